@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -100,10 +102,23 @@ func asReader(t *testing.T, admin, client redis.UniversalClient) error {
 	failed = append(failed, err)
 	_, err = ListInstances(ctx, client, testNamespace)
 	failed = append(failed, err)
-	sub := client.Subscribe(ctx, testLayout.Changed)
+	_, err = SetControl(ctx, admin, testNamespace, ControlOrder{Key: hot(text(1), 1, 1).Key, Action: hotparam.ControlBlock, For: time.Hour})
+	must(t, err)
+	controls, err := NewControlWatcher(client, ControlWatcherConfig{Namespace: testNamespace, Timeout: patience}, &controlRecorder{})
+	must(t, err)
+	failed = append(failed, controls.look(ctx, true), beatAs(t, admin, client))
+	_, err = ListMembers(ctx, client, testNamespace)
+	failed = append(failed, err)
+	_, err = ReadControlEvents(ctx, client, testNamespace, "", 10)
+	failed = append(failed, err)
+	sub := client.Subscribe(ctx, testLayout.Changed, testLayout.Control)
 	defer sub.Close()
 	_, err = sub.ReceiveTimeout(ctx, patience)
 	failed = append(failed, err)
+	if err == nil {
+		_, err = sub.ReceiveTimeout(ctx, patience) // the second channel
+		failed = append(failed, err)
+	}
 	if err == nil {
 		must(t, sub.Ping(ctx))
 		_, err = sub.ReceiveTimeout(ctx, patience)
@@ -119,7 +134,7 @@ func asWriter(t *testing.T, admin, client redis.UniversalClient) error {
 		must(t, admin.Del(ctx, key).Err())
 	}
 	must(t, admin.XAdd(ctx, &redis.XAddArgs{Stream: testLayout.Events, ID: "1000-0", Values: []string{"version", "old:1", "change", "{}"}}).Err())
-	must(t, everywhere(ctx, admin, func(ctx context.Context, node *redis.Client) error { return node.Do(ctx, "SCRIPT", "FLUSH").Err() }))
+	flushScripts(t, admin)
 	p := testPublisher(t, client, nil)
 	_, err := p.Adopt(ctx)
 	failed := []error{err}
@@ -145,7 +160,21 @@ func asWriter(t *testing.T, admin, client redis.UniversalClient) error {
 	adopted, err := testPublisher(t, client, nil).Adopt(ctx)
 	failed = append(failed, err)
 	leased := testPublisher(t, client, func(c *PublisherConfig) { c.Owner, c.Lease = "other", 2*patience })
-	failed = append(failed, leased.settle(ctx), leased.keepClaim(ctx), leased.release(ctx))
+	failed = append(failed, leased.settle(ctx), leased.keepClaim(ctx), leased.release(ctx), beatAs(t, admin, client))
+	must(t, admin.Del(ctx, testLayout.Control).Err())
+	_, err = SetControl(ctx, admin, testNamespace, ControlOrder{Key: hot(text(1), 1, 1).Key, Action: hotparam.ControlBlock, For: time.Hour})
+	must(t, err)
+	_, err = ListControls(ctx, client, testNamespace)
+	failed = append(failed, err)
+	_, err = ListMembers(ctx, client, testNamespace)
+	failed = append(failed, err)
+	_, err = client.TxPipelined(ctx, func(tx redis.Pipeliner) error { // as its page and its webhook do
+		tx.PTTL(ctx, testLayout.Beat)
+		tx.XRevRangeN(ctx, testLayout.Events, "+", "-", 1)
+		tx.HSet(ctx, testLayout.Webhook, "holder", "x")
+		return nil
+	})
+	failed = append(failed, err)
 	if err := errors.Join(failed...); err != nil {
 		return err
 	}
@@ -161,13 +190,78 @@ func asWriter(t *testing.T, admin, client redis.UniversalClient) error {
 	return nil
 }
 
+func flushScripts(t *testing.T, admin redis.UniversalClient) {
+	t.Helper()
+	must(t, everywhere(t.Context(), admin, func(ctx context.Context, node *redis.Client) error { return node.Do(ctx, "SCRIPT", "FLUSH").Err() }))
+}
+
+// beatAs writes a heartbeat that repairs and forgets, and leaves.
+func beatAs(t *testing.T, admin, client redis.UniversalClient) error {
+	ctx := t.Context()
+	must(t, admin.Del(ctx, testLayout.MembersVersions, testLayout.MembersInfo, testLayout.Members).Err())
+	must(t, admin.ZAdd(ctx, testLayout.Members, redis.Z{Score: 1, Member: "gone 1"}).Err())
+	flushScripts(t, admin)
+	h, err := NewHeartbeat(client, HeartbeatConfig{Namespace: testNamespace, Timeout: patience, Member: func() hotparam.Member {
+		return hotparam.Member{Name: "api-1", Role: hotparam.RoleInstance, RulesVersion: "v1"}
+	}})
+	must(t, err)
+	h.beat(ctx)
+	if s := h.Stats(); s.Sent != 1 {
+		return fmt.Errorf("heartbeat: %+v", s)
+	}
+	h.leave(ctx)
+	if n := admin.HLen(ctx, testLayout.MembersInfo).Val() + admin.ZCard(ctx, testLayout.Members).Val(); n != 0 {
+		return fmt.Errorf("%d members after the last has left", n)
+	}
+	return nil
+}
+
+// asOperator does all that hotparam pin, block, allow and release do, and tells what failed.
+func asOperator(t *testing.T, admin, client redis.UniversalClient) error {
+	ctx := t.Context()
+	must(t, admin.Del(ctx, testLayout.ControlEvents).Err())
+	flushScripts(t, admin)
+	must(t, admin.Set(ctx, testLayout.Control, "foreign", 0).Err())
+	key := hot(text(1), 1, 1).Key
+	set, err := SetControl(ctx, client, testNamespace, ControlOrder{Key: key, Action: hotparam.ControlPin, For: time.Hour})
+	failed := []error{err}
+	if err == nil && set.By != "hotparam-operator" {
+		failed = append(failed, fmt.Errorf("by %q", set.By))
+	}
+	_, err = List(ctx, client, testNamespace)
+	failed = append(failed, err)
+	_, err = ListControls(ctx, client, testNamespace)
+	failed = append(failed, err)
+	_, err = ReleaseControl(ctx, client, testNamespace, key, "", "")
+	return errors.Join(append(failed, err)...)
+}
+
+// controlRecorder is a target that keeps what it gets.
+type controlRecorder struct {
+	mu  sync.Mutex
+	got []hotparam.Control
+}
+
+func (r *controlRecorder) SetControls(controls []hotparam.Control) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.got = controls
+}
+
+func (r *controlRecorder) all() []hotparam.Control {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.got
+}
+
 // With the rights that are documented all works, and none of them is too much.
 func TestLeastRights(t *testing.T) {
 	server := testenv.Redis(t)
 	admin := testClient(t, server.URL())
 	for user, act := range map[string]func(t *testing.T, admin, client redis.UniversalClient) error{
-		"hotparam-reader": asReader,
-		"hotparam-writer": asWriter,
+		"hotparam-reader":   asReader,
+		"hotparam-writer":   asWriter,
+		"hotparam-operator": asOperator,
 	} {
 		t.Run(user, func(t *testing.T) {
 			words, commands := documented(t, user)
@@ -269,6 +363,46 @@ func TestRightsEndAtTheNamespace(t *testing.T) {
 		if reader := user == "hotparam-reader"; reader != (err != nil && strings.Contains(err.Error(), "NOPERM")) {
 			t.Errorf("%s: write: %v", user, err)
 		}
+	}
+}
+
+// Nobody but an operator writes the controls, whatever they try.
+func TestControlsAreTheOperators(t *testing.T) {
+	server := testenv.Redis(t)
+	admin := testClient(t, server.URL())
+	ctx := t.Context()
+	key := hot(text(1), 1, 1).Key
+	_, err := SetControl(ctx, admin, testNamespace, ControlOrder{Key: key, Action: hotparam.ControlPin, For: time.Hour})
+	must(t, err)
+	before := admin.HGetAll(ctx, testLayout.Control).Val()
+	for _, user := range []string{"hotparam-reader", "hotparam-writer", "hotparam-limiter"} {
+		words, commands := documented(t, user)
+		allow(t, admin, words, append(commands, "+acl|whoami")...)
+		client := clientOf(t, userURL(t, server.URL(), user))
+		_, setErr := SetControl(ctx, client, testNamespace, ControlOrder{Key: key, Action: hotparam.ControlBlock, For: time.Hour})
+		_, releaseErr := ReleaseControl(ctx, client, testNamespace, key, "", "")
+		for what, err := range map[string]error{
+			"set":     setErr,
+			"release": releaseErr,
+			"del":     client.Del(ctx, testLayout.Control).Err(),
+			"expire":  client.PExpire(ctx, testLayout.Control, time.Millisecond).Err(),
+			"hset":    client.HSet(ctx, testLayout.Control, key.String(), "{}").Err(),
+			"hdel":    client.HDel(ctx, testLayout.Control, key.String()).Err(),
+			"string":  client.Set(ctx, testLayout.Control, "x", 0).Err(),
+			"zset":    client.ZAdd(ctx, testLayout.Control, redis.Z{Member: "x"}).Err(),
+			"union":   client.ZUnionStore(ctx, testLayout.Control, &redis.ZStore{Keys: []string{testLayout.Hot}}).Err(),
+			"script":  client.Eval(ctx, "return redis.call('DEL', KEYS[1])", []string{testLayout.Control}).Err(),
+			"hidden":  client.Eval(ctx, "return redis.call('DEL', ARGV[1])", nil, testLayout.Control).Err(),
+			"stream":  client.XAdd(ctx, &redis.XAddArgs{Stream: testLayout.ControlEvents, Values: []string{"change", "{}"}}).Err(),
+			"push":    client.Publish(ctx, testLayout.Control, "{}").Err(),
+		} {
+			if !isDenied(err) {
+				t.Errorf("%s: %s: %v, want NOPERM", user, what, err)
+			}
+		}
+	}
+	if after := admin.HGetAll(ctx, testLayout.Control).Val(); !maps.Equal(before, after) {
+		t.Errorf("the controls are %v, were %v", after, before)
 	}
 }
 

@@ -57,6 +57,7 @@ type Heartbeat struct {
 
 	// Used by Run's goroutine only:
 	dropped, lost lastMinute
+	former        string // the version of the rules in the last heartbeat that was written
 	differ        differing
 
 	mu     sync.Mutex
@@ -177,10 +178,11 @@ func (h *Heartbeat) send(ctx context.Context, m *hotparam.Member) (clock time.Ti
 	ctx, cancel := context.WithTimeout(ctx, h.cfg.Timeout)
 	defer cancel()
 	answer, err := heartbeatScript.Run(ctx, h.client, []string{h.layout.Members, h.layout.MembersInfo, h.layout.MembersVersions},
-		h.field(m.Name), wire.AppendMember(nil, m), memberLife.Milliseconds(), wire.MaxMembers, wire.CutVersion(m.RulesVersion), versionLife.Milliseconds()).StringSlice()
+		h.field(m.Name), wire.AppendMember(nil, m), memberLife.Milliseconds(), wire.MaxMembers, wire.CutVersion(m.RulesVersion), versionLife.Milliseconds(), h.former).StringSlice()
 	if err != nil {
 		return time.Time{}, nil, err
 	}
+	h.former = wire.CutVersion(m.RulesVersion)
 	if len(answer) >= 3 {
 		seconds, errSeconds := strconv.ParseInt(answer[0], 10, 64)
 		micros, errMicros := strconv.ParseInt(answer[1], 10, 64)
@@ -223,13 +225,15 @@ func (h *Heartbeat) Stats() HeartbeatStats {
 	return h.stats
 }
 
-// isDenied reports whether err means that a user of Redis lacks a right. Within a script
-// Redis 7 says it in words of its own.
+// IsDenied reports whether err means that a user of Redis lacks a right.
+func IsDenied(err error) bool { return isDenied(err) }
+
+// isDenied is IsDenied: within a script Redis 7 says it in words of its own.
 func isDenied(err error) bool {
 	if err == nil {
 		return false
 	}
-	for _, words := range []string{"NOPERM", "ACL failure in script", "can't run this command"} {
+	for _, words := range []string{"NOPERM", "ACL failure in script", "can't run this command", "can't access at least one of the keys"} {
 		if strings.Contains(err.Error(), words) {
 			return true
 		}

@@ -10,7 +10,7 @@ import (
 // minimal.
 func TestRightsAreThoseOfTheDocument(t *testing.T) {
 	for user, want := range map[string][]string{
-		"hotparam-reader": ReaderCommands, "hotparam-writer": WriterCommands, "hotparam-limiter": LimiterCommands,
+		"hotparam-reader": ReaderCommands, "hotparam-writer": WriterCommands, "hotparam-limiter": LimiterCommands, "hotparam-operator": OperatorCommands,
 	} {
 		_, commands := documented(t, user)
 		for i := range commands {

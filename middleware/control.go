@@ -206,6 +206,9 @@ func (r *request) endControls(c *candidate) {
 			r.addDenial(&claim{rule: c, spec: c.spec}, &hotparam.Decision{Reason: hotparam.ReasonBlocked, Rule: c.ID})
 		default:
 			r.limitCountedKey(claim{rule: c, spec: key.spec, hash: key.hash})
+			if r.trace != nil {
+				r.trace.setControl(key.action)
+			}
 		}
 	}
 }

@@ -53,6 +53,15 @@ func TestCheckDoesNotAllocate(t *testing.T) {
 			t.Errorf("%s is not hot", c.name)
 		}
 	}
+	// Controls cost nothing, whether the request's key has one or another's.
+	for _, action := range []string{"block", "allow", "pin"} {
+		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "GET /s", byNames("q"), 3600, 1), hotRule(t, "each", "GET /s", byEach, 3600, 1)}})
+		f.heat(t, "r GET /s?q=1", "each GET /s?q=1", "each GET /s?q=2")
+		f.control(t, [2]string{action, "r GET /s?q=1"}, [2]string{action, "each GET /s?q=1"})
+		allocs(action, f, ofQ("1"))
+		allocs(action+" of another", f, ofQ("2"))
+		allocs(action+" of one of two", f, ofQ("1&q=2"))
+	}
 	// Rules that read bodies cost nothing where there is no body that they could read.
 	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{
 		hotRule(t, "login", "POST /login", byNames("form:user", "json:user"), 3600, 1), hotRule(t, "q", "GET /search", byNames("q"), 3600, 1),

@@ -55,6 +55,11 @@ func (t *trace) addControlled(c *candidate, key []byte, action hotparam.ControlA
 	}
 }
 
+// setControl records the control of the last key.
+func (t *trace) setControl(action hotparam.ControlAction) {
+	t.explanation.Keys[len(t.explanation.Keys)-1].Control = action
+}
+
 // charge returns what uses up a limit, together with what requests may still wait for.
 func (t *trace) charge(l *hotparam.Limit) limiter.Ask {
 	ahead := int64(l.Rate.PerSecond() * l.Wait.Seconds())

@@ -62,7 +62,7 @@ var pictures = map[string]int{
 	"docs/COMING-FROM.md": 1, // the variables of snippetFrame
 	"docs/LIMITS.md":      1, // headers
 	"docs/PRODUCERS.md":   1, // lines of the wire
-	"docs/REDIS.md":       4, // rights, which the tests of hotkeys and redislimiter give to users of a Redis
+	"docs/REDIS.md":       5, // rights, which the tests of hotkeys and redislimiter give to users of a Redis
 	"docs/WATCHING.md":    2, // what watch prints, and a stream of events as it is sent
 }
 

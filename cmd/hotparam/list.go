@@ -10,12 +10,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/listed"
 )
 
 // listing is what `hotparam list` was asked for.
 type listing struct {
 	redisFlags
 	suspects, instances bool
+	controls            bool
 	wide, json          bool
 }
 
@@ -28,19 +30,21 @@ func newList(s streams) *cobra.Command {
   hotparam list --config hotparam.yaml   # with its namespace, and its way to Redis
   hotparam list --wide        # and where the requests come from
   hotparam list --suspects    # what may be hot and cannot be told yet
-  hotparam list --instances   # who sends counts
+  hotparam list --instances   # who sends counts and who counts, by which rules
+  hotparam list --controls    # what operators pin, block or allow
   hotparam list --redis redis://10.0.0.5:6379/0 --json | jq '.[0].key'`,
 		Args: args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if l.suspects && l.instances {
-				return usageError(fmt.Errorf("--suspects and --instances: choose one"))
+			if l.suspects && l.instances || l.controls && (l.suspects || l.instances) {
+				return usageError(fmt.Errorf("--suspects, --instances and --controls: choose one"))
 			}
 			return list(cmd.Context(), s, l)
 		},
 	}
 	l.redisFlags.register(cmd.Flags())
+	cmd.Flags().BoolVar(&l.controls, "controls", false, "list the keys that operators pin, block or allow instead")
 	cmd.Flags().BoolVar(&l.suspects, "suspects", false, "list the keys that may be hot instead")
-	cmd.Flags().BoolVar(&l.instances, "instances", false, "list the instances that send counts instead")
+	cmd.Flags().BoolVar(&l.instances, "instances", false, "list the instances and aggregators instead")
 	cmd.Flags().BoolVar(&l.wide, "wide", false, "print below each hot key its top routes, instances and callers")
 	cmd.Flags().BoolVar(&l.json, "json", false, "print a JSON array, with all that is known")
 	return cmd
@@ -102,7 +106,14 @@ func (l listing) read(ctx context.Context, client redis.UniversalClient) (rows, 
 		return suspectRows(suspects), err
 	case l.instances:
 		instances, err := hotkeys.ListInstances(ctx, client, l.namespace)
-		return instanceRows(instances), err
+		if err != nil {
+			return nil, err
+		}
+		members, err := hotkeys.ListMembers(ctx, client, l.namespace)
+		return memberRows(listed.OfMembers(members, instances)), err
+	case l.controls:
+		controls, err := hotkeys.ListControls(ctx, client, l.namespace)
+		return controlRows(controls), err
 	}
 	hot, err := hotkeys.List(ctx, client, l.namespace)
 	return hotRows(hot), err

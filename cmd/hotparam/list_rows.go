@@ -20,18 +20,15 @@ type rows interface {
 }
 
 type (
-	hotRows      []hotparam.Hot
-	suspectRows  []hotparam.Hot
-	instanceRows []hotparam.Instance
+	hotRows     []hotparam.Hot
+	suspectRows []hotparam.Hot
 )
 
-func (r hotRows) len() int      { return len(r) }
-func (r suspectRows) len() int  { return len(r) }
-func (r instanceRows) len() int { return len(r) }
+func (r hotRows) len() int     { return len(r) }
+func (r suspectRows) len() int { return len(r) }
 
-func (r hotRows) none() string      { return "nothing is hot" }
-func (r suspectRows) none() string  { return "nothing is suspect" }
-func (r instanceRows) none() string { return "no instance has been heard of lately" }
+func (r hotRows) none() string     { return "nothing is hot" }
+func (r suspectRows) none() string { return "nothing is suspect" }
 
 func (r hotRows) table(w io.Writer, wide bool) error {
 	// A line without tabs would end a column, so that what comes below a key is
@@ -113,18 +110,6 @@ func (r suspectRows) table(w io.Writer, _ bool) error {
 	return t.Flush()
 }
 
-func (r instanceRows) table(w io.Writer, _ bool) error {
-	now := time.Now()
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "INSTANCE\tHEARD")
-	for _, i := range r {
-		fmt.Fprintf(t, "%s\t%.1fs ago\n", printable(i.Name), now.Sub(i.Heard).Seconds())
-	}
-	return t.Flush()
-}
-
 func (r hotRows) values() any { return listed.OfHot(r) }
 
 func (r suspectRows) values() any { return listed.OfSuspects(r) }
-
-func (r instanceRows) values() any { return listed.OfInstances(r) }

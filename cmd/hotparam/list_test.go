@@ -129,7 +129,7 @@ func TestList(t *testing.T) {
 	t.Run("instances", func(t *testing.T) {
 		r := hotparamCommand(t, "list", "--namespace", "shop", "--instances")
 		r.exits(t, exitOK)
-		if lines := strings.Split(strings.TrimSpace(r.out), "\n"); len(lines) != 3 || !strings.HasPrefix(lines[1], "api-1     ") || !strings.HasSuffix(lines[2], "s ago") {
+		if lines := strings.Split(strings.TrimSpace(r.out), "\n"); len(lines) != 3 || !strings.HasPrefix(lines[1], "api-1  sender  ") || !strings.Contains(lines[2], "s ago  unknown") {
 			t.Errorf("got %q", r.out)
 		}
 		r = hotparamCommand(t, "list", "--namespace", "shop", "--instances", "--json")

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/kafkasource"
 	"github.com/hotparam/hotparam/attach"
 	_ "github.com/hotparam/hotparam/attach/kafka"
@@ -96,11 +97,8 @@ func daemonRegistry(t *testing.T, source string) *prometheus.Registry {
 	if p, err = withWebhook(p, set, client); err != nil {
 		t.Fatal(err)
 	}
-	rules := newRulesFile(aggregatorFlags{}, set, p.reload)
-	p = &reloadingPipeline{pipeline: p, file: rules}
-	if p, err = newReportingPipeline(p, client, set, rules); err != nil {
-		t.Fatal(err)
-	}
+	p = &reloadingPipeline{pipeline: p, file: newRulesFile(aggregatorFlags{}, set, p.reload)}
+	p = reportingUnderTest{p}
 	registry.MustRegister(newMetrics(p, httpserve.New(httpserve.Config{}), page.New(page.Config{Guard: page.NewGuard(page.GuardConfig{})})))
 	return registry
 }
@@ -142,6 +140,14 @@ type kafkaUnderTest struct{ *kafkaPipeline }
 func (p kafkaUnderTest) collect(s samples) {
 	p.kafkaPipeline.collect(s)
 	collect(s, partitionMetrics, kafkasource.PartitionStats{})
+}
+
+// reportingUnderTest has heard of a fleet, which is nobody's.
+type reportingUnderTest struct{ pipeline }
+
+func (p reportingUnderTest) collect(s samples) {
+	p.pipeline.collect(s)
+	collect(s, fleetMetrics, fleetFigures{Roles: map[hotparam.Role]int{}, Controls: map[hotparam.ControlAction]int{}})
 }
 
 // Every metric is documented, and whatever is documented is there: type, labels

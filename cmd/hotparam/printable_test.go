@@ -43,12 +43,13 @@ func TestListEscapesOthersText(t *testing.T) {
 			Instances: []hotparam.Origin{{Name: text.Draw(t, "instance"), Count: 1}},
 			Callers:   []hotparam.Origin{{Name: text.Draw(t, "caller"), Count: 1}},
 		}
-		instances := instanceRows{{Name: text.Draw(t, "sender"), Heard: time.Now()}}
+		members := memberRows{{Name: text.Draw(t, "sender"), Heard: time.Now(), RulesVersion: text.Draw(t, "version"), Program: text.Draw(t, "program"), Problem: text.Draw(t, "problem")}}
+		controls := controlRows{{Key: hot.Key, Action: hotparam.ControlPin, Why: text.Draw(t, "why"), By: text.Draw(t, "by"), Claimed: text.Draw(t, "claimed")}}
 		for _, c := range []struct {
 			what  string
 			rows  rows
 			lines int
-		}{{"list", hotRows{hot}, 5}, {"suspects", suspectRows{hot}, 2}, {"instances", instances, 2}} {
+		}{{"list", hotRows{hot}, 5}, {"suspects", suspectRows{hot}, 2}, {"instances", members, 2}, {"controls", controls, 2}} {
 			var table, out bytes.Buffer
 			if err := c.rows.table(&table, true); err != nil {
 				t.Fatal(err)

@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"github.com/hotparam/hotparam"
 )
 
 // streams are where a command reads and writes: data to out, everything else to
@@ -117,7 +119,9 @@ precedes the file.`,
 	root.SetUsageTemplate(usageTemplate)
 	root.SetHelpTemplate(helpTemplate)
 	root.AddCommand(
-		newDemo(s), newAggregator(s), newReplay(s), newList(s), newWatch(s), newTop(s), newRules(s), newDoctor(s), newEmit(s), newBench(s), newVersion(s),
+		newDemo(s), newAggregator(s), newReplay(s), newList(s), newWatch(s), newTop(s),
+		newControl(s, hotparam.ControlPin), newControl(s, hotparam.ControlBlock), newControl(s, hotparam.ControlAllow), newControl(s, ""),
+		newRules(s), newDoctor(s), newEmit(s), newBench(s), newVersion(s),
 	)
 	addCompletions(root)
 	return root

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/user"
 	"sync"
 	"time"
 
@@ -146,17 +145,4 @@ func operatorError(err error) error {
 		return errors.New("Redis refuses it to this user: name one with the rights of hotparam-operator in --redis (docs/REDIS.md)")
 	}
 	return err
-}
-
-// claimedUser is who runs this program, as the system says: "ann@laptop".
-func claimedUser() string {
-	name := ""
-	if u, err := user.Current(); err == nil {
-		name = u.Username
-	}
-	host, _ := os.Hostname() // the name alone is better than none
-	if host != "" {
-		name += "@" + host
-	}
-	return name[:min(len(name), hotparam.MaxControlBy)]
 }

@@ -1,12 +1,12 @@
 -- One member's heartbeat. KEYS: members scored by when they were last heard, their infos, the
 -- versions of their rules scored likewise. ARGV: the member, its info, for how many
 -- milliseconds a silent member is kept, the most members, its version, for how long a version
--- is kept. Returns Redis's time in seconds and microseconds, then the versions. A key of a
--- foreign type is deleted.
+-- is kept, the version that the member had before. Returns Redis's time in seconds and
+-- microseconds, then the versions. A key of a foreign type is deleted.
 if redis.replicate_commands then redis.replicate_commands() end
 local heard, infos, versions = KEYS[1], KEYS[2], KEYS[3]
 local member, info, life, most = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
-local version, fresh = ARGV[5], tonumber(ARGV[6])
+local version, fresh, former = ARGV[5], tonumber(ARGV[6]), ARGV[7]
 local clock = redis.call('TIME')
 local now = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
 
@@ -41,6 +41,8 @@ forget(redis.call('ZRANGE', heard, -3, -1, 'WITHSCORES'), function(at) return at
 redis.call('PEXPIRE', heard, life)
 redis.call('PEXPIRE', infos, life)
 
+-- Whoever still has the former version adds it again within a second.
+if former ~= version then on('ZREM', versions, former) end
 on('ZADD', versions, string.format('%.0f', now), version)
 redis.call('PEXPIRE', versions, life)
 local answer, all = {clock[1], clock[2]}, redis.call('ZRANGE', versions, 0, 49, 'WITHSCORES')

@@ -1,0 +1,228 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/user"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/listed"
+)
+
+// operation is what `hotparam pin`, `block`, `allow` and `release` were asked for.
+type operation struct {
+	redisFlags
+	redisPlace
+	action    hotparam.ControlAction // empty: release
+	span      time.Duration
+	why       string
+	yes, json bool
+}
+
+// controlTexts are the help of the commands.
+var controlTexts = map[hotparam.ControlAction]struct{ short, long string }{
+	hotparam.ControlPin: {
+		"Hold a key to its rule's limit for a while, hot or not",
+		"Hold KEY to its rule's limit as if it was hot, whatever an exception in the rules file says.",
+	},
+	hotparam.ControlBlock: {
+		"Refuse a key's requests for a while",
+		"Refuse each request that makes KEY, with 403. They are counted all the same.",
+	},
+	hotparam.ControlAllow: {
+		"Lift the limit of a key's rule from it for a while",
+		"Count the requests that make KEY, and do not limit them by its rule. Other rules that\nmatch them still do.",
+	},
+	"": {"End what pin, block or allow said of a key", "End what hotparam pin, block or allow said of KEY."},
+}
+
+func newControl(s streams, action hotparam.ControlAction) *cobra.Command {
+	op := operation{action: action}
+	use, texts := string(action)+" KEY --for D", controlTexts[action]
+	if action == "" {
+		use = "release KEY"
+	}
+	verb, _, _ := strings.Cut(use, " ")
+	span := ""
+	if action != "" {
+		span = " --for 10m"
+	}
+	cmd := &cobra.Command{
+		Use:   use,
+		Short: texts.short,
+		Long: texts.long + `
+
+KEY is as hotparam list prints it, with or without the rule before it. Without it the key
+is looked for among the hot keys, then among those with a control, and then, with
+--config, among the keys that rules of the file can make. It is one key and no pattern.
+
+All instances obey within a second, and go on while Redis is away. It needs a user of Redis
+with the rights of hotparam-operator (docs/REDIS.md).`,
+		Example: fmt.Sprintf(`  hotparam %[1]s 'GET /search?q=phone'%[2]s
+  hotparam %[1]s 'search-terms GET /search?q=phone'%[2]s --why 'INC-1234'
+  hotparam %[1]s 'GET /search?q=phone'%[2]s --yes --json
+  hotparam list --controls`, verb, span),
+		Args: args(cobra.MinimumNArgs(1)),
+		RunE: func(cmd *cobra.Command, words []string) error {
+			var err error
+			if op.redisPlace, err = op.place(s.err); err != nil {
+				return err
+			}
+			if action != "" && !cmd.Flags().Changed("for") {
+				return usageError(fmt.Errorf("--for is missing: for how long, for example --for 10m, at most %s", durationWords(hotparam.MaxControlTime)))
+			}
+			return op.run(cmd.Context(), s, strings.Join(words, " "))
+		},
+	}
+	op.redisFlags.register(cmd.Flags())
+	if action != "" {
+		cmd.Flags().DurationVar(&op.span, "for", 0, "for how `long`, at most "+durationWords(hotparam.MaxControlTime))
+	}
+	cmd.Flags().StringVar(&op.why, "why", "", "`reason`, which is listed")
+	cmd.Flags().BoolVar(&op.yes, "yes", false, "do not ask on a terminal")
+	cmd.Flags().BoolVar(&op.json, "json", false, "print a JSON object")
+	return cmd
+}
+
+// durationWords writes a duration without zero parts: "24h", "10m", "1h30m".
+func durationWords(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+func (op *operation) validate() error {
+	switch {
+	case op.action != "" && (op.span < time.Millisecond || op.span > hotparam.MaxControlTime):
+		return fmt.Errorf("--for %s: want more than 0, at most %s", durationWords(op.span), durationWords(hotparam.MaxControlTime))
+	case len(op.why) > hotparam.MaxControlWhy:
+		return fmt.Errorf("--why has %d bytes, at most %d are kept", len(op.why), hotparam.MaxControlWhy)
+	}
+	return nil
+}
+
+func (op *operation) run(ctx context.Context, s streams, words string) error {
+	if err := op.validate(); err != nil {
+		return usageError(err)
+	}
+	client, err := op.client()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = client.Close() }()
+	reading, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+	hot, err := hotkeys.List(reading, client, op.redisPlace.namespace)
+	if err != nil {
+		return op.redisError(err)
+	}
+	controls, err := hotkeys.ListControls(reading, client, op.redisPlace.namespace)
+	if err != nil {
+		return op.redisError(err)
+	}
+	var rules *hotparam.Rules
+	if op.action == "" {
+		hot = nil // it has a control, or there is nothing to do
+	} else if op.file != nil {
+		rules = op.file.Rules
+	}
+	found, err := findOperated(words, hot, controls, rules)
+	if op.action == "" && (errors.Is(err, errUnseen) || err == nil && !found.seen) {
+		return op.redisError(fmt.Errorf("release %q: %w", strings.TrimSpace(words), hotkeys.ErrNoControl))
+	}
+	if err != nil {
+		return usageError(err)
+	}
+	if op.action == hotparam.ControlPin && found.unlimited {
+		return usageError(fmt.Errorf("pin: rule %q has no limit to hold the key to: give it one in the rules file, or use hotparam block", found.key.Rule))
+	}
+	if op.action != "" && !found.seen {
+		fmt.Fprintf(s.err, "note: %s of rule %s is not hot now, and has no control: is it written as its requests make it? (hotparam rules explain)\n", printable(found.key.Text), printable(found.key.Rule))
+	}
+	if !op.yes && !op.confirmed(s, found.key) {
+		return errors.New("nothing was done")
+	}
+	writing, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+	var c hotparam.Control
+	if op.action == "" {
+		c, err = hotkeys.ReleaseControl(writing, client, op.redisPlace.namespace, found.key, op.why, claimedUser())
+	} else {
+		c, err = hotkeys.SetControl(writing, client, op.redisPlace.namespace, hotkeys.ControlOrder{Key: found.key, Action: op.action, For: op.span, Why: op.why, Claimed: claimedUser()})
+	}
+	if err != nil {
+		return op.redisError(err)
+	}
+	return op.report(s.out, &c)
+}
+
+// confirmed asks on a terminal. Elsewhere nobody is there to ask.
+func (op *operation) confirmed(s streams, key hotparam.Key) bool {
+	in, ok := s.in.(*os.File)
+	if !ok || !term.IsTerminal(int(in.Fd())) {
+		return true
+	}
+	verb, span := string(op.action), " for "+durationWords(op.span)
+	if op.action == "" {
+		verb, span = "release", ""
+	}
+	fmt.Fprintf(s.err, "%s %s (rule %s)%s, namespace %s at %s? [y/N] ", verb, printable(key.Text), printable(key.Rule), span, op.redisPlace.namespace, redacted(op.redisPlace.redis.URL))
+	answer, _ := bufio.NewReader(in).ReadString('\n')
+	answer = strings.ToLower(strings.TrimSpace(answer))
+	return answer == "y" || answer == "yes"
+}
+
+func (op *operation) report(w io.Writer, c *hotparam.Control) error {
+	if op.json {
+		return newJSON(w).Encode(listed.OfControls([]hotparam.Control{*c})[0])
+	}
+	by := orNone(c.By, "a user that Redis does not name")
+	if op.action == "" {
+		_, err := fmt.Fprintf(w, "released %s (rule %s), which %s was to hold until %s; by %s, who claims to be %s\n",
+			printable(c.Text), printable(c.Rule), c.Action, c.Until.Local().Format(time.TimeOnly), printable(by), printable(c.Claimed))
+		return err
+	}
+	_, err := fmt.Fprintf(w, "%s %s (rule %s) until %s; by %s, who claims to be %s\n",
+		c.Action, printable(c.Text), printable(c.Rule), c.Until.Local().Format(time.TimeOnly), printable(by), printable(c.Claimed))
+	return err
+}
+
+// redisError says what to do about an error of Redis.
+func (op *operation) redisError(err error) error {
+	switch {
+	case errors.Is(err, hotkeys.ErrNoControl):
+		return fmt.Errorf("%w: hotparam list --controls shows which have one", err)
+	case errors.Is(err, hotkeys.ErrTooManyControls):
+		return fmt.Errorf("%w: hotparam list --controls", err)
+	case hotkeys.IsDenied(err):
+		return fmt.Errorf("%w: the user of Redis lacks a right: use one with those of hotparam-operator (docs/REDIS.md), by --redis or HOTPARAM_REDIS", err)
+	}
+	return noRedisError(err, op.redisPlace.redis.URL)
+}
+
+// claimedUser is who the user of this process is: a claim, since anybody can start a process
+// as anybody on their own machine.
+func claimedUser() string {
+	name := os.Getenv("USER")
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	host, _ := os.Hostname()
+	name = strings.ToValidUTF8(name+"@"+host, "")
+	return strings.ToValidUTF8(name[:min(len(name), hotparam.MaxControlBy)], "")
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hotparam/hotparam"
+)
+
+// foundKey is the key that an operator means.
+type foundKey struct {
+	key       hotparam.Key
+	seen      bool // it is hot, or has a control
+	unlimited bool // its rule is known to have no limit
+}
+
+// findOperated returns the key that words name: a key's text, or its rule, a space and its text. It
+// looks among the hot keys, then among those with a control, then among those that rules can
+// make; rules may be nil.
+func findOperated(words string, hot []hotparam.Hot, controls []hotparam.Control, rules *hotparam.Rules) (foundKey, error) {
+	words = strings.TrimSpace(words)
+	if rule, rest, ok := strings.Cut(words, " "); ok && hotparam.ValidRuleID(rule) { // as list prints it, in columns
+		words = rule + " " + strings.TrimLeft(rest, " ")
+	}
+	if at := strings.LastIndexByte(words, '?'); at >= 0 && strings.Contains(words[at:], "*") {
+		return foundKey{}, fmt.Errorf("%q is a pattern: KEY is one key; an exception in the rules file (except) can have patterns. A * in a value is written %%2A", words)
+	}
+	var inHot, inControls []hotparam.Key
+	for i := range hot {
+		inHot = append(inHot, hot[i].Key)
+	}
+	for i := range controls {
+		inControls = append(inControls, controls[i].Key)
+	}
+	for _, keys := range [][]hotparam.Key{inHot, inControls} {
+		means := func(k hotparam.Key) bool { return k.Text == words || k.String() == words }
+		key, err := onlyOne(words, slices.DeleteFunc(slices.Clone(keys), func(k hotparam.Key) bool { return !means(k) }))
+		if err != nil {
+			return foundKey{}, err
+		}
+		if key != nil {
+			return foundKey{*key, true, isUnlimited(*key, hot, rules)}, nil
+		}
+	}
+	key, err := unseenKey(words, rules)
+	if err != nil {
+		return foundKey{}, err
+	}
+	return foundKey{*key, false, isUnlimited(*key, hot, rules)}, nil
+}
+
+// onlyOne returns the only one of keys, or nil if there is none.
+func onlyOne(words string, keys []hotparam.Key) (*hotparam.Key, error) {
+	switch len(keys) {
+	case 0:
+		return nil, nil
+	case 1:
+		return &keys[0], nil
+	}
+	slices.SortFunc(keys, func(a, b hotparam.Key) int { return cmp.Compare(a.Rule, b.Rule) })
+	var b strings.Builder
+	fmt.Fprintf(&b, "%q is a key of %d rules: say which", words, len(keys))
+	for _, k := range keys {
+		fmt.Fprintf(&b, "\n  '%s'", k)
+	}
+	return nil, errors.New(b.String())
+}
+
+// errUnseen means that a key is not known, and its rule neither.
+var errUnseen = errors.New("the key is neither hot nor has a control")
+
+// unseenKey returns a key that is neither hot nor controlled.
+func unseenKey(words string, rules *hotparam.Rules) (*hotparam.Key, error) {
+	if key, ok := hotparam.ParseKey(words); ok && hotparam.ValidRuleID(key.Rule) {
+		if rules != nil && ruleByID(rules, key.Rule) == nil {
+			return nil, fmt.Errorf("the file has no rule %q", key.Rule)
+		}
+		return &key, nil
+	}
+	if rules == nil {
+		return nil, fmt.Errorf("%q: %w: put its rule before it (RULE KEY), or give --config FILE with the rules", words, errUnseen)
+	}
+	var keys []hotparam.Key
+	for i := range rules.Rules {
+		if makes(&rules.Rules[i], words) {
+			keys = append(keys, hotparam.Key{Rule: rules.Rules[i].ID, Text: words})
+		}
+	}
+	key, err := onlyOne(words, keys)
+	if err == nil && key == nil {
+		err = fmt.Errorf("%q is not hot, has no control, and no rule of the file makes such a key: hotparam rules explain says which keys a request makes", words)
+	}
+	return key, err
+}
+
+// makes reports whether a rule may make keys of this text: it has the route, or none of its
+// keys do, and its names.
+func makes(r *hotparam.Rule, text string) bool {
+	if r.By.Kind == hotparam.ByNone || r.Ignore {
+		return false
+	}
+	route, params, _ := strings.Cut(text, "?")
+	if r.ParamsOnly {
+		params, route = text, ""
+	} else if method, path, ok := strings.Cut(route, " "); ok {
+		pattern, err := hotparam.ParseRoute(path)
+		if !r.Match.Route.IsAny() && !r.Match.Route.SamePattern(method, path) && (err != nil || !r.Match.Route.MayMatch(method, pattern)) {
+			return false
+		}
+	} else if !r.Match.Route.Resource(route) {
+		return false
+	}
+	if r.By.Kind != hotparam.ByNames {
+		return true
+	}
+	for part := range strings.SplitSeq(params, "&") {
+		name, _, _ := strings.Cut(part, "=")
+		if !slices.ContainsFunc(r.By.Names, func(p hotparam.Param) bool { return p.Name == name || p.Source.String()+":"+p.Name == name }) {
+			return false
+		}
+	}
+	return true
+}
+
+// isUnlimited reports whether a key's rule is known to have no limit.
+func isUnlimited(key hotparam.Key, hot []hotparam.Hot, rules *hotparam.Rules) bool {
+	if rules != nil {
+		r := ruleByID(rules, key.Rule)
+		return r != nil && r.Limit == nil
+	}
+	return slices.ContainsFunc(hot, func(h hotparam.Hot) bool { return h.Rule == key.Rule && h.Mode == hotparam.ModeWatch })
+}

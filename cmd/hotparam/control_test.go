@@ -1,0 +1,128 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/listed"
+	"github.com/hotparam/hotparam/internal/testenv"
+)
+
+const controlRules = `namespace: shop
+rules:
+  - {id: terms, match: {route: "GET /search"}, by: [q], hot: 50/1s, limit: {rate: 5/1s, burst: 5}}
+  - {id: pages, match: {route: "GET /search"}, by: [page], hot: 50/1s}
+  - {id: both, match: {route: "GET /items"}, by: all, hot: 50/1s, limit: {rate: 5/1s, burst: 5}}
+  - {id: items, match: {route: "GET /items"}, by: [q], hot: 50/1s, limit: {rate: 5/1s, burst: 5}}
+`
+
+// An operator's commands, from a key that nobody has seen to its release.
+func TestControlCommands(t *testing.T) {
+	server := testenv.Redis(t)
+	t.Setenv("HOTPARAM_REDIS", server.URL())
+	path := write(t, controlRules)
+	at := func(words ...string) result { return hotparamCommand(t, append(words, "--config", path)...) }
+
+	r := at("block", "GET /search?q=phone", "--for", "10m", "--why", "a scraper")
+	r.exits(t, exitOK, "is not hot now")
+	if !strings.HasPrefix(r.out, "block GET /search?q=phone (rule terms) until ") || !strings.Contains(r.out, "by default, who claims to be ") {
+		t.Errorf("%q", r.out)
+	}
+	// In the words of list, without the file: it has a control now.
+	r = hotparamCommand(t, "pin", "terms", " GET", "/search?q=phone", "--namespace", "shop", "--for", "1h", "--json")
+	r.exits(t, exitOK)
+	var set listed.Control
+	decodeJSON(t, r.out, &set)
+	if left := time.Until(set.Until); set.Action != "pin" || set.Rule != "terms" || left < 59*time.Minute || left > 61*time.Minute {
+		t.Errorf("%+v", set)
+	}
+	r = hotparamCommand(t, "list", "--controls", "--namespace", "shop")
+	r.exits(t, exitOK)
+	if lines := strings.Split(strings.TrimSpace(r.out), "\n"); len(lines) != 2 || !strings.HasPrefix(lines[1], "pin ") || !strings.HasSuffix(lines[1], "terms  GET /search?q=phone") {
+		t.Errorf("%q", r.out)
+	}
+	at("allow", "GET /items?q=x", "--for", "1m").exits(t, exitUsage, "a key of 2 rules", "'both GET /items?q=x'", "'items GET /items?q=x'")
+	at("allow", "items GET /items?q=x", "--for", "1m").exits(t, exitOK)
+	at("pin", "GET /search?page=2", "--for", "1m").exits(t, exitUsage, `rule "pages" has no limit`, "hotparam block")
+	at("block", "GET /search?q=*", "--for", "1m").exits(t, exitUsage, "is a pattern", "except")
+	at("block", "GET /none?q=x", "--for", "1m").exits(t, exitUsage, "no rule of the file makes such a key")
+	at("block", "other GET /search?q=x", "--for", "1m").exits(t, exitUsage, `no rule "other"`)
+	at("block", "GET /search?q=x").exits(t, exitUsage, "--for is missing")
+	at("block", "GET /search?q=x", "--for", "25h").exits(t, exitUsage, "--for 25h", "at most 24h")
+	at("block", "GET /search?q=x", "--for", "1m", "--why", strings.Repeat("x", 300)).exits(t, exitUsage, "--why has 300 bytes")
+	hotparamCommand(t, "block", "GET /search?q=x", "--namespace", "shop", "--for", "1m").exits(t, exitUsage, "put its rule before it")
+
+	at("release", "GET /search?q=other").exits(t, exitFailure, "has no control", "list --controls")
+	r = at("release", "GET /search?q=phone")
+	r.exits(t, exitOK)
+	if !strings.HasPrefix(r.out, "released GET /search?q=phone (rule terms), which pin was to hold until ") {
+		t.Errorf("%q", r.out)
+	}
+	at("release", "GET /search?q=phone").exits(t, exitFailure, "has no control")
+
+	t.Setenv("HOTPARAM_REDIS", "redis://"+unreachable(t))
+	at("block", "GET /search?q=phone", "--for", "10m").exits(t, exitUnreachable, "is Redis running")
+}
+
+// Who may not operate is told what they lack.
+func TestControlWithoutRights(t *testing.T) {
+	server := testenv.Redis(t)
+	admin, err := hotkeys.NewClient(server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close()
+	if err := admin.Do(t.Context(), "ACL", "SETUSER", "reader", "on", ">geheim", "%R~hotparam:{shop}:*", "+@read", "+@connection", "+@transaction", "+time", "+eval", "+evalsha").Err(); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("HOTPARAM_REDIS", strings.Replace(server.URL(), "redis://", "redis://reader:geheim@", 1))
+	r := hotparamCommand(t, "block", "terms GET /search?q=phone", "--namespace", "shop", "--for", "10m")
+	r.exits(t, exitFailure, "hotparam-operator", "docs/REDIS.md")
+	if strings.Contains(r.err, "geheim") {
+		t.Errorf("stderr has the password: %q", r.err)
+	}
+}
+
+// Which rule has other rules than the aggregator is marked.
+func TestMembersThatDiffer(t *testing.T) {
+	offset := -3.4
+	rows := memberRows{
+		{Name: "agg-1", Role: "aggregator", RulesVersion: "v2", Heard: time.Now(), OffsetMillis: &offset, MemoryUsed: 3 << 20, MemoryMax: 64 << 20},
+		{Name: "api-1", Role: "instance", RulesVersion: "v1", Heard: time.Now()},
+		{Name: "api-2", Role: "instance", RulesVersion: "v1", Heard: time.Now(), Problem: "line 3: bad"},
+		{Name: "api-3", Heard: time.Now()},
+	}
+	var b strings.Builder
+	if err := rows.table(&b, false); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"v2          -3ms", "3 of 64 MB", "v1 (other)", "line 3: bad", "sender", "2 members have other rules than the aggregator"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, b.String())
+		}
+	}
+}
+
+// The rule may be left out where only one rule has the key, first among hot keys.
+func TestFindOperated(t *testing.T) {
+	hot := []hotparam.Hot{{Key: hotparam.Key{Rule: "a", Text: "GET /x?q=1"}}, {Key: hotparam.Key{Rule: "b", Text: "GET /x?q=2"}, Mode: hotparam.ModeWatch}}
+	controls := []hotparam.Control{{Key: hotparam.Key{Rule: "b", Text: "GET /x?q=1"}}, {Key: hotparam.Key{Rule: "b", Text: "GET /x?q=3"}}}
+	for words, want := range map[string]string{
+		"GET /x?q=1":     "a GET /x?q=1",
+		"b GET /x?q=1":   "b GET /x?q=1",
+		"GET /x?q=3":     "b GET /x?q=3",
+		" b  GET /x?q=2": "b GET /x?q=2",
+		"c GET /x?q=9":   "c GET /x?q=9",
+	} {
+		got, err := findOperated(words, hot, controls, nil)
+		if err != nil || got.key.String() != want {
+			t.Errorf("%q: %q, %v, want %q", words, got.key, err, want)
+		}
+		if seen := !strings.HasPrefix(want, "c"); got.seen != seen || got.unlimited != strings.HasPrefix(want, "b") {
+			t.Errorf("%q: %+v", words, got)
+		}
+	}
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/listed"
+)
+
+type (
+	memberRows  []listed.Member
+	controlRows []hotparam.Control
+)
+
+func (r memberRows) len() int  { return len(r) }
+func (r controlRows) len() int { return len(r) }
+
+func (r memberRows) none() string  { return "no instance has been heard of lately" }
+func (r controlRows) none() string { return "operators pin, block and allow nothing" }
+
+func (r memberRows) values() any  { return []listed.Member(r) }
+func (r controlRows) values() any { return listed.OfControls(r) }
+
+func (r memberRows) table(w io.Writer, _ bool) error {
+	now, most := time.Now(), r.usualRules()
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "NAME\tROLE\tHEARD\tRULES\tCLOCK\tLOST/min\tMEMORY\tPROGRAM\tPROBLEM")
+	differ := 0
+	for i := range r {
+		m := &r[i]
+		rules := cmp.Or(m.RulesVersion, "unknown")
+		if m.RulesVersion != "" && m.RulesVersion != most {
+			rules += " (other)"
+			differ++
+		}
+		clock := "unknown"
+		if m.OffsetMillis != nil {
+			clock = fmt.Sprintf("%+.0fms", *m.OffsetMillis)
+		}
+		lost := "unknown"
+		if m.Dropped != nil && m.Lost != nil {
+			lost = fmt.Sprint(*m.Dropped + *m.Lost)
+		}
+		memory := "-"
+		if m.MemoryMax > 0 {
+			memory = fmt.Sprintf("%d of %d MB", m.MemoryUsed>>20, m.MemoryMax>>20)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%.1fs ago\t%s\t%s\t%s\t%s\t%s\t%s\n", printable(m.Name), cmp.Or(m.Role, "sender"), max(0, now.Sub(m.Heard).Seconds()),
+			printable(rules), clock, lost, memory, printable(cmp.Or(m.Program, "-")), printable(cmp.Or(m.Problem, "-")))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	if differ > 0 {
+		_, err := fmt.Fprintf(w, "%s other rules than the aggregator: give all the same file\n", has(differ))
+		return err
+	}
+	return nil
+}
+
+func has(n int) string {
+	if n == 1 {
+		return "1 member has"
+	}
+	return fmt.Sprintf("%d members have", n)
+}
+
+// usualRules returns the version of the rules that aggregators have or, without them, the one
+// that most have.
+func (r memberRows) usualRules() string {
+	votes := make(map[string]int)
+	for i := range r {
+		if v := r[i].RulesVersion; v != "" {
+			votes[v]++
+			if r[i].Role == string(hotparam.RoleAggregator) {
+				votes[v] += len(r)
+			}
+		}
+	}
+	best := ""
+	for v, n := range votes {
+		if n > votes[best] || n == votes[best] && v < best {
+			best = v
+		}
+	}
+	return best
+}
+
+func (r controlRows) table(w io.Writer, _ bool) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "ACTION\tUNTIL\tBY\tCLAIMS TO BE\tWHY\tRULE\tKEY")
+	for i := range r {
+		c := &r[i]
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", c.Action, c.Until.Local().Format(time.TimeOnly), printable(cmp.Or(c.By, "-")),
+			printable(cmp.Or(c.Claimed, "-")), printable(cmp.Or(c.Why, "-")), printable(c.Rule), printable(c.Text))
+	}
+	return t.Flush()
+}

@@ -1,0 +1,311 @@
+package hotkeys
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/wire"
+)
+
+func order(n int, action hotparam.ControlAction, span time.Duration) ControlOrder {
+	return ControlOrder{Key: hotparam.Key{Rule: "search", Text: text(n)}, Action: action, For: span, Why: "because", Claimed: "ann@laptop"}
+}
+
+// startControls runs a watcher until the test ends.
+func startControls(t *testing.T, client redis.UniversalClient, cfg ControlWatcherConfig) (*ControlWatcher, *controlRecorder) {
+	t.Helper()
+	cfg.Namespace = testNamespace
+	target := &controlRecorder{}
+	w, err := NewControlWatcher(client, cfg, target)
+	must(t, err)
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- w.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		must(t, <-done)
+		if n := len(target.all()); n > 0 {
+			t.Errorf("%d controls are in force after Run", n)
+		}
+	})
+	return w, target
+}
+
+// within waits until ok, and returns how long that took.
+func within(t *testing.T, what string, longest time.Duration, ok func() bool) time.Duration {
+	t.Helper()
+	start := time.Now()
+	for !ok() {
+		if time.Since(start) > longest {
+			t.Fatalf("%s: not within %v", what, longest)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	return time.Since(start)
+}
+
+func (r *controlRecorder) words() string {
+	var words []string
+	for _, c := range r.all() {
+		words = append(words, string(c.Action)+" "+c.Text)
+	}
+	return strings.Join(words, ", ")
+}
+
+// What operators say is listed, in the stream, and with whoever follows; pushed or not.
+func TestControls(t *testing.T) {
+	t.Parallel()
+	server := testenv.Redis(t)
+	client := testClient(t, server.URL())
+	ctx := t.Context()
+	w, pushed := startControls(t, client, ControlWatcherConfig{Poll: time.Hour})
+	_, polled := startControls(t, client, ControlWatcherConfig{Poll: 20 * time.Millisecond})
+	within(t, "a subscription", patience, func() bool { return w.Stats().Connected })
+
+	set, err := SetControl(ctx, client, testNamespace, order(1, hotparam.ControlBlock, time.Hour))
+	must(t, err)
+	if left := time.Until(set.Until); set.By != "default" || set.Claimed != "ann@laptop" || left < 59*time.Minute || left > 61*time.Minute {
+		t.Errorf("%+v", set)
+	}
+	_, err = SetControl(ctx, client, testNamespace, order(2, hotparam.ControlAllow, time.Hour))
+	must(t, err)
+	_, err = SetControl(ctx, client, testNamespace, order(1, hotparam.ControlPin, 30*time.Minute)) // in place of the block
+	must(t, err)
+	wanted := "pin " + text(1) + ", allow " + text(2)
+	for what, target := range map[string]*controlRecorder{"pushed": pushed, "polled": polled} {
+		within(t, what, patience, func() bool { return target.words() == wanted })
+	}
+	listed, err := ListControls(ctx, client, testNamespace)
+	must(t, err)
+	if len(listed) != 2 || listed[0].Why != "because" || !listed[0].Until.Before(set.Until) {
+		t.Errorf("%+v", listed)
+	}
+
+	released, err := ReleaseControl(ctx, client, testNamespace, order(2, "", 0).Key, "it is over", "bob")
+	must(t, err)
+	if released.Action != hotparam.ControlAllow || released.Why != "it is over" || !released.Until.Equal(listed[1].Until) {
+		t.Errorf("%+v", released)
+	}
+	if _, err := ReleaseControl(ctx, client, testNamespace, order(2, "", 0).Key, "", ""); !errors.Is(err, ErrNoControl) {
+		t.Errorf("%v", err)
+	}
+	within(t, "a release", patience, func() bool { return pushed.words() == "pin "+text(1) && polled.words() == "pin "+text(1) })
+
+	events, err := ReadControlEvents(ctx, client, testNamespace, "", 10)
+	must(t, err)
+	var types []string
+	for _, e := range events {
+		types = append(types, e.Type)
+		if age := time.Since(e.At); age < -time.Minute || age > time.Minute || e.Control.By != "default" {
+			t.Errorf("%+v", e)
+		}
+	}
+	if want := []string{"block", "allow", "pin", "release"}; !slices.Equal(types, want) {
+		t.Errorf("events %q, want %q", types, want)
+	}
+	later, err := ReadControlEvents(ctx, client, testNamespace, events[1].ID, 10)
+	must(t, err)
+	if len(later) != 2 || later[0].ID != events[2].ID {
+		t.Errorf("%+v after %s", later, events[1].ID)
+	}
+}
+
+// A control ends by itself, in Redis and where it is obeyed, and its key in Redis with it.
+func TestControlsEnd(t *testing.T) {
+	t.Parallel()
+	server := testenv.Redis(t)
+	client := testClient(t, server.URL())
+	_, target := startControls(t, client, ControlWatcherConfig{})
+	_, err := SetControl(t.Context(), client, testNamespace, order(1, hotparam.ControlBlock, 700*time.Millisecond))
+	must(t, err)
+	within(t, "in force", patience, func() bool { return len(target.all()) == 1 })
+	server.Kill() // it lasts to its end while Redis is away, not longer
+	if took := within(t, "over", patience, func() bool { return len(target.all()) == 0 }); took < 100*time.Millisecond {
+		t.Errorf("over after %v", took)
+	}
+}
+
+// A Redis that comes back without the controls means that there are none; while it is away
+// they stay.
+func TestLostControls(t *testing.T) {
+	t.Parallel()
+	server := testenv.Redis(t)
+	client := testClient(t, server.URL())
+	w, target := startControls(t, client, ControlWatcherConfig{Poll: 50 * time.Millisecond})
+	_, err := SetControl(t.Context(), client, testNamespace, order(1, hotparam.ControlBlock, time.Hour))
+	must(t, err)
+	within(t, "in force", patience, func() bool { return len(target.all()) == 1 })
+	server.Kill()
+	failures := w.Stats().Errors
+	within(t, "an outage", patience, func() bool { return w.Stats().Errors > failures+3 })
+	if len(target.all()) != 1 {
+		t.Error("a control ended while Redis was away")
+	}
+	server.Restart()
+	within(t, "the file alone", patience, func() bool { return len(target.all()) == 0 })
+	_, err = SetControl(t.Context(), client, testNamespace, order(2, hotparam.ControlPin, time.Hour))
+	must(t, err)
+	within(t, "in force again", patience, func() bool { return target.words() == "pin "+text(2) })
+}
+
+// Foreign values leave in force what is, and the next order repairs them. Single ones that
+// cannot be read are passed over.
+func TestForeignControls(t *testing.T) {
+	t.Parallel()
+	server := testenv.Redis(t)
+	client := testClient(t, server.URL())
+	ctx := t.Context()
+	w, target := startControls(t, client, ControlWatcherConfig{Poll: 20 * time.Millisecond})
+	set := func(n int) {
+		t.Helper()
+		_, err := SetControl(ctx, client, testNamespace, order(n, hotparam.ControlBlock, time.Hour))
+		must(t, err)
+	}
+	set(1)
+	within(t, "in force", patience, func() bool { return len(target.all()) == 1 })
+	for what, spoil := range map[string]func() error{
+		"a string": func() error { return client.Set(ctx, testLayout.Control, "x", 0).Err() },
+		"a list": func() error {
+			client.Del(ctx, testLayout.Control)
+			return client.RPush(ctx, testLayout.Control, "x").Err()
+		},
+		"too many": func() error {
+			_, err := client.Pipelined(ctx, func(p redis.Pipeliner) error {
+				for i := range 11 * hotparam.MaxControls {
+					p.HSet(ctx, testLayout.Control, fmt.Sprint("x", i), "{}")
+				}
+				return nil
+			})
+			return err
+		},
+	} {
+		foreign := w.Stats().Foreign
+		must(t, spoil())
+		within(t, what, patience, func() bool { return w.Stats().Foreign > foreign })
+		if len(target.all()) != 1 {
+			t.Errorf("%s: %s", what, target.words())
+		}
+		set(1)
+		if n := client.HLen(ctx, testLayout.Control).Val(); n != 2 {
+			t.Errorf("%s: %d fields after the next order", what, n)
+		}
+	}
+	must(t, client.Del(ctx, testLayout.ControlEvents).Err())
+	must(t, client.Set(ctx, testLayout.ControlEvents, "x", 0).Err())
+	must(t, client.HSet(ctx, testLayout.Control, "search x", "{}", "no-space", "{}", "search y", `{"action":"block","since":1,"until":99999999999999}`).Err())
+	within(t, "unreadable ones", patience, func() bool { return w.Stats().Loads > 2 && len(target.all()) == 1 })
+	set(2)
+	within(t, "and the next", patience, func() bool { return len(target.all()) == 2 })
+	if n := client.HLen(ctx, testLayout.Control).Val(); n != 3 {
+		t.Errorf("%d fields", n)
+	}
+}
+
+// There is room for 1,000 keys, and for another in the place of one of them.
+func TestManyControls(t *testing.T) {
+	t.Parallel()
+	server := testenv.Redis(t)
+	client := testClient(t, server.URL())
+	ctx := t.Context()
+	_, err := SetControl(ctx, client, testNamespace, order(0, hotparam.ControlBlock, time.Hour))
+	must(t, err)
+	value := client.HGet(ctx, testLayout.Control, order(0, "", 0).Key.String()).Val()
+	_, err = client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i := 1; i < hotparam.MaxControls; i++ {
+			p.HSet(ctx, testLayout.Control, order(i, "", 0).Key.String(), value)
+		}
+		return nil
+	})
+	must(t, err)
+	if _, err := SetControl(ctx, client, testNamespace, order(5000, hotparam.ControlPin, time.Hour)); !errors.Is(err, ErrTooManyControls) {
+		t.Errorf("%v", err)
+	}
+	_, err = SetControl(ctx, client, testNamespace, order(7, hotparam.ControlPin, time.Hour))
+	must(t, err)
+	_, target := startControls(t, client, ControlWatcherConfig{})
+	within(t, "all", patience, func() bool { return len(target.all()) == hotparam.MaxControls })
+	_, err = ReleaseControl(ctx, client, testNamespace, order(8, "", 0).Key, "", "")
+	must(t, err)
+	_, err = SetControl(ctx, client, testNamespace, order(5000, hotparam.ControlPin, time.Hour))
+	must(t, err)
+	start := time.Now()
+	within(t, "one more", patience, func() bool {
+		return slices.ContainsFunc(target.all(), func(c hotparam.Control) bool { return c.Text == text(5000) })
+	})
+	t.Logf("in force after %v", time.Since(start))
+}
+
+// What cannot be an order is refused before Redis is asked.
+func TestControlOrders(t *testing.T) {
+	good := order(1, hotparam.ControlBlock, time.Hour)
+	for what, change := range map[string]func(*ControlOrder){
+		"action":   func(o *ControlOrder) { o.Action = "stop" },
+		"no end":   func(o *ControlOrder) { o.For = 0 },
+		"too long": func(o *ControlOrder) { o.For = 25 * time.Hour },
+		"rule":     func(o *ControlOrder) { o.Key.Rule = "No" },
+		"no text":  func(o *ControlOrder) { o.Key.Text = "" },
+		"text":     func(o *ControlOrder) { o.Key.Text = strings.Repeat("x", 600) },
+		"why":      func(o *ControlOrder) { o.Why = strings.Repeat("x", 300) },
+		"claim":    func(o *ControlOrder) { o.Claimed = strings.Repeat("x", 300) },
+		"bytes":    func(o *ControlOrder) { o.Why = "\xff" },
+	} {
+		o := good
+		change(&o)
+		if _, err := SetControl(t.Context(), nil, testNamespace, o); err == nil {
+			t.Errorf("%s: no error", what)
+		}
+	}
+}
+
+// Controls work where one script has all its keys on one node, and outlive a failover.
+func TestControlsOfAClusterAndSentinel(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
+	for name, url := range map[string]string{"cluster": testenv.RedisCluster(t).URL(), "sentinel": testenv.RedisSentinel(t).URL()} {
+		client := testClient(t, url)
+		w, target := startControls(t, client, ControlWatcherConfig{})
+		within(t, name+": a subscription", 5*time.Second, func() bool { return w.Stats().Connected })
+		_, err := SetControl(t.Context(), client, testNamespace, order(1, hotparam.ControlBlock, time.Hour))
+		must(t, err)
+		if took := within(t, name, 5*time.Second, func() bool { return len(target.all()) == 1 }); took > time.Second {
+			t.Logf("%s: in force after %v", name, took)
+		}
+		if events, err := ReadControlEvents(t.Context(), client, testNamespace, "", 10); err != nil || len(events) == 0 {
+			t.Errorf("%s: %v, %v", name, events, err)
+		}
+	}
+}
+
+// What was written is read again; nothing that is read makes a panic.
+func FuzzControl(f *testing.F) {
+	c := hotparam.Control{Key: hotparam.Key{Rule: "r", Text: "GET /s?q=1"}, Action: hotparam.ControlPin, Since: time.UnixMilli(1), Until: time.UnixMilli(2), Why: "a \"b\"\n", By: "ops", Claimed: "ann"}
+	f.Add(c.Key.String(), wire.AppendControl(nil, &c))
+	f.Add("x", []byte(`{"action":"pin","since":1,"until":2}`))
+	if got, err := wire.ParseControl(c.Key.String(), wire.AppendControl(nil, &c)); err != nil || got != c {
+		f.Errorf("%+v, %v", got, err)
+	}
+	f.Fuzz(func(t *testing.T, member string, value []byte) {
+		c, err := wire.ParseControl(member, value)
+		if err != nil {
+			return
+		}
+		again, err := wire.ParseControl(member, wire.AppendControl(nil, &c))
+		if err != nil || again.Key != c.Key || again.Action != c.Action || !again.Until.Equal(c.Until) {
+			t.Errorf("%+v, %v, was %+v", again, err, c)
+		}
+		change := wire.ControlChange{Control: c}
+		if got, err := wire.ParseControlChange(wire.AppendControlChange(nil, &change)); err != nil || got.Key != c.Key {
+			t.Errorf("%+v, %v", got, err)
+		}
+	})
+}

@@ -1,0 +1,54 @@
+package hotset
+
+import (
+	"testing"
+
+	"github.com/hotparam/hotparam"
+)
+
+// A pin is an entry only where there is no other, the others say that they are pinned, and
+// payloads stay.
+func TestPins(t *testing.T) {
+	made := 0
+	var swapped []hotparam.Hot
+	s := New(func(h hotparam.Hot, old *int, had bool) *int {
+		if had {
+			return old
+		}
+		made++
+		return new(int)
+	}, Config[*int]{OnSwap: func(_ string, hot []hotparam.Hot) { swapped = hot }})
+	key := hotparam.Key{Rule: "r", Text: "GET /s?q=1"}
+	member := []byte(key.String())
+	is := func(what string, found, local, pinned bool) {
+		t.Helper()
+		e := s.Lookup(hotparam.Hash(member), member)
+		if (e != nil) != found || found && (e.Hot.Local != local || e.Hot.Pinned != pinned) || len(swapped) != len(s.All()) {
+			t.Errorf("%s: %+v", what, e)
+		}
+	}
+	pin := []hotparam.Hot{{Key: key}}
+	s.SetPins(pin)
+	is("pinned", true, true, true)
+	s.Update("1", hotparam.Change{Hot: []hotparam.Hot{{Key: key, Low: 1}}})
+	is("published too", true, false, true)
+	s.SetPins(nil)
+	is("published", true, false, false)
+	s.SetPins(pin)
+	s.Mark(hotparam.Hot{Key: key, Low: 2})
+	s.Update("2", hotparam.Change{Cool: []hotparam.Hot{{Key: key}}})
+	is("marked and pinned", true, true, true)
+	s.SetPins(pin)
+	s.SetPins(nil)
+	is("marked", true, true, false)
+	s.SetPins(pin)
+	s.Unmark(key)
+	is("pinned again", true, true, true)
+	s.Replace("3", nil)
+	is("still", true, true, true)
+	if made != 1 {
+		t.Errorf("%d payloads were made, want 1", made)
+	}
+	s.SetPins(nil)
+	is("no more", false, false, false)
+}

@@ -1,0 +1,362 @@
+package middleware
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/hotparam/hotparam"
+)
+
+// control puts exactly these controls in force: an action, a space, a member each.
+func (f *fixture) control(tb testing.TB, orders ...[2]string) {
+	tb.Helper()
+	var list []hotparam.Control
+	for _, o := range orders {
+		key, ok := hotparam.ParseKey(o[1])
+		if !ok {
+			tb.Fatalf("%q is no member", o[1])
+		}
+		list = append(list, hotparam.Control{Key: key, Action: hotparam.ControlAction(o[0]), Until: time.Now().Add(time.Hour)})
+	}
+	f.SetControls(list)
+}
+
+// ofQ is a request for a value of q.
+func ofQ(q string) Request { return get("GET /s", "/s", "q="+q) }
+
+func TestControls(t *testing.T) {
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "GET /s", byNames("q"), 1, 4), limitRule(t, "all", "*", hotparam.By{}, 1, 900)}})
+	f.heat(t, "r GET /s?q=hot")
+	f.control(t, [2]string{"block", "r GET /s?q=evil"}, [2]string{"allow", "r GET /s?q=hot"}, [2]string{"pin", "r GET /s?q=pinned"},
+		[2]string{"block", "gone GET /s?q=1"}, [2]string{"pin", "r GET /s?q=other"})
+	for range 2 {
+		want(t, f.Check(ofQ("evil")), hotparam.Decision{Reason: hotparam.ReasonBlocked, Rule: "r"})
+	}
+	if n := tokens(f, ofQ("pinned")); n != 4 {
+		t.Errorf("a pinned key gets %d, want 4", n)
+	}
+	if n := tokens(f, ofQ("hot")); n != 900-4 {
+		t.Errorf("an allowed key gets %d, want all that another rule has left", n)
+	}
+	if got := f.counted(); got["r GET /s?q=evil"] != 2 || got["r GET /s?q=hot"] != 897 || got["r GET /s?q=pinned"] != 5 {
+		t.Errorf("counted %v: all are, whatever the control", got)
+	}
+	if s := f.Stats(); s.Blocked != 2 {
+		t.Errorf("%+v", s)
+	}
+	keys := f.HotKeys()
+	if i := slices.IndexFunc(keys, func(k HotKey) bool { return k.Text == "GET /s?q=pinned" }); i < 0 || !keys[i].Pinned || keys[i].Passed != 4 || keys[i].Refused != 1 {
+		t.Errorf("hot keys %+v", keys)
+	}
+	f.control(t)
+	if n := tokens(f, ofQ("evil")); n != 1000 && f.Stats().Blocked != 2 {
+		t.Errorf("a key that was released gets %d", n)
+	}
+}
+
+// A blocked request gets the answer that a blocked value of the file gets.
+func TestBlockedAnswer(t *testing.T) {
+	for name, mode := range map[string]hotparam.Mode{"limit": hotparam.ModeLimit, "shadow": hotparam.ModeShadow, "wait": hotparam.ModeWait, "serve": hotparam.ModeServe} {
+		rule := hotRule(t, "r", "GET /s", byNames("q"), 1, 1)
+		rule.Limit.Mode = mode
+		switch mode {
+		case hotparam.ModeWait:
+			rule.Limit.Wait = time.Second
+		case hotparam.ModeServe:
+			rule.Limit.Serve = &hotparam.Response{Status: http.StatusOK, Body: "in place"}
+		}
+		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+		f.heat(t, "r GET /s?q=evil")
+		f.control(t, [2]string{"block", "r GET /s?q=evil"})
+		d := f.Check(ofQ("evil"))
+		answer := d.Answer()
+		var body struct {
+			Title  string
+			Status int
+		}
+		if err := json.Unmarshal(answer.Body, &body); err != nil || answer.Status != 403 || body.Title != "Forbidden" || body.Status != 403 {
+			t.Errorf("%s: %d %q", name, answer.Status, answer.Body)
+		}
+	}
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "GET /s", byNames("q"), 1, 1)}}, WithShadow())
+	f.control(t, [2]string{"block", "r GET /s?q=evil"})
+	if d := f.Check(ofQ("evil")); !d.Allowed || d.Reason != hotparam.ReasonShadow {
+		t.Errorf("a guard in shadow mode refuses nothing: %+v", d)
+	}
+}
+
+// A pinned key is held by whatever its rule's limit is, and to the rule's own limit, not to an
+// exception's.
+func TestPins(t *testing.T) {
+	vip := hotRule(t, "r", "GET /s", byNames("q"), 1, 3)
+	vip.Except = []hotparam.Exception{{Values: is("q", "vip"), Limit: limit(1, 50)}, {Values: is("q", "evil"), Action: hotparam.Block}, {Values: is("q", "probe"), Action: hotparam.Allow}}
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{vip}})
+	f.control(t, [2]string{"pin", "r GET /s?q=vip"}, [2]string{"pin", "r GET /s?q=evil"}, [2]string{"pin", "r GET /s?q=probe"})
+	for _, q := range []string{"vip", "evil", "probe"} {
+		if n := tokens(f, ofQ(q)); n != 3 {
+			t.Errorf("%s gets %d, want 3", q, n)
+		}
+	}
+	t.Run("shadow", func(t *testing.T) {
+		rule := hotRule(t, "r", "GET /s", byNames("q"), 1, 1)
+		rule.Limit.Mode = hotparam.ModeShadow
+		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+		f.control(t, [2]string{"pin", "r GET /s?q=1"})
+		if n := tokens(f, ofQ("1")); n != 1000 || f.Stats().Shadowed != 999 {
+			t.Errorf("%d, %+v", n, f.Stats())
+		}
+	})
+	t.Run("wait", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			rule := hotRule(t, "r", "GET /s", byNames("q"), 3600, 1)
+			rule.Limit.Mode, rule.Limit.Wait = hotparam.ModeWait, 2*time.Second
+			f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+			f.control(t, [2]string{"pin", "r GET /s?q=1"})
+			start := time.Now()
+			f.Check(ofQ("1"))
+			if d := f.Check(ofQ("1")); !d.Allowed || time.Since(start) != time.Second {
+				t.Errorf("%+v after %v", d, time.Since(start))
+			}
+		})
+	})
+	t.Run("concurrency", func(t *testing.T) {
+		rule := hotRule(t, "r", "GET /s", byNames("q"), 1, 1)
+		rule.Limit = &hotparam.Limit{Concurrency: 1, Mode: hotparam.ModeLimit}
+		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+		f.control(t, [2]string{"pin", "r GET /s?q=1"})
+		ticket := letIn(t, f, ofQ("1"))
+		if d := f.Check(ofQ("1")); d.Reason != hotparam.ReasonBusy {
+			t.Errorf("%+v", d)
+		}
+		f.control(t, [2]string{"allow", "r GET /s?q=1"})
+		if d := f.Check(ofQ("1")); !d.Allowed {
+			t.Errorf("%+v", d)
+		}
+		ticket.End(Cost{})
+	})
+	t.Run("exact", func(t *testing.T) {
+		back := newShared(t)
+		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{exactly(hotRule(t, "r", "GET /s", byNames("q"), 1, 2), "")}}, WithBackend(back))
+		f.control(t, [2]string{"pin", "r GET /s?q=1"})
+		if n := tokens(f, ofQ("1")); n != 2 {
+			t.Errorf("%d, want 2", n)
+		}
+		calls := len(back.asked())
+		f.control(t, [2]string{"block", "r GET /s?q=1"})
+		f.Check(ofQ("1"))
+		f.control(t, [2]string{"allow", "r GET /s?q=1"})
+		if d := f.Check(ofQ("1")); !d.Allowed || len(back.asked()) > calls {
+			t.Errorf("%+v, or the backend was asked", d)
+		}
+	})
+	t.Run("cost", func(t *testing.T) {
+		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{costRule(t, "r", hotparam.Bytes, 1, 100)}})
+		f.control(t, [2]string{"pin", "r GET /s?q=1"}, [2]string{"allow", "r GET /s?q=2"})
+		for _, q := range []string{"1", "2"} {
+			letIn(t, f, ofQ(q)).End(Cost{Bytes: 5000})
+		}
+		if a, b := f.Check(ofQ("1")), f.Check(ofQ("2")); a.Allowed || !b.Allowed {
+			t.Errorf("pinned %+v, allowed %+v", a, b)
+		}
+		if got := f.counted(); got["r GET /s?q=1"] != 5000 || got["r GET /s?q=2"] != 5000 {
+			t.Errorf("counted %v", got)
+		}
+		f.heat(t, "r GET /s?q=2")
+		f.control(t)
+		if d := f.Check(ofQ("2")); !d.Allowed {
+			t.Errorf("what an allowed request cost was charged: %+v", d)
+		}
+	})
+	t.Run("matcher", func(t *testing.T) {
+		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "GET /s", byAll, 1, 2)}},
+			WithMatcher("r", func(*http.Request) (string, bool) { return "tenant", false }))
+		f.control(t, [2]string{"block", "r GET /s?key=tenant"})
+		in := ofQ("1")
+		in.HTTP, _ = http.NewRequest("GET", "/s?q=1", nil)
+		if d := f.Check(in); d.Reason != hotparam.ReasonBlocked {
+			t.Errorf("%+v", d)
+		}
+	})
+	t.Run("no hot", func(t *testing.T) {
+		rule := limitRule(t, "r", "GET /s", byNames("q"), 1, 2)
+		rule.Except = []hotparam.Exception{{Values: is("q", "vip"), Limit: limit(1, 50)}}
+		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+		f.control(t, [2]string{"pin", "r GET /s?q=vip"}, [2]string{"block", "r GET /s?q=evil"}, [2]string{"allow", "r GET /s?q=free"})
+		for q, want := range map[string]int{"vip": 2, "evil": 0, "free": 1000, "1": 2} {
+			if n := tokens(f, ofQ(q)); n != want {
+				t.Errorf("%s gets %d, want %d", q, n, want)
+			}
+		}
+	})
+}
+
+// A key that is pinned, published and marked in turn keeps what was taken, and a spared one is
+// held while it is pinned.
+func TestPinsForgiveNothing(t *testing.T) {
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "GET /s", byNames("q"), 1, 10)}})
+	const member = "r GET /s?q=1"
+	key, _ := hotparam.ParseKey(member)
+	take := func() {
+		t.Helper()
+		if d := f.Check(ofQ("1")); !d.Allowed || d.Reason != hotparam.ReasonWithin {
+			t.Fatalf("%+v", d)
+		}
+	}
+	f.control(t, [2]string{"pin", member})
+	take()
+	f.heat(t, member)
+	take()
+	f.control(t)
+	take()
+	f.hot.Mark(hotparam.Hot{Key: key})
+	f.heat(t)
+	take()
+	f.control(t, [2]string{"pin", member})
+	f.hot.Unmark(key)
+	take()
+	f.hot.Replace("", []hotparam.Hot{{Key: key, Spared: true, Usual: true}})
+	take()
+	f.control(t)
+	if d := f.Check(ofQ("1")); d.Reason != hotparam.ReasonNone {
+		t.Errorf("a spared key is limited: %+v", d)
+	}
+	f.heat(t)
+	f.control(t, [2]string{"pin", member})
+	if n := tokens(f, ofQ("1")); n != 4 {
+		t.Errorf("%d tokens are left, want 4", n)
+	}
+	f.control(t)
+	if d := f.Check(ofQ("1")); !d.Allowed || len(f.HotKeys()) != 0 {
+		t.Errorf("%+v, %+v", d, f.HotKeys())
+	}
+}
+
+// Rules that change keep their controls, and a pin waits until its rule has a limit.
+func TestControlsOutliveRules(t *testing.T) {
+	watched := hotRule(t, "r", "GET /s", byNames("q"), 1, 2)
+	held := watched
+	watched.Limit = nil
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{watched}})
+	f.control(t, [2]string{"pin", "r GET /s?q=1"}, [2]string{"block", "new GET /s?q=2"})
+	if n := tokens(f, ofQ("1")); n != 1000 {
+		t.Errorf("%d without a limit", n)
+	}
+	rules := hotparam.Rules{Namespace: "test", Rules: []hotparam.Rule{held, hotRule(t, "new", "GET /s", byNames("q"), 1, 2)}}
+	if err := f.Reload(&rules); err != nil {
+		t.Fatal(err)
+	}
+	if n := tokens(f, ofQ("1")); n != 2 {
+		t.Errorf("%d with a limit of 2", n)
+	}
+	if d := f.Check(ofQ("2")); d.Reason != hotparam.ReasonBlocked {
+		t.Errorf("%+v", d)
+	}
+}
+
+// What a request with controls does is what this reference says: any block, any allow, pin,
+// then the exceptions of the file. A request has several keys of a rule, some hot.
+func TestControlsTakePrecedence(t *testing.T) {
+	values := []string{"a", "b", "c"}
+	excepted := []hotparam.Action{hotparam.Adjust, hotparam.Allow, hotparam.Block}
+	rapid.Check(t, func(rt *rapid.T) {
+		rule := hotRule(t, "r", "GET /s", byEach, 1, 1)
+		actions, controlled, hot := map[string]hotparam.Action{}, map[string]string{}, map[string]bool{}
+		var orders [][2]string
+		var heated []string
+		for _, v := range values {
+			member := "r GET /s?q=" + v
+			if a := rapid.SampledFrom(append(excepted, 99)).Draw(rt, "except "+v); a != 99 {
+				actions[v] = a
+				x := hotparam.Exception{Values: is("q", v), Action: a}
+				if a == hotparam.Adjust {
+					x.Limit = limit(1, 7)
+				}
+				rule.Except = append(rule.Except, x)
+			}
+			if c := rapid.SampledFrom([]string{"", "", "block", "allow", "pin"}).Draw(rt, "control "+v); c != "" {
+				controlled[v] = c
+				orders = append(orders, [2]string{c, member})
+			}
+			if rapid.Bool().Draw(rt, "hot "+v) {
+				hot[v] = true
+				heated = append(heated, member)
+			}
+		}
+		f := newFixture(rt, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+		f.heat(t, heated...)
+		f.control(t, orders...)
+		asked := rapid.SliceOfNDistinct(rapid.SampledFrom(values), 1, 3, rapid.ID).Draw(rt, "asked")
+
+		// The reference: how many requests pass, and which keys are counted.
+		passes, counts := 1000, map[string]bool{}
+		blocked, allowed := false, false
+		for _, v := range asked {
+			blocked = blocked || controlled[v] == "block"
+			allowed = allowed || controlled[v] == "allow"
+		}
+		for _, v := range asked {
+			a, ok := actions[v]
+			counts[v] = controlled[v] != "" || !ok || a == hotparam.Adjust
+			if blocked || allowed {
+				continue
+			}
+			switch {
+			case controlled[v] == "pin":
+				passes = min(passes, 1)
+			case ok && a == hotparam.Block:
+				passes = 0
+			case ok && a == hotparam.Adjust && hot[v]:
+				passes = min(passes, 7)
+			case !ok && hot[v]:
+				passes = min(passes, 1)
+			}
+		}
+		if blocked {
+			passes = 0
+		}
+
+		query := ""
+		for i, v := range asked {
+			if i > 0 {
+				query += "&"
+			}
+			query += "q=" + v
+		}
+		req := get("GET /s", "/s", query)
+		if n := tokens(f, req); n != passes {
+			rt.Fatalf("%s: %d pass, want %d", query, n, passes)
+		}
+		if d := f.Check(req); blocked && d.Reason != hotparam.ReasonBlocked {
+			rt.Fatalf("%s: %+v, want blocked", query, d)
+		}
+		got := f.counted()
+		for _, v := range asked {
+			if (got["r GET /s?q="+v] > 0) != counts[v] {
+				rt.Fatalf("%s: counted %v, want %v", query, got, counts)
+			}
+		}
+	})
+}
+
+// An explanation says what controls do.
+func TestExplainControls(t *testing.T) {
+	rules := &hotparam.Rules{Namespace: "test", Rules: []hotparam.Rule{hotRule(t, "r", "GET /s", byNames("q"), 1, 1)}}
+	for action, allowed := range map[hotparam.ControlAction]bool{hotparam.ControlBlock: false, hotparam.ControlAllow: true, hotparam.ControlPin: true} {
+		x, err := Explain(ofQ("1"), ExplainConfig{Rules: rules, Controls: []hotparam.Control{{Key: hotparam.Key{Rule: "r", Text: "GET /s?q=1"}, Action: action}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(x.Keys) != 1 || x.Decision.Allowed != allowed || x.Over.Allowed != (action == hotparam.ControlAllow) {
+			t.Errorf("%s: %+v", action, x)
+		} else if fmt.Sprint(x.Keys[0].Control) != string(action) {
+			t.Errorf("%s: %+v", action, x.Keys[0])
+		}
+	}
+}
