@@ -4,7 +4,7 @@ FUZZTIME = 20s
 GOVULNCHECK = golang.org/x/vuln/cmd/govulncheck@v1.8.0
 GOLANGCI_LINT = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: help build test test-short lint fuzz bench bench-peers bench-page cover demo release-modules tidy metrics pictures verify-replay verify-claims verify-loss mutants chaos soak clean
+.PHONY: help build test test-short lint fuzz bench bench-peers bench-page cover demo release verify-release release-modules tidy metrics manifests pictures verify-replay verify-claims verify-loss mutants chaos soak clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -45,6 +45,17 @@ cover: ## test and write coverage.html
 	@go tool cover -func bin/cover.out | tail -n 1
 
 VERSION =
+release: ## bin/archives: the archives of VERSION=v0.1.0 for Linux, their bills of materials and sums
+	@go run ./internal/archives/cmd/releasearchives "$(VERSION)" bin/archives
+
+verify-release: ## build the archives of this commit twice, in different folders, and compare them (some minutes the first time)
+	@folders=$$(mktemp -d) && trap 'rm -rf "$$folders"' EXIT && \
+	git clone -q . "$$folders/here" && git clone -q "$$folders/here" "$$folders/there/and/deeper" && \
+	for folder in here there/and/deeper; do \
+		(cd "$$folders/$$folder" && GOWORK=off go run ./internal/archives/cmd/releasearchives v0.0.0-verify bin/archives >/dev/null) || exit 1; \
+	done && \
+	diff -r "$$folders/here/bin/archives" "$$folders/there/and/deeper/bin/archives" && cat "$$folders/here/bin/archives/SHA256SUMS"
+
 release-modules: ## bin/release: the files of VERSION=v0.1.0 of all modules, as a GOPROXY; prints the tags to set
 	@go run ./internal/release/cmd/releasemodules "$(VERSION)" bin/release
 
@@ -83,6 +94,9 @@ soak: ## a steady load on real processes: memory, goroutines, descriptors and co
 
 metrics: ## write the tables of METRICS.md from the code
 	go generate -run TestMetricsPageIsUpToDate ./cmd/hotparam ./attach
+
+manifests: ## write deploy/kubernetes from the chart, and the chart's copy of the alerts
+	go generate -run TestPlainManifestsAreTheChart ./deploy
 
 pictures: ## make the pictures in docs/images from the real program (needs tmux)
 	@./scripts/pictures.sh

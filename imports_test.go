@@ -96,6 +96,9 @@ var arrows = map[string][]string{
 	"internal/mutants":                {"internal/overlay"},
 	"internal/mutants/cmd/mutants":    {"internal/mutants"},
 
+	"internal/archives":                     nil,
+	"internal/archives/cmd/releasearchives": {"internal/archives"},
+
 	"internal/release":                    nil,
 	"internal/release/cmd/releasemodules": {"internal/release"},
 

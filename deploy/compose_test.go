@@ -29,6 +29,8 @@ type service struct {
 	DependsOn      map[string]struct{ Condition string } `yaml:"depends_on"`
 	Healthcheck    *struct{ Test []string }
 	Deploy         struct{ Replicas int }
+	ReadOnly       bool     `yaml:"read_only"`
+	CapDrop        []string `yaml:"cap_drop"`
 }
 
 func readCompose(t *testing.T) composeFile {
@@ -46,8 +48,8 @@ func readCompose(t *testing.T) composeFile {
 
 var (
 	pinned  = regexp.MustCompile(`^[a-z0-9./-]+:v?[0-9]+\.[0-9]+[A-Za-z0-9.-]*$`)
-	from    = regexp.MustCompile(`(?m)^(?:FROM|COPY --from=)\s*([^\s]+)`)
-	targets = regexp.MustCompile(`(?m)^FROM \S+ AS (\w+)$`)
+	from    = regexp.MustCompile(`(?m)^(?:FROM(?: --platform=\S+)?|COPY --from=)\s*([^\s]+)`)
+	targets = regexp.MustCompile(`(?m)^FROM (?:--platform=\S+ )?\S+ AS (\w+)$`)
 )
 
 // What is run is what was tried: no image floats, everything that is named is
@@ -95,6 +97,11 @@ func TestCompose(t *testing.T) {
 			case d.Condition == "service_completed_successfully" && dependency.Restart != "":
 				t.Errorf("%s waits for %s to be done, which is started again", name, other)
 			}
+		}
+	}
+	for _, name := range []string{"aggregator", "api-1", "api-2", "api-3"} {
+		if s := file.Services[name]; !s.ReadOnly || !slices.Equal(s.CapDrop, []string{"ALL"}) {
+			t.Errorf("%s may write to its file system, or has capabilities: %v", name, s.CapDrop)
 		}
 	}
 	for _, name := range []string{"api-1", "api-2", "api-3"} {

@@ -45,7 +45,7 @@ func newAdmin(set *settings, client redis.UniversalClient, listener net.Addr, ru
 		Token: token, Listener: listener, Hosts: append([]string{host}, conf.PageHosts...), Log: set.log,
 	})}
 	if conf.Pprof {
-		a.handle(pprofPath, pprofHandler())
+		a.handle("GET "+pprofPath, pprofHandler())
 	}
 	if conf.Page == config.PageOff {
 		return a, nil

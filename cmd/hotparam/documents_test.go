@@ -63,7 +63,7 @@ var pictures = map[string]int{
 	"docs/LIMITS.md":      1, // headers
 	"docs/PRODUCERS.md":   1, // lines of the wire
 	"docs/REDIS.md":       5, // rights, which the tests of hotkeys and redislimiter give to users of a Redis
-	"docs/WATCHING.md":    2, // what watch prints, and a stream of events as it is sent
+	"docs/WATCHING.md":    2, // a stream of events as it is sent, and what a command prints
 }
 
 // Every block of code in the documents is linted, compiled or parsed, or is listed with its

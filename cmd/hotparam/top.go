@@ -141,7 +141,7 @@ func (o operator) run(what order) orderDone {
 
 // operatorError says what to do about a missing right.
 func operatorError(err error) error {
-	if redis.HasErrorPrefix(err, "NOPERM") || redis.IsPermissionError(err) {
+	if hotkeys.IsDenied(err) {
 		return errors.New("Redis refuses it to this user: name one with the rights of hotparam-operator in --redis (docs/REDIS.md)")
 	}
 	return err

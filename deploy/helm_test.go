@@ -1,0 +1,236 @@
+package deploy_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/internal/testenv"
+)
+
+//go:generate go test . -run ^TestPlainManifestsAreTheChart$ -update
+
+var update = flag.Bool("update", false, "write what is made from the chart instead of comparing it")
+
+// kubernetesVersions are those whose schemas the objects must fit, without a field too many.
+const kubernetesVersions = "1.28,1.32,1.37"
+
+type chartCase struct {
+	Values map[string]any `json:"values"`
+}
+
+type chartAnswer struct {
+	Error   string
+	Objects []map[string]any
+}
+
+// render has Helm's own code lint the chart and render it for each case.
+func render(t *testing.T, cases ...chartCase) []chartAnswer {
+	t.Helper()
+	python := testenv.Python(t, "helm-python-sdk==0.2.2", "kubernetes-validate==1.37.0")
+	input, err := json.Marshal(cases)
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.CommandContext(t.Context(), python, "helm/render.py", "helm/hotparam", kubernetesVersions)
+	var stderr strings.Builder
+	command.Stdin, command.Stderr = bytes.NewReader(input), &stderr
+	output, err := command.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, stderr.String())
+	}
+	var answers []chartAnswer
+	if err := json.Unmarshal(output, &answers); err != nil || len(answers) != len(cases) {
+		t.Fatalf("%d answers for %d cases: %v", len(answers), len(cases), err)
+	}
+	return answers
+}
+
+// kinds returns the objects by their kinds: there is one of each.
+func (a chartAnswer) kinds() map[string]map[string]any {
+	kinds := make(map[string]map[string]any)
+	for _, object := range a.Objects {
+		kinds[object["kind"].(string)] = object
+	}
+	return kinds
+}
+
+// field returns the value at a path of names of an object; nil if it has none.
+func field(object any, path ...string) any {
+	for _, name := range path {
+		switch o := object.(type) {
+		case map[string]any:
+			object = o[name]
+		case []any: // of one container, rule or such
+			if len(o) == 0 {
+				return nil
+			}
+			object = o[0].(map[string]any)[name]
+		default:
+			return nil
+		}
+	}
+	return object
+}
+
+var everyday = []string{"ConfigMap", "NetworkPolicy", "PodDisruptionBudget", "Service", "ServiceAccount", "StatefulSet"}
+
+func TestChart(t *testing.T) {
+	t.Parallel()
+	for i, test := range []struct {
+		values map[string]any
+		kinds  []string // nil: the values are refused
+	}{
+		{map[string]any{}, everyday},
+		{map[string]any{
+			"redis": map[string]any{"password": "geheim", "username": "aggregator"}, "page": map[string]any{"token": "0123456789abcdef"},
+			"serviceMonitor": map[string]any{"enabled": true, "labels": map[string]any{"release": "prometheus"}}, "prometheusRule": map[string]any{"enabled": true},
+			"podLabels": map[string]any{"team": "shop"}, "podAnnotations": map[string]any{"note": "1"}, "extraArgs": []string{"--pprof"},
+			"nodeSelector": map[string]any{"disk": "ssd"}, "priorityClassName": "high",
+		}, append([]string{"Secret", "ServiceMonitor", "PrometheusRule"}, everyday...)},
+		{map[string]any{"replicas": 1, "networkPolicy": map[string]any{"enabled": false}, "serviceAccount": map[string]any{"create": false}},
+			[]string{"ConfigMap", "Service", "StatefulSet"}},
+		{map[string]any{"redis": map[string]any{"existingSecret": "redis"}, "page": map[string]any{"existingSecret": "page"}}, everyday},
+		{map[string]any{"replicas": "two"}, nil},
+		{map[string]any{"imag": map[string]any{}}, nil},
+		{map[string]any{"page": map[string]any{"token": "short"}}, nil},
+	} {
+		answer := render(t, chartCase{test.values})[0]
+		if test.kinds == nil {
+			if answer.Error == "" {
+				t.Errorf("case %d: %v is accepted", i, test.values)
+			}
+			continue
+		}
+		kinds := answer.kinds()
+		if got := slices.Sorted(maps.Keys(kinds)); answer.Error != "" || !slices.Equal(got, slices.Sorted(slices.Values(test.kinds))) {
+			t.Errorf("case %d: %q, want %q; %s", i, got, test.kinds, answer.Error)
+			continue
+		}
+		checkChartConfig(t, kinds)
+		checkChartPods(t, kinds)
+		if rule, ok := kinds["PrometheusRule"]; ok {
+			groups, _ := field(rule, "spec", "groups").([]any)
+			if len(groups) != 2 {
+				t.Errorf("%d groups of alerts", len(groups))
+			}
+		}
+	}
+}
+
+// checkChartConfig checks that the file in the ConfigMap is good, and names what the chart has.
+func checkChartConfig(t *testing.T, kinds map[string]map[string]any) {
+	t.Helper()
+	text, _ := field(kinds["ConfigMap"], "data", "hotparam.yaml").(string)
+	file, err := config.Parse("hotparam.yaml", []byte(text))
+	if err != nil {
+		t.Errorf("%v\n%s", err, text)
+		return
+	}
+	replicas, _ := field(kinds["StatefulSet"], "spec", "replicas").(float64)
+	if len(file.StatsD.Addresses) != int(replicas) || file.Aggregator.Lease != (replicas > 1) {
+		t.Errorf("%v replicas, counts are sent to %q, with a lease %v", replicas, file.StatsD.Addresses, file.Aggregator.Lease)
+	}
+	environment := make(map[string]string) // the Secret's key by the variable
+	variables, _ := field(kinds["StatefulSet"], "spec", "template", "spec", "containers", "env").([]any)
+	for _, v := range variables {
+		key, _ := field(v, "valueFrom", "secretKeyRef", "key").(string)
+		environment[field(v, "name").(string)] = key
+		secret, made := kinds["Secret"]
+		if key != "" && made && field(secret, "stringData", key) == nil {
+			t.Errorf("the Secret has no %s", key)
+		}
+	}
+	for _, name := range []string{file.Aggregator.Redis.PasswordEnv, file.Aggregator.PageTokenEnv} {
+		if name != "" && environment[name] == "" {
+			t.Errorf("the file wants the variable %s, which comes from no Secret", name)
+		}
+	}
+}
+
+// checkChartPods checks that pods may do little, that the Service finds them, and that the file
+// is mounted in a way in which it changes.
+func checkChartPods(t *testing.T, kinds map[string]map[string]any) {
+	t.Helper()
+	set := kinds["StatefulSet"]
+	for path, want := range map[string]any{
+		"spec template spec securityContext runAsNonRoot":                        true,
+		"spec template spec automountServiceAccountToken":                        false,
+		"spec template spec containers securityContext readOnlyRootFilesystem":   true,
+		"spec template spec containers securityContext allowPrivilegeEscalation": false,
+		"spec template spec containers volumeMounts mountPath":                   "/etc/hotparam",
+		"spec template spec containers volumeMounts subPath":                     nil,
+		"spec template spec containers livenessProbe httpGet path":               "/-/healthy",
+		"spec template spec containers readinessProbe httpGet path":              "/-/ready",
+		"spec template spec volumes configMap name":                              field(kinds["ConfigMap"], "metadata", "name"),
+		"spec serviceName": field(kinds["Service"], "metadata", "name"),
+	} {
+		if got := field(set, strings.Fields(path)...); got != want {
+			t.Errorf("%s: %v, want %v", path, got, want)
+		}
+	}
+	labels, _ := field(set, "spec", "template", "metadata", "labels").(map[string]any)
+	for _, selector := range []any{
+		field(set, "spec", "selector", "matchLabels"), field(kinds["Service"], "spec", "selector"),
+		field(kinds["NetworkPolicy"], "spec", "podSelector", "matchLabels"), field(kinds["PodDisruptionBudget"], "spec", "selector", "matchLabels"),
+	} {
+		wanted, _ := selector.(map[string]any)
+		for name, value := range wanted {
+			if labels[name] != value {
+				t.Errorf("pods have %s=%v, a selector wants %v", name, labels[name], value)
+			}
+		}
+	}
+}
+
+const plainHead = `# The aggregator for Kubernetes, without Helm: what the chart in ../helm makes of its defaults, by
+# "make manifests". deploy/README.md says what to change.
+#
+#   kubectl apply -f deploy/kubernetes/hotparam.yaml
+`
+
+// The plain manifests are what the chart renders by default, without Helm's own labels.
+func TestPlainManifestsAreTheChart(t *testing.T) {
+	t.Parallel()
+	alerts, err := os.ReadFile("prometheus/alerts.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Builder{}
+	text.WriteString(plainHead)
+	answer := render(t, chartCase{map[string]any{}})[0]
+	if answer.Error != "" {
+		t.Fatal(answer.Error)
+	}
+	for _, object := range answer.Objects {
+		if labels, ok := field(object, "metadata", "labels").(map[string]any); ok {
+			delete(labels, "helm.sh/chart")
+			delete(labels, "app.kubernetes.io/managed-by")
+		}
+		document, err := yaml.MarshalWithOptions(object, yaml.UseLiteralStyleIfMultiline(true), yaml.IndentSequence(true))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text.WriteString("---\n" + string(document))
+	}
+	for path, want := range map[string]string{"kubernetes/hotparam.yaml": text.String(), "helm/hotparam/files/alerts.yml": string(alerts)} {
+		if *update {
+			if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		if got, err := os.ReadFile(path); err != nil || string(got) != want {
+			t.Errorf("%s is not what it is made from: run \"make manifests\" (%v)", path, err)
+		}
+	}
+}
