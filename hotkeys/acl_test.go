@@ -216,7 +216,7 @@ func beatAs(t *testing.T, admin, client redis.UniversalClient) error {
 	return nil
 }
 
-// asOperator does all that hotparam pin, block, allow and release do, and tells what failed.
+// asOperator does all that hotparam pin, block, allow, release and top do, and tells what failed.
 func asOperator(t *testing.T, admin, client redis.UniversalClient) error {
 	ctx := t.Context()
 	must(t, admin.Del(ctx, testLayout.ControlEvents).Err())
@@ -231,6 +231,12 @@ func asOperator(t *testing.T, admin, client redis.UniversalClient) error {
 	_, err = List(ctx, client, testNamespace)
 	failed = append(failed, err)
 	_, err = ListControls(ctx, client, testNamespace)
+	failed = append(failed, err)
+	_, err = client.TxPipelined(ctx, func(tx redis.Pipeliner) error { // as top does
+		tx.ZCard(ctx, testLayout.Instances)
+		tx.XRevRangeN(ctx, testLayout.Events, "+", "-", 1)
+		return nil
+	})
 	failed = append(failed, err)
 	_, err = ReleaseControl(ctx, client, testNamespace, key, "", "")
 	return errors.Join(append(failed, err)...)
