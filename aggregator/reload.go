@@ -22,7 +22,7 @@ const settle = 2 * time.Second
 // they have no high count until they hold none of that time. A hot key stays hot until the
 // new thresholds say otherwise. If none of them is like one that held it, all of them hold
 // it until they know. Keys of rules that are gone cool now, and so do keys with a value that
-// is allowed now. What is listed is published with the limits that are in force.
+// is allowed now. What is listed with another limit or threshold is published at once.
 //
 // Reload returns the listed keys of rules that still exist, and that this detector counts
 // anew or not at all. [Detector.TakeOver] keeps them hot in the detector that counts them.
@@ -42,7 +42,7 @@ func (d *Detector) Reload(n *decode.Numbered, homes []int, now time.Time) (left 
 	if d.account != nil {
 		d.account.busy, d.account.hot = nil, nil
 	}
-	d.publish(hotparam.Change{Hot: d.Listed(), Cool: x.cool})
+	d.publish(hotparam.Change{Hot: x.changed(), Cool: x.cool})
 	return x.left
 }
 
@@ -140,6 +140,22 @@ func (x *reload) describe() {
 // counted in the same way.
 func (x *reload) continues(number int) bool {
 	return number < len(x.before) && x.before[number] != nil && x.n.Has(number) && x.homes[number] == x.d.cfg.Homes[number]
+}
+
+// changed returns the listed keys that are published with other terms than before.
+func (x *reload) changed() (hot []hotparam.Hot) {
+	for _, r := range x.d.watches {
+		for _, w := range r.hot {
+			if !w.listed {
+				continue
+			}
+			h, was := w.present(), x.as[w]
+			if h.Limit != was.Limit || h.Burst != was.Burst || h.Mode != was.Mode || h.Cause != was.Cause {
+				hot = append(hot, h)
+			}
+		}
+	}
+	return hot
 }
 
 // watch returns the watch of a rule.

@@ -24,7 +24,7 @@
 //
 //   - layout.go: the keys in Redis. scripts.go and lua/: what is run there.
 //   - publisher.go: what callers report. desired.go, places.go: which hot keys are
-//     published. suspected.go: which suspects and instances are.
+//     published. reload.go: other rules. suspected.go: which suspects and instances are.
 //   - writer.go: the publisher's goroutine. call.go, renewal.go, schedule.go: its calls.
 //     adopt.go, lease.go: who owns a part of the set. trouble.go, outage.go, healed.go:
 //     failures, and foreign values in Redis.

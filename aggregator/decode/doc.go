@@ -21,4 +21,5 @@
 //   - decoder.go trust.go caps.go keyset.go refusals.go accounts.go rulesums.go clock.go
 //     clocklog.go lateness.go stats.go the state of a decoder and its senders
 //   - handler.go what a decoder reports · lookback.go how far back counts matter
+//   - numbered.go reload.go other rules while running
 package decode

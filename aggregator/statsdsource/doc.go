@@ -12,5 +12,5 @@
 //     listen_stream.go listen_share_*.go listen_unix.go sockets
 //   - reader.go receive_*.go drops_*.go packets, many at a time, and what the system dropped
 //   - accept.go streams.go framer.go connections
-//   - feed.go where a reader passes counts · stats.go limits.go
+//   - feed.go where a reader passes counts · reload.go other rules while running · stats.go limits.go
 package statsdsource

@@ -7,12 +7,14 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/alicebob/miniredis/v2"
+
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 // SIGHUP does not end the daemon, which reads its file again, and says so a few times at most.
 func TestHangupIsNoEnd(t *testing.T) {
-	daemon := startDaemon(t, "--config", "../../deploy/hotparam.yaml", "--listen", fmt.Sprintf("127.0.0.1:%d", testenv.FreePort(t)))
+	daemon := startDaemon(t, "--config", "../../deploy/hotparam.yaml", "--redis", "redis://"+miniredis.RunT(t).Addr(), "--listen", fmt.Sprintf("127.0.0.1:%d", testenv.FreePort(t)))
 	for range 100 {
 		if err := syscall.Kill(syscall.Getpid(), syscall.SIGHUP); err != nil {
 			t.Fatal(err)

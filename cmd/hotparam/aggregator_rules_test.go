@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/alicebob/miniredis/v2"
+
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/testenv"
 )
@@ -31,7 +33,7 @@ func TestChangedFileIsInForce(t *testing.T) {
 	}
 	const rule = "namespace: shop\nrules:\n  - {id: terms, match: {route: /search}, by: [q], hot: %s}\n"
 	version := put(fmt.Sprintf(rule, "100/10s"))
-	daemon := startDaemon(t, "--config", path, "--redis", "redis://127.0.0.1:1/0", "--listen", fmt.Sprintf("127.0.0.1:%d", testenv.FreePort(t)))
+	daemon := startDaemon(t, "--config", path, "--redis", "redis://"+miniredis.RunT(t).Addr(), "--listen", fmt.Sprintf("127.0.0.1:%d", testenv.FreePort(t)))
 	inForce := func(version string, reloads, rejected, refused int) {
 		t.Helper()
 		eventually(t, daemon.serves(

@@ -113,7 +113,7 @@ var thresholdFaults = []Fault{
 	},
 	{
 		Name: "what was told before a sender was heard of counts as told", File: "aggregator/decode/heldback.go",
-		Old: "case m.Start <= from.accounts.since:", New: "case false:",
+		Old: "agree && m.Start <= from.accounts.since:", New: "false:",
 		Package: "aggregator", Test: "TestHeldBackIsInItsGroup",
 	},
 	{

@@ -21,6 +21,7 @@
 //     lost on the way
 //   - groups.go totals.go repeats.go all keys of a group, or of a route, together ·
 //     history.go the windows before the present one
+//   - resize.go another budget, or a beginning, when rules change
 //
 // Nothing here is safe for concurrent use.
 package window
