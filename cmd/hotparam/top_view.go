@@ -142,7 +142,7 @@ func topHelp() []string {
 		bold.Render(" Columns"),
 		"  RATE    units a second now; LINE the last minute or two, on a scale of its own",
 		"  COUNT   bounds of the count in the threshold's window; HOT AT the threshold",
-		"  STATE   what happens to its requests, or what an operator has set, and how long",
+		"  STATE   what happens to its requests, or what an operator set, and how long",
 	}
 }
 
