@@ -62,6 +62,7 @@ var arrows = map[string][]string{
 	"internal/exact":                  nil, // the yardstick: shares no code with what it measures
 	"internal/exact/cmd/verifyreplay": {"internal/exact"},
 	"internal/e2e":                    nil, // tests alone
+	"internal/e2e/alerts":             nil,
 	"internal/interop":                nil, // tests alone
 	"deploy":                          nil, // tests alone
 	"internal/kafkafake":              nil,

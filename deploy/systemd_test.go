@@ -133,7 +133,7 @@ func TestServiceReports(t *testing.T) {
 	}
 	redis := testenv.Redis(t)
 	file := filepath.Join(t.TempDir(), "hotparam.yaml")
-	write(t, file, fmt.Sprintf("namespace: shop\naggregator: {listen: 127.0.0.1:0, http: 127.0.0.1:0, redis: %s}\n%s", redis.URL(), alertRules))
+	write(t, file, fmt.Sprintf("namespace: shop\naggregator: {listen: 127.0.0.1:0, http: 127.0.0.1:0, redis: %s}\n%s", redis.URL(), quietRules))
 	command := exec.Command(testenv.Binary(t), "aggregator", "--config", file)
 	command.Env = append(os.Environ(), "NOTIFY_SOCKET="+path, "WATCHDOG_USEC=900000")
 	daemon := testenv.Start(t, command)

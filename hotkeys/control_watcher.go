@@ -60,8 +60,8 @@ type ControlWatcher struct {
 	layout Layout
 	target ControlTarget
 
-	kick chan struct{} // a push came, or a subscription began
-	deaf chan struct{} // subscribe again: pushes do not arrive
+	subscription *subscription
+	kick         chan struct{} // a push came, or a subscription began
 
 	// Used by the polling goroutine only:
 	outage    outage
@@ -109,10 +109,9 @@ func NewControlWatcher(client redis.UniversalClient, cfg ControlWatcherConfig, t
 	case client == nil || target == nil:
 		return nil, errors.New("control watcher: no Redis client, or no target")
 	}
-	return &ControlWatcher{
-		cfg: cfg.withDefaults(), client: client, layout: NewLayout(cfg.Namespace), target: target,
-		kick: make(chan struct{}, 1), deaf: make(chan struct{}, 1),
-	}, nil
+	w := &ControlWatcher{cfg: cfg.withDefaults(), client: client, layout: NewLayout(cfg.Namespace), target: target, kick: make(chan struct{}, 1)}
+	w.subscription = w.newSubscription()
+	return w, nil
 }
 
 // Run follows the controls until ctx ends. It then removes them all from the target, since they
@@ -120,7 +119,7 @@ func NewControlWatcher(client redis.UniversalClient, cfg ControlWatcherConfig, t
 // nil, and is called once.
 func (w *ControlWatcher) Run(ctx context.Context) error {
 	var children sync.WaitGroup
-	children.Go(func() { w.subscribe(ctx) })
+	children.Go(func() { w.subscription.run(ctx) })
 	w.follow(ctx)
 	children.Wait()
 	w.held = nil

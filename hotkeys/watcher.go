@@ -73,10 +73,10 @@ type Watcher struct {
 	layout Layout
 	target hotset.Writer
 
-	pushes chan string   // payloads; if it is full, the poll recovers the change
-	kick   chan struct{} // poll now
-	deaf   chan struct{} // subscribe again: pushes do not arrive
-	rearm  chan struct{} // next has changed
+	subscription *subscription
+	pushes       chan string   // payloads; if it is full, the poll recovers the change
+	kick         chan struct{} // poll now
+	rearm        chan struct{} // next has changed
 
 	// Used by the polling goroutine only:
 	hearing    hearing
@@ -148,11 +148,11 @@ func NewWatcher(client redis.UniversalClient, cfg WatcherConfig, target hotset.W
 		target: target,
 		pushes: make(chan string, maxPushes),
 		kick:   make(chan struct{}, 1),
-		deaf:   make(chan struct{}, 1),
 		rearm:  make(chan struct{}, 1),
 		hints:  hints{seed: maphash.MakeSeed()},
 		state:  state{entries: make(map[string]*heldEntry)},
 	}
+	w.subscription = w.newSubscription()
 	w.stats.answeredAt.Store(time.Now().UnixNano())
 	return w, nil
 }
@@ -162,7 +162,7 @@ func NewWatcher(client redis.UniversalClient, cfg WatcherConfig, target hotset.W
 // per outage. Run returns nil, and is called once.
 func (w *Watcher) Run(ctx context.Context) error {
 	var children sync.WaitGroup
-	children.Go(func() { w.subscribe(ctx) })
+	children.Go(func() { w.subscription.run(ctx) })
 	children.Go(func() { w.fade(ctx) })
 	w.follow(ctx)
 	children.Wait()

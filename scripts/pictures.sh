@@ -1,24 +1,74 @@
 #!/bin/sh
 # Makes the pictures of the documentation, from the real program: docs/images.
-# Needs Go and tmux; takes half a minute.
+# Needs Go, tmux, redis-server and chromium; takes three minutes.
 set -eu
 cd "$(dirname "$0")/.."
 
 dir=$(mktemp -d)
 tmux="tmux -L hotparam-pictures-$$ -f /dev/null" # a server of its own
-trap '$tmux kill-server 2>/dev/null || true; rm -rf "$dir"' EXIT
+trap 'kill $(cat "$dir"/*.pid 2>/dev/null) 2>/dev/null || true; $tmux kill-server 2>/dev/null || true; sleep 1; rm -rf "$dir"' EXIT
 
 go build -o "$dir/hotparam" ./cmd/hotparam
 go build -o "$dir/termshot" ./internal/termshot
 mkdir -p docs/images
+
+# shot NAME WORDS… writes the terminal as a picture, if all words are on it.
+shot() {
+	name=$1
+	shift
+	$tmux capture-pane -e -p >"$dir/$name.ansi"
+	for words in "$@"; do
+		grep -q "$words" "$dir/$name.ansi" || { echo "pictures: $name does not show '$words':" >&2; cat "$dir/$name.ansi" >&2; exit 1; }
+	done
+	"$dir/termshot" <"$dir/$name.ansi" >"docs/images/$name.svg"
+	echo "docs/images/$name.svg"
+}
 
 # NO_COLOR= : the picture has colours, whatever the caller's terminal has.
 $tmux new-session -d -x 102 -y 30 "NO_COLOR= TERM=tmux-256color '$dir/hotparam' demo"
 sleep 18
 $tmux send-keys f # a flash crowd
 sleep 9           # near the log's end, where most is refused
-$tmux capture-pane -e -p >"$dir/demo.ansi"
+shot demo 'requests/s' 'end the flash crowd'
 $tmux send-keys q
-grep -q 'requests/s' "$dir/demo.ansi" && grep -q 'end the flash crowd' "$dir/demo.ansi" || { echo "pictures: the demo shows nothing:" >&2; cat "$dir/demo.ansi" >&2; exit 1; }
-"$dir/termshot" <"$dir/demo.ansi" >docs/images/demo.svg
-echo docs/images/demo.svg
+
+# An aggregator, and counts of some keys that come and go.
+redis-server --port 0 --unixsocket "$dir/redis.sock" --save '' --pidfile "$dir/redis.pid" --daemonize yes >/dev/null
+cat >"$dir/hotparam.yaml" <<-YAML
+	namespace: shop
+	aggregator: {redis: "unix://$dir/redis.sock", listen: "unix://$dir/statsd.sock", http: "127.0.0.1:19125"}
+	rules:
+	  - {id: search-terms, match: {route: "GET /search"}, by: [q], hot: 100/s, limit: 50/s}
+	  - {id: products, match: {route: "GET /products/{id}"}, by: ["path:id"], hot: 60/s, limit: 40/s, on_limit: shadow}
+	  - {id: brands, match: {route: "GET /search"}, by: [brand], hot: 40/s}
+YAML
+"$dir/hotparam" aggregator --config "$dir/hotparam.yaml" >"$dir/aggregator.log" 2>&1 &
+echo $! >"$dir/aggregator.pid"
+sleep 2
+
+# emit DELAY SECONDS RATE INSTANCE KEY sends a crowd that rises and falls.
+emit() {
+	(
+		sleep "$1"
+		for part in 6 8 10 12 11 9 8 10 12 10; do
+			"$dir/hotparam" emit --config "$dir/hotparam.yaml" --instance "$4" --over "$(($2 / 10))s" "$5" $(($2 / 10 * $3 * part / 10)) >/dev/null || exit
+		done
+	) &
+}
+emit 0 120 210 api-1 'search-terms GET /search?q=phone'
+emit 0 120 180 api-2 'search-terms GET /search?q=phone'
+emit 10 110 160 api-1 'search-terms GET /search?q=black+friday'
+emit 35 80 230 api-2 'search-terms GET /search?q=advent+calendar'
+emit 20 100 95 api-2 'products GET /products/4711'
+emit 50 70 130 api-1 'products GET /products/0815'
+emit 5 110 60 api-1 'brands GET /search?brand=acme'
+$tmux new-session -d -x 110 -y 22 "NO_COLOR= TERM=tmux-256color '$dir/hotparam' top --config '$dir/hotparam.yaml'"
+sleep 95
+"$dir/hotparam" block 'search-terms GET /search?q=lamp' --for 10m --why 'scraper, INC-1234' --config "$dir/hotparam.yaml" --yes >/dev/null
+sleep 2
+shot top phone 'black'
+chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --force-device-scale-factor=1 --window-size=1200,560 \
+	--timeout=6000 --user-data-dir="$dir/chromium" --screenshot="$dir/page.png" http://127.0.0.1:19125/ >/dev/null 2>&1
+mv "$dir/page.png" docs/images/page.png
+echo docs/images/page.png
+wait

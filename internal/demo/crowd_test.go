@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -59,18 +60,19 @@ func TestDatabaseIsLeft(t *testing.T) {
 func TestCrowd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		c, sent := newCrowd(), 0
+		c := newCrowd()
+		var sent atomic.Int64
 		over := make(chan struct{})
 		go func() {
-			c.run(ctx, func() { sent++ })
+			c.run(ctx, func() { sent.Add(1) })
 			close(over)
 		}()
-		check := func(after time.Duration, low, high int) {
+		check := func(after time.Duration, low, high int64) {
 			t.Helper()
 			time.Sleep(after)
 			synctest.Wait()
-			if sent < low || sent > high {
-				t.Errorf("%d requests, want %d to %d", sent, low, high)
+			if n := sent.Load(); n < low || n > high {
+				t.Errorf("%d requests, want %d to %d", n, low, high)
 			}
 		}
 		check(time.Minute, 0, 0)

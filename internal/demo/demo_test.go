@@ -3,6 +3,7 @@ package demo
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -77,7 +78,11 @@ func testDemo(t *testing.T, transport string) {
 		}
 	}
 	if p := r.Enforce; p.P50 == nil || p.P99 == nil || *p.P50 <= 0 || *p.P50 > *p.P99 || *p.P99 > 1000*patience.Seconds() {
-		t.Errorf("time to enforce: %v", p)
+		at50, at99 := "none", "none"
+		if p.P50 != nil && p.P99 != nil {
+			at50, at99 = fmt.Sprint(*p.P50), fmt.Sprint(*p.P99)
+		}
+		t.Errorf("time to enforce: p50 %s ms, p99 %s ms", at50, at99)
 	}
 	if warnings.Len() > 0 {
 		t.Errorf("logged:\n%s", warnings.String())

@@ -46,7 +46,7 @@ func (f *fleet) checkLayout() {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"beat", "events", "hot", "info", "instances", "owners", "schema", "version"}
+	want := []string{"beat", "events", "hot", "info", "instances", "members:heard", "members:info", "members:versions", "owners", "schema", "version"}
 	for i := range want {
 		want[i] = "hotparam:{shop}:" + want[i]
 	}

@@ -124,8 +124,8 @@ func (b *Chromium) read(out *os.File) {
 	}
 }
 
-// call sends a command and returns its result.
-func (b *Chromium) call(tb testing.TB, session, method string, params any) json.RawMessage {
+// call sends a command and returns its result, or why the browser refuses it.
+func (b *Chromium) call(tb testing.TB, session, method string, params any) (result json.RawMessage, refused string) {
 	tb.Helper()
 	raw, err := json.Marshal(params)
 	if err != nil {
@@ -147,15 +147,25 @@ func (b *Chromium) call(tb testing.TB, session, method string, params any) json.
 	select {
 	case m := <-answer:
 		if m.Error != nil {
-			tb.Fatalf("testenv: chromium: %s: %s", method, m.Error.Message)
+			return nil, m.Error.Message
 		}
-		return m.Result
+		return m.Result, ""
 	case <-b.closed:
 		tb.Fatalf("testenv: chromium: %s: the browser has ended", method)
 	case <-time.After(chromiumPatience):
 		tb.Fatalf("testenv: chromium: %s: no answer", method)
 	}
-	return nil
+	return nil, ""
+}
+
+// do is call for commands that must not be refused.
+func (b *Chromium) do(tb testing.TB, session, method string, params any) json.RawMessage {
+	tb.Helper()
+	result, refused := b.call(tb, session, method, params)
+	if refused != "" {
+		tb.Fatalf("testenv: chromium: %s: %s", method, refused)
+	}
+	return result
 }
 
 // Tab is a tab of a [Chromium].
@@ -175,11 +185,11 @@ func (b *Chromium) Tab(tb testing.TB, width, height int) *Tab {
 	var target struct {
 		TargetID string `json:"targetId"`
 	}
-	decode(tb, b.call(tb, "", "Target.createTarget", map[string]any{"url": "about:blank"}), &target)
+	decode(tb, b.do(tb, "", "Target.createTarget", map[string]any{"url": "about:blank"}), &target)
 	var attached struct {
 		SessionID string `json:"sessionId"`
 	}
-	decode(tb, b.call(tb, "", "Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}), &attached)
+	decode(tb, b.do(tb, "", "Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}), &attached)
 	t := &Tab{tb: tb, browser: b, session: attached.SessionID}
 	b.mu.Lock()
 	b.tabs[t.session] = t
@@ -233,7 +243,7 @@ func (t *Tab) Problems() []string {
 // Call sends a command of the DevTools protocol and returns its result.
 func (t *Tab) Call(method string, params map[string]any) json.RawMessage {
 	t.tb.Helper()
-	return t.browser.call(t.tb, t.session, method, params)
+	return t.browser.do(t.tb, t.session, method, params)
 }
 
 // Resize sets the size of the screen in CSS pixels.
@@ -270,6 +280,14 @@ func (t *Tab) loadCount() int {
 // its JSON into value, unless that is nil.
 func (t *Tab) Eval(expression string, value any) {
 	t.tb.Helper()
+	if refused := t.eval(expression, value); refused != "" {
+		t.tb.Fatalf("testenv: chromium: %s: %s", expression, refused)
+	}
+}
+
+// eval is Eval that returns why the browser refuses it: it does while it goes to another page.
+func (t *Tab) eval(expression string, value any) (refused string) {
+	t.tb.Helper()
 	var answer struct {
 		Result struct {
 			Value json.RawMessage
@@ -279,13 +297,18 @@ func (t *Tab) Eval(expression string, value any) {
 			Exception struct{ Description string }
 		}
 	}
-	decode(t.tb, t.Call("Runtime.evaluate", map[string]any{"expression": expression, "awaitPromise": true, "returnByValue": true}), &answer)
+	result, refused := t.browser.call(t.tb, t.session, "Runtime.evaluate", map[string]any{"expression": expression, "awaitPromise": true, "returnByValue": true})
+	if refused != "" {
+		return refused
+	}
+	decode(t.tb, result, &answer)
 	if e := answer.ExceptionDetails; e != nil {
 		t.tb.Fatalf("testenv: chromium: %s: %s %s", expression, e.Text, e.Exception.Description)
 	}
 	if value != nil {
 		decode(t.tb, answer.Result.Value, value)
 	}
+	return ""
 }
 
 // Wait returns when an expression is true, and fails the test if it is not in time.
@@ -293,7 +316,7 @@ func (t *Tab) Wait(expression string) {
 	t.tb.Helper()
 	for end := time.Now().Add(chromiumPatience); ; time.Sleep(25 * time.Millisecond) {
 		var yes bool
-		if t.Eval("Boolean("+expression+")", &yes); yes {
+		if t.eval("Boolean("+expression+")", &yes); yes {
 			return
 		}
 		if time.Now().After(end) {

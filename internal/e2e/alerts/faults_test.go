@@ -1,4 +1,4 @@
-package deploy_test
+package alerts
 
 import (
 	"fmt"
@@ -77,7 +77,6 @@ func TestFaultsFireTheirAlerts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute, and processes: left out with -short")
 	}
-	t.Parallel()
 	testenv.Promtool(t) // absent, nothing need be started
 	stacks := make(map[string]*alertStack)
 	scrapes := ""
@@ -145,7 +144,7 @@ func awaitScrapes(t *testing.T, server *testenv.PrometheusServer, targets int) {
 // hurried is the file of rules with its durations shortened, and otherwise as it is.
 func hurried(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("prometheus/alerts.yml")
+	text, err := os.ReadFile("../../../deploy/prometheus/alerts.yml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,131 @@
+package hotkeys
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// subscription listens to a channel and subscribes again when that fails. Its functions are
+// called by the goroutine of run.
+type subscription struct {
+	client  redis.UniversalClient
+	channel string
+	timeout time.Duration // of a call
+	poll    time.Duration // between two pings, and quietFor of them without a word end it
+	// deaf receives a value when pushes do not arrive: the subscription is then made anew.
+	deaf chan struct{}
+	// whenDenied is the wait after Redis has refused it to this user. Zero means the same as
+	// after other failures.
+	whenDenied time.Duration
+
+	onState  func(subscribed bool)
+	onPush   func(payload string)
+	onFailed func()
+}
+
+// quietFor is for how many polls a subscription may receive nothing, not even the answer
+// to a ping, before its connection is taken for dead.
+const quietFor = 4
+
+// run listens until ctx ends.
+func (s *subscription) run(ctx context.Context) {
+	var trouble outage
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		began := time.Now()
+		subscribed, err := s.listen(ctx)
+		if subscribed && time.Since(began) > maxBackoff { // it worked for a while
+			trouble.succeeded()
+		}
+		if ctx.Err() == nil {
+			s.onFailed()
+		}
+		wait, _ := trouble.failed(err)
+		if s.whenDenied > 0 && isDenied(err) {
+			wait = s.whenDenied
+		}
+		timer.Reset(wait)
+	}
+}
+
+// renew has the subscription made anew.
+func (s *subscription) renew() { notify(s.deaf) }
+
+// listen follows one subscription until that fails. It reports whether it was made.
+func (s *subscription) listen(ctx context.Context) (subscribed bool, err error) {
+	dial, cancel := context.WithTimeout(ctx, maxPatience*s.timeout)
+	sub := s.client.Subscribe(dial, s.channel) // an error comes back from Receive
+	cancel()
+	select { // it was about the last subscription
+	case <-s.deaf:
+	default:
+	}
+	var heard atomic.Int64 // unix nanoseconds
+	heard.Store(time.Now().UnixNano())
+	over := make(chan struct{})
+	var keeper sync.WaitGroup
+	keeper.Go(func() { s.keep(ctx, sub, &heard, over) })
+	defer keeper.Wait()
+	defer close(over)
+	defer s.onState(false)
+	for {
+		msg, err := sub.Receive(ctx)
+		if err != nil {
+			return subscribed, err
+		}
+		heard.Store(time.Now().UnixNano())
+		switch msg := msg.(type) {
+		case *redis.Subscription:
+			subscribed = true
+			s.onState(true)
+		case *redis.Message:
+			s.onPush(msg.Payload)
+		}
+	}
+}
+
+// keep pings the subscription. It closes the subscription when that is over or dead,
+// which makes Receive return.
+func (s *subscription) keep(ctx context.Context, sub *redis.PubSub, heard *atomic.Int64, over <-chan struct{}) {
+	defer sub.Close()
+	ticker := time.NewTicker(s.poll)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-over:
+			return
+		case <-s.deaf:
+			return
+		case now := <-ticker.C:
+			if now.Sub(time.Unix(0, heard.Load())) > quietFor*s.poll {
+				return
+			}
+			ping, cancel := context.WithTimeout(ctx, s.timeout)
+			err := sub.Ping(ping)
+			cancel()
+			if err != nil {
+				return
+			}
+		}
+	}
+}
+
+// notify sends a value unless one is waiting already.
+func notify(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,86 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"os/exec"
+	"testing"
+	"time"
+)
+
+// operate runs a command of an operator and returns what it prints as JSON.
+func (f *fleet) operate(into any, args ...string) {
+	f.t.Helper()
+	ctx, cancel := context.WithTimeout(f.t.Context(), patience)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, f.bin.hotparam, append(args, "--json", "--namespace", "shop", "--redis", f.redisURL)...).Output()
+	if err != nil {
+		f.t.Fatalf("hotparam %v: %v", args, err)
+	}
+	if err := json.Unmarshal(out, into); err != nil {
+		f.t.Fatalf("hotparam %v: %v: %s", args, err, out)
+	}
+}
+
+// awaitStatus waits until a request has that status at every instance.
+func (f *fleet) awaitStatus(limit time.Duration, apis []*api, q string, want int) time.Duration {
+	f.t.Helper()
+	return within(f.t, limit, http.StatusText(want)+" for "+q+" at all instances", func() bool {
+		for _, a := range apis {
+			if status, _ := f.get(a.search(q)); status != want {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// What an operator says is obeyed by all instances within a second, hot or not, lasts while
+// Redis is away, and ends when the operator ends it. Nobody else is touched.
+func TestControls(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, commands(t), searchRule)
+	daemon := f.startAggregator()
+	apis := f.startAPIs(3)
+	within(t, patience, "the aggregator ready", daemon.ready)
+
+	// A control is obeyed within a second of the command, which has its own time.
+	const obeyed = time.Second
+	operate := func(args ...string) {
+		t.Helper()
+		var said struct{ Action, Key string }
+		f.operate(&said, append(args, "--yes")...)
+	}
+	operate("block", "search-terms GET /search?q=tablet", "--for", "10m", "--why", "scraper")
+	t.Logf("blocked everywhere %v after the command", f.awaitStatus(obeyed, apis, "tablet", http.StatusForbidden))
+	f.awaitStatus(obeyed, apis, "phone", http.StatusOK)
+	var listed []struct{ Key, Action, Why string }
+	f.operate(&listed, "list", "--controls")
+	if len(listed) != 1 || listed[0].Key != "GET /search?q=tablet" || listed[0].Action != "block" || listed[0].Why != "scraper" {
+		t.Errorf("list --controls says %+v", listed)
+	}
+
+	f.redis.Pause()
+	time.Sleep(3 * time.Second)
+	f.awaitStatus(obeyed, apis, "tablet", http.StatusForbidden)
+	f.redis.Resume()
+	within(t, patience, "the aggregator ready again", daemon.ready)
+
+	operate("release", "search-terms GET /search?q=tablet")
+	t.Logf("released everywhere %v after the command", f.awaitStatus(obeyed, apis, "tablet", http.StatusOK))
+	// Pinned, it is held to the limit of hot keys though it is not hot.
+	operate("pin", "search-terms GET /search?q=tablet", "--for", "10m")
+	t.Logf("pinned everywhere %v after the command", f.awaitStatus(obeyed, apis, "tablet", http.StatusTooManyRequests))
+	operate("allow", "search-terms GET /search?q=tablet", "--for", "10m")
+	within(t, obeyed, "four bursts pass at each instance", func() bool {
+		for _, a := range apis {
+			for range 4 * burst {
+				if status, _ := f.get(a.search("tablet")); status != http.StatusOK {
+					return false
+				}
+			}
+		}
+		return true
+	})
+}
