@@ -77,7 +77,7 @@ func testDemo(t *testing.T, transport string) {
 			t.Errorf("dropped: %s %d", reason, n)
 		}
 	}
-	if p := r.Enforce; p.P50 == nil || p.P99 == nil || *p.P50 <= 0 || *p.P50 > *p.P99 || *p.P99 > 1000*patience.Seconds() {
+	if p := r.Enforce; p.P50 == nil || p.P99 == nil || *p.P50 <= 0 || *p.P50 > *p.P99 || *p.P99 > 10_000 { // a busy machine has stalls of seconds
 		at50, at99 := "none", "none"
 		if p.P50 != nil && p.P99 != nil {
 			at50, at99 = fmt.Sprint(*p.P50), fmt.Sprint(*p.P99)

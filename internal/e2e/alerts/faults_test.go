@@ -125,6 +125,13 @@ func TestFaultsFireTheirAlerts(t *testing.T) {
 	for _, f := range missing {
 		t.Errorf("%s: after %v there fire %q, want %q", f.name, alertPatience, alertsByStack(server, "firing")[f.name], f.want)
 	}
+
+	stacks["redis-away"].redis.Restart()
+	for began := time.Now(); len(alertsByStack(server, "firing")["redis-away"]) > 0; time.Sleep(100 * time.Millisecond) {
+		if time.Since(began) > alertPatience {
+			t.Fatalf("Redis is there again, and after %v there still fire %q", alertPatience, alertsByStack(server, "firing")["redis-away"])
+		}
+	}
 }
 
 // awaitScrapes waits until all targets have been up for longer than any rule looks back.
