@@ -98,7 +98,7 @@ metrics: ## write the tables of METRICS.md from the code
 manifests: ## write deploy/kubernetes from the chart, and the chart's copy of the alerts
 	go generate -run TestPlainManifestsAreTheChart ./deploy
 
-pictures: ## make the pictures in docs/images from the real program (needs tmux)
+pictures: ## make the pictures in docs/images from the real program (three minutes; needs tmux and redis-server)
 	@./scripts/pictures.sh
 
 clean: ## remove what was built

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Makes the pictures of the documentation, from the real program: docs/images.
-# Needs Go, tmux, redis-server and chromium; takes three minutes.
+# Needs Go, tmux and redis-server; takes three minutes.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -39,7 +39,7 @@ cat >"$dir/hotparam.yaml" <<-YAML
 	aggregator: {redis: "unix://$dir/redis.sock", listen: "unix://$dir/statsd.sock", http: "127.0.0.1:19125"}
 	rules:
 	  - {id: search-terms, match: {route: "GET /search"}, by: [q], hot: 100/s, limit: 50/s}
-	  - {id: products, match: {route: "GET /products/{id}"}, by: ["path:id"], hot: 60/s, limit: 40/s, on_limit: shadow}
+	  - {id: products, match: {route: "GET /products/{id}"}, by: ["path:id"], hot: 60/s, limit: {rate: 40/s, on_limit: shadow}}
 	  - {id: brands, match: {route: "GET /search"}, by: [brand], hot: 40/s}
 YAML
 "$dir/hotparam" aggregator --config "$dir/hotparam.yaml" >"$dir/aggregator.log" 2>&1 &
@@ -47,13 +47,16 @@ echo $! >"$dir/aggregator.pid"
 sleep 2
 
 # emit DELAY SECONDS RATE INSTANCE KEY sends a crowd that rises and falls.
+crowds=0
 emit() {
 	(
 		sleep "$1"
-		for part in 6 8 10 12 11 9 8 10 12 10; do
-			"$dir/hotparam" emit --config "$dir/hotparam.yaml" --instance "$4" --over "$(($2 / 10))s" "$5" $(($2 / 10 * $3 * part / 10)) >/dev/null || exit
+		for tenths in 6 8 10 12 11 9 8 10 12 10; do
+			"$dir/hotparam" emit --config "$dir/hotparam.yaml" --instance "$4" --over "$(($2 / 10))s" "$5" $(($2 / 10 * $3 * tenths / 10)) >/dev/null 2>&1 || exit
 		done
 	) &
+	crowds=$((crowds + 1))
+	echo $! >"$dir/crowd$crowds.pid"
 }
 emit 0 120 210 api-1 'search-terms GET /search?q=phone'
 emit 0 120 180 api-2 'search-terms GET /search?q=phone'
@@ -67,8 +70,3 @@ sleep 95
 "$dir/hotparam" block 'search-terms GET /search?q=lamp' --for 10m --why 'scraper, INC-1234' --config "$dir/hotparam.yaml" --yes >/dev/null
 sleep 2
 shot top phone 'black'
-chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --force-device-scale-factor=1 --window-size=1200,560 \
-	--timeout=6000 --user-data-dir="$dir/chromium" --screenshot="$dir/page.png" http://127.0.0.1:19125/ >/dev/null 2>&1
-mv "$dir/page.png" docs/images/page.png
-echo docs/images/page.png
-wait
