@@ -39,8 +39,8 @@ func TestNumbersStay(t *testing.T) {
 	}
 }
 
-// Accounts of rules that stay go on, so what is missing is still made up for. Those of a new
-// rule have no beginning: what came before the rule is not missing.
+// Accounts of rules that stay go on, and still make up for lost counts. Accounts of a new rule
+// begin with it: counts from before the rule are not missing.
 func TestAccountsThroughReload(t *testing.T) {
 	const flush = 100 * time.Millisecond
 	before, after := testRules(hotRule("custom", 1, time.Second)), decoderRules()

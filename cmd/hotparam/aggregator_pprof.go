@@ -10,8 +10,8 @@ import (
 
 const pprofPath = "/debug/pprof/"
 
-// pprofHandler serves what `go tool pprof` reads. Who may read it is checked before: a profile
-// has no values of parameters, but a heap's addresses and the command line are nobody else's.
+// pprofHandler serves what `go tool pprof` reads. The caller checks who may read it: a profile
+// has no values of parameters, but it shows addresses of the heap and the command line.
 func pprofHandler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+pprofPath, pprof.Index)

@@ -43,7 +43,8 @@ func withWebhook(p pipeline, set *settings, client redis.UniversalClient) (pipel
 	return &hookedPipeline{p, sender}, nil
 }
 
-// checkWebhook reads what the webhook names, so that what is missing is found at the start.
+// checkWebhook reads the files and variables that the webhook names, so that a missing one is
+// reported at the start.
 func checkWebhook(w config.Webhook) error {
 	if !w.On() {
 		return nil

@@ -171,7 +171,8 @@ func (op *operation) run(ctx context.Context, s streams, words string) error {
 	return op.report(s.out, &c)
 }
 
-// confirmed asks on a terminal. Elsewhere nobody is there to ask.
+// confirmed asks for confirmation on a terminal, and reports whether it was given. Without a
+// terminal it returns true.
 func (op *operation) confirmed(s streams, key hotparam.Key) bool {
 	in, ok := s.in.(*os.File)
 	if !ok || !term.IsTerminal(int(in.Fd())) {

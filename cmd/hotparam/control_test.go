@@ -19,7 +19,7 @@ rules:
   - {id: items, match: {route: "GET /items"}, by: [q], hot: 50/1s, limit: {rate: 5/1s, burst: 5}}
 `
 
-// An operator's commands, from a key that nobody has seen to its release.
+// Operators' commands on a key that is not hot, up to its release.
 func TestControlCommands(t *testing.T) {
 	server := testenv.Redis(t)
 	t.Setenv("HOTPARAM_REDIS", server.URL())
@@ -67,7 +67,7 @@ func TestControlCommands(t *testing.T) {
 	at("block", "GET /search?q=phone", "--for", "10m").exits(t, exitUnreachable, "is Redis running")
 }
 
-// Who may not operate is told what they lack.
+// An operator without the rights gets an error that names them.
 func TestControlWithoutRights(t *testing.T) {
 	server := testenv.Redis(t)
 	admin, err := hotkeys.NewClient(server.URL())

@@ -127,8 +127,8 @@ const (
 	crowdStartsAfter = 30 * time.Second
 )
 
-// unattendedCrowd is when the crowd begins of a demo that nobody attends, and for how long it
-// is there; 0: there is none.
+// unattendedCrowd returns when the crowd of an unattended demo begins, and how long it lasts.
+// Zero means that there is no crowd.
 func unattendedCrowd(length time.Duration) (after, lasts time.Duration) {
 	if length < leastWithCrowd {
 		return 0, 0
@@ -137,8 +137,8 @@ func unattendedCrowd(length time.Duration) (after, lasts time.Duration) {
 	return after, min(crowdAtMost, time.Duration(crowdPart*float64(length)))
 }
 
-// startCrowd starts the crowd of a demo that nobody attends. The function that it returns
-// makes sure that it does not start any more.
+// startCrowd schedules the crowd of an unattended demo. It returns a function that cancels a
+// crowd that has not begun.
 func startCrowd(d *demo.Demo, length time.Duration) (cancel func() bool) {
 	after, lasts := unattendedCrowd(length)
 	if lasts == 0 {

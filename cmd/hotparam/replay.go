@@ -145,11 +145,7 @@ func runReplay(ctx context.Context, s streams, f replayFlags, files []string) er
 	if err != nil {
 		return err
 	}
-	format, err := accesslog.ParseFormat(f.format)
-	if err != nil {
-		return usageError(err)
-	}
-	fields, err := f.logFields()
+	format, fields, err := f.logForm()
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,18 @@ func inLogs(s hotparam.Source) bool {
 	return s == hotparam.Query || s == hotparam.Path || s == hotparam.Header || s == hotparam.Cookie || s == hotparam.Addr
 }
 
-// logFields are those of the flags, nil if there are none.
+// logForm returns how the flags say that the log is written. The fields are nil if the flags
+// have none.
+func (f *replayFlags) logForm() (accesslog.Format, *accesslog.Fields, error) {
+	format, err := accesslog.ParseFormat(f.format)
+	if err != nil {
+		return format, nil, usageError(err)
+	}
+	fields, err := f.logFields()
+	return format, fields, err
+}
+
+// logFields returns the fields of the flags, or nil if there are none.
 func (f *replayFlags) logFields() (*accesslog.Fields, error) {
 	if f.fields == "" {
 		if f.clock != "" {

@@ -60,11 +60,7 @@ func runSuggest(ctx context.Context, s streams, f replayFlags, files []string) e
 	if err != nil {
 		return err
 	}
-	format, err := accesslog.ParseFormat(f.format)
-	if err != nil {
-		return usageError(err)
-	}
-	fields, err := f.logFields()
+	format, fields, err := f.logForm()
 	if err != nil {
 		return err
 	}

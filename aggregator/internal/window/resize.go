@@ -14,7 +14,8 @@ func (w *Window) Begin(pane int64) { w.lose(pane) }
 // than they need, keys are evicted first, as by new keys. Entries have other numbers, and
 // moved is called with each that has a tag. w must not be used any more.
 //
-// If not even what is tied fits, the window is empty, and begins after the present pane.
+// If the budget is too small even for the tied entries, the window is emptied, and begins after
+// the present pane.
 func (w *Window) Resize(budget int64, moved func(t *Tag, i int32)) *Window {
 	fresh := w.like(budget)
 	fresh.now, fresh.hidden, fresh.lost, fresh.overflow = w.now, w.hidden, w.lost, w.overflow
