@@ -186,7 +186,7 @@ func (r *request) endControls(c *candidate) {
 		r.traceControls(c)
 	}
 	if x.blocked {
-		r.addDenial(&claim{rule: c, spec: c.spec, ordered: true}, &hotparam.Decision{Reason: hotparam.ReasonBlocked, Rule: c.ID})
+		r.deny(&claim{rule: c, spec: c.spec}, &hotparam.Decision{Reason: hotparam.ReasonBlocked, Rule: c.ID})
 		return
 	}
 	if x.allowed && r.ticket != nil {
@@ -205,7 +205,7 @@ func (r *request) endControls(c *candidate) {
 		case key.denied:
 			r.addDenial(&claim{rule: c, spec: c.spec}, &hotparam.Decision{Reason: hotparam.ReasonBlocked, Rule: c.ID})
 		default:
-			r.limitCountedKey(claim{rule: c, spec: key.spec, hash: key.hash})
+			r.limitCountedKey(&claim{rule: c, spec: key.spec, hash: key.hash})
 			if r.trace != nil {
 				r.trace.setControl(key.action)
 			}

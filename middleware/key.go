@@ -134,7 +134,7 @@ func (r *request) useKey(c *candidate) {
 	whole := r.fit(c)
 	cl.hash = hotparam.Hash(r.key)
 	r.countKey(&cl, whole)
-	r.limitCountedKey(cl)
+	r.limitCountedKey(&cl)
 }
 
 // fit shortens the request's key to the form that is counted. It reports whether the key is
@@ -162,7 +162,7 @@ func (r *request) countKey(cl *claim, whole bool) {
 }
 
 // limitCountedKey asks the limit of the request's key, if it has one now.
-func (r *request) limitCountedKey(cl claim) {
+func (r *request) limitCountedKey(cl *claim) {
 	if len(cl.rule.Hot) == 0 {
 		if r.trace != nil {
 			r.trace.addKey(cl.rule, r.key, cl.spec, nil)

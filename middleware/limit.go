@@ -23,20 +23,20 @@ func (r *request) limitRule(c *candidate) {
 	}
 	if cl.spec.single != nil {
 		r.owe(cl, 0, nil)
-		r.askBucket(cl, cl.spec.single)
+		r.askBucket(&cl, cl.spec.single)
 	}
-	r.claimLater(cl, anyKey)
+	r.claimLater(&cl, anyKey)
 }
 
 // limitKey asks the limit of a rule with keys but without hot, whose keys have a bucket
 // each.
-func (r *request) limitKey(cl claim) {
+func (r *request) limitKey(cl *claim) {
 	spec := cl.spec
 	if spec.limit == nil {
 		return
 	}
 	if spec.keyed != nil {
-		r.owe(cl, cl.hash, r.key)
+		r.owe(*cl, cl.hash, r.key)
 		if r.askKeyed(cl) && cl.rule.heated != nil {
 			r.limitHeated(cl)
 		}
@@ -48,29 +48,29 @@ func (r *request) limitKey(cl claim) {
 
 // askKeyed asks the bucket of the request's key in the limit's table. It reports whether that
 // allows the request.
-func (r *request) askKeyed(cl claim) bool {
+func (r *request) askKeyed(cl *claim) bool {
 	keyed := cl.spec.keyed
 	if r.trace != nil {
-		r.trace.beforeKeyed(keyed, r.now(), &cl, r.key)
+		r.trace.beforeKeyed(keyed, r.now(), cl, r.key)
 	}
-	got := keyed.Do(r.now(), cl.hash, r.key, r.askFor(&cl))
-	if r.addResult(&cl, &got.Decision) && got.Taken > 0 {
+	got := keyed.Do(r.now(), cl.hash, r.key, r.askFor(cl))
+	if r.addResult(cl, &got.Decision) && got.Taken > 0 {
 		r.grants.addKeyed(keyed, cl.hash, r.key, &got)
 	}
 	return got.Allowed
 }
 
 // askKeyedToo is askKeyed for a hot key whose bucket has allowed the request.
-func (r *request) askKeyedToo(cl claim) {
-	state := cl.state
-	cl.state = nil // the bucket's result counts
-	if !r.askKeyed(cl) {
-		state.revoke()
+func (r *request) askKeyedToo(cl *claim) {
+	uncounted := *cl
+	uncounted.state = nil // the bucket's result counts
+	if !r.askKeyed(&uncounted) {
+		cl.state.revoke()
 	}
 }
 
 // limitHeated asks the bucket that the key had while the rule had hot.
-func (r *request) limitHeated(cl claim) {
+func (r *request) limitHeated(cl *claim) {
 	if h := cl.rule.heated[string(r.key)]; h != nil {
 		if b := h.bucketFor(cl.spec, r.guard.opts.clock); b != nil {
 			r.askBucket(cl, b)
@@ -79,9 +79,9 @@ func (r *request) limitHeated(cl claim) {
 }
 
 // limitHotKey asks the limit of a hot key, unless the key is spared.
-func (r *request) limitHotKey(cl claim, hot *hotset.Entry[*hotState]) {
+func (r *request) limitHotKey(cl *claim, hot *hotset.Entry[*hotState]) {
 	cl.state = hot.Payload
-	r.sampleOrigin(&cl, hot)
+	r.sampleOrigin(cl, hot)
 	if cl.spec.limit == nil {
 		return
 	}
@@ -109,13 +109,13 @@ func (r *request) keyText(c *candidate) string { return string(r.key[len(c.prefi
 
 // askBucket asks the bucket of a rule or of a hot key for a permit or, for rules that count
 // costs, whether it has one. It reports whether the request is within the limit.
-func (r *request) askBucket(cl claim, b limiter.Bucket) bool {
+func (r *request) askBucket(cl *claim, b limiter.Bucket) bool {
 	if r.trace != nil {
 		r.trace.beforeBucket(b, r.now(), cl.spec)
 	}
-	got := b.Do(r.now(), r.askFor(&cl))
+	got := b.Do(r.now(), r.askFor(cl))
 	cl.state.record(got.Allowed)
-	within := r.addResult(&cl, &got.Decision)
+	within := r.addResult(cl, &got.Decision)
 	if within {
 		r.grants.addBucket(b, cl.state, &got)
 	}
@@ -166,20 +166,20 @@ func (r *request) class(c *candidate, p *hotparam.Priority) int {
 
 // claimLater adds to the pending what the request will ask of the backend, and the permits
 // that it will acquire, once this process's limits have allowed it.
-func (r *request) claimLater(cl claim, key string) {
+func (r *request) claimLater(cl *claim, key string) {
 	quota := cl.spec.quota.Load()
 	if quota != nil && cl.spec.isExact() {
-		r.pending.exact = append(r.pending.exact, exactClaim{claim: cl, op: limiter.Op{
-			Quota: quota, Name: cl.spec.name, Key: key, Ask: r.askFor(&cl),
+		r.pending.exact = append(r.pending.exact, exactClaim{claim: *cl, op: limiter.Op{
+			Quota: quota, Name: cl.spec.name, Key: key, Ask: r.askFor(cl),
 		}})
 	}
 	if cl.spec.permits == nil {
 		return
 	}
+	p := permitClaim{claim: *cl, key: key}
 	if quota != nil {
-		cl.state = nil // the quota's result counts
+		p.state = nil // the quota's result counts
 	}
-	p := permitClaim{claim: cl, key: key}
 	if first := cl.spec.limit.Priority; first != nil {
 		p.class = r.class(cl.rule, first)
 	}

@@ -40,7 +40,7 @@ func (g *Guard) checkPlain(route *route, in *Request, holds bool, d *hotparam.De
 	if entry != nil {
 		r := g.newRequest(in, route, holds)
 		r.key = append(r.key[:0], key...)
-		r.limitHotKey(claim{rule: c, spec: c.spec, hash: hash}, entry)
+		r.limitHotKey(&claim{rule: c, spec: c.spec, hash: hash}, entry)
 		t = r.finish(d)
 	}
 	return t, true

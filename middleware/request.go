@@ -16,6 +16,7 @@ type request struct {
 	guard *Guard
 	in    Request
 	route *route
+	trace *trace // nil unless the request is one that Explain makes
 
 	params  params
 	body    body
@@ -27,16 +28,15 @@ type request struct {
 	matched []string // by rule: the key that its matcher returned
 	clock   instant
 
-	controlled controlled
-
 	verdict verdict
 	grants  grants
 	pending pending
 
-	trace  *trace  // nil unless the request is one that Explain makes
 	shard  uint32  // of counters that all requests add to
 	holds  bool    // it holds permits and owes costs until its ticket ends
 	ticket *Ticket // nil until there is something to do at the end
+
+	controlled controlled
 }
 
 // verdict is what the limits said of a request, merged.
@@ -63,8 +63,6 @@ type claim struct {
 	spec  *limitSpec // the rule's limit, or an exception's
 	hash  uint64     // of the key, or of the limit if there is none
 	state *hotState  // of the hot key that counts the result, or nil
-
-	ordered bool // by an operator, whatever the limit's mode is
 }
 
 // newRequest returns a request on route.

@@ -23,13 +23,10 @@ func (r *request) addResult(c *claim, got *hotparam.Decision) (within bool) {
 	return within
 }
 
-// addDenial merges a denial into the verdict. A limit in shadow mode denies nothing, but an
-// operator's block does. The
-// verdict reports the longest wait, where one that no retry ends counts as the longest.
+// addDenial merges a limit's denial into the verdict. A limit in shadow mode denies nothing.
 func (r *request) addDenial(c *claim, got *hotparam.Decision) {
-	v := &r.verdict
-	d := &v.decision
-	if limit := c.spec.limit; limit != nil && limit.Mode == hotparam.ModeShadow && !c.ordered {
+	if limit := c.spec.limit; limit != nil && limit.Mode == hotparam.ModeShadow {
+		d := &r.verdict.decision
 		r.guard.shadowed.Add(1)
 		c.spec.decisions[hotparam.ReasonShadow].addOne(r.shard)
 		if d.Reason == hotparam.ReasonNone {
@@ -37,6 +34,14 @@ func (r *request) addDenial(c *claim, got *hotparam.Decision) {
 		}
 		return
 	}
+	r.deny(c, got)
+}
+
+// deny merges a denial into the verdict, which reports the longest wait, where one that no
+// retry ends counts as the longest.
+func (r *request) deny(c *claim, got *hotparam.Decision) {
+	v := &r.verdict
+	d := &v.decision
 	if !v.denied || !isFinal(d.Reason) && (isFinal(got.Reason) || got.RetryAfter > d.RetryAfter) {
 		v.set(c, got)
 	}
