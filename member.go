@@ -17,14 +17,17 @@ type Member struct {
 	Offset      time.Duration
 	OffsetKnown bool
 	// Dropped is how much the member dropped itself in the last minute: counts of an instance,
-	// lines and packets of an aggregator. Lost is how many packets that were sent to an
-	// aggregator in the last minute did not arrive.
-	Dropped, Lost int64
+	// lines and packets of an aggregator. Arrived is how many packets (or records of Kafka)
+	// reached an aggregator in the last minute, and Lost how many were sent and did not.
+	Dropped, Lost, Arrived int64
 	// MemoryUsed and MemoryMax are in bytes. Zero means not known, or no bound.
 	MemoryUsed, MemoryMax int64
 	// Floor is the greatest count that a key without a counter of its own may have in a
 	// window of an aggregator.
 	Floor int64
+	// Waiting is how many hot keys of an aggregator are limited nowhere, because its published
+	// set is full.
+	Waiting int64
 	// Problem is what is wrong, such as a rules file that was refused, or empty.
 	Problem string
 }

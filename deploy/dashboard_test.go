@@ -76,6 +76,9 @@ func TestDashboard(t *testing.T) {
 		if _, found := runbook[section]; !ok || !found {
 			t.Errorf("%s: the runbook has no section %q", p.Title, p.Links[0].URL)
 		}
+		if len(rows) == 1 && !strings.Contains(shownIn(runbook[section]), "*"+p.Title+"*") {
+			t.Errorf("the runbook's section %s does not say that panel %s shows it", section, p.Title)
+		}
 		for _, target := range p.Targets {
 			checkExpression(t, p.Title, target.Expr, metrics)
 			for _, label := range regexp.MustCompile(`{{(\w+)}}`).FindAllStringSubmatch(target.LegendFormat, -1) {
@@ -89,7 +92,7 @@ func TestDashboard(t *testing.T) {
 		}
 	}
 	want := []string{
-		"What is hot", "Refused and shadowed", "Counts: in, lost, dropped", "Detector: memory and floor",
+		"Is all well", "What is hot", "Refused and shadowed", "Counts: in, lost, dropped", "Detector: memory and floor",
 		"Redis: publishing", "Rules", "Members", "In the application",
 	}
 	if !slices.Equal(rows, want) {
@@ -103,10 +106,44 @@ func TestDashboard(t *testing.T) {
 	// An alert's metrics are on the dashboard, where one looks next.
 	for _, rule := range readAlerts(t) {
 		for _, name := range metricName.FindAllString(rule.Expr, -1) {
-			if !used[name] && !slices.Contains([]string{"up", "hotparam_build_info", "hotparam_app_watcher_connected"}, name) {
+			if !used[name] && !slices.Contains([]string{"up", "hotparam_build_info"}, name) {
 				t.Errorf("no panel shows %s, which %s is about", name, rule.Alert)
 			}
 		}
+	}
+}
+
+// shownIn returns what a section of the runbook says of where its fault shows.
+func shownIn(section string) string {
+	_, text, _ := strings.Cut(section, "\n- **Shows** ")
+	text, _, _ = strings.Cut(text, "\n- **")
+	return text
+}
+
+// What the runbook names is there: panels of the dashboard's first row, and doctor's checks.
+func TestRunbookNamesWhatShowsAFault(t *testing.T) {
+	text, err := os.ReadFile("../docs/RUNNING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	panels, n := readDashboard(t).Panels, 0
+	for name, section := range readRunbook(t) {
+		shown := shownIn(section)
+		for _, m := range regexp.MustCompile(`\*([^*`+"`"+`]+)\*`).FindAllStringSubmatch(shown, -1) {
+			n++
+			if !slices.ContainsFunc(panels, func(p dashboardPanel) bool { return p.Type == "stat" && p.Title == m[1] }) {
+				t.Errorf("%s: there is no panel %s", name, m[1])
+			}
+		}
+		for _, m := range regexp.MustCompile("`([a-z]+)`").FindAllStringSubmatch(shown, -1) {
+			n++
+			if !regexp.MustCompile("(?m)^\\| .*`" + m[1] + "`.* \\|").MatchString(string(text)) {
+				t.Errorf("%s: RUNNING.md has no check %s of doctor", name, m[1])
+			}
+		}
+	}
+	if n < 20 {
+		t.Errorf("the runbook names %d panels and checks", n)
 	}
 }
 

@@ -30,8 +30,8 @@ var heartbeatScript = redis.NewScript(heartbeatLua)
 type HeartbeatConfig struct {
 	// Namespace is that of the fleet.
 	Namespace string
-	// Member returns what this process says about itself. Dropped and Lost are totals since its
-	// start, of which heartbeats tell the last minute's. Heard is ignored; if OffsetKnown is not
+	// Member returns what this process says about itself. Dropped, Lost and Arrived are totals
+	// since its start, of which heartbeats have the last minute's. Heard is ignored; if OffsetKnown is not
 	// set, the offset that heartbeats measure is used. It is called before each heartbeat, by
 	// one goroutine, and must be quick.
 	Member func() hotparam.Member
@@ -56,9 +56,10 @@ type Heartbeat struct {
 	lines  loglimit.Limit
 
 	// Used by Run's goroutine only:
-	dropped, lost lastMinute
-	former        string // the version of the rules in the last heartbeat that was written
-	differ        differing
+	dropped, lost, arrived lastMinute
+
+	former string // the version of the rules in the last heartbeat that was written
+	differ differing
 
 	mu     sync.Mutex
 	stats  HeartbeatStats
@@ -148,7 +149,7 @@ func (h *Heartbeat) beat(ctx context.Context) {
 		m.Offset, m.OffsetKnown = s.Offset, s.OffsetKnown
 	}
 	began := time.Now()
-	m.Dropped, m.Lost = h.dropped.add(began, m.Dropped), h.lost.add(began, m.Lost)
+	m.Dropped, m.Lost, m.Arrived = h.dropped.add(began, m.Dropped), h.lost.add(began, m.Lost), h.arrived.add(began, m.Arrived)
 	clock, versions, err := h.send(ctx, &m)
 	ended := time.Now()
 	if ctx.Err() != nil {

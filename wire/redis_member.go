@@ -39,9 +39,11 @@ type member struct {
 	OffsetMS *int64        `json:"offset_ms,omitempty"` // nil if it is not known
 	Dropped  int64         `json:"dropped,omitempty"`
 	Lost     int64         `json:"lost,omitempty"`
+	Arrived  int64         `json:"arrived,omitempty"`
 	Used     int64         `json:"memory,omitempty"`
 	Max      int64         `json:"memory_max,omitempty"`
 	Floor    int64         `json:"floor,omitempty"`
+	Waiting  int64         `json:"waiting,omitempty"`
 	Problem  string        `json:"problem,omitempty"`
 }
 
@@ -54,7 +56,8 @@ type member struct {
 func AppendMember(dst []byte, m *hotparam.Member) []byte {
 	raw := member{
 		Role: m.Role, Rules: CutVersion(m.RulesVersion), Program: cutText(m.Program, maxVersion),
-		Dropped: m.Dropped, Lost: m.Lost, Used: m.MemoryUsed, Max: m.MemoryMax, Floor: m.Floor, Problem: cutText(m.Problem, maxWords),
+		Dropped: m.Dropped, Lost: m.Lost, Arrived: m.Arrived, Used: m.MemoryUsed, Max: m.MemoryMax, Floor: m.Floor, Waiting: m.Waiting,
+		Problem: cutText(m.Problem, maxWords),
 	}
 	if !m.Started.IsZero() {
 		raw.Started = m.Started.UnixMilli()
@@ -97,13 +100,14 @@ func ParseMember(field string, value []byte) (hotparam.Member, error) {
 	case raw.Role != hotparam.RoleInstance && raw.Role != hotparam.RoleAggregator,
 		raw.Started < 0 || raw.Started > maxMillis,
 		raw.OffsetMS != nil && (*raw.OffsetMS > maxOffset || *raw.OffsetMS < -maxOffset),
-		min(raw.Dropped, raw.Lost, raw.Used, raw.Max, raw.Floor) < 0,
+		min(raw.Dropped, raw.Lost, raw.Arrived, raw.Used, raw.Max, raw.Floor, raw.Waiting) < 0,
 		len(raw.Rules) > maxVersion, len(raw.Program) > maxVersion, len(raw.Problem) > maxWords:
 		return hotparam.Member{}, errMember
 	}
 	m := hotparam.Member{
 		Name: name, Role: raw.Role, RulesVersion: raw.Rules, Program: raw.Program,
-		Dropped: raw.Dropped, Lost: raw.Lost, MemoryUsed: raw.Used, MemoryMax: raw.Max, Floor: raw.Floor, Problem: raw.Problem,
+		Dropped: raw.Dropped, Lost: raw.Lost, Arrived: raw.Arrived, MemoryUsed: raw.Used, MemoryMax: raw.Max, Floor: raw.Floor, Waiting: raw.Waiting,
+		Problem: raw.Problem,
 	}
 	if raw.Started > 0 {
 		m.Started = time.UnixMilli(raw.Started)

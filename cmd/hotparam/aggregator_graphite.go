@@ -111,6 +111,6 @@ func (p *graphitePipeline) where() slog.Attr { return slog.String(config.SourceG
 // reportTo implements pipeline.
 func (p *graphitePipeline) reportTo(m *hotparam.Member) {
 	stats := p.source.Stats()
-	m.Dropped = stats.BadValue
+	m.Dropped, m.Waiting = stats.BadValue, int64(p.publisher.Stats().Waiting)
 	reportDetector(m, &stats.Detector)
 }

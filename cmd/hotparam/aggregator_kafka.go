@@ -169,6 +169,7 @@ func (p *kafkaPipeline) where() slog.Attr {
 // reportTo implements pipeline.
 func (p *kafkaPipeline) reportTo(m *hotparam.Member) {
 	stats := p.source.Stats()
-	m.Dropped, m.Lost = refusedSum(&stats.Decoder), lostSum(&stats.Decoder)
+	m.Dropped, m.Lost, m.Arrived = refusedSum(&stats.Decoder), lostSum(&stats.Decoder), stats.Decoder.Packets
+	m.Waiting = int64(p.publishers.stats().Waiting)
 	reportDetector(m, &stats.Detector)
 }

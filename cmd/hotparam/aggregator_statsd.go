@@ -80,6 +80,7 @@ func (p *statsdPipeline) where() slog.Attr {
 func (p *statsdPipeline) reportTo(m *hotparam.Member) {
 	stats := p.agg.Stats()
 	m.Dropped = stats.Listener.Dropped + stats.Listener.TooLong + stats.Listener.Truncated + refusedSum(&stats.Decoder)
-	m.Lost = lostSum(&stats.Decoder)
+	m.Lost, m.Arrived = lostSum(&stats.Decoder), stats.Decoder.Packets
+	m.Waiting = int64(p.publisher.Stats().Waiting)
 	reportDetector(m, &stats.Detector)
 }

@@ -2,9 +2,14 @@ package main
 
 import (
 	"context"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -231,6 +236,41 @@ func TestDocumentsNameMetricsThatExist(t *testing.T) {
 	}
 	if n < 20 {
 		t.Errorf("documents name %d metrics", n)
+	}
+}
+
+// Metrics that hints, logs and help name are there.
+func TestMessagesNameMetricsThatExist(t *testing.T) {
+	_, documented := readMetricsDoc(t)
+	n := 0
+	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(file, func(node ast.Node) bool {
+			literal, ok := node.(*ast.BasicLit)
+			if !ok || literal.Kind != token.STRING {
+				return true
+			}
+			for _, name := range regexp.MustCompile(`\bhotparam_[a-z]+_[a-z_]*[a-z]\b`).FindAllString(literal.Value, -1) {
+				n++
+				if _, ok := documented[name]; !ok {
+					t.Errorf("%s: METRICS.md does not have %s", path, name)
+				}
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n < 10 {
+		t.Errorf("messages name %d metrics", n)
 	}
 }
 

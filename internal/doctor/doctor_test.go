@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -98,6 +99,14 @@ func (f *fleet) await(what string, condition func(context.Context) bool) {
 	}
 }
 
+// suspect has keys be suspects.
+func (f *fleet) suspect(keys ...string) {
+	f.t.Helper()
+	for _, key := range keys {
+		must(f.t, f.admin.ZAdd(f.t.Context(), hotkeys.NewLayout(f.namespace).Suspects, redis.Z{Score: 1, Member: key}).Err())
+	}
+}
+
 // members have the fleet say this about itself.
 func (f *fleet) members(members ...hotparam.Member) {
 	f.t.Helper()
@@ -112,6 +121,9 @@ func (f *fleet) members(members ...hotparam.Member) {
 			}
 			if own.Lost > 0 {
 				own.Lost += time.Now().UnixMilli()
+			}
+			if own.Arrived > 0 {
+				own.Arrived += time.Now().UnixMilli()
 			}
 			return own
 		}})
@@ -139,8 +151,27 @@ func examined(t *testing.T, c doctor.Config, check string) (statuses []doctor.St
 		if f.Status == doctor.Problem && f.Mend == "" {
 			t.Errorf("%s says not what to do: %s", f.Check, f.What)
 		}
+		checkMetrics(t, f)
 	}
 	return statuses, all
+}
+
+var metricName = regexp.MustCompile(`\bhotparam_[a-z_]+\b`)
+
+// checkMetrics reports metrics in a finding that METRICS.md does not have, or that whom it is
+// about does not have.
+func checkMetrics(t *testing.T, f doctor.Finding) {
+	t.Helper()
+	documented, err := os.ReadFile("../../METRICS.md")
+	must(t, err)
+	for _, name := range metricName.FindAllString(f.What+f.Mend, -1) {
+		if !strings.Contains(string(documented), "| `"+name+"`") && !strings.Contains(string(documented), "| `"+name+"{") {
+			t.Errorf("%s names %s, which METRICS.md does not have: %s", f.Check, name, f.Mend)
+		}
+		if strings.HasPrefix(name, "hotparam_app_") != strings.HasPrefix(f.What, "instance ") {
+			t.Errorf("%s names %s, which is not a metric of whom it is about: %s", f.Check, name, f.What)
+		}
+	}
 }
 
 func instance(name, version string) hotparam.Member {
@@ -206,13 +237,38 @@ func TestEachFaultIsFound(t *testing.T) {
 			m.Lost = 7
 			f.publish("api-1")
 			f.members(m)
-		}, "losses", doctor.Problem, "lost on the way to aggregator agg-1"},
+		}, "losses", doctor.Problem, "packets to aggregator agg-1 in the last minute "},
+		"few lost": {func(f *fleet) {
+			m := aggregator
+			m.Lost, m.Arrived = 7, 1<<50
+			f.publish("api-1")
+			f.members(m)
+		}, "losses", doctor.Warning, "were lost on the way"},
+		"an aggregator drops": {func(f *fleet) {
+			m := aggregator
+			m.Dropped = 7
+			f.publish("api-1")
+			f.members(m)
+		}, "losses", doctor.Problem, "aggregator agg-1 dropped"},
 		"memory full": {func(f *fleet) {
 			m := aggregator
 			m.MemoryUsed, m.Floor = 64<<20, 12
 			f.publish("api-1")
+			f.suspect("terms GET /search?q=a", "terms GET /search?q=b")
 			f.members(m)
-		}, "memory", doctor.Problem, "counts up to 12"},
+		}, "memory", doctor.Problem, "counts up to 12 have no counter of their own; of 2 keys it is not known"},
+		"memory full of what matters not": {func(f *fleet) {
+			m := aggregator
+			m.MemoryUsed, m.Floor = 64<<20, 12
+			f.publish("api-1")
+			f.members(m)
+		}, "memory", doctor.Warning, "counts up to 12"},
+		"no places left": {func(f *fleet) {
+			m := aggregator
+			m.Waiting = 200
+			f.publish("api-1")
+			f.members(m)
+		}, "places", doctor.Problem, "200 hot keys of aggregator agg-1 are limited nowhere"},
 		"a control ends": {func(f *fleet) {
 			control(f, hotparam.Key{Rule: "terms", Text: "GET /search?q=a"}, hotparam.ControlBlock, time.Minute)
 		}, "controls", doctor.Warning, "block of GET /search?q=a by terms ends in"},

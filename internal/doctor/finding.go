@@ -24,7 +24,7 @@ const (
 // Finding is what was found about one thing.
 type Finding struct {
 	// Check is what was looked at: file, redis, rights, publisher, counts, rules, clocks,
-	// losses, memory or controls.
+	// losses, memory, places or controls.
 	Check  string `json:"check"`
 	Status Status `json:"status"`
 	// What was found, as a sentence.
@@ -53,9 +53,12 @@ type Config struct {
 const (
 	// callTimeout bounds each call to Redis.
 	callTimeout = 3 * time.Second
-	// maxOffset is how far clocks may be off before it is a problem. Counts are placed by the
-	// measured offset; what people read and certificates are not.
-	maxOffset = time.Second
+	// maxOffset is how far clocks may be off before it is a problem, as in the alert for it.
+	// Counts are placed by the measured offset; what people read and certificates are not.
+	maxOffset = 250 * time.Millisecond
+	// maxLost is the part of packets that may be lost before it is a problem, as in the alert
+	// for it. Later packets make up for a few.
+	maxLost = 0.01
 	// heardWithin is how lately an instance must have been heard of: it sends something each
 	// second.
 	heardWithin = 5 * time.Second
@@ -78,7 +81,7 @@ func Examine(ctx context.Context, c Config) []Finding {
 	x := &examination{Config: c}
 	x.transport(ctx)
 	if !x.redis(ctx) {
-		for _, check := range []string{"rights", "publisher", "counts", "rules", "clocks", "losses", "memory", "controls"} {
+		for _, check := range []string{"rights", "publisher", "counts", "rules", "clocks", "losses", "memory", "places", "controls"} {
 			x.add(check, Unknown, "Redis does not answer", "")
 		}
 		return x.found

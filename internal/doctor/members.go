@@ -35,7 +35,8 @@ func (x *examination) members(ctx context.Context) {
 	x.versions(members)
 	x.clocks(members)
 	x.losses(members)
-	x.memory(members)
+	x.memory(ctx, members)
+	x.places(members)
 }
 
 // heard compares the instances that run with those whose counts arrive.
@@ -122,52 +123,6 @@ func (x *examination) clocks(members []hotparam.Member) {
 		x.add("clocks", Unknown, "no member has measured its clock yet", "")
 	case !slices.ContainsFunc(x.found, func(f Finding) bool { return f.Check == "clocks" }):
 		x.add("clocks", OK, fmt.Sprintf("%s within %v of Redis's", plural(known, "clock"), maxOffset), "")
-	}
-}
-
-func (x *examination) losses(members []hotparam.Member) {
-	bad := 0
-	for _, m := range members {
-		if m.Dropped > 0 {
-			bad++
-			x.add("losses", Problem, fmt.Sprintf("%s %s dropped %s in the last minute", m.Role, m.Name, plural64(m.Dropped, "count")),
-				"its metric hotparam_dropped_counts_total says why: table_full needs a larger table, send_error a reachable aggregator")
-		}
-		if m.Lost > 0 {
-			bad++
-			x.add("losses", Problem, fmt.Sprintf("%s were lost on the way to %s %s in the last minute", plural64(m.Lost, "count"), m.Role, m.Name),
-				"raise net.core.rmem_max and aggregator.readers, or send by tcp:// or Kafka; bounds stay right, and get wider")
-		}
-	}
-	if bad == 0 {
-		x.add("losses", OK, "no counts were lost in the last minute", "")
-	}
-}
-
-func (x *examination) memory(members []hotparam.Member) {
-	bad, known := 0, 0
-	for _, m := range members {
-		if m.Role != hotparam.RoleAggregator || m.MemoryMax == 0 {
-			continue
-		}
-		known++
-		full := float64(m.MemoryUsed) >= nearlyFull*float64(m.MemoryMax)
-		if !full && m.Floor == 0 {
-			continue
-		}
-		bad++
-		what := fmt.Sprintf("aggregator %s uses %s of its %s", m.Name, megabytes(m.MemoryUsed), megabytes(m.MemoryMax))
-		if m.Floor > 0 {
-			what += fmt.Sprintf(", and keys with counts up to %d have no counter of their own", m.Floor)
-		}
-		x.add("memory", Problem, what, "raise aggregator.memory, or count fewer names: by fewer parameters, or ignore what scanners send")
-	}
-	switch {
-	case bad > 0:
-	case known == 0:
-		x.add("memory", Unknown, "no aggregator says how much of its memory it uses", "")
-	default:
-		x.add("memory", OK, plural(known, "aggregator")+" with room for counters", "")
 	}
 }
 

@@ -108,23 +108,33 @@ func (p *PrometheusServer) Alerts() []Alert {
 // Value returns the value of an expression with one sample; 0 if it has none.
 func (p *PrometheusServer) Value(expression string) float64 {
 	p.tb.Helper()
+	if values := p.Values(expression); len(values) > 0 {
+		return values[0]
+	}
+	return 0
+}
+
+// Values returns the values of an expression's samples, whose labels are not told.
+func (p *PrometheusServer) Values(expression string) []float64 {
+	p.tb.Helper()
 	var answer struct {
 		Data struct {
 			Result []struct{ Value [2]any } // a time, and a number as text
 		}
 	}
 	if err := p.get(p.tb.Context(), "/api/v1/query?query="+url.QueryEscape(expression), &answer); err != nil {
-		p.tb.Fatalf("testenv: prometheus: %v", err)
-	}
-	if len(answer.Data.Result) == 0 {
-		return 0
-	}
-	text, _ := answer.Data.Result[0].Value[1].(string)
-	value, err := strconv.ParseFloat(text, 64)
-	if err != nil {
 		p.tb.Fatalf("testenv: prometheus: %s: %v", expression, err)
 	}
-	return value
+	var values []float64
+	for _, sample := range answer.Data.Result {
+		text, _ := sample.Value[1].(string)
+		value, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			p.tb.Fatalf("testenv: prometheus: %s: %v", expression, err)
+		}
+		values = append(values, value)
+	}
+	return values
 }
 
 // get asks the server, and decodes its answer into the value that to points to, if any.

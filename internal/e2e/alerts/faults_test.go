@@ -10,60 +10,77 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/doctor"
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 // alertFault is a real fault, and the alerts that it should make fire. Others may fire with
 // them that say the same from elsewhere.
 type alertFault struct {
-	name   string
-	strike func(*alertStack)
-	want   []string
-	may    []string
+	name         string
+	strike, mend func(*alertStack)
+	want         []string
+	may          []string
+	says         string // by doctor
 }
 
 var alertFaults = []alertFault{
 	{
 		name: "redis-away", want: []string{"HotparamRedisAway", "HotparamInstanceBlind"},
 		strike: func(s *alertStack) { s.redis.Kill() },
+		mend:   func(s *alertStack) { s.redis.Restart() },
+		says:   "does not answer",
 	},
 	{
 		name: "aggregator-dead", want: []string{"HotparamAggregatorDown", "HotparamNobodyPublishes"},
 		// Nobody listens at its port, and what it last knew of instances ends one by one.
 		may:    []string{"HotparamCountsDropped", "HotparamInstancesUnheard"},
 		strike: func(s *alertStack) { s.aggregator.Kill() },
+		mend:   (*alertStack).restartAggregator,
+		says:   `nobody publishes for namespace "shop"`,
 	},
 	{
 		name: "packets-lost", want: []string{"HotparamPacketsLost"},
 		strike: func(s *alertStack) { s.relay.lose.Store(30) },
+		// As with a larger buffer of its socket, it begins to count what is lost anew.
+		mend: func(s *alertStack) { s.relay.lose.Store(0); s.restartAggregator() },
+		says: "were lost on the way",
 	},
 	{
 		name: "clock-off", want: []string{"HotparamClockOff"},
-		strike: func(s *alertStack) { s.relay.offset.Store(-int64(5 * time.Second)) },
+		strike: func(s *alertStack) { s.relay.offset.Store(-int64(5 * time.Second)); s.clock.offset.Store(5) },
+		mend:   func(s *alertStack) { s.relay.offset.Store(0); s.clock.offset.Store(0) },
+		says:   "the clock of instance clock-off-1 is ",
 	},
 	{
 		name: "old-rules", want: []string{"HotparamRulesDiffer"},
-		strike: func(s *alertStack) {
-			text, err := os.ReadFile(s.files[1])
-			if err != nil {
-				s.t.Fatal(err)
-			}
-			write(s.t, s.files[1], strings.Replace(string(text), "limit: 50/s", "limit: 40/s", 1))
-		},
+		strike: func(s *alertStack) { s.edit("limit: 50/s", "limit: 40/s", 1) },
+		mend:   func(s *alertStack) { s.edit("limit: 40/s", "limit: 50/s", 1) },
+		says:   " at instance old-rules-1",
 	},
 	{
 		name: "file-refused", want: []string{"HotparamFileRefused"},
-		strike: func(s *alertStack) { write(s.t, s.files[0], "rules: ["); write(s.t, s.files[1], "rules: [") },
+		strike: func(s *alertStack) { s.edit("rules: [{", "rules: [", 0, 1) },
+		mend:   func(s *alertStack) { s.edit("rules: [", "rules: [{", 0, 1) },
+		says:   "hotparam.yaml:4:",
 	},
 	{
 		name: "memory-full", want: []string{"HotparamMemoryFull"},
 		may:    []string{"HotparamPacketsLost"}, // it is a flood
-		strike: func(s *alertStack) { s.sendCounts(60_000, 25) },
+		strike: func(s *alertStack) { s.startFlood(60_000, 25) },
+		mend: func(s *alertStack) {
+			s.flood.stop()
+			s.edit("memory: 1MiB", "memory: 64MiB", 0, 1, 2)
+			s.restartAggregator()
+		},
+		says: "it is not known whether they are hot",
 	},
 	{
 		name: "published-set-full", want: []string{"HotparamPublishedSetFull"},
 		may:    []string{"HotparamPacketsLost"},
-		strike: func(s *alertStack) { s.sendCounts(1_200, 100) },
+		strike: func(s *alertStack) { s.startFlood(1_200, 100) },
+		mend:   func(s *alertStack) { s.flood.stop(); s.edit("hot: 30/10s", "hot: 3000/10s", 0, 1, 2) },
+		says:   "are limited nowhere, as the published set is full",
 	},
 }
 
@@ -71,67 +88,132 @@ var alertFaults = []alertFault{
 // the longest part is that an aggregator's last word in Redis holds for ten seconds.
 const alertPatience = 40 * time.Second
 
-// Real faults of real stacks make their alerts fire on a real Prometheus, and no others.
-// All happen at once, each to a stack of its own.
-func TestFaultsFireTheirAlerts(t *testing.T) {
+// watchedFault is a fault, the stack that it happens to, and where the runbook says that it
+// shows.
+type watchedFault struct {
+	alertFault
+	stack    *alertStack
+	sections []section
+	panels   map[string]panel
+	server   *testenv.PrometheusServer
+}
+
+// notYet returns what has yet to show of the fault, or what still shows of it.
+func (f *watchedFault) notYet(shown bool, firing []string) (missing []string) {
+	colour := "green"
+	if shown {
+		colour = "red"
+		for _, alert := range f.want {
+			if !slices.Contains(firing, alert) {
+				missing = append(missing, alert+" does not fire")
+			}
+		}
+	} else if len(firing) > 0 {
+		missing = append(missing, fmt.Sprintf("there fire %q", firing))
+	}
+	var checks []string
+	for _, section := range f.sections {
+		checks = append(checks, section.check)
+		for _, title := range section.panels {
+			p, found := f.panels[title]
+			if !found {
+				f.stack.t.Fatalf("runbook, %s: the dashboard has no panel %s", section.name, title)
+			}
+			if now := p.colour(f.server, f.stack); now != colour {
+				missing = append(missing, fmt.Sprintf("panel %s is not %s: %s", title, colour, now))
+			}
+		}
+	}
+	if len(missing) > 0 {
+		return missing // doctor is asked last, as it takes longest
+	}
+	problems := f.stack.askDoctor()
+	said := func(p doctor.Finding) bool { return strings.Contains(p.What, f.says) }
+	switch {
+	case !shown && len(problems) > 0:
+		missing = append(missing, fmt.Sprintf("doctor has problems: %+v", problems))
+	case shown && (!slices.Equal(checksOf(problems), slices.Compact(checks)) || !slices.ContainsFunc(problems, said)):
+		missing = append(missing, fmt.Sprintf("doctor does not name %s alone, and say %q: %+v", checks[0], f.says, problems))
+	}
+	return missing
+}
+
+// awaitFaults waits until all faults show, or show no more. It calls see with what fires.
+func awaitFaults(t *testing.T, server *testenv.PrometheusServer, faults []*watchedFault, shown bool, see func(f *watchedFault, firing []string)) {
+	t.Helper()
+	began, rest := time.Now(), slices.Clone(faults)
+	for {
+		firing := alertsByStack(server, "firing")
+		for _, f := range faults {
+			see(f, firing[f.name])
+		}
+		var missing []string
+		rest = slices.DeleteFunc(rest, func(f *watchedFault) bool {
+			not := f.notYet(shown, firing[f.name])
+			if not == nil {
+				t.Logf("%s: shown=%v after %v", f.name, shown, time.Since(began).Round(100*time.Millisecond))
+				return true
+			}
+			missing = append(missing, f.name+": "+strings.Join(not, "; "))
+			return false
+		})
+		if len(rest) == 0 {
+			return
+		}
+		if time.Since(began) > alertPatience {
+			t.Fatalf("shown=%v, after %v:\n%s", shown, alertPatience, strings.Join(missing, "\n"))
+		}
+		time.Sleep(250 * time.Millisecond)
+	}
+}
+
+// During real faults of real stacks their alerts fire on a real Prometheus, and no others; the
+// panels that the runbook names for them are red; and hotparam doctor names them and no others,
+// and how to mend them. Before the faults, and when they are mended, nothing fires, the panels
+// are green, and doctor's exit code is 0. All happen at once, each to a stack of its own.
+func TestFaultsShow(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute, and processes: left out with -short")
 	}
 	testenv.Promtool(t) // absent, nothing need be started
-	stacks := make(map[string]*alertStack)
-	scrapes := ""
+	var faults []*watchedFault
+	scrapes, panels := "", readPanels(t)
 	for _, fault := range alertFaults {
-		s := newAlertStack(t, fault.name)
-		stacks[fault.name] = s
-		scrapes += s.scrape()
+		f := &watchedFault{alertFault: fault, stack: newAlertStack(t, fault.name), sections: sectionsOf(t, fault.want), panels: panels}
+		faults = append(faults, f)
+		scrapes += f.stack.scrape()
 	}
 	rules := filepath.Join(t.TempDir(), "alerts.yml")
 	write(t, rules, hurried(t))
 	server := testenv.Prometheus(t, fmt.Sprintf("global: {scrape_interval: 250ms, scrape_timeout: 250ms, evaluation_interval: 250ms}\n"+
 		"rule_files: [%s]\nscrape_configs:\n%s", rules, scrapes))
+	for _, f := range faults {
+		f.server = server
+	}
 
-	awaitScrapes(t, server, 3*len(stacks))
+	awaitScrapes(t, server, 3*len(faults))
 	if early := alertsByStack(server, "pending", "firing"); len(early) > 0 {
 		t.Fatalf("alerts before any fault: %v", early)
 	}
-	began := time.Now()
-	for _, fault := range alertFaults {
-		fault.strike(stacks[fault.name])
+	awaitFaults(t, server, faults, false, func(*watchedFault, []string) {})
+	for _, f := range faults {
+		f.strike(f.stack)
 	}
-	missing, others := slices.Clone(alertFaults), make(map[string]bool)
-	for time.Since(began) < alertPatience && len(missing) > 0 {
-		time.Sleep(100 * time.Millisecond)
-		firing := alertsByStack(server, "firing")
-		for _, f := range alertFaults {
-			for _, alert := range firing[f.name] {
-				if !slices.Contains(f.want, alert) && !slices.Contains(f.may, alert) {
-					others[f.name+" makes "+alert+" fire"] = true
-				}
+	others := make(map[string]bool)
+	awaitFaults(t, server, faults, true, func(f *watchedFault, firing []string) {
+		for _, alert := range firing {
+			if !slices.Contains(f.want, alert) && !slices.Contains(f.may, alert) {
+				others[f.name+" makes "+alert+" fire"] = true
 			}
 		}
-		missing = slices.DeleteFunc(missing, func(f alertFault) bool {
-			for _, alert := range f.want {
-				if !slices.Contains(firing[f.name], alert) {
-					return false
-				}
-			}
-			t.Logf("%s: %q fire after %v", f.name, firing[f.name], time.Since(began).Round(100*time.Millisecond))
-			return true
-		})
-	}
+	})
 	for other := range others {
 		t.Error(other)
 	}
-	for _, f := range missing {
-		t.Errorf("%s: after %v there fire %q, want %q", f.name, alertPatience, alertsByStack(server, "firing")[f.name], f.want)
+	for _, f := range faults {
+		f.mend(f.stack)
 	}
-
-	stacks["redis-away"].redis.Restart()
-	for began := time.Now(); len(alertsByStack(server, "firing")["redis-away"]) > 0; time.Sleep(100 * time.Millisecond) {
-		if time.Since(began) > alertPatience {
-			t.Fatalf("Redis is there again, and after %v there still fire %q", alertPatience, alertsByStack(server, "firing")["redis-away"])
-		}
-	}
+	awaitFaults(t, server, faults, false, func(*watchedFault, []string) {})
 }
 
 // awaitScrapes waits until all targets have been up for longer than any rule looks back.

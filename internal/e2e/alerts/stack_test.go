@@ -6,17 +6,15 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strconv"
+	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,11 +22,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/hotparam/hotparam/attach"
+	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 // alertStack is what one fault is tried on: a Redis, an aggregator and two instances under a
-// light load, whose counts go through a relay that can lose packets and shift clocks.
+// light load. Counts go through a relay that can lose packets. The relays of counts and of
+// Redis can have the second instance's clock be off.
 type alertStack struct {
 	t          *testing.T
 	name       string
@@ -37,8 +37,12 @@ type alertStack struct {
 	http       string // of the aggregator
 	statsd     string
 	relay      *countRelay
-	files      [2]string // the same twice: the first is the aggregator's and one instance's, the second the other's
-	metrics    [2]string // addresses
+	clock      *timeRelay // between Redis and the second instance
+	// files are the same thrice: the aggregator's and the first instance's, the second
+	// instance's, and an operator's.
+	files   [3]string
+	metrics [2]string // addresses
+	flood   *flood
 }
 
 // alertRules have such a threshold that the load of a stack makes nothing hot.
@@ -50,25 +54,54 @@ func newAlertStack(t *testing.T, name string) *alertStack {
 	s := &alertStack{t: t, name: name, redis: testenv.Redis(t)}
 	s.http = fmt.Sprintf("127.0.0.1:%d", testenv.FreePort(t))
 	s.statsd = fmt.Sprintf("127.0.0.1:%d", testenv.FreePort(t))
-	s.relay = newCountRelay(t, s.statsd)
+	second := name + "-1"
+	s.relay, s.clock = newCountRelay(t, s.statsd, second), newTimeRelay(t, s.redis.Addr())
 	text := fmt.Sprintf("namespace: shop\naggregator: {listen: %s, redis: %s, http: %s, memory: 1MiB}\nstatsd: {addresses: [%s]}\n%s",
 		s.statsd, s.redis.URL(), s.http, s.relay.addr(), alertRules)
 	for i := range s.files {
 		s.files[i] = filepath.Join(t.TempDir(), "hotparam.yaml")
 		write(t, s.files[i], text)
 	}
-	s.aggregator = testenv.Start(t, exec.Command(testenv.Binary(t), "aggregator", "--config", s.files[0]))
-	s.aggregator.WaitFor("aggregator is up")
-	for i, file := range s.files {
-		s.metrics[i] = s.startInstance(file, fmt.Sprintf("%s-%d", name, i))
+	s.startAggregator()
+	client, err := hotkeys.NewClient("redis://" + s.clock.addr() + "/0")
+	if err != nil {
+		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = client.Close() }) // after the instance
+	s.metrics[0] = s.startInstance(s.files[0], name+"-0")
+	s.metrics[1] = s.startInstance(s.files[1], second, attach.WithRedis(client))
 	return s
 }
 
-// startInstance runs a program with attach, its metrics and a light load, until the test ends.
-func (s *alertStack) startInstance(file, name string) (metrics string) {
+func (s *alertStack) startAggregator() {
 	s.t.Helper()
-	hp, err := attach.Open(s.t.Context(), file, attach.WithName(name), attach.WithLogger(slog.New(slog.DiscardHandler)))
+	s.aggregator = testenv.Start(s.t, exec.Command(testenv.Binary(s.t), "aggregator", "--config", s.files[0]))
+	s.aggregator.WaitFor("aggregator is up")
+}
+
+// restartAggregator ends the aggregator, if it runs, and starts another one.
+func (s *alertStack) restartAggregator() {
+	s.t.Helper()
+	s.aggregator.Kill()
+	s.startAggregator()
+}
+
+// edit replaces a text by another in some of the files.
+func (s *alertStack) edit(old, text string, files ...int) {
+	s.t.Helper()
+	for _, i := range files {
+		was, err := os.ReadFile(s.files[i])
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		write(s.t, s.files[i], strings.Replace(string(was), old, text, 1))
+	}
+}
+
+// startInstance runs a program with attach, its metrics and a light load, until the test ends.
+func (s *alertStack) startInstance(file, name string, more ...attach.Option) (metrics string) {
+	s.t.Helper()
+	hp, err := attach.Open(s.t.Context(), file, append(more, attach.WithName(name), attach.WithLogger(slog.New(slog.DiscardHandler)))...)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -95,26 +128,46 @@ func (s *alertStack) startInstance(file, name string) (metrics string) {
 	return server.Listener.Addr().String()
 }
 
-// sendCounts sends n counts of each of several values to the aggregator, as other programs
-// do.
-func (s *alertStack) sendCounts(values, n int) {
+// flood sends counts of many values to the aggregator, as other programs do, until it is
+// stopped.
+type flood struct{ stop func() }
+
+// startFlood has n counts of each of several values sent, over and over.
+func (s *alertStack) startFlood(values, n int) {
 	s.t.Helper()
 	conn, err := net.Dial("udp", s.statsd)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	defer conn.Close()
-	var packet bytes.Buffer
-	for i := range values {
-		fmt.Fprintf(&packet, "shop.search.hot_param.GET%%20/search?q=other%d:%d|c\n", i, n)
-		if packet.Len() > 1200 || i == values-1 {
-			if _, err := packet.WriteTo(conn); err != nil {
-				s.t.Fatal(err)
+	ctx, cancel := context.WithCancel(context.Background())
+	var work sync.WaitGroup
+	s.flood = &flood{stop: sync.OnceFunc(func() { cancel(); work.Wait(); conn.Close() })}
+	s.t.Cleanup(s.flood.stop)
+	work.Go(func() {
+		for sleep(ctx, 0) {
+			var packet bytes.Buffer
+			for i := range values {
+				fmt.Fprintf(&packet, "shop.search.hot_param.GET%%20/search?q=other%d:%d|c\n", i, n)
+				if packet.Len() > 1200 || i == values-1 {
+					_, _ = conn.Write(packet.Bytes()) // UDP: it may be lost
+					packet.Reset()
+					if !sleep(ctx, 500*time.Microsecond) { // as fast as a socket is read on a busy machine
+						return
+					}
+				}
 			}
-			packet.Reset()
-			time.Sleep(500 * time.Microsecond) // as fast as a socket is read on a busy machine
-
+			sleep(ctx, 4*time.Second)
 		}
+	})
+}
+
+// sleep reports whether ctx has not ended after the time.
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return ctx.Err() == nil
 	}
 }
 
@@ -125,67 +178,6 @@ func (s *alertStack) job() string { return s.name + "/shop" }
 func (s *alertStack) scrape() string {
 	return fmt.Sprintf("  - {job_name: %s/aggregator, static_configs: [{targets: [%q]}]}\n  - {job_name: %s, static_configs: [{targets: [%q, %q]}]}\n",
 		s.name, s.http, s.job(), s.metrics[0], s.metrics[1])
-}
-
-// countRelay forwards packets of counts from an instance to an aggregator.
-type countRelay struct {
-	lose   atomic.Int64 // of 100 packets
-	offset atomic.Int64 // added to the sender's clock, in nanoseconds
-	in     net.PacketConn
-}
-
-func newCountRelay(t *testing.T, target string) *countRelay {
-	t.Helper()
-	in, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := net.Dial("udp", target)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := &countRelay{in: in}
-	var work sync.WaitGroup
-	work.Go(func() {
-		buffer := make([]byte, 64<<10)
-		for {
-			n, _, err := in.ReadFrom(buffer)
-			if err != nil {
-				return
-			}
-			if rand.Int64N(100) >= r.lose.Load() {
-				_, _ = out.Write(r.shift(buffer[:n])) // UDP: it may be lost
-			}
-		}
-	})
-	t.Cleanup(func() {
-		in.Close()
-		work.Wait()
-		out.Close()
-	})
-	return r
-}
-
-func (r *countRelay) addr() string { return r.in.LocalAddr().String() }
-
-// metaTimes are the sender's clock in the first line of a packet: when its counts begin, and
-// when it was sent, in Unix nanoseconds.
-var metaTimes = regexp.MustCompile(`,[tw]:(\d+)`)
-
-func (r *countRelay) shift(packet []byte) []byte {
-	offset := r.offset.Load()
-	meta, lines, ok := bytes.Cut(packet, []byte("\n"))
-	if offset == 0 || !ok {
-		return packet
-	}
-	meta = metaTimes.ReplaceAllFunc(meta, func(field []byte) []byte {
-		at, err := strconv.ParseInt(string(field[3:]), 10, 64)
-		if err != nil {
-			return field
-		}
-		return strconv.AppendInt(bytes.Clone(field[:3]), at+offset, 10)
-	})
-	return append(append(meta, '\n'), lines...)
 }
 
 func write(t *testing.T, path, text string) {

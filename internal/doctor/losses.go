@@ -1,0 +1,44 @@
+package doctor
+
+import (
+	"fmt"
+
+	"github.com/hotparam/hotparam"
+)
+
+// The metrics that say why a member drops, and what to do for each reason.
+const (
+	mendInstanceDrops = "hotparam_app_dropped_counts_total has the reason: table_full wants more general keys, send_error an aggregator that can be reached, buffer_full and not_connected brokers that keep up"
+	mendDrops         = "its metrics have the reason: hotparam_late_counts_total (delayed by more than two seconds), hotparam_unnamed_counts_total (raise aggregator.memory)" +
+		"; StatsD: hotparam_statsd_dropped_packets_total (raise net.core.rmem_max and aggregator.readers), hotparam_statsd_refused_packets_total (senders that are not believed)" +
+		"; Kafka: hotparam_kafka_refused_records_total; Graphite: hotparam_graphite_rejected_total"
+	mendLost = "if its hotparam_statsd_dropped_packets_total grows, raise net.core.rmem_max and aggregator.readers there; else the network loses them: send by tcp:// or Kafka. Bounds stay right, and get wider"
+)
+
+// losses looks at what members dropped themselves, and at what was lost on the way to an
+// aggregator.
+func (x *examination) losses(members []hotparam.Member) {
+	bad := 0
+	for i := range members {
+		m := &members[i]
+		if m.Dropped > 0 {
+			bad++
+			if m.Role == hotparam.RoleInstance {
+				x.add("losses", Problem, fmt.Sprintf("instance %s dropped %s in the last minute", m.Name, plural64(m.Dropped, "count")), mendInstanceDrops)
+			} else {
+				x.add("losses", Problem, fmt.Sprintf("aggregator %s dropped %s or packets in the last minute", m.Name, plural64(m.Dropped, "count")), mendDrops)
+			}
+		}
+		if m.Lost > 0 {
+			bad++
+			status := Problem
+			if float64(m.Lost) <= maxLost*float64(m.Lost+m.Arrived) {
+				status = Warning
+			}
+			x.add("losses", status, fmt.Sprintf("of %s to aggregator %s in the last minute %d were lost on the way", plural64(m.Lost+m.Arrived, "packet"), m.Name, m.Lost), mendLost)
+		}
+	}
+	if bad == 0 {
+		x.add("losses", OK, "no counts were lost in the last minute", "")
+	}
+}

@@ -1,0 +1,64 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/hotkeys"
+)
+
+// memory looks at the memory of the aggregators' windows. Keys without a counter of their own
+// are ordinary where names are many: it is a problem once there are keys that cannot be told
+// from hot ones, as in the alert for it.
+func (x *examination) memory(ctx context.Context, members []hotparam.Member) {
+	call, cancel := x.call(ctx)
+	defer cancel()
+	suspects, err := hotkeys.ListSuspects(call, x.Client, x.Namespace)
+	if err != nil {
+		x.add("memory", Unknown, fmt.Sprintf("suspects cannot be read: %v", err), "")
+	}
+	full, known := 0, 0
+	for i := range members {
+		m := &members[i]
+		if m.Role != hotparam.RoleAggregator || m.MemoryMax == 0 {
+			continue
+		}
+		known++
+		if float64(m.MemoryUsed) < nearlyFull*float64(m.MemoryMax) && m.Floor == 0 {
+			continue
+		}
+		full++
+		status, what := Warning, fmt.Sprintf("aggregator %s uses %s of its %s", m.Name, megabytes(m.MemoryUsed), megabytes(m.MemoryMax))
+		if m.Floor > 0 {
+			what += fmt.Sprintf(", and keys with counts up to %d have no counter of their own", m.Floor)
+			if len(suspects) > 0 {
+				status = Problem
+				what += fmt.Sprintf("; of %s it is not known whether they are hot", plural(len(suspects), "key"))
+			}
+		}
+		x.add("memory", status, what, "raise aggregator.memory and restart it, or count fewer names: by fewer parameters, or ignore what scanners send")
+	}
+	switch {
+	case full > 0:
+	case known == 0:
+		x.add("memory", Unknown, "no aggregator says how much of its memory it uses", "")
+	default:
+		x.add("memory", OK, plural(known, "aggregator")+" with room for counters", "")
+	}
+}
+
+// places looks whether hot keys find room in the published set.
+func (x *examination) places(members []hotparam.Member) {
+	full := 0
+	for i := range members {
+		if m := &members[i]; m.Waiting > 0 {
+			full++
+			x.add("places", Problem, fmt.Sprintf("%s of aggregator %s are limited nowhere, as the published set is full", plural64(m.Waiting, "hot key"), m.Name),
+				"raise the threshold of the rule that has most keys: its metric hotparam_published_waiting_keys has the rules, hotparam list the keys")
+		}
+	}
+	if full == 0 {
+		x.add("places", OK, "each hot key has its place in the published set", "")
+	}
+}

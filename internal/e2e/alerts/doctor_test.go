@@ -1,0 +1,54 @@
+package alerts
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os/exec"
+	"slices"
+	"time"
+
+	"github.com/hotparam/hotparam/internal/doctor"
+	"github.com/hotparam/hotparam/internal/testenv"
+)
+
+// askDoctor runs hotparam doctor with an operator's file on the stack. It returns what is
+// wrong by its words, in the order in which it says so.
+func (s *alertStack) askDoctor() (problems []doctor.Finding) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), 20*time.Second)
+	defer cancel()
+	output, err := exec.CommandContext(ctx, testenv.Binary(s.t), "doctor", "--json", "--config", s.files[2]).Output()
+	code := 0
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		code = exit.ExitCode()
+	} else if err != nil {
+		s.t.Fatalf("%s: doctor: %v", s.name, err)
+	}
+	var found []doctor.Finding
+	if err := json.Unmarshal(output, &found); err != nil {
+		s.t.Fatalf("%s: doctor: exit code %d, %v in %s", s.name, code, err, output)
+	}
+	for _, f := range found {
+		if f.Status == doctor.Problem {
+			problems = append(problems, f)
+			if f.Mend == "" {
+				s.t.Errorf("%s: doctor does not say how to mend: %s", s.name, f.What)
+			}
+		}
+	}
+	if want := min(len(problems), 1); code != want {
+		s.t.Errorf("%s: doctor has exit code %d, and %d problems", s.name, code, len(problems))
+	}
+	return problems
+}
+
+// checksOf are the checks that found problems, each once.
+func checksOf(problems []doctor.Finding) []string {
+	var checks []string
+	for _, f := range problems {
+		checks = append(checks, f.Check)
+	}
+	slices.Sort(checks)
+	return slices.Compact(checks)
+}
