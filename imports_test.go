@@ -81,6 +81,8 @@ var arrows = map[string][]string{
 	"internal/cmpbool":                nil,
 	"internal/loglimit":               nil,
 	"internal/hotwords":               {"hotparam"},
+	"internal/termtext":               nil,
+	"internal/top":                    {"hotparam", "hotkeys", "internal/hotwords", "internal/live", "internal/termtext"},
 	"internal/webhook":                {"hotparam", "hotkeys", "internal/backoff", "internal/live", "internal/loglimit"},
 	"internal/live":                   {"hotparam", "wire", "hotkeys", "hotset", "internal/backoff", "internal/hotwords", "internal/loglimit"},
 	"internal/pace":                   nil,
@@ -109,6 +111,7 @@ var arrows = map[string][]string{
 	"internal/testsummary": nil,
 	"internal/replay":      everythingButCommands,
 	"internal/demo":        everythingButCommands,
+	"internal/demo/screen": {"internal/demo", "internal/hotwords", "internal/termtext"},
 	"internal/suggest":     everythingButCommands,
 
 	"internal/bench":               {"hotparam", "wire", "kafka", "collector", "collector/statsdsink", "collector/kafkasink", "aggregator", "aggregator/decode", "aggregator/statsdsource", "aggregator/kafkasource", "hotkeys", "middleware", "internal/accesslog", "internal/kafkafake", "internal/keytext", "internal/pace"},
@@ -137,7 +140,7 @@ var arrows = map[string][]string{
 
 var (
 	everythingPublic      = []string{"hotparam", "wire", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/redislimiter", "kafka", "config", "collector", "collector/statsdsink", "collector/kafkasink", "aggregator", "aggregator/decode", "aggregator/statsdsource", "aggregator/kafkasource", "aggregator/graphitesource", "hotset", "hotkeys", "middleware", "middleware/adapter", "middleware/rpc", "attach", "attach/kafka"}
-	everythingButCommands = append(slices.Clone(everythingPublic), "internal/accesslog", "internal/bench", "internal/cmpbool", "internal/demo", "internal/demo/data", "internal/doctor", "internal/explain", "internal/filewatch", "internal/hotwords", "internal/httpserve", "internal/kafkafake", "internal/keytext", "internal/listed", "internal/live", "internal/loglimit", "internal/pace", "internal/page", "internal/replay", "internal/sdnotify", "internal/secret", "internal/spelling", "internal/suggest", "internal/webhook")
+	everythingButCommands = append(slices.Clone(everythingPublic), "internal/accesslog", "internal/bench", "internal/cmpbool", "internal/demo", "internal/demo/data", "internal/demo/screen", "internal/doctor", "internal/explain", "internal/filewatch", "internal/hotwords", "internal/httpserve", "internal/kafkafake", "internal/keytext", "internal/listed", "internal/live", "internal/loglimit", "internal/pace", "internal/page", "internal/replay", "internal/sdnotify", "internal/secret", "internal/spelling", "internal/suggest", "internal/termtext", "internal/top", "internal/webhook")
 )
 
 // standardOnly are the packages that, with all that they import, bring nothing but the
@@ -157,8 +160,8 @@ var testOnly = map[string][]string{
 	"github.com/moby":                              {"internal/testenv"},
 	"github.com/docker":                            nil,
 	"github.com/alicebob/miniredis":                {"internal/demo"},
-	"charm.land/bubbletea":                         {"cmd/hotparam"},
-	"charm.land/lipgloss":                          {"cmd/hotparam"},
+	"charm.land/bubbletea":                         {"internal/demo/screen", "internal/top"},
+	"charm.land/lipgloss":                          {"internal/demo/screen", "internal/termtext", "internal/top"},
 	"github.com/twmb/franz-go/pkg/kfake":           {"internal/kafkafake"},
 	module + "/internal/testenv":                   {"internal/chaos"},
 	module + "/limiter/limitertest":                nil,

@@ -17,6 +17,7 @@ import (
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/explain"
 	"github.com/hotparam/hotparam/internal/sdnotify"
+	"github.com/hotparam/hotparam/internal/termtext"
 )
 
 func newAggregator(s streams) *cobra.Command {
@@ -162,9 +163,9 @@ func newLogger(w io.Writer, format, level string) (*slog.Logger, error) {
 	options := &slog.HandlerOptions{Level: least}
 	switch format {
 	case "text":
-		return slog.New(slog.NewTextHandler(escapingWriter{w}, options)), nil // it leaves DEL as it is
+		return slog.New(slog.NewTextHandler(termtext.NewEscapingWriter(w), options)), nil // it leaves DEL as it is
 	case "json":
-		return slog.New(slog.NewJSONHandler(escapingWriter{w}, options)), nil
+		return slog.New(slog.NewJSONHandler(termtext.NewEscapingWriter(w), options)), nil
 	}
 	return nil, usageError(fmt.Errorf("--log-format or HOTPARAM_LOG_FORMAT %q: want text or json", format))
 }

@@ -140,12 +140,3 @@ func benchError(err error, redis string, brokers []string) error {
 	}
 	return err
 }
-
-// noRedisError says what to do about a Redis that does not answer at a URL, or that
-// could not be started where none was given.
-func noRedisError(err error, url string) error {
-	if url == "" {
-		return unreachableError(fmt.Errorf("%w: install redis-server (Debian: apt-get install redis-server), or set --redis or HOTPARAM_REDIS", err))
-	}
-	return unreachableError(fmt.Errorf("%w (is Redis running at %s? set --redis or HOTPARAM_REDIS)", err, redacted(url)))
-}

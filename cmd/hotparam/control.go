@@ -129,11 +129,11 @@ func (op *operation) run(ctx context.Context, s streams, words string) error {
 	defer cancel()
 	hot, err := hotkeys.List(reading, client, op.redisPlace.namespace)
 	if err != nil {
-		return op.redisError(err)
+		return op.explain(err, operatorUser)
 	}
 	controls, err := hotkeys.ListControls(reading, client, op.redisPlace.namespace)
 	if err != nil {
-		return op.redisError(err)
+		return op.explain(err, operatorUser)
 	}
 	var rules *hotparam.Rules
 	if op.action == "" {
@@ -143,7 +143,7 @@ func (op *operation) run(ctx context.Context, s streams, words string) error {
 	}
 	found, err := findOperated(words, hot, controls, rules)
 	if op.action == "" && (errors.Is(err, errUnseen) || err == nil && !found.seen) {
-		return op.redisError(fmt.Errorf("release %q: %w", strings.TrimSpace(words), hotkeys.ErrNoControl))
+		return op.explain(fmt.Errorf("release %q: %w", strings.TrimSpace(words), hotkeys.ErrNoControl), operatorUser)
 	}
 	if err != nil {
 		return usageError(err)
@@ -166,7 +166,7 @@ func (op *operation) run(ctx context.Context, s streams, words string) error {
 		c, err = hotkeys.SetControl(writing, client, op.redisPlace.namespace, hotkeys.ControlOrder{Key: found.key, Action: op.action, For: op.span, Why: op.why, Claimed: claimedUser()})
 	}
 	if err != nil {
-		return op.redisError(err)
+		return op.explain(err, operatorUser)
 	}
 	return op.report(s.out, &c)
 }
@@ -201,19 +201,6 @@ func (op *operation) report(w io.Writer, c *hotparam.Control) error {
 	_, err := fmt.Fprintf(w, "%s %s (rule %s) until %s; by %s, who claims to be %s\n",
 		c.Action, printable(c.Text), printable(c.Rule), c.Until.Local().Format(time.TimeOnly), printable(by), printable(c.Claimed))
 	return err
-}
-
-// redisError says what to do about an error of Redis.
-func (op *operation) redisError(err error) error {
-	switch {
-	case errors.Is(err, hotkeys.ErrNoControl):
-		return fmt.Errorf("%w: hotparam list --controls shows which have one", err)
-	case errors.Is(err, hotkeys.ErrTooManyControls):
-		return fmt.Errorf("%w: hotparam list --controls", err)
-	case hotkeys.IsDenied(err):
-		return fmt.Errorf("%w: the user of Redis lacks a right: use one with those of hotparam-operator (docs/REDIS.md), by --redis or HOTPARAM_REDIS", err)
-	}
-	return noRedisError(err, op.redisPlace.redis.URL)
 }
 
 // claimedUser is who the user of this process is: a claim, since anybody can start a process

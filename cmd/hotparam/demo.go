@@ -5,13 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
-	"net"
-	"strings"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/demo"
 	"github.com/spf13/cobra"
+
+	"github.com/hotparam/hotparam/internal/demo"
+	"github.com/hotparam/hotparam/internal/demo/screen"
 )
 
 // unattendedDemo is how long the demo runs without a terminal, where no key can end it.
@@ -51,13 +50,14 @@ line per event, for 20 seconds, with a crowd in between.`,
 			case !cmd.Flags().Changed("for") && !live:
 				length = unattendedDemo
 			}
+			show := screen.Config{Transport: transport, Length: length, In: s.in, Out: s.out, Err: s.err}
 			switch {
 			case asJSON:
-				return demoJSON(cmd.Context(), s, transport, length)
+				return demoJSON(cmd.Context(), s, show)
 			case live:
-				return demoLive(cmd.Context(), s, transport, length)
+				return demoLive(cmd.Context(), show)
 			default:
-				return demoLines(cmd.Context(), s, transport, length)
+				return screen.Lines(cmd.Context(), show)
 			}
 		},
 	}
@@ -73,56 +73,18 @@ func interactive(s streams) bool {
 	return ok && terminal(in) && terminal(s.out)
 }
 
-// runFor returns ctx with an end after a time. Zero means no end.
-func runFor(ctx context.Context, length time.Duration) (context.Context, context.CancelFunc) {
-	if length == 0 {
-		return context.WithCancel(ctx)
-	}
-	return context.WithTimeout(ctx, length)
-}
-
-// demoLog takes what goes wrong.
-func demoLog(w io.Writer) *slog.Logger {
-	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelWarn}))
-}
-
-func demoJSON(ctx context.Context, s streams, transport string, length time.Duration) error {
-	d, err := demo.New(ctx, transport, demoLog(s.err))
-	if err != nil {
+// demoLive shows the live view. A person who asks twice to quit does not wait for the summary.
+func demoLive(ctx context.Context, show screen.Config) error {
+	if err := screen.Live(ctx, show); !errors.Is(err, screen.ErrImpatient) {
 		return err
 	}
-	writeIntro(s.err, d)
-	ctx, cancel := runFor(ctx, length)
-	defer cancel()
-	defer startCrowd(d, length)()
-	err = d.Run(ctx)
-	return errors.Join(err, newJSON(s.out).Encode(d.Result()))
+	return errReported
 }
 
-// snapshotTimeout is how long the embedded Redis may take to answer.
-const snapshotTimeout = 500 * time.Millisecond
-
-func snapshot(ctx context.Context, d *demo.Demo) (demo.Snapshot, error) {
-	ctx, cancel := context.WithTimeout(ctx, snapshotTimeout)
-	defer cancel()
-	return d.Snapshot(ctx)
-}
-
-// tryRedis are commands that read the hot keys, the fullest first: the rest is
-// for narrow terminals.
-func tryRedis(d *demo.Demo) []string {
-	_, port, _ := net.SplitHostPort(d.RedisAddr())
-	read := fmt.Sprintf("redis-cli -p %s ZREVRANGE 'hotparam:{%s}:hot' 0 -1", port, demo.Namespace)
-	return []string{read + " WITHSCORES", read}
-}
-
-// tryCurl are commands that ask for a key's text ("GET /path?query"). Curl makes
-// nine requests of "#[1-9]", of which it sends none: more than the burst.
-func tryCurl(d *demo.Demo, text string) []string {
-	url := d.URLs()[0]
-	_, target, _ := strings.Cut(text, " ")
-	return []string{
-		fmt.Sprintf("curl -i '%s%s#[1-9]'", url, target),
-		fmt.Sprintf("curl -i '%s%s'", url[len("http://"):], target),
+func demoJSON(ctx context.Context, s streams, show screen.Config) error {
+	result, err := screen.Result(ctx, show)
+	if result == nil {
+		return err
 	}
+	return errors.Join(err, newJSON(s.out).Encode(result))
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/hotparam/hotparam/attach"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/internal/termtext"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -97,7 +98,7 @@ func (e *emission) run(ctx context.Context, s streams, args []string) error {
 // send sends the counts, and returns what the collector says was sent.
 func (e *emission) send(ctx context.Context, w io.Writer, file *config.File, key hotparam.Key, n int64) (collector.Stats, error) {
 	none := collector.Stats{}
-	log := slog.New(slog.NewTextHandler(escapingWriter{w}, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	log := slog.New(slog.NewTextHandler(termtext.NewEscapingWriter(w), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	signing, err := file.Aggregator.SigningKey()
 	if err != nil {
 		return none, configError(err)

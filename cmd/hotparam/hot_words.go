@@ -12,4 +12,8 @@ var (
 	countWords  = hotwords.Count
 	sizeWords   = hotwords.Size
 	spanWords   = hotwords.Span
+
+	originCount = hotwords.OriginCount
+	plural      = hotwords.Plural
+	thousands   = hotwords.Thousands
 )

@@ -67,7 +67,7 @@ func list(ctx context.Context, s streams, l listing) error {
 	defer cancel()
 	rows, err := l.read(ctx, client)
 	if err != nil {
-		return noRedisError(err, place.redis.URL)
+		return place.explain(err, readerUser)
 	}
 	if l.json {
 		enc := newJSON(s.out)

@@ -93,14 +93,6 @@ func below(top *hotparam.Attribution) string {
 	return b.String()
 }
 
-// originCount is a count, or its bounds where it is not exact.
-func originCount(o hotparam.Origin) string {
-	if o.Over == 0 {
-		return fmt.Sprint(o.Count)
-	}
-	return fmt.Sprintf("%d-%d", o.Count-o.Over, o.Count)
-}
-
 func (r suspectRows) table(w io.Writer, _ bool) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "RATE\tRULE\tKEY")

@@ -1,50 +1,6 @@
 package main
 
-import (
-	"fmt"
-	"io"
-	"strings"
-	"unicode"
-	"unicode/utf8"
-)
+import "github.com/hotparam/hotparam/internal/termtext"
 
-// Keys, instances, routes, callers and what Redis answers are others' text: on a
-// terminal it must not move the cursor, change colours or turn the line around.
-
-// printable returns text without what a terminal does not show as a character:
-// control characters, C1's too, directions, line and paragraph separators.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return utf8.RuneError
-		}
-		return r
-	}, text)
-}
-
-// escapingWriter writes \u escapes for what a terminal does not show as a character,
-// but for line feeds and tabs. JSON stays what it was, as such stands in its strings
-// alone. Writes are of whole characters.
-type escapingWriter struct{ w io.Writer }
-
-// Write implements io.Writer.
-func (p escapingWriter) Write(text []byte) (int, error) {
-	escaped := make([]byte, 0, len(text))
-	for rest := text; len(rest) > 0; {
-		r, size := utf8.DecodeRune(rest)
-		switch {
-		case r == '\n' || r == '\t' || unicode.IsPrint(r) && (r != utf8.RuneError || size > 1):
-			escaped = append(escaped, rest[:size]...)
-		case r > 0xFFFF: // as a surrogate pair
-			high, low := 0xD800+(r-0x10000)>>10, 0xDC00+(r-0x10000)&0x3FF
-			escaped = fmt.Appendf(escaped, `\u%04x\u%04x`, high, low)
-		default:
-			escaped = fmt.Appendf(escaped, `\u%04x`, r)
-		}
-		rest = rest[size:]
-	}
-	if _, err := p.w.Write(escaped); err != nil {
-		return 0, err
-	}
-	return len(text), nil
-}
+// printable is what every text of others passes on its way to a person.
+var printable = termtext.Printable

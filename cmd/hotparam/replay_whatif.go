@@ -149,13 +149,6 @@ func shortSeconds(seconds float64) string {
 	return d.String()
 }
 
-func plural(n int, word string) string {
-	if n != 1 {
-		word += "s"
-	}
-	return fmt.Sprintf("%d %s", n, word)
-}
-
 func percent(n, of int64) string {
 	return strconv.FormatFloat(100*float64(n)/float64(max(1, of)), 'f', 1, 64) + "%"
 }

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/termtext"
 )
 
 // streams are where a command reads and writes: data to out, everything else to
@@ -30,7 +31,7 @@ func terminal(w io.Writer) bool {
 
 // newJSON encodes to w. "&" is part of keys, and stays readable.
 func newJSON(w io.Writer) *json.Encoder {
-	enc := json.NewEncoder(escapingWriter{w})
+	enc := json.NewEncoder(termtext.NewEscapingWriter(w))
 	enc.SetEscapeHTML(false)
 	return enc
 }

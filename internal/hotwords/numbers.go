@@ -48,3 +48,28 @@ func Span(d time.Duration) string {
 	_, span, _ := strings.Cut(hotparam.Rate{N: 1, Per: d}.String(), "/")
 	return span
 }
+
+// Plural returns a number of things: "1 key", "2 keys".
+func Plural(n int, word string) string {
+	if n != 1 {
+		word += "s"
+	}
+	return strconv.Itoa(n) + " " + word
+}
+
+// OriginCount returns the count of an origin: "7", or its bounds where it is not exact: "5-7".
+func OriginCount(o hotparam.Origin) string {
+	if o.Over == 0 {
+		return strconv.FormatInt(o.Count, 10)
+	}
+	return strconv.FormatInt(o.Count-o.Over, 10) + "-" + strconv.FormatInt(o.Count, 10)
+}
+
+// Thousands writes 1234567 as 1,234,567.
+func Thousands(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}

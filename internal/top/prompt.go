@@ -1,4 +1,4 @@
-package main
+package top
 
 import (
 	"fmt"
@@ -8,10 +8,12 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/hotwords"
+	"github.com/hotparam/hotparam/internal/termtext"
 )
 
-// topPrompt asks for what an order needs, and then whether to carry it out.
-type topPrompt struct {
+// prompt asks for what an order needs, and then whether to carry it out.
+type prompt struct {
 	order
 	step    promptStep
 	length  string // as typed
@@ -27,7 +29,7 @@ const (
 )
 
 // ask opens the prompt for the selected key. An empty action is a release.
-func (m *topModel) ask(action hotparam.ControlAction) {
+func (m *model) ask(action hotparam.ControlAction) {
 	row := m.current()
 	if row == nil || m.busy {
 		return
@@ -41,14 +43,14 @@ func (m *topModel) ask(action hotparam.ControlAction) {
 		m.note, m.failed = "its rule has no limit, so there is nothing to pin it to", true
 		return
 	}
-	m.prompt = &topPrompt{order: order{key: row.key, action: action}, length: "10m"}
+	m.prompt = &prompt{order: order{key: row.key, action: action}, length: "10m"}
 	if action == "" {
 		m.prompt.step = confirm
 	}
 }
 
 // add adds text to what is typed.
-func (p *topPrompt) add(text string) {
+func (p *prompt) add(text string) {
 	p.problem = ""
 	switch p.step {
 	case askLength:
@@ -63,7 +65,7 @@ func (p *topPrompt) add(text string) {
 
 // answer handles a key while the prompt is open. It returns the command that carries the
 // order out, once that is confirmed.
-func (m *topModel) answer(msg tea.KeyPressMsg) tea.Cmd {
+func (m *model) answer(msg tea.KeyPressMsg) tea.Cmd {
 	p := m.prompt
 	switch key := msg.String(); {
 	case key == "esc":
@@ -93,7 +95,7 @@ func (m *topModel) answer(msg tea.KeyPressMsg) tea.Cmd {
 }
 
 // setLength reads for how long the order is.
-func (p *topPrompt) setLength() {
+func (p *prompt) setLength() {
 	d, err := time.ParseDuration(strings.TrimSpace(p.length))
 	switch {
 	case err != nil:
@@ -106,8 +108,8 @@ func (p *topPrompt) setLength() {
 }
 
 // what says in words what an order does.
-func (p *topPrompt) what() string {
-	key := printable(p.key.String())
+func (p *prompt) what() string {
+	key := termtext.Printable(p.key.String())
 	switch p.action {
 	case hotparam.ControlPin:
 		return "Pin " + key + " to its rule's limit"
@@ -120,26 +122,26 @@ func (p *topPrompt) what() string {
 }
 
 // lines are the prompt on the screen.
-func (p *topPrompt) lines() []string {
-	lines := []string{bold.Render(" " + p.what())}
+func (p *prompt) lines() []string {
+	lines := []string{termtext.Bold.Render(" " + p.what())}
 	line := " For how long? " + p.length
 	switch p.step {
 	case askLength:
-		line += "█  " + faint.Render("Enter to go on, Esc to leave it; at most 24h")
+		line += "█  " + termtext.Faint.Render("Enter to go on, Esc to leave it; at most 24h")
 	case askWhy:
-		line = " Why? (others see it) " + printable(p.why) + "█  " + faint.Render("Enter to go on")
+		line = " Why? (others see it) " + termtext.Printable(p.why) + "█  " + termtext.Faint.Render("Enter to go on")
 	case confirm:
 		words := ""
 		if p.action != "" {
-			words = " for " + spanWords(p.order.length)
+			words = " for " + hotwords.Span(p.order.length)
 			if p.why != "" {
-				words += " (" + printable(p.why) + ")"
+				words += " (" + termtext.Printable(p.why) + ")"
 			}
 		}
-		line = warm.Render(" Do it" + words + "? y to do it, any other key to leave it")
+		line = termtext.Warm.Render(" Do it" + words + "? y to do it, any other key to leave it")
 	}
 	if p.problem != "" {
-		line += "  " + alarm.Render(p.problem)
+		line += "  " + termtext.Alarm.Render(p.problem)
 	}
 	return append(lines, line)
 }

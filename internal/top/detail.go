@@ -1,4 +1,4 @@
-package main
+package top
 
 import (
 	"fmt"
@@ -8,13 +8,15 @@ import (
 	"charm.land/lipgloss/v2"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/hotwords"
+	"github.com/hotparam/hotparam/internal/termtext"
 )
 
 // details are all that is known of a key, in so many lines.
-func (m *topModel) details(r *topRow, height int) []string {
-	lines := []string{"", " " + bold.Render(printable(r.key.Text))}
+func (m *model) details(r *row, height int) []string {
+	lines := []string{"", " " + termtext.Bold.Render(termtext.Printable(r.key.Text))}
 	fact := func(name, format string, args ...any) {
-		lines = append(lines, " "+faint.Render(pad(name, 11, false))+" "+printable(fmt.Sprintf(format, args...)))
+		lines = append(lines, " "+termtext.Faint.Render(termtext.Pad(name, 11, false))+" "+termtext.Printable(fmt.Sprintf(format, args...)))
 	}
 	fact("rule", "%s", r.key.Rule)
 	if c := r.control; c != nil {
@@ -28,18 +30,18 @@ func (m *topModel) details(r *topRow, height int) []string {
 	if h == nil {
 		return append(lines, "", " It is not hot.")
 	}
-	rate := speedWords(h.Rate, h.Cause.Unit)
+	rate := hotwords.Speed(h.Rate, h.Cause.Unit)
 	if h.Estimated {
 		rate += ", estimated from samples"
 	}
 	fact("rate", "%s", rate)
-	fact("count", "%s", boundsWords(&h.Hot))
-	fact("hot at", "%s, reached %.1f times over; since %s (%s)", causeWords(h.Cause), h.Ratio, h.Since.Local().Format(time.TimeOnly), roughly(m.clock().Sub(h.Since)))
+	fact("count", "%s", hotwords.Bounds(&h.Hot))
+	fact("hot at", "%s, reached %.1f times over; since %s (%s)", hotwords.Cause(h.Cause), h.Ratio, h.Since.Local().Format(time.TimeOnly), roughly(m.clock().Sub(h.Since)))
 	switch {
 	case h.Limit.IsZero():
 		fact("limit", "none, mode %s", h.Mode)
 	default:
-		fact("limit", "%s, burst %s, mode %s", rateWords(h.Limit, h.Cause.Unit), countWords(h.Burst, h.Cause.Unit), h.Mode)
+		fact("limit", "%s, burst %s, mode %s", hotwords.Rate(h.Limit, h.Cause.Unit), hotwords.Count(h.Burst, h.Cause.Unit), h.Mode)
 	}
 	switch {
 	case h.Spared:
@@ -66,21 +68,21 @@ func operatorWords(c *hotparam.Control) string {
 }
 
 // origins are the routes, instances and callers: beside each other if there is room.
-func (m *topModel) origins(top *hotparam.Attribution) []string {
+func (m *model) origins(top *hotparam.Attribution) []string {
 	if top == nil {
-		return []string{"", " " + faint.Render("Where the requests come from is not known yet.")}
+		return []string{"", " " + termtext.Faint.Render("Where the requests come from is not known yet.")}
 	}
 	kinds := []struct {
 		title string
 		of    []hotparam.Origin
 	}{{"ROUTES", top.Routes}, {"INSTANCES", top.Instances}, {"CALLERS", top.Callers}}
 	block := func(title string, of []hotparam.Origin, width int) string {
-		lines := []string{faint.Render(cellOf(title, width, false))}
+		lines := []string{termtext.Faint.Render(cellOf(title, width, false))}
 		for _, o := range of {
-			lines = append(lines, cellOf(fmt.Sprintf("%9s  %s", originCount(o), printable(o.Name)), width, false))
+			lines = append(lines, cellOf(fmt.Sprintf("%9s  %s", hotwords.OriginCount(o), termtext.Printable(o.Name)), width, false))
 		}
 		if len(of) == 0 {
-			lines = append(lines, cellOf(faint.Render("not known"), width, false))
+			lines = append(lines, cellOf(termtext.Faint.Render("not known"), width, false))
 		}
 		return strings.Join(lines, "\n")
 	}

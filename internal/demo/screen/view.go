@@ -1,4 +1,4 @@
-package main
+package screen
 
 import (
 	"fmt"
@@ -7,11 +7,14 @@ import (
 	"time"
 
 	"charm.land/lipgloss/v2"
+
 	"github.com/hotparam/hotparam/internal/demo"
+	"github.com/hotparam/hotparam/internal/hotwords"
+	"github.com/hotparam/hotparam/internal/termtext"
 )
 
-// demoView is what the live view shows.
-type demoView struct {
+// view is what the live view shows.
+type view struct {
 	transport string                     // what counts go over
 	redis     []string                   // commands to try, the fullest first
 	curl      func(text string) []string // of a key
@@ -35,19 +38,8 @@ type cooledKey struct {
 // showCooled is how long.
 const showCooled = 4 * time.Second
 
-// Colours are those of the terminal's own theme. Faint, not grey, is what every
-// theme can read.
-var (
-	bold   = lipgloss.NewStyle().Bold(true)
-	faint  = lipgloss.NewStyle().Faint(true)
-	calm   = lipgloss.NewStyle().Foreground(lipgloss.Green)
-	warm   = lipgloss.NewStyle().Foreground(lipgloss.Yellow)
-	alarm  = lipgloss.NewStyle().Foreground(lipgloss.Red)
-	accent = lipgloss.NewStyle().Foreground(lipgloss.Cyan)
-)
-
 // update takes the state of now.
-func (v *demoView) update(s demo.Snapshot) {
+func (v *view) update(s demo.Snapshot) {
 	for _, k := range missing(v.now.Hot, s.Hot) {
 		v.cooled = append(v.cooled, cooledKey{k, s.At})
 	}
@@ -67,7 +59,7 @@ func (v *demoView) update(s demo.Snapshot) {
 const tall = 20
 
 // render fills a terminal of width and height, no line longer than that.
-func (v *demoView) render(width, height int) string {
+func (v *view) render(width, height int) string {
 	if width < 1 || height < 1 {
 		return "" // not known yet
 	}
@@ -75,7 +67,7 @@ func (v *demoView) render(width, height int) string {
 	head = head[:min(len(head), height/5)]
 	if height >= tall {
 		head = append(head, "")
-		try = append([]string{faint.Render(fit(" Try in another terminal:", width))}, try...)
+		try = append([]string{termtext.Faint.Render(termtext.Fit(" Try in another terminal:", width))}, try...)
 		try = slices.Concat([]string{legend(width), ""}, v.latency(width), []string{""}, try)
 	}
 	const table, foot = 3, 1 // at least
@@ -95,30 +87,30 @@ func (v *demoView) render(width, height int) string {
 }
 
 // head says how the whole is doing, what matters most first.
-func (v *demoView) head(width int) []string {
+func (v *view) head(width int) []string {
 	s := v.now
 	rule := demo.Rules().Rules[0]
-	refused := faint
+	refused := termtext.Faint
 	if s.Limited > 0 {
-		refused = alarm
+		refused = termtext.Alarm
 	}
 	items := []string{
-		bold.Render("hotparam demo"),
+		termtext.Bold.Render("hotparam demo"),
 		fmt.Sprintf("%d instances", demo.Instances),
 		fmt.Sprintf("%3.0f requests/s", v.meter.perSecond()),
-		thousands(s.Keys) + " keys seen",
-		warm.Render(fmt.Sprintf("%d hot", len(s.Hot))),
-		refused.Render(thousands(s.Limited) + " refused"),
+		hotwords.Thousands(s.Keys) + " keys seen",
+		termtext.Warm.Render(fmt.Sprintf("%d hot", len(s.Hot))),
+		refused.Render(hotwords.Thousands(s.Limited) + " refused"),
 	}
 	if s.Enforce.P50 != nil {
 		items = append(items, fmt.Sprintf("time to limit %.0f ms p50, %.0f ms p99", *s.Enforce.P50, *s.Enforce.P99))
 	}
 	if !s.LogTime.IsZero() {
-		items = append(items, faint.Render("log of "+s.LogTime.Format("2006-01-02 15:04:05")))
+		items = append(items, termtext.Faint.Render("log of "+s.LogTime.Format("2006-01-02 15:04:05")))
 	}
-	items = append(items, faint.Render(fmt.Sprintf("hot at %s, then %s on each instance", rule.Hot[0].Rate, rule.Limit.Rate)))
-	items = append(items, faint.Render(v.transport))
-	return flow(items, faint.Render(" · "), width)
+	items = append(items, termtext.Faint.Render(fmt.Sprintf("hot at %s, then %s on each instance", rule.Hot[0].Rate, rule.Limit.Rate)))
+	items = append(items, termtext.Faint.Render(v.transport))
+	return flow(items, termtext.Faint.Render(" · "), width)
 }
 
 // flow puts items into lines that they fit.
@@ -132,35 +124,34 @@ func flow(items []string, between string, width int) []string {
 		case lipgloss.Width(line)+lipgloss.Width(between)+lipgloss.Width(item) < width:
 			line += between + item
 		default:
-			lines = append(lines, fit(line, width))
+			lines = append(lines, termtext.Fit(line, width))
 			line = " " + item
 		}
 	}
-	return append(lines, fit(line, width))
+	return append(lines, termtext.Fit(line, width))
 }
 
 // fit cuts a line to width.
-func fit(line string, width int) string { return lipgloss.NewStyle().MaxWidth(width).Render(line) }
 
 // try says what to do meanwhile, in the longest form that fits.
-func (v *demoView) try(width int) []string {
+func (v *view) try(width int) []string {
 	lines := []string{v.command(v.redis, width)}
 	if v.tried.Text != "" {
-		lines = append(lines, v.command(v.curl(printable(v.tried.Text)), width))
+		lines = append(lines, v.command(v.curl(termtext.Printable(v.tried.Text)), width))
 	}
 	return lines
 }
 
-func (v *demoView) command(forms []string, width int) string {
+func (v *view) command(forms []string, width int) string {
 	for _, form := range forms {
 		if lipgloss.Width(form)+2 <= width {
-			return " " + accent.Render(form)
+			return " " + termtext.Accent.Render(form)
 		}
 	}
-	return fit(" "+accent.Render(forms[len(forms)-1]), width)
+	return termtext.Fit(" "+termtext.Accent.Render(forms[len(forms)-1]), width)
 }
 
-func (v *demoView) foot(width int) string {
+func (v *view) foot(width int) string {
 	text := " q quit · " + v.crowdWords()
 	switch {
 	case v.ending:
@@ -168,9 +159,9 @@ func (v *demoView) foot(width int) string {
 	case !v.ends.IsZero() && !v.now.At.IsZero():
 		text += fmt.Sprintf(" · ends in %.0f s", max(0, v.ends.Sub(v.now.At).Seconds()))
 	}
-	text = faint.Render(text)
+	text = termtext.Faint.Render(text)
 	if w := v.warning(); w != "" {
-		text += " " + warm.Render(w)
+		text += " " + termtext.Warm.Render(w)
 	}
-	return fit(text, width)
+	return termtext.Fit(text, width)
 }

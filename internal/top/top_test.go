@@ -1,4 +1,4 @@
-package main
+package top
 
 import (
 	"errors"
@@ -32,9 +32,9 @@ func topKeys(n int) *live.Snapshot {
 }
 
 // topScreen is a model that has a state, and what it was told to do.
-func topScreen(width, height int, s *live.Snapshot) (*topModel, *[]order) {
+func topScreen(width, height int, s *live.Snapshot) (*model, *[]order) {
 	var orders []order
-	m := newTopModel("shop", "redis://127.0.0.1:6379/0", func(o order) orderDone {
+	m := newModel("shop", "redis://127.0.0.1:6379/0", func(o order) orderDone {
 		orders = append(orders, o)
 		return orderDone{words: "done"}
 	})
@@ -44,7 +44,7 @@ func topScreen(width, height int, s *live.Snapshot) (*topModel, *[]order) {
 }
 
 // typeKeys presses keys, and runs the commands that they cause.
-func typeKeys(m *topModel, keys ...string) (quit bool) {
+func typeKeys(m *model, keys ...string) (quit bool) {
 	special := map[string]rune{"enter": tea.KeyEnter, "esc": tea.KeyEscape, "down": tea.KeyDown, "up": tea.KeyUp, "backspace": tea.KeyBackspace, "pgdown": tea.KeyPgDown, "end": tea.KeyEnd}
 	for _, key := range keys {
 		msg := tea.KeyPressMsg{Text: key, Code: []rune(key)[0]}
@@ -65,7 +65,7 @@ func typeKeys(m *topModel, keys ...string) (quit bool) {
 // styles are what may stand on the screen besides text.
 var styles = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
-func topText(m *topModel) string {
+func topText(m *model) string {
 	return styles.ReplaceAllString(strings.Join(m.screen(), "\n"), "")
 }
 
@@ -201,15 +201,12 @@ func TestTopOrders(t *testing.T) {
 	if !strings.Contains(topText(m), "nothing to release") {
 		t.Errorf("a release of nothing:\n%s", topText(m))
 	}
-	if err := operatorError(fmt.Errorf("block: %w", redisRefusal("NOPERM this user has no permissions"))); !strings.Contains(err.Error(), "hotparam-operator") {
-		t.Errorf("a missing right: %v", err)
-	}
 	typeKeys(m, "p")
 	if m.prompt != nil || !strings.Contains(topText(m), "has no limit") {
 		t.Errorf("a pin without a limit:\n%s", topText(m))
 	}
 	m.Update(tea.WindowSizeMsg{Width: 80, Height: 24})
-	m.Update(orderDone{err: operatorError(redisRefusal("NOPERM x"))})
+	m.Update(orderDone{err: errors.New("block: NOPERM this user lacks a right: use one with those of hotparam-operator, which are in docs/REDIS.md")})
 	if text := topText(m); !strings.Contains(text, "docs/REDIS.md") {
 		t.Errorf("at 80 columns the refusal is cut:\n%s", text)
 	}
@@ -218,12 +215,6 @@ func TestTopOrders(t *testing.T) {
 		t.Errorf("a refusal:\n%s", text)
 	}
 }
-
-// redisRefusal is an answer of Redis that is an error.
-type redisRefusal string
-
-func (r redisRefusal) Error() string { return string(r) }
-func (redisRefusal) RedisError()     {}
 
 // The lines are scaled, and show what is not known as nothing.
 func TestTopLines(t *testing.T) {

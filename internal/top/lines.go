@@ -1,4 +1,4 @@
-package main
+package top
 
 import (
 	"fmt"
@@ -6,7 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/hotwords"
 	"github.com/hotparam/hotparam/internal/live"
+	"github.com/hotparam/hotparam/internal/termtext"
 )
 
 // ticks are the eighths of a line's height.
@@ -97,9 +99,9 @@ func chart(h *live.HotKey, end time.Time, width, height int) []string {
 		label := ""
 		switch row {
 		case height - 1:
-			label = speedWords(most, h.Cause.Unit)
+			label = hotwords.Speed(most, h.Cause.Unit)
 		case 0:
-			label = speedWords(0, h.Cause.Unit)
+			label = hotwords.Speed(0, h.Cause.Unit)
 		}
 		line := blocks(parts, most, row, height)
 		if row == mark {
@@ -112,7 +114,7 @@ func chart(h *live.HotKey, end time.Time, width, height int) []string {
 				}
 			}
 		}
-		lines = append(lines, fmt.Sprintf("%*s ", axis, label)+accent.Render(string(line)))
+		lines = append(lines, fmt.Sprintf("%*s ", axis, label)+termtext.Accent.Render(string(line)))
 	}
-	return append(lines, strings.Repeat(" ", axis+1)+faint.Render(ago+strings.Repeat(" ", max(1, columns-len(ago)-3))+"now"))
+	return append(lines, strings.Repeat(" ", axis+1)+termtext.Faint.Render(ago+strings.Repeat(" ", max(1, columns-len(ago)-3))+"now"))
 }

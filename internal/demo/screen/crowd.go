@@ -1,4 +1,4 @@
-package main
+package screen
 
 import (
 	"fmt"
@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"charm.land/lipgloss/v2"
+
 	"github.com/hotparam/hotparam/internal/demo"
+	"github.com/hotparam/hotparam/internal/termtext"
 )
 
 // latencyHistory is the latencies of the last moments, with limits and without.
@@ -39,21 +41,21 @@ const (
 )
 
 // latency shows how requests for other companies fare with limits and without, side by side.
-func (v *demoView) latency(width int) []string {
+func (v *view) latency(width int) []string {
 	const label, figures = 15, 34
 	chart := max(0, min(pointsKept, width-label-figures-4))
-	title := pad(shorten(" LATENCY OF THE OTHER COMPANIES", label+chart+1), label+1+chart+1, false) + fmt.Sprintf("%9s %9s  %12s", "p50", "p99", "NOT ANSWERED")
-	lines := []string{faint.Render(title)}
+	title := termtext.Pad(termtext.Shorten(" LATENCY OF THE OTHER COMPANIES", label+chart+1), label+1+chart+1, false) + fmt.Sprintf("%9s %9s  %12s", "p50", "p99", "NOT ANSWERED")
+	lines := []string{termtext.Faint.Render(title)}
 	for i, name := range []string{"with limits", "without limits"} {
 		now := [2]demo.Latency{v.now.Limits, v.now.NoLimits}[i]
 		failed := fmt.Sprintf("%12s", fmt.Sprintf("%.0f%%", 100*now.Failed))
 		if now.Failed >= 0.005 {
-			failed = alarm.Render(failed)
+			failed = termtext.Alarm.Render(failed)
 		}
-		lines = append(lines, " "+pad(name, label, false)+v.history.line(i, chart)+" "+milliseconds(now.P50)+" "+milliseconds(now.P99)+"  "+failed)
+		lines = append(lines, " "+termtext.Pad(name, label, false)+v.history.line(i, chart)+" "+milliseconds(now.P50)+" "+milliseconds(now.P99)+"  "+failed)
 	}
 	for i := range lines {
-		lines[i] = fit(lines[i], width)
+		lines[i] = termtext.Fit(lines[i], width)
 	}
 	return lines
 }
@@ -61,19 +63,19 @@ func (v *demoView) latency(width int) []string {
 // milliseconds is a latency in its colour.
 func milliseconds(ms *float64) string {
 	if ms == nil {
-		return faint.Render(pad("-", 9, true))
+		return termtext.Faint.Render(termtext.Pad("-", 9, true))
 	}
-	return speed(*ms).Render(pad(fmt.Sprintf("%.0f ms", *ms), 9, true))
+	return speed(*ms).Render(termtext.Pad(fmt.Sprintf("%.0f ms", *ms), 9, true))
 }
 
 func speed(ms float64) lipgloss.Style {
 	switch {
 	case ms >= verySlow:
-		return alarm
+		return termtext.Alarm
 	case ms >= slow:
-		return warm
+		return termtext.Warm
 	}
-	return calm
+	return termtext.Calm
 }
 
 // line draws the median over time.
@@ -81,10 +83,10 @@ func (h *latencyHistory) line(i, width int) string {
 	levels := []rune("▁▂▃▄▅▆▇█")
 	points := h.points[max(0, len(h.points)-width):]
 	var b, run strings.Builder // a run has one colour
-	style := faint
+	style := termtext.Faint
 	b.WriteString(strings.Repeat(" ", width-len(points)))
 	for n, p := range points {
-		next, mark := faint, ' '
+		next, mark := termtext.Faint, ' '
 		if ms := p[i].P50; ms != nil {
 			next, mark = speed(*ms), levels[min(len(levels)-1, int(8**ms/fullChart))]
 		}
@@ -104,14 +106,14 @@ func (h *latencyHistory) line(i, width int) string {
 // legend says what the bars mean.
 func legend(width int) string {
 	return flow([]string{
-		faint.Render("rate:") + " " + calm.Render("━") + faint.Render(fmt.Sprintf(" below the threshold, %.0f/s", threshold)),
-		warm.Render("━") + faint.Render(fmt.Sprintf(" hot, passes up to %.0f/s", passes)),
-		alarm.Render("━") + faint.Render(" refused"),
+		termtext.Faint.Render("rate:") + " " + termtext.Calm.Render("━") + termtext.Faint.Render(fmt.Sprintf(" below the threshold, %.0f/s", threshold)),
+		termtext.Warm.Render("━") + termtext.Faint.Render(fmt.Sprintf(" hot, passes up to %.0f/s", passes)),
+		termtext.Alarm.Render("━") + termtext.Faint.Render(" refused"),
 	}, "  ", width)[0]
 }
 
 // crowdWords say what the key f does.
-func (v *demoView) crowdWords() string {
+func (v *view) crowdWords() string {
 	if left := v.now.CrowdLeft; left > 0 {
 		return fmt.Sprintf("f end the flash crowd (%.0f s left)", left.Seconds())
 	}

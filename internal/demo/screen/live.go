@@ -1,42 +1,43 @@
-package main
+package screen
 
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"sync"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+
 	"github.com/hotparam/hotparam/internal/demo"
 )
 
 // frameEvery is the pace of the live view.
 const frameEvery = 200 * time.Millisecond
 
-// demoLive runs the demo with a live view on the terminal, and leaves a summary
-// there.
-func demoLive(ctx context.Context, s streams, transport string, length time.Duration) error {
+// Live runs the demo with a live view on the terminal, and leaves a summary there.
+func Live(ctx context.Context, cfg Config) error {
 	var warnings lastLine
-	d, err := demo.New(ctx, transport, demoLog(&warnings))
+	d, err := demo.New(ctx, cfg.Transport, newLog(&warnings))
 	if err != nil {
 		return err
 	}
-	ctx, cancel := runFor(ctx, length)
+	ctx, cancel := runFor(ctx, cfg.Length)
 	defer cancel()
 	d.Compare()
 	began := time.Now()
-	view := demoView{
+	shown := view{
 		transport: d.Transport(),
 		redis:     tryRedis(d),
 		curl:      func(text string) []string { return tryCurl(d, text) },
 		warning:   warnings.String,
 	}
-	if length > 0 {
-		view.ends = began.Add(length)
+	if cfg.Length > 0 {
+		shown.ends = began.Add(cfg.Length)
 	}
-	program := tea.NewProgram(demoModel{view: view, stop: cancel, crowd: d},
-		tea.WithInput(s.in), tea.WithOutput(s.out), tea.WithEnvironment(os.Environ()),
+	program := tea.NewProgram(model{view: shown, stop: cancel, crowd: d},
+		tea.WithInput(cfg.In), tea.WithOutput(cfg.Out), tea.WithEnvironment(os.Environ()),
 		tea.WithoutSignalHandler(), // ctx is what a signal ends
 		tea.WithFPS(int(2*time.Second/frameEvery)),
 	)
@@ -52,16 +53,20 @@ func demoLive(ctx context.Context, s streams, transport string, length time.Dura
 		parts.Wait()
 		return failed
 	}
-	if last.(demoModel).impatient {
-		return errReported // at once: the process ends what still runs
+	if last.(model).impatient {
+		return ErrImpatient // at once: the process ends what still runs
 	}
 	parts.Wait()
-	writeSummary(s.out, d.Result(), time.Since(began))
+	writeSummary(cfg.Out, d.Result(), time.Since(began))
 	if w := warnings.String(); w != "" {
-		_, _ = s.err.Write([]byte(w + "\n"))
+		_, _ = cfg.Err.Write([]byte(w + "\n"))
 	}
 	return err
 }
+
+// ErrImpatient is the error of [Live] after a person asked twice to quit: parts of the demo still
+// run, and the process should exit.
+var ErrImpatient = errors.New("asked twice to quit")
 
 // follow sends snapshots until ctx ends.
 func follow(ctx context.Context, d *demo.Demo, send func(tea.Msg)) {
@@ -91,9 +96,9 @@ type crowdStarter interface {
 	StopCrowd()
 }
 
-// demoModel is the view with its keys.
-type demoModel struct {
-	view          demoView
+// model is the view with its keys.
+type model struct {
+	view          view
 	width, height int
 	stop          func() // asks the demo to end
 	crowd         crowdStarter
@@ -102,10 +107,10 @@ type demoModel struct {
 }
 
 // Init implements [tea.Model].
-func (m demoModel) Init() tea.Cmd { return nil }
+func (m model) Init() tea.Cmd { return nil }
 
 // Update implements [tea.Model].
-func (m demoModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+func (m model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		m.width, m.height = msg.Width, msg.Height
@@ -134,7 +139,7 @@ func (m demoModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 }
 
 // View implements [tea.Model].
-func (m demoModel) View() tea.View {
+func (m model) View() tea.View {
 	v := tea.NewView(m.view.render(m.width, m.height))
 	v.AltScreen = true
 	v.WindowTitle = "hotparam demo"

@@ -1,4 +1,4 @@
-package main
+package top
 
 import (
 	"fmt"
@@ -9,10 +9,12 @@ import (
 	"charm.land/lipgloss/v2"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/hotwords"
+	"github.com/hotparam/hotparam/internal/termtext"
 )
 
 // View implements [tea.Model].
-func (m *topModel) View() tea.View {
+func (m *model) View() tea.View {
 	v := tea.NewView(strings.Join(m.screen(), "\n"))
 	v.AltScreen = true
 	v.WindowTitle = "hotparam top"
@@ -20,7 +22,7 @@ func (m *topModel) View() tea.View {
 }
 
 // screen returns the lines of the screen: as many as it has, none wider than it.
-func (m *topModel) screen() []string {
+func (m *model) screen() []string {
 	if m.width < 1 || m.height < 1 {
 		return nil // not known yet
 	}
@@ -30,7 +32,7 @@ func (m *topModel) screen() []string {
 	var body []string
 	switch {
 	case m.help:
-		body = topHelp()
+		body = helpLines()
 	case m.detail && m.current() != nil:
 		body = m.details(m.current(), room)
 	default:
@@ -46,52 +48,52 @@ func (m *topModel) screen() []string {
 	lines = append(lines, foot...)
 	lines = lines[max(0, len(lines)-m.height):]
 	for i := range lines {
-		lines[i] = fit(lines[i], m.width)
+		lines[i] = termtext.Fit(lines[i], m.width)
 	}
 	return lines
 }
 
 // page is how many rows of the table fit.
-func (m *topModel) page() int {
+func (m *model) page() int {
 	return max(1, m.height-len(m.head())-len(m.foot())-1)
 }
 
 // head says where this is, what there is, and what is wrong.
-func (m *topModel) head() []string {
+func (m *model) head() []string {
 	s := m.snapshot
-	state := fmt.Sprintf(" · %d hot · %d suspect · %s", len(s.Hot), len(s.Suspects), plural(s.InstancesTotal, "instance"))
+	state := fmt.Sprintf(" · %d hot · %d suspect · %s", len(s.Hot), len(s.Suspects), hotwords.Plural(s.InstancesTotal, "instance"))
 	switch {
 	case s.Seq == 0:
 		state = " · asking Redis…"
 	case s.ControlsErr != nil:
 		state += " · controls: not known"
 	case len(s.Controls) > 0:
-		state += " · " + plural(len(s.Controls), "control")
+		state += " · " + hotwords.Plural(len(s.Controls), "control")
 	}
-	title := bold.Render(" hotparam top") + " " + m.namespace + state
-	right := "by " + topSortWords[m.sort]
+	title := termtext.Bold.Render(" hotparam top") + " " + m.namespace + state
+	right := "by " + sortWords[m.sort]
 	if m.reverse {
 		right += ", reversed"
 	}
 	gap := m.width - lipgloss.Width(title) - len(right) - 1
 	if gap > 0 {
-		title += strings.Repeat(" ", gap) + faint.Render(right)
+		title += strings.Repeat(" ", gap) + termtext.Faint.Render(right)
 	}
 	lines := []string{title}
 	switch {
 	case s.Err != nil && s.Read.IsZero():
-		lines = append(lines, alarm.Render(printable(fmt.Sprintf(" Redis at %s cannot be read, trying again: %v", m.redis, s.Err))))
+		lines = append(lines, termtext.Alarm.Render(termtext.Printable(fmt.Sprintf(" Redis at %s cannot be read, trying again: %v", m.redis, s.Err))))
 	case s.Err != nil:
-		lines = append(lines, alarm.Render(printable(fmt.Sprintf(" Redis is away: this is what was so %s ago. %v", time.Since(s.Read).Round(time.Second), s.Err))))
+		lines = append(lines, termtext.Alarm.Render(termtext.Printable(fmt.Sprintf(" Redis is away: this is what was so %s ago. %v", time.Since(s.Read).Round(time.Second), s.Err))))
 	case s.Seq > 0 && !s.Published:
-		lines = append(lines, warm.Render(" No aggregator publishes for this namespace now, so no key is limited."))
+		lines = append(lines, termtext.Warm.Render(" No aggregator publishes for this namespace now, so no key is limited."))
 	}
 	if m.filtering || m.filter != "" {
-		line := " /" + printable(m.filter)
+		line := " /" + termtext.Printable(m.filter)
 		if m.filtering {
-			line += "█  " + faint.Render("Enter to keep it, Esc to remove it")
+			line += "█  " + termtext.Faint.Render("Enter to keep it, Esc to remove it")
 		} else {
-			line += faint.Render(fmt.Sprintf("  %d of %d; Esc to remove it", len(m.rows), len(m.all)))
+			line += termtext.Faint.Render(fmt.Sprintf("  %d of %d; Esc to remove it", len(m.rows), len(m.all)))
 		}
 		lines = append(lines, line)
 	}
@@ -99,25 +101,25 @@ func (m *topModel) head() []string {
 }
 
 // foot is the prompt, the last answer, or the keys.
-func (m *topModel) foot() []string {
+func (m *model) foot() []string {
 	switch {
 	case m.prompt != nil:
 		return m.prompt.lines()
 	case m.help:
-		return []string{faint.Render(" any key to go back")}
+		return []string{termtext.Faint.Render(" any key to go back")}
 	case m.note != "" && m.failed:
-		return wrapped(alarm, m.note, m.width)
+		return wrapped(termtext.Alarm, m.note, m.width)
 	case m.note != "":
-		return wrapped(calm, m.note, m.width)
+		return wrapped(termtext.Calm, m.note, m.width)
 	case m.detail:
-		return []string{faint.Render(" Esc back · ↑↓ other keys · p pin b block a allow r release · ? help · q quit")}
+		return []string{termtext.Faint.Render(" Esc back · ↑↓ other keys · p pin b block a allow r release · ? help · q quit")}
 	}
-	return []string{faint.Render(" Enter details · / filter · s sort · p pin b block a allow r release · ? help")}
+	return []string{termtext.Faint.Render(" Enter details · / filter · s sort · p pin b block a allow r release · ? help")}
 }
 
 // wrapped is a text in as many lines as it takes, up to three.
 func wrapped(style lipgloss.Style, text string, width int) []string {
-	lines := strings.Split(lipgloss.NewStyle().Width(max(1, width-2)).Render(printable(text)), "\n")
+	lines := strings.Split(lipgloss.NewStyle().Width(max(1, width-2)).Render(termtext.Printable(text)), "\n")
 	lines = lines[:min(len(lines), 3)]
 	for i := range lines {
 		lines[i] = style.Render(" " + lines[i])
@@ -125,10 +127,10 @@ func wrapped(style lipgloss.Style, text string, width int) []string {
 	return lines
 }
 
-func topHelp() []string {
+func helpLines() []string {
 	return []string{
 		"",
-		bold.Render(" Keys"),
+		termtext.Bold.Render(" Keys"),
 		"  ↑ ↓ j k, PgUp PgDn, g G   choose a key",
 		"  Enter, Esc                all that is known of it, and back",
 		"  /                         show only keys with this text, rule or parameter",
@@ -139,41 +141,41 @@ func topHelp() []string {
 		"  r                         release: end what an operator has set",
 		"  q, Ctrl-C                 quit",
 		"",
-		bold.Render(" Columns"),
+		termtext.Bold.Render(" Columns"),
 		"  RATE    units a second now; LINE the last minute or two, on a scale of its own",
 		"  COUNT   bounds of the count in the threshold's window; HOT AT the threshold",
 		"  STATE   what happens to its requests, or what an operator set, and how long",
 	}
 }
 
-// topColumn is a column of the table beside the key.
-type topColumn struct {
+// column is a column of the table beside the key.
+type column struct {
 	title string
 	width int
 	right bool
-	cell  func(m *topModel, r *topRow) string
+	cell  func(m *model, r *row) string
 }
 
-// topColumns in the order in which they stand. Those with a higher rank come first if there is
+// allColumns in the order in which they stand. Those with a higher rank come first if there is
 // not room for all.
-var topColumns = [...]struct {
-	topColumn
+var allColumns = [...]struct {
+	column
 	rank int
 }{
-	{topColumn{"RATE", 11, true, func(_ *topModel, r *topRow) string { return speedWords(r.hot.Rate, r.hot.Cause.Unit) }}, 9},
-	{topColumn{"LINE", narrowLine, false, func(m *topModel, r *topRow) string { return sparkline(r.hot.History, m.clock(), m.lineWidth()) }}, 7},
-	{topColumn{"COUNT", 18, true, func(_ *topModel, r *topRow) string { return boundsWords(&r.hot.Hot) }}, 3},
-	{topColumn{"HOT AT", 10, true, func(_ *topModel, r *topRow) string { return causeWords(r.hot.Cause) }}, 5},
-	{topColumn{"LIMIT", 8, true, func(_ *topModel, r *topRow) string { return limitCell(r) }}, 6},
-	{topColumn{"STATE", 12, false, func(m *topModel, r *topRow) string { return m.state(r) }}, 8},
-	{topColumn{"SINCE", 8, false, func(_ *topModel, r *topRow) string { return r.hot.Since.Local().Format(time.TimeOnly) }}, 2},
-	{topColumn{"RULE", 16, false, func(_ *topModel, r *topRow) string { return printable(r.key.Rule) }}, 4},
+	{column{"RATE", 11, true, func(_ *model, r *row) string { return hotwords.Speed(r.hot.Rate, r.hot.Cause.Unit) }}, 9},
+	{column{"LINE", narrowLine, false, func(m *model, r *row) string { return sparkline(r.hot.History, m.clock(), m.lineWidth()) }}, 7},
+	{column{"COUNT", 18, true, func(_ *model, r *row) string { return hotwords.Bounds(&r.hot.Hot) }}, 3},
+	{column{"HOT AT", 10, true, func(_ *model, r *row) string { return hotwords.Cause(r.hot.Cause) }}, 5},
+	{column{"LIMIT", 8, true, func(_ *model, r *row) string { return limitCell(r) }}, 6},
+	{column{"STATE", 12, false, func(m *model, r *row) string { return m.state(r) }}, 8},
+	{column{"SINCE", 8, false, func(_ *model, r *row) string { return r.hot.Since.Local().Format(time.TimeOnly) }}, 2},
+	{column{"RULE", 16, false, func(_ *model, r *row) string { return termtext.Printable(r.key.Rule) }}, 4},
 }
 
 // Widths of the lines.
 const narrowLine, wideLine = 12, 20
 
-func (m *topModel) lineWidth() int {
+func (m *model) lineWidth() int {
 	if m.width < 110 {
 		return narrowLine
 	}
@@ -184,9 +186,9 @@ func (m *topModel) lineWidth() int {
 const leastKey = 26
 
 // columns chooses the columns that fit, and returns the room for the key.
-func (m *topModel) columns() (shown []topColumn, key int) {
+func (m *model) columns() (shown []column, key int) {
 	room := m.width - 2 - leastKey
-	all := topColumns
+	all := allColumns
 	for i := range all {
 		if all[i].title == "LINE" {
 			all[i].width = m.lineWidth()
@@ -203,21 +205,21 @@ func (m *topModel) columns() (shown []topColumn, key int) {
 	}
 	for i, c := range all {
 		if fits[i] {
-			shown = append(shown, c.topColumn)
+			shown = append(shown, c.column)
 		}
 	}
 	return shown, leastKey + max(0, room)
 }
 
-func limitCell(r *topRow) string {
+func limitCell(r *row) string {
 	if r.hot.Limit.IsZero() {
 		return "-"
 	}
-	return rateWords(r.hot.Limit, r.hot.Cause.Unit)
+	return hotwords.Rate(r.hot.Limit, r.hot.Cause.Unit)
 }
 
 // state is what happens to the key's requests: by an operator, or else by its rule.
-func (m *topModel) state(r *topRow) string {
+func (m *model) state(r *row) string {
 	if c := r.control; c != nil {
 		word := map[hotparam.ControlAction]string{hotparam.ControlBlock: "blocked", hotparam.ControlAllow: "allowed", hotparam.ControlPin: "pinned"}[c.Action]
 		return word + " " + roughly(c.Until.Sub(m.clock()))
@@ -243,7 +245,7 @@ func roughly(d time.Duration) string {
 }
 
 // table is the rows that fit into so many lines, with their titles.
-func (m *topModel) table(height int) []string {
+func (m *model) table(height int) []string {
 	if len(m.rows) == 0 {
 		return m.empty()
 	}
@@ -251,9 +253,9 @@ func (m *topModel) table(height int) []string {
 	var head strings.Builder
 	head.WriteString("  ")
 	for _, c := range shown {
-		head.WriteString(pad(c.title, c.width, c.right) + "  ")
+		head.WriteString(termtext.Pad(c.title, c.width, c.right) + "  ")
 	}
-	lines := []string{faint.Render(head.String() + "KEY")}
+	lines := []string{termtext.Faint.Render(head.String() + "KEY")}
 	for i := m.offset; i < len(m.rows) && len(lines) < height; i++ {
 		lines = append(lines, m.line(&m.rows[i], shown, keyWidth, i == m.cursor))
 	}
@@ -261,7 +263,7 @@ func (m *topModel) table(height int) []string {
 }
 
 // line is one row. The selected one has a mark, too: there may be no colours.
-func (m *topModel) line(r *topRow, shown []topColumn, keyWidth int, selected bool) string {
+func (m *model) line(r *row, shown []column, keyWidth int, selected bool) string {
 	var b strings.Builder
 	b.WriteString("  ")
 	for _, c := range shown {
@@ -271,18 +273,18 @@ func (m *topModel) line(r *topRow, shown []topColumn, keyWidth int, selected boo
 		}
 		b.WriteString(cellOf(cell, c.width, c.right) + "  ")
 	}
-	b.WriteString(shorten(printable(r.key.Text), keyWidth))
+	b.WriteString(termtext.Shorten(termtext.Printable(r.key.Text), keyWidth))
 	line := b.String()
 	switch {
 	case selected:
 		line = ">" + line[1:]
 		return lipgloss.NewStyle().Reverse(true).Render(line + strings.Repeat(" ", max(0, m.width-lipgloss.Width(line))))
 	case r.control != nil && r.control.Action == hotparam.ControlBlock:
-		return alarm.Render(line)
+		return termtext.Alarm.Render(line)
 	case r.control != nil:
-		return accent.Render(line)
+		return termtext.Accent.Render(line)
 	case r.hot != nil && r.hot.Ratio >= 2:
-		return warm.Render(line)
+		return termtext.Warm.Render(line)
 	}
 	return line
 }
@@ -290,7 +292,7 @@ func (m *topModel) line(r *topRow, shown []topColumn, keyWidth int, selected boo
 // cellOf is a cell of so many columns. A text that is too long loses its end.
 func cellOf(text string, width int, right bool) string {
 	if lipgloss.Width(text) > width {
-		text = fit(text, width-1) + "…"
+		text = termtext.Fit(text, width-1) + "…"
 	}
 	fill := strings.Repeat(" ", max(0, width-lipgloss.Width(text)))
 	if right {
@@ -299,7 +301,7 @@ func cellOf(text string, width int, right bool) string {
 	return text + fill
 }
 
-func (m *topModel) empty() []string {
+func (m *model) empty() []string {
 	s := m.snapshot
 	switch {
 	case s.Seq == 0 || s.Read.IsZero():

@@ -1,4 +1,4 @@
-package main
+package top
 
 import (
 	"cmp"
@@ -10,41 +10,42 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/live"
+	"github.com/hotparam/hotparam/internal/termtext"
 )
 
-// topRow is a key on the screen: a hot one, one that an operator controls, or both.
-type topRow struct {
+// row is a key on the screen: a hot one, one that an operator controls, or both.
+type row struct {
 	key     hotparam.Key
 	hot     *live.HotKey      // nil if it is not hot
 	control *hotparam.Control // nil if there is none
 	folded  string            // rule and key in lower case, for the filter
 }
 
-// topSort is what rows are sorted by.
-type topSort int
+// sorting is what rows are sorted by.
+type sorting int
 
 const (
-	byRate topSort = iota
+	byRate sorting = iota
 	byRatio
 	bySince
 	byRule
 	byKey
-	topSorts
+	sortings
 )
 
-var topSortWords = [topSorts]string{"rate", "ratio to the threshold", "time", "rule", "key"}
+var sortWords = [sortings]string{"rate", "ratio to the threshold", "time", "rule", "key"}
 
-// topModel is the screen of `hotparam top`. Its methods do not block: what takes time is a
+// model is the screen. Its methods do not block: what takes time is a
 // command that bubbletea runs.
-type topModel struct {
+type model struct {
 	namespace, redis string
 	operate          func(order) orderDone
 
 	snapshot *live.Snapshot
-	all      []topRow // of the snapshot
-	rows     []topRow // those that pass the filter, sorted
+	all      []row // of the snapshot
+	rows     []row // those that pass the filter, sorted
 
-	sort      topSort
+	sort      sorting
 	reverse   bool
 	filter    string
 	filtering bool // what is typed goes to the filter
@@ -55,7 +56,7 @@ type topModel struct {
 
 	detail bool
 	help   bool
-	prompt *topPrompt
+	prompt *prompt
 	note   string // the answer to the last order
 	failed bool   // it is an error
 	busy   bool   // an order is under way
@@ -63,15 +64,15 @@ type topModel struct {
 	width, height int
 }
 
-func newTopModel(namespace, redis string, operate func(order) orderDone) *topModel {
-	return &topModel{namespace: namespace, redis: redis, operate: operate, snapshot: &live.Snapshot{Namespace: namespace}}
+func newModel(namespace, redis string, operate func(order) orderDone) *model {
+	return &model{namespace: namespace, redis: redis, operate: operate, snapshot: &live.Snapshot{Namespace: namespace}}
 }
 
 // Init implements [tea.Model].
-func (m *topModel) Init() tea.Cmd { return nil }
+func (m *model) Init() tea.Cmd { return nil }
 
 // Update implements [tea.Model].
-func (m *topModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		m.width, m.height = msg.Width, msg.Height
@@ -95,7 +96,7 @@ func (m *topModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 }
 
 // gather makes the rows of a new snapshot.
-func (m *topModel) gather() {
+func (m *model) gather() {
 	s := m.snapshot
 	controls := make(map[hotparam.Key]*hotparam.Control, len(s.Controls))
 	for i := range s.Controls {
@@ -103,14 +104,14 @@ func (m *topModel) gather() {
 			controls[s.Controls[i].Key] = &s.Controls[i]
 		}
 	}
-	m.all = make([]topRow, 0, len(s.Hot)+len(controls))
+	m.all = make([]row, 0, len(s.Hot)+len(controls))
 	for i := range s.Hot {
 		key := s.Hot[i].Key
-		m.all = append(m.all, topRow{key: key, hot: &s.Hot[i], control: controls[key]})
+		m.all = append(m.all, row{key: key, hot: &s.Hot[i], control: controls[key]})
 		delete(controls, key)
 	}
 	for key, c := range controls {
-		m.all = append(m.all, topRow{key: key, control: c})
+		m.all = append(m.all, row{key: key, control: c})
 	}
 	for i := range m.all {
 		m.all[i].folded = strings.ToLower(m.all[i].key.String())
@@ -119,7 +120,7 @@ func (m *topModel) gather() {
 }
 
 // arrange filters and sorts the rows, and keeps the selected key.
-func (m *topModel) arrange() {
+func (m *model) arrange() {
 	want := strings.ToLower(m.filter)
 	m.rows = m.rows[:0]
 	for _, r := range m.all {
@@ -127,14 +128,14 @@ func (m *topModel) arrange() {
 			m.rows = append(m.rows, r)
 		}
 	}
-	slices.SortFunc(m.rows, func(a, b topRow) int {
+	slices.SortFunc(m.rows, func(a, b row) int {
 		c := m.compare(&a, &b)
 		if m.reverse {
 			c = -c
 		}
 		return cmp.Or(c, cmp.Compare(a.key.Rule, b.key.Rule), cmp.Compare(a.key.Text, b.key.Text))
 	})
-	at := slices.IndexFunc(m.rows, func(r topRow) bool { return r.key == m.selected })
+	at := slices.IndexFunc(m.rows, func(r row) bool { return r.key == m.selected })
 	if at < 0 { // it is gone: the one in its place
 		at = max(0, min(m.cursor, len(m.rows)-1))
 	}
@@ -142,8 +143,8 @@ func (m *topModel) arrange() {
 }
 
 // compare orders rows by what is chosen. Keys that are not hot come last.
-func (m *topModel) compare(a, b *topRow) int {
-	value := func(r *topRow) (rate, ratio, since float64) {
+func (m *model) compare(a, b *row) int {
+	value := func(r *row) (rate, ratio, since float64) {
 		if r.hot == nil {
 			return -1, -1, 0
 		}
@@ -165,7 +166,7 @@ func (m *topModel) compare(a, b *topRow) int {
 }
 
 // move selects a row, and scrolls so that it is shown.
-func (m *topModel) move(to int) {
+func (m *model) move(to int) {
 	if len(m.rows) == 0 {
 		m.cursor, m.offset = 0, 0
 		return
@@ -178,7 +179,7 @@ func (m *topModel) move(to int) {
 }
 
 // current returns the selected row, or nil if there is none.
-func (m *topModel) current() *topRow {
+func (m *model) current() *row {
 	if m.cursor < len(m.rows) {
 		return &m.rows[m.cursor]
 	}
@@ -186,7 +187,7 @@ func (m *topModel) current() *topRow {
 }
 
 // press handles a key.
-func (m *topModel) press(msg tea.KeyPressMsg) tea.Cmd {
+func (m *model) press(msg tea.KeyPressMsg) tea.Cmd {
 	key := msg.String()
 	switch {
 	case m.prompt != nil:
@@ -216,7 +217,7 @@ func (m *topModel) press(msg tea.KeyPressMsg) tea.Cmd {
 	case "/":
 		m.filtering, m.detail = true, false
 	case "s":
-		m.sort = (m.sort + 1) % topSorts
+		m.sort = (m.sort + 1) % sortings
 		m.arrange()
 	case "S", "shift+s":
 		m.reverse = !m.reverse
@@ -245,7 +246,7 @@ func (m *topModel) press(msg tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
-func (m *topModel) pressFilter(msg tea.KeyPressMsg) {
+func (m *model) pressFilter(msg tea.KeyPressMsg) {
 	switch msg.String() {
 	case "enter":
 		m.filtering = false
@@ -262,8 +263,8 @@ func (m *topModel) pressFilter(msg tea.KeyPressMsg) {
 }
 
 // typed handles pasted text.
-func (m *topModel) typed(text string) {
-	text = printable(strings.TrimSpace(text))
+func (m *model) typed(text string) {
+	text = termtext.Printable(strings.TrimSpace(text))
 	switch {
 	case m.prompt != nil:
 		m.prompt.add(text)
@@ -279,7 +280,7 @@ func withoutLast(text string) string {
 }
 
 // clock is Redis's clock now, as far as is known.
-func (m *topModel) clock() time.Time {
+func (m *model) clock() time.Time {
 	s := m.snapshot
 	if s.Read.IsZero() {
 		return time.Now()

@@ -1,4 +1,4 @@
-package main
+package screen
 
 import (
 	"bytes"
@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/demo"
+	"github.com/hotparam/hotparam/internal/hotwords"
+	"github.com/hotparam/hotparam/internal/termtext"
 )
 
 // How often the lines are updated, and how often one shows everything.
@@ -18,19 +20,19 @@ const (
 	statusEvery = 5 * time.Second
 )
 
-// demoLines runs the demo without a terminal: a line when a key becomes hot or
-// cools, and every few seconds one about the whole.
-func demoLines(ctx context.Context, s streams, transport string, length time.Duration) error {
-	d, err := demo.New(ctx, transport, demoLog(s.err))
+// Lines runs the demo without a terminal. It writes a line when a key becomes hot or cools, and
+// every few seconds one about the whole.
+func Lines(ctx context.Context, cfg Config) error {
+	d, err := demo.New(ctx, cfg.Transport, newLog(cfg.Err))
 	if err != nil {
 		return err
 	}
-	writeIntro(s.out, d)
-	ctx, cancel := runFor(ctx, length)
+	writeIntro(cfg.Out, d)
+	ctx, cancel := runFor(ctx, cfg.Length)
 	defer cancel()
 	began := time.Now()
-	lines := newLinePrinter(s.out, began, func(text string) string { return tryCurl(d, text)[0] })
-	defer startCrowd(d, length)()
+	lines := newLinePrinter(cfg.Out, began, func(text string) string { return tryCurl(d, text)[0] })
+	defer startCrowd(d, cfg.Length)()
 	ended := make(chan error, 1)
 	go func() { ended <- d.Run(ctx) }()
 	ticker := time.NewTicker(linesEvery)
@@ -38,7 +40,7 @@ func demoLines(ctx context.Context, s streams, transport string, length time.Dur
 	for {
 		select {
 		case err := <-ended:
-			writeSummary(s.out, d.Result(), time.Since(began))
+			writeSummary(cfg.Out, d.Result(), time.Since(began))
 			return err
 		case <-ticker.C:
 			if now, err := snapshot(ctx, d); err == nil { // else it is ending
@@ -76,15 +78,15 @@ func (l *linePrinter) show(s demo.Snapshot) {
 		l.crowd = false
 	}
 	for _, k := range missing(s.Hot, l.hot) {
-		fmt.Fprintf(l.out, "%6.1fs  hot   %s, %.0f/s\n", after, printable(k.Text), k.Rate)
+		fmt.Fprintf(l.out, "%6.1fs  hot   %s, %.0f/s\n", after, termtext.Printable(k.Text), k.Rate)
 		if !l.tried {
 			l.tried = true
-			fmt.Fprintf(l.out, "         try   %s\n", l.curl(printable(k.Text)))
+			fmt.Fprintf(l.out, "         try   %s\n", l.curl(termtext.Printable(k.Text)))
 		}
 	}
 	for _, k := range missing(l.hot, s.Hot) {
 		fmt.Fprintf(l.out, "%6.1fs  cool  %s, was hot for %.0f s, %s refused\n",
-			after, printable(k.Text), s.At.Sub(k.Since).Seconds(), thousands(k.Refused))
+			after, termtext.Printable(k.Text), s.At.Sub(k.Since).Seconds(), hotwords.Thousands(k.Refused))
 	}
 	l.hot = s.Hot
 	l.meter.add(s.At, s.Allowed+s.Limited)
@@ -93,7 +95,7 @@ func (l *linePrinter) show(s demo.Snapshot) {
 	}
 	l.status = l.status.Add(statusEvery)
 	fmt.Fprintf(l.out, "%6.1fs        %.0f requests/s, %d keys seen, %d hot, %s refused\n",
-		after, l.meter.perSecond(), s.Keys, len(s.Hot), thousands(s.Limited))
+		after, l.meter.perSecond(), s.Keys, len(s.Hot), hotwords.Thousands(s.Limited))
 	if s.CrowdLeft > 0 && s.Limits.P50 != nil && s.NoLimits.P50 != nil {
 		fmt.Fprintf(l.out, "%9sother companies: %.0f ms with limits, %.0f ms without and %.0f%% not answered\n", "", *s.Limits.P50, *s.NoLimits.P50, 100*s.NoLimits.Failed)
 	}
@@ -132,11 +134,11 @@ func writeSummary(w io.Writer, r demo.Result, took time.Duration) {
 			fmt.Fprintf(&b, "%20s%d more\n", "", len(r.Hot)-i)
 			break
 		}
-		fmt.Fprintf(&b, "%8.0f  %8s  %s\n", k.PeakRate, thousands(k.Limited), printable(k.Key))
+		fmt.Fprintf(&b, "%8.0f  %8s  %s\n", k.PeakRate, hotwords.Thousands(k.Limited), termtext.Printable(k.Key))
 	}
-	fmt.Fprintf(&b, "\n%s requests in %.0f s: %s passed, %s refused", thousands(r.Requests), took.Seconds(), thousands(r.Allowed), thousands(r.Limited))
+	fmt.Fprintf(&b, "\n%s requests in %.0f s: %s passed, %s refused", hotwords.Thousands(r.Requests), took.Seconds(), hotwords.Thousands(r.Allowed), hotwords.Thousands(r.Limited))
 	if r.Failed > 0 {
-		fmt.Fprintf(&b, ", %s failed", thousands(r.Failed))
+		fmt.Fprintf(&b, ", %s failed", hotwords.Thousands(r.Failed))
 	}
 	fmt.Fprintf(&b, "; %d keys were hot at some time\n", len(r.Hot))
 	if r.Enforce.P50 != nil {

@@ -1,4 +1,4 @@
-package main
+package screen
 
 import (
 	"fmt"
@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/demo"
+	"github.com/hotparam/hotparam/internal/hotwords"
+	"github.com/hotparam/hotparam/internal/termtext"
 )
 
 // column is one of the table's. A narrow terminal shows only the columns that
@@ -31,8 +33,8 @@ func columns() []column {
 		{"RATE/S", 6, 0, true, func(k demo.Key, _ time.Time) string { return fmt.Sprintf("%.0f", k.Rate) }},
 		{"", barLeast, 2, false, nil},
 		{"LIMIT", 5, 5, true, func(k demo.Key, _ time.Time) string { return fmt.Sprintf("%d×%s", demo.Instances, k.Limit) }},
-		{"PASSED", 6, 4, true, func(k demo.Key, _ time.Time) string { return thousands(k.Passed) }},
-		{"REFUSED", 7, 1, true, func(k demo.Key, _ time.Time) string { return thousands(k.Refused) }},
+		{"PASSED", 6, 4, true, func(k demo.Key, _ time.Time) string { return hotwords.Thousands(k.Passed) }},
+		{"REFUSED", 7, 1, true, func(k demo.Key, _ time.Time) string { return hotwords.Thousands(k.Refused) }},
 		{"HOT FOR", 7, 3, true, func(k demo.Key, now time.Time) string { return fmt.Sprintf("%.0fs", now.Sub(k.Since).Seconds()) }},
 	}
 }
@@ -69,7 +71,7 @@ func layout(width, longest int) (key int, shown []column) {
 }
 
 // table shows the keys in at most height lines.
-func (v *demoView) table(width, height int) []string {
+func (v *view) table(width, height int) []string {
 	longest := 0
 	for _, k := range v.now.Hot {
 		longest = max(longest, len(k.Text))
@@ -79,47 +81,47 @@ func (v *demoView) table(width, height int) []string {
 	}
 	key, shown := layout(width, longest)
 	var lines []string
-	add := func(line string) { lines = append(lines, fit(line, width)) }
-	add(faint.Render(header(key, shown)))
+	add := func(line string) { lines = append(lines, termtext.Fit(line, width)) }
+	add(termtext.Faint.Render(header(key, shown)))
 	if len(v.now.Hot)+len(v.cooled) == 0 {
-		add(faint.Render(" nothing is hot yet"))
+		add(termtext.Faint.Render(" nothing is hot yet"))
 	}
 	for _, k := range v.now.Hot {
 		add(v.row(k, key, shown))
 	}
 	for _, c := range v.cooled {
-		add(faint.Render(cooledRow(c, key, shown)))
+		add(termtext.Faint.Render(cooledRow(c, key, shown)))
 	}
 	if height = max(1, height); len(lines) > height {
 		more := len(lines) - height + 1
 		lines = lines[:height-1]
-		add(faint.Render(fmt.Sprintf(" … and %d more", more)))
+		add(termtext.Faint.Render(fmt.Sprintf(" … and %d more", more)))
 	}
 	return lines
 }
 
 func header(key int, shown []column) string {
-	cells := []string{pad("KEY", key, false)}
+	cells := []string{termtext.Pad("KEY", key, false)}
 	for _, c := range shown {
 		title := c.title
 		if c.cell == nil {
 			title = scaleTitle(c.width)
 		}
-		cells = append(cells, pad(title, c.width, c.right))
+		cells = append(cells, termtext.Pad(title, c.width, c.right))
 	}
 	return " " + strings.Join(cells, "  ")
 }
 
-func (v *demoView) row(k demo.Key, key int, shown []column) string {
-	cells := []string{pad(shorten(printable(k.Text), key), key, false)}
+func (v *view) row(k demo.Key, key int, shown []column) string {
+	cells := []string{termtext.Pad(termtext.Shorten(termtext.Printable(k.Text), key), key, false)}
 	for _, c := range shown {
 		switch {
 		case c.cell == nil:
 			cells = append(cells, bar(k.Rate, c.width))
 		case c.title == "REFUSED" && k.Refused > 0:
-			cells = append(cells, alarm.Render(pad(c.cell(k, v.now.At), c.width, true)))
+			cells = append(cells, termtext.Alarm.Render(termtext.Pad(c.cell(k, v.now.At), c.width, true)))
 		default:
-			cells = append(cells, pad(c.cell(k, v.now.At), c.width, c.right))
+			cells = append(cells, termtext.Pad(c.cell(k, v.now.At), c.width, c.right))
 		}
 	}
 	return " " + strings.Join(cells, "  ")
@@ -128,23 +130,15 @@ func (v *demoView) row(k demo.Key, key int, shown []column) string {
 // cooledRow is the row of a key that has cooled.
 func cooledRow(c cooledKey, key int, shown []column) string {
 	c.Rate = 0 // the last one is old
-	cells := []string{pad(shorten(printable(c.Text), key), key, false)}
+	cells := []string{termtext.Pad(termtext.Shorten(termtext.Printable(c.Text), key), key, false)}
 	for _, col := range shown {
 		text := "cooled"
 		if col.cell != nil {
 			text = col.cell(c.Key, c.at)
 		}
-		cells = append(cells, pad(text, col.width, col.right))
+		cells = append(cells, termtext.Pad(text, col.width, col.right))
 	}
 	return " " + strings.Join(cells, "  ")
-}
-
-func pad(s string, width int, right bool) string {
-	fill := strings.Repeat(" ", max(0, width-len([]rune(s))))
-	if right {
-		return fill + s
-	}
-	return s + fill
 }
 
 // The bar's scale: the threshold is at a third of it, and what all instances
@@ -160,8 +154,8 @@ func mark(rate float64, width int) int { return int(rate / fullScale * float64(w
 
 // scaleTitle names the bar's marks.
 func scaleTitle(width int) string {
-	title := pad("", mark(threshold, width), false) + fmt.Sprintf("%.0f", threshold)
-	title = pad(title, mark(passes, width), false) + fmt.Sprintf("%.0f", passes)
+	title := termtext.Pad("", mark(threshold, width), false) + fmt.Sprintf("%.0f", threshold)
+	title = termtext.Pad(title, mark(passes, width), false) + fmt.Sprintf("%.0f", passes)
 	return title
 }
 
@@ -172,16 +166,16 @@ func bar(rate float64, width int) string {
 	halves := int(math.Round(2 * min(rate/fullScale, 1) * float64(width)))
 	var cells strings.Builder
 	for from := 0; from < width; { // runs of one colour
-		style, to := &calm, hot
+		style, to := &termtext.Calm, hot
 		switch {
 		case 2*from+1 > halves:
-			style, to = &faint, width
+			style, to = &termtext.Faint, width
 		case from >= full:
-			style, to = &alarm, width
+			style, to = &termtext.Alarm, width
 		case from >= hot:
-			style, to = &warm, full
+			style, to = &termtext.Warm, full
 		}
-		if style != &faint {
+		if style != &termtext.Faint {
 			to = min(to, (halves+1)/2)
 		}
 		var run strings.Builder

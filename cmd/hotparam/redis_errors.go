@@ -1,0 +1,36 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/hotparam/hotparam/hotkeys"
+)
+
+// Users of Redis as docs/REDIS.md names them.
+const (
+	readerUser   = "hotparam-reader"
+	operatorUser = "hotparam-operator"
+)
+
+// explain returns an error of Redis with what to do about it. user has the rights that are needed.
+func (p *redisPlace) explain(err error, user string) error {
+	switch {
+	case errors.Is(err, hotkeys.ErrNoControl):
+		return fmt.Errorf("%w: hotparam list --controls shows which have one", err)
+	case errors.Is(err, hotkeys.ErrTooManyControls):
+		return fmt.Errorf("%w: hotparam list --controls", err)
+	case hotkeys.IsDenied(err):
+		return fmt.Errorf("%w: use a user of Redis with the rights of %s (docs/REDIS.md), by --redis or HOTPARAM_REDIS", err, user)
+	}
+	return noRedisError(err, p.redis.URL)
+}
+
+// noRedisError says what to do about a Redis that does not answer at a URL, or that
+// could not be started where none was given.
+func noRedisError(err error, url string) error {
+	if url == "" {
+		return unreachableError(fmt.Errorf("%w: install redis-server (Debian: apt-get install redis-server), or set --redis or HOTPARAM_REDIS", err))
+	}
+	return unreachableError(fmt.Errorf("%w (is Redis running at %s? set --redis or HOTPARAM_REDIS)", err, redacted(url)))
+}

@@ -1,0 +1,86 @@
+// Package screen shows a running demo to a person.
+//
+//	screen.go   what a demo is started with, and what its user can try
+//	live.go     the live view: its loop and its keys
+//	view.go     the whole of it; table.go its table, crowd.go the flash crowd and its effect
+//	lines.go    the output without a terminal, and the summary at the end
+//	numbers.go  a rate, and what was dropped, in words
+package screen
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/hotparam/hotparam/internal/demo"
+)
+
+// Config configures a demo and where it is shown.
+type Config struct {
+	Transport string        // demo.StatsD or demo.Kafka
+	Length    time.Duration // zero means until a person quits or the context ends
+	In        io.Reader     // the keys of a live view
+	Out       io.Writer
+	Err       io.Writer // for warnings
+}
+
+// Result runs the demo and returns its result, which is nil if it could not start. It writes to
+// cfg.Err alone.
+func Result(ctx context.Context, cfg Config) (*demo.Result, error) {
+	d, err := demo.New(ctx, cfg.Transport, newLog(cfg.Err))
+	if err != nil {
+		return nil, err
+	}
+	writeIntro(cfg.Err, d)
+	ctx, cancel := runFor(ctx, cfg.Length)
+	defer cancel()
+	defer startCrowd(d, cfg.Length)()
+	err = d.Run(ctx)
+	result := d.Result()
+	return &result, err
+}
+
+// runFor returns ctx with an end after a time. Zero means no end.
+func runFor(ctx context.Context, length time.Duration) (context.Context, context.CancelFunc) {
+	if length == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, length)
+}
+
+// newLog returns a log of what goes wrong.
+func newLog(w io.Writer) *slog.Logger {
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelWarn}))
+}
+
+// snapshotTimeout is how long the embedded Redis may take to answer.
+const snapshotTimeout = 500 * time.Millisecond
+
+func snapshot(ctx context.Context, d *demo.Demo) (demo.Snapshot, error) {
+	ctx, cancel := context.WithTimeout(ctx, snapshotTimeout)
+	defer cancel()
+	return d.Snapshot(ctx)
+}
+
+// tryRedis are commands that read the hot keys, the fullest first: the rest is
+// for narrow terminals.
+func tryRedis(d *demo.Demo) []string {
+	_, port, _ := net.SplitHostPort(d.RedisAddr())
+	read := fmt.Sprintf("redis-cli -p %s ZREVRANGE 'hotparam:{%s}:hot' 0 -1", port, demo.Namespace)
+	return []string{read + " WITHSCORES", read}
+}
+
+// tryCurl are commands that ask for a key's text ("GET /path?query"). Curl makes
+// nine requests of "#[1-9]", of which it sends none: more than the burst.
+func tryCurl(d *demo.Demo, text string) []string {
+	url := d.URLs()[0]
+	_, target, _ := strings.Cut(text, " ")
+	return []string{
+		fmt.Sprintf("curl -i '%s%s#[1-9]'", url, target),
+		fmt.Sprintf("curl -i '%s%s'", url[len("http://"):], target),
+	}
+}

@@ -1,0 +1,362 @@
+package screen
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"charm.land/lipgloss/v2"
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/demo"
+)
+
+// TestLive runs the view without a terminal: q is pressed at once.
+func TestLive(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var out, errs bytes.Buffer
+	if err := Live(ctx, Config{Transport: demo.StatsD, In: strings.NewReader("q"), Out: &out, Err: &errs}); err != nil || ctx.Err() != nil || errs.Len() > 0 {
+		t.Fatalf("%v, %v, stderr %q", err, ctx.Err(), errs.String())
+	}
+	if !strings.Contains(out.String(), "requests in 0 s") {
+		t.Errorf("no summary:\n%s", out.String())
+	}
+}
+
+// base is when the snapshots of tests are taken.
+var base = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func demoKey(cik int, rate float64, since time.Duration) demo.Key {
+	return demo.Key{
+		Hot: hotparam.Hot{
+			Key:   hotparam.Key{Rule: "company", Text: fmt.Sprintf("%s?cik=%d", demo.Route, cik)},
+			Rate:  rate,
+			Since: base.Add(since),
+			Limit: demo.Rules().Rules[0].Limit.Rate,
+		},
+		Passed: 1000, Refused: 2,
+	}
+}
+
+func TestLinePrinter(t *testing.T) {
+	var out bytes.Buffer
+	l := newLinePrinter(&out, base, func(text string) string { return "curl " + text })
+	one, two := demoKey(1, 11, time.Second), demoKey(2, 30, 2*time.Second)
+	l.show(demo.Snapshot{At: base.Add(time.Second), Allowed: 300})
+	l.show(demo.Snapshot{At: base.Add(1200 * time.Millisecond), Allowed: 350, Hot: []demo.Key{one}})
+	l.show(demo.Snapshot{At: base.Add(2 * time.Second), Allowed: 600, Hot: []demo.Key{two, one}})
+	l.show(demo.Snapshot{At: base.Add(5 * time.Second), Allowed: 1500, Limited: 1300, Keys: 7, Hot: []demo.Key{two, one}})
+	l.show(demo.Snapshot{At: base.Add(12 * time.Second), Allowed: 1501, Limited: 1300, Keys: 9, Hot: []demo.Key{two}})
+	const want = `   1.2s  hot   GET /Archives/edgar/data?cik=1, 11/s
+         try   curl GET /Archives/edgar/data?cik=1
+   2.0s  hot   GET /Archives/edgar/data?cik=2, 30/s
+   5.0s        733 requests/s, 7 keys seen, 2 hot, 1,300 refused
+  12.0s  cool  GET /Archives/edgar/data?cik=1, was hot for 11 s, 2 refused
+  12.0s        0 requests/s, 9 keys seen, 1 hot, 1,300 refused
+`
+	if out.String() != want {
+		t.Errorf("got:\n%s\nwant:\n%s", out.String(), want)
+	}
+}
+
+func TestWriteSummary(t *testing.T) {
+	p50, p99 := 58.3, 100.7
+	r := demo.Result{
+		Requests: 6792, Allowed: 6785, Limited: 7, Failed: 1,
+		Hot:     []demo.HotResult{{Key: "GET /a?q=1", PeakRate: 23, Limited: 1234}, {Key: "GET /a?q=2", PeakRate: 10}},
+		Enforce: demo.Percentiles{P50: &p50, P99: &p99},
+		Dropped: map[string]int64{"late": 2, "too_long": 0, "lost_packets": 1000},
+	}
+	var out bytes.Buffer
+	writeSummary(&out, r, 20*time.Second)
+	const want = `
+  PEAK/S   REFUSED  KEY
+      23     1,234  GET /a?q=1
+      10         0  GET /a?q=2
+
+6,792 requests in 20 s: 6,785 passed, 7 refused, 1 failed; 2 keys were hot at some time
+limited by all 3 instances after 58 ms (p50), 101 ms (p99)
+dropped: late 2, lost_packets 1,000
+`
+	if out.String() != want {
+		t.Errorf("got:\n%s\nwant:\n%s", out.String(), want)
+	}
+	for range summaryKeys {
+		r.Hot = append(r.Hot, demo.HotResult{Key: "GET /a?q=3", PeakRate: 1})
+	}
+	out.Reset()
+	if writeSummary(&out, r, time.Second); !strings.Contains(out.String(), "  2 more\n") {
+		t.Errorf("got:\n%s", out.String())
+	}
+}
+
+// testView has n hot keys, and one that has just cooled.
+func testView(n int) view {
+	v := view{
+		transport: "Kafka (embedded) at 127.0.0.1:9092, topic hotparam.counters, 4 partitions",
+		redis:     []string{"redis-cli -p 6379 ZREVRANGE 'hotparam:{demo}:hot' 0 -1 WITHSCORES", "redis-cli -p 6379 ZREVRANGE"},
+		curl: func(text string) []string {
+			return []string{"curl -i 'http://127.0.0.1:8080" + text + "'", "curl " + text}
+		},
+		warning: func() string { return "" },
+	}
+	gone := demoKey(99, 12, 0)
+	v.update(demo.Snapshot{At: base.Add(time.Second), Hot: []demo.Key{gone}})
+	s := demo.Snapshot{At: base.Add(2 * time.Second), Allowed: 700, Limited: 1200, Keys: 12345, LogTime: base}
+	p := 99.9
+	s.Enforce = demo.Percentiles{P50: &p, P99: &p}
+	for i := range n {
+		s.Hot = append(s.Hot, demoKey(1_000_000+i, float64(50-i), 0))
+	}
+	v.update(s)
+	return v
+}
+
+// TestViewFits: at any size, no line is wider and there are no more lines than
+// the terminal has, and the last one tells how to leave.
+func TestViewFits(t *testing.T) {
+	for _, keys := range []int{0, 1, 25} {
+		v := testView(keys)
+		v.warning = func() string { return "level=WARN msg=" + strings.Repeat("long ", 50) }
+		for width := 0; width < 150; width += 1 + width/15 {
+			for _, height := range []int{0, 1, 2, 3, 5, 8, 15, 19, 24, 60} {
+				text := v.render(width, height)
+				if width == 0 || height == 0 {
+					continue
+				}
+				lines := strings.Split(text, "\n")
+				if len(lines) > height || lipgloss.Width(text) > width {
+					t.Fatalf("%d keys at %d×%d: %d lines, %d wide:\n%s", keys, width, height, len(lines), lipgloss.Width(text), text)
+				}
+				if height > 5 && width > 8 && !strings.Contains(lines[len(lines)-1], "q quit") {
+					t.Fatalf("%d keys at %d×%d: no key help:\n%s", keys, width, height, text)
+				}
+			}
+		}
+	}
+}
+
+func TestViewShows(t *testing.T) {
+	tests := []struct {
+		width, height int
+		want, not     []string
+	}{
+		{120, 30, []string{"3 instances", "12,345 keys seen", "5 hot", "1,200 refused", "100 ms p99", "log of 2026-01-02", "hot at 10/s", "Kafka (embedded)", "LIMIT", "PASSED", "REFUSED", "HOT FOR", "GET /Archives/edgar/data?cik=1000000 ", "━", "▶", "cooled", "WITHSCORES", "curl -i", "q quit"}, nil},
+		{80, 24, []string{"5 hot", "PASSED", "REFUSED", "HOT FOR", "GET …/data?cik=1000000 ", "━", "WITHSCORES", "curl"}, []string{"LIMIT"}},
+		{60, 15, []string{"5 hot", "REFUSED", "GET …?cik=1000000 ", "━", "redis-cli", "curl"}, []string{"PASSED", "WITHSCORES"}},
+		{30, 6, []string{"RATE/S", "cik=1000000", "q quit"}, []string{"redis-cli", "━"}},
+	}
+	for _, test := range tests {
+		v := testView(5)
+		text := v.render(test.width, test.height)
+		for _, want := range test.want {
+			if !strings.Contains(text, want) {
+				t.Errorf("%d×%d: %q is not in\n%s", test.width, test.height, want, text)
+			}
+		}
+		for _, not := range test.not {
+			if strings.Contains(text, not) {
+				t.Errorf("%d×%d: %q is in\n%s", test.width, test.height, not, text)
+			}
+		}
+	}
+}
+
+// TestViewCooled: a key that cooled is shown for a while, unless it is back.
+func TestViewCooled(t *testing.T) {
+	v := testView(0)
+	at := func(after time.Duration, hot ...demo.Key) int {
+		v.update(demo.Snapshot{At: base.Add(after), Hot: hot})
+		return len(v.cooled)
+	}
+	if len(v.cooled) != 1 {
+		t.Fatal("not shown")
+	}
+	if n := at(3*time.Second, demoKey(99, 20, 3*time.Second)); n != 0 {
+		t.Error("shown as cooled though it is hot")
+	}
+	if n := at(4 * time.Second); n != 1 {
+		t.Error("not shown")
+	}
+	if n := at(4*time.Second + showCooled); n != 0 {
+		t.Error("shown for too long")
+	}
+}
+
+// TestViewTries: the command does not change under the hand that copies it.
+func TestViewTries(t *testing.T) {
+	v := testView(3)
+	first := v.tried.Text
+	v.update(demo.Snapshot{At: base, Hot: []demo.Key{demoKey(5, 90, 0), demoKey(1_000_000, 1, 0)}})
+	if v.tried.Text != first {
+		t.Errorf("%s, was %s", v.tried.Text, first)
+	}
+	v.update(demo.Snapshot{At: base, Hot: []demo.Key{demoKey(5, 90, 0)}})
+	if want := demoKey(5, 0, 0).Text; v.tried.Text != want {
+		t.Errorf("%s, want %s", v.tried.Text, want)
+	}
+}
+
+func TestModelKeys(t *testing.T) {
+	quits := func(cmd tea.Cmd) bool {
+		if cmd == nil {
+			return false
+		}
+		_, ok := cmd().(tea.QuitMsg)
+		return ok
+	}
+	press := func(m tea.Model, key tea.Key) (model, tea.Cmd) {
+		next, cmd := m.Update(tea.KeyPressMsg(key))
+		return next.(model), cmd
+	}
+	q, ctrlC := tea.Key{Code: 'q', Text: "q"}, tea.Key{Code: 'c', Mod: tea.ModCtrl}
+	for _, first := range []tea.Key{q, ctrlC} {
+		stops := 0
+		m, cmd := press(model{view: testView(1), stop: func() { stops++ }}, tea.Key{Code: 'x', Text: "x"})
+		if stops != 0 || quits(cmd) {
+			t.Fatal("any key ends it")
+		}
+		m, cmd = press(m, first)
+		if stops != 1 || quits(cmd) || m.impatient || !strings.Contains(m.view.render(80, 24), "ending") {
+			t.Fatalf("%v: asked %d times to stop, quits: %v", first, stops, quits(cmd))
+		}
+		if again, cmd := press(m, q); quits(cmd) || again.impatient {
+			t.Errorf("%v, then q: ends at once", first)
+		}
+		if again, cmd := press(m, ctrlC); !quits(cmd) || !again.impatient {
+			t.Errorf("%v, then Ctrl-C: does not end at once", first)
+		}
+		if last, cmd := m.Update(endedMsg{}); !quits(cmd) || last.(model).impatient {
+			t.Errorf("%v: does not quit when the demo has ended", first)
+		}
+	}
+}
+
+// crowds counts what the key f does.
+type crowds struct{ started, stopped int }
+
+func (c *crowds) StartCrowd(time.Duration) { c.started++ }
+func (c *crowds) StopCrowd()               { c.stopped++ }
+
+func TestModelCrowd(t *testing.T) {
+	c := &crowds{}
+	f := tea.KeyPressMsg(tea.Key{Code: 'f', Text: "f"})
+	m := model{view: testView(1), stop: func() {}, crowd: c}
+	press := func(wantStarted, wantStopped int) {
+		t.Helper()
+		next, _ := m.Update(f)
+		if m = next.(model); c.started != wantStarted || c.stopped != wantStopped {
+			t.Errorf("started %d times, stopped %d times", c.started, c.stopped)
+		}
+	}
+	press(1, 0)
+	m.view.now.CrowdLeft = 9 * time.Second
+	if text := m.view.render(102, 30); !strings.Contains(text, "f end the flash crowd (9 s left)") {
+		t.Error(text)
+	}
+	press(1, 1)
+	m.ending = true
+	press(1, 1)
+}
+
+func TestViewLatency(t *testing.T) {
+	v := testView(3)
+	for i := range 100 {
+		fast, slow := 9.0, min(300, 9+10*float64(i))
+		v.update(demo.Snapshot{
+			At: base.Add(time.Duration(i) * pointEvery), Limits: demo.Latency{Percentiles: demo.Percentiles{P50: &fast, P99: &fast}, Requests: 9},
+			NoLimits: demo.Latency{Percentiles: demo.Percentiles{P50: &slow, P99: &slow}, Requests: 9, Failed: 0.125},
+		})
+	}
+	if n := len(v.history.points); n != pointsKept {
+		t.Errorf("%d points are kept", n)
+	}
+	text := v.render(102, 30)
+	for _, want := range []string{"LATENCY OF THE OTHER COMPANIES", "with limits", "without limits", "9 ms", "300 ms", "12%", "▁▁▁", "███", "f flash crowd: 500/s", "refused", "below the threshold, 10/s"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+	if v = testView(3); !strings.Contains(v.render(102, 30), "with limits") { // nothing is known yet
+		t.Error("no latencies")
+	}
+}
+
+func TestUnattendedCrowd(t *testing.T) {
+	for length, want := range map[time.Duration][2]time.Duration{
+		0: {}, 9 * time.Second: {}, 20 * time.Second: {8 * time.Second, 8 * time.Second}, time.Hour: {30 * time.Second, 15 * time.Second},
+	} {
+		if after, lasts := unattendedCrowd(length); after != want[0] || lasts != want[1] {
+			t.Errorf("%s: after %s for %s", length, after, lasts)
+		}
+	}
+}
+
+func TestCrowdLines(t *testing.T) {
+	p := func(ms float64) demo.Percentiles { return demo.Percentiles{P50: &ms, P99: &ms} }
+	limits, noLimits := demo.Latency{Percentiles: p(9)}, demo.Latency{Percentiles: p(306), Failed: 0.14}
+	var out bytes.Buffer
+	l := newLinePrinter(&out, base, nil)
+	l.show(demo.Snapshot{At: base.Add(time.Second)})
+	l.show(demo.Snapshot{At: base.Add(4 * time.Second), CrowdLeft: 3 * time.Second})
+	l.show(demo.Snapshot{At: base.Add(5 * time.Second), CrowdLeft: 2 * time.Second, Limits: limits, NoLimits: noLimits})
+	l.show(demo.Snapshot{At: base.Add(7 * time.Second)})
+	const want = `   4.0s  crowd 500/s more ask for GET /Archives/edgar/data?cik=320193
+   5.0s        0 requests/s, 0 keys seen, 0 hot, 0 refused
+         other companies: 9 ms with limits, 306 ms without and 14% not answered
+   7.0s  crowd over
+`
+	if out.String() != want {
+		t.Errorf("got:\n%s\nwant:\n%s", out.String(), want)
+	}
+	out.Reset()
+	writeSummary(&out, demo.Result{Crowd: &demo.CrowdResult{Key: demo.CrowdKey, Rate: 500, Limits: limits, NoLimits: noLimits}}, time.Second)
+	if !strings.Contains(out.String(), "500 times a second") || !strings.Contains(out.String(), "without limits: p50 306 ms, p99 306 ms, 14% not answered") {
+		t.Error(out.String())
+	}
+}
+
+func TestBar(t *testing.T) {
+	plain := func(s string) string {
+		var b strings.Builder
+		inside := false
+		for _, r := range s {
+			switch {
+			case r == '\x1b':
+				inside = true
+			case inside:
+				inside = r != 'm'
+			default:
+				b.WriteRune(r)
+			}
+		}
+		return b.String()
+	}
+	for rate, want := range map[float64]string{
+		0:   "··········│····│··············",
+		5:   "━━━━━·····│····│··············",
+		5.5: "━━━━━╸····│····│··············",
+		10:  "━━━━━━━━━━│····│··············",
+		16:  "━━━━━━━━━━━━━━━━··············",
+		30:  "━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━",
+		99:  "━━━━━━━━━━━━━━━━━━━━━━━━━━━━━▶",
+	} {
+		if got := plain(bar(rate, 30)); got != want {
+			t.Errorf("%v:\n%s, want\n%s", rate, got, want)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		rate, width := rapid.Float64Range(0, 1e6).Draw(t, "rate"), rapid.IntRange(barLeast, barMost).Draw(t, "width")
+		if w := lipgloss.Width(bar(rate, width)); w != width {
+			t.Fatalf("%d wide", w)
+		}
+	})
+}

@@ -1,0 +1,52 @@
+package termtext
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Keys, instances, routes, callers and what Redis answers are others' text: on a
+// terminal it must not move the cursor, change colours or turn the line around.
+
+// Printable returns text without what a terminal does not show as a character:
+// control characters, C1's too, directions, line and paragraph separators.
+func Printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return utf8.RuneError
+		}
+		return r
+	}, text)
+}
+
+// NewEscapingWriter returns a writer to w that writes \u escapes for what a terminal does not
+// show as a character, except for line feeds and tabs. JSON keeps its meaning, as such characters
+// stand in its strings alone. Each Write must be of whole characters.
+func NewEscapingWriter(w io.Writer) io.Writer { return escapingWriter{w} }
+
+type escapingWriter struct{ w io.Writer }
+
+// Write implements io.Writer.
+func (p escapingWriter) Write(text []byte) (int, error) {
+	escaped := make([]byte, 0, len(text))
+	for rest := text; len(rest) > 0; {
+		r, size := utf8.DecodeRune(rest)
+		switch {
+		case r == '\n' || r == '\t' || unicode.IsPrint(r) && (r != utf8.RuneError || size > 1):
+			escaped = append(escaped, rest[:size]...)
+		case r > 0xFFFF: // as a surrogate pair
+			high, low := 0xD800+(r-0x10000)>>10, 0xDC00+(r-0x10000)&0x3FF
+			escaped = fmt.Appendf(escaped, `\u%04x\u%04x`, high, low)
+		default:
+			escaped = fmt.Appendf(escaped, `\u%04x`, r)
+		}
+		rest = rest[size:]
+	}
+	if _, err := p.w.Write(escaped); err != nil {
+		return 0, err
+	}
+	return len(text), nil
+}

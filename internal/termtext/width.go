@@ -1,0 +1,40 @@
+package termtext
+
+import (
+	"strings"
+
+	"charm.land/lipgloss/v2"
+)
+
+// Fit cuts a line, which may have styles, to width columns.
+func Fit(line string, width int) string { return lipgloss.NewStyle().MaxWidth(width).Render(line) }
+
+// Pad fills text up to width characters: before it if right is set, otherwise behind it.
+func Pad(text string, width int, right bool) string {
+	fill := strings.Repeat(" ", max(0, width-len([]rune(text))))
+	if right {
+		return fill + text
+	}
+	return text + fill
+}
+
+// Shorten cuts a key's text to width characters by leaving out the beginning of its path, whole
+// segments where that is possible: its end says most.
+func Shorten(text string, width int) string {
+	r := []rune(text)
+	switch {
+	case len(r) <= width:
+		return text
+	case width < 1:
+		return ""
+	}
+	method := strings.IndexRune(text, ' ') + 1
+	if method > width/3 {
+		method = 0
+	}
+	tail := r[len(r)-(width-method-1):]
+	if i := strings.IndexAny(string(tail), "/?"); i >= 0 && i < len(tail)/2 {
+		tail = tail[i:]
+	}
+	return string(r[:method]) + "…" + string(tail)
+}

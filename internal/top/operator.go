@@ -1,0 +1,68 @@
+package top
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/hotkeys"
+)
+
+// operator sets and releases controls.
+type operator struct {
+	client             redis.UniversalClient
+	namespace, claimed string
+	explain            func(error) error // may be nil
+	done               func()            // called after a change
+}
+
+// order is what a person asks for on the screen. An empty action is a release.
+type order struct {
+	key    hotparam.Key
+	action hotparam.ControlAction
+	length time.Duration
+	why    string
+}
+
+// orderDone is the answer to an order.
+type orderDone struct {
+	words string
+	err   error
+}
+
+// orderTimeout bounds the exchange with Redis that carries out an order.
+const orderTimeout = 5 * time.Second
+
+// run carries out an order.
+func (o operator) run(what order) orderDone {
+	ctx, cancel := context.WithTimeout(context.Background(), orderTimeout)
+	defer cancel()
+	words, err := o.carryOut(ctx, what)
+	if err != nil {
+		if o.explain != nil {
+			err = o.explain(err)
+		}
+		return orderDone{err: err}
+	}
+	o.done()
+	return orderDone{words: words}
+}
+
+// carryOut returns what was done, in words.
+func (o operator) carryOut(ctx context.Context, what order) (string, error) {
+	if what.action == "" {
+		c, err := hotkeys.ReleaseControl(ctx, o.client, o.namespace, what.key, what.why, o.claimed)
+		if err != nil {
+			return "", err
+		}
+		return fmt.Sprintf("released %s: the %s is over", what.key, c.Action), nil
+	}
+	c, err := hotkeys.SetControl(ctx, o.client, o.namespace, hotkeys.ControlOrder{Key: what.key, Action: what.action, For: what.length, Why: what.why, Claimed: o.claimed})
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s %s until %s", what.action, what.key, c.Until.Local().Format(time.TimeOnly)), nil
+}

@@ -1,0 +1,78 @@
+package top
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam/internal/live"
+)
+
+// Config configures [Run].
+type Config struct {
+	Namespace string
+	// Redis is the address that messages name.
+	Redis string
+	// Claimed is who the operator claims to be. It is recorded with each order.
+	Claimed string
+	// In and Out are the terminal.
+	In  io.Reader
+	Out io.Writer
+	// Explain turns an error of Redis into one that says what to do. A nil Explain shows the
+	// error as it is.
+	Explain func(error) error
+}
+
+// Run shows the screen until ctx ends or a person quits. It returns an error if the terminal
+// cannot be used; an outage of Redis is shown on the screen. The caller closes client afterwards.
+func Run(ctx context.Context, client redis.UniversalClient, cfg Config) error {
+	view, err := live.NewView(client, live.Config{Namespace: cfg.Namespace})
+	if err != nil {
+		return fmt.Errorf("top: %w", err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	operator := operator{client: client, namespace: cfg.Namespace, claimed: cfg.Claimed, explain: cfg.Explain, done: view.Now}
+	program := tea.NewProgram(newModel(cfg.Namespace, cfg.Redis, operator.run),
+		tea.WithInput(cfg.In), tea.WithOutput(cfg.Out), tea.WithEnvironment(os.Environ()),
+		tea.WithContext(ctx), tea.WithoutSignalHandler(), // ctx is what a signal ends
+		tea.WithFPS(framesPerSecond),
+	)
+	var parts sync.WaitGroup
+	parts.Go(func() { _ = view.Run(ctx) })
+	parts.Go(func() { sendSnapshots(ctx, view, program.Send) })
+	_, err = program.Run()
+	interrupted := ctx.Err() != nil
+	cancel()
+	parts.Wait()
+	if interrupted && errors.Is(err, tea.ErrProgramKilled) {
+		return nil
+	}
+	return err
+}
+
+// framesPerSecond bounds how often the screen is written, however many updates come.
+const framesPerSecond = 15
+
+// snapshotTaken tells the screen of a newer state.
+type snapshotTaken struct{ *live.Snapshot }
+
+// sendSnapshots passes each newer snapshot to the screen until ctx ends. While the screen is
+// busy it skips those between.
+func sendSnapshots(ctx context.Context, view *live.View, send func(tea.Msg)) {
+	for {
+		changed := view.Changed()
+		send(snapshotTaken{view.Snapshot()})
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		}
+	}
+}
