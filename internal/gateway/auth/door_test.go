@@ -101,10 +101,10 @@ func TestAnswers(t *testing.T) {
 func TestServedAnswers(t *testing.T) {
 	t.Parallel()
 	f := open(t, `
-  - {id: ok, match: {route: "GET /ok"}, limit: {rate: 1/1h, burst: 1}, mode: serve, serve: {status: 200, type: text/plain, body: "from a cache"}}
-  - {id: away, match: {route: "GET /away"}, limit: {rate: 1/1h, burst: 1}, mode: serve, serve: {status: 503, type: text/plain, body: "sold out"}}
-  - {id: line, match: {route: "GET /line"}, limit: {rate: 1/1h, burst: 1}, mode: serve, serve: {status: 503, type: application/problem+json, body: "{}"}}
-  - {id: lines, match: {route: "GET /lines"}, limit: {rate: 1/1h, burst: 1}, mode: serve, serve: {status: 503, type: application/problem+json, body: "{\n}"}}
+  - {id: ok, match: {route: "GET /ok"}, limit: {rate: 1/1h, burst: 1, serve: {status: 200, type: text/plain, body: "from a cache"}}}
+  - {id: away, match: {route: "GET /away"}, limit: {rate: 1/1h, burst: 1, serve: {status: 503, type: text/plain, body: "sold out"}}}
+  - {id: line, match: {route: "GET /line"}, limit: {rate: 1/1h, burst: 1, serve: {status: 503, type: application/problem+json, body: "{}"}}}
+  - {id: lines, match: {route: "GET /lines"}, limit: {rate: 1/1h, burst: 1, serve: {status: 503, type: application/problem+json, body: "{\n}"}}}
 `, Config{})
 	second := func(s Scheme, target string) (status int, body string) {
 		f.ask(s, "GET", target, "192.0.2.1")
