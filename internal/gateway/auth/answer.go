@@ -69,8 +69,9 @@ func plainAnswer(d hotparam.Decision, stated http.Header) hotparam.Answer {
 	return a
 }
 
-// sendable reports whether the scheme can carry a refusal: its status must not be a success,
-// and what travels in a header is one line of text.
+// sendable reports whether the scheme can carry a refusal. Its status must not be a success.
+// nginx gets the body in a header, as one line, and sends it as the type that its
+// configuration names, which a variable cannot be.
 func sendable(s Scheme, a *hotparam.Answer) bool {
 	if a.Status < 300 {
 		return false
@@ -79,5 +80,7 @@ func sendable(s Scheme, a *hotparam.Answer) bool {
 		return true
 	}
 	line := bytes.TrimRight(a.Body, "\r\n")
-	return len(line) <= maxHeaderBody && utf8.Valid(line) && bytes.IndexFunc(line, func(r rune) bool { return r < ' ' || r == 0x7f }) < 0
+	isControl := func(r rune) bool { return r < ' ' || r == 0x7f }
+	return http.Header(a.Header).Get("Content-Type") == "application/problem+json" &&
+		len(line) <= maxHeaderBody && utf8.Valid(line) && bytes.IndexFunc(line, isControl) < 0
 }
