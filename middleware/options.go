@@ -34,6 +34,7 @@ type options struct {
 	algorithms map[hotparam.Algorithm]limiter.Algorithm
 	matchers   map[string]matcher // by the rule's id
 	params     map[string]func(context.Context) string
+	anyParam   func(ctx context.Context, name string) string // for those not in params
 	backend    limiter.Backend
 	semaphore  semaphore.Acquirer
 }

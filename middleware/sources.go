@@ -55,6 +55,13 @@ func WithParam(name string, f func(context.Context) string) Option {
 	}
 }
 
+// WithParams has rules find every parameter ctx:name for which there is no [WithParam] by f,
+// which is called as the function of WithParam is. It is for programs that do not know the
+// names beforehand, since rules that are read later name others.
+func WithParams(f func(ctx context.Context, name string) string) Option {
+	return func(o *options) { o.anyParam = f }
+}
+
 // addReaders gives the rule a reader for each parameter that it names. Rules that name the
 // same parameter have the same reader.
 func (s *ruleSet) addReaders(r *rule, o *options) error {
@@ -193,7 +200,11 @@ func readField(r *request, x *reader) {
 }
 
 func prepareCtx(x *reader, o *options) error {
-	if x.value = o.params[x.param.Name]; x.value == nil {
+	name := x.param.Name
+	if x.value = o.params[name]; x.value == nil && o.anyParam != nil {
+		x.value = func(ctx context.Context) string { return o.anyParam(ctx, name) }
+	}
+	if x.value == nil {
 		return fmt.Errorf("nothing knows ctx:%s: give the guard middleware.WithParam(%q, …)", x.param.Name, x.param.Name)
 	}
 	return nil
