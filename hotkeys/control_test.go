@@ -266,24 +266,54 @@ func TestControlOrders(t *testing.T) {
 	}
 }
 
-// Controls work where one script has all its keys on one node, and outlive a failover.
-func TestControlsOfAClusterAndSentinel(t *testing.T) {
+// Controls work where one script has all its keys on one node.
+func TestControlsOfACluster(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}
-	for name, url := range map[string]string{"cluster": testenv.RedisCluster(t).URL(), "sentinel": testenv.RedisSentinel(t).URL()} {
-		client := testClient(t, url)
-		w, target := startControls(t, client, ControlWatcherConfig{})
-		within(t, name+": a subscription", 5*time.Second, func() bool { return w.Stats().Connected })
-		_, err := SetControl(t.Context(), client, testNamespace, order(1, hotparam.ControlBlock, time.Hour))
-		must(t, err)
-		if took := within(t, name, 5*time.Second, func() bool { return len(target.all()) == 1 }); took > time.Second {
-			t.Logf("%s: in force after %v", name, took)
-		}
-		if events, err := ReadControlEvents(t.Context(), client, testNamespace, "", 10); err != nil || len(events) == 0 {
-			t.Errorf("%s: %v, %v", name, events, err)
-		}
+	t.Parallel()
+	client := testClient(t, testenv.RedisCluster(t).URL())
+	w, target := startControls(t, client, ControlWatcherConfig{})
+	within(t, "a subscription", patience, func() bool { return w.Stats().Connected })
+	_, err := SetControl(t.Context(), client, testNamespace, order(1, hotparam.ControlBlock, time.Hour))
+	must(t, err)
+	if took := within(t, "in force", patience, func() bool { return len(target.all()) == 1 }); took > time.Second {
+		t.Logf("in force after %v", took)
 	}
+	if events, err := ReadControlEvents(t.Context(), client, testNamespace, "", 10); err != nil || len(events) == 0 {
+		t.Errorf("%v, %v", events, err)
+	}
+}
+
+// Controls outlive a failover. One that the old primary took and sent to no replica is in force
+// until there is a new primary, and then no longer: of its key the file alone holds.
+func TestControlsOutliveAFailover(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
+	t.Parallel()
+	set := testenv.RedisSentinel(t)
+	client := testClient(t, set.URL())
+	w, target := startControls(t, client, ControlWatcherConfig{})
+	within(t, "a subscription", patience, func() bool { return w.Stats().Connected })
+	_, err := SetControl(t.Context(), client, testNamespace, order(1, hotparam.ControlBlock, time.Hour))
+	must(t, err)
+	within(t, "in force", patience, func() bool { return len(target.all()) == 1 })
+	replica, former := set.Replica(), set.Primary()
+	replica.AwaitReplica()
+
+	replica.Pause() // so that it does not connect again
+	must(t, client.Do(t.Context(), "CLIENT", "KILL", "TYPE", "replica").Err())
+	_, err = SetControl(t.Context(), client, testNamespace, order(2, hotparam.ControlBlock, time.Hour))
+	must(t, err)
+	within(t, "the second in force", patience, func() bool { return len(target.all()) == 2 })
+	set.KillPrimary()
+	replica.Resume()
+	set.AwaitFailover(former)
+	within(t, "the first alone", patience, func() bool { return target.words() == "block "+text(1) })
+	_, err = SetControl(t.Context(), client, testNamespace, order(3, hotparam.ControlPin, time.Hour))
+	must(t, err)
+	within(t, "a new one in force", patience, func() bool { return len(target.all()) == 2 })
 }
 
 // What was written is read again; nothing that is read makes a panic.

@@ -156,6 +156,47 @@ func TestPins(t *testing.T) {
 			t.Errorf("%+v, or the backend was asked", d)
 		}
 	})
+	t.Run("share", func(t *testing.T) {
+		rule := hotRule(t, "r", "GET /s", byNames("q"), 1, 12)
+		rule.Limit.Scope = hotparam.ScopeShare
+		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+		f.SetInstances(3)
+		f.control(t, [2]string{"pin", "r GET /s?q=1"}, [2]string{"block", "r GET /s?q=2"}, [2]string{"allow", "r GET /s?q=3"})
+		f.heat(t, "r GET /s?q=2", "r GET /s?q=3")
+		for q, want := range map[string]int{"1": 4, "2": 0, "3": 1000, "4": 1000} {
+			if n := tokens(f, ofQ(q)); n != want {
+				t.Errorf("%s gets %d of this instance, want %d", q, n, want)
+			}
+		}
+		f.SetInstances(1)
+		if n := tokens(f, ofQ("1")); n != 8 {
+			t.Errorf("alone it gets %d more, want 8: what was taken stays taken", n)
+		}
+	})
+	t.Run("unread bodies", func(t *testing.T) {
+		broken := func() Request { r, _ := post("multipart/form-data; boundary=x", "broken"); return r }
+		for action, want := range map[string]int{"pin": 2, "block": 0, "allow": 1000} {
+			f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "POST /s", byNames("form:user"), 1, 2)}})
+			if action == "allow" {
+				f.heat(t, "r POST /s?form:~unread")
+			}
+			f.control(t, [2]string{action, "r POST /s?form:~unread"})
+			n := 0
+			for n < 1000 && f.Check(broken()).Allowed {
+				n++
+			}
+			if n != want {
+				t.Errorf("%s: %d with a body that cannot be read pass, want %d", action, n, want)
+			}
+			if f.counted()["r POST /s?form:~unread"] == 0 {
+				t.Errorf("%s: they are not counted", action)
+			}
+			req, _ := post(formType, "user=ann")
+			if d := f.Check(req); !d.Allowed || d.Reason != hotparam.ReasonNone {
+				t.Errorf("%s: a body that can be read: %+v", action, d)
+			}
+		}
+	})
 	t.Run("cost", func(t *testing.T) {
 		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{costRule(t, "r", hotparam.Bytes, 1, 100)}})
 		f.control(t, [2]string{"pin", "r GET /s?q=1"}, [2]string{"allow", "r GET /s?q=2"})

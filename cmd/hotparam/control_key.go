@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/keytext"
 )
 
 // foundKey is the key that an operator means.
@@ -113,7 +114,10 @@ func makes(r *hotparam.Rule, text string) bool {
 	} else if !r.Match.Route.Resource(route) {
 		return false
 	}
-	if r.By.Kind != hotparam.ByNames {
+	if source, _, ok := strings.Cut(params, ":~unread"); ok && keytext.IsReserved(params) {
+		return r.DependsOnBody() && slices.ContainsFunc(r.Named(), func(p hotparam.Param) bool { return p.Source.String() == source })
+	}
+	if r.By.Kind != hotparam.ByNames || keytext.IsReserved(params) {
 		return true
 	}
 	for part := range strings.SplitSeq(params, "&") {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/listed"
 	"github.com/hotparam/hotparam/internal/testenv"
@@ -102,6 +103,34 @@ func TestMembersThatDiffer(t *testing.T) {
 	for _, want := range []string{"v2          -3ms", "3 of 64 MB", "v1 (other)", "line 3: bad", "sender", "2 members have other rules than the aggregator"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
+		}
+	}
+}
+
+// Without its rule a key that nobody has seen is that of the only rule that makes such a key:
+// also what counts bodies that cannot be read, and requests with too many keys.
+func TestFindUnseenKey(t *testing.T) {
+	file, err := config.Parse("test", []byte(`
+rules:
+  - {id: logins, match: {route: POST /login}, by: ["form:user"], hot: 10/s, limit: 5/s}
+  - {id: orders, match: {route: POST /orders}, by: ["json:shop.id"], hot: 10/s, limit: 5/s}
+  - {id: search, match: {route: GET /search}, by: each, hot: 10/s, limit: 5/s}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for words, want := range map[string]string{
+		"POST /login?form:~unread":  "logins POST /login?form:~unread",
+		"POST /orders?json:~unread": "orders POST /orders?json:~unread",
+		"POST /orders?form:~unread": "",
+		"GET /search?~more":         "search GET /search?~more",
+		"GET /search?form:~unread":  "",
+		"POST /login?form:user=ann": "logins POST /login?form:user=ann",
+		"POST /login?form:name=ann": "",
+	} {
+		got, err := findOperated(words, nil, nil, file.Rules)
+		if (err == nil) != (want != "") || err == nil && got.key.String() != want {
+			t.Errorf("%q: %q, %v, want %q", words, got.key, err, want)
 		}
 	}
 }
