@@ -35,7 +35,7 @@ var realGateways = map[string]struct {
 type application struct {
 	addr   string
 	served atomic.Int64
-	last   atomic.Pointer[http.Request]
+	close  func()
 }
 
 // startApplication starts one that answers with the target that it got, and with a 403 of its
@@ -49,7 +49,6 @@ func startApplication(tb testing.TB) *application {
 	a := &application{addr: l.Addr().String()}
 	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a.served.Add(1)
-		a.last.Store(r)
 		if r.URL.Path == "/forbidden" {
 			http.Error(w, "not for you", http.StatusForbidden)
 			return
@@ -59,7 +58,8 @@ func startApplication(tb testing.TB) *application {
 	})}
 	done := make(chan struct{})
 	go func() { defer close(done); _ = server.Serve(l) }()
-	tb.Cleanup(func() { server.Close(); <-done })
+	a.close = func() { server.Close(); <-done }
+	tb.Cleanup(a.close)
 	return a
 }
 
@@ -218,4 +218,115 @@ func TestRealSpoofedHeaders(t *testing.T) {
 			}
 		}
 	})
+}
+
+// While hotparam is away, hangs or fails, requests pass within the configured time; when it is
+// back, it decides again. An application that is away is not taken for hotparam.
+func TestRealFailOpen(t *testing.T) {
+	forEach(t, func(t *testing.T, name string) {
+		g := gatewaytest.Open(t, `
+  - {id: q, match: {route: "/search"}, by: [q], limit: {rate: 1/1h, burst: 1}}
+`)
+		d, err := gateway.New(gateway.Config{Hotparam: g.Hotparam})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := setUp(t, name, d)
+		decides := func(when, value string) {
+			t.Helper()
+			if r := s.get("GET /search?q=" + value); r.status != http.StatusOK {
+				t.Errorf("%s: %+v", when, r)
+			}
+			if r := s.get("GET /search?q=" + value); r.status != http.StatusTooManyRequests {
+				t.Errorf("%s, the second request: %+v", when, r)
+			}
+		}
+		passes := func(when string) {
+			t.Helper()
+			for n := range 10 {
+				start := time.Now()
+				if r := s.get("GET /search?q=1"); r.status != http.StatusOK || r.body != "GET /search?q=1 " {
+					t.Errorf("%s, request %d: %+v", when, n, r)
+				}
+				// 50 ms are configured; the rest is for a machine that does much else.
+				if took := time.Since(start); took > 2*time.Second {
+					t.Errorf("%s, request %d: took %v", when, n, took)
+				}
+			}
+			if r := s.post("/search?q=1", "a body"); r.status != http.StatusOK || r.body != "POST /search?q=1 a body" {
+				t.Errorf("%s, a POST: %+v", when, r)
+			}
+		}
+		listen := func() net.Listener {
+			l, err := net.Listen("tcp", s.addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return l
+		}
+		decides("at first", "1")
+		s.stop()
+		passes("away")
+
+		hanging := listen()
+		passes("hanging")
+		hanging.Close()
+
+		failing := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, "broken", http.StatusInternalServerError)
+		})}
+		if name == "nginx" { // Caddy hands on what it is answered, whatever that is
+			done := make(chan struct{})
+			l := listen()
+			go func() { defer close(done); _ = failing.Serve(l) }()
+			passes("failing")
+			failing.Close()
+			<-done
+		}
+
+		serveOn(t, listen(), d, Config{})
+		decides("back", "2")
+		s.app.close()
+		if r := s.get("GET /search?q=3"); r.status != http.StatusBadGateway {
+			t.Errorf("the application is away: %+v, want 502", r)
+		}
+	})
+}
+
+// Gateways keep their connections: a connection for each request would cost more than the
+// question.
+func TestRealConnections(t *testing.T) {
+	forEach(t, func(t *testing.T, name string) {
+		g := gatewaytest.Open(t, oneEach)
+		d, err := gateway.New(gateway.Config{Hotparam: g.Hotparam})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		counted := &countedListener{Listener: l}
+		s := &setup{app: startApplication(t), fixture: serveOn(t, counted, d, Config{})}
+		s.gateway = realGateways[name].start(t, name, map[string]string{"127.0.0.1:8080": s.app.addr, "127.0.0.1:9132": s.addr})
+		for n := range 50 {
+			s.get(fmt.Sprintf("GET /search?q=%d", n))
+		}
+		if got := counted.accepted.Load(); got > 5 {
+			t.Errorf("%d connections for 50 requests in turn", got)
+		}
+	})
+}
+
+type countedListener struct {
+	net.Listener
+	accepted atomic.Int64
+}
+
+func (l *countedListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err == nil {
+		l.accepted.Add(1)
+	}
+	return c, err
 }
