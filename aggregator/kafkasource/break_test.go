@@ -181,3 +181,45 @@ func (i *instance) writes(may func() bool, lines []string) {
 	}()
 	i.stops = append(i.stops, func() { cancel(); <-done })
 }
+
+// Whoever takes a partition over reads what the owner before has judged. What has cooled since
+// does not become hot again, and what is hot does not cool.
+func TestTakeOverTellsNothingOld(t *testing.T) {
+	for seed := range uint64(12) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		cold := 3*time.Second + time.Duration(r.Int64N(int64(14*time.Second))) // since when the key is
+		gap := time.Duration(r.Int64N(int64(4 * time.Second)))                 // without an owner
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			t.Logf("cold for %v, nobody there for %v", cold, gap)
+			inWorld(t, 1, 1, func(w *world) {
+				first := w.join()
+				w.has(first, 1)
+				w.instance("b", 1).runs(map[int32][]string{0: {"q=steady"}})
+				stop := w.instance("a", 1).runs(map[int32][]string{0: {"q=past"}})
+				w.until("both hot", func() bool { return w.redis.hot("q=steady") && w.redis.hot("q=past") })
+				time.Sleep(3 * time.Second)
+				stop()
+				w.instance("a", 1).runs(nil)
+				w.until("one cool", func() bool { return !w.redis.hot("q=past") })
+				time.Sleep(cold)
+				first.stop()
+				w.instance("c", 1).runs(map[int32][]string{0: {"q=new"}})
+				time.Sleep(gap)
+				begin := time.Now()
+				second := w.join()
+				w.until("the new one hot", func() bool { return w.redis.hot("q=new") })
+				if took := time.Since(begin); took > 3*time.Second {
+					w.Errorf("the new key is hot after %v", took)
+				}
+				time.Sleep(10 * time.Second)
+				w.has(second, 1)
+				w.redis.mu.Lock()
+				defer w.redis.mu.Unlock()
+				if n := len(w.redis.changes); n != 4 {
+					w.Errorf("want each key hot once, and q=past cool\n%s", w.redis.changes)
+				}
+			})
+		})
+	}
+}

@@ -85,7 +85,7 @@ func (w *worker) run(ctx context.Context, publisher PartitionPublisher) {
 		case e := <-w.ends:
 			w.heard(e)
 		case hot := <-adopted:
-			w.adopt(hot, time.Now())
+			w.inherit(hot)
 		case <-w.reloads:
 			w.reload()
 		case <-ticker.C:
@@ -150,8 +150,8 @@ func (w *worker) reach() {
 	}
 	w.pending = ends{}
 	if !w.report.covered {
-		w.report.covered, w.gate.whole = true, true
-		w.in.caughtUp()
+		w.report.covered = true
+		w.adoptInherited()
 	}
 }
 
@@ -193,12 +193,11 @@ func (w *worker) advance(clock time.Time) {
 	w.detector.AdvanceTo(w.now, complete)
 }
 
-// await makes high counts unknown while something is still to be read: the records that were in
-// the partition when we got it, or those of instances that have not come back since a break.
+// await makes high counts unknown while instances have not come back since a break.
 func (w *worker) await(complete time.Time) {
 	before := w.awaits
 	switch w.awaits = w.mark.awaits(); {
-	case w.awaits || !w.report.covered:
+	case w.awaits:
 		w.in.await(w.now)
 	case before:
 		w.in.lose(complete) // those that came last may have been late for what is complete
