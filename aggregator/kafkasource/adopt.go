@@ -54,6 +54,23 @@ func (w *worker) publish(ctx, publishing context.Context, publisher PartitionPub
 	}
 }
 
+// inherit takes the keys that are published for the partition, which is ours now. The detector
+// goes on with them once all is read that was in the partition: until then its windows are of
+// before the keys were published, and would cool them.
+func (w *worker) inherit(hot []hotparam.Hot) {
+	w.report.adopted = true
+	w.publisher.Store(&w.gate.to)
+	w.inherited = hot
+	w.adoptInherited()
+}
+
+func (w *worker) adoptInherited() {
+	if w.report.adopted && w.report.covered && !w.gate.isOpen {
+		w.adopt(w.inherited, w.wall)
+		w.inherited = nil
+	}
+}
+
 // adopt goes on with the keys that are published for the partition. Those that it
 // does not take are of a rule that is gone, or of a value that is allowed now:
 // they cool. Or the topic has more partitions than it had, and they are counted
@@ -73,8 +90,6 @@ func (w *worker) adopt(hot []hotparam.Hot, now time.Time) {
 	if len(cool) > 0 {
 		w.gate.Publish(hotparam.Change{Cool: cool})
 	}
-	w.report.adopted = true
-	w.publisher.Store(&w.gate.to)
 }
 
 // moved reports whether a rule exists and has its home in another partition.

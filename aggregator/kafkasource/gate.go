@@ -7,12 +7,13 @@ import (
 )
 
 // gate stands between a detector and its publisher until the partition's part of the hot set
-// has been taken over. When it opens it publishes what was found until then: the keys that
-// are hot, and the newest suspects. It must not be used by several goroutines at a time.
+// has been taken over, and all is read that was in the partition then: what was hot and has
+// cooled since is nobody's business. When it opens it publishes what was found until then: the
+// keys that are hot, and the newest suspects. It must not be used by several goroutines at a
+// time.
 type gate struct {
 	to       PartitionPublisher
 	isOpen   bool
-	whole    bool // counts are of whole windows: they may take the place of those of before
 	asked    bool // what the detector refreshes is for take
 	taken    []hotparam.Hot
 	suspects []hotparam.Hot
@@ -31,7 +32,7 @@ func (g *gate) Refresh(part int, hot []hotparam.Hot) {
 	switch {
 	case g.asked:
 		g.taken = slices.Clone(hot)
-	case g.isOpen && g.whole:
+	case g.isOpen:
 		g.to.Refresh(part, hot)
 	}
 }
@@ -49,7 +50,8 @@ func (g *gate) Suspects(part int, suspects []hotparam.Hot) {
 func (g *gate) Instances([]hotparam.Instance) {}
 
 // open lets all changes through from now on. refresh makes the detector publish its hot keys.
-// For an adopted key the higher of both counts is published, as not all has been read again.
+// For an adopted key the higher of both counts is published, as its windows may have begun
+// before what was read again.
 func (g *gate) open(adopted []hotparam.Hot, refresh func()) {
 	known := make(map[hotparam.Key]*hotparam.Hot, len(adopted))
 	for i := range adopted {

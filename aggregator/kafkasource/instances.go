@@ -43,6 +43,7 @@ func (s *Source) tellInstances(ctx context.Context) {
 		for _, w := range workers {
 			w.elsewhere.Store(&heard)
 		}
+		s.noteLive(workers)
 		all := make([]hotparam.Instance, 0, len(heard))
 		for _, name := range slices.Sorted(maps.Keys(heard)) {
 			all = append(all, hotparam.Instance{Name: name, Heard: heard[name]})
@@ -53,6 +54,37 @@ func (s *Source) tellInstances(ctx context.Context) {
 		}
 		clocks.Log(time.Now(), all, offClocks(workers))
 	}
+}
+
+// live are the instances that are live in one partition, by its own time.
+type live struct {
+	names            []string
+	covered, certain bool // all that was in the partition is read; nobody else is awaited
+}
+
+// noteLive notes the live instances for workers that are still to come. While we have no
+// partition, or Kafka is away, they stay: a worker that starts then has not heard of them.
+func (s *Source) noteLive(workers []*worker) {
+	names, certain := make(map[string]bool), false
+	for _, w := range workers {
+		if l := w.live.Load(); l != nil && l.covered {
+			certain = certain || l.certain
+			for _, name := range l.names {
+				names[name] = true
+			}
+		}
+	}
+	if !certain {
+		known := s.live.Load()
+		if known == nil {
+			return
+		}
+		for _, name := range *known {
+			names[name] = true
+		}
+	}
+	all := slices.Collect(maps.Keys(names))
+	s.live.Store(&all)
 }
 
 // offClocks returns the clocks that are off in any partition, by name, each as in the

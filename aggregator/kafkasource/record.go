@@ -35,8 +35,12 @@ func (w *worker) record(r *kgo.Record, logStart int64, clock time.Time) {
 	// broker's stamp, and nothing else of it is believed.
 	believed := err != nil || ours && !ofInstance || w.admits(&head, ofInstance, all, r, appended, clock)
 	ofInstance = ofInstance && believed
+	heard := clock
+	if !w.report.covered {
+		heard = appended // its sender may have ended since
+	}
 	w.silence(appended, ofInstance)
-	w.mark.record(appended)
+	w.mark.record(appended, heard)
 	if w.mark.appended.Sub(w.advanced) >= tick {
 		// Panes are closed in the order of time, before what comes later moves
 		// the windows on.
@@ -52,7 +56,7 @@ func (w *worker) record(r *kgo.Record, logStart int64, clock time.Time) {
 	case !ofInstance:
 		s.Foreign.Add(1)
 	default:
-		w.headed(&head, r, appended, clock)
+		w.headed(&head, r, appended, clock, heard)
 	}
 }
 
@@ -71,7 +75,7 @@ func (w *worker) admits(head *wire.RecordHead, ours bool, all []wire.Header, r *
 }
 
 // headed counts a record with headers.
-func (w *worker) headed(head *wire.RecordHead, r *kgo.Record, appended, clock time.Time) {
+func (w *worker) headed(head *wire.RecordHead, r *kgo.Record, appended, clock, heard time.Time) {
 	if head.Partitions != w.parts {
 		// Some of a key's counts go elsewhere until all senders know.
 		w.source.stats.Mismatched.Add(1)
@@ -83,10 +87,6 @@ func (w *worker) headed(head *wire.RecordHead, r *kgo.Record, appended, clock ti
 	latest, stamped := clock, r.Attrs.TimestampType() == appendTime
 	if stamped {
 		latest = appended
-	}
-	heard := clock
-	if !w.report.covered {
-		heard = appended // it may have ended since
 	}
 	w.mark.sent(&head.Meta, w.count(&head.Meta, r.Value, latest, stamped), heard)
 }

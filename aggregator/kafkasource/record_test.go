@@ -188,19 +188,16 @@ func TestHighIsUnknown(t *testing.T) {
 	}
 
 	w = bench(t)
-	w.report.covered = false
+	w.report.covered, w.gate.isOpen = false, false
+	w.inherit(nil)
 	feed(w, 21, 22, 23, 24)
-	w.gate.whole = true
-	if high(w) != hotparam.Unknown {
-		t.Error("known before all is read")
-	}
 	w.heard(ends{asked: noon.Add(3 * time.Second), end: 30})
-	if high(w) != hotparam.Unknown || w.report.covered {
-		t.Error("known before all is read")
+	if w.published().hot("q=1") || w.report.covered {
+		t.Error("published before all is read")
 	}
 	feed(w, 25, 26, 27, 28, 29)
-	if w.reach(); high(w) == hotparam.Unknown || !w.report.covered {
-		t.Error("unknown when all is read")
+	if w.reach(); !w.published().hot("q=1") || !w.report.covered {
+		t.Error("not published when all is read")
 	}
 }
 

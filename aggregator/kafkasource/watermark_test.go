@@ -17,8 +17,16 @@ func after(seconds float64) time.Time {
 }
 
 func (w *watermark) hear(name string, start, heard float64) {
-	w.record(after(heard))
+	w.record(after(heard), after(heard))
 	w.sent(&wire.Meta{Instance: []byte(name), Incarnation: 1}, after(start), after(heard))
+}
+
+// readTo reads to the end each second.
+func (w *watermark) readTo(from, to float64) {
+	for s := from; s <= to; s++ {
+		w.reached(after(s))
+		w.advance(nil)
+	}
 }
 
 func TestWatermark(t *testing.T) {
@@ -35,18 +43,29 @@ func TestWatermark(t *testing.T) {
 		{"a silent one holds up no longer, either", func(w *watermark) { w.hear("b", 1, 1); w.hear("a", 29, 30) }, 25},
 		{"one that is not heard when all is read has ended", func(w *watermark) {
 			w.hear("b", 9, 10)
-			w.hear("a", 19.5, 20)
-			w.reached(after(20.5))
-		}, 19.5},
+			for s := 10.5; s <= 21; s++ {
+				w.hear("a", s-0.5, s)
+				w.advance(nil)
+			}
+		}, 20},
+		{"but not because the log said nothing", func(w *watermark) {
+			w.hear("b", 9.1, 10)
+			w.hear("a", 9.9, 10)
+			w.reached(after(60))
+			w.hear("a", 60, 61)
+			w.reached(after(61.5))
+		}, 56},
 		{"it may still come while all is not read", func(w *watermark) {
 			w.hear("b", 19.1, 20)
 			w.hear("a", 19.9, 20)
 			w.reached(after(29))
 		}, 19.1},
-		{"with none left the end counts, less the lag", func(w *watermark) { w.hear("a", 9, 10); w.reached(after(21)) }, 20.75},
-		{"with none at all, too", func(w *watermark) { w.record(after(3)); w.reached(after(15)) }, 14.75},
-		{"but not at once", func(w *watermark) { w.record(after(3)); w.reached(after(5)) }, 0},
-		{"records alone tell nothing of senders without headers", func(w *watermark) { w.record(after(100)) }, 0},
+		{"with none left the end counts, less the lag", func(w *watermark) { w.hear("a", 9, 10); w.readTo(10, 21) }, 20.75},
+		{"with none at all, too", func(w *watermark) { w.record(after(3), after(3)); w.readTo(3, 15) }, 14.75},
+		{"not while nobody could write", func(w *watermark) { w.hear("a", 9, 10); w.reached(after(60)); w.readTo(60, 70) }, 9},
+		{"but then", func(w *watermark) { w.hear("a", 9, 10); w.reached(after(60)); w.readTo(60, 71) }, 70.75},
+		{"but not at once", func(w *watermark) { w.record(after(3), after(3)); w.reached(after(5)) }, 0},
+		{"records alone tell nothing of senders without headers", func(w *watermark) { w.record(after(100), after(100)) }, 0},
 		{"a new life begins anew", func(w *watermark) {
 			w.hear("a", 9, 10)
 			w.sent(&wire.Meta{Instance: []byte("a"), Incarnation: 2}, after(8), after(10))
@@ -58,7 +77,7 @@ func TestWatermark(t *testing.T) {
 		}, 9},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			w := newWatermark(noon, noon, 5*time.Second, 250*time.Millisecond)
+			w := newWatermark(noon, 5*time.Second, 250*time.Millisecond)
 			test.do(w)
 			if got := w.advance(nil); !got.Equal(after(test.want)) {
 				t.Errorf("complete at %v, want %v s", got.Sub(noon), test.want)
@@ -68,8 +87,12 @@ func TestWatermark(t *testing.T) {
 }
 
 func TestWatermarkOfOneThatIsHeardElsewhere(t *testing.T) {
-	w := newWatermark(noon, noon, 5*time.Second, 0)
+	w := newWatermark(noon, 5*time.Second, 0)
 	w.hear("a", 1, 1)
+	for s := 1.0; s <= 29; s++ {
+		w.reached(after(s))
+		w.advance(map[string]time.Time{"a": after(s)})
+	}
 	w.reached(after(30))
 	if got := w.advance(map[string]time.Time{"a": after(29)}); !got.Equal(after(1)) {
 		t.Errorf("complete at %v, want it to stand still", got.Sub(noon))
@@ -86,7 +109,7 @@ func TestWatermarkOfOneThatIsHeardElsewhere(t *testing.T) {
 func TestWatermarkKeepsItsPromise(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const grace = 5 * time.Second
-		w := newWatermark(noon, noon, grace, 250*time.Millisecond)
+		w := newWatermark(noon, grace, 250*time.Millisecond)
 		now := noon.Add(time.Minute)
 		late := rapid.SliceOfN(rapid.IntRange(0, 4999), 1, 4).Draw(t, "late by ms")
 		skew := rapid.SliceOfN(rapid.SampledFrom([]int{0, 0, 1, 7, 100}), len(late), len(late)).Draw(t, "slow by s")
@@ -104,7 +127,7 @@ func TestWatermarkKeepsItsPromise(t *testing.T) {
 				} else if !live {
 					since[name] = complete
 				}
-				w.record(now)
+				w.record(now, now)
 				w.sent(&wire.Meta{Instance: []byte(name), Incarnation: 1}, start, now)
 			}
 			next := w.advance(nil)

@@ -57,7 +57,10 @@ func (w *worker) open(n int, publisher PartitionPublisher) {
 		Part: int(w.partition), Parts: n, Homes: homes(rules, n),
 	})
 	w.in = &intake{Detector: w.detector}
-	w.mark = newWatermark(w.seek, w.seek.Add(w.source.lookback()), c.Grace, c.Lag)
+	w.mark = newWatermark(w.seek, c.Grace, c.Lag)
+	if live := w.source.live.Load(); live != nil {
+		w.mark.knows(*live)
+	}
 	w.spoken = w.seek
 	w.now = w.seek
 	w.in.lose(w.seek) // nothing is known of before
@@ -82,7 +85,7 @@ func (w *worker) run(ctx context.Context, publisher PartitionPublisher) {
 		case e := <-w.ends:
 			w.heard(e)
 		case hot := <-adopted:
-			w.adopt(hot, time.Now())
+			w.inherit(hot)
 		case <-w.reloads:
 			w.reload()
 		case <-ticker.C:
@@ -120,6 +123,9 @@ func (w *worker) heard(e ends) {
 	if w.position < 0 {
 		w.position = e.start
 	}
+	if e.end == 0 {
+		w.mark.knows(nil) // nobody has ever written
+	}
 	// An end that went back was cut off: it is never reached.
 	if w.pending.asked.IsZero() || e.end < w.pending.end {
 		w.pending = e
@@ -144,8 +150,8 @@ func (w *worker) reach() {
 	}
 	w.pending = ends{}
 	if !w.report.covered {
-		w.report.covered, w.gate.whole = true, true
-		w.in.caughtUp()
+		w.report.covered = true
+		w.adoptInherited()
 	}
 }
 
@@ -161,6 +167,7 @@ func (w *worker) turn(now time.Time) {
 		w.instances.Store(&instances)
 		clocks := w.decoder.Clocks(now)
 		w.clocks.Store(&clocks)
+		w.live.Store(&live{names: w.mark.names(), covered: w.report.covered, certain: !w.awaits})
 		w.show()
 	}
 }
@@ -181,9 +188,19 @@ func (w *worker) advance(clock time.Time) {
 	}
 	w.advanced = w.mark.appended
 	w.now = later(w.now, earlier(clock, complete.Add(w.source.cfg.Grace)))
-	if !w.report.covered {
-		w.in.await(w.now)
-	}
+	w.await(complete)
 	w.decoder.Advance(w.now, w.in)
 	w.detector.AdvanceTo(w.now, complete)
+}
+
+// await makes high counts unknown while instances have not come back since a break.
+func (w *worker) await(complete time.Time) {
+	before := w.awaits
+	switch w.awaits = w.mark.awaits(); {
+	case w.awaits:
+		w.in.await(w.now)
+	case before:
+		w.in.lose(complete) // those that came last may have been late for what is complete
+		w.in.caughtUp()
+	}
 }

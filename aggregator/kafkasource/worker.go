@@ -19,29 +19,31 @@ type worker struct {
 	partition int32
 	seek      time.Time // records are read from then on
 
-	queue    chan batch
-	paused   atomic.Pointer[kgo.Client] // the client that fetches no more until the queue is nearly empty, or nil
-	ends     chan ends                  // the newest answer
-	after    *worker                    // the worker that had the partition in this process before
-	stop     context.CancelFunc
-	isLost   atomic.Bool   // out of the group: the partition is not read
-	drain    atomic.Bool   // the queue is emptied at the end
-	done     chan struct{} // closed when all is over
-	decoder  *decode.Decoder
-	detector *aggregator.Detector
-	rules    *decode.Numbered
-	reloads  chan struct{} // has a value if the source has other rules
-	in       *intake
-	gate     *gate
-	mark     *watermark
-	leaving  []hotparam.Key // keys that another partition has now
-	left     time.Time      // when they are let go of
+	queue     chan batch
+	paused    atomic.Pointer[kgo.Client] // the client that fetches no more until the queue is nearly empty, or nil
+	ends      chan ends                  // the newest answer
+	after     *worker                    // the worker that had the partition in this process before
+	stop      context.CancelFunc
+	isLost    atomic.Bool   // out of the group: the partition is not read
+	drain     atomic.Bool   // the queue is emptied at the end
+	done      chan struct{} // closed when all is over
+	decoder   *decode.Decoder
+	detector  *aggregator.Detector
+	rules     *decode.Numbered
+	reloads   chan struct{} // has a value if the source has other rules
+	in        *intake
+	gate      *gate
+	mark      *watermark
+	inherited []hotparam.Hot // keys that were published when we got the partition, until all of it is read
+	leaving   []hotparam.Key // keys that another partition has now
+	left      time.Time      // when they are let go of
 
 	parts     int       // partitions of the topic
 	now       time.Time // the detector's
 	wall      time.Time // the clock, as of the batch or tick at hand
 	advanced  time.Time // the newest record when the detector last got the time
 	spoken    time.Time // the newest record that was sent by an instance
+	awaits    bool      // instances are still to come back
 	position  int64     // offset that is read next; -1: not known
 	first     bool      // no record has come yet
 	pending   ends      // end that is to be reached
@@ -53,6 +55,7 @@ type worker struct {
 	elsewhere atomic.Pointer[map[string]time.Time] // instances, by when any partition of ours heard of them
 	instances atomic.Pointer[[]hotparam.Instance]
 	clocks    atomic.Pointer[[]decode.SenderClock] // of these that are off
+	live      atomic.Pointer[live]
 }
 
 // batch is the records of a partition from one fetch.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -69,4 +70,37 @@ func (f *kafkaFleet) allLed(broker *kgo.Broker, dead int) bool {
 		}
 	}
 	return true
+}
+
+// awaitGroup waits until the brokers have shared the partitions among so many aggregators, and
+// for a little to see that they keep to it: a coordinator that was away needs a moment to
+// notice that its members' sessions are over.
+func (f *kafkaFleet) awaitGroup(members int) {
+	f.t.Helper()
+	const lasts = 500 * time.Millisecond
+	client := f.kafka.Client()
+	defer client.Close()
+	var since time.Time
+	took := within(f.t, patience, "the group has shared the partitions", func() bool {
+		if !f.isShared(client, members) {
+			since = time.Time{}
+		} else if since.IsZero() {
+			since = time.Now()
+		}
+		return !since.IsZero() && time.Since(since) > lasts
+	})
+	f.t.Logf("the group has shared the partitions for %v after %v", lasts, took.Round(10*time.Millisecond))
+}
+
+func (f *kafkaFleet) isShared(client *kgo.Client, members int) bool {
+	ctx, cancel := context.WithTimeout(f.t.Context(), time.Second)
+	defer cancel()
+	const group = "hotparam-shop"
+	groups, err := kadm.NewClient(client).DescribeGroups(ctx, group)
+	if err != nil {
+		return false
+	}
+	g := groups[group]
+	shared := g.AssignedPartitions()
+	return g.State == "Stable" && len(g.Members) == members && len(shared[f.topic]) == partitions
 }

@@ -235,8 +235,7 @@ func (s *sights) judge(since time.Duration, faults []fault) {
 			if during >= 0 && seen.at > last[during].at {
 				last[during] = wrong{seen.at, member + " not hot"}
 			}
-			away := during >= 0 && faults[during].name == redisFailsOver && seen.at-faults[during].at > holdsWithoutRedis ||
-				during >= 0 && faults[during].excusesCool(seen.at)
+			away := during >= 0 && faults[during].name == redisFailsOver && seen.at-faults[during].at > holdsWithoutRedis
 			if !excused || kinds[member] == steady && !away {
 				complaints.tell("not hot", "%v, %s: %q is not hot, and has been for %v", seen.at, seen.who, member, enterWithin)
 			}
@@ -246,7 +245,6 @@ func (s *sights) judge(since time.Duration, faults []fault) {
 		tr, during := truths[e.member], faultAt(faults, e.at)
 		switch {
 		case e.at < since || tr == nil:
-		case !e.hot && during >= 0 && faults[during].excusesCool(e.at):
 		case !e.hot && (kinds[e.member] == steady || tr.hotSince(e.at, time.Second)):
 			complaints.tell("cooled", "%v: %q cooled, and was hot", e.at, e.member)
 		case during >= 0 && e.at < faults[during].by: // what was held up comes now
@@ -319,9 +317,6 @@ func (s *sights) judgeVersions(complaints *complaints, since time.Duration, faul
 // between tells whether a fault may be felt between two sights: publishers begin
 // a new history some time after it.
 func between(f fault, a, b *sight) bool { return b.at >= f.at && a.at <= f.by }
-
-// excusesCool reports whether steady keys may be cool at a time because of the fault.
-func (f *fault) excusesCool(at time.Duration) bool { return at >= f.mended && at < f.mended+f.mayCool }
 
 // holdsWithoutRedis is how long all that is hot stays so while Redis is away. Entries last for
 // 10 s after they were renewed last. A failover takes two or three, and over ten if the

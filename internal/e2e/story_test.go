@@ -23,8 +23,6 @@ type fault struct {
 	begin    func()        // nil: the fault is all in mendable
 	mendable func()        // returns when others have done what it takes; nil: nobody has to
 	pass     time.Duration // how long it is watched
-	// mayCool is for how long after it is mended steady keys may be cool.
-	mayCool time.Duration
 
 	at, mended, by time.Duration // since the crowd's beginning
 }
