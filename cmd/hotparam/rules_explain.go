@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -28,6 +29,7 @@ type explaining struct {
 	headers         []string
 	body            string
 	route, client   string
+	resource        string
 	noRedis, json   bool
 	// eitherByVariable is set if --config or --from is a variable's: then --from is asked.
 	eitherByVariable bool
@@ -36,27 +38,37 @@ type explaining struct {
 func newExplain(s streams) *cobra.Command {
 	var e explaining
 	cmd := &cobra.Command{
-		Use:   "explain {--config FILE | --from URL} METHOD URL",
+		Use:   "explain {--config FILE | --from URL} {METHOD URL | --resource NAME [PARAM=VALUE…]}",
 		Short: "Say which rules match a request, its keys, and what is decided",
 		Long: `Say which rules match a request, the keys that they make, which of these are hot, and
 what is decided, and why. It takes no token and counts nothing. The exit code is 0
 whatever the decision.
 
 Whether keys are hot is read from Redis. With --from a running daemon is asked, which
-explains by the rules that it has in force.`,
+explains by the rules that it has in force.
+
+With --resource the request is not HTTP: it is one that the program passes to Enter, or an
+RPC, such as shop.Search/Find. Its parameters are q=phone, the fields of an RPC's message
+rpc:user.id=7, and -H gives an RPC's metadata.`,
 		Example: `  hotparam rules explain --config hotparam.yaml GET '/search?q=phone'
   hotparam rules explain --config hotparam.yaml GET /cart -H 'X-Tenant:acme' --client 203.0.113.7
   hotparam rules explain --config hotparam.yaml POST /login -d 'user=ann&password=x'
   hotparam rules explain --config hotparam.yaml POST /orders -d '{"sku":"p1"}'
+  hotparam rules explain --config hotparam.yaml --resource shop.Search/Find rpc:query=phone
   hotparam rules explain --from http://127.0.0.1:9125 GET '/search?q=phone'
   hotparam rules explain --config hotparam.yaml GET '/search?q=phone' --json | jq -r .decision`,
-		Args: args(cobra.ExactArgs(2)),
+		Args: args(func(cmd *cobra.Command, args []string) error {
+			if e.resource != "" {
+				return nil
+			}
+			return cobra.ExactArgs(2)(cmd, args)
+		}),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			e.eitherByVariable = byVariable(cmd, "config") || byVariable(cmd, "from")
 			if e.eitherByVariable && byVariable(cmd, "from") && !byVariable(cmd, "config") && e.config != "" {
 				e.from = "" // a flag precedes a variable
 			}
-			return e.run(cmd.Context(), s, args[0], args[1])
+			return e.run(cmd.Context(), s, args)
 		},
 	}
 	f := cmd.Flags()
@@ -68,13 +80,14 @@ explains by the rules that it has in force.`,
 	f.StringArrayVarP(&e.headers, "header", "H", nil, "a `header` as 'Name: value'; may be given several times")
 	f.StringVarP(&e.body, "data", "d", "", "the `body`; @FILE reads a file, @- standard input. Without a Content-Type it is JSON if it begins with { or [, else a form")
 	f.StringVar(&e.route, "route", "", "the `pattern` that the program's router has for the request, such as 'GET /u/{id}'")
+	f.StringVar(&e.resource, "resource", "", "the `name` of a resource that is not HTTP; its parameters are the arguments")
 	f.StringVar(&e.client, "client", "", "IP `address` of the connection's peer, for rules by addr:")
 	f.BoolVar(&e.json, "json", false, "one JSON object: {matches, keys: [{key, rule, hot, control, …}], decision, rule, why, answer, namespace, version}")
 	return cmd
 }
 
-func (e *explaining) run(ctx context.Context, s streams, method, url string) error {
-	q, err := e.request(s, method, url)
+func (e *explaining) run(ctx context.Context, s streams, args []string) error {
+	q, err := e.request(s, args)
 	if err != nil {
 		return usageError(err)
 	}
@@ -101,8 +114,20 @@ func (e *explaining) run(ctx context.Context, s streams, method, url string) err
 }
 
 // request returns the request that flags and arguments describe.
-func (e *explaining) request(s streams, method, url string) (explain.Request, error) {
-	q := explain.Request{Method: strings.ToUpper(method), URL: url, Route: e.route, Client: e.client, Headers: make(http.Header)}
+func (e *explaining) request(s streams, args []string) (explain.Request, error) {
+	q := explain.Request{Route: e.route, Client: e.client, Resource: e.resource, Headers: make(http.Header)}
+	if e.resource == "" {
+		q.Method, q.URL = strings.ToUpper(args[0]), args[1]
+	} else {
+		q.Params = make(url.Values)
+		for _, arg := range args {
+			name, value, found := strings.Cut(arg, "=")
+			if !found || name == "" {
+				return q, fmt.Errorf("%q: want PARAM=VALUE, such as q=phone or rpc:user.id=7", arg)
+			}
+			q.Params.Add(name, value)
+		}
+	}
 	for _, line := range e.headers {
 		name, value, found := strings.Cut(line, ":")
 		if !found || strings.TrimSpace(name) == "" {
@@ -210,7 +235,17 @@ func explainRules(file *config.File, rules *hotparam.Rules) explain.Rules {
 // writeExplanation writes a document for people.
 func writeExplanation(w io.Writer, q explain.Request, d *explain.Document) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s\n", q.Method, q.URL)
+	if q.Resource == "" {
+		fmt.Fprintf(&b, "%s %s\n", q.Method, q.URL)
+	} else {
+		b.WriteString(q.Resource)
+		for _, name := range slices.Sorted(maps.Keys(q.Params)) {
+			for _, value := range q.Params[name] {
+				fmt.Fprintf(&b, " %s=%s", name, value)
+			}
+		}
+		b.WriteByte('\n')
+	}
 	fmt.Fprintf(&b, "by the rules of namespace %s, version %s\n\n", d.Namespace, d.Version)
 	fmt.Fprintf(&b, "matches   %s\n", orNone(strings.Join(d.Matches, ", "), "no rule"))
 	keys := "keys"

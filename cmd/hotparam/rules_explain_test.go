@@ -62,6 +62,8 @@ func TestExplainUsage(t *testing.T) {
 		{[]string{"--config", file, "GET", "/x", "--from", "http://127.0.0.1:1"}, "choose one"},
 		{[]string{"--config", file, "GET", "/x", "-d", "@" + filepath.Join(t.TempDir(), "none")}, "none"},
 		{[]string{"--from", "ftp://x", "GET", "/x"}, "--from"},
+		{[]string{"--config", file, "--resource", "Search/Find", "phone"}, "PARAM=VALUE"},
+		{[]string{"--config", file, "--resource", "Search/Find", "-d", "q=phone"}, "neither a method, a URL, a body"},
 	} {
 		hotparamCommand(t, append([]string{"rules", "explain"}, test.args...)...).exits(t, exitUsage, test.says)
 	}

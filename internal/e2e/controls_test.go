@@ -36,6 +36,26 @@ func (f *fleet) awaitStatus(limit time.Duration, apis []*api, q string, want int
 	})
 }
 
+// awaitListed waits until list --instances has each instance and the aggregator by their
+// heartbeats, all with one version of the rules.
+func (f *fleet) awaitListed(apis []*api) {
+	f.t.Helper()
+	within(f.t, patience, "list --instances has them all", func() bool {
+		var members []struct {
+			Role         string
+			RulesVersion string `json:"rules_version"`
+		}
+		f.operate(&members, "list", "--instances")
+		roles := make(map[string]int)
+		for _, m := range members {
+			if m.RulesVersion != "" && m.RulesVersion == members[0].RulesVersion {
+				roles[m.Role]++
+			}
+		}
+		return roles["instance"] == len(apis) && roles["aggregator"] == 1
+	})
+}
+
 // What an operator says is obeyed by all instances within a second, hot or not, lasts while
 // Redis is away, and ends when the operator ends it. Nobody else is touched.
 func TestControls(t *testing.T) {
@@ -44,6 +64,7 @@ func TestControls(t *testing.T) {
 	daemon := f.startAggregator()
 	apis := f.startAPIs(3)
 	within(t, patience, "the aggregator ready", daemon.ready)
+	f.awaitListed(apis)
 
 	// A control is obeyed within a second of the command, which has its own time.
 	const obeyed = time.Second

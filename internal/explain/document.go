@@ -25,7 +25,8 @@ type Document struct {
 	Rule string `json:"rule,omitempty"`
 	// Why says in sentences how the decision comes about, and what is not known.
 	Why []string `json:"why"`
-	// Answer is what a refused request gets. It is null if the request passes.
+	// Answer is what a refused request gets. It is null if the request passes, or is for a
+	// resource that is not HTTP.
 	Answer    *Answer `json:"answer"`
 	Namespace string  `json:"namespace"`
 	// Version is that of the rules.
@@ -127,6 +128,9 @@ func Explain(q Request, rules Rules, facts Facts) (Document, error) {
 		d.Limits = append(d.Limits, RuleLimit{Rule: l.Rule, Limit: rules.limitWords(l.Rule, l.Limit)})
 	}
 	d.decide(&x)
+	if q.Resource != "" {
+		d.Answer = nil // its program makes one of its own
+	}
 	w := why{d: &d, x: &x, q: &q, rules: &own, facts: &facts, foreign: foreign}
 	d.Why = w.sentences()
 	return d, nil

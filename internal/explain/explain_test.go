@@ -2,6 +2,7 @@ package explain_test
 
 import (
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -26,6 +27,8 @@ rules:
   - {id: clients, match: {route: "GET /c"}, by: ["addr:ip"], limit: 1/s}
   - {id: users, match: {route: "GET /u"}, by: ["ctx:user", "rpc:q"], hot: 10/s, limit: 1/s}
   - {id: orders, match: {route: "POST /orders"}, by: ["json:sku"], limit: 1/s, unread: reject}
+  - {id: find, match: {route: Search/Find}, by: [q], hot: 10/s, limit: 1/s}
+  - {id: message, match: {route: Search/Rpc}, by: ["header:x-tenant", "rpc:query"], hot: 10/s, limit: 1/s}
 `
 
 func TestExplain(t *testing.T) {
@@ -40,7 +43,8 @@ func TestExplain(t *testing.T) {
 	controlled := func(action hotparam.ControlAction, rule, text string) explain.Facts {
 		return explain.Facts{Controls: []hotparam.Control{{Key: hotparam.Key{Rule: rule, Text: text}, Action: action, Until: time.Now().Add(time.Hour), By: "ann"}}}
 	}
-	facts := explain.Facts{Hot: []hotparam.Hot{hot("terms", "GET /search?q=phone"), hot("watch", "GET /browse?q=phone")}}
+	facts := explain.Facts{Hot: []hotparam.Hot{hot("terms", "GET /search?q=phone"), hot("watch", "GET /browse?q=phone"), hot("find", "Search/Find?q=phone"),
+		hot("message", "Search/Rpc?rpc:query=phone&header:x-tenant=acme")}}
 	for _, test := range []struct {
 		name     string
 		q        explain.Request
@@ -68,10 +72,13 @@ func TestExplain(t *testing.T) {
 		{"address", explain.Request{URL: "/c", Client: "203.0.113.7"}, facts, explain.Limit, 429, "beyond"},
 		{"what the program knows", explain.Request{URL: "/u"}, facts, explain.Pass, 0, "ctx:user comes from the program itself"},
 		{"what a message has", explain.Request{URL: "/u"}, facts, explain.Pass, 0, "rpc:q is a field"},
+		{"a resource", explain.Request{Resource: "Search/Find", Params: url.Values{"q": {"phone"}}}, facts, explain.Limit, 0, "beyond, rule find refuses it"},
+		{"a resource that is not hot", explain.Request{Resource: "Search/Find", Params: url.Values{"q": {"radio"}}}, facts, explain.Pass, 0, "None of its keys is hot"},
+		{"an RPC", explain.Request{Resource: "Search/Rpc", Params: url.Values{"rpc:query": {"phone"}}, Headers: http.Header{"X-Tenant": {"acme"}}}, facts, explain.Limit, 0, "beyond, rule message refuses it"},
 		{"unread", explain.Request{Method: "POST", URL: "/orders", Body: "{", Headers: http.Header{"Content-Type": {"application/json"}}}, facts, explain.Refuse, 400, "Its body cannot be read: it is not what"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if test.q.Method == "" {
+			if test.q.Method == "" && test.q.Resource == "" {
 				test.q.Method = http.MethodGet
 			}
 			d, err := explain.Explain(test.q, r, test.facts)

@@ -23,6 +23,11 @@ type Request struct {
 	Route string `json:"route,omitempty"`
 	// Client is the address of the connection's peer. If it is empty, the address is not known.
 	Client string `json:"client,omitempty"`
+	// Resource is the name of a resource that is not HTTP, in place of Method, URL, Body and
+	// Route, and Params are the parameters of its request. Those that begin with "rpc:" are
+	// fields of its message.
+	Resource string     `json:"resource,omitempty"`
+	Params   url.Values `json:"params,omitempty"`
 }
 
 // MaxBody is the largest body that is explained, in bytes.
@@ -30,6 +35,9 @@ const MaxBody = 4 << 20
 
 // guarded returns the request as a guard gets it.
 func (q *Request) guarded() (middleware.Request, error) {
+	if q.Resource != "" {
+		return q.ofResource()
+	}
 	none := middleware.Request{}
 	u, err := url.Parse(q.URL)
 	switch {
@@ -47,11 +55,45 @@ func (q *Request) guarded() (middleware.Request, error) {
 	if q.Body == "" {
 		in.Body = http.NoBody
 	}
+	if err := q.address(in); err != nil {
+		return none, err
+	}
+	return middleware.Request{
+		Method: q.Method, Path: u.EscapedPath(), Query: u.RawQuery, Pattern: q.Route, HTTP: in,
+	}, nil
+}
+
+// ofResource returns a request for a resource as a guard gets it from Enter, or from an adapter
+// of RPCs.
+func (q *Request) ofResource() (middleware.Request, error) {
+	if q.Method != "" || q.URL != "" || q.Body != "" || q.Route != "" {
+		return middleware.Request{}, errors.New("a resource has parameters, and neither a method, a URL, a body nor a route")
+	}
+	in := &http.Request{Method: http.MethodPost, URL: &url.URL{Path: "/" + q.Resource}, Header: make(http.Header), Body: http.NoBody}
+	if err := q.address(in); err != nil {
+		return middleware.Request{}, err
+	}
+	params, fields := make(url.Values), make(url.Values)
+	for name, values := range q.Params {
+		if field, ok := strings.CutPrefix(name, "rpc:"); ok {
+			fields[field] = values
+		} else {
+			params[name] = values
+		}
+	}
+	return middleware.Request{
+		Pattern: q.Resource, Query: params.Encode(), HTTP: in,
+		Field: func(name string, values []string) []string { return append(values, fields[name]...) },
+	}, nil
+}
+
+// address sets who sent the request, and its headers.
+func (q *Request) address(in *http.Request) error {
 	in.RemoteAddr = ""
 	if q.Client != "" {
 		ip, err := netip.ParseAddr(q.Client)
 		if err != nil {
-			return none, fmt.Errorf("client %q: want an IP address, such as 203.0.113.7", q.Client)
+			return fmt.Errorf("client %q: want an IP address, such as 203.0.113.7", q.Client)
 		}
 		in.RemoteAddr = netip.AddrPortFrom(ip, 1).String()
 	}
@@ -64,7 +106,5 @@ func (q *Request) guarded() (middleware.Request, error) {
 			in.Header.Add(name, value)
 		}
 	}
-	return middleware.Request{
-		Method: q.Method, Path: u.EscapedPath(), Query: u.RawQuery, Pattern: q.Route, HTTP: in,
-	}, nil
+	return nil
 }

@@ -113,7 +113,7 @@ func (w *why) unknown() (all []string) {
 	if names := w.named(hotparam.Ctx); names != "" {
 		all = append(all, names+" comes from the program itself and is not known here, so rules by it make no key of it.")
 	}
-	if names := w.named(hotparam.RPC); names != "" {
+	if names := w.named(hotparam.RPC); names != "" && w.q.Resource == "" {
 		all = append(all, names+" is a field of an RPC's message and is not known here, so rules by it make no key of it.")
 	}
 	if names := w.named(hotparam.Addr); names != "" && w.x.Absent > 0 && w.q.Client == "" {
