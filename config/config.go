@@ -20,6 +20,7 @@ type File struct {
 	Kafka      Kafka
 	Graphite   Graphite
 	Webhook    Webhook
+	Guard      Guard
 	// RedactKey is where the key of Rules.Redact is: see ReadRedactKey.
 	RedactKey KeyPlace
 
@@ -90,7 +91,7 @@ func Version(source []byte) string {
 
 var topSection = section{
 	name:    "the file",
-	fields:  []string{"namespace", "evaluate", "no_match", "secrets", "client", "bodies", "aggregator", "statsd", "kafka", "graphite", "webhook", "rules"},
+	fields:  []string{"namespace", "evaluate", "no_match", "secrets", "client", "bodies", "aggregator", "statsd", "kafka", "graphite", "webhook", "guard", "rules"},
 	example: "begin with namespace: and rules:",
 }
 
@@ -131,6 +132,7 @@ func (d *decoder) file(data []byte) *File {
 		Kafka:      d.kafka(top.get("kafka")),
 		Graphite:   d.graphite(top.get("graphite")),
 		Webhook:    d.webhook(top.get("webhook")),
+		Guard:      d.guard(top.get("guard")),
 	}
 	if !top.has("rules") {
 		d.report(root.at, `add rules: with at least one rule, such as - {id: all, match: {route: "*"}, limit: {rate: 1000/s}}`,

@@ -14,7 +14,7 @@ func TestReferenceNamesAllFields(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range []section{topSection, secretsSection, clientSection, bodiesSection, aggregatorSection, redisSection, statsdSection, kafkaSection, saslSection, graphiteSection, webhookSection, {name: "tls", fields: tlsFields}, ruleSection, matchSection, hotSection, limitSection, prioritySection, serveSection, exceptSection} {
+	for _, s := range []section{topSection, secretsSection, clientSection, bodiesSection, aggregatorSection, redisSection, statsdSection, kafkaSection, saslSection, graphiteSection, webhookSection, guardSection, authSection, {name: "tls", fields: tlsFields}, ruleSection, matchSection, hotSection, limitSection, prioritySection, serveSection, exceptSection} {
 		for _, field := range s.fields {
 			if !strings.Contains(string(text), "`"+field+"`") {
 				t.Errorf("%s: the field %s of %s is missing", reference, field, s.name)

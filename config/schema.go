@@ -156,6 +156,7 @@ func schemaTop() schemas {
 			"secret_env":  doc(schemaWord(), "Variable with the key of the signature"),
 			"format":      doc(schemaChoice(WebhookJSON, WebhookSlack), "One event as JSON, or a message for Slack. Default: json"),
 		}), "Posts events to a URL"),
+		"guard": doc(guardSection.schema(schemaGuard()), "The guard as a service, for gateways and programs in any language"),
 		"rules": doc(schemaSome(ref("rule")), "Which requests count, when a key is hot, and what happens then"),
 	}
 }
@@ -335,5 +336,32 @@ func schemaGraphite() schemas {
 		"timeout":   doc(schemaDuration(), "Bounds a request"),
 		"user":      schemaWord(), "password_file": schemaWord(), "password_env": schemaWord(), "token_file": schemaWord(), "token_env": schemaWord(),
 		"tls": ref("tls"),
+	}
+}
+
+func schemaGuard() schemas {
+	fields := schemas{
+		"listen":     doc(schemaForm(`:[0-9]+$|^unix:`), "host:port or unix:PATH"),
+		"cert":       doc(schemaWord(), "File of the door's certificate, PEM"),
+		"key":        doc(schemaWord(), "File of its key, PEM"),
+		"client_ca":  doc(schemaWord(), "File of the authorities of clients' certificates, PEM"),
+		"allow":      doc(schemaSome(schemaForm(`[.:]`)), "Networks that may connect"),
+		"insecure":   doc(schemaFlag(), "Whoever can connect may ask"),
+		"token_file": doc(schemaWord(), "File with the token that each request has to have"),
+		"token_env":  doc(schemaWord(), "Variable with the token"),
+		"path":       doc(schemaForm(`^/`), "Where gateways with the scheme ask. Default: / and the scheme"),
+		"scheme":     doc(schemaChoice(AuthSchemes...), "In which headers a gateway passes a request, and how it is answered"),
+	}
+	return schemas{
+		"http":         doc(schemaForm(`:[0-9]+$`), "Address for health and metrics. Default: 127.0.0.1:9126"),
+		"pprof":        doc(schemaChoice("on", "off"), "Serves profiles at /debug/pprof/ on a loopback address. Default: off"),
+		"rls":          doc(rlsSection.schema(fields), "Envoy's rate limit service"),
+		"auth":         doc(schemaList(authSection.schema(fields)), "Gateways that ask over HTTP: nginx, Caddy, Traefik, Envoy, HAProxy"),
+		"check":        doc(checkSection.schema(fields), "Programs in any language: POST /v1/check"),
+		"spoe":         doc(spoeSection.schema(fields), "HAProxy's SPOE"),
+		"paths":        doc(schemaChoice(PathsClean, PathsRaw), "How rules see paths. Default: clean"),
+		"trust_caller": doc(schemaFlag(), "The caller is who a gateway says"),
+		"ticket_age":   doc(schemaDuration(), "How long a request may go on whose end another call tells. Default: 1m"),
+		"max_tickets":  doc(schema{"type": []string{"integer", "string"}, "minimum": 1, "pattern": `^[+]?[0-9_]+$`}, "How many such requests there may be. Default: 100000"),
 	}
 }

@@ -86,6 +86,7 @@ func TestSchemaKnowsAllFields(t *testing.T) {
 	defs := Schema()["$defs"].(schema)
 	second := func(s any) any { return s.(schema)["anyOf"].([]schema)[1] }
 	rule := object(defs["rule"])
+	guard := object(top["guard"])
 	aggregator, limit := object(top["aggregator"]), object(second(defs["limit"]))
 	for _, s := range []struct {
 		section
@@ -95,6 +96,7 @@ func TestSchemaKnowsAllFields(t *testing.T) {
 		{aggregatorSection, aggregator}, {redisSection, object(second(aggregator["redis"]))}, {capsSection, object(aggregator["caps"])},
 		{statsdSection, object(top["statsd"])}, {kafkaSection, object(top["kafka"])}, {saslSection, object(object(top["kafka"])["sasl"])},
 		{graphiteSection, object(top["graphite"])}, {webhookSection, object(top["webhook"])}, {section{name: "tls", fields: tlsFields}, object(defs["tls"])},
+		{guardSection, guard}, {rlsSection, object(guard["rls"])}, {authSection, object(guard["auth"].(schema)["items"])}, {checkSection, object(guard["check"])}, {spoeSection, object(guard["spoe"])},
 		{ruleSection, rule}, {matchSection, object(rule["match"])}, {hotSection, object(second(defs["threshold"]))}, {limitSection, limit},
 		{prioritySection, object(limit["priority"])}, {serveSection, object(limit["serve"])}, {exceptSection, object(rule["except"].(schema)["items"])},
 	} {

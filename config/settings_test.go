@@ -96,6 +96,7 @@ func drawSettings(t *rapid.T, rules *hotparam.Rules) File {
 			f.Aggregator.Source = SourceStatsD
 		}
 	}
+	f.Guard = drawGuard(t)
 	a := &f.Aggregator
 	a.Pprof = text("pprof", "off", "on") == "on"
 	if a.Page = text("page", PageOn, PageOff); a.Page == PageOn {
@@ -238,7 +239,7 @@ func (w writer) settings(f *File) string {
 			{"url", text(g.URL)}, {"every", text(g.Every)}, {"offset", times(g.Offset)}, {"series", text(g.Series)}, {"rate", flag(g.Rate)},
 			{"heartbeat", text(g.Heartbeat)}, {"step", times(g.Step)}, {"timeout", times(g.Timeout)},
 			{"user", text(g.User)}, {"password_env", text(g.PasswordEnv)}, {"token_file", text(g.TokenFile)}, {"tls", graphiteTLS},
-		})
+		}) + w.guard(f.Guard)
 }
 
 // Settings that flags changed are checked as those of a file are.

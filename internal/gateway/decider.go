@@ -53,6 +53,11 @@ func (d *Decider) Begin(ctx context.Context, c *Call) (decision hotparam.Decisio
 			decision, ticket = hotparam.Decision{Allowed: true, Reason: hotparam.ReasonOpen}, nil
 		}
 	}()
+	return d.config.Hotparam.Begin(d.request(ctx, c))
+}
+
+// request returns the request that a call is about.
+func (d *Decider) request(ctx context.Context, c *Call) middleware.Request {
 	t := parseTarget(c.Method, c.Target, !d.config.RawPaths)
 	in := middleware.Request{
 		Context: withParams(ctx, c.Context), Method: c.Method, Path: t.path, Query: t.query,
@@ -61,7 +66,7 @@ func (d *Decider) Begin(ctx context.Context, c *Call) (decision hotparam.Decisio
 	if d.config.TrustCaller || c.FromProgram {
 		in.Caller = c.Caller
 	}
-	return d.config.Hotparam.Begin(in)
+	return in
 }
 
 // Enter counts and decides on what has a name and parameters; see
