@@ -32,6 +32,9 @@ type Config struct {
 	// MaxConnections is how many connections there are; 0 is [DefaultConnections].
 	// A process that may open few files has fewer: a quarter of those.
 	MaxConnections int
+	// MaxHeaderBytes bounds a request's line and headers; 0 is 16 KiB. The server reads 4 KiB
+	// more before it refuses a request.
+	MaxHeaderBytes int
 	// Health is a path that is answered beyond MaxConnections, too; empty: none is.
 	Health string
 	// Grace is how long requests may go on when the server ends; 0 is a second.
@@ -64,6 +67,7 @@ type Server struct {
 // New returns a server. It starts nothing.
 func New(c Config) *Server {
 	c.Grace = cmp.Or(c.Grace, time.Second)
+	c.MaxHeaderBytes = cmp.Or(c.MaxHeaderBytes, maxHeaderBytes)
 	c.MaxConnections = min(cmp.Or(c.MaxConnections, DefaultConnections), max(reserved, openfiles.Limit()/4))
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
@@ -82,7 +86,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeaderBytes,
+		MaxHeaderBytes:    s.cfg.MaxHeaderBytes,
 		ErrorLog:          log.New(&errorLog{log: s.cfg.Log}, "", 0),
 		ConnContext:       func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
 		ConnState: func(c net.Conn, state http.ConnState) {

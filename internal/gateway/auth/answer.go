@@ -1,0 +1,89 @@
+package auth
+
+import (
+	"bytes"
+	"maps"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/hotparam/hotparam"
+)
+
+// The headers of answers. decisionHeader has the reason of the decision in one word, so a
+// script can tell the door's answer from an error page of something between them.
+const (
+	decisionHeader = "X-Hotparam"
+	statusHeader   = "X-Hotparam-Status"
+	bodyHeader     = "X-Hotparam-Body"
+)
+
+// maxHeaderBody is the longest body that travels in a header. nginx reads all headers of an
+// answer into one buffer of 4 KiB, and takes an answer that does not fit for an error.
+const maxHeaderBody = 2 << 10
+
+// answer sends the decision to a gateway. A refusal whose answer would not come to the client
+// as it is, such as a success (on_limit: serve), is sent as a plain 429.
+func (d *Door) answer(w http.ResponseWriter, s Scheme, decision hotparam.Decision) {
+	a := decision.Answer()
+	header := w.Header()
+	header[decisionHeader] = []string{decision.Reason.String()}
+	if a.Status == 0 {
+		d.counters.passed.Add(1)
+		maps.Copy(header, a.Header)
+		w.WriteHeader(s.success())
+		return
+	}
+	d.counters.refused.Add(1)
+	if !sendable(s, &a) {
+		d.counters.unsendable.Add(1)
+		a = plainAnswer(decision, a.Header)
+	}
+	maps.Copy(header, a.Header)
+	if s == Nginx {
+		header[statusHeader] = []string{strconv.Itoa(a.Status)}
+		header[bodyHeader] = []string{string(bytes.TrimRight(a.Body, "\r\n"))}
+		header["Content-Length"] = []string{"0"}
+		w.WriteHeader(http.StatusForbidden)
+		return
+	}
+	header["Content-Length"] = []string{strconv.Itoa(len(a.Body))}
+	w.WriteHeader(a.Status)
+	_, _ = w.Write(a.Body) // the gateway may have given up
+}
+
+// plainAnswer returns the default answer to a refusal, with those of the limit's headers that
+// do not concern the body.
+func plainAnswer(d hotparam.Decision, stated http.Header) hotparam.Answer {
+	d.From = nil
+	switch d.Reason {
+	case hotparam.ReasonServed, hotparam.ReasonBusy, hotparam.ReasonAway: // 429 in place of 503
+		d.Reason, d.Backoff = hotparam.ReasonLimited, max(d.Backoff, time.Second)
+	}
+	a := d.Answer()
+	for name, values := range stated {
+		if _, set := a.Header[name]; !set && strings.Contains(strings.ToLower(name), "ratelimit") {
+			a.Header[name] = values
+		}
+	}
+	return a
+}
+
+// sendable reports whether the scheme can carry a refusal. Its status must not be a success.
+// Envoy takes a status from 500 on for an error of the door, and lets the request pass.
+// nginx gets the body in a header, as one line, and sends it as the type that its
+// configuration names, which a variable cannot be.
+func sendable(s Scheme, a *hotparam.Answer) bool {
+	switch {
+	case a.Status < 300, s == Envoy && a.Status >= 500:
+		return false
+	case s != Nginx:
+		return true
+	}
+	line := bytes.TrimRight(a.Body, "\r\n")
+	isControl := func(r rune) bool { return r < ' ' || r == 0x7f }
+	return http.Header(a.Header).Get("Content-Type") == "application/problem+json" &&
+		len(line) <= maxHeaderBody && utf8.Valid(line) && bytes.IndexFunc(line, isControl) < 0
+}

@@ -1,0 +1,98 @@
+package auth
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/loglimit"
+	"github.com/hotparam/hotparam/middleware"
+)
+
+// ServeHTTP answers one question of a gateway.
+func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	scheme, below, ok := d.endpoint(r)
+	switch {
+	case !ok:
+		d.counters.unknown.Add(1)
+		d.warn(unknownPath, "a gateway asks at a path that is no endpoint of guard.auth", "path", firstSegment(r.URL.Path))
+		http.Error(w, "hotparam has no endpoint at this path", http.StatusNotFound)
+		return
+	case !d.token.allows(r):
+		d.counters.unauthorized.Add(1)
+		d.warn(noToken, "a gateway asks without the token, or with another one: have it send the header "+tokenHeader, "peer", r.RemoteAddr)
+		http.Error(w, "hotparam wants its token in "+tokenHeader, http.StatusUnauthorized)
+		return
+	}
+	call, missing, ambiguous := scheme.read(r, below)
+	if ambiguous != "" {
+		d.counters.ambiguous.Add(1)
+		d.warn(manyHeaders, "a gateway sends a header of its scheme more than once, as it passes the client's on: have it replace the header", "header", ambiguous, "scheme", scheme)
+	}
+	if missing != "" {
+		d.counters.missing.Add(1)
+		d.warn(noHeader, "a gateway does not send a header of its scheme: without the URI, requests pass undecided", "header", missing, "scheme", scheme)
+		if call.Target == "" {
+			w.Header()[decisionHeader] = []string{hotparam.ReasonOpen.String()}
+			w.WriteHeader(scheme.success())
+			return
+		}
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), d.config.Timeout)
+	defer cancel()
+	decision, ticket := d.config.Decider.Begin(ctx, call)
+	ticket.End(middleware.Cost{}) // a gateway does not say when its request ends
+	d.answer(w, scheme, decision)
+}
+
+// endpoint returns the scheme by which a request is read and, for Envoy, the target that it
+// asks about. It uses the target as it came: a client's path below an endpoint must not lead
+// to another one. Behind a "?" the target is one that net/http does not look into, while it
+// answers 400 to a path with a broken escape, which an application may take.
+func (d *Door) endpoint(r *http.Request) (s Scheme, below string, ok bool) {
+	target := r.RequestURI
+	if !strings.HasPrefix(target, "/") {
+		target = r.URL.RequestURI() // of an absolute URI
+	}
+	path, _, _ := strings.Cut(target, "?")
+	if s, ok = d.exact[path]; ok {
+		return s, "", true
+	}
+	for _, e := range d.prefixes {
+		if below, ok = strings.CutPrefix(target, e.Path); ok && (below == "" || strings.IndexByte("/?*", below[0]) >= 0) {
+			return Envoy, strings.TrimPrefix(below, "?"), true
+		}
+	}
+	return 0, "", false
+}
+
+// The problems that are logged, each at logRate.
+const (
+	unknownPath = iota
+	noToken
+	manyHeaders
+	noHeader
+	problems // how many there are
+)
+
+var logRate = loglimit.Rate{Burst: 1, Every: time.Minute}
+
+func (d *Door) warn(problem int, message string, args ...any) {
+	if unlogged, ok := d.lines[problem].Allow(logRate, time.Now()); ok {
+		d.config.Log.Warn(message, append(args, "more_before", unlogged)...)
+	}
+}
+
+// firstSegment returns what of a path may be logged: what follows may be a client's.
+func firstSegment(path string) string {
+	const most = 64
+	if len(path) > most {
+		path = path[:most]
+	}
+	if slash := strings.IndexByte(strings.TrimPrefix(path, "/"), '/'); slash >= 0 {
+		return path[:slash+1] + "/…"
+	}
+	return path
+}

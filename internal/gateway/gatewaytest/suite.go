@@ -1,0 +1,176 @@
+// Package gatewaytest is the suite that each door passes: a request that comes through it makes
+// the keys, and gets the answer, that it would have with the Go middleware in the application.
+//
+//	requests.go  the requests, and the rules
+//	fixture.go   a Hotparam whose counts can be read
+//	suite.go     both ways, compared
+package gatewaytest
+
+import (
+	"bufio"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hotparam/hotparam/attach"
+	"github.com/hotparam/hotparam/internal/gateway"
+	"github.com/hotparam/hotparam/middleware"
+)
+
+// Answer is what a client gets through the door's gateway.
+type Answer struct {
+	Status int // 0: the request passes
+	Header http.Header
+	Body   string
+}
+
+// Door is a door that the suite is run on.
+type Door struct {
+	// Ask asks the door about a request as its gateway does, or has its gateway ask.
+	Ask func(tb testing.TB, r *Request) Answer
+	// Without names requests that the gateway does not pass on as they are.
+	Without []string
+	// Refused is the status of every refusal, if the gateway has only one; 0: that of the
+	// decision.
+	Refused int
+	// NoHeaders is set if a request that passes has no headers of the limit.
+	NoHeaders bool
+	// Cleans is set if the gateway cleans paths itself, so that raw ones are not compared.
+	Cleans bool
+}
+
+// reference is what the door is compared with.
+type reference struct {
+	name   string
+	raw    bool // paths are seen as they come
+	hasMux bool // the application has a ServeMux, whose patterns are the routes
+}
+
+// Run runs the suite on the doors that open returns: with raw and with cleaned paths, and
+// beside an application whose router says which route a request has.
+func Run(t *testing.T, open func(tb testing.TB, d *gateway.Decider) Door) {
+	for _, ref := range []reference{{name: "raw", raw: true}, {name: "clean"}, {name: "mux", hasMux: true}} {
+		t.Run(ref.name, func(t *testing.T) { ref.run(t, open) })
+	}
+}
+
+func (ref *reference) run(t *testing.T, open func(testing.TB, *gateway.Decider) Door) {
+	headers := attach.WithMiddleware(middleware.WithHeaders())
+	guarded, plain := Open(t, rules, headers), Open(t, rules, headers)
+	decider, err := gateway.New(gateway.Config{Hotparam: guarded.Hotparam, RawPaths: ref.raw})
+	if err != nil {
+		t.Fatal(err)
+	}
+	door, handler := open(t, decider), plain.Handler(ref.application())
+	if ref.raw && door.Cleans {
+		return
+	}
+	without := slices.Clone(door.Without)
+	for _, r := range Requests() {
+		if at := slices.Index(without, r.Name); at >= 0 {
+			without = slices.Delete(without, at, at+1)
+			continue
+		}
+		if ref.hasMux && r.NoMux {
+			continue
+		}
+		target := r.Cleaned
+		switch {
+		case r.Understood != "":
+			target = r.Understood
+		case ref.raw:
+			target = r.Target
+		}
+		for n := range 2 {
+			want, got := serve(t, handler, &r, target), door.Ask(t, &r)
+			if got, want := got.describe(&door), want.describe(&door); got != want {
+				t.Errorf("%s, request %d (%s %.80s):\n\tgot  %s\n\twant %s", r.Name, n+1, r.Method, r.Target, got, want)
+			}
+		}
+	}
+	if len(without) > 0 {
+		t.Errorf("there are no requests %q", without)
+	}
+	compare(t, guarded.Counted(t), plain.Counted(t))
+}
+
+func (ref *reference) application() http.Handler {
+	answer := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	if !ref.hasMux {
+		return answer
+	}
+	mux := http.NewServeMux()
+	for _, route := range routes {
+		mux.Handle(route, answer)
+	}
+	return mux
+}
+
+// serve has net/http parse a request and the Go middleware decide on it.
+func serve(t *testing.T, handler http.Handler, r *Request, target string) (a Answer) {
+	t.Helper()
+	text := fmt.Sprintf("%s %s HTTP/1.1\r\nHost: shop.example\r\n", r.Method, target)
+	for name, values := range r.Header {
+		for _, value := range values {
+			text += name + ": " + value + "\r\n"
+		}
+	}
+	in, err := http.ReadRequest(bufio.NewReaderSize(strings.NewReader(text+"\r\n"), 64<<10))
+	if err != nil {
+		t.Fatalf("%s: net/http answers 400: %v", r.Name, err)
+	}
+	in.RemoteAddr = "[" + r.Addr + "]:4711"
+	if !strings.Contains(r.Addr, ":") {
+		in.RemoteAddr = r.Addr + ":4711"
+	}
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, in)
+	a = Answer{Status: w.Code, Header: w.Header(), Body: w.Body.String()}
+	if w.Code == http.StatusOK {
+		a.Status = 0
+	}
+	return a
+}
+
+// seconds are times in answers, which may differ by one.
+var seconds = regexp.MustCompile(`retry in \d+ s|;t=\d+`)
+
+// describe returns what is compared of an answer.
+func (a Answer) describe(d *Door) string {
+	switch {
+	case a.Status == 0 && d.NoHeaders:
+		return "passes"
+	case a.Status != 0 && d.Refused != 0:
+		a.Status = d.Refused
+	}
+	retry := "no Retry-After"
+	if a.Header.Get("Retry-After") != "" {
+		retry = "Retry-After"
+	}
+	text := fmt.Sprintf("%d %q %q %s %q %s", a.Status, a.Header.Get("RateLimit-Policy"), a.Header.Get("RateLimit"), retry,
+		a.Header.Get("Cache-Control"), strings.TrimSpace(a.Body))
+	return seconds.ReplaceAllString(text, "")
+}
+
+// compare compares the counts of keys.
+func compare(t *testing.T, got, want map[string]int64) {
+	t.Helper()
+	if len(want) == 0 {
+		t.Error("the Go middleware has counted nothing")
+	}
+	for _, key := range slices.Sorted(maps.Keys(want)) {
+		if got[key] != want[key] {
+			t.Errorf("key %.120s: counted %d times, want %d", key, got[key], want[key])
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(got)) {
+		if _, ok := want[key]; !ok {
+			t.Errorf("key %.120s: counted %d times, want 0", key, got[key])
+		}
+	}
+}

@@ -1,0 +1,35 @@
+package gatewaytest
+
+import (
+	"net/http"
+	"os"
+	"testing"
+
+	"github.com/hotparam/hotparam/internal/gateway"
+	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/middleware"
+)
+
+func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
+
+// direct asks the decider itself.
+func direct(d *gateway.Decider) Door {
+	return Door{Ask: func(tb testing.TB, r *Request) Answer {
+		header := r.Header.Clone()
+		if header == nil {
+			header = make(http.Header)
+		}
+		header.Set("Host", "shop.example")
+		decision, ticket := d.Begin(tb.Context(), &gateway.Call{Method: r.Method, Target: r.Target, Header: header, Addr: r.Addr})
+		ticket.End(middleware.Cost{})
+		a := decision.Answer()
+		if r.Method == http.MethodHead {
+			a.Body = nil
+		}
+		return Answer{Status: a.Status, Header: a.Header, Body: string(a.Body)}
+	}}
+}
+
+func TestDecider(t *testing.T) {
+	Run(t, func(_ testing.TB, d *gateway.Decider) Door { return direct(d) })
+}

@@ -1,0 +1,166 @@
+package rls
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	ratelimit "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/hotparam/hotparam"
+)
+
+// passed is the response to a call of one descriptor that no limit concerns: nearly all are.
+var passed = &ratelimit.RateLimitResponse{
+	OverallCode: ratelimit.RateLimitResponse_OK,
+	Statuses:    []*ratelimit.RateLimitResponse_DescriptorStatus{{Code: ratelimit.RateLimitResponse_OK}},
+}
+
+// answer returns the response to a call of n descriptors, of which the first were decided.
+func answer(asks []ask, decisions []hotparam.Decision, n int) *ratelimit.RateLimitResponse {
+	if n == 1 && decisions[0].Allowed && decisions[0].From == nil && decisions[0].Limit == 0 {
+		return passed
+	}
+	r := &ratelimit.RateLimitResponse{
+		OverallCode: ratelimit.RateLimitResponse_OK,
+		Statuses:    make([]*ratelimit.RateLimitResponse_DescriptorStatus, n),
+	}
+	decider := -1
+	for i := range r.Statuses {
+		if i >= len(decisions) {
+			r.Statuses[i] = passed.Statuses[0]
+			continue
+		}
+		r.Statuses[i] = statusOf(&decisions[i])
+		if decider < 0 || isWorse(&decisions[i], &decisions[decider]) {
+			decider = i
+		}
+	}
+	d := &decisions[decider]
+	a := d.Answer()
+	if d.Allowed {
+		r.ResponseHeadersToAdd = headers(a.Header)
+		return r
+	}
+	r.OverallCode = ratelimit.RateLimitResponse_OVER_LIMIT
+	r.DynamicMetadata = metadata(d, a.Status)
+	if isGRPC(asks) {
+		for _, name := range []string{"Content-Type", "Content-Length", "Cache-Control"} {
+			delete(a.Header, name)
+		}
+		r.RawBody = []byte(sentence(d, &a)) // which becomes grpc-message
+	} else {
+		r.RawBody = a.Body
+	}
+	r.ResponseHeadersToAdd = headers(a.Header)
+	return r
+}
+
+// isWorse reports whether d decides in place of than: a refusal before a pass, the longest wait
+// of refusals, one that no retry ends before all, and of passes what leaves the least.
+func isWorse(d, than *hotparam.Decision) bool {
+	switch {
+	case d.Allowed != than.Allowed:
+		return than.Allowed
+	case !d.Allowed:
+		if final, other := d.RetryAfter == 0, than.RetryAfter == 0; final != other {
+			return final
+		}
+		return d.RetryAfter > than.RetryAfter
+	case d.Limit == 0 || than.Limit == 0:
+		return d.Limit > 0 && than.Limit == 0
+	}
+	return d.Remaining < than.Remaining
+}
+
+// statusOf returns the status of one descriptor. Envoy's own X-RateLimit headers
+// (enable_x_ratelimit_headers) come of it. A limit's unit is left open: it is the size of a
+// bucket, and ResetAfter is how long the bucket takes to fill.
+func statusOf(d *hotparam.Decision) *ratelimit.RateLimitResponse_DescriptorStatus {
+	s := &ratelimit.RateLimitResponse_DescriptorStatus{Code: ratelimit.RateLimitResponse_OK}
+	if !d.Allowed {
+		s.Code = ratelimit.RateLimitResponse_OVER_LIMIT
+	}
+	if d.Limit > 0 {
+		s.CurrentLimit = &ratelimit.RateLimitResponse_RateLimit{Name: d.Rule, RequestsPerUnit: toUint32(d.Limit)}
+		s.LimitRemaining = toUint32(d.Remaining)
+		s.DurationUntilReset = durationpb.New(d.ResetAfter)
+	}
+	return s
+}
+
+func toUint32(n int64) uint32 { return uint32(max(0, min(n, 1<<32-1))) }
+
+// metadata is what Envoy keeps of a refusal for its access log, and for a local_reply_config
+// that gives the response its own status: the filter has one for all.
+func metadata(d *hotparam.Decision, status int) *structpb.Struct {
+	return &structpb.Struct{Fields: map[string]*structpb.Value{
+		"reason": structpb.NewStringValue(d.Reason.String()),
+		"rule":   structpb.NewStringValue(d.Rule),
+		"status": structpb.NewStringValue(strconv.Itoa(status)),
+	}}
+}
+
+// headers returns the headers as Envoy adds them, in an order that does not change.
+func headers(h map[string][]string) []*core.HeaderValue {
+	if len(h) == 0 {
+		return nil
+	}
+	list := make([]*core.HeaderValue, 0, len(h))
+	for _, name := range slices.Sorted(maps.Keys(h)) {
+		for _, value := range h[name] {
+			list = append(list, &core.HeaderValue{Key: name, Value: value})
+		}
+	}
+	return list
+}
+
+// isGRPC reports whether a descriptor is a request of gRPC.
+func isGRPC(asks []ask) bool {
+	for i := range asks {
+		if list := asks[i].call.Header["Content-Type"]; len(list) > 0 && strings.HasPrefix(list[0], "application/grpc") {
+			return true
+		}
+	}
+	return false
+}
+
+// sentence is the message of a refusal for a client of gRPC.
+func sentence(d *hotparam.Decision, a *hotparam.Answer) string {
+	text := "too many requests for these parameters"
+	switch d.Reason {
+	case hotparam.ReasonNoMatch, hotparam.ReasonBlocked:
+		return "not allowed"
+	case hotparam.ReasonUnread:
+		return "the request cannot be read"
+	case hotparam.ReasonBusy, hotparam.ReasonAway:
+		text = "no room for such requests now"
+	case hotparam.ReasonServed:
+		const longest = 1 << 10
+		if own := strings.TrimSpace(string(a.Body)); own != "" && len(own) <= longest && utf8.ValidString(own) {
+			return own
+		}
+	}
+	if wait := retryAfter(d, a); wait != "" {
+		text += "; retry in " + wait + " s"
+	}
+	return text
+}
+
+// retryAfter returns how many seconds the client should wait, or "" if a retry cannot pass.
+func retryAfter(d *hotparam.Decision, a *hotparam.Answer) string {
+	if list := http.Header(a.Header)["Retry-After"]; len(list) > 0 {
+		return list[0]
+	}
+	if wait := max(d.RetryAfter, d.Backoff); wait > 0 {
+		return strconv.FormatInt(int64((wait+time.Second-1)/time.Second), 10)
+	}
+	return ""
+}

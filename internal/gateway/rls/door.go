@@ -1,0 +1,130 @@
+package rls
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	ratelimit "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/reflection"
+
+	"github.com/hotparam/hotparam/internal/countset"
+	"github.com/hotparam/hotparam/internal/gateway"
+)
+
+// Defaults of a [Config].
+const (
+	DefaultMaxConnections = 1024
+	DefaultMaxCalls       = 8192
+	DefaultMaxMessage     = 2 << 20
+	DefaultCallTimeout    = 5 * time.Second
+	DefaultGrace          = 5 * time.Second
+)
+
+// maxStreams is how many calls one connection may have at a time.
+const maxStreams = 4096
+
+// Config is what a [Door] needs. Decider and Tickets are required; the rest has defaults.
+type Config struct {
+	Decider *gateway.Decider
+	// Tickets holds requests until their end is told. Other doors may use it, too.
+	Tickets *gateway.Tickets
+	// TLS has the door speak TLS alone. It asks for certificates of peers if ClientAuth says
+	// so. Nil: plain text.
+	TLS *tls.Config
+	// Allow are the networks from which a peer may connect by TCP. Empty: all.
+	Allow []netip.Prefix
+
+	MaxConnections int           // at a time; Envoy has one for each of its threads
+	MaxCalls       int           // at a time
+	MaxMessage     int           // bytes of a call
+	CallTimeout    time.Duration // of a call that has no earlier deadline
+	Grace          time.Duration // for calls that are being answered when Serve ends
+	Log            *slog.Logger  // nil: nothing is logged
+}
+
+// Door serves Envoy's rate limit service, health and reflection. It is safe for concurrent use.
+type Door struct {
+	config   Config
+	stats    counters
+	calls    atomic.Int64 // being answered
+	complain complaints
+
+	ratelimit.UnimplementedRateLimitServiceServer
+}
+
+// New returns a door. It starts nothing.
+func New(c Config) (*Door, error) {
+	if c.Decider == nil || c.Tickets == nil {
+		return nil, errors.New("rls: New needs a Decider and Tickets")
+	}
+	c.MaxConnections = cmp.Or(c.MaxConnections, DefaultMaxConnections)
+	c.MaxCalls = cmp.Or(c.MaxCalls, DefaultMaxCalls)
+	c.MaxMessage = cmp.Or(c.MaxMessage, DefaultMaxMessage)
+	c.CallTimeout = cmp.Or(c.CallTimeout, DefaultCallTimeout)
+	c.Grace = cmp.Or(c.Grace, DefaultGrace)
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Door{config: c, complain: complaints{log: c.Log}}, nil
+}
+
+// Stats returns the counters.
+func (d *Door) Stats() Stats { return countset.Load[Stats](&d.stats) }
+
+// Serve serves the listener until ctx ends, and closes it. Calls that are being answered then
+// have Config.Grace to end. It may be called for several listeners.
+func (d *Door) Serve(ctx context.Context, l net.Listener) error {
+	server := grpc.NewServer(d.options()...)
+	ratelimit.RegisterRateLimitServiceServer(server, d)
+	state := health.NewServer()
+	healthpb.RegisterHealthServer(server, state)
+	state.SetServingStatus(ratelimit.RateLimitService_ServiceDesc.ServiceName, healthpb.HealthCheckResponse_SERVING)
+	reflection.Register(server)
+
+	ended := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(ended)
+		state.Shutdown() // Envoys that check health go elsewhere
+		kill := time.AfterFunc(d.config.Grace, server.Stop)
+		defer kill.Stop()
+		server.GracefulStop()
+	})
+	err := server.Serve(admitting{l, d})
+	if !stop() {
+		<-ended
+		return nil
+	}
+	server.Stop()
+	return err
+}
+
+func (d *Door) options() []grpc.ServerOption {
+	options := []grpc.ServerOption{
+		grpc.ForceServerCodecV2(newCodec()),
+		grpc.MaxRecvMsgSize(d.config.MaxMessage),
+		grpc.MaxConcurrentStreams(maxStreams),
+		grpc.MaxHeaderListSize(16 << 10),
+		grpc.ConnectionTimeout(d.config.CallTimeout), // of handshakes
+		grpc.SharedWriteBuffer(true),
+		grpc.InTapHandle(d.tap),
+		grpc.StatsHandler(callStats{d}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 500 * time.Millisecond, PermitWithoutStream: true}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Minute, Timeout: 10 * time.Second}),
+	}
+	if d.config.TLS != nil {
+		options = append(options, grpc.Creds(credentials.NewTLS(d.config.TLS)))
+	}
+	return options
+}

@@ -1,0 +1,90 @@
+package testenv
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// gatewayFiles copies a directory of deploy/gateways, with other addresses in it: what a test
+// runs is what users are given. Each address must occur in one of the files, so they cannot
+// drift away from their tests. It returns the directory of the copy.
+func gatewayFiles(tb testing.TB, name string, addresses map[string]string) (string, error) {
+	tb.Helper()
+	root, err := moduleRoot()
+	if err != nil {
+		return "", err
+	}
+	from, to := filepath.Join(root, "deploy", "gateways", name), tb.TempDir()
+	found := make(map[string]bool)
+	err = filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		var pairs []string
+		for old, now := range addresses {
+			found[old] = found[old] || strings.Contains(string(text), old)
+			pairs = append(pairs, old, now)
+		}
+		text = []byte(strings.NewReplacer(pairs...).Replace(string(text)))
+		return os.WriteFile(filepath.Join(to, entry.Name()), text, 0o600)
+	})
+	for old := range addresses {
+		if err == nil && !found[old] {
+			err = fmt.Errorf("deploy/gateways/%s has no %q", name, old)
+		}
+	}
+	return to, err
+}
+
+// startGateway starts a gateway by start until it listens on a port that it is given, and
+// returns its process and its address.
+func startGateway(tb testing.TB, name string, start func(port int) (*Process, error)) (*Process, string) {
+	tb.Helper()
+	for range 5 {
+		port := FreePort(tb)
+		p, err := start(port)
+		if err != nil {
+			tb.Fatalf("testenv: start %s: %v", name, err)
+		}
+		err = awaitListening(p, loopback(port))
+		if err == nil {
+			return p, loopback(port)
+		}
+		if !errors.Is(err, errPortTaken) {
+			tb.Fatalf("testenv: start %s: %v", name, err)
+		}
+	}
+	tb.Fatalf("testenv: start %s: five free ports were taken by other processes before it could bind them", name)
+	return nil, ""
+}
+
+func awaitListening(p *Process, addr string) error {
+	for end := time.Now().Add(patience); ; {
+		conn, err := net.DialTimeout("tcp", addr, time.Second)
+		if err == nil && !p.hasExited() {
+			return conn.Close()
+		}
+		select {
+		case <-p.Exited():
+			if portInUse.MatchString(strings.ToLower(p.Stderr())) {
+				return errPortTaken
+			}
+			return fmt.Errorf("it ended: %s", p.describe())
+		case <-time.After(10 * time.Millisecond):
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("it does not listen: %s", p.describe())
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package middleware
+
+import (
+	"net/http"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+func partOf(t *testing.T, q string) Part {
+	return Part{Request: Request{Context: t.Context(), Pattern: "jobs"}, Params: []hotparam.Param{{Name: "q", Value: q}}}
+}
+
+// Parts pass together or not at all: what is refused with another takes nothing, holds nothing
+// and costs nothing.
+func TestPartsPassTogetherOrNotAtAll(t *testing.T) {
+	permits := busyRule(t, "permits", byNames("q"), 2, 0)
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{limitRule(t, "tokens", "jobs", byNames("q"), 2, 2), permits}})
+	a, b := partOf(t, "a"), partOf(t, "b")
+
+	decisions, tickets := f.BeginAll([]Part{a, a})
+	if !decisions[0].Allowed || !decisions[1].Allowed || tickets[0] == nil || tickets[1] == nil {
+		t.Fatalf("%+v, %v", decisions, tickets)
+	}
+	for range 3 { // which would leave nothing for b if it took anything
+		decisions, refused := f.BeginAll([]Part{b, a})
+		if !decisions[0].Allowed || decisions[1].Allowed || refused[0] != nil || refused[1] != nil {
+			t.Fatalf("%+v, %v; want the second alone refused, and no tickets", decisions, refused)
+		}
+		if decisions[1].RetryAfter <= 0 {
+			t.Errorf("%+v: want a time to retry", decisions[1])
+		}
+	}
+	decisions, held := f.BeginAll([]Part{b, b})
+	if !decisions[0].Allowed || !decisions[1].Allowed {
+		t.Fatalf("%+v: parts that were given back have taken something", decisions)
+	}
+	for _, ticket := range append(tickets, held...) {
+		ticket.End(Cost{})
+	}
+}
+
+// A permit that is missing has the parts before it give back theirs.
+func TestPartsGiveBackPermits(t *testing.T) {
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{busyRule(t, "permits", byNames("q"), 1, 0)}})
+	a, b := partOf(t, "a"), partOf(t, "b")
+	_, tickets := f.BeginAll([]Part{a})
+	if decisions, _ := f.BeginAll([]Part{b, a}); !decisions[0].Allowed || decisions[1].Reason != hotparam.ReasonBusy {
+		t.Fatalf("%+v, want the second to be refused as busy", decisions)
+	}
+	decisions, more := f.BeginAll([]Part{b})
+	if !decisions[0].Allowed {
+		t.Errorf("%+v: the permit was not given back", decisions)
+	}
+	tickets[0].End(Cost{})
+	more[0].End(Cost{})
+}
+
+func TestPeekTakesNothing(t *testing.T) {
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{limitRule(t, "tokens", "jobs", byNames("q"), 1, 1), busyRule(t, "permits", byNames("q"), 1, 0)}})
+	a := partOf(t, "a")
+	look := a
+	look.Peek = true
+	for range 3 {
+		if decisions, tickets := f.BeginAll([]Part{look}); !decisions[0].Allowed || tickets[0] != nil {
+			t.Fatalf("%+v, %v", decisions, tickets)
+		}
+	}
+	if decisions, _ := f.BeginAll([]Part{a}); !decisions[0].Allowed {
+		t.Fatalf("%+v: a look has taken something", decisions)
+	}
+	if decisions, _ := f.BeginAll([]Part{look}); decisions[0].Allowed {
+		t.Errorf("%+v: want a look to see that there is nothing left", decisions)
+	}
+}
+
+// Requests of HTTP may be parts, and options concern them as they do others.
+func TestPartsOfHTTP(t *testing.T) {
+	var after int
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{limitRule(t, "r", "GET /s", byNames("q"), 1, 1)}},
+		WithSkip(func(r *http.Request) bool { return r.URL.Path == "/health" }),
+		WithHooks(Hooks{After: func(Request, hotparam.Decision) { after++ }}))
+	health := Part{Request: Request{HTTP: &http.Request{URL: &url.URL{Path: "/health"}, Header: http.Header{}}}}
+	search := Part{Request: get("", "/s", "q=1")}
+	for i := range 2 {
+		decisions, _ := f.BeginAll([]Part{health, search})
+		if !decisions[0].Allowed || decisions[1].Allowed != (i == 0) {
+			t.Errorf("%d: %+v", i, decisions)
+		}
+	}
+	if after != 2 {
+		t.Errorf("%d calls of After, want 2: one for each part that is not skipped", after)
+	}
+}
+
+// A panic lets the request pass and leaves no permit behind.
+func TestPartsFailOpen(t *testing.T) {
+	rules := hotparam.Rules{Rules: []hotparam.Rule{busyRule(t, "permits", byNames("q"), 1, 0)}}
+	f := newFixture(t, rules)
+	a := partOf(t, "a")
+	a.MakeHTTP = func() *http.Request { panic("bad") }
+	f.opts.skip = func(*http.Request) bool { return false } // asks for the request
+	if decisions, _ := f.BeginAll([]Part{a}); !decisions[0].Allowed || decisions[0].Reason != hotparam.ReasonOpen || f.Stats().Panics != 1 {
+		t.Errorf("%+v, %+v", decisions, f.Stats())
+	}
+	f.opts.skip = nil
+	for range 2 {
+		decisions, tickets := f.BeginAll([]Part{a})
+		if !decisions[0].Allowed {
+			t.Fatalf("%+v", decisions)
+		}
+		tickets[0].End(Cost{Time: time.Second})
+	}
+}
