@@ -183,32 +183,36 @@ func (f *Follower) Run(ctx context.Context) error {
 	for _, t := range f.tails {
 		t.close(f.slots.add)
 	}
-	f.slots.flush(last, time.Now())
+	f.slots.flush(last, time.Now()) // the rest
 	return f.counts.Close()
 }
 
 func (f *Follower) followFiles(ctx context.Context) {
+	sending := context.WithoutCancel(ctx)
 	room := make([]byte, readAtOnce)
 	ticker := time.NewTicker(pace.Flush)
 	defer ticker.Stop()
 	for {
+		ended := ctx.Err() != nil // what was written before is read
 		now, more := time.Now(), false
 		for _, t := range f.tails {
 			if t.poll(room, now, f.slots.add) {
 				more = true
 			}
 			if len(f.slots.all) > maxHeld {
-				f.slots.flush(ctx, now)
+				f.slots.flush(sending, now)
 			}
+		}
+		if ended {
+			return
 		}
 		f.slots.flush(ctx, now)
 		f.reload()
-		if more && ctx.Err() == nil {
+		if more {
 			continue
 		}
 		select {
 		case <-ctx.Done():
-			return
 		case <-ticker.C:
 		}
 	}
