@@ -27,6 +27,9 @@ type Request struct {
 	// it is not known. The most frequent callers of hot keys are reported.
 	Caller string
 
+	// NoWait has the request not wait, as [WithoutWaiting] has all requests.
+	NoWait bool
+
 	// HTTP is the request itself, if it is one of net/http: rules read headers, cookies, the
 	// client's address and the body from it, and functions of options get it. It may be nil.
 	// A body that was read is replaced by one that reads the same.

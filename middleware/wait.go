@@ -59,7 +59,7 @@ func (r *request) waitForDelay() bool {
 	switch {
 	case p.delay <= 0 || r.guard.opts.shadow:
 		return true
-	case r.guard.opts.noWait:
+	case r.guard.opts.noWait || r.in.NoWait:
 		r.verdict.decision.Delay = p.delay
 		return true
 	}
@@ -133,7 +133,7 @@ func (r *request) acquirePermits() bool {
 func (r *request) acquire(c *permitClaim) (semaphore.Lease, hotparam.Decision, error) {
 	g, l := r.guard, c.spec.limit
 	ask := semaphore.Ask{Permits: int64(l.Concurrency), N: 1, Class: c.class}
-	if l.Mode == hotparam.ModeWait && !g.opts.shadow && !g.opts.noWait {
+	if l.Mode == hotparam.ModeWait && !g.opts.shadow && !g.opts.noWait && !r.in.NoWait {
 		ask.Queue, ask.Within = l.Queue, max(0, l.Wait-r.pending.delay)
 		g.waiting.Add(1)
 		defer g.waiting.Add(-1)

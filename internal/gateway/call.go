@@ -18,6 +18,9 @@ type Call struct {
 	// FromProgram is set by a door whose peer is the application itself, which knows its
 	// callers.
 	FromProgram bool
+	// NoWait has the call not wait where a rule has requests wait: the Delay of the decision
+	// is how long the application should wait.
+	NoWait bool
 	// Context holds the parameters ctx:name that the application knows of the request, by
 	// name. It may be nil.
 	Context map[string]string

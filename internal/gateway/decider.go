@@ -60,7 +60,7 @@ func (d *Decider) Begin(ctx context.Context, c *Call) (decision hotparam.Decisio
 func (d *Decider) request(ctx context.Context, c *Call) middleware.Request {
 	t := parseTarget(c.Method, c.Target, !d.config.RawPaths)
 	in := middleware.Request{
-		Context: withParams(ctx, c.Context), Method: c.Method, Path: t.path, Query: t.query,
+		Context: withParams(ctx, c.Context), Method: c.Method, Path: t.path, Query: t.query, NoWait: c.NoWait,
 		MakeHTTP: func() *http.Request { return makeHTTP(ctx, c, &t) },
 	}
 	if d.config.TrustCaller || c.FromProgram {
@@ -73,6 +73,16 @@ func (d *Decider) request(ctx context.Context, c *Call) middleware.Request {
 // [middleware.Guard.EnterCost].
 func (d *Decider) Enter(ctx context.Context, resource string, params []hotparam.Param) (hotparam.Decision, *middleware.Ticket) {
 	return d.config.Hotparam.Guard().EnterCost(ctx, resource, params...)
+}
+
+// EnterNow is Enter for a caller that waits by itself: the Delay of the decision is how long.
+// params holds the parameters ctx:name that the application knows, by name.
+func (d *Decider) EnterNow(ctx context.Context, resource string, list []hotparam.Param, params map[string]string) (hotparam.Decision, *middleware.Ticket) {
+	decisions, tickets := d.config.Hotparam.Guard().BeginAll([]middleware.Part{{
+		Request: middleware.Request{Context: withParams(ctx, params), Pattern: resource, NoWait: true},
+		Params:  append(make([]hotparam.Param, 0, len(list)), list...),
+	}})
+	return decisions[0], tickets[0]
 }
 
 // makeHTTP returns the request of net/http that the application would get. It has no body:

@@ -22,7 +22,7 @@ func Caddy(tb testing.TB, name string, addresses map[string]string) *Gateway {
 		unavailable(tb, fmt.Sprintf("no Caddy (Debian: apt-get install caddy): %v", err))
 	}
 	process, addr := startGateway(tb, "caddy", func(port int) (*Process, error) {
-		addresses := with(addresses, "http://:8000", fmt.Sprintf("http://127.0.0.1:%d", port))
+		addresses := with(addresses, "http://:8000", fmt.Sprintf("http://:%d", port))
 		dir, err := gatewayFiles(tb, name, addresses)
 		if err != nil {
 			return nil, err
@@ -32,7 +32,8 @@ func Caddy(tb testing.TB, name string, addresses map[string]string) *Gateway {
 		if err != nil {
 			return nil, err
 		}
-		text = append([]byte("{\n\tadmin off\n}\n"), text...) // its port is one for all
+		// The port of its API is one for all.
+		text = append([]byte("{\n\tadmin off\n\tpersist_config off\n\tdefault_bind 127.0.0.1\n}\n"), text...)
 		if err := os.WriteFile(config, text, 0o600); err != nil {
 			return nil, err
 		}

@@ -40,37 +40,51 @@ type Door struct {
 	Refused int
 	// NoHeaders is set if a request that passes has no headers of the limit.
 	NoHeaders bool
+	// Cleans is set if the gateway cleans paths itself, so that raw ones are not compared.
+	Cleans bool
 }
 
-// Run runs the suite on the door that open returns, with cleaned paths and with raw ones.
+// reference is what the door is compared with.
+type reference struct {
+	name   string
+	raw    bool // paths are seen as they come
+	hasMux bool // the application has a ServeMux, whose patterns are the routes
+}
+
+// Run runs the suite on the doors that open returns: with raw and with cleaned paths, and
+// beside an application whose router says which route a request has.
 func Run(t *testing.T, open func(tb testing.TB, d *gateway.Decider) Door) {
-	for _, raw := range []bool{false, true} {
-		name := map[bool]string{false: "clean", true: "raw"}[raw]
-		t.Run(name, func(t *testing.T) { run(t, raw, open) })
+	for _, ref := range []reference{{name: "raw", raw: true}, {name: "clean"}, {name: "mux", hasMux: true}} {
+		t.Run(ref.name, func(t *testing.T) { ref.run(t, open) })
 	}
 }
 
-func run(t *testing.T, raw bool, open func(testing.TB, *gateway.Decider) Door) {
+func (ref *reference) run(t *testing.T, open func(testing.TB, *gateway.Decider) Door) {
 	headers := attach.WithMiddleware(middleware.WithHeaders())
 	guarded, plain := Open(t, rules, headers), Open(t, rules, headers)
-	decider, err := gateway.New(gateway.Config{Hotparam: guarded.Hotparam, RawPaths: raw})
+	decider, err := gateway.New(gateway.Config{Hotparam: guarded.Hotparam, RawPaths: ref.raw})
 	if err != nil {
 		t.Fatal(err)
 	}
-	door := open(t, decider)
-	handler := plain.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	door, handler := open(t, decider), plain.Handler(ref.application())
+	if ref.raw && door.Cleans {
+		return
+	}
 	without := slices.Clone(door.Without)
 	for _, r := range Requests() {
 		if at := slices.Index(without, r.Name); at >= 0 {
 			without = slices.Delete(without, at, at+1)
 			continue
 		}
-		target := r.Cleaned
-		if raw {
-			target = r.Target
+		if ref.hasMux && r.NoMux {
+			continue
 		}
-		if r.Understood != "" {
+		target := r.Cleaned
+		switch {
+		case r.Understood != "":
 			target = r.Understood
+		case ref.raw:
+			target = r.Target
 		}
 		for n := range 2 {
 			want, got := serve(t, handler, &r, target), door.Ask(t, &r)
@@ -83,6 +97,18 @@ func run(t *testing.T, raw bool, open func(testing.TB, *gateway.Decider) Door) {
 		t.Errorf("there are no requests %q", without)
 	}
 	compare(t, guarded.Counted(t), plain.Counted(t))
+}
+
+func (ref *reference) application() http.Handler {
+	answer := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	if !ref.hasMux {
+		return answer
+	}
+	mux := http.NewServeMux()
+	for _, route := range routes {
+		mux.Handle(route, answer)
+	}
+	return mux
 }
 
 // serve has net/http parse a request and the Go middleware decide on it.

@@ -2,11 +2,15 @@ package gatewaytest
 
 import (
 	"net/http"
+	"os"
 	"testing"
 
 	"github.com/hotparam/hotparam/internal/gateway"
+	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/middleware"
 )
+
+func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
 
 // direct asks the decider itself.
 func direct(d *gateway.Decider) Door {

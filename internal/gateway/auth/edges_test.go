@@ -1,0 +1,181 @@
+package auth
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam/internal/gateway"
+	"github.com/hotparam/hotparam/internal/gateway/gatewaytest"
+)
+
+func TestToken(t *testing.T) {
+	t.Parallel()
+	f := open(t, oneEach, Config{Token: "s3cret"})
+	uri := "X-Original-URI: /search?q=1"
+	for name, header := range map[string][]string{
+		"none": {uri}, "another": {uri, "X-Hotparam-Token: s3cre"}, "empty": {uri, "X-Hotparam-Token:"},
+		"elsewhere": {uri, "Authorization: Bearer s3cret"},
+	} {
+		if r := f.send("GET /original", header...); r.status != http.StatusUnauthorized {
+			t.Errorf("token %s: %+v", name, r)
+		}
+	}
+	if r := f.send("GET /original", uri, "X-Hotparam-Token: s3cret"); r.status != http.StatusOK {
+		t.Errorf("with the token: %+v: nothing was counted before", r)
+	}
+	if got := f.door.Stats().Unauthorized; got != 4 {
+		t.Errorf("stats: %d unauthorized, want 4", got)
+	}
+	if strings.Contains(f.log.String(), "s3cre") {
+		t.Errorf("the log has a token:\n%s", f.log)
+	}
+}
+
+func TestAllow(t *testing.T) {
+	t.Parallel()
+	f := open(t, oneEach, Config{Allow: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}})
+	conn, err := net.Dial("tcp", f.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	_, _ = io.WriteString(conn, "GET /original HTTP/1.1\r\nHost: a\r\n\r\n")
+	if n, err := conn.Read(make([]byte, 1)); n != 0 || err == nil {
+		t.Error("a connection from elsewhere is served")
+	}
+	if got := f.door.Stats().Foreign; got != 1 {
+		t.Errorf("stats: %d foreign, want 1", got)
+	}
+}
+
+// A Unix socket is reached only by who may open it, whatever networks are allowed.
+func TestUnixSocket(t *testing.T) {
+	t.Parallel()
+	g := gatewaytest.Open(t, oneEach)
+	d, err := gateway.New(gateway.Config{Hotparam: g.Hotparam})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "auth.sock")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	serveOn(t, l, d, Config{Allow: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}})
+	conn, err := net.Dial("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if r := exchange(t, conn, "GET /nginx", "X-Original-Method: GET", "X-Original-URI: /search?q=1"); r.status != http.StatusNoContent {
+		t.Errorf("by a Unix socket: %+v", r)
+	}
+}
+
+// A request waits only if its delay fits into the time that the gateway has.
+func TestWait(t *testing.T) {
+	t.Parallel()
+	f := open(t, `
+  - {id: slow, match: {route: "GET /slow"}, limit: {rate: 1/10s, burst: 1, wait: 1m}}
+  - {id: quick, match: {route: "GET /quick"}, limit: {rate: 200/s, burst: 1, wait: 1m}}
+`, Config{Timeout: 200 * time.Millisecond})
+	f.ask(Original, "GET", "/slow", "")
+	start := time.Now()
+	if r := f.ask(Original, "GET", "/slow", ""); r.status != http.StatusTooManyRequests {
+		t.Errorf("a delay of 10 s: %+v", r)
+	}
+	if took := time.Since(start); took > 5*time.Second {
+		t.Errorf("a delay of 10 s took %v", took)
+	}
+	f.ask(Original, "GET", "/quick", "")
+	if r := f.ask(Original, "GET", "/quick", ""); r.status != http.StatusOK {
+		t.Errorf("a delay of 5 ms: %+v", r)
+	}
+}
+
+// Permits are given back at once: no gateway says when its request ends.
+func TestConcurrency(t *testing.T) {
+	t.Parallel()
+	f := open(t, `
+  - {id: few, match: {route: "GET /few"}, limit: {concurrency: 1}}
+`, Config{})
+	for range 3 {
+		if r := f.ask(Forwarded, "GET", "/few", ""); r.status != http.StatusOK {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
+func TestBounds(t *testing.T) {
+	t.Parallel()
+	f := open(t, oneEach, Config{MaxConnections: 64})
+	// As long as nginx or Envoy lets a client's be.
+	long := strings.Repeat("a", 60<<10)
+	for s := Forwarded; s <= Nginx; s++ {
+		if r := f.ask(s, "GET", "/search?q="+s.String()+long, ""); r.status != s.success() {
+			t.Errorf("%s: a target of 60 KiB: %d", s, r.status)
+		}
+		if r := f.ask(s, "GET", "/search?q="+s.String()+long, ""); r.status == s.success() {
+			t.Errorf("%s: a second request with a target of 60 KiB passes", s)
+		}
+	}
+	// More is refused, never let pass undecided.
+	conn, err := net.Dial("tcp", f.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	go func() {
+		_, _ = fmt.Fprintf(conn, "GET /original HTTP/1.1\r\nHost: a\r\nX-Original-URI: /%s\r\n\r\n", strings.Repeat("b", 1<<20))
+	}()
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	if response.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+		t.Errorf("a target of 1 MiB: %s, want 431", response.Status)
+	}
+	// Connections that say nothing give way.
+	var idle []net.Conn
+	for range 200 {
+		c, err := net.Dial("tcp", f.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		idle = append(idle, c)
+	}
+	if r := f.ask(Original, "GET", "/search?q=idle", ""); r.status != http.StatusOK {
+		t.Errorf("beside idle connections: %+v", r)
+	}
+	if s := f.door.Stats(); s.Connections > 64+32 || s.ConnectionsEvicted == 0 {
+		t.Errorf("stats: %+v, want at most 64 connections and some more", s)
+	}
+	for _, c := range idle {
+		c.Close()
+	}
+}
+
+func TestConfig(t *testing.T) {
+	if _, err := New(Config{}); err == nil {
+		t.Error("no decider: no error")
+	}
+	for s := Forwarded; s <= Nginx; s++ {
+		if got, err := ParseScheme(s.String()); got != s || err != nil {
+			t.Errorf("ParseScheme(%q) = %v, %v", s, got, err)
+		}
+	}
+	if _, err := ParseScheme("any"); err == nil {
+		t.Error(`ParseScheme("any"): no error`)
+	}
+}

@@ -1,0 +1,177 @@
+package check
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"crypto/tls"
+	_ "embed"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/hotparam/hotparam/internal/gateway"
+	"github.com/hotparam/hotparam/internal/httpserve"
+)
+
+// Defaults of a [Config].
+const (
+	DefaultTimeout        = time.Second
+	DefaultMaxBody        = 256 << 10
+	DefaultMaxConnections = 512
+)
+
+// Config is what a [Door] is made of. Decider and Tickets are required.
+type Config struct {
+	Decider *gateway.Decider
+	Tickets *gateway.Tickets
+	// TLS is used if it is not nil. Its ClientAuth says whose certificates may ask.
+	TLS *tls.Config
+	// Token, unless it is empty, has to be sent as "Authorization: Bearer TOKEN".
+	Token string
+	// Allow are the networks that may connect; none means all. Unix sockets are always
+	// accepted.
+	Allow []netip.Prefix
+	// Timeout bounds a decision that asks Redis. Zero means [DefaultTimeout].
+	Timeout time.Duration
+	// MaxBody bounds the body of a request, in bytes. Zero means [DefaultMaxBody].
+	MaxBody int64
+	// MaxConnections bounds the connections, of which the idlest gives way to a new one. Zero
+	// means [DefaultMaxConnections].
+	MaxConnections int
+	Log            *slog.Logger // nil: nothing is logged
+}
+
+// Stats are a door's counters since it was made.
+type Stats struct {
+	Passed, Refused int64 // checks, each of a batch
+	Bad             int64 // requests that are none of the API
+	TooLarge        int64 // requests over MaxBody
+	Unauthorized    int64 // requests without the token
+	Foreign         int64 // connections from networks that may not connect
+	HTTP            httpserve.Stats
+}
+
+// Door decides on the requests that programs ask about. It is safe for concurrent use.
+type Door struct {
+	config   Config
+	token    [sha256.Size]byte
+	server   *httpserve.Server
+	counters struct {
+		passed, refused, bad, tooLarge, unauthorized, foreign atomic.Int64
+	}
+}
+
+// New returns a door. It starts nothing.
+func New(c Config) (*Door, error) {
+	if c.Decider == nil || c.Tickets == nil {
+		return nil, errors.New("check: New needs a Decider and Tickets")
+	}
+	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
+	c.MaxBody = cmp.Or(c.MaxBody, DefaultMaxBody)
+	c.MaxConnections = cmp.Or(c.MaxConnections, DefaultMaxConnections)
+	d := &Door{config: c, token: sha256.Sum256([]byte(c.Token))}
+	d.server = httpserve.New(httpserve.Config{Handler: d.handler(), MaxConnections: c.MaxConnections, Log: c.Log})
+	return d, nil
+}
+
+// Serve serves until ctx ends, then a second at most for the requests that are served, and
+// closes the listener.
+func (d *Door) Serve(ctx context.Context, l net.Listener) error {
+	if len(d.config.Allow) > 0 {
+		l = &allowedListener{Listener: l, door: d}
+	}
+	if d.config.TLS != nil {
+		l = tls.NewListener(l, d.config.TLS)
+	}
+	return d.server.Serve(ctx, l)
+}
+
+// Stats returns the counters.
+func (d *Door) Stats() Stats {
+	c := &d.counters
+	return Stats{
+		Passed: c.passed.Load(), Refused: c.refused.Load(), Bad: c.bad.Load(), TooLarge: c.tooLarge.Load(),
+		Unauthorized: c.unauthorized.Load(), Foreign: c.foreign.Load(), HTTP: d.server.Stats(),
+	}
+}
+
+// handler returns the API.
+func (d *Door) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /v1/check", d.serveCheck)
+	mux.HandleFunc("POST /v1/check/batch", d.serveBatch)
+	mux.HandleFunc("POST /v1/done", d.serveDone)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, pattern := mux.Handler(r)
+		switch {
+		case r.URL.Path == "/v1/openapi.json" && (r.Method == http.MethodGet || r.Method == http.MethodHead):
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write(openAPI)
+		case !d.mayAsk(r):
+			d.counters.unauthorized.Add(1)
+			w.Header().Set("WWW-Authenticate", `Bearer realm="hotparam"`)
+			writeProblem(w, http.StatusUnauthorized, "the token is missing or wrong: send it as Authorization: Bearer TOKEN")
+		case pattern != "":
+			mux.ServeHTTP(w, r)
+		case strings.HasPrefix(r.URL.Path, "/v1/") && r.Method != http.MethodPost:
+			d.counters.bad.Add(1)
+			w.Header().Set("Allow", http.MethodPost)
+			writeProblem(w, http.StatusMethodNotAllowed, "want POST")
+		default:
+			d.counters.bad.Add(1)
+			writeProblem(w, http.StatusNotFound, "want POST /v1/check, /v1/check/batch or /v1/done; GET /v1/openapi.json describes them")
+		}
+	})
+}
+
+//go:embed openapi.json
+var openAPI []byte
+
+// mayAsk reports whether a request has the token.
+func (d *Door) mayAsk(r *http.Request) bool {
+	if d.config.Token == "" {
+		return true
+	}
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	sum := sha256.Sum256([]byte(strings.TrimSpace(token)))
+	return strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare(sum[:], d.token[:]) == 1
+}
+
+// allowedListener closes connections from networks that may not connect.
+type allowedListener struct {
+	net.Listener
+	door *Door
+}
+
+// Accept implements net.Listener.
+func (l *allowedListener) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil || l.door.allows(c.RemoteAddr()) {
+			return c, err
+		}
+		l.door.counters.foreign.Add(1)
+		_ = c.Close()
+	}
+}
+
+func (d *Door) allows(peer net.Addr) bool {
+	tcp, ok := peer.(*net.TCPAddr)
+	if !ok {
+		return true
+	}
+	ip := tcp.AddrPort().Addr().Unmap()
+	for _, p := range d.config.Allow {
+		if p.Contains(ip.WithZone("")) {
+			return true
+		}
+	}
+	return false
+}

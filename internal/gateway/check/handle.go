@@ -1,0 +1,101 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/gateway"
+	"github.com/hotparam/hotparam/middleware"
+)
+
+func (d *Door) serveCheck(w http.ResponseWriter, r *http.Request) {
+	var q question
+	if !d.read(w, r, &q) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), d.config.Timeout)
+	defer cancel()
+	writeJSON(w, d.check(ctx, &q))
+}
+
+func (d *Door) serveBatch(w http.ResponseWriter, r *http.Request) {
+	var b batch
+	if !d.read(w, r, &b) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), d.config.Timeout)
+	defer cancel()
+	results := make([]result, 0, len(b.Checks))
+	for i := range b.Checks {
+		results = append(results, d.check(ctx, &b.Checks[i]))
+	}
+	writeJSON(w, map[string]any{"results": results})
+}
+
+func (d *Door) serveDone(w http.ResponseWriter, r *http.Request) {
+	var in done
+	if !d.read(w, r, &in) {
+		return
+	}
+	if d.config.Tickets.End(in.Ticket, in.cost()) == gateway.Unknown {
+		writeProblem(w, http.StatusGone, "no such ticket: it was ended long ago, is older than guard.ticket_age, or is of another guard")
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// check decides on one question.
+func (d *Door) check(ctx context.Context, q *question) result {
+	var decision hotparam.Decision
+	var ticket *middleware.Ticket
+	if q.Resource != "" {
+		decision, ticket = d.config.Decider.EnterNow(ctx, q.Resource, q.params(), q.Context)
+	} else {
+		decision, ticket = d.config.Decider.Begin(ctx, &gateway.Call{
+			Method: q.Method, Target: q.URI, Header: q.header(), Addr: q.Addr,
+			Caller: q.Caller, FromProgram: true, Context: q.Context, NoWait: true,
+		})
+	}
+	if decision.Allowed {
+		d.counters.passed.Add(1)
+	} else {
+		d.counters.refused.Add(1)
+	}
+	out := newResult(&decision, q.Method)
+	switch {
+	case ticket == nil:
+	case !q.Hold:
+		ticket.End(middleware.Cost{})
+	default:
+		if id, ok := d.config.Tickets.Hold(ticket); ok {
+			out.Ticket = id
+		}
+	}
+	return out
+}
+
+// read reads the body of a request. If it cannot, it answers and returns false.
+func (d *Door) read(w http.ResponseWriter, r *http.Request, to interface{ validate() error }) (ok bool) {
+	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
+		// Pages of other sites cannot send this type without the door's consent.
+		d.counters.bad.Add(1)
+		writeProblem(w, http.StatusUnsupportedMediaType, "want Content-Type: application/json")
+		return false
+	}
+	err := decode(http.MaxBytesReader(w, r.Body, d.config.MaxBody), to)
+	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+		d.counters.tooLarge.Add(1)
+		writeProblem(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("the body has more than %d bytes", d.config.MaxBody))
+		return false
+	}
+	if err != nil {
+		d.counters.bad.Add(1)
+		writeProblem(w, http.StatusBadRequest, err.Error())
+		return false
+	}
+	return true
+}

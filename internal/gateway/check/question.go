@@ -1,0 +1,177 @@
+package check
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/middleware"
+)
+
+// question is what a program asks about: a request of HTTP by method and uri, or anything else
+// by resource and params.
+type question struct {
+	Method  string            `json:"method"`
+	URI     string            `json:"uri"`
+	Headers map[string]values `json:"headers"`
+	Addr    string            `json:"addr"`
+
+	Resource string  `json:"resource"`
+	Params   []param `json:"params"`
+
+	Context map[string]string `json:"context"`
+	Caller  string            `json:"caller"`
+	Hold    bool              `json:"hold"`
+}
+
+// param is one parameter of a resource.
+type param struct {
+	Source string `json:"source"`
+	Name   string `json:"name"`
+	Value  string `json:"value"`
+}
+
+// values are those of a header: a string, or a list of them.
+type values []string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (v *values) UnmarshalJSON(data []byte) error {
+	var one string
+	if json.Unmarshal(data, &one) == nil {
+		*v = values{one}
+		return nil
+	}
+	var list []string
+	if err := json.Unmarshal(data, &list); err != nil {
+		return errors.New("headers: want a string, or a list of them, for each name")
+	}
+	*v = list
+	return nil
+}
+
+// batch is several questions.
+type batch struct {
+	Checks []question `json:"checks"`
+}
+
+// maxBatch is how many questions a batch has at most.
+const maxBatch = 100
+
+// maxParams is how many parameters a resource has at most.
+const maxParams = 1000
+
+func (b *batch) validate() error {
+	if n := len(b.Checks); n == 0 || n > maxBatch {
+		return fmt.Errorf("checks: want 1 to %d, found %d", maxBatch, n)
+	}
+	for i := range b.Checks {
+		if err := b.Checks[i].validate(); err != nil {
+			return fmt.Errorf("checks[%d]: %w", i, err)
+		}
+	}
+	return nil
+}
+
+func (q *question) validate() error {
+	isRequest := q.Method != "" || q.URI != "" || q.Headers != nil || q.Addr != ""
+	isResource := q.Resource != "" || q.Params != nil
+	switch {
+	case isRequest == isResource:
+		return errors.New("want either method and uri, or resource and params")
+	case isRequest && (q.Method == "" || q.URI == ""):
+		return errors.New("method or uri is missing")
+	case isResource && q.Resource == "":
+		return errors.New("resource is missing")
+	case isRequest && !isMethod(q.Method):
+		return fmt.Errorf("method %.32q: want a word such as GET", q.Method)
+	case isRequest && q.URI != "*" && q.Method != http.MethodConnect && q.URI[0] != '/' && !strings.Contains(q.URI, "://"):
+		return errors.New("uri: want the path and the query of the request, such as /search?q=phone, or an absolute URI")
+	case len(q.Params) > maxParams:
+		return fmt.Errorf("params: want %d at most, found %d", maxParams, len(q.Params))
+	}
+	for i, p := range q.Params {
+		if p.Name == "" {
+			return fmt.Errorf("params[%d]: name is missing", i)
+		}
+		if _, known := sourceOf(p.Source); !known {
+			return fmt.Errorf("params[%d]: source %.32q is not known: want query, path, header, cookie, addr, form, json, ctx or rpc", i, p.Source)
+		}
+	}
+	return nil
+}
+
+// sourceOf returns the source of this name; the empty one is the query's.
+func sourceOf(name string) (hotparam.Source, bool) {
+	if name == "" {
+		return hotparam.Query, true
+	}
+	return hotparam.ParseSource(name)
+}
+
+func isMethod(s string) bool {
+	return strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789!#$%&'*+-.^_`|~") == ""
+}
+
+func (q *question) params() []hotparam.Param {
+	all := make([]hotparam.Param, 0, len(q.Params))
+	for _, p := range q.Params {
+		source, _ := sourceOf(p.Source)
+		all = append(all, hotparam.Param{Source: source, Name: p.Name, Value: p.Value})
+	}
+	return all
+}
+
+func (q *question) header() http.Header {
+	h := make(http.Header, len(q.Headers))
+	for name, list := range q.Headers {
+		for _, value := range list {
+			h.Add(name, value)
+		}
+	}
+	return h
+}
+
+// done ends a request that was held.
+type done struct {
+	Ticket string  `json:"ticket"`
+	Bytes  int64   `json:"bytes"`
+	MS     float64 `json:"ms"`
+	Units  int64   `json:"units"`
+}
+
+func (d *done) validate() error {
+	switch {
+	case d.Ticket == "":
+		return errors.New("ticket is missing")
+	case d.Bytes < 0 || d.MS < 0 || d.Units < 0:
+		return errors.New("bytes, ms and units: want 0 or more")
+	}
+	return nil
+}
+
+func (d *done) cost() middleware.Cost {
+	const longest = float64(math.MaxInt64 / 2)
+	return middleware.Cost{Bytes: d.Bytes, Units: d.Units, Time: time.Duration(min(d.MS*float64(time.Millisecond), longest))}
+}
+
+// decode reads one JSON value that has only fields of the API.
+func decode(r io.Reader, to interface{ validate() error }) error {
+	d := json.NewDecoder(r)
+	d.DisallowUnknownFields()
+	if err := d.Decode(to); err != nil {
+		return err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+			return err
+		}
+		return errors.New("there is more behind the JSON value")
+	}
+	return to.validate()
+}

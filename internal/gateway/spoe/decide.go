@@ -1,0 +1,134 @@
+package spoe
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/hotparam/hotparam/internal/gateway"
+	"github.com/hotparam/hotparam/internal/loglimit"
+	"github.com/hotparam/hotparam/middleware"
+)
+
+// The names of messages. They are those of an engine's own section in HAProxy's file, so they
+// need no prefix.
+const (
+	messageCheck = "check"
+	messageDone  = "done"
+)
+
+// argsPool keeps room for the arguments of a message.
+var argsPool = sync.Pool{New: func() any { return new([]arg) }}
+
+// answer appends the ACK of a NOTIFY to b. It returns an error if the frame is not valid.
+func (d *Door) answer(ctx context.Context, b []byte, f *frame, frameSize int) ([]byte, error) {
+	room := argsPool.Get().(*[]arg)
+	defer func() {
+		clear(*room)
+		argsPool.Put(room)
+	}()
+	a := actions{buf: appendHead(b, typeAck, f.stream, f.id), max: frameSize}
+	args, err := eachMessage(f.payload, *room, func(name []byte, args []arg) {
+		switch string(name) {
+		case messageCheck:
+			d.check(ctx, &a, args)
+		case messageDone:
+			d.end(&a, args)
+		default:
+			d.counters.unknownMessages.Add(1)
+			d.warn(&d.logs.message, "a message has a name that is not known; it is ignored", "message", fmt.Sprintf("%.64q", name), "known", messageCheck+", "+messageDone)
+		}
+	})
+	*room = args[:0]
+	if err != nil {
+		return b, err
+	}
+	putLength(a.buf)
+	return a.buf, nil
+}
+
+// check decides on a request. A request that is not described passes without variables.
+func (d *Door) check(ctx context.Context, a *actions, args []arg) {
+	var c check
+	if !c.parse(args) {
+		d.counters.incomplete.Add(1)
+		d.warn(&d.logs.incomplete, "a check does not say what the request is; it passes", "needed", "method=method uri=pathq", "message", messageCheck)
+		return
+	}
+	timeout := d.timeout
+	if c.timeout > 0 {
+		timeout = c.timeout
+	}
+	began := time.Now()
+	ctx, cancel := context.WithDeadline(ctx, began.Add(timeout))
+	defer cancel()
+	call := gateway.Call{Method: c.method, Target: c.uri, Header: c.header, Addr: c.addr, Caller: c.caller, Context: c.context}
+	decision, ticket := d.decider.Begin(ctx, &call)
+	d.counters.checks.Add(1)
+	if !decision.Allowed {
+		d.counters.refused.Add(1)
+	}
+	d.hold(a, &c, ticket, began)
+	if !a.setDecision(&decision) {
+		d.counters.cut.Add(1)
+		d.warn(&d.logs.cut, "an answer does not fit in a frame; HAProxy gets it without its body", "frame_size", a.max)
+	}
+}
+
+// hold keeps the ticket for the message that ends the request. A request of which no message
+// will tell the end has ended already: it costs nothing, and holds no permit.
+func (d *Door) hold(a *actions, c *check, ticket *middleware.Ticket, began time.Time) {
+	if ticket == nil {
+		return
+	}
+	if !c.hold || d.tickets == nil {
+		ticket.End(middleware.Cost{})
+		d.counters.unheld.Add(1)
+		d.warn(&d.logs.unheld, "a rule counts costs or has concurrency, and the check does not say hold=bool(true): the request costs nothing")
+		return
+	}
+	if id, ok := d.tickets.Hold(ticket); ok { // else Tickets has ended and counted it
+		a.setString("ticket", joinTicket(id, began))
+	}
+}
+
+// end ends a request and charges its cost.
+func (d *Door) end(a *actions, args []arg) {
+	var m done
+	if !m.parse(args) {
+		d.counters.incomplete.Add(1)
+		d.warn(&d.logs.incomplete, "a message names no ticket; it is ignored", "needed", "ticket=var(txn.hp.ticket)", "message", messageDone)
+		return
+	}
+	id, took, ok := splitTicket(m.ticket, time.Now())
+	if !ok || d.tickets == nil {
+		d.counters.lost.Add(1)
+		return
+	}
+	if m.hasMs {
+		took = time.Duration(min(m.ms, maxMillis)) * time.Millisecond
+	}
+	ended := d.tickets.End(id, middleware.Cost{Bytes: m.bytes, Units: m.units, Time: took}) == gateway.Ended
+	if ended {
+		d.counters.ended.Add(1)
+	} else {
+		d.counters.lost.Add(1)
+	}
+	a.setBool("ended", ended)
+}
+
+// maxMillis bounds the time that a message may say that a request took: a day.
+const maxMillis = 24 * 60 * 60 * 1000
+
+// warn writes a line to the log, one a minute of its kind.
+func (d *Door) warn(limit *loglimit.Limit, message string, fields ...any) {
+	unlogged, ok := limit.Allow(loglimit.Rate{Burst: 1, Every: time.Minute}, time.Now())
+	if !ok {
+		return
+	}
+	if unlogged > 0 {
+		fields = append(fields, "unlogged", unlogged)
+	}
+	d.log.Warn(message, fields...)
+}

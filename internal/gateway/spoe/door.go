@@ -1,0 +1,244 @@
+package spoe
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hotparam/hotparam/internal/gateway"
+	"github.com/hotparam/hotparam/internal/loglimit"
+)
+
+// Defaults of [Config].
+const (
+	// DefaultTimeout is below the 50 ms that HAProxy's configuration in deploy/gateways
+	// waits for an answer.
+	DefaultTimeout = 40 * time.Millisecond
+	// DefaultMaxConnections is far above what HAProxy needs, which with pipelining is a
+	// few connections for each of its threads.
+	DefaultMaxConnections = 1024
+	// DefaultMaxFrame is above HAProxy's default, 16,380, which is by its tune.bufsize.
+	DefaultMaxFrame = 64 << 10
+)
+
+const (
+	maxTimeout       = 10 * time.Second // that a message may ask for
+	maxInFlight      = 64               // requests of one connection that are decided on at a time
+	maxAllInFlight   = 1024             // of all connections
+	drainWithin      = 2 * time.Second
+	defaultHello     = 5 * time.Second
+	defaultFrame     = 5 * time.Second
+	defaultIdle      = 10 * time.Minute // HAProxy's own time-out is by its configuration
+	defaultWrite     = 5 * time.Second
+	acceptRetryAfter = 50 * time.Millisecond
+)
+
+// Config configures a [Door]. Decider is required.
+type Config struct {
+	Decider *gateway.Decider
+	// Tickets hold requests until a message tells their end. If nil, requests cost nothing
+	// and hold no permits.
+	Tickets *gateway.Tickets
+	// TLS is used for connections if it is not nil. A client certificate is required if it
+	// says so.
+	TLS *tls.Config
+	// Allow is who may connect, besides whoever reaches a Unix socket. If empty, all may.
+	Allow []netip.Prefix
+	// Timeout bounds a decision that asks Redis, and so a wait. Zero means [DefaultTimeout].
+	// A message can ask for another.
+	Timeout time.Duration
+	// MaxConnections bounds the connections. Zero means [DefaultMaxConnections].
+	MaxConnections int
+	// MaxFrame bounds a frame, in bytes. HAProxy may want less. Zero means [DefaultMaxFrame].
+	MaxFrame int
+	// Log receives what HAProxy's configuration lacks, at most a line a minute of each kind.
+	// If nil, nothing is logged.
+	Log *slog.Logger
+}
+
+// Door answers HAProxy. It is safe for concurrent use.
+type Door struct {
+	decider   *gateway.Decider
+	tickets   *gateway.Tickets
+	tls       *tls.Config
+	allow     []netip.Prefix
+	timeout   time.Duration
+	most      int
+	frameSize int
+	inFlight  int
+	log       *slog.Logger
+
+	helloWithin, frameWithin, idle, writeWithin time.Duration
+
+	slots    chan struct{} // one for each NOTIFY that is worked on, of all connections
+	counters counters
+	logs     struct {
+		message, incomplete, unheld, cut, broken, panicked, full, denied, accept loglimit.Limit
+	}
+}
+
+// New returns a door. It starts nothing; see [Door.Serve].
+func New(c Config) (*Door, error) {
+	switch {
+	case c.Decider == nil:
+		return nil, errors.New("spoe: Config.Decider is missing")
+	case c.Timeout < 0 || c.Timeout > maxTimeout:
+		return nil, fmt.Errorf("spoe: Config.Timeout is %s, must be from 0 to %s", c.Timeout, maxTimeout)
+	case c.MaxConnections < 0:
+		return nil, fmt.Errorf("spoe: Config.MaxConnections is %d, must not be negative", c.MaxConnections)
+	case c.MaxFrame != 0 && (c.MaxFrame < minFrameSize || c.MaxFrame > 1<<20):
+		return nil, fmt.Errorf("spoe: Config.MaxFrame is %d, must be from %d to %d", c.MaxFrame, minFrameSize, 1<<20)
+	}
+	d := &Door{
+		decider: c.Decider, tickets: c.Tickets, tls: c.TLS, allow: slices.Clone(c.Allow),
+		timeout: c.Timeout, most: c.MaxConnections, frameSize: c.MaxFrame, inFlight: maxInFlight, log: c.Log,
+		helloWithin: defaultHello, frameWithin: defaultFrame, idle: defaultIdle, writeWithin: defaultWrite,
+		slots: make(chan struct{}, maxAllInFlight),
+	}
+	if d.timeout == 0 {
+		d.timeout = DefaultTimeout
+	}
+	if d.most == 0 {
+		d.most = DefaultMaxConnections
+	}
+	if d.frameSize == 0 {
+		d.frameSize = DefaultMaxFrame
+	}
+	if d.log == nil {
+		d.log = slog.New(slog.DiscardHandler)
+	}
+	return d, nil
+}
+
+// Serve serves connections of l until ctx ends. It then answers the requests that it has, tells
+// HAProxy that it leaves, and returns nil, within 2 s. It closes l. It returns an error if l
+// breaks.
+func (d *Door) Serve(ctx context.Context, l net.Listener) error {
+	s := &session{door: d, draining: make(chan struct{}), open: make(map[net.Conn]struct{})}
+	// Requests that are being decided on when ctx ends are decided on all the same.
+	deciding, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	closing, accepted := context.WithCancel(ctx)
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		<-closing.Done()
+		_ = l.Close() // ends Accept
+	}()
+	err := s.accept(ctx, deciding, l)
+	accepted()
+	<-closed
+	s.drain()
+	return err
+}
+
+// session is one call of Serve.
+type session struct {
+	door     *Door
+	draining chan struct{}
+	serving  sync.WaitGroup
+
+	mu   sync.Mutex
+	open map[net.Conn]struct{}
+}
+
+// accept starts a goroutine for each connection. Of an error, such as that no file descriptors
+// are left, it tries again.
+func (s *session) accept(ctx, deciding context.Context, l net.Listener) error {
+	for {
+		n, err := l.Accept()
+		switch {
+		case err == nil:
+			s.admit(deciding, n)
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, net.ErrClosed):
+			return fmt.Errorf("spoe: %w", err)
+		default:
+			s.door.warn(&s.door.logs.accept, "connections cannot be accepted", "err", err)
+			select {
+			case <-ctx.Done():
+			case <-time.After(acceptRetryAfter):
+			}
+		}
+	}
+}
+
+// admit serves a connection unless there are too many, or its address may not connect.
+func (s *session) admit(deciding context.Context, n net.Conn) {
+	d := s.door
+	if !d.allows(n.RemoteAddr()) {
+		d.counters.denied.Add(1)
+		d.warn(&d.logs.denied, "an address that may not connect was turned away", "from", n.RemoteAddr())
+		_ = n.Close()
+		return
+	}
+	s.mu.Lock()
+	if len(s.open) >= d.most {
+		s.mu.Unlock()
+		d.counters.full.Add(1)
+		d.warn(&d.logs.full, "there are too many connections; HAProxy lets requests pass that need another", "most", d.most)
+		_ = n.Close()
+		return
+	}
+	s.open[n] = struct{}{}
+	s.serving.Add(1)
+	s.mu.Unlock()
+	d.counters.accepted.Add(1)
+	d.counters.connections.Add(1)
+	go func() {
+		defer func() {
+			d.counters.connections.Add(-1)
+			s.mu.Lock()
+			delete(s.open, n)
+			s.mu.Unlock()
+			s.serving.Done()
+		}()
+		served := n
+		if d.tls != nil {
+			served = tls.Server(n, d.tls)
+		}
+		newConn(d, served).serve(deciding, s.draining)
+	}()
+}
+
+func (d *Door) allows(from net.Addr) bool {
+	tcp, ok := from.(*net.TCPAddr)
+	if len(d.allow) == 0 || !ok {
+		return true
+	}
+	addr := tcp.AddrPort().Addr().Unmap()
+	return slices.ContainsFunc(d.allow, func(p netip.Prefix) bool { return p.Contains(addr) })
+}
+
+// drain ends all connections: those that do not end by themselves in time are closed.
+func (s *session) drain() {
+	close(s.draining)
+	s.each(func(n net.Conn) { _ = n.SetReadDeadline(time.Now()) })
+	done := make(chan struct{})
+	go func() {
+		s.serving.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(drainWithin):
+		s.each(func(n net.Conn) { _ = n.Close() })
+		<-done
+	}
+}
+
+func (s *session) each(f func(net.Conn)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for n := range s.open {
+		f(n)
+	}
+}

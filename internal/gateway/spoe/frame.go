@@ -1,0 +1,142 @@
+package spoe
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+)
+
+// Sizes of frames, without the length before them.
+const (
+	lengthSize   = 4
+	minFrameSize = 256 // that both sides must support
+)
+
+// frameType is the first byte of a frame.
+type frameType byte
+
+const (
+	typeUnset             frameType = 0 // a further fragment
+	typeHAProxyHello      frameType = 1
+	typeHAProxyDisconnect frameType = 2
+	typeNotify            frameType = 3
+	typeAgentHello        frameType = 101
+	typeAgentDisconnect   frameType = 102
+	typeAck               frameType = 103
+)
+
+const flagFin = 1 // the last fragment, or the only one
+
+// status is why a connection ends, as it is sent to the other side.
+type status uint32
+
+const (
+	statusNormal        status = 0
+	statusTimeout       status = 2
+	statusTooBig        status = 3
+	statusInvalid       status = 4
+	statusNoVersion     status = 5
+	statusNoFrameSize   status = 6
+	statusNoCapability  status = 7
+	statusBadVersion    status = 8
+	statusBadFrameSize  status = 9
+	statusFragmentation status = 10
+	statusNoRoom        status = 13
+	statusUnknown       status = 99
+)
+
+var statusWords = map[status]string{
+	statusNormal:        "normal",
+	statusTimeout:       "a timeout occurred",
+	statusTooBig:        "frame is too big",
+	statusInvalid:       "invalid frame received",
+	statusNoVersion:     "version value not found",
+	statusNoFrameSize:   "max-frame-size value not found",
+	statusNoCapability:  "capabilities value not found",
+	statusBadVersion:    "unsupported version",
+	statusBadFrameSize:  "max-frame-size too big or too small",
+	statusFragmentation: "payload fragmentation is not supported",
+	statusNoRoom:        "resource allocation error",
+	statusUnknown:       "an unknown error occurred",
+}
+
+func (s status) String() string {
+	if words, ok := statusWords[s]; ok {
+		return words
+	}
+	return fmt.Sprintf("status %d", uint32(s))
+}
+
+// protocolError is what the other side did wrong. It ends the connection with its status.
+type protocolError struct{ status status }
+
+func (e *protocolError) Error() string { return e.status.String() }
+
+func broken(s status) error { return &protocolError{s} }
+
+// frame is one frame. Its payload is part of the bytes that it was read from.
+type frame struct {
+	kind       frameType
+	flags      uint32
+	stream, id uint64
+	payload    []byte
+}
+
+// readFrame reads the bytes of one frame, of limit bytes at most, into buf, which grows as
+// needed. The bytes of the length are not trusted with more than limit.
+func readFrame(in io.Reader, buf []byte, limit int) ([]byte, error) {
+	var length [lengthSize]byte
+	if _, err := io.ReadFull(in, length[:]); err != nil {
+		return buf, err
+	}
+	n := binary.BigEndian.Uint32(length[:])
+	if n > uint32(limit) {
+		return buf, broken(statusTooBig)
+	}
+	if cap(buf) < int(n) {
+		buf = make([]byte, n)
+	}
+	buf = buf[:n]
+	if _, err := io.ReadFull(in, buf); err != nil {
+		if err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+		return buf, err
+	}
+	return buf, nil
+}
+
+// parseFrame reads the parts of a frame. Fragments are refused: the door never announces that
+// it can take them.
+func parseFrame(b []byte) (f frame, err error) {
+	r := reader{rest: b}
+	f.kind = frameType(r.byte())
+	if flags := r.take(4); flags != nil {
+		f.flags = binary.BigEndian.Uint32(flags)
+	}
+	f.stream, f.id = r.varint(), r.varint()
+	f.payload = r.rest
+	switch {
+	case r.bad:
+		return frame{}, broken(statusInvalid)
+	case f.kind == typeUnset || f.flags&flagFin == 0:
+		return f, broken(statusFragmentation)
+	}
+	return f, nil
+}
+
+// appendHead appends the beginning of a frame, with room for its length; see putLength.
+func appendHead(b []byte, kind frameType, stream, id uint64) []byte {
+	b = append(b, 0, 0, 0, 0, byte(kind), 0, 0, 0, flagFin)
+	return appendVarint(appendVarint(b, stream), id)
+}
+
+// appendDisconnect appends the frame by which the door ends a connection.
+func appendDisconnect(b []byte, s status, message string) []byte {
+	at := len(b)
+	b = appendHead(b, typeAgentDisconnect, 0, 0)
+	b = appendUint32(appendText(b, "status-code"), uint32(s))
+	b = appendString(appendText(b, "message"), message)
+	putLength(b[at:])
+	return b
+}

@@ -1,0 +1,191 @@
+package spoe
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"strconv"
+)
+
+// kind is the type of a value, in the low four bits of its first byte.
+type kind byte
+
+const (
+	kindNull kind = iota
+	kindBool
+	kindInt32
+	kindUint32
+	kindInt64
+	kindUint64
+	kindIPv4
+	kindIPv6
+	kindString
+	kindBinary
+)
+
+// trueFlag is set in the first byte of a boolean that is true.
+const trueFlag = 0x10
+
+// value is a typed value. The zero value is null.
+type value struct {
+	kind   kind
+	number int64  // of the integers; 1 for true
+	bytes  []byte // of addresses, strings and binaries; part of the frame
+}
+
+// reader reads from a payload. After a read beyond its end, or of what is not valid, bad is
+// set, and all further reads return zero values.
+type reader struct {
+	rest []byte
+	bad  bool
+}
+
+func (r *reader) fail() {
+	r.rest, r.bad = nil, true
+}
+
+func (r *reader) byte() byte {
+	if len(r.rest) == 0 {
+		r.fail()
+		return 0
+	}
+	b := r.rest[0]
+	r.rest = r.rest[1:]
+	return b
+}
+
+// varint reads a number of HAProxy's own encoding: below 240 one byte; else the low four bits
+// in the first, then seven bits a byte, each byte's high bit telling that another follows.
+func (r *reader) varint() uint64 {
+	first := r.byte()
+	n := uint64(first)
+	if first < 240 {
+		return n
+	}
+	for shift := 4; ; shift += 7 {
+		b := r.byte()
+		if r.bad || shift > 63 || shift == 60 && b > 15 {
+			r.fail()
+			return 0
+		}
+		next := n + uint64(b)<<shift
+		if next < n {
+			r.fail()
+			return 0
+		}
+		n = next
+		if b < 128 {
+			return n
+		}
+	}
+}
+
+// take returns the next n bytes of the payload.
+func (r *reader) take(n uint64) []byte {
+	if n > uint64(len(r.rest)) {
+		r.fail()
+		return nil
+	}
+	b := r.rest[:n:n]
+	r.rest = r.rest[n:]
+	return b
+}
+
+// text reads a string without a type: the length, then the bytes.
+func (r *reader) text() []byte { return r.take(r.varint()) }
+
+func (r *reader) value() (v value) {
+	first := r.byte()
+	v.kind = kind(first & 0x0f)
+	switch v.kind {
+	case kindNull:
+	case kindBool:
+		if first&trueFlag != 0 {
+			v.number = 1
+		}
+	case kindInt32, kindUint32, kindInt64, kindUint64:
+		v.number = int64(r.varint())
+	case kindIPv4:
+		v.bytes = r.take(4)
+	case kindIPv6:
+		v.bytes = r.take(16)
+	case kindString, kindBinary:
+		v.bytes = r.text()
+	default:
+		r.fail()
+	}
+	if r.bad {
+		return value{}
+	}
+	return v
+}
+
+// text returns the value as a string, "" if it is null.
+func (v *value) text() string {
+	switch v.kind {
+	case kindNull:
+		return ""
+	case kindBool:
+		return strconv.FormatBool(v.number != 0)
+	case kindIPv4, kindIPv6:
+		addr, _ := netip.AddrFromSlice(v.bytes)
+		return addr.Unmap().String()
+	case kindString, kindBinary:
+		return string(v.bytes)
+	case kindUint64:
+		return strconv.FormatUint(uint64(v.number), 10)
+	}
+	return strconv.FormatInt(v.number, 10)
+}
+
+// int returns the value as a number, and whether it is one: an integer, or a string of digits
+// as a sample of a header is.
+func (v *value) int() (int64, bool) {
+	switch v.kind {
+	case kindBool, kindInt32, kindUint32, kindInt64, kindUint64:
+		return v.number, true
+	case kindString:
+		n, err := strconv.ParseInt(string(v.bytes), 10, 64)
+		return n, err == nil
+	}
+	return 0, false
+}
+
+func appendVarint(b []byte, n uint64) []byte {
+	if n < 240 {
+		return append(b, byte(n))
+	}
+	b = append(b, byte(n)|240)
+	for n = (n - 240) >> 4; n >= 128; n = (n - 128) >> 7 {
+		b = append(b, byte(n)|128)
+	}
+	return append(b, byte(n))
+}
+
+// appendText appends a string without a type.
+func appendText(b []byte, s string) []byte {
+	return append(appendVarint(b, uint64(len(s))), s...)
+}
+
+func appendString(b []byte, s string) []byte {
+	return appendText(append(b, byte(kindString)), s)
+}
+
+func appendBool(b []byte, v bool) []byte {
+	if v {
+		return append(b, byte(kindBool)|trueFlag)
+	}
+	return append(b, byte(kindBool))
+}
+
+func appendUint32(b []byte, n uint32) []byte {
+	return appendVarint(append(b, byte(kindUint32)), uint64(n))
+}
+
+func appendInt64(b []byte, n int64) []byte {
+	return appendVarint(append(b, byte(kindInt64)), uint64(n))
+}
+
+// putLength writes the length of the frame b, which begins with room for it.
+func putLength(b []byte) {
+	binary.BigEndian.PutUint32(b, uint32(len(b)-lengthSize))
+}
