@@ -76,7 +76,8 @@ func (a *actions) setDecision(d *hotparam.Decision) bool {
 		}
 	}
 	if !passes {
-		all = a.setString("body", string(answer.Body)) && all
+		// HAProxy writes the line end of a body as %0A.
+		all = a.setString("body", strings.TrimRight(string(answer.Body), "\r\n")) && all
 	}
 	return all
 }

@@ -125,19 +125,16 @@ func (d *Door) Serve(ctx context.Context, l net.Listener) error {
 	// Requests that are being decided on when ctx ends are decided on all the same.
 	deciding, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	ended := make(chan struct{})
+	closing, accepted := context.WithCancel(ctx)
+	closed := make(chan struct{})
 	go func() {
-		defer close(ended)
-		<-ctx.Done()
+		defer close(closed)
+		<-closing.Done()
 		_ = l.Close() // ends Accept
 	}()
 	err := s.accept(ctx, deciding, l)
-	if ctx.Err() != nil {
-		err = nil
-		<-ended
-	} else {
-		_ = l.Close()
-	}
+	accepted()
+	<-closed
 	s.drain()
 	return err
 }

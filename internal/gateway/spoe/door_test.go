@@ -1,0 +1,293 @@
+package spoe
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam/internal/gateway"
+)
+
+func TestNewRefuses(t *testing.T) {
+	d := new(gateway.Decider)
+	for want, c := range map[string]Config{
+		"Decider is missing":     {},
+		"Config.Timeout is -1ns": {Decider: d, Timeout: -1},
+		"Config.Timeout is 11s":  {Decider: d, Timeout: 11 * time.Second},
+		"MaxConnections is -1":   {Decider: d, MaxConnections: -1},
+		"MaxFrame is 255":        {Decider: d, MaxFrame: 255},
+		"MaxFrame is 1048577":    {Decider: d, MaxFrame: 1<<20 + 1},
+	} {
+		if _, err := New(c); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+}
+
+func TestDoor(t *testing.T) {
+	t.Parallel()
+	f := serve(t, nil, termRule, roomRule, byteRule, planRule)
+	p := f.connect()
+	for i := range 3 {
+		got := p.ask(uint64(i), get("/search?q=phone"))
+		if got["allowed"] != "true" || got["status"] != "" || got["rule"] != "terms" || got["ticket"] != "" {
+			t.Fatalf("request %d: %v", i, got)
+		}
+	}
+	got := p.ask(1000, get("/search?q=phone"))
+	if got["allowed"] != "false" || got["status"] != "429" || got["reason"] != "limited" || got["rule"] != "terms" ||
+		got["retry_after"] != "3600" || got["content_type"] != "application/problem+json" || !strings.HasSuffix(got["body"], "}") {
+		t.Errorf("over the limit: %v", got)
+	}
+	if got := p.ask(1<<40, get("/other")); len(got) != 1 || got["allowed"] != "true" {
+		t.Errorf("no rule: %v", got)
+	}
+	plan := func() []byte {
+		return get("/plan", "header.X-Plan", appendString(nil, "free"), "ctx.tenant", appendString(nil, "7"))
+	}
+	if got := p.ask(7, plan(), plan()); got["allowed"] != "false" {
+		t.Errorf("two checks in a frame: %v", got)
+	}
+
+	// A request that is told the end of, and one that is not.
+	hold := appendBool(nil, true)
+	first := p.ask(20, get("/room?id=a", "hold", hold))
+	if first["allowed"] != "true" || first["ticket"] == "" {
+		t.Fatalf("%v", first)
+	}
+	if got := p.ask(21, get("/room?id=a", "hold", hold)); got["status"] != "503" || got["reason"] != "busy" {
+		t.Errorf("no room: %v", got)
+	}
+	end := message("done", "ticket", appendString(nil, first["ticket"]), "bytes", []byte{byte(kindNull)})
+	if got := p.ask(20, end); got["ended"] != "true" {
+		t.Errorf("the end: %v", got)
+	}
+	if got := p.ask(20, end); got["ended"] != "false" {
+		t.Errorf("the same again: %v", got)
+	}
+	for range 2 {
+		if got := p.ask(22, get("/room?id=a")); got["allowed"] != "true" || got["ticket"] != "" {
+			t.Errorf("without hold: %v", got)
+		}
+	}
+	file := p.ask(30, get("/file?name=a", "hold", hold))
+	p.ask(30, message("done", "ticket", appendString(nil, file["ticket"]), "bytes", appendString(nil, "5000")))
+	if got := p.ask(31, get("/file?name=a", "hold", hold)); got["allowed"] != "false" {
+		t.Errorf("a file of five times the limit was sent: %v", got)
+	}
+
+	// What is not understood has an ACK without variables, and is told once.
+	for _, m := range [][]byte{
+		message("check", "method", appendString(nil, "GET")), message("done"), message("other", "a", hold), nil,
+		[]byte("\x05check\x01"), message("done", "ticket", appendString(nil, "unknown")),
+	} {
+		if got := p.ask(40, m); len(got) > 0 {
+			t.Errorf("%q: %v", m, got)
+		}
+	}
+	s := f.door.Stats()
+	if s.Checks != 13 || s.Refused != 4 || s.Ended != 2 || s.Lost != 2 || s.Unheld != 2 || s.Incomplete != 2 || s.Unknown != 1 || s.Invalid != 1 || s.Connections != 1 {
+		t.Errorf("%+v", s)
+	}
+	if n := strings.Count(f.log.String(), "does not say what the request is"); n != 1 {
+		t.Errorf("told %d times; the log:\n%s", n, f.log)
+	}
+}
+
+// A small frame has the answer without its body.
+func TestSmallFrame(t *testing.T) {
+	t.Parallel()
+	f := serve(t, nil, termRule)
+	p := f.dial()
+	p.send(typeHAProxyHello, 0, 0, helloPayload(minFrameSize, false))
+	p.receive()
+	for range 3 {
+		p.ask(1, get("/search?q=phone"))
+	}
+	if got := p.ask(1, get("/search?q=phone")); got["status"] != "429" || got["retry_after"] != "3600" || got["body"] != "" {
+		t.Errorf("%v", got)
+	}
+	if s := f.door.Stats(); s.Cut != 1 {
+		t.Errorf("%+v", s)
+	}
+	p.conn.Write(raw(minFrameSize+1, make([]byte, 9)...))
+	if s, _ := p.ended(); s != statusTooBig {
+		t.Errorf("%v", s)
+	}
+}
+
+func TestHandshakes(t *testing.T) {
+	t.Parallel()
+	f := serve(t, func(c *Config) { c.MaxFrame = 1000 }, termRule)
+	p := f.dial()
+	p.send(typeHAProxyHello, 0, 0, helloPayload(16380, true))
+	hello := p.receive()
+	if hello.kind != typeAgentHello || !bytes.Contains(hello.payload, appendUint32([]byte("max-frame-size"), 1000)) || !bytes.Contains(hello.payload, []byte("\x08\x0apipelining")) {
+		t.Errorf("%d %q", hello.kind, hello.payload)
+	}
+	if _, err := p.in.ReadByte(); err != io.EOF {
+		t.Errorf("after a health check: %v", err)
+	}
+
+	for name, c := range map[string]struct {
+		bytes []byte
+		want  status
+	}{
+		"a notify at first":   {framed(typeNotify, get("/")), statusInvalid},
+		"an empty frame":      {raw(0), statusInvalid},
+		"a frame of 4 GiB":    {raw(1<<32-1, 1), statusTooBig},
+		"HTTP":                {[]byte("GET / HTTP/1.1\r\nHost: a\r\n\r\n"), statusTooBig},
+		"a small frame size":  {framed(typeHAProxyHello, helloPayload(255, false)), statusBadFrameSize},
+		"no hello at all":     {framed(typeHAProxyHello, nil), statusNoVersion},
+		"a fragment of hello": {raw(7, 1, 0, 0, 0, 0, 0, 0), statusFragmentation},
+	} {
+		p := f.dial()
+		p.conn.Write(c.bytes)
+		if s, message := p.ended(); s != c.want || message != c.want.String() {
+			t.Errorf("%s: %v (%s), want %v", name, s, message, c.want)
+		}
+	}
+	p = f.connect()
+	p.conn.Write(raw(8, 3, 0, 0, 0, 0, 1, 1, 0))
+	if s, _ := p.ended(); s != statusFragmentation {
+		t.Errorf("a fragment of a notify: %v", s)
+	}
+	p = f.connect()
+	p.send(99, 0, 0, nil) // unknown frames are skipped
+	p.send(typeHAProxyDisconnect, 0, 0, nil)
+	if s, _ := p.ended(); s != statusNormal {
+		t.Errorf("HAProxy disconnects: %v", s)
+	}
+	if s := f.door.Stats(); s.Healthchecks != 1 || s.TooBig != 2 || s.Fragmented != 2 || s.Handshakes != 2 || s.Invalid != 2 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// framed is a frame in bytes.
+func framed(kind frameType, payload []byte) []byte {
+	b := append(appendHead(nil, kind, 0, 0), payload...)
+	putLength(b)
+	return b
+}
+
+// Who sends nothing, or a frame byte by byte, does not keep a connection.
+func TestSlowPeers(t *testing.T) {
+	t.Parallel()
+	f := serve(t, nil, termRule)
+	f.stop()
+	f.door.helloWithin, f.door.frameWithin, f.door.idle = 50*time.Millisecond, 100*time.Millisecond, 50*time.Millisecond
+	f.listen()
+	if s, _ := f.dial().ended(); s != statusNormal {
+		t.Errorf("silence: %v", s)
+	}
+	p := f.dial()
+	p.conn.Write([]byte{0, 0, 0})
+	if s, _ := p.ended(); s != statusTimeout {
+		t.Errorf("half a length: %v", s)
+	}
+	if s, _ := f.connect().ended(); s != statusNormal {
+		t.Errorf("idle: %v", s)
+	}
+	f.await("the end of all connections", func() bool { return f.door.Stats().Connections == 0 })
+	if s := f.door.Stats(); s.Slow != 1 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestBoundsOfConnections(t *testing.T) {
+	t.Parallel()
+	f := serve(t, func(c *Config) {
+		c.MaxConnections = 2
+		c.Allow = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
+	}, termRule)
+	one, two := f.connect(), f.connect()
+	full := f.dial()
+	if _, err := full.in.ReadByte(); err == nil {
+		t.Error("a third connection was served")
+	}
+	one.conn.Close()
+	f.await("room", func() bool { return f.door.Stats().Connections == 1 })
+	f.connect()
+	if got := two.ask(1, get("/search?q=phone")); got["allowed"] != "true" {
+		t.Errorf("%v", got)
+	}
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
+	if conn, err := dialer.Dial("tcp", f.addr); err != nil {
+		t.Log("no second address of this machine:", err)
+	} else if _, err := conn.Read(make([]byte, 1)); err == nil || f.door.Stats().Denied != 1 {
+		t.Errorf("another address: %v, %+v", err, f.door.Stats())
+	}
+	if s := f.door.Stats(); s.Full != 1 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// What is asked is answered although the door is about to end.
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	f := serve(t, nil, termRule)
+	p, silent := f.connect(), f.dial()
+	const n = 50
+	for i := range n {
+		p.send(typeNotify, uint64(i), 1, get("/search?q=phone"))
+	}
+	f.await("all requests", func() bool { return f.door.Stats().Checks == n })
+	f.stop()
+	seen := make(map[uint64]bool)
+	for range n {
+		seen[p.receive().stream] = true
+	}
+	if len(seen) != n {
+		t.Errorf("%d requests were answered", len(seen))
+	}
+	if s, _ := p.ended(); s != statusNormal {
+		t.Errorf("%v", s)
+	}
+	if s, _ := silent.ended(); s != statusNormal {
+		t.Errorf("%v", s)
+	}
+	if _, err := net.Dial("tcp", f.addr); err == nil {
+		t.Error("the door is still open")
+	}
+}
+
+// One who asks without ever reading answers holds up no other, and not the end.
+func TestPeerThatDoesNotRead(t *testing.T) {
+	t.Parallel()
+	f := serve(t, nil, termRule)
+	f.stop()
+	f.door.writeWithin = 300 * time.Millisecond
+	f.listen()
+	p := f.connect()
+	payload := framed(typeNotify, bytes.Repeat(get("/search?q=phone"), 8))
+	go func() {
+		for {
+			if _, err := p.conn.Write(payload); err != nil {
+				return
+			}
+		}
+	}()
+	other := f.connect()
+	if got := other.ask(1, get("/search?q=other")); got["allowed"] != "true" {
+		t.Errorf("%v", got)
+	}
+	f.await("the end of the connection", func() bool { return f.door.Stats().Connections == 1 })
+}
+
+// A broken listener ends Serve.
+func TestServeEnds(t *testing.T) {
+	f := serve(t, nil, termRule)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	if err := f.door.Serve(context.Background(), l); err == nil {
+		t.Error("a closed listener was served")
+	}
+}

@@ -1,0 +1,257 @@
+package spoe
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/hotparam/hotparam/internal/testenv"
+)
+
+// haproxy starts HAProxy by deploy/gateways/haproxy/spoe in front of an application.
+// A busy machine may take long, so that tests which do not need the file's time-out have
+// another.
+func (f *fixture) haproxy(app http.Handler, environment ...string) *testenv.HAProxy {
+	f.t.Helper()
+	server := httptest.NewServer(app)
+	f.t.Cleanup(server.Close)
+	if len(environment) == 0 {
+		environment = []string{"HOTPARAM_TIMEOUT=10s"}
+	}
+	environment = append(environment, "APP="+strings.TrimPrefix(server.URL, "http://"), "HOTPARAM_SPOE="+f.addr)
+	h := testenv.StartHAProxy(f.t, "gateways/haproxy/spoe/haproxy.cfg", environment...)
+	f.await("HAProxy's health check", func() bool { return f.door.Stats().Healthchecks > 0 })
+	return h
+}
+
+// client asks HAProxy.
+type client struct {
+	t    *testing.T
+	addr string
+}
+
+// get returns the answer to a GET with these headers, and its body.
+func (c client) get(target string, header ...string) (*http.Response, string) {
+	c.t.Helper()
+	req, err := http.NewRequestWithContext(c.t.Context(), http.MethodGet, "http://"+c.addr+target, http.NoBody)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return res, string(body)
+}
+
+// statuses returns the statuses of n equal requests.
+func (c client) statuses(n int, target string, header ...string) (all []int) {
+	c.t.Helper()
+	for range n {
+		res, _ := c.get(target, header...)
+		all = append(all, res.StatusCode)
+	}
+	return all
+}
+
+// The files of deploy/, as users get them, with the real HAProxy.
+func TestHAProxy(t *testing.T) {
+	t.Parallel()
+	f := serve(t, nil, termRule, roomRule, byteRule, planRule, blockRule, serveRule)
+	var served atomic.Int64
+	entered, leave := make(chan struct{}), make(chan struct{})
+	h := f.haproxy(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		served.Add(1)
+		switch r.URL.Path {
+		case "/file":
+			w.Header().Set("Content-Length", "4000")
+			w.Write(make([]byte, 4000))
+		case "/room":
+			if r.URL.Query().Has("wait") {
+				close(entered)
+				<-leave
+			}
+		}
+		fmt.Fprint(w, "ok")
+	}))
+	c := client{t, h.Addr}
+	for i := range 3 {
+		res, body := c.get("/search?q=ph%6Fne")
+		if want := fmt.Sprintf(`"terms";r=%d;t=`, 2-i); res.StatusCode != 200 || body != "ok" || !strings.HasPrefix(res.Header.Get("RateLimit"), want) {
+			t.Fatalf("request %d: %s %q %v", i, res.Status, body, res.Header)
+		}
+	}
+	res, body := c.get("//search?q=phone")
+	if res.StatusCode != 429 || res.Header.Get("Retry-After") != "3600" || res.Header.Get("Content-Type") != "application/problem+json" ||
+		res.Header.Get("Cache-Control") != "no-store" || !strings.HasPrefix(res.Header.Get("RateLimit"), `"terms";r=0`) || res.Header.Get("RateLimit-Policy") == "" {
+		t.Errorf("over the limit: %s %v", res.Status, res.Header)
+	}
+	var problem struct{ Status int }
+	if err := json.Unmarshal([]byte(body), &problem); err != nil || problem.Status != 429 || strings.Contains(body, "%") {
+		t.Errorf("the body %q: %v", body, err)
+	}
+	if got := c.statuses(1, "/search?q=other"); got[0] != 200 {
+		t.Errorf("another value: %v", got)
+	}
+	if got := served.Load(); got != 4 {
+		t.Errorf("%d requests came to the application, want 4", got)
+	}
+	if got := c.statuses(3, "/file?name=a"); !slices.Equal(got, []int{200, 429, 429}) {
+		t.Errorf("a file of four times the limit: %v", got)
+	}
+	if got := c.statuses(2, "/plan", "X-Plan", "free"); !slices.Equal(got, []int{200, 429}) {
+		t.Errorf("a plan: %v", got)
+	}
+	if got := c.statuses(1, "/plan", "X-Plan", "gold"); got[0] != 200 {
+		t.Errorf("another plan: %v", got)
+	}
+	if res, body := c.get("/items?id=bad"); res.StatusCode != 403 || !strings.Contains(body, "Forbidden") {
+		t.Errorf("a blocked value: %s %q", res.Status, body)
+	}
+	// A status that the configuration does not know is refused as 429.
+	if got := c.statuses(2, "/teapot?id=a"); !slices.Equal(got, []int{200, 429}) {
+		t.Errorf("an answer of the rule's own: %v", got)
+	}
+
+	go func() { // one request is in the application
+		defer close(leave)
+		<-entered
+		if got := c.statuses(2, "/room?id=a"); !slices.Equal(got, []int{503, 503}) {
+			t.Errorf("no room: %v", got)
+		}
+		if got := c.statuses(1, "/room?id=b"); got[0] != 200 {
+			t.Errorf("another room: %v", got)
+		}
+	}()
+	if got := c.statuses(1, "/room?id=a&wait=1"); got[0] != 200 {
+		t.Errorf("the one in the room: %v", got)
+	}
+	<-leave
+	if got := c.statuses(2, "/room?id=a"); !slices.Equal(got, []int{200, 200}) {
+		t.Errorf("the room is free: %v", got)
+	}
+	if s, held := f.door.Stats(), f.tickets.Stats(); held.Held != 0 || s.Lost != 0 || s.Unheld != 0 || s.Incomplete != 0 || s.Invalid != 0 {
+		t.Errorf("%+v, %+v; the log:\n%s", s, held, f.log)
+	}
+}
+
+// Headers cannot be so long that HAProxy accepts the request and cannot ask: a client would
+// pass every limit.
+func TestHAProxyLongRequests(t *testing.T) {
+	t.Parallel()
+	f := serve(t, nil, termRule)
+	h := f.haproxy(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	c := client{t, h.Addr}
+	c.statuses(3, "/search?q=phone")
+	accepted := 0
+	for _, n := range []int{1000, 8000, 12_000, 14_000, 14_500, 15_000, 15_200, 15_400, 16_000, 20_000} {
+		long := strings.Repeat("a=b; ", n/5)
+		for _, where := range []string{"X-Long", "Cookie", ""} {
+			target, header := "/search?q=phone", make(http.Header)
+			if where != "" {
+				header.Set(where, long)
+			} else {
+				target += "&x=" + url.QueryEscape(long[:n/2])
+			}
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+h.Addr+target, http.NoBody)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header = header
+			res, err := http.DefaultClient.Do(req)
+			if err != nil { // refused while it was written
+				continue
+			}
+			res.Body.Close()
+			switch res.StatusCode {
+			case 429:
+				accepted++
+			case 400, 414, 431:
+			default:
+				t.Errorf("%q of %d bytes: %s", where, n, res.Status)
+			}
+		}
+	}
+	if accepted < 12 {
+		t.Errorf("%d of the requests were asked about", accepted)
+	}
+}
+
+// When the door is away or hangs, requests pass, and all is well as soon as it is back.
+func TestHAProxyFailsOpen(t *testing.T) {
+	t.Parallel()
+	f := serve(t, nil, termRule)
+	h := f.haproxy(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), "HOTPARAM_TIMEOUT=50ms")
+	c := client{t, h.Addr}
+	f.await("the limit", func() bool { return c.statuses(1, "/search?q=phone")[0] == 429 })
+	f.stop()
+	for range 5 {
+		if got := c.statuses(1, "/search?q=phone"); got[0] != 200 {
+			t.Errorf("the door is away: %v", got)
+		}
+	}
+	hanging, err := net.Listen("tcp", f.addr) // accepts by the system, and says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := c.statuses(3, "/search?q=phone"); !slices.Equal(got, []int{200, 200, 200}) {
+		t.Errorf("the door hangs: %v", got)
+	}
+	hanging.Close()
+	f.listen()
+	f.await("limits after the door's return", func() bool { return c.statuses(1, "/search?q=phone")[0] == 429 })
+}
+
+// Many requests at a time go over few connections, and each gets its own answer.
+func TestHAProxyPipelining(t *testing.T) {
+	t.Parallel()
+	f := serve(t, nil, termRule)
+	h := f.haproxy(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	c := client{t, h.Addr}
+	const values, each = 20, 20
+	var passed [values]atomic.Int64
+	var group sync.WaitGroup
+	for v := range values {
+		for range 2 {
+			group.Go(func() {
+				for range each / 2 {
+					res, err := http.Get(fmt.Sprintf("http://%s/search?q=%d", c.addr, v))
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					res.Body.Close()
+					if res.StatusCode == 200 {
+						passed[v].Add(1)
+					}
+				}
+			})
+		}
+	}
+	group.Wait()
+	for v := range values {
+		if got := passed[v].Load(); got != 3 {
+			t.Errorf("of value %d %d requests passed, want 3", v, got)
+		}
+	}
+	if s := f.door.Stats(); s.Checks != values*each {
+		t.Errorf("%+v", s)
+	}
+}
