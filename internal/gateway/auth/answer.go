@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/hotparam/hotparam"
@@ -23,8 +24,8 @@ const (
 // answer into one buffer of 4 KiB, and takes an answer that does not fit for an error.
 const maxHeaderBody = 2 << 10
 
-// answer sends the decision to a gateway. Gateways take a success for "let it pass", so a
-// refusal whose rule answers with a success (mode: serve) is sent as the default one.
+// answer sends the decision to a gateway. A refusal whose answer would not come to the client
+// as it is, such as a success (on_limit: serve), is sent as a plain 429.
 func (d *Door) answer(w http.ResponseWriter, s Scheme, decision hotparam.Decision) {
 	a := decision.Answer()
 	header := w.Header()
@@ -57,8 +58,9 @@ func (d *Door) answer(w http.ResponseWriter, s Scheme, decision hotparam.Decisio
 // do not concern the body.
 func plainAnswer(d hotparam.Decision, stated http.Header) hotparam.Answer {
 	d.From = nil
-	if d.Reason == hotparam.ReasonServed {
-		d.Reason = hotparam.ReasonLimited
+	switch d.Reason {
+	case hotparam.ReasonServed, hotparam.ReasonBusy, hotparam.ReasonAway: // 429 in place of 503
+		d.Reason, d.Backoff = hotparam.ReasonLimited, max(d.Backoff, time.Second)
 	}
 	a := d.Answer()
 	for name, values := range stated {
@@ -70,13 +72,14 @@ func plainAnswer(d hotparam.Decision, stated http.Header) hotparam.Answer {
 }
 
 // sendable reports whether the scheme can carry a refusal. Its status must not be a success.
+// Envoy takes a status from 500 on for an error of the door, and lets the request pass.
 // nginx gets the body in a header, as one line, and sends it as the type that its
 // configuration names, which a variable cannot be.
 func sendable(s Scheme, a *hotparam.Answer) bool {
-	if a.Status < 300 {
+	switch {
+	case a.Status < 300, s == Envoy && a.Status >= 500:
 		return false
-	}
-	if s != Nginx {
+	case s != Nginx:
 		return true
 	}
 	line := bytes.TrimRight(a.Body, "\r\n")

@@ -18,9 +18,9 @@ const (
 	Forwarded Scheme = iota + 1
 	// Original is that of scripts: X-Original-Method, X-Original-URI, X-Real-IP and Host.
 	Original
-	// Envoy is that of ext_authz over HTTP: the request has the method, the host and, below
-	// the endpoint's path, the path and query. The client's address is at the end of
-	// X-Forwarded-For, if the gateway passes that.
+	// Envoy is that of ext_authz over HTTP: the request has the method, the host and, behind
+	// the endpoint's path or that and "?", the path and query. The client's address is at
+	// the end of X-Forwarded-For, if the gateway passes that.
 	Envoy
 	// Nginx is Original for nginx's auth_request, which knows only two answers: 204, and 403
 	// with the status and the body of the refusal in headers.

@@ -49,7 +49,8 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // endpoint returns the scheme by which a request is read and, for Envoy, the target that it
 // asks about. It uses the target as it came: a client's path below an endpoint must not lead
-// to another one.
+// to another one. Behind a "?" the target is one that net/http does not look into, while it
+// answers 400 to a path with a broken escape, which an application may take.
 func (d *Door) endpoint(r *http.Request) (s Scheme, below string, ok bool) {
 	target := r.RequestURI
 	if !strings.HasPrefix(target, "/") {
@@ -61,7 +62,7 @@ func (d *Door) endpoint(r *http.Request) (s Scheme, below string, ok bool) {
 	}
 	for _, e := range d.prefixes {
 		if below, ok = strings.CutPrefix(target, e.Path); ok && (below == "" || strings.IndexByte("/?*", below[0]) >= 0) {
-			return Envoy, below, true
+			return Envoy, strings.TrimPrefix(below, "?"), true
 		}
 	}
 	return 0, "", false

@@ -40,6 +40,8 @@ type Door struct {
 	Refused int
 	// NoHeaders is set if a request that passes has no headers of the limit.
 	NoHeaders bool
+	// Cleans is set if the gateway cleans paths itself, so that raw ones are not compared.
+	Cleans bool
 }
 
 // reference is what the door is compared with.
@@ -65,6 +67,9 @@ func (ref *reference) run(t *testing.T, open func(testing.TB, *gateway.Decider) 
 		t.Fatal(err)
 	}
 	door, handler := open(t, decider), plain.Handler(ref.application())
+	if ref.raw && door.Cleans {
+		return
+	}
 	without := slices.Clone(door.Without)
 	for _, r := range Requests() {
 		if at := slices.Index(without, r.Name); at >= 0 {

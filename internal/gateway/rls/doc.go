@@ -5,6 +5,7 @@
 //	door.go        the server of gRPC: its bounds, health and end
 //	listener.go    who may connect, and how many
 //	calls.go       how many calls there are at a time, and for how long
+//	codec.go       messages whose texts are not UTF-8
 //	descriptor.go  what a descriptor asks for
 //	decide.go      the decision on all descriptors of a call
 //	answer.go      the response

@@ -112,6 +112,7 @@ func (d *Door) Serve(ctx context.Context, l net.Listener) error {
 
 func (d *Door) options() []grpc.ServerOption {
 	options := []grpc.ServerOption{
+		grpc.ForceServerCodecV2(newCodec()),
 		grpc.MaxRecvMsgSize(d.config.MaxMessage),
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.MaxHeaderListSize(16 << 10),
@@ -119,7 +120,7 @@ func (d *Door) options() []grpc.ServerOption {
 		grpc.SharedWriteBuffer(true),
 		grpc.InTapHandle(d.tap),
 		grpc.StatsHandler(callStats{d}),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 500 * time.Millisecond, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Minute, Timeout: 10 * time.Second}),
 	}
 	if d.config.TLS != nil {

@@ -192,7 +192,7 @@ func TestEnds(t *testing.T) {
 
 // A descriptor that does not say what it should limits nothing, is counted, and is logged.
 func TestUnusableDescriptors(t *testing.T) {
-	f := open(t, file(t, `{id: slots, match: {route: "*"}, limit: {concurrency: 1}}`))
+	f := open(t, file(t, `{id: slots, match: {route: "*"}, limit: {concurrency: 9}}`))
 	for fault, d := range map[string][]string{"incomplete": {"path=/x"}, "no_id": {"method=GET", "path=/x"}, "unknown_entry": {"method=GET", "path=/x", "id=1", "tenant=a"}} {
 		if !f.passes(Domain, descriptor(d...)) {
 			t.Errorf("%s: refused", fault)

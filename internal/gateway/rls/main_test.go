@@ -15,6 +15,7 @@ import (
 	ratelimit "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/hotparam/hotparam/attach"
@@ -175,3 +176,18 @@ func (f *fixture) await(what string, ready func() bool) {
 		}
 	}
 }
+
+// raw is a message that is encoded already.
+type raw string
+
+// rawCodec sends raw messages.
+type rawCodec struct{ codec }
+
+func (c rawCodec) Marshal(v any) (mem.BufferSlice, error) {
+	if text, ok := v.(raw); ok {
+		return mem.BufferSlice{mem.SliceBuffer(text)}, nil
+	}
+	return c.codec.Marshal(v)
+}
+
+func rawCall() grpc.CallOption { return grpc.ForceCodecV2(rawCodec{newCodec()}) }

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/hotparam/hotparam/internal/gateway"
+	"github.com/hotparam/hotparam/internal/gateway/auth"
+	"github.com/hotparam/hotparam/internal/gateway/check"
+	"github.com/hotparam/hotparam/internal/gateway/rls"
+	"github.com/hotparam/hotparam/internal/gateway/spoe"
+	"github.com/hotparam/hotparam/internal/httpserve"
+)
+
+// guardMetrics are those of the guard's doors.
+type guardMetrics struct {
+	doors  []*guardDoor
+	server *httpserve.Server
+}
+
+// Describe implements prometheus.Collector.
+func (m *guardMetrics) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(m, ch) }
+
+// Collect implements prometheus.Collector. Doors of one name are one.
+func (m *guardMetrics) Collect(ch chan<- prometheus.Metric) {
+	all := make(map[string]doorFigures)
+	for _, d := range m.doors {
+		figures := d.figures()
+		figures.Tickets = d.tickets.Stats()
+		all[d.name] = all[d.name].plus(&figures)
+	}
+	collect(ch, doorMetrics, all)
+	collect(ch, httpMetrics, m.server.Stats())
+	collect(ch, buildMetrics, readVersion())
+}
+
+// doorFigures are the counters of a door that all doors have.
+type doorFigures struct {
+	Passed, Refused int64
+	Connections     int64
+	Faults          map[string]int64 // calls that were not decided on as they should, by reason
+	Closed          map[string]int64 // connections, by reason
+	Tickets         gateway.TicketStats
+}
+
+// plus returns the sum of the figures of two doors.
+func (f doorFigures) plus(other *doorFigures) doorFigures {
+	sum := func(a, b map[string]int64) map[string]int64 {
+		all := make(map[string]int64, len(b))
+		for _, m := range []map[string]int64{a, b} {
+			for reason, n := range m {
+				all[reason] += n
+			}
+		}
+		return all
+	}
+	a, b := f.Tickets, other.Tickets
+	return doorFigures{
+		Passed: f.Passed + other.Passed, Refused: f.Refused + other.Refused, Connections: f.Connections + other.Connections,
+		Faults: sum(f.Faults, other.Faults), Closed: sum(f.Closed, other.Closed),
+		Tickets: gateway.TicketStats{
+			Held: a.Held + b.Held, Ended: a.Ended + b.Ended, Repeated: a.Repeated + b.Repeated,
+			Unknown: a.Unknown + b.Unknown, Expired: a.Expired + b.Expired, Full: a.Full + b.Full,
+		},
+	}
+}
+
+func rlsFigures(s rls.Stats) doorFigures {
+	f := doorFigures{
+		Passed: s.Calls - s.Limited, Refused: s.Limited, Connections: s.Connections,
+		Faults: map[string]int64{"busy": s.Busy, "unreadable": s.Failed},
+		Closed: map[string]int64{"full": s.Full, "not_allowed": s.Strangers},
+	}
+	for _, fault := range rls.Faults() {
+		f.Faults[fault.String()] = s.Unusable[fault]
+	}
+	return f
+}
+
+func authFigures(s auth.Stats) doorFigures {
+	return doorFigures{
+		Passed: s.Passed, Refused: s.Refused, Connections: int64(s.Connections),
+		Faults: map[string]int64{
+			"incomplete": s.Missing, "ambiguous": s.Ambiguous, "unauthorized": s.Unauthorized, "unknown_path": s.Unknown, "unsendable": s.Unsendable,
+		},
+		Closed: map[string]int64{"idle": s.ConnectionsEvicted, "full": s.ConnectionsRefused, "not_allowed": s.Foreign},
+	}
+}
+
+func checkFigures(s check.Stats) doorFigures {
+	return doorFigures{
+		Passed: s.Passed, Refused: s.Refused, Connections: int64(s.HTTP.Connections),
+		Faults: map[string]int64{"unreadable": s.Bad, "too_large": s.TooLarge, "unauthorized": s.Unauthorized},
+		Closed: map[string]int64{"idle": s.HTTP.Evicted, "full": s.HTTP.Refused, "not_allowed": s.Foreign},
+	}
+}
+
+func spoeFigures(s spoe.Stats) doorFigures {
+	return doorFigures{
+		Passed: s.Checks - s.Refused, Refused: s.Refused, Connections: s.Connections,
+		Faults: map[string]int64{
+			"incomplete": s.Incomplete, "unknown_message": s.Unknown, "no_ticket": s.Unheld, "cut": s.Cut, "panic": s.Panics,
+		},
+		Closed: map[string]int64{
+			"full": s.Full, "not_allowed": s.Denied, "invalid": s.Invalid, "too_large": s.TooBig,
+			"fragmented": s.Fragmented, "handshake": s.Handshakes, "slow": s.Slow,
+		},
+	}
+}
+
+// doorMetrics are of all doors, by name.
+var doorMetrics = []figure[map[string]doorFigures]{
+	byDoor(prometheus.CounterValue, "guard_checks_total", "Requests that were decided on, by door and decision.", "decision",
+		func(f *doorFigures, emit func(string, int64)) {
+			emit("passed", f.Passed)
+			emit("refused", f.Refused)
+		}).
+		explain("requests, or calls of `rls`, that were decided on: `passed` or `refused`. Why is in " +
+			"`hotparam_app_requests_total`"),
+	byDoor(prometheus.CounterValue, "guard_faults_total", "Calls that were not used as they came, by door and reason.", "reason",
+		func(f *doorFigures, emit func(string, int64)) {
+			for reason, n := range f.Faults {
+				emit(reason, n)
+			}
+		}).
+		explain("calls, or parts of them, that were not used as they came: the log says what to change. `incomplete` (it " +
+			"does not say what the request is, and limits nothing), `ambiguous` (a header of the scheme is there several " +
+			"times), `unauthorized`, `unreadable`, `too_large`, `busy` (too many at a time), `unknown_path`, " +
+			"`unknown_message`, `unknown_entry`, `too_many` (descriptors or entries), `unsupported`, `no_id` and " +
+			"`no_ticket` (a request that costs something, and whose end nobody can tell), `unsendable` (the gateway " +
+			"cannot send the rule's answer), `cut` (an answer that did not fit), `panic`"),
+	byDoor(prometheus.GaugeValue, "guard_connections", "Connections that are open, by door.", "",
+		func(f *doorFigures, emit func(string, int64)) { emit("", f.Connections) }),
+	byDoor(prometheus.CounterValue, "guard_closed_connections_total", "Connections that the guard closed before their time, by door and reason.", "reason",
+		func(f *doorFigures, emit func(string, int64)) {
+			for reason, n := range f.Closed {
+				emit(reason, n)
+			}
+		}).
+		explain("connections that the guard closed before their time: `full` (as many as may be were busy), `idle` (made " +
+			"room for another), `not_allowed` (by `allow`), and of `spoe` `invalid`, `too_large`, `fragmented`, " +
+			"`handshake`, `slow`"),
+	byDoor(prometheus.GaugeValue, "guard_tickets", "Requests that are held until their end is told, by door.", "",
+		func(f *doorFigures, emit func(string, int64)) { emit("", int64(f.Tickets.Held)) }),
+	byDoor(prometheus.CounterValue, "guard_tickets_total", "Requests that were held and are over, by door and how.", "end",
+		func(f *doorFigures, emit func(string, int64)) {
+			t := &f.Tickets
+			emit("ended", t.Ended)
+			emit("repeated", t.Repeated)
+			emit("unknown", t.Unknown)
+			emit("expired", t.Expired)
+			emit("full", t.Full)
+		}).
+		explain("ends of requests that cost something or hold permits: `ended` (told, and charged), `repeated` (told " +
+			"again), `unknown` (of no request that is held); and without cost, as the guard ended them itself: `expired` (not told " +
+			"within `guard.ticket_age`), `full` (`guard.max_tickets` were held)"),
+}
+
+// byDoor is a metric with the door as label, and another unless label is empty.
+func byDoor(kind prometheus.ValueType, name, help, label string, values func(f *doorFigures, emit func(label string, n int64))) figure[map[string]doorFigures] {
+	labels := []string{"door"}
+	if label != "" {
+		labels = append(labels, label)
+	}
+	return newFigure(kind, name, help, labels, func(all *map[string]doorFigures, emit func(float64, ...string)) {
+		for door, f := range *all {
+			values(&f, func(value string, n int64) {
+				of := []string{door}
+				if label != "" {
+					of = append(of, value)
+				}
+				emit(float64(n), of...)
+			})
+		}
+	})
+}

