@@ -223,3 +223,23 @@ func TestTakeOverTellsNothingOld(t *testing.T) {
 		})
 	}
 }
+
+// Of a log that is read from its first record on nobody is unknown, however late that is.
+func TestNobodyWroteBeforeTheFirstRecord(t *testing.T) {
+	for _, late := range []time.Duration{0, time.Second, 5 * time.Second} {
+		inWorld(t, 1, 1, func(w *world) {
+			w.instance("b", 1).runs(nil)
+			stop := w.instance("a", 1).runs(everywhere(1))
+			time.Sleep(late)
+			w.join()
+			w.allHot(1)
+			stop()
+			w.instance("a", 1).runs(nil)
+			begin := time.Now()
+			w.until("the key cool", func() bool { return !w.redis.hot("q=0") })
+			if took := time.Since(begin); took > 5*time.Second {
+				w.Errorf("read %v after the first record: cool after %v", late, took)
+			}
+		})
+	}
+}

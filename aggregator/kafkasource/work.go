@@ -124,7 +124,7 @@ func (w *worker) heard(e ends) {
 		w.position = e.start
 	}
 	if e.end == 0 {
-		w.mark.knows(nil) // nobody has ever written
+		w.mark.knows(nil) // nobody wrote before
 	}
 	// An end that went back was cut off: it is never reached.
 	if w.pending.asked.IsZero() || e.end < w.pending.end {
