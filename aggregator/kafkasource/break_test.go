@@ -44,7 +44,7 @@ func newOutageMix(r *rand.Rand) outageMix {
 	if m.readable {
 		m.lasts, back = min(m.lasts, 7*time.Second), 2*time.Second // of longer ones nobody can say whether anybody is left
 	}
-	if m.lasts < beat {
+	if m.lasts < maxPause {
 		back = 2 * time.Second // it may be no break: nobody is awaited for longer than the grace
 	}
 	for range 3 {

@@ -24,7 +24,7 @@ func (w *worker) record(r *kgo.Record, logStart int64, clock time.Time) {
 		w.in.lose(appended) // older records are deleted already
 	}
 	if r.Offset == 0 {
-		w.mark.knows(nil) // nobody wrote before
+		w.mark.setKnown(nil) // it is the first record of all
 	}
 	w.first, w.position = false, r.Offset+1
 	s.Records.Add(1)

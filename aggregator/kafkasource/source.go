@@ -23,7 +23,7 @@ type Source struct {
 	cfg     Config
 	inForce atomic.Pointer[inForce]
 	stats   counters
-	live    atomic.Pointer[[]string] // the instances that were live when a partition was last read; nil: not known
+	live    atomic.Pointer[[]string] // names of the instances that were live when a partition was last read; nil if unknown
 
 	mu      sync.Mutex           // guards the next seven
 	workers map[int32]*worker    // of the partitions that we have
