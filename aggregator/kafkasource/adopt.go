@@ -54,17 +54,17 @@ func (w *worker) publish(ctx, publishing context.Context, publisher PartitionPub
 	}
 }
 
-// inherit takes the keys that are published for the partition, which is ours now. The detector
-// goes on with them once all is read that was in the partition: until then its windows are of
-// before the keys were published, and would cool them.
+// inherit takes the keys that are published for the partition, which is fenced off now. The
+// detector adopts them once the partition is covered: until then it judges windows from before
+// the keys were published, and would cool them.
 func (w *worker) inherit(hot []hotparam.Hot) {
 	w.report.adopted = true
 	w.publisher.Store(&w.gate.to)
 	w.inherited = hot
-	w.adoptInherited()
+	w.adoptWhenCovered()
 }
 
-func (w *worker) adoptInherited() {
+func (w *worker) adoptWhenCovered() {
 	if w.report.adopted && w.report.covered && !w.gate.isOpen {
 		w.adopt(w.inherited, w.wall)
 		w.inherited = nil

@@ -34,6 +34,10 @@ func (s *Source) assigned(ctx context.Context, client *kgo.Client, got map[strin
 			s.askSize()
 		}
 	}
+	select {
+	case s.ask <- struct{}{}: // until their ends are known nothing of them is published
+	default:
+	}
 }
 
 // add puts a worker in the place of the one that had its partition. The caller

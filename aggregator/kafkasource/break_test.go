@@ -44,7 +44,7 @@ func newOutageMix(r *rand.Rand) outageMix {
 	if m.readable {
 		m.lasts, back = min(m.lasts, 7*time.Second), 2*time.Second // of longer ones nobody can say whether anybody is left
 	}
-	if m.lasts < beat {
+	if m.lasts < maxPause {
 		back = 2 * time.Second // it may be no break: nobody is awaited for longer than the grace
 	}
 	for range 3 {
@@ -220,6 +220,26 @@ func TestTakeOverTellsNothingOld(t *testing.T) {
 					w.Errorf("want each key hot once, and q=past cool\n%s", w.redis.changes)
 				}
 			})
+		})
+	}
+}
+
+// Of a log that is read from its first record on nobody is unknown, however late that is.
+func TestNobodyWroteBeforeTheFirstRecord(t *testing.T) {
+	for _, late := range []time.Duration{0, time.Second, 5 * time.Second} {
+		inWorld(t, 1, 1, func(w *world) {
+			w.instance("b", 1).runs(nil)
+			stop := w.instance("a", 1).runs(everywhere(1))
+			time.Sleep(late)
+			w.join()
+			w.allHot(1)
+			stop()
+			w.instance("a", 1).runs(nil)
+			begin := time.Now()
+			w.until("the key cool", func() bool { return !w.redis.hot("q=0") })
+			if took := time.Since(begin); took > 5*time.Second {
+				w.Errorf("read %v after the first record: cool after %v", late, took)
+			}
 		})
 	}
 }

@@ -15,8 +15,12 @@
 //
 // A partition of another source is taken over: its published keys stay hot until
 // counts say otherwise, and the previous owner is fenced off. Until all records
-// that were in the partition at the take-over are counted, low counts hold and high
-// ones are unknown, so no key cools.
+// that were in the partition at the take-over are counted, no key cools and none
+// becomes hot: the previous owner has judged them.
+//
+// An instance is gone only if the log went on without it. After a break in which no
+// record arrived, no key cools until all instances that wrote before it have written
+// again, or for ten seconds.
 //
 // A member that is out of the group, or cut off from all brokers, stops the time of
 // its partitions and leaves their hot keys published until the group assigns

@@ -43,6 +43,7 @@ func (s *Source) watchEnds(ctx context.Context, client *kgo.Client) {
 		case <-ctx.Done():
 			return
 		case <-timer.C:
+		case <-s.ask:
 		}
 		err := s.askEnds(ctx, client, s.present())
 		if ctx.Err() != nil {

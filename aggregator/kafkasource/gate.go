@@ -7,10 +7,10 @@ import (
 )
 
 // gate stands between a detector and its publisher until the partition's part of the hot set
-// has been taken over, and all is read that was in the partition then: what was hot and has
-// cooled since is nobody's business. When it opens it publishes what was found until then: the
-// keys that are hot, and the newest suspects. It must not be used by several goroutines at a
-// time.
+// has been taken over and the partition is covered: what is read before that has been judged by
+// the previous owner, and keys that were hot then may have cooled since. When the gate opens it
+// publishes the keys that are hot and the newest suspects. It must not be used by several
+// goroutines at a time.
 type gate struct {
 	to       PartitionPublisher
 	isOpen   bool

@@ -43,7 +43,7 @@ func (s *Source) tellInstances(ctx context.Context) {
 		for _, w := range workers {
 			w.elsewhere.Store(&heard)
 		}
-		s.noteLive(workers)
+		s.recordLive(workers)
 		all := make([]hotparam.Instance, 0, len(heard))
 		for _, name := range slices.Sorted(maps.Keys(heard)) {
 			all = append(all, hotparam.Instance{Name: name, Heard: heard[name]})
@@ -56,25 +56,26 @@ func (s *Source) tellInstances(ctx context.Context) {
 	}
 }
 
-// live are the instances that are live in one partition, by its own time.
-type live struct {
-	names            []string
-	covered, certain bool // all that was in the partition is read; nobody else is awaited
+// liveInstances are the instances that are live in one partition, by its own time.
+type liveInstances struct {
+	names    []string
+	covered  bool
+	complete bool // no other instance may return
 }
 
-// noteLive notes the live instances for workers that are still to come. While we have no
-// partition, or Kafka is away, they stay: a worker that starts then has not heard of them.
-func (s *Source) noteLive(workers []*worker) {
-	names, certain := make(map[string]bool), false
+// recordLive records the live instances for workers that start later. The record stays while the
+// source has no partition: a worker that starts after an outage cannot have heard of them.
+func (s *Source) recordLive(workers []*worker) {
+	names, complete := make(map[string]bool), false
 	for _, w := range workers {
 		if l := w.live.Load(); l != nil && l.covered {
-			certain = certain || l.certain
+			complete = complete || l.complete
 			for _, name := range l.names {
 				names[name] = true
 			}
 		}
 	}
-	if !certain {
+	if !complete {
 		known := s.live.Load()
 		if known == nil {
 			return

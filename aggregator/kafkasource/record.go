@@ -23,6 +23,9 @@ func (w *worker) record(r *kgo.Record, logStart int64, clock time.Time) {
 	if w.first && logStart > 0 && r.Offset <= logStart {
 		w.in.lose(appended) // older records are deleted already
 	}
+	if r.Offset == 0 {
+		w.mark.setKnown(nil) // it is the first record of all
+	}
 	w.first, w.position = false, r.Offset+1
 	s.Records.Add(1)
 	if r.Attrs.IsControl() {

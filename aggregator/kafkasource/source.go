@@ -23,7 +23,7 @@ type Source struct {
 	cfg     Config
 	inForce atomic.Pointer[inForce]
 	stats   counters
-	live    atomic.Pointer[[]string] // the instances that were live when a partition was last read; nil: not known
+	live    atomic.Pointer[[]string] // names of the instances that were live when a partition was last read; nil if unknown
 
 	mu      sync.Mutex           // guards the next seven
 	workers map[int32]*worker    // of the partitions that we have
@@ -37,6 +37,7 @@ type Source struct {
 
 	resizes chan resize
 	look    chan struct{} // asks for the topic's size
+	ask     chan struct{} // asks for the ends of partitions
 	working sync.WaitGroup
 	fail    context.CancelCauseFunc
 
@@ -62,6 +63,7 @@ func New(c Config) (*Source, error) {
 		sized:   make(chan struct{}),
 		resizes: make(chan resize, 1),
 		look:    make(chan struct{}, 1),
+		ask:     make(chan struct{}, 1),
 
 		abandoned:   make(chan struct{}, maxAbandoned),
 		commitEvery: defaultCommit,

@@ -73,10 +73,10 @@ type PartitionStats struct {
 	// newest time is whose counts are complete.
 	Delay, Behind time.Duration
 	// Covered reports whether all records that were in the partition when it was assigned
-	// have been read. Until then no key cools.
+	// have been read.
 	Covered bool
-	// Adopted reports whether the hot keys have been taken over. Until then nothing is
-	// published.
+	// Adopted reports whether the hot keys have been taken over from Redis. A partition that is
+	// not adopted or not covered publishes nothing: its keys stay as they were.
 	Adopted bool
 	// Frozen reports whether the partition's time has stood still for a while, so that no key
 	// cools: the partition is not read, or an instance is slow, cannot write to it, or has

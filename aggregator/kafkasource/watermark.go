@@ -13,26 +13,26 @@ import (
 // Each live instance sends to each partition at least once a second, in the order of time:
 // what it counted before the start of its newest record has arrived. So that an instance
 // whose clock is slow, or that died, delays no other, all counts older than the newest record
-// less the grace are taken as complete. While no instance is heard of, though the partition is
-// read, the time up to which it is known to be read counts, less the lag of programs that send
-// only lines.
+// less the grace are taken as complete. If the partition is read and no instance has been heard
+// of for liveFor, the time up to which it has been read counts, less the lag of programs that
+// send only lines.
 //
-// An instance is gone only when the log went on without it. A time in which nothing came is
-// nobody's absence: the brokers may have been away, or the reader. After such a break those
-// that wrote before it come back one by one, so they are awaited (see awaits), by whoever
-// reads the partition then.
+// An instance is gone only if the log went on without it. A pause in which no record arrived
+// proves nothing: the brokers may have been away, or this reader. After such a break the
+// instances return one by one, so all that wrote before it are awaited (see isAwaiting), even
+// by a worker that starts after the break.
 //
 // The watermark uses no clock: where no record arrives, and no leader confirms that there is
 // none, time stands still.
 type watermark struct {
 	grace, lag time.Duration
 	senders    map[string]*progress
-	strangers  bool          // instances that wrote before the break are not all known
+	unknown    bool          // instances may have written before the last break that are not in senders
 	appended   time.Time     // when the newest record was taken by its broker
-	heard      time.Time     // when the newest record came
+	heard      time.Time     // when the newest record arrived
 	sure       time.Time     // all that was in the partition then has come
-	resumed    time.Time     // when the partition went on after the last break
-	lived      time.Duration // how long the log went on, a beat of each break
+	resumed    time.Time     // when the last break ended
+	active     time.Duration // sum of the pauses between records, each counted as maxPause at most
 	complete   time.Time
 }
 
@@ -41,15 +41,15 @@ type progress struct {
 	incarnation uint64
 	start       time.Time // of its newest record
 	heard       time.Time
-	lived       time.Duration // of the log, when it was heard
+	active      time.Duration // the watermark's, when it was heard
 }
 
 const (
 	// liveFor is how long a silent instance counts as live: ten of its heartbeats.
 	liveFor = 10 * time.Second
-	// beat is the longest pause in a partition to which instances write: two of their
-	// heartbeats. A longer one is a break, of which a beat counts as time that went on.
-	beat = 2 * time.Second
+	// maxPause is the longest pause between records in a partition that instances can write
+	// to: two of their heartbeats. A longer one is a break.
+	maxPause = 2 * time.Second
 	// maxSenders bounds the instances. More than that delay no other.
 	maxSenders = 100_000
 )
@@ -57,14 +57,14 @@ const (
 // newWatermark returns the watermark of a reader of what arrived since from.
 func newWatermark(from time.Time, grace, lag time.Duration) *watermark {
 	return &watermark{
-		grace: grace, lag: lag, senders: make(map[string]*progress), strangers: true,
+		grace: grace, lag: lag, senders: make(map[string]*progress), unknown: true,
 		appended: from, heard: from, resumed: from, complete: from,
 	}
 }
 
-// knows names all instances that were live when the partition was read last.
-func (w *watermark) knows(names []string) {
-	w.strangers = false
+// setKnown records that the named instances are all that were live before what is read.
+func (w *watermark) setKnown(names []string) {
+	w.unknown = false
 	for _, name := range names {
 		if w.senders[name] == nil && len(w.senders) < maxSenders {
 			w.senders[name] = new(progress)
@@ -72,12 +72,12 @@ func (w *watermark) knows(names []string) {
 	}
 }
 
-// record records when a record was appended, and when it came.
+// record records when a record was appended, and when it arrived.
 func (w *watermark) record(appended, heard time.Time) {
-	if appended.Sub(w.appended) > beat {
+	if appended.Sub(w.appended) > maxPause {
 		w.resumed = later(w.resumed, heard)
 	}
-	w.lived += max(0, min(heard.Sub(w.heard), beat))
+	w.active += max(0, min(heard.Sub(w.heard), maxPause))
 	w.appended, w.heard = later(w.appended, appended), later(w.heard, heard)
 }
 
@@ -95,12 +95,12 @@ func (w *watermark) sent(m *wire.Meta, start, heard time.Time) {
 		*p = progress{incarnation: m.Incarnation, heard: p.heard}
 	}
 	// Counts that were held back are older than those sent before them.
-	p.start, p.heard, p.lived = later(p.start, start), later(p.heard, heard), w.lived
+	p.start, p.heard, p.active = later(p.start, start), later(p.heard, heard), w.active
 }
 
 // reached records that all records that were in the partition at a time have been read.
 func (w *watermark) reached(asked time.Time) {
-	if asked.Sub(later(w.sure, w.heard)) > beat {
+	if asked.Sub(later(w.sure, w.heard)) > maxPause {
 		w.resumed = later(w.resumed, asked)
 	}
 	w.sure = later(w.sure, asked)
@@ -110,13 +110,13 @@ func (w *watermark) reached(asked time.Time) {
 // one that is heard there lives, and if it is not heard here it cannot write to this
 // partition.
 func (w *watermark) advance(elsewhere map[string]time.Time) time.Time {
-	if w.sinceBreak() > liveFor || w.lived > liveFor {
-		w.strangers = false
+	if w.sinceBreak() > liveFor || w.active > liveFor {
+		w.unknown = false
 	}
 	var slowest time.Time
-	newest := w.resumed // sign of life
+	newest := w.resumed // when an instance was last heard of, or could not be
 	for name, p := range w.senders {
-		if w.lived-p.lived > liveFor && w.heard.Sub(elsewhere[name]) > liveFor {
+		if w.active-p.active > liveFor && w.heard.Sub(elsewhere[name]) > liveFor {
 			delete(w.senders, name)
 			continue
 		}
@@ -125,19 +125,19 @@ func (w *watermark) advance(elsewhere map[string]time.Time) time.Time {
 			slowest = p.start
 		}
 	}
-	isRead := w.sure.Sub(newest) > liveFor // and nobody writes
+	isSilent := w.sure.Sub(newest) > liveFor
 	switch {
-	case len(w.senders) > 0 && !isRead:
+	case len(w.senders) > 0 && !isSilent:
 		w.complete = later(w.complete, later(slowest, w.appended.Add(-w.grace)))
-	case isRead || !w.strangers && !w.sure.IsZero():
+	case isSilent || !w.unknown && !w.sure.IsZero():
 		w.complete = later(w.complete, w.sure.Add(-w.lag))
 	}
 	return w.complete
 }
 
-// awaits reports whether instances that wrote before the last break may still come back. It
-// is so for liveFor at most: one that has not come by then died during the break.
-func (w *watermark) awaits() bool {
+// isAwaiting reports whether an instance that wrote before the last break may still return. That
+// ends liveFor after the break: an instance that has not returned by then has died.
+func (w *watermark) isAwaiting() bool {
 	if w.sinceBreak() > liveFor {
 		return false
 	}
@@ -146,14 +146,14 @@ func (w *watermark) awaits() bool {
 			return true
 		}
 	}
-	return w.strangers
+	return w.unknown
 }
 
-// sinceBreak returns for how long the partition has gone on.
+// sinceBreak returns how long ago the last break ended.
 func (w *watermark) sinceBreak() time.Duration { return later(w.sure, w.heard).Sub(w.resumed) }
 
-// names returns the instances that are live.
-func (w *watermark) names() []string { return slices.Collect(maps.Keys(w.senders)) }
+// liveNames returns the names of the live instances.
+func (w *watermark) liveNames() []string { return slices.Collect(maps.Keys(w.senders)) }
 
 func later(a, b time.Time) time.Time {
 	if b.After(a) {

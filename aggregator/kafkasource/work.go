@@ -59,7 +59,7 @@ func (w *worker) open(n int, publisher PartitionPublisher) {
 	w.in = &intake{Detector: w.detector}
 	w.mark = newWatermark(w.seek, c.Grace, c.Lag)
 	if live := w.source.live.Load(); live != nil {
-		w.mark.knows(*live)
+		w.mark.setKnown(*live)
 	}
 	w.spoken = w.seek
 	w.now = w.seek
@@ -124,7 +124,7 @@ func (w *worker) heard(e ends) {
 		w.position = e.start
 	}
 	if e.end == 0 {
-		w.mark.knows(nil) // nobody has ever written
+		w.mark.setKnown(nil) // the log is empty
 	}
 	// An end that went back was cut off: it is never reached.
 	if w.pending.asked.IsZero() || e.end < w.pending.end {
@@ -151,7 +151,7 @@ func (w *worker) reach() {
 	w.pending = ends{}
 	if !w.report.covered {
 		w.report.covered = true
-		w.adoptInherited()
+		w.adoptWhenCovered()
 	}
 }
 
@@ -167,7 +167,7 @@ func (w *worker) turn(now time.Time) {
 		w.instances.Store(&instances)
 		clocks := w.decoder.Clocks(now)
 		w.clocks.Store(&clocks)
-		w.live.Store(&live{names: w.mark.names(), covered: w.report.covered, certain: !w.awaits})
+		w.live.Store(&liveInstances{names: w.mark.liveNames(), covered: w.report.covered, complete: !w.awaiting})
 		w.show()
 	}
 }
@@ -188,19 +188,20 @@ func (w *worker) advance(clock time.Time) {
 	}
 	w.advanced = w.mark.appended
 	w.now = later(w.now, earlier(clock, complete.Add(w.source.cfg.Grace)))
-	w.await(complete)
+	w.updateAwaiting(complete)
 	w.decoder.Advance(w.now, w.in)
 	w.detector.AdvanceTo(w.now, complete)
 }
 
-// await makes high counts unknown while instances have not come back since a break.
-func (w *worker) await(complete time.Time) {
-	before := w.awaits
-	switch w.awaits = w.mark.awaits(); {
-	case w.awaits:
+// updateAwaiting makes high counts unknown, so that no key cools, while an instance may still
+// return after a break.
+func (w *worker) updateAwaiting(complete time.Time) {
+	before := w.awaiting
+	switch w.awaiting = w.mark.isAwaiting(); {
+	case w.awaiting:
 		w.in.await(w.now)
 	case before:
-		w.in.lose(complete) // those that came last may have been late for what is complete
+		w.in.lose(complete) // the last to return may have been too late for closed panes
 		w.in.caughtUp()
 	}
 }

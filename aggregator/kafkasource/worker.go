@@ -43,7 +43,7 @@ type worker struct {
 	wall      time.Time // the clock, as of the batch or tick at hand
 	advanced  time.Time // the newest record when the detector last got the time
 	spoken    time.Time // the newest record that was sent by an instance
-	awaits    bool      // instances are still to come back
+	awaiting  bool      // an instance may still return after a break
 	position  int64     // offset that is read next; -1: not known
 	first     bool      // no record has come yet
 	pending   ends      // end that is to be reached
@@ -55,7 +55,7 @@ type worker struct {
 	elsewhere atomic.Pointer[map[string]time.Time] // instances, by when any partition of ours heard of them
 	instances atomic.Pointer[[]hotparam.Instance]
 	clocks    atomic.Pointer[[]decode.SenderClock] // of these that are off
-	live      atomic.Pointer[live]
+	live      atomic.Pointer[liveInstances]
 }
 
 // batch is the records of a partition from one fetch.

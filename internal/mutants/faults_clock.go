@@ -68,4 +68,29 @@ var clockFaults = []Fault{
 		Old: "r.Attrs.TimestampType() == appendTime\n", New: "true\n",
 		Test: "TestClocksOfRecords",
 	},
+	{
+		Name: "a time in which Kafka is away is an absence of the instances", File: "aggregator/kafkasource/watermark.go",
+		Old: "min(heard.Sub(w.heard), maxPause)", New: "heard.Sub(w.heard)",
+		Test: "TestWatermark|TestABreakIsNobodysAbsence",
+	},
+	{
+		Name: "the first instance to return is taken for all", File: "aggregator/kafkasource/watermark.go",
+		Old: "if p.heard.Before(w.resumed) {", New: "if false {",
+		Test: "TestABreakIsNobodysAbsence",
+	},
+	{
+		Name: "a worker that starts after an outage knows no instances", File: "aggregator/kafkasource/work.go",
+		Old: "w.mark.setKnown(*live)", New: "w.mark.setKnown(nil)",
+		Test: "TestABreakIsNobodysAbsence",
+	},
+	{
+		Name: "an aggregator that starts in an outage awaits nobody", File: "aggregator/kafkasource/watermark.go",
+		Old: "unknown: true,", New: "unknown: false,",
+		Test: "TestABreakIsNobodysAbsence",
+	},
+	{
+		Name: "keys are published that were hot before a take-over", File: "aggregator/kafkasource/adopt.go",
+		Old: "w.report.adopted && w.report.covered && ", New: "w.report.adopted && ",
+		Test: "TestTakeOverTellsNothingOld",
+	},
 }
