@@ -30,7 +30,7 @@ func TestConforms(t *testing.T) {
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
 	t.Cleanup(func() { client.Close() })
-	testAll(t, client, 100)
+	testAll(t, client, 20) // TestConformsAtLength has more of them, without the race detector
 }
 
 func testAll(t *testing.T, client redis.UniversalClient, schedules int) {

