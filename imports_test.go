@@ -31,10 +31,11 @@ var arrows = map[string][]string{
 	"collector":           {"hotparam", "wire", "internal/floor", "internal/keytext", "internal/loglimit", "internal/pace"},
 	"aggregator":          {"hotparam", "wire", "aggregator/decode", "aggregator/internal/window", "aggregator/internal/ring", "internal/addrlevel", "internal/floor", "internal/keytext", "internal/pace"},
 	"hotset":              {"hotparam"},
-	"hotkeys":             {"hotparam", "wire", "hotset", "internal/backoff", "internal/cmpbool", "internal/loglimit", "internal/secret"},
+	"hotkeys":             {"hotparam", "wire", "hotset", "internal/backoff", "internal/cmpbool", "internal/loglimit", "internal/redisconfig", "internal/secret"},
 
-	"collector/statsdsink":       {"hotparam", "wire", "collector", "internal/backoff", "internal/keytext", "internal/pace"},
-	"collector/kafkasink":        {"hotparam", "wire", "kafka", "collector", "internal/backoff", "internal/pace"},
+	"collector/internal/former":  {"hotparam"},
+	"collector/statsdsink":       {"hotparam", "wire", "collector", "collector/internal/former", "internal/backoff", "internal/keytext", "internal/pace"},
+	"collector/kafkasink":        {"hotparam", "wire", "kafka", "collector", "collector/internal/former", "internal/backoff", "internal/pace"},
 	"aggregator/decode":          {"hotparam", "wire", "aggregator/internal/ring", "internal/countset", "internal/floor", "internal/keytext", "internal/loglimit"},
 	"aggregator/internal/window": {"hotparam", "wire", "aggregator/decode", "aggregator/internal/ring", "internal/floor", "internal/keytext"},
 	"aggregator/internal/ring":   nil,
@@ -88,10 +89,11 @@ var arrows = map[string][]string{
 	"internal/cmpbool":                nil,
 	"internal/loglimit":               nil,
 	"internal/hotwords":               {"hotparam"},
+	"internal/redisconfig":            {"hotparam"},
 	"internal/termtext":               nil,
 	"internal/top":                    {"hotparam", "hotkeys", "internal/hotwords", "internal/live", "internal/termtext"},
-	"internal/webhook":                {"hotparam", "hotkeys", "internal/backoff", "internal/live", "internal/loglimit"},
-	"internal/live":                   {"hotparam", "wire", "hotkeys", "hotset", "internal/backoff", "internal/hotwords", "internal/loglimit"},
+	"internal/webhook":                {"hotparam", "hotkeys", "internal/backoff", "internal/live", "internal/loglimit", "internal/redisconfig"},
+	"internal/live":                   {"hotparam", "wire", "hotkeys", "hotset", "internal/backoff", "internal/hotwords", "internal/loglimit", "internal/redisconfig"},
 	"internal/pace":                   nil,
 	"internal/protofield":             nil, // for adapters, which are modules of their own
 	"internal/countset":               nil,
@@ -148,7 +150,7 @@ var arrows = map[string][]string{
 
 var (
 	everythingPublic      = []string{"hotparam", "wire", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/redislimiter", "kafka", "config", "collector", "collector/statsdsink", "collector/kafkasink", "aggregator", "aggregator/decode", "aggregator/statsdsource", "aggregator/kafkasource", "aggregator/graphitesource", "hotset", "hotkeys", "middleware", "middleware/adapter", "middleware/rpc", "attach", "attach/kafka"}
-	everythingButCommands = append(slices.Clone(everythingPublic), "internal/accesslog", "internal/bench", "internal/cmpbool", "internal/demo", "internal/demo/data", "internal/demo/screen", "internal/doctor", "internal/explain", "internal/filewatch", "internal/follow", "internal/gateway", "internal/gateway/auth", "internal/gateway/check", "internal/gateway/rls", "internal/gateway/spoe", "internal/hotwords", "internal/httpserve", "internal/kafkafake", "internal/keytext", "internal/listed", "internal/live", "internal/loglimit", "internal/pace", "internal/page", "internal/replay", "internal/sdnotify", "internal/secret", "internal/spelling", "internal/suggest", "internal/termtext", "internal/top", "internal/webhook")
+	everythingButCommands = append(slices.Clone(everythingPublic), "internal/accesslog", "internal/bench", "internal/cmpbool", "internal/demo", "internal/demo/data", "internal/demo/screen", "internal/doctor", "internal/explain", "internal/filewatch", "internal/follow", "internal/gateway", "internal/gateway/auth", "internal/gateway/check", "internal/gateway/rls", "internal/gateway/spoe", "internal/hotwords", "internal/httpserve", "internal/kafkafake", "internal/keytext", "internal/listed", "internal/live", "internal/loglimit", "internal/pace", "internal/page", "internal/redisconfig", "internal/replay", "internal/sdnotify", "internal/secret", "internal/spelling", "internal/suggest", "internal/termtext", "internal/top", "internal/webhook")
 )
 
 // standardOnly are the packages that, with all that they import, bring nothing but the

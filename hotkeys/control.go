@@ -11,14 +11,15 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/redisconfig"
 	"github.com/hotparam/hotparam/wire"
 )
 
 // ListControls returns the controls of a namespace that are in force, by key. Their times are
 // on Redis's clock. The deadline is that of ctx.
 func ListControls(ctx context.Context, client redis.UniversalClient, namespace string) ([]hotparam.Control, error) {
-	if !hotparam.ValidNamespace(namespace) {
-		return nil, fmt.Errorf("list controls: namespace %q: want one or more of A-Z a-z 0-9 _ -", namespace)
+	if err := redisconfig.Namespace(namespace); err != nil {
+		return nil, fmt.Errorf("list controls: %w", err)
 	}
 	layout := NewLayout(namespace)
 	mark, err := readControlMark(ctx, client, layout)
@@ -129,8 +130,8 @@ const MaxControlEvents = 10_000
 // first; if there are more than n, the newest n. With an empty ID it returns the newest n. What
 // cannot be read is left out. The deadline is that of ctx.
 func ReadControlEvents(ctx context.Context, client redis.UniversalClient, namespace, after string, n int) ([]ControlEvent, error) {
-	if !hotparam.ValidNamespace(namespace) {
-		return nil, fmt.Errorf("read changes of controls: namespace %q: want one or more of A-Z a-z 0-9 _ -", namespace)
+	if err := redisconfig.Namespace(namespace); err != nil {
+		return nil, fmt.Errorf("read changes of controls: %w", err)
 	}
 	start := cmp.Or(after, "-")
 	messages, err := client.XRevRangeN(ctx, NewLayout(namespace).ControlEvents, "+", start, int64(n)).Result()

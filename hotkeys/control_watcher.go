@@ -14,6 +14,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/loglimit"
+	"github.com/hotparam/hotparam/internal/redisconfig"
 )
 
 // ControlTarget obeys controls.
@@ -101,13 +102,11 @@ type ControlWatcherStats struct {
 // NewControlWatcher returns a watcher that updates target. It starts nothing and makes no call;
 // the caller closes the client, once Run has returned.
 func NewControlWatcher(client redis.UniversalClient, cfg ControlWatcherConfig, target ControlTarget) (*ControlWatcher, error) {
-	switch {
-	case !hotparam.ValidNamespace(cfg.Namespace):
-		return nil, fmt.Errorf("control watcher: ControlWatcherConfig.Namespace %q: want one or more of A-Z a-z 0-9 _ -", cfg.Namespace)
-	case cfg.Poll < 0 || cfg.Timeout < 0:
-		return nil, fmt.Errorf("control watcher: ControlWatcherConfig.Poll %v and Timeout %v must not be negative", cfg.Poll, cfg.Timeout)
-	case client == nil || target == nil:
-		return nil, errors.New("control watcher: no Redis client, or no target")
+	if err := redisconfig.Check("ControlWatcherConfig", cfg.Namespace, client, redisconfig.Span{Name: "Poll", Length: cfg.Poll}, redisconfig.Span{Name: "Timeout", Length: cfg.Timeout}); err != nil {
+		return nil, fmt.Errorf("control watcher: %w", err)
+	}
+	if target == nil {
+		return nil, errors.New("control watcher: no target")
 	}
 	w := &ControlWatcher{cfg: cfg.withDefaults(), client: client, layout: NewLayout(cfg.Namespace), target: target, kick: make(chan struct{}, 1)}
 	w.subscription = w.newSubscription()

@@ -18,6 +18,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/loglimit"
+	"github.com/hotparam/hotparam/internal/redisconfig"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -90,13 +91,11 @@ const deniedEvery = 30 * time.Second
 // NewHeartbeat returns a Heartbeat. It makes no call; the caller closes the client, once Run
 // has returned.
 func NewHeartbeat(client redis.UniversalClient, cfg HeartbeatConfig) (*Heartbeat, error) {
-	switch {
-	case !hotparam.ValidNamespace(cfg.Namespace):
-		return nil, fmt.Errorf("heartbeat: HeartbeatConfig.Namespace %q: want one or more of A-Z a-z 0-9 _ -", cfg.Namespace)
-	case client == nil || cfg.Member == nil:
-		return nil, errors.New("heartbeat: no Redis client, or no Member")
-	case cfg.Every < 0 || cfg.Timeout < 0:
-		return nil, fmt.Errorf("heartbeat: HeartbeatConfig.Every %v and Timeout %v must not be negative", cfg.Every, cfg.Timeout)
+	if err := redisconfig.Check("HeartbeatConfig", cfg.Namespace, client, redisconfig.Span{Name: "Every", Length: cfg.Every}, redisconfig.Span{Name: "Timeout", Length: cfg.Timeout}); err != nil {
+		return nil, fmt.Errorf("heartbeat: %w", err)
+	}
+	if cfg.Member == nil {
+		return nil, errors.New("heartbeat: no Member")
 	}
 	if cfg.Every == 0 {
 		cfg.Every = time.Second

@@ -11,14 +11,15 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/hotset"
+	"github.com/hotparam/hotparam/internal/redisconfig"
 )
 
 // List returns the hot keys of a namespace from Redis, the highest rate first. Until is the
 // entry's own end, on Redis's clock. Without a heartbeat no key is hot. The deadline is
 // that of ctx.
 func List(ctx context.Context, client redis.UniversalClient, namespace string) ([]hotparam.Hot, error) {
-	if !hotparam.ValidNamespace(namespace) {
-		return nil, fmt.Errorf("list hot keys: namespace %q: want one or more of A-Z a-z 0-9 _ -", namespace)
+	if err := redisconfig.Namespace(namespace); err != nil {
+		return nil, fmt.Errorf("list hot keys: %w", err)
 	}
 	set, err := readWholeSet(ctx, client, NewLayout(namespace))
 	if err != nil {
@@ -36,8 +37,8 @@ func List(ctx context.Context, client redis.UniversalClient, namespace string) (
 // be hot, which is not known for certain yet. Only Key and Rate are set. The deadline is
 // that of ctx.
 func ListSuspects(ctx context.Context, client redis.UniversalClient, namespace string) ([]hotparam.Hot, error) {
-	if !hotparam.ValidNamespace(namespace) {
-		return nil, fmt.Errorf("list suspects: namespace %q: want one or more of A-Z a-z 0-9 _ -", namespace)
+	if err := redisconfig.Namespace(namespace); err != nil {
+		return nil, fmt.Errorf("list suspects: %w", err)
 	}
 	members, err := client.ZRangeWithScores(ctx, NewLayout(namespace).Suspects, 0, -1).Result()
 	if err != nil {
@@ -57,8 +58,8 @@ func ListSuspects(ctx context.Context, client redis.UniversalClient, namespace s
 // ListInstances returns the instances of a namespace that send counts, by name. Heard is
 // on the local clock, whatever its offset from Redis's. The deadline is that of ctx.
 func ListInstances(ctx context.Context, client redis.UniversalClient, namespace string) ([]hotparam.Instance, error) {
-	if !hotparam.ValidNamespace(namespace) {
-		return nil, fmt.Errorf("list instances: namespace %q: want one or more of A-Z a-z 0-9 _ -", namespace)
+	if err := redisconfig.Namespace(namespace); err != nil {
+		return nil, fmt.Errorf("list instances: %w", err)
 	}
 	var members *redis.ZSliceCmd
 	var at *redis.TimeCmd

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/redisconfig"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -25,8 +26,8 @@ const membersPerRead = 500
 // Members that are not allowed to write heartbeats, or of a version before them, are not
 // listed. At most [wire.MaxMembers] are read. The deadline is that of ctx.
 func ListMembers(ctx context.Context, client redis.UniversalClient, namespace string) ([]hotparam.Member, error) {
-	if !hotparam.ValidNamespace(namespace) {
-		return nil, fmt.Errorf("list members: namespace %q: want one or more of A-Z a-z 0-9 _ -", namespace)
+	if err := redisconfig.Namespace(namespace); err != nil {
+		return nil, fmt.Errorf("list members: %w", err)
 	}
 	layout := NewLayout(namespace)
 	var heard *redis.ZSliceCmd

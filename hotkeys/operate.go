@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/redisconfig"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -98,8 +99,8 @@ func ReleaseControl(ctx context.Context, client redis.UniversalClient, namespace
 
 // operate runs the operator's script. c lacks its times and By, and of a release its action.
 func operate(ctx context.Context, client redis.UniversalClient, namespace, kind string, c *hotparam.Control, span time.Duration) (hotparam.Control, error) {
-	if !hotparam.ValidNamespace(namespace) {
-		return hotparam.Control{}, fmt.Errorf("namespace %q: want one or more of A-Z a-z 0-9 _ -", namespace)
+	if err := redisconfig.Namespace(namespace); err != nil {
+		return hotparam.Control{}, err
 	}
 	var err error
 	if c.By, err = whoAmI(ctx, client); err != nil {

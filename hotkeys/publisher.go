@@ -107,11 +107,8 @@ type publisherStats struct {
 // ContextTimeoutEnabled and MaxRetries: -1, so that calls keep to their deadlines.
 func NewPublisher(client redis.UniversalClient, cfg PublisherConfig) (*Publisher, error) {
 	cfg = cfg.withDefaults()
-	if err := cfg.validate(); err != nil {
+	if err := cfg.validate(client); err != nil {
 		return nil, fmt.Errorf("publisher: %w", err)
-	}
-	if client == nil {
-		return nil, errors.New("publisher: no Redis client")
 	}
 	p := &Publisher{
 		cfg:       cfg,

@@ -6,7 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam/internal/redisconfig"
 )
 
 // PublisherConfig configures a [Publisher]. Namespace is required; a zero field
@@ -84,10 +86,11 @@ func (c PublisherConfig) withDefaults() PublisherConfig {
 // maxOwner bounds an owner's name.
 const maxOwner = 128
 
-func (c PublisherConfig) validate() error {
+func (c PublisherConfig) validate(client redis.UniversalClient) error {
+	if err := redisconfig.Check("PublisherConfig", c.Namespace, client, redisconfig.Span{Name: "Timeout", Length: c.Timeout}); err != nil {
+		return err
+	}
 	switch {
-	case !hotparam.ValidNamespace(c.Namespace):
-		return fmt.Errorf("PublisherConfig.Namespace %q: want one or more of A-Z a-z 0-9 _ -", c.Namespace)
 	case len(c.Owner) > maxOwner || strings.ContainsFunc(c.Owner, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == ':' }):
 		return fmt.Errorf("PublisherConfig.Owner %q: want at most %d visible ASCII characters and no colon", c.Owner, maxOwner)
 	case c.Cap < 0 || c.Events < 0:
@@ -96,8 +99,8 @@ func (c PublisherConfig) validate() error {
 		return fmt.Errorf("PublisherConfig.EntryTTL %v and BeatTTL %v must be at least 1s", c.EntryTTL, c.BeatTTL)
 	case c.Lease != 0 && (c.Lease < 2*c.Timeout || c.Lease > maxLease):
 		return fmt.Errorf("PublisherConfig.Lease %v must be 0, or at least twice Timeout %v and at most %v", c.Lease, c.Timeout, maxLease)
-	case c.Timeout < 0 || c.Keep < time.Second:
-		return fmt.Errorf("PublisherConfig.Timeout %v must not be negative, and Keep %v at least 1s", c.Timeout, c.Keep)
+	case c.Keep < time.Second:
+		return fmt.Errorf("PublisherConfig.Keep %v must be at least 1s", c.Keep)
 	}
 	return nil
 }

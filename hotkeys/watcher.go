@@ -12,9 +12,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/hotset"
 	"github.com/hotparam/hotparam/internal/loglimit"
+	"github.com/hotparam/hotparam/internal/redisconfig"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -52,14 +52,9 @@ func (c WatcherConfig) withDefaults() WatcherConfig {
 	return c
 }
 
-func (c WatcherConfig) validate() error {
-	if !hotparam.ValidNamespace(c.Namespace) {
-		return fmt.Errorf("WatcherConfig.Namespace %q: want one or more of A-Z a-z 0-9 _ -", c.Namespace)
-	}
-	if c.Poll < 0 || c.Timeout < 0 || c.Jitter < 0 {
-		return fmt.Errorf("WatcherConfig.Poll %v, Timeout %v and Jitter %v must not be negative", c.Poll, c.Timeout, c.Jitter)
-	}
-	return nil
+func (c WatcherConfig) validate(client redis.UniversalClient) error {
+	return redisconfig.Check("WatcherConfig", c.Namespace, client,
+		redisconfig.Span{Name: "Poll", Length: c.Poll}, redisconfig.Span{Name: "Timeout", Length: c.Timeout}, redisconfig.Span{Name: "Jitter", Length: c.Jitter})
 }
 
 // Watcher follows the published set and keeps a [hotset.Writer] up to date. Pushes
@@ -135,11 +130,11 @@ const maxPushes = 256
 // deadlines.
 func NewWatcher(client redis.UniversalClient, cfg WatcherConfig, target hotset.Writer) (*Watcher, error) {
 	cfg = cfg.withDefaults()
-	if err := cfg.validate(); err != nil {
+	if err := cfg.validate(client); err != nil {
 		return nil, fmt.Errorf("watcher: %w", err)
 	}
-	if client == nil || target == nil {
-		return nil, errors.New("watcher: no Redis client, or no target")
+	if target == nil {
+		return nil, errors.New("watcher: no target")
 	}
 	w := &Watcher{
 		cfg:    cfg,

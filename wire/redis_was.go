@@ -11,23 +11,16 @@ import (
 type HotWas struct {
 	// Cool are the keys that cooled, with their last counts. Key is not set.
 	Cool map[string]hotparam.Hot
-	// Again are the keys among the hot ones that were hot before.
-	Again map[string]HotTerms
-}
-
-// HotTerms are the terms under which a key was hot.
-type HotTerms struct {
-	Since  int64  `json:"since"` // Unix milliseconds
-	Limit  string `json:"limit"` // as [hotparam.Rate.String] writes it, or empty
-	Mode   string `json:"mode"`
-	Spared bool   `json:"spared"`
+	// Again are the keys among the hot ones that were hot before: the change wrote them with
+	// another limit, or under another owner or publisher.
+	Again map[string]bool
 }
 
 // ParseHotWas reads the field "was" of an entry of the stream, which the publisher's script
 // writes:
 //
 //	{"cool":{"search-terms GET /search?q=tablet":{"rate":3,"info":{…}}},
-//	 "again":{"search-terms GET /search?q=phone":{"since":1732172445123,"limit":"50/s","mode":"limit"}}}
+//	 "again":["search-terms GET /search?q=phone"]}
 //
 // It is empty in entries of earlier versions. What cannot be read is left out.
 func ParseHotWas(value string) HotWas {
@@ -36,12 +29,15 @@ func ParseHotWas(value string) HotWas {
 			Rate float64         `json:"rate"`
 			Info json.RawMessage `json:"info"`
 		} `json:"cool"`
-		Again map[string]HotTerms `json:"again"`
+		Again []string `json:"again"`
 	}
 	if value == "" || json.Unmarshal([]byte(value), &raw) != nil {
 		return HotWas{}
 	}
-	was := HotWas{Cool: make(map[string]hotparam.Hot, len(raw.Cool)), Again: raw.Again}
+	was := HotWas{Cool: make(map[string]hotparam.Hot, len(raw.Cool)), Again: make(map[string]bool, len(raw.Again))}
+	for _, member := range raw.Again {
+		was.Again[member] = true
+	}
 	for member, before := range raw.Cool {
 		if h, err := ParseHotInfo(before.Info); err == nil {
 			h.Rate = max(0, before.Rate)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/hotparam/hotparam"
@@ -18,6 +19,39 @@ var changeLines = loglimit.Rate{Burst: 20, Every: time.Second}
 type changeLog struct {
 	log       *slog.Logger
 	hot, cool loglimit.Limit
+
+	mu sync.Mutex
+	// since holds since when each key is hot that was reported as hot: a change of its limit is
+	// no news.
+	since map[hotparam.Key]time.Time
+}
+
+// maxLogged bounds how many hot keys are known. Of those beyond, a change of the limit is logged
+// as if they had become hot.
+const maxLogged = 10_000
+
+// becameHot records a hot key and reports whether it was not hot before.
+func (c *changeLog) becameHot(h *hotparam.Hot) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	since, known := c.since[h.Key]
+	if known && since.Equal(h.Since) {
+		return false
+	}
+	if c.since == nil {
+		c.since = make(map[hotparam.Key]time.Time)
+	}
+	if known || len(c.since) < maxLogged {
+		c.since[h.Key] = h.Since
+	}
+	return true
+}
+
+// cooled forgets a key.
+func (c *changeLog) cooled(key hotparam.Key) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.since, key)
 }
 
 // write logs a change, unless it is a standby's: the one that publishes logs the same.
@@ -33,11 +67,15 @@ func (c *changeLog) write(change *hotparam.Change, publisher *hotkeys.Publisher)
 		return standby
 	}
 	for i := range change.Hot {
+		if !c.becameHot(&change.Hot[i]) {
+			continue
+		}
 		if unlogged, ok := c.hot.Allow(changeLines, time.Now()); ok && !silent() {
 			c.line("hot", &change.Hot[i], unlogged)
 		}
 	}
 	for i := range change.Cool {
+		c.cooled(change.Cool[i].Key)
 		if unlogged, ok := c.cool.Allow(changeLines, time.Now()); ok && !silent() {
 			c.line("cool", &change.Cool[i], unlogged)
 		}

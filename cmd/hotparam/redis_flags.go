@@ -7,9 +7,9 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/pflag"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/redisconfig"
 )
 
 // redisFlags are the flags of commands that look at a namespace in Redis.
@@ -44,8 +44,8 @@ func (f *redisFlags) place(w io.Writer) (redisPlace, error) {
 		p.redis.URL = redisURL(p.redis.URL) // for commands without --redis, too
 	}
 	override(&p.namespace, f.namespace, "HOTPARAM_NAMESPACE")
-	if !hotparam.ValidNamespace(p.namespace) {
-		return p, usageError(fmt.Errorf("--namespace or HOTPARAM_NAMESPACE %q: want one or more of A-Z a-z 0-9 _ -", p.namespace))
+	if err := redisconfig.Namespace(p.namespace); err != nil {
+		return p, usageError(fmt.Errorf("--namespace or HOTPARAM_NAMESPACE: %w", err))
 	}
 	return p, nil
 }

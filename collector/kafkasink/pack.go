@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/collector/internal/former"
 	"github.com/hotparam/hotparam/internal/pace"
 	"github.com/hotparam/hotparam/wire"
 )
@@ -15,7 +16,7 @@ import (
 type packer struct {
 	encoding wire.Encoding
 	rules    map[string]*packRule // by id, also of former rules
-	former   []string             // ids of rules that are gone, the longest ago first
+	former   former.List
 	head     wire.RecordHead
 	mac      *wire.MAC // nil if records are not signed
 

@@ -1,18 +1,13 @@
 package statsdsink
 
 import (
-	"slices"
-
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/collector/internal/former"
 	"github.com/hotparam/hotparam/wire"
 )
 
-// maxFormer bounds how many rules that are gone are known, and maxPlaces the number of
-// prefixes whose sums go on.
-const (
-	maxFormer = 1000
-	maxPlaces = 1000
-)
+// maxPlaces bounds the number of prefixes whose sums go on.
+const maxPlaces = 1000
 
 // SetRules implements [collector.RulesSink]. Counts of rules that are gone are sent as before:
 // an aggregator that has them still, or again, needs them, and others ignore the lines.
@@ -40,22 +35,9 @@ func (s *Sink) SetRules(rules *hotparam.Rules) {
 	}
 }
 
-// forget records which rules are gone, and forgets the oldest of those beyond the bounds.
+// forget records which rules are gone, and forgets what is beyond the bounds.
 func (s *Sink) forget(rules *hotparam.Rules) {
-	present := make(map[string]bool)
-	for i := range rules.Rules {
-		present[rules.Rules[i].ID] = true
-	}
-	s.former = slices.DeleteFunc(s.former, func(id string) bool { return present[id] })
-	for id := range s.rules {
-		if !present[id] && !slices.Contains(s.former, id) {
-			s.former = append(s.former, id)
-		}
-	}
-	for len(s.former) > maxFormer {
-		delete(s.rules, s.former[0])
-		s.former = s.former[1:]
-	}
+	former.Update(&s.former, s.rules, rules)
 	if len(s.places) < maxPlaces {
 		return
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/collector/internal/former"
 	"github.com/hotparam/hotparam/internal/pace"
 	"github.com/hotparam/hotparam/wire"
 )
@@ -84,10 +85,10 @@ func TestFormerRulesAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range maxFormer + 100 {
+	for i := range former.Max + 100 {
 		sink.SetRules(&hotparam.Rules{Namespace: "shop", Rules: []hotparam.Rule{{ID: fmt.Sprint("r", i), Hot: []hotparam.Threshold{over(1, time.Second)}}}})
 	}
-	if len(sink.rules) > maxFormer+1 || len(sink.former) > maxFormer || len(sink.places) > maxPlaces {
-		t.Errorf("%d rules, %d former, %d places", len(sink.rules), len(sink.former), len(sink.places))
+	if len(sink.rules) > former.Max+1 || len(sink.places) > maxPlaces {
+		t.Errorf("%d rules, %d places", len(sink.rules), len(sink.places))
 	}
 }

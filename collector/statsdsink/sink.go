@@ -13,6 +13,7 @@ import (
 	"github.com/cactus/go-statsd-client/v5/statsd"
 
 	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/collector/internal/former"
 	"github.com/hotparam/hotparam/internal/keytext"
 	"github.com/hotparam/hotparam/wire"
 )
@@ -23,8 +24,8 @@ type Sink struct {
 	homes    rendezvous
 	encoding wire.Encoding
 	rules    map[string]*sinkRule // by id, also of former rules
-	former   []string             // ids of rules that are gone, the longest ago first
-	places   map[string]int       // by prefix, of rules that have or had thresholds; see packer.byRule
+	former   former.List
+	places   map[string]int // by prefix, of rules that have or had thresholds; see packer.byRule
 	name     []byte
 }
 

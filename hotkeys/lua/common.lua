@@ -254,14 +254,14 @@ end
 -- field "was", see package wire.
 local was_cool, was_again = {}, {}
 
--- Records the terms of an entry that is about to be written again. info is the one so far.
+-- Records that a key which is about to be written was hot before.
+local function again(member) was_again[#was_again + 1] = cjson.encode(member) end
+
+-- Records that a key is hot already, if it is. info is its entry so far. An entry that has
+-- expired is not: watchers have let go of the key.
 local function remember(member, info)
-  local ok, is = pcall(cjson.decode, info or '')
-  if not ok or type(is) ~= 'table' or type(is.since) ~= 'number' or is.since < 0 or is.since > MAX then return end
-  was_again[#was_again + 1] = cjson.encode(member) .. ':{"since":' .. whole(is.since)
-    .. ',"limit":' .. (type(is.limit) == 'string' and cjson.encode(is.limit) or '""')
-    .. ',"mode":' .. (type(is.mode) == 'string' and cjson.encode(is.mode) or '""')
-    .. ',"spared":' .. (is.spared == true and 'true' or 'false') .. '}'
+  local by, until_ = read(info)
+  if by and until_ and until_ > now then again(member) end
 end
 
 -- Records the info of an entry that is about to be removed, with its rate.
@@ -278,7 +278,7 @@ local function append(v, change)
   local args = {EVENTS, 'MAXLEN', '~', events_cap, '*', 'version', v, 'change', change, 'owner', owner, 'epoch', whole(epoch)}
   if #was_cool + #was_again > 0 then
     args[#args + 1] = 'was'
-    args[#args + 1] = '{"cool":{' .. table.concat(was_cool, ',') .. '},"again":{' .. table.concat(was_again, ',') .. '}}'
+    args[#args + 1] = '{"cool":{' .. table.concat(was_cool, ',') .. '},"again":[' .. table.concat(was_again, ',') .. ']}'
   end
   local added = redis.pcall('XADD', unpack(args))
   if mentions(failure(added), 'WRONGTYPE', 'exhausted', 'smaller') then

@@ -30,34 +30,16 @@ func changeEvents(namespace string, entry position, m *redis.XMessage) (wire.Hot
 		add(coolKind, i, coolEvent(change.At, change.Cool[i], owner, was))
 	}
 	for i := range change.Hot {
-		if e, ok := hotEvent(&change.Hot[i].Hot, was); ok {
-			add(hotKind, i, e)
+		if h := &change.Hot[i].Hot; !was.Again[h.Key.String()] {
+			add(hotKind, i, hotEvent(h))
 		}
 	}
 	return change, events, nil
 }
 
-// hotEvent returns the event of a key that became hot. ok is false if the key was hot before
-// under the same terms: its publisher has written it again, as after Redis had lost it.
-func hotEvent(h *hotparam.Hot, was wire.HotWas) (_ Event, ok bool) {
-	e := Event{Type: Hot, Rule: h.Rule, Key: h.Text, By: h.Owner, Counts: counts(h), Limit: h.Limit.String(), Why: whyHot(h)}
-	before, known := was.Again[h.Key.String()]
-	if !known || before.Since != h.Since.UnixMilli() {
-		return e, true
-	}
-	switch {
-	case before.Spared != h.Spared && h.Spared:
-		e.Why = "its count is usual for it, so it is not limited any more; " + e.Why
-	case before.Spared != h.Spared:
-		e.Why = "its count is unusual now, so it is limited; " + e.Why
-	case before.Limit != h.Limit.String():
-		e.Why = "its limit was " + orNone(before.Limit) + " and is " + orNone(limitWords(h)) + "; " + e.Why
-	case before.Mode != string(h.Mode):
-		e.Why = "its mode was " + before.Mode + " and is " + string(h.Mode) + "; " + e.Why
-	default:
-		return Event{}, false
-	}
-	return e, true
+// hotEvent returns the event of a key that became hot.
+func hotEvent(h *hotparam.Hot) Event {
+	return Event{Type: Hot, Rule: h.Rule, Key: h.Text, By: h.Owner, Counts: counts(h), Limit: h.Limit.String(), Why: whyHot(h), since: h.Since}
 }
 
 func whyHot(h *hotparam.Hot) string {

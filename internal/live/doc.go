@@ -4,6 +4,7 @@
 //	event.go         one schema of events
 //	position.go      the order of events, and their ids
 //	change.go        events of hot keys, from the changes that publishers write
+//	heating.go       when a key that is hot is told, and when not again
 //	control.go       events of operators' controls
 //	tail.go          what was added to the two streams since the last look
 //	follower.go      events as they happen, for one reader

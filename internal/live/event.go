@@ -12,7 +12,7 @@ type Type string
 
 // Types of events.
 const (
-	Hot     Type = "hot"     // a key became hot, or its limit changed while it is
+	Hot     Type = "hot"     // a key became hot
 	Cool    Type = "cool"    // a key is hot no longer
 	Pin     Type = "pin"     // an operator holds a key to its limit
 	Block   Type = "block"   // an operator refuses a key's requests
@@ -48,6 +48,7 @@ type Event struct {
 	By string
 
 	position position
+	since    time.Time // of a Hot, since when the key is hot, on its publisher's clock
 }
 
 // Counts are how much came of a key, and the threshold that it reached.

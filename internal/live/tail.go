@@ -52,6 +52,7 @@ type tail struct {
 	malformed uint64 // entries that could not be read
 
 	known map[hotparam.Key]hotparam.Control // in force, as the stream says
+	heat  heatings
 
 	answers struct {
 		hot, control *redis.XMessageSliceCmd
@@ -65,7 +66,7 @@ type tail struct {
 func newTail(namespace string, after position, backlog int64) *tail {
 	return &tail{
 		namespace: namespace, layout: hotkeys.NewLayout(namespace), backlog: backlog,
-		after: after, hot: position{millis: after.millis}, known: make(map[hotparam.Key]hotparam.Control),
+		after: after, hot: position{millis: after.millis}, known: make(map[hotparam.Key]hotparam.Control), heat: newHeatings(),
 	}
 }
 
@@ -138,11 +139,16 @@ func (t *tail) takeChanges(changes []redis.XMessage, b *batch) {
 		case was.IsZero():
 		case was.Run != change.Version.Run:
 			b.lost = true
+			t.heat.lose(change.At)
 		case change.Version.N > was.N+1:
 			b.missed += change.Version.N - was.N - 1
 		}
 		t.version = change.Version
-		b.events = append(b.events, events...)
+		for i := range events {
+			if t.heat.isNews(&events[i]) {
+				b.events = append(b.events, events[i])
+			}
+		}
 	}
 	if !t.begun && (t.after.kind == hotKind || t.after.kind == coolKind) && !slices.ContainsFunc(changes, func(m redis.XMessage) bool { return m.ID == t.after.entryID() }) {
 		b.lost = true // the stream has not kept the change that was seen last

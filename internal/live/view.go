@@ -2,7 +2,6 @@ package live
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -12,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/redisconfig"
 )
 
 // Config configures a [View] and a [Follower]. Namespace is required; a zero field
@@ -41,15 +41,7 @@ func (c Config) withDefaults() Config {
 }
 
 func (c Config) validate(client redis.UniversalClient) error {
-	switch {
-	case !hotparam.ValidNamespace(c.Namespace):
-		return fmt.Errorf("Config.Namespace %q: want one or more of A-Z a-z 0-9 _ -", c.Namespace)
-	case c.Every < 0 || c.Timeout < 0:
-		return fmt.Errorf("Config.Every %v and Timeout %v must not be negative", c.Every, c.Timeout)
-	case client == nil:
-		return errors.New("no Redis client")
-	}
-	return nil
+	return redisconfig.Check("Config", c.Namespace, client, redisconfig.Span{Name: "Every", Length: c.Every}, redisconfig.Span{Name: "Timeout", Length: c.Timeout})
 }
 
 // Snapshot is the state of a namespace at one instant. It is immutable, and shared by all

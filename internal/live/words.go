@@ -21,20 +21,6 @@ func author(c *hotparam.Control) string {
 	return c.By + " (claims to be " + c.Claimed + ")"
 }
 
-func limitWords(h *hotparam.Hot) string {
-	if h.Limit.IsZero() {
-		return ""
-	}
-	return hotwords.Rate(h.Limit, h.Cause.Unit)
-}
-
-func orNone(limit string) string {
-	if limit == "" {
-		return "none"
-	}
-	return limit
-}
-
 // lasted returns a time in words, whole seconds from ten seconds on.
 func lasted(d time.Duration) string {
 	d = max(0, d)

@@ -2,12 +2,15 @@ package webhook
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"sync/atomic"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam/internal/redisconfig"
 )
 
 // Config configures a [Sender]. Namespace, URL, Secret and Publishes are required.
@@ -61,11 +64,11 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-func (c Config) validate() error {
-	switch {
-	case !hotparam.ValidNamespace(c.Namespace):
-		return errors.New("webhook: Config.Namespace: want one or more of A-Z a-z 0-9 _ -")
-	case c.URL == nil || c.Secret == nil || c.Publishes == nil:
+func (c Config) validate(client redis.UniversalClient) error {
+	if err := redisconfig.Check("Config", c.Namespace, client); err != nil {
+		return fmt.Errorf("webhook: %w", err)
+	}
+	if c.URL == nil || c.Secret == nil || c.Publishes == nil {
 		return errors.New("webhook: Config.URL, Secret and Publishes are required")
 	}
 	return nil

@@ -45,7 +45,7 @@ var holdScript = redis.NewScript(holdLua)
 // New returns a sender. It starts nothing and makes no call; the caller closes the client,
 // once Run has returned.
 func New(client redis.UniversalClient, cfg Config) (*Sender, error) {
-	if err := cfg.validate(); err != nil {
+	if err := cfg.validate(client); err != nil {
 		return nil, err
 	}
 	cfg = cfg.withDefaults()

@@ -1,0 +1,46 @@
+package former
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/hotparam/hotparam"
+)
+
+func rules(ids ...string) *hotparam.Rules {
+	r := &hotparam.Rules{}
+	for _, id := range ids {
+		r.Rules = append(r.Rules, hotparam.Rule{ID: id})
+	}
+	return r
+}
+
+// Removed rules stay known up to the bound, the first removed go first, and one that came back
+// counts as removed anew.
+func TestUpdate(t *testing.T) {
+	t.Parallel()
+	var l List
+	known := make(map[string]int)
+	set := func(ids ...string) {
+		for _, id := range ids {
+			known[id] = 1
+		}
+		Update(&l, known, rules(ids...))
+	}
+	set("a", "b")
+	set("b")
+	set("a") // a is back, and b is gone
+	for n := range Max {
+		set(fmt.Sprint("rule", n))
+	}
+	if _, ok := known["b"]; ok || len(known) != Max+1 || len(l.ids) != Max {
+		t.Fatalf("b known: %v; %d rules known, %d listed", ok, len(known), len(l.ids))
+	}
+	if _, ok := known["a"]; !ok {
+		t.Error("a went before rules that were removed later: it was back in between")
+	}
+	set("other")
+	if _, ok := known["a"]; ok {
+		t.Error("a is known beyond the bound")
+	}
+}

@@ -1,0 +1,46 @@
+// Package redisconfig checks what the configs of all that reads and writes a namespace in Redis
+// have in common.
+package redisconfig
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam"
+)
+
+// namespaceForm is the form of a namespace, in words.
+const namespaceForm = "want one or more of A-Z a-z 0-9 _ -"
+
+// Namespace returns an error that says what a namespace must be, or nil if this is one.
+func Namespace(namespace string) error {
+	if hotparam.ValidNamespace(namespace) {
+		return nil
+	}
+	return fmt.Errorf("namespace %q: %s", namespace, namespaceForm)
+}
+
+// Span is a field of a config that must not be negative.
+type Span struct {
+	Name   string
+	Length time.Duration
+}
+
+// Check checks the fields of the config type with this name, and the client that it comes with.
+func Check(config, namespace string, client redis.UniversalClient, spans ...Span) error {
+	if !hotparam.ValidNamespace(namespace) {
+		return fmt.Errorf("%s.Namespace %q: %s", config, namespace, namespaceForm)
+	}
+	for _, s := range spans {
+		if s.Length < 0 {
+			return fmt.Errorf("%s.%s %v must not be negative", config, s.Name, s.Length)
+		}
+	}
+	if client == nil {
+		return errors.New("no Redis client")
+	}
+	return nil
+}
