@@ -1,6 +1,6 @@
 #!/bin/sh
 # Makes the pictures of the documentation, from the real program: docs/images.
-# Needs Go, tmux and redis-server; takes three minutes.
+# Needs Go, tmux, redis-server and chromium; takes four minutes.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -8,8 +8,11 @@ dir=$(mktemp -d)
 tmux="tmux -L hotparam-pictures-$$ -f /dev/null" # a server of its own
 trap 'kill $(cat "$dir"/*.pid 2>/dev/null) 2>/dev/null || true; $tmux kill-server 2>/dev/null || true; sleep 1; rm -rf "$dir"' EXIT
 
-go build -o "$dir/hotparam" ./cmd/hotparam
+# As a release, whose version the page shows: the tag that comes next is not known here.
+version=$(git describe --tags --abbrev=0 2>/dev/null || echo v0.1.0)
+go build -ldflags "-X main.version=$version" -o "$dir/hotparam" ./cmd/hotparam
 go build -o "$dir/termshot" ./internal/termshot
+go test -c -o "$dir/page.test" ./internal/page # drives a browser
 mkdir -p docs/images
 
 # shot NAME WORDS… writes the terminal as a picture, if all words are on it.
@@ -51,22 +54,30 @@ crowds=0
 emit() {
 	(
 		sleep "$1"
-		for tenths in 6 8 10 12 11 9 8 10 12 10; do
-			"$dir/hotparam" emit --config "$dir/hotparam.yaml" --instance "$4" --over "$(($2 / 10))s" "$5" $(($2 / 10 * $3 * tenths / 10)) >/dev/null 2>&1 || exit
+		step=$(($2 * 1000 / 16)) # milliseconds
+		for tenths in 6 8 10 11 13 12 10 11 9 8 9 11 12 13 11 10; do
+			"$dir/hotparam" emit --config "$dir/hotparam.yaml" --instance "$4" --over "${step}ms" "$5" $((step * $3 * tenths / 10000)) >/dev/null 2>&1 || true # of a busy machine some counts are lost
 		done
 	) &
 	crowds=$((crowds + 1))
 	echo $! >"$dir/crowd$crowds.pid"
 }
-emit 0 120 210 api-1 'search-terms GET /search?q=phone'
-emit 0 120 180 api-2 'search-terms GET /search?q=phone'
-emit 10 110 160 api-1 'search-terms GET /search?q=black+friday'
-emit 35 80 230 api-2 'search-terms GET /search?q=advent+calendar'
-emit 20 100 95 api-2 'products GET /products/4711'
-emit 50 70 130 api-1 'products GET /products/0815'
-emit 5 110 60 api-1 'brands GET /search?brand=acme'
+emit 0 190 210 api-1 'search-terms GET /search?q=phone'
+emit 3 187 180 api-2 'search-terms GET /search?q=phone'
+emit 10 180 160 api-1 'search-terms GET /search?q=black+friday'
+emit 35 155 230 api-2 'search-terms GET /search?q=advent+calendar'
+emit 20 170 95 api-2 'products GET /products/4711'
+emit 50 140 130 api-1 'products GET /products/0815'
+emit 5 185 75 api-1 'brands GET /search?brand=acme'
+emit 62 128 140 api-2 'search-terms GET /search?q=headphones'
+emit 70 120 85 api-1 'products GET /products/1202'
+emit 44 146 60 api-2 'brands GET /search?brand=globex'
 $tmux new-session -d -x 110 -y 22 "NO_COLOR= TERM=tmux-256color '$dir/hotparam' top --config '$dir/hotparam.yaml'"
 sleep 95
 "$dir/hotparam" block 'search-terms GET /search?q=lamp' --for 10m --why 'scraper, INC-1234' --config "$dir/hotparam.yaml" --yes >/dev/null
 sleep 2
 shot top phone 'black'
+
+# The same on the page, with longer lines, as a browser shows it.
+sleep 45
+HOTPARAM_PICTURE_OF=http://127.0.0.1:19125 HOTPARAM_PICTURES="$PWD/docs/images" "$dir/page.test" -test.run '^TestPictureForTheDocuments$'

@@ -24,8 +24,8 @@ func newDoctor(s streams) *cobra.Command {
 		Short: "Look for what is wrong with a fleet, and say what to do; exit 1 if something is",
 		Long: `Look for what is wrong with a fleet: is Redis reached with the rights needed, does an
 aggregator publish, does it hear each instance, are rules and clocks the same, are
-counts lost, is memory full, is a control about to end or refused. Each finding says
-what to do. The exit code is 1 if there is a problem.
+counts lost, is memory or the published set full, is a control about to end or refused.
+Each finding says what to do. The exit code is 1 if there is a problem.
 
 It reads Redis, and writes a key of its own there, which it deletes, to see what the
 user may write. Run it where an instance or an aggregator runs, as its user.`,
