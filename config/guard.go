@@ -106,17 +106,17 @@ var (
 	guardSection = section{
 		name: "guard", prefix: "guard.",
 		fields:  []string{"http", "pprof", "rls", "auth", "check", "spoe", "paths", "trust_caller", "ticket_age", "max_tickets"},
-		example: `for example guard: {rls: {listen: "127.0.0.1:9127"}}`,
+		example: `for example guard: {rls: {listen: "127.0.0.1:9131"}}`,
 	}
 	peerFields  = []string{"listen", "cert", "key", "client_ca", "allow", "insecure"}
 	tokenFields = append(slices.Clone(peerFields), "token_file", "token_env")
 
-	rlsSection   = section{name: "guard.rls", prefix: "guard.rls.", fields: peerFields, example: `for example rls: {listen: "127.0.0.1:9127"}`}
-	spoeSection  = section{name: "guard.spoe", prefix: "guard.spoe.", fields: peerFields, example: `for example spoe: {listen: "127.0.0.1:9130"}`}
-	checkSection = section{name: "guard.check", prefix: "guard.check.", fields: tokenFields, example: `for example check: {listen: "127.0.0.1:9129"}`}
+	rlsSection   = section{name: "guard.rls", prefix: "guard.rls.", fields: peerFields, example: `for example rls: {listen: "127.0.0.1:9131"}`}
+	spoeSection  = section{name: "guard.spoe", prefix: "guard.spoe.", fields: peerFields, example: `for example spoe: {listen: "127.0.0.1:9134"}`}
+	checkSection = section{name: "guard.check", prefix: "guard.check.", fields: tokenFields, example: `for example check: {listen: "127.0.0.1:9133"}`}
 	authSection  = section{
 		name: "guard.auth", prefix: "guard.auth.", fields: append(slices.Clone(tokenFields), "path", "scheme"),
-		example: `for example auth: [{listen: "127.0.0.1:9128", path: /auth, scheme: forwarded}]`,
+		example: `for example auth: [{listen: "127.0.0.1:9132", path: /auth, scheme: forwarded}]`,
 	}
 )
 
@@ -188,7 +188,7 @@ func (d *decoder) doorFields(v values, s section) Door {
 func (d *decoder) doorAddress(n *node, what string) string {
 	s, ok := d.scalar(n, what)
 	if ok && CheckDoorAddress(s) != nil {
-		d.reject(n, "for example 127.0.0.1:9127 or unix:/run/hotparam/guard.sock", "%s %s: want host:port or unix:PATH", what, quote(s))
+		d.reject(n, "for example 127.0.0.1:9131 or unix:/run/hotparam/guard.sock", "%s %s: want host:port or unix:PATH", what, quote(s))
 	}
 	return s
 }

@@ -37,11 +37,11 @@ the file to say who may ask. --http serves /-/healthy, /-/ready and /metrics.
 SIGTERM shuts it down in order, a second signal at once. The rules of a file that has
 changed are in force about half a second later, and at once with SIGHUP. Other settings
 need a restart.`,
-		Example: `  hotparam guard --config hotparam.yaml --rls 127.0.0.1:9127     # beside Envoy
-  hotparam guard --config hotparam.yaml --auth 127.0.0.1:9128    # beside nginx, Caddy or Traefik
+		Example: `  hotparam guard --config hotparam.yaml --rls 127.0.0.1:9131     # beside Envoy
+  hotparam guard --config hotparam.yaml --auth 127.0.0.1:9132    # beside nginx, Caddy or Traefik
   hotparam guard --config hotparam.yaml --spoe unix:/run/hotparam/spoe.sock
-  hotparam guard --config hotparam.yaml --check 127.0.0.1:9129
-  curl -s localhost:9129/v1/check --json '{"method": "GET", "uri": "/search?q=phone"}'
+  hotparam guard --config hotparam.yaml --check 127.0.0.1:9133
+  curl -s localhost:9133/v1/check --json '{"method": "GET", "uri": "/search?q=phone"}'
   hotparam guard --config hotparam.yaml --dry-run                # are file and flags good?`,
 		Args: args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return runGuard(cmd.Context(), s, &f) },

@@ -13,6 +13,7 @@ import (
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/gateway"
+	"github.com/hotparam/hotparam/middleware"
 )
 
 const pathsRaw = config.PathsRaw
@@ -132,7 +133,7 @@ func doorWords(g *config.Guard) string {
 // attachOptions returns the options of the guard itself, and what closes what they hold.
 func (s *guardSettings) attachOptions(f *guardFlags) (options []attach.Option, closing func(), err error) {
 	closing = func() {}
-	options = []attach.Option{attach.WithLogger(s.log), gateway.WithContext()}
+	options = []attach.Option{attach.WithLogger(s.log), gateway.WithContext(), attach.WithMiddleware(middleware.WithHeaders())}
 	if f.name != "" {
 		options = append(options, attach.WithName(f.name))
 	}

@@ -50,7 +50,7 @@ func answer(asks []ask, decisions []hotparam.Decision, n int) *ratelimit.RateLim
 		return r
 	}
 	r.OverallCode = ratelimit.RateLimitResponse_OVER_LIMIT
-	r.DynamicMetadata = metadata(d, a.Status)
+	r.DynamicMetadata = metadataOf(d, a.Status)
 	if isGRPC(asks) {
 		for _, name := range []string{"Content-Type", "Content-Length", "Cache-Control"} {
 			delete(a.Header, name)
@@ -98,9 +98,9 @@ func statusOf(d *hotparam.Decision) *ratelimit.RateLimitResponse_DescriptorStatu
 
 func toUint32(n int64) uint32 { return uint32(max(0, min(n, 1<<32-1))) }
 
-// metadata is what Envoy keeps of a refusal for its access log, and for a local_reply_config
+// metadataOf returns what Envoy keeps of a refusal for its access log, and for a local_reply_config
 // that gives the response its own status: the filter has one for all.
-func metadata(d *hotparam.Decision, status int) *structpb.Struct {
+func metadataOf(d *hotparam.Decision, status int) *structpb.Struct {
 	return &structpb.Struct{Fields: map[string]*structpb.Value{
 		"reason": structpb.NewStringValue(d.Reason.String()),
 		"rule":   structpb.NewStringValue(d.Rule),

@@ -14,6 +14,11 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
+
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
@@ -21,20 +26,22 @@ import (
 type behindEnvoy struct {
 	*fixture
 	envoy  *testenv.Gateway
-	served atomic.Int64  // requests that came to the application
-	within chan struct{} // a request to /slow ends when it can receive
+	link   *testenv.Relay // between Envoy and the door
+	served atomic.Int64   // requests that came to the application
+	within chan struct{}  // a request to /slow ends when it can receive
 }
 
 // startEnvoy starts Envoy by the configuration that users are given.
 func startEnvoy(t *testing.T, text string) *behindEnvoy {
 	t.Helper()
 	e := &behindEnvoy{fixture: open(t, text), within: make(chan struct{})}
+	e.link = testenv.NewRelay(t, e.addr)
 	app := httptest.NewServer(e)
 	t.Cleanup(app.Close)
 	e.envoy = testenv.Envoy(t, "envoy", map[string]string{
 		"#units# ":                             "", // what users may uncomment
 		testenv.EnvoyAddress("127.0.0.1:8080"): testenv.EnvoyAddress(strings.TrimPrefix(app.URL, "http://")),
-		testenv.EnvoyAddress("127.0.0.1:9131"): testenv.EnvoyAddress(e.addr),
+		testenv.EnvoyAddress("127.0.0.1:9131"): testenv.EnvoyAddress(e.link.Addr()),
 	})
 	e.await("question of Envoy", func() bool { e.get("/ready"); return e.door.Stats().Calls > 0 })
 	return e
@@ -204,4 +211,56 @@ func (e *behindEnvoy) testConcurrency(t *testing.T) {
 	e.await("request", func() bool { return e.tickets.Stats().Held == 1 })
 	conn.Close()
 	e.await("end", func() bool { return e.tickets.Stats().Held == 0 })
+}
+
+// While the door is away or hangs, requests pass within Envoy's timeout. Once it is back, they
+// are limited again.
+func TestEnvoyWithoutTheDoor(t *testing.T) {
+	t.Parallel()
+	e := startEnvoy(t, file(t, envoyRules))
+	isLimited := func() bool { return e.get("/search?q=a").status == http.StatusTooManyRequests }
+	e.await("limit", isLimited)
+	for name, state := range map[string]testenv.LinkState{"away": testenv.LinkCut, "hanging": testenv.LinkSilent} {
+		e.link.Set(state)
+		e.await("request that passes without an answer", func() bool { return !isLimited() })
+		var longest time.Duration
+		for range 20 {
+			r := e.get("/search?q=a")
+			if r.status != http.StatusOK {
+				t.Errorf("%s: %d, want requests to pass", name, r.status)
+			}
+			longest = max(longest, r.took)
+		}
+		e.link.Set(testenv.LinkUp)
+		begin := time.Now()
+		e.await("limit", isLimited)
+		t.Logf("%s: a request took %v at most; limited again after %v", name, longest, time.Since(begin))
+		if longest > 5*time.Second {
+			t.Errorf("%s: a request took %v", name, longest)
+		}
+	}
+}
+
+// A client of gRPC gets the status of a limit, and a sentence.
+func TestEnvoyAndGRPC(t *testing.T) {
+	t.Parallel()
+	e := startEnvoy(t, file(t, `{id: find, match: {route: "POST /shop.Search/Find"}, limit: {rate: 1/1h, burst: 1}}`,
+		`{id: no, match: {route: "POST /shop.Search/Find"}, by: ["header:x-api-key"], limit: {rate: 1000/s}, block: {"header:x-api-key": bad}}`))
+	client := dial(t, e.envoy.Addr)
+	call := func(key string) *status.Status {
+		ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(t.Context(), "x-api-key", key), 10*time.Second)
+		defer cancel()
+		return status.Convert(client.Invoke(ctx, "/shop.Search/Find", new(emptypb.Empty), new(emptypb.Empty)))
+	}
+	if s := call("a"); s.Code() == codes.ResourceExhausted {
+		t.Errorf("%v, want the first call to pass", s)
+	}
+	if s := call("a"); s.Code() != codes.ResourceExhausted || !strings.HasPrefix(s.Message(), "too many requests for these parameters; retry in ") {
+		t.Errorf("%v", s)
+	}
+	if s := call("bad"); s.Message() != "not allowed" {
+		t.Errorf("%v, want a sentence for a blocked value", s)
+	} else {
+		t.Logf("blocked: %v", s)
+	}
 }

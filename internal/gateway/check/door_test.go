@@ -1,0 +1,279 @@
+package check
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/hotparam/hotparam/internal/gateway"
+	"github.com/hotparam/hotparam/internal/gateway/gatewaytest"
+)
+
+// A request that a program asks about makes the keys that it makes in the Go middleware.
+func TestSameKeys(t *testing.T) {
+	gatewaytest.Run(t, func(tb testing.TB, d *gateway.Decider) gatewaytest.Door {
+		f := serve(tb, d, Config{})
+		return gatewaytest.Door{Ask: func(tb testing.TB, r *gatewaytest.Request) gatewaytest.Answer {
+			q := question{Method: r.Method, URI: r.Target, Addr: r.Addr, Headers: map[string]values{"Host": {"shop.example"}}}
+			for name, list := range r.Header {
+				q.Headers[name] = list
+			}
+			text, err := json.Marshal(map[string]any{"method": q.Method, "uri": q.URI, "addr": q.Addr, "headers": q.Headers})
+			if err != nil {
+				tb.Fatal(err)
+			}
+			got := f.check(string(text))
+			a := gatewaytest.Answer{Status: got.Status, Header: make(http.Header), Body: got.Body}
+			if got.Allowed {
+				a.Status = 0
+			}
+			for name, value := range got.Headers {
+				a.Header.Set(name, value)
+			}
+			return a
+		}}
+	})
+}
+
+func TestDecisions(t *testing.T) {
+	f := open(t, Config{})
+	first := f.check(`{"method": "GET", "uri": "/search?q=a"}`)
+	if !first.Allowed || first.Status != 200 || first.Rule != "q" || first.Limit != 1 || first.Headers["Ratelimit"] == "" {
+		t.Errorf("the first request: %+v", first)
+	}
+	second := f.check(`{"method": "GET", "uri": "//search?q=%61", "addr": "192.0.2.1"}`)
+	if second.Allowed || second.Status != 429 || second.Reason != "limited" || second.RetryAfterMS < 1000 || second.Headers["Retry-After"] == "" || !strings.Contains(second.Body, "quota-exceeded") {
+		t.Errorf("the second request: %+v", second)
+	}
+	for i, want := range []bool{true, false} {
+		if got := f.check(`{"method": "GET", "uri": "/me", "context": {"user": "ann"}}`); got.Allowed != want {
+			t.Errorf("request %d of a user: %+v", i, got)
+		}
+		if got := f.check(`{"resource": "resize", "params": [{"name": "size", "value": "xl"}]}`); got.Allowed != want {
+			t.Errorf("job %d: %+v", i, got)
+		}
+	}
+	if got := f.check(`{"method": "GET", "uri": "/me"}`); !got.Allowed || got.Rule != "" {
+		t.Errorf("a request without a user: %+v", got)
+	}
+	// Nobody waits in the door: the program does.
+	f.check(`{"method": "GET", "uri": "/spaced"}`)
+	if got := f.check(`{"method": "GET", "uri": "/spaced"}`); got.Allowed {
+		t.Errorf("a wait of a minute does not fit in a second: %+v", got)
+	}
+	if s := f.door.Stats(); s.Passed == 0 || s.Refused != 4 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// What a batch asks is decided one by one.
+func TestBatch(t *testing.T) {
+	f := open(t, Config{})
+	response, text := f.post("/v1/check/batch", `{"checks": [
+		{"method": "GET", "uri": "/search?q=b"}, {"method": "GET", "uri": "/search?q=b"}, {"method": "GET", "uri": "/search?q=c"}]}`)
+	var out struct{ Results []result }
+	if err := json.Unmarshal(text, &out); err != nil || response.StatusCode != 200 || len(out.Results) != 3 {
+		t.Fatalf("%s %s %v", response.Status, text, err)
+	}
+	if !out.Results[0].Allowed || out.Results[1].Allowed || !out.Results[2].Allowed {
+		t.Errorf("%s", text)
+	}
+	one := `{"method": "GET", "uri": "/"},`
+	if status := f.status("/v1/check/batch", `{"checks": [`+strings.TrimSuffix(strings.Repeat(one, 101), ",")+`]}`); status != 400 {
+		t.Errorf("101 checks: %d", status)
+	}
+}
+
+// Tickets hold permits and charge costs, each once.
+func TestTickets(t *testing.T) {
+	f := open(t, Config{})
+	const slow = `{"method": "GET", "uri": "/slow", "hold": true}`
+	held := f.check(slow)
+	if held.Ticket == "" || f.check(slow).Reason != "busy" {
+		t.Fatalf("%+v holds no permit", held)
+	}
+	done := fmt.Sprintf(`{"ticket": %q}`, held.Ticket)
+	for range 2 {
+		if status := f.status("/v1/done", done); status != 204 {
+			t.Errorf("done: %d", status)
+		}
+	}
+	if got := f.check(slow); !got.Allowed {
+		t.Errorf("after done: %+v", got)
+	}
+	if got := f.check(`{"method": "GET", "uri": "/slow"}`); got.Allowed || got.Ticket != "" {
+		t.Errorf("without hold: %+v", got)
+	}
+	file := f.check(`{"method": "GET", "uri": "/file?name=a", "hold": true}`)
+	if status := f.status("/v1/done", fmt.Sprintf(`{"ticket": %q, "bytes": 2000, "ms": 1.5}`, file.Ticket)); status != 204 {
+		t.Errorf("done with a cost: %d", status)
+	}
+	if got := f.check(`{"method": "GET", "uri": "/file?name=a"}`); got.Allowed {
+		t.Errorf("2000 of 1000 bytes were sent, and %+v", got)
+	}
+	if status := f.status("/v1/done", `{"ticket": "00000000000000000000000000000000"}`); status != 410 {
+		t.Errorf("an unknown ticket: %d", status)
+	}
+	if held.Ticket == file.Ticket || len(held.Ticket) != 32 {
+		t.Errorf("tickets %q and %q", held.Ticket, file.Ticket)
+	}
+}
+
+func TestBadRequests(t *testing.T) {
+	f := open(t, Config{Token: "0123456789abcdef", MaxBody: 1000})
+	for body, want := range map[string]int{
+		``: 400, `{`: 400, `null`: 400, `[]`: 400, `{}`: 400, `{"method": "GET"}`: 400, `{"uri": "/"}`: 400,
+		`{"method": "GET", "uri": "search"}`:                                     400,
+		`{"method": "G T", "uri": "/"}`:                                          400,
+		`{"method": "GET", "uri": "/", "resource": "x"}`:                         400,
+		`{"method": "GET", "uri": "/", "urk": 1}`:                                400,
+		`{"method": "GET", "uri": "/"} {}`:                                       400,
+		`{"method": "GET", "uri": "/", "headers": {"a": 1}}`:                     400,
+		`{"resource": "x", "params": [{"value": "x"}]}`:                          400,
+		`{"resource": "x", "params": [{"name": "x", "source": "y"}]}`:            400,
+		`{"method": "GET", "uri": "/` + strings.Repeat("x", 1000) + `"}`:         413,
+		`{"method": "GET", "uri": "/"}` + strings.Repeat(" ", 1000):              413,
+		`{"method": "GET", "uri": "/"}`:                                          200,
+		`{"method": "OPTIONS", "uri": "*"}`:                                      200,
+		`{"method": "GET", "uri": "/\ud800", "headers": {"a": ["\u0000", "b"]}}`: 200,
+	} {
+		if got := f.status("/v1/check", body); got != want {
+			t.Errorf("%.80s: %d, want %d", body, got, want)
+		}
+	}
+	for body, want := range map[string]int{`{}`: 400, `{"ticket": "x", "bytes": -1}`: 400, `{"ticket": "x", "ms": 1e300}`: 410} {
+		if got := f.status("/v1/done", body); got != want {
+			t.Errorf("done %s: %d, want %d", body, got, want)
+		}
+	}
+	if got := f.status("/v2/check", `{}`); got != 404 {
+		t.Errorf("another path: %d", got)
+	}
+	f.token = "0123456789abcdeg"
+	if got := f.status("/v1/check", `{"method": "GET", "uri": "/"}`); got != 401 {
+		t.Errorf("a wrong token: %d", got)
+	}
+	response, err := f.client.Post(f.base+"/v1/check", "text/plain", strings.NewReader(`{}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	if response.StatusCode != 401 || f.door.Stats().Unauthorized != 2 {
+		t.Errorf("no token: %s, %+v", response.Status, f.door.Stats())
+	}
+}
+
+// A page of another site can send only a few types without asking, and none is taken.
+func TestOtherTypes(t *testing.T) {
+	f := open(t, Config{})
+	for _, media := range []string{"text/plain", "application/x-www-form-urlencoded", ""} {
+		response, err := f.client.Post(f.base+"/v1/check", media, strings.NewReader(`{"method": "GET", "uri": "/"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		if response.StatusCode != http.StatusUnsupportedMediaType {
+			t.Errorf("%q: %s", media, response.Status)
+		}
+	}
+	response, err := f.client.Get(f.base + "/v1/check")
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	if response.StatusCode != http.StatusMethodNotAllowed || response.Header.Get("Allow") != "POST" {
+		t.Errorf("GET: %s", response.Status)
+	}
+}
+
+func TestAllow(t *testing.T) {
+	f := open(t, Config{Allow: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}})
+	if response, err := f.client.Post(f.base+"/v1/check", "application/json", strings.NewReader(`{}`)); err == nil {
+		response.Body.Close()
+		t.Errorf("an address that is not allowed: %s", response.Status)
+	}
+	if n := f.door.Stats().Foreign; n == 0 {
+		t.Error("it was not counted")
+	}
+}
+
+// The document says what the door does: requests that it refuses are refused, and what the door
+// answers is as it says.
+func TestOpenAPI(t *testing.T) {
+	f := open(t, Config{})
+	response, err := f.client.Get(f.base + "/v1/openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	document, err := jsonschema.UnmarshalJSON(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths := document.(map[string]any)["paths"].(map[string]any)
+	if len(paths) != 3 {
+		t.Errorf("%d paths", len(paths))
+	}
+	compiler := jsonschema.NewCompiler()
+	compiler.DefaultDraft(jsonschema.Draft2020)
+	if err := compiler.AddResource("openapi.json", document); err != nil {
+		t.Fatal(err)
+	}
+	schema := func(name string) *jsonschema.Schema {
+		s, err := compiler.Compile("openapi.json#/components/schemas/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	valid := func(s *jsonschema.Schema, text []byte) error {
+		value, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+		if err != nil {
+			return err
+		}
+		return s.Validate(value)
+	}
+	check, problem, of := schema("Check"), schema("Problem"), schema("Result")
+	for _, body := range []string{
+		`{"method": "GET", "uri": "/search?q=x"}`, `{"method": "GET", "uri": "/search?q=x", "addr": "192.0.2.1", "caller": "ann"}`,
+		`{"method": "GET", "uri": "/slow", "hold": true, "headers": {"a": "b", "c": ["d"]}}`, `{"resource": "resize", "params": [{"name": "size", "value": "s"}]}`,
+		`{}`, `{"method": "GET"}`, `{"resource": "x", "uri": "/"}`, `{"uri": "/", "method": "GET", "what": 1}`, `{"resource": "x", "params": [{"name": "a", "source": "b"}]}`,
+		`{"method": 1, "uri": "/"}`, `{"resource": "", "params": []}`,
+	} {
+		response, text := f.post("/v1/check", body)
+		invalid := valid(check, []byte(body))
+		if (response.StatusCode == 200) != (invalid == nil) {
+			t.Errorf("%s: %s, by the document %v", body, response.Status, invalid)
+		}
+		answer := of
+		if response.StatusCode != 200 {
+			answer = problem
+		}
+		if err := valid(answer, text); err != nil {
+			t.Errorf("%s: the answer %s: %v", body, text, err)
+		}
+	}
+}
+
+// A program that waits by itself is told how long.
+func TestDelay(t *testing.T) {
+	g := gatewaytest.Open(t, `  - {id: paced, match: {route: "GET /"}, limit: {rate: 10/s, burst: 1, on_limit: wait, wait: 10s}}`+"\n")
+	d, err := gateway.New(gateway.Config{Hotparam: g.Hotparam})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := serve(t, d, Config{})
+	f.check(`{"method": "GET", "uri": "/"}`)
+	if got := f.check(`{"method": "GET", "uri": "/"}`); !got.Allowed || got.DelayMS < 1 || got.DelayMS > 100 {
+		t.Errorf("%+v, want a delay of up to 100 ms", got)
+	}
+	if s := g.Stats().Guard; s.Waited != 0 {
+		t.Errorf("%d waited in the door", s.Waited)
+	}
+}

@@ -1,0 +1,119 @@
+package check
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam/attach"
+	"github.com/hotparam/hotparam/internal/gateway"
+	"github.com/hotparam/hotparam/internal/gateway/gatewaytest"
+	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/middleware"
+)
+
+func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
+
+const testRules = `
+  - {id: q, match: {route: "GET /search"}, by: [q], limit: {rate: 1/1h, burst: 1}}
+  - {id: me, match: {route: "GET /me"}, by: ["ctx:user"], limit: {rate: 1/1h, burst: 1}}
+  - {id: slow, match: {route: "GET /slow"}, limit: {concurrency: 1}}
+  - {id: bytes, match: {route: "GET /file"}, by: [name], count: bytes, limit: {rate: 1000/1h}}
+  - {id: jobs, match: {route: "resize"}, by: [size], limit: {rate: 1/1h, burst: 1}}
+  - {id: spaced, match: {route: "GET /spaced"}, limit: {rate: 1/1m, burst: 1, on_limit: wait, wait: 2m}}
+`
+
+// fixture is a door that is served.
+type fixture struct {
+	t       testing.TB
+	door    *Door
+	tickets *gateway.Tickets
+	base    string // URL
+	client  http.Client
+	token   string
+}
+
+func open(t testing.TB, c Config) *fixture {
+	t.Helper()
+	g := gatewaytest.Open(t, testRules, attach.WithMiddleware(middleware.WithHeaders()))
+	decider, err := gateway.New(gateway.Config{Hotparam: g.Hotparam})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return serve(t, decider, c)
+}
+
+func serve(t testing.TB, decider *gateway.Decider, c Config) *fixture {
+	t.Helper()
+	f := &fixture{t: t, tickets: gateway.NewTickets(gateway.TicketsConfig{}), token: c.Token}
+	c.Decider, c.Tickets, c.Log = decider, f.tickets, slog.New(slog.DiscardHandler)
+	var err error
+	if f.door, err = New(c); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.base = "http://" + l.Addr().String()
+	transport := &http.Transport{}
+	f.client = http.Client{Transport: transport, Timeout: 20 * time.Second}
+	testenv.Running(t, func(ctx context.Context) error { return f.door.Serve(ctx, l) })
+	testenv.Running(t, f.tickets.Run)
+	t.Cleanup(transport.CloseIdleConnections)
+	return f
+}
+
+// post sends a body and returns the response with its body.
+func (f *fixture) post(path, body string) (*http.Response, []byte) {
+	f.t.Helper()
+	r, err := http.NewRequestWithContext(context.Background(), http.MethodPost, f.base+path, bytes.NewReader([]byte(body)))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	if f.token != "" {
+		r.Header.Set("Authorization", "Bearer "+f.token)
+	}
+	response, err := f.client.Do(r)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return response, text
+}
+
+// check asks one question.
+func (f *fixture) check(body string) (out result) {
+	f.t.Helper()
+	response, text := f.post("/v1/check", body)
+	if err := json.Unmarshal(text, &out); err != nil || response.StatusCode != http.StatusOK {
+		f.t.Fatalf("%s: %s %q, %v", body, response.Status, text, err)
+	}
+	return out
+}
+
+// status posts and returns the status.
+func (f *fixture) status(path, body string) int {
+	f.t.Helper()
+	response, text := f.post(path, body)
+	if response.StatusCode >= 400 {
+		var p problem
+		if err := json.Unmarshal(text, &p); err != nil || p.Status != response.StatusCode || p.Detail == "" ||
+			response.Header.Get("Content-Type") != "application/problem+json" {
+			f.t.Errorf("%s %s: %s %q is no problem of RFC 9457", path, body, response.Status, text)
+		}
+	}
+	return response.StatusCode
+}
