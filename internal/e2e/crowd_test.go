@@ -249,6 +249,12 @@ func (tr *truth) coolSince(at, before time.Duration) bool {
 	return everyWindow(at-before, at, func(begin, end time.Duration) bool { return tr.most(begin, end) < surelyCool })
 }
 
+// staysHot reports whether no window within the time before at was below the exit. A steady term
+// is below it if the machine is too busy to ask for it often enough.
+func (tr *truth) staysHot(at, before time.Duration) bool {
+	return everyWindow(at-before, at, func(begin, end time.Duration) bool { return tr.least(begin, end) >= crowdExit })
+}
+
 // judge looks at all requests since a time: none failed, no cold term was refused,
 // and none waited longer than a request elsewhere does.
 func (c *crowd) judge(since time.Duration) {

@@ -3,7 +3,6 @@ package e2e
 import (
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -100,14 +99,4 @@ func (f *kafkaFleet) startAPIs(n int) []*api {
 		apis[i] = &api{p, f.fleet, "http://" + p.WaitFor(`api is up.* address=(\S+)`)[1]}
 	}
 	return apis
-}
-
-// plainServer is a server without hotparam, to compare with.
-func (f *fleet) plainServer() (url string) {
-	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") }))
-	f.t.Cleanup(func() {
-		f.http.CloseIdleConnections()
-		plain.Close()
-	})
-	return plain.URL
 }

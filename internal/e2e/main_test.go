@@ -20,6 +20,9 @@ func TestMain(m *testing.M) {
 	if text := os.Getenv(senderVariable); text != "" {
 		os.Exit(beSender(text))
 	}
+	if os.Getenv(plainVariable) != "" {
+		os.Exit(bePlainServer())
+	}
 	logging.Disable() // the Redis client's own, a line for each try
 	dir, err := os.MkdirTemp("", "hotparam-e2e-")
 	if err != nil {

@@ -183,6 +183,8 @@ func (s *sights) ask(ctx context.Context, who string, a *api) {
 const (
 	enterWithin = 1200 * time.Millisecond // and half a second by a poll, where a push was lost
 	coolWithin  = 4 * time.Second         // the window, the hold and the watermark
+
+	judgedWithin = 6 * time.Second // after its end a window is judged at the latest: the grace, and on the way
 )
 
 // judge holds all that was seen since a time against the truth.
@@ -245,7 +247,7 @@ func (s *sights) judge(since time.Duration, faults []fault) {
 		tr, during := truths[e.member], faultAt(faults, e.at)
 		switch {
 		case e.at < since || tr == nil:
-		case !e.hot && (kinds[e.member] == steady || tr.hotSince(e.at, time.Second)):
+		case !e.hot && (kinds[e.member] == steady && tr.staysHot(e.at, judgedWithin) || tr.hotSince(e.at, time.Second)):
 			complaints.tell("cooled", "%v: %q cooled, and was hot", e.at, e.member)
 		case during >= 0 && e.at < faults[during].by: // what was held up comes now
 		case e.hot && tr.coolSince(e.at, coolWithin):
