@@ -228,44 +228,6 @@ func TestIsHot(t *testing.T) {
 	}
 }
 
-// Clients choose methods: none of them grows the cache without end, nor keeps
-// the common ones out of it.
-func TestRoutesAreBounded(t *testing.T) {
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "*", byAll, 1, 1)}})
-	for i := range 10_000 {
-		f.Check(Request{Method: fmt.Sprintf("M%d", i), Path: "/s", Query: "q=1", Pattern: "/s"})
-		f.Check(Request{Method: "GET", Path: "/s", Pattern: fmt.Sprintf("/p%d", i)})
-		f.Enter(t.Context(), fmt.Sprintf("resource%d", i))
-		if i%300 == 0 {
-			f.counted()
-		}
-	}
-	if f.rules.Load().routes.find("GET", "/s") != nil {
-		t.Fatal("GET is known before it came")
-	}
-	f.Check(search)
-	f.Check(get("/s", "/s", "q=1"))
-	if f.rules.Load().routes.find("GET", "/s") == nil {
-		t.Error("made-up methods keep GET out")
-	}
-	f.counted()
-	f.Check(Request{Method: "M9999", Path: "/s", Query: "q=1", Pattern: "/s"})
-	if got := f.keys(); len(got) != 1 || got[0] != "r M9999 /s?q=1" {
-		t.Errorf("counted %q", got)
-	}
-	for name, cache := range map[string]*routeCache{"patterns": &f.rules.Load().routes, "resources": &f.rules.Load().resources} {
-		routes := 0
-		for _, slot := range cache.known.Load().slots {
-			if slot.route != nil {
-				routes++
-			}
-		}
-		if routes > maxNames+2*maxMethods {
-			t.Errorf("%d routes of %s are kept", routes, name)
-		}
-	}
-}
-
 // Many goroutines, snapshots that come and go, flushes: no count is lost, and
 // the hot key gets its burst once.
 func TestConcurrentChecks(t *testing.T) {
