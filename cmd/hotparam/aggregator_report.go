@@ -50,7 +50,11 @@ func newReportingPipeline(p pipeline, client redis.UniversalClient, set *setting
 		p.reportTo(&m)
 		return m
 	}})
-	return r, err
+	if err != nil {
+		return nil, err
+	}
+	file.onChange(r.beat.Now) // others see the version now, not with the next heartbeat
+	return r, nil
 }
 
 // Run implements pipeline.

@@ -29,6 +29,7 @@ type rulesFile struct {
 	putRules func(rules *hotparam.Rules) error // of the pipeline
 
 	mu       sync.Mutex // guards what follows; held while rules are put in force
+	changed  func()     // called after each reading, under mu; may be nil
 	inForce  *hotparam.Rules
 	latest   *settings // of the last good file
 	rejected string    // the version of the last file that could not be used; "" if it has none
@@ -50,6 +51,21 @@ func newRulesFile(f aggregatorFlags, set *settings, put func(*hotparam.Rules) er
 	return &rulesFile{
 		flags: f, log: set.log, started: set, putRules: put, inForce: rules, latest: set,
 		stats: rulesStats{Version: rules.Version, Rules: len(rules.Rules), Loaded: time.Now()},
+	}
+}
+
+// onChange sets f, which is called after each reading of the file that is used or refused. It
+// must not block, nor call r.
+func (r *rulesFile) onChange(f func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.changed = f
+}
+
+// announce calls the function that onChange set. The caller holds mu.
+func (r *rulesFile) announce() {
+	if r.changed != nil {
+		r.changed()
 	}
 }
 
@@ -131,6 +147,7 @@ func (r *rulesFile) use(data []byte, asked bool) {
 		r.stats.Reloads++
 		r.stats.Version, r.stats.Rules, r.stats.Loaded = version, len(rules.Rules), time.Now()
 	}
+	r.announce()
 	before := r.latest
 	r.latest = next
 	if !r.mayLog() {
@@ -164,6 +181,7 @@ func (r *rulesFile) parse(data []byte) (*settings, error) {
 func (r *rulesFile) reject(version string, err error) {
 	r.rejected = version
 	r.stats.Rejected++
+	defer r.announce()
 	log := r.log
 	if !r.mayLog() {
 		log = slog.New(slog.DiscardHandler)

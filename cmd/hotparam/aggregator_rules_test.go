@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 
+	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/testenv"
 )
@@ -60,5 +62,34 @@ func TestChangedFileIsInForce(t *testing.T) {
 	daemon.find(`(they need a restart).* sections=aggregator`)
 	if got := daemon.get("/-/ready"); strings.Contains(got, "in force") {
 		t.Errorf("/-/ready of a good file: %q", got)
+	}
+}
+
+// A reload is announced at once, so that the version in the heartbeat is that of the rules in
+// force; so is a file that is refused.
+func TestReloadIsAnnounced(t *testing.T) {
+	t.Parallel()
+	path := write(t, goodRules)
+	put := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first, err := config.Parse(path, []byte(goodRules))
+	if err != nil {
+		t.Fatal(err)
+	}
+	announced := 0
+	file := newRulesFile(aggregatorFlags{config: path}, &settings{file: first, log: slog.New(slog.DiscardHandler)}, func(*hotparam.Rules) error { return nil })
+	file.onChange(func() { announced++ })
+	for i, step := range []struct {
+		text string
+		want int
+	}{{goodRules, 1}, {strings.Replace(goodRules, "200/s", "300/s", 1), 2}, {strings.Replace(goodRules, "200/s", "many", 1), 3}, {strings.Replace(goodRules, "200/s", "300/s", 1), 4}} {
+		put(step.text)
+		if file.reload(); announced != step.want {
+			t.Errorf("after step %d %d were announced, want %d", i, announced, step.want)
+		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -66,36 +65,36 @@ func (f *aggregatorFlags) settings(w io.Writer) (*settings, error) {
 	return s, s.override(f)
 }
 
-// override sets what flags and variables say, and checks it; what the file says
+// override sets what flags say, and checks it; what the file says
 // has been checked.
 func (s *settings) override(f *aggregatorFlags) error {
 	a, k, g, d := s.file.Aggregator.WithDefaults(), s.file.Kafka.WithDefaults(), s.file.Graphite.WithDefaults(), s.file.StatsD
-	override(&a.Source, f.source, "HOTPARAM_SOURCE")
-	override(&a.Name, f.name, "HOTPARAM_NAME")
-	override(&a.HTTP, f.http, "HOTPARAM_HTTP")
-	override(&k.Topic, f.topic, "HOTPARAM_TOPIC")
-	override(&k.Group, f.group, "HOTPARAM_GROUP")
-	s.ownRedis = override(&a.Redis.URL, f.redis, "HOTPARAM_REDIS")
+	override(&a.Source, f.source)
+	override(&a.Name, f.name)
+	override(&a.HTTP, f.http)
+	override(&k.Topic, f.topic)
+	override(&k.Group, f.group)
+	s.ownRedis = override(&a.Redis.URL, f.redis)
 	a.Pprof = a.Pprof || f.pprof
 	errs := []error{checkAddress("http", a.HTTP)}
 	var listen, brokers, encoding string
-	if override(&listen, f.listen, "HOTPARAM_LISTEN") {
+	if override(&listen, f.listen) {
 		var err error
 		a.Listen, err = parseListen(listen)
 		errs = append(errs, err)
 	}
-	if override(&brokers, f.brokers, "HOTPARAM_BROKERS") {
+	if override(&brokers, f.brokers) {
 		k.Brokers = strings.Split(brokers, ",")
 		for _, broker := range k.Brokers {
 			errs = append(errs, checkAddress("brokers", broker))
 		}
 	}
-	if override(&g.URL, f.graphite, "HOTPARAM_GRAPHITE") {
+	if override(&g.URL, f.graphite) {
 		if err := config.CheckGraphiteURL(g.URL); err != nil {
 			errs = append(errs, fmt.Errorf("--graphite or HOTPARAM_GRAPHITE: %w", err))
 		}
 	}
-	if override(&encoding, f.encoding, "HOTPARAM_ENCODING") {
+	if override(&encoding, f.encoding) {
 		d.Encoding = encoding
 	}
 	if !slices.Contains(config.Sources, a.Source) {
@@ -147,17 +146,13 @@ func (s *settings) nameless() error {
 	return nil
 }
 
-// override sets a value from a flag, else a variable, else leaves it; it tells
-// whether it was set.
-func override(value *string, flag, variable string) bool {
-	env := os.Getenv(variable)
-	switch {
-	case flag != "":
+// override sets a value of the file from a flag, unless that is empty, and reports whether it
+// did. A flag's variable has set the flag before ([applyVariables]).
+func override(value *string, flag string) bool {
+	if flag != "" {
 		*value = flag
-	case env != "":
-		*value = env
 	}
-	return flag != "" || env != ""
+	return flag != ""
 }
 
 // checkAddress checks an address that a flag or a variable gave; those of the file

@@ -4,15 +4,18 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/accesslog"
 	"github.com/hotparam/hotparam/internal/bench"
-	"github.com/spf13/cobra"
 )
 
 type detectFlags struct {
@@ -80,7 +83,7 @@ had ended), events_per_second and memory_bytes.`,
 	flags.StringVar(&f.memory, "memory", "16MB", "`size` that the detector may take")
 	flags.StringVar(&f.trace, "trace", "", "access log `file` instead of a generated stream; - is standard input")
 	flags.StringVar(&f.by, "by", "all", "`parameters` of the log that make a key, by commas; or all, or each")
-	flags.StringVar(&f.format, "format", "auto", "`format` of the log: auto, combined, json")
+	flags.StringVar(&f.format, "format", "auto", "`format` of the log: "+accesslog.NamedFormats)
 	flags.BoolVar(&f.json, "json", false, "print one JSON object, and nothing else")
 	return cmd
 }
@@ -126,12 +129,11 @@ func (f *detectFlags) config(s streams) (bench.DetectConfig, error) {
 			return c, fmt.Errorf("--by %s:%s: a log has the parameters of the query alone", name.Source, name.Name)
 		}
 	}
-	format, err := accesslog.ParseFormat(f.format)
-	if err != nil {
-		return c, fmt.Errorf("--format: %w", err)
+	if !slices.Contains(strings.Split(accesslog.NamedFormats, ", "), f.format) {
+		return c, fmt.Errorf("--format %q: want one of %s", f.format, accesslog.NamedFormats)
 	}
 	c.Rules = rules
-	c.Log, err = accesslog.Open([]string{f.trace}, accesslog.Options{Format: format, Stdin: s.in})
+	c.Log, err = accesslog.Open([]string{f.trace}, accesslog.Options{Format: accesslog.Format(f.format), Stdin: s.in})
 	return c, err
 }
 

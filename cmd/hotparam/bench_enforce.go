@@ -77,7 +77,7 @@ func (f *enforceFlags) config() (bench.EnforceConfig, error) {
 	c := bench.EnforceConfig{
 		Instances: f.instances, Samples: f.samples, Over: f.over, Zipf: f.spread == "zipf", Slow: !f.urgent,
 	}
-	override(&c.Redis, f.redis, "HOTPARAM_REDIS")
+	override(&c.Redis, f.redis)
 	return c, checkRedisURL(c.Redis)
 }
 

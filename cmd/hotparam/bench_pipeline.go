@@ -101,7 +101,7 @@ func (f *pipelineFlags) config() (c bench.PipelineConfig, err error) {
 		Transport: f.transport, Rate: f.rate, Instances: f.instances, For: f.length,
 		Brokers: slices.Clone(f.brokers),
 	}
-	override(&c.Redis, f.redis, "HOTPARAM_REDIS")
+	override(&c.Redis, f.redis)
 	return c, checkRedisURL(c.Redis)
 }
 

@@ -205,6 +205,7 @@ func TestBenchUsage(t *testing.T) {
 		"detect --trace - --seed 2":               "--seed is of generated streams",
 		"detect --trace - --by path:id":           "path",
 		"detect --trace - --format xml":           "xml",
+		"detect --trace - --format csv":           "want one of auto",
 		"detect --trace /does/not/exist":          "/does/not/exist",
 		"detect more":                             "unknown command",
 		"enforce --instances 0":                   "--instances 0",

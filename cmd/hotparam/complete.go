@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"io"
+	"os"
 	"strings"
 	"time"
 
@@ -59,9 +60,9 @@ func atRedis(cmd *cobra.Command, read func(context.Context, redis.UniversalClien
 		if f := cmd.Flags().Lookup(flag); f != nil {
 			return f.Value.String()
 		}
-		return ""
+		return os.Getenv(variableOf(flag)) // a command that needs it for completions alone
 	}
-	flags := redisFlags{config: value("config"), redis: value("redis"), namespace: value("namespace")}
+	flags := redisFlags{config: value("config"), redis: redisURL(value("redis")), namespace: value("namespace")}
 	place, err := flags.place(io.Discard)
 	if err != nil {
 		return nil

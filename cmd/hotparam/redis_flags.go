@@ -29,7 +29,7 @@ type redisPlace struct {
 	file      *config.File // nil if none was named
 }
 
-// place returns what flags say, else variables, else the file.
+// place returns what flags say, else the file.
 func (f *redisFlags) place(w io.Writer) (redisPlace, error) {
 	p := redisPlace{namespace: config.DefaultNamespace}
 	if f.config != "" {
@@ -40,10 +40,8 @@ func (f *redisFlags) place(w io.Writer) (redisPlace, error) {
 		p.file, p.redis, p.namespace = file, file.Aggregator.Redis, file.Rules.Namespace
 	}
 	p.redis = config.Aggregator{Redis: p.redis}.WithDefaults().Redis
-	if override(&p.redis.URL, f.redis, "HOTPARAM_REDIS") {
-		p.redis.URL = redisURL(p.redis.URL) // for commands without --redis, too
-	}
-	override(&p.namespace, f.namespace, "HOTPARAM_NAMESPACE")
+	override(&p.redis.URL, f.redis)
+	override(&p.namespace, f.namespace)
 	if err := redisconfig.Namespace(p.namespace); err != nil {
 		return p, usageError(fmt.Errorf("--namespace or HOTPARAM_NAMESPACE: %w", err))
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -172,7 +173,7 @@ func (e *explaining) ask(ctx context.Context, q explain.Request) (explain.Docume
 	if err != nil {
 		return explain.Document{}, usageError(fmt.Errorf("--token-file: %w", err))
 	}
-	override(&token, token, "HOTPARAM_TOKEN") // a token is no flag: others see the arguments of a process
+	token = cmp.Or(token, os.Getenv("HOTPARAM_TOKEN")) // a token is no flag: others see the arguments of a process
 	d, err := explain.Ask(ctx, explain.Daemon{URL: e.from, Token: token}, q)
 	switch {
 	case errors.Is(err, explain.ErrURL):
@@ -208,7 +209,7 @@ func (e *explaining) facts(ctx context.Context, file *config.File) (explain.Fact
 		return explain.Facts{Unknown: "Redis was not asked (--no-redis)"}, nil
 	}
 	settings := file.Aggregator.WithDefaults().Redis
-	override(&settings.URL, e.redis, "HOTPARAM_REDIS")
+	override(&settings.URL, e.redis)
 	client, err := hotkeys.NewClientFrom(hotkeys.ClientConfig(settings))
 	if err != nil {
 		return explain.Facts{}, usageError(err)

@@ -48,8 +48,12 @@ const (
 	Space Format = "space"
 )
 
-// Formats are all formats, by commas.
-const Formats = "auto, combined, json, caddy, traefik, envoy, nginx, csv, tsv, space"
+// NamedFormats are the formats whose lines name their fields, or have known ones, by commas.
+const NamedFormats = "auto, combined, json, caddy, traefik, envoy, nginx"
+
+// Formats are all formats, by commas. Those that are not among [NamedFormats] need
+// [Options.Fields].
+const Formats = NamedFormats + ", csv, tsv, space"
 
 // ParseFormat reads one of [Formats].
 func ParseFormat(s string) (Format, error) {

@@ -58,14 +58,20 @@ func Run(ctx context.Context, client redis.UniversalClient, cfg Config) error {
 }
 
 // framesPerSecond bounds how often the screen is written, however many updates come.
-const framesPerSecond = 15
+const framesPerSecond = 30
 
 // snapshotTaken tells the screen of a newer state.
 type snapshotTaken struct{ *live.Snapshot }
 
+// states are the states of a namespace, as [live.View] has them.
+type states interface {
+	Snapshot() *live.Snapshot
+	Changed() <-chan struct{}
+}
+
 // sendSnapshots passes each newer snapshot to the screen until ctx ends. While the screen is
 // busy it skips those between.
-func sendSnapshots(ctx context.Context, view *live.View, send func(tea.Msg)) {
+func sendSnapshots(ctx context.Context, view states, send func(tea.Msg)) {
 	for {
 		changed := view.Changed()
 		send(snapshotTaken{view.Snapshot()})

@@ -1,12 +1,15 @@
 package top
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -229,6 +232,58 @@ func TestTopLines(t *testing.T) {
 	if got := string(blocks([]float64{0}, 0, 0, 1)); got != "▁" {
 		t.Errorf("a line of zeros is %q", got)
 	}
+}
+
+// counter is a state that changes whenever it is asked to.
+type counter struct {
+	mu      sync.Mutex
+	n       uint64
+	changed chan struct{}
+}
+
+func (c *counter) Snapshot() *live.Snapshot {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return &live.Snapshot{Seq: c.n}
+}
+
+func (c *counter) Changed() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.changed
+}
+
+func (c *counter) change() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.n++
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// However often the state changes, a busy screen gets one snapshot when it is ready: the newest.
+func TestTopSkipsWhatABusyScreenMissed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		c := &counter{changed: make(chan struct{})}
+		var got []uint64
+		go sendSnapshots(ctx, c, func(msg tea.Msg) {
+			got = append(got, msg.(snapshotTaken).Seq)
+			time.Sleep(time.Second / 10) // the screen is busy
+		})
+		for range 50 {
+			time.Sleep(time.Second / 50)
+			c.change()
+		}
+		time.Sleep(time.Second)
+		cancel()
+		synctest.Wait()
+		if len(got) > 12 || got[len(got)-1] != 50 {
+			t.Errorf("of 50 changes in a second the screen got %v", got)
+		}
+	})
 }
 
 // With 1,000 hot keys and 50 updates a second the screen costs a small part of a processor.
