@@ -60,14 +60,14 @@ func (w *worker) publish(ctx, publishing context.Context, publisher PartitionPub
 func (w *worker) inherit(hot []hotparam.Hot) {
 	w.report.adopted = true
 	w.publisher.Store(&w.gate.to)
-	w.inherited = hot
+	w.adopted = hot
 	w.adoptWhenCovered()
 }
 
 func (w *worker) adoptWhenCovered() {
 	if w.report.adopted && w.report.covered && !w.gate.isOpen {
-		w.adopt(w.inherited, w.wall)
-		w.inherited = nil
+		w.adopt(w.adopted, w.wall)
+		w.adopted = nil
 	}
 }
 

@@ -19,24 +19,24 @@ type worker struct {
 	partition int32
 	seek      time.Time // records are read from then on
 
-	queue     chan batch
-	paused    atomic.Pointer[kgo.Client] // the client that fetches no more until the queue is nearly empty, or nil
-	ends      chan ends                  // the newest answer
-	after     *worker                    // the worker that had the partition in this process before
-	stop      context.CancelFunc
-	isLost    atomic.Bool   // out of the group: the partition is not read
-	drain     atomic.Bool   // the queue is emptied at the end
-	done      chan struct{} // closed when all is over
-	decoder   *decode.Decoder
-	detector  *aggregator.Detector
-	rules     *decode.Numbered
-	reloads   chan struct{} // has a value if the source has other rules
-	in        *intake
-	gate      *gate
-	mark      *watermark
-	inherited []hotparam.Hot // keys that were published when we got the partition, until all of it is read
-	leaving   []hotparam.Key // keys that another partition has now
-	left      time.Time      // when they are let go of
+	queue    chan batch
+	paused   atomic.Pointer[kgo.Client] // the client that fetches no more until the queue is nearly empty, or nil
+	ends     chan ends                  // the newest answer
+	after    *worker                    // the worker that had the partition in this process before
+	stop     context.CancelFunc
+	isLost   atomic.Bool   // out of the group: the partition is not read
+	drain    atomic.Bool   // the queue is emptied at the end
+	done     chan struct{} // closed when all is over
+	decoder  *decode.Decoder
+	detector *aggregator.Detector
+	rules    *decode.Numbered
+	reloads  chan struct{} // has a value if the source has other rules
+	in       *intake
+	gate     *gate
+	mark     *watermark
+	adopted  []hotparam.Hot // keys that were published when we got the partition, until all of it is read
+	leaving  []hotparam.Key // keys that another partition has now
+	left     time.Time      // when they are let go of
 
 	parts     int       // partitions of the topic
 	now       time.Time // the detector's

@@ -104,7 +104,7 @@ var kafkaMetrics = []figure[kafkasource.Stats]{
 		}).
 		explain("clients of the brokers that were replaced as they were stuck while another got answers: `throttled` " +
 			"(a broker asked for a pause longer than the session), `fetch`, `ends`, `group`"),
-	gaugeOf("kafka_uncovered_partitions", "Partitions of which not all is read that was there when they came; nothing of them cools.",
+	gaugeOf("kafka_uncovered_partitions", "Partitions of which not all is read that was there when they came; none of their keys becomes hot or cools.",
 		partitionsThat(func(p *kafkasource.PartitionStats) bool { return !p.Covered })),
 	gaugeOf("kafka_frozen_partitions", "Partitions whose time stands still, as their brokers do not answer.",
 		partitionsThat(func(p *kafkasource.PartitionStats) bool { return p.Frozen })).

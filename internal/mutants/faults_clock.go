@@ -75,7 +75,7 @@ var clockFaults = []Fault{
 	},
 	{
 		Name: "the first instance to return is taken for all", File: "aggregator/kafkasource/watermark.go",
-		Old: "if p.heard.Before(w.resumed) {", New: "if false {",
+		Old: "if p.heard.Before(w.resumed) {", New: "if false && p.heard.Before(w.resumed) {",
 		Test: "TestABreakIsNobodysAbsence",
 	},
 	{
