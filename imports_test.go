@@ -60,7 +60,7 @@ var arrows = map[string][]string{
 	"internal/gateway/rls":         {"hotparam", "middleware", "internal/gateway", "internal/countset", "internal/loglimit"},
 	"internal/gateway/auth":        {"hotparam", "middleware", "internal/gateway", "internal/httpserve", "internal/loglimit", "internal/openfiles"},
 	"internal/gateway/check":       {"hotparam", "middleware", "internal/gateway", "internal/httpserve", "internal/loglimit", "internal/openfiles"},
-	"internal/gateway/spoe":        {"hotparam", "middleware", "internal/gateway", "internal/loglimit", "internal/openfiles"},
+	"internal/gateway/spoe":        {"hotparam", "middleware", "internal/gateway", "internal/loglimit"},
 	"internal/gateway/gatewaytest": {"hotparam", "config", "collector", "middleware", "attach", "internal/gateway"},
 
 	"internal/doctor":  {"hotparam", "hotkeys"},
