@@ -158,7 +158,7 @@ var standardOnly = []string{"hotparam", "internal/addrlevel", "internal/backoff"
 // tests, or are a program that runs without a real server. No public package has them
 // among all that it imports, by whatever way.
 var testOnly = map[string][]string{
-	"testing":                                      {"internal/testenv", "internal/chaos", "limiter/limitertest", "middleware/middlewaretest"},
+	"testing":                                      {"internal/testenv", "internal/chaos", "internal/gateway/gatewaytest", "limiter/limitertest", "middleware/middlewaretest"},
 	"pgregory.net/rapid":                           {"internal/windowgen", "limiter/limitertest"},
 	"go.uber.org/goleak":                           {"internal/testenv"},
 	"github.com/testcontainers":                    {"internal/testenv"},
