@@ -60,7 +60,7 @@ var arrows = map[string][]string{
 	"internal/gateway/rls":         {"hotparam", "middleware", "internal/gateway", "internal/countset", "internal/loglimit"},
 	"internal/gateway/auth":        {"hotparam", "middleware", "internal/gateway", "internal/httpserve", "internal/loglimit", "internal/openfiles"},
 	"internal/gateway/check":       {"hotparam", "middleware", "internal/gateway", "internal/httpserve", "internal/loglimit", "internal/openfiles"},
-	"internal/gateway/spoe":        {"hotparam", "middleware", "internal/gateway", "internal/loglimit", "internal/openfiles"},
+	"internal/gateway/spoe":        {"hotparam", "middleware", "internal/gateway", "internal/loglimit"},
 	"internal/gateway/gatewaytest": {"hotparam", "config", "collector", "middleware", "attach", "internal/gateway"},
 
 	"internal/doctor":  {"hotparam", "hotkeys"},
@@ -117,6 +117,7 @@ var arrows = map[string][]string{
 	"internal/replay":      everythingButCommands,
 	"internal/demo":        everythingButCommands,
 	"internal/suggest":     everythingButCommands,
+	"internal/follow":      everythingButCommands,
 
 	"internal/bench":               {"hotparam", "wire", "kafka", "collector", "collector/statsdsink", "collector/kafkasink", "aggregator", "aggregator/decode", "aggregator/statsdsource", "aggregator/kafkasource", "hotkeys", "middleware", "internal/accesslog", "internal/kafkafake", "internal/keytext", "internal/pace"},
 	"internal/bench/cmd/benchpage": {"hotparam", "internal/bench"},
@@ -144,7 +145,7 @@ var arrows = map[string][]string{
 
 var (
 	everythingPublic      = []string{"hotparam", "wire", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/redislimiter", "kafka", "config", "collector", "collector/statsdsink", "collector/kafkasink", "aggregator", "aggregator/decode", "aggregator/statsdsource", "aggregator/kafkasource", "aggregator/graphitesource", "hotset", "hotkeys", "middleware", "middleware/adapter", "middleware/rpc", "attach", "attach/kafka"}
-	everythingButCommands = append(slices.Clone(everythingPublic), "internal/accesslog", "internal/bench", "internal/cmpbool", "internal/demo", "internal/demo/data", "internal/doctor", "internal/explain", "internal/filewatch", "internal/gateway", "internal/gateway/auth", "internal/gateway/check", "internal/gateway/rls", "internal/gateway/spoe", "internal/hotwords", "internal/httpserve", "internal/kafkafake", "internal/keytext", "internal/listed", "internal/live", "internal/loglimit", "internal/pace", "internal/page", "internal/replay", "internal/sdnotify", "internal/secret", "internal/spelling", "internal/suggest", "internal/webhook")
+	everythingButCommands = append(slices.Clone(everythingPublic), "internal/accesslog", "internal/bench", "internal/cmpbool", "internal/demo", "internal/demo/data", "internal/doctor", "internal/explain", "internal/filewatch", "internal/follow", "internal/gateway", "internal/gateway/auth", "internal/gateway/check", "internal/gateway/rls", "internal/gateway/spoe", "internal/hotwords", "internal/httpserve", "internal/kafkafake", "internal/keytext", "internal/listed", "internal/live", "internal/loglimit", "internal/pace", "internal/page", "internal/replay", "internal/sdnotify", "internal/secret", "internal/spelling", "internal/suggest", "internal/webhook")
 )
 
 // standardOnly are the packages that, with all that they import, bring nothing but the
@@ -157,7 +158,7 @@ var standardOnly = []string{"hotparam", "internal/addrlevel", "internal/backoff"
 // tests, or are a program that runs without a real server. No public package has them
 // among all that it imports, by whatever way.
 var testOnly = map[string][]string{
-	"testing":                                      {"internal/testenv", "internal/chaos", "limiter/limitertest", "middleware/middlewaretest"},
+	"testing":                                      {"internal/testenv", "internal/chaos", "internal/gateway/gatewaytest", "limiter/limitertest", "middleware/middlewaretest"},
 	"pgregory.net/rapid":                           {"internal/windowgen", "limiter/limitertest"},
 	"go.uber.org/goleak":                           {"internal/testenv"},
 	"github.com/testcontainers":                    {"internal/testenv"},

@@ -21,6 +21,22 @@ func (c *Collector) Flush(ctx context.Context, start time.Time) {
 	c.flush(ctx, c.lines, false)
 }
 
+// FlushAt is Flush for callers whose counts are older than their flush, such as those of a log
+// that is followed: start is when the counts can be of, and now is stated as the time of
+// sending. If nothing was sent for [BeatEvery], a flush without counts is sent too, so that
+// receivers know that the instance is alive. FlushAt ignores the budget's pace: it needs a
+// collector without one (a negative Config.Budget), since start may go back.
+func (c *Collector) FlushAt(ctx context.Context, start, now time.Time) {
+	c.runs = true
+	c.begin(start, now)
+	c.budget.begin(c.lines)
+	c.flush(ctx, c.lines, now.Sub(instant(c.lastSend)) >= BeatEvery-pace.Flush)
+	c.sendOrigins(ctx)
+}
+
+// Close closes the sink. It is for callers of Flush and FlushAt; Run closes it itself.
+func (c *Collector) Close() error { return c.sink.Close() }
+
 // begin sets the start of the counts that will be taken, and the time.
 func (c *Collector) begin(start, now time.Time) {
 	c.start, c.now = start.UnixNano(), now.UnixNano()

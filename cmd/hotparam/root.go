@@ -119,7 +119,7 @@ precedes the file.`,
 	root.SetUsageTemplate(usageTemplate)
 	root.SetHelpTemplate(helpTemplate)
 	root.AddCommand(
-		newDemo(s), newAggregator(s), newGuard(s), newReplay(s), newList(s), newWatch(s), newTop(s),
+		newDemo(s), newAggregator(s), newGuard(s), newReplay(s), newFollow(s), newList(s), newWatch(s), newTop(s),
 		newControl(s, hotparam.ControlPin), newControl(s, hotparam.ControlBlock), newControl(s, hotparam.ControlAllow), newControl(s, ""),
 		newRules(s), newDoctor(s), newEmit(s), newBench(s), newVersion(s),
 	)

@@ -118,7 +118,7 @@ type replay struct {
 	reports   *reports                      // nil if not wanted
 	explainer *explainer                    // nil if not wanted
 	costs     bool                          // some rule counts bytes or milliseconds
-	values    logValues
+	values    *LogValues
 	took      time.Duration // of all requests
 	noBytes   int64
 	limited   int64
@@ -162,7 +162,7 @@ func (r *replay) assemble() error {
 	r.costs = slices.ContainsFunc(r.Rules.Rules, func(rule hotparam.Rule) bool {
 		return rule.Count == hotparam.Bytes || rule.Count == hotparam.Millis
 	})
-	r.values = newLogValues(r.Rules)
+	r.values = NewLogValues(r.Rules)
 	sink, err := statsdsink.New(statsdsink.Config{Rules: r.Rules, Sender: r, Instance: "replay"})
 	if err != nil {
 		return err
@@ -258,7 +258,7 @@ func (r *replay) requests(ctx context.Context) error {
 func (r *replay) request(e *accesslog.Entry) hotparam.Decision {
 	path, query, _ := strings.Cut(e.Target, "?")
 	req := middleware.Request{Method: e.Method, Path: path, Query: query}
-	r.values.add(&req, e)
+	r.values.Add(&req, e)
 	if !r.costs {
 		return r.guard.Check(req)
 	}

@@ -33,15 +33,16 @@ func Values(rules *hotparam.Rules) []string {
 	return values
 }
 
-// logValues gives the guard what a log says of requests besides their targets.
-type logValues struct {
+// LogValues gives the guard what a log says of requests besides their targets.
+type LogValues struct {
 	names []string
 	seen  []bool
 	addr  bool // some rule wants the client's address
 }
 
-func newLogValues(rules *hotparam.Rules) logValues {
-	v := logValues{names: Values(rules)}
+// NewLogValues returns what rules want. The log is to be opened with [Values] of the rules.
+func NewLogValues(rules *hotparam.Rules) *LogValues {
+	v := &LogValues{names: Values(rules)}
 	v.seen = make([]bool, len(v.names))
 	for i := range rules.Rules {
 		v.addr = v.addr || slices.ContainsFunc(rules.Rules[i].Named(), func(p hotparam.Param) bool { return p.Source == hotparam.Addr })
@@ -49,8 +50,8 @@ func newLogValues(rules *hotparam.Rules) logValues {
 	return v
 }
 
-// add makes the headers, cookies and the address of the entry those of the request.
-func (v *logValues) add(req *middleware.Request, e *accesslog.Entry) {
+// Add makes the headers, cookies and the address of the entry those of the request.
+func (v *LogValues) Add(req *middleware.Request, e *accesslog.Entry) {
 	if len(v.names) == 0 && !v.addr {
 		return
 	}
@@ -74,7 +75,7 @@ func (v *logValues) add(req *middleware.Request, e *accesslog.Entry) {
 }
 
 // notTold are those that no request had.
-func (v *logValues) notTold() string {
+func (v *LogValues) notTold() string {
 	var names []string
 	for i, name := range v.names {
 		if !v.seen[i] {

@@ -1,6 +1,7 @@
 package testenv
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -44,4 +45,19 @@ func envoyPath(tb testing.TB) string {
 func EnvoyAddress(addr string) string {
 	host, port, _ := strings.Cut(addr, ":")
 	return "address: " + host + ", port_value: " + port
+}
+
+// ValidateEnvoy fails the test if Envoy would not start with the configuration, which is YAML.
+// Without Envoy the test is skipped (see the package).
+func ValidateEnvoy(tb testing.TB, configuration string) {
+	tb.Helper()
+	path := envoyPath(tb)
+	file := filepath.Join(tb.TempDir(), "envoy.yaml")
+	if err := os.WriteFile(file, []byte(configuration), 0o600); err != nil {
+		tb.Fatalf("testenv: %v", err)
+	}
+	p := Start(tb, exec.Command(path, "--mode", "validate", "-c", file, "--log-level", "warn"))
+	if code := p.Wait(); code != 0 {
+		tb.Fatalf("testenv: Envoy does not accept the configuration: %s\n%s", p.describe(), configuration)
+	}
 }

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/internal/accesslog"
+	logfollow "github.com/hotparam/hotparam/internal/follow"
+)
+
+type followFlags struct {
+	config, instance    string
+	logFormat, logLevel string
+	form                replayFlags // of which the flags of the log's form are used
+	fromStart           bool
+}
+
+func newFollow(s streams) *cobra.Command {
+	var f followFlags
+	cmd := &cobra.Command{
+		Use:   "follow --config FILE LOG...",
+		Short: "Count the requests of access logs as they are written: hot parameters without touching a request",
+		Long: `Count the requests of access logs as they are written, and send the counts as an instance
+does: hot parameters are known live, and no request is touched. The aggregator finds them, and
+list, top, watch, alerts and guards elsewhere have them.
+
+Logs are what replay reads: combined format, JSON lines of Caddy, Traefik, Envoy and nginx,
+any other by --fields; plain text alone. "-" is standard input. Each is followed by its path,
+through rotation by rename and by truncation, and may come later. It is read from its end, or
+with --from-start from its beginning.
+
+A request is counted at the time that its line says. So clocks should agree, and lines should
+come soon: what comes more than 2 s after its window is dropped, and counted as old. Of nginx
+leave out buffer= of access_log, or give it flush=1s.
+
+Rules with a limit limit nothing here: the requests have been served. Rules with count: bytes
+or ms need logs that have them, those by header or cookie logs with these. A changed rules
+file is in force within a second.`,
+		Example: `  hotparam follow --config hotparam.yaml /var/log/nginx/access.log
+  hotparam follow --config hotparam.yaml /var/log/apache2/*.log
+  hotparam follow --config hotparam.yaml --fields 'time=ts,method=http.verb,uri=http.url' api.jsonl
+  kubectl logs --follow --since 1s api | hotparam follow --config hotparam.yaml -`,
+		Args: args(cobra.MinimumNArgs(1)),
+		RunE: func(cmd *cobra.Command, logs []string) error {
+			return runFollow(cmd.Context(), s, f, logs)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.config, "config", "", "`file` with the rules and the addresses")
+	flags.StringVar(&f.form.format, "format", "auto", "`format` of the logs: "+accesslog.Formats)
+	flags.StringVar(&f.form.fields, "fields", "", "`places` of the fields in JSON or delimited lines, as of replay")
+	flags.StringVar(&f.form.clock, "time-format", "", "`format` of the time of --fields, as of replay")
+	flags.BoolVar(&f.fromStart, "from-start", false, "count what the logs already hold, as far as a window reaches back")
+	flags.StringVar(&f.instance, "instance", "", "`name` of this sender; by default the host and the process id")
+	flags.StringVar(&f.logFormat, "log-format", "text", "`format` of the log on standard error: text or json")
+	flags.StringVar(&f.logLevel, "log-level", "info", "`level` from which lines are logged: debug, info, warn or error")
+	return cmd
+}
+
+func runFollow(ctx context.Context, s streams, f followFlags, logs []string) error {
+	if f.config == "" {
+		return usageError(errors.New("which rules, and where do counts go? Give --config"))
+	}
+	if slices.Contains(logs, "-") && len(logs) > 1 {
+		return usageError(errors.New("standard input (-) is followed alone"))
+	}
+	format, fields, err := f.form.logForm()
+	if err != nil {
+		return err
+	}
+	log, err := newLogger(s.err, f.logFormat, f.logLevel)
+	if err != nil {
+		return err
+	}
+	file, err := loadConfig(s.err, f.config)
+	if err != nil {
+		return err
+	}
+	remarkFollowed(s, file)
+	follower, err := logfollow.New(logfollow.Config{
+		Path: f.config, Logs: logs, Stdin: s.in, Format: format, Fields: fields, FromStart: f.fromStart, Instance: f.instance, Log: log,
+	})
+	if err != nil {
+		return configError(err)
+	}
+	checking, stop := context.WithCancel(ctx)
+	checked := make(chan struct{})
+	go func() {
+		defer close(checked)
+		if err := follower.Check(checking); err != nil && checking.Err() == nil {
+			log.Warn("counts do not arrive", "err", err)
+		}
+	}()
+	log.Info("following", "logs", logs, "rules", len(file.Rules.Rules), "version", file.Rules.Version)
+	err = follower.Run(ctx)
+	stop()
+	<-checked
+	stats := follower.Stats()
+	log.Info("done", "requests", stats.Requests, "bad", stats.Bad, "old", stats.Old, "future", stats.Future, "rotated", stats.Rotated, "truncated", stats.Truncated)
+	return err
+}
+
+// remarkFollowed says what rules want that no log has.
+func remarkFollowed(s streams, file *config.File) {
+	for i := range file.Rules.Rules {
+		r := &file.Rules.Rules[i]
+		for _, p := range r.Named() {
+			if !inLogs(p.Source) {
+				fmt.Fprintf(s.err, "rule %q names %s:%s, which an access log does not tell: no request has it\n", r.ID, p.Source, p.Name)
+			}
+		}
+		if r.Count == hotparam.Units {
+			fmt.Fprintf(s.err, "rule %q counts %s, which an access log does not tell: it finds nothing\n", r.ID, r.Count)
+		}
+		for _, t := range r.Hot {
+			if t.Rate.Per > 0 && t.Rate.Per < time.Second {
+				fmt.Fprintf(s.err, "rule %q has a window of %s, and many logs have whole seconds: what is hot may differ\n", r.ID, t.Rate.Per)
+				break
+			}
+		}
+	}
+}

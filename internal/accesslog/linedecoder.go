@@ -1,0 +1,57 @@
+package accesslog
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+)
+
+// LineDecoder reads the lines of one log one by one, for who follows a log as it grows. The
+// first good line decides the format, as in [Log]. It is not safe for concurrent use.
+type LineDecoder struct {
+	codec   decoder
+	request request
+	begun   bool
+}
+
+// MaxLine is the longest line that is read, in bytes.
+const MaxLine = maxLine
+
+// NewLineDecoder returns a decoder by the format, the fields and the values of o.
+func NewLineDecoder(o Options) (*LineDecoder, error) {
+	if err := o.validate(); err != nil {
+		return nil, fmt.Errorf("access log: %w", err)
+	}
+	return &LineDecoder{codec: decoder{format: o.Format, fields: o.Fields, wanted: o.Values}}, nil
+}
+
+// Decode reads a line, with or without its end. ok is false for a line that is no request and
+// not meant to be one: a blank line, a comment, the names of columns. The error says why a
+// line is bad.
+func (d *LineDecoder) Decode(line []byte) (e Entry, ok bool, err error) {
+	if !d.begun {
+		line, d.begun = bytes.TrimPrefix(line, bom), true
+	}
+	if len(line) > maxLine+len("\r\n") {
+		return Entry{}, false, errLong
+	}
+	if line = bytes.TrimSpace(line); len(line) == 0 {
+		return Entry{}, false, nil
+	}
+	switch err := d.codec.decode(line, &d.request); {
+	case errors.Is(err, errNotRequest):
+		return Entry{}, false, nil
+	case err != nil:
+		return Entry{}, false, err
+	}
+	return d.request.entry(), true, nil
+}
+
+// NeedsHeading reports whether columns are wanted by names that no line has given yet: who
+// begins in the middle of a file has to read its beginning first.
+func (d *LineDecoder) NeedsHeading() bool {
+	return splitters[d.codec.format] != nil && d.codec.delimited(d.codec.format).named
+}
+
+// Excerpt returns the beginning of a line, safe to print on a terminal.
+func Excerpt(line []byte) string { return excerpt(bytes.TrimSpace(line)) }

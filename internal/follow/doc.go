@@ -1,0 +1,14 @@
+// Package follow counts the requests of access logs as they are written, through the sink that
+// instances use: hot parameters are known live although no request is touched.
+//
+//	tail.go      the files of one log, through rotation and truncation
+//	file.go      one open file, cut into lines
+//	requests.go  a line as a request to the guard that makes keys of it
+//	slots.go     requests sorted by their own times, and sent by these
+//	follow.go    the follower
+//	stats.go     counters
+//
+// A line may be written late: when its request is done, or when a buffer of the server is
+// full. So a request is counted when it happened by its own line, not when its line came; what
+// is older than any window is dropped and counted.
+package follow

@@ -1,0 +1,146 @@
+package follow
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/hotparam/hotparam/internal/accesslog"
+)
+
+// file is one open file of a log.
+type file struct {
+	os      *os.File
+	info    fs.FileInfo // that identifies it
+	offset  int64       // of what was read
+	partial []byte      // the beginning of a line whose end has not been written
+	long    bool        // of a line that is too long, which is skipped to its end
+	decoder *accesslog.LineDecoder
+	grew    time.Time // when it last had more
+}
+
+// openFile opens the file at path, at its beginning.
+func openFile(path string, now time.Time, options accesslog.Options) (*file, error) {
+	// A pipe would block until somebody writes to it.
+	if info, err := os.Stat(path); err != nil {
+		return nil, err
+	} else if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file; a stream is read as - from standard input", path)
+	}
+	decoder, err := accesslog.NewLineDecoder(options)
+	if err != nil {
+		return nil, err
+	}
+	o, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	info, err := o.Stat()
+	if err != nil {
+		return nil, errors.Join(err, o.Close())
+	}
+	return &file{os: o, info: info, decoder: decoder, grew: now}, nil
+}
+
+// skipToEnd goes to the end of the file, but for the names of its columns, and to the beginning
+// of the next line if the last one is not complete.
+func (f *file) skipToEnd() error {
+	if f.decoder.NeedsHeading() {
+		if err := f.readHeading(); err != nil {
+			return err
+		}
+	}
+	end, err := f.os.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	f.offset = end
+	last := make([]byte, 1)
+	if end > 0 {
+		if _, err := f.os.ReadAt(last, end-1); err != nil {
+			return err
+		}
+		f.long = last[0] != '\n' // the rest of that line is no line
+	}
+	return nil
+}
+
+// readHeading has the decoder read the first lines, until one names the columns.
+func (f *file) readHeading() error {
+	const most = 64 << 10
+	head := make([]byte, most)
+	n, err := f.os.ReadAt(head, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	for line := range bytes.Lines(head[:n]) {
+		if _, _, err := f.decoder.Decode(line); err != nil || !f.decoder.NeedsHeading() {
+			return err
+		}
+	}
+	return nil
+}
+
+// read reads what the file has more, up to the length of room, and calls line with each whole
+// line. It reports whether there may be more, and whether the file was truncated: it is then
+// read from its beginning.
+func (f *file) read(room []byte, now time.Time, line func([]byte)) (more, truncated bool, err error) {
+	info, err := f.os.Stat()
+	if err != nil {
+		return false, false, err
+	}
+	if info.Size() < f.offset {
+		truncated = true
+		f.offset, f.partial, f.long = 0, f.partial[:0], false
+	}
+	n, err := f.os.ReadAt(room, f.offset)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return false, truncated, err
+	}
+	if n > 0 {
+		f.offset += int64(n)
+		f.grew = now
+		f.cut(room[:n], line)
+	}
+	return n == len(room), truncated, nil
+}
+
+// cut calls line with each line that ends in data, and keeps the rest.
+func (f *file) cut(data []byte, line func([]byte)) {
+	for {
+		end := bytes.IndexByte(data, '\n')
+		if end < 0 {
+			break
+		}
+		switch {
+		case f.long:
+			f.long = false
+		case len(f.partial) > 0:
+			f.partial = append(f.partial, data[:end]...)
+			line(f.partial)
+			f.partial = f.partial[:0]
+		default:
+			line(data[:end])
+		}
+		data = data[end+1:]
+	}
+	if f.long {
+		return
+	}
+	if f.partial = append(f.partial, data...); len(f.partial) > accesslog.MaxLine {
+		line(f.partial) // which is bad, as it is too long
+		f.partial, f.long = nil, true
+	}
+}
+
+// close closes the file; a last line without its end is one.
+func (f *file) close(line func([]byte)) {
+	if len(f.partial) > 0 {
+		line(f.partial)
+	}
+	_ = f.os.Close() // only read: nothing can be lost
+}

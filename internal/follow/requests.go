@@ -1,0 +1,31 @@
+package follow
+
+import (
+	"strings"
+
+	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/internal/accesslog"
+	"github.com/hotparam/hotparam/internal/gateway"
+	"github.com/hotparam/hotparam/internal/replay"
+	"github.com/hotparam/hotparam/middleware"
+)
+
+// requests makes requests of entries and counts them.
+type requests struct {
+	guard  *middleware.Guard
+	values *replay.LogValues
+	clean  bool // paths are cleaned, as the guard in front of the application sees them
+}
+
+func (r *requests) count(e *accesslog.Entry) {
+	path, query, _ := strings.Cut(e.Target, "?")
+	if r.clean && path != "*" {
+		path = gateway.CleanPath(path)
+	}
+	req := middleware.Request{Method: e.Method, Path: path, Query: query, Caller: e.Addr}
+	r.values.Add(&req, e)
+	_, ticket := r.guard.Begin(req)
+	ticket.End(middleware.Cost{Bytes: max(0, e.Bytes), Time: e.Took})
+}
+
+func cleansPaths(file *config.File) bool { return file.Guard.WithDefaults().Paths != config.PathsRaw }

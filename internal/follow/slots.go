@@ -1,0 +1,58 @@
+package follow
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/hotparam/hotparam/internal/accesslog"
+	"github.com/hotparam/hotparam/internal/pace"
+)
+
+// slots sorts the requests that were read by their own times, and sends those of each 100 ms
+// together: instances send as often.
+type slots struct {
+	all  []accesslog.Entry
+	send func(e *accesslog.Entry)                        // counts one
+	end  func(ctx context.Context, start, now time.Time) // sends what was counted
+	life time.Duration                                   // of counts: what is older is in no window
+	old  func(n int64)
+	new  func(n int64)
+}
+
+// maxHeld is how many requests are held before they are sent.
+const maxHeld = 50_000
+
+func (s *slots) add(e *accesslog.Entry) { s.all = append(s.all, *e) }
+
+// flush counts and sends all that were added. Requests of a time to come are of now.
+func (s *slots) flush(ctx context.Context, now time.Time) {
+	slices.SortStableFunc(s.all, func(a, b accesslog.Entry) int { return a.Time.Compare(b.Time) })
+	var start time.Time // of the present slot; zero: none
+	for i := range s.all {
+		e := &s.all[i]
+		at := e.Time
+		switch {
+		case now.Sub(at) > s.life:
+			s.old(1)
+			continue
+		case at.After(now):
+			at = now
+			s.new(1)
+		}
+		if !start.IsZero() && at.Truncate(pace.Flush) != start.Truncate(pace.Flush) {
+			s.end(ctx, start, now)
+			start = time.Time{}
+		}
+		if start.IsZero() {
+			start = at
+		}
+		s.send(e)
+	}
+	if start.IsZero() {
+		start = now // nothing is left; it may be time for a sign of life
+	}
+	s.end(ctx, start, now)
+	clear(s.all)
+	s.all = s.all[:0]
+}

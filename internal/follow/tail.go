@@ -1,0 +1,148 @@
+package follow
+
+import (
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/hotparam/hotparam/internal/accesslog"
+	"github.com/hotparam/hotparam/internal/loglimit"
+)
+
+const (
+	// readAtOnce bounds what is read of a log before another's turn, and so what is held of it.
+	readAtOnce = 1 << 20
+	// retireAfter is how long a file that was rotated away is still read once it does not
+	// grow: a server writes to the old file until it is told to open the new one.
+	retireAfter = 5 * time.Second
+	// maxFiles bounds the open files of one log: the one that is written, and those before.
+	maxFiles = 4
+)
+
+// tail follows one log by its path. It polls: notifications of the file system do not exist on
+// network file systems, and a flush each 100 ms needs no more.
+type tail struct {
+	path    string
+	options accesslog.Options
+	log     *slog.Logger
+	stats   *counters
+
+	files   []*file // the oldest first; the last one has the path, or had it
+	failing loglimit.Outage
+	odd     loglimit.Limit // bad lines
+}
+
+// begin opens the file, and skips what it has unless all is wanted. A file that is not there
+// will be waited for.
+func (t *tail) begin(now time.Time, all bool) error {
+	f, err := openFile(t.path, now, t.options)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		t.log.Warn("the log is not there; waiting for it", "log", t.path)
+		return nil
+	case err != nil:
+		return err
+	case !all:
+		if err := f.skipToEnd(); err != nil {
+			f.close(func([]byte) {})
+			return err
+		}
+	}
+	t.files = append(t.files, f)
+	return nil
+}
+
+// poll calls each with the requests of new lines, and reports whether there may be more.
+func (t *tail) poll(room []byte, now time.Time, each func(*accesslog.Entry)) (more bool) {
+	t.turn(now)
+	t.retire(now, each)
+	for _, f := range t.files {
+		again, truncated, err := f.read(room, now, t.lines(f, each))
+		if truncated {
+			t.stats.truncated.Add(1)
+			t.log.Info("the log was truncated; reading from its beginning", "log", t.path)
+		}
+		t.report(err, now)
+		more = more || again
+	}
+	return more
+}
+
+// turn opens the file that has the path now, if it is another one than that which is read.
+func (t *tail) turn(now time.Time) {
+	info, err := os.Stat(t.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return // between the two steps of a rotation, or not there yet
+	case err != nil:
+		t.report(err, now)
+		return
+	case len(t.files) > 0 && os.SameFile(info, t.files[len(t.files)-1].info):
+		return
+	}
+	f, err := openFile(t.path, now, t.options)
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			t.report(err, now)
+		}
+		return
+	}
+	if len(t.files) > 0 {
+		t.stats.rotated.Add(1)
+		t.log.Info("the log was rotated; reading the new file", "log", t.path)
+		t.files[len(t.files)-1].grew = now // it has retireAfter from now on
+	} else {
+		t.log.Info("the log is there", "log", t.path)
+	}
+	t.files = append(t.files, f)
+}
+
+// retire closes the files that were rotated away and do not grow any more, and the oldest if
+// there are too many.
+func (t *tail) retire(now time.Time, each func(*accesslog.Entry)) {
+	for len(t.files) > 1 && (now.Sub(t.files[0].grew) >= retireAfter || len(t.files) > maxFiles) {
+		t.files[0].close(t.lines(t.files[0], each))
+		t.files = append(t.files[:0], t.files[1:]...)
+	}
+}
+
+// lines returns what is done with each line of a file.
+func (t *tail) lines(f *file, each func(*accesslog.Entry)) func([]byte) {
+	return func(line []byte) {
+		e, ok, err := f.decoder.Decode(line)
+		switch {
+		case err != nil:
+			t.stats.bad.Add(1)
+			if unlogged, may := t.odd.Allow(loglimit.Rate{Burst: 3, Every: time.Minute}, time.Now()); may {
+				t.log.Warn("a line is skipped", "log", t.path, "reason", err, "line", accesslog.Excerpt(line), "unlogged", unlogged)
+			}
+		case ok:
+			t.stats.lines.Add(1)
+			each(&e)
+		}
+	}
+}
+
+// report logs that the log cannot be read, and that it can be again.
+func (t *tail) report(err error, now time.Time) {
+	if err == nil {
+		if lasted, is := t.failing.End(now); is {
+			t.log.Info("the log can be read again", "log", t.path, "after", lasted)
+		}
+		return
+	}
+	t.stats.failed.Add(1)
+	if t.failing.Begin(time.Minute, now) {
+		t.log.Warn("the log cannot be read; trying again", "log", t.path, "err", err)
+	}
+}
+
+// close closes all files, and gives lines without an end.
+func (t *tail) close(each func(*accesslog.Entry)) {
+	for _, f := range t.files {
+		f.close(t.lines(f, each))
+	}
+	t.files = nil
+}
