@@ -24,6 +24,11 @@ import (
 	"github.com/hotparam/hotparam/collector/kafkasink"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/gateway"
+	"github.com/hotparam/hotparam/internal/gateway/auth"
+	"github.com/hotparam/hotparam/internal/gateway/check"
+	"github.com/hotparam/hotparam/internal/gateway/rls"
+	"github.com/hotparam/hotparam/internal/gateway/spoe"
 	"github.com/hotparam/hotparam/internal/httpserve"
 	"github.com/hotparam/hotparam/internal/page"
 	"github.com/hotparam/hotparam/limiter"
@@ -123,6 +128,19 @@ func applicationRegistry(t *testing.T, source string) *prometheus.Registry {
 	return registry
 }
 
+// guardRegistry is what a guard with all doors would serve beside the metrics of applications.
+func guardRegistry(t *testing.T) *prometheus.Registry {
+	t.Helper()
+	g := new(guardMetrics)
+	g.server = httpserve.New(httpserve.Config{})
+	for _, figures := range []doorFigures{rlsFigures(rls.Stats{}), authFigures(auth.Stats{}), checkFigures(check.Stats{}), spoeFigures(spoe.Stats{})} {
+		g.doors = append(g.doors, &guardDoor{name: "door", tickets: gateway.NewTickets(gateway.TicketsConfig{}), figures: func() doorFigures { return figures }})
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(g)
+	return registry
+}
+
 // newKafkaSource is a pipeline of which the brokers were not asked.
 func newKafkaSource(t *testing.T, set *settings, client redis.UniversalClient) *kafkaPipeline {
 	t.Helper()
@@ -166,6 +184,7 @@ func TestMetricsAgreeWithTheirDocumentation(t *testing.T) {
 			t.Errorf("%s: %s", p.Metric, p.Text)
 		}
 	}
+	agreeWithDocumentation(t, guardRegistry(t), documented, served)
 	for _, source := range []string{config.SourceStatsD, config.SourceKafka} {
 		agreeWithDocumentation(t, applicationRegistry(t, source), documented, served)
 	}
@@ -222,7 +241,10 @@ func TestDocumentsNameMetricsThatExist(t *testing.T) {
 		if path == "METRICS.md" || path == "CHANGELOG.md" {
 			continue
 		}
-		for _, name := range regexp.MustCompile(`\bhotparam_[a-z_]+\b`).FindAllString(text, -1) {
+		for _, name := range regexp.MustCompile(`@?\bhotparam_[a-z_]+\b`).FindAllString(text, -1) {
+			if name[0] == '@' {
+				continue // a location of nginx
+			}
 			n++
 			if _, ok := documented[name]; !ok && !strings.HasSuffix(name, "_") {
 				t.Errorf("%s: METRICS.md does not have %s", path, name)

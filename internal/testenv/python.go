@@ -3,6 +3,7 @@ package testenv
 import (
 	"context"
 	"fmt"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -10,9 +11,16 @@ import (
 
 // Python returns the path of a Python 3 that has the packages ("kafka-python==3.0.12")
 // and no others: a virtual environment in the user's cache, made once by the python3
-// of the PATH. Where it cannot be had the test is skipped (see the package).
+// of the PATH, which is returned itself if no packages are named. Where it cannot be had the test is skipped (see the package).
 func Python(tb testing.TB, packages ...string) string {
 	tb.Helper()
+	if len(packages) == 0 {
+		path, err := exec.LookPath("python3")
+		if err != nil {
+			unavailable(tb, fmt.Sprintf("no Python (Debian: apt-get install python3): %v", err))
+		}
+		return path
+	}
 	dir, err := cached("python-"+strings.Join(packages, "-"), func(work string) error {
 		ctx, cancel := context.WithTimeout(tb.Context(), fetchPatience)
 		defer cancel()

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam/internal/testenv"
+)
+
+const guardRules = `namespace: shop
+aggregator: {redis: "redis://127.0.0.1:1"}
+%s
+rules:
+  - {id: search, match: {route: "GET /search"}, by: [q], limit: {rate: 1/1h, burst: 1}}
+  - {id: me, match: {route: "GET /me"}, by: ["ctx:user"], limit: {rate: 1/1h, burst: 1}}
+`
+
+func guardFile(t *testing.T, section string) string {
+	return write(t, fmt.Sprintf(guardRules, section))
+}
+
+func TestGuardDryRun(t *testing.T) {
+	plain := guardFile(t, "")
+	open := guardFile(t, `guard: {check: {listen: ":1", token_env: HOTPARAM_NO_SUCH_TOKEN}}`)
+	for _, test := range []struct {
+		args []string
+		code int
+		want []string
+	}{
+		{[]string{"--config", plain, "--rls", "127.0.0.1:1", "--spoe", "unix:/x.sock"}, exitOK, []string{"good, 2 rules", "rls 127.0.0.1:1, spoe unix:/x.sock", "HTTP 127.0.0.1:9126"}},
+		{[]string{"--config", plain}, exitUsage, []string{"no door is open", "--check"}},
+		{[]string{"--config", plain, "--auth", "9132"}, exitUsage, []string{"--auth", "host:port or unix:PATH"}},
+		{[]string{"--config", plain, "--auth", ":9132"}, exitConfig, []string{"guard.auth", "anybody may ask"}},
+		{[]string{"--config", plain, "--rls", "127.0.0.1:9126"}, exitConfig, []string{"both listen on"}},
+		{[]string{"--config", open}, exitConfig, []string{"guard.check: token", "HOTPARAM_NO_SUCH_TOKEN"}},
+		{[]string{}, exitUsage, []string{"--config is missing"}},
+	} {
+		hotparamCommand(t, append([]string{"guard", "--dry-run"}, test.args...)...).exits(t, test.code, test.want...)
+	}
+}
+
+// runningGuard is a guard that runs in this process.
+type runningGuard struct {
+	t      *testing.T
+	log    *testenv.Log
+	socket string // of its door for programs
+	http   string
+	client http.Client
+	stop   func() int
+}
+
+func startGuard(t *testing.T, path string, flags ...string) *runningGuard {
+	t.Helper()
+	g := &runningGuard{t: t, log: new(testenv.Log), socket: filepath.Join(t.TempDir(), "check.sock")}
+	ctx, cancel := context.WithCancel(t.Context())
+	code := make(chan int, 1)
+	args := append([]string{"guard", "--config", path, "--http", "127.0.0.1:0", "--check", "unix:" + g.socket}, flags...)
+	go func() { code <- run(ctx, args, streams{in: strings.NewReader(""), out: io.Discard, err: g.log}) }()
+	g.stop = func() int {
+		cancel()
+		n := <-code
+		code <- n
+		return n
+	}
+	t.Cleanup(func() { g.stop() })
+	up := regexp.MustCompile(` http=(\S+)`)
+	for end := time.Now().Add(20 * time.Second); g.http == ""; time.Sleep(5 * time.Millisecond) {
+		if found := up.FindStringSubmatch(g.log.String()); found != nil {
+			g.http = "http://" + found[1]
+		}
+		if time.Now().After(end) || len(code) > 0 {
+			t.Fatalf("the guard did not come up:\n%s", g.log)
+		}
+	}
+	transport := &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+		if address == "door:80" {
+			network, address = "unix", g.socket
+		}
+		return new(net.Dialer).DialContext(ctx, network, address)
+	}}
+	g.client = http.Client{Transport: transport, Timeout: 20 * time.Second}
+	t.Cleanup(transport.CloseIdleConnections)
+	return g
+}
+
+// get returns what a page of --http says.
+func (g *runningGuard) get(path string) string {
+	g.t.Helper()
+	response, err := g.client.Get(g.http + path)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return response.Status + " " + string(text)
+}
+
+// passes asks the door for programs.
+func (g *runningGuard) passes(question string) bool {
+	g.t.Helper()
+	response, err := g.client.Post("http://door/v1/check", "application/json", strings.NewReader(question))
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != 200 {
+		g.t.Fatalf("%s %s %v", response.Status, text, err)
+	}
+	return strings.HasPrefix(string(text), `{"allowed":true,`)
+}
+
+// A guard without Redis decides, tells how it is, follows its file and ends in order.
+func TestGuard(t *testing.T) {
+	path := guardFile(t, "")
+	g := startGuard(t, path, "--auth", "127.0.0.1:0", "--rls", "127.0.0.1:0", "--spoe", "127.0.0.1:0")
+	for _, question := range []string{`{"method": "GET", "uri": "/search?q=a"}`, `{"method": "GET", "uri": "/me", "context": {"user": "a"}}`} {
+		if !g.passes(question) || g.passes(question) {
+			t.Errorf("%s: want the first to pass alone", question)
+		}
+	}
+	if got := g.get("/-/healthy"); got != "200 OK healthy\n" {
+		t.Error(got)
+	}
+	if got := g.get("/-/ready"); !strings.HasPrefix(got, "200 OK ready, but Redis is away") {
+		t.Error(got)
+	}
+	metrics := g.get("/metrics")
+	for _, want := range []string{
+		`hotparam_guard_checks_total{decision="refused",door="check"} 2`, `hotparam_guard_checks_total{decision="passed",door="rls"} 0`,
+		`hotparam_app_requests_total{decision="limited",rule="search"} 1`, "hotparam_http_connections ", "hotparam_build_info{",
+	} {
+		if !strings.Contains(metrics, want) {
+			t.Errorf("/metrics has no %s", want)
+		}
+	}
+	// A rule that names another parameter of the context needs no restart.
+	text := strings.ReplaceAll(fmt.Sprintf(guardRules, ""), "ctx:user", "ctx:plan")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	question := `{"method": "GET", "uri": "/me", "context": {"plan": "free"}}`
+	for end := time.Now().Add(20 * time.Second); g.passes(question); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("the changed rule is not in force:\n%s", g.log)
+		}
+	}
+	if code := g.stop(); code != exitOK {
+		t.Errorf("exit code %d:\n%s", code, g.log)
+	}
+	if _, err := os.Stat(g.socket); err == nil {
+		t.Error("the socket is still there")
+	}
+	for _, want := range []string{"guard is up", "guard has drained"} {
+		if !strings.Contains(g.log.String(), want) {
+			t.Errorf("the log has no %q:\n%s", want, g.log)
+		}
+	}
+}
+
+// A socket that a killed guard has left is replaced, and one that is in use is not.
+func TestGuardSockets(t *testing.T) {
+	path := guardFile(t, "")
+	socket := filepath.Join(t.TempDir(), "spoe.sock")
+	stale, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stale.SetUnlinkOnClose(false)
+	stale.Close()
+	g := startGuard(t, path, "--spoe", "unix:"+socket)
+	r := hotparamCommand(t, "guard", "--config", path, "--http", "127.0.0.1:0", "--spoe", "unix:"+socket)
+	r.exits(t, exitFailure, "door spoe", "in use")
+	if !g.passes(`{"method": "GET", "uri": "/"}`) {
+		t.Error("the first guard is disturbed")
+	}
+}

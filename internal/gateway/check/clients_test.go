@@ -1,0 +1,46 @@
+package check
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam/internal/testenv"
+)
+
+// The clients in examples/clients are refused as the rules say, and pass while the guard is away.
+func TestClients(t *testing.T) {
+	nowhere := fmt.Sprintf("http://127.0.0.1:%d", testenv.FreePort(t))
+	for name, client := range map[string]func(t *testing.T) []string{
+		"check.py": func(t *testing.T) []string { return []string{testenv.Python(t)} },
+		"check.mjs": func(t *testing.T) []string {
+			node, _ := testenv.Node(t)
+			return []string{node}
+		},
+		"Check.java": func(t *testing.T) []string { return []string{testenv.Java(t), "-XX:TieredStopAtLevel=1"} },
+		"check.sh":   func(*testing.T) []string { return []string{"sh"} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			words := client(t)
+			f := open(t, Config{})
+			file := filepath.Join("..", "..", "..", "examples", "clients", name)
+			for base, want := range map[string]string{f.base: "200 429 200 200", nowhere: "200 200 200 200"} {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				args := append(words[1:], file, base, "/search?q=a", "//search?q=%61", "/search?q=b", "/slow")
+				out, err := exec.CommandContext(ctx, words[0], args...).CombinedOutput()
+				if got := strings.Join(strings.Fields(string(out)), " "); err != nil || got != want {
+					t.Errorf("%s: %q, %v, want %q", base, out, err, want)
+				}
+			}
+			if s := f.tickets.Stats(); s.Held != 0 {
+				t.Errorf("%+v: a ticket was not ended", s)
+			}
+		})
+	}
+}

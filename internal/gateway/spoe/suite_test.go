@@ -1,0 +1,117 @@
+package spoe
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam/internal/gateway"
+	"github.com/hotparam/hotparam/internal/gateway/gatewaytest"
+	"github.com/hotparam/hotparam/internal/testenv"
+)
+
+// ofDecider serves a door of a decider.
+func ofDecider(tb testing.TB, d *gateway.Decider) *fixture {
+	tb.Helper()
+	t := tb.(*testing.T)
+	f := &fixture{t: t, log: new(testenv.Log), addr: "127.0.0.1:0"}
+	var err error
+	if f.door, err = New(Config{Decider: d, Timeout: time.Second}); err != nil {
+		t.Fatal(err)
+	}
+	f.listen()
+	return f
+}
+
+// What the door is asked makes the keys, and gets the answers, that it would have with the Go
+// middleware.
+func TestSameKeys(t *testing.T) {
+	t.Parallel()
+	gatewaytest.Run(t, func(tb testing.TB, d *gateway.Decider) gatewaytest.Door {
+		f := ofDecider(tb, d)
+		p := f.connect()
+		return gatewaytest.Door{Ask: func(tb testing.TB, r *gatewaytest.Request) gatewaytest.Answer {
+			headers := appendText(appendText(nil, "host"), "shop.example")
+			for name, values := range r.Header {
+				for _, v := range values {
+					headers = appendText(appendText(headers, strings.ToLower(name)), v)
+				}
+			}
+			addr := netip.MustParseAddr(r.Addr)
+			src := append([]byte{byte(kindIPv4)}, addr.AsSlice()...)
+			if addr.Is6() {
+				src[0] = byte(kindIPv6)
+			}
+			got := p.ask(1, message("check", "method", appendString(nil, r.Method), "uri", appendString(nil, r.Target), "src", src,
+				"headers", appendText([]byte{byte(kindBinary)}, string(append(headers, 0, 0)))))
+			return answerOf(r, got)
+		}}
+	})
+}
+
+// answerOf is what HAProxy makes of variables by the configuration of deploy/.
+func answerOf(r *gatewaytest.Request, got map[string]string) gatewaytest.Answer {
+	a := gatewaytest.Answer{Header: make(http.Header), Body: got["body"]}
+	a.Status, _ = strconv.Atoi(got["status"])
+	for name, variable := range map[string]string{"RateLimit": "ratelimit", "RateLimit-Policy": "ratelimit_policy", "Retry-After": "retry_after", "Cache-Control": "cache_control"} {
+		if v := got[variable]; v != "" {
+			a.Header.Set(name, v)
+		}
+	}
+	if r.Method == http.MethodHead {
+		a.Body = ""
+	}
+	return a
+}
+
+// The same through the real HAProxy.
+func TestSameKeysThroughHAProxy(t *testing.T) {
+	t.Parallel()
+	testenv.HAProxyPath(t)
+	gatewaytest.Run(t, func(tb testing.TB, d *gateway.Decider) gatewaytest.Door {
+		f := ofDecider(tb, d)
+		h := f.haproxy(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X-App", "1") }))
+		without := []string{
+			"non-ASCII, raw", "non-ASCII path, raw", "fragment", // HAProxy answers 400
+			"broken escape in the path", "OPTIONS of the server", // the application, which is net/http, answers itself
+			"address", "IPv6 address", "address that a client claims", // HAProxy sees the test's own
+		}
+		return gatewaytest.Door{Without: without, Ask: func(tb testing.TB, r *gatewaytest.Request) gatewaytest.Answer {
+			conn, err := net.Dial("tcp", h.Addr)
+			if err != nil {
+				tb.Fatal(err)
+			}
+			defer conn.Close()
+			_ = conn.SetDeadline(time.Now().Add(longest))
+			text := r.Method + " " + r.Target + " HTTP/1.1\r\nHost: shop.example\r\nConnection: close\r\n"
+			for name, values := range r.Header {
+				for _, v := range values {
+					text += name + ": " + v + "\r\n"
+				}
+			}
+			if _, err := io.WriteString(conn, text+"\r\n"); err != nil {
+				tb.Fatal(err)
+			}
+			res, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: r.Method})
+			if err != nil {
+				tb.Fatalf("%s: %v", r.Name, err)
+			}
+			defer res.Body.Close()
+			body, err := io.ReadAll(res.Body)
+			if err != nil {
+				tb.Fatalf("%s: %v", r.Name, err)
+			}
+			a := gatewaytest.Answer{Status: res.StatusCode, Header: res.Header, Body: string(body)}
+			if res.Header.Get("X-App") != "" {
+				a.Status, a.Body = 0, ""
+			}
+			return a
+		}}
+	})
+}
