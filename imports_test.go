@@ -61,7 +61,7 @@ var arrows = map[string][]string{
 	"internal/gateway/rls":         {"hotparam", "middleware", "internal/gateway", "internal/countset", "internal/loglimit"},
 	"internal/gateway/auth":        {"hotparam", "middleware", "internal/gateway", "internal/httpserve", "internal/loglimit", "internal/openfiles"},
 	"internal/gateway/check":       {"hotparam", "middleware", "internal/gateway", "internal/httpserve", "internal/loglimit", "internal/openfiles"},
-	"internal/gateway/spoe":        {"hotparam", "middleware", "internal/gateway", "internal/loglimit", "internal/openfiles"},
+	"internal/gateway/spoe":        {"hotparam", "middleware", "internal/gateway", "internal/loglimit"},
 	"internal/gateway/gatewaytest": {"hotparam", "config", "collector", "middleware", "attach", "internal/gateway"},
 
 	"internal/doctor":  {"hotparam", "hotkeys"},
@@ -163,7 +163,7 @@ var standardOnly = []string{"hotparam", "internal/addrlevel", "internal/backoff"
 // tests, or are a program that runs without a real server. No public package has them
 // among all that it imports, by whatever way.
 var testOnly = map[string][]string{
-	"testing":                                      {"internal/testenv", "internal/chaos", "limiter/limitertest", "middleware/middlewaretest"},
+	"testing":                                      {"internal/testenv", "internal/chaos", "internal/gateway/gatewaytest", "limiter/limitertest", "middleware/middlewaretest"},
 	"pgregory.net/rapid":                           {"internal/windowgen", "limiter/limitertest"},
 	"go.uber.org/goleak":                           {"internal/testenv"},
 	"github.com/testcontainers":                    {"internal/testenv"},

@@ -11,14 +11,15 @@ import java.util.regex.Pattern;
  * A program with a JSON library reads the rest of the answer by it.
  */
 class Check {
+    static final Duration timeout = Duration.ofMillis((long) (1000 * Double.parseDouble(System.getenv().getOrDefault("HOTPARAM_TIMEOUT", "0.5"))));
     static final HttpClient client = HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1)
-            .connectTimeout(Duration.ofMillis(500)).build();
+            .connectTimeout(timeout).build();
     static final Pattern refused = Pattern.compile("^\\{\"allowed\":false,.*?\"status\":(\\d+)");
 
     static String status(String base, String uri) {
         String quoted = uri.replace("\\", "\\\\").replace("\"", "\\\"");
         var request = HttpRequest.newBuilder(URI.create(base + "/v1/check"))
-                .timeout(Duration.ofSeconds(2)).header("Content-Type", "application/json")
+                .timeout(timeout).header("Content-Type", "application/json")
                 .POST(HttpRequest.BodyPublishers.ofString("{\"method\":\"GET\",\"uri\":\"" + quoted + "\",\"addr\":\"192.0.2.1\"}"))
                 .build();
         try {

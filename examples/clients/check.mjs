@@ -1,6 +1,7 @@
 // Asks a guard about requests: node check.mjs http://127.0.0.1:9133 '/search?q=phone' ...
 // Prints the status of each: 200 if it may pass. A guard that is away or slow refuses nothing.
 const [base, ...uris] = process.argv.slice(2);
+const timeout = Number(process.env.HOTPARAM_TIMEOUT ?? 0.5); // seconds
 
 async function ask(path, question) {
   try {
@@ -8,7 +9,7 @@ async function ask(path, question) {
       method: 'POST',
       headers: { 'Content-Type': 'application/json' },
       body: JSON.stringify(question),
-      signal: AbortSignal.timeout(500),
+      signal: AbortSignal.timeout(timeout * 1000),
     });
     return response.status === 200 ? await response.json() : {};
   } catch {

@@ -4,7 +4,7 @@
 base=$1
 shift
 for uri in "$@"; do
-	answer=$(curl -s --max-time 0.5 -H 'Content-Type: application/json' \
+	answer=$(curl -s --max-time "${HOTPARAM_TIMEOUT:-0.5}" -H 'Content-Type: application/json' \
 		-d "{\"method\": \"GET\", \"uri\": \"$uri\", \"addr\": \"192.0.2.1\"}" "$base/v1/check")
 	case $answer in
 	'{"allowed":false,'*) printf '%s\n' "$answer" | sed 's/.*"status":\([0-9]*\),"headers".*/\1/' ;;

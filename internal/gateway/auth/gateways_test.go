@@ -222,6 +222,12 @@ func TestRealAnswers(t *testing.T) {
 		if got := s.app.served.Load() - served; got != 1 {
 			t.Errorf("the application has served %d POSTs, want 1", got)
 		}
+		// What a client asks of its connection to the gateway is no matter between these two.
+		for i, header := range [][]string{{"Connection: Upgrade", "Upgrade: websocket"}, {"TE: trailers"}, {"Expect: 100-continue", "Content-Length: 0"}} {
+			if r := s.get(fmt.Sprintf("GET /search?q=connection%d", i), header...); r.status != http.StatusOK && r.status != http.StatusContinue && (name != "envoy" || i > 0) { // Envoy has no upgrades by default
+				t.Errorf("%q: %+v", header, r)
+			}
+		}
 		// A connection for each request would cost more than the question.
 		for n := range 50 {
 			s.get(fmt.Sprintf("GET /search?q=%d", n))

@@ -2,6 +2,7 @@ package rls
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	ratelimit "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
@@ -79,7 +80,7 @@ func (d *Door) decide(ctx context.Context, domain string, asks []ask) []hotparam
 		} else {
 			decisions[alone], ticket = d.config.Decider.Enter(ctx, domain, a.params)
 		}
-		d.hold(a, ticket)
+		d.hold(ctx, a, ticket)
 	default:
 		d.decideTogether(ctx, domain, asks, decisions)
 	}
@@ -110,7 +111,7 @@ func (d *Door) decideTogether(ctx context.Context, domain string, asks []ask, de
 	for p, i := range of {
 		if first := p == 0 || of[p-1] != i; first {
 			decisions[i] = got[p]
-			d.hold(&asks[i], tickets[p])
+			d.hold(ctx, &asks[i], tickets[p])
 			continue
 		}
 		tickets[p].End(middleware.Cost{})
@@ -121,10 +122,14 @@ func (d *Door) decideTogether(ctx context.Context, domain string, asks []ask, de
 }
 
 // hold keeps the ticket of a request until its end is told. Without an id it never is, so that
-// the hits are the cost: no time has passed, and no bytes are known.
-func (d *Door) hold(a *ask, ticket *middleware.Ticket) {
+// the hits are the cost: no time has passed, and no bytes are known. Nor is it told of a request
+// whose client has gone meanwhile, so that Envoy has cancelled the call; after a call that took
+// too long, Envoy lets the request pass and tells its end.
+func (d *Door) hold(ctx context.Context, a *ask, ticket *middleware.Ticket) {
 	switch {
 	case ticket == nil:
+	case errors.Is(ctx.Err(), context.Canceled):
+		ticket.End(middleware.Cost{})
 	case a.id != "":
 		d.config.Tickets.HoldAs(a.id, ticket)
 	default:

@@ -362,3 +362,19 @@ func TestStrangersAreClosed(t *testing.T) {
 }
 
 func asList(d ...*common.RateLimitDescriptor) []*common.RateLimitDescriptor { return d }
+
+// A request whose client goes away while Envoy asks has no end that Envoy tells.
+func TestCancelledCallsHoldNothing(t *testing.T) {
+	f := open(t, file(t, `{id: slots, match: {route: "*"}, limit: {concurrency: 1}}`))
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := f.door.ShouldRateLimit(gone, &ratelimit.RateLimitRequest{Domain: Domain, Descriptors: asList(request("/", "id=1"))}); err != nil {
+		t.Fatal(err)
+	}
+	if s := f.tickets.Stats(); s.Held != 0 {
+		t.Errorf("%+v, want nothing to be held", s)
+	}
+	if !f.passes(Domain, request("/", "id=2")) {
+		t.Error("the permit was not given back")
+	}
+}

@@ -156,7 +156,7 @@ func (e *behindEnvoy) testEvasions(t *testing.T) {
 	e.get("/search?q=c")
 	for _, target := range []string{"//search?q=c", "/x/../search?q=c", "/search;v=1?q=%63", "/./search?q=c&q=c2", "/%73earch?q=c"} {
 		if r := e.get(target); r.status != 429 {
-			t.Errorf("%s: %d, want 429", target, r.status)
+			t.Errorf("%s: %d after %v, want 429; %+v, %+v", target, r.status, r.took, e.door.Stats(), e.guard.Stats().Guard)
 		}
 	}
 	for _, h := range []string{"X-Api-Key: \xff\xfe", "Content-Type: \xff"} {
@@ -208,7 +208,7 @@ func (e *behindEnvoy) testConcurrency(t *testing.T) {
 		t.Fatal(err)
 	}
 	fmt.Fprint(conn, "GET /slow?q=a HTTP/1.1\r\nHost: a\r\n\r\n")
-	e.await("request", func() bool { return e.tickets.Stats().Held == 1 })
+	e.await("request", func() bool { return e.served.Load() == before+3 })
 	conn.Close()
 	e.await("end", func() bool { return e.tickets.Stats().Held == 0 })
 }

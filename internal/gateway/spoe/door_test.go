@@ -1,10 +1,14 @@
 package spoe
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"crypto/tls"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"strings"
 	"testing"
@@ -289,5 +293,29 @@ func TestServeEnds(t *testing.T) {
 	l.Close()
 	if err := f.door.Serve(context.Background(), l); err == nil {
 		t.Error("a closed listener was served")
+	}
+}
+
+// A door with TLS serves who speaks it, and drains.
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewTLSServer(nil) // for its certificate
+	defer server.Close()
+	f := serve(t, func(c *Config) { c.TLS = &tls.Config{Certificates: server.TLS.Certificates} }, termRule)
+	conn, err := tls.Dial("tcp", f.addr, &tls.Config{RootCAs: server.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs, ServerName: "example.com"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(longest))
+	p := &peer{t, conn, bufio.NewReader(conn)}
+	p.send(typeHAProxyHello, 0, 0, helloPayload(16380, false))
+	p.receive()
+	if got := p.ask(1, get("/search?q=phone")); got["allowed"] != "true" {
+		t.Errorf("%v", got)
+	}
+	f.stop()
+	if s, _ := p.ended(); s != statusNormal {
+		t.Errorf("%v", s)
 	}
 }
