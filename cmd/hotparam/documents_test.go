@@ -63,7 +63,7 @@ var pictures = map[string]int{
 	"docs/LIMITS.md":         1,                                // headers
 	"docs/PRODUCERS.md":      1,                                // lines of the wire
 	"docs/REDIS.md":          5,                                // rights, which the tests of hotkeys and redislimiter give to users of a Redis
-	"docs/gateways/envoy.md": 2, "docs/gateways/haproxy.md": 1, // parts of configurations that tests run
+	"docs/gateways/envoy.md": 2, // parts of configurations that tests run
 	"docs/WATCHING.md": 2, // a stream of events as it is sent, and what a command prints
 }
 
