@@ -59,12 +59,12 @@ var notHere = map[string]struct {
 // pictures are the blocks without a language, by document.
 var pictures = map[string]int{
 	"README.md": 1, "docs/DESIGN.md": 1, "docs/GRAPHITE.md": 1, "docs/KAFKA.md": 1, // drawings
-	"docs/COMING-FROM.md":    1,                                // the variables of snippetFrame
-	"docs/LIMITS.md":         1,                                // headers
-	"docs/PRODUCERS.md":      1,                                // lines of the wire
-	"docs/REDIS.md":          5,                                // rights, which the tests of hotkeys and redislimiter give to users of a Redis
+	"docs/COMING-FROM.md":    1, // the variables of snippetFrame
+	"docs/LIMITS.md":         1, // headers
+	"docs/PRODUCERS.md":      1, // lines of the wire
+	"docs/REDIS.md":          5, // rights, which the tests of hotkeys and redislimiter give to users of a Redis
 	"docs/gateways/envoy.md": 2, // parts of configurations that tests run
-	"docs/WATCHING.md": 2, // a stream of events as it is sent, and what a command prints
+	"docs/WATCHING.md":       2, // a stream of events as it is sent, and what a command prints
 }
 
 // Every block of code in the documents is linted, compiled or parsed, or is listed with its
