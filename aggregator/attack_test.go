@@ -1,3 +1,7 @@
+//go:build !race
+
+// What has one goroutine has no races: it runs without their detector alone.
+
 package aggregator
 
 import (

@@ -128,9 +128,9 @@ func TestBenchPipeline(t *testing.T) {
 	}
 	server := testenv.Redis(t)
 	for _, transport := range []string{"statsd", "kafka"} {
-		r := benchJSON(t, "pipeline --rate 4000 --for 2s --instances 2 --transport "+transport+" --redis "+server.URL(),
+		r := benchJSON(t, "pipeline --rate 1000 --for 2s --instances 2 --transport "+transport+" --redis "+server.URL(),
 			"events", "seconds", "events_per_second", "cpu_seconds", "lag_ms", "lost")
-		if r["events"] < 8000 || r["seconds"] < 2 || r["events_per_second"] <= 0 || r["cpu_seconds"] <= 0 || r["lag_ms"] <= 0 || r["lost"] != 0 {
+		if r["events"] < 2000 || r["seconds"] < 2 || r["events_per_second"] <= 0 || r["cpu_seconds"] <= 0 || r["lag_ms"] <= 0 || r["lost"] != 0 {
 			t.Errorf("%s: %v", transport, r)
 		}
 	}
