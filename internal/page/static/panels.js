@@ -47,7 +47,7 @@ export function controls(node, store) {
 export function judge(m, facts, now) {
   return {
     rules: Boolean(m.rules_version && facts.rules_version && m.rules_version !== facts.rules_version),
-    clock: m.offset_ms !== null && m.offset_ms !== undefined && Math.abs(m.offset_ms) > 1000,
+    clock: m.offset_ms !== null && m.offset_ms !== undefined && Math.abs(m.offset_ms) > 250, // as doctor and the alert
     loss: (m.dropped ?? 0) + (m.lost ?? 0) > 0,
     silent: Boolean(m.role && m.heard && facts.redis?.connected && now - Date.parse(m.heard) > 5000),
     memory: m.memory_max > 0 && m.memory_used >= 0.97 * m.memory_max,
@@ -68,7 +68,7 @@ export function troubles(store) {
   add("problem", true, "A member reports a problem.", (all) => visible(all[0].problem, 300));
   add("memory", true, "Memory is full.", "keys evict each other, and bounds are wider. Raise aggregator.memory.");
   add("rules", false, "Rules differ.", `not at version ${visible(store.facts.rules_version, 16)}. Give all the same file; a changed one is read within seconds.`);
-  add("clock", false, "Clocks are off.", "by more than a second. Check NTP on these machines.");
+  add("clock", false, "Clocks are off.", "by more than a quarter of a second. Check NTP on these machines.");
   add("loss", false, "Counts are lost.", "bounds are wider for it. Give the aggregator larger socket buffers, or more readers.");
   add("silent", false, "Silent.", "no heartbeat for five seconds. They have ended, or do not reach Redis.");
   return found;
