@@ -57,7 +57,7 @@ var arrows = map[string][]string{
 	"attach":       {"hotparam", "wire", "config", "collector", "collector/statsdsink", "hotkeys", "limiter", "limiter/redislimiter", "middleware", "internal/filewatch"},
 	"attach/kafka": {"config", "collector/kafkasink", "attach"},
 
-	"internal/gateway":             {"hotparam", "middleware", "attach", "internal/loglimit"},
+	"internal/gateway":             {"hotparam", "middleware", "attach", "internal/hexdigit", "internal/loglimit"},
 	"internal/gateway/rls":         {"hotparam", "middleware", "internal/gateway", "internal/countset", "internal/loglimit"},
 	"internal/gateway/auth":        {"hotparam", "middleware", "internal/gateway", "internal/httpserve", "internal/loglimit", "internal/openfiles"},
 	"internal/gateway/check":       {"hotparam", "middleware", "internal/gateway", "internal/httpserve", "internal/loglimit", "internal/openfiles"},

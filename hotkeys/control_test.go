@@ -175,8 +175,11 @@ func TestForeignControls(t *testing.T) {
 	for what, spoil := range map[string]func() error{
 		"a string": func() error { return client.Set(ctx, testLayout.Control, "x", 0).Err() },
 		"a list": func() error {
-			client.Del(ctx, testLayout.Control)
-			return client.RPush(ctx, testLayout.Control, "x").Err()
+			_, err := client.TxPipelined(ctx, func(p redis.Pipeliner) error { // in between there would be no controls
+				p.Del(ctx, testLayout.Control)
+				return p.RPush(ctx, testLayout.Control, "x").Err()
+			})
+			return err
 		},
 		"too many": func() error {
 			_, err := client.Pipelined(ctx, func(p redis.Pipeliner) error {
@@ -202,7 +205,9 @@ func TestForeignControls(t *testing.T) {
 	must(t, client.Del(ctx, testLayout.ControlEvents).Err())
 	must(t, client.Set(ctx, testLayout.ControlEvents, "x", 0).Err())
 	must(t, client.HSet(ctx, testLayout.Control, "search x", "{}", "no-space", "{}", "search y", `{"action":"block","since":1,"until":99999999999999}`).Err())
-	within(t, "unreadable ones", patience, func() bool { return w.Stats().Loads > 2 && len(target.all()) == 1 })
+	loads := w.Stats().Loads
+	set(1) // or nothing is read
+	within(t, "unreadable ones", patience, func() bool { return w.Stats().Loads > loads && len(target.all()) == 1 })
 	set(2)
 	within(t, "and the next", patience, func() bool { return len(target.all()) == 2 })
 	if n := client.HLen(ctx, testLayout.Control).Val(); n != 3 {

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/hotparam/hotparam/internal/hexdigit"
 )
 
 // target is the target of a request, parsed.
@@ -90,11 +92,12 @@ func isEscaped(path string) bool {
 
 // isEscape reports whether s begins with "%" and two hexadecimal digits.
 func isEscape(s string) bool {
-	return len(s) >= 3 && s[0] == '%' && isHex(s[1]) && isHex(s[2])
-}
-
-func isHex(c byte) bool {
-	return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'f'
+	if len(s) < 3 || s[0] != '%' {
+		return false
+	}
+	_, ok1 := hexdigit.Value(s[1])
+	_, ok2 := hexdigit.Value(s[2])
+	return ok1 && ok2
 }
 
 // mendEscapes writes each "%" that begins no escape as "%25".
