@@ -41,7 +41,7 @@ var arrows = map[string][]string{
 	"aggregator/internal/ring":   nil,
 
 	"aggregator/internal/aggregatortest": {"hotparam", "wire", "internal/pace"},
-	"aggregator/statsdsource":            {"hotparam", "wire", "aggregator", "aggregator/decode", "internal/countset", "internal/openfiles"},
+	"aggregator/statsdsource":            {"hotparam", "wire", "aggregator", "aggregator/decode", "internal/countset", "internal/openfiles", "internal/unixsocket"},
 	"aggregator/kafkasource":             {"hotparam", "wire", "kafka", "aggregator", "aggregator/decode", "internal/backoff", "internal/countset", "internal/loglimit"},
 	"aggregator/graphitesource":          {"hotparam", "wire", "aggregator", "aggregator/decode", "internal/loglimit"},
 	"limiter/redislimiter":               {"hotparam", "limiter", "limiter/semaphore", "limiter/permits", "limiter/internal/breaker", "limiter/internal/calendar", "internal/backoff", "internal/loglimit"},
@@ -85,6 +85,7 @@ var arrows = map[string][]string{
 	"internal/jsonpath":               nil,
 	"internal/floor":                  nil,
 	"internal/hexdigit":               nil,
+	"internal/unixsocket":             nil,
 	"internal/spelling":               nil,
 	"internal/cmpbool":                nil,
 	"internal/loglimit":               nil,
@@ -150,7 +151,7 @@ var arrows = map[string][]string{
 
 var (
 	everythingPublic      = []string{"hotparam", "wire", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/redislimiter", "kafka", "config", "collector", "collector/statsdsink", "collector/kafkasink", "aggregator", "aggregator/decode", "aggregator/statsdsource", "aggregator/kafkasource", "aggregator/graphitesource", "hotset", "hotkeys", "middleware", "middleware/adapter", "middleware/rpc", "attach", "attach/kafka"}
-	everythingButCommands = append(slices.Clone(everythingPublic), "internal/accesslog", "internal/bench", "internal/cmpbool", "internal/demo", "internal/demo/data", "internal/demo/screen", "internal/doctor", "internal/explain", "internal/filewatch", "internal/follow", "internal/gateway", "internal/gateway/auth", "internal/gateway/check", "internal/gateway/rls", "internal/gateway/spoe", "internal/hotwords", "internal/httpserve", "internal/kafkafake", "internal/keytext", "internal/listed", "internal/live", "internal/loglimit", "internal/pace", "internal/page", "internal/redisconfig", "internal/replay", "internal/sdnotify", "internal/secret", "internal/spelling", "internal/suggest", "internal/termtext", "internal/top", "internal/webhook")
+	everythingButCommands = append(slices.Clone(everythingPublic), "internal/accesslog", "internal/bench", "internal/cmpbool", "internal/demo", "internal/demo/data", "internal/demo/screen", "internal/doctor", "internal/explain", "internal/filewatch", "internal/follow", "internal/gateway", "internal/gateway/auth", "internal/gateway/check", "internal/gateway/rls", "internal/gateway/spoe", "internal/hotwords", "internal/httpserve", "internal/kafkafake", "internal/keytext", "internal/listed", "internal/live", "internal/loglimit", "internal/pace", "internal/page", "internal/redisconfig", "internal/replay", "internal/sdnotify", "internal/secret", "internal/spelling", "internal/suggest", "internal/termtext", "internal/top", "internal/unixsocket", "internal/webhook")
 )
 
 // standardOnly are the packages that, with all that they import, bring nothing but the

@@ -7,16 +7,13 @@ import (
 	"io/fs"
 	"net"
 	"os"
-	"syscall"
-	"time"
+
+	"github.com/hotparam/hotparam/internal/unixsocket"
 )
 
 // socketMode lets every user of the machine write to a Unix socket, as the Datadog agent's
 // does. Its directory decides who may.
 const socketMode = 0o722
-
-// dialPatience bounds the time to learn whether a socket is in use.
-const dialPatience = time.Second
 
 // unixSocket is the file of a Unix socket that this process has made.
 type unixSocket struct {
@@ -27,7 +24,7 @@ type unixSocket struct {
 // listenUnix opens a socket at a path by listen, and replaces a socket that no process
 // listens at any more.
 func listenUnix(ctx context.Context, network, path string, listen func() error) (unixSocket, error) {
-	if err := removeStale(ctx, network, path); err != nil {
+	if err := unixsocket.RemoveStale(ctx, network, path); err != nil {
 		return unixSocket{}, err
 	}
 	err := listen()
@@ -42,31 +39,6 @@ func listenUnix(ctx context.Context, network, path string, listen func() error) 
 		err = os.Chmod(path, socketMode)
 	}
 	return unixSocket{path, file}, err
-}
-
-// removeStale removes the file of a socket that no process listens at.
-func removeStale(ctx context.Context, network, path string) error {
-	file, err := os.Lstat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err != nil:
-		return err
-	case file.Mode().Type() != fs.ModeSocket:
-		return fmt.Errorf("%s is there and is no socket: remove it, or choose another path", path)
-	}
-	dialer := net.Dialer{Timeout: dialPatience}
-	conn, err := dialer.DialContext(ctx, network, path)
-	if err == nil {
-		_ = conn.Close()
-	}
-	if errors.Is(err, syscall.ECONNREFUSED) {
-		return os.Remove(path)
-	}
-	if err == nil || errors.Is(err, syscall.EPROTOTYPE) { // of the other kind, and as much in use
-		return fmt.Errorf("%s is in use: another process listens there", path)
-	}
-	return err
 }
 
 // remove removes the file, unless it is another's by now.

@@ -11,8 +11,6 @@ import (
 	"net"
 	"os"
 	"strings"
-	"syscall"
-	"time"
 
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/gateway"
@@ -20,6 +18,7 @@ import (
 	"github.com/hotparam/hotparam/internal/gateway/check"
 	"github.com/hotparam/hotparam/internal/gateway/rls"
 	"github.com/hotparam/hotparam/internal/gateway/spoe"
+	"github.com/hotparam/hotparam/internal/unixsocket"
 )
 
 // guardDoor is a door that is open.
@@ -124,7 +123,7 @@ func (d *guardDoor) open(ctx context.Context) (err error) {
 		d.listener, err = lc.Listen(ctx, "tcp", d.address)
 		return err
 	}
-	if err := removeStaleSocket(ctx, path); err != nil {
+	if err := unixsocket.RemoveStale(ctx, "unix", path); err != nil {
 		return err
 	}
 	if d.listener, err = lc.Listen(ctx, "unix", path); err != nil {
@@ -139,29 +138,6 @@ func (d *guardDoor) open(ctx context.Context) (err error) {
 // doorSocketMode lets every user of the machine ask: gateways run as users of their own. The
 // directory of the socket decides who may.
 const doorSocketMode = 0o666
-
-// removeStaleSocket removes the socket that a guard which was killed has left.
-func removeStaleSocket(ctx context.Context, path string) error {
-	file, err := os.Lstat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err != nil:
-		return err
-	case file.Mode().Type() != fs.ModeSocket:
-		return fmt.Errorf("%s is there and is no socket: remove it, or choose another path", path)
-	}
-	dialer := net.Dialer{Timeout: time.Second}
-	conn, err := dialer.DialContext(ctx, "unix", path)
-	if err == nil {
-		_ = conn.Close()
-		return fmt.Errorf("%s is in use: another process listens there", path)
-	}
-	if errors.Is(err, syscall.ECONNREFUSED) {
-		return os.Remove(path)
-	}
-	return err
-}
 
 // close closes a listener that was opened and not served.
 func (d *guardDoor) close() {

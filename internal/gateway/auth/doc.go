@@ -3,9 +3,9 @@
 // ForwardAuth, Envoy's ext_authz, scripts (nginx's njs, HAProxy's Lua) and nginx's
 // auth_request ask so.
 //
-//	gateway ─► peers.go who may ask ─► door.go which endpoint ─► scheme.go what is asked ─► gateway.Decider
-//	   ▲                                                                                      │
-//	   └─────────────────────────────── answer.go what to say ◄──────────────────────────────┘
+//	gateway ─► door.go which endpoint ─► scheme.go what is asked ─► gateway.Decider
+//	   ▲                                                               │
+//	   └───────────────────── answer.go what to say ◄──────────────────┘
 //
 // An endpoint is a path and one scheme of headers. It never looks for whichever headers are
 // there: gateways pass a client's headers on, so a client could choose what is decided on.

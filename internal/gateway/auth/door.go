@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/netip"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -58,7 +57,7 @@ type Config struct {
 	Token string
 	// Allow are the networks whose connections are accepted; none means all. Unix sockets
 	// are always accepted.
-	Allow []netip.Prefix
+	Allow gateway.Peers
 	// MaxConnections bounds the connections, of which the idlest gives way to a new one. Zero
 	// means [DefaultMaxConnections].
 	MaxConnections int
@@ -72,7 +71,7 @@ type Config struct {
 // use; Serve may be called for several listeners.
 type Door struct {
 	config   Config
-	token    token
+	token    gateway.Token
 	exact    map[string]Scheme // by path
 	prefixes []Endpoint        // of Envoy; Path has no "/" at its end
 	server   *httpserve.Server
@@ -110,7 +109,7 @@ func New(c Config) (*Door, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	d := &Door{config: c, token: newToken(c.Token), exact: make(map[string]Scheme)}
+	d := &Door{config: c, token: gateway.NewToken(c.Token), exact: make(map[string]Scheme)}
 	for _, e := range c.Endpoints {
 		if err := d.add(e); err != nil {
 			return nil, fmt.Errorf("gateway/auth: %w", err)
@@ -151,7 +150,7 @@ func (d *Door) add(e Endpoint) error {
 // Serve answers a listener's requests until ctx ends, and then for at most a second those
 // that have come. It closes the listener.
 func (d *Door) Serve(ctx context.Context, l net.Listener) error {
-	l = &allowedListener{l, d.config.Allow, &d.counters.foreign}
+	l = d.config.Allow.Listener(l, &d.counters.foreign)
 	if d.config.TLS != nil {
 		l = tls.NewListener(l, d.config.TLS)
 	}

@@ -55,6 +55,10 @@ func (s Scheme) success() int {
 	return http.StatusOK // Envoy takes nothing else for a success
 }
 
+// tokenHeader is where a gateway sends the door's token. It is not Authorization, in which
+// the client's own credentials travel.
+const tokenHeader = "X-Hotparam-Token"
+
 // The headers of schemes, as net/http writes their names.
 const (
 	forwardedMethod = "X-Forwarded-Method"

@@ -20,7 +20,7 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		d.warn(unknownPath, "a gateway asks at a path that is no endpoint of guard.auth", "path", firstSegment(r.URL.Path))
 		http.Error(w, "hotparam has no endpoint at this path", http.StatusNotFound)
 		return
-	case !d.token.allows(r):
+	case !d.token.Accepts(r.Header.Get(tokenHeader)):
 		d.counters.unauthorized.Add(1)
 		d.warn(noToken, "a gateway asks without the token, or with another one: have it send the header "+tokenHeader, "peer", r.RemoteAddr)
 		http.Error(w, "hotparam wants its token in "+tokenHeader, http.StatusUnauthorized)

@@ -3,15 +3,12 @@ package check
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
 	"crypto/tls"
 	_ "embed"
 	"errors"
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -37,7 +34,7 @@ type Config struct {
 	Token string
 	// Allow are the networks that may connect; none means all. Unix sockets are always
 	// accepted.
-	Allow []netip.Prefix
+	Allow gateway.Peers
 	// Timeout bounds a decision that asks Redis. Zero means [DefaultTimeout].
 	Timeout time.Duration
 	// MaxBody bounds the body of a request, in bytes. Zero means [DefaultMaxBody].
@@ -61,7 +58,7 @@ type Stats struct {
 // Door decides on the requests that programs ask about. It is safe for concurrent use.
 type Door struct {
 	config   Config
-	token    [sha256.Size]byte
+	token    gateway.Token
 	server   *httpserve.Server
 	counters struct {
 		passed, refused, bad, tooLarge, unauthorized, foreign atomic.Int64
@@ -76,7 +73,7 @@ func New(c Config) (*Door, error) {
 	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
 	c.MaxBody = cmp.Or(c.MaxBody, DefaultMaxBody)
 	c.MaxConnections = cmp.Or(c.MaxConnections, DefaultMaxConnections)
-	d := &Door{config: c, token: sha256.Sum256([]byte(c.Token))}
+	d := &Door{config: c, token: gateway.NewToken(c.Token)}
 	d.server = httpserve.New(httpserve.Config{Handler: d.handler(), MaxConnections: c.MaxConnections, Log: c.Log})
 	return d, nil
 }
@@ -84,9 +81,7 @@ func New(c Config) (*Door, error) {
 // Serve serves until ctx ends, then a second at most for the requests that are served, and
 // closes the listener.
 func (d *Door) Serve(ctx context.Context, l net.Listener) error {
-	if len(d.config.Allow) > 0 {
-		l = &allowedListener{Listener: l, door: d}
-	}
+	l = d.config.Allow.Listener(l, &d.counters.foreign)
 	if d.config.TLS != nil {
 		l = tls.NewListener(l, d.config.TLS)
 	}
@@ -136,42 +131,9 @@ var openAPI []byte
 
 // mayAsk reports whether a request has the token.
 func (d *Door) mayAsk(r *http.Request) bool {
-	if d.config.Token == "" {
-		return true
-	}
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	sum := sha256.Sum256([]byte(strings.TrimSpace(token)))
-	return strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare(sum[:], d.token[:]) == 1
-}
-
-// allowedListener closes connections from networks that may not connect.
-type allowedListener struct {
-	net.Listener
-	door *Door
-}
-
-// Accept implements net.Listener.
-func (l *allowedListener) Accept() (net.Conn, error) {
-	for {
-		c, err := l.Listener.Accept()
-		if err != nil || l.door.allows(c.RemoteAddr()) {
-			return c, err
-		}
-		l.door.counters.foreign.Add(1)
-		_ = c.Close()
+	if !strings.EqualFold(scheme, "Bearer") {
+		token = ""
 	}
-}
-
-func (d *Door) allows(peer net.Addr) bool {
-	tcp, ok := peer.(*net.TCPAddr)
-	if !ok {
-		return true
-	}
-	ip := tcp.AddrPort().Addr().Unmap()
-	for _, p := range d.config.Allow {
-		if p.Contains(ip.WithZone("")) {
-			return true
-		}
-	}
-	return false
+	return d.token.Accepts(strings.TrimSpace(token))
 }

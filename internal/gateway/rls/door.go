@@ -7,7 +7,6 @@ import (
 	"errors"
 	"log/slog"
 	"net"
-	"net/netip"
 	"sync/atomic"
 	"time"
 
@@ -44,7 +43,7 @@ type Config struct {
 	// so. Nil: plain text.
 	TLS *tls.Config
 	// Allow are the networks from which a peer may connect by TCP. Empty: all.
-	Allow []netip.Prefix
+	Allow gateway.Peers
 
 	MaxConnections int           // at a time; Envoy has one for each of its threads
 	MaxCalls       int           // at a time

@@ -2,7 +2,6 @@ package rls
 
 import (
 	"net"
-	"net/netip"
 	"sync"
 )
 
@@ -31,7 +30,7 @@ func (l admitting) Accept() (net.Conn, error) {
 // admit reports whether a connection from the address may stay, and counts it.
 func (d *Door) admit(from net.Addr) bool {
 	switch {
-	case !d.isAllowed(from):
+	case !d.config.Allow.Allow(from):
 		d.stats.Strangers.Add(1)
 		d.complain.add(complainStranger, "closed a connection from an address that is not allowed", "address", from.String())
 		return false
@@ -43,26 +42,6 @@ func (d *Door) admit(from net.Addr) bool {
 	}
 	d.stats.Accepted.Add(1)
 	return true
-}
-
-// isAllowed reports whether a peer may connect. Who may open a Unix socket, its directory's
-// rights say.
-func (d *Door) isAllowed(from net.Addr) bool {
-	tcp, ok := from.(*net.TCPAddr)
-	if !ok || len(d.config.Allow) == 0 {
-		return true
-	}
-	addr, ok := netip.AddrFromSlice(tcp.IP)
-	if !ok {
-		return false
-	}
-	addr = addr.Unmap()
-	for _, prefix := range d.config.Allow {
-		if prefix.Contains(addr) {
-			return true
-		}
-	}
-	return false
 }
 
 // admitted is a connection that counts until it is closed.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -50,7 +49,7 @@ type Config struct {
 	// says so.
 	TLS *tls.Config
 	// Allow is who may connect, besides whoever reaches a Unix socket. If empty, all may.
-	Allow []netip.Prefix
+	Allow gateway.Peers
 	// Timeout bounds a decision that asks Redis, and so a wait. Zero means [DefaultTimeout].
 	// A message can ask for another.
 	Timeout time.Duration
@@ -68,7 +67,7 @@ type Door struct {
 	decider   *gateway.Decider
 	tickets   *gateway.Tickets
 	tls       *tls.Config
-	allow     []netip.Prefix
+	allow     gateway.Peers
 	timeout   time.Duration
 	most      int
 	frameSize int
@@ -174,7 +173,7 @@ func (s *session) accept(ctx, deciding context.Context, l net.Listener) error {
 // admit serves a connection unless there are too many, or its address may not connect.
 func (s *session) admit(deciding context.Context, n net.Conn) {
 	d := s.door
-	if !d.allows(n.RemoteAddr()) {
+	if !d.allow.Allow(n.RemoteAddr()) {
 		d.counters.denied.Add(1)
 		d.warn(&d.logs.denied, "an address that may not connect was turned away", "from", n.RemoteAddr())
 		_ = n.Close()
@@ -207,15 +206,6 @@ func (s *session) admit(deciding context.Context, n net.Conn) {
 		}
 		newConn(d, served).serve(deciding, s.draining)
 	}()
-}
-
-func (d *Door) allows(from net.Addr) bool {
-	tcp, ok := from.(*net.TCPAddr)
-	if len(d.allow) == 0 || !ok {
-		return true
-	}
-	addr := tcp.AddrPort().Addr().Unmap()
-	return slices.ContainsFunc(d.allow, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
 // drain ends all connections: those that do not end by themselves in time are closed.

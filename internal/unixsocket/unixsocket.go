@@ -1,0 +1,43 @@
+// Package unixsocket makes way for a listener at the path of a Unix socket.
+package unixsocket
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"syscall"
+	"time"
+)
+
+// dialTimeout bounds how long a socket is asked whether a process listens there.
+const dialTimeout = time.Second
+
+// RemoveStale removes the socket at a path if no process listens there, as one that was killed
+// leaves it. network is "unix" or "unixgram". It returns an error if a process listens there, or
+// the file is no socket, and nil if there is no file.
+func RemoveStale(ctx context.Context, network, path string) error {
+	file, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case file.Mode().Type() != fs.ModeSocket:
+		return fmt.Errorf("%s is there and is no socket: remove it, or choose another path", path)
+	}
+	dialer := net.Dialer{Timeout: dialTimeout}
+	conn, err := dialer.DialContext(ctx, network, path)
+	if err == nil {
+		_ = conn.Close()
+	}
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return os.Remove(path)
+	}
+	if err == nil || errors.Is(err, syscall.EPROTOTYPE) { // of the other kind, and as much in use
+		return fmt.Errorf("%s is in use: another process listens there", path)
+	}
+	return err
+}
