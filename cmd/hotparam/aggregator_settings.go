@@ -50,19 +50,25 @@ type settings struct {
 }
 
 func (f *aggregatorFlags) settings(w io.Writer) (*settings, error) {
-	if f.config == "" {
-		return nil, usageError(errors.New("--config is missing: it names the file with the rules"))
-	}
-	log, err := newLogger(w, f.logFormat, f.logLevel)
-	if err != nil {
-		return nil, err
-	}
-	file, err := loadConfig(w, f.config)
+	file, log, err := loadDaemon(w, f.config, f.logFormat, f.logLevel)
 	if err != nil {
 		return nil, err
 	}
 	s := &settings{file: file, log: log}
 	return s, s.override(f)
+}
+
+// loadDaemon reads the file of a daemon, and returns it with the daemon's log, which w gets.
+func loadDaemon(w io.Writer, path, logFormat, logLevel string) (*config.File, *slog.Logger, error) {
+	if path == "" {
+		return nil, nil, usageError(errors.New("--config is missing: it names the file with the rules"))
+	}
+	log, err := newLogger(w, logFormat, logLevel)
+	if err != nil {
+		return nil, nil, err
+	}
+	file, err := loadConfig(w, path)
+	return file, log, err
 }
 
 // override sets what flags say, and checks it; what the file says

@@ -49,14 +49,7 @@ type guardSettings struct {
 }
 
 func (f *guardFlags) settings(w io.Writer) (*guardSettings, error) {
-	if f.config == "" {
-		return nil, usageError(errors.New("--config is missing: it names the file with the rules"))
-	}
-	log, err := newLogger(w, f.logFormat, f.logLevel)
-	if err != nil {
-		return nil, err
-	}
-	file, err := loadConfig(w, f.config)
+	file, log, err := loadDaemon(w, f.config, f.logFormat, f.logLevel)
 	if err != nil {
 		return nil, err
 	}

@@ -29,11 +29,5 @@ func TestConformsAtLength(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}
-	client := redis.NewClient(&redis.Options{
-		Addr: testenv.Redis(t).Addr(), MaxRetries: -1, ContextTimeoutEnabled: true,
-		DialTimeout: calm, ReadTimeout: calm, WriteTimeout: calm, PoolTimeout: calm,
-		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	})
-	t.Cleanup(func() { client.Close() })
-	testStore(t, client, 100)
+	testStore(t, calmClient(t), 100)
 }

@@ -24,13 +24,18 @@ func TestConforms(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}
+	testAll(t, calmClient(t), 20) // TestConformsAtLength has more of them, without the race detector
+}
+
+// calmClient is a client of a Redis of its own.
+func calmClient(t *testing.T) redis.UniversalClient {
 	client := redis.NewClient(&redis.Options{
 		Addr: testenv.Redis(t).Addr(), MaxRetries: -1, ContextTimeoutEnabled: true,
 		DialTimeout: calm, ReadTimeout: calm, WriteTimeout: calm, PoolTimeout: calm,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
 	t.Cleanup(func() { client.Close() })
-	testAll(t, client, 20) // TestConformsAtLength has more of them, without the race detector
+	return client
 }
 
 func testAll(t *testing.T, client redis.UniversalClient, schedules int) {

@@ -1,9 +1,6 @@
 package spoe
 
 import (
-	"bufio"
-	"io"
-	"net"
 	"net/http"
 	"net/netip"
 	"strconv"
@@ -83,35 +80,7 @@ func TestSameKeysThroughHAProxy(t *testing.T) {
 			"address", "IPv6 address", "address that a client claims", // HAProxy sees the test's own
 		}
 		return gatewaytest.Door{Without: without, Ask: func(tb testing.TB, r *gatewaytest.Request) gatewaytest.Answer {
-			conn, err := net.Dial("tcp", h.Addr)
-			if err != nil {
-				tb.Fatal(err)
-			}
-			defer conn.Close()
-			_ = conn.SetDeadline(time.Now().Add(longest))
-			text := r.Method + " " + r.Target + " HTTP/1.1\r\nHost: shop.example\r\nConnection: close\r\n"
-			for name, values := range r.Header {
-				for _, v := range values {
-					text += name + ": " + v + "\r\n"
-				}
-			}
-			if _, err := io.WriteString(conn, text+"\r\n"); err != nil {
-				tb.Fatal(err)
-			}
-			res, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: r.Method})
-			if err != nil {
-				tb.Fatalf("%s: %v", r.Name, err)
-			}
-			defer res.Body.Close()
-			body, err := io.ReadAll(res.Body)
-			if err != nil {
-				tb.Fatalf("%s: %v", r.Name, err)
-			}
-			a := gatewaytest.Answer{Status: res.StatusCode, Header: res.Header, Body: string(body)}
-			if res.Header.Get("X-App") != "" {
-				a.Status, a.Body = 0, ""
-			}
-			return a
+			return gatewaytest.AskThrough(tb, h.Addr, r)
 		}}
 	})
 }
