@@ -34,7 +34,9 @@ func TestSameKeysThroughHAProxyLua(t *testing.T) {
 				"broken escape in the path", "OPTIONS of the server", // the application, which is net/http, answers itself
 				"address", "IPv6 address", "address that a client claims", // HAProxy sees the test's own
 			},
-			Ask: func(tb testing.TB, r *gatewaytest.Request) gatewaytest.Answer { return gatewaytest.AskThrough(tb, h.Addr, r) },
+			Ask: func(tb testing.TB, r *gatewaytest.Request) gatewaytest.Answer {
+				return gatewaytest.AskThrough(tb, h.Addr, r)
+			},
 		}
 	})
 }
