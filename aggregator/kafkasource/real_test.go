@@ -91,7 +91,8 @@ func TestRealKafka(t *testing.T) {
 	time.Sleep(4 * time.Second)
 	w.unchanged(partitions)
 	s := first.Stats()
-	if s.Decoder.LostPackets != 0 || s.Decoder.Duplicates != 0 || s.CommitErrors != 0 || s.Decoder.Malformed != 0 {
+	// A commit in the moment of one of the two rebalances is refused, and made again.
+	if s.Decoder.LostPackets != 0 || s.Decoder.Duplicates != 0 || s.CommitErrors > 2 || s.Decoder.Malformed != 0 {
 		t.Errorf("%+v\n%s", s, strings.Join(first.log.lines, ""))
 	}
 	committed, err := kadm.NewClient(w.client).FetchOffsets(t.Context(), "hotparam-shop")
