@@ -60,6 +60,7 @@ type fleet struct {
 	redisURL string
 	owner    string        // who publishes phone
 	beat     time.Duration // how long a heartbeat is good for
+	settles  time.Duration // for how long after a beginning keys may be hot longer than coolWithin
 }
 
 func newFleet(t *testing.T, bin programs, rules string) *fleet {

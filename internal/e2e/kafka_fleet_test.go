@@ -42,6 +42,7 @@ func newKafkaFleet(t *testing.T, kafka *testenv.KafkaCluster, redisURL, acks, ru
 	f := &kafkaFleet{kafka: kafka, topic: "counters-acks-" + acks, acks: acks, buffer: "16MiB", fleet: &fleet{
 		t: t, bin: quickCommands(t), client: client, layout: hotkeys.NewLayout("shop"), rules: rules, memory: "16MB",
 		redisURL: redisURL, beat: 10 * time.Second,
+		settles: 10 * time.Second, // who takes a partition over awaits the instances, and they begin late on a busy machine
 		http: &http.Client{
 			Transport: &http.Transport{MaxIdleConnsPerHost: 64, DisableCompression: true},
 			Timeout:   patience,

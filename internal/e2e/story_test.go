@@ -40,7 +40,7 @@ func (f *fleet) tell(apis []*api) *story {
 		return well
 	})
 	s.sights = s.crowd.watch(f, apis)
-	time.Sleep(coolWithin) // what was hot by the way it began has cooled
+	time.Sleep(max(coolWithin, f.settles)) // what was hot by the way it began has cooled
 	s.since = s.now()
 	time.Sleep(2 * time.Second)
 	return s
