@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -31,18 +32,24 @@ type behindEnvoy struct {
 	within chan struct{}  // a request to /slow ends when it can receive
 }
 
-// startEnvoy starts Envoy by the configuration that users are given.
-func startEnvoy(t *testing.T, text string) *behindEnvoy {
+// patient are the configuration's times of 20 ms to half a second, after which requests pass
+// undecided, as tests of decisions have them: a busy machine takes its time.
+var patient = map[string]string{"timeout: 0.02s": "timeout: 20s", "timeout: 0.5s": "timeout: 20s"}
+
+// startEnvoy starts Envoy by the configuration that users are given, but for its times.
+func startEnvoy(t *testing.T, text string, times map[string]string) *behindEnvoy {
 	t.Helper()
 	e := &behindEnvoy{fixture: open(t, text), within: make(chan struct{})}
 	e.link = testenv.NewRelay(t, e.addr)
 	app := httptest.NewServer(e)
 	t.Cleanup(app.Close)
-	e.envoy = testenv.Envoy(t, "envoy", map[string]string{
+	values := map[string]string{
 		"#units# ":                             "", // what users may uncomment
 		testenv.EnvoyAddress("127.0.0.1:8080"): testenv.EnvoyAddress(strings.TrimPrefix(app.URL, "http://")),
 		testenv.EnvoyAddress("127.0.0.1:9131"): testenv.EnvoyAddress(e.link.Addr()),
-	})
+	}
+	maps.Copy(values, times)
+	e.envoy = testenv.Envoy(t, "envoy", values)
 	e.await("question of Envoy", func() bool { e.get("/ready"); return e.door.Stats().Calls > 0 })
 	return e
 }
@@ -119,7 +126,7 @@ func TestEnvoy(t *testing.T) {
 		`{id: bytes, match: {route: "GET /file"}, by: [q], count: bytes, limit: {rate: 1000/1h, burst: 1000}}`,
 		`{id: units, match: {route: "GET /report"}, by: [q], count: units, limit: {rate: 100/1h, burst: 100}}`,
 		`{id: key, match: {route: "GET /key"}, by: ["header:x-api-key"], limit: {rate: 1/1h, burst: 1}}`,
-		`{id: calls, match: {route: "POST /shop.Search/Find"}, limit: {rate: 1/1h, burst: 1}}`))
+		`{id: calls, match: {route: "POST /shop.Search/Find"}, limit: {rate: 1/1h, burst: 1}}`), patient)
 	t.Run("refusals", e.testRefusals)
 	t.Run("evasions", e.testEvasions)
 	t.Run("costs", e.testCosts)
@@ -217,7 +224,7 @@ func (e *behindEnvoy) testConcurrency(t *testing.T) {
 // are limited again.
 func TestEnvoyWithoutTheDoor(t *testing.T) {
 	t.Parallel()
-	e := startEnvoy(t, file(t, envoyRules))
+	e := startEnvoy(t, file(t, envoyRules), nil)
 	isLimited := func() bool { return e.get("/search?q=a").status == http.StatusTooManyRequests }
 	e.await("limit", isLimited)
 	for name, state := range map[string]testenv.LinkState{"away": testenv.LinkCut, "hanging": testenv.LinkSilent} {
@@ -245,7 +252,7 @@ func TestEnvoyWithoutTheDoor(t *testing.T) {
 func TestEnvoyAndGRPC(t *testing.T) {
 	t.Parallel()
 	e := startEnvoy(t, file(t, `{id: find, match: {route: "POST /shop.Search/Find"}, limit: {rate: 1/1h, burst: 1}}`,
-		`{id: no, match: {route: "POST /shop.Search/Find"}, by: ["header:x-api-key"], limit: {rate: 1000/s}, block: {"header:x-api-key": bad}}`))
+		`{id: no, match: {route: "POST /shop.Search/Find"}, by: ["header:x-api-key"], limit: {rate: 1000/s}, block: {"header:x-api-key": bad}}`), patient)
 	client := dial(t, e.envoy.Addr)
 	call := func(key string) *status.Status {
 		ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(t.Context(), "x-api-key", key), 10*time.Second)
