@@ -43,6 +43,8 @@ const (
 	MaxControls = 1000
 	// MaxControlTime is how long a control lasts at most.
 	MaxControlTime = 24 * time.Hour
-	// MaxControlWhy and MaxControlBy bound the texts of a Control, in bytes.
-	MaxControlWhy, MaxControlBy = 256, 128
+	// MaxControlWhy bounds the reason of a Control, in bytes.
+	MaxControlWhy = 256
+	// MaxControlBy bounds the author of a Control, in bytes.
+	MaxControlBy = 128
 )

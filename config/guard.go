@@ -197,7 +197,7 @@ func (d *decoder) doorAddress(n *node, what string) string {
 func CheckDoorAddress(s string) error {
 	if path, ok := strings.CutPrefix(s, "unix:"); ok {
 		if path == "" {
-			return errors.New("want a path behind unix:")
+			return errors.New("unix: wants a path behind it")
 		}
 		return nil
 	}

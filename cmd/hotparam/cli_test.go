@@ -166,7 +166,7 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"rules", "lint"}, "1 arg"},
 		{[]string{"aggregator", "--config", good, "--log-level", "loud"}, "--log-level"},
 		{[]string{"emit", "GET /search?q=phone"}, "--config is missing"},
-		{[]string{"emit", "--config", good, "GET /search?q=phone", "0"}, "N \"0\""},
+		{[]string{"emit", "--config", good, "GET /search?q=phone", "0"}, "\"0\": want a whole number N"},
 		{[]string{"emit", "--config", good, "GET /other?q=phone"}, "no rule with hot makes such a key"},
 		{[]string{"emit", "--config", good, "GET /search?page=1"}, "no rule with hot makes such a key"},
 		{[]string{"emit", "--config", good, "--rule", "x", "GET /search?q=phone"}, "no such rule"},

@@ -105,7 +105,7 @@ func makes(r *hotparam.Rule, text string) bool {
 	}
 	route, params, _ := strings.Cut(text, "?")
 	if r.ParamsOnly {
-		params, route = text, ""
+		params = text
 	} else if method, path, ok := strings.Cut(route, " "); ok {
 		pattern, err := hotparam.ParseRoute(path)
 		if !r.Match.Route.IsAny() && !r.Match.Route.SamePattern(method, path) && (err != nil || !r.Match.Route.MayMatch(method, pattern)) {

@@ -59,7 +59,7 @@ func (e *emission) run(ctx context.Context, s streams, args []string) error {
 	if len(args) == 2 {
 		var err error
 		if n, err = strconv.ParseInt(args[1], 10, 64); err != nil || n < 1 || n > maxEmitted {
-			return usageError(fmt.Errorf("N %q: want a whole number of 1 to %d", args[1], maxEmitted))
+			return usageError(fmt.Errorf("%q: want a whole number N of 1 to %d", args[1], maxEmitted))
 		}
 	}
 	switch {

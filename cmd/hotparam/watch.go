@@ -76,7 +76,7 @@ func (w *watcher) update(u live.Update) error {
 	case u.Err != nil:
 		w.away = true
 		fmt.Fprintln(w.err, printable(fmt.Sprintf("hotparam: cannot read events at %s, trying again: %v", redacted(w.at.redis.URL), u.Err)))
-		return nil
+		return nil //nolint:nilerr // it goes on by itself
 	case !w.begun:
 		fmt.Fprintf(w.err, "watching namespace %q at %s\n", w.at.namespace, redacted(w.at.redis.URL))
 	case w.away:

@@ -33,18 +33,21 @@ const (
 	// is in seconds.
 	JSON Format = "json"
 
-	// Caddy, Traefik, Envoy and Nginx are the logs of these servers: JSON with the names that
-	// they give, or that are usual where the user gives them. Envoy's default text is read too.
-	Caddy   Format = "caddy"
+	// Caddy is that server's own log: JSON with the names that it gives.
+	Caddy Format = "caddy"
+	// Traefik is that server's own log: JSON with the names that it gives.
 	Traefik Format = "traefik"
-	Envoy   Format = "envoy"
-	Nginx   Format = "nginx"
+	// Envoy is that proxy's log: its default text, or JSON with the names that are usual.
+	Envoy Format = "envoy"
+	// Nginx is that server's log: JSON with the names that are usual.
+	Nginx Format = "nginx"
 
-	// CSV, TSV and Space are lines of columns, which [Options.Fields] must name: between
-	// commas as in RFC 4180, between tabs, and between spaces, where a column in double quotes
-	// or brackets may have spaces.
-	CSV   Format = "csv"
-	TSV   Format = "tsv"
+	// CSV is lines of columns between commas, as in RFC 4180; [Options.Fields] must name them.
+	CSV Format = "csv"
+	// TSV is lines of columns between tabs; [Options.Fields] must name them.
+	TSV Format = "tsv"
+	// Space is lines of columns between spaces; one in double quotes or brackets may have
+	// spaces. [Options.Fields] must name them.
 	Space Format = "space"
 )
 

@@ -2,7 +2,6 @@ package accesslog
 
 import (
 	"bytes"
-	"errors"
 	"time"
 )
 
@@ -66,8 +65,6 @@ func (t *texts) set(r role, rank uint8, value []byte) {
 func (t *texts) complete() bool {
 	return t.of[roleTime] != nil && (t.of[roleRequest] != nil || t.of[roleMethod] != nil && (t.of[roleURI] != nil || t.of[rolePath] != nil))
 }
-
-var errDuration = errors.New("the duration is neither a number nor such as 1.5ms")
 
 // request makes a request of the fields' plain texts.
 func (t *texts) request(s *shape, r *request) error {

@@ -34,8 +34,8 @@ func (x *examination) redis(ctx context.Context) bool {
 // plainError returns the error of a call as Redis or the system said it.
 func plainError(err error) error {
 	for _, words := range []string{"WRONGPASS", "NOAUTH"} {
-		if strings.Contains(err.Error(), words) {
-			return errors.New(err.Error()[strings.Index(err.Error(), words):])
+		if _, behind, found := strings.Cut(err.Error(), words); found {
+			return errors.New(words + behind)
 		}
 	}
 	return err

@@ -192,7 +192,7 @@ func TestRulesChange(t *testing.T) {
 	}
 	c.put(changingRules("300/3s", "rate: 10/s, burst: 4", "rate: 1/1h, burst: 12", "rate: 1/1h, burst: 3", leastRule))
 	time.Sleep(300 * time.Millisecond)
-	daemon = c.aggregate()
+	c.aggregate()
 	version := c.put(changingRules("300/3s", "rate: 10/s, burst: 4", "rate: 1/1h, burst: 12", "rate: 1/1h, burst: 3", leastRule))
 	c.agree(version, 1) // a daemon that starts has its own time
 	time.Sleep(2 * time.Second)

@@ -116,7 +116,7 @@ func TestHeaders(t *testing.T) {
 func TestBearer(t *testing.T) {
 	g := NewGuard(GuardConfig{Token: testToken, Listener: anywhere})
 	for header, status := range map[string]int{
-		"Bearer " + testToken: http.StatusOK, "bearer  " + testToken: http.StatusOK, "Bearer " + testToken[1:]: http.StatusUnauthorized, "Bearer ": http.StatusUnauthorized,
+		"Bearer " + testToken: http.StatusOK, "bearer  " + testToken: http.StatusOK, "Bearer " + testToken[1:]: http.StatusUnauthorized, "Bearer ": http.StatusUnauthorized, //nolint:gocritic // there is nothing behind the space
 		"Basic " + testToken: http.StatusUnauthorized, testToken: http.StatusUnauthorized,
 	} {
 		resp := ask(g, request(http.MethodGet, "/api/v1/hot", "", "Authorization", header))

@@ -176,7 +176,8 @@ func (h *hub) difference(s *live.Snapshot, at time.Time) change {
 		}
 	}
 	if len(rates) > 1 {
-		c.Rates = append(rates, ']')
+		rates = append(rates, ']')
+		c.Rates = rates
 	}
 	rules := h.cfg.Rules()
 	c.Suspects = h.part("suspects", listed.OfSuspects(s.Suspects))

@@ -225,7 +225,7 @@ func TestDrops(t *testing.T) {
 	}{
 		"refused": {func(_ int64, w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(400); return false }, nil, func(s Stats) uint64 { return s.Refused }, 4},
 		"redirect": {func(_ int64, w http.ResponseWriter, q *http.Request) bool {
-			http.Redirect(w, q, other.URL, 307)
+			http.Redirect(w, q, other.URL, http.StatusTemporaryRedirect)
 			return false
 		}, nil, func(s Stats) uint64 { return s.Refused }, 4},
 		"gave up": {func(_ int64, w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(500); return false }, func(c *Config) { c.patience = 50 * time.Millisecond }, func(s Stats) uint64 { return s.GaveUp }, 4},

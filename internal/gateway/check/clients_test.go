@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -33,7 +34,7 @@ func TestClients(t *testing.T) {
 			for base, want := range map[string]string{f.base: "200 429 200 200", nowhere: "200 200 200 200"} {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
-				args := append(words[1:], file, base, "/search?q=a", "//search?q=%61", "/search?q=b", "/slow")
+				args := append(slices.Clone(words[1:]), file, base, "/search?q=a", "//search?q=%61", "/search?q=b", "/slow")
 				cmd := exec.CommandContext(ctx, words[0], args...)
 				cmd.Env = append(os.Environ(), "HOTPARAM_TIMEOUT=20") // for a busy machine
 				out, err := cmd.CombinedOutput()

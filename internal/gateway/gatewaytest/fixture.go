@@ -29,7 +29,7 @@ type Guard struct {
 // Its Redis is not there, so keys do not become hot over all instances.
 func Open(tb testing.TB, rules string, opts ...attach.Option) *Guard {
 	tb.Helper()
-	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+	conn, err := new(net.ListenConfig).ListenPacket(tb.Context(), "udp", "127.0.0.1:0")
 	if err != nil {
 		tb.Fatal(err)
 	}

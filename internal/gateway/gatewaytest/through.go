@@ -13,7 +13,7 @@ import (
 // gets. An application behind the gateway sets the header X-App: its answers have the status 0.
 func AskThrough(t testing.TB, addr string, r *Request) Answer {
 	t.Helper()
-	conn, err := net.Dial("tcp", addr)
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", addr)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -116,7 +116,6 @@ func (d *Door) options() []grpc.ServerOption {
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.MaxHeaderListSize(16 << 10),
 		grpc.ConnectionTimeout(d.config.CallTimeout), // of handshakes
-		grpc.SharedWriteBuffer(true),
 		grpc.InTapHandle(d.tap),
 		grpc.StatsHandler(callStats{d}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 500 * time.Millisecond, PermitWithoutStream: true}),

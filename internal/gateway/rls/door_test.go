@@ -107,7 +107,8 @@ func TestDescriptorsAreParametersOfAResource(t *testing.T) {
 			t.Fatalf("%v, want the second alone over its limit", got)
 		}
 	}
-	if !f.passes("login", bob) || !f.passes("login", bob) || f.passes("login", bob) {
+	first, second, third := f.passes("login", bob), f.passes("login", bob), f.passes("login", bob)
+	if !first || !second || third {
 		t.Error("bob does not have the 2 requests of his limit: what was refused with another has taken something")
 	}
 	if !f.passes("logout", ann) {
@@ -174,7 +175,7 @@ func TestEnds(t *testing.T) {
 	}
 	// Two requests of one id, and the cost of one request in several descriptors.
 	get := func(id string) bool { return f.passes(Domain, request("/file?q=a", "id="+id)) }
-	if !get("x") || !get("x") {
+	if first, second := get("x"), get("x"); !first || !second {
 		t.Fatal("want both to pass")
 	}
 	f.passes(Domain, withHits(descriptor("id=x", "done=bytes"), 400), withHits(descriptor("id=x", "done=bytes"), 500), descriptor("id=x", "done=end"))

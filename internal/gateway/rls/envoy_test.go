@@ -44,7 +44,7 @@ func startEnvoy(t *testing.T, text string, times map[string]string) *behindEnvoy
 	app := httptest.NewServer(e)
 	t.Cleanup(app.Close)
 	values := map[string]string{
-		"#units# ":                             "", // what users may uncomment
+		"#units# ":                             "", //nolint:gocritic // what users may uncomment, with its space
 		testenv.EnvoyAddress("127.0.0.1:8080"): testenv.EnvoyAddress(strings.TrimPrefix(app.URL, "http://")),
 		testenv.EnvoyAddress("127.0.0.1:9131"): testenv.EnvoyAddress(e.link.Addr()),
 	}

@@ -157,7 +157,7 @@ func (s *session) accept(ctx, deciding context.Context, l net.Listener) error {
 		case err == nil:
 			s.admit(deciding, n)
 		case ctx.Err() != nil:
-			return nil
+			return nil //nolint:nilerr // it was told to end
 		case errors.Is(err, net.ErrClosed):
 			return fmt.Errorf("spoe: %w", err)
 		default:
