@@ -37,15 +37,20 @@ func (g *Guard) enter(ctx context.Context, resource string, params []hotparam.Pa
 	in := Request{Context: ctx, Pattern: resource}
 	g.before(&in)
 	r := g.newRequest(&in, g.rules.Load().ofResource(resource), holds)
+	r.setParams(params)
+	r.applyRules()
+	t = r.finish(d)
+	g.after(&in, d)
+	return t
+}
+
+// setParams gives the request its parameters, in place of those of a query.
+func (r *request) setParams(params []hotparam.Param) {
 	r.params.loaded = true // there is no query to parse
 	for _, p := range params {
 		r.params.list.Add(p)
 	}
 	r.sortParams(&r.params.list)
-	r.applyRules()
-	t = r.finish(d)
-	g.after(&in, d)
-	return t
 }
 
 // ReadsMessage reports whether a rule for the resource names fields of the message (rpc:). A

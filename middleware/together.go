@@ -65,11 +65,7 @@ func (w *whole) begin(g *Guard) {
 		g.before(&p.Request)
 		r := g.newRequest(&p.Request, g.routeOf(&p.Request), true)
 		if p.Params != nil {
-			r.params.loaded = true // there is no query to parse
-			for _, param := range p.Params {
-				r.params.list.Add(param)
-			}
-			r.sortParams(&r.params.list)
+			r.setParams(p.Params)
 		}
 		r.applyRules()
 		w.requests[i] = r

@@ -3,7 +3,6 @@ package statsdsource
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"net"
 	"os"
@@ -24,21 +23,17 @@ type unixSocket struct {
 // listenUnix opens a socket at a path by listen, and replaces a socket that no process
 // listens at any more.
 func listenUnix(ctx context.Context, network, path string, listen func() error) (unixSocket, error) {
-	if err := unixsocket.RemoveStale(ctx, network, path); err != nil {
+	opened := false
+	err := unixsocket.Listen(ctx, network, path, socketMode, func() error {
+		err := listen()
+		opened = err == nil
+		return err
+	})
+	if !opened {
 		return unixSocket{}, err
 	}
-	err := listen()
-	if errors.Is(err, fs.ErrNotExist) {
-		return unixSocket{}, fmt.Errorf("%w: make its directory first", err)
-	}
-	if err != nil {
-		return unixSocket{}, err
-	}
-	file, err := os.Lstat(path)
-	if err == nil {
-		err = os.Chmod(path, socketMode)
-	}
-	return unixSocket{path, file}, err
+	file, statErr := os.Lstat(path)
+	return unixSocket{path, file}, errors.Join(err, statErr)
 }
 
 // remove removes the file, unless it is another's by now.

@@ -12,6 +12,7 @@ import (
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/attach"
 	_ "github.com/hotparam/hotparam/attach/kafka"
+	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/gateway"
 	"github.com/hotparam/hotparam/internal/sdnotify"
 )
@@ -102,7 +103,7 @@ func (g *guardService) open(ctx context.Context, keys doorKeys) (err error) {
 	}
 	conf := g.settings.guard
 	decider, err := gateway.New(gateway.Config{
-		Hotparam: g.hp, RawPaths: conf.Paths == pathsRaw, TrustCaller: conf.TrustCaller, Log: g.settings.log,
+		Hotparam: g.hp, RawPaths: conf.Paths == config.PathsRaw, TrustCaller: conf.TrustCaller, Log: g.settings.log,
 	})
 	if err != nil {
 		return err

@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net"
 	"os"
@@ -123,16 +122,10 @@ func (d *guardDoor) open(ctx context.Context) (err error) {
 		d.listener, err = lc.Listen(ctx, "tcp", d.address)
 		return err
 	}
-	if err := unixsocket.RemoveStale(ctx, "unix", path); err != nil {
+	return unixsocket.Listen(ctx, "unix", path, doorSocketMode, func() error {
+		d.listener, err = lc.Listen(ctx, "unix", path)
 		return err
-	}
-	if d.listener, err = lc.Listen(ctx, "unix", path); err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			err = fmt.Errorf("%w: make its directory first", err)
-		}
-		return err
-	}
-	return os.Chmod(path, doorSocketMode)
+	})
 }
 
 // doorSocketMode lets every user of the machine ask: gateways run as users of their own. The

@@ -16,8 +16,6 @@ import (
 	"github.com/hotparam/hotparam/middleware"
 )
 
-const pathsRaw = config.PathsRaw
-
 type guardFlags struct {
 	config, name, redis, http string
 	rls, auth, check, spoe    string

@@ -1,4 +1,4 @@
-// Package unixsocket makes way for a listener at the path of a Unix socket.
+// Package unixsocket opens Unix sockets at paths.
 package unixsocket
 
 import (
@@ -14,6 +14,21 @@ import (
 
 // dialTimeout bounds how long a socket is asked whether a process listens there.
 const dialTimeout = time.Second
+
+// Listen makes way at a path, opens a socket there by listen, and gives it the mode. network is
+// "unix" or "unixgram".
+func Listen(ctx context.Context, network, path string, mode fs.FileMode, listen func() error) error {
+	if err := RemoveStale(ctx, network, path); err != nil {
+		return err
+	}
+	if err := listen(); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("%w: make its directory first", err)
+		}
+		return err
+	}
+	return os.Chmod(path, mode)
+}
 
 // RemoveStale removes the socket at a path if no process listens there, as one that was killed
 // leaves it. network is "unix" or "unixgram". It returns an error if a process listens there, or
