@@ -26,7 +26,7 @@ func TestMetricsPageIsUpToDate(t *testing.T) {
 		"kafka":     append(append(pageRows(kafkaDecoderMetrics), pageRows(kafkaMetrics)...), pageRows(partitionMetrics)...),
 		"graphite":  pageRows(graphiteMetrics),
 		"webhook":   pageRows(webhookMetrics),
-		"guard":     pageRows(doorMetrics),
+		"guard":     append(pageRows(doorMetrics), pageRows(guardFileMetrics)...),
 	}, *updatePage)
 	if err != nil {
 		t.Error(err)

@@ -136,7 +136,7 @@ func applicationRegistry(t *testing.T, source string) *prometheus.Registry {
 // guardRegistry is what a guard with all doors would serve beside the metrics of applications.
 func guardRegistry(t *testing.T) *prometheus.Registry {
 	t.Helper()
-	g := new(guardMetrics)
+	g := &guardMetrics{settings: new(guardSettings)}
 	g.server = httpserve.New(httpserve.Config{})
 	for _, figures := range []doorFigures{rlsFigures(rls.Stats{}), authFigures(auth.Stats{}), checkFigures(check.Stats{}), spoeFigures(spoe.Stats{})} {
 		g.doors = append(g.doors, &guardDoor{name: "door", tickets: gateway.NewTickets(gateway.TicketsConfig{}), figures: func() doorFigures { return figures }})
