@@ -27,6 +27,7 @@ func TestMetricsPageIsUpToDate(t *testing.T) {
 		"graphite":  pageRows(graphiteMetrics),
 		"webhook":   pageRows(webhookMetrics),
 		"guard":     append(pageRows(doorMetrics), pageRows(guardFileMetrics)...),
+		"follow":    pageRows(followerMetrics),
 	}, *updatePage)
 	if err != nil {
 		t.Error(err)

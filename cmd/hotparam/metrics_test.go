@@ -29,6 +29,7 @@ import (
 	"github.com/hotparam/hotparam/collector/kafkasink"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
+	logfollow "github.com/hotparam/hotparam/internal/follow"
 	"github.com/hotparam/hotparam/internal/gateway"
 	"github.com/hotparam/hotparam/internal/gateway/auth"
 	"github.com/hotparam/hotparam/internal/gateway/check"
@@ -146,6 +147,24 @@ func guardRegistry(t *testing.T) *prometheus.Registry {
 	return registry
 }
 
+// followRegistry is what a follower would serve.
+func followRegistry(t *testing.T) *prometheus.Registry {
+	t.Helper()
+	path := write(t, "statsd: {addresses: [\"127.0.0.1:1\"]}\nrules:\n  - {id: a, match: {route: /a}, by: [q], hot: 9/s}\n")
+	follower, err := logfollow.New(logfollow.Config{Path: path, Logs: []string{path + ".log"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := follower.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(&followMetrics{follower: follower, server: httpserve.New(httpserve.Config{})})
+	return registry
+}
+
 // newKafkaSource is a pipeline of which the brokers were not asked.
 func newKafkaSource(t *testing.T, set *settings, client redis.UniversalClient) *kafkaPipeline {
 	t.Helper()
@@ -190,6 +209,7 @@ func TestMetricsAgreeWithTheirDocumentation(t *testing.T) {
 		}
 	}
 	agreeWithDocumentation(t, guardRegistry(t), documented, served)
+	agreeWithDocumentation(t, followRegistry(t), documented, served)
 	for _, source := range []string{config.SourceStatsD, config.SourceKafka} {
 		agreeWithDocumentation(t, applicationRegistry(t, source), documented, served)
 	}
