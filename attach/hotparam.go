@@ -33,6 +33,7 @@ type Hotparam struct {
 	controls  *hotkeys.ControlWatcher
 	heartbeat *hotkeys.Heartbeat
 	fleet     *fleet
+	onReload  func(*config.File) // may be nil
 
 	work     context.Context // ends when Close is called
 	stop     context.CancelFunc
@@ -73,7 +74,7 @@ func Open(ctx context.Context, path string, opts ...Option) (*Hotparam, error) {
 	if err != nil {
 		return nil, fmt.Errorf("attach: %w", err)
 	}
-	h := &Hotparam{path: path, log: o.log, finished: make(chan struct{})}
+	h := &Hotparam{path: path, log: o.log, onReload: o.onReload, finished: make(chan struct{})}
 	if err := h.build(file, o); err != nil {
 		return nil, errors.Join(fmt.Errorf("attach: %s: %w", path, err), h.discard(o))
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/middleware"
 	"github.com/hotparam/hotparam/wire"
 )
@@ -19,6 +20,7 @@ type options struct {
 	redis      redis.UniversalClient // nil: as the file says
 	name       string
 	signals    bool
+	onReload   func(*config.File) // nil if nothing is called
 	middleware []middleware.Option
 }
 
@@ -41,6 +43,10 @@ func WithName(name string) Option { return func(o *options) { o.name = name } }
 // WithSignals reads the file again on SIGHUP, besides whenever it changes. Without it
 // signals are left to the program.
 func WithSignals() Option { return func(o *options) { o.signals = true } }
+
+// WithOnReload sets f, which is called with each file whose rules were put in force after the
+// one that Open has read. It must neither block nor call the Hotparam.
+func WithOnReload(f func(*config.File)) Option { return func(o *options) { o.onReload = f } }
 
 // WithShadow has no request refused and none wait, whatever the rules say. Requests that
 // would have been refused pass, and are counted.

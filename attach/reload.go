@@ -109,6 +109,9 @@ func (h *Hotparam) putInForce(data []byte) error {
 	if !reflect.DeepEqual(h.rules.latest, was) && !reflect.DeepEqual(h.rules.latest, h.rules.started) {
 		h.log.Warn("the file has other addresses or credentials than when the process started: they are used from its next start on", "file", h.path)
 	}
+	if h.onReload != nil {
+		h.onReload(file)
+	}
 	return nil
 }
 

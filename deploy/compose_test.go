@@ -16,12 +16,14 @@ import (
 
 // composeFile is what these tests look at.
 type composeFile struct {
+	Include  []string
 	Services map[string]service
 	Volumes  map[string]any
 }
 
 type service struct {
 	Image, Restart string
+	NetworkMode    string `yaml:"network_mode"`
 	Build          struct{ Context, Dockerfile, Target string }
 	Command        []string
 	Environment    map[string]string
@@ -33,9 +35,9 @@ type service struct {
 	CapDrop        []string `yaml:"cap_drop"`
 }
 
-func readCompose(t *testing.T) composeFile {
+func readCompose(t *testing.T, path string) composeFile {
 	t.Helper()
-	data, err := os.ReadFile("compose.yaml")
+	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,17 +54,18 @@ var (
 	targets = regexp.MustCompile(`(?m)^FROM (?:--platform=\S+ )?\S+ AS (\w+)$`)
 )
 
-// What is run is what was tried: no image floats, everything that is named is
-// there, and nothing collides on the host.
-func TestCompose(t *testing.T) {
-	file := readCompose(t)
+// checkServices checks what any file for Compose must have: what is run is what was tried. So
+// no image floats, everything that is named is there, and nothing collides on the host. Paths
+// are relative to dir.
+func checkServices(t *testing.T, dir string, file composeFile) {
+	t.Helper()
 	ports := make(map[string]string)
 	for name, s := range file.Services {
 		switch {
 		case s.Image != "" && !pinned.MatchString(s.Image):
 			t.Errorf("%s: the image %q is not pinned", name, s.Image)
 		case s.Image == "":
-			dockerfile, err := os.ReadFile(filepath.Join(s.Build.Context, s.Build.Dockerfile))
+			dockerfile, err := os.ReadFile(filepath.Join(dir, s.Build.Context, s.Build.Dockerfile))
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
@@ -74,7 +77,7 @@ func TestCompose(t *testing.T) {
 		for _, volume := range s.Volumes {
 			source, _, _ := strings.Cut(volume, ":")
 			_, named := file.Volumes[source]
-			if _, err := os.Stat(source); err != nil && !named {
+			if _, err := os.Stat(filepath.Join(dir, source)); err != nil && !named {
 				t.Errorf("%s mounts %s: %v", name, source, err)
 			}
 		}
@@ -86,6 +89,11 @@ func TestCompose(t *testing.T) {
 			if ports[host] = name; !strings.HasPrefix(port, "127.0.0.1:") {
 				t.Errorf("%s: port %s is open to the network", name, port)
 			}
+		}
+		if other, shared := strings.CutPrefix(s.NetworkMode, "service:"); shared && len(s.Ports) > 0 {
+			t.Errorf("%s has ports, which are those of %s", name, other)
+		} else if _, there := file.Services[other]; shared && !there {
+			t.Errorf("%s wants the network of %s, which is not there", name, other)
 		}
 		for other, d := range s.DependsOn {
 			dependency, there := file.Services[other]
@@ -99,6 +107,11 @@ func TestCompose(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestCompose(t *testing.T) {
+	file := readCompose(t, "compose.yaml")
+	checkServices(t, ".", file)
 	for _, name := range []string{"aggregator", "api-1", "api-2", "api-3"} {
 		if s := file.Services[name]; !s.ReadOnly || !slices.Equal(s.CapDrop, []string{"ALL"}) {
 			t.Errorf("%s may write to its file system, or has capabilities: %v", name, s.CapDrop)
@@ -117,7 +130,7 @@ func TestCompose(t *testing.T) {
 // Aggregators and APIs read one good file, which leads to the other services and
 // to the topic that is made.
 func TestComposeSettings(t *testing.T) {
-	services := readCompose(t).Services
+	services := readCompose(t, "compose.yaml").Services
 	var mounted []string
 	for _, name := range []string{"aggregator", "api-1", "api-2", "api-3"} {
 		s := services[name]

@@ -17,7 +17,7 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-//go:generate go test . -run ^TestPlainManifestsAreTheChart$ -update
+//go:generate go test . -run ^TestPlainManifestsAreTheChart$|^TestChartSidecar$ -update
 
 var update = flag.Bool("update", false, "write what is made from the chart instead of comparing it")
 
@@ -36,12 +36,18 @@ type chartAnswer struct {
 // render has Helm's own code lint the chart and render it for each case.
 func render(t *testing.T, cases ...chartCase) []chartAnswer {
 	t.Helper()
+	return renderChart(t, "helm/hotparam", cases...)
+}
+
+// renderChart is render for another chart.
+func renderChart(t *testing.T, chart string, cases ...chartCase) []chartAnswer {
+	t.Helper()
 	python := testenv.Python(t, "helm-python-sdk==0.2.2", "kubernetes-validate==1.37.0")
 	input, err := json.Marshal(cases)
 	if err != nil {
 		t.Fatal(err)
 	}
-	command := exec.CommandContext(t.Context(), python, "helm/render.py", "helm/hotparam", kubernetesVersions)
+	command := exec.CommandContext(t.Context(), python, "helm/render.py", chart, kubernetesVersions)
 	var stderr strings.Builder
 	command.Stdin, command.Stderr = bytes.NewReader(input), &stderr
 	output, err := command.Output()
@@ -55,11 +61,16 @@ func render(t *testing.T, cases ...chartCase) []chartAnswer {
 	return answers
 }
 
-// kinds returns the objects by their kinds: there is one of each.
-func (a chartAnswer) kinds() map[string]map[string]any {
+// kinds returns the aggregator's objects by their kinds: there is one of each.
+func (a chartAnswer) kinds() map[string]map[string]any { return a.component("aggregator") }
+
+// component returns the objects of a component by their kinds.
+func (a chartAnswer) component(name string) map[string]map[string]any {
 	kinds := make(map[string]map[string]any)
 	for _, object := range a.Objects {
-		kinds[object["kind"].(string)] = object
+		if field(object, "metadata", "labels", "app.kubernetes.io/component") == name {
+			kinds[object["kind"].(string)] = object
+		}
 	}
 	return kinds
 }
@@ -205,32 +216,62 @@ func TestPlainManifestsAreTheChart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := strings.Builder{}
-	text.WriteString(plainHead)
 	answer := render(t, chartCase{map[string]any{}})[0]
 	if answer.Error != "" {
 		t.Fatal(answer.Error)
 	}
+	text := plainHead
 	for _, object := range answer.Objects {
 		if labels, ok := field(object, "metadata", "labels").(map[string]any); ok {
 			delete(labels, "helm.sh/chart")
 			delete(labels, "app.kubernetes.io/managed-by")
 		}
-		document, err := yaml.MarshalWithOptions(object, yaml.UseLiteralStyleIfMultiline(true), yaml.IndentSequence(true))
-		if err != nil {
+		text += "---\n" + yamlOf(t, object)
+	}
+	compareMade(t, "kubernetes/hotparam.yaml", text)
+	compareMade(t, "helm/hotparam/files/alerts.yml", string(alerts))
+}
+
+func yamlOf(t *testing.T, object any) string {
+	t.Helper()
+	document, err := yaml.MarshalWithOptions(withIntegers(object), yaml.UseLiteralStyleIfMultiline(true), yaml.IndentSequence(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(document)
+}
+
+// withIntegers returns a value of JSON in which whole numbers are integers, as they have to be
+// where Kubernetes wants such: YAML writes a float64 as 80.0.
+func withIntegers(value any) any {
+	switch v := value.(type) {
+	case float64:
+		if v == float64(int64(v)) {
+			return int64(v)
+		}
+	case map[string]any:
+		for name := range v {
+			v[name] = withIntegers(v[name])
+		}
+	case []any:
+		for i := range v {
+			v[i] = withIntegers(v[i])
+		}
+	}
+	return value
+}
+
+// compareMade fails the test if a file is not what the chart makes of it, or with -update
+// writes it.
+func compareMade(t *testing.T, path, want string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		text.WriteString("---\n" + string(document))
+		return
 	}
-	for path, want := range map[string]string{"kubernetes/hotparam.yaml": text.String(), "helm/hotparam/files/alerts.yml": string(alerts)} {
-		if *update {
-			if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-				t.Fatal(err)
-			}
-			continue
-		}
-		if got, err := os.ReadFile(path); err != nil || string(got) != want {
-			t.Errorf("%s is not what it is made from: run \"make manifests\" (%v)", path, err)
-		}
+	if got, err := os.ReadFile(path); err != nil || string(got) != want {
+		t.Errorf("%s is not what it is made from: run \"make manifests\" (%v)", path, err)
 	}
 }

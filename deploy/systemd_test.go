@@ -17,10 +17,11 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-const unitFile = "systemd/hotparam-aggregator.service"
+// unitFiles are the units of all daemons.
+var unitFiles = []string{"systemd/hotparam-aggregator.service", "systemd/hotparam-guard.service", "systemd/hotparam-follow.service"}
 
-// readUnit returns the directives of the unit's sections: the values of each, in order.
-func readUnit(t *testing.T) map[string][]string {
+// readUnit returns the directives of a unit's sections: the values of each, in order.
+func readUnit(t *testing.T, unitFile string) map[string][]string {
 	t.Helper()
 	text, err := os.ReadFile(unitFile)
 	if err != nil {
@@ -44,24 +45,40 @@ func readUnit(t *testing.T) map[string][]string {
 }
 
 func TestUnit(t *testing.T) {
-	unit := readUnit(t)
-	for name, want := range map[string]string{
-		"[Service]Type": "notify", "[Service]Restart": "always", "[Service]DynamicUser": "yes", "[Service]ProtectSystem": "strict",
-		"[Service]CapabilityBoundingSet": "", "[Service]NoNewPrivileges": "yes", "[Install]WantedBy": "multi-user.target",
-	} {
-		if got := unit[name]; !slices.Equal(got, []string{want}) {
-			t.Errorf("%s=%q, want %q", name, got, want)
+	for _, file := range unitFiles {
+		unit := readUnit(t, file)
+		for name, want := range map[string]string{
+			"[Service]Type": "notify", "[Service]Restart": "always", "[Service]DynamicUser": "yes", "[Service]ProtectSystem": "strict",
+			"[Service]CapabilityBoundingSet": "", "[Service]NoNewPrivileges": "yes", "[Install]WantedBy": "multi-user.target",
+		} {
+			if got := unit[name]; !slices.Equal(got, []string{want}) {
+				t.Errorf("%s: %s=%q, want %q", file, name, got, want)
+			}
+		}
+		if reload := unit["[Service]ExecReload"]; len(reload) == 0 || reload[len(reload)-1] != "/bin/kill -HUP $MAINPID" {
+			t.Errorf("%s: ExecReload=%q", file, reload)
+		}
+		command := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(file), "hotparam-"), ".service")
+		if start := unit["[Service]ExecStart"]; len(start) != 1 || !strings.HasPrefix(start[0], "/usr/local/bin/hotparam "+command+" --config /etc/hotparam/hotparam.yaml") {
+			t.Errorf("%s: ExecStart=%q", file, start)
+		}
+		if len(unit["[Service]WatchdogSec"]) != 1 {
+			t.Errorf("%s: there is no watchdog", file)
+		}
+		memory, limit := bytesOf(t, unit["[Service]MemoryMax"]), bytesOf(t, unit["[Service]Environment"])
+		if limit == 0 || limit >= memory {
+			t.Errorf("%s: GOMEMLIMIT is %d bytes, MemoryMax %d", file, limit, memory)
 		}
 	}
-	if reload := unit["[Service]ExecReload"]; len(reload) == 0 || reload[len(reload)-1] != "/bin/kill -HUP $MAINPID" {
-		t.Errorf("ExecReload=%q", reload)
-	}
-	if len(unit["[Service]WatchdogSec"]) != 1 {
-		t.Error("there is no watchdog")
-	}
-	memory, limit := bytesOf(t, unit["[Service]MemoryMax"]), bytesOf(t, unit["[Service]Environment"])
-	if limit == 0 || limit >= memory {
-		t.Errorf("GOMEMLIMIT is %d bytes, MemoryMax %d", limit, memory)
+	// Two units with one RuntimeDirectory would take it from each other.
+	directories := make(map[string]bool)
+	for _, file := range unitFiles {
+		for _, directory := range readUnit(t, file)["[Service]RuntimeDirectory"] {
+			if directories[directory] {
+				t.Errorf("%s: RuntimeDirectory=%s is another unit's", file, directory)
+			}
+			directories[directory] = true
+		}
 	}
 }
 
@@ -79,26 +96,72 @@ func bytesOf(t *testing.T, values []string) int {
 	return n << 20
 }
 
-// systemd itself finds nothing wrong with the unit, and finds it well shut in.
+// systemd itself finds nothing wrong with the units, and finds them well shut in.
 func TestUnitBySystemd(t *testing.T) {
 	t.Parallel()
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
 		t.Skip("no systemd-analyze in PATH: the unit is only parsed")
 	}
-	text, err := os.ReadFile(unitFile)
+	for _, unitFile := range unitFiles {
+		text, err := os.ReadFile(unitFile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(t.TempDir(), filepath.Base(unitFile))
+		write(t, file, strings.ReplaceAll(string(text), "/usr/local/bin/hotparam", "/bin/true")) // it has to be there
+		output, err := exec.CommandContext(t.Context(), analyze, "verify", file).CombinedOutput()
+		if mine := regexp.MustCompile(`(?m)^.*hotparam.*$`).FindString(string(output)); err != nil || mine != "" {
+			t.Errorf("verify: %v\n%s", err, output)
+		}
+		output, err = exec.CommandContext(t.Context(), analyze, "security", "--no-pager", "--offline=true", "--threshold=20", file).CombinedOutput()
+		if err != nil {
+			t.Errorf("security: %v\n%s", err, output)
+		}
+	}
+}
+
+// systemdSocket is where a daemon reports to.
+type systemdSocket struct {
+	t    *testing.T
+	path string
+	conn *net.UnixConn
+}
+
+func listenAsSystemd(t *testing.T) *systemdSocket {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "notify")
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(t.TempDir(), filepath.Base(unitFile))
-	write(t, file, strings.ReplaceAll(string(text), "/usr/local/bin/hotparam", "/bin/true")) // it has to be there
-	output, err := exec.CommandContext(t.Context(), analyze, "verify", file).CombinedOutput()
-	if mine := regexp.MustCompile(`(?m)^.*hotparam.*$`).FindString(string(output)); err != nil || mine != "" {
-		t.Errorf("verify: %v\n%s", err, output)
-	}
-	output, err = exec.CommandContext(t.Context(), analyze, "security", "--no-pager", "--offline=true", "--threshold=20", file).CombinedOutput()
-	if err != nil {
-		t.Errorf("security: %v\n%s", err, output)
+	t.Cleanup(func() { conn.Close() })
+	return &systemdSocket{t, path, conn}
+}
+
+// start starts the program as systemd does.
+func (s *systemdSocket) start(args ...string) *testenv.Process {
+	s.t.Helper()
+	command := exec.Command(testenv.Binary(s.t), args...)
+	command.Env = append(os.Environ(), "NOTIFY_SOCKET="+s.path, "WATCHDOG_USEC=900000")
+	return testenv.Start(s.t, command)
+}
+
+// received waits for a message that begins so, of those that come.
+func (s *systemdSocket) received(beginning string) string {
+	s.t.Helper()
+	buffer := make([]byte, 4096)
+	for deadline := time.Now().Add(30 * time.Second); ; {
+		if err := s.conn.SetReadDeadline(deadline); err != nil {
+			s.t.Fatal(err)
+		}
+		n, err := s.conn.Read(buffer)
+		if err != nil {
+			s.t.Fatalf("waiting for %s: %v", beginning, err)
+		}
+		if message := string(buffer[:n]); strings.HasPrefix(message, beginning) {
+			return message
+		}
 	}
 }
 
@@ -108,52 +171,63 @@ func TestServiceReports(t *testing.T) {
 		t.Skip("starts processes: left out with -short")
 	}
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "notify")
-	systemd, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer systemd.Close()
-	// received waits for a message that begins so, of those that come.
-	received := func(beginning string) string {
-		t.Helper()
-		buffer := make([]byte, 4096)
-		for deadline := time.Now().Add(30 * time.Second); ; {
-			if err := systemd.SetReadDeadline(deadline); err != nil {
-				t.Fatal(err)
-			}
-			n, err := systemd.Read(buffer)
-			if err != nil {
-				t.Fatalf("waiting for %s: %v", beginning, err)
-			}
-			if message := string(buffer[:n]); strings.HasPrefix(message, beginning) {
-				return message
-			}
-		}
-	}
+	systemd := listenAsSystemd(t)
 	redis := testenv.Redis(t)
 	file := filepath.Join(t.TempDir(), "hotparam.yaml")
 	write(t, file, fmt.Sprintf("namespace: shop\naggregator: {listen: 127.0.0.1:0, http: 127.0.0.1:0, redis: %s}\n%s", redis.URL(), quietRules))
-	command := exec.Command(testenv.Binary(t), "aggregator", "--config", file)
-	command.Env = append(os.Environ(), "NOTIFY_SOCKET="+path, "WATCHDOG_USEC=900000")
-	daemon := testenv.Start(t, command)
-	received("READY=1\nSTATUS=")
+	daemon := systemd.start("aggregator", "--config", file)
+	systemd.received("READY=1\nSTATUS=")
 	for range 3 { // by now it has published, or could
-		received("WATCHDOG=1\n")
+		systemd.received("WATCHDOG=1\n")
 	}
-	if status := received("WATCHDOG=1\n"); !strings.HasSuffix(status, "STATUS=ready") {
+	if status := systemd.received("WATCHDOG=1\n"); !strings.HasSuffix(status, "STATUS=ready") {
 		t.Errorf("%q", status)
 	}
 	daemon.Signal(syscall.SIGHUP)
-	received("RELOADING=1\nMONOTONIC_USEC=")
-	received("READY=1\n")
+	systemd.received("RELOADING=1\nMONOTONIC_USEC=")
+	systemd.received("READY=1\n")
 	redis.Kill() // which a restart would not mend
 	for status := ""; !strings.Contains(status, "STATUS=not ready: cannot publish to Redis"); {
-		status = received("WATCHDOG=1\n")
+		status = systemd.received("WATCHDOG=1\n")
 	}
 	daemon.Signal(syscall.SIGTERM)
-	received("STOPPING=1\n")
+	systemd.received("STOPPING=1\n")
 	if code := daemon.Wait(); code != 0 {
 		t.Errorf("exit code %d", code)
+	}
+}
+
+// The guard and the follower report as the aggregator does, Redis or not.
+func TestOtherServicesReport(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts processes: left out with -short")
+	}
+	t.Parallel()
+	dir := t.TempDir()
+	file, log := filepath.Join(dir, "hotparam.yaml"), filepath.Join(dir, "access.log")
+	write(t, file, "namespace: shop\naggregator: {redis: \"redis://127.0.0.1:1\"}\nguard: {http: 127.0.0.1:0, spoe: {listen: \"unix:"+
+		filepath.Join(dir, "spoe.sock")+"\"}}\n"+quietRules)
+	write(t, log, "")
+	for command, rest := range map[string][]string{"guard": nil, "follow": {"--http", "127.0.0.1:0", log}} {
+		t.Run(command, func(t *testing.T) {
+			t.Parallel()
+			systemd := listenAsSystemd(t)
+			daemon := systemd.start(append([]string{command, "--config", file}, rest...)...)
+			systemd.received("READY=1\nSTATUS=")
+			for range 3 {
+				systemd.received("WATCHDOG=1\n")
+			}
+			if status := systemd.received("WATCHDOG=1\n"); !strings.Contains(status, "STATUS=ready, ") {
+				t.Errorf("%q", status)
+			}
+			daemon.Signal(syscall.SIGHUP)
+			systemd.received("RELOADING=1\nMONOTONIC_USEC=")
+			systemd.received("READY=1\n")
+			daemon.Signal(syscall.SIGTERM)
+			systemd.received("STOPPING=1\n")
+			if code := daemon.Wait(); code != 0 {
+				t.Errorf("exit code %d", code)
+			}
+		})
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 type followFlags struct {
 	config, instance    string
+	http                string
 	logFormat, logLevel string
 	form                replayFlags // of which the flags of the log's form are used
 	fromStart           bool
@@ -42,10 +43,14 @@ leave out buffer= of access_log, or give it flush=1s.
 
 Rules with a limit limit nothing here: the requests have been served. Rules with count: bytes
 or ms need logs that have them, those by header or cookie logs with these. A changed rules
-file is in force within a second.`,
+file is in force within a second, and at once with SIGHUP.
+
+With --http it serves /-/healthy, /-/ready and /metrics: what was read, what was refused, and
+how far it is behind. SIGTERM has it read what was written, send it, and end.`,
 		Example: `  hotparam follow --config hotparam.yaml /var/log/nginx/access.log
   hotparam follow --config hotparam.yaml /var/log/apache2/*.log
   hotparam follow --config hotparam.yaml --fields 'time=ts,method=http.verb,uri=http.url' api.jsonl
+  hotparam follow --config hotparam.yaml --http 127.0.0.1:9127 access.log
   kubectl logs --follow --since 1s api | hotparam follow --config hotparam.yaml -`,
 		Args: args(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, logs []string) error {
@@ -59,6 +64,7 @@ file is in force within a second.`,
 	flags.StringVar(&f.form.clock, "time-format", "", "`format` of the time of --fields, as of replay")
 	flags.BoolVar(&f.fromStart, "from-start", false, "count what the logs already hold, as far as a window reaches back")
 	flags.StringVar(&f.instance, "instance", "", "`name` of this sender; by default the host and the process id")
+	flags.StringVar(&f.http, "http", "", "`address` for health and metrics; by default they are not served")
 	flags.StringVar(&f.logFormat, "log-format", "text", "`format` of the log on standard error: text or json")
 	flags.StringVar(&f.logLevel, "log-level", "info", "`level` from which lines are logged: debug, info, warn or error")
 	return cmd
@@ -70,6 +76,11 @@ func runFollow(ctx context.Context, s streams, f followFlags, logs []string) err
 	}
 	if slices.Contains(logs, "-") && len(logs) > 1 {
 		return usageError(errors.New("standard input (-) is followed alone"))
+	}
+	if f.http != "" {
+		if err := checkAddress("http", f.http); err != nil {
+			return usageError(err)
+		}
 	}
 	format, fields, err := f.form.logForm()
 	if err != nil {
@@ -84,24 +95,24 @@ func runFollow(ctx context.Context, s streams, f followFlags, logs []string) err
 		return err
 	}
 	remarkFollowed(s, file)
+	hangups, ignoreHangups := catchHangups()
+	defer ignoreHangups()
 	follower, err := logfollow.New(logfollow.Config{
 		Path: f.config, Logs: logs, Stdin: s.in, Format: format, Fields: fields, FromStart: f.fromStart, Instance: f.instance, Log: log,
 	})
 	if err != nil {
 		return configError(err)
 	}
-	checking, stop := context.WithCancel(ctx)
-	checked := make(chan struct{})
-	go func() {
-		defer close(checked)
-		if err := follower.Check(checking); err != nil && checking.Err() == nil {
-			log.Warn("counts do not arrive", "err", err)
-		}
-	}()
-	log.Info("following", "logs", logs, "rules", len(file.Rules.Rules), "version", file.Rules.Version)
-	err = follower.Run(ctx)
-	stop()
-	<-checked
+	service := &followService{follower: follower, hangups: hangups, log: log}
+	if err := service.open(ctx, f.http); err != nil {
+		return errors.Join(err, follower.Close())
+	}
+	started := []any{"logs", logs, "rules", len(file.Rules.Rules), "version", file.Rules.Version}
+	if service.listener != nil {
+		started = append(started, "http", service.listener.Addr().String())
+	}
+	log.Info("following", started...)
+	err = service.run(ctx)
 	stats := follower.Stats()
 	log.Info("done", "requests", stats.Requests, "bad", stats.Bad, "old", stats.Old, "future", stats.Future, "rotated", stats.Rotated, "truncated", stats.Truncated)
 	return err

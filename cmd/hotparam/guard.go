@@ -36,8 +36,8 @@ An address is host:port or unix:PATH. One that is neither loopback nor a Unix so
 the file to say who may ask. --http serves /-/healthy, /-/ready and /metrics.
 
 SIGTERM shuts it down in order, a second signal at once. The rules of a file that has
-changed are in force about half a second later, and at once with SIGHUP. Other settings
-need a restart.`,
+changed are in force about half a second later, and at once with SIGHUP, renewed
+certificates within a second. Other settings and tokens need a restart.`,
 		Example: `  hotparam guard --config hotparam.yaml --rls 127.0.0.1:9131     # beside Envoy
   hotparam guard --config hotparam.yaml --auth 127.0.0.1:9132    # beside nginx, Caddy or Traefik
   hotparam guard --config hotparam.yaml --spoe unix:/run/hotparam/spoe.sock
@@ -56,7 +56,7 @@ func runGuard(ctx context.Context, s streams, f *guardFlags) error {
 	if err != nil {
 		return err
 	}
-	keys, err := readDoorKeys(&set.guard)
+	keys, err := readDoorKeys(&set.guard, set.log)
 	if err != nil {
 		return configError(err)
 	}

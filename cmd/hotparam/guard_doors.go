@@ -3,12 +3,10 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
 	"strings"
 
 	"github.com/hotparam/hotparam/config"
@@ -149,7 +147,7 @@ type doorKey struct {
 }
 
 // readDoorKeys reads the files that the section guard names.
-func readDoorKeys(g *config.Guard) (doorKeys, error) {
+func readDoorKeys(g *config.Guard, log *slog.Logger) (doorKeys, error) {
 	keys := make(doorKeys)
 	var errs []error
 	add := func(name string, d config.Door) {
@@ -160,7 +158,7 @@ func readDoorKeys(g *config.Guard) (doorKeys, error) {
 		if err != nil {
 			errs = append(errs, fmt.Errorf("guard.%s: token: %w", name, err))
 		}
-		encryption, err := readDoorTLS(&d)
+		encryption, err := newDoorTLS(name, &d, log)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("guard.%s: %w", name, err))
 		}
@@ -173,34 +171,4 @@ func readDoorKeys(g *config.Guard) (doorKeys, error) {
 	add("check", g.Check)
 	add("spoe", g.SPOE)
 	return keys, errors.Join(errs...)
-}
-
-// readDoorTLS returns the TLS of a door, or nil. The certificate is read again for each
-// connection, so that it can be renewed.
-func readDoorTLS(d *config.Door) (*tls.Config, error) {
-	if d.Cert == "" {
-		return nil, nil
-	}
-	cert, key := d.Cert, d.Key
-	load := func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-		pair, err := tls.LoadX509KeyPair(cert, key)
-		return &pair, err
-	}
-	if _, err := load(nil); err != nil {
-		return nil, err
-	}
-	c := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: load}
-	if d.ClientCA == "" {
-		return c, nil
-	}
-	text, err := os.ReadFile(d.ClientCA)
-	if err != nil {
-		return nil, err
-	}
-	c.ClientCAs = x509.NewCertPool()
-	if !c.ClientCAs.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("client_ca: %s has no certificate in PEM", d.ClientCA)
-	}
-	c.ClientAuth = tls.RequireAndVerifyClientCert
-	return c, nil
 }

@@ -13,8 +13,9 @@ import (
 
 // guardMetrics are those of the guard's doors.
 type guardMetrics struct {
-	doors  []*guardDoor
-	server *httpserve.Server
+	doors    []*guardDoor
+	settings *guardSettings
+	server   *httpserve.Server
 }
 
 // Describe implements prometheus.Collector.
@@ -29,6 +30,7 @@ func (m *guardMetrics) Collect(ch chan<- prometheus.Metric) {
 		all[d.name] = all[d.name].plus(&figures)
 	}
 	collect(ch, doorMetrics, all)
+	collect(ch, guardFileMetrics, m.settings.restartFor())
 	collect(ch, httpMetrics, m.server.Stats())
 	collect(ch, buildMetrics, readVersion())
 }
@@ -153,6 +155,13 @@ var doorMetrics = []figure[map[string]doorFigures]{
 		explain("ends of requests that cost something or hold permits: `ended` (told, and charged), `repeated` (told " +
 			"again), `unknown` (of no request that is held); and without cost, as the guard ended them itself: `expired` (not told " +
 			"within `guard.ticket_age`), `full` (`guard.max_tickets` were held)"),
+}
+
+// guardFileMetrics are of the fields of section guard that need a restart.
+var guardFileMetrics = []figure[[]string]{
+	flagOf("guard_restart_needed", "1 while the section guard of the file is not what runs.",
+		func(fields *[]string) bool { return len(*fields) > 0 }).
+		explain("1 while the section `guard` of the file is not what runs: `/-/ready` and the log name the fields, which a restart puts in force"),
 }
 
 // byDoor is a metric with the door as label, and another unless label is empty.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -97,6 +98,9 @@ func (g *guardService) statusWords() string {
 	if s.Rules.Problem != "" {
 		words += "; the file cannot be used, and the last good one is in force: " + s.Rules.Problem
 	}
+	if changed := g.settings.restartFor(); len(changed) > 0 {
+		words += "; of section guard a restart would change " + strings.Join(changed, ", ")
+	}
 	return words
 }
 
@@ -106,7 +110,7 @@ func (g *guardService) newStatusServer() *httpserve.Server {
 	mux := http.NewServeMux()
 	server := httpserve.New(httpserve.Config{Handler: mux, Health: healthPath, Log: g.settings.log})
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(g.hp, &guardMetrics{doors: g.doors, server: server},
+	registry.MustRegister(g.hp, &guardMetrics{doors: g.doors, settings: g.settings, server: server},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	mux.HandleFunc("GET "+healthPath, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "healthy") })
 	mux.HandleFunc("GET /-/ready", func(w http.ResponseWriter, _ *http.Request) {

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/spf13/pflag"
 
@@ -44,6 +46,8 @@ type guardSettings struct {
 	file  *config.File
 	guard config.Guard
 	log   *slog.Logger
+	// changed are the fields of section guard that differ in the file from what runs.
+	changed atomic.Pointer[[]string]
 }
 
 func (f *guardFlags) settings(w io.Writer) (*guardSettings, error) {
@@ -102,6 +106,34 @@ func (f *guardFlags) override(g config.Guard) (config.Guard, error) {
 	return g, nil
 }
 
+// compare returns a function that compares the section guard of a changed file with what
+// runs. None of it is put in force: listeners and who may ask change together, or not at all.
+func (s *guardSettings) compare(f *guardFlags) func(*config.File) {
+	return func(file *config.File) {
+		next, err := f.override(file.Guard)
+		changed := next.Differs(s.guard)
+		was := s.restartFor()
+		s.changed.Store(&changed)
+		switch {
+		case slices.Equal(changed, was):
+		case len(changed) == 0:
+			s.log.Info("section guard of the file is again as the guard started")
+		case err != nil:
+			s.log.Warn("section guard of the file has changed, and the guard would not start with it", "fields", strings.Join(changed, ","), "err", err)
+		default:
+			s.log.Warn("section guard of the file has changed: it needs a restart", "fields", strings.Join(changed, ","))
+		}
+	}
+}
+
+// restartFor returns the fields of section guard that a restart would put in force.
+func (s *guardSettings) restartFor() []string {
+	if changed := s.changed.Load(); changed != nil {
+		return *changed
+	}
+	return nil
+}
+
 // doorWords says which doors are open and where.
 func doorWords(g *config.Guard) string {
 	var words []string
@@ -124,7 +156,10 @@ func doorWords(g *config.Guard) string {
 // attachOptions returns the options of the guard itself, and what closes what they hold.
 func (s *guardSettings) attachOptions(f *guardFlags) (options []attach.Option, closing func(), err error) {
 	closing = func() {}
-	options = []attach.Option{attach.WithLogger(s.log), gateway.WithContext(), attach.WithMiddleware(middleware.WithHeaders())}
+	options = []attach.Option{
+		attach.WithLogger(s.log), gateway.WithContext(), attach.WithMiddleware(middleware.WithHeaders()),
+		attach.WithOnReload(s.compare(f)),
+	}
 	if f.name != "" {
 		options = append(options, attach.WithName(f.name))
 	}

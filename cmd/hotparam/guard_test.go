@@ -170,6 +170,55 @@ func TestGuard(t *testing.T) {
 	}
 }
 
+// A changed section guard is told by its fields, once, and none of it is put in force until a
+// restart. Rules that change with it are.
+func TestGuardSectionChanges(t *testing.T) {
+	t.Parallel()
+	path := guardFile(t, `guard: {ticket_age: 30s}`)
+	g := startGuard(t, path)
+	await := func(what string, condition func() bool) {
+		t.Helper()
+		for end := time.Now().Add(20 * time.Second); !condition(); time.Sleep(20 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("%s: not within 20 s; the log:\n%s", what, g.log)
+			}
+		}
+	}
+	replace := func(section, old, now string) {
+		t.Helper()
+		text := strings.ReplaceAll(fmt.Sprintf(guardRules, section), old, now)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if metrics := g.get("/metrics"); !strings.Contains(metrics, "\nhotparam_guard_restart_needed 0\n") {
+		t.Error("/metrics has no hotparam_guard_restart_needed 0")
+	}
+	const fields = `fields=rls.listen,ticket_age`
+	replace(`guard: {ticket_age: 45s, rls: {listen: "127.0.0.1:1"}}`, "ctx:user", "ctx:plan")
+	await("the change", func() bool { return strings.Contains(g.log.String(), fields) })
+	if got := g.get("/-/ready"); !strings.Contains(got, "of section guard a restart would change rls.listen, ticket_age") {
+		t.Error(got)
+	}
+	if metrics := g.get("/metrics"); !strings.Contains(metrics, "\nhotparam_guard_restart_needed 1\n") || strings.Contains(metrics, `door="rls"`) {
+		t.Errorf("the change is not told, or half in force:\n%s", metrics)
+	}
+	question := `{"method": "GET", "uri": "/me", "context": {"plan": "free"}}`
+	await("the changed rule", func() bool { return !g.passes(question) })
+	// Another change of the rules says it no second time. A door that this process's flags have
+	// opened is no change.
+	replace(`guard: {ticket_age: 45s, rls: {listen: "127.0.0.1:1"}, check: {listen: "127.0.0.1:2"}}`, "ctx:user", "ctx:team")
+	await("the next change", func() bool { return strings.Count(g.log.String(), "rules are in force") == 2 })
+	replace(`guard: {ticket_age: 30s}`, "", "")
+	await("the end of it", func() bool { return strings.Contains(g.log.String(), "again as the guard started") })
+	if got := g.get("/-/ready"); strings.Contains(got, "restart") {
+		t.Error(got)
+	}
+	if n := strings.Count(g.log.String(), "section guard of the file has changed"); n != 1 {
+		t.Errorf("it was said %d times:\n%s", n, g.log)
+	}
+}
+
 // A socket that a killed guard has left is replaced, and one that is in use is not.
 func TestGuardSockets(t *testing.T) {
 	path := guardFile(t, "")

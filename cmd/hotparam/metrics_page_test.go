@@ -26,7 +26,8 @@ func TestMetricsPageIsUpToDate(t *testing.T) {
 		"kafka":     append(append(pageRows(kafkaDecoderMetrics), pageRows(kafkaMetrics)...), pageRows(partitionMetrics)...),
 		"graphite":  pageRows(graphiteMetrics),
 		"webhook":   pageRows(webhookMetrics),
-		"guard":     pageRows(doorMetrics),
+		"guard":     append(pageRows(doorMetrics), pageRows(guardFileMetrics)...),
+		"follow":    pageRows(followerMetrics),
 	}, *updatePage)
 	if err != nil {
 		t.Error(err)

@@ -29,6 +29,7 @@ import (
 	"github.com/hotparam/hotparam/collector/kafkasink"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
+	logfollow "github.com/hotparam/hotparam/internal/follow"
 	"github.com/hotparam/hotparam/internal/gateway"
 	"github.com/hotparam/hotparam/internal/gateway/auth"
 	"github.com/hotparam/hotparam/internal/gateway/check"
@@ -136,13 +137,31 @@ func applicationRegistry(t *testing.T, source string) *prometheus.Registry {
 // guardRegistry is what a guard with all doors would serve beside the metrics of applications.
 func guardRegistry(t *testing.T) *prometheus.Registry {
 	t.Helper()
-	g := new(guardMetrics)
+	g := &guardMetrics{settings: new(guardSettings)}
 	g.server = httpserve.New(httpserve.Config{})
 	for _, figures := range []doorFigures{rlsFigures(rls.Stats{}), authFigures(auth.Stats{}), checkFigures(check.Stats{}), spoeFigures(spoe.Stats{})} {
 		g.doors = append(g.doors, &guardDoor{name: "door", tickets: gateway.NewTickets(gateway.TicketsConfig{}), figures: func() doorFigures { return figures }})
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(g)
+	return registry
+}
+
+// followRegistry is what a follower would serve.
+func followRegistry(t *testing.T) *prometheus.Registry {
+	t.Helper()
+	path := write(t, "statsd: {addresses: [\"127.0.0.1:1\"]}\nrules:\n  - {id: a, match: {route: /a}, by: [q], hot: 9/s}\n")
+	follower, err := logfollow.New(logfollow.Config{Path: path, Logs: []string{path + ".log"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := follower.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(&followMetrics{follower: follower, server: httpserve.New(httpserve.Config{})})
 	return registry
 }
 
@@ -190,6 +209,7 @@ func TestMetricsAgreeWithTheirDocumentation(t *testing.T) {
 		}
 	}
 	agreeWithDocumentation(t, guardRegistry(t), documented, served)
+	agreeWithDocumentation(t, followRegistry(t), documented, served)
 	for _, source := range []string{config.SourceStatsD, config.SourceKafka} {
 		agreeWithDocumentation(t, applicationRegistry(t, source), documented, served)
 	}

@@ -6,6 +6,7 @@
 //	requests.go  a line as a request to the guard that makes keys of it
 //	slots.go     requests sorted by their own times, and sent by these
 //	follow.go    the follower
+//	reload.go    rules that change
 //	stats.go     counters
 //
 // A line may be written late: when its request is done, or when a buffer of the server is

@@ -17,6 +17,7 @@ type file struct {
 	os      *os.File
 	info    fs.FileInfo // that identifies it
 	offset  int64       // of what was read
+	size    int64       // when it was last read
 	partial []byte      // the beginning of a line whose end has not been written
 	long    bool        // of a line that is too long, which is skipped to its end
 	decoder *accesslog.LineDecoder
@@ -93,7 +94,7 @@ func (f *file) read(room []byte, now time.Time, line func([]byte)) (more, trunca
 	if err != nil {
 		return false, false, err
 	}
-	if info.Size() < f.offset {
+	if f.size = info.Size(); f.size < f.offset {
 		truncated = true
 		f.offset, f.partial, f.long = 0, f.partial[:0], false
 	}

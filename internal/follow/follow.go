@@ -43,8 +43,9 @@ type Config struct {
 type Follower struct {
 	config    Config
 	log       *slog.Logger
-	rules     *hotparam.Rules
-	data      []byte // of the file with the rules
+	rules     *hotparam.Rules // as they were at the start
+	data      []byte          // of the file then
+	inForce   rulesState
 	values    []string
 	transport attach.Transport
 	counts    *collector.Collector
@@ -52,7 +53,6 @@ type Follower struct {
 	slots     slots
 	tails     []*tail
 	stream    *stream // nil if files are followed
-	reloads   chan []byte
 	stats     counters
 }
 
@@ -71,7 +71,7 @@ func New(c Config) (*Follower, error) {
 	if slices.Contains(c.Logs, "-") && len(c.Logs) > 1 {
 		return nil, errors.New("follow: standard input (-) is followed alone")
 	}
-	f := &Follower{config: c, log: c.Log, reloads: make(chan []byte, 1)}
+	f := &Follower{config: c, log: c.Log}
 	var err error
 	if f.data, err = config.Read(c.Path); err != nil {
 		return nil, err
@@ -94,6 +94,7 @@ func (f *Follower) build(file *config.File) (err error) {
 		return err
 	}
 	f.rules = file.Rules
+	f.inForce.stats = RulesStats{Version: f.rules.Version, Rules: len(f.rules.Rules), Loaded: time.Now()}
 	key, err := file.Aggregator.SigningKey()
 	if err != nil {
 		return err
@@ -111,10 +112,9 @@ func (f *Follower) build(file *config.File) (err error) {
 	}
 	f.values = replay.Values(f.rules)
 	f.requests.values, f.requests.clean = replay.NewLogValues(f.rules), cleansPaths(file)
-	f.slots = slots{
-		send: f.requests.count, end: f.counts.FlushAt, life: lifeOf(f.rules),
-		old: func(n int64) { f.stats.old.Add(n) }, new: func(n int64) { f.stats.future.Add(n) },
-	}
+	f.slots.send, f.slots.end = f.requests.count, f.counts.FlushAt
+	f.slots.old, f.slots.new = func(n int64) { f.stats.old.Add(n) }, func(n int64) { f.stats.future.Add(n) }
+	f.slots.life.Store(int64(lifeOf(f.rules)))
 	return f.openLogs()
 }
 
@@ -160,6 +160,17 @@ func (f *Follower) openLogs() error {
 	return nil
 }
 
+// Close closes what New has opened, in place of Run.
+func (f *Follower) Close() error {
+	for _, t := range f.tails {
+		for _, file := range t.files {
+			_ = file.os.Close() // only read: nothing can be lost
+		}
+		t.files = nil
+	}
+	return f.counts.Close()
+}
+
 // Run follows the logs until ctx ends, or standard input does. Then it sends what is left, and
 // returns the error of that.
 func (f *Follower) Run(ctx context.Context) error {
@@ -167,7 +178,7 @@ func (f *Follower) Run(ctx context.Context) error {
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		filewatch.Run(watching, filewatch.Config{Path: f.config.Path, Known: f.data, MaxSize: config.MaxSize, OnChange: f.changed})
+		filewatch.Run(watching, filewatch.Config{Path: f.config.Path, Known: f.data, MaxSize: config.MaxSize, OnChange: func(data []byte) { f.putInForce(data) }})
 	}()
 	defer func() {
 		stop()
@@ -203,11 +214,11 @@ func (f *Follower) followFiles(ctx context.Context) {
 				f.slots.flush(sending, now)
 			}
 		}
+		f.look(now)
 		if ended {
 			return
 		}
 		f.slots.flush(ctx, now)
-		f.reload()
 		if more {
 			continue
 		}
@@ -216,43 +227,6 @@ func (f *Follower) followFiles(ctx context.Context) {
 		case <-ticker.C:
 		}
 	}
-}
-
-// changed is called with the new contents of the file, by another goroutine.
-func (f *Follower) changed(data []byte) {
-	select {
-	case <-f.reloads: // one that is not in force yet
-	default:
-	}
-	f.reloads <- data
-}
-
-// reload puts a changed file in force: its rules.
-func (f *Follower) reload() {
-	var data []byte
-	select {
-	case data = <-f.reloads:
-	default:
-		return
-	}
-	file, err := config.Parse(f.config.Path, data)
-	if err == nil {
-		err = file.ReadRedactKey()
-	}
-	if err == nil {
-		err = f.requests.guard.Reload(file.Rules)
-	}
-	if err != nil {
-		f.log.Error("the rules stay as they are", "err", err)
-		return
-	}
-	f.slots.life = lifeOf(file.Rules)
-	for _, value := range replay.Values(file.Rules) {
-		if !slices.Contains(f.values, value) {
-			f.log.Warn("a rule names what is not read of the logs until this process is started again", "name", value)
-		}
-	}
-	f.log.Info("rules are in force", "version", file.Rules.Version)
 }
 
 // Check returns an error if counts do not arrive, and what to do.

@@ -207,7 +207,8 @@ func TestFollow(t *testing.T) {
 	if _, at := f.got.count(key("/search?q=lamp")); !at.Equal(now.Add(-300 * time.Millisecond)) {
 		t.Errorf("lamp is of %v, want 300 ms before %v", at, now)
 	}
-	if s := f.Stats(); s.Requests != 9 || s.Bad != 1 || s.Old != 9 || s.Future != 1 {
+	if s := f.Stats(); s.Lines != 20 || s.Requests != 9 || s.Bad != 1 || s.TooLong != 0 || s.Old != 9 || s.Future != 1 ||
+		s.Logs != 2 || s.Missing != 0 || s.Files != 2 || s.Behind != 0 || time.Since(s.Looked) > time.Minute {
 		t.Errorf("%+v", s)
 	}
 	f.await("signs of life", func() bool { return f.got.seen() >= 2 })
@@ -327,12 +328,51 @@ func TestStreamAndReload(t *testing.T) {
 	}
 	f.replace("hotparam.yaml", "rules: [")
 	f.await("the bad file", func() bool { return strings.Contains(f.log.String(), "the rules stay as they are") })
+	f.Reload() // as by SIGHUP
+	if s := f.Rules(); s.Reloads != 1 || s.Rejected < 1 || s.Problem == "" || s.Rules != 3 || s.Version == "" {
+		t.Errorf("%+v", s)
+	}
 	write(strings.TrimSuffix(lines(1, now, "last"), "\n"))
 	out.Close()
 	f.awaitCount(key("/search?q=last"), 1)
 	f.stop()
 	if n, _ := f.got.count(key("/file?name=a")); n != 0 {
 		t.Error("a request was counted by a rule that came later")
+	}
+}
+
+// What is written and not read, and logs that are not there, are told.
+func TestBehind(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "access.log")
+	text := strings.Repeat("x", accesslog.MaxLine+10) + "\n" + lines(3, time.Now(), "a")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "hotparam.yaml")
+	if err := os.WriteFile(file, []byte("statsd: {addresses: [\"127.0.0.1:9\"]}\nrules:\n  - "+termRule), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := New(Config{Path: file, Logs: []string{path, filepath.Join(dir, "none.log")}, FromStart: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const room = 1 << 10
+	f.tails[0].poll(make([]byte, room), time.Now(), f.slots.add)
+	f.look(time.Now())
+	if s := f.Stats(); s.Behind != int64(len(text)-room) || s.Files != 1 || s.Missing != 1 || s.Logs != 2 {
+		t.Errorf("%+v", s)
+	}
+	for range len(text) / room {
+		f.tails[0].poll(make([]byte, room), time.Now(), f.slots.add)
+	}
+	f.look(time.Now())
+	if s := f.Stats(); s.Behind != 0 || s.Bad != 1 || s.TooLong != 1 || s.Lines != 4 {
+		t.Errorf("%+v", s)
+	}
+	if err := f.Close(); err != nil {
+		t.Error(err)
 	}
 }
 

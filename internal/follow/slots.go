@@ -3,6 +3,7 @@ package follow
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/hotparam/hotparam/internal/accesslog"
@@ -15,7 +16,7 @@ type slots struct {
 	all  []accesslog.Entry
 	send func(e *accesslog.Entry)                        // counts one
 	end  func(ctx context.Context, start, now time.Time) // sends what was counted
-	life time.Duration                                   // of counts: what is older is in no window
+	life atomic.Int64                                    // nanoseconds that a count is of use: what is older is in no window
 	old  func(n int64)
 	new  func(n int64)
 }
@@ -33,7 +34,7 @@ func (s *slots) flush(ctx context.Context, now time.Time) {
 		e := &s.all[i]
 		at := e.Time
 		switch {
-		case now.Sub(at) > s.life:
+		case now.Sub(at) > time.Duration(s.life.Load()):
 			s.old(1)
 			continue
 		case at.After(now):

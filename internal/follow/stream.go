@@ -54,6 +54,7 @@ func (f *Follower) followStream(ctx context.Context) {
 	ticker := time.NewTicker(pace.Flush)
 	defer ticker.Stop()
 	for {
+		f.look(time.Now())
 		select {
 		case <-ctx.Done():
 			return
@@ -72,7 +73,6 @@ func (f *Follower) followStream(ctx context.Context) {
 			}
 		case <-ticker.C:
 			f.slots.flush(ctx, time.Now())
-			f.reload()
 		}
 	}
 }

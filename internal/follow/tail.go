@@ -112,9 +112,12 @@ func (t *tail) retire(now time.Time, each func(*accesslog.Entry)) {
 func (t *tail) lines(f *file, each func(*accesslog.Entry)) func([]byte) {
 	return func(line []byte) {
 		e, ok, err := f.decoder.Decode(line)
+		t.stats.seen.Add(1)
 		switch {
 		case err != nil:
-			t.stats.bad.Add(1)
+			if t.stats.bad.Add(1); len(line) > accesslog.MaxLine {
+				t.stats.long.Add(1)
+			}
 			if unlogged, may := t.odd.Allow(loglimit.Rate{Burst: 3, Every: time.Minute}, time.Now()); may {
 				t.log.Warn("a line is skipped", "log", t.path, "reason", err, "line", accesslog.Excerpt(line), "unlogged", unlogged)
 			}

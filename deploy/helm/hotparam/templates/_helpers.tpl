@@ -42,7 +42,10 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if gt (int .Values.replicas) 1 }}{{ $_ := set $aggregator "lease" true }}{{ end }}
 {{- if and .Values.page.enabled (or .Values.page.existingSecret .Values.page.token) }}{{ $_ := set $aggregator "page_token_env" "HOTPARAM_PAGE_TOKEN" }}{{ end }}
 {{- with .Values.page.hosts }}{{ $_ := set $aggregator "page_hosts" . }}{{ end }}
+{{- $parts := dict "aggregator" $aggregator }}
+{{- if .Values.guard.enabled }}{{ $_ := set $parts "guard" (fromYaml (include "hotparam.guardConfig" .)) }}{{ end }}
 {{- $statsd := dict "addresses" $addresses }}
 {{- if gt (int .Values.replicas) 1 }}{{ $_ := set $statsd "spread" "all" }}{{ end }}
-{{- mergeOverwrite (dict "aggregator" $aggregator "statsd" $statsd) .Values.config | toYaml }}
+{{- $_ := set $parts "statsd" $statsd }}
+{{- mergeOverwrite $parts .Values.config | toYaml }}
 {{- end }}

@@ -25,6 +25,8 @@ func main() {
 		Files: map[string]string{
 			"LICENSE": "LICENSE", "README.md": "README.md", "CHANGELOG.md": "CHANGELOG.md", "hotparam.yaml": "deploy/hotparam.yaml",
 			"systemd/hotparam-aggregator.service": "deploy/systemd/hotparam-aggregator.service",
+			"systemd/hotparam-guard.service":      "deploy/systemd/hotparam-guard.service",
+			"systemd/hotparam-follow.service":     "deploy/systemd/hotparam-follow.service",
 			"prometheus/alerts.yml":               "deploy/prometheus/alerts.yml",
 			"grafana/hotparam.json":               "deploy/grafana/hotparam.json",
 		},

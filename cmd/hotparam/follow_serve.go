@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/sync/errgroup"
+
+	logfollow "github.com/hotparam/hotparam/internal/follow"
+	"github.com/hotparam/hotparam/internal/httpserve"
+	"github.com/hotparam/hotparam/internal/sdnotify"
+)
+
+// followService is a follower with its health, its metrics and its reports to systemd.
+type followService struct {
+	follower *logfollow.Follower
+	hangups  *hangups
+	log      *slog.Logger
+	systemd  *sdnotify.Notifier
+	listener net.Listener // of health and metrics; nil if they are not served
+	ending   atomic.Bool
+}
+
+// open opens the listener at an address, if it is not empty.
+func (f *followService) open(ctx context.Context, address string) (err error) {
+	if address != "" {
+		var lc net.ListenConfig
+		if f.listener, err = lc.Listen(ctx, "tcp", address); err != nil {
+			return fmt.Errorf("health and metrics: %w", err)
+		}
+	}
+	if f.systemd, err = sdnotify.New(); err != nil && f.listener != nil {
+		_ = f.listener.Close()
+	}
+	return err
+}
+
+// run follows the logs until ctx ends, standard input does, or health can no longer be served.
+// What it needs meanwhile ends after it.
+func (f *followService) run(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	rest, endRest := context.WithCancel(context.WithoutCancel(ctx))
+	defer endRest()
+	var helpers errgroup.Group
+	if f.listener != nil {
+		helpers.Go(func() error {
+			defer stop()
+			if err := f.newStatusServer().Serve(rest, f.listener); err != nil {
+				return fmt.Errorf("health and metrics: %w", err)
+			}
+			return nil
+		})
+	}
+	helpers.Go(func() error { return f.hangups.follow(rest, f.reload) })
+	helpers.Go(func() error { return f.reportService(rest) })
+	helpers.Go(func() error {
+		if err := f.follower.Check(ctx); err != nil && ctx.Err() == nil {
+			f.log.Warn("counts do not arrive", "err", err)
+		}
+		return nil
+	})
+	leaving := context.AfterFunc(ctx, f.leave)
+	defer leaving()
+	err := f.follower.Run(ctx)
+	f.leave() // standard input may have ended
+	stop()
+	endRest()
+	err = errors.Join(err, helpers.Wait())
+	f.systemd.Close()
+	return err
+}
+
+// leave says that the process ends in order. It may be called more than once.
+func (f *followService) leave() {
+	if !f.ending.Swap(true) {
+		f.systemd.Stopping()
+	}
+}
+
+// reload reads the file again.
+func (f *followService) reload() {
+	f.systemd.Reloading()
+	f.follower.Reload()
+	words, _ := f.status(time.Now())
+	f.systemd.Ready(words)
+}
+
+// reportService tells systemd how the follower is, as reportService does for the aggregator.
+func (f *followService) reportService(ctx context.Context) error {
+	words, _ := f.status(time.Now())
+	f.systemd.Ready(words)
+	f.systemd.Watch(ctx, func(context.Context) (string, error) {
+		words, _ := f.status(time.Now())
+		looked := f.follower.Stats().Looked
+		if since := time.Since(looked); !looked.IsZero() && since > stuckAfter {
+			return "", fmt.Errorf("the logs have not been read for %v", since.Round(time.Second))
+		}
+		return words, nil
+	}, func(err error) { f.log.Error("this process is about to be restarted by its watchdog", "err", err) })
+	return nil
+}
+
+// status says in a line how the follower is, and whether requests are counted.
+func (f *followService) status(now time.Time) (words string, ready bool) {
+	s := f.follower.Stats()
+	switch {
+	case f.ending.Load():
+		return "not ready: ending", false
+	case !s.Looked.IsZero() && now.Sub(s.Looked) > stuckAfter:
+		return fmt.Sprintf("not ready: the logs have not been read for %v", now.Sub(s.Looked).Round(time.Second)), false
+	case s.Missing == s.Logs:
+		return "not ready: no log can be read; waiting for them", false
+	}
+	words = "ready, following " + plural(s.Logs-s.Missing, "log")
+	if s.Missing > 0 {
+		words += fmt.Sprintf(", and waiting for %d more", s.Missing)
+	}
+	if problem := f.follower.Rules().Problem; problem != "" {
+		words += "; the file cannot be used, and the last good one is in force: " + problem
+	}
+	return words, true
+}
+
+// newStatusServer serves health, readiness and metrics to everybody.
+func (f *followService) newStatusServer() *httpserve.Server {
+	mux := http.NewServeMux()
+	server := httpserve.New(httpserve.Config{Handler: mux, Health: healthPath, Log: f.log})
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(&followMetrics{follower: f.follower, server: server},
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	mux.HandleFunc("GET "+healthPath, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "healthy") })
+	mux.HandleFunc("GET /-/ready", func(w http.ResponseWriter, _ *http.Request) {
+		words, ready := f.status(time.Now())
+		if !ready {
+			http.Error(w, words, http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintln(w, words)
+	})
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	return server
+}

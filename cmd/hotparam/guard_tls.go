@@ -1,0 +1,125 @@
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/internal/loglimit"
+)
+
+// doorCertificates are the files of a door's TLS: its certificate and key, and the authorities
+// of its clients. They are read again when one has changed, for connections that come from then
+// on, so that they can be renewed. Files that cannot be used, such as a new certificate whose
+// key is not written yet, leave those in force that were read last. It is safe for concurrent
+// use.
+type doorCertificates struct {
+	name string // of the door
+	door config.Door
+	log  *slog.Logger
+
+	mu      sync.Mutex // guards the rest
+	looked  time.Time  // when the files were last compared
+	files   []os.FileInfo
+	inForce *tls.Config
+	failing loglimit.Outage
+}
+
+// lookAgain is how long a changed file may go unnoticed.
+const lookAgain = time.Second
+
+// newDoorTLS returns the TLS of a door, or nil if it has no certificate.
+func newDoorTLS(name string, d *config.Door, log *slog.Logger) (*tls.Config, error) {
+	if d.Cert == "" {
+		return nil, nil
+	}
+	c := &doorCertificates{name: name, door: *d, log: log, looked: time.Now()}
+	var err error
+	if c.files, err = c.stat(); err != nil {
+		return nil, err
+	}
+	if c.inForce, err = c.read(); err != nil {
+		return nil, err
+	}
+	first := c.inForce.Clone()
+	first.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return c.latest(time.Now()), nil }
+	return first, nil
+}
+
+// latest returns what new connections use.
+func (c *doorCertificates) latest(now time.Time) *tls.Config {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now.Sub(c.looked) < lookAgain {
+		return c.inForce
+	}
+	c.looked = now
+	files, err := c.stat()
+	if err == nil && sameFiles(files, c.files) {
+		c.failing.End(now)
+		return c.inForce
+	}
+	var next *tls.Config
+	if err == nil {
+		next, err = c.read()
+	}
+	if err != nil {
+		if c.failing.Begin(time.Minute, now) {
+			c.log.Warn("the door's certificates cannot be read again: the last ones stay in force", "door", c.name, "err", err)
+		}
+		return c.inForce
+	}
+	c.failing.End(now)
+	c.files, c.inForce = files, next
+	c.log.Info("the door's certificates are read again", "door", c.name, "cert", c.door.Cert)
+	return next
+}
+
+func (c *doorCertificates) stat() (files []os.FileInfo, err error) {
+	for _, path := range []string{c.door.Cert, c.door.Key, c.door.ClientCA} {
+		if path == "" {
+			continue
+		}
+		info, err := os.Stat(path)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, info)
+	}
+	return files, nil
+}
+
+func sameFiles(a, b []os.FileInfo) bool {
+	for i := range a {
+		if !os.SameFile(a[i], b[i]) || !a[i].ModTime().Equal(b[i].ModTime()) || a[i].Size() != b[i].Size() {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *doorCertificates) read() (*tls.Config, error) {
+	pair, err := tls.LoadX509KeyPair(c.door.Cert, c.door.Key)
+	if err != nil {
+		return nil, err
+	}
+	conf := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}
+	if c.door.ClientCA == "" {
+		return conf, nil
+	}
+	text, err := os.ReadFile(c.door.ClientCA)
+	if err != nil {
+		return nil, err
+	}
+	conf.ClientCAs = x509.NewCertPool()
+	if !conf.ClientCAs.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("client_ca: %s has no certificate in PEM", c.door.ClientCA)
+	}
+	conf.ClientAuth = tls.RequireAndVerifyClientCert
+	return conf, nil
+}

@@ -1,0 +1,237 @@
+package deploy_test
+
+import (
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hotparam/hotparam/internal/testenv"
+)
+
+// guardCases are values with a guard, and the ports of its Service by their names; nil: the
+// values are refused.
+var guardCases = []struct {
+	values string // what the values of guard are, for messages
+	guard  map[string]any
+	ports  map[string]float64
+}{
+	{"default", map[string]any{}, map[string]float64{"grpc-rls": 9131, "http": 9126}},
+	{"all doors", map[string]any{
+		"ports": map[string]any{"auth": 9132, "check": 9133, "spoe": 9134}, "token": "0123456789abcdef", "service": map[string]any{"clusterIP": "None"},
+		"podLabels": map[string]any{"team": "shop"}, "extraArgs": []string{"--shadow"}, "allow": []string{"10.0.0.0/8"},
+	}, map[string]float64{"grpc-rls": 9131, "http-auth": 9132, "http-check": 9133, "tcp-spoe": 9134, "http": 9126}},
+	{"existing secret", map[string]any{"ports": map[string]any{"rls": 0, "check": 7000, "http": 7001}, "existingSecret": "mine"},
+		map[string]float64{"http-check": 7000, "http": 7001}},
+	{"no door", map[string]any{"ports": map[string]any{"rls": 0}}, nil},
+	{"low port", map[string]any{"ports": map[string]any{"rls": 80}}, nil},
+	{"short token", map[string]any{"token": "short"}, nil},
+	{"anybody", map[string]any{"allow": []string{}}, nil},
+}
+
+// The guard's pods may do little, its Service and policies find them, and the program itself
+// takes their flags and their file.
+func TestChartGuard(t *testing.T) {
+	t.Parallel()
+	for _, test := range guardCases {
+		test.guard["enabled"] = true
+		answer := render(t, chartCase{map[string]any{"guard": test.guard, "serviceMonitor": map[string]any{"enabled": true}}})[0]
+		if (answer.Error != "") != (test.ports == nil) {
+			t.Errorf("%s: %s", test.values, answer.Error)
+		}
+		if test.ports == nil {
+			continue
+		}
+		checkChartConfig(t, answer.kinds())
+		kinds := answer.component("guard")
+		if got := slices.Sorted(maps.Keys(kinds)); !slices.Equal(got, []string{"Deployment", "NetworkPolicy", "PodDisruptionBudget", "Service", "ServiceMonitor"}) {
+			t.Errorf("%s: %q", test.values, got)
+			continue
+		}
+		checkGuardPods(t, kinds)
+		checkGuardPorts(t, kinds, test.ports)
+		file, _ := field(answer.kinds()["ConfigMap"], "data", "hotparam.yaml").(string)
+		checkGuardStarts(t, field(kinds["Deployment"], "spec", "template", "spec", "containers"), file)
+		if secret, made := answer.kinds()["Secret"]; made != (test.guard["token"] != nil) || made && field(secret, "stringData", "guard-token") != test.guard["token"] {
+			t.Errorf("%s: the Secret is %v", test.values, secret)
+		}
+	}
+}
+
+func checkGuardPods(t *testing.T, kinds map[string]map[string]any) {
+	t.Helper()
+	deployment := kinds["Deployment"]
+	for path, want := range map[string]any{
+		"spec template spec securityContext runAsNonRoot":                        true,
+		"spec template spec automountServiceAccountToken":                        false,
+		"spec template spec containers securityContext readOnlyRootFilesystem":   true,
+		"spec template spec containers securityContext allowPrivilegeEscalation": false,
+		"spec template spec containers volumeMounts mountPath":                   "/etc/hotparam",
+		"spec template spec containers volumeMounts subPath":                     nil,
+		"spec template spec containers livenessProbe httpGet path":               "/-/healthy",
+		"spec template spec containers readinessProbe httpGet path":              "/-/ready",
+		"spec template spec volumes configMap name":                              "hotparam",
+		"metadata name": "hotparam-guard",
+	} {
+		if got := field(deployment, strings.Fields(path)...); got != want {
+			t.Errorf("%s: %v, want %v", path, got, want)
+		}
+	}
+	labels, _ := field(deployment, "spec", "template", "metadata", "labels").(map[string]any)
+	for _, selector := range []any{
+		field(deployment, "spec", "selector", "matchLabels"), field(kinds["Service"], "spec", "selector"),
+		field(kinds["NetworkPolicy"], "spec", "podSelector", "matchLabels"), field(kinds["PodDisruptionBudget"], "spec", "selector", "matchLabels"),
+	} {
+		wanted, _ := selector.(map[string]any)
+		if wanted["app.kubernetes.io/component"] != "guard" {
+			t.Errorf("the selector %v finds aggregators", wanted)
+		}
+		for name, value := range wanted {
+			if labels[name] != value {
+				t.Errorf("pods have %s=%v, a selector wants %v", name, labels[name], value)
+			}
+		}
+	}
+}
+
+// checkGuardPorts checks that the Service, the container and the NetworkPolicy have the same.
+func checkGuardPorts(t *testing.T, kinds map[string]map[string]any, want map[string]float64) {
+	t.Helper()
+	named := func(ports any, number string) map[string]float64 {
+		found := make(map[string]float64)
+		list, _ := ports.([]any)
+		for _, port := range list {
+			found[field(port, "name").(string)], _ = field(port, number).(float64)
+		}
+		return found
+	}
+	container := named(field(kinds["Deployment"], "spec", "template", "spec", "containers", "ports"), "containerPort")
+	service := named(field(kinds["Service"], "spec", "ports"), "port")
+	if !maps.Equal(container, want) || !maps.Equal(service, want) {
+		t.Errorf("the container has %v, the Service %v, want %v", container, service, want)
+	}
+	open := make(map[string]float64)
+	rules, _ := field(kinds["NetworkPolicy"], "spec", "ingress").([]any)
+	for _, rule := range rules {
+		ports, _ := field(rule, "ports").([]any)
+		for _, port := range ports {
+			name := field(port, "port").(string)
+			open[name] = want[name]
+		}
+	}
+	if !maps.Equal(open, want) {
+		t.Errorf("the NetworkPolicy opens %v", open)
+	}
+}
+
+// checkGuardStarts has the program check the flags of a container and its file.
+func checkGuardStarts(t *testing.T, container any, file string) {
+	t.Helper()
+	if testing.Short() {
+		return // which builds no program
+	}
+	path := filepath.Join(t.TempDir(), "hotparam.yaml")
+	write(t, path, file)
+	args := []string{"--dry-run"}
+	list, _ := field(container, "args").([]any)
+	for _, arg := range list {
+		args = append(args, strings.ReplaceAll(arg.(string), "/etc/hotparam/hotparam.yaml", path))
+	}
+	if len(list) == 0 || list[0] != "guard" {
+		t.Fatalf("%v runs no guard", list)
+	}
+	command := exec.CommandContext(t.Context(), testenv.Binary(t), append(args[1:], args[0])...)
+	variables, _ := field(container, "env").([]any)
+	for _, variable := range variables {
+		value, isText := field(variable, "value").(string)
+		if !isText {
+			value = "0123456789abcdef" // of a Secret
+		}
+		command.Env = append(command.Env, field(variable, "name").(string)+"="+value)
+	}
+	if output, err := command.CombinedOutput(); err != nil || !strings.Contains(string(output), ": good, ") {
+		t.Errorf("%q: %v\n%s", args, err, output)
+	}
+}
+
+// sidecarChart is a chart that depends on ours and has the guard beside its application.
+var sidecarChart = map[string]string{
+	"Chart.yaml": "apiVersion: v2\nname: shop\nversion: 0.1.0\nicon: https://shop.example/icon.png\n" +
+		"dependencies:\n  - {name: hotparam, version: 0.1.0, repository: \"file://charts/hotparam\"}\n",
+	"values.yaml": "{}\n",
+	"templates/gateway.yaml": `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: gateway, labels: {app.kubernetes.io/component: gateway}}
+spec:
+  selector: {matchLabels: {app: gateway}}
+  template:
+    metadata: {labels: {app: gateway}}
+    spec:
+      initContainers:
+        - {{- include "hotparam.guardSidecar" (dict "of" .Subcharts.hotparam "doors" (dict "rls" 9131 "auth" 9132 "spoe" 9134)) | nindent 10 }}
+      containers:
+        - {name: nginx, image: "nginx:1.31.3"}
+      volumes:
+        - {{- include "hotparam.guardVolume" .Subcharts.hotparam | nindent 10 }}
+`,
+}
+
+const sidecarHead = `# The guard as a sidecar of a gateway or an application, which asks it on 127.0.0.1:
+#
+#   kubectl patch deployment GATEWAY --patch-file deploy/gateways/kubernetes/guard-sidecar.yaml
+#
+# or in a kustomization.yaml: patches: [{path: guard-sidecar.yaml, target: {kind: Deployment, name: GATEWAY}}].
+# The rules are in the ConfigMap hotparam of the same namespace, which the chart makes, or
+# "kubectl create configmap hotparam --from-file hotparam.yaml". Take out the doors that the
+# gateway does not use. "make manifests" writes this file, from the template
+# hotparam.guardSidecar of the chart.
+`
+
+// A chart that depends on ours gets a sidecar by the template, and the plain patch is the same.
+// Kubernetes and the program accept it.
+func TestChartSidecar(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.CopyFS(filepath.Join(dir, "charts", "hotparam"), os.DirFS("helm/hotparam")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "templates"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range sidecarChart {
+		write(t, filepath.Join(dir, name), text)
+	}
+	token := map[string]any{"enabled": true, "token": "0123456789abcdef"}
+	answers := renderChart(t, dir, chartCase{map[string]any{}}, chartCase{map[string]any{"hotparam": map[string]any{"guard": token}}})
+	for i, answer := range answers {
+		if answer.Error != "" {
+			t.Fatal(answer.Error)
+		}
+		pod := field(answer.component("gateway")["Deployment"], "spec", "template", "spec")
+		file, _ := field(answer.kinds()["ConfigMap"], "data", "hotparam.yaml").(string)
+		checkGuardStarts(t, field(pod, "initContainers"), file)
+		if i > 0 {
+			continue
+		}
+		patch := map[string]any{"initContainers": field(pod, "initContainers"), "volumes": field(pod, "volumes")}
+		compareMade(t, "gateways/kubernetes/guard-sidecar.yaml",
+			sidecarHead+yamlOf(t, map[string]any{"spec": map[string]any{"template": map[string]any{"spec": patch}}}))
+	}
+}
+
+// The recipes for Istio and Envoy Gateway ask the Service of a chart that is installed as
+// hotparam in the namespace hotparam.
+func TestRecipesNameTheService(t *testing.T) {
+	for _, recipe := range []string{"istio.yaml", "envoy-gateway.yaml"} {
+		text, err := os.ReadFile(filepath.Join("gateways", "envoy", recipe))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(text), "hotparam-guard.hotparam.svc.cluster.local") || !strings.Contains(string(text), "9131") {
+			t.Errorf("%s asks another Service", recipe)
+		}
+	}
+}

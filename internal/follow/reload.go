@@ -1,0 +1,80 @@
+package follow
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/internal/replay"
+)
+
+// RulesStats describe the rules in force and the reading of the file.
+type RulesStats struct {
+	Version           string
+	Rules             int
+	Loaded            time.Time // when these rules were put in force
+	Reloads, Rejected int64
+	Problem           string // of the file as it is now; "" if its rules are in force
+}
+
+// rulesState is locked while rules are put in force.
+type rulesState struct {
+	sync.Mutex
+	stats RulesStats
+}
+
+// Rules returns the present figures. It is safe for concurrent use.
+func (f *Follower) Rules() RulesStats {
+	f.inForce.Lock()
+	defer f.inForce.Unlock()
+	return f.inForce.stats
+}
+
+// Reload reads the file again and puts its rules in force. If they cannot be used, the log says
+// why, and the present ones stay. It need not be called after the file has changed, and is safe for
+// concurrent use.
+func (f *Follower) Reload() {
+	data, err := config.Read(f.config.Path)
+	if err != nil {
+		f.inForce.Lock()
+		defer f.inForce.Unlock()
+		f.reject(err)
+		return
+	}
+	f.putInForce(data)
+}
+
+// putInForce puts the rules of a file in force, while requests are counted.
+func (f *Follower) putInForce(data []byte) {
+	f.inForce.Lock()
+	defer f.inForce.Unlock()
+	file, err := config.Parse(f.config.Path, data)
+	if err == nil {
+		err = file.ReadRedactKey()
+	}
+	if err == nil {
+		err = f.requests.guard.Reload(file.Rules)
+	}
+	if err != nil {
+		f.reject(err)
+		return
+	}
+	f.slots.life.Store(int64(lifeOf(file.Rules)))
+	for _, value := range replay.Values(file.Rules) {
+		if !slices.Contains(f.values, value) {
+			f.log.Warn("a rule names what is not read of the logs until this process is started again", "name", value)
+		}
+	}
+	s := &f.inForce.stats
+	s.Version, s.Rules, s.Loaded, s.Problem = file.Rules.Version, len(file.Rules.Rules), time.Now(), ""
+	s.Reloads++
+	f.log.Info("rules are in force", "version", file.Rules.Version)
+}
+
+// reject records that the file cannot be used. The caller holds the lock.
+func (f *Follower) reject(err error) {
+	f.inForce.stats.Rejected++
+	f.inForce.stats.Problem = err.Error()
+	f.log.Error("the rules stay as they are", "err", err)
+}
