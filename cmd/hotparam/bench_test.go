@@ -17,9 +17,9 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// benchJSON runs a command of the real binary, since measurements start it anew, and
-// reads its one object, which must have exactly these fields, numbers all.
-func benchJSON(t *testing.T, args string, fields ...string) map[string]float64 {
+// benchOutput runs a command of the real binary, since measurements start it anew, and
+// returns the one line that it prints.
+func benchOutput(t *testing.T, args string) string {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("starts processes: left out with -short")
@@ -37,9 +37,17 @@ func benchJSON(t *testing.T, args string, fields ...string) map[string]float64 {
 	if strings.Count(out.String(), "\n") != 1 {
 		t.Errorf("stdout is not one line: %q", out.String())
 	}
+	return out.String()
+}
+
+// benchJSON returns the object that a command prints, which must have exactly these
+// fields, numbers all.
+func benchJSON(t *testing.T, args string, fields ...string) map[string]float64 {
+	t.Helper()
+	out := benchOutput(t, args)
 	var object map[string]float64
-	if err := json.Unmarshal(out.Bytes(), &object); err != nil {
-		t.Fatalf("%v: %s", err, out.String())
+	if err := json.Unmarshal([]byte(out), &object); err != nil {
+		t.Fatalf("%v: %s", err, out)
 	}
 	slices.Sort(fields)
 	if got := slices.Sorted(maps.Keys(object)); !slices.Equal(got, fields) {
@@ -52,9 +60,14 @@ func TestBenchRequest(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}
-	r := benchJSON(t, "request --rounds 1", "floor_ns", "cold_ns", "cold_allocs", "hot_ns", "hot_allocs", "flush_ns")
-	if r["floor_ns"] <= 0 || r["cold_ns"] <= 0 || r["hot_ns"] <= 0 || r["flush_ns"] <= 0 {
-		t.Error(r)
+	var r bench.RequestResult
+	d := json.NewDecoder(strings.NewReader(benchOutput(t, "request --rounds 1")))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&r); err != nil {
+		t.Fatal(err)
+	}
+	if r.FloorNS <= 0 || r.ColdNS <= 0 || r.HotNS <= 0 || r.FlushNS <= 0 || len(r.Cases) < 10 {
+		t.Errorf("%+v", r)
 	}
 }
 

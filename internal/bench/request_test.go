@@ -8,19 +8,34 @@ import (
 	"time"
 )
 
+// testValues are few, so that what they are counted with is quickly warm.
+const testValues = 1000
+
 func TestRequest(t *testing.T) {
 	before := runtime.GOMAXPROCS(0)
 	steps := 0
-	r, err := Request(t.Context(), RequestConfig{Rounds: 1, Slice: 10 * time.Millisecond, Progress: func(done, total int) {
-		if steps++; done != steps || total != 3 {
-			t.Errorf("step %d of %d, want %d of 3", done, total, steps)
+	r, err := Request(t.Context(), RequestConfig{values: testValues, Rounds: 1, Slice: 10 * time.Millisecond, Progress: func(done, total int) {
+		if steps++; done != steps || total < 10 {
+			t.Errorf("step %d of %d, want %d of more than 10", done, total, steps)
 		}
 	}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.FloorNS <= 0 || r.ColdNS <= 0 || r.HotNS <= 0 || r.FlushNS <= 0 || steps != 3 {
+	if r.FloorNS <= 0 || r.ColdNS <= 0 || r.HotNS <= 0 || r.FlushNS <= 0 || len(r.Cases) != steps {
 		t.Errorf("%+v after %d steps", r, steps)
+	}
+	names := make(map[string]bool)
+	for _, c := range r.Cases {
+		if c.NS <= 0 || c.Floors <= 0 || c.What == "" || names[c.Name] {
+			t.Errorf("%+v", c)
+		}
+		names[c.Name] = true
+	}
+	for _, name := range []string{CaseCold, CasePassed, CaseRefused} {
+		if r.Case(name).NS <= 0 {
+			t.Errorf("there is no case %s: %v", name, names)
+		}
 	}
 	if after := runtime.GOMAXPROCS(0); after != before {
 		t.Errorf("it leaves %d processors, not %d", after, before)
@@ -29,14 +44,14 @@ func TestRequest(t *testing.T) {
 
 func TestRequestEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err := Request(ctx, RequestConfig{Rounds: 1000, Slice: time.Millisecond, Progress: func(int, int) { cancel() }})
+	_, err := Request(ctx, RequestConfig{values: testValues, Rounds: 1000, Slice: time.Millisecond, Progress: func(int, int) { cancel() }})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
 }
 
 func TestRequestLoadIsWhatItSays(t *testing.T) {
-	l, err := NewRequestLoad(t.Context())
+	l, err := newRequestLoad(t.Context(), testValues)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,31 +60,32 @@ func TestRequestLoadIsWhatItSays(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	if err := l.check(); err == nil {
-		t.Error("no hot request was refused, and nothing is said")
-	}
 	for i := range 1000 {
-		l.Floor(i)
-		l.Cold(i)
-		l.Hot(i)
+		l.floor(i)
+		for _, c := range l.cases {
+			c.step(i)
+		}
 	}
 	if err := l.check(); err != nil {
 		t.Error(err)
-	}
-	if l.passed != 1 || l.refused != 999 {
-		t.Errorf("%d hot requests passed, %d were refused", l.passed, l.refused)
 	}
 	sum := int64(0)
 	for _, n := range l.counts {
 		sum += n.Load()
 	}
-	if sum != 1000 || len(l.counts) != requestValues {
+	if sum != 1000 || len(l.counts) != testValues {
 		t.Errorf("the floor counted %d of %d keys", sum, len(l.counts))
-	}
-	if stats := l.counting.Stats(); stats.Dropped.Sum() != 0 {
-		t.Errorf("the collector dropped counts: %+v", stats)
 	}
 	if got := string(sortTwo(nil, "q=1&b=2")); got != "b=2&q=1" {
 		t.Errorf("sorted: %q", got)
+	}
+	// A case that does not do what it measures is no figure.
+	for i := range l.cases {
+		was := l.cases[i].wrong
+		l.cases[i].wrong = func() int { return 1 }
+		if l.check() == nil {
+			t.Errorf("%s went wrong, and nothing is said", l.cases[i].name)
+		}
+		l.cases[i].wrong = was
 	}
 }

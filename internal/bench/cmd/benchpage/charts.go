@@ -3,12 +3,19 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strings"
+
+	"github.com/hotparam/hotparam/internal/bench"
 )
 
 // charts are the page's pictures, by file name.
 func charts(p plan, f figures) map[string]string {
 	r, in := f.Request, f.Ingest
-	ns := func(v float64) string { return fmt.Sprintf("%.0f ns · %.2f ×", v, v/r.FloorNS) }
+	costs := []row{{"floor", fmt.Sprintf("%.0f ns", r.FloorNS), r.FloorNS}}
+	for _, name := range []string{bench.CaseCold, bench.CasePassed, bench.CaseRefused, "escaped", "six", "header", "cookie", "ctx"} {
+		c := r.Case(name)
+		costs = append(costs, row{strings.ReplaceAll(name, "_", ", "), fmt.Sprintf("%.0f ns · %.2f ×", c.NS, c.Floors), c.NS})
+	}
 	var chains []row
 	for _, one := range f.Pipeline {
 		v := one.median(cpuSeconds)
@@ -16,9 +23,7 @@ func charts(p plan, f figures) map[string]string {
 	}
 	perCPU := func(v float64) string { return fmt.Sprintf("%.2f M", v/1e6) }
 	return map[string]string{
-		"bench-request.svg": bars("What a request pays", []row{
-			{"floor", ns(r.FloorNS), r.FloorNS}, {"cold: the key is not hot", ns(r.ColdNS), r.ColdNS}, {"hot: its bucket decides", ns(r.HotNS), r.HotNS},
-		}, goalCold*r.FloorNS, fmt.Sprintf("goal for cold: %g × floor", goalCold)),
+		"bench-request.svg": bars("What a request pays", costs, goalCold*r.FloorNS, fmt.Sprintf("goal for cold: %g × floor", goalCold)),
 		"bench-ingest.svg": bars("Lines per CPU second", []row{
 			{"hotparam, socket to window", perCPU(in.LinesPerCPUSecond), in.LinesPerCPUSecond},
 			{"minimal reader", perCPU(in.Minimal.LinesPerCPUSecond), in.Minimal.LinesPerCPUSecond},

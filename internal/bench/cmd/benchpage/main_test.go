@@ -102,7 +102,7 @@ func TestGoalsThatAreMissedAreMarked(t *testing.T) {
 	one := 1.0
 	p := full(nil)
 	good := figures{
-		Request:  bench.RequestResult{FloorNS: 40, ColdNS: 80, HotNS: 120},
+		Request:  paid(1.6, 2.5),
 		Ingest:   bench.IngestResult{Sent: 10, Minimal: &bench.Minimal{Ratio: 1.8}},
 		Detect:   []detected{{Zipf: 1, Memory: 1, DetectResult: bench.DetectResult{Precision: &one}}},
 		Enforce:  []enforced{{Urgent: true, EnforceResult: bench.EnforceResult{P99MS: 25}}, {EnforceResult: bench.EnforceResult{P99MS: 120}}},
@@ -113,15 +113,22 @@ func TestGoalsThatAreMissedAreMarked(t *testing.T) {
 		t.Errorf("%d marks where all goals are reached", n)
 	}
 	bad := figures{
-		Request:  bench.RequestResult{FloorNS: 40, ColdNS: 81, HotNS: 142},
+		Request:  paid(1.61, 2.52),
 		Ingest:   bench.IngestResult{Sent: 10, Minimal: &bench.Minimal{Ratio: 1.7}},
 		Detect:   []detected{{Zipf: 1, Memory: 1, DetectResult: bench.DetectResult{MissedAboveFloor: 1, FalseHot: 1}}},
 		Enforce:  []enforced{{Urgent: true, EnforceResult: bench.EnforceResult{P99MS: 26}}, {EnforceResult: bench.EnforceResult{P99MS: 121}}},
 		Pipeline: chains(2.1, 1),
 	}
-	if n := marks(bad); n != 9 {
-		t.Errorf("%d marks, want 9", n)
+	if n := marks(bad); n != 10 {
+		t.Errorf("%d marks, want 10", n)
 	}
+}
+
+// paid is what requests pay, not hot and hot, as multiples of the floor.
+func paid(cold, hot float64) bench.RequestResult {
+	return bench.RequestResult{FloorNS: 40, Cases: []bench.RequestCost{
+		{Name: bench.CaseCold, Floors: cold}, {Name: bench.CasePassed, Floors: hot}, {Name: bench.CaseRefused, Floors: hot}, {Name: "escaped", Floors: 9},
+	}}
 }
 
 // chains are three runs over each transport: over UDP one processor second each, over

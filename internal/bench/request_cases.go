@@ -1,0 +1,259 @@
+package bench
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/middleware"
+)
+
+// Names of the cases that goals are about.
+const (
+	CaseCold    = "cold"
+	CasePassed  = "hot_passed"
+	CaseRefused = "hot_refused"
+)
+
+var (
+	// tight is a limit that refuses all but the first request.
+	tight = hotparam.Limit{Quota: hotparam.Quota{Rate: hotparam.Rate{N: 1, Per: time.Hour}, Burst: 1}, Mode: hotparam.ModeLimit}
+	// wide is one that refuses none.
+	wide = hotparam.Limit{Quota: hotparam.Quota{Rate: hotparam.Rate{N: hotparam.MaxRate, Per: time.Second}, Burst: hotparam.MaxRate}, Mode: hotparam.ModeLimit}
+)
+
+// hotQuery and hotKey are of a request whose key is hot, or blocked.
+const hotQuery = "q=hot&b=2"
+
+var hotKey = hotparam.Key{Rule: ruleTerms, Text: route + "?b=2&q=hot"}
+
+// benchRules are one rule, which counts and limits each request of the route.
+func benchRules(limit hotparam.Limit, by ...hotparam.Param) *hotparam.Rules {
+	rules := searchRules("shop", hotparam.NewThreshold(unreachable), &limit)
+	if len(by) > 0 {
+		rules.Rules[0].By = hotparam.By{Kind: hotparam.ByNames, Names: by}
+	}
+	return rules
+}
+
+// addCases makes the guards and what is asked of them.
+func (l *requestLoad) addCases(ctx context.Context) error {
+	l.w.header = make(http.Header)
+	for _, add := range []func(context.Context) error{
+		l.addCold, l.addPassed, l.addRefused, l.addBlocked, l.addStopped, l.addQueries, l.addSources, l.addForm,
+	} {
+		if err := add(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addCheck adds a case of the requests that nth returns, which are to be allowed, or not.
+func (l *requestLoad) addCheck(g *benchGuard, name, what string, allowed bool, nth func(i int) middleware.Request) func(i int) {
+	wrong := 0
+	step := func(i int) {
+		if g.Check(nth(i)).Allowed != allowed {
+			wrong++
+		}
+	}
+	l.cases = append(l.cases, requestCase{name: name, what: what, step: step, counting: g.counting, wrong: func() int { return wrong }})
+	return step
+}
+
+func (l *requestLoad) addCold(ctx context.Context) error {
+	g, err := l.newGuard(benchRules(tight))
+	if err == nil {
+		g.warm(ctx, len(l.queries), l.addCheck(g, CaseCold, "not hot", true, func(i int) middleware.Request { return request(l.queries[l.at(i)]) }))
+	}
+	return err
+}
+
+func hotRequest(int) middleware.Request { return request(hotQuery) }
+
+func (l *requestLoad) addPassed(context.Context) error {
+	g, err := l.newGuard(benchRules(wide))
+	if err == nil {
+		g.heat(hotKey)
+		l.addCheck(g, CasePassed, "hot, within its limit", true, hotRequest)
+	}
+	return err
+}
+
+// addRefused adds the decision alone, and the same with its answer by net/http.
+func (l *requestLoad) addRefused(context.Context) error {
+	g, err := l.newGuard(benchRules(tight))
+	if err != nil {
+		return err
+	}
+	g.heat(hotKey)
+	g.Check(request(hotQuery)) // the one that passes
+	l.addCheck(g, CaseRefused, "hot, over its limit", false, hotRequest)
+	l.addHandler(g, "hot_429", "the same, and its 429 written", http.StatusTooManyRequests)
+	return nil
+}
+
+// addHandler adds a case of hot requests to a handler, which get this status.
+func (l *requestLoad) addHandler(g *benchGuard, name, what string, status int) {
+	h := g.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	in := httpRequest("GET", "/search?"+hotQuery, nil)
+	wrong := 0
+	l.cases = append(l.cases, requestCase{name: name, what: what, counting: g.counting, wrong: func() int { return wrong }, step: func(int) {
+		w := &l.w
+		w.reset()
+		h.ServeHTTP(w, in)
+		if w.status != status {
+			wrong++
+		}
+	}})
+}
+
+// httpRequest returns a request as a mux with the route hands it to a handler.
+func httpRequest(method, target string, body io.Reader) *http.Request {
+	in, err := http.NewRequest(method, target, body)
+	if err != nil {
+		panic(err) // a constant
+	}
+	in.Pattern = method + " /search"
+	return in
+}
+
+func (l *requestLoad) addBlocked(context.Context) error {
+	rules := benchRules(tight)
+	rules.Rules[0].Except = []hotparam.Exception{{Values: []hotparam.QueryMatch{{Name: "q", Value: "hot"}}, Action: hotparam.Block}}
+	g, err := l.newGuard(rules)
+	if err == nil {
+		l.addCheck(g, "blocked_by_rule", "blocked by an exception of the rule", false, hotRequest)
+	}
+	return err
+}
+
+func (l *requestLoad) addStopped(context.Context) error {
+	g, err := l.newGuard(benchRules(tight))
+	if err == nil {
+		g.SetControls([]hotparam.Control{{Key: hotKey, Action: hotparam.ControlBlock, Until: time.Now().Add(24 * time.Hour)}})
+		l.addCheck(g, "blocked_by_operator", "blocked by hotparam block", false, hotRequest)
+	}
+	return err
+}
+
+// addQueries adds queries that cost more to read than two plain parameters.
+func (l *requestLoad) addQueries(ctx context.Context) error {
+	for _, c := range []struct{ name, what, before, after string }{
+		{"escaped", "not hot, q=caf%C3%A9+…&b=%32", "q=caf%C3%A9+", "&b=%32"},
+		{"six", "not hot, six parameters", "q=", "&b=2&a=1&sort=up&page=7&lang=en"},
+	} {
+		g, err := l.newGuard(benchRules(tight))
+		if err != nil {
+			return err
+		}
+		queries := make([]string, len(l.values))
+		for i, v := range l.values {
+			queries[i] = c.before + v + c.after
+		}
+		g.warm(ctx, len(l.queries), l.addCheck(g, c.name, c.what, true, func(i int) middleware.Request { return request(queries[l.at(i)]) }))
+	}
+	return nil
+}
+
+// userContext is a context with a value that changes from request to request.
+type userContext struct {
+	context.Context
+	user *string
+}
+
+func (c userContext) Value(key any) any {
+	if key == (userKey{}) {
+		return c.user
+	}
+	return c.Context.Value(key)
+}
+
+type userKey struct{}
+
+func userOf(ctx context.Context) string { return *ctx.Value(userKey{}).(*string) }
+
+// addSources adds keys of a header, a cookie and what the program knows.
+func (l *requestLoad) addSources(ctx context.Context) error {
+	in := httpRequest("GET", "/search?q=1&b=2", nil)
+	in.Header = http.Header{"X-Plan": {""}, "Cookie": {""}, "Accept": {"*/*"}, "User-Agent": {"bench"}}
+	var user string
+	in = in.WithContext(userContext{ctx, &user})
+	cookies := make([]string, len(l.values))
+	for i, v := range l.values {
+		cookies[i] = "theme=dark; cart=" + v
+	}
+	for _, c := range []struct {
+		name, what string
+		by         hotparam.Param
+		set        func(i int)
+	}{
+		{"header", "not hot, by header:x-plan", hotparam.Param{Source: hotparam.Header, Name: "x-plan"}, func(i int) { in.Header["X-Plan"][0] = l.values[i] }},
+		{"cookie", "not hot, by cookie:cart, the second of two", hotparam.Param{Source: hotparam.Cookie, Name: "cart"}, func(i int) { in.Header["Cookie"][0] = cookies[i] }},
+		{"ctx", "not hot, by ctx:user", hotparam.Param{Source: hotparam.Ctx, Name: "user"}, func(i int) { user = l.values[i] }},
+	} {
+		g, err := l.newGuard(benchRules(tight, c.by), middleware.WithParam("user", userOf))
+		if err != nil {
+			return err
+		}
+		g.warm(ctx, len(l.queries), l.addCheck(g, c.name, c.what, true, func(i int) middleware.Request {
+			c.set(l.at(i))
+			r := request("q=1&b=2")
+			r.Context, r.HTTP = in.Context(), in
+			return r
+		}))
+	}
+	return nil
+}
+
+// formBody is a request's body that is used again.
+type formBody struct{ strings.Reader }
+
+func (*formBody) Close() error { return nil }
+
+// addForm adds a field of a form. The guard reads the body and holds it, and a handler reads it
+// again and parses it. Beside it is the same handler without a guard.
+func (l *requestLoad) addForm(ctx context.Context) error {
+	rules := benchRules(tight, hotparam.Param{Source: hotparam.Form, Name: "q"})
+	var err error
+	if rules.Rules[0].Match.Route, err = hotparam.ParseRoute("POST /search"); err != nil {
+		return err
+	}
+	g, err := l.newGuard(rules)
+	if err != nil {
+		return err
+	}
+	wrong := 0
+	parse := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ParseForm() != nil || len(r.PostForm) != 2 {
+			wrong++
+		}
+		w.WriteHeader(http.StatusNoContent)
+	})
+	in := httpRequest("POST", "/search", nil).WithContext(ctx)
+	in.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	body := &formBody{}
+	through := func(h http.Handler) func(i int) {
+		return func(i int) {
+			form := l.queries[l.at(i)]
+			body.Reset(form)
+			in.Body, in.ContentLength = body, int64(len(form))
+			in.Form, in.PostForm = nil, nil
+			w := &l.w
+			w.reset()
+			if h.ServeHTTP(w, in); w.status != http.StatusNoContent {
+				wrong++
+			}
+		}
+	}
+	guarded := through(g.Handler(parse))
+	l.cases = append(l.cases,
+		requestCase{name: "form", what: "not hot, by form:q, through Handler, and ParseForm behind it", step: guarded, counting: g.counting, wrong: func() int { return wrong }},
+		requestCase{name: "parse_form", what: "ParseForm of the same body, without a guard", step: through(parse), wrong: func() int { return wrong }},
+	)
+	g.warm(ctx, len(l.queries), guarded)
+	return nil
+}
