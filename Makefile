@@ -95,7 +95,7 @@ soak: ## a steady load on real processes: memory, goroutines, descriptors and co
 metrics: ## write the tables of METRICS.md from the code
 	go generate -run TestMetricsPageIsUpToDate ./cmd/hotparam ./attach
 
-manifests: ## write deploy/kubernetes from the chart, and the chart's copy of the alerts
+manifests: ## write deploy/kubernetes and the sidecar of deploy/gateways from the chart, and the chart's copy of the alerts
 	go generate -run TestPlainManifestsAreTheChart ./deploy
 
 pictures: ## make the pictures in docs/images from the real program (three minutes; needs tmux and redis-server)

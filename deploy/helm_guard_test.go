@@ -23,6 +23,7 @@ var guardCases = []struct {
 	{"all doors", map[string]any{
 		"ports": map[string]any{"auth": 9132, "check": 9133, "spoe": 9134}, "token": "0123456789abcdef", "service": map[string]any{"clusterIP": "None"},
 		"podLabels": map[string]any{"team": "shop"}, "extraArgs": []string{"--shadow"}, "allow": []string{"10.0.0.0/8"},
+		"extraVolumes": []any{map[string]any{"name": "tls", "secret": map[string]any{"secretName": "guard-tls"}}}, "extraVolumeMounts": []any{map[string]any{"name": "tls", "mountPath": "/tls"}},
 	}, map[string]float64{"grpc-rls": 9131, "http-auth": 9132, "http-check": 9133, "tcp-spoe": 9134, "http": 9126}},
 	{"existing secret", map[string]any{"ports": map[string]any{"rls": 0, "check": 7000, "http": 7001}, "existingSecret": "mine"},
 		map[string]float64{"http-check": 7000, "http": 7001}},
@@ -179,11 +180,15 @@ spec:
 `,
 }
 
-const sidecarHead = `# The guard as a sidecar of a gateway or an application, which asks it on 127.0.0.1:
+const sidecarHead = `# The guard as a sidecar of a gateway or an application, which asks it on 127.0.0.1. Put the name
+# of the Deployment in the place of my-gateway:
 #
-#   kubectl patch deployment GATEWAY --patch-file deploy/gateways/kubernetes/guard-sidecar.yaml
+#   kubectl patch -f deploy/gateways/kubernetes/guard-sidecar.yaml --patch-file deploy/gateways/kubernetes/guard-sidecar.yaml
 #
-# or in a kustomization.yaml: patches: [{path: guard-sidecar.yaml, target: {kind: Deployment, name: GATEWAY}}].
+# or name it in a kustomization.yaml, and leave this file as it is:
+#
+#   patches: [{path: guard-sidecar.yaml, target: {kind: Deployment, name: NAME}}]
+#
 # The rules are in the ConfigMap hotparam of the same namespace, which the chart makes, or
 # "kubectl create configmap hotparam --from-file hotparam.yaml". Take out the doors that the
 # gateway does not use. "make manifests" writes this file, from the template
@@ -216,9 +221,11 @@ func TestChartSidecar(t *testing.T) {
 		if i > 0 {
 			continue
 		}
-		patch := map[string]any{"initContainers": field(pod, "initContainers"), "volumes": field(pod, "volumes")}
-		compareMade(t, "gateways/kubernetes/guard-sidecar.yaml",
-			sidecarHead+yamlOf(t, map[string]any{"spec": map[string]any{"template": map[string]any{"spec": patch}}}))
+		template := map[string]any{"spec": map[string]any{"initContainers": field(pod, "initContainers"), "volumes": field(pod, "volumes")}}
+		compareMade(t, "gateways/kubernetes/guard-sidecar.yaml", sidecarHead+yamlOf(t, map[string]any{
+			"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": "my-gateway"}, // which kustomize wants
+			"spec": map[string]any{"template": template},
+		}))
 	}
 }
 

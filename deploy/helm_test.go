@@ -17,7 +17,7 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-//go:generate go test . -run ^TestPlainManifestsAreTheChart$|^TestChartSidecar$ -update
+//go:generate go test . -run ^(TestPlainManifestsAreTheChart|TestChartSidecar)$ -update
 
 var update = flag.Bool("update", false, "write what is made from the chart instead of comparing it")
 

@@ -35,10 +35,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 
 {{/* The container of a guard: of is this chart's scope, doors the ports by the doors' names,
-     host is empty or the address where doors listen. */}}
+     host is empty or the address where doors listen, mounts are volumes beside the file's. */}}
 {{- define "hotparam.guardContainer" -}}
 {{- $host := .host }}
 {{- $doors := .doors }}
+{{- $mounts := .mounts }}
 {{- with .of }}
 name: guard
 image: {{ include "hotparam.image" . | quote }}
@@ -85,7 +86,7 @@ securityContext:
 volumeMounts:
   # As a directory: a file mounted by subPath would never change.
   - {name: hotparam, mountPath: /etc/hotparam, readOnly: true}
-  {{- with .Values.guard.extraVolumeMounts }}{{ toYaml . | nindent 2 }}{{ end }}
+  {{- with $mounts }}{{ toYaml . | nindent 2 }}{{ end }}
 {{- end }}
 {{- end }}
 
