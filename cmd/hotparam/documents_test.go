@@ -36,24 +36,27 @@ var notHere = map[string]struct {
 	n   int
 	why string
 }{
-	"adapters/fiber/README.md go":   {1, "internal/release runs it outside of the repository"},
-	"adapters/fiber/README.md sh":   {1, "internal/release runs it outside of the repository"},
-	"adapters/chi/README.md go":     {1, "internal/release runs it outside of the repository"},
-	"adapters/connect/README.md go": {1, "internal/release runs it outside of the repository"},
-	"adapters/connect/README.md sh": {1, "internal/release runs it outside of the repository"},
-	"adapters/grpc/README.md go":    {1, "internal/release runs it outside of the repository"},
-	"adapters/grpc/README.md sh":    {1, "internal/release runs it outside of the repository"},
-	"adapters/chi/README.md sh":     {1, "internal/release runs it outside of the repository"},
-	"adapters/echo/README.md go":    {1, "internal/release runs it outside of the repository"},
-	"adapters/echo/README.md sh":    {1, "internal/release runs it outside of the repository"},
-	"adapters/gin/README.md go":     {1, "internal/release runs it outside of the repository"},
-	"adapters/gin/README.md sh":     {1, "internal/release runs it outside of the repository"},
-	"docs/PRODUCERS.md bash":        {2, "internal/interop runs the programs that they are parts of"},
-	"docs/PRODUCERS.md java":        {4, "internal/interop"},
-	"docs/PRODUCERS.md js":          {3, "internal/interop"},
-	"docs/PRODUCERS.md python":      {9, "internal/interop"},
-	"docs/PRODUCERS.md sh":          {3, "internal/interop"},
-	"docs/WATCHING.md python":       {1, "internal/webhook"},
+	"adapters/fiber/README.md go":      {1, "internal/release runs it outside of the repository"},
+	"adapters/fiber/README.md sh":      {1, "internal/release runs it outside of the repository"},
+	"adapters/chi/README.md go":        {1, "internal/release runs it outside of the repository"},
+	"adapters/connect/README.md go":    {1, "internal/release runs it outside of the repository"},
+	"adapters/connect/README.md sh":    {1, "internal/release runs it outside of the repository"},
+	"adapters/grpc/README.md go":       {1, "internal/release runs it outside of the repository"},
+	"adapters/grpc/README.md sh":       {1, "internal/release runs it outside of the repository"},
+	"adapters/chi/README.md sh":        {1, "internal/release runs it outside of the repository"},
+	"adapters/echo/README.md go":       {1, "internal/release runs it outside of the repository"},
+	"adapters/echo/README.md sh":       {1, "internal/release runs it outside of the repository"},
+	"adapters/gin/README.md go":        {1, "internal/release runs it outside of the repository"},
+	"adapters/gin/README.md sh":        {1, "internal/release runs it outside of the repository"},
+	"docs/PRODUCERS.md bash":           {2, "internal/interop runs the programs that they are parts of"},
+	"docs/PRODUCERS.md java":           {4, "internal/interop"},
+	"docs/PRODUCERS.md js":             {3, "internal/interop"},
+	"docs/PRODUCERS.md python":         {9, "internal/interop"},
+	"docs/PRODUCERS.md sh":             {3, "internal/interop"},
+	"docs/WATCHING.md python":          {1, "internal/webhook"},
+	"docs/gateways/caddy.md caddyfile": {1, "internal/gateway/auth"},
+	"docs/gateways/haproxy.md haproxy": {1, "internal/gateway/spoe"},
+	"docs/gateways/nginx.md nginx":     {1, "internal/gateway/auth"},
 }
 
 // pictures are the blocks without a language, by document.
@@ -63,8 +66,11 @@ var pictures = map[string]int{
 	"docs/LIMITS.md":         1, // headers
 	"docs/PRODUCERS.md":      1, // lines of the wire
 	"docs/REDIS.md":          5, // rights, which the tests of hotkeys and redislimiter give to users of a Redis
-	"docs/gateways/envoy.md": 2, // commands and headers
-	"docs/WATCHING.md":       2, // a stream of events as it is sent, and what a command prints
+	"docs/gateways/envoy.md": 3, // commands, headers, and what the tests of internal/gateway/rls give to Envoy
+	// What the tests of internal/gateway/auth give to gateways, whose YAML is none of ours.
+	"docs/gateways/envoy-extauthz.md": 1,
+	"docs/gateways/traefik.md":        2,
+	"docs/WATCHING.md":                2, // a stream of events as it is sent, and what a command prints
 }
 
 // Every block of code in the documents is linted, compiled or parsed, or is listed with its

@@ -70,7 +70,7 @@ func rlsFigures(s rls.Stats) doorFigures {
 	f := doorFigures{
 		Passed: s.Calls - s.Limited, Refused: s.Limited, Connections: s.Connections,
 		Faults: map[string]int64{"busy": s.Busy, "unreadable": s.Failed},
-		Closed: map[string]int64{"full": s.Full, "not_allowed": s.Strangers},
+		Closed: map[string]int64{"full": s.Full, "not_allowed": s.Strangers, "tls": s.NoTLS},
 	}
 	for _, fault := range rls.Faults() {
 		f.Faults[fault.String()] = s.Unusable[fault]
@@ -84,7 +84,7 @@ func authFigures(s auth.Stats) doorFigures {
 		Faults: map[string]int64{
 			"incomplete": s.Missing, "ambiguous": s.Ambiguous, "unauthorized": s.Unauthorized, "unknown_path": s.Unknown, "unsendable": s.Unsendable,
 		},
-		Closed: map[string]int64{"idle": s.HTTP.Evicted, "full": s.HTTP.Refused, "not_allowed": s.Strangers},
+		Closed: map[string]int64{"idle": s.HTTP.Evicted, "full": s.HTTP.Refused, "not_allowed": s.Strangers, "tls": s.NoTLS},
 	}
 }
 
@@ -92,7 +92,7 @@ func checkFigures(s check.Stats) doorFigures {
 	return doorFigures{
 		Passed: s.Passed, Refused: s.Refused, Connections: s.Connections,
 		Faults: map[string]int64{"unreadable": s.Bad, "too_large": s.TooLarge, "unauthorized": s.Unauthorized},
-		Closed: map[string]int64{"idle": s.HTTP.Evicted, "full": s.HTTP.Refused, "not_allowed": s.Strangers},
+		Closed: map[string]int64{"idle": s.HTTP.Evicted, "full": s.HTTP.Refused, "not_allowed": s.Strangers, "tls": s.NoTLS},
 	}
 }
 
@@ -103,7 +103,7 @@ func spoeFigures(s spoe.Stats) doorFigures {
 			"incomplete": s.Incomplete, "unknown_message": s.Unknown, "no_ticket": s.Unheld, "cut": s.Cut, "panic": s.Panics,
 		},
 		Closed: map[string]int64{
-			"full": s.Full, "not_allowed": s.Strangers, "invalid": s.Invalid, "too_large": s.TooBig,
+			"full": s.Full, "not_allowed": s.Strangers, "tls": s.NoTLS, "invalid": s.Invalid, "too_large": s.TooBig,
 			"fragmented": s.Fragmented, "handshake": s.Handshakes, "slow": s.Slow,
 		},
 	}
@@ -139,7 +139,8 @@ var doorMetrics = []figure[map[string]doorFigures]{
 			}
 		}).
 		explain("connections that the guard closed before their time: `full` (as many as may be were busy), `idle` (made " +
-			"room for another), `not_allowed` (by `allow`), and of `spoe` `invalid`, `too_large`, `fragmented`, " +
+			"room for another), `not_allowed` (by `allow`), `tls` (TLS was not agreed on: no certificate of `client_ca`, one that " +
+			"has expired, or no TLS at all), and of `spoe` `invalid`, `too_large`, `fragmented`, " +
 			"`handshake`, `slow`"),
 	byDoor(prometheus.GaugeValue, "guard_tickets", "Requests that are held until their end is told, by door.", "",
 		func(f *doorFigures, emit func(string, int64)) { emit("", int64(f.Tickets.Held)) }),

@@ -13,82 +13,132 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// gatewayKinds start gateways by deploy/gateways, between an application and a guard.
-var gatewayKinds = map[string]func(tb testing.TB, app, door string) *testenv.Gateway{
-	"nginx": func(tb testing.TB, app, door string) *testenv.Gateway {
-		return testenv.Nginx(tb, "nginx", map[string]string{"127.0.0.1:8080": app, "127.0.0.1:9132": door, "50ms": "20s"})
+// gatewayKinds start gateways by deploy/gateways, between an application and a guard, and
+// return their addresses.
+var gatewayKinds = map[string]func(t *testing.T, app string, doors guardDoors) string{
+	"nginx": func(t *testing.T, app string, doors guardDoors) string {
+		return testenv.Nginx(t, "nginx", map[string]string{"127.0.0.1:8080": app, "127.0.0.1:9132": doors.auth, "50ms": "20s"}).Addr
 	},
-	"caddy": func(tb testing.TB, app, door string) *testenv.Gateway {
-		return testenv.Caddy(tb, "caddy", map[string]string{"127.0.0.1:8080": app, "127.0.0.1:9132": door, "50ms": "20s"})
+	"njs": func(t *testing.T, app string, doors guardDoors) string {
+		return testenv.NginxNJS(t, "nginx-njs", map[string]string{"127.0.0.1:8080": app, "127.0.0.1:9132": doors.auth, "50ms": "20s"}).Addr
 	},
-	"envoy": func(tb testing.TB, app, door string) *testenv.Gateway {
-		return testenv.Envoy(tb, "envoy-extauthz", map[string]string{
+	"caddy": func(t *testing.T, app string, doors guardDoors) string {
+		return testenv.Caddy(t, "caddy", map[string]string{"127.0.0.1:8080": app, "127.0.0.1:9132": doors.auth, "50ms": "20s"}).Addr
+	},
+	"traefik": func(t *testing.T, app string, doors guardDoors) string {
+		return testenv.Traefik(t, "traefik", map[string]string{"127.0.0.1:8080": app, "127.0.0.1:9132": doors.auth}).Addr
+	},
+	"envoy": func(t *testing.T, app string, doors guardDoors) string {
+		return testenv.Envoy(t, "envoy-extauthz", map[string]string{
 			testenv.EnvoyAddress("127.0.0.1:8080"): testenv.EnvoyAddress(app),
-			testenv.EnvoyAddress("127.0.0.1:9132"): testenv.EnvoyAddress(door),
+			testenv.EnvoyAddress("127.0.0.1:9132"): testenv.EnvoyAddress(doors.auth),
 			"0.02s":                                "20s",
-		})
+		}).Addr
+	},
+	"haproxy": func(t *testing.T, app string, doors guardDoors) string {
+		return testenv.StartHAProxy(t, "gateways/haproxy/spoe/haproxy.cfg", "APP="+app, "HOTPARAM_SPOE="+doors.spoe, "HOTPARAM_TIMEOUT=20s").Addr
 	},
 }
 
-// A crowd comes for one of many values through two gateways of each kind, each beside a guard
+// A crowd comes for one of 2,000 values through two gateways of each kind, each beside a guard
 // of its own. Neither guard alone sees enough of it: the aggregator finds the value hot. From
-// then on both guards limit it, and no other value.
+// then on both guards together let through exactly its limit, and no other value is touched.
 func TestCrowdBehindGateways(t *testing.T) {
 	t.Parallel()
 	doors := startGuards(t, 2)
-	app := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	t.Cleanup(app.Close)
 	for name, start := range gatewayKinds {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var gateways []*testenv.Gateway
-			for _, door := range doors {
-				gateways = append(gateways, start(t, app.Listener.Addr().String(), door))
+			app := &countingApp{of: "crowd"}
+			server := httptest.NewServer(app)
+			t.Cleanup(server.Close)
+			crowd := crowdBehind{t: t, path: name, app: app}
+			for _, d := range doors {
+				crowd.gateways = append(crowd.gateways, start(t, server.Listener.Addr().String(), d))
 			}
-			client := &http.Client{Transport: &http.Transport{}, Timeout: time.Minute}
-			t.Cleanup(client.CloseIdleConnections)
-			get := func(n int, value string) int {
-				response, err := client.Get(fmt.Sprintf("http://%s/%s?q=%s", gateways[n%2].Addr, name, value))
-				if err != nil {
-					t.Fatal(err)
-				}
-				response.Body.Close()
-				return response.StatusCode
-			}
-			for n := range 300 {
-				if status := get(n, fmt.Sprint("v", n%200)); status != http.StatusOK {
-					t.Fatalf("value %d: %d", n, status)
-				}
-			}
-			for n := range 120 { // 60 through each, of the 100 that make a value hot
-				get(n, "hot")
-			}
-			begin := time.Now()
-			for n := range gateways {
-				for get(n, "hot") != http.StatusTooManyRequests {
-					if time.Sleep(10 * time.Millisecond); time.Since(begin) > 20*time.Second {
-						t.Fatalf("gateway %d: the value is not limited within 20 s", n)
-					}
-				}
-			}
-			t.Logf("limited at both %v after the last of the crowd", time.Since(begin))
-			for n := range 40 {
-				if status := get(n, "hot"); status != http.StatusTooManyRequests {
-					t.Errorf("the hot value at gateway %d: %d", n%2, status)
-				}
-			}
-			for n := range 400 {
-				if status := get(n, fmt.Sprint("v", n%200)); status != http.StatusOK {
-					t.Errorf("value %d: %d", n, status)
-				}
-			}
+			transport := &http.Transport{}
+			crowd.client = http.Client{Transport: transport, Timeout: time.Minute}
+			t.Cleanup(transport.CloseIdleConnections)
+			crowd.run()
 		})
 	}
 }
 
+// crowdBehind is a crowd behind gateways of one kind.
+type crowdBehind struct {
+	t        *testing.T
+	path     string
+	app      *countingApp
+	gateways []string
+	client   http.Client
+	passed   int       // requests of the crowd
+	refused  time.Time // the first of them that was
+}
+
+func (c *crowdBehind) run() {
+	t := c.t
+	c.others(0, 1000)
+	for n := range 120 { // 60 through each, of the 100 that make a value hot
+		c.get(n, "crowd")
+	}
+	begin := time.Now()
+	for n := range c.gateways {
+		for c.get(n, "crowd") != http.StatusTooManyRequests {
+			if time.Sleep(10 * time.Millisecond); time.Since(begin) > 20*time.Second {
+				t.Fatalf("gateway %d: the value is not limited within 20 s", n)
+			}
+		}
+	}
+	served := c.app.times()
+	if len(served) < 100 {
+		t.Fatalf("%d of the crowd were served, want the 100 that make a value hot", len(served))
+	}
+	t.Logf("limited %v after the 100th request, at both %v after the last; %d passed", c.refused.Sub(served[99]), time.Since(begin), c.passed)
+	for n := range 40 {
+		if status := c.get(n, "crowd"); status != http.StatusTooManyRequests {
+			t.Errorf("the hot value at gateway %d: %d", n%2, status)
+		}
+	}
+	c.others(1000, 2000)
+	if got := len(c.app.times()); got != c.passed {
+		t.Errorf("the application served %d requests of the crowd, and %d have passed", got, c.passed)
+	}
+}
+
+// others asks for values that are none of the crowd's.
+func (c *crowdBehind) others(from, to int) {
+	c.t.Helper()
+	for n := from; n < to; n++ {
+		if status := c.get(n, fmt.Sprint("v", n)); status != http.StatusOK {
+			c.t.Fatalf("value %d: %d", n, status)
+		}
+	}
+}
+
+// get asks the gateways in turn, and returns the status.
+func (c *crowdBehind) get(n int, value string) int {
+	c.t.Helper()
+	response, err := c.client.Get(fmt.Sprintf("http://%s/%s?q=%s", c.gateways[n%2], c.path, value))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	response.Body.Close()
+	switch {
+	case value != c.app.of:
+	case response.StatusCode == http.StatusOK:
+		c.passed++
+	case c.refused.IsZero():
+		c.refused = time.Now()
+	}
+	return response.StatusCode
+}
+
+// guardDoors are the addresses of one guard's doors.
+type guardDoors struct{ auth, spoe string }
+
 // startGuards starts an aggregator and guards with rules for each kind of gateway, and returns
 // the addresses of their doors.
-func startGuards(t *testing.T, n int) (doors []string) {
+func startGuards(t *testing.T, n int) (doors []guardDoors) {
 	t.Helper()
 	binary, redis, dir := commands(t).hotparam, testenv.Redis(t), t.TempDir()
 	text := fmt.Sprintf(`
@@ -98,7 +148,7 @@ statsd: {addresses: ["127.0.0.1:%[2]d"]}
 rules:
 `, redis.URL(), testenv.FreePort(t), testenv.FreePort(t))
 	for name := range gatewayKinds {
-		text += fmt.Sprintf("  - {id: %[1]s, match: {route: \"GET /%[1]s\"}, by: [q], hot: 100/1m, limit: {rate: 1/1h, burst: 1}}\n", name)
+		text += fmt.Sprintf("  - {id: %[1]s, match: {route: \"GET /%[1]s\"}, by: [q], hot: 100/1m, limit: {rate: 1/1h, burst: 5, scope: exact, when_redis_is_away: closed}}\n", name)
 	}
 	start := func(command, name, guard, ready string) {
 		path := filepath.Join(dir, name+".yaml")
@@ -109,10 +159,10 @@ rules:
 	}
 	start("aggregator", "aggregator", "", "aggregator is up")
 	for i := range n {
-		door := fmt.Sprintf("127.0.0.1:%d", testenv.FreePort(t))
-		guard := fmt.Sprintf("guard: {http: \"127.0.0.1:%d\", auth: [{listen: %q}]}\n", testenv.FreePort(t), door)
+		d := guardDoors{auth: fmt.Sprintf("127.0.0.1:%d", testenv.FreePort(t)), spoe: fmt.Sprintf("127.0.0.1:%d", testenv.FreePort(t))}
+		guard := fmt.Sprintf("guard: {http: \"127.0.0.1:%d\", auth: [{listen: %q}], spoe: {listen: %q}}\n", testenv.FreePort(t), d.auth, d.spoe)
 		start("guard", fmt.Sprint("guard", i), guard, "guard is up")
-		doors = append(doors, door)
+		doors = append(doors, d)
 	}
 	return doors
 }

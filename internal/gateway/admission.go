@@ -16,6 +16,7 @@ type ConnCounters[N any] struct {
 	Accepted    N // that have ever been
 	Full        N // that were closed at once, since there were too many
 	Strangers   N // that were closed at once, since their address may not connect
+	NoTLS       N // that ended before TLS was agreed on, as with a wrong certificate
 }
 
 // Admission decides which connections a door has. Its fields must not change while it is used.
@@ -25,7 +26,7 @@ type Admission struct {
 	Counters *ConnCounters[atomic.Int64]
 	Log      *slog.Logger
 
-	full, strangers loglimit.Limit
+	full, strangers, noTLS loglimit.Limit
 }
 
 // admissionLog is how often each reason to close connections is logged.

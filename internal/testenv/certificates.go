@@ -18,11 +18,13 @@ import (
 
 // CertificateFiles are PEM files of one test: an authority, and what it signed for
 // a server at localhost, 127.0.0.1 and other hosts if given, and for a client called
-// "client". Keys are in PKCS #8. They are good for a day.
+// "client". Keys are in PKCS #8. They are good for a day, but for a client's that has
+// expired.
 type CertificateFiles struct {
-	CA                    string
-	ServerCert, ServerKey string
-	ClientCert, ClientKey string
+	CA                      string
+	ServerCert, ServerKey   string
+	ClientCert, ClientKey   string
+	ExpiredCert, ExpiredKey string
 }
 
 // Certificates makes a new authority with a server's and a client's certificate.
@@ -54,6 +56,10 @@ func Certificates(tb testing.TB, hosts ...string) CertificateFiles {
 	files.ClientCert, files.ClientKey = a.issue("client", &x509.Certificate{
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	})
+	files.ExpiredCert, files.ExpiredKey = a.issue("expired", &x509.Certificate{
+		NotAfter:    time.Now().Add(-time.Minute),
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	})
 	return files
 }
 
@@ -65,13 +71,35 @@ func (f CertificateFiles) Config(tb testing.TB) *tls.Config {
 	if err != nil {
 		tb.Fatalf("testenv: %v", err)
 	}
-	pair, err := tls.LoadX509KeyPair(f.ClientCert, f.ClientKey)
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(ca)
+	return &tls.Config{RootCAs: roots, Certificates: loadPair(tb, f.ClientCert, f.ClientKey), MinVersion: tls.VersionTLS12}
+}
+
+// Expired is like [CertificateFiles.Config], but the client's certificate has expired.
+func (f CertificateFiles) Expired(tb testing.TB) *tls.Config {
+	tb.Helper()
+	c := f.Config(tb)
+	c.Certificates = loadPair(tb, f.ExpiredCert, f.ExpiredKey)
+	return c
+}
+
+// Server is for a server that wants a client's certificate of the authority.
+func (f CertificateFiles) Server(tb testing.TB) *tls.Config {
+	tb.Helper()
+	return &tls.Config{
+		Certificates: loadPair(tb, f.ServerCert, f.ServerKey), ClientCAs: f.Config(tb).RootCAs,
+		ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS12,
+	}
+}
+
+func loadPair(tb testing.TB, cert, key string) []tls.Certificate {
+	tb.Helper()
+	pair, err := tls.LoadX509KeyPair(cert, key)
 	if err != nil {
 		tb.Fatalf("testenv: %v", err)
 	}
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(ca)
-	return &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	return []tls.Certificate{pair}
 }
 
 type authority struct {
@@ -102,7 +130,9 @@ func (a *authority) sign(template *x509.Certificate) (*x509.Certificate, *ecdsa.
 	}
 	template.SerialNumber = big.NewInt(time.Now().UnixNano())
 	template.NotBefore = time.Now().Add(-time.Hour)
-	template.NotAfter = time.Now().Add(24 * time.Hour)
+	if template.NotAfter.IsZero() {
+		template.NotAfter = time.Now().Add(24 * time.Hour)
+	}
 	parent, signer := a.cert, a.key
 	if parent == nil {
 		parent, signer = template, key

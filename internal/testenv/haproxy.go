@@ -30,14 +30,29 @@ type HAProxyProgram string
 // environment has the other variables of the file, "NAME=value".
 func (program HAProxyProgram) Start(tb testing.TB, file string, environment ...string) *HAProxy {
 	tb.Helper()
-	if program == "" {
-		program = HAProxyProgram(HAProxyPath(tb))
-	}
 	root, err := moduleRoot()
 	if err != nil {
 		tb.Fatal(err)
 	}
-	file = filepath.Join(root, "deploy", filepath.FromSlash(file))
+	return program.start(tb, filepath.Join(root, "deploy", filepath.FromSlash(file)), environment)
+}
+
+// StartChanged is like [HAProxyProgram.Start], with texts of the files of a directory of
+// deploy/gateways replaced by others.
+func (program HAProxyProgram) StartChanged(tb testing.TB, name string, changes map[string]string, environment ...string) *HAProxy {
+	tb.Helper()
+	dir, err := gatewayFiles(tb, name, changes)
+	if err != nil {
+		tb.Fatalf("testenv: %v", err)
+	}
+	return program.start(tb, filepath.Join(dir, "haproxy.cfg"), environment)
+}
+
+func (program HAProxyProgram) start(tb testing.TB, file string, environment []string) *HAProxy {
+	tb.Helper()
+	if program == "" {
+		program = HAProxyProgram(HAProxyPath(tb))
+	}
 	addr := loopback(FreePort(tb))
 	cmd := exec.Command(string(program), "-db", "-f", file)
 	cmd.Dir = filepath.Dir(file) // for files that it names

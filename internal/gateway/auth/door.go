@@ -154,11 +154,7 @@ func (d *Door) add(e Endpoint) error {
 // Serve answers a listener's requests until ctx ends, and then for at most a second those
 // that have come. It closes the listener.
 func (d *Door) Serve(ctx context.Context, l net.Listener) error {
-	l = d.admission.Listener(l)
-	if d.config.TLS != nil {
-		l = tls.NewListener(l, d.config.TLS)
-	}
-	return d.server.Serve(ctx, l)
+	return d.server.Serve(ctx, d.admission.SecureListener(d.admission.Listener(l), d.config.TLS))
 }
 
 // Stats returns the counters.

@@ -91,11 +91,7 @@ func New(c Config) (*Door, error) {
 // Serve serves until ctx ends, then a second at most for the requests that are served, and
 // closes the listener.
 func (d *Door) Serve(ctx context.Context, l net.Listener) error {
-	l = d.admission.Listener(l)
-	if d.config.TLS != nil {
-		l = tls.NewListener(l, d.config.TLS)
-	}
-	return d.server.Serve(ctx, l)
+	return d.server.Serve(ctx, d.admission.SecureListener(d.admission.Listener(l), d.config.TLS))
 }
 
 // Stats returns the counters.

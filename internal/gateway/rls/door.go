@@ -125,7 +125,27 @@ func (d *Door) options() []grpc.ServerOption {
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Minute, Timeout: 10 * time.Second}),
 	}
 	if d.config.TLS != nil {
-		options = append(options, grpc.Creds(credentials.NewTLS(d.config.TLS)))
+		options = append(options, grpc.Creds(countedTLS{credentials.NewTLS(d.config.TLS), &d.admission}))
 	}
 	return options
+}
+
+// countedTLS counts the connections on which TLS is not agreed on.
+type countedTLS struct {
+	credentials.TransportCredentials
+	admission *gateway.Admission
+}
+
+// ServerHandshake implements [credentials.TransportCredentials].
+func (c countedTLS) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	secure, info, err := c.TransportCredentials.ServerHandshake(conn)
+	if err != nil {
+		c.admission.Disagreed(conn.RemoteAddr(), err)
+	}
+	return secure, info, err
+}
+
+// Clone implements [credentials.TransportCredentials].
+func (c countedTLS) Clone() credentials.TransportCredentials {
+	return countedTLS{c.TransportCredentials.Clone(), c.admission}
 }

@@ -37,9 +37,9 @@ type behindEnvoy struct {
 var patient = map[string]string{"timeout: 0.02s": "timeout: 20s", "timeout: 0.5s": "timeout: 20s"}
 
 // startEnvoy starts Envoy by the configuration that users are given, but for its times.
-func startEnvoy(t *testing.T, text string, times map[string]string) *behindEnvoy {
+func startEnvoy(t *testing.T, text string, times map[string]string, change ...func(*Config)) *behindEnvoy {
 	t.Helper()
-	e := &behindEnvoy{fixture: open(t, text), within: make(chan struct{})}
+	e := &behindEnvoy{fixture: open(t, text, change...), within: make(chan struct{})}
 	e.link = testenv.NewRelay(t, e.addr)
 	app := httptest.NewServer(e)
 	t.Cleanup(app.Close)

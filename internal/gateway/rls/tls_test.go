@@ -2,8 +2,7 @@ package rls
 
 import (
 	"crypto/tls"
-	"crypto/x509"
-	"os"
+	"maps"
 	"testing"
 
 	ratelimit "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
@@ -15,35 +14,35 @@ import (
 
 // With authorities for clients, only a client with a certificate of theirs is answered.
 func TestMutualTLS(t *testing.T) {
-	files := testenv.Certificates(t)
-	pair, err := tls.LoadX509KeyPair(files.ServerCert, files.ServerKey)
-	if err != nil {
-		t.Fatal(err)
-	}
-	authorities, err := os.ReadFile(files.CA)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(authorities)
-	f := open(t, file(t, searchRule), func(c *Config) {
-		c.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS12}
+	t.Parallel()
+	testenv.MutualTLS(t, func(_ testing.TB, server *tls.Config) testenv.SecureDoor {
+		f := open(t, file(t, searchRule), func(c *Config) { c.TLS = server })
+		ask := func(tb testing.TB, client *tls.Config) error {
+			conn, err := grpc.NewClient("passthrough:///"+f.addr, grpc.WithTransportCredentials(credentials.NewTLS(client)))
+			if err != nil {
+				tb.Fatal(err)
+			}
+			defer conn.Close()
+			_, err = ratelimit.NewRateLimitServiceClient(conn).ShouldRateLimit(tb.Context(), &ratelimit.RateLimitRequest{Domain: Domain, Descriptors: asList(request("/"))})
+			return err
+		}
+		return testenv.SecureDoor{Addr: f.addr, Ask: ask, NoTLS: func() int64 { return f.door.Stats().NoTLS }}
 	})
-	known := files.Config(t)
-	stranger := known.Clone()
-	stranger.Certificates = nil
-	for name, c := range map[string]*tls.Config{"known": known, "stranger": stranger} {
-		conn, err := grpc.NewClient("passthrough:///"+f.addr, grpc.WithTransportCredentials(credentials.NewTLS(c)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		_, err = ratelimit.NewRateLimitServiceClient(conn).ShouldRateLimit(t.Context(), &ratelimit.RateLimitRequest{Domain: Domain, Descriptors: asList(request("/"))})
-		if (err == nil) != (name == "known") {
-			t.Errorf("%s: %v", name, err)
+}
+
+// The real Envoy shows its certificate, and checks the door's, by what its page says.
+func TestEnvoyMutualTLS(t *testing.T) {
+	t.Parallel()
+	files := testenv.Certificates(t, "guard.internal")
+	changes := map[string]string{"    - name: hotparam\n": testenv.Across(t, "envoy.md", files)}
+	maps.Copy(changes, patient)
+	e := startEnvoy(t, file(t, searchRule), changes, func(c *Config) { c.TLS = files.Server(t) })
+	for n, want := range []int{200, 200, 429} {
+		if got := e.get("/search?q=tls"); got.status != want {
+			t.Errorf("request %d: %+v, want %d", n, got, want)
 		}
 	}
-	if _, err := f.client.ShouldRateLimit(t.Context(), &ratelimit.RateLimitRequest{Domain: Domain, Descriptors: asList(request("/"))}); err == nil {
-		t.Error("a call in plain text is answered")
+	if got := e.door.Stats().NoTLS; got != 0 {
+		t.Errorf("%d connections without TLS; the log:\n%s", got, e.log)
 	}
 }

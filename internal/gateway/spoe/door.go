@@ -188,7 +188,7 @@ func (s *session) serve(deciding context.Context, n net.Conn) {
 		}()
 		served := n
 		if d.tls != nil {
-			served = tls.Server(n, d.tls)
+			served = d.admission.Secure(n, d.tls)
 		}
 		newConn(d, served).serve(deciding, s.draining)
 	}()

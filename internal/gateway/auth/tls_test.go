@@ -1,0 +1,100 @@
+package auth
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/hotparam/hotparam/attach"
+	"github.com/hotparam/hotparam/internal/gateway"
+	"github.com/hotparam/hotparam/internal/gateway/gatewaytest"
+	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/middleware"
+)
+
+const testToken = "0123456789abcdef0123456789abcdef"
+
+// A door with authorities for clients and a token answers who has both.
+func TestMutualTLS(t *testing.T) {
+	t.Parallel()
+	testenv.MutualTLS(t, func(_ testing.TB, server *tls.Config) testenv.SecureDoor {
+		f := open(t, oneEach, Config{TLS: server, Token: testToken})
+		ask := func(_ testing.TB, client *tls.Config) error {
+			for _, token := range []string{testToken, ""} {
+				conn, err := tls.Dial("tcp", f.addr, client)
+				if err != nil {
+					return err
+				}
+				defer conn.Close()
+				if _, err := fmt.Fprintf(conn, "GET /original HTTP/1.1\r\nHost: a\r\nX-Original-Method: GET\r\nX-Original-URI: /\r\nX-Real-IP: 192.0.2.1\r\nX-Hotparam-Token: %s\r\n\r\n", token); err != nil {
+					return err
+				}
+				line := make([]byte, len("HTTP/1.1 200"))
+				if _, err := conn.Read(line); err != nil {
+					return err
+				}
+				if got := strings.HasSuffix(string(line), "200"); got != (token != "") {
+					return fmt.Errorf("token %q: %s", token, line)
+				}
+			}
+			return nil
+		}
+		return testenv.SecureDoor{Addr: f.addr, Ask: ask, NoTLS: func() int64 { return f.door.Stats().NoTLS }}
+	})
+}
+
+// across is how the page of a gateway says what to change for a hotparam on another machine: the
+// text of its configuration that the block of the section "Across machines" replaces.
+var across = map[string]struct {
+	page, replaces string
+	hasToken       bool
+}{
+	"nginx":   {page: "nginx.md", replaces: "  proxy_pass http://hotparam/nginx;\n", hasToken: true},
+	"caddy":   {page: "caddy.md", replaces: "\t\tforward_auth {args.0} {\n\t\t\turi /forwarded\n\t\t\ttransport http {\n", hasToken: true},
+	"traefik": {page: "traefik.md", replaces: "        address: http://127.0.0.1:9132/forwarded\n"},
+	"envoy":   {page: "envoy-extauthz.md", replaces: "    - name: hotparam\n"},
+}
+
+// Real gateways show their certificates, and check the door's, by what their pages say.
+func TestRealMutualTLS(t *testing.T) {
+	for name, how := range across {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			files := testenv.Certificates(t, "guard.internal")
+			for _, expired := range []bool{false, true} {
+				g := gatewaytest.Open(t, oneEach, attach.WithMiddleware(middleware.WithHeaders()))
+				d, err := gateway.New(gateway.Config{Hotparam: g.Hotparam})
+				if err != nil {
+					t.Fatal(err)
+				}
+				c := Config{TLS: files.Server(t)}
+				if how.hasToken {
+					c.Token = testToken
+				}
+				s := &setup{app: startApplication(t), fixture: serve(t, d, c)}
+				shown := files
+				if expired {
+					shown.ClientCert, shown.ClientKey = files.ExpiredCert, files.ExpiredKey
+				}
+				block := testenv.Across(t, how.page, shown, "guard.internal:9132", s.addr, "{env.HOTPARAM_TOKEN}", testToken, "TOKEN", testToken)
+				values := map[string]string{application0: s.app.addr, door0: s.addr, how.replaces: block}
+				if timeout := realGateways[name].timeout; timeout != "" {
+					values[timeout] = "20s"
+				}
+				s.gateway = realGateways[name].start(t, values)
+				if !expired {
+					s.expect("with a certificate", "/search?q=1", http.StatusOK, http.StatusTooManyRequests)
+				} else if realGateways[name].failsClosed {
+					s.expect("with one that has expired", "/search?q=1", http.StatusInternalServerError)
+				} else {
+					s.expect("with one that has expired", "/search?q=1", http.StatusOK, http.StatusOK)
+				}
+				if got := s.door.Stats(); (got.NoTLS > 0) != expired || got.Unauthorized > 0 || (got.Passed > 0) == expired {
+					t.Errorf("expired %v: %+v; the log:\n%s", expired, got, s.log)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,31 @@
+package testenv
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// Across returns what a page of docs/gateways says for a guard on another machine: the block of
+// code below "## Across machines", with these files, and each text of replace in place of the
+// one before.
+func Across(tb testing.TB, page string, files CertificateFiles, replace ...string) string {
+	tb.Helper()
+	root, err := moduleRoot()
+	if err != nil {
+		tb.Fatalf("testenv: %v", err)
+	}
+	text, err := os.ReadFile(filepath.Join(root, "docs", "gateways", page))
+	if err != nil {
+		tb.Fatalf("testenv: %v", err)
+	}
+	found := regexp.MustCompile("(?s)\n## Across machines\n.*?\n```\\w*\n(.*?\n)```\n").FindSubmatch(text)
+	if found == nil {
+		tb.Fatalf("testenv: docs/gateways/%s has no block below \"Across machines\"", page)
+	}
+	replace = append(replace,
+		"/etc/hotparam/ca.pem", files.CA, "/etc/hotparam/client.pem", files.ClientCert, "/etc/hotparam/client-key.pem", files.ClientKey)
+	return strings.NewReplacer(replace...).Replace(string(found[1]))
+}

@@ -1,0 +1,77 @@
+package testenv
+
+import (
+	"crypto/tls"
+	"net"
+	"testing"
+	"time"
+)
+
+// SecureDoor is a door that speaks TLS, and wants a client's certificate.
+type SecureDoor struct {
+	Addr string
+	// Ask asks the door, with what a client has for TLS, and returns an error if it gets no
+	// answer.
+	Ask func(tb testing.TB, client *tls.Config) error
+	// NoTLS returns how many connections ended before TLS was agreed on.
+	NoTLS func() int64
+}
+
+// MutualTLS checks that a door which open opens is asked by clients of its authority alone, and
+// counts the others.
+func MutualTLS(t *testing.T, open func(tb testing.TB, server *tls.Config) SecureDoor) {
+	files, others := Certificates(t), Certificates(t)
+	door := open(t, files.Server(t))
+	none, other := files.Config(t), files.Config(t)
+	none.Certificates = nil
+	other.Certificates = others.Config(t).Certificates
+	for _, client := range []struct {
+		name    string
+		config  *tls.Config
+		refused bool
+	}{
+		{name: "a certificate of the authority", config: files.Config(t)},
+		{name: "no certificate", config: none, refused: true},
+		{name: "a certificate of another authority", config: other, refused: true},
+		{name: "a certificate that has expired", config: files.Expired(t), refused: true},
+		{name: "the first again", config: files.Config(t)},
+	} {
+		before := door.NoTLS()
+		switch err := door.Ask(t, client.config); {
+		case !client.refused && err != nil:
+			t.Errorf("%s: %v", client.name, err)
+		case client.refused && err == nil:
+			t.Errorf("%s: the door has answered", client.name)
+		}
+		if client.refused {
+			door.awaitCount(t, client.name, before+1)
+		} else if got := door.NoTLS(); got != before {
+			t.Errorf("%s: counted as none", client.name)
+		}
+	}
+	before := door.NoTLS()
+	for text, counted := range map[string]int64{"": 0, "GET / HTTP/1.1\r\nHost: a\r\n\r\n": 1} { // the first is a check of the port
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", door.Addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Write([]byte(text)); err != nil {
+			t.Error(err)
+		}
+		conn.Close()
+		before += counted
+		door.awaitCount(t, "plain text", before)
+	}
+}
+
+// awaitCount waits until so many connections are counted: clients hear of their end first.
+func (d *SecureDoor) awaitCount(t *testing.T, of string, want int64) {
+	t.Helper()
+	got := d.NoTLS()
+	for end := time.Now().Add(20 * time.Second); got < want && time.Now().Before(end); got = d.NoTLS() {
+		time.Sleep(2 * time.Millisecond)
+	}
+	if got != want {
+		t.Errorf("%s: %d connections are counted, want %d", of, got, want)
+	}
+}
