@@ -84,10 +84,10 @@ func (l *RequestLoad) measure(ctx context.Context, c RequestConfig) (RequestResu
 	}
 	floor, cold, hot := &ways[0], &ways[1], &ways[2]
 	return RequestResult{
-		FloorNS: tenth(median(floor.ns)),
-		ColdNS:  tenth(median(cold.ns)), ColdAllocs: tenth(median(cold.allocs)),
-		HotNS: tenth(median(hot.ns)), HotAllocs: tenth(median(hot.allocs)),
-		FlushNS: tenth(median(cold.flush)),
+		FloorNS: tenth(Median(floor.ns)),
+		ColdNS:  tenth(Median(cold.ns)), ColdAllocs: tenth(Median(cold.allocs)),
+		HotNS: tenth(Median(hot.ns)), HotAllocs: tenth(Median(hot.allocs)),
+		FlushNS: tenth(Median(cold.flush)),
 	}, l.check()
 }
 

@@ -15,7 +15,7 @@ type HAProxy struct {
 	Addr string // where its frontend listens
 }
 
-// StartHAProxy starts HAProxy with a file of deploy/, whose frontend listens at "${WEB}".
+// StartHAProxy starts HAProxy with a file of deploy/, or one by its absolute path, whose frontend listens at "${WEB}".
 // environment has the other variables of the file, "NAME=value". The program is the haproxy of
 // the PATH, or what HOTPARAM_HAPROXY names; without one the test is skipped (see the package).
 func StartHAProxy(tb testing.TB, file string, environment ...string) *HAProxy {
@@ -25,7 +25,9 @@ func StartHAProxy(tb testing.TB, file string, environment ...string) *HAProxy {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	file = filepath.Join(root, "deploy", filepath.FromSlash(file))
+	if !filepath.IsAbs(file) {
+		file = filepath.Join(root, "deploy", filepath.FromSlash(file))
+	}
 	addr := loopback(FreePort(tb))
 	cmd := exec.Command(program, "-db", "-f", file)
 	cmd.Dir = filepath.Dir(file) // for files that it names
