@@ -21,13 +21,7 @@ type Gateway struct {
 // that the configuration loads the test is skipped (see the package).
 func Nginx(tb testing.TB, name string, addresses map[string]string) *Gateway {
 	tb.Helper()
-	path, err := exec.LookPath("nginx")
-	if err != nil {
-		path = "/usr/sbin/nginx" // which is not in every user's PATH
-		if !isThere(path) {
-			unavailable(tb, "no nginx in PATH: install it (Debian: apt-get install nginx)")
-		}
-	}
+	path := NginxPath(tb)
 	process, addr := startGateway(tb, "nginx", func(port int) (*Process, error) {
 		dir, err := gatewayFiles(tb, name, with(addresses, "listen 8000;", fmt.Sprintf("listen 127.0.0.1:%d;", port)))
 		if err != nil {
@@ -41,6 +35,18 @@ func Nginx(tb testing.TB, name string, addresses map[string]string) *Gateway {
 		return Start(tb, exec.Command(path, "-p", dir, "-c", config, "-e", "stderr", "-g", global)), nil
 	})
 	return &Gateway{addr, process}
+}
+
+// NginxPath returns the path of the program. Without one the test is skipped.
+func NginxPath(tb testing.TB) string {
+	tb.Helper()
+	for _, name := range []string{"nginx", "/usr/sbin/nginx"} { // which is not in every user's PATH
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	unavailable(tb, "no nginx in PATH: install it (Debian: apt-get install nginx)")
+	return ""
 }
 
 // placeFiles has nginx write its files into dir, where any user may.

@@ -2,6 +2,7 @@ package gateways
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/hotparam/hotparam/internal/testenv"
@@ -22,8 +23,9 @@ type variant struct {
 // entry is a gateway of the catalogue.
 type entry struct {
 	name string
-	// start starts what is measured. The first variant is the gateway alone.
-	start func(tb testing.TB, s *site) []variant
+	// start starts what is measured. The first variant is the gateway alone. It tells g what
+	// is lacking.
+	start func(tb testing.TB, s *site, g *Gateway) []variant
 	// version has the arguments with which the program prints its version.
 	version []string
 }
@@ -51,7 +53,8 @@ func without(name string, g *testenv.Gateway) variant {
 
 const (
 	alone    = "alone"
-	peerName = "its rate limit service by envoyproxy/ratelimit"
+	rlsName  = "`rls`"
+	peerName = "envoyproxy/ratelimit, a call to Redis for each request"
 )
 
 const (
@@ -80,7 +83,7 @@ descriptors:
 `
 )
 
-func startEnvoys(tb testing.TB, s *site) []variant {
+func startEnvoys(tb testing.TB, s *site, g *Gateway) []variant {
 	start := func(name, door string, edits map[string]string) *testenv.Gateway {
 		values := map[string]string{testenv.EnvoyAddress("127.0.0.1:8080"): testenv.EnvoyAddress(s.app)}
 		if name == "envoy" {
@@ -94,17 +97,25 @@ func startEnvoys(tb testing.TB, s *site) []variant {
 		return testenv.Envoy(tb, name, values)
 	}
 	authz := deployedBetween(tb, "envoy-extauthz/envoy.yaml", "- name: envoy.filters.http.ext_authz\n", envoyRouter)
-	ends := deployedBetween(tb, "envoy/envoy.yaml", "# The end of a request", envoyRouter)
+	ends := deployedBetween(tb, "envoy/envoy.yaml", "\n                        # The end of a request", "\n                  "+envoyRouter)
 	limits := deployedBetween(tb, "envoy/envoy.yaml", "rate_limits:", envoyRouter)
 
 	all := []variant{
 		without(alone, start("envoy-extauthz", s.doors["auth"], map[string]string{authz: ""})),
 		without("its own `local_ratelimit`, a bucket a path", start("envoy-extauthz", s.doors["auth"], map[string]string{authz: envoyLocal})),
 	}
-	all = append(all, s.through("`rls`", start("envoy", s.doors["rls"], map[string]string{ends: ""}), cold, hot, refused)...)
+	all = append(all, s.through(rlsName, start("envoy", s.doors["rls"], map[string]string{ends: ""}), cold, hot, refused)...)
 	all = append(all, s.through("`rls`, and told of the end of each request", start("envoy", s.doors["rls"], nil), cold)...)
 	all = append(all, s.through("ext_authz, by `auth`", start("envoy-extauthz", s.doors["auth"], nil), cold, hot, refused)...)
 
+	err := testenv.Outside(tb.Context(), tb.TempDir(), func(tb testing.TB) { testenv.RateLimitPath(tb) })
+	switch {
+	case errors.Is(err, testenv.ErrSkipped):
+		g.Lacks = err.Error()
+		return all
+	case err != nil:
+		tb.Fatal(err)
+	}
 	store := openStore(tb)
 	ratelimit := testenv.RateLimit(tb, store.server, rateLimitConfiguration)
 	peer := without(peerName, start("envoy", ratelimit.Addr, map[string]string{limits: envoyOneDescriptor}))
@@ -120,9 +131,11 @@ func startEnvoys(tb testing.TB, s *site) []variant {
 const (
 	nginxServer = "include hotparam-server.conf;"
 	nginxAsks   = "include hotparam-location.conf;"
+
+	nginxLocalName = "its own `limit_req`, a bucket a value"
 )
 
-func startNginxes(tb testing.TB, s *site) []variant {
+func startNginxes(tb testing.TB, s *site, _ *Gateway) []variant {
 	start := func(edits map[string]string) *testenv.Gateway {
 		values := map[string]string{"127.0.0.1:8080": s.app, "127.0.0.1:9132": s.doors["auth"]}
 		for old, now := range edits {
@@ -132,7 +145,7 @@ func startNginxes(tb testing.TB, s *site) []variant {
 	}
 	all := []variant{
 		without(alone, start(map[string]string{nginxServer: "", nginxAsks: ""})),
-		without("its own `limit_req`, a bucket a value", start(map[string]string{
+		without(nginxLocalName, start(map[string]string{
 			"merge_slashes on;": "limit_req_zone $arg_q zone=values:10m rate=1000000r/s;",
 			nginxServer:         "",
 			nginxAsks:           "limit_req zone=values burst=1000000 nodelay;",
@@ -147,7 +160,7 @@ const haproxyLocal = `  stick-table type string len 64 size 100k expire 10s stor
   default_backend app
 `
 
-func startHAProxies(tb testing.TB, s *site) []variant {
+func startHAProxies(tb testing.TB, s *site, _ *Gateway) []variant {
 	file := testenv.ReadDeployed(tb, "gateways/haproxy/spoe/haproxy.cfg")
 	plain := withoutLines(file, "backend hotparam", "filter spoe", "http-request", "http-response")
 	start := func(file string, environment ...string) *testenv.Gateway {
@@ -162,7 +175,7 @@ func startHAProxies(tb testing.TB, s *site) []variant {
 	return append(all, s.through("Lua, by `auth`", start("gateways/haproxy/lua/haproxy.cfg", "HOTPARAM_AUTH="+s.doors["auth"]), cold, hot, refused)...)
 }
 
-func startCaddies(tb testing.TB, s *site) []variant {
+func startCaddies(tb testing.TB, s *site, _ *Gateway) []variant {
 	const asks = "import guarded 127.0.0.1:9132 127.0.0.1:8080"
 	all := []variant{without(alone, testenv.Caddy(tb, "caddy", map[string]string{asks: "reverse_proxy " + s.app}))}
 	with := testenv.Caddy(tb, "caddy", map[string]string{"127.0.0.1:9132": s.doors["auth"], "127.0.0.1:8080": s.app})

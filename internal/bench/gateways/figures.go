@@ -22,13 +22,15 @@ type Result struct {
 type Gateway struct {
 	Name, Version string
 	Skipped       string `json:",omitempty"` // why there are no rows
+	Lacks         string `json:",omitempty"` // what could not be measured, and why
 	Rows          []Row  // the first one is the gateway alone
 }
 
 // Row is one variant with one kind of requests.
 type Row struct {
-	Name, Kind string
-	Turns      []Turn
+	Name  string
+	Kind  kind
+	Turns []Turn
 }
 
 // Turn is what was seen of a row in one turn.
@@ -63,12 +65,12 @@ func serviceCPU(t *Turn) time.Duration { return t.Service }
 func storesCPU(t *Turn) time.Duration  { return t.Stores }
 func allCPU(t *Turn) time.Duration     { return t.Gateway + t.Service + t.Stores }
 
-// over returns how a figure of r compares with another row's, turn by turn. It reports false
-// if the other row has none.
-func (r *Row) over(other *Row, of, ofOther figure) (s Spread, ok bool) {
+// over returns a figure of r as a multiple of another row's, turn by turn. It reports false if the
+// other row has none.
+func (r *Row) over(other *Row, of figure) (s Spread, ok bool) {
 	var ratios []float64
 	for i := range min(len(r.Turns), len(other.Turns)) {
-		if by := ofOther(&other.Turns[i]); by > 0 {
+		if by := of(&other.Turns[i]); by > 0 {
 			ratios = append(ratios, float64(of(&r.Turns[i]))/float64(by))
 		}
 	}

@@ -12,7 +12,7 @@ const batch = 10
 
 // startPrograms measures calls of the check door as a program makes them, beside a GET of what
 // the application answers: the least that an HTTP call costs.
-func startPrograms(_ testing.TB, s *site) []variant {
+func startPrograms(_ testing.TB, s *site, _ *Gateway) []variant {
 	all := []variant{{name: "a GET of the application instead", kind: cold, addr: s.app}}
 	for _, k := range []kind{cold, hot, refused} {
 		var requests [][]byte

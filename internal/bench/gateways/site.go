@@ -36,6 +36,7 @@ type service struct {
 // values are hot when it returns.
 func openSite(tb testing.TB, program string) *site {
 	tb.Helper()
+	tb.Cleanup(http.DefaultClient.CloseIdleConnections)
 	store := openStore(tb)
 	config := filepath.Join(tb.TempDir(), "hotparam.yaml")
 	text := fmt.Sprintf(rules, store.server.URL(), testenv.FreePort(tb), testenv.FreePort(tb))
@@ -90,23 +91,29 @@ func (s *site) heat(tb testing.TB) {
 		}
 		return a
 	}
-	await(tb, "hot values", func() bool {
+	await(tb, "hot values", func() error {
 		for range 100 {
 			ask(hot)
 			ask(refused)
 		}
 		within, beyond := ask(hot), ask(refused)
-		return within.Allowed && within.Limit > 0 && !beyond.Allowed
+		if !within.Allowed || within.Limit == 0 || beyond.Allowed {
+			return fmt.Errorf("within its limit: %+v, beyond: %+v", within, beyond)
+		}
+		return nil
 	})
-	http.DefaultClient.CloseIdleConnections()
 }
 
-// await waits until what is asked for is true.
-func await(tb testing.TB, what string, is func() bool) {
+// await waits until ready returns no error.
+func await(tb testing.TB, what string, ready func() error) {
 	tb.Helper()
-	for end := time.Now().Add(30 * time.Second); !is(); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		err := ready()
+		if err == nil {
+			return
+		}
 		if tb.Context().Err() != nil || time.Now().After(end) {
-			tb.Fatalf("%s: not within 30 s", what)
+			tb.Fatalf("%s: not within 30 s: %v", what, err)
 		}
 	}
 }

@@ -1,44 +1,89 @@
+// Command benchgateways measures what the guard's doors add to a request through real gateways,
+// and writes the results into a page, between its marks:
+//
+//	benchgateways bin/hotparam docs/GATEWAYS.md
+//	benchgateways -only nginx,Caddy -turns 2 bin/hotparam -
+//
+// The first argument is the program whose guard is started. With - for the page the results go
+// to standard output. All gateways take about four minutes. It needs Linux, redis-server and nginx;
+// other gateways that are not there are left out, and the page says so.
 package main
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"time"
+
+	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/hotparam/hotparam/internal/bench/gateways"
 )
 
 func main() {
-	only := flag.String("only", "", "")
-	turns := flag.Int("turns", 0, "")
-	rate := flag.Int("rate", 0, "")
+	logging.Disable() // go-redis prints each failed dial
+	var c gateways.Config
+	flag.IntVar(&c.Rate, "rate", 1000, "requests per second")
+	flag.IntVar(&c.Turns, "turns", 8, "how often each row is measured")
+	flag.DurationVar(&c.Slice, "slice", 600*time.Millisecond, "how long a row is measured in a turn")
+	only := flag.String("only", "", "`names` of gateways with commas between, with - for the page (default all)")
+	asJSON := flag.Bool("json", false, "with - for the page: print each turn of each row as JSON")
+	flag.Usage = func() {
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: benchgateways [flags] PROGRAM PAGE")
+		flag.PrintDefaults()
+	}
 	flag.Parse()
-	start := time.Now()
-	c := gateways.Config{Program: flag.Arg(0), Turns: *turns, Rate: *rate, Say: func(format string, args ...any) {
-		fmt.Fprintf(os.Stderr, "%4.0fs  %s\n", time.Since(start).Seconds(), fmt.Sprintf(format, args...))
-	}}
+	if flag.NArg() != 2 {
+		flag.Usage()
+		os.Exit(2)
+	}
 	if *only != "" {
 		c.Only = strings.Split(*only, ",")
 	}
-	r, err := gateways.Run(context.Background(), c)
+	c.Program = flag.Arg(0)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, c, flag.Arg(1), *asJSON)
+	stop()
 	if err != nil {
-		fmt.Println(err)
+		fmt.Fprintln(os.Stderr, "benchgateways:", err)
 		os.Exit(1)
 	}
-	json.NewEncoder(os.Stdout).Encode(r)
-	for _, g := range r.Gateways {
-		fmt.Println(g.Name, g.Version, g.Skipped)
-		for i := range g.Rows {
-			row := g.Rows[i]
-			fmt.Printf("%-50s %-8s", row.Name, row.Kind)
-			for _, t := range row.Turns {
-				fmt.Printf(" | %4d %5d  late %4d  cpu %4d %4d %4d", t.P50.Microseconds(), t.P99.Microseconds(), t.LateP99.Microseconds(), t.Gateway.Microseconds(), t.Service.Microseconds(), t.Stores.Microseconds())
-			}
-			fmt.Println()
-		}
+}
+
+// run measures, and changes nothing of a page unless all of it could be measured.
+func run(ctx context.Context, c gateways.Config, page string, asJSON bool) error {
+	if page != "-" && (len(c.Only) > 0 || asJSON) {
+		return errors.New("-only and -json are not for a page: give - in its place")
 	}
+	start := time.Now()
+	c.Say = func(format string, args ...any) {
+		fmt.Fprintf(os.Stderr, "%4.0fs  %s\n", time.Since(start).Seconds(), fmt.Sprintf(format, args...))
+	}
+	r, err := gateways.Run(ctx, c)
+	switch {
+	case err != nil:
+		return err
+	case asJSON:
+		encoder := json.NewEncoder(os.Stdout)
+		encoder.SetIndent("", " ")
+		return encoder.Encode(r)
+	case page == "-":
+		fmt.Print(r.Markdown())
+		return nil
+	}
+	text, err := os.ReadFile(page)
+	if err != nil {
+		return err
+	}
+	changed, err := gateways.Replace(string(text), r)
+	if err != nil {
+		return fmt.Errorf("%s: %w", page, err)
+	}
+	return os.WriteFile(page, []byte(changed), 0o644)
 }
