@@ -58,10 +58,10 @@ var arrows = map[string][]string{
 	"attach/kafka": {"config", "collector/kafkasink", "attach"},
 
 	"internal/gateway":             {"hotparam", "middleware", "attach", "internal/hexdigit", "internal/loglimit"},
-	"internal/gateway/rls":         {"hotparam", "middleware", "internal/gateway", "internal/countset", "internal/loglimit"},
-	"internal/gateway/auth":        {"hotparam", "middleware", "internal/gateway", "internal/httpserve", "internal/loglimit", "internal/openfiles"},
-	"internal/gateway/check":       {"hotparam", "middleware", "internal/gateway", "internal/httpserve", "internal/loglimit", "internal/openfiles"},
-	"internal/gateway/spoe":        {"hotparam", "middleware", "internal/gateway", "internal/loglimit"},
+	"internal/gateway/rls":         {"hotparam", "middleware", "middleware/rpc", "internal/gateway", "internal/countset", "internal/loglimit"},
+	"internal/gateway/auth":        {"hotparam", "middleware", "internal/gateway", "internal/countset", "internal/httpserve", "internal/loglimit", "internal/openfiles"},
+	"internal/gateway/check":       {"hotparam", "middleware", "internal/gateway", "internal/countset", "internal/httpserve", "internal/loglimit", "internal/openfiles"},
+	"internal/gateway/spoe":        {"hotparam", "middleware", "internal/gateway", "internal/countset", "internal/loglimit"},
 	"internal/gateway/gatewaytest": {"hotparam", "config", "collector", "middleware", "attach", "internal/gateway"},
 
 	"internal/doctor":  {"hotparam", "hotkeys"},

@@ -153,8 +153,8 @@ func (w *world) dontCool(text string) {
 	}
 }
 
-// writes counts lines of the first partition and sends them while it may, with heartbeats to the
-// others. What it could not send comes later, but for what is older than 10 s, which is dropped.
+// writes counts lines of the first partition and sends them whenever may allows it, with
+// heartbeats to the others. Lines that had to wait are sent late; those older than 10 s are dropped.
 func (i *instance) writes(may func() bool, lines []string) {
 	const pause, kept = 100 * time.Millisecond, 100
 	ctx, cancel := context.WithCancel(context.Background())
@@ -224,7 +224,7 @@ func TestTakeOverTellsNothingOld(t *testing.T) {
 	}
 }
 
-// Of a log that is read from its first record on nobody is unknown, however late that is.
+// A log that is read from its first record on has no unknown instances, however late it is read.
 func TestNobodyWroteBeforeTheFirstRecord(t *testing.T) {
 	for _, late := range []time.Duration{0, time.Second, 5 * time.Second} {
 		inWorld(t, 1, 1, func(w *world) {

@@ -86,7 +86,7 @@ func unseenKey(words string, rules *hotparam.Rules) (*hotparam.Key, error) {
 	}
 	var keys []hotparam.Key
 	for i := range rules.Rules {
-		if makes(&rules.Rules[i], words) {
+		if makesKey(&rules.Rules[i], words) {
 			keys = append(keys, hotparam.Key{Rule: rules.Rules[i].ID, Text: words})
 		}
 	}
@@ -97,9 +97,9 @@ func unseenKey(words string, rules *hotparam.Rules) (*hotparam.Key, error) {
 	return key, err
 }
 
-// makes reports whether a rule may make keys of this text: it has the route, or none of its
+// makesKey reports whether a rule may make keys of this text: it has the route, or none of its
 // keys do, and its names.
-func makes(r *hotparam.Rule, text string) bool {
+func makesKey(r *hotparam.Rule, text string) bool {
 	if r.By.Kind == hotparam.ByNone || r.Ignore {
 		return false
 	}
@@ -117,16 +117,21 @@ func makes(r *hotparam.Rule, text string) bool {
 	if source, _, ok := strings.Cut(params, ":~unread"); ok && keytext.IsReserved(params) {
 		return r.DependsOnBody() && slices.ContainsFunc(r.Named(), func(p hotparam.Param) bool { return p.Source.String() == source })
 	}
-	if r.By.Kind != hotparam.ByNames || keytext.IsReserved(params) {
+	if len(r.By.Names) == 0 || params == "" || keytext.IsReserved(params) {
 		return true
 	}
 	for part := range strings.SplitSeq(params, "&") {
 		name, _, _ := strings.Cut(part, "=")
-		if !slices.ContainsFunc(r.By.Names, func(p hotparam.Param) bool { return p.Name == name || p.Source.String()+":"+p.Name == name }) {
+		if !slices.ContainsFunc(r.By.Names, func(p hotparam.Param) bool { return nameInKey(p) == name }) {
 			return false
 		}
 	}
 	return true
+}
+
+// nameInKey returns a parameter's name as keys have it: with its source, and escaped.
+func nameInKey(p hotparam.Param) string {
+	return strings.TrimSuffix(hotparam.Text("", hotparam.Param{Source: p.Source, Name: p.Name})[1:], "=")
 }
 
 // isUnlimited reports whether a key's rule is known to have no limit.

@@ -107,8 +107,8 @@ func TestMembersThatDiffer(t *testing.T) {
 	}
 }
 
-// Without its rule a key that nobody has seen is that of the only rule that makes such a key:
-// also what counts bodies that cannot be read, and requests with too many keys.
+// A key that nobody has seen, given without its rule, is found if just one rule makes such keys.
+// That includes the keys of bodies that cannot be read and of requests with too many keys.
 func TestFindUnseenKey(t *testing.T) {
 	file, err := config.Parse("test", []byte(`
 rules:

@@ -225,35 +225,3 @@ func canonicalText(rule *hotparam.Rule, text string) string {
 	}
 	return text
 }
-
-// makesKey reports whether keys of the rule can have this text: its route and, if the rule
-// names parameters, these.
-func makesKey(rule *hotparam.Rule, text string) bool {
-	route, params, _ := strings.Cut(text, "?")
-	if rule.ParamsOnly {
-		route, params = "", text
-	}
-	if !rule.ParamsOnly {
-		method, path, found := strings.Cut(route, " ")
-		switch match := &rule.Match.Route; {
-		case match.IsAny(), route == match.String(), match.Resource(route):
-		case found && (match.SamePattern(method, path) || match.Matches(method, path)):
-		default:
-			return false
-		}
-	}
-	if len(rule.By.Names) == 0 || params == "" {
-		return true
-	}
-	for param := range strings.SplitSeq(params, "&") {
-		written, _, _ := strings.Cut(param, "=")
-		named := false
-		for _, p := range rule.By.Names {
-			named = named || strings.HasPrefix(hotparam.Text("", hotparam.Param{Source: p.Source, Name: p.Name})[1:], written+"=")
-		}
-		if !named {
-			return false
-		}
-	}
-	return true
-}

@@ -33,12 +33,13 @@ type guardDoor struct {
 // makeDoors makes the doors that have an address. They are not open yet.
 func makeDoors(g *config.Guard, decider *gateway.Decider, keys doorKeys, log *slog.Logger) (doors []*guardDoor, err error) {
 	var errs []error
-	add := func(name string, d config.Door, make func(keys doorKey, t *gateway.Tickets) (*guardDoor, error)) {
+	add := func(name string, d config.Door, make func(k doorKey, t *gateway.Tickets, log *slog.Logger) (*guardDoor, error)) {
 		if d.Listen == "" {
 			return
 		}
+		log := log.With("door", name)
 		t := gateway.NewTickets(gateway.TicketsConfig{Max: g.MaxTickets, Age: g.TicketAge, Log: log})
-		door, err := make(keys[d.Listen], t)
+		door, err := make(keys[d.Listen], t, log)
 		if err != nil {
 			errs = append(errs, err)
 			return
@@ -46,7 +47,7 @@ func makeDoors(g *config.Guard, decider *gateway.Decider, keys doorKeys, log *sl
 		door.name, door.address, door.tickets = name, d.Listen, t
 		doors = append(doors, door)
 	}
-	add("rls", g.RLS, func(k doorKey, t *gateway.Tickets) (*guardDoor, error) {
+	add("rls", g.RLS, func(k doorKey, t *gateway.Tickets, log *slog.Logger) (*guardDoor, error) {
 		d, err := rls.New(rls.Config{Decider: decider, Tickets: t, TLS: k.tls, Allow: g.RLS.Allow, Log: log})
 		if err != nil {
 			return nil, err
@@ -57,7 +58,7 @@ func makeDoors(g *config.Guard, decider *gateway.Decider, keys doorKeys, log *sl
 		if authIsServed(g.Auth[:i], e.Listen) {
 			continue
 		}
-		add("auth", e.Door, func(k doorKey, _ *gateway.Tickets) (*guardDoor, error) {
+		add("auth", e.Door, func(k doorKey, _ *gateway.Tickets, log *slog.Logger) (*guardDoor, error) {
 			endpoints, err := authEndpoints(g.Auth, e.Listen)
 			if err != nil {
 				return nil, err
@@ -69,14 +70,14 @@ func makeDoors(g *config.Guard, decider *gateway.Decider, keys doorKeys, log *sl
 			return &guardDoor{serve: d.Serve, figures: func() doorFigures { return authFigures(d.Stats()) }}, nil
 		})
 	}
-	add("check", g.Check, func(k doorKey, t *gateway.Tickets) (*guardDoor, error) {
+	add("check", g.Check, func(k doorKey, t *gateway.Tickets, log *slog.Logger) (*guardDoor, error) {
 		d, err := check.New(check.Config{Decider: decider, Tickets: t, TLS: k.tls, Token: k.token, Allow: g.Check.Allow, Log: log})
 		if err != nil {
 			return nil, err
 		}
 		return &guardDoor{serve: d.Serve, figures: func() doorFigures { return checkFigures(d.Stats()) }}, nil
 	})
-	add("spoe", g.SPOE, func(k doorKey, t *gateway.Tickets) (*guardDoor, error) {
+	add("spoe", g.SPOE, func(k doorKey, t *gateway.Tickets, log *slog.Logger) (*guardDoor, error) {
 		d, err := spoe.New(spoe.Config{Decider: decider, Tickets: t, TLS: k.tls, Allow: g.SPOE.Allow, Log: log})
 		if err != nil {
 			return nil, err

@@ -78,19 +78,19 @@ func rlsFigures(s rls.Stats) doorFigures {
 
 func authFigures(s auth.Stats) doorFigures {
 	return doorFigures{
-		Passed: s.Passed, Refused: s.Refused, Connections: int64(s.Connections),
+		Passed: s.Passed, Refused: s.Refused, Connections: s.Connections,
 		Faults: map[string]int64{
 			"incomplete": s.Missing, "ambiguous": s.Ambiguous, "unauthorized": s.Unauthorized, "unknown_path": s.Unknown, "unsendable": s.Unsendable,
 		},
-		Closed: map[string]int64{"idle": s.ConnectionsEvicted, "full": s.ConnectionsRefused, "not_allowed": s.Foreign},
+		Closed: map[string]int64{"idle": s.HTTP.Evicted, "full": s.HTTP.Refused, "not_allowed": s.Strangers},
 	}
 }
 
 func checkFigures(s check.Stats) doorFigures {
 	return doorFigures{
-		Passed: s.Passed, Refused: s.Refused, Connections: int64(s.HTTP.Connections),
+		Passed: s.Passed, Refused: s.Refused, Connections: s.Connections,
 		Faults: map[string]int64{"unreadable": s.Bad, "too_large": s.TooLarge, "unauthorized": s.Unauthorized},
-		Closed: map[string]int64{"idle": s.HTTP.Evicted, "full": s.HTTP.Refused, "not_allowed": s.Foreign},
+		Closed: map[string]int64{"idle": s.HTTP.Evicted, "full": s.HTTP.Refused, "not_allowed": s.Strangers},
 	}
 }
 
@@ -101,7 +101,7 @@ func spoeFigures(s spoe.Stats) doorFigures {
 			"incomplete": s.Incomplete, "unknown_message": s.Unknown, "no_ticket": s.Unheld, "cut": s.Cut, "panic": s.Panics,
 		},
 		Closed: map[string]int64{
-			"full": s.Full, "not_allowed": s.Denied, "invalid": s.Invalid, "too_large": s.TooBig,
+			"full": s.Full, "not_allowed": s.Strangers, "invalid": s.Invalid, "too_large": s.TooBig,
 			"fragmented": s.Fragmented, "handshake": s.Handshakes, "slow": s.Slow,
 		},
 	}

@@ -20,8 +20,8 @@ var quickKafka = map[string]string{
 }
 
 // Whatever goes away, what is hot stays so, and what changes is right again within
-// recovery. Nothing is counted twice, and what is lost is told. Three brokers and six instances
-// take a machine for themselves.
+// recovery. Nothing is counted twice, and what is lost is told. It does not run in parallel with
+// other tests: three brokers and six instances keep a machine busy.
 func TestKafkaFaults(t *testing.T) {
 	_ = quickCommands(t) // it may skip
 	kafka := testenv.Kafka(t, testenv.KafkaConfig{Brokers: 3, Properties: quickKafka})

@@ -123,8 +123,8 @@ func lifeOf(rules *hotparam.Rules) time.Duration {
 	return decode.Lookback(rules) + decode.DefaultLag + decode.DefaultGrace
 }
 
-// newGuard makes the guard that makes keys. It refuses nothing and asks nobody: the requests
-// have been served.
+// newGuard returns the guard that makes the keys. The requests have been served already, so it
+// refuses nothing and never calls Redis.
 func (f *Follower) newGuard() (*middleware.Guard, error) {
 	all, err := limiter.NewMemory(limiter.MemoryConfig{})
 	if err != nil {

@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// readAtOnce bounds what is read of a log before another's turn, and so what is held of it.
+	// readAtOnce is how many bytes of one log are read, and held, before the next log's turn.
 	readAtOnce = 1 << 20
-	// retireAfter is how long a file that was rotated away is still read once it does not
-	// grow: a server writes to the old file until it is told to open the new one.
+	// retireAfter is how long a rotated file may go without growing before it is closed: a
+	// server keeps writing to it until it is told to open the new one.
 	retireAfter = 5 * time.Second
 	// maxFiles bounds the open files of one log: the one that is written, and those before.
 	maxFiles = 4

@@ -5,7 +5,6 @@ import (
 	"crypto/subtle"
 	"net"
 	"net/netip"
-	"sync/atomic"
 )
 
 // Peers are the networks from which a door may be asked; none means all.
@@ -25,29 +24,6 @@ func (p Peers) Allow(from net.Addr) bool {
 		}
 	}
 	return false
-}
-
-// Listener returns a listener that closes connections of others at once, and counts them.
-func (p Peers) Listener(l net.Listener, foreign *atomic.Int64) net.Listener {
-	return &peerListener{l, p, foreign}
-}
-
-type peerListener struct {
-	net.Listener
-	peers   Peers
-	foreign *atomic.Int64
-}
-
-// Accept implements net.Listener.
-func (l *peerListener) Accept() (net.Conn, error) {
-	for {
-		conn, err := l.Listener.Accept()
-		if err != nil || l.peers.Allow(conn.RemoteAddr()) {
-			return conn, err
-		}
-		l.foreign.Add(1)
-		_ = conn.Close()
-	}
 }
 
 // Token is what has to be sent to a door. The zero value asks for nothing.

@@ -3,7 +3,6 @@ package gateway
 import (
 	"net"
 	"net/netip"
-	"sync/atomic"
 	"testing"
 )
 
@@ -18,32 +17,6 @@ func TestPeers(t *testing.T) {
 	}
 	if !peers.Allow(&net.UnixAddr{Name: "@"}) || !Peers(nil).Allow(&net.TCPAddr{IP: net.IPv4(1, 2, 3, 4)}) {
 		t.Error("a Unix socket, or all networks, are refused")
-	}
-}
-
-func TestListenerOfPeers(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var foreign atomic.Int64
-	only := Peers{netip.MustParsePrefix("10.0.0.0/8")}.Listener(l, &foreign)
-	accepted := make(chan error)
-	go func() {
-		_, err := only.Accept()
-		accepted <- err
-	}()
-	conn, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := conn.Read(make([]byte, 1)); err == nil {
-		t.Error("the connection of another network was not closed")
-	}
-	_ = conn.Close()
-	_ = only.Close()
-	if err := <-accepted; err == nil || foreign.Load() != 1 {
-		t.Errorf("%v, %d foreign ones, want 1", err, foreign.Load())
 	}
 }
 

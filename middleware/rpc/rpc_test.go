@@ -74,7 +74,7 @@ func TestRefusals(t *testing.T) {
 		{hotparam.Decision{Reason: hotparam.ReasonNoMatch}, PermissionDenied, "not allowed", 0, false},
 		{hotparam.Decision{Reason: hotparam.ReasonUnread}, InvalidArgument, "the request cannot be read", 0, false},
 	} {
-		r := newRefusal(t.Context(), c.d, c.d.Answer(), "m")
+		r := NewRefusal(t.Context(), c.d, c.d.Answer(), "m")
 		if r.Code != c.code || r.Message != c.message || r.Wait != c.wait || r.OverQuota() != c.quota || r.Request != "m" {
 			t.Errorf("%v: %+v, over quota %t", c.d.Reason, r, r.OverQuota())
 		}
@@ -87,13 +87,13 @@ func TestRefusals(t *testing.T) {
 func TestServed(t *testing.T) {
 	served := hotparam.Decision{Reason: hotparam.ReasonServed, RetryAfter: time.Second}
 	for status, want := range map[int]Code{200: 8, 204: 8, 302: 8, 400: 3, 401: 16, 403: 7, 404: 5, 409: 10, 412: 9, 418: 8, 429: 8, 500: 13, 501: 12, 502: 14, 503: 14, 504: 4} {
-		r := newRefusal(t.Context(), served, hotparam.Answer{Status: status, Body: []byte("tomorrow\n")}, nil)
+		r := NewRefusal(t.Context(), served, hotparam.Answer{Status: status, Body: []byte("tomorrow\n")}, nil)
 		if r.Code != want || r.Message != "tomorrow" || r.Wait != time.Second {
 			t.Errorf("%d: %+v, want code %d", status, r, want)
 		}
 	}
 	for _, body := range []string{"", " \n", "\xff", strings.Repeat("x", 1025)} {
-		if r := newRefusal(t.Context(), served, hotparam.Answer{Status: 200, Body: []byte(body)}, nil); r.Message != "too many requests for these parameters" {
+		if r := NewRefusal(t.Context(), served, hotparam.Answer{Status: 200, Body: []byte(body)}, nil); r.Message != "too many requests for these parameters" {
 			t.Errorf("%.9q: %q", body, r.Message)
 		}
 	}
@@ -105,7 +105,7 @@ func TestEndedContext(t *testing.T) {
 	late, cancel := context.WithDeadline(t.Context(), time.Unix(0, 0))
 	defer cancel()
 	for ctx, want := range map[context.Context]Code{cancelled: Canceled, late: DeadlineExceeded} {
-		r := newRefusal(ctx, hotparam.Decision{Reason: hotparam.ReasonLimited, RetryAfter: time.Hour}, hotparam.Answer{}, nil)
+		r := NewRefusal(ctx, hotparam.Decision{Reason: hotparam.ReasonLimited, RetryAfter: time.Hour}, hotparam.Answer{}, nil)
 		if r.Code != want || r.Wait != 0 || r.OverQuota() || r.Message != ctx.Err().Error() {
 			t.Errorf("%+v, want code %d", r, want)
 		}

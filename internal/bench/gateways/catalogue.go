@@ -3,6 +3,7 @@ package gateways
 import (
 	"context"
 	"errors"
+	"maps"
 	"testing"
 
 	"github.com/hotparam/hotparam/internal/testenv"
@@ -33,8 +34,10 @@ type entry struct {
 var catalogue = []entry{
 	{"Envoy", startEnvoys, []string{"--version"}},
 	{"nginx", startNginxes, []string{"-v"}},
+	{"nginx with njs", startNJS, []string{"-v"}},
 	{"HAProxy", startHAProxies, []string{"-v"}},
 	{"Caddy", startCaddies, []string{"version"}},
+	{"Traefik", startTraefiks, []string{"version"}},
 	{"any program", startPrograms, nil},
 }
 
@@ -91,9 +94,7 @@ func startEnvoys(tb testing.TB, s *site, g *Gateway) []variant {
 		} else {
 			values[testenv.EnvoyAddress("127.0.0.1:9132")] = testenv.EnvoyAddress(door)
 		}
-		for old, now := range edits {
-			values[old] = now
-		}
+		maps.Copy(values, edits)
 		return testenv.Envoy(tb, name, values)
 	}
 	authz := deployedBetween(tb, "envoy-extauthz/envoy.yaml", "- name: envoy.filters.http.ext_authz\n", envoyRouter)
@@ -138,9 +139,7 @@ const (
 func startNginxes(tb testing.TB, s *site, _ *Gateway) []variant {
 	start := func(edits map[string]string) *testenv.Gateway {
 		values := map[string]string{"127.0.0.1:8080": s.app, "127.0.0.1:9132": s.doors["auth"]}
-		for old, now := range edits {
-			values[old] = now
-		}
+		maps.Copy(values, edits)
 		return testenv.Nginx(tb, "nginx", values)
 	}
 	all := []variant{
@@ -152,6 +151,15 @@ func startNginxes(tb testing.TB, s *site, _ *Gateway) []variant {
 		})),
 	}
 	return append(all, s.through("`auth_request`, by `auth`", start(nil), cold, hot, refused)...)
+}
+
+func startNJS(tb testing.TB, s *site, _ *Gateway) []variant {
+	app := map[string]string{"127.0.0.1:8080": s.app}
+	plain := maps.Clone(app)
+	plain["js_access hotparam.access;"] = ""
+	all := []variant{without(alone, testenv.NginxNJS(tb, "nginx-njs", plain))}
+	app["127.0.0.1:9132"] = s.doors["auth"]
+	return append(all, s.through("`js_access`, by `auth`", testenv.NginxNJS(tb, "nginx-njs", app), cold, hot, refused)...)
 }
 
 const haproxyLocal = `  stick-table type string len 64 size 100k expire 10s store http_req_rate(1s)
@@ -180,4 +188,12 @@ func startCaddies(tb testing.TB, s *site, _ *Gateway) []variant {
 	all := []variant{without(alone, testenv.Caddy(tb, "caddy", map[string]string{asks: "reverse_proxy " + s.app}))}
 	with := testenv.Caddy(tb, "caddy", map[string]string{"127.0.0.1:9132": s.doors["auth"], "127.0.0.1:8080": s.app})
 	return append(all, s.through("`forward_auth`, by `auth`", with, cold, hot, refused)...)
+}
+
+func startTraefiks(tb testing.TB, s *site, _ *Gateway) []variant {
+	app := map[string]string{"127.0.0.1:8080": s.app, "127.0.0.1:9132": s.doors["auth"]}
+	plain := maps.Clone(app)
+	plain["      middlewares: [hotparam]\n      service: app\n"] = "      service: app\n"
+	all := []variant{without(alone, testenv.Traefik(tb, "traefik", plain))}
+	return append(all, s.through("ForwardAuth, by `auth`", testenv.Traefik(tb, "traefik", app), cold, hot, refused)...)
 }

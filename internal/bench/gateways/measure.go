@@ -21,7 +21,7 @@ type Config struct {
 	Program     string        // hotparam
 	Rate        int           // requests per second; default 1,000
 	Connections int           // from the load to a gateway; default 32
-	Turns       int           // default 8
+	Turns       int           // default 6
 	Slice       time.Duration // of a row in a turn; default 600 ms
 	Only        []string      // names of gateways; default all
 	// Say is called with what is being done. Nil disables it.
@@ -31,7 +31,7 @@ type Config struct {
 func (c *Config) setDefaults() {
 	c.Rate = cmp.Or(c.Rate, 1000)
 	c.Connections = cmp.Or(c.Connections, 32)
-	c.Turns = cmp.Or(c.Turns, 8)
+	c.Turns = cmp.Or(c.Turns, 6)
 	c.Slice = cmp.Or(c.Slice, 600*time.Millisecond)
 	if c.Say == nil {
 		c.Say = func(string, ...any) {}

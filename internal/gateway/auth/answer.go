@@ -31,14 +31,14 @@ func (d *Door) answer(w http.ResponseWriter, s Scheme, decision hotparam.Decisio
 	header := w.Header()
 	header[decisionHeader] = []string{decision.Reason.String()}
 	if a.Status == 0 {
-		d.counters.passed.Add(1)
+		d.counters.Passed.Add(1)
 		maps.Copy(header, a.Header)
 		w.WriteHeader(s.success())
 		return
 	}
-	d.counters.refused.Add(1)
+	d.counters.Refused.Add(1)
 	if !sendable(s, &a) {
-		d.counters.unsendable.Add(1)
+		d.counters.Unsendable.Add(1)
 		a = plainAnswer(decision, a.Header)
 	}
 	maps.Copy(header, a.Header)

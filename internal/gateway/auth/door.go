@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/countset"
 	"github.com/hotparam/hotparam/internal/gateway"
 	"github.com/hotparam/hotparam/internal/httpserve"
 	"github.com/hotparam/hotparam/internal/loglimit"
@@ -70,31 +71,33 @@ type Config struct {
 // Door decides on the requests that gateways ask about over HTTP. It is safe for concurrent
 // use; Serve may be called for several listeners.
 type Door struct {
-	config   Config
-	token    gateway.Token
-	exact    map[string]Scheme // by path
-	prefixes []Endpoint        // of Envoy; Path has no "/" at its end
-	server   *httpserve.Server
-	lines    [problems]loglimit.Limit
-	counters struct {
-		passed, refused, missing, ambiguous, unauthorized, unknown, foreign, unsendable atomic.Int64
-	}
+	config    Config
+	token     gateway.Token
+	exact     map[string]Scheme // by path
+	prefixes  []Endpoint        // of Envoy; Path has no "/" at its end
+	admission gateway.Admission // MaxConnections is up to the server, which closes the idlest
+	server    *httpserve.Server
+	lines     [problems]loglimit.Limit
+	counters  Counters[atomic.Int64]
 }
 
-// Stats are a door's counters since it was made.
-type Stats struct {
-	Passed       int64 // requests that were let pass by a decision
-	Refused      int64 // requests that were refused
-	Missing      int64 // requests without a header of the scheme; without the URI they passed undecided
-	Ambiguous    int64 // requests with a header of the scheme several times, of which the last counted
-	Unauthorized int64 // requests without the token
-	Unknown      int64 // requests at a path that is no endpoint
-	Foreign      int64 // connections from networks that are not allowed
-	Unsendable   int64 // of Refused: requests whose rule has an answer that the gateway cannot send
+// Counters count what a door has done. N is int64 in [Stats], and [atomic.Int64] while they
+// count.
+type Counters[N any] struct {
+	gateway.ConnCounters[N]
+	Passed       N // requests that were let pass by a decision
+	Refused      N // requests that were refused
+	Missing      N // requests without a header of the scheme; without the URI they passed undecided
+	Ambiguous    N // requests with a header of the scheme several times, of which the last counted
+	Unauthorized N // requests without the token
+	Unknown      N // requests at a path that is no endpoint
+	Unsendable   N // of Refused: requests whose rule has an answer that the gateway cannot send
+}
 
-	Connections        int   // that are open
-	ConnectionsEvicted int64 // idle ones that were closed to make room
-	ConnectionsRefused int64 // closed at once, since none of the others was idle
+// Stats are the counters of a door since it was made.
+type Stats struct {
+	Counters[int64]
+	HTTP httpserve.Stats
 }
 
 // New returns a door. It starts nothing.
@@ -115,6 +118,7 @@ func New(c Config) (*Door, error) {
 			return nil, fmt.Errorf("gateway/auth: %w", err)
 		}
 	}
+	d.admission = gateway.Admission{Peers: c.Allow, Counters: &d.counters.ConnCounters, Log: c.Log}
 	d.server = httpserve.New(httpserve.Config{
 		Handler: d, Log: c.Log,
 		MaxConnections: cmp.Or(c.MaxConnections, DefaultMaxConnections),
@@ -150,7 +154,7 @@ func (d *Door) add(e Endpoint) error {
 // Serve answers a listener's requests until ctx ends, and then for at most a second those
 // that have come. It closes the listener.
 func (d *Door) Serve(ctx context.Context, l net.Listener) error {
-	l = d.config.Allow.Listener(l, &d.counters.foreign)
+	l = d.admission.Listener(l)
 	if d.config.TLS != nil {
 		l = tls.NewListener(l, d.config.TLS)
 	}
@@ -159,10 +163,5 @@ func (d *Door) Serve(ctx context.Context, l net.Listener) error {
 
 // Stats returns the counters.
 func (d *Door) Stats() Stats {
-	c, server := &d.counters, d.server.Stats()
-	return Stats{
-		Passed: c.passed.Load(), Refused: c.refused.Load(), Missing: c.missing.Load(), Ambiguous: c.ambiguous.Load(),
-		Unauthorized: c.unauthorized.Load(), Unknown: c.unknown.Load(), Foreign: c.foreign.Load(), Unsendable: c.unsendable.Load(),
-		Connections: server.Connections, ConnectionsEvicted: server.Evicted, ConnectionsRefused: server.Refused,
-	}
+	return Stats{Counters: countset.Load[Counters[int64]](&d.counters), HTTP: d.server.Stats()}
 }

@@ -52,7 +52,7 @@ func TestAllow(t *testing.T) {
 	if n, err := conn.Read(make([]byte, 1)); n != 0 || err == nil {
 		t.Error("a connection from elsewhere is served")
 	}
-	if got := f.door.Stats().Foreign; got != 1 {
+	if got := f.door.Stats().Strangers; got != 1 {
 		t.Errorf("stats: %d foreign, want 1", got)
 	}
 }
@@ -158,7 +158,7 @@ func TestBounds(t *testing.T) {
 	if r := f.ask(Original, "GET", "/search?q=idle", ""); r.status != http.StatusOK {
 		t.Errorf("beside idle connections: %+v", r)
 	}
-	if s := f.door.Stats(); s.Connections > 64+32 || s.ConnectionsEvicted == 0 {
+	if s := f.door.Stats(); s.HTTP.Connections > 64+32 || s.HTTP.Evicted == 0 {
 		t.Errorf("stats: %+v, want at most 64 connections and some more", s)
 	}
 	for _, c := range idle {

@@ -13,20 +13,23 @@ import (
 
 // startLua starts HAProxy with the script of deploy/gateways/haproxy/lua in front of an
 // application that marks its answers.
-func startLua(t testing.TB, auth string) *testenv.HAProxy {
+func startLua(t testing.TB, program testenv.HAProxyProgram, auth string) *testenv.HAProxy {
 	t.Helper()
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X-App", "1") }))
 	t.Cleanup(app.Close)
-	return testenv.StartHAProxy(t, "gateways/haproxy/lua/haproxy.cfg",
+	return program.Start(t, "gateways/haproxy/lua/haproxy.cfg",
 		"APP="+strings.TrimPrefix(app.URL, "http://"), "HOTPARAM_AUTH="+auth, "HOTPARAM_TIMEOUT_MS=5000")
 }
 
 // HAProxy's Lua makes the keys, and gives the answers, of the Go middleware.
 func TestSameKeysThroughHAProxyLua(t *testing.T) {
 	t.Parallel()
-	testenv.HAProxyPath(t)
+	testenv.EachHAProxy(t, testSameKeysThroughHAProxyLua)
+}
+
+func testSameKeysThroughHAProxyLua(t *testing.T, program testenv.HAProxyProgram) {
 	gatewaytest.Run(t, func(tb testing.TB, d *gateway.Decider) gatewaytest.Door {
-		h := startLua(tb, serve(tb, d, Config{}).addr)
+		h := startLua(tb, program, serve(tb, d, Config{}).addr)
 		return gatewaytest.Door{
 			NoHeaders: true,
 			Without: []string{
@@ -44,8 +47,12 @@ func TestSameKeysThroughHAProxyLua(t *testing.T) {
 // Without hotparam requests pass.
 func TestHAProxyLuaFailsOpen(t *testing.T) {
 	t.Parallel()
+	testenv.EachHAProxy(t, testHAProxyLuaFailsOpen)
+}
+
+func testHAProxyLuaFailsOpen(t *testing.T, program testenv.HAProxyProgram) {
 	f := open(t, oneEach, Config{})
-	h := startLua(t, f.addr)
+	h := startLua(t, program, f.addr)
 	request := &gatewaytest.Request{Method: "GET", Target: "/search?q=phone", Header: http.Header{"X-Original-Uri": {"/other"}, "X-Original-Method": {"POST"}}}
 	if a := gatewaytest.AskThrough(t, h.Addr, request); a.Status != 0 {
 		t.Fatalf("%+v", a)

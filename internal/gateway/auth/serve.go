@@ -16,23 +16,23 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	scheme, below, ok := d.endpoint(r)
 	switch {
 	case !ok:
-		d.counters.unknown.Add(1)
+		d.counters.Unknown.Add(1)
 		d.warn(unknownPath, "a gateway asks at a path that is no endpoint of guard.auth", "path", firstSegment(r.URL.Path))
 		http.Error(w, "hotparam has no endpoint at this path", http.StatusNotFound)
 		return
 	case !d.token.Accepts(r.Header.Get(tokenHeader)):
-		d.counters.unauthorized.Add(1)
+		d.counters.Unauthorized.Add(1)
 		d.warn(noToken, "a gateway asks without the token, or with another one: have it send the header "+tokenHeader, "peer", r.RemoteAddr)
 		http.Error(w, "hotparam wants its token in "+tokenHeader, http.StatusUnauthorized)
 		return
 	}
 	call, missing, ambiguous := scheme.read(r, below)
 	if ambiguous != "" {
-		d.counters.ambiguous.Add(1)
+		d.counters.Ambiguous.Add(1)
 		d.warn(manyHeaders, "a gateway sends a header of its scheme more than once, as it passes the client's on: have it replace the header", "header", ambiguous, "scheme", scheme)
 	}
 	if missing != "" {
-		d.counters.missing.Add(1)
+		d.counters.Missing.Add(1)
 		d.warn(noHeader, "a gateway does not send a header of its scheme: without the URI, requests pass undecided", "header", missing, "scheme", scheme)
 		if call.Target == "" {
 			w.Header()[decisionHeader] = []string{hotparam.ReasonOpen.String()}
@@ -80,9 +80,7 @@ const (
 var logRate = loglimit.Rate{Burst: 1, Every: time.Minute}
 
 func (d *Door) warn(problem int, message string, args ...any) {
-	if unlogged, ok := d.lines[problem].Allow(logRate, time.Now()); ok {
-		d.config.Log.Warn(message, append(args, "more_before", unlogged)...)
-	}
+	d.lines[problem].Warn(logRate, d.config.Log, message, args...)
 }
 
 // firstSegment returns what of a path may be logged: what follows may be a client's.

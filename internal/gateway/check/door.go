@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/countset"
 	"github.com/hotparam/hotparam/internal/gateway"
 	"github.com/hotparam/hotparam/internal/httpserve"
 )
@@ -45,24 +46,29 @@ type Config struct {
 	Log            *slog.Logger // nil: nothing is logged
 }
 
-// Stats are a door's counters since it was made.
+// Counters count what a door has done. N is int64 in [Stats], and [atomic.Int64] while they
+// count.
+type Counters[N any] struct {
+	gateway.ConnCounters[N]
+	Passed, Refused N // checks, each of a batch
+	Bad             N // requests that are none of the API
+	TooLarge        N // requests over MaxBody
+	Unauthorized    N // requests without the token
+}
+
+// Stats are the counters of a door since it was made.
 type Stats struct {
-	Passed, Refused int64 // checks, each of a batch
-	Bad             int64 // requests that are none of the API
-	TooLarge        int64 // requests over MaxBody
-	Unauthorized    int64 // requests without the token
-	Foreign         int64 // connections from networks that may not connect
-	HTTP            httpserve.Stats
+	Counters[int64]
+	HTTP httpserve.Stats
 }
 
 // Door decides on the requests that programs ask about. It is safe for concurrent use.
 type Door struct {
-	config   Config
-	token    gateway.Token
-	server   *httpserve.Server
-	counters struct {
-		passed, refused, bad, tooLarge, unauthorized, foreign atomic.Int64
-	}
+	config    Config
+	token     gateway.Token
+	admission gateway.Admission // MaxConnections is up to the server, which closes the idlest
+	server    *httpserve.Server
+	counters  Counters[atomic.Int64]
 }
 
 // New returns a door. It starts nothing.
@@ -72,8 +78,12 @@ func New(c Config) (*Door, error) {
 	}
 	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
 	c.MaxBody = cmp.Or(c.MaxBody, DefaultMaxBody)
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
 	c.MaxConnections = cmp.Or(c.MaxConnections, DefaultMaxConnections)
 	d := &Door{config: c, token: gateway.NewToken(c.Token)}
+	d.admission = gateway.Admission{Peers: c.Allow, Counters: &d.counters.ConnCounters, Log: c.Log}
 	d.server = httpserve.New(httpserve.Config{Handler: d.handler(), MaxConnections: c.MaxConnections, Log: c.Log})
 	return d, nil
 }
@@ -81,7 +91,7 @@ func New(c Config) (*Door, error) {
 // Serve serves until ctx ends, then a second at most for the requests that are served, and
 // closes the listener.
 func (d *Door) Serve(ctx context.Context, l net.Listener) error {
-	l = d.config.Allow.Listener(l, &d.counters.foreign)
+	l = d.admission.Listener(l)
 	if d.config.TLS != nil {
 		l = tls.NewListener(l, d.config.TLS)
 	}
@@ -90,11 +100,7 @@ func (d *Door) Serve(ctx context.Context, l net.Listener) error {
 
 // Stats returns the counters.
 func (d *Door) Stats() Stats {
-	c := &d.counters
-	return Stats{
-		Passed: c.passed.Load(), Refused: c.refused.Load(), Bad: c.bad.Load(), TooLarge: c.tooLarge.Load(),
-		Unauthorized: c.unauthorized.Load(), Foreign: c.foreign.Load(), HTTP: d.server.Stats(),
-	}
+	return Stats{Counters: countset.Load[Counters[int64]](&d.counters), HTTP: d.server.Stats()}
 }
 
 // handler returns the API.
@@ -110,17 +116,17 @@ func (d *Door) handler() http.Handler {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = w.Write(openAPI)
 		case !d.mayAsk(r):
-			d.counters.unauthorized.Add(1)
+			d.counters.Unauthorized.Add(1)
 			w.Header().Set("WWW-Authenticate", `Bearer realm="hotparam"`)
 			writeProblem(w, http.StatusUnauthorized, "the token is missing or wrong: send it as Authorization: Bearer TOKEN")
 		case pattern != "":
 			mux.ServeHTTP(w, r)
 		case strings.HasPrefix(r.URL.Path, "/v1/") && r.Method != http.MethodPost:
-			d.counters.bad.Add(1)
+			d.counters.Bad.Add(1)
 			w.Header().Set("Allow", http.MethodPost)
 			writeProblem(w, http.StatusMethodNotAllowed, "want POST")
 		default:
-			d.counters.bad.Add(1)
+			d.counters.Bad.Add(1)
 			writeProblem(w, http.StatusNotFound, "want POST /v1/check, /v1/check/batch or /v1/done; GET /v1/openapi.json describes them")
 		}
 	})

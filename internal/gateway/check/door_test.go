@@ -198,7 +198,7 @@ func TestAllow(t *testing.T) {
 		response.Body.Close()
 		t.Errorf("an address that is not allowed: %s", response.Status)
 	}
-	if n := f.door.Stats().Foreign; n == 0 {
+	if n := f.door.Stats().Strangers; n == 0 {
 		t.Error("it was not counted")
 	}
 }

@@ -61,9 +61,9 @@ func (d *Door) check(ctx context.Context, q *question) result {
 		})
 	}
 	if decision.Allowed {
-		d.counters.passed.Add(1)
+		d.counters.Passed.Add(1)
 	} else {
-		d.counters.refused.Add(1)
+		d.counters.Refused.Add(1)
 	}
 	out := newResult(&decision, q.Method)
 	switch {
@@ -82,18 +82,18 @@ func (d *Door) check(ctx context.Context, q *question) result {
 func (d *Door) read(w http.ResponseWriter, r *http.Request, to interface{ validate() error }) (ok bool) {
 	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
 		// Pages of other sites cannot send this type without the door's consent.
-		d.counters.bad.Add(1)
+		d.counters.Bad.Add(1)
 		writeProblem(w, http.StatusUnsupportedMediaType, "want Content-Type: application/json")
 		return false
 	}
 	err := decode(http.MaxBytesReader(w, r.Body, d.config.MaxBody), to)
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-		d.counters.tooLarge.Add(1)
+		d.counters.TooLarge.Add(1)
 		writeProblem(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("the body has more than %d bytes", d.config.MaxBody))
 		return false
 	}
 	if err != nil {
-		d.counters.bad.Add(1)
+		d.counters.Bad.Add(1)
 		writeProblem(w, http.StatusBadRequest, err.Error())
 		return false
 	}

@@ -1,13 +1,11 @@
 package rls
 
 import (
+	"context"
 	"maps"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
-	"unicode/utf8"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	ratelimit "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
@@ -15,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/middleware/rpc"
 )
 
 // passed is the response to a call of one descriptor that no limit concerns: nearly all are.
@@ -52,14 +51,13 @@ func answer(asks []ask, decisions []hotparam.Decision, n int) *ratelimit.RateLim
 	r.OverallCode = ratelimit.RateLimitResponse_OVER_LIMIT
 	r.DynamicMetadata = metadataOf(d, a.Status)
 	if isGRPC(asks) {
-		for _, name := range []string{"Content-Type", "Content-Length", "Cache-Control"} {
-			delete(a.Header, name)
-		}
-		r.RawBody = []byte(sentence(d, &a)) // which becomes grpc-message
+		refusal := rpc.NewRefusal(context.Background(), *d, a, nil)
+		r.RawBody = []byte(refusal.Message) // which becomes grpc-message
+		r.ResponseHeadersToAdd = headers(refusal.Header)
 	} else {
 		r.RawBody = a.Body
+		r.ResponseHeadersToAdd = headers(a.Header)
 	}
-	r.ResponseHeadersToAdd = headers(a.Header)
 	return r
 }
 
@@ -130,37 +128,4 @@ func isGRPC(asks []ask) bool {
 		}
 	}
 	return false
-}
-
-// sentence is the message of a refusal for a client of gRPC.
-func sentence(d *hotparam.Decision, a *hotparam.Answer) string {
-	text := "too many requests for these parameters"
-	switch d.Reason {
-	case hotparam.ReasonNoMatch, hotparam.ReasonBlocked:
-		return "not allowed"
-	case hotparam.ReasonUnread:
-		return "the request cannot be read"
-	case hotparam.ReasonBusy, hotparam.ReasonAway:
-		text = "no room for such requests now"
-	case hotparam.ReasonServed:
-		const longest = 1 << 10
-		if own := strings.TrimSpace(string(a.Body)); own != "" && len(own) <= longest && utf8.ValidString(own) {
-			return own
-		}
-	}
-	if wait := retryAfter(d, a); wait != "" {
-		text += "; retry in " + wait + " s"
-	}
-	return text
-}
-
-// retryAfter returns how many seconds the client should wait, or "" if a retry cannot pass.
-func retryAfter(d *hotparam.Decision, a *hotparam.Answer) string {
-	if list := http.Header(a.Header)["Retry-After"]; len(list) > 0 {
-		return list[0]
-	}
-	if wait := max(d.RetryAfter, d.Backoff); wait > 0 {
-		return strconv.FormatInt(int64((wait+time.Second-1)/time.Second), 10)
-	}
-	return ""
 }

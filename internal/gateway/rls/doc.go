@@ -3,7 +3,6 @@
 // when the response is over and what it cost.
 //
 //	door.go        the server of gRPC: its bounds, health and end
-//	listener.go    who may connect, and how many
 //	calls.go       how many calls there are at a time, and for how long
 //	codec.go       messages whose texts are not UTF-8
 //	descriptor.go  what a descriptor asks for

@@ -55,10 +55,11 @@ type Config struct {
 
 // Door serves Envoy's rate limit service, health and reflection. It is safe for concurrent use.
 type Door struct {
-	config   Config
-	stats    counters
-	calls    atomic.Int64 // being answered
-	complain complaints
+	config    Config
+	stats     counters
+	calls     atomic.Int64 // being answered
+	complain  complaints
+	admission gateway.Admission
 
 	ratelimit.UnimplementedRateLimitServiceServer
 }
@@ -76,7 +77,9 @@ func New(c Config) (*Door, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Door{config: c, complain: complaints{log: c.Log}}, nil
+	d := &Door{config: c, complain: complaints{log: c.Log}}
+	d.admission = gateway.Admission{Peers: c.Allow, Max: c.MaxConnections, Counters: &d.stats.ConnCounters, Log: c.Log}
+	return d, nil
 }
 
 // Stats returns the counters.
@@ -100,7 +103,7 @@ func (d *Door) Serve(ctx context.Context, l net.Listener) error {
 		defer kill.Stop()
 		server.GracefulStop()
 	})
-	err := server.Serve(admitting{l, d})
+	err := server.Serve(d.admission.Listener(l))
 	if !stop() {
 		<-ended
 		return nil

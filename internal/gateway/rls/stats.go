@@ -5,12 +5,14 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/gateway"
 	"github.com/hotparam/hotparam/internal/loglimit"
 )
 
 // Counters count what a door has done. N is int64 in [Stats], and [atomic.Int64] while they
 // count.
 type Counters[N any] struct {
+	gateway.ConnCounters[N]
 	// Calls are those that were answered, and Limited those that were answered OVER_LIMIT.
 	Calls, Limited N
 	// Ends are descriptors with the entry done.
@@ -20,9 +22,6 @@ type Counters[N any] struct {
 	// Busy are calls that were refused since there were too many at a time. Failed are those
 	// that could not be read: too large, too slow, or no request of the service.
 	Busy, Failed N
-	// Connections are open now, and Accepted have ever been. Full are those that were closed
-	// since there were too many, and Strangers those from an address that is not allowed.
-	Connections, Accepted, Full, Strangers N
 }
 
 // Stats are the counters of a door since it was made.
@@ -75,23 +74,16 @@ func Faults() []Fault {
 // complaints log what is wrong, each kind a few times an hour.
 type complaints struct {
 	log   *slog.Logger
-	lines [faults + 4]loglimit.Limit
+	lines [faults + 2]loglimit.Limit
 }
 
 // Kinds of complaints that are not faults of descriptors.
 const (
-	complainFull = int(faults) + iota
-	complainStranger
-	complainBusy
+	complainBusy = int(faults) + iota
 	complainFailed
 )
 
 // add logs a line. kind is a Fault or one of the complain constants.
 func (c *complaints) add(kind int, text string, args ...any) {
-	if more, ok := c.lines[kind].Allow(loglimit.Rate{Burst: 2, Every: time.Minute}, time.Now()); ok {
-		if more > 0 {
-			args = append(args, "unlogged", more)
-		}
-		c.log.Warn("rls: "+text, args...)
-	}
+	c.lines[kind].Warn(loglimit.Rate{Burst: 2, Every: time.Minute}, c.log, text, args...)
 }

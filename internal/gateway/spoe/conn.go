@@ -87,7 +87,7 @@ func (c *conn) handshake() (more bool, err error) {
 	}
 	c.frameSize = int(min(uint64(c.frameSize), h.frameSize))
 	if h.healthcheck {
-		c.door.counters.healthchecks.Add(1)
+		c.door.counters.Healthchecks.Add(1)
 	}
 	return !h.healthcheck, c.write(appendAgentHello(nil, &h, c.frameSize))
 }
@@ -133,7 +133,7 @@ func (c *conn) notify(ctx context.Context, f frame) {
 	defer buffers.Put(room)
 	b, err := c.tryAnswer(ctx, (*room)[:0], &f)
 	if err != nil {
-		c.door.counters.invalid.Add(1)
+		c.door.counters.Invalid.Add(1)
 		c.door.warn(&c.door.logs.broken, "a NOTIFY is not valid; the request passes", "from", c.net.RemoteAddr())
 	}
 	*room = b
@@ -146,7 +146,7 @@ var buffers = sync.Pool{New: func() any { return new([]byte) }}
 func (c *conn) tryAnswer(ctx context.Context, room []byte, f *frame) (b []byte, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			c.door.counters.panics.Add(1)
+			c.door.counters.Panics.Add(1)
 			c.door.warn(&c.door.logs.panicked, "a request could not be decided on; it passes", "panic", v)
 			b, err = appendEmptyAck(room, f), nil
 		}
@@ -232,14 +232,14 @@ func (d *Door) countBroken(s status) {
 	c := &d.counters
 	switch s {
 	case statusTooBig:
-		c.tooBig.Add(1)
+		c.TooBig.Add(1)
 	case statusFragmentation:
-		c.fragmented.Add(1)
+		c.Fragmented.Add(1)
 	case statusTimeout:
-		c.slow.Add(1)
+		c.Slow.Add(1)
 	case statusInvalid:
-		c.invalid.Add(1)
+		c.Invalid.Add(1)
 	default:
-		c.handshakes.Add(1)
+		c.Handshakes.Add(1)
 	}
 }

@@ -36,7 +36,7 @@ func (d *Door) answer(ctx context.Context, b []byte, f *frame, frameSize int) ([
 		case messageDone:
 			d.end(&a, args)
 		default:
-			d.counters.unknownMessages.Add(1)
+			d.counters.Unknown.Add(1)
 			d.warn(&d.logs.message, "a message has a name that is not known; it is ignored", "message", fmt.Sprintf("%.64q", name), "known", messageCheck+", "+messageDone)
 		}
 	})
@@ -52,7 +52,7 @@ func (d *Door) answer(ctx context.Context, b []byte, f *frame, frameSize int) ([
 func (d *Door) check(ctx context.Context, a *actions, args []arg) {
 	var c check
 	if !c.parse(args) {
-		d.counters.incomplete.Add(1)
+		d.counters.Incomplete.Add(1)
 		d.warn(&d.logs.incomplete, "a check does not say what the request is; it passes", "needed", "method=method uri=pathq", "message", messageCheck)
 		return
 	}
@@ -65,13 +65,13 @@ func (d *Door) check(ctx context.Context, a *actions, args []arg) {
 	defer cancel()
 	call := gateway.Call{Method: c.method, Target: c.uri, Header: c.header, Addr: c.addr, Caller: c.caller, Context: c.context}
 	decision, ticket := d.decider.Begin(ctx, &call)
-	d.counters.checks.Add(1)
+	d.counters.Checks.Add(1)
 	if !decision.Allowed {
-		d.counters.refused.Add(1)
+		d.counters.Refused.Add(1)
 	}
 	d.hold(a, &c, ticket, began)
 	if !a.setDecision(&decision) {
-		d.counters.cut.Add(1)
+		d.counters.Cut.Add(1)
 		d.warn(&d.logs.cut, "an answer does not fit in a frame; HAProxy gets it without its body", "frame_size", a.max)
 	}
 }
@@ -84,7 +84,7 @@ func (d *Door) hold(a *actions, c *check, ticket *middleware.Ticket, began time.
 	}
 	if !c.hold || d.tickets == nil {
 		ticket.End(middleware.Cost{})
-		d.counters.unheld.Add(1)
+		d.counters.Unheld.Add(1)
 		d.warn(&d.logs.unheld, "a rule counts costs or has concurrency, and the check does not say hold=bool(true): the request costs nothing")
 		return
 	}
@@ -97,13 +97,13 @@ func (d *Door) hold(a *actions, c *check, ticket *middleware.Ticket, began time.
 func (d *Door) end(a *actions, args []arg) {
 	var m done
 	if !m.parse(args) {
-		d.counters.incomplete.Add(1)
+		d.counters.Incomplete.Add(1)
 		d.warn(&d.logs.incomplete, "a message names no ticket; it is ignored", "needed", "ticket=var(txn.hp.ticket)", "message", messageDone)
 		return
 	}
 	id, took, ok := splitTicket(m.ticket, time.Now())
 	if !ok || d.tickets == nil {
-		d.counters.lost.Add(1)
+		d.counters.Lost.Add(1)
 		return
 	}
 	if m.hasMs {
@@ -111,9 +111,9 @@ func (d *Door) end(a *actions, args []arg) {
 	}
 	ended := d.tickets.End(id, middleware.Cost{Bytes: m.bytes, Units: m.units, Time: took}) == gateway.Ended
 	if ended {
-		d.counters.ended.Add(1)
+		d.counters.Ended.Add(1)
 	} else {
-		d.counters.lost.Add(1)
+		d.counters.Lost.Add(1)
 	}
 	a.setBool("ended", ended)
 }
@@ -123,12 +123,5 @@ const maxMillis = 24 * 60 * 60 * 1000
 
 // warn writes a line to the log, one a minute of its kind.
 func (d *Door) warn(limit *loglimit.Limit, message string, fields ...any) {
-	unlogged, ok := limit.Allow(loglimit.Rate{Burst: 1, Every: time.Minute}, time.Now())
-	if !ok {
-		return
-	}
-	if unlogged > 0 {
-		fields = append(fields, "unlogged", unlogged)
-	}
-	d.log.Warn(message, fields...)
+	limit.Warn(loglimit.Rate{Burst: 1, Every: time.Minute}, d.log, message, fields...)
 }

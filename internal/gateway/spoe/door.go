@@ -1,6 +1,7 @@
 package spoe
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hotparam/hotparam/internal/gateway"
@@ -67,9 +69,8 @@ type Door struct {
 	decider   *gateway.Decider
 	tickets   *gateway.Tickets
 	tls       *tls.Config
-	allow     gateway.Peers
+	admission gateway.Admission
 	timeout   time.Duration
-	most      int
 	frameSize int
 	inFlight  int
 	log       *slog.Logger
@@ -77,9 +78,9 @@ type Door struct {
 	helloWithin, frameWithin, idle, writeWithin time.Duration
 
 	slots    chan struct{} // one for each NOTIFY that is worked on, of all connections
-	counters counters
+	counters Counters[atomic.Int64]
 	logs     struct {
-		message, incomplete, unheld, cut, broken, panicked, full, denied, accept loglimit.Limit
+		message, incomplete, unheld, cut, broken, panicked, accept loglimit.Limit
 	}
 }
 
@@ -96,22 +97,23 @@ func New(c Config) (*Door, error) {
 		return nil, fmt.Errorf("spoe: Config.MaxFrame is %d, must be from %d to %d", c.MaxFrame, minFrameSize, 1<<20)
 	}
 	d := &Door{
-		decider: c.Decider, tickets: c.Tickets, tls: c.TLS, allow: slices.Clone(c.Allow),
-		timeout: c.Timeout, most: c.MaxConnections, frameSize: c.MaxFrame, inFlight: maxInFlight, log: c.Log,
+		decider: c.Decider, tickets: c.Tickets, tls: c.TLS,
+		timeout: c.Timeout, frameSize: c.MaxFrame, inFlight: maxInFlight, log: c.Log,
 		helloWithin: defaultHello, frameWithin: defaultFrame, idle: defaultIdle, writeWithin: defaultWrite,
 		slots: make(chan struct{}, maxAllInFlight),
 	}
 	if d.timeout == 0 {
 		d.timeout = DefaultTimeout
 	}
-	if d.most == 0 {
-		d.most = DefaultMaxConnections
-	}
 	if d.frameSize == 0 {
 		d.frameSize = DefaultMaxFrame
 	}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
+	}
+	d.admission = gateway.Admission{
+		Peers: slices.Clone(c.Allow), Max: cmp.Or(c.MaxConnections, DefaultMaxConnections),
+		Counters: &d.counters.ConnCounters, Log: d.log,
 	}
 	return d, nil
 }
@@ -131,7 +133,7 @@ func (d *Door) Serve(ctx context.Context, l net.Listener) error {
 		<-closing.Done()
 		_ = l.Close() // ends Accept
 	}()
-	err := s.accept(ctx, deciding, l)
+	err := s.accept(ctx, deciding, d.admission.Listener(l))
 	accepted()
 	<-closed
 	s.drain()
@@ -155,7 +157,7 @@ func (s *session) accept(ctx, deciding context.Context, l net.Listener) error {
 		n, err := l.Accept()
 		switch {
 		case err == nil:
-			s.admit(deciding, n)
+			s.serve(deciding, n)
 		case ctx.Err() != nil:
 			return nil //nolint:nilerr // it was told to end
 		case errors.Is(err, net.ErrClosed):
@@ -170,31 +172,15 @@ func (s *session) accept(ctx, deciding context.Context, l net.Listener) error {
 	}
 }
 
-// admit serves a connection unless there are too many, or its address may not connect.
-func (s *session) admit(deciding context.Context, n net.Conn) {
+// serve serves a connection.
+func (s *session) serve(deciding context.Context, n net.Conn) {
 	d := s.door
-	if !d.allow.Allow(n.RemoteAddr()) {
-		d.counters.denied.Add(1)
-		d.warn(&d.logs.denied, "an address that may not connect was turned away", "from", n.RemoteAddr())
-		_ = n.Close()
-		return
-	}
 	s.mu.Lock()
-	if len(s.open) >= d.most {
-		s.mu.Unlock()
-		d.counters.full.Add(1)
-		d.warn(&d.logs.full, "there are too many connections; HAProxy lets requests pass that need another", "most", d.most)
-		_ = n.Close()
-		return
-	}
 	s.open[n] = struct{}{}
 	s.serving.Add(1)
 	s.mu.Unlock()
-	d.counters.accepted.Add(1)
-	d.counters.connections.Add(1)
 	go func() {
 		defer func() {
-			d.counters.connections.Add(-1)
 			s.mu.Lock()
 			delete(s.open, n)
 			s.mu.Unlock()

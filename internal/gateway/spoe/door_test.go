@@ -223,7 +223,7 @@ func TestBoundsOfConnections(t *testing.T) {
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
 	if conn, err := dialer.Dial("tcp", f.addr); err != nil {
 		t.Log("no second address of this machine:", err)
-	} else if _, err := conn.Read(make([]byte, 1)); err == nil || f.door.Stats().Denied != 1 {
+	} else if _, err := conn.Read(make([]byte, 1)); err == nil || f.door.Stats().Strangers != 1 {
 		t.Errorf("another address: %v, %+v", err, f.door.Stats())
 	}
 	if s := f.door.Stats(); s.Full != 1 {

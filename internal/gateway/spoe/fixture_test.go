@@ -42,6 +42,7 @@ type fixture struct {
 	log     *testenv.Log
 	addr    string
 	stop    func()
+	program testenv.HAProxyProgram
 }
 
 // serve serves a door by these rules, on this kind of network. change may be nil.

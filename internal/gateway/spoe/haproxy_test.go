@@ -28,7 +28,7 @@ func (f *fixture) haproxy(app http.Handler, environment ...string) *testenv.HAPr
 		environment = []string{"HOTPARAM_TIMEOUT=10s"}
 	}
 	environment = append(environment, "APP="+strings.TrimPrefix(server.URL, "http://"), "HOTPARAM_SPOE="+f.addr)
-	h := testenv.StartHAProxy(f.t, "gateways/haproxy/spoe/haproxy.cfg", environment...)
+	h := f.program.Start(f.t, "gateways/haproxy/spoe/haproxy.cfg", environment...)
 	f.await("HAProxy's health check", func() bool { return f.door.Stats().Healthchecks > 0 })
 	return h
 }
@@ -74,7 +74,12 @@ func (c client) statuses(n int, target string, header ...string) (all []int) {
 // The files of deploy/, as users get them, with the real HAProxy.
 func TestHAProxy(t *testing.T) {
 	t.Parallel()
+	testenv.EachHAProxy(t, testHAProxy)
+}
+
+func testHAProxy(t *testing.T, program testenv.HAProxyProgram) {
 	f := serve(t, nil, termRule, roomRule, byteRule, planRule, blockRule, serveRule)
+	f.program = program
 	var served atomic.Int64
 	entered, leave := make(chan struct{}), make(chan struct{})
 	h := f.haproxy(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -156,7 +161,12 @@ func TestHAProxy(t *testing.T) {
 // pass every limit.
 func TestHAProxyLongRequests(t *testing.T) {
 	t.Parallel()
+	testenv.EachHAProxy(t, testHAProxyLongRequests)
+}
+
+func testHAProxyLongRequests(t *testing.T, program testenv.HAProxyProgram) {
 	f := serve(t, nil, termRule)
+	f.program = program
 	h := f.haproxy(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	c := client{t, h.Addr}
 	c.statuses(3, "/search?q=phone")
@@ -197,7 +207,12 @@ func TestHAProxyLongRequests(t *testing.T) {
 // When the door is away or hangs, requests pass, and all is well as soon as it is back.
 func TestHAProxyFailsOpen(t *testing.T) {
 	t.Parallel()
+	testenv.EachHAProxy(t, testHAProxyFailsOpen)
+}
+
+func testHAProxyFailsOpen(t *testing.T, program testenv.HAProxyProgram) {
 	f := serve(t, nil, termRule)
+	f.program = program
 	h := f.haproxy(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), "HOTPARAM_TIMEOUT=50ms")
 	c := client{t, h.Addr}
 	f.await("the limit", func() bool { return c.statuses(1, "/search?q=phone")[0] == 429 })

@@ -1,47 +1,35 @@
 package spoe
 
-import "sync/atomic"
+import (
+	"github.com/hotparam/hotparam/internal/countset"
+	"github.com/hotparam/hotparam/internal/gateway"
+)
 
-// Stats are a door's counters since it was made.
-type Stats struct {
-	Connections  int64 // that are open now
-	Accepted     int64 // connections that were opened
-	Full         int64 // connections that were closed at once, as there were too many
-	Denied       int64 // connections that were closed at once, as their address may not connect
-	Healthchecks int64 // connections that only asked whether the door is there
+// Counters count what a door has done. N is int64 in [Stats], and [atomic.Int64] while they
+// count.
+type Counters[N any] struct {
+	gateway.ConnCounters[N]
+	Healthchecks N // connections that only asked whether the door is there
 
-	Checks     int64 // requests that were decided on
-	Refused    int64 // of Checks: requests that were refused
-	Ended      int64 // requests whose end was told, and charged
-	Lost       int64 // ends of requests that are not known, or have ended already
-	Unheld     int64 // requests with a cost or a permit whose end nobody will tell
-	Incomplete int64 // messages that do not say what the request is, or name no ticket
-	Unknown    int64 // messages with a name that is not known
-	Cut        int64 // answers that did not fit in a frame
+	Checks     N // requests that were decided on
+	Refused    N // of Checks: requests that were refused
+	Ended      N // requests whose end was told, and charged
+	Lost       N // ends of requests that are not known, or have ended already
+	Unheld     N // requests with a cost or a permit whose end nobody will tell
+	Incomplete N // messages that do not say what the request is, or name no ticket
+	Unknown    N // messages with a name that is not known
+	Cut        N // answers that did not fit in a frame
 
-	Invalid    int64 // connections that ended as a frame was not valid
-	TooBig     int64 // connections that ended as a frame was too big
-	Fragmented int64 // connections that ended as a frame was a fragment
-	Handshakes int64 // connections that ended as the two could not agree
-	Slow       int64 // connections that ended as a frame, or the handshake, took too long
-	Panics     int64 // requests that passed as the door panicked
+	Invalid    N // connections that ended as a frame was not valid
+	TooBig     N // connections that ended as a frame was too big
+	Fragmented N // connections that ended as a frame was a fragment
+	Handshakes N // connections that ended as the two could not agree
+	Slow       N // connections that ended as a frame, or the handshake, took too long
+	Panics     N // requests that passed as the door panicked
 }
 
-// counters are what Stats are made of.
-type counters struct {
-	connections, accepted, full, denied, healthchecks     atomic.Int64
-	checks, refused, ended, lost, unheld                  atomic.Int64
-	incomplete, unknownMessages, cut                      atomic.Int64
-	invalid, tooBig, fragmented, handshakes, slow, panics atomic.Int64
-}
+// Stats are the counters of a door since it was made.
+type Stats = Counters[int64]
 
 // Stats returns the counters.
-func (d *Door) Stats() Stats {
-	c := &d.counters
-	return Stats{
-		Connections: c.connections.Load(), Accepted: c.accepted.Load(), Full: c.full.Load(), Denied: c.denied.Load(), Healthchecks: c.healthchecks.Load(),
-		Checks: c.checks.Load(), Refused: c.refused.Load(), Ended: c.ended.Load(), Lost: c.lost.Load(), Unheld: c.unheld.Load(),
-		Incomplete: c.incomplete.Load(), Unknown: c.unknownMessages.Load(), Cut: c.cut.Load(),
-		Invalid: c.invalid.Load(), TooBig: c.tooBig.Load(), Fragmented: c.fragmented.Load(), Handshakes: c.handshakes.Load(), Slow: c.slow.Load(), Panics: c.panics.Load(),
-	}
-}
+func (d *Door) Stats() Stats { return countset.Load[Stats](&d.counters) }

@@ -70,9 +70,13 @@ func answerOf(r *gatewaytest.Request, got map[string]string) gatewaytest.Answer 
 // The same through the real HAProxy.
 func TestSameKeysThroughHAProxy(t *testing.T) {
 	t.Parallel()
-	testenv.HAProxyPath(t)
+	testenv.EachHAProxy(t, testSameKeysThroughHAProxy)
+}
+
+func testSameKeysThroughHAProxy(t *testing.T, program testenv.HAProxyProgram) {
 	gatewaytest.Run(t, func(tb testing.TB, d *gateway.Decider) gatewaytest.Door {
 		f := ofDecider(tb, d)
+		f.program = program
 		h := f.haproxy(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X-App", "1") }))
 		without := []string{
 			"non-ASCII, raw", "non-ASCII path, raw", "fragment", // HAProxy answers 400

