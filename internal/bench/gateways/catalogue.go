@@ -34,7 +34,7 @@ type entry struct {
 var catalogue = []entry{
 	{"Envoy", startEnvoys, []string{"--version"}},
 	{"nginx", startNginxes, []string{"-v"}},
-	{"nginx with njs", startNJS, []string{"-v"}},
+	{"njs in nginx", startNJS, []string{"-v"}},
 	{"HAProxy", startHAProxies, []string{"-v"}},
 	{"Caddy", startCaddies, []string{"version"}},
 	{"Traefik", startTraefiks, []string{"version"}},

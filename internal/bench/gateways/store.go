@@ -46,10 +46,10 @@ func (s *store) calls(ctx context.Context, command string) (int, error) {
 }
 
 // sum adds up the numbers that are the first group of a pattern, wherever it matches.
-func sum(text []byte, pattern *regexp.Regexp) (sum int) {
+func sum(text []byte, pattern *regexp.Regexp) (all int) {
 	for _, match := range pattern.FindAllSubmatch(text, -1) {
 		value, _ := strconv.ParseFloat(string(match[1]), 64) // the pattern has numbers alone
-		sum += int(value)
+		all += int(value)
 	}
-	return sum
+	return all
 }

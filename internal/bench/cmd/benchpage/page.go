@@ -37,7 +37,8 @@ What `+"`hotparam bench`"+` measures, as pictures. This page is made by
 
 on whatever machine that runs on. **Only ratios within a section mean anything**: they
 were measured in one run, in turns. ◄ marks what does not reach its goal.
-What the peers do for the same tasks is in [benchmarks](../benchmarks/README.md).
+What the peers do for the same tasks is in [benchmarks](../benchmarks/README.md), and what a
+request through a gateway pays in [GATEWAYS.md](GATEWAYS.md#what-a-door-costs).
 
 Measured on %s.
 `, m)
