@@ -70,6 +70,7 @@ const (
                       filter_enabled: {default_value: {numerator: 100}}
                       filter_enforced: {default_value: {numerator: 100}}
                       token_bucket: &bucket {max_tokens: 1000000, tokens_per_fill: 1000000, fill_interval: 1s}
+                      always_consume_default_token_bucket: false
                       max_dynamic_descriptors: 10000
                       descriptors: [{entries: [{key: path}], token_bucket: *bucket}]
                       rate_limits: [{actions: [{request_headers: {header_name: ":path", descriptor_key: path}}]}]
@@ -112,7 +113,7 @@ func startEnvoys(tb testing.TB, s *site, g *Gateway) []variant {
 	err := testenv.Outside(tb.Context(), tb.TempDir(), func(tb testing.TB) { testenv.RateLimitPath(tb) })
 	switch {
 	case errors.Is(err, testenv.ErrSkipped):
-		g.Lacks = err.Error()
+		g.Lacks, g.LacksWhy = "envoyproxy/ratelimit", err.Error()
 		return all
 	case err != nil:
 		tb.Fatal(err)

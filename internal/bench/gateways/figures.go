@@ -22,7 +22,8 @@ type Result struct {
 type Gateway struct {
 	Name, Version string
 	Skipped       string `json:",omitempty"` // why there are no rows
-	Lacks         string `json:",omitempty"` // what could not be measured, and why
+	Lacks         string `json:",omitempty"` // what of Rows is not there
+	LacksWhy      string `json:",omitempty"`
 	Rows          []Row  // the first one is the gateway alone
 }
 

@@ -92,6 +92,9 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 func (e *entry) measure(tb testing.TB, c *Config, s *site, g *Gateway) {
 	c.Say("%s: start", e.name)
 	variants := e.start(tb, s, g)
+	if g.Lacks != "" {
+		c.Say("%s: without %s: %s", e.name, g.Lacks, g.LacksWhy)
+	}
 	if e.version != nil {
 		g.Version = version(tb, variants[0].gateway, e.version)
 	}

@@ -32,11 +32,11 @@ const tooBusy = 0.2
 func (r *Result) Markdown() string {
 	var b strings.Builder
 	w := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	w("Measured on %s%s. %d requests a second over %d connections, %v in each of %d turns; the load sent them",
-		r.Machine, r.versions(), r.Rate, r.Connections, r.Slice, r.Turns)
-	w("%s late at the 99th percentile. Other programs took %.0f%% of the processors before it began.", milliseconds(r.late()), 100*r.Busy)
+	w("Measured on %s%s. %d requests a second over %d connections, %g s in each of %d turns; the load sent them",
+		r.Machine, r.versions(), r.Rate, r.Connections, r.Slice.Seconds(), r.Turns)
+	w("%s late, at the 99th percentile. Other programs took %.0f%% of the processors before it began.", milliseconds(r.late()), 100*r.Busy)
 	if r.Busy > tooBusy {
-		w("**The machine was too busy for figures: make them again at a quiet time.**")
+		w("**The machine was too busy: p50 and p99 are noise, and want a quiet time.**")
 	}
 	w("")
 	w("| | requests | p50 | p99 | processor time | added, p50 and p99 | µs: gateway + service + its stores |")
@@ -75,7 +75,7 @@ func (r *Result) late() time.Duration {
 // rows writes a gateway's lines.
 func (g *Gateway) rows(w func(string, ...any)) {
 	if len(g.Rows) == 0 {
-		w("| **%s** | not measured | | | | | |", g.Name)
+		w("| **%s** | not there | | | | | |", g.Name)
 		return
 	}
 	base := &g.Rows[0]
@@ -106,11 +106,12 @@ func (s Spread) String() string { return fmt.Sprintf("%.2f (%.2f–%.2f)", s.Med
 
 // added returns by how much a figure is above another row's.
 func (r *Row) added(base *Row, of figure) string {
-	d := milliseconds(r.median(of) - base.median(of))
-	if !strings.HasPrefix(d, "-") {
-		d = "+" + d
+	d := (r.median(of) - base.median(of)).Round(10 * time.Microsecond) // no −0.00
+	sign := "+"
+	if d < 0 {
+		sign = "−"
 	}
-	return strings.Replace(d, "-", "−", 1)
+	return sign + milliseconds(d.Abs())
 }
 
 // parts returns the processor times of the gateway, of the service that it asks and of that
@@ -137,12 +138,12 @@ func (r *Result) beside(w func(string, ...any)) {
 		ours, theirs := g.row(rlsName, cold), g.row(peerName, cold)
 		switch {
 		case g.Lacks != "":
-			w("Not measured of %s: %s.", g.Name, g.Lacks)
+			w("%s could not be had for this table, and so %s is not beside it.", g.Lacks, g.Name)
 		case ours != nil && theirs != nil:
-			w("Envoy with %s takes, as a multiple of Envoy with envoyproxy/ratelimit and its call to Redis for each request: p50 %s,", rlsName, compared(ours, theirs, p50))
-			w("p99 %s, processor time %s. The guard alone takes %s of the processor time of envoyproxy/ratelimit;", compared(ours, theirs, p99),
-				compared(ours, theirs, allCPU), compared(ours, theirs, serviceCPU))
-			w("what they need, %s. ◄ marks where ours takes more.", compared(ours, theirs, storesCPU))
+			w("Envoy with %s beside Envoy with envoyproxy/ratelimit, which calls Redis for each request, takes this many times as much;", rlsName)
+			w("◄ marks what is more: p50 %s, p99 %s,", compared(ours, theirs, p50), compared(ours, theirs, p99))
+			w("processor time in all %s, of Envoy %s, of the service %s, of its stores %s.", compared(ours, theirs, allCPU),
+				compared(ours, theirs, gatewayCPU), compared(ours, theirs, serviceCPU), compared(ours, theirs, storesCPU))
 		}
 	}
 }
