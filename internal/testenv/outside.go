@@ -69,10 +69,11 @@ func (o *outside) Helper()                  {}
 func (o *outside) Context() context.Context { return o.ctx }
 func (o *outside) Name() string             { return "outside" }
 
+// Failed returns false once ctx has ended: what the processes wrote does not say why.
 func (o *outside) Failed() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return len(o.errs) > 0
+	return len(o.errs) > 0 && o.ctx.Err() == nil
 }
 
 func (o *outside) Cleanup(f func()) {
