@@ -4,7 +4,7 @@ FUZZTIME = 20s
 GOVULNCHECK = golang.org/x/vuln/cmd/govulncheck@v1.8.0
 GOLANGCI_LINT = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: help build test test-short lint fuzz bench bench-peers bench-page cover demo release verify-release release-modules tidy metrics manifests pictures verify-replay verify-claims verify-loss mutants chaos soak clean
+.PHONY: help build test test-short lint fuzz bench bench-peers bench-page bench-gateways cover demo release verify-release release-modules tidy metrics manifests pictures verify-replay verify-claims verify-loss mutants chaos soak clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -37,6 +37,9 @@ bench-peers: ## compare with the peers: medians of PASSES passes, as a table (mi
 
 bench-page: build ## measure with hotparam bench, as docs/BENCH.md (four minutes, needs redis-server)
 	go run ./internal/bench/cmd/benchpage bin/hotparam docs
+
+bench-gateways: build ## measure what the guard's doors add to a request through real gateways, as a table in docs/GATEWAYS.md (four minutes, needs redis-server and nginx)
+	go run ./internal/bench/cmd/benchgateways bin/hotparam docs/GATEWAYS.md
 
 cover: ## test and write coverage.html
 	@mkdir -p bin

@@ -125,8 +125,10 @@ var arrows = map[string][]string{
 	"internal/suggest":     everythingButCommands,
 	"internal/follow":      everythingButCommands,
 
-	"internal/bench":               {"hotparam", "wire", "kafka", "collector", "collector/statsdsink", "collector/kafkasink", "aggregator", "aggregator/decode", "aggregator/statsdsource", "aggregator/kafkasource", "hotkeys", "middleware", "internal/accesslog", "internal/kafkafake", "internal/keytext", "internal/pace"},
-	"internal/bench/cmd/benchpage": {"hotparam", "internal/bench"},
+	"internal/bench":                   {"hotparam", "wire", "kafka", "collector", "collector/statsdsink", "collector/kafkasink", "aggregator", "aggregator/decode", "aggregator/statsdsource", "aggregator/kafkasource", "hotkeys", "middleware", "internal/accesslog", "internal/kafkafake", "internal/keytext", "internal/pace"},
+	"internal/bench/cmd/benchpage":     {"hotparam", "internal/bench"},
+	"internal/bench/gateways":          {"internal/bench", "internal/testenv"},
+	"internal/bench/cmd/benchgateways": {"internal/bench/gateways"},
 
 	"internal/claims":                  {"hotparam", "wire", "collector", "collector/statsdsink", "aggregator", "aggregator/decode", "internal/accesslog", "internal/exact"},
 	"internal/claims/cmd/verifyclaims": {"internal/claims"},
@@ -164,7 +166,7 @@ var standardOnly = []string{"hotparam", "internal/addrlevel", "internal/backoff"
 // tests, or are a program that runs without a real server. No public package has them
 // among all that it imports, by whatever way.
 var testOnly = map[string][]string{
-	"testing":                                      {"internal/testenv", "internal/chaos", "internal/gateway/gatewaytest", "limiter/limitertest", "middleware/middlewaretest"},
+	"testing":                                      {"internal/testenv", "internal/chaos", "internal/bench/gateways", "internal/gateway/gatewaytest", "limiter/limitertest", "middleware/middlewaretest"},
 	"pgregory.net/rapid":                           {"internal/windowgen", "limiter/limitertest"},
 	"go.uber.org/goleak":                           {"internal/testenv"},
 	"github.com/testcontainers":                    {"internal/testenv"},
@@ -174,7 +176,7 @@ var testOnly = map[string][]string{
 	"charm.land/bubbletea":                         {"internal/demo/screen", "internal/top"},
 	"charm.land/lipgloss":                          {"internal/demo/screen", "internal/termtext", "internal/top"},
 	"github.com/twmb/franz-go/pkg/kfake":           {"internal/kafkafake"},
-	module + "/internal/testenv":                   {"internal/chaos"},
+	module + "/internal/testenv":                   {"internal/chaos", "internal/bench/gateways"},
 	module + "/limiter/limitertest":                nil,
 	module + "/middleware/middlewaretest":          nil,
 	module + "/internal/signedpacket":              nil,

@@ -84,7 +84,7 @@ func Ingest(ctx context.Context, c IngestConfig) (IngestResult, error) {
 		result.Minimal = &Minimal{
 			LinesPerSecond:    math.Round(medianOf(rounds[1], ingestRound.perSecond)),
 			LinesPerCPUSecond: math.Round(medianOf(rounds[1], ingestRound.perCPU)),
-			Ratio:             math.Round(median(ratios)*1000) / 1000,
+			Ratio:             math.Round(Median(ratios)*1000) / 1000,
 		}
 	}
 	return result, nil
@@ -95,7 +95,7 @@ func medianOf(rounds []ingestRound, f func(ingestRound) float64) float64 {
 	for i, r := range rounds {
 		values[i] = f(r)
 	}
-	return median(values)
+	return Median(values)
 }
 
 // ingestRound is one measurement.

@@ -107,15 +107,15 @@ func (l *requestLoad) measure(ctx context.Context, c RequestConfig) (RequestResu
 			}
 		}
 	}
-	r := RequestResult{FloorNS: tenth(median(floors))}
+	r := RequestResult{FloorNS: tenth(Median(floors))}
 	for i, one := range l.cases {
 		s := &all[i]
 		r.Cases = append(r.Cases, RequestCost{
 			Name: one.name, What: one.what,
-			NS: tenth(median(s.ns)), Floors: math.Round(median(s.floors)*100) / 100, Allocs: tenth(median(s.allocs)),
+			NS: tenth(Median(s.ns)), Floors: math.Round(Median(s.floors)*100) / 100, Allocs: tenth(Median(s.allocs)),
 		})
 		if one.name == CaseCold {
-			r.FlushNS = tenth(median(s.flush))
+			r.FlushNS = tenth(Median(s.flush))
 		}
 	}
 	cold, hot := r.Case(CaseCold), r.Case(CaseRefused)

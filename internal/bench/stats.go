@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// median is the middle of the values, or the mean of the two in the middle; 0 for
+// Median is the middle of the values, or the mean of the two in the middle; 0 for
 // none.
-func median(values []float64) float64 {
+func Median(values []float64) float64 {
 	if len(values) == 0 {
 		return 0
 	}

@@ -15,8 +15,8 @@ func TestMedian(t *testing.T) {
 	}{
 		{nil, 0}, {[]float64{3}, 3}, {[]float64{5, 1}, 3}, {[]float64{9, 1, 2}, 2}, {[]float64{4, 1, 3, 2}, 2.5},
 	} {
-		if got := median(c.values); got != c.want {
-			t.Errorf("median(%v) = %v, want %v", c.values, got, c.want)
+		if got := Median(c.values); got != c.want {
+			t.Errorf("Median(%v) = %v, want %v", c.values, got, c.want)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"testing"
 )
 
 // deployed is a configuration file of deploy/ with other values for some of its keys:
@@ -41,4 +42,18 @@ func writeDeployed(dir, name string, values map[string]string) (string, error) {
 	}
 	path := filepath.Join(dir, filepath.Base(name))
 	return path, os.WriteFile(path, text, 0o600)
+}
+
+// ReadDeployed returns the text of a file of deploy/.
+func ReadDeployed(tb testing.TB, name string) string {
+	tb.Helper()
+	root, err := moduleRoot()
+	if err != nil {
+		tb.Fatalf("testenv: %v", err)
+	}
+	text, err := os.ReadFile(filepath.Join(root, "deploy", filepath.FromSlash(name)))
+	if err != nil {
+		tb.Fatalf("testenv: %v", err)
+	}
+	return string(text)
 }

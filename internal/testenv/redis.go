@@ -61,6 +61,15 @@ func Redis(tb testing.TB) *RedisServer {
 // Addr is the server's host:port. It stays the same over Restart.
 func (s *RedisServer) Addr() string { return s.addr }
 
+// PID returns the server's process id. It reports false if the server runs in a container.
+func (s *RedisServer) PID() (int, bool) {
+	local, ok := s.engine.(*localEngine)
+	if !ok {
+		return 0, false
+	}
+	return local.process.PID(), true
+}
+
 // URL is the server's address as redis.ParseURL takes it, database 0.
 func (s *RedisServer) URL() string {
 	if s.tls != nil {

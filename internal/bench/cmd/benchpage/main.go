@@ -10,15 +10,14 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"runtime"
-	"strings"
 	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9/logging"
+
+	"github.com/hotparam/hotparam/internal/bench"
 )
 
 func main() {
@@ -54,41 +53,5 @@ func run(ctx context.Context, p plan, dir string) error {
 			return err
 		}
 	}
-	return os.WriteFile(filepath.Join(dir, "BENCH.md"), []byte(page(thisMachine(ctx), p, f)), 0o644)
-}
-
-func thisMachine(ctx context.Context) machine {
-	return machine{
-		Date:   time.Now().UTC().Format(time.DateOnly),
-		CPU:    cpuName(),
-		Cores:  fmt.Sprintf("%d processors", runtime.NumCPU()),
-		System: runtime.GOOS + "/" + runtime.GOARCH,
-		Go:     strings.Replace(runtime.Version(), "go", "Go ", 1),
-		Redis:  redisVersion(ctx),
-	}
-}
-
-// cpuName is the processor as Linux knows it.
-func cpuName() string {
-	info, err := os.ReadFile("/proc/cpuinfo")
-	if err == nil {
-		for line := range strings.Lines(string(info)) {
-			if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
-				return strings.TrimSpace(value)
-			}
-		}
-	}
-	return "an unknown processor"
-}
-
-func redisVersion(ctx context.Context) string {
-	said, err := exec.CommandContext(ctx, "redis-server", "--version").Output()
-	if err == nil {
-		for field := range strings.FieldsSeq(string(said)) {
-			if v, ok := strings.CutPrefix(field, "v="); ok {
-				return "Redis " + v
-			}
-		}
-	}
-	return "an unknown Redis"
+	return os.WriteFile(filepath.Join(dir, "BENCH.md"), []byte(page(bench.ThisMachine(ctx), p, f)), 0o644)
 }

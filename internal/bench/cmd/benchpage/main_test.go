@@ -108,7 +108,7 @@ func TestGoalsThatAreMissedAreMarked(t *testing.T) {
 		Enforce:  []enforced{{Urgent: true, EnforceResult: bench.EnforceResult{P99MS: 25}}, {EnforceResult: bench.EnforceResult{P99MS: 120}}},
 		Pipeline: chains(2, 0),
 	}
-	marks := func(f figures) int { return strings.Count(page(machine{}, p, f), "◄") - 1 } // the legend has one
+	marks := func(f figures) int { return strings.Count(page(bench.Machine{}, p, f), "◄") - 1 } // the legend has one
 	if n := marks(good); n != 0 {
 		t.Errorf("%d marks where all goals are reached", n)
 	}

@@ -17,9 +17,6 @@ const (
 	goalKafka  = 2.0 // × the processor time over UDP
 )
 
-// machine is what it was measured on.
-type machine struct{ Date, CPU, Cores, System, Go, Redis string }
-
 // missed marks a figure that does not reach its goal.
 func missed(ok bool) string {
 	if ok {
@@ -29,7 +26,7 @@ func missed(ok bool) string {
 }
 
 // page is docs/BENCH.md.
-func page(m machine, p plan, f figures) string {
+func page(m bench.Machine, p plan, f figures) string {
 	var b strings.Builder
 	w := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	w(`# Measured
@@ -40,10 +37,11 @@ What `+"`hotparam bench`"+` measures, as pictures. This page is made by
 
 on whatever machine that runs on. **Only ratios within a section mean anything**: they
 were measured in one run, in turns. ◄ marks what does not reach its goal.
-What the peers do for the same tasks is in [benchmarks](../benchmarks/README.md).
+What the peers do for the same tasks is in [benchmarks](../benchmarks/README.md), and what a
+request through a gateway pays in [GATEWAYS.md](GATEWAYS.md#what-a-door-costs).
 
-Measured on %s: %s, %s, %s, %s, %s.
-`, m.Date, m.CPU, m.Cores, m.System, m.Go, m.Redis)
+Measured on %s.
+`, m)
 	requestPart(w, f.Request)
 	ingestPart(w, f.Ingest)
 	detectPart(w, p, f.Detect)

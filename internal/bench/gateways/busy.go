@@ -1,0 +1,57 @@
+package gateways
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// busy returns the share of the processors' time that is taken while nothing is measured, from
+// 0 to 1.
+func busy(ctx context.Context, during time.Duration) (float64, error) {
+	before, err := processorTimes()
+	if err != nil {
+		return 0, err
+	}
+	select {
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	case <-time.After(during):
+	}
+	after, err := processorTimes()
+	if err != nil {
+		return 0, err
+	}
+	return busyShare(before, after), nil
+}
+
+func processorTimes() (string, error) {
+	text, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return "", fmt.Errorf("processor time of this machine: %w", err)
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	return line, nil
+}
+
+// busyShare compares two first lines of /proc/stat: "cpu", then time in user, nice, system,
+// idle, iowait, irq, softirq and steal.
+func busyShare(before, after string) float64 {
+	was, is := strings.Fields(before), strings.Fields(after)
+	var all, idle float64
+	for i := 1; i < min(len(was), len(is), 9); i++ {
+		a, _ := strconv.ParseFloat(was[i], 64) // the kernel writes numbers alone
+		b, _ := strconv.ParseFloat(is[i], 64)
+		all += b - a
+		if i == 4 || i == 5 {
+			idle += b - a
+		}
+	}
+	if all <= 0 {
+		return 0
+	}
+	return 1 - idle/all
+}

@@ -1,0 +1,77 @@
+package gateways
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/hotparam/hotparam/internal/testenv"
+)
+
+// between returns the first part of text that begins with from and ends before to.
+func between(text, from, to string) (string, error) {
+	begin := strings.Index(text, from)
+	if begin < 0 {
+		return "", fmt.Errorf("no %q", from)
+	}
+	length := strings.Index(text[begin:], to)
+	if length < 0 {
+		return "", fmt.Errorf("no %q after %q", to, from)
+	}
+	return text[begin : begin+length], nil
+}
+
+// deployedBetween returns a part of a file of deploy/gateways, for testenv to replace by
+// another text.
+func deployedBetween(tb testing.TB, file, from, to string) string {
+	tb.Helper()
+	part, err := between(testenv.ReadDeployed(tb, "gateways/"+file), from, to)
+	if err != nil {
+		tb.Fatalf("deploy/gateways/%s: %v", file, err)
+	}
+	return part
+}
+
+// withoutLines returns text without the lines that begin with one of these, after their
+// indentation, and without all that follows the line end.
+func withoutLines(text, end string, beginnings ...string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if strings.TrimSpace(line) == end {
+			break
+		}
+		begins := func() bool {
+			for _, beginning := range beginnings {
+				if strings.HasPrefix(strings.TrimSpace(line), beginning) {
+					return true
+				}
+			}
+			return false
+		}
+		if !begins() {
+			b.WriteString(line)
+		}
+	}
+	return b.String()
+}
+
+// replaceOnce returns text with old, which it must have once, replaced.
+func replaceOnce(tb testing.TB, text, old, now string) string {
+	tb.Helper()
+	if n := strings.Count(text, old); n != 1 {
+		tb.Fatalf("%d times %q, want once", n, old)
+	}
+	return strings.Replace(text, old, now, 1)
+}
+
+// write writes a file of its own, and returns its path.
+func write(tb testing.TB, text string) string {
+	tb.Helper()
+	path := filepath.Join(tb.TempDir(), "gateway.cfg")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	return path
+}

@@ -1,0 +1,98 @@
+package gateways
+
+import (
+	"slices"
+	"time"
+
+	"github.com/hotparam/hotparam/internal/bench"
+)
+
+// Result is what was measured.
+type Result struct {
+	Machine     bench.Machine
+	Busy        float64 // share of the processors' time that others took before it began, 0 to 1
+	Rate        int     // requests per second
+	Connections int
+	Turns       int
+	Slice       time.Duration
+	Gateways    []Gateway
+}
+
+// Gateway is a gateway in several variants.
+type Gateway struct {
+	Name, Version string
+	Skipped       string `json:",omitempty"` // why there are no rows
+	Lacks         string `json:",omitempty"` // what of Rows is not there
+	LacksWhy      string `json:",omitempty"`
+	Rows          []Row  // the first one is the gateway alone
+}
+
+// Row is one variant with one kind of requests.
+type Row struct {
+	Name  string
+	Kind  kind
+	Turns []Turn
+}
+
+// Turn is what was seen of a row in one turn.
+type Turn struct {
+	Requests int
+	P50, P99 time.Duration // from when a request was due to its whole answer
+	LateP99  time.Duration // how much later than due the load sent requests
+	// Processor time of a request: of the gateway, of the service that it asks, and of what that
+	// needs.
+	Gateway, Service, Stores time.Duration
+	Wrong                    int // requests that were not answered as they should have been
+	Undecided                int // requests that the service did not decide on
+}
+
+// Spread is a figure over the turns.
+type Spread struct{ Median, Least, Most float64 }
+
+func spreadOf(values []float64) Spread {
+	if len(values) == 0 {
+		return Spread{}
+	}
+	return Spread{Median: bench.Median(values), Least: slices.Min(values), Most: slices.Max(values)}
+}
+
+// figure is a quantity of a turn.
+type figure func(*Turn) time.Duration
+
+func p50(t *Turn) time.Duration        { return t.P50 }
+func p99(t *Turn) time.Duration        { return t.P99 }
+func gatewayCPU(t *Turn) time.Duration { return t.Gateway }
+func serviceCPU(t *Turn) time.Duration { return t.Service }
+func storesCPU(t *Turn) time.Duration  { return t.Stores }
+func allCPU(t *Turn) time.Duration     { return t.Gateway + t.Service + t.Stores }
+
+// over returns a figure of r as a multiple of another row's, turn by turn. It reports false if the
+// other row has none.
+func (r *Row) over(other *Row, of figure) (s Spread, ok bool) {
+	var ratios []float64
+	for i := range min(len(r.Turns), len(other.Turns)) {
+		if by := of(&other.Turns[i]); by > 0 {
+			ratios = append(ratios, float64(of(&r.Turns[i]))/float64(by))
+		}
+	}
+	return spreadOf(ratios), len(ratios) > 0
+}
+
+// median returns the median of a figure over the turns.
+func (r *Row) median(of figure) time.Duration {
+	values := make([]float64, len(r.Turns))
+	for i := range r.Turns {
+		values[i] = float64(of(&r.Turns[i]))
+	}
+	return time.Duration(bench.Median(values))
+}
+
+// odd returns the share of requests that were answered otherwise, or passed undecided.
+func (r *Row) odd() float64 {
+	var odd, all int
+	for _, t := range r.Turns {
+		odd += max(t.Wrong, t.Undecided)
+		all += t.Requests
+	}
+	return float64(odd) / float64(max(1, all))
+}

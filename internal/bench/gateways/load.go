@@ -1,0 +1,252 @@
+package gateways
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+)
+
+// answerPatience bounds how long a request waits for its answer after the last one was sent.
+const answerPatience = 5 * time.Second
+
+// load sends requests at a fixed rate, whether or not earlier ones have been answered, over
+// connections that stay open. A request's time begins when it is due: one that has to wait for
+// a connection, because others take long, waits in its own time.
+type load struct {
+	addr     string
+	rate     int      // requests per second
+	requests [][]byte // sent in turns
+	next     int      // request
+
+	// A connection is in idle, or it has a request, whose reader puts it back.
+	idle    chan *connection
+	all     []*connection // those that broke, too
+	readers sync.WaitGroup
+
+	done func()    // called when a request has its answer, or will have none
+	end  time.Time // when answers are given up
+}
+
+// sample is what was seen of some requests.
+type sample struct {
+	took     []time.Duration // from when a request was due to its whole answer
+	late     []time.Duration // how much later than due the load sent it
+	statuses map[int]int
+	failed   int // without an answer
+}
+
+// add adds what was seen on one connection.
+func (s *sample) add(other *sample) {
+	s.took = append(s.took, other.took...)
+	s.failed += other.failed
+	for status, count := range other.statuses {
+		s.statuses[status] += count
+	}
+}
+
+// connection sends one request at a time.
+type connection struct {
+	conn net.Conn
+
+	mu      sync.Mutex
+	pending bool      // it has a request
+	due     time.Time // of the request
+	err     error     // once set, it is not used any more
+	seen    sample
+}
+
+// openLoad opens the connections. The load is to be closed.
+func openLoad(ctx context.Context, addr string, rate, connections int, requests [][]byte) (*load, error) {
+	l := &load{addr: addr, rate: rate, requests: requests, idle: make(chan *connection, connections)}
+	for range connections {
+		if err := l.dial(ctx); err != nil {
+			l.close()
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+func (l *load) dial(ctx context.Context) error {
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, "tcp", l.addr)
+	if err != nil {
+		return err
+	}
+	c := &connection{conn: conn}
+	c.reset(l.end)
+	l.all = append(l.all, c)
+	l.idle <- c
+	l.readers.Go(func() { l.read(c) })
+	return nil
+}
+
+func (c *connection) reset(end time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.seen = sample{statuses: make(map[int]int)}
+	_ = c.conn.SetDeadline(end) // fails if it is closed, which its reader sees
+}
+
+// close closes all connections and waits for their readers.
+func (l *load) close() {
+	for _, c := range l.all {
+		c.conn.Close()
+	}
+	l.readers.Wait()
+}
+
+// run sends n requests, waits for their answers, and returns what was seen of them. It is not
+// safe for concurrent use.
+func (l *load) run(ctx context.Context, n int) (sample, error) {
+	var waiting sync.WaitGroup
+	waiting.Add(n)
+	l.done = waiting.Done
+	l.end = time.Now().Add(l.after(n) + answerPatience)
+	for _, c := range l.all {
+		c.reset(l.end)
+	}
+	result := sample{statuses: make(map[int]int)}
+	sent := make(chan error)
+	go func() {
+		runtime.LockOSThread() // which is set up for this, and ends with the goroutine
+		var err error
+		result.late, err = l.send(ctx, n)
+		sent <- err
+	}()
+	err := <-sent
+	waiting.Wait()
+	for _, c := range l.all {
+		c.mu.Lock()
+		result.add(&c.seen)
+		c.mu.Unlock()
+	}
+	slices.Sort(result.took)
+	slices.Sort(result.late)
+	return result, err
+}
+
+// after is when request i is due, after the first one.
+func (l *load) after(i int) time.Duration {
+	return time.Duration(i) * time.Second / time.Duration(l.rate)
+}
+
+// send sends n requests, each when it is due, and returns how late each of them was. After an
+// error it sends no more.
+func (l *load) send(ctx context.Context, n int) (late []time.Duration, err error) {
+	err = sleepPrecisely()
+	begin := time.Now()
+	for i := range n {
+		due := begin.Add(l.after(i))
+		for wait := time.Until(due); err == nil && wait > 0; wait = time.Until(due) {
+			sleep(wait)
+		}
+		if err == nil {
+			err = ctx.Err()
+		}
+		var c *connection
+		if err == nil {
+			c, err = l.take(ctx)
+		}
+		if err != nil {
+			l.done()
+			continue
+		}
+		late = append(late, time.Since(due))
+		l.ask(c, due, l.requests[l.next%len(l.requests)])
+		l.next++
+	}
+	return late, err
+}
+
+// take takes a connection from the idle ones, and replaces those that broke.
+func (l *load) take(ctx context.Context) (*connection, error) {
+	timeout := time.NewTimer(answerPatience)
+	defer timeout.Stop()
+	for {
+		select {
+		case c := <-l.idle:
+			c.mu.Lock()
+			broken := c.err
+			c.mu.Unlock()
+			if broken == nil {
+				return c, nil
+			}
+			if err := l.dial(ctx); err != nil {
+				return nil, errors.Join(broken, err)
+			}
+		case <-timeout.C:
+			return nil, fmt.Errorf("%s answers none of %d requests within %v", l.addr, cap(l.idle), answerPatience)
+		}
+	}
+}
+
+// ask sends a request over a connection that was idle.
+func (l *load) ask(c *connection, due time.Time, request []byte) {
+	c.mu.Lock()
+	gone := c.err != nil // since it was taken; its reader has ended
+	if gone {
+		c.seen.failed++
+	} else {
+		c.due, c.pending = due, true
+	}
+	c.mu.Unlock()
+	if gone {
+		l.idle <- c
+		l.done()
+		return
+	}
+	if _, err := c.conn.Write(request); err != nil {
+		c.conn.Close() // so that its reader sees it
+	}
+}
+
+// read reads the answers on a connection until it breaks, or is closed.
+func (l *load) read(c *connection) {
+	r := bufio.NewReader(c.conn)
+	for err := error(nil); err == nil; {
+		var status int
+		status, err = readAnswer(r)
+		now := time.Now()
+		c.mu.Lock()
+		asked := c.pending
+		c.pending = false
+		switch {
+		case err == nil && !asked:
+			err = errors.New("an answer without a request")
+		case err == nil:
+			c.seen.took = append(c.seen.took, now.Sub(c.due))
+			c.seen.statuses[status]++
+		case asked:
+			c.seen.failed++
+		}
+		c.err = err
+		c.mu.Unlock()
+		if err != nil {
+			c.conn.Close()
+		}
+		if asked { // else it is idle already
+			done := l.done
+			l.idle <- c
+			done()
+		}
+	}
+}
+
+// readAnswer reads an answer with its body, and returns its status.
+func readAnswer(r *bufio.Reader) (int, error) {
+	answer, err := http.ReadResponse(r, nil)
+	if err != nil {
+		return 0, err
+	}
+	_, err = io.Copy(io.Discard, answer.Body)
+	return answer.StatusCode, errors.Join(err, answer.Body.Close())
+}

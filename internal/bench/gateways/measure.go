@@ -1,0 +1,223 @@
+package gateways
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam/internal/bench"
+	"github.com/hotparam/hotparam/internal/testenv"
+)
+
+// Config is what is measured. Its zero value lacks the Program alone.
+type Config struct {
+	Program     string        // hotparam
+	Rate        int           // requests per second; default 1,000
+	Connections int           // from the load to a gateway; default 32
+	Turns       int           // default 6
+	Slice       time.Duration // of a row in a turn; default 600 ms
+	Only        []string      // names of gateways; default all
+	// Say is called with what is being done. Nil disables it.
+	Say func(format string, args ...any)
+}
+
+func (c *Config) setDefaults() {
+	c.Rate = cmp.Or(c.Rate, 1000)
+	c.Connections = cmp.Or(c.Connections, 32)
+	c.Turns = cmp.Or(c.Turns, 6)
+	c.Slice = cmp.Or(c.Slice, 600*time.Millisecond)
+	if c.Say == nil {
+		c.Say = func(string, ...any) {}
+	}
+}
+
+func (c *Config) validate() error {
+	for _, name := range c.Only {
+		if !slices.ContainsFunc(catalogue, func(e entry) bool { return e.name == name }) {
+			return fmt.Errorf("no gateway %q", name)
+		}
+	}
+	if c.Rate < 0 || c.Connections < 0 || c.Turns < 0 || c.Slice < 0 {
+		return errors.New("rate, connections, turns and slice must not be negative")
+	}
+	return nil
+}
+
+// Run starts what is measured, measures it, and ends it. A gateway that is not there has no
+// rows. It takes minutes.
+func Run(ctx context.Context, c Config) (*Result, error) {
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	c.setDefaults()
+	dir, err := os.MkdirTemp("", "hotparam-bench-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }() // a temporary directory: the system removes what is left
+	r := &Result{Machine: bench.ThisMachine(ctx), Rate: c.Rate, Connections: c.Connections, Slice: c.Slice, Turns: c.Turns}
+	if r.Busy, err = busy(ctx, time.Second); err != nil {
+		return nil, err
+	}
+	err = testenv.Outside(ctx, dir, func(tb testing.TB) {
+		c.Say("the guard, its aggregator and Redis")
+		s := openSite(tb, c.Program)
+		for _, e := range catalogue {
+			if len(c.Only) > 0 && !slices.Contains(c.Only, e.name) {
+				continue
+			}
+			g := Gateway{Name: e.name}
+			err := testenv.Outside(ctx, dir, func(tb testing.TB) { e.measure(tb, &c, s, &g) })
+			switch {
+			case errors.Is(err, testenv.ErrSkipped):
+				c.Say("%s: %v", e.name, err)
+				g = Gateway{Name: e.name, Skipped: err.Error()}
+			case err != nil:
+				tb.Fatalf("%s: %v", e.name, err)
+			}
+			r.Gateways = append(r.Gateways, g)
+		}
+	})
+	return r, err
+}
+
+// measure starts a gateway in all its variants, and measures them in turns.
+func (e *entry) measure(tb testing.TB, c *Config, s *site, g *Gateway) {
+	c.Say("%s: start", e.name)
+	variants := e.start(tb, s, g)
+	if g.Lacks != "" {
+		c.Say("%s: without %s: %s", e.name, g.Lacks, g.LacksWhy)
+	}
+	if e.version != nil {
+		g.Version = version(tb, variants[0].gateway, e.version)
+	}
+	for i := range variants {
+		v := &variants[i]
+		if len(v.requests) == 0 {
+			v.requests = v.kind.gets()
+		}
+		v.status = cmp.Or(v.status, v.kind.status())
+		v.decides = cmp.Or(v.decides, 1)
+		await(tb, v.name+", "+string(v.kind), func() error {
+			t, err := v.measure(tb.Context(), &Config{Rate: 200, Connections: 4, Slice: 100 * time.Millisecond})
+			if err == nil && t.Wrong+t.Undecided > 0 {
+				err = fmt.Errorf("of %d requests %d had another answer, %d were not decided on", t.Requests, t.Wrong, t.Undecided)
+			}
+			return err
+		})
+		g.Rows = append(g.Rows, Row{Name: v.name, Kind: v.kind})
+	}
+	for turn := range c.Turns {
+		c.Say("%s: turn %d of %d", e.name, turn+1, c.Turns)
+		for i := range variants { // each is first, and after any other, in some turn
+			i = (i + turn) % len(variants)
+			t, err := variants[i].measure(tb.Context(), c)
+			if err != nil {
+				tb.Fatalf("%s, %s: %v", variants[i].name, variants[i].kind, err)
+			}
+			if t.Wrong+t.Undecided > 0 {
+				c.Say("%s, %s, %s: of %d requests %d had another answer, %d were not decided on",
+					e.name, variants[i].name, variants[i].kind, t.Requests, t.Wrong, t.Undecided)
+			}
+			g.Rows[i].Turns = append(g.Rows[i].Turns, t)
+		}
+	}
+}
+
+// measure measures the variant once. The requests of the first tenth are not counted.
+func (v *variant) measure(ctx context.Context, c *Config) (t Turn, err error) {
+	l, err := openLoad(ctx, v.addr, c.Rate, c.Connections, v.requests)
+	if err != nil {
+		return t, err
+	}
+	defer l.close()
+	n := max(1, int(c.Slice.Seconds()*float64(c.Rate)))
+	lead := n/10 + 1
+	decided, err := v.decided(ctx)
+	if err != nil {
+		return t, err
+	}
+	if _, err := l.run(ctx, lead); err != nil {
+		return t, err
+	}
+	before, err := v.times()
+	if err != nil {
+		return t, err
+	}
+	seen, err := l.run(ctx, n)
+	if err != nil {
+		return t, err
+	}
+	after, err := v.times()
+	if err != nil {
+		return t, err
+	}
+	now, err := v.decided(ctx)
+	if err != nil {
+		return t, err
+	}
+	if len(seen.took) == 0 {
+		return t, errors.New("no answers")
+	}
+	t = Turn{
+		Requests: n,
+		P50:      bench.Percentile(seen.took, 50),
+		P99:      bench.Percentile(seen.took, 99),
+		LateP99:  bench.Percentile(seen.late, 99),
+		Gateway:  (after[0] - before[0]) / time.Duration(n),
+		Service:  (after[1] - before[1]) / time.Duration(n),
+		Stores:   (after[2] - before[2]) / time.Duration(n),
+		Wrong:    n - seen.statuses[v.status],
+	}
+	if v.service != nil {
+		t.Undecided = max(0, (n+lead)*v.decides-(now-decided))
+	}
+	return t, nil
+}
+
+// times returns the processor time of the gateway, the service, and what that needs.
+func (v *variant) times() (times [3]time.Duration, err error) {
+	processes := [3][]int{}
+	if v.gateway != 0 {
+		processes[0] = []int{v.gateway}
+	}
+	if v.service != nil {
+		processes[1], processes[2] = v.service.processes, v.service.stores
+	}
+	for i, ids := range processes {
+		for _, id := range ids {
+			took, err := processorTime(id)
+			if err != nil {
+				return times, err
+			}
+			times[i] += took
+		}
+	}
+	return times, nil
+}
+
+func (v *variant) decided(ctx context.Context) (int, error) {
+	if v.service == nil {
+		return 0, nil
+	}
+	return v.service.decided(ctx)
+}
+
+var numbers = regexp.MustCompile(`\d+\.\d+\.\d+`)
+
+// version returns what a process's program says of its version.
+func version(tb testing.TB, process int, args []string) string {
+	tb.Helper()
+	said, err := exec.CommandContext(tb.Context(), fmt.Sprintf("/proc/%d/exe", process), args...).CombinedOutput()
+	if err != nil {
+		tb.Fatalf("version: %v", err)
+	}
+	return numbers.FindString(string(said))
+}

@@ -1,0 +1,47 @@
+package gateways
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// batch is how many checks a call of /v1/check/batch has here.
+const batch = 10
+
+// startPrograms measures calls of the check door as a program makes them, beside a GET of what
+// the application answers: the least that an HTTP call costs.
+func startPrograms(_ testing.TB, s *site, _ *Gateway) []variant {
+	all := []variant{{name: "a GET of the application instead", kind: cold, addr: s.app}}
+	for _, k := range []kind{cold, hot, refused} {
+		var requests [][]byte
+		for _, target := range k.targets() {
+			requests = append(requests, post("/v1/check", question(target)))
+		}
+		all = append(all, variant{name: "`/v1/check`", kind: k, addr: s.doors["check"], requests: requests, status: http.StatusOK, service: s.guard})
+	}
+	return append(all, variant{
+		name: fmt.Sprintf("`/v1/check/batch` of %d", batch), kind: cold, addr: s.doors["check"], requests: batches(cold.targets()),
+		status: http.StatusOK, service: s.guard, decides: batch,
+	})
+}
+
+func question(target string) string { return fmt.Sprintf(`{"method":"GET","uri":%q}`, target) }
+
+// batches has each target in one call, and no call with more than batch of them.
+func batches(targets []string) (requests [][]byte) {
+	var checks []string
+	for i, target := range targets {
+		checks = append(checks, question(target))
+		if len(checks) == batch || i == len(targets)-1 {
+			requests = append(requests, post("/v1/check/batch", `{"checks":[`+strings.Join(checks, ",")+`]}`))
+			checks = nil
+		}
+	}
+	return requests
+}
+
+func post(path, body string) []byte {
+	return fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: hotparam\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", path, len(body), body)
+}

@@ -1,0 +1,57 @@
+package gateways
+
+import (
+	"fmt"
+	"net/http"
+)
+
+// rules has a rule for each kind of request. None needs a call at a request's end.
+const rules = `
+namespace: bench
+aggregator: {redis: %q, listen: "127.0.0.1:%d", http: "127.0.0.1:%d"}
+statsd: {addresses: ["127.0.0.1:%[2]d"]}
+rules:
+  - {id: cold, match: {route: "GET /cold"}, by: [q], hot: 1000000/s, limit: {rate: 1000000/s}}
+  - {id: hot, match: {route: "GET /hot"}, by: [q], hot: {rate: 50/s, hold: 1h}, limit: {rate: 1000000/s}}
+  - {id: refused, match: {route: "GET /refused"}, by: [q], hot: {rate: 50/s, hold: 1h}, limit: {rate: 1/1h, burst: 1}}
+`
+
+// coldValues is how many values cold requests have.
+const coldValues = 2000
+
+// kind is what the requests of a row are to the rules.
+type kind string
+
+const (
+	cold    kind = "cold"    // each of coldValues in turn, none of them hot
+	hot     kind = "hot"     // one hot value, within its limit
+	refused kind = "refused" // one hot value, beyond its limit
+)
+
+// targets are the paths and queries of requests.
+func (k kind) targets() []string {
+	if k != cold {
+		return []string{"/" + string(k) + "?q=phone"}
+	}
+	targets := make([]string, coldValues)
+	for i := range targets {
+		targets[i] = fmt.Sprintf("/cold?q=v%d", i)
+	}
+	return targets
+}
+
+// gets are requests as a client of a gateway sends them.
+func (k kind) gets() (requests [][]byte) {
+	for _, target := range k.targets() {
+		requests = append(requests, fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: shop.example\r\nUser-Agent: bench\r\nAccept: */*\r\n\r\n", target))
+	}
+	return requests
+}
+
+// status is what a gateway answers.
+func (k kind) status() int {
+	if k == refused {
+		return http.StatusTooManyRequests
+	}
+	return http.StatusOK
+}

@@ -1,0 +1,134 @@
+package gateways
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam/internal/testenv"
+)
+
+// site is what all gateways have beside them.
+type site struct {
+	app   string            // address of the application: nginx with a fixed answer
+	doors map[string]string // addresses by their name in the guard's log
+	guard *service
+}
+
+// service is what decides on requests for a gateway: the guard, or another one.
+type service struct {
+	processes []int // its own
+	stores    []int // those that it needs: the aggregator and Redis
+	// decided returns how many requests it has decided on.
+	decided func(ctx context.Context) (int, error)
+}
+
+// openSite starts the guard with all doors, its aggregator and Redis, and the application. Two
+// values are hot when it returns.
+func openSite(tb testing.TB, program string) *site {
+	tb.Helper()
+	tb.Cleanup(http.DefaultClient.CloseIdleConnections)
+	store := openStore(tb)
+	config := filepath.Join(tb.TempDir(), "hotparam.yaml")
+	text := fmt.Sprintf(rules, store.server.URL(), testenv.FreePort(tb), testenv.FreePort(tb))
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	aggregator := testenv.Start(tb, exec.Command(program, "aggregator", "--config", config))
+	aggregator.WaitFor("aggregator is up")
+	const free = "127.0.0.1:0"
+	guard := testenv.Start(tb, exec.Command(program, "guard", "--config", config,
+		"--rls", free, "--auth", free, "--check", free, "--spoe", free, "--http", free))
+	s := &site{doors: make(map[string]string)}
+	for field := range strings.FieldsSeq(guard.WaitFor(".*guard is up.*")[0]) {
+		if name, addr, ok := strings.Cut(field, "="); ok {
+			s.doors[name] = addr
+		}
+	}
+	s.guard = &service{
+		processes: []int{guard.PID()},
+		stores:    []int{aggregator.PID(), store.process(tb)},
+		decided: func(ctx context.Context) (int, error) {
+			text, err := get(ctx, "http://"+s.doors["http"]+"/metrics")
+			return sum(text, checks), err
+		},
+	}
+	s.app = testenv.Nginx(tb, "nginx", map[string]string{nginxServer: "", nginxAsks: `return 200 "ok\n";`}).Addr
+	s.heat(tb)
+	return s
+}
+
+// heat asks about the two hot values until they are limited as they are to be.
+func (s *site) heat(tb testing.TB) {
+	tb.Helper()
+	type answer struct {
+		Allowed bool `json:"allowed"`
+		Limit   int  `json:"limit"`
+	}
+	ask := func(k kind) (a answer) {
+		question := fmt.Sprintf(`{"method":"GET","uri":%q}`, k.targets()[0])
+		request, err := http.NewRequestWithContext(tb.Context(), http.MethodPost, "http://"+s.doors["check"]+"/v1/check", strings.NewReader(question))
+		if err != nil {
+			tb.Fatal(err)
+		}
+		request.Header.Set("Content-Type", "application/json")
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		defer response.Body.Close()
+		if err := json.NewDecoder(response.Body).Decode(&a); err != nil {
+			tb.Fatal(err)
+		}
+		return a
+	}
+	await(tb, "hot values", func() error {
+		for range 100 {
+			ask(hot)
+			ask(refused)
+		}
+		within, beyond := ask(hot), ask(refused)
+		if !within.Allowed || within.Limit == 0 || beyond.Allowed {
+			return fmt.Errorf("within its limit: %+v, beyond: %+v", within, beyond)
+		}
+		return nil
+	})
+}
+
+// await waits until ready returns no error.
+func await(tb testing.TB, what string, ready func() error) {
+	tb.Helper()
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		err := ready()
+		if err == nil {
+			return
+		}
+		if tb.Context().Err() != nil || time.Now().After(end) {
+			tb.Fatalf("%s: not within 30 s: %v", what, err)
+		}
+	}
+}
+
+var checks = regexp.MustCompile(`(?m)^hotparam_guard_checks_total\{.*\} ([\d.e+]+)$`)
+
+func get(ctx context.Context, url string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	return io.ReadAll(response.Body)
+}

@@ -1,0 +1,55 @@
+package gateways
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strconv"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam/internal/testenv"
+)
+
+// store is a Redis for one service alone.
+type store struct {
+	server *testenv.RedisServer
+	client *redis.Client
+}
+
+func openStore(tb testing.TB) *store {
+	tb.Helper()
+	server := testenv.Redis(tb)
+	s := &store{server: server, client: redis.NewClient(&redis.Options{Addr: server.Addr(), PoolSize: 1})}
+	tb.Cleanup(func() { s.client.Close() })
+	return s
+}
+
+// process returns the id of its process. In a container it has none that can be read.
+func (s *store) process(tb testing.TB) int {
+	tb.Helper()
+	id, ok := s.server.PID()
+	if !ok {
+		tb.Skip("no redis-server in PATH, whose processor time could be read (Debian: apt-get install redis-server)")
+	}
+	return id
+}
+
+// calls returns how many calls of a command it has had.
+func (s *store) calls(ctx context.Context, command string) (int, error) {
+	text, err := s.client.Info(ctx, "commandstats").Bytes()
+	if err != nil {
+		return 0, fmt.Errorf("INFO: %w", err)
+	}
+	return sum(text, regexp.MustCompile(`(?m)^cmdstat_`+command+`:calls=(\d+)`)), nil
+}
+
+// sum adds up the numbers that are the first group of a pattern, wherever it matches.
+func sum(text []byte, pattern *regexp.Regexp) (all int) {
+	for _, match := range pattern.FindAllSubmatch(text, -1) {
+		value, _ := strconv.ParseFloat(string(match[1]), 64) // the pattern has numbers alone
+		all += int(value)
+	}
+	return all
+}

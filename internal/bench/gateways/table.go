@@ -1,0 +1,185 @@
+package gateways
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// What stands between these lines of a page is made by [Replace].
+const (
+	beginMark = "<!-- made by \"make bench-gateways\" -->\n"
+	endMark   = "<!-- end -->"
+)
+
+// Replace returns page with what stands between its marks replaced by the results.
+func Replace(page string, r *Result) (string, error) {
+	before, rest, ok := strings.Cut(page, beginMark)
+	if !ok {
+		return "", fmt.Errorf("the page has no line %q", strings.TrimSpace(beginMark))
+	}
+	_, after, ok := strings.Cut(rest, endMark)
+	if !ok {
+		return "", fmt.Errorf("the page has no %q after %q", endMark, strings.TrimSpace(beginMark))
+	}
+	return before + beginMark + r.Markdown() + endMark + after, nil
+}
+
+// tooBusy is the share of the processors' time taken by others from which on the page warns.
+const tooBusy = 0.2
+
+// Markdown returns the results for a page.
+func (r *Result) Markdown() string {
+	var b strings.Builder
+	w := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	w("Measured on %s%s. %d requests a second over %d connections, %g s in each of %d turns; the load sent them",
+		r.Machine, r.versions(), r.Rate, r.Connections, r.Slice.Seconds(), r.Turns)
+	w("%s late, at the 99th percentile. Other programs took %.0f%% of the processors before it began.", milliseconds(r.late()), 100*r.Busy)
+	if r.Busy > tooBusy {
+		w("**The machine was too busy: p50 and p99 are noise, and want a quiet time.**")
+	}
+	w("")
+	w("| | requests | p50 | p99 | processor time | added, p50 and p99 | µs: gateway + service + its stores |")
+	w("| --- | --- | ---: | ---: | ---: | ---: | ---: |")
+	for i := range r.Gateways {
+		r.Gateways[i].rows(w)
+	}
+	w("")
+	r.beside(w)
+	r.caveats(w)
+	return b.String()
+}
+
+// versions are those of the gateways that were measured.
+func (r *Result) versions() string {
+	var b strings.Builder
+	for _, g := range r.Gateways {
+		if g.Version != "" {
+			fmt.Fprintf(&b, ", %s %s", g.Name, g.Version)
+		}
+	}
+	return b.String()
+}
+
+// late is how late the load sent its requests.
+func (r *Result) late() time.Duration {
+	all := Row{}
+	for _, g := range r.Gateways {
+		for _, row := range g.Rows {
+			all.Turns = append(all.Turns, row.Turns...)
+		}
+	}
+	return all.median(func(t *Turn) time.Duration { return t.LateP99 })
+}
+
+// rows writes a gateway's lines.
+func (g *Gateway) rows(w func(string, ...any)) {
+	if len(g.Rows) == 0 {
+		w("| **%s** | not there | | | | | |", g.Name)
+		return
+	}
+	base := &g.Rows[0]
+	cpu := "–"
+	if took := base.median(allCPU); took > 0 {
+		cpu = microseconds(took) + " µs"
+	}
+	w("| **%s**, %s | %s | %s | %s | %s | | |", g.Name, base.Name, base.Kind, milliseconds(base.median(p50)), milliseconds(base.median(p99)), cpu)
+	for i := range g.Rows[1:] {
+		row := &g.Rows[1+i]
+		w("| %s | %s | %s | %s | %s | %s, %s | %s |", row.Name, row.Kind,
+			row.times(base, p50), row.times(base, p99), row.times(base, allCPU),
+			row.added(base, p50), row.added(base, p99), row.parts())
+	}
+}
+
+// times returns a figure as a multiple of another row's: its median, least and most.
+func (r *Row) times(base *Row, of figure) string {
+	s, ok := r.over(base, of)
+	if !ok {
+		return "–"
+	}
+	return s.String()
+}
+
+// String returns "1.20 (1.11–1.34)".
+func (s Spread) String() string { return fmt.Sprintf("%.2f (%.2f–%.2f)", s.Median, s.Least, s.Most) }
+
+// added returns by how much a figure is above another row's.
+func (r *Row) added(base *Row, of figure) string {
+	d := (r.median(of) - base.median(of)).Round(10 * time.Microsecond) // no −0.00
+	sign := "+"
+	if d < 0 {
+		sign = "−"
+	}
+	return sign + milliseconds(d.Abs())
+}
+
+// parts returns the processor times of the gateway, of the service that it asks and of that
+// one's stores.
+func (r *Row) parts() string {
+	parts := []string{"–"}
+	if r.median(gatewayCPU) > 0 {
+		parts[0] = microseconds(r.median(gatewayCPU))
+	}
+	if r.median(serviceCPU) > 0 {
+		parts = append(parts, microseconds(r.median(serviceCPU)), microseconds(r.median(storesCPU)))
+	}
+	return strings.Join(parts, " + ")
+}
+
+func microseconds(d time.Duration) string { return fmt.Sprintf("%.0f", float64(d)/1e3) }
+
+func milliseconds(d time.Duration) string { return fmt.Sprintf("%.2f ms", float64(d)/1e6) }
+
+// beside writes how Envoy with rls compares with a service that asks Redis about each request.
+func (r *Result) beside(w func(string, ...any)) {
+	for i := range r.Gateways {
+		g := &r.Gateways[i]
+		ours, theirs := g.row(rlsName, cold), g.row(peerName, cold)
+		switch {
+		case g.Lacks != "":
+			w("%s could not be had for this table, and so %s is not beside it.", g.Lacks, g.Name)
+		case ours != nil && theirs != nil:
+			w("Envoy with %s beside Envoy with envoyproxy/ratelimit, which calls Redis for each request, takes this many times as much;", rlsName)
+			w("◄ marks what is more: p50 %s, p99 %s,", compared(ours, theirs, p50), compared(ours, theirs, p99))
+			w("processor time in all %s, of Envoy %s, of the service %s, of its stores %s.", compared(ours, theirs, allCPU),
+				compared(ours, theirs, gatewayCPU), compared(ours, theirs, serviceCPU), compared(ours, theirs, storesCPU))
+		}
+	}
+}
+
+func compared(ours, theirs *Row, of figure) string {
+	s, ok := ours.over(theirs, of)
+	switch {
+	case !ok:
+		return "–"
+	case s.Median > 1:
+		return "**" + s.String() + "** ◄"
+	}
+	return "**" + s.String() + "**"
+}
+
+// row returns a row by its name, nil if there is none.
+func (g *Gateway) row(name string, k kind) *Row {
+	for i := range g.Rows {
+		if g.Rows[i].Name == name && g.Rows[i].Kind == k {
+			return &g.Rows[i]
+		}
+	}
+	return nil
+}
+
+// caveats writes which rows are not what they say, since the gateway gave up asking.
+func (r *Result) caveats(w func(string, ...any)) {
+	var odd []string
+	for _, g := range r.Gateways {
+		for _, row := range g.Rows {
+			if share := row.odd(); share > 0.001 {
+				odd = append(odd, fmt.Sprintf("%s, %s, %s: %.1f%%", g.Name, row.Name, row.Kind, 100*share))
+			}
+		}
+	}
+	if len(odd) > 0 {
+		w("\nRequests that passed undecided, since the answer came too late: %s.", strings.Join(odd, "; "))
+	}
+}
