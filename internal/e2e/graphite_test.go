@@ -43,7 +43,7 @@ func TestFlashCrowdByGraphite(t *testing.T) {
 	if took[crowds-1] > most {
 		t.Errorf("limited after %v, want at most %v", took[crowds-1], most)
 	}
-	if took[crowds/2] > median {
+	if atLength() && took[crowds/2] > median { // of three it would be one crowd's bad luck
 		t.Errorf("limited after %v in the median, want at most %v", took[crowds/2], median)
 	}
 }
