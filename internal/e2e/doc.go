@@ -31,7 +31,8 @@
 //	graphite_test.go  a flash crowd by way of StatsD and Graphite
 //	graphite_fleet_test.go graphite_faults_test.go graphite_keys_test.go  its parts, what they answer, any keys
 //
-// TestLossOverTheWire is a small part of what make verify-loss runs.
+// TestLossOverTheWire is a small part of what make verify-loss runs, TestKafkaFaults and
+// TestFlashCrowdByGraphite of what make verify-stories does.
 //
 // Tests that measure how fast something is run first, one after the other; those that
 // wait most of the time follow, a few at a time. All are left out with -short. They need

@@ -14,7 +14,6 @@ import (
 )
 
 const (
-	crowds     = 10
 	crowdTerms = 2000
 
 	allSearches = "stats_counts.shop.search-terms.hot_param.*"
@@ -22,15 +21,19 @@ const (
 )
 
 // A flash crowd on one value among 2,000, by StatsD, Graphite and a job each second:
-// it is limited, and nothing else is; and each request is one count in Graphite. Ten
-// times, each time from a clean start of everything, and each beginning at another
+// it is limited, and nothing else is; and each request is one count in Graphite. Three
+// times, or ten, each time from a clean start of everything, and each beginning at another
 // part of the second. It measures time, and StatsD drops packets that it is too slow for:
 // no other test runs beside it.
 func TestFlashCrowdByGraphite(t *testing.T) {
 	const most, median = 5 * time.Second, 3 * time.Second
+	crowds := 3
+	if atLength() {
+		crowds = 10
+	}
 	took := make([]time.Duration, crowds)
 	for i := range crowds {
-		t.Run(fmt.Sprint(i), func(t *testing.T) { took[i] = flashCrowd(t, time.Duration(i)*time.Second/crowds) })
+		t.Run(fmt.Sprint(i), func(t *testing.T) { took[i] = flashCrowd(t, time.Duration(i)*time.Second/time.Duration(crowds)) })
 	}
 	if slices.Contains(took, 0) {
 		return // one has failed, or was skipped
@@ -40,7 +43,7 @@ func TestFlashCrowdByGraphite(t *testing.T) {
 	if took[crowds-1] > most {
 		t.Errorf("limited after %v, want at most %v", took[crowds-1], most)
 	}
-	if took[crowds/2] > median {
+	if atLength() && took[crowds/2] > median { // of three it would be one crowd's bad luck
 		t.Errorf("limited after %v in the median, want at most %v", took[crowds/2], median)
 	}
 }

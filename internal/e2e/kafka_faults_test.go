@@ -21,10 +21,27 @@ var quickKafka = map[string]string{
 
 // Whatever goes away, what is hot stays so, and what changes is right again within
 // recovery. Nothing is counted twice, and what is lost is told. It does not run in parallel with
-// other tests: three brokers and six instances keep a machine busy.
+// other tests: three brokers keep a machine busy. All faults, on six instances, take minutes: see
+// [atLength].
 func TestKafkaFaults(t *testing.T) {
 	_ = quickCommands(t) // it may skip
 	kafka := testenv.Kafka(t, testenv.KafkaConfig{Brokers: 3, Properties: quickKafka})
+	if !atLength() {
+		f := newKafkaFleet(t, kafka, testenv.Redis(t).URL(), "all", crowdRule)
+		aggregators := f.startAggregators("agg-0", "agg-1")
+		s := f.tell(f.startAPIs(3))
+		broker := (f.controller() + 1) % 3
+		s.suffer(fault{
+			name: "a broker is killed", begin: func() { kafka.Kill(broker) },
+			mendable: func() { f.awaitLeaders(broker) }, pass: 4 * time.Second,
+		})
+		f.pauseAndGoOn(s, aggregators[1], 6*time.Second)
+		s.suffer(fault{name: "the broker returns", mendable: func() { kafka.Start(broker) }, pass: 3 * time.Second})
+		f.countOnce(s, aggregators)
+		s.end()
+		f.account(s, aggregators)
+		return
+	}
 	t.Run("acks=all", func(t *testing.T) {
 		redis := testenv.RedisSentinel(t)
 		f := newKafkaFleet(t, kafka, redis.URL(), "all", crowdRule)
@@ -41,14 +58,7 @@ func TestKafkaFaults(t *testing.T) {
 			name:     "it is started again",
 			mendable: func() { aggregators[0] = f.startAggregator("agg-0") }, pass: 5 * time.Second,
 		})
-		before := f.takeovers()
-		s.suffer(fault{
-			name: "an aggregator is paused", begin: func() { aggregators[1].Signal(syscall.SIGSTOP) }, pass: 10 * time.Second,
-		})
-		if f.takeovers() == before {
-			t.Error("nobody took over what a paused aggregator had")
-		}
-		s.suffer(fault{name: "it goes on", begin: func() { aggregators[1].Signal(syscall.SIGCONT) }, pass: 5 * time.Second})
+		f.pauseAndGoOn(s, aggregators[1], 10*time.Second)
 		s.suffer(fault{
 			name:     "a fourth joins",
 			mendable: func() { aggregators = append(aggregators, f.startAggregator("agg-3")) }, pass: 5 * time.Second,
@@ -87,6 +97,17 @@ func TestKafkaFaults(t *testing.T) {
 		s.end()
 		f.account(s, aggregators)
 	})
+}
+
+// pauseAndGoOn has an aggregator stand still for so long that others take over what it has.
+func (f *kafkaFleet) pauseAndGoOn(s *story, aggregator *daemon, pass time.Duration) {
+	f.t.Helper()
+	before := f.takeovers()
+	s.suffer(fault{name: "an aggregator is paused", begin: func() { aggregator.Signal(syscall.SIGSTOP) }, pass: pass})
+	if f.takeovers() == before {
+		f.t.Error("nobody took over what a paused aggregator had")
+	}
+	s.suffer(fault{name: "it goes on", begin: func() { aggregator.Signal(syscall.SIGCONT) }, pass: 5 * time.Second})
 }
 
 // takeovers is how often partitions were taken over, all together.

@@ -83,15 +83,31 @@ func TestTraces(t *testing.T) {
 
 func checkTraces(t *testing.T, cases []traceCase) {
 	for _, c := range cases {
-		for threshold := range strings.FieldsSeq(c.thresholds) {
-			t.Run(c.trace+"/"+c.by+"/"+strings.ReplaceAll(threshold, "/", "_"), func(t *testing.T) {
-				checkTrace(t, testenv.SharedData(t, c.trace), c.by, threshold)
-			})
-		}
+		t.Run(c.trace+"/"+c.by, func(t *testing.T) {
+			path := testenv.SharedData(t, c.trace)
+			requests := readTrace(t, path)
+			for threshold := range strings.FieldsSeq(c.thresholds) {
+				t.Run(strings.ReplaceAll(threshold, "/", "_"), func(t *testing.T) {
+					checkTrace(t, path, requests, c.by, threshold)
+				})
+			}
+		})
 	}
 }
 
-func checkTrace(t *testing.T, path, by, threshold string) {
+// readTrace returns the requests of a trace, which are read once for all that is counted of them.
+func readTrace(t *testing.T, path string) (requests []exact.Request) {
+	t.Helper()
+	for r, err := range exact.Trace(path) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		requests = append(requests, r)
+	}
+	return requests
+}
+
+func checkTrace(t *testing.T, path string, requests []exact.Request, by, threshold string) {
 	t.Helper()
 	var n int64
 	count, per, _ := strings.Cut(threshold, "/")
@@ -104,7 +120,7 @@ func checkTrace(t *testing.T, path, by, threshold string) {
 		in, out := io.Pipe()
 		written := make(chan error)
 		go func() {
-			err := exact.WriteJSON(out, exact.Trace(path))
+			err := exact.WriteJSON(out, all(requests))
 			out.CloseWithError(err)
 			written <- err
 		}()
@@ -117,7 +133,7 @@ func checkTrace(t *testing.T, path, by, threshold string) {
 	} else if log, err = accesslog.Open([]string{path}, accesslog.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	for _, w := range verify(t, log, exact.Trace(path), by, exact.NewThreshold(n, d)) {
+	for _, w := range verify(t, log, all(requests), by, exact.NewThreshold(n, d)) {
 		t.Error(w)
 	}
 }
