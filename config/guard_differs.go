@@ -1,12 +1,13 @@
 package config
 
 import (
-	"reflect"
+	"fmt"
 	"slices"
 )
 
-// Differs returns the names of the fields that differ between g and other, such as "rls.listen",
-// as the section guard of a file has them. Entries of auth are compared as one.
+// Differs returns the names of the fields that differ between g and other, as the section guard
+// of a file has them: "ticket_age", "rls.listen", "auth[0].path". If there are more or fewer
+// endpoints of auth, it is "auth" alone.
 func (g Guard) Differs(other Guard) (fields []string) {
 	add := func(name string, isSame bool) {
 		if !isSame {
@@ -15,17 +16,24 @@ func (g Guard) Differs(other Guard) (fields []string) {
 	}
 	add("http", g.HTTP == other.HTTP)
 	add("pprof", g.Pprof == other.Pprof)
-	for _, d := range []struct {
-		name    string
-		is, was Door
-	}{{"rls", g.RLS, other.RLS}, {"check", g.Check, other.Check}, {"spoe", g.SPOE, other.SPOE}} {
-		is, was := d.is.withoutAllow(), d.was.withoutAllow()
+	door := func(name string, d, o Door) {
+		is, was := d.withoutAllow(), o.withoutAllow()
 		for i, field := range [...]string{"listen", "cert", "key", "client_ca", "token_file", "token_env", "insecure"} {
-			add(d.name+"."+field, is[i] == was[i])
+			add(name+"."+field, is[i] == was[i])
 		}
-		add(d.name+".allow", slices.Equal(d.is.Allow, d.was.Allow))
+		add(name+".allow", slices.Equal(d.Allow, o.Allow))
 	}
-	add("auth", len(g.Auth) == 0 && len(other.Auth) == 0 || reflect.DeepEqual(g.Auth, other.Auth))
+	door("rls", g.RLS, other.RLS)
+	door("check", g.Check, other.Check)
+	door("spoe", g.SPOE, other.SPOE)
+	if add("auth", len(g.Auth) == len(other.Auth)); len(g.Auth) == len(other.Auth) {
+		for i, e := range g.Auth {
+			name, was := fmt.Sprintf("auth[%d]", i), other.Auth[i]
+			door(name, e.Door, was.Door)
+			add(name+".path", e.Path == was.Path)
+			add(name+".scheme", e.Scheme == was.Scheme)
+		}
+	}
 	add("paths", g.Paths == other.Paths)
 	add("trust_caller", g.TrustCaller == other.TrustCaller)
 	add("ticket_age", g.TicketAge == other.TicketAge)

@@ -29,8 +29,11 @@ var composedGateways = map[string]func(*config.Guard) string{
 
 func authDoor(g *config.Guard) string { return g.Auth[0].Listen }
 
-// notComposed are files of these directories for other places, and why.
-var notComposed = []string{"istio.yaml", "envoy-gateway.yaml"} // Kubernetes
+// notComposed are files of these directories that Compose does not use.
+var notComposed = []string{
+	"istio.yaml", "envoy-gateway.yaml", // for Kubernetes
+	"failover.yaml", // in place of another file
+}
 
 // gatewayServices returns the services that a compose.yaml starts, as Compose merges what it
 // includes. Paths are relative to the directory deploy/gateways.

@@ -37,9 +37,14 @@ var guardCases = []struct {
 // takes their flags and their file.
 func TestChartGuard(t *testing.T) {
 	t.Parallel()
+	var cases []chartCase
 	for _, test := range guardCases {
 		test.guard["enabled"] = true
-		answer := render(t, chartCase{map[string]any{"guard": test.guard, "serviceMonitor": map[string]any{"enabled": true}}})[0]
+		cases = append(cases, chartCase{map[string]any{"guard": test.guard, "serviceMonitor": map[string]any{"enabled": true}}})
+	}
+	answers := render(t, cases...)
+	for i, test := range guardCases {
+		answer := answers[i]
 		if (answer.Error != "") != (test.ports == nil) {
 			t.Errorf("%s: %s", test.values, answer.Error)
 		}

@@ -97,7 +97,7 @@ var everyday = []string{"ConfigMap", "NetworkPolicy", "PodDisruptionBudget", "Se
 
 func TestChart(t *testing.T) {
 	t.Parallel()
-	for i, test := range []struct {
+	tests := []struct {
 		values map[string]any
 		kinds  []string // nil: the values are refused
 	}{
@@ -114,8 +114,14 @@ func TestChart(t *testing.T) {
 		{map[string]any{"replicas": "two"}, nil},
 		{map[string]any{"imag": map[string]any{}}, nil},
 		{map[string]any{"page": map[string]any{"token": "short"}}, nil},
-	} {
-		answer := render(t, chartCase{test.values})[0]
+	}
+	var cases []chartCase
+	for _, test := range tests {
+		cases = append(cases, chartCase{test.values})
+	}
+	answers := render(t, cases...)
+	for i, test := range tests {
+		answer := answers[i]
 		if test.kinds == nil {
 			if answer.Error == "" {
 				t.Errorf("case %d: %v is accepted", i, test.values)
