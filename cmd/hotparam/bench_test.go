@@ -19,7 +19,8 @@ import (
 
 // benchJSON runs a command of the real binary, since measurements start it anew, and
 // reads its one object, which must have exactly these fields, numbers all.
-func benchJSON(t *testing.T, args string, fields ...string) map[string]float64 {
+// benchLine returns the line that a benchmark prints with --json.
+func benchLine(t *testing.T, args string) []byte {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("starts processes: left out with -short")
@@ -37,9 +38,15 @@ func benchJSON(t *testing.T, args string, fields ...string) map[string]float64 {
 	if strings.Count(out.String(), "\n") != 1 {
 		t.Errorf("stdout is not one line: %q", out.String())
 	}
+	return out.Bytes()
+}
+
+func benchJSON(t *testing.T, args string, fields ...string) map[string]float64 {
+	t.Helper()
+	out := benchLine(t, args)
 	var object map[string]float64
-	if err := json.Unmarshal(out.Bytes(), &object); err != nil {
-		t.Fatalf("%v: %s", err, out.String())
+	if err := json.Unmarshal(out, &object); err != nil {
+		t.Fatalf("%v: %s", err, out)
 	}
 	slices.Sort(fields)
 	if got := slices.Sorted(maps.Keys(object)); !slices.Equal(got, fields) {
@@ -62,14 +69,26 @@ func TestBenchIngest(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}
-	r := benchJSON(t, "ingest --rounds 1", "lines_per_second", "lines_per_cpu_second", "lost")
-	if r["lines_per_second"] <= 0 || r["lines_per_cpu_second"] <= 0 || r["lost"] < 0 {
-		t.Error(r)
+	out := benchLine(t, "ingest --rounds 1 --vs minimal --rate 0,2000 --readers 1")
+	var r struct {
+		Loads []map[string]float64 `json:"loads"`
 	}
-	r = benchJSON(t, "ingest --rounds 1 --vs minimal",
-		"lines_per_second", "lines_per_cpu_second", "lost", "minimal_lines_per_second", "minimal_lines_per_cpu_second", "ratio")
-	if r["minimal_lines_per_second"] <= 0 || r["minimal_lines_per_cpu_second"] <= 0 || r["ratio"] <= 0 {
-		t.Error(r)
+	if err := json.Unmarshal(out, &r); err != nil || len(r.Loads) != 2 {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for i, rate := range []float64{0, 2000} {
+		l := r.Loads[i]
+		if l["packets_per_second"] != rate || l["readers"] != 1 || l["lost"] < 0 {
+			t.Errorf("load %d is %v", i, l)
+		}
+		for _, field := range []string{"lines_per_second", "lines_per_cpu_second", "minimal_lines_per_second", "minimal_lines_per_cpu_second", "ratio"} {
+			if l[field] <= 0 {
+				t.Errorf("%s is %v", field, l[field])
+			}
+		}
+	}
+	for _, bad := range []string{"--rate -1", "--readers 0", "--readers 65"} {
+		hotparamCommand(t, append([]string{"bench", "ingest"}, strings.Fields(bad)...)...).exits(t, exitUsage, "want")
 	}
 }
 
