@@ -11,8 +11,8 @@ import (
 
 // shard is one detector, which owns a part of the keys. A reader that keeps up counts for the
 // shards itself: the packets are in its caches, and no goroutine has to be woken. When
-// packets wait in the socket, or another reader uses the shard, batches go through a bounded
-// queue to the shard's own goroutine, and come back empty.
+// another reader uses the shard, or packets wait in the socket and processors are idle, batches
+// go through a bounded queue to the shard's own goroutine, and come back empty.
 type shard struct {
 	queue   chan *batch
 	free    chan *batch
