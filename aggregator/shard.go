@@ -190,9 +190,7 @@ func (s *shard) count(b *batch) {
 		for ; next < end; next++ {
 			if next == fetched {
 				fetched = min(next+fetchAhead, len(b.counts))
-				for _, soon := range b.counts[next:fetched] {
-					s.detector.fetch(int(soon.rule), soon.hash, 0)
-				}
+				s.detector.fetchBatch(b.counts[next:fetched])
 			}
 			one := &b.counts[next]
 			c.Rule, c.Hash, c.N, c.Text = int(one.rule), one.hash, one.n, b.text[start:one.end]
