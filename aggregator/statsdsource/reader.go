@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"runtime"
 	"sync"
 	"time"
 
@@ -103,6 +104,7 @@ func (r *packetReader) run(ctx context.Context, d *decode.Decoder, out feed) err
 			if err != nil {
 				r.wait(ctx)
 			}
+			runtime.Gosched() // what was published is sent before this thread blocks
 			nap(n, took, time.Since(now))
 		case end.IsZero():
 			end = now.Add(drainFor)
