@@ -79,6 +79,7 @@ type Detector struct {
 	former    []former    // rules of before the newest reloads
 	unnamed   int64
 	refreshed bool // the last refresh published keys
+	ahead     ahead
 }
 
 // NewDetector returns a detector without any counts.

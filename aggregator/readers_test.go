@@ -66,16 +66,22 @@ func TestReadersShareTheShards(t *testing.T) {
 				break
 			}
 			r := rapid.SampledFrom(active).Draw(t, "next")
-			i := at[r]
-			at[r]++
-			now := noon.Add(time.Duration(i) * step)
+			first, now := noon.Add(time.Duration(at[r])*step), noon
 			feeds[r].Begin()
-			if by[i] == r {
-				for _, line := range brought[i] {
-					decoders[r].Packet([]byte(line), now, feeds[r])
+			for range rapid.IntRange(1, 4).Draw(t, "steps of a read") { // it may have napped
+				i := at[r]
+				if i == steps || i >= slowest+lag {
+					break
+				}
+				at[r]++
+				now = noon.Add(time.Duration(i) * step)
+				if by[i] == r {
+					for _, line := range brought[i] {
+						decoders[r].Packet([]byte(line), now, feeds[r])
+					}
 				}
 			}
-			feeds[r].End(now, now, rapid.Bool().Draw(t, "behind"))
+			feeds[r].End(first, now, rapid.Bool().Draw(t, "behind"))
 		}
 		over := noon.Add(steps*step + 2*time.Second)
 		for i := range feeds {

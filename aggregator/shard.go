@@ -11,8 +11,8 @@ import (
 
 // shard is one detector, which owns a part of the keys. A reader that keeps up counts for the
 // shards itself: the packets are in its caches, and no goroutine has to be woken. When
-// packets wait in the socket, or another reader uses the shard, batches go through a bounded
-// queue to the shard's own goroutine, and come back empty.
+// another reader uses the shard, or packets wait in the socket and processors are idle, batches
+// go through a bounded queue to the shard's own goroutine, and come back empty.
 type shard struct {
 	queue   chan *batch
 	free    chan *batch
@@ -190,9 +190,7 @@ func (s *shard) count(b *batch) {
 		for ; next < end; next++ {
 			if next == fetched {
 				fetched = min(next+fetchAhead, len(b.counts))
-				for _, soon := range b.counts[next:fetched] {
-					s.detector.fetch(int(soon.rule), soon.hash, 0)
-				}
+				s.detector.fetchBatch(b.counts[next:fetched])
 			}
 			one := &b.counts[next]
 			c.Rule, c.Hash, c.N, c.Text = int(one.rule), one.hash, one.n, b.text[start:one.end]

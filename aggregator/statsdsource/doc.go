@@ -3,14 +3,16 @@
 //
 //	socket ─► reader ─► decoder ─► feed ─► shards of detectors ─► Publisher
 //
-// Each socket of packets has a reader, and all connections together have one. As long as
-// it keeps up, a reader works for the shards itself.
+// Each socket of packets has a reader, and all connections together have one. A reader works
+// for the shards itself, unless it is behind and processors are idle. On Linux a reader of packets
+// blocks its thread.
 //
 // The files, in the order of the data:
 //
 //   - source.go listener.go the addresses and their readers · listen_packets.go
-//     listen_stream.go listen_share_*.go listen_unix.go sockets
-//   - reader.go receive_*.go drops_*.go packets, many at a time, and what the system dropped
+//     listen_stream.go listen_share_*.go listen_unix.go socket_*.go sockets
+//   - reader.go receive_*.go nap_*.go drops_*.go packets, many at a time, and what the system
+//     dropped
 //   - accept.go streams.go framer.go connections
 //   - feed.go where a reader passes counts · reload.go other rules while running · stats.go limits.go
 package statsdsource

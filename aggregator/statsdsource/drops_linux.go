@@ -14,16 +14,12 @@ type drops struct{ seen uint32 }
 // since returns how many packets the system has dropped since the last call, or 0 where it
 // does not report that. (SO_RXQ_OVFL reports with a packet what was dropped before it, which
 // misses the end of a burst.)
-func (d *drops) since(conn syscall.Conn) int64 {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return 0
-	}
+func (d *drops) since(socket *packetSocket) int64 {
 	var info [unix.SK_MEMINFO_VARS]uint32
 	size := uint32(unsafe.Sizeof(info))
 	errno := syscall.ENOTSUP
-	_ = raw.Control(func(fd uintptr) {
-		_, _, errno = syscall.Syscall6(unix.SYS_GETSOCKOPT, fd, unix.SOL_SOCKET, unix.SO_MEMINFO,
+	_ = socket.use(func(fd int) {
+		_, _, errno = syscall.Syscall6(unix.SYS_GETSOCKOPT, uintptr(fd), unix.SOL_SOCKET, unix.SO_MEMINFO,
 			uintptr(unsafe.Pointer(&info)), uintptr(unsafe.Pointer(&size)), 0)
 	})
 	if errno != 0 || size < uint32(unsafe.Sizeof(info)) {

@@ -2,10 +2,8 @@
 
 package statsdsource
 
-import "syscall"
-
 // drops would report the packets that the system dropped at a socket, which this system does
 // not.
 type drops struct{}
 
-func (*drops) since(syscall.Conn) int64 { return 0 }
+func (*drops) since(*packetSocket) int64 { return 0 }

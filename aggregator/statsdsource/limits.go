@@ -20,7 +20,7 @@ const (
 	maxFailures  = 50
 	failurePause = 20 * time.Millisecond
 	// behindBy is how long packets may wait in the socket before the reader leaves counting
-	// to the shards. (Where the system does not report their arrival, it never does.)
+	// to the shards, if processors are idle. (Where the system does not report their arrival, it never does.)
 	behindBy = 5 * time.Millisecond
 	// instancesEvery is how often the instances are published.
 	instancesEvery = time.Second

@@ -10,11 +10,32 @@ import (
 
 // listenPackets opens the sockets of an address: of UDP as many as there are to be
 // readers, of a Unix path one.
-func listenPackets(ctx context.Context, addr wire.Address, readers int) ([]packetConn, error) {
+func listenPackets(ctx context.Context, addr wire.Address, readers int) ([]*packetSocket, error) {
 	if addr.Network == "unixgram" {
-		conn, err := listenUnixPackets(ctx, addr.Addr)
-		return []packetConn{conn}, err
+		socket, err := listenUnixPackets(ctx, addr.Addr)
+		return []*packetSocket{socket}, err
 	}
+	conns, err := listenUDP(ctx, addr, readers)
+	if err != nil {
+		return nil, err
+	}
+	var sockets []*packetSocket
+	for i, conn := range conns {
+		socket, err := newPacketSocket(conn, unixSocket{})
+		if err != nil {
+			closeAll(conns[i+1:])
+			for _, s := range sockets {
+				_ = s.close()
+			}
+			return nil, err
+		}
+		sockets = append(sockets, socket)
+	}
+	return sockets, nil
+}
+
+// listenUDP opens as many sockets at an address as there are to be readers.
+func listenUDP(ctx context.Context, addr wire.Address, readers int) ([]packetConn, error) {
 	// The first has the address for itself, so that another daemon's is not
 	// shared by mistake; then it shares with the others.
 	var lc net.ListenConfig
@@ -34,15 +55,20 @@ func listenPackets(ctx context.Context, addr wire.Address, readers int) ([]packe
 		}
 	}
 	if err != nil {
-		for _, conn := range conns {
-			_ = conn.Close() // nothing came to it
-		}
+		closeAll(conns)
 		return nil, err
 	}
 	return conns, nil
 }
 
-// packetConn is a socket of packets, UDP or Unix.
+// closeAll closes sockets to which nothing came.
+func closeAll(conns []packetConn) {
+	for _, conn := range conns {
+		_ = conn.Close()
+	}
+}
+
+// packetConn is a socket of packets as the net package opens it, UDP or Unix.
 type packetConn interface {
 	net.Conn
 	syscall.Conn

@@ -51,31 +51,24 @@ func (s unixSocket) remove() error {
 	return err
 }
 
-// unixPackets is a Unix socket of packets, whose file goes with it.
-type unixPackets struct {
-	*net.UnixConn
-	socket unixSocket
-}
-
-func listenUnixPackets(ctx context.Context, path string) (*unixPackets, error) {
-	p := new(unixPackets)
+func listenUnixPackets(ctx context.Context, path string) (*packetSocket, error) {
 	var lc net.ListenConfig
-	var err error
-	p.socket, err = listenUnix(ctx, "unixgram", path, func() error {
-		conn, err := lc.ListenPacket(ctx, "unixgram", path)
+	var conn *net.UnixConn
+	file, err := listenUnix(ctx, "unixgram", path, func() error {
+		c, err := lc.ListenPacket(ctx, "unixgram", path)
 		if err == nil {
-			p.UnixConn = conn.(*net.UnixConn)
+			conn = c.(*net.UnixConn)
 		}
 		return err
 	})
-	if err != nil && p.UnixConn != nil {
-		err = errors.Join(err, p.Close())
+	switch {
+	case conn == nil:
+		return nil, err
+	case err != nil:
+		return nil, errors.Join(err, file.remove(), conn.Close())
 	}
-	return p, err
+	return newPacketSocket(conn, file)
 }
-
-// Close closes the socket and removes its file.
-func (p *unixPackets) Close() error { return errors.Join(p.socket.remove(), p.UnixConn.Close()) }
 
 // unixStream is a Unix socket of connections, whose file goes with it.
 type unixStream struct {

@@ -176,8 +176,8 @@ func TestReadersShareAPort(t *testing.T) {
 		t.Fatalf("%d readers of packets", n)
 	}
 	for _, r := range l.listener.packets[:4] {
-		if r.conn.LocalAddr().String() != l.Addr().String() {
-			t.Errorf("a reader is at %v, the first at %v", r.conn.LocalAddr(), l.Addr())
+		if r.socket.addr.String() != l.Addr().String() {
+			t.Errorf("a reader is at %v, the first at %v", r.socket.addr, l.Addr())
 		}
 	}
 	for _, readers := range []int{1, 4} {

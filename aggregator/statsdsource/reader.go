@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"runtime"
 	"sync"
 	"time"
 
@@ -20,28 +21,29 @@ const maxBatch = 256 << 10
 
 // packetReader reads packets from a socket.
 type packetReader struct {
-	conn     packetConn
+	socket   *packetSocket
 	receiver *receiver
 	drops    drops
 	stats    *listenerStats
 	decoding *sync.RWMutex // see listener
 	at       int           // of the packet at hand, among those that were read
 	opened   time.Time
+	// handsOver lets the shards' goroutines count while the reader is behind.
+	handsOver bool
 }
 
-func newPacketReader(conn packetConn, stats *listenerStats) (*packetReader, error) {
-	r := &packetReader{decoding: new(sync.RWMutex), conn: conn, stats: stats, opened: time.Now()}
-	_ = conn.SetReadBuffer(socketBuffer) // what it grants is good enough
-	var err error
-	r.receiver, err = newReceiver(conn)
-	return r, err
+func newPacketReader(socket *packetSocket, stats *listenerStats) *packetReader {
+	r := &packetReader{decoding: new(sync.RWMutex), socket: socket, stats: stats, opened: time.Now()}
+	_ = socket.setReadBuffer(socketBuffer) // what it grants is good enough
+	r.receiver = newReceiver(socket)
+	return r
 }
 
 // run implements reader. Each read's packets are decoded and spread over the shards.
 func (r *packetReader) run(ctx context.Context, d *decode.Decoder, out feed) error {
-	stop := context.AfterFunc(ctx, func() { _ = r.conn.SetReadDeadline(time.Now()) })
+	stop := context.AfterFunc(ctx, r.socket.interrupt)
 	defer stop()
-	if _, isUDP := r.conn.(*net.UDPConn); isUDP && d.WantsPeer() {
+	if r.socket.isUDP() && d.WantsPeer() {
 		r.receiver.askSources()
 		d.SetPeer(func() netip.Addr { return r.receiver.source(r.at) })
 	}
@@ -68,7 +70,7 @@ func (r *packetReader) run(ctx context.Context, d *decode.Decoder, out feed) err
 				last = when
 			}
 			if size += len(packet) + 1; size >= maxBatch && i < n-1 {
-				out.End(first, when, now.Sub(first) > behindBy)
+				out.End(first, when, r.handsOver && now.Sub(first) > behindBy)
 				out.Begin()
 				size = 0
 			}
@@ -77,31 +79,38 @@ func (r *packetReader) run(ctx context.Context, d *decode.Decoder, out feed) err
 			checked = now
 			r.check(d, now, out)
 		}
+		took := now.Sub(before)
 		if err == nil && n < readBatch {
 			emptied = before
 		}
 		before = now
 		d.Advance(last, out)
-		out.End(first, last, now.Sub(first) > behindBy)
+		out.End(first, last, r.handsOver && now.Sub(first) > behindBy)
 		r.decoding.RUnlock()
 		switch {
 		case err == nil:
 			failures = 0
 		case !errors.Is(err, os.ErrDeadlineExceeded):
 			if failures++; failures > maxFailures || errors.Is(err, net.ErrClosed) {
-				return fmt.Errorf("statsd source: listener on %s: %w", r.conn.LocalAddr(), err)
+				return fmt.Errorf("statsd source: listener on %s: %w", r.socket.addr, err)
 			}
 			select {
 			case <-ctx.Done():
 			case <-time.After(failurePause):
 			}
+		}
+		switch {
 		case ctx.Err() == nil:
-			r.wait(ctx)
+			if err != nil {
+				r.wait(ctx)
+			}
+			runtime.Gosched() // what was published is sent before this thread blocks
+			nap(n, took, time.Since(now))
 		case end.IsZero():
 			end = now.Add(drainFor)
-			_ = r.conn.SetReadDeadline(end)
+			r.socket.waitUntil(end)
 		case now.Before(end): // ctx's own deadline came after that of draining
-			_ = r.conn.SetReadDeadline(end)
+			r.socket.waitUntil(end)
 		default:
 			r.decoding.RLock()
 			defer r.decoding.RUnlock()
@@ -111,12 +120,12 @@ func (r *packetReader) run(ctx context.Context, d *decode.Decoder, out feed) err
 	}
 }
 
-// wait sets how long reads wait, unless ctx has ended. The shards learn the time also when no
+// wait lets reads wait for a tick, unless ctx has ended. The shards learn the time also when no
 // packets arrive.
 func (r *packetReader) wait(ctx context.Context) {
-	_ = r.conn.SetReadDeadline(time.Now().Add(decode.Tick))
+	r.socket.waitUntil(time.Now().Add(decode.Tick))
 	if ctx.Err() != nil {
-		_ = r.conn.SetReadDeadline(time.Now())
+		r.socket.interrupt()
 	}
 }
 
@@ -132,7 +141,7 @@ func (r *packetReader) whole(packet []byte) []byte {
 // check counts the packets that the system has dropped. Packets of other clients have no
 // numbers, so nothing else shows that counts are missing.
 func (r *packetReader) check(d *decode.Decoder, now time.Time, out feed) {
-	if n := r.drops.since(r.conn); n > 0 {
+	if n := r.drops.since(r.socket); n > 0 {
 		r.stats.Dropped.Add(n)
 		d.Dropped(now, out)
 	}

@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"time"
 	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 // readBatch is how many packets are read at a time.
@@ -16,8 +18,8 @@ const readBatch = 64
 // time at which they are read. Senders' addresses are decoded only when they are needed, as
 // x/net's ReadBatch allocates for each.
 type receiver struct {
-	raw      syscall.RawConn
-	recv     func(fd uintptr) bool // made once, so that a read allocates nothing
+	socket   *packetSocket
+	recv     func(fd int) // made once, so that a read allocates nothing
 	messages [readBatch]message
 	iovecs   [readBatch]syscall.Iovec
 	control  [readBatch]control
@@ -39,16 +41,10 @@ type control struct {
 	when   syscall.Timespec
 }
 
-func newReceiver(conn packetConn) (*receiver, error) {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return nil, err
-	}
+func newReceiver(socket *packetSocket) *receiver {
 	// Without stamps packets are of the instant at which they are read.
-	_ = raw.Control(func(fd uintptr) {
-		_ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_TIMESTAMPNS, 1)
-	})
-	r := &receiver{raw: raw}
+	_ = socket.use(func(fd int) { _ = syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_TIMESTAMPNS, 1) })
+	r := &receiver{socket: socket}
 	for i := range r.messages {
 		r.buffers[i] = make([]byte, maxDatagram+1) // a longer one fills it
 		r.iovecs[i].Base = &r.buffers[i][0]
@@ -58,7 +54,7 @@ func newReceiver(conn packetConn) (*receiver, error) {
 		h.Control = (*byte)(unsafe.Pointer(&r.control[i]))
 	}
 	r.recv = r.receive
-	return r, nil
+	return r
 }
 
 // askSources requests the senders' addresses from now on.
@@ -84,19 +80,22 @@ func (r *receiver) source(i int) netip.Addr {
 	return netip.Addr{}
 }
 
-// read waits for packets and returns how many there are. They are valid until the next read.
+// read waits for packets, at most a tick, and returns how many there are. They are valid until
+// the next read. Without any it returns [os.ErrDeadlineExceeded].
 func (r *receiver) read() (n int, err error) {
-	r.n, r.errno = 0, 0
-	if err := r.raw.Read(r.recv); err != nil {
+	if err := r.socket.use(r.recv); err != nil {
 		return 0, err
 	}
-	if r.errno != 0 {
-		return 0, os.NewSyscallError("recvmmsg", r.errno)
+	switch r.errno {
+	case 0:
+		return r.n, nil
+	case syscall.EAGAIN, syscall.EINTR: // a signal ends a tick early
+		return 0, os.ErrDeadlineExceeded
 	}
-	return r.n, nil
+	return 0, os.NewSyscallError("recvmmsg", r.errno)
 }
 
-func (r *receiver) receive(fd uintptr) (done bool) {
+func (r *receiver) receive(fd int) {
 	for i := range r.messages[:] {
 		r.messages[i].header.Controllen = 0
 		r.messages[i].header.SetControllen(int(unsafe.Sizeof(control{})))
@@ -104,19 +103,10 @@ func (r *receiver) receive(fd uintptr) (done bool) {
 			r.messages[i].header.Namelen = syscall.SizeofSockaddrInet6
 		}
 	}
-	for {
-		n, _, errno := syscall.Syscall6(syscall.SYS_RECVMMSG, fd, uintptr(unsafe.Pointer(&r.messages)), readBatch, syscall.MSG_DONTWAIT, 0, 0)
-		switch errno {
-		case 0:
-			r.n = int(n)
-		case syscall.EINTR:
-			continue
-		case syscall.EAGAIN:
-			return false
-		default:
-			r.errno = errno
-		}
-		return true
+	// It waits for the first packet only.
+	n, _, errno := syscall.Syscall6(syscall.SYS_RECVMMSG, uintptr(fd), uintptr(unsafe.Pointer(&r.messages)), readBatch, unix.MSG_WAITFORONE, 0, 0)
+	if r.n, r.errno = int(n), errno; errno == 0 && r.socket.closed.Load() {
+		r.n, r.errno = 0, syscall.EAGAIN // what is read of a socket that is shut down is no packet
 	}
 }
 

@@ -16,7 +16,7 @@ func TestReceiverTellsWhenPacketsCame(t *testing.T) {
 	}
 	defer l.close()
 	s := l.packets[0]
-	conn, err := net.Dial("udp", s.conn.LocalAddr().String())
+	conn, err := net.Dial("udp", s.socket.addr.String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestReceiverDoesNotAllocate(t *testing.T) {
 	}
 	defer l.close()
 	s := l.packets[0]
-	conn, err := net.Dial("udp", s.conn.LocalAddr().String())
+	conn, err := net.Dial("udp", s.socket.addr.String())
 	if err != nil {
 		t.Fatal(err)
 	}

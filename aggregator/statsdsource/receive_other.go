@@ -13,15 +13,15 @@ const readBatch = 1
 
 // receiver reads packets.
 type receiver struct {
-	conn   packetConn
+	socket *packetSocket
 	buffer []byte
 	n      int
 	udp    *net.UDPConn // nil: senders' addresses are not asked for
 	from   netip.Addr
 }
 
-func newReceiver(conn packetConn) (*receiver, error) {
-	return &receiver{conn: conn, buffer: make([]byte, maxDatagram+1)}, nil
+func newReceiver(socket *packetSocket) *receiver {
+	return &receiver{socket: socket, buffer: make([]byte, maxDatagram+1)}
 }
 
 // read waits for packets and returns how many there are. They are valid until the next read.
@@ -31,7 +31,7 @@ func (r *receiver) read() (n int, err error) {
 		r.n, from, err = r.udp.ReadFromUDPAddrPort(r.buffer)
 		r.from = from.Addr().Unmap()
 	} else {
-		r.n, err = r.conn.Read(r.buffer)
+		r.n, err = r.socket.conn.Read(r.buffer)
 	}
 	if err != nil {
 		return 0, err
@@ -40,7 +40,7 @@ func (r *receiver) read() (n int, err error) {
 }
 
 // askSources asks for the senders' addresses from now on.
-func (r *receiver) askSources() { r.udp, _ = r.conn.(*net.UDPConn) }
+func (r *receiver) askSources() { r.udp, _ = r.socket.conn.(*net.UDPConn) }
 
 // source returns the address that the packet came from, or the zero address if addresses are
 // not requested.

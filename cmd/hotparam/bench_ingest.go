@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"text/tabwriter"
 
+	"github.com/hotparam/hotparam/aggregator/statsdsource"
 	"github.com/hotparam/hotparam/internal/bench"
 	"github.com/spf13/cobra"
 )
@@ -11,24 +12,31 @@ import (
 func newBenchIngest(s streams) *cobra.Command {
 	var vs string
 	var rounds int
+	var rates, readers []int
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "ingest",
 		Short: "Measure how many StatsD lines the aggregator takes in, from socket to window",
 		Long: `Measure how many StatsD lines the aggregator takes in over UDP, from the socket to
 the window. A process of its own sends "shop.hot_param.b=2&q=1:1|c", 100,000 values
-of q by Zipf's law, 20 lines a packet, as fast as it can; CPU is the user and system
-time of the process that receives; lost is what was sent and not counted.
+of q by Zipf's law, 20 lines a packet: as fast as it can, and 50,000 and 5,000 packets
+a second at random times, to one reader and to two (on Linux). CPU is the user and
+system time of the process that receives; lost is what was sent and not counted.
+
+"--rate" and "--readers" measure something else. A rate of 0 is as fast as it can:
+then the reader has to be saturated, and the socket drops the rest.
 
 "--vs minimal" measures in turns a reader that does the least: one read at a time,
 parse, a Go map, no window and no bounds. The ratio is that of the lines per CPU
 second.
 
-The JSON object has lines_per_second, lines_per_cpu_second and lost, with "--vs
-minimal" also minimal_lines_per_second, minimal_lines_per_cpu_second and ratio.`,
+The JSON object has "loads": of each packets_per_second, readers, lines_per_second,
+lines_per_cpu_second and lost, with "--vs minimal" also minimal_lines_per_second,
+minimal_lines_per_cpu_second and ratio.`,
 		Example: `  hotparam bench ingest
   hotparam bench ingest --vs minimal
-  hotparam bench ingest --vs minimal --json | jq .ratio`,
+  hotparam bench ingest --vs minimal --rate 0 --readers 1,2,4
+  hotparam bench ingest --vs minimal --json | jq '.loads[].ratio'`,
 		Args: args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if vs != "" && vs != "minimal" {
@@ -37,12 +45,17 @@ minimal" also minimal_lines_per_second, minimal_lines_per_cpu_second and ratio.`
 			if err := checkRounds(rounds); err != nil {
 				return err
 			}
+			if err := checkLoads(rates, readers); err != nil {
+				return err
+			}
 			command, err := partCommand()
 			if err != nil {
 				return err
 			}
 			step, end := newBar(s, "ingest")
-			r, err := bench.Ingest(cmd.Context(), bench.IngestConfig{Command: command, Rounds: rounds, VsMinimal: vs != "", Progress: intStep(step)})
+			r, err := bench.Ingest(cmd.Context(), bench.IngestConfig{
+				Command: command, Loads: bench.IngestLoads(rates, readers), Rounds: rounds, VsMinimal: vs != "", Progress: intStep(step),
+			})
 			end()
 			switch {
 			case err != nil:
@@ -54,35 +67,55 @@ minimal" also minimal_lines_per_second, minimal_lines_per_cpu_second and ratio.`
 		},
 	}
 	cmd.Flags().StringVar(&vs, "vs", "", "measure another `receiver` beside it: minimal")
-	cmd.Flags().IntVar(&rounds, "rounds", 5, "how often each is measured, for two seconds")
+	cmd.Flags().IntVar(&rounds, "rounds", 5, "how often each is measured, for a second")
+	cmd.Flags().IntSliceVar(&rates, "rate", nil, "`packets` a second, 0 for as fast as possible (default 0,50000,5000)")
+	cmd.Flags().IntSliceVar(&readers, "readers", nil, "`sockets` that share the port (default 1,2)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object, and nothing else")
 	return cmd
 }
 
+// checkLoads checks what is to be measured.
+func checkLoads(rates, readers []int) error {
+	for _, r := range rates {
+		if r < 0 || r > 1_000_000 {
+			return usageError(fmt.Errorf("--rate %d: want 0 to 1000000 packets a second", r))
+		}
+	}
+	for _, n := range readers {
+		if n < 1 || n > statsdsource.MaxReaders {
+			return usageError(fmt.Errorf("--readers %d: want 1 to %d", n, statsdsource.MaxReaders))
+		}
+	}
+	return nil
+}
+
 func ingestText(s streams, r bench.IngestResult) error {
-	fmt.Fprint(s.out, "StatsD lines over UDP on loopback, 20 a packet, as fast as one process sends\n\n")
-	most := r.LinesPerCPUSecond
-	if r.Minimal != nil {
-		most = max(most, r.Minimal.LinesPerCPUSecond)
+	fmt.Fprint(s.out, "StatsD lines over UDP on loopback, 20 a packet\n\n")
+	most := 0.0
+	for _, l := range r.Loads {
+		if most = max(most, l.LinesPerCPUSecond); l.Minimal != nil {
+			most = max(most, l.Minimal.LinesPerCPUSecond)
+		}
 	}
 	t := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "\tLINES/S\tLINES/CPU S\t")
-	fmt.Fprintf(t, "aggregator\t%s\t%s\t%s\n", metric(r.LinesPerSecond), metric(r.LinesPerCPUSecond), gauge(r.LinesPerCPUSecond, most))
-	if m := r.Minimal; m != nil {
-		fmt.Fprintf(t, "minimal reader\t%s\t%s\t%s\n", metric(m.LinesPerSecond), metric(m.LinesPerCPUSecond), gauge(m.LinesPerCPUSecond, most))
+	fmt.Fprintln(t, "PACKETS/S\tREADERS\t\tLINES/S\tLINES/CPU S\tRATIO\tLOST\t")
+	for _, l := range r.Loads {
+		rate, ratio := "flood", ""
+		if l.Rate > 0 {
+			rate = thousands(int64(l.Rate))
+		}
+		if l.Minimal != nil {
+			ratio = fmt.Sprintf("%.2f ×", l.Ratio)
+		}
+		fmt.Fprintf(t, "%s\t%d\taggregator\t%s\t%s\t%s\t%.1f%%\t%s\n", rate, l.Readers, metric(l.LinesPerSecond), metric(l.LinesPerCPUSecond),
+			ratio, 100*float64(l.Lost)/float64(max(1, l.Sent)), gauge(l.LinesPerCPUSecond, most))
+		if m := l.Minimal; m != nil {
+			fmt.Fprintf(t, "\t\tminimal\t%s\t%s\t\t\t%s\n", metric(m.LinesPerSecond), metric(m.LinesPerCPUSecond), gauge(m.LinesPerCPUSecond, most))
+		}
 	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintln(s.out)
-	if r.Minimal != nil {
-		fmt.Fprintf(s.out, "%.2f × the lines per CPU second of the minimal reader\n", r.Minimal.Ratio)
-	}
-	if r.Lost == 0 {
-		_, err := fmt.Fprintf(s.out, "nothing was lost of %s lines: it was not saturated\n", thousands(r.Sent))
-		return err
-	}
-	_, err := fmt.Fprintf(s.out, "lost %s of %s lines (%.1f%%): it was saturated, and the socket dropped the rest\n",
-		thousands(r.Lost), thousands(r.Sent), 100*float64(r.Lost)/float64(r.Sent))
+	_, err := fmt.Fprint(s.out, "\nA flood saturates the reader, and the socket drops the rest: what it lost is what did not fit.\n")
 	return err
 }

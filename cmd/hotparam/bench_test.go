@@ -75,14 +75,26 @@ func TestBenchIngest(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}
-	r := benchJSON(t, "ingest --rounds 1", "lines_per_second", "lines_per_cpu_second", "lost")
-	if r["lines_per_second"] <= 0 || r["lines_per_cpu_second"] <= 0 || r["lost"] < 0 {
-		t.Error(r)
+	out := []byte(benchOutput(t, "ingest --rounds 1 --vs minimal --rate 0,2000 --readers 1"))
+	var r struct {
+		Loads []map[string]float64 `json:"loads"`
 	}
-	r = benchJSON(t, "ingest --rounds 1 --vs minimal",
-		"lines_per_second", "lines_per_cpu_second", "lost", "minimal_lines_per_second", "minimal_lines_per_cpu_second", "ratio")
-	if r["minimal_lines_per_second"] <= 0 || r["minimal_lines_per_cpu_second"] <= 0 || r["ratio"] <= 0 {
-		t.Error(r)
+	if err := json.Unmarshal(out, &r); err != nil || len(r.Loads) != 2 {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for i, rate := range []float64{0, 2000} {
+		l := r.Loads[i]
+		if l["packets_per_second"] != rate || l["readers"] != 1 || l["lost"] < 0 {
+			t.Errorf("load %d is %v", i, l)
+		}
+		for _, field := range []string{"lines_per_second", "lines_per_cpu_second", "minimal_lines_per_second", "minimal_lines_per_cpu_second", "ratio"} {
+			if l[field] <= 0 {
+				t.Errorf("%s is %v", field, l[field])
+			}
+		}
+	}
+	for _, bad := range []string{"--rate -1", "--readers 0", "--readers 65"} {
+		hotparamCommand(t, append([]string{"bench", "ingest"}, strings.Fields(bad)...)...).exits(t, exitUsage, "want")
 	}
 }
 

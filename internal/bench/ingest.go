@@ -8,14 +8,16 @@ import (
 	"time"
 )
 
-// IngestConfig says how taking in lines is measured. Command is required; else the
-// zero value is the default.
+// IngestConfig configures [Ingest]. Command is required.
 type IngestConfig struct {
 	// Command starts a part of this program: see [RunPart].
 	Command []string
-	// Rounds is how often it is measured; 0 is 5.
+	// Loads are what is measured, in turns. None means those that [IngestLoads]
+	// returns by default.
+	Loads []IngestLoad
+	// Rounds is how often each is measured. Zero means 5.
 	Rounds int
-	// Slice is how long it is measured each time; 0 is 2 s.
+	// Slice is how long it is measured each time. Zero means 1 s.
 	Slice time.Duration
 	// VsMinimal measures a minimal reader, too, in turns.
 	VsMinimal bool
@@ -23,10 +25,43 @@ type IngestConfig struct {
 	Progress func(done, total int)
 }
 
-// IngestResult is what the aggregator takes in of the lines that one sender sends
-// as fast as it can: medians over the rounds. CPU is the user and system time of the
-// whole process that receives, and of it alone.
+// IngestLoad is how packets are sent, and how many sockets share the port.
+type IngestLoad struct {
+	// Rate is how many packets are sent a second, at random times as those of a fleet
+	// arrive. Zero means as fast as possible.
+	Rate    int `json:"packets_per_second"`
+	Readers int `json:"readers"`
+}
+
+// IngestLoads returns the loads of each number of readers at each rate. Without rates they are
+// a flood and two below saturation, and without readers one and, where sockets can share a
+// port, two.
+func IngestLoads(rates, readers []int) (all []IngestLoad) {
+	if len(rates) == 0 {
+		rates = []int{0, 50_000, 5_000}
+	}
+	if len(readers) == 0 {
+		if readers = []int{1}; canSharePort {
+			readers = []int{1, 2}
+		}
+	}
+	for _, n := range readers {
+		for _, rate := range rates {
+			all = append(all, IngestLoad{rate, n})
+		}
+	}
+	return all
+}
+
+// IngestResult has a figure for each load.
 type IngestResult struct {
+	Loads []IngestFigures `json:"loads"`
+}
+
+// IngestFigures are what the aggregator takes in under one load: medians over the rounds. CPU
+// is the user and system time of the whole process that receives, and of it alone.
+type IngestFigures struct {
+	IngestLoad
 	LinesPerSecond    float64 `json:"lines_per_second"`
 	LinesPerCPUSecond float64 `json:"lines_per_cpu_second"`
 	Lost              int64   `json:"lost"` // lines sent less those counted, of all rounds
@@ -36,12 +71,14 @@ type IngestResult struct {
 	Sent int64 `json:"-"` // lines of all rounds
 }
 
-// Minimal is the same of a minimal reader: one read at a time, the least parsing
-// that these lines need, a Go map, no window and no bounds.
+// Minimal is the same of a minimal reader: one read at a time, the least parsing that these
+// lines need, a Go map for each socket, no window and no bounds.
 type Minimal struct {
 	LinesPerSecond    float64 `json:"minimal_lines_per_second"`
 	LinesPerCPUSecond float64 `json:"minimal_lines_per_cpu_second"`
-	Ratio             float64 `json:"ratio"` // of the lines per CPU second: median of the rounds' ratios, the aggregator's over this one's
+	// Ratio is that of the lines per CPU second, the aggregator's over the minimal reader's:
+	// the median of the rounds' ratios.
+	Ratio float64 `json:"ratio"`
 }
 
 // Ingest measures from the socket to the window.
@@ -50,44 +87,62 @@ func Ingest(ctx context.Context, c IngestConfig) (IngestResult, error) {
 		c.Rounds = 5
 	}
 	if c.Slice == 0 {
-		c.Slice = 2 * time.Second
+		c.Slice = time.Second
+	}
+	if len(c.Loads) == 0 {
+		c.Loads = IngestLoads(nil, nil)
 	}
 	kinds := []string{kindAggregator}
 	if c.VsMinimal {
 		kinds = append(kinds, kindMinimal)
 	}
-	var result IngestResult
-	rounds := make([][]ingestRound, len(kinds))
-	for i := range c.Rounds {
-		for k, kind := range kinds {
-			r, err := c.round(ctx, kind)
-			if err != nil {
-				return IngestResult{}, interrupted(ctx, err)
-			}
-			rounds[k] = append(rounds[k], r)
-			if kind == kindAggregator {
-				result.Sent += r.sent
-				result.Lost += r.sent - r.counted
-			}
-			if c.Progress != nil {
-				c.Progress(i*len(kinds)+k+1, c.Rounds*len(kinds))
+	rounds := make([][2][]ingestRound, len(c.Loads)) // by load and kind
+	done := 0
+	for range c.Rounds {
+		for i, load := range c.Loads {
+			for k, kind := range kinds {
+				r, err := c.round(ctx, kind, load)
+				if err != nil {
+					return IngestResult{}, interrupted(ctx, err)
+				}
+				rounds[i][k] = append(rounds[i][k], r)
+				if done++; c.Progress != nil {
+					c.Progress(done, c.Rounds*len(c.Loads)*len(kinds))
+				}
 			}
 		}
 	}
-	result.LinesPerSecond = math.Round(medianOf(rounds[0], ingestRound.perSecond))
-	result.LinesPerCPUSecond = math.Round(medianOf(rounds[0], ingestRound.perCPU))
-	if c.VsMinimal {
-		ratios := make([]float64, c.Rounds)
-		for i := range ratios {
-			ratios[i] = rounds[0][i].perCPU() / rounds[1][i].perCPU()
-		}
-		result.Minimal = &Minimal{
-			LinesPerSecond:    math.Round(medianOf(rounds[1], ingestRound.perSecond)),
-			LinesPerCPUSecond: math.Round(medianOf(rounds[1], ingestRound.perCPU)),
-			Ratio:             math.Round(Median(ratios)*1000) / 1000,
-		}
+	var result IngestResult
+	for i, load := range c.Loads {
+		result.Loads = append(result.Loads, figuresOf(load, rounds[i][0], rounds[i][1]))
 	}
 	return result, nil
+}
+
+// figuresOf returns the medians of the rounds of one load.
+func figuresOf(load IngestLoad, rounds, minimal []ingestRound) IngestFigures {
+	f := IngestFigures{
+		IngestLoad:        load,
+		LinesPerSecond:    math.Round(medianOf(rounds, ingestRound.perSecond)),
+		LinesPerCPUSecond: math.Round(medianOf(rounds, ingestRound.perCPU)),
+	}
+	for _, r := range rounds {
+		f.Sent += r.sent
+		f.Lost += r.sent - r.counted
+	}
+	if len(minimal) == 0 {
+		return f
+	}
+	ratios := make([]float64, len(rounds))
+	for i := range ratios {
+		ratios[i] = rounds[i].perCPU() / minimal[i].perCPU()
+	}
+	f.Minimal = &Minimal{
+		LinesPerSecond:    math.Round(medianOf(minimal, ingestRound.perSecond)),
+		LinesPerCPUSecond: math.Round(medianOf(minimal, ingestRound.perCPU)),
+		Ratio:             math.Round(Median(ratios)*1000) / 1000,
+	}
+	return f
 }
 
 func medianOf(rounds []ingestRound, f func(ingestRound) float64) float64 {
@@ -119,8 +174,8 @@ func (r ingestRound) perCPU() float64    { return r.lines() / (r.to.CPU - r.from
 const settle = 300 * time.Millisecond
 
 // round starts a receiver and a sender, measures while lines flow, and ends both.
-func (c *IngestConfig) round(ctx context.Context, kind string) (r ingestRound, err error) {
-	receiver, err := startPart(ctx, c.Command, "receiver", receiverConfig{Kind: kind})
+func (c *IngestConfig) round(ctx context.Context, kind string, load IngestLoad) (r ingestRound, err error) {
+	receiver, err := startPart(ctx, c.Command, "receiver", receiverConfig{Kind: kind, Readers: load.Readers})
 	if err != nil {
 		return r, err
 	}
@@ -129,7 +184,7 @@ func (c *IngestConfig) round(ctx context.Context, kind string) (r ingestRound, e
 	if err := receiver.receive(&addr); err != nil {
 		return r, err
 	}
-	sender, err := startPart(ctx, c.Command, "sender", senderConfig{Addr: addr})
+	sender, err := startPart(ctx, c.Command, "sender", senderConfig{Addr: addr, Rate: load.Rate})
 	if err != nil {
 		return r, err
 	}

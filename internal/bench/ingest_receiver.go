@@ -1,15 +1,10 @@
 package bench
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net"
-	"os"
-	"strconv"
-	"sync/atomic"
-	"time"
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
@@ -22,7 +17,10 @@ const (
 	kindMinimal    = "minimal reader"
 )
 
-type receiverConfig struct{ Kind string }
+type receiverConfig struct {
+	Kind    string
+	Readers int
+}
 
 // receiver counts what comes to a socket.
 type receiver interface {
@@ -44,9 +42,9 @@ func runReceiver(ctx context.Context, l *link) error {
 	var err error
 	switch c.Kind {
 	case kindAggregator:
-		r, err = newWhole(ctx)
+		r, err = newWhole(ctx, c.Readers)
 	case kindMinimal:
-		r, err = newMinimal(ctx)
+		r, err = newMinimal(ctx, c.Readers)
 	default:
 		err = fmt.Errorf("there is no receiver %q", c.Kind)
 	}
@@ -84,10 +82,10 @@ func (l *link) sendReading(r receiver) error {
 // nothing: no key reaches the threshold.
 type whole struct{ *statsdsource.Source }
 
-func newWhole(ctx context.Context) (whole, error) {
+func newWhole(ctx context.Context, readers int) (whole, error) {
 	a, err := statsdsource.New(ctx, statsdsource.Config{
 		Trust: &decode.Trust{Caps: decode.DefaultCaps}, // as the daemon
-		Rules: lineRules(hotparam.NewThreshold(unreachable)), Publisher: nobody{}, Listen: []string{"127.0.0.1:0"},
+		Rules: lineRules(hotparam.NewThreshold(unreachable)), Publisher: nobody{}, Listen: []string{"127.0.0.1:0"}, Readers: readers,
 	})
 	return whole{a}, err
 }
@@ -99,73 +97,4 @@ func (w whole) run(ctx context.Context) error { return w.Run(ctx) }
 func (w whole) lines() int64 {
 	s := w.Stats()
 	return s.Decoder.Counts - s.Detector.Late
-}
-
-// minimal is the least that takes in these lines, and no others: no daemon around
-// it, no window, no bounds, one prefix that it steps over unread.
-type minimal struct {
-	conn   *net.UDPConn
-	counts map[string]*int64
-	sum    atomic.Int64
-}
-
-func newMinimal(ctx context.Context) (*minimal, error) {
-	var lc net.ListenConfig
-	conn, err := lc.ListenPacket(ctx, "udp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	m := &minimal{conn: conn.(*net.UDPConn), counts: make(map[string]*int64)}
-	_ = m.conn.SetReadBuffer(8 << 20) // as much as the aggregator asks for
-	return m, nil
-}
-
-func (m *minimal) addr() net.Addr { return m.conn.LocalAddr() }
-func (m *minimal) lines() int64   { return m.sum.Load() }
-
-func (m *minimal) run(ctx context.Context) error {
-	defer func() { _ = m.conn.Close() }() // all is read
-	stop := context.AfterFunc(ctx, func() { _ = m.conn.SetReadDeadline(time.Now().Add(50 * time.Millisecond)) })
-	defer stop()
-	buf := make([]byte, 65535)
-	for {
-		n, _, err := m.conn.ReadFromUDPAddrPort(buf)
-		switch {
-		case errors.Is(err, os.ErrDeadlineExceeded):
-			return nil
-		case err != nil:
-			return err
-		}
-		m.sum.Add(CountLines(buf[:n], m.counts))
-	}
-}
-
-// CountLines adds up by key the lines of a packet, which are as a sender of
-// [Ingest] writes them, and returns how many there were.
-func CountLines(packet []byte, counts map[string]*int64) (lines int64) {
-	for len(packet) > 0 {
-		line := packet
-		if end := bytes.IndexByte(packet, '\n'); end >= 0 {
-			line, packet = packet[:end], packet[end+1:]
-		} else {
-			packet = nil
-		}
-		colon := bytes.IndexByte(line, ':')
-		if colon < len(linePrefix) || !bytes.HasSuffix(line, []byte("|c")) {
-			continue
-		}
-		n, err := strconv.ParseInt(string(line[colon+1:len(line)-len("|c")]), 10, 64)
-		if err != nil {
-			continue
-		}
-		key := line[len(linePrefix):colon]
-		count, ok := counts[string(key)]
-		if !ok {
-			count = new(int64)
-			counts[string(key)] = count
-		}
-		*count += n
-		lines++
-	}
-	return lines
 }

@@ -1,12 +1,16 @@
 package bench
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"strconv"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/net/ipv4"
 )
@@ -19,10 +23,17 @@ const (
 	lineValues     = 100_000
 	lineZipf       = 1.1
 	packets        = 1 << 13 // before the stream starts over
-	sendBatch      = 64      // packets of one system call, where the system can
+	sendBatch      = 8       // messages of one system call, where the system can
+	segmentsEach   = 32      // packets of one message, at most
+	senderSockets  = 16      // among which readers that share a port divide
 )
 
-type senderConfig struct{ Addr string }
+// senderConfig has an address, and how many packets to send there a second: zero means as
+// many as possible.
+type senderConfig struct {
+	Addr string
+	Rate int
+}
 
 // appendLine appends one line about a value.
 func appendLine(dst []byte, value int) []byte {
@@ -57,24 +68,30 @@ func runSender(ctx context.Context, l *link) error {
 	if err := l.configure(&c); err != nil {
 		return err
 	}
+	var conns []*ipv4.PacketConn
 	var d net.Dialer
-	conn, err := d.DialContext(ctx, "udp", c.Addr)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	messages := make([]ipv4.Message, packets)
-	for i, p := range Packets(packets) {
-		messages[i].Buffers = [][]byte{p}
+	var socket *net.UDPConn
+	for range senderSockets {
+		conn, err := d.DialContext(ctx, "udp", c.Addr)
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		socket = conn.(*net.UDPConn)
+		conns = append(conns, ipv4.NewPacketConn(socket))
 	}
 	var over atomic.Bool
 	sent, done := int64(0), make(chan error, 1)
 	go func() {
 		var err error
-		sent, err = flood(ipv4.NewPacketConn(conn.(net.PacketConn)), messages, &over)
+		if c.Rate > 0 {
+			sent, err = trickle(conns, singles(Packets(packets)), c.Rate, &over)
+		} else {
+			sent, err = flood(conns, joined(Packets(packets), socket), &over)
+		}
 		done <- err
 	}()
-	err = l.send(true)
+	err := l.send(true)
 	if err == nil {
 		err = l.untilEnd()
 	}
@@ -85,16 +102,76 @@ func runSender(ctx context.Context, l *link) error {
 	return l.send(sent * linesPerPacket)
 }
 
+// message is one or more packets.
+type message struct {
+	ipv4.Message
+	packets int64
+}
+
+// singles makes a message of each packet.
+func singles(packets [][]byte) (all []message) {
+	for _, p := range packets {
+		all = append(all, message{ipv4.Message{Buffers: [][]byte{p}}, 1})
+	}
+	return all
+}
+
+// joined makes messages of packets of one length each, which the system cuts: a sender that
+// pays for each packet is slower than a good receiver. Where the system cannot, it
+// is [singles].
+func joined(packets [][]byte, conn *net.UDPConn) (all []message) {
+	if segments(conn, 1) == nil {
+		return singles(packets)
+	}
+	byLength := make(map[int][][]byte)
+	for _, p := range packets {
+		byLength[len(p)] = append(byLength[len(p)], p)
+	}
+	for _, length := range slices.Sorted(maps.Keys(byLength)) {
+		for some := range slices.Chunk(byLength[length], segmentsEach) {
+			all = append(all, message{ipv4.Message{Buffers: [][]byte{bytes.Join(some, nil)}, OOB: segments(conn, length)}, int64(len(some))})
+		}
+	}
+	rnd := newRand(2)
+	rnd.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return all
+}
+
 // flood sends the messages over and over as fast as the system takes them, and returns
-// how many it took.
-func flood(conn *ipv4.PacketConn, messages []ipv4.Message, over *atomic.Bool) (sent int64, err error) {
-	for next := 0; !over.Load(); next %= len(messages) {
-		n, err := conn.WriteBatch(messages[next:min(next+sendBatch, len(messages))], 0)
+// how many packets it took.
+func flood(conns []*ipv4.PacketConn, messages []message, over *atomic.Bool) (sent int64, err error) {
+	batch := make([]ipv4.Message, sendBatch)
+	for next, turn := 0, 0; !over.Load(); turn++ {
+		for i := range batch {
+			batch[i] = messages[(next+i)%len(messages)].Message
+		}
+		n, err := conns[turn%len(conns)].WriteBatch(batch, 0)
 		if err != nil {
 			return sent, fmt.Errorf("send: %w", err)
 		}
-		sent += int64(n)
-		next += n
+		for range n {
+			sent += messages[next].packets
+			next = (next + 1) % len(messages)
+		}
+	}
+	return sent, nil
+}
+
+// trickle sends packets at random times, a number of them a second on average, and returns
+// how many it sent.
+func trickle(conns []*ipv4.PacketConn, packets []message, rate int, over *atomic.Bool) (sent int64, err error) {
+	exactSleep()
+	rnd, due := newRand(3), time.Now()
+	for !over.Load() {
+		due = due.Add(time.Duration(rnd.ExpFloat64() * float64(time.Second) / float64(rate)))
+		if wait := time.Until(due); wait > 0 {
+			pause(wait)
+		}
+		n := int(sent)
+		if _, err := conns[n%len(conns)].WriteBatch([]ipv4.Message{packets[n%len(packets)].Message}, 0); err != nil {
+			return sent, fmt.Errorf("send: %w", err)
+		}
+		sent++
 	}
 	return sent, nil
 }

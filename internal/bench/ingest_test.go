@@ -6,19 +6,39 @@ import (
 	"errors"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"golang.org/x/net/ipv4"
 )
 
 func TestIngest(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes: left out with -short")
 	}
-	r, err := Ingest(t.Context(), IngestConfig{Command: partsOfTest(), Rounds: 1, Slice: 100 * time.Millisecond, VsMinimal: true})
+	loads := []IngestLoad{{0, 1}, {2000, 1}}
+	if canSharePort {
+		loads = append(loads, IngestLoad{2000, 2})
+	}
+	result, err := Ingest(t.Context(), IngestConfig{Command: partsOfTest(), Loads: loads, Rounds: 1, Slice: 100 * time.Millisecond, VsMinimal: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.LinesPerSecond <= 0 || r.LinesPerCPUSecond <= 0 || r.Lost < 0 || r.Lost >= r.Sent || r.Sent%linesPerPacket != 0 {
+	if len(result.Loads) != len(loads) {
+		t.Fatalf("%d figures of %d loads", len(result.Loads), len(loads))
+	}
+	for i := range loads {
+		if result.Loads[i].IngestLoad != loads[i] {
+			t.Errorf("load %d is %+v", i, result.Loads[i].IngestLoad)
+		}
+		mustBeSound(t, result.Loads[i])
+	}
+}
+
+func mustBeSound(t *testing.T, r IngestFigures) {
+	t.Helper()
+	if r.LinesPerSecond <= 0 || r.LinesPerCPUSecond <= 0 || r.Lost < 0 || r.Lost >= r.Sent || r.Rate > 0 && r.Lost > 0 || r.Sent%linesPerPacket != 0 {
 		t.Errorf("%+v", r)
 	}
 	m := r.Minimal
@@ -32,13 +52,13 @@ func TestIngest(t *testing.T) {
 
 func TestIngestFields(t *testing.T) {
 	for _, c := range []struct {
-		result IngestResult
+		result IngestFigures
 		want   string
 	}{
-		{IngestResult{LinesPerSecond: 1, LinesPerCPUSecond: 2, Lost: 3, Sent: 4}, `{"lines_per_second":1,"lines_per_cpu_second":2,"lost":3}`},
+		{IngestFigures{IngestLoad: IngestLoad{6, 5}, LinesPerSecond: 1, LinesPerCPUSecond: 2, Lost: 3, Sent: 4}, `{"packets_per_second":6,"readers":5,"lines_per_second":1,"lines_per_cpu_second":2,"lost":3}`},
 		{
-			IngestResult{Minimal: &Minimal{LinesPerSecond: 1, LinesPerCPUSecond: 2, Ratio: 0.5}},
-			`{"lines_per_second":0,"lines_per_cpu_second":0,"lost":0,"minimal_lines_per_second":1,"minimal_lines_per_cpu_second":2,"ratio":0.5}`,
+			IngestFigures{Minimal: &Minimal{LinesPerSecond: 1, LinesPerCPUSecond: 2, Ratio: 0.5}},
+			`{"packets_per_second":0,"readers":0,"lines_per_second":0,"lines_per_cpu_second":0,"lost":0,"minimal_lines_per_second":1,"minimal_lines_per_cpu_second":2,"ratio":0.5}`,
 		},
 	} {
 		if got, err := json.Marshal(c.result); string(got) != c.want {
@@ -54,7 +74,7 @@ func TestReceiversCountEveryLine(t *testing.T) {
 	}
 	for _, kind := range []string{kindAggregator, kindMinimal} {
 		t.Run(kind, func(t *testing.T) {
-			p, err := startPart(t.Context(), partsOfTest(), "receiver", receiverConfig{Kind: kind})
+			p, err := startPart(t.Context(), partsOfTest(), "receiver", receiverConfig{Kind: kind, Readers: 1})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -170,5 +190,73 @@ func TestHeadIsTheFirstLine(t *testing.T) {
 	}
 	if len(out.begin) != headSize {
 		t.Errorf("%d bytes are kept", len(out.begin))
+	}
+}
+
+// Each packet is sent whole, and once in each turn, however many are sent together.
+func TestJoinedPacketsArePackets(t *testing.T) {
+	conn, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetReadBuffer(4 << 20)
+	to, err := net.DialUDP("udp", nil, conn.LocalAddr().(*net.UDPAddr))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer to.Close()
+	made := Packets(300)
+	left, sent := make(map[string]int), int64(0)
+	for _, p := range made {
+		left[string(p)]++
+	}
+	buf := make([]byte, 65535)
+	for _, m := range joined(made, to) {
+		if n, err := ipv4.NewPacketConn(to).WriteBatch([]ipv4.Message{m.Message}, 0); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+		sent += m.packets
+		for range m.packets {
+			if err := conn.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+				t.Fatal(err)
+			}
+			n, err := conn.Read(buf)
+			if err != nil {
+				t.Fatal(err)
+			}
+			left[string(buf[:n])]--
+		}
+	}
+	for p, n := range left {
+		if n != 0 {
+			t.Errorf("%d of %q are missing", n, p)
+		}
+	}
+	if sent != int64(len(made)) {
+		t.Errorf("%d packets are said to be sent of %d", sent, len(made))
+	}
+}
+
+// Packets below saturation come at the rate, and not in bursts.
+func TestTrickle(t *testing.T) {
+	receive, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer receive.Close()
+	conn, err := net.DialUDP("udp", nil, receive.LocalAddr().(*net.UDPAddr))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	var over atomic.Bool
+	const rate = 2000
+	began := time.Now()
+	stop := time.AfterFunc(200*time.Millisecond, func() { over.Store(true) })
+	defer stop.Stop()
+	sent, err := trickle([]*ipv4.PacketConn{ipv4.NewPacketConn(conn)}, singles(Packets(10)), rate, &over)
+	if took := time.Since(began).Seconds(); err != nil || float64(sent) < rate*took/2 || float64(sent) > rate*took*1.5 {
+		t.Errorf("%d packets were sent in %.3f s, %v", sent, took, err)
 	}
 }

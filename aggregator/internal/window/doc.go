@@ -11,8 +11,9 @@
 //
 // The files, in the order of a count:
 //
-//   - add.go a count is added to a key's entry · estimate.go what was not seen of it ·
-//     take.go a count that is of another time is taken back
+//   - fetch.go its memory is read ahead · add.go a count is added to a key's entry ·
+//     estimate.go what was not seen of it · take.go a count that is of another time is taken
+//     back
 //   - entry.go counts of panes before the newest · names.go texts of keys near a threshold ·
 //     room.go which entry is evicted · cells.go keys without an entry
 //   - sums.go blocks.go an entry's panes, added up · window.go index.go arena.go unit.go where

@@ -40,7 +40,7 @@ type Window struct {
 	hand     uint32 // where the search for one goes on
 	sweep    uint32 // where the search for expired entries continues
 	kept     []int64
-	fetched  uint32 // what was read ahead, so that the compiler keeps the reads
+	ahead    ahead
 
 	cache paneCache
 
@@ -157,27 +157,6 @@ func (w *Window) lookup(hash uint64, text []byte) uint32 {
 			at = 0
 		}
 	}
-}
-
-// Fetch reads the memory that Add is about to touch for a hash, if the window has at least from
-// units. Reading ahead for several keys lets the processor wait for them together.
-func (w *Window) Fetch(hash uint64, from int) {
-	if w.arena.used >= from {
-		w.fetched += w.touch(hash)
-	}
-}
-
-func (w *Window) touch(hash uint64) (sum uint32) {
-	if p := w.index.places[w.index.home(uint32(hash))]; p != 0 {
-		e := w.arena.unit(uint32(p))
-		if sum = e[entryLast]; sum != uint32(w.now) && e.hist() != 0 {
-			sum = w.arena.unit(e.hist())[blockStart]
-		}
-	}
-	if w.cells.all != nil {
-		sum += w.cells.of(hash)[0]
-	}
-	return sum
 }
 
 // Now returns the newest pane, by the clock or by a count.

@@ -10,7 +10,7 @@ import (
 
 // charts are the page's pictures, by file name.
 func charts(p plan, f figures) map[string]string {
-	r, in := f.Request, f.Ingest
+	r := f.Request
 	costs := []row{{"floor", fmt.Sprintf("%.0f ns", r.FloorNS), r.FloorNS}}
 	for _, name := range []string{bench.CaseCold, bench.CasePassed, bench.CaseRefused, "escaped", "six", "header", "cookie", "ctx"} {
 		c := r.Case(name)
@@ -21,13 +21,13 @@ func charts(p plan, f figures) map[string]string {
 		v := one.median(cpuSeconds)
 		chains = append(chains, row{transportName(one.Transport), fmt.Sprintf("%.2f s", v), v})
 	}
-	perCPU := func(v float64) string { return fmt.Sprintf("%.2f M", v/1e6) }
+	var ingested []row
+	for _, l := range f.Ingest.Loads {
+		ingested = append(ingested, row{loadName(l.IngestLoad), fmt.Sprintf("%.2f ×", l.Ratio), l.Ratio})
+	}
 	return map[string]string{
 		"bench-request.svg": bars("What a request pays", costs, goalCold*r.FloorNS, fmt.Sprintf("goal for cold: %g × floor", goalCold)),
-		"bench-ingest.svg": bars("Lines per CPU second", []row{
-			{"hotparam, socket to window", perCPU(in.LinesPerCPUSecond), in.LinesPerCPUSecond},
-			{"minimal reader", perCPU(in.Minimal.LinesPerCPUSecond), in.Minimal.LinesPerCPUSecond},
-		}, goalIngest*in.Minimal.LinesPerCPUSecond, fmt.Sprintf("goal: %g × minimal", goalIngest)),
+		"bench-ingest.svg":  bars("Lines per CPU second, × those of a minimal reader", ingested, goalFlood, fmt.Sprintf("goal for a flood: %g ×", goalFlood)),
 		"bench-detect-floor.svg": byMemory(p, f.Detect, "The floor, in % of the threshold, by memory", "%",
 			func(d detected) float64 { return 100 * float64(d.Floor) / float64(p.threshold) }),
 		"bench-detect-speed.svg": byMemory(p, f.Detect, "Million events per second on one processor, by memory", " M",

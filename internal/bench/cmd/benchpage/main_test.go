@@ -44,7 +44,7 @@ func TestPageOfASmallPlan(t *testing.T) {
 	p := plan{
 		command:   []string{os.Args[0], "part"},
 		request:   bench.RequestConfig{Rounds: 1, Slice: time.Millisecond},
-		ingest:    bench.IngestConfig{Rounds: 1, Slice: 50 * time.Millisecond},
+		ingest:    bench.IngestConfig{Rounds: 1, Slice: 50 * time.Millisecond, Loads: bench.IngestLoads([]int{0, 2000}, []int{1})},
 		exponents: []float64{1, 1.4}, memories: []int64{1, 2},
 		windows: 1, events: 5000, keys: 1000, threshold: 100,
 		instances: 2, samples: 2,
@@ -103,7 +103,7 @@ func TestGoalsThatAreMissedAreMarked(t *testing.T) {
 	p := full(nil)
 	good := figures{
 		Request:  paid(1.6, 2.5),
-		Ingest:   bench.IngestResult{Sent: 10, Minimal: &bench.Minimal{Ratio: 1.8}},
+		Ingest:   ingested(1.4, 2.5),
 		Detect:   []detected{{Zipf: 1, Memory: 1, DetectResult: bench.DetectResult{Precision: &one}}},
 		Enforce:  []enforced{{Urgent: true, EnforceResult: bench.EnforceResult{P99MS: 25}}, {EnforceResult: bench.EnforceResult{P99MS: 120}}},
 		Pipeline: chains(2, 0),
@@ -114,7 +114,7 @@ func TestGoalsThatAreMissedAreMarked(t *testing.T) {
 	}
 	bad := figures{
 		Request:  paid(1.61, 2.52),
-		Ingest:   bench.IngestResult{Sent: 10, Minimal: &bench.Minimal{Ratio: 1.7}},
+		Ingest:   ingested(1.3, 2.4),
 		Detect:   []detected{{Zipf: 1, Memory: 1, DetectResult: bench.DetectResult{MissedAboveFloor: 1, FalseHot: 1}}},
 		Enforce:  []enforced{{Urgent: true, EnforceResult: bench.EnforceResult{P99MS: 26}}, {EnforceResult: bench.EnforceResult{P99MS: 121}}},
 		Pipeline: chains(2.1, 1),
@@ -129,6 +129,15 @@ func paid(cold, hot float64) bench.RequestResult {
 	return bench.RequestResult{FloorNS: 40, Cases: []bench.RequestCost{
 		{Name: bench.CaseCold, Floors: cold}, {Name: bench.CasePassed, Floors: hot}, {Name: bench.CaseRefused, Floors: hot}, {Name: "escaped", Floors: 9},
 	}}
+}
+
+// ingested are the loads by default, with the ratios at flood and at 50,000 packets a second.
+func ingested(flood, brisk float64) (r bench.IngestResult) {
+	for _, l := range bench.IngestLoads(nil, nil) {
+		ratio := map[int]float64{0: flood, 50_000: brisk}[l.Rate]
+		r.Loads = append(r.Loads, bench.IngestFigures{IngestLoad: l, Minimal: &bench.Minimal{Ratio: ratio}})
+	}
+	return r
 }
 
 // chains are three runs over each transport: over UDP one processor second each, over

@@ -1,0 +1,44 @@
+package window
+
+// FetchMost is for how many keys [Window.Fetch] reads ahead at most.
+const FetchMost = 128
+
+// ahead is what Fetch knows of the keys that it reads ahead for.
+type ahead struct {
+	units [FetchMost]uint32
+	sum   uint32 // of what was read, so that the compiler keeps the reads
+}
+
+// Fetch reads the memory that Add is about to touch for up to [FetchMost] hashes, if the
+// window has at least from units. It reads the index for all of them, then their entries, then
+// the blocks of these: no pass branches on what it reads, and no read depends on another of
+// its pass, so the processor waits for many cache misses at a time. With a branch on each
+// entry it went ahead with a guess, and read what it had guessed wrong again.
+func (w *Window) Fetch(hashes []uint64, from int) {
+	if w.arena.used < max(from, 1) {
+		return
+	}
+	hashes = hashes[:min(len(hashes), FetchMost)]
+	units, sum := w.ahead.units[:len(hashes)], uint32(0)
+	for i, hash := range hashes {
+		units[i] = uint32(w.index.places[w.index.home(uint32(hash))])
+	}
+	if w.cells.all != nil {
+		for _, hash := range hashes {
+			sum += w.cells.of(hash)[0]
+		}
+	}
+	now := uint32(w.now)
+	for i, at := range units { // unit 0 is none, and can be read
+		e := w.arena.unit(at)
+		hist := e.hist()
+		if e[entryLast] == now { // compiled to a move, not to a branch
+			hist = 0
+		}
+		units[i] = hist
+	}
+	for _, at := range units {
+		sum += w.arena.unit(at)[blockStart]
+	}
+	w.ahead.sum = sum
+}

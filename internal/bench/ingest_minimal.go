@@ -1,0 +1,107 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// minimal is the least that takes in these lines, and no others: no daemon around it, no
+// window, no bounds, one prefix that it steps over unread. It shares no code with what it is
+// compared with.
+type minimal struct {
+	conns []*net.UDPConn
+	sum   atomic.Int64
+}
+
+// newMinimal opens as many sockets as there are to be readers, which share a port.
+func newMinimal(ctx context.Context, readers int) (*minimal, error) {
+	m, addr := new(minimal), "127.0.0.1:0"
+	var lc net.ListenConfig
+	if readers > 1 {
+		lc.Control = sharePort
+	}
+	for range max(1, readers) {
+		conn, err := lc.ListenPacket(ctx, "udp", addr)
+		if err != nil {
+			return nil, errors.Join(err, m.close())
+		}
+		m.conns = append(m.conns, conn.(*net.UDPConn))
+		_ = conn.(*net.UDPConn).SetReadBuffer(8 << 20) // as much as the aggregator asks for
+		addr = conn.LocalAddr().String()
+	}
+	return m, nil
+}
+
+func (m *minimal) addr() net.Addr { return m.conns[0].LocalAddr() }
+func (m *minimal) lines() int64   { return m.sum.Load() }
+
+func (m *minimal) close() (err error) {
+	for _, conn := range m.conns {
+		err = errors.Join(err, conn.Close())
+	}
+	return err
+}
+
+func (m *minimal) run(ctx context.Context) error {
+	defer func() { _ = m.close() }() // all is read
+	errs := make([]error, len(m.conns))
+	var reading sync.WaitGroup
+	for i, conn := range m.conns {
+		reading.Go(func() { errs[i] = m.read(ctx, conn) })
+	}
+	reading.Wait()
+	return errors.Join(errs...)
+}
+
+func (m *minimal) read(ctx context.Context, conn *net.UDPConn) error {
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Now().Add(50 * time.Millisecond)) })
+	defer stop()
+	buf, counts := make([]byte, 65535), make(map[string]*int64)
+	for {
+		n, _, err := conn.ReadFromUDPAddrPort(buf)
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return nil
+		case err != nil:
+			return err
+		}
+		m.sum.Add(CountLines(buf[:n], counts))
+	}
+}
+
+// CountLines adds up by key the lines of a packet, which are as a sender of
+// [Ingest] writes them, and returns how many there were.
+func CountLines(packet []byte, counts map[string]*int64) (lines int64) {
+	for len(packet) > 0 {
+		line := packet
+		if end := bytes.IndexByte(packet, '\n'); end >= 0 {
+			line, packet = packet[:end], packet[end+1:]
+		} else {
+			packet = nil
+		}
+		colon := bytes.IndexByte(line, ':')
+		if colon < len(linePrefix) || !bytes.HasSuffix(line, []byte("|c")) {
+			continue
+		}
+		n, err := strconv.ParseInt(string(line[colon+1:len(line)-len("|c")]), 10, 64)
+		if err != nil {
+			continue
+		}
+		key := line[len(linePrefix):colon]
+		count, ok := counts[string(key)]
+		if !ok {
+			count = new(int64)
+			counts[string(key)] = count
+		}
+		*count += n
+		lines++
+	}
+	return lines
+}
