@@ -471,7 +471,7 @@ func TestSemaphoreConcurrent(t *testing.T) {
 	}
 }
 
-// A key that comes and goes costs nothing but a sixteenth of an allocation, its lease's.
+// A key that comes and goes costs nothing but a part of an allocation, its lease's.
 func TestSemaphoreAllocations(t *testing.T) {
 	s := newSemaphore(t, semaphore.Config{})
 	ask := semaphore.Ask{Permits: 10, N: 1}
