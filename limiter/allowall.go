@@ -112,9 +112,7 @@ func (r *allRound) call(ctx context.Context, first int) error {
 		}
 	}
 	if len(r.ops) == 1 {
-		res, err := l.do(ctx, r.ops[0])
-		r.items[first].res = res
-		return err
+		return l.do(ctx, &r.ops[0], &r.items[first].res)
 	}
 	r.results = append(r.results[:0], make([]Result, len(r.ops))...)
 	err := l.batcher.DoAll(ctx, r.ops, r.results)

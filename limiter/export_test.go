@@ -57,6 +57,6 @@ func (k *Keyed) Charge(now time.Duration, hash uint64, key []byte, n int64) {
 	k.Do(now, hash, key, Ask{Kind: Charge, N: max(n, 0)})
 }
 
-func (m *Memory) Sweep() { m.states.table.sweepAll(instant(m.clock())) }
+func (m *Memory) Sweep() { m.states.table.sweepAll(instant(m.now())) }
 
 func (l *Limiter) Name() string { return l.name }

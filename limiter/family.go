@@ -88,8 +88,23 @@ type side struct {
 
 // sides are all states of one key, for one goroutine at a time.
 type sides struct {
-	side          // of the quota in force
-	others []side // of other families, still in use
+	side         // of the quota in force
+	more *[]side // of other families, still in use; nil: there are none
+}
+
+func (s *sides) others() []side {
+	if s.more == nil {
+		return nil
+	}
+	return *s.more
+}
+
+func (s *sides) setOthers(all []side) {
+	if len(all) == 0 {
+		s.more = nil
+		return
+	}
+	s.more = &all
 }
 
 // maxSides bounds the other states, which are as many as there are families unless a custom
@@ -122,8 +137,9 @@ func (s *sides) hold(now time.Duration, q *hotparam.Quota, from algorithms) erro
 			return nil
 		}
 	}
-	for i := range s.others {
-		o := &s.others[i]
+	others := s.others()
+	for i := range others {
+		o := &others[i]
 		if o.family != next.family {
 			continue
 		}
@@ -131,7 +147,7 @@ func (s *sides) hold(now time.Duration, q *hotparam.Quota, from algorithms) erro
 			next.state = adapt(o.state, q, now)
 		}
 		if next.state != nil {
-			s.others = append(s.others[:i], s.others[i+1:]...)
+			s.setOthers(append(others[:i], others[i+1:]...))
 			s.push(now)
 			s.side = next
 			return nil
@@ -151,8 +167,8 @@ func errNoState(q *hotparam.Quota) error {
 
 // push moves the current state to the others if it is in use, and drops those that are as new.
 func (s *sides) push(now time.Duration) {
-	kept := s.others[:0]
-	for _, o := range append(s.others, s.side) {
+	kept := s.others()[:0]
+	for _, o := range append(s.others(), s.side) {
 		if o.state != nil && o.state.FreshAfter(now) > 0 {
 			kept = append(kept, o)
 		}
@@ -161,7 +177,7 @@ func (s *sides) push(now time.Duration) {
 		kept = kept[1:]
 	}
 	clear(kept[len(kept):cap(kept)])
-	s.others = kept
+	s.setOthers(kept)
 }
 
 // do executes ask under q, which is in force from then on. A Return goes to the state it was
@@ -189,8 +205,8 @@ func (s *sides) giveBack(now time.Duration, q *hotparam.Quota, ask *Ask) Result 
 	if s.family == family {
 		return s.state.Do(now, *ask)
 	}
-	for i := range s.others {
-		if o := &s.others[i]; o.family == family {
+	for _, o := range s.others() {
+		if o.family == family {
 			return o.state.Do(now, *ask)
 		}
 	}
@@ -208,11 +224,7 @@ func (s *sides) put(o side, now time.Duration) {
 		s.side = o
 		return
 	}
-	for i := -1; i < len(s.others); i++ {
-		known := &s.side
-		if i >= 0 {
-			known = &s.others[i]
-		}
+	for _, known := range append([]side{s.side}, s.others()...) {
 		if known.family != o.family {
 			continue
 		}
@@ -224,7 +236,7 @@ func (s *sides) put(o side, now time.Duration) {
 			return
 		}
 	}
-	s.others = append(s.others, o)
+	s.setOthers(append(s.others(), o))
 }
 
 // freshAfter returns how long until all of them equal new ones.
@@ -232,7 +244,7 @@ func (s *sides) freshAfter(now time.Duration) (d time.Duration) {
 	if s.state != nil {
 		d = s.state.FreshAfter(now)
 	}
-	for _, o := range s.others {
+	for _, o := range s.others() {
 		d = max(d, o.state.FreshAfter(now))
 	}
 	return d

@@ -230,15 +230,22 @@ func reach(high *atomic.Int64, to int64) {
 	}
 }
 
-func (g *gcra) decision(v verdict) hotparam.Decision {
-	reason := hotparam.ReasonLimited
+func (g *gcra) decision(v verdict) (d hotparam.Decision) {
+	g.decide(v, &d)
+	return d
+}
+
+// decide sets d, which is zero.
+func (g *gcra) decide(v verdict, d *hotparam.Decision) {
+	d.Allowed, d.Reason = v.allowed, hotparam.ReasonLimited
 	if v.allowed {
-		reason = hotparam.ReasonWithin
+		d.Reason = hotparam.ReasonWithin
 	}
-	return hotparam.Decision{
-		Allowed: v.allowed, Reason: reason, Limit: g.burst, Remaining: max(0, v.free) / g.interval,
-		RetryAfter: time.Duration(v.wait), ResetAfter: time.Duration(g.fill - v.free), Delay: time.Duration(v.delay),
+	d.Limit = g.burst
+	if v.free >= g.interval { // a division costs more than all the rest
+		d.Remaining = v.free / g.interval
 	}
+	d.RetryAfter, d.ResetAfter, d.Delay = time.Duration(v.wait), time.Duration(g.fill-v.free), time.Duration(v.delay)
 }
 
 // charged returns the word after a charge of n at t, and how many were charged: the rest is

@@ -1,7 +1,6 @@
 package limiter
 
 import (
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -93,7 +92,7 @@ func (k *stateKeys) Do(now time.Duration, hash uint64, key []byte, ask Ask) Resu
 	if rule.quota.Burst == hotparam.Unlimited && (ask.Kind < Return || k.states.table.find(hash, key) == nil) {
 		return unlimited{}.Do(now, ask)
 	}
-	r, err := k.do(now, hash, key, rule, ask)
+	r, err := k.do(now, hash, key, rule, &ask)
 	if err != nil { // an algorithm of the user's own that makes no state
 		return open(&ask, Result{Decision: hotparam.Decision{Allowed: true}})
 	}
@@ -103,14 +102,14 @@ func (k *stateKeys) Do(now time.Duration, hash uint64, key []byte, ask Ask) Resu
 	return r
 }
 
-func (k *stateKeys) do(now time.Duration, hash uint64, key []byte, rule *keysRule, ask Ask) (Result, error) {
+func (k *stateKeys) do(now time.Duration, hash uint64, key []byte, rule *keysRule, ask *Ask) (r Result, err error) {
 	if n := k.states.table.find(hash, key); n != nil {
-		if r, ok, err := n.kept.do(now, rule.quota, rule, &ask); ok {
+		if found, err := n.kept.do(now, rule.quota, rule, ask, &r); found != keyDropped {
 			k.states.tend(now)
 			return r, err
 		}
 	}
-	return k.states.enter(now, hash, string(key), rule.quota, rule, ask)
+	return k.states.enter(now, hash, key, rule.quota, rule, ask)
 }
 
 func (k *stateKeys) Stats() Stats { return k.states.table.stats() }
@@ -129,110 +128,22 @@ func (k *stateKeys) SetQuota(q *hotparam.Quota, now time.Duration) error {
 }
 
 // take lets a key in that was kept elsewhere.
-func (k *stateKeys) take(now time.Duration, hash uint64, key string, o side) {
+func (k *stateKeys) take(now time.Duration, hash uint64, key []byte, o side) {
 	if o.state.FreshAfter(now) == 0 {
 		return
 	}
 	s := k.states.table.stripe(hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n := k.states.table.find(hash, []byte(key)); n != nil {
+	if n := k.states.table.find(hash, key); n != nil {
 		n.kept.mu.Lock()
 		defer n.kept.mu.Unlock()
+		n.kept.settle()
 		n.kept.put(o, now)
+		n.kept.lend()
 		return
 	}
 	if k.states.table.room(s, instant(now)) {
-		k.states.table.put(newGuarded(hash, key, o))
+		k.states.table.put(hash, newGuarded(hash, key, o, nil))
 	}
-}
-
-// states are the States of many keys, each under a lock of its own.
-type states struct{ table *table[guarded] }
-
-func newStates(maxKeys int) (*states, error) {
-	t, err := newTable(maxKeys, dropFresh)
-	return &states{t}, err
-}
-
-// guarded is one key's states.
-type guarded struct {
-	mu sync.Mutex
-	sides
-	dropped bool
-}
-
-// do asks under this quota; false when the key was dropped.
-func (g *guarded) do(now time.Duration, q *hotparam.Quota, from algorithms, ask *Ask) (r Result, ok bool, err error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	switch {
-	case g.dropped:
-		return r, false, nil
-	case g.isStraight(q, ask.Kind):
-		return g.state.Do(now, *ask), true, nil
-	}
-	r, err = g.sides.do(now, q, from, ask)
-	return r, true, err
-}
-
-// dropFresh drops a key all of whose states are as good as new; one that is in use is left
-// alone.
-func dropFresh(g *guarded, now int64) bool {
-	if !g.mu.TryLock() {
-		return false
-	}
-	defer g.mu.Unlock()
-	if g.dropped || g.freshAfter(time.Duration(now)) > 0 {
-		return false
-	}
-	g.dropped, g.sides = true, sides{}
-	return true
-}
-
-// tend drops some idle keys if it is time to.
-func (k *states) tend(now time.Duration) {
-	if t := instant(now); k.table.due(t) {
-		k.table.tend(t)
-	}
-}
-
-// enter asks a key that is not in the table. Only a state that is not as good as new
-// enters it. Key is kept.
-func (k *states) enter(now time.Duration, hash uint64, key string, q *hotparam.Quota, from algorithms, ask Ask) (Result, error) {
-	s := k.table.stripe(hash)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if n := k.table.find(hash, []byte(key)); n != nil { // another was faster
-		r, _, err := n.kept.do(now, q, from, &ask) // not dropped: that needs our lock
-		return r, err
-	}
-	a, err := from.of(q)
-	if err != nil {
-		return Result{}, err
-	}
-	t := instant(now)
-	born := now
-	if late := s.floor - t; late > maxBack {
-		s.floor = 0 // it is from before a reset of the clock
-	} else if late > 0 {
-		born = time.Duration(s.floor)
-	}
-	state := a.New(q, born)
-	if state == nil {
-		return Result{}, errNoState(q)
-	}
-	r := state.Do(now, ask.ofNew())
-	if state.FreshAfter(now) == 0 || ask.Kind == Return {
-		return r, nil
-	}
-	if !k.table.room(s, t) {
-		return open(&ask, r), nil
-	}
-	k.table.put(newGuarded(hash, key, side{familyOf(q), q, state}))
-	return r, nil
-}
-
-func newGuarded(hash uint64, key string, o side) *node[guarded] {
-	return &node[guarded]{hash: hash, key: key, kept: guarded{sides: sides{side: o}}}
 }

@@ -14,8 +14,8 @@ import (
 // Only a full bucket is ever dropped, since a new one equals it. One that starts short of its
 // burst starts so again after it was full and dropped.
 //
-// Memory: at most 16 bytes for each of maxKeys, reserved; 64 bytes and the key's own for each
-// key held. Idle keys are dropped as others arrive, known or new: within half a minute if one
+// Memory: at most 16 bytes for each of maxKeys, reserved; 80 bytes for each key held, and those
+// of the key if they are over 31. Idle keys are dropped as others arrive, known or new: within half a minute if one
 // call arrives for each 512 keys that there is room for.
 type wordKeys struct {
 	at     atomic.Pointer[reckoning]
@@ -30,11 +30,9 @@ type keyedWord struct {
 	atomicLine
 }
 
-func newWord(hash uint64, key string, r *reckoning, l *line) *node[keyedWord] {
-	n := &node[keyedWord]{hash: hash, key: key}
-	n.kept.r = r
-	n.kept.store(l)
-	return n
+func (w *keyedWord) set(r *reckoning, l *line) {
+	w.r = r
+	w.store(l)
 }
 
 func newWordKeys(r *reckoning, maxKeys int, custom map[hotparam.Algorithm]Algorithm) (*wordKeys, error) {
@@ -78,8 +76,8 @@ func (k *wordKeys) settle(now time.Duration, hash uint64, key []byte, ask *Ask) 
 	if r.states != nil {
 		if b != nil {
 			l := b.kept.line(b.kept.word.Swap(gone))
-			r.states.take(now, hash, b.key, b.kept.r.side(l, instant(now)))
-			k.table.remove(b)
+			r.states.take(now, hash, key, b.kept.r.side(l, instant(now)))
+			k.table.remove(hash, b)
 		}
 		s.mu.Unlock()
 		return r.states.Do(now, hash, key, *ask)
@@ -118,7 +116,9 @@ func (k *wordKeys) settle(now time.Duration, hash uint64, key []byte, ask *Ask) 
 			reach(&r.gcra.due, t+v.delay)
 		}
 	}
-	k.table.put(newWord(hash, string(key), r, &l))
+	b = newNode[keyedWord](hash, key)
+	b.kept.set(r, &l)
+	k.table.put(hash, b)
 	return res
 }
 
@@ -150,8 +150,9 @@ func (k *wordKeys) locked(hash uint64, key []byte) (*reckoning, *node[keyedWord]
 	}
 	l := b.kept.line(b.kept.word.Swap(gone))
 	b.kept.r.descend(heir, &l)
-	moved := newWord(hash, b.key, heir, &l)
-	k.table.replace(b, moved)
+	moved := b.anew()
+	moved.kept.set(heir, &l)
+	k.table.replace(hash, b, moved)
 	return r, moved
 }
 

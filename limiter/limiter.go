@@ -24,8 +24,9 @@ type Limiter struct {
 	backend Backend
 	batcher Batcher // the backend, if others on it can be asked in the same call; else nil
 	name    string
-	quota   atomic.Pointer[hotparam.Quota] // nil: invalid
-	invalid error                          // why With made it without a quota
+	quota   atomic.Pointer[inForce] // nil: invalid
+	invalid error                   // why With made it without a quota
+	inMemory
 }
 
 // New returns a Limiter that holds each key to quota, and keeps what was taken with backend
@@ -39,7 +40,7 @@ func New(backend Backend, name string, quota hotparam.Quota) (*Limiter, error) {
 	case name == "":
 		return nil, errors.New("limiter: no name: it keeps the keys of this limiter apart from those of others on the backend")
 	}
-	l := &Limiter{backend: backend, name: name}
+	l := &Limiter{backend: backend, name: name, inMemory: inMemoryOf(backend, name)}
 	if b, ok := backend.(Batcher); ok && reflect.ValueOf(b).Comparable() {
 		l.batcher = b
 	}
@@ -56,7 +57,7 @@ func (l *Limiter) SetQuota(quota hotparam.Quota) error {
 	if err := quota.Validate(); err != nil {
 		return fmt.Errorf("limiter %q: %w", l.name, err)
 	}
-	l.quota.Store(&quota)
+	l.quota.Store(&inForce{Quota: quota})
 	return nil
 }
 
@@ -68,7 +69,7 @@ func (l *Limiter) SetQuota(quota hotparam.Quota) error {
 // What was taken of a key under any of its quotas carries over, as with SetQuota. If quota
 // is invalid every call of the Limiter returns that as its error.
 func (l *Limiter) With(quota hotparam.Quota) *Limiter {
-	other := &Limiter{backend: l.backend, batcher: l.batcher, name: l.name}
+	other := &Limiter{backend: l.backend, batcher: l.batcher, name: l.name, inMemory: l.inMemory}
 	other.invalid = other.SetQuota(quota)
 	return other
 }
@@ -76,28 +77,38 @@ func (l *Limiter) With(quota hotparam.Quota) *Limiter {
 // Quota returns the quota in force, with its defaults filled in.
 func (l *Limiter) Quota() hotparam.Quota {
 	if q := l.quota.Load(); q != nil {
-		return *q
+		return q.Quota
 	}
 	return hotparam.Quota{}
 }
 
+// op returns the Op; its Quota is nil if that is invalid.
 func (l *Limiter) op(key string, ask Ask) Op {
-	return Op{Quota: l.quota.Load(), Name: l.name, Key: key, Ask: ask}
+	op := Op{Name: l.name, Key: key, Ask: ask}
+	if q := l.quota.Load(); q != nil {
+		op.Quota = &q.Quota
+	}
+	return op
 }
 
-func (l *Limiter) do(ctx context.Context, op Op) (Result, error) {
+// do executes op and sets res, which is zero; with an error it stays so.
+func (l *Limiter) do(ctx context.Context, op *Op, res *Result) (err error) {
 	switch {
 	case op.Key == "":
-		return Result{}, ErrNoKey
+		return ErrNoKey
 	case op.Quota == nil:
-		return Result{}, l.invalid
+		return l.invalid
+	case l.memory != nil:
+		err = l.memory.do(l.memory.now(), op, res)
+	default:
+		*res, err = l.backend.Do(ctx, *op)
 	}
-	res, err := l.backend.Do(ctx, op)
 	if err != nil {
-		return Result{}, fmt.Errorf("limiter %q: %w", l.name, endedWith(ctx, err))
+		*res = Result{}
+		return fmt.Errorf("limiter %q: %w", l.name, endedWith(ctx, err))
 	}
 	res.Rule = l.name
-	return res, nil
+	return nil
 }
 
 // Allow takes one permit of the key if there is one.
@@ -106,21 +117,30 @@ func (l *Limiter) Allow(ctx context.Context, key string) (hotparam.Decision, err
 }
 
 // AllowN takes n permits of the key if there are as many, and none otherwise.
-func (l *Limiter) AllowN(ctx context.Context, key string, n int64) (hotparam.Decision, error) {
-	res, err := l.do(ctx, l.op(key, Ask{Kind: Take, N: n}))
+func (l *Limiter) AllowN(ctx context.Context, key string, n int64) (d hotparam.Decision, err error) {
+	if l.quick(key, n, &d) {
+		return d, nil
+	}
+	res, err := l.ask(ctx, key, Ask{Kind: Take, N: n})
 	return res.Decision, err
+}
+
+func (l *Limiter) ask(ctx context.Context, key string, ask Ask) (res Result, err error) {
+	op := l.op(key, ask)
+	err = l.do(ctx, &op, &res)
+	return res, err
 }
 
 // AllowAtMost takes as many permits as there are, up to n, and returns how many.
 func (l *Limiter) AllowAtMost(ctx context.Context, key string, n int64) (int64, hotparam.Decision, error) {
-	res, err := l.do(ctx, l.op(key, Ask{Kind: AtMost, N: n}))
+	res, err := l.ask(ctx, key, Ask{Kind: AtMost, N: n})
 	return res.Taken, res.Decision, err
 }
 
 // Peek returns the decision that AllowN would come to, and takes nothing. Its Remaining is
 // the number of permits that are there.
 func (l *Limiter) Peek(ctx context.Context, key string, n int64) (hotparam.Decision, error) {
-	res, err := l.do(ctx, l.op(key, Ask{Kind: Peek, N: n}))
+	res, err := l.ask(ctx, key, Ask{Kind: Peek, N: n})
 	return res.Decision, err
 }
 
@@ -128,8 +148,8 @@ func (l *Limiter) Peek(ctx context.Context, key string, n int64) (hotparam.Decis
 // if that would be longer than within.
 func (l *Limiter) Reserve(ctx context.Context, key string, n int64, within time.Duration) (Reservation, error) {
 	op := l.op(key, Ask{Kind: Reserve, N: n, Within: max(within, 0)})
-	res, err := l.do(ctx, op)
-	if err != nil {
+	var res Result
+	if err := l.do(ctx, &op, &res); err != nil {
 		return Reservation{}, err
 	}
 	return newReservation(l.backend, op, res), nil
@@ -138,12 +158,12 @@ func (l *Limiter) Reserve(ctx context.Context, key string, n int64, within time.
 // Charge takes n permits, whether there are as many or not: what is missing is owed. An n
 // below 1 charges nothing.
 func (l *Limiter) Charge(ctx context.Context, key string, n int64) error {
-	_, err := l.do(ctx, l.op(key, Ask{Kind: Charge, N: max(n, 0)}))
+	_, err := l.ask(ctx, key, Ask{Kind: Charge, N: max(n, 0)})
 	return err
 }
 
 // Reset puts the key back into its initial state.
 func (l *Limiter) Reset(ctx context.Context, key string) error {
-	_, err := l.do(ctx, l.op(key, Ask{Kind: Forget}))
+	_, err := l.ask(ctx, key, Ask{Kind: Forget})
 	return err
 }

@@ -21,7 +21,10 @@ import (
 // [hotparam.ReasonOpen], and is counted in [Stats].Overflow.
 type Memory struct {
 	states *states
-	clock  func() time.Duration
+	clock  func() time.Duration // nil: the time since start is what has passed since epoch
+	start  time.Time
+	epoch  time.Duration
+	grain  int64 // see lentWord
 	seed   maphash.Seed
 	plans  plans
 }
@@ -56,26 +59,29 @@ func NewMemory(c MemoryConfig) (*Memory, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Memory{states: s, clock: c.Clock, seed: maphash.MakeSeed(), plans: plans{custom: c.Algorithms}}
+	m := &Memory{states: s, clock: c.Clock, start: time.Now(), seed: maphash.MakeSeed(), plans: plans{custom: c.Algorithms}}
+	m.epoch = time.Duration(m.start.UnixNano())
 	if m.clock == nil {
-		m.clock = anchored()
+		m.grain = clockGrain
 	}
 	return m, nil
 }
 
-// anchored returns a clock that starts at the current wall clock time and then follows the
-// monotonic clock.
-func anchored() func() time.Duration {
-	start := time.Now()
-	epoch := time.Duration(start.UnixNano())
-	return func() time.Duration { return epoch + time.Since(start) }
+// now returns the time since the Unix epoch, by a clock that starts at the wall clock's time
+// and then follows the monotonic clock, or by the user's.
+func (m *Memory) now() time.Duration {
+	if m.clock != nil {
+		return m.clock()
+	}
+	return m.epoch + time.Since(m.start)
 }
 
 var errNoQuota = errors.New("limiter: the quota of an Op is nil")
 
 // Do implements [Backend].
-func (m *Memory) Do(_ context.Context, op Op) (Result, error) {
-	return m.do(m.clock(), &op)
+func (m *Memory) Do(_ context.Context, op Op) (r Result, err error) {
+	err = m.do(m.now(), &op, &r)
+	return r, err
 }
 
 // DoAll implements [Batcher]. It executes ops one after the other.
@@ -84,37 +90,53 @@ func (m *Memory) DoAll(_ context.Context, ops []Op, results []Result) error {
 		return fmt.Errorf("limiter: %d results for %d ops", len(results), len(ops))
 	}
 	var errs OpErrors
-	now := m.clock()
+	now := m.now()
 	for i := range ops {
-		r, err := m.do(now, &ops[i])
-		results[i], errs = r, setError(errs, len(ops), i, err)
+		results[i] = Result{}
+		errs = setError(errs, len(ops), i, m.do(now, &ops[i], &results[i]))
 	}
 	return errs.asError()
 }
 
-func (m *Memory) do(now time.Duration, op *Op) (Result, error) {
+// do executes op and sets r, unless it fails.
+func (m *Memory) do(now time.Duration, op *Op, r *Result) (err error) {
 	switch {
 	case op.Name == "" || op.Key == "":
-		return Result{}, ErrNoKey
+		return ErrNoKey
 	case op.Quota == nil:
-		return Result{}, errNoQuota
+		return errNoQuota
 	case op.Kind > Forget:
-		return Result{}, fmt.Errorf("limiter: kind %d: %w", op.Kind, ErrUnsupported)
+		return fmt.Errorf("limiter: kind %d: %w", op.Kind, ErrUnsupported)
 	case op.Quota.Burst == hotparam.Unlimited && op.Kind != Forget: // there may be a state to forget
-		return unlimited{}.Do(now, op.Ask), nil
+		*r = unlimited{}.Do(now, op.Ask)
+		return nil
 	}
-	hash := m.hash(op.Name, op.Key)
+	hash := m.hash(m.hashOf(op.Name), op.Key)
 	if n := m.states.table.findNamed(hash, op.Name, op.Key); n != nil {
-		if r, ok, err := n.kept.do(now, op.Quota, &m.plans, &op.Ask); ok {
+		found, err := n.kept.do(now, op.Quota, &m.plans, &op.Ask, r)
+		if found == keyCalm {
+			m.states.renew(hash, n, &m.plans)
+		}
+		if found != keyDropped {
 			m.states.tend(now)
-			return r, err
+			return err
 		}
 	}
-	return m.states.enter(now, hash, named(op.Name, op.Key), op.Quota, &m.plans, op.Ask)
+	var short [64]byte
+	*r, err = m.states.enter(now, hash, appendNamed(short[:0], op.Name, op.Key), op.Quota, &m.plans, &op.Ask)
+	return err
 }
 
-func (m *Memory) hash(name, key string) uint64 {
-	return maphash.String(m.seed, key) ^ bits.RotateLeft64(maphash.String(m.seed, name), 23)
+// find returns a key, or nil.
+func (m *Memory) find(name, key string) *node[guarded] {
+	return m.states.table.findNamed(m.hash(m.hashOf(name), key), name, key)
+}
+
+// hash returns the hash of a key in the table, where name is that of its name.
+func (m *Memory) hash(name uint64, key string) uint64 { return maphash.String(m.seed, key) ^ name }
+
+func (m *Memory) hashOf(name string) uint64 {
+	return bits.RotateLeft64(maphash.String(m.seed, name), 23)
 }
 
 // Stats returns a snapshot of the counters.

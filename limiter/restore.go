@@ -20,7 +20,7 @@ import (
 // does not have. With an error, which is [ErrSnapshot] if the bytes are at fault, the keys
 // before that place were restored.
 func (m *Memory) Restore(r io.Reader) (restored, left int, err error) {
-	s := &snapshotReader{m: m, r: bufio.NewReader(r), now: m.clock()}
+	s := &snapshotReader{m: m, r: bufio.NewReader(r), now: m.now()}
 	if err := s.read(); err != nil {
 		return s.counts.keys, s.counts.left, fmt.Errorf("limiter: restore a snapshot: %w", err)
 	}
@@ -112,11 +112,12 @@ func (s *snapshotReader) key(body []byte) error {
 	if n <= 0 || number >= uint64(len(s.quotas)) {
 		return fmt.Errorf("a key without its quota: %w", ErrSnapshot)
 	}
-	name, rest, ok := counted(body[n:])
-	key, rest, ok2 := counted(rest)
+	nameBytes, rest, ok := counted(body[n:])
+	keyBytes, rest, ok2 := counted(rest)
 	if !ok || !ok2 {
 		return fmt.Errorf("a key cut short: %w", ErrSnapshot)
 	}
+	name, key := string(nameBytes), string(keyBytes)
 	q := s.quotas[number]
 	a, err := s.m.plans.of(q)
 	switch {
@@ -134,9 +135,10 @@ func (s *snapshotReader) key(body []byte) error {
 	if !state.(storable).restoreState(rest) {
 		return fmt.Errorf("an impossible state: %w", ErrSnapshot)
 	}
-	id, o := named(string(name), string(key)), side{familyOf(q), q, state}
-	if s.last == nil || s.last.key != id || !s.last.kept.restore(o, s.now) {
-		s.last = s.m.states.restore(s.now, s.m.hash(string(name), string(key)), id, o)
+	hash := s.m.hash(s.m.hashOf(name), key)
+	id, o := appendNamed(nil, name, key), side{familyOf(q), q, state}
+	if s.last == nil || !s.last.is(hash, id) || !s.last.kept.restore(o, s.now) {
+		s.last = s.m.states.restore(s.now, hash, id, o, lendable(a))
 	}
 	if s.last != nil {
 		s.counts.keys++
@@ -164,18 +166,18 @@ func (s *snapshotReader) end(body []byte) error {
 
 // restore puts a state in, unless its key is known or there is no need or room for it; nil:
 // it did not.
-func (k *states) restore(now time.Duration, hash uint64, key string, o side) *node[guarded] {
+func (k *states) restore(now time.Duration, hash uint64, key []byte, o side, plan *words) *node[guarded] {
 	s := k.table.stripe(hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if o.state.FreshAfter(now) == 0 || k.table.find(hash, []byte(key)) != nil {
+	if o.state.FreshAfter(now) == 0 || k.table.find(hash, key) != nil {
 		return nil
 	}
 	if !k.table.room(s, instant(now)) {
 		return nil
 	}
-	n := newGuarded(hash, key, o)
-	k.table.put(n)
+	n := newGuarded(hash, key, o, plan)
+	k.table.put(hash, n)
 	return n
 }
 
@@ -186,6 +188,8 @@ func (g *guarded) restore(o side, now time.Duration) bool {
 	if g.dropped {
 		return false
 	}
+	g.settle()
 	g.put(o, now)
+	g.lend()
 	return true
 }

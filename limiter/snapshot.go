@@ -46,7 +46,7 @@ type snapshotCounts struct{ keys, left int }
 // Keys may be asked for meanwhile; each is written as it is at some moment of the call.
 func (m *Memory) Snapshot(w io.Writer) (written, left int, err error) {
 	buffered := bufio.NewWriter(w)
-	s := &snapshotWriter{w: buffered, quotas: make(map[hotparam.Quota]uint64)}
+	s := &snapshotWriter{w: buffered, m: m, quotas: make(map[hotparam.Quota]uint64)}
 	_, s.err = buffered.WriteString(snapshotHeader)
 	m.states.table.each(func(n *node[guarded]) bool {
 		s.key(n)
@@ -65,6 +65,7 @@ func (m *Memory) Snapshot(w io.Writer) (written, left int, err error) {
 // snapshotWriter writes until the first error.
 type snapshotWriter struct {
 	w      *bufio.Writer
+	m      *Memory
 	quotas map[hotparam.Quota]uint64
 	body   []byte // of the frame at hand
 	counts snapshotCounts
@@ -85,12 +86,19 @@ func (s *snapshotWriter) frame(kind byte, body []byte) {
 }
 
 func (s *snapshotWriter) key(n *node[guarded]) {
-	name, key := unnamed(n.key)
+	id := n.key()
+	name, key := unnamed(id)
 	if len(name) > maxSnapshotKey || len(key) > maxSnapshotKey {
 		s.counts.left++
 		return
 	}
-	for _, e := range n.kept.encoded() {
+	all := n.kept.encoded()
+	if all == nil { // it was dropped, or renewed
+		if by := s.m.find(name, key); by != nil {
+			all = by.kept.encoded()
+		}
+	}
+	for _, e := range all {
 		s.state(name, key, e)
 	}
 }
@@ -109,7 +117,9 @@ func (g *guarded) encoded() (all []encodedState) {
 	if g.state == nil {
 		return nil
 	}
-	for _, x := range append([]side{g.side}, g.others...) {
+	g.settle()
+	defer g.lend()
+	for _, x := range append([]side{g.side}, g.others()...) {
 		all = append(all, x.encoded()...)
 	}
 	return all

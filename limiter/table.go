@@ -1,7 +1,6 @@
 package limiter
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math/bits"
 	"sync"
@@ -32,14 +31,6 @@ type table[K any] struct {
 
 	evicted  atomic.Uint64
 	overflow atomic.Uint64
-}
-
-// node is one key's entry. All but kept and next are fixed.
-type node[K any] struct {
-	hash uint64
-	key  string
-	next atomic.Pointer[node[K]]
-	kept K
 }
 
 // stripe is a run of the heads under one lock.
@@ -111,7 +102,7 @@ func (t *table[K]) stripe(hash uint64) *stripe[K] {
 // lock of the hash's stripe its result is not gone either.
 func (t *table[K]) find(hash uint64, key []byte) *node[K] {
 	for n := t.head(hash).Load(); n != nil; n = n.next.Load() {
-		if n.hash == hash && n.key == string(key) {
+		if n.is(hash, key) {
 			return n
 		}
 	}
@@ -121,34 +112,21 @@ func (t *table[K]) find(hash uint64, key []byte) *node[K] {
 // findNamed is find for the key named(name, key).
 func (t *table[K]) findNamed(hash uint64, name, key string) *node[K] {
 	for n := t.head(hash).Load(); n != nil; n = n.next.Load() {
-		if n.hash == hash && isNamed(n.key, name, key) {
+		if n.isNamed(hash, name, key) {
 			return n
 		}
 	}
 	return nil
 }
 
-// namedPrefix is the length of the prefix that says where the name ends.
-const namedPrefix = 4
-
-func named(name, key string) string {
-	b := make([]byte, namedPrefix, namedPrefix+len(name)+len(key))
-	binary.BigEndian.PutUint32(b, uint32(len(name)))
-	return string(append(append(b, name...), key...))
-}
-
-func isNamed(k, name, key string) bool {
-	if len(k) != namedPrefix+len(name)+len(key) {
-		return false
+// findIn is findNamed for callers that keep prefix, which is named(name, "").
+func (t *table[K]) findIn(hash uint64, prefix, key string) *node[K] {
+	for n := t.head(hash).Load(); n != nil; n = n.next.Load() {
+		if n.isIn(hash, prefix, key) {
+			return n
+		}
 	}
-	end := namedPrefix + len(name)
-	return k[namedPrefix:end] == name && k[end:] == key && binary.BigEndian.Uint32([]byte(k[:namedPrefix])) == uint32(len(name))
-}
-
-// unnamed returns the arguments of named.
-func unnamed(k string) (name, key string) {
-	end := namedPrefix + binary.BigEndian.Uint32([]byte(k[:namedPrefix]))
-	return k[namedPrefix:end], k[end:]
+	return nil
 }
 
 // room makes room for a new key, after sweeping a little, and reports whether there is any.
@@ -168,15 +146,15 @@ func (t *table[K]) room(s *stripe[K], now int64) bool {
 }
 
 // put adds a new key, for which there is room.
-func (t *table[K]) put(n *node[K]) {
-	head := t.head(n.hash)
+func (t *table[K]) put(hash uint64, n *node[K]) {
+	head := t.head(hash)
 	n.next.Store(head.Load())
 	head.Store(n)
 }
 
 // replace replaces a node, under the lock of their stripe.
-func (t *table[K]) replace(old, by *node[K]) {
-	link := t.head(old.hash)
+func (t *table[K]) replace(hash uint64, old, by *node[K]) {
+	link := t.head(hash)
 	for link.Load() != old {
 		link = &link.Load().next
 	}
@@ -185,8 +163,8 @@ func (t *table[K]) replace(old, by *node[K]) {
 }
 
 // remove removes a node, under the lock of its stripe.
-func (t *table[K]) remove(n *node[K]) {
-	link := t.head(n.hash)
+func (t *table[K]) remove(hash uint64, n *node[K]) {
+	link := t.head(hash)
 	for link.Load() != n {
 		link = &link.Load().next
 	}

@@ -35,7 +35,8 @@ func (l *Limiter) WaitN(ctx context.Context, key string, n int64) error {
 		if kind == Reserve {
 			op.Within = timeLeft(ctx)
 		}
-		res, err := l.do(ctx, op)
+		var res Result
+		err := l.do(ctx, &op, &res)
 		switch {
 		case kind == Reserve && errors.Is(err, ErrUnsupported):
 			kind = Take

@@ -225,14 +225,36 @@ func (w *window[F]) deny(read, t, n, keep int64, ask Ask) Result {
 
 // result returns the state at t, to a caller whose clock shows read, which differs if it went
 // back.
-func (w *window[F]) result(read, t int64, allowed bool) Result {
-	r := Result{Decision: hotparam.Decision{Allowed: allowed, Reason: hotparam.ReasonLimited, Limit: w.limit()}}
-	if allowed {
-		r.Reason = hotparam.ReasonWithin
-	}
-	r.Remaining = max(0, w.free(t))
-	if w.total > 0 {
-		r.ResetAfter = time.Duration(w.frame.leaves(w.slots.newest().at) - read)
-	}
+func (w *window[F]) result(read, t int64, allowed bool) (r Result) {
+	w.tellState(read, t, allowed, &r.Decision)
 	return r
+}
+
+// tellState sets d, which is zero, as result does.
+func (w *window[F]) tellState(read, t int64, allowed bool, d *hotparam.Decision) {
+	d.Allowed, d.Reason, d.Limit = allowed, hotparam.ReasonLimited, w.limit()
+	if allowed {
+		d.Reason = hotparam.ReasonWithin
+	}
+	d.Remaining = max(0, w.free(t))
+	if w.total > 0 {
+		d.ResetAfter = time.Duration(w.frame.leaves(w.slots.newest().at) - read)
+	}
+}
+
+// takeNow is Do for the Ask{N: n}, without a Result: it sets d, which is zero.
+func (w *window[F]) takeNow(now time.Duration, n int64, d *hotparam.Decision) {
+	if n <= 0 || w.quota.CountDenied {
+		*d = w.Do(now, Ask{N: n}).Decision
+		return
+	}
+	t, read := w.advance(now)
+	free := w.free(t)
+	if n <= free {
+		w.count(t, t, n)
+	}
+	w.tellState(read, t, n <= free, d)
+	if n > free && n <= w.limit() {
+		d.RetryAfter = time.Duration(w.roomFor(t, n) - read)
+	}
 }

@@ -53,6 +53,41 @@ var limitFaults = []Fault{
 		Test: "TestBucketConforms",
 	},
 	{
+		Name: "a word is taken from while somebody has its state", File: "limiter/states_word.go",
+		Old: "g.lent.word.Swap(gone)", New: "g.lent.word.Load()",
+		Test: "TestALentWordIsGoneWhileItIsSettled|TestQuickTakesAreExact",
+	},
+	{
+		Name: "a word is lent by the rate of an earlier quota", File: "limiter/states_word.go",
+		Old: "g.lent.plan == nil || s.gcra != g.lent.plan.gcra", New: "g.lent.plan == nil",
+		Test: "TestQuickTakesAreTakes|TestQuickTakesAreExact",
+	},
+	{
+		Name: "a lent word follows a clock that is set back", File: "limiter/states_word.go",
+		Old: "} else if t < last {", New: "} else if t < 0 {",
+		Test: "TestQuickTakesAreTakes",
+	},
+	{
+		Name: "the clock of takes without a lock is lost", File: "limiter/states_word.go",
+		Old: "max(s.last, g.lent.last.Load())", New: "s.last",
+		Test: "TestTheClockOfQuickTakesIsKnown",
+	},
+	{
+		Name: "a window that is asked without an Op has one permit more", File: "limiter/window.go",
+		Old: "free := w.free(t)\n", New: "free := w.free(t) + 1\n",
+		Test: "TestQuickTakesAreTakes|TestQuickTakesAreExact",
+	},
+	{
+		Name: "a key that was renewed is missing in a snapshot", File: "limiter/snapshot.go",
+		Old: "if all == nil {", New: "if false {",
+		Test: "TestAKeyIsRenewed",
+	},
+	{
+		Name: "idle keys of other stripes keep a new one out", File: "limiter/semaphore/key.go",
+		Old: "found := other.forget()", New: "found := false",
+		Test: "TestSemaphoreFull|TestIdleKeysKeepNobodyOut",
+	},
+	{
 		Name: "a mark of a part that is left is used again", File: "limiter/line.go",
 		Old: "!last || ask.Keep > 0 ||", New: "!last ||",
 		Test: "TestBucketConforms",

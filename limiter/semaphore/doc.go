@@ -7,6 +7,6 @@
 //	                                              └───────┘ handed over
 //
 // The files, in that order: semaphore.go the interface · memory.go [Memory] and its
-// counters · stripe.go the keys under one lock · key.go what is held of one key ·
-// queue.go who waits · lease.go what is held and comes back.
+// counters · stripe.go the keys under one lock · table.go where they are found · key.go what is
+// held of one key · queue.go who waits · lease.go what is held and comes back.
 package semaphore

@@ -1,20 +1,30 @@
 package semaphore
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/hotparam/hotparam"
 )
 
-// keyState is a key with held permits, and its waiters. The lock of its stripe guards it.
+// keyState is a key with held permits, and its waiters, or one that is idle. The lock of its
+// stripe guards it.
 type keyState struct {
 	name    string
+	hash    uint64
+	next    *keyState // in its chain of the table
 	permits int64
 	held    int64         // more than permits after they became fewer
 	line    *queue        // nil until somebody waits
-	since   time.Duration // when the first permit was taken
+	since   time.Duration // when the first permit was taken; set while mean is 0
 	mean    time.Duration // recent time that a lease is held; 0 until one is released
-	next    *keyState     // among the idle ones
+
+	// contended is that somebody was denied or had to wait: from then on each lease is timed.
+	contended bool
+
+	idle   bool
+	listed bool      // see idleKeys
+	behind *keyState // in that list
 }
 
 func (k *keyState) free() int64 { return k.permits - k.held }
@@ -26,8 +36,8 @@ func (k *keyState) waiting() int {
 	return k.line.len
 }
 
-func (k *keyState) within() hotparam.Decision {
-	return hotparam.Decision{Allowed: true, Reason: hotparam.ReasonWithin, Limit: k.permits, Remaining: k.free()}
+func (k *keyState) within(d *hotparam.Decision) {
+	d.Allowed, d.Reason, d.Limit, d.Remaining = true, hotparam.ReasonWithin, k.permits, k.free()
 }
 
 // denied returns a denial. A nil k means that all permits are free.
@@ -62,47 +72,97 @@ func (k *keyState) estimate(ask *Ask, now time.Duration) time.Duration {
 	return time.Duration(min(max(wait, float64(minEstimate)), float64(maxEstimate)))
 }
 
-// newKey returns a key without held permits, or nil if there is no room for it. Its permits
-// must be granted at once.
-func (st *stripe) newKey(name string, permits int64, now time.Duration) *keyState {
-	if s := st.semaphore; s.keys.Add(1) > s.max {
-		s.keys.Add(-1)
-		return nil
-	}
-	k := st.idle
+// busy returns a key whose permits may be granted, which is k unless that is nil; nil: there is
+// no room for it. If k was idle, something must be granted at once.
+func (st *stripe) busy(k *keyState, hash uint64, name string, permits int64) *keyState {
 	if k == nil {
-		k = new(keyState)
-	} else {
-		st.idle = k.next
-		st.idles--
+		if !st.room() {
+			return nil
+		}
+		k = &keyState{name: name, hash: hash, permits: permits, idle: true}
+		st.keys.add(k)
 	}
-	*k = keyState{name: name, permits: permits, since: now}
-	st.keys[name] = k
-	st.peak = max(st.peak, len(st.keys))
+	if k.idle {
+		k.idle = false
+		st.stats.Keys++
+	}
 	return k
 }
 
-// Bounds of the keys of a stripe that are kept for reuse, and of the map that is kept when its
-// keys have gone.
-const (
-	maxIdleKeys = 16
-	smallMap    = 64
-)
+// rest makes a key idle that has no held permits; it has no waiters, who would hold them.
+func (st *stripe) rest(k *keyState) {
+	st.stats.Keys--
+	k.idle, k.since = true, 0
+	if !k.listed {
+		st.idle.add(k)
+	}
+	if st.idle.len.Load() > maxIdleKeys {
+		st.forget()
+	}
+}
 
-// drop removes a key without held permits; it has no waiters, who would hold them.
-func (st *stripe) drop(k *keyState) {
-	delete(st.keys, k.name)
-	st.semaphore.keys.Add(-1)
-	if st.peak > smallMap && len(st.keys) < st.peak/4 { // a map does not shrink by itself
-		keys := make(map[string]*keyState, 2*len(st.keys))
-		for name, k := range st.keys {
-			keys[name] = k
+// room makes room for a new key, and reports whether there is any. Where it takes the place of
+// an idle key of another stripe it does not wait for that one's lock.
+func (st *stripe) room() bool {
+	s := st.semaphore
+	if s.keys.Add(1) <= s.max || st.forget() {
+		return true
+	}
+	for i := range s.stripes {
+		other := &s.stripes[i]
+		if other == st || other.idle.len.Load() == 0 || !other.mu.TryLock() {
+			continue
 		}
-		st.keys, st.peak = keys, len(keys)
+		found := other.forget()
+		other.mu.Unlock()
+		if found {
+			return true
+		}
 	}
-	if st.idles < maxIdleKeys {
-		*k = keyState{next: st.idle}
-		st.idle = k
-		st.idles++
+	s.keys.Add(-1)
+	return false
+}
+
+// forget removes the key that has been idle for longest, and reports whether there was one.
+func (st *stripe) forget() bool {
+	for k := st.idle.pop(); k != nil; k = st.idle.pop() {
+		if k.idle {
+			st.keys.remove(k)
+			st.semaphore.keys.Add(-1)
+			return true
+		}
 	}
+	return false
+}
+
+// maxIdleKeys is how many keys of a stripe are kept for a while without held permits: they
+// know how long their leases are held, and cost less when they are asked for again.
+const maxIdleKeys = 16
+
+// idleKeys is a queue of keys that became idle. Some of them are not idle any more: to take a
+// key out whenever it is asked for, and put it in again, would be for nothing.
+type idleKeys struct {
+	oldest, newest *keyState
+	len            atomic.Int32 // written under the lock
+}
+
+func (l *idleKeys) add(k *keyState) {
+	k.listed = true
+	if l.oldest == nil {
+		l.oldest = k
+	} else {
+		l.newest.behind = k
+	}
+	l.newest = k
+	l.len.Add(1)
+}
+
+// pop takes out the oldest, or returns nil.
+func (l *idleKeys) pop() *keyState {
+	k := l.oldest
+	if k != nil {
+		l.oldest, k.behind, k.listed = k.behind, nil, false
+		l.len.Add(-1)
+	}
+	return k
 }

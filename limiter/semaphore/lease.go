@@ -10,19 +10,31 @@ type lease struct {
 	stripe *stripe
 	key    *keyState // nil once released
 	n      int64
-	since  time.Duration
+	since  time.Duration // fixed; untimed: it is not timed
 }
 
-const leasesAtOnce = 16
+const untimed = -1
+
+const leasesAtOnce = 32
+
+// timedOf is of how many leases one is timed of a key that nobody was denied: to read the clock
+// twice would cost more than all the rest, to be told to those who are denied.
+const timedOf = 32
 
 // grant takes n free permits.
-func (st *stripe) grant(k *keyState, n int64, now time.Duration) *lease {
+func (st *stripe) grant(k *keyState, n int64) *lease {
 	if len(st.leases) == 0 {
 		st.leases = make([]lease, leasesAtOnce)
 	}
 	l := &st.leases[0]
 	st.leases = st.leases[1:]
-	*l = lease{stripe: st, key: k, n: n, since: now}
+	l.stripe, l.key, l.n, l.since = st, k, n, untimed
+	if st.grants++; k.mean == 0 || k.contended || st.grants%timedOf == 0 {
+		l.since = st.now()
+		if k.held == 0 {
+			k.since = l.since
+		}
+	}
 	k.held += n
 	st.stats.Held += n
 	st.stats.Admitted++
@@ -31,15 +43,18 @@ func (st *stripe) grant(k *keyState, n int64, now time.Duration) *lease {
 
 // Release implements [Lease].
 func (l *lease) Release() {
-	st := l.stripe
-	now := st.now()
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	if l.key == nil {
-		return
+	st, held := l.stripe, time.Duration(untimed)
+	if l.since != untimed {
+		held = max(st.now()-l.since, 0)
 	}
-	l.key.returned(max(now-l.since, 0))
-	st.giveBack(l, now)
+	st.mu.Lock() // no defer: as in acquire
+	if l.key != nil {
+		if held != untimed {
+			l.key.returned(held)
+		}
+		st.giveBack(l)
+	}
+	st.mu.Unlock()
 }
 
 // returned updates the mean by an eighth of the time that a lease was held, as TCP does with
@@ -53,13 +68,15 @@ func (k *keyState) returned(held time.Duration) {
 }
 
 // giveBack takes back a lease's permits and serves the waiters.
-func (st *stripe) giveBack(l *lease, now time.Duration) {
+func (st *stripe) giveBack(l *lease) {
 	k := l.key
 	l.key = nil
 	k.held -= l.n
 	st.stats.Held -= l.n
-	st.serve(k, now)
+	if k.line != nil {
+		st.serve(k)
+	}
 	if k.held == 0 {
-		st.drop(k)
+		st.rest(k)
 	}
 }

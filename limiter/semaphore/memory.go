@@ -10,8 +10,8 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// Memory is an [Acquirer] in memory. A key takes memory only while its permits are held. It
-// starts no goroutine: callers wait in their own.
+// Memory is an [Acquirer] in memory. A key takes memory only while its permits are held, and
+// the last thousand for a while longer. It starts no goroutine: callers wait in their own.
 //
 // The queue is fair: nobody takes a permit while somebody of the same or a better class waits,
 // and a waiter for several permits holds up those behind it, so it does not starve. A released
@@ -25,8 +25,8 @@ import (
 type Memory struct {
 	unfair   bool
 	max      int64
-	keys     atomic.Int64
-	draining atomic.Bool // written before, and read under, each stripe's lock
+	keys     atomic.Int64 // with the idle ones
+	draining atomic.Bool  // written before, and read under, each stripe's lock
 	start    time.Time
 	seed     maphash.Seed
 	stripes  [stripeCount]stripe
@@ -62,7 +62,6 @@ func New(c Config) (*Memory, error) {
 	s := &Memory{unfair: c.Unfair, max: int64(c.MaxKeys), start: time.Now(), seed: maphash.MakeSeed()}
 	for i := range s.stripes {
 		s.stripes[i].semaphore = s
-		s.stripes[i].keys = make(map[string]*keyState)
 	}
 	return s, nil
 }
@@ -72,9 +71,9 @@ type openLease struct{}
 
 func (openLease) Release() {}
 
-// Acquire implements [Acquirer]. A key whose permits are held costs no allocation of its own:
-// leases are allocated by the dozen.
-func (s *Memory) Acquire(ctx context.Context, key string, ask Ask) (Lease, hotparam.Decision, error) {
+// Acquire implements [Acquirer]. A key whose permits are held, or were lately, costs no
+// allocation of its own: leases are allocated by the dozen.
+func (s *Memory) Acquire(ctx context.Context, key string, ask Ask) (held Lease, d hotparam.Decision, err error) {
 	if err := ask.validate(key); err != nil {
 		return nil, hotparam.Decision{}, err
 	}
@@ -82,10 +81,10 @@ func (s *Memory) Acquire(ctx context.Context, key string, ask Ask) (Lease, hotpa
 		return nil, hotparam.Decision{}, err
 	}
 	ask.Class = min(max(ask.Class, 0), hotparam.MaxClasses-1)
-	st := &s.stripes[maphash.String(s.seed, key)%stripeCount]
-	l, w, d := st.acquire(key, &ask)
+	hash := maphash.String(s.seed, key)
+	st := &s.stripes[hash%stripeCount]
+	l, w := st.acquire(hash, key, &ask, &d)
 	if w != nil {
-		var err error
 		if l, d, err = st.wait(ctx, w, &ask); err != nil {
 			return nil, hotparam.Decision{}, err
 		}
@@ -129,7 +128,7 @@ type Stats struct {
 
 // Stats returns a snapshot, taken of one stripe of keys after the other.
 func (s *Memory) Stats() Stats {
-	all := Stats{Keys: s.keys.Load()}
+	var all Stats
 	for i := range s.stripes {
 		s.stripes[i].addTo(&all)
 	}

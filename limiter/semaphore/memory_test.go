@@ -187,6 +187,24 @@ func TestSemaphoreFull(t *testing.T) {
 	b.Release()
 }
 
+// Keys that were asked for lately take no place of others.
+func TestIdleKeysKeepNobodyOut(t *testing.T) {
+	s := newSemaphore(t, semaphore.Config{MaxKeys: 20})
+	for i := range 1000 {
+		l, d, err := s.Acquire(t.Context(), fmt.Sprint(i), semaphore.Ask{Permits: 1, N: 1})
+		if err != nil || d.Reason != hotparam.ReasonWithin {
+			t.Fatalf("key %d, alone: %+v, %v", i, d, err)
+		}
+		l.Release()
+	}
+	for i := range 20 {
+		mustHold(t, s, fmt.Sprint(i), semaphore.Ask{Permits: 1, N: 1})
+	}
+	if got, want := s.Stats(), (semaphore.Stats{Keys: 20, Held: 20, Admitted: 1020}); got != want {
+		t.Errorf("Stats() = %+v, want %+v", got, want)
+	}
+}
+
 func TestSemaphoreOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ask := semaphoreAsk(3)
@@ -471,7 +489,7 @@ func TestSemaphoreConcurrent(t *testing.T) {
 	}
 }
 
-// A key that comes and goes costs nothing but a sixteenth of an allocation, its lease's.
+// A key that comes and goes costs nothing but a part of an allocation, its lease's.
 func TestSemaphoreAllocations(t *testing.T) {
 	s := newSemaphore(t, semaphore.Config{})
 	ask := semaphore.Ask{Permits: 10, N: 1}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/hotparam/hotparam"
 )
 
 // semaphoreModel is one key of a semaphore, told as simply as can be: a list that is
@@ -93,7 +95,8 @@ func TestSemaphoreIsItsModel(t *testing.T) {
 					Queue:   rapid.IntRange(0, 6).Draw(rt, "queue"),
 					Within:  time.Duration(rapid.IntRange(0, 3).Draw(rt, "within")) * time.Hour,
 				}
-				l, w, d := st.acquire("k", ask)
+				var d hotparam.Decision
+				l, w := st.acquire(0, "k", ask, &d)
 				if m.held > 0 || len(m.line) > 0 {
 					m.line = slices.DeleteFunc(m.line, func(w *modelWaiter) bool {
 						gone := w.n > ask.Permits

@@ -15,49 +15,59 @@ const stripeCount = 64
 type stripe struct {
 	semaphore *Memory // fixed
 	mu        sync.Mutex
-	keys      map[string]*keyState // those with held permits
-	peak      int                  // most keys since the map was made
-	idle      *keyState            // kept for reuse
-	idles     int
-	leases    []lease  // to be used
-	stats     Stats    // but for Keys
-	_         [32]byte // whole cache lines
+	keys      keyTable
+	idle      idleKeys
+	leases    []lease // to be used
+	grants    uint
+	stats     Stats // together three cache lines
 }
 
 func (st *stripe) now() time.Duration { return time.Since(st.semaphore.start) }
 
-// acquire takes permits, denies them, or queues a waiter. A caller that passes because there
-// is no room has neither lease nor waiter.
-func (st *stripe) acquire(name string, ask *Ask) (*lease, *waiter, hotparam.Decision) {
-	now := st.now()
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	k := st.keys[name]
+// acquire takes permits, denies them, or queues a waiter, and sets d, which is zero. A caller
+// that passes because there is no room has neither lease nor waiter.
+func (st *stripe) acquire(hash uint64, name string, ask *Ask, d *hotparam.Decision) (l *lease, w *waiter) {
+	st.mu.Lock() // no defer: nothing in here calls what is not in this package
+	k := st.keys.find(hash, name)
 	if k != nil && k.permits != ask.Permits {
-		st.resize(k, ask.Permits, now)
+		st.resize(k, ask.Permits)
 	}
 	switch {
 	case st.semaphore.draining.Load():
 		st.stats.Drained++
-		return nil, nil, k.denied(ask, drainRetry)
+		*d = k.denied(ask, drainRetry)
 	case ask.N > ask.Permits:
 		st.stats.TooMany++
-		return nil, nil, k.denied(ask, 0)
-	case k == nil:
-		if k = st.newKey(name, ask.Permits, now); k == nil {
+		*d = k.denied(ask, 0)
+	default:
+		if k = st.busy(k, hash, name, ask.Permits); k == nil {
 			st.stats.Open++
-			return nil, nil, hotparam.Decision{Allowed: true, Reason: hotparam.ReasonOpen}
+			d.Allowed, d.Reason = true, hotparam.ReasonOpen
+			break
 		}
+		l, w = st.ask(k, ask, d)
 	}
+	st.mu.Unlock()
+	return l, w
+}
+
+// ask is acquire for a key that has as many permits, at least.
+func (st *stripe) ask(k *keyState, ask *Ask, d *hotparam.Decision) (*lease, *waiter) {
+	if ask.N <= k.free() && (k.line == nil || k.line.ahead(ask.Class) == 0) {
+		l := st.grant(k, ask.N)
+		k.within(d)
+		return l, nil
+	}
+	k.contended = true
 	switch {
-	case ask.N <= k.free() && (k.line == nil || k.line.ahead(ask.Class) == 0):
-		return st.grant(k, ask.N, now), nil, k.within()
 	case ask.Within <= 0:
 		st.stats.Busy++
-		return nil, nil, k.denied(ask, k.estimate(ask, now))
+		*d = k.denied(ask, k.estimate(ask, st.now()))
+		return nil, nil
 	case k.waiting() >= max(ask.Queue, 0):
 		st.stats.Full++
-		return nil, nil, k.denied(ask, k.estimate(ask, now))
+		*d = k.denied(ask, k.estimate(ask, st.now()))
+		return nil, nil
 	}
 	if k.line == nil {
 		k.line = &queue{newest: st.semaphore.unfair}
@@ -65,7 +75,7 @@ func (st *stripe) acquire(name string, ask *Ask) (*lease, *waiter, hotparam.Deci
 	w := &waiter{key: k, n: ask.N, class: ask.Class, ready: make(chan struct{})}
 	k.line.push(w)
 	st.stats.Waiting++
-	return nil, w, hotparam.Decision{}
+	return nil, w
 }
 
 // wait waits until the waiter is served, ask.Within has passed or the context ends.
@@ -85,56 +95,54 @@ func (st *stripe) wait(ctx context.Context, w *waiter, ask *Ask) (*lease, hotpar
 
 // late denies a waiter whose time is over, unless it was served at the same moment.
 func (st *stripe) late(w *waiter, ask *Ask) {
-	now := st.now()
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if !w.queued {
 		return
 	}
-	st.leave(w, now)
+	st.leave(w)
 	st.stats.Late++
-	w.decision = w.key.denied(ask, w.key.estimate(ask, now))
+	w.decision = w.key.denied(ask, w.key.estimate(ask, st.now()))
 }
 
 // cancel removes a waiter that gives up. What it was granted at the same moment goes to the
 // next.
 func (st *stripe) cancel(w *waiter) {
-	now := st.now()
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.stats.Cancelled++
 	switch {
 	case w.queued:
-		st.leave(w, now)
+		st.leave(w)
 	case w.lease != nil:
 		st.stats.Admitted--
-		st.giveBack(w.lease, now)
+		st.giveBack(w.lease)
 	}
 }
 
 // leave removes a waiter from the queue. Those behind it may fit where it did not.
-func (st *stripe) leave(w *waiter, now time.Duration) {
+func (st *stripe) leave(w *waiter) {
 	w.key.line.remove(w)
 	st.stats.Waiting--
-	st.serve(w.key, now)
+	st.serve(w.key)
 }
 
 // serve grants free permits to the waiters in order, until one does not fit.
-func (st *stripe) serve(k *keyState, now time.Duration) {
+func (st *stripe) serve(k *keyState) {
 	if k.line == nil {
 		return
 	}
 	for w := k.line.head(); w != nil && w.n <= k.free(); w = k.line.head() {
 		k.line.remove(w)
 		st.stats.Waiting--
-		w.lease = st.grant(k, w.n, now)
-		w.decision = k.within()
+		w.lease = st.grant(k, w.n)
+		k.within(&w.decision)
 		close(w.ready)
 	}
 }
 
 // resize changes the number of permits, and denies waiters that want more.
-func (st *stripe) resize(k *keyState, permits int64, now time.Duration) {
+func (st *stripe) resize(k *keyState, permits int64) {
 	less := permits < k.permits
 	k.permits = permits
 	if less && k.line != nil {
@@ -145,20 +153,20 @@ func (st *stripe) resize(k *keyState, permits int64, now time.Duration) {
 			}
 		})
 	}
-	st.serve(k, now)
+	st.serve(k)
 }
 
 func (st *stripe) drain() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	for _, k := range st.keys {
+	st.keys.each(func(k *keyState) {
 		if k.line != nil {
 			k.line.each(func(w *waiter) {
 				st.stats.Drained++
 				st.dismiss(w, drainRetry)
 			})
 		}
-	}
+	})
 }
 
 // dismiss denies a waiter.
@@ -172,6 +180,7 @@ func (st *stripe) dismiss(w *waiter, retry time.Duration) {
 func (st *stripe) addTo(all *Stats) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
+	all.Keys += st.stats.Keys
 	all.Held += st.stats.Held
 	all.Waiting += st.stats.Waiting
 	all.Admitted += st.stats.Admitted

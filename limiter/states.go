@@ -1,0 +1,158 @@
+package limiter
+
+import (
+	"sync"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// states are the States of many keys, each under a lock of its own.
+type states struct{ table *table[guarded] }
+
+func newStates(maxKeys int) (*states, error) {
+	t, err := newTable(maxKeys, dropFresh)
+	return &states{t}, err
+}
+
+// guarded is one key's states.
+type guarded struct {
+	lent lentWord
+	mu   sync.Mutex
+	sides
+	dropped bool
+	calm    uint8 // asks in turn under a quota whose word might be lent, and is not
+}
+
+// found is what became of a key that was found.
+type found uint8
+
+const (
+	keyDropped found = iota // look again
+	keyAsked
+	keyCalm // asked, and worth a renewal
+)
+
+// do asks under this quota and sets r.
+func (g *guarded) do(now time.Duration, q *hotparam.Quota, from algorithms, ask *Ask, r *Result) (found, error) {
+	g.mu.Lock()
+	switch {
+	case g.dropped:
+		g.mu.Unlock()
+		return keyDropped, nil
+	case !g.isStraight(q, ask.Kind) || g.family >= customFamily:
+		defer g.mu.Unlock() // a user's own algorithm may panic
+		g.settle()
+		g.calm = 0
+		res, err := g.sides.do(now, q, from, ask)
+		*r = res
+		g.lend()
+		return keyAsked, err
+	}
+	g.settle()
+	*r = g.state.Do(now, *ask)
+	g.lend()
+	calm := g.calm
+	g.mu.Unlock()
+	if calm >= calmEnough {
+		return keyCalm, nil
+	}
+	return keyAsked, nil
+}
+
+// takeNow takes n under this quota and sets d, which is zero, without an Ask and a Result. It
+// returns false if it takes an Ask: the quota has changed, or its states are not windows.
+func (g *guarded) takeNow(now time.Duration, q *hotparam.Quota, n int64, d *hotparam.Decision) (ok bool) {
+	g.mu.Lock()
+	if g.quota == q {
+		ok = true
+		switch s := g.state.(type) {
+		case *window[fixedFrame]:
+			s.takeNow(now, n, d)
+		case *window[logFrame]:
+			s.takeNow(now, n, d)
+		case *window[blockFrame]:
+			s.takeNow(now, n, d)
+		default:
+			ok = false
+		}
+	}
+	g.mu.Unlock()
+	return ok
+}
+
+// dropFresh drops a key all of whose states are as good as new; one that is in use is left
+// alone.
+func dropFresh(g *guarded, now int64) bool {
+	if g.lent.busy(now) || !g.mu.TryLock() {
+		return false
+	}
+	defer g.mu.Unlock()
+	if g.dropped {
+		return false
+	}
+	g.settle()
+	if g.freshAfter(time.Duration(now)) > 0 {
+		g.lend()
+		return false
+	}
+	g.dropped, g.sides = true, sides{}
+	return true
+}
+
+// tend drops some idle keys if it is time to.
+func (k *states) tend(now time.Duration) {
+	if t := instant(now); k.table.due(t) {
+		k.table.tend(t)
+	}
+}
+
+// enter asks a key that is not in the table. Only a state that is not as good as new
+// enters it.
+func (k *states) enter(now time.Duration, hash uint64, key []byte, q *hotparam.Quota, from algorithms, ask *Ask) (r Result, err error) {
+	s := k.table.stripe(hash)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := k.table.find(hash, key); n != nil { // another was faster
+		_, err = n.kept.do(now, q, from, ask, &r) // not dropped: that needs our lock
+		return r, err
+	}
+	a, err := from.of(q)
+	if err != nil {
+		return Result{}, err
+	}
+	t := instant(now)
+	born := now
+	if late := s.floor - t; late > maxBack {
+		s.floor = 0 // it is from before a reset of the clock
+	} else if late > 0 {
+		born = time.Duration(s.floor)
+	}
+	state := a.New(q, born)
+	if state == nil {
+		return Result{}, errNoState(q)
+	}
+	r = state.Do(now, ask.ofNew())
+	if state.FreshAfter(now) == 0 || ask.Kind == Return {
+		return r, nil
+	}
+	if !k.table.room(s, t) {
+		return open(ask, r), nil
+	}
+	k.table.put(hash, newGuarded(hash, key, side{familyOf(q), q, state}, lendable(a)))
+	return r, nil
+}
+
+// newGuarded returns a key with one state. It lends its word while that is of plan, which may
+// be nil.
+func newGuarded(hash uint64, key []byte, o side, plan *words) *node[guarded] {
+	n := newNode[guarded](hash, key)
+	n.kept.begin(sides{side: o}, plan)
+	return n
+}
+
+func (g *guarded) begin(s sides, plan *words) {
+	g.sides, g.lent.plan = s, plan
+	g.lent.word.Store(gone)
+	g.lend()
+}
