@@ -6,7 +6,7 @@ import (
 )
 
 // checkPlain is check for the most common requests, in half the time: the route has one
-// rule, which makes one key of the query's parameters, and none of these needs decoding.
+// rule, which makes one key of the query's parameters, and at most their values need decoding.
 // It builds the key on the stack, and uses a pooled request only if the key is hot. If the
 // request is another one, it does nothing and returns done=false.
 func (g *Guard) checkPlain(route *route, in *Request, holds bool, d *hotparam.Decision) (t *Ticket, done bool) {
@@ -21,7 +21,7 @@ func (g *Guard) checkPlain(route *route, in *Request, holds bool, d *hotparam.De
 		return t, false
 	}
 	key, n, hidden, ok := hotparam.AppendPlain(append(buf[:0], c.head...), in.Query, c.By.Names, &route.set.Secrets)
-	if !ok {
+	if !ok || len(key)-len(c.prefix) > collector.AlwaysFits {
 		return t, false
 	}
 	if hidden > 0 {
