@@ -18,6 +18,8 @@ const (
 	CaseRefused = "hot_refused"
 )
 
+var goalCases = []string{CaseCold, CasePassed, CaseRefused}
+
 var (
 	// tight is a limit that refuses all but the first request.
 	tight = hotparam.Limit{Quota: hotparam.Quota{Rate: hotparam.Rate{N: 1, Per: time.Hour}, Burst: 1}, Mode: hotparam.ModeLimit}
