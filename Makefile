@@ -35,7 +35,7 @@ bench-peers: ## compare with the peers: medians of PASSES passes, as a table (mi
 		go test -run '^$$' -bench . -cpu 1 -benchtime 0.5s . || exit 1; \
 	done | go run ./cmd/table
 
-bench-page: build ## measure with hotparam bench, as docs/BENCH.md (four minutes, needs redis-server)
+bench-page: build ## measure with hotparam bench, as docs/BENCH.md (five minutes, needs redis-server)
 	go run ./internal/bench/cmd/benchpage bin/hotparam docs
 
 bench-gateways: build ## measure what the guard's doors add to a request through real gateways, as a table in docs/GATEWAYS.md (four minutes, needs redis-server and nginx)

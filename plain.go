@@ -10,34 +10,41 @@ const (
 )
 
 // span is a parameter as it stands in a query: raw[start:end], its name up to eq.
-type span struct{ start, eq, end int8 }
+type span struct {
+	start, eq, end int8
+	plain          bool // its value stands for itself
+}
 
 // AppendPlain appends "name=value&…" of a raw query's parameters in canonical
 // order, and returns how many it appended: of those that names name, or, where names
 // is empty, of all but the hidden ones that secrets hide. It is what [Params] makes of
-// the query, in one pass and without a Params, where nothing has to be decoded, none of
-// names comes twice, and the query has at most eight parameters and 64 bytes; else ok is
-// false, and nothing is appended. It appends at most the query's length, does not
-// allocate if dst has room for that, and is safe for concurrent use.
+// the query, in one pass and without a Params, where no name has to be decoded, none of
+// names comes twice, no value that has to be is of a name that comes twice, and the query
+// has at most eight parameters and 64 bytes; else ok is false, and nothing is appended. It
+// does not grow dst for values that get longer by being escaped, but is not ok. Where dst
+// has room for the query it does not allocate. It is safe for concurrent use.
 func AppendPlain(dst []byte, raw string, names []Param, secrets *Secrets) (text []byte, n, hidden int, ok bool) {
 	if len(raw) > maxPlainQuery {
 		return dst, 0, 0, false
 	}
 	var list [maxPlain]span
-	start := len(dst)
+	start, escaped := len(dst), 0
 	marks := separators(raw)
 	for i := 0; i < len(raw); {
-		eq, end := bits.TrailingZeros64(marks), len(raw)
+		eq, end, plain := bits.TrailingZeros64(marks), len(raw), true
 		if marks == 0 || raw[eq] != '=' {
 			return dst, 0, 0, false
 		}
-		if marks &= marks - 1; marks != 0 {
-			if end = bits.TrailingZeros64(marks); raw[end] != '&' {
-				return dst, 0, 0, false
+		for marks &= marks - 1; marks != 0; marks &= marks - 1 {
+			if at := bits.TrailingZeros64(marks); raw[at] == '&' {
+				end = at
+				marks &= marks - 1
+				break
 			}
-			marks &= marks - 1
+			escaped++
+			plain = false
 		}
-		q := span{int8(i), int8(eq), int8(end)}
+		q := span{int8(i), int8(eq), int8(end), plain}
 		i = end + 1
 		if name := raw[q.start:eq]; len(names) == 0 {
 			if secrets.Hides(name) {
@@ -57,16 +64,51 @@ func AppendPlain(dst []byte, raw string, names []Param, secrets *Secrets) (text 
 		list[at] = q
 		n++
 	}
+	if escaped > 0 && len(raw)+2*escaped > cap(dst)-start {
+		return dst, 0, 0, false
+	}
 	for i, q := range list[:n] {
-		if len(names) > 0 && i > 0 && q.sameName(list[i-1], raw) {
-			return dst[:start], 0, 0, false
-		}
 		if i > 0 {
+			if p := list[i-1]; (len(names) > 0 || !q.plain || !p.plain) && q.sameName(p, raw) {
+				return dst[:start], 0, 0, false
+			}
 			dst = append(dst, '&')
 		}
-		dst = append(dst, raw[q.start:q.end]...)
+		if q.plain {
+			dst = append(dst, raw[q.start:q.end]...)
+			continue
+		}
+		dst = append(dst, raw[q.start:q.eq+1]...)
+		dst = appendRewritten(dst, raw[q.eq+1:q.end])
 	}
 	return dst, n, hidden, true
+}
+
+// appendRewritten appends a form's value in canonical form: appendEscaped of what
+// appendDecoded makes of it. dst has room for two bytes more for each byte of the value that
+// does not stand for itself.
+func appendRewritten(dst []byte, value string) []byte {
+	to, n := dst[:cap(dst)], len(dst)
+	for i := 0; i < len(value); i++ {
+		c := value[i]
+		switch c {
+		case '+':
+			c = ' '
+		case '%':
+			if b, ok := unhex(value[i:]); ok {
+				c = b
+				i += 2
+			}
+		}
+		if unreserved[c] {
+			to[n] = c
+			n++
+			continue
+		}
+		to[n], to[n+1], to[n+2] = '%', upperHex[c>>4], upperHex[c&15]
+		n += 3
+	}
+	return dst[:n]
 }
 
 // isNamed reports whether the query's parameter of this name is among names.

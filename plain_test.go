@@ -10,10 +10,11 @@ import (
 // plainOrNot is a query that mostly needs no decoding.
 func plainOrNot() *rapid.Generator[string] {
 	word := rapid.SampledFrom([]string{"", "a", "b", "a-", "a~", "ab", "token", "x.token", "1", "22", "Z", "%41", "+", "a=b"})
+	value := rapid.OneOf(word, rapid.SampledFrom([]string{"%c3%A9", "%2", "%", "%zz", "é", "%26%3d", "%25", "a+%2B", "%7e%7E"}))
 	return rapid.Custom(func(t *rapid.T) string {
 		var params []string
 		for range rapid.IntRange(0, 10).Draw(t, "params") {
-			p := word.Draw(t, "name") + "=" + word.Draw(t, "value")
+			p := word.Draw(t, "name") + "=" + value.Draw(t, "value")
 			params = append(params, rapid.SampledFrom([]string{p, p, p, p, p, p, word.Draw(t, "alone")}).Draw(t, "param"))
 		}
 		return strings.Join(params, "&")
@@ -37,7 +38,8 @@ func TestAppendPlainIsWhatParamsAppend(t *testing.T) {
 			want, count = p.AppendAll([]byte("head?"), &secrets)
 			single, wantHidden = true, p.Len()-count
 		}
-		got, n, hidden, ok := AppendPlain([]byte("head?"), raw, names, &secrets)
+		dst := append(make([]byte, 0, 5+rapid.IntRange(0, 64).Draw(t, "room")), "head?"...)
+		got, n, hidden, ok := AppendPlain(dst, raw, names, &secrets)
 		switch {
 		case ok && !single:
 			t.Fatalf("%q is %q, and makes several keys", raw, got)
@@ -65,15 +67,22 @@ func TestAppendPlainTakesWhatIsPlain(t *testing.T) {
 	for raw, want := range map[string]bool{
 		"": true, strings.Repeat("q", 31) + "=" + strings.Repeat("1", 32): true, strings.Repeat("q", 32) + "=" + strings.Repeat("1", 32): false,
 		"q=1": true, "q=1&b=2": true, "q=1&": true, "q=": true, "=": true, eight: true, "token=1&" + eight: true,
-		"i=9&" + eight: false, "q": false, "q&b=1": false, "&q=1": false, "q=1&&b=2": false, "q=a+b": false, "q=%41": false, "q=a=b": false, "q=é": false, "q;=1": false,
+		"i=9&" + eight: false, "q": false, "q&b=1": false, "&q=1": false, "q=1&&b=2": false, "q;=1": false,
+		"q=a+b": true, "q=%41": true, "q=a=b": true, "q=é": true, "q=%": true, "q%41=1": false, "q+=1": false, "é=1": false,
+		"q=1&q=2": true, "q=1&q=%32": false, "q=+&q=1": false, "q=+&b=%": true,
 	} {
-		if _, _, _, ok := AppendPlain(nil, raw, nil, &Secrets{}); ok != want {
+		if _, _, _, ok := AppendPlain(make([]byte, 0, 100), raw, nil, &Secrets{}); ok != want {
 			t.Errorf("%q: plain is %v", raw, ok)
 		}
 	}
+	if _, _, _, ok := AppendPlain(make([]byte, 3, 3+len("b=%20&q=1")-1), "q=1&b=+", nil, &Secrets{}); ok {
+		t.Error("it writes beyond the room that there is")
+	}
 	dst := make([]byte, 0, 64)
-	if n := testing.AllocsPerRun(100, func() { AppendPlain(dst, eight, nil, &Secrets{}) }); n != 0 {
-		t.Errorf("%v allocations", n)
+	for _, raw := range []string{eight, "q=caf%C3%A9+1&b=%32", strings.Repeat("q=+&b=%", 9)} {
+		if n := testing.AllocsPerRun(100, func() { AppendPlain(dst, raw, nil, &Secrets{}) }); n != 0 {
+			t.Errorf("%s: %v allocations", raw, n)
+		}
 	}
 }
 

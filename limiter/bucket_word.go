@@ -75,6 +75,23 @@ func (b *tokenBucket) take(now time.Duration, n int64) hotparam.Decision {
 	return c.decision(v)
 }
 
+// TakeOne is Do for the Ask{N: 1} of a caller that never gives back: its results stay in
+// registers, where a Result is written and copied. Callers find it by a type assertion. It is
+// no method of [Bucket], since other buckets have nothing to gain by it.
+func (b *tokenBucket) TakeOne(now time.Duration) (allowed bool, reason hotparam.Reason, limit, remaining int64, retryAfter, resetAfter, delay time.Duration) {
+	c, t := b.at.Load(), instant(now)
+	v, ok := c.take(&c.atomicLine, t, 1)
+	for !ok {
+		if c = b.settled(t); c == nil {
+			d := b.heir.Load().Do(now, Ask{N: 1}).Decision
+			return d.Allowed, d.Reason, d.Limit, d.Remaining, d.RetryAfter, d.ResetAfter, d.Delay
+		}
+		v, ok = c.take(&c.atomicLine, t, 1)
+	}
+	d := c.decision(v)
+	return d.Allowed, d.Reason, d.Limit, d.Remaining, d.RetryAfter, d.ResetAfter, d.Delay
+}
+
 // Do implements [Bucket].
 func (b *tokenBucket) Do(now time.Duration, ask Ask) Result {
 	t := instant(now)

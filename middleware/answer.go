@@ -42,9 +42,10 @@ type handled struct {
 	serve handlerFunc
 }
 
-// haveHandled has the program's own function answer a refused request, if there is one.
-func (r *request) haveHandled(d *hotparam.Decision) {
-	o, spec := &r.guard.opts, r.verdict.decider
+// haveHandled has the program's own function answer a refused request, if there is one. spec
+// is the limit that decided, or nil.
+func (g *Guard) haveHandled(in *Request, spec *limitSpec, d *hotparam.Decision) {
+	o := &g.opts
 	f := o.limited
 	if d.Reason == hotparam.ReasonServed {
 		if own := o.serve[d.Rule]; own != nil {
@@ -54,7 +55,7 @@ func (r *request) haveHandled(d *hotparam.Decision) {
 		}
 	}
 	if f != nil {
-		d.From = &handled{spec: spec, in: r.in, serve: f}
+		d.From = &handled{spec: spec, in: *in, serve: f}
 	}
 }
 

@@ -84,19 +84,27 @@ func (r *request) backoff(d *hotparam.Decision, c *verdict) time.Duration {
 // instance pass. For permits it is an estimate: that of RetryAfter or, where that is of a
 // whole line or unknown, as if each were held for a second.
 func (s *limitSpec) interval(d *hotparam.Decision, instances int) time.Duration {
-	var each float64
-	if quota := s.quota.Load(); quota == nil || d.Reason == hotparam.ReasonBusy {
-		each = float64(d.RetryAfter)
-		if most := float64(time.Second) / float64(max(1, s.limit.Concurrency)); each == 0 || s.waits() && each > most {
-			each = most
-		}
-	} else {
-		each = float64(quota.Rate.Per) / float64(quota.Rate.N) * float64(max(1, s.meanCost.Load()))
-	}
+	times := 1.0
 	if s.isExact() {
-		each *= float64(instances)
+		times = float64(instances)
 	}
-	return time.Duration(math.Ceil(min(each, float64(maxBackoff))))
+	if quota := s.quota.Load(); quota != nil && d.Reason != hotparam.ReasonBusy {
+		return quotaInterval(quota, float64(max(1, s.meanCost.Load()))*times)
+	}
+	each := float64(d.RetryAfter)
+	if most := float64(time.Second) / float64(max(1, s.limit.Concurrency)); each == 0 || s.waits() && each > most {
+		each = most
+	}
+	return wholeInterval(each * times)
+}
+
+// quotaInterval returns the time in which a quota lets so many permits pass.
+func quotaInterval(q *hotparam.Quota, permits float64) time.Duration {
+	return wholeInterval(float64(q.Rate.Per) / float64(q.Rate.N) * permits)
+}
+
+func wholeInterval(nanoseconds float64) time.Duration {
+	return time.Duration(math.Ceil(min(nanoseconds, float64(maxBackoff))))
 }
 
 // learnCost records what a request has cost, so that refused clients are told to come as

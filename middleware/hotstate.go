@@ -20,6 +20,21 @@ type hotState struct {
 type hotBucket struct {
 	limiter.Bucket
 	quota *hotparam.Quota
+	quick quickBucket // the bucket, if it is one
+	// interval is how far apart the quota lets requests pass, for those that are refused.
+	interval time.Duration
+}
+
+// quickBucket is a bucket that decides on one permit, which is never given back, without a
+// [limiter.Result].
+type quickBucket interface {
+	TakeOne(now time.Duration) (allowed bool, reason hotparam.Reason, limit, remaining int64, retryAfter, resetAfter, delay time.Duration)
+}
+
+func newHotBucket(b limiter.Bucket, quota *hotparam.Quota) *hotBucket {
+	h := &hotBucket{Bucket: b, quota: quota, interval: quotaInterval(quota, 1)}
+	h.quick, _ = b.(quickBucket)
+	return h
 }
 
 // record counts a request that passed or was refused. A nil hotState counts nothing.
@@ -69,17 +84,22 @@ func (h *hotState) bucketFor(spec *limitSpec, clock func() time.Duration) limite
 	if quota == nil || spec.isExact() {
 		return nil
 	}
+	return h.bucketUnder(quota, spec, clock).Bucket
+}
+
+// bucketUnder returns the key's bucket, with this quota of the limit.
+func (h *hotState) bucketUnder(quota *hotparam.Quota, spec *limitSpec, clock func() time.Duration) *hotBucket {
 	b := h.bucket.Load()
 	if b == nil || b.quota != quota {
 		h.changeBucket(b, spec, quota, clock)
 		b = h.bucket.Load()
 	}
-	return b.Bucket
+	return b
 }
 
 // changeBucket makes the first bucket, or sets another quota on the present one, b.
 func (h *hotState) changeBucket(b *hotBucket, spec *limitSpec, quota *hotparam.Quota, clock func() time.Duration) {
-	if b != nil && h.bucket.CompareAndSwap(b, &hotBucket{b.Bucket, quota}) && b.SetQuota(quota, clock()) == nil {
+	if b != nil && h.bucket.CompareAndSwap(b, newHotBucket(b.Bucket, quota)) && b.SetQuota(quota, clock()) == nil {
 		return
 	}
 	made, err := spec.newBucket(quota)
@@ -87,9 +107,9 @@ func (h *hotState) changeBucket(b *hotBucket, spec *limitSpec, quota *hotparam.Q
 		panic(err)
 	}
 	if b == nil {
-		h.bucket.CompareAndSwap(nil, &hotBucket{made, quota})
+		h.bucket.CompareAndSwap(nil, newHotBucket(made, quota))
 	} else if now := h.bucket.Load(); now.Bucket == b.Bucket && now.quota == quota {
-		h.bucket.CompareAndSwap(now, &hotBucket{made, quota})
+		h.bucket.CompareAndSwap(now, newHotBucket(made, quota))
 	}
 }
 

@@ -1,6 +1,7 @@
 package middleware
 
 import (
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -99,7 +100,7 @@ func (r *request) limitHotKey(cl *claim, hot *hotset.Entry[*hotState]) {
 
 // sampleOrigin records where the request of a hot key comes from, if it is in the sample.
 func (r *request) sampleOrigin(cl *claim, hot *hotset.Entry[*hotState]) {
-	if weight := hot.Payload.origins.weight(); weight > 0 {
+	if weight := hot.Payload.origins.weight(rand.Uint64()); weight > 0 {
 		hot.Payload.origins.sample(cl.rule.name, r.callerName(), weight)
 	}
 }

@@ -49,6 +49,13 @@ type stores struct {
 func (s *limitSpec) isExact() bool { return s.limit.Scope == hotparam.ScopeExact }
 func (s *limitSpec) waits() bool   { return s.limit.Mode == hotparam.ModeWait }
 
+// isQuick reports whether limitPlain can hold a key to the limit: the key's bucket alone
+// decides, at once, and what is over the limit is refused.
+func (s *limitSpec) isQuick() bool {
+	return s.limit != nil && s.limit.Mode == hotparam.ModeLimit && !s.limit.Shape && s.limit.Priority == nil && !s.isExact() &&
+		s.permits == nil && s.keyed == nil
+}
+
 // needsKey reports whether the backend or the semaphore will need the key's text.
 func (s *limitSpec) needsKey() bool { return s.permits != nil || s.isExact() && s.quota.Load() != nil }
 

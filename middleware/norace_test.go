@@ -34,6 +34,12 @@ func TestCheckDoesNotAllocate(t *testing.T) {
 		if f.Stats().Limited == 0 {
 			t.Errorf("%s is not hot", c.name)
 		}
+		f = newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", c.rule, c.by, 3600, 1e6)}})
+		f.heat(t, members...)
+		allocs(c.name+", hot, within its limit", f, req)
+		if keys := f.HotKeys(); keys[0].Passed == 0 || f.Stats().Limited > 0 {
+			t.Errorf("%s is not within its limit: %+v", c.name, keys)
+		}
 	}
 	for _, c := range sourceCases {
 		user := "ann"

@@ -1,7 +1,6 @@
 package middleware
 
 import (
-	"math/rand/v2"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -42,12 +41,12 @@ type tally struct {
 
 // weight returns how many requests the present one stands for, or 0 if it is not to be
 // counted. Most requests of a key that comes often are not, and write nothing that processors
-// share.
-func (o *originSample) weight() int64 {
+// share. dice is random.
+func (o *originSample) weight(dice uint64) int64 {
 	switch {
 	case o.samples.Load() < sampleAll:
 		return 1
-	case rand.Uint32()%sampleOne == 0:
+	case dice%sampleOne == 0:
 		return sampleOne
 	}
 	return 0

@@ -2,16 +2,19 @@ package middleware
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/wire"
 )
 
 // sampleOrigin is what a request of a hot key does.
 func sampleOrigin(o *originSample, route, caller string) {
-	if weight := o.weight(); weight > 0 {
+	if weight := o.weight(rand.Uint64()); weight > 0 {
 		o.sample(route, caller, weight)
 	}
 }
@@ -101,4 +104,26 @@ func TestOriginsByManyAtOnce(t *testing.T) {
 		})
 	}
 	wait.Wait()
+}
+
+// A request that goes the short way is sampled as others are, whatever the order of the callers.
+func TestOriginsOfTheShortWay(t *testing.T) {
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "GET /s", byAll, 3600, 1)}})
+	const n = 32_000
+	for _, q := range []string{"1", "2", "3"} {
+		f.heat(t, "r GET /s?q="+q)
+		req := ofQ(q)
+		for i := range n {
+			req.Caller = []string{"often", "rare", "often", "often"}[i%4]
+			f.Check(req)
+		}
+		got := make(map[string]int64)
+		f.yieldOrigins(func(o collector.KeyOrigin) bool {
+			got[string(o.Kind)+" "+string(o.Name)] += o.N
+			return true
+		})
+		if often, rare := got["c often"], got["c rare"]; often < n*65/100 || often > n*85/100 || rare < n*15/100 || rare > n*35/100 {
+			t.Errorf("three fourths of %d requests are told to be %d, and the others %d", n, often, rare)
+		}
+	}
 }

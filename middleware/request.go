@@ -165,7 +165,7 @@ func (r *request) finish(d *hotparam.Decision) *Ticket {
 			ticket.reuse()
 			ticket = nil
 		}
-		r.haveHandled(d)
+		r.guard.haveHandled(&r.in, r.verdict.decider, d)
 	}
 	r.recycle()
 	return ticket

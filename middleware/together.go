@@ -116,7 +116,7 @@ func (w *whole) finish(r *request, p *Part, d *hotparam.Decision) (t *Ticket) {
 	t = r.ticket
 	r.verdict.copyTo(d)
 	if !d.Allowed {
-		r.haveHandled(d)
+		r.guard.haveHandled(&r.in, r.verdict.decider, d)
 	}
 	r.recycle()
 	return t

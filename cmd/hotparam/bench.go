@@ -17,7 +17,7 @@ func newBench(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure hotparam on this machine: request cost, ingest, accuracy, time to enforce, the whole chain",
-		Long: `Measure hotparam on this machine. Each measurement ends within 50 seconds, starts
+		Long: `Measure hotparam on this machine. Each measurement ends within a minute, starts
 what it needs and leaves nothing behind. What is compared is measured in the same
 run, in turns, and reported as medians: on a busy machine only the ratios mean
 anything.`,

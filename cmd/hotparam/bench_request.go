@@ -23,7 +23,7 @@ hand, a hash, a load from a map of all values that never changes, one atomic add
 × FLOOR is the median, over the rounds, of a case's time as a multiple of the floor
 beside it.
 
-The first cases are the most common ones: a key that is not hot, and a hot one whose
+The first three cases are the most common ones: a key that is not hot, and a hot one whose
 bucket lets the request pass or refuses it. Others are refusals by other means, with the
 answer written by net/http where the table says so, queries that cost more to read, and
 sources other than the query. "parse_form" is net/http's own reading of the form that
@@ -56,7 +56,7 @@ cold and hot_refused. Allocations are those of the flushes too.`,
 			return requestText(s, r)
 		},
 	}
-	cmd.Flags().IntVar(&rounds, "rounds", 20, "how often each is measured")
+	cmd.Flags().IntVar(&rounds, "rounds", 20, "how often the first three cases are measured; the others half as often")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object, and nothing else")
 	return cmd
 }

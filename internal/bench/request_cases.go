@@ -18,6 +18,8 @@ const (
 	CaseRefused = "hot_refused"
 )
 
+var goalCases = []string{CaseCold, CasePassed, CaseRefused}
+
 var (
 	// tight is a limit that refuses all but the first request.
 	tight = hotparam.Limit{Quota: hotparam.Quota{Rate: hotparam.Rate{N: 1, Per: time.Hour}, Burst: 1}, Mode: hotparam.ModeLimit}
@@ -27,6 +29,8 @@ var (
 
 // hotQuery and hotKey are of a request whose key is hot, or blocked.
 const hotQuery = "q=hot&b=2"
+
+var hotQueries = []string{hotQuery}
 
 var hotKey = hotparam.Key{Rule: ruleTerms, Text: route + "?b=2&q=hot"}
 
@@ -55,30 +59,42 @@ func (l *requestLoad) addCases(ctx context.Context) error {
 // addCheck adds a case of the requests that nth returns, which are to be allowed, or not.
 func (l *requestLoad) addCheck(g *benchGuard, name, what string, allowed bool, nth func(i int) middleware.Request) func(i int) {
 	wrong := 0
-	step := func(i int) {
+	return l.addStep(g, name, what, &wrong, func(i int) {
 		if g.Check(nth(i)).Allowed != allowed {
 			wrong++
 		}
-	}
-	l.cases = append(l.cases, requestCase{name: name, what: what, step: step, counting: g.counting, wrong: func() int { return wrong }})
+	})
+}
+
+// addStep adds a case that counts in wrong what it did not do.
+func (l *requestLoad) addStep(g *benchGuard, name, what string, wrong *int, step func(i int)) func(i int) {
+	l.cases = append(l.cases, requestCase{name: name, what: what, step: step, counting: g.counting, wrong: func() int { return *wrong }})
 	return step
+}
+
+// addQuery is addCheck for queries, a power of two, one after the other.
+func (l *requestLoad) addQuery(g *benchGuard, name, what string, allowed bool, queries []string) func(i int) {
+	wrong, last := 0, len(queries)-1
+	return l.addStep(g, name, what, &wrong, func(i int) {
+		if g.Check(request(queries[i&last])).Allowed != allowed {
+			wrong++
+		}
+	})
 }
 
 func (l *requestLoad) addCold(ctx context.Context) error {
 	g, err := l.newGuard(benchRules(tight))
 	if err == nil {
-		g.warm(ctx, len(l.queries), l.addCheck(g, CaseCold, "not hot", true, func(i int) middleware.Request { return request(l.queries[l.at(i)]) }))
+		g.warm(ctx, len(l.queries), l.addQuery(g, CaseCold, "not hot", true, l.queries))
 	}
 	return err
 }
-
-func hotRequest(int) middleware.Request { return request(hotQuery) }
 
 func (l *requestLoad) addPassed(context.Context) error {
 	g, err := l.newGuard(benchRules(wide))
 	if err == nil {
 		g.heat(hotKey)
-		l.addCheck(g, CasePassed, "hot, within its limit", true, hotRequest)
+		l.addQuery(g, CasePassed, "hot, within its limit", true, hotQueries)
 	}
 	return err
 }
@@ -91,7 +107,7 @@ func (l *requestLoad) addRefused(context.Context) error {
 	}
 	g.heat(hotKey)
 	g.Check(request(hotQuery)) // the one that passes
-	l.addCheck(g, CaseRefused, "hot, over its limit", false, hotRequest)
+	l.addQuery(g, CaseRefused, "hot, over its limit", false, hotQueries)
 	l.addHandler(g, "hot_429", "the same, and its 429 written", http.StatusTooManyRequests)
 	return nil
 }
@@ -126,7 +142,7 @@ func (l *requestLoad) addBlocked(context.Context) error {
 	rules.Rules[0].Except = []hotparam.Exception{{Values: []hotparam.QueryMatch{{Name: "q", Value: "hot"}}, Action: hotparam.Block}}
 	g, err := l.newGuard(rules)
 	if err == nil {
-		l.addCheck(g, "blocked_by_rule", "blocked by an exception of the rule", false, hotRequest)
+		l.addQuery(g, "blocked_by_rule", "blocked by an exception of the rule", false, hotQueries)
 	}
 	return err
 }
@@ -135,7 +151,7 @@ func (l *requestLoad) addStopped(context.Context) error {
 	g, err := l.newGuard(benchRules(tight))
 	if err == nil {
 		g.SetControls([]hotparam.Control{{Key: hotKey, Action: hotparam.ControlBlock, Until: time.Now().Add(24 * time.Hour)}})
-		l.addCheck(g, "blocked_by_operator", "blocked by hotparam block", false, hotRequest)
+		l.addQuery(g, "blocked_by_operator", "blocked by hotparam block", false, hotQueries)
 	}
 	return err
 }
@@ -154,7 +170,7 @@ func (l *requestLoad) addQueries(ctx context.Context) error {
 		for i, v := range l.values {
 			queries[i] = c.before + v + c.after
 		}
-		g.warm(ctx, len(l.queries), l.addCheck(g, c.name, c.what, true, func(i int) middleware.Request { return request(queries[l.at(i)]) }))
+		g.warm(ctx, len(l.queries), l.addQuery(g, c.name, c.what, true, queries))
 	}
 	return nil
 }

@@ -13,8 +13,9 @@ const testValues = 1000
 
 func TestRequest(t *testing.T) {
 	before := runtime.GOMAXPROCS(0)
-	steps := 0
-	r, err := Request(t.Context(), RequestConfig{values: testValues, Rounds: 1, Slice: 10 * time.Millisecond, Progress: func(done, total int) {
+	steps, last := 0, 0
+	r, err := Request(t.Context(), RequestConfig{values: testValues, Rounds: 2, Slice: 10 * time.Millisecond, Progress: func(done, total int) {
+		last = total
 		if steps++; done != steps || total < 10 {
 			t.Errorf("step %d of %d, want %d of more than 10", done, total, steps)
 		}
@@ -22,7 +23,7 @@ func TestRequest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.FloorNS <= 0 || r.ColdNS <= 0 || r.HotNS <= 0 || r.FlushNS <= 0 || len(r.Cases) != steps {
+	if r.FloorNS <= 0 || r.ColdNS <= 0 || r.HotNS <= 0 || r.FlushNS <= 0 || len(r.Cases)+len(goalCases) != steps || steps != last {
 		t.Errorf("%+v after %d steps", r, steps)
 	}
 	names := make(map[string]bool)

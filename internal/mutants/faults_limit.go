@@ -139,8 +139,18 @@ var limitFaults = []Fault{
 	},
 	{
 		Name: "each instance invites as many as all may be", File: "middleware/backoff.go",
-		Old: "	if s.isExact() {\n		each *= float64(instances)\n	}\n", New: "",
+		Old: "	if s.isExact() {\n		times = float64(instances)\n	}\n", New: "",
 		Test: "TestBackoffInterval",
+	},
+	{
+		Name: "the short way refuses what a limit in shadow mode passes", File: "middleware/limitspec.go",
+		Old: "s.limit.Mode == hotparam.ModeLimit && ", New: "",
+		Test: "TestPlainIsCheck",
+	},
+	{
+		Name: "the short way keeps the quota of fewer instances", File: "middleware/plain.go",
+		Old: "key.bucketUnder(quota, spec, g.opts.clock)", New: "key.bucket.Load()",
+		Test: "TestShare",
 	},
 	{
 		Name: "an answer by Begin states no limit", File: "middleware/answer.go",

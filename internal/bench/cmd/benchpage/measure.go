@@ -87,7 +87,7 @@ type plan struct {
 	rounds             int // of the pipeline
 }
 
-// full is what the repository's page is made of, in about six minutes.
+// full is what the repository's page is made of, in about five minutes.
 func full(command []string) plan {
 	return plan{
 		command:   command,
