@@ -23,8 +23,8 @@ func processorTime(pid int) (time.Duration, error) {
 // a microsecond of its time, and not within the usual 50.
 func sleepPrecisely() error { return unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) }
 
-// sleep returns after d, or earlier if a signal comes. A timer of Go is up to a millisecond late, which would be
-// half of what a request takes.
+// sleep returns after d, or earlier if a signal comes. A timer of Go is up to a millisecond
+// late, which is longer than a request takes.
 func sleep(d time.Duration) {
 	t := unix.NsecToTimespec(int64(d))
 	_ = unix.Nanosleep(&t, nil)

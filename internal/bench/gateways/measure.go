@@ -19,20 +19,20 @@ import (
 // Config is what is measured. Its zero value lacks the Program alone.
 type Config struct {
 	Program     string        // hotparam
-	Rate        int           // requests per second; default 1,000
+	Rate        int           // requests per second; default 500
 	Connections int           // from the load to a gateway; default 32
-	Turns       int           // default 6
-	Slice       time.Duration // of a row in a turn; default 600 ms
+	Turns       int           // default 5
+	Slice       time.Duration // of a row in a turn; default 1 s
 	Only        []string      // names of gateways; default all
 	// Say is called with what is being done. Nil disables it.
 	Say func(format string, args ...any)
 }
 
 func (c *Config) setDefaults() {
-	c.Rate = cmp.Or(c.Rate, 1000)
+	c.Rate = cmp.Or(c.Rate, 500)
 	c.Connections = cmp.Or(c.Connections, 32)
-	c.Turns = cmp.Or(c.Turns, 6)
-	c.Slice = cmp.Or(c.Slice, 600*time.Millisecond)
+	c.Turns = cmp.Or(c.Turns, 5)
+	c.Slice = cmp.Or(c.Slice, time.Second)
 	if c.Say == nil {
 		c.Say = func(string, ...any) {}
 	}

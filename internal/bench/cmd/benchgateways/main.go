@@ -29,9 +29,9 @@ import (
 func main() {
 	logging.Disable() // go-redis prints each failed dial
 	var c gateways.Config
-	flag.IntVar(&c.Rate, "rate", 1000, "requests per second")
-	flag.IntVar(&c.Turns, "turns", 6, "how often each row is measured")
-	flag.DurationVar(&c.Slice, "slice", 600*time.Millisecond, "how long a row is measured in a turn")
+	flag.IntVar(&c.Rate, "rate", 500, "requests per second")
+	flag.IntVar(&c.Turns, "turns", 5, "how often each row is measured")
+	flag.DurationVar(&c.Slice, "slice", time.Second, "how long a row is measured in a turn")
 	only := flag.String("only", "", "`names` of gateways with commas between, with - for the page (default all)")
 	asJSON := flag.Bool("json", false, "with - for the page: print each turn of each row as JSON")
 	flag.Usage = func() {
