@@ -67,8 +67,8 @@ func (f doorFigures) plus(other *doorFigures) doorFigures {
 func rlsFigures(s rls.Stats) doorFigures {
 	f := doorFigures{
 		Passed: s.Calls - s.Limited, Refused: s.Limited, Connections: s.Connections,
-		Faults: map[string]int64{"busy": s.Busy, "unreadable": s.Failed},
-		Closed: map[string]int64{"full": s.Full, "not_allowed": s.Strangers},
+		Faults: map[string]int64{"busy": s.Busy, "unreadable": s.Failed, "slow": s.Slow},
+		Closed: map[string]int64{"idle": s.Displaced, "full": s.Full, "not_allowed": s.Strangers},
 	}
 	for _, fault := range rls.Faults() {
 		f.Faults[fault.String()] = s.Unusable[fault]
@@ -82,7 +82,7 @@ func authFigures(s auth.Stats) doorFigures {
 		Faults: map[string]int64{
 			"incomplete": s.Missing, "ambiguous": s.Ambiguous, "unauthorized": s.Unauthorized, "unknown_path": s.Unknown, "unsendable": s.Unsendable,
 		},
-		Closed: map[string]int64{"idle": s.ConnectionsEvicted, "full": s.ConnectionsRefused, "not_allowed": s.Foreign},
+		Closed: map[string]int64{"idle": s.ConnectionsEvicted, "full": s.ConnectionsRefused, "not_allowed": s.Foreign, "slow": s.ConnectionsSlow},
 	}
 }
 
@@ -90,7 +90,7 @@ func checkFigures(s check.Stats) doorFigures {
 	return doorFigures{
 		Passed: s.Passed, Refused: s.Refused, Connections: int64(s.HTTP.Connections),
 		Faults: map[string]int64{"unreadable": s.Bad, "too_large": s.TooLarge, "unauthorized": s.Unauthorized},
-		Closed: map[string]int64{"idle": s.HTTP.Evicted, "full": s.HTTP.Refused, "not_allowed": s.Foreign},
+		Closed: map[string]int64{"idle": s.HTTP.Evicted, "full": s.HTTP.Refused, "not_allowed": s.Foreign, "slow": s.HTTP.Slow},
 	}
 }
 
@@ -101,7 +101,7 @@ func spoeFigures(s spoe.Stats) doorFigures {
 			"incomplete": s.Incomplete, "unknown_message": s.Unknown, "no_ticket": s.Unheld, "cut": s.Cut, "panic": s.Panics,
 		},
 		Closed: map[string]int64{
-			"full": s.Full, "not_allowed": s.Denied, "invalid": s.Invalid, "too_large": s.TooBig,
+			"idle": s.Displaced, "full": s.Full, "not_allowed": s.Denied, "invalid": s.Invalid, "too_large": s.TooBig,
 			"fragmented": s.Fragmented, "handshake": s.Handshakes, "slow": s.Slow,
 		},
 	}
@@ -124,7 +124,7 @@ var doorMetrics = []figure[map[string]doorFigures]{
 		}).
 		explain("calls, or parts of them, that were not used as they came: the log says what to change. `incomplete` (it " +
 			"does not say what the request is, and limits nothing), `ambiguous` (a header of the scheme is there several " +
-			"times), `unauthorized`, `unreadable`, `too_large`, `busy` (too many at a time), `unknown_path`, " +
+			"times), `unauthorized`, `unreadable`, `too_large`, `busy` (too many at a time), `slow` (it did not come in time), `unknown_path`, " +
 			"`unknown_message`, `unknown_entry`, `too_many` (descriptors or entries), `unsupported`, `no_id` and " +
 			"`no_ticket` (a request that costs something, and whose end nobody can tell), `unsendable` (the gateway " +
 			"cannot send the rule's answer), `cut` (an answer that did not fit), `panic`"),
@@ -137,8 +137,8 @@ var doorMetrics = []figure[map[string]doorFigures]{
 			}
 		}).
 		explain("connections that the guard closed before their time: `full` (as many as may be were busy), `idle` (made " +
-			"room for another), `not_allowed` (by `allow`), and of `spoe` `invalid`, `too_large`, `fragmented`, " +
-			"`handshake`, `slow`"),
+			"room for another), `not_allowed` (by `allow`), `slow` (a peer that sends or reads too slowly), and of `spoe` " +
+			"`invalid`, `too_large`, `fragmented`, `handshake`"),
 	byDoor(prometheus.GaugeValue, "guard_tickets", "Requests that are held until their end is told, by door.", "",
 		func(f *doorFigures, emit func(string, int64)) { emit("", int64(f.Tickets.Held)) }),
 	byDoor(prometheus.CounterValue, "guard_tickets_total", "Requests that were held and are over, by door and how.", "end",

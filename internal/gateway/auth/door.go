@@ -95,6 +95,7 @@ type Stats struct {
 	Connections        int   // that are open
 	ConnectionsEvicted int64 // idle ones that were closed to make room
 	ConnectionsRefused int64 // closed at once, since none of the others was idle
+	ConnectionsSlow    int64 // closed since a request did not come in time
 }
 
 // New returns a door. It starts nothing.
@@ -164,5 +165,6 @@ func (d *Door) Stats() Stats {
 		Passed: c.passed.Load(), Refused: c.refused.Load(), Missing: c.missing.Load(), Ambiguous: c.ambiguous.Load(),
 		Unauthorized: c.unauthorized.Load(), Unknown: c.unknown.Load(), Foreign: c.foreign.Load(), Unsendable: c.unsendable.Load(),
 		Connections: server.Connections, ConnectionsEvicted: server.Evicted, ConnectionsRefused: server.Refused,
+		ConnectionsSlow: server.Slow,
 	}
 }

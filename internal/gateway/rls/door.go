@@ -34,6 +34,9 @@ const (
 // maxStreams is how many calls one connection may have at a time.
 const maxStreams = 4096
 
+// maxIdle is how long a connection may have no calls. Envoy checks health far more often.
+const maxIdle = 10 * time.Minute
+
 // Config is what a [Door] needs. Decider and Tickets are required; the rest has defaults.
 type Config struct {
 	Decider *gateway.Decider
@@ -55,10 +58,12 @@ type Config struct {
 
 // Door serves Envoy's rate limit service, health and reflection. It is safe for concurrent use.
 type Door struct {
-	config   Config
-	stats    counters
-	calls    atomic.Int64 // being answered
-	complain complaints
+	config    Config
+	admission *gateway.Admission
+	stats     counters
+	calls     atomic.Int64               // being answered
+	others    [otherMethods]atomic.Int64 // health and reflection, being answered
+	complain  complaints
 
 	ratelimit.UnimplementedRateLimitServiceServer
 }
@@ -76,11 +81,15 @@ func New(c Config) (*Door, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Door{config: c, complain: complaints{log: c.Log}}, nil
+	return &Door{config: c, admission: gateway.NewAdmission(c.MaxConnections, c.Allow), complain: complaints{log: c.Log}}, nil
 }
 
 // Stats returns the counters.
-func (d *Door) Stats() Stats { return countset.Load[Stats](&d.stats) }
+func (d *Door) Stats() Stats {
+	s, a := countset.Load[Stats](&d.stats), d.admission.Stats()
+	s.Connections, s.Accepted, s.Full, s.Displaced, s.Strangers = a.Connections, a.Accepted, a.Full, a.Displaced, a.Strangers
+	return s
+}
 
 // Serve serves the listener until ctx ends, and closes it. Calls that are being answered then
 // have Config.Grace to end. It may be called for several listeners.
@@ -119,7 +128,7 @@ func (d *Door) options() []grpc.ServerOption {
 		grpc.InTapHandle(d.tap),
 		grpc.StatsHandler(callStats{d}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 500 * time.Millisecond, PermitWithoutStream: true}),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Minute, Timeout: 10 * time.Second}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: maxIdle, Time: time.Minute, Timeout: 10 * time.Second}),
 	}
 	if d.config.TLS != nil {
 		options = append(options, grpc.Creds(credentials.NewTLS(d.config.TLS)))

@@ -304,6 +304,7 @@ func TestSlowCallsEnd(t *testing.T) {
 	if !f.passes(Domain, request("/search?q=a")) {
 		t.Error("refused")
 	}
+	f.await("count", func() bool { return f.door.Stats().Slow == 1 })
 }
 
 func TestCallsAtATimeAreBounded(t *testing.T) {
@@ -327,26 +328,31 @@ func TestCallsAtATimeAreBounded(t *testing.T) {
 func TestConnectionsAreBounded(t *testing.T) {
 	f := open(t, file(t, searchRule), func(c *Config) { c.MaxConnections = 3 })
 	f.passes(Domain, request("/"))
-	var all []net.Conn
 	for range 50 {
 		c, err := net.Dial("tcp", f.addr)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		all = append(all, c)
 	}
-	f.await("48 closed connections", func() bool { return f.door.Stats().Full == 48 })
+	f.await("48 that give way", func() bool { return f.door.Stats().Displaced == 48 })
 	if s := f.door.Stats(); s.Connections != 3 || !f.passes(Domain, request("/")) {
 		t.Errorf("%+v", s)
 	}
-	for _, c := range all {
-		c.Close()
+	// Who speaks finds room among those that do not, and keeps it; then there is none.
+	for range 2 {
+		if _, err := ratelimit.NewRateLimitServiceClient(dial(t, f.addr)).ShouldRateLimit(t.Context(), &ratelimit.RateLimitRequest{Domain: Domain, Descriptors: asList(request("/"))}); err != nil {
+			t.Error(err)
+		}
 	}
-	f.await("room", func() bool { return f.door.Stats().Connections == 1 })
-	other := ratelimit.NewRateLimitServiceClient(dial(t, f.addr))
-	if _, err := other.ShouldRateLimit(t.Context(), &ratelimit.RateLimitRequest{Domain: Domain, Descriptors: asList(request("/"))}); err != nil {
-		t.Error(err)
+	c, err := net.Dial("tcp", f.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	f.await("one without room", func() bool { return f.door.Stats().Full == 1 })
+	if s := f.door.Stats(); s.Connections != 3 || s.Displaced != 50 {
+		t.Errorf("%+v", s)
 	}
 }
 

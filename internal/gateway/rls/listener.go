@@ -2,7 +2,9 @@ package rls
 
 import (
 	"net"
-	"sync"
+	"sync/atomic"
+
+	"github.com/hotparam/hotparam/internal/gateway"
 )
 
 // admitting is a listener that closes connections from addresses that are not allowed, and
@@ -15,44 +17,40 @@ type admitting struct {
 
 // Accept returns the next connection that may stay.
 func (l admitting) Accept() (net.Conn, error) {
+	d := l.door
 	for {
-		c, err := l.Listener.Accept()
+		n, err := l.Listener.Accept()
 		if err != nil {
 			return nil, err
 		}
-		if l.door.admit(c.RemoteAddr()) {
-			return &admitted{Conn: c, door: l.door}, nil
+		c, result := d.admission.Admit(n)
+		switch result {
+		case gateway.AdmitOK:
+			return &admitted{Admitted: c}, nil
+		case gateway.AdmitStranger:
+			d.complain.add(complainStranger, "closed a connection from an address that is not allowed", "address", n.RemoteAddr().String())
+		case gateway.AdmitFull:
+			d.complain.add(complainFull, "closed a connection: there are too many", "connections", d.config.MaxConnections)
 		}
-		_ = c.Close()
 	}
 }
 
-// admit reports whether a connection from the address may stay, and counts it.
-func (d *Door) admit(from net.Addr) bool {
-	switch {
-	case !d.config.Allow.Allow(from):
-		d.stats.Strangers.Add(1)
-		d.complain.add(complainStranger, "closed a connection from an address that is not allowed", "address", from.String())
-		return false
-	case d.stats.Connections.Add(1) > int64(d.config.MaxConnections):
-		d.stats.Connections.Add(-1)
-		d.stats.Full.Add(1)
-		d.complain.add(complainFull, "closed a connection: there are too many", "connections", d.config.MaxConnections)
-		return false
-	}
-	d.stats.Accepted.Add(1)
-	return true
-}
+// speaks is how many bytes a peer has sent that is none who only connects: the preface of HTTP/2
+// and its settings have fewer, and grpc closes a connection that begins with anything else.
+const speaks = 128
 
-// admitted is a connection that counts until it is closed.
+// admitted is a connection that settles by the bytes that have come. The door sees calls, and
+// not on which connection they are.
 type admitted struct {
-	net.Conn
-	door *Door
-	once sync.Once
+	*gateway.Admitted
+	read atomic.Int64 // bytes; not counted beyond speaks
 }
 
-// Close closes the connection.
-func (c *admitted) Close() error {
-	c.once.Do(func() { c.door.stats.Connections.Add(-1) })
-	return c.Conn.Close()
+// Read implements [net.Conn].
+func (c *admitted) Read(b []byte) (int, error) {
+	n, err := c.Admitted.Read(b)
+	if n > 0 && c.read.Load() < speaks && c.read.Add(int64(n)) >= speaks {
+		c.Settle()
+	}
+	return n, err
 }

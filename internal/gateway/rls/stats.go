@@ -18,11 +18,12 @@ type Counters[N any] struct {
 	// Unusable are descriptors that were left out, by [Fault]. They limit nothing.
 	Unusable [faults]N
 	// Busy are calls that were refused since there were too many at a time. Failed are those
-	// that could not be read: too large, too slow, or no request of the service.
-	Busy, Failed N
-	// Connections are open now, and Accepted have ever been. Full are those that were closed
-	// since there were too many, and Strangers those from an address that is not allowed.
-	Connections, Accepted, Full, Strangers N
+	// that could not be read: too large, or no request of the service. Slow are those that did
+	// not come within Config.CallTimeout.
+	Busy, Failed, Slow N
+	// Connections are open now, and Accepted have ever been; see [gateway.AdmissionStats] for
+	// the others.
+	Connections, Accepted, Full, Displaced, Strangers N
 }
 
 // Stats are the counters of a door since it was made.
@@ -75,7 +76,7 @@ func Faults() []Fault {
 // complaints log what is wrong, each kind a few times an hour.
 type complaints struct {
 	log   *slog.Logger
-	lines [faults + 4]loglimit.Limit
+	lines [faults + 5]loglimit.Limit
 }
 
 // Kinds of complaints that are not faults of descriptors.
@@ -84,6 +85,7 @@ const (
 	complainStranger
 	complainBusy
 	complainFailed
+	complainSlow
 )
 
 // add logs a line. kind is a Fault or one of the complain constants.

@@ -67,7 +67,7 @@ type Door struct {
 	decider   *gateway.Decider
 	tickets   *gateway.Tickets
 	tls       *tls.Config
-	allow     gateway.Peers
+	admission *gateway.Admission
 	timeout   time.Duration
 	most      int
 	frameSize int
@@ -96,7 +96,7 @@ func New(c Config) (*Door, error) {
 		return nil, fmt.Errorf("spoe: Config.MaxFrame is %d, must be from %d to %d", c.MaxFrame, minFrameSize, 1<<20)
 	}
 	d := &Door{
-		decider: c.Decider, tickets: c.Tickets, tls: c.TLS, allow: slices.Clone(c.Allow),
+		decider: c.Decider, tickets: c.Tickets, tls: c.TLS,
 		timeout: c.Timeout, most: c.MaxConnections, frameSize: c.MaxFrame, inFlight: maxInFlight, log: c.Log,
 		helloWithin: defaultHello, frameWithin: defaultFrame, idle: defaultIdle, writeWithin: defaultWrite,
 		slots: make(chan struct{}, maxAllInFlight),
@@ -107,6 +107,7 @@ func New(c Config) (*Door, error) {
 	if d.most == 0 {
 		d.most = DefaultMaxConnections
 	}
+	d.admission = gateway.NewAdmission(d.most, slices.Clone(c.Allow))
 	if d.frameSize == 0 {
 		d.frameSize = DefaultMaxFrame
 	}
@@ -173,38 +174,32 @@ func (s *session) accept(ctx, deciding context.Context, l net.Listener) error {
 // admit serves a connection unless there are too many, or its address may not connect.
 func (s *session) admit(deciding context.Context, n net.Conn) {
 	d := s.door
-	if !d.allow.Allow(n.RemoteAddr()) {
-		d.counters.denied.Add(1)
+	c, result := d.admission.Admit(n)
+	switch result {
+	case gateway.AdmitOK:
+	case gateway.AdmitStranger:
 		d.warn(&d.logs.denied, "an address that may not connect was turned away", "from", n.RemoteAddr())
-		_ = n.Close()
+		return
+	case gateway.AdmitFull:
+		d.warn(&d.logs.full, "there are too many connections; HAProxy lets requests pass that need another", "most", d.most)
 		return
 	}
 	s.mu.Lock()
-	if len(s.open) >= d.most {
-		s.mu.Unlock()
-		d.counters.full.Add(1)
-		d.warn(&d.logs.full, "there are too many connections; HAProxy lets requests pass that need another", "most", d.most)
-		_ = n.Close()
-		return
-	}
-	s.open[n] = struct{}{}
+	s.open[c] = struct{}{}
 	s.serving.Add(1)
 	s.mu.Unlock()
-	d.counters.accepted.Add(1)
-	d.counters.connections.Add(1)
 	go func() {
 		defer func() {
-			d.counters.connections.Add(-1)
 			s.mu.Lock()
-			delete(s.open, n)
+			delete(s.open, c)
 			s.mu.Unlock()
 			s.serving.Done()
 		}()
-		served := n
+		var served net.Conn = c
 		if d.tls != nil {
-			served = tls.Server(n, d.tls)
+			served = tls.Server(c, d.tls)
 		}
-		newConn(d, served).serve(deciding, s.draining)
+		newConn(d, served, c.Settle).serve(deciding, s.draining)
 	}()
 }
 

@@ -7,6 +7,7 @@ type Stats struct {
 	Connections  int64 // that are open now
 	Accepted     int64 // connections that were opened
 	Full         int64 // connections that were closed at once, as there were too many
+	Displaced    int64 // connections that said nothing, and made room for another
 	Denied       int64 // connections that were closed at once, as their address may not connect
 	Healthchecks int64 // connections that only asked whether the door is there
 
@@ -23,13 +24,13 @@ type Stats struct {
 	TooBig     int64 // connections that ended as a frame was too big
 	Fragmented int64 // connections that ended as a frame was a fragment
 	Handshakes int64 // connections that ended as the two could not agree
-	Slow       int64 // connections that ended as a frame, or the handshake, took too long
+	Slow       int64 // connections that ended as a frame, the handshake, or reading answers took too long
 	Panics     int64 // requests that passed as the door panicked
 }
 
 // counters are what Stats are made of.
 type counters struct {
-	connections, accepted, full, denied, healthchecks     atomic.Int64
+	healthchecks                                          atomic.Int64
 	checks, refused, ended, lost, unheld                  atomic.Int64
 	incomplete, unknownMessages, cut                      atomic.Int64
 	invalid, tooBig, fragmented, handshakes, slow, panics atomic.Int64
@@ -37,9 +38,9 @@ type counters struct {
 
 // Stats returns the counters.
 func (d *Door) Stats() Stats {
-	c := &d.counters
+	c, a := &d.counters, d.admission.Stats()
 	return Stats{
-		Connections: c.connections.Load(), Accepted: c.accepted.Load(), Full: c.full.Load(), Denied: c.denied.Load(), Healthchecks: c.healthchecks.Load(),
+		Connections: a.Connections, Accepted: a.Accepted, Full: a.Full, Displaced: a.Displaced, Denied: a.Strangers, Healthchecks: c.healthchecks.Load(),
 		Checks: c.checks.Load(), Refused: c.refused.Load(), Ended: c.ended.Load(), Lost: c.lost.Load(), Unheld: c.unheld.Load(),
 		Incomplete: c.incomplete.Load(), Unknown: c.unknownMessages.Load(), Cut: c.cut.Load(),
 		Invalid: c.invalid.Load(), TooBig: c.tooBig.Load(), Fragmented: c.fragmented.Load(), Handshakes: c.handshakes.Load(), Slow: c.slow.Load(), Panics: c.panics.Load(),
