@@ -68,7 +68,7 @@ func rlsFigures(s rls.Stats) doorFigures {
 	f := doorFigures{
 		Passed: s.Calls - s.Limited, Refused: s.Limited, Connections: s.Connections,
 		Faults: map[string]int64{"busy": s.Busy, "unreadable": s.Failed, "slow": s.Slow},
-		Closed: map[string]int64{"idle": s.Displaced, "full": s.Full, "not_allowed": s.Strangers},
+		Closed: map[string]int64{"idle": s.Displaced, "full": s.Full, "not_allowed": s.Strangers, "slow": s.SlowConnections},
 	}
 	for _, fault := range rls.Faults() {
 		f.Faults[fault.String()] = s.Unusable[fault]

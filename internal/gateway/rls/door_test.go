@@ -305,6 +305,46 @@ func TestSlowCallsEnd(t *testing.T) {
 		t.Error("refused")
 	}
 	f.await("count", func() bool { return f.door.Stats().Slow == 1 })
+	c, err := net.Dial("tcp", f.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Write([]byte("PRI * HTTP/2.0\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	f.await("end of a connection that does not begin", func() bool { return f.door.Stats().SlowConnections == 1 })
+}
+
+// Streams that stay open, as those of health can, take no place of calls, and are few.
+func TestStreamsAtATimeAreBounded(t *testing.T) {
+	f := open(t, file(t, searchRule))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for range maxOthers[ofStream] {
+		s, err := healthpb.NewHealthClient(f.conn).Watch(ctx, &healthpb.HealthCheckRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Recv(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := healthpb.NewHealthClient(f.conn).Watch(ctx, &healthpb.HealthCheckRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Recv(); status.Code(err) != codes.ResourceExhausted || f.door.Stats().Busy != 1 {
+		t.Errorf("%v, %+v", err, f.door.Stats())
+	}
+	if !f.passes(Domain, request("/")) {
+		t.Error("refused")
+	}
+	if _, err := healthpb.NewHealthClient(f.conn).Check(ctx, &healthpb.HealthCheckRequest{}); err != nil {
+		t.Error(err)
+	}
+	cancel()
+	f.await("room", func() bool { return f.door.others[ofStream].Load() == 0 })
 }
 
 func TestCallsAtATimeAreBounded(t *testing.T) {

@@ -1,7 +1,9 @@
 package rls
 
 import (
+	"errors"
 	"net"
+	"os"
 	"sync/atomic"
 
 	"github.com/hotparam/hotparam/internal/gateway"
@@ -26,7 +28,7 @@ func (l admitting) Accept() (net.Conn, error) {
 		c, result := d.admission.Admit(n)
 		switch result {
 		case gateway.AdmitOK:
-			return &admitted{Admitted: c}, nil
+			return &admitted{Admitted: c, door: d}, nil
 		case gateway.AdmitStranger:
 			d.complain.add(complainStranger, "closed a connection from an address that is not allowed", "address", n.RemoteAddr().String())
 		case gateway.AdmitFull:
@@ -43,14 +45,20 @@ const speaks = 128
 // not on which connection they are.
 type admitted struct {
 	*gateway.Admitted
+	door *Door
 	read atomic.Int64 // bytes; not counted beyond speaks
 }
 
-// Read implements [net.Conn].
+// Read implements [net.Conn]. grpc bounds the time in which the preface has to come.
 func (c *admitted) Read(b []byte) (int, error) {
 	n, err := c.Admitted.Read(b)
-	if n > 0 && c.read.Load() < speaks && c.read.Add(int64(n)) >= speaks {
+	if c.read.Load() >= speaks {
+		return n, err
+	}
+	if c.read.Add(int64(n)) >= speaks {
 		c.Settle()
+	} else if errors.Is(err, os.ErrDeadlineExceeded) {
+		c.door.stats.SlowConnections.Add(1)
 	}
 	return n, err
 }
