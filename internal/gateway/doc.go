@@ -12,6 +12,7 @@
 //	together.go  the decision on several that pass together or not at all
 //	tickets.go   requests whose end another call tells
 //	peers.go     who may ask at a door
+//	admission.go how many connections a door keeps, and which give way
 //
 // Each door is a package of its own below this one. It imports this package and the library
 // of its protocol; cmd/hotparam makes them from the file's section guard.
