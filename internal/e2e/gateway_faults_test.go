@@ -73,6 +73,7 @@ func (f *fleet) startGuarded(app string) (all []*guarded) {
 		g := &guarded{fleet: f, kind: kind, door: fmt.Sprintf("127.0.0.1:%d", testenv.FreePort(f.t)), config: f.config(f.statsd, f.redis.Addr())}
 		url := "http://" + kind.start(f.t, app, g.door)
 		g.startGuard()
+		g.guard.WaitFor("guard is up")
 		g.quiet = &flow{name: kind.name + ", quiet values", url: url + "/search?q=", values: 500, perSecond: quietRate}
 		g.hot = &flow{name: kind.name + ", the crowd's value", url: url + "/search?q=crowd", perSecond: crowdRate, hot: true}
 		flows = append(flows, g.quiet, g.hot)
@@ -85,7 +86,6 @@ func (f *fleet) startGuarded(app string) (all []*guarded) {
 func (g *guarded) startGuard() {
 	g.t.Helper()
 	g.guard = g.start(g.bin.hotparam, "guard", "--config", g.config, "--http", "127.0.0.1:0", "--"+g.kind.door, g.door)
-	g.guard.WaitFor("guard is up")
 }
 
 // isLimiting reports whether most of the crowd's last requests since an instant were refused.
@@ -134,7 +134,10 @@ func TestFaultsBehindGateways(t *testing.T) {
 		lasts      time.Duration
 		limits     bool // the guard knows meanwhile what is hot
 	}{
-		{"the guard is killed", func() { each(func(g *guarded) { g.guard.Kill() }) }, func() { each((*guarded).startGuard) }, time.Second, false},
+		{"the guard is killed", func() { each(func(g *guarded) { g.guard.Kill() }) }, func() {
+			each((*guarded).startGuard)
+			each(func(g *guarded) { g.guard.WaitFor("guard is up") })
+		}, time.Second, false},
 		{"the guard is stopped", func() { signal(syscall.SIGSTOP) }, func() { signal(syscall.SIGCONT) }, 2 * time.Second, false},
 		{"the guard is slow", func() {
 			for end := time.Now().Add(1500 * time.Millisecond); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
@@ -150,8 +153,8 @@ func TestFaultsBehindGateways(t *testing.T) {
 		begin := time.Now()
 		fault.begin()
 		time.Sleep(fault.lasts)
-		end := time.Now()
 		fault.end()
+		end := time.Now()
 		limited(recovery, end)
 		each(func(g *guarded) { g.judge(fault.name, begin, end, fault.limits) })
 	}
