@@ -68,7 +68,7 @@ func rlsFigures(s rls.Stats) doorFigures {
 	f := doorFigures{
 		Passed: s.Calls - s.Limited, Refused: s.Limited, Connections: s.Connections,
 		Faults: map[string]int64{"busy": s.Busy, "unreadable": s.Failed, "slow": s.Slow},
-		Closed: map[string]int64{"idle": s.Displaced, "full": s.Full, "not_allowed": s.Strangers, "slow": s.SlowConnections},
+		Closed: map[string]int64{"idle": s.Displaced, "full": s.Full, "not_allowed": s.Strangers, "slow": s.SlowConnections, "invalid": s.Nonsense},
 	}
 	for _, fault := range rls.Faults() {
 		f.Faults[fault.String()] = s.Unusable[fault]
@@ -81,6 +81,7 @@ func authFigures(s auth.Stats) doorFigures {
 		Passed: s.Passed, Refused: s.Refused, Connections: int64(s.Connections),
 		Faults: map[string]int64{
 			"incomplete": s.Missing, "ambiguous": s.Ambiguous, "unauthorized": s.Unauthorized, "unknown_path": s.Unknown, "unsendable": s.Unsendable,
+			"too_large": s.TooLarge, "unreadable": s.Unreadable,
 		},
 		Closed: map[string]int64{"idle": s.ConnectionsEvicted, "full": s.ConnectionsRefused, "not_allowed": s.Foreign, "slow": s.ConnectionsSlow},
 	}
@@ -89,7 +90,7 @@ func authFigures(s auth.Stats) doorFigures {
 func checkFigures(s check.Stats) doorFigures {
 	return doorFigures{
 		Passed: s.Passed, Refused: s.Refused, Connections: int64(s.HTTP.Connections),
-		Faults: map[string]int64{"unreadable": s.Bad, "too_large": s.TooLarge, "unauthorized": s.Unauthorized},
+		Faults: map[string]int64{"unreadable": s.Bad + s.HTTP.Unreadable, "too_large": s.TooLarge + s.HTTP.TooLarge, "unauthorized": s.Unauthorized},
 		Closed: map[string]int64{"idle": s.HTTP.Evicted, "full": s.HTTP.Refused, "not_allowed": s.Foreign, "slow": s.HTTP.Slow},
 	}
 }
@@ -137,8 +138,8 @@ var doorMetrics = []figure[map[string]doorFigures]{
 			}
 		}).
 		explain("connections that the guard closed before their time: `full` (as many as may be were busy), `idle` (made " +
-			"room for another), `not_allowed` (by `allow`), `slow` (a peer that sends or reads too slowly), and of `spoe` " +
-			"`invalid`, `too_large`, `fragmented`, `handshake`"),
+			"room for another), `not_allowed` (by `allow`), `slow` (a peer that sends or reads too slowly), `invalid` (it " +
+			"does not speak the protocol), and of `spoe` `too_large`, `fragmented`, `handshake`"),
 	byDoor(prometheus.GaugeValue, "guard_tickets", "Requests that are held until their end is told, by door.", "",
 		func(f *doorFigures, emit func(string, int64)) { emit("", int64(f.Tickets.Held)) }),
 	byDoor(prometheus.CounterValue, "guard_tickets_total", "Requests that were held and are over, by door and how.", "end",

@@ -2,13 +2,20 @@ package e2e
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	ratelimit "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 )
 
 // vitals are what a process holds.
@@ -31,6 +38,17 @@ func (g *guardOfAll) vitals() (v vitals) {
 	v.files, v.goroutines = len(files), int(g.metric("go_goroutines"))
 	return v
 }
+
+// toldAs are the metrics in which connections are counted that are too many or nonsense, by door.
+var toldAs = func() map[string][]string {
+	const closed, fault = `closed_connections_total{door=%%q,reason=%q}`, `faults_total{door=%%q,reason=%q}`
+	overHTTP := []string{fmt.Sprintf(closed, "idle"), fmt.Sprintf(closed, "full"), fmt.Sprintf(closed, "slow"), fmt.Sprintf(fault, "unreadable")}
+	return map[string][]string{
+		"auth": overHTTP, "check": overHTTP,
+		"rls":  {fmt.Sprintf(closed, "idle"), fmt.Sprintf(closed, "full"), fmt.Sprintf(closed, "slow"), fmt.Sprintf(closed, "invalid")},
+		"spoe": {fmt.Sprintf(closed, "idle"), fmt.Sprintf(closed, "full"), fmt.Sprintf(closed, "slow"), fmt.Sprintf(closed, "too_large")},
+	}
+}()
 
 // Ten thousand connections come to each door in turn, half of which say nothing and half
 // nonsense: the guard keeps as many as it may, and says what became of the others; a gateway that
@@ -74,16 +92,16 @@ func TestConnectionsFloodAGuard(t *testing.T) {
 		if reserve := int64(16); open > most[door]+reserve {
 			t.Errorf("%s: %d connections, want at most %d", door, open, most[door])
 		}
-		closed := int64(0)
-		for _, reason := range []string{"idle", "full", "slow"} {
-			closed += g.metric(fmt.Sprintf(`hotparam_guard_closed_connections_total{door=%q,reason=%q}`, door, reason))
+		told := int64(0) // what became of the others
+		for _, reason := range toldAs[door] {
+			told += g.metric("hotparam_guard_" + fmt.Sprintf(reason, door))
 		}
-		if closed < int64(n)/2-most[door]-1 { // nonsense may have ended by itself before
-			t.Errorf("%s: %d connections are counted as closed, of %d", door, closed, n)
+		if told < int64(n)-open {
+			t.Errorf("%s: of %d connections %d stay, and %d are counted as closed", door, n, open, told)
 		}
 		v := g.vitals()
 		t.Logf("%s: %d in %v; a gateway is answered within %v; %d stay, %d are counted as closed; %d MB, %d goroutines, %d files",
-			door, n, opened.Round(time.Millisecond), answered.Round(time.Millisecond), open, closed, v.megabytes, v.goroutines, v.files)
+			door, n, opened.Round(time.Millisecond), answered.Round(time.Millisecond), open, told, v.megabytes, v.goroutines, v.files)
 		const room = 256 // MB
 		if v.megabytes > before.megabytes+room {
 			t.Errorf("%s: %d MB, and %d before, want at most %d more", door, v.megabytes, before.megabytes, room)
@@ -97,4 +115,55 @@ func TestConnectionsFloodAGuard(t *testing.T) {
 		})
 	}
 	t.Logf("%+v before, %+v now", before, g.vitals())
+}
+
+// A path of 1 MiB, 10,000 descriptors and a frame of 1 MiB are decided on or refused at each door,
+// and told.
+func TestHugeQuestions(t *testing.T) {
+	t.Parallel()
+	g := startGuardOfAll(t, commands(t).hotparam, guardAlone)
+	huge := "/search?q=" + strings.Repeat("x", 1<<20)
+	for door, want := range map[string]int{"rls": 200, "auth": 431, "check": 413} {
+		if status, err := g.ask(door, huge); status != want {
+			t.Errorf("%s: a path of 1 MiB: %d, %v, want %d", door, status, err, want)
+		}
+	}
+	conn, err := grpc.NewClient("passthrough:///"+g.rls, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(16<<20)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	many := rlsRequest("/search?q=bad")
+	for range 10_000 {
+		many.Descriptors = append(many.Descriptors, many.Descriptors[0])
+	}
+	answer, err := ratelimit.NewRateLimitServiceClient(conn).ShouldRateLimit(t.Context(), many)
+	if err != nil || answer.GetOverallCode() != ratelimit.RateLimitResponse_OVER_LIMIT || len(answer.GetStatuses()) != len(many.Descriptors) {
+		t.Errorf("10,000 descriptors: %v, %d statuses, %v", answer.GetOverallCode(), len(answer.GetStatuses()), err)
+	}
+	frame, err := net.Dial("tcp", g.spoe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer frame.Close()
+	_ = frame.SetDeadline(time.Now().Add(patience))
+	if _, err := frame.Write(append(spoeHello(), 0, 0x10, 0, 0)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, frame); errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error("spoe: a frame of 1 MiB is waited for")
+	}
+	for _, metric := range []string{
+		`faults_total{door="rls",reason="too_many"}`, `faults_total{door="auth",reason="too_large"}`,
+		`faults_total{door="check",reason="too_large"}`, `closed_connections_total{door="spoe",reason="too_large"}`,
+	} {
+		if n := g.metric("hotparam_guard_" + metric); n != 1 {
+			t.Errorf("%s %d, want 1", metric, n)
+		}
+	}
+	for _, door := range doorNames {
+		if status, err := g.ask(door, "/search?q=bad"); status != 403 {
+			t.Errorf("%s: afterwards: %d, %v", door, status, err)
+		}
+	}
 }

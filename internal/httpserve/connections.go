@@ -1,6 +1,7 @@
 package httpserve
 
 import (
+	"bytes"
 	"errors"
 	"net"
 	"os"
@@ -21,7 +22,7 @@ type connections struct {
 	isClosed bool
 	counters Stats
 
-	slow atomic.Int64 // Stats.Slow
+	slow, tooLarge, unreadable atomic.Int64 // those of Stats
 }
 
 // conn is a connection. Its connections' mu guards it, but for what says otherwise.
@@ -34,6 +35,7 @@ type conn struct {
 	spare     bool      // it has the descriptor of a spare
 	once      sync.Once
 
+	serves atomic.Bool  // isBusy, for those who do not hold mu
 	rests  atomic.Bool  // a request has ended, and nothing has come since; mu does not guard it
 	within atomic.Int64 // the deadline of reads in Unix seconds, 0 without one; nor this
 	isSlow atomic.Bool  // it is counted as slow; nor this
@@ -79,7 +81,7 @@ func (s *connections) stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.counters
-	c.Connections, c.Slow = len(s.all), s.slow.Load()
+	c.Connections, c.Slow, c.TooLarge, c.Unreadable = len(s.all), s.slow.Load(), s.tooLarge.Load(), s.unreadable.Load()
 	return c
 }
 
@@ -89,6 +91,7 @@ func (s *connections) setBusy(c *conn, isBusy bool) (isReserve bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c.isBusy, c.since = isBusy, time.Now()
+	c.serves.Store(isBusy)
 	c.rests.Store(!isBusy)
 	return c.isReserve
 }
@@ -116,6 +119,20 @@ func (c *conn) Read(b []byte) (int, error) {
 		c.of.slow.Add(1)
 	}
 	return n, err
+}
+
+// Write implements [net.Conn]. It counts the answers that are not to a request that is served:
+// http.Server gives them to what it cannot read, and tells nobody.
+func (c *conn) Write(b []byte) (int, error) {
+	if !c.serves.Load() {
+		switch {
+		case bytes.HasPrefix(b, []byte("HTTP/1.1 431")):
+			c.of.tooLarge.Add(1)
+		case bytes.HasPrefix(b, []byte("HTTP/1.1 ")), bytes.HasPrefix(b, []byte("HTTP/1.0 ")):
+			c.of.unreadable.Add(1)
+		}
+	}
+	return c.Conn.Write(b)
 }
 
 // admit takes a connection in, and closes the one that has been without a request for

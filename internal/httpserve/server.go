@@ -56,6 +56,8 @@ type Stats struct {
 	Refused     int64 // closed at once, as all had requests
 	Starved     int64 // accepts that found no file descriptor
 	Slow        int64 // closed since a request, or its first byte, did not come in time
+	TooLarge    int64 // requests that were refused for the size of their headers (431)
+	Unreadable  int64 // requests that are none of HTTP (400, 501, 505)
 }
 
 // Server serves one listener. Its methods are safe for concurrent use; Serve is called

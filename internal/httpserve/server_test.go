@@ -238,7 +238,8 @@ func TestNoDescriptors(t *testing.T) {
 
 func TestHeadersAreBounded(t *testing.T) {
 	handler, _ := gate(t)
-	addr := start(t, New(Config{Handler: handler}), nil)
+	s := New(Config{Handler: handler})
+	addr := start(t, s, nil)
 	c := dial(t, addr)
 	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
 	fmt.Fprintf(c, "GET / HTTP/1.1\r\nHost: a\r\nX: %s\r\n\r\n", strings.Repeat("x", 2*maxHeaderBytes))
@@ -248,6 +249,17 @@ func TestHeadersAreBounded(t *testing.T) {
 	}
 	if err == nil && resp.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
 		t.Errorf("%d", resp.StatusCode)
+	}
+	fmt.Fprint(dial(t, addr), "nonsense\r\n\r\n")
+	eventually(t, "counts", func() bool { return s.Stats().TooLarge == 1 && s.Stats().Unreadable == 1 })
+	rests := dial(t, addr)
+	for range 2 {
+		if code, _ := ask(t, rests, "/"); code != 200 {
+			t.Errorf("%d", code)
+		}
+	}
+	if st := s.Stats(); st.TooLarge != 1 || st.Unreadable != 1 {
+		t.Errorf("%+v", st)
 	}
 }
 

@@ -92,6 +92,9 @@ type Stats struct {
 	Foreign      int64 // connections from networks that are not allowed
 	Unsendable   int64 // of Refused: requests whose rule has an answer that the gateway cannot send
 
+	TooLarge   int64 // requests whose headers are over MaxHeaderBytes, which were refused
+	Unreadable int64 // requests that are none of HTTP
+
 	Connections        int   // that are open
 	ConnectionsEvicted int64 // idle ones that were closed to make room
 	ConnectionsRefused int64 // closed at once, since none of the others was idle
@@ -164,6 +167,7 @@ func (d *Door) Stats() Stats {
 	return Stats{
 		Passed: c.passed.Load(), Refused: c.refused.Load(), Missing: c.missing.Load(), Ambiguous: c.ambiguous.Load(),
 		Unauthorized: c.unauthorized.Load(), Unknown: c.unknown.Load(), Foreign: c.foreign.Load(), Unsendable: c.unsendable.Load(),
+		TooLarge: server.TooLarge, Unreadable: server.Unreadable,
 		Connections: server.Connections, ConnectionsEvicted: server.Evicted, ConnectionsRefused: server.Refused,
 		ConnectionsSlow: server.Slow,
 	}

@@ -49,11 +49,23 @@ type admitted struct {
 	read atomic.Int64 // bytes; not counted beyond speaks
 }
 
+// The first byte of what a peer may begin with.
+const (
+	beginsHTTP2 = 'P'  // of "PRI * HTTP/2.0"
+	beginsTLS   = 0x16 // a handshake
+)
+
 // Read implements [net.Conn]. grpc bounds the time in which the preface has to come.
 func (c *admitted) Read(b []byte) (int, error) {
 	n, err := c.Admitted.Read(b)
-	if c.read.Load() >= speaks {
+	read := c.read.Load()
+	if read >= speaks {
 		return n, err
+	}
+	if begins := c.door.begins(); read == 0 && n > 0 && b[0] != begins {
+		c.door.stats.Nonsense.Add(1)
+		c.read.Add(1)
+		return n, err // grpc closes it once it has seen enough
 	}
 	if c.read.Add(int64(n)) >= speaks {
 		c.Settle()
@@ -61,4 +73,12 @@ func (c *admitted) Read(b []byte) (int, error) {
 		c.door.stats.SlowConnections.Add(1)
 	}
 	return n, err
+}
+
+// begins returns the first byte that a peer sends.
+func (d *Door) begins() byte {
+	if d.config.TLS != nil {
+		return beginsTLS
+	}
+	return beginsHTTP2
 }

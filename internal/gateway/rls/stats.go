@@ -24,8 +24,9 @@ type Counters[N any] struct {
 	// Connections are open now, and Accepted have ever been; see [gateway.AdmissionStats] for
 	// the others.
 	Connections, Accepted, Full, Displaced, Strangers N
-	// SlowConnections are those that were closed since HTTP/2 did not begin in time.
-	SlowConnections N
+	// SlowConnections are those that were closed since HTTP/2 did not begin in time, and Nonsense
+	// those that began with anything else.
+	SlowConnections, Nonsense N
 }
 
 // Stats are the counters of a door since it was made.
