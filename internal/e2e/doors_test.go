@@ -40,9 +40,9 @@ func startGuardOfAll(t *testing.T, binary, text string) *guardOfAll {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	const any = "127.0.0.1:0"
+	const free = "127.0.0.1:0"
 	f := &fleet{t: t}
-	p := f.start(binary, "guard", "--config", path, "--rls", any, "--auth", any, "--check", any, "--spoe", any, "--http", any)
+	p := f.start(binary, "guard", "--config", path, "--rls", free, "--auth", free, "--check", free, "--spoe", free, "--http", free)
 	at := p.WaitFor(`guard is up.* rls=(\S+) auth=(\S+) check=(\S+) spoe=(\S+) http=(\S+)`)
 	return &guardOfAll{p, t, at[1], at[2], at[3], at[4], at[5]}
 }
