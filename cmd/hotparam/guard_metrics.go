@@ -69,8 +69,10 @@ func (f doorFigures) plus(other *doorFigures) doorFigures {
 func rlsFigures(s rls.Stats) doorFigures {
 	f := doorFigures{
 		Passed: s.Calls - s.Limited, Refused: s.Limited, Connections: s.Connections,
-		Faults: map[string]int64{"busy": s.Busy, "unreadable": s.Failed},
-		Closed: map[string]int64{"full": s.Full, "not_allowed": s.Strangers, "tls": s.NoTLS},
+		Faults: map[string]int64{"busy": s.Busy, "unreadable": s.Failed, "slow": s.Slow},
+		Closed: map[string]int64{
+			"idle": s.Displaced, "full": s.Full, "not_allowed": s.Strangers, "tls": s.NoTLS, "slow": s.SlowConnections, "invalid": s.Nonsense,
+		},
 	}
 	for _, fault := range rls.Faults() {
 		f.Faults[fault.String()] = s.Unusable[fault]
@@ -83,16 +85,17 @@ func authFigures(s auth.Stats) doorFigures {
 		Passed: s.Passed, Refused: s.Refused, Connections: s.Connections,
 		Faults: map[string]int64{
 			"incomplete": s.Missing, "ambiguous": s.Ambiguous, "unauthorized": s.Unauthorized, "unknown_path": s.Unknown, "unsendable": s.Unsendable,
+			"too_large": s.HTTP.TooLarge, "unreadable": s.HTTP.Unreadable,
 		},
-		Closed: map[string]int64{"idle": s.HTTP.Evicted, "full": s.HTTP.Refused, "not_allowed": s.Strangers, "tls": s.NoTLS},
+		Closed: map[string]int64{"idle": s.HTTP.Evicted, "full": s.HTTP.Refused, "not_allowed": s.Strangers, "tls": s.NoTLS, "slow": s.HTTP.Slow},
 	}
 }
 
 func checkFigures(s check.Stats) doorFigures {
 	return doorFigures{
 		Passed: s.Passed, Refused: s.Refused, Connections: s.Connections,
-		Faults: map[string]int64{"unreadable": s.Bad, "too_large": s.TooLarge, "unauthorized": s.Unauthorized},
-		Closed: map[string]int64{"idle": s.HTTP.Evicted, "full": s.HTTP.Refused, "not_allowed": s.Strangers, "tls": s.NoTLS},
+		Faults: map[string]int64{"unreadable": s.Bad + s.HTTP.Unreadable, "too_large": s.TooLarge + s.HTTP.TooLarge, "unauthorized": s.Unauthorized},
+		Closed: map[string]int64{"idle": s.HTTP.Evicted, "full": s.HTTP.Refused, "not_allowed": s.Strangers, "tls": s.NoTLS, "slow": s.HTTP.Slow},
 	}
 }
 
@@ -103,7 +106,7 @@ func spoeFigures(s spoe.Stats) doorFigures {
 			"incomplete": s.Incomplete, "unknown_message": s.Unknown, "no_ticket": s.Unheld, "cut": s.Cut, "panic": s.Panics,
 		},
 		Closed: map[string]int64{
-			"full": s.Full, "not_allowed": s.Strangers, "tls": s.NoTLS, "invalid": s.Invalid, "too_large": s.TooBig,
+			"idle": s.Displaced, "full": s.Full, "not_allowed": s.Strangers, "tls": s.NoTLS, "invalid": s.Invalid, "too_large": s.TooBig,
 			"fragmented": s.Fragmented, "handshake": s.Handshakes, "slow": s.Slow,
 		},
 	}
@@ -126,7 +129,7 @@ var doorMetrics = []figure[map[string]doorFigures]{
 		}).
 		explain("calls, or parts of them, that were not used as they came: the log says what to change. `incomplete` (it " +
 			"does not say what the request is, and limits nothing), `ambiguous` (a header of the scheme is there several " +
-			"times), `unauthorized`, `unreadable`, `too_large`, `busy` (too many at a time), `unknown_path`, " +
+			"times), `unauthorized`, `unreadable`, `too_large`, `busy` (too many at a time), `slow` (it did not come in time), `unknown_path`, " +
 			"`unknown_message`, `unknown_entry`, `too_many` (descriptors or entries), `unsupported`, `no_id` and " +
 			"`no_ticket` (a request that costs something, and whose end nobody can tell), `unsendable` (the gateway " +
 			"cannot send the rule's answer), `cut` (an answer that did not fit), `panic`"),
@@ -140,8 +143,8 @@ var doorMetrics = []figure[map[string]doorFigures]{
 		}).
 		explain("connections that the guard closed before their time: `full` (as many as may be were busy), `idle` (made " +
 			"room for another), `not_allowed` (by `allow`), `tls` (TLS was not agreed on: no certificate of `client_ca`, one that " +
-			"has expired, or no TLS at all), and of `spoe` `invalid`, `too_large`, `fragmented`, " +
-			"`handshake`, `slow`"),
+			"has expired, or no TLS at all), `slow` (a peer that sends or reads too slowly), `invalid` (it does not speak the " +
+			"protocol), and of `spoe` `too_large`, `fragmented`, `handshake`"),
 	byDoor(prometheus.GaugeValue, "guard_tickets", "Requests that are held until their end is told, by door.", "",
 		func(f *doorFigures, emit func(string, int64)) { emit("", int64(f.Tickets.Held)) }),
 	byDoor(prometheus.CounterValue, "guard_tickets_total", "Requests that were held and are over, by door and how.", "end",

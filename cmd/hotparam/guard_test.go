@@ -236,3 +236,46 @@ func TestGuardSockets(t *testing.T) {
 		t.Error("the first guard is disturbed")
 	}
 }
+
+// Requests whose end is never told hold a bounded number of tickets for a bounded time, their
+// permits come back, and the metrics say so.
+func TestGuardTicketsNeverEnded(t *testing.T) {
+	path := guardFile(t, "guard: {max_tickets: 3, ticket_age: 1s}")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = append(text, "  - {id: slots, match: {route: \"GET /slow\"}, limit: {concurrency: 4}}\n"...)
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g := startGuard(t, path)
+	const slow = `{"method": "GET", "uri": "/slow", "hold": true}`
+	for n := range 10 { // three are held, and the others end at once: none finds the four places taken
+		if !g.passes(slow) {
+			t.Errorf("request %d is refused", n)
+		}
+	}
+	metric := func(line string) bool { return strings.Contains(g.get("/metrics"), line+"\n") }
+	if !metric(`hotparam_guard_tickets{door="check"} 3`) || !metric(`hotparam_guard_tickets_total{door="check",end="full"} 7`) {
+		t.Errorf("want 3 tickets to be held, and 7 to be told:\n%s", g.get("/metrics"))
+	}
+	for end := time.Now().Add(20 * time.Second); !metric(`hotparam_guard_tickets_total{door="check",end="expired"} 3`); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("the tickets do not expire:\n%s", g.get("/metrics"))
+		}
+	}
+	if !metric(`hotparam_guard_tickets{door="check"} 0`) {
+		t.Error("tickets are held still")
+	}
+	for n := range 3 {
+		if !g.passes(slow) {
+			t.Errorf("request %d after the age is refused", n)
+		}
+	}
+	for _, want := range []string{"there is no room for more requests in flight", "the end of requests was not told"} {
+		if !strings.Contains(g.log.String(), want) {
+			t.Errorf("the log has no %q:\n%s", want, g.log)
+		}
+	}
+}

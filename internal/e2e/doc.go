@@ -28,6 +28,11 @@
 //	kafka_test.go     a hot parameter over Kafka, and Kafka away
 //	kafka_fleet_test.go kafka_topic_test.go kafka_brokers_test.go  its parts
 //	kafka_faults_test.go what goes away where there are several of all
+//	envoy_test.go gateways_test.go  a crowd behind two gateways of each kind, with a guard each
+//	gateway_faults_test.go  their guards killed, stopped and slow; Redis and the aggregator away
+//	doors_test.go     a guard with all doors, and operators' controls at each
+//	guard_slow_test.go guard_flood_test.go guard_rate_test.go  slow senders, 10,000 connections, and
+//	                  5,000 requests a second at each door
 //	graphite_test.go  a flash crowd by way of StatsD and Graphite
 //	graphite_fleet_test.go graphite_faults_test.go graphite_keys_test.go  its parts, what they answer, any keys
 //

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -23,6 +24,7 @@ type sample struct {
 // flow is a steady flow of one request, and its samples.
 type flow struct {
 	name, url string
+	values    int // if not 0, url ends with one of so many numbers in turn
 	perSecond int
 	hot       bool // may be limited
 
@@ -61,8 +63,11 @@ func (fl *flow) run(ctx context.Context, client *http.Client) {
 			return
 		case <-timer.C:
 		}
-		s := sample{at: due}
-		s.status, s.err = request(client, fl.url)
+		s, url := sample{at: due}, fl.url
+		if fl.values > 0 {
+			url += strconv.Itoa(len(fl.samples) % fl.values) // which no other goroutine writes
+		}
+		s.status, s.err = request(client, url)
 		s.took = time.Since(due)
 		fl.mu.Lock()
 		fl.samples = append(fl.samples, s)

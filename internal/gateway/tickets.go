@@ -32,7 +32,7 @@ type TicketsConfig struct {
 // until its age is over, ended or not.
 type Tickets struct {
 	config TicketsConfig
-	lines  loglimit.Limit
+	lines  struct{ full, expired loglimit.Limit } // neither silences the other
 
 	mu      sync.Mutex // guards the rest; not held while tickets are ended
 	byID    map[ticketID]*heldRequests
@@ -127,7 +127,7 @@ func (t *Tickets) HoldAs(id string, tickets ...*middleware.Ticket) (ok bool) {
 	t.mu.Unlock()
 	if !ok {
 		h.end(middleware.Cost{})
-		t.warn("there is no room for more requests in flight: their costs are not charged", "max_tickets", t.config.Max)
+		t.warn(&t.lines.full, "there is no room for more requests in flight: their costs are not charged", "max_tickets", t.config.Max)
 	}
 	return ok
 }
@@ -168,7 +168,7 @@ func (t *Tickets) Run(ctx context.Context) error {
 			return nil
 		case <-ticker.C:
 			if n := t.expire(t.nowFunc()); n > 0 {
-				t.warn("the end of requests was not told: they are ended without cost", "requests", n, "ticket_age", t.config.Age)
+				t.warn(&t.lines.expired, "the end of requests was not told: they are ended without cost", "requests", n, "ticket_age", t.config.Age)
 			}
 		}
 	}
@@ -290,6 +290,6 @@ func (t *Tickets) isEnded(key ticketID) bool {
 }
 
 // warn logs a few lines a minute.
-func (t *Tickets) warn(text string, args ...any) {
-	t.lines.Warn(loglimit.Rate{Burst: 2, Every: 30 * time.Second}, t.config.Log, text, args...)
+func (t *Tickets) warn(lines *loglimit.Limit, text string, args ...any) {
+	lines.Warn(loglimit.Rate{Burst: 2, Every: 30 * time.Second}, t.config.Log, text, args...)
 }

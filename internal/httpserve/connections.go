@@ -1,9 +1,12 @@
 package httpserve
 
 import (
+	"bytes"
+	"errors"
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hotparam/hotparam/internal/openfiles"
@@ -18,9 +21,11 @@ type connections struct {
 	spares   []*os.File // descriptors that are kept for when there are none
 	isClosed bool
 	counters Stats
+
+	slow, tooLarge, unreadable atomic.Int64 // those of Stats
 }
 
-// conn is a connection. Its connections' mu guards it.
+// conn is a connection. Its connections' mu guards it, but for what says otherwise.
 type conn struct {
 	net.Conn
 	of        *connections
@@ -29,6 +34,11 @@ type conn struct {
 	isReserve bool      // it came when there were too many
 	spare     bool      // it has the descriptor of a spare
 	once      sync.Once
+
+	serves atomic.Bool  // isBusy, for those who do not hold mu
+	rests  atomic.Bool  // a request has ended, and nothing has come since; mu does not guard it
+	within atomic.Int64 // the deadline of reads in Unix seconds, 0 without one; nor this
+	isSlow atomic.Bool  // it is counted as slow; nor this
 }
 
 // spares is how many descriptors are kept: as many health checks at once.
@@ -71,7 +81,7 @@ func (s *connections) stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.counters
-	c.Connections = len(s.all)
+	c.Connections, c.Slow, c.TooLarge, c.Unreadable = len(s.all), s.slow.Load(), s.tooLarge.Load(), s.unreadable.Load()
 	return c
 }
 
@@ -81,7 +91,48 @@ func (s *connections) setBusy(c *conn, isBusy bool) (isReserve bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c.isBusy, c.since = isBusy, time.Now()
+	c.serves.Store(isBusy)
+	c.rests.Store(!isBusy)
 	return c.isReserve
+}
+
+// SetReadDeadline implements [net.Conn].
+func (c *conn) SetReadDeadline(t time.Time) error {
+	var unix int64
+	if !t.IsZero() {
+		unix = t.Unix()
+	}
+	c.within.Store(unix)
+	return c.Conn.SetReadDeadline(t)
+}
+
+// Read implements [net.Conn]. It counts a peer that has not sent its first request, or all of
+// one that it began, in time. http.Server also uses deadlines, which are long past, to end a
+// read that nobody needs.
+func (c *conn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 && c.rests.Load() {
+		c.rests.Store(false)
+	}
+	const longPast = 1 // as http.Server has it
+	if errors.Is(err, os.ErrDeadlineExceeded) && !c.rests.Load() && c.within.Load() > longPast && c.isSlow.CompareAndSwap(false, true) {
+		c.of.slow.Add(1)
+	}
+	return n, err
+}
+
+// Write implements [net.Conn]. It counts the answers that are not to a request that is served:
+// http.Server gives them to what it cannot read, and tells nobody.
+func (c *conn) Write(b []byte) (int, error) {
+	if !c.serves.Load() {
+		switch {
+		case bytes.HasPrefix(b, []byte("HTTP/1.1 431")):
+			c.of.tooLarge.Add(1)
+		case bytes.HasPrefix(b, []byte("HTTP/1.1 ")), bytes.HasPrefix(b, []byte("HTTP/1.0 ")):
+			c.of.unreadable.Add(1)
+		}
+	}
+	return c.Conn.Write(b)
 }
 
 // admit takes a connection in, and closes the one that has been without a request for

@@ -55,6 +55,9 @@ type Stats struct {
 	Evicted     int64 // closed without a request to make room, when there were too many
 	Refused     int64 // closed at once, as all had requests
 	Starved     int64 // accepts that found no file descriptor
+	Slow        int64 // closed since a request, or its first byte, did not come in time
+	TooLarge    int64 // requests that were refused for the size of their headers (431)
+	Unreadable  int64 // requests that are none of HTTP (400, 501, 505)
 }
 
 // Server serves one listener. Its methods are safe for concurrent use; Serve is called
@@ -62,6 +65,8 @@ type Stats struct {
 type Server struct {
 	cfg   Config
 	conns *connections
+
+	headerWithin, readWithin, idleWithin time.Duration
 }
 
 // New returns a server. It starts nothing.
@@ -72,7 +77,10 @@ func New(c Config) *Server {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Server{cfg: c, conns: newConnections(c.MaxConnections)}
+	return &Server{
+		cfg: c, conns: newConnections(c.MaxConnections),
+		headerWithin: headerTimeout, readWithin: readTimeout, idleWithin: idleTimeout,
+	}
 }
 
 // Stats returns the counters.
@@ -82,10 +90,10 @@ func (s *Server) Stats() Stats { return s.conns.stats() }
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	server := &http.Server{
 		Handler:           http.HandlerFunc(s.handle),
-		ReadHeaderTimeout: headerTimeout,
-		ReadTimeout:       readTimeout,
+		ReadHeaderTimeout: s.headerWithin,
+		ReadTimeout:       s.readWithin,
 		WriteTimeout:      writeTimeout,
-		IdleTimeout:       idleTimeout,
+		IdleTimeout:       s.idleWithin,
 		MaxHeaderBytes:    s.cfg.MaxHeaderBytes,
 		ErrorLog:          log.New(&errorLog{log: s.cfg.Log}, "", 0),
 		ConnContext:       func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },

@@ -238,7 +238,8 @@ func TestNoDescriptors(t *testing.T) {
 
 func TestHeadersAreBounded(t *testing.T) {
 	handler, _ := gate(t)
-	addr := start(t, New(Config{Handler: handler}), nil)
+	s := New(Config{Handler: handler})
+	addr := start(t, s, nil)
 	c := dial(t, addr)
 	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
 	fmt.Fprintf(c, "GET / HTTP/1.1\r\nHost: a\r\nX: %s\r\n\r\n", strings.Repeat("x", 2*maxHeaderBytes))
@@ -248,5 +249,59 @@ func TestHeadersAreBounded(t *testing.T) {
 	}
 	if err == nil && resp.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
 		t.Errorf("%d", resp.StatusCode)
+	}
+	fmt.Fprint(dial(t, addr), "nonsense\r\n\r\n")
+	eventually(t, "counts", func() bool { return s.Stats().TooLarge == 1 && s.Stats().Unreadable == 1 })
+	rests := dial(t, addr)
+	for range 2 {
+		if code, _ := ask(t, rests, "/"); code != 200 {
+			t.Errorf("%d", code)
+		}
+	}
+	if st := s.Stats(); st.TooLarge != 1 || st.Unreadable != 1 {
+		t.Errorf("%+v", st)
+	}
+}
+
+// Who sends nothing, a request byte by byte, or only a part of its body, is closed and counted.
+// One that rests between requests is closed, too, and is not slow.
+func TestSlowPeersAreCounted(t *testing.T) {
+	s := New(Config{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, err := io.Copy(io.Discard, r.Body); err != nil {
+			w.WriteHeader(http.StatusRequestTimeout)
+		}
+	})})
+	s.headerWithin, s.readWithin, s.idleWithin = 100*time.Millisecond, 150*time.Millisecond, 200*time.Millisecond
+	addr := start(t, s, nil)
+	ends := func(what string, c net.Conn) {
+		t.Helper()
+		_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
+		if _, err := io.Copy(io.Discard, c); errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%s: the connection stays", what)
+		}
+	}
+	for slow, text := range []string{"", "GET / HTTP/1.1\r\nHost: a\r\nX: ", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc"} {
+		c := dial(t, addr)
+		trickle := make(chan struct{})
+		go func() {
+			defer close(trickle)
+			for _, b := range []byte(text + strings.Repeat("x", 6)) {
+				if text != "" {
+					_, _ = c.Write([]byte{b})
+					time.Sleep(time.Millisecond)
+				}
+			}
+		}()
+		ends(text, c)
+		<-trickle
+		eventually(t, "count", func() bool { return s.Stats().Slow == int64(slow+1) })
+	}
+	c := dial(t, addr)
+	if code, _ := ask(t, c, "/"); code != 200 {
+		t.Errorf("%d", code)
+	}
+	ends("rest", c)
+	if st := s.Stats(); st.Slow != 3 {
+		t.Errorf("%+v", st)
 	}
 }

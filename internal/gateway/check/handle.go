@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
+	"os"
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/gateway"
@@ -90,6 +91,10 @@ func (d *Door) read(w http.ResponseWriter, r *http.Request, to interface{ valida
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
 		d.counters.TooLarge.Add(1)
 		writeProblem(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("the body has more than %d bytes", d.config.MaxBody))
+		return false
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) { // the server counts it, and closes the connection
+		writeProblem(w, http.StatusRequestTimeout, "the body did not come in time")
 		return false
 	}
 	if err != nil {

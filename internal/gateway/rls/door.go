@@ -34,6 +34,9 @@ const (
 // maxStreams is how many calls one connection may have at a time.
 const maxStreams = 4096
 
+// maxIdle is how long a connection may have no calls. Envoy checks health far more often.
+const maxIdle = 10 * time.Minute
+
 // Config is what a [Door] needs. Decider and Tickets are required; the rest has defaults.
 type Config struct {
 	Decider *gateway.Decider
@@ -57,7 +60,8 @@ type Config struct {
 type Door struct {
 	config    Config
 	stats     counters
-	calls     atomic.Int64 // being answered
+	calls     atomic.Int64               // being answered
+	others    [otherMethods]atomic.Int64 // health and reflection, being answered
 	complain  complaints
 	admission gateway.Admission
 
@@ -103,7 +107,7 @@ func (d *Door) Serve(ctx context.Context, l net.Listener) error {
 		defer kill.Stop()
 		server.GracefulStop()
 	})
-	err := server.Serve(d.admission.Listener(l))
+	err := server.Serve(speakers{d.admission.Listener(l), d})
 	if !stop() {
 		<-ended
 		return nil
@@ -122,7 +126,7 @@ func (d *Door) options() []grpc.ServerOption {
 		grpc.InTapHandle(d.tap),
 		grpc.StatsHandler(callStats{d}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 500 * time.Millisecond, PermitWithoutStream: true}),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Minute, Timeout: 10 * time.Second}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: maxIdle, Time: time.Minute, Timeout: 10 * time.Second}),
 	}
 	if d.config.TLS != nil {
 		options = append(options, grpc.Creds(countedTLS{credentials.NewTLS(d.config.TLS), &d.admission}))

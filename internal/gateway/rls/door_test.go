@@ -304,6 +304,47 @@ func TestSlowCallsEnd(t *testing.T) {
 	if !f.passes(Domain, request("/search?q=a")) {
 		t.Error("refused")
 	}
+	f.await("count", func() bool { return f.door.Stats().Slow == 1 })
+	c, err := net.Dial("tcp", f.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Write([]byte("PRI * HTTP/2.0\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	f.await("end of a connection that does not begin", func() bool { return f.door.Stats().SlowConnections == 1 })
+}
+
+// Streams that stay open, as those of health can, take no place of calls, and are few.
+func TestStreamsAtATimeAreBounded(t *testing.T) {
+	f := open(t, file(t, searchRule))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for range maxOthers[ofStream] {
+		s, err := healthpb.NewHealthClient(f.conn).Watch(ctx, &healthpb.HealthCheckRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Recv(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := healthpb.NewHealthClient(f.conn).Watch(ctx, &healthpb.HealthCheckRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Recv(); status.Code(err) != codes.ResourceExhausted || f.door.Stats().Busy != 1 {
+		t.Errorf("%v, %+v", err, f.door.Stats())
+	}
+	if !f.passes(Domain, request("/")) {
+		t.Error("refused")
+	}
+	if _, err := healthpb.NewHealthClient(f.conn).Check(ctx, &healthpb.HealthCheckRequest{}); err != nil {
+		t.Error(err)
+	}
+	cancel()
+	f.await("room", func() bool { return f.door.others[ofStream].Load() == 0 })
 }
 
 func TestCallsAtATimeAreBounded(t *testing.T) {
@@ -327,26 +368,31 @@ func TestCallsAtATimeAreBounded(t *testing.T) {
 func TestConnectionsAreBounded(t *testing.T) {
 	f := open(t, file(t, searchRule), func(c *Config) { c.MaxConnections = 3 })
 	f.passes(Domain, request("/"))
-	var all []net.Conn
 	for range 50 {
 		c, err := net.Dial("tcp", f.addr)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		all = append(all, c)
 	}
-	f.await("48 closed connections", func() bool { return f.door.Stats().Full == 48 })
+	f.await("48 that give way", func() bool { return f.door.Stats().Displaced == 48 })
 	if s := f.door.Stats(); s.Connections != 3 || !f.passes(Domain, request("/")) {
 		t.Errorf("%+v", s)
 	}
-	for _, c := range all {
-		c.Close()
+	// Who speaks finds room among those that do not, and keeps it; then there is none.
+	for range 2 {
+		if _, err := ratelimit.NewRateLimitServiceClient(dial(t, f.addr)).ShouldRateLimit(t.Context(), &ratelimit.RateLimitRequest{Domain: Domain, Descriptors: asList(request("/"))}); err != nil {
+			t.Error(err)
+		}
 	}
-	f.await("room", func() bool { return f.door.Stats().Connections == 1 })
-	other := ratelimit.NewRateLimitServiceClient(dial(t, f.addr))
-	if _, err := other.ShouldRateLimit(t.Context(), &ratelimit.RateLimitRequest{Domain: Domain, Descriptors: asList(request("/"))}); err != nil {
-		t.Error(err)
+	c, err := net.Dial("tcp", f.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	f.await("one without room", func() bool { return f.door.Stats().Full == 1 })
+	if s := f.door.Stats(); s.Connections != 3 || s.Displaced != 50 {
+		t.Errorf("%+v", s)
 	}
 }
 

@@ -20,8 +20,12 @@ type Counters[N any] struct {
 	// Unusable are descriptors that were left out, by [Fault]. They limit nothing.
 	Unusable [faults]N
 	// Busy are calls that were refused since there were too many at a time. Failed are those
-	// that could not be read: too large, too slow, or no request of the service.
-	Busy, Failed N
+	// that could not be read: too large, or no request of the service. Slow are those that did
+	// not come within Config.CallTimeout.
+	Busy, Failed, Slow N
+	// SlowConnections are those that were closed since HTTP/2 did not begin in time, and Nonsense
+	// those that began with anything else.
+	SlowConnections, Nonsense N
 }
 
 // Stats are the counters of a door since it was made.
@@ -74,13 +78,14 @@ func Faults() []Fault {
 // complaints log what is wrong, each kind a few times an hour.
 type complaints struct {
 	log   *slog.Logger
-	lines [faults + 2]loglimit.Limit
+	lines [faults + 3]loglimit.Limit
 }
 
 // Kinds of complaints that are not faults of descriptors.
 const (
 	complainBusy = int(faults) + iota
 	complainFailed
+	complainSlow
 )
 
 // add logs a line. kind is a Fault or one of the complain constants.

@@ -15,6 +15,7 @@ import (
 type conn struct {
 	door      *Door
 	net       net.Conn
+	settle    func() // says that HAProxy has shaken hands
 	in        *bufio.Reader
 	frameSize int           // agreed on
 	slots     chan struct{} // one for each NOTIFY that is worked on
@@ -28,8 +29,8 @@ type conn struct {
 	failed  error
 }
 
-func newConn(d *Door, n net.Conn) *conn {
-	c := &conn{door: d, net: n, in: bufio.NewReaderSize(n, 16<<10), frameSize: d.frameSize, slots: make(chan struct{}, d.inFlight)}
+func newConn(d *Door, n net.Conn, settle func()) *conn {
+	c := &conn{door: d, net: n, settle: settle, in: bufio.NewReaderSize(n, 16<<10), frameSize: d.frameSize, slots: make(chan struct{}, d.inFlight)}
 	c.written.L = &c.mu
 	return c
 }
@@ -43,7 +44,7 @@ func (c *conn) serve(ctx context.Context, draining <-chan struct{}) {
 
 // run returns why the connection ends: nil if there is nothing to say to the other side.
 func (c *conn) run(ctx context.Context, draining <-chan struct{}) error {
-	more, err := c.handshake()
+	more, err := c.handshake(draining)
 	if err != nil || !more {
 		return err
 	}
@@ -73,8 +74,11 @@ var errDisconnected = errors.New("HAProxy disconnects")
 
 // handshake answers HAProxy's first frame. more is false if the connection only asked whether
 // the door is there.
-func (c *conn) handshake() (more bool, err error) {
-	f, err := c.read(nil, c.door.helloWithin)
+func (c *conn) handshake(draining <-chan struct{}) (more bool, err error) {
+	f, err := c.read(draining, c.door.helloWithin)
+	if errors.Is(err, os.ErrDeadlineExceeded) && !isClosed(draining) {
+		return false, broken(statusTimeout)
+	}
 	if err != nil {
 		return false, err
 	}
@@ -86,6 +90,7 @@ func (c *conn) handshake() (more bool, err error) {
 		return false, err
 	}
 	c.frameSize = int(min(uint64(c.frameSize), h.frameSize))
+	c.settle()
 	if h.healthcheck {
 		c.door.counters.Healthchecks.Add(1)
 	}
@@ -125,13 +130,13 @@ func (c *conn) read(draining <-chan struct{}, within time.Duration) (frame, erro
 // variables: HAProxy lets the request pass.
 func (c *conn) notify(ctx context.Context, f frame) {
 	defer func() {
-		<-c.door.slots
 		<-c.slots
 		c.working.Done()
 	}()
 	room := buffers.Get().(*[]byte)
 	defer buffers.Put(room)
 	b, err := c.tryAnswer(ctx, (*room)[:0], &f)
+	<-c.door.slots // before it writes: peers that do not read take no places of others
 	if err != nil {
 		c.door.counters.Invalid.Add(1)
 		c.door.warn(&c.door.logs.broken, "a NOTIFY is not valid; the request passes", "from", c.net.RemoteAddr())
@@ -192,6 +197,9 @@ func (c *conn) write(b []byte) error {
 		c.mu.Lock()
 		c.spare = out[:0]
 		if err != nil {
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				c.door.counters.Slow.Add(1)
+			}
 			c.failed = err
 			c.written.Broadcast()
 			_ = c.net.Close() // ends the reader

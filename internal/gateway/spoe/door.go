@@ -190,7 +190,7 @@ func (s *session) serve(deciding context.Context, n net.Conn) {
 		if d.tls != nil {
 			served = d.admission.Secure(n, d.tls)
 		}
-		newConn(d, served).serve(deciding, s.draining)
+		newConn(d, served, func() { gateway.Settle(n) }).serve(deciding, s.draining)
 	}()
 }
 

@@ -186,7 +186,7 @@ func TestSlowPeers(t *testing.T) {
 	f.stop()
 	f.door.helloWithin, f.door.frameWithin, f.door.idle = 50*time.Millisecond, 100*time.Millisecond, 50*time.Millisecond
 	f.listen()
-	if s, _ := f.dial().ended(); s != statusNormal {
+	if s, _ := f.dial().ended(); s != statusTimeout {
 		t.Errorf("silence: %v", s)
 	}
 	p := f.dial()
@@ -198,7 +198,7 @@ func TestSlowPeers(t *testing.T) {
 		t.Errorf("idle: %v", s)
 	}
 	f.await("the end of all connections", func() bool { return f.door.Stats().Connections == 0 })
-	if s := f.door.Stats(); s.Slow != 1 {
+	if s := f.door.Stats(); s.Slow != 2 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -216,7 +216,12 @@ func TestBoundsOfConnections(t *testing.T) {
 	}
 	one.conn.Close()
 	f.await("room", func() bool { return f.door.Stats().Connections == 1 })
+	silent := f.dial()
+	f.await("one that is silent", func() bool { return f.door.Stats().Connections == 2 })
 	f.connect()
+	if _, err := silent.in.ReadByte(); err == nil {
+		t.Error("one that says nothing kept its place")
+	}
 	if got := two.ask(1, get("/search?q=phone")); got["allowed"] != "true" {
 		t.Errorf("%v", got)
 	}
@@ -226,7 +231,7 @@ func TestBoundsOfConnections(t *testing.T) {
 	} else if _, err := conn.Read(make([]byte, 1)); err == nil || f.door.Stats().Strangers != 1 {
 		t.Errorf("another address: %v, %+v", err, f.door.Stats())
 	}
-	if s := f.door.Stats(); s.Full != 1 {
+	if s := f.door.Stats(); s.Full != 1 || s.Displaced != 1 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -281,6 +286,36 @@ func TestPeerThatDoesNotRead(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	f.await("the end of the connection", func() bool { return f.door.Stats().Connections == 1 })
+	if s := f.door.Stats(); s.Slow != 1 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// Those who do not read keep no place of those that are decided on, of which there are few for
+// all.
+func TestPeersThatDoNotReadKeepNoPlaces(t *testing.T) {
+	t.Parallel()
+	f := serve(t, nil, termRule)
+	f.stop()
+	f.door.slots, f.door.writeWithin = make(chan struct{}, 2), time.Minute
+	f.listen()
+	p := f.connect()
+	payload := framed(typeNotify, bytes.Repeat(get("/search?q=phone"), 8))
+	stuck := make(chan struct{})
+	go func() {
+		defer close(stuck)
+		for {
+			_ = p.conn.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
+			if _, err := p.conn.Write(payload); err != nil {
+				return
+			}
+		}
+	}()
+	<-stuck // it is not read any more, as its answers are not
+	if got := f.connect().ask(1, get("/search?q=other")); got["allowed"] != "true" {
+		t.Errorf("%v", got)
+	}
+	p.conn.Close()
 }
 
 // A broken listener ends Serve.

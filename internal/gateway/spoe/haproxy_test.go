@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/hotparam/hotparam/internal/testenv"
 )
@@ -27,7 +28,7 @@ func (f *fixture) haproxy(app http.Handler, environment ...string) *testenv.HAPr
 	if len(environment) == 0 {
 		environment = []string{"HOTPARAM_TIMEOUT=10s"}
 	}
-	environment = append(environment, "APP="+strings.TrimPrefix(server.URL, "http://"), "HOTPARAM_SPOE="+f.addr)
+	environment = append([]string{"APP=" + strings.TrimPrefix(server.URL, "http://"), "HOTPARAM_SPOE=" + f.addr}, environment...)
 	h := f.program.Start(f.t, "gateways/haproxy/spoe/haproxy.cfg", environment...)
 	f.await("HAProxy's health check", func() bool { return f.door.Stats().Healthchecks > 0 })
 	return h
@@ -232,6 +233,34 @@ func testHAProxyFailsOpen(t *testing.T, program testenv.HAProxyProgram) {
 	hanging.Close()
 	f.listen()
 	f.await("limits after the door's return", func() bool { return c.statuses(1, "/search?q=phone")[0] == 429 })
+}
+
+// A connection that the network has forgotten, of which nobody tells, is given up: once the link
+// is back, requests are limited again.
+func TestHAProxyGivesUpDeadConnections(t *testing.T) {
+	t.Parallel()
+	f := serve(t, nil, termRule)
+	link := testenv.NewRelay(t, f.addr)
+	h := f.haproxy(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), "HOTPARAM_TIMEOUT=50ms", "HOTPARAM_SPOE="+link.Addr())
+	c := client{t, h.Addr}
+	limited := func() bool { return c.statuses(1, "/search?q=phone")[0] == 429 }
+	f.await("the limit", limited)
+	for _, silent := range []time.Duration{100 * time.Millisecond, 2 * time.Second} { // unseen by health checks, and seen
+		link.Set(testenv.LinkSilent)
+		for begin := time.Now(); time.Since(begin) < silent; {
+			if got := c.statuses(1, "/search?q=phone"); got[0] != 200 {
+				t.Errorf("over a silent link: %v", got)
+			}
+		}
+		link.Set(testenv.LinkUp)
+		begin := time.Now()
+		f.await("limits over the link", limited)
+		took := time.Since(begin)
+		t.Logf("limited again %v after the link's return", took)
+		if took > 5*time.Second {
+			t.Errorf("limited again %v after the link's return", took)
+		}
+	}
 }
 
 // Many requests at a time go over few connections, and each gets its own answer.

@@ -24,7 +24,7 @@ type Counters[N any] struct {
 	TooBig     N // connections that ended as a frame was too big
 	Fragmented N // connections that ended as a frame was a fragment
 	Handshakes N // connections that ended as the two could not agree
-	Slow       N // connections that ended as a frame, or the handshake, took too long
+	Slow       N // connections that ended as a frame, or the handshake, took too long, or that of answers
 	Panics     N // requests that passed as the door panicked
 }
 

@@ -1,0 +1,169 @@
+package e2e
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	ratelimit "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+)
+
+// vitals are what a process holds.
+type vitals struct{ files, goroutines, megabytes int }
+
+func (g *guardOfAll) vitals() (v vitals) {
+	g.t.Helper()
+	files, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", g.PID()))
+	if err != nil {
+		g.t.Skip("only where /proc tells what a process holds: ", err)
+	}
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", g.PID()))
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	if _, rest, found := bytes.Cut(status, []byte("VmRSS:")); found {
+		kilobytes, _ := strconv.Atoi(string(bytes.Fields(rest)[0]))
+		v.megabytes = kilobytes / 1024
+	}
+	v.files, v.goroutines = len(files), int(g.metric("go_goroutines"))
+	return v
+}
+
+// toldAs are the metrics in which connections are counted that are too many or nonsense, by door.
+var toldAs = func() map[string][]string {
+	const closed, fault = `closed_connections_total{door=%%q,reason=%q}`, `faults_total{door=%%q,reason=%q}`
+	overHTTP := []string{fmt.Sprintf(closed, "idle"), fmt.Sprintf(closed, "full"), fmt.Sprintf(closed, "slow"), fmt.Sprintf(fault, "unreadable")}
+	return map[string][]string{
+		"auth": overHTTP, "check": overHTTP,
+		"rls":  {fmt.Sprintf(closed, "idle"), fmt.Sprintf(closed, "full"), fmt.Sprintf(closed, "slow"), fmt.Sprintf(closed, "invalid")},
+		"spoe": {fmt.Sprintf(closed, "idle"), fmt.Sprintf(closed, "full"), fmt.Sprintf(closed, "slow"), fmt.Sprintf(closed, "too_large")},
+	}
+}()
+
+// Ten thousand connections come to each door in turn, half of which say nothing and half
+// nonsense: the guard keeps as many as it may, and says what became of the others; a gateway that
+// comes then is answered. When they are gone nothing of them is left.
+func TestConnectionsFloodAGuard(t *testing.T) {
+	t.Parallel()
+	n := 10_000
+	var files syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err == nil {
+		n = min(n, int(files.Cur)*3/4)
+	}
+	g := startGuardOfAll(t, quickCommands(t).hotparam, guardAlone)
+	for _, door := range doorNames {
+		if status, err := g.ask(door, "/search?q=bad"); status != 403 {
+			t.Fatalf("%s: %d, %v", door, status, err)
+		}
+	}
+	before := g.vitals()
+	most := map[string]int64{"rls": 1024, "auth": 1024, "check": 512, "spoe": 1024}
+	for _, door := range doorNames {
+		begin := time.Now()
+		all := make([]*net.TCPConn, 0, n)
+		for i := range n {
+			c, err := net.Dial("tcp", g.addr(door))
+			if err != nil {
+				t.Fatalf("%s: connection %d: %v", door, i, err)
+			}
+			_ = c.(*net.TCPConn).SetLinger(0) // leaves no port behind
+			all = append(all, c.(*net.TCPConn))
+			if i%2 == 0 {
+				_, _ = c.Write([]byte("\x00\x01nonsense\r\n\r\n")) // it may be closed already
+			}
+		}
+		opened := time.Since(begin)
+		asked := time.Now()
+		if status, err := g.ask(door, "/search?q=bad"); status != 403 {
+			t.Errorf("%s: among them a gateway got %d, %v", door, status, err)
+		}
+		answered := time.Since(asked)
+		open := g.metric(fmt.Sprintf("hotparam_guard_connections{door=%q}", door))
+		if reserve := int64(16); open > most[door]+reserve {
+			t.Errorf("%s: %d connections, want at most %d", door, open, most[door])
+		}
+		told := int64(0) // what became of the others
+		for _, reason := range toldAs[door] {
+			told += g.metric("hotparam_guard_" + fmt.Sprintf(reason, door))
+		}
+		if told < int64(n)-open {
+			t.Errorf("%s: of %d connections %d stay, and %d are counted as closed", door, n, open, told)
+		}
+		v := g.vitals()
+		t.Logf("%s: %d in %v; a gateway is answered within %v; %d stay, %d are counted as closed; %d MB, %d goroutines, %d files",
+			door, n, opened.Round(time.Millisecond), answered.Round(time.Millisecond), open, told, v.megabytes, v.goroutines, v.files)
+		const room = 256 // MB
+		if v.megabytes > before.megabytes+room {
+			t.Errorf("%s: %d MB, and %d before, want at most %d more", door, v.megabytes, before.megabytes, room)
+		}
+		for _, c := range all {
+			_ = c.Close()
+		}
+		within(t, patience, door+": all connections are gone", func() bool {
+			v := g.vitals()
+			return v.files <= before.files+8 && v.goroutines <= before.goroutines+16
+		})
+	}
+	t.Logf("%+v before, %+v now", before, g.vitals())
+}
+
+// A path of 1 MiB, 10,000 descriptors and a frame of 1 MiB are decided on or refused at each door,
+// and told.
+func TestHugeQuestions(t *testing.T) {
+	t.Parallel()
+	g := startGuardOfAll(t, commands(t).hotparam, guardAlone)
+	huge := "/search?q=" + strings.Repeat("x", 1<<20)
+	for door, want := range map[string]int{"rls": 200, "auth": 431, "check": 413} {
+		if status, err := g.ask(door, huge); status != want {
+			t.Errorf("%s: a path of 1 MiB: %d, %v, want %d", door, status, err, want)
+		}
+	}
+	conn, err := grpc.NewClient("passthrough:///"+g.rls, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(16<<20)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	many := rlsRequest("/search?q=bad")
+	for range 10_000 {
+		many.Descriptors = append(many.Descriptors, many.Descriptors[0])
+	}
+	answer, err := ratelimit.NewRateLimitServiceClient(conn).ShouldRateLimit(t.Context(), many)
+	if err != nil || answer.GetOverallCode() != ratelimit.RateLimitResponse_OVER_LIMIT || len(answer.GetStatuses()) != len(many.Descriptors) {
+		t.Errorf("10,000 descriptors: %v, %d statuses, %v", answer.GetOverallCode(), len(answer.GetStatuses()), err)
+	}
+	frame, err := net.Dial("tcp", g.spoe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer frame.Close()
+	_ = frame.SetDeadline(time.Now().Add(patience))
+	if _, err := frame.Write(append(spoeHello(), 0, 0x10, 0, 0)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, frame); errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error("spoe: a frame of 1 MiB is waited for")
+	}
+	for _, metric := range []string{
+		`faults_total{door="rls",reason="too_many"}`, `faults_total{door="auth",reason="too_large"}`,
+		`faults_total{door="check",reason="too_large"}`, `closed_connections_total{door="spoe",reason="too_large"}`,
+	} {
+		if n := g.metric("hotparam_guard_" + metric); n != 1 {
+			t.Errorf("%s %d, want 1", metric, n)
+		}
+	}
+	for _, door := range doorNames {
+		if status, err := g.ask(door, "/search?q=bad"); status != 403 {
+			t.Errorf("%s: afterwards: %d, %v", door, status, err)
+		}
+	}
+}
