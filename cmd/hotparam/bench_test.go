@@ -17,10 +17,9 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// benchJSON runs a command of the real binary, since measurements start it anew, and
-// reads its one object, which must have exactly these fields, numbers all.
-// benchLine returns the line that a benchmark prints with --json.
-func benchLine(t *testing.T, args string) []byte {
+// benchOutput runs a command of the real binary, since measurements start it anew, and
+// returns the one line that it prints.
+func benchOutput(t *testing.T, args string) string {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("starts processes: left out with -short")
@@ -38,14 +37,16 @@ func benchLine(t *testing.T, args string) []byte {
 	if strings.Count(out.String(), "\n") != 1 {
 		t.Errorf("stdout is not one line: %q", out.String())
 	}
-	return out.Bytes()
+	return out.String()
 }
 
+// benchJSON returns the object that a command prints, which must have exactly these
+// fields, numbers all.
 func benchJSON(t *testing.T, args string, fields ...string) map[string]float64 {
 	t.Helper()
-	out := benchLine(t, args)
+	out := benchOutput(t, args)
 	var object map[string]float64
-	if err := json.Unmarshal(out, &object); err != nil {
+	if err := json.Unmarshal([]byte(out), &object); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	slices.Sort(fields)
@@ -69,11 +70,11 @@ func TestBenchIngest(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}
-	out := benchLine(t, "ingest --rounds 1 --vs minimal --rate 0,2000 --readers 1")
+	out := benchOutput(t, "ingest --rounds 1 --vs minimal --rate 0,2000 --readers 1")
 	var r struct {
 		Loads []map[string]float64 `json:"loads"`
 	}
-	if err := json.Unmarshal(out, &r); err != nil || len(r.Loads) != 2 {
+	if err := json.Unmarshal([]byte(out), &r); err != nil || len(r.Loads) != 2 {
 		t.Fatalf("%v: %s", err, out)
 	}
 	for i, rate := range []float64{0, 2000} {

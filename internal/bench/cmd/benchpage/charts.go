@@ -7,7 +7,7 @@ import (
 
 // charts are the page's pictures, by file name.
 func charts(p plan, f figures) map[string]string {
-	r := f.Request
+	r, in := f.Request, f.Ingest
 	ns := func(v float64) string { return fmt.Sprintf("%.0f ns · %.2f ×", v, v/r.FloorNS) }
 	var chains []row
 	for _, one := range f.Pipeline {
@@ -15,7 +15,7 @@ func charts(p plan, f figures) map[string]string {
 		chains = append(chains, row{transportName(one.Transport), fmt.Sprintf("%.2f s", v), v})
 	}
 	var ingested []row
-	for _, l := range f.Ingest.Loads {
+	for _, l := range in.Loads {
 		ingested = append(ingested, row{loadName(l.IngestLoad), fmt.Sprintf("%.2f ×", l.Ratio), l.Ratio})
 	}
 	return map[string]string{
