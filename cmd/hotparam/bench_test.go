@@ -75,11 +75,11 @@ func TestBenchIngest(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}
-	out := []byte(benchOutput(t, "ingest --rounds 1 --vs minimal --rate 0,2000 --readers 1"))
+	out := benchOutput(t, "ingest --rounds 1 --vs minimal --rate 0,2000 --readers 1")
 	var r struct {
 		Loads []map[string]float64 `json:"loads"`
 	}
-	if err := json.Unmarshal(out, &r); err != nil || len(r.Loads) != 2 {
+	if err := json.Unmarshal([]byte(out), &r); err != nil || len(r.Loads) != 2 {
 		t.Fatalf("%v: %s", err, out)
 	}
 	for i, rate := range []float64{0, 2000} {

@@ -10,7 +10,7 @@ import (
 
 // charts are the page's pictures, by file name.
 func charts(p plan, f figures) map[string]string {
-	r := f.Request
+	r, in := f.Request, f.Ingest
 	costs := []row{{"floor", fmt.Sprintf("%.0f ns", r.FloorNS), r.FloorNS}}
 	for _, name := range []string{bench.CaseCold, bench.CasePassed, bench.CaseRefused, "escaped", "six", "header", "cookie", "ctx"} {
 		c := r.Case(name)
@@ -22,7 +22,7 @@ func charts(p plan, f figures) map[string]string {
 		chains = append(chains, row{transportName(one.Transport), fmt.Sprintf("%.2f s", v), v})
 	}
 	var ingested []row
-	for _, l := range f.Ingest.Loads {
+	for _, l := range in.Loads {
 		ingested = append(ingested, row{loadName(l.IngestLoad), fmt.Sprintf("%.2f ×", l.Ratio), l.Ratio})
 	}
 	return map[string]string{
