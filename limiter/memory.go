@@ -13,8 +13,9 @@ import (
 )
 
 // Memory is a [Backend] in this process. It is safe for concurrent use; each key has a
-// lock of its own, and a key that it knows costs no allocation. It starts no goroutine
-// and never blocks, so contexts are not looked at.
+// lock of its own, and a key that it knows costs no allocation. A [Limiter] of a token bucket
+// or a leaky bucket, without warm-up, penalty and shaping, takes from it without a lock. It
+// starts no goroutine and never blocks, so contexts are not looked at.
 //
 // It holds at most MaxKeys keys. Only a key in its initial state is ever dropped, as other
 // keys come. While it is full of keys in use, a new key passes unlimited, with
@@ -33,7 +34,8 @@ type Memory struct {
 type MemoryConfig struct {
 	// MaxKeys is the number of keys it holds at a time, up to 16,777,216. Zero means
 	// DefaultMaxKeys. At most 16 bytes for each are reserved; each key that is held takes
-	// about 100 and its own bytes, and more if it has a window.
+	// about 210, and its own bytes if they and its name are over 27, and more if it has a
+	// window.
 	MaxKeys int
 	// Clock returns the time since the Unix epoch. Nil means the wall clock as it is when
 	// the Memory is made, and from then on the monotonic clock, which cannot be set.
