@@ -174,7 +174,7 @@ func checkTraceOverlap(t *testing.T, path string, each bool, n int64) {
 		if len(params) > 0 {
 			w.requests(1, params...)
 		}
-		if requests++; requests == 10_000 {
+		if requests++; requests == 20_000 {
 			break
 		}
 	}

@@ -36,7 +36,6 @@ func TestKafkaFaults(t *testing.T) {
 			mendable: func() { f.awaitLeaders(broker) }, pass: 4 * time.Second,
 		})
 		f.pauseAndGoOn(s, aggregators[1], 6*time.Second)
-		s.suffer(fault{name: "the broker returns", mendable: func() { kafka.Start(broker) }, pass: 3 * time.Second})
 		f.countOnce(s, aggregators)
 		s.end()
 		f.account(s, aggregators)

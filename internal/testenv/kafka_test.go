@@ -78,6 +78,20 @@ func TestKafkaAdvertisesARelay(t *testing.T) {
 	k.Start(0)
 }
 
+func TestKafkaOfThreeServesOnWithoutOne(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
+	k := Kafka(t, KafkaConfig{Brokers: 3, Properties: quickly})
+	k.CreateTopic("t", 3, 3, nil)
+	k.Kill(1)
+	produce(t, k, "t", "without one") // waits for the election
+	k.Start(1)
+	if got := consume(t, k, "t"); got != "without one" {
+		t.Errorf("read %q", got)
+	}
+}
+
 var errTLS = errors.New("remote error: tls: ") // an alert has no type
 
 func TestKafkaAsksWhoIsThere(t *testing.T) {
