@@ -12,7 +12,7 @@
 //	together.go   the decision on several that pass together or not at all
 //	tickets.go    requests whose end another call tells
 //	peers.go      who may ask at a door
-//	admission.go  which connections a door has
+//	admission.go  which connections a door has; secure.go with TLS
 //
 // Each door is a package of its own below this one. It imports this package and the library
 // of its protocol; cmd/hotparam makes them from the file's section guard.

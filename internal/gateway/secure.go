@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"sync/atomic"
+	"syscall"
 )
 
 // Secure returns a connection that speaks TLS as a server. If the two cannot agree, it is
@@ -26,8 +27,10 @@ func (a *Admission) SecureListener(l net.Listener, config *tls.Config) net.Liste
 // Disagreed counts and logs a connection that ended by the error, if that says that TLS was not
 // agreed on.
 func (a *Admission) Disagreed(from net.Addr, err error) {
-	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) {
-		return // a check whether the port is open, or the door's end
+	for _, end := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, net.ErrClosed} {
+		if errors.Is(err, end) {
+			return // the peer has gone by itself, as after a check whether the port is open, or the door ends
+		}
 	}
 	a.Counters.NoTLS.Add(1)
 	a.noTLS.Warn(admissionLog, a.Log, "closed a connection: TLS was not agreed on", "address", from.String(), "err", err)

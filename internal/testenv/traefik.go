@@ -42,6 +42,7 @@ func Traefik(tb testing.TB, name string, addresses map[string]string) *Gateway {
 		return Start(tb, cmd), nil
 	})
 	g := &Gateway{addr, process}
+	tb.Cleanup(func() { process.Kill() }) // it takes a second to end in order
 	awaitRoutes(tb, g)
 	return g
 }
