@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -142,6 +143,26 @@ func TestDoorToken(t *testing.T) {
 		got, err := Door{TokenFile: path}.Token()
 		if got != want || (err == nil) != (want != "") || err != nil && strings.Contains(err.Error(), "short") {
 			t.Errorf("%q: %q, %v", content, got, err)
+		}
+	}
+}
+
+func TestGuardDoors(t *testing.T) {
+	at := func(listen string) Door { return Door{Listen: listen} }
+	g := Guard{
+		RLS: at("a:1"), SPOE: at("b:2"),
+		Auth: []AuthEndpoint{{Door: at("c:3"), Path: "/x"}, {Door: at("d:4")}, {Door: at("c:3"), Path: "/y"}, {}},
+	}
+	var got []string
+	for name, d := range g.Doors() {
+		got = append(got, name+" "+d.Listen)
+	}
+	if want := []string{"rls a:1", "auth c:3", "auth d:4", "spoe b:2"}; !slices.Equal(got, want) {
+		t.Errorf("doors %q, want %q", got, want)
+	}
+	for name := range g.Doors() {
+		if name == "auth" {
+			break // an iterator that goes on after this panics
 		}
 	}
 }

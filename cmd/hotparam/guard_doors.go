@@ -30,69 +30,53 @@ type guardDoor struct {
 
 // makeDoors makes the doors that have an address. They are not open yet.
 func makeDoors(g *config.Guard, decider *gateway.Decider, keys doorKeys, log *slog.Logger) (doors []*guardDoor, err error) {
+	makers := map[string]func(d config.Door, k doorKey, t *gateway.Tickets, log *slog.Logger) (*guardDoor, error){
+		"rls": func(d config.Door, k doorKey, t *gateway.Tickets, log *slog.Logger) (*guardDoor, error) {
+			door, err := rls.New(rls.Config{Decider: decider, Tickets: t, TLS: k.tls, Allow: d.Allow, Log: log})
+			if err != nil {
+				return nil, err
+			}
+			return &guardDoor{serve: door.Serve, figures: func() doorFigures { return rlsFigures(door.Stats()) }}, nil
+		},
+		"auth": func(d config.Door, k doorKey, _ *gateway.Tickets, log *slog.Logger) (*guardDoor, error) {
+			endpoints, err := authEndpoints(g.Auth, d.Listen)
+			if err != nil {
+				return nil, err
+			}
+			door, err := auth.New(auth.Config{Decider: decider, Endpoints: endpoints, TLS: k.tls, Token: k.token, Allow: d.Allow, Log: log})
+			if err != nil {
+				return nil, err
+			}
+			return &guardDoor{serve: door.Serve, figures: func() doorFigures { return authFigures(door.Stats()) }}, nil
+		},
+		"check": func(d config.Door, k doorKey, t *gateway.Tickets, log *slog.Logger) (*guardDoor, error) {
+			door, err := check.New(check.Config{Decider: decider, Tickets: t, TLS: k.tls, Token: k.token, Allow: d.Allow, Log: log})
+			if err != nil {
+				return nil, err
+			}
+			return &guardDoor{serve: door.Serve, figures: func() doorFigures { return checkFigures(door.Stats()) }}, nil
+		},
+		"spoe": func(d config.Door, k doorKey, t *gateway.Tickets, log *slog.Logger) (*guardDoor, error) {
+			door, err := spoe.New(spoe.Config{Decider: decider, Tickets: t, TLS: k.tls, Allow: d.Allow, Log: log})
+			if err != nil {
+				return nil, err
+			}
+			return &guardDoor{serve: door.Serve, figures: func() doorFigures { return spoeFigures(door.Stats()) }}, nil
+		},
+	}
 	var errs []error
-	add := func(name string, d config.Door, make func(k doorKey, t *gateway.Tickets, log *slog.Logger) (*guardDoor, error)) {
-		if d.Listen == "" {
-			return
-		}
+	for name, d := range g.Doors() {
 		log := log.With("door", name)
 		t := gateway.NewTickets(gateway.TicketsConfig{Max: g.MaxTickets, Age: g.TicketAge, Log: log})
-		door, err := make(keys[d.Listen], t, log)
+		door, err := makers[name](d, keys[name+" "+d.Listen], t, log)
 		if err != nil {
 			errs = append(errs, err)
-			return
+			continue
 		}
 		door.name, door.address, door.tickets = name, d.Listen, t
 		doors = append(doors, door)
 	}
-	add("rls", g.RLS, func(k doorKey, t *gateway.Tickets, log *slog.Logger) (*guardDoor, error) {
-		d, err := rls.New(rls.Config{Decider: decider, Tickets: t, TLS: k.tls, Allow: g.RLS.Allow, Log: log})
-		if err != nil {
-			return nil, err
-		}
-		return &guardDoor{serve: d.Serve, figures: func() doorFigures { return rlsFigures(d.Stats()) }}, nil
-	})
-	for i, e := range g.Auth {
-		if authIsServed(g.Auth[:i], e.Listen) {
-			continue
-		}
-		add("auth", e.Door, func(k doorKey, _ *gateway.Tickets, log *slog.Logger) (*guardDoor, error) {
-			endpoints, err := authEndpoints(g.Auth, e.Listen)
-			if err != nil {
-				return nil, err
-			}
-			d, err := auth.New(auth.Config{Decider: decider, Endpoints: endpoints, TLS: k.tls, Token: k.token, Allow: e.Allow, Log: log})
-			if err != nil {
-				return nil, err
-			}
-			return &guardDoor{serve: d.Serve, figures: func() doorFigures { return authFigures(d.Stats()) }}, nil
-		})
-	}
-	add("check", g.Check, func(k doorKey, t *gateway.Tickets, log *slog.Logger) (*guardDoor, error) {
-		d, err := check.New(check.Config{Decider: decider, Tickets: t, TLS: k.tls, Token: k.token, Allow: g.Check.Allow, Log: log})
-		if err != nil {
-			return nil, err
-		}
-		return &guardDoor{serve: d.Serve, figures: func() doorFigures { return checkFigures(d.Stats()) }}, nil
-	})
-	add("spoe", g.SPOE, func(k doorKey, t *gateway.Tickets, log *slog.Logger) (*guardDoor, error) {
-		d, err := spoe.New(spoe.Config{Decider: decider, Tickets: t, TLS: k.tls, Allow: g.SPOE.Allow, Log: log})
-		if err != nil {
-			return nil, err
-		}
-		return &guardDoor{serve: d.Serve, figures: func() doorFigures { return spoeFigures(d.Stats()) }}, nil
-	})
 	return doors, errors.Join(errs...)
-}
-
-// authIsServed reports whether one of the endpoints has the address.
-func authIsServed(endpoints []config.AuthEndpoint, listen string) bool {
-	for _, e := range endpoints {
-		if e.Listen == listen {
-			return true
-		}
-	}
-	return false
 }
 
 // authEndpoints returns the endpoints at an address.
@@ -138,7 +122,8 @@ func (d *guardDoor) close() {
 	}
 }
 
-// doorKeys are the keys and tokens of doors, by address.
+// doorKeys are the keys and tokens of doors, by name and address: several doors may have an
+// address with port 0.
 type doorKeys map[string]doorKey
 
 type doorKey struct {
@@ -150,10 +135,7 @@ type doorKey struct {
 func readDoorKeys(g *config.Guard, log *slog.Logger) (doorKeys, error) {
 	keys := make(doorKeys)
 	var errs []error
-	add := func(name string, d config.Door) {
-		if d.Listen == "" {
-			return
-		}
+	for name, d := range g.Doors() {
 		token, err := d.Token()
 		if err != nil {
 			errs = append(errs, fmt.Errorf("guard.%s: token: %w", name, err))
@@ -162,13 +144,7 @@ func readDoorKeys(g *config.Guard, log *slog.Logger) (doorKeys, error) {
 		if err != nil {
 			errs = append(errs, fmt.Errorf("guard.%s: %w", name, err))
 		}
-		keys[d.Listen] = doorKey{encryption, token}
+		keys[name+" "+d.Listen] = doorKey{encryption, token}
 	}
-	add("rls", g.RLS)
-	for _, e := range g.Auth {
-		add("auth", e.Door)
-	}
-	add("check", g.Check)
-	add("spoe", g.SPOE)
 	return keys, errors.Join(errs...)
 }

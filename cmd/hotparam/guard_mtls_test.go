@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hotparam/hotparam/internal/testenv"
 )
@@ -52,9 +53,14 @@ func TestGuardMutualTLS(t *testing.T) {
 	if status, err := ask(none, token); err == nil {
 		t.Errorf("without a certificate: %d", status)
 	}
+	const refused = `hotparam_guard_closed_connections_total{door="auth",reason="tls"} 2`
 	metrics := g.get("/metrics")
+	for deadline := time.Now().Add(20 * time.Second); !strings.Contains(metrics, refused) && time.Now().Before(deadline); {
+		time.Sleep(10 * time.Millisecond) // a client knows of its refusal before it is counted
+		metrics = g.get("/metrics")
+	}
 	for _, want := range []string{
-		`hotparam_guard_closed_connections_total{door="auth",reason="tls"} 2`,
+		refused,
 		`hotparam_guard_faults_total{door="auth",reason="unauthorized"} 1`,
 		`hotparam_guard_checks_total{decision="passed",door="auth"} 1`,
 	} {

@@ -137,19 +137,9 @@ func (s *guardSettings) restartFor() []string {
 // doorWords says which doors are open and where.
 func doorWords(g *config.Guard) string {
 	var words []string
-	add := func(name, listen string) {
-		if listen != "" {
-			words = append(words, name+" "+listen)
-		}
+	for name, d := range g.Doors() {
+		words = append(words, name+" "+d.Listen)
 	}
-	add("rls", g.RLS.Listen)
-	for i, e := range g.Auth {
-		if i == 0 || e.Listen != g.Auth[i-1].Listen {
-			add("auth", e.Listen)
-		}
-	}
-	add("check", g.Check.Listen)
-	add("spoe", g.SPOE.Listen)
 	return strings.Join(words, ", ")
 }
 
