@@ -8,23 +8,26 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/hotparam/hotparam/internal/countset"
 )
 
-// A door has as many connections as it may, closes others at once, and has room again when one
-// is closed.
+// A door has as many connections as it may, and counts each. One that is too many takes the place
+// of another that has said nothing, or is closed at once.
 func TestAdmission(t *testing.T) {
 	for name, test := range map[string]struct {
 		peers Peers
 		most  int
-		stay  int // of 5 connections
+		speak bool // the connections settle
+		stay  int  // of 5 connections
 		want  ConnCounters[int64]
 		text  string
 	}{
-		"no bound":  {nil, 0, 5, ConnCounters[int64]{Connections: 5, Accepted: 5}, ""},
-		"two":       {nil, 2, 2, ConnCounters[int64]{Connections: 2, Accepted: 2, Full: 3}, "too many"},
-		"strangers": {Peers{netip.MustParsePrefix("10.0.0.0/8")}, 0, 0, ConnCounters[int64]{Strangers: 5}, "may not connect"},
+		"no bound":  {nil, 0, false, 5, ConnCounters[int64]{Connections: 5, Accepted: 5}, ""},
+		"two":       {nil, 2, true, 2, ConnCounters[int64]{Connections: 2, Accepted: 2, Full: 3}, "too many"},
+		"silent":    {nil, 2, false, 5, ConnCounters[int64]{Connections: 2, Accepted: 5, Displaced: 3}, ""},
+		"strangers": {Peers{netip.MustParsePrefix("10.0.0.0/8")}, 0, false, 0, ConnCounters[int64]{Strangers: 5}, "may not connect"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var log bytes.Buffer
@@ -45,6 +48,9 @@ func TestAdmission(t *testing.T) {
 						return
 					}
 					all = append(all, c)
+					if test.speak {
+						Settle(c)
+					}
 					_, _ = c.Write([]byte{1})
 				}
 			}()
@@ -75,5 +81,39 @@ func TestAdmission(t *testing.T) {
 				t.Errorf("%d connections are open when all are closed", n)
 			}
 		})
+	}
+}
+
+// Of those that have said nothing the oldest gives way, and never one that has spoken.
+func TestTheOldestSilentConnectionGivesWay(t *testing.T) {
+	var counters ConnCounters[atomic.Int64]
+	a := Admission{Max: 2, Counters: &counters, Log: slog.New(slog.DiscardHandler)}
+	admit := func() *admitted {
+		near, far := net.Pipe()
+		t.Cleanup(func() { _, _ = near.Close(), far.Close() })
+		return a.admit(near)
+	}
+	isClosed := func(c *admitted) bool { return c.SetDeadline(time.Time{}) != nil }
+	speaks := admit()
+	Settle(speaks)
+	first, second := admit(), admit()
+	if !isClosed(first) || isClosed(second) || isClosed(speaks) {
+		t.Errorf("closed: %v, %v, %v; want the first that says nothing alone", isClosed(first), isClosed(second), isClosed(speaks))
+	}
+	Settle(first) // too late
+	_ = first.Close()
+	Settle(second)
+	if admit() != nil {
+		t.Error("a third connection beside two that speak")
+	}
+	_ = second.Close()
+	third := admit()
+	if third == nil {
+		t.Fatal("no room after one was closed")
+	}
+	_, _ = third.Close(), speaks.Close()
+	want := ConnCounters[int64]{Accepted: 4, Full: 1, Displaced: 1}
+	if got := countset.Load[ConnCounters[int64]](&counters); got != want || a.waiting.Len() != 0 {
+		t.Errorf("%+v, want %+v; %d wait", got, want, a.waiting.Len())
 	}
 }
