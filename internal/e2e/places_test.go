@@ -141,14 +141,25 @@ func TestRulesShareThePlaces(t *testing.T) {
 	}
 	f.awaitHot(recovery, apis, phone)
 	gone := 0
-	eachStep(step, 5*time.Second, func(int) {
-		files(1100)
+	// The term comes steadily and in small steps, before the others as beside them, so that no
+	// window has twice as much of theirs.
+	eachStep(step/5, 6500*time.Millisecond, func(i int) {
+		if i%5 == 0 {
+			files(1100)
+		}
+		if i < 15 {
+			c.send(1, func(int) string { return termLine("phone", 30) })
+			return
+		}
 		c.send(1001, func(i int) string {
-			if i == 500 { // in the midst of them, so that no window has more of theirs
-				return termLine("phone", 150)
+			if i == 500 {
+				return termLine("phone", 30)
 			}
-			return termLine(fmt.Sprint("spoofed-", i), 250)
+			return termLine(fmt.Sprint("spoofed-", i), 50)
 		})
+		if i%5 != 0 {
+			return
+		}
 		if in := apis[0].look(); !f.published(phone) || !in.holds(phone) {
 			gone++
 		}
