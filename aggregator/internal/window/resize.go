@@ -1,7 +1,9 @@
 package window
 
 import (
+	"cmp"
 	"math"
+	"slices"
 
 	"github.com/hotparam/hotparam/aggregator/internal/ring"
 )
@@ -10,20 +12,17 @@ import (
 // one of them has no high count.
 func (w *Window) Begin(pane int64) { w.lose(pane) }
 
-// Resize returns a window of another budget that holds the same counts. Where that is less
-// than they need, keys are evicted first, as by new keys. Entries have other numbers, and
-// moved is called with each that has a tag. w must not be used any more.
-//
-// If the budget is too small even for the tied entries, the window is emptied, and begins after
-// the present pane.
+// Resize returns a window of another budget that holds the same counts. Where the texts need
+// more than their part, those of the smallest counts are dropped, and where the counts do, keys
+// are evicted as by new keys. Tied entries come last, and lose their tag with their text.
+// Entries have other numbers, and moved is called with each that still has a tag. w must not be
+// used any more.
 func (w *Window) Resize(budget int64, moved func(t *Tag, i int32)) *Window {
 	fresh := w.like(budget)
 	fresh.now, fresh.hidden, fresh.lost, fresh.overflow = w.now, w.hidden, w.lost, w.overflow
-	fresh.counted, fresh.evicted, fresh.late, fresh.names.short = w.counted, w.evicted, w.late, w.names.short
-	if !w.shrink(fresh) {
-		fresh.Begin(w.now)
-		return fresh
-	}
+	fresh.counted, fresh.late, fresh.names.short = w.counted, w.late, w.names.short
+	w.keepNames(fresh.names.most, fresh)
+	w.keepEntries(fresh.arena.most, fresh)
 	if !fresh.cells.take(&w.cells) {
 		fresh.lose(w.now)
 	}
@@ -34,26 +33,61 @@ func (w *Window) Resize(budget int64, moved func(t *Tag, i int32)) *Window {
 	return fresh
 }
 
-// shrink evicts keys until what is left fits into another window. It returns false if that
-// cannot be.
-func (w *Window) shrink(into *Window) bool {
-	for w.arena.used > into.arena.most {
-		v := w.victim(0)
-		if v == 0 {
-			return false
+// keepNames drops texts until they have at most so many bytes, and records in into that it
+// did.
+func (w *Window) keepNames(most int64, into *Window) {
+	if w.names.bytes <= most {
+		return
+	}
+	into.names.short = w.now
+	type name struct {
+		entry  uint32
+		pinned bool
+		count  int64
+	}
+	var all []name
+	for k := range w.names.all {
+		if n := &w.names.all[k]; n.entry != 0 {
+			all = append(all, name{n.entry, n.pinned(), w.present(w.arena.unit(n.entry))})
+		}
+	}
+	slices.SortFunc(all, func(a, b name) int {
+		if a.pinned != b.pinned {
+			if b.pinned {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Compare(a.count, b.count)
+	})
+	for _, n := range all {
+		if w.names.bytes <= most {
+			return
+		}
+		w.unname(w.arena.unit(n.entry))
+	}
+}
+
+// keepEntries evicts keys until their entries need at most so many units.
+func (w *Window) keepEntries(most int, into *Window) {
+	for w.arena.used > most {
+		v := w.anyVictim()
+		if v == 0 { // all of them are tied
+			w.keepNames(w.names.bytes/2, into)
+			continue
 		}
 		w.evict(v)
 	}
-	for k := range w.names.all {
-		if w.names.bytes <= into.names.most {
-			return true
-		}
-		if n := &w.names.all[k]; n.entry != 0 && !n.pinned() {
-			w.unname(w.arena.unit(n.entry))
-			into.names.short = w.now
+}
+
+// anyVictim is like victim, and finds one wherever it is.
+func (w *Window) anyVictim() uint32 {
+	for range w.arena.made/looks + 2 {
+		if v := w.victim(0); v != 0 {
+			return v
 		}
 	}
-	return w.names.bytes <= into.names.most
+	return 0
 }
 
 // copyEntry copies an entry of another window, for which there is room.
