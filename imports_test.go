@@ -62,7 +62,7 @@ var arrows = map[string][]string{
 	"internal/gateway/auth":        {"hotparam", "middleware", "internal/gateway", "internal/countset", "internal/httpserve", "internal/loglimit", "internal/openfiles"},
 	"internal/gateway/check":       {"hotparam", "middleware", "internal/gateway", "internal/countset", "internal/httpserve", "internal/loglimit", "internal/openfiles"},
 	"internal/gateway/spoe":        {"hotparam", "middleware", "internal/gateway", "internal/countset", "internal/loglimit"},
-	"internal/gateway/gatewaytest": {"hotparam", "config", "collector", "middleware", "attach", "internal/gateway"},
+	"internal/gateway/gatewaytest": {"hotparam", "config", "collector", "middleware", "attach", "internal/gateway", "internal/testenv"},
 
 	"internal/doctor":  {"hotparam", "hotkeys"},
 	"internal/explain": {"hotparam", "hotkeys", "middleware"},
@@ -176,7 +176,7 @@ var testOnly = map[string][]string{
 	"charm.land/bubbletea":                         {"internal/demo/screen", "internal/top"},
 	"charm.land/lipgloss":                          {"internal/demo/screen", "internal/termtext", "internal/top"},
 	"github.com/twmb/franz-go/pkg/kfake":           {"internal/kafkafake"},
-	module + "/internal/testenv":                   {"internal/chaos", "internal/bench/gateways"},
+	module + "/internal/testenv":                   {"internal/chaos", "internal/bench/gateways", "internal/gateway/gatewaytest"},
 	module + "/limiter/limitertest":                nil,
 	module + "/middleware/middlewaretest":          nil,
 	module + "/internal/signedpacket":              nil,

@@ -71,11 +71,7 @@ func TestCallers(t *testing.T) {
 	for _, trust := range []bool{false, true} {
 		var callers []string
 		hooks := middleware.WithHooks(middleware.Hooks{Before: func(r middleware.Request) { callers = append(callers, r.Caller) }})
-		g := gatewaytest.Open(t, once, attach.WithMiddleware(hooks))
-		d, err := gateway.New(gateway.Config{Hotparam: g.Hotparam, TrustCaller: trust})
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := gatewaytest.Open(t, once, attach.WithMiddleware(hooks)).Decider(t, gateway.Config{TrustCaller: trust})
 		allows(t, d, gateway.Call{Target: "/x", Addr: "2001:db8::7", Caller: "claimed"})
 		allows(t, d, gateway.Call{Target: "/x", Caller: "own", FromProgram: true})
 		want := "2001:db8::7 own"
@@ -111,10 +107,7 @@ func TestWaits(t *testing.T) {
 // Whatever a gateway passes, a request is decided on, and nothing panics.
 func FuzzBegin(f *testing.F) {
 	g := gatewaytest.Open(f, once)
-	d, err := gateway.New(gateway.Config{Hotparam: g.Hotparam})
-	if err != nil {
-		f.Fatal(err)
-	}
+	d := g.Decider(f, gateway.Config{})
 	f.Add("GET", "/search?q=a", "192.0.2.1", "x")
 	f.Add("", "", "", "")
 	f.Fuzz(func(t *testing.T, method, target, addr, header string) {

@@ -21,12 +21,7 @@ func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
 
 func decider(t testing.TB, rules string, c gateway.Config) *gateway.Decider {
 	t.Helper()
-	c.Hotparam = gatewaytest.Open(t, rules).Hotparam
-	d, err := gateway.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d
+	return gatewaytest.Open(t, rules).Decider(t, c)
 }
 
 const twoAtATime = `  - {id: slow, match: {route: "GET /slow"}, limit: {concurrency: 2}}` + "\n"

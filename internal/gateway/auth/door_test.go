@@ -178,8 +178,8 @@ func TestMissingHeaders(t *testing.T) {
 	if got := f.door.Stats().Missing; got != 9 {
 		t.Errorf("stats: %d questions lack a header, want 9", got)
 	}
-	if n := strings.Count(f.log.String(), "does not send a header"); n != 1 || !strings.Contains(f.log.String(), "X-Forwarded-Method") {
-		t.Errorf("%d lines in the log, want one:\n%s", n, f.log)
+	if n := strings.Count(f.Log.String(), "does not send a header"); n != 1 || !strings.Contains(f.Log.String(), "X-Forwarded-Method") {
+		t.Errorf("%d lines in the log, want one:\n%s", n, f.Log)
 	}
 	// Without the method that of the question counts, which for these is GET.
 	f.send("GET /original", "X-Original-URI: /search?q=2")

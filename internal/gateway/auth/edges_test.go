@@ -34,15 +34,15 @@ func TestToken(t *testing.T) {
 	if got := f.door.Stats().Unauthorized; got != 4 {
 		t.Errorf("stats: %d unauthorized, want 4", got)
 	}
-	if strings.Contains(f.log.String(), "s3cre") {
-		t.Errorf("the log has a token:\n%s", f.log)
+	if strings.Contains(f.Log.String(), "s3cre") {
+		t.Errorf("the log has a token:\n%s", f.Log)
 	}
 }
 
 func TestAllow(t *testing.T) {
 	t.Parallel()
 	f := open(t, oneEach, Config{Allow: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}})
-	conn, err := net.Dial("tcp", f.addr)
+	conn, err := net.Dial("tcp", f.Addr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,11 +60,7 @@ func TestAllow(t *testing.T) {
 // A Unix socket is reached only by who may open it, whatever networks are allowed.
 func TestUnixSocket(t *testing.T) {
 	t.Parallel()
-	g := gatewaytest.Open(t, oneEach)
-	d, err := gateway.New(gateway.Config{Hotparam: g.Hotparam})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := gatewaytest.Open(t, oneEach).Decider(t, gateway.Config{})
 	path := filepath.Join(t.TempDir(), "auth.sock")
 	l, err := net.Listen("unix", path)
 	if err != nil {
@@ -129,7 +125,7 @@ func TestBounds(t *testing.T) {
 		}
 	}
 	// More is refused, never let pass undecided.
-	conn, err := net.Dial("tcp", f.addr)
+	conn, err := net.Dial("tcp", f.Addr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +145,7 @@ func TestBounds(t *testing.T) {
 	// Connections that say nothing give way.
 	var idle []net.Conn
 	for range 200 {
-		c, err := net.Dial("tcp", f.addr)
+		c, err := net.Dial("tcp", f.Addr)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -90,10 +90,7 @@ type application struct {
 // own at /forbidden, and a 500 at /broken.
 func startApplication(tb testing.TB) *application {
 	tb.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	l := gatewaytest.Listen(tb, "127.0.0.1:0")
 	a := &application{addr: l.Addr().String()}
 	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a.served.Add(1)
@@ -128,13 +125,9 @@ type setup struct {
 func setUp(t testing.TB, name string, d *gateway.Decider, patient bool) *setup {
 	t.Helper()
 	s := &setup{app: startApplication(t)}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.connections = &countedListener{Listener: l}
+	s.connections = &countedListener{Listener: gatewaytest.Listen(t, "127.0.0.1:0")}
 	s.fixture = serveOn(t, s.connections, d, Config{})
-	values := map[string]string{application0: s.app.addr, door0: s.addr}
+	values := map[string]string{application0: s.app.addr, door0: s.Addr}
 	if patient && realGateways[name].timeout != "" {
 		values[realGateways[name].timeout] = "20s"
 	}
@@ -144,11 +137,7 @@ func setUp(t testing.TB, name string, d *gateway.Decider, patient bool) *setup {
 
 func setUpRules(t testing.TB, name, rules string) *setup {
 	t.Helper()
-	g := gatewaytest.Open(t, rules, attach.WithMiddleware(middleware.WithHeaders()))
-	d, err := gateway.New(gateway.Config{Hotparam: g.Hotparam})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := gatewaytest.Open(t, rules, attach.WithMiddleware(middleware.WithHeaders())).Decider(t, gateway.Config{})
 	return setUp(t, name, d, true)
 }
 
@@ -306,13 +295,9 @@ func TestRealFailOpen(t *testing.T) {
 		if realGateways[name].failsClosed {
 			t.Skip(name + " lets no request pass then: see its own test")
 		}
-		g := gatewaytest.Open(t, `
+		d := gatewaytest.Open(t, `
   - {id: q, match: {route: "/search"}, by: [q], limit: {rate: 1/1h, burst: 1}}
-`)
-		d, err := gateway.New(gateway.Config{Hotparam: g.Hotparam})
-		if err != nil {
-			t.Fatal(err)
-		}
+`).Decider(t, gateway.Config{})
 		s := setUp(t, name, d, false)
 		decides := func(when, value string) {
 			t.Helper()
@@ -339,15 +324,9 @@ func TestRealFailOpen(t *testing.T) {
 				t.Errorf("%s, a POST: %+v", when, r)
 			}
 		}
-		listen := func() net.Listener {
-			l, err := net.Listen("tcp", s.addr)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return l
-		}
+		listen := func() net.Listener { return gatewaytest.Listen(t, s.Addr) }
 		decides("at first", "1")
-		s.stop()
+		s.Stop()
 		passes("away")
 
 		hanging := listen()

@@ -29,7 +29,7 @@ func TestSameKeysThroughHAProxyLua(t *testing.T) {
 
 func testSameKeysThroughHAProxyLua(t *testing.T, program testenv.HAProxyProgram) {
 	gatewaytest.Run(t, func(tb testing.TB, d *gateway.Decider) gatewaytest.Door {
-		h := startLua(tb, program, serve(tb, d, Config{}).addr)
+		h := startLua(tb, program, serve(tb, d, Config{}).Addr)
 		return gatewaytest.Door{
 			NoHeaders: true,
 			Without: []string{
@@ -52,7 +52,7 @@ func TestHAProxyLuaFailsOpen(t *testing.T) {
 
 func testHAProxyLuaFailsOpen(t *testing.T, program testenv.HAProxyProgram) {
 	f := open(t, oneEach, Config{})
-	h := startLua(t, program, f.addr)
+	h := startLua(t, program, f.Addr)
 	request := &gatewaytest.Request{Method: "GET", Target: "/search?q=phone", Header: http.Header{"X-Original-Uri": {"/other"}, "X-Original-Method": {"POST"}}}
 	if a := gatewaytest.AskThrough(t, h.Addr, request); a.Status != 0 {
 		t.Fatalf("%+v", a)
@@ -60,7 +60,7 @@ func testHAProxyLuaFailsOpen(t *testing.T, program testenv.HAProxyProgram) {
 	if a := gatewaytest.AskThrough(t, h.Addr, request); a.Status != 429 || a.Header.Get("Retry-After") == "" || a.Header.Get("Content-Type") != "application/problem+json" {
 		t.Errorf("over the limit: %+v", a)
 	}
-	f.stop()
+	f.Stop()
 	for range 2 {
 		if a := gatewaytest.AskThrough(t, h.Addr, request); a.Status != 0 {
 			t.Errorf("the service is away: %+v", a)

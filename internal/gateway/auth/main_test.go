@@ -2,10 +2,8 @@ package auth
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -13,55 +11,46 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam/attach"
 	"github.com/hotparam/hotparam/internal/gateway"
 	"github.com/hotparam/hotparam/internal/gateway/gatewaytest"
 	"github.com/hotparam/hotparam/internal/testenv"
-	"github.com/hotparam/hotparam/middleware"
 )
 
 func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
 
 // fixture is a door that is served.
 type fixture struct {
+	*gatewaytest.Fixture
 	t    testing.TB
 	door *Door
-	addr string
-	log  *testenv.Log
-	stop func()
 }
 
-// serve serves a door over the decider.
+// serve serves a door of the decider.
 func serve(t testing.TB, d *gateway.Decider, c Config) *fixture {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return serveOn(t, l, d, c)
+	return serveOn(t, gatewaytest.Listen(t, "127.0.0.1:0"), d, c)
 }
 
 func serveOn(t testing.TB, l net.Listener, d *gateway.Decider, c Config) *fixture {
 	t.Helper()
-	f := &fixture{t: t, addr: l.Addr().String(), log: new(testenv.Log)}
-	c.Decider, c.Log = d, slog.New(slog.NewTextHandler(f.log, nil))
-	var err error
-	if f.door, err = New(c); err != nil {
-		t.Fatal(err)
-	}
-	f.stop = testenv.Running(t, func(ctx context.Context) error { return f.door.Serve(ctx, l) })
-	return f
+	return serveFixture(t, l, gatewaytest.NewOf(t, d), c)
 }
 
-// open serves a door over these rules.
+// open serves a door of these rules.
 func open(t testing.TB, rules string, c Config) *fixture {
 	t.Helper()
-	g := gatewaytest.Open(t, rules, attach.WithMiddleware(middleware.WithHeaders()))
-	d, err := gateway.New(gateway.Config{Hotparam: g.Hotparam})
+	return serveFixture(t, gatewaytest.Listen(t, "127.0.0.1:0"), gatewaytest.New(t, rules, gateway.Config{}), c)
+}
+
+func serveFixture(t testing.TB, l net.Listener, around *gatewaytest.Fixture, c Config) *fixture {
+	t.Helper()
+	c.Decider, c.Log = around.Decider, around.Logger
+	door, err := New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return serve(t, d, c)
+	around.ServeOn(l, door)
+	return &fixture{around, t, door}
 }
 
 // reply is what a gateway gets.
@@ -74,7 +63,7 @@ type reply struct {
 // send sends a request, which is written as it stands: "GET /forwarded", and a header a line.
 func (f *fixture) send(line string, header ...string) reply {
 	f.t.Helper()
-	conn, err := net.Dial("tcp", f.addr)
+	conn, err := net.Dial("tcp", f.Addr)
 	if err != nil {
 		f.t.Fatal(err)
 	}

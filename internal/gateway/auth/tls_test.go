@@ -23,7 +23,7 @@ func TestMutualTLS(t *testing.T) {
 		f := open(t, oneEach, Config{TLS: server, Token: testToken})
 		ask := func(_ testing.TB, client *tls.Config) error {
 			for _, token := range []string{testToken, ""} {
-				conn, err := tls.Dial("tcp", f.addr, client)
+				conn, err := tls.Dial("tcp", f.Addr, client)
 				if err != nil {
 					return err
 				}
@@ -41,7 +41,7 @@ func TestMutualTLS(t *testing.T) {
 			}
 			return nil
 		}
-		return testenv.SecureDoor{Addr: f.addr, Ask: ask, NoTLS: func() int64 { return f.door.Stats().NoTLS }}
+		return testenv.SecureDoor{Addr: f.Addr, Ask: ask, NoTLS: func() int64 { return f.door.Stats().NoTLS }}
 	})
 }
 
@@ -64,11 +64,7 @@ func TestRealMutualTLS(t *testing.T) {
 			t.Parallel()
 			files := testenv.Certificates(t, "guard.internal")
 			for _, expired := range []bool{false, true} {
-				g := gatewaytest.Open(t, oneEach, attach.WithMiddleware(middleware.WithHeaders()))
-				d, err := gateway.New(gateway.Config{Hotparam: g.Hotparam})
-				if err != nil {
-					t.Fatal(err)
-				}
+				d := gatewaytest.Open(t, oneEach, attach.WithMiddleware(middleware.WithHeaders())).Decider(t, gateway.Config{})
 				c := Config{TLS: files.Server(t)}
 				if how.hasToken {
 					c.Token = testToken
@@ -78,8 +74,8 @@ func TestRealMutualTLS(t *testing.T) {
 				if expired {
 					shown.ClientCert, shown.ClientKey = files.ExpiredCert, files.ExpiredKey
 				}
-				block := testenv.Across(t, how.page, shown, "guard.internal:9132", s.addr, "{env.HOTPARAM_TOKEN}", testToken, "TOKEN", testToken)
-				values := map[string]string{application0: s.app.addr, door0: s.addr, how.replaces: block}
+				block := testenv.Across(t, how.page, shown, "guard.internal:9132", s.Addr, "{env.HOTPARAM_TOKEN}", testToken, "TOKEN", testToken)
+				values := map[string]string{application0: s.app.addr, door0: s.Addr, how.replaces: block}
 				if timeout := realGateways[name].timeout; timeout != "" {
 					values[timeout] = "20s"
 				}
@@ -92,7 +88,7 @@ func TestRealMutualTLS(t *testing.T) {
 					s.expect("with one that has expired", "/search?q=1", http.StatusOK, http.StatusOK)
 				}
 				if got := s.door.Stats(); (got.NoTLS > 0) != expired || got.Unauthorized > 0 || (got.Passed > 0) == expired {
-					t.Errorf("expired %v: %+v; the log:\n%s", expired, got, s.log)
+					t.Errorf("expired %v: %+v; the log:\n%s", expired, got, s.Log)
 				}
 			}
 		})

@@ -19,21 +19,13 @@ const traefikRules = `
 // asks again as soon as hotparam is back.
 func TestTraefikFailsClosed(t *testing.T) {
 	t.Parallel()
-	g := gatewaytest.Open(t, traefikRules)
-	d, err := gateway.New(gateway.Config{Hotparam: g.Hotparam})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := gatewaytest.Open(t, traefikRules).Decider(t, gateway.Config{})
 	s := setUp(t, "traefik", d, false)
 	s.expect("at first", "/search?q=1", http.StatusOK, http.StatusTooManyRequests)
-	s.stop()
+	s.Stop()
 	s.expect("away", "/search?q=1", http.StatusInternalServerError, http.StatusInternalServerError)
 	s.expect("away, another value", "/search?q=2", http.StatusInternalServerError)
-	l, err := net.Listen("tcp", s.addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	serveOn(t, l, d, Config{})
+	serveOn(t, gatewaytest.Listen(t, s.Addr), d, Config{})
 	s.expect("back", "/search?q=3", http.StatusOK, http.StatusTooManyRequests)
 	s.app.close()
 	s.expect("the application is away", "/search?q=4", http.StatusBadGateway)
@@ -43,50 +35,30 @@ func TestTraefikFailsClosed(t *testing.T) {
 // and are decided on again when it is back. What the application answers is no sign of that.
 func TestTraefikFailover(t *testing.T) {
 	t.Parallel()
-	g := gatewaytest.Open(t, traefikRules)
-	d, err := gateway.New(gateway.Config{Hotparam: g.Hotparam})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	health, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := gatewaytest.Open(t, traefikRules).Decider(t, gateway.Config{})
+	health := gatewaytest.Listen(t, "127.0.0.1:0")
 	_, port, _ := net.SplitHostPort(health.Addr().String())
-	s := &setup{app: startApplication(t), fixture: serveOn(t, l, d, Config{})}
+	s := &setup{app: startApplication(t), fixture: serve(t, d, Config{})}
 	stopHealth := serveHealth(t, health)
 	s.gateway = testenv.Traefik(t, "traefik", map[string]string{
-		application0: s.app.addr, door0: s.addr, "port: 9126": "port: " + port, "filename: dynamic.yaml": "filename: failover.yaml",
+		application0: s.app.addr, door0: s.Addr, "port: 9126": "port: " + port, "filename: dynamic.yaml": "filename: failover.yaml",
 	})
 	s.await("/search?q=1", http.StatusTooManyRequests)
 	s.expect("a 500 of the application", "/broken", http.StatusInternalServerError, http.StatusInternalServerError)
 	s.expect("after it", "/search?q=1", http.StatusTooManyRequests)
 
-	s.stop()
+	s.Stop()
 	stopHealth()
 	s.await("/search?q=1", http.StatusOK)
 	s.expect("away", "/search?q=1", http.StatusOK, http.StatusOK, http.StatusOK)
 
-	hanging, err := net.Listen("tcp", health.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	hanging := gatewaytest.Listen(t, health.Addr().String())
 	time.Sleep(2 * time.Second) // two of Traefik's checks
 	s.expect("hanging", "/search?q=1", http.StatusOK)
 	hanging.Close()
 
-	if l, err = net.Listen("tcp", s.addr); err != nil {
-		t.Fatal(err)
-	}
-	serveOn(t, l, d, Config{})
-	if health, err = net.Listen("tcp", health.Addr().String()); err != nil {
-		t.Fatal(err)
-	}
-	serveHealth(t, health)
+	serveOn(t, gatewaytest.Listen(t, s.Addr), d, Config{})
+	serveHealth(t, gatewaytest.Listen(t, health.Addr().String()))
 	s.await("/search?q=1", http.StatusTooManyRequests)
 }
 

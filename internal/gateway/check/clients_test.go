@@ -42,7 +42,7 @@ func TestClients(t *testing.T) {
 					t.Errorf("%s: %q, %v, want %q", base, out, err, want)
 				}
 			}
-			if s := f.tickets.Stats(); s.Held != 0 {
+			if s := f.Tickets.Stats(); s.Held != 0 {
 				t.Errorf("%+v: a ticket was not ended", s)
 			}
 		})

@@ -18,7 +18,7 @@ import (
 // A request that a program asks about makes the keys that it makes in the Go middleware.
 func TestSameKeys(t *testing.T) {
 	gatewaytest.Run(t, func(tb testing.TB, d *gateway.Decider) gatewaytest.Door {
-		f := serve(tb, d, Config{})
+		f := serve(tb, gatewaytest.NewOf(tb, d), Config{})
 		return gatewaytest.Door{Ask: func(tb testing.TB, r *gatewaytest.Request) gatewaytest.Answer {
 			q := question{Method: r.Method, URI: r.Target, Addr: r.Addr, Headers: map[string]values{"Host": {"shop.example"}}}
 			for name, list := range r.Header {
@@ -263,17 +263,12 @@ func TestOpenAPI(t *testing.T) {
 
 // A program that waits by itself is told how long.
 func TestDelay(t *testing.T) {
-	g := gatewaytest.Open(t, `  - {id: paced, match: {route: "GET /"}, limit: {rate: 10/s, burst: 1, on_limit: wait, wait: 10s}}`+"\n")
-	d, err := gateway.New(gateway.Config{Hotparam: g.Hotparam})
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := serve(t, d, Config{})
+	f := serve(t, gatewaytest.New(t, gatewaytest.Rules(`{id: paced, match: {route: "GET /"}, limit: {rate: 10/s, burst: 1, on_limit: wait, wait: 10s}}`), gateway.Config{}), Config{})
 	f.check(`{"method": "GET", "uri": "/"}`)
 	if got := f.check(`{"method": "GET", "uri": "/"}`); !got.Allowed || got.DelayMS < 1 || got.DelayMS > 100 {
 		t.Errorf("%+v, want a delay of up to 100 ms", got)
 	}
-	if s := g.Stats().Guard; s.Waited != 0 {
+	if s := f.Guard.Stats().Guard; s.Waited != 0 {
 		t.Errorf("%d waited in the door", s.Waited)
 	}
 }

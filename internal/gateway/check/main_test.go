@@ -5,18 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"testing"
-	"time"
 
-	"github.com/hotparam/hotparam/attach"
 	"github.com/hotparam/hotparam/internal/gateway"
 	"github.com/hotparam/hotparam/internal/gateway/gatewaytest"
 	"github.com/hotparam/hotparam/internal/testenv"
-	"github.com/hotparam/hotparam/middleware"
 )
 
 func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
@@ -30,45 +25,32 @@ const testRules = `
   - {id: spaced, match: {route: "GET /spaced"}, limit: {rate: 1/1m, burst: 1, on_limit: wait, wait: 2m}}
 `
 
-// fixture is a door that is served.
+// fixture is a door that is served, with a client of it.
 type fixture struct {
-	t       testing.TB
-	door    *Door
-	tickets *gateway.Tickets
-	base    string // URL
-	client  http.Client
-	token   string
+	*gatewaytest.Fixture
+	t      testing.TB
+	door   *Door
+	base   string // URL
+	client http.Client
+	token  string
 }
 
 func open(t testing.TB, c Config) *fixture {
 	t.Helper()
-	g := gatewaytest.Open(t, testRules, attach.WithMiddleware(middleware.WithHeaders()))
-	decider, err := gateway.New(gateway.Config{Hotparam: g.Hotparam})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return serve(t, decider, c)
+	return serve(t, gatewaytest.New(t, testRules, gateway.Config{}), c)
 }
 
-func serve(t testing.TB, decider *gateway.Decider, c Config) *fixture {
+func serve(t testing.TB, around *gatewaytest.Fixture, c Config) *fixture {
 	t.Helper()
-	f := &fixture{t: t, tickets: gateway.NewTickets(gateway.TicketsConfig{}), token: c.Token}
-	c.Decider, c.Tickets, c.Log = decider, f.tickets, slog.New(slog.DiscardHandler)
-	var err error
-	if f.door, err = New(c); err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	c.Decider, c.Tickets, c.Log = around.Decider, around.Tickets, around.Logger
+	door, err := New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.base = "http://" + l.Addr().String()
+	around.Serve(door)
 	transport := &http.Transport{}
-	f.client = http.Client{Transport: transport, Timeout: 20 * time.Second}
-	testenv.Running(t, func(ctx context.Context) error { return f.door.Serve(ctx, l) })
-	testenv.Running(t, f.tickets.Run)
 	t.Cleanup(transport.CloseIdleConnections)
-	return f
+	return &fixture{around, t, door, "http://" + around.Addr, http.Client{Transport: transport, Timeout: gatewaytest.Patience}, c.Token}
 }
 
 // post sends a body and returns the response with its body.

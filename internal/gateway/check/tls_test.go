@@ -15,11 +15,10 @@ func TestMutualTLS(t *testing.T) {
 	t.Parallel()
 	testenv.MutualTLS(t, func(_ testing.TB, server *tls.Config) testenv.SecureDoor {
 		f := open(t, Config{TLS: server, Token: "0123456789abcdef"})
-		addr := strings.TrimPrefix(f.base, "http://")
 		ask := func(tb testing.TB, config *tls.Config) error {
 			client := http.Client{Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}}
 			status := func(token string) (int, error) {
-				r, err := http.NewRequestWithContext(tb.Context(), http.MethodPost, "https://"+addr+"/v1/check", strings.NewReader(`{"method": "GET", "uri": "/"}`))
+				r, err := http.NewRequestWithContext(tb.Context(), http.MethodPost, "https://"+f.Addr+"/v1/check", strings.NewReader(`{"method": "GET", "uri": "/"}`))
 				if err != nil {
 					tb.Fatal(err)
 				}
@@ -39,6 +38,6 @@ func TestMutualTLS(t *testing.T) {
 			}
 			return nil
 		}
-		return testenv.SecureDoor{Addr: addr, Ask: ask, NoTLS: func() int64 { return f.door.Stats().NoTLS }}
+		return testenv.SecureDoor{Addr: f.Addr, Ask: ask, NoTLS: func() int64 { return f.door.Stats().NoTLS }}
 	})
 }

@@ -1,95 +1,110 @@
 package gatewaytest
 
 import (
-	"bytes"
 	"context"
-	"fmt"
 	"log/slog"
 	"net"
-	"os"
-	"path/filepath"
-	"strconv"
-	"sync"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/hotparam/hotparam/attach"
 	"github.com/hotparam/hotparam/internal/gateway"
+	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/middleware"
 )
 
-// Guard is a Hotparam of a file, and what it has counted.
-type Guard struct {
-	*attach.Hotparam
-	conn  net.PacketConn
-	close sync.Once
-	done  chan struct{}
-	keys  map[string]int64
+// Patience is how long [Fixture.Await] waits.
+const Patience = 20 * time.Second
+
+// Server is a door.
+type Server interface {
+	Serve(ctx context.Context, l net.Listener) error
 }
 
-// Open opens a Hotparam with these rules, each a line of a file's rules, until the test ends.
-// Its Redis is not there, so keys do not become hot over all instances.
-func Open(tb testing.TB, rules string, opts ...attach.Option) *Guard {
+// Fixture is what a door in a test needs around it. It belongs to the test's goroutine.
+type Fixture struct {
+	Guard   *Guard // nil if the fixture is that of a given decider
+	Decider *gateway.Decider
+	Tickets *gateway.Tickets
+	Logger  *slog.Logger // writes to Log
+	Log     *testenv.Log
+	Addr    string // host:port, or the path of a Unix socket, at which the door is served
+	Stop    func() // ends the door's Serve, as the end of the test does
+
+	// Stats returns the door's, which a failure of Await shows. It may be nil.
+	Stats func() any
+
+	tb testing.TB
+}
+
+// New returns the fixture of a decider that has these rules (see [Open]), and c.
+func New(tb testing.TB, rules string, c gateway.Config) *Fixture {
 	tb.Helper()
-	conn, err := new(net.ListenConfig).ListenPacket(tb.Context(), "udp", "127.0.0.1:0")
+	f := &Fixture{Log: new(testenv.Log), tb: tb}
+	f.Logger = slog.New(slog.NewTextHandler(f.Log, nil))
+	f.Guard = Open(tb, rules, attach.WithLogger(f.Logger), attach.WithMiddleware(middleware.WithHeaders()))
+	c.Log = f.Logger
+	f.Decider = f.Guard.Decider(tb, c)
+	f.runTickets()
+	return f
+}
+
+// NewOf returns the fixture of a given decider.
+func NewOf(tb testing.TB, d *gateway.Decider) *Fixture {
+	f := &Fixture{Decider: d, Log: new(testenv.Log), tb: tb}
+	f.Logger = slog.New(slog.NewTextHandler(f.Log, nil))
+	f.runTickets()
+	return f
+}
+
+func (f *Fixture) runTickets() {
+	f.Tickets = gateway.NewTickets(gateway.TicketsConfig{Log: f.Logger})
+	testenv.Running(f.tb, f.Tickets.Run)
+}
+
+// Serve serves a door at a new address.
+func (f *Fixture) Serve(door Server) {
+	f.tb.Helper()
+	f.ServeOn(Listen(f.tb, "127.0.0.1:0"), door)
+}
+
+// ServeAgain serves a door at the address of the former one, which has stopped.
+func (f *Fixture) ServeAgain(door Server) {
+	f.tb.Helper()
+	f.ServeOn(Listen(f.tb, f.Addr), door)
+}
+
+// ServeOn serves a door on l until the test ends, or Stop is called.
+func (f *Fixture) ServeOn(l net.Listener, door Server) {
+	f.Addr = l.Addr().String()
+	f.Stop = testenv.Running(f.tb, func(ctx context.Context) error { return door.Serve(ctx, l) })
+}
+
+// Await waits until ready returns true. If that takes longer than [Patience], the test fails.
+func (f *Fixture) Await(what string, ready func() bool) {
+	f.tb.Helper()
+	for end := time.Now().Add(Patience); !ready(); time.Sleep(2 * time.Millisecond) {
+		if !time.Now().After(end) {
+			continue
+		}
+		var stats any
+		if f.Stats != nil {
+			stats = f.Stats()
+		}
+		f.tb.Fatalf("%s: not within %v; %+v; the log:\n%s", what, Patience, stats, f.Log)
+	}
+}
+
+// Listen listens on a TCP address.
+func Listen(tb testing.TB, addr string) net.Listener {
+	tb.Helper()
+	l, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", addr)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	g := &Guard{conn: conn, done: make(chan struct{}), keys: make(map[string]int64)}
-	go g.receive()
-	path := filepath.Join(tb.TempDir(), "hotparam.yaml")
-	text := fmt.Sprintf("namespace: suite\naggregator: {redis: \"redis://127.0.0.1:1\"}\nstatsd: {addresses: [%q]}\nrules:\n%s", conn.LocalAddr(), rules)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		tb.Fatal(err)
-	}
-	opts = append([]attach.Option{attach.WithLogger(slog.New(slog.DiscardHandler)), gateway.WithContext()}, opts...)
-	if g.Hotparam, err = attach.Open(tb.Context(), path, opts...); err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() { g.Counted(tb) })
-	return g
+	return l
 }
 
-// Counted closes the Hotparam and returns how often it has counted each key, in the form in
-// which keys are sent.
-func (g *Guard) Counted(tb testing.TB) map[string]int64 {
-	tb.Helper()
-	g.close.Do(func() {
-		if err := g.Close(context.Background()); err != nil {
-			tb.Errorf("close: %v", err)
-		}
-		// Behind what was sent before: a datagram to itself ends the receiver.
-		if _, err := g.conn.WriteTo([]byte(lastPacket), g.conn.LocalAddr()); err != nil {
-			tb.Errorf("close: %v", err)
-		}
-		<-g.done
-		g.conn.Close()
-	})
-	return g.keys
-}
-
-const lastPacket = "the end"
-
-func (g *Guard) receive() {
-	defer close(g.done)
-	buf := make([]byte, 64<<10)
-	for {
-		n, _, err := g.conn.ReadFrom(buf)
-		if err != nil || string(buf[:n]) == lastPacket {
-			return
-		}
-		for line := range bytes.Lines(buf[:n]) {
-			g.add(bytes.TrimRight(line, "\n"))
-		}
-	}
-}
-
-// add adds a line of StatsD, "suite.hot_param.KEY:N|c", to the counts. Lines that are about
-// the others are none of these.
-func (g *Guard) add(line []byte) {
-	name, value, ok := bytes.Cut(line, []byte(":"))
-	_, key, found := bytes.Cut(name, []byte(".hot_param."))
-	number, _, counter := bytes.Cut(value, []byte("|c"))
-	n, err := strconv.ParseInt(string(number), 10, 64)
-	if ok && found && counter && err == nil {
-		g.keys[string(key)] += n
-	}
-}
+// Rules returns rules, which are written as {…}, as the lines of a file.
+func Rules(rules ...string) string { return "  - " + strings.Join(rules, "\n  - ") + "\n" }

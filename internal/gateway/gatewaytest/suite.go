@@ -1,9 +1,12 @@
-// Package gatewaytest is the suite that each door passes: a request that comes through it makes
-// the keys, and gets the answer, that it would have with the Go middleware in the application.
+// Package gatewaytest tests doors. It has what the tests of every door need around theirs, and
+// the suite that each door passes: a request that comes through it makes the keys, and gets the
+// answer, that it would have with the Go middleware in the application.
 //
-//	requests.go  the requests, and the rules
-//	fixture.go   a Hotparam whose counts can be read
-//	suite.go     both ways, compared
+//	guard.go     a Hotparam whose counts can be read
+//	fixture.go   a door that is served, with its log and its tickets
+//	requests.go  the suite's requests, and the rules
+//	suite.go     the suite: a door and the Go middleware, compared
+//	through.go   a request that a real gateway passes on
 package gatewaytest
 
 import (

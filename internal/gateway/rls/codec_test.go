@@ -77,7 +77,7 @@ func TestReadRequest(t *testing.T) {
 
 // A header of a client that is not UTF-8 evades nothing.
 func TestTextsThatAreNotUTF8(t *testing.T) {
-	f := open(t, file(t, `{id: key, match: {route: "GET /"}, by: ["header:x-api-key"], limit: {rate: 1/1h, burst: 1}}`))
+	f := open(t, []string{`{id: key, match: {route: "GET /"}, by: ["header:x-api-key"], limit: {rate: 1/1h, burst: 1}}`})
 	for i, want := range []bool{true, false} {
 		req := &ratelimit.RateLimitRequest{Domain: Domain, Descriptors: []*common.RateLimitDescriptor{request("/", "header:x-api-key=#")}}
 		b, err := proto.Marshal(req)

@@ -24,7 +24,7 @@ const searchRule = `{id: search, match: {route: "GET /search"}, by: [q], limit: 
 // A request is limited by the keys that it would have in a Go program, and a refusal is
 // answered in full.
 func TestRequests(t *testing.T) {
-	f := open(t, file(t, searchRule))
+	f := open(t, []string{searchRule})
 	first := f.ask(Domain, request("/search?q=phone"))
 	if first.GetOverallCode() != ok || headersOf(first)["Ratelimit-Policy"] == "" {
 		t.Errorf("%v, want it to pass with a header that states the limit", first)
@@ -61,10 +61,10 @@ func TestRequests(t *testing.T) {
 
 // What is no query: headers, the caller's address, what the gateway knows.
 func TestEntriesOfARequest(t *testing.T) {
-	f := open(t, file(t,
+	f := open(t, []string{
 		`{id: key, match: {route: "GET /key"}, by: ["header:x-api-key"], limit: {rate: 1/1h, burst: 1}}`,
 		`{id: addr, match: {route: "GET /addr"}, by: ["addr:ip"], limit: {rate: 1/1h, burst: 1}}`,
-		`{id: tenant, match: {route: "GET /ctx"}, by: ["ctx:tenant"], limit: {rate: 1/1h, burst: 1}}`))
+		`{id: tenant, match: {route: "GET /ctx"}, by: ["ctx:tenant"], limit: {rate: 1/1h, burst: 1}}`})
 	for path, entry := range map[string]string{"/key": "header:X-Api-Key=", "/addr": "remote_address=10.0.0.", "/ctx": "ctx:tenant="} {
 		for i, want := range []bool{true, false} {
 			if got := f.passes(Domain, request(path, entry+"1")); got != want {
@@ -76,14 +76,14 @@ func TestEntriesOfARequest(t *testing.T) {
 		}
 	}
 	f.passes(Domain, request("/key", "x-api-key=1"))
-	if n := f.door.Stats().Unusable[UnknownEntry]; n != 1 || !strings.Contains(f.log.String(), "x-api-key") {
-		t.Errorf("%d unknown entries\n%s", n, f.log)
+	if n := f.door.Stats().Unusable[UnknownEntry]; n != 1 || !strings.Contains(f.Log.String(), "x-api-key") {
+		t.Errorf("%d unknown entries\n%s", n, f.Log)
 	}
 }
 
 // A client of gRPC gets a plain sentence, which Envoy sends as grpc-message.
 func TestGRPCGetsASentence(t *testing.T) {
-	f := open(t, file(t, `{id: find, match: {route: "POST /shop.Search/Find"}, by: ["header:x-tenant"], limit: {rate: 1/1m, burst: 1}}`))
+	f := open(t, []string{`{id: find, match: {route: "POST /shop.Search/Find"}, by: ["header:x-tenant"], limit: {rate: 1/1m, burst: 1}}`})
 	call := descriptor("method=POST", "path=/shop.Search/Find", "header:content-type=application/grpc+proto", "header:x-tenant=a")
 	f.passes(Domain, call)
 	r := f.ask(Domain, call)
@@ -98,7 +98,7 @@ func TestGRPCGetsASentence(t *testing.T) {
 
 // The domain is a resource, and all descriptors of a call pass or none.
 func TestDescriptorsAreParametersOfAResource(t *testing.T) {
-	f := open(t, file(t, `{id: login, match: {route: "login"}, by: each, limit: {rate: 2/1h, burst: 2}}`))
+	f := open(t, []string{`{id: login, match: {route: "login"}, by: each, limit: {rate: 2/1h, burst: 2}}`})
 	ann, bob := descriptor("user=ann"), descriptor("user=bob")
 	f.passes("login", ann)
 	f.passes("login", ann)
@@ -117,9 +117,9 @@ func TestDescriptorsAreParametersOfAResource(t *testing.T) {
 }
 
 func TestHits(t *testing.T) {
-	f := open(t, file(t,
+	f := open(t, []string{
 		`{id: calls, match: {route: "calls"}, by: [q], limit: {rate: 5/1h, burst: 5}}`,
-		`{id: units, match: {route: "units"}, by: [q], count: units, limit: {rate: 5/1h, burst: 5}}`))
+		`{id: units, match: {route: "units"}, by: [q], count: units, limit: {rate: 5/1h, burst: 5}}`})
 	a := func(hits uint64) bool { return f.passes("calls", withHits(descriptor("q=a"), hits)) }
 	if !a(3) || a(3) || !a(2) || a(1) || a(0) {
 		t.Error("want 3 and then 2 of 5 to pass, 3 not, and nothing after that")
@@ -143,10 +143,10 @@ func TestHits(t *testing.T) {
 
 // The end of a request releases its permit and charges its cost, and is never a request.
 func TestEnds(t *testing.T) {
-	f := open(t, file(t,
+	f := open(t, []string{
 		`{id: slots, match: {route: "GET /slow"}, by: [q], limit: {concurrency: 2}}`,
 		`{id: bytes, match: {route: "GET /file"}, by: [q], count: bytes, limit: {rate: 1000/1h, burst: 1000}}`,
-		`{id: requests, match: {route: "GET /slow"}, limit: {rate: 100/1h, burst: 100}}`))
+		`{id: requests, match: {route: "GET /slow"}, limit: {rate: 100/1h, burst: 100}}`})
 	done := func(id, unit string, hits ...uint64) {
 		t.Helper()
 		d := request("/slow?q=a", "id="+id, "done="+unit)
@@ -170,7 +170,7 @@ func TestEnds(t *testing.T) {
 	if !slow("5") || slow("6") {
 		t.Error("want one permit to be released by an end, and none by its repetition")
 	}
-	if s := f.tickets.Stats(); s.Ended != 1 || s.Repeated != 1 || s.Unknown != 1 || s.Held != 2 {
+	if s := f.Tickets.Stats(); s.Ended != 1 || s.Repeated != 1 || s.Unknown != 1 || s.Held != 2 {
 		t.Errorf("%+v", s)
 	}
 	// Two requests of one id, and the cost of one request in several descriptors.
@@ -193,7 +193,7 @@ func TestEnds(t *testing.T) {
 
 // A descriptor that does not say what it should limits nothing, is counted, and is logged.
 func TestUnusableDescriptors(t *testing.T) {
-	f := open(t, file(t, `{id: slots, match: {route: "*"}, limit: {concurrency: 9}}`))
+	f := open(t, []string{`{id: slots, match: {route: "*"}, limit: {concurrency: 9}}`})
 	for fault, d := range map[string][]string{"incomplete": {"path=/x"}, "no_id": {"method=GET", "path=/x"}, "unknown_entry": {"method=GET", "path=/x", "id=1", "tenant=a"}} {
 		if !f.passes(Domain, descriptor(d...)) {
 			t.Errorf("%s: refused", fault)
@@ -214,15 +214,15 @@ func TestUnusableDescriptors(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	for _, line := range []string{"needs both method and path", "no entry id", "says nothing", "too many entries"} {
-		if !strings.Contains(f.log.String(), line) {
-			t.Errorf("no line %q in the log:\n%s", line, f.log)
+		if !strings.Contains(f.Log.String(), line) {
+			t.Errorf("no line %q in the log:\n%s", line, f.Log)
 		}
 	}
 }
 
 // Where a rule has requests wait, one that cannot be answered in time is refused at once.
 func TestWaitsFitTheDeadline(t *testing.T) {
-	f := open(t, file(t, `{id: wait, match: {route: "GET /w"}, by: [q], limit: {rate: 10/1s, burst: 1, wait: 10s}}`))
+	f := open(t, []string{`{id: wait, match: {route: "GET /w"}, by: [q], limit: {rate: 10/1s, burst: 1, wait: 10s}}`})
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	begin := time.Now()
@@ -234,7 +234,7 @@ func TestWaitsFitTheDeadline(t *testing.T) {
 	if d := time.Since(begin); d < 90*time.Millisecond {
 		t.Errorf("2 requests passed within %v, at 10/s", d)
 	}
-	slow := file(t, `{id: wait, match: {route: "GET /w"}, by: [q], limit: {rate: 1/1m, burst: 1, wait: 10m}}`)
+	slow := []string{`{id: wait, match: {route: "GET /w"}, by: [q], limit: {rate: 1/1m, burst: 1, wait: 10m}}`}
 	f = open(t, slow)
 	ctx, cancel = context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
@@ -248,7 +248,7 @@ func TestWaitsFitTheDeadline(t *testing.T) {
 }
 
 func TestHealthAndReflection(t *testing.T) {
-	f := open(t, file(t, searchRule))
+	f := open(t, []string{searchRule})
 	service := ratelimit.RateLimitService_ServiceDesc.ServiceName
 	for _, name := range []string{"", service} {
 		r, err := healthpb.NewHealthClient(f.conn).Check(t.Context(), &healthpb.HealthCheckRequest{Service: name})
@@ -270,7 +270,7 @@ func TestHealthAndReflection(t *testing.T) {
 }
 
 func TestBadCalls(t *testing.T) {
-	f := open(t, file(t, searchRule), func(c *Config) { c.MaxMessage = 1 << 20 })
+	f := open(t, []string{searchRule}, func(c *Config) { c.MaxMessage = 1 << 20 })
 	for want, req := range map[codes.Code]*ratelimit.RateLimitRequest{
 		codes.InvalidArgument:   {Domain: Domain},
 		codes.ResourceExhausted: {Domain: Domain, Descriptors: asList(request("/" + strings.Repeat("x", 1<<20)))},
@@ -282,7 +282,7 @@ func TestBadCalls(t *testing.T) {
 	if r, err := f.client.ShouldRateLimit(t.Context(), &ratelimit.RateLimitRequest{Descriptors: asList(request("/"))}); status.Code(err) != codes.InvalidArgument {
 		t.Errorf("%v, %v", r, err)
 	}
-	f.await("counted failures", func() bool { return f.door.Stats().Failed == 3 })
+	f.Await("counted failures", func() bool { return f.door.Stats().Failed == 3 })
 	if !f.passes(Domain, request("/search?q="+strings.Repeat("x", 900<<10))) {
 		t.Error("a long path is refused")
 	}
@@ -290,22 +290,22 @@ func TestBadCalls(t *testing.T) {
 
 // A peer that sends nothing, or a message byte by byte, loses its call and not the others.
 func TestSlowCallsEnd(t *testing.T) {
-	f := open(t, file(t, searchRule), func(c *Config) { c.CallTimeout = 50 * time.Millisecond; c.MaxCalls = 1 })
+	f := open(t, []string{searchRule}, func(c *Config) { c.CallTimeout = 50 * time.Millisecond; c.MaxCalls = 1 })
 	method := "/" + ratelimit.RateLimitService_ServiceDesc.ServiceName + "/ShouldRateLimit"
 	stream, err := f.conn.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true}, method)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.await("call", func() bool { return f.door.calls.Load() == 1 || f.door.Stats().Failed > 0 })
+	f.Await("call", func() bool { return f.door.calls.Load() == 1 || f.door.Stats().Failed > 0 })
 	if err := stream.RecvMsg(new(ratelimit.RateLimitResponse)); err == nil {
 		t.Error("a call without a message was answered")
 	}
-	f.await("end of the call", func() bool { return f.door.calls.Load() == 0 })
+	f.Await("end of the call", func() bool { return f.door.calls.Load() == 0 })
 	if !f.passes(Domain, request("/search?q=a")) {
 		t.Error("refused")
 	}
-	f.await("count", func() bool { return f.door.Stats().Slow == 1 })
-	c, err := net.Dial("tcp", f.addr)
+	f.Await("count", func() bool { return f.door.Stats().Slow == 1 })
+	c, err := net.Dial("tcp", f.Addr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -313,12 +313,12 @@ func TestSlowCallsEnd(t *testing.T) {
 	if _, err := c.Write([]byte("PRI * HTTP/2.0\r\n")); err != nil {
 		t.Fatal(err)
 	}
-	f.await("end of a connection that does not begin", func() bool { return f.door.Stats().SlowConnections == 1 })
+	f.Await("end of a connection that does not begin", func() bool { return f.door.Stats().SlowConnections == 1 })
 }
 
 // Streams that stay open, as those of health can, take no place of calls, and are few.
 func TestStreamsAtATimeAreBounded(t *testing.T) {
-	f := open(t, file(t, searchRule))
+	f := open(t, []string{searchRule})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	for range maxOthers[ofStream] {
@@ -344,11 +344,11 @@ func TestStreamsAtATimeAreBounded(t *testing.T) {
 		t.Error(err)
 	}
 	cancel()
-	f.await("room", func() bool { return f.door.others[ofStream].Load() == 0 })
+	f.Await("room", func() bool { return f.door.others[ofStream].Load() == 0 })
 }
 
 func TestCallsAtATimeAreBounded(t *testing.T) {
-	f := open(t, file(t, searchRule), func(c *Config) { c.MaxCalls = 1 })
+	f := open(t, []string{searchRule}, func(c *Config) { c.MaxCalls = 1 })
 	f.passes(Domain, request("/"))
 	f.door.calls.Add(1)
 	_, err := f.client.ShouldRateLimit(t.Context(), &ratelimit.RateLimitRequest{Domain: Domain, Descriptors: asList(request("/"))})
@@ -366,31 +366,31 @@ func TestCallsAtATimeAreBounded(t *testing.T) {
 
 // Connections beyond the bound, and from elsewhere, are closed.
 func TestConnectionsAreBounded(t *testing.T) {
-	f := open(t, file(t, searchRule), func(c *Config) { c.MaxConnections = 3 })
+	f := open(t, []string{searchRule}, func(c *Config) { c.MaxConnections = 3 })
 	f.passes(Domain, request("/"))
 	for range 50 {
-		c, err := net.Dial("tcp", f.addr)
+		c, err := net.Dial("tcp", f.Addr)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer c.Close()
 	}
-	f.await("48 that give way", func() bool { return f.door.Stats().Displaced == 48 })
+	f.Await("48 that give way", func() bool { return f.door.Stats().Displaced == 48 })
 	if s := f.door.Stats(); s.Connections != 3 || !f.passes(Domain, request("/")) {
 		t.Errorf("%+v", s)
 	}
 	// Who speaks finds room among those that do not, and keeps it; then there is none.
 	for range 2 {
-		if _, err := ratelimit.NewRateLimitServiceClient(dial(t, f.addr)).ShouldRateLimit(t.Context(), &ratelimit.RateLimitRequest{Domain: Domain, Descriptors: asList(request("/"))}); err != nil {
+		if _, err := ratelimit.NewRateLimitServiceClient(dial(t, f.Addr)).ShouldRateLimit(t.Context(), &ratelimit.RateLimitRequest{Domain: Domain, Descriptors: asList(request("/"))}); err != nil {
 			t.Error(err)
 		}
 	}
-	c, err := net.Dial("tcp", f.addr)
+	c, err := net.Dial("tcp", f.Addr)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	f.await("one without room", func() bool { return f.door.Stats().Full == 1 })
+	f.Await("one without room", func() bool { return f.door.Stats().Full == 1 })
 	if s := f.door.Stats(); s.Connections != 3 || s.Displaced != 50 {
 		t.Errorf("%+v", s)
 	}
@@ -398,7 +398,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 
 func TestStrangersAreClosed(t *testing.T) {
 	for prefix, want := range map[string]bool{"127.0.0.0/8": true, "10.0.0.0/8": false} {
-		f := open(t, file(t, searchRule), func(c *Config) { c.Allow = []netip.Prefix{netip.MustParsePrefix(prefix)} })
+		f := open(t, []string{searchRule}, func(c *Config) { c.Allow = []netip.Prefix{netip.MustParsePrefix(prefix)} })
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		_, err := f.client.ShouldRateLimit(ctx, &ratelimit.RateLimitRequest{Domain: Domain, Descriptors: asList(request("/"))})
@@ -412,13 +412,13 @@ func asList(d ...*common.RateLimitDescriptor) []*common.RateLimitDescriptor { re
 
 // A request whose client goes away while Envoy asks has no end that Envoy tells.
 func TestCancelledCallsHoldNothing(t *testing.T) {
-	f := open(t, file(t, `{id: slots, match: {route: "*"}, limit: {concurrency: 1}}`))
+	f := open(t, []string{`{id: slots, match: {route: "*"}, limit: {concurrency: 1}}`})
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := f.door.ShouldRateLimit(gone, &ratelimit.RateLimitRequest{Domain: Domain, Descriptors: asList(request("/", "id=1"))}); err != nil {
 		t.Fatal(err)
 	}
-	if s := f.tickets.Stats(); s.Held != 0 {
+	if s := f.Tickets.Stats(); s.Held != 0 {
 		t.Errorf("%+v, want nothing to be held", s)
 	}
 	if !f.passes(Domain, request("/", "id=2")) {

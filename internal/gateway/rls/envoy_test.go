@@ -37,10 +37,10 @@ type behindEnvoy struct {
 var patient = map[string]string{"timeout: 0.02s": "timeout: 20s", "timeout: 0.5s": "timeout: 20s"}
 
 // startEnvoy starts Envoy by the configuration that users are given, but for its times.
-func startEnvoy(t *testing.T, text string, times map[string]string, change ...func(*Config)) *behindEnvoy {
+func startEnvoy(t *testing.T, rules []string, times map[string]string, change ...func(*Config)) *behindEnvoy {
 	t.Helper()
-	e := &behindEnvoy{fixture: open(t, text, change...), within: make(chan struct{})}
-	e.link = testenv.NewRelay(t, e.addr)
+	e := &behindEnvoy{fixture: open(t, rules, change...), within: make(chan struct{})}
+	e.link = testenv.NewRelay(t, e.Addr)
 	app := httptest.NewServer(e)
 	t.Cleanup(app.Close)
 	values := map[string]string{
@@ -50,7 +50,7 @@ func startEnvoy(t *testing.T, text string, times map[string]string, change ...fu
 	}
 	maps.Copy(values, times)
 	e.envoy = testenv.Envoy(t, "envoy", values)
-	e.await("question of Envoy", func() bool { e.get("/ready"); return e.door.Stats().Calls > 0 })
+	e.Await("question of Envoy", func() bool { e.get("/ready"); return e.door.Stats().Calls > 0 })
 	return e
 }
 
@@ -121,12 +121,12 @@ const envoyRules = `{id: search, match: {route: "GET /search"}, by: [q], limit: 
 
 func TestEnvoy(t *testing.T) {
 	t.Parallel()
-	e := startEnvoy(t, file(t, envoyRules,
+	e := startEnvoy(t, []string{envoyRules,
 		`{id: slots, match: {route: "GET /slow"}, by: [q], limit: {concurrency: 2}}`,
 		`{id: bytes, match: {route: "GET /file"}, by: [q], count: bytes, limit: {rate: 1000/1h, burst: 1000}}`,
 		`{id: units, match: {route: "GET /report"}, by: [q], count: units, limit: {rate: 100/1h, burst: 100}}`,
 		`{id: key, match: {route: "GET /key"}, by: ["header:x-api-key"], limit: {rate: 1/1h, burst: 1}}`,
-		`{id: calls, match: {route: "POST /shop.Search/Find"}, limit: {rate: 1/1h, burst: 1}}`), patient)
+		`{id: calls, match: {route: "POST /shop.Search/Find"}, limit: {rate: 1/1h, burst: 1}}`}, patient)
 	t.Run("refusals", e.testRefusals)
 	t.Run("evasions", e.testEvasions)
 	t.Run("costs", e.testCosts)
@@ -163,7 +163,7 @@ func (e *behindEnvoy) testEvasions(t *testing.T) {
 	e.get("/search?q=c")
 	for _, target := range []string{"//search?q=c", "/x/../search?q=c", "/search;v=1?q=%63", "/./search?q=c&q=c2", "/%73earch?q=c"} {
 		if r := e.get(target); r.status != 429 {
-			t.Errorf("%s: %d after %v, want 429; %+v, %+v", target, r.status, r.took, e.door.Stats(), e.guard.Stats().Guard)
+			t.Errorf("%s: %d after %v, want 429; %+v, %+v", target, r.status, r.took, e.door.Stats(), e.Guard.Stats().Guard)
 		}
 	}
 	for _, h := range []string{"X-Api-Key: \xff\xfe", "Content-Type: \xff"} {
@@ -176,16 +176,16 @@ func (e *behindEnvoy) testEvasions(t *testing.T) {
 func (e *behindEnvoy) testCosts(t *testing.T) {
 	e.t = t
 	for _, c := range []struct{ first, next string }{{"/file?q=a&bytes=5000", "/file?q=a"}, {"/report?q=a&cost=500", "/report?q=a"}} {
-		ended := e.tickets.Stats().Ended
+		ended := e.Tickets.Stats().Ended
 		if r := e.get(c.first); r.status != 200 {
 			t.Errorf("%s: %+v", c.first, r)
 		}
-		e.await("end", func() bool { return e.tickets.Stats().Ended > ended })
+		e.Await("end", func() bool { return e.Tickets.Stats().Ended > ended })
 		if r := e.get(c.next); r.status != 429 {
 			t.Errorf("%s: %+v, want the cost to be charged", c.next, r)
 		}
 	}
-	if s := e.tickets.Stats(); s.Held != 0 {
+	if s := e.Tickets.Stats(); s.Held != 0 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -201,35 +201,35 @@ func (e *behindEnvoy) testConcurrency(t *testing.T) {
 			}
 		})
 	}
-	e.await("two requests", func() bool { return e.served.Load() == before+2 })
+	e.Await("two requests", func() bool { return e.served.Load() == before+2 })
 	if r := e.get("/slow?q=a"); r.status != 503 || r.header.Get("Retry-After") == "" {
 		t.Errorf("%+v, want 503: there are two at a time", r)
 	}
 	e.within <- struct{}{}
 	e.within <- struct{}{}
 	requests.Wait()
-	e.await("end", func() bool { return e.tickets.Stats().Held == 0 })
+	e.Await("end", func() bool { return e.Tickets.Stats().Held == 0 })
 	// A client that goes away ends its request, too.
 	conn, err := net.Dial("tcp", e.envoy.Addr)
 	if err != nil {
 		t.Fatal(err)
 	}
 	fmt.Fprint(conn, "GET /slow?q=a HTTP/1.1\r\nHost: a\r\n\r\n")
-	e.await("request", func() bool { return e.served.Load() == before+3 })
+	e.Await("request", func() bool { return e.served.Load() == before+3 })
 	conn.Close()
-	e.await("end", func() bool { return e.tickets.Stats().Held == 0 })
+	e.Await("end", func() bool { return e.Tickets.Stats().Held == 0 })
 }
 
 // While the door is away or hangs, requests pass within Envoy's timeout. Once it is back, they
 // are limited again.
 func TestEnvoyWithoutTheDoor(t *testing.T) {
 	t.Parallel()
-	e := startEnvoy(t, file(t, envoyRules), nil)
+	e := startEnvoy(t, []string{envoyRules}, nil)
 	isLimited := func() bool { return e.get("/search?q=a").status == http.StatusTooManyRequests }
-	e.await("limit", isLimited)
+	e.Await("limit", isLimited)
 	for name, state := range map[string]testenv.LinkState{"away": testenv.LinkCut, "hanging": testenv.LinkSilent} {
 		e.link.Set(state)
-		e.await("request that passes without an answer", func() bool { return !isLimited() })
+		e.Await("request that passes without an answer", func() bool { return !isLimited() })
 		var longest time.Duration
 		for range 20 {
 			r := e.get("/search?q=a")
@@ -240,7 +240,7 @@ func TestEnvoyWithoutTheDoor(t *testing.T) {
 		}
 		e.link.Set(testenv.LinkUp)
 		begin := time.Now()
-		e.await("limit", isLimited)
+		e.Await("limit", isLimited)
 		t.Logf("%s: a request took %v at most; limited again after %v", name, longest, time.Since(begin))
 		if longest > 5*time.Second {
 			t.Errorf("%s: a request took %v", name, longest)
@@ -251,8 +251,8 @@ func TestEnvoyWithoutTheDoor(t *testing.T) {
 // A client of gRPC gets the status of a limit, and a sentence.
 func TestEnvoyAndGRPC(t *testing.T) {
 	t.Parallel()
-	e := startEnvoy(t, file(t, `{id: find, match: {route: "POST /shop.Search/Find"}, limit: {rate: 1/1h, burst: 1}}`,
-		`{id: no, match: {route: "POST /shop.Search/Find"}, by: ["header:x-api-key"], limit: {rate: 1000/s}, block: {"header:x-api-key": bad}}`), patient)
+	e := startEnvoy(t, []string{`{id: find, match: {route: "POST /shop.Search/Find"}, limit: {rate: 1/1h, burst: 1}}`,
+		`{id: no, match: {route: "POST /shop.Search/Find"}, by: ["header:x-api-key"], limit: {rate: 1000/s}, block: {"header:x-api-key": bad}}`}, patient)
 	client := dial(t, e.envoy.Addr)
 	call := func(key string) *status.Status {
 		ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(t.Context(), "x-api-key", key), 10*time.Second)

@@ -2,11 +2,7 @@ package rls
 
 import (
 	"context"
-	"fmt"
-	"log/slog"
-	"net"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -18,10 +14,9 @@ import (
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/hotparam/hotparam/attach"
 	"github.com/hotparam/hotparam/internal/gateway"
+	"github.com/hotparam/hotparam/internal/gateway/gatewaytest"
 	"github.com/hotparam/hotparam/internal/testenv"
-	"github.com/hotparam/hotparam/middleware"
 )
 
 func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
@@ -31,72 +26,31 @@ const (
 	over = ratelimit.RateLimitResponse_OVER_LIMIT
 )
 
-// fixture is a door to rules, and a client of it.
+// fixture is a door that is served, with a client of it.
 type fixture struct {
-	t       *testing.T
-	door    *Door
-	guard   *attach.Hotparam
-	tickets *gateway.Tickets
-	log     *testenv.Log
-	addr    string
-	conn    *grpc.ClientConn
-	client  ratelimit.RateLimitServiceClient
+	*gatewaytest.Fixture
+	t      *testing.T
+	door   *Door
+	conn   *grpc.ClientConn
+	client ratelimit.RateLimitServiceClient
 }
 
-// file is a configuration with these rules, whose Redis and aggregator are away.
-func file(t *testing.T, rules ...string) string {
-	nowhere := func() string { return fmt.Sprintf("127.0.0.1:%d", testenv.FreePort(t)) }
-	return fmt.Sprintf("namespace: shop\naggregator: {redis: %q}\nstatsd: {addresses: [%q]}\nrules:\n  - %s\n",
-		"redis://"+nowhere(), nowhere(), strings.Join(rules, "\n  - "))
-}
-
-// openFile opens a file with this text, until the test ends.
-func openFile(t *testing.T, log *testenv.Log, text string) *attach.Hotparam {
+// open serves a door of these rules, each written as {…}.
+func open(t *testing.T, rules []string, change ...func(*Config)) *fixture {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "hotparam.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	h, err := attach.Open(t.Context(), path, attach.WithLogger(slog.New(slog.NewTextHandler(log, nil))), gateway.WithContext(),
-		attach.WithMiddleware(middleware.WithHeaders()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := h.Close(context.Background()); err != nil {
-			t.Errorf("Close: %v", err)
-		}
-	})
-	return h
-}
-
-func open(t *testing.T, text string, change ...func(*Config)) *fixture {
-	t.Helper()
-	f := &fixture{t: t, log: new(testenv.Log)}
-	f.guard = openFile(t, f.log, text)
-	log := slog.New(slog.NewTextHandler(f.log, nil))
-	decider, err := gateway.New(gateway.Config{Hotparam: f.guard, TrustCaller: true, Log: log})
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.tickets = gateway.NewTickets(gateway.TicketsConfig{Log: log})
-	testenv.Running(t, f.tickets.Run)
-	c := Config{Decider: decider, Tickets: f.tickets, Log: log}
+	around := gatewaytest.New(t, gatewaytest.Rules(rules...), gateway.Config{TrustCaller: true})
+	c := Config{Decider: around.Decider, Tickets: around.Tickets, Log: around.Logger}
 	for _, f := range change {
 		f(&c)
 	}
-	if f.door, err = New(c); err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	door, err := New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.addr = l.Addr().String()
-	testenv.Running(t, func(ctx context.Context) error { return f.door.Serve(ctx, l) })
-	f.conn = dial(t, f.addr)
-	f.client = ratelimit.NewRateLimitServiceClient(f.conn)
-	return f
+	around.Stats = func() any { return door.Stats() }
+	around.Serve(door)
+	conn := dial(t, around.Addr)
+	return &fixture{around, t, door, conn, ratelimit.NewRateLimitServiceClient(conn)}
 }
 
 func dial(t *testing.T, addr string) *grpc.ClientConn {
@@ -165,16 +119,6 @@ func headersOf(r *ratelimit.RateLimitResponse) map[string]string {
 		all[h.GetKey()] = h.GetValue()
 	}
 	return all
-}
-
-// await waits until ready reports true.
-func (f *fixture) await(what string, ready func() bool) {
-	f.t.Helper()
-	for end := time.Now().Add(10 * time.Second); !ready(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			f.t.Fatalf("no %s; %+v\n%s", what, f.door.Stats(), f.log)
-		}
-	}
 }
 
 // raw is a message that is encoded already.

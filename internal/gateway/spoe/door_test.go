@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/gateway"
+	"github.com/hotparam/hotparam/internal/gateway/gatewaytest"
 )
 
 func TestNewRefuses(t *testing.T) {
@@ -98,8 +99,8 @@ func TestDoor(t *testing.T) {
 	if s.Checks != 13 || s.Refused != 4 || s.Ended != 2 || s.Lost != 2 || s.Unheld != 2 || s.Incomplete != 2 || s.Unknown != 1 || s.Invalid != 1 || s.Connections != 1 {
 		t.Errorf("%+v", s)
 	}
-	if n := strings.Count(f.log.String(), "does not say what the request is"); n != 1 {
-		t.Errorf("told %d times; the log:\n%s", n, f.log)
+	if n := strings.Count(f.Log.String(), "does not say what the request is"); n != 1 {
+		t.Errorf("told %d times; the log:\n%s", n, f.Log)
 	}
 }
 
@@ -183,9 +184,9 @@ func framed(kind frameType, payload []byte) []byte {
 func TestSlowPeers(t *testing.T) {
 	t.Parallel()
 	f := serve(t, nil, termRule)
-	f.stop()
+	f.Stop()
 	f.door.helloWithin, f.door.frameWithin, f.door.idle = 50*time.Millisecond, 100*time.Millisecond, 50*time.Millisecond
-	f.listen()
+	f.ServeAgain(f.door)
 	if s, _ := f.dial().ended(); s != statusTimeout {
 		t.Errorf("silence: %v", s)
 	}
@@ -197,7 +198,7 @@ func TestSlowPeers(t *testing.T) {
 	if s, _ := f.connect().ended(); s != statusNormal {
 		t.Errorf("idle: %v", s)
 	}
-	f.await("the end of all connections", func() bool { return f.door.Stats().Connections == 0 })
+	f.Await("the end of all connections", func() bool { return f.door.Stats().Connections == 0 })
 	if s := f.door.Stats(); s.Slow != 2 {
 		t.Errorf("%+v", s)
 	}
@@ -215,9 +216,9 @@ func TestBoundsOfConnections(t *testing.T) {
 		t.Error("a third connection was served")
 	}
 	one.conn.Close()
-	f.await("room", func() bool { return f.door.Stats().Connections == 1 })
+	f.Await("room", func() bool { return f.door.Stats().Connections == 1 })
 	silent := f.dial()
-	f.await("one that is silent", func() bool { return f.door.Stats().Connections == 2 })
+	f.Await("one that is silent", func() bool { return f.door.Stats().Connections == 2 })
 	f.connect()
 	if _, err := silent.in.ReadByte(); err == nil {
 		t.Error("one that says nothing kept its place")
@@ -226,7 +227,7 @@ func TestBoundsOfConnections(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
-	if conn, err := dialer.Dial("tcp", f.addr); err != nil {
+	if conn, err := dialer.Dial("tcp", f.Addr); err != nil {
 		t.Log("no second address of this machine:", err)
 	} else if _, err := conn.Read(make([]byte, 1)); err == nil || f.door.Stats().Strangers != 1 {
 		t.Errorf("another address: %v, %+v", err, f.door.Stats())
@@ -245,8 +246,8 @@ func TestDrain(t *testing.T) {
 	for i := range n {
 		p.send(typeNotify, uint64(i), 1, get("/search?q=phone"))
 	}
-	f.await("all requests", func() bool { return f.door.Stats().Checks == n })
-	f.stop()
+	f.Await("all requests", func() bool { return f.door.Stats().Checks == n })
+	f.Stop()
 	seen := make(map[uint64]bool)
 	for range n {
 		seen[p.receive().stream] = true
@@ -260,7 +261,7 @@ func TestDrain(t *testing.T) {
 	if s, _ := silent.ended(); s != statusNormal {
 		t.Errorf("%v", s)
 	}
-	if _, err := net.Dial("tcp", f.addr); err == nil {
+	if _, err := net.Dial("tcp", f.Addr); err == nil {
 		t.Error("the door is still open")
 	}
 }
@@ -269,9 +270,9 @@ func TestDrain(t *testing.T) {
 func TestPeerThatDoesNotRead(t *testing.T) {
 	t.Parallel()
 	f := serve(t, nil, termRule)
-	f.stop()
+	f.Stop()
 	f.door.writeWithin = 300 * time.Millisecond
-	f.listen()
+	f.ServeAgain(f.door)
 	p := f.connect()
 	payload := framed(typeNotify, bytes.Repeat(get("/search?q=phone"), 8))
 	go func() {
@@ -285,7 +286,7 @@ func TestPeerThatDoesNotRead(t *testing.T) {
 	if got := other.ask(1, get("/search?q=other")); got["allowed"] != "true" {
 		t.Errorf("%v", got)
 	}
-	f.await("the end of the connection", func() bool { return f.door.Stats().Connections == 1 })
+	f.Await("the end of the connection", func() bool { return f.door.Stats().Connections == 1 })
 	if s := f.door.Stats(); s.Slow != 1 {
 		t.Errorf("%+v", s)
 	}
@@ -296,9 +297,9 @@ func TestPeerThatDoesNotRead(t *testing.T) {
 func TestPeersThatDoNotReadKeepNoPlaces(t *testing.T) {
 	t.Parallel()
 	f := serve(t, nil, termRule)
-	f.stop()
+	f.Stop()
 	f.door.slots, f.door.writeWithin = make(chan struct{}, 2), time.Minute
-	f.listen()
+	f.ServeAgain(f.door)
 	p := f.connect()
 	payload := framed(typeNotify, bytes.Repeat(get("/search?q=phone"), 8))
 	stuck := make(chan struct{})
@@ -337,19 +338,19 @@ func TestTLS(t *testing.T) {
 	server := httptest.NewTLSServer(nil) // for its certificate
 	defer server.Close()
 	f := serve(t, func(c *Config) { c.TLS = &tls.Config{Certificates: server.TLS.Certificates} }, termRule)
-	conn, err := tls.Dial("tcp", f.addr, &tls.Config{RootCAs: server.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs, ServerName: "example.com"})
+	conn, err := tls.Dial("tcp", f.Addr, &tls.Config{RootCAs: server.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs, ServerName: "example.com"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(longest))
+	_ = conn.SetDeadline(time.Now().Add(gatewaytest.Patience))
 	p := &peer{t, conn, bufio.NewReader(conn)}
 	p.send(typeHAProxyHello, 0, 0, helloPayload(16380, false))
 	p.receive()
 	if got := p.ask(1, get("/search?q=phone")); got["allowed"] != "true" {
 		t.Errorf("%v", got)
 	}
-	f.stop()
+	f.Stop()
 	if s, _ := p.ended(); s != statusNormal {
 		t.Errorf("%v", s)
 	}

@@ -2,28 +2,19 @@ package spoe
 
 import (
 	"bufio"
-	"context"
 	"encoding/binary"
-	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam/attach"
 	"github.com/hotparam/hotparam/internal/gateway"
+	"github.com/hotparam/hotparam/internal/gateway/gatewaytest"
 	"github.com/hotparam/hotparam/internal/testenv"
-	"github.com/hotparam/hotparam/middleware"
 )
 
 func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
-
-// longest is how long a test waits for what should be near.
-const longest = 20 * time.Second
 
 const (
 	termRule  = `{id: terms, match: {route: "GET /search"}, by: [q], limit: {rate: 1/1h, burst: 3}}`
@@ -34,68 +25,33 @@ const (
 	planRule  = `{id: plans, match: {route: "GET /plan"}, by: ["header:x-plan", "ctx:tenant"], limit: {rate: 1/1h, burst: 1}}`
 )
 
-// fixture is a door that serves, and what belongs to it.
+// fixture is a door that is served, and a HAProxy to start in front of it.
 type fixture struct {
+	*gatewaytest.Fixture
 	t       *testing.T
 	door    *Door
-	tickets *gateway.Tickets
-	log     *testenv.Log
-	addr    string
-	stop    func()
 	program testenv.HAProxyProgram
 }
 
-// serve serves a door by these rules, on this kind of network. change may be nil.
+// serve serves a door of these rules, each written as {…}. change may be nil.
 func serve(t *testing.T, change func(*Config), rules ...string) *fixture {
 	t.Helper()
-	f := &fixture{t: t, log: new(testenv.Log), addr: "127.0.0.1:0"}
-	log := slog.New(slog.NewTextHandler(f.log, nil))
-	file := filepath.Join(t.TempDir(), "hotparam.yaml")
-	nowhere := testenv.FreePort(t)
-	text := fmt.Sprintf("namespace: shop\naggregator: {redis: \"redis://127.0.0.1:%d\"}\nstatsd: {addresses: [\"127.0.0.1:%d\"]}\nrules:\n  - %s\n", nowhere, nowhere, strings.Join(rules, "\n  - "))
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	h, err := attach.Open(t.Context(), file, attach.WithLogger(log), gateway.WithContext(), attach.WithMiddleware(middleware.WithHeaders()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = h.Close(context.Background()) })
-	decider, err := gateway.New(gateway.Config{Hotparam: h, Log: log})
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.tickets = gateway.NewTickets(gateway.TicketsConfig{Log: log})
-	testenv.Running(t, f.tickets.Run)
-	c := Config{Decider: decider, Tickets: f.tickets, Log: log, Timeout: time.Second}
+	return serveFixture(t, gatewaytest.New(t, gatewaytest.Rules(rules...), gateway.Config{}), change)
+}
+
+func serveFixture(t *testing.T, around *gatewaytest.Fixture, change func(*Config)) *fixture {
+	t.Helper()
+	c := Config{Decider: around.Decider, Tickets: around.Tickets, Log: around.Logger, Timeout: time.Second}
 	if change != nil {
 		change(&c)
 	}
-	if f.door, err = New(c); err != nil {
+	door, err := New(c)
+	if err != nil {
 		t.Fatal(err)
 	}
-	f.listen()
-	return f
-}
-
-// listen serves at f.addr.
-func (f *fixture) listen() {
-	l, err := net.Listen("tcp", f.addr)
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	f.addr = l.Addr().String()
-	f.stop = testenv.Running(f.t, func(ctx context.Context) error { return f.door.Serve(ctx, l) })
-}
-
-// await waits until a condition holds.
-func (f *fixture) await(what string, condition func() bool) {
-	f.t.Helper()
-	for end := time.Now().Add(longest); !condition(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			f.t.Fatalf("%s: not within %v; %+v; the log:\n%s", what, longest, f.door.Stats(), f.log)
-		}
-	}
+	around.Stats = func() any { return door.Stats() }
+	around.Serve(door)
+	return &fixture{Fixture: around, t: t, door: door}
 }
 
 // peer is HAProxy's side of a connection.
@@ -108,12 +64,12 @@ type peer struct {
 // dial connects without a handshake.
 func (f *fixture) dial() *peer {
 	f.t.Helper()
-	conn, err := net.Dial("tcp", f.addr)
+	conn, err := net.Dial("tcp", f.Addr)
 	if err != nil {
 		f.t.Fatal(err)
 	}
 	f.t.Cleanup(func() { conn.Close() })
-	_ = conn.SetDeadline(time.Now().Add(longest))
+	_ = conn.SetDeadline(time.Now().Add(gatewaytest.Patience))
 	return &peer{f.t, conn, bufio.NewReader(conn)}
 }
 

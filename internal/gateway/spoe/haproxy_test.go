@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -15,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/gateway/gatewaytest"
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
@@ -28,9 +28,9 @@ func (f *fixture) haproxy(app http.Handler, environment ...string) *testenv.HAPr
 	if len(environment) == 0 {
 		environment = []string{"HOTPARAM_TIMEOUT=10s"}
 	}
-	environment = append([]string{"APP=" + strings.TrimPrefix(server.URL, "http://"), "HOTPARAM_SPOE=" + f.addr}, environment...)
+	environment = append([]string{"APP=" + strings.TrimPrefix(server.URL, "http://"), "HOTPARAM_SPOE=" + f.Addr}, environment...)
 	h := f.program.Start(f.t, "gateways/haproxy/spoe/haproxy.cfg", environment...)
-	f.await("HAProxy's health check", func() bool { return f.door.Stats().Healthchecks > 0 })
+	f.Await("HAProxy's health check", func() bool { return f.door.Stats().Healthchecks > 0 })
 	return h
 }
 
@@ -153,8 +153,8 @@ func testHAProxy(t *testing.T, program testenv.HAProxyProgram) {
 	if got := c.statuses(2, "/room?id=a"); !slices.Equal(got, []int{200, 200}) {
 		t.Errorf("the room is free: %v", got)
 	}
-	if s, held := f.door.Stats(), f.tickets.Stats(); held.Held != 0 || s.Lost != 0 || s.Unheld != 0 || s.Incomplete != 0 || s.Invalid != 0 {
-		t.Errorf("%+v, %+v; the log:\n%s", s, held, f.log)
+	if s, held := f.door.Stats(), f.Tickets.Stats(); held.Held != 0 || s.Lost != 0 || s.Unheld != 0 || s.Incomplete != 0 || s.Invalid != 0 {
+		t.Errorf("%+v, %+v; the log:\n%s", s, held, f.Log)
 	}
 }
 
@@ -216,23 +216,20 @@ func testHAProxyFailsOpen(t *testing.T, program testenv.HAProxyProgram) {
 	f.program = program
 	h := f.haproxy(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), "HOTPARAM_TIMEOUT=50ms")
 	c := client{t, h.Addr}
-	f.await("the limit", func() bool { return c.statuses(1, "/search?q=phone")[0] == 429 })
-	f.stop()
+	f.Await("the limit", func() bool { return c.statuses(1, "/search?q=phone")[0] == 429 })
+	f.Stop()
 	for range 5 {
 		if got := c.statuses(1, "/search?q=phone"); got[0] != 200 {
 			t.Errorf("the door is away: %v", got)
 		}
 	}
-	hanging, err := net.Listen("tcp", f.addr) // accepts by the system, and says nothing
-	if err != nil {
-		t.Fatal(err)
-	}
+	hanging := gatewaytest.Listen(t, f.Addr) // the system accepts, and nothing answers
 	if got := c.statuses(3, "/search?q=phone"); !slices.Equal(got, []int{200, 200, 200}) {
 		t.Errorf("the door hangs: %v", got)
 	}
 	hanging.Close()
-	f.listen()
-	f.await("limits after the door's return", func() bool { return c.statuses(1, "/search?q=phone")[0] == 429 })
+	f.ServeAgain(f.door)
+	f.Await("limits after the door's return", func() bool { return c.statuses(1, "/search?q=phone")[0] == 429 })
 }
 
 // A connection that the network has forgotten, of which nobody tells, is given up: once the link
@@ -240,11 +237,11 @@ func testHAProxyFailsOpen(t *testing.T, program testenv.HAProxyProgram) {
 func TestHAProxyGivesUpDeadConnections(t *testing.T) {
 	t.Parallel()
 	f := serve(t, nil, termRule)
-	link := testenv.NewRelay(t, f.addr)
+	link := testenv.NewRelay(t, f.Addr)
 	h := f.haproxy(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), "HOTPARAM_TIMEOUT=50ms", "HOTPARAM_SPOE="+link.Addr())
 	c := client{t, h.Addr}
 	limited := func() bool { return c.statuses(1, "/search?q=phone")[0] == 429 }
-	f.await("the limit", limited)
+	f.Await("the limit", limited)
 	for _, silent := range []time.Duration{100 * time.Millisecond, 2 * time.Second} { // unseen by health checks, and seen
 		link.Set(testenv.LinkSilent)
 		for begin := time.Now(); time.Since(begin) < silent; {
@@ -254,7 +251,7 @@ func TestHAProxyGivesUpDeadConnections(t *testing.T) {
 		}
 		link.Set(testenv.LinkUp)
 		begin := time.Now()
-		f.await("limits over the link", limited)
+		f.Await("limits over the link", limited)
 		took := time.Since(begin)
 		t.Logf("limited again %v after the link's return", took)
 		if took > 5*time.Second {

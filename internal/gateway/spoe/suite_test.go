@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/hotparam/hotparam/internal/gateway"
 	"github.com/hotparam/hotparam/internal/gateway/gatewaytest"
@@ -16,14 +15,7 @@ import (
 // ofDecider serves a door of a decider.
 func ofDecider(tb testing.TB, d *gateway.Decider) *fixture {
 	tb.Helper()
-	t := tb.(*testing.T)
-	f := &fixture{t: t, log: new(testenv.Log), addr: "127.0.0.1:0"}
-	var err error
-	if f.door, err = New(Config{Decider: d, Timeout: time.Second}); err != nil {
-		t.Fatal(err)
-	}
-	f.listen()
-	return f
+	return serveFixture(tb.(*testing.T), gatewaytest.NewOf(tb, d), nil)
 }
 
 // What the door is asked makes the keys, and gets the answers, that it would have with the Go

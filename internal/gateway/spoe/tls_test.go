@@ -20,7 +20,7 @@ func TestMutualTLS(t *testing.T) {
 	testenv.MutualTLS(t, func(_ testing.TB, server *tls.Config) testenv.SecureDoor {
 		f := serve(t, func(c *Config) { c.TLS = server }, termRule)
 		ask := func(_ testing.TB, client *tls.Config) error {
-			conn, err := tls.Dial("tcp", f.addr, client)
+			conn, err := tls.Dial("tcp", f.Addr, client)
 			if err != nil {
 				return err
 			}
@@ -33,7 +33,7 @@ func TestMutualTLS(t *testing.T) {
 			_, err = io.ReadFull(conn, make([]byte, lengthSize))
 			return err
 		}
-		return testenv.SecureDoor{Addr: f.addr, Ask: ask, NoTLS: func() int64 { return f.door.Stats().NoTLS }}
+		return testenv.SecureDoor{Addr: f.Addr, Ask: ask, NoTLS: func() int64 { return f.door.Stats().NoTLS }}
 	})
 }
 
@@ -51,8 +51,8 @@ func TestHAProxyMutualTLS(t *testing.T) {
 		t.Cleanup(app.Close)
 		options := testenv.Across(t, "haproxy.md", files, "/etc/hotparam/client-both.pem", both)
 		h := program.StartChanged(t, "haproxy/spoe", map[string]string{`9134}" check`: `9134}" ` + strings.TrimSpace(options) + " check"},
-			"HOTPARAM_TIMEOUT=10s", "APP="+strings.TrimPrefix(app.URL, "http://"), "HOTPARAM_SPOE="+f.addr)
-		f.await("HAProxy's health check", func() bool { return f.door.Stats().Healthchecks > 0 })
+			"HOTPARAM_TIMEOUT=10s", "APP="+strings.TrimPrefix(app.URL, "http://"), "HOTPARAM_SPOE="+f.Addr)
+		f.Await("HAProxy's health check", func() bool { return f.door.Stats().Healthchecks > 0 })
 		c := client{t, h.Addr}
 		if got := c.statuses(4, "/search?q=phone"); !slices.Equal(got, []int{200, 200, 200, 429}) {
 			t.Errorf("%v", got)
