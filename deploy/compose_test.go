@@ -14,7 +14,7 @@ import (
 	"github.com/hotparam/hotparam/config"
 )
 
-// composeFile is what these tests look at.
+// composeFile is the part of a Compose file that these tests check.
 type composeFile struct {
 	Include  []string
 	Services map[string]service
@@ -54,9 +54,8 @@ var (
 	targets = regexp.MustCompile(`(?m)^FROM (?:--platform=\S+ )?\S+ AS (\w+)$`)
 )
 
-// checkServices checks what any file for Compose must have: what is run is what was tried. So
-// no image floats, everything that is named is there, and nothing collides on the host. Paths
-// are relative to dir.
+// checkServices checks what every Compose file must have: pinned images, build stages, mounts and
+// dependencies that exist, and ports that do not collide on the host. Paths are relative to dir.
 func checkServices(t *testing.T, dir string, file composeFile) {
 	t.Helper()
 	ports := make(map[string]string)
@@ -91,19 +90,19 @@ func checkServices(t *testing.T, dir string, file composeFile) {
 			}
 		}
 		if other, shared := strings.CutPrefix(s.NetworkMode, "service:"); shared && len(s.Ports) > 0 {
-			t.Errorf("%s has ports, which are those of %s", name, other)
+			t.Errorf("%s publishes ports, but its network is that of %s", name, other)
 		} else if _, there := file.Services[other]; shared && !there {
-			t.Errorf("%s wants the network of %s, which is not there", name, other)
+			t.Errorf("%s uses the network of %s, which does not exist", name, other)
 		}
 		for other, d := range s.DependsOn {
 			dependency, there := file.Services[other]
 			switch {
 			case !there:
-				t.Errorf("%s depends on %s, which is not there", name, other)
+				t.Errorf("%s depends on %s, which does not exist", name, other)
 			case d.Condition == "service_healthy" && dependency.Healthcheck == nil:
 				t.Errorf("%s waits for %s to be healthy, which has no health check", name, other)
 			case d.Condition == "service_completed_successfully" && dependency.Restart != "":
-				t.Errorf("%s waits for %s to be done, which is started again", name, other)
+				t.Errorf("%s waits for %s to complete, which restarts", name, other)
 			}
 		}
 	}
@@ -127,8 +126,8 @@ func TestCompose(t *testing.T) {
 	}
 }
 
-// Aggregators and APIs read one good file, which leads to the other services and
-// to the topic that is made.
+// Aggregators and APIs read the same valid file, and its addresses and topic are those of the
+// other services.
 func TestComposeSettings(t *testing.T) {
 	services := readCompose(t, "compose.yaml").Services
 	var mounted []string

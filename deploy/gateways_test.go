@@ -15,8 +15,8 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// composedGateways are the gateways that Compose starts, by their directory, and the door that
-// each asks at.
+// composedGateways maps the directory of each gateway that Compose starts to the address of the
+// door that it asks.
 var composedGateways = map[string]func(*config.Guard) string{
 	"envoy":          func(g *config.Guard) string { return g.RLS.Listen },
 	"envoy-extauthz": authDoor,
@@ -29,14 +29,14 @@ var composedGateways = map[string]func(*config.Guard) string{
 
 func authDoor(g *config.Guard) string { return g.Auth[0].Listen }
 
-// notComposed are files of these directories that Compose does not use.
+// notComposed lists the files in these directories that Compose does not use.
 var notComposed = []string{
 	"istio.yaml", "envoy-gateway.yaml", // for Kubernetes
 	"failover.yaml", // in place of another file
 }
 
-// gatewayServices returns the services that a compose.yaml starts, as Compose merges what it
-// includes. Paths are relative to the directory deploy/gateways.
+// gatewayServices returns the services of a gateway's compose.yaml, merged with those of base.yaml
+// as Compose merges an included file. Paths are relative to the directory deploy/gateways.
 func gatewayServices(t *testing.T, dir string) composeFile {
 	t.Helper()
 	file := readCompose(t, filepath.Join("gateways", dir, "compose.yaml"))
@@ -56,8 +56,8 @@ func gatewayServices(t *testing.T, dir string) composeFile {
 	return all
 }
 
-// Compose starts each gateway by the very files that the other tests start gateways by. They
-// agree with the guard and the application beside them about all ports.
+// Compose starts each gateway from the files that the tests of the doors use. Their ports are those
+// of the guard and the application.
 func TestGatewayCompose(t *testing.T) {
 	settings, err := config.Load("gateways/hotparam.yaml")
 	if err != nil {
@@ -91,7 +91,7 @@ func TestGatewayCompose(t *testing.T) {
 		if !strings.Contains(configuration, "8000") {
 			t.Errorf("%s does not listen on 8000", dir)
 		}
-		for name, value := range gateway.Environment { // a file says by ${NAME} or os.getenv where it is used
+		for name, value := range gateway.Environment { // files use it as ${NAME} or by os.getenv
 			if !strings.Contains(configuration, name) {
 				t.Errorf("%s: no file uses the variable %s=%s", dir, name, value)
 			}
@@ -118,8 +118,8 @@ func TestGatewayCompose(t *testing.T) {
 	}
 }
 
-// The guard and the aggregator read one good file, which leads to the other services, and their
-// commands are some that the program has.
+// The guard and the aggregator read the same valid file, its addresses are those of the other
+// services, and the program accepts the guard's command line.
 func TestGatewayComposeSettings(t *testing.T) {
 	file := readCompose(t, "gateways/base.yaml")
 	settings, err := config.Load("gateways/hotparam.yaml")
@@ -148,7 +148,7 @@ func TestGatewayComposeSettings(t *testing.T) {
 		hosts = append(hosts, host)
 	}
 	if !slices.Equal(hosts, []string{"aggregator", "redis"}) {
-		t.Errorf("the file leads to %q", hosts)
+		t.Errorf("the file has the hosts %q", hosts)
 	}
 	for name, s := range map[string]service{"guard": guard, "aggregator": aggregator} {
 		if !s.ReadOnly || !slices.Equal(s.CapDrop, []string{"ALL"}) {

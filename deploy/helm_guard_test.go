@@ -12,10 +12,10 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// guardCases are values with a guard, and the ports of its Service by their names; nil: the
-// values are refused.
+// guardCases are values of the chart with a guard. ports are those of its Service, by name. If
+// ports is nil, the chart refuses the values.
 var guardCases = []struct {
-	values string // what the values of guard are, for messages
+	values string // a name for messages
 	guard  map[string]any
 	ports  map[string]float64
 }{
@@ -33,8 +33,8 @@ var guardCases = []struct {
 	{"anybody", map[string]any{"allow": []string{}}, nil},
 }
 
-// The guard's pods may do little, its Service and policies find them, and the program itself
-// takes their flags and their file.
+// The guard's pods have few rights, its Service and policies select them, and the program accepts
+// their flags and their file.
 func TestChartGuard(t *testing.T) {
 	t.Parallel()
 	var cases []chartCase
@@ -57,7 +57,13 @@ func TestChartGuard(t *testing.T) {
 			t.Errorf("%s: %q", test.values, got)
 			continue
 		}
-		checkGuardPods(t, kinds)
+		checkChartPods(t, kinds, "Deployment", "hotparam")
+		if name := field(kinds["Deployment"], "metadata", "name"); name != "hotparam-guard" {
+			t.Errorf("%s: the Deployment is %v", test.values, name)
+		}
+		if field(kinds["Service"], "spec", "selector", "app.kubernetes.io/component") != "guard" {
+			t.Errorf("%s: the Service selects aggregators", test.values)
+		}
 		checkGuardPorts(t, kinds, test.ports)
 		file, _ := field(answer.kinds()["ConfigMap"], "data", "hotparam.yaml").(string)
 		checkGuardStarts(t, field(kinds["Deployment"], "spec", "template", "spec", "containers"), file)
@@ -67,43 +73,7 @@ func TestChartGuard(t *testing.T) {
 	}
 }
 
-func checkGuardPods(t *testing.T, kinds map[string]map[string]any) {
-	t.Helper()
-	deployment := kinds["Deployment"]
-	for path, want := range map[string]any{
-		"spec template spec securityContext runAsNonRoot":                        true,
-		"spec template spec automountServiceAccountToken":                        false,
-		"spec template spec containers securityContext readOnlyRootFilesystem":   true,
-		"spec template spec containers securityContext allowPrivilegeEscalation": false,
-		"spec template spec containers volumeMounts mountPath":                   "/etc/hotparam",
-		"spec template spec containers volumeMounts subPath":                     nil,
-		"spec template spec containers livenessProbe httpGet path":               "/-/healthy",
-		"spec template spec containers readinessProbe httpGet path":              "/-/ready",
-		"spec template spec volumes configMap name":                              "hotparam",
-		"metadata name": "hotparam-guard",
-	} {
-		if got := field(deployment, strings.Fields(path)...); got != want {
-			t.Errorf("%s: %v, want %v", path, got, want)
-		}
-	}
-	labels, _ := field(deployment, "spec", "template", "metadata", "labels").(map[string]any)
-	for _, selector := range []any{
-		field(deployment, "spec", "selector", "matchLabels"), field(kinds["Service"], "spec", "selector"),
-		field(kinds["NetworkPolicy"], "spec", "podSelector", "matchLabels"), field(kinds["PodDisruptionBudget"], "spec", "selector", "matchLabels"),
-	} {
-		wanted, _ := selector.(map[string]any)
-		if wanted["app.kubernetes.io/component"] != "guard" {
-			t.Errorf("the selector %v finds aggregators", wanted)
-		}
-		for name, value := range wanted {
-			if labels[name] != value {
-				t.Errorf("pods have %s=%v, a selector wants %v", name, labels[name], value)
-			}
-		}
-	}
-}
-
-// checkGuardPorts checks that the Service, the container and the NetworkPolicy have the same.
+// checkGuardPorts checks that the Service, the container and the NetworkPolicy have these ports.
 func checkGuardPorts(t *testing.T, kinds map[string]map[string]any, want map[string]float64) {
 	t.Helper()
 	named := func(ports any, number string) map[string]float64 {
@@ -133,11 +103,11 @@ func checkGuardPorts(t *testing.T, kinds map[string]map[string]any, want map[str
 	}
 }
 
-// checkGuardStarts has the program check the flags of a container and its file.
+// checkGuardStarts runs the program with the flags and the file of a container, and --dry-run.
 func checkGuardStarts(t *testing.T, container any, file string) {
 	t.Helper()
 	if testing.Short() {
-		return // which builds no program
+		return // it would build the program
 	}
 	path := filepath.Join(t.TempDir(), "hotparam.yaml")
 	write(t, path, file)
@@ -163,7 +133,7 @@ func checkGuardStarts(t *testing.T, container any, file string) {
 	}
 }
 
-// sidecarChart is a chart that depends on ours and has the guard beside its application.
+// sidecarChart is a chart that depends on ours and runs the guard as a sidecar.
 var sidecarChart = map[string]string{
 	"Chart.yaml": "apiVersion: v2\nname: shop\nversion: 0.1.0\nicon: https://shop.example/icon.png\n" +
 		"dependencies:\n  - {name: hotparam, version: 0.1.0, repository: \"file://charts/hotparam\"}\n",
@@ -200,8 +170,8 @@ const sidecarHead = `# The guard as a sidecar of a gateway or an application, wh
 # hotparam.guardSidecar of the chart.
 `
 
-// A chart that depends on ours gets a sidecar by the template, and the plain patch is the same.
-// Kubernetes and the program accept it.
+// The template hotparam.guardSidecar gives a chart that depends on ours a sidecar that Kubernetes
+// and the program accept, and guard-sidecar.yaml is what it renders.
 func TestChartSidecar(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -234,8 +204,8 @@ func TestChartSidecar(t *testing.T) {
 	}
 }
 
-// The recipes for Istio and Envoy Gateway ask the Service of a chart that is installed as
-// hotparam in the namespace hotparam.
+// The recipes for Istio and Envoy Gateway name the Service of a release called hotparam in the
+// namespace hotparam.
 func TestRecipesNameTheService(t *testing.T) {
 	for _, recipe := range []string{"istio.yaml", "envoy-gateway.yaml"} {
 		text, err := os.ReadFile(filepath.Join("gateways", "envoy", recipe))

@@ -21,7 +21,7 @@ import (
 
 var update = flag.Bool("update", false, "write what is made from the chart instead of comparing it")
 
-// kubernetesVersions are those whose schemas the objects must fit, without a field too many.
+// kubernetesVersions are the versions whose schemas the objects must match, with no unknown field.
 const kubernetesVersions = "1.28,1.32,1.37"
 
 type chartCase struct {
@@ -33,13 +33,13 @@ type chartAnswer struct {
 	Objects []map[string]any
 }
 
-// render has Helm's own code lint the chart and render it for each case.
+// render lints the chart and renders it for each case, with Helm's own code.
 func render(t *testing.T, cases ...chartCase) []chartAnswer {
 	t.Helper()
 	return renderChart(t, "helm/hotparam", cases...)
 }
 
-// renderChart is render for another chart.
+// renderChart does what render does, for another chart.
 func renderChart(t *testing.T, chart string, cases ...chartCase) []chartAnswer {
 	t.Helper()
 	python := testenv.Python(t, "helm-python-sdk==0.2.2", "kubernetes-validate==1.37.0")
@@ -61,10 +61,10 @@ func renderChart(t *testing.T, chart string, cases ...chartCase) []chartAnswer {
 	return answers
 }
 
-// kinds returns the aggregator's objects by their kinds: there is one of each.
+// kinds returns the aggregator's objects by kind. There is one of each.
 func (a chartAnswer) kinds() map[string]map[string]any { return a.component("aggregator") }
 
-// component returns the objects of a component by their kinds.
+// component returns the objects of a component by kind.
 func (a chartAnswer) component(name string) map[string]map[string]any {
 	kinds := make(map[string]map[string]any)
 	for _, object := range a.Objects {
@@ -75,13 +75,14 @@ func (a chartAnswer) component(name string) map[string]map[string]any {
 	return kinds
 }
 
-// field returns the value at a path of names of an object; nil if it has none.
+// field returns the value at a path of names in an object, or nil if it has none. Of a list it
+// follows the first element.
 func field(object any, path ...string) any {
 	for _, name := range path {
 		switch o := object.(type) {
 		case map[string]any:
 			object = o[name]
-		case []any: // of one container, rule or such
+		case []any:
 			if len(o) == 0 {
 				return nil
 			}
@@ -134,7 +135,11 @@ func TestChart(t *testing.T) {
 			continue
 		}
 		checkChartConfig(t, kinds)
-		checkChartPods(t, kinds)
+		configMap, _ := field(kinds["ConfigMap"], "metadata", "name").(string)
+		checkChartPods(t, kinds, "StatefulSet", configMap)
+		if got, want := field(kinds["StatefulSet"], "spec", "serviceName"), field(kinds["Service"], "metadata", "name"); got != want {
+			t.Errorf("case %d: serviceName is %v, want %v", i, got, want)
+		}
 		if rule, ok := kinds["PrometheusRule"]; ok {
 			groups, _ := field(rule, "spec", "groups").([]any)
 			if len(groups) != 2 {
@@ -144,7 +149,8 @@ func TestChart(t *testing.T) {
 	}
 }
 
-// checkChartConfig checks that the file in the ConfigMap is good, and names what the chart has.
+// checkChartConfig checks that the file in the ConfigMap is valid and agrees with the chart's
+// objects.
 func checkChartConfig(t *testing.T, kinds map[string]map[string]any) {
 	t.Helper()
 	text, _ := field(kinds["ConfigMap"], "data", "hotparam.yaml").(string)
@@ -174,11 +180,12 @@ func checkChartConfig(t *testing.T, kinds map[string]map[string]any) {
 	}
 }
 
-// checkChartPods checks that pods may do little, that the Service finds them, and that the file
-// is mounted in a way in which it changes.
-func checkChartPods(t *testing.T, kinds map[string]map[string]any) {
+// checkChartPods checks that the pods of a workload have no more rights than they need, that the
+// Service and the policies select them, and that the file of the ConfigMap is mounted as a
+// directory: one that is mounted by subPath does not change with the ConfigMap.
+func checkChartPods(t *testing.T, kinds map[string]map[string]any, workload, configMap string) {
 	t.Helper()
-	set := kinds["StatefulSet"]
+	set := kinds[workload]
 	for path, want := range map[string]any{
 		"spec template spec securityContext runAsNonRoot":                        true,
 		"spec template spec automountServiceAccountToken":                        false,
@@ -188,22 +195,25 @@ func checkChartPods(t *testing.T, kinds map[string]map[string]any) {
 		"spec template spec containers volumeMounts subPath":                     nil,
 		"spec template spec containers livenessProbe httpGet path":               "/-/healthy",
 		"spec template spec containers readinessProbe httpGet path":              "/-/ready",
-		"spec template spec volumes configMap name":                              field(kinds["ConfigMap"], "metadata", "name"),
-		"spec serviceName": field(kinds["Service"], "metadata", "name"),
+		"spec template spec volumes configMap name":                              configMap,
 	} {
 		if got := field(set, strings.Fields(path)...); got != want {
-			t.Errorf("%s: %v, want %v", path, got, want)
+			t.Errorf("%s: %s: %v, want %v", workload, path, got, want)
 		}
 	}
+	component := field(set, "metadata", "labels", "app.kubernetes.io/component")
 	labels, _ := field(set, "spec", "template", "metadata", "labels").(map[string]any)
 	for _, selector := range []any{
 		field(set, "spec", "selector", "matchLabels"), field(kinds["Service"], "spec", "selector"),
 		field(kinds["NetworkPolicy"], "spec", "podSelector", "matchLabels"), field(kinds["PodDisruptionBudget"], "spec", "selector", "matchLabels"),
 	} {
-		wanted, _ := selector.(map[string]any)
+		wanted, found := selector.(map[string]any)
+		if found && wanted["app.kubernetes.io/component"] != component {
+			t.Errorf("%s: the selector %v is not confined to component %v", workload, wanted, component)
+		}
 		for name, value := range wanted {
 			if labels[name] != value {
-				t.Errorf("pods have %s=%v, a selector wants %v", name, labels[name], value)
+				t.Errorf("%s: pods have %s=%v, a selector wants %v", workload, name, labels[name], value)
 			}
 		}
 	}
@@ -247,8 +257,8 @@ func yamlOf(t *testing.T, object any) string {
 	return string(document)
 }
 
-// withIntegers returns a value of JSON in which whole numbers are integers, as they have to be
-// where Kubernetes wants such: YAML writes a float64 as 80.0.
+// withIntegers returns a JSON value with its whole numbers as integers. YAML would write them as
+// 80.0, which Kubernetes refuses for an integer.
 func withIntegers(value any) any {
 	switch v := value.(type) {
 	case float64:
@@ -267,8 +277,8 @@ func withIntegers(value any) any {
 	return value
 }
 
-// compareMade fails the test if a file is not what the chart makes of it, or with -update
-// writes it.
+// compareMade fails the test if a generated file does not have the text want. With -update it
+// writes the file.
 func compareMade(t *testing.T, path, want string) {
 	t.Helper()
 	if *update {

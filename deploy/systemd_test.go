@@ -70,7 +70,7 @@ func TestUnit(t *testing.T) {
 			t.Errorf("%s: GOMEMLIMIT is %d bytes, MemoryMax %d", file, limit, memory)
 		}
 	}
-	// Two units with one RuntimeDirectory would take it from each other.
+	// systemd removes a RuntimeDirectory when its unit stops, so units cannot share one.
 	directories := make(map[string]bool)
 	for _, file := range unitFiles {
 		for _, directory := range readUnit(t, file)["[Service]RuntimeDirectory"] {
@@ -82,7 +82,7 @@ func TestUnit(t *testing.T) {
 	}
 }
 
-// bytesOf is the size in the one value of a directive.
+// bytesOf returns the size at the end of a directive's only value.
 func bytesOf(t *testing.T, values []string) int {
 	t.Helper()
 	m := regexp.MustCompile(`(\d+)Mi?B?$`).FindStringSubmatch(strings.Join(values, "\n"))
@@ -96,7 +96,7 @@ func bytesOf(t *testing.T, values []string) int {
 	return n << 20
 }
 
-// systemd itself finds nothing wrong with the units, and finds them well shut in.
+// The real systemd accepts the units and rates their exposure as low.
 func TestUnitBySystemd(t *testing.T) {
 	t.Parallel()
 	analyze, err := exec.LookPath("systemd-analyze")
@@ -121,7 +121,7 @@ func TestUnitBySystemd(t *testing.T) {
 	}
 }
 
-// systemdSocket is where a daemon reports to.
+// systemdSocket is the socket on which systemd receives a daemon's notifications.
 type systemdSocket struct {
 	t    *testing.T
 	path string
@@ -139,7 +139,7 @@ func listenAsSystemd(t *testing.T) *systemdSocket {
 	return &systemdSocket{t, path, conn}
 }
 
-// start starts the program as systemd does.
+// start starts the program with the environment that systemd gives it.
 func (s *systemdSocket) start(args ...string) *testenv.Process {
 	s.t.Helper()
 	command := exec.Command(testenv.Binary(s.t), args...)
@@ -147,8 +147,8 @@ func (s *systemdSocket) start(args ...string) *testenv.Process {
 	return testenv.Start(s.t, command)
 }
 
-// received waits for a message that begins so, of those that come.
-func (s *systemdSocket) received(beginning string) string {
+// receive returns the next message that has the prefix. It skips others.
+func (s *systemdSocket) receive(prefix string) string {
 	s.t.Helper()
 	buffer := make([]byte, 4096)
 	for deadline := time.Now().Add(30 * time.Second); ; {
@@ -157,15 +157,44 @@ func (s *systemdSocket) received(beginning string) string {
 		}
 		n, err := s.conn.Read(buffer)
 		if err != nil {
-			s.t.Fatalf("waiting for %s: %v", beginning, err)
+			s.t.Fatalf("waiting for %s: %v", prefix, err)
 		}
-		if message := string(buffer[:n]); strings.HasPrefix(message, beginning) {
+		if message := string(buffer[:n]); strings.HasPrefix(message, prefix) {
 			return message
 		}
 	}
 }
 
-// The daemon tells systemd when it is ready, that it lives, and that it stops.
+// receiveReady waits until a daemon has reported that it started, and returns the message with its
+// status after three more: by then it has reached Redis, if it can.
+func (s *systemdSocket) receiveReady() string {
+	s.t.Helper()
+	s.receive("READY=1\nSTATUS=")
+	for range 3 {
+		s.receive("WATCHDOG=1\n")
+	}
+	return s.receive("WATCHDOG=1\n")
+}
+
+// reload reloads a daemon, which reports the beginning and the end.
+func (s *systemdSocket) reload(daemon *testenv.Process) {
+	s.t.Helper()
+	daemon.Signal(syscall.SIGHUP)
+	s.receive("RELOADING=1\nMONOTONIC_USEC=")
+	s.receive("READY=1\n")
+}
+
+// stop stops a daemon, which reports that and exits with code 0.
+func (s *systemdSocket) stop(daemon *testenv.Process) {
+	s.t.Helper()
+	daemon.Signal(syscall.SIGTERM)
+	s.receive("STOPPING=1\n")
+	if code := daemon.Wait(); code != 0 {
+		s.t.Errorf("exit code %d", code)
+	}
+}
+
+// The aggregator notifies systemd when it is ready, alive, not ready, and stopping.
 func TestServiceReports(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes: left out with -short")
@@ -176,28 +205,18 @@ func TestServiceReports(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "hotparam.yaml")
 	write(t, file, fmt.Sprintf("namespace: shop\naggregator: {listen: 127.0.0.1:0, http: 127.0.0.1:0, redis: %s}\n%s", redis.URL(), quietRules))
 	daemon := systemd.start("aggregator", "--config", file)
-	systemd.received("READY=1\nSTATUS=")
-	for range 3 { // by now it has published, or could
-		systemd.received("WATCHDOG=1\n")
-	}
-	if status := systemd.received("WATCHDOG=1\n"); !strings.HasSuffix(status, "STATUS=ready") {
+	if status := systemd.receiveReady(); !strings.HasSuffix(status, "STATUS=ready") {
 		t.Errorf("%q", status)
 	}
-	daemon.Signal(syscall.SIGHUP)
-	systemd.received("RELOADING=1\nMONOTONIC_USEC=")
-	systemd.received("READY=1\n")
+	systemd.reload(daemon)
 	redis.Kill() // which a restart would not mend
 	for status := ""; !strings.Contains(status, "STATUS=not ready: cannot publish to Redis"); {
-		status = systemd.received("WATCHDOG=1\n")
+		status = systemd.receive("WATCHDOG=1\n")
 	}
-	daemon.Signal(syscall.SIGTERM)
-	systemd.received("STOPPING=1\n")
-	if code := daemon.Wait(); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
+	systemd.stop(daemon)
 }
 
-// The guard and the follower report as the aggregator does, Redis or not.
+// The guard and the follower notify systemd as the aggregator does, even without Redis.
 func TestOtherServicesReport(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes: left out with -short")
@@ -213,21 +232,11 @@ func TestOtherServicesReport(t *testing.T) {
 			t.Parallel()
 			systemd := listenAsSystemd(t)
 			daemon := systemd.start(append([]string{command, "--config", file}, rest...)...)
-			systemd.received("READY=1\nSTATUS=")
-			for range 3 {
-				systemd.received("WATCHDOG=1\n")
-			}
-			if status := systemd.received("WATCHDOG=1\n"); !strings.Contains(status, "STATUS=ready, ") {
+			if status := systemd.receiveReady(); !strings.Contains(status, "STATUS=ready, ") {
 				t.Errorf("%q", status)
 			}
-			daemon.Signal(syscall.SIGHUP)
-			systemd.received("RELOADING=1\nMONOTONIC_USEC=")
-			systemd.received("READY=1\n")
-			daemon.Signal(syscall.SIGTERM)
-			systemd.received("STOPPING=1\n")
-			if code := daemon.Wait(); code != 0 {
-				t.Errorf("exit code %d", code)
-			}
+			systemd.reload(daemon)
+			systemd.stop(daemon)
 		})
 	}
 }
