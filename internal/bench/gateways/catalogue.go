@@ -172,8 +172,9 @@ const haproxyLocal = `  stick-table type string len 64 size 100k expire 10s stor
 func startHAProxies(tb testing.TB, s *site, _ *Gateway) []variant {
 	file := testenv.ReadDeployed(tb, "gateways/haproxy/spoe/haproxy.cfg")
 	plain := withoutLines(file, "backend hotparam", "filter spoe", "http-request", "http-response")
+	program := testenv.HAProxy28(tb) // Lua needs it
 	start := func(file string, environment ...string) *testenv.Gateway {
-		h := testenv.StartHAProxy(tb, file, append(environment, "APP="+s.app)...)
+		h := program.Start(tb, file, append(environment, "APP="+s.app)...)
 		return &testenv.Gateway{Addr: h.Addr, Process: h.Process}
 	}
 	all := []variant{

@@ -1,8 +1,11 @@
 package auth
 
 import (
+	"bytes"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -13,23 +16,19 @@ import (
 
 // startLua starts HAProxy with the script of deploy/gateways/haproxy/lua in front of an
 // application that marks its answers.
-func startLua(t testing.TB, program testenv.HAProxyProgram, auth string) *testenv.HAProxy {
+func startLua(t testing.TB, auth string) *testenv.HAProxy {
 	t.Helper()
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X-App", "1") }))
 	t.Cleanup(app.Close)
-	return program.Start(t, "gateways/haproxy/lua/haproxy.cfg",
+	return testenv.HAProxy28(t).Start(t, "gateways/haproxy/lua/haproxy.cfg",
 		"APP="+strings.TrimPrefix(app.URL, "http://"), "HOTPARAM_AUTH="+auth, "HOTPARAM_TIMEOUT_MS=5000")
 }
 
 // HAProxy's Lua makes the keys, and gives the answers, of the Go middleware.
 func TestSameKeysThroughHAProxyLua(t *testing.T) {
 	t.Parallel()
-	testenv.EachHAProxy(t, testSameKeysThroughHAProxyLua)
-}
-
-func testSameKeysThroughHAProxyLua(t *testing.T, program testenv.HAProxyProgram) {
 	gatewaytest.Run(t, func(tb testing.TB, d *gateway.Decider) gatewaytest.Door {
-		h := startLua(tb, program, serve(tb, d, Config{}).Addr)
+		h := startLua(tb, serve(tb, d, Config{}).Addr)
 		return gatewaytest.Door{
 			NoHeaders: true,
 			Without: []string{
@@ -47,12 +46,8 @@ func testSameKeysThroughHAProxyLua(t *testing.T, program testenv.HAProxyProgram)
 // Without hotparam requests pass.
 func TestHAProxyLuaFailsOpen(t *testing.T) {
 	t.Parallel()
-	testenv.EachHAProxy(t, testHAProxyLuaFailsOpen)
-}
-
-func testHAProxyLuaFailsOpen(t *testing.T, program testenv.HAProxyProgram) {
 	f := open(t, oneEach, Config{})
-	h := startLua(t, program, f.Addr)
+	h := startLua(t, f.Addr)
 	request := &gatewaytest.Request{Method: "GET", Target: "/search?q=phone", Header: http.Header{"X-Original-Uri": {"/other"}, "X-Original-Method": {"POST"}}}
 	if a := gatewaytest.AskThrough(t, h.Addr, request); a.Status != 0 {
 		t.Fatalf("%+v", a)
@@ -65,5 +60,24 @@ func testHAProxyLuaFailsOpen(t *testing.T, program testenv.HAProxyProgram) {
 		if a := gatewaytest.AskThrough(t, h.Addr, request); a.Status != 0 {
 			t.Errorf("the service is away: %+v", a)
 		}
+	}
+}
+
+// HAProxy before 2.8 would try three times more, a second apart, while a request waits.
+func TestHAProxyLuaWantsRetriesOff(t *testing.T) {
+	t.Parallel()
+	path := testenv.HAProxyPath(t)
+	version, err := exec.Command(path, "-v").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var major, minor int
+	if _, err := fmt.Sscanf(string(version), "HAProxy version %d.%d", &major, &minor); err != nil {
+		t.Fatalf("%s: %v", version, err)
+	}
+	out, err := exec.Command(path, "-c", "-f", "../../../deploy/gateways/haproxy/lua/haproxy.cfg").CombinedOutput()
+	isOld := major < 2 || major == 2 && minor < 8
+	if says := bytes.Contains(out, []byte("HAProxy 2.8 or later")); isOld != says {
+		t.Errorf("HAProxy %d.%d says %s (%v)", major, minor, out, err)
 	}
 }
