@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"log/slog"
 	"runtime"
-	"strconv"
 	"testing"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/internal/bench"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -179,24 +179,13 @@ func wantLines(b *testing.B, got int64) {
 	}
 }
 
-// minimal is the least that reads these lines, and no others.
+// minimal calls f for each line of a packet. It does the least that any reader must.
 func minimal(packet []byte, f func(key []byte, n int64)) {
 	for len(packet) > 0 {
-		line := packet
-		if end := bytes.IndexByte(packet, '\n'); end >= 0 {
-			line, packet = packet[:end], packet[end+1:]
-		} else {
-			packet = nil
+		key, n, rest, ok := bench.CutLine(packet, len(linePrefix))
+		if packet = rest; ok {
+			f(key, n)
 		}
-		colon := bytes.IndexByte(line, ':')
-		if colon < len(linePrefix) || !bytes.HasSuffix(line, []byte("|c")) {
-			continue
-		}
-		n, err := strconv.ParseInt(string(line[colon+1:len(line)-len("|c")]), 10, 64)
-		if err != nil {
-			continue
-		}
-		f(line[len(linePrefix):colon], n)
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/statsdsink"
+	"github.com/hotparam/hotparam/internal/bench"
 	"github.com/hotparam/hotparam/middleware"
 	"github.com/hotparam/hotparam/wire"
 )
@@ -47,11 +48,11 @@ func BenchmarkRequest(b *testing.B) {
 		counts := make(map[uint64]*atomic.Int64, distinct)
 		var buf [64]byte
 		for _, q := range queries {
-			counts[maphash.Bytes(seed, sortTwo(buf[:0], q))] = new(atomic.Int64)
+			counts[maphash.Bytes(seed, bench.SortTwo(buf[:0], q))] = new(atomic.Int64)
 		}
 		b.ReportAllocs()
 		for i := 0; b.Loop(); i++ {
-			counts[maphash.Bytes(seed, sortTwo(buf[:0], queries[i%draws]))].Add(1)
+			counts[maphash.Bytes(seed, bench.SortTwo(buf[:0], queries[i%draws]))].Add(1)
 		}
 	})
 	b.Run("parse+encode", func(b *testing.B) {
@@ -188,22 +189,6 @@ func newGuard(b *testing.B, limit *hotparam.Limit, queries []string) *middleware
 		}
 	})
 	return g
-}
-
-// sortTwo sorts a query that is known to have two parameters, with nothing to
-// decode: the least that making a key can be.
-func sortTwo(dst []byte, query string) []byte {
-	amp := 0
-	for query[amp] != '&' {
-		amp++
-	}
-	first, second := query[:amp], query[amp+1:]
-	if second < first {
-		first, second = second, first
-	}
-	dst = append(dst, first...)
-	dst = append(dst, '&')
-	return append(dst, second...)
 }
 
 func newDatadog(b *testing.B) *datadog.Client {

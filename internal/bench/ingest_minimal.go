@@ -76,27 +76,17 @@ func (m *minimal) read(ctx context.Context, conn *net.UDPConn) error {
 	}
 }
 
-// CountLines adds up by key the lines of a packet, which are as a sender of
-// [Ingest] writes them, and returns how many there were.
+// CountLines adds the counts of a packet's lines to counts, by key, and returns the number of
+// lines. The lines are those that a sender of [Ingest] writes.
 func CountLines(packet []byte, counts map[string]*int64) (lines int64) {
 	for len(packet) > 0 {
-		line := packet
-		if end := bytes.IndexByte(packet, '\n'); end >= 0 {
-			line, packet = packet[:end], packet[end+1:]
-		} else {
-			packet = nil
-		}
-		colon := bytes.IndexByte(line, ':')
-		if colon < len(linePrefix) || !bytes.HasSuffix(line, []byte("|c")) {
-			continue
-		}
-		n, err := strconv.ParseInt(string(line[colon+1:len(line)-len("|c")]), 10, 64)
-		if err != nil {
-			continue
-		}
-		key := line[len(linePrefix):colon]
-		count, ok := counts[string(key)]
+		key, n, rest, ok := CutLine(packet, len(linePrefix))
+		packet = rest
 		if !ok {
+			continue
+		}
+		count, found := counts[string(key)]
+		if !found {
 			count = new(int64)
 			counts[string(key)] = count
 		}
@@ -104,4 +94,21 @@ func CountLines(packet []byte, counts map[string]*int64) (lines int64) {
 		lines++
 	}
 	return lines
+}
+
+// CutLine parses the first line of a packet, "PREFIXKEY:N|c" with a prefix of that length, and
+// returns its key and its count with the rest of the packet. It does the least that any reader
+// must: it shares no code with package decode, which is compared with it. ok is false if the line
+// has another form.
+func CutLine(packet []byte, prefix int) (key []byte, n int64, rest []byte, ok bool) {
+	line := packet
+	if end := bytes.IndexByte(packet, '\n'); end >= 0 {
+		line, rest = packet[:end], packet[end+1:]
+	}
+	colon := bytes.IndexByte(line, ':')
+	if colon < prefix || !bytes.HasSuffix(line, []byte("|c")) {
+		return nil, 0, rest, false
+	}
+	n, err := strconv.ParseInt(string(line[colon+1:len(line)-len("|c")]), 10, 64)
+	return line[prefix:colon], n, rest, err == nil
 }

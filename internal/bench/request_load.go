@@ -56,7 +56,7 @@ const requestValues = 100_000
 func newRequestLoad(ctx context.Context, values int) (*requestLoad, error) {
 	l := &requestLoad{seed: maphash.MakeSeed(), counts: make(map[uint64]*atomic.Int64, values)}
 	for i := range values {
-		l.counts[maphash.Bytes(l.seed, sortTwo(l.buf[:0], queryOf(i+1)))] = new(atomic.Int64)
+		l.counts[maphash.Bytes(l.seed, SortTwo(l.buf[:0], queryOf(i+1)))] = new(atomic.Int64)
 	}
 	zipf := NewZipf(newRand(1), 1.1, values)
 	draws := 1 << bits.Len(uint(values))
@@ -96,7 +96,7 @@ func (l *requestLoad) at(i int) int { return i & (len(l.queries) - 1) }
 // there is nothing to decode, sorted by hand, a hash, a load from a map that never
 // changes, one atomic add.
 func (l *requestLoad) floor(i int) {
-	l.counts[maphash.Bytes(l.seed, sortTwo(l.buf[:0], l.queries[l.at(i)]))].Add(1)
+	l.counts[maphash.Bytes(l.seed, SortTwo(l.buf[:0], l.queries[l.at(i)]))].Add(1)
 }
 
 // check returns an error if the load did not do what it was to measure.
@@ -170,9 +170,9 @@ func (w *discardWriter) reset() {
 	w.status = 0
 }
 
-// sortTwo sorts a query that is known to have two parameters, with nothing to
-// decode: the least that making a key can be.
-func sortTwo(dst []byte, query string) []byte {
+// SortTwo appends a query of two parameters to dst, with the parameters sorted and nothing
+// decoded. It is the least work that makes a key.
+func SortTwo(dst []byte, query string) []byte {
 	amp := 0
 	for query[amp] != '&' {
 		amp++

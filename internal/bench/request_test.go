@@ -77,7 +77,7 @@ func TestRequestLoadIsWhatItSays(t *testing.T) {
 	if sum != 1000 || len(l.counts) != testValues {
 		t.Errorf("the floor counted %d of %d keys", sum, len(l.counts))
 	}
-	if got := string(sortTwo(nil, "q=1&b=2")); got != "b=2&q=1" {
+	if got := string(SortTwo(nil, "q=1&b=2")); got != "b=2&q=1" {
 		t.Errorf("sorted: %q", got)
 	}
 	// A case that does not do what it measures is no figure.
