@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// busy returns the share of the processors' time that is taken while nothing is measured, from
-// 0 to 1.
+// busy returns the share of the processors' time, from 0 to 1, that is in use before anything is
+// measured.
 func busy(ctx context.Context, during time.Duration) (float64, error) {
 	before, err := processorTimes()
 	if err != nil {
@@ -37,8 +37,8 @@ func processorTimes() (string, error) {
 	return line, nil
 }
 
-// busyShare compares two first lines of /proc/stat: "cpu", then time in user, nice, system,
-// idle, iowait, irq, softirq and steal.
+// busyShare returns that share between two first lines of /proc/stat: "cpu", then the time in user,
+// nice, system, idle, iowait, irq, softirq and steal.
 func busyShare(before, after string) float64 {
 	was, is := strings.Fields(before), strings.Fields(after)
 	var all, idle float64

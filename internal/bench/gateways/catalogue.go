@@ -9,25 +9,25 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// variant is a way of a request through a gateway that was started for it.
+// variant is one way of sending requests through a gateway.
 type variant struct {
 	name     string
 	kind     kind
 	addr     string
 	requests [][]byte // empty: GETs of the kind
-	status   int      // of each answer; 0: as the kind has it
-	gateway  int      // id of its process; 0: none
-	service  *service // nil: none
-	decides  int      // how many requests the service decides on for each request; 0: 1
+	status   int      // of each answer; 0 means the kind's
+	gateway  int      // id of its process; 0 means none
+	service  *service // nil means none
+	decides  int      // decisions of the service for each request; 0 means 1
 }
 
 // entry is a gateway of the catalogue.
 type entry struct {
 	name string
-	// start starts what is measured. The first variant is the gateway alone. It tells g what
-	// is lacking.
+	// start starts the gateway and returns its variants, of which the first is the gateway alone.
+	// It sets g.Lacks if a variant is not available.
 	start func(tb testing.TB, s *site, g *Gateway) []variant
-	// version has the arguments with which the program prints its version.
+	// version is the arguments that make the program print its version.
 	version []string
 }
 
@@ -41,7 +41,7 @@ var catalogue = []entry{
 	{"any program", startPrograms, nil},
 }
 
-// through are the variants of a gateway with the guard: a request of each kind.
+// through returns the variants of a gateway with the guard: one for each kind of request.
 func (s *site) through(name string, g *testenv.Gateway, kinds ...kind) (all []variant) {
 	for _, k := range kinds {
 		all = append(all, variant{name: name, kind: k, addr: g.Addr, gateway: g.Process.PID(), service: s.guard})
@@ -49,7 +49,7 @@ func (s *site) through(name string, g *testenv.Gateway, kinds ...kind) (all []va
 	return all
 }
 
-// without is a gateway that asks nobody.
+// without returns the variant of a gateway that asks no service.
 func without(name string, g *testenv.Gateway) variant {
 	return variant{name: name, kind: cold, addr: g.Addr, gateway: g.Process.PID()}
 }
@@ -129,7 +129,7 @@ func startEnvoys(tb testing.TB, s *site, g *Gateway) []variant {
 	return append(all, peer)
 }
 
-// How nginx's configuration has hotparam asked.
+// The directives by which nginx's configuration asks hotparam.
 const (
 	nginxServer = "include hotparam-server.conf;"
 	nginxAsks   = "include hotparam-location.conf;"

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The processor time of another process is what the kernel says when it has ended.
+// The processor time read of another process is what the kernel reports when it has exited.
 func TestProcessorTime(t *testing.T) {
 	t.Parallel()
 	sh, err := exec.LookPath("sh")

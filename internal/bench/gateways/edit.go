@@ -10,7 +10,7 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// between returns the first part of text that begins with from and ends before to.
+// between returns the first part of text that starts with from, up to the next to.
 func between(text, from, to string) (string, error) {
 	begin := strings.Index(text, from)
 	if begin < 0 {
@@ -23,8 +23,7 @@ func between(text, from, to string) (string, error) {
 	return text[begin : begin+length], nil
 }
 
-// deployedBetween returns a part of a file of deploy/gateways, for testenv to replace by
-// another text.
+// deployedBetween returns such a part of a file in deploy/gateways, for testenv to replace.
 func deployedBetween(tb testing.TB, file, from, to string) string {
 	tb.Helper()
 	part, err := between(testenv.ReadDeployed(tb, "gateways/"+file), from, to)
@@ -34,8 +33,8 @@ func deployedBetween(tb testing.TB, file, from, to string) string {
 	return part
 }
 
-// withoutLines returns text without the lines that begin with one of these, after their
-// indentation, and without all that follows the line end.
+// withoutLines returns text without the lines that begin, after their indentation, with one of the
+// prefixes, and without everything after the line end.
 func withoutLines(text, end string, beginnings ...string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
@@ -57,7 +56,8 @@ func withoutLines(text, end string, beginnings ...string) string {
 	return b.String()
 }
 
-// replaceOnce returns text with old, which it must have once, replaced.
+// replaceOnce returns text with old replaced. It is an error if text does not contain old exactly
+// once.
 func replaceOnce(tb testing.TB, text, old, now string) string {
 	tb.Helper()
 	if n := strings.Count(text, old); n != 1 {
@@ -66,7 +66,7 @@ func replaceOnce(tb testing.TB, text, old, now string) string {
 	return strings.Replace(text, old, now, 1)
 }
 
-// write writes a file of its own, and returns its path.
+// write writes a file in a directory of its own and returns its path.
 func write(tb testing.TB, text string) string {
 	tb.Helper()
 	path := filepath.Join(tb.TempDir(), "gateway.cfg")

@@ -7,10 +7,10 @@ import (
 	"github.com/hotparam/hotparam/internal/bench"
 )
 
-// Result is what was measured.
+// Result is the result of a run.
 type Result struct {
 	Machine     bench.Machine
-	Busy        float64 // share of the processors' time that others took before it began, 0 to 1
+	Busy        float64 // share of the processors' time in use before it began, 0 to 1
 	Rate        int     // requests per second
 	Connections int
 	Turns       int
@@ -18,35 +18,35 @@ type Result struct {
 	Gateways    []Gateway
 }
 
-// Gateway is a gateway in several variants.
+// Gateway is the result for one gateway in several variants.
 type Gateway struct {
 	Name, Version string
 	Skipped       string `json:",omitempty"` // why there are no rows
-	Lacks         string `json:",omitempty"` // what of Rows is not there
+	Lacks         string `json:",omitempty"` // a variant that is not available
 	LacksWhy      string `json:",omitempty"`
 	Rows          []Row  // the first one is the gateway alone
 }
 
-// Row is one variant with one kind of requests.
+// Row is one variant with one kind of request.
 type Row struct {
 	Name  string
 	Kind  kind
 	Turns []Turn
 }
 
-// Turn is what was seen of a row in one turn.
+// Turn is the measurement of a row in one turn.
 type Turn struct {
 	Requests int
-	P50, P99 time.Duration // from when a request was due to its whole answer
-	LateP99  time.Duration // how much later than due the load sent requests
-	// Processor time of a request: of the gateway, of the service that it asks, and of what that
-	// needs.
+	P50, P99 time.Duration // from the time a request was due to the end of its answer
+	LateP99  time.Duration // how late the load sent requests
+	// Processor time per request of the gateway, of the service that it asks, and of the stores
+	// that the service needs.
 	Gateway, Service, Stores time.Duration
-	Wrong                    int // requests that were not answered as they should have been
-	Undecided                int // requests that the service did not decide on
+	Wrong                    int // requests with an unexpected answer
+	Undecided                int // requests that the service made no decision on
 }
 
-// Spread is a figure over the turns.
+// Spread is the median, least and greatest value of a figure over the turns.
 type Spread struct{ Median, Least, Most float64 }
 
 func spreadOf(values []float64) Spread {
@@ -56,7 +56,7 @@ func spreadOf(values []float64) Spread {
 	return Spread{Median: bench.Median(values), Least: slices.Min(values), Most: slices.Max(values)}
 }
 
-// figure is a quantity of a turn.
+// figure returns a quantity of a turn.
 type figure func(*Turn) time.Duration
 
 func p50(t *Turn) time.Duration        { return t.P50 }
@@ -66,8 +66,8 @@ func serviceCPU(t *Turn) time.Duration { return t.Service }
 func storesCPU(t *Turn) time.Duration  { return t.Stores }
 func allCPU(t *Turn) time.Duration     { return t.Gateway + t.Service + t.Stores }
 
-// over returns a figure of r as a multiple of another row's, turn by turn. It reports false if the
-// other row has none.
+// over returns a figure of r divided by that of another row, turn by turn. It returns false if the
+// other row has no such figure.
 func (r *Row) over(other *Row, of figure) (s Spread, ok bool) {
 	var ratios []float64
 	for i := range min(len(r.Turns), len(other.Turns)) {
@@ -87,7 +87,7 @@ func (r *Row) median(of figure) time.Duration {
 	return time.Duration(bench.Median(values))
 }
 
-// odd returns the share of requests that were answered otherwise, or passed undecided.
+// odd returns the share of requests with an unexpected answer or without a decision.
 func (r *Row) odd() float64 {
 	var odd, all int
 	for _, t := range r.Turns {

@@ -14,36 +14,36 @@ import (
 	"time"
 )
 
-// answerPatience bounds how long a request waits for its answer after the last one was sent.
+// answerPatience is how long answers are awaited after the last request was sent.
 const answerPatience = 5 * time.Second
 
-// load sends requests at a fixed rate, whether or not earlier ones have been answered, over
-// connections that stay open. A request's time begins when it is due: one that has to wait for
-// a connection, because others take long, waits in its own time.
+// load sends requests at a fixed rate over persistent connections, whether or not earlier requests
+// have been answered. A request's time starts when it is due: time spent waiting for a connection,
+// because earlier answers are slow, counts as its own.
 type load struct {
 	addr     string
 	rate     int      // requests per second
-	requests [][]byte // sent in turns
-	next     int      // request
+	requests [][]byte // sent in turn
+	next     int      // index of the next request
 
-	// A connection is in idle, or it has a request, whose reader puts it back.
+	// A connection is either in idle or has a request, and then its reader puts it back.
 	idle    chan *connection
-	all     []*connection // those that broke, too
+	all     []*connection // including broken ones
 	readers sync.WaitGroup
 
-	done func()    // called when a request has its answer, or will have none
-	end  time.Time // when answers are given up
+	done func()    // called when a request has been answered or has failed
+	end  time.Time // when the run stops waiting for answers
 }
 
-// sample is what was seen of some requests.
+// sample is the measurement of some requests.
 type sample struct {
 	took     []time.Duration // from when a request was due to its whole answer
-	late     []time.Duration // how much later than due the load sent it
+	late     []time.Duration // how late the load sent it
 	statuses map[int]int
 	failed   int // without an answer
 }
 
-// add adds what was seen on one connection.
+// add adds the sample of one connection.
 func (s *sample) add(other *sample) {
 	s.took = append(s.took, other.took...)
 	s.failed += other.failed
@@ -57,13 +57,13 @@ type connection struct {
 	conn net.Conn
 
 	mu      sync.Mutex
-	pending bool      // it has a request
+	pending bool      // a request is in flight
 	due     time.Time // of the request
-	err     error     // once set, it is not used any more
+	err     error     // if set, the connection is no longer used
 	seen    sample
 }
 
-// openLoad opens the connections. The load is to be closed.
+// openLoad opens the connections. The caller must close the load.
 func openLoad(ctx context.Context, addr string, rate, connections int, requests [][]byte) (*load, error) {
 	l := &load{addr: addr, rate: rate, requests: requests, idle: make(chan *connection, connections)}
 	for range connections {
@@ -93,7 +93,7 @@ func (c *connection) reset(end time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.seen = sample{statuses: make(map[int]int)}
-	_ = c.conn.SetDeadline(end) // fails if it is closed, which its reader sees
+	_ = c.conn.SetDeadline(end) // on a closed connection this fails, and so does its reader
 }
 
 // close closes all connections and waits for their readers.
@@ -104,8 +104,8 @@ func (l *load) close() {
 	l.readers.Wait()
 }
 
-// run sends n requests, waits for their answers, and returns what was seen of them. It is not
-// safe for concurrent use.
+// run sends n requests, waits for their answers, and returns the sample. It is not safe for
+// concurrent use.
 func (l *load) run(ctx context.Context, n int) (sample, error) {
 	var waiting sync.WaitGroup
 	waiting.Add(n)
@@ -117,7 +117,7 @@ func (l *load) run(ctx context.Context, n int) (sample, error) {
 	result := sample{statuses: make(map[int]int)}
 	sent := make(chan error)
 	go func() {
-		runtime.LockOSThread() // which is set up for this, and ends with the goroutine
+		runtime.LockOSThread() // sleepPrecisely changes the thread, which ends with the goroutine
 		var err error
 		result.late, err = l.send(ctx, n)
 		sent <- err
@@ -134,13 +134,13 @@ func (l *load) run(ctx context.Context, n int) (sample, error) {
 	return result, err
 }
 
-// after is when request i is due, after the first one.
+// after returns when request i is due, relative to the first.
 func (l *load) after(i int) time.Duration {
 	return time.Duration(i) * time.Second / time.Duration(l.rate)
 }
 
-// send sends n requests, each when it is due, and returns how late each of them was. After an
-// error it sends no more.
+// send sends n requests, each when it is due, and returns how late each was. It stops at the first
+// error.
 func (l *load) send(ctx context.Context, n int) (late []time.Duration, err error) {
 	err = sleepPrecisely()
 	begin := time.Now()
@@ -167,7 +167,7 @@ func (l *load) send(ctx context.Context, n int) (late []time.Duration, err error
 	return late, err
 }
 
-// take takes a connection from the idle ones, and replaces those that broke.
+// take takes an idle connection. It replaces broken ones.
 func (l *load) take(ctx context.Context) (*connection, error) {
 	timeout := time.NewTimer(answerPatience)
 	defer timeout.Stop()
@@ -189,10 +189,10 @@ func (l *load) take(ctx context.Context) (*connection, error) {
 	}
 }
 
-// ask sends a request over a connection that was idle.
+// ask sends a request over an idle connection.
 func (l *load) ask(c *connection, due time.Time, request []byte) {
 	c.mu.Lock()
-	gone := c.err != nil // since it was taken; its reader has ended
+	gone := c.err != nil // it broke while it was idle; its reader has ended
 	if gone {
 		c.seen.failed++
 	} else {
@@ -205,11 +205,11 @@ func (l *load) ask(c *connection, due time.Time, request []byte) {
 		return
 	}
 	if _, err := c.conn.Write(request); err != nil {
-		c.conn.Close() // so that its reader sees it
+		c.conn.Close() // which ends its reader
 	}
 }
 
-// read reads the answers on a connection until it breaks, or is closed.
+// read reads the answers on a connection until it breaks or is closed.
 func (l *load) read(c *connection) {
 	r := bufio.NewReader(c.conn)
 	for err := error(nil); err == nil; {
@@ -233,7 +233,7 @@ func (l *load) read(c *connection) {
 		if err != nil {
 			c.conn.Close()
 		}
-		if asked { // else it is idle already
+		if asked { // otherwise it is already idle
 			done := l.done
 			l.idle <- c
 			done()
@@ -241,7 +241,7 @@ func (l *load) read(c *connection) {
 	}
 }
 
-// readAnswer reads an answer with its body, and returns its status.
+// readAnswer reads an answer with its body and returns its status.
 func readAnswer(r *bufio.Reader) (int, error) {
 	answer, err := http.ReadResponse(r, nil)
 	if err != nil {

@@ -65,7 +65,7 @@ func TestLoadSendsEachRequestInTurnOverFewConnections(t *testing.T) {
 	}
 }
 
-// What waits behind a request that takes long, waits in its own time.
+// The wait behind a slow request counts as the waiting request's own time.
 func TestLoadCountsTheWaitForAnAnswer(t *testing.T) {
 	t.Parallel()
 	const stall = 200 * time.Millisecond

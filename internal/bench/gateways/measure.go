@@ -16,15 +16,15 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// Config is what is measured. Its zero value lacks the Program alone.
+// Config configures [Run]. Only Program is required.
 type Config struct {
 	Program     string        // hotparam
 	Rate        int           // requests per second; default 500
 	Connections int           // from the load to a gateway; default 32
 	Turns       int           // default 5
-	Slice       time.Duration // of a row in a turn; default 1 s
+	Slice       time.Duration // per row and turn; default 1 s
 	Only        []string      // names of gateways; default all
-	// Say is called with what is being done. Nil disables it.
+	// Say is called with a line about each step. A nil Say disables it.
 	Say func(format string, args ...any)
 }
 
@@ -50,8 +50,8 @@ func (c *Config) validate() error {
 	return nil
 }
 
-// Run starts what is measured, measures it, and ends it. A gateway that is not there has no
-// rows. It takes minutes.
+// Run measures all gateways and returns the result. A gateway that is not installed is skipped and
+// has no rows. Run takes minutes.
 func Run(ctx context.Context, c Config) (*Result, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 	return r, err
 }
 
-// measure starts a gateway in all its variants, and measures them in turns.
+// measure starts a gateway in all its variants and measures them in turns.
 func (e *entry) measure(tb testing.TB, c *Config, s *site, g *Gateway) {
 	c.Say("%s: start", e.name)
 	variants := e.start(tb, s, g)
@@ -116,7 +116,7 @@ func (e *entry) measure(tb testing.TB, c *Config, s *site, g *Gateway) {
 	}
 	for turn := range c.Turns {
 		c.Say("%s: turn %d of %d", e.name, turn+1, c.Turns)
-		for i := range variants { // each is first, and after any other, in some turn
+		for i := range variants { // each variant is first in some turn, and follows each other one in another
 			i = (i + turn) % len(variants)
 			t, err := variants[i].measure(tb.Context(), c)
 			if err != nil {
@@ -131,7 +131,7 @@ func (e *entry) measure(tb testing.TB, c *Config, s *site, g *Gateway) {
 	}
 }
 
-// measure measures the variant once. The requests of the first tenth are not counted.
+// measure measures the variant once. It discards the first tenth of the requests.
 func (v *variant) measure(ctx context.Context, c *Config) (t Turn, err error) {
 	l, err := openLoad(ctx, v.addr, c.Rate, c.Connections, v.requests)
 	if err != nil {
@@ -182,7 +182,7 @@ func (v *variant) measure(ctx context.Context, c *Config) (t Turn, err error) {
 	return t, nil
 }
 
-// times returns the processor time of the gateway, the service, and what that needs.
+// times returns the processor times of the gateway, the service and its stores.
 func (v *variant) times() (times [3]time.Duration, err error) {
 	processes := [3][]int{}
 	if v.gateway != 0 {
@@ -212,7 +212,7 @@ func (v *variant) decided(ctx context.Context) (int, error) {
 
 var numbers = regexp.MustCompile(`\d+\.\d+\.\d+`)
 
-// version returns what a process's program says of its version.
+// version returns the version that a process's program prints.
 func version(tb testing.TB, process int, args []string) string {
 	tb.Helper()
 	said, err := exec.CommandContext(tb.Context(), fmt.Sprintf("/proc/%d/exe", process), args...).CombinedOutput()

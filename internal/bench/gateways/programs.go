@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-// batch is how many checks a call of /v1/check/batch has here.
+// batch is the number of checks in a call of /v1/check/batch.
 const batch = 10
 
-// startPrograms measures calls of the check door as a program makes them, beside a GET of what
-// the application answers: the least that an HTTP call costs.
+// startPrograms measures calls of the check door as a program makes them, beside a plain GET of the
+// application, which is the least that an HTTP call costs.
 func startPrograms(_ testing.TB, s *site, _ *Gateway) []variant {
 	all := []variant{{name: "a GET of the application instead", kind: cold, addr: s.app}}
 	for _, k := range []kind{cold, hot, refused} {
@@ -29,7 +29,7 @@ func startPrograms(_ testing.TB, s *site, _ *Gateway) []variant {
 
 func question(target string) string { return fmt.Sprintf(`{"method":"GET","uri":%q}`, target) }
 
-// batches has each target in one call, and no call with more than batch of them.
+// batches returns bodies of calls that together have each target once, batch at most in a call.
 func batches(targets []string) (requests [][]byte) {
 	var checks []string
 	for i, target := range targets {

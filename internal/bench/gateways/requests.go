@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// rules has a rule for each kind of request. None needs a call at a request's end.
+// rules has one rule for each kind of request. None of them needs a call at the end of a request.
 const rules = `
 namespace: bench
 aggregator: {redis: %q, listen: "127.0.0.1:%d", http: "127.0.0.1:%d"}
@@ -16,10 +16,10 @@ rules:
   - {id: refused, match: {route: "GET /refused"}, by: [q], hot: {rate: 50/s, hold: 1h}, limit: {rate: 1/1h, burst: 1}}
 `
 
-// coldValues is how many values cold requests have.
+// coldValues is the number of values of cold requests.
 const coldValues = 2000
 
-// kind is what the requests of a row are to the rules.
+// kind says what the rules do with the requests of a row.
 type kind string
 
 const (
@@ -28,7 +28,7 @@ const (
 	refused kind = "refused" // one hot value, beyond its limit
 )
 
-// targets are the paths and queries of requests.
+// targets returns the paths and queries of requests.
 func (k kind) targets() []string {
 	if k != cold {
 		return []string{"/" + string(k) + "?q=phone"}
@@ -40,7 +40,7 @@ func (k kind) targets() []string {
 	return targets
 }
 
-// gets are requests as a client of a gateway sends them.
+// gets returns requests as a client of a gateway sends them.
 func (k kind) gets() (requests [][]byte) {
 	for _, target := range k.targets() {
 		requests = append(requests, fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: shop.example\r\nUser-Agent: bench\r\nAccept: */*\r\n\r\n", target))
@@ -48,7 +48,7 @@ func (k kind) gets() (requests [][]byte) {
 	return requests
 }
 
-// status is what a gateway answers.
+// status returns the status that a gateway answers with.
 func (k kind) status() int {
 	if k == refused {
 		return http.StatusTooManyRequests

@@ -17,23 +17,23 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// site is what all gateways have beside them.
+// site is what runs beside all gateways.
 type site struct {
 	app   string            // address of the application: nginx with a fixed answer
 	doors map[string]string // addresses by their name in the guard's log
 	guard *service
 }
 
-// service is what decides on requests for a gateway: the guard, or another one.
+// service is a service that decides on requests for a gateway: the guard or another.
 type service struct {
 	processes []int // its own
-	stores    []int // those that it needs: the aggregator and Redis
-	// decided returns how many requests it has decided on.
+	stores    []int // those of the aggregator and Redis, which it needs
+	// decided returns the number of its decisions.
 	decided func(ctx context.Context) (int, error)
 }
 
-// openSite starts the guard with all doors, its aggregator and Redis, and the application. Two
-// values are hot when it returns.
+// openSite starts the guard with all doors, its aggregator, Redis and the application. When it
+// returns, two values are hot.
 func openSite(tb testing.TB, program string) *site {
 	tb.Helper()
 	tb.Cleanup(http.DefaultClient.CloseIdleConnections)
@@ -67,7 +67,7 @@ func openSite(tb testing.TB, program string) *site {
 	return s
 }
 
-// heat asks about the two hot values until they are limited as they are to be.
+// heat asks about the two hot values until both are limited as intended.
 func (s *site) heat(tb testing.TB) {
 	tb.Helper()
 	type answer struct {

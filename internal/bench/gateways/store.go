@@ -12,7 +12,7 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// store is a Redis for one service alone.
+// store is a Redis that only one service uses.
 type store struct {
 	server *testenv.RedisServer
 	client *redis.Client
@@ -26,7 +26,7 @@ func openStore(tb testing.TB) *store {
 	return s
 }
 
-// process returns the id of its process. In a container it has none that can be read.
+// process returns its process id. In a container it has none that can be read.
 func (s *store) process(tb testing.TB) int {
 	tb.Helper()
 	id, ok := s.server.PID()
@@ -36,7 +36,7 @@ func (s *store) process(tb testing.TB) int {
 	return id
 }
 
-// calls returns how many calls of a command it has had.
+// calls returns how often a command was called.
 func (s *store) calls(ctx context.Context, command string) (int, error) {
 	text, err := s.client.Info(ctx, "commandstats").Bytes()
 	if err != nil {
@@ -45,10 +45,10 @@ func (s *store) calls(ctx context.Context, command string) (int, error) {
 	return sum(text, regexp.MustCompile(`(?m)^cmdstat_`+command+`:calls=(\d+)`)), nil
 }
 
-// sum adds up the numbers that are the first group of a pattern, wherever it matches.
+// sum returns the sum of the first group of all matches of a pattern.
 func sum(text []byte, pattern *regexp.Regexp) (all int) {
 	for _, match := range pattern.FindAllSubmatch(text, -1) {
-		value, _ := strconv.ParseFloat(string(match[1]), 64) // the pattern has numbers alone
+		value, _ := strconv.ParseFloat(string(match[1]), 64) // the pattern matches only numbers
 		all += int(value)
 	}
 	return all

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// What stands between these lines of a page is made by [Replace].
+// [Replace] replaces the lines between these two.
 const (
 	beginMark = "<!-- made by \"make bench-gateways\" -->\n"
 	endMark   = "<!-- end -->"
 )
 
-// Replace returns page with what stands between its marks replaced by the results.
+// Replace returns page with the text between its marks replaced by the results.
 func Replace(page string, r *Result) (string, error) {
 	before, rest, ok := strings.Cut(page, beginMark)
 	if !ok {
@@ -25,7 +25,8 @@ func Replace(page string, r *Result) (string, error) {
 	return before + beginMark + r.Markdown() + endMark + after, nil
 }
 
-// tooBusy is the share of the processors' time taken by others from which on the page warns.
+// tooBusy is the share of the processors' time in use by other processes above which the page has a
+// warning.
 const tooBusy = 0.2
 
 // Markdown returns the results for a page.
@@ -50,7 +51,7 @@ func (r *Result) Markdown() string {
 	return b.String()
 }
 
-// versions are those of the gateways that were measured.
+// versions returns the versions of the gateways that were measured.
 func (r *Result) versions() string {
 	var b strings.Builder
 	for _, g := range r.Gateways {
@@ -61,7 +62,7 @@ func (r *Result) versions() string {
 	return b.String()
 }
 
-// late is how late the load sent its requests.
+// late returns how late the load sent its requests.
 func (r *Result) late() time.Duration {
 	all := Row{}
 	for _, g := range r.Gateways {
@@ -72,7 +73,7 @@ func (r *Result) late() time.Duration {
 	return all.median(func(t *Turn) time.Duration { return t.LateP99 })
 }
 
-// rows writes a gateway's lines.
+// rows writes the lines of a gateway.
 func (g *Gateway) rows(w func(string, ...any)) {
 	if len(g.Rows) == 0 {
 		w("| **%s** | not there | | | | | |", g.Name)
@@ -92,7 +93,7 @@ func (g *Gateway) rows(w func(string, ...any)) {
 	}
 }
 
-// times returns a figure as a multiple of another row's: its median, least and most.
+// times returns a figure as a multiple of another row's: the median, least and greatest.
 func (r *Row) times(base *Row, of figure) string {
 	s, ok := r.over(base, of)
 	if !ok {
@@ -104,9 +105,9 @@ func (r *Row) times(base *Row, of figure) string {
 // String returns "1.20 (1.11–1.34)".
 func (s Spread) String() string { return fmt.Sprintf("%.2f (%.2f–%.2f)", s.Median, s.Least, s.Most) }
 
-// added returns by how much a figure is above another row's.
+// added returns the difference between a figure and that of another row.
 func (r *Row) added(base *Row, of figure) string {
-	d := (r.median(of) - base.median(of)).Round(10 * time.Microsecond) // no −0.00
+	d := (r.median(of) - base.median(of)).Round(10 * time.Microsecond) // avoids −0.00
 	sign := "+"
 	if d < 0 {
 		sign = "−"
@@ -114,8 +115,7 @@ func (r *Row) added(base *Row, of figure) string {
 	return sign + milliseconds(d.Abs())
 }
 
-// parts returns the processor times of the gateway, of the service that it asks and of that
-// one's stores.
+// parts returns the processor times of the gateway, the service and its stores.
 func (r *Row) parts() string {
 	parts := []string{"–"}
 	if r.median(gatewayCPU) > 0 {
@@ -131,7 +131,8 @@ func microseconds(d time.Duration) string { return fmt.Sprintf("%.0f", float64(d
 
 func milliseconds(d time.Duration) string { return fmt.Sprintf("%.2f ms", float64(d)/1e6) }
 
-// beside writes how Envoy with rls compares with a service that asks Redis about each request.
+// beside writes a comparison of Envoy asking rls with Envoy asking a service that asks Redis for
+// each request.
 func (r *Result) beside(w func(string, ...any)) {
 	for i := range r.Gateways {
 		g := &r.Gateways[i]
@@ -159,7 +160,7 @@ func compared(ours, theirs *Row, of figure) string {
 	return "**" + s.String() + "**"
 }
 
-// row returns a row by its name, nil if there is none.
+// row returns the row of this name, or nil.
 func (g *Gateway) row(name string, k kind) *Row {
 	for i := range g.Rows {
 		if g.Rows[i].Name == name && g.Rows[i].Kind == k {
@@ -169,7 +170,7 @@ func (g *Gateway) row(name string, k kind) *Row {
 	return nil
 }
 
-// caveats writes which rows are not what they say, since the gateway gave up asking.
+// caveats writes the rows whose figures mislead because the gateway did not wait for decisions.
 func (r *Result) caveats(w func(string, ...any)) {
 	var odd []string
 	for _, g := range r.Gateways {

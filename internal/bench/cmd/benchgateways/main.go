@@ -56,7 +56,7 @@ func main() {
 	}
 }
 
-// run measures, and changes nothing of a page unless all of it could be measured.
+// run measures, and changes the page only if everything could be measured.
 func run(ctx context.Context, c gateways.Config, page string, asJSON bool) error {
 	if page != "-" && (len(c.Only) > 0 || asJSON) {
 		return errors.New("-only and -json are not for a page: give - in its place")
