@@ -19,17 +19,17 @@ import (
 	"github.com/hotparam/hotparam/internal/listed"
 )
 
-// operation is what `hotparam pin`, `block`, `allow` and `release` were asked for.
+// operation is one call of `hotparam pin`, `block`, `allow` or `release`.
 type operation struct {
 	redisFlags
 	redisPlace
-	action    hotparam.ControlAction // empty: release
+	action    hotparam.ControlAction // empty for release
 	span      time.Duration
 	why       string
 	yes, json bool
 }
 
-// controlTexts are the help of the commands.
+// controlTexts has the help of the commands.
 var controlTexts = map[hotparam.ControlAction]struct{ short, long string }{
 	hotparam.ControlPin: {
 		"Hold a key to its rule's limit for a while, hot or not",
@@ -171,7 +171,7 @@ func (op *operation) run(ctx context.Context, s streams, words string) error {
 	return op.report(s.out, &c)
 }
 
-// confirmed asks for confirmation on a terminal, and reports whether it was given. Without a
+// confirmed asks for confirmation on a terminal and reports whether it was given. Without a
 // terminal it returns true.
 func (op *operation) confirmed(s streams, key hotparam.Key) bool {
 	in, ok := s.in.(*os.File)
@@ -203,8 +203,8 @@ func (op *operation) report(w io.Writer, c *hotparam.Control) error {
 	return err
 }
 
-// claimedUser is who the user of this process is: a claim, since anybody can start a process
-// as anybody on their own machine.
+// claimedUser returns the user of this process. It is only a claim: anyone can run a process under
+// any name on their own machine.
 func claimedUser() string {
 	name := os.Getenv("USER")
 	if u, err := user.Current(); err == nil {

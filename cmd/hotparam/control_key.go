@@ -11,19 +11,19 @@ import (
 	"github.com/hotparam/hotparam/internal/keytext"
 )
 
-// foundKey is the key that an operator means.
+// foundKey is the key that an operator named.
 type foundKey struct {
 	key       hotparam.Key
 	seen      bool // it is hot, or has a control
 	unlimited bool // its rule is known to have no limit
 }
 
-// findOperated returns the key that words name: a key's text, or its rule, a space and its text. It
-// looks among the hot keys, then among those with a control, then among those that rules can
-// make; rules may be nil.
+// findOperated returns the key that words name: the text of a key, or its rule, a space and its
+// text. It searches the hot keys, then the keys with a control, then the keys that rules can make.
+// rules may be nil.
 func findOperated(words string, hot []hotparam.Hot, controls []hotparam.Control, rules *hotparam.Rules) (foundKey, error) {
 	words = strings.TrimSpace(words)
-	if rule, rest, ok := strings.Cut(words, " "); ok && hotparam.ValidRuleID(rule) { // as list prints it, in columns
+	if rule, rest, ok := strings.Cut(words, " "); ok && hotparam.ValidRuleID(rule) { // the form that list prints, in columns
 		words = rule + " " + strings.TrimLeft(rest, " ")
 	}
 	if at := strings.LastIndexByte(words, '?'); at >= 0 && strings.Contains(words[at:], "*") {
@@ -53,7 +53,7 @@ func findOperated(words string, hot []hotparam.Hot, controls []hotparam.Control,
 	return foundKey{*key, false, isUnlimited(*key, hot, rules)}, nil
 }
 
-// onlyOne returns the only one of keys, or nil if there is none.
+// onlyOne returns the only element of keys, or nil if keys is empty.
 func onlyOne(words string, keys []hotparam.Key) (*hotparam.Key, error) {
 	switch len(keys) {
 	case 0:
@@ -70,7 +70,7 @@ func onlyOne(words string, keys []hotparam.Key) (*hotparam.Key, error) {
 	return nil, errors.New(b.String())
 }
 
-// errUnseen means that a key is not known, and its rule neither.
+// errUnseen means that neither a key nor its rule is known.
 var errUnseen = errors.New("the key is neither hot nor has a control")
 
 // unseenKey returns a key that is neither hot nor controlled.
@@ -97,8 +97,8 @@ func unseenKey(words string, rules *hotparam.Rules) (*hotparam.Key, error) {
 	return key, err
 }
 
-// makesKey reports whether a rule may make keys of this text: it has the route, or none of its
-// keys do, and its names.
+// makesKey reports whether a rule may make keys of this text: the text has the rule's names, and
+// its route unless the rule's keys have none.
 func makesKey(r *hotparam.Rule, text string) bool {
 	if r.By.Kind == hotparam.ByNone || r.Ignore {
 		return false
@@ -129,7 +129,7 @@ func makesKey(r *hotparam.Rule, text string) bool {
 	return true
 }
 
-// nameInKey returns a parameter's name as keys have it: with its source, and escaped.
+// nameInKey returns a parameter's name as it stands in keys: with its source, and escaped.
 func nameInKey(p hotparam.Param) string {
 	return strings.TrimSuffix(hotparam.Text("", hotparam.Param{Source: p.Source, Name: p.Name})[1:], "=")
 }

@@ -32,7 +32,7 @@ func TestControlCommands(t *testing.T) {
 	if !strings.HasPrefix(r.out, "block GET /search?q=phone (rule terms) until ") || !strings.Contains(r.out, "by default, who claims to be ") {
 		t.Errorf("%q", r.out)
 	}
-	// In the words of list, without the file: it has a control now.
+	// As list prints it, and without the file: the key has a control now.
 	r = hotparamCommand(t, "pin", "terms", " GET", "/search?q=phone", "--namespace", "shop", "--for", "1h", "--json")
 	r.exits(t, exitOK)
 	var set listed.Control
@@ -87,7 +87,7 @@ func TestControlWithoutRights(t *testing.T) {
 	}
 }
 
-// Which rule has other rules than the aggregator is marked.
+// Members whose rules differ from the aggregator's are marked.
 func TestMembersThatDiffer(t *testing.T) {
 	offset := -3.4
 	rows := memberRows{
@@ -107,8 +107,8 @@ func TestMembersThatDiffer(t *testing.T) {
 	}
 }
 
-// A key that nobody has seen, given without its rule, is found if just one rule makes such keys.
-// That includes the keys of bodies that cannot be read and of requests with too many keys.
+// A key that is neither hot nor controlled can be named without its rule if exactly one rule makes
+// such keys. That includes the keys of unreadable bodies and of requests with too many keys.
 func TestFindUnseenKey(t *testing.T) {
 	file, err := config.Parse("test", []byte(`
 rules:
@@ -135,7 +135,7 @@ rules:
 	}
 }
 
-// The rule may be left out where only one rule has the key, first among hot keys.
+// The rule may be omitted where only one rule has the key. Hot keys are searched first.
 func TestFindOperated(t *testing.T) {
 	hot := []hotparam.Hot{{Key: hotparam.Key{Rule: "a", Text: "GET /x?q=1"}}, {Key: hotparam.Key{Rule: "b", Text: "GET /x?q=2"}, Mode: hotparam.ModeWatch}}
 	controls := []hotparam.Control{{Key: hotparam.Key{Rule: "b", Text: "GET /x?q=1"}}, {Key: hotparam.Key{Rule: "b", Text: "GET /x?q=3"}}}

@@ -96,7 +96,7 @@ type guardService struct {
 	status   guardStatus
 }
 
-// open opens all listeners and makes the doors. If it fails, close is called all the same.
+// open opens all listeners and makes the doors. The caller must call close, even if open fails.
 func (g *guardService) open(ctx context.Context, keys doorKeys) (err error) {
 	if g.systemd, err = sdnotify.New(); err != nil {
 		return err
@@ -123,17 +123,17 @@ func (g *guardService) open(ctx context.Context, keys doorKeys) (err error) {
 	return nil
 }
 
-// closeTimeout bounds the end of what a guard still has to send.
+// closeTimeout bounds the sending of what is left when a guard ends.
 const guardCloseTimeout = 5 * time.Second
 
-// close closes what open has opened and run has not, sends the counts that are left, and
-// leaves the fleet.
+// close closes the listeners that run has not closed, sends the remaining counts, and leaves the
+// fleet.
 func (g *guardService) close(ctx context.Context) error {
 	for _, d := range g.doors {
 		d.close()
 	}
 	if g.listener != nil {
-		_ = g.listener.Close() // which the server has done, if it ran
+		_ = g.listener.Close() // the server has already closed it if it ran
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), guardCloseTimeout)
 	defer cancel()

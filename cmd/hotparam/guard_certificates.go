@@ -13,11 +13,11 @@ import (
 	"github.com/hotparam/hotparam/internal/loglimit"
 )
 
-// doorCertificates are the files of a door's TLS: its certificate and key, and the authorities
-// of its clients. They are read again when one has changed, for connections that come from then
-// on, so that they can be renewed. Files that cannot be used, such as a new certificate whose
-// key is not written yet, leave those in force that were read last. It is safe for concurrent
-// use.
+// doorCertificates holds the files of a door's TLS: its certificate and key, and the certificate
+// authorities of its clients. It reads them again when one has changed, so that they can be renewed
+// without a restart; connections that are open keep the old ones. While the files cannot be used,
+// for example because a new certificate's key is not written yet, the last good ones stay in force.
+// It is safe for concurrent use.
 type doorCertificates struct {
 	name string // of the door
 	door config.Door
@@ -30,7 +30,7 @@ type doorCertificates struct {
 	failing loglimit.Outage
 }
 
-// lookAgain is how long a changed file may go unnoticed.
+// lookAgain is the time for which a changed file may go unnoticed.
 const lookAgain = time.Second
 
 // newDoorTLS returns the TLS of a door, or nil if it has no certificate.
@@ -51,7 +51,7 @@ func newDoorTLS(name string, d *config.Door, log *slog.Logger) (*tls.Config, err
 	return first, nil
 }
 
-// latest returns what new connections use.
+// latest returns the configuration of new connections.
 func (c *doorCertificates) latest(now time.Time) *tls.Config {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -31,7 +31,7 @@ func copyFile(t *testing.T, from, to string) {
 	}
 }
 
-// greets reports whether a server at addr takes a client, who both have certificates of the
+// greets reports whether a server at addr accepts a client. Both have certificates from the
 // authority of files.
 func greets(t *testing.T, addr string, files testenv.CertificateFiles) bool {
 	t.Helper()
@@ -51,12 +51,12 @@ func greets(t *testing.T, addr string, files testenv.CertificateFiles) bool {
 		return false
 	}
 	defer conn.Close()
-	text, err := io.ReadAll(conn) // where the server's opinion of the client's certificate arrives
+	text, err := io.ReadAll(conn) // the server's alert about the client's certificate arrives here
 	return err == nil && string(text) == "hello"
 }
 
-// A door's certificate, key and authorities are renewed without a restart. While only some of
-// the files have been replaced the old ones serve.
+// A door's certificate, key and authorities are renewed without a restart. As long as only some of
+// the files have been replaced, the old ones stay in force.
 func TestDoorCertificatesAreRenewed(t *testing.T) {
 	t.Parallel()
 	old, renewed := testenv.Certificates(t), testenv.Certificates(t)

@@ -28,7 +28,7 @@ type guardDoor struct {
 	figures  func() doorFigures
 }
 
-// makeDoors makes the doors that have an address. They are not open yet.
+// makeDoors makes the doors that have an address, without opening them.
 func makeDoors(g *config.Guard, decider *gateway.Decider, keys doorKeys, log *slog.Logger) (doors []*guardDoor, err error) {
 	makers := map[string]func(d config.Door, k doorKey, t *gateway.Tickets, log *slog.Logger) (*guardDoor, error){
 		"rls": func(d config.Door, k doorKey, t *gateway.Tickets, log *slog.Logger) (*guardDoor, error) {
@@ -111,19 +111,19 @@ func (d *guardDoor) open(ctx context.Context) (err error) {
 	})
 }
 
-// doorSocketMode lets every user of the machine ask: gateways run as users of their own. The
-// directory of the socket decides who may.
+// doorSocketMode lets every user of the machine connect, since gateways run under users of their
+// own. The rights of the socket's directory restrict who can.
 const doorSocketMode = 0o666
 
-// close closes a listener that was opened and not served.
+// close closes a listener that was opened but not served.
 func (d *guardDoor) close() {
 	if d.listener != nil {
 		_ = d.listener.Close()
 	}
 }
 
-// doorKeys are the keys and tokens of doors, by name and address: several doors may have an
-// address with port 0.
+// doorKeys holds the certificates and tokens of doors, by name and address. Several doors may have
+// an address with port 0.
 type doorKeys map[string]doorKey
 
 type doorKey struct {

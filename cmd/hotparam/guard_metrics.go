@@ -11,7 +11,7 @@ import (
 	"github.com/hotparam/hotparam/internal/httpserve"
 )
 
-// guardMetrics are those of the guard's doors.
+// guardMetrics collects the metrics of the guard's doors.
 type guardMetrics struct {
 	doors    []*guardDoor
 	settings *guardSettings
@@ -21,7 +21,7 @@ type guardMetrics struct {
 // Describe implements prometheus.Collector.
 func (m *guardMetrics) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(m, ch) }
 
-// Collect implements prometheus.Collector. Doors of one name are one.
+// Collect implements prometheus.Collector. It adds up the doors of one name.
 func (m *guardMetrics) Collect(ch chan<- prometheus.Metric) {
 	all := make(map[string]doorFigures)
 	for _, d := range m.doors {
@@ -35,11 +35,11 @@ func (m *guardMetrics) Collect(ch chan<- prometheus.Metric) {
 	collect(ch, buildMetrics, readVersion())
 }
 
-// doorFigures are the counters of a door that all doors have.
+// doorFigures has the counters that all doors have.
 type doorFigures struct {
 	Passed, Refused int64
 	Connections     int64
-	Faults          map[string]int64 // calls that were not decided on as they should, by reason
+	Faults          map[string]int64 // calls without a proper decision, by reason
 	Closed          map[string]int64 // connections, by reason
 	Tickets         gateway.TicketStats
 }
@@ -112,7 +112,7 @@ func spoeFigures(s spoe.Stats) doorFigures {
 	}
 }
 
-// doorMetrics are of all doors, by name.
+// doorMetrics are the metrics of all doors, by name.
 var doorMetrics = []figure[map[string]doorFigures]{
 	byDoor(prometheus.CounterValue, "guard_checks_total", "Requests that were decided on, by door and decision.", "decision",
 		func(f *doorFigures, emit func(string, int64)) {
@@ -161,14 +161,14 @@ var doorMetrics = []figure[map[string]doorFigures]{
 			"within `guard.ticket_age`), `full` (`guard.max_tickets` were held)"),
 }
 
-// guardFileMetrics are of the fields of section guard that need a restart.
+// guardFileMetrics are the metrics of the fields of section guard that need a restart.
 var guardFileMetrics = []figure[[]string]{
 	flagOf("guard_restart_needed", "1 while the section guard of the file is not what runs.",
 		func(fields *[]string) bool { return len(*fields) > 0 }).
 		explain("1 while the section `guard` of the file is not what runs: `/-/ready` and the log name the fields, which a restart puts in force"),
 }
 
-// byDoor is a metric with the door as label, and another unless label is empty.
+// byDoor returns a metric with the label door, and with a second label unless label is empty.
 func byDoor(kind prometheus.ValueType, name, help, label string, values func(f *doorFigures, emit func(label string, n int64))) figure[map[string]doorFigures] {
 	labels := []string{"door"}
 	if label != "" {

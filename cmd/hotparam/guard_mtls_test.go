@@ -13,8 +13,8 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// A door with a certificate, authorities and a token in the file answers who has a certificate
-// of theirs and the token, and counts the others.
+// A door with a certificate, authorities and a token in the file answers a client that has both a
+// certificate from them and the token, and counts the others.
 func TestGuardMutualTLS(t *testing.T) {
 	files := testenv.Certificates(t)
 	const token = "0123456789abcdef0123456789abcdef"
@@ -56,7 +56,7 @@ func TestGuardMutualTLS(t *testing.T) {
 	const refused = `hotparam_guard_closed_connections_total{door="auth",reason="tls"} 2`
 	metrics := g.get("/metrics")
 	for deadline := time.Now().Add(20 * time.Second); !strings.Contains(metrics, refused) && time.Now().Before(deadline); {
-		time.Sleep(10 * time.Millisecond) // a client knows of its refusal before it is counted
+		time.Sleep(10 * time.Millisecond) // the client sees its refusal before it is counted
 		metrics = g.get("/metrics")
 	}
 	for _, want := range []string{

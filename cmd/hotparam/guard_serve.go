@@ -16,11 +16,11 @@ import (
 	"github.com/hotparam/hotparam/internal/page"
 )
 
-// guardStatus is what /-/ready says.
+// guardStatus is the state that /-/ready reports.
 type guardStatus struct{ draining atomic.Bool }
 
-// run serves until ctx ends or a door fails. Then the doors drain, each in a bounded time, and
-// what they need ends after them.
+// run serves until ctx ends or a door fails. Then the doors drain, each within a bounded time, and
+// everything they need ends after them.
 func (g *guardService) run(ctx context.Context) error {
 	rest, endRest := context.WithCancel(context.WithoutCancel(ctx))
 	defer endRest()
@@ -74,7 +74,7 @@ func (g *guardService) reload() {
 	g.systemd.Ready(g.statusWords())
 }
 
-// reportService tells systemd how the guard is, as reportService does for the aggregator.
+// reportService reports the guard's state to systemd, as the aggregator's reportService does.
 func (g *guardService) reportService(ctx context.Context) error {
 	g.systemd.Ready(g.statusWords())
 	g.systemd.Watch(ctx, func(ctx context.Context) (string, error) {
@@ -87,8 +87,7 @@ func (g *guardService) reportService(ctx context.Context) error {
 	return nil
 }
 
-// statusWords say in a line how the guard is. It decides whether Redis is there or not, so
-// that it is ready either way.
+// statusWords returns the guard's state in one line. The guard is ready with or without Redis.
 func (g *guardService) statusWords() string {
 	s := g.hp.Stats()
 	words := "ready, following the hot keys"
@@ -104,8 +103,8 @@ func (g *guardService) statusWords() string {
 	return words
 }
 
-// newStatusServer serves health, readiness and metrics to everybody, and profiles on a loopback
-// address.
+// newStatusServer returns the server of health, readiness and metrics, and, on a loopback address,
+// of profiles.
 func (g *guardService) newStatusServer() *httpserve.Server {
 	mux := http.NewServeMux()
 	server := httpserve.New(httpserve.Config{Handler: mux, Health: healthPath, Log: g.settings.log})
@@ -122,7 +121,8 @@ func (g *guardService) newStatusServer() *httpserve.Server {
 	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	if g.settings.guard.Pprof {
-		// It has no token, and so lets only programs of this machine in, and no pages of others.
+		// It has no token, so it accepts only programs of this machine, and no requests from web
+		// pages.
 		guard := page.NewGuard(page.GuardConfig{Listener: g.listener.Addr(), Log: g.settings.log})
 		mux.Handle("GET "+pprofPath, guard.Protect(pprofHandler()))
 	}

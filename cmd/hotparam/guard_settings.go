@@ -41,12 +41,12 @@ func (f *guardFlags) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.dryRun, "dry-run", false, "check the file and the flags, then exit")
 }
 
-// guardSettings are the guard's, after flags, variables and file.
+// guardSettings are the settings of the guard, merged from flags, variables and file.
 type guardSettings struct {
 	file  *config.File
 	guard config.Guard
 	log   *slog.Logger
-	// changed are the fields of section guard that differ in the file from what runs.
+	// changed lists the fields of section guard whose values in the file differ from those in use.
 	changed atomic.Pointer[[]string]
 }
 
@@ -65,7 +65,7 @@ func (f *guardFlags) settings(w io.Writer) (*guardSettings, error) {
 	return s, nil
 }
 
-// override sets what flags and variables say.
+// override sets the values of flags and variables.
 func (f *guardFlags) override(g config.Guard) (config.Guard, error) {
 	if f.http != "" {
 		g.HTTP = f.http
@@ -106,8 +106,8 @@ func (f *guardFlags) override(g config.Guard) (config.Guard, error) {
 	return g, nil
 }
 
-// compare returns a function that compares the section guard of a changed file with what
-// runs. None of it is put in force: listeners and who may ask change together, or not at all.
+// compare returns a function that compares the section guard of a changed file with the settings in
+// use. It applies none of it: listeners and access rights change together or not at all.
 func (s *guardSettings) compare(f *guardFlags) func(*config.File) {
 	return func(file *config.File) {
 		next, err := f.override(file.Guard)
@@ -126,7 +126,7 @@ func (s *guardSettings) compare(f *guardFlags) func(*config.File) {
 	}
 }
 
-// restartFor returns the fields of section guard that a restart would put in force.
+// restartFor returns the fields of section guard that need a restart to take effect.
 func (s *guardSettings) restartFor() []string {
 	if changed := s.changed.Load(); changed != nil {
 		return *changed
@@ -134,7 +134,7 @@ func (s *guardSettings) restartFor() []string {
 	return nil
 }
 
-// doorWords says which doors are open and where.
+// doorWords returns the open doors and their addresses.
 func doorWords(g *config.Guard) string {
 	var words []string
 	for name, d := range g.Doors() {
@@ -143,7 +143,7 @@ func doorWords(g *config.Guard) string {
 	return strings.Join(words, ", ")
 }
 
-// attachOptions returns the options of the guard itself, and what closes what they hold.
+// attachOptions returns the options of the guard itself, and a function that closes what they hold.
 func (s *guardSettings) attachOptions(f *guardFlags) (options []attach.Option, closing func(), err error) {
 	closing = func() {}
 	options = []attach.Option{
@@ -164,7 +164,7 @@ func (s *guardSettings) attachOptions(f *guardFlags) (options []attach.Option, c
 			return nil, closing, usageError(err)
 		}
 		options = append(options, attach.WithRedis(client))
-		closing = func() { _ = client.Close() } // all that used it has ended
+		closing = func() { _ = client.Close() } // nothing uses it any more
 	}
 	return options, closing, nil
 }

@@ -92,7 +92,7 @@ func startGuard(t *testing.T, path string, flags ...string) *runningGuard {
 	return g
 }
 
-// get returns what a page of --http says.
+// get returns a page of --http.
 func (g *runningGuard) get(path string) string {
 	g.t.Helper()
 	response, err := g.client.Get(g.http + path)
@@ -107,7 +107,7 @@ func (g *runningGuard) get(path string) string {
 	return response.Status + " " + string(text)
 }
 
-// passes asks the door for programs.
+// passes asks the check door.
 func (g *runningGuard) passes(question string) bool {
 	g.t.Helper()
 	response, err := g.client.Post("http://door/v1/check", "application/json", strings.NewReader(question))
@@ -122,7 +122,7 @@ func (g *runningGuard) passes(question string) bool {
 	return strings.HasPrefix(string(text), `{"allowed":true,`)
 }
 
-// A guard without Redis decides, tells how it is, follows its file and ends in order.
+// A guard without Redis decides, reports its state, reloads its file and shuts down cleanly.
 func TestGuard(t *testing.T) {
 	path := guardFile(t, "")
 	g := startGuard(t, path, "--auth", "127.0.0.1:0", "--rls", "127.0.0.1:0", "--spoe", "127.0.0.1:0")
@@ -170,8 +170,8 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// A changed section guard is told by its fields, once, and none of it is put in force until a
-// restart. Rules that change with it are.
+// A change to section guard is reported once, with its fields, and takes effect only after a
+// restart. Rules in the same file take effect at once.
 func TestGuardSectionChanges(t *testing.T) {
 	t.Parallel()
 	path := guardFile(t, `guard: {ticket_age: 30s}`)
@@ -205,8 +205,8 @@ func TestGuardSectionChanges(t *testing.T) {
 	}
 	question := `{"method": "GET", "uri": "/me", "context": {"plan": "free"}}`
 	await("the changed rule", func() bool { return !g.passes(question) })
-	// Another change of the rules says it no second time. A door that this process's flags have
-	// opened is no change.
+	// Another change of the rules does not repeat the report. A door opened by flags does not count
+	// as a change.
 	replace(`guard: {ticket_age: 45s, rls: {listen: "127.0.0.1:1"}, check: {listen: "127.0.0.1:2"}}`, "ctx:user", "ctx:team")
 	await("the next change", func() bool { return strings.Count(g.log.String(), "rules are in force") == 2 })
 	replace(`guard: {ticket_age: 30s}`, "", "")
@@ -219,7 +219,7 @@ func TestGuardSectionChanges(t *testing.T) {
 	}
 }
 
-// A socket that a killed guard has left is replaced, and one that is in use is not.
+// A socket left by a killed guard is replaced. A socket in use is not.
 func TestGuardSockets(t *testing.T) {
 	path := guardFile(t, "")
 	socket := filepath.Join(t.TempDir(), "spoe.sock")
@@ -237,8 +237,8 @@ func TestGuardSockets(t *testing.T) {
 	}
 }
 
-// Requests whose end is never told hold a bounded number of tickets for a bounded time, their
-// permits come back, and the metrics say so.
+// Requests whose end is never reported hold a bounded number of tickets for a bounded time. Their
+// permits are released, and the metrics count them.
 func TestGuardTicketsNeverEnded(t *testing.T) {
 	path := guardFile(t, "guard: {max_tickets: 3, ticket_age: 1s}")
 	text, err := os.ReadFile(path)
@@ -251,7 +251,7 @@ func TestGuardTicketsNeverEnded(t *testing.T) {
 	}
 	g := startGuard(t, path)
 	const slow = `{"method": "GET", "uri": "/slow", "hold": true}`
-	for n := range 10 { // three are held, and the others end at once: none finds the four places taken
+	for n := range 10 { // three are held and the others end at once, so the four permits are never all taken
 		if !g.passes(slow) {
 			t.Errorf("request %d is refused", n)
 		}
