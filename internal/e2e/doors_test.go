@@ -33,7 +33,7 @@ type guardOfAll struct {
 	rls, auth, check, spoe, http string
 }
 
-// startGuardOfAll starts one by a file.
+// startGuardOfAll starts a guard with all doors and this file.
 func startGuardOfAll(t *testing.T, binary, text string) *guardOfAll {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "guard.yaml")
@@ -47,7 +47,7 @@ func startGuardOfAll(t *testing.T, binary, text string) *guardOfAll {
 	return &guardOfAll{p, t, at[1], at[2], at[3], at[4], at[5]}
 }
 
-// metric returns the value of one metric, labels as they are written.
+// metric returns the value of a metric, whose name includes its labels as they are printed.
 func (g *guardOfAll) metric(name string) int64 {
 	g.t.Helper()
 	text, err := fetch("http://" + g.http + "/metrics")
@@ -78,7 +78,7 @@ func fetch(url string) (string, error) {
 	return string(text), err
 }
 
-// doorNames are all doors.
+// doorNames are the names of all doors.
 var doorNames = []string{"rls", "auth", "check", "spoe"}
 
 // addr returns the address of a door.
@@ -86,7 +86,7 @@ func (g *guardOfAll) addr(door string) string {
 	return map[string]string{"rls": g.rls, "auth": g.auth, "check": g.check, "spoe": g.spoe}[door]
 }
 
-// ask asks a door about a GET by a connection of its own, as a gateway does, and returns the
+// ask asks a door about a GET over a connection of its own, as a gateway does, and returns the
 // status that the client would get: 200 if the request passes.
 func (g *guardOfAll) ask(door, target string) (status int, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -118,7 +118,7 @@ func askRLS(ctx context.Context, addr, target string) (int, error) {
 	return strconv.Atoi(answer.GetDynamicMetadata().AsMap()["status"].(string))
 }
 
-// rlsRequest is what Envoy asks about a GET.
+// rlsRequest returns Envoy's question about a GET.
 func rlsRequest(target string) *ratelimit.RateLimitRequest {
 	return &ratelimit.RateLimitRequest{Domain: "hotparam", Descriptors: []*common.RateLimitDescriptor{{
 		Entries: []*common.RateLimitDescriptor_Entry{{Key: "method", Value: "GET"}, {Key: "path", Value: target}},
@@ -150,7 +150,7 @@ func askCheck(ctx context.Context, addr, target string) (int, error) {
 	return answer.Status, nil
 }
 
-// answerTo returns the status of an answer over a connection of its own.
+// answerTo sends a request over a connection of its own and returns the status of the answer.
 func answerTo(r *http.Request, into any) (int, error) {
 	transport := &http.Transport{DisableKeepAlives: true}
 	response, err := transport.RoundTrip(r)
@@ -196,10 +196,10 @@ func askSPOE(ctx context.Context, addr, target string) (int, error) {
 	if !found || len(status) < 2 {
 		return 0, fmt.Errorf("the answer %q", answer)
 	}
-	return 240 + int(status[0]-240) + int(status[1])<<4, nil // HAProxy's numbers from 240 on
+	return 240 + int(status[0]-240) + int(status[1])<<4, nil // how HAProxy encodes numbers from 240 on
 }
 
-// spoeHello is HAProxy's first frame.
+// spoeHello returns HAProxy's first frame.
 func spoeHello() []byte {
 	b := append(spoeText(nil, "supported-versions"), 8)
 	b = append(spoeText(spoeText(b, "2.0"), "max-frame-size"), 3, 0xfc, 0xf0, 0x06) // 16380
@@ -228,7 +228,7 @@ func readSPOE(in *bufio.Reader) ([]byte, error) {
 	return frame, err
 }
 
-// Controls of operators are obeyed at every door within a second.
+// Each door obeys operators' controls within a second.
 func TestControlsAtEveryDoor(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, commands(t), `

@@ -12,8 +12,8 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// guarded is a gateway, started by deploy/gateways with the times that users are given, in front
-// of an application, and a guard that it asks.
+// guarded is a gateway with its guard and an application behind it. The gateway runs with the
+// configuration and the timeouts of deploy/gateways.
 type guarded struct {
 	*fleet
 	kind       *gatewayKind
@@ -23,15 +23,15 @@ type guarded struct {
 	quiet, hot *flow
 }
 
-// gatewayKind is a kind of gateway with the door that it asks.
+// gatewayKind is a kind of gateway and the door that it asks.
 type gatewayKind struct {
 	name, door string
 	timeout    time.Duration // after which a request passes, by its configuration
 	start      func(tb testing.TB, app, door string) (addr string)
 }
 
-// faultyGateways are those whose guards are killed, stopped and slowed down. Traefik is not
-// among them: by itself it does not pass requests when the guard is away.
+// faultyGateways are the gateways whose guards are killed, stopped and slowed down. Traefik is not
+// among them: without failover.yaml it passes no requests while the guard is away.
 var faultyGateways = []gatewayKind{
 	{"envoy", "rls", 20 * time.Millisecond, func(tb testing.TB, app, door string) string {
 		return testenv.Envoy(tb, "envoy", map[string]string{
@@ -72,8 +72,7 @@ const (
     hot: {rate: 20/s, hold: 2s}
     limit: {rate: 5/s, burst: 5}
 `
-	// busyMachine is how much longer than configured a request may take where all of this runs
-	// on two processors.
+	// busyMachine is added to the configured timeout, since all of this runs on two processors.
 	busyMachine = maxLag + time.Second
 )
 
@@ -117,9 +116,9 @@ func refusedOf(samples []sample) (n int) {
 	return n
 }
 
-// The guard of a gateway is killed, stopped and slow, Redis and the aggregator are away: each
-// request of a quiet value passes within the time that the gateway's configuration has, and
-// within 3 s of the fault's end the crowd's value is limited again.
+// The guard of a gateway is killed, stopped and slowed down, and Redis and the aggregator go away.
+// Meanwhile every request of a quiet value passes within the timeout of the gateway's
+// configuration, and within 3 s of the fault's end the crowd's value is limited again.
 func TestFaultsBehindGateways(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, quickCommands(t), crowdLimits)
@@ -145,7 +144,7 @@ func TestFaultsBehindGateways(t *testing.T) {
 		name       string
 		begin, end func()
 		lasts      time.Duration
-		limits     bool // the guard knows meanwhile what is hot
+		limits     bool // meanwhile the guard still knows the hot keys
 	}{
 		{"the guard is killed", func() { each(func(g *guarded) { g.guard.Kill() }) }, func() {
 			each((*guarded).startGuard)
@@ -178,7 +177,7 @@ func TestFaultsBehindGateways(t *testing.T) {
 	})
 }
 
-// judge looks at the requests since the beginning of a fault.
+// judge checks the requests since the beginning of a fault.
 func (g *guarded) judge(fault string, begin, end time.Time, limits bool) {
 	g.t.Helper()
 	quiet := g.quiet.between(begin, time.Now())

@@ -18,7 +18,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// vitals are what a process holds.
+// vitals are the resources that a process holds.
 type vitals struct{ files, goroutines, megabytes int }
 
 func (g *guardOfAll) vitals() (v vitals) {
@@ -39,7 +39,7 @@ func (g *guardOfAll) vitals() (v vitals) {
 	return v
 }
 
-// toldAs are the metrics in which connections are counted that are too many or nonsense, by door.
+// toldAs maps each door to the metrics that count excess connections and nonsense.
 var toldAs = func() map[string][]string {
 	const closed, fault = `closed_connections_total{door=%%q,reason=%q}`, `faults_total{door=%%q,reason=%q}`
 	overHTTP := []string{fmt.Sprintf(closed, "idle"), fmt.Sprintf(closed, "full"), fmt.Sprintf(closed, "slow"), fmt.Sprintf(fault, "unreadable")}
@@ -50,9 +50,9 @@ var toldAs = func() map[string][]string {
 	}
 }()
 
-// Ten thousand connections come to each door in turn, half of which say nothing and half
-// nonsense: the guard keeps as many as it may, and says what became of the others; a gateway that
-// comes then is answered. When they are gone nothing of them is left.
+// Each door in turn gets ten thousand connections, half of which are silent and half send nonsense.
+// The guard keeps as many as configured, counts the others by reason, and still answers a gateway.
+// Once they are gone, it holds nothing of them.
 func TestConnectionsFloodAGuard(t *testing.T) {
 	t.Parallel()
 	n := 10_000
@@ -76,7 +76,7 @@ func TestConnectionsFloodAGuard(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: connection %d: %v", door, i, err)
 			}
-			_ = c.(*net.TCPConn).SetLinger(0) // leaves no port behind
+			_ = c.(*net.TCPConn).SetLinger(0) // avoids TIME_WAIT
 			all = append(all, c.(*net.TCPConn))
 			if i%2 == 0 {
 				_, _ = c.Write([]byte("\x00\x01nonsense\r\n\r\n")) // it may be closed already
@@ -92,7 +92,7 @@ func TestConnectionsFloodAGuard(t *testing.T) {
 		if reserve := int64(16); open > most[door]+reserve {
 			t.Errorf("%s: %d connections, want at most %d", door, open, most[door])
 		}
-		told := int64(0) // what became of the others
+		told := int64(0) // connections that the metrics count
 		for _, reason := range toldAs[door] {
 			told += g.metric("hotparam_guard_" + fmt.Sprintf(reason, door))
 		}
@@ -117,8 +117,8 @@ func TestConnectionsFloodAGuard(t *testing.T) {
 	t.Logf("%+v before, %+v now", before, g.vitals())
 }
 
-// A path of 1 MiB, 10,000 descriptors and a frame of 1 MiB are decided on or refused at each door,
-// and told.
+// Each door decides on or refuses a path of 1 MiB, 10,000 descriptors and a frame of 1 MiB, and
+// counts what it refuses.
 func TestHugeQuestions(t *testing.T) {
 	t.Parallel()
 	g := startGuardOfAll(t, commands(t).hotparam, guardAlone)

@@ -27,22 +27,21 @@ const (
 	crowdMay      = 50 // requests of the crowd that pass
 )
 
-// manyRules limit the crowd's value to crowdMay, and no other: each of the others comes a few
-// times.
+// manyRules limit only the crowd's value, to crowdMay: each other value comes a few times.
 var manyRules = fmt.Sprintf(`namespace: shop
 aggregator: {redis: "redis://127.0.0.1:1"}
 rules:
   - {id: search, match: {route: "*"}, by: [q], limit: {rate: 1/1h, burst: %d}}
 `, crowdMay)
 
-// paced is what came of calls at a pace.
+// paced is the result of calls at a fixed rate.
 type paced struct {
 	perSecond float64 // calls that ended
 	p99       time.Duration
 }
 
-// atPace makes calls at a pace, up to 128 at a time, and numbers them from 0. The first that is
-// due while all are busy is late, and so is what follows.
+// atPace makes calls at a fixed rate, up to 128 at a time, and numbers them from 0. While all 128
+// are busy, the calls that fall due are late.
 func atPace(perSecond int, lasts time.Duration, call func(i int)) paced {
 	var next atomic.Int64
 	var running sync.WaitGroup
@@ -72,7 +71,7 @@ func atPace(perSecond int, lasts time.Duration, call func(i int)) paced {
 	return paced{float64(len(all)) / time.Since(begin).Seconds(), quantile(all, 0.99)}
 }
 
-// ofMany returns the target of a call, and whether it is the crowd's: one in ten is.
+// ofMany returns the target of a call and whether it is one of the crowd's, as every tenth is.
 func ofMany(i int) (target string, crowd bool) {
 	if i%10 == 0 {
 		return "/search?q=crowd", true
@@ -80,7 +79,7 @@ func ofMany(i int) (target string, crowd bool) {
 	return fmt.Sprintf("/search?q=v%d", i%2003), false
 }
 
-// manyAnswers counts what was decided.
+// manyAnswers counts decisions.
 type manyAnswers struct{ passed, crowdPassed, refused, crowdRefused, failed atomic.Int64 }
 
 func (a *manyAnswers) add(i int, passes bool) {
@@ -96,7 +95,8 @@ func (a *manyAnswers) add(i int, passes bool) {
 	}
 }
 
-// judge reports what should not be. alone is what the machine could do without decisions, if that was measured.
+// judge fails the test if a decision was wrong or the rate too low. alone is the result without
+// decisions, or zero if that was not measured.
 func (a *manyAnswers) judge(t *testing.T, name string, alone, got paced) {
 	t.Helper()
 	t.Logf("%s: %.0f/s, p99 %v; %d passed; of the crowd %d passed, %d were refused; without decisions %.0f/s, p99 %v",
@@ -109,9 +109,9 @@ func (a *manyAnswers) judge(t *testing.T, name string, alone, got paced) {
 	}
 }
 
-// At 5,000 requests a second, or as many as the machine can do, what should pass passes, and
-// exactly as much of the crowd's value as its limit has: at the door for Envoy over one
-// connection, at the one for programs in batches, and through a HAProxy.
+// At 5,000 requests a second, or as many as the machine can do, every other value passes, and
+// exactly as much of the crowd's value as its limit allows: at the door for Envoy over one
+// connection, at the check door in batches, and through HAProxy.
 func TestManyRequestsASecond(t *testing.T) {
 	bin := quickCommands(t)
 	t.Run("rls", func(t *testing.T) {
@@ -191,7 +191,7 @@ func TestManyRequestsASecond(t *testing.T) {
 			_, err := request(client, "http://"+haproxy.Addr+"/ready")
 			return err == nil && g.metric(`hotparam_guard_checks_total{decision="passed",door="spoe"}`) > 0
 		})
-		time.Sleep(1500 * time.Millisecond) // by then the other one knows that there is no guard
+		time.Sleep(1500 * time.Millisecond) // by then the other HAProxy knows that there is no guard
 		var a manyAnswers
 		through := func(addr string, answers *manyAnswers) func(int) {
 			return func(i int) {
@@ -209,7 +209,7 @@ func TestManyRequestsASecond(t *testing.T) {
 		alone := atPace(manyPerSecond, manyFor/2, through(away.Addr, nil))
 		got := atPace(manyPerSecond, manyFor, through(haproxy.Addr, &a))
 		a.judge(t, "haproxy", alone, got)
-		// A machine that is too busy to answer within 50 ms lets some more pass.
+		// If the machine is too busy to answer within 50 ms, some more pass.
 		if n, r := a.crowdPassed.Load(), a.crowdRefused.Load(); n < crowdMay || r < n {
 			t.Errorf("%d of the crowd passed, and %d were refused", n, r)
 		}

@@ -19,11 +19,11 @@ rules:
   - {id: search, match: {route: "GET /search"}, by: [q], limit: {rate: 1/1h, burst: 1}, block: {q: bad}}
 `
 
-// slowPeer sends the beginning at once and then the rest again and again, a byte at a time.
+// slowPeer sends its beginning at once, and then the rest over and over, a byte at a time.
 type slowPeer struct {
 	name, door  string
 	begin, rest []byte
-	metric      string // where it is counted
+	metric      string // that counts it
 }
 
 func slowPeers() []slowPeer {
@@ -45,7 +45,8 @@ func slowPeers() []slowPeer {
 	}
 }
 
-// slowCall begins a connection of HTTP/2 and a call of gRPC, whose message has 1,000 bytes.
+// slowCall returns the beginning of an HTTP/2 connection and of a gRPC call whose message has 1,000
+// bytes.
 func slowCall(method string) []byte {
 	b := append([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), http2Frame(4, 0, 0, nil)...)
 	var headers []byte
@@ -59,7 +60,7 @@ func slowCall(method string) []byte {
 	return append(b, dataFrame(0, 0, 0, 3, 0xe8)...)
 }
 
-// dataFrame is a frame of a stream's data.
+// dataFrame returns a DATA frame of a stream.
 func dataFrame(data ...byte) []byte { return http2Frame(0, 0, 1, data) }
 
 func http2Frame(kind, flags, stream byte, payload []byte) []byte {
@@ -67,8 +68,8 @@ func http2Frame(kind, flags, stream byte, payload []byte) []byte {
 	return append(append(b, kind, flags, 0, 0, 0, stream), payload...)
 }
 
-// Peers that send a byte at a time are cut off in bounded time at each door, and counted by
-// reason; meanwhile others are answered.
+// Each door cuts off peers that send a byte at a time, within a bounded time, and counts them by
+// reason. Meanwhile it answers others.
 func TestSlowPeersOfAGuard(t *testing.T) {
 	t.Parallel()
 	const each = 10
@@ -114,7 +115,7 @@ func TestSlowPeersOfAGuard(t *testing.T) {
 	}
 }
 
-// send sends until the guard cuts it off: by the end of the connection, or by that of a call.
+// send sends until the guard ends the connection or the call.
 func (p *slowPeer) send(addr string) (took time.Duration, err error) {
 	conn, err := net.Dial("tcp", addr)
 	if err != nil {
@@ -135,7 +136,7 @@ func (p *slowPeer) send(addr string) (took time.Duration, err error) {
 		default:
 			return time.Since(begin), nil
 		}
-		_, _ = conn.Write(p.rest) // the next read says whether the connection has ended
+		_, _ = conn.Write(p.rest) // the next read shows whether the connection has ended
 	}
 }
 

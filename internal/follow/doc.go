@@ -1,5 +1,5 @@
-// Package follow counts the requests of access logs as they are written, through the sink that
-// instances use: hot parameters are known live although no request is touched.
+// Package follow counts the requests of access logs as they are written, and sends the counts as
+// instances do, so that hot parameters are known live without a change to the application.
 //
 //	tail.go      the files of one log, through rotation and truncation
 //	file.go      one open file, cut into lines

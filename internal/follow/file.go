@@ -15,13 +15,13 @@ import (
 // file is one open file of a log.
 type file struct {
 	os      *os.File
-	info    fs.FileInfo // that identifies it
-	offset  int64       // of what was read
+	info    fs.FileInfo // identifies the file
+	offset  int64       // up to which it was read
 	size    int64       // when it was last read
-	partial []byte      // the beginning of a line whose end has not been written
-	long    bool        // of a line that is too long, which is skipped to its end
+	partial []byte      // the beginning of an incomplete line
+	long    bool        // the rest of a line that is too long is being skipped
 	decoder *accesslog.LineDecoder
-	grew    time.Time // when it last had more
+	grew    time.Time // when it last grew
 }
 
 // openFile opens the file at path, at its beginning.
@@ -47,8 +47,8 @@ func openFile(path string, now time.Time, options accesslog.Options) (*file, err
 	return &file{os: o, info: info, decoder: decoder, grew: now}, nil
 }
 
-// skipToEnd goes to the end of the file, but for the names of its columns, and to the beginning
-// of the next line if the last one is not complete.
+// skipToEnd seeks to the end of the file. It reads the names of the columns first, and if the last
+// line is incomplete it skips the rest of that line.
 func (f *file) skipToEnd() error {
 	if f.decoder.NeedsHeading() {
 		if err := f.readHeading(); err != nil {
@@ -65,12 +65,12 @@ func (f *file) skipToEnd() error {
 		if _, err := f.os.ReadAt(last, end-1); err != nil {
 			return err
 		}
-		f.long = last[0] != '\n' // the rest of that line is no line
+		f.long = last[0] != '\n' // the rest of a line is not a line
 	}
 	return nil
 }
 
-// readHeading has the decoder read the first lines, until one names the columns.
+// readHeading passes the first lines to the decoder, until one names the columns.
 func (f *file) readHeading() error {
 	const most = 64 << 10
 	head := make([]byte, most)
@@ -86,9 +86,9 @@ func (f *file) readHeading() error {
 	return nil
 }
 
-// read reads what the file has more, up to the length of room, and calls line with each whole
-// line. It reports whether there may be more, and whether the file was truncated: it is then
-// read from its beginning.
+// read reads up to len(room) more bytes of the file and calls line with each complete line. It
+// reports whether there may be more, and whether the file was truncated, in which case it is read
+// from its beginning.
 func (f *file) read(room []byte, now time.Time, line func([]byte)) (more, truncated bool, err error) {
 	info, err := f.os.Stat()
 	if err != nil {
@@ -110,7 +110,7 @@ func (f *file) read(room []byte, now time.Time, line func([]byte)) (more, trunca
 	return n == len(room), truncated, nil
 }
 
-// cut calls line with each line that ends in data, and keeps the rest.
+// cut calls line with each complete line in data and keeps the rest.
 func (f *file) cut(data []byte, line func([]byte)) {
 	for {
 		end := bytes.IndexByte(data, '\n')
@@ -133,15 +133,15 @@ func (f *file) cut(data []byte, line func([]byte)) {
 		return
 	}
 	if f.partial = append(f.partial, data...); len(f.partial) > accesslog.MaxLine {
-		line(f.partial) // which is bad, as it is too long
+		line(f.partial) // too long, and so reported as bad
 		f.partial, f.long = nil, true
 	}
 }
 
-// close closes the file; a last line without its end is one.
+// close closes the file. A last line without a line end counts as a line.
 func (f *file) close(line func([]byte)) {
 	if len(f.partial) > 0 {
 		line(f.partial)
 	}
-	_ = f.os.Close() // only read: nothing can be lost
+	_ = f.os.Close() // it was only read: nothing can be lost
 }

@@ -26,17 +26,17 @@ import (
 type Config struct {
 	// Path is the file with the rules and the transport, which is followed as well.
 	Path string
-	// Logs are the paths of the logs. One "-" alone is Stdin.
+	// Logs are the paths of the logs. A single "-" means Stdin.
 	Logs  []string
 	Stdin io.Reader
 	// Format and Fields say how lines are written; see [accesslog.Options].
 	Format accesslog.Format
 	Fields *accesslog.Fields
-	// FromStart has what the logs already hold counted too, as far as a window reaches back.
+	// FromStart also counts what the logs already hold, as far back as a window reaches.
 	FromStart bool
 	// Instance is the name of this sender; see [attach.WithName].
 	Instance string
-	Log      *slog.Logger // nil: nothing is logged
+	Log      *slog.Logger // nil disables logging
 }
 
 // Follower counts the requests of logs.
@@ -118,13 +118,13 @@ func (f *Follower) build(file *config.File) (err error) {
 	return f.openLogs()
 }
 
-// lifeOf returns how old a count can be and still be of use.
+// lifeOf returns the age up to which a count is of use.
 func lifeOf(rules *hotparam.Rules) time.Duration {
 	return decode.Lookback(rules) + decode.DefaultLag + decode.DefaultGrace
 }
 
-// newGuard returns the guard that makes the keys. The requests have been served already, so it
-// refuses nothing and never calls Redis.
+// newGuard returns the guard that makes the keys. The requests have already been served, so it
+// refuses none and never calls Redis.
 func (f *Follower) newGuard() (*middleware.Guard, error) {
 	all, err := limiter.NewMemory(limiter.MemoryConfig{})
 	if err != nil {
@@ -160,7 +160,7 @@ func (f *Follower) openLogs() error {
 	return nil
 }
 
-// Close closes what New has opened, in place of Run.
+// Close closes what New has opened. It is for a follower whose Run is never called.
 func (f *Follower) Close() error {
 	for _, t := range f.tails {
 		for _, file := range t.files {
@@ -171,8 +171,8 @@ func (f *Follower) Close() error {
 	return f.counts.Close()
 }
 
-// Run follows the logs until ctx ends, or standard input does. Then it sends what is left, and
-// returns the error of that.
+// Run follows the logs until ctx ends, or standard input does. It then sends the remaining counts
+// and returns the error of that, if any.
 func (f *Follower) Run(ctx context.Context) error {
 	watching, stop := context.WithCancel(ctx)
 	watched := make(chan struct{})
@@ -204,7 +204,7 @@ func (f *Follower) followFiles(ctx context.Context) {
 	ticker := time.NewTicker(pace.Flush)
 	defer ticker.Stop()
 	for {
-		ended := ctx.Err() != nil // what was written before is read
+		ended := ctx.Err() != nil // what was written before the end is still read
 		now, more := time.Now(), false
 		for _, t := range f.tails {
 			if t.poll(room, now, f.slots.add) {
@@ -229,7 +229,7 @@ func (f *Follower) followFiles(ctx context.Context) {
 	}
 }
 
-// Check returns an error if counts do not arrive, and what to do.
+// Check returns an error, with what to do about it, if counts do not arrive.
 func (f *Follower) Check(ctx context.Context) error {
 	if f.transport.Check == nil {
 		return nil

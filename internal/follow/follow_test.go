@@ -28,7 +28,7 @@ type receiver struct {
 
 	mu     sync.Mutex
 	counts map[string]int64     // by the text of keys
-	times  map[string]time.Time // the earliest start that was stated of them
+	times  map[string]time.Time // the earliest start that was sent for each
 	beats  int                  // packets without counts
 }
 
@@ -95,14 +95,14 @@ func (r *receiver) all() string {
 	return fmt.Sprint(r.counts)
 }
 
-// seen returns how many packets without counts came.
+// seen returns the number of packets without counts.
 func (r *receiver) seen() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.beats
 }
 
-// fixture is a follower that runs.
+// fixture is a running follower.
 type fixture struct {
 	*Follower
 	got  *receiver
@@ -118,7 +118,7 @@ const (
 	planRule  = `{id: plans, match: {route: "GET /plan"}, by: ["header:x-plan", "addr:ip"], hot: 20/s}`
 )
 
-// start follows logs, whose names are of files in f.dir. change may be nil.
+// start follows logs, which are files in f.dir. change may be nil.
 func start(t *testing.T, change func(*Config), rules ...string) *fixture {
 	t.Helper()
 	f := &fixture{t: t, dir: t.TempDir(), log: new(testenv.Log), got: receive(t)}
@@ -175,13 +175,13 @@ func (f *fixture) await(what string, condition func() bool) {
 	}
 }
 
-// awaitCount waits until a key has been counted so often.
+// awaitCount waits until a key has the count want.
 func (f *fixture) awaitCount(key string, want int64) {
 	f.t.Helper()
 	f.await(fmt.Sprintf("%d of %s", want, key), func() bool { n, _ := f.got.count(key); return n == want })
 }
 
-// lines are n requests of a value of q, at a time.
+// lines returns n requests of a value of q, at a time.
 func lines(n int, at time.Time, q string) string {
 	return strings.Repeat(line(at, "/search?q="+q), n)
 }
@@ -190,7 +190,7 @@ func line(at time.Time, target string) string {
 	return fmt.Sprintf(`{"time":%q,"method":"GET","uri":%q,"status":200,"bytes":500,"remote_addr":"192.0.2.7"}`+"\n", at.UTC().Format(time.RFC3339Nano), target)
 }
 
-// Counts are of the times that lines say, and lines come from several files.
+// Counts have the times of their lines, which come from several files.
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	f := start(t, func(c *Config) { c.Logs = []string{"access.log", "other.log"} }, termRule, bytesRule)
@@ -214,11 +214,11 @@ func TestFollow(t *testing.T) {
 	f.await("signs of life", func() bool { return f.got.seen() >= 2 })
 }
 
-// key is a key of a GET as it is sent.
+// key returns a key of a GET as it is sent.
 func key(target string) string { return "GET%20" + target }
 
-// Nothing is lost or counted twice through both kinds of rotation, and a line is read once it
-// is whole.
+// Nothing is lost or counted twice by either kind of rotation, and a line is read only when it is
+// complete.
 func TestRotation(t *testing.T) {
 	t.Parallel()
 	f := start(t, nil, termRule)
@@ -232,7 +232,8 @@ func TestRotation(t *testing.T) {
 	f.appendTo("access.log", whole[20:])
 	f.awaitCount(key("/search?q=half"), 1)
 
-	// By rename: the server writes to the old file for a while, and the new one comes late.
+	// By rename: for a while the server still writes to the old file, and the new file appears
+	// late.
 	if err := os.Rename(f.path("access.log"), f.path("access.log.1")); err != nil {
 		t.Fatal(err)
 	}
@@ -264,8 +265,8 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// A log is read from its end, or from its beginning; of columns that have names the first line
-// is read all the same.
+// A log is read from its end or from its beginning. Either way the first line is read if it names
+// the columns.
 func TestWhereItBegins(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -305,7 +306,7 @@ func TestWhereItBegins(t *testing.T) {
 	}
 }
 
-// The rules may change, and standard input ends.
+// Rules may change, and the follower ends with its standard input.
 func TestStreamAndReload(t *testing.T) {
 	t.Parallel()
 	in, out := io.Pipe()
@@ -341,7 +342,7 @@ func TestStreamAndReload(t *testing.T) {
 	}
 }
 
-// What is written and not read, and logs that are not there, are told.
+// Stats report unread bytes and missing logs.
 func TestBehind(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -9,30 +9,30 @@ import (
 	"github.com/hotparam/hotparam/internal/replay"
 )
 
-// RulesStats describe the rules in force and the reading of the file.
+// RulesStats describes the rules in force and the reading of the file.
 type RulesStats struct {
 	Version           string
 	Rules             int
-	Loaded            time.Time // when these rules were put in force
+	Loaded            time.Time // when these rules came into force
 	Reloads, Rejected int64
 	Problem           string // of the file as it is now; "" if its rules are in force
 }
 
-// rulesState is locked while rules are put in force.
+// rulesState has the rules' stats. It is locked while rules are replaced.
 type rulesState struct {
 	sync.Mutex
 	stats RulesStats
 }
 
-// Rules returns the present figures. It is safe for concurrent use.
+// Rules returns the current stats of the rules. It is safe for concurrent use.
 func (f *Follower) Rules() RulesStats {
 	f.inForce.Lock()
 	defer f.inForce.Unlock()
 	return f.inForce.stats
 }
 
-// Reload reads the file again and puts its rules in force. If they cannot be used, the log says
-// why, and the present ones stay. It need not be called after the file has changed, and is safe for
+// Reload reads the file again and puts its rules in force. If it cannot use them, it logs why and
+// keeps the present ones. A change of the file is noticed without a call of Reload. It is safe for
 // concurrent use.
 func (f *Follower) Reload() {
 	data, err := config.Read(f.config.Path)

@@ -5,26 +5,26 @@ import (
 	"time"
 )
 
-// Stats are a follower's counters since it was made, and how it is now.
+// Stats are a follower's counters since it was made, and its current state.
 type Stats struct {
-	Lines     int64 // that were read
-	Requests  int64 // that were counted
-	Bad       int64 // lines that are no requests
-	TooLong   int64 // of these, those that are longer than 1 MiB
-	Old       int64 // requests older than every window, which were not counted
-	Future    int64 // requests with a time to come, which were counted as of now
-	Rotated   int64 // times that a log was rotated
-	Truncated int64 // times that a log was truncated
-	Failed    int64 // reads that failed
+	Lines     int64 // lines read
+	Requests  int64 // requests counted
+	Bad       int64 // lines that are not requests
+	TooLong   int64 // of Bad: lines longer than 1 MiB
+	Old       int64 // requests older than every window, not counted
+	Future    int64 // requests with a future time, counted as of now
+	Rotated   int64 // rotations of logs
+	Truncated int64 // truncations of logs
+	Failed    int64 // failed reads
 	// Dropped are the sums of the counts that could not be sent, by reason.
 	Dropped map[string]int64
 
 	// As of the last look at the logs:
-	Looked  time.Time // when that was; zero if Run has not begun
-	Logs    int       // that are followed
-	Missing int       // of these, those that are not there or cannot be read
-	Files   int       // that are open: more than logs while some are being rotated
-	Behind  int64     // bytes that are written and not read
+	Looked  time.Time // zero if Run has not begun
+	Logs    int       // logs followed
+	Missing int       // of Logs: missing or unreadable
+	Files   int       // open files: more than Logs during a rotation
+	Behind  int64     // bytes written and not read yet
 }
 
 type counters struct {
@@ -47,7 +47,7 @@ func (f *Follower) Stats() Stats {
 	return s
 }
 
-// dropped returns what could not be sent, in the words of the transport where it has some.
+// dropped returns the counts that could not be sent, by the transport's own reasons if it has some.
 func (f *Follower) dropped() map[string]int64 {
 	d := f.counts.Stats().Dropped
 	if f.transport.Dropped == nil {
@@ -58,7 +58,7 @@ func (f *Follower) dropped() map[string]int64 {
 	return all
 }
 
-// look records how the logs are.
+// look records the state of the logs.
 func (f *Follower) look(now time.Time) {
 	var missing, files, behind int64
 	for _, t := range f.tails {

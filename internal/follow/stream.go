@@ -10,7 +10,7 @@ import (
 )
 
 // stream reads standard input in a goroutine of its own, since a Read of a pipe cannot be
-// interrupted: if ctx ends first, that Read is left to end by itself.
+// interrupted. If ctx ends first, that Read is abandoned.
 type stream struct {
 	in     io.Reader
 	chunks chan []byte // closed at the end
@@ -46,7 +46,7 @@ func (s *stream) run() {
 // followStream reads the stream to its end.
 func (f *Follower) followStream(ctx context.Context) {
 	t := f.tails[0]
-	decoder, _ := accesslog.NewLineDecoder(t.options) // New has tried it
+	decoder, _ := accesslog.NewLineDecoder(t.options) // New has checked the options
 	in := &file{decoder: decoder}
 	lines := t.lines(in, f.slots.add)
 	go f.stream.run()

@@ -12,12 +12,13 @@ import (
 )
 
 const (
-	// readAtOnce is how many bytes of one log are read, and held, before the next log's turn.
+	// readAtOnce is the number of bytes that are read of one log, and held, before the next log's
+	// turn.
 	readAtOnce = 1 << 20
 	// retireAfter is how long a rotated file may go without growing before it is closed: a
 	// server keeps writing to it until it is told to open the new one.
 	retireAfter = 5 * time.Second
-	// maxFiles bounds the open files of one log: the one that is written, and those before.
+	// maxFiles bounds the open files of one log: the current one and rotated ones.
 	maxFiles = 4
 )
 
@@ -29,13 +30,13 @@ type tail struct {
 	log     *slog.Logger
 	stats   *counters
 
-	files   []*file // the oldest first; the last one has the path, or had it
+	files   []*file // oldest first; the last one has, or had, the path
 	failing loglimit.Outage
 	odd     loglimit.Limit // bad lines
 }
 
-// begin opens the file, and skips what it has unless all is wanted. A file that is not there
-// will be waited for.
+// begin opens the file, and skips its contents unless all of them are to be counted. A missing file
+// is awaited.
 func (t *tail) begin(now time.Time, all bool) error {
 	f, err := openFile(t.path, now, t.options)
 	switch {
@@ -70,12 +71,12 @@ func (t *tail) poll(room []byte, now time.Time, each func(*accesslog.Entry)) (mo
 	return more
 }
 
-// turn opens the file that has the path now, if it is another one than that which is read.
+// turn opens the file that is at the path now, if it is not the one that is being read.
 func (t *tail) turn(now time.Time) {
 	info, err := os.Stat(t.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return // between the two steps of a rotation, or not there yet
+		return // between the two steps of a rotation, or not created yet
 	case err != nil:
 		t.report(err, now)
 		return
@@ -92,15 +93,14 @@ func (t *tail) turn(now time.Time) {
 	if len(t.files) > 0 {
 		t.stats.rotated.Add(1)
 		t.log.Info("the log was rotated; reading the new file", "log", t.path)
-		t.files[len(t.files)-1].grew = now // it has retireAfter from now on
+		t.files[len(t.files)-1].grew = now // retireAfter starts now
 	} else {
 		t.log.Info("the log is there", "log", t.path)
 	}
 	t.files = append(t.files, f)
 }
 
-// retire closes the files that were rotated away and do not grow any more, and the oldest if
-// there are too many.
+// retire closes rotated files that no longer grow, and the oldest if there are too many.
 func (t *tail) retire(now time.Time, each func(*accesslog.Entry)) {
 	for len(t.files) > 1 && (now.Sub(t.files[0].grew) >= retireAfter || len(t.files) > maxFiles) {
 		t.files[0].close(t.lines(t.files[0], each))
@@ -108,7 +108,7 @@ func (t *tail) retire(now time.Time, each func(*accesslog.Entry)) {
 	}
 }
 
-// lines returns what is done with each line of a file.
+// lines returns the function that handles each line of a file.
 func (t *tail) lines(f *file, each func(*accesslog.Entry)) func([]byte) {
 	return func(line []byte) {
 		e, ok, err := f.decoder.Decode(line)
@@ -128,7 +128,7 @@ func (t *tail) lines(f *file, each func(*accesslog.Entry)) func([]byte) {
 	}
 }
 
-// report logs that the log cannot be read, and that it can be again.
+// report logs that the log cannot be read, and later that it can be read again.
 func (t *tail) report(err error, now time.Time) {
 	if err == nil {
 		if lasted, is := t.failing.End(now); is {
@@ -142,7 +142,7 @@ func (t *tail) report(err error, now time.Time) {
 	}
 }
 
-// close closes all files, and gives lines without an end.
+// close closes all files, and handles their incomplete last lines.
 func (t *tail) close(each func(*accesslog.Entry)) {
 	for _, f := range t.files {
 		f.close(t.lines(f, each))
