@@ -56,6 +56,11 @@ func (c *Canonicalizer) Append(dst, text []byte) (_ []byte, changed bool) {
 	return dst, true
 }
 
+// Head returns the beginning of the last text that was canonical, up to its last value: a text
+// of at most [MaxText] bytes that begins with it, and goes on without a reserved byte, is
+// canonical as well. It is empty while none is known, and valid until the next Append.
+func (c *Canonicalizer) Head() []byte { return c.head }
+
 // isAlike reports whether s is the last canonical key but for its last value.
 func (c *Canonicalizer) isAlike(s string) bool {
 	n := len(c.head)

@@ -1,6 +1,10 @@
 package hotparam
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/hotparam/hotparam/internal/keytext"
+)
 
 // maxPlain is how many parameters a query can have that AppendPlain writes, and
 // maxPlainQuery how many bytes.
@@ -180,17 +184,5 @@ func word(s string) uint64 {
 		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
 }
 
-// reserved returns, as eight bits, which of eight bytes are not unreserved. Each
-// range is found from the carry into a byte's high bit, which no sum of two
-// seven-bit numbers takes further.
-func reserved(w uint64) uint64 {
-	const ones, high = 0x0101010101010101, 0x8080808080808080
-	low := w &^ high
-	letter := low | 0x20*ones
-	plain := (letter + (0x80-'a')*ones) &^ (letter + (0x7f-'z')*ones)
-	plain |= (low + (0x80-'0')*ones) &^ (low + (0x7f-'9')*ones)
-	plain |= (low + (0x80-'-')*ones) &^ (low + (0x7f-'.')*ones)
-	plain |= (low + (0x80-'_')*ones) &^ (low + (0x7f-'_')*ones)
-	plain |= (low + (0x80-'~')*ones) &^ (low + (0x7f-'~')*ones)
-	return (high &^ (plain &^ w)) >> 7 * 0x0102040810204080 >> 56
-}
+// reserved returns, as eight bits, which of eight bytes are not unreserved.
+func reserved(w uint64) uint64 { return keytext.Reserved(w) >> 7 * 0x0102040810204080 >> 56 }

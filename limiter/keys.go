@@ -89,7 +89,7 @@ func (r *keysRule) of(*hotparam.Quota) (Algorithm, error) { return r.algorithm, 
 
 func (k *stateKeys) Do(now time.Duration, hash uint64, key []byte, ask Ask) Result {
 	rule := k.rule.Load()
-	if rule.quota.Burst == hotparam.Unlimited && (ask.Kind < Return || k.states.table.find(hash, key) == nil) {
+	if rule.quota.Burst == hotparam.Unlimited && (ask.Kind < Return || !k.states.table.has(hash, key)) {
 		return unlimited{}.Do(now, ask)
 	}
 	r, err := k.do(now, hash, key, rule, &ask)

@@ -15,8 +15,8 @@ import (
 // burst starts so again after it was full and dropped.
 //
 // Memory: at most 16 bytes for each of maxKeys, reserved; 80 bytes for each key held, and those
-// of the key if they are over 31. Idle keys are dropped as others arrive, known or new: within half a minute if one
-// call arrives for each 512 keys that there is room for.
+// of the key if they are over 27. Idle keys are dropped as others arrive, known or new: within
+// half a minute if one call arrives for each 512 keys that there is room for.
 type wordKeys struct {
 	at     atomic.Pointer[reckoning]
 	table  *table[keyedWord]

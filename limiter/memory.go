@@ -34,7 +34,7 @@ type Memory struct {
 type MemoryConfig struct {
 	// MaxKeys is the number of keys it holds at a time, up to 16,777,216. Zero means
 	// DefaultMaxKeys. At most 16 bytes for each are reserved; each key that is held takes
-	// about 210, and its own bytes if they and its name are over 27, and more if it has a
+	// about 210, and its own bytes if they and its name are over 26, and more if it has a
 	// window.
 	MaxKeys int
 	// Clock returns the time since the Unix epoch. Nil means the wall clock as it is when

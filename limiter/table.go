@@ -19,7 +19,8 @@ import (
 // There is no sweep in the background: new keys sweep a part of the table as they enter, and
 // where none arrive the known ones do, one call in each pace.
 type table[K any] struct {
-	heads   []atomic.Pointer[node[K]] // a power of two, at least max
+	heads   []atomic.Pointer[node[K]] // fixed; a power of two, at least max
+	used    atomic.Uint64             // of the heads, from the first on: see grow
 	stripes []stripe[K]               // a power of two
 	max     int64
 	drop    func(kept *K, now int64) bool // marks it as gone if it equals a new one
@@ -28,21 +29,22 @@ type table[K any] struct {
 	pace  int64        // ns between two looks
 	swept atomic.Int64 // when the last look was
 	turn  atomic.Int64
+	walks atomic.Int64 // calls of each: it does not grow meanwhile
 
 	evicted  atomic.Uint64
 	overflow atomic.Uint64
 }
 
-// stripe is a run of the heads under one lock.
+// stripe is some of the heads, by lines of the cache in turn, under one lock.
 type stripe[K any] struct {
-	run  []atomic.Pointer[node[K]] // fixed
-	mu   sync.Mutex
-	hand int // the head of the run to sweep next
+	index uint64 // fixed
+	mu    sync.Mutex
+	hand  uint64 // which of its heads to sweep next
 	// floor is the latest instant at which a key was dropped. Whatever was dropped equalled a
 	// new one by then, so a bucket that starts with this word has no more tokens than one that
 	// may have been dropped before it, even if the clock goes back.
 	floor int64
-	_     [16]byte // a cache line of its own
+	_     [32]byte // a cache line of its own
 }
 
 const (
@@ -73,12 +75,14 @@ func newTable[K any](maxKeys int, drop func(*K, int64) bool) (*table[K], error) 
 	if maxKeys < 1 || maxKeys > maxMaxKeys {
 		return nil, fmt.Errorf("limiter: maxKeys %d: must be 1 to %d", maxKeys, maxMaxKeys)
 	}
-	t := &table[K]{heads: make([]atomic.Pointer[node[K]], 1<<bits.Len(uint(maxKeys-1))), max: int64(maxKeys), drop: drop}
+	t := &table[K]{max: int64(maxKeys), drop: drop}
+	t.heads = make([]atomic.Pointer[node[K]], 1<<bits.Len(uint(maxKeys-1)))
 	t.stripes = make([]stripe[K], min(max(len(t.heads)/headsPerStripe, 1), maxStripes))
-	run := len(t.heads) / len(t.stripes)
 	for i := range t.stripes {
-		t.stripes[i].run = t.heads[i*run : (i+1)*run]
+		t.stripes[i].index = uint64(i)
 	}
+	t.used.Store(uint64(min(len(t.heads), headsPerLine*len(t.stripes))))
+	run := len(t.heads) / len(t.stripes)
 	t.pace = int64(sweepRound) * int64(min(run, lookIdle)) / int64(len(t.heads))
 	return t, nil
 }
@@ -89,17 +93,9 @@ func (t *table[K]) stats() Stats {
 	return Stats{Keys: t.held.Load(), Evicted: t.evicted.Load(), Overflow: t.overflow.Load()}
 }
 
-func (t *table[K]) head(hash uint64) *atomic.Pointer[node[K]] {
-	return &t.heads[hash&uint64(len(t.heads)-1)]
-}
-
-func (t *table[K]) stripe(hash uint64) *stripe[K] {
-	head := hash & uint64(len(t.heads)-1)
-	return &t.stripes[head*uint64(len(t.stripes))/uint64(len(t.heads))]
-}
-
-// find needs no lock: it sees every key that was added before and not dropped since. Under the
-// lock of the hash's stripe its result is not gone either.
+// find needs no lock. It sees every key that was added before and not dropped since, unless its
+// chain is just parted: whoever finds none looks again under the lock. Under the lock of the
+// hash's stripe its result is not gone either.
 func (t *table[K]) find(hash uint64, key []byte) *node[K] {
 	for n := t.head(hash).Load(); n != nil; n = n.next.Load() {
 		if n.is(hash, key) {
@@ -107,6 +103,17 @@ func (t *table[K]) find(hash uint64, key []byte) *node[K] {
 		}
 	}
 	return nil
+}
+
+// has reports whether a key is there.
+func (t *table[K]) has(hash uint64, key []byte) bool {
+	if t.find(hash, key) != nil {
+		return true
+	}
+	s := t.stripe(hash)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return t.find(hash, key) != nil
 }
 
 // findNamed is find for the key named(name, key).
@@ -132,7 +139,7 @@ func (t *table[K]) findIn(hash uint64, prefix, key string) *node[K] {
 // room makes room for a new key, after sweeping a little, and reports whether there is any.
 // The caller holds the lock of the stripe, and puts the key in.
 func (t *table[K]) room(s *stripe[K], now int64) bool {
-	look := lookAlways
+	look := uint64(lookAlways)
 	if t.full() {
 		look = lookFull
 	}
@@ -145,39 +152,36 @@ func (t *table[K]) room(s *stripe[K], now int64) bool {
 	return true
 }
 
-// put adds a new key, for which there is room.
+// put adds a new key, for which there is room, under the lock of its stripe. It comes last in
+// its chain: keys that are asked for often are mostly the first to come, and are found first.
 func (t *table[K]) put(hash uint64, n *node[K]) {
-	head := t.head(hash)
-	n.next.Store(head.Load())
-	head.Store(n)
+	t.grow(t.stripe(hash))
+	link := t.head(hash)
+	for by := link.Load(); by != nil; by = link.Load() {
+		link = &by.next
+	}
+	link.Store(n)
 }
 
 // replace replaces a node, under the lock of their stripe.
 func (t *table[K]) replace(hash uint64, old, by *node[K]) {
-	link := t.head(hash)
-	for link.Load() != old {
-		link = &link.Load().next
-	}
 	by.next.Store(old.next.Load())
-	link.Store(by)
+	t.link(hash, old).Store(by)
 }
 
 // remove removes a node, under the lock of its stripe.
 func (t *table[K]) remove(hash uint64, n *node[K]) {
-	link := t.head(hash)
-	for link.Load() != n {
-		link = &link.Load().next
-	}
-	link.Store(n.next.Load())
+	t.link(hash, n).Store(n.next.Load())
 	t.held.Add(-1)
 }
 
 // sweep drops the keys under the stripe's next heads that equal new ones at now. The caller
 // holds the stripe's lock.
-func (t *table[K]) sweep(s *stripe[K], now int64, heads int) {
+func (t *table[K]) sweep(s *stripe[K], now int64, heads uint64) {
 	dropped := 0
-	for range min(heads, len(s.run)) {
-		link := &s.run[s.hand]
+	used := t.usedBy(s)
+	for range min(heads, used) {
+		link := t.headOf(s, s.hand)
 		for n := link.Load(); n != nil; n = link.Load() {
 			if !t.drop(&n.kept, now) {
 				link = &n.next
@@ -186,7 +190,7 @@ func (t *table[K]) sweep(s *stripe[K], now int64, heads int) {
 			link.Store(n.next.Load())
 			dropped++
 		}
-		s.hand = (s.hand + 1) % len(s.run)
+		s.hand = (s.hand + 1) % used
 	}
 	if dropped > 0 {
 		s.floor = max(s.floor, now)
@@ -224,14 +228,21 @@ func (t *table[K]) sweepAll(now int64) {
 	for i := range t.stripes {
 		s := &t.stripes[i]
 		s.mu.Lock()
-		t.sweep(s, now, len(s.run))
+		t.sweep(s, now, t.usedBy(s))
 		s.mu.Unlock()
 	}
 }
 
-// each calls f for every node, which may be dropped meanwhile, until f returns false.
+// each calls f for every node, which may be dropped meanwhile, until f returns false. The table
+// does not grow until it returns, so that no node is missed or met twice.
 func (t *table[K]) each(f func(*node[K]) bool) {
-	for i := range t.heads {
+	t.walks.Add(1)
+	defer t.walks.Add(-1)
+	for i := range t.stripes { // it may be growing
+		t.stripes[i].mu.Lock()
+		t.stripes[i].mu.Unlock() //nolint:staticcheck // it is waited for
+	}
+	for i := range t.heads[:t.used.Load()] {
 		for n := t.heads[i].Load(); n != nil; n = n.next.Load() {
 			if !f(n) {
 				return

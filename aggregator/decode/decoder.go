@@ -21,15 +21,17 @@ type Decoder struct {
 	encoding     wire.Encoding
 	rules        map[string]lineHead // by prefix
 	head         lineHead            // of the last line
-	senders      *senders            // shared by the decoders of a listener's readers
-	counts       []Count             // of the packet at hand
-	timed        bool                // some of them have a time of their own
-	groups       bool                // the packet reports what is held back of groups,
-	heldBack     []HeldBack          // which is this,
-	heldInGroups int64               // or so much of all of them
-	byRule       []uint64            // the counts of the packet at hand, as ruleSums have them
-	entries      []entry             // those with an account
-	text         []byte              // of those whose text does not stand in the packet
+	alike        alike
+	maxAlike     int        // bytes of a key that surely need not be cut
+	senders      *senders   // shared by the decoders of a listener's readers
+	counts       []Count    // of the packet at hand
+	timed        bool       // some of them have a time of their own
+	groups       bool       // the packet reports what is held back of groups,
+	heldBack     []HeldBack // which is this,
+	heldInGroups int64      // or so much of all of them
+	byRule       []uint64   // the counts of the packet at hand, as ruleSums have them
+	entries      []entry    // those with an account
+	text         []byte     // of those whose text does not stand in the packet
 	parts        fractions
 	trust        *trust            // nil believes all senders
 	mac          *wire.MAC         // nil if packets need not be signed
@@ -52,7 +54,7 @@ type lineHead struct {
 // NewDecoder returns a decoder for the rules that have a threshold.
 func NewDecoder(rules *hotparam.Rules, e wire.Encoding) *Decoder {
 	n := NumberRules(rules)
-	d := &Decoder{encoding: e}
+	d := &Decoder{encoding: e, maxAlike: min(hotparam.MaxText, e.Limit()/3)}
 	d.compile(n)
 	d.senders = newSenders(n)
 	d.byRule = make([]uint64, len(d.senders.ruled.sums))

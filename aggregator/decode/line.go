@@ -40,6 +40,7 @@ func (d *Decoder) line(line []byte, c *Count, believe bool, h Handler) bool {
 	if !believe {
 		d.makeCanonical(c)
 	}
+	d.learn(key, believe)
 	if part > 0 {
 		c.N += d.parts.carry(c.Hash, part)
 	}

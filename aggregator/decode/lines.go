@@ -19,10 +19,6 @@ func (d *Decoder) lines(packet []byte, common Count, m *wire.Meta, from *sender,
 	var line []byte
 	var lines, counts, sum int64
 	for len(packet) > 0 {
-		if line, packet = cutLine(packet); len(line) == 0 {
-			continue
-		}
-		lines++
 		n := len(d.counts)
 		if n == cap(d.counts) {
 			d.counts = append(d.counts, common)[:n]
@@ -30,10 +26,16 @@ func (d *Decoder) lines(packet []byte, common Count, m *wire.Meta, from *sender,
 		c := &d.counts[:n+1][n] // written where it is to stay
 		c.When, c.Instance, c.InGroup = common.When, common.Instance, common.InGroup
 		var account wire.Account
-		if end := len(line) - len("|c"); end > 0 && line[end] != '|' { // mostly it ends so
+		next := d.cutAlike(packet, c, believe)
+		if next > 0 {
+			packet = packet[next:]
+		} else if line, packet = cutLine(packet); len(line) == 0 {
+			continue
+		} else if end := len(line) - len("|c"); end > 0 && line[end] != '|' { // mostly it ends so
 			line, account, _ = wire.CutAccount(line)
 		}
-		if d.line(line, c, believe, h) {
+		lines++
+		if next > 0 || d.line(line, c, believe, h) {
 			counts++
 			sum += c.N
 			at := -1

@@ -24,7 +24,7 @@ func (d *Decoder) Reload(n *Numbered) {
 // compile makes what the decoder knows of rules.
 func (d *Decoder) compile(n *Numbered) {
 	rules := n.byNumber
-	d.head, d.rules = lineHead{}, make(map[string]lineHead)
+	d.head, d.alike, d.rules = lineHead{}, alike{}, make(map[string]lineHead)
 	d.bytes, d.inBytes = byteRules(rules)
 	for i := range rules.Rules {
 		if rule := &rules.Rules[i]; len(rule.Hot) > 0 {

@@ -72,6 +72,16 @@ var keyFaults = []Fault{
 
 var lineFaults = []Fault{
 	{
+		Name: "a line that begins as others may go on as it likes", File: "aggregator/decode/alike.go",
+		Old: "if packet[at] != ':' || ", New: "if at == end && ",
+		Test: "TestDecoderReadsLinesAlikeAsAnyOther",
+	},
+	{
+		Name: "what is known of instances' lines holds for all", File: "aggregator/decode/alike.go",
+		Old: "|| !believe && !a.canonical ", New: "",
+		Test: "TestDecoderReadsLinesAlikeAsAnyOther|TestDecoderLearnsHowLinesBegin",
+	},
+	{
 		Name: "the fraction of a sampled count is dropped", File: "wire/sample.go",
 		Old: "int64(whole), sum-whole", New: "int64(whole), 0",
 		Test: "TestParseLine",

@@ -12,6 +12,7 @@ import (
 type keyState struct {
 	name    string
 	hash    uint64
+	stripe  *stripe   // fixed
 	next    *keyState // in its chain of the table
 	permits int64
 	held    int64         // more than permits after they became fewer
@@ -79,7 +80,7 @@ func (st *stripe) busy(k *keyState, hash uint64, name string, permits int64) *ke
 		if !st.room() {
 			return nil
 		}
-		k = &keyState{name: name, hash: hash, permits: permits, idle: true}
+		k = &keyState{name: name, hash: hash, stripe: st, permits: permits, idle: true}
 		st.keys.add(k)
 	}
 	if k.idle {

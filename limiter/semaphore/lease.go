@@ -2,15 +2,14 @@ package semaphore
 
 import "time"
 
-// lease is a [Lease] of a Memory. The lock of its stripe guards key.
+// lease is a [Lease] of a Memory. The lock of its stripe guards n.
 //
 // Leases are not pooled: a second Release, long after the first, must not release somebody
 // else's. They are allocated by the dozen, which costs little beside the lock.
 type lease struct {
-	stripe *stripe
-	key    *keyState // nil once released
-	n      int64
-	since  time.Duration // fixed; untimed: it is not timed
+	key   *keyState     // fixed
+	n     int64         // 0 once released
+	since time.Duration // fixed; untimed: it is not timed
 }
 
 const untimed = -1
@@ -28,7 +27,7 @@ func (st *stripe) grant(k *keyState, n int64) *lease {
 	}
 	l := &st.leases[0]
 	st.leases = st.leases[1:]
-	l.stripe, l.key, l.n, l.since = st, k, n, untimed
+	l.key, l.n, l.since = k, n, untimed
 	if st.grants++; k.mean == 0 || k.contended || st.grants%timedOf == 0 {
 		l.since = st.now()
 		if k.held == 0 {
@@ -43,12 +42,12 @@ func (st *stripe) grant(k *keyState, n int64) *lease {
 
 // Release implements [Lease].
 func (l *lease) Release() {
-	st, held := l.stripe, time.Duration(untimed)
+	st, held := l.key.stripe, time.Duration(untimed)
 	if l.since != untimed {
 		held = max(st.now()-l.since, 0)
 	}
 	st.mu.Lock() // no defer: as in acquire
-	if l.key != nil {
+	if l.n > 0 {
 		if held != untimed {
 			l.key.returned(held)
 		}
@@ -70,9 +69,9 @@ func (k *keyState) returned(held time.Duration) {
 // giveBack takes back a lease's permits and serves the waiters.
 func (st *stripe) giveBack(l *lease) {
 	k := l.key
-	l.key = nil
 	k.held -= l.n
 	st.stats.Held -= l.n
+	l.n = 0
 	if k.line != nil {
 		st.serve(k)
 	}

@@ -1,0 +1,111 @@
+package limiter
+
+import (
+	"math/bits"
+	"sync/atomic"
+)
+
+// A table has room for the heads that it needs when it is full, and uses as many as suit the
+// keys that it holds, so that what is read often lies close together. It grows by linear
+// hashing (Litwin, 1980): by one head at a time, whose keys come from the one chain that they
+// would be in without it. So no call waits until all keys are moved. It does not shrink.
+//
+// A reader that meets a chain while it is parted may miss some of its keys. It looks for them
+// again under the lock, as for any key that it does not find.
+
+const (
+	// headsPerLine is how many heads are in a line of the cache.
+	headsPerLine = 8
+	// headsPerKey keeps chains short.
+	headsPerKey = 2
+	// growAtOnce is how many heads a new key adds at most: more than headsPerKey, so that a
+	// table that could not grow for a while catches up.
+	growAtOnce = 4
+)
+
+// head returns the head of a hash's chain.
+func (t *table[K]) head(hash uint64) *atomic.Pointer[node[K]] { return &t.heads[t.at(hash)] }
+
+func (t *table[K]) at(hash uint64) uint64 {
+	used := t.used.Load()
+	mask := uint64(1)<<(bits.Len64(used-1)&63) - 1
+	at := hash & mask
+	if at >= used { // that one is still to come
+		at &= mask >> 1
+	}
+	return at
+}
+
+// stripe returns the stripe of a hash, which stays the same while the table grows.
+func (t *table[K]) stripe(hash uint64) *stripe[K] {
+	return &t.stripes[hash/headsPerLine&uint64(len(t.stripes)-1)]
+}
+
+// usedBy returns how many of the heads of a stripe are used.
+func (t *table[K]) usedBy(s *stripe[K]) uint64 {
+	used, row := t.used.Load(), uint64(headsPerLine*len(t.stripes))
+	last := used%row - min(used%row, headsPerLine*s.index)
+	return used/row*headsPerLine + min(last, headsPerLine)
+}
+
+// headOf returns the i-th head of a stripe.
+func (t *table[K]) headOf(s *stripe[K], i uint64) *atomic.Pointer[node[K]] {
+	line := i/headsPerLine*uint64(len(t.stripes)) + s.index
+	return &t.heads[line*headsPerLine+i%headsPerLine]
+}
+
+// link returns the link to a node that is in the chain of its hash, under the stripe's lock.
+func (t *table[K]) link(hash uint64, n *node[K]) *atomic.Pointer[node[K]] {
+	link := t.head(hash)
+	for link.Load() != n {
+		link = &link.Load().next
+	}
+	return link
+}
+
+// grow adds some heads if they are few for the keys that are held. The caller holds the lock of
+// its stripe; a head of another one is left to somebody else if that one's lock is taken.
+func (t *table[K]) grow(own *stripe[K]) {
+	want := min(uint64(max(t.held.Load(), 0))*headsPerKey, uint64(len(t.heads)))
+	for range growAtOnce {
+		used := t.used.Load()
+		if used >= want {
+			return
+		}
+		s := t.stripe(used)
+		if s != own && !s.mu.TryLock() {
+			return
+		}
+		if t.used.Load() == used && t.walks.Load() == 0 { // it changes under this lock alone
+			t.part(used)
+			t.used.Store(used + 1)
+		}
+		if s != own {
+			s.mu.Unlock()
+		}
+	}
+}
+
+// part moves to a new head those nodes that belong there, from the chain that they are in. Their
+// order stays.
+func (t *table[K]) part(head uint64) {
+	bit := uint64(1) << (bits.Len64(head) - 1)
+	stay, move := &t.heads[head-bit], &t.heads[head]
+	for n := stay.Load(); n != nil; {
+		next := n.next.Load()
+		link := &stay
+		if uint64(n.hash)&bit != 0 {
+			link = &move
+		}
+		if (*link).Load() != n {
+			(*link).Store(n)
+		}
+		*link = &n.next
+		n = next
+	}
+	for _, last := range []*atomic.Pointer[node[K]]{stay, move} {
+		if last.Load() != nil {
+			last.Store(nil)
+		}
+	}
+}
