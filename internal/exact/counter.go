@@ -16,11 +16,12 @@ type Counter struct {
 	keys        map[string]*series
 	under       map[string]*Exception // by key that was seen
 	first, last int64
+	laid        map[int64]*counts // by the width of a pane; empty once more after each Add
 }
 
 // NewCounter is an empty counter.
 func NewCounter(r Rule) *Counter {
-	return &Counter{rule: r, keys: make(map[string]*series), under: make(map[string]*Exception), first: math.MaxInt64, last: math.MinInt64}
+	return &Counter{rule: r, keys: make(map[string]*series), under: make(map[string]*Exception), laid: make(map[int64]*counts), first: math.MaxInt64, last: math.MinInt64}
 }
 
 // Tick notes a request, whether or not it counts a key: the log's clock moves.
@@ -37,6 +38,7 @@ func (c *Counter) Add(at int64, key string, n int64) {
 		c.keys[key] = s
 	}
 	s.add(at, n)
+	clear(c.laid)
 }
 
 // Event is a key that became hot, or cooled.

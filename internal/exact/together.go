@@ -38,18 +38,23 @@ func (c *Counter) together(t Threshold) (steps []step) {
 
 // sliding is the counts of all keys in the window that ends with a pane.
 type sliding struct {
-	keys   []string
-	group  []string // by key; "" for one that is too long to have parameters
+	*counts
 	panes  int64
-	cells  []cell // by pane
-	head   int    // cells before are in the window, or were
-	tail   int    // cells before have left it
+	head   int // cells before are in the window, or were
+	tail   int // cells before have left it
 	pane   int64
 	sums   []int64 // by key
 	active []int   // keys with a count, in no order
 	groups map[string]int64
 	cut    int64 // of keys without a group
 	all    int64
+}
+
+// counts are those of all keys, pane by pane.
+type counts struct {
+	keys  []string
+	group []string // by key; "" for one that is too long to have parameters
+	cells []cell   // by pane
 }
 
 // cell is what one key counts in one pane.
@@ -59,23 +64,31 @@ type cell struct {
 }
 
 func newSliding(c *Counter, t Threshold) *sliding {
-	w := &sliding{panes: t.panes(), groups: make(map[string]int64)}
+	l := c.laid[t.pane()]
+	if l == nil {
+		l = c.lay(t.pane())
+		c.laid[t.pane()] = l
+	}
+	return &sliding{counts: l, panes: t.panes(), groups: make(map[string]int64), sums: make([]int64, len(l.keys))}
+}
+
+func (c *Counter) lay(width int64) *counts {
+	l := new(counts)
 	for text, s := range c.keys {
-		key := len(w.keys)
-		w.keys = append(w.keys, text)
-		w.group = append(w.group, group(text))
+		key := len(l.keys)
+		l.keys = append(l.keys, text)
+		l.group = append(l.group, group(text))
 		for i, at := range s.at {
-			pane := at / t.pane()
-			if last := len(w.cells) - 1; last >= 0 && w.cells[last].key == key && w.cells[last].pane == pane {
-				w.cells[last].n += s.n[i]
+			pane := at / width
+			if last := len(l.cells) - 1; last >= 0 && l.cells[last].key == key && l.cells[last].pane == pane {
+				l.cells[last].n += s.n[i]
 			} else {
-				w.cells = append(w.cells, cell{pane, s.n[i], key})
+				l.cells = append(l.cells, cell{pane, s.n[i], key})
 			}
 		}
 	}
-	slices.SortFunc(w.cells, func(a, b cell) int { return cmp.Compare(a.pane, b.pane) })
-	w.sums = make([]int64, len(w.keys))
-	return w
+	slices.SortFunc(l.cells, func(a, b cell) int { return cmp.Compare(a.pane, b.pane) })
+	return l
 }
 
 // first goes to the first pane that has a count.

@@ -41,7 +41,7 @@ var keyFaults = []Fault{
 	{
 		Name: "the short way sends values that are redacted", File: "middleware/redact.go",
 		Old: "r.redacts = slices", New: "r.redacts = false && slices",
-		Test: "TestRedactedKeys",
+		Test: "TestShortWayRedacts",
 	},
 	{
 		Name: "exceptions are compared with redacted values", File: "middleware/except.go",

@@ -122,7 +122,9 @@ func plainLogins(users map[string]string, admin string) string {
 // script is what a shell runs: the first time it makes the broker's storage. The
 // shell becomes the broker, so signals reach that.
 func (n *kafkaNode) script(c *KafkaConfig, cluster string) string {
-	java := fmt.Sprintf("java %s -Dlog4j2.configurationFile='%s' -cp '%s/*'", kafkaHeap, n.path(kafkaLog), n.jars)
+	// It unpacks libraries of its codecs, which a broker that is killed leaves behind: here they
+	// go with the rest.
+	java := fmt.Sprintf("java %s -Djava.io.tmpdir='%s' -Dlog4j2.configurationFile='%s' -cp '%s/*'", kafkaHeap, n.dir, n.path(kafkaLog), n.jars)
 	var scram strings.Builder
 	for _, user := range slices.Sorted(maps.Keys(c.Users)) {
 		for _, mechanism := range []string{"SCRAM-SHA-256", "SCRAM-SHA-512"} {

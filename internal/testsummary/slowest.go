@@ -26,7 +26,11 @@ func (s *slowest) add(path, test string, seconds float64) {
 	if seconds < leastSlow || strings.Contains(test, "/") {
 		return
 	}
-	*s = append(*s, timing{path + " " + test, seconds})
+	s.keep(timing{path + " " + test, seconds})
+}
+
+func (s *slowest) keep(t timing) {
+	*s = append(*s, t)
 	slices.SortFunc(*s, func(a, b timing) int { return cmp.Or(cmp.Compare(b.seconds, a.seconds), cmp.Compare(a.name, b.name)) })
 	*s = (*s)[:min(len(*s), mostSlow)]
 }

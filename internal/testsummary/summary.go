@@ -156,6 +156,17 @@ func (s *summary) endRun(dir string, err error) {
 	}
 }
 
+// join adds what came of another, whose runs have ended.
+func (s *summary) join(o *summary) {
+	s.total.passed += o.total.passed
+	s.total.failed += o.total.failed
+	s.total.skipped += o.total.skipped
+	s.failures = append(s.failures, o.failures...)
+	for _, t := range o.slowest {
+		s.slowest.keep(t)
+	}
+}
+
 // end prints the slowest tests, the failures and the totals, and reports whether all is well.
 func (s *summary) end() bool {
 	if s.total == (counts{}) {

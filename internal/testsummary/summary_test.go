@@ -11,18 +11,21 @@ import (
 
 // project is a module in which everything happens that can happen to a package.
 var project = map[string]string{
-	"go.mod":             "module example.org/project\n\ngo 1.26\n",
-	"good/good_test.go":  "package good\n\nimport \"testing\"\n\nfunc TestGood(t *testing.T) { t.Run(\"sub\", func(*testing.T) {}) }\n",
-	"skip/skip_test.go":  "package skip\n\nimport \"testing\"\n\nfunc TestSkip(t *testing.T) { t.Skip(\"no moon tonight\") }\n",
-	"bad/bad_test.go":    "package bad\n\nimport \"testing\"\n\nfunc TestBad(t *testing.T) { t.Run(\"sub\", func(t *testing.T) { t.Error(\"off by one\") }) }\n\nfunc TestFine(*testing.T) {}\n",
-	"build/build.go":     "package build\n\nvar x int = \"text\"\n",
-	"build/a_test.go":    "package build\n\nimport \"testing\"\n\nfunc TestNever(*testing.T) {}\n",
-	"panic/p_test.go":    "package panic\n\nimport \"testing\"\n\nfunc TestPanic(*testing.T) { panic(\"lost my towel\") }\n",
-	"exit/exit_test.go":  "package exit\n\nimport (\n\t\"os\"\n\t\"testing\"\n)\n\nfunc TestExit(*testing.T) { os.Exit(3) }\n",
-	"leak/main_test.go":  "package leak\n\nimport (\n\t\"fmt\"\n\t\"os\"\n\t\"testing\"\n)\n\nfunc TestMain(m *testing.M) { m.Run(); fmt.Println(\"a goroutine is left\"); os.Exit(1) }\n\nfunc TestFine(*testing.T) {}\n",
-	"empty/empty.go":     "package empty\n",
-	"other/go.mod":       "module example.org/other\n\ngo 1.26\n",
-	"other/o_test.go":    "package other\n\nimport \"testing\"\n\nfunc TestOther(*testing.T) {}\n",
+	"go.mod":            "module example.org/project\n\ngo 1.26\n",
+	"good/good_test.go": "package good\n\nimport \"testing\"\n\nfunc TestGood(t *testing.T) { t.Run(\"sub\", func(*testing.T) {}) }\n",
+	"skip/skip_test.go": "package skip\n\nimport \"testing\"\n\nfunc TestSkip(t *testing.T) { t.Skip(\"no moon tonight\") }\n",
+	"bad/bad_test.go":   "package bad\n\nimport \"testing\"\n\nfunc TestBad(t *testing.T) { t.Run(\"sub\", func(t *testing.T) { t.Error(\"off by one\") }) }\n\nfunc TestFine(*testing.T) {}\n",
+	"build/build.go":    "package build\n\nvar x int = \"text\"\n",
+	"build/a_test.go":   "package build\n\nimport \"testing\"\n\nfunc TestNever(*testing.T) {}\n",
+	"panic/p_test.go":   "package panic\n\nimport \"testing\"\n\nfunc TestPanic(*testing.T) { panic(\"lost my towel\") }\n",
+	"exit/exit_test.go": "package exit\n\nimport (\n\t\"os\"\n\t\"testing\"\n)\n\nfunc TestExit(*testing.T) { os.Exit(3) }\n",
+	"leak/main_test.go": "package leak\n\nimport (\n\t\"fmt\"\n\t\"os\"\n\t\"testing\"\n)\n\nfunc TestMain(m *testing.M) { m.Run(); fmt.Println(\"a goroutine is left\"); os.Exit(1) }\n\nfunc TestFine(*testing.T) {}\n",
+	"empty/empty.go":    "package empty\n",
+	"other/go.mod":      "module example.org/other\n\ngo 1.26\n",
+	"other/o_test.go":   "package other\n\nimport \"testing\"\n\nfunc TestOther(*testing.T) {}\n",
+	// What waits ends only if what comes is not waited for, and runs beside it.
+	"await/a_test.go":    "package await\n\nimport (\n\t\"os\"\n\t\"testing\"\n\t\"time\"\n)\n\nfunc TestAwait(t *testing.T) {\n\tfor range 6000 {\n\t\tif _, err := os.Stat(\"../come/came\"); err == nil {\n\t\t\treturn\n\t\t}\n\t\ttime.Sleep(10 * time.Millisecond)\n\t}\n\tt.Error(\"nothing came\")\n}\n",
+	"come/c_test.go":     "package come\n\nimport (\n\t\"os\"\n\t\"testing\"\n)\n\nfunc TestCome(t *testing.T) { os.WriteFile(\"came\", nil, 0o600) }\n",
 	"nothing/go.mod":     "module example.org/nothing\n\ngo 1.26\n",
 	"nothing/nothing.go": "package nothing\n",
 }
@@ -79,6 +82,10 @@ func TestSummary(t *testing.T) {
 			args:   []string{"./good", "--", "-C", root, "-short", "./bad"},
 			totals: "3 passed, 2 failed, 0 skipped", says: []string{"example.org/project/good", "off by one"},
 		},
+		"a run beside another": {
+			args: []string{"./good", "--beside", "-C", root, "./await", "--beside", "-C", root, "./bad", "--", "-C", root, "./come"}, totals: "5 passed, 2 failed, 0 skipped",
+			says: []string{"ok    example.org/project/await", "off by one", "FAIL  example.org/project/bad TestBad/sub"},
+		},
 		"several modules": {
 			in: []string{"good", "other"}, args: []string{"./..."}, ok: true,
 			totals: "3 passed, 0 failed, 0 skipped", says: []string{"example.org/project/good", "example.org/other"},
@@ -125,7 +132,7 @@ func TestSummaryOfACutStream(t *testing.T) {
 not an event
 {"Action":"start","Package":"example.org/q"}
 {"Action":"output","Pack`
-	if err := readEvents(strings.NewReader(stream), s, out); err != nil {
+	if err := readEvents(strings.NewReader(stream), s, &output{to: out}); err != nil {
 		t.Fatal(err)
 	}
 	s.endRun(".", nil)
@@ -153,7 +160,7 @@ func TestSlowestTests(t *testing.T) {
 	}
 	stream.WriteString(`{"Action":"fail","Package":"example.org/q","Test":"TestBad","Elapsed":9.7}` + "\n")
 	stream.WriteString(`{"Action":"pass","Package":"example.org/q","Test":"TestGood/part","Elapsed":99}` + "\n")
-	if err := readEvents(strings.NewReader(stream.String()), s, out); err != nil {
+	if err := readEvents(strings.NewReader(stream.String()), s, &output{to: out}); err != nil {
 		t.Fatal(err)
 	}
 	s.end()
