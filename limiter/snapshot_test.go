@@ -60,7 +60,9 @@ func TestSnapshot(t *testing.T) {
 			if q.Missing > 0 { // one that was full may start short
 				continue
 			}
-			if got, want := memoryDo(t, after, &q, name, a), memoryDo(t, before, &q, name, a); got != want {
+			got, want := memoryDo(t, after, &q, name, a), memoryDo(t, before, &q, name, a)
+			got.Mark, want.Mark = 0, 0 // they begin anew where a key that is full again was dropped
+			if got != want {
 				rt.Fatalf("%s: %+v:\n got %+v\nwant %+v", name, a, got, want)
 			}
 		}

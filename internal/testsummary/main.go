@@ -115,12 +115,21 @@ func parseArgs(args []string) (runs []goTest) {
 	}
 }
 
+// idle returns the command that runs another one when the processors have nothing else to do, or
+// at the lowest priority where there is no such command.
+func idle() []string {
+	if path, err := exec.LookPath("chrt"); err == nil && exec.Command(path, "--idle", "0", "true").Run() == nil {
+		return []string{path, "--idle", "0"}
+	}
+	return []string{"nice", "-n", "19"}
+}
+
 // runTests runs go test in the directory and hands its standard output to read. Its
 // standard error goes through: it says what the stream does not, such as downloads.
 func runTests(ctx context.Context, dir string, r goTest, read func(io.Reader) error) error {
 	command := append([]string{"go", "test", "-json"}, r.args...)
 	if r.beside {
-		command = append([]string{"nice", "-n", "19"}, command...)
+		command = append(idle(), command...)
 	}
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Dir = dir
