@@ -8,10 +8,9 @@
 // With several -C, one for each module, the tests of each are run in turn. After a
 // "--" comes another run, with other flags. After "--beside" comes one that the runs
 // after it do not wait for: it takes, at the lowest priority, what they leave of the
-// processors. Several such take turns. The exit
-// code is 0 only if tests ran and everything passed or was skipped: a package that
-// does not build, that panics or runs out of time, or that gives no result, counts
-// as failed too.
+// processors. Several such take turns. The exit code is 0 only if tests ran and
+// everything passed or was skipped: a package that does not build, that panics or
+// runs out of time, or that gives no result, counts as failed too.
 package main
 
 import (
@@ -115,21 +114,12 @@ func parseArgs(args []string) (runs []goTest) {
 	}
 }
 
-// idle returns the command that runs another one when the processors have nothing else to do, or
-// at the lowest priority where there is no such command.
-func idle() []string {
-	if path, err := exec.LookPath("chrt"); err == nil && exec.Command(path, "--idle", "0", "true").Run() == nil {
-		return []string{path, "--idle", "0"}
-	}
-	return []string{"nice", "-n", "19"}
-}
-
 // runTests runs go test in the directory and hands its standard output to read. Its
 // standard error goes through: it says what the stream does not, such as downloads.
 func runTests(ctx context.Context, dir string, r goTest, read func(io.Reader) error) error {
 	command := append([]string{"go", "test", "-json"}, r.args...)
 	if r.beside {
-		command = append(idle(), command...)
+		command = append([]string{"nice", "-n", "19"}, command...)
 	}
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Dir = dir
