@@ -34,7 +34,7 @@ func packaged(ctx context.Context, name, file string) (string, error) {
 	}
 	found, err := filepath.Glob(filepath.Join(dir, filepath.FromSlash(file)))
 	if err != nil || len(found) == 0 {
-		return "", fmt.Errorf("the package %s has no %s for this system (%v)", name, file, err)
+		return "", fmt.Errorf("the package %s has no %s for this system (%w)", name, file, err)
 	}
 	return found[0], executable(found[0])
 }

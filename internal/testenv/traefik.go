@@ -1,6 +1,7 @@
 package testenv
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -35,7 +36,7 @@ func Traefik(tb testing.TB, name string, addresses map[string]string) *Gateway {
 		}
 		_, err = file.WriteString("global: {checkNewVersion: false, sendAnonymousUsage: false}\n")
 		if closeErr := file.Close(); err != nil || closeErr != nil {
-			return nil, fmt.Errorf("write %s: %v, %v", config, err, closeErr)
+			return nil, fmt.Errorf("write %s: %w", config, errors.Join(err, closeErr))
 		}
 		cmd := exec.Command(path, "--configfile="+config)
 		cmd.Dir = dir // for the file that it names
