@@ -56,7 +56,7 @@ func TestPooledRequestsHoldNoLeases(t *testing.T) {
 			t.Errorf("%s: room for %d leases; the request had two", name, len(leases))
 		}
 		for i, lease := range leases {
-			if lease != nil {
+			if lease != (semaphore.Lease{}) {
 				t.Errorf("%s: lease %d of %d is still there", name, i, len(leases))
 			}
 		}

@@ -274,7 +274,7 @@ func TestRunWithoutBackend(t *testing.T) {
 type failing struct{}
 
 func (failing) Acquire(context.Context, string, semaphore.Ask) (semaphore.Lease, hotparam.Decision, error) {
-	return nil, hotparam.Decision{}, errors.New("no route to host")
+	return semaphore.Lease{}, hotparam.Decision{}, errors.New("no route to host")
 }
 
 // Exact concurrency is that of all instances; while who counts it is away the limit

@@ -96,7 +96,7 @@ func (t *trace) beforePermit(r *request, c *permitClaim) {
 		return
 	}
 	for range c.spec.limit.Concurrency {
-		if lease, got, err := r.acquire(c); lease == nil || !got.Allowed || err != nil {
+		if _, got, err := r.acquire(c); !got.Allowed || err != nil {
 			return
 		}
 	}

@@ -106,7 +106,7 @@ func (r *request) acquirePermits() bool {
 			r.endGone(hotparam.ReasonBusy)
 			return false
 		}
-		if lease != nil {
+		if lease != (semaphore.Lease{}) {
 			p.leases = append(p.leases, lease)
 		}
 		c.state.record(got.Allowed)
@@ -151,9 +151,9 @@ func (r *request) acquire(c *permitClaim) (semaphore.Lease, hotparam.Decision, e
 		case err == nil || ctx.Err() != nil:
 			return lease, got, err
 		case c.spec.whenAway() == hotparam.AwayOpen:
-			return nil, hotparam.Decision{Allowed: true, Reason: hotparam.ReasonOpen}, nil
+			return semaphore.Lease{}, hotparam.Decision{Allowed: true, Reason: hotparam.ReasonOpen}, nil
 		case c.spec.whenAway() == hotparam.AwayClosed:
-			return nil, hotparam.Decision{Reason: hotparam.ReasonAway}, nil
+			return semaphore.Lease{}, hotparam.Decision{Reason: hotparam.ReasonAway}, nil
 		}
 	}
 	if l.Scope == hotparam.ScopeExact || l.Scope == hotparam.ScopeShare {

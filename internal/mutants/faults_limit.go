@@ -88,6 +88,16 @@ var limitFaults = []Fault{
 		Test: "TestSemaphoreFull|TestIdleKeysKeepNobodyOut",
 	},
 	{
+		Name: "a lease that was released releases the next", File: "limiter/semaphore/slot.go",
+		Old: "s.id == id && s.n > 0", New: "s.n > 0",
+		Test: "TestSemaphoreIsItsModel",
+	},
+	{
+		Name: "two leases of one slot have the same id", File: "limiter/semaphore/slot.go",
+		Old: "(s.id | 1) + 1", New: "s.id &^ 1",
+		Test: "TestSemaphoreIsItsModel",
+	},
+	{
 		Name: "a mark of a part that is left is used again", File: "limiter/line.go",
 		Old: "!last || ask.Keep > 0 ||", New: "!last ||",
 		Test: "TestBucketConforms",

@@ -59,7 +59,7 @@ var semaphoreCases = []semaphoreCase{
 	}},
 	{name: "F7: permits of 0 or less are an error, and so are an empty key and less than one of them", run: func(s *semaphoreWorld) {
 		for _, ask := range []semaphore.Ask{{Permits: 0, N: 1}, {Permits: -1, N: 1}, {Permits: 1, N: 0}, {Permits: 1, N: -1}} {
-			if lease, _, err := s.Acquire(s.Context(), "key", ask); err == nil || lease != nil {
+			if lease, _, err := s.Acquire(s.Context(), "key", ask); err == nil || lease != (semaphore.Lease{}) {
 				s.Fatalf("%+v: lease %v, error %v", ask, lease, err)
 			}
 		}
@@ -133,7 +133,7 @@ var semaphoreCases = []semaphoreCase{
 		ctx, cancel := context.WithTimeout(s.Context(), 50*ms)
 		defer cancel()
 		lease, _, err := s.Acquire(ctx, "key", semaphore.Ask{Permits: 1, Queue: 10, N: 1, Within: time.Hour})
-		if lease != nil || !errors.Is(err, context.DeadlineExceeded) {
+		if lease != (semaphore.Lease{}) || !errors.Is(err, context.DeadlineExceeded) {
 			s.Fatalf("lease %v, error %v", lease, err)
 		}
 		held.Release()

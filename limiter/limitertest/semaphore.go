@@ -53,7 +53,7 @@ func (s *semaphoreWorld) ask(ask semaphore.Ask) (semaphore.Lease, hotparam.Decis
 	if err != nil {
 		s.Fatal(err)
 	}
-	if (lease != nil) != d.Allowed {
+	if (lease != semaphore.Lease{}) != d.Allowed {
 		s.Fatalf("lease %v, decision %+v", lease, d)
 	}
 	return lease, d

@@ -309,7 +309,7 @@ func TestSemaphoreAwayUntilAWrite(t *testing.T) {
 	must(t, p.SetRate(t.Context(), permitRate(1000, time.Hour)))
 	acquire := func() error {
 		l, _, err := s.Acquire(t.Context(), "k", semaphore.Ask{Permits: 1000, N: 1})
-		if l != nil {
+		if l != noLease {
 			l.Release()
 		}
 		return err

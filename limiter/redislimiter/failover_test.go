@@ -39,7 +39,7 @@ func TestFailover(t *testing.T) {
 	eventually(t, "one permit", func() bool { n, err := p.AvailablePermits(ctx); return err == nil && n == 1 })
 	eventually(t, "an answer", func() bool {
 		other, d, err := s.Acquire(ctx, "k", semaphore.Ask{Permits: 1, N: 1})
-		if other != nil {
+		if other != noLease {
 			t.Fatalf("a second lease of one permit: %+v", d)
 		}
 		return err == nil
@@ -55,9 +55,9 @@ func TestFailover(t *testing.T) {
 	l.Release()
 	eventually(t, "the permit", func() bool {
 		l, _, err := s.Acquire(ctx, "k", semaphore.Ask{Permits: 1, N: 1})
-		if l != nil {
+		if l != noLease {
 			l.Release()
 		}
-		return err == nil && l != nil
+		return err == nil && l != noLease
 	})
 }

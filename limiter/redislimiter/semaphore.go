@@ -93,7 +93,7 @@ func hasSpace(s string) bool {
 // are served in turn. If the message is lost, the first waiter asks by itself within half a
 // second.
 //
-// The leases of its Acquire are of type [*Lease], whose Lost channel reports a lost lease.
+// The Lost channel of a lease reports that its permits may have been granted to another caller.
 //
 // The client needs the rights evalsha, eval, time, zadd, zrem, zcard, zscore, zrange,
 // zrangebyscore, zremrangebyscore, zincrby, pexpire, pttl, publish, subscribe and ping, for the
@@ -112,11 +112,11 @@ type Semaphore struct {
 
 	mu    sync.Mutex
 	lines map[string]*line // by the key in Redis; only those with waiters
-	held  map[*Lease]struct{}
+	held  map[*heldLease]struct{}
 	// owed are leases that Redis may still have although nobody holds them, because a Release
 	// or an Acquire was not answered. Run gives them back. Bounded by maxOwed, since leases
 	// end by themselves.
-	owed  map[*Lease]struct{}
+	owed  map[*heldLease]struct{}
 	stats SemaphoreStats
 }
 
@@ -155,8 +155,8 @@ func NewSemaphore(client redis.UniversalClient, c SemaphoreConfig) (*Semaphore, 
 		process: c.Name + "/" + incarnation(),
 		channel: "hotparam:{" + c.Namespace + "}:released",
 		lines:   make(map[string]*line),
-		held:    make(map[*Lease]struct{}),
-		owed:    make(map[*Lease]struct{}),
+		held:    make(map[*heldLease]struct{}),
+		owed:    make(map[*heldLease]struct{}),
 	}
 	s.gate = newGate(client, c.Timeout, c.Retry, c.Logger,
 		"semaphore: Redis does not answer: leases are kept as long as they last", "semaphore: Redis answers again")
@@ -181,14 +181,14 @@ func (s *Semaphore) Stats() SemaphoreStats {
 func (s *Semaphore) Acquire(ctx context.Context, key string, ask semaphore.Ask) (semaphore.Lease, hotparam.Decision, error) {
 	switch {
 	case key == "":
-		return nil, hotparam.Decision{}, limiter.ErrNoKey
+		return semaphore.Lease{}, hotparam.Decision{}, limiter.ErrNoKey
 	case ask.Permits < 1 || ask.Permits > maxPermits:
-		return nil, hotparam.Decision{}, fmt.Errorf("redislimiter: semaphore of %d permits: must be 1 to %d", ask.Permits, int64(maxPermits))
+		return semaphore.Lease{}, hotparam.Decision{}, fmt.Errorf("redislimiter: semaphore of %d permits: must be 1 to %d", ask.Permits, int64(maxPermits))
 	case ask.N < 1:
-		return nil, hotparam.Decision{}, fmt.Errorf("redislimiter: %d permits of a semaphore: must be at least 1", ask.N)
+		return semaphore.Lease{}, hotparam.Decision{}, fmt.Errorf("redislimiter: %d permits of a semaphore: must be at least 1", ask.N)
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, hotparam.Decision{}, err
+		return semaphore.Lease{}, hotparam.Decision{}, err
 	}
 	w := &waiter{
 		key:   semaphoreKey(s.cfg.Namespace, key),
@@ -202,18 +202,18 @@ func (s *Semaphore) Acquire(ctx context.Context, key string, ask semaphore.Ask) 
 	}
 	lease, d, err := s.acquire(ctx, w, ask.Permits)
 	if err != nil {
-		return nil, hotparam.Decision{}, err
+		return semaphore.Lease{}, hotparam.Decision{}, err
 	}
 	if lease == nil {
-		return nil, d, nil // not a nil *Lease in the interface
+		return semaphore.Lease{}, d, nil
 	}
-	return lease, d, nil
+	return semaphore.NewLease(lease, 0), d, nil
 }
 
 // maxPermits keeps the sums of the scripts, which are float64, exact.
 const maxPermits = 1 << 40
 
-func (s *Semaphore) acquire(ctx context.Context, w *waiter, permits int64) (*Lease, hotparam.Decision, error) {
+func (s *Semaphore) acquire(ctx context.Context, w *waiter, permits int64) (*heldLease, hotparam.Decision, error) {
 	pause := s.cfg.Lease // who is not the first does not ask
 	switch s.enter(w, permits) {
 	case entryDenied:
@@ -256,8 +256,8 @@ func (s *Semaphore) busy(w *waiter, permits, free int64) hotparam.Decision {
 var ErrAway = errors.New("redislimiter: Redis is away, and is not asked until a probe succeeds")
 
 // newLease returns a lease that is not held yet.
-func (s *Semaphore) newLease(key string, n int64, start time.Time) *Lease {
-	return &Lease{
+func (s *Semaphore) newLease(key string, n int64, start time.Time) *heldLease {
+	return &heldLease{
 		semaphore: s,
 		key:       key,
 		member:    strconv.FormatInt(n, 10) + " " + s.process + "/" + strconv.FormatUint(s.seq.Add(1), 36),

@@ -24,7 +24,7 @@ var (
 
 // semaphoreAnswer is the outcome of an ask.
 type semaphoreAnswer struct {
-	lease   *Lease // nil if denied
+	lease   *heldLease // nil if denied
 	held    int64  // permits of all processes
 	permits int64
 	ends    time.Duration // time until the next lease ends unless it is renewed; below 0 if there is none
@@ -88,7 +88,7 @@ func (s *Semaphore) ask(ctx context.Context, w *waiter, permits int64) (semaphor
 
 // release gives a lease back and wakes the next waiter. It does not fail: what Redis does not
 // take now is owed.
-func (s *Semaphore) release(l *Lease) {
+func (s *Semaphore) release(l *heldLease) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.Timeout)
 	defer cancel()
 	began := time.Now()

@@ -6,10 +6,11 @@ import (
 	"github.com/hotparam/hotparam/limiter/semaphore"
 )
 
-var _ semaphore.Lease = (*Lease)(nil)
+var _ semaphore.Holder = (*heldLease)(nil)
 
-// Lease is permits of a [Semaphore] that are held. It is a [semaphore.Lease].
-type Lease struct {
+// heldLease is permits of a [Semaphore] that are held. It is the [semaphore.Holder] of one lease,
+// so it needs no id.
+type heldLease struct {
 	semaphore *Semaphore
 	key       string // in Redis
 	member    string // in Redis: "permits process/number"
@@ -19,22 +20,21 @@ type Lease struct {
 	until time.Time // Redis keeps it until then at least; guarded by the semaphore's lock
 }
 
-// Release gives the permits back in one round trip, or later if Redis does not answer. Only
-// the first call has an effect. It may be called from any goroutine.
-func (l *Lease) Release() {
+// Release implements [semaphore.Holder]. It gives the permits back in one round trip, or later if
+// Redis does not answer.
+func (l *heldLease) Release(uint64) {
 	if l.semaphore.drop(l) {
 		l.semaphore.release(l)
 	}
 }
 
-// Lost is closed when the permits may have been granted to somebody else: they could not be
-// renewed in time, Redis has lost them, or Run has ended. A holder that uses them as a lock
-// should stop then; one that only shares load may go on. It is closed a little before Redis
-// drops the lease, unless this process was suspended.
-func (l *Lease) Lost() <-chan struct{} { return l.lost }
+// Lost implements [semaphore.Holder]. The permits may have been granted to another caller if they
+// could not be renewed in time, Redis has lost them, or Run has ended. The channel is closed a
+// little before Redis drops the lease, unless this process was suspended.
+func (l *heldLease) Lost(uint64) <-chan struct{} { return l.lost }
 
 // keep records that the lease is held.
-func (s *Semaphore) keep(l *Lease) {
+func (s *Semaphore) keep(l *heldLease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.held[l] = struct{}{}
@@ -43,7 +43,7 @@ func (s *Semaphore) keep(l *Lease) {
 
 // drop records that the lease is no longer held, and reports whether it was: it may have been
 // lost or released before.
-func (s *Semaphore) drop(l *Lease) bool {
+func (s *Semaphore) drop(l *heldLease) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, held := s.held[l]; !held {
@@ -56,13 +56,13 @@ func (s *Semaphore) drop(l *Lease) bool {
 }
 
 // owe records that Redis may have a lease that nobody holds.
-func (s *Semaphore) owe(l *Lease) {
+func (s *Semaphore) owe(l *heldLease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.oweLocked(l)
 }
 
-func (s *Semaphore) oweLocked(l *Lease) {
+func (s *Semaphore) oweLocked(l *heldLease) {
 	if len(s.owed) < maxOwed {
 		s.owed[l] = struct{}{}
 	}

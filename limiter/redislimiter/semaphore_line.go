@@ -150,7 +150,7 @@ func (s *Semaphore) look(key string) bool {
 
 // wait waits in the line until w is served, w.until, or the end of the context. Only the first
 // waiter asks: when it becomes the first, when a hint arrives, and after a pause.
-func (s *Semaphore) wait(ctx context.Context, w *waiter, pause time.Duration) (*Lease, hotparam.Decision, error) {
+func (s *Semaphore) wait(ctx context.Context, w *waiter, pause time.Duration) (*heldLease, hotparam.Decision, error) {
 	defer s.leave(w)
 	late := time.NewTimer(time.Until(w.until))
 	defer late.Stop()

@@ -64,7 +64,7 @@ func (s *Semaphore) step() time.Duration { return s.cfg.Lease / leaseSteps }
 
 // lose closes Lost of the leases that end by then.
 func (s *Semaphore) lose(by time.Time) {
-	var lost []*Lease
+	var lost []*heldLease
 	s.mu.Lock()
 	for l := range s.held {
 		if l.until.Before(by) {
@@ -75,7 +75,7 @@ func (s *Semaphore) lose(by time.Time) {
 	s.tellLost(lost)
 }
 
-func (s *Semaphore) tellLost(lost []*Lease) {
+func (s *Semaphore) tellLost(lost []*heldLease) {
 	n := 0
 	s.mu.Lock()
 	for _, l := range lost {
@@ -96,7 +96,7 @@ func (s *Semaphore) tellLost(lost []*Lease) {
 // leaseBatch is some leases of one key.
 type leaseBatch struct {
 	key    string
-	leases []*Lease
+	leases []*heldLease
 }
 
 func (b leaseBatch) members() []any {
@@ -108,7 +108,7 @@ func (b leaseBatch) members() []any {
 }
 
 // leaseBatches groups leases by key.
-func leaseBatches(leases map[*Lease]struct{}) []leaseBatch {
+func leaseBatches(leases map[*heldLease]struct{}) []leaseBatch {
 	var all []leaseBatch
 	open := make(map[string]int) // key → its last batch
 	for l := range leases {
@@ -129,7 +129,7 @@ func (s *Semaphore) renew(ctx context.Context) bool {
 	all := leaseBatches(s.held)
 	s.mu.Unlock()
 	ok := true
-	var lost []*Lease
+	var lost []*heldLease
 	for len(all) > 0 {
 		some := all[:min(len(all), maxCallsPerTrip)]
 		all = all[len(some):]
@@ -154,7 +154,7 @@ func (s *Semaphore) renew(ctx context.Context) bool {
 }
 
 // renewed records the reply for one batch, and returns the leases that Redis no longer has.
-func (s *Semaphore) renewed(b leaseBatch, there []int64, until time.Time) (lost []*Lease) {
+func (s *Semaphore) renewed(b leaseBatch, there []int64, until time.Time) (lost []*heldLease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, l := range b.leases {
@@ -169,19 +169,19 @@ func (s *Semaphore) renewed(b leaseBatch, there []int64, until time.Time) (lost 
 
 // takeOwed removes and returns the leases to give back, except those that have ended by
 // themselves.
-func (s *Semaphore) takeOwed() map[*Lease]struct{} {
+func (s *Semaphore) takeOwed() map[*heldLease]struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.owed) == 0 {
 		return nil
 	}
 	owed := s.owed
-	s.owed = make(map[*Lease]struct{})
+	s.owed = make(map[*heldLease]struct{})
 	return owed
 }
 
 // giveBack gives back leases that nobody holds; those that Redis does not take are owed again.
-func (s *Semaphore) giveBack(ctx context.Context, timeout time.Duration, leases map[*Lease]struct{}) {
+func (s *Semaphore) giveBack(ctx context.Context, timeout time.Duration, leases map[*heldLease]struct{}) {
 	if len(leases) == 0 {
 		return
 	}
@@ -208,7 +208,7 @@ func (s *Semaphore) giveBack(ctx context.Context, timeout time.Duration, leases 
 func (s *Semaphore) end(ctx context.Context) {
 	s.mu.Lock()
 	all := s.held
-	s.held = make(map[*Lease]struct{})
+	s.held = make(map[*heldLease]struct{})
 	for l := range all {
 		close(l.lost)
 	}

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -32,36 +34,43 @@ func semaphoreOf(tb testing.TB, client redis.UniversalClient, edit func(*Semapho
 	return s
 }
 
+// noLease is the lease of who is denied.
+var noLease semaphore.Lease
+
 // want asks and must get no error.
-func want(tb testing.TB, s *Semaphore, ask semaphore.Ask) (*Lease, hotparam.Decision) {
+func want(tb testing.TB, s *Semaphore, ask semaphore.Ask) (semaphore.Lease, hotparam.Decision) {
 	tb.Helper()
 	if ask.N == 0 {
 		ask.N = 1
 	}
 	lease, d, err := s.Acquire(context.Background(), "k", ask)
 	must(tb, err)
-	if (lease != nil) != d.Allowed {
+	if (lease != noLease) != d.Allowed {
 		tb.Fatalf("lease %v, %+v", lease, d)
 	}
-	if lease == nil {
-		return nil, d
-	}
-	return lease.(*Lease), d
+	return lease, d
 }
 
-func holds(tb testing.TB, s *Semaphore, ask semaphore.Ask) *Lease {
+func holds(tb testing.TB, s *Semaphore, ask semaphore.Ask) semaphore.Lease {
 	tb.Helper()
 	l, d := want(tb, s, ask)
-	if l == nil {
+	if l == noLease {
 		tb.Fatalf("%+v: %+v, want a lease", ask, d)
 	}
 	return l
 }
 
+// newest returns the latest of the leases that s holds.
+func newest(s *Semaphore) *heldLease {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.MaxFunc(slices.Collect(maps.Keys(s.held)), func(a, b *heldLease) int { return a.since.Compare(b.since) })
+}
+
 func busy(tb testing.TB, s *Semaphore, ask semaphore.Ask) hotparam.Decision {
 	tb.Helper()
 	l, d := want(tb, s, ask)
-	if l != nil {
+	if l != noLease {
 		tb.Fatalf("%+v: %+v, want busy", ask, d)
 	}
 	if d.Reason != hotparam.ReasonBusy || d.Limit != ask.Permits || d.RetryAfter < time.Millisecond != (max(ask.N, 1) > ask.Permits) {
@@ -70,7 +79,7 @@ func busy(tb testing.TB, s *Semaphore, ask semaphore.Ask) hotparam.Decision {
 	return d
 }
 
-func isLost(l *Lease) bool {
+func isLost(l semaphore.Lease) bool {
 	select {
 	case <-l.Lost():
 		return true
@@ -144,7 +153,7 @@ func TestSemaphoreArguments(t *testing.T) {
 		"nobody here": {t.Context(), "k", semaphore.Ask{Permits: 1, N: math.MaxInt64, Class: -1, Queue: -1, Within: -1}, nil},
 	} {
 		lease, d, err := s.Acquire(test.ctx, test.key, test.ask)
-		if err == nil || lease != nil || d != (hotparam.Decision{}) || test.want != nil && !errors.Is(err, test.want) {
+		if err == nil || lease != noLease || d != (hotparam.Decision{}) || test.want != nil && !errors.Is(err, test.want) {
 			t.Errorf("%s: %v, %+v, %v", name, lease, d, err)
 		}
 	}
@@ -174,7 +183,8 @@ func TestSemaphoreCrash(t *testing.T) {
 	alive, crashed, other := semaphoreOf(t, client, lasts(10*time.Second)), semaphoreOf(t, client, lasts(time.Second)), semaphoreOf(t, client, nil)
 	testenv.Running(t, alive.Run)
 	kept := holds(t, alive, semaphore.Ask{Permits: 3})
-	ends := func() float64 { return client.ZScore(t.Context(), kept.key, kept.member).Val() }
+	known := newest(alive)
+	ends := func() float64 { return client.ZScore(t.Context(), known.key, known.member).Val() }
 	first := ends()
 	start := time.Now()
 	holds(t, crashed, semaphore.Ask{Permits: 3, N: 2}) // and is not heard of again
@@ -209,7 +219,7 @@ func TestSemaphoreLost(t *testing.T) {
 	if !s.renew(t.Context()) || isLost(l) {
 		t.Error("not renewed")
 	}
-	must(t, client.Del(t.Context(), l.key).Err())
+	must(t, client.Del(t.Context(), newest(s).key).Err())
 	holds(t, other, semaphore.Ask{Permits: 1})
 	if !s.renew(t.Context()) || !isLost(l) {
 		t.Error("nobody told the holder")
@@ -254,10 +264,10 @@ func TestSemaphoreRedisAway(t *testing.T) {
 	server.Resume()
 	eventually(t, "all to be given back", func() bool {
 		l, _, err := s.Acquire(t.Context(), "k", semaphore.Ask{Permits: 9, N: 9})
-		if l != nil {
+		if l != noLease {
 			l.Release()
 		}
-		return err == nil && l != nil && s.Stats().Owed == 0
+		return err == nil && l != noLease && s.Stats().Owed == 0
 	})
 	if got := s.Stats(); got.Lost != 1 || got.Held != 0 {
 		t.Errorf("%+v", got)
@@ -283,7 +293,7 @@ func semaphoreNeverExceeds(t *testing.T, client redis.UniversalClient) {
 			wg.Go(func() {
 				for range 4 {
 					l, _, err := s.Acquire(context.Background(), "k", semaphore.Ask{Permits: permits, N: n, Queue: each, Within: 3 * patience, Class: i})
-					if err != nil || l == nil {
+					if err != nil || l == noLease {
 						t.Errorf("process %d: %v, %v", p, l, err)
 						return
 					}
@@ -321,7 +331,7 @@ func TestSemaphoreLine(t *testing.T) {
 		class int
 	}{{"b1", 1}, {"c1", 2}, {"a1", 0}, {"b2", 1}, {"a2", 0}, {"c2", 99}} {
 		all = append(all, waits(t, s, t.Context(), semaphore.Ask{Permits: 1, Class: w.class}, func(l semaphore.Lease, _ hotparam.Decision, err error) {
-			if err != nil || l == nil {
+			if err != nil || l == noLease {
 				t.Errorf("%s: %v, %v", w.name, l, err)
 				return
 			}
@@ -359,7 +369,7 @@ func TestSemaphoreContextEnds(t *testing.T) {
 	l := holds(t, s, semaphore.Ask{Permits: 1})
 	ctx, cancel := context.WithCancel(t.Context())
 	first := waits(t, s, ctx, semaphore.Ask{Permits: 1}, func(l semaphore.Lease, _ hotparam.Decision, err error) {
-		if l != nil || !errors.Is(err, context.Canceled) {
+		if l != noLease || !errors.Is(err, context.Canceled) {
 			t.Errorf("cancelled: %v, %v", l, err)
 		}
 	})
@@ -369,7 +379,7 @@ func TestSemaphoreContextEnds(t *testing.T) {
 	<-first
 	l.Release()
 	<-next
-	if second == nil {
+	if second == noLease {
 		t.Fatal("the next one was not served")
 	}
 	second.Release()
@@ -403,11 +413,11 @@ func TestSemaphorePermitsChange(t *testing.T) {
 	done := waits(t, s, t.Context(), semaphore.Ask{Permits: 1}, func(l semaphore.Lease, _ hotparam.Decision, _ error) { served = l })
 	busy(t, s, semaphore.Ask{Permits: 2})
 	<-done
-	if served == nil {
+	if served == noLease {
 		t.Error("one waits though there are two now")
 	}
 	big := waits(t, s, t.Context(), semaphore.Ask{Permits: 3, N: 3}, func(l semaphore.Lease, d hotparam.Decision, err error) {
-		if l != nil || err != nil || d.Reason != hotparam.ReasonBusy || d.RetryAfter != 0 {
+		if l != noLease || err != nil || d.Reason != hotparam.ReasonBusy || d.RetryAfter != 0 {
 			t.Errorf("three of two: %v, %+v, %v", l, d, err)
 		}
 	})
@@ -434,7 +444,7 @@ func semaphoreHints(t *testing.T, client redis.UniversalClient) {
 	served := make(chan int, 2)
 	for i, s := range waiting[1:] {
 		waits(t, s, t.Context(), semaphore.Ask{Permits: 1}, func(l semaphore.Lease, _ hotparam.Decision, err error) {
-			if err != nil || l == nil {
+			if err != nil || l == noLease {
 				t.Errorf("%v, %v", l, err)
 				return
 			}
@@ -464,9 +474,10 @@ func TestSemaphoreTurns(t *testing.T) {
 	defer sub.Close()
 	_, err := sub.ReceiveTimeout(ctx, patience)
 	must(t, err)
-	var all []*Lease
+	var all []*heldLease
 	for range 4 {
-		all = append(all, holds(t, s, semaphore.Ask{Permits: 4}))
+		holds(t, s, semaphore.Ask{Permits: 4})
+		all = append(all, newest(s))
 	}
 	for _, process := range []string{"a", "b", s.process} { // they wait, and are believed for an hour
 		c := call{script: semaphoreAcquire, keys: []string{key, key + waitingSuffix}, args: []any{"1 " + process + "/1", 1, 4, 1_000_000, process, time.Hour.Microseconds()}}
@@ -526,7 +537,7 @@ func TestSemaphoreWithoutHints(t *testing.T) {
 		done := waits(t, s, t.Context(), semaphore.Ask{Permits: 1}, func(l semaphore.Lease, _ hotparam.Decision, _ error) { served = l })
 		l.Release()
 		<-done
-		if served == nil {
+		if served == noLease {
 			t.Fatal("not served")
 		}
 		served.Release()

@@ -73,8 +73,8 @@ func (k *keyState) estimate(ask *Ask, now time.Duration) time.Duration {
 	return time.Duration(min(max(wait, float64(minEstimate)), float64(maxEstimate)))
 }
 
-// busy returns a key whose permits may be granted, which is k unless that is nil; nil: there is
-// no room for it. If k was idle, something must be granted at once.
+// busy returns a key whose permits may be granted: k, or a new one if that is nil. It returns nil
+// if there is no room. Something must be granted at once if the key was idle.
 func (st *stripe) busy(k *keyState, hash uint64, name string, permits int64) *keyState {
 	if k == nil {
 		if !st.room() {
@@ -83,11 +83,16 @@ func (st *stripe) busy(k *keyState, hash uint64, name string, permits int64) *ke
 		k = &keyState{name: name, hash: hash, stripe: st, permits: permits, idle: true}
 		st.keys.add(k)
 	}
+	st.rouse(k)
+	return k
+}
+
+// rouse makes a key busy. Something must be granted at once if it was idle.
+func (st *stripe) rouse(k *keyState) {
 	if k.idle {
 		k.idle = false
 		st.stats.Keys++
 	}
-	return k
 }
 
 // rest makes a key idle that has no held permits; it has no waiters, who would hold them.

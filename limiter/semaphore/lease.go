@@ -1,81 +1,42 @@
 package semaphore
 
-import "time"
-
-// lease is a [Lease] of a Memory. The lock of its stripe guards n.
-//
-// Leases are not pooled: a second Release, long after the first, must not release somebody
-// else's. They are allocated by the dozen, which costs little beside the lock.
-type lease struct {
-	key   *keyState     // fixed
-	n     int64         // 0 once released
-	since time.Duration // fixed; untimed: it is not timed
+// Lease is permits that are held. The zero Lease holds none. Copies of a Lease stand for the same
+// permits. It is safe for concurrent use.
+type Lease struct {
+	holder Holder // nil in the zero Lease
+	id     uint64
 }
 
-const untimed = -1
-
-const leasesAtOnce = 32
-
-// timedOf is of how many leases one is timed of a key that nobody was denied: to read the clock
-// twice would cost more than all the rest, to be told to those who are denied.
-const timedOf = 32
-
-// grant takes n free permits.
-func (st *stripe) grant(k *keyState, n int64) *lease {
-	if len(st.leases) == 0 {
-		st.leases = make([]lease, leasesAtOnce)
-	}
-	l := &st.leases[0]
-	st.leases = st.leases[1:]
-	l.key, l.n, l.since = k, n, untimed
-	if st.grants++; k.mean == 0 || k.contended || st.grants%timedOf == 0 {
-		l.since = st.now()
-		if k.held == 0 {
-			k.since = l.since
-		}
-	}
-	k.held += n
-	st.stats.Held += n
-	st.stats.Admitted++
-	return l
+// Holder keeps the leases that an [Acquirer] grants. One Holder may keep many leases, one after
+// the other or at a time, so that an Acquirer need not allocate for each: the id says which one
+// is meant. Its methods are safe for concurrent use.
+type Holder interface {
+	// Release gives back the permits of a lease. It has no effect if they were given back
+	// before, even if the Holder has kept other leases since.
+	Release(id uint64)
+	// Lost returns a channel that is closed when the permits of a lease may have been granted
+	// to another caller. It is nil if that cannot happen.
+	Lost(id uint64) <-chan struct{}
 }
 
-// Release implements [Lease].
-func (l *lease) Release() {
-	st, held := l.key.stripe, time.Duration(untimed)
-	if l.since != untimed {
-		held = max(st.now()-l.since, 0)
+// NewLease returns a Lease for an [Acquirer] to grant.
+func NewLease(h Holder, id uint64) Lease { return Lease{h, id} }
+
+// Release gives the permits back. Only the first call has an effect, of whichever copy. Defer it,
+// so that a panic keeps no permit.
+func (l Lease) Release() {
+	if l.holder != nil {
+		l.holder.Release(l.id)
 	}
-	st.mu.Lock() // no defer: as in acquire
-	if l.n > 0 {
-		if held != untimed {
-			l.key.returned(held)
-		}
-		st.giveBack(l)
-	}
-	st.mu.Unlock()
 }
 
-// returned updates the mean by an eighth of the time that a lease was held, as TCP does with
-// round trips (RFC 6298).
-func (k *keyState) returned(held time.Duration) {
-	if k.mean == 0 {
-		k.mean = max(held, 1)
-		return
+// Lost returns a channel that is closed when the permits may have been granted to another caller:
+// leases of a semaphore outside this process expire unless they are renewed. A holder that uses
+// permits as a lock should stop then; one that only shares load may go on. The channel is nil if
+// permits cannot be lost, as with [Memory].
+func (l Lease) Lost() <-chan struct{} {
+	if l.holder == nil {
+		return nil
 	}
-	k.mean = max(k.mean+(held-k.mean)/8, 1)
-}
-
-// giveBack takes back a lease's permits and serves the waiters.
-func (st *stripe) giveBack(l *lease) {
-	k := l.key
-	k.held -= l.n
-	st.stats.Held -= l.n
-	l.n = 0
-	if k.line != nil {
-		st.serve(k)
-	}
-	if k.held == 0 {
-		st.rest(k)
-	}
+	return l.holder.Lost(l.id)
 }

@@ -66,19 +66,14 @@ func New(c Config) (*Memory, error) {
 	return s, nil
 }
 
-// openLease is the lease of a caller that passes because there is no room for its key.
-type openLease struct{}
-
-func (openLease) Release() {}
-
-// Acquire implements [Acquirer]. A key whose permits are held, or were lately, costs no
-// allocation of its own: leases are allocated by the dozen.
+// Acquire implements [Acquirer]. It allocates nothing for a key whose permits are held, or were
+// lately. A caller that passes because there is no room for its key gets the zero Lease.
 func (s *Memory) Acquire(ctx context.Context, key string, ask Ask) (held Lease, d hotparam.Decision, err error) {
-	if err := ask.validate(key); err != nil {
-		return nil, hotparam.Decision{}, err
+	if !ask.isValid(key) {
+		return Lease{}, hotparam.Decision{}, ask.validate(key)
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, hotparam.Decision{}, err
+		return Lease{}, hotparam.Decision{}, err
 	}
 	ask.Class = min(max(ask.Class, 0), hotparam.MaxClasses-1)
 	hash := maphash.String(s.seed, key)
@@ -86,16 +81,13 @@ func (s *Memory) Acquire(ctx context.Context, key string, ask Ask) (held Lease, 
 	l, w := st.acquire(hash, key, &ask, &d)
 	if w != nil {
 		if l, d, err = st.wait(ctx, w, &ask); err != nil {
-			return nil, hotparam.Decision{}, err
+			return Lease{}, hotparam.Decision{}, err
 		}
 	}
-	switch {
-	case l != nil:
-		return l, d, nil
-	case d.Allowed:
-		return openLease{}, d, nil
+	if l != nil {
+		held = Lease{l, l.id}
 	}
-	return nil, d, nil
+	return held, d, nil
 }
 
 // Drain denies all waiters and newcomers until Resume, on overload or before a shutdown. Held

@@ -35,7 +35,7 @@ func semaphoreAsk(permits int64) semaphore.Ask {
 func mustHold(t testing.TB, s semaphore.Acquirer, key string, ask semaphore.Ask) semaphore.Lease {
 	t.Helper()
 	l, d, err := s.Acquire(t.Context(), key, ask)
-	if err != nil || !d.Allowed || l == nil {
+	if err != nil || !d.Allowed || l == (semaphore.Lease{}) {
 		t.Fatalf("Acquire(%q, %+v): %+v, %v", key, ask, d, err)
 	}
 	return l
@@ -44,7 +44,7 @@ func mustHold(t testing.TB, s semaphore.Acquirer, key string, ask semaphore.Ask)
 func mustBeBusy(t testing.TB, s semaphore.Acquirer, key string, ask semaphore.Ask) hotparam.Decision {
 	t.Helper()
 	l, d, err := s.Acquire(t.Context(), key, ask)
-	if err != nil || d.Allowed || d.Reason != hotparam.ReasonBusy || l != nil {
+	if err != nil || d.Allowed || d.Reason != hotparam.ReasonBusy || l != (semaphore.Lease{}) {
 		t.Fatalf("Acquire(%q, %+v): %v, %+v, %v; want it denied", key, ask, l, d, err)
 	}
 	return d
@@ -133,7 +133,7 @@ func TestSemaphoreArguments(t *testing.T) {
 		{"k", semaphore.Ask{Permits: 1, N: 0}},
 		{"k", semaphore.Ask{Permits: 1, N: math.MinInt64}},
 	} {
-		if l, d, err := s.Acquire(t.Context(), tc.key, tc.ask); err == nil || l != nil || d.Allowed {
+		if l, d, err := s.Acquire(t.Context(), tc.key, tc.ask); err == nil || l != (semaphore.Lease{}) || d.Allowed {
 			t.Errorf("Acquire(%q, %+v): %v, %+v, %v; want an error", tc.key, tc.ask, l, d, err)
 		}
 	}
@@ -489,7 +489,7 @@ func TestSemaphoreConcurrent(t *testing.T) {
 	}
 }
 
-// A key that comes and goes costs nothing but a part of an allocation, its lease's.
+// A key that comes and goes allocates nothing.
 func TestSemaphoreAllocations(t *testing.T) {
 	s := newSemaphore(t, semaphore.Config{})
 	ask := semaphore.Ask{Permits: 10, N: 1}

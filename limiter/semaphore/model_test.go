@@ -27,6 +27,11 @@ type modelWaiter struct {
 	arrival int
 }
 
+type modelLease struct {
+	Lease
+	n int64
+}
+
 func (m *semaphoreModel) sort() {
 	slices.SortFunc(m.line, func(a, b *modelWaiter) int {
 		order := a.arrival - b.arrival
@@ -76,14 +81,16 @@ func TestSemaphoreIsItsModel(t *testing.T) {
 			rt.Fatal(err)
 		}
 		st := &s.stripes[0]
-		var leases []*lease
+		var leases []modelLease
+		var released []Lease // again and again
+		granted := func(s *slot) { leases = append(leases, modelLease{Lease{s, s.id}, s.n}) }
 		// settle lets the model serve, and holds the semaphore to that.
 		settle := func() {
 			for _, w := range m.serve() {
 				if !isReady(w.real) || w.real.lease == nil {
 					rt.Fatalf("%+v is not served", w)
 				}
-				leases = append(leases, w.real.lease)
+				granted(w.real.lease)
 			}
 		}
 		rt.Repeat(map[string]func(*rapid.T){
@@ -114,7 +121,7 @@ func TestSemaphoreIsItsModel(t *testing.T) {
 					if l == nil || d.Remaining != m.permits-m.held {
 						rt.Fatalf("%+v: %+v, want it to pass", ask, d)
 					}
-					leases = append(leases, l)
+					granted(l)
 				case ask.N <= ask.Permits && ask.Within > 0 && len(m.line) < ask.Queue:
 					if w == nil {
 						rt.Fatalf("%+v: %+v, want it to wait", ask, d)
@@ -132,9 +139,15 @@ func TestSemaphoreIsItsModel(t *testing.T) {
 				i := rapid.IntRange(0, len(leases)-1).Draw(rt, "lease")
 				m.held -= leases[i].n
 				leases[i].Release()
-				leases[i].Release()
+				released = append(released, leases[i].Lease)
 				leases = slices.Delete(leases, i, i+1)
 				settle()
+			},
+			"release again": func(rt *rapid.T) {
+				if len(released) == 0 {
+					rt.Skip("nothing was released")
+				}
+				rapid.SampledFrom(released).Draw(rt, "lease").Release()
 			},
 			"leave": func(rt *rapid.T) {
 				if len(m.line) == 0 {
@@ -158,12 +171,12 @@ func TestSemaphoreIsItsModel(t *testing.T) {
 				w := m.line[0]
 				m.held -= leases[0].n
 				leases[0].Release()
+				released = append(released, leases[0].Lease)
 				leases = leases[1:]
 				settle()
-				if !slices.Contains(leases, w.real.lease) {
-					rt.Fatalf("%+v is not served", w)
-				}
-				leases = slices.DeleteFunc(leases, func(l *lease) bool { return l == w.real.lease })
+				got := Lease{w.real.lease, w.real.lease.id}
+				released = append(released, got) // by cancel
+				leases = slices.DeleteFunc(leases, func(l modelLease) bool { return l.Lease == got })
 				st.cancel(w.real)
 				m.held -= w.n
 				settle()

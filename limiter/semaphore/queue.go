@@ -25,7 +25,7 @@ type waiter struct {
 	prev, next *waiter
 
 	ready    chan struct{}
-	lease    *lease // nil if denied
+	lease    *slot // nil if denied
 	decision hotparam.Decision
 }
 

@@ -14,10 +14,10 @@ import (
 // one that all instances share.
 type Acquirer interface {
 	// Acquire takes ask.N of the key's permits. It waits for them for at most
-	// ask.Within. If it is denied the Lease is nil and the reason is
-	// [hotparam.ReasonBusy]: RetryAfter is then an estimate, since nothing tells how
-	// long the holders work, or 0 if there are never as many permits. Remaining is the
-	// number of free permits.
+	// ask.Within. If it is denied the Lease is zero and the reason is
+	// [hotparam.ReasonBusy]: RetryAfter is then an estimate, since the holders' remaining
+	// time is unknown, or 0 if there are never as many permits. Remaining is the number
+	// of free permits.
 	//
 	// An error means that nothing was taken: the arguments are wrong, the context has
 	// ended, or it is unknown who holds the permits. An empty key is
@@ -43,12 +43,8 @@ type Ask struct {
 	Within time.Duration
 }
 
-// Lease is permits that are held.
-type Lease interface {
-	// Release gives the permits back. Only the first call has an effect; it may come from any
-	// goroutine. Defer it, so that a panic keeps no permit.
-	Release()
-}
+// isValid is validate without its error, to be inlined.
+func (a *Ask) isValid(key string) bool { return key != "" && a.Permits >= 1 && a.N >= 1 }
 
 func (a *Ask) validate(key string) error {
 	switch {

@@ -17,20 +17,28 @@ type stripe struct {
 	mu        sync.Mutex
 	keys      keyTable
 	idle      idleKeys
-	leases    []lease // to be used
+	free      *slot // a list
+	freeSlots int
 	grants    uint
-	stats     Stats // together three cache lines
+	stats     Stats
 }
 
 func (st *stripe) now() time.Duration { return time.Since(st.semaphore.start) }
 
 // acquire takes permits, denies them, or queues a waiter, and sets d, which is zero. A caller
 // that passes because there is no room has neither lease nor waiter.
-func (st *stripe) acquire(hash uint64, name string, ask *Ask, d *hotparam.Decision) (l *lease, w *waiter) {
+func (st *stripe) acquire(hash uint64, name string, ask *Ask, d *hotparam.Decision) (l *slot, w *waiter) {
 	st.mu.Lock() // no defer: nothing in here calls what is not in this package
 	k := st.keys.find(hash, name)
 	if k != nil && k.permits != ask.Permits {
 		st.resize(k, ask.Permits)
+	}
+	if k != nil && k.permits == ask.Permits && ask.N <= k.free() && k.line == nil && !st.semaphore.draining.Load() {
+		st.rouse(k) // the common case, in as few calls as possible
+		l = st.grant(k, ask.N)
+		k.within(d)
+		st.mu.Unlock()
+		return l, nil
 	}
 	switch {
 	case st.semaphore.draining.Load():
@@ -52,7 +60,7 @@ func (st *stripe) acquire(hash uint64, name string, ask *Ask, d *hotparam.Decisi
 }
 
 // ask is acquire for a key that has as many permits, at least.
-func (st *stripe) ask(k *keyState, ask *Ask, d *hotparam.Decision) (*lease, *waiter) {
+func (st *stripe) ask(k *keyState, ask *Ask, d *hotparam.Decision) (*slot, *waiter) {
 	if ask.N <= k.free() && (k.line == nil || k.line.ahead(ask.Class) == 0) {
 		l := st.grant(k, ask.N)
 		k.within(d)
@@ -79,7 +87,7 @@ func (st *stripe) ask(k *keyState, ask *Ask, d *hotparam.Decision) (*lease, *wai
 }
 
 // wait waits until the waiter is served, ask.Within has passed or the context ends.
-func (st *stripe) wait(ctx context.Context, w *waiter, ask *Ask) (*lease, hotparam.Decision, error) {
+func (st *stripe) wait(ctx context.Context, w *waiter, ask *Ask) (*slot, hotparam.Decision, error) {
 	timer := time.NewTimer(ask.Within)
 	defer timer.Stop()
 	select {

@@ -1,0 +1,93 @@
+package semaphore
+
+import "time"
+
+// slot is where a [Memory] keeps a lease. It is the lease's [Holder], and keeps another one
+// after that was released. The lock of its stripe guards all but the stripe.
+type slot struct {
+	stripe *stripe // fixed
+	key    *keyState
+	n      int64         // 0 while it keeps no lease
+	since  time.Duration // if the lease is timed
+	id     uint64        // of the latest lease: never the same twice, odd if it is timed
+	next   *slot         // in the list of free ones
+}
+
+// timedOf is of how many leases one is timed of a key that nobody was denied. To read the clock
+// twice would cost more than all the rest, for an estimate that only those get who are denied.
+const timedOf = 32
+
+// maxFreeSlots is how many free slots a stripe keeps. A burst of leases beyond them is left to
+// the garbage collector.
+const maxFreeSlots = 64
+
+// grant takes n free permits.
+func (st *stripe) grant(k *keyState, n int64) *slot {
+	s := st.free
+	if s != nil {
+		st.free = s.next
+		st.freeSlots--
+	} else {
+		s = &slot{stripe: st}
+	}
+	s.key, s.n = k, n
+	s.id = (s.id | 1) + 1
+	if st.grants++; k.mean == 0 || k.contended || st.grants%timedOf == 0 {
+		s.id |= 1
+		s.since = st.now()
+		if k.held == 0 {
+			k.since = s.since
+		}
+	}
+	k.held += n
+	st.stats.Held += n
+	st.stats.Admitted++
+	return s
+}
+
+// Release implements [Holder].
+func (s *slot) Release(id uint64) {
+	st, now := s.stripe, time.Duration(0)
+	if id&1 == 1 {
+		now = st.now()
+	}
+	st.mu.Lock() // no defer: as in acquire
+	if s.id == id && s.n > 0 {
+		if id&1 == 1 {
+			s.key.returned(max(now-s.since, 0))
+		}
+		st.giveBack(s)
+	}
+	st.mu.Unlock()
+}
+
+// Lost implements [Holder].
+func (s *slot) Lost(uint64) <-chan struct{} { return nil }
+
+// returned updates the mean by an eighth of the time that a lease was held, as TCP does with
+// round trips (RFC 6298).
+func (k *keyState) returned(held time.Duration) {
+	if k.mean == 0 {
+		k.mean = max(held, 1)
+		return
+	}
+	k.mean = max(k.mean+(held-k.mean)/8, 1)
+}
+
+// giveBack takes back a lease's permits and serves the waiters.
+func (st *stripe) giveBack(s *slot) {
+	k := s.key
+	k.held -= s.n
+	st.stats.Held -= s.n
+	s.n, s.key = 0, nil
+	if st.freeSlots < maxFreeSlots {
+		s.next, st.free = st.free, s
+		st.freeSlots++
+	}
+	if k.line != nil {
+		st.serve(k)
+	}
+	if k.held == 0 {
+		st.rest(k)
+	}
+}
