@@ -25,7 +25,7 @@ var (
 // semaphoreAnswer is the outcome of an ask.
 type semaphoreAnswer struct {
 	lease   *heldLease // nil if denied
-	held    int64  // permits of all processes
+	held    int64      // permits of all processes
 	permits int64
 	ends    time.Duration // time until the next lease ends unless it is renewed; below 0 if there is none
 }
