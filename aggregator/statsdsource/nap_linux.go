@@ -16,21 +16,21 @@ const (
 
 // nap sleeps for [napAfter]. The runtime's own sleep would be no shorter than a millisecond
 // while nothing else runs.
-func nap(n int, took, spent time.Duration) {
-	if d := napAfter(n, took, spent); d > 0 {
+func nap(n int, full bool, took, spent time.Duration) {
+	if d := napAfter(n, full, took, spent); d > 0 {
 		t := unix.NsecToTimespec(int64(d))
 		_ = unix.Nanosleep(&t, nil) // a signal may end it early
 	}
 }
 
-// napAfter returns how long to sleep before the next read. The last one brought n packets, took
-// as long from the one before, and it was so long ago. It left the socket empty, so the next
+// napAfter returns how long to sleep before the next read. The last one brought n packets, was full
+// or not, took as long from the one before, and it was so long ago. It left the socket empty, so the next
 // read would wait for a packet, and to be woken for each packet costs several times what
 // its lines do. A nap lasts until a batch of packets has probably arrived. There is none unless
 // packets arrive at least each millisecond, and none after a full read, which may have left
 // packets in the socket.
-func napAfter(n int, took, spent time.Duration) time.Duration {
-	if n == 0 || n == readBatch || took <= 0 || took > time.Duration(n)*maxNap {
+func napAfter(n int, full bool, took, spent time.Duration) time.Duration {
+	if n == 0 || full || took <= 0 || took > time.Duration(n)*maxNap {
 		return 0
 	}
 	return max(0, min(maxNap, took*napFor/time.Duration(n))-spent)

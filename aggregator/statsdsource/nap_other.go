@@ -5,4 +5,4 @@ package statsdsource
 import "time"
 
 // nap does nothing: here a read takes one packet.
-func nap(int, time.Duration, time.Duration) {}
+func nap(int, bool, time.Duration, time.Duration) {}

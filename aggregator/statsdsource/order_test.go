@@ -1,6 +1,7 @@
 package statsdsource
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -104,7 +105,7 @@ func script(rnd *rand.Rand, instances, packets int) (all []func() (instance int,
 	return all
 }
 
-// However packets come, many at a time or one by one with naps between, what decoders report
+// However packets come, many at a time, merged, or one by one with naps between, what decoders report
 // of them is what it would be packet by packet, in the same order; with several readers the
 // counts and losses are the same. No count is late.
 func TestReadersReportWhatPacketsSay(t *testing.T) {
@@ -142,15 +143,47 @@ func TestReadersReportWhatPacketsSay(t *testing.T) {
 			ran := make(chan error, 1)
 			want, model := new(loggedFeed), decode.NewDecoder(rules, wire.Plain)
 			packets := script(rnd, instances, 1500)
+			var merged [][]byte // not sent yet
+			via := 0
+			send := func() {
+				// A packet that is sent shortly before the end of a tick may arrive in the next one.
+				if left := decode.Tick - time.Duration(time.Now().UnixNano())%decode.Tick; left < 5*time.Millisecond {
+					time.Sleep(left)
+				}
+				now := time.Now() // one arrival for all of them
+				var err error
+				switch len(merged) {
+				case 0:
+				case 1:
+					_, err = conns[via].Write(merged[0])
+				default:
+					err = writeMerged(conns[via], merged)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, p := range merged {
+					model.Packet(p, now, want)
+				}
+				merged = merged[:0]
+			}
 			for i, write := range packets {
 				if i == 2*readBatch { // until then they wait in the sockets
 					go func() { ran <- a.Run(ctx) }()
 				}
 				from, p := write()
-				model.Packet(p, time.Now(), want)
-				if _, err := conns[from].Write(p); err != nil {
-					t.Fatal(err)
+				if rnd.IntN(5) > 0 { // of few lengths, so that many can be merged
+					p = append(p, bytes.Repeat([]byte("\n"), 512-len(p)%512)...)
 				}
+				if conns[from] != conns[via] || len(merged) > 0 && (len(p) > len(merged[0]) || len(merged[len(merged)-1]) < len(merged[0])) {
+					send()
+				}
+				via = from
+				merged = append(merged, p)
+				if len(merged) < 10 && rnd.IntN(4) > 0 && i%100 != 99 && i < len(packets)-1 {
+					continue
+				}
+				send()
 				for i%100 == 99 && i > 2*readBatch && a.Stats().Decoder.Packets < int64(i+1) { // nothing is dropped
 					time.Sleep(time.Millisecond)
 				}

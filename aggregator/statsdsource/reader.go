@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"net"
 	"net/netip"
 	"os"
@@ -26,7 +27,7 @@ type packetReader struct {
 	drops    drops
 	stats    *listenerStats
 	decoding *sync.RWMutex // see listener
-	at       int           // of the packet at hand, among those that were read
+	at       int           // of the message at hand, among those that were read
 	opened   time.Time
 	// handsOver lets the shards' goroutines count while the reader is behind.
 	handsOver bool
@@ -57,19 +58,23 @@ func (r *packetReader) run(ctx context.Context, d *decode.Decoder, out feed) err
 		r.decoding.RLock()
 		now := time.Now()
 		first, last := now, now // the socket was empty
-		size := 0
+		packets, size := 0, 0
 		for i := range n {
-			packet, when := r.receiver.packet(i, now, emptied)
+			message, length, when := r.receiver.message(i, now, emptied)
 			if size == 0 {
 				first = when
 			}
-			if r.at = i; d.AdmitsPacket() {
-				d.Packet(r.whole(packet), when, out)
+			r.at = i
+			for packet := range packetsOf(message, length) {
+				packets++
+				if d.AdmitsPacket() {
+					d.Packet(r.whole(packet), when, out)
+				}
 			}
 			if i == readBatch-1 {
 				last = when
 			}
-			if size += len(packet) + 1; size >= maxBatch && i < n-1 {
+			if size += len(message) + 1; size >= maxBatch && i < n-1 {
 				out.End(first, when, r.handsOver && now.Sub(first) > behindBy)
 				out.Begin()
 				size = 0
@@ -105,7 +110,7 @@ func (r *packetReader) run(ctx context.Context, d *decode.Decoder, out feed) err
 				r.wait(ctx)
 			}
 			runtime.Gosched() // what was published is sent before this thread blocks
-			nap(n, took, time.Since(now))
+			nap(packets, n == readBatch, took, time.Since(now))
 		case end.IsZero():
 			end = now.Add(drainFor)
 			r.socket.waitUntil(end)
@@ -116,6 +121,20 @@ func (r *packetReader) run(ctx context.Context, d *decode.Decoder, out feed) err
 			defer r.decoding.RUnlock()
 			r.check(d, now, out)
 			return nil
+		}
+	}
+}
+
+// packetsOf calls yield for each packet of a message: all are of that length, but for the last one,
+// which may be shorter.
+func packetsOf(message []byte, length int) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for {
+			packet := message[:min(length, len(message))]
+			message = message[len(packet):]
+			if !yield(packet) || len(message) == 0 {
+				return
+			}
 		}
 	}
 }

@@ -10,13 +10,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// readBatch is how many packets are read at a time.
+// readBatch is how many messages are read at a time.
 const readBatch = 64
 
-// receiver reads many packets at a time (recvmmsg), each with the instant at which the system
+// receiver reads many messages at a time (recvmmsg), each with the instant at which the system
 // received it: packets wait in the socket while the reader is held up, and are not of the
 // time at which they are read. Senders' addresses are decoded only when they are needed, as
 // x/net's ReadBatch allocates for each.
+//
+// A message is one packet, or several of one sender and one length that came at a time (UDP_GRO):
+// the system passes them up as one, and hands them out in one copy.
 type receiver struct {
 	socket   *packetSocket
 	recv     func(fd int) // made once, so that a read allocates nothing
@@ -35,15 +38,18 @@ type message struct {
 	n      uint32
 }
 
-// control is the control message of a packet: a struct cmsghdr and a struct timespec.
-type control struct {
-	header syscall.Cmsghdr
-	when   syscall.Timespec
-}
+// control has room for the control messages of a packet: an instant, and the length of the packets
+// that were merged. Each is a struct cmsghdr and a value, and begins at a multiple of 8 bytes.
+type control [64]byte
 
 func newReceiver(socket *packetSocket) *receiver {
 	// Without stamps packets are of the instant at which they are read.
-	_ = socket.use(func(fd int) { _ = syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_TIMESTAMPNS, 1) })
+	_ = socket.use(func(fd int) {
+		_ = syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_TIMESTAMPNS, 1)
+		if socket.isUDP() {
+			_ = syscall.SetsockoptInt(fd, unix.SOL_UDP, unix.UDP_GRO, 1) // since Linux 5.0
+		}
+	})
 	r := &receiver{socket: socket}
 	for i := range r.messages {
 		r.buffers[i] = make([]byte, maxDatagram+1) // a longer one fills it
@@ -51,7 +57,7 @@ func newReceiver(socket *packetSocket) *receiver {
 		r.iovecs[i].SetLen(maxDatagram + 1)
 		h := &r.messages[i].header
 		h.Iov, h.Iovlen = &r.iovecs[i], 1
-		h.Control = (*byte)(unsafe.Pointer(&r.control[i]))
+		h.Control = &r.control[i][0]
 	}
 	r.recv = r.receive
 	return r
@@ -65,7 +71,7 @@ func (r *receiver) askSources() {
 	}
 }
 
-// source returns the address that packet i came from, or the zero address if addresses are
+// source returns the address that message i came from, or the zero address if addresses are
 // not requested.
 func (r *receiver) source(i int) netip.Addr {
 	if r.sources == nil || r.messages[i].header.Namelen == 0 {
@@ -80,7 +86,7 @@ func (r *receiver) source(i int) netip.Addr {
 	return netip.Addr{}
 }
 
-// read waits for packets, at most a tick, and returns how many there are. They are valid until
+// read waits for messages, at most a tick, and returns how many there are. They are valid until
 // the next read. Without any it returns [os.ErrDeadlineExceeded].
 func (r *receiver) read() (n int, err error) {
 	if err := r.socket.use(r.recv); err != nil {
@@ -98,7 +104,7 @@ func (r *receiver) read() (n int, err error) {
 func (r *receiver) receive(fd int) {
 	for i := range r.messages[:] {
 		r.messages[i].header.Controllen = 0
-		r.messages[i].header.SetControllen(int(unsafe.Sizeof(control{})))
+		r.messages[i].header.SetControllen(len(control{}))
 		if r.sources != nil {
 			r.messages[i].header.Namelen = syscall.SizeofSockaddrInet6
 		}
@@ -110,13 +116,29 @@ func (r *receiver) receive(fd int) {
 	}
 }
 
-// packet returns packet i and its arrival: not before the instant since when it can have
-// waited, as the clock may have been set meanwhile.
-func (r *receiver) packet(i int, now, since time.Time) ([]byte, time.Time) {
-	m, c := &r.messages[i], &r.control[i]
-	if m.header.Controllen > 0 && c.header.Level == syscall.SOL_SOCKET && c.header.Type == syscall.SCM_TIMESTAMPNS {
-		waited := now.Sub(time.Unix(c.when.Unix()))
-		now = now.Add(-min(max(0, waited), max(0, now.Sub(since))))
+// message returns message i, the length of its packets, of which the last one may be shorter, and
+// their arrival: not before the instant since when it can have waited, as the clock may have been
+// set meanwhile.
+func (r *receiver) message(i int, now, since time.Time) (packets []byte, length int, when time.Time) {
+	m := &r.messages[i]
+	packets, length = r.buffers[i][:m.n], int(m.n)
+	for rest := r.control[i][:min(int(m.header.Controllen), len(control{}))]; len(rest) >= syscall.SizeofCmsghdr; {
+		h := (*syscall.Cmsghdr)(unsafe.Pointer(&rest[0]))
+		size := int(h.Len)
+		if size < syscall.SizeofCmsghdr || size > len(rest) {
+			break
+		}
+		value := rest[syscall.SizeofCmsghdr:size]
+		switch {
+		case h.Level == syscall.SOL_SOCKET && h.Type == syscall.SCM_TIMESTAMPNS && len(value) >= int(unsafe.Sizeof(syscall.Timespec{})):
+			waited := now.Sub(time.Unix((*syscall.Timespec)(unsafe.Pointer(&value[0])).Unix()))
+			now = now.Add(-min(max(0, waited), max(0, now.Sub(since))))
+		case h.Level == unix.SOL_UDP && h.Type == unix.UDP_GRO && len(value) >= 4:
+			if n := int(*(*int32)(unsafe.Pointer(&value[0]))); n > 0 {
+				length = n
+			}
+		}
+		rest = rest[min(len(rest), (size+7)&^7):]
 	}
-	return r.buffers[i][:m.n], now
+	return packets, length, now
 }

@@ -28,11 +28,11 @@ func TestReceiverTellsWhenPacketsCame(t *testing.T) {
 			t.Fatal(err)
 		}
 		now := time.Now()
-		_, when := s.receiver.packet(0, now, s.opened)
+		_, _, when := s.receiver.message(0, now, s.opened)
 		stamped = now.Sub(when) > 2*time.Millisecond
 	}
 	set := time.Now().Add(time.Hour) // the clock, since the packet came
-	if _, when := s.receiver.packet(0, set, set.Add(-5*time.Millisecond)); !when.Equal(set.Add(-5 * time.Millisecond)) {
+	if _, _, when := s.receiver.message(0, set, set.Add(-5*time.Millisecond)); !when.Equal(set.Add(-5 * time.Millisecond)) {
 		t.Errorf("a packet is said to have waited for %v in a socket that was empty 5ms ago", set.Sub(when))
 	}
 	const packets = readBatch + 6
@@ -56,7 +56,7 @@ func TestReceiverTellsWhenPacketsCame(t *testing.T) {
 		}
 		now := time.Now()
 		for i := range n {
-			p, when := s.receiver.packet(i, now, s.opened)
+			p, _, when := s.receiver.message(i, now, s.opened)
 			var k int
 			if _, err := fmt.Sscan(string(p[:min(len(p), 2)]), &k); err != nil && next != 3 || next != 3 && k != next {
 				t.Errorf("packet %d is %.5q", next, p)

@@ -46,5 +46,7 @@ func (r *receiver) askSources() { r.udp, _ = r.socket.conn.(*net.UDPConn) }
 // not requested.
 func (r *receiver) source(int) netip.Addr { return r.from }
 
-// packet is one of those that were read, and when it came.
-func (r *receiver) packet(_ int, now, _ time.Time) ([]byte, time.Time) { return r.buffer[:r.n], now }
+// message returns the packet that was read, its length, and its arrival.
+func (r *receiver) message(_ int, now, _ time.Time) (packets []byte, length int, when time.Time) {
+	return r.buffer[:r.n], r.n, now
+}

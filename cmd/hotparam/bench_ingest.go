@@ -23,14 +23,15 @@ of q by Zipf's law, 20 lines a packet: as fast as it can, and 50,000 and 5,000 p
 a second at random times, to one reader and to two (on Linux). CPU is the user and
 system time of the process that receives; lost is what was sent and not counted.
 
-"--rate" and "--readers" measure something else. A rate of 0 is as fast as it can:
-then the reader has to be saturated, and the socket drops the rest.
+"--rate" and "--readers" measure something else. A rate of 0 is as fast as it can, which
+is measured twice on Linux: with packets by themselves, and with up to 32 of one length
+merged, which the system cuts where a receiver does not take them as one.
 
 "--vs minimal" measures in turns a reader that does the least: one read at a time,
 parse, a Go map, no window and no bounds. The ratio is that of the lines per CPU
 second.
 
-The JSON object has "loads": of each packets_per_second, readers, lines_per_second,
+The JSON object has "loads": of each packets_per_second, readers, merged, lines_per_second,
 lines_per_cpu_second and lost, with "--vs minimal" also minimal_lines_per_second,
 minimal_lines_per_cpu_second and ratio.`,
 		Example: `  hotparam bench ingest
@@ -104,6 +105,9 @@ func ingestText(s streams, r bench.IngestResult) error {
 		if l.Rate > 0 {
 			rate = thousands(int64(l.Rate))
 		}
+		if l.Merged {
+			rate += ", merged"
+		}
 		if l.Minimal != nil {
 			ratio = fmt.Sprintf("%.2f ×", l.Ratio)
 		}
@@ -116,6 +120,6 @@ func ingestText(s streams, r bench.IngestResult) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprint(s.out, "\nA flood saturates the reader, and the socket drops the rest: what it lost is what did not fit.\n")
+	_, err := fmt.Fprint(s.out, "\nWhere a flood saturates the reader the socket drops the rest: what it lost is what did not fit.\n")
 	return err
 }

@@ -77,14 +77,18 @@ func TestBenchIngest(t *testing.T) {
 	}
 	out := benchOutput(t, "ingest --rounds 1 --vs minimal --rate 0,2000 --readers 1")
 	var r struct {
-		Loads []map[string]float64 `json:"loads"`
+		Loads []map[string]any `json:"loads"`
 	}
-	if err := json.Unmarshal([]byte(out), &r); err != nil || len(r.Loads) != 2 {
+	loads := bench.IngestLoads([]int{0, 2000}, []int{1})
+	if err := json.Unmarshal([]byte(out), &r); err != nil || len(r.Loads) != len(loads) {
 		t.Fatalf("%v: %s", err, out)
 	}
-	for i, rate := range []float64{0, 2000} {
-		l := r.Loads[i]
-		if l["packets_per_second"] != rate || l["readers"] != 1 || l["lost"] < 0 {
+	for i, load := range loads {
+		l := make(map[string]float64)
+		for field, value := range r.Loads[i] {
+			l[field], _ = value.(float64)
+		}
+		if r.Loads[i]["merged"] != load.Merged || l["packets_per_second"] != float64(load.Rate) || l["readers"] != 1 || l["lost"] < 0 {
 			t.Errorf("load %d is %v", i, l)
 		}
 		for _, field := range []string{"lines_per_second", "lines_per_cpu_second", "minimal_lines_per_second", "minimal_lines_per_cpu_second", "ratio"} {

@@ -31,11 +31,16 @@ type IngestLoad struct {
 	// arrive. Zero means as fast as possible.
 	Rate    int `json:"packets_per_second"`
 	Readers int `json:"readers"`
+	// Merged is that up to 32 packets of one length are passed to the system as one message
+	// (UDP_SEGMENT). It passes them on as one to a socket that takes that (UDP_GRO), and cuts
+	// them for others. Otherwise each packet is sent by itself.
+	Merged bool `json:"merged"`
 }
 
 // IngestLoads returns the loads of each number of readers at each rate. Without rates they are
 // a flood and two below saturation, and without readers one and, where sockets can share a
-// port, two.
+// port, two. A flood is measured of packets by themselves, and of merged ones on systems that have
+// them.
 func IngestLoads(rates, readers []int) (all []IngestLoad) {
 	if len(rates) == 0 {
 		rates = []int{0, 50_000, 5_000}
@@ -47,7 +52,10 @@ func IngestLoads(rates, readers []int) (all []IngestLoad) {
 	}
 	for _, n := range readers {
 		for _, rate := range rates {
-			all = append(all, IngestLoad{rate, n})
+			if rate == 0 && canSegment {
+				all = append(all, IngestLoad{Rate: rate, Readers: n, Merged: true})
+			}
+			all = append(all, IngestLoad{Rate: rate, Readers: n})
 		}
 	}
 	return all
@@ -184,7 +192,7 @@ func (c *IngestConfig) round(ctx context.Context, kind string, load IngestLoad) 
 	if err := receiver.receive(&addr); err != nil {
 		return r, err
 	}
-	sender, err := startPart(ctx, c.Command, "sender", senderConfig{Addr: addr, Rate: load.Rate})
+	sender, err := startPart(ctx, c.Command, "sender", senderConfig{Addr: addr, Rate: load.Rate, Merged: load.Merged})
 	if err != nil {
 		return r, err
 	}

@@ -29,10 +29,11 @@ const (
 )
 
 // senderConfig has an address, and how many packets to send there a second: zero means as
-// many as possible.
+// many as possible, merged or not.
 type senderConfig struct {
-	Addr string
-	Rate int
+	Addr   string
+	Rate   int
+	Merged bool
 }
 
 // appendLine appends one line about a value.
@@ -84,10 +85,13 @@ func runSender(ctx context.Context, l *link) error {
 	sent, done := int64(0), make(chan error, 1)
 	go func() {
 		var err error
-		if c.Rate > 0 {
+		switch {
+		case c.Rate > 0:
 			sent, err = trickle(conns, singles(Packets(packets)), c.Rate, &over)
-		} else {
+		case c.Merged:
 			sent, err = flood(conns, joined(Packets(packets), socket), &over)
+		default:
+			sent, err = flood(conns, singles(Packets(packets)), &over)
 		}
 		done <- err
 	}()

@@ -25,6 +25,9 @@ func sharePort(_, _ string, raw syscall.RawConn) error {
 	return err
 }
 
+// canSegment reports whether the system can cut a message into packets.
+const canSegment = true
+
 // segments returns the control message by which the system cuts what is sent into packets of
 // a size (UDP_SEGMENT), or nil if it cannot.
 func segments(conn *net.UDPConn, size int) []byte {

@@ -15,6 +15,8 @@ const canSharePort = false
 
 func sharePort(string, string, syscall.RawConn) error { return errors.ErrUnsupported }
 
+const canSegment = false
+
 func segments(*net.UDPConn, int) []byte { return nil }
 
 func exactSleep() {}

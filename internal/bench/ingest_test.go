@@ -17,9 +17,9 @@ func TestIngest(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes: left out with -short")
 	}
-	loads := []IngestLoad{{0, 1}, {2000, 1}}
+	loads := []IngestLoad{{Rate: 0, Readers: 1, Merged: canSegment}, {Rate: 0, Readers: 1}, {Rate: 2000, Readers: 1}}
 	if canSharePort {
-		loads = append(loads, IngestLoad{2000, 2})
+		loads = append(loads, IngestLoad{Rate: 2000, Readers: 2})
 	}
 	result, err := Ingest(t.Context(), IngestConfig{Command: partsOfTest(), Loads: loads, Rounds: 1, Slice: 100 * time.Millisecond, VsMinimal: true})
 	if err != nil {
@@ -55,10 +55,10 @@ func TestIngestFields(t *testing.T) {
 		result IngestFigures
 		want   string
 	}{
-		{IngestFigures{IngestLoad: IngestLoad{6, 5}, LinesPerSecond: 1, LinesPerCPUSecond: 2, Lost: 3, Sent: 4}, `{"packets_per_second":6,"readers":5,"lines_per_second":1,"lines_per_cpu_second":2,"lost":3}`},
+		{IngestFigures{IngestLoad: IngestLoad{6, 5, true}, LinesPerSecond: 1, LinesPerCPUSecond: 2, Lost: 3, Sent: 4}, `{"packets_per_second":6,"readers":5,"merged":true,"lines_per_second":1,"lines_per_cpu_second":2,"lost":3}`},
 		{
 			IngestFigures{Minimal: &Minimal{LinesPerSecond: 1, LinesPerCPUSecond: 2, Ratio: 0.5}},
-			`{"packets_per_second":0,"readers":0,"lines_per_second":0,"lines_per_cpu_second":0,"lost":0,"minimal_lines_per_second":1,"minimal_lines_per_cpu_second":2,"ratio":0.5}`,
+			`{"packets_per_second":0,"readers":0,"merged":false,"lines_per_second":0,"lines_per_cpu_second":0,"lost":0,"minimal_lines_per_second":1,"minimal_lines_per_cpu_second":2,"ratio":0.5}`,
 		},
 	} {
 		if got, err := json.Marshal(c.result); string(got) != c.want {

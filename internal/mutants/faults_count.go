@@ -4,6 +4,16 @@ package mutants
 
 var keyFaults = []Fault{
 	{
+		Name: "merged packets are read as one", File: "aggregator/statsdsource/receive_linux.go",
+		Old: "\t\t\t\tlength = n\n", New: "",
+		Test: "TestReadersReportWhatPacketsSay|TestReceiverTakesMergedPackets",
+	},
+	{
+		Name: "a short packet behind merged ones is dropped", File: "aggregator/statsdsource/reader.go",
+		Old: "|| len(message) == 0", New: "|| len(message) < length",
+		Test: "TestReadersReportWhatPacketsSay|TestReceiverTakesMergedPackets",
+	},
+	{
 		Name: "parameters are not sorted by value", File: "params.go",
 		Old: "strings.Compare(a.value(), b.value()); c != 0", New: "0; c != 0",
 		Test: "TestSortIsByDecodedNameValueAndSource",
