@@ -119,7 +119,7 @@ var doorMetrics = []figure[map[string]doorFigures]{
 			emit("passed", f.Passed)
 			emit("refused", f.Refused)
 		}).
-		explain("requests, or calls of `rls`, that were decided on: `passed` or `refused`. Why is in " +
+		explain("requests, or calls of `rls`, that were decided: `passed` or `refused`. The reason is in " +
 			"`hotparam_app_requests_total`"),
 	byDoor(prometheus.CounterValue, "guard_faults_total", "Calls that were not used as they came, by door and reason.", "reason",
 		func(f *doorFigures, emit func(string, int64)) {
@@ -127,12 +127,12 @@ var doorMetrics = []figure[map[string]doorFigures]{
 				emit(reason, n)
 			}
 		}).
-		explain("calls, or parts of them, that were not used as they came: the log says what to change. `incomplete` (it " +
-			"does not say what the request is, and limits nothing), `ambiguous` (a header of the scheme is there several " +
-			"times), `unauthorized`, `unreadable`, `too_large`, `busy` (too many at a time), `slow` (it did not come in time), `unknown_path`, " +
+		explain("calls, or parts of them, that were ignored or changed: the log says what to change. `incomplete` (it " +
+			"lacks the request's method or path, and limits nothing), `ambiguous` (a header of the scheme is " +
+			"repeated), `unauthorized`, `unreadable`, `too_large`, `busy` (too many in flight), `slow` (it exceeded its time limit), `unknown_path`, " +
 			"`unknown_message`, `unknown_entry`, `too_many` (descriptors or entries), `unsupported`, `no_id` and " +
-			"`no_ticket` (a request that costs something, and whose end nobody can tell), `unsendable` (the gateway " +
-			"cannot send the rule's answer), `cut` (an answer that did not fit), `panic`"),
+			"`no_ticket` (a request with a cost or a permit, whose end cannot be reported), `unsendable` (the gateway " +
+			"cannot send the rule's response), `cut` (a response that did not fit), `panic`"),
 	byDoor(prometheus.GaugeValue, "guard_connections", "Connections that are open, by door.", "",
 		func(f *doorFigures, emit func(string, int64)) { emit("", f.Connections) }),
 	byDoor(prometheus.CounterValue, "guard_closed_connections_total", "Connections that the guard closed before their time, by door and reason.", "reason",

@@ -68,7 +68,7 @@ func TestGuardMutualTLS(t *testing.T) {
 			t.Errorf("/metrics has no %s", want)
 		}
 	}
-	if !strings.Contains(g.log.String(), "TLS was not agreed on") {
-		t.Errorf("the log does not tell of it:\n%s", g.log)
+	if !strings.Contains(g.log.String(), "the TLS handshake failed") {
+		t.Errorf("the log has no failed handshake:\n%s", g.log)
 	}
 }

@@ -273,7 +273,7 @@ func TestGuardTicketsNeverEnded(t *testing.T) {
 			t.Errorf("request %d after the age is refused", n)
 		}
 	}
-	for _, want := range []string{"there is no room for more requests in flight", "the end of requests was not told"} {
+	for _, want := range []string{"too many in-flight requests", "the end of requests was not reported"} {
 		if !strings.Contains(g.log.String(), want) {
 			t.Errorf("the log has no %q:\n%s", want, g.log)
 		}

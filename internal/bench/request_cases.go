@@ -129,7 +129,7 @@ func (l *requestLoad) addHandler(g *benchGuard, name, what string, status int) {
 
 // httpRequest returns a request as a mux with the route hands it to a handler.
 func httpRequest(method, target string, body io.Reader) *http.Request {
-	in, err := http.NewRequest(method, target, body)
+	in, err := http.NewRequestWithContext(context.Background(), method, target, body)
 	if err != nil {
 		panic(err) // a constant
 	}

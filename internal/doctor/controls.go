@@ -10,8 +10,8 @@ import (
 	"github.com/hotparam/hotparam/hotkeys"
 )
 
-// controls looks at what operators have said: what is about to end, and what no instance can
-// obey.
+// controls checks for operators' controls that are about to expire, and for those that no instance
+// can apply.
 func (x *examination) controls(ctx context.Context) {
 	call, cancel := x.call(ctx)
 	defer cancel()
@@ -42,7 +42,7 @@ func (x *examination) controls(ctx context.Context) {
 	}
 }
 
-// refusal returns why instances with the file's rules do not obey a control, or "".
+// refusal returns the reason why instances with the file's rules ignore a control, or "".
 func (x *examination) refusal(c *hotparam.Control) string {
 	if x.Rules == nil {
 		return ""

@@ -1,9 +1,10 @@
-// Package doctor looks at a fleet by what is in Redis, and says what is wrong with it and what
-// to do: is Redis reached, with which rights, does an aggregator publish, does it hear the
-// instances, are rules and clocks the same, is anything lost, full or about to end.
+// Package doctor diagnoses a fleet from its state in Redis, and says how to fix what it finds. It
+// checks the connection to Redis and the user's rights, whether an aggregator publishes and
+// receives the counts of all instances, whether rules and clocks agree, and whether anything is
+// lost, full or about to expire.
 //
 //	Config ─► Examine ─► redis.go ─► rights.go ─► publisher.go ─► members.go ─► controls.go ─► []Finding
 //
-// It changes nothing but a key of its own, hotparam:{namespace}:doctor, which it deletes, to see
-// what the user of Redis may write.
+// To test the rights to write, it sets and deletes a key of its own, hotparam:{namespace}:doctor.
+// It changes nothing else.
 package doctor

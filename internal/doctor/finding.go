@@ -10,7 +10,7 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// Status is how bad a finding is.
+// Status is the severity of a finding.
 type Status string
 
 // Statuses.
@@ -18,65 +18,64 @@ const (
 	OK      Status = "ok"
 	Warning Status = "warning" // it works, and may soon not
 	Problem Status = "problem"
-	Unknown Status = "unknown" // it cannot be told
+	Unknown Status = "unknown" // the check failed
 )
 
-// Finding is what was found about one thing.
+// Finding is the result of one check.
 type Finding struct {
-	// Check is what was looked at: file, redis, rights, publisher, counts, rules, clocks,
+	// Check is the name of the check: file, redis, rights, publisher, counts, rules, clocks,
 	// losses, memory, places or controls.
 	Check  string `json:"check"`
 	Status Status `json:"status"`
-	// What was found, as a sentence.
+	// What describes the finding in a sentence.
 	What string `json:"what"`
-	// Mend says what to do. It is empty if there is nothing to do.
+	// Mend describes the fix. It is empty if there is nothing to fix.
 	Mend string `json:"mend,omitempty"`
 }
 
-// Config is what to examine. Client and Namespace are required.
+// Config configures [Examine]. Client and Namespace are required.
 type Config struct {
 	Client    redis.UniversalClient
 	Namespace string
 	// Where is the URL of Redis without its password, for messages.
 	Where string
-	// Rules are those of the file. If nil, there is no file to compare with.
+	// Rules are the rules of the file. Nil means that there is no file to compare with.
 	Rules *hotparam.Rules
-	// Nameless reports that counts come without the names of instances, as from a StatsD that
-	// is not ours.
+	// Nameless reports that counts have no instance names, as from another StatsD daemon.
 	Nameless bool
-	// Transport returns an error if counts cannot be sent, which says what to do. If nil, that
-	// is not known beforehand, as with UDP.
+	// Transport returns an error if counts cannot be sent. Nil means that this cannot be
+	// tested, as with UDP.
 	Transport func(context.Context) error
 }
 
-// Bounds of what is well.
+// Thresholds of findings.
 const (
-	// callTimeout bounds each call to Redis.
+	// callTimeout is the deadline of each call to Redis.
 	callTimeout = 3 * time.Second
-	// maxOffset is how far clocks may be off before it is a problem, as in the alert for it.
-	// Counts are placed by the measured offset; what people read and certificates are not.
+	// maxOffset is the largest clock offset that is not a problem, as in its alert. Counts are
+	// corrected by the measured offset; displayed times and certificates are not.
 	maxOffset = 250 * time.Millisecond
-	// maxLost is the part of packets that may be lost before it is a problem, as in the alert
-	// for it. Later packets make up for a few.
+	// maxLost is the largest fraction of lost packets that is not a problem, as in its alert.
+	// Later packets make up for a few lost ones.
 	maxLost = 0.01
-	// heardWithin is how lately an instance must have been heard of: it sends something each
-	// second.
+	// heardWithin is the longest time without a packet from an instance. Instances send one
+	// every second.
 	heardWithin = 5 * time.Second
-	// nearlyFull is the part of an aggregator's memory that may be used.
+	// nearlyFull is the largest used fraction of an aggregator's memory that is not reported.
 	nearlyFull = 0.95
-	// endsSoon is how long before its end a control is mentioned.
+	// endsSoon is the remaining time at which a control is reported.
 	endsSoon = 5 * time.Minute
 )
 
-// examination is one run.
+// examination is one run of [Examine].
 type examination struct {
 	Config
 	found     []Finding
-	published bool // somebody publishes for the namespace
+	published bool // an aggregator publishes for the namespace
 }
 
-// Examine looks at the fleet, in the order in which one thing depends on another. If Redis does
-// not answer, the rest is unknown.
+// Examine runs all checks, each after those on which it depends. If Redis does not answer, the
+// findings of the checks that need it are Unknown.
 func Examine(ctx context.Context, c Config) []Finding {
 	x := &examination{Config: c}
 	x.transport(ctx)
@@ -97,7 +96,7 @@ func (x *examination) add(check string, status Status, what, mend string) {
 	x.found = append(x.found, Finding{check, status, what, mend})
 }
 
-// call bounds a call.
+// call returns the context of one call, with its deadline.
 func (x *examination) call(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, callTimeout)
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// The metrics that say why a member drops, and what to do for each reason.
+// Fixes for losses. They name the metrics that have the reasons.
 const (
 	mendInstanceDrops = "hotparam_app_dropped_counts_total has the reason: table_full wants more general keys, send_error an aggregator that can be reached, buffer_full and not_connected brokers that keep up"
 	mendDrops         = "its metrics have the reason: hotparam_late_counts_total (delayed by more than two seconds), hotparam_unnamed_counts_total (raise aggregator.memory)" +
@@ -15,7 +15,7 @@ const (
 	mendLost = "if its hotparam_statsd_dropped_packets_total grows, raise net.core.rmem_max and aggregator.readers there; else the network loses them: send by tcp:// or Kafka. Bounds stay right, and get wider"
 )
 
-// losses looks at what members dropped themselves, and at what was lost on the way to an
+// losses checks for counts and packets that members dropped, and for packets lost on the way to an
 // aggregator.
 func (x *examination) losses(members []hotparam.Member) {
 	bad := 0

@@ -13,8 +13,8 @@ import (
 	"github.com/hotparam/hotparam/hotkeys"
 )
 
-// members looks at what instances and aggregators say about themselves, and at whom the
-// aggregator hears.
+// members checks the heartbeats of instances and aggregators, and the senders whose counts reach
+// the aggregator.
 func (x *examination) members(ctx context.Context) {
 	call, cancel := x.call(ctx)
 	defer cancel()
@@ -39,7 +39,7 @@ func (x *examination) members(ctx context.Context) {
 	x.places(members)
 }
 
-// heard compares the instances that run with those whose counts arrive.
+// heard checks that the counts of all running instances arrive.
 func (x *examination) heard(members []hotparam.Member, heard []hotparam.Instance) {
 	const mend = "statsd.addresses, or kafka, must lead from there to an aggregator of this namespace; look at firewalls, and if the file has trust at the aggregator's log"
 	lately := make(map[string]time.Time)
@@ -79,7 +79,7 @@ func (x *examination) heard(members []hotparam.Member, heard []hotparam.Instance
 	}
 }
 
-// versions compares the rules of all with each other and with the file.
+// versions checks that all members have the same rules, and that the file has them too.
 func (x *examination) versions(members []hotparam.Member) {
 	by := make(map[string][]string)
 	for _, m := range members {
@@ -126,7 +126,7 @@ func (x *examination) clocks(members []hotparam.Member) {
 	}
 }
 
-// someOf lists names, at most five.
+// someOf returns names as a list, of at most five.
 func someOf(names []string) string {
 	const most = 5
 	if len(names) > most {

@@ -8,9 +8,9 @@ import (
 	"github.com/hotparam/hotparam/hotkeys"
 )
 
-// memory looks at the memory of the aggregators' windows. Keys without a counter of their own
-// are ordinary where names are many: it is a problem once there are keys that cannot be told
-// from hot ones, as in the alert for it.
+// memory checks the memory of the aggregators' windows. Keys without a counter of their own are
+// normal if there are many keys. They become a problem, as in the alert, once keys cannot be
+// distinguished from hot ones.
 func (x *examination) memory(ctx context.Context, members []hotparam.Member) {
 	call, cancel := x.call(ctx)
 	defer cancel()
@@ -48,7 +48,7 @@ func (x *examination) memory(ctx context.Context, members []hotparam.Member) {
 	}
 }
 
-// places looks whether hot keys find room in the published set.
+// places checks that the published set has room for all hot keys.
 func (x *examination) places(members []hotparam.Member) {
 	full := 0
 	for i := range members {

@@ -9,7 +9,7 @@ import (
 	"github.com/hotparam/hotparam/hotkeys"
 )
 
-// publisher looks whether somebody publishes for the namespace.
+// publisher checks that an aggregator publishes for the namespace.
 func (x *examination) publisher(ctx context.Context) {
 	call, cancel := x.call(ctx)
 	defer cancel()

@@ -11,11 +11,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// redis reports whether Redis answers, and looks at its clock and memory.
+// redis checks Redis's clock and memory, and reports whether it answers.
 func (x *examination) redis(ctx context.Context) bool {
 	call, cancel := x.call(ctx)
 	defer cancel()
-	_ = x.Client.Ping(call).Err() // the connection is made before the clocks are compared
+	_ = x.Client.Ping(call).Err() // connects, so that the connection's time is not in the clock comparison
 	before := time.Now()
 	at, err := x.Client.Time(call).Result()
 	took := time.Since(before)
@@ -31,7 +31,7 @@ func (x *examination) redis(ctx context.Context) bool {
 	return true
 }
 
-// plainError returns the error of a call as Redis or the system said it.
+// plainError returns err, without the text before a WRONGPASS or NOAUTH error of Redis.
 func plainError(err error) error {
 	for _, words := range []string{"WRONGPASS", "NOAUTH"} {
 		if _, behind, found := strings.Cut(err.Error(), words); found {
@@ -54,8 +54,8 @@ func (x *examination) mendRedis(err error) string {
 	return "start Redis, or correct aggregator.redis, --redis or HOTPARAM_REDIS"
 }
 
-// ownClock compares this machine's clock with that of Redis, which answered at some instant of
-// the time that the call took.
+// ownClock compares this machine's clock with that of Redis, which answered at an unknown instant
+// during the call.
 func (x *examination) ownClock(before, at time.Time, took time.Duration) {
 	offset := before.Add(took / 2).Sub(at)
 	if offset.Abs()-took/2 > maxOffset {
@@ -71,13 +71,14 @@ func offsetWords(offset time.Duration) string {
 	return fmt.Sprintf("%v %s", offset.Abs().Round(10*time.Millisecond), direction)
 }
 
-// redisMemory looks whether Redis is about to refuse writes, or to evict, if its user may ask.
+// redisMemory checks whether Redis is about to refuse writes or to evict. It needs the right to
+// call INFO.
 func (x *examination) redisMemory(ctx context.Context) {
 	call, cancel := x.call(ctx)
 	defer cancel()
 	text, err := x.Client.Info(call, "memory").Result()
 	if err != nil {
-		return // a write that is refused is found by rights
+		return // rights reports a refused write
 	}
 	used, limit := infoNumber(text, "used_memory"), infoNumber(text, "maxmemory")
 	policy := infoField(text, "maxmemory_policy")

@@ -38,7 +38,7 @@ func probes(key, channel string) []probe {
 	return all
 }
 
-// rights looks at what the user of Redis may do, by doing it.
+// rights checks the rights of the Redis user by running each command.
 func (x *examination) rights(ctx context.Context) {
 	lacks, full, err := x.probe(ctx)
 	if err != nil {
@@ -88,7 +88,7 @@ func (x *examination) lack(purpose string, missing []string) {
 	x.add("rights", Problem, fmt.Sprintf("the user of Redis may not %s: it lacks %s", purpose, rights), "ACL SETUSER "+x.user()+" "+rights+"; docs/REDIS.md has the whole lists")
 }
 
-// user returns the name of the user of Redis, as far as the client knows it.
+// user returns the name of the Redis user from the client's options, or "USER" if they have none.
 func (x *examination) user() string {
 	if client, ok := x.Client.(*redis.Client); ok {
 		o := client.Options()
@@ -104,7 +104,7 @@ func (x *examination) user() string {
 	return "USER"
 }
 
-// asksRedis reports whether a rule has a limit over all instances.
+// asksRedis reports whether a rule has a limit that all instances share.
 func (x *examination) asksRedis() bool {
 	asks := func(l *hotparam.Limit) bool {
 		return l != nil && (l.Scope == hotparam.ScopeExact || l.Scope == hotparam.ScopeShare)
@@ -114,8 +114,8 @@ func (x *examination) asksRedis() bool {
 	})
 }
 
-// probe tries the commands, and returns those that the user may not run. full is the answer of
-// a Redis that has no memory left.
+// probe runs the commands, and returns those that the user may not run. full is the error of a
+// Redis that is out of memory.
 func (x *examination) probe(ctx context.Context) (lacks map[string]bool, full string, err error) {
 	call, cancel := x.call(ctx)
 	defer cancel()
@@ -153,7 +153,7 @@ func isDenied(err error, command string) bool {
 	return strings.Contains(text, "NOPERM") && strings.Contains(text, "run the") && strings.Contains(strings.ToLower(text), "'"+command)
 }
 
-// probeTransaction tries multi and exec, each by itself: go-redis reports the first error alone.
+// probeTransaction runs MULTI and EXEC separately: go-redis reports only the first error.
 func (x *examination) probeTransaction(ctx context.Context, key string, lacks map[string]bool) {
 	_, err := x.Client.TxPipelined(ctx, func(p redis.Pipeliner) error {
 		p.Get(ctx, key)
@@ -166,7 +166,7 @@ func (x *examination) probeTransaction(ctx context.Context, key string, lacks ma
 	}
 }
 
-// probeSubscription tries to subscribe to the channel of changes.
+// probeSubscription subscribes to the channel of changes.
 func (x *examination) probeSubscription(ctx context.Context, lacks map[string]bool) {
 	sub := x.Client.Subscribe(ctx)
 	defer sub.Close() // nothing was written

@@ -13,35 +13,36 @@ import (
 
 // ConnCounters count the connections of a door. N is int64 or [atomic.Int64].
 type ConnCounters[N any] struct {
-	Connections N // that are open now
-	Accepted    N // that have ever been
-	Full        N // that were closed at once, since there were too many
-	Displaced   N // that said nothing, and made room for another
-	Strangers   N // that were closed at once, since their address may not connect
-	NoTLS       N // that ended before TLS was agreed on, as with a wrong certificate
+	Connections N // open now
+	Accepted    N // accepted in total
+	Full        N // closed on accept: at the maximum, with no connection to displace
+	Displaced   N // closed before they settled, to make room for a new one
+	Strangers   N // closed on accept: the address is not allowed
+	NoTLS       N // closed because the TLS handshake failed, as with a wrong certificate
 }
 
-// Admission decides which connections a door has. At the bound the oldest of those that have not
-// settled gives way to a new one, so that peers which connect and say nothing keep no gateway
-// out; if all have, the new one is closed. Its fields must not change while it is used.
+// Admission bounds the connections of a door. A connection settles when its peer has spoken the
+// door's protocol. At the maximum, the oldest connection that has not settled is closed to make
+// room for a new one, so that peers that connect and send nothing cannot lock a gateway out. If
+// all have settled, the new one is closed. The fields must not change while it is used.
 type Admission struct {
 	Peers    Peers
-	Max      int // how many may be open at a time; 0 means no bound
+	Max      int // maximum number of open connections; zero means no limit
 	Counters *ConnCounters[atomic.Int64]
 	Log      *slog.Logger
 
 	full, strangers, noTLS loglimit.Limit
 
 	mu      sync.Mutex
-	waiting list.List // of *admitted that have not settled, the oldest first
+	waiting list.List // of *admitted: connections that have not settled, oldest first
 }
 
-// admissionLog is how often each reason to close connections is logged.
+// admissionLog limits the log lines of each reason to close a connection.
 var admissionLog = loglimit.Rate{Burst: 2, Every: time.Minute}
 
-// Listener returns a listener that closes at once what may not stay. A bound that has
-// connections wait in place of that would leave them to the kernel's queue, where a gateway
-// takes them for open and waits for answers.
+// Listener returns a listener that closes connections that are not admitted. It does not delay
+// Accept instead: connections would stay in the kernel's queue, where a gateway takes them for
+// open and waits for answers.
 func (a *Admission) Listener(l net.Listener) net.Listener { return &admitting{l, a} }
 
 type admitting struct {
@@ -49,7 +50,7 @@ type admitting struct {
 	admission *Admission
 }
 
-// Accept returns the next connection that may stay.
+// Accept returns the next admitted connection.
 func (l *admitting) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.Listener.Accept()
@@ -63,12 +64,12 @@ func (l *admitting) Accept() (net.Conn, error) {
 	}
 }
 
-// admit returns a connection that may stay, and counts it, or nil.
+// admit counts conn and returns it wrapped. It returns nil if conn is not admitted.
 func (a *Admission) admit(conn net.Conn) *admitted {
 	c, from := a.Counters, conn.RemoteAddr()
 	if !a.Peers.Allow(from) {
 		c.Strangers.Add(1)
-		a.strangers.Warn(admissionLog, a.Log, "closed a connection from an address that may not connect", "address", from.String())
+		a.strangers.Warn(admissionLog, a.Log, "closed a connection: the address is not allowed", "address", from.String())
 		return nil
 	}
 	in := &admitted{Conn: conn, of: a}
@@ -77,7 +78,7 @@ func (a *Admission) admit(conn net.Conn) *admitted {
 		a.mu.Unlock()
 		c.Connections.Add(-1)
 		c.Full.Add(1)
-		a.full.Warn(admissionLog, a.Log, "closed a connection: there are too many", "most", a.Max)
+		a.full.Warn(admissionLog, a.Log, "closed a connection: too many are open", "max", a.Max)
 		return nil
 	}
 	in.place = a.waiting.PushBack(in)
@@ -96,12 +97,12 @@ func (a *Admission) displace() bool {
 	oldest := front.Value.(*admitted)
 	oldest.leave()
 	a.Counters.Displaced.Add(1)
-	_ = oldest.Conn.Close() // its reader learns it
+	_ = oldest.Conn.Close() // makes its reader return
 	return true
 }
 
-// Settle says that the peer of a connection, which an [Admission] has let in, speaks the door's
-// protocol: it does not give way any more.
+// Settle records that the peer of conn speaks the door's protocol, so that its [Admission] no
+// longer displaces the connection. Settle does nothing if conn is not from an Admission.
 func Settle(conn net.Conn) {
 	if c, ok := conn.(*admitted); ok {
 		c.of.mu.Lock()
@@ -110,17 +111,18 @@ func Settle(conn net.Conn) {
 	}
 }
 
-// admitted is a connection that counts until it is closed.
+// admitted is a connection that is counted as open until it is closed.
 type admitted struct {
 	net.Conn
 	of *Admission
 
 	// of.mu guards the rest.
-	place *list.Element // among those that wait; nil once it has settled
+	place *list.Element // in of.waiting; nil once the connection has settled
 	left  bool
 }
 
-// leave has the connection count no more. The caller holds of.mu.
+// leave removes the connection from the count. Only the first call has an effect. The caller
+// holds of.mu.
 func (c *admitted) leave() {
 	if !c.left {
 		c.left = true
@@ -129,7 +131,7 @@ func (c *admitted) leave() {
 	}
 }
 
-// settle takes the connection out of those that wait. The caller holds of.mu.
+// settle removes the connection from of.waiting. The caller holds of.mu.
 func (c *admitted) settle() {
 	if c.place != nil {
 		c.of.waiting.Remove(c.place)

@@ -27,7 +27,7 @@ func TestAdmission(t *testing.T) {
 		"no bound":  {nil, 0, false, 5, ConnCounters[int64]{Connections: 5, Accepted: 5}, ""},
 		"two":       {nil, 2, true, 2, ConnCounters[int64]{Connections: 2, Accepted: 2, Full: 3}, "too many"},
 		"silent":    {nil, 2, false, 5, ConnCounters[int64]{Connections: 2, Accepted: 5, Displaced: 3}, ""},
-		"strangers": {Peers{netip.MustParsePrefix("10.0.0.0/8")}, 0, false, 0, ConnCounters[int64]{Strangers: 5}, "may not connect"},
+		"strangers": {Peers{netip.MustParsePrefix("10.0.0.0/8")}, 0, false, 0, ConnCounters[int64]{Strangers: 5}, "not allowed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var log bytes.Buffer
@@ -84,7 +84,7 @@ func TestAdmission(t *testing.T) {
 	}
 }
 
-// Of those that have said nothing the oldest gives way, and never one that has spoken.
+// At the maximum, the oldest connection that has not settled is closed, and never a settled one.
 func TestTheOldestSilentConnectionGivesWay(t *testing.T) {
 	var counters ConnCounters[atomic.Int64]
 	a := Admission{Max: 2, Counters: &counters, Log: slog.New(slog.DiscardHandler)}

@@ -2,17 +2,16 @@ package gateway
 
 import "strings"
 
-// CleanPath returns an escaped path as most applications see it, whatever a client writes to
-// get the same page under another name: without parameters of segments (";v=1"), empty
-// segments, "." and "..", whether their dots are escaped or not. The result begins with "/",
-// and ends with "/" if the path ends with one, or with "." or "..", as in RFC 3986, 5.2.4.
-// An escaped "/" stays escaped.
+// CleanPath returns an escaped path as most applications see it, so that a client cannot evade a
+// rule by another spelling of the same path. It removes path parameters (";v=1"), empty segments,
+// "." and "..", with escaped dots too. The result begins with "/". It ends with "/" if the path
+// ends with "/", "." or "..", as in RFC 3986, section 5.2.4. An escaped "/" stays escaped.
 func CleanPath(path string) string {
 	if isClean(path) {
 		return path
 	}
 	b := make([]byte, 0, len(path)+1)
-	ends := make([]int, 0, 16) // of the segments in b
+	ends := make([]int, 0, 16) // offsets in b where its segments end
 	directory := false
 	for segment := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
 		segment, _, _ = strings.Cut(segment, ";")
@@ -36,8 +35,7 @@ func CleanPath(path string) string {
 	return string(b)
 }
 
-// isClean reports whether CleanPath leaves the path as it is. It may be false for such a path
-// as well.
+// isClean reports whether path is certain to be clean. It can be false for a clean path.
 func isClean(path string) bool {
 	if path == "" || path[0] != '/' {
 		return false
@@ -58,8 +56,8 @@ func isClean(path string) bool {
 	return true
 }
 
-// countDots returns 1 for a segment that is ".", 2 for "..", escaped or not, and 0 for any
-// other.
+// countDots returns 1 for the segment ".", 2 for "..", and 0 for any other. The dots may be
+// escaped.
 func countDots(segment string) (n int) {
 	for segment != "" && n < 3 {
 		switch {

@@ -14,18 +14,18 @@ import (
 	"github.com/hotparam/hotparam/middleware"
 )
 
-// Config is what a [Decider] is made of.
+// Config configures a [Decider]. Hotparam is required.
 type Config struct {
 	Hotparam *attach.Hotparam
-	// RawPaths has rules see a path as the gateway passes it. By default they see it cleaned;
-	// see [CleanPath].
+	// RawPaths matches rules against the path as the gateway sends it. By default the path is
+	// cleaned first; see [CleanPath].
 	RawPaths bool
-	// TrustCaller takes [Call].Caller from any door.
+	// TrustCaller uses [Call].Caller from every door.
 	TrustCaller bool
-	Log         *slog.Logger // nil: nothing is logged
+	Log         *slog.Logger // nil disables logging
 }
 
-// Decider decides on calls by the rules of one file. It is safe for concurrent use.
+// Decider decides calls by the rules of one file. It is safe for concurrent use.
 type Decider struct {
 	config Config
 }
@@ -41,12 +41,12 @@ func New(c Config) (*Decider, error) {
 	return &Decider{config: c}, nil
 }
 
-// Begin counts a call and decides on it, as [middleware.Guard.Begin] does for the request. It
-// never waits beyond the deadline of ctx: where a rule has requests wait, one whose delay does
-// not fit is refused. If anything panics, the call passes.
+// Begin counts and decides a call, as [middleware.Guard.Begin] does for a request. It never
+// waits beyond the deadline of ctx: where a rule makes requests wait, a request whose delay
+// exceeds the deadline is refused. If the decision panics, the call passes.
 //
-// The ticket, which may be nil, is ended when the request is done: at once by a door that is
-// not told, and otherwise by [Tickets].
+// The caller ends the ticket, which may be nil, when the request is done. A door whose gateway
+// does not report the end of requests ends it at once; other doors keep it in a [Tickets].
 func (d *Decider) Begin(ctx context.Context, c *Call) (decision hotparam.Decision, ticket *middleware.Ticket) {
 	defer func() {
 		if recover() != nil {
@@ -56,7 +56,7 @@ func (d *Decider) Begin(ctx context.Context, c *Call) (decision hotparam.Decisio
 	return d.config.Hotparam.Begin(d.request(ctx, c))
 }
 
-// request returns the request that a call is about.
+// request returns the middleware's request for a call.
 func (d *Decider) request(ctx context.Context, c *Call) middleware.Request {
 	t := parseTarget(c.Method, c.Target, !d.config.RawPaths)
 	in := middleware.Request{
@@ -69,14 +69,14 @@ func (d *Decider) request(ctx context.Context, c *Call) middleware.Request {
 	return in
 }
 
-// Enter counts and decides on what has a name and parameters; see
+// Enter counts and decides an access to a resource with parameters; see
 // [middleware.Guard.EnterCost].
 func (d *Decider) Enter(ctx context.Context, resource string, params []hotparam.Param) (hotparam.Decision, *middleware.Ticket) {
 	return d.config.Hotparam.Guard().EnterCost(ctx, resource, params...)
 }
 
-// EnterNow is Enter for a caller that waits by itself: the Delay of the decision is how long.
-// params holds the parameters ctx:name that the application knows, by name.
+// EnterNow is like Enter but never waits: the caller waits for the decision's Delay. params holds
+// the values of ctx:name parameters, by name.
 func (d *Decider) EnterNow(ctx context.Context, resource string, list []hotparam.Param, params map[string]string) (hotparam.Decision, *middleware.Ticket) {
 	decisions, tickets := d.config.Hotparam.Guard().BeginAll([]middleware.Part{{
 		Request: middleware.Request{Context: withParams(ctx, params), Pattern: resource, NoWait: true},
@@ -85,8 +85,8 @@ func (d *Decider) EnterNow(ctx context.Context, resource string, list []hotparam
 	return decisions[0], tickets[0]
 }
 
-// makeHTTP returns the request of net/http that the application would get. It has no body:
-// gateways pass none.
+// makeHTTP returns the *http.Request that the application would receive. Its body is empty,
+// because gateways do not send the body.
 func makeHTTP(ctx context.Context, c *Call, t *target) *http.Request {
 	r := &http.Request{
 		Method: c.Method, URL: &url.URL{RawPath: t.path, RawQuery: t.query}, RequestURI: c.Target,
@@ -105,7 +105,7 @@ func makeHTTP(ctx context.Context, c *Call, t *target) *http.Request {
 	return r.WithContext(ctx)
 }
 
-// remoteAddr writes an address as net/http does, with a port.
+// remoteAddr returns addr in the form of [http.Request.RemoteAddr], with port 0 if it has none.
 func remoteAddr(addr string) string {
 	if ip, err := netip.ParseAddr(addr); err == nil {
 		return net.JoinHostPort(ip.String(), "0")

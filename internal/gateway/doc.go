@@ -1,19 +1,19 @@
-// Package gateway decides on requests that a gateway, such as Envoy, nginx or HAProxy, asks
-// about before it passes them on. Rules, keys and limits are those of the Go middleware, and
-// a request makes the same keys as it would there.
+// Package gateway decides requests on behalf of a gateway such as Envoy, nginx or HAProxy, which
+// asks before it forwards a request. It uses the rules, keys and limits of the Go middleware: a
+// request has the same keys as in a Go program.
 //
-// The way of a request:
+// Files, in the order in which a request passes them:
 //
-//	call.go       what every door translates a gateway's question into
-//	target.go     the path and the query of a request's target
+//	call.go       Call, the form into which every door translates a gateway's query
+//	target.go     the path and the query of a request target
 //	clean.go      the path as the application will see it
-//	params.go     the parameters ctx:name of a call
+//	params.go     the ctx:name parameters of a call
 //	decider.go    the decision, by the rules of one file
-//	together.go   the decision on several that pass together or not at all
-//	tickets.go    requests whose end another call tells
-//	peers.go      who may ask at a door
-//	admission.go  which connections a door has; secure.go with TLS
+//	together.go   the decision on parts that pass together or not at all
+//	tickets.go    in-flight requests whose end a later call reports
+//	peers.go      the addresses and tokens that a door accepts
+//	admission.go  the connections that a door accepts; secure.go adds TLS
 //
 // Each door is a package of its own below this one. It imports this package and the library
-// of its protocol; cmd/hotparam makes them from the file's section guard.
+// of its protocol. cmd/hotparam builds the doors from the guard section of the file.
 package gateway

@@ -17,8 +17,8 @@ func withParams(ctx context.Context, params map[string]string) context.Context {
 	return context.WithValue(ctx, paramsKey{}, params)
 }
 
-// WithContext has rules find every parameter ctx:name in [Call].Context, also those that the
-// file names only after a reload. A call without the parameter makes no key of it.
+// WithContext returns an option that resolves ctx:name parameters from [Call].Context, including
+// names that a reload adds to the file. A call without the parameter has no key for it.
 func WithContext() attach.Option {
 	return attach.WithMiddleware(middleware.WithParams(func(ctx context.Context, name string) string {
 		params, _ := ctx.Value(paramsKey{}).(map[string]string)

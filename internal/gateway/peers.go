@@ -7,11 +7,11 @@ import (
 	"net/netip"
 )
 
-// Peers are the networks from which a door may be asked; none means all.
+// Peers are the networks from which peers may connect to a door. An empty list allows all.
 type Peers []netip.Prefix
 
-// Allow reports whether a peer may connect. It always may by a Unix socket: the rights of the
-// socket's directory decide who can.
+// Allow reports whether a peer at the address may connect. Peers of a Unix socket always may: the
+// permissions of the socket's directory restrict them.
 func (p Peers) Allow(from net.Addr) bool {
 	tcp, ok := from.(*net.TCPAddr)
 	if !ok || len(p) == 0 {
@@ -26,19 +26,18 @@ func (p Peers) Allow(from net.Addr) bool {
 	return false
 }
 
-// Token is what has to be sent to a door. The zero value asks for nothing.
+// Token is the secret that a door's peers must send. The zero value accepts every peer.
 type Token struct {
 	sum    [sha256.Size]byte
 	needed bool
 }
 
-// NewToken returns the token with this text. An empty one asks for nothing.
+// NewToken returns the token with the given text. If text is empty, it accepts every peer.
 func NewToken(text string) Token {
 	return Token{sum: sha256.Sum256([]byte(text)), needed: text != ""}
 }
 
-// Accepts reports whether the token was sent, in a time that does not depend on what was sent
-// instead.
+// Accepts reports whether sent is the token. It takes the same time wherever the two differ.
 func (t *Token) Accepts(sent string) bool {
 	if !t.needed {
 		return true

@@ -9,14 +9,12 @@ import (
 	"syscall"
 )
 
-// Secure returns a connection that speaks TLS as a server. If the two cannot agree, it is
-// counted and logged.
+// Secure returns a TLS server connection over conn. A failed handshake is counted and logged.
 func (a *Admission) Secure(conn net.Conn, config *tls.Config) net.Conn {
 	return &secure{Conn: tls.Server(conn, config), admission: a}
 }
 
-// SecureListener returns a listener whose connections are secure, or l itself without a
-// configuration.
+// SecureListener returns a listener whose connections use TLS. If config is nil, it returns l.
 func (a *Admission) SecureListener(l net.Listener, config *tls.Config) net.Listener {
 	if config == nil {
 		return l
@@ -24,16 +22,16 @@ func (a *Admission) SecureListener(l net.Listener, config *tls.Config) net.Liste
 	return &secureListener{l, a, config}
 }
 
-// Disagreed counts and logs a connection that ended by the error, if that says that TLS was not
-// agreed on.
+// Disagreed counts and logs the failure of a TLS handshake. It ignores errors by which the peer
+// or the door closed the connection.
 func (a *Admission) Disagreed(from net.Addr, err error) {
 	for _, end := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, net.ErrClosed} {
 		if errors.Is(err, end) {
-			return // the peer has gone by itself, as after a check whether the port is open, or the door ends
+			return // the peer closed it, as a port check does, or the door is shutting down
 		}
 	}
 	a.Counters.NoTLS.Add(1)
-	a.noTLS.Warn(admissionLog, a.Log, "closed a connection: TLS was not agreed on", "address", from.String(), "err", err)
+	a.noTLS.Warn(admissionLog, a.Log, "closed a connection: the TLS handshake failed", "address", from.String(), "err", err)
 }
 
 type secureListener struct {
@@ -42,8 +40,8 @@ type secureListener struct {
 	config    *tls.Config
 }
 
-// Accept returns the next connection. It does not wait for its handshake, which the first Read
-// does.
+// Accept returns the next connection without waiting for its handshake. The first Read performs
+// it.
 func (l *secureListener) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
 	if err != nil {
@@ -58,7 +56,7 @@ type secure struct {
 	disagreed atomic.Bool
 }
 
-// Read reads, after the handshake.
+// Read reads from the connection. The first Read performs the handshake and reports its failure.
 func (c *secure) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if err != nil && !c.Conn.ConnectionState().HandshakeComplete && !c.disagreed.Swap(true) {

@@ -8,16 +8,16 @@ import (
 	"github.com/hotparam/hotparam/internal/hexdigit"
 )
 
-// target is the target of a request, parsed.
+// target is a parsed request target.
 type target struct {
 	path  string // escaped
 	query string // raw, without "?"
-	host  string // of an absolute URI, or of CONNECT
+	host  string // of an absolute URI or of CONNECT; otherwise empty
 }
 
-// parseTarget parses a target as net/http does for a server, and goes on where net/http would
-// answer 400: the application behind the gateway may be less strict. With clean set the path
-// is cleaned and a fragment is cut off.
+// parseTarget parses a request target as a net/http server does. It accepts targets that net/http
+// would answer with 400, because the application behind the gateway may be less strict. If clean
+// is set, it cleans the path and drops a fragment.
 func parseTarget(method, s string, clean bool) (t target) {
 	if method == http.MethodConnect && !strings.HasPrefix(s, "/") {
 		t.host = s
@@ -38,8 +38,8 @@ func parseTarget(method, s string, clean bool) (t target) {
 	return t
 }
 
-// cutAuthority returns the path and the host of an absolute URI without its query. Anything
-// else is a path.
+// cutAuthority returns the path and the host of an absolute URI that has no query. It returns any
+// other string as the path.
 func cutAuthority(s string) (path, host string) {
 	scheme, rest, ok := strings.Cut(s, "://")
 	if !ok || strings.Contains(scheme, "/") {
@@ -52,8 +52,8 @@ func cutAuthority(s string) (path, host string) {
 	return path, host[strings.LastIndexByte(host, '@')+1:]
 }
 
-// escapePath returns the path as [url.URL.EscapedPath] has it. Where a path has broken
-// escapes, which package url refuses, a "%" stands for itself.
+// escapePath returns the path as [url.URL.EscapedPath] does. In a path with invalid escapes,
+// which package url rejects, a "%" stands for itself.
 func escapePath(path string) string {
 	if isEscaped(path) {
 		return path
@@ -71,7 +71,7 @@ func escapePath(path string) string {
 	return u.EscapedPath()
 }
 
-// isEscaped reports whether EscapedPath would leave the path as it is.
+// isEscaped reports whether EscapedPath would return path unchanged.
 func isEscaped(path string) bool {
 	for i := 0; i < len(path); i++ {
 		c := path[i]
@@ -100,7 +100,7 @@ func isEscape(s string) bool {
 	return ok1 && ok2
 }
 
-// mendEscapes writes each "%" that begins no escape as "%25".
+// mendEscapes returns path with "%25" for each "%" that does not begin an escape.
 func mendEscapes(path string) string {
 	var b strings.Builder
 	for i := range len(path) {

@@ -21,72 +21,72 @@ const (
 
 // TicketsConfig configures [Tickets]. The zero value has the defaults.
 type TicketsConfig struct {
-	Max int           // how many requests are held; 0: DefaultMaxTickets
-	Age time.Duration // after which a request is taken to be over; 0: DefaultTicketAge
-	Log *slog.Logger  // nil: nothing is logged
+	Max int           // maximum number of requests held; zero means DefaultMaxTickets
+	Age time.Duration // time after which a request expires; zero means DefaultTicketAge
+	Log *slog.Logger  // nil disables logging
 }
 
-// Tickets holds the tickets of requests whose end another call tells. A request whose end
-// nobody tells within the age, or for which there is no room, is ended without cost, so that
-// it gives back its permits. Tickets is safe for concurrent use. A request takes about 200 bytes
-// until its age is over, ended or not.
+// Tickets holds the tickets of in-flight requests until a later call reports their end. A request
+// whose end is not reported within the age, or that exceeds the maximum, is ended without cost,
+// which returns its permits. Tickets is safe for concurrent use. A request takes about 200 bytes
+// until its age has passed, even if it ends earlier.
 type Tickets struct {
 	config TicketsConfig
-	lines  struct{ full, expired loglimit.Limit } // neither silences the other
+	lines  struct{ full, expired loglimit.Limit } // separate, so that neither silences the other
 
-	mu      sync.Mutex // guards the rest; not held while tickets are ended
-	byID    map[ticketID]*heldRequests
-	oldest  *held // the list of all that are held, by age
-	newest  *held
-	live    int
-	ended   map[ticketID]struct{} // ids of requests that ended in this span of Age
-	former  map[ticketID]struct{} // and in the one before
-	turnAt  time.Time             // when ended becomes former
-	stats   TicketStats
-	nowFunc func() time.Time
+	mu        sync.Mutex // guards the rest; not held while tickets are ended
+	byID      map[ticketID]*heldRequests
+	oldest    *held // ends of the list of all held requests, in order of age
+	newest    *held
+	live      int
+	ended     map[ticketID]struct{} // ids of requests that ended since the last rotation
+	lastEnded map[ticketID]struct{} // ids of requests that ended in the period before
+	rotateAt  time.Time             // when ended becomes lastEnded
+	stats     TicketStats
+	nowFunc   func() time.Time
 }
 
-// ticketID is the beginning of an id's SHA-256: ids of gateways are of any length, and may be
-// their clients'.
+// ticketID is the first half of the SHA-256 of an id. A gateway's ids have any length, and its
+// clients may choose them.
 type ticketID [16]byte
 
-// held is one request.
+// held is one in-flight request.
 type held struct {
 	id      ticketID
 	tickets []*middleware.Ticket
 	since   time.Time
 
-	older, newer *held // in the list of all
+	older, newer *held // neighbors in the list of all held requests
 }
 
-// heldRequests are the requests of one id, the oldest first. A client that chooses its own
-// request id may have several.
+// heldRequests holds the requests of one id, oldest first. There can be several if clients choose
+// their own request ids.
 type heldRequests struct{ list []*held }
 
-// EndResult is what came of an end that was told.
+// EndResult is the result of [Tickets.End].
 type EndResult uint8
 
 const (
-	// Unknown means that there is no such request: there never was, it is too old, or it
-	// passed without a ticket.
+	// Unknown means that no request with the id is held: the id was never held, it expired,
+	// or the request passed without a ticket.
 	Unknown EndResult = iota
-	// Ended means that the request has been ended and charged.
+	// Ended means that the request was ended and charged.
 	Ended
-	// Repeated means that the request was ended before, and nothing was charged.
+	// Repeated means that the request had already ended. Nothing was charged.
 	Repeated
 )
 
-// TicketStats are the counters of [Tickets] since they were made.
+// TicketStats are the counters of a [Tickets] since it was created.
 type TicketStats struct {
-	Held     int   // requests that are held now
-	Ended    int64 // requests whose end was told
-	Repeated int64 // ends that were told again
-	Unknown  int64 // ends of requests that are not held
-	Expired  int64 // requests that were ended without cost, as their end was not told in time
-	Full     int64 // requests that were ended without cost at once, for want of room
+	Held     int   // requests held now
+	Ended    int64 // requests whose end was reported
+	Repeated int64 // reports for requests that had already ended
+	Unknown  int64 // reports for requests that are not held
+	Expired  int64 // requests ended without cost after TicketsConfig.Age
+	Full     int64 // requests ended without cost at once: TicketsConfig.Max was reached
 }
 
-// NewTickets returns an empty Tickets. Its Run must be called.
+// NewTickets returns an empty Tickets. The caller must call Run.
 func NewTickets(c TicketsConfig) *Tickets {
 	if c.Max <= 0 {
 		c.Max = DefaultMaxTickets
@@ -99,23 +99,23 @@ func NewTickets(c TicketsConfig) *Tickets {
 	}
 	return &Tickets{
 		config: c, byID: make(map[ticketID]*heldRequests), ended: make(map[ticketID]struct{}),
-		former: make(map[ticketID]struct{}), nowFunc: time.Now,
+		lastEnded: make(map[ticketID]struct{}), nowFunc: time.Now,
 	}
 }
 
-// Hold holds a ticket and returns an id of 128 random bits by which to end it. If there is no
-// room, the ticket is ended without cost, and ok is false. A nil ticket is held as well: its
-// end says that the id is known.
+// Hold holds a ticket and returns its id, 128 random bits, for [Tickets.End]. At the maximum it
+// ends the ticket without cost and returns ok=false. A nil ticket is held too: End then returns
+// Ended for its id.
 func (t *Tickets) Hold(ticket *middleware.Ticket) (id string, ok bool) {
 	var random [16]byte
-	_, _ = rand.Read(random[:]) // which never fails
+	_, _ = rand.Read(random[:]) // never fails
 	id = hex.EncodeToString(random[:])
 	return id, t.HoldAs(id, ticket)
 }
 
-// HoldAs holds the tickets of one request under a gateway's id for it. Several requests may
-// have one id; each End ends one of them, the oldest first. If there is no room, the tickets
-// are ended without cost, and HoldAs returns false. nil tickets are left out.
+// HoldAs holds the tickets of one request under the gateway's id for the request. Several
+// requests may have the same id; each End ends one of them, oldest first. At the maximum it ends
+// the tickets without cost and returns false. It ignores nil tickets.
 func (t *Tickets) HoldAs(id string, tickets ...*middleware.Ticket) (ok bool) {
 	h := &held{id: idOf(id), tickets: tickets}
 	t.mu.Lock()
@@ -127,12 +127,12 @@ func (t *Tickets) HoldAs(id string, tickets ...*middleware.Ticket) (ok bool) {
 	t.mu.Unlock()
 	if !ok {
 		h.end(middleware.Cost{})
-		t.warn(&t.lines.full, "there is no room for more requests in flight: their costs are not charged", "max_tickets", t.config.Max)
+		t.warn(&t.lines.full, "too many in-flight requests: the cost of new ones is not charged", "max_tickets", t.config.Max)
 	}
 	return ok
 }
 
-// End ends the oldest request with this id, and charges it.
+// End ends the oldest request with the id and charges its cost.
 func (t *Tickets) End(id string, cost middleware.Cost) EndResult {
 	key := idOf(id)
 	t.mu.Lock()
@@ -142,7 +142,7 @@ func (t *Tickets) End(id string, cost middleware.Cost) EndResult {
 	case h != nil:
 		result = Ended
 		t.stats.Ended++
-		t.remember(key)
+		t.recordEnded(key)
 	case t.isEnded(key):
 		result = Repeated
 		t.stats.Repeated++
@@ -156,8 +156,8 @@ func (t *Tickets) End(id string, cost middleware.Cost) EndResult {
 	return result
 }
 
-// Run ends the requests that are too old, until ctx ends. Then it ends all that are held, so
-// that they give back their permits, and returns nil.
+// Run ends requests that reach the age, until ctx is done. It then ends all requests, which
+// returns their permits, and returns nil.
 func (t *Tickets) Run(ctx context.Context) error {
 	ticker := time.NewTicker(max(time.Millisecond, min(time.Second, t.config.Age/8)))
 	defer ticker.Stop()
@@ -168,7 +168,7 @@ func (t *Tickets) Run(ctx context.Context) error {
 			return nil
 		case <-ticker.C:
 			if n := t.expire(t.nowFunc()); n > 0 {
-				t.warn(&t.lines.expired, "the end of requests was not told: they are ended without cost", "requests", n, "ticket_age", t.config.Age)
+				t.warn(&t.lines.expired, "the end of requests was not reported: they are ended without cost", "requests", n, "ticket_age", t.config.Age)
 			}
 		}
 	}
@@ -189,8 +189,8 @@ func idOf(id string) (key ticketID) {
 	return key
 }
 
-// end ends the request's tickets. The first bears the cost of the whole request only if it
-// counts it; each ticket charges the keys of its own rules.
+// end ends all tickets of the request with its full cost. Each ticket charges only the keys of
+// its own rules.
 func (h *held) end(cost middleware.Cost) {
 	for _, ticket := range h.tickets {
 		ticket.End(cost)
@@ -215,7 +215,8 @@ func (t *Tickets) add(h *held) {
 	t.live++
 }
 
-// take removes the oldest request with this id and returns it, or nil. The caller holds mu.
+// take removes and returns the oldest request with the id. It returns nil if there is none. The
+// caller holds mu.
 func (t *Tickets) take(key ticketID) *held {
 	same := t.byID[key]
 	if same == nil {
@@ -240,9 +241,9 @@ func (t *Tickets) take(key ticketID) *held {
 	return h
 }
 
-// expire ends the requests that are older than the age at now, and returns their number.
+// expire ends the requests that have reached the age at now, and returns their number.
 func (t *Tickets) expire(now time.Time) (n int) {
-	const batch = 256 // for which mu is held at a time
+	const batch = 256 // requests removed under one lock of mu
 	for {
 		var old []*held
 		t.mu.Lock()
@@ -250,7 +251,7 @@ func (t *Tickets) expire(now time.Time) (n int) {
 			old = append(old, t.take(t.oldest.id))
 			t.stats.Expired++
 		}
-		t.turn(now)
+		t.rotateEnded(now)
 		t.mu.Unlock()
 		for _, h := range old {
 			h.end(middleware.Cost{})
@@ -261,35 +262,35 @@ func (t *Tickets) expire(now time.Time) (n int) {
 	}
 }
 
-// remember keeps the id of a request that has ended, for an age at least, unless there are
-// more than Max. The caller holds mu.
-func (t *Tickets) remember(key ticketID) {
+// recordEnded records the id of a request that has ended. The record is kept for at least the
+// age, or less if more than Max requests end within it. The caller holds mu.
+func (t *Tickets) recordEnded(key ticketID) {
 	if len(t.ended) >= t.config.Max {
-		t.turnAt = time.Time{}
-		t.turn(t.nowFunc())
+		t.rotateAt = time.Time{}
+		t.rotateEnded(t.nowFunc())
 	}
 	t.ended[key] = struct{}{}
 }
 
-// turn forgets the ids of former requests once an age is over. The caller holds mu.
-func (t *Tickets) turn(now time.Time) {
-	if now.Before(t.turnAt) {
+// rotateEnded drops the older generation of ended ids once per age. The caller holds mu.
+func (t *Tickets) rotateEnded(now time.Time) {
+	if now.Before(t.rotateAt) {
 		return
 	}
-	clear(t.former)
-	t.ended, t.former = t.former, t.ended
-	t.turnAt = now.Add(t.config.Age)
+	clear(t.lastEnded)
+	t.ended, t.lastEnded = t.lastEnded, t.ended
+	t.rotateAt = now.Add(t.config.Age)
 }
 
 func (t *Tickets) isEnded(key ticketID) bool {
 	if _, found := t.ended[key]; found {
 		return true
 	}
-	_, found := t.former[key]
+	_, found := t.lastEnded[key]
 	return found
 }
 
-// warn logs a few lines a minute.
+// warn logs a warning, at the rate of lines.
 func (t *Tickets) warn(lines *loglimit.Limit, text string, args ...any) {
 	lines.Warn(loglimit.Rate{Burst: 2, Every: 30 * time.Second}, t.config.Log, text, args...)
 }

@@ -7,16 +7,16 @@ import (
 	"github.com/hotparam/hotparam/middleware"
 )
 
-// Part is one of several things that a gateway asks about at once. It is a call or, if Call is
-// nil, the parameters of a resource.
+// Part is one part of a combined decision. It is a call or, if Call is nil, an access to a
+// resource with parameters.
 type Part struct {
 	Call     *Call
 	Resource string
 	Params   []hotparam.Param
-	Peek     bool // takes nothing: it is only checked whether it would pass
+	Peek     bool // counts the part and checks whether it would pass, but takes nothing from its limits
 }
 
-// Together decides on parts that pass together or not at all; see [middleware.Guard.BeginAll].
+// Together decides parts that pass together or not at all; see [middleware.Guard.BeginAll].
 func (d *Decider) Together(ctx context.Context, parts []Part) ([]hotparam.Decision, []*middleware.Ticket) {
 	all := make([]middleware.Part, len(parts))
 	for i := range parts {

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -17,7 +18,7 @@ func startLoad(t *testing.T, rate, connections int, h http.HandlerFunc) *load {
 	t.Helper()
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
-	requests := append(cold.gets()[:3:3], refused.gets()...)
+	requests := slices.Concat(cold.gets()[:3], refused.gets())
 	l, err := openLoad(t.Context(), server.Listener.Addr().String(), rate, connections, requests)
 	if err != nil {
 		t.Fatal(err)
@@ -42,7 +43,7 @@ func TestLoadSendsEachRequestInTurnOverFewConnections(t *testing.T) {
 	}
 	server.Start()
 	t.Cleanup(server.Close)
-	l, err := openLoad(t.Context(), server.Listener.Addr().String(), 2000, 3, append(cold.gets()[:3:3], refused.gets()...))
+	l, err := openLoad(t.Context(), server.Listener.Addr().String(), 2000, 3, slices.Concat(cold.gets()[:3], refused.gets()))
 	if err != nil {
 		t.Fatal(err)
 	}

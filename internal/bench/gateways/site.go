@@ -43,10 +43,11 @@ func openSite(tb testing.TB, program string) *site {
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		tb.Fatal(err)
 	}
-	aggregator := testenv.Start(tb, exec.Command(program, "aggregator", "--config", config))
+	ctx := context.WithoutCancel(tb.Context()) // testenv ends the programs at cleanup, after tb.Context is canceled
+	aggregator := testenv.Start(tb, exec.CommandContext(ctx, program, "aggregator", "--config", config))
 	aggregator.WaitFor("aggregator is up")
 	const free = "127.0.0.1:0"
-	guard := testenv.Start(tb, exec.Command(program, "guard", "--config", config,
+	guard := testenv.Start(tb, exec.CommandContext(ctx, program, "guard", "--config", config,
 		"--rls", free, "--auth", free, "--check", free, "--spoe", free, "--http", free))
 	s := &site{doors: make(map[string]string)}
 	for field := range strings.FieldsSeq(guard.WaitFor(".*guard is up.*")[0]) {

@@ -12,20 +12,20 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// The headers of answers. decisionHeader has the reason of the decision in one word, so a
-// script can tell the door's answer from an error page of something between them.
+// Response headers. decisionHeader holds the reason of the decision in one word, so that a script
+// can distinguish the door's response from an error page of an intermediary.
 const (
 	decisionHeader = "X-Hotparam"
 	statusHeader   = "X-Hotparam-Status"
 	bodyHeader     = "X-Hotparam-Body"
 )
 
-// maxHeaderBody is the longest body that travels in a header. nginx reads all headers of an
-// answer into one buffer of 4 KiB, and takes an answer that does not fit for an error.
+// maxHeaderBody is the maximum length of a body that is sent in a header. nginx reads all headers
+// of a response into one buffer of 4 KiB, and treats a response that does not fit as an error.
 const maxHeaderBody = 2 << 10
 
-// answer sends the decision to a gateway. A refusal whose answer would not come to the client
-// as it is, such as a success (on_limit: serve), is sent as a plain 429.
+// answer sends the decision to a gateway. If the gateway cannot send a refusal's response to the
+// client unchanged, as with a success status (on_limit: serve), it sends a plain 429 instead.
 func (d *Door) answer(w http.ResponseWriter, s Scheme, decision hotparam.Decision) {
 	a := decision.Answer()
 	header := w.Header()
@@ -51,11 +51,10 @@ func (d *Door) answer(w http.ResponseWriter, s Scheme, decision hotparam.Decisio
 	}
 	header["Content-Length"] = []string{strconv.Itoa(len(a.Body))}
 	w.WriteHeader(a.Status)
-	_, _ = w.Write(a.Body) // the gateway may have given up
+	_, _ = w.Write(a.Body) // the gateway may have closed the connection
 }
 
-// plainAnswer returns the default answer to a refusal, with those of the limit's headers that
-// do not concern the body.
+// plainAnswer returns the default response to a refusal, with the rate limit headers of stated.
 func plainAnswer(d hotparam.Decision, stated http.Header) hotparam.Answer {
 	d.From = nil
 	switch d.Reason {
@@ -71,10 +70,10 @@ func plainAnswer(d hotparam.Decision, stated http.Header) hotparam.Answer {
 	return a
 }
 
-// sendable reports whether the scheme can carry a refusal. Its status must not be a success.
-// Envoy takes a status from 500 on for an error of the door, and lets the request pass.
-// nginx gets the body in a header, as one line, and sends it as the type that its
-// configuration names, which a variable cannot be.
+// sendable reports whether the scheme can carry a refusal. A success status never can. Envoy
+// treats a status of 500 or more as an error of the door, and lets the request pass. nginx
+// receives the body as one line in a header, and sends it with a fixed Content-Type from its
+// configuration.
 func sendable(s Scheme, a *hotparam.Answer) bool {
 	switch {
 	case a.Status < 300, s == Envoy && a.Status >= 500:

@@ -1,12 +1,13 @@
-// Package auth is the HTTP door of a guard: a gateway asks it about each request, and lets the
-// request pass or sends the door's answer to the client. Caddy's forward_auth, Traefik's
-// ForwardAuth, Envoy's ext_authz, scripts (nginx's njs, HAProxy's Lua) and nginx's
-// auth_request ask so.
+// Package auth implements a guard's door for gateways that authorize requests over HTTP. A
+// gateway makes a subrequest for each request, then forwards the request or sends the door's
+// response to the client. Caddy's forward_auth, Traefik's ForwardAuth, Envoy's ext_authz, nginx's
+// auth_request and scripts (njs in nginx, Lua in HAProxy) do so.
 //
-//	gateway ─► door.go which endpoint ─► scheme.go what is asked ─► gateway.Decider
-//	   ▲                                                               │
-//	   └───────────────────── answer.go what to say ◄──────────────────┘
+//	gateway ─► serve.go endpoint ─► scheme.go request ─► gateway.Decider
+//	   ▲                                                      │
+//	   └───────────────── answer.go response ◄────────────────┘
 //
-// An endpoint is a path and one scheme of headers. It never looks for whichever headers are
-// there: gateways pass a client's headers on, so a client could choose what is decided on.
+// An endpoint is a path with one scheme of headers. It never detects the scheme by the headers
+// that are present: gateways forward the headers of clients, so a client could choose the request
+// that is decided.
 package auth

@@ -20,16 +20,17 @@ import (
 
 // Defaults of [Config].
 const (
-	// DefaultTimeout is below the 20 ms that Envoy's default configuration waits.
+	// DefaultTimeout is shorter than the 20 ms of Envoy's default configuration.
 	DefaultTimeout        = 15 * time.Millisecond
 	DefaultMaxConnections = 1024
-	// DefaultMaxHeaderBytes is twice what Envoy, and four times what nginx, takes from a client.
+	// DefaultMaxHeaderBytes is twice the limit of Envoy, and four times that of nginx, on a
+	// client's headers.
 	DefaultMaxHeaderBytes = 128 << 10
 )
 
-// Endpoint is one path at which a door is asked.
+// Endpoint is one path that a door serves.
 type Endpoint struct {
-	// Path begins with "/". Envoy asks below it, others ask at it.
+	// Path begins with "/". It is a prefix with the scheme Envoy, and exact with others.
 	Path   string
 	Scheme Scheme
 }
@@ -43,58 +44,61 @@ func DefaultEndpoints() (all []Endpoint) {
 	return all
 }
 
-// Config is what a [Door] is made of; Decider is required.
+// Config configures a [Door]. Decider is required.
 type Config struct {
 	Decider *gateway.Decider
-	// Endpoints have different paths; none are [DefaultEndpoints].
+	// Endpoints have distinct paths. If empty, they are the [DefaultEndpoints].
 	Endpoints []Endpoint
-	// Timeout is how long a request may wait where a rule has it wait; one whose delay does
-	// not fit is refused. It should be below the gateway's own timeout. Zero means
-	// [DefaultTimeout].
+	// Timeout is the longest delay of a request where a rule makes requests wait. A request
+	// with a longer delay is refused. Timeout should be shorter than the gateway's own. Zero
+	// means [DefaultTimeout].
 	Timeout time.Duration
-	// TLS is used if it is not nil. Its ClientAuth decides which certificates may ask.
+	// TLS makes the door serve TLS. Its ClientAuth sets whether peers need a certificate. Nil
+	// means plain HTTP.
 	TLS *tls.Config
-	// Token, unless it is empty, has to be sent in X-Hotparam-Token; others get 401.
+	// Token must be sent in X-Hotparam-Token; other requests get 401. Empty means that no
+	// token is needed.
 	Token string
-	// Allow are the networks whose connections are accepted; none means all. Unix sockets
-	// are always accepted.
+	// Allow are the networks from which peers may connect. Empty means all. Peers of Unix
+	// sockets are always allowed.
 	Allow gateway.Peers
-	// MaxConnections bounds the connections, of which the idlest gives way to a new one. Zero
-	// means [DefaultMaxConnections].
+	// MaxConnections is the maximum number of open connections. At the maximum, a new
+	// connection evicts the one that has been idle longest. Zero means
+	// [DefaultMaxConnections].
 	MaxConnections int
-	// MaxHeaderBytes bounds the line and the headers of a request; what is longer gets 431.
-	// Zero means [DefaultMaxHeaderBytes].
+	// MaxHeaderBytes is the maximum size of a request's line and headers; a larger request
+	// gets 431. Zero means [DefaultMaxHeaderBytes].
 	MaxHeaderBytes int
-	Log            *slog.Logger // nil: nothing is logged
+	Log            *slog.Logger // nil disables logging
 }
 
-// Door decides on the requests that gateways ask about over HTTP. It is safe for concurrent
-// use; Serve may be called for several listeners.
+// Door answers the subrequests of gateways over HTTP. It is safe for concurrent use. Serve may be
+// called for several listeners.
 type Door struct {
 	config    Config
 	token     gateway.Token
 	exact     map[string]Scheme // by path
-	prefixes  []Endpoint        // of Envoy; Path has no "/" at its end
-	admission gateway.Admission // MaxConnections is up to the server, which closes the idlest
+	prefixes  []Endpoint        // with scheme Envoy; Path has no trailing "/"
+	admission gateway.Admission // without Max: server enforces MaxConnections
 	server    *httpserve.Server
 	lines     [problems]loglimit.Limit
 	counters  Counters[atomic.Int64]
 }
 
-// Counters count what a door has done. N is int64 in [Stats], and [atomic.Int64] while they
-// count.
+// Counters count the requests and connections of a door. N is int64 in [Stats] and
+// [atomic.Int64] in a running door.
 type Counters[N any] struct {
 	gateway.ConnCounters[N]
-	Passed       N // requests that were let pass by a decision
-	Refused      N // requests that were refused
-	Missing      N // requests without a header of the scheme; without the URI they passed undecided
-	Ambiguous    N // requests with a header of the scheme several times, of which the last counted
+	Passed       N // requests passed by a decision
+	Refused      N // requests refused
+	Missing      N // requests that lack a header of the scheme; without the URI they pass undecided
+	Ambiguous    N // requests with a repeated header of the scheme, of which the last is used
 	Unauthorized N // requests without the token
-	Unknown      N // requests at a path that is no endpoint
-	Unsendable   N // of Refused: requests whose rule has an answer that the gateway cannot send
+	Unknown      N // requests with a path that is not an endpoint
+	Unsendable   N // of Refused: the gateway cannot send the rule's response
 }
 
-// Stats are the counters of a door since it was made.
+// Stats are the counters of a door since it was created.
 type Stats struct {
 	Counters[int64]
 	HTTP httpserve.Stats
@@ -132,7 +136,7 @@ func (d *Door) add(e Endpoint) error {
 		return fmt.Errorf("endpoint %q: a path begins with / and has no query", e.Path)
 	}
 	if e.Scheme < Forwarded || e.Scheme > Nginx {
-		return fmt.Errorf("endpoint %q: no scheme", e.Path)
+		return fmt.Errorf("endpoint %q: invalid scheme", e.Path)
 	}
 	below := strings.TrimRight(e.Path, "/") + "/"
 	for _, other := range d.config.Endpoints {
@@ -140,7 +144,7 @@ func (d *Door) add(e Endpoint) error {
 			continue
 		}
 		if other.Path == e.Path || e.Scheme == Envoy && strings.HasPrefix(other.Path+"/", below) {
-			return fmt.Errorf("endpoint %q (%s): %q (%s) is asked at the same path", e.Path, e.Scheme, other.Path, other.Scheme)
+			return fmt.Errorf("endpoint %q (%s): %q (%s) has the same path", e.Path, e.Scheme, other.Path, other.Scheme)
 		}
 	}
 	if e.Scheme == Envoy {
@@ -151,8 +155,8 @@ func (d *Door) add(e Endpoint) error {
 	return nil
 }
 
-// Serve answers a listener's requests until ctx ends, and then for at most a second those
-// that have come. It closes the listener.
+// Serve serves the listener until ctx is done, and closes it. In-flight requests then have a
+// second to end.
 func (d *Door) Serve(ctx context.Context, l net.Listener) error {
 	return d.server.Serve(ctx, d.admission.SecureListener(d.admission.Listener(l), d.config.TLS))
 }

@@ -178,7 +178,7 @@ func TestMissingHeaders(t *testing.T) {
 	if got := f.door.Stats().Missing; got != 9 {
 		t.Errorf("stats: %d questions lack a header, want 9", got)
 	}
-	if n := strings.Count(f.Log.String(), "does not send a header"); n != 1 || !strings.Contains(f.Log.String(), "X-Forwarded-Method") {
+	if n := strings.Count(f.Log.String(), "does not send a required header"); n != 1 || !strings.Contains(f.Log.String(), "X-Forwarded-Method") {
 		t.Errorf("%d lines in the log, want one:\n%s", n, f.Log)
 	}
 	// Without the method that of the question counts, which for these is GET.

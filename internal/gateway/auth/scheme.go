@@ -8,28 +8,31 @@ import (
 	"github.com/hotparam/hotparam/internal/gateway"
 )
 
-// Scheme is how a gateway describes the request that it asks about, and how it is answered.
+// Scheme is a format of subrequests and of the responses to them.
 type Scheme uint8
 
 // Schemes.
 const (
-	// Forwarded is that of Caddy's forward_auth and Traefik's ForwardAuth: X-Forwarded-Method,
-	// -Uri and -Host, and the client's address at the end of X-Forwarded-For.
+	// Forwarded is the scheme of Caddy's forward_auth and Traefik's ForwardAuth. It uses
+	// X-Forwarded-Method, X-Forwarded-Uri and X-Forwarded-Host. The client's address is the
+	// last one in X-Forwarded-For.
 	Forwarded Scheme = iota + 1
-	// Original is that of scripts: X-Original-Method, X-Original-URI, X-Real-IP and Host.
+	// Original is the scheme of scripts. It uses X-Original-Method, X-Original-URI, X-Real-IP
+	// and Host.
 	Original
-	// Envoy is that of ext_authz over HTTP: the request has the method, the host and, behind
-	// the endpoint's path or that and "?", the path and query. The client's address is at
-	// the end of X-Forwarded-For, if the gateway passes that.
+	// Envoy is the scheme of ext_authz over HTTP. The subrequest has the method and the host
+	// of the request. Its target is the endpoint's path, an optional "?", and the request's
+	// path and query. The client's address is the last one in X-Forwarded-For, if the gateway
+	// sends that.
 	Envoy
-	// Nginx is Original for nginx's auth_request, which knows only two answers: 204, and 403
-	// with the status and the body of the refusal in headers.
+	// Nginx is Original for nginx's auth_request, which knows two responses: 204 to pass, and
+	// 403 with the status and the body of the refusal in headers.
 	Nginx
 )
 
 var schemeNames = [...]string{Forwarded: "forwarded", Original: "original", Envoy: "envoy", Nginx: "nginx"}
 
-// String returns the scheme's name in files.
+// String returns the scheme's name in the configuration.
 func (s Scheme) String() string {
 	if s > 0 && int(s) < len(schemeNames) {
 		return schemeNames[s]
@@ -37,7 +40,7 @@ func (s Scheme) String() string {
 	return fmt.Sprintf("Scheme(%d)", s)
 }
 
-// ParseScheme returns the scheme of this name.
+// ParseScheme returns the scheme with the name.
 func ParseScheme(name string) (Scheme, error) {
 	for s := Forwarded; int(s) < len(schemeNames); s++ {
 		if schemeNames[s] == name {
@@ -52,11 +55,11 @@ func (s Scheme) success() int {
 	if s == Nginx {
 		return http.StatusNoContent
 	}
-	return http.StatusOK // Envoy takes nothing else for a success
+	return http.StatusOK // Envoy accepts no other success status
 }
 
-// tokenHeader is where a gateway sends the door's token. It is not Authorization, in which
-// the client's own credentials travel.
+// tokenHeader is the header for the door's token. It is not Authorization, because that holds the
+// client's own credentials.
 const tokenHeader = "X-Hotparam-Token"
 
 // The headers of schemes, as net/http writes their names.
@@ -70,14 +73,14 @@ const (
 	realIP          = "X-Real-Ip"
 )
 
-// notOfClient are headers of the gateway's own call.
+// notOfClient are headers of the subrequest that are not the client's.
 var notOfClient = [...]string{
 	"Connection", "Content-Length", "Keep-Alive", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade", tokenHeader,
 }
 
-// read returns the request that the gateway asks about. missing is the header without which
-// the request is not known, ambiguous one that came several times. read takes its headers
-// out of r's.
+// read returns the request that a subrequest describes. missing names a required header that is
+// absent, and ambiguous a repeated one; both can be empty. read removes the headers of the scheme
+// from r.Header.
 func (s Scheme) read(r *http.Request, below string) (c *gateway.Call, missing, ambiguous string) {
 	h := headers{Header: r.Header}
 	c = &gateway.Call{Method: r.Method, Target: below, Header: r.Header}
@@ -106,14 +109,14 @@ func (s Scheme) read(r *http.Request, below string) (c *gateway.Call, missing, a
 	return c, h.missing, h.ambiguous
 }
 
-// headers are those of the gateway's call while a scheme takes its own out.
+// headers are the headers of a subrequest, from which a scheme removes its own.
 type headers struct {
 	http.Header
 	missing, ambiguous string
 }
 
-// take takes a header out and returns its value. Of several it returns the last one: a gateway
-// that adds instead of replacing writes behind what the client has sent.
+// take removes a header and returns its value. If the header is repeated, it returns the last
+// value: a gateway that adds the header instead of replacing it appends to the client's.
 func (h *headers) take(name string, needed bool) string {
 	values := h.Header[name]
 	delete(h.Header, name)
@@ -130,8 +133,8 @@ func (h *headers) take(name string, needed bool) string {
 	return values[n-1]
 }
 
-// takeLastHop takes the last address out of X-Forwarded-For, the one that the gateway has
-// seen itself. The header keeps what was there before, as if it were at the gateway's place.
+// takeLastHop removes and returns the last address of X-Forwarded-For, which the gateway added.
+// The rest of the header is what the gateway received.
 func (h *headers) takeLastHop() string {
 	lines := h.Header[forwardedFor]
 	if len(lines) == 0 {

@@ -11,29 +11,29 @@ import (
 	"github.com/hotparam/hotparam/middleware"
 )
 
-// ServeHTTP answers one question of a gateway.
+// ServeHTTP answers one subrequest of a gateway.
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	scheme, below, ok := d.endpoint(r)
 	switch {
 	case !ok:
 		d.counters.Unknown.Add(1)
-		d.warn(unknownPath, "a gateway asks at a path that is no endpoint of guard.auth", "path", firstSegment(r.URL.Path))
+		d.warn(unknownPath, "a gateway uses a path that is not an endpoint of guard.auth", "path", firstSegment(r.URL.Path))
 		http.Error(w, "hotparam has no endpoint at this path", http.StatusNotFound)
 		return
 	case !d.token.Accepts(r.Header.Get(tokenHeader)):
 		d.counters.Unauthorized.Add(1)
-		d.warn(noToken, "a gateway asks without the token, or with another one: have it send the header "+tokenHeader, "peer", r.RemoteAddr)
-		http.Error(w, "hotparam wants its token in "+tokenHeader, http.StatusUnauthorized)
+		d.warn(noToken, "a gateway did not send the right token: configure it to send the header "+tokenHeader, "peer", r.RemoteAddr)
+		http.Error(w, "hotparam needs its token in "+tokenHeader, http.StatusUnauthorized)
 		return
 	}
 	call, missing, ambiguous := scheme.read(r, below)
 	if ambiguous != "" {
 		d.counters.Ambiguous.Add(1)
-		d.warn(manyHeaders, "a gateway sends a header of its scheme more than once, as it passes the client's on: have it replace the header", "header", ambiguous, "scheme", scheme)
+		d.warn(manyHeaders, "a gateway sends a header of its scheme more than once: configure it to replace the client's header", "header", ambiguous, "scheme", scheme)
 	}
 	if missing != "" {
 		d.counters.Missing.Add(1)
-		d.warn(noHeader, "a gateway does not send a header of its scheme: without the URI, requests pass undecided", "header", missing, "scheme", scheme)
+		d.warn(noHeader, "a gateway does not send a required header: without the URI, requests pass undecided", "header", missing, "scheme", scheme)
 		if call.Target == "" {
 			w.Header()[decisionHeader] = []string{hotparam.ReasonOpen.String()}
 			w.WriteHeader(scheme.success())
@@ -43,14 +43,14 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), d.config.Timeout)
 	defer cancel()
 	decision, ticket := d.config.Decider.Begin(ctx, call)
-	ticket.End(middleware.Cost{}) // a gateway does not say when its request ends
+	ticket.End(middleware.Cost{}) // the protocol does not report the end of a request
 	d.answer(w, scheme, decision)
 }
 
-// endpoint returns the scheme by which a request is read and, for Envoy, the target that it
-// asks about. It uses the target as it came: a client's path below an endpoint must not lead
-// to another one. Behind a "?" the target is one that net/http does not look into, while it
-// answers 400 to a path with a broken escape, which an application may take.
+// endpoint returns the scheme of a subrequest and, for Envoy, the target of the request that it
+// describes. It uses the raw target, so that no client's path below one endpoint can reach
+// another. The described target may follow a "?": net/http answers 400 to a path with an invalid
+// escape, which an application may accept, but does not parse the query.
 func (d *Door) endpoint(r *http.Request) (s Scheme, below string, ok bool) {
 	target := r.RequestURI
 	if !strings.HasPrefix(target, "/") {
@@ -68,13 +68,13 @@ func (d *Door) endpoint(r *http.Request) (s Scheme, below string, ok bool) {
 	return 0, "", false
 }
 
-// The problems that are logged, each at logRate.
+// Problems that are logged, each at logRate.
 const (
 	unknownPath = iota
 	noToken
 	manyHeaders
 	noHeader
-	problems // how many there are
+	problems // number of problems
 )
 
 var logRate = loglimit.Rate{Burst: 1, Every: time.Minute}
@@ -83,7 +83,7 @@ func (d *Door) warn(problem int, message string, args ...any) {
 	d.lines[problem].Warn(logRate, d.config.Log, message, args...)
 }
 
-// firstSegment returns what of a path may be logged: what follows may be a client's.
+// firstSegment returns the part of a path that may be logged. The rest may come from a client.
 func firstSegment(path string) string {
 	const most = 64
 	if len(path) > most {

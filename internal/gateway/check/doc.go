@@ -1,12 +1,12 @@
-// Package check is the door for programs in any language: they ask by HTTP and JSON whether a
-// request may pass.
+// Package check implements the door for programs in any language. They check over HTTP, in JSON,
+// whether a request may pass.
 //
-// The way of a request:
+// Files, in the order in which a request passes them:
 //
-//	door.go      who may ask, and how much
-//	question.go  what a program asks
-//	handle.go    the decision, and the end of a request that was held
-//	result.go    what the program is told
-//	problem.go   errors, as RFC 9457 has them
-//	openapi.json the same for machines
+//	door.go      authorization and limits
+//	question.go  the JSON of requests
+//	handle.go    the decision, and the end of held requests
+//	result.go    the JSON of responses
+//	problem.go   errors in the format of RFC 9457
+//	openapi.json the API's description for tools
 package check

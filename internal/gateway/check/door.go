@@ -25,48 +25,51 @@ const (
 	DefaultMaxConnections = 512
 )
 
-// Config is what a [Door] is made of. Decider and Tickets are required.
+// Config configures a [Door]. Decider and Tickets are required.
 type Config struct {
 	Decider *gateway.Decider
 	Tickets *gateway.Tickets
-	// TLS is used if it is not nil. Its ClientAuth says whose certificates may ask.
+	// TLS makes the door serve TLS. Its ClientAuth sets whether peers need a certificate. Nil
+	// means plain HTTP.
 	TLS *tls.Config
-	// Token, unless it is empty, has to be sent as "Authorization: Bearer TOKEN".
+	// Token must be sent as "Authorization: Bearer TOKEN". Empty means that no token is
+	// needed.
 	Token string
-	// Allow are the networks that may connect; none means all. Unix sockets are always
-	// accepted.
+	// Allow are the networks from which peers may connect. Empty means all. Peers of Unix
+	// sockets are always allowed.
 	Allow gateway.Peers
-	// Timeout bounds a decision that asks Redis. Zero means [DefaultTimeout].
+	// Timeout is the deadline of a decision that queries Redis. Zero means [DefaultTimeout].
 	Timeout time.Duration
-	// MaxBody bounds the body of a request, in bytes. Zero means [DefaultMaxBody].
+	// MaxBody is the maximum size of a request's body, in bytes. Zero means [DefaultMaxBody].
 	MaxBody int64
-	// MaxConnections bounds the connections, of which the idlest gives way to a new one. Zero
-	// means [DefaultMaxConnections].
+	// MaxConnections is the maximum number of open connections. At the maximum, a new
+	// connection evicts the one that has been idle longest. Zero means
+	// [DefaultMaxConnections].
 	MaxConnections int
-	Log            *slog.Logger // nil: nothing is logged
+	Log            *slog.Logger // nil disables logging
 }
 
-// Counters count what a door has done. N is int64 in [Stats], and [atomic.Int64] while they
-// count.
+// Counters count the checks and connections of a door. N is int64 in [Stats] and [atomic.Int64]
+// in a running door.
 type Counters[N any] struct {
 	gateway.ConnCounters[N]
-	Passed, Refused N // checks, each of a batch
-	Bad             N // requests that are none of the API
-	TooLarge        N // requests over MaxBody
+	Passed, Refused N // checks; each check of a batch counts
+	Bad             N // requests that are not valid requests of the API
+	TooLarge        N // requests whose body exceeds Config.MaxBody
 	Unauthorized    N // requests without the token
 }
 
-// Stats are the counters of a door since it was made.
+// Stats are the counters of a door since it was created.
 type Stats struct {
 	Counters[int64]
 	HTTP httpserve.Stats
 }
 
-// Door decides on the requests that programs ask about. It is safe for concurrent use.
+// Door serves the check API to programs. It is safe for concurrent use.
 type Door struct {
 	config    Config
 	token     gateway.Token
-	admission gateway.Admission // MaxConnections is up to the server, which closes the idlest
+	admission gateway.Admission // without Max: server enforces MaxConnections
 	server    *httpserve.Server
 	counters  Counters[atomic.Int64]
 }
@@ -88,8 +91,8 @@ func New(c Config) (*Door, error) {
 	return d, nil
 }
 
-// Serve serves until ctx ends, then a second at most for the requests that are served, and
-// closes the listener.
+// Serve serves the listener until ctx is done, and closes it. In-flight requests then have a
+// second to end.
 func (d *Door) Serve(ctx context.Context, l net.Listener) error {
 	return d.server.Serve(ctx, d.admission.SecureListener(d.admission.Listener(l), d.config.TLS))
 }
@@ -99,7 +102,7 @@ func (d *Door) Stats() Stats {
 	return Stats{Counters: countset.Load[Counters[int64]](&d.counters), HTTP: d.server.Stats()}
 }
 
-// handler returns the API.
+// handler returns the handler of the API.
 func (d *Door) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/check", d.serveCheck)
@@ -111,7 +114,7 @@ func (d *Door) handler() http.Handler {
 		case r.URL.Path == "/v1/openapi.json" && (r.Method == http.MethodGet || r.Method == http.MethodHead):
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = w.Write(openAPI)
-		case !d.mayAsk(r):
+		case !d.isAuthorized(r):
 			d.counters.Unauthorized.Add(1)
 			w.Header().Set("WWW-Authenticate", `Bearer realm="hotparam"`)
 			writeProblem(w, http.StatusUnauthorized, "the token is missing or wrong: send it as Authorization: Bearer TOKEN")
@@ -131,8 +134,8 @@ func (d *Door) handler() http.Handler {
 //go:embed openapi.json
 var openAPI []byte
 
-// mayAsk reports whether a request has the token.
-func (d *Door) mayAsk(r *http.Request) bool {
+// isAuthorized reports whether a request has the token.
+func (d *Door) isAuthorized(r *http.Request) bool {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") {
 		token = ""

@@ -49,7 +49,7 @@ func (d *Door) serveDone(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// check decides on one question.
+// check decides one question.
 func (d *Door) check(ctx context.Context, q *question) result {
 	var decision hotparam.Decision
 	var ticket *middleware.Ticket
@@ -79,10 +79,10 @@ func (d *Door) check(ctx context.Context, q *question) result {
 	return out
 }
 
-// read reads the body of a request. If it cannot, it answers and returns false.
+// read decodes the body of a request into to. If that fails, it sends an error and returns false.
 func (d *Door) read(w http.ResponseWriter, r *http.Request, to interface{ validate() error }) (ok bool) {
 	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
-		// Pages of other sites cannot send this type without the door's consent.
+		// Without CORS, a browser does not send this type for a page of another site.
 		d.counters.Bad.Add(1)
 		writeProblem(w, http.StatusUnsupportedMediaType, "want Content-Type: application/json")
 		return false
@@ -93,7 +93,7 @@ func (d *Door) read(w http.ResponseWriter, r *http.Request, to interface{ valida
 		writeProblem(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("the body has more than %d bytes", d.config.MaxBody))
 		return false
 	}
-	if errors.Is(err, os.ErrDeadlineExceeded) { // the server counts it, and closes the connection
+	if errors.Is(err, os.ErrDeadlineExceeded) { // the server counts it and closes the connection
 		writeProblem(w, http.StatusRequestTimeout, "the body did not come in time")
 		return false
 	}

@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// problem is an error of a request, as RFC 9457 has it.
+// problem is the response to a failed request, in the format of RFC 9457.
 type problem struct {
 	Type   string `json:"type"`
 	Title  string `json:"title"`

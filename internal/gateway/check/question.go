@@ -15,8 +15,8 @@ import (
 	"github.com/hotparam/hotparam/middleware"
 )
 
-// question is what a program asks about: a request of HTTP by method and uri, or anything else
-// by resource and params.
+// question is the body of a check: an HTTP request, given by method and uri, or an access to a
+// resource, given by resource and params.
 type question struct {
 	Method  string            `json:"method"`
 	URI     string            `json:"uri"`
@@ -38,7 +38,7 @@ type param struct {
 	Value  string `json:"value"`
 }
 
-// values are those of a header: a string, or a list of them.
+// values are the values of a header, in JSON a string or a list of strings.
 type values []string
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -50,21 +50,21 @@ func (v *values) UnmarshalJSON(data []byte) error {
 	}
 	var list []string
 	if err := json.Unmarshal(data, &list); err != nil {
-		return errors.New("headers: want a string, or a list of them, for each name")
+		return errors.New("headers: want a string or a list of strings for each name")
 	}
 	*v = list
 	return nil
 }
 
-// batch is several questions.
+// batch is the body of a batch of checks.
 type batch struct {
 	Checks []question `json:"checks"`
 }
 
-// maxBatch is how many questions a batch has at most.
+// maxBatch is the maximum number of checks of a batch.
 const maxBatch = 100
 
-// maxParams is how many parameters a resource has at most.
+// maxParams is the maximum number of parameters of a resource.
 const maxParams = 1000
 
 func (b *batch) validate() error {
@@ -107,7 +107,8 @@ func (q *question) validate() error {
 	return nil
 }
 
-// sourceOf returns the source of this name; the empty one is the query's.
+// sourceOf returns the source with the name, and whether it exists. An empty name means
+// [hotparam.Query].
 func sourceOf(name string) (hotparam.Source, bool) {
 	if name == "" {
 		return hotparam.Query, true
@@ -138,7 +139,7 @@ func (q *question) header() http.Header {
 	return h
 }
 
-// done ends a request that was held.
+// done is the body of a report that a held request has ended.
 type done struct {
 	Ticket string  `json:"ticket"`
 	Bytes  int64   `json:"bytes"`
@@ -161,7 +162,7 @@ func (d *done) cost() middleware.Cost {
 	return middleware.Cost{Bytes: d.Bytes, Units: d.Units, Time: time.Duration(min(d.MS*float64(time.Millisecond), longest))}
 }
 
-// decode reads one JSON value that has only fields of the API.
+// decode decodes and validates a single JSON value. It rejects unknown fields.
 func decode(r io.Reader, to interface{ validate() error }) error {
 	d := json.NewDecoder(r)
 	d.DisallowUnknownFields()

@@ -8,13 +8,13 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// result is what a program is told of one question.
+// result is the response to one check.
 type result struct {
 	Allowed bool   `json:"allowed"`
 	Reason  string `json:"reason"`
 	Rule    string `json:"rule"`
-	// Status, Headers and Body are the response to a refused request. Headers are added to
-	// the response of one that passes, whose Status is 200.
+	// Status, Headers and Body are the response to a refused request. For a request that
+	// passes, Status is 200, and the application adds Headers to its own response.
 	Status  int               `json:"status"`
 	Headers map[string]string `json:"headers"`
 	Body    string            `json:"body"`

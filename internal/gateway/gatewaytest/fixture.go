@@ -14,7 +14,7 @@ import (
 	"github.com/hotparam/hotparam/middleware"
 )
 
-// Patience is how long [Fixture.Await] waits.
+// Patience is the timeout of [Fixture.Await].
 const Patience = 20 * time.Second
 
 // Server is a door.
@@ -22,7 +22,7 @@ type Server interface {
 	Serve(ctx context.Context, l net.Listener) error
 }
 
-// Fixture is what a door in a test needs around it. It belongs to the test's goroutine.
+// Fixture has the dependencies of a door in a test. Only the test's goroutine may use it.
 type Fixture struct {
 	Guard   *Guard // nil if the fixture is that of a given decider
 	Decider *gateway.Decider
@@ -63,13 +63,13 @@ func (f *Fixture) runTickets() {
 	testenv.Running(f.tb, f.Tickets.Run)
 }
 
-// Serve serves a door at a new address.
+// Serve serves a door on a free port.
 func (f *Fixture) Serve(door Server) {
 	f.tb.Helper()
 	f.ServeOn(Listen(f.tb, "127.0.0.1:0"), door)
 }
 
-// ServeAgain serves a door at the address of the former one, which has stopped.
+// ServeAgain serves a door at the address of the last one, which must have stopped.
 func (f *Fixture) ServeAgain(door Server) {
 	f.tb.Helper()
 	f.ServeOn(Listen(f.tb, f.Addr), door)

@@ -1,6 +1,6 @@
-// Package gatewaytest tests doors. It has what the tests of every door need around theirs, and
-// the suite that each door passes: a request that comes through it makes the keys, and gets the
-// answer, that it would have with the Go middleware in the application.
+// Package gatewaytest tests doors. It has fixtures for their tests, and the suite that each door
+// passes: a request through the door has the same keys and response as with the Go middleware in
+// the application.
 //
 //	guard.go     a Hotparam whose counts can be read
 //	fixture.go   a door that is served, with its log and its tickets
@@ -25,14 +25,14 @@ import (
 	"github.com/hotparam/hotparam/middleware"
 )
 
-// Answer is what a client gets through the door's gateway.
+// Answer is the response that a client receives through the door's gateway.
 type Answer struct {
 	Status int // 0: the request passes
 	Header http.Header
 	Body   string
 }
 
-// Door is a door that the suite is run on.
+// Door is a door under test.
 type Door struct {
 	// Ask asks the door about a request as its gateway does, or has its gateway ask.
 	Ask func(tb testing.TB, r *Request) Answer
@@ -143,7 +143,7 @@ func serve(t *testing.T, handler http.Handler, r *Request, target string) (a Ans
 // seconds are times in answers, which may differ by one.
 var seconds = regexp.MustCompile(`retry in \d+ s|;t=\d+`)
 
-// describe returns what is compared of an answer.
+// describe returns the parts of an answer that are compared, as text.
 func (a Answer) describe(d *Door) string {
 	switch {
 	case a.Status == 0 && d.NoHeaders:

@@ -16,13 +16,15 @@ import (
 	"github.com/hotparam/hotparam/middleware/rpc"
 )
 
-// passed is the response to a call of one descriptor that no limit concerns: nearly all are.
+// passed is the shared response to the most common call: one descriptor, to which no limit
+// applies.
 var passed = &ratelimit.RateLimitResponse{
 	OverallCode: ratelimit.RateLimitResponse_OK,
 	Statuses:    []*ratelimit.RateLimitResponse_DescriptorStatus{{Code: ratelimit.RateLimitResponse_OK}},
 }
 
-// answer returns the response to a call of n descriptors, of which the first were decided.
+// answer returns the response to a call of n descriptors. decisions holds those of the first
+// len(decisions) descriptors; the rest pass.
 func answer(asks []ask, decisions []hotparam.Decision, n int) *ratelimit.RateLimitResponse {
 	if n == 1 && decisions[0].Allowed && decisions[0].From == nil && decisions[0].Limit == 0 {
 		return passed
@@ -61,8 +63,9 @@ func answer(asks []ask, decisions []hotparam.Decision, n int) *ratelimit.RateLim
 	return r
 }
 
-// isWorse reports whether d decides in place of than: a refusal before a pass, the longest wait
-// of refusals, one that no retry ends before all, and of passes what leaves the least.
+// isWorse reports whether d takes precedence over than. A refusal precedes a pass. Among
+// refusals, one that no retry helps comes first, then the longest RetryAfter. Among passes, the
+// least Remaining comes first.
 func isWorse(d, than *hotparam.Decision) bool {
 	switch {
 	case d.Allowed != than.Allowed:
@@ -78,9 +81,9 @@ func isWorse(d, than *hotparam.Decision) bool {
 	return d.Remaining < than.Remaining
 }
 
-// statusOf returns the status of one descriptor. Envoy's own X-RateLimit headers
-// (enable_x_ratelimit_headers) come of it. A limit's unit is left open: it is the size of a
-// bucket, and ResetAfter is how long the bucket takes to fill.
+// statusOf returns the status of one descriptor, from which Envoy makes its X-RateLimit headers
+// (enable_x_ratelimit_headers). The limit has no unit: it is the size of a bucket, and ResetAfter
+// is the time until the bucket is full.
 func statusOf(d *hotparam.Decision) *ratelimit.RateLimitResponse_DescriptorStatus {
 	s := &ratelimit.RateLimitResponse_DescriptorStatus{Code: ratelimit.RateLimitResponse_OK}
 	if !d.Allowed {
@@ -96,8 +99,9 @@ func statusOf(d *hotparam.Decision) *ratelimit.RateLimitResponse_DescriptorStatu
 
 func toUint32(n int64) uint32 { return uint32(max(0, min(n, 1<<32-1))) }
 
-// metadataOf returns what Envoy keeps of a refusal for its access log, and for a local_reply_config
-// that gives the response its own status: the filter has one for all.
+// metadataOf returns the metadata of a refusal, for Envoy's access log and for a
+// local_reply_config that sets the status of the response: the filter itself has one status for
+// all refusals.
 func metadataOf(d *hotparam.Decision, status int) *structpb.Struct {
 	return &structpb.Struct{Fields: map[string]*structpb.Value{
 		"reason": structpb.NewStringValue(d.Reason.String()),
@@ -106,7 +110,7 @@ func metadataOf(d *hotparam.Decision, status int) *structpb.Struct {
 	}}
 }
 
-// headers returns the headers as Envoy adds them, in an order that does not change.
+// headers returns the headers for Envoy to add, sorted by name.
 func headers(h map[string][]string) []*core.HeaderValue {
 	if len(h) == 0 {
 		return nil
@@ -120,7 +124,7 @@ func headers(h map[string][]string) []*core.HeaderValue {
 	return list
 }
 
-// isGRPC reports whether a descriptor is a request of gRPC.
+// isGRPC reports whether any descriptor is a gRPC request.
 func isGRPC(asks []ask) bool {
 	for i := range asks {
 		if list := asks[i].call.Header["Content-Type"]; len(list) > 0 && strings.HasPrefix(list[0], "application/grpc") {

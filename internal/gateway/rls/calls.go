@@ -16,18 +16,18 @@ import (
 // callKey is the key of a call's cancel function in its context.
 type callKey struct{}
 
-// Methods that are not calls of the rate limit service.
+// Kinds of methods of other services.
 const (
-	ofHealth     = iota // a question of health, which is answered at once
-	ofStream            // a stream of health or reflection, which stays open
-	otherMethods        // how many kinds there are
+	ofHealth     = iota // a health check, which is answered at once
+	ofStream            // a health or reflection stream, which stays open
+	otherMethods        // number of kinds
 )
 
-// maxOthers bounds them at a time. They do not take the place of calls, nor streams that of
-// questions of health.
+// maxOthers is the maximum number of in-flight calls of each kind. The limits are separate, so
+// that neither kind takes the place of the other or of rate limit calls.
 var maxOthers = [otherMethods]int64{ofHealth: 1024, ofStream: 128}
 
-// kindOf returns the kind of a method, or isCall.
+// kindOf returns the kind of a method of another service, or isCall=true for a rate limit call.
 func kindOf(method string) (kind int, isCall bool) {
 	switch method {
 	case ratelimit.RateLimitService_ShouldRateLimit_FullMethodName:
@@ -38,9 +38,9 @@ func kindOf(method string) (kind int, isCall bool) {
 	return ofStream, false
 }
 
-// tap is called for each new stream, by the goroutine of its connection. It refuses a call if
-// there are too many, and bounds the time of one that has no such bound itself: a peer that
-// sends a message byte by byte would hold it for ever.
+// tap is called for each new stream, by the goroutine of its connection. It refuses a call if too
+// many are in flight. It sets the deadline of a call that has none before Config.CallTimeout:
+// otherwise a peer that sends a message byte by byte would keep the call in flight forever.
 func (d *Door) tap(ctx context.Context, info *tap.Info) (context.Context, error) {
 	kind, isCall := kindOf(info.FullMethodName)
 	now, most := &d.calls, int64(d.config.MaxCalls)
@@ -49,8 +49,8 @@ func (d *Door) tap(ctx context.Context, info *tap.Info) (context.Context, error)
 	}
 	if now.Load() >= most {
 		d.stats.Busy.Add(1)
-		d.complain.add(complainBusy, "refused a call: there are too many at a time", "method", info.FullMethodName, "calls", most)
-		return ctx, status.Error(codes.ResourceExhausted, "too many calls at a time")
+		d.complain.add(complainBusy, "refused a call: too many are in flight", "method", info.FullMethodName, "calls", most)
+		return ctx, status.Error(codes.ResourceExhausted, "too many calls in flight")
 	}
 	if !isCall && kind == ofStream {
 		return ctx, nil
@@ -62,8 +62,8 @@ func (d *Door) tap(ctx context.Context, info *tap.Info) (context.Context, error)
 	return context.WithValue(ctx, callKey{}, cancel), nil
 }
 
-// callStats counts the calls that there are at a time, and those that failed before they came
-// to the door. It implements [stats.Handler].
+// callStats counts the in-flight calls, and those that failed before they reached the door. It
+// implements [stats.Handler].
 type callStats struct{ door *Door }
 
 // TagRPC implements [stats.Handler].
@@ -74,7 +74,7 @@ func (callStats) TagRPC(ctx context.Context, info *stats.RPCTagInfo) context.Con
 	return ctx
 }
 
-// otherMethod is the key of the kind of a call of another service in its context.
+// otherMethod is the context key of the kind of a call of another service.
 type otherMethod struct{}
 
 // HandleRPC implements [stats.Handler].
@@ -97,21 +97,21 @@ func (s callStats) HandleRPC(ctx context.Context, event stats.RPCStats) {
 		case e.Error == nil:
 		case isOurs && status.Code(e.Error) == codes.DeadlineExceeded:
 			s.door.stats.Slow.Add(1)
-			s.door.complain.add(complainSlow, "a call did not come in time, and was ended", "within", s.door.config.CallTimeout)
+			s.door.complain.add(complainSlow, "a call exceeded its time limit and was ended", "within", s.door.config.CallTimeout)
 		case !isOther:
 			s.door.failed(e.Error)
 		}
 	}
 }
 
-// failed counts a call that was answered with an error. One that its peer has given up is none
-// of the peer's faults.
+// failed counts and logs a call that was answered with an error. It ignores calls that the peer
+// canceled or that exceeded the peer's deadline.
 func (d *Door) failed(err error) {
 	if code := status.Code(err); code == codes.Canceled || code == codes.DeadlineExceeded {
 		return
 	}
 	d.stats.Failed.Add(1)
-	d.complain.add(complainFailed, "a call failed, and Envoy lets its request pass or not by failure_mode_deny", "err", err)
+	d.complain.add(complainFailed, "a call failed: Envoy's failure_mode_deny decides whether the request passes", "err", err)
 }
 
 // TagConn implements [stats.Handler].

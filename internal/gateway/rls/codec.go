@@ -11,9 +11,9 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// codec is the codec of protobuf, except that it reads texts that are not UTF-8. Envoy copies
-// the headers of its clients, which may hold any byte, into descriptors. A call that cannot be
-// read fails, and Envoy lets its request pass: a client could evade each limit by one byte.
+// codec is the protobuf codec, but accepts strings that are not UTF-8. Envoy copies its clients'
+// headers, which may hold any byte, into descriptors. If such a call failed, Envoy would let the
+// request pass, and a client could evade every limit with one byte.
 type codec struct{ encoding.CodecV2 }
 
 func newCodec() codec { return codec{encoding.GetCodecV2("proto")} }
@@ -32,8 +32,8 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	return nil
 }
 
-// fields calls number for each field of a message that is a number and text for each that has a
-// length, and reports whether the message could be read.
+// fields calls number for each varint field and text for each length-delimited field of a
+// message, and reports whether the message is valid.
 func fields(b []byte, number func(field protowire.Number, value uint64), text func(field protowire.Number, value []byte) (ok bool)) bool {
 	for len(b) > 0 {
 		field, kind, n := protowire.ConsumeTag(b)
@@ -63,7 +63,7 @@ func fields(b []byte, number func(field protowire.Number, value uint64), text fu
 	return true
 }
 
-// readRequest reads a RateLimitRequest, except for limits of descriptors, which are not used.
+// readRequest reads a RateLimitRequest without the limits of its descriptors, which are ignored.
 func readRequest(b []byte, req *ratelimit.RateLimitRequest) bool {
 	return fields(b, func(field protowire.Number, value uint64) {
 		if field == 3 {

@@ -15,8 +15,7 @@ import (
 )
 
 // ShouldRateLimit implements Envoy's rate limit service. The descriptors of a call pass together
-// or not at all. An error is for a call that Envoy does not make; by failure_mode_deny Envoy
-// lets its request pass.
+// or not at all. It returns an error only for a call that Envoy never makes.
 func (d *Door) ShouldRateLimit(ctx context.Context, req *ratelimit.RateLimitRequest) (*ratelimit.RateLimitResponse, error) {
 	switch {
 	case req.GetDomain() == "":
@@ -27,17 +26,17 @@ func (d *Door) ShouldRateLimit(ctx context.Context, req *ratelimit.RateLimitRequ
 	d.stats.Calls.Add(1)
 	descriptors := req.GetDescriptors()
 	if len(descriptors) > maxDescriptors {
-		d.fault(TooMany, "a call has too many descriptors: the first are used", "descriptors", len(descriptors), "used", maxDescriptors)
+		d.fault(TooMany, "a call has too many descriptors: only the first are used", "descriptors", len(descriptors), "used", maxDescriptors)
 		descriptors = descriptors[:maxDescriptors]
 	}
 	var few [2]ask
 	asks := few[:0]
 	for _, desc := range descriptors {
-		asks = append(asks, d.read(req, desc))
+		asks = append(asks, d.parse(req, desc))
 	}
 	d.end(asks)
 
-	ctx, cancel := inTime(ctx)
+	ctx, cancel := withEarlierDeadline(ctx)
 	defer cancel()
 	decisions := d.decide(ctx, req.GetDomain(), asks)
 	response := answer(asks, decisions, len(req.GetDescriptors()))
@@ -47,19 +46,19 @@ func (d *Door) ShouldRateLimit(ctx context.Context, req *ratelimit.RateLimitRequ
 	return response, nil
 }
 
-// inTime returns a context that ends before the call's deadline, so that the answer to a request
-// that waits comes in time. Envoy's default is 20 ms for all.
-func inTime(ctx context.Context) (context.Context, context.CancelFunc) {
+// withEarlierDeadline returns a context that ends before the call's deadline, so that a request
+// that waits is answered in time. Envoy's default deadline is 20 ms.
+func withEarlierDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	end, ok := ctx.Deadline()
 	if !ok {
 		return ctx, func() {}
 	}
 	left := time.Until(end)
-	back := min(max(left/8, time.Millisecond), left/2, 50*time.Millisecond)
-	return context.WithDeadline(ctx, end.Add(-back))
+	margin := min(max(left/8, time.Millisecond), left/2, 50*time.Millisecond)
+	return context.WithDeadline(ctx, end.Add(-margin))
 }
 
-// decide returns the decision on each descriptor. What only tells an end passes.
+// decide returns the decision on each descriptor. One that reports an end passes.
 func (d *Door) decide(ctx context.Context, domain string, asks []ask) []hotparam.Decision {
 	decisions := make([]hotparam.Decision, len(asks))
 	deciding, alone := 0, -1
@@ -90,10 +89,11 @@ func (d *Door) decide(ctx context.Context, domain string, asks []ask) []hotparam
 // decides reports whether the descriptor needs a decision.
 func (a *ask) decides() bool { return a.kind == ofRequest || a.kind == ofResource }
 
-// decideTogether decides on several descriptors, or on several hits of one.
+// decideTogether decides several descriptors, or several hits of one, which pass together or not
+// at all.
 func (d *Door) decideTogether(ctx context.Context, domain string, asks []ask, decisions []hotparam.Decision) {
 	var parts []gateway.Part
-	var of []int // of each part: its descriptor
+	var of []int // index of each part's descriptor
 	for i := range asks {
 		a := &asks[i]
 		if !a.decides() {
@@ -115,16 +115,16 @@ func (d *Door) decideTogether(ctx context.Context, domain string, asks []ask, de
 			continue
 		}
 		tickets[p].End(middleware.Cost{})
-		if decisions[i].Allowed { // the last hit that passes leaves the least
+		if decisions[i].Allowed { // the last hit has the least Remaining
 			decisions[i] = got[p]
 		}
 	}
 }
 
-// hold keeps the ticket of a request until its end is told. Without an id it never is, so that
-// the hits are the cost: no time has passed, and no bytes are known. Nor is it told of a request
-// whose client has gone meanwhile, so that Envoy has cancelled the call; after a call that took
-// too long, Envoy lets the request pass and tells its end.
+// hold keeps the ticket of a request until its end is reported. It ends the ticket at once if no
+// report will come. A request without an id is one case: its hits are then its units, and its
+// time and bytes are not known. A call that Envoy cancelled is the other: the client is gone. A
+// call that exceeded its deadline is held, since Envoy lets its request pass and reports the end.
 func (d *Door) hold(ctx context.Context, a *ask, ticket *middleware.Ticket) {
 	switch {
 	case ticket == nil:
@@ -134,13 +134,14 @@ func (d *Door) hold(ctx context.Context, a *ask, ticket *middleware.Ticket) {
 		d.config.Tickets.HoldAs(a.id, ticket)
 	default:
 		if !ticket.Counts(hotparam.Units) {
-			d.fault(NoID, "a rule needs to be told when a request ends, but its descriptor has no entry id")
+			d.fault(NoID, "a rule needs the end of a request, but the descriptor has no entry id")
 		}
 		ticket.End(middleware.Cost{Units: a.hits})
 	}
 }
 
-// end ends the requests whose end is told. Several descriptors may tell parts of one cost.
+// end ends the requests whose end the call reports. Several descriptors may report parts of one
+// request's cost.
 func (d *Door) end(asks []ask) {
 	for i := range asks {
 		a := &asks[i]
@@ -149,7 +150,7 @@ func (d *Door) end(asks []ask) {
 		}
 		d.stats.Ends.Add(1)
 		if a.id == "" {
-			continue // told with an earlier one
+			continue // merged into an earlier descriptor
 		}
 		var cost middleware.Cost
 		for j := i; j < len(asks); j++ {
@@ -164,7 +165,7 @@ func (d *Door) end(asks []ask) {
 	}
 }
 
-// addTo adds what the descriptor tells to the cost of its request.
+// addTo adds the descriptor's hits to cost.
 func (a *ask) addTo(cost *middleware.Cost) {
 	if a.hits <= 0 {
 		return

@@ -11,53 +11,53 @@ import (
 	"github.com/hotparam/hotparam/internal/gateway"
 )
 
-// What a call may have. Envoy's configuration decides on their number, and not its clients; what
-// is beyond is left out.
+// Limits on a call. The excess is ignored: Envoy's configuration sets these numbers, not its
+// clients.
 const (
 	maxDescriptors = 32
-	maxEntries     = 64
+	maxEntries     = 64   // of one descriptor
 	maxHits        = 1000 // of one descriptor
 )
 
-// Domain is the domain whose descriptors are requests.
+// Domain is the domain whose descriptors describe requests.
 const Domain = "hotparam"
 
-// kind is what a descriptor asks for.
+// kind is the kind of a descriptor.
 type kind uint8
 
 const (
-	ofResource kind = iota // the parameters of a resource
+	ofResource kind = iota // parameters of a resource
 	ofRequest              // a request
-	ofEnd                  // the end of a request
+	ofEnd                  // a report of a request's end
 	unusable
 )
 
-// ask is a descriptor, read.
+// ask is a parsed descriptor.
 type ask struct {
 	kind   kind
-	call   gateway.Call     // of a request
-	params []hotparam.Param // of a resource
-	id     string           // of a request, or of its end
-	unit   string           // what the hits of an end count
-	hits   int64            // of an end: its cost, or -1 if there is none
+	call   gateway.Call     // for ofRequest
+	params []hotparam.Param // for ofResource
+	id     string           // for ofRequest and ofEnd
+	unit   string           // for ofEnd: the unit of hits
+	hits   int64            // for ofEnd: the cost, or -1 if it has none
 }
 
-// read reads a descriptor of a call.
-func (d *Door) read(req *ratelimit.RateLimitRequest, desc *common.RateLimitDescriptor) (a ask) {
+// parse parses a descriptor of a call.
+func (d *Door) parse(req *ratelimit.RateLimitRequest, desc *common.RateLimitDescriptor) (a ask) {
 	entries := desc.GetEntries()
 	if len(entries) > maxEntries {
-		d.fault(TooMany, "a descriptor has too many entries: the first are used", "entries", len(entries), "used", maxEntries)
+		d.fault(TooMany, "a descriptor has too many entries: only the first are used", "entries", len(entries), "used", maxEntries)
 		entries = entries[:maxEntries]
 	}
 	if desc.GetLimit() != nil {
-		d.fault(Unsupported, "a descriptor has a limit of its own, which is not used: limits are those of the rules")
+		d.fault(Unsupported, "a descriptor has a limit of its own, which is ignored: limits come from the rules")
 	}
-	hits, told := hitsOf(req, desc)
+	hits, explicit := hitsOf(req, desc)
 	switch method, path, done := find(entries, "method"), find(entries, "path"), find(entries, "done"); {
 	case done != nil:
 		a.kind = ofEnd
 		d.readEnd(&a, entries, done.GetValue())
-		if a.hits = hits; !told {
+		if a.hits = hits; !explicit {
 			a.hits = -1
 		}
 		return a
@@ -77,13 +77,13 @@ func (d *Door) read(req *ratelimit.RateLimitRequest, desc *common.RateLimitDescr
 	}
 	if desc.GetIsNegativeHits() && hits != 0 {
 		a.kind = unusable
-		d.fault(Unsupported, "a descriptor has negative hits: what was taken stays taken")
+		d.fault(Unsupported, "a descriptor has negative hits and is ignored: hits cannot be returned")
 	}
 	return a
 }
 
-// hitsOf returns how many hits a descriptor adds, and whether the call says so.
-func hitsOf(req *ratelimit.RateLimitRequest, desc *common.RateLimitDescriptor) (hits int64, told bool) {
+// hitsOf returns the number of hits of a descriptor, and whether the call sets it.
+func hitsOf(req *ratelimit.RateLimitRequest, desc *common.RateLimitDescriptor) (hits int64, explicit bool) {
 	const most = 1 << 40
 	switch own := desc.GetHitsAddend(); {
 	case own != nil:
@@ -104,22 +104,22 @@ func find(entries []*common.RateLimitDescriptor_Entry, key string) *common.RateL
 	return nil
 }
 
-// readEnd reads a descriptor that tells the end of a request.
+// readEnd parses a descriptor that reports the end of a request.
 func (d *Door) readEnd(a *ask, entries []*common.RateLimitDescriptor_Entry, unit string) {
 	a.id, a.unit = find(entries, "id").GetValue(), unit
 	switch unit {
 	case "bytes", "ms", "units", "end", "":
 	default:
-		d.fault(UnknownEntry, "an entry done has a unit that there is not: want bytes, ms, units or end", "done", unit)
+		d.fault(UnknownEntry, "an entry done has an unknown unit: want bytes, ms, units or end", "done", unit)
 	}
 	if a.id == "" {
 		a.kind = unusable
-		d.fault(Incomplete, "a descriptor with done needs id, by which the request was asked for")
+		d.fault(Incomplete, "a descriptor with the entry done needs the entry id of its request")
 	}
 }
 
-// readRequest reads a descriptor that is a request. Of several entries with one key the first
-// counts, except that headers may repeat.
+// readRequest parses a descriptor that describes a request. If entries have the same key, the
+// first counts; headers may repeat.
 func (d *Door) readRequest(a *ask, entries []*common.RateLimitDescriptor_Entry) {
 	c := &a.call
 	for _, e := range entries {
@@ -147,7 +147,7 @@ func (d *Door) readRequest(a *ask, entries []*common.RateLimitDescriptor_Entry) 
 				}
 				c.Context[name] = value
 			default:
-				d.fault(UnknownEntry, "a request's descriptor has an entry that says nothing: a header's key is header:NAME", "key", key)
+				d.fault(UnknownEntry, "a descriptor of a request has an entry with an unknown key: the key of a header is header:NAME", "key", key)
 			}
 		}
 	}
@@ -166,7 +166,8 @@ func addHeader(c *gateway.Call, name, value string) {
 	c.Header[name] = append(c.Header[name], value)
 }
 
-// paramsOf returns the parameters of a resource. A key may begin with a source, as in rules.
+// paramsOf returns the entries as parameters of a resource. A key may begin with a source, as in
+// rules.
 func paramsOf(entries []*common.RateLimitDescriptor_Entry) []hotparam.Param {
 	params := make([]hotparam.Param, 0, len(entries))
 	for _, e := range entries {
@@ -181,7 +182,7 @@ func paramsOf(entries []*common.RateLimitDescriptor_Entry) []hotparam.Param {
 	return params
 }
 
-// fault counts a descriptor, or a part of it, that is not used.
+// fault counts and logs an ignored descriptor, or an ignored part of one.
 func (d *Door) fault(f Fault, text string, args ...any) {
 	d.stats.Unusable[f].Add(1)
 	d.complain.add(int(f), text, args...)

@@ -1,16 +1,17 @@
-// Package rls is Envoy's rate limit service (envoy.service.ratelimit.v3) in front of a
-// [gateway.Decider]: Envoy asks before it passes a request on and, if it is configured to, tells
-// when the response is over and what it cost.
+// Package rls implements Envoy's rate limit service (envoy.service.ratelimit.v3) with a
+// [gateway.Decider]. Envoy calls it before it forwards a request and, if configured to, reports
+// the end of the response and its cost.
 //
-//	door.go        the server of gRPC: its bounds, health and end
-//	calls.go       how many calls there are at a time, and for how long
-//	codec.go       messages whose texts are not UTF-8
-//	descriptor.go  what a descriptor asks for
+//	door.go        the gRPC server: its limits, health and shutdown
+//	listener.go    connections, which settle once their peer speaks HTTP/2
+//	calls.go       limits on the number and the duration of calls
+//	codec.go       messages with strings that are not UTF-8
+//	descriptor.go  parsing of descriptors
 //	decide.go      the decision on all descriptors of a call
 //	answer.go      the response
-//	stats.go       what is counted
+//	stats.go       counters
 //
-// A descriptor with the entries method and path is a request, and has the keys that it would
-// have in a Go program with the middleware. One with the entry done tells the end of a request.
-// Any other has the parameters of the resource that the call's domain names.
+// A descriptor with the entries method and path describes a request and has the same keys as
+// with the Go middleware. A descriptor with the entry done reports the end of a request. Any
+// other descriptor holds parameters of the resource that the call's domain names.
 package rls

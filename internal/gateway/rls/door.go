@@ -31,37 +31,38 @@ const (
 	DefaultGrace          = 5 * time.Second
 )
 
-// maxStreams is how many calls one connection may have at a time.
+// maxStreams is the maximum number of in-flight calls of one connection.
 const maxStreams = 4096
 
-// maxIdle is how long a connection may have no calls. Envoy checks health far more often.
+// maxIdle is the time after which a connection without calls is closed. Envoy's health checks are
+// far more frequent.
 const maxIdle = 10 * time.Minute
 
-// Config is what a [Door] needs. Decider and Tickets are required; the rest has defaults.
+// Config configures a [Door]. Decider and Tickets are required; the rest has defaults.
 type Config struct {
 	Decider *gateway.Decider
-	// Tickets holds requests until their end is told. Other doors may use it, too.
+	// Tickets holds requests until their end is reported. Doors may share it.
 	Tickets *gateway.Tickets
-	// TLS has the door speak TLS alone. It asks for certificates of peers if ClientAuth says
-	// so. Nil: plain text.
+	// TLS, if not nil, makes the door accept only TLS. Its ClientAuth sets whether peers need
+	// a certificate.
 	TLS *tls.Config
-	// Allow are the networks from which a peer may connect by TCP. Empty: all.
+	// Allow are the networks from which TCP peers may connect. Empty means all.
 	Allow gateway.Peers
 
-	MaxConnections int           // at a time; Envoy has one for each of its threads
-	MaxCalls       int           // at a time
+	MaxConnections int           // open connections; Envoy has one for each of its threads
+	MaxCalls       int           // in-flight calls
 	MaxMessage     int           // bytes of a call
-	CallTimeout    time.Duration // of a call that has no earlier deadline
-	Grace          time.Duration // for calls that are being answered when Serve ends
-	Log            *slog.Logger  // nil: nothing is logged
+	CallTimeout    time.Duration // deadline of a call that has no earlier one
+	Grace          time.Duration // time for in-flight calls to end when Serve's ctx ends
+	Log            *slog.Logger  // nil disables logging
 }
 
 // Door serves Envoy's rate limit service, health and reflection. It is safe for concurrent use.
 type Door struct {
 	config    Config
 	stats     counters
-	calls     atomic.Int64               // being answered
-	others    [otherMethods]atomic.Int64 // health and reflection, being answered
+	calls     atomic.Int64               // in flight
+	others    [otherMethods]atomic.Int64 // health and reflection calls in flight
 	complain  complaints
 	admission gateway.Admission
 
@@ -89,8 +90,8 @@ func New(c Config) (*Door, error) {
 // Stats returns the counters.
 func (d *Door) Stats() Stats { return countset.Load[Stats](&d.stats) }
 
-// Serve serves the listener until ctx ends, and closes it. Calls that are being answered then
-// have Config.Grace to end. It may be called for several listeners.
+// Serve serves the listener until ctx is done, and closes it. In-flight calls then have
+// Config.Grace to end. Serve may be called for several listeners.
 func (d *Door) Serve(ctx context.Context, l net.Listener) error {
 	server := grpc.NewServer(d.options()...)
 	ratelimit.RegisterRateLimitServiceServer(server, d)
@@ -102,12 +103,12 @@ func (d *Door) Serve(ctx context.Context, l net.Listener) error {
 	ended := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(ended)
-		state.Shutdown() // Envoys that check health go elsewhere
+		state.Shutdown() // Envoys with health checks switch to another guard
 		kill := time.AfterFunc(d.config.Grace, server.Stop)
 		defer kill.Stop()
 		server.GracefulStop()
 	})
-	err := server.Serve(speakers{d.admission.Listener(l), d})
+	err := server.Serve(settlingListener{d.admission.Listener(l), d})
 	if !stop() {
 		<-ended
 		return nil
@@ -134,7 +135,7 @@ func (d *Door) options() []grpc.ServerOption {
 	return options
 }
 
-// countedTLS counts the connections on which TLS is not agreed on.
+// countedTLS counts failed TLS handshakes.
 type countedTLS struct {
 	credentials.TransportCredentials
 	admission *gateway.Admission

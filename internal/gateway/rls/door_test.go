@@ -213,7 +213,7 @@ func TestUnusableDescriptors(t *testing.T) {
 	if s := f.door.Stats(); s.Unusable[Incomplete] != 2 || s.Unusable[TooMany] != 1 {
 		t.Errorf("%+v", s)
 	}
-	for _, line := range []string{"needs both method and path", "no entry id", "says nothing", "too many entries"} {
+	for _, line := range []string{"needs both method and path", "no entry id", "an unknown key", "too many entries"} {
 		if !strings.Contains(f.Log.String(), line) {
 			t.Errorf("no line %q in the log:\n%s", line, f.Log)
 		}

@@ -9,52 +9,53 @@ import (
 	"github.com/hotparam/hotparam/internal/gateway"
 )
 
-// speakers is a listener of connections that settle once they speak HTTP/2.
-type speakers struct {
+// settlingListener is a listener whose connections settle once their peer speaks HTTP/2.
+type settlingListener struct {
 	net.Listener
 	door *Door
 }
 
 // Accept implements [net.Listener].
-func (l speakers) Accept() (net.Conn, error) {
+func (l settlingListener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
-	return &speaker{Conn: c, door: l.door}, nil
+	return &settlingConn{Conn: c, door: l.door}, nil
 }
 
-// speaks is how many bytes a peer has sent that is none who only connects: the preface of HTTP/2
-// and its settings have fewer, and grpc closes a connection that begins with anything else.
-const speaks = 128
+// settleBytes is the number of bytes after which a connection settles. It is more than the HTTP/2
+// preface and settings, so that the peer has made a call. grpc closes a connection that begins
+// with anything else.
+const settleBytes = 128
 
-// speaker is a connection that settles by the bytes that have come. The door sees calls, and
-// not on which connection they are.
-type speaker struct {
+// settlingConn is a connection that settles after settleBytes. It counts bytes, since grpc does
+// not report the connection of a call.
+type settlingConn struct {
 	net.Conn
 	door *Door
-	read atomic.Int64 // bytes; not counted beyond speaks
+	read atomic.Int64 // bytes read; not counted beyond settleBytes
 }
 
-// The first byte of what a peer may begin with.
+// First bytes of a valid connection.
 const (
-	beginsHTTP2 = 'P'  // of "PRI * HTTP/2.0"
-	beginsTLS   = 0x16 // a handshake
+	firstByteHTTP2 = 'P'  // of the preface "PRI * HTTP/2.0"
+	firstByteTLS   = 0x16 // of a handshake record
 )
 
-// Read implements [net.Conn]. grpc bounds the time in which the preface has to come.
-func (c *speaker) Read(b []byte) (int, error) {
+// Read implements [net.Conn]. grpc sets the deadline for the preface.
+func (c *settlingConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	read := c.read.Load()
-	if read >= speaks {
+	if read >= settleBytes {
 		return n, err
 	}
-	if begins := c.door.begins(); read == 0 && n > 0 && b[0] != begins {
+	if first := c.door.firstByte(); read == 0 && n > 0 && b[0] != first {
 		c.door.stats.Nonsense.Add(1)
 		c.read.Add(1)
-		return n, err // grpc closes it once it has seen enough
+		return n, err // grpc closes the connection
 	}
-	if c.read.Add(int64(n)) >= speaks {
+	if c.read.Add(int64(n)) >= settleBytes {
 		gateway.Settle(c.Conn)
 	} else if errors.Is(err, os.ErrDeadlineExceeded) {
 		c.door.stats.SlowConnections.Add(1)
@@ -62,10 +63,10 @@ func (c *speaker) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// begins returns the first byte that a peer sends.
-func (d *Door) begins() byte {
+// firstByte returns the first byte of a valid connection.
+func (d *Door) firstByte() byte {
 	if d.config.TLS != nil {
-		return beginsTLS
+		return firstByteTLS
 	}
-	return beginsHTTP2
+	return firstByteHTTP2
 }

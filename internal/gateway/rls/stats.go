@@ -9,56 +9,56 @@ import (
 	"github.com/hotparam/hotparam/internal/loglimit"
 )
 
-// Counters count what a door has done. N is int64 in [Stats], and [atomic.Int64] while they
-// count.
+// Counters count the calls and connections of a door. N is int64 in [Stats] and [atomic.Int64]
+// in a running door.
 type Counters[N any] struct {
 	gateway.ConnCounters[N]
-	// Calls are those that were answered, and Limited those that were answered OVER_LIMIT.
+	// Calls is the number of calls answered. Limited counts those answered OVER_LIMIT.
 	Calls, Limited N
-	// Ends are descriptors with the entry done.
+	// Ends is the number of descriptors with the entry done.
 	Ends N
-	// Unusable are descriptors that were left out, by [Fault]. They limit nothing.
+	// Unusable counts ignored descriptors, or ignored parts of them, by [Fault].
 	Unusable [faults]N
-	// Busy are calls that were refused since there were too many at a time. Failed are those
-	// that could not be read: too large, or no request of the service. Slow are those that did
-	// not come within Config.CallTimeout.
+	// Busy counts calls refused because too many were in flight. Failed counts calls that
+	// could not be read: too large, or not a request of the service. Slow counts calls ended
+	// after Config.CallTimeout.
 	Busy, Failed, Slow N
-	// SlowConnections are those that were closed since HTTP/2 did not begin in time, and Nonsense
-	// those that began with anything else.
+	// SlowConnections counts connections closed because HTTP/2 did not begin in time. Nonsense
+	// counts connections that began with anything but HTTP/2.
 	SlowConnections, Nonsense N
 }
 
-// Stats are the counters of a door since it was made.
+// Stats are the counters of a door since it was created.
 type Stats = Counters[int64]
 
 type counters = Counters[atomic.Int64]
 
-// Fault is why a descriptor, or a part of it, was not used.
+// Fault is the reason why a descriptor, or a part of it, was ignored.
 type Fault uint8
 
 // Faults of descriptors.
 const (
-	// Incomplete is a descriptor that has method without path or path without method, for the
-	// domain hotparam, or done without id.
+	// Incomplete is a descriptor with only one of method and path, in the domain hotparam, or
+	// with done and no id. It is ignored.
 	Incomplete Fault = iota
-	// NoID is a request that holds a permit or counts a cost, and has no entry id by which its
-	// end could be told. It is ended at once.
+	// NoID is a request that holds a permit or counts a cost but has no entry id, so that its
+	// end cannot be reported. It is ended at once.
 	NoID
-	// UnknownEntry is an entry of a request whose key says nothing, or a unit of done that
-	// there is not. The descriptor is used without it.
+	// UnknownEntry is an entry of a request with an unknown key, or a done entry with an
+	// unknown unit. The descriptor is used without it.
 	UnknownEntry
-	// TooMany are descriptors or entries beyond what a call may have, and hits beyond what one
-	// descriptor may add. The rest is used.
+	// TooMany is a descriptor, an entry or a number of hits that exceeds its maximum. The
+	// excess is ignored.
 	TooMany
-	// Unsupported is a descriptor with negative hits, or with a limit of its own: limits are
-	// those of the rules. The former is left out, and the latter used without its limit.
+	// Unsupported is a descriptor with negative hits, which is ignored, or with a limit of its
+	// own. The latter is used without that limit, because limits come from the rules.
 	Unsupported
 	faults
 )
 
 var faultNames = [faults]string{"incomplete", "no_id", "unknown_entry", "too_many", "unsupported"}
 
-// String returns the fault in one word, as metrics name it.
+// String returns the fault's name in metrics.
 func (f Fault) String() string {
 	if f < faults {
 		return faultNames[f]
@@ -75,7 +75,7 @@ func Faults() []Fault {
 	return all
 }
 
-// complaints log what is wrong, each kind a few times an hour.
+// complaints log bad calls and descriptors, at a limited rate for each kind.
 type complaints struct {
 	log   *slog.Logger
 	lines [faults + 3]loglimit.Limit
@@ -88,7 +88,7 @@ const (
 	complainSlow
 )
 
-// add logs a line. kind is a Fault or one of the complain constants.
+// add logs a warning. kind is a Fault or one of the complain constants.
 func (c *complaints) add(kind int, text string, args ...any) {
 	c.lines[kind].Warn(loglimit.Rate{Burst: 2, Every: time.Minute}, c.log, text, args...)
 }

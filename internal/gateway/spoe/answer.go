@@ -10,8 +10,8 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// Of an ACK's actions only set-var is used, in the scope of the transaction, so that a variable
-// is there for the response too and is gone with the request.
+// The door uses only the action set-var, in the transaction's scope: a variable lasts from the
+// request until the end of its response.
 const (
 	actionSetVar     = 1
 	scopeTransaction = 2
@@ -20,16 +20,16 @@ const (
 // actions appends the actions of one ACK.
 type actions struct {
 	buf []byte
-	max int // length of the whole frame; a variable that does not fit is left out
+	max int // maximum length of the frame; a variable that does not fit is omitted
 }
 
-// set begins a variable; the value follows.
-func set(b []byte, name string) []byte {
+// appendSetVar appends a set-var action without the value, which the caller appends.
+func appendSetVar(b []byte, name string) []byte {
 	return appendText(append(b, actionSetVar, 3, scopeTransaction), name)
 }
 
-// keep makes b the actions if it is not too long, and reports whether it was kept.
-func (a *actions) keep(b []byte) bool {
+// replace sets the actions to b if b fits in the frame, and reports whether it does.
+func (a *actions) replace(b []byte) bool {
 	if len(b)-lengthSize > a.max {
 		return false
 	}
@@ -37,23 +37,26 @@ func (a *actions) keep(b []byte) bool {
 	return true
 }
 
-func (a *actions) setBool(name string, v bool) { a.keep(appendBool(set(a.buf, name), v)) }
+func (a *actions) setBool(name string, v bool) { a.replace(appendBool(appendSetVar(a.buf, name), v)) }
 
-func (a *actions) setInt(name string, n int64) { a.keep(appendInt64(set(a.buf, name), n)) }
+func (a *actions) setInt(name string, n int64) { a.replace(appendInt64(appendSetVar(a.buf, name), n)) }
 
-func (a *actions) setString(name, v string) bool { return a.keep(appendString(set(a.buf, name), v)) }
+func (a *actions) setString(name, v string) bool {
+	return a.replace(appendString(appendSetVar(a.buf, name), v))
+}
 
-// setDecision sets what HAProxy's configuration may use of a decision:
+// setDecision sets the variables of a decision, for HAProxy's configuration:
 //
 //	allowed   whether the request passes
-//	status    of the answer in place of the application's; not set if the request passes
-//	body      of that answer
-//	reason    in one word, as metrics have it
-//	rule      that decided
+//	status    status of the response to a refused request; not set if the request passes
+//	body      body of that response
+//	reason    the reason, in one word, as in metrics
+//	rule      the rule that decided
 //	retry_after, ratelimit, ratelimit_policy, content_type, …
-//	          headers of the answer, or to add to the application's response
+//	          headers of that response, or to add to the application's response
 //
-// It reports whether all of it fitted in the frame: the body is what may not, and comes last.
+// It reports whether all variables fit in the frame. The body comes last, because it is the most
+// likely not to fit.
 func (a *actions) setDecision(d *hotparam.Decision) bool {
 	if d.Allowed && d.From == nil && d.Rule == "" {
 		a.setBool("allowed", true)
@@ -85,8 +88,8 @@ func (a *actions) setDecision(d *hotparam.Decision) bool {
 // ownVariables are the variables that no header may set.
 var ownVariables = map[string]bool{"allowed": true, "status": true, "body": true, "reason": true, "rule": true, "ticket": true, "ended": true}
 
-// variableOf returns the variable of a header: ratelimit_policy for RateLimit-Policy. It is
-// empty for a header that has none.
+// variableOf returns the variable of a header, such as ratelimit_policy for RateLimit-Policy. It
+// returns "" for a header that would set one of ownVariables.
 func variableOf(header string) string {
 	name := strings.Map(func(r rune) rune {
 		switch {
@@ -103,15 +106,14 @@ func variableOf(header string) string {
 	return name
 }
 
-// A ticket travels to HAProxy and back as the id by which it is held and the time at which the
-// request began, in milliseconds since the Unix epoch. So the door needs no memory of its own
-// to know how long a request took.
-
+// joinTicket returns a ticket as HAProxy holds it: the id in Tickets, and the time at which the
+// request began, in milliseconds since the Unix epoch. The time is in the ticket, so that the
+// door need not store it to compute the duration of a request.
 func joinTicket(id string, began time.Time) string {
 	return id + "." + strconv.FormatInt(began.UnixMilli(), 36)
 }
 
-// splitTicket returns the id of a ticket and how long ago its request began.
+// splitTicket returns the id of a ticket and the time since its request began.
 func splitTicket(ticket string, now time.Time) (id string, took time.Duration, ok bool) {
 	at := strings.LastIndexByte(ticket, '.')
 	if at <= 0 {

@@ -10,23 +10,23 @@ import (
 	"time"
 )
 
-// conn is one connection of HAProxy. One goroutine reads frames, and each NOTIFY has one of its
-// own, since a decision may ask Redis and the next must not wait for it.
+// conn is one connection of HAProxy. One goroutine reads frames. Each NOTIFY has a goroutine of
+// its own, because a decision may query Redis, and the next must not wait for it.
 type conn struct {
 	door      *Door
 	net       net.Conn
-	settle    func() // says that HAProxy has shaken hands
+	settle    func() // called after the handshake
 	in        *bufio.Reader
-	frameSize int           // agreed on
-	slots     chan struct{} // one for each NOTIFY that is worked on
+	frameSize int           // the size agreed on in the handshake
+	slots     chan struct{} // one element for each in-flight NOTIFY
 	working   sync.WaitGroup
 
 	mu      sync.Mutex
-	written sync.Cond // pending has been taken, or the connection is broken
+	written sync.Cond // signals that pending was taken or that failed was set
 	pending []byte    // acknowledgements to write
-	spare   []byte    // room for pending, while its own is written
-	writing bool
-	failed  error
+	spare   []byte    // the next pending, while the last one is written
+	writing bool      // a goroutine is in write's loop
+	failed  error     // the first write error
 }
 
 func newConn(d *Door, n net.Conn, settle func()) *conn {
@@ -35,14 +35,15 @@ func newConn(d *Door, n net.Conn, settle func()) *conn {
 	return c
 }
 
-// serve serves the connection until it ends, or draining is closed. ctx is that of decisions.
+// serve serves the connection until it ends or draining is closed. Decisions use ctx.
 func (c *conn) serve(ctx context.Context, draining <-chan struct{}) {
 	err := c.run(ctx, draining)
 	c.working.Wait()
 	c.finish(err, draining)
 }
 
-// run returns why the connection ends: nil if there is nothing to say to the other side.
+// run reads frames until the connection ends, and returns the reason. After a health check it
+// returns nil.
 func (c *conn) run(ctx context.Context, draining <-chan struct{}) error {
 	more, err := c.handshake(draining)
 	if err != nil || !more {
@@ -64,16 +65,15 @@ func (c *conn) run(ctx context.Context, draining <-chan struct{}) error {
 		case typeHAProxyHello:
 			return broken(statusInvalid)
 		}
-		// Unknown frames may be skipped.
+		// The protocol allows unknown frames to be skipped.
 	}
 }
 
-// errDisconnected is that HAProxy wants to close the connection, and waits for the same from
-// the door.
+// errDisconnected means that HAProxy sent a DISCONNECT frame, and waits for one from the door.
 var errDisconnected = errors.New("HAProxy disconnects")
 
-// handshake answers HAProxy's first frame. more is false if the connection only asked whether
-// the door is there.
+// handshake answers HAProxy's first frame. It returns more=false if the connection is a health
+// check.
 func (c *conn) handshake(draining <-chan struct{}) (more bool, err error) {
 	f, err := c.read(draining, c.door.helloWithin)
 	if errors.Is(err, os.ErrDeadlineExceeded) && !isClosed(draining) {
@@ -97,14 +97,14 @@ func (c *conn) handshake(draining <-chan struct{}) (more bool, err error) {
 	return !h.healthcheck, c.write(appendAgentHello(nil, &h, c.frameSize))
 }
 
-// read returns the next frame, in memory of its own. The frame may begin within the time given,
-// and must then come without pauses.
+// read returns the next frame, in newly allocated memory. The frame must begin within the given
+// time, and must then be complete within Door.frameWithin.
 func (c *conn) read(draining <-chan struct{}, within time.Duration) (frame, error) {
 	if c.in.Buffered() < lengthSize {
 		if err := c.net.SetReadDeadline(time.Now().Add(within)); err != nil {
 			return frame{}, err
 		}
-		select { // drain sets the deadline after it has closed the channel
+		select { // drain closes the channel before it sets the deadline, so none is missed
 		case <-draining:
 			return frame{}, os.ErrDeadlineExceeded
 		default:
@@ -126,8 +126,8 @@ func (c *conn) read(draining <-chan struct{}, within time.Duration) (frame, erro
 	return parseFrame(b)
 }
 
-// notify answers one NOTIFY. A frame that is not valid, or a panic, has an ACK without
-// variables: HAProxy lets the request pass.
+// notify answers one NOTIFY. After an invalid frame or a panic, the ACK has no variables, and
+// HAProxy lets the request pass.
 func (c *conn) notify(ctx context.Context, f frame) {
 	defer func() {
 		<-c.slots
@@ -136,18 +136,18 @@ func (c *conn) notify(ctx context.Context, f frame) {
 	room := buffers.Get().(*[]byte)
 	defer buffers.Put(room)
 	b, err := c.tryAnswer(ctx, (*room)[:0], &f)
-	<-c.door.slots // before it writes: peers that do not read take no places of others
+	<-c.door.slots // before the write, so that a peer that does not read cannot block others
 	if err != nil {
 		c.door.counters.Invalid.Add(1)
 		c.door.warn(&c.door.logs.broken, "a NOTIFY is not valid; the request passes", "from", c.net.RemoteAddr())
 	}
 	*room = b
-	_ = c.write(b) // the reader learns it as well
+	_ = c.write(b) // on an error, write closes the connection, which ends the reader
 }
 
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// tryAnswer is answer; of a panic, and of an error, it is an ACK without actions.
+// tryAnswer is like answer, but returns an ACK without actions after a panic or an error.
 func (c *conn) tryAnswer(ctx context.Context, room []byte, f *frame) (b []byte, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -168,8 +168,9 @@ func appendEmptyAck(b []byte, f *frame) []byte {
 	return b
 }
 
-// write writes b, which it copies, together with what others write meanwhile: who finds
-// nobody writing writes for all. It waits if the other side does not read.
+// write queues a copy of b. If no other goroutine is writing, it writes the queue, including what
+// other goroutines add meanwhile; otherwise it returns. It blocks while the queue is full because
+// the peer does not read.
 func (c *conn) write(b []byte) error {
 	const most = 256 << 10 // bytes pending
 	c.mu.Lock()
@@ -209,21 +210,21 @@ func (c *conn) write(b []byte) error {
 	return c.failed
 }
 
-// finish says why the connection ends, and closes it.
+// finish sends the reason for the end of the connection, and closes it.
 func (c *conn) finish(err error, draining <-chan struct{}) {
 	defer c.net.Close()
 	var wrong *protocolError
-	s, say := statusNormal, false
+	s, send := statusNormal, false
 	switch {
 	case errors.As(err, &wrong):
-		s, say = wrong.status, true
+		s, send = wrong.status, true
 		c.door.countBroken(s)
 		c.door.warn(&c.door.logs.broken, "a connection ended", "from", c.net.RemoteAddr(), "reason", s.String())
 	case errors.Is(err, errDisconnected), isClosed(draining), errors.Is(err, os.ErrDeadlineExceeded):
-		say = true // an idle one too: HAProxy opens another when it needs one
+		send = true // also for an idle connection: HAProxy opens another when it needs one
 	}
-	if say {
-		_ = c.write(appendDisconnect(nil, s, s.String())) // the connection is about to end
+	if send {
+		_ = c.write(appendDisconnect(nil, s, s.String())) // the connection ends in any case
 	}
 }
 

@@ -11,17 +11,17 @@ import (
 	"github.com/hotparam/hotparam/middleware"
 )
 
-// The names of messages. They are those of an engine's own section in HAProxy's file, so they
-// need no prefix.
+// Names of messages. They need no prefix, because HAProxy's configuration defines them in the
+// engine's own section.
 const (
 	messageCheck = "check"
 	messageDone  = "done"
 )
 
-// argsPool keeps room for the arguments of a message.
+// argsPool holds slices for the arguments of messages.
 var argsPool = sync.Pool{New: func() any { return new([]arg) }}
 
-// answer appends the ACK of a NOTIFY to b. It returns an error if the frame is not valid.
+// answer appends the ACK of a NOTIFY to b. It returns an error if the NOTIFY is not valid.
 func (d *Door) answer(ctx context.Context, b []byte, f *frame, frameSize int) ([]byte, error) {
 	room := argsPool.Get().(*[]arg)
 	defer func() {
@@ -37,7 +37,7 @@ func (d *Door) answer(ctx context.Context, b []byte, f *frame, frameSize int) ([
 			d.end(&a, args)
 		default:
 			d.counters.Unknown.Add(1)
-			d.warn(&d.logs.message, "a message has a name that is not known; it is ignored", "message", fmt.Sprintf("%.64q", name), "known", messageCheck+", "+messageDone)
+			d.warn(&d.logs.message, "a message has an unknown name and is ignored", "message", fmt.Sprintf("%.64q", name), "known", messageCheck+", "+messageDone)
 		}
 	})
 	*room = args[:0]
@@ -53,7 +53,7 @@ func (d *Door) check(ctx context.Context, a *actions, args []arg) {
 	var c check
 	if !c.parse(args) {
 		d.counters.Incomplete.Add(1)
-		d.warn(&d.logs.incomplete, "a check does not say what the request is; it passes", "needed", "method=method uri=pathq", "message", messageCheck)
+		d.warn(&d.logs.incomplete, "a check lacks the request's method or URI; the request passes", "needed", "method=method uri=pathq", "message", messageCheck)
 		return
 	}
 	timeout := d.timeout
@@ -76,8 +76,8 @@ func (d *Door) check(ctx context.Context, a *actions, args []arg) {
 	}
 }
 
-// hold keeps the ticket for the message that ends the request. A request of which no message
-// will tell the end has ended already: it costs nothing, and holds no permit.
+// hold keeps the ticket until a done message reports the end of the request. If none will come,
+// it ends the ticket at once, without cost.
 func (d *Door) hold(a *actions, c *check, ticket *middleware.Ticket, began time.Time) {
 	if ticket == nil {
 		return
@@ -85,10 +85,10 @@ func (d *Door) hold(a *actions, c *check, ticket *middleware.Ticket, began time.
 	if !c.hold || d.tickets == nil {
 		ticket.End(middleware.Cost{})
 		d.counters.Unheld.Add(1)
-		d.warn(&d.logs.unheld, "a rule counts costs or has concurrency, and the check does not say hold=bool(true): the request costs nothing")
+		d.warn(&d.logs.unheld, "a rule counts costs or limits concurrency, but the check lacks hold=bool(true): the request costs nothing")
 		return
 	}
-	if id, ok := d.tickets.Hold(ticket); ok { // else Tickets has ended and counted it
+	if id, ok := d.tickets.Hold(ticket); ok { // otherwise Hold has ended and counted it
 		a.setString("ticket", joinTicket(id, began))
 	}
 }
@@ -98,7 +98,7 @@ func (d *Door) end(a *actions, args []arg) {
 	var m done
 	if !m.parse(args) {
 		d.counters.Incomplete.Add(1)
-		d.warn(&d.logs.incomplete, "a message names no ticket; it is ignored", "needed", "ticket=var(txn.hp.ticket)", "message", messageDone)
+		d.warn(&d.logs.incomplete, "a message has no ticket and is ignored", "needed", "ticket=var(txn.hp.ticket)", "message", messageDone)
 		return
 	}
 	id, took, ok := splitTicket(m.ticket, time.Now())
@@ -118,10 +118,10 @@ func (d *Door) end(a *actions, args []arg) {
 	a.setBool("ended", ended)
 }
 
-// maxMillis bounds the time that a message may say that a request took: a day.
+// maxMillis is the longest duration of a request that a message may report: one day.
 const maxMillis = 24 * 60 * 60 * 1000
 
-// warn writes a line to the log, one a minute of its kind.
+// warn logs a warning, at most one a minute for each limit.
 func (d *Door) warn(limit *loglimit.Limit, message string, fields ...any) {
 	limit.Warn(loglimit.Rate{Burst: 1, Every: time.Minute}, d.log, message, fields...)
 }

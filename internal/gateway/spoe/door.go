@@ -19,24 +19,24 @@ import (
 
 // Defaults of [Config].
 const (
-	// DefaultTimeout is below the 50 ms that HAProxy's configuration in deploy/gateways
-	// waits for an answer.
+	// DefaultTimeout is shorter than the 50 ms in HAProxy's configuration in deploy/gateways.
 	DefaultTimeout = 40 * time.Millisecond
-	// DefaultMaxConnections is far above what HAProxy needs, which with pipelining is a
-	// few connections for each of its threads.
+	// DefaultMaxConnections is far more than HAProxy needs: with pipelining, a few for each
+	// of its threads.
 	DefaultMaxConnections = 1024
-	// DefaultMaxFrame is above HAProxy's default, 16,380, which is by its tune.bufsize.
+	// DefaultMaxFrame is larger than HAProxy's default of 16,380, which follows from its
+	// tune.bufsize.
 	DefaultMaxFrame = 64 << 10
 )
 
 const (
-	maxTimeout       = 10 * time.Second // that a message may ask for
-	maxInFlight      = 64               // requests of one connection that are decided on at a time
-	maxAllInFlight   = 1024             // of all connections
+	maxTimeout       = 10 * time.Second // also of a timeout in a message
+	maxInFlight      = 64               // NOTIFY frames of one connection
+	maxAllInFlight   = 1024             // NOTIFY frames of all connections
 	drainWithin      = 2 * time.Second
 	defaultHello     = 5 * time.Second
 	defaultFrame     = 5 * time.Second
-	defaultIdle      = 10 * time.Minute // HAProxy's own time-out is by its configuration
+	defaultIdle      = 10 * time.Minute // HAProxy's own timeout is set in its configuration
 	defaultWrite     = 5 * time.Second
 	acceptRetryAfter = 50 * time.Millisecond
 )
@@ -44,27 +44,30 @@ const (
 // Config configures a [Door]. Decider is required.
 type Config struct {
 	Decider *gateway.Decider
-	// Tickets hold requests until a message tells their end. If nil, requests cost nothing
+	// Tickets holds requests until a message reports their end. If nil, requests cost nothing
 	// and hold no permits.
 	Tickets *gateway.Tickets
-	// TLS is used for connections if it is not nil. A client certificate is required if it
-	// says so.
+	// TLS makes the door accept only TLS. Its ClientAuth sets whether peers need a
+	// certificate. Nil means plain text.
 	TLS *tls.Config
-	// Allow is who may connect, besides whoever reaches a Unix socket. If empty, all may.
+	// Allow are the networks from which peers may connect. Empty means all. Peers of Unix
+	// sockets are always allowed.
 	Allow gateway.Peers
-	// Timeout bounds a decision that asks Redis, and so a wait. Zero means [DefaultTimeout].
-	// A message can ask for another.
+	// Timeout is the deadline of a decision, which may query Redis or wait. A message can set
+	// another. Zero means [DefaultTimeout].
 	Timeout time.Duration
-	// MaxConnections bounds the connections. Zero means [DefaultMaxConnections].
+	// MaxConnections is the maximum number of open connections. Zero means
+	// [DefaultMaxConnections].
 	MaxConnections int
-	// MaxFrame bounds a frame, in bytes. HAProxy may want less. Zero means [DefaultMaxFrame].
+	// MaxFrame is the maximum size of a frame, in bytes. HAProxy can choose a smaller one in
+	// the handshake. Zero means [DefaultMaxFrame].
 	MaxFrame int
-	// Log receives what HAProxy's configuration lacks, at most a line a minute of each kind.
-	// If nil, nothing is logged.
+	// Log receives warnings, such as errors in HAProxy's configuration, at most one a minute
+	// of each kind. Nil disables logging.
 	Log *slog.Logger
 }
 
-// Door answers HAProxy. It is safe for concurrent use.
+// Door serves HAProxy. It is safe for concurrent use.
 type Door struct {
 	decider   *gateway.Decider
 	tickets   *gateway.Tickets
@@ -77,7 +80,7 @@ type Door struct {
 
 	helloWithin, frameWithin, idle, writeWithin time.Duration
 
-	slots    chan struct{} // one for each NOTIFY that is worked on, of all connections
+	slots    chan struct{} // one element for each in-flight NOTIFY of all connections
 	counters Counters[atomic.Int64]
 	logs     struct {
 		message, incomplete, unheld, cut, broken, panicked, accept loglimit.Limit
@@ -118,12 +121,12 @@ func New(c Config) (*Door, error) {
 	return d, nil
 }
 
-// Serve serves connections of l until ctx ends. It then answers the requests that it has, tells
-// HAProxy that it leaves, and returns nil, within 2 s. It closes l. It returns an error if l
-// breaks.
+// Serve serves connections of l until ctx is done, and closes l. It then answers the in-flight
+// requests, disconnects from HAProxy, and returns nil within 2 s. It returns an error if l is
+// closed earlier.
 func (d *Door) Serve(ctx context.Context, l net.Listener) error {
 	s := &session{door: d, draining: make(chan struct{}), open: make(map[net.Conn]struct{})}
-	// Requests that are being decided on when ctx ends are decided on all the same.
+	// In-flight requests are decided even after ctx is done.
 	deciding, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	closing, accepted := context.WithCancel(ctx)
@@ -150,8 +153,8 @@ type session struct {
 	open map[net.Conn]struct{}
 }
 
-// accept starts a goroutine for each connection. Of an error, such as that no file descriptors
-// are left, it tries again.
+// accept starts a goroutine for each connection. It retries after errors such as a lack of file
+// descriptors.
 func (s *session) accept(ctx, deciding context.Context, l net.Listener) error {
 	for {
 		n, err := l.Accept()
@@ -159,7 +162,7 @@ func (s *session) accept(ctx, deciding context.Context, l net.Listener) error {
 		case err == nil:
 			s.serve(deciding, n)
 		case ctx.Err() != nil:
-			return nil //nolint:nilerr // it was told to end
+			return nil //nolint:nilerr // Serve closed the listener because ctx is done
 		case errors.Is(err, net.ErrClosed):
 			return fmt.Errorf("spoe: %w", err)
 		default:
@@ -172,7 +175,7 @@ func (s *session) accept(ctx, deciding context.Context, l net.Listener) error {
 	}
 }
 
-// serve serves a connection.
+// serve starts a goroutine that serves a connection.
 func (s *session) serve(deciding context.Context, n net.Conn) {
 	d := s.door
 	s.mu.Lock()
@@ -194,7 +197,7 @@ func (s *session) serve(deciding context.Context, n net.Conn) {
 	}()
 }
 
-// drain ends all connections: those that do not end by themselves in time are closed.
+// drain makes all connections finish, and closes those that have not finished after drainWithin.
 func (s *session) drain() {
 	close(s.draining)
 	s.each(func(n net.Conn) { _ = n.SetReadDeadline(time.Now()) })

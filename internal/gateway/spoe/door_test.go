@@ -99,7 +99,7 @@ func TestDoor(t *testing.T) {
 	if s.Checks != 13 || s.Refused != 4 || s.Ended != 2 || s.Lost != 2 || s.Unheld != 2 || s.Incomplete != 2 || s.Unknown != 1 || s.Invalid != 1 || s.Connections != 1 {
 		t.Errorf("%+v", s)
 	}
-	if n := strings.Count(f.Log.String(), "does not say what the request is"); n != 1 {
+	if n := strings.Count(f.Log.String(), "lacks the request's method or URI"); n != 1 {
 		t.Errorf("told %d times; the log:\n%s", n, f.Log)
 	}
 }

@@ -6,10 +6,10 @@ import (
 	"io"
 )
 
-// Sizes of frames, without the length before them.
+// Sizes in bytes. The size of a frame excludes the length before it.
 const (
 	lengthSize   = 4
-	minFrameSize = 256 // that both sides must support
+	minFrameSize = 256 // which both sides must support
 )
 
 // frameType is the first byte of a frame.
@@ -27,7 +27,7 @@ const (
 
 const flagFin = 1 // the last fragment, or the only one
 
-// status is why a connection ends, as it is sent to the other side.
+// status is the reason for the end of a connection, as in DISCONNECT frames.
 type status uint32
 
 const (
@@ -67,14 +67,15 @@ func (s status) String() string {
 	return fmt.Sprintf("status %d", uint32(s))
 }
 
-// protocolError is what the other side did wrong. It ends the connection with its status.
+// protocolError is a violation of the protocol by the peer. It ends the connection with its
+// status.
 type protocolError struct{ status status }
 
 func (e *protocolError) Error() string { return e.status.String() }
 
 func broken(s status) error { return &protocolError{s} }
 
-// frame is one frame. Its payload is part of the bytes that it was read from.
+// frame is one frame. Its payload aliases the bytes from which it was parsed.
 type frame struct {
 	kind       frameType
 	flags      uint32
@@ -82,8 +83,8 @@ type frame struct {
 	payload    []byte
 }
 
-// readFrame reads the bytes of one frame, of limit bytes at most, into buf, which grows as
-// needed. The bytes of the length are not trusted with more than limit.
+// readFrame reads the bytes of one frame into buf, which grows as needed. It returns an error for
+// a frame longer than limit, before it allocates.
 func readFrame(in io.Reader, buf []byte, limit int) ([]byte, error) {
 	var length [lengthSize]byte
 	if _, err := io.ReadFull(in, length[:]); err != nil {
@@ -106,8 +107,8 @@ func readFrame(in io.Reader, buf []byte, limit int) ([]byte, error) {
 	return buf, nil
 }
 
-// parseFrame reads the parts of a frame. Fragments are refused: the door never announces that
-// it can take them.
+// parseFrame parses a frame. It refuses fragments, since the door does not announce support for
+// them.
 func parseFrame(b []byte) (f frame, err error) {
 	r := reader{rest: b}
 	f.kind = frameType(r.byte())
@@ -125,13 +126,13 @@ func parseFrame(b []byte) (f frame, err error) {
 	return f, nil
 }
 
-// appendHead appends the beginning of a frame, with room for its length; see putLength.
+// appendHead appends the head of a frame, with a zero length; see putLength.
 func appendHead(b []byte, kind frameType, stream, id uint64) []byte {
 	b = append(b, 0, 0, 0, 0, byte(kind), 0, 0, 0, flagFin)
 	return appendVarint(appendVarint(b, stream), id)
 }
 
-// appendDisconnect appends the frame by which the door ends a connection.
+// appendDisconnect appends an AGENT-DISCONNECT frame, which ends a connection.
 func appendDisconnect(b []byte, s status, message string) []byte {
 	at := len(b)
 	b = appendHead(b, typeAgentDisconnect, 0, 0)

@@ -5,9 +5,9 @@ import (
 	"net/http"
 )
 
-// addHeaders adds the headers of a value to h: a binary of req.hdrs_bin, which is pairs of
-// strings that end with two empty ones, or the text of req.hdrs, a line each. It reports
-// whether the value is well formed.
+// addHeaders adds the headers in v to h, and reports whether v is well formed. v is either the
+// binary of req.hdrs_bin, pairs of strings that end with two empty ones, or the text of req.hdrs,
+// one header a line.
 func addHeaders(h http.Header, v *value) bool {
 	switch v.kind {
 	case kindBinary:

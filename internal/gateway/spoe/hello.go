@@ -4,7 +4,7 @@ import (
 	"strings"
 )
 
-// hello is what HAProxy says of itself when it connects.
+// hello is the content of a HAPROXY-HELLO frame.
 type hello struct {
 	versions     string
 	frameSize    uint64
@@ -15,7 +15,8 @@ type hello struct {
 	hasFrameSize, hasCapabilities bool
 }
 
-// parseHello reads the payload of a HAPROXY-HELLO and checks that the two can work together.
+// parseHello parses the payload of a HAPROXY-HELLO. It returns an error if the door does not
+// support what HAProxy needs.
 func parseHello(payload []byte) (h hello, err error) {
 	r := reader{rest: payload}
 	for len(r.rest) > 0 && !r.bad {
@@ -52,8 +53,8 @@ func parseHello(payload []byte) (h hello, err error) {
 	return h, nil
 }
 
-// supportsTwo reports whether a list of versions, such as "2.0, 1.5", has major version 2: who
-// names 2.1 also speaks 2.0.
+// supportsTwo reports whether a list of versions, such as "2.0, 1.5", has one with major version
+// 2. A peer with version 2.1 also supports 2.0.
 func supportsTwo(versions string) bool {
 	for version := range strings.SplitSeq(versions, ",") {
 		if major, _, found := strings.Cut(strings.TrimSpace(version), "."); found && major == "2" {
@@ -63,7 +64,7 @@ func supportsTwo(versions string) bool {
 	return false
 }
 
-// has reports whether HAProxy named the capability.
+// has reports whether HAProxy has the capability.
 func (h *hello) has(capability string) bool {
 	for c := range strings.SplitSeq(h.capabilities, ",") {
 		if strings.TrimSpace(c) == capability {
@@ -73,8 +74,8 @@ func (h *hello) has(capability string) bool {
 	return false
 }
 
-// appendAgentHello appends the answer to a HAPROXY-HELLO. Of the capabilities only pipelining
-// is of use: one connection then serves many requests at a time.
+// appendAgentHello appends the answer to a HAPROXY-HELLO. The door uses only the capability
+// pipelining, by which a connection can have many requests in flight.
 func appendAgentHello(b []byte, h *hello, frameSize int) []byte {
 	capabilities := ""
 	if h.has("pipelining") {

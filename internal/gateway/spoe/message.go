@@ -6,12 +6,13 @@ import (
 	"time"
 )
 
-// maxMessages and maxArgs bound what one frame may ask for. HAProxy sends a message for each
+// maxMessages is the maximum number of messages of one frame. HAProxy sends one message for each
 // spoe-message of an event.
 const maxMessages = 16
 
-// eachMessage calls f with the name and the arguments of each message of a NOTIFY's payload.
-// It returns an error if the payload is not valid, which may be after some calls.
+// eachMessage calls f with the name and the arguments of each message in a NOTIFY's payload. It
+// uses the memory of args, and returns it for reuse. It may return an error for an invalid payload
+// after some calls.
 func eachMessage(payload []byte, args []arg, f func(name []byte, args []arg)) ([]arg, error) {
 	r := reader{rest: payload}
 	for count := 0; len(r.rest) > 0; count++ {
@@ -45,13 +46,12 @@ type check struct {
 	caller      string
 	header      http.Header
 	context     map[string]string
-	timeout     time.Duration // zero: the door's
-	hold        bool          // a message done will end the request
+	timeout     time.Duration // zero means Config.Timeout
+	hold        bool          // a done message will report the end of the request
 }
 
-// parse reads the arguments of a check. It reports whether they say what the request is.
-// Arguments that it does not know are ignored, so that a configuration can be ahead of the
-// door.
+// parse parses the arguments of a check, and reports whether they are valid and include the method
+// and the URI. It ignores unknown arguments, so that a configuration can be newer than the door.
 func (c *check) parse(args []arg) bool {
 	for i := range args {
 		name, v := args[i].name, &args[i].value
@@ -88,8 +88,8 @@ func (c *check) parse(args []arg) bool {
 	return c.method != "" && c.uri != ""
 }
 
-// addNamed takes the arguments whose names have a name in them: header.X-Tenant and
-// ctx.tenant.
+// addNamed parses an argument whose name includes that of a header or a parameter, such as
+// header.X-Tenant or ctx.tenant.
 func (c *check) addNamed(name string, v *value) {
 	source, name, found := strings.Cut(name, ".")
 	if !found || name == "" {
@@ -109,7 +109,7 @@ func (c *check) addNamed(name string, v *value) {
 	}
 }
 
-// done is a message that ends a request.
+// done is a message that reports the end of a request.
 type done struct {
 	ticket string
 	bytes  int64
@@ -118,7 +118,7 @@ type done struct {
 	hasMs  bool
 }
 
-// parse reads the arguments of a done. It reports whether they name a ticket.
+// parse parses the arguments of a done message, and reports whether they include a ticket.
 func (d *done) parse(args []arg) bool {
 	for i := range args {
 		v := &args[i].value

@@ -5,30 +5,30 @@ import (
 	"github.com/hotparam/hotparam/internal/gateway"
 )
 
-// Counters count what a door has done. N is int64 in [Stats], and [atomic.Int64] while they
-// count.
+// Counters count the messages and connections of a door. N is int64 in [Stats] and
+// [atomic.Int64] in a running door.
 type Counters[N any] struct {
 	gateway.ConnCounters[N]
-	Healthchecks N // connections that only asked whether the door is there
+	Healthchecks N // connections that were health checks
 
-	Checks     N // requests that were decided on
-	Refused    N // of Checks: requests that were refused
-	Ended      N // requests whose end was told, and charged
-	Lost       N // ends of requests that are not known, or have ended already
-	Unheld     N // requests with a cost or a permit whose end nobody will tell
-	Incomplete N // messages that do not say what the request is, or name no ticket
-	Unknown    N // messages with a name that is not known
-	Cut        N // answers that did not fit in a frame
+	Checks     N // requests decided
+	Refused    N // of Checks: requests refused
+	Ended      N // requests whose end was reported and charged
+	Lost       N // reports for requests that are unknown or have already ended
+	Unheld     N // requests with a cost or a permit whose end will not be reported
+	Incomplete N // messages that lack the request's method or URI, or the ticket
+	Unknown    N // messages with an unknown name
+	Cut        N // responses that did not fit in a frame
 
-	Invalid    N // connections that ended as a frame was not valid
-	TooBig     N // connections that ended as a frame was too big
-	Fragmented N // connections that ended as a frame was a fragment
-	Handshakes N // connections that ended as the two could not agree
-	Slow       N // connections that ended as a frame, or the handshake, took too long, or that of answers
-	Panics     N // requests that passed as the door panicked
+	Invalid    N // NOTIFY frames that were invalid, and connections ended by any other invalid frame
+	TooBig     N // connections ended because a frame was too big
+	Fragmented N // connections ended because a frame was a fragment
+	Handshakes N // connections ended because the handshake failed
+	Slow       N // connections ended because a frame, the handshake or a write took too long
+	Panics     N // requests that passed because the door panicked
 }
 
-// Stats are the counters of a door since it was made.
+// Stats are the counters of a door since it was created.
 type Stats = Counters[int64]
 
 // Stats returns the counters.

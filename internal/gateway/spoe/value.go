@@ -28,12 +28,12 @@ const trueFlag = 0x10
 // value is a typed value. The zero value is null.
 type value struct {
 	kind   kind
-	number int64  // of the integers; 1 for true
-	bytes  []byte // of addresses, strings and binaries; part of the frame
+	number int64  // for booleans (1 is true) and integers
+	bytes  []byte // for addresses, strings and binaries; aliases the frame
 }
 
-// reader reads from a payload. After a read beyond its end, or of what is not valid, bad is
-// set, and all further reads return zero values.
+// reader reads from a payload. A read that fails, because the payload ends or is not valid, sets
+// bad; all further reads return zero values.
 type reader struct {
 	rest []byte
 	bad  bool
@@ -53,8 +53,9 @@ func (r *reader) byte() byte {
 	return b
 }
 
-// varint reads a number of HAProxy's own encoding: below 240 one byte; else the low four bits
-// in the first, then seven bits a byte, each byte's high bit telling that another follows.
+// varint reads a number in HAProxy's own encoding. A number below 240 is one byte. Otherwise the
+// first byte holds the low four bits, and each further byte seven more. The high bit of a further
+// byte is set if another follows.
 func (r *reader) varint() uint64 {
 	first := r.byte()
 	n := uint64(first)
@@ -90,7 +91,7 @@ func (r *reader) take(n uint64) []byte {
 	return b
 }
 
-// text reads a string without a type: the length, then the bytes.
+// text reads an untyped string: its length, then its bytes.
 func (r *reader) text() []byte { return r.take(r.varint()) }
 
 func (r *reader) value() (v value) {
@@ -119,7 +120,7 @@ func (r *reader) value() (v value) {
 	return v
 }
 
-// text returns the value as a string, "" if it is null.
+// text returns the value as a string. Null is "".
 func (v *value) text() string {
 	switch v.kind {
 	case kindNull:
@@ -137,8 +138,8 @@ func (v *value) text() string {
 	return strconv.FormatInt(v.number, 10)
 }
 
-// int returns the value as a number, and whether it is one: an integer, or a string of digits
-// as a sample of a header is.
+// int returns the value as a number, and whether it is one. A decimal string is a number, because
+// HAProxy's samples of headers are strings.
 func (v *value) int() (int64, bool) {
 	switch v.kind {
 	case kindBool, kindInt32, kindUint32, kindInt64, kindUint64:
@@ -161,7 +162,7 @@ func appendVarint(b []byte, n uint64) []byte {
 	return append(b, byte(n))
 }
 
-// appendText appends a string without a type.
+// appendText appends an untyped string.
 func appendText(b []byte, s string) []byte {
 	return append(appendVarint(b, uint64(len(s))), s...)
 }
@@ -185,7 +186,7 @@ func appendInt64(b []byte, n int64) []byte {
 	return appendVarint(append(b, byte(kindInt64)), uint64(n))
 }
 
-// putLength writes the length of the frame b, which begins with room for it.
+// putLength sets the length at the beginning of the frame b.
 func putLength(b []byte) {
 	binary.BigEndian.PutUint32(b, uint32(len(b)-lengthSize))
 }
