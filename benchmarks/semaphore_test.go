@@ -2,6 +2,7 @@ package benchmarks
 
 import (
 	"context"
+	"sync"
 	"testing"
 
 	xsemaphore "golang.org/x/sync/semaphore"
@@ -35,6 +36,20 @@ func BenchmarkSemaphore(b *testing.B) {
 				b.Fatal(err)
 			}
 			s.Release(1)
+		}
+	})
+	b.Run("x/sync/semaphore in sync.Map", func(b *testing.B) { // one for each key, and none is ever removed
+		var all sync.Map
+		b.ReportAllocs()
+		for b.Loop() {
+			s, ok := all.Load("GET /report")
+			if !ok {
+				s, _ = all.LoadOrStore("GET /report", xsemaphore.NewWeighted(8))
+			}
+			if err := s.(*xsemaphore.Weighted).Acquire(ctx, 1); err != nil {
+				b.Fatal(err)
+			}
+			s.(*xsemaphore.Weighted).Release(1)
 		}
 	})
 	b.Run("channel", func(b *testing.B) {
