@@ -89,3 +89,30 @@ func TestReceiverTakesMergedPackets(t *testing.T) {
 		t.Errorf("%d messages were read, %d sent", read, messages)
 	}
 }
+
+// Reads of messages that hold many packets become short, and long again.
+func TestReadsOfLargeMessagesAreShort(t *testing.T) {
+	r := &receiver{most: readBatch}
+	read := func(length uint32) (size int) {
+		r.n = r.most
+		for i := range r.messages[:r.n] {
+			r.messages[i].n = length
+		}
+		r.adapt()
+		return r.most * int(length)
+	}
+	size := 0
+	for range 10 {
+		size = read(maxDatagram)
+	}
+	if size > maxBatch || size < maxBatch/4 {
+		t.Errorf("a read takes %d bytes of the largest messages, want about %d", size, maxBatch)
+	}
+	if size = read(1000); size != readBatch*1000 {
+		t.Errorf("a read takes %d bytes of small packets, want %d", size, readBatch*1000)
+	}
+	r.n = -1 // as after an error
+	if r.adapt(); r.most != readBatch {
+		t.Errorf("a read takes %d messages after an error", r.most)
+	}
+}

@@ -71,7 +71,7 @@ func (r *packetReader) run(ctx context.Context, d *decode.Decoder, out feed) err
 					d.Packet(r.whole(packet), when, out)
 				}
 			}
-			if i == readBatch-1 {
+			if i == n-1 && r.receiver.full {
 				last = when
 			}
 			if size += len(message) + 1; size >= maxBatch && i < n-1 {
@@ -85,7 +85,7 @@ func (r *packetReader) run(ctx context.Context, d *decode.Decoder, out feed) err
 			r.check(d, now, out)
 		}
 		took := now.Sub(before)
-		if err == nil && n < readBatch {
+		if err == nil && !r.receiver.full {
 			emptied = before
 		}
 		before = now
@@ -110,7 +110,7 @@ func (r *packetReader) run(ctx context.Context, d *decode.Decoder, out feed) err
 				r.wait(ctx)
 			}
 			runtime.Gosched() // what was published is sent before this thread blocks
-			nap(packets, n == readBatch, took, time.Since(now))
+			nap(packets, r.receiver.full, took, time.Since(now))
 		case end.IsZero():
 			end = now.Add(drainFor)
 			r.socket.waitUntil(end)

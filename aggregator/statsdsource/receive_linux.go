@@ -10,8 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// readBatch is how many messages are read at a time.
-const readBatch = 64
+// readBatch is how many messages are read at a time, and leastBatch how many of those that hold
+// many packets.
+const (
+	readBatch  = 64
+	leastBatch = 4
+)
 
 // receiver reads many messages at a time (recvmmsg), each with the instant at which the system
 // received it: packets wait in the socket while the reader is held up, and are not of the
@@ -28,7 +32,9 @@ type receiver struct {
 	control  [readBatch]control
 	buffers  [readBatch][]byte
 	sources  *[readBatch]syscall.RawSockaddrInet6 // nil if they are not requested
+	most     int                                  // messages of the next read
 	n        int
+	full     bool // the last read may have left messages in the socket
 	errno    syscall.Errno
 }
 
@@ -50,7 +56,7 @@ func newReceiver(socket *packetSocket) *receiver {
 			_ = syscall.SetsockoptInt(fd, unix.SOL_UDP, unix.UDP_GRO, 1) // since Linux 5.0
 		}
 	})
-	r := &receiver{socket: socket}
+	r := &receiver{socket: socket, most: readBatch}
 	for i := range r.messages {
 		r.buffers[i] = make([]byte, maxDatagram+1) // a longer one fills it
 		r.iovecs[i].Base = &r.buffers[i][0]
@@ -102,7 +108,7 @@ func (r *receiver) read() (n int, err error) {
 }
 
 func (r *receiver) receive(fd int) {
-	for i := range r.messages[:] {
+	for i := range r.messages[:r.most] {
 		r.messages[i].header.Controllen = 0
 		r.messages[i].header.SetControllen(len(control{}))
 		if r.sources != nil {
@@ -110,9 +116,26 @@ func (r *receiver) receive(fd int) {
 		}
 	}
 	// It waits for the first packet only.
-	n, _, errno := syscall.Syscall6(syscall.SYS_RECVMMSG, uintptr(fd), uintptr(unsafe.Pointer(&r.messages)), readBatch, unix.MSG_WAITFORONE, 0, 0)
+	n, _, errno := syscall.Syscall6(syscall.SYS_RECVMMSG, uintptr(fd), uintptr(unsafe.Pointer(&r.messages)), uintptr(r.most), unix.MSG_WAITFORONE, 0, 0)
 	if r.n, r.errno = int(n), errno; errno == 0 && r.socket.closed.Load() {
 		r.n, r.errno = 0, syscall.EAGAIN // what is read of a socket that is shut down is no packet
+	}
+	r.full = errno == 0 && r.n == r.most
+	r.adapt()
+}
+
+// adapt sets how many messages the next read takes: fewer, if those of the last one took more than
+// a batch. Reads of 64 messages of 64 KiB would hold up all that waits for the end of a read.
+func (r *receiver) adapt() {
+	size := 0
+	for i := range r.n {
+		size += int(r.messages[i].n)
+	}
+	switch {
+	case size > maxBatch:
+		r.most = max(leastBatch, r.most/2)
+	case size < maxBatch/4:
+		r.most = readBatch
 	}
 }
 

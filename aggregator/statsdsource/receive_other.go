@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// readBatch is how many packets are read at a time.
+// readBatch is how many messages are read at a time. Here a message is a packet.
 const readBatch = 1
 
 // receiver reads packets.
@@ -16,6 +16,7 @@ type receiver struct {
 	socket *packetSocket
 	buffer []byte
 	n      int
+	full   bool         // the last read may have left packets in the socket
 	udp    *net.UDPConn // nil: senders' addresses are not asked for
 	from   netip.Addr
 }
@@ -33,7 +34,7 @@ func (r *receiver) read() (n int, err error) {
 	} else {
 		r.n, err = r.socket.conn.Read(r.buffer)
 	}
-	if err != nil {
+	if r.full = err == nil; err != nil {
 		return 0, err
 	}
 	return 1, nil
