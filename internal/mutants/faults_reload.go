@@ -80,7 +80,7 @@ var reloadFaults = []Fault{
 	{
 		Name: "a window that is made smaller ends its look for a key to evict at the first tied ones", File: "aggregator/internal/window/resize.go",
 		Old: "	for range w.arena.made/looks + 2 {", New: "	for range 1 {",
-		Test: "TestResizeKeepsCounts",
+		Test: "TestTiedKeysAreTheLastToGo",
 	},
 	{
 		Name: "what is held back when rules change is in the totals twice", File: "aggregator/decode/heldback.go",

@@ -72,3 +72,46 @@ func TestResizeKeepsCounts(t *testing.T) {
 		}
 	})
 }
+
+// Where the texts have room in their part of the budget, no tied key loses its own for want of
+// room for counts while there are other keys to evict, however many tied ones lie before them.
+func TestTiedKeysAreTheLastToGo(t *testing.T) {
+	const tied, all = 60, 4000
+	shrunk := 0
+	for budget := int64(1 << 20); budget >= 8<<10; budget = budget * 3 / 4 {
+		w := New(hotparam.NewWindow(time.Second), 3, 4<<20)
+		w.NameFrom(5)
+		add := func(k int, n int64) int32 {
+			text := fmt.Append(nil, "q=", k)
+			i, _, _ := w.Add(hotparam.Hash(text), text, 1000, n)
+			return i
+		}
+		for k := range all {
+			if k >= tied {
+				add(k, 1) // without a text
+				continue
+			}
+			w.Tie(add(k, 9), &Tag{Pinned: true, Owner: k})
+		}
+		fit, kept := w.names.bytes <= budget/8, 0
+		w = w.Resize(budget, func(*Tag, int32) { kept++ })
+		others := 0
+		for k := tied; k < all; k++ {
+			if text := fmt.Append(nil, "q=", k); w.Find(hotparam.Hash(text), text) >= 0 {
+				others++
+			}
+		}
+		if !fit || others == 0 {
+			continue
+		}
+		if others < all-tied {
+			shrunk++
+		}
+		if kept < tied || w.NamesRanOut(1000) {
+			t.Errorf("%d bytes: %d of %d tied keys are left, and %d others", budget, kept, tied, others)
+		}
+	}
+	if shrunk < 3 {
+		t.Errorf("%d budgets have room for the texts and not for the counts", shrunk)
+	}
+}
