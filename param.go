@@ -5,6 +5,7 @@ import (
 
 	"github.com/hotparam/hotparam/internal/addrlevel"
 	"github.com/hotparam/hotparam/internal/jsonpath"
+	"github.com/hotparam/hotparam/internal/spelling"
 )
 
 // Source is where a parameter was found. It is part of the parameter's
@@ -72,6 +73,35 @@ type Param struct {
 	Source Source
 	Name   string
 	Value  string
+}
+
+// allSources are the sources that rules can name.
+const allSources = "query, path, header, cookie, addr, form, json, rpc, ctx"
+
+// ParseName reads a parameter's name as rules write it: "q", "path:id" or "header:x-plan". It
+// returns an error message and a hint for a name that is not valid, and otherwise two empty
+// texts.
+func ParseName(s string) (p Param, message, hint string) {
+	word, name, found := strings.Cut(s, ":")
+	if !found {
+		word, name = "query", s
+	}
+	source, known := ParseSource(word)
+	if !known || word == "" {
+		hint := "sources are " + allSources
+		if near := spelling.Nearest(word, strings.Split(allSources, ", ")); near != "" {
+			hint = "did you mean " + quoted(near+":"+name)
+		}
+		return Param{}, "unknown source " + quoted(word), hint + "; a query parameter of that very name is " + quoted("query:"+s)
+	}
+	if source == Header {
+		name = strings.ToLower(name) // however it is written
+	}
+	p = Param{Source: source, Name: name}
+	if message, hint = p.CheckName(); message != "" {
+		return Param{}, message, hint
+	}
+	return p, "", ""
 }
 
 // CheckName returns what is wrong with the parameter's name in a rule, and what to write

@@ -259,6 +259,14 @@ func (r *Rules) Windows() []Window {
 	return windows
 }
 
+// ShareLimits reports whether a limit holds all instances together, which needs Redis.
+func (r *Rules) ShareLimits() bool {
+	shared := func(l *Limit) bool { return l != nil && (l.Scope == ScopeShare || l.Scope == ScopeExact) }
+	return slices.ContainsFunc(r.Rules, func(r Rule) bool {
+		return shared(r.Limit) || slices.ContainsFunc(r.Except, func(x Exception) bool { return shared(x.Limit) })
+	})
+}
+
 // NewThreshold returns an absolute threshold with the defaults.
 func NewThreshold(rate Rate) Threshold { return Threshold{Rate: rate}.WithDefaults() }
 

@@ -2,7 +2,6 @@ package attach
 
 import (
 	"context"
-	"slices"
 
 	"github.com/redis/go-redis/v9"
 
@@ -33,7 +32,7 @@ func (f *fleet) isJoined() bool { return f.leave != nil }
 // versions of the rules are renewed until they are released. The caller holds mu.
 func (h *Hotparam) followFleet(rules *hotparam.Rules) {
 	f := h.fleet
-	switch needs := needsFleet(rules); {
+	switch needs := rules.ShareLimits(); {
 	case h.closed || needs == f.isJoined():
 	case !needs:
 		f.leave()
@@ -74,15 +73,4 @@ func newFleet(client redis.UniversalClient, namespace string, o *options, onCoun
 // options returns the options by which a guard uses the fleet.
 func (f *fleet) options() []middleware.Option {
 	return []middleware.Option{middleware.WithBackend(f.store), middleware.WithSemaphore(f.semaphore)}
-}
-
-// needsFleet reports whether a limit holds all instances together.
-func needsFleet(rules *hotparam.Rules) bool {
-	return slices.ContainsFunc(rules.Rules, func(r hotparam.Rule) bool {
-		return isShared(r.Limit) || slices.ContainsFunc(r.Except, func(e hotparam.Exception) bool { return isShared(e.Limit) })
-	})
-}
-
-func isShared(l *hotparam.Limit) bool {
-	return l != nil && l.Scope != "" && l.Scope != hotparam.ScopeInstance
 }

@@ -26,6 +26,9 @@ func (h *Hotparam) newHeartbeat(namespace string, o *options) (*hotkeys.Heartbea
 
 // dropped returns the sums of the counts that were not sent, by reason.
 func (h *Hotparam) dropped() map[string]int64 {
+	if h.counts == nil {
+		return nil
+	}
 	d := h.counts.Stats().Dropped
 	byReason := map[string]int64{"too_long": d.TooLong, "send_error": d.SendError}
 	if h.transport.Dropped != nil {

@@ -27,7 +27,7 @@ type Hotparam struct {
 	log       *slog.Logger
 	client    redis.UniversalClient
 	transport Transport
-	counts    *collector.Collector
+	counts    *collector.Collector // nil with source: none
 	guard     *middleware.Guard
 	watcher   *hotkeys.Watcher
 	controls  *hotkeys.ControlWatcher
@@ -57,6 +57,9 @@ type Hotparam struct {
 // there. So an error is about the file, about a file that it names, or about an option. ctx
 // is for its values only: requests that a server still drains after its context has ended
 // are limited until [Hotparam.Close].
+//
+// With source: none in the file Open opens no socket and uses Redis for limits with scope:
+// share or exact alone. No key becomes hot then.
 //
 // Unless [WithRedis] is given, Open turns off the log of package go-redis, which all
 // clients of a process share and which has a line for each connection that fails. A
@@ -99,14 +102,16 @@ func (h *Hotparam) build(file *config.File, o *options) (err error) {
 	if err != nil {
 		return err
 	}
-	if h.transport, err = OpenTransport(TransportConfig{File: file, Instance: o.name, Key: key, Log: o.log}); err != nil {
-		return err
-	}
 	if err := file.ReadRedactKey(); err != nil {
 		return err
 	}
-	if h.counts, err = collector.New(collector.Config{Sink: h.transport.Sink, Rules: file.Rules, Log: o.log}); err != nil {
-		return err
+	if file.Aggregator.Source != config.SourceNone {
+		if h.transport, err = OpenTransport(TransportConfig{File: file, Instance: o.name, Key: key, Log: o.log}); err != nil {
+			return err
+		}
+		if h.counts, err = collector.New(collector.Config{Sink: h.transport.Sink, Rules: file.Rules, Log: o.log}); err != nil {
+			return err
+		}
 	}
 	guarding := append([]middleware.Option{middleware.WithLog(o.log)}, h.fleet.options()...)
 	if h.guard, err = middleware.New(file.Rules, h.counts, append(guarding, o.middleware...)...); err != nil {
@@ -136,16 +141,18 @@ func (h *Hotparam) discard(o *options) (err error) {
 // start starts what runs until Close.
 func (h *Hotparam) start(ctx context.Context, data []byte, o *options) {
 	h.work, h.stop = context.WithCancel(ctx)
-	h.run(h.counts.Run)
-	h.run(h.watcher.Run)
-	h.run(h.controls.Run)
-	h.run(h.heartbeat.Run)
+	if h.counts != nil {
+		h.run(h.counts.Run)
+		h.run(h.watcher.Run)
+		h.run(h.controls.Run)
+		h.run(h.heartbeat.Run)
+		h.run(newMismatch(h, o.name).run)
+	}
 	h.run(h.guard.Run)
 	h.run(func(ctx context.Context) error {
 		filewatch.Run(ctx, filewatch.Config{Path: h.path, Known: data, MaxSize: config.MaxSize, OnChange: h.fileChanged, OnAccess: h.fileAccess})
 		return nil
 	})
-	h.run(newMismatch(h, o.name).run)
 	if o.signals {
 		h.run(h.followSignals())
 	}

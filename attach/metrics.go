@@ -173,6 +173,9 @@ func (s scrape) collectRequests(h *Hotparam) {
 
 // collectCounts adds what was counted and what was lost of it.
 func (s scrape) collectCounts(h *Hotparam) {
+	if h.counts == nil {
+		return
+	}
 	for _, r := range h.counts.Counted() {
 		s.add(metricCounted, float64(r.N), r.Rule)
 	}
@@ -183,6 +186,9 @@ func (s scrape) collectCounts(h *Hotparam) {
 
 // collectFleet adds what is known of the aggregator and of other instances.
 func (s scrape) collectFleet(h *Hotparam) {
+	if h.counts == nil {
+		return // there is no hot set to be late with
+	}
 	watcher := h.watcher.Stats()
 	s.add(metricInstances, float64(watcher.Instances))
 	connected := 0.0

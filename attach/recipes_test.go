@@ -30,7 +30,11 @@ func recipe(t *testing.T, title, url string) (files []string) {
 	}
 	part, _, _ = strings.Cut(part, "\n## ")
 	for _, m := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(part, -1) {
-		files = append(files, fmt.Sprintf("aggregator: {redis: %q}\nstatsd: {addresses: [%q]}\n%s", url, nowhere(t), m[1]))
+		file := m[1]
+		if !strings.Contains(file, "aggregator:") {
+			file = fmt.Sprintf("aggregator: {redis: %q}\n", url) + file
+		}
+		files = append(files, fmt.Sprintf("statsd: {addresses: [%q]}\n%s", nowhere(t), file))
 	}
 	return files
 }

@@ -38,12 +38,14 @@ func (h *Hotparam) Stats() Stats {
 	s := Stats{
 		Guard:     h.guard.Stats(),
 		Backend:   h.guard.BackendStats(),
-		Collector: h.counts.Stats(),
 		Watcher:   h.watcher.Stats(),
 		Controls:  h.controls.Stats(),
 		Heartbeat: h.heartbeat.Stats(),
 		Members:   h.fleet.members.Stats(),
 		Semaphore: h.fleet.semaphore.Stats(),
+	}
+	if h.counts != nil {
+		s.Collector = h.counts.Stats()
 	}
 	if h.transport.Stats != nil {
 		s.Sink = h.transport.Stats()

@@ -2,6 +2,7 @@ package attach
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -46,7 +47,7 @@ var transports struct {
 func Register(source string, open func(TransportConfig) (Transport, error)) {
 	transports.Lock()
 	defer transports.Unlock()
-	if _, twice := transports.open[source]; twice || source == config.SourceStatsD || source == config.SourceGraphite {
+	if _, twice := transports.open[source]; twice || source == config.SourceStatsD || source == config.SourceGraphite || source == config.SourceNone {
 		panic("attach: Register was called twice for source " + source)
 	}
 	if transports.open == nil {
@@ -60,8 +61,11 @@ func Register(source string, open func(TransportConfig) (Transport, error)) {
 // linked in, as for Open.
 func OpenTransport(c TransportConfig) (Transport, error) {
 	source := c.File.Aggregator.WithDefaults().Source
-	if source == config.SourceStatsD || source == config.SourceGraphite {
+	switch source {
+	case config.SourceStatsD, config.SourceGraphite:
 		return openStatsD(c)
+	case config.SourceNone:
+		return Transport{}, errors.New("aggregator.source: none: nothing is counted, so there are no counts to send")
 	}
 	transports.Lock()
 	open := transports.open[source]

@@ -19,6 +19,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/middleware"
 )
 
 // Each limiter holds a key to 50 a second and a burst of 100, or what comes
@@ -181,3 +182,37 @@ type headerOnly http.Header
 func (h headerOnly) Header() http.Header         { return http.Header(h) }
 func (h headerOnly) Write(p []byte) (int, error) { return len(p), nil }
 func (h headerOnly) WriteHeader(int)             {}
+
+// BenchmarkLimitHandler is a middleware in one line that limits by the client's address, around
+// a handler that does nothing: requests that pass.
+func BenchmarkLimitHandler(b *testing.B) { limitHandlers(b, 1<<30, false) }
+
+// BenchmarkLimitHandlerRefused is the same for requests that are refused, with their answer.
+func BenchmarkLimitHandlerRefused(b *testing.B) { limitHandlers(b, 1, true) }
+
+func limitHandlers(b *testing.B, perHour int, refuses bool) {
+	handler := func(name string, limit func(http.Handler) http.Handler) {
+		b.Run(name, func(b *testing.B) {
+			passed := 0
+			h := limit(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { passed++ }))
+			r, err := http.NewRequest("GET", "/users/1", http.NoBody)
+			if err != nil {
+				b.Fatal(err)
+			}
+			r.RemoteAddr = "192.0.2.1:1234"
+			w := headerOnly{}
+			h.ServeHTTP(w, r)
+			passed = 0
+			b.ReportAllocs()
+			for b.Loop() {
+				clear(w)
+				h.ServeHTTP(w, r)
+			}
+			if refuses != (passed == 0) {
+				b.Errorf("%d passed", passed)
+			}
+		})
+	}
+	handler("hotparam", middleware.Limit(limiter.Per(int64(perHour), time.Hour), "addr:ip"))
+	handler("httprate", httprate.LimitByIP(perHour, time.Hour))
+}

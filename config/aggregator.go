@@ -12,8 +12,8 @@ import (
 // Aggregator holds the daemon's settings, section "aggregator:" of the file.
 // What the file does not say is zero; [Aggregator.WithDefaults] fills it in.
 type Aggregator struct {
-	// Source is how counts travel: [SourceStatsD], [SourceKafka] or
-	// [SourceGraphite].
+	// Source is how counts travel: [SourceStatsD], [SourceKafka], [SourceGraphite] or
+	// [SourceNone].
 	Source string
 	// Name identifies this aggregator among others that share the keys. Empty means
 	// that it is alone, or that Kafka assigns the keys.
@@ -57,10 +57,14 @@ const (
 	SourceStatsD   = "statsd"   // straight
 	SourceKafka    = "kafka"    // by a topic
 	SourceGraphite = "graphite" // by a StatsD that writes to Graphite, which is asked
+	SourceNone     = "none"     // by no way: instances only limit
 )
 
-// Sources are the words for [Aggregator.Source].
+// Sources are the words for the ways by which counts reach an aggregator.
 var Sources = []string{SourceStatsD, SourceKafka, SourceGraphite}
+
+// sources are the words for [Aggregator.Source].
+var sources = []string{SourceStatsD, SourceKafka, SourceGraphite, SourceNone}
 
 // defaultListen is where a StatsD listens, ours as any.
 const defaultListen = "127.0.0.1:8125"
@@ -90,7 +94,7 @@ var aggregatorSection = section{
 func (d *decoder) aggregator(n *node) Aggregator {
 	v := d.section(n, aggregatorSection)
 	var a Aggregator
-	a.Source, _ = d.choice(v.get("source"), "aggregator.source", Sources...)
+	a.Source, _ = d.choice(v.get("source"), "aggregator.source", sources...)
 	a.Name = d.aggregatorName(v.get("name"))
 	a.Lease = d.flag(v.get("lease"), "aggregator.lease")
 	a.Listen = d.listen(v.get("listen"))

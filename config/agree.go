@@ -19,6 +19,8 @@ func (f *File) conflicts() []conflict {
 		found = append(found, conflict{section, field, message, hint})
 	}
 	switch {
+	case a.Source == SourceNone:
+		return nil // counts do not travel
 	case a.Source == SourceKafka && a.Lease:
 		add("aggregator", "lease", "with source: kafka each partition has one owner already", "remove it")
 	case a.Source == SourceKafka:
@@ -88,7 +90,13 @@ func (f *File) Agree() error {
 
 // agree reports settings that contradict each other, where they stand; one that
 // does not stand there by what chooses the source.
-func (d *decoder) agree(f *File, top values) {
+func (d *decoder) agree(f *File, root *node, top values) {
+	for i := range f.Rules.Rules {
+		if f.Aggregator.Source == SourceNone && len(f.Rules.Rules[i].Hot) > 0 {
+			d.report(d.placeOf(root, fmt.Sprintf("rules[%d].hot", i)).node.at, "remove hot, and every key of the rule is limited; or choose another source",
+				"hot: with aggregator.source: none nothing is counted, so no key becomes hot")
+		}
+	}
 	for _, c := range f.conflicts() {
 		at := top.get(c.section).find(c.field)
 		if at == nil {

@@ -426,8 +426,12 @@ var badFiles = []struct {
 		"3:58: aggregator.redis.username is empty", `3:62: unknown field "cluster" in aggregator.redis`,
 	}},
 	{"aggregator", good + "aggregator: {source: udp, name: a b, lease: maybe, redis: [a]}\n", []string{
-		`2:22: aggregator.source "udp": want statsd or kafka or graphite`, `2:33: aggregator.name "a b": want 1 to 64 of A-Z a-z 0-9 . _ -`,
+		`2:22: aggregator.source "udp": want statsd or kafka or graphite or none`, `2:33: aggregator.name "a b": want 1 to 64 of A-Z a-z 0-9 . _ -`,
 		`2:45: aggregator.lease "maybe": want true or false`, "2:59: aggregator.redis: want fields, found a list",
+	}},
+	{"hot with no source", "aggregator: {source: none}\nrules:\n  - {id: a, match: {route: '*'}, limit: 1/s}\n  - {id: b, match: {route: '*'}, hot: 20/s, limit: 1/s}\n  - {id: c, match: {route: '*'}, hot: [{rate: 1/s}]}\n", []string{
+		"4:39: hot: with aggregator.source: none nothing is counted, so no key becomes hot",
+		"5:39: hot: with aggregator.source: none nothing is counted, so no key becomes hot",
 	}},
 	{"lease with kafka", good + "aggregator: {lease: true, source: kafka}\n", []string{
 		"2:21: aggregator.lease: with source: kafka each partition has one owner already",

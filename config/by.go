@@ -91,38 +91,18 @@ type nameError struct {
 	ofRoute       bool // the route does not have, or has, a wildcard of the name
 }
 
-// allSources are the sources that rules can name.
-const allSources = "query, path, header, cookie, addr, form, json, rpc, ctx"
-
 // parseName reads "name" or "source:name" in a rule of the route. A file names wildcards
 // of its routes alone, and a bare name is one of the query and none that the path has,
 // too; code may know more of its paths.
 func parseName(s string, route hotparam.Route) (hotparam.Param, *nameError) {
-	word, name, found := strings.Cut(s, ":")
-	if !found {
-		word, name = "query", s
-	}
-	source, known := hotparam.ParseSource(word)
-	if source == hotparam.Header {
-		name = strings.ToLower(name) // however the file writes it
-	}
-	p := hotparam.Param{Source: source, Name: name}
-	message, hint := p.CheckName()
+	p, message, hint := hotparam.ParseName(s)
+	name := p.Name
 	switch {
-	case !known || word == "":
-		hint := "sources are " + allSources
-		if near := spelling.Nearest(word, strings.Split(allSources, ", ")); near != "" {
-			hint = fmt.Sprintf("did you mean %s?", quote(near+":"+name))
-		}
-		return hotparam.Param{}, &nameError{
-			fmt.Sprintf("unknown source %s", quote(word)),
-			fmt.Sprintf("%s; a query parameter of that very name is %s", strings.TrimSuffix(hint, "?"), quote("query:"+s)), false,
-		}
 	case message != "":
 		return hotparam.Param{}, &nameError{message, hint, false}
-	case source == hotparam.Path && !slices.Contains(route.Names(), name) && !open(route):
+	case p.Source == hotparam.Path && !slices.Contains(route.Names(), name) && !open(route):
 		return hotparam.Param{}, &nameError{fmt.Sprintf("the route has no wildcard {%s}", name), fmt.Sprintf("write the route with /{%s}/ in its place", name), true}
-	case !found && slices.Contains(route.Names(), name):
+	case !strings.Contains(s, ":") && slices.Contains(route.Names(), name):
 		return hotparam.Param{}, &nameError{
 			fmt.Sprintf("the route has a wildcard {%s}, but a bare name is one of the query", name),
 			fmt.Sprintf("write path:%s for the wildcard, query:%s for the query", name, name), true,

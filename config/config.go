@@ -140,7 +140,7 @@ func (d *decoder) file(data []byte) *File {
 	}
 	d.rules(top.get("rules"), rules)
 	d.validate(rules, root)
-	d.agree(f, top)
+	d.agree(f, root, top)
 	if len(d.problems) == 0 {
 		d.warnOfRules(rules, root)
 		f.listeners = d.listeners(top.get("aggregator").find("listen"))

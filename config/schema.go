@@ -268,7 +268,7 @@ func schemaAggregator() schemas {
 	// A cap is a number with _ between its digits, or none.
 	most := schema{"type": []string{"integer", "string"}, "minimum": 1, "pattern": `^([+]?[0-9_]+|none)$`}
 	return schemas{
-		"source":          doc(schemaChoice(Sources...), "How counts come. Default: statsd"),
+		"source":          doc(schemaChoice(sources...), "How counts come, or none, if no rule has hot. Default: statsd"),
 		"name":            doc(schemaForm(validName.String()), "Name of this aggregator among others"),
 		"lease":           doc(schemaFlag(), "One of several aggregators publishes, and another takes over when it dies"),
 		"listen":          doc(schema{"anyOf": []schema{address, schemaSome(address)}}, "Addresses for StatsD lines. Default: 127.0.0.1:8125"),

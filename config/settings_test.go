@@ -35,7 +35,7 @@ func drawSettings(t *rapid.T, rules *hotparam.Rules) File {
 	}
 	f := File{Rules: rules}
 	f.Aggregator = Aggregator{
-		Source: text("source", Sources...), Name: text("name", "agg-1", "a.b_C"),
+		Source: text("source", sources...), Name: text("name", "agg-1", "a.b_C"),
 		Listen: places("listen", 3, ":8125", "[::1]:1", "tcp://:8125"), HTTP: text("http", ":9125"), Memory: size("memory"),
 		Redis: Redis{URL: text("redis", "redis://h", "rediss://u:p@h:6380/2", "redis://s:26379?master_name=m&addr=s2:26379", "unix:///r.sock")},
 	}
@@ -89,6 +89,9 @@ func drawSettings(t *rapid.T, rules *hotparam.Rules) File {
 	}
 	if strings.HasPrefix(f.Graphite.URL, "https") && rapid.Bool().Draw(t, "graphite tls") {
 		f.Graphite.TLS = &kafka.TLS{CA: "ca.pem", ServerName: text("graphite server", "graphite.example")}
+	}
+	if f.Aggregator.Source == SourceNone && slices.ContainsFunc(f.Rules.Rules, func(r hotparam.Rule) bool { return len(r.Hot) > 0 }) {
+		f.Aggregator.Source = SourceKafka
 	}
 	if f.Aggregator.Source == SourceGraphite {
 		f.Aggregator.Lease = f.Aggregator.Name == "" && rapid.Bool().Draw(t, "lease")

@@ -21,6 +21,8 @@
 // cost is charged then. Handler does so itself, with the cost that a handler adds by
 // [AddCost]. Other callers use [Guard.Begin] or [Guard.EnterCost], and then [Ticket.End].
 //
+// [Limit] makes a guard that only limits, without a collector (limiting.go).
+//
 // # The way of a request
 //
 //	http.go     Handler ─┐

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"time"
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/statsdsink"
 	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/middleware"
 )
 
@@ -55,6 +57,27 @@ rules:
 	// /search?page=2&q=phone 200 ""
 	// /search?q=phone 429 "60"
 	// /search?q=lamp 200 ""
+}
+
+// Limits that are known beforehand need neither a file nor a collector.
+func ExampleLimit() {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /search", func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "found") })
+	limit := middleware.Limit(limiter.Per(2, time.Minute), "addr:ip")
+	handler := limit(mux) // or r.Use(limit) of a router
+
+	for _, from := range []string{"192.0.2.1:4001", "192.0.2.1:4002", "192.0.2.1:4003", "192.0.2.2:4004"} {
+		r := httptest.NewRequest(http.MethodGet, "/search", nil)
+		r.RemoteAddr = from
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		fmt.Println(from, w.Code)
+	}
+	// Output:
+	// 192.0.2.1:4001 200
+	// 192.0.2.1:4002 200
+	// 192.0.2.1:4003 429
+	// 192.0.2.2:4004 200
 }
 
 // A rule with hot limits only keys that are hot. In a program a hotkeys.Watcher writes

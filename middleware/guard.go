@@ -18,7 +18,7 @@ import (
 // Guard decides on requests. It is safe for concurrent use.
 type Guard struct {
 	rules    atomic.Pointer[ruleSet]
-	counts   *collector.Collector
+	counts   *collector.Collector // nil if no rule may have hot
 	hot      *hotset.Set[*hotState]
 	localHot *localHot
 	failover *limiter.Failover // nil if there is no backend
@@ -51,12 +51,12 @@ type Guard struct {
 // counts, steers it, and sets its functions, so a collector can have only one guard. Keys
 // become hot when they are written to [Guard.HotSet], usually by a hotkeys.Watcher, or when
 // counts reports them.
+//
+// With a nil counts the guard only limits: it counts nothing, and no rule may have hot. See
+// [Limit] for such a guard in one call.
 func New(rules *hotparam.Rules, counts *collector.Collector, opts ...Option) (*Guard, error) {
-	if rules == nil || counts == nil {
-		return nil, errors.New("middleware: New needs rules and a collector")
-	}
-	if err := rules.Validate(); err != nil {
-		return nil, fmt.Errorf("middleware: %w", err)
+	if rules == nil {
+		return nil, errors.New("middleware: New needs rules")
 	}
 	g := &Guard{counts: counts, decisions: make(map[string]*decisionCounts), former: formerLimits{specs: make(map[string]*limitSpec)}, opts: options{
 		caller:     remoteHost,
@@ -68,6 +68,10 @@ func New(rules *hotparam.Rules, counts *collector.Collector, opts ...Option) (*G
 	}}
 	for _, o := range opts {
 		o(&g.opts)
+	}
+	rules = g.opts.withClient(rules)
+	if err := rules.Validate(); err != nil {
+		return nil, fmt.Errorf("middleware: %w", err)
 	}
 	if g.opts.log == nil {
 		g.opts.log = slog.New(slog.DiscardHandler)
@@ -93,9 +97,11 @@ func New(rules *hotparam.Rules, counts *collector.Collector, opts ...Option) (*G
 		},
 		OnFleet: g.localHot.updateFleet,
 	})
-	counts.OnOrigins(g.yieldOrigins)
-	if !g.opts.noLocal {
-		counts.OnLocal(g.localHot.set)
+	if counts != nil {
+		counts.OnOrigins(g.yieldOrigins)
+		if !g.opts.noLocal {
+			counts.OnLocal(g.localHot.set)
+		}
 	}
 	return g, nil
 }

@@ -25,10 +25,11 @@ func TestNewRefuses(t *testing.T) {
 	bad := good
 	bad.Namespace = "no good"
 	for name, err := range map[string]error{
-		"no rules":     second(New(nil, counts)),
-		"no collector": second(New(&good, nil)),
-		"bad rules":    second(New(&bad, counts)),
-		"max keys":     second(New(&good, counts, WithMaxKeys(-1))),
+		"no rules":       second(New(nil, counts)),
+		"hot, uncounted": second(New(&hotparam.Rules{Namespace: "test", Rules: []hotparam.Rule{hotRule(t, "r", "*", byEach, 1, 1)}}, nil)),
+		"bad client":     second(New(&good, nil, WithClient(hotparam.Client{TrustUnix: true}))),
+		"bad rules":      second(New(&bad, counts)),
+		"max keys":       second(New(&good, counts, WithMaxKeys(-1))),
 	} {
 		if err == nil || !strings.HasPrefix(err.Error(), "middleware: ") {
 			t.Errorf("%s: %v", name, err)

@@ -52,10 +52,11 @@ func (r *request) useOneKey(c *candidate) {
 		r.usePairings(c)
 		return
 	}
-	if n == 0 {
-		if !c.allowsBare() {
-			return // no key
-		}
+	switch {
+	case n > 0, r.guard.opts.limitsBare:
+	case !c.allowsBare():
+		return // no key
+	default:
 		r.key = r.key[:start-1] // a route alone, without "?"
 	}
 	r.useKey(c)
@@ -210,6 +211,9 @@ func (r *request) writeHead(c *candidate) {
 func (g *Guard) fitKey(key []byte, prefix int) []byte {
 	if len(key)-prefix > hotparam.MaxText {
 		key = append(key[:prefix], keytext.Cut(key[prefix:], hotparam.MaxText)...)
+	}
+	if g.counts == nil {
+		return key
 	}
 	if fitted := g.counts.Fit(key[prefix:]); len(fitted) != len(key)-prefix {
 		key = append(key[:prefix], fitted...)

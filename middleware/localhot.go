@@ -103,6 +103,9 @@ func (l *localHot) updateFleet(f hotparam.Fleet) {
 
 // steer tells the collector which keys' counts are needed in full. The caller holds mu.
 func (l *localHot) steer() {
+	if l.guard.counts == nil {
+		return
+	}
 	hot := make([]hotparam.Key, 0, len(l.published))
 	for key := range l.published {
 		hot = append(hot, key)

@@ -5,12 +5,27 @@ package middleware
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/limiter"
 )
+
+// A middleware that only limits allocates nothing for a request that passes.
+func TestLimitDoesNotAllocate(t *testing.T) {
+	next := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	w := httptest.NewRecorder()
+	for _, by := range []string{"", "addr:ip", "header:x-api-key", "form:user", "q"} {
+		h := Limit(limiter.PerSecond(1_000_000), by)(next)
+		r := asked("/s?q=1&user=ann", "192.0.2.1:1", "X-Api-Key", "k")
+		if n := testing.AllocsPerRun(500, func() { h.ServeHTTP(w, r) }); n != 0 {
+			t.Errorf("by %q: %v allocations", by, n)
+		}
+	}
+}
 
 // What the request path may not do: allocate. (The race detector makes the pool
 // forget, so there is nothing to measure under it.)

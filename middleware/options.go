@@ -26,10 +26,13 @@ type options struct {
 	shadow    bool
 	noLocal   bool
 	noWait    bool
-	clock     func() time.Duration
-	maxKeys   int
-	onSwap    func(version string, hot []hotparam.Hot)
-	log       *slog.Logger
+	// limitsBare has requests with none of a rule's parameters share a key.
+	limitsBare bool
+	client     *hotparam.Client // nil if the rules say
+	clock      func() time.Duration
+	maxKeys    int
+	onSwap     func(version string, hot []hotparam.Hot)
+	log        *slog.Logger
 
 	algorithms map[hotparam.Algorithm]limiter.Algorithm
 	matchers   map[string]matcher // by the rule's id
@@ -142,6 +145,20 @@ func WithLog(log *slog.Logger) Option { return func(o *options) { o.log = log } 
 // with "x_".
 func WithAlgorithm(name hotparam.Algorithm, a limiter.Algorithm) Option {
 	return func(o *options) { o.algorithms[name] = a }
+}
+
+// WithClient says which address is the client's, in place of the rules' Client: behind
+// proxies it names their networks and the header that they write.
+func WithClient(c hotparam.Client) Option { return func(o *options) { o.client = &c } }
+
+// withClient returns rules with the client of [WithClient].
+func (o *options) withClient(rules *hotparam.Rules) *hotparam.Rules {
+	if o.client == nil {
+		return rules
+	}
+	changed := *rules
+	changed.Client = *o.client
+	return &changed
 }
 
 // WithBackend sets the backend of limits with scope: exact, such as a store on Redis. The

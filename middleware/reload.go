@@ -29,6 +29,7 @@ func (g *Guard) Reload(rules *hotparam.Rules) error {
 	if rules == nil {
 		return errors.New("middleware: Reload needs rules")
 	}
+	rules = g.opts.withClient(rules)
 	if err := rules.Validate(); err != nil {
 		return fmt.Errorf("middleware: %w", err)
 	}
@@ -47,6 +48,9 @@ func (g *Guard) Reload(rules *hotparam.Rules) error {
 
 // install puts rules in force, with the state of the old ones.
 func (g *Guard) install(rules *hotparam.Rules, old *ruleSet) error {
+	if err := g.needsNoCounts(rules); err != nil {
+		return err
+	}
 	b := &specBuilder{
 		opts: &g.opts, decisionsOf: g.decisionsOf, instances: g.instances(),
 		old: maps.Clone(g.former.specs), permits: make(map[string]*semaphore.Memory),
@@ -91,6 +95,16 @@ func (g *Guard) install(rules *hotparam.Rules, old *ruleSet) error {
 	return nil
 }
 
+// needsNoCounts returns an error if a rule has hot and the guard has no collector.
+func (g *Guard) needsNoCounts(rules *hotparam.Rules) error {
+	for i := range rules.Rules {
+		if r := &rules.Rules[i]; g.counts == nil && len(r.Hot) > 0 {
+			return fmt.Errorf("rule %q has hot, and this guard has no collector to count its keys", r.ID)
+		}
+	}
+	return nil
+}
+
 // replace puts a set in force in place of the old one: the collector first, so that keys are
 // counted before they are limited.
 func (g *Guard) replace(old, set *ruleSet) {
@@ -98,7 +112,9 @@ func (g *Guard) replace(old, set *ruleSet) {
 	for i := range set.rules {
 		set.rules[i].heated = g.heated[set.rules[i].ID]
 	}
-	g.counts.Reload(set.Rules)
+	if g.counts != nil {
+		g.counts.Reload(set.Rules)
+	}
 	before := g.overflows()
 	g.rules.Store(set)
 	g.former.update(old, set)

@@ -25,7 +25,7 @@ type aggregatorFlags struct {
 
 func (f *aggregatorFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.config, "config", "", "`file` with the rules and the daemon's settings")
-	flags.StringVar(&f.source, "source", "", "how counts come: statsd, kafka or graphite (default statsd)")
+	flags.StringVar(&f.source, "source", "", "how counts come: statsd, kafka or graphite (default aggregator.source of the file, or statsd)")
 	flags.StringVar(&f.name, "name", "", "`name` of this aggregator among others, for example agg-1 or the host's name")
 	flags.StringVar(&f.listen, "listen", "", "`addresses` for StatsD, with commas between: host:port, tcp://, unix://, unixstream:// (default 127.0.0.1:8125)")
 	flags.StringVar(&f.brokers, "brokers", "", "`addresses` of Kafka brokers, with commas between (default 127.0.0.1:9092)")
@@ -76,6 +76,9 @@ func loadDaemon(w io.Writer, path, logFormat, logLevel string) (*config.File, *s
 func (s *settings) override(f *aggregatorFlags) error {
 	a, k, g, d := s.file.Aggregator.WithDefaults(), s.file.Kafka.WithDefaults(), s.file.Graphite.WithDefaults(), s.file.StatsD
 	override(&a.Source, f.source)
+	if a.Source == config.SourceNone {
+		return configError(errors.New("aggregator.source: none: instances count nothing, so there is nothing to aggregate and no aggregator is needed"))
+	}
 	override(&a.Name, f.name)
 	override(&a.HTTP, f.http)
 	override(&k.Topic, f.topic)

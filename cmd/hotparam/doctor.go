@@ -55,6 +55,9 @@ func runDoctor(ctx context.Context, s streams, f *redisFlags, asJSON bool) error
 	if file := place.file; file != nil {
 		found = append(found, examineFile(f.config, file)...)
 		c.Rules, c.Nameless = file.Rules, nameless(file)
+		c.LimitsOnly = file.Aggregator.Source == config.SourceNone
+	}
+	if file := place.file; file != nil && !c.LimitsOnly {
 		transport, err := attach.OpenTransport(attach.TransportConfig{File: file, Instance: "hotparam-doctor", Log: slog.New(slog.DiscardHandler)})
 		switch {
 		case err != nil:

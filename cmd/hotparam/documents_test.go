@@ -133,7 +133,7 @@ const snippetFrame = `ctx context.Context, mux *http.ServeMux, addr, user string
 
 // foreignImports are the packages that snippets may use besides ours, by name.
 var foreignImports = map[string]string{
-	"context": "context", "errors": "errors", "fmt": "fmt", "http": "net/http", "log": "log", "maps": "maps", "os": "os", "slog": "log/slog", "url": "net/url", "time": "time", "redis": "github.com/redis/go-redis/v9",
+	"context": "context", "errors": "errors", "fmt": "fmt", "http": "net/http", "log": "log", "maps": "maps", "netip": "net/netip", "os": "os", "slog": "log/slog", "url": "net/url", "time": "time", "redis": "github.com/redis/go-redis/v9",
 	"prometheus": "github.com/prometheus/client_golang/prometheus", "promhttp": "github.com/prometheus/client_golang/prometheus/promhttp",
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/httpserve"
 	"github.com/hotparam/hotparam/internal/page"
 )
@@ -91,7 +92,10 @@ func (g *guardService) reportService(ctx context.Context) error {
 func (g *guardService) statusWords() string {
 	s := g.hp.Stats()
 	words := "ready, following the hot keys"
-	if !s.Watcher.Connected {
+	switch {
+	case g.settings.file.Aggregator.Source == config.SourceNone:
+		words = "ready, with limits alone (source: none)"
+	case !s.Watcher.Connected:
 		words = "ready, but Redis is away: hot keys stay as they were, and limits with scope: exact do as they say"
 	}
 	if s.Rules.Problem != "" {

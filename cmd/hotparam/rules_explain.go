@@ -208,6 +208,9 @@ func (e *explaining) facts(ctx context.Context, file *config.File) (explain.Fact
 	if e.noRedis {
 		return explain.Facts{Unknown: "Redis was not asked (--no-redis)"}, nil
 	}
+	if file.Aggregator.Source == config.SourceNone {
+		return explain.Facts{}, nil // nothing becomes hot
+	}
 	settings := file.Aggregator.WithDefaults().Redis
 	override(&settings.URL, e.redis)
 	client, err := hotkeys.NewClientFrom(hotkeys.ClientConfig(settings))
@@ -227,7 +230,7 @@ func (e *explaining) facts(ctx context.Context, file *config.File) (explain.Fact
 func explainRules(file *config.File, rules *hotparam.Rules) explain.Rules {
 	r := explain.Rules{Rules: rules, LimitWords: limitWords}
 	encoding, err := wire.ParseEncoding(file.StatsD.WithDefaults(file.Aggregator).Encoding)
-	if err == nil && file.Aggregator.Source != config.SourceKafka {
+	if source := file.Aggregator.Source; err == nil && source != config.SourceKafka && source != config.SourceNone {
 		r.Fit = encoding.Fit
 	}
 	return r

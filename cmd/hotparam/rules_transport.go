@@ -12,6 +12,9 @@ import (
 
 // transportWords is how counts travel from instances to aggregators.
 func transportWords(f *config.File) string {
+	if f.Aggregator.Source == config.SourceNone {
+		return "none: only limits, without an aggregator"
+	}
 	if f.Aggregator.Source == config.SourceKafka {
 		words := sourceWords(f) + ", acks=" + cmp.Or(f.Kafka.Acks, config.AcksOne)
 		if f.Kafka.Idempotent {

@@ -43,6 +43,9 @@ type Config struct {
 	Rules *hotparam.Rules
 	// Nameless reports that counts have no instance names, as from another StatsD daemon.
 	Nameless bool
+	// LimitsOnly reports that the file has source: none. Redis then serves limits of all
+	// instances alone.
+	LimitsOnly bool
 	// Transport returns an error if counts cannot be sent. Nil means that this cannot be
 	// tested, as with UDP.
 	Transport func(context.Context) error
@@ -78,6 +81,10 @@ type examination struct {
 // findings of the checks that need it are Unknown.
 func Examine(ctx context.Context, c Config) []Finding {
 	x := &examination{Config: c}
+	if c.LimitsOnly {
+		x.limitsOnly(ctx)
+		return x.found
+	}
 	x.transport(ctx)
 	if !x.redis(ctx) {
 		for _, check := range []string{"rights", "publisher", "counts", "rules", "clocks", "losses", "memory", "places", "controls"} {
@@ -90,6 +97,16 @@ func Examine(ctx context.Context, c Config) []Finding {
 	x.members(ctx)
 	x.controls(ctx)
 	return x.found
+}
+
+// limitsOnly runs the checks of a fleet that counts nothing.
+func (x *examination) limitsOnly(ctx context.Context) {
+	x.add("counts", OK, "source: none: nothing is counted, so no aggregator is needed", "")
+	if !x.Rules.ShareLimits() {
+		x.add("redis", OK, "no limit has scope: share or exact, so no Redis is needed", "")
+	} else if x.redis(ctx) {
+		x.rights(ctx)
+	}
 }
 
 func (x *examination) add(check string, status Status, what, mend string) {

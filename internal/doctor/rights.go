@@ -9,7 +9,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/hotkeys"
 )
 
@@ -64,6 +63,7 @@ func (x *examination) rights(ctx context.Context) {
 		}
 	}
 	switch {
+	case x.LimitsOnly: // it needs neither
 	case len(reads) == 0 && len(writes) == 0:
 		x.add("rights", OK, "the user of Redis may do all that instances and aggregators do", "")
 	case len(writes) == 0:
@@ -75,7 +75,7 @@ func (x *examination) rights(ctx context.Context) {
 	default:
 		x.lack("publish, as an aggregator does", writes)
 	}
-	if x.asksRedis() {
+	if x.Rules != nil && x.Rules.ShareLimits() {
 		if missing := lackOf(hotkeys.LimiterCommands); len(missing) > 0 {
 			x.lack("hold limits over all instances, as rules with scope: exact or share do", missing)
 		}
@@ -102,16 +102,6 @@ func (x *examination) user() string {
 		}
 	}
 	return "USER"
-}
-
-// asksRedis reports whether a rule has a limit that all instances share.
-func (x *examination) asksRedis() bool {
-	asks := func(l *hotparam.Limit) bool {
-		return l != nil && (l.Scope == hotparam.ScopeExact || l.Scope == hotparam.ScopeShare)
-	}
-	return x.Rules != nil && slices.ContainsFunc(x.Rules.Rules, func(r hotparam.Rule) bool {
-		return asks(r.Limit) || slices.ContainsFunc(r.Except, func(e hotparam.Exception) bool { return asks(e.Limit) })
-	})
 }
 
 // probe runs the commands, and returns those that the user may not run. full is the error of a

@@ -56,4 +56,24 @@ var attachFaults = []Fault{
 		Old: "g.decisions[rule] = c", New: "_ = rule",
 		Package: "attach", Test: "TestMetricsAfterReload",
 	},
+	{
+		Name: "a file that only limits follows Redis", File: "attach/hotparam.go",
+		Old: "	if h.counts != nil {\n		h.run(h.counts.Run)\n", New: "	if h.counts != nil {\n		h.run(h.counts.Run)\n	}\n	if true {\n",
+		Test: "TestSourceNone",
+	},
+	{
+		Name: "a rule with hot is accepted where nothing is counted", File: "middleware/reload.go",
+		Old: "g.counts == nil && len(r.Hot) > 0", New: "false",
+		Test: "TestNewRefuses|TestGuardWithoutCollector",
+	},
+	{
+		Name: "a file whose rules have hot may count nothing", File: "config/agree.go",
+		Old: "f.Aggregator.Source == SourceNone && len(f.Rules.Rules[i].Hot) > 0", New: "false",
+		Test: "TestBadFiles",
+	},
+	{
+		Name: "requests without the parameter escape a limit in one line", File: "middleware/limiting.go",
+		Old: "o.limitsBare = true", New: "o.limitsBare = false",
+		Test: "TestLimit",
+	},
 }

@@ -1,0 +1,51 @@
+package middleware
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/hotparam/hotparam"
+)
+
+// Limit returns a middleware that holds requests to a quota in this process. It finds no hot
+// keys and counts no requests, so it needs no collector, no goroutine and no connection:
+//
+//	r.Use(middleware.Limit(limiter.Per(100, time.Minute), "addr:ip"))
+//
+// The parameter tells clients apart. Rules name it in the same way: addr:ip, header:x-api-key,
+// form:user, ctx:tenant with [WithParam], or q of the query. Each value has the whole quota,
+// over all routes behind the middleware. Requests without the parameter share one quota. With
+// an empty name all requests do.
+//
+// Options have the same meaning as for [New]. Behind proxies addr:ip needs [WithClient].
+// Handlers that the returned function makes share the limit. For several limits, waiting or
+// exceptions, give New rules without hot and a nil collector.
+//
+// Limit panics if the quota, the parameter or an option is invalid.
+func Limit(quota hotparam.Quota, param string, opts ...Option) func(http.Handler) http.Handler {
+	g, err := newLimiting(quota, param, opts)
+	if err != nil {
+		panic(fmt.Sprintf("middleware: Limit: %v", err))
+	}
+	return g.Handler
+}
+
+func newLimiting(quota hotparam.Quota, param string, opts []Option) (*Guard, error) {
+	any, err := hotparam.ParseRoute("*")
+	if err != nil {
+		return nil, err
+	}
+	rule := hotparam.Rule{
+		ID: "limit", Match: hotparam.Match{Route: any}, ParamsOnly: true,
+		Limit: &hotparam.Limit{Quota: quota.WithDefaults(), Mode: hotparam.ModeLimit},
+	}
+	if param != "" {
+		p, message, hint := hotparam.ParseName(param)
+		if message != "" {
+			return nil, fmt.Errorf("parameter %q: %s (%s)", param, message, hint)
+		}
+		rule.By = hotparam.By{Kind: hotparam.ByNames, Names: []hotparam.Param{p}}
+	}
+	opts = append([]Option{func(o *options) { o.limitsBare = true }}, opts...)
+	return New(&hotparam.Rules{Namespace: "limit", Rules: []hotparam.Rule{rule}}, nil, opts...)
+}
