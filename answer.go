@@ -1,9 +1,9 @@
 package hotparam
 
 import (
-	"encoding/json"
-	"strconv"
-	"time"
+	"bytes"
+
+	"github.com/hotparam/hotparam/internal/answer"
 )
 
 // Answer is what a program sends for a decision, whatever its framework.
@@ -45,53 +45,13 @@ func (d Decision) Answer() Answer {
 	return d.problem()
 }
 
-// problem is an RFC 9457 body.
-type problem struct {
-	Type     string   `json:"type"`
-	Title    string   `json:"title"`
-	Status   int      `json:"status"`
-	Detail   string   `json:"detail,omitempty"`
-	Violated []string `json:"violated-policies,omitempty"`
-}
-
-const (
-	quotaExceeded   = "https://iana.org/assignments/http-problem-types#quota-exceeded"
-	reducedCapacity = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
-)
-
+// problem returns the default answer to a refused request.
 func (d *Decision) problem() Answer {
-	p := problem{
-		Type: quotaExceeded, Title: "Too Many Requests", Status: 429,
-		Detail: "too many requests for these parameters", Violated: []string{d.Rule},
-	}
-	seconds := max(wholeSeconds(d.RetryAfter), wholeSeconds(d.Backoff))
-	switch d.Reason {
-	case ReasonNoMatch, ReasonBlocked:
-		p = problem{Type: "about:blank", Title: "Forbidden", Status: 403}
-		seconds = 0
-	case ReasonUnread:
-		p = problem{Type: "about:blank", Title: "Bad Request", Status: 400, Detail: "the body is too large, compressed, or not what its Content-Type says"}
-		seconds = 0
-	case ReasonBusy, ReasonAway:
-		p.Type, p.Title, p.Status = reducedCapacity, "Service Unavailable", 503
-		p.Detail = "no room for such requests now"
-		seconds = max(1, seconds)
-	}
-	header := map[string][]string{"Content-Type": {"application/problem+json"}, "Cache-Control": {"no-store"}}
-	if seconds > 0 {
-		retry := strconv.FormatInt(seconds, 10)
-		header["Retry-After"] = []string{retry}
-		p.Detail += "; retry in " + retry + " s"
-	}
-	body, _ := json.Marshal(p) // strings and numbers always marshal
-	return Answer{Status: p.Status, Header: header, Body: append(body, '\n')}
-}
-
-// wholeSeconds returns d in seconds, rounded up.
-func wholeSeconds(d time.Duration) int64 {
-	n := int64(d / time.Second)
-	if d%time.Second > 0 {
-		n++
-	}
-	return n
+	p := answer.NewProblem(d.Reason.Status(), d.Rule, max(d.RetryAfter, d.Backoff))
+	b := answer.NewBuffer()
+	p.WriteTo(b)
+	a := Answer{Status: p.Status, Header: make(map[string][]string), Body: bytes.Clone(b.Body)}
+	b.SetHeaders(a.Header)
+	b.Free()
+	return a
 }

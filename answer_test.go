@@ -24,7 +24,13 @@ func TestAnswer(t *testing.T) {
 		"never":    {hotparam.Decision{Reason: hotparam.ReasonLimited, Rule: "r"}, 429, "", limited + `","violated-policies":["r"]}` + "\n"},
 		"busy": {hotparam.Decision{Reason: hotparam.ReasonBusy, Rule: "r"}, 503, "1",
 			`{"type":"https://iana.org/assignments/http-problem-types#temporary-reduced-capacity","title":"Service Unavailable","status":503,"detail":"no room for such requests now; retry in 1 s","violated-policies":["r"]}` + "\n"},
-		"blocked": {hotparam.Decision{Reason: hotparam.ReasonBlocked, Rule: "r", RetryAfter: time.Second}, 403, "", `{"type":"about:blank","title":"Forbidden","status":403}` + "\n"},
+		"away": {hotparam.Decision{Reason: hotparam.ReasonAway, Rule: "r", RetryAfter: 3 * time.Second}, 503, "3",
+			`{"type":"https://iana.org/assignments/http-problem-types#temporary-reduced-capacity","title":"Service Unavailable","status":503,"detail":"no room for such requests now; retry in 3 s","violated-policies":["r"]}` + "\n"},
+		"unread": {hotparam.Decision{Reason: hotparam.ReasonUnread, Rule: "r", RetryAfter: time.Second}, 400, "",
+			`{"type":"about:blank","title":"Bad Request","status":400,"detail":"the body is too large, compressed, or not what its Content-Type says"}` + "\n"},
+		"no match": {hotparam.Decision{Reason: hotparam.ReasonNoMatch}, 403, "", `{"type":"about:blank","title":"Forbidden","status":403}` + "\n"},
+		"served":   {hotparam.Decision{Reason: hotparam.ReasonServed, Rule: "r"}, 429, "", limited + `","violated-policies":["r"]}` + "\n"},
+		"blocked":  {hotparam.Decision{Reason: hotparam.ReasonBlocked, Rule: "r", RetryAfter: time.Second}, 403, "", `{"type":"about:blank","title":"Forbidden","status":403}` + "\n"},
 	} {
 		a := c.d.Answer()
 		if retry := a.Header["Retry-After"]; a.Status != c.status || string(a.Body) != c.body || len(retry) > 1 || len(retry) == 0 && c.retry != "" || len(retry) == 1 && retry[0] != c.retry {

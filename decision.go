@@ -32,6 +32,20 @@ func (r Reason) String() string {
 	return "invalid"
 }
 
+// Status returns the HTTP status of the default answer to a request that is refused for this
+// reason. See [Decision.Answer].
+func (r Reason) Status() int {
+	switch r {
+	case ReasonNoMatch, ReasonBlocked:
+		return 403
+	case ReasonUnread:
+		return 400
+	case ReasonBusy, ReasonAway:
+		return 503
+	}
+	return 429
+}
+
 // Decision is the result of checking one request against its rules.
 type Decision struct {
 	Allowed    bool

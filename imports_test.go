@@ -19,7 +19,7 @@ const module = "github.com/hotparam/hotparam"
 // tests. It is the table of docs/DESIGN.md: a new arrow is a decision about the
 // design, so it is made here on purpose, not by an editor that adds imports.
 var arrows = map[string][]string{
-	"hotparam":            {"internal/addrlevel", "internal/floor", "internal/hexdigit", "internal/jsonpath", "internal/keytext", "internal/pace", "internal/spelling"},
+	"hotparam":            {"internal/addrlevel", "internal/answer", "internal/floor", "internal/hexdigit", "internal/jsonpath", "internal/keytext", "internal/pace", "internal/spelling"},
 	"wire":                {"hotparam", "internal/hexdigit", "internal/keytext"},
 	"limiter":             {"hotparam", "limiter/internal/breaker", "limiter/internal/calendar"},
 	"limiter/semaphore":   {"hotparam", "limiter"},
@@ -47,7 +47,7 @@ var arrows = map[string][]string{
 	"limiter/redislimiter":               {"hotparam", "limiter", "limiter/semaphore", "limiter/permits", "limiter/internal/breaker", "limiter/internal/calendar", "internal/backoff", "internal/loglimit"},
 	"limiter/internal/breaker":           nil,
 	"limiter/internal/calendar":          {"hotparam"},
-	"middleware":                         {"hotparam", "wire", "collector", "hotset", "limiter", "limiter/semaphore", "internal/addrlevel", "internal/jsonpath", "internal/keytext", "internal/loglimit"},
+	"middleware":                         {"hotparam", "wire", "collector", "hotset", "limiter", "limiter/semaphore", "internal/addrlevel", "internal/answer", "internal/jsonpath", "internal/keytext", "internal/loglimit"},
 
 	// What adapters have in common, and the suite that they pass.
 	"middleware/adapter":        {"hotparam", "middleware"},
@@ -82,6 +82,7 @@ var arrows = map[string][]string{
 	"internal/backoff":                nil,
 	"internal/keytext":                nil,
 	"internal/addrlevel":              nil,
+	"internal/answer":                 nil,
 	"internal/jsonpath":               nil,
 	"internal/floor":                  nil,
 	"internal/hexdigit":               nil,

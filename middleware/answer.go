@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/answer"
 )
 
 // Answer returns what to send for a decision by the limit: the headers that state it, and for
@@ -16,7 +17,7 @@ import (
 func (s *limitSpec) Answer(d hotparam.Decision) hotparam.Answer {
 	d.From = nil
 	var a hotparam.Answer
-	if d.Reason == hotparam.ReasonServed && s.limit.Serve != nil {
+	if s.serves(&d) {
 		serve := s.limit.Serve
 		a.Status, a.Body = serve.Status, []byte(serve.Body)
 		a.Header = map[string][]string{"Cache-Control": {"no-store"}} // it is not the handler's answer
@@ -27,8 +28,36 @@ func (s *limitSpec) Answer(d hotparam.Decision) hotparam.Answer {
 	} else {
 		a = d.Answer()
 	}
-	a.Header = s.headers.add(a.Header, &d, s)
+	if a.Header == nil && s.headers != (headers{}) {
+		a.Header = make(map[string][]string)
+	}
+	s.setHeaders(a.Header, &d)
 	return a
+}
+
+// serves reports whether the limit's own response answers the decision.
+func (s *limitSpec) serves(d *hotparam.Decision) bool {
+	return d.Reason == hotparam.ReasonServed && s.limit.Serve != nil
+}
+
+// refuse writes the answer to a refused request, as Answer makes it. spec is the limit that
+// decided, or nil.
+func refuse(w http.ResponseWriter, r *http.Request, d *hotparam.Decision, spec *limitSpec) {
+	if spec != nil && spec.serves(d) {
+		a := spec.Answer(*d)
+		maps.Copy(w.Header(), a.Header)
+		writeBody(w, r, a.Status, a.Body)
+		return
+	}
+	p := answer.NewProblem(d.Reason.Status(), d.Rule, max(d.RetryAfter, d.Backoff))
+	b := answer.NewBuffer()
+	p.WriteTo(b)
+	if spec != nil {
+		spec.addHeaders(b, d)
+	}
+	b.SetHeaders(w.Header())
+	writeBody(w, r, p.Status, b.Body)
+	b.Free()
 }
 
 // handlerFunc is a function of the program that answers a refused request.
@@ -65,7 +94,7 @@ func (h *handled) respond(w http.ResponseWriter, r *http.Request, d hotparam.Dec
 	d.From = nil
 	if h.spec != nil {
 		d.From = h.spec
-		maps.Copy(w.Header(), h.spec.headers.add(nil, &d, h.spec))
+		h.spec.setHeaders(w.Header(), &d)
 	}
 	h.serve(w, r, d)
 }

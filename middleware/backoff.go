@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/answer"
 )
 
 // maxBackoff is how much later than a retry can pass a client is told to come, at most. It
@@ -49,7 +50,7 @@ func (b *backoffs) line(hash uint64, now time.Duration) *backoffLine {
 // taken than there are intervals in it. If there is none until maxBackoff, the wait is drawn
 // at random up to that.
 func (b *backoffs) next(hash uint64, now, after, interval time.Duration) time.Duration {
-	seconds := wholeSeconds(after)
+	seconds := answer.Seconds(after)
 	if after > math.MaxInt64/2-now { // no arithmetic on times is possible, or of use
 		return time.Duration(min(seconds, math.MaxInt64/int64(time.Second))) * time.Second
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/answer"
 )
 
 // HeaderStyle is a set of headers by which responses state limits.
@@ -44,56 +45,65 @@ func WithHeaders(styles ...HeaderStyle) Option {
 	}
 }
 
-// add returns h with the headers for a decision by a limit. h may be nil.
-func (s headers) add(h http.Header, d *hotparam.Decision, spec *limitSpec) http.Header {
-	if d.Rule == "" || d.Limit < 1 || !s.draft && !s.legacy {
-		return h
+// addHeaders adds the headers that state the limit to b, if the decision is by it.
+func (s *limitSpec) addHeaders(b *answer.Buffer, d *hotparam.Decision) {
+	if d.Rule == "" || d.Limit < 1 {
+		return
 	}
-	if h == nil {
-		h = make(http.Header, 3)
-	}
-	if s.draft {
-		h.Set("RateLimit-Policy", policy(d, spec))
-		limit := `"` + d.Rule + `";r=` + strconv.FormatInt(d.Remaining, 10)
+	if s.headers.draft {
+		b.Text = s.appendPolicy(b.Text, d)
+		b.End("Ratelimit-Policy")
+		b.Text = append(appendName(b.Text, d.Rule), ";r="...)
+		b.Text = strconv.AppendInt(b.Text, d.Remaining, 10)
 		if d.ResetAfter > 0 {
-			limit += ";t=" + strconv.FormatInt(wholeSeconds(d.ResetAfter), 10)
+			b.Text = strconv.AppendInt(append(b.Text, ";t="...), answer.Seconds(d.ResetAfter), 10)
 		}
-		h.Set("RateLimit", limit)
+		b.End("Ratelimit")
 	}
-	if s.legacy {
-		h.Set("X-RateLimit-Limit", strconv.FormatInt(d.Limit, 10))
-		h.Set("X-RateLimit-Remaining", strconv.FormatInt(d.Remaining, 10))
-		h.Set("X-RateLimit-Reset", strconv.FormatInt(time.Now().Unix()+wholeSeconds(d.ResetAfter), 10))
+	if s.headers.legacy {
+		b.Text = strconv.AppendInt(b.Text, d.Limit, 10)
+		b.End("X-Ratelimit-Limit")
+		b.Text = strconv.AppendInt(b.Text, d.Remaining, 10)
+		b.End("X-Ratelimit-Remaining")
+		b.Text = strconv.AppendInt(b.Text, time.Now().Unix()+answer.Seconds(d.ResetAfter), 10)
+		b.End("X-Ratelimit-Reset")
 	}
-	return h
+}
+
+// setHeaders sets the headers that state the limit in header.
+func (s *limitSpec) setHeaders(header http.Header, d *hotparam.Decision) {
+	if s.headers == (headers{}) {
+		return
+	}
+	b := answer.NewBuffer()
+	s.addHeaders(b, d)
+	b.SetHeaders(header)
+	b.Free()
+}
+
+// appendName appends a limit's name, as a string of a structured field.
+func appendName(dst []byte, rule string) []byte {
+	dst = append(append(dst, '"'), rule...)
+	return append(dst, '"')
 }
 
 // units are the units of quotas that do not count requests.
 var units = [...]string{hotparam.Bytes: "content-bytes", hotparam.Millis: "ms", hotparam.Units: "units"}
 
-// policy returns the value of RateLimit-Policy: the limit, and the time in which all of it
-// becomes available.
-func policy(d *hotparam.Decision, spec *limitSpec) string {
-	p := `"` + d.Rule + `";q=` + strconv.FormatInt(d.Limit, 10)
-	q := spec.quota.Load()
+// appendPolicy appends the value of RateLimit-Policy: the limit, and the time in which all of
+// it becomes available.
+func (s *limitSpec) appendPolicy(dst []byte, d *hotparam.Decision) []byte {
+	dst = strconv.AppendInt(append(appendName(dst, d.Rule), ";q="...), d.Limit, 10)
+	q := s.quota.Load()
 	switch {
 	case d.Reason == hotparam.ReasonBusy || q == nil:
-		return p + `;qu="concurrent-requests"`
-	case spec.unit != hotparam.Requests:
-		p += `;qu="` + units[spec.unit] + `"`
+		return append(dst, `;qu="concurrent-requests"`...)
+	case s.unit != hotparam.Requests:
+		dst = appendName(append(dst, ";qu="...), units[s.unit])
 	}
 	window := q.Rate.Per
 	if !q.Algorithm.Windowed() {
 		window = time.Duration(float64(q.Rate.Per) * float64(q.Burst) / float64(q.Rate.N))
 	}
-	return p + ";w=" + strconv.FormatInt(wholeSeconds(window), 10)
-}
-
-// wholeSeconds returns d in seconds, rounded up.
-func wholeSeconds(d time.Duration) int64 {
-	n := int64(d / time.Second)
-	if d%time.Second > 0 {
-		n++
-	}
-	return n
+	return strconv.AppendInt(append(dst, ";w="...), answer.Seconds(window), 10)
 }

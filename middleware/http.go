@@ -1,7 +1,6 @@
 package middleware
 
 import (
-	"maps"
 	"net/http"
 	"strings"
 
@@ -27,16 +26,19 @@ func (g *Guard) Handler(next http.Handler) http.Handler {
 			h.respond(w, r, d)
 			return
 		}
-		a := d.Answer()
-		maps.Copy(w.Header(), a.Header)
-		switch {
-		case a.Status != 0:
-			writeBody(w, r, &a)
-		case ticket != nil:
-			ticket.serve(w, r, next)
-		default:
-			next.ServeHTTP(w, r)
+		spec, _ := d.From.(*limitSpec)
+		if !d.Allowed {
+			refuse(w, r, &d, spec)
+			return
 		}
+		if spec != nil {
+			spec.setHeaders(w.Header(), &d)
+		}
+		if ticket == nil {
+			next.ServeHTTP(w, r)
+			return
+		}
+		ticket.serve(w, r, next)
 	})
 }
 
@@ -55,14 +57,14 @@ func (g *Guard) examine(r *http.Request, route func(*http.Request) string) (d ho
 }
 
 // writeBody writes an answer whose headers are set.
-func writeBody(w http.ResponseWriter, r *http.Request, a *hotparam.Answer) {
+func writeBody(w http.ResponseWriter, r *http.Request, status int, body []byte) {
 	if r.Method == http.MethodHead {
-		setLength(w.Header(), a.Status, len(a.Body))
-		w.WriteHeader(a.Status)
+		setLength(w.Header(), status, len(body))
+		w.WriteHeader(status)
 		return
 	}
-	w.WriteHeader(a.Status)
-	_, _ = w.Write(a.Body) // the client may have gone
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // the client may have gone
 }
 
 // remoteHost returns the host of the request's RemoteAddr.
@@ -77,8 +79,5 @@ func remoteHost(r *http.Request) string {
 // Refuse answers a request that was refused by the default answer of
 // [hotparam.Decision.Answer], for functions of [WithLimited].
 func Refuse(w http.ResponseWriter, r *http.Request, d hotparam.Decision) {
-	d.From = nil
-	a := d.Answer()
-	maps.Copy(w.Header(), a.Header)
-	writeBody(w, r, &a)
+	refuse(w, r, &d, nil)
 }

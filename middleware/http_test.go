@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -64,6 +65,43 @@ func TestRefuse(t *testing.T) {
 	f.now = time.Hour + 1500*time.Millisecond
 	if w := serve(h, "GET", "/s?q=secret-thing"); w.Code != http.StatusOK {
 		t.Errorf("after the wait: %d", w.Code)
+	}
+}
+
+// whileWritten is a response that calls f before it takes bytes.
+type whileWritten struct {
+	*httptest.ResponseRecorder
+	f func()
+}
+
+func (w whileWritten) Write(p []byte) (int, error) {
+	w.f()
+	return w.ResponseRecorder.Write(p)
+}
+
+// Servers hold a response's headers after the handler has returned, and its body while they
+// write it. Other refusals change neither.
+func TestRefusalsShareNothing(t *testing.T) {
+	rules := hotparam.Rules{Rules: []hotparam.Rule{limitRule(t, "a", "/a", byNames("q"), 3600, 1), limitRule(t, "much-longer", "/b", byNames("q"), 1, 1)}}
+	h := newFixture(t, rules, WithHeaders(RateLimitHeaders, LegacyHeaders)).Handler(ok)
+	others := func() {
+		for range 10 {
+			serve(h, "GET", "/b?q=1")
+		}
+	}
+	others()
+	serve(h, "GET", "/a?q=1")
+	want := serve(h, "GET", "/a?q=1")
+	header := want.Header().Clone()
+	got := whileWritten{httptest.NewRecorder(), others}
+	h.ServeHTTP(got, httptest.NewRequest("GET", "/a?q=1", nil))
+	retry := header.Get("Retry-After")
+	if !maps.EqualFunc(want.Header(), header, slices.Equal) || len(header) != 8 {
+		t.Errorf("%v was %v", want.Header(), header)
+	}
+	next := got.Header().Get("Retry-After")
+	if body := strings.ReplaceAll(got.Body.String(), "retry in "+next+" s", "retry in "+retry+" s"); next == retry || body != want.Body.String() {
+		t.Errorf("%s\nwant %s", got.Body, want.Body)
 	}
 }
 

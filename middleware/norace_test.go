@@ -167,6 +167,49 @@ func TestCheckDoesNotAllocate(t *testing.T) {
 	}
 }
 
+// bareWriter is a response of which only headers and status are kept.
+type bareWriter struct {
+	header http.Header
+	status int
+}
+
+func (w *bareWriter) Header() http.Header         { return w.header }
+func (w *bareWriter) WriteHeader(status int)      { w.status = status }
+func (w *bareWriter) Write(p []byte) (int, error) { return len(p), nil }
+
+// A flood consists of refusals, so a refusal with its headers and its body takes three
+// allocations at most: see package answer.
+func TestRefusalAllocatesLittle(t *testing.T) {
+	hot, limited := hotRule(t, "hot", "*", byNames("q"), 1, 1), limitRule(t, "limited", "*", byNames("q"), 1, 1)
+	blocking := limited
+	blocking.Except = []hotparam.Exception{{Values: is("q", "1"), Action: hotparam.Block}}
+	both := WithHeaders(RateLimitHeaders, LegacyHeaders)
+	for name, c := range map[string]struct {
+		rule   hotparam.Rule
+		opts   []Option
+		status int
+	}{
+		"hot":                {hot, nil, 429},
+		"hot, all headers":   {hot, []Option{both}, 429},
+		"keyed":              {limited, nil, 429},
+		"keyed, all headers": {limited, []Option{both}, 429},
+		"blocked":            {blocking, nil, 403},
+	} {
+		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{c.rule}}, c.opts...)
+		f.heat(t, "hot GET /s?q=1")
+		h := f.Handler(ok)
+		r := httptest.NewRequest("GET", "/s?q=1", nil)
+		w := &bareWriter{header: make(http.Header)}
+		h.ServeHTTP(w, r)
+		if n := testing.AllocsPerRun(500, func() {
+			clear(w.header)
+			h.ServeHTTP(w, r)
+		}); n > 3 || w.status != c.status {
+			t.Errorf("%s: %v allocations, status %d, want 3 and %d", name, n, w.status, c.status)
+		}
+	}
+}
+
 // Nor does it where values are redacted.
 func TestRedactingDoesNotAllocate(t *testing.T) {
 	named := byNames("q", "header:x-api-key", "addr:ip", "path:id")

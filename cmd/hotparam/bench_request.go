@@ -23,10 +23,10 @@ hand, a hash, a load from a map of all values that never changes, one atomic add
 × FLOOR is the median, over the rounds, of a case's time as a multiple of the floor
 beside it.
 
-The first three cases are the most common ones: a key that is not hot, and a hot one whose
-bucket lets the request pass or refuses it. Others are refusals by other means, with the
-answer written by net/http where the table says so, queries that cost more to read, and
-sources other than the query. "parse_form" is net/http's own reading of the form that
+The first four cases are the most common ones: a key that is not hot, and a hot one whose
+bucket lets the request pass or refuses it, without and with the answer by net/http. Others
+are refusals by other means, queries that cost more to read, and sources other than the
+query. "parse_form" is net/http's own reading of the form that
 "form" reads too, without hotparam.
 
 "On the side" is what the collector does each 100 ms, flushing and sending to a socket,
@@ -56,7 +56,7 @@ cold and hot_refused. Allocations are those of the flushes too.`,
 			return requestText(s, r)
 		},
 	}
-	cmd.Flags().IntVar(&rounds, "rounds", 20, "how often the first three cases are measured; the others half as often")
+	cmd.Flags().IntVar(&rounds, "rounds", 20, "how often the first four cases are measured; the others half as often")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object, and nothing else")
 	return cmd
 }

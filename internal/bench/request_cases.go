@@ -13,12 +13,13 @@ import (
 
 // Names of the cases that goals are about.
 const (
-	CaseCold    = "cold"
-	CasePassed  = "hot_passed"
-	CaseRefused = "hot_refused"
+	CaseCold     = "cold"
+	CasePassed   = "hot_passed"
+	CaseRefused  = "hot_refused"
+	CaseAnswered = "hot_429"
 )
 
-var goalCases = []string{CaseCold, CasePassed, CaseRefused}
+var goalCases = []string{CaseCold, CasePassed, CaseRefused, CaseAnswered}
 
 var (
 	// tight is a limit that refuses all but the first request.
@@ -108,7 +109,7 @@ func (l *requestLoad) addRefused(context.Context) error {
 	g.heat(hotKey)
 	g.Check(request(hotQuery)) // the one that passes
 	l.addQuery(g, CaseRefused, "hot, over its limit", false, hotQueries)
-	l.addHandler(g, "hot_429", "the same, and its 429 written", http.StatusTooManyRequests)
+	l.addHandler(g, CaseAnswered, "the same, and its 429 written", http.StatusTooManyRequests)
 	return nil
 }
 

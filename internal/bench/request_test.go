@@ -33,7 +33,7 @@ func TestRequest(t *testing.T) {
 		}
 		names[c.Name] = true
 	}
-	for _, name := range []string{CaseCold, CasePassed, CaseRefused} {
+	for _, name := range goalCases {
 		if r.Case(name).NS <= 0 {
 			t.Errorf("there is no case %s: %v", name, names)
 		}

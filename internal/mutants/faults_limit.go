@@ -164,13 +164,33 @@ var limitFaults = []Fault{
 	},
 	{
 		Name: "an answer by Begin states no limit", File: "middleware/answer.go",
-		Old: "	a.Header = s.headers.add(a.Header, &d, s)\n", New: "",
+		Old: "	s.setHeaders(a.Header, &d)\n", New: "",
+		Test: "TestBeginAnswersAsHandlerDoes",
+	},
+	{
+		Name: "a request that passes states no limit", File: "middleware/http.go",
+		Old: "			spec.setHeaders(w.Header(), &d)\n", New: "",
 		Test: "TestHeaders",
 	},
 	{
 		Name: "a recorded answer states no limit", File: "middleware/answer.go",
-		Old: "maps.Copy(w.Header(), h.spec.headers", New: "maps.Copy(make(http.Header), h.spec.headers",
+		Old: "h.spec.setHeaders(w.Header(), &d)", New: "h.spec.setHeaders(make(http.Header), &d)",
 		Test: "TestServeRecorded",
+	},
+	{
+		Name: "a refusal states no limit", File: "middleware/answer.go",
+		Old: "		spec.addHeaders(b, d)\n", New: "",
+		Test: "TestHeadersLegacy",
+	},
+	{
+		Name: "a refusal's buffer is used again while its body is written", File: "middleware/answer.go",
+		Old: "	writeBody(w, r, p.Status, b.Body)\n	b.Free()\n", New: "	body := b.Body\n	b.Free()\n	writeBody(w, r, p.Status, body)\n",
+		Test: "TestRefusalsShareNothing",
+	},
+	{
+		Name: "a second value of a header overwrites the next header", File: "internal/answer/buffer.go",
+		Old: "values[i : i+1 : i+1]", New: "values[i : i+1]",
+		Test: "TestHeadersAreTheServers",
 	},
 	{
 		Name: "a cost is not counted", File: "middleware/cost.go",

@@ -102,38 +102,45 @@ func TestGoalsThatAreMissedAreMarked(t *testing.T) {
 	one := 1.0
 	p := full(nil)
 	good := figures{
-		Request:  paid(1.6, 2.5),
+		Request:  paid(1.6, 2.5, 8, 3),
 		Ingest:   ingested(1.4, 2.5),
 		Detect:   []detected{{Zipf: 1, Memory: 1, DetectResult: bench.DetectResult{Precision: &one}}},
 		Enforce:  []enforced{{Urgent: true, EnforceResult: bench.EnforceResult{P99MS: 25}}, {EnforceResult: bench.EnforceResult{P99MS: 120}}},
-		Pipeline: chains(2, 0),
+		Pipeline: chains(1.5, 0),
 	}
 	marks := func(f figures) int { return strings.Count(page(bench.Machine{}, p, f), "◄") - 1 } // the legend has one
 	if n := marks(good); n != 0 {
 		t.Errorf("%d marks where all goals are reached", n)
 	}
 	bad := figures{
-		Request:  paid(1.61, 2.52),
+		Request:  paid(1.61, 2.52, 8.1, 3),
 		Ingest:   ingested(1.3, 2.4),
 		Detect:   []detected{{Zipf: 1, Memory: 1, DetectResult: bench.DetectResult{MissedAboveFloor: 1, FalseHot: 1}}},
 		Enforce:  []enforced{{Urgent: true, EnforceResult: bench.EnforceResult{P99MS: 26}}, {EnforceResult: bench.EnforceResult{P99MS: 121}}},
-		Pipeline: chains(2.1, 1),
+		Pipeline: chains(1.6, 1),
 	}
-	want := 9 // requests 3, detection, enforcement and pipelines 2 each
+	want := 10 // requests 4, detection, enforcement and pipelines 2 each
 	for _, l := range bench.IngestLoads(nil, nil) {
 		if l.Readers == 1 && (l.Rate == 0 || l.Rate == 50_000) {
 			want++
 		}
+	}
+	lavish := good
+	lavish.Request = paid(1.6, 2.5, 8, 4)
+	if n := marks(lavish); n != 1 {
+		t.Errorf("%d marks for an answer that allocates too much", n)
 	}
 	if n := marks(bad); n != want {
 		t.Errorf("%d marks, want %d", n, want)
 	}
 }
 
-// paid is what requests pay, not hot and hot, as multiples of the floor.
-func paid(cold, hot float64) bench.RequestResult {
+// paid is what requests pay, not hot, hot and answered, as multiples of the floor, and what
+// the answer allocates.
+func paid(cold, hot, answered, allocs float64) bench.RequestResult {
 	return bench.RequestResult{FloorNS: 40, Cases: []bench.RequestCost{
-		{Name: bench.CaseCold, Floors: cold}, {Name: bench.CasePassed, Floors: hot}, {Name: bench.CaseRefused, Floors: hot}, {Name: "escaped", Floors: 9},
+		{Name: bench.CaseCold, Floors: cold}, {Name: bench.CasePassed, Floors: hot}, {Name: bench.CaseRefused, Floors: hot},
+		{Name: bench.CaseAnswered, Floors: answered, Allocs: allocs}, {Name: "escaped", Floors: 9},
 	}}
 }
 

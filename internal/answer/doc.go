@@ -1,0 +1,7 @@
+// Package answer makes the response to a refused request: its headers, and a problem body (RFC
+// 9457). A flood consists of refusals, so a response is made in a pooled buffer, and all of its
+// headers together take two allocations.
+//
+//	buffer.go    the headers and the body of a response
+//	problem.go   what a refusal's are
+package answer
