@@ -12,14 +12,6 @@ func (a *Ask) together() bool { return a.Together && a.Kind <= Reserve }
 // notAsked is the result of an ask that is Together with one that was denied before.
 var notAsked = Result{Decision: hotparam.Decision{Allowed: true}}
 
-// release makes r the result of an ask whose permits were returned at once.
-func (r *Result) release() {
-	if r.Delay == 0 {
-		r.Remaining += r.Taken
-	}
-	r.Taken, r.Mark, r.Receipt = 0, 0, Receipt{}
-}
-
 // deniedTogether reports whether one of ops that is Together and has no error was denied.
 func deniedTogether(ops []Op, results []Result, err error) bool {
 	for i := range ops {
@@ -33,7 +25,7 @@ func deniedTogether(ops []Op, results []Result, err error) bool {
 // doTogether executes the asks that are Together. It tries all of them first, so that a
 // request which one limit denies holds nothing of another, not even for an instant. What an
 // ask cannot take after that, because another one of the call or another goroutine took it
-// meanwhile, has the others return what they took.
+// meanwhile, has the others return what they took. A fixed window that began so stays begun.
 func (m *Memory) doTogether(now time.Duration, ops []Op, results []Result, errs OpErrors) OpErrors {
 	denied := false
 	for i := range ops {
@@ -59,7 +51,12 @@ func (m *Memory) doTogether(now time.Duration, ops []Op, results []Result, errs 
 			for k := i - 1; k >= 0; k-- {
 				if ops[k].together() && results[k].Taken > 0 {
 					m.giveBack(now, &ops[k], &results[k])
-					results[k].release()
+				}
+			}
+			for k := range ops[:i] {
+				if ops[k].together() && results[k].Taken > 0 {
+					results[k] = Result{}
+					errs = setError(errs, len(ops), k, m.try(now, &ops[k], &results[k]))
 				}
 			}
 			return errs
@@ -78,10 +75,10 @@ func (m *Memory) try(now time.Duration, op *Op, r *Result) error {
 	if err := m.do(now, &trial, r); err != nil || op.Kind != Reserve {
 		return err
 	}
-	switch {
-	case r.Allowed && r.Delay > op.Within: // its turn in a queue
+	switch within := max(op.Within, 0); {
+	case r.Allowed && r.Delay > within: // its turn in a queue
 		r.Allowed, r.Reason = false, hotparam.ReasonLimited
-	case r.Reason == hotparam.ReasonLimited && 0 < r.RetryAfter && r.RetryAfter <= op.Within && !op.Quota.Shape:
+	case r.Reason == hotparam.ReasonLimited && 0 < r.RetryAfter && r.RetryAfter <= within && !op.Quota.Shape:
 		r.Allowed, r.Reason, r.Delay, r.RetryAfter = true, hotparam.ReasonWithin, r.RetryAfter, 0
 	}
 	return nil

@@ -141,12 +141,12 @@ for k = done + 1, #ARGV - 1 do
   local first = at
   local code = try(k)
   if on.trial and code ~= FAILED then
-    together[#together + 1] = {k, first, code}
+    together[#together + 1] = {k, first, code, answer[k]}
     denied, again = denied or code == DENIED or code == LOCKED, again or code == AGAIN
   end
 end
 for i = 1, #together do
-  local k, first, tried = unpack(together[i])
+  local k, first, tried = unpack(together[i], 1, 3)
   if denied and tried == AGAIN then
     answer[k] = struct.pack('<ddddddd', ALLOWED, 0, 0, 0, 0, 0, 0) -- unknown, and of no matter
   elseif again and not denied then
@@ -155,10 +155,13 @@ for i = 1, #together do
     at = first
     local code = try(k, true)
     if code == DENIED or code == LOCKED then -- by what another ask of the key has taken
+      -- A fixed window that began so stays begun.
       for j = i - 1, 1, -1 do
-        k, at = unpack(together[j])
-        local _, _, _, _, _, n, mark = struct.unpack('<ddddddd', answer[k])
-        if n > 0 then try(k, true, n, mark) end
+        local k, first, _, answered = unpack(together[j])
+        local got, _, _, _, _, n, mark = struct.unpack('<ddddddd', answer[k])
+        at = first
+        if n > 0 then got = try(k, true, n, mark) end
+        if got ~= FAILED then answer[k] = answered end
       end
       break
     end
