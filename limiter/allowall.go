@@ -42,7 +42,7 @@ func AllowAll(ctx context.Context, asked ...Asked) (hotparam.Decision, error) {
 	defer r.put()
 	for i := range asked {
 		a := &asked[i]
-		r.items = append(r.items, allItem{limiter: a.Limiter, op: a.Limiter.op(a.Key, Ask{Kind: Take, N: a.N, Keep: a.Keep})})
+		r.items = append(r.items, allItem{limiter: a.Limiter, op: a.Limiter.op(a.Key, Ask{Kind: Take, N: a.N, Keep: a.Keep, Together: true})})
 	}
 	err := r.do(ctx)
 	if err == nil {
@@ -87,17 +87,29 @@ func (r *allRound) put() {
 	allRounds.Put(r)
 }
 
-// do asks all limits that are not done, in one call for each batcher.
+// do asks all limits that are not done, in one call for each batcher, and those in memory
+// first. After a denial the others are only peeked at.
 func (r *allRound) do(ctx context.Context) (err error) {
-	for i := range r.items {
-		if r.items[i].done {
-			continue
-		}
-		if failed := r.call(ctx, i); failed != nil {
-			err = errors.Join(err, failed)
+	for _, here := range [...]bool{true, false} {
+		for i := range r.items {
+			if it := &r.items[i]; it.done || (it.limiter.memory != nil) != here {
+				continue
+			}
+			if r.denied() {
+				for k := range r.items {
+					r.items[k].op.Kind = Peek
+				}
+			}
+			if failed := r.call(ctx, i); failed != nil {
+				err = errors.Join(err, failed)
+			}
 		}
 	}
 	return err
+}
+
+func (r *allRound) denied() bool {
+	return slices.ContainsFunc(r.items, func(it allItem) bool { return it.done && !it.res.Allowed })
 }
 
 // call asks the first item, and with it later ones on the same batcher.
@@ -147,7 +159,13 @@ func (r *allRound) giveBack(ctx context.Context) error {
 	}
 	ctx, cancel := grace(ctx)
 	defer cancel()
-	if err := back.do(ctx); err != nil {
+	var err error
+	for i := range back.items {
+		if !back.items[i].done {
+			err = errors.Join(err, back.call(ctx, i))
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("limiter: give back: %w", err)
 	}
 	return nil

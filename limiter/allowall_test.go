@@ -44,7 +44,7 @@ func TestTakeAllInOneCall(t *testing.T) {
 		if calls, ops := b.count(); calls != 2 || len(ops) != 3 || ops[2].Kind != limiter.Return || ops[2].Name != "all" {
 			t.Errorf("%d calls: %+v", calls, ops)
 		}
-		if calls, ops := alone.count(); calls != 2 || ops[1].Kind != limiter.Return {
+		if calls, ops := alone.count(); calls != 1 || ops[0].Kind != limiter.Peek {
 			t.Errorf("%d calls: %+v", calls, ops)
 		}
 		for l, want := range map[*limiter.Limiter]int64{user: 1, all: 3, other: 8} {
@@ -217,10 +217,11 @@ func takeAllInTurn(t *rapid.T) {
 		time.Sleep(time.Duration(rapid.IntRange(0, 400).Draw(t, "pause")) * time.Millisecond)
 		var asked []limiter.Asked
 		var single []limiter.Reservation
-		allowed := true
+		allowed, twice := true, false
 		for range rapid.IntRange(1, 6).Draw(t, "asked") {
 			i := rapid.IntRange(0, len(limiters)-1).Draw(t, "limit")
 			a := limiter.Asked{Limiter: limiters[i], Key: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "key"), N: rapid.Int64Range(-1, 6).Draw(t, "n")}
+			twice = twice || slices.ContainsFunc(asked, func(b limiter.Asked) bool { return a.Limiter == b.Limiter && a.Key == b.Key })
 			asked = append(asked, a)
 			r, err := models[i].Reserve(ctx, a.Key, a.N, 0)
 			if err != nil {
@@ -232,7 +233,9 @@ func takeAllInTurn(t *rapid.T) {
 		if err != nil || got.Allowed != allowed {
 			t.Fatalf("%+v, %v; want allowed %v", got, err, allowed)
 		}
-		if !slices.ContainsFunc(single, func(r limiter.Reservation) bool { return r.Decision == got }) {
+		if twice && !allowed { // what each says depends on what those before it have taken
+			single = slices.DeleteFunc(single, func(r limiter.Reservation) bool { r.Cancel(ctx); return true })
+		} else if !slices.ContainsFunc(single, func(r limiter.Reservation) bool { return r.Decision == got }) {
 			t.Fatalf("%+v is none of what each says: %+v", got, single)
 		}
 		for _, r := range single {

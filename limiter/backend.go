@@ -23,10 +23,11 @@ type Backend interface {
 // trip.
 type Batcher interface {
 	Backend
-	// DoAll executes all of ops, each on its own, and sets results[i] to the Result of
-	// ops[i]; both have the same length. Ops of the same key are executed in order. An
-	// [OpErrors] has the errors of the ops that could not be decided, and the other
-	// results are valid; after any other error no result is.
+	// DoAll executes all of ops and sets results[i] to the Result of ops[i]; both have the
+	// same length. Each op is on its own, unless it is Together with others. Ops of the same
+	// key are executed in order, those that are Together last. An [OpErrors] has the errors
+	// of the ops that could not be decided, and the other results are valid; after any other
+	// error no result is.
 	DoAll(ctx context.Context, ops []Op, results []Result) error
 }
 
@@ -46,7 +47,15 @@ type Op struct {
 // Ask is what an Op does with its key.
 type Ask struct {
 	Kind Kind
-	N    int64
+	// Together has a Take, Peek, AtMost or Reserve of a DoAll take only if all asks of that
+	// call with Together are allowed. Otherwise the denied ones have the effects of a denial,
+	// and the others take nothing: they are Allowed, as by a Peek, and if a denial was known
+	// before they were asked, nothing but Allowed is set.
+	//
+	// A backend that keeps the keys in several places, or does not know Together, may take
+	// some all the same. The caller returns what a Result says was Taken.
+	Together bool
+	N        int64
 	// Keep is how many permits must be left afterwards; otherwise nothing is taken. It
 	// applies to Take, Peek, AtMost and Reserve. In a Return it is how many permits of the
 	// Result later Returns may still give back; zero makes this the last one.

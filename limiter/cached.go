@@ -37,6 +37,8 @@ const (
 // demand exceeds the limit, a key costs one call for each permit that comes back, and one in
 // each Longest.
 //
+// Of asks that are Together, none is sent if it denies one of them.
+//
 // It allows nothing by itself. It denies what its backend would allow only if others have
 // returned or reset permits meanwhile, or have other quotas, and only for Longest. A Return, a
 // Forget or another Quota that passes through it ends the denial of a key. Its RetryAfter is
@@ -127,14 +129,14 @@ func (c *Cached) Do(ctx context.Context, op Op) (Result, error) {
 // DoAll implements [Batcher].
 func (c *Cached) DoAll(ctx context.Context, ops []Op, results []Result) error {
 	if c.batcher == nil {
-		return eachInTurn(ctx, c, ops, results)
+		return eachInTurn(ops, results, func(i int) (Result, error) { return c.Do(ctx, ops[i]) })
 	}
-	only := true // asks: else one of ops may end what is remembered for a later one
+	lasts := true // what is remembered, as none of ops ends it for a later one
 	for i := range ops {
 		if ops[i].Name == "" || ops[i].Key == "" {
 			return ErrNoKey
 		}
-		only = only && least(ops[i]) >= 0
+		lasts = lasts && ops[i].Kind != Return && ops[i].Kind != Forget
 	}
 	type sent struct {
 		place   int // in ops
@@ -145,15 +147,29 @@ func (c *Cached) DoAll(ctx context.Context, ops []Op, results []Result) error {
 		rest = make([]Op, 0, len(ops))
 		how  = make([]sent, 0, len(ops))
 	)
+	denied := false // an ask that is Together, so the rest of these are not sent
 	for i, op := range ops {
 		slot := c.slot(op)
-		if only {
+		if lasts {
 			if res, ok := c.remembered(slot, op, now); ok {
 				results[i] = res
+				denied = denied || op.together()
 				continue
 			}
 		}
 		rest, how = append(rest, op), append(how, sent{i, slot.changes.Load()})
+	}
+	if denied {
+		n := 0
+		for k, op := range rest {
+			if op.together() {
+				results[how[k].place] = notAsked
+				continue
+			}
+			rest[n], how[n] = op, how[k]
+			n++
+		}
+		rest, how = rest[:n], how[:n]
 	}
 	if len(rest) == 0 {
 		return nil

@@ -21,6 +21,7 @@ func TestMemoryConforms(t *testing.T) {
 			}
 			return m
 		},
+		Together: true,
 	})
 }
 

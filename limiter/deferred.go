@@ -123,9 +123,13 @@ func (d *Deferred) DoAll(ctx context.Context, ops []Op, results []Result) error 
 			return ErrNoKey
 		}
 	}
+	now, asked := time.Now(), false // asked: what is Together, unless all of it can be decided here
+	for i := range ops {
+		asked = asked || ops[i].together() && !d.has(&ops[i], now)
+	}
 	var asks []deferredAsk
 	for i := range ops {
-		a := deferredAsk{now: time.Now(), place: i}
+		a := deferredAsk{now: now, place: i, asked: asked && ops[i].together()}
 		a.step, a.op = stepOf(ops[i])
 		if res, ok := d.decide(&a); ok {
 			results[i] = res
@@ -144,6 +148,7 @@ type deferredAsk struct {
 	op      Op
 	step    path           // of a Return: which backend the permits were taken from
 	place   int            // of its result
+	asked   bool           // of the backend, whatever is known here
 	state   *deferredState // of its key; nil if the answer is not recorded
 	charged int64          // what was taken before, which is charged ahead of the op
 	flying  int64          // the part of the state's flying that this op charges
@@ -181,7 +186,7 @@ func (d *Deferred) decide(a *deferredAsk) (Result, bool) {
 			return d.take(s, min(op.N, maxUnsent), a.now), true
 		}
 	case Take, AtMost, Peek:
-		if !known || s.left < op.N || s.left-op.N < op.Keep {
+		if a.asked || !known || !s.has(op) {
 			break
 		}
 		d.local.Add(1)
@@ -194,6 +199,19 @@ func (d *Deferred) decide(a *deferredAsk) (Result, bool) {
 	a.charged, a.batch = s.fly()
 	a.flying = a.charged
 	return Result{}, false
+}
+
+// has reports whether a take of op can be decided here.
+func (d *Deferred) has(op *Op, now time.Time) bool {
+	if op.Quota == nil || op.Quota.Shape || op.Quota.Burst == hotparam.Unlimited || op.N < 1 || op.Kind > AtMost {
+		return false
+	}
+	s := d.lock(op)
+	if s == nil {
+		return false
+	}
+	defer s.mu.Unlock()
+	return s.knows(op.Quota, now, stale*d.every) && s.has(op)
 }
 
 // lock returns the state of a key, locked, or nil if there is no room for it.

@@ -83,7 +83,7 @@ func (d *Deferred) send(ctx context.Context, asks []deferredAsk, results []Resul
 	case d.batcher != nil:
 		all = d.batcher.DoAll(ctx, ops, got)
 	default:
-		all = eachInTurn(ctx, d.backend, ops, got)
+		all = eachInTurn(ops, got, func(i int) (Result, error) { return d.backend.Do(ctx, ops[i]) })
 	}
 	var (
 		errs OpErrors

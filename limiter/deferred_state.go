@@ -61,6 +61,9 @@ func (s *deferredState) knows(q *hotparam.Quota, now time.Time, maxAge time.Dura
 	return !s.at.IsZero() && now.Sub(s.at) < maxAge && (s.quota == q || *s.quota == *q)
 }
 
+// has reports whether as much is left as op asks for.
+func (s *deferredState) has(op *Op) bool { return s.left >= op.N && s.left-op.N >= op.Keep }
+
 // fly turns what is unsent into a batch that is being charged.
 func (s *deferredState) fly() (n, batch int64) {
 	n, batch = s.unsent, s.batch

@@ -38,42 +38,60 @@ func (f *Failover) Do(ctx context.Context, op Op) (Result, error) {
 // DoAll implements [Batcher]. It returns an [OpErrors] where ops could not be decided at
 // all; the others were.
 func (f *Failover) DoAll(ctx context.Context, ops []Op, results []Result) error {
+	return f.DoAllBy(ctx, nil, ops, results)
+}
+
+// DoAllBy is DoAll for ops of which ops[i] is decided by views[i] while the primary is away:
+// they are Failovers that With of f returned. Nil views mean f for all.
+func (f *Failover) DoAllBy(ctx context.Context, views []*Failover, ops []Op, results []Result) error {
 	for i := range ops {
 		if ops[i].Name == "" || ops[i].Key == "" {
 			return ErrNoKey
 		}
 	}
 	if f.batcher == nil || len(ops) == 0 {
-		return eachInTurn(ctx, f, ops, results)
+		return eachInTurn(ops, results, func(i int) (Result, error) { return f.view(views, i).Do(ctx, ops[i]) })
 	}
 	if f.plain(ops) {
-		return f.askAll(ctx, ops, results)
+		return f.askAll(ctx, views, ops, results)
 	}
 	var (
-		errs   OpErrors
-		rest   = make([]Op, 0, len(ops))
-		places = make([]int, 0, len(ops))
+		errs       OpErrors
+		rest, here part
 	)
 	for i := range ops {
-		step, op := stepOf(ops[i])
-		if step == pathWithin && !f.down(ctx, op) {
-			rest, places = append(rest, op), append(places, i)
-			continue
+		view := f.view(views, i)
+		switch step, op := stepOf(ops[i]); {
+		case step == pathWithin && !f.down(ctx, op):
+			rest.add(i, view, op)
+		case op.together():
+			here.add(i, view, op)
+		default:
+			var err error
+			results[i], err = view.decide(ctx, op, step)
+			errs = setError(errs, len(ops), i, err)
 		}
-		var err error
-		results[i], err = f.decide(ctx, op, step)
-		errs = setError(errs, len(ops), i, err)
 	}
-	if len(rest) == 0 {
-		return errs.asError()
+	if len(here.ops) > 0 {
+		err := f.decideTogether(ctx, &here)
+		errs = here.settle(results, errs, err)
+		if deniedTogether(here.ops, here.results, err) {
+			rest.dropTogether(results)
+		}
 	}
-	got := make([]Result, len(rest))
-	err := f.askAll(ctx, rest, got)
-	for k, i := range places {
-		results[i] = got[k]
-		errs = setError(errs, len(ops), i, ErrorOf(err, k))
+	if len(rest.ops) > 0 {
+		err := f.askAll(ctx, rest.views, rest.ops, rest.results)
+		errs = rest.settle(results, errs, err)
 	}
 	return errs.asError()
+}
+
+// view returns the Failover that decides ops[i] while the primary is away.
+func (f *Failover) view(views []*Failover, i int) *Failover {
+	if views == nil {
+		return f
+	}
+	return views[i]
 }
 
 // plain reports whether all of ops go to the primary as they are.
@@ -90,24 +108,29 @@ func (f *Failover) plain(ops []Op) bool {
 }
 
 // askAll asks the primary for all of ops.
-func (f *Failover) askAll(ctx context.Context, ops []Op, results []Result) error {
+func (f *Failover) askAll(ctx context.Context, views []*Failover, ops []Op, results []Result) error {
 	began := time.Now()
 	within, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
 	all := f.batcher.DoAll(within, ops, results)
 	var (
 		errs OpErrors
+		here part
 		left bool
 	)
 	for i := range ops {
-		err := ErrorOf(all, i)
+		err, view := ErrorOf(all, i), f.view(views, i)
 		switch {
 		case err == nil:
 			f.heard(ctx, ops[i])
-			results[i] = f.granted(ctx, ops[i], results[i])
+			results[i] = view.granted(ctx, ops[i], results[i])
 			continue
 		case f.failed(ctx, began, ops[i], err):
-			results[i], err = f.decide(ctx, ops[i], pathWithin)
+			if ops[i].together() {
+				here.add(i, view, ops[i])
+				continue
+			}
+			results[i], err = view.decide(ctx, ops[i], pathWithin)
 		default:
 			if ended(ctx) != nil && !concernsOp(err) && !left {
 				left = true // one caller, however many ops
@@ -116,6 +139,9 @@ func (f *Failover) askAll(ctx context.Context, ops []Op, results []Result) error
 			results[i] = Result{}
 		}
 		errs = setError(errs, len(ops), i, endedWith(ctx, err))
+	}
+	if len(here.ops) > 0 {
+		errs = here.settle(results, errs, f.decideTogether(ctx, &here))
 	}
 	return errs.asError()
 }

@@ -67,7 +67,13 @@ func (f *Failover) decideLocally(ctx context.Context, op Op) (Result, error) {
 	if op.Kind == Return {
 		return f.returnLocally(ctx, op)
 	}
-	res, err := f.own(f.local.Do(ctx, f.shares.of(op, f.instances())))
+	res, err := f.local.Do(ctx, f.shares.of(op, f.instances()))
+	return f.locally(ctx, op, res, err)
+}
+
+// locally returns what the local backend's result for the instance's part says of op.
+func (f *Failover) locally(ctx context.Context, op Op, res Result, err error) (Result, error) {
+	res, err = f.own(res, err)
 	if asks(op) && err == nil && !res.Allowed && res.RetryAfter == 0 && mayPass(op) {
 		res.Decision = f.refused(ctx, op, hotparam.ReasonAway).Decision // for more than the part ever has
 	}

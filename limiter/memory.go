@@ -86,16 +86,23 @@ func (m *Memory) Do(_ context.Context, op Op) (r Result, err error) {
 	return r, err
 }
 
-// DoAll implements [Batcher]. It executes ops one after the other.
+// DoAll implements [Batcher]. It executes ops one after the other, at one instant.
 func (m *Memory) DoAll(_ context.Context, ops []Op, results []Result) error {
 	if len(results) != len(ops) {
 		return fmt.Errorf("limiter: %d results for %d ops", len(results), len(ops))
 	}
 	var errs OpErrors
 	now := m.now()
+	together := 0
 	for i := range ops {
-		results[i] = Result{}
+		if results[i] = (Result{}); ops[i].together() {
+			together++
+			continue
+		}
 		errs = setError(errs, len(ops), i, m.do(now, &ops[i], &results[i]))
+	}
+	if together > 0 {
+		errs = m.doTogether(now, ops, results, errs)
 	}
 	return errs.asError()
 }

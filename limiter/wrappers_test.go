@@ -31,7 +31,7 @@ func TestWrappersConform(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			limitertest.TestBackend(t, limitertest.Config{
 				New:       func(t *testing.T, now func() time.Duration) limiter.Backend { return around(t, memory(t, now)) },
-				Schedules: 5,
+				Schedules: 5, Together: true,
 			})
 		})
 	}

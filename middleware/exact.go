@@ -15,45 +15,58 @@ type exactClaim struct {
 	back limiter.Op // gives back what was taken; N is 0 if nothing was
 }
 
-// askBackend asks all of the request's claims that were not asked yet in one call, or in one
-// for each kind of when_redis_is_away that the limits have.
-func (r *request) askBackend() {
-	claims := r.pending.exact[r.pending.asked:]
-	if len(claims) == 0 {
-		return
-	}
-	r.pending.asked += len(claims)
-	if r.trace != nil {
-		r.trace.beforeBackend(r.guard.opts.backend, claims)
-	}
-	start := time.Now()
-	defer func() { r.guard.exactTimes.add(time.Since(start)) }()
-	ops := make([]limiter.Op, 0, len(claims))
-	results := make([]limiter.Result, len(claims))
-	for _, away := range aways {
-		ops = ops[:0]
-		for i := range claims {
-			if claims[i].spec.whenAway() == away {
-				ops = append(ops, claims[i].op)
-			}
-		}
-		if len(ops) == 0 {
+// askBackend asks all of the request's claims that were not asked yet in one call.
+func (r *request) askBackend() { r.guard.askBackend(r) }
+
+// askBackend asks all claims of the requests that were not asked yet in one call: they take
+// together or not at all, except for limits in shadow mode, which deny nothing. A nil request
+// is skipped.
+func (g *Guard) askBackend(requests ...*request) {
+	var (
+		ctx   context.Context
+		ops   []limiter.Op
+		views []*limiter.Failover
+	)
+	for _, r := range requests {
+		if r == nil || r.pending.asked == len(r.pending.exact) {
 			continue
 		}
-		got := results[:len(ops)]
-		err := r.guard.backends[away].DoAll(r.context(), ops, got)
-		at := 0
+		claims := r.pending.exact[r.pending.asked:]
+		if r.trace != nil {
+			r.trace.beforeBackend(g.opts.backend, claims)
+		}
+		if ctx == nil {
+			ctx = r.context()
+		}
 		for i := range claims {
-			if c := &claims[i]; c.spec.whenAway() == away {
-				r.addExact(c, &got[at], limiter.ErrorOf(err, at))
-				at++
-			}
+			ops, views = append(ops, claims[i].op), append(views, g.backends[claims[i].spec.whenAway()])
+		}
+	}
+	if len(ops) == 0 {
+		return
+	}
+	start, results := time.Now(), make([]limiter.Result, len(ops))
+	err := g.failover.DoAllBy(ctx, views, ops, results)
+	g.exactTimes.add(time.Since(start))
+	denied := false
+	for i := range ops {
+		denied = denied || ops[i].Together && !results[i].Allowed && limiter.ErrorOf(err, i) == nil
+	}
+	at := 0
+	for _, r := range requests {
+		if r == nil {
+			continue
+		}
+		for ; r.pending.asked < len(r.pending.exact); r.pending.asked++ {
+			r.addExact(&r.pending.exact[r.pending.asked], &results[at], denied, limiter.ErrorOf(err, at))
+			at++
 		}
 	}
 }
 
-// addExact merges the backend's result for one claim into the verdict.
-func (r *request) addExact(c *exactClaim, got *limiter.Result, err error) {
+// addExact merges the backend's result for one claim into the verdict. If another one was
+// denied, what is Together with it has passed in vain.
+func (r *request) addExact(c *exactClaim, got *limiter.Result, denied bool, err error) {
 	g := r.guard
 	if err != nil { // the request's context has ended, or the backend does not support the limit
 		*got = r.decideAlone(c)
@@ -61,7 +74,7 @@ func (r *request) addExact(c *exactClaim, got *limiter.Result, err error) {
 			g.opts.log.Error("the backend did not decide on a limit with scope: exact; logged once, then counted", "rule", c.rule.ID, "error", err)
 		}
 	}
-	c.state.record(got.Allowed)
+	c.state.record(got.Allowed && !(denied && c.op.Together && got.Taken == 0))
 	if r.addResult(&c.claim, &got.Decision) && got.Taken > 0 {
 		c.back = c.op
 		c.back.Ask = got.Return()
@@ -82,21 +95,21 @@ func (r *request) decideAlone(c *exactClaim) limiter.Result {
 	return limiter.Result{Decision: hotparam.Decision{Allowed: true, Reason: hotparam.ReasonOpen}}
 }
 
-// giveBackExact gives back what was taken from the backend. The request's context may have
-// ended, so the backend's own deadline bounds the call.
+// giveBackExact gives back what was taken from the backend, in one call. The request's context
+// may have ended, so the backend's own deadline bounds the call.
 func (r *request) giveBackExact() {
-	for _, away := range aways {
-		var ops []limiter.Op
-		for i := range r.pending.exact {
-			c := &r.pending.exact[i]
-			if c.back.N == 0 || c.spec.whenAway() != away {
-				continue
-			}
-			ops = append(ops, c.back)
+	g := r.guard
+	var (
+		ops   []limiter.Op
+		views []*limiter.Failover
+	)
+	for i := range r.pending.exact {
+		if c := &r.pending.exact[i]; c.back.N > 0 {
+			ops, views = append(ops, c.back), append(views, g.backends[c.spec.whenAway()])
 			c.state.revoke()
 		}
-		if len(ops) > 0 { // if the backend is unavailable, what was taken stays taken
-			_ = r.guard.backends[away].DoAll(context.Background(), ops, make([]limiter.Result, len(ops)))
-		}
+	}
+	if len(ops) > 0 { // if the backend is unavailable, what was taken stays taken
+		_ = g.failover.DoAllBy(context.Background(), views, ops, make([]limiter.Result, len(ops)))
 	}
 }

@@ -170,8 +170,10 @@ func (r *request) class(c *candidate, p *hotparam.Priority) int {
 func (r *request) claimLater(cl *claim, key string) {
 	quota := cl.spec.quota.Load()
 	if quota != nil && cl.spec.isExact() {
+		ask := r.askFor(cl)
+		ask.Together = cl.spec.limit.Mode != hotparam.ModeShadow
 		r.pending.exact = append(r.pending.exact, exactClaim{claim: *cl, op: limiter.Op{
-			Quota: quota, Name: cl.spec.name, Key: key, Ask: r.askFor(cl),
+			Quota: quota, Name: cl.spec.name, Key: key, Ask: ask,
 		}})
 	}
 	if cl.spec.permits == nil {

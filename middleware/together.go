@@ -1,6 +1,9 @@
 package middleware
 
-import "github.com/hotparam/hotparam"
+import (
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/limiter"
+)
 
 // Part is one of several requests that a caller makes at once; see [Guard.BeginAll].
 type Part struct {
@@ -35,7 +38,7 @@ func (g *Guard) BeginAll(parts []Part) (decisions []hotparam.Decision, tickets [
 		}
 	}()
 	w.begin(g)
-	w.decide()
+	w.decide(g)
 	for i, r := range w.requests {
 		if r == nil {
 			decisions[i].Allowed = true
@@ -68,15 +71,21 @@ func (w *whole) begin(g *Guard) {
 			r.setParams(p.Params)
 		}
 		r.applyRules()
+		if p.Peek {
+			r.peekExact()
+		}
 		w.requests[i] = r
 		w.record(r, !r.verdict.denied)
 	}
 }
 
-// decide asks what is not asked if this process's limits refuse a part: the backend, and then
-// permits.
-func (w *whole) decide() {
-	w.each(func(r *request) bool { r.askBackend(); return !r.verdict.denied })
+// decide asks what is not asked if this process's limits refuse a part: the backend, once for
+// all parts, and then permits.
+func (w *whole) decide(g *Guard) {
+	if w.refused == nil {
+		g.askBackend(w.requests...)
+	}
+	w.each(func(r *request) bool { return !r.verdict.denied })
 	w.each(func(r *request) bool {
 		return r.pending.delay <= 0 && len(r.pending.permits) == 0 || r.waitForTurn()
 	})
@@ -120,6 +129,16 @@ func (w *whole) finish(r *request, p *Part, d *hotparam.Decision) (t *Ticket) {
 	}
 	r.recycle()
 	return t
+}
+
+// peekExact has what the request would take of the backend only be looked at, except for what
+// it would wait for: of that the backend makes a reservation, which is cancelled.
+func (r *request) peekExact() {
+	for i := range r.pending.exact {
+		if op := &r.pending.exact[i].op; op.Kind == limiter.Take {
+			op.Kind = limiter.Peek
+		}
+	}
 }
 
 // dropTicket releases the permits of the request's ticket and charges nothing.

@@ -20,6 +20,9 @@ type Config struct {
 	// Supports reports whether the backend supports an ask. A nil Supports means all. The
 	// suite asks for nothing else, and skips named cases that need it.
 	Supports func(q *hotparam.Quota, kind limiter.Kind) bool
+	// Together says that the backend is a [limiter.Batcher] that executes asks that are
+	// Together as one. Without it the suite does not ask so.
+	Together bool
 	// Schedules is the number of random schedules of each property, for backends with slow
 	// calls. Zero means rapid's default, 100.
 	Schedules int
@@ -66,6 +69,8 @@ var properties = []property{
 	{"warm-up follows Guava's arithmetic", testWarmUp},
 	{"any number may be asked for", testExtremes},
 	{returnsInAnyOrder, testReturns},
+	{"what is asked together is taken together or not at all", testTogether},
+	{"who is refused by one limit leaves no trace in others", testTwins},
 	{"quotas in any mix admit what the largest of them allows", testMixes},
 }
 

@@ -31,9 +31,11 @@ type ledgerTake struct {
 	result   limiter.Result
 	left     int64    // permits that have not been returned
 	unearned *big.Rat // of them
-	// blurred says that a backend may count more of the take as earned than is: a take
-	// behind it was returned before it, or the quota has changed since.
+	// blurred says that a backend may count more of the take as earned than is, but no more
+	// than was earned of all takes since: a take behind it was returned before it.
 	blurred bool
+	// changed says that the quota has changed since, and a backend may give back nothing.
+	changed bool
 }
 
 // pass earns what is due up to now.
@@ -53,7 +55,9 @@ func (l *ledger) hold(q *hotparam.Quota) {
 		return
 	}
 	l.quota = q
-	l.blur(len(l.takes))
+	for _, e := range l.takes {
+		e.changed = true
+	}
 }
 
 // blur blurs the first n takes.
@@ -70,11 +74,16 @@ func (l *ledger) take(r limiter.Result) {
 }
 
 // giveBack returns n permits of e, and how many a backend has to give back at least: all of
-// them that are not earned, or none if e is blurred.
+// them that are not earned, less what was earned since if e is blurred.
 func (l *ledger) giveBack(e *ledgerTake, n int64, final bool) (due *big.Rat) {
-	due = new(big.Rat)
-	if !e.blurred || e.at == l.now {
-		due = least(e.unearned, big.NewRat(n, 1))
+	due = least(e.unearned, big.NewRat(n, 1))
+	switch {
+	case e.at == l.now:
+	case e.changed:
+		due = new(big.Rat)
+	case e.blurred:
+		since := new(big.Rat).Mul(l.rate, big.NewRat(int64(l.now-e.at), 1))
+		due = most(new(big.Rat), due.Sub(due, since))
 	}
 	e.left -= n
 	e.unearned = most(new(big.Rat), new(big.Rat).Sub(e.unearned, big.NewRat(n, 1)))

@@ -21,10 +21,11 @@ type batch struct {
 	errs    limiter.OpErrors // nil if there are none
 }
 
-// part is a script to run, and the indices of its ops.
+// part is a script to run, and the indices of its ops, of which the last ones are Together.
 type part struct {
-	call call
-	ops  []int
+	call     call
+	ops      []int
+	together int // how many
 }
 
 // maxTries is how often an op is sent. It is sent again only if it has a calendar and the
@@ -118,42 +119,63 @@ func (b *batch) take(p *part, again []int) ([]int, error) {
 }
 
 // parts returns the scripts to run: a single server gets one for all keys, a cluster one per
-// tag, since only keys of the same tag are known to be in the same slot.
+// tag, since only keys of the same tag are known to be in the same slot. What is Together is
+// so for each script. The scripts of a cluster run in parallel: to ask one after the other
+// would cost each request that passes as many round trips.
 func (b *batch) parts(todo []int) (parts []*part) {
-	_, together := b.store.client.(*redis.Client)
+	_, single := b.store.client.(*redis.Client)
 	byTag := make(map[string]*part)
-	for _, i := range todo {
-		op, p := &b.ops[i], b.plans[i]
-		base, tag := b.store.keyName(op.Name, op.Key)
-		if together {
-			tag = ""
+	for _, last := range [...]bool{false, true} {
+		for _, i := range todo {
+			op := &b.ops[i]
+			if isTogether(&op.Ask) != last {
+				continue
+			}
+			base, tag := b.store.keyName(op.Name, op.Key)
+			if single {
+				tag = ""
+			}
+			to := byTag[tag]
+			if to == nil {
+				to = &part{call: call{script: b.plans[i].script, args: []any{b.store.head()}}}
+				byTag[tag] = to
+				parts = append(parts, to)
+			}
+			if to.call.script != b.plans[i].script {
+				to.call.script = mixedScript
+			}
+			to.ops = append(to.ops, i)
+			to.call.keys = b.plans[i].appendKeys(to.call.keys, base, op.Kind)
+			if last {
+				to.together++
+			}
 		}
-		to := byTag[tag]
-		if to == nil {
-			to = &part{call: call{script: p.script, args: []any{b.store.head()}}}
-			byTag[tag] = to
-			parts = append(parts, to)
+	}
+	for _, p := range parts {
+		for _, i := range p.ops {
+			now, told := b.about[i]
+			if !told {
+				now = b.store.now()
+			}
+			p.call.args = append(p.call.args, b.plans[i].asked(&b.ops[i].Ask, now, p.together > 1))
 		}
-		if to.call.script != p.script {
-			to.call.script = mixedScript
-		}
-		now, told := b.about[i]
-		if !told {
-			now = b.store.now()
-		}
-		to.ops = append(to.ops, i)
-		to.call.keys = p.appendKeys(to.call.keys, base, op.Kind)
-		to.call.args = append(to.call.args, p.asked(&op.Ask, now))
 	}
 	return parts
 }
+
+// together is added to the kind of an ask, as in lua/time.lua.
+const together = 8
+
+// isTogether reports whether the ask takes only if the others that are Together are allowed.
+func isTogether(ask *limiter.Ask) bool { return ask.Together && ask.Kind <= limiter.Reserve }
 
 // maxAsked is the most permits that a single ask can count for, whatever the limit.
 const maxAsked = 1 << 40
 
 // asked encodes an op for lua/run.lua. Numbers beyond what can matter are cut, so that no sum
 // of them exceeds what the script can count. now is about the time that the script will see.
-func (p *plan) asked(ask *limiter.Ask, now int64) string {
+// Without others an ask is not Together.
+func (p *plan) asked(ask *limiter.Ask, now int64, others bool) string {
 	beyond := p.limit + 1
 	n := max(ask.N, -1)
 	if ask.Kind == limiter.Return || ask.Kind == limiter.Charge || p.quota.CountDenied {
@@ -166,8 +188,12 @@ func (p *plan) asked(ask *limiter.Ask, now int64) string {
 	mark := min(max(ask.Mark, 0), maxWhole)
 	since := min(max(ask.Receipt.At.Microseconds(), 0), maxWhole)
 	var room [256]byte
+	kind := ask.Kind
+	if others && isTogether(ask) {
+		kind += together
+	}
 	b := append(room[:0], p.letter)
-	b = appendNumbers(b, float64(ask.Kind), float64(n), float64(keep), float64(within), float64(mark), float64(since))
+	b = appendNumbers(b, float64(kind), float64(n), float64(keep), float64(within), float64(mark), float64(since))
 	b = append(b, p.numbers...)
 	if p.script == windowScript {
 		b = p.appendPeriods(b, now, within)

@@ -50,6 +50,7 @@ var namespaces atomic.Int64
 func namespace() string { return fmt.Sprint("case", namespaces.Add(1)) }
 
 func testStore(t *testing.T, client redis.UniversalClient, schedules int) {
+	_, single := client.(*redis.Client)
 	limitertest.TestBackend(t, limitertest.Config{
 		New: func(t *testing.T, now func() time.Duration) limiter.Backend {
 			s, err := redislimiter.New(client, redislimiter.Config{Namespace: namespace(), Clock: now, Timeout: calm})
@@ -59,7 +60,7 @@ func testStore(t *testing.T, client redis.UniversalClient, schedules int) {
 			return s
 		},
 		Tick:      time.Microsecond,
-		Schedules: schedules,
+		Schedules: schedules, Together: single,
 	})
 }
 

@@ -72,6 +72,12 @@ func TestPlainTakesAreAsOthers(t *testing.T) {
 			for side := range calls {
 				calls[side].args = []any{string(appendNumbers(nil, float64(now), float64(minSpare)))}
 			}
+			type asking struct {
+				p    *plan
+				ask  limiter.Ask
+				base int
+			}
+			var asks []asking
 			for range 1 + rng.IntN(3) {
 				p := favourites[rng.IntN(len(favourites))]
 				if rng.IntN(4) == 0 {
@@ -86,10 +92,17 @@ func TestPlainTakesAreAsOthers(t *testing.T) {
 				case 1:
 					ask.Kind, ask.Within = limiter.Kind(rng.IntN(int(limiter.Forget)+1)), time.Duration(rng.IntN(3e9))
 				}
-				asked, key := p.asked(&ask, now), rng.IntN(3)
+				asks = append(asks, asking{p, ask, rng.IntN(3)})
+			}
+			for i, together := len(asks)-1, rng.IntN(2) == 0; together && i >= 0; i-- {
+				asks[i].ask.Together = true
+				together = isTogether(&asks[i].ask) && rng.IntN(4) > 0
+			}
+			for _, a := range asks {
+				asked := a.p.asked(&a.ask, now, true)
 				for side := range calls {
-					base := fmt.Sprintf("{%d}%d:%d", seed, side, key)
-					calls[side].keys = p.appendKeys(calls[side].keys, base, ask.Kind)
+					base := fmt.Sprintf("{%d}%d:%d", seed, side, a.base)
+					calls[side].keys = a.p.appendKeys(calls[side].keys, base, a.ask.Kind)
 					calls[side].args = append(calls[side].args, asked)
 				}
 			}

@@ -76,7 +76,7 @@ func (s *Store) one(ctx context.Context, op *limiter.Op) (limiter.Result, error)
 	keys := p.appendKeys(room[:0], base, op.Kind)
 	about := s.now()
 	for range maxTries {
-		c := call{script: p.script, keys: keys, args: []any{s.head(), p.asked(&op.Ask, about)}}
+		c := call{script: p.script, keys: keys, args: []any{s.head(), p.asked(&op.Ask, about, false)}}
 		if err := run(ctx, s.client, &c); err != nil {
 			return limiter.Result{}, wrong(ctx, err)
 		}

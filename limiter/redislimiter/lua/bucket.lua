@@ -15,12 +15,17 @@
 -- is the place of the last one, and a mark is the place of the last permit of a take. The
 -- permits that are missing are always the end of the line. So a return counts as one from the
 -- head of the line, whatever its place was: later takes move up, and earlier ones may get back
--- too little, never too much, except at the instant they were made. Only the final return of
+-- too little, never too much. But since a take no more was earned of it than of all, so at least
+-- the rest comes back, unless the rate has changed since then, at `turn`. Only the final return of
 -- the last take shortens the line instead: takes that are returned in reverse order all come
 -- back in full. `keep` above 0 says that more of the same take may be returned; its mark must
 -- then not become that of the next take. A mark of 0 is the last.
+--
+-- The turn has no place of its own, so that the version before can read the state. It stands,
+-- with a half added, in place of the limit, which no longer matters. While there is a `due` in
+-- this place, only the half of a turn is kept: it is then as if the rate had changed now.
 do
-  local b = {earn = 0, cost = 0, full = 0, most = 0, owed = 0, due = 0, slow = 0, dear = 0, line = 0, shape = false}
+  local b = {earn = 0, cost = 0, full = 0, most = 0, owed = 0, due = 0, slow = 0, dear = 0, line = 0, turn = 0, shape = false}
 
   -- Converts units, of which a permit costs `costed`, to those of which it costs `cost`.
   local function converted(owed, costed, cost)
@@ -47,7 +52,7 @@ do
       local state = read()
       if #state ~= HEAD + 32 then
         begin(0, 0)
-        b.owed, b.due, b.slow, b.line = first * cost, 0, 0, math.floor(on.t / 2)
+        b.owed, b.due, b.slow, b.line, b.turn = first * cost, 0, 0, math.floor(on.t / 2), 0
         on.dirty = first > 0
         return true
       end
@@ -55,14 +60,17 @@ do
       -- the limit in place of `due`, which is stored negated.
       local _, line, last, earned, costed, due, owed = struct.unpack('<c1dddddd', state)
       local back = begin(line > last and line or 0, last)
-      if back > 0 then last = on.t end
-      due = due < 0 and -due - back or 0
+      b.turn = 0
+      if due % 1 > 0 then b.turn = due < 0 and on.t or due - 0.5 end
+      if back > 0 then b.turn, last = last + 1, on.t end
+      due = due < 0 and math.floor(-due) - back or 0
       b.line, b.due, b.slow = line > 0 and line or math.floor(on.t / 2), due > on.t and due or 0, 0
       if earned ~= earn or costed ~= cost then
         local at = math.min(due, on.t)
         if at > last then owed, last = math.max(0, owed - (at - last) * earned), at end
         owed = converted(owed, costed, cost)
         if due > on.t then b.slow, b.dear, last = earned, costed, on.t end
+        b.turn = math.max(b.turn, on.t)
       end
       local passed = on.t - last
       if passed >= math.ceil(owed / earn) then b.owed = 0 else b.owed = owed - passed * earn end
@@ -94,6 +102,7 @@ do
     giveback = function(n, mark, since, keep)
       local last = mark == b.line or mark == 0
       local left = (last or since > 0 and since == on.now) and b.owed or b.owed - (b.line - mark) * b.cost
+      if since > 0 and b.turn <= since and since <= on.t then left = math.max(left, n * b.cost - (on.t - since) * b.earn) end
       local back = math.max(0, math.min(n * b.cost, left, b.owed))
       b.owed = b.owed - back
       if last and keep == 0 then b.line = b.line - math.floor(back / b.cost) end
@@ -104,7 +113,8 @@ do
     save = function()
       local earn, cost, owed = b.earn, b.cost, b.owed
       if b.slow > 0 then earn, cost, owed = b.slow, b.dear, converted(owed, cost, b.dear) end
-      local due = b.due > 0 and -b.due or on.limit
+      local due = b.turn > 0 and b.turn + 0.5 or on.limit
+      if b.due > 0 then due = b.turn > 0 and -b.due - 0.5 or -b.due end
       local state = struct.pack('<c1dddddd', on.letter, b.line, on.t, earn, cost, due, owed)
       redis.call('SET', on.key, state, 'PX', ttl(math.max(after(b.owed), b.due - on.t)))
     end,

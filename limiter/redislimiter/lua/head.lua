@@ -15,10 +15,10 @@ local algorithms = {}
 
 -- The time, and how many milliseconds a state is kept after it is that of a new key. Of the
 -- current key: the names of its states and of the one in use, the kind of ask, the letter and
--- limit of its quota, the time of its state, the end of its penalty, whether it has a state,
--- and whether the state has to be written.
+-- limit of its quota, whether it is only tried, the time of its state, the end of its penalty,
+-- whether it has a state, and whether the state has to be written.
 local on = {
-  now = now, spare = spare, base = '', own = '', key = '', kind = 0, letter = '', limit = 0,
+  now = now, spare = spare, base = '', own = '', key = '', kind = 0, letter = '', limit = 0, trial = false,
   t = 0, lock = 0, known = false, dirty = false,
 }
 

@@ -1,4 +1,5 @@
--- Executes the asks of the remaining keys, one by one. Each argument packs, as floats after
+-- Executes the asks of the remaining keys, one by one. Those that take all or nothing are tried
+-- first: a denial has its effects, and if there is none all of them take. Each argument packs, as floats after
 -- the letter of the algorithm: kind, n, keep, within, mark, when the marked permits were
 -- taken, penalty, limit, whether denials count, then the algorithm's own numbers. The reply
 -- packs the time, then for each key the outcome, remaining permits, times until a retry and
@@ -24,7 +25,7 @@ local LOCKED = 2
 local AGAIN = 3
 local FAILED = 4
 
--- Takes n > 0 permits if possible. Returns the outcome, retry (0 for never), delay, taken,
+-- Takes n > 0 permits if possible; a trial only finds out. Returns the outcome, retry (0 for never), delay, taken,
 -- mark.
 local function take(a, kind, n, keep, within, counts)
   local asked = n
@@ -46,13 +47,19 @@ local function take(a, kind, n, keep, within, counts)
   elseif kind == PEEK then
     return ALLOWED, 0, delay, 0, 0
   end
+  if on.trial then return ALLOWED, 0, delay, 0, 0 end
   on.dirty = true
   return ALLOWED, 0, delay, n, a.take(n, line or wait)
 end
 
-local function ask(k)
+-- Executes an ask, and returns its outcome. An ask that takes all or nothing is only tried,
+-- unless it is `real`. With a mark, n permits are returned that it took just now.
+local function ask(k, real, back, place)
   local asked = ARGV[k + 1]
   local letter, kind, n, keep, within, mark, since, penalty, limit, counts = struct.unpack('<c1ddddddddd', asked)
+  on.trial = kind >= TOGETHER and not real
+  if kind >= TOGETHER then kind = kind - TOGETHER end
+  if place then kind, n, mark, since, keep = RETURN, back, place, on.now, 0 end
   on.base, on.own, on.kind, on.letter, on.limit = KEYS[at], KEYS[at + 1], kind, letter, limit
   local first, lock = at, KEYS[at + 2]
   if kind == FORGET then -- set before anything can fail, so that the next ask finds its keys
@@ -105,14 +112,15 @@ local function ask(k)
   if code == LOCKED then free = 0 end
   answer[k] = struct.pack('<ddddddd', code, free, retry, fresh, delay, taken, took)
   if on.dirty then a.save() end
+  return code
 end
 
-local healed, errors = 0, nil
-for k = done + 1, #ARGV - 1 do
-  local first, text = at, nil
+local healed, texts = 0, nil
+local function try(k, real, back, place)
+  local first, code, text = at, nil, nil
   for try = 1, 2 do
-    local ok, err = pcall(ask, k)
-    text = not ok and (type(err) == 'table' and err.err or tostring(err))
+    local ok, err = pcall(ask, k, real, back, place)
+    code, text = err, not ok and (type(err) == 'table' and err.err or tostring(err))
     if try == 2 or not text or not text:find('WRONGTYPE', 1, true) then break end
     -- A key of a foreign type is deleted: no other program's keys have such names.
     for i = first, at - 1 do
@@ -121,14 +129,48 @@ for k = done + 1, #ARGV - 1 do
     end
     healed, at = healed + 1, first
   end
-  if text then
-    errors = errors or {''}
-    errors[#errors + 1] = text
-    answer[k] = struct.pack('<ddddddd', FAILED, 0, 0, 0, 0, 0, 0)
+  if not text then return code end
+  texts = texts or {}
+  texts[k] = text
+  answer[k] = struct.pack('<ddddddd', FAILED, 0, 0, 0, 0, 0, 0)
+  return FAILED
+end
+
+local together, denied, again = {}, false, false
+for k = done + 1, #ARGV - 1 do
+  local first = at
+  local code = try(k)
+  if on.trial and code ~= FAILED then
+    together[#together + 1] = {k, first, code, answer[k]}
+    denied, again = denied or code == DENIED or code == LOCKED, again or code == AGAIN
+  end
+end
+for i = 1, #together do
+  local k, first, tried = unpack(together[i], 1, 3)
+  if denied and tried == AGAIN then
+    answer[k] = struct.pack('<ddddddd', ALLOWED, 0, 0, 0, 0, 0, 0) -- unknown, and of no matter
+  elseif again and not denied then
+    answer[k] = struct.pack('<ddddddd', AGAIN, 0, 0, 0, 0, 0, on.now)
+  elseif not denied then
+    at = first
+    local code = try(k, true)
+    if code == DENIED or code == LOCKED then -- by what another ask of the key has taken
+      -- A fixed window that began so stays begun.
+      for j = i - 1, 1, -1 do
+        local k, first, _, answered = unpack(together[j])
+        local got, _, _, _, _, n, mark = struct.unpack('<ddddddd', answer[k])
+        at = first
+        if n > 0 then got = try(k, true, n, mark) end
+        if got ~= FAILED then answer[k] = answered end
+      end
+      break
+    end
   end
 end
 local reply = struct.pack('<d', now) .. (#answer == 1 and answer[1] or table.concat(answer))
-if healed + (errors and 1 or 0) == 0 then return reply end
-errors = errors or {''}
-errors[1] = reply
-return {healed, errors}
+if healed == 0 and not texts then return reply end
+local list = {reply}
+for k = 1, #ARGV - 1 do
+  if texts and texts[k] then list[#list + 1] = texts[k] end
+end
+return {healed, list}

@@ -8,4 +8,5 @@ if now < 0 then
   now = time[1] * 1000000 + time[2]
 end
 local WHOLE = 9007199254740992 -- 2^53
+local TOGETHER = 8 -- added to the kind of asks that take all or nothing; they are the last ones
 local answer, done, at = {}, 0, 1

@@ -1,0 +1,81 @@
+package limiter
+
+import (
+	"context"
+
+	"github.com/hotparam/hotparam"
+)
+
+// part is some of the ops of a DoAll, in their order.
+type part struct {
+	places  []int // in the DoAll
+	views   []*Failover
+	ops     []Op
+	results []Result
+}
+
+func (p *part) add(place int, view *Failover, op Op) {
+	p.places, p.views = append(p.places, place), append(p.views, view)
+	p.ops, p.results = append(p.ops, op), append(p.results, Result{})
+}
+
+// settle copies the part's results and errors to those of the DoAll.
+func (p *part) settle(results []Result, errs OpErrors, err error) OpErrors {
+	for k, i := range p.places {
+		results[i] = p.results[k]
+		errs = setError(errs, len(results), i, ErrorOf(err, k))
+	}
+	return errs
+}
+
+// dropTogether removes what is Together with an ask that was denied.
+func (p *part) dropTogether(results []Result) {
+	kept := part{}
+	for k, op := range p.ops {
+		if op.together() {
+			results[p.places[k]] = notAsked
+			continue
+		}
+		kept.add(p.places[k], p.views[k], op)
+	}
+	*p = kept
+}
+
+// decideTogether decides, without the primary, ops that are Together. The local backend gets
+// its ones in one call, last, as nothing else can be denied after it.
+func (f *Failover) decideTogether(ctx context.Context, p *part) error {
+	local, ok := f.local.(Batcher)
+	if !ok {
+		return eachInTurn(p.ops, p.results, func(i int) (Result, error) { return p.views[i].decide(ctx, p.ops[i], pathWithin) })
+	}
+	var (
+		errs   OpErrors
+		here   part
+		denied bool
+	)
+	for i, op := range p.ops {
+		view := p.views[i]
+		if view.away == hotparam.AwayLocal {
+			here.add(i, view, f.shares.of(op, f.instances()))
+			continue
+		}
+		var err error
+		p.results[i], err = view.decide(ctx, op, pathWithin)
+		errs = setError(errs, len(p.ops), i, err)
+		denied = denied || err == nil && !p.results[i].Allowed
+	}
+	if denied {
+		here.dropTogether(p.results)
+	}
+	if len(here.ops) == 0 {
+		return errs.asError()
+	}
+	f.asLocal.Add(uint64(len(here.ops)))
+	err := local.DoAll(ctx, here.ops, here.results)
+	for k, i := range here.places {
+		var failed error
+		p.results[i], failed = f.locally(ctx, p.ops[i], here.results[k], ErrorOf(err, k))
+		errs = setError(errs, len(p.ops), i, failed)
+	}
+	return errs.asError()
+}

@@ -1,0 +1,190 @@
+package limitertest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/limiter"
+)
+
+// testTogether checks that asks that are Together take together or not at all, beside others of
+// the same call. The reference is a model of each key that executes nothing of a denied request
+// but the denials.
+func testTogether(t *testing.T, c *Config) {
+	if !c.Together {
+		t.Skip("the backend does not know Together")
+	}
+	check(t, c, func(rt *rapid.T) {
+		r := &togetherRun{T: rt, world: newWorldIn(t, rt, c)}
+		for i := range rapid.IntRange(2, 4).Draw(rt, "limits") {
+			q := drawAny(rt)
+			q.Penalty = rapid.SampledFrom([]time.Duration{0, 0, 0, sec}).Draw(rt, "penalty")
+			q = q.WithDefaults()
+			if !exact(&q, c.tick()) || len(c.kinds(&q)) <= int(limiter.Forget) {
+				return
+			}
+			r.begins = r.begins || q.Algorithm == hotparam.FixedWindow
+			r.limits = append(r.limits, &history{key: r.named(fmt.Sprint("limit ", i), "key", q)})
+		}
+		for range rapid.IntRange(1, 12).Draw(rt, "requests") {
+			r.request()
+			r.sleep(newSchedule(rt, c, r.limits[0].quota, nil).pause())
+		}
+	})
+}
+
+// history is a key and all that was executed of it, so that a model can be made again.
+type history struct {
+	*key
+	done []executed
+}
+
+type executed struct {
+	at  time.Duration
+	ask limiter.Ask
+}
+
+// replay returns a model to which everything has been done.
+func (h *history) replay() *model {
+	m := newModel(h.quota, h.config.tick())
+	for _, e := range h.done {
+		m.do(e.at, e.ask)
+	}
+	return m
+}
+
+// add executes ask and returns what the model says.
+func (h *history) add(ask limiter.Ask) limiter.Result {
+	r := h.replay().do(h.now(), ask)
+	h.done = append(h.done, executed{h.now(), ask})
+	return r
+}
+
+// togetherRun is a schedule of requests that are held to several limits each.
+type togetherRun struct {
+	*rapid.T
+	*world
+	limits []*history
+	begins bool           // a take begins a window, and its return does not end it
+	held   []togetherTake // by the latest request that passed, in order
+}
+
+type togetherTake struct {
+	limit *history
+	got   limiter.Result
+	ideal limiter.Result
+}
+
+func (r *togetherRun) Fatalf(format string, args ...any) { r.T.Fatalf(format, args...) }
+func (r *togetherRun) Helper()                           { r.T.Helper() }
+
+// request sends one request, or gives back what the latest one has taken.
+func (r *togetherRun) request() {
+	if len(r.held) > 0 && rapid.IntRange(0, 3).Draw(r.T, "return") == 0 {
+		r.giveBack()
+		return
+	}
+	var limits []*history
+	var ops []limiter.Op
+	for range rapid.IntRange(1, 5).Draw(r.T, "ops") {
+		h := rapid.SampledFrom(r.limits).Draw(r.T, "limit")
+		if slices.Contains(limits, h) && (r.begins || h.quota.CountDenied || h.quota.Penalty > 0) {
+			continue // a denial by what the request itself takes has effects that stay
+		}
+		op := h.op
+		op.Ask = newSchedule(r.T, r.config, h.quota, []limiter.Kind{limiter.Take, limiter.Take, limiter.Take, limiter.Peek, limiter.AtMost, limiter.Reserve, limiter.Charge}).ask()
+		op.Together = rapid.IntRange(0, 4).Draw(r.T, "together") > 0
+		limits, ops = append(limits, h), append(ops, op)
+	}
+	r.judge(limits, ops, r.send(ops))
+}
+
+func (r *togetherRun) send(ops []limiter.Op) []limiter.Result {
+	results := make([]limiter.Result, len(ops))
+	if err := r.backend.(limiter.Batcher).DoAll(context.Background(), ops, results); err != nil {
+		r.Fatalf("%v", err)
+	}
+	return results
+}
+
+func (r *togetherRun) giveBack() {
+	var ops []limiter.Op
+	for _, h := range slices.Backward(r.held) {
+		if log, ok := h.limit.replay().ideal.(*idealLog); ok && log.clipped || h.limit.quota.CountDenied {
+			continue // what is left of each take is unknown
+		}
+		op := h.limit.op
+		op.Ask = h.got.Return()
+		ops = append(ops, op)
+		h.limit.add(returned(h.got.Taken, h.ideal))
+	}
+	r.send(ops)
+	r.held = nil
+	r.compare("a return")
+}
+
+// judge compares the results of a request with the reference.
+func (r *togetherRun) judge(limits []*history, ops []limiter.Op, results []limiter.Result) {
+	together := func(i int) bool { return ops[i].Together && ops[i].Kind <= limiter.Reserve }
+	want := make([]limiter.Result, len(ops))
+	for i, h := range limits {
+		if !together(i) {
+			want[i] = h.add(ops[i].Ask)
+		}
+	}
+	// All that is Together is tried on models of its own, one after the other.
+	trials, denied := map[*history]*model{}, false
+	for i, h := range limits {
+		if together(i) {
+			if trials[h] == nil {
+				trials[h] = h.replay()
+			}
+			want[i] = trials[h].do(r.now(), ops[i].Ask)
+			denied = denied || !want[i].Allowed
+		}
+	}
+	r.held = nil
+	for i, h := range limits {
+		what := fmt.Sprintf("op %d of %d, %s of %s", i, len(ops), toldAsk(ops[i].Ask), told(h.quota))
+		twice := slices.Index(limits, h) != i || slices.Contains(limits[i+1:], h)
+		switch alone := h.replay().do(r.now(), ops[i].Ask); {
+		case !together(i):
+		case !denied:
+			h.add(ops[i].Ask)
+			if want[i].Taken > 0 {
+				r.held = append(r.held, togetherTake{h, results[i], want[i]})
+			}
+		case twice:
+			if results[i].Taken != 0 {
+				r.Fatalf("%s: %s, and the request is denied", what, toldResult(results[i]))
+			}
+			continue
+		case !alone.Allowed:
+			want[i] = h.add(ops[i].Ask)
+		default: // as a Peek, with the Delay that it would have
+			want[i] = h.replay().do(r.now(), peek(0))
+			want[i].Delay = alone.Delay
+		}
+		got := results[i]
+		if got.Mark, got.Receipt = want[i].Mark, want[i].Receipt; got != want[i] {
+			r.Fatalf("%s at %v, denied %v:\n got %s\nwant %s", what, r.now()-epoch, denied, toldResult(got), toldResult(want[i]))
+		}
+	}
+	r.compare("a request")
+}
+
+// compare fails unless each key is as its model.
+func (r *togetherRun) compare(after string) {
+	for _, h := range r.limits {
+		got, want := h.ask(peek(0)), h.replay().do(r.now(), peek(0))
+		if got.Mark, got.Receipt = want.Mark, want.Receipt; got != want {
+			r.Fatalf("after %s at %v: %s\n has %s\nwant %s", after, r.now()-epoch, told(h.quota), toldResult(got), toldResult(want))
+		}
+	}
+}

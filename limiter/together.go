@@ -1,0 +1,92 @@
+package limiter
+
+import (
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// together reports whether the ask takes only if the others that are Together are allowed.
+func (a *Ask) together() bool { return a.Together && a.Kind <= Reserve }
+
+// notAsked is the result of an ask that is Together with one that was denied before.
+var notAsked = Result{Decision: hotparam.Decision{Allowed: true}}
+
+// deniedTogether reports whether one of ops that is Together and has no error was denied.
+func deniedTogether(ops []Op, results []Result, err error) bool {
+	for i := range ops {
+		if ops[i].together() && !results[i].Allowed && ErrorOf(err, i) == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// doTogether executes the asks that are Together. It tries all of them first, so that a
+// request which one limit denies holds nothing of another, not even for an instant. What an
+// ask cannot take after that, because another one of the call or another goroutine took it
+// meanwhile, has the others return what they took. A fixed window that began so stays begun.
+func (m *Memory) doTogether(now time.Duration, ops []Op, results []Result, errs OpErrors) OpErrors {
+	denied := false
+	for i := range ops {
+		if op := &ops[i]; op.together() {
+			err := m.try(now, op, &results[i])
+			errs = setError(errs, len(ops), i, err)
+			denied = denied || err == nil && !results[i].Allowed
+		}
+	}
+	for i := range ops {
+		op, r := &ops[i], &results[i]
+		if !op.together() || denied && r.Allowed || errs != nil && errs[i] != nil {
+			continue
+		}
+		tried := *r
+		*r = Result{}
+		errs = setError(errs, len(ops), i, m.do(now, op, r))
+		switch {
+		case denied && r.Allowed: // what it lacked was returned meanwhile
+			m.giveBack(now, op, r)
+			*r = tried
+		case !denied && !r.Allowed && (errs == nil || errs[i] == nil):
+			for k := i - 1; k >= 0; k-- {
+				if ops[k].together() && results[k].Taken > 0 {
+					m.giveBack(now, &ops[k], &results[k])
+				}
+			}
+			for k := range ops[:i] {
+				if ops[k].together() && results[k].Taken > 0 {
+					results[k] = Result{}
+					errs = setError(errs, len(ops), k, m.try(now, &ops[k], &results[k]))
+				}
+			}
+			return errs
+		}
+	}
+	return errs
+}
+
+// try sets r to the result that op would have, and takes nothing.
+func (m *Memory) try(now time.Duration, op *Op, r *Result) error {
+	trial := *op
+	trial.Ask = Ask{Kind: Peek, N: op.N, Keep: op.Keep}
+	if op.Kind == AtMost {
+		trial.N = min(op.N, 1)
+	}
+	if err := m.do(now, &trial, r); err != nil || op.Kind != Reserve {
+		return err
+	}
+	switch within := max(op.Within, 0); {
+	case r.Allowed && r.Delay > within: // its turn in a queue
+		r.Allowed, r.Reason = false, hotparam.ReasonLimited
+	case r.Reason == hotparam.ReasonLimited && 0 < r.RetryAfter && r.RetryAfter <= within && !op.Quota.Shape:
+		r.Allowed, r.Reason, r.Delay, r.RetryAfter = true, hotparam.ReasonWithin, r.RetryAfter, 0
+	}
+	return nil
+}
+
+// giveBack returns what op took.
+func (m *Memory) giveBack(now time.Duration, op *Op, r *Result) {
+	back := *op
+	back.Ask = r.Return()
+	_ = m.do(now, &back, new(Result)) // what was taken can be returned
+}
