@@ -11,8 +11,9 @@ import (
 // exactClaim is a claim on a limit that the backend decides, for all instances.
 type exactClaim struct {
 	claim
-	op   limiter.Op
-	back limiter.Op // gives back what was taken; N is 0 if nothing was
+	op     limiter.Op
+	back   limiter.Op // gives back what was taken; N is 0 if nothing was
+	joined bool       // a waiting line has decided on it, and asks
 }
 
 // askBackend asks all of the request's claims that were not asked yet in one call, or in one
@@ -28,12 +29,15 @@ func (r *request) askBackend() {
 	}
 	start := time.Now()
 	defer func() { r.guard.exactTimes.add(time.Since(start)) }()
+	for i := range claims {
+		r.joinLine(&claims[i])
+	}
 	ops := make([]limiter.Op, 0, len(claims))
 	results := make([]limiter.Result, len(claims))
 	for _, away := range aways {
 		ops = ops[:0]
 		for i := range claims {
-			if claims[i].spec.whenAway() == away {
+			if claims[i].spec.whenAway() == away && !claims[i].joined {
 				ops = append(ops, claims[i].op)
 			}
 		}
@@ -44,7 +48,7 @@ func (r *request) askBackend() {
 		err := r.guard.backends[away].DoAll(r.context(), ops, got)
 		at := 0
 		for i := range claims {
-			if c := &claims[i]; c.spec.whenAway() == away {
+			if c := &claims[i]; c.spec.whenAway() == away && !c.joined {
 				r.addExact(c, &got[at], limiter.ErrorOf(err, at))
 				at++
 			}
@@ -56,27 +60,51 @@ func (r *request) askBackend() {
 func (r *request) addExact(c *exactClaim, got *limiter.Result, err error) {
 	g := r.guard
 	if err != nil { // the request's context has ended, or the backend does not support the limit
-		*got = r.decideAlone(c)
+		*got = g.decideAlone(r.context(), c.spec, c.op)
 		if g.undecided.Add(1) == 1 {
 			g.opts.log.Error("the backend did not decide on a limit with scope: exact; logged once, then counted", "rule", c.rule.ID, "error", err)
 		}
 	}
+	waits := got.Delay > 0 && r.sleeps()
+	if waits {
+		r.stand(&c.claim, c.line(), exactAsker{g, c.spec, c.op}, got)
+	}
 	c.state.record(got.Allowed)
-	if r.addResult(&c.claim, &got.Decision) && got.Taken > 0 {
+	if r.addResult(&c.claim, &got.Decision) && got.Taken > 0 && !waits {
 		c.back = c.op
 		c.back.Ask = got.Return()
+	}
+}
+
+// line identifies the waiting line of the claim's key.
+func (c *exactClaim) line() limiter.WaitKey {
+	return limiter.WaitKey{Name: c.op.Name, Key: c.op.Key, Keep: c.op.Keep}
+}
+
+// joinLine puts the request into the waiting line of the claim's key, if there is one.
+func (r *request) joinLine(c *exactClaim) {
+	if c.op.Kind != limiter.Reserve || !r.sleeps() {
+		return
+	}
+	wanted := r.waitClaim(&c.claim, c.line(), exactAsker{r.guard, c.spec, c.op})
+	wanted.Remote = true
+	w, d, joined := r.guard.lines.Join(r.context(), wanted)
+	if c.joined = joined; joined {
+		c.state.record(d.Allowed)
+		r.addTurn(&c.claim, w)
+		r.addResult(&c.claim, &d)
 	}
 }
 
 // decideAlone decides on a claim that the backend did not, as if it were unavailable: so a
 // client that hangs up, or a limit that the backend does not support, is limited by this
 // instance's part.
-func (r *request) decideAlone(c *exactClaim) limiter.Result {
-	got, err := r.guard.backends[c.spec.whenAway()].Alone(context.WithoutCancel(r.context()), c.op)
+func (g *Guard) decideAlone(ctx context.Context, spec *limitSpec, op limiter.Op) limiter.Result {
+	got, err := g.backends[spec.whenAway()].Alone(context.WithoutCancel(ctx), op)
 	switch {
 	case err == nil:
 		return got
-	case c.spec.whenAway() == hotparam.AwayClosed:
+	case spec.whenAway() == hotparam.AwayClosed:
 		return limiter.Result{Decision: hotparam.Decision{Reason: hotparam.ReasonAway}}
 	}
 	return limiter.Result{Decision: hotparam.Decision{Allowed: true, Reason: hotparam.ReasonOpen}}

@@ -77,9 +77,7 @@ func (w *whole) begin(g *Guard) {
 // permits.
 func (w *whole) decide() {
 	w.each(func(r *request) bool { r.askBackend(); return !r.verdict.denied })
-	w.each(func(r *request) bool {
-		return r.pending.delay <= 0 && len(r.pending.permits) == 0 || r.waitForTurn()
-	})
+	w.each(func(r *request) bool { return !r.pending.waits() || r.waitForTurn() })
 }
 
 // each calls do for the parts until one is refused.
