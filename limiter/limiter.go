@@ -26,6 +26,7 @@ type Limiter struct {
 	name    string
 	quota   atomic.Pointer[inForce] // nil: invalid
 	invalid error                   // why With made it without a quota
+	lines   *WaitLines              // of callers of WaitN
 	inMemory
 }
 
@@ -40,7 +41,7 @@ func New(backend Backend, name string, quota hotparam.Quota) (*Limiter, error) {
 	case name == "":
 		return nil, errors.New("limiter: no name: it keeps the keys of this limiter apart from those of others on the backend")
 	}
-	l := &Limiter{backend: backend, name: name, inMemory: inMemoryOf(backend, name)}
+	l := &Limiter{backend: backend, name: name, lines: &WaitLines{}, inMemory: inMemoryOf(backend, name)}
 	if b, ok := backend.(Batcher); ok && reflect.ValueOf(b).Comparable() {
 		l.batcher = b
 	}
@@ -69,7 +70,7 @@ func (l *Limiter) SetQuota(quota hotparam.Quota) error {
 // What was taken of a key under any of its quotas carries over, as with SetQuota. If quota
 // is invalid every call of the Limiter returns that as its error.
 func (l *Limiter) With(quota hotparam.Quota) *Limiter {
-	other := &Limiter{backend: l.backend, batcher: l.batcher, name: l.name, inMemory: l.inMemory}
+	other := &Limiter{backend: l.backend, batcher: l.batcher, name: l.name, lines: l.lines, inMemory: l.inMemory}
 	other.invalid = other.SetQuota(quota)
 	return other
 }

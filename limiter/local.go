@@ -19,6 +19,7 @@ import (
 type Local struct {
 	start  time.Time
 	bucket tokenBucket
+	lines  WaitLines
 }
 
 // NewLocal returns a Local that allows perSecond events in a second, and bursts of up to
@@ -48,7 +49,7 @@ func (l *Local) Wait(ctx context.Context) error { return l.WaitN(ctx, 1) }
 
 // WaitN blocks until n events may happen, in the order of the calls. It fails at once with
 // a [*DeniedError] if that would be after the deadline of ctx, or never, and with the error
-// of ctx when that ends: then nothing was taken.
+// of ctx when that ends: then nothing was taken, and its place passes to the next call.
 func (l *Local) WaitN(ctx context.Context, n int64) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -60,9 +61,15 @@ func (l *Local) WaitN(ctx context.Context, n int64) error {
 	if r.Delay == 0 {
 		return nil
 	}
-	err := sleep(ctx, r.Delay)
-	if err != nil {
-		l.bucket.Do(time.Since(l.start), r.Return())
-	}
-	return err
+	until, _ := ctx.Deadline()
+	quota := &hotparam.Quota{Rate: hotparam.Rate{N: 1, Per: time.Duration(l.bucket.first.interval)}, Burst: l.bucket.first.burst}
+	w, d := l.lines.Stand(&WaitClaim{Asker: localAsker{l}, Quota: quota, N: n, Until: until}, &r)
+	return w.wait(ctx, d)
+}
+
+// localAsker asks for the permits of a Local.
+type localAsker struct{ of *Local }
+
+func (a localAsker) Do(_ context.Context, ask Ask) (Result, error) {
+	return a.of.bucket.Do(time.Since(a.of.start), ask), nil
 }

@@ -22,38 +22,75 @@ func (l *Limiter) Wait(ctx context.Context, key string) error { return l.WaitN(c
 // of ctx when that ends: then nothing was taken. If ctx ends while a remote backend is being
 // asked it is unknown whether the permits were taken.
 //
-// The permits are reserved at once, so callers are served in order, with one timer each. There
-// is no order for a key that is locked, a backend that cannot reserve, or a queue (a leaky
-// bucket that shapes) without a free place: WaitN then asks again when a retry can pass.
+// Callers of a process are served in order. The place of one whose ctx ends passes to the next:
+// see [WaitLines], which the copies of a Limiter that With makes share. Where a key is locked, a
+// backend cannot reserve, or a queue (a leaky bucket that shapes) has no free place, the first
+// in line asks again when that can pass.
 func (l *Limiter) WaitN(ctx context.Context, key string, n int64) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	kind := Reserve
-	for {
-		op := l.op(key, Ask{Kind: kind, N: n})
-		if kind == Reserve {
-			op.Within = timeLeft(ctx)
-		}
-		var res Result
-		err := l.do(ctx, &op, &res)
-		switch {
-		case kind == Reserve && errors.Is(err, ErrUnsupported):
-			kind = Take
-			continue
-		case err != nil:
-			return err
-		case res.Allowed:
-			r := newReservation(l.backend, op, res)
-			return r.wait(ctx)
-		case kind == Reserve && res.Reason != hotparam.ReasonLocked && !inTime(&op, &res, timeLeft(ctx)),
-			res.RetryAfter <= 0, res.RetryAfter > timeLeft(ctx):
-			return &DeniedError{res.Decision}
-		}
-		if err := sleep(ctx, max(res.RetryAfter, minNap)); err != nil {
-			return err
+	if l.memory == nil && l.lines.count.Load() > 0 && l.quota.Load() != nil {
+		if w, d, joined := l.lines.Join(ctx, l.claim(ctx, l.op(key, Ask{N: n}))); joined {
+			d.Rule = l.name
+			return w.wait(ctx, d)
 		}
 	}
+	op := l.op(key, Ask{Kind: Reserve, N: n, Within: timeLeft(ctx)})
+	var res Result
+	err := l.do(ctx, &op, &res)
+	if errors.Is(err, ErrUnsupported) {
+		op.Kind, op.Within = Take, 0
+		err = l.do(ctx, &op, &res)
+	}
+	if err != nil || res.Allowed && res.Delay <= 0 {
+		return err
+	}
+	return l.waitWith(ctx, op, &res)
+}
+
+// waitWith waits with what an ask reserved, or for the end of its denial.
+func (l *Limiter) waitWith(ctx context.Context, op Op, res *Result) error {
+	left := timeLeft(ctx)
+	switch {
+	case res.Allowed && res.Delay > left: // the ask itself took too long
+		d := res.Decision
+		d.Allowed, d.Reason, d.Delay, d.RetryAfter = false, hotparam.ReasonLimited, 0, d.Delay-left
+		h := holding{from: opAsker{l, op}, res: *res, n: op.N}
+		if err := giveBackAll(ctx, []holding{h}); err != nil {
+			return errors.Join(&DeniedError{d}, err)
+		}
+		return &DeniedError{d}
+	case res.Allowed:
+	case op.Kind == Reserve && res.Reason != hotparam.ReasonLocked && !inTime(&op, res, left),
+		res.RetryAfter <= 0, res.RetryAfter > left:
+		return &DeniedError{res.Decision}
+	}
+	w, d := l.lines.Stand(l.claim(ctx, op), res)
+	d.Rule = l.name
+	return w.wait(ctx, d)
+}
+
+// claim returns what the caller of a WaitN waits for.
+func (l *Limiter) claim(ctx context.Context, op Op) *WaitClaim {
+	until, _ := ctx.Deadline()
+	return &WaitClaim{
+		Key: WaitKey{Key: op.Key}, Asker: opAsker{l, op}, Quota: op.Quota, N: op.N, Until: until,
+		Remote: l.memory == nil, Patient: true,
+	}
+}
+
+// opAsker asks for the key of an Op.
+type opAsker struct {
+	limiter *Limiter
+	op      Op
+}
+
+func (a opAsker) Do(ctx context.Context, ask Ask) (res Result, err error) {
+	op := a.op
+	op.Ask = ask
+	err = a.limiter.do(ctx, &op, &res)
+	return res, err
 }
 
 // inTime reports whether a queue only lacks a place: the turn that comes with it, after all
@@ -62,47 +99,10 @@ func inTime(op *Op, res *Result, left time.Duration) bool {
 	return op.Quota.Shape && res.ResetAfter <= left
 }
 
-// wait returns when the reserved permits may be used, or gives them back.
-func (r *Reservation) wait(ctx context.Context) error {
-	if r.Delay <= 0 {
-		return nil
-	}
-	var err error
-	if left := timeLeft(ctx); r.Delay > left { // the ask itself took too long
-		d := r.Decision
-		d.Allowed, d.Reason, d.Delay, d.RetryAfter = false, hotparam.ReasonLimited, 0, d.Delay-left
-		err = &DeniedError{d}
-	} else if err = sleep(ctx, r.Delay); err == nil {
-		return nil
-	}
-	ctx, cancel := grace(ctx)
-	defer cancel()
-	if failed := r.Cancel(ctx); failed != nil {
-		return errors.Join(err, failed)
-	}
-	return err
-}
-
 // timeLeft returns how long a wait may last.
 func timeLeft(ctx context.Context) time.Duration {
 	if deadline, ok := ctx.Deadline(); ok {
 		return min(max(time.Until(deadline), 0), maxWait)
 	}
 	return maxWait
-}
-
-// sleep returns nil after d, or the context's error. If both are due it returns nil.
-func sleep(ctx context.Context, d time.Duration) error {
-	due := time.Now().Add(d)
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		if !time.Now().Before(due) {
-			return nil
-		}
-		return ctx.Err()
-	}
 }

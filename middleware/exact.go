@@ -11,17 +11,22 @@ import (
 // exactClaim is a claim on a limit that the backend decides, for all instances.
 type exactClaim struct {
 	claim
-	op   limiter.Op
-	back limiter.Op // gives back what was taken; N is 0 if nothing was
+	op     limiter.Op
+	back   limiter.Op // gives back what was taken; N is 0 if nothing was
+	joined bool       // a waiting line has decided on it, and asks
 }
 
 // askBackend asks all of the request's claims that were not asked yet in one call.
 func (r *request) askBackend() { r.guard.askBackend(r) }
 
 // askBackend asks all claims of the requests that were not asked yet in one call: they take
-// together or not at all, except for limits in shadow mode, which deny nothing. A nil request
-// is skipped.
+// together or not at all, except for limits in shadow mode, which deny nothing. Claims that a
+// waiting line has decided on are not part of it, and if a line has denied one, nothing is
+// asked. A nil request is skipped.
 func (g *Guard) askBackend(requests ...*request) {
+	if !joinLines(requests) {
+		return
+	}
 	var (
 		ctx   context.Context
 		ops   []limiter.Op
@@ -39,7 +44,9 @@ func (g *Guard) askBackend(requests ...*request) {
 			ctx = r.context()
 		}
 		for i := range claims {
-			ops, views = append(ops, claims[i].op), append(views, g.backends[claims[i].spec.whenAway()])
+			if c := &claims[i]; !c.joined {
+				ops, views = append(ops, c.op), append(views, g.backends[c.spec.whenAway()])
+			}
 		}
 	}
 	if len(ops) == 0 {
@@ -58,10 +65,29 @@ func (g *Guard) askBackend(requests ...*request) {
 			continue
 		}
 		for ; r.pending.asked < len(r.pending.exact); r.pending.asked++ {
-			r.addExact(&r.pending.exact[r.pending.asked], &results[at], denied, limiter.ErrorOf(err, at))
-			at++
+			if c := &r.pending.exact[r.pending.asked]; !c.joined {
+				r.addExact(c, &results[at], denied, limiter.ErrorOf(err, at))
+				at++
+			}
 		}
 	}
+}
+
+// joinLines puts the requests into the waiting lines of their claims' keys, where there are
+// any, and reports whether none of them was denied.
+func joinLines(requests []*request) bool {
+	for _, r := range requests {
+		if r == nil {
+			continue
+		}
+		for i := r.pending.asked; i < len(r.pending.exact); i++ {
+			r.joinLine(&r.pending.exact[i])
+			if r.verdict.denied {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // addExact merges the backend's result for one claim into the verdict. If another one was
@@ -69,27 +95,51 @@ func (g *Guard) askBackend(requests ...*request) {
 func (r *request) addExact(c *exactClaim, got *limiter.Result, denied bool, err error) {
 	g := r.guard
 	if err != nil { // the request's context has ended, or the backend does not support the limit
-		*got = r.decideAlone(c)
+		*got = g.decideAlone(r.context(), c.spec, c.op)
 		if g.undecided.Add(1) == 1 {
 			g.opts.log.Error("the backend did not decide on a limit with scope: exact; logged once, then counted", "rule", c.rule.ID, "error", err)
 		}
 	}
+	waits := got.Taken > 0 && got.Delay > 0 && r.sleeps()
+	if waits {
+		r.stand(&c.claim, c.line(), exactAsker{g, c.spec, c.op}, got)
+	}
 	c.state.record(got.Allowed && !(denied && c.op.Together && got.Taken == 0))
-	if r.addResult(&c.claim, &got.Decision) && got.Taken > 0 {
+	if r.addResult(&c.claim, &got.Decision) && got.Taken > 0 && !waits {
 		c.back = c.op
 		c.back.Ask = got.Return()
+	}
+}
+
+// line identifies the waiting line of the claim's key.
+func (c *exactClaim) line() limiter.WaitKey {
+	return limiter.WaitKey{Name: c.op.Name, Key: c.op.Key, Keep: c.op.Keep}
+}
+
+// joinLine puts the request into the waiting line of the claim's key, if there is one.
+func (r *request) joinLine(c *exactClaim) {
+	if c.op.Kind != limiter.Reserve || !r.sleeps() {
+		return
+	}
+	wanted := r.waitClaim(&c.claim, c.line(), exactAsker{r.guard, c.spec, c.op})
+	wanted.Remote = true
+	w, d, joined := r.guard.lines.Join(r.context(), wanted)
+	if c.joined = joined; joined {
+		c.state.record(d.Allowed)
+		r.addTurn(&c.claim, w)
+		r.addResult(&c.claim, &d)
 	}
 }
 
 // decideAlone decides on a claim that the backend did not, as if it were unavailable: so a
 // client that hangs up, or a limit that the backend does not support, is limited by this
 // instance's part.
-func (r *request) decideAlone(c *exactClaim) limiter.Result {
-	got, err := r.guard.backends[c.spec.whenAway()].Alone(context.WithoutCancel(r.context()), c.op)
+func (g *Guard) decideAlone(ctx context.Context, spec *limitSpec, op limiter.Op) limiter.Result {
+	got, err := g.backends[spec.whenAway()].Alone(context.WithoutCancel(ctx), op)
 	switch {
 	case err == nil:
 		return got
-	case c.spec.whenAway() == hotparam.AwayClosed:
+	case spec.whenAway() == hotparam.AwayClosed:
 		return limiter.Result{Decision: hotparam.Decision{Reason: hotparam.ReasonAway}}
 	}
 	return limiter.Result{Decision: hotparam.Decision{Allowed: true, Reason: hotparam.ReasonOpen}}

@@ -58,6 +58,7 @@ func (r *request) giveBack() {
 	if len(r.pending.exact) > 0 {
 		r.giveBackExact()
 	}
+	r.leaveLines()
 }
 
 func (g *grant) giveBack(now time.Duration, keys []byte) {

@@ -34,6 +34,7 @@ type Guard struct {
 	bodies   bodies
 	concrete concreteRoutes
 	backoffs backoffs
+	lines    limiter.WaitLines // of requests that wait for their turn
 
 	controlled controlState
 

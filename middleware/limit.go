@@ -54,8 +54,14 @@ func (r *request) askKeyed(cl *claim) bool {
 	if r.trace != nil {
 		r.trace.beforeKeyed(keyed, r.now(), cl, r.key)
 	}
-	got := keyed.Do(r.now(), cl.hash, r.key, r.askFor(cl))
-	if r.addResult(cl, &got.Decision) && got.Taken > 0 {
+	ask := r.askFor(cl)
+	got := keyed.Do(r.now(), cl.hash, r.key, ask)
+	waits := got.Delay > 0 && r.sleeps()
+	if waits {
+		key := string(r.key)
+		r.stand(cl, limiter.WaitKey{Of: keyed, Key: key, Keep: ask.Keep}, keyedAsker{keyed, r.guard.opts.clock, cl.hash, key}, &got)
+	}
+	if r.addResult(cl, &got.Decision) && got.Taken > 0 && !waits {
 		r.grants.addKeyed(keyed, cl.hash, r.key, &got)
 	}
 	return got.Allowed
@@ -114,10 +120,15 @@ func (r *request) askBucket(cl *claim, b limiter.Bucket) bool {
 	if r.trace != nil {
 		r.trace.beforeBucket(b, r.now(), cl.spec)
 	}
-	got := b.Do(r.now(), r.askFor(cl))
+	ask := r.askFor(cl)
+	got := b.Do(r.now(), ask)
+	waits := got.Delay > 0 && r.sleeps()
+	if waits {
+		r.stand(cl, limiter.WaitKey{Of: b, Keep: ask.Keep}, bucketAsker{b, r.guard.opts.clock}, &got)
+	}
 	cl.state.record(got.Allowed)
 	within := r.addResult(cl, &got.Decision)
-	if within {
+	if within && !waits {
 		r.grants.addBucket(b, cl.state, &got)
 	}
 	return within

@@ -52,6 +52,7 @@ type pending struct {
 	exact   []exactClaim
 	asked   int           // of exact: claims that the backend has decided
 	delay   time.Duration // to wait before it goes on
+	turns   []turn        // in the lines that it stands in meanwhile
 	permits []permitClaim
 	leases  []semaphore.Lease // of the permits that it has acquired
 	waited  bool
@@ -94,6 +95,9 @@ func (r *request) recycle() {
 	r.guard.requests.Put(r)
 }
 
+// waits reports whether the request has to wait for its turn or to acquire permits.
+func (p *pending) waits() bool { return p.delay > 0 || len(p.turns) > 0 || len(p.permits) > 0 }
+
 // reset drops everything and keeps the memory. It writes only what was written, since
 // nearly all requests have nothing pending.
 func (p *pending) reset() {
@@ -104,6 +108,10 @@ func (p *pending) reset() {
 	if len(p.permits) > 0 {
 		clear(p.permits)
 		p.permits = p.permits[:0]
+	}
+	if len(p.turns) > 0 {
+		clear(p.turns)
+		p.turns = p.turns[:0]
 	}
 	p.delay, p.asked, p.waited = 0, 0, false
 }
@@ -148,7 +156,7 @@ func (r *request) finish(d *hotparam.Decision) *Ticket {
 		r.askBackend()
 	}
 	passed := !r.verdict.denied
-	if passed && (r.pending.delay > 0 || len(r.pending.permits) > 0) {
+	if passed && r.pending.waits() {
 		passed = r.waitForTurn()
 	}
 	if !passed {

@@ -86,9 +86,7 @@ func (w *whole) decide(g *Guard) {
 		g.askBackend(w.requests...)
 	}
 	w.each(func(r *request) bool { return !r.verdict.denied })
-	w.each(func(r *request) bool {
-		return r.pending.delay <= 0 && len(r.pending.permits) == 0 || r.waitForTurn()
-	})
+	w.each(func(r *request) bool { return !r.pending.waits() || r.waitForTurn() })
 }
 
 // each calls do for the parts until one is refused.

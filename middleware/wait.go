@@ -15,8 +15,8 @@ type permitClaim struct {
 	class int
 }
 
-// waitForTurn waits for the request's delay, and then acquires its permits, and reports
-// whether it got them. It waits once, for the longest of the delays. All requests acquire
+// waitForTurn waits for the request's turns, and then acquires its permits, and reports
+// whether it got them. It stands in all lines at once. All requests acquire
 // permits in the order of the rules, so that they cannot deadlock. If waitForTurn panics,
 // the request gives back everything.
 func (r *request) waitForTurn() (passed bool) {
@@ -52,29 +52,37 @@ func (r *request) releasePermits() {
 	r.pending.leases = leases[:0]
 }
 
-// waitForDelay waits for the request's delay, and reports whether its context did not end
-// meanwhile.
+// waitForDelay waits for the request's turns, and reports whether each came before its context
+// ended.
 func (r *request) waitForDelay() bool {
 	p := &r.pending
 	switch {
-	case p.delay <= 0 || r.guard.opts.shadow:
+	case !r.sleeps():
+		if !r.guard.opts.shadow {
+			r.verdict.decision.Delay = p.delay
+		}
 		return true
-	case r.guard.opts.noWait || r.in.NoWait:
-		r.verdict.decision.Delay = p.delay
+	case len(p.turns) == 0:
 		return true
 	}
 	p.waited = true
 	r.guard.waiting.Add(1)
 	defer r.guard.waiting.Add(-1)
-	timer := time.NewTimer(p.delay)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-r.context().Done():
-		r.endGone(hotparam.ReasonLimited)
-		return false
+	for i := range p.turns {
+		t := &p.turns[i]
+		select {
+		case <-t.waiter.Done():
+			if d, _ := t.waiter.Denied(); d != nil { // there is no error: see exactAsker
+				d.Rule = t.rule.ID
+				r.addDenial(&t.claim, d)
+				return false
+			}
+		case <-r.context().Done():
+			r.endGone(hotparam.ReasonLimited)
+			return false
+		}
 	}
+	return true
 }
 
 // endGone refuses a request whose context has ended, and which no limit has denied.

@@ -1,0 +1,167 @@
+package limiter
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// maxFlying bounds what a line of a remote key holds, and is asking for.
+const maxFlying = 256
+
+// askTime bounds the ask of a line. Backends have shorter deadlines of their own.
+const askTime = time.Second
+
+// late reports whether a turn comes after the end of the wait. The millisecond covers
+// the time between two readings of the clock.
+func (c *WaitClaim) late(at time.Time) bool {
+	return !c.Until.IsZero() && at.Sub(c.Until) >= minNap
+}
+
+// pace returns the time in which a quota earns a permit.
+func pace(q *hotparam.Quota) time.Duration {
+	if q.Rate.N < 1 {
+		return 0
+	}
+	return (q.Rate.Per-1)/time.Duration(q.Rate.N) + 1
+}
+
+// expect returns when the caller will have its turn, at the latest unless other processes take
+// more turns than lately: after all waiters for which nothing is reserved yet.
+func (l *waitLine) expect(c *WaitClaim, now time.Time) time.Time {
+	at, ahead := now, l.wanted+c.N-l.reserved
+	if len(l.held) > 0 {
+		at = latest(at, l.held[len(l.held)-1].due)
+	} else if l.retry.After(at) {
+		at, ahead = l.retry, ahead-1
+	}
+	step, of := max(pace(c.Quota), l.spacing), int64(1)
+	if !bucketed(c.Quota) { // permits may come a window's worth at a time
+		step, of = c.Quota.Rate.Per, max(1, c.Quota.Rate.N)
+	}
+	steps := (max(0, ahead) + of - 1) / of
+	return at.Add(time.Duration(min(float64(steps)*float64(step), float64(maxWait))))
+}
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// peek returns when the caller will have its turn as far as the backend knows, or at. It unlocks
+// meanwhile, so the line may have ended.
+func (l *waitLine) peek(ctx context.Context, c *WaitClaim, at time.Time) time.Time {
+	size := max(1, c.Quota.Burst-c.Key.Keep)
+	ahead := max(0, l.wanted+c.N-l.reserved-1)
+	l.all.mu.Unlock()
+	defer l.all.mu.Lock()
+	res, err := c.Asker.Do(ctx, Ask{Kind: Peek, N: ahead%size + 1, Keep: c.Key.Keep})
+	if err != nil || res.RetryAfter <= 0 && !res.Allowed {
+		return at
+	}
+	rounds := time.Duration(min(float64(ahead/size)*float64(pace(c.Quota))*float64(size), float64(maxWait)))
+	return time.Now().Add(res.RetryAfter + rounds)
+}
+
+// depth returns how many permits the line holds ahead: as many as come due during a round trip.
+func (l *waitLine) depth() int64 {
+	step := pace(l.first.Quota)
+	if step <= 0 {
+		return maxFlying
+	}
+	return min(max((l.all.trip.Load()-1)/int64(step)+1, 1), maxFlying)
+}
+
+// askForMore asks for permits on behalf of the waiters for whom nothing is reserved yet.
+func (l *waitLine) askForMore(now time.Time) {
+	w := l.first
+	if w == nil || l.retry.After(now) {
+		return
+	}
+	most := max(l.depth(), w.N)
+	for sum := int64(0); w != nil && l.reserved+l.flying < min(l.wanted, most); w = w.next {
+		if sum += w.N; sum > l.reserved+l.flying {
+			n := sum - l.reserved - l.flying
+			l.flying += n
+			go l.ask(w, n)
+		}
+	}
+}
+
+// ask asks for n permits with which the line can serve a waiter and those before it.
+func (l *waitLine) ask(w *Waiter, n int64) {
+	ctx, cancel := context.WithTimeout(context.Background(), askTime)
+	defer cancel()
+	began := time.Now()
+	res, err, panicked := l.reserve(ctx, w, n)
+	now := time.Now()
+	l.all.measure(now.Sub(began))
+	l.all.mu.Lock()
+	l.flying -= n
+	switch {
+	case err != nil || panicked != nil:
+		l.endRest(func(w *Waiter) { w.err, w.panicked = err, panicked })
+	case res.Allowed:
+		l.retry = time.Time{}
+		l.add(w.Asker, &res, n, now)
+	case res.RetryAfter > 0 && w.Patient:
+		l.deny(&res.Decision, now)
+	case res.RetryAfter > 0:
+		l.endRest(func(w *Waiter) { w.denial = res.Decision })
+	case !w.isOver(): // it can never pass, as the quota has changed
+		l.refuse(w, &res.Decision)
+	}
+	back := l.settle(now)
+	l.all.mu.Unlock()
+	drop(back)
+}
+
+// reserve asks for n permits of a waiter's key.
+func (l *waitLine) reserve(ctx context.Context, w *Waiter, n int64) (res Result, err error, panicked any) {
+	defer func() { panicked = recover() }()
+	l.all.mu.Lock()
+	kind := l.kind
+	l.all.mu.Unlock()
+	ask := Ask{Kind: kind, N: n, Keep: w.Key.Keep}
+	if kind == Reserve {
+		ask.Within = maxWait
+	}
+	res, err = w.Asker.Do(ctx, ask)
+	if kind == Reserve && errors.Is(err, ErrUnsupported) {
+		ask.Kind, ask.Within = Take, 0
+		if res, err = w.Asker.Do(ctx, ask); err == nil {
+			l.all.mu.Lock()
+			l.kind = Take
+			l.all.mu.Unlock()
+		}
+	}
+	return res, err, nil
+}
+
+// endRest ends the waits for which nothing is reserved.
+func (l *waitLine) endRest(set func(w *Waiter)) {
+	covered := l.reserved
+	for w := l.first; w != nil; {
+		next := w.next
+		if covered -= w.N; covered < 0 {
+			set(w)
+			l.remove(w)
+		}
+		w = next
+	}
+}
+
+// measure records how long a round trip took.
+func (s *WaitLines) measure(took time.Duration) {
+	for {
+		old := s.trip.Load()
+		next := max(int64(took), old-(old-int64(took))/8)
+		if next == old || s.trip.CompareAndSwap(old, next) {
+			return
+		}
+	}
+}

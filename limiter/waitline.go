@@ -1,0 +1,265 @@
+package limiter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// waitLine is the line of one key: its waiters in order, and the permits that it holds for them.
+// The lock of its WaitLines guards it. It exists while somebody waits.
+type waitLine struct {
+	all  *WaitLines
+	key  WaitKey
+	kind Kind // of its asks: Reserve, or Take if the backend cannot reserve
+
+	first, last *Waiter
+	wanted      int64 // permits, by all waiters
+
+	held     []holding // by due
+	reserved int64     // permits, in held
+	flying   int64     // permits, in asks without an answer yet
+
+	newest  hotparam.Decision // on the latest reservation
+	read    time.Time         // when it was made
+	due     time.Time         // when it is due
+	spacing time.Duration     // of a permit from the one before, lately
+
+	denial hotparam.Decision // the latest
+	retry  time.Time         // when an ask can pass by it; zero without one
+
+	timer *time.Timer
+	event time.Time // when it fires: the first waiter has its turn, or an ask can pass
+	ended bool
+}
+
+// holding is n permits of one result, which may be used when they are due.
+type holding struct {
+	from Asker
+	res  Result
+	n    int64
+	due  time.Time
+}
+
+// add holds what an ask reserved, and returns how many permits are due later.
+func (l *waitLine) add(from Asker, res *Result, n int64, now time.Time) (behind int64) {
+	due := now.Add(res.Delay)
+	if !l.due.IsZero() {
+		l.spacing += (max(0, due.Sub(l.due))/time.Duration(n) - l.spacing) / 4
+	}
+	l.newest, l.read, l.due = res.Decision, now, due
+	return l.hold(holding{from, *res, n, due})
+}
+
+func (l *waitLine) hold(h holding) (behind int64) {
+	i := len(l.held)
+	for i > 0 && l.held[i-1].due.After(h.due) { // mostly it is the last
+		i--
+		behind += l.held[i].n
+	}
+	l.held = slices.Insert(l.held, i, h)
+	l.reserved += h.n
+	return behind
+}
+
+// deny records a denial that ends.
+func (l *waitLine) deny(d *hotparam.Decision, now time.Time) {
+	l.denial, l.retry = *d, now.Add(max(d.RetryAfter, minNap))
+}
+
+// enter puts a caller into the line whose turn comes at that time, unless that is too late:
+// before waiters of so many permits.
+func (l *waitLine) enter(c *WaitClaim, now, at time.Time, behind int64) (*Waiter, hotparam.Decision) {
+	d := hotparam.Decision{Reason: hotparam.ReasonLimited, Limit: c.Quota.Burst}
+	d.ResetAfter = max(0, l.read.Add(l.newest.ResetAfter).Sub(now), at.Sub(now))
+	if c.late(at) {
+		d.RetryAfter = at.Sub(c.Until)
+		return nil, d
+	}
+	d.Allowed, d.Reason, d.Delay = true, hotparam.ReasonWithin, max(0, at.Sub(now))
+	w := &Waiter{WaitClaim: *c, line: l, done: make(chan struct{}), prev: l.last}
+	for w.prev != nil && behind >= w.prev.N {
+		behind -= w.prev.N
+		w.next, w.prev = w.prev, w.prev.prev
+	}
+	*l.after(w.prev), *l.before(w.next) = w, w
+	l.wanted += w.N
+	return w, d
+}
+
+// after and before return what names the waiter after, and before, another one.
+func (l *waitLine) after(w *Waiter) **Waiter {
+	if w == nil {
+		return &l.first
+	}
+	return &w.next
+}
+
+func (l *waitLine) before(w *Waiter) **Waiter {
+	if w == nil {
+		return &l.last
+	}
+	return &w.prev
+}
+
+// remove ends the wait of a waiter.
+func (l *waitLine) remove(w *Waiter) {
+	*l.after(w.prev), *l.before(w.next) = w.next, w.prev
+	l.wanted -= w.N
+	close(w.done)
+}
+
+// refuse ends a wait by a denial.
+func (l *waitLine) refuse(w *Waiter, d *hotparam.Decision) {
+	w.denial = *d
+	w.denial.Allowed, w.denial.Delay = false, 0
+	l.remove(w)
+}
+
+// hand hands the first waiter its permits.
+func (l *waitLine) hand() {
+	w := l.first
+	for left := w.N; left > 0; {
+		h := &l.held[0]
+		n := min(left, h.n)
+		w.got = append(w.got, *h)
+		w.got[len(w.got)-1].n = n
+		left, l.reserved = left-n, l.reserved-n
+		if h.n -= n; h.n == 0 {
+			*h = holding{}
+			l.held = l.held[1:]
+		}
+	}
+	l.remove(w)
+}
+
+// turn returns when n permits of those that it holds are due.
+func (l *waitLine) turn(n int64) time.Time {
+	i := 0
+	for ; n > l.held[i].n; i++ {
+		n -= l.held[i].n
+	}
+	return l.held[i].due
+}
+
+// serves reports whether the waiter's turn has come.
+func (s *WaitLines) serves(w *Waiter) bool {
+	s.mu.Lock()
+	back := w.line.settle(time.Now())
+	s.mu.Unlock()
+	_ = giveBackAll(context.Background(), back)
+	return w.isOver()
+}
+
+// settle does what is due: it hands out permits, refuses those whose turn has become too late,
+// asks for more, and sets the timer. It returns what the caller has to give back once it
+// has unlocked.
+func (l *waitLine) settle(now time.Time) (back []holding) {
+	var event time.Time
+	for l.first != nil && event.IsZero() {
+		w, at := l.first, l.retry
+		held := l.reserved >= w.N
+		if held {
+			at = l.turn(w.N)
+		}
+		switch {
+		case w.late(at) && held:
+			l.newest.Reason, l.newest.RetryAfter = hotparam.ReasonLimited, at.Sub(w.Until)
+			l.refuse(w, &l.newest)
+		case w.late(at):
+			l.refuse(w, &l.denial)
+		case held && !at.After(now):
+			l.hand()
+		case held:
+			event = at
+		case at.After(now):
+			event = at
+		default:
+			event = now.Add(maxWait) // an answer comes before
+		}
+	}
+	l.askForMore(now)
+	back = l.surplus()
+	l.set(event, now)
+	return back
+}
+
+// surplus takes out what nobody waits for, the newest first.
+func (l *waitLine) surplus() (back []holding) {
+	for more := l.reserved - l.wanted; more > 0; more = l.reserved - l.wanted {
+		h := &l.held[len(l.held)-1]
+		out := *h
+		if out.n = min(more, h.n); out.n == h.n {
+			*h = holding{}
+			l.held = l.held[:len(l.held)-1]
+		} else {
+			h.n -= out.n
+		}
+		l.reserved -= out.n
+		back = append(back, out)
+	}
+	return back
+}
+
+// set has the line settled again at the time of its next event, or ends it.
+func (l *waitLine) set(event, now time.Time) {
+	switch {
+	case l.ended:
+	case l.first == nil:
+		l.ended = true
+		delete(l.all.lines, l.key)
+		l.all.count.Add(-1)
+		if l.timer != nil {
+			l.timer.Stop()
+		}
+	case event.Equal(l.event):
+	case l.timer == nil:
+		l.timer = time.AfterFunc(event.Sub(now), l.fire)
+	default:
+		l.timer.Reset(event.Sub(now))
+	}
+	l.event = event
+}
+
+func (l *waitLine) fire() {
+	l.all.mu.Lock()
+	l.event = time.Time{}
+	back := l.settle(time.Now())
+	l.all.mu.Unlock()
+	drop(back)
+}
+
+// drop gives back on a goroutine of the line's own, where a panic of an algorithm must not end the
+// process.
+func drop(back []holding) {
+	defer func() { _ = recover() }()
+	_ = giveBackAll(context.Background(), back)
+}
+
+// giveBackAll gives back what a line does not need.
+func giveBackAll(ctx context.Context, back []holding) error {
+	if len(back) == 0 {
+		return nil
+	}
+	ctx, cancel := grace(ctx)
+	defer cancel()
+	var errs []error
+	for i := range back {
+		if err := back[i].giveBack(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("give back: %w", err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// giveBack gives the permits back; what another part of the result has may be given back later.
+func (h *holding) giveBack(ctx context.Context) error {
+	ask := h.res.Return()
+	ask.Keep, ask.N = max(0, ask.N-h.n), min(ask.N, h.n)
+	_, err := h.from.Do(ctx, ask)
+	return err
+}

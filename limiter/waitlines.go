@@ -1,0 +1,222 @@
+package limiter
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// WaitLines are the waiting lines of a process, one for each key that somebody waits for. A
+// line, and not a caller, owns what was reserved: the place of a caller that leaves passes to
+// the next one, and a reservation is given back only when nobody needs it. If callers owned
+// them, callers that give up before their turn would leave every turn unused.
+//
+// A line of a key in memory holds a reservation for each waiter, whose turn comes when its own
+// ask said, or earlier. A line of a remote key holds as many as come due during a round trip,
+// so that processes take turns and a crash loses no more; the turn is then an estimate.
+//
+// The zero value is ready to use. It is safe for concurrent use.
+type WaitLines struct {
+	mu    sync.Mutex // held by callers that have to wait, and for remote keys by those that may
+	lines map[WaitKey]*waitLine
+	count atomic.Int64 // of lines
+	trip  atomic.Int64 // ns, about the longest round trip lately
+}
+
+// WaitKey identifies a line.
+type WaitKey struct {
+	// Of is what the permits are taken from, such as a [Bucket]. It must be comparable, and may
+	// be nil if the rest suffices.
+	Of        any
+	Name, Key string
+	Keep      int64 // as in the asks
+}
+
+// Asker asks for permits of one key, and gives them back.
+type Asker interface {
+	Do(ctx context.Context, ask Ask) (Result, error)
+}
+
+// WaitClaim is what a caller waits for.
+type WaitClaim struct {
+	Key   WaitKey
+	Asker Asker
+	Quota *hotparam.Quota
+	N     int64
+	Until time.Time // the end of the wait; zero means none
+	// Remote means that an ask takes a round trip.
+	Remote bool
+	// Patient means that the caller waits through denials that end, such as a lock.
+	Patient bool
+}
+
+// joins reports whether the caller joins a line before it asks. Otherwise it asks first, and
+// brings its reservation along: in memory, since that costs nothing; of a queue that shapes,
+// whose places only reservations use up; and under a penalty, which a denial must begin.
+func (c *WaitClaim) joins() bool {
+	return c.Remote && !c.Quota.Shape && c.Quota.Penalty == 0 && c.N > 0 && c.N <= c.Quota.Burst-c.Key.Keep
+}
+
+// Join puts the caller into the line of its key, if there is one that it joins before it asks.
+// The result is allowed, with the expected wait as its Delay, or denied, without a Waiter, if
+// the turn would come too late. It returns false if the caller has to ask.
+func (s *WaitLines) Join(ctx context.Context, c *WaitClaim) (w *Waiter, d hotparam.Decision, joined bool) {
+	if s.count.Load() == 0 || !c.joins() {
+		return nil, d, false
+	}
+	var back []holding
+	defer func() { _ = giveBackAll(ctx, back) }()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.lines[c.Key]
+	if l == nil {
+		return nil, d, false
+	}
+	at := l.expect(c, time.Now())
+	if c.late(at) && !bucketed(c.Quota) {
+		if at = l.peek(ctx, c, at); l.ended {
+			return nil, d, false
+		}
+	}
+	now := time.Now()
+	w, d = l.enter(c, now, at, 0)
+	back = l.settle(now)
+	return w, d, true
+}
+
+// Stand puts a caller that has asked into the line of its key, with what it reserved or, if it
+// is patient, with a denial that ends. The result is a denial, without a Waiter, if those that
+// wait already leave it no turn in time.
+func (s *WaitLines) Stand(c *WaitClaim, res *Result) (*Waiter, hotparam.Decision) {
+	s.mu.Lock()
+	now := time.Now()
+	l := s.lines[c.Key]
+	if l == nil {
+		l = s.begin(c.Key)
+	}
+	at, behind := now.Add(res.Delay), int64(0)
+	switch promised := l.reserved >= l.wanted; {
+	case !res.Allowed:
+		l.deny(&res.Decision, now)
+		at = latest(l.expect(c, now), l.retry)
+	case promised:
+		behind = l.add(c.Asker, res, c.N, now)
+	default:
+		l.add(c.Asker, res, c.N, now)
+		at = l.expect(c, now)
+	}
+	w, d := l.enter(c, now, at, behind)
+	back := l.settle(now)
+	s.mu.Unlock()
+	_ = giveBackAll(context.Background(), back)
+	if w != nil && res.Allowed {
+		d = res.Decision
+	}
+	return w, d
+}
+
+// begin makes the line of a key.
+func (s *WaitLines) begin(key WaitKey) *waitLine {
+	l := &waitLine{all: s, key: key, kind: Reserve}
+	if s.lines == nil {
+		s.lines = make(map[WaitKey]*waitLine)
+	}
+	s.lines[key] = l
+	s.count.Add(1)
+	return l
+}
+
+// Waiter is a caller in a line.
+type Waiter struct {
+	WaitClaim
+	line       *waitLine
+	prev, next *Waiter
+	done       chan struct{}
+
+	// These are set before done is closed.
+	got      []holding // what it was handed
+	denial   hotparam.Decision
+	err      error
+	panicked any
+}
+
+// Done returns a channel that is closed when the wait is over.
+func (w *Waiter) Done() <-chan struct{} { return w.done }
+
+// Denied returns nil if the waiter was handed its permits. Otherwise it returns the denial or
+// the error that ended the wait. If an algorithm panicked, Denied panics with the same value.
+func (w *Waiter) Denied() (*hotparam.Decision, error) {
+	switch {
+	case w.panicked != nil:
+		panic(w.panicked)
+	case w.err != nil:
+		return nil, w.err
+	case len(w.got) == 0:
+		return &w.denial, nil
+	}
+	return nil, nil
+}
+
+// Leave ends the wait. The waiter's place, or what it was handed, passes to the next one. The
+// error is that of giving back what nobody needs.
+func (w *Waiter) Leave(ctx context.Context) error {
+	s := w.line.all
+	s.mu.Lock()
+	l, now := w.line, time.Now()
+	var back []holding
+	switch {
+	case !w.isOver():
+		l.remove(w)
+	case l.ended && s.lines[w.Key] == nil:
+		l, back = nil, w.got
+	default:
+		l = s.lines[w.Key]
+		for _, h := range w.got {
+			h.due = now
+			l.hold(h)
+		}
+	}
+	if w.got = nil; l != nil {
+		back = l.settle(now)
+	}
+	s.mu.Unlock()
+	return giveBackAll(ctx, back)
+}
+
+// wait returns when the waiter has its permits, or with the error that ended the wait. A nil
+// Waiter has been denied by d.
+func (w *Waiter) wait(ctx context.Context, d hotparam.Decision) error {
+	if w == nil {
+		return &DeniedError{d}
+	}
+	select {
+	case <-w.done:
+	case <-ctx.Done():
+		if w.line.all.serves(w) {
+			break
+		}
+		if err := w.Leave(ctx); err != nil {
+			return errors.Join(ctx.Err(), err)
+		}
+		return ctx.Err()
+	}
+	denial, err := w.Denied()
+	if denial != nil {
+		denial.Rule = d.Rule
+		return &DeniedError{*denial}
+	}
+	return err
+}
+
+func (w *Waiter) isOver() bool {
+	select {
+	case <-w.done:
+		return true
+	default:
+		return false
+	}
+}

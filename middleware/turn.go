@@ -1,0 +1,91 @@
+package middleware
+
+import (
+	"context"
+	"time"
+
+	"github.com/hotparam/hotparam/limiter"
+)
+
+// turn is a request's place in the waiting line of a limit's key.
+type turn struct {
+	claim
+	waiter *limiter.Waiter
+}
+
+// sleeps reports whether the request waits for its turn itself.
+func (r *request) sleeps() bool {
+	return !r.guard.opts.shadow && !r.guard.opts.noWait && !r.in.NoWait
+}
+
+// stand puts the request into the line of a key with what it has reserved, which the line owns
+// from then on. If the turn comes too late, got becomes a denial.
+func (r *request) stand(cl *claim, key limiter.WaitKey, from limiter.Asker, got *limiter.Result) {
+	w, d := r.guard.lines.Stand(r.waitClaim(cl, key, from), got)
+	got.Decision = d
+	r.addTurn(cl, w)
+}
+
+func (r *request) addTurn(cl *claim, w *limiter.Waiter) {
+	if w != nil {
+		r.pending.turns = append(r.pending.turns, turn{*cl, w})
+	}
+}
+
+// waitClaim returns what the request waits for.
+func (r *request) waitClaim(cl *claim, key limiter.WaitKey, from limiter.Asker) *limiter.WaitClaim {
+	c := &limiter.WaitClaim{Key: key, Asker: from, Quota: cl.spec.quota.Load(), N: 1}
+	if cl.spec.waits() {
+		c.Until = time.Now().Add(r.maxWait(cl.spec.limit.Wait))
+	}
+	return c
+}
+
+// leaveLines leaves the lines that the request stands in, or has stood in.
+func (r *request) leaveLines() {
+	for i := range r.pending.turns {
+		t := &r.pending.turns[i]
+		t.state.revoke()
+		_ = t.waiter.Leave(context.Background()) // if the backend is unavailable, what was taken stays taken
+	}
+}
+
+// bucketAsker asks a bucket for those that wait.
+type bucketAsker struct {
+	bucket limiter.Bucket
+	clock  func() time.Duration
+}
+
+func (a bucketAsker) Do(_ context.Context, ask limiter.Ask) (limiter.Result, error) {
+	return a.bucket.Do(a.clock(), ask), nil
+}
+
+// keyedAsker asks a table of keys for those that wait.
+type keyedAsker struct {
+	keyed limiter.Keys
+	clock func() time.Duration
+	hash  uint64
+	key   string
+}
+
+func (a keyedAsker) Do(_ context.Context, ask limiter.Ask) (limiter.Result, error) {
+	return a.keyed.Do(a.clock(), a.hash, []byte(a.key), ask), nil
+}
+
+// exactAsker asks the backend for those that wait. It decides as an [exactClaim] is decided.
+type exactAsker struct {
+	guard *Guard
+	spec  *limitSpec
+	op    limiter.Op
+}
+
+func (a exactAsker) Do(ctx context.Context, ask limiter.Ask) (limiter.Result, error) {
+	op := a.op
+	op.Ask = ask
+	got, err := a.guard.backends[a.spec.whenAway()].Do(ctx, op)
+	if err != nil && ask.Kind != limiter.Return {
+		a.guard.undecided.Add(1)
+		return a.guard.decideAlone(ctx, a.spec, op), nil
+	}
+	return got, err
+}

@@ -1,0 +1,276 @@
+package middleware
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/limiter"
+)
+
+// farShared is a backend that instances share, a round trip away.
+type farShared struct {
+	*limiter.Memory
+	trip time.Duration
+}
+
+func (s farShared) Do(ctx context.Context, op limiter.Op) (limiter.Result, error) {
+	var results [1]limiter.Result
+	err := s.DoAll(ctx, []limiter.Op{op}, results[:])
+	return results[0], err
+}
+
+func (s farShared) DoAll(ctx context.Context, ops []limiter.Op, results []limiter.Result) error {
+	time.Sleep(s.trip / 2)
+	defer time.Sleep(s.trip / 2)
+	return s.Memory.DoAll(ctx, ops, results)
+}
+
+var twentyASecond = hotparam.Rate{N: 20, Per: time.Second}
+
+// impatient are clients that come again as soon as they are served, and give up after 0.2 to 1 s.
+// They count those that are served by second.
+func impatient(f *fixture, req Request, clients int, seconds int) []int {
+	var (
+		all   sync.WaitGroup
+		mu    sync.Mutex
+		by    = make([]int, seconds)
+		start = time.Now()
+	)
+	for i := range clients {
+		all.Go(func() {
+			for time.Since(start) < time.Duration(seconds)*time.Second {
+				ctx, leave := context.WithCancel(context.Background())
+				timer := time.AfterFunc(time.Duration(200+800*i/clients)*time.Millisecond, leave)
+				r := req
+				r.Context = ctx
+				if d := f.Check(r); !d.Allowed {
+					time.Sleep(5 * time.Millisecond)
+				} else if at := int(time.Since(start) / time.Second); at < seconds {
+					mu.Lock()
+					by[at]++
+					mu.Unlock()
+				}
+				timer.Stop()
+				leave()
+			}
+		})
+	}
+	all.Wait()
+	return by
+}
+
+func sum(by []int) (n int) {
+	for _, x := range by {
+		n += x
+	}
+	return n
+}
+
+// Clients that give up before their turn leave it to the next: nine tenths of a limit are served,
+// of one bucket, of a key, of a hot key and of all instances.
+func TestClientsGiveUp(t *testing.T) {
+	rule := func(by hotparam.By, change func(*hotparam.Limit)) hotparam.Rule {
+		r := waitRule(t, "r", by, twentyASecond, 1, 5*time.Second)
+		if change != nil {
+			change(r.Limit)
+		}
+		return r
+	}
+	log := func(l *hotparam.Limit) { l.Algorithm, l.Burst = hotparam.SlidingLog, 20 }
+	hot := rule(byNames("q"), nil)
+	hot.Hot = []hotparam.Threshold{hotparam.NewThreshold(hotparam.Rate{N: 100, Per: time.Second})}
+	for name, r := range map[string]hotparam.Rule{
+		"single":     rule(hotparam.By{}, nil),
+		"keyed":      rule(byNames("q"), nil),
+		"hot":        hot,
+		"single log": rule(hotparam.By{}, log),
+		"keyed log":  rule(byNames("q"), log),
+		"queue": rule(hotparam.By{}, func(l *hotparam.Limit) {
+			l.Algorithm, l.Burst, l.Shape = hotparam.LeakyBucket, 60, true
+		}),
+		"exact":         exactly(rule(byNames("q"), nil), ""),
+		"exact log":     exactly(rule(byNames("q"), log), ""),
+		"exact hot":     exactly(hot, ""),
+		"exact, a lock": exactly(rule(byNames("q"), func(l *hotparam.Limit) { l.Penalty = time.Millisecond }), ""),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := running(t, []hotparam.Rule{r}, WithBackend(farShared{newShared(t).Memory, time.Millisecond}))
+				if len(r.Hot) > 0 {
+					f.heat(t, "r GET /s?q=1")
+				}
+				by := impatient(f, search, 40, 10)
+				if n := sum(by[1:]); n < 9*18 || n > 9*20+20 {
+					t.Errorf("served %v by second, want 18 to 20 in each", by)
+				}
+				s := f.Stats()
+				if s.Waiting != 0 || s.Gone == 0 || s.Waited < s.Gone || s.Panics != 0 {
+					t.Errorf("%+v", s)
+				}
+			})
+		})
+	}
+}
+
+// After a spike of clients that give up the limit is served as before.
+func TestSpikeOfClients(t *testing.T) {
+	for name, r := range map[string]hotparam.Rule{
+		"here":  waitRule(t, "r", hotparam.By{}, twentyASecond, 1, 5*time.Second),
+		"exact": exactly(waitRule(t, "r", hotparam.By{}, twentyASecond, 1, 5*time.Second), ""),
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f := running(t, []hotparam.Rule{r}, WithBackend(farShared{newShared(t).Memory, time.Millisecond}))
+			var (
+				all   sync.WaitGroup
+				mu    sync.Mutex
+				by    [30]int
+				start = time.Now()
+			)
+			for i := range 22 * len(by) {
+				clients := 1
+				if i == 22*5 {
+					clients += 150
+				}
+				for j := range clients {
+					all.Go(func() {
+						ctx, leave := context.WithCancel(t.Context())
+						defer time.AfterFunc(time.Duration(500+1500*j/clients)*time.Millisecond, leave).Stop()
+						defer leave()
+						req := search
+						req.Context = ctx
+						d := f.Check(req)
+						if at := int(time.Since(start) / time.Second); d.Allowed && at < len(by) {
+							mu.Lock()
+							by[at]++
+							mu.Unlock()
+						}
+					})
+				}
+				time.Sleep(time.Second / 22)
+			}
+			all.Wait()
+			for i, n := range by[1:] {
+				if n < 18 {
+					t.Errorf("%s: served %v by second, want 18 to 20 in each, also in second %d", name, by, i+1)
+					break
+				}
+			}
+		})
+	}
+}
+
+// Instances take turns: one with few clients is served though another one has many, and together
+// they are served the limit.
+func TestInstancesTakeTurns(t *testing.T) {
+	for _, algorithm := range []hotparam.Algorithm{hotparam.TokenBucket, hotparam.SlidingLog} {
+		synctest.Test(t, func(t *testing.T) {
+			back := farShared{newShared(t).Memory, time.Millisecond}
+			rule := exactly(waitRule(t, "r", hotparam.By{}, twentyASecond, 20, 5*time.Second), "")
+			rule.Limit.Algorithm = algorithm
+			var (
+				served [2][]int
+				all    sync.WaitGroup
+			)
+			for i, clients := range []int{60, 8} {
+				f := running(t, []hotparam.Rule{rule}, WithBackend(back))
+				all.Go(func() { served[i] = impatient(f, search, clients, 10) })
+			}
+			all.Wait()
+			many, few := sum(served[0][1:]), sum(served[1][1:])
+			if many+few < 9*18 || few < 9*6 {
+				t.Errorf("%s: served %v and %v by second, want 18 to 20 together, and a third of it each at least", algorithm, served[0], served[1])
+			}
+		})
+	}
+}
+
+// A request that needs several limits goes on when it has its turn in each. Where it gives up, its
+// turns pass to the next of each line.
+func TestTurnsOfSeveralLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := waitRule(t, "slow", byNames("q"), hotparam.Rate{N: 1, Per: time.Second}, 1, time.Minute)
+		quick := exactly(waitRule(t, "quick", hotparam.By{}, tenASecond, 1, time.Minute), "")
+		f := running(t, []hotparam.Rule{slow, quick}, WithBackend(newShared(t)))
+		f.Check(search)
+		start := time.Now()
+		took := func(q string, patience time.Duration) chan time.Duration {
+			ctx, leave := context.WithCancel(t.Context())
+			time.AfterFunc(patience, leave)
+			req := get("GET /s", "/s", "q="+q)
+			req.Context = ctx
+			passed := make(chan time.Duration, 1)
+			go func() {
+				if f.Check(req).Allowed {
+					passed <- time.Since(start)
+				} else {
+					passed <- -1
+				}
+			}()
+			synctest.Wait()
+			return passed
+		}
+		gives := took("1", 150*time.Millisecond) // has its turn of quick after 100 ms, and never that of slow
+		other := took("2", time.Minute)          // second in line for quick
+		third := took("3", time.Minute)
+		again := took("1", time.Minute) // second in line for slow
+		for name, x := range map[string]struct {
+			passed chan time.Duration
+			want   time.Duration
+		}{"gives up": {gives, -1}, "other": {other, 150 * time.Millisecond}, "third": {third, 200 * time.Millisecond}, "again": {again, time.Second}} {
+			if got := <-x.passed; got != x.want {
+				t.Errorf("%s: passed after %v, want %v", name, got, x.want)
+			}
+		}
+	})
+}
+
+// What a line hands a request that another limit then refuses passes to the next.
+func TestTurnOfARefusedRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		busy := busyRule(t, "busy", byNames("q"), 1, 0)
+		f := running(t, []hotparam.Rule{waitRule(t, "line", hotparam.By{}, tenASecond, 1, time.Minute), busy})
+		held := letIn(t, f, search)
+		start := time.Now()
+		refused := make(chan hotparam.Decision, 1)
+		go func() { refused <- f.Check(search) }()
+		synctest.Wait()
+		if d := f.Check(get("GET /s", "/s", "q=2")); !d.Allowed || time.Since(start) != 100*time.Millisecond {
+			t.Errorf("%+v after %v, want the turn of the one that is refused", d, time.Since(start))
+		}
+		if d := <-refused; d.Reason != hotparam.ReasonBusy {
+			t.Errorf("%+v", d)
+		}
+		held.End(Cost{})
+	})
+}
+
+// While the backend is away those in line are decided as when_redis_is_away says.
+func TestLineWhileTheBackendIsAway(t *testing.T) {
+	for away, want := range map[hotparam.Away]string{
+		hotparam.AwayLocal: "10 passed in 900ms", hotparam.AwayOpen: "10 passed in 100ms", hotparam.AwayClosed: "1 passed in 100ms",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			back := newShared(t)
+			f := running(t, []hotparam.Rule{exactly(waitRule(t, "r", hotparam.By{}, tenASecond, 1, time.Minute), away)}, WithBackend(back))
+			f.Check(search)
+			time.AfterFunc(50*time.Millisecond, func() { back.setErr(fmt.Errorf("gone")) })
+			at, refused := passes(f, search, 10)
+			if got := fmt.Sprintf("%d passed in %v", len(at), at[len(at)-1]); got != want {
+				t.Errorf("%s: %s, want %s", away, got, want)
+			}
+			for _, d := range refused {
+				if d.Reason != hotparam.ReasonAway || d.Rule != "r" || d.RetryAfter <= 0 {
+					t.Errorf("%+v", d)
+				}
+			}
+			if s := f.Stats(); s.Waiting != 0 || int(s.Away) != len(refused) {
+				t.Errorf("%+v", s)
+			}
+		})
+	}
+}
