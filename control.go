@@ -16,7 +16,11 @@ const (
 	ControlPin ControlAction = "pin"
 )
 
-// Valid reports whether a is one of the actions.
+// ControlHold is what was released of a key without a control that instances held; see
+// hotkeys.Watcher.SetHold. No operator sets it.
+const ControlHold ControlAction = "hold"
+
+// Valid reports whether a is one of the actions that operators set.
 func (a ControlAction) Valid() bool {
 	return a == ControlBlock || a == ControlAllow || a == ControlPin
 }

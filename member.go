@@ -28,6 +28,10 @@ type Member struct {
 	// Waiting is how many hot keys of an aggregator are limited nowhere, because its published
 	// set is full.
 	Waiting int64
+	// Held is how many hot keys an instance holds without an aggregator's word, and HeldSince
+	// since when, on its own clock.
+	Held      int64
+	HeldSince time.Time
 	// Problem is what is wrong, such as a rules file that was refused, or empty.
 	Problem string
 }

@@ -20,6 +20,8 @@ func (h *Hotparam) newHeartbeat(namespace string, o *options) (*hotkeys.Heartbea
 		for _, n := range h.dropped() {
 			m.Dropped += n
 		}
+		s := h.watcher.Stats()
+		m.Held, m.HeldSince = int64(s.Held), s.HeldSince
 		return m
 	}})
 }

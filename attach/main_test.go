@@ -122,8 +122,8 @@ func (f *fixture) logged(text string) (n int) {
 	return n
 }
 
-// publish publishes hot keys of the rule search-terms until the test ends.
-func publish(t *testing.T, redisURL, namespace string, instances []hotparam.Instance, texts ...string) {
+// publish publishes hot keys of the rule search-terms until the test ends, or stop is called.
+func publish(t *testing.T, redisURL, namespace string, instances []hotparam.Instance, texts ...string) (stop func()) {
 	t.Helper()
 	client, err := hotkeys.NewClient(testenv.Patient(t, redisURL))
 	if err != nil {
@@ -143,7 +143,7 @@ func publish(t *testing.T, redisURL, namespace string, instances []hotparam.Inst
 	}
 	p.Publish(hotparam.Change{Hot: hot})
 	p.Instances(instances)
-	testenv.Running(t, p.Run)
+	return testenv.Running(t, p.Run)
 }
 
 // receiver is a UDP socket that takes what a sink sends.

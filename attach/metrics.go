@@ -91,6 +91,10 @@ var (
 			explain("1 while the hot set in Redis is followed")
 	metricWatcherDelay = gaugeOf("watcher_delay_seconds", "Time since the hot set was last compared with Redis.").
 				explain("how long ago the hot set was last compared with Redis: about 1 in good times")
+	metricHeldKeys = gaugeOf("held_keys", "Hot keys that are held while no aggregator is heard of.").
+			explain("hot keys that stay limited by `aggregator.hold_when_away` while no aggregator is heard of; 0 in good times")
+	metricHeldSeconds = gaugeOf("held_seconds", "For how long hot keys are held; 0 if none is.").
+				explain("for how long they have been held; 0 if none is")
 	metricWatcherFails = counterOf("watcher_failures_total", "Calls and subscriptions of the hot set that failed.").
 				explain("failed calls and lost subscriptions")
 
@@ -104,7 +108,7 @@ var (
 // allMetrics are in the order of METRICS.md.
 var allMetrics = []metric{
 	metricRequests, metricCounted, metricHotKeys, metricWaiting, metricPanics, metricExact, metricRedisAway, metricDropped,
-	metricRules, metricReloads, metricRejected, metricRefused, metricInstances, metricMembers, metricConnected, metricWatcherDelay, metricWatcherFails,
+	metricRules, metricReloads, metricRejected, metricRefused, metricInstances, metricMembers, metricConnected, metricWatcherDelay, metricWatcherFails, metricHeldKeys, metricHeldSeconds,
 	metricVersions, metricControls,
 }
 
@@ -198,6 +202,12 @@ func (s scrape) collectFleet(h *Hotparam) {
 	s.add(metricConnected, connected)
 	s.add(metricWatcherDelay, max(0, time.Since(watcher.Answered).Seconds()))
 	s.add(metricWatcherFails, float64(watcher.Errors))
+	held := 0.0
+	if !watcher.HeldSince.IsZero() {
+		held = max(0, time.Since(watcher.HeldSince).Seconds())
+	}
+	s.add(metricHeldKeys, float64(watcher.Held))
+	s.add(metricHeldSeconds, held)
 	s.add(metricVersions, float64(len(h.heartbeat.Stats().Versions)))
 	n := make(map[hotparam.ControlAction]int)
 	for _, c := range h.guard.Controls() {

@@ -99,6 +99,7 @@ func (h *Hotparam) putInForce(data []byte) error {
 		return h.reject(fmt.Errorf("attach: %s: %w", h.path, err))
 	}
 	h.followFleet(file.Rules)
+	h.watcher.SetHold(file.Aggregator.HoldWhenAway)
 	h.rules.inForce = file.Rules
 	h.rules.stats.Version, h.rules.stats.RedactKey, h.rules.stats.Problem = file.Rules.Version, keyID(file.Rules), ""
 	h.rules.stats.Reloads++

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Aggregator holds the daemon's settings, section "aggregator:" of the file.
@@ -29,6 +30,9 @@ type Aggregator struct {
 	Canonical bool
 	// Redis holds the hot set.
 	Redis Redis
+	// HoldWhenAway is how long instances keep limiting the keys that were hot when the
+	// aggregator or Redis went away. Zero means some seconds.
+	HoldWhenAway time.Duration
 	// HTTP is the address for health, metrics and the page.
 	HTTP string
 	// Page is whether there is a page: [PageOn] or [PageOff].
@@ -87,7 +91,7 @@ func (a Aggregator) WithDefaults() Aggregator {
 
 var aggregatorSection = section{
 	name: "aggregator", prefix: "aggregator.",
-	fields:  []string{"source", "name", "lease", "listen", "readers", "canonical", "redis", "http", "page", "page_token_file", "page_token_env", "page_hosts", "pprof", "memory", "trust", "senders", "key_file", "key_env", "caps"},
+	fields:  []string{"source", "name", "lease", "listen", "readers", "canonical", "redis", "hold_when_away", "http", "page", "page_token_file", "page_token_env", "page_hosts", "pprof", "memory", "trust", "senders", "key_file", "key_env", "caps"},
 	example: "for example aggregator: {listen: 127.0.0.1:8125, redis: redis://127.0.0.1:6379/0}",
 }
 
@@ -101,6 +105,10 @@ func (d *decoder) aggregator(n *node) Aggregator {
 	a.Readers = d.readers(v.get("readers"))
 	a.Canonical = d.flag(v.get("canonical"), "aggregator.canonical")
 	a.Redis = d.redis(v.get("redis"))
+	a.HoldWhenAway = d.duration(v.get("hold_when_away"), "aggregator.hold_when_away", "for example 10m", 0)
+	if a.HoldWhenAway > MaxHold {
+		d.reject(v.get("hold_when_away"), "for example 10m", "aggregator.hold_when_away %s: want at most %v", quote(v.get("hold_when_away").text), MaxHold)
+	}
 	a.HTTP = d.address(v.get("http"), "aggregator.http", "127.0.0.1:9125")
 	a.Memory = d.size(v.get("memory"), "aggregator.memory", "64MB is enough for some 200,000 keys", minMemory)
 	d.page(v, &a)
@@ -180,6 +188,9 @@ func (d *decoder) address(n *node, what, example string) string {
 	}
 	return s
 }
+
+// MaxHold is the longest [Aggregator.HoldWhenAway].
+const MaxHold = time.Hour
 
 // minMemory is the least that windows can work in.
 const minMemory = 1 << 20

@@ -110,6 +110,9 @@ func readControls(ctx context.Context, client redis.UniversalClient, layout Layo
 	return set, nil
 }
 
+// releaseEvent is the type of the event that an operator released a key.
+const releaseEvent = "release"
+
 // ControlEvent is a change of the controls.
 type ControlEvent struct {
 	// ID is unique in the namespace, and rises.
@@ -150,7 +153,7 @@ func ReadControlEvents(ctx context.Context, client redis.UniversalClient, namesp
 		}
 		e := ControlEvent{ID: m.ID, At: change.Since, Type: string(change.Action), Control: change.Control}
 		if change.Release {
-			e.Type = "release"
+			e.Type = releaseEvent
 		}
 		events = append(events, e)
 	}

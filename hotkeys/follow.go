@@ -98,7 +98,11 @@ func (w *Watcher) compare(ctx context.Context) error {
 	ours, missed := w.state.version, w.state.missed
 	held := len(w.state.entries) - missed
 	w.show() // the heartbeat may have come back, or expire earlier
+	holds := w.state.held > 0 && !w.state.alive
 	w.mu.Unlock()
+	if holds {
+		return w.pollReleases(ctx) // without a publisher Redis has no more to say
+	}
 	if err != nil {
 		w.reportForeign(err)
 		return nil

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -84,20 +85,33 @@ func SetControl(ctx context.Context, client redis.UniversalClient, namespace str
 }
 
 // ReleaseControl ends a key's control and returns it, as it was set but for By, Why and
-// Claimed, which are of the caller. It returns [ErrNoControl] if there is none. The deadline is
-// that of ctx.
+// Claimed, which are of the caller. Instances that hold hot keys ([Watcher.SetHold]) let the key
+// go. Where it has no control and an instance holds keys, the action is [hotparam.ControlHold].
+// Otherwise ReleaseControl returns [ErrNoControl]. The deadline is that of ctx.
 func ReleaseControl(ctx context.Context, client redis.UniversalClient, namespace string, key hotparam.Key, why, claimed string) (hotparam.Control, error) {
 	if err := validateOperator(key, why, claimed); err != nil {
 		return hotparam.Control{}, fmt.Errorf("release: %w", err)
 	}
-	got, err := operate(ctx, client, namespace, "release", &hotparam.Control{Key: key, Why: why, Claimed: claimed}, 0)
+	c := hotparam.Control{Key: key, Why: why, Claimed: claimed}
+	got, err := operate(ctx, client, namespace, "release", &c, 0)
+	if errors.Is(err, ErrNoControl) && AreKeysHeld(ctx, client, namespace) {
+		got, err = operate(ctx, client, namespace, "release", &c, MaxHold)
+	}
 	if err != nil {
 		return hotparam.Control{}, fmt.Errorf("release: %w", err)
 	}
 	return got, nil
 }
 
-// operate runs the operator's script. c lacks its times and By, and of a release its action.
+// AreKeysHeld reports whether an instance says that it holds hot keys. The deadline is that of
+// ctx.
+func AreKeysHeld(ctx context.Context, client redis.UniversalClient, namespace string) bool {
+	members, err := ListMembers(ctx, client, namespace)
+	return err == nil && slices.ContainsFunc(members, func(m hotparam.Member) bool { return m.Held > 0 })
+}
+
+// operate runs the operator's script. c lacks its times and By, and of a release its action. A
+// release with a span is recorded even if the key has no control.
 func operate(ctx context.Context, client redis.UniversalClient, namespace, kind string, c *hotparam.Control, span time.Duration) (hotparam.Control, error) {
 	if err := redisconfig.Namespace(namespace); err != nil {
 		return hotparam.Control{}, err

@@ -23,6 +23,8 @@ type state struct {
 	fresh   []string  // members granted since
 	gone    []string  // members that the target has and entries do not
 	missed  int       // number of entries that are missed
+
+	holding
 }
 
 // heldEntry is one entry, with Until on the local clock. If its info could never be read,
@@ -39,6 +41,8 @@ type heldEntry struct {
 	// missed is set if Redis has lost the entry, and its owner has not written since.
 	// It stays in force until the owner has, for at most rewriteTime.
 	missed bool
+	// heldSince is when the heartbeat expired that the entry outlives, or zero.
+	heldSince time.Time
 }
 
 // redisClock is one reading of Redis's clock. The local time is that before the call, so
@@ -75,7 +79,7 @@ func (s *state) replace(version wire.HotVersion, set wholeSet, issued time.Time)
 				s.missed--
 			}
 			e.missed, e.unread = false, true
-		case !began && !e.missed, set.wrote(e.hot.Owner, version.Run), !issued.Before(e.hot.Until):
+		case !began && !e.missed, set.wrote(e.hot.Owner, version.Run), !issued.Before(e.hot.Until) && e.heldSince.IsZero():
 			s.remove(member)
 		case !e.missed:
 			s.markMissing(e, issued.Add(rewriteTime))
@@ -109,8 +113,14 @@ func (s *state) grant(h hotparam.Hot, ttl time.Duration, issued time.Time) {
 	h.Until = issued.Add(ttl)
 	member := h.Key.String()
 	old := s.entries[member]
+	if old != nil && !old.heldSince.IsZero() && ttl <= 0 {
+		return // it was written before the outage, and says no more than the entry
+	}
 	if old != nil && old.missed {
 		s.missed--
+	}
+	if old != nil {
+		s.letGo(old)
 	}
 	s.entries[member] = &heldEntry{hot: h, ttl: max(0, ttl), fresh: true, shown: old != nil && old.shown}
 	s.fresh = append(s.fresh, member)
@@ -128,6 +138,7 @@ func (s *state) remove(member string) {
 	if e.missed {
 		s.missed--
 	}
+	s.letGo(e)
 	delete(s.entries, member)
 }
 
@@ -169,7 +180,8 @@ func (s *state) dropRewritten(c *wire.HotChange) {
 func (s *state) nextChange(now time.Time) (change hotparam.Change, next time.Time) {
 	alive := now.Before(s.beat)
 	if alive != s.alive || !now.Before(s.end) {
-		s.alive, s.end = alive, s.beat
+		s.updateHold(now, alive)
+		s.alive, s.end = alive, s.nextEnd()
 		for _, e := range s.entries {
 			s.updateShown(e, now, &change)
 		}
@@ -188,18 +200,22 @@ func (s *state) nextChange(now time.Time) (change hotparam.Change, next time.Tim
 		}
 	}
 	s.fresh, s.gone = s.fresh[:0], nil
-	if alive && (s.inForce > 0 || !s.fleet.unknown()) {
+	switch {
+	case alive && (s.inForce > 0 || !s.fleet.unknown()):
 		next = s.end
 		if s.beat.Before(next) {
 			next = s.beat
 		}
+	case !alive && s.held > 0:
+		next = s.end
 	}
 	return change, next
 }
 
 // updateShown adds an entry to the change if it has come into force, changed or expired.
 func (s *state) updateShown(e *heldEntry, now time.Time, change *hotparam.Change) {
-	switch live := s.alive && now.Before(e.hot.Until); {
+	own, hold := s.ends(e, now)
+	switch live := now.Before(own) || now.Before(hold); {
 	case live:
 		if !e.shown {
 			s.inForce++
@@ -208,8 +224,10 @@ func (s *state) updateShown(e *heldEntry, now time.Time, change *hotparam.Change
 			change.Hot = append(change.Hot, e.hot)
 		}
 		e.shown = true
-		if e.hot.Until.Before(s.end) {
-			s.end = e.hot.Until
+		for _, end := range [...]time.Time{own, hold} {
+			if now.Before(end) && end.Before(s.end) {
+				s.end = end
+			}
 		}
 	case e.shown:
 		s.inForce--

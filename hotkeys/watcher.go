@@ -79,6 +79,7 @@ type Watcher struct {
 	outage     outage         // of the polls
 	lines      loglimit.Limit // of outages
 	foreigners loglimit.Limit // of foreign values
+	holds      loglimit.Limit // of holds that begin; guarded by mu
 	lostSince  time.Time      // since when polls find changes missing in Redis
 
 	mu         sync.Mutex // guards the rest; held while the target is updated, never during a call
@@ -86,6 +87,7 @@ type Watcher struct {
 	shown      wire.HotVersion // the target's version
 	shownFleet fleetMark       // the target's fleet
 	next       time.Time       // when an entry expires next
+	released   string          // the last event of the controls that ended holds, or empty
 
 	stats watcherStats
 }
@@ -96,6 +98,8 @@ type WatcherStats struct {
 	Keys      int       // hot keys in force
 	Instances int       // instances that send counts, or 0 if not known
 	Suspects  int       // keys that may be hot
+	Held      int       // of Keys: those that outlive the heartbeat; see SetHold
+	HeldSince time.Time // when the heartbeat expired that they outlive, or zero
 	Connected bool      // there is a subscription, and the last poll succeeded
 	Answered  time.Time // when a poll last succeeded, or when the watcher was made if none has
 	Pushes    uint64    // pushes received
@@ -113,7 +117,8 @@ type WatcherStats struct {
 
 type watcherStats struct {
 	version                                                          atomic.Pointer[string]
-	keys, instances, suspects                                        atomic.Int64
+	keys, instances, suspects, held                                  atomic.Int64
+	heldSince                                                        atomic.Int64 // ns since the Unix epoch
 	subscribed, answered                                             atomic.Bool
 	answeredAt                                                       atomic.Int64 // ns since the Unix epoch
 	subscriptions                                                    atomic.Uint64
@@ -164,6 +169,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.state.beat = time.Time{}
+	w.state.setSpan(0)
 	w.show()
 	w.state = state{entries: make(map[string]*heldEntry)}
 	return nil
@@ -207,6 +213,7 @@ func (w *Watcher) show() {
 		w.stats.keys.Store(int64(w.state.inForce))
 		w.target.Update(s, change)
 	}
+	w.showHold(now)
 	w.showFleet(now)
 	if !next.Equal(w.next) {
 		w.next = next
@@ -228,6 +235,7 @@ func (w *Watcher) Stats() WatcherStats {
 		Keys:      int(w.stats.keys.Load()),
 		Instances: int(w.stats.instances.Load()),
 		Suspects:  int(w.stats.suspects.Load()),
+		Held:      int(w.stats.held.Load()),
 		Connected: w.stats.subscribed.Load() && w.stats.answered.Load(),
 		Answered:  time.Unix(0, w.stats.answeredAt.Load()),
 		Pushes:    w.stats.pushes.Load(),
@@ -241,6 +249,9 @@ func (w *Watcher) Stats() WatcherStats {
 		Resyncs:   w.stats.resyncs.Load(),
 		Lost:      w.stats.lost.Load(),
 		Errors:    w.stats.failures.Load(),
+	}
+	if s.Held > 0 {
+		s.HeldSince = time.Unix(0, w.stats.heldSince.Load())
 	}
 	if v := w.stats.version.Load(); v != nil {
 		s.Version = *v

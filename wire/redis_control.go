@@ -79,11 +79,15 @@ func ParseControl(member string, value []byte) (hotparam.Control, error) {
 	if err := json.Unmarshal(value, &raw); err != nil {
 		return hotparam.Control{}, fmt.Errorf("wire: control: %w", err)
 	}
-	return raw.control(key)
+	c, err := raw.control(key)
+	if err == nil && !c.Action.Valid() {
+		err = errControl
+	}
+	return c, err
 }
 
 func (raw *control) control(key hotparam.Key) (hotparam.Control, error) {
-	if !raw.Action.Valid() || raw.Since < 0 || raw.Until <= 0 || raw.Since > maxMillis || raw.Until > maxMillis ||
+	if !raw.Action.Valid() && raw.Action != hotparam.ControlHold || raw.Since < 0 || raw.Until <= 0 || raw.Since > maxMillis || raw.Until > maxMillis ||
 		len(raw.Why) > hotparam.MaxControlWhy || len(raw.By) > hotparam.MaxControlBy || len(raw.Claimed) > hotparam.MaxControlBy {
 		return hotparam.Control{}, errControl
 	}
@@ -105,7 +109,8 @@ type ControlChange struct {
 //
 //	{"type":"block","rule":"search-terms","key":"GET /search?q=phone","action":"block","since":1732172445123,…}
 //
-// The type is the action, or release. The rest is as [AppendControl] writes it, holes included.
+// The type is the action, or release. Of a key that had no control and that instances may hold,
+// the action of a release is hold. The rest is as [AppendControl] writes it, holes included.
 func AppendControlChange(dst []byte, c *ControlChange) []byte {
 	kind := string(c.Action)
 	if c.Release {
@@ -135,7 +140,7 @@ func ParseControlChange(value []byte) (ControlChange, error) {
 		return ControlChange{}, errControlKey
 	}
 	c, err := raw.control.control(hotparam.Key{Rule: raw.Rule, Text: raw.Key})
-	if err == nil && raw.Type != "release" && raw.Type != string(c.Action) {
+	if err == nil && raw.Type != "release" && (raw.Type != string(c.Action) || !c.Action.Valid()) {
 		err = errControl
 	}
 	return ControlChange{Release: raw.Type == "release", Control: c}, err

@@ -44,6 +44,8 @@ type member struct {
 	Max      int64         `json:"memory_max,omitempty"`
 	Floor    int64         `json:"floor,omitempty"`
 	Waiting  int64         `json:"waiting,omitempty"`
+	Held     int64         `json:"held,omitempty"`
+	HeldFrom int64         `json:"held_since,omitempty"`
 	Problem  string        `json:"problem,omitempty"`
 }
 
@@ -57,10 +59,13 @@ func AppendMember(dst []byte, m *hotparam.Member) []byte {
 	raw := member{
 		Role: m.Role, Rules: CutVersion(m.RulesVersion), Program: cutText(m.Program, maxVersion),
 		Dropped: m.Dropped, Lost: m.Lost, Arrived: m.Arrived, Used: m.MemoryUsed, Max: m.MemoryMax, Floor: m.Floor, Waiting: m.Waiting,
-		Problem: cutText(m.Problem, maxWords),
+		Held: m.Held, Problem: cutText(m.Problem, maxWords),
 	}
 	if !m.Started.IsZero() {
 		raw.Started = m.Started.UnixMilli()
+	}
+	if !m.HeldSince.IsZero() {
+		raw.HeldFrom = m.HeldSince.UnixMilli()
 	}
 	if m.OffsetKnown {
 		ms := m.Offset.Milliseconds()
@@ -99,6 +104,7 @@ func ParseMember(field string, value []byte) (hotparam.Member, error) {
 	switch {
 	case raw.Role != hotparam.RoleInstance && raw.Role != hotparam.RoleAggregator,
 		raw.Started < 0 || raw.Started > maxMillis,
+		raw.Held < 0 || raw.HeldFrom < 0 || raw.HeldFrom > maxMillis,
 		raw.OffsetMS != nil && (*raw.OffsetMS > maxOffset || *raw.OffsetMS < -maxOffset),
 		min(raw.Dropped, raw.Lost, raw.Arrived, raw.Used, raw.Max, raw.Floor, raw.Waiting) < 0,
 		len(raw.Rules) > maxVersion, len(raw.Program) > maxVersion, len(raw.Problem) > maxWords:
@@ -107,7 +113,10 @@ func ParseMember(field string, value []byte) (hotparam.Member, error) {
 	m := hotparam.Member{
 		Name: name, Role: raw.Role, RulesVersion: raw.Rules, Program: raw.Program,
 		Dropped: raw.Dropped, Lost: raw.Lost, Arrived: raw.Arrived, MemoryUsed: raw.Used, MemoryMax: raw.Max, Floor: raw.Floor, Waiting: raw.Waiting,
-		Problem: raw.Problem,
+		Held: raw.Held, Problem: raw.Problem,
+	}
+	if raw.HeldFrom > 0 {
+		m.HeldSince = time.UnixMilli(raw.HeldFrom)
 	}
 	if raw.Started > 0 {
 		m.Started = time.UnixMilli(raw.Started)

@@ -1,6 +1,7 @@
 -- Sets or releases one control. KEYS: the controls, the stream of their changes. ARGV: the
 -- channel, "set" or "release", the member, its value and the change with holes, for how many
--- milliseconds, a new run id, the most controls, the most changes.
+-- milliseconds (of a release: for how many instances may hold a key without a control, or 0 if
+-- none does), a new run id, the most controls, the most changes.
 --
 -- Returns a status ("ok", "none", "full"), Redis's time, the end of the control, its action
 -- and "1" if a key held a foreign value and was deleted. Times are Unix milliseconds on
@@ -64,9 +65,12 @@ end
 
 local until_, action = now + span, ''
 if kind == 'release' then
-  if not was then return {'none', whole(now), '', '', healed} end
-  until_, action = tonumber(was['until']), was.action
-  redis.call('HDEL', CONTROL, member)
+  if not was and span == 0 then return {'none', whole(now), '', '', healed} end
+  action = 'hold'
+  if was then
+    until_, action = tonumber(was['until']), was.action
+    redis.call('HDEL', CONTROL, member)
+  end
 else
   if live >= most then return {'full', whole(now), '', '', healed} end
   redis.call('HSET', CONTROL, member, fill(value, '', until_))

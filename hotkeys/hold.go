@@ -1,0 +1,150 @@
+package hotkeys
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+)
+
+// MaxHold is the longest time for which hot keys are held; see [Watcher.SetHold].
+const MaxHold = time.Hour
+
+// holdGrace is how long held entries stay in force after the heartbeat is back. Publishers
+// that were cut off renew their entries within two seconds, and one that was restarted
+// finds its keys hot again when their windows are full.
+const holdGrace = 5 * time.Second
+
+// holding is the part of a state that outlives the publishers' heartbeat. An entry that is
+// in force when the heartbeat expires is held: it stays in force for the span, whatever its
+// own end. What publishers write about the entry ends that at once, and their return after
+// the grace.
+type holding struct {
+	span  time.Duration // zero: entries expire with the heartbeat
+	held  int           // number of held entries
+	since time.Time     // when the first of them was; zero if there are none
+	grace time.Time     // when held entries end since the heartbeat is back; zero without one
+}
+
+// updateHold records whether there is a heartbeat. It is called whenever that changes.
+func (s *state) updateHold(now time.Time, alive bool) {
+	switch {
+	case alive && !s.alive:
+		s.grace = now.Add(holdGrace)
+	case !alive && s.alive:
+		s.grace = time.Time{}
+		for _, e := range s.entries {
+			if s.span > 0 && e.shown && e.heldSince.IsZero() && !e.hot.Until.Before(s.beat) {
+				e.heldSince = s.beat
+				if s.held++; s.held == 1 {
+					s.since = s.beat
+				}
+			}
+		}
+	}
+}
+
+// letGo ends the hold of an entry, if it is held.
+func (s *state) letGo(e *heldEntry) {
+	if e.heldSince.IsZero() {
+		return
+	}
+	e.heldSince = time.Time{}
+	if s.held--; s.held == 0 {
+		s.since = time.Time{}
+	}
+}
+
+// ends returns when the entry ends by what was published, and by its hold. A hold that has
+// ended is forgotten.
+func (s *state) ends(e *heldEntry, now time.Time) (own, hold time.Time) {
+	if s.alive {
+		own = e.hot.Until
+	}
+	if e.heldSince.IsZero() {
+		return own, hold
+	}
+	hold = e.heldSince.Add(s.span)
+	if s.alive && s.grace.Before(hold) {
+		hold = s.grace
+	}
+	if !now.Before(hold) {
+		s.letGo(e)
+	}
+	return own, hold
+}
+
+// nextEnd returns the end that no entry outlives.
+func (s *state) nextEnd() time.Time {
+	if !s.alive && s.held > 0 {
+		return s.since.Add(MaxHold)
+	}
+	return s.beat
+}
+
+// setSpan changes for how long entries are held, those that are held now included.
+func (s *state) setSpan(span time.Duration) {
+	s.span, s.end = span, time.Time{}
+}
+
+// SetHold sets how long hot keys stay limited after the publishers' heartbeat, or Redis, is
+// lost: those that were hot then. Zero, the default, means until the heartbeat expires, some
+// seconds; more than [MaxHold] means that. A publisher that is back decides at once on the keys
+// that it publishes; the others end some seconds later. While keys are held, SetHold changes
+// their end. An operator ends the hold of a key by [ReleaseControl], if Redis can be reached.
+func (w *Watcher) SetHold(span time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.state.setSpan(min(max(0, span), MaxHold))
+	w.show()
+}
+
+// showHold publishes how many keys are held, and logs when that begins and ends. The caller
+// holds mu.
+func (w *Watcher) showHold(now time.Time) {
+	was, s := w.stats.held.Swap(int64(w.state.held)), &w.state
+	switch {
+	case was == 0 && s.held > 0:
+		w.stats.heldSince.Store(s.since.UnixNano())
+		if unlogged, ok := w.holds.Allow(lineRate, now); ok {
+			w.cfg.Logger.Warn("no aggregator is heard of; hot keys are held, and stay limited", "keys", s.held, "for", s.span, "unlogged", unlogged)
+		}
+	case was > 0 && s.held == 0:
+		w.released = ""
+		w.cfg.Logger.Info("hot keys are no longer held", "aggregator", s.alive)
+	}
+}
+
+// maxReleases bounds how many changes of the controls a poll reads.
+const maxReleases = 1000
+
+// pollReleases ends the hold of the keys that operators have released since it began.
+func (w *Watcher) pollReleases(ctx context.Context) error {
+	w.mu.Lock()
+	if s := &w.state; w.released == "" {
+		w.released = strconv.FormatInt(s.clock.redis.Add(s.since.Sub(s.clock.local)).UnixMilli(), 10)
+	}
+	after := w.released
+	w.mu.Unlock()
+	call, cancel := w.call(ctx)
+	defer cancel()
+	events, err := ReadControlEvents(call, w.client, w.cfg.Namespace, after, maxReleases)
+	switch {
+	case errors.Is(err, errForeign):
+		w.reportForeign(err)
+		return nil
+	case err != nil:
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := range events {
+		w.released = events[i].ID
+		if e := w.state.entries[events[i].Control.String()]; e != nil && events[i].Type == releaseEvent {
+			w.state.letGo(e)
+			w.state.end = time.Time{}
+		}
+	}
+	w.show()
+	return nil
+}
