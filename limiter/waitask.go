@@ -67,13 +67,28 @@ func (l *waitLine) peek(ctx context.Context, c *WaitClaim, at time.Time) time.Ti
 	return time.Now().Add(res.RetryAfter + rounds)
 }
 
-// depth returns how many permits the line holds ahead: as many as come due during a round trip.
+// depth returns how many permits the line holds ahead: as many as come due during a round trip,
+// and as many as the first waiter wants.
 func (l *waitLine) depth() int64 {
-	step := pace(l.first.Quota)
-	if step <= 0 {
-		return maxFlying
+	n := int64(maxFlying)
+	if step := int64(pace(l.first.Quota)); step > 0 {
+		n = min((l.all.trip.Load()-1)/step+1, n)
 	}
-	return min(max((l.all.trip.Load()-1)/int64(step)+1, 1), maxFlying)
+	return max(n, l.first.N)
+}
+
+// isFar reports whether a turn is so far ahead that others may have given back what they reserved
+// before it. The line then asks again from time to time, and keeps the earlier turn.
+func (l *waitLine) isFar(w *Waiter, at, now time.Time) bool { return w.joins() && at.Sub(now) > l.far() }
+
+// far returns the longest way from one turn of a line to its next in which nothing is amiss.
+func (l *waitLine) far() time.Duration {
+	q := l.first.Quota
+	span := 4 * pace(q)
+	if !bucketed(q) {
+		span = q.Rate.Per
+	}
+	return max(span, 2*l.spacing, 100*time.Millisecond)
 }
 
 // askForMore asks for permits on behalf of the waiters for whom nothing is reserved yet.
@@ -82,14 +97,20 @@ func (l *waitLine) askForMore(now time.Time) {
 	if w == nil || l.retry.After(now) {
 		return
 	}
-	most := max(l.depth(), w.N)
-	for sum := int64(0); w != nil && l.reserved+l.flying < min(l.wanted, most); w = w.next {
+	if l.flying == 0 && l.reserved >= w.N && now.Sub(l.asked) >= l.far() && l.isFar(w, l.turn(w.N), now) {
+		l.askFor(w, w.N, now)
+	}
+	most := min(l.wanted, l.depth())
+	for sum := int64(0); w != nil && l.reserved+l.flying < most; w = w.next {
 		if sum += w.N; sum > l.reserved+l.flying {
-			n := sum - l.reserved - l.flying
-			l.flying += n
-			go l.ask(w, n)
+			l.askFor(w, sum-l.reserved-l.flying, now)
 		}
 	}
+}
+
+func (l *waitLine) askFor(w *Waiter, n int64, now time.Time) {
+	l.flying, l.asked = l.flying+n, now
+	go l.ask(w, n)
 }
 
 // ask asks for n permits with which the line can serve a waiter and those before it.

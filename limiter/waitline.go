@@ -31,6 +31,7 @@ type waitLine struct {
 
 	denial hotparam.Decision // the latest
 	retry  time.Time         // when an ask can pass by it; zero without one
+	asked  time.Time         // when something was asked for the last time
 
 	timer *time.Timer
 	event time.Time // when it fires: the first waiter has its turn, or an ask can pass
@@ -51,7 +52,7 @@ func (l *waitLine) add(from Asker, res *Result, n int64, now time.Time) (behind 
 	if !l.due.IsZero() {
 		l.spacing += (max(0, due.Sub(l.due))/time.Duration(n) - l.spacing) / 4
 	}
-	l.newest, l.read, l.due = res.Decision, now, due
+	l.newest, l.read, l.due, l.asked = res.Decision, now, due, now
 	return l.hold(holding{from, *res, n, due})
 }
 
@@ -176,6 +177,9 @@ func (l *waitLine) settle(now time.Time) (back []holding) {
 			l.hand()
 		case held:
 			event = at
+			if l.isFar(w, at, now) {
+				event = latest(l.asked.Add(l.far()), now)
+			}
 		case at.After(now):
 			event = at
 		default:
@@ -188,9 +192,16 @@ func (l *waitLine) settle(now time.Time) (back []holding) {
 	return back
 }
 
-// surplus takes out what nobody waits for, the newest first.
+// surplus takes out what nobody waits for, and what other processes should have: many callers may
+// have asked before there was a line. The newest comes first.
 func (l *waitLine) surplus() (back []holding) {
-	for more := l.reserved - l.wanted; more > 0; more = l.reserved - l.wanted {
+	most := l.wanted
+	if l.first != nil && l.first.joins() {
+		if depth := l.depth(); l.reserved > depth+depth/2 { // round trips differ
+			most = min(most, depth)
+		}
+	}
+	for more := l.reserved - most; more > 0; more = l.reserved - most {
 		h := &l.held[len(l.held)-1]
 		out := *h
 		if out.n = min(more, h.n); out.n == h.n {

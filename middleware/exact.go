@@ -102,7 +102,7 @@ func (r *request) addExact(c *exactClaim, got *limiter.Result, denied bool, err 
 	}
 	waits := got.Taken > 0 && got.Delay > 0 && r.sleeps()
 	if waits {
-		r.stand(&c.claim, c.line(), exactAsker{g, c.spec, c.op}, got)
+		r.stand(r.exactWait(c), &c.claim, got)
 	}
 	c.state.record(got.Allowed && !(denied && c.op.Together && got.Taken == 0))
 	if r.addResult(&c.claim, &got.Decision) && got.Taken > 0 && !waits {
@@ -111,9 +111,11 @@ func (r *request) addExact(c *exactClaim, got *limiter.Result, denied bool, err 
 	}
 }
 
-// line identifies the waiting line of the claim's key.
-func (c *exactClaim) line() limiter.WaitKey {
-	return limiter.WaitKey{Name: c.op.Name, Key: c.op.Key, Keep: c.op.Keep}
+// exactWait returns what a request waits for that the backend makes wait.
+func (r *request) exactWait(c *exactClaim) *limiter.WaitClaim {
+	w := r.waitClaim(&c.claim, limiter.WaitKey{Name: c.op.Name, Key: c.op.Key, Keep: c.op.Keep}, exactAsker{r.guard, c.spec, c.op})
+	w.Remote = true
+	return w
 }
 
 // joinLine puts the request into the waiting line of the claim's key, if there is one.
@@ -121,9 +123,7 @@ func (r *request) joinLine(c *exactClaim) {
 	if c.op.Kind != limiter.Reserve || !r.sleeps() {
 		return
 	}
-	wanted := r.waitClaim(&c.claim, c.line(), exactAsker{r.guard, c.spec, c.op})
-	wanted.Remote = true
-	w, d, joined := r.guard.lines.Join(r.context(), wanted)
+	w, d, joined := r.guard.lines.Join(r.context(), r.exactWait(c))
 	if c.joined = joined; joined {
 		c.state.record(d.Allowed)
 		r.addTurn(&c.claim, w)

@@ -59,7 +59,8 @@ func (r *request) askKeyed(cl *claim) bool {
 	waits := got.Delay > 0 && r.sleeps()
 	if waits {
 		key := string(r.key)
-		r.stand(cl, limiter.WaitKey{Of: keyed, Key: key, Keep: ask.Keep}, keyedAsker{keyed, r.guard.opts.clock, cl.hash, key}, &got)
+		from := keyedAsker{keyed, r.guard.opts.clock, cl.hash, key}
+		r.stand(r.waitClaim(cl, limiter.WaitKey{Of: keyed, Key: key, Keep: ask.Keep}, from), cl, &got)
 	}
 	if r.addResult(cl, &got.Decision) && got.Taken > 0 && !waits {
 		r.grants.addKeyed(keyed, cl.hash, r.key, &got)
@@ -124,7 +125,7 @@ func (r *request) askBucket(cl *claim, b limiter.Bucket) bool {
 	got := b.Do(r.now(), ask)
 	waits := got.Delay > 0 && r.sleeps()
 	if waits {
-		r.stand(cl, limiter.WaitKey{Of: b, Keep: ask.Keep}, bucketAsker{b, r.guard.opts.clock}, &got)
+		r.stand(r.waitClaim(cl, limiter.WaitKey{Of: b, Keep: ask.Keep}, bucketAsker{b, r.guard.opts.clock}), cl, &got)
 	}
 	cl.state.record(got.Allowed)
 	within := r.addResult(cl, &got.Decision)

@@ -1,6 +1,7 @@
 package middleware
 
 import (
+	"sync"
 	"testing"
 	"time"
 
@@ -25,33 +26,7 @@ func TestExactOnRedis(t *testing.T) {
 		exactly(limitRule(t, "key", "*", byNames("q"), 1, 6), ""),
 		exactly(busyRule(t, "busy", byNames("q"), 2, 0), ""),
 	}
-	instance := func() *fixture {
-		client := redis.NewClient(&redis.Options{
-			Addr: server.Addr(), MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true,
-			ReadTimeout: patience, WriteTimeout: patience, PoolTimeout: patience, DialTimeout: patience,
-			MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-		})
-		t.Cleanup(func() { client.Close() })
-		store, err := redislimiter.New(client, redislimiter.Config{Namespace: "shop", Timeout: patience})
-		if err != nil {
-			t.Fatal(err)
-		}
-		permits, err := redislimiter.NewSemaphore(client, redislimiter.SemaphoreConfig{Namespace: "shop", Name: "a", Timeout: patience})
-		if err != nil {
-			t.Fatal(err)
-		}
-		local, err := limiter.NewMemory(limiter.MemoryConfig{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		backend, err := limiter.NewFailover(store, limiter.FailoverConfig{Timeout: patience, Local: local, Instances: func() int { return 2 }})
-		if err != nil {
-			t.Fatal(err)
-		}
-		f := newFixture(t, hotparam.Rules{Rules: rules}, WithBackend(backend), WithSemaphore(permits))
-		f.SetInstances(2)
-		return f
-	}
+	instance := func() *fixture { return onRedis(t, server, rules) }
 	one, two := instance(), instance()
 	first, second := letIn(t, one, search), letIn(t, two, search)
 	for _, f := range []*fixture{one, two} {
@@ -83,5 +58,59 @@ func TestExactOnRedis(t *testing.T) {
 	held.End(Cost{}) // nobody is there to take it
 	if s := one.Stats(); s.Panics != 0 || s.Undecided != 0 {
 		t.Errorf("%+v", s)
+	}
+}
+
+// onRedis is one of two instances whose exact limits are kept by a real Redis.
+func onRedis(t *testing.T, server *testenv.RedisServer, rules []hotparam.Rule, opts ...Option) *fixture {
+	t.Helper()
+	client := redis.NewClient(&redis.Options{
+		Addr: server.Addr(), MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true,
+		ReadTimeout: patience, WriteTimeout: patience, PoolTimeout: patience, DialTimeout: patience,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	})
+	t.Cleanup(func() { client.Close() })
+	store, err := redislimiter.New(client, redislimiter.Config{Namespace: "shop", Timeout: patience})
+	if err != nil {
+		t.Fatal(err)
+	}
+	permits, err := redislimiter.NewSemaphore(client, redislimiter.SemaphoreConfig{Namespace: "shop", Name: "a", Timeout: patience})
+	if err != nil {
+		t.Fatal(err)
+	}
+	local, err := limiter.NewMemory(limiter.MemoryConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	backend, err := limiter.NewFailover(store, limiter.FailoverConfig{Timeout: patience, Local: local, Instances: func() int { return 2 }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := newFixture(t, hotparam.Rules{Rules: rules}, append([]Option{WithBackend(backend), WithSemaphore(permits)}, opts...)...)
+	f.SetInstances(2)
+	return f
+}
+
+// The clients of two instances give up before their turn, and yet the limit that Redis keeps is
+// served, to both in turns.
+func TestTurnsOnRedis(t *testing.T) {
+	server := testenv.Redis(t)
+	for _, algorithm := range []hotparam.Algorithm{hotparam.TokenBucket, hotparam.SlidingLog} {
+		rule := exactly(waitRule(t, string(algorithm), hotparam.By{}, twentyASecond, 20, 5*time.Second), "")
+		rule.Limit.Algorithm = algorithm
+		var (
+			served [2][]int
+			all    sync.WaitGroup
+		)
+		for i, clients := range []int{60, 8} {
+			f := onRedis(t, server, []hotparam.Rule{rule}, WithClock(sinceEpoch(time.Now())))
+			all.Go(func() { served[i] = impatient(f, search, clients, 4) })
+		}
+		all.Wait()
+		if many, few := sum(served[0][1:]), sum(served[1][1:]); many+few < 3*14 || few < 3*3 || many+few > 3*20+20 {
+			t.Errorf("%s: served %v and %v by second, want about 20 together, and some of them each", algorithm, served[0], served[1])
+		} else {
+			t.Log(algorithm, served)
+		}
 	}
 }

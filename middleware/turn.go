@@ -20,8 +20,8 @@ func (r *request) sleeps() bool {
 
 // stand puts the request into the line of a key with what it has reserved, which the line owns
 // from then on. If the turn comes too late, got becomes a denial.
-func (r *request) stand(cl *claim, key limiter.WaitKey, from limiter.Asker, got *limiter.Result) {
-	w, d := r.guard.lines.Stand(r.waitClaim(cl, key, from), got)
+func (r *request) stand(wait *limiter.WaitClaim, cl *claim, got *limiter.Result) {
+	w, d := r.guard.lines.Stand(wait, got)
 	got.Decision = d
 	r.addTurn(cl, w)
 }
