@@ -23,6 +23,9 @@ type Rules struct {
 	Client Client
 	// Bodies bounds the bodies that are read for rules.
 	Bodies Bodies
+	// LimitKeys is how many keys each limit has places for in a process: max_keys of the file.
+	// Zero means [DefaultLimitKeys].
+	LimitKeys int
 	// Rules in their order.
 	Rules []Rule
 	// Version names this version of the rules: a hash of their source.

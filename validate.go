@@ -16,6 +16,7 @@ func (r *Rules) Validate() error {
 	}
 	bad = append(bad, r.Client.validate()...)
 	bad = append(bad, r.Bodies.validate()...)
+	bad = append(bad, r.validateLimitKeys()...)
 	bad = append(bad, r.Redact.validate(&r.Secrets)...)
 	taken := uses{ids: make(map[string]int, len(r.Rules)), prefixes: make(map[string]int, len(r.Rules))}
 	for i := range r.Rules {

@@ -57,7 +57,7 @@ func (b *lockedBucket) Do(now time.Duration, ask Ask) (r Result) {
 	var err error
 	if b.sides.isStraight(b.quota, ask.Kind) {
 		r = b.sides.state.Do(now, ask)
-	} else if r, err = b.sides.do(now, b.quota, b, &ask); err != nil { // an algorithm of the user's own that makes no state
+	} else if r, err = b.sides.do(now, b.quota, maker{algorithms: b}, &ask); err != nil { // an algorithm of the user's own that makes no state
 		return open(&ask, Result{Decision: hotparam.Decision{Allowed: true}})
 	}
 	if r.Taken > 0 && b.sides.family != unlimitedFamily {
@@ -69,7 +69,7 @@ func (b *lockedBucket) Do(now time.Duration, ask Ask) (r Result) {
 func (b *lockedBucket) FreshAfter(now time.Duration) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	_ = b.sides.hold(now, b.quota, b) // what makes no state is as new
+	_ = b.sides.hold(now, b.quota, maker{algorithms: b}) // what makes no state is as new
 	return b.sides.freshAfter(now)
 }
 
@@ -82,7 +82,20 @@ func (b *lockedBucket) SetQuota(q *hotparam.Quota, now time.Duration) error {
 	defer b.mu.Unlock()
 	b.quota, b.algorithm = q, a
 	if b.sides.state != nil {
-		_ = b.sides.hold(now, q, b) // what makes no state leaves the old one
+		_ = b.sides.hold(now, q, maker{algorithms: b}) // what makes no state leaves the old one
 	}
 	return nil
+}
+
+// open returns the result of an ask that a custom algorithm made no state for, instead of r. What
+// can never pass does not.
+func open(ask *Ask, r Result) Result {
+	if !r.Allowed && r.RetryAfter == 0 {
+		return r
+	}
+	r = Result{Decision: hotparam.Decision{Allowed: true, Reason: hotparam.ReasonOpen}}
+	if ask.Kind.takes() {
+		r.Taken = ask.N
+	}
+	return r
 }

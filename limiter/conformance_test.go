@@ -25,6 +25,45 @@ func TestMemoryConforms(t *testing.T) {
 	})
 }
 
+// A full table may refuse more than the quota says, and never admits more.
+func TestFullTablesKeepToTheirQuotas(t *testing.T) {
+	t.Run("Memory", func(t *testing.T) {
+		limitertest.TestFull(t, limitertest.Config{New: func(t *testing.T, now func() time.Duration) limiter.Backend {
+			m, err := limiter.NewMemory(limiter.MemoryConfig{MaxKeys: 2, Clock: now})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return m
+		}})
+	})
+	t.Run("Keys", func(t *testing.T) {
+		limitertest.TestFull(t, limitertest.Config{New: func(_ *testing.T, now func() time.Duration) limiter.Backend {
+			return &fullKeys{now: now}
+		}})
+	})
+}
+
+// fullKeys is a backend of Keys with room for two of them. They have one quota at a time.
+type fullKeys struct {
+	now   func() time.Duration
+	keys  limiter.Keys
+	quota *hotparam.Quota
+}
+
+func (b *fullKeys) Do(_ context.Context, op limiter.Op) (_ limiter.Result, err error) {
+	switch {
+	case b.keys == nil:
+		b.keys, err = limiter.NewKeys(op.Quota, 2, nil)
+	case b.quota != op.Quota:
+		err = b.keys.SetQuota(op.Quota, b.now())
+	}
+	b.quota = op.Quota
+	if err != nil {
+		return limiter.Result{}, err
+	}
+	return b.keys.Do(b.now(), hotparam.Hash([]byte(op.Key)), []byte(op.Key), op.Ask), nil
+}
+
 func TestBucketConforms(t *testing.T) {
 	testSingles(t, func(q *hotparam.Quota) (single, error) { return limiter.NewBucket(q, nil) })
 }

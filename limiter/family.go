@@ -121,7 +121,7 @@ type algorithms interface {
 }
 
 // hold puts q in force. If it fails nothing has changed.
-func (s *sides) hold(now time.Duration, q *hotparam.Quota, from algorithms) error {
+func (s *sides) hold(now time.Duration, q *hotparam.Quota, from maker) error {
 	if s.quota != nil && *s.quota == *q {
 		s.quota = q
 		return nil
@@ -153,8 +153,8 @@ func (s *sides) hold(now time.Duration, q *hotparam.Quota, from algorithms) erro
 			return nil
 		}
 	}
-	if next.state = a.New(q, now); next.state == nil {
-		return errNoState(q)
+	if next.state, _, err = from.create(a, q, now); err != nil {
+		return err
 	}
 	s.push(now)
 	s.side = next
@@ -182,10 +182,10 @@ func (s *sides) push(now time.Duration) {
 
 // do executes ask under q, which is in force from then on. A Return goes to the state it was
 // taken from, and changes no quota.
-func (s *sides) do(now time.Duration, q *hotparam.Quota, from algorithms, ask *Ask) (Result, error) {
+func (s *sides) do(now time.Duration, q *hotparam.Quota, from maker, ask *Ask) (Result, error) {
 	switch {
 	case ask.Kind == Forget:
-		*s, ask = sides{}, &Ask{Kind: Peek}
+		*s, ask, from.states = sides{}, &Ask{Kind: Peek}, nil
 	case ask.Kind == Return && ask.N >= 0 && s.state != nil:
 		return s.giveBack(now, q, ask), nil
 	}

@@ -56,6 +56,9 @@ func (f fixedFrame) same(as fixedFrame) bool {
 
 func (f fixedFrame) holds(at, t int64) bool { return at <= t && t < f.leaves(at) }
 
+// latest is the beginning of a window, whose end is set with that.
+func (f fixedFrame) latest(at, _ int64) int64 { return at }
+
 func (f fixedFrame) apart() bool { return true }
 
 // back keeps to the calendar: the window that was current is the one of the new time.

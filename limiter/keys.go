@@ -11,10 +11,9 @@ import (
 // is as for [Bucket].
 //
 // Only a key in its initial state is ever dropped: however many keys come, none gets a
-// fresh burst by being forgotten. Where the table is full of keys in use, a new key passes
-// unlimited, with [hotparam.ReasonOpen], and is counted in [Stats].Overflow. A key is in
-// use until what was taken is back, so maxKeys should be the number of keys expected within
-// that time.
+// fresh burst by being forgotten. A key is in use until what was taken is back, so maxKeys
+// should be the number of keys expected within that time. Where the table is full of keys in
+// use, a new key takes the place of one of them, as with [Memory].
 type Keys interface {
 	// Do executes ask on the key at now. Hash is [hotparam.Hash] of key; it only finds the
 	// key, whose bytes decide. They are copied if the key is new.
@@ -30,9 +29,13 @@ type Keys interface {
 
 // Stats counts what happened to many keys.
 type Stats struct {
-	Keys     int64  // held now
-	Evicted  uint64 // dropped in their initial state
-	Overflow uint64 // requests that passed unlimited, or uncharged, for want of room
+	Keys    int64  // held now
+	Evicted uint64 // dropped in their initial state
+	// Displaced counts keys that were evicted while they owed something, for want of room.
+	Displaced uint64
+	// Inherited counts the asks of new keys that began with a debt: their own, from before
+	// they were displaced, or rarely that of another key.
+	Inherited uint64
 }
 
 // NewKeys returns Keys for up to maxKeys keys at a time, 1 to 16,777,216. Buckets without
@@ -104,7 +107,7 @@ func (k *stateKeys) Do(now time.Duration, hash uint64, key []byte, ask Ask) Resu
 
 func (k *stateKeys) do(now time.Duration, hash uint64, key []byte, rule *keysRule, ask *Ask) (r Result, err error) {
 	if n := k.states.table.find(hash, key); n != nil {
-		if found, err := n.kept.do(now, rule.quota, rule, ask, &r); found != keyDropped {
+		if found, err := n.kept.do(now, rule.quota, maker{algorithms: rule, states: k.states}, ask, &r); found != keyDropped {
 			k.states.tend(now)
 			return r, err
 		}
@@ -143,7 +146,10 @@ func (k *stateKeys) take(now time.Duration, hash uint64, key []byte, o side) {
 		n.kept.lend()
 		return
 	}
-	if k.states.table.room(s, instant(now)) {
-		k.states.table.put(hash, newGuarded(hash, key, o, nil))
+	o.state, _ = k.states.inherit(s, key, o.family, o.state, now)
+	if t := instant(now); !k.states.table.room(s, t) {
+		k.states.owe(s, k.states.hash(key), o.family, o.state, t)
+		return
 	}
+	k.states.table.put(hash, newGuarded(hash, key, o, nil))
 }

@@ -1,6 +1,7 @@
 package limiter
 
 import (
+	"hash/maphash"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,10 +13,12 @@ import (
 // allocation.
 //
 // Only a full bucket is ever dropped, since a new one equals it. One that starts short of its
-// burst starts so again after it was full and dropped.
+// burst starts so again after it was full and dropped. A full table evicts buckets that are not:
+// see table.
 //
 // Memory: at most 16 bytes for each of maxKeys, reserved; 80 bytes for each key held, and those
-// of the key if they are over 27. Idle keys are dropped as others arrive, known or new: within
+// of the key if they are over 27; and once the table is full, at most 80 bytes for each of maxKeys
+// until all is paid that evicted keys owe. Idle keys are dropped as others arrive, known or new: within
 // half a minute if one call arrives for each 512 keys that there is room for.
 type wordKeys struct {
 	at     atomic.Pointer[reckoning]
@@ -36,20 +39,87 @@ func (w *keyedWord) set(r *reckoning, l *line) {
 }
 
 func newWordKeys(r *reckoning, maxKeys int, custom map[hotparam.Algorithm]Algorithm) (*wordKeys, error) {
-	t, err := newTable(maxKeys, dropFull)
+	k := &wordKeys{custom: custom}
+	t, err := newTable(maxKeys, tableRules[keyedWord]{drop: dropFull, evict: k.evict})
 	if err != nil {
 		return nil, err
 	}
-	k := &wordKeys{table: t, custom: custom}
+	k.table = t
 	k.at.Store(r)
 	return k, nil
 }
 
 // dropFull drops a bucket that is full at now, unless it has marks after now: the key's next
 // bucket starts without back, so these marks would name what is taken from it.
-func dropFull(w *keyedWord, now int64) bool {
+func dropFull(w *keyedWord, now int64) (dropped bool, until int64) {
 	word := w.word.Load()
-	return word+w.back() <= now && word <= now && w.word.CompareAndSwap(word, gone)
+	if word+w.back() <= now && word <= now && w.word.CompareAndSwap(word, gone) {
+		return true, 0
+	}
+	return false, word
+}
+
+// wordNumbers is how many numbers of a debt a word needs.
+const wordNumbers = 1
+
+// evict implements tableRules.
+func (k *wordKeys) evict(s *stripe[keyedWord], n *node[keyedWord], now int64) bool {
+	r := k.current()
+	l := n.kept.line(n.kept.word.Swap(gone))
+	n.kept.r.descend(r, &l)
+	k.owe(s, r, n.keyed(k.table.seed), &l, now)
+	return true
+}
+
+// current returns the arithmetic of the words in force, or the last one.
+func (k *wordKeys) current() *reckoning {
+	r := k.at.Load()
+	if r.states != nil {
+		return r.last
+	}
+	return r
+}
+
+// owe adds a line of r to the debts.
+func (k *wordKeys) owe(s *stripe[keyedWord], r *reckoning, hash uint64, l *line, t int64) {
+	d := k.table.debtsFor(s, wordNumbers, t)
+	k.convert(d, r)
+	d.add(hash, l.word-t > r.fill-r.interval, &debt{debtUntil: l.word}, t)
+	if l.back > 0 {
+		d.marks = max(d.marks, l.mark())
+	}
+}
+
+// convert makes the debts those of words of r.
+func (k *wordKeys) convert(d *debts, r *reckoning) {
+	if d.r != nil && d.r != r {
+		d.move(func(at int64) int64 {
+			l := line{word: at}
+			d.r.descend(r, &l)
+			return l.word
+		})
+	}
+	d.r = r
+}
+
+// first returns the line with which a key begins at t that is not in the table.
+func (k *wordKeys) first(s *stripe[keyedWord], r *reckoning, key []byte, t int64) line {
+	l := line{word: r.first(s.floor, t)}
+	if r.since > 0 { // there may be marks of another line, under another quota
+		l.born = t
+	}
+	d := s.settleDebts(t)
+	if d == nil {
+		return l
+	}
+	k.convert(d, r)
+	if d.marks > t { // there may be marks of the line of an evicted key
+		l.born = t
+	}
+	if owed, found := k.table.owed(s, maphash.Bytes(k.table.seed, key), t); found {
+		l.word = max(l.word, owed[debtUntil])
+	}
+	return l
 }
 
 // Do implements [Keys].
@@ -74,11 +144,7 @@ func (k *wordKeys) settle(now time.Duration, hash uint64, key []byte, ask *Ask) 
 	s.mu.Lock()
 	r, b := k.locked(hash, key)
 	if r.states != nil {
-		if b != nil {
-			l := b.kept.line(b.kept.word.Swap(gone))
-			r.states.take(now, hash, key, b.kept.r.side(l, instant(now)))
-			k.table.remove(hash, b)
-		}
+		k.moveKey(now, hash, key, s, r, b)
 		s.mu.Unlock()
 		return r.states.Do(now, hash, key, *ask)
 	}
@@ -97,24 +163,22 @@ func (k *wordKeys) settle(now time.Duration, hash uint64, key []byte, ask *Ask) 
 		res, _ := r.do(&b.kept.atomicLine, t, ask) // not gone: that needs our lock
 		return res
 	}
-	l, asked := line{word: r.first(s.floor, t)}, ask.ofNew()
+	l, asked := k.first(s, r, key, t), ask.ofNew()
 	next, v, taken := r.ask(l.word, t, &asked)
 	res := Result{Decision: r.decision(v), Taken: taken}
 	if next == l.word && r.missing == 0 {
 		return res
 	}
-	if !k.table.room(s, t) {
-		return open(ask, res)
-	}
 	l.word = next
-	if r.since > 0 { // there may be marks of another line, under another quota
-		l.born = t
-	}
 	if taken > 0 {
 		res.name(l.mark(), t)
 		if v.delay > 0 {
 			reach(&r.gcra.due, t+v.delay)
 		}
+	}
+	if !k.table.room(s, t) {
+		k.owe(s, r, maphash.Bytes(k.table.seed, key), &l, t)
+		return res
 	}
 	b = newNode[keyedWord](hash, key)
 	b.kept.set(r, &l)
@@ -122,17 +186,22 @@ func (k *wordKeys) settle(now time.Duration, hash uint64, key []byte, ask *Ask) 
 	return res
 }
 
-// open returns the result of an ask of a new key for which there is no room, instead of r.
-// What can never pass does not.
-func open(ask *Ask, r Result) Result {
-	if !r.Allowed && r.RetryAfter == 0 {
-		return r
+// moveKey moves a key to the states that have the keys from now on, with what it owes.
+func (k *wordKeys) moveKey(now time.Duration, hash uint64, key []byte, s *stripe[keyedWord], r *reckoning, b *node[keyedWord]) {
+	t := instant(now)
+	if b != nil {
+		r.states.take(now, hash, key, b.kept.r.side(b.kept.line(b.kept.word.Swap(gone)), t))
+		k.table.remove(hash, b)
+		return
 	}
-	r = Result{Decision: hotparam.Decision{Allowed: true, Reason: hotparam.ReasonOpen}}
-	if ask.Kind.takes() {
-		r.Taken = ask.N
+	d := s.settleDebts(t)
+	if d == nil || r.states.states.table.has(hash, key) {
+		return
 	}
-	return r
+	k.convert(d, r.last)
+	if owed, found := k.table.owed(s, maphash.Bytes(k.table.seed, key), t); found {
+		r.states.take(now, hash, key, r.last.side(line{word: owed[debtUntil], born: t}, t))
+	}
 }
 
 // locked returns the current arithmetic, and the key's bucket under it, or under the one
@@ -161,7 +230,8 @@ func (k *wordKeys) Stats() Stats {
 	s := k.table.stats()
 	if states := k.at.Load().states; states != nil {
 		more := states.Stats()
-		s.Keys, s.Evicted, s.Overflow = s.Keys+more.Keys, s.Evicted+more.Evicted, s.Overflow+more.Overflow
+		s.Keys, s.Evicted = s.Keys+more.Keys, s.Evicted+more.Evicted
+		s.Displaced, s.Inherited = s.Displaced+more.Displaced, s.Inherited+more.Inherited
 	}
 	return s
 }

@@ -160,7 +160,7 @@ func TestQuickTakesAreTakes(t *testing.T) {
 				on()
 			},
 			"": func(rt *rapid.T) {
-				if a, b := quick.Stats(), plain.Stats(); a.Keys != b.Keys || a.Overflow != b.Overflow {
+				if a, b := quick.Stats(), plain.Stats(); a.Keys != b.Keys || a.Displaced != b.Displaced {
 					rt.Fatalf("%+v, want %+v", a, b)
 				}
 			},

@@ -161,6 +161,16 @@ func rescaled(ns, to, from int64) int64 {
 	return int64(min(n, uint64(most)))
 }
 
+// owes returns what a line of g owes at t, and whether less than one token is left. A key begins
+// after it as if nothing that is reserved had been promised for later.
+func (l *line) owes(g *gcra, t int64) (owed debt, spent bool) {
+	word := max(l.word, l.late)
+	if word <= t {
+		return debt{}, false
+	}
+	return debt{debtUntil: word, debtAt: word, debtCount: speedOf(g.interval)}, g.free(word, t) < g.interval
+}
+
 // appendRest appends what is kept beside the word: nothing, or everything.
 func (l *line) appendRest(b []byte) []byte {
 	if *l == (line{word: l.word, born: l.born}) {

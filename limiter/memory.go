@@ -122,7 +122,7 @@ func (m *Memory) do(now time.Duration, op *Op, r *Result) (err error) {
 	}
 	hash := m.hash(m.hashOf(op.Name), op.Key)
 	if n := m.states.table.findNamed(hash, op.Name, op.Key); n != nil {
-		found, err := n.kept.do(now, op.Quota, &m.plans, &op.Ask, r)
+		found, err := n.kept.do(now, op.Quota, maker{algorithms: &m.plans, states: m.states}, &op.Ask, r)
 		if found == keyCalm {
 			m.states.renew(hash, n, &m.plans)
 		}

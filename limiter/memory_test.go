@@ -204,7 +204,7 @@ func TestMemoryForgetsIdleKeys(t *testing.T) {
 	for i := range count {
 		memoryDo(t, m, q, fmt.Sprint(i), limiter.Ask{N: 1})
 	}
-	if s := m.Stats(); s.Keys < count*9/10 || s.Overflow != 0 {
+	if s := m.Stats(); s.Keys < count*9/10 || s.Displaced != 0 {
 		t.Fatalf("%+v", s)
 	}
 	for range 4000 { // 40 seconds
@@ -239,27 +239,31 @@ func TestKeyedForgetsWithoutNewKeys(t *testing.T) {
 	}
 }
 
+// A full table limits new keys and those that it has evicted, and counts both.
 func TestMemoryFull(t *testing.T) {
 	m, now := memoryAt(t, limiter.MemoryConfig{MaxKeys: 2})
 	q := &hotparam.Quota{Algorithm: hotparam.SlidingLog, Rate: perSecond5, Burst: 5}
-	for _, key := range []string{"a", "b"} {
-		memoryDo(t, m, q, key, limiter.Ask{N: 5})
-	}
-	r := memoryDo(t, m, q, "c", limiter.Ask{Kind: limiter.AtMost, N: 3})
-	if want := (limiter.Result{Decision: hotparam.Decision{Allowed: true, Reason: hotparam.ReasonOpen}, Taken: 3}); r != want {
-		t.Errorf("%+v, want %+v", r, want)
-	}
-	for _, n := range []int64{-1, 6} {
-		if r := memoryDo(t, m, q, "c", limiter.Ask{N: n}); r.Allowed {
-			t.Errorf("%d: %+v", n, r)
+	keys := []string{"a", "b", "c", "d"}
+	for range 3 {
+		for _, key := range keys {
+			memoryDo(t, m, q, key, limiter.Ask{Kind: limiter.AtMost, N: 5})
 		}
 	}
-	if s := m.Stats(); s != (limiter.Stats{Keys: 2, Overflow: 1}) {
+	for _, key := range keys {
+		for _, n := range []int64{-1, 1, 6} {
+			if r := memoryDo(t, m, q, key, limiter.Ask{N: n}); r.Allowed {
+				t.Errorf("%d of %s: %+v", n, key, r)
+			}
+		}
+	}
+	if s := m.Stats(); s.Keys != 2 || s.Displaced == 0 || s.Inherited == 0 {
 		t.Errorf("%+v", s)
 	}
 	now.Add(int64(time.Second))
-	if r := memoryDo(t, m, q, "c", limiter.Ask{N: 5}); r.Reason != hotparam.ReasonWithin {
-		t.Errorf("when the others are as new: %+v", r)
+	for _, key := range keys {
+		if r := memoryDo(t, m, q, key, limiter.Ask{N: 5}); r.Reason != hotparam.ReasonWithin {
+			t.Errorf("%s, when all is back: %+v", key, r)
+		}
 	}
 }
 
@@ -297,7 +301,7 @@ func TestMemoryConcurrent(t *testing.T) {
 					t.Fatalf("round %d: admitted %d, want %d", round, got, q.Burst)
 				}
 			}
-			if s := m.Stats(); s.Overflow != 0 {
+			if s := m.Stats(); s.Displaced != 0 {
 				t.Errorf("%+v", s)
 			}
 		})

@@ -2,6 +2,7 @@ package limiter
 
 import (
 	"encoding/binary"
+	"hash/maphash"
 	"sync/atomic"
 )
 
@@ -42,6 +43,14 @@ func (n *node[K]) key() string {
 		return *n.long
 	}
 	return string(n.short[1 : 1+n.short[0]])
+}
+
+// keyed returns the hash of the key under a seed.
+func (n *node[K]) keyed(seed maphash.Seed) uint64 {
+	if n.long != nil {
+		return maphash.String(seed, *n.long)
+	}
+	return maphash.Bytes(seed, n.short[1:1+n.short[0]])
 }
 
 func (n *node[K]) is(hash uint64, key []byte) bool {

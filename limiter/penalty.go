@@ -65,6 +65,24 @@ func (p *penalty) FreshAfter(now time.Duration) time.Duration {
 	return max(p.left(now), p.inner.FreshAfter(now))
 }
 
+// owes implements [debtor] if the state under the lock does.
+func (p *penalty) owes(now time.Duration) (owed debt, spent bool) {
+	owed, spent = p.inner.(debtor).owes(now)
+	if left := p.left(now); left > 0 {
+		owed[debtLock] = p.until
+		owed[debtUntil] = max(owed[debtUntil], p.until)
+		spent = spent || p.length > 0
+	}
+	return owed, spent
+}
+
+// owe implements [debtor] if the state under the lock does.
+func (p *penalty) owe(owed *debt, now time.Duration) {
+	p.inner.(debtor).owe(owed, now)
+	p.left(now)
+	p.until = max(p.until, min(owed[debtLock], p.last+int64(p.length)))
+}
+
 // adapt switches to another penalty: a running lock ends no later than one that started now.
 func (p *penalty) adapt(q *hotparam.Quota, now time.Duration) {
 	left := p.left(now)

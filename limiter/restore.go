@@ -173,7 +173,9 @@ func (k *states) restore(now time.Duration, hash uint64, key []byte, o side, pla
 	if o.state.FreshAfter(now) == 0 || k.table.find(hash, key) != nil {
 		return nil
 	}
-	if !k.table.room(s, instant(now)) {
+	o.state, _ = k.inherit(s, key, o.family, o.state, now)
+	if t := instant(now); !k.table.room(s, t) {
+		k.owe(s, k.hash(key), o.family, o.state, t)
 		return nil
 	}
 	n := newGuarded(hash, key, o, plan)

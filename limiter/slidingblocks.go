@@ -36,6 +36,8 @@ func (f blockFrame) same(as blockFrame) bool { return f == as }
 
 func (f blockFrame) holds(at, t int64) bool { return at <= t && t < at+f.length }
 
+func (f blockFrame) latest(at, t int64) int64 { return max(at, min(at+f.length-1, t)) }
+
 func (f blockFrame) apart() bool { return false }
 
 // back moves by whole blocks, to what is not sooner. What was not ahead on the old

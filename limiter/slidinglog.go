@@ -28,6 +28,8 @@ func (f logFrame) same(as logFrame) bool { return f == as }
 
 func (f logFrame) holds(at, t int64) bool { return at == t }
 
+func (f logFrame) latest(at, _ int64) int64 { return at }
+
 func (f logFrame) apart() bool { return false }
 
 func (f logFrame) back(at, _, by, _ int64) int64 { return max(0, at-by) }

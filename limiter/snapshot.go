@@ -42,7 +42,8 @@ type snapshotCounts struct{ keys, left int }
 
 // Snapshot writes the states of all keys, for a Restore after a restart. It returns how many
 // states it wrote, of which a key has several if it was under several quotas, and how many
-// it left out: those of custom algorithms, and those of names and keys of over 65,536 bytes.
+// it left out: those of custom algorithms, those of names and keys of over 65,536 bytes, and
+// what evicted keys owe, which no other process can find (see [Stats].Displaced).
 // Keys may be asked for meanwhile; each is written as it is at some moment of the call.
 func (m *Memory) Snapshot(w io.Writer) (written, left int, err error) {
 	buffered := bufio.NewWriter(w)
@@ -53,6 +54,7 @@ func (m *Memory) Snapshot(w io.Writer) (written, left int, err error) {
 		return s.err == nil
 	})
 	s.frame('e', binary.AppendUvarint(nil, uint64(s.counts.keys)))
+	s.counts.left += m.states.table.indebted(instant(m.now()))
 	if s.err == nil {
 		s.err = buffered.Flush()
 	}

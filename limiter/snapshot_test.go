@@ -106,10 +106,10 @@ func TestSnapshotLeavesOut(t *testing.T) {
 		read    int
 		left    int
 	}{
-		"restored":    {8, "", 0, 1, 0},
-		"known":       {8, "kept", 0, 0, 1},
-		"no room":     {1, "other", 0, 0, 1},
-		"as good new": {8, "", time.Second, 0, 1},
+		"restored":     {8, "", 0, 1, 0},
+		"known":        {8, "kept", 0, 0, 1},
+		"a full table": {1, "other", 0, 1, 0},
+		"as good new":  {8, "", time.Second, 0, 1},
 	} {
 		m, now := memoryAt(t, limiter.MemoryConfig{MaxKeys: c.maxKeys})
 		now.Add(int64(c.later))

@@ -11,8 +11,10 @@ import (
 type states struct{ table *table[guarded] }
 
 func newStates(maxKeys int) (*states, error) {
-	t, err := newTable(maxKeys, dropFresh)
-	return &states{t}, err
+	k := &states{}
+	t, err := newTable(maxKeys, tableRules[guarded]{drop: dropFresh, evict: k.evict})
+	k.table = t
+	return k, err
 }
 
 // guarded is one key's states.
@@ -34,7 +36,7 @@ const (
 )
 
 // do asks under this quota and sets r.
-func (g *guarded) do(now time.Duration, q *hotparam.Quota, from algorithms, ask *Ask, r *Result) (found, error) {
+func (g *guarded) do(now time.Duration, q *hotparam.Quota, from maker, ask *Ask, r *Result) (found, error) {
 	g.mu.Lock()
 	switch {
 	case g.dropped:
@@ -45,8 +47,11 @@ func (g *guarded) do(now time.Duration, q *hotparam.Quota, from algorithms, ask 
 		g.settle()
 		g.calm = 0
 		res, err := g.sides.do(now, q, from, ask)
-		*r = res
 		g.lend()
+		if err == errUnlocked {
+			return keyDropped, nil
+		}
+		*r = res
 		return keyAsked, err
 	}
 	g.settle()
@@ -83,8 +88,30 @@ func (g *guarded) takeNow(now time.Duration, q *hotparam.Quota, n int64, d *hotp
 
 // dropFresh drops a key all of whose states are as good as new; one that is in use is left
 // alone.
-func dropFresh(g *guarded, now int64) bool {
-	if g.lent.busy(now) || !g.mu.TryLock() {
+func dropFresh(g *guarded, now int64) (dropped bool, until int64) {
+	if g.lent.busy(now) {
+		return false, g.lent.word.Load()
+	}
+	if !g.mu.TryLock() {
+		return false, cannotEvict
+	}
+	defer g.mu.Unlock()
+	if g.dropped {
+		return false, cannotEvict
+	}
+	g.settle()
+	if left := g.freshAfter(time.Duration(now)); left > 0 {
+		g.lend()
+		return false, now + int64(min(left, maxNow))
+	}
+	g.dropped, g.sides = true, sides{}
+	return true, 0
+}
+
+// evict implements tableRules.
+func (k *states) evict(s *stripe[guarded], n *node[guarded], now int64) bool {
+	g := &n.kept
+	if !g.mu.TryLock() {
 		return false
 	}
 	defer g.mu.Unlock()
@@ -92,9 +119,9 @@ func dropFresh(g *guarded, now int64) bool {
 		return false
 	}
 	g.settle()
-	if g.freshAfter(time.Duration(now)) > 0 {
-		g.lend()
-		return false
+	hash := n.keyed(k.table.seed)
+	for _, x := range append(g.others(), g.side) {
+		k.owe(s, hash, x.family, x.state, now)
 	}
 	g.dropped, g.sides = true, sides{}
 	return true
@@ -108,13 +135,14 @@ func (k *states) tend(now time.Duration) {
 }
 
 // enter asks a key that is not in the table. Only a state that is not as good as new
-// enters it.
+// enters it, and not what an evicted key has only asked for.
 func (k *states) enter(now time.Duration, hash uint64, key []byte, q *hotparam.Quota, from algorithms, ask *Ask) (r Result, err error) {
 	s := k.table.stripe(hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	m := maker{from, k, s, key}
 	if n := k.table.find(hash, key); n != nil { // another was faster
-		_, err = n.kept.do(now, q, from, ask, &r) // not dropped: that needs our lock
+		_, err = n.kept.do(now, q, m, ask, &r) // not dropped: that needs our lock
 		return r, err
 	}
 	a, err := from.of(q)
@@ -128,16 +156,26 @@ func (k *states) enter(now time.Duration, hash uint64, key []byte, q *hotparam.Q
 	} else if late > 0 {
 		born = time.Duration(s.floor)
 	}
-	state := a.New(q, born)
-	if state == nil {
-		return Result{}, errNoState(q)
+	state, inherits, err := m.create(a, q, born)
+	if err != nil {
+		return Result{}, err
+	}
+	var before debt
+	if inherits {
+		before, _ = debtOf(state, now)
 	}
 	r = state.Do(now, ask.ofNew())
 	if state.FreshAfter(now) == 0 || ask.Kind == Return {
 		return r, nil
 	}
+	if inherits {
+		if after, _ := debtOf(state, now); after == before {
+			return r, nil
+		}
+	}
 	if !k.table.room(s, t) {
-		return open(ask, r), nil
+		k.owe(s, k.hash(key), familyOf(q), state, t)
+		return r, nil
 	}
 	k.table.put(hash, newGuarded(hash, key, side{familyOf(q), q, state}, lendable(a)))
 	return r, nil

@@ -2,6 +2,8 @@ package limiter
 
 import (
 	"fmt"
+	"hash/maphash"
+	"math"
 	"math/bits"
 	"sync"
 	"sync/atomic"
@@ -18,12 +20,17 @@ import (
 //
 // There is no sweep in the background: new keys sweep a part of the table as they enter, and
 // where none arrive the known ones do, one call in each pace.
+//
+// A full table evicts one of the keys that it sweeps for each new one: the one that first has
+// paid what it owes, which the stripe's debts keep. So a key that was evicted begins with what
+// it owed, and no other is worse off but by the chance that debts states.
 type table[K any] struct {
 	heads   []atomic.Pointer[node[K]] // fixed; a power of two, at least max
 	used    atomic.Uint64             // of the heads, from the first on: see grow
 	stripes []stripe[K]               // a power of two
 	max     int64
-	drop    func(kept *K, now int64) bool // marks it as gone if it equals a new one
+	rules   tableRules[K] // fixed
+	seed    maphash.Seed  // of the hashes in debts
 	held    atomic.Int64
 
 	pace  int64        // ns between two looks
@@ -31,9 +38,24 @@ type table[K any] struct {
 	turn  atomic.Int64
 	walks atomic.Int64 // calls of each: it does not grow meanwhile
 
-	evicted  atomic.Uint64
-	overflow atomic.Uint64
+	evicted   atomic.Uint64
+	displaced atomic.Uint64
+	inherited atomic.Uint64
 }
+
+// tableRules are what a table must know of what it keeps. Both functions are called under the
+// lock of the key's stripe.
+type tableRules[K any] struct {
+	// drop marks a key as gone if it equals a new one at now. Otherwise it returns the instant
+	// from which it will, or cannotEvict.
+	drop func(kept *K, now int64) (dropped bool, until int64)
+	// evict marks a key as gone and adds what it owes to the stripe's debts. It returns false,
+	// and does nothing, if the key is just in use.
+	evict func(s *stripe[K], n *node[K], now int64) bool
+}
+
+// cannotEvict is when a key equals a new one that cannot be evicted now.
+const cannotEvict = math.MaxInt64
 
 // stripe is some of the heads, by lines of the cache in turn, under one lock.
 type stripe[K any] struct {
@@ -44,7 +66,8 @@ type stripe[K any] struct {
 	// new one by then, so a bucket that starts with this word has no more tokens than one that
 	// may have been dropped before it, even if the clock goes back.
 	floor int64
-	_     [32]byte // a cache line of its own
+	debts *debts   // of evicted keys; nil until one was, and again once all is paid
+	_     [24]byte // a cache line of its own
 }
 
 const (
@@ -71,11 +94,11 @@ const (
 // maxMaxKeys keeps a typing error from reserving all memory.
 const maxMaxKeys = 1 << 24
 
-func newTable[K any](maxKeys int, drop func(*K, int64) bool) (*table[K], error) {
+func newTable[K any](maxKeys int, rules tableRules[K]) (*table[K], error) {
 	if maxKeys < 1 || maxKeys > maxMaxKeys {
 		return nil, fmt.Errorf("limiter: maxKeys %d: must be 1 to %d", maxKeys, maxMaxKeys)
 	}
-	t := &table[K]{max: int64(maxKeys), drop: drop}
+	t := &table[K]{max: int64(maxKeys), rules: rules, seed: maphash.MakeSeed()}
 	t.heads = make([]atomic.Pointer[node[K]], 1<<bits.Len(uint(maxKeys-1)))
 	t.stripes = make([]stripe[K], min(max(len(t.heads)/headsPerStripe, 1), maxStripes))
 	for i := range t.stripes {
@@ -90,7 +113,7 @@ func newTable[K any](maxKeys int, drop func(*K, int64) bool) (*table[K], error) 
 func (t *table[K]) full() bool { return t.held.Load() >= t.max }
 
 func (t *table[K]) stats() Stats {
-	return Stats{Keys: t.held.Load(), Evicted: t.evicted.Load(), Overflow: t.overflow.Load()}
+	return Stats{Keys: t.held.Load(), Evicted: t.evicted.Load(), Displaced: t.displaced.Load(), Inherited: t.inherited.Load()}
 }
 
 // find needs no lock. It sees every key that was added before and not dropped since, unless its
@@ -136,20 +159,70 @@ func (t *table[K]) findIn(hash uint64, prefix, key string) *node[K] {
 	return nil
 }
 
-// room makes room for a new key, after sweeping a little, and reports whether there is any.
-// The caller holds the lock of the stripe, and puts the key in.
+// room makes room for a new key, after sweeping a little. It returns false if none of the keys
+// that it has looked at can be evicted just now: the caller then adds what the new one owes to
+// the debts. The caller holds the lock of the stripe, and puts the key in.
 func (t *table[K]) room(s *stripe[K], now int64) bool {
 	look := uint64(lookAlways)
 	if t.full() {
 		look = lookFull
 	}
-	t.sweep(s, now, look)
-	if t.held.Add(1) > t.max {
-		t.held.Add(-1)
-		t.overflow.Add(1)
-		return false
+	first := t.sweep(s, now, look)
+	if t.held.Add(1) <= t.max {
+		return true
 	}
-	return true
+	t.displaced.Add(1)
+	if first != nil && t.rules.evict(s, first, now) {
+		t.remove(uint64(first.hash), first)
+		return true
+	}
+	t.held.Add(-1)
+	return false
+}
+
+// owed returns what a key owes that is not in the table, and false if that is nothing. The caller
+// holds the lock of the stripe.
+func (t *table[K]) owed(s *stripe[K], hash uint64, now int64) (debt, bool) {
+	owed, found := s.debts.find(hash, now)
+	if found {
+		t.inherited.Add(1)
+	}
+	return owed, found
+}
+
+// settleDebts prepares the debts of a stripe for now: once all is paid they are dropped.
+func (s *stripe[K]) settleDebts(now int64) *debts {
+	d := s.debts
+	if d == nil {
+		return nil
+	}
+	d.tick(now)
+	if d.until <= d.last && d.marks <= d.last {
+		s.floor = max(s.floor, d.last)
+		s.debts = nil
+	}
+	return s.debts
+}
+
+// debtsFor is settleDebts for an eviction: there are debts afterwards.
+func (t *table[K]) debtsFor(s *stripe[K], width int, now int64) *debts {
+	if s.settleDebts(now) == nil {
+		s.debts = newDebts(width, len(t.heads)/len(t.stripes))
+		s.debts.last = now
+	}
+	s.floor = max(s.floor, now) // what is paid may be forgotten
+	return s.debts
+}
+
+// indebted returns how many evicted keys owe something.
+func (t *table[K]) indebted(now int64) (n int) {
+	for i := range t.stripes {
+		s := &t.stripes[i]
+		s.mu.Lock()
+		n += s.debts.count(now)
+		s.mu.Unlock()
+	}
+	return n
 }
 
 // put adds a new key, for which there is room, under the lock of its stripe. It comes last in
@@ -175,15 +248,20 @@ func (t *table[K]) remove(hash uint64, n *node[K]) {
 	t.held.Add(-1)
 }
 
-// sweep drops the keys under the stripe's next heads that equal new ones at now. The caller
-// holds the stripe's lock.
-func (t *table[K]) sweep(s *stripe[K], now int64, heads uint64) {
-	dropped := 0
+// sweep drops the keys under the stripe's next heads that equal new ones at now. Of the others it
+// returns the one that will first, or nil. The caller holds the stripe's lock.
+func (t *table[K]) sweep(s *stripe[K], now int64, heads uint64) (first *node[K]) {
+	s.settleDebts(now)
+	dropped, least := 0, int64(cannotEvict)
 	used := t.usedBy(s)
 	for range min(heads, used) {
 		link := t.headOf(s, s.hand)
 		for n := link.Load(); n != nil; n = link.Load() {
-			if !t.drop(&n.kept, now) {
+			gone, until := t.rules.drop(&n.kept, now)
+			if !gone {
+				if until < least {
+					first, least = n, until
+				}
 				link = &n.next
 				continue
 			}
@@ -197,6 +275,7 @@ func (t *table[K]) sweep(s *stripe[K], now int64, heads uint64) {
 		t.held.Add(-int64(dropped))
 		t.evicted.Add(uint64(dropped))
 	}
+	return first
 }
 
 // due reports whether it is time for another look by tend.

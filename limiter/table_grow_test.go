@@ -10,7 +10,10 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-func never(*int, int64) bool { return false }
+var never = tableRules[int]{
+	drop:  func(*int, int64) (bool, int64) { return false, cannotEvict },
+	evict: func(*stripe[int], *node[int], int64) bool { return false },
+}
 
 // add puts a key in as the callers of a table do.
 func add(t *testing.T, table *table[int], i int) *node[int] {

@@ -24,6 +24,9 @@ type frame[F any] interface {
 	leaves(at int64) int64
 	// holds reports whether what was taken at t counts in the slot at `at`.
 	holds(at, t int64) bool
+	// latest is, at t, the latest instant at which what counts in the slot at `at` may have been
+	// taken that is needed to find the slot again.
+	latest(at, t int64) int64
 	// apart reports whether each slot is a window of its own.
 	apart() bool
 	// back is where the slot at `at` goes when the clock is set back, by so much, to t.

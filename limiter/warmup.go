@@ -240,6 +240,19 @@ func (s *warmState) FreshAfter(now time.Duration) time.Duration {
 	return d
 }
 
+// owes implements [debtor]. A bucket that was evicted is cold when it returns, so all that it owes
+// is when the next permit may be taken.
+func (s *warmState) owes(now time.Duration) (owed debt, spent bool) {
+	t, _ := s.at(now)
+	return s.line.owes(s.gcra, t)
+}
+
+// owe implements [debtor].
+func (s *warmState) owe(owed *debt, now time.Duration) {
+	t, _ := s.at(now)
+	s.word = max(s.word, t+owed.missing(t, s.interval))
+}
+
 func (s *warmState) Adapt(q *hotparam.Quota, now time.Duration) bool {
 	w, err := newWarm(q)
 	if err != nil {

@@ -123,6 +123,36 @@ func (w *window[F]) absorb(other State, now time.Duration) bool {
 	return true
 }
 
+// owes implements [debtor]. All permits count as taken at the latest instant, so they are back when
+// the last of them is.
+func (w *window[F]) owes(now time.Duration) (owed debt, spent bool) {
+	left := w.FreshAfter(now)
+	if left <= 0 {
+		return debt{}, false
+	}
+	owed[debtUntil] = instant(now) + int64(left)
+	for _, o := range append(slices.Clip(w.others), w.view) {
+		if o.slots.n > 0 {
+			owed[debtAt] = max(owed[debtAt], o.frame.latest(o.slots.newest().at, w.last))
+			owed[debtCount] = max(owed[debtCount], o.total)
+		}
+	}
+	return owed, w.free(w.last) < 1
+}
+
+// owe implements [debtor]. If the window of the latest instant is over, since the quota had a
+// longer one, the permits count from now on.
+func (w *window[F]) owe(owed *debt, now time.Duration) {
+	t, _ := w.advance(now)
+	at := owed[debtAt]
+	if w.frame.leaves(w.frame.slot(at, at)) <= t {
+		at = t
+	}
+	if owed[debtCount] > 0 {
+		w.view.count(at, owed[debtCount])
+	}
+}
+
 // Do implements [State].
 func (w *window[F]) Do(now time.Duration, ask Ask) Result {
 	t, read := w.advance(now)

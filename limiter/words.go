@@ -125,6 +125,18 @@ func (s *wordState) FreshAfter(now time.Duration) time.Duration {
 	return time.Duration(word - t + lag)
 }
 
+// owes implements [debtor].
+func (s *wordState) owes(now time.Duration) (owed debt, spent bool) {
+	t, _ := s.at(now)
+	return s.line.owes(s.gcra, t)
+}
+
+// owe implements [debtor].
+func (s *wordState) owe(owed *debt, now time.Duration) {
+	t, _ := s.at(now)
+	s.word = max(s.word, t+owed.missing(t, s.interval))
+}
+
 // absorb adds what the other one lacks.
 func (s *wordState) absorb(other State, now time.Duration) bool {
 	o, ok := other.(*wordState)

@@ -2,6 +2,7 @@ package middleware
 
 import (
 	"context"
+	"sync"
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
@@ -20,10 +21,11 @@ func (g *Guard) newBackends() error {
 	}
 	given, ok := g.opts.backend.(*limiter.Failover)
 	if !ok {
-		local, err := limiter.NewMemory(limiter.MemoryConfig{MaxKeys: g.opts.maxKeys, Clock: g.opts.clock, Algorithms: g.opts.algorithms})
+		local, err := limiter.NewMemory(limiter.MemoryConfig{MaxKeys: g.maxKeys, Clock: g.opts.clock, Algorithms: g.opts.algorithms})
 		if err != nil {
 			return err
 		}
+		g.local = local
 		g.cached, err = limiter.NewCached(g.opts.backend, limiter.CachedConfig{Clock: g.opts.clock})
 		if err != nil {
 			return err
@@ -42,12 +44,16 @@ func (g *Guard) newBackends() error {
 }
 
 // Run probes the backend of limits with scope: exact while that is unavailable. Without Run
-// requests do, and wait for the answer. Run blocks until ctx ends, and returns nil.
+// requests do, and wait for the answer. It also logs limits that have more keys in use than
+// there is room for. Run blocks until ctx ends, and returns nil.
 func (g *Guard) Run(ctx context.Context) error {
 	if g.failover == nil {
-		<-ctx.Done()
+		g.watchTables(ctx)
 		return nil
 	}
+	var watch sync.WaitGroup
+	defer watch.Wait()
+	watch.Go(func() { g.watchTables(ctx) })
 	return g.failover.Run(ctx)
 }
 

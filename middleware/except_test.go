@@ -159,7 +159,7 @@ func TestExceptionsAreFoundInOrder(t *testing.T) {
 	}
 }
 
-// An exception's keys have a table of their own, whose overflow counts.
+// An exception's keys have a table of their own, and no more keys than that have places.
 func TestExceptionsOfARuleWithoutHot(t *testing.T) {
 	rule := limitRule(t, "r", "GET /s", byNames("q"), 1, 2)
 	rule.Except = []hotparam.Exception{{Values: is("q", "v*"), Limit: limit(1, 1)}, {Values: is("q", "free"), Action: hotparam.Allow}}
@@ -173,7 +173,7 @@ func TestExceptionsOfARuleWithoutHot(t *testing.T) {
 		f.Check(get("GET /s", "/s", fmt.Sprint("q=v2", i)))
 		f.Check(get("GET /s", "/s", fmt.Sprint("q=2", i)))
 	}
-	if n := f.Stats().Overflow; n != 6 {
-		t.Errorf("%d overflows, want 6", n)
+	if n := f.Stats().Displaced; n != 6 {
+		t.Errorf("%d displaced, want 6", n)
 	}
 }

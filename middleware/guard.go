@@ -1,6 +1,7 @@
 package middleware
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -23,6 +24,8 @@ type Guard struct {
 	localHot *localHot
 	failover *limiter.Failover // nil if there is no backend
 	cached   *limiter.Cached   // what it asks; nil if it is not ours
+	local    *limiter.Memory   // what decides while it is unavailable; nil if it is not ours
+	maxKeys  int               // see WithMaxKeys
 	backends backends
 	requests sync.Pool // of *request
 	tickets  sync.Pool // of *Ticket
@@ -62,7 +65,6 @@ func New(rules *hotparam.Rules, counts *collector.Collector, opts ...Option) (*G
 	g := &Guard{counts: counts, decisions: make(map[string]*decisionCounts), former: formerLimits{specs: make(map[string]*limitSpec)}, opts: options{
 		caller:     remoteHost,
 		clock:      sinceEpoch(time.Now()),
-		maxKeys:    DefaultMaxKeys,
 		serve:      make(map[string]handlerFunc),
 		matchers:   make(map[string]matcher),
 		algorithms: make(map[hotparam.Algorithm]limiter.Algorithm),
@@ -78,6 +80,7 @@ func New(rules *hotparam.Rules, counts *collector.Collector, opts ...Option) (*G
 		g.opts.log = slog.New(slog.DiscardHandler)
 	}
 	g.concrete.log = g.opts.log
+	g.maxKeys = cmp.Or(g.opts.maxKeys, rules.LimitKeys, hotparam.DefaultLimitKeys)
 	if err := g.newBackends(); err != nil {
 		return nil, fmt.Errorf("middleware: %w", err)
 	}
@@ -156,10 +159,16 @@ type Stats struct {
 	Gone       int64 // of Waited: requests whose context ended meanwhile; not in Limited
 	Charged    int64 // requests whose cost was charged at their end
 	Panics     int64 // requests that passed because hotparam panicked
-	Overflow   int64 // requests that passed a rule without hot, or one with concurrency, for want of room
-	Local      int64 // keys that only this instance had found hot
-	Refuted    int64 // of Local: keys that the aggregator did not confirm
-	Unmarked   int64 // of Local: keys that were not limited for want of room
+	// Displaced counts keys that lost their place in the full table of a limit, and keys of a
+	// limit with concurrency that found none. They are limited all the same; a key may be
+	// refused that should not be: see [WithMaxKeys].
+	Displaced int64
+	// Inherited counts requests whose keys were not in the table and began with what they owed
+	// before, or rarely with what another key owed.
+	Inherited int64
+	Local     int64 // keys that only this instance had found hot
+	Refuted   int64 // of Local: keys that the aggregator did not confirm
+	Unmarked  int64 // of Local: keys that were not limited for want of room
 	// More is how often a rule made more than [hotparam.MaxKeys] keys of a request. The
 	// rest of the keys was counted as one.
 	More int64
@@ -215,13 +224,15 @@ func (g *Guard) Stats() Stats {
 		Gone:      g.gone.Load(),
 		Charged:   g.charged.Load(),
 		Panics:    g.panics.Load(),
-		Overflow:  g.overflow(),
 		More:      g.more.Load(),
 		Concrete:  g.concrete.found.Load(),
 		Withheld:  g.withheld.load(),
 		Absent:    g.absent.load(),
 		Bodies:    g.bodies.read.Load(),
 		Unread:    g.bodies.unreadStats(),
+	}
+	for _, n := range g.displaced() {
+		s.Displaced, s.Inherited = s.Displaced+int64(n.displaced), s.Inherited+int64(n.inherited)
 	}
 	s.Local, s.Refuted = g.localHot.stats()
 	_, unmarked := g.hot.MarkStats()

@@ -291,7 +291,7 @@ func TestConcurrentChecks(t *testing.T) {
 			t.Errorf("%s: counted %d, want %d", member, got[member], n)
 		}
 	}
-	if n := f.Stats(); n.Panics != 0 || n.Overflow != 0 {
+	if n := f.Stats(); n.Panics != 0 || n.Displaced != 0 {
 		t.Errorf("%+v", n)
 	}
 }

@@ -71,6 +71,7 @@ func (s *limitSpec) whenAway() hotparam.Away {
 // that they replace.
 type specBuilder struct {
 	opts      *options
+	maxKeys   int
 	redaction *hotparam.Redaction
 	// decisionsOf returns the counters of a rule.
 	decisionsOf func(rule string) *decisionCounts
@@ -144,7 +145,7 @@ func (b *specBuilder) makePermits(s *limitSpec, r *rule) (err error) {
 		return errNoSemaphore
 	}
 	if s.kept.permits == nil {
-		s.kept.permits, err = semaphore.New(semaphore.Config{MaxKeys: b.opts.maxKeys})
+		s.kept.permits, err = semaphore.New(semaphore.Config{MaxKeys: b.maxKeys})
 		b.permits[r.ID] = s.kept.permits
 	}
 	s.permits = s.kept.permits
@@ -161,7 +162,7 @@ func (b *specBuilder) makeBuckets(s *limitSpec, r *rule) error {
 			s.kept.single, err = s.newBucket(quota)
 			s.single = s.kept.single
 		} else {
-			s.kept.keyed, err = limiter.NewKeys(quota, b.opts.maxKeys, s.algorithms)
+			s.kept.keyed, err = limiter.NewKeys(quota, b.maxKeys, s.algorithms)
 			s.keyed = s.kept.keyed
 		}
 		return err

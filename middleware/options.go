@@ -123,11 +123,11 @@ func WithoutWaiting() Option { return func(o *options) { o.noWait = true } }
 // since the Unix epoch if limits follow the calendar. Waits use the system's clock.
 func WithClock(now func() time.Duration) Option { return func(o *options) { o.clock = now } }
 
-// DefaultMaxKeys is the default of [WithMaxKeys].
-const DefaultMaxKeys = 1 << 16
-
-// WithMaxKeys bounds how many keys of each rule are limited at a time, for rules without
-// hot and for concurrency. Requests of further keys pass.
+// WithMaxKeys sets how many keys of each limit have a place of their own in this process, for
+// rules without hot, for concurrency, and for limits with scope: exact while their backend is
+// unavailable; by default it is that of the rules ([hotparam.Rules.LimitKeys]). What further keys
+// owe is known by estimates that are never too low: see [limiter.Memory] and
+// [semaphore.Config.MaxKeys].
 func WithMaxKeys(n int) Option { return func(o *options) { o.maxKeys = n } }
 
 // WithOnSwap sets f, which is called whenever the set of hot keys of this process has

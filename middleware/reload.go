@@ -12,7 +12,7 @@ import (
 )
 
 // Reload replaces the rules while requests are served, those of the collector included. rules
-// must not change afterwards. Anything may change but the namespace: rules may come, go, and
+// must not change afterwards. Anything may change but the namespace and max_keys: rules may come, go, and
 // get or lose hot. Requests that are in progress keep to the old rules. If Reload fails, the
 // present rules stay in force.
 //
@@ -39,6 +39,9 @@ func (g *Guard) Reload(rules *hotparam.Rules) error {
 	if old.Namespace != rules.Namespace {
 		return fmt.Errorf("middleware: reload: namespace %q was %q: that needs a restart", rules.Namespace, old.Namespace)
 	}
+	if old.LimitKeys != rules.LimitKeys {
+		return fmt.Errorf("middleware: reload: max_keys %d was %d: that needs a restart", rules.LimitKeys, old.LimitKeys)
+	}
 	if err := g.install(rules, old); err != nil {
 		return fmt.Errorf("middleware: reload: %w", err)
 	}
@@ -52,7 +55,7 @@ func (g *Guard) install(rules *hotparam.Rules, old *ruleSet) error {
 		return err
 	}
 	b := &specBuilder{
-		opts: &g.opts, decisionsOf: g.decisionsOf, instances: g.instances(),
+		opts: &g.opts, maxKeys: g.maxKeys, decisionsOf: g.decisionsOf, instances: g.instances(),
 		old: maps.Clone(g.former.specs), permits: make(map[string]*semaphore.Memory),
 	}
 	if old != nil {
@@ -115,13 +118,16 @@ func (g *Guard) replace(old, set *ruleSet) {
 	if g.counts != nil {
 		g.counts.Reload(set.Rules)
 	}
-	before := g.overflows()
+	before := g.tableUses()
 	g.rules.Store(set)
 	g.former.update(old, set)
-	kept := g.overflows()
-	for store, n := range before {
-		if _, ok := kept[store]; !ok {
-			g.sharing.gone += n
+	kept := g.tableUses()
+	for t, n := range before {
+		if _, ok := kept[t]; !ok {
+			if g.sharing.gone == nil {
+				g.sharing.gone = make(map[string]displacement)
+			}
+			g.sharing.gone[t.rule] = g.sharing.gone[t.rule].plus(n)
 		}
 	}
 }

@@ -143,7 +143,7 @@ func TestReloadForgivesNothing(t *testing.T) {
 				t.Fatalf("%+v: a permit has leaked", d)
 			}
 		}
-		if s := f.Stats(); s.Panics != 0 || s.Overflow != 0 {
+		if s := f.Stats(); s.Panics != 0 || s.Displaced != 0 {
 			t.Fatalf("%+v", s)
 		}
 	})
@@ -216,7 +216,7 @@ func TestReloadWhileRequestsRun(t *testing.T) {
 		if refused.Load() > 0 || highest.Load() > most || reloads < 10 {
 			t.Errorf("%d refused, %d served at a time, of %d; %d reloads", refused.Load(), highest.Load(), most, reloads)
 		}
-		if s := f.Stats(); s.Panics != 0 || s.Waiting != 0 || s.Overflow != 0 {
+		if s := f.Stats(); s.Panics != 0 || s.Waiting != 0 || s.Displaced != 0 {
 			t.Errorf("%+v", s)
 		}
 		reload(t, f, busyRule(t, "r", byNames("q"), most, 0))

@@ -186,7 +186,7 @@ func TestReloadUnderLoad(t *testing.T) {
 	reload(t, f, rules(1)...)
 	letIn(t, f, search).End(Cost{}) // a single leak would show
 	s := f.Stats()
-	if s.Panics != 0 || s.Limited != 0 || s.Overflow != 0 {
+	if s.Panics != 0 || s.Limited != 0 || s.Displaced != 0 {
 		t.Errorf("%+v", s)
 	}
 	if left := f.rules.Load().byID("single").spec.single.FreshAfter(f.now); left != 801*time.Second {
@@ -241,17 +241,17 @@ func TestReloadKeepsOptions(t *testing.T) {
 	}
 }
 
-// What passed for want of room is told, also by rules that are gone.
-func TestReloadKeepsOverflow(t *testing.T) {
+// Keys that lost their place are counted, also those of rules that are gone.
+func TestReloadKeepsDisplaced(t *testing.T) {
 	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{limitRule(t, "r", "*", byNames("q"), 1, 1), busyRule(t, "b", byNames("q"), 1, 0)}}, WithMaxKeys(1))
 	ticket := letIn(t, f, search)
 	f.Check(get("GET /s", "/s", "q=2"))
 	ticket.End(Cost{})
-	if n := f.Stats().Overflow; n != 2 {
+	if n := f.Stats().Displaced; n != 2 {
 		t.Errorf("%d", n)
 	}
 	reload(t, f, limitRule(t, "other", "*", hotparam.By{}, 1, 1))
-	if n := f.Stats().Overflow; n != 2 {
+	if n := f.Stats().Displaced; n != 2 {
 		t.Errorf("%d after the rules are gone", n)
 	}
 }

@@ -1,7 +1,14 @@
 package middleware
 
 import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hotparam/hotparam"
@@ -71,25 +78,45 @@ func TestBucketForEachKey(t *testing.T) {
 	}
 }
 
+// A key that has no place in the table is limited as the others are.
 func TestTableOfKeysIsFull(t *testing.T) {
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{
-		limitRule(t, "r", "GET /s", byNames("q"), 1, 1),
-		limitRule(t, "all", "GET /s", hotparam.By{}, 1, 10),
-	}}, WithMaxKeys(1))
-	f.Check(search)
-	open := get("GET /s", "/s", "q=2")
-	for range 2 {
-		d := f.Check(open)
-		if !d.Allowed || d.Reason != hotparam.ReasonWithin || d.Rule != "all" {
-			t.Errorf("a key without room: %+v, want what the other limit says", d)
+	f := newFixture(t, hotparam.Rules{LimitKeys: 1, Rules: []hotparam.Rule{limitRule(t, "r", "GET /s", byNames("q"), 1, 3)}})
+	for i := range 20 {
+		if n := tokens(f, get("GET /s", "/s", fmt.Sprint("q=", i))); n > 3 || n < 1 {
+			t.Errorf("q=%d got %d", i, n)
 		}
 	}
-	if n := f.Stats().Overflow; n != 2 {
-		t.Errorf("%d overflows", n)
+	for i := range 20 {
+		if d := f.Check(get("GET /s", "/s", fmt.Sprint("q=", i))); d.Allowed {
+			t.Errorf("q=%d again: %+v", i, d)
+		}
 	}
-	alone := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{limitRule(t, "r", "GET /s", byNames("q"), 1, 1)}}, WithMaxKeys(1))
-	alone.Check(search)
-	want(t, alone.Check(open), hotparam.Decision{Allowed: true, Reason: hotparam.ReasonOpen, Rule: "r"})
+	stats := f.Stats()
+	if rule := f.RuleStats()[0]; stats.Displaced < 19 || stats.Inherited < 19 || rule.Displaced != stats.Displaced {
+		t.Errorf("%+v, %+v", stats, rule)
+	}
+}
+
+// A limit whose table was full is logged once.
+func TestFullTableIsLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lines bytes.Buffer
+		f := newFixture(t, hotparam.Rules{LimitKeys: 1, Rules: []hotparam.Rule{
+			limitRule(t, "full", "GET /s", byNames("q"), 1, 3), limitRule(t, "roomy", "GET /s", byNames("page"), 1, 3),
+		}}, WithLog(slog.New(slog.NewTextHandler(&lines, nil))))
+		ctx, cancel := context.WithCancel(t.Context())
+		var done sync.WaitGroup
+		done.Go(func() { _ = f.Run(ctx) })
+		for i := range 20 {
+			f.Check(get("GET /s", "/s", fmt.Sprint("q=", i)))
+			time.Sleep(fullEvery)
+		}
+		cancel()
+		done.Wait()
+		if text := lines.String(); strings.Count(text, "max_keys=1") != 1 || !strings.Contains(text, "rule=full") {
+			t.Error(text)
+		}
+	})
 }
 
 // All rules that match apply, one denial denies, the longest wait is told, and

@@ -19,7 +19,8 @@ type RuleStats struct {
 	// that are not hot meet no limit; the collector counts them. Nil if the rule has no
 	// limit.
 	Decisions map[string]int64
-	HotKeys   int // that are hot now
+	HotKeys   int   // that are hot now
+	Displaced int64 // see Stats.Displaced
 }
 
 // decisionGone is the index of requests whose context ended while they waited; those of the
@@ -66,10 +67,11 @@ func (g *Guard) RuleStats() []RuleStats {
 	for _, h := range g.hot.All() {
 		hot[h.Rule]++
 	}
+	displaced := g.displaced()
 	all := make([]RuleStats, len(set.rules))
 	for i := range set.rules {
 		r := &set.rules[i]
-		all[i] = RuleStats{Rule: r.ID, HotKeys: hot[r.ID]}
+		all[i] = RuleStats{Rule: r.ID, HotKeys: hot[r.ID], Displaced: int64(displaced[r.ID].displaced)}
 		if !r.limits() {
 			continue
 		}

@@ -14,7 +14,8 @@ type sharing struct {
 	mu     sync.Mutex // held while rules or instances change
 	count  atomic.Int64
 	warned map[string]bool // names of limits whose small part here was logged
-	gone   uint64          // Overflow of limits that are not kept
+	// gone holds, by rule, what tables have done that are not kept.
+	gone map[string]displacement
 }
 
 // instances returns how many instances there are, at least 1.
@@ -75,38 +76,4 @@ func (g *Guard) warnOfSmallParts(set *ruleSet) {
 		}
 		return true
 	})
-}
-
-// overflow returns how many requests passed a rule without hot, or one with concurrency,
-// for want of room.
-func (g *Guard) overflow() int64 {
-	g.sharing.mu.Lock()
-	defer g.sharing.mu.Unlock()
-	n := g.sharing.gone
-	for _, more := range g.overflows() {
-		n += more
-	}
-	return int64(n)
-}
-
-// overflows returns the overflow of each table of keys and semaphore that is kept. The caller
-// holds the lock of sharing.
-func (g *Guard) overflows() map[any]uint64 {
-	n := make(map[any]uint64)
-	add := func(s *limitSpec) {
-		if k := s.kept.keyed; k != nil {
-			n[k] = k.Stats().Overflow
-		}
-		if p := s.kept.permits; p != nil {
-			n[p] = p.Stats().Open
-		}
-	}
-	g.rules.Load().allSpecs(func(_ *rule, s *limitSpec) bool {
-		add(s)
-		return true
-	})
-	for _, s := range g.former.specs {
-		add(s)
-	}
-	return n
 }

@@ -266,7 +266,7 @@ func TestRulesChange(t *testing.T) {
 		if status, _ := c.get(a.url + "/healthz"); status != http.StatusOK {
 			t.Errorf("/healthz: %d: a permit has leaked", status)
 		}
-		if s := a.look().Guard; s.Panics != 0 || s.Overflow != 0 || s.Undecided != 0 {
+		if s := a.look().Guard; s.Panics != 0 || s.Displaced != 0 || s.Undecided != 0 {
 			t.Errorf("%+v", s)
 		}
 	}

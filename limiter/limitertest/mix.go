@@ -145,6 +145,10 @@ func (m *mix) step() {
 		}
 		return
 	}
+	if rapid.IntRange(0, 5).Draw(m.T, "others come") == 0 {
+		m.crowd(q)
+		return
+	}
 	op := m.op
 	op.Quota = q
 	op.Ask = limiter.Ask{
@@ -161,6 +165,19 @@ func (m *mix) step() {
 	if r.Taken > 0 {
 		op.Ask = r.Return()
 		m.log = append(m.log, &admission{used: used{m.now() + r.Delay, r.Taken, r.Delay > 0}, asked: m.now(), family: familyOf(q), op: op})
+	}
+}
+
+// crowd has other keys ask, which are no concern of a key unless a table is full.
+func (k *key) crowd(q *hotparam.Quota) {
+	k.Helper()
+	t := k.failer.(*rapid.T)
+	op := k.op
+	op.Quota = q
+	for range rapid.IntRange(1, 8).Draw(t, "others") {
+		op.Key = rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "f", "g", "another key of more than 27 bytes"}).Draw(t, "other")
+		op.Ask = take(rapid.Int64Range(1, max(q.Burst, 1)).Draw(t, "of others"))
+		k.world.do(op)
 	}
 }
 

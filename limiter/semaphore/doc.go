@@ -8,6 +8,6 @@
 //
 // The files, in that order: semaphore.go the interface · memory.go [Memory] and its
 // counters · stripe.go the keys under one lock · table.go where they are found · key.go what is
-// held of one key · queue.go the waiters · slot.go what is held and comes back · lease.go
-// [Lease], the handle of its holder.
+// held of one key · crowd.go the keys for which there is no room · queue.go the waiters ·
+// slot.go what is held and comes back · lease.go [Lease], the handle of its holder.
 package semaphore

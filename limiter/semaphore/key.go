@@ -23,9 +23,10 @@ type keyState struct {
 	// contended is that somebody was denied or had to wait: from then on each lease is timed.
 	contended bool
 
-	idle   bool
-	listed bool      // see idleKeys
-	behind *keyState // in that list
+	crowded bool // it has no place in the table: see crowd
+	idle    bool
+	listed  bool      // see idleKeys
+	behind  *keyState // in that list
 }
 
 func (k *keyState) free() int64 { return k.permits - k.held }

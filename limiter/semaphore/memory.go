@@ -34,9 +34,11 @@ type Memory struct {
 
 // Config configures a [Memory]. The zero value is valid.
 type Config struct {
-	// MaxKeys is the number of keys whose permits may be held at a time. Zero means
-	// DefaultKeys. A key beyond it passes, with [hotparam.ReasonOpen], and is counted
-	// in Stats.Open.
+	// MaxKeys is the number of keys whose permits may be held at a time, up to 16,777,216.
+	// Zero means DefaultKeys. A key beyond it never holds more than its permits, may be
+	// refused while fewer are held, and does not wait: its permits are counted together with
+	// those of other such keys, and Stats.Crowded counts it. The counters take at most 64
+	// bytes for each of MaxKeys, once there was no room for a key.
 	MaxKeys int
 	// Unfair serves the newest first.
 	Unfair bool
@@ -50,6 +52,10 @@ const mostKeys = 1 << 24
 
 // drainRetry is the RetryAfter of a denial while it drains, whose length is unknown.
 const drainRetry = time.Second
+
+// crowdRetry is the RetryAfter of a key without a place, of which nobody knows how long its
+// permits are held.
+const crowdRetry = time.Second
 
 // New returns a Memory. It starts nothing.
 func New(c Config) (*Memory, error) {
@@ -67,7 +73,7 @@ func New(c Config) (*Memory, error) {
 }
 
 // Acquire implements [Acquirer]. It allocates nothing for a key whose permits are held, or were
-// lately. A caller that passes because there is no room for its key gets the zero Lease.
+// lately.
 func (s *Memory) Acquire(ctx context.Context, key string, ask Ask) (held Lease, d hotparam.Decision, err error) {
 	if !ask.isValid(key) {
 		return Lease{}, hotparam.Decision{}, ask.validate(key)
@@ -115,7 +121,7 @@ type Stats struct {
 	TooMany   uint64 // denied because they wanted more permits than there are
 	Drained   uint64 // denied by Drain
 	Cancelled uint64 // whose context ended while they waited
-	Open      uint64 // passed because there was no room for their key
+	Crowded   uint64 // of a key for which there was no room, admitted or busy
 }
 
 // Stats returns a snapshot, taken of one stripe of keys after the other.

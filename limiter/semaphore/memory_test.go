@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/limiter/semaphore"
@@ -165,26 +167,104 @@ func TestSemaphoreArguments(t *testing.T) {
 	}
 }
 
-// A key beyond the bound passes, and what passed so holds nothing.
+// A key beyond the bound is held to its permits as the others are, and what it holds comes back.
 func TestSemaphoreFull(t *testing.T) {
 	s := newSemaphore(t, semaphore.Config{MaxKeys: 2})
-	ask := semaphore.Ask{Permits: 1, N: 1}
-	a, b := mustHold(t, s, "a", ask), mustHold(t, s, "b", ask)
-	for range 2 {
-		l, d, err := s.Acquire(t.Context(), "c", ask)
-		if err != nil || !d.Allowed || d.Reason != hotparam.ReasonOpen {
-			t.Fatalf("a third key: %+v, %v", d, err)
+	ask := semaphore.Ask{Permits: 1, N: 1, Queue: 1, Within: time.Hour}
+	a, b, c := mustHold(t, s, "a", ask), mustHold(t, s, "b", ask), mustHold(t, s, "c", ask)
+	for range 100 {
+		if d := mustBeBusy(t, s, "c", ask); d.RetryAfter <= 0 || d.Limit != 1 || d.Remaining != 0 {
+			t.Fatalf("a third key: %+v", d)
 		}
-		l.Release()
-		l.Release()
-	}
-	mustBeBusy(t, s, "a", ask)
-	if got, want := s.Stats(), (semaphore.Stats{Keys: 2, Held: 2, Admitted: 2, Busy: 1, Open: 2}); got != want {
-		t.Errorf("Stats() = %+v, want %+v", got, want)
 	}
 	a.Release()
-	mustHold(t, s, "c", ask).Release()
+	mustBeBusy(t, s, "c", ask) // there would be room now
+	c.Release()
+	c.Release()
+	c = mustHold(t, s, "c", ask)
+	if got, want := s.Stats(), (semaphore.Stats{Keys: 2, Held: 2, Admitted: 4, Busy: 101, Crowded: 102}); got != want {
+		t.Errorf("Stats() = %+v, want %+v", got, want)
+	}
+	c.Release()
 	b.Release()
+}
+
+// Whatever comes and goes while there is room for few keys: none holds more than its permits, and
+// once all is given back each gets all of them.
+func TestSemaphoreFullInAnyOrder(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		s, err := semaphore.New(semaphore.Config{MaxKeys: rapid.IntRange(1, 3).Draw(rt, "room")})
+		if err != nil {
+			rt.Fatal(err)
+		}
+		type holding struct {
+			semaphore.Lease
+			key string
+			n   int64
+		}
+		var leases []holding
+		held := map[string]int64{}
+		for range rapid.IntRange(1, 80).Draw(rt, "steps") {
+			if len(leases) > 0 && rapid.Bool().Draw(rt, "release") {
+				i := rapid.IntRange(0, len(leases)-1).Draw(rt, "which")
+				leases[i].Release()
+				leases[i].Release()
+				held[leases[i].key] -= leases[i].n
+				leases = slices.Delete(leases, i, i+1)
+				continue
+			}
+			h := holding{key: rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "f"}).Draw(rt, "key"), n: rapid.Int64Range(1, 3).Draw(rt, "n")}
+			permits := rapid.Int64Range(1, 3).Draw(rt, "permits")
+			lease, d, err := s.Acquire(t.Context(), h.key, semaphore.Ask{Permits: permits, N: h.n})
+			if err != nil {
+				rt.Fatal(err)
+			}
+			if !d.Allowed {
+				continue
+			}
+			h.Lease = lease
+			leases = append(leases, h)
+			if held[h.key] += h.n; held[h.key] > permits {
+				rt.Fatalf("%q holds %d of %d", h.key, held[h.key], permits)
+			}
+		}
+		for _, l := range leases {
+			l.Release()
+		}
+		for key := range held {
+			lease, d, err := s.Acquire(t.Context(), key, semaphore.Ask{Permits: 2, N: 2})
+			if err != nil || !d.Allowed {
+				rt.Fatalf("%q, when all is given back: %+v, %v", key, d, err)
+			}
+			lease.Release()
+		}
+		if got := s.Stats(); got.Held != 0 || got.Keys != 0 {
+			rt.Fatalf("%+v", got)
+		}
+	})
+}
+
+// The chance that a key is refused that holds nothing: what LIMITS.md states.
+func TestSemaphoreCrowd(t *testing.T) {
+	s := newSemaphore(t, semaphore.Config{})
+	ask := semaphore.Ask{Permits: 1, N: 1}
+	for i := range 67_000 {
+		mustHold(t, s, fmt.Sprint("stranger", i), ask)
+	}
+	refused := 0
+	for i := range 20_000 {
+		l, d, err := s.Acquire(t.Context(), fmt.Sprint(i), ask)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Release()
+		if !d.Allowed {
+			refused++
+		}
+	}
+	if t.Logf("%d of 20,000 refused", refused); refused > 2 {
+		t.Errorf("%d of 20,000 keys that hold nothing are refused", refused)
+	}
 }
 
 // Keys that were asked for lately take no place of others.

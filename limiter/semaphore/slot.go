@@ -76,15 +76,19 @@ func (k *keyState) returned(held time.Duration) {
 
 // giveBack takes back a lease's permits and serves the waiters.
 func (st *stripe) giveBack(s *slot) {
-	k := s.key
-	k.held -= s.n
-	st.stats.Held -= s.n
+	k, n := s.key, s.n
+	k.held -= n
+	st.stats.Held -= n
 	s.n, s.key = 0, nil
 	if st.freeSlots < maxFreeSlots {
 		s.next, st.free = st.free, s
 		st.freeSlots++
 	}
-	if k.line != nil {
+	switch {
+	case k.crowded:
+		st.crowd.add(k.hash, -n)
+		return
+	case k.line != nil:
 		st.serve(k)
 	}
 	if k.held == 0 {

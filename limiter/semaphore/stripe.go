@@ -17,7 +17,8 @@ type stripe struct {
 	mu        sync.Mutex
 	keys      keyTable
 	idle      idleKeys
-	free      *slot // a list
+	crowd     *crowd // nil until there was no room for a key
+	free      *slot  // a list
 	freeSlots int
 	grants    uint
 	stats     Stats
@@ -25,8 +26,7 @@ type stripe struct {
 
 func (st *stripe) now() time.Duration { return time.Since(st.semaphore.start) }
 
-// acquire takes permits, denies them, or queues a waiter, and sets d, which is zero. A caller
-// that passes because there is no room has neither lease nor waiter.
+// acquire takes permits, denies them, or queues a waiter, and sets d, which is zero.
 func (st *stripe) acquire(hash uint64, name string, ask *Ask, d *hotparam.Decision) (l *slot, w *waiter) {
 	st.mu.Lock() // no defer: nothing in here calls what is not in this package
 	k := st.keys.find(hash, name)
@@ -48,9 +48,15 @@ func (st *stripe) acquire(hash uint64, name string, ask *Ask, d *hotparam.Decisi
 		st.stats.TooMany++
 		*d = k.denied(ask, 0)
 	default:
-		if k = st.busy(k, hash, name, ask.Permits); k == nil {
-			st.stats.Open++
-			d.Allowed, d.Reason = true, hotparam.ReasonOpen
+		held := int64(0)
+		if k == nil { // while it holds permits without a place, it gets none
+			held = st.crowd.holds(hash)
+		}
+		if held == 0 {
+			k = st.busy(k, hash, name, ask.Permits)
+		}
+		if k == nil {
+			l = st.askCrowd(hash, ask, held, d)
 			break
 		}
 		l, w = st.ask(k, ask, d)
@@ -198,5 +204,5 @@ func (st *stripe) addTo(all *Stats) {
 	all.TooMany += st.stats.TooMany
 	all.Drained += st.stats.Drained
 	all.Cancelled += st.stats.Cancelled
-	all.Open += st.stats.Open
+	all.Crowded += st.stats.Crowded
 }

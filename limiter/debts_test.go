@@ -1,0 +1,142 @@
+package limiter
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/hotparam/hotparam"
+)
+
+// Whatever is evicted and when: a key is never said to owe less than it does, in no number of its
+// debt, through floods of more keys than a generation of the filter takes, and on clocks that are
+// set back.
+func TestDebtsAreNeverLess(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		width := rapid.SampledFrom([]int{wordNumbers, stateNumbers}).Draw(rt, "width")
+		d, now := newDebts(width, 64), int64(1e18)
+		d.last = now
+		owed := map[uint64]debt{}
+		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1))
+		for range rapid.IntRange(1, 8).Draw(rt, "rounds") {
+			step := rapid.SampledFrom([]int64{0, int64(time.Second), int64(30 * time.Minute), -int64(time.Minute), -int64(100 * time.Hour)}).Draw(rt, "step")
+			now += step
+			by := now - d.last
+			d.tick(now)
+			if by < -maxBack {
+				for key, x := range owed {
+					for _, i := range []int{debtUntil, debtAt, debtLock} {
+						x[i] += by
+					}
+					owed[key] = x
+				}
+			}
+			for range rapid.SampledFrom([]int{1, 50, 1500}).Draw(rt, "keys") {
+				key := random.Uint64N(4000)
+				x := debt{debtUntil: now + 1 + random.Int64N(int64(time.Hour))}
+				if width == stateNumbers {
+					x[debtAt], x[debtCount], x[debtLock] = now-random.Int64N(1e9), random.Int64N(100), x[debtUntil]
+				}
+				d.add(mixed(key, 0), random.IntN(2) == 0, &x, now)
+				owed[key] = x
+			}
+			for key, x := range owed {
+				if x[debtUntil] <= d.last {
+					delete(owed, key) // it may be forgotten, and starts at the floor
+					continue
+				}
+				got, _ := d.find(mixed(key, 0), now)
+				for _, i := range []int{debtUntil, debtAt, debtCount, debtLock}[:width] {
+					if got[i] < x[i] {
+						rt.Fatalf("key %d owes %v, and is said to owe %v", key, x, got)
+					}
+				}
+			}
+		}
+	})
+}
+
+// The chance that a key which never came, or one that came in the flood, is worse off than it
+// should be: what LIMITS.md states. A limit is 5 in an hour, and a table has room for 65,536.
+func TestDebtsOfStrangers(t *testing.T) {
+	const places = 1 << 16
+	for _, c := range []struct {
+		names     int
+		each      int64
+		newcomers float64 // of those that never came, how many are charged anything at most
+		returning float64 // of those that took one permit in the flood, how many are charged another at most
+	}{
+		{67_000, 1, 1e-5, 1e-5},
+		{67_000, 5, 1e-5, 1e-5},
+		{1_000_000, 1, 0.01, 0.02},
+		{1_000_000, 5, 0.01, 0.01},
+	} {
+		k, err := NewKeyed(hotparam.Rate{N: 5, Per: time.Hour}, 5, places)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const known = 2000 // take one permit each before the flood
+		now := 1000 * time.Hour
+		key := func(kind byte, i int) []byte { return []byte{kind, byte(i), byte(i >> 8), byte(i >> 16)} }
+		do := func(kind byte, i int, ask Ask) Result {
+			name := key(kind, i)
+			return k.Do(now, hotparam.Hash(name), name, ask)
+		}
+		for i := range known {
+			do('k', i, Ask{N: 1})
+		}
+		for i := range c.names {
+			do('s', i, Ask{Kind: AtMost, N: c.each})
+		}
+		var charged, more, refused int
+		const asked = 50_000
+		for i := range asked {
+			switch r := do('n', i, Ask{Kind: Peek, N: 1}); {
+			case !r.Allowed:
+				refused++
+				fallthrough
+			case r.Remaining < 5:
+				charged++
+			}
+		}
+		for i := range known {
+			if r := do('k', i, Ask{Kind: Peek, N: 1}); r.Remaining < 4 {
+				more++
+			} else if r.Remaining > 4 {
+				t.Fatalf("a key that took 1 of 5 has %d left", r.Remaining)
+			}
+		}
+		for i := range 1000 {
+			if r := do('s', i, Ask{Kind: Peek, N: 6 - c.each}); r.Allowed {
+				t.Fatalf("%d names, %d each: one of them has more than it left", c.names, c.each)
+			}
+		}
+		t.Logf("%d names, %d each: of %d others %d are charged, %d refused; of %d that came before %d are charged more; %+v",
+			c.names, c.each, asked, charged, refused, known, more, k.Stats())
+		if got := float64(charged) / asked; got > c.newcomers {
+			t.Errorf("%d names, %d each: %v of those that never came are charged", c.names, c.each, got)
+		}
+		if got := float64(more) / known; got > c.returning {
+			t.Errorf("%d names, %d each: %v of those that came before are charged more than they took", c.names, c.each, got)
+		}
+	}
+}
+
+// What is owed is paid in the time that was left, also on a clock that was set back by hours.
+func TestDebtsAreAsLongAfterAReset(t *testing.T) {
+	const hour = int64(time.Hour)
+	d := newDebts(stateNumbers, 64)
+	now := 1000 * hour
+	d.tick(now)
+	d.add(1, false, &debt{debtUntil: now + hour, debtAt: now, debtCount: 3, debtLock: now + hour}, now)
+	now -= 100 * hour
+	d.tick(now)
+	if got, found := d.find(1, now+hour-1); !found || got[debtUntil] != now+hour || got[debtLock] != now+hour || got[debtAt] != now {
+		t.Errorf("at %d: %v, %v", now, got, found)
+	}
+	if got, found := d.find(1, now+hour); found {
+		t.Errorf("an hour later: %v", got)
+	}
+}

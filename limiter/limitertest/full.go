@@ -1,0 +1,106 @@
+package limitertest
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/limiter"
+)
+
+// TestFull runs the random schedules of the suite that bound what is admitted on a backend that
+// has room for few keys, while others come. It may refuse more than the quota says, and never
+// admit more. New's backend should have room for two keys.
+func TestFull(t *testing.T, c Config) {
+	t.Run("one quota", func(t *testing.T) { testFull(t, &c) })
+	t.Run("quotas in any mix", func(t *testing.T) { testMixes(t, &c) })
+	t.Run("a clock that jumps back and forth", func(t *testing.T) { testFullClock(t, &c) })
+}
+
+var fullQuotas = []variant{
+	{"token_bucket", drawBucket(hotparam.TokenBucket, mixRates)},
+	{"gcra", drawBucket(hotparam.GCRA, mixRates)},
+	{"leaky_bucket", drawBucket(hotparam.LeakyBucket, mixRates)},
+	{"warm-up", drawWarmUp},
+	{"fixed_window", drawMixWindow(hotparam.FixedWindow)},
+	{"fixed_window, calendar", func(t *rapid.T) hotparam.Quota {
+		return natural(rapid.Int64Range(1, 12).Draw(t, "limit"), hotparam.CalendarMinute)
+	}},
+	{"sliding_log", drawMixWindow(hotparam.SlidingLog)},
+	{"sliding_blocks", func(t *rapid.T) hotparam.Quota {
+		q := drawMixWindow(hotparam.SlidingBlocks)(t)
+		q.Blocks = 6
+		return q
+	}},
+	{"penalty", func(t *rapid.T) hotparam.Quota {
+		q := drawMixed(t)
+		q.Penalty = sec
+		return q
+	}},
+}
+
+func testFull(t *testing.T, c *Config) {
+	for _, v := range fullQuotas {
+		t.Run(v.name, func(t *testing.T) {
+			check(t, c, func(rt *rapid.T) {
+				q := v.draw(rt).WithDefaults()
+				q.CountDenied = false
+				k := newWorldIn(t, rt, c).key(q)
+				k.failer = rt
+				k.loose = true
+				s := newSchedule(rt, c, k.quota, []limiter.Kind{limiter.Take, limiter.AtMost, limiter.Reserve})
+				m := &mix{T: rt, key: k, quotas: []*hotparam.Quota{k.quota}}
+				for range s.asks() {
+					k.sleep(s.pause())
+					if rapid.Bool().Draw(rt, "others come") {
+						k.crowd(k.quota)
+					}
+					op := k.op
+					op.Ask = s.ask()
+					op.Keep = 0
+					if r := k.ask(op.Ask); r.Taken > 0 {
+						m.log = append(m.log, &admission{used: used{k.now() + r.Delay, r.Taken, r.Delay > 0}, asked: k.now(), family: familyOf(k.quota), op: op})
+					}
+				}
+				m.bounded(familyOf(k.quota), m.quotas)
+				if q.Algorithm == hotparam.FixedWindow && q.Calendar == "" {
+					return // a key that returns may begin with the window of another
+				}
+				var log []used
+				for _, a := range m.log {
+					log = append(log, a.used)
+				}
+				withinBounds(rt, k.quota, s.tick, log)
+			})
+		})
+	}
+}
+
+// testFullClock is testClockBounds while others come.
+func testFullClock(t *testing.T, c *Config) {
+	check(t, c, func(rt *rapid.T) {
+		q := rapid.SampledFrom(fullQuotas).Draw(rt, "of").draw(rt).WithDefaults()
+		q.CountDenied = false
+		k := newWorldIn(t, rt, c).key(q)
+		k.failer = rt
+		s := newSchedule(rt, c, k.quota, []limiter.Kind{limiter.Take})
+		latest, sum := k.now(), int64(0)
+		for range s.asks() {
+			back := rapid.Int64Range(0, int64(60*sec/s.tick)).Draw(rt, "back")
+			k.clock.Store(max(int64(epoch), int64(latest+s.pause())-back*int64(s.tick)))
+			if rapid.Bool().Draw(rt, "others come") {
+				k.crowd(k.quota)
+			}
+			r := k.ask(limiter.Ask{N: s.n()})
+			latest = max(latest, k.now())
+			most := mostIn(k.quota, s.tick, latest)
+			if q.Algorithm == hotparam.FixedWindow && q.Calendar == "" {
+				most += q.Rate.N
+			}
+			if sum += r.Taken; sum > most {
+				rt.Fatalf("%s: %d admitted in %v", told(k.quota), sum, latest-epoch)
+			}
+		}
+	})
+}

@@ -1,0 +1,134 @@
+package limiter
+
+// sketch keeps a number of debts, by the hashes of their keys: a count-min sketch (Cormode and
+// Muthukrishnan, 2005) behind a Bloom filter.
+//
+// Each row of the sketch has one cell for a key, and a cell keeps the maximum of what its keys
+// owe. So each of a key's cells has its debt or more, and the least of them is the nearest to it.
+// A sum in place of the maximum, as where one counts, would let the debts of strangers add up.
+//
+// Most keys that come were never evicted, and owe nothing: the filter knows them, but for a
+// small part. Without it a flood fills all cells, and every key that comes for the first time
+// would begin with the debt of some stranger. The hash is keyed, so nobody can aim at a cell.
+type sketch struct {
+	width         int // numbers in a cell
+	rowMask       uint64
+	cells         []int64 // sketchRows rows of cells
+	keys          int
+	recent, older filter
+}
+
+// A sketch takes two words of each generation of its filter, and one cell, for each key that
+// the table has room for. With 8 keys evicted for each place the two generations together take
+// 1 key in 600 for an evicted one, and with 16 in 600, 1 in 100 of them.
+const (
+	sketchRows    = 4
+	filterProbes  = 6
+	filterWords   = 2 // for each place of the table
+	filterKeys    = 8 // in one generation, for each place of the table
+	wordsPerBlock = 8 // a line of the cache
+)
+
+// filter is one generation of a Bloom filter whose bits of a key are in one line of the cache
+// (Putze, Sanders and Singler, 2007).
+type filter struct {
+	bits  []uint64
+	keys  int
+	until int64 // by when all that is owed by its keys is paid
+}
+
+func newSketch(width, keys int) *sketch {
+	row := max(keys/sketchRows, 1)
+	return &sketch{width: width, rowMask: uint64(row - 1), cells: make([]int64, sketchRows*row*width), keys: keys}
+}
+
+// mixed returns the i-th hash that follows from one (SplitMix64).
+func mixed(hash uint64, i int) uint64 {
+	hash += uint64(i) * 0x9e3779b97f4a7c15
+	hash = (hash ^ hash>>30) * 0xbf58476d1ce4e5b9
+	hash = (hash ^ hash>>27) * 0x94d049bb133111eb
+	return hash ^ hash>>31
+}
+
+// cell returns the numbers of a key in a row.
+func (s *sketch) cell(hash uint64, row int) []int64 {
+	at := (uint64(row)*(s.rowMask+1) + mixed(hash, row+3)&s.rowMask) * uint64(s.width)
+	return s.cells[at : at+uint64(s.width)]
+}
+
+// add adds what a key owes at t.
+func (s *sketch) add(hash uint64, owed *debt, t int64) {
+	s.rotate(t)
+	if f := &s.recent; !f.has(hash) {
+		f.add(hash)
+		f.keys++
+	}
+	s.recent.until = max(s.recent.until, owed[debtUntil])
+	for row := range sketchRows {
+		cell := s.cell(hash, row)
+		paid := cell[debtUntil] <= t
+		for i := range cell {
+			if paid || owed[i] > cell[i] {
+				cell[i] = owed[i]
+			}
+		}
+	}
+}
+
+// find returns what a key owes at most, if it was evicted.
+func (s *sketch) find(hash uint64) (owed debt) {
+	copy(owed[:], s.cell(hash, 0))
+	for row := 1; row < sketchRows; row++ {
+		for i, n := range s.cell(hash, row) {
+			owed[i] = min(owed[i], n)
+		}
+	}
+	return owed
+}
+
+// has reports whether a key was evicted, and may owe something at t.
+func (s *sketch) has(hash uint64, t int64) bool {
+	return s.recent.until > t && s.recent.has(hash) || s.older.until > t && s.older.has(hash)
+}
+
+// rotate makes the generation that is full the older one, once all is paid that its keys owe
+// which takes its place. Until then it takes more keys, and errs more often.
+func (s *sketch) rotate(t int64) {
+	f := &s.recent
+	switch {
+	case f.bits != nil && f.until > t && (f.keys < filterKeys*s.keys || s.older.until > t):
+		return
+	case f.until > t:
+		s.recent, s.older = s.older, s.recent
+	}
+	if f.bits == nil {
+		f.bits = make([]uint64, filterWords*s.keys)
+	}
+	clear(f.bits)
+	f.keys, f.until = 0, 0
+}
+
+func (f *filter) block(hash uint64) []uint64 {
+	blocks := uint64(len(f.bits) / wordsPerBlock)
+	at := mixed(hash, 1) & (blocks - 1) * wordsPerBlock
+	return f.bits[at : at+wordsPerBlock]
+}
+
+func (f *filter) add(hash uint64) {
+	block, bits := f.block(hash), mixed(hash, 2)
+	for range filterProbes {
+		block[bits>>6%wordsPerBlock] |= 1 << (bits & 63)
+		bits >>= 9
+	}
+}
+
+func (f *filter) has(hash uint64) bool {
+	block, bits := f.block(hash), mixed(hash, 2)
+	for range filterProbes {
+		if block[bits>>6%wordsPerBlock]&(1<<(bits&63)) == 0 {
+			return false
+		}
+		bits >>= 9
+	}
+	return true
+}

@@ -1,0 +1,133 @@
+package limiter
+
+import (
+	"errors"
+	"hash/maphash"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// debtor is a state whose debt can be kept without it. Those of custom algorithms are not.
+type debtor interface {
+	// owes returns what is owed at now, and whether less than one permit is left. The zero debt
+	// means nothing.
+	owes(now time.Duration) (owed debt, spent bool)
+	// owe has a state begin with a debt, at now.
+	owe(owed *debt, now time.Duration)
+}
+
+// debtOf is owes for any state. A state that is not a debtor owes nothing but the time until it
+// equals a new one, in which its key is denied: see barred.
+func debtOf(s State, now time.Duration) (owed debt, spent bool) {
+	if d := debtorOf(s); d != nil {
+		return d.owes(now)
+	}
+	left := s.FreshAfter(now)
+	if left <= 0 {
+		return debt{}, false
+	}
+	until := instant(now) + int64(min(left, maxNow))
+	return debt{debtUntil: until, debtAt: until, debtLock: until}, true
+}
+
+// debtorOf returns a state as a debtor, or nil.
+func debtorOf(s State) debtor {
+	if lock, ok := s.(*penalty); ok {
+		if _, ok := lock.inner.(debtor); !ok {
+			return nil
+		}
+	}
+	d, _ := s.(debtor)
+	return d
+}
+
+// hash returns the hash of a key in the debts.
+func (k *states) hash(key []byte) uint64 { return maphash.Bytes(k.table.seed, key) }
+
+// stateNumbers is how many numbers of a debt a state needs.
+const stateNumbers = debtSize
+
+// owe adds what a state owes to the debts. Families do not convert, so each has its own.
+func (k *states) owe(s *stripe[guarded], hash uint64, of family, state State, t int64) {
+	if state == nil {
+		return
+	}
+	if owed, spent := debtOf(state, time.Duration(t)); owed[debtUntil] > t {
+		k.table.debtsFor(s, stateNumbers, t).add(mixed(hash, int(of)), spent, &owed, t)
+	}
+}
+
+// inherit has a new state of a key begin with what the key owes, and returns the state to use.
+func (k *states) inherit(s *stripe[guarded], key []byte, of family, state State, now time.Duration) (_ State, inherits bool) {
+	t := instant(now)
+	if s.settleDebts(t) == nil || of == unlimitedFamily {
+		return state, false
+	}
+	owed, found := k.table.owed(s, mixed(k.hash(key), int(of)), t)
+	if !found {
+		return state, false
+	}
+	if d := debtorOf(state); d != nil {
+		d.owe(&owed, now)
+		return state, true
+	}
+	return &barred{State: state, clock: clock{t}, until: owed[debtUntil]}, true
+}
+
+// maker makes the states of a key: those of a new family begin with what the key owes.
+type maker struct {
+	algorithms
+	states *states          // nil for a key without a table
+	stripe *stripe[guarded] // of the key, whose lock is held; nil if it is not
+	key    []byte
+}
+
+// errUnlocked means that a new state needs the lock of its stripe.
+var errUnlocked = errors.New("limiter: a new state without its stripe's lock")
+
+// create returns a new state at now, and whether it begins with a debt.
+func (m *maker) create(a Algorithm, q *hotparam.Quota, now time.Duration) (state State, inherits bool, err error) {
+	if m.states != nil && m.stripe == nil {
+		return nil, false, errUnlocked
+	}
+	if state = a.New(q, now); state == nil {
+		return nil, false, errNoState(q)
+	}
+	if m.states != nil {
+		state, inherits = m.states.inherit(m.stripe, m.key, familyOf(q), state, now)
+	}
+	return state, inherits, nil
+}
+
+// barred is the state of a custom algorithm whose key was evicted: it denies until the key's
+// state would have equalled a new one.
+type barred struct {
+	State
+	clock
+	until int64
+}
+
+func (b *barred) left(now time.Duration) time.Duration {
+	t, lag, leap := b.tell(now)
+	if b.until += leap; b.until <= t {
+		return 0
+	}
+	return time.Duration(b.until - t + lag)
+}
+
+func (b *barred) Do(now time.Duration, ask Ask) Result {
+	left := b.left(now)
+	if left <= 0 || ask.Kind == Charge || ask.Kind == Return || !ask.valid() {
+		return b.State.Do(now, ask)
+	}
+	r := b.State.Do(now, Ask{Kind: Peek})
+	r.Allowed, r.Reason, r.Remaining, r.Delay = false, hotparam.ReasonLimited, 0, 0
+	r.RetryAfter, r.ResetAfter = left, max(left, r.ResetAfter)
+	return r
+}
+
+// FreshAfter implements [State].
+func (b *barred) FreshAfter(now time.Duration) time.Duration {
+	return max(b.left(now), b.State.FreshAfter(now))
+}

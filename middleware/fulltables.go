@@ -1,0 +1,90 @@
+package middleware
+
+import (
+	"context"
+	"strings"
+	"time"
+)
+
+// displacement counts what the tables of a rule's keys have done for want of room.
+type displacement struct {
+	displaced uint64 // keys that lost their place, or found none
+	inherited uint64 // requests whose keys began with a debt from before
+}
+
+func (d displacement) plus(e displacement) displacement {
+	return displacement{d.displaced + e.displaced, d.inherited + e.inherited}
+}
+
+// keyTable is a table of keys, by its address, and the rule that it is of. The table that limits
+// with scope: exact have in this process is of no rule.
+type keyTable struct {
+	table any
+	rule  string
+}
+
+// tableUses returns what each table of keys has done that is kept. The caller holds the lock of
+// sharing.
+func (g *Guard) tableUses() map[keyTable]displacement {
+	uses := make(map[keyTable]displacement)
+	add := func(s *limitSpec) {
+		rule, _, _ := strings.Cut(s.name, "?") // the rest is an exception's
+		if k := s.kept.keyed; k != nil {
+			n := k.Stats()
+			uses[keyTable{k, rule}] = displacement{n.Displaced, n.Inherited}
+		}
+		if p := s.kept.permits; p != nil {
+			uses[keyTable{p, rule}] = displacement{displaced: p.Stats().Crowded}
+		}
+	}
+	g.rules.Load().allSpecs(func(_ *rule, s *limitSpec) bool {
+		add(s)
+		return true
+	})
+	for _, s := range g.former.specs {
+		add(s)
+	}
+	if g.local != nil {
+		n := g.local.Stats()
+		uses[keyTable{table: g.local}] = displacement{n.Displaced, n.Inherited}
+	}
+	return uses
+}
+
+// displaced returns what tables of keys have done, by rule.
+func (g *Guard) displaced() map[string]displacement {
+	g.sharing.mu.Lock()
+	defer g.sharing.mu.Unlock()
+	all := make(map[string]displacement)
+	for rule, n := range g.sharing.gone {
+		all[rule] = n
+	}
+	for t, n := range g.tableUses() {
+		all[t.rule] = all[t.rule].plus(n)
+	}
+	return all
+}
+
+// fullEvery is how often it is looked whether a table was full.
+const fullEvery = 5 * time.Second
+
+// watchTables logs each rule, once, whose table of keys was full.
+func (g *Guard) watchTables(ctx context.Context) {
+	ticker := time.NewTicker(fullEvery)
+	defer ticker.Stop()
+	logged := make(map[string]bool)
+	for {
+		for rule, n := range g.displaced() {
+			if n.displaced > 0 && !logged[rule] {
+				logged[rule] = true
+				g.opts.log.Warn("a limit has more keys in use than max_keys, so it may refuse keys that it should not; raise max_keys, or add an outer limit by addr:ip; logged once, then counted",
+					"rule", rule, "max_keys", g.maxKeys, "displaced", n.displaced)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
