@@ -49,7 +49,13 @@ func newWordKeys(r *reckoning, maxKeys int, custom map[hotparam.Algorithm]Algori
 // bucket starts without back, so these marks would name what is taken from it.
 func dropFull(w *keyedWord, now int64) bool {
 	word := w.word.Load()
-	return word+w.back() <= now && word <= now && w.word.CompareAndSwap(word, gone)
+	if word+w.back() > now || word > now {
+		return false
+	}
+	if w.r.successor.Load() != nil && w.r.latest(w.line(word)) > now { // it was full, and owes more since
+		return false
+	}
+	return w.word.CompareAndSwap(word, gone)
 }
 
 // Do implements [Keys].
@@ -91,13 +97,13 @@ func (k *wordKeys) settle(now time.Duration, hash uint64, key []byte, ask *Ask) 
 			res, _ := r.giveBack(&b.kept.atomicLine, t, ask)
 			return res
 		case ask.Kind == Forget:
-			b.kept.word.Store(r.first(s.floor, t))
+			b.kept.word.Store(r.begin(s.floor, t, key))
 			ask = &Ask{Kind: Peek}
 		}
 		res, _ := r.do(&b.kept.atomicLine, t, ask) // not gone: that needs our lock
 		return res
 	}
-	l, asked := line{word: r.first(s.floor, t)}, ask.ofNew()
+	l, asked := line{word: r.begin(s.floor, t, key)}, ask.ofNew()
 	next, v, taken := r.ask(l.word, t, &asked)
 	res := Result{Decision: r.decision(v), Taken: taken}
 	if next == l.word && r.missing == 0 {
@@ -149,7 +155,7 @@ func (k *wordKeys) locked(hash uint64, key []byte) (*reckoning, *node[keyedWord]
 		}
 	}
 	l := b.kept.line(b.kept.word.Swap(gone))
-	b.kept.r.descend(heir, &l)
+	b.kept.r.descend(heir, &l, key)
 	moved := b.anew()
 	moved.kept.set(heir, &l)
 	k.table.replace(hash, b, moved)
@@ -193,6 +199,7 @@ func (k *wordKeys) SetQuota(q *hotparam.Quota, now time.Duration) error {
 			return err
 		}
 		next.states, next.last = states, r
+		states.rule.Load().opening = r.opening(instant(now))
 		k.at.Store(next)
 		return nil
 	}
@@ -200,7 +207,13 @@ func (k *wordKeys) SetQuota(q *hotparam.Quota, now time.Duration) error {
 		return err
 	}
 	if !next.same(&r.gcra) {
-		r.succeed(next, instant(now))
+		t := instant(now)
+		next.unknown = r.unknown.each(t, func(_ uint64, word int64) int64 {
+			l := line{word: word}
+			next.changed(&r.gcra, &l, t)
+			return l.word
+		})
+		r.succeed(next, t)
 		k.at.Store(next)
 	}
 	return nil

@@ -100,6 +100,12 @@ func dropFresh(g *guarded, now int64) bool {
 	return true
 }
 
+// beginner is where unknown keys may owe permits: it returns the state of such a key, or nil if
+// the key owes nothing.
+type beginner interface {
+	begin(a Algorithm, q *hotparam.Quota, key []byte) State
+}
+
 // tend drops some idle keys if it is time to.
 func (k *states) tend(now time.Duration) {
 	if t := instant(now); k.table.due(t) {
@@ -128,7 +134,13 @@ func (k *states) enter(now time.Duration, hash uint64, key []byte, q *hotparam.Q
 	} else if late > 0 {
 		born = time.Duration(s.floor)
 	}
-	state := a.New(q, born)
+	var state State
+	if o, ok := from.(beginner); ok {
+		state = o.begin(a, q, key)
+	}
+	if state == nil {
+		state = a.New(q, born)
+	}
 	if state == nil {
 		return Result{}, errNoState(q)
 	}

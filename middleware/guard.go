@@ -23,6 +23,7 @@ type Guard struct {
 	localHot *localHot
 	failover *limiter.Failover // nil if there is no backend
 	cached   *limiter.Cached   // what it asks; nil if it is not ours
+	local    *localParts       // what decides in its place; nil if it is not ours
 	backends backends
 	requests sync.Pool // of *request
 	tickets  sync.Pool // of *Ticket
