@@ -2,8 +2,8 @@ package attach
 
 import (
 	"context"
-
-	"github.com/redis/go-redis/v9"
+	"sync/atomic"
+	"time"
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter/redislimiter"
@@ -17,6 +17,7 @@ type fleet struct {
 	store     *redislimiter.Store
 	semaphore *redislimiter.Semaphore
 	members   *redislimiter.Members
+	assumed   atomic.Int64 // instances that the file says there are; 0 if it does not
 
 	// Guarded by Hotparam.mu:
 	renews bool               // semaphore runs
@@ -38,6 +39,7 @@ func (h *Hotparam) followFleet(rules *hotparam.Rules) {
 		f.leave()
 		f.leave = nil
 	default:
+		_ = h.guard.HandOver() // until members say what this instance holds
 		if !f.renews {
 			f.renews = true
 			h.run(f.semaphore.Run)
@@ -56,17 +58,39 @@ func (h *Hotparam) followFleet(rules *hotparam.Rules) {
 	}
 }
 
-// newFleet returns a fleet that calls onCount with each new number of instances.
-func newFleet(client redis.UniversalClient, namespace string, o *options, onCount func(n int)) (f *fleet, err error) {
+// assume has the guard count with so many instances as long as the members are not known. The
+// caller holds mu.
+func (h *Hotparam) assume(instances int) {
+	h.fleet.assumed.Store(int64(instances))
+	if h.fleet.members.Count() == 0 {
+		h.guard.SetInstances(instances)
+	}
+}
+
+// shares are those of h's guard, which is made after its fleet.
+type shares struct{ h *Hotparam }
+
+func (s shares) HandOver() []byte { return s.h.guard.HandOver() }
+func (s shares) Inherit(handover []byte, age time.Duration) error {
+	return s.h.guard.Inherit(handover, age)
+}
+func (s shares) Endow(idle time.Duration) { s.h.guard.Endow(idle) }
+
+// newFleet returns the fleet of h, whose guard gets each new number of instances.
+func (h *Hotparam) newFleet(namespace string, o *options) (f *fleet, err error) {
 	f = new(fleet)
-	if f.store, err = redislimiter.New(client, redislimiter.Config{Namespace: namespace}); err != nil {
+	if f.store, err = redislimiter.New(h.client, redislimiter.Config{Namespace: namespace}); err != nil {
 		return nil, err
 	}
-	f.semaphore, err = redislimiter.NewSemaphore(client, redislimiter.SemaphoreConfig{Namespace: namespace, Name: o.name, Logger: o.log})
+	f.semaphore, err = redislimiter.NewSemaphore(h.client, redislimiter.SemaphoreConfig{Namespace: namespace, Name: o.name, Logger: o.log})
 	if err != nil {
 		return nil, err
 	}
-	f.members, err = redislimiter.NewMembers(client, redislimiter.MembersConfig{Namespace: namespace, Name: o.name, Logger: o.log, OnChange: onCount})
+	f.members, err = redislimiter.NewMembers(h.client, redislimiter.MembersConfig{
+		Namespace: namespace, Name: o.name, Logger: o.log, Shares: shares{h},
+		OnChange: func(n int) { h.guard.SetInstances(n) },
+		Assumed:  func() int { return int(max(1, f.assumed.Load())) },
+	})
 	return f, err
 }
 

@@ -1,6 +1,7 @@
 package attach
 
 import (
+	"fmt"
 	"runtime/debug"
 	"time"
 
@@ -17,6 +18,9 @@ func (h *Hotparam) newHeartbeat(namespace string, o *options) (*hotkeys.Heartbea
 		rules := h.rules.told()
 		m.RulesVersion, m.Problem = rules.Version, rules.Problem
 		h.mu.Unlock()
+		if n := h.fleet.members.Stats().Assumed; n > 0 && m.Problem == "" {
+			m.Problem = fmt.Sprintf("it does not know the number of instances that share limits, and assumes %d: it cannot write to hotparam:{%s}:members in Redis", n, namespace)
+		}
 		for _, n := range h.dropped() {
 			m.Dropped += n
 		}

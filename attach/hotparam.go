@@ -82,7 +82,7 @@ func Open(ctx context.Context, path string, opts ...Option) (*Hotparam, error) {
 		return nil, errors.Join(fmt.Errorf("attach: %s: %w", path, err), h.discard(o))
 	}
 	h.rules = newRulesState(file, data)
-	h.start(context.WithoutCancel(ctx), data, o)
+	h.start(context.WithoutCancel(ctx), data, file.Instances, o)
 	return h, nil
 }
 
@@ -95,7 +95,7 @@ func (h *Hotparam) build(file *config.File, o *options) (err error) {
 			return err
 		}
 	}
-	if h.fleet, err = newFleet(h.client, namespace, o, func(n int) { h.guard.SetInstances(n) }); err != nil {
+	if h.fleet, err = h.newFleet(namespace, o); err != nil {
 		return err
 	}
 	key, err := file.Aggregator.SigningKey()
@@ -140,7 +140,7 @@ func (h *Hotparam) discard(o *options) (err error) {
 }
 
 // start starts what runs until Close.
-func (h *Hotparam) start(ctx context.Context, data []byte, o *options) {
+func (h *Hotparam) start(ctx context.Context, data []byte, instances int, o *options) {
 	h.work, h.stop = context.WithCancel(ctx)
 	if h.counts != nil {
 		h.run(h.counts.Run)
@@ -166,6 +166,7 @@ func (h *Hotparam) start(ctx context.Context, data []byte, o *options) {
 		})
 	}
 	h.mu.Lock()
+	h.assume(instances)
 	h.followFleet(h.rules.inForce)
 	h.mu.Unlock()
 	go func() {
@@ -186,8 +187,8 @@ func (h *Hotparam) run(task func(context.Context) error) {
 const closeTimeout = 5 * time.Second
 
 // Close waits until requests have released their permits of limits with scope: exact, sends
-// the counts that are left, leaves the fleet, and returns when everything has ended: call
-// it after the server's Shutdown. It returns an error if ctx ends first, in which case the
+// the counts that are left, leaves the fleet, hands over what is left of limits with scope:
+// share, and returns when everything has ended: call it after the server's Shutdown. It returns an error if ctx ends first, in which case the
 // rest still ends by itself. If ctx has no deadline, Close takes 5 s at most. Requests that
 // come later pass, by the limits of this process alone. Close may be called several times
 // and concurrently; each call waits.

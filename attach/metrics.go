@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/limiter/redislimiter"
 )
 
 // metric is a metric of one application, declared together with what METRICS.md says of it.
@@ -87,6 +88,9 @@ var (
 			explain("instances that send counts, as the aggregator publishes; 0 when it publishes nothing")
 	metricMembers = gaugeOf("members", "Live instances, where a limit has scope: share or exact; 0 if none has.").
 			explain("live instances, where a limit has `scope: share` or `exact`")
+	metricAssumed = gaugeOf("members_assumed", "Live instances that are assumed, as Redis does not say how many there are; 0 if it does.").
+			explain("live instances that are assumed for limits with `scope: share` or `exact`, as Redis has not said since " +
+			"the start how many there are: [`instances`](docs/RULES.md#the-top-of-the-file), or 1; 0 once it has")
 	metricConnected = gaugeOf("watcher_connected", "Whether the hot set in Redis is followed.").
 			explain("1 while the hot set in Redis is followed")
 	metricWatcherDelay = gaugeOf("watcher_delay_seconds", "Time since the hot set was last compared with Redis.").
@@ -108,7 +112,7 @@ var (
 // allMetrics are in the order of METRICS.md.
 var allMetrics = []metric{
 	metricRequests, metricCounted, metricHotKeys, metricWaiting, metricPanics, metricExact, metricRedisAway, metricDropped,
-	metricRules, metricReloads, metricRejected, metricRefused, metricInstances, metricMembers, metricConnected, metricWatcherDelay, metricWatcherFails, metricHeldKeys, metricHeldSeconds,
+	metricRules, metricReloads, metricRejected, metricRefused, metricInstances, metricMembers, metricAssumed, metricConnected, metricWatcherDelay, metricWatcherFails, metricHeldKeys, metricHeldSeconds,
 	metricVersions, metricControls,
 }
 
@@ -131,14 +135,15 @@ func (h *Hotparam) Collect(to chan<- prometheus.Metric) {
 	h.mu.Lock()
 	rules, joined := h.rules.told(), h.fleet.isJoined()
 	h.mu.Unlock()
-	members, refused := 0, 0.0
+	members, refused := redislimiter.MembersStats{}, 0.0
 	if joined {
-		members = h.fleet.members.Stats().Count
+		members = h.fleet.members.Stats()
 	}
 	if rules.Problem != "" {
 		refused = 1
 	}
-	s.add(metricMembers, float64(members))
+	s.add(metricMembers, float64(members.Count))
+	s.add(metricAssumed, float64(members.Assumed))
 	s.add(metricRules, 1, rules.Version, rules.RedactKey)
 	s.add(metricReloads, float64(rules.Reloads))
 	s.add(metricRejected, float64(rules.Rejected))

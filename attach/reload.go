@@ -98,6 +98,7 @@ func (h *Hotparam) putInForce(data []byte) error {
 	if err := h.guard.Reload(file.Rules); err != nil {
 		return h.reject(fmt.Errorf("attach: %s: %w", h.path, err))
 	}
+	h.assume(file.Instances)
 	h.followFleet(file.Rules)
 	h.watcher.SetHold(file.Aggregator.HoldWhenAway)
 	h.rules.inForce = file.Rules

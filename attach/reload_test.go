@@ -146,6 +146,7 @@ func TestFirstSharedLimit(t *testing.T) {
 	other := open(t, shop(server.URL(), nowhere(t), `{id: products, match: {route: "GET /products"}, limit: {rate: 10/1h, burst: 10, scope: share}}`))
 	f.write(shop(server.URL(), nowhere(t), `{id: products, match: {route: "GET /products"}, limit: {rate: 10/1h, burst: 10, scope: share}}`))
 	f.await("two members", func() bool { return f.Stats().Members.Count == 2 && other.Stats().Members.Count == 2 })
+	f.await("a share each", func() bool { return f.Stats().Members.Settled && other.Stats().Members.Settled })
 	if n := other.passes(20, "/products"); n != 5 {
 		t.Errorf("%d of 20 passed, want half of 10", n)
 	}

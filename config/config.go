@@ -21,6 +21,9 @@ type File struct {
 	Graphite   Graphite
 	Webhook    Webhook
 	Guard      Guard
+	// Instances is the number of instances that share limits, for as long as Redis does not
+	// say it. Zero means that the file does not say it either.
+	Instances int
 	// RedactKey is where the key of Rules.Redact is: see ReadRedactKey.
 	RedactKey KeyPlace
 
@@ -91,7 +94,7 @@ func Version(source []byte) string {
 
 var topSection = section{
 	name:    "the file",
-	fields:  []string{"namespace", "evaluate", "no_match", "secrets", "client", "bodies", "aggregator", "statsd", "kafka", "graphite", "webhook", "guard", "rules"},
+	fields:  []string{"namespace", "evaluate", "no_match", "secrets", "client", "bodies", "instances", "aggregator", "statsd", "kafka", "graphite", "webhook", "guard", "rules"},
 	example: "begin with namespace: and rules:",
 }
 
@@ -133,6 +136,7 @@ func (d *decoder) file(data []byte) *File {
 		Graphite:   d.graphite(top.get("graphite")),
 		Webhook:    d.webhook(top.get("webhook")),
 		Guard:      d.guard(top.get("guard")),
+		Instances:  d.instances(top.get("instances")),
 	}
 	if !top.has("rules") {
 		d.report(root.at, `add rules: with at least one rule, such as - {id: all, match: {route: "*"}, limit: {rate: 1000/s}}`,
@@ -146,4 +150,16 @@ func (d *decoder) file(data []byte) *File {
 		f.listeners = d.listeners(top.get("aggregator").find("listen"))
 	}
 	return f
+}
+
+// maxInstances bounds instances: more is a typing error.
+const maxInstances = 100_000
+
+// instances reads the number of instances that is assumed.
+func (d *decoder) instances(n *node) int {
+	number := d.whole(n, "instances")
+	if number == invalid || number > maxInstances {
+		d.reject(n, "for example 4", "instances %s: want a whole number of 1 to %d", quote(n.text), maxInstances)
+	}
+	return number
 }

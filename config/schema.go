@@ -144,6 +144,7 @@ func schemaTop() schemas {
 			"max":   doc(schemaSize(), "The largest body that is read for rules by form: or json:"),
 			"total": doc(schemaSize(), "How many bytes of bodies are held at a time"),
 		}), "How much of request bodies is read"),
+		"instances":  doc(schemaWhole(1, maxInstances), "How many instances share limits, until Redis says it"),
 		"aggregator": doc(aggregatorSection.schema(schemaAggregator()), "The daemon"),
 		"statsd":     doc(statsdSection.schema(schemaStatsD()), "How instances send counts as StatsD lines"),
 		"kafka":      doc(kafkaSection.schema(schemaKafka()), "Counts by Kafka"),

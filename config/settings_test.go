@@ -33,7 +33,7 @@ func drawSettings(t *rapid.T, rules *hotparam.Rules) File {
 		drawn := rapid.SliceOfNDistinct(rapid.SampledFrom(append(values, "tcp://b:1", "unix:///run/a.sock", "unixstream:///run/b.sock")), 0, most, rapid.ID[string]).Draw(t, what)
 		return append([]string(nil), drawn...) // none is nil
 	}
-	f := File{Rules: rules}
+	f := File{Rules: rules, Instances: rapid.SampledFrom([]int{0, 1, 40}).Draw(t, "instances")}
 	f.Aggregator = Aggregator{
 		Source: text("source", sources...), Name: text("name", "agg-1", "a.b_C"),
 		Listen: places("listen", 3, ":8125", "[::1]:1", "tcp://:8125"), HTTP: text("http", ":9125"), Memory: size("memory"),

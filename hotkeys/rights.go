@@ -10,5 +10,5 @@ var (
 	// OperatorCommands are those of who uses hotparam pin, block, allow and release, or top.
 	OperatorCommands = []string{"acl|whoami", "evalsha", "eval", "multi", "exec", "time", "get", "pttl", "zcard", "zrange", "hgetall", "hmget", "hlen", "xrevrange", "hset", "hdel", "del", "pexpire", "xadd", "publish"}
 	// LimiterCommands are those of instances whose rules have scope: exact or share.
-	LimiterCommands = []string{"evalsha", "eval", "time", "get", "set", "del", "getrange", "setrange", "pexpire", "pttl", "zadd", "zrem", "zcard", "zscore", "zrange", "zrangebyscore", "zremrangebyscore", "zincrby", "publish", "subscribe", "ping"}
+	LimiterCommands = []string{"evalsha", "eval", "time", "get", "set", "del", "getrange", "setrange", "pexpire", "pttl", "zadd", "zrem", "zcard", "zscore", "zrange", "zrangebyscore", "zremrangebyscore", "zincrby", "hmget", "hset", "hlen", "hgetall", "hdel", "publish", "subscribe", "ping"}
 )

@@ -20,6 +20,11 @@ type Bucket interface {
 	// see [Op]. It fails for a quota that is not valid, and with [ErrUnsupported] for an
 	// algorithm that was not given, and then changes nothing.
 	SetQuota(q *hotparam.Quota, now time.Duration) error
+	// Owe takes permits at now, whether they are there or not; below zero it gives some
+	// back. See [Holding].
+	Owe(permits float64, now time.Duration)
+	// Spent returns how many permits are taken or owed at now.
+	Spent(now time.Duration) float64
 }
 
 // NewBucket returns a Bucket. Without warm-up and penalty a token bucket or leaky bucket is
@@ -47,6 +52,7 @@ type lockedBucket struct {
 	algorithm Algorithm
 	custom    map[hotparam.Algorithm]Algorithm
 	sides     sides
+	owed      opening
 }
 
 func (b *lockedBucket) of(*hotparam.Quota) (Algorithm, error) { return b.algorithm, nil }

@@ -60,7 +60,7 @@ func TestDescend(t *testing.T) {
 	}
 	// 100 are missing at 0, 90 at 10 s, 70 at 20 s, which 4 a second earn in 17.5 s.
 	l := line{word: 100 * sec}
-	gs[0].descend(gs[2], &l)
+	gs[0].descend(gs[2], &l, nil)
 	if got, want := l.word, 20*sec+17_500*int64(time.Millisecond); got != want {
 		t.Errorf("full at %v, want %v", time.Duration(got), time.Duration(want))
 	}

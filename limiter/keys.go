@@ -25,6 +25,14 @@ type Keys interface {
 	Sweep(now time.Duration)
 	// SetQuota replaces the quota at now, like that of [Bucket].
 	SetQuota(q *hotparam.Quota, now time.Duration) error
+	// Owe has all keys owe more permits from now on or, below zero, less: also those that are
+	// not known yet, as far as they have not earned them by the time that they are. See
+	// [Holding].
+	Owe(by Owing, now time.Duration)
+	// Spent returns what known keys, and those that owe more than other unknown ones, lack
+	// at now, by [KeyID]. All is false if there are keys besides that owe something, since the
+	// table was full.
+	Spent(now time.Duration) (of map[uint64]float64, all bool)
 }
 
 // Stats counts what happened to many keys.
@@ -70,7 +78,7 @@ func newStateKeys(q *hotparam.Quota, maxKeys int, custom map[hotparam.Algorithm]
 		return nil, err
 	}
 	k := &stateKeys{states: s, custom: custom}
-	k.rule.Store(&keysRule{q, a, familyOf(q)})
+	k.rule.Store(&keysRule{quota: q, algorithm: a, family: familyOf(q)})
 	return k, nil
 }
 
@@ -86,6 +94,11 @@ type keysRule struct {
 	quota     *hotparam.Quota
 	algorithm Algorithm
 	family    family
+	opening   opening
+}
+
+func (r *keysRule) begin(a Algorithm, q *hotparam.Quota, key []byte) State {
+	return r.opening.state(a, q, key)
 }
 
 func (r *keysRule) of(*hotparam.Quota) (Algorithm, error) { return r.algorithm, nil }
@@ -126,7 +139,12 @@ func (k *stateKeys) SetQuota(q *hotparam.Quota, now time.Duration) error {
 	if err != nil {
 		return err
 	}
-	k.rule.Store(&keysRule{q, a, familyOf(q)})
+	next := &keysRule{quota: q, algorithm: a, family: familyOf(q)}
+	if old := k.rule.Load(); old.opening.all > 0 || len(old.opening.of) > 0 {
+		next.opening = old.opening.clone()
+		next.opening.advance(old.quota, now)
+	}
+	k.rule.Store(next)
 	return nil
 }
 

@@ -53,10 +53,15 @@ func newWordKeys(r *reckoning, maxKeys int, custom map[hotparam.Algorithm]Algori
 // bucket starts without back, so these marks would name what is taken from it.
 func dropFull(w *keyedWord, now int64) (dropped bool, until int64) {
 	word := w.word.Load()
-	if word+w.back() <= now && word <= now && w.word.CompareAndSwap(word, gone) {
-		return true, 0
+	if word+w.back() > now || word > now {
+		return false, word
 	}
-	return false, word
+	if w.r.successor.Load() != nil { // it was full, and may owe more since
+		if latest := w.r.latest(w.line(word)); latest > now {
+			return false, latest
+		}
+	}
+	return w.word.CompareAndSwap(word, gone), word
 }
 
 // wordNumbers is how many numbers of a debt a word needs.
@@ -66,7 +71,7 @@ const wordNumbers = 1
 func (k *wordKeys) evict(s *stripe[keyedWord], n *node[keyedWord], now int64) bool {
 	r := k.current()
 	l := n.kept.line(n.kept.word.Swap(gone))
-	n.kept.r.descend(r, &l)
+	n.kept.r.descend(r, &l, []byte(n.key()))
 	k.owe(s, r, n.keyed(k.table.seed), &l, now)
 	return true
 }
@@ -95,7 +100,7 @@ func (k *wordKeys) convert(d *debts, r *reckoning) {
 	if d.r != nil && d.r != r {
 		d.move(func(at int64) int64 {
 			l := line{word: at}
-			d.r.descend(r, &l)
+			d.r.descend(r, &l, nil)
 			return l.word
 		})
 	}
@@ -104,7 +109,7 @@ func (k *wordKeys) convert(d *debts, r *reckoning) {
 
 // first returns the line with which a key begins at t that is not in the table.
 func (k *wordKeys) first(s *stripe[keyedWord], r *reckoning, key []byte, t int64) line {
-	l := line{word: r.first(s.floor, t)}
+	l := line{word: r.begin(s.floor, t, key)}
 	if r.since > 0 { // there may be marks of another line, under another quota
 		l.born = t
 	}
@@ -157,7 +162,7 @@ func (k *wordKeys) settle(now time.Duration, hash uint64, key []byte, ask *Ask) 
 			res, _ := r.giveBack(&b.kept.atomicLine, t, ask)
 			return res
 		case ask.Kind == Forget:
-			b.kept.word.Store(r.first(s.floor, t))
+			b.kept.word.Store(r.begin(s.floor, t, key))
 			ask = &Ask{Kind: Peek}
 		}
 		res, _ := r.do(&b.kept.atomicLine, t, ask) // not gone: that needs our lock
@@ -218,7 +223,7 @@ func (k *wordKeys) locked(hash uint64, key []byte) (*reckoning, *node[keyedWord]
 		}
 	}
 	l := b.kept.line(b.kept.word.Swap(gone))
-	b.kept.r.descend(heir, &l)
+	b.kept.r.descend(heir, &l, key)
 	moved := b.anew()
 	moved.kept.set(heir, &l)
 	k.table.replace(hash, b, moved)
@@ -263,6 +268,7 @@ func (k *wordKeys) SetQuota(q *hotparam.Quota, now time.Duration) error {
 			return err
 		}
 		next.states, next.last = states, r
+		states.rule.Load().opening = r.opening(instant(now))
 		k.at.Store(next)
 		return nil
 	}
@@ -270,7 +276,13 @@ func (k *wordKeys) SetQuota(q *hotparam.Quota, now time.Duration) error {
 		return err
 	}
 	if !next.same(&r.gcra) {
-		r.succeed(next, instant(now))
+		t := instant(now)
+		next.unknown = r.unknown.each(t, func(_ uint64, word int64) int64 {
+			l := line{word: word}
+			next.changed(&r.gcra, &l, t)
+			return l.word
+		})
+		r.succeed(next, t)
 		k.at.Store(next)
 	}
 	return nil

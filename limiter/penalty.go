@@ -76,9 +76,9 @@ func (p *penalty) owes(now time.Duration) (owed debt, spent bool) {
 	return owed, spent
 }
 
-// owe implements [debtor] if the state under the lock does.
-func (p *penalty) owe(owed *debt, now time.Duration) {
-	p.inner.(debtor).owe(owed, now)
+// indebt implements [debtor] if the state under the lock does.
+func (p *penalty) indebt(owed *debt, now time.Duration) {
+	p.inner.(debtor).indebt(owed, now)
 	p.left(now)
 	p.until = max(p.until, min(owed[debtLock], p.last+int64(p.length)))
 }

@@ -127,6 +127,12 @@ func (k *states) evict(s *stripe[guarded], n *node[guarded], now int64) bool {
 	return true
 }
 
+// beginner is where unknown keys may owe permits: it returns the state of such a key, or nil if
+// the key owes nothing.
+type beginner interface {
+	begin(a Algorithm, q *hotparam.Quota, key []byte) State
+}
+
 // tend drops some idle keys if it is time to.
 func (k *states) tend(now time.Duration) {
 	if t := instant(now); k.table.due(t) {

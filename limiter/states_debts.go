@@ -3,6 +3,7 @@ package limiter
 import (
 	"errors"
 	"hash/maphash"
+	"math"
 	"time"
 
 	"github.com/hotparam/hotparam"
@@ -13,8 +14,8 @@ type debtor interface {
 	// owes returns what is owed at now, and whether less than one permit is left. The zero debt
 	// means nothing.
 	owes(now time.Duration) (owed debt, spent bool)
-	// owe has a state begin with a debt, at now.
-	owe(owed *debt, now time.Duration)
+	// indebt has a new state begin with a debt, at now.
+	indebt(owed *debt, now time.Duration)
 }
 
 // debtOf is owes for any state. A state that is not a debtor owes nothing but the time until it
@@ -69,7 +70,7 @@ func (k *states) inherit(s *stripe[guarded], key []byte, of family, state State,
 		return state, false
 	}
 	if d := debtorOf(state); d != nil {
-		d.owe(&owed, now)
+		d.indebt(&owed, now)
 		return state, true
 	}
 	return &barred{State: state, clock: clock{t}, until: owed[debtUntil]}, true
@@ -91,11 +92,23 @@ func (m *maker) create(a Algorithm, q *hotparam.Quota, now time.Duration) (state
 	if m.states != nil && m.stripe == nil {
 		return nil, false, errUnlocked
 	}
+	var opened State // what an unknown key owes
+	if o, ok := m.algorithms.(beginner); ok {
+		opened = o.begin(a, q, m.key)
+	}
 	if state = a.New(q, now); state == nil {
 		return nil, false, errNoState(q)
 	}
 	if m.states != nil {
 		state, inherits = m.states.inherit(m.stripe, m.key, familyOf(q), state, now)
+	}
+	switch {
+	case opened == nil:
+	case inherits: // it is not known which of both came first, so it owes the sum
+		r := opened.Do(now, Ask{Kind: Peek})
+		state.Do(now, Ask{Kind: Charge, N: int64(math.Ceil(max(float64(r.Limit-r.Remaining), owedBy(opened))))})
+	default:
+		state = opened
 	}
 	return state, inherits, nil
 }

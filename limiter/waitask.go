@@ -79,7 +79,9 @@ func (l *waitLine) depth() int64 {
 
 // isFar reports whether a turn is so far ahead that others may have given back what they reserved
 // before it. The line then asks again from time to time, and keeps the earlier turn.
-func (l *waitLine) isFar(w *Waiter, at, now time.Time) bool { return w.joins() && at.Sub(now) > l.far() }
+func (l *waitLine) isFar(w *Waiter, at, now time.Time) bool {
+	return w.joins() && at.Sub(now) > l.far()
+}
 
 // far returns the longest way from one turn of a line to its next in which nothing is amiss.
 func (l *waitLine) far() time.Duration {

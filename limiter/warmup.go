@@ -247,8 +247,8 @@ func (s *warmState) owes(now time.Duration) (owed debt, spent bool) {
 	return s.line.owes(s.gcra, t)
 }
 
-// owe implements [debtor].
-func (s *warmState) owe(owed *debt, now time.Duration) {
+// indebt implements [debtor].
+func (s *warmState) indebt(owed *debt, now time.Duration) {
 	t, _ := s.at(now)
 	s.word = max(s.word, t+owed.missing(t, s.interval))
 }

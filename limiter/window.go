@@ -140,9 +140,9 @@ func (w *window[F]) owes(now time.Duration) (owed debt, spent bool) {
 	return owed, w.free(w.last) < 1
 }
 
-// owe implements [debtor]. If the window of the latest instant is over, since the quota had a
+// indebt implements [debtor]. If the window of the latest instant is over, since the quota had a
 // longer one, the permits count from now on.
-func (w *window[F]) owe(owed *debt, now time.Duration) {
+func (w *window[F]) indebt(owed *debt, now time.Duration) {
 	t, _ := w.advance(now)
 	at := owed[debtAt]
 	if w.frame.leaves(w.frame.slot(at, at)) <= t {

@@ -52,7 +52,7 @@
 //
 //	New, Reload ─► rules.go compile ─► limitspec.go limits ─► route.go routes to rules
 //	                                      ▲                      routecache.go concrete.go
-//	              SetInstances ───────────┘ sharing.go
+//	              SetInstances ───────────┘ sharing.go handover.go
 //
 // Rules can be replaced while requests are served ([Guard.Reload], reload.go), and so
 // can the number of instances that share their limits ([Guard.SetInstances]): both keep

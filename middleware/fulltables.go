@@ -45,8 +45,7 @@ func (g *Guard) tableUses() map[keyTable]displacement {
 		add(s)
 	}
 	if g.local != nil {
-		n := g.local.Stats()
-		uses[keyTable{table: g.local}] = displacement{n.Displaced, n.Inherited}
+		uses[keyTable{table: g.local}] = g.local.displaced()
 	}
 	return uses
 }

@@ -11,6 +11,7 @@ import (
 // hotState is the guard's state of a hot key, published or marked. A key that stays hot, or
 // is soon hot again, keeps it.
 type hotState struct {
+	id              uint64                    // the key's limiter.KeyID
 	bucket          atomic.Pointer[hotBucket] // nil if there is none yet, or none is needed
 	passed, refused atomic.Int64
 	origins         originSample
@@ -20,6 +21,7 @@ type hotState struct {
 type hotBucket struct {
 	limiter.Bucket
 	quota *hotparam.Quota
+	limit string      // the limit's name
 	quick quickBucket // the bucket, if it is one
 	// interval is how far apart the quota lets requests pass, for those that are refused.
 	interval time.Duration
@@ -31,8 +33,8 @@ type quickBucket interface {
 	TakeOne(now time.Duration) (allowed bool, reason hotparam.Reason, limit, remaining int64, retryAfter, resetAfter, delay time.Duration)
 }
 
-func newHotBucket(b limiter.Bucket, quota *hotparam.Quota) *hotBucket {
-	h := &hotBucket{Bucket: b, quota: quota, interval: quotaInterval(quota, 1)}
+func newHotBucket(b limiter.Bucket, spec *limitSpec, quota *hotparam.Quota) *hotBucket {
+	h := &hotBucket{Bucket: b, quota: quota, limit: spec.name, interval: quotaInterval(quota, 1)}
 	h.quick, _ = b.(quickBucket)
 	return h
 }
@@ -69,7 +71,7 @@ func (g *Guard) newHotState(h hotparam.Hot, old *hotState, had bool) *hotState {
 			return state // that it had when another version of the rule had hot
 		}
 	}
-	fresh := &hotState{}
+	fresh := &hotState{id: limiter.KeyID([]byte(h.Key.String()))}
 	if r != nil && r.except == nil && r.spec.limit != nil {
 		fresh.bucketFor(r.spec, g.opts.clock)
 	}
@@ -99,17 +101,18 @@ func (h *hotState) bucketUnder(quota *hotparam.Quota, spec *limitSpec, clock fun
 
 // changeBucket makes the first bucket, or sets another quota on the present one, b.
 func (h *hotState) changeBucket(b *hotBucket, spec *limitSpec, quota *hotparam.Quota, clock func() time.Duration) {
-	if b != nil && h.bucket.CompareAndSwap(b, newHotBucket(b.Bucket, quota)) && b.SetQuota(quota, clock()) == nil {
+	if b != nil && h.bucket.CompareAndSwap(b, newHotBucket(b.Bucket, spec, quota)) && b.SetQuota(quota, clock()) == nil {
 		return
 	}
 	made, err := spec.newBucket(quota)
 	if err != nil { // compile has made one such
 		panic(err)
 	}
+	spec.unseen.Load().begin(made, h.id)
 	if b == nil {
-		h.bucket.CompareAndSwap(nil, newHotBucket(made, quota))
+		h.bucket.CompareAndSwap(nil, newHotBucket(made, spec, quota))
 	} else if now := h.bucket.Load(); now.Bucket == b.Bucket && now.quota == quota {
-		h.bucket.CompareAndSwap(now, newHotBucket(made, quota))
+		h.bucket.CompareAndSwap(now, newHotBucket(made, spec, quota))
 	}
 }
 

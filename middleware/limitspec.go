@@ -34,6 +34,7 @@ type limitSpec struct {
 	keyed   limiter.Keys
 	permits *semaphore.Memory // nil if any number may be served at a time
 	kept    stores            // these three, also those that the limit does not use now
+	unseen  atomic.Pointer[unseen]
 
 	decisions *decisionCounts // of the rule
 }
@@ -44,6 +45,12 @@ type stores struct {
 	single  limiter.Bucket
 	keyed   limiter.Keys
 	permits *semaphore.Memory
+	hold    *limiter.Holding // nil if the limit was never shared; guarded by sharing.mu
+}
+
+// isShared reports whether each instance has a part of the limit's rate.
+func (s *limitSpec) isShared() bool {
+	return s.limit != nil && s.limit.Scope == hotparam.ScopeShare && s.quota.Load() != nil
 }
 
 func (s *limitSpec) isExact() bool { return s.limit.Scope == hotparam.ScopeExact }
@@ -95,6 +102,7 @@ func (b *specBuilder) newSpec(r *rule, l *hotparam.Limit, name string) (*limitSp
 	if old := b.old[name]; old != nil {
 		s.meanCost.Store(old.meanCost.Load())
 		s.kept = old.kept
+		s.unseen.Store(old.unseen.Load())
 	}
 	s.kept.permits = b.permits[r.ID]
 	if l == nil {
@@ -112,6 +120,9 @@ func (b *specBuilder) newSpec(r *rule, l *hotparam.Limit, name string) (*limitSp
 		return nil, fmt.Errorf("limit.algorithm %q: the guard has none of this name: give it by WithAlgorithm", l.Algorithm)
 	}
 	s.quota.Store(b.quotaOf(s))
+	if s.isShared() {
+		b.hold(s)
+	}
 	switch {
 	case !s.isExact():
 		return s, b.makeBuckets(s, r)
@@ -135,6 +146,20 @@ func (b *specBuilder) quotaOf(s *limitSpec) *hotparam.Quota {
 		}
 	}
 	return &quota
+}
+
+// hold has the limit hold what the one before held.
+func (b *specBuilder) hold(s *limitSpec) {
+	b.adopt = append(b.adopt, func(now time.Duration) error {
+		if s.kept.hold == nil {
+			s.kept.hold = limiter.NewHolding(&s.limit.Quota, b.instances)
+			return nil
+		}
+		by := limiter.Owing{All: s.kept.hold.Resize(&s.limit.Quota, b.instances, now)}
+		s.unseen.Store(s.unseen.Load().owing(&by, s.kept.hold, now))
+		s.owe(by, now)
+		return nil
+	})
 }
 
 // makePermits makes the semaphore of a limit with concurrency, or takes over the old one,
@@ -202,6 +227,17 @@ func (s *limitSpec) setQuota(quota *hotparam.Quota, now time.Duration) error {
 		return s.keyed.SetQuota(quota, now)
 	}
 	return nil
+}
+
+// owe has the keys of the limit owe permits, but for those that are hot.
+func (s *limitSpec) owe(by limiter.Owing, now time.Duration) {
+	switch {
+	case by.All == 0 && len(by.Of) == 0:
+	case s.single != nil:
+		s.single.Owe(by.All, now)
+	case s.keyed != nil:
+		s.keyed.Owe(by, now)
+	}
 }
 
 // exceptionName returns the name of an exception's limit, which a backend gets.

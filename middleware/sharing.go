@@ -1,8 +1,10 @@
 package middleware
 
 import (
+	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
@@ -16,30 +18,131 @@ type sharing struct {
 	warned map[string]bool // names of limits whose small part here was logged
 	// gone holds, by rule, what tables have done that are not kept.
 	gone map[string]displacement
+	// joining is set while it is not known what this instance holds of the shared limits.
+	joining atomic.Bool
 }
 
 // instances returns how many instances there are, at least 1.
 func (g *Guard) instances() int { return int(max(1, g.sharing.count.Load())) }
 
+// permitsPart returns this instance's part of the permits that all share: one at least, and no
+// more than that as long as the instance neither knows the others nor may count as alone.
+func (g *Guard) permitsPart(permits int64) int64 {
+	if g.sharing.count.Load() == 0 && g.sharing.joining.Load() {
+		return 1
+	}
+	return max(1, permits/int64(g.instances()))
+}
+
 // SetInstances sets how many instances share the limits with scope: share, such as
 // redislimiter's Members counts them. This instance's part of each limit changes, and what
-// was taken stays taken. The part is at least one permit; if it would be less, that is
-// logged once. Zero means not known, and counts as one instance.
+// was taken stays taken: permits of a part that grows are earned, since others may have taken
+// them. The part is at least one permit; if it would be less, that is logged once. Zero means
+// not known, and counts as one instance.
 func (g *Guard) SetInstances(n int) {
 	g.sharing.mu.Lock()
 	defer g.sharing.mu.Unlock()
-	if n = max(n, 0); g.sharing.count.Swap(int64(n)) == int64(n) {
+	n = max(n, 0)
+	before := g.sharing.count.Swap(int64(n))
+	if before == int64(n) {
 		return
 	}
-	set := g.rules.Load()
-	set.allSpecs(func(_ *rule, s *limitSpec) bool {
-		if s.limit != nil && s.limit.Scope == hotparam.ScopeShare && s.quota.Load() != nil {
-			part, _ := limiter.Share(&s.limit.Quota, n)
-			g.setQuota(s, &part)
+	g.eachShare(func(r *rule, s *limitSpec, now time.Duration) {
+		owed := s.kept.hold.Resize(&s.limit.Quota, n, now)
+		if before == 0 {
+			s.kept.hold.Trim()
+		}
+		part := *s.kept.hold.Part()
+		if owed > 0 { // first, so that no request finds them
+			g.owe(r, s, limiter.Owing{All: owed}, now)
+		}
+		g.setQuota(s, &part)
+		if owed <= 0 {
+			g.owe(r, s, limiter.Owing{All: owed}, now)
+		}
+	})
+	g.warnOfSmallParts(g.rules.Load())
+}
+
+// eachShare calls f for each limit with scope: share. The caller holds the lock of sharing.
+func (g *Guard) eachShare(f func(r *rule, s *limitSpec, now time.Duration)) {
+	g.rules.Load().allSpecs(func(r *rule, s *limitSpec) bool {
+		if s.isShared() {
+			f(r, s, g.opts.clock())
 		}
 		return true
 	})
-	g.warnOfSmallParts(set)
+}
+
+// owe has all keys of a shared limit owe permits. The caller holds the lock of sharing.
+func (g *Guard) owe(r *rule, s *limitSpec, by limiter.Owing, now time.Duration) {
+	s.unseen.Store(s.unseen.Load().owing(&by, s.kept.hold, now))
+	s.owe(by, now)
+	for _, state := range g.hotStates(r) {
+		if b := state.bucket.Load(); b != nil && b.limit == s.name {
+			state.bucketUnder(s.quota.Load(), s, g.opts.clock).Owe(by.All+by.Of[state.id], now)
+		}
+	}
+}
+
+// hotStates returns the states of the rule's keys that are hot, or were.
+func (g *Guard) hotStates(r *rule) (states []*hotState) {
+	for _, state := range r.heated {
+		states = append(states, state)
+	}
+	if len(r.Hot) > 0 {
+		g.hot.Payloads(func(member string, state *hotState) {
+			if strings.HasPrefix(member, string(r.prefix)) {
+				states = append(states, state)
+			}
+		})
+	}
+	return states
+}
+
+// unseen is what keys owe that become hot: permits since an instant. A nil unseen is nothing.
+type unseen struct {
+	since time.Duration
+	all   float64
+	of    map[uint64]float64 // in place of all, by limiter.KeyID
+}
+
+// owing returns u with what keys owe from now on.
+func (u *unseen) owing(by *limiter.Owing, hold *limiter.Holding, now time.Duration) *unseen {
+	next := &unseen{since: now, all: hold.Missing(now), of: make(map[uint64]float64)}
+	before := unseen{}
+	if u != nil {
+		before = *u
+	}
+	earned := hold.Earned(max(0, now-before.since), true)
+	add := func(id uint64, owed float64) {
+		if owed = max(0, owed-earned) + by.All + by.Of[id]; owed > next.all {
+			next.of[id] = owed
+		}
+	}
+	for id, owed := range before.of {
+		add(id, owed)
+	}
+	for id := range by.Of {
+		if _, known := before.of[id]; !known {
+			add(id, before.all)
+		}
+	}
+	return next
+}
+
+// begin has a new bucket of a key owe what it owes.
+func (u *unseen) begin(b limiter.Bucket, id uint64) {
+	if u == nil {
+		return
+	}
+	owed, ok := u.of[id]
+	if !ok {
+		owed = u.all
+	}
+	if owed > 0 {
+		b.Owe(owed, u.since)
+	}
 }
 
 // setQuota sets this instance's quota of a limit.

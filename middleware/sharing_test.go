@@ -47,13 +47,19 @@ func TestShare(t *testing.T) {
 			if n := passes(); n != 2 {
 				t.Errorf("%d passed, want 2", n)
 			}
-			f.SetInstances(0) // not known
-			if n := passes(); n != 8 {
-				t.Errorf("%d passed, want 8", n)
+			f.SetInstances(1) // others may have used their parts
+			if n := passes(); n != 0 {
+				t.Errorf("%d passed, want none", n)
 			}
-			f.now += 6 * time.Minute
-			if n := passes(); n != 6 {
-				t.Errorf("%d passed, want 6", n)
+			f.now += 12 * time.Minute
+			if n := passes(); n != 12 {
+				t.Errorf("%d passed, want 12", n)
+			}
+			f.now += 12 * time.Minute
+			f.SetInstances(3)
+			f.SetInstances(0) // not known
+			if n := passes(); n != 12 {
+				t.Errorf("%d passed after a joiner came and left, want 12", n)
 			}
 			f.SetInstances(-5)
 		})

@@ -165,7 +165,7 @@ func (r *request) acquire(c *permitClaim) (semaphore.Lease, hotparam.Decision, e
 		}
 	}
 	if l.Scope == hotparam.ScopeExact || l.Scope == hotparam.ScopeShare {
-		ask.Permits = max(1, ask.Permits/int64(g.instances()))
+		ask.Permits = g.permitsPart(ask.Permits)
 	}
 	return c.spec.permits.Acquire(ctx, c.key, ask)
 }

@@ -19,7 +19,13 @@ import (
 //go:embed lua/members_beat.lua
 var membersBeatLua string
 
-var membersBeat = newScript(membersBeatLua).of("ZCARD")
+//go:embed lua/members_leave.lua
+var membersLeaveLua string
+
+var (
+	membersBeat  = newScript(membersBeatLua).of("ZCARD", "HLEN", "HLEN")
+	membersLeave = newScript(membersLeaveLua).of("ZCARD", "HLEN", "HLEN")
+)
 
 // MembersConfig configures a [Members].
 type MembersConfig struct {
@@ -39,7 +45,14 @@ type MembersConfig struct {
 	// OnChange is called with each new count, by the goroutine of Run; it must not block. A
 	// nil OnChange disables it.
 	OnChange func(n int)
-	// Logger gets one line when an outage begins and one when it ends. Default: discard.
+	// Shares is what this instance holds of shared limits. Nil means that it holds nothing,
+	// as a program does that only counts.
+	Shares Shares
+	// Assumed returns the number of instances to assume until the count is known, which is
+	// only logged. Nil means one.
+	Assumed func() int
+	// Logger gets one line when an outage begins and one when it ends, and one when the
+	// number of instances is assumed. Default: discard.
 	Logger *slog.Logger
 }
 
@@ -59,6 +72,9 @@ func (c MembersConfig) withDefaults() MembersConfig {
 	}
 	if c.OnChange == nil {
 		c.OnChange = func(int) {}
+	}
+	if c.Assumed == nil {
+		c.Assumed = func() int { return 1 }
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -85,11 +101,11 @@ func (c MembersConfig) validate() error {
 // Members counts the live instances of a fleet, so that each can take its share of a limit.
 // All of them send heartbeats to one sorted set, timed by Redis's clock. With the defaults all
 // instances learn of a join or an orderly leave within 0.5 s, and of a crash within 2.5 s. It
-// is safe for concurrent use.
+// is safe for concurrent use. members_share.go has how shares are passed on.
 //
 // Each heartbeat costs Redis one small script, whatever the traffic. The client needs the
-// rights evalsha, eval, time, zadd, zrem, zcard, zremrangebyscore and pexpire, for the key
-// hotparam:{namespace}:members.
+// rights evalsha, eval, time, zadd, zrem, zcard, zremrangebyscore, pexpire, hmget, hset, hlen,
+// hgetall and hdel, for the key hotparam:{namespace}:members and those that begin with it.
 type Members struct {
 	cfg    MembersConfig
 	client redis.UniversalClient
@@ -104,15 +120,19 @@ type Members struct {
 	lines   loglimit.Limit // about outages
 	joined  bool           // a heartbeat has been answered
 	settles time.Time      // until then others may still be rejoining, and the count must not fall
+	share   sharing
 }
 
 // MembersStats is a snapshot of a [Members].
 type MembersStats struct {
 	Count     int    // as of the last reply; 0 before the first one
+	Assumed   int    // the number of instances that is assumed; 0 while the count is known, or is asked for
+	Settled   bool   // whether it is known what this instance began with: until then its shares only earn
 	Connected bool   // whether the last heartbeat was answered
 	Failures  uint64 // heartbeats that were not answered
 	Rejoins   uint64 // times this instance was gone from Redis: it was silent for too long, or Redis lost its state
-	Healed    uint64 // times the fleet's key was of a foreign type and was deleted
+	Healed    uint64 // times a key of the fleet was of a foreign type and was deleted
+	Inherited uint64 // handovers of other instances that this one has claimed
 }
 
 // NewMembers returns a Members. The caller calls Run and closes the client, whose options must
@@ -125,7 +145,7 @@ func NewMembers(client redis.UniversalClient, c MembersConfig) (*Members, error)
 	if err := checkClient(client); err != nil {
 		return nil, fmt.Errorf("redislimiter: members: %w", err)
 	}
-	return &Members{cfg: c, client: client, key: "hotparam:{" + c.Namespace + "}:members", member: c.Name + " " + incarnation()}, nil
+	return &Members{cfg: c, client: client, key: "hotparam:{" + c.Namespace + "}:members", member: c.Name + " " + incarnation(), share: sharing{started: time.Now()}}, nil
 }
 
 // incarnation returns an identifier of this start of the process.
@@ -152,6 +172,8 @@ func (m *Members) Run(ctx context.Context) error {
 	ticker := time.NewTicker(m.cfg.Every)
 	defer ticker.Stop()
 	defer m.leave(ctx)
+	m.share = sharing{started: time.Now()}
+	m.settled(false)
 	for {
 		m.beat(ctx)
 		select {
@@ -165,20 +187,22 @@ func (m *Members) Run(ctx context.Context) error {
 func (m *Members) beat(ctx context.Context) {
 	limited, cancel := context.WithTimeout(ctx, m.cfg.Timeout)
 	defer cancel()
-	script := call{script: membersBeat, keys: []string{m.key}, args: []any{m.member, m.cfg.Dead.Milliseconds(), longestDead.Milliseconds()}}
+	script := call{script: membersBeat, keys: m.keys(), args: append([]any{m.member, m.cfg.Dead.Milliseconds(), longestDead.Milliseconds()}, m.share.args(m.cfg.Every)...)}
 	_ = run(limited, m.client, &script) // its command has the error
 	m.cured(&script)
-	answer, err := script.cmd.Int64Slice()
-	if err == nil && len(answer) != 2 {
-		err = fmt.Errorf("unexpected answer %v", answer)
-	}
+	answer, err := readBeat(script.cmd)
 	switch {
 	case err == nil:
-		m.heard(int(answer[0]), answer[1] == 1, time.Now())
+		rejoined := m.heard(answer.count, answer.isNew, time.Now())
+		m.pass(answer, rejoined, time.Now())
 	case ctx.Err() == nil:
 		m.failed(err)
+		m.assume(time.Now())
 	}
 }
+
+// keys returns the keys of the fleet.
+func (m *Members) keys() []string { return []string{m.key, m.key + ":share", m.key + ":handover"} }
 
 // cured counts the keys of a foreign type that c deleted.
 func (m *Members) cured(c *call) {
@@ -189,9 +213,9 @@ func (m *Members) cured(c *call) {
 
 // heard records a count. If Redis lost this instance, it probably lost the others too, and
 // they rejoin within a heartbeat; until then a lower count would give each of them too large a
-// share.
-func (m *Members) heard(n int, isNew bool, now time.Time) {
-	rejoined := isNew && m.joined
+// share. It reports whether Redis had lost this instance.
+func (m *Members) heard(n int, isNew bool, now time.Time) (rejoined bool) {
+	rejoined = isNew && m.joined
 	if rejoined {
 		m.settles = now.Add(m.cfg.Dead)
 	}
@@ -207,6 +231,7 @@ func (m *Members) heard(n int, isNew bool, now time.Time) {
 		m.stats.Count = n
 	}
 	inForce := m.stats.Count
+	m.stats.Assumed = 0
 	m.mu.Unlock()
 	if back && m.logged {
 		m.logged = false
@@ -215,6 +240,7 @@ func (m *Members) heard(n int, isNew bool, now time.Time) {
 	if changed {
 		m.cfg.OnChange(n)
 	}
+	return rejoined
 }
 
 func (m *Members) failed(err error) {
@@ -238,12 +264,14 @@ func (m *Members) failed(err error) {
 // outageRate is how many outages are logged. If Redis flaps, each heartbeat may begin one.
 var outageRate = loglimit.Rate{Burst: 1, Every: 15 * time.Second}
 
-// leave removes this instance, so that the others need not wait until it counts as dead.
+// leave removes this instance, so that the others need not wait until it counts as dead, and
+// leaves what it holds to another.
 func (m *Members) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.cfg.Timeout)
 	defer cancel()
 	m.joined = false // by itself, so a later Run does not take Redis for having lost it
-	if err := m.client.ZRem(ctx, m.key, m.member).Err(); err != nil {
+	script := call{script: membersLeave, keys: m.keys(), args: []any{m.member, m.handOver(), handoverLasts.Milliseconds(), maxHandovers}}
+	if err := run(ctx, m.client, &script); err != nil {
 		m.cfg.Logger.Warn("live instances: could not leave: the others count this one until it seems dead", "error", err, "after", m.cfg.Dead)
 	}
 }

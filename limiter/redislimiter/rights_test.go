@@ -42,7 +42,7 @@ func TestLeastRights(t *testing.T) {
 		file, keys, channel string
 		act                 func(t *testing.T, admin, client redis.UniversalClient) error
 	}{
-		{"members.go", "~hotparam:{%s}:members", "", actMember},
+		{"members.go", "~hotparam:{%s}:members*", "", actMember},
 		{"semaphore.go", "~hotparam:{%s/*", "&hotparam:{%s}:released", actSemaphore},
 		{"permits.go", "~hotparam:{%s/*", "", actPermits},
 	} {
@@ -78,8 +78,11 @@ func TestLeastRights(t *testing.T) {
 }
 
 func actMember(t *testing.T, admin, client redis.UniversalClient) error {
-	m := membersOf(t, client, "api-1", nil)
-	must(t, admin.Set(t.Context(), m.key, "foreign", 0).Err())
+	left, taken := &heldShare{held: "10 of r"}, &heldShare{}
+	m := membersOf(t, client, "api-1", func(c *MembersConfig) { c.Shares = left })
+	for _, key := range m.keys() {
+		must(t, admin.Set(t.Context(), key, "foreign", 0).Err())
+	}
 	m.beat(t.Context())
 	if s := m.Stats(); s.Count != 1 {
 		return fmt.Errorf("%+v", s)
@@ -87,6 +90,12 @@ func actMember(t *testing.T, admin, client redis.UniversalClient) error {
 	m.leave(t.Context())
 	if !errors.Is(admin.ZScore(t.Context(), m.key, m.member).Err(), redis.Nil) {
 		return errors.New("did not leave")
+	}
+	must(t, admin.HSet(t.Context(), m.keys()[2], "old", "1 of long ago").Err())
+	next := membersOf(t, client, "api-2", func(c *MembersConfig) { c.Shares = taken })
+	next.beat(t.Context())
+	if taken.held != left.held {
+		return fmt.Errorf("it has %q", taken.held)
 	}
 	return nil
 }

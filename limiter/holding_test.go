@@ -1,0 +1,247 @@
+package limiter
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// holder is one instance's part of a limit of each kind of store, with the permits that it has
+// granted.
+type holder struct {
+	*Holding
+	keys   Keys
+	single Bucket
+}
+
+func newHolder(t *testing.T, q *hotparam.Quota, n int) *holder {
+	t.Helper()
+	h := &holder{Holding: NewHolding(q, n)}
+	var err error
+	if h.keys, err = NewKeys(h.Part(), 100, nil); err != nil {
+		t.Fatal(err)
+	}
+	if h.single, err = NewBucket(h.Part(), nil); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// owe has both stores owe permits.
+func (h *holder) owe(by Owing, key string, now time.Duration) {
+	h.keys.Owe(by, now)
+	h.single.Owe(by.of([]byte(key)), now)
+}
+
+func (h *holder) resize(t *testing.T, q *hotparam.Quota, n int, now time.Duration) {
+	t.Helper()
+	owed := h.Resize(q, n, now)
+	part := *h.Part()
+	if owed > 0 {
+		h.owe(Owing{All: owed}, "", now)
+	}
+	for _, err := range []error{h.keys.SetQuota(&part, now), h.single.SetQuota(&part, now)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if owed < 0 {
+		h.owe(Owing{All: owed}, "", now)
+	}
+}
+
+// take takes what there is of a key, and returns how much that was in each store.
+func (h *holder) take(key string, now time.Duration) (keyed, single int64) {
+	ask := Ask{Kind: AtMost, N: math.MaxInt32}
+	return h.keys.Do(now, hotparam.Hash([]byte(key)), []byte(key), ask).Taken, h.single.Do(now, ask).Taken
+}
+
+const start = 400 * 24 * time.Hour
+
+// A joiner has nothing and earns; a part that shrinks and grows again has what it had; a part
+// that grows beyond that earns the rest.
+func TestHolding(t *testing.T) {
+	q := &hotparam.Quota{Rate: hotparam.Rate{N: 80, Per: time.Hour}, Burst: 80}
+	minute := 45 * time.Second // in which the fleet earns a permit
+	for _, c := range []struct {
+		name string
+		run  func(h *holder, now *time.Duration)
+		want int64
+	}{
+		{"nothing happens", func(*holder, *time.Duration) {}, 10},
+		{"empty", func(h *holder, now *time.Duration) { h.owe(Owing{All: h.Empty(*now)}, "k", *now) }, 0},
+		{"empty, and part of more than it knew", func(h *holder, now *time.Duration) {
+			h.resize(t, q, 1, *now)
+			h.owe(Owing{All: h.Empty(*now)}, "k", *now)
+			h.resize(t, q, 8, *now)
+		}, 0},
+		{"earned", func(h *holder, now *time.Duration) {
+			h.owe(Owing{All: h.Empty(*now)}, "k", *now)
+			*now += 24 * minute
+		}, 3},
+		{"accepted", func(h *holder, now *time.Duration) {
+			h.owe(Owing{All: h.Empty(*now)}, "k", *now)
+			h.owe(Owing{All: -h.Accept(4, *now)}, "k", *now)
+		}, 4},
+		{"one key had less", func(h *holder, now *time.Duration) {
+			h.owe(Owing{All: h.Empty(*now)}, "k", *now)
+			h.owe(Owing{All: -h.Accept(8, *now), Of: map[uint64]float64{KeyID([]byte("k")): 5}}, "k", *now)
+		}, 3},
+		{"a joiner comes and leaves", func(h *holder, now *time.Duration) {
+			h.resize(t, q, 9, *now)
+			h.resize(t, q, 8, *now)
+		}, 10},
+		{"a joiner comes, and leaves when it has earned half of its part", func(h *holder, now *time.Duration) {
+			h.resize(t, q, 10, *now)
+			*now += 40 * minute
+			h.resize(t, q, 8, *now)
+		}, 9},
+		{"a crash", func(h *holder, now *time.Duration) { h.resize(t, q, 4, *now) }, 10},
+		{"a crash, long ago", func(h *holder, now *time.Duration) {
+			h.resize(t, q, 4, *now)
+			*now += 40 * minute
+		}, 20},
+		{"a crash and a replacement", func(h *holder, now *time.Duration) {
+			h.resize(t, q, 4, *now)
+			h.resize(t, q, 8, *now)
+		}, 10},
+	} {
+		for _, known := range []bool{false, true} {
+			t.Run(fmt.Sprint(c.name, known), func(t *testing.T) {
+				h, now := newHolder(t, q, 8), start
+				if known { // it is in the table, and full
+					h.keys.Do(now-time.Hour, hotparam.Hash([]byte("k")), []byte("k"), Ask{N: 1})
+				}
+				c.run(h, &now)
+				if keyed, single := h.take("k", now); keyed != c.want || single != c.want {
+					t.Errorf("%d and %d permits, want %d", keyed, single, c.want)
+				}
+				if keyed, _ := h.take("other", now); c.name != "one key had less" && keyed != c.want {
+					t.Errorf("%d permits of another key, want %d", keyed, c.want)
+				}
+			})
+		}
+	}
+}
+
+// What all instances of a fleet hold is never more than the burst, and what they admit within
+// a time never more than the burst and what is earned meanwhile, however counts change, are
+// late or pass permits on.
+func TestHoldingsTogether(t *testing.T) {
+	for _, q := range []hotparam.Quota{
+		{Rate: hotparam.Rate{N: 80, Per: time.Hour}, Burst: 80},
+		{Rate: hotparam.Rate{N: 600, Per: time.Minute}, Burst: 90},
+		{Rate: hotparam.Rate{N: 80, Per: time.Hour}, Burst: 80, Algorithm: hotparam.LeakyBucket},
+		{Rate: hotparam.Rate{N: 80, Per: time.Hour}, Burst: 80, Penalty: time.Millisecond},
+		{Rate: hotparam.Rate{N: 96, Per: time.Hour}, Algorithm: hotparam.SlidingLog},
+	} {
+		q = q.WithDefaults()
+		t.Run(fmt.Sprint(q.Algorithm, q.Burst, q.Penalty), func(t *testing.T) {
+			for seed := range uint64(60) {
+				mixHoldings(t, &q, rand.New(rand.NewPCG(seed, 9)))
+			}
+		})
+	}
+}
+
+// admitted is what a key was granted, and when.
+type admitted struct {
+	at time.Duration
+	n  int64
+}
+
+func mixHoldings(t *testing.T, q *hotparam.Quota, r *rand.Rand) {
+	t.Helper()
+	now := start
+	fleet := []*holder{newHolder(t, q, 2), newHolder(t, q, 2)}
+	granted := map[string][]admitted{}
+	fill := time.Duration(q.Burst) * time.Duration(interval(q.Rate))
+	var log []string
+	note := func(what ...any) { log = append(log, fmt.Sprintln(append([]any{now - start}, what...)...)) }
+	join := func() *holder { // the others hear of it at once
+		for _, h := range fleet {
+			h.resize(t, q, len(fleet)+1, now)
+		}
+		h := newHolder(t, q, len(fleet)+1)
+		h.owe(Owing{All: h.Empty(now)}, "", now)
+		fleet = append(fleet, h)
+		return h
+	}
+	for range 200 {
+		if r.IntN(20) == 0 { // a count that is off, for a moment
+			n := 1 + r.IntN(9)
+			for _, h := range fleet {
+				h.resize(t, q, n, now)
+			}
+			for _, h := range fleet {
+				h.resize(t, q, len(fleet), now)
+			}
+			note("blip", n)
+		}
+		if r.IntN(2) == 0 {
+			now += time.Duration(r.Int64N(int64(fill) / 20))
+		}
+		i := r.IntN(len(fleet))
+		key := fmt.Sprint(r.IntN(3))
+		switch move := r.IntN(14); {
+		case move < 6:
+			ask := Ask{Kind: AtMost, N: 1 + r.Int64N(q.Burst)}
+			n := fleet[i].keys.Do(now, hotparam.Hash([]byte(key)), []byte(key), ask).Taken
+			granted[key] = append(granted[key], admitted{now, n})
+			note("take", i, "key", key, n)
+		case move < 8: // it hears who has crashed
+			fleet[i].resize(t, q, len(fleet), now)
+			note("hear", i, len(fleet))
+		case move < 10 && len(fleet) < 7:
+			join()
+			note("join")
+		case move == 10 && len(fleet) > 1:
+			fleet = slices.Delete(fleet, i, i+1)
+			note("crash", i)
+		case move > 10 && len(fleet) > 1: // one is replaced, and the other comes before or after
+			h, before := fleet[i], r.IntN(2) == 0
+			var j *holder
+			if before {
+				j = join()
+			}
+			spent, all := h.keys.Spent(now)
+			left := h.Leave(now, spent, all, 2)
+			fleet = slices.DeleteFunc(fleet, func(x *holder) bool { return x == h })
+			if r.IntN(2) == 0 {
+				for _, h := range fleet {
+					h.resize(t, q, len(fleet), now)
+				}
+			}
+			age := time.Duration(r.Int64N(int64(fill) / 20))
+			now += age
+			if !before {
+				j = join()
+			}
+			by := j.Inherit(left, age, now)
+			j.owe(by, "", now)
+			note("replaced", i, "before", before, "left", left, "owing", by)
+		}
+	}
+	for key, all := range granted {
+		for i := range all {
+			sum := int64(0)
+			for _, g := range all[i:] {
+				sum += g.n
+				most := float64(q.Burst)
+				if d := g.at - all[i].at; !q.Algorithm.Windowed() {
+					most += float64(d) / float64(interval(q.Rate))
+				} else {
+					most *= 1 + float64(d/q.Rate.Per)
+				}
+				if float64(sum) > most+1e-3 {
+					t.Fatalf("%d of key %s from %v to %v, want at most %.2f\n%s", sum, key, all[i].at-start, g.at-start, most, log)
+				}
+			}
+		}
+	}
+}

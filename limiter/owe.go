@@ -1,0 +1,172 @@
+package limiter
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"math"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// Owing is how many permits more the keys of a limit owe, whether they are known or not. Below
+// zero they are forgiven.
+type Owing struct {
+	All float64
+	// Of holds what single keys owe besides, by [KeyID].
+	Of map[uint64]float64
+}
+
+// KeyID returns an identifier of a key that is the same in every process and does not reveal
+// the key. Keys with the same one owe the same.
+func KeyID(key []byte) uint64 {
+	sum := sha256.Sum256(key)
+	return binary.BigEndian.Uint64(sum[:])
+}
+
+// of returns what a key owes.
+func (o *Owing) of(key []byte) float64 {
+	if len(o.Of) == 0 {
+		return o.All
+	}
+	return o.All + o.Of[KeyID(key)]
+}
+
+// most returns what the key owes that owes most.
+func (o *Owing) most() float64 {
+	most := 0.0
+	for _, n := range o.Of {
+		most = max(most, n)
+	}
+	return o.All + most
+}
+
+// owe takes permits from l at t, or gives them back. What is given back counts as returned
+// from the head of the line, so that marks stay in order.
+func (g *gcra) owe(l *line, t int64, permits float64) {
+	l.word = g.current(l.word, t)
+	ns := permits * float64(g.interval)
+	if ns < 0 {
+		back := min(int64(-ns), max(0, l.word-t))
+		l.word -= back
+		l.back += back
+		return
+	}
+	start := max(l.word, t)
+	l.word = max(start, min(start+int64(math.Ceil(min(ns, maxFill))), t+maxFill))
+	if l.word-t > g.fill {
+		reach(&g.owing, l.word-t)
+	}
+}
+
+// adopt sets the arithmetic to that of h.
+func (g *gcra) adopt(h *gcra) {
+	g.interval, g.burst, g.fill, g.debt = h.interval, h.burst, h.fill, h.debt
+	g.missing, g.shape, g.leaky = h.missing, h.shape, h.leaky
+}
+
+// Owe implements [Bucket].
+func (b *tokenBucket) Owe(permits float64, now time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	t := instant(now)
+	c := b.current(t)
+	if c == nil {
+		b.heir.Load().Owe(permits, now)
+		return
+	}
+	for {
+		old := c.word.Load() // not gone: that needs our lock
+		l := c.line(old)
+		back := l.back
+		c.owe(&l, t, permits)
+		if c.word.CompareAndSwap(old, l.word) {
+			if l.back != back {
+				c.beside().back.Add(l.back - back)
+			}
+			return
+		}
+	}
+}
+
+// Owe implements [Bucket].
+func (b *lockedBucket) Owe(permits float64, now time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.owed.advance(b.quota, now)
+	ask := b.owed.ask(b.quota, permits, now)
+	b.owed.add(b.quota, &Owing{All: permits}, now)
+	b.sides.owe(now, b.quota, maker{algorithms: b}, &ask, permits)
+}
+
+// owe has the state of q owe permits: by ask, unless they are a part of a bucket's word. What
+// makes no state owes nothing.
+func (s *sides) owe(now time.Duration, q *hotparam.Quota, from maker, ask *Ask, permits float64) {
+	if s.hold(now, q, from) != nil {
+		return
+	}
+	state := s.state
+	if lock, ok := state.(*penalty); ok {
+		state = lock.inner
+	}
+	switch o := state.(type) {
+	case *wordState:
+		t, _ := o.at(now)
+		by := o.lift(t)
+		o.owe(&o.line, t, permits)
+		o.lower(by)
+	case *warmState:
+		t, _ := o.at(now)
+		by := o.lift(t)
+		o.idle(t)
+		o.owe(&o.line, t, permits)
+		o.lower(by)
+	default:
+		state.Do(now, *ask)
+	}
+}
+
+// Spent implements [Bucket].
+func (b *tokenBucket) Spent(now time.Duration) float64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	t := instant(now)
+	c := b.current(t)
+	if c == nil {
+		return b.heir.Load().Spent(now)
+	}
+	return float64(max(0, c.word.Load()-t)) / float64(c.interval)
+}
+
+// Spent implements [Bucket].
+func (b *lockedBucket) Spent(now time.Duration) float64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.sides.spent(now, b.quota, maker{algorithms: b})
+}
+
+// spent returns how many permits of q are taken or owed. What cannot make a state has taken
+// nothing.
+func (s *sides) spent(now time.Duration, q *hotparam.Quota, from maker) float64 {
+	r, err := s.do(now, q, from, &Ask{Kind: Peek})
+	if err != nil {
+		return 0
+	}
+	return max(float64(q.Burst-r.Remaining), owedBy(s.state))
+}
+
+// owedBy returns how many permits of a state are taken, also beyond its burst, or 0 if that is
+// not known.
+func owedBy(s State) float64 {
+	if lock, ok := s.(*penalty); ok {
+		s = lock.inner
+	}
+	if w, ok := s.(interface{ taken() float64 }); ok {
+		return w.taken()
+	}
+	return 0
+}
+
+func (w *window[F]) taken() float64 { return float64(w.total) }
+func (s *wordState) taken() float64 { return float64(max(0, s.word-s.last)) / float64(s.interval) }
+func (s *warmState) taken() float64 { return float64(max(0, s.word-s.last)) / float64(s.interval) }

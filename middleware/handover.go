@@ -1,0 +1,120 @@
+package middleware
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/hotparam/hotparam/limiter"
+)
+
+// maxHandover bounds how many keys a handover names, over all limits.
+const maxHandover = 4000
+
+// handover is what one instance leaves to another, by the KeyID of the limit's name, which may
+// have values. No key is in it.
+type handover struct {
+	Limits map[uint64]limiter.Handover `json:"limits"`
+}
+
+// HandOver gives up what this instance holds of the limits with scope: share, and returns it in
+// a form for [Guard.Inherit] of another instance. Keys are in it as hashes, and only those of
+// which most was taken. Afterwards the instance has what it earns. An instance that starts
+// calls it first, so that it begins with nothing, and an instance that leaves calls it last.
+//
+// What an instance has of limits with scope: exact for the time when Redis is away is given up
+// as well, and not handed over.
+func (g *Guard) HandOver() []byte {
+	g.sharing.mu.Lock()
+	defer g.sharing.mu.Unlock()
+	g.sharing.joining.Store(true)
+	_ = g.local.begin(true) // New has made one such
+	limits := 0
+	g.eachShare(func(*rule, *limitSpec, time.Duration) { limits++ })
+	out := handover{make(map[uint64]limiter.Handover)}
+	g.eachShare(func(r *rule, s *limitSpec, now time.Duration) {
+		spent, all := g.spent(r, s, now)
+		most := maxHandover / limits
+		if s.single != nil { // to the next instance its one key is any
+			spent, all, most = map[uint64]float64{0: s.single.Spent(now)}, true, 0
+		}
+		left := s.kept.hold.Leave(now, spent, all, most)
+		if g.owe(r, s, limiter.Owing{All: s.kept.hold.Empty(now)}, now); left.Left > 0 || len(left.Of) > 0 {
+			out.Limits[limiter.KeyID([]byte(s.name))] = rounded(left)
+		}
+	})
+	data, err := json.Marshal(out)
+	if err != nil || len(out.Limits) == 0 {
+		return nil
+	}
+	return data
+}
+
+// rounded returns left in thousandths, which is no more.
+func rounded(left limiter.Handover) limiter.Handover {
+	down := func(permits float64) float64 { return math.Floor(permits*1000) / 1000 }
+	left.Left = down(left.Left)
+	for id, permits := range left.Of {
+		left.Of[id] = down(permits)
+	}
+	return left
+}
+
+// spent returns what the keys of a limit lack, by their KeyID, and whether no other lacks
+// anything.
+func (g *Guard) spent(r *rule, s *limitSpec, now time.Duration) (spent map[uint64]float64, all bool) {
+	spent, all = make(map[uint64]float64), true
+	if s.keyed != nil {
+		spent, all = s.keyed.Spent(now)
+	}
+	if u := s.unseen.Load(); u != nil {
+		earned := s.kept.hold.Earned(max(0, now-u.since), true)
+		for id, owed := range u.of {
+			spent[id] = max(spent[id], owed-earned)
+		}
+	}
+	for _, state := range g.hotStates(r) {
+		if b := state.bucket.Load(); b != nil && b.limit == s.name {
+			spent[state.id] = max(spent[state.id], b.Spent(now))
+		}
+	}
+	return spent, all
+}
+
+// Inherit adds to what this instance holds what another one left by [Guard.HandOver] some time
+// ago. That may be done once for each handover. Of a limit that this instance does not have,
+// or whose part it has already, nothing is added.
+func (g *Guard) Inherit(data []byte, age time.Duration) error {
+	var in handover
+	if err := json.Unmarshal(data, &in); err != nil {
+		return fmt.Errorf("middleware: a handover: %w", err)
+	}
+	g.sharing.mu.Lock()
+	defer g.sharing.mu.Unlock()
+	g.eachShare(func(r *rule, s *limitSpec, now time.Duration) {
+		if left, ok := in.Limits[limiter.KeyID([]byte(s.name))]; ok {
+			g.owe(r, s, s.kept.hold.Inherit(left, age, now), now)
+		}
+	})
+	return nil
+}
+
+// Endow gives this instance what it would have earned of its part in a time without requests.
+// Below zero that is the whole part. It is for an instance that does not join others, but
+// begins with them: after a time in which there was none.
+func (g *Guard) Endow(idle time.Duration) {
+	g.sharing.mu.Lock()
+	defer g.sharing.mu.Unlock()
+	g.sharing.joining.Store(false)
+	if idle < 0 {
+		_ = g.local.begin(false)
+	}
+	g.eachShare(func(r *rule, s *limitSpec, now time.Duration) {
+		permits := math.Inf(1)
+		if idle >= 0 {
+			permits = s.kept.hold.Earned(idle, true)
+		}
+		g.owe(r, s, limiter.Owing{All: -s.kept.hold.Accept(permits, now)}, now)
+	})
+}

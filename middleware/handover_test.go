@@ -1,0 +1,179 @@
+package middleware
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/limiter"
+)
+
+// sharedKinds are rules that share 80 an hour, of each kind that keeps what was taken in another
+// way.
+func sharedKinds(t *testing.T) map[string]hotparam.Rule {
+	t.Helper()
+	hot := shareRule(t, "r", byNames("q"), 80, 80)
+	hot.Hot = []hotparam.Threshold{hotparam.NewThreshold(hotparam.Rate{N: 100, Per: time.Second})}
+	excepted := hot
+	excepted.Except = []hotparam.Exception{{Values: []hotparam.QueryMatch{{Name: "q", Value: "vip"}}, Limit: hot.Limit}}
+	windowed := shareRule(t, "r", byNames("q"), 80, 80)
+	windowed.Limit.Algorithm = hotparam.SlidingLog
+	locked := shareRule(t, "r", hotparam.By{}, 80, 80)
+	locked.Limit.Penalty = time.Millisecond
+	return map[string]hotparam.Rule{
+		"single": shareRule(t, "r", hotparam.By{}, 80, 80), "keyed": shareRule(t, "r", byNames("q"), 80, 80),
+		"hot": hot, "hot with exceptions": excepted, "windowed": windowed, "locked": locked,
+	}
+}
+
+// sharer returns one of n instances that have rule, and how many requests it lets pass now.
+func sharer(t *testing.T, rule hotparam.Rule, n int) (f *fixture, passes func() int) {
+	t.Helper()
+	f = newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+	f.SetInstances(n)
+	if len(rule.Hot) > 0 {
+		f.heat(t, "r GET /s?q=1")
+	}
+	return f, func() (passed int) {
+		for f.Check(search).Allowed {
+			passed++
+		}
+		f.now += 2 * time.Millisecond // a lock ends
+		return passed
+	}
+}
+
+// What one instance has left is what the next one has, once, and no more.
+func TestHandOver(t *testing.T) {
+	for name, rule := range sharedKinds(t) {
+		t.Run(name, func(t *testing.T) {
+			old, oldPasses := sharer(t, rule, 8)
+			for range 4 {
+				old.Check(search)
+			}
+			left := old.HandOver()
+			if n := oldPasses(); n != 0 {
+				t.Errorf("%d pass at the one that has left", n)
+			}
+			next, nextPasses := sharer(t, rule, 8)
+			next.HandOver() // it begins
+			if n := nextPasses(); n != 0 {
+				t.Errorf("%d pass at a new one", n)
+			}
+			if err := next.Inherit(left, 0); err != nil {
+				t.Fatal(err)
+			}
+			reload(t, next, rule) // that changes nothing
+			if n := nextPasses(); n != 6 {
+				t.Errorf("%d pass at one that has inherited 6\n%s", n, left)
+			}
+			later, laterPasses := sharer(t, rule, 8)
+			later.HandOver()
+			if err := later.Inherit(left, 24*time.Hour); err != nil {
+				t.Fatal(err)
+			}
+			if n := laterPasses(); n != 0 {
+				t.Errorf("%d pass with what others have earned since", n)
+			}
+			later.Endow(-1)
+			if n := laterPasses(); n != 10 {
+				t.Errorf("%d pass with the whole part", n)
+			}
+		})
+	}
+}
+
+// Unknown keys begin with what the old instance had for them, after a chain of handovers too,
+// and no text of a key is handed over.
+func TestHandOverOfKeys(t *testing.T) {
+	for name, rule := range sharedKinds(t) {
+		if len(rule.By.Names) == 0 {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			f, passes := sharer(t, rule, 8)
+			for range 7 {
+				f.Check(search)
+			}
+			for range 3 { // the others never see the key
+				left := f.HandOver()
+				if len(left) == 0 || len(left) > 200 {
+					t.Fatalf("%s", left)
+				}
+				f, passes = sharer(t, rule, 8)
+				f.HandOver()
+				if err := f.Inherit(left, 0); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if len(rule.Hot) > 0 {
+				f.heat(t, "r GET /s?q=1", "r GET /s?q=2")
+			}
+			if n := passes(); n != 3 {
+				t.Errorf("%d passed, want 3", n)
+			}
+			other := 0
+			for f.Check(get("GET /s", "/s", "q=2")).Allowed {
+				other++
+			}
+			if other != 10 {
+				t.Errorf("%d of another key passed, want 10", other)
+			}
+		})
+	}
+}
+
+// More keys than are named make the next instance stricter.
+func TestHandOverIsBounded(t *testing.T) {
+	q := &hotparam.Quota{Rate: hotparam.Rate{N: 80, Per: time.Hour}, Burst: 80}
+	left := limiter.NewHolding(q, 8).Leave(time.Hour, map[uint64]float64{1: 9, 2: 5, 3: 3, 4: 2}, true, 2)
+	if left.Left != 7 || len(left.Of) != 2 || left.Of[1] != 1 || left.Of[2] != 5 {
+		t.Errorf("%+v", left)
+	}
+}
+
+// While it is not known what an instance has, it has nothing for an outage of the backend
+// either, and one permit.
+func TestJoiningWithoutBackend(t *testing.T) {
+	exact := shareRule(t, "r", hotparam.By{}, 80, 80)
+	exact.Limit.Scope = hotparam.ScopeExact
+	busy := busyRule(t, "busy", hotparam.By{}, 8, 0)
+	busy.Limit.Scope = hotparam.ScopeShare
+	backend := newShared(t)
+	backend.err = errors.New("away")
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{exact}}, WithBackend(backend))
+	b := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{busy}})
+	passes := func() (passed, served int) {
+		for f.Check(search).Allowed {
+			passed++
+		}
+		var tickets []*Ticket
+		for {
+			d, ticket := b.Begin(search)
+			if !d.Allowed {
+				break
+			}
+			tickets = append(tickets, ticket)
+		}
+		for _, ticket := range tickets {
+			ticket.End(Cost{})
+		}
+		return passed, len(tickets)
+	}
+	f.HandOver()
+	b.HandOver()
+	if passed, served := passes(); passed != 0 || served != 1 {
+		t.Errorf("%d pass and %d are served, want 0 and 1", passed, served)
+	}
+	f.SetInstances(8)
+	b.SetInstances(4)
+	f.Endow(-1)
+	b.Endow(-1)
+	if passed, served := passes(); passed != 10 || served != 2 {
+		t.Errorf("%d pass and %d are served, want 10 and 2", passed, served)
+	}
+	if err := f.Inherit([]byte("{"), 0); err == nil {
+		t.Error("a handover cut short: no error")
+	}
+}
