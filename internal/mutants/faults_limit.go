@@ -45,7 +45,7 @@ var limitFaults = []Fault{
 	{
 		Name: "the retry of a locked key on Redis ignores its bucket", File: "limiter/redislimiter/lua/run.lua",
 		Old: "math.max(retry, seen(locked)) or 0", New: "seen(locked) or 0",
-		Package: "limiter/redislimiter", Test: "TestConforms$",
+		Package: "limiter/redislimiter", Test: "TestConforms",
 	},
 	{
 		Name: "a short window is dropped beside a long one", File: "limiter/window.go",
@@ -55,7 +55,7 @@ var limitFaults = []Fault{
 	{
 		Name: "a short window on Redis is dropped beside a long one", File: "limiter/redislimiter/lua/frames.lua",
 		Old: "f[ASKED] + longest + f[SPAN] / 4", New: "f[ASKED] + f[SPAN]",
-		Package: "limiter/redislimiter", Test: "TestConforms$",
+		Package: "limiter/redislimiter", Test: "TestConforms",
 	},
 	{
 		Name: "what is reserved in a block that has begun counts as taken", File: "limiter/window.go",
