@@ -19,7 +19,7 @@ const module = "github.com/hotparam/hotparam"
 // tests. It is the table of docs/DESIGN.md: a new arrow is a decision about the
 // design, so it is made here on purpose, not by an editor that adds imports.
 var arrows = map[string][]string{
-	"hotparam":            {"internal/addrlevel", "internal/answer", "internal/floor", "internal/hexdigit", "internal/jsonpath", "internal/keytext", "internal/pace", "internal/spelling"},
+	"hotparam":            {"internal/addrlevel", "internal/answer", "internal/duration", "internal/floor", "internal/hexdigit", "internal/jsonpath", "internal/keytext", "internal/pace", "internal/spelling"},
 	"wire":                {"hotparam", "internal/hexdigit", "internal/keytext"},
 	"limiter":             {"hotparam", "limiter/internal/breaker", "limiter/internal/calendar"},
 	"limiter/semaphore":   {"hotparam", "limiter"},
@@ -27,7 +27,7 @@ var arrows = map[string][]string{
 	"limiter/permits":     {"hotparam", "limiter"},
 	"limiter/limitertest": {"hotparam", "limiter", "limiter/semaphore", "limiter/permits"},
 	"kafka":               {"internal/secret"},
-	"config":              {"hotparam", "wire", "kafka", "internal/secret", "internal/spelling"},
+	"config":              {"hotparam", "wire", "kafka", "internal/duration", "internal/secret", "internal/spelling"},
 	"collector":           {"hotparam", "wire", "internal/floor", "internal/keytext", "internal/loglimit", "internal/pace"},
 	"aggregator":          {"hotparam", "wire", "aggregator/decode", "aggregator/internal/window", "aggregator/internal/ring", "internal/addrlevel", "internal/floor", "internal/keytext", "internal/pace"},
 	"hotset":              {"hotparam"},
@@ -84,6 +84,7 @@ var arrows = map[string][]string{
 	"internal/addrlevel":              nil,
 	"internal/answer":                 nil,
 	"internal/jsonpath":               nil,
+	"internal/duration":               nil,
 	"internal/floor":                  nil,
 	"internal/hexdigit":               nil,
 	"internal/unixsocket":             nil,
@@ -93,7 +94,7 @@ var arrows = map[string][]string{
 	"internal/hotwords":               {"hotparam"},
 	"internal/redisconfig":            {"hotparam"},
 	"internal/termtext":               nil,
-	"internal/top":                    {"hotparam", "hotkeys", "internal/hotwords", "internal/live", "internal/termtext"},
+	"internal/top":                    {"hotparam", "hotkeys", "internal/duration", "internal/hotwords", "internal/live", "internal/termtext"},
 	"internal/webhook":                {"hotparam", "hotkeys", "internal/backoff", "internal/live", "internal/loglimit", "internal/redisconfig"},
 	"internal/live":                   {"hotparam", "wire", "hotkeys", "hotset", "internal/backoff", "internal/hotwords", "internal/loglimit", "internal/redisconfig"},
 	"internal/pace":                   nil,
@@ -154,13 +155,13 @@ var arrows = map[string][]string{
 
 var (
 	everythingPublic      = []string{"hotparam", "wire", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/redislimiter", "kafka", "config", "collector", "collector/statsdsink", "collector/kafkasink", "aggregator", "aggregator/decode", "aggregator/statsdsource", "aggregator/kafkasource", "aggregator/graphitesource", "hotset", "hotkeys", "middleware", "middleware/adapter", "middleware/rpc", "attach", "attach/kafka"}
-	everythingButCommands = append(slices.Clone(everythingPublic), "internal/accesslog", "internal/bench", "internal/cmpbool", "internal/demo", "internal/demo/data", "internal/demo/screen", "internal/doctor", "internal/explain", "internal/filewatch", "internal/follow", "internal/gateway", "internal/gateway/auth", "internal/gateway/check", "internal/gateway/rls", "internal/gateway/spoe", "internal/hotwords", "internal/httpserve", "internal/kafkafake", "internal/keytext", "internal/listed", "internal/live", "internal/loglimit", "internal/pace", "internal/page", "internal/redisconfig", "internal/replay", "internal/sdnotify", "internal/secret", "internal/spelling", "internal/suggest", "internal/termtext", "internal/top", "internal/unixsocket", "internal/webhook")
+	everythingButCommands = append(slices.Clone(everythingPublic), "internal/accesslog", "internal/bench", "internal/cmpbool", "internal/demo", "internal/demo/data", "internal/demo/screen", "internal/doctor", "internal/duration", "internal/explain", "internal/filewatch", "internal/follow", "internal/gateway", "internal/gateway/auth", "internal/gateway/check", "internal/gateway/rls", "internal/gateway/spoe", "internal/hotwords", "internal/httpserve", "internal/kafkafake", "internal/keytext", "internal/listed", "internal/live", "internal/loglimit", "internal/pace", "internal/page", "internal/redisconfig", "internal/replay", "internal/sdnotify", "internal/secret", "internal/spelling", "internal/suggest", "internal/termtext", "internal/top", "internal/unixsocket", "internal/webhook")
 )
 
 // standardOnly are the packages that, with all that they import, bring nothing but the
 // standard library and our own packages into a build. So an API that is guarded takes no
 // Redis, no Kafka and no StatsD client with it until its program asks for one.
-var standardOnly = []string{"hotparam", "internal/addrlevel", "internal/backoff", "internal/floor", "internal/hexdigit", "internal/jsonpath", "internal/keytext", "internal/loglimit", "internal/pace", "internal/spelling", "wire", "hotset", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/internal/breaker", "limiter/internal/calendar", "collector", "middleware", "middleware/adapter", "kafka"}
+var standardOnly = []string{"hotparam", "internal/addrlevel", "internal/backoff", "internal/duration", "internal/floor", "internal/hexdigit", "internal/jsonpath", "internal/keytext", "internal/loglimit", "internal/pace", "internal/spelling", "wire", "hotset", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/internal/breaker", "limiter/internal/calendar", "collector", "middleware", "middleware/adapter", "kafka"}
 
 // testOnly are import paths, with all below them, that only tests and the demo may
 // import, and the packages which are excepted because they are themselves made for

@@ -1,6 +1,7 @@
 package hotparam
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +19,17 @@ func TestParseRate(t *testing.T) {
 		"5/1h30m":    {5, 90 * time.Minute},
 		"7/d":        {7, 24 * time.Hour},
 		"7/2d":       {7, 48 * time.Hour},
+		"10/1w":      {10, 7 * 24 * time.Hour},
+		"10/w":       {10, 7 * 24 * time.Hour},
+		"10/1d12h":   {10, 36 * time.Hour},
+		"0.5/s":      {1, 2 * time.Second},
+		".5/1m":      {1, 2 * time.Minute},
+		"2.5/s":      {5, 2 * time.Second},
+		"1.50/500ms": {3, time.Second},
+		"2.0/s":      {2, time.Second},
+		"0.3/s":      {3, 10 * time.Second},
+		"0.01/s":     {1, 100 * time.Second},
+		"0.5/1w":     {1, 14 * 24 * time.Hour},
 		" 5 / 1.5s ": {5, 1500 * time.Millisecond}, //nolint:gocritic // the spaces are the point
 		"3/.5s":      {3, 500 * time.Millisecond},
 		"10000000/s": {10_000_000, time.Second},
@@ -36,7 +48,15 @@ func TestParseRateTellsWhatIsWrong(t *testing.T) {
 		"/s":                      errRateCount,
 		"0/s":                     errRateCount,
 		"-1/s":                    errRateCount,
-		"1.5/s":                   errRateCount,
+		"0.0/s":                   errRateCount,
+		"-.5/s":                   errRateCount,
+		"./s":                     errRateCount,
+		"1e3/s":                   errRateCount,
+		"0.123456789/s":           ErrDigits,
+		"0.333/s":                 errors.New("exactly it is 333/16m40s, and nearly 1/3s"),
+		"33.33/s":                 errors.New("exactly it is 3333/1m40s"),
+		"0.5/106751d":             errRatePer,
+		"0.0000001/10000d":        errRatePer,
 		"9223372036854775808/s":   errRateCount,
 		"1/":                      errRatePer,
 		"1/0s":                    errRatePer,
@@ -60,6 +80,7 @@ func TestParseRateTellsWhatIsWrong(t *testing.T) {
 func TestRateReadsBackAsItIsWritten(t *testing.T) {
 	for want, r := range map[string]Rate{
 		"200/s": {200, time.Second}, "60/1m": {60, time.Minute}, "1/1h": {1, time.Hour}, "1/10m": {1, 10 * time.Minute},
+		"10/7d": {10, 7 * 24 * time.Hour}, "1/1d": {1, 24 * time.Hour}, "10/36h": {10, 36 * time.Hour},
 		"1/1h10m": {1, 70 * time.Minute}, "1/1m30s": {1, 90 * time.Second}, "1/20h": {1, 20 * time.Hour}, "": {},
 	} {
 		if got := r.String(); got != want {
@@ -67,8 +88,8 @@ func TestRateReadsBackAsItIsWritten(t *testing.T) {
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		unit := rapid.SampledFrom([]time.Duration{1, time.Millisecond, time.Second, time.Minute, time.Hour}).Draw(t, "unit")
-		r := Rate{rapid.Int64Range(1, 1_000_000).Draw(t, "n"), time.Duration(rapid.Int64Range(1, 2_000_000).Draw(t, "per")) * unit}
+		unit := rapid.SampledFrom([]time.Duration{1, time.Millisecond, time.Second, time.Minute, time.Hour, 24 * time.Hour}).Draw(t, "unit")
+		r := Rate{rapid.Int64Range(1, 1_000_000).Draw(t, "n"), time.Duration(rapid.Int64Range(1, 100_000).Draw(t, "per")) * unit}
 		if r.PerSecond() > MaxRate {
 			t.Skip("too high")
 		}
@@ -87,7 +108,7 @@ func TestPerSecond(t *testing.T) {
 }
 
 func FuzzParseRate(f *testing.F) {
-	for _, s := range []string{"200/s", "60/1m", "7/2d", "1/.5s", "1/1h2m3.4s"} {
+	for _, s := range []string{"200/s", "60/1m", "7/2d", "1/.5s", "1/1h2m3.4s", "10/1w2d3h", "0.5/s", "2.5/1d"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

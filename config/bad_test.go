@@ -221,13 +221,13 @@ var badFiles = []struct {
 	{"no thresholds", rule("hot: []"), []string{"4:10: hot: the list is empty"}},
 	{"bad thresholds", rule("hot: [200/s, [1/s], ~, 0/s, {rate: 1/s, hold: x}]"), []string{
 		"4:18: hot: want fields, found a list", "4:25: hot: want fields, found nothing",
-		`4:28: hot "0/s": the count must be a whole number of at least 1`, `4:51: hot.hold "x": want a duration, for example 10s or 1m`,
+		`4:28: hot "0/s": the count must be a whole number of at least 1, or a fraction such as 0.5`, `4:51: hot.hold "x": want a duration, for example 10s or 1m`,
 	}},
 	{"many thresholds", rule("hot: [1/1s, 1/2s, 1/3s, 1/4s, 1/5s, 1/6s, 1/7s, 1/8s, 1/9s]"), []string{"4:59: hot: more than 8 thresholds"}},
 	{"the same window twice", rule("hot: [200/s, 20%, 8x, {top: 1}, 300/1s, 10%, 3x/1s, {top: 2, window: 1s}]"), []string{
 		"4:37: hot: a second rate over 1s", "4:45: hot: a second share over 1s", "4:50: hot: a second jump over 1s", "4:57: hot: a second top over 1s",
 	}},
-	{"bad rate", rule("hot: {rate: 0/s}"), []string{`4:17: hot.rate "0/s": the count must be a whole number of at least 1`}},
+	{"bad rate", rule("hot: {rate: 0/s}"), []string{`4:17: hot.rate "0/s": the count must be a whole number of at least 1, or a fraction such as 0.5`}},
 	{"high rate", rule("hot: {rate: 20000000/s}"), []string{`4:17: hot.rate "20000000/s": more than 10000000 per second`}},
 	{"short window", rule("hot: {rate: 10/500ms}"), []string{`4:17: hot.rate "10/500ms": the window must be 1s to 1h`}},
 	{"long window", rule("hot: {rate: 10/2h}"), []string{`4:17: hot.rate "10/2h": the window must be 1s to 1h`}},
@@ -241,7 +241,7 @@ var badFiles = []struct {
 	{"exit of no share", rule("hot: {rate: 200/s, exit: 120%}"), []string{`4:30: hot.exit "120%": want 1% to 100%`}},
 	{"exit of too little", rule("hot: {rate: 200/s, exit: 0.5%}"), []string{`4:30: hot.exit "0.5%": want 1% to 100%`}},
 	{"exit of strange digits", rule("hot: {rate: 200/s, exit: 0x10%}"), []string{`4:30: hot.exit "0x10%": want 1% to 100%`}},
-	{"exit of no rate", rule("hot: {rate: 200/s, exit: x/s}"), []string{`4:30: hot.exit "x/s": the count must be a whole number of at least 1`}},
+	{"exit of no rate", rule("hot: {rate: 200/s, exit: x/s}"), []string{`4:30: hot.exit "x/s": the count must be a whole number of at least 1, or a fraction such as 0.5`}},
 	{"exit of nothing", rule("hot: {rate: 200/s, exit: low}"), []string{`4:30: hot.exit "low": want a share, a rate or a whole number of at least 1`}},
 	{"exit without rate", rule("hot: {rate: x, exit: 0}"), []string{
 		`4:17: hot.rate "x": want N/D, for example "200/s" or "60/1m"`, `4:26: hot.exit "0": want a share, a rate or a whole number of at least 1`,
@@ -266,7 +266,7 @@ var badFiles = []struct {
 	}},
 	{"windows of shares", rule("hot: [20%/500ms, 20%/, 8x/2h, {share: 20%, window: 2h}, {top: 3, window: soon}]"), []string{
 		`4:11: hot "20%/500ms": the window must be 1s to 1h`,
-		`4:22: hot "20%/": the time must be a positive duration, for example s, 10s, 1m or 1h`, `4:28: hot "8x/2h": the window must be 1s to 1h`,
+		`4:22: hot "20%/": the time must be a positive duration, for example s, 10s, 1m, 1h, 1d or 1w`, `4:28: hot "8x/2h": the window must be 1s to 1h`,
 		`4:56: hot.window "2h": the window must be 1s to 1h`, `4:78: hot.window "soon": want a duration, for example 10s or 1m`,
 	}},
 	{"two windows", rule("hot: [{share: 20%/10s, min: 50/1m}, {jump: 8x, min: 50/10s, window: 1m}, {top: 3/1s}]"), []string{
@@ -275,7 +275,7 @@ var badFiles = []struct {
 	}},
 	{"least counts", rule("hot: [{share: 20%, min: 0}, {jump: 8x, min: 10/500ms}, {top: 3, min: few/s}, {share: 20%/5s, min: 1.5}]"), []string{
 		`4:29: hot.min "0": want a whole number of at least 1, or a rate`, `4:49: hot.min "10/500ms": the window must be 1s to 1h`,
-		`4:74: hot.min "few/s": the count must be a whole number of at least 1`, `4:103: hot.min "1.5": want a whole number of at least 1, or a rate`,
+		`4:74: hot.min "few/s": the count must be a whole number of at least 1, or a fraction such as 0.5`, `4:103: hot.min "1.5": want a whole number of at least 1, or a rate`,
 	}},
 	{"a rate with a least count", rule("hot: {rate: 200/s, min: 50/s, window: 1s}"), []string{
 		"4:29: hot.min: a rate has its count and its window itself", "4:43: hot.window: a rate has its count and its window itself",
@@ -289,8 +289,8 @@ var badFiles = []struct {
 	{"count of another kind", rule("hot: 200/s", "count: [ms]"), []string{"5:12: count: want text, found a list"}},
 	{"count without effect", rule("count: bytes", "by: [q]", "block: {q: x}"), []string{"4:12: count: the rule has neither hot nor limit, so it counts nothing"}},
 	{"sizes and times of requests", rule("hot: {rate: 10MB/s, exit: 500ms/s}", "limit: {rate: 1s/s, burst: 1KiB}"), []string{
-		`4:17: hot.rate "10MB/s": the count must be a whole number of at least 1`, `4:31: hot.exit "500ms/s": the count must be a whole number of at least 1`,
-		`5:19: limit.rate "1s/s": the count must be a whole number of at least 1`, `5:32: limit.burst "1KiB": want a whole number of at least 1`,
+		`4:17: hot.rate "10MB/s": the count must be a whole number of at least 1, or a fraction such as 0.5`, `4:31: hot.exit "500ms/s": the count must be a whole number of at least 1, or a fraction such as 0.5`,
+		`5:19: limit.rate "1s/s": the count must be a whole number of at least 1, or a fraction such as 0.5`, `5:32: limit.burst "1KiB": want a whole number of at least 1`,
 	}},
 	{"bytes", rule("count: bytes", "hot: [1.5MB/s, 2TB/s, 20%, {top: 3, min: 1s}]", "limit: {rate: 20MB/s, burst: 1min}"), []string{
 		`5:11: hot "1.5MB/s": the count must be a size of at least 1, such as 512KiB, 10MB or 1000`, `5:20: hot "2TB/s": more than 1000000000000 per second`,
@@ -352,7 +352,7 @@ var badFiles = []struct {
 	{"bucket that never fills", rule("limit: {rate: 1/1h, burst: 1000000}"), []string{
 		"4:32: limit.burst 1000000: a bucket of so many tokens takes over 73 years to fill at 1/1h",
 	}},
-	{"rate that never fills", rule("limit: {rate: 1/30000d}"), []string{"4:19: limit.burst 1: a bucket of so many tokens takes over 73 years to fill at 1/720000h"}},
+	{"rate that never fills", rule("limit: {rate: 1/30000d}"), []string{"4:19: limit.burst 1: a bucket of so many tokens takes over 73 years to fill at 1/30000d"}},
 	{"not built", rule("limit: {rate: 1/s, scope: cluster}"), []string{
 		`4:31: limit.scope "cluster" is not built yet`,
 	}},

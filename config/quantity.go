@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/duration"
 )
 
 // quantity is how numbers of a unit are written.
@@ -45,14 +46,20 @@ func parseRate(s string, unit hotparam.Unit, most int64) (hotparam.Rate, string)
 		return hotparam.Rate{}, "want N/D, for example " + quantities[unit].rate
 	}
 	n, ok := parseCount(count, unit)
-	if !ok {
+	whole := "1/" + per
+	if !ok && (unit == hotparam.Requests || unit == hotparam.Units) { // it may be a fraction
+		whole = s
+	} else if !ok {
 		return hotparam.Rate{}, "the count must be " + quantities[unit].want
 	}
-	rate, err := hotparam.ParseRate("1/" + per)
+	rate, err := hotparam.ParseRate(whole)
 	if err != nil {
 		return hotparam.Rate{}, errors.Unwrap(err).Error()
 	}
-	if rate.N = n; rate.PerSecond() > float64(most) {
+	if ok {
+		rate.N = n
+	}
+	if rate.PerSecond() > float64(most) {
 		return hotparam.Rate{}, fmt.Sprintf("more than %d per second", most)
 	}
 	return rate, ""
@@ -65,7 +72,7 @@ func rateHint(s string, unit hotparam.Unit, example string) string {
 	if unit != hotparam.Requests && unit != hotparam.Units || strings.Trim(count, "0123456789") == "" {
 		return example
 	}
-	if _, err := time.ParseDuration(count); err == nil {
+	if _, err := duration.Parse(count); err == nil {
 		return "times are for rules that say count: ms"
 	}
 	if _, ok := ParseBytes(count); ok {
@@ -97,7 +104,7 @@ func parseMillis(s string) (int64, bool) {
 	if n, ok := parseWhole(s); ok {
 		return n, true
 	}
-	d, err := time.ParseDuration(s)
+	d, err := duration.Parse(s)
 	return d.Milliseconds(), err == nil && d%time.Millisecond == 0
 }
 

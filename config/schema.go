@@ -93,7 +93,7 @@ func schemaWhole(least, most int64) schema {
 }
 
 func schemaDuration() schema {
-	return schema{"type": []string{"string", "integer"}, "pattern": `^\s*[+-]?(0|([0-9]*\.?[0-9]*(ns|us|µs|μs|ms|s|m|h))+)\s*$`, "minimum": 0, "maximum": 0}
+	return schema{"type": []string{"string", "integer"}, "pattern": `^\s*[+-]?(0|([0-9]*\.?[0-9]*(ns|us|µs|μs|ms|s|m|h|d|w))+)\s*$`, "minimum": 0, "maximum": 0}
 }
 
 func schemaSize() schema {

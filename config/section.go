@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/hotparam/hotparam/internal/duration"
 	"github.com/hotparam/hotparam/internal/spelling"
 )
 
@@ -163,7 +164,7 @@ func (d *decoder) duration(n *node, what, hint string, otherwise time.Duration) 
 	if !ok {
 		return otherwise
 	}
-	t, err := time.ParseDuration(strings.TrimSpace(s))
+	t, err := duration.Parse(strings.TrimSpace(s))
 	if err != nil || t < 0 {
 		d.reject(n, hint, "%s %s: want a duration, for example 10s or 1m", what, quote(s))
 		return otherwise

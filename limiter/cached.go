@@ -46,7 +46,9 @@ const (
 // others have taken permits meanwhile.
 //
 // It does not remember what has to reach the backend: denials that count themselves
-// (Quota.CountDenied) or lock the key (Quota.Penalty; denials under the lock are remembered).
+// (Quota.CountDenied) or lock the key (Quota.Penalty). Denials under a lock are remembered for
+// no longer than Penalty, so the first denial after the lock starts another one no later than
+// that.
 // It goes inside a [Failover], whose denials end when its primary is back.
 //
 // It is safe for concurrent use, lock-free, and a [Batcher] that makes at most one call of its
@@ -233,8 +235,8 @@ func (s *cachedSlot) learn(changes uint64, op Op, res Result, err error, now, lo
 	}
 	n := least(op)
 	locked := res.Reason == hotparam.ReasonLocked
-	if locked {
-		n = min(n, 0) // for all, whatever they ask
+	if op.Quota != nil && locked { // the lock may end first, and the next denial start another
+		longest = min(longest, op.Quota.Penalty)
 	}
 	if err != nil || res.Allowed || res.RetryAfter <= 0 || n < 0 || !locked && (res.Reason != hotparam.ReasonLimited || op.Quota.Penalty > 0) {
 		return

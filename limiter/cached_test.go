@@ -112,7 +112,7 @@ func TestCachedForgets(t *testing.T) {
 
 func TestCachedLeavesToTheBackendWhatItHasToKnow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		counted, locking, b := fakeQuota(1, 1), fakeQuota(1, 1), &fake{}
+		counted, locking, b := fakeQuota(1, 1), fakeQuota(1, 2), &fake{}
 		counted.Algorithm, counted.CountDenied = hotparam.SlidingLog, true
 		locking.Penalty = 10 * time.Second
 		c := newCached(t, b, 0)
@@ -122,20 +122,37 @@ func TestCachedLeavesToTheBackendWhatItHasToKnow(t *testing.T) {
 		if calls, _ := b.count(); calls != 5 {
 			t.Errorf("%d calls: denials are to be counted", calls)
 		}
-		mustDo(t, c, fakeOp(limiter.Take, "k", 1, &locking))
+		mustDo(t, c, fakeOp(limiter.Take, "k", 2, &locking))
 		mustDo(t, c, fakeOp(limiter.Peek, "k", 1, &locking)) // denied, and locks nothing
 		mustDo(t, c, fakeOp(limiter.Take, "k", 1, &locking)) // locks
 		mustDo(t, c, fakeOp(limiter.Take, "k", 1, &locking)) // locked
 		if calls, _ := b.count(); calls != 4 {
 			t.Errorf("%d calls, want 4", calls)
 		}
-		for _, n := range []int64{0, 1} {
+		for _, n := range []int64{1, 2} {
 			if res, _ := mustDo(t, c, fakeOp(limiter.Take, "k", n, &locking)); res.Allowed || res.Reason != hotparam.ReasonLocked || res.RetryAfter != 10*time.Second {
 				t.Errorf("%d under the lock: %+v", n, res)
 			}
 		}
 		if calls, _ := b.count(); calls != 0 {
 			t.Errorf("%d calls under the lock", calls)
+		}
+	})
+}
+
+// A denial under a lock is remembered for at most another lock: once the lock has ended, the
+// next denial has to start one.
+func TestCachedDenialsLockAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, b := fakeQuota(1, 1), &fake{}
+		q.Penalty = 100 * time.Millisecond
+		c := newCached(t, b, 0)
+		for range 3 { // passes, locks, is locked
+			mustDo(t, c, fakeOp(limiter.Take, "k", 1, &q))
+		}
+		time.Sleep(q.Penalty)
+		if res, _ := mustDo(t, c, fakeOp(limiter.Take, "k", 1, &q)); res.Reason != hotparam.ReasonLimited || res.RetryAfter != 900*time.Millisecond {
+			t.Errorf("after the lock: %+v", res)
 		}
 	})
 }
@@ -260,7 +277,11 @@ func TestCachedProperty(t *testing.T) {
 			if got.Allowed != want.Allowed || got.Limit != want.Limit {
 				t.Fatalf("%+v came to %+v, the backend says %+v", op.Ask, got, want)
 			}
-			if lock := op.Quota.Penalty; !got.Allowed && got.RetryAfter > max(want.RetryAfter, lock) || (got.RetryAfter == 0) != (want.RetryAfter == 0) {
+			most := want.RetryAfter
+			if want.Reason != hotparam.ReasonLocked { // a Peek locks nothing
+				most = max(most, op.Quota.Penalty)
+			}
+			if !got.Allowed && got.RetryAfter > most || (got.RetryAfter == 0) != (want.RetryAfter == 0) {
 				t.Fatalf("%+v: retry after %v, the backend says %v", op.Ask, got.RetryAfter, want.RetryAfter)
 			}
 		}

@@ -63,7 +63,8 @@
 // # Decisions
 //
 // A denial consumes nothing, unless Quota.CountDenied says so. Its RetryAfter is exact: if
-// nobody else asks, a retry after RetryAfter passes and one a nanosecond earlier does not.
+// nobody else asks, a retry after RetryAfter passes and one a nanosecond earlier does not. That
+// of a locked key is the end of the lock or, if it is later, when the ask's permits are there.
 // A denial with a RetryAfter of 0 can never pass: n was negative or above Limit. An n of 0
 // always passes, unless the key is locked, and takes nothing: it reads the state.
 // ResetAfter is how long until all permits are back. The Rule of a decision is the name of
@@ -90,7 +91,8 @@
 // # Other quotas
 //
 // A quota may be replaced while in use: what was taken stays taken, in tokens for buckets and
-// by count in windows. Another algorithm starts anew.
+// by count in windows. Another algorithm starts anew. Fixed windows of several lengths or
+// calendars in turns admit at most their sum, since each has borders of its own.
 //
 // # Clocks
 //

@@ -104,7 +104,13 @@ func (b *fakeBucket) do(op limiter.Op) limiter.Result {
 	case asks && op.N < 0:
 		res.Allowed, n = false, 0
 	case asks && now.Before(b.locked):
-		res.Allowed, res.Reason, res.RetryAfter, n = false, hotparam.ReasonLocked, b.locked.Sub(now), 0
+		if op.Kind == limiter.AtMost {
+			wait = max(0, time.Duration(min(op.N, 1)+op.Keep)*interval-free)
+		}
+		res.Allowed, res.Reason, res.RetryAfter, n = false, hotparam.ReasonLocked, max(b.locked.Sub(now), wait-op.Within), 0
+		if least := min(op.N, 1); op.N+op.Keep > size && (op.Kind != limiter.AtMost || least+op.Keep > size) && least > 0 {
+			res.RetryAfter = 0
+		}
 	case asks && op.N == 0:
 	case op.Kind == limiter.AtMost && op.Keep >= size:
 		res.Allowed, n = false, 0

@@ -72,16 +72,18 @@ func (f fixedFrame) back(at, before, by, t int64) int64 {
 	return f.slot(t, t)
 }
 
-// from keeps the beginning of the current window. One that would be over already ends
-// when the old one would have, or a new one's length from now if that is sooner.
-func (f fixedFrame) from(old fixedFrame, at, before, t int64) int64 {
+// from takes it that all of a window was taken at the latest instant in it. The new window
+// begins with the old one. One that would be over by that instant ends when the old one would
+// have, or a new one's length after the instant if that is sooner.
+func (f fixedFrame) from(old fixedFrame, at, before, latest int64) int64 {
+	latest = max(at, min(latest, old.leaves(at)-1))
 	switch {
-	case before != noSlot:
-		return f.leaves(before)
 	case f.calendar != nil:
-		return f.slot(t, t)
-	case at+f.per <= t:
-		return min(old.leaves(at), t+f.per) - f.per
+		return f.slot(latest, latest)
+	case before != noSlot:
+		return f.slot(latest, before)
+	case at+f.per <= latest:
+		return min(old.leaves(at), latest+f.per) - f.per
 	}
 	return at
 }

@@ -15,7 +15,7 @@ func (a penalized) New(q *hotparam.Quota, now time.Duration) State {
 	if inner == nil {
 		return nil
 	}
-	return &penalty{inner: inner, clock: clock{instant(now)}, length: q.Penalty}
+	return &penalty{inner: inner, clock: clock{instant(now)}, length: q.Penalty, shape: q.Shape}
 }
 
 // penalty is the lock on a state. It is checked first, is not extended by asks meanwhile, and
@@ -25,6 +25,7 @@ type penalty struct {
 	clock
 	until  int64 // the instant at which the lock ends
 	length time.Duration
+	shape  bool // of the quota
 }
 
 // left returns how long the lock still lasts at now.
@@ -46,10 +47,7 @@ func (p *penalty) Do(now time.Duration, ask Ask) Result {
 	left := p.left(now)
 	asks := ask.valid() && (ask.Kind == Peek || ask.Kind != Charge && ask.Kind.takes())
 	if left > 0 && asks {
-		r := p.inner.Do(now, Ask{Kind: Peek})
-		return Result{Decision: hotparam.Decision{
-			Reason: hotparam.ReasonLocked, Limit: r.Limit, RetryAfter: left, ResetAfter: max(left, r.ResetAfter),
-		}}
+		return p.locked(now, left, &ask)
 	}
 	r := p.inner.Do(now, ask)
 	if asks && ask.Kind != Peek && !r.Allowed && r.RetryAfter > 0 {
@@ -59,6 +57,29 @@ func (p *penalty) Do(now time.Duration, ask Ask) Result {
 	}
 	r.ResetAfter = max(r.ResetAfter, left)
 	return r
+}
+
+// locked denies ask until the lock has ended and ask can pass, since a denial at the end of the
+// lock would start another one.
+func (p *penalty) locked(now, left time.Duration, ask *Ask) Result {
+	peek := Ask{Kind: Peek, N: ask.N, Keep: ask.Keep}
+	if ask.Kind == AtMost {
+		peek.N = min(ask.N, 1)
+	}
+	r := p.inner.Do(now, peek)
+	retry, within := r.RetryAfter, max(ask.Within, 0)
+	switch {
+	case ask.Kind == Reserve && p.shape: // its turn comes after all that is in the queue
+		retry = max(retry, r.ResetAfter-within)
+	case ask.Kind == Reserve:
+		retry -= within
+	}
+	if retry = max(retry, left); !r.Allowed && r.RetryAfter == 0 {
+		retry = 0 // never
+	}
+	return Result{Decision: hotparam.Decision{
+		Reason: hotparam.ReasonLocked, Limit: r.Limit, RetryAfter: retry, ResetAfter: max(left, r.ResetAfter),
+	}}
 }
 
 func (p *penalty) FreshAfter(now time.Duration) time.Duration {
@@ -86,7 +107,7 @@ func (p *penalty) indebt(owed *debt, now time.Duration) {
 // adapt switches to another penalty: a running lock ends no later than one that started now.
 func (p *penalty) adapt(q *hotparam.Quota, now time.Duration) {
 	left := p.left(now)
-	p.length = q.Penalty
+	p.length, p.shape = q.Penalty, q.Shape
 	if p.length > 0 && left > p.length {
 		p.until = p.last + int64(p.length)
 	}

@@ -50,10 +50,8 @@ func (f blockFrame) back(at, _, by, t int64) int64 {
 	return to
 }
 
-// from takes it that all was taken at the end of its block.
-func (f blockFrame) from(old blockFrame, at, _, t int64) int64 {
-	if at <= t {
-		at = min(at+old.length-1, t)
-	}
+// from takes it that all was taken at the end of its block, or at the latest instant.
+func (f blockFrame) from(old blockFrame, at, _, latest int64) int64 {
+	at = max(at, min(at+old.length-1, latest))
 	return f.slot(at, at)
 }

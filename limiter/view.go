@@ -9,6 +9,7 @@ type view[F frame[F]] struct {
 	total int64   // permits in all slots
 	slots slotLog // in order of time
 	asked int64   // when the quota held last; of one that does not hold
+	since int64   // what was taken before is not counted
 }
 
 // frame divides time, in ns, into slots.
@@ -32,8 +33,9 @@ type frame[F any] interface {
 	// back is where the slot at `at` goes when the clock is set back, by so much, to t.
 	// before is where the slot before it went, or noSlot.
 	back(at, before, by, t int64) int64
-	// from is where a slot of another frame goes, at t; before as above.
-	from(old F, at, before, t int64) int64
+	// from is where a slot of another frame goes. latest is now, or a later instant for which
+	// permits were reserved, which may lie within a slot that has begun; before as above.
+	from(old F, at, before, latest int64) int64
 }
 
 // noSlot is before all slots: no slot begins that early.
@@ -44,7 +46,7 @@ func (w *view[F]) limit() int64 { return w.quota.Rate.N }
 
 func (w *view[F]) advance(t, leap int64) {
 	if leap != 0 {
-		w.asked = max(0, w.asked+leap)
+		w.asked, w.since = max(0, w.asked+leap), max(0, w.since+leap)
 		w.move(func(at, before int64) int64 { return w.frame.back(at, before, -leap, t) })
 	}
 	for w.slots.n > 0 && w.frame.leaves(w.slots.at(0).at) <= t {
@@ -63,7 +65,10 @@ func (w *view[F]) move(to func(at, before int64) int64) {
 }
 
 // span is how long a window of the view is, about t.
-func (w *view[F]) span(t int64) int64 { return w.frame.leaves(t) - t }
+func (w *view[F]) span(t int64) int64 {
+	begins := w.frame.slot(t, t)
+	return w.frame.leaves(begins) - begins
+}
 
 // left is when all that was taken has left the window; 0: it has.
 func (w *view[F]) left() int64 {
@@ -141,9 +146,12 @@ func (w *view[F]) trim(t int64) {
 	}
 }
 
-// giveBack takes n permits out of the slot that holds the mark, if it has not left the
-// window.
+// giveBack takes n permits out of the slot that holds the mark, if they count and it has not
+// left the window.
 func (w *view[F]) giveBack(t, mark, n int64) {
+	if mark < w.since {
+		return
+	}
 	i := w.slots.after(mark) - 1
 	if i < 0 || !w.frame.holds(w.slots.at(i).at, mark) {
 		return

@@ -22,7 +22,8 @@ import (
 type window[F frame[F]] struct {
 	clock
 	view[F]           // of the quota in force
-	others  []view[F] // of quotas that asked within the length of their windows
+	others  []view[F] // of quotas that are still needed: see prune
+	due     int64     // the latest instant for which permits were reserved
 }
 
 const (
@@ -48,6 +49,7 @@ func newWindow[F frame[F]](q *hotparam.Quota, now time.Duration) *window[F] {
 // as long as they would have been.
 func (w *window[F]) advance(now time.Duration) (t, read int64) {
 	t, lag, leap := w.tell(now)
+	w.due = max(0, w.due+leap)
 	w.view.advance(t, leap)
 	for i := range w.others {
 		w.others[i].advance(t, leap)
@@ -73,24 +75,31 @@ func (w *window[F]) Adapt(q *hotparam.Quota, now time.Duration) bool {
 			return true
 		}
 	}
-	old := &w.view
+	old, latest := &w.view, t
+	if len(w.others) > 0 { // else each reservation begins a slot
+		latest = max(t, w.due)
+	}
 	for i := range w.others {
 		if o := &w.others[i]; o.span(t) > old.span(t) {
 			old = o
 		}
 	}
-	next := view[F]{quota: q, frame: frame, total: old.total, slots: old.slots.copied()}
-	next.move(func(at, before int64) int64 { return frame.from(old.frame, at, before, t) })
+	next := view[F]{quota: q, frame: frame, total: old.total, slots: old.slots.copied(), since: t}
+	if old.slots.n > 0 {
+		next.since = max(old.since, old.slots.at(0).at)
+	}
+	next.move(func(at, before int64) int64 { return frame.from(old.frame, at, before, latest) })
 	w.others = append(w.others, w.view)
 	w.view = next
 	w.view.advance(t, 0)
 	return true
 }
 
-// prune drops the other views whose quota has not asked for a whole window and, if there are
-// too many, the one of the shortest windows, which can be rebuilt from a longer one.
+// prune drops the other views that are not needed and, if there are too many, the one of the
+// shortest windows, which can be rebuilt from a longer one.
 func (w *window[F]) prune(t int64) {
-	w.others = slices.DeleteFunc(w.others, func(o view[F]) bool { return o.frame.leaves(o.asked) <= t })
+	needed := w.needed(t)
+	w.others = slices.DeleteFunc(w.others, func(o view[F]) bool { return !needed(&o) })
 	for len(w.others) >= maxViews {
 		least := 0
 		for i := range w.others {
@@ -102,6 +111,18 @@ func (w *window[F]) prune(t int64) {
 	}
 }
 
+// needed returns a function that reports whether another view is needed: for the longest
+// window since its quota asked and since the last reservation was due. One that is dropped
+// after its own window would be rebuilt from a longer one each time its quota asks, and what
+// that has in one slot would each time count as taken just now.
+func (w *window[F]) needed(t int64) func(o *view[F]) bool {
+	longest := w.span(t)
+	for i := range w.others {
+		longest = max(longest, w.others[i].span(t))
+	}
+	return func(o *view[F]) bool { return max(o.asked, w.due)+longest > t }
+}
+
 // absorb adds the other one as a view.
 func (w *window[F]) absorb(other State, now time.Duration) bool {
 	o, ok := other.(*window[F])
@@ -110,6 +131,7 @@ func (w *window[F]) absorb(other State, now time.Duration) bool {
 	}
 	t, _ := w.advance(now)
 	o.advance(now)
+	w.due = max(w.due, o.due)
 	if o.asked = t; !o.frame.same(w.frame) {
 		w.prune(t)
 		w.others = append(w.others, o.view)
@@ -194,9 +216,9 @@ func (w *window[F]) Do(now time.Duration, ask Ask) Result {
 // FreshAfter returns how long until all takes have left the windows.
 func (w *window[F]) FreshAfter(now time.Duration) time.Duration {
 	t, read := w.advance(now)
-	left := w.view.left()
+	left, needed := w.view.left(), w.needed(t)
 	for i := range w.others {
-		if o := &w.others[i]; o.frame.leaves(o.asked) > t {
+		if o := &w.others[i]; needed(o) {
 			left = max(left, o.left())
 		}
 	}
@@ -239,6 +261,7 @@ func (w *window[F]) deny(read, t, n, keep int64, ask Ask) Result {
 		first := w.slots.after(t)
 		full := w.slots.n-first >= maxReserved
 		if !full && wait <= within && room <= maxNow {
+			w.due = max(w.due, room)
 			r := w.take(read, t, room, n)
 			r.Delay = time.Duration(wait)
 			return r

@@ -3,7 +3,8 @@ package limiter
 import "encoding/binary"
 
 // appendState writes the newest time, and of each slot the time since the one before and
-// the permits.
+// the permits. If permits are reserved for a later time, a last number is when, by the time
+// since the newest slot.
 func (w *window[F]) appendState(b []byte) []byte {
 	b = binary.AppendUvarint(b, uint64(w.last))
 	before := int64(0)
@@ -12,6 +13,9 @@ func (w *window[F]) appendState(b []byte) []byte {
 		b = binary.AppendUvarint(b, uint64(s.at-before))
 		b = binary.AppendUvarint(b, uint64(s.n))
 		before = s.at
+	}
+	if w.due > w.last && w.slots.n > 0 {
+		b = binary.AppendUvarint(b, uint64(max(0, w.due-before)))
 	}
 	return b
 }
@@ -32,6 +36,10 @@ func (w *window[F]) restoreState(b []byte) bool {
 	for at := int64(0); ok && len(b) > 0; {
 		var since, n int64
 		if since, b, ok = cutInt(b, maxNow-at); !ok {
+			break
+		}
+		if len(b) == 0 && w.slots.n > 0 {
+			w.due = at + since
 			break
 		}
 		if n, b, ok = cutInt(b, maxFill+maxOwed); !ok {

@@ -79,7 +79,7 @@ had ended), events_per_second and memory_bytes.`,
 	flags.IntVar(&f.windows, "windows", 10, "how many windows are generated")
 	flags.Uint64Var(&f.seed, "seed", 1, "of the generated stream")
 	flags.Int64Var(&f.threshold, "threshold", 500, "a key is hot at so many events in a window")
-	flags.DurationVar(&f.window, "window", time.Second, "length of the window, 1s to 1h")
+	durationVar(flags, &f.window, "window", time.Second, "length of the window, 1s to 1h")
 	flags.StringVar(&f.memory, "memory", "16MB", "`size` that the detector may take")
 	flags.StringVar(&f.trace, "trace", "", "access log `file` instead of a generated stream; - is standard input")
 	flags.StringVar(&f.by, "by", "all", "`parameters` of the log that make a key, by commas; or all, or each")

@@ -48,7 +48,7 @@ instance.`,
 	flags := cmd.Flags()
 	flags.IntVar(&f.instances, "instances", 20, "how many instances there are")
 	flags.IntVar(&f.samples, "samples", 200, "how many bursts are measured")
-	flags.DurationVar(&f.over, "over", 50*time.Millisecond, "how long a burst takes")
+	durationVar(flags, &f.over, "over", 50*time.Millisecond, "how long a burst takes")
 	flags.StringVar(&f.spread, "spread", "even", "requests over instances: even (they take turns) or zipf (by Zipf's law, exponent 1)")
 	flags.BoolVar(&f.urgent, "urgent", true, "flush keys near their threshold every 5 ms; false means every 100 ms, as all others")
 	flags.StringVar(&f.redis, "redis", "", "Redis `URL` (default: a redis-server of its own)")

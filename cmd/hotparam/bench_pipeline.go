@@ -65,7 +65,7 @@ The JSON object has events, seconds, events_per_second, cpu_seconds, lag_ms, los
 	flags.StringVar(&f.transport, "transport", bench.TransportStatsD, "what counts go over: statsd (UDP) or kafka")
 	flags.IntVar(&f.rate, "rate", 200_000, "how many events per second there are, over all instances")
 	flags.IntVar(&f.instances, "instances", 6, "how many instances there are")
-	flags.DurationVar(&f.length, "for", 10*time.Second, "how long there are events")
+	durationVar(flags, &f.length, "for", 10*time.Second, "how long there are events")
 	flags.StringSliceVar(&f.brokers, "brokers", nil, "`host:port` of some brokers (default: an embedded Kafka)")
 	flags.StringVar(&f.redis, "redis", "", "Redis `URL` (default: a redis-server of its own)")
 	flags.BoolVar(&f.json, "json", false, "print one JSON object, and nothing else")

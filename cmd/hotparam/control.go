@@ -86,7 +86,7 @@ with the rights of hotparam-operator (docs/REDIS.md).`,
 	}
 	op.redisFlags.register(cmd.Flags())
 	if action != "" {
-		cmd.Flags().DurationVar(&op.span, "for", 0, "for how `long`, at most "+durationWords(hotparam.MaxControlTime))
+		durationVar(cmd.Flags(), &op.span, "for", 0, "for how `long`, at most "+durationWords(hotparam.MaxControlTime))
 	}
 	cmd.Flags().StringVar(&op.why, "why", "", "`reason`, which is listed")
 	cmd.Flags().BoolVar(&op.yes, "yes", false, "do not ask on a terminal")

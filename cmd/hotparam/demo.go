@@ -62,7 +62,7 @@ line per event, for 20 seconds, with a crowd in between.`,
 		},
 	}
 	cmd.Flags().StringVar(&transport, "transport", demo.StatsD, "what counts go over: statsd (UDP) or kafka (embedded)")
-	cmd.Flags().DurationVar(&length, "for", 0, "run for this `duration`, such as 30s; 0: until q or Ctrl-C")
+	durationVar(cmd.Flags(), &length, "for", 0, "run for this `duration`, such as 30s; 0: until q or Ctrl-C")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object at the end, and nothing else")
 	return cmd
 }

@@ -47,7 +47,7 @@ The counts are real: with enough of them the key becomes hot, and is limited.`,
 	f.StringVar(&e.config, "config", "", "rules `file`, which says where counts are sent")
 	f.StringVar(&e.rule, "rule", "", "`id` of the rule, if several make such keys")
 	f.StringVar(&e.instance, "instance", "hotparam-emit", "`name` by which the aggregator lists the sender")
-	f.DurationVar(&e.over, "over", 0, "spread the counts over this `duration`, at most 1h (default all at once)")
+	durationVar(f, &e.over, "over", 0, "spread the counts over this `duration`, at most 1h (default all at once)")
 	return cmd
 }
 

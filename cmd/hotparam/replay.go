@@ -102,7 +102,7 @@ a "suggestion" (hot_keys, hot_keys_of_each_day, rules).`,
 	flags.StringVar(&f.explain, "explain", "", "`key` to explain: why was it hot, or not?")
 	flags.StringVar(&f.whatIf, "what-if", "", "rules `file` to compare with: who would be limited by it?")
 	flags.StringVar(&f.suggest, "suggest", "", "propose rules by which about `N/day` keys become hot")
-	flags.DurationVar(&f.reorder, "reorder", 10*time.Second, "`time` of the log that is held back to sort standard input; 0 takes it as it comes")
+	durationVar(flags, &f.reorder, "reorder", 10*time.Second, "`time` of the log that is held back to sort standard input; 0 takes it as it comes")
 	flags.Float64Var(&f.speed, "speed", 0, "`times` the log's own speed; 0 means as fast as it goes")
 	flags.BoolVar(&f.json, "json", false, "one JSON object per line: events, a summary at the end")
 	return cmd

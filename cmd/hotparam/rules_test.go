@@ -136,7 +136,7 @@ func TestLimitWords(t *testing.T) {
 		"{rate: 50/s, burst: 100, initial: 0, penalty: 1m}":                                 "limit 50/s, burst 100, initially 0, locked for 1m after a refusal",
 		"{rate: 50/s, algorithm: gcra, warm_up: 30s, on_limit: shadow}":                     "limit 50/s, burst 50, gcra, warms up in 30s from 1/3, shadow",
 		"{rate: 5/s, burst: 9, algorithm: leaky_bucket, shape: true, wait: 2s}":             "limit 5/s, burst 9, leaky bucket, shaped, wait up to 2s",
-		"{rate: 7/30d, algorithm: fixed_window, calendar: month, zone: Europe/Berlin}":      "limit 7/720h, fixed window of a calendar month in Europe/Berlin",
+		"{rate: 7/30d, algorithm: fixed_window, calendar: month, zone: Europe/Berlin}":      "limit 7/30d, fixed window of a calendar month in Europe/Berlin",
 		"{rate: 7/1m, algorithm: sliding_blocks, count_denied: true, scope: share}":         "limit 7/1m, 10 sliding blocks, refused ones count, shared by all instances",
 		"{rate: 7/1m, algorithm: sliding_log, scope: exact}":                                "limit 7/1m, sliding log, over all instances by Redis, local when it is away",
 		"{rate: 7/1m, algorithm: x_own, serve: {status: 203}}":                              "limit 7/1m, burst 7, x own, serve 203",

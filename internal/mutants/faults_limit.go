@@ -38,6 +38,41 @@ var publishedFaults = []Fault{
 
 var limitFaults = []Fault{
 	{
+		Name: "the retry of a locked key ignores its bucket", File: "limiter/penalty.go",
+		Old: "if retry = max(retry, left); !r.Allowed", New: "if retry = left; !r.Allowed",
+		Test: "TestMemoryConforms",
+	},
+	{
+		Name: "the retry of a locked key on Redis ignores its bucket", File: "limiter/redislimiter/lua/run.lua",
+		Old: "math.max(retry, seen(locked)) or 0", New: "seen(locked) or 0",
+		Package: "limiter/redislimiter", Test: "TestConforms",
+	},
+	{
+		Name: "a short window is dropped beside a long one", File: "limiter/window.go",
+		Old: "max(o.asked, w.due)+longest > t", New: "o.frame.leaves(o.asked) > t",
+		Test: "TestMemoryConforms",
+	},
+	{
+		Name: "a short window on Redis is dropped beside a long one", File: "limiter/redislimiter/lua/frames.lua",
+		Old: "f[ASKED] + longest + f[SPAN] / 4", New: "f[ASKED] + f[SPAN]",
+		Package: "limiter/redislimiter", Test: "TestConforms",
+	},
+	{
+		Name: "what is reserved in a block that has begun counts as taken", File: "limiter/window.go",
+		Old: "latest = max(t, w.due)", New: "latest = t",
+		Test: "TestMemoryConforms",
+	},
+	{
+		Name: "a view forgets what was reserved", File: "limiter/window.go",
+		Old: "w.due = max(w.due, room)\n", New: "",
+		Test: "TestMemoryConforms",
+	},
+	{
+		Name: "a window gives back what it never counted", File: "limiter/view.go",
+		Old: "if mark < w.since {", New: "if false {",
+		Test: "TestMemoryConforms",
+	},
+	{
 		Name: "a bucket is never charged", File: "limiter/gcra.go",
 		Old: "return start + n*g.interval, v\n", New: "return start, v\n",
 		Test: "TestBucketConforms",

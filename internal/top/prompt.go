@@ -8,6 +8,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/duration"
 	"github.com/hotparam/hotparam/internal/hotwords"
 	"github.com/hotparam/hotparam/internal/termtext"
 )
@@ -96,7 +97,7 @@ func (m *model) answer(msg tea.KeyPressMsg) tea.Cmd {
 
 // setLength reads for how long the order is.
 func (p *prompt) setLength() {
-	d, err := time.ParseDuration(strings.TrimSpace(p.length))
+	d, err := duration.Parse(strings.TrimSpace(p.length))
 	switch {
 	case err != nil:
 		p.problem = "want a time such as 90s, 10m or 2h"

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/limiter"
 )
 
 func locked(q hotparam.Quota, d time.Duration) hotparam.Quota {
@@ -41,10 +42,14 @@ var penaltyCases = []namedCase{
 		k.take(1)
 		w.at(30 * sec) // it has long been full
 		for _, n := range []int64{0, 1, 5, 6, math.MaxInt64} {
-			k.isLocked(k.take(n), 30*sec)
-			k.isLocked(k.peek(n), 30*sec)
-			k.isLocked(k.atMost(n), 30*sec)
-			k.isLocked(k.reserve(n, time.Hour), 30*sec)
+			left := 30 * sec
+			k.isLocked(k.atMost(n), left)
+			if n > 5 {
+				left = 0 // never
+			}
+			k.isLocked(k.take(n), left)
+			k.isLocked(k.peek(n), left)
+			k.isLocked(k.reserve(n, time.Hour), left)
 		}
 	}},
 	{"A3: a lock that is shorter than the wait ends before it", func(w *world) {
@@ -52,9 +57,28 @@ var penaltyCases = []namedCase{
 		k.take(1)
 		k.no(k.take(1), 0, sec)
 		w.at(50 * ms)
-		k.isLocked(k.take(1), 50*ms)
+		k.isLocked(k.take(1), 950*ms)
+		k.isLocked(k.take(0), 50*ms)
 		w.at(100 * ms)
 		k.no(k.take(1), 0, 900*ms)
+	}},
+	{"A3: a retry under a lock passes on time, whatever is asked", func(w *world) {
+		for _, q := range oneOfEach(5) {
+			for _, ask := range []limiter.Ask{
+				take(1), take(3), peek(4), {N: 1, Keep: 2}, {Kind: limiter.AtMost, N: 5}, {Kind: limiter.Reserve, N: 2, Within: 300 * ms},
+			} {
+				k := w.named("limit", told(&q)+toldAsk(ask), locked(q, 10*ms))
+				k.take(5)
+				k.take(5)
+				w.sleep(5 * ms)
+				a := k.do(ask)
+				k.isLocked(a, a.ideal.RetryAfter)
+				w.sleep(a.RetryAfter)
+				if a = k.do(ask); !a.Allowed {
+					k.Fatalf("%s: %s: the retry on time was denied: %s", told(k.quota), toldAsk(ask), toldResult(a.Result))
+				}
+			}
+		}
 	}},
 	{"A3: 0 is off, and what can never be satisfied locks nobody", func(w *world) {
 		k := w.key(locked(bucket(perSecond(10), 5), time.Minute))

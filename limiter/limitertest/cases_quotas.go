@@ -131,6 +131,69 @@ var quotaCases = []namedCase{
 			}
 		}
 	}},
+	{"a denial of a short window beside a long one is over on time", func(w *world) {
+		for _, p := range []struct{ long, short hotparam.Quota }{
+			{slidingLog(10, time.Hour), slidingLog(5, sec)},
+			{window(10, time.Hour), window(5, sec)},
+			{slidingBlocks(10, time.Hour, 6), slidingBlocks(5, sec, 4)},
+			{natural(10, hotparam.CalendarHour), natural(5, hotparam.CalendarSecond)},
+		} {
+			k := w.named("limit", told(&p.long)+told(&p.short), p.long)
+			for range 12 {
+				k.under(p.long, take(1))
+			}
+			w.sleep(5 * sec)
+			for range 5 {
+				r := k.under(p.short, take(5))
+				if r.Allowed {
+					r = k.under(p.short, take(5))
+				}
+				w.sleep(r.RetryAfter / 2)
+				k.under(p.long, peek(1))
+				w.sleep(r.RetryAfter - r.RetryAfter/2)
+				if again := k.under(p.short, take(5)); !again.Allowed {
+					k.Fatalf("%s beside %s: the retry on time was denied: %s, before it %s", told(&p.short), told(&p.long), toldResult(again), toldResult(r))
+				}
+			}
+		}
+	}},
+	{"a quota counts what it reserved, while others ask", func(w *world) {
+		long, short := slidingLog(2, 3*sec), slidingLog(1, sec)
+		k := w.key(long)
+		k.under(long, take(2))
+		k.under(long, limiter.Ask{Kind: limiter.Reserve, N: 2, Within: 3 * sec})
+		w.at(sec)
+		k.under(short, peek(1))
+		w.at(4 * sec)
+		if r := k.under(long, take(1)); r.Allowed {
+			k.Fatalf("a third within a second: %s", toldResult(r))
+		}
+	}},
+	{"what is reserved within a block that has begun counts under a new quota", func(w *world) {
+		a, b, c := slidingBlocks(7, sec, 10), slidingBlocks(1, 3*sec, 2), slidingBlocks(2, sec, 2)
+		k := w.key(a)
+		k.under(a, take(7))
+		k.under(b, peek(1))
+		k.under(a, limiter.Ask{Kind: limiter.Reserve, N: 7, Within: 3 * sec}) // used at 1 s
+		k.under(c, peek(1))
+		w.at(sec)
+		if r := k.under(c, take(1)); r.Allowed {
+			k.Fatalf("an eighth at one instant: %s", toldResult(r))
+		}
+	}},
+	{"what a quota never counted is not given back to it", func(w *world) {
+		short, long := natural(2, hotparam.CalendarSecond), natural(2, hotparam.CalendarMinute)
+		k := w.key(short)
+		early := k.under(short, take(2))
+		w.at(sec)
+		k.under(short, take(1))
+		k.under(long, take(1))
+		k.back(short, early)
+		k.under(long, take(1))
+		if r := k.under(long, take(1)); r.Allowed {
+			k.Fatalf("a third of two in a minute: %s", toldResult(r))
+		}
+	}},
 	{"windows of two lengths in turns pile nothing up", func(w *world) {
 		for _, p := range []struct{ a, b hotparam.Quota }{
 			{slidingLog(10, time.Minute), slidingLog(10, 7*sec)},

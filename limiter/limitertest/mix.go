@@ -41,17 +41,20 @@ type admission struct {
 type mix struct {
 	*rapid.T
 	*key
-	quotas []*hotparam.Quota
-	log    []*admission
+	quotas   []*hotparam.Quota
+	everyone bool // asks for a permit after each step, so that no quota is out of use
+	log      []*admission
 }
 
 func (m *mix) Fatalf(format string, args ...any) { m.T.Fatalf(format, args...) }
 func (m *mix) Helper()                           { m.T.Helper() }
 
 // testMixes checks that, whatever quotas ask for one key in turn and whatever is returned, the
-// key is admitted in any window at most what the largest quota of each family allows. A
-// reservation counts when it may be used; what was returned does not count. See before for
-// what is not returned here.
+// key is admitted in any window at most what the largest quota of each family allows, and each
+// quota of a window admits by itself at most its own limit. A reservation counts when it may be
+// used; what was returned does not count. See before for what is not returned here. A denial of a
+// window, locked or not, is over after its RetryAfter, also if other quotas peek meanwhile, and
+// not a tick before. A bucket has no such promise: it earns at the rate of who asked last.
 func testMixes(t *testing.T, c *Config) {
 	for _, v := range []variant{
 		{"token bucket and gcra", func(t *rapid.T) hotparam.Quota {
@@ -91,7 +94,7 @@ var mixRates = []hotparam.Rate{perSecond(1), perSecond(3), perSecond(10), {N: 7,
 
 func drawMixWindow(a hotparam.Algorithm) func(*rapid.T) hotparam.Quota {
 	return func(t *rapid.T) hotparam.Quota {
-		q := drawWindow(a, false)(t)
+		q := drawWindow(a, rapid.IntRange(0, 3).Draw(t, "count denied") == 0)(t)
 		q.Rate.Per = rapid.SampledFrom([]time.Duration{sec, 6 * sec, 7 * sec, time.Minute}).Draw(t, "span")
 		return q
 	}
@@ -109,6 +112,9 @@ func runMix(t *testing.T, rt *rapid.T, c *Config, draw func(*rapid.T) hotparam.Q
 	m := &mix{T: rt}
 	for range rapid.IntRange(2, 4).Draw(rt, "quotas") {
 		q := draw(rt).WithDefaults()
+		if rapid.IntRange(0, 3).Draw(rt, "locks") == 0 {
+			q.Penalty = rapid.SampledFrom([]time.Duration{ms, sec, 10 * sec}).Draw(rt, "penalty")
+		}
 		for _, kind := range []limiter.Kind{limiter.Take, limiter.AtMost, limiter.Reserve, limiter.Return} {
 			if !c.supports(&q, kind) {
 				return
@@ -117,8 +123,14 @@ func runMix(t *testing.T, rt *rapid.T, c *Config, draw func(*rapid.T) hotparam.Q
 		m.quotas = append(m.quotas, &q)
 	}
 	m.key = newWorldIn(t, rt, c).key(*m.quotas[0])
+	m.everyone = m.quotas[0].Algorithm.Windowed() && rapid.Bool().Draw(rt, "everyone asks")
 	for range rapid.IntRange(1, 60).Draw(rt, "steps") {
 		m.step()
+		for _, q := range m.quotas {
+			if m.everyone {
+				m.ask(q, take(1))
+			}
+		}
 	}
 	byFamily := map[family][]*hotparam.Quota{}
 	for _, q := range m.quotas {
@@ -126,6 +138,9 @@ func runMix(t *testing.T, rt *rapid.T, c *Config, draw func(*rapid.T) hotparam.Q
 	}
 	for f, quotas := range byFamily {
 		m.bounded(f, quotas)
+	}
+	for _, q := range m.quotas {
+		m.within(q)
 	}
 }
 
@@ -149,22 +164,51 @@ func (m *mix) step() {
 		m.crowd(q)
 		return
 	}
-	op := m.op
-	op.Quota = q
-	op.Ask = limiter.Ask{
+	ask := limiter.Ask{
 		Kind: rapid.SampledFrom([]limiter.Kind{limiter.Take, limiter.AtMost, limiter.Reserve}).Draw(m.T, "kind"),
 		N:    rapid.Int64Range(1, max(q.Burst, 1)).Draw(m.T, "n"),
 	}
-	if op.Kind == limiter.Reserve {
-		op.Within = time.Duration(rapid.Int64Range(0, int64(20*sec/m.config.tick())).Draw(m.T, "within")) * m.config.tick()
+	if ask.Kind == limiter.Reserve {
+		ask.Within = time.Duration(rapid.Int64Range(0, int64(20*sec/m.config.tick())).Draw(m.T, "within")) * m.config.tick()
 	}
+	if r := m.ask(q, ask); r.RetryAfter > 0 && q.Algorithm.Windowed() && rapid.Bool().Draw(m.T, "retry") {
+		m.retry(q, ask, r)
+	}
+}
+
+// ask asks under q, and logs what was taken.
+func (m *mix) ask(q *hotparam.Quota, ask limiter.Ask) limiter.Result {
+	op := m.op
+	op.Quota, op.Ask = q, ask
 	r := m.world.do(op)
-	if bad := impossible(q.Burst, op.Ask, r); bad != "" {
-		m.Fatalf("%s: %s: %s: %s", told(q), toldAsk(op.Ask), bad, toldResult(r))
+	if bad := impossible(q.Burst, ask, r); bad != "" {
+		m.Fatalf("%s: %s: %s: %s", told(q), toldAsk(ask), bad, toldResult(r))
 	}
 	if r.Taken > 0 {
 		op.Ask = r.Return()
 		m.log = append(m.log, &admission{used: used{m.now() + r.Delay, r.Taken, r.Delay > 0}, asked: m.now(), family: familyOf(q), op: op})
+	}
+	return r
+}
+
+// retry asks again when the RetryAfter of a denial is over. Before that, either other quotas
+// peek, or q does a tick earlier.
+func (m *mix) retry(q *hotparam.Quota, ask limiter.Ask, denied limiter.Result) {
+	due := m.now() + denied.RetryAfter
+	if rapid.Bool().Draw(m.T, "others peek") {
+		for range rapid.IntRange(1, 3).Draw(m.T, "peeks") {
+			m.sleep(time.Duration(rapid.Int64Range(0, int64((due-m.now())/m.config.tick())).Draw(m.T, "until")) * m.config.tick())
+			m.ask(rapid.SampledFrom(m.quotas).Draw(m.T, "peeker"), peek(1))
+		}
+	} else if ask.Kind == limiter.Take {
+		m.sleep(denied.RetryAfter - m.config.tick())
+		if early := m.ask(q, peek(ask.N)); early.Allowed {
+			m.Fatalf("%s: %s passes a tick before the retry is due: %s, before it %s", told(q), toldAsk(ask), toldResult(early), toldResult(denied))
+		}
+	}
+	m.sleep(due - m.now())
+	if r := m.ask(q, ask); !r.Allowed {
+		m.Fatalf("%s: %s: the retry on time was denied: %s, before it %s", told(q), toldAsk(ask), toldResult(r), toldResult(denied))
 	}
 }
 
@@ -225,23 +269,42 @@ func (m *mix) bounded(f family, quotas []*hotparam.Quota) {
 	}
 }
 
+// within fails if q, whose limit is of windows, admitted by itself more than that.
+func (m *mix) within(q *hotparam.Quota) {
+	if !q.Algorithm.Windowed() || q.Algorithm == hotparam.FixedWindow && q.Calendar == "" {
+		return // its windows begin with what others took
+	}
+	var log []used
+	for _, a := range m.log {
+		if a.op.Quota == q && !a.returned {
+			log = append(log, a.used)
+		}
+	}
+	withinBounds(m, q, m.config.tick(), log)
+}
+
 // largest returns how much at once, and per nanosecond, the largest of some quotas of a family
-// allows. Windows that begin at fixed instants admit as much again around each border; each
-// quota has its own borders.
+// allows. Fixed windows allow their limit twice around a border. Those with borders of their own
+// may be asked in turns just behind them, so they allow their sum.
 func largest(quotas []*hotparam.Quota) (burst int64, rate *big.Rat) {
 	rate = new(big.Rat)
-	borders := map[any]bool{}
+	fixed := map[[2]any]int64{}
 	for _, q := range quotas {
 		span := int64(q.Rate.Per)
 		switch q.Algorithm {
 		case hotparam.FixedWindow:
-			borders[[2]any{q.Rate.Per, q.Calendar}] = true
+			borders := [2]any{q.Rate.Per, q.Calendar}
+			fixed[borders] = max(fixed[borders], q.Burst)
+			continue
 		case hotparam.SlidingBlocks:
-			borders[[2]any{q.Rate.Per, q.Blocks}] = true
 			span = max(span-(span-1)/int64(q.Blocks)-1, span/2)
 		}
 		burst = max(burst, q.Burst)
 		rate = most(rate, big.NewRat(q.Rate.N, span))
 	}
-	return burst * int64(1+len(borders)), rate
+	for borders, limit := range fixed {
+		burst += 2 * limit
+		rate.Add(rate, big.NewRat(limit, int64(borders[0].(time.Duration))))
+	}
+	return burst, rate
 }

@@ -90,7 +90,7 @@ func (m *model) do(now time.Duration, ask limiter.Ask) limiter.Result {
 	}
 	switch {
 	case now < m.until:
-		return m.locked(now)
+		return m.locked(now, ask)
 	case ask.N == 0:
 		return m.allowed(now, limiter.Result{})
 	}
@@ -100,18 +100,11 @@ func (m *model) do(now time.Duration, ask limiter.Ask) limiter.Result {
 // ask executes a Take, Peek, AtMost or Reserve of at least one permit of a key that is not
 // locked.
 func (m *model) ask(now time.Duration, ask limiter.Ask) limiter.Result {
-	keep, within, n := max(0, ask.Keep), max(0, ask.Within), ask.N
-	if ask.Kind == limiter.AtMost {
-		n = max(1, min(n, m.ideal.left(now)-keep))
-	}
-	if keep > m.q.Burst-n {
-		return m.denied(now, 0) // never satisfiable
-	}
-	wait, delay := m.ideal.wait(now, n+keep), m.ideal.delay(now)
-	if ask.Kind == limiter.Reserve && delay > within {
-		wait = max(wait, delay-within)
-	}
+	keep, within := max(0, ask.Keep), max(0, ask.Within)
+	n, wait, delay, ever := m.due(now, ask)
 	switch {
+	case !ever:
+		return m.denied(now, 0)
 	case wait == 0 && ask.Kind == limiter.Peek:
 		return m.allowed(now, limiter.Result{Decision: hotparam.Decision{Delay: delay}})
 	case wait == 0:
@@ -133,6 +126,25 @@ func (m *model) ask(now time.Duration, ask limiter.Ask) limiter.Result {
 	return m.penalize(now, wait)
 }
 
+// due returns how many permits an ask wants, how long until they are there and, for a Reserve,
+// the turn of what is admitted is within what it accepts, and how long that turn takes now.
+// It reports false if there never are as many.
+func (m *model) due(now time.Duration, ask limiter.Ask) (n int64, wait, delay time.Duration, ever bool) {
+	n = ask.N
+	keep := max(0, ask.Keep)
+	if ask.Kind == limiter.AtMost {
+		n = max(1, min(n, m.ideal.left(now)-keep))
+	}
+	if keep > m.q.Burst-n {
+		return n, 0, 0, false
+	}
+	wait, delay = m.ideal.wait(now, n+keep), m.ideal.delay(now)
+	if ask.Kind == limiter.Reserve {
+		wait = max(wait, delay-max(0, ask.Within))
+	}
+	return n, wait, delay, true
+}
+
 // penalize denies what could pass later, and locks the key.
 func (m *model) penalize(now, retry time.Duration) limiter.Result {
 	if m.q.Penalty > 0 {
@@ -150,8 +162,19 @@ func (m *model) denied(now, retry time.Duration) limiter.Result {
 	return m.tell(now, limiter.Result{Decision: hotparam.Decision{Reason: hotparam.ReasonLimited, RetryAfter: retry}})
 }
 
-func (m *model) locked(now time.Duration) limiter.Result {
-	r := m.tell(now, limiter.Result{Decision: hotparam.Decision{Reason: hotparam.ReasonLocked, RetryAfter: m.until - now}})
+// locked denies until the lock has ended and the ask can pass, or for ever.
+func (m *model) locked(now time.Duration, ask limiter.Ask) limiter.Result {
+	retry := m.until - now
+	if ask.N > 0 {
+		_, wait, _, ever := m.due(now, ask)
+		if ask.Kind == limiter.Reserve && !m.q.Shape {
+			wait -= max(0, ask.Within)
+		}
+		if retry = max(retry, wait); !ever {
+			retry = 0
+		}
+	}
+	r := m.tell(now, limiter.Result{Decision: hotparam.Decision{Reason: hotparam.ReasonLocked, RetryAfter: retry}})
 	r.Remaining = 0
 	return r
 }

@@ -176,9 +176,6 @@ func (r *run) step() {
 		return
 	}
 	if b := r.do(ask); !b.Allowed {
-		if a.Reason == hotparam.ReasonLocked {
-			return // the lock is over; its RetryAfter said nothing about the limit
-		}
 		r.Fatalf("%s: %s: denied for %v, and again after that: %s", told(r.q), toldAsk(ask), a.RetryAfter, toldResult(b.Result))
 	} else if b.Taken > 0 {
 		r.hold(b)

@@ -8,8 +8,10 @@
 -- begin and end of the current one. For blocks and logs the last two say by how much, and until
 -- when, slots may hold takes later than their begin: slots that were made before the frame.
 --
--- A frame is dropped when nobody has asked for its span. There are at most MOST; beyond that,
--- two become one that is as long as either, with slots of an instant.
+-- A frame is dropped when nobody has asked for the longest span, nor has a reservation been due
+-- within it; an ask is recorded once in a quarter of the frame's own span. If it were dropped after its own span, its window would be set anew each time its
+-- quota asks, and each time take all of a longer frame's slot for taken just now. There are at
+-- most MOST; beyond that, two become one that is as long as either, with slots of an instant.
 local SPAN = 1
 local LENGTH = 2
 local LIMIT = 3
@@ -24,13 +26,17 @@ do
   -- Reads the frames behind the head of a state, and sets aside those that have ended. `by` is
   -- how far the clock was set back.
   function frames.read(text, at, by)
-    local list, over = {}, {}
+    local all, list, over, longest = {}, {}, {}, 0
     local count = #text >= at + 8 and -struct.unpack('<d', text, at + 1) or 0
-    for i = 0, count - 1 do
-      local f = {struct.unpack('<dddddd', text, at + 9 + 48 * i)}
+    for i = 1, count do
+      local f = {struct.unpack('<dddddd', text, at + 48 * i - 39)}
       f[ASKED], f[TILL], f[NUMBERS + 1] = f[ASKED] - by, f[TILL] - by, nil
       if f[LENGTH] < 1 then f[FROM] = f[FROM] - by end
-      local to = (on.t < f[ASKED] + f[SPAN] or on.t < f[TILL]) and list or over
+      all[i], longest = f, math.max(longest, f[SPAN])
+    end
+    for i = 1, count do
+      local f = all[i]
+      local to = (on.t < f[ASKED] + longest + f[SPAN] / 4 or on.t < f[TILL]) and list or over
       to[#to + 1] = f
     end
     frames.list, frames.over, frames.written = list, over, count > 0
@@ -86,17 +92,20 @@ do
       most = math.max(most, late(f, length))
       till = math.max(till, f[TILL])
     end
-    frames.own = own or {span, length, on.limit, on.t, like and like[FROM] or 0, like and like[TILL] or 0}
+    frames.own = own or {span, length, on.limit, like and like[ASKED] or on.t, like and like[FROM] or 0, like and like[TILL] or 0}
     if not like then return most, till end
   end
 
-  -- Keeps the caller's frame, as one that asks at that time.
+  -- Keeps the caller's frame, as one that asks at that time. What it reserves for a later time
+  -- counts in all frames, which are needed as long.
   function frames.keep(at)
-    local list, own = frames.list, frames.own
+    local list, own, kept = frames.list, frames.own, false
     own[ASKED] = math.max(own[ASKED], at)
     for i = 1, #list do
-      if list[i] == own then return end
+      if list[i] == own then kept = true end
+      if at > on.t then list[i][ASKED] = math.max(list[i][ASKED], at) end
     end
+    if kept then return end
     if #list == MOST then
       table.sort(list, function(a, b) return a[ASKED] > b[ASKED] end)
       local a, b = list[MOST - 1], table.remove(list)

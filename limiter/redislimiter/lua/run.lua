@@ -25,14 +25,15 @@ local LOCKED = 2
 local AGAIN = 3
 local FAILED = 4
 
--- Takes n > 0 permits if possible; a trial only finds out. Returns the outcome, retry (0 for never), delay, taken,
--- mark.
-local function take(a, kind, n, keep, within, counts)
+-- Takes n > 0 permits if possible, or none if only the outcome is wanted. A trial takes none
+-- either, and is denied with all that a denial does. Returns the outcome, retry (0 for never),
+-- delay, taken, mark.
+local function take(a, kind, n, keep, within, counts, none)
   local asked = n
   if kind == ATMOST then n = math.max(1, math.min(n, a.free() - keep)) end
   if n + keep > on.limit then return DENIED, 0, 0, 0, 0 end
   local wait, line = a.wait(n + keep), a.line and a.line()
-  if wait > 0 and counts and (kind == TAKE or kind == ATMOST) then
+  if wait > 0 and counts and not none and (kind == TAKE or kind == ATMOST) then
     a.charge(asked)
     on.dirty = true
     wait = a.wait(n + keep)
@@ -44,12 +45,15 @@ local function take(a, kind, n, keep, within, counts)
     if full or delay > within then return DENIED, math.max(delay - within, full or 0, 1), 0, 0, 0 end
   elseif wait > 0 then
     return DENIED, seen(wait), 0, 0, 0
-  elseif kind == PEEK then
-    return ALLOWED, 0, delay, 0, 0
   end
-  if on.trial then return ALLOWED, 0, delay, 0, 0 end
+  if none or on.trial then return ALLOWED, 0, delay, 0, 0 end
   on.dirty = true
   return ALLOWED, 0, delay, n, a.take(n, line or wait)
+end
+
+-- Writes a key's lock that ends at an instant, which is so far ahead.
+local function lock_until(lock, ends, ahead)
+  redis.call('SET', lock, struct.pack('<dd', ends, on.now), 'PX', math.ceil(ahead / 1000) + on.spare)
 end
 
 -- Executes an ask, and returns its outcome. An ask that takes all or nothing is only tried,
@@ -76,11 +80,15 @@ local function ask(k, real, back, place)
       local ends, written = struct.unpack('<dd', shared)
       if written - on.now > MINUTE then -- another clock
         ends = ends - (written - on.now)
-        redis.call('SET', lock, struct.pack('<dd', ends, on.now), 'PX', math.ceil(math.max(0, ends - on.now) / 1000) + on.spare)
+        lock_until(lock, ends, math.max(0, ends - on.now))
       end
       on.lock = math.max(on.lock, ends)
     end
-    locked = math.min(math.max(0, on.lock - on.t), penalty)
+    if on.lock - on.t > penalty then -- of a longer penalty: it ends as one that starts now
+      on.lock, on.dirty = on.t + penalty, on.dirty or on.known
+      lock_until(lock, on.lock, penalty)
+    end
+    locked = math.max(0, on.lock - on.t)
   end
   local code, retry, delay, taken, took = DENIED, 0, 0, 0, 0
   if not told then
@@ -95,16 +103,17 @@ local function ask(k, real, back, place)
   elseif kind == RETURN then
     code, on.dirty = ALLOWED, on.known and (on.dirty or n > 0)
     if n > 0 and on.known then a.giveback(n, mark, since, keep) end
-  elseif locked > 0 then
-    code, retry = LOCKED, seen(locked)
   elseif n == 0 then
-    code = ALLOWED
+    if locked > 0 then code, retry = LOCKED, seen(locked) else code = ALLOWED end
   else
-    code, retry, delay, taken, took = take(a, kind, n, keep, within, counts == 1)
-    if retry > 0 and penalty > 0 and kind ~= PEEK then
+    code, retry, delay, taken, took = take(a, kind, n, keep, within, counts == 1, kind == PEEK or locked > 0)
+    if locked > 0 then -- a denial at the end of the lock would start another one
+      retry = (code == ALLOWED or retry > 0) and math.max(retry, seen(locked)) or 0
+      code, delay = LOCKED, 0
+    elseif retry > 0 and penalty > 0 and kind ~= PEEK then
       on.lock, on.dirty, locked = on.t + penalty, true, penalty
       retry = math.max(retry, seen(locked))
-      redis.call('SET', lock, struct.pack('<dd', on.lock, on.now), 'PX', math.ceil(penalty / 1000) + on.spare)
+      lock_until(lock, on.lock, penalty)
     end
   end
   local free, fresh = 0, 0

@@ -64,13 +64,17 @@ do
 
   -- Returns the caller's window, or slot, at a time.
   local function window(at)
+    local own = frames.own
     if w.edges then
       for k = #w.edges, 1, -1 do
-        if w.edges[k] <= at then return w.edges[k], w.edges[k + 1] or at + w.span end
+        local from, ends = w.edges[k], w.edges[k + 1] or at + w.span
+        if from <= at then return ends == own[TILL] and own[FROM] or from, ends end
       end
     end
-    local own = frames.own
-    if w.length >= 1 then return at, at + w.span + (on.t < own[TILL] and own[FROM] or 0) end
+    if w.length >= 1 then
+      local ends = at + w.span
+      return at, on.t < own[TILL] and math.min(ends + own[FROM], math.max(ends, own[TILL])) or ends
+    end
     if at < own[TILL] then return own[FROM], own[TILL] end
     at = at - (at - own[TILL]) % w.span
     return at, at + w.span
@@ -233,10 +237,12 @@ do
         forget(find(oldest))
         if oldest < past then mine() else w.mine, w.gone = w.first, w.base end
       end
-      -- A denied frame is recorded now and then, so that the others keep what it counts.
-      if w.first < w.last and on.kind <= 3 and on.kind ~= 1 and #frames.list > (late and 0 or 1) and
+      -- A new frame is recorded, so that its window is set once; later it is now and then, so
+      -- that the others keep what it counts.
+      local list = frames.list
+      if w.first < w.last and on.kind <= 3 and (#list > 1 or #list == 1 and list[1] ~= own) and
         (late or on.t - own[ASKED] > w.span / 4) then
-        frames.keep(on.t)
+        frames.keep(math.max(on.t, w.newest))
         on.dirty = true
       end
       return true

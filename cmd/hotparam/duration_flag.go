@@ -1,0 +1,16 @@
+package main
+
+import (
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/hotparam/hotparam/internal/duration"
+)
+
+// durationVar defines a flag for a duration, which may also be in days and weeks, as in the
+// rules file.
+func durationVar(flags *pflag.FlagSet, d *time.Duration, name string, otherwise time.Duration, usage string) {
+	*d = otherwise
+	flags.Var((*duration.Flag)(d), name, usage)
+}
