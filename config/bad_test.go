@@ -429,6 +429,8 @@ var badFiles = []struct {
 		`2:22: aggregator.source "udp": want statsd or kafka or graphite or none`, `2:33: aggregator.name "a b": want 1 to 64 of A-Z a-z 0-9 . _ -`,
 		`2:45: aggregator.lease "maybe": want true or false`, "2:59: aggregator.redis: want fields, found a list",
 	}},
+	{"held for too long", good + "aggregator: {hold_when_away: 61m}\n", []string{`2:30: aggregator.hold_when_away "61m": want at most 1h0m0s`}},
+	{"held for never", good + "aggregator: {hold_when_away: -1m}\n", []string{`2:30: aggregator.hold_when_away "-1m": want a duration, for example 10s or 1m`}},
 	{"hot with no source", "aggregator: {source: none}\nrules:\n  - {id: a, match: {route: '*'}, limit: 1/s}\n  - {id: b, match: {route: '*'}, hot: 20/s, limit: 1/s}\n  - {id: c, match: {route: '*'}, hot: [{rate: 1/s}]}\n", []string{
 		"4:39: hot: with aggregator.source: none nothing is counted, so no key becomes hot",
 		"5:39: hot: with aggregator.source: none nothing is counted, so no key becomes hot",

@@ -12,7 +12,8 @@
 //
 // An entry expires at its own end or at the heartbeat's, whichever is earlier. Both are
 // on Redis's clock; each process turns them into deadlines on its own monotonic clock.
-// So if the aggregator dies, or Redis cannot be reached, limits expire by themselves.
+// So if the aggregator dies, or Redis cannot be reached, limits expire by themselves, unless the
+// watcher holds them for longer ([Watcher.SetHold]).
 //
 // Each renewal also publishes the suspects, which instances then send exactly, and the
 // number of instances. New suspects are pushed at once. None of this changes the
@@ -29,6 +30,7 @@
 //     adopt.go, lease.go: who owns a part of the set. trouble.go, outage.go, healed.go:
 //     failures, and foreign values in Redis.
 //   - watcher.go: the watcher. subscribe.go, hints.go: pushes. follow.go, load.go,
-//     transact.go: polls and reads. state.go, fleet.go: the set as last read.
+//     transact.go: polls and reads. state.go, fleet.go: the set as last read. hold.go: what
+//     stays in force without a publisher.
 //   - list.go: the set for people. client*.go, credentials.go: how to reach Redis.
 package hotkeys

@@ -43,7 +43,10 @@ var controlTexts = map[hotparam.ControlAction]struct{ short, long string }{
 		"Lift the limit of a key's rule from it for a while",
 		"Count the requests that make KEY, and do not limit them by its rule. Other rules that\nmatch them still do.",
 	},
-	"": {"End what pin, block or allow said of a key", "End what hotparam pin, block or allow said of KEY."},
+	"": {
+		"End what pin, block or allow said of a key, and its hold",
+		"End what hotparam pin, block or allow said of KEY. Instances that hold it while no\naggregator is heard of (aggregator.hold_when_away) let it go.",
+	},
 }
 
 func newControl(s streams, action hotparam.ControlAction) *cobra.Command {
@@ -135,14 +138,17 @@ func (op *operation) run(ctx context.Context, s streams, words string) error {
 	if err != nil {
 		return op.explain(err, operatorUser)
 	}
-	var rules *hotparam.Rules
+	held := false
 	if op.action == "" {
-		hot = nil // it has a control, or there is nothing to do
-	} else if op.file != nil {
+		hot = nil // it has a control, or is held, or there is nothing to do
+		held = hotkeys.AreKeysHeld(reading, client, op.redisPlace.namespace)
+	}
+	var rules *hotparam.Rules
+	if op.file != nil && (op.action != "" || held) {
 		rules = op.file.Rules
 	}
 	found, err := findOperated(words, hot, controls, rules)
-	if op.action == "" && (errors.Is(err, errUnseen) || err == nil && !found.seen) {
+	if op.action == "" && !held && (errors.Is(err, errUnseen) || err == nil && !found.seen) {
 		return op.explain(fmt.Errorf("release %q: %w", strings.TrimSpace(words), hotkeys.ErrNoControl), operatorUser)
 	}
 	if err != nil {
@@ -193,6 +199,11 @@ func (op *operation) report(w io.Writer, c *hotparam.Control) error {
 		return newJSON(w).Encode(listed.OfControls([]hotparam.Control{*c})[0])
 	}
 	by := orNone(c.By, "a user that Redis does not name")
+	if c.Action == hotparam.ControlHold {
+		_, err := fmt.Fprintf(w, "released %s (rule %s), if instances hold it; by %s, who claims to be %s\n",
+			printable(c.Text), printable(c.Rule), printable(by), printable(c.Claimed))
+		return err
+	}
 	if op.action == "" {
 		_, err := fmt.Fprintf(w, "released %s (rule %s), which %s was to hold until %s; by %s, who claims to be %s\n",
 			printable(c.Text), printable(c.Rule), c.Action, c.Until.Local().Format(time.TimeOnly), printable(by), printable(c.Claimed))

@@ -92,7 +92,7 @@ func TestMembersThatDiffer(t *testing.T) {
 	offset := -3.4
 	rows := memberRows{
 		{Name: "agg-1", Role: "aggregator", RulesVersion: "v2", Heard: time.Now(), OffsetMillis: &offset, MemoryUsed: 3 << 20, MemoryMax: 64 << 20},
-		{Name: "api-1", Role: "instance", RulesVersion: "v1", Heard: time.Now()},
+		{Name: "api-1", Role: "instance", RulesVersion: "v1", Heard: time.Now(), Held: 12, HeldSince: time.Now().Add(-3 * time.Minute)},
 		{Name: "api-2", Role: "instance", RulesVersion: "v1", Heard: time.Now(), Problem: "line 3: bad"},
 		{Name: "api-3", Heard: time.Now()},
 	}
@@ -100,10 +100,44 @@ func TestMembersThatDiffer(t *testing.T) {
 	if err := rows.table(&b, false); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"v2          -3ms", "3 of 64 MB", "v1 (other)", "line 3: bad", "sender", "2 members have other rules than the aggregator"} {
+	for _, want := range []string{"v2          -3ms", "3 of 64 MB", "v1 (other)", "12 for 3m0s", "line 3: bad", "sender", "2 members have other rules than the aggregator"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
 		}
+	}
+}
+
+// A key that instances hold is released although it has no control, and only then.
+func TestReleaseOfHeldKey(t *testing.T) {
+	server := testenv.Redis(t)
+	t.Setenv("HOTPARAM_REDIS", server.URL())
+	file := write(t, goodRules)
+	at := func() result { return hotparamCommand(t, "release", "GET /search?q=phone", "--config", file, "--yes") }
+	at().exits(t, exitFailure, "has no control")
+	client, err := hotkeys.NewClient(server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	h, err := hotkeys.NewHeartbeat(client, hotkeys.HeartbeatConfig{Namespace: "shop", Member: func() hotparam.Member {
+		return hotparam.Member{Name: "api-1", Role: hotparam.RoleInstance, Held: 1, HeldSince: time.Now()}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer testenv.Running(t, h.Run)()
+	for end := time.Now().Add(20 * time.Second); !hotkeys.AreKeysHeld(t.Context(), client, "shop"); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("no heartbeat")
+		}
+	}
+	r := at()
+	r.exits(t, exitOK)
+	if !strings.HasPrefix(r.out, "released GET /search?q=phone (rule search-terms), if instances hold it") {
+		t.Errorf("%q", r.out)
+	}
+	if r := hotparamCommand(t, "list", "--instances", "--namespace", "shop", "--json"); !strings.Contains(r.out, `"held": 1`) || !strings.Contains(r.out, `"held_since"`) {
+		t.Errorf("%s", r.out)
 	}
 }
 

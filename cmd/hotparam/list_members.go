@@ -28,7 +28,7 @@ func (r controlRows) values() any { return listed.OfControls(r) }
 func (r memberRows) table(w io.Writer, _ bool) error {
 	now, most := time.Now(), r.usualRules()
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "NAME\tROLE\tHEARD\tRULES\tCLOCK\tLOST/min\tMEMORY\tPROGRAM\tPROBLEM")
+	fmt.Fprintln(t, "NAME\tROLE\tHEARD\tRULES\tCLOCK\tLOST/min\tMEMORY\tHELD\tPROGRAM\tPROBLEM")
 	differ := 0
 	for i := range r {
 		m := &r[i]
@@ -49,8 +49,12 @@ func (r memberRows) table(w io.Writer, _ bool) error {
 		if m.MemoryMax > 0 {
 			memory = fmt.Sprintf("%d of %d MB", m.MemoryUsed>>20, m.MemoryMax>>20)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%.1fs ago\t%s\t%s\t%s\t%s\t%s\t%s\n", printable(m.Name), cmp.Or(m.Role, "sender"), max(0, now.Sub(m.Heard).Seconds()),
-			printable(rules), clock, lost, memory, printable(cmp.Or(m.Program, "-")), printable(cmp.Or(m.Problem, "-")))
+		held := "-"
+		if m.Held > 0 {
+			held = fmt.Sprintf("%d for %v", m.Held, max(0, now.Sub(m.HeldSince)).Round(time.Second))
+		}
+		fmt.Fprintf(t, "%s\t%s\t%.1fs ago\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", printable(m.Name), cmp.Or(m.Role, "sender"), max(0, now.Sub(m.Heard).Seconds()),
+			printable(rules), clock, lost, memory, held, printable(cmp.Or(m.Program, "-")), printable(cmp.Or(m.Problem, "-")))
 	}
 	if err := t.Flush(); err != nil {
 		return err

@@ -27,6 +27,9 @@ type Member struct {
 	// Floor is the most that can be hidden of any key in an aggregator's window.
 	Floor   *int64 `json:"floor,omitempty"`
 	Problem string `json:"problem,omitempty"`
+	// Held is how many hot keys an instance holds without an aggregator's word.
+	Held      int64     `json:"held,omitempty"`
+	HeldSince time.Time `json:"held_since,omitzero"`
 }
 
 // OfMembers returns members in their form for output, and behind them the instances that
@@ -41,7 +44,10 @@ func OfMembers(members []hotparam.Member, senders []hotparam.Instance) []Member 
 		}
 		one := Member{
 			Name: m.Name, Heard: m.Heard.UTC(), Role: string(m.Role), RulesVersion: m.RulesVersion, Program: m.Program,
-			Dropped: &m.Dropped, Lost: &m.Lost, MemoryUsed: m.MemoryUsed, MemoryMax: m.MemoryMax, Problem: m.Problem,
+			Dropped: &m.Dropped, Lost: &m.Lost, MemoryUsed: m.MemoryUsed, MemoryMax: m.MemoryMax, Problem: m.Problem, Held: m.Held,
+		}
+		if m.Held > 0 {
+			one.HeldSince = m.HeldSince.UTC()
 		}
 		if !m.Started.IsZero() {
 			one.Started = m.Started.UTC()

@@ -76,4 +76,29 @@ var attachFaults = []Fault{
 		Old: "o.limitsBare = true", New: "o.limitsBare = false",
 		Test: "TestLimit",
 	},
+	{
+		Name: "held keys never end", File: "hotkeys/hold.go",
+		Old: "hold = e.heldSince.Add(s.span)", New: "hold = e.heldSince.Add(1000 * time.Hour)",
+		Test: "TestHold|TestHoldAgainstAccount",
+	},
+	{
+		Name: "a key is held that the returned publisher does not have", File: "hotkeys/hold.go",
+		Old: "if s.alive && s.grace.Before(hold) {", New: "if false {",
+		Test: "TestReturnEndsHold|TestHoldAgainstAccount",
+	},
+	{
+		Name: "the release of a held key is ignored", File: "hotkeys/hold.go",
+		Old: "e != nil && events[i].Type == releaseEvent", New: "e != nil && events[i].Type == \"\"",
+		Test: "TestHoldIsReleased",
+	},
+	{
+		Name: "a held key is dropped before its publisher has renewed it", File: "hotkeys/state.go",
+		Old: "if old != nil && !old.heldSince.IsZero() && ttl <= 0 {", New: "if false {",
+		Test: "TestRedisReturnsToHeldKeys|TestHoldAgainstAccount",
+	},
+	{
+		Name: "a changed file does not change the hold", File: "attach/reload.go",
+		Old: "	h.watcher.SetHold(file.Aggregator.HoldWhenAway)\n", New: "",
+		Test: "TestHoldWhenAway",
+	},
 }
