@@ -31,7 +31,8 @@ func (w *worker) record(r *kgo.Record, logStart int64, clock time.Time) {
 	if r.Attrs.IsControl() {
 		return
 	}
-	all := headers(r)
+	w.headers = appendHeaders(w.headers[:0], r)
+	all := w.headers
 	head, ours, err := wire.ParseRecordHead(all)
 	ofInstance := ours && err == nil && string(head.Namespace) == w.source.cfg.Rules.Namespace
 	// An unsigned record is another writer's: it moves the partition's time on by the
@@ -120,13 +121,9 @@ func (w *worker) count(m *wire.Meta, lines []byte, now time.Time, stamped bool) 
 	return when
 }
 
-func headers(r *kgo.Record) []wire.Header {
-	if len(r.Headers) == 0 {
-		return nil
-	}
-	all := make([]wire.Header, len(r.Headers))
+func appendHeaders(dst []wire.Header, r *kgo.Record) []wire.Header {
 	for i := range r.Headers {
-		all[i] = wire.Header{Key: r.Headers[i].Key, Value: r.Headers[i].Value}
+		dst = append(dst, wire.Header{Key: r.Headers[i].Key, Value: r.Headers[i].Value})
 	}
-	return all
+	return dst
 }

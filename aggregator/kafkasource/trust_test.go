@@ -19,7 +19,7 @@ var trustKey = []byte("0123456789abcdef0123456789abcdef")
 func signed(key []byte, head *wire.RecordHead, sent time.Time, partition int32, lines ...string) *kgo.Record {
 	head.Sent = sent.UnixNano()
 	r := headed(head, 0, lines...)
-	all := wire.NewMAC(key).AppendRecordMAC(headers(r), partition, r.Value)
+	all := wire.NewMAC(key).AppendRecordMAC(appendHeaders(nil, r), partition, r.Value)
 	last := all[len(all)-1]
 	r.Headers = append(r.Headers, kgo.RecordHeader{Key: last.Key, Value: last.Value})
 	return r

@@ -34,6 +34,7 @@ type worker struct {
 	in       *intake
 	gate     *gate
 	mark     *watermark
+	headers  []wire.Header  // buffer for those of a record
 	adopted  []hotparam.Hot // keys that were published when we got the partition, until all of it is read
 	leaving  []hotparam.Key // keys that another partition has now
 	left     time.Time      // when they are let go of
