@@ -105,7 +105,7 @@ var limitFaults = []Fault{
 	{
 		Name: "one limit is taken although another denies, in memory", File: "limiter/together.go",
 		Old: "if !op.together() || denied && r.Allowed ||", New: "if !op.together() ||",
-		Test: "TestMemoryConforms/what_is_asked_together_is_taken_together_or_not_at_all",
+		Test: "TestMemoryConforms",
 	},
 	{
 		Name: "one limit is taken although another denies, by the short script", File: "limiter/redislimiter/lua/plain.lua",
@@ -123,13 +123,13 @@ var limitFaults = []Fault{
 		Name: "the penalty of a limit that denies is lost where limits are asked together", File: "limiter/redislimiter/lua/run.lua",
 		Old: "if retry > 0 and penalty > 0 and kind ~= PEEK then", New: "if retry > 0 and penalty > 0 and kind ~= PEEK and not on.trial then",
 		Package: "limiter/redislimiter",
-		Test:    "TestConformsAtLength/what_is_asked_together_is_taken_together_or_not_at_all",
+		Test:    "TestDenialsTogetherHaveEffects",
 	},
 	{
 		Name: "what several parts of a request take of one key is kept though it is refused", File: "limiter/redislimiter/lua/run.lua",
 		Old: "if n > 0 then got = try(k, true, n, mark) end", New: "",
 		Package: "limiter/redislimiter",
-		Test:    "TestConformsAtLength/what_is_asked_together_is_taken_together_or_not_at_all",
+		Test:    "TestTogetherOfOneKey",
 	},
 	{
 		Name: "limits beside one that is known to deny are asked", File: "limiter/cached.go",

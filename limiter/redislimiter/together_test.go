@@ -169,3 +169,66 @@ func TestReturnsDoNotLeak(t *testing.T) {
 		t.Errorf("%.3f permits did not come back, want at most the %.3f that were earned while each was in flight", leak, most)
 	}
 }
+
+// A denial has its effects where limits are asked together, and for the limit that denies alone.
+func TestDenialsTogetherHaveEffects(t *testing.T) {
+	clock := handAt(1_700_000_000 * time.Second)
+	s := storeOf(t, storeClient(t, testenv.Redis(t).Addr(), nil), clock.of)
+	ops := []limiter.Op{
+		{Quota: quota(hotparam.Quota{Rate: rate(10, time.Hour)}), Name: "shared", Key: "k"},
+		{Quota: quota(hotparam.Quota{Rate: rate(2, time.Second), Penalty: time.Minute}), Name: "locks", Key: "k"},
+		{Quota: quota(hotparam.Quota{Algorithm: hotparam.SlidingLog, Rate: rate(2, time.Second), CountDenied: true}), Name: "counts", Key: "k"},
+	}
+	for i := range ops {
+		ops[i].Ask = limiter.Ask{N: 1, Together: true}
+	}
+	askAll := func() []limiter.Result {
+		results := make([]limiter.Result, len(ops))
+		must(t, s.DoAll(t.Context(), ops, results))
+		return results
+	}
+	for range 2 {
+		if r := askAll(); !r[0].Allowed || !r[1].Allowed || !r[2].Allowed || r[0].Taken != 1 {
+			t.Fatalf("%+v", r)
+		}
+	}
+	if r := askAll(); !r[0].Allowed || r[0].Taken != 0 || r[0].Remaining != 8 || r[1].RetryAfter != time.Minute || r[2].Allowed {
+		t.Errorf("%+v: want the first untouched, and the second locked", r)
+	}
+	clock.pass(2 * time.Second)
+	if r := askAll(); r[1].Reason != hotparam.ReasonLocked || !r[2].Allowed || r[2].Taken != 0 || r[2].Remaining != 2 {
+		t.Errorf("%+v: want the second still locked, and the third untouched", r)
+	}
+	clock.pass(time.Minute)
+	askAll()
+	clock.pass(500 * time.Millisecond)
+	askAll()
+	if r := askAll(); r[0].Remaining != 6 || r[2].RetryAfter != time.Second {
+		t.Errorf("%+v: want a denial that has counted", r)
+	}
+}
+
+// Asks of one key that are too much together take nothing, whatever each of them is alone, and
+// neither do those beside them; and of those that fit each takes its own.
+func TestTogetherOfOneKey(t *testing.T) {
+	clock := handAt(1_700_000_000 * time.Second)
+	s := storeOf(t, storeClient(t, testenv.Redis(t).Addr(), nil), clock.of)
+	for _, every := range everyQuota {
+		if every.quota.WarmUp > 0 {
+			continue // a cold permit costs more than its return gives back
+		}
+		half := every.quota.Burst/2 + 1
+		one := limiter.Op{Quota: every.quota, Name: every.name, Key: "k", Ask: limiter.Ask{N: half, Together: true}}
+		other := limiter.Op{Quota: every.quota, Name: every.name, Key: "other", Ask: limiter.Ask{N: 1, Together: true}}
+		ops, results := []limiter.Op{one, other, one}, make([]limiter.Result, 3)
+		must(t, s.DoAll(t.Context(), ops, results))
+		if results[0].Taken+results[1].Taken+results[2].Taken != 0 || !results[0].Allowed || results[2].Allowed {
+			t.Errorf("%s: %+v: want the third refused, and nothing taken", every.name, results)
+		}
+		ops[2].N = every.quota.Burst - half
+		must(t, s.DoAll(t.Context(), ops, results))
+		if results[0].Taken != half || results[1].Taken != 1 || results[2].Taken != every.quota.Burst-half {
+			t.Errorf("%s: %+v: want all taken", every.name, results)
+		}
+	}
+}
