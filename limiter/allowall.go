@@ -20,8 +20,10 @@ type Asked struct {
 	Keep    int64
 }
 
-// AllowAll takes the permits of all limits, or none: it asks all of them, and if one denies,
-// returns what the others granted. Limiters on one [Batcher] are asked in one call.
+// AllowAll takes the permits of all limits, or none. Limiters on one [Batcher] are asked in one
+// call, and Together: what one denies takes nothing of the others. Of several backends those in
+// memory are asked first. If one denies, what others granted is returned, and the rest is only
+// peeked at.
 //
 // Of several denials it returns one that no waiting helps, or else the one with the longest
 // RetryAfter. If all allow, it returns the decision with the least Remaining, with the longest

@@ -93,8 +93,8 @@ const (
 	// again. Return creates no state and changes no quota.
 	//
 	// Takes that are returned in reverse order, or at the instant they were made, come back
-	// in full. In another order a bucket may count a take as earned, and give back less of
-	// it, once one made after it has been returned.
+	// in full. In another order a bucket may give back less, by at most what it has earned
+	// since the take; after another quota of another rate, or with a warm-up, by any part.
 	Return
 	// Forget puts the key back into its initial state.
 	Forget

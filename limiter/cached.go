@@ -182,7 +182,9 @@ func (c *Cached) DoAll(ctx context.Context, ops []Op, results []Result) error {
 	var errs OpErrors
 	for i, s := range how {
 		failed := ErrorOf(err, i)
-		c.slot(rest[i]).learn(s.changes, rest[i], got[i], failed, now, c.longest)
+		if !askedTwice(rest, i) {
+			c.slot(rest[i]).learn(s.changes, rest[i], got[i], failed, now, c.longest)
+		}
 		results[s.place] = got[i]
 		errs = setError(errs, len(ops), s.place, failed)
 	}

@@ -411,3 +411,47 @@ func TestCachedIsBounded(t *testing.T) {
 		}
 	})
 }
+
+// Of limits that are asked together none is asked if one is known to deny, and a denial by
+// what the call itself would have taken is not remembered.
+func TestCachedAsksNothingBesideAKnownDenial(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory, err := limiter.NewMemory(limiter.MemoryConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := limiter.NewCached(memory, limiter.CachedConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		wide, narrow := fakeQuota(1, 100), fakeQuota(1, 2)
+		op := func(name string, q *hotparam.Quota, n int64) limiter.Op {
+			return limiter.Op{Quota: q, Name: name, Key: "k", Ask: limiter.Ask{N: n, Together: true}}
+		}
+		ask := func(ops ...limiter.Op) []limiter.Result {
+			results := make([]limiter.Result, len(ops))
+			if err := c.DoAll(context.Background(), ops, results); err != nil {
+				t.Fatal(err)
+			}
+			return results
+		}
+		all, user := op("all", &wide, 1), op("user", &narrow, 1)
+		if r := ask(all, user, user, user); r[3].Allowed || r[0].Taken+r[1].Taken+r[2].Taken != 0 {
+			t.Fatalf("%+v: want the third of two refused", r)
+		}
+		if r := ask(all, user, user); !r[2].Allowed || r[2].Remaining != 0 {
+			t.Fatalf("%+v: want all taken", r)
+		}
+		ask(all, user)
+		asked := c.Stats().Asked
+		if r := ask(all, user); r[0].Taken != 0 || !r[0].Allowed || r[1].Allowed {
+			t.Errorf("%+v: want the second refused, and the first not asked", r)
+		}
+		if got := c.Stats().Asked; got != asked {
+			t.Errorf("%d calls, want none", got-asked)
+		}
+		if d, _ := memory.Do(context.Background(), limiter.Op{Quota: &wide, Name: "all", Key: "k", Ask: limiter.Ask{Kind: limiter.Peek}}); d.Remaining != 99 {
+			t.Errorf("%+v, want 99 left", d)
+		}
+	})
+}

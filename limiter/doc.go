@@ -22,8 +22,8 @@
 //	Bucket, Keys ──────────────────────────────────────►  or one word, without a lock
 //
 // The files, in that order. For callers: limiter.go limiter_memory.go per.go wait.go
-// reservation.go denied.go, allowall.go several limiters at once, local.go. The seam: backend.go batch.go clustered.go
-// operror.go path.go. Around a backend: cached.go, deferred*.go, failover*.go with share.go
+// reservation.go denied.go, allowall.go several limiters at once, local.go. The seam: backend.go batch.go together.go
+// clustered.go operror.go path.go. Around a backend: cached.go, deferred*.go, failover*.go with share.go
 // and sharecache.go; holding.go owe*.go for the instances that share a quota. Stores: memory.go snapshot.go restore.go, bucket*.go, keys*.go, on table.go
 // node.go states*.go.
 // Arithmetic: algorithm.go chooses it, family.go several quotas of one key; gcra.go line.go
@@ -83,8 +83,11 @@
 //
 // # Several limiters for one request
 //
-// [AllowAll] takes from all limiters or from none. To do so by hand, Return what one limiter
-// granted when another one denies the request, at once and only once. Permits that are
+// [AllowAll] takes from all limiters or from none: on one [Memory], or one server of Redis, what
+// one of them denies takes nothing of the others, not even for an instant. The asks of a DoAll
+// have that by [Ask].Together. Elsewhere, Return what one limiter granted when another one
+// denies the request, at once and only once. A bucket gets back what was returned in whatever
+// order, less at most what it earned between the take and its return. Permits that are
 // returned later than that count as extra: net of returns, a window admits at most what is
 // said above plus the permits taken before the window and returned within it.
 //

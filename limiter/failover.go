@@ -94,7 +94,8 @@ func (c *FailoverConfig) validate() error {
 // denied with ReasonAway until the next probe; a Charge, Return or Forget is dropped.
 //
 // It is safe for concurrent use, and a [Batcher]: one call of the primary if that is
-// one too. Of a batch each op is decided by itself.
+// one too. Of a batch each op is decided by itself, except for those that are Together. Of
+// these the local backend decides its own as one, before the primary is asked.
 type Failover struct {
 	*failover
 	away hotparam.Away

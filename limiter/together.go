@@ -12,6 +12,20 @@ func (a *Ask) together() bool { return a.Together && a.Kind <= Reserve }
 // notAsked is the result of an ask that is Together with one that was denied before.
 var notAsked = Result{Decision: hotparam.Decision{Allowed: true}}
 
+// askedTwice reports whether the key of an ask that is Together has another such ask: what one of
+// them would have taken, and has not, may be why the other was denied.
+func askedTwice(ops []Op, i int) bool {
+	if !ops[i].together() {
+		return false
+	}
+	for k := range ops {
+		if k != i && ops[k].together() && ops[k].Key == ops[i].Key && ops[k].Name == ops[i].Name {
+			return true
+		}
+	}
+	return false
+}
+
 // deniedTogether reports whether one of ops that is Together and has no error was denied.
 func deniedTogether(ops []Op, results []Result, err error) bool {
 	for i := range ops {

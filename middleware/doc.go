@@ -45,7 +45,7 @@
 //
 // A request first asks all limits of this process, even after one has denied it, so that
 // the longest wait is known. If all allow it, it asks those that all instances share, in
-// one call ([WithBackend]). It then waits and acquires permits, without holding a lock. A
+// one call ([WithBackend]), in which they take together or not at all. It then waits and acquires permits, without holding a lock. A
 // request that is refused, or whose context ends, gives back what it had taken.
 //
 // # The way of a rule

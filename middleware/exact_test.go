@@ -20,9 +20,10 @@ import (
 // shared is a backend that instances share, and that tells what it was asked.
 type shared struct {
 	*limiter.Memory
-	mu    sync.Mutex
-	calls [][]limiter.Op
-	err   error // not nil: it is away
+	mu       sync.Mutex
+	calls    [][]limiter.Op
+	err      error // not nil: it is away
+	together bool  // it knows Together
 }
 
 func newShared(tb testing.TB) *shared {
@@ -48,6 +49,9 @@ func (s *shared) DoAll(ctx context.Context, ops []limiter.Op, results []limiter.
 	}
 	s.calls = append(s.calls, slices.Clone(ops))
 	ctx = context.WithoutCancel(ctx) // on a busy machine 30 ms are nothing
+	if s.together {
+		return s.Memory.DoAll(ctx, ops, results)
+	}
 	for i := range ops {
 		if results[i], err = s.Memory.Do(ctx, ops[i]); err != nil {
 			return err
@@ -69,6 +73,20 @@ func (s *shared) asked() (calls [][]string) {
 	}
 	s.calls = nil
 	return calls
+}
+
+// quotaOf returns the quota that a limit was asked by last.
+func (s *shared) quotaOf(t *testing.T, name string) *hotparam.Quota {
+	t.Helper()
+	for _, ops := range s.calls {
+		for _, op := range ops {
+			if op.Name == name {
+				return op.Quota
+			}
+		}
+	}
+	t.Fatalf("%s was not asked", name)
+	return nil
 }
 
 func (s *shared) setErr(err error) {
@@ -130,6 +148,43 @@ func TestExact(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 	wantCalls(t, back) // denied here, Redis is not asked
+}
+
+// A backend that knows Together takes nothing for a request that one limit refuses, so nothing
+// has to be returned. A limit in shadow mode refuses nothing, there either.
+func TestExactTogether(t *testing.T) {
+	back := newShared(t)
+	back.together = true
+	shadow := exactly(limitRule(t, "shadow", "*", hotparam.By{}, 1, 1), "")
+	shadow.Limit.Mode = hotparam.ModeShadow
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{
+		exactly(limitRule(t, "all", "*", hotparam.By{}, 1, 100), ""),
+		exactly(hotRule(t, "hot", "*", byNames("q"), 1, 50), ""),
+		shadow,
+		exactly(limitRule(t, "key", "*", byNames("q"), 1, 3), ""),
+	}}, WithBackend(back))
+	f.heat(t, "hot GET /s?q=1")
+	for i := range 3 {
+		if d := f.Check(search); !d.Allowed {
+			t.Fatalf("%d: %+v", i, d)
+		}
+	}
+	back.asked()
+	for range 5 {
+		if d := f.Check(search); d.Allowed || d.Rule != "key" || d.RetryAfter == 0 {
+			t.Errorf("%+v", d)
+		}
+	}
+	wantCalls(t, back, []string{"all * take", "hot GET /s?q=1 take", "key GET /s?q=1 take"}) // then it is known, as is shadow
+	if keys := f.HotKeys(); keys[0].Passed != 3 || keys[0].Refused != 5 {
+		t.Errorf("%+v", keys)
+	}
+	if d := f.Check(get("GET /s", "/s", "q=2")); !d.Allowed || d.Rule != "key" || d.Remaining != 2 {
+		t.Errorf("%+v", d)
+	}
+	if d, _ := back.Memory.Do(t.Context(), limiter.Op{Quota: back.quotaOf(t, "all"), Name: "all", Key: "*", Ask: limiter.Ask{Kind: limiter.Peek}}); d.Remaining != 96 {
+		t.Errorf("%+v, want 96 left after 4 requests that passed", d)
+	}
 }
 
 // Waiting and priority are Redis's business as well, and who goes away gives back.

@@ -15,7 +15,9 @@ type Part struct {
 }
 
 // BeginAll is [Guard.Begin] for several requests that pass together or not at all: if one of
-// them is refused, the others give back what they have taken. It returns the decision on each
+// them is refused, the others give back what they have taken of this process's limits, and take
+// nothing of the backend, which is asked once for all parts. The Context of the first part that
+// asks it bounds that call. It returns the decision on each
 // part, which is that of its own limits, in their order. The whole passes if each decision is
 // Allowed. Otherwise all tickets are nil, and nothing is left to be ended.
 //

@@ -42,6 +42,35 @@ func TestPartsPassTogetherOrNotAtAll(t *testing.T) {
 	}
 }
 
+// All parts ask the backend in one call, in which they take together or not at all. A part
+// that peeks takes nothing there.
+func TestPartsAskTheBackendTogether(t *testing.T) {
+	back := newShared(t)
+	back.together = true
+	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{
+		exactly(limitRule(t, "all", "jobs", hotparam.By{}, 1, 10), ""),
+		exactly(limitRule(t, "key", "jobs", byNames("q"), 1, 2), ""),
+	}}, WithBackend(back))
+	a, b, look := partOf(t, "a"), partOf(t, "b"), partOf(t, "c")
+	look.Peek = true
+	all := "all * take"
+	if decisions, _ := f.BeginAll([]Part{a, look, a}); !decisions[0].Allowed || !decisions[1].Allowed || !decisions[2].Allowed {
+		t.Fatalf("%+v", decisions)
+	}
+	wantCalls(t, back, []string{all, "key jobs?q=a take", "all * peek", "key jobs?q=c peek", all, "key jobs?q=a take"})
+	decisions, _ := f.BeginAll([]Part{b, a})
+	if !decisions[0].Allowed || decisions[1].Allowed || decisions[1].Rule != "key" {
+		t.Fatalf("%+v, want the second alone refused", decisions)
+	}
+	wantCalls(t, back, []string{all, "key jobs?q=b take", all, "key jobs?q=a take"}) // and no return
+	if decisions, _ := f.BeginAll([]Part{b, b, b}); !decisions[0].Allowed || decisions[2].Allowed {
+		t.Errorf("%+v, want the third of two refused", decisions)
+	}
+	if decisions, _ := f.BeginAll([]Part{b, b}); !decisions[0].Allowed || !decisions[1].Allowed || decisions[1].Rule != "key" || decisions[1].Remaining != 0 {
+		t.Errorf("%+v: parts that were refused have taken something", decisions)
+	}
+}
+
 // A permit that is missing has the parts before it give back theirs.
 func TestPartsGiveBackPermits(t *testing.T) {
 	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{busyRule(t, "permits", byNames("q"), 1, 0)}})

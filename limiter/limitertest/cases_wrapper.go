@@ -1,6 +1,7 @@
 package limitertest
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/hotparam/hotparam"
@@ -84,6 +85,46 @@ var wrapperCases = []wrapperCase{
 			}
 			w.settle()
 			w.took(op, 1)
+		}
+	}},
+	{"who is refused by one limit takes nothing of another", func(w *wrapper) {
+		for _, lost := range []bool{false, true} {
+			for _, q := range wrapperQuotas {
+				name := fmt.Sprint(q.Algorithm, lost)
+				shared, user, other := wrapperOp("a shared "+name, 1, q), wrapperOp("a user "+name, 1, q), wrapperOp("b other "+name, 1, q)
+				shared.Together, user.Together, other.Together = true, true, true
+				exhaust := user
+				exhaust.Ask = limiter.Ask{N: user.Quota.Burst - 3}
+				w.ask(exhaust)
+				w.settle()
+				if w.nodes.lose("b", lost); lost && !w.config.Decides {
+					continue
+				}
+				passed := int64(0)
+				for i := range 40 {
+					results := w.askAll([]limiter.Op{shared, other, user})
+					switch denied := !results[0].Allowed || !results[1].Allowed || !results[2].Allowed; {
+					case !denied:
+						passed++
+					case results[0].Taken > 0 && !lost:
+						w.Fatalf("%s: %+v was taken though %+v, %+v", name, results[0], results[1], results[2])
+					case lost: // which of them is asked first is not known: the caller gives back
+						for k, op := range []limiter.Op{shared, other, user} {
+							if results[k].Taken > 0 {
+								w.giveBack(op, results[k], results[k].Taken)
+							}
+						}
+					}
+					time.Sleep(time.Duration(i%7) * 5 * ms)
+				}
+				w.settle()
+				w.nodes.lose("b", false)
+				w.settle()
+				if passed < 1 {
+					w.Fatalf("%s: none of three passed", name)
+				}
+				w.took(shared, passed)
+			}
 		}
 	}},
 	{"what was taken elsewhere is not given back to the backend", func(w *wrapper) {

@@ -33,6 +33,10 @@
 // do not, and on clocks that go back, no window may hold more than it should, and a retry must
 // pass on time and not a tick before.
 //
+// Requests to several limits, which take together or not at all, are held to models (together.go)
+// and, with returns in any order and several quotas, to twins that are asked one by one
+// (twins.go).
+//
 // Returns, in any order and in parts, are held to a list of takes (returns.go). Several quotas
 // of one key (cases_quotas.go, cases_reload.go, mix.go) have no model: what was admitted is
 // held to the largest of them.

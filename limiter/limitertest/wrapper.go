@@ -162,12 +162,20 @@ func (n *nodes) Do(ctx context.Context, op limiter.Op) (limiter.Result, error) {
 }
 
 func (n *nodes) DoAll(ctx context.Context, ops []limiter.Op, results []limiter.Result) error {
-	errs, failed := make(limiter.OpErrors, len(ops)), false
+	errs := make(limiter.OpErrors, len(ops))
+	var there []limiter.Op
+	var places []int
 	for i, op := range ops {
-		results[i], errs[i] = n.Do(ctx, op)
-		failed = failed || errs[i] != nil
+		if errs[i] = n.wrong(op); errs[i] == nil {
+			there, places = append(there, op), append(places, i)
+		}
 	}
-	if failed {
+	got := make([]limiter.Result, len(there))
+	err := n.memory.DoAll(ctx, there, got)
+	for k, i := range places {
+		results[i], errs[i] = got[k], limiter.ErrorOf(err, k)
+	}
+	if len(errs.Unwrap()) > 0 {
 		return errs
 	}
 	return nil

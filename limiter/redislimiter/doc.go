@@ -9,7 +9,8 @@
 // microseconds. DoAll asks for any number of keys of any limits in one round trip: a single
 // server runs one script for all of them; a cluster runs one per slot, in one pipeline to
 // each master, with all masters in parallel. Config.Tag places keys that are asked for
-// together in one slot. An unlimited quota makes no call.
+// together in one slot. An unlimited quota makes no call. Asks that are Together take all or
+// nothing within each script.
 //
 // Scripts are run by EVALSHA. A server that does not know a script, because it is new, was
 // flushed or has been failed over to, is sent it by EVAL in a second round trip, also in a

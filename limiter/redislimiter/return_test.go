@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/limiter"
 )
@@ -45,6 +46,45 @@ func TestReturnsInReverseOrder(t *testing.T) {
 				t.Errorf("%d remain, want %d as before", after.Remaining, before.Remaining)
 			}
 		})
+	}
+}
+
+// What was earned at another rate since the take does not come back, whichever asks in between,
+// and though the rate is that of the take again; nor does it if the clock was set back.
+func TestReturnAfterAnotherRate(t *testing.T) {
+	client := storeClient(t, testenv.Redis(t).Addr(), nil)
+	slow, fast := quota(hotparam.Quota{Rate: rate(1, time.Second), Burst: 100}), quota(hotparam.Quota{Rate: rate(10, time.Second), Burst: 100})
+	for name, between := range map[string]func(s *Store, clock *hand){
+		"another rate": func(s *Store, clock *hand) {
+			take(t, s, fast, "another rate", 1)
+			clock.pass(5 * time.Second) // all but one are earned
+			take(t, s, fast, "another rate", 1)
+			take(t, s, slow, "another rate", 20)
+		},
+		"another rate, promised": func(s *Store, clock *hand) {
+			take(t, s, fast, "another rate, promised", 1)
+			clock.pass(5 * time.Second)
+			take(t, s, fast, "another rate, promised", 1)
+			ask(t, s, limiter.Op{Quota: slow, Key: "another rate, promised", Ask: limiter.Ask{Kind: limiter.Reserve, N: 120, Within: time.Hour}})
+		},
+		"another clock": func(s *Store, clock *hand) {
+			clock.pass(50 * time.Second) // all are earned
+			take(t, s, slow, "another clock", 20)
+			clock.pass(-time.Hour)
+			take(t, s, slow, "another clock", 1)
+			clock.pass(time.Hour)
+			take(t, s, slow, "another clock", 20)
+		},
+	} {
+		clock := handAt(1_700_000_000 * time.Second)
+		s := storeOf(t, client, clock.of)
+		held := take(t, s, slow, name, 50)
+		between(s, clock)
+		before := ask(t, s, limiter.Op{Quota: slow, Key: name, Ask: limiter.Ask{Kind: limiter.Peek}})
+		after := ask(t, s, limiter.Op{Quota: slow, Key: name, Ask: held.Return()})
+		if came := before.ResetAfter - after.ResetAfter; came > time.Second {
+			t.Errorf("%s: what is earned in %v came back of a take that was earned", name, came)
+		}
 	}
 }
 

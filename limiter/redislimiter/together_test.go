@@ -1,0 +1,234 @@
+package redislimiter
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/limiter"
+)
+
+// limits are a shared limit and one for each user, asked in one call.
+type limits struct{ shared, user *limiter.Limiter }
+
+func limitsOf(t *testing.T, s *Store, shared, user hotparam.Quota) limits {
+	t.Helper()
+	var l limits
+	var err error
+	l.shared, err = limiter.New(s, "shared", shared)
+	must(t, err)
+	l.user, err = limiter.New(s, "user", user)
+	must(t, err)
+	return l
+}
+
+func (l limits) allow(ctx context.Context, user string) (bool, error) {
+	d, err := limiter.AllowAll(ctx, limiter.Asked{Limiter: l.shared, Key: "all", N: 1}, limiter.Asked{Limiter: l.user, Key: user, N: 1})
+	return d.Allowed, err
+}
+
+// attack has one user ask over many connections until the context ends, and returns what was
+// refused. It has begun when it returns.
+func (l limits) attack(ctx context.Context, t *testing.T, connections int) (wait func() (refused int64)) {
+	var all sync.WaitGroup
+	var begun sync.WaitGroup
+	counts := make([]int64, connections)
+	for i := range counts {
+		begun.Add(1)
+		all.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				ok, err := l.allow(context.Background(), "attacker")
+				if err != nil {
+					t.Error(err)
+				} else if !ok {
+					counts[i]++
+				}
+				if n == 0 || err != nil {
+					begun.Done()
+				}
+				if err != nil {
+					return
+				}
+			}
+		})
+	}
+	begun.Wait()
+	return func() (refused int64) {
+		all.Wait()
+		for _, n := range counts {
+			refused += n
+		}
+		return refused
+	}
+}
+
+// A user whose own limit refuses them takes no place of a shared limit, not even in flight: who
+// is within their limit gets all of it. What is refused costs the shared limit nothing.
+func TestTheRefusedStarveNobody(t *testing.T) {
+	for name, start := range map[string]func(*testing.T) redis.UniversalClient{
+		"single": func(t *testing.T) redis.UniversalClient {
+			return storeClient(t, testenv.Redis(t).Addr(), func(o *redis.Options) { o.PoolSize = 100 })
+		},
+		"cluster, one slot": func(t *testing.T) redis.UniversalClient { return clientAt(t, testenv.RedisCluster(t).URL()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := start(t)
+			for _, shared := range []hotparam.Quota{
+				{Rate: rate(100, time.Hour)}, {Algorithm: hotparam.SlidingLog, Rate: rate(100, time.Hour)},
+			} {
+				s := storeOf(t, client, func(c *Config) {
+					c.Namespace = hashOf(name, string(shared.Algorithm))
+					c.Tag = func(string, string) string { return "one" }
+				})
+				l := limitsOf(t, s, shared, hotparam.Quota{Rate: rate(50, time.Hour)})
+				for range 50 {
+					ok, err := l.allow(t.Context(), "attacker")
+					must(t, err)
+					if !ok {
+						t.Fatal("refused within both limits")
+					}
+				}
+				ctx, stop := context.WithCancel(t.Context())
+				wait := l.attack(ctx, t, 90)
+				served := 0
+				for range 50 {
+					ok, err := l.allow(t.Context(), "good")
+					must(t, err)
+					if ok {
+						served++
+					}
+				}
+				stop()
+				if refused := wait(); served != 50 || refused < 90 {
+					t.Errorf("%s: %d of the 50 that are left were served beside %d that were refused", shared.Algorithm, served, refused)
+				}
+			}
+		})
+	}
+}
+
+// Where keys are in different slots of a cluster, what is refused takes and gives back, and
+// costs no more than was earned in between.
+func TestTogetherInOtherSlots(t *testing.T) {
+	s := storeOf(t, clientAt(t, testenv.RedisCluster(t).URL()), nil)
+	l := limitsOf(t, s, hotparam.Quota{Rate: rate(100, time.Hour)}, hotparam.Quota{Rate: rate(5, time.Hour)})
+	for range 5 {
+		ok, err := l.allow(t.Context(), "attacker")
+		must(t, err)
+		if !ok {
+			t.Fatal("refused within both limits")
+		}
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	wait := l.attack(ctx, t, 20)
+	stop()
+	refused := wait()
+	if d, err := l.shared.Peek(t.Context(), "all", 1); err != nil || d.Remaining < 94 {
+		t.Errorf("%+v, %v: after %d refusals of what was over another limit, want 94 left or more", d, err, refused)
+	}
+}
+
+// Takes that are in flight together come back in any order, but for what was earned meanwhile.
+func TestReturnsDoNotLeak(t *testing.T) {
+	clock := handAt(1_700_000_000 * time.Second)
+	s := storeOf(t, storeClient(t, testenv.Redis(t).Addr(), nil), clock.of)
+	q := quota(hotparam.Quota{Rate: rate(100, time.Hour)})
+	start := clock.now()
+	take(t, s, q, "key", 50)
+	rng := rand.New(rand.NewPCG(1, 1))
+	var held []limiter.Result
+	var flying time.Duration // of all that was returned, together
+	for returned := 0; returned < 4000; {
+		clock.pass(time.Duration(rng.IntN(200)) * time.Microsecond)
+		if len(held) < 1+rng.IntN(30) {
+			if r := take(t, s, q, "key", 1); r.Allowed {
+				held = append(held, r)
+			}
+			continue
+		}
+		i := rng.IntN(len(held))
+		flying += clock.now() - held[i].Receipt.At
+		ask(t, s, limiter.Op{Quota: q, Key: "key", Ask: held[i].Return()})
+		held = append(held[:i], held[i+1:]...)
+		returned++
+	}
+	for _, r := range held {
+		ask(t, s, limiter.Op{Quota: q, Key: "key", Ask: r.Return()})
+	}
+	r := ask(t, s, limiter.Op{Quota: q, Key: "key", Ask: limiter.Ask{Kind: limiter.Peek}})
+	earned := float64(clock.now()-start) / float64(time.Hour) * 100
+	missing := r.ResetAfter.Hours() * 100
+	leak := missing - (50 - earned)
+	if most := flying.Hours() * 100; leak > most+0.001 || leak < -0.001 {
+		t.Errorf("%.3f permits did not come back, want at most the %.3f that were earned while each was in flight", leak, most)
+	}
+}
+
+// A denial has its effects where limits are asked together, and for the limit that denies alone.
+func TestDenialsTogetherHaveEffects(t *testing.T) {
+	clock := handAt(1_700_000_000 * time.Second)
+	s := storeOf(t, storeClient(t, testenv.Redis(t).Addr(), nil), clock.of)
+	ops := []limiter.Op{
+		{Quota: quota(hotparam.Quota{Rate: rate(10, time.Hour)}), Name: "shared", Key: "k"},
+		{Quota: quota(hotparam.Quota{Rate: rate(2, time.Second), Penalty: time.Minute}), Name: "locks", Key: "k"},
+		{Quota: quota(hotparam.Quota{Algorithm: hotparam.SlidingLog, Rate: rate(2, time.Second), CountDenied: true}), Name: "counts", Key: "k"},
+	}
+	for i := range ops {
+		ops[i].Ask = limiter.Ask{N: 1, Together: true}
+	}
+	askAll := func() []limiter.Result {
+		results := make([]limiter.Result, len(ops))
+		must(t, s.DoAll(t.Context(), ops, results))
+		return results
+	}
+	for range 2 {
+		if r := askAll(); !r[0].Allowed || !r[1].Allowed || !r[2].Allowed || r[0].Taken != 1 {
+			t.Fatalf("%+v", r)
+		}
+	}
+	if r := askAll(); !r[0].Allowed || r[0].Taken != 0 || r[0].Remaining != 8 || r[1].RetryAfter != time.Minute || r[2].Allowed {
+		t.Errorf("%+v: want the first untouched, and the second locked", r)
+	}
+	clock.pass(2 * time.Second)
+	if r := askAll(); r[1].Reason != hotparam.ReasonLocked || !r[2].Allowed || r[2].Taken != 0 || r[2].Remaining != 2 {
+		t.Errorf("%+v: want the second still locked, and the third untouched", r)
+	}
+	clock.pass(time.Minute)
+	askAll()
+	clock.pass(500 * time.Millisecond)
+	askAll()
+	if r := askAll(); r[0].Remaining != 6 || r[2].RetryAfter != time.Second {
+		t.Errorf("%+v: want a denial that has counted", r)
+	}
+}
+
+// Asks of one key that are too much together take nothing, whatever each of them is alone, and
+// neither do those beside them; and of those that fit each takes its own.
+func TestTogetherOfOneKey(t *testing.T) {
+	clock := handAt(1_700_000_000 * time.Second)
+	s := storeOf(t, storeClient(t, testenv.Redis(t).Addr(), nil), clock.of)
+	for _, every := range everyQuota {
+		if every.quota.WarmUp > 0 {
+			continue // a cold permit costs more than its return gives back
+		}
+		half := every.quota.Burst/2 + 1
+		one := limiter.Op{Quota: every.quota, Name: every.name, Key: "k", Ask: limiter.Ask{N: half, Together: true}}
+		other := limiter.Op{Quota: every.quota, Name: every.name, Key: "other", Ask: limiter.Ask{N: 1, Together: true}}
+		ops, results := []limiter.Op{one, other, one}, make([]limiter.Result, 3)
+		must(t, s.DoAll(t.Context(), ops, results))
+		if results[0].Taken+results[1].Taken+results[2].Taken != 0 || !results[0].Allowed || results[2].Allowed {
+			t.Errorf("%s: %+v: want the third refused, and nothing taken", every.name, results)
+		}
+		ops[2].N = every.quota.Burst - half
+		must(t, s.DoAll(t.Context(), ops, results))
+		if results[0].Taken != half || results[1].Taken != 1 || results[2].Taken != every.quota.Burst-half {
+			t.Errorf("%s: %+v: want all taken", every.name, results)
+		}
+	}
+}
