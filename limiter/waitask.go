@@ -79,7 +79,9 @@ func (l *waitLine) depth() int64 {
 
 // isFar reports whether a turn is so far ahead that others may have given back what they reserved
 // before it. The line then asks again from time to time, and keeps the earlier turn.
-func (l *waitLine) isFar(w *Waiter, at, now time.Time) bool { return w.joins() && at.Sub(now) > l.far() }
+func (l *waitLine) isFar(w *Waiter, at, now time.Time) bool {
+	return w.joins() && at.Sub(now) > l.far()
+}
 
 // far returns the longest way from one turn of a line to its next in which nothing is amiss.
 func (l *waitLine) far() time.Duration {
@@ -128,7 +130,7 @@ func (l *waitLine) ask(w *Waiter, n int64) {
 		l.endRest(func(w *Waiter) { w.err, w.panicked = err, panicked })
 	case res.Allowed:
 		l.retry = time.Time{}
-		l.add(w.Asker, &res, n, now)
+		l.add(&w.WaitClaim, &res, n, now)
 	case res.RetryAfter > 0 && w.Patient:
 		l.deny(&res.Decision, now)
 	case res.RetryAfter > 0:

@@ -49,7 +49,7 @@ func waiting(tb testing.TB, more func(name string, wait func(context.Context) er
 	} {
 		for where, backend := range map[string]limiter.Backend{
 			"in memory": newMemory(tb), "a millisecond away": distant{newMemory(tb), time.Millisecond},
-			"70 ms away": distant{newMemory(tb), 70 * time.Millisecond},
+			"70 ms away":           distant{newMemory(tb), 70 * time.Millisecond},
 			"without reservations": unreserving{newMemory(tb)},
 		} {
 			l := newNamed(tb, backend, "x", q)
