@@ -60,3 +60,10 @@ func (k *Keyed) Charge(now time.Duration, hash uint64, key []byte, n int64) {
 func (m *Memory) Sweep() { m.states.table.sweepAll(instant(m.now())) }
 
 func (l *Limiter) Name() string { return l.name }
+
+// Waiting returns how many keys somebody waits for.
+func (l *Limiter) Waiting() int {
+	l.lines.mu.Lock()
+	defer l.lines.mu.Unlock()
+	return len(l.lines.lines)
+}

@@ -30,7 +30,7 @@ func (l *Limiter) WaitN(ctx context.Context, key string, n int64) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if l.memory == nil && l.lines.count.Load() > 0 && l.quota.Load() != nil {
+	if l.lines.mayJoin(l.memory == nil) && l.quota.Load() != nil {
 		if w, d, joined := l.lines.Join(ctx, l.claim(ctx, l.op(key, Ask{N: n}))); joined {
 			d.Rule = l.name
 			return w.wait(ctx, d)

@@ -130,7 +130,7 @@ func (l *waitLine) ask(w *Waiter, n int64) {
 		l.endRest(func(w *Waiter) { w.err, w.panicked = err, panicked })
 	case res.Allowed:
 		l.retry = time.Time{}
-		l.add(w.Asker, &res, n, now)
+		l.add(&w.WaitClaim, &res, n, now)
 	case res.RetryAfter > 0 && w.Patient:
 		l.deny(&res.Decision, now)
 	case res.RetryAfter > 0:

@@ -33,27 +33,33 @@ type waitLine struct {
 	retry  time.Time         // when an ask can pass by it; zero without one
 	asked  time.Time         // when something was asked for the last time
 
+	short bool // see WaitLines
 	timer *time.Timer
 	event time.Time // when it fires: the first waiter has its turn, or an ask can pass
 	ended bool
 }
 
-// holding is n permits of one result, which may be used when they are due.
+// holding is n permits of one result. All of them may be used when they are due, and each a step
+// before the next one.
 type holding struct {
 	from Asker
 	res  Result
 	n    int64
 	due  time.Time
+	step time.Duration
 }
 
+// part returns when the first n of the permits may be used.
+func (h *holding) part(n int64) time.Time { return h.due.Add(-time.Duration(h.n-n) * h.step) }
+
 // add holds what an ask reserved, and returns how many permits are due later.
-func (l *waitLine) add(from Asker, res *Result, n int64, now time.Time) (behind int64) {
+func (l *waitLine) add(c *WaitClaim, res *Result, n int64, now time.Time) (behind int64) {
 	due := now.Add(res.Delay)
 	if !l.due.IsZero() {
 		l.spacing += (max(0, due.Sub(l.due))/time.Duration(n) - l.spacing) / 4
 	}
 	l.newest, l.read, l.due, l.asked = res.Decision, now, due, now
-	return l.hold(holding{from, *res, n, due})
+	return l.hold(holding{c.Asker, *res, n, due, c.step()})
 }
 
 func (l *waitLine) hold(h holding) (behind int64) {
@@ -144,7 +150,7 @@ func (l *waitLine) turn(n int64) time.Time {
 	for ; n > l.held[i].n; i++ {
 		n -= l.held[i].n
 	}
-	return l.held[i].due
+	return l.held[i].part(n)
 }
 
 // serves reports whether the waiter's turn has come.
@@ -188,6 +194,14 @@ func (l *waitLine) settle(now time.Time) (back []holding) {
 	}
 	l.askForMore(now)
 	back = l.surplus()
+	if short := l.reserved < l.wanted; short != l.short {
+		l.short = short
+		if short {
+			l.all.short.Add(1)
+		} else {
+			l.all.short.Add(-1)
+		}
+	}
 	l.set(event, now)
 	return back
 }
@@ -208,7 +222,7 @@ func (l *waitLine) surplus() (back []holding) {
 			*h = holding{}
 			l.held = l.held[:len(l.held)-1]
 		} else {
-			h.n -= out.n
+			h.n, h.due = h.n-out.n, h.part(h.n-out.n)
 		}
 		l.reserved -= out.n
 		back = append(back, out)

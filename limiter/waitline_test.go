@@ -2,6 +2,7 @@ package limiter_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -141,4 +142,135 @@ func TestWaitersGiveUp(t *testing.T) {
 			})
 		})
 	}
+}
+
+// far returns a limiter a millisecond away, at 20/s with a burst of 1, and what another process
+// sees of its key.
+func far(t *testing.T) (l, other *limiter.Limiter) {
+	m := newMemory(t)
+	q := hotparam.Quota{Rate: hotparam.Rate{N: 20, Per: time.Second}, Burst: 1}
+	return newNamed(t, distant{m, time.Millisecond}, "x", q), newNamed(t, m, "x", q)
+}
+
+// However many wait, a line of a remote key holds what comes due during a round trip: so much is
+// lost if the process is killed.
+func TestLineHoldsLittle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, other := far(t)
+		ctx, leave := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		for range 60 {
+			all.Go(func() { l.Wait(ctx, "k") })
+		}
+		for range 20 {
+			time.Sleep(33 * time.Millisecond)
+			d, err := other.Peek(t.Context(), "k", 0)
+			if err != nil || d.ResetAfter > 150*time.Millisecond {
+				t.Errorf("%v ahead is reserved, want at most three permits, one of them due: %v", d.ResetAfter, err)
+			}
+		}
+		leave()
+		all.Wait()
+		time.Sleep(50 * time.Millisecond)
+		if d, err := other.Allow(t.Context(), "k"); err != nil || !d.Allowed {
+			t.Errorf("something stays taken: %+v, %v", d, err)
+		}
+	})
+}
+
+// A line whose turn was far ahead moves up when others give back what they had reserved before it.
+func TestLineMovesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, other := far(t)
+		var before []limiter.Reservation
+		for range 60 {
+			r, err := other.Reserve(t.Context(), "k", 1, time.Minute)
+			if err != nil {
+				t.Fatal(err)
+			}
+			before = append(before, r)
+		}
+		start := time.Now()
+		time.AfterFunc(100*time.Millisecond, func() {
+			for i := len(before) - 1; i > 0; i-- {
+				before[i].Cancel(context.Background())
+			}
+		})
+		if err := l.Wait(t.Context(), "k"); err != nil || time.Since(start) > 2*time.Second {
+			t.Errorf("%v after %v, want it served before the 3 s that the others gave back", err, time.Since(start))
+		}
+	})
+}
+
+// A waiter whose turn becomes too late, since others were served meanwhile, is refused when that
+// is known.
+func TestTurnBecomesTooLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, other := far(t)
+		l.Wait(t.Context(), "k")
+		go l.Wait(t.Context(), "k")
+		time.Sleep(10 * time.Millisecond)
+		if err := other.Charge(t.Context(), "k", 60); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		start := time.Now()
+		var denied *limiter.DeniedError
+		if err := l.Wait(ctx, "k"); !errors.As(err, &denied) || denied.RetryAfter < time.Second || time.Since(start) > 100*time.Millisecond {
+			t.Errorf("%v after %v, want it denied for 2 s after 50 ms", err, time.Since(start))
+		}
+		time.Sleep(10 * time.Second)
+	})
+}
+
+// An algorithm that panics does so for those that wait, and not on a goroutine of the line.
+func TestLineOfAPanickingBackend(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		l := newNamed(t, fakeFunc(func(op limiter.Op) (limiter.Result, error) {
+			if asked++; asked > 1 && op.Kind == limiter.Reserve {
+				panic("bad")
+			}
+			return limiter.Result{Taken: 1, Decision: hotparam.Decision{Allowed: true, Delay: time.Second}}, nil
+		}), "x", fakeQuota(1, 1))
+		go l.Wait(t.Context(), "k")
+		synctest.Wait()
+		defer func() {
+			if r := recover(); r != "bad" {
+				t.Errorf("recovered %v", r)
+			}
+		}()
+		l.Wait(t.Context(), "k")
+	})
+}
+
+// An error of the backend ends the waits for which nothing is reserved.
+func TestLineOfABackendThatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		away := errors.New("away")
+		asked := 0
+		b := &fake{before: func(_ context.Context, ops ...limiter.Op) error {
+			if asked++; asked > 2 {
+				return away
+			}
+			return nil
+		}}
+		l := newNamed(t, b, "x", fakeQuota(1, 1))
+		l.Wait(t.Context(), "k")
+		var all sync.WaitGroup
+		for i := range 5 {
+			all.Go(func() {
+				time.Sleep(time.Duration(i) * time.Millisecond)
+				if err := l.Wait(t.Context(), "k"); i == 0 && err != nil || i > 0 && !errors.Is(err, away) {
+					t.Errorf("waiter %d: %v", i, err)
+				}
+			})
+		}
+		start := time.Now()
+		all.Wait()
+		if took := time.Since(start); took != time.Second {
+			t.Errorf("all were told after %v", took)
+		}
+	})
 }

@@ -24,6 +24,7 @@ type WaitLines struct {
 	mu    sync.Mutex // held by callers that have to wait, and for remote keys by those that may
 	lines map[WaitKey]*waitLine
 	count atomic.Int64 // of lines
+	short atomic.Int64 // of lines with waiters for whom nothing is reserved
 	trip  atomic.Int64 // ns, about the longest round trip lately
 }
 
@@ -34,6 +35,8 @@ type WaitKey struct {
 	Of        any
 	Name, Key string
 	Keep      int64 // as in the asks
+
+	n int64 // permits of each waiter, or 0 if these may differ
 }
 
 // Asker asks for permits of one key, and gives them back.
@@ -58,22 +61,48 @@ type WaitClaim struct {
 // brings its reservation along: in memory, since that costs nothing; of a queue that shapes,
 // whose places only reservations use up; and under a penalty, which a denial must begin.
 func (c *WaitClaim) joins() bool {
-	return c.Remote && !c.Quota.Shape && c.Quota.Penalty == 0 && c.N > 0 && c.N <= c.Quota.Burst-c.Key.Keep
+	return c.Remote && !c.Quota.Shape && c.Quota.Penalty == 0
 }
 
-// Join puts the caller into the line of its key, if there is one that it joins before it asks.
+// step returns the time between two permits of one reservation, or 0 if all are due at once, or
+// that is not known.
+func (c *WaitClaim) step() time.Duration {
+	if !bucketed(c.Quota) || c.Quota.Shape {
+		return 0
+	}
+	return pace(c.Quota)
+}
+
+// line returns the key of the caller's line. Permits of a bucket may be put together as they are
+// earned. Others may not be used later than they are due, so whoever takes a place over must
+// want as many.
+func (c *WaitClaim) line() WaitKey {
+	key := c.Key
+	if c.step() == 0 {
+		key.n = c.N
+	}
+	return key
+}
+
+// mayJoin reports whether there may be a line that a caller joins before it asks.
+func (s *WaitLines) mayJoin(remote bool) bool {
+	return s.short.Load() > 0 || remote && s.count.Load() > 0
+}
+
+// Join puts the caller into the line of its key, if there is one that it joins before it asks, or
+// one of waiters that could not reserve, whom it must not overtake.
 // The result is allowed, with the expected wait as its Delay, or denied, without a Waiter, if
 // the turn would come too late. It returns false if the caller has to ask.
 func (s *WaitLines) Join(ctx context.Context, c *WaitClaim) (w *Waiter, d hotparam.Decision, joined bool) {
-	if s.count.Load() == 0 || !c.joins() {
+	if !s.mayJoin(c.Remote) || c.N < 1 || c.N > c.Quota.Burst-c.Key.Keep {
 		return nil, d, false
 	}
 	var back []holding
 	defer func() { _ = giveBackAll(ctx, back) }()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l := s.lines[c.Key]
-	if l == nil {
+	l := s.lines[c.line()]
+	if l == nil || !c.joins() && !(l.short && c.Patient) {
 		return nil, d, false
 	}
 	at := l.expect(c, time.Now())
@@ -94,9 +123,9 @@ func (s *WaitLines) Join(ctx context.Context, c *WaitClaim) (w *Waiter, d hotpar
 func (s *WaitLines) Stand(c *WaitClaim, res *Result) (*Waiter, hotparam.Decision) {
 	s.mu.Lock()
 	now := time.Now()
-	l := s.lines[c.Key]
+	l := s.lines[c.line()]
 	if l == nil {
-		l = s.begin(c.Key)
+		l = s.begin(c.line())
 	}
 	at, behind := now.Add(res.Delay), int64(0)
 	switch promised := l.reserved >= l.wanted; {
@@ -104,9 +133,9 @@ func (s *WaitLines) Stand(c *WaitClaim, res *Result) (*Waiter, hotparam.Decision
 		l.deny(&res.Decision, now)
 		at = latest(l.expect(c, now), l.retry)
 	case promised:
-		behind = l.add(c.Asker, res, c.N, now)
+		behind = l.add(c, res, c.N, now)
 	default:
-		l.add(c.Asker, res, c.N, now)
+		l.add(c, res, c.N, now)
 		at = l.expect(c, now)
 	}
 	w, d := l.enter(c, now, at, behind)
@@ -171,10 +200,10 @@ func (w *Waiter) Leave(ctx context.Context) error {
 	switch {
 	case !w.isOver():
 		l.remove(w)
-	case l.ended && s.lines[w.Key] == nil:
+	case l.ended && s.lines[l.key] == nil:
 		l, back = nil, w.got
 	default:
-		l = s.lines[w.Key]
+		l = s.lines[l.key]
 		for _, h := range w.got {
 			h.due = now
 			l.hold(h)

@@ -274,3 +274,27 @@ func TestLineWhileTheBackendIsAway(t *testing.T) {
 		})
 	}
 }
+
+// No request waits for longer than its limit says, whatever others take meanwhile.
+func TestNobodyWaitsForLonger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		back := newShared(t)
+		rule := exactly(waitRule(t, "r", hotparam.By{}, tenASecond, 1, 500*time.Millisecond), "")
+		f := running(t, []hotparam.Rule{rule}, WithBackend(back))
+		f.Check(search)
+		time.AfterFunc(50*time.Millisecond, func() {
+			quota := f.rules.Load().rules[0].spec.quota.Load()
+			back.Memory.Do(t.Context(), limiter.Op{Quota: quota, Name: "r", Key: "*", Ask: limiter.Ask{Kind: limiter.Charge, N: 20}})
+		})
+		start := time.Now()
+		at, refused := passes(f, search, 4)
+		if took := time.Since(start); len(at) != 1 || len(refused) != 3 || took > 500*time.Millisecond {
+			t.Errorf("passed at %v, refused %+v, after %v", at, refused, took)
+		}
+		for _, d := range refused {
+			if d.Reason != hotparam.ReasonLimited || d.RetryAfter < time.Second || d.Rule != "r" {
+				t.Errorf("%+v", d)
+			}
+		}
+	})
+}

@@ -53,7 +53,7 @@ type namedCase struct {
 
 var cases = concat(
 	bucketCases, leakyCases, windowCases, logCases, blockCases, warmUpCases, penaltyCases,
-	askCases, clockCases, changeCases, quotaCases, returnCases, keyCases, batchCases, concurrentCases,
+	askCases, clockCases, changeCases, quotaCases, returnCases, keyCases, batchCases, concurrentCases, waitCases,
 )
 
 type property struct {

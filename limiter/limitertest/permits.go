@@ -21,7 +21,7 @@ type PermitsConfig struct {
 
 // TestPermits runs the suite of [permits.RateLimiter], section E of the checklist.
 func TestPermits(t *testing.T, c PermitsConfig) {
-	for _, x := range permitCases {
+	for _, x := range append(permitCases, permitWaitCases...) {
 		if x.exact && !c.Synctest {
 			continue
 		}

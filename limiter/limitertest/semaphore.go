@@ -20,7 +20,7 @@ type SemaphoreConfig struct {
 
 // TestSemaphore runs the suite of [semaphore.Acquirer], line F7 of the checklist.
 func TestSemaphore(t *testing.T, c SemaphoreConfig) {
-	for _, x := range semaphoreCases {
+	for _, x := range append(semaphoreCases, semaphoreWaitCases...) {
 		if x.exact && !c.Synctest {
 			continue
 		}
