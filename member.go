@@ -28,6 +28,9 @@ type Member struct {
 	// Waiting is how many hot keys of an aggregator are limited nowhere, because its published
 	// set is full.
 	Waiting int64
+	// Displaced is how many keys of an instance's limits found their tables full in the last
+	// minute: see middleware's Stats.
+	Displaced int64
 	// Problem is what is wrong, such as a rules file that was refused, or empty.
 	Problem string
 }

@@ -20,6 +20,7 @@ func (h *Hotparam) newHeartbeat(namespace string, o *options) (*hotkeys.Heartbea
 		for _, n := range h.dropped() {
 			m.Dropped += n
 		}
+		m.Displaced = h.guard.Stats().Displaced
 		return m
 	}})
 }
