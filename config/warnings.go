@@ -69,10 +69,10 @@ func (d *decoder) warnOfBodies(rule *hotparam.Rule, place func(string) fieldPlac
 	}
 }
 
-// warnOfFreeKeys warns of a rule that limits every value of what clients choose freely, if no rule
+// warnOfFreeKeys warns of a rule that limits every value that clients choose freely, if no rule
 // for its route limits their addresses: one client can then use up the places of max_keys.
-func (d *decoder) warnOfFreeKeys(rules *hotparam.Rules, at int, place func(string) fieldPlace) {
-	rule := &rules.Rules[at]
+func (d *decoder) warnOfFreeKeys(rules *hotparam.Rules, index int, place func(string) fieldPlace) {
+	rule := &rules.Rules[index]
 	if rule.Limit == nil || len(rule.Hot) > 0 || !isFree(&rule.By) {
 		return
 	}
@@ -88,14 +88,14 @@ func (d *decoder) warnOfFreeKeys(rules *hotparam.Rules, at int, place func(strin
 }
 
 // isFree reports whether a client can make as many keys as it likes.
-func isFree(by *hotparam.By) bool {
+func isFree(keys *hotparam.By) bool {
 	chosen := func(p hotparam.Param) bool { return p.Source != hotparam.Addr && p.Source != hotparam.Ctx }
-	return by.Kind != hotparam.ByNone && (len(by.Names) == 0 || slices.ContainsFunc(by.Names, chosen))
+	return keys.Kind != hotparam.ByNone && (len(keys.Names) == 0 || slices.ContainsFunc(keys.Names, chosen))
 }
 
 // isOfAddress reports whether the keys are addresses of clients.
-func isOfAddress(by *hotparam.By) bool {
-	return by.Kind == hotparam.ByNames && !isFree(by) && slices.ContainsFunc(by.Names, func(p hotparam.Param) bool { return p.Source == hotparam.Addr })
+func isOfAddress(keys *hotparam.By) bool {
+	return keys.Kind == hotparam.ByNames && !isFree(keys) && slices.ContainsFunc(keys.Names, func(p hotparam.Param) bool { return p.Source == hotparam.Addr })
 }
 
 // covers reports whether a route surely has all requests of another one.
