@@ -32,6 +32,9 @@ type Member struct {
 	// since when, on its own clock.
 	Held      int64
 	HeldSince time.Time
+	// Displaced is how many keys of an instance's limits found their tables full in the last
+	// minute: see middleware's Stats.
+	Displaced int64
 	// Problem is what is wrong, such as a rules file that was refused, or empty.
 	Problem string
 }

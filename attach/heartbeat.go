@@ -26,6 +26,7 @@ func (h *Hotparam) newHeartbeat(namespace string, o *options) (*hotkeys.Heartbea
 		}
 		s := h.watcher.Stats()
 		m.Held, m.HeldSince = int64(s.Held), s.HeldSince
+		m.Displaced = h.guard.Stats().Displaced
 		return m
 	}})
 }

@@ -57,7 +57,11 @@ var (
 	metricCounted = counterOf("counted_total", "What the rule has counted: requests, or the bytes, milliseconds or units of them.", "rule").
 			explain("what a rule with `hot` has counted: requests, or the bytes, milliseconds or units of them, hot or " +
 			"not")
-	metricHotKeys = gaugeOf("hot_keys", "Keys of the rule that are hot and limited here.", "rule")
+	metricHotKeys   = gaugeOf("hot_keys", "Keys of the rule that are hot and limited here.", "rule")
+	metricDisplaced = counterOf("displaced_keys_total", "Keys of the rule's limits that lost their place in a full table, or found none.", "rule").
+			explain("keys of the rule's limits that lost their place in a table with `max_keys` others, or found none; " +
+			"without a rule, keys of limits with `scope: exact` while Redis is away. They are " +
+			"[limited all the same](docs/LIMITS.md#a-full-table-of-keys), and a key may be refused that should not be")
 	metricWaiting = gaugeOf("waiting_requests", "Requests that wait for their turn.")
 	metricPanics  = counterOf("panics_total", "Requests that passed because hotparam panicked.").
 			explain("requests that passed because hotparam panicked: please report it")
@@ -111,7 +115,7 @@ var (
 
 // allMetrics are in the order of METRICS.md.
 var allMetrics = []metric{
-	metricRequests, metricCounted, metricHotKeys, metricWaiting, metricPanics, metricExact, metricRedisAway, metricDropped,
+	metricRequests, metricCounted, metricHotKeys, metricDisplaced, metricWaiting, metricPanics, metricExact, metricRedisAway, metricDropped,
 	metricRules, metricReloads, metricRejected, metricRefused, metricInstances, metricMembers, metricAssumed, metricConnected, metricWatcherDelay, metricWatcherFails, metricHeldKeys, metricHeldSeconds,
 	metricVersions, metricControls,
 }
@@ -164,6 +168,9 @@ func (s scrape) collectRequests(h *Hotparam) {
 			s.add(metricRequests, float64(n), r.Rule, decision)
 		}
 		s.add(metricHotKeys, float64(r.HotKeys), r.Rule)
+	}
+	for rule, n := range h.guard.Displaced() {
+		s.add(metricDisplaced, float64(n), rule)
 	}
 	stats := h.guard.Stats()
 	s.add(metricWaiting, float64(stats.Waiting))

@@ -172,6 +172,8 @@ var badFiles = []struct {
 	{"bodies", good + "bodies: {max: 0, total: 1x, least: 1}\n", []string{
 		`2:15: bodies.max "0": want a size of 1 byte to 64MiB`, `2:25: bodies.total "1x": want a size such as 64MiB`, `2:29: unknown field "least" in bodies`,
 	}},
+	{"max_keys of 0", good + "max_keys: 0\n", []string{`2:11: max_keys "0": want 1 to 16777216`}},
+	{"too many max_keys", good + "max_keys: 16777217\n", []string{`2:11: max_keys "16777217": want 1 to 16777216`}},
 	{"no bodies", good + "bodies: {}\n", []string{"2:9: bodies is empty"}},
 	{"a body that is too large", good + "bodies: {max: 65MiB}\n", []string{`2:15: bodies.max "65MiB": want a size of 1 byte to 64MiB`}},
 	{"bodies that one does not fit in", good + "bodies: {max: 2MiB, total: 1MiB}\n", []string{`2:28: bodies.total "1MiB": want a size of at least bodies.max`}},

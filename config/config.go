@@ -94,7 +94,7 @@ func Version(source []byte) string {
 
 var topSection = section{
 	name:    "the file",
-	fields:  []string{"namespace", "evaluate", "no_match", "secrets", "client", "bodies", "instances", "aggregator", "statsd", "kafka", "graphite", "webhook", "guard", "rules"},
+	fields:  []string{"namespace", "evaluate", "no_match", "secrets", "client", "bodies", "instances", "max_keys", "aggregator", "statsd", "kafka", "graphite", "webhook", "guard", "rules"},
 	example: "begin with namespace: and rules:",
 }
 
@@ -127,6 +127,7 @@ func (d *decoder) file(data []byte) *File {
 	redactKey := d.secrets(top.get("secrets"), rules)
 	rules.Client = d.client(top.get("client"))
 	rules.Bodies = d.bodies(top.get("bodies"))
+	rules.LimitKeys = d.whole(top.get("max_keys"), "max_keys")
 	f := &File{
 		Rules:      rules,
 		RedactKey:  redactKey,

@@ -224,13 +224,14 @@ func drawSource(t *rapid.T) (source string, want *hotparam.Rules, settings File)
 		Client:      drawClient(t),
 		Bodies:      rapid.SampledFrom([]hotparam.Bodies{{}, {Max: 1 << 20}, {Total: 5_000_000}, {Max: 1000, Total: 1000}}).Draw(t, "bodies"),
 	}
+	want.LimitKeys = rapid.SampledFrom([]int{0, 1, 100_000, hotparam.MaxLimitKeys}).Draw(t, "max_keys")
 	for i := range rapid.IntRange(1, 4).Draw(t, "rules") {
 		want.Rules = append(want.Rules, drawRule(t, fmt.Sprintf("r%d", i)))
 	}
 	settings = drawSettings(t, want)
 	var b strings.Builder
 	fmt.Fprintf(&b, "namespace: %q\nevaluate: %s\nno_match: %s\n%srules:\n", want.Namespace,
-		[]string{"all", "first"}[want.Evaluate], map[bool]string{false: "allow", true: "deny"}[want.DenyNoMatch], w.client(&want.Client)+w.bodies(want.Bodies)+w.settings(&settings))
+		[]string{"all", "first"}[want.Evaluate], map[bool]string{false: "allow", true: "deny"}[want.DenyNoMatch], w.client(&want.Client)+w.bodies(want.Bodies)+w.maxKeys(want.LimitKeys)+w.settings(&settings))
 	for i := range want.Rules {
 		fmt.Fprintf(&b, "  - %s\n", w.rule(&want.Rules[i]))
 	}

@@ -145,6 +145,7 @@ func schemaTop() schemas {
 			"total": doc(schemaSize(), "How many bytes of bodies are held at a time"),
 		}), "How much of request bodies is read"),
 		"instances":  doc(schemaWhole(1, maxInstances), "How many instances share limits, until Redis says it"),
+		"max_keys":   doc(schemaWhole(1, hotparam.MaxLimitKeys), "How many keys each limit has places for in a process. Default: 65536"),
 		"aggregator": doc(aggregatorSection.schema(schemaAggregator()), "The daemon"),
 		"statsd":     doc(statsdSection.schema(schemaStatsD()), "How instances send counts as StatsD lines"),
 		"kafka":      doc(kafkaSection.schema(schemaKafka()), "Counts by Kafka"),

@@ -26,6 +26,7 @@ func (d *decoder) warnOfRules(rules *hotparam.Rules, top *node) {
 		}
 		d.warnOfBodies(rule, place)
 		d.warnOfHighLimits(rule, place)
+		d.warnOfFreeKeys(rules, i, place)
 	}
 }
 
@@ -66,6 +67,41 @@ func (d *decoder) warnOfBodies(rule *hotparam.Rule, place func(string) fieldPlac
 			"by %s: a name without a source is that of a query parameter: a %s request with it in its body makes no key, and the rule neither counts nor limits it",
 			quote(strings.Join(bare, ", ")), method)
 	}
+}
+
+// warnOfFreeKeys warns of a rule that limits every value that clients choose freely, if no rule
+// for its route limits their addresses: one client can then use up the places of max_keys.
+func (d *decoder) warnOfFreeKeys(rules *hotparam.Rules, index int, place func(string) fieldPlace) {
+	rule := &rules.Rules[index]
+	if rule.Limit == nil || len(rule.Hot) > 0 || !isFree(&rule.By) {
+		return
+	}
+	for i := range rules.Rules {
+		outer := &rules.Rules[i]
+		if outer.Limit != nil && len(outer.Hot) == 0 && isOfAddress(&outer.By) && covers(outer.Match.Route.String(), rule.Match.Route.String()) {
+			return
+		}
+	}
+	d.warn(place("by").node.at,
+		fmt.Sprintf("add a rule before it such as {id: clients, match: {route: %q}, by: [addr:ip], limit: 100/1m}, so that one client cannot bring as many values as it likes", rule.Match.Route.String()),
+		"by: clients choose these values, and no limit by address bounds how many: beyond max_keys of them, values that are used for the first time may be refused")
+}
+
+// isFree reports whether a client can make as many keys as it likes.
+func isFree(keys *hotparam.By) bool {
+	chosen := func(p hotparam.Param) bool { return p.Source != hotparam.Addr && p.Source != hotparam.Ctx }
+	return keys.Kind != hotparam.ByNone && (len(keys.Names) == 0 || slices.ContainsFunc(keys.Names, chosen))
+}
+
+// isOfAddress reports whether the keys are addresses of clients.
+func isOfAddress(keys *hotparam.By) bool {
+	return keys.Kind == hotparam.ByNames && !isFree(keys) && slices.ContainsFunc(keys.Names, func(p hotparam.Param) bool { return p.Source == hotparam.Addr })
+}
+
+// covers reports whether a route surely has all requests of another one.
+func covers(outer, route string) bool {
+	_, path, _ := strings.Cut(route, " ")
+	return outer == "*" || outer == route || outer == path || outer == "/" && strings.Contains(route, "/")
 }
 
 // warnOfHighLimits warns of limits above the rate at which a key becomes hot.

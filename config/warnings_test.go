@@ -90,7 +90,8 @@ func TestWarnings(t *testing.T) {
 		"{match: {route: /a}, by: [q], hot: 200/s, limit: 50/s, except: [{values: {q: [a, b]}, hot: 300/s, limit: ^500/s}]}": ofLimit("500/s", "300/s", " on each instance") + "|" + high,
 		"{match: {route: /a}, by: [q], hot: 200/s, limit: 50/s, except: [{values: {q: [a, b]}, hot: ^30/s}]}":                ofLimit("50/s", "30/s", " on each instance") + "|" + high,
 	} {
-		rule, behind, _ := strings.Cut("rules: [{id: a, "+marked[1:]+"]", "^")
+		const outer = ", {id: clients, match: {route: '*'}, by: [addr:ip], limit: 1000/s}"
+		rule, behind, _ := strings.Cut("rules: [{id: a, "+marked[1:]+outer+"]", "^")
 		column := len(rule) + 1
 		rule += behind
 		f, err := Parse("f", []byte(rule))
@@ -107,6 +108,44 @@ func TestWarnings(t *testing.T) {
 		}
 		if text := strings.Join(got, "\n"); text != want {
 			t.Errorf("%s:\ngot  %s\nwant %s", rule, text, want)
+		}
+	}
+}
+
+// A limit of what clients choose wants one of their addresses beside it.
+func TestWarningOfFreeKeys(t *testing.T) {
+	outer := func(route, rest string) string {
+		return ", {id: clients, match: {route: " + route + "}, " + rest + "}"
+	}
+	for rules, want := range map[string]int{
+		"{id: a, match: {route: POST /login}, by: [form:user], limit: 5/1h}":                                                          1,
+		"{id: a, match: {route: POST /login}, by: [form:user], limit: {concurrency: 1}}":                                              1,
+		"{id: a, match: {route: GET /u/x}, by: each, limit: 5/1h}":                                                                    1,
+		"{id: a, match: {route: 'GET /u/{id}'}, by: [path:id], limit: 5/1h}":                                                          1,
+		"{id: a, match: {route: GET /s}, by: [addr:ip, 'header:X-Id'], limit: 5/1h}":                                                  1,
+		"{id: a, match: {route: GET /s}, by: [cookie:id], limit: 5/1h}" + outer("POST /s", "by: [addr:ip], limit: 1/s"):               1,
+		"{id: a, match: {route: GET /s}, by: [cookie:id], limit: 5/1h}" + outer("GET /s", "by: [addr:ip], hot: 1/s, limit: 1/s"):      1,
+		"{id: a, match: {route: GET /s}, by: [cookie:id], limit: 5/1h}" + outer("GET /s", "by: [addr:ip, 'query:q'], limit: 1/s"):     2,
+		"{id: a, match: {route: GET /s}, by: [cookie:id], limit: 5/1h}" + outer("GET /s", "by: [addr:ip], limit: 1/s"):                0,
+		"{id: a, match: {route: GET /s}, by: [cookie:id], limit: 5/1h}" + outer("/s", "by: ['addr:v4/24', 'addr:v6/48'], limit: 1/s"): 0,
+		"{id: a, match: {route: GET /s}, by: [cookie:id], limit: 5/1h}" + outer("'*'", "by: [addr:ip], limit: {concurrency: 1}"):      0,
+		"{id: a, match: {route: GET /s}, by: [cookie:id], hot: 5/s, limit: 5/s}":                                                      0,
+		"{id: a, match: {route: GET /s}, by: [ctx:user], limit: 5/1h}":                                                                0,
+		"{id: a, match: {route: GET /s}, limit: 5/1h}":                                                                                0,
+	} {
+		f, err := Parse("f", []byte("rules: ["+rules+"]"))
+		if err != nil {
+			t.Errorf("%s:\n%v", rules, err)
+			continue
+		}
+		got := f.Warnings()
+		for _, w := range got {
+			if !strings.Contains(w.Message, "no limit by address") || !strings.Contains(w.Hint, "addr:ip") || w.Column < 2 {
+				t.Errorf("%s: %+v", rules, w)
+			}
+		}
+		if len(got) != want {
+			t.Errorf("%s: %d warnings, want %d", rules, len(got), want)
 		}
 	}
 }
@@ -181,7 +220,7 @@ f:4:25: warning: aggregator.listen :8125: whoever can send there can have any ke
 }
 
 func TestWarningsOfRedacted(t *testing.T) {
-	const rules = "rules:\n  - {id: a, match: {route: /s}, by: ['header:x-api-key'], limit: 1/s}\n"
+	const rules = "rules:\n  - {id: a, match: {route: /s}, by: ['header:x-api-key'], hot: 1/s, limit: 1/s}\n"
 	file, err := Parse("f", []byte("secrets: {redact: [q, 'path:id', 'header:X-Api-Key', 'cookie:cart'], redact_key_env: K}\n"+rules))
 	if err != nil {
 		t.Fatal(err)

@@ -89,6 +89,14 @@ func (w writer) client(c *hotparam.Client) string {
 	return "client: " + w.fields("  ", pair{"trusted", "[" + strings.Join(trusted, ", ") + "]"}, pair{"header", w.text(string(c.Header))}) + "\n"
 }
 
+// maxKeys writes max_keys, or nothing if it is left to the default.
+func (w writer) maxKeys(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("max_keys: %d\n", n)
+}
+
 // bodies writes the bodies section, or nothing if all is left to the defaults.
 func (w writer) bodies(b hotparam.Bodies) string {
 	var pairs []pair

@@ -31,7 +31,7 @@ var heartbeatScript = redis.NewScript(heartbeatLua)
 type HeartbeatConfig struct {
 	// Namespace is that of the fleet.
 	Namespace string
-	// Member returns what this process says about itself. Dropped, Lost and Arrived are totals
+	// Member returns what this process says about itself. Dropped, Displaced, Lost and Arrived are totals
 	// since its start, of which heartbeats have the last minute's. Heard is ignored; if OffsetKnown is not
 	// set, the offset that heartbeats measure is used. It is called before each heartbeat, by
 	// one goroutine, and must be quick.
@@ -57,7 +57,7 @@ type Heartbeat struct {
 	lines  loglimit.Limit
 
 	// Used by Run's goroutine only:
-	dropped, lost, arrived lastMinute
+	dropped, displaced, lost, arrived lastMinute
 
 	former string // the version of the rules in the last heartbeat that was written
 	differ differing
@@ -149,6 +149,7 @@ func (h *Heartbeat) beat(ctx context.Context) {
 	}
 	began := time.Now()
 	m.Dropped, m.Lost, m.Arrived = h.dropped.add(began, m.Dropped), h.lost.add(began, m.Lost), h.arrived.add(began, m.Arrived)
+	m.Displaced = h.displaced.add(began, m.Displaced)
 	clock, versions, err := h.send(ctx, &m)
 	ended := time.Now()
 	if ctx.Err() != nil {

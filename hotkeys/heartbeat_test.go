@@ -41,7 +41,7 @@ func TestHeartbeats(t *testing.T) {
 	next.Store("v2")
 	full := hotparam.Member{
 		Name: "agg 1", Role: hotparam.RoleAggregator, Program: "v1.2.3", Started: time.UnixMilli(1_700_000_000_000), Dropped: 7, Lost: 8, Arrived: 9,
-		MemoryUsed: 1 << 20, MemoryMax: 64 << 20, Floor: 3, Waiting: 4, Held: 5, HeldSince: time.UnixMilli(1_700_000_060_000), Problem: `line 3: "bad"`,
+		MemoryUsed: 1 << 20, MemoryMax: 64 << 20, Floor: 3, Waiting: 4, Held: 5, HeldSince: time.UnixMilli(1_700_000_060_000), Displaced: 5, Problem: `line 3: "bad"`,
 	}
 	agg, stopAgg := start(full, &next)
 	_, stopAPI := start(hotparam.Member{Name: "api-1", Role: hotparam.RoleInstance}, &old)

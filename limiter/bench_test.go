@@ -76,7 +76,7 @@ func BenchmarkKeyed(b *testing.B) {
 				}
 			})
 			s := k.Stats()
-			b.ReportMetric(float64(s.Displaced)/float64(b.N), "open/op")
+			b.ReportMetric(float64(s.Displaced)/float64(b.N), "displaced/op")
 			b.ReportMetric(float64(s.Evicted)/float64(b.N), "evicted/op")
 		})
 	}

@@ -41,7 +41,7 @@ func (d *debt) merge(other *debt) {
 // key is said to owe that has most of its limit left. The lock of the stripe guards it.
 type debts struct {
 	width   int   // how many of a debt's numbers are kept
-	keys    int   // that the stripe has room for
+	keys    int   // the stripe has room for so many
 	last    int64 // the latest instant seen
 	until   int64 // by when all is paid
 	classes [2]*sketch

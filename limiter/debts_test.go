@@ -140,3 +140,21 @@ func TestDebtsAreAsLongAfterAReset(t *testing.T) {
 		t.Errorf("an hour later: %v", got)
 	}
 }
+
+// Each row has other collisions, so a key's debt is rarely that of a stranger.
+func TestSketchTakesTheLeastRow(t *testing.T) {
+	const keys = 1024
+	s := newSketch(wordNumbers, keys)
+	for i := range uint64(keys / 16) {
+		s.add(mixed(i, 0), &debt{debtUntil: int64(1000 + i)}, 1)
+	}
+	wrong := 0
+	for i := range uint64(keys / 16) {
+		if got := s.find(mixed(i, 0)); got[debtUntil] != int64(1000+i) {
+			wrong++
+		}
+	}
+	if wrong > 1 {
+		t.Errorf("%d of %d owe what another key does", wrong, keys/16)
+	}
+}

@@ -25,7 +25,7 @@
 // reservation.go denied.go, allowall.go several limiters at once, local.go. The seam: backend.go batch.go together.go
 // clustered.go operror.go path.go. Around a backend: cached.go, deferred*.go, failover*.go with share.go
 // and sharecache.go; holding.go owe*.go for the instances that share a quota. Stores: memory.go snapshot.go restore.go, bucket*.go, keys*.go, on table.go
-// node.go states*.go.
+// node.go states*.go, with debts.go sketch.go for what evicted keys owe.
 // Arithmetic: algorithm.go chooses it, family.go several quotas of one key; gcra.go line.go
 // atomicline.go reckoning.go words.go states of one word; window.go view.go slotlog.go windowstate.go with
 // fixedwindow.go slidinglog.go slidingblocks.go; warmup.go, penalty.go.
@@ -108,6 +108,7 @@
 //
 // Stores hold a bounded number of keys. Only a key in its initial state is ever dropped, so no
 // key gets a fresh burst by being dropped. Each call drops a little, so no goroutine is
-// needed. If all keys are in use, a new one passes unlimited, with [hotparam.ReasonOpen], and
-// [Stats] counts it.
+// needed. If all keys are in use, a new one takes the place of another, whose debt is kept by a
+// sketch and taken along when that key returns: a full store is stricter by a probability that
+// docs/LIMITS.md states, and never admits more.
 package limiter

@@ -17,9 +17,10 @@ import (
 // or a leaky bucket, without warm-up, penalty and shaping, takes from it without a lock. It
 // starts no goroutine and never blocks, so contexts are not looked at.
 //
-// It holds at most MaxKeys keys. Only a key in its initial state is ever dropped, as other
-// keys come. While it is full of keys in use, a new key passes unlimited, with
-// [hotparam.ReasonOpen], and is counted in [Stats].Overflow.
+// It holds at most MaxKeys keys, and drops those in their initial state as other keys come.
+// While it is full of keys in use, a new key takes the place of one that is paid up soon, and is
+// counted in [Stats].Displaced. What the evicted key owes is kept in less memory, which may say
+// that a key owes more than it does, and never less: docs/LIMITS.md has the probability.
 type Memory struct {
 	states *states
 	clock  func() time.Duration // nil: the time since start is what has passed since epoch

@@ -267,6 +267,30 @@ func TestMemoryFull(t *testing.T) {
 	}
 }
 
+// A key of a custom algorithm that lost its place is refused until its state would have equalled a
+// new one, and no longer.
+func TestFullTableOfOwnAlgorithm(t *testing.T) {
+	m, now := memoryAt(t, limiter.MemoryConfig{MaxKeys: 2, Algorithms: map[hotparam.Algorithm]limiter.Algorithm{"x_count": counting{}}})
+	q := &hotparam.Quota{Algorithm: "x_count", Rate: perSecond5, Burst: 5}
+	for i := range 10 {
+		if r := memoryDo(t, m, q, fmt.Sprint(i), limiter.Ask{N: 5}); !r.Allowed {
+			t.Fatalf("key %d: %+v", i, r)
+		}
+	}
+	now.Add(int64(time.Minute))
+	for range 3 {
+		for i := range 10 {
+			if r := memoryDo(t, m, q, fmt.Sprint(i), limiter.Ask{N: 1}); r.Allowed {
+				t.Fatalf("key %d passes after its last permit: %+v", i, r)
+			}
+		}
+	}
+	now.Add(int64(time.Hour)) // none was evicted since
+	if r := memoryDo(t, m, q, "another", limiter.Ask{N: 5}); !r.Allowed {
+		t.Errorf("a new key, later: %+v", r)
+	}
+}
+
 // Of one key exactly the limit is admitted, whoever asks, while it is dropped, its quota
 // is changed by value, and others come and go.
 func TestMemoryConcurrent(t *testing.T) {

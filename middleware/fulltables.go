@@ -64,6 +64,17 @@ func (g *Guard) displaced() map[string]displacement {
 	return all
 }
 
+// Displaced returns, by rule, how many keys lost their place in the full table of a limit, or
+// found none. It includes rules that are gone. Those of limits with scope: exact, which this
+// process decides on while their backend is unavailable, have no rule.
+func (g *Guard) Displaced() map[string]int64 {
+	all := make(map[string]int64)
+	for rule, n := range g.displaced() {
+		all[rule] = int64(n.displaced)
+	}
+	return all
+}
+
 // fullEvery is how often it is looked whether a table was full.
 const fullEvery = 5 * time.Second
 

@@ -92,8 +92,8 @@ func TestTableOfKeysIsFull(t *testing.T) {
 		}
 	}
 	stats := f.Stats()
-	if rule := f.RuleStats()[0]; stats.Displaced < 19 || stats.Inherited < 19 || rule.Displaced != stats.Displaced {
-		t.Errorf("%+v, %+v", stats, rule)
+	if n := f.Displaced()["r"]; stats.Displaced < 19 || stats.Inherited < 19 || n != stats.Displaced {
+		t.Errorf("%+v, %d of the rule", stats, n)
 	}
 }
 

@@ -19,8 +19,7 @@ type RuleStats struct {
 	// that are not hot meet no limit; the collector counts them. Nil if the rule has no
 	// limit.
 	Decisions map[string]int64
-	HotKeys   int   // that are hot now
-	Displaced int64 // see Stats.Displaced
+	HotKeys   int // that are hot now
 }
 
 // decisionGone is the index of requests whose context ended while they waited; those of the
@@ -67,11 +66,10 @@ func (g *Guard) RuleStats() []RuleStats {
 	for _, h := range g.hot.All() {
 		hot[h.Rule]++
 	}
-	displaced := g.displaced()
 	all := make([]RuleStats, len(set.rules))
 	for i := range set.rules {
 		r := &set.rules[i]
-		all[i] = RuleStats{Rule: r.ID, HotKeys: hot[r.ID], Displaced: int64(displaced[r.ID].displaced)}
+		all[i] = RuleStats{Rule: r.ID, HotKeys: hot[r.ID]}
 		if !r.limits() {
 			continue
 		}

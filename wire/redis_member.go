@@ -32,21 +32,22 @@ func memberName(field string) (string, bool) {
 
 // member is a heartbeat in JSON. Times are unix milliseconds, of the member's own clock.
 type member struct {
-	Role     hotparam.Role `json:"role"`
-	Rules    string        `json:"rules,omitempty"`
-	Program  string        `json:"program,omitempty"`
-	Started  int64         `json:"started,omitempty"`
-	OffsetMS *int64        `json:"offset_ms,omitempty"` // nil if it is not known
-	Dropped  int64         `json:"dropped,omitempty"`
-	Lost     int64         `json:"lost,omitempty"`
-	Arrived  int64         `json:"arrived,omitempty"`
-	Used     int64         `json:"memory,omitempty"`
-	Max      int64         `json:"memory_max,omitempty"`
-	Floor    int64         `json:"floor,omitempty"`
-	Waiting  int64         `json:"waiting,omitempty"`
-	Held     int64         `json:"held,omitempty"`
-	HeldFrom int64         `json:"held_since,omitempty"`
-	Problem  string        `json:"problem,omitempty"`
+	Role      hotparam.Role `json:"role"`
+	Rules     string        `json:"rules,omitempty"`
+	Program   string        `json:"program,omitempty"`
+	Started   int64         `json:"started,omitempty"`
+	OffsetMS  *int64        `json:"offset_ms,omitempty"` // nil if it is not known
+	Dropped   int64         `json:"dropped,omitempty"`
+	Lost      int64         `json:"lost,omitempty"`
+	Arrived   int64         `json:"arrived,omitempty"`
+	Used      int64         `json:"memory,omitempty"`
+	Max       int64         `json:"memory_max,omitempty"`
+	Floor     int64         `json:"floor,omitempty"`
+	Waiting   int64         `json:"waiting,omitempty"`
+	Displaced int64         `json:"displaced,omitempty"`
+	Held      int64         `json:"held,omitempty"`
+	HeldFrom  int64         `json:"held_since,omitempty"`
+	Problem   string        `json:"problem,omitempty"`
 }
 
 // AppendMember appends what a member says about itself:
@@ -58,7 +59,7 @@ type member struct {
 func AppendMember(dst []byte, m *hotparam.Member) []byte {
 	raw := member{
 		Role: m.Role, Rules: CutVersion(m.RulesVersion), Program: cutText(m.Program, maxVersion),
-		Dropped: m.Dropped, Lost: m.Lost, Arrived: m.Arrived, Used: m.MemoryUsed, Max: m.MemoryMax, Floor: m.Floor, Waiting: m.Waiting,
+		Dropped: m.Dropped, Lost: m.Lost, Arrived: m.Arrived, Used: m.MemoryUsed, Max: m.MemoryMax, Floor: m.Floor, Waiting: m.Waiting, Displaced: m.Displaced,
 		Held: m.Held, Problem: cutText(m.Problem, maxWords),
 	}
 	if !m.Started.IsZero() {
@@ -106,13 +107,13 @@ func ParseMember(field string, value []byte) (hotparam.Member, error) {
 		raw.Started < 0 || raw.Started > maxMillis,
 		raw.Held < 0 || raw.HeldFrom < 0 || raw.HeldFrom > maxMillis,
 		raw.OffsetMS != nil && (*raw.OffsetMS > maxOffset || *raw.OffsetMS < -maxOffset),
-		min(raw.Dropped, raw.Lost, raw.Arrived, raw.Used, raw.Max, raw.Floor, raw.Waiting) < 0,
+		min(raw.Dropped, raw.Lost, raw.Arrived, raw.Used, raw.Max, raw.Floor, raw.Waiting, raw.Displaced) < 0,
 		len(raw.Rules) > maxVersion, len(raw.Program) > maxVersion, len(raw.Problem) > maxWords:
 		return hotparam.Member{}, errMember
 	}
 	m := hotparam.Member{
 		Name: name, Role: raw.Role, RulesVersion: raw.Rules, Program: raw.Program,
-		Dropped: raw.Dropped, Lost: raw.Lost, Arrived: raw.Arrived, MemoryUsed: raw.Used, MemoryMax: raw.Max, Floor: raw.Floor, Waiting: raw.Waiting,
+		Dropped: raw.Dropped, Lost: raw.Lost, Arrived: raw.Arrived, MemoryUsed: raw.Used, MemoryMax: raw.Max, Floor: raw.Floor, Waiting: raw.Waiting, Displaced: raw.Displaced,
 		Held: raw.Held, Problem: raw.Problem,
 	}
 	if raw.HeldFrom > 0 {

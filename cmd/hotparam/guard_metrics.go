@@ -158,7 +158,7 @@ var doorMetrics = []figure[map[string]doorFigures]{
 		}).
 		explain("ends of requests that cost something or hold permits: `ended` (told, and charged), `repeated` (told " +
 			"again), `unknown` (of no request that is held); and without cost, as the guard ended them itself: `expired` (not told " +
-			"within `guard.ticket_age`), `full` (`guard.max_tickets` were held)"),
+			"within `guard.ticket_age`), `full` (`guard.max_tickets` were held, and the request was refused)"),
 }
 
 // guardFileMetrics are the metrics of the fields of section guard that need a restart.

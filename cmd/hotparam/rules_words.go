@@ -97,6 +97,14 @@ func bodiesWords(rules *hotparam.Rules) string {
 	return fmt.Sprintf("bodies are read up to %s, %s at a time", sizeWords(b.Max), sizeWords(b.Total))
 }
 
+// maxKeysWords says how many keys each limit has places for; empty where that is the default.
+func maxKeysWords(rules *hotparam.Rules) string {
+	if rules.LimitKeys == 0 {
+		return ""
+	}
+	return fmt.Sprintf("each limit has places for %d keys in a process", rules.LimitKeys)
+}
+
 // clientWords is whose address is the client's; empty where it is the peer's.
 func clientWords(c *hotparam.Client) string {
 	if c.Header == "" {

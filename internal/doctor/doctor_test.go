@@ -269,6 +269,11 @@ func TestEachFaultIsFound(t *testing.T) {
 			f.publish("api-1")
 			f.members(m)
 		}, "places", doctor.Problem, "200 hot keys of aggregator agg-1 are limited nowhere"},
+		"a limit without places": {func(f *fleet) {
+			m := hotparam.Member{Name: "api-1", Role: hotparam.RoleInstance, Started: time.Now(), Displaced: 70}
+			f.publish("api-1")
+			f.members(m)
+		}, "tables", doctor.Warning, "limits of instance api-1 found no place for 70 keys"},
 		"a control ends": {func(f *fleet) {
 			control(f, hotparam.Key{Rule: "terms", Text: "GET /search?q=a"}, hotparam.ControlBlock, time.Minute)
 		}, "controls", doctor.Warning, "block of GET /search?q=a by terms ends in"},

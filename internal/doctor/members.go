@@ -37,6 +37,7 @@ func (x *examination) members(ctx context.Context) {
 	x.losses(members)
 	x.memory(ctx, members)
 	x.places(members)
+	x.tables(members)
 }
 
 // heard checks that the counts of all running instances arrive.

@@ -48,6 +48,21 @@ func (x *examination) memory(ctx context.Context, members []hotparam.Member) {
 	}
 }
 
+// tables checks that the limits of instances have places for their keys.
+func (x *examination) tables(members []hotparam.Member) {
+	full := 0
+	for i := range members {
+		if m := &members[i]; m.Displaced > 0 {
+			full++
+			x.add("tables", Warning, fmt.Sprintf("limits of instance %s found no place for %s in the last minute: they may refuse keys that they should not", m.Name, plural64(m.Displaced, "key")),
+				"raise max_keys, or add an outer limit by addr:ip; hotparam_app_displaced_keys_total has the rules")
+		}
+	}
+	if full == 0 {
+		x.add("tables", OK, "each limit has places for its keys", "")
+	}
+}
+
 // places checks that the published set has room for all hot keys.
 func (x *examination) places(members []hotparam.Member) {
 	full := 0

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/loglimit"
 	"github.com/hotparam/hotparam/middleware"
 )
@@ -27,8 +28,9 @@ type TicketsConfig struct {
 }
 
 // Tickets holds the tickets of in-flight requests until a later call reports their end. A request
-// whose end is not reported within the age, or that exceeds the maximum, is ended without cost,
-// which returns its permits. Tickets is safe for concurrent use. A request takes about 200 bytes
+// whose end is not reported within the age is ended without cost, which returns its permits. So
+// is one that exceeds the maximum: a door must refuse it ([NoPlace]), or whoever fills the table
+// would have no limit of cost or concurrency. Tickets is safe for concurrent use. A request takes about 200 bytes
 // until its age has passed, even if it ends earlier.
 type Tickets struct {
 	config TicketsConfig
@@ -83,7 +85,7 @@ type TicketStats struct {
 	Repeated int64 // reports for requests that had already ended
 	Unknown  int64 // reports for requests that are not held
 	Expired  int64 // requests ended without cost after TicketsConfig.Age
-	Full     int64 // requests ended without cost at once: TicketsConfig.Max was reached
+	Full     int64 // requests ended at once, and refused: TicketsConfig.Max was reached
 }
 
 // NewTickets returns an empty Tickets. The caller must call Run.
@@ -101,6 +103,11 @@ func NewTickets(c TicketsConfig) *Tickets {
 		config: c, byID: make(map[ticketID]*heldRequests), ended: make(map[ticketID]struct{}),
 		lastEnded: make(map[ticketID]struct{}), nowFunc: time.Now,
 	}
+}
+
+// NoPlace returns the decision on a request whose ticket could not be held.
+func NoPlace() hotparam.Decision {
+	return hotparam.Decision{Reason: hotparam.ReasonBusy, RetryAfter: time.Second}
 }
 
 // Hold holds a ticket and returns its id, 128 random bits, for [Tickets.End]. At the maximum it
@@ -127,7 +134,7 @@ func (t *Tickets) HoldAs(id string, tickets ...*middleware.Ticket) (ok bool) {
 	t.mu.Unlock()
 	if !ok {
 		h.end(middleware.Cost{})
-		t.warn(&t.lines.full, "too many in-flight requests: the cost of new ones is not charged", "max_tickets", t.config.Max)
+		t.warn(&t.lines.full, "too many in-flight requests: new ones that count costs or hold permits are refused", "max_tickets", t.config.Max)
 	}
 	return ok
 }

@@ -41,6 +41,9 @@
 // of one key (cases_quotas.go, cases_reload.go, mix.go) have no model: what was admitted is
 // held to the largest of them.
 //
+// [TestFull] runs schedules that bound what is admitted on a backend that is full of other keys
+// (full.go).
+//
 // The suite itself is tested by running it on the models, and on mutants, each with one flaw
 // that it must find (model_test.go, mutants_quota_test.go).
 package limitertest

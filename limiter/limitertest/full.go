@@ -9,9 +9,9 @@ import (
 	"github.com/hotparam/hotparam/limiter"
 )
 
-// TestFull runs the random schedules of the suite that bound what is admitted on a backend that
-// has room for few keys, while others come. It may refuse more than the quota says, and never
-// admit more. New's backend should have room for two keys.
+// TestFull runs the random schedules of the suite that bound the admissions, on a backend that has
+// room for few keys while other keys ask. It may refuse more than the quota says, and never admit
+// more. New's backend should have room for two keys.
 func TestFull(t *testing.T, c Config) {
 	t.Run("one quota", func(t *testing.T) { testFull(t, &c) })
 	t.Run("quotas in any mix", func(t *testing.T) { testMixes(t, &c) })
@@ -77,7 +77,7 @@ func testFull(t *testing.T, c *Config) {
 	}
 }
 
-// testFullClock is testClockBounds while others come.
+// testFullClock runs testClockBounds while other keys ask.
 func testFullClock(t *testing.T, c *Config) {
 	check(t, c, func(rt *rapid.T) {
 		q := rapid.SampledFrom(fullQuotas).Draw(rt, "of").draw(rt).WithDefaults()
@@ -94,11 +94,11 @@ func testFullClock(t *testing.T, c *Config) {
 			}
 			r := k.ask(limiter.Ask{N: s.n()})
 			latest = max(latest, k.now())
-			most := mostIn(k.quota, s.tick, latest)
+			limit := mostIn(k.quota, s.tick, latest)
 			if q.Algorithm == hotparam.FixedWindow && q.Calendar == "" {
-				most += q.Rate.N
+				limit += q.Rate.N
 			}
-			if sum += r.Taken; sum > most {
+			if sum += r.Taken; sum > limit {
 				rt.Fatalf("%s: %d admitted in %v", told(k.quota), sum, latest-epoch)
 			}
 		}

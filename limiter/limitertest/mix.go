@@ -212,7 +212,7 @@ func (m *mix) retry(q *hotparam.Quota, ask limiter.Ask, denied limiter.Result) {
 	}
 }
 
-// crowd has other keys ask, which are no concern of a key unless a table is full.
+// crowd asks for other keys, which do not concern a key unless a table is full.
 func (k *key) crowd(q *hotparam.Quota) {
 	k.Helper()
 	t := k.failer.(*rapid.T)

@@ -4,9 +4,8 @@ import "github.com/hotparam/hotparam"
 
 // crowd counts the permits that are held of a stripe's keys for which there was no room: a
 // count-min sketch (Cormode and Muthukrishnan, 2005). A row has one counter for each key, which
-// others may share. The least of a key's counters is never below what the key holds, so no key
-// holds more than its permits; and what is given back is subtracted from the same counters. The
-// lock of the stripe guards it.
+// others may share. A key holds no more than the least of its counters, so never more than its
+// permits; a release subtracts from the same counters. The lock of the stripe guards it.
 type crowd struct {
 	held int64 // permits of all of them
 	mask uint64

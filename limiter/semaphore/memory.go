@@ -35,10 +35,10 @@ type Memory struct {
 // Config configures a [Memory]. The zero value is valid.
 type Config struct {
 	// MaxKeys is the number of keys whose permits may be held at a time, up to 16,777,216.
-	// Zero means DefaultKeys. A key beyond it never holds more than its permits, may be
-	// refused while fewer are held, and does not wait: its permits are counted together with
-	// those of other such keys, and Stats.Crowded counts it. The counters take at most 64
-	// bytes for each of MaxKeys, once there was no room for a key.
+	// Zero means DefaultKeys. A key beyond it never holds more than its permits, and does not
+	// wait. It may be refused while fewer are held, since such keys share counters.
+	// Stats.Crowded counts it. The counters take at most 64 bytes for each of MaxKeys, once
+	// there was no room for a key.
 	MaxKeys int
 	// Unfair serves the newest first.
 	Unfair bool
@@ -53,8 +53,7 @@ const mostKeys = 1 << 24
 // drainRetry is the RetryAfter of a denial while it drains, whose length is unknown.
 const drainRetry = time.Second
 
-// crowdRetry is the RetryAfter of a key without a place, of which nobody knows how long its
-// permits are held.
+// crowdRetry is the RetryAfter of a key without a place, whose leases are not timed.
 const crowdRetry = time.Second
 
 // New returns a Memory. It starts nothing.
@@ -121,7 +120,7 @@ type Stats struct {
 	TooMany   uint64 // denied because they wanted more permits than there are
 	Drained   uint64 // denied by Drain
 	Cancelled uint64 // whose context ended while they waited
-	Crowded   uint64 // of a key for which there was no room, admitted or busy
+	Crowded   uint64 // asks for keys without room, admitted or busy
 }
 
 // Stats returns a snapshot, taken of one stripe of keys after the other.

@@ -125,6 +125,24 @@ func TestTickets(t *testing.T) {
 	}
 }
 
+// A request is refused whose ticket finds no place, as nobody would be charged its cost.
+func TestTicketsFull(t *testing.T) {
+	around := gatewaytest.New(t, testRules, gateway.Config{})
+	around.Tickets = gateway.NewTickets(gateway.TicketsConfig{Max: 1})
+	f := serve(t, around, Config{})
+	first := f.check(`{"method": "GET", "uri": "/file?name=a", "hold": true}`)
+	if first.Ticket == "" {
+		t.Fatalf("%+v", first)
+	}
+	if got := f.check(`{"method": "GET", "uri": "/file?name=b", "hold": true}`); got.Allowed || got.Reason != "busy" || got.Ticket != "" {
+		t.Errorf("without a place: %+v", got)
+	}
+	f.status("/v1/done", fmt.Sprintf(`{"ticket": %q}`, first.Ticket))
+	if got := f.check(`{"method": "GET", "uri": "/file?name=b", "hold": true}`); !got.Allowed || got.Ticket == "" {
+		t.Errorf("with a place: %+v", got)
+	}
+}
+
 func TestBadRequests(t *testing.T) {
 	f := open(t, Config{Token: "0123456789abcdef", MaxBody: 1000})
 	for body, want := range map[string]int{

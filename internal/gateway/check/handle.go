@@ -61,21 +61,24 @@ func (d *Door) check(ctx context.Context, q *question) result {
 			Caller: q.Caller, FromProgram: true, Context: q.Context, NoWait: true,
 		})
 	}
+	id := ""
+	switch {
+	case ticket == nil:
+	case !q.Hold:
+		ticket.End(middleware.Cost{})
+	default:
+		held := false
+		if id, held = d.config.Tickets.Hold(ticket); !held {
+			id, decision = "", gateway.NoPlace()
+		}
+	}
 	if decision.Allowed {
 		d.counters.Passed.Add(1)
 	} else {
 		d.counters.Refused.Add(1)
 	}
 	out := newResult(&decision, q.Method)
-	switch {
-	case ticket == nil:
-	case !q.Hold:
-		ticket.End(middleware.Cost{})
-	default:
-		if id, ok := d.config.Tickets.Hold(ticket); ok {
-			out.Ticket = id
-		}
-	}
+	out.Ticket = id
 	return out
 }
 

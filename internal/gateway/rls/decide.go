@@ -79,7 +79,9 @@ func (d *Door) decide(ctx context.Context, domain string, asks []ask) []hotparam
 		} else {
 			decisions[alone], ticket = d.config.Decider.Enter(ctx, domain, a.params)
 		}
-		d.hold(ctx, a, ticket)
+		if !d.hold(ctx, a, ticket) {
+			decisions[alone] = gateway.NoPlace()
+		}
 	default:
 		d.decideTogether(ctx, domain, asks, decisions)
 	}
@@ -110,8 +112,9 @@ func (d *Door) decideTogether(ctx context.Context, domain string, asks []ask, de
 	got, tickets := d.config.Decider.Together(ctx, parts)
 	for p, i := range of {
 		if first := p == 0 || of[p-1] != i; first {
-			decisions[i] = got[p]
-			d.hold(ctx, &asks[i], tickets[p])
+			if decisions[i] = got[p]; !d.hold(ctx, &asks[i], tickets[p]) {
+				decisions[i] = gateway.NoPlace()
+			}
 			continue
 		}
 		tickets[p].End(middleware.Cost{})
@@ -125,19 +128,21 @@ func (d *Door) decideTogether(ctx context.Context, domain string, asks []ask, de
 // report will come. A request without an id is one case: its hits are then its units, and its
 // time and bytes are not known. A call that Envoy cancelled is the other: the client is gone. A
 // call that exceeded its deadline is held, since Envoy lets its request pass and reports the end.
-func (d *Door) hold(ctx context.Context, a *ask, ticket *middleware.Ticket) {
+// It returns false if there is no place for the ticket.
+func (d *Door) hold(ctx context.Context, a *ask, ticket *middleware.Ticket) bool {
 	switch {
 	case ticket == nil:
 	case errors.Is(ctx.Err(), context.Canceled):
 		ticket.End(middleware.Cost{})
 	case a.id != "":
-		d.config.Tickets.HoldAs(a.id, ticket)
+		return d.config.Tickets.HoldAs(a.id, ticket)
 	default:
 		if !ticket.Counts(hotparam.Units) {
 			d.fault(NoID, "a rule needs the end of a request, but the descriptor has no entry id")
 		}
 		ticket.End(middleware.Cost{Units: a.hits})
 	}
+	return true
 }
 
 // end ends the requests whose end the call reports. Several descriptors may report parts of one

@@ -66,10 +66,12 @@ func (d *Door) check(ctx context.Context, a *actions, args []arg) {
 	call := gateway.Call{Method: c.method, Target: c.uri, Header: c.header, Addr: c.addr, Caller: c.caller, Context: c.context}
 	decision, ticket := d.decider.Begin(ctx, &call)
 	d.counters.Checks.Add(1)
+	if !d.hold(a, &c, ticket, began) {
+		decision = gateway.NoPlace()
+	}
 	if !decision.Allowed {
 		d.counters.Refused.Add(1)
 	}
-	d.hold(a, &c, ticket, began)
 	if !a.setDecision(&decision) {
 		d.counters.Cut.Add(1)
 		d.warn(&d.logs.cut, "an answer does not fit in a frame; HAProxy gets it without its body", "frame_size", a.max)
@@ -77,20 +79,22 @@ func (d *Door) check(ctx context.Context, a *actions, args []arg) {
 }
 
 // hold keeps the ticket until a done message reports the end of the request. If none will come,
-// it ends the ticket at once, without cost.
-func (d *Door) hold(a *actions, c *check, ticket *middleware.Ticket, began time.Time) {
+// it ends the ticket at once, without cost. It returns false if there is no place for the ticket.
+func (d *Door) hold(a *actions, c *check, ticket *middleware.Ticket, began time.Time) bool {
 	if ticket == nil {
-		return
+		return true
 	}
 	if !c.hold || d.tickets == nil {
 		ticket.End(middleware.Cost{})
 		d.counters.Unheld.Add(1)
 		d.warn(&d.logs.unheld, "a rule counts costs or limits concurrency, but the check lacks hold=bool(true): the request costs nothing")
-		return
+		return true
 	}
-	if id, ok := d.tickets.Hold(ticket); ok { // otherwise Hold has ended and counted it
+	id, ok := d.tickets.Hold(ticket) // otherwise Hold has ended and counted it
+	if ok {
 		a.setString("ticket", joinTicket(id, began))
 	}
+	return ok
 }
 
 // end ends a request and charges its cost.
