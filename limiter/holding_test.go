@@ -245,3 +245,21 @@ func mixHoldings(t *testing.T, q *hotparam.Quota, r *rand.Rand) {
 		}
 	}
 }
+
+// A key that is full when all begin to owe owes as well, however long nobody asks for it.
+func TestDroppedKeysOwe(t *testing.T) {
+	q := &hotparam.Quota{Rate: hotparam.Rate{N: 80, Per: time.Hour}, Burst: 80}
+	h, now := newHolder(t, q, 1), start
+	key := []byte("k")
+	h.keys.Do(now, hotparam.Hash(key), key, Ask{N: 40})
+	h.keys.Owe(Owing{All: 40}, now)
+	part := hotparam.Quota{Rate: hotparam.Rate{N: 8, Per: time.Hour}, Burst: 80} // ten times slower
+	if err := h.keys.SetQuota(&part, now); err != nil {
+		t.Fatal(err)
+	}
+	now += time.Hour // by the rate of before it would be full
+	h.keys.Sweep(now)
+	if got := h.keys.Do(now, hotparam.Hash(key), key, Ask{Kind: AtMost, N: 80}); got.Taken != 8 {
+		t.Errorf("%d permits, want those of an hour, 8", got.Taken)
+	}
+}

@@ -179,21 +179,3 @@ func TestMembersFlap(t *testing.T) {
 		}
 	})
 }
-
-// heldShare is a share that is a text.
-type heldShare struct {
-	held    string
-	endowed []time.Duration
-}
-
-func (h *heldShare) HandOver() []byte { return []byte(h.held) }
-
-func (h *heldShare) Inherit(handover []byte, age time.Duration) error {
-	if age < 0 || age > time.Minute {
-		return fmt.Errorf("it is %v old", age)
-	}
-	h.held += string(handover)
-	return nil
-}
-
-func (h *heldShare) Endow(idle time.Duration) { h.endowed = append(h.endowed, idle) }

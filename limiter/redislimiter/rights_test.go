@@ -94,7 +94,7 @@ func actMember(t *testing.T, admin, client redis.UniversalClient) error {
 	must(t, admin.HSet(t.Context(), m.keys()[2], "old", "1 of long ago").Err())
 	next := membersOf(t, client, "api-2", func(c *MembersConfig) { c.Shares = taken })
 	next.beat(t.Context())
-	if taken.held != left.held {
+	if taken.held != "10 of r" {
 		return fmt.Errorf("it has %q", taken.held)
 	}
 	return nil
