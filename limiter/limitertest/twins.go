@@ -54,8 +54,8 @@ func (l *twins) op(twin string, q *hotparam.Quota, ask limiter.Ask) limiter.Op {
 
 // twinTake is what both have granted.
 type twinTake struct {
-	limit     *twins
-	quota     *hotparam.Quota
+	limit       *twins
+	quota       *hotparam.Quota
 	first, twin limiter.Result
 }
 
