@@ -34,7 +34,7 @@ type ledgerTake struct {
 	// blurred says that a backend may count more of the take as earned than is, but no more
 	// than was earned of all takes since: a take behind it was returned before it.
 	blurred bool
-	// changed says that the quota has changed since, and a backend may give back nothing.
+	// changed says that the quota has changed since. A backend may then return nothing.
 	changed bool
 }
 

@@ -13,8 +13,7 @@ import (
 	"github.com/hotparam/hotparam/limiter"
 )
 
-// testTogether checks that asks that are Together take together or not at all, beside others of
-// the same call. The reference is a model of each key that executes nothing of a denied request
+// testTogether checks that asks with Together take all or nothing, beside others of the same call. The reference is a model of each key that executes nothing of a denied request
 // but the denials.
 func testTogether(t *testing.T, c *Config) {
 	if !c.Together {
@@ -72,7 +71,7 @@ type togetherRun struct {
 	*world
 	limits []*history
 	begins bool           // a take begins a window, and its return does not end it
-	held   []togetherTake // by the latest request that passed, in order
+	held   []togetherTake // the takes of the latest request that passed, in order
 }
 
 type togetherTake struct {
@@ -84,7 +83,7 @@ type togetherTake struct {
 func (r *togetherRun) Fatalf(format string, args ...any) { r.T.Fatalf(format, args...) }
 func (r *togetherRun) Helper()                           { r.T.Helper() }
 
-// request sends one request, or gives back what the latest one has taken.
+// request sends one request, or returns the takes of the latest one.
 func (r *togetherRun) request() {
 	if len(r.held) > 0 && rapid.IntRange(0, 3).Draw(r.T, "return") == 0 {
 		r.giveBack()
@@ -95,7 +94,7 @@ func (r *togetherRun) request() {
 	for range rapid.IntRange(1, 5).Draw(r.T, "ops") {
 		h := rapid.SampledFrom(r.limits).Draw(r.T, "limit")
 		if slices.Contains(limits, h) && (r.begins || h.quota.CountDenied || h.quota.Penalty > 0) {
-			continue // a denial by what the request itself takes has effects that stay
+			continue // the effects of a denial by the request itself would stay
 		}
 		op := h.op
 		op.Ask = newSchedule(r.T, r.config, h.quota, []limiter.Kind{limiter.Take, limiter.Take, limiter.Take, limiter.Peek, limiter.AtMost, limiter.Reserve, limiter.Charge}).ask()
@@ -117,7 +116,7 @@ func (r *togetherRun) giveBack() {
 	var ops []limiter.Op
 	for _, h := range slices.Backward(r.held) {
 		if log, ok := h.limit.replay().ideal.(*idealLog); ok && log.clipped || h.limit.quota.CountDenied {
-			continue // what is left of each take is unknown
+			continue // the rest of each take is unknown
 		}
 		op := h.limit.op
 		op.Ask = h.got.Return()

@@ -54,9 +54,9 @@ func (l *twins) op(twin string, q *hotparam.Quota, ask limiter.Ask) limiter.Op {
 
 // twinTake is what both have granted.
 type twinTake struct {
-	limit     *twins
-	quota     *hotparam.Quota
-	one, twin limiter.Result
+	limit       *twins
+	quota       *hotparam.Quota
+	first, twin limiter.Result
 }
 
 type twinRun struct {
@@ -77,7 +77,7 @@ func (r *twinRun) step() {
 		i := rapid.IntRange(0, len(r.held)-1).Draw(r.T, "of")
 		h := r.held[i]
 		r.held = append(r.held[:i], r.held[i+1:]...)
-		r.world.do(h.limit.op("", h.quota, h.one.Return()))
+		r.world.do(h.limit.op("", h.quota, h.first.Return()))
 		r.world.do(h.limit.op(" twin", h.quota, h.twin.Return()))
 	} else {
 		r.request()
@@ -93,15 +93,15 @@ func (r *twinRun) step() {
 
 // alike compares results, and the times of a bucket that warms up as exactly as floating point
 // allows.
-func (r *twinRun) alike(q *hotparam.Quota, one, twin limiter.Result) bool {
+func (r *twinRun) alike(q *hotparam.Quota, first, twin limiter.Result) bool {
 	if q.WarmUp > 0 {
-		for _, times := range [][2]*time.Duration{{&one.ResetAfter, &twin.ResetAfter}, {&one.RetryAfter, &twin.RetryAfter}, {&one.Delay, &twin.Delay}} {
+		for _, times := range [][2]*time.Duration{{&first.ResetAfter, &twin.ResetAfter}, {&first.RetryAfter, &twin.RetryAfter}, {&first.Delay, &twin.Delay}} {
 			if (*times[0] - *times[1]).Abs() <= warmUpTolerance(r.config.tick()) {
 				*times[0] = *times[1]
 			}
 		}
 	}
-	return one == twin
+	return first == twin
 }
 
 // request sends one request to some of the limits, and what should come of it to the twins.

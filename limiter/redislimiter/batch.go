@@ -21,11 +21,11 @@ type batch struct {
 	errs    limiter.OpErrors // nil if there are none
 }
 
-// part is a script to run, and the indices of its ops, of which the last ones are Together.
+// part is a script to run, and the indices of its ops. Those that are Together are the last.
 type part struct {
 	call     call
 	ops      []int
-	together int // how many
+	together int // number of ops that are Together
 }
 
 // maxTries is how often an op is sent. It is sent again only if it has a calendar and the
@@ -119,8 +119,8 @@ func (b *batch) take(p *part, again []int) ([]int, error) {
 }
 
 // parts returns the scripts to run: a single server gets one for all keys, a cluster one per
-// tag, since only keys of the same tag are known to be in the same slot. What is Together is
-// so for each script. The scripts of a cluster run in parallel: to ask one after the other
+// tag, since only keys of the same tag are known to be in the same slot. Ops are
+// Together within their script. The scripts of a cluster run in parallel: to ask one after the other
 // would cost each request that passes as many round trips.
 func (b *batch) parts(todo []int) (parts []*part) {
 	_, single := b.store.client.(*redis.Client)
