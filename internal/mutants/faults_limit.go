@@ -151,7 +151,7 @@ var limitFaults = []Fault{
 	{
 		Name: "a newcomer overtakes those that could not reserve", File: "limiter/waitlines.go",
 		Old: "!(l.short && c.Patient)", New: "true",
-		Test: "TestWaitsInAnyMix",
+		Test: "TestNobodyOvertakesInAFullQueue",
 	},
 	{
 		Name: "permits that are put together are used later than they are due", File: "limiter/waitline.go",
