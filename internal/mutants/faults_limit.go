@@ -180,7 +180,7 @@ var limitFaults = []Fault{
 	},
 	{
 		Name: "a request overtakes the line of an exact limit", File: "middleware/exact.go",
-		Old: "		r.joinLine(&claims[i])\n", New: "",
+		Old: "		r.joinLine(&claims[i])\n", New: "		_ = i\n",
 		Test: "TestInstancesTakeTurns|TestClientsGiveUp",
 	},
 	{
