@@ -22,7 +22,7 @@
 //	Bucket, Keys ──────────────────────────────────────►  or one word, without a lock
 //
 // The files, in that order. For callers: limiter.go limiter_memory.go per.go wait.go
-// reservation.go denied.go, allowall.go several limiters at once, local.go. The seam: backend.go batch.go together.go
+// with waitlines.go waitline.go waitask.go for those that wait, reservation.go denied.go, allowall.go several limiters at once, local.go. The seam: backend.go batch.go together.go
 // clustered.go operror.go path.go. Around a backend: cached.go, deferred*.go, failover*.go with share.go
 // and sharecache.go; holding.go owe*.go for the instances that share a quota. Stores: memory.go snapshot.go restore.go, bucket*.go, keys*.go, on table.go
 // node.go states*.go, with debts.go sketch.go for what evicted keys owe.
@@ -74,6 +74,14 @@
 //
 // A Reserve takes permits before they are available, for a Delay that the caller accepts.
 // Reservations are served in the order in which they were made, and before later takes.
+//
+// # Waiting
+//
+// The callers of Wait of one key stand in a line of their process: see [WaitLines]. The line owns
+// what is reserved, so the place of a caller that gives up passes to the next one, and no permit
+// is lost while somebody waits. Within a process callers are served in order; processes take
+// turns. A caller whose turn would come after its deadline is refused at once. It waits for
+// nothing else: lines have no goroutine, and one timer each.
 //
 // # Costs that are known afterwards
 //

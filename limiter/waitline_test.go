@@ -274,3 +274,36 @@ func TestLineOfABackendThatFails(t *testing.T) {
 		}
 	})
 }
+
+// Where a queue is full, those that came first get its places first.
+func TestNobodyOvertakesInAFullQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newNamed(t, newMemory(t), "x", hotparam.Quota{Algorithm: hotparam.LeakyBucket, Rate: perSecond5, Burst: 1, Shape: true})
+		var (
+			all   sync.WaitGroup
+			mu    sync.Mutex
+			order []int
+		)
+		for i := range 40 { // the next ones come just when there is a place
+			all.Go(func() {
+				if err := l.Wait(t.Context(), "k"); err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				order = append(order, i)
+			})
+			if i%2 == 1 {
+				time.Sleep(200 * time.Millisecond)
+			} else {
+				synctest.Wait()
+			}
+		}
+		all.Wait()
+		for i, o := range order {
+			if i != o {
+				t.Fatalf("served in the order %v", order)
+			}
+		}
+	})
+}

@@ -36,7 +36,7 @@
 //	                             │ readBody                    body.go heldbody.go form.go json.go
 //	            within limits?   │ limitRule, limitKey, …      limit.go hotstate.go
 //	            together?        │ askBackend                  exact.go backend.go
-//	            its turn?        │ waitForTurn                 wait.go
+//	            its turn?        │ waitForTurn                 wait.go turn.go
 //	                             ▼
 //	                          decision                         verdict.go, grants.go
 //	            when to retry?   │ backoff                       backoff.go

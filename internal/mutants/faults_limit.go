@@ -307,7 +307,7 @@ var limitFaults = []Fault{
 	{
 		Name: "a newcomer overtakes those that could not reserve", File: "limiter/waitlines.go",
 		Old: "!(l.short && c.Patient)", New: "true",
-		Test: "TestWaitsInAnyMix",
+		Test: "TestNobodyOvertakesInAFullQueue",
 	},
 	{
 		Name: "permits that are put together are used later than they are due", File: "limiter/waitline.go",
@@ -336,7 +336,7 @@ var limitFaults = []Fault{
 	},
 	{
 		Name: "a request overtakes the line of an exact limit", File: "middleware/exact.go",
-		Old: "		r.joinLine(&claims[i])\n", New: "",
+		Old: "		r.joinLine(&claims[i])\n", New: "		_ = i\n",
 		Test: "TestInstancesTakeTurns|TestClientsGiveUp",
 	},
 	{
