@@ -169,7 +169,8 @@ func TestCrashesAddNoBurst(t *testing.T) {
 		s.start()
 	}
 	s.settled()
-	s.check("2 of 4 have crashed", 36, 41)
+	// Those that have crashed may be counted still: then two have two of six parts.
+	s.check("2 of 4 have crashed", 26, 41)
 }
 
 // Without Redis, instances have shares of the number that the file says.
