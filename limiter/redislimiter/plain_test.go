@@ -70,7 +70,7 @@ func TestPlainTakesAreAsOthers(t *testing.T) {
 			}
 			calls := [2]call{{script: short}, {script: whole}}
 			for side := range calls {
-				calls[side].args = []any{string(appendNumbers(nil, float64(now), float64(minSpare)))}
+				calls[side].args = []any{string(appendNumbers(nil, float64(now), float64(minSpare), 0))}
 			}
 			for range 1 + rng.IntN(3) {
 				p := favourites[rng.IntN(len(favourites))]
@@ -89,7 +89,7 @@ func TestPlainTakesAreAsOthers(t *testing.T) {
 				asked, key := p.asked(&ask, now), rng.IntN(3)
 				for side := range calls {
 					base := fmt.Sprintf("{%d}%d:%d", seed, side, key)
-					calls[side].keys = p.appendKeys(calls[side].keys, base, ask.Kind)
+					calls[side].keys = p.appendKeys(calls[side].keys, base, "", &ask)
 					calls[side].args = append(calls[side].args, asked)
 				}
 			}

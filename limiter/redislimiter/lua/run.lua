@@ -8,8 +8,12 @@
 -- order.
 --
 -- KEYS holds for each ask: the key; the key with the algorithm's letter; for FORGET, those of
--- the other algorithms; and with a penalty, or for FORGET, the lock that all algorithms share:
--- when it ends, and when that was written.
+-- the other algorithms; with a penalty, or for FORGET, the lock that all algorithms share: when
+-- it ends, and when that was written; and for a CHARGE with a mark, what the caller has charged.
+--
+-- A CHARGE with a mark is for permits that were taken `within` ago. It may be sent again, under
+-- the same mark and for as many permits or more, and charges those beyond the earlier ones. The
+-- last mark and number of permits of a caller are kept for a minute.
 local TAKE = 0
 local PEEK = 1
 local ATMOST = 2
@@ -50,9 +54,24 @@ local function take(a, kind, n, keep, within, counts)
   return ALLOWED, 0, delay, n, a.take(n, line or wait)
 end
 
+-- Returns how many of n permits that were taken elsewhere are not charged yet, and what to keep
+-- once they are.
+local function uncharged(key, mark, n)
+  local last, before = redis.call('GET', key), 0
+  if last and #last == 16 then
+    local marked, charged = struct.unpack('<dd', last)
+    if marked > mark then return 0 end
+    if marked == mark then before = charged end
+  end
+  return math.max(0, n - before), struct.pack('<dd', mark, math.max(n, before))
+end
+
 local function ask(k)
   local asked = ARGV[k + 1]
   local letter, kind, n, keep, within, mark, since, penalty, limit, counts = struct.unpack('<c1ddddddddd', asked)
+  local charged, kept
+  on.back = kind == CHARGE and mark > 0
+  on.now = on.back and now - within or now
   on.base, on.own, on.kind, on.letter, on.limit = KEYS[at], KEYS[at + 1], kind, letter, limit
   local first, lock = at, KEYS[at + 2]
   if kind == FORGET then -- set before anything can fail, so that the next ask finds its keys
@@ -60,6 +79,10 @@ local function ask(k)
     redis.call('DEL', unpack(KEYS, first, first + 7))
   else
     at = at + (penalty > 0 and 3 or 2)
+    if on.back then
+      charged, at = KEYS[at], at + 1
+      n, kept = uncharged(charged, mark, n)
+    end
   end
   local a, locked = algorithms[letter], 0
   local told = a.open(asked)
@@ -105,6 +128,7 @@ local function ask(k)
   if code == LOCKED then free = 0 end
   answer[k] = struct.pack('<ddddddd', code, free, retry, fresh, delay, taken, took)
   if on.dirty then a.save() end
+  if kept then redis.call('SET', charged, kept, 'PX', 60000) end
 end
 
 local healed, errors = 0, nil
