@@ -85,7 +85,9 @@ const (
 	// allowed with a Delay. Reservations are served in the order in which they are made.
 	Reserve
 	// Charge takes N permits whether they are available or not; the missing ones are owed. It
-	// is always allowed.
+	// is always allowed. A Charge with a Mark is for permits that were granted Within ago, and
+	// may be sent again, under the same Mark and with the same N or a larger one: a backend that
+	// supports this charges what is beyond the earlier N, and nothing for an earlier Mark.
 	Charge
 	// Return gives back N of the permits that one Result took, to the state they were taken
 	// from, whatever quota is in force by now; the Op's quota is the one under which they

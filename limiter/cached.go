@@ -6,11 +6,8 @@ import (
 	"fmt"
 	"hash/maphash"
 	"math/bits"
-	"strings"
 	"sync/atomic"
 	"time"
-
-	"github.com/hotparam/hotparam"
 )
 
 // CachedConfig configures a [Cached]. The zero value is valid.
@@ -32,24 +29,31 @@ const (
 	DefaultLongest    = time.Second
 )
 
-// Cached is a backend that remembers denials: until the RetryAfter that its backend returned
-// is over, it denies asks for as many permits of the key or more without a call. However far
-// demand exceeds the limit, a key costs one call for each permit that comes back, and one in
-// each Longest.
+// Cached is a backend that remembers denials. However far demand exceeds the limit, a key
+// costs its backend
+//
+//   - one call in each Longest while a denial's RetryAfter is not over,
+//   - then one call for each permit that comes back, at the quota's rate, of a bucket,
+//   - or, of a window, the calls that begin until the next denial has arrived,
+//
+// and all calls that begin before the first denial has arrived. All other asks for as many
+// permits or more are denied at once. A window of which permits come back more often than a
+// call takes saves little: that is a sliding_log of a high rate. Every instance has a memory of
+// its own.
 //
 // Of asks that are Together, none is sent if it denies one of them.
 //
 // It allows nothing by itself. It denies what its backend would allow only if others have
-// returned or reset permits meanwhile, or have other quotas, and only for Longest. A Return, a
-// Forget or another Quota that passes through it ends the denial of a key. Its RetryAfter is
-// never too long; it is too short for an ask for more permits than were denied before, or if
-// others have taken permits meanwhile.
+// returned or reset permits meanwhile, or have other quotas, and only for Longest and a quarter
+// of it. A Return, a Forget or another Quota that passes through it ends the denial of a key.
+// Its RetryAfter is never too long; it is too short for an ask for more permits than were
+// denied before, or if others have taken permits meanwhile.
 //
 // It does not remember what has to reach the backend: denials that count themselves
 // (Quota.CountDenied) or lock the key (Quota.Penalty). Denials under a lock are remembered for
 // no longer than Penalty, so the first denial after the lock starts another one no later than
-// that.
-// It goes inside a [Failover], whose denials end when its primary is back.
+// that. It goes inside a [Failover], which looks into its memory also while the backend does not
+// answer.
 //
 // It is safe for concurrent use, lock-free, and a [Batcher] that makes at most one call of its
 // backend, if that is one too.
@@ -61,23 +65,6 @@ type Cached struct {
 	slots   []cachedSlot // a power of two; the latest denial whose key falls to it
 	saved   atomic.Uint64
 	asked   atomic.Uint64
-}
-
-// cachedSlot tells, by its changes, whether a denial is older than a Return that came
-// while it was under way.
-type cachedSlot struct {
-	denial  atomic.Pointer[denial]
-	changes atomic.Uint64
-}
-
-// denial is not changed once made.
-type denial struct {
-	name, key    string
-	quota        *hotparam.Quota
-	least        int64         // how many permits have to be there at least, for it to deny
-	until        time.Duration // for how long it is remembered
-	retry, reset time.Duration // when it said that a retry can pass, and that all is back
-	decision     hotparam.Decision
 }
 
 var (
@@ -117,14 +104,18 @@ func (c *Cached) Do(ctx context.Context, op Op) (Result, error) {
 	if op.Name == "" || op.Key == "" {
 		return Result{}, ErrNoKey
 	}
-	now, slot := c.clock(), c.slot(op)
-	if res, ok := c.remembered(slot, op, now); ok {
+	if res, ok := c.recall(&op); ok {
 		return res, nil
 	}
-	changes := slot.changes.Load()
+	return c.ask(ctx, op)
+}
+
+// ask asks the backend, and remembers a denial.
+func (c *Cached) ask(ctx context.Context, op Op) (Result, error) {
+	sent := c.sending(&op, c.clock())
 	c.asked.Add(1)
 	res, err := c.backend.Do(ctx, op)
-	slot.learn(changes, op, res, err, now, c.longest)
+	sent.learn(&op, &res, err, c.longest)
 	return res, err
 }
 
@@ -133,124 +124,64 @@ func (c *Cached) DoAll(ctx context.Context, ops []Op, results []Result) error {
 	if c.batcher == nil {
 		return eachInTurn(ops, results, func(i int) (Result, error) { return c.Do(ctx, ops[i]) })
 	}
-	lasts := true // what is remembered, as none of ops ends it for a later one
+	lasts := true // what is remembered: no op ends it for a later one
 	for i := range ops {
 		if ops[i].Name == "" || ops[i].Key == "" {
 			return ErrNoKey
 		}
 		lasts = lasts && ops[i].Kind != Return && ops[i].Kind != Forget
 	}
-	type sent struct {
-		place   int // in ops
-		changes uint64
+	if !lasts {
+		return c.askAll(ctx, ops, results)
 	}
-	var (
-		now  = c.clock()
-		rest = make([]Op, 0, len(ops))
-		how  = make([]sent, 0, len(ops))
-	)
+	var rest part
 	denied := false // an ask that is Together, so the rest of these are not sent
-	for i, op := range ops {
-		slot := c.slot(op)
-		if lasts {
-			if res, ok := c.remembered(slot, op, now); ok {
-				results[i] = res
-				denied = denied || op.together()
-				continue
-			}
+	for i := range ops {
+		if res, ok := c.recall(&ops[i]); ok {
+			results[i] = res
+			denied = denied || ops[i].together()
+			continue
 		}
-		rest, how = append(rest, op), append(how, sent{i, slot.changes.Load()})
+		rest.add(i, nil, ops[i])
 	}
 	if denied {
-		n := 0
-		for k, op := range rest {
-			if op.together() {
-				results[how[k].place] = notAsked
-				continue
-			}
-			rest[n], how[n] = op, how[k]
-			n++
-		}
-		rest, how = rest[:n], how[:n]
+		rest.dropTogether(results)
 	}
-	if len(rest) == 0 {
+	if len(rest.ops) == 0 {
 		return nil
 	}
+	err := c.askAll(ctx, rest.ops, rest.results)
+	return rest.settle(results, nil, err).asError()
+}
+
+// askAll asks the backend, and remembers denials.
+func (c *Cached) askAll(ctx context.Context, ops []Op, results []Result) error {
+	now, sent := c.clock(), make([]sentAsk, len(ops))
+	for i := range ops {
+		sent[i] = c.sending(&ops[i], now)
+	}
 	c.asked.Add(1)
-	got := make([]Result, len(rest))
-	err := c.batcher.DoAll(ctx, rest, got)
-	var errs OpErrors
-	for i, s := range how {
-		failed := ErrorOf(err, i)
-		if !askedTwice(rest, i) {
-			c.slot(rest[i]).learn(s.changes, rest[i], got[i], failed, now, c.longest)
+	err := c.batcher.DoAll(ctx, ops, results)
+	for i := range ops {
+		if !askedTwice(ops, i) {
+			sent[i].learn(&ops[i], &results[i], ErrorOf(err, i), c.longest)
 		}
-		results[s.place] = got[i]
-		errs = setError(errs, len(ops), s.place, failed)
 	}
-	return errs.asError()
+	return err
 }
 
-func (c *Cached) slot(op Op) *cachedSlot {
-	h := maphash.String(c.seed, op.Key) ^ bits.RotateLeft64(maphash.String(c.seed, op.Name), 32)
-	return &c.slots[h&uint64(len(c.slots)-1)]
-}
+// asking is a Cached whose memory was looked into before.
+type asking struct{ *Cached }
 
-// least is how many permits have to be there for the ask to be allowed; -1 where that
-// is not the question, or where there never are as many.
-func least(op Op) int64 {
-	n, keep := op.N, max(op.Keep, 0)
-	if op.Kind == AtMost {
-		n = min(n, 1)
-	}
-	if op.Kind > AtMost || op.Quota == nil || op.Quota.CountDenied || n < 0 || keep > op.Quota.Burst-n {
-		return -1
-	}
-	if n == 0 {
-		return 0
-	}
-	return n + keep
-}
+// Do implements [Backend].
+func (a asking) Do(ctx context.Context, op Op) (Result, error) { return a.ask(ctx, op) }
 
-// remembered returns the denial of an ask, if there is one.
-func (c *Cached) remembered(slot *cachedSlot, op Op, now time.Duration) (Result, bool) {
-	d := slot.denial.Load()
-	if d == nil || op.Quota == nil || now >= d.until || *d.quota != *op.Quota || d.key != op.Key || d.name != op.Name {
-		return Result{}, false
+// DoAll implements [Batcher].
+func (a asking) DoAll(ctx context.Context, ops []Op, results []Result) error {
+	if a.batcher == nil {
+		return eachInTurn(ops, results, func(i int) (Result, error) { return a.Do(ctx, ops[i]) })
 	}
-	if n := least(op); n < 0 || n < d.least {
-		return Result{}, false
-	}
-	c.saved.Add(1)
-	res := Result{Decision: d.decision}
-	res.RetryAfter = d.retry - now
-	res.ResetAfter = max(res.RetryAfter, d.reset-now)
-	return res, true
-}
-
-// learn records the outcome of an op that was sent at now.
-func (s *cachedSlot) learn(changes uint64, op Op, res Result, err error, now, longest time.Duration) {
-	if op.Kind == Return || op.Kind == Forget {
-		s.changes.Add(1)
-		s.denial.Store(nil)
-		return
-	}
-	n := least(op)
-	locked := res.Reason == hotparam.ReasonLocked
-	if op.Quota != nil && locked { // the lock may end first, and the next denial start another
-		longest = min(longest, op.Quota.Penalty)
-	}
-	if err != nil || res.Allowed || res.RetryAfter <= 0 || n < 0 || !locked && (res.Reason != hotparam.ReasonLimited || op.Quota.Penalty > 0) {
-		return
-	}
-	d := &denial{
-		name: op.Name, key: strings.Clone(op.Key), quota: op.Quota, least: n,
-		until: now + min(res.RetryAfter, longest), retry: now + res.RetryAfter, reset: now + res.ResetAfter, decision: res.Decision,
-	}
-	s.denial.Store(d)
-	if s.changes.Load() != changes {
-		s.denial.CompareAndSwap(d, nil)
-	}
+	return a.askAll(ctx, ops, results)
 }
 
 // CachedStats counts the asks of a [Cached].

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -452,6 +453,30 @@ func TestCachedAsksNothingBesideAKnownDenial(t *testing.T) {
 		}
 		if d, _ := memory.Do(context.Background(), limiter.Op{Quota: &wide, Name: "all", Key: "k", Ask: limiter.Ask{Kind: limiter.Peek}}); d.Remaining != 99 {
 			t.Errorf("%+v, want 99 left", d)
+		}
+	})
+}
+
+// Calls that take longer than a permit takes to come back: the backend is asked no more than once
+// for each permit, and every permit is used.
+func TestCachedWhileCallsAreUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, b := fakeQuota(1000, 100), &fakeBatcher{}
+		b.before = func(context.Context, ...limiter.Op) error { time.Sleep(5 * time.Millisecond); return nil }
+		c := newCached(t, b, 0)
+		var callers sync.WaitGroup
+		var passed atomic.Int64
+		for range 12_000 { // in a second
+			callers.Go(func() {
+				res, _ := mustDo(t, c, fakeOp(limiter.Take, "k", 1, &q))
+				passed.Add(res.Taken)
+			})
+			time.Sleep(time.Second / 12_000)
+		}
+		callers.Wait()
+		calls, _ := b.count()
+		if n := passed.Load(); n < 1050 || n > 1110 || calls > int(n)+200 {
+			t.Errorf("%d passed, by %d calls", n, calls)
 		}
 	})
 }

@@ -35,7 +35,8 @@ const stale = 4
 // Deferred is a backend that decides by what its backend last reported to remain of a key, and
 // charges the backend in the background for what it allowed: all keys in one call, each Every.
 // It asks the backend at once for an unknown key, and when the known remainder is used up or
-// older than four times Every, so it never denies by itself. It is for limits for which a
+// older than four times Every, so it never denies by itself, and saves nothing of what is asked
+// beyond the limit. It is for limits for which a
 // round trip at each request costs more than some requests over the limit.
 //
 // Its bound: a single instance admits what the quota allows. Of n instances each may take what

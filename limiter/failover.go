@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -72,9 +73,10 @@ func (c *FailoverConfig) validate() error {
 }
 
 // Failover is a backend that goes on without its primary. A call to the primary that
-// fails, or has no answer within the time-out, opens the circuit breaker of the node that
-// was asked: that request, and all for keys of that node that come while it is open, are
-// decided at once by what Away says. Probes, one at a time for each node and ever more
+// fails, or two in a row that have no answer within the time-out, open the circuit breaker of
+// the node that was asked: that request, and all for keys of that node that come while it is
+// open, are decided at once by what Away says. After the first of the two, 64 calls at a time
+// wait for the node, and other requests are decided at once. Probes, one at a time for each node and ever more
 // rarely, find out when the node takes writes again, and then requests go to it again.
 // So an outage costs each request that is under way when it begins one time-out at most,
 // and the others nothing. A primary that is [Clustered] has nodes; any other is one.
@@ -84,8 +86,13 @@ func (c *FailoverConfig) validate() error {
 // which are the caller's to know; nor a call whose caller's context ended, unless ten in
 // a row end so. That error is the context's for errors.Is, whatever the primary called it.
 //
-// Calls that failed are not repeated, and what was decided meanwhile is not charged to the
-// primary when it is back: a limit is off by what passed during the outage.
+// Nothing is asked twice. With AwayLocal, what was granted locally is charged to the primary
+// when it answers again: by the next call for the key, ahead of it, and by Run. The Charge has
+// a Mark, as it is sent again if its answer was lost. So one instance admits no more than the
+// quota. Of several, each may admit its part besides what the others took from the primary. For
+// two time-outs after a node answers again, an instance that has used up its part denies what
+// the primary grants, if the others' charges may use that up. Up to 16,384 keys are charged
+// afterwards; FailoverStats.Dropped counts the permits of others.
 //
 // With AwayLocal each instance decides by its part of the quota ([Share]); an ask for
 // more than that part ever holds is denied, with ReasonAway. What the primary grants
@@ -106,12 +113,17 @@ type failover struct {
 	breakers  *breaker.Set[Op]
 	primary   Backend
 	batcher   Batcher // the primary, or nil
+	memory    *Cached // of the primary, or nil
 	timeout   time.Duration
 	minProbe  time.Duration
 	local     Backend
 	instances func() int
 	logger    *slog.Logger
 	shares    shareCache
+	owed      *ledger
+	running   atomic.Int64 // Runs
+	made      time.Time
+	recovered atomic.Int64 // when a node last answered again, in ns since made; 0 if none did
 
 	failures, timedOut, opErrors atomic.Uint64
 	asLocal, asOpen, asClosed    atomic.Uint64
@@ -139,9 +151,12 @@ func NewFailover(primary Backend, cfg FailoverConfig) (*Failover, error) {
 	}
 	f := &failover{
 		primary: primary, timeout: cfg.Timeout, minProbe: cfg.MinProbe,
-		local: cfg.Local, instances: cfg.Instances, logger: cfg.Logger,
+		local: cfg.Local, instances: cfg.Instances, logger: cfg.Logger, owed: newLedger(), made: time.Now(),
 	}
-	f.batcher, _ = primary.(Batcher)
+	if f.memory, _ = primary.(*Cached); f.memory != nil {
+		f.primary = asking{f.memory}
+	}
+	f.batcher, _ = f.primary.(Batcher)
 	f.breakers = breaker.New(breaker.Config[Op]{
 		Probe: f.probe, Min: cfg.MinProbe, Max: cfg.MaxProbe, Logger: cfg.Logger,
 		Begun: "limiter: the backend is away", Over: "limiter: the backend is back",
@@ -156,9 +171,13 @@ func (f *Failover) With(away hotparam.Away) *Failover {
 	return &Failover{failover: f.failover, away: away}
 }
 
-// Run probes the nodes that are away. It blocks until the context ends, and returns nil.
+// Run probes the nodes that are away, and charges the primary with what was granted without
+// it. It blocks until the context ends, and returns nil.
 func (f *Failover) Run(ctx context.Context) error {
+	var settling sync.WaitGroup
+	settling.Go(func() { f.runSettle(ctx) })
 	f.breakers.Run(ctx)
+	settling.Wait()
 	return nil
 }
 
@@ -166,7 +185,11 @@ func (f *Failover) Run(ctx context.Context) error {
 func (f *failover) probe(ctx context.Context, sample Op) error {
 	ctx, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
-	return probe(ctx, f.primary, sample)
+	err := probe(ctx, f.primary, sample)
+	if err == nil {
+		f.markRecovered()
+	}
+	return err
 }
 
 // FailoverStats tells how a [Failover] fares.
@@ -178,6 +201,9 @@ type FailoverStats struct {
 	OpErrors            uint64    // asks that the primary could not decide, though it was there
 	Probes              uint64
 	Local, Open, Closed uint64 // asks that were decided without the primary
+	Owing               int64  // keys of which the primary is not charged with what was granted locally
+	Settled             uint64 // permits that it was charged with
+	Dropped             uint64 // permits that it will not be: for too many keys, or it cannot
 }
 
 // Stats is a snapshot of the counters.
@@ -187,5 +213,6 @@ func (f *Failover) Stats() FailoverStats {
 		Away: nodes.Since, Nodes: nodes.Away, Probes: nodes.Probes,
 		Failures: f.failures.Load(), TimedOut: f.timedOut.Load(), OpErrors: f.opErrors.Load(),
 		Local: f.asLocal.Load(), Open: f.asOpen.Load(), Closed: f.asClosed.Load(),
+		Owing: f.owed.owing.Load(), Settled: f.owed.settled.Load(), Dropped: f.owed.dropped.Load(),
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -14,20 +15,27 @@ func (f *Failover) Do(ctx context.Context, op Op) (Result, error) {
 	if op.Name == "" || op.Key == "" {
 		return Result{}, ErrNoKey
 	}
+	if f.troubled() {
+		var results [1]Result
+		err := f.askEach(ctx, nil, []Op{op}, results[:])
+		return results[0], ErrorOf(err, 0)
+	}
+	if res, ok := f.recall(&op); ok {
+		return res, nil
+	}
 	step, op := stepOf(op)
-	if step != pathWithin || f.down(ctx, op) {
-		return f.decide(ctx, op, step)
+	if step != pathWithin {
+		return f.decideOwing(ctx, op, step)
 	}
 	began := time.Now()
 	within, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
 	res, err := f.primary.Do(within, op)
 	if err == nil {
-		f.heard(ctx, op)
-		return f.granted(ctx, op, res), nil
+		return f.granted(within, began, op, res), nil
 	}
 	if f.failed(ctx, began, op, err) {
-		return f.decide(ctx, op, pathWithin)
+		return f.decideOwing(ctx, op, pathWithin)
 	}
 	if ended(ctx) != nil && !concernsOp(err) {
 		f.left(ctx, began, op, err)
@@ -55,29 +63,48 @@ func (f *Failover) DoAllBy(ctx context.Context, views []*Failover, ops []Op, res
 	if f.plain(ops) {
 		return f.askAll(ctx, views, ops, results)
 	}
+	return f.askEach(ctx, views, ops, results)
+}
+
+// askEach decides each of ops where it can be decided: from memory, locally, or by the primary,
+// which gets its part of them in one call. What is Together with an ask that is denied before
+// another one is asked is not asked.
+func (f *Failover) askEach(ctx context.Context, views []*Failover, ops []Op, results []Result) error {
 	var (
 		errs       OpErrors
 		rest, here part
+		nodes      admissions
+		denied     bool
 	)
+	defer nodes.leave()
 	for i := range ops {
+		if res, ok := f.recall(&ops[i]); ok {
+			results[i] = res
+			denied = denied || ops[i].together()
+			continue
+		}
 		view := f.view(views, i)
 		switch step, op := stepOf(ops[i]); {
-		case step == pathWithin && !f.down(ctx, op):
+		case step == pathWithin && !f.down(ctx, op) && nodes.admit(ctx, f, op):
 			rest.add(i, view, op)
 		case op.together():
 			here.add(i, view, op)
 		default:
 			var err error
-			results[i], err = view.decide(ctx, op, step)
+			results[i], err = view.decideOwing(ctx, op, step)
 			errs = setError(errs, len(ops), i, err)
 		}
+	}
+	if denied {
+		here.dropTogether(results)
 	}
 	if len(here.ops) > 0 {
 		err := f.decideTogether(ctx, &here)
 		errs = here.settle(results, errs, err)
-		if deniedTogether(here.ops, here.results, err) {
-			rest.dropTogether(results)
-		}
+		denied = deniedTogether(here.ops, here.results, err)
+	}
+	if denied {
+		rest.dropTogether(results)
 	}
 	if len(rest.ops) > 0 {
 		err := f.askAll(ctx, rest.views, rest.ops, rest.results)
@@ -94,9 +121,15 @@ func (f *Failover) view(views []*Failover, i int) *Failover {
 	return views[i]
 }
 
+// troubled reports whether a node of the primary is away or did not answer, or the primary
+// has not been charged with everything.
+func (f *Failover) troubled() bool {
+	return f.breakers.Any() || f.breakers.Doubted() || f.owed.any()
+}
+
 // plain reports whether all of ops go to the primary as they are.
 func (f *Failover) plain(ops []Op) bool {
-	if f.breakers.Any() {
+	if f.troubled() || f.memory != nil {
 		return false
 	}
 	for i := range ops {
@@ -107,12 +140,49 @@ func (f *Failover) plain(ops []Op) bool {
 	return true
 }
 
-// askAll asks the primary for all of ops.
+// recall returns the denial that the primary remembers for an op. It needs no node of the
+// primary, and says nothing about any.
+func (f *Failover) recall(op *Op) (Result, bool) {
+	if f.memory == nil {
+		return Result{}, false
+	}
+	return f.memory.recall(op)
+}
+
+// admissions are the nodes that a call was admitted to.
+type admissions struct {
+	nodes  []string
+	leaves []func()
+}
+
+// admit reports whether the call may ask the node that has op's key.
+func (a *admissions) admit(ctx context.Context, f *Failover, op Op) bool {
+	if !f.breakers.Doubted() {
+		return true
+	}
+	node := nodeOf(ctx, f.primary, op)
+	if slices.Contains(a.nodes, node) {
+		return true
+	}
+	leave, ok := f.breakers.Admit(node)
+	if ok {
+		a.nodes, a.leaves = append(a.nodes, node), append(a.leaves, leave)
+	}
+	return ok
+}
+
+func (a *admissions) leave() {
+	for _, leave := range a.leaves {
+		leave()
+	}
+}
+
+// askAll asks the primary for all of ops, and charges it with what is owed of their keys.
 func (f *Failover) askAll(ctx context.Context, views []*Failover, ops []Op, results []Result) error {
 	began := time.Now()
 	within, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
-	all := f.batcher.DoAll(within, ops, results)
+	all := f.sendOwing(within, began, ops, results)
 	var (
 		errs OpErrors
 		here part
@@ -122,15 +192,14 @@ func (f *Failover) askAll(ctx context.Context, views []*Failover, ops []Op, resu
 		err, view := ErrorOf(all, i), f.view(views, i)
 		switch {
 		case err == nil:
-			f.heard(ctx, ops[i])
-			results[i] = view.granted(ctx, ops[i], results[i])
+			results[i] = view.granted(within, began, ops[i], results[i])
 			continue
 		case f.failed(ctx, began, ops[i], err):
 			if ops[i].together() {
 				here.add(i, view, ops[i])
 				continue
 			}
-			results[i], err = view.decide(ctx, ops[i], pathWithin)
+			results[i], err = view.decideOwing(ctx, ops[i], pathWithin)
 		default:
 			if ended(ctx) != nil && !concernsOp(err) && !left {
 				left = true // one caller, however many ops
@@ -173,14 +242,20 @@ func (f *Failover) down(ctx context.Context, op Op) bool {
 
 // heard records that the primary answered.
 func (f *Failover) heard(ctx context.Context, op Op) {
-	if f.breakers.Uneasy() {
-		f.breakers.Answered(nodeOf(ctx, f.primary, op))
+	if f.breakers.Doubted() && f.breakers.Answered(nodeOf(ctx, f.primary, op)) {
+		f.markRecovered()
 	}
 }
 
-// granted records what the primary took, and names who took it.
-func (f *Failover) granted(ctx context.Context, op Op, res Result) Result {
-	f.note(ctx, op, res)
+// granted records an answer of the primary to a call that began at began, and names who took
+// what it granted. ctx is that of the call.
+func (f *Failover) granted(ctx context.Context, began time.Time, op Op, res Result) Result {
+	f.heard(ctx, op)
+	if noted := f.note(ctx, op, res); noted < res.Taken && asks(op) {
+		if denial, denied := f.overdrawn(ctx, began, op, res, noted); denied {
+			return denial
+		}
+	}
 	res.Receipt.path = res.Receipt.path.via(pathWithin)
 	return res
 }
@@ -213,15 +288,18 @@ func (f *Failover) left(ctx context.Context, began time.Time, op Op, err error) 
 	}
 }
 
-// open records that the node that has op's key failed.
+// open records that the node that has op's key failed, or did not answer in time.
 func (f *Failover) open(ctx context.Context, began time.Time, op Op, err error) {
 	f.failures.Add(1)
-	if isTimeout(err) {
-		f.timedOut.Add(1)
-	}
 	sample := op
 	sample.Key, sample.Ask = strings.Clone(op.Key), Ask{} // it outlives the request
-	f.breakers.Failed(nodeOf(ctx, f.primary, op), began, err, sample)
+	node := nodeOf(ctx, f.primary, op)
+	if isTimeout(err) || errors.Is(err, context.Canceled) {
+		f.timedOut.Add(1)
+		f.breakers.TimedOut(node, began, err, sample)
+		return
+	}
+	f.breakers.Failed(node, began, err, sample)
 }
 
 // isTimeout reports whether err says that there was no answer in time.

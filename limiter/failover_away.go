@@ -98,31 +98,41 @@ func (f *Failover) refused(ctx context.Context, op Op, reason hotparam.Reason) R
 	return Result{Decision: d}
 }
 
-// note keeps the local backend warm: what the primary has granted is taken there too,
-// as far as there is any. So an outage finds neither a fresh burst nor a debt. What
-// comes of it is of no matter, nor is an error: Local is asked again when it counts.
-func (f *Failover) note(ctx context.Context, op Op, res Result) {
-	if f.away == hotparam.AwayOpen || f.away == hotparam.AwayClosed {
-		return
-	}
-	switch op.Kind {
-	case Peek:
-	case Forget:
-		_, _ = f.local.Do(ctx, f.shares.of(op, f.instances()))
-	case Return:
+// note keeps the local backend warm: what the primary has granted is taken there too, as far
+// as there is any, and no more is left than this instance's part of what the primary has left.
+// So an outage finds neither a fresh burst nor a debt. It returns how many permits of a grant
+// were taken, or all if that does not matter. An error does not: Local is asked again when it
+// counts.
+func (f *Failover) note(ctx context.Context, op Op, res Result) int64 {
+	instances := int64(max(f.instances(), 1))
+	switch {
+	case f.away == hotparam.AwayOpen || f.away == hotparam.AwayClosed || op.Kind == Peek:
+		return res.Taken
+	case op.Kind == Forget:
+		_, _ = f.local.Do(ctx, f.shares.of(op, int(instances)))
+		return res.Taken
+	case op.Kind == Return:
 		_, _ = f.returnLocally(ctx, op)
-	default:
-		if res.Taken < 1 {
-			return
-		}
-		op.Ask = Ask{Kind: Peek}
-		op = f.shares.of(op, f.instances())
-		there, err := f.local.Do(ctx, op)
-		if n := min(res.Taken, there.Remaining); err == nil && n > 0 {
-			op.Ask = Ask{Kind: Charge, N: n}
-			_, _ = f.local.Do(ctx, op)
-		}
+		return res.Taken
+	case res.Limit < 1 || res.Taken < 1 && (instances == 1 || res.Reason != hotparam.ReasonLimited || res.RetryAfter == 0):
+		return res.Taken
 	}
+	op.Ask = Ask{Kind: Peek}
+	op = f.shares.of(op, int(instances))
+	there, err := f.local.Do(ctx, op)
+	n := min(there.Remaining, max(res.Taken, there.Remaining-res.Remaining/instances))
+	if err != nil || n < 1 {
+		return 0
+	}
+	op.Ask = Ask{Kind: AtMost, N: n}
+	if op.Quota.Penalty > 0 || op.Quota.CountDenied { // a denial would leave a trace
+		op.Kind = Charge
+	}
+	got, err := f.local.Do(ctx, op)
+	if err != nil {
+		return 0
+	}
+	return got.Taken
 }
 
 // returnLocally returns what the primary had granted. Buckets take it without the Mark

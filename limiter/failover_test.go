@@ -118,9 +118,12 @@ func TestFailoverDecidesAtOnceWhileThePrimaryIsAway(t *testing.T) {
 		}
 
 		p.hangs.Store(true)
-		if res, took := mustDo(t, f, fakeOp(limiter.Take, "b", 1, &q)); !res.Allowed || res.Limit != 2 || took != limiter.DefaultTimeout {
-			t.Errorf("the first to fail: %+v after %v", res, took)
+		for range 2 { // one call without an answer may be a stall
+			if res, took := mustDo(t, f, fakeOp(limiter.Take, "c", 1, &q)); !res.Allowed || res.Limit != 2 || took != limiter.DefaultTimeout {
+				t.Errorf("the first to fail: %+v after %v", res, took)
+			}
 		}
+		mustDo(t, f, fakeOp(limiter.Take, "b", 1, &q))
 		asked := p.asked.Load()
 		if res, took := mustDo(t, f, fakeOp(limiter.Take, "b", 1, &q)); !res.Allowed || res.Remaining != 0 || took != 0 {
 			t.Errorf("the second: %+v after %v", res, took)
@@ -132,16 +135,16 @@ func TestFailoverDecidesAtOnceWhileThePrimaryIsAway(t *testing.T) {
 		if got := p.asked.Load(); got != asked {
 			t.Errorf("the primary was asked %d times while it was away", got-asked)
 		}
-		if s := f.Stats(); s.Failures != 1 || s.Local != 3 || time.Since(s.Away) != 0 {
+		if s := f.Stats(); s.Failures != 2 || s.Local != 5 || time.Since(s.Away) != 0 || s.Owing != 2 {
 			t.Errorf("%+v", s)
 		}
 
 		p.hangs.Store(false)
-		time.Sleep(125 * time.Millisecond) // the first probe
-		if res, _ := mustDo(t, f, fakeOp(limiter.Take, "b", 1, &q)); !res.Allowed || res.Limit != 10 || res.Remaining != 9 {
-			t.Errorf("it is back: %+v", res) // with the bucket as it was: nothing is told twice
+		time.Sleep(125*time.Millisecond + 2*limiter.DefaultTimeout) // the first probe, and until other instances have charged theirs
+		if res, _ := mustDo(t, f, fakeOp(limiter.Take, "b", 1, &q)); !res.Allowed || res.Limit != 10 || res.Remaining < 7 || res.Remaining > 8 {
+			t.Errorf("it is back: %+v", res) // with the bucket as it was, less what was granted meanwhile
 		}
-		if s := f.Stats(); s.Probes != 1 || !s.Away.IsZero() {
+		if s := f.Stats(); s.Probes != 1 || !s.Away.IsZero() || s.Owing != 0 || s.Settled != 4 {
 			t.Errorf("%+v", s)
 		}
 		if s := log.String(); strings.Count(s, "level=WARN") != 1 || strings.Count(s, "level=INFO") != 1 || strings.Count(s, "\n") != 2 {
@@ -255,7 +258,8 @@ func TestFailoverReturnsToWhomItTookFrom(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, ops := p.count()
-		if ops = slices.DeleteFunc(ops, func(op limiter.Op) bool { return op.Kind != limiter.Return }); len(ops) != 1 || ops[0].N != 4 {
+		ops = slices.DeleteFunc(ops, func(op limiter.Op) bool { return op.Kind != limiter.Return })
+		if len(ops) != 3 || ops[0].N != 3 || ops[1].N != 3 || ops[2].N != 4 { // it was charged with what was taken locally
 			t.Errorf("the primary got %+v", ops)
 		}
 		there(p, 10)
@@ -430,8 +434,10 @@ func TestFailoverIsNotOpenedByItsCallers(t *testing.T) {
 		if s := f.Stats(); s.Failures != 0 || !s.Away.IsZero() {
 			t.Fatalf("%+v", s)
 		}
-		if err := impatient(); !errors.Is(err, context.DeadlineExceeded) { // the tenth in a row
-			t.Error(err)
+		for range 2 { // the tenth in a row is like one without an answer, and so is the next
+			if err := impatient(); !errors.Is(err, context.DeadlineExceeded) {
+				t.Error(err)
+			}
 		}
 		if err := impatient(); err != nil {
 			t.Errorf("nobody waits long enough, and it is not opened: %v", err)
@@ -605,7 +611,7 @@ func TestFailoverProperty(t *testing.T) {
 		p.before = func(ctx context.Context, ops ...limiter.Op) error {
 			mu.Lock()
 			for _, op := range ops {
-				if op.Name == "x" { // else it is a probe
+				if op.Name == "x" && op.Kind == limiter.Take { // else it is a probe, or a charge of what was granted
 					seen[op.Key]++
 				}
 			}

@@ -42,11 +42,12 @@ func (p *part) dropTogether(results []Result) {
 }
 
 // decideTogether decides, without the primary, ops that are Together. The local backend gets
-// its ones in one call, last, as nothing else can be denied after it.
+// its ones in one call, last, as nothing else can be denied after it. What it grants is recorded
+// in the ledger.
 func (f *Failover) decideTogether(ctx context.Context, p *part) error {
 	local, ok := f.local.(Batcher)
 	if !ok {
-		return eachInTurn(p.ops, p.results, func(i int) (Result, error) { return p.views[i].decide(ctx, p.ops[i], pathWithin) })
+		return eachInTurn(p.ops, p.results, func(i int) (Result, error) { return p.views[i].decideOwing(ctx, p.ops[i], pathWithin) })
 	}
 	var (
 		errs   OpErrors
@@ -71,10 +72,20 @@ func (f *Failover) decideTogether(ctx context.Context, p *part) error {
 		return errs.asError()
 	}
 	f.asLocal.Add(uint64(len(here.ops)))
+	shards := f.owed.lockAll(here.ops)
+	defer func() {
+		for _, s := range shards {
+			s.mu.Unlock()
+		}
+	}()
 	err := local.DoAll(ctx, here.ops, here.results)
 	for k, i := range here.places {
 		var failed error
-		p.results[i], failed = f.locally(ctx, p.ops[i], here.results[k], ErrorOf(err, k))
+		op := &p.ops[i]
+		p.results[i], failed = f.locally(ctx, *op, here.results[k], ErrorOf(err, k))
+		if taken := p.results[i].Taken; failed == nil && taken > 0 && op.Quota.Burst != hotparam.Unlimited {
+			f.owed.add(f.owed.shard(op.Name, op.Key), op, taken)
+		}
 		errs = setError(errs, len(p.ops), i, failed)
 	}
 	return errs.asError()

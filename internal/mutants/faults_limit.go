@@ -73,6 +73,31 @@ var limitFaults = []Fault{
 		Test: "TestMemoryConforms",
 	},
 	{
+		Name: "one call without an answer opens the breaker", File: "limiter/internal/breaker/silence.go",
+		Old: "} else if !began.Before(n.timedOut) {", New: "}\n\tif !n.timedOut.IsZero() {",
+		Test: "TestOneTimeOutIsNoFailure",
+	},
+	{
+		Name: "what was granted locally is not charged", File: "limiter/failover_settle.go",
+		Old: "f.owed.add(s, &op, res.Taken)", New: "_ = s",
+		Test: "TestStallProperty",
+	},
+	{
+		Name: "a charge that is sent again counts again", File: "limiter/redislimiter/lua/run.lua",
+		Old: "if marked == mark then before = charged end", New: "",
+		Package: "limiter/redislimiter", Test: "TestChargeOnce",
+	},
+	{
+		Name: "a script does not know its deadline", File: "limiter/redislimiter/lua/time.lua",
+		Old: "if till > 0 and now > till then return struct.pack('<d', now) end", New: "",
+		Package: "limiter/redislimiter", Test: "TestDeadlineByRedisClock",
+	},
+	{
+		Name: "a remembered denial lets all pass once a permit is back", File: "limiter/cached_denial.go",
+		Old: "later := d.after(next, takes(op))", New: "later := next",
+		Test: "TestCachedWhileCallsAreUnderWay",
+	},
+	{
 		Name: "a bucket is never charged", File: "limiter/gcra.go",
 		Old: "return start + n*g.interval, v\n", New: "return start, v\n",
 		Test: "TestBucketConforms",

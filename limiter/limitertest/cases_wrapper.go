@@ -129,19 +129,28 @@ var wrapperCases = []wrapperCase{
 	}},
 	{"what was taken elsewhere is not given back to the backend", func(w *wrapper) {
 		for _, q := range wrapperQuotas {
-			op := wrapperOp("b "+string(q.Algorithm), 10, q)
-			w.ask(op)
-			w.settle()
-			w.nodes.lose("b", true)
-			op.N = 5
-			r, decided := w.ask(op)
-			w.nodes.lose("b", false)
-			w.settle()
-			if decided && r.Taken > 0 {
-				w.giveBack(op, r, 5)
+			// A backend that could not be reached may be charged with it afterwards, and one that
+			// cannot decide on the key cannot.
+			for how, fail := range map[string]func(key string, on bool){
+				"lost": func(_ string, on bool) { w.nodes.lose("b", on) }, "poisoned": w.nodes.poison,
+			} {
+				op := wrapperOp("b "+string(q.Algorithm)+how, 10, q)
+				w.ask(op)
+				w.settle()
+				fail(op.Key, true)
+				op.N = 5
+				r, decided := w.ask(op)
+				if how == "poisoned" {
+					w.settle()
+				}
+				fail(op.Key, false)
+				w.settle()
+				if decided && r.Taken > 0 {
+					w.giveBack(op, r, 5)
+				}
+				w.settle()
+				w.took(op, 10)
 			}
-			w.settle()
-			w.took(op, 10)
 		}
 	}},
 }

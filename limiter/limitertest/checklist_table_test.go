@@ -133,6 +133,7 @@ var checklist = []line{
 		"middleware TestExact", "middleware TestExactAway", "limiter TestFailoverDecidesAtOnceWhileThePrimaryIsAway",
 		"limiter TestFailoverPerNode", "limiter/redislimiter TestOneMasterLost",
 		"middleware TestExactFarBeyondTheLimit", "limiter TestCachedFarBeyondTheLimit", "limiter TestCachedInstancesProperty",
+		"limiter TestCachedWhileCallsAreUnderWay",
 	}},
 	{"F7", "a semaphore, here and over Redis; a bounded line with a deadline", []string{
 		"limiter/semaphore TestSemaphoreConforms", "limiter/semaphore TestSemaphoreUnfair", "limiter/redislimiter TestSemaphoreCrash",
@@ -184,6 +185,7 @@ var checklist = []line{
 	{"failure mode 2", "an expiry of 0", []string{"limiter/redislimiter TestKeysAreForgottenWhenTheyAreAsNew", "limiter/redislimiter TestRatesAreExact"}},
 	{"failure mode 3", "the fallback has the whole limit on every node", []string{"limiter TestShare", "middleware TestExactAway"}},
 	{"failure mode 4", "Redis away costs each request seconds, and calls are repeated", []string{
+		"limiter TestStallProperty", "limiter/redislimiter TestStall", "limiter/redislimiter TestChargeOnce",
 		"limiter/redislimiter TestRedisIsAway", "limiter/redislimiter TestNothingIsRepeated", "limiter TestFailoverDecidesAtOnceWhileThePrimaryIsAway",
 	}},
 	{"failure mode 5", "CROSSSLOT", []string{"limiter/redislimiter TestNeverAcrossSlots", "limiter/redislimiter TestConformsOnCluster"}},

@@ -26,10 +26,12 @@ type part struct {
 	call     call
 	ops      []int
 	together int // number of ops that are Together
+	clock    *clock
 }
 
-// maxTries is how often an op is sent. It is sent again only if it has a calendar and the
-// clocks differ by more than a period.
+// maxTries is how often an op is sent. It is sent again only if the clocks differed by more than
+// was known: it has a calendar and the script was outside the periods that were sent, or the
+// script took the deadline for past.
 const maxTries = 3
 
 var errClock = errors.New("the clock of Redis jumps: in each try it was outside the periods of the calendar that were sent")
@@ -52,7 +54,7 @@ func (b *batch) do(ctx context.Context) error {
 		if len(todo) == 0 {
 			break
 		}
-		parts := b.parts(todo)
+		parts, sent := b.parts(ctx, todo), time.Now()
 		calls := make([]*call, len(parts))
 		for k, p := range parts {
 			calls[k] = &p.call
@@ -61,7 +63,7 @@ func (b *batch) do(ctx context.Context) error {
 		todo = todo[:0]
 		for _, p := range parts {
 			var err error
-			if todo, err = b.take(p, todo); err != nil {
+			if todo, err = b.take(ctx, p, sent, todo); err != nil {
 				for _, i := range p.ops {
 					b.fail(i, wrong(ctx, err))
 				}
@@ -69,7 +71,11 @@ func (b *batch) do(ctx context.Context) error {
 		}
 	}
 	for _, i := range todo {
-		b.fail(i, &limiter.OpError{Err: errClock})
+		if _, told := b.about[i]; told {
+			b.fail(i, &limiter.OpError{Err: errClock})
+		} else {
+			b.fail(i, errLate)
+		}
 	}
 	if b.errs == nil {
 		return nil
@@ -87,16 +93,23 @@ func (b *batch) fail(i int, err error) {
 
 // take stores the results of a script, and appends the ops to send again. An error concerns
 // all of its ops.
-func (b *batch) take(p *part, again []int) ([]int, error) {
+func (b *batch) take(ctx context.Context, p *part, sent time.Time, again []int) ([]int, error) {
 	if err := p.call.cmd.Err(); err != nil {
 		return again, err
 	}
 	told := b.store.read(p.call.cmd.Val())
 	answer, now, err := readReply(told.packed, len(p.ops))
-	if err != nil {
+	if err == nil || errors.Is(err, errLate) {
+		p.clock.saw(sent, now)
+	}
+	switch {
+	case errors.Is(err, errLate) && ended(ctx) == nil:
+		return append(again, p.ops...), nil
+	case errors.Is(err, errLate):
+		return again, errLate
+	case err != nil:
 		return again, &limiter.OpError{Err: err}
 	}
-	b.store.saw(now)
 	for k, i := range p.ops {
 		result, about, asks, err := answer.result(k, now, b.plans[i].limit)
 		switch {
@@ -122,7 +135,7 @@ func (b *batch) take(p *part, again []int) ([]int, error) {
 // tag, since only keys of the same tag are known to be in the same slot. Ops are
 // Together within their script. The scripts of a cluster run in parallel: to ask one after the other
 // would cost each request that passes as many round trips.
-func (b *batch) parts(todo []int) (parts []*part) {
+func (b *batch) parts(ctx context.Context, todo []int) (parts []*part) {
 	_, single := b.store.client.(*redis.Client)
 	byTag := make(map[string]*part)
 	for _, last := range [...]bool{false, true} {
@@ -137,7 +150,8 @@ func (b *batch) parts(todo []int) (parts []*part) {
 			}
 			to := byTag[tag]
 			if to == nil {
-				to = &part{call: call{script: b.plans[i].script, args: []any{b.store.head()}}}
+				clock := b.store.clockOf(ctx, base)
+				to = &part{call: call{script: b.plans[i].script, args: []any{b.store.head(ctx, clock)}}, clock: clock}
 				byTag[tag] = to
 				parts = append(parts, to)
 			}
@@ -145,7 +159,7 @@ func (b *batch) parts(todo []int) (parts []*part) {
 				to.call.script = mixedScript
 			}
 			to.ops = append(to.ops, i)
-			to.call.keys = b.plans[i].appendKeys(to.call.keys, base, op.Kind)
+			to.call.keys = b.plans[i].appendKeys(to.call.keys, base, b.store.name, &op.Ask)
 			if last {
 				to.together++
 			}
@@ -155,7 +169,7 @@ func (b *batch) parts(todo []int) (parts []*part) {
 		for _, i := range p.ops {
 			now, told := b.about[i]
 			if !told {
-				now = b.store.now()
+				now = b.store.now(p.clock)
 			}
 			p.call.args = append(p.call.args, b.plans[i].asked(&b.ops[i].Ask, now, p.together > 1))
 		}

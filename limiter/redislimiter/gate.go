@@ -65,7 +65,7 @@ func (g *gate) lets(ctx context.Context, key string) bool {
 // least, and if all callers do so.
 func (g *gate) note(ctx context.Context, key string, began time.Time, err error, hasty bool) {
 	if err == nil || isAnswer(err) {
-		if g.breakers.Uneasy() {
+		if g.breakers.Doubted() {
 			g.breakers.Answered(server(ctx, g.client, key))
 		}
 		return

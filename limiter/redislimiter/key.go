@@ -13,8 +13,10 @@ const letters = "blWfsk"
 
 // appendKeys appends the Redis keys that lua/run.lua needs for an ask of the key named base.
 // Each algorithm has its own state: under base for the first one, else under base and its
-// letter. All of them share the lock of a penalty.
-func (p *plan) appendKeys(keys []string, base string, kind limiter.Kind) []string {
+// letter. All of them share the lock of a penalty. What store has charged under a mark is kept
+// under its name.
+func (p *plan) appendKeys(keys []string, base, store string, ask *limiter.Ask) []string {
+	kind := ask.Kind
 	own := base + ":" + string(p.letter)
 	keys = append(keys, own[:len(base)], own)
 	if kind == limiter.Forget {
@@ -26,6 +28,9 @@ func (p *plan) appendKeys(keys []string, base string, kind limiter.Kind) []strin
 	}
 	if kind == limiter.Forget || p.quota.Penalty > 0 {
 		keys = append(keys, base+":lock")
+	}
+	if kind == limiter.Charge && ask.Mark > 0 {
+		keys = append(keys, base+":charged:"+store)
 	}
 	return keys
 }

@@ -70,7 +70,7 @@ func TestPlainTakesAreAsOthers(t *testing.T) {
 			}
 			calls := [2]call{{script: short}, {script: whole}}
 			for side := range calls {
-				calls[side].args = []any{string(appendNumbers(nil, float64(now), float64(minSpare)))}
+				calls[side].args = []any{string(appendNumbers(nil, float64(now), float64(minSpare), 0))}
 			}
 			type asking struct {
 				p    *plan
@@ -102,7 +102,7 @@ func TestPlainTakesAreAsOthers(t *testing.T) {
 				asked := a.p.asked(&a.ask, now, true)
 				for side := range calls {
 					base := fmt.Sprintf("{%d}%d:%d", seed, side, a.base)
-					calls[side].keys = a.p.appendKeys(calls[side].keys, base, a.ask.Kind)
+					calls[side].keys = a.p.appendKeys(calls[side].keys, base, "", &a.ask)
 					calls[side].args = append(calls[side].args, asked)
 				}
 			}

@@ -1,6 +1,7 @@
 package redislimiter
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -61,9 +62,18 @@ const (
 	perOp      = 7 // numbers
 )
 
-// readReply parses the numbers for the given number of ops, and their time.
+// errLate is the error of a script that began after the caller's deadline, and did nothing.
+var errLate = fmt.Errorf("the script began after the deadline: %w", context.DeadlineExceeded)
+
+// readReply parses the numbers for the given number of ops, and their time. That is also known
+// of a script that was late.
 func readReply(packed any, ops int) (r reply, now int64, err error) {
 	text, ok := packed.(string)
+	if ok && len(text) == numberSize {
+		if now, ok = reply(text).number(0); ok {
+			return "", now, errLate
+		}
+	}
 	if !ok || len(text) != numberSize*(1+perOp*ops) {
 		return "", 0, fmt.Errorf("unexpected answer %.200q for %d keys", fmt.Sprint(packed), ops)
 	}

@@ -2,9 +2,10 @@ package redislimiter
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
-	"math/rand/v2"
+	mathrand "math/rand/v2"
 	"sync/atomic"
 	"time"
 
@@ -21,9 +22,8 @@ type Store struct {
 	client redis.UniversalClient
 	cfg    Config
 	plans  plans
-	// ahead is how many µs Redis's clock is ahead of ours, as last seen. It only chooses which
-	// periods of a calendar are sent.
-	ahead  atomic.Int64
+	clocks clocks
+	name   string // of the store among those that charge the same keys
 	healed atomic.Uint64
 }
 
@@ -37,7 +37,7 @@ func New(client redis.UniversalClient, cfg Config) (*Store, error) {
 	if err := checkClient(client); err != nil {
 		return nil, fmt.Errorf("redislimiter: %w", err)
 	}
-	return &Store{client: client, cfg: cfg}, nil
+	return &Store{client: client, cfg: cfg, name: rand.Text()}, nil
 }
 
 // StoreStats is a snapshot of the counters of a [Store].
@@ -73,19 +73,30 @@ func (s *Store) one(ctx context.Context, op *limiter.Op) (limiter.Result, error)
 	}
 	base, _ := s.keyName(op.Name, op.Key)
 	var room [3]string
-	keys := p.appendKeys(room[:0], base, op.Kind)
-	about := s.now()
+	keys := p.appendKeys(room[:0], base, s.name, &op.Ask)
+	clock := s.clockOf(ctx, base)
+	about, late := s.now(clock), false
 	for range maxTries {
-		c := call{script: p.script, keys: keys, args: []any{s.head(), p.asked(&op.Ask, about, false)}}
+		c := call{script: p.script, keys: keys, args: []any{s.head(ctx, clock), p.asked(&op.Ask, about, false)}}
+		sent := time.Now()
 		if err := run(ctx, s.client, &c); err != nil {
 			return limiter.Result{}, wrong(ctx, err)
 		}
 		told := s.read(c.cmd.Val())
 		answer, now, err := readReply(told.packed, 1)
-		if err != nil {
+		late = errors.Is(err, errLate)
+		if err == nil || late {
+			clock.saw(sent, now)
+		}
+		switch {
+		case late && ended(ctx) != nil:
+			return limiter.Result{}, errLate
+		case late:
+			about = now
+			continue
+		case err != nil:
 			return limiter.Result{}, &limiter.OpError{Err: err}
 		}
-		s.saw(now)
 		result, asks, again, err := answer.result(0, now, p.limit)
 		switch {
 		case errors.Is(err, errFailed):
@@ -96,6 +107,9 @@ func (s *Store) one(ctx context.Context, op *limiter.Op) (limiter.Result, error)
 			return result, nil
 		}
 		about = asks
+	}
+	if late {
+		return limiter.Result{}, errLate
 	}
 	return limiter.Result{}, &limiter.OpError{Err: errClock}
 }
@@ -150,37 +164,28 @@ func (s *Store) plan(op *limiter.Op) (*plan, error) {
 // goes back, as after a failover, still finds it.
 const minSpare = 60_000
 
-// head returns the first argument of each script: the time, or -1 for Redis's, and how long a
-// state is kept after it is that of a new key.
-func (s *Store) head() any {
-	if s.cfg.Clock == nil && s.cfg.Jitter == 0 {
-		return plainHead
-	}
-	clock, spare := -1.0, float64(minSpare)
+// head returns the first argument of each script: the time, or -1 for Redis's, how long a state
+// is kept after it is that of a new key, and the deadline of ctx, or 0.
+func (s *Store) head(ctx context.Context, c *clock) any {
+	now, spare, till := -1.0, float64(minSpare), 0.0
 	if s.cfg.Clock != nil {
-		clock = float64(s.now())
+		now = float64(s.now(c))
+	} else {
+		till = c.till(ctx)
 	}
 	if s.cfg.Jitter > 0 {
-		spare += float64(rand.Int64N(s.cfg.Jitter.Milliseconds() + 1))
+		spare += float64(mathrand.Int64N(s.cfg.Jitter.Milliseconds() + 1))
 	}
-	return string(appendNumbers(nil, clock, spare))
+	var room [3 * numberSize]byte
+	return string(appendNumbers(room[:0], now, spare, till))
 }
 
-var plainHead any = string(appendNumbers(nil, -1, minSpare))
-
 // now returns about the time that a script will see, in µs.
-func (s *Store) now() int64 {
+func (s *Store) now(c *clock) int64 {
 	if s.cfg.Clock != nil {
 		return min(max(s.cfg.Clock().Microseconds(), 0), maxFill)
 	}
-	return time.Now().UnixMicro() + s.ahead.Load()
-}
-
-// saw records the time that a script saw.
-func (s *Store) saw(now int64) {
-	if s.cfg.Clock == nil {
-		s.ahead.Store(now - time.Now().UnixMicro())
-	}
+	return c.now()
 }
 
 // unlimited returns the result of an ask under a quota without a limit.

@@ -39,9 +39,9 @@ func (b before) take(t *testing.T, q *hotparam.Quota, key string, n int64) limit
 	asked := appendNumbers([]byte{letter}, 0, float64(n), 0, 0, 0)
 	asked = append(asked, p.numbers...)
 	if p.script == windowScript {
-		asked = p.appendPeriods(asked, b.now(), 0)
+		asked = p.appendPeriods(asked, b.now(nil), 0)
 	}
-	c := call{script: b.script, keys: []string{b.state("limit", key)}, args: []any{b.head(), string(asked)}}
+	c := call{script: b.script, keys: []string{b.state("limit", key)}, args: []any{b.head(t.Context(), nil), string(asked)}}
 	must(t, run(t.Context(), b.client, &c))
 	answer, now, err := readReply(c.cmd.Val(), 1)
 	must(t, err)

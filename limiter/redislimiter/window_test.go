@@ -142,13 +142,13 @@ func TestCalendarByRedisClock(t *testing.T) {
 	q := quota(hotparam.Quota{Algorithm: hotparam.FixedWindow, Rate: rate(10, time.Hour), Calendar: hotparam.CalendarHour, Zone: "Asia/Kolkata"})
 	take(t, s, q, "key", 1)
 	for _, wrong := range []time.Duration{0, 10 * time.Hour, -1000 * time.Hour, 50 * 365 * 24 * time.Hour, -50 * 365 * 24 * time.Hour} {
-		s.ahead.Store(wrong.Microseconds())
+		s.clocks.only.ahead.Store(wrong.Microseconds())
 		count.single.Store(0)
 		r := take(t, s, q, "key", 0)
 		if !r.Allowed || r.ResetAfter > time.Hour || count.single.Load() > 2 {
 			t.Errorf("%v ahead: %+v in %d calls", wrong, r, count.single.Load())
 		}
-		if got := time.Duration(s.ahead.Load()) * time.Microsecond; got.Abs() > patience {
+		if got := time.Duration(s.clocks.only.ahead.Load()) * time.Microsecond; got.Abs() > patience {
 			t.Errorf("%v ahead: then taken to be %v", wrong, got)
 		}
 		count.single.Store(0)

@@ -4,9 +4,13 @@
 // nobody else asks it, so an outage costs each request that is under way when it begins
 // one time-out at most. Other nodes are not concerned.
 //
-//	node.go  the state of one node
-//	log.go   what is logged, and how often
-//	stats.go a snapshot
+// One call without an answer is no failure yet, since a node may stall for a moment: see
+// silence.go.
+//
+//	node.go    the state of one node
+//	silence.go nodes that do not answer for a moment
+//	log.go     what is logged, and how often
+//	stats.go   a snapshot
 package breaker
 
 import (
@@ -36,7 +40,7 @@ type Config[T any] struct {
 type Set[T any] struct {
 	Config[T]
 	open    atomic.Int64 // nodes that are away
-	uneasy  atomic.Int64 // nodes some of whose callers left
+	doubted atomic.Int64 // nodes with a call that had no answer, and none since
 	running atomic.Int64 // Runs
 	probes  atomic.Uint64
 	opened  chan struct{} // wakes Run; holds one
@@ -48,9 +52,6 @@ type Set[T any] struct {
 const (
 	// maxNodes bounds the nodes that are known: of a cluster, its masters.
 	maxNodes = 1024
-	// maxLeft is how many callers in a row may leave before they have an answer: if
-	// none has the patience for a time-out, they are how one shows.
-	maxLeft = 10
 	// maxProbes is how many probes are under way at a time.
 	maxProbes = 16
 )
@@ -90,8 +91,14 @@ func (s *Set[T]) Away(ctx context.Context, name string) bool {
 func (s *Set[T]) Failed(name string, began time.Time, cause error, sample T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := s.known(name)
-	if n == nil || n.away.Load() || began.Before(n.since) {
+	if n := s.known(name); n != nil {
+		s.fail(n, began, cause, sample)
+	}
+}
+
+// fail is Failed for a known node. The caller holds the lock.
+func (s *Set[T]) fail(n *node[T], began time.Time, cause error, sample T) {
+	if n.away.Load() || began.Before(n.since) {
 		return
 	}
 	now := time.Now()
@@ -137,42 +144,6 @@ func (s *Set[T]) known(name string) *node[T] {
 	next[name] = n
 	s.nodes.Store(&next)
 	return n
-}
-
-// Left records that a caller left before the node had answered, and reports whether so
-// many did in a row that the node counts as failed.
-func (s *Set[T]) Left(name string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	n := s.known(name)
-	if n == nil {
-		return false
-	}
-	left := n.left.Add(1)
-	if left == 1 {
-		s.uneasy.Add(1)
-	}
-	return left >= maxLeft
-}
-
-// Uneasy reports whether callers have left some node since it last answered: then
-// [Set.Answered] is to be called.
-func (s *Set[T]) Uneasy() bool { return s.uneasy.Load() > 0 }
-
-// Answered records that a node answered.
-func (s *Set[T]) Answered(name string) {
-	if n := s.find(name); n != nil && n.left.Load() > 0 {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.settle(n)
-	}
-}
-
-// settle forgets who left.
-func (s *Set[T]) settle(n *node[T]) {
-	if n.left.Swap(0) > 0 {
-		s.uneasy.Add(-1)
-	}
 }
 
 // Run makes the probes until the context ends.

@@ -134,8 +134,8 @@ func TestNodesAreBounded(t *testing.T) {
 			s.Answered(fmt.Sprint("left", i-1))
 		}
 		s.Answered(fmt.Sprint("left", maxNodes+99))
-		if len(*s.nodes.Load()) > maxNodes || s.Uneasy() {
-			t.Errorf("%d nodes, uneasy %v", len(*s.nodes.Load()), s.Uneasy())
+		if len(*s.nodes.Load()) > maxNodes || s.Doubted() {
+			t.Errorf("%d nodes, doubted %v", len(*s.nodes.Load()), s.Doubted())
 		}
 	})
 }
@@ -166,8 +166,48 @@ func TestCallersWhoLeave(t *testing.T) {
 			t.Fatal("nobody has an answer, and it does not count")
 		}
 		s.Answered("a")
-		if s.Left("a") || !s.Uneasy() {
+		if s.Left("a") || !s.Doubted() {
 			t.Error("an answer was forgotten")
+		}
+	})
+}
+
+// One call without an answer opens nothing, nor do others that were under way by then. One that
+// began after it does, unless the node answered meanwhile.
+func TestOneTimeOutIsNoFailure(t *testing.T) {
+	bubble(t, func(t *testing.T, s *service) {
+		timeOut := func(began time.Time) { s.TimedOut("a", began, errAway, "a") }
+		early := time.Now()
+		for range 3 {
+			time.Sleep(30 * time.Millisecond)
+			timeOut(early)
+		}
+		if s.Any() || !s.Doubted() {
+			t.Fatalf("%+v", s.Stats())
+		}
+		leaves := 0
+		for range maxWaiting + 1 {
+			leave, ok := s.Admit("a")
+			if !ok {
+				continue
+			}
+			leaves++
+			defer leave()
+		}
+		if _, ok := s.Admit("b"); leaves != maxWaiting || !ok {
+			t.Errorf("%d calls may wait", leaves)
+		}
+		if !s.Answered("a") || s.Doubted() || s.Answered("a") {
+			t.Error("an answer was forgotten")
+		}
+		time.Sleep(time.Millisecond)
+		timeOut(time.Now())
+		if s.Any() {
+			t.Error("it had answered")
+		}
+		timeOut(time.Now())
+		if !s.Any() || s.Doubted() {
+			t.Error("it went on, and nothing opened")
 		}
 	})
 }

@@ -10,8 +10,13 @@ import (
 type node[T any] struct {
 	name    string
 	away    atomic.Bool
-	left    atomic.Int64 // callers in a row who left before an answer
+	doubted atomic.Bool  // a call ended without an answer, and none came since
+	silent  atomic.Bool  // such a call waited for the whole time-out
+	waiting atomic.Int64 // calls that were admitted while it was silent
 	probing atomic.Bool  // held by the goroutine that probes; sample is not written meanwhile
+
+	left     int       // callers in a row who left before an answer
+	timedOut time.Time // when the first call in a row had no answer in time; zero if none
 
 	since  time.Time // when it went away, or came back
 	next   time.Time // when to probe

@@ -16,10 +16,11 @@ local algorithms = {}
 -- The time, and how many milliseconds a state is kept after it is that of a new key. Of the
 -- current key: the names of its states and of the one in use, the kind of ask, the letter and
 -- limit of its quota, whether it is only tried, the time of its state, the end of its penalty,
--- whether it has a state, and whether the state has to be written.
+-- whether it has a state, whether the state has to be written, and whether the time was dated
+-- back.
 local on = {
   now = now, spare = spare, base = '', own = '', key = '', kind = 0, letter = '', limit = 0, trial = false,
-  t = 0, lock = 0, known = false, dirty = false,
+  t = 0, lock = 0, known = false, dirty = false, back = false,
 }
 
 -- Returns the beginning of the state of the quota's algorithm, or '' without one, and sets
@@ -38,12 +39,12 @@ end
 
 -- Sets the time of a state, which continues from its last instant. Up to a minute behind that,
 -- time stands still. Further behind, it is another clock: returns by how much the state's
--- instants are too late, else 0.
+-- instants are too late, else 0. What the caller dates back begins at the state's last instant.
 local function begin(lock, last)
   local now = on.now
   on.t, on.lock, on.dirty = now, lock, false
   if now >= last then return 0 end
-  if last - now <= MINUTE then
+  if last - now <= MINUTE or on.back then
     on.t = last
     return 0
   end

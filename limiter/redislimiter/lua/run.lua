@@ -9,8 +9,12 @@
 -- order.
 --
 -- KEYS holds for each ask: the key; the key with the algorithm's letter; for FORGET, those of
--- the other algorithms; and with a penalty, or for FORGET, the lock that all algorithms share:
--- when it ends, and when that was written.
+-- the other algorithms; with a penalty, or for FORGET, the lock that all algorithms share: when
+-- it ends, and when that was written; and for a CHARGE with a mark, what the caller has charged.
+--
+-- A CHARGE with a mark is for permits that were taken `within` ago. It may be sent again, under
+-- the same mark and for as many permits or more, and charges those beyond the earlier ones. The
+-- last mark and number of permits of a caller are kept for a minute.
 local TAKE = 0
 local PEEK = 1
 local ATMOST = 2
@@ -56,13 +60,28 @@ local function lock_until(lock, ends, ahead)
   redis.call('SET', lock, struct.pack('<dd', ends, on.now), 'PX', math.ceil(ahead / 1000) + on.spare)
 end
 
+-- Returns how many of n permits that were taken elsewhere are not charged yet, and what to keep
+-- once they are.
+local function uncharged(key, mark, n)
+  local last, before = redis.call('GET', key), 0
+  if last and #last == 16 then
+    local marked, charged = struct.unpack('<dd', last)
+    if marked > mark then return 0 end
+    if marked == mark then before = charged end
+  end
+  return math.max(0, n - before), struct.pack('<dd', mark, math.max(n, before))
+end
+
 -- Executes an ask, and returns its outcome. An ask that takes all or nothing is only tried,
 -- unless it is `real`. With a mark, n permits are returned that it took just now.
 local function ask(k, real, back, place)
   local asked = ARGV[k + 1]
   local letter, kind, n, keep, within, mark, since, penalty, limit, counts = struct.unpack('<c1ddddddddd', asked)
+  local charged, kept
   on.trial = kind >= TOGETHER and not real
   if kind >= TOGETHER then kind = kind - TOGETHER end
+  on.back = kind == CHARGE and mark > 0
+  on.now = on.back and now - within or now
   if place then kind, n, mark, since, keep = RETURN, back, place, on.now, 0 end
   on.base, on.own, on.kind, on.letter, on.limit = KEYS[at], KEYS[at + 1], kind, letter, limit
   local first, lock = at, KEYS[at + 2]
@@ -71,6 +90,10 @@ local function ask(k, real, back, place)
     redis.call('DEL', unpack(KEYS, first, first + 7))
   else
     at = at + (penalty > 0 and 3 or 2)
+    if on.back then
+      charged, at = KEYS[at], at + 1
+      n, kept = uncharged(charged, mark, n)
+    end
   end
   local a, locked = algorithms[letter], 0
   local told = a.open(asked)
@@ -121,6 +144,7 @@ local function ask(k, real, back, place)
   if code == LOCKED then free = 0 end
   answer[k] = struct.pack('<ddddddd', code, free, retry, fresh, delay, taken, took)
   if on.dirty then a.save() end
+  if kept then redis.call('SET', charged, kept, 'PX', 60000) end
   return code
 end
 

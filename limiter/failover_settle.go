@@ -1,0 +1,215 @@
+package limiter
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+const (
+	// settleSize is how many keys Run charges in one call.
+	settleSize = 256
+	// settleMin and settleMax bound the time between two calls of Run that charge the primary,
+	// while that does not answer.
+	settleMin, settleMax = 5 * time.Millisecond, time.Second
+)
+
+// decideOwing decides without the primary, and records what was granted in the ledger.
+func (f *Failover) decideOwing(ctx context.Context, op Op, step path) (Result, error) {
+	if f.away == hotparam.AwayOpen || f.away == hotparam.AwayClosed || step == pathNobody || op.Quota == nil {
+		return f.decide(ctx, op, step)
+	}
+	s := f.owed.lock(op.Name, op.Key)
+	res, err := f.decide(ctx, op, step)
+	var back Ask
+	switch {
+	case err != nil || op.Quota.Burst == hotparam.Unlimited:
+	case step == pathHere && op.N > 0:
+		back = s.giveBack(&op, op.N-f.owed.reduce(s, &op, op.N))
+	case step == pathWithin && res.Taken > 0:
+		f.owed.add(s, &op, res.Taken)
+	}
+	s.mu.Unlock()
+	if op.Ask = back; back.N > 0 && !f.down(ctx, op) { // else it stays taken
+		within, cancel := context.WithTimeout(ctx, f.timeout)
+		defer cancel()
+		_, _ = f.primary.Do(within, op)
+	}
+	return res, err
+}
+
+// overdrawn is called with a grant of the primary of which the local backend had only noted
+// permits. If the primary did not know of all local grants, they may have used up what it
+// granted. So the op is denied: what was taken for it pays for these, and the rest is returned.
+// What the primary says to remain does not count, since other grants may be on their way.
+func (f *Failover) overdrawn(ctx context.Context, began time.Time, op Op, res Result, noted int64) (denial Result, denied bool) {
+	others, until := f.othersOwe(&op)
+	s := f.owed.lock(op.Name, op.Key)
+	own := s.unknown(&op, began)
+	if own == 0 && others <= res.Remaining {
+		s.mu.Unlock()
+		return denial, false
+	}
+	peek := op
+	peek.Kind = Peek
+	denial, err := f.decideLocally(ctx, peek)
+	if err != nil || denial.Allowed {
+		s.mu.Unlock()
+		return Result{}, false
+	}
+	if own == 0 {
+		denial.RetryAfter = min(denial.RetryAfter, until)
+	}
+	paid := f.owed.reduce(s, &op, res.Taken)
+	s.mu.Unlock()
+	if op.Ask = res.Return(); noted > 0 {
+		op.Ask.N = noted
+		_, _ = f.returnLocally(ctx, op)
+		op.Ask = res.Return()
+	}
+	if op.N -= paid; op.N > 0 {
+		_, _ = f.primary.Do(ctx, op) // else it stays taken
+	}
+	return denial, true
+}
+
+// markRecovered records that a node answers again, and has what is owed charged.
+func (f *failover) markRecovered() {
+	f.recovered.Store(int64(time.Since(f.made)))
+	f.owed.wake()
+}
+
+// recoveries is for how many time-outs after a recovery other instances may not have charged
+// what they granted.
+const recoveries = 2
+
+// othersOwe returns how many permits of op's key other instances may have granted locally
+// without having charged them yet, and for how long that is possible.
+func (f *Failover) othersOwe(op *Op) (n int64, until time.Duration) {
+	instances := f.instances()
+	if until = time.Duration(f.recovered.Load()) + recoveries*f.timeout - time.Since(f.made); instances < 2 || until <= 0 || f.recovered.Load() == 0 {
+		return 0, 0
+	}
+	return int64(instances-1) * f.shares.of(*op, instances).Quota.Burst, until
+}
+
+// sendOwing sends ops to the primary in one call, each behind the Charge of what is owed of its
+// key. Where no Run charges the others, the call charges some of them.
+func (f *Failover) sendOwing(ctx context.Context, began time.Time, ops []Op, results []Result) error {
+	if !f.owed.any() {
+		return f.send(ctx, ops, results)
+	}
+	due := f.charges(nil, ops)
+	if f.running.Load() == 0 && !f.breakers.Any() {
+		due = f.charges(due, f.owed.some(settleSize/8, time.Now()))
+	}
+	all := make([]Op, 0, len(due)+len(ops))
+	for i := range due {
+		all = append(all, due[i].op)
+	}
+	got := make([]Result, cap(all))
+	err := f.send(ctx, append(all, ops...), got)
+	for i := range due {
+		f.owed.record(&due[i], began, got[i], ErrorOf(err, i))
+	}
+	copy(results, got[len(due):])
+	var errs OpErrors
+	for i := range ops {
+		errs = setError(errs, len(ops), i, ErrorOf(err, len(due)+i))
+	}
+	return errs.asError()
+}
+
+// charges appends the Charges of what is owed of the keys of ops, of each key one.
+func (f *Failover) charges(due []settlement, ops []Op) []settlement {
+	now := time.Now()
+	for i := range ops {
+		same := func(c settlement) bool { return c.op.Key == ops[i].Key && c.op.Name == ops[i].Name }
+		if slices.ContainsFunc(due, same) {
+			continue
+		}
+		if c, ok := f.owed.of(&ops[i], now); ok {
+			due = append(due, c)
+		}
+	}
+	return due
+}
+
+// send sends ops to the primary. A memory of denials was looked into before.
+func (f *Failover) send(ctx context.Context, ops []Op, results []Result) error {
+	switch {
+	case f.batcher == nil:
+		return eachInTurn(ops, results, func(i int) (Result, error) { return f.primary.Do(ctx, ops[i]) })
+	case len(ops) == 1:
+		var err error
+		results[0], err = f.primary.Do(ctx, ops[0])
+		return err
+	}
+	return f.batcher.DoAll(ctx, ops, results)
+}
+
+// runSettle charges the primary with what is owed once it answers, until ctx ends.
+func (f *Failover) runSettle(ctx context.Context) {
+	f.running.Add(1)
+	defer f.running.Add(-1)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for delay := settleMin; ; {
+		if !f.owed.any() {
+			delay = settleMin
+			select {
+			case <-ctx.Done():
+				return
+			case <-f.owed.filled:
+			}
+		}
+		timer.Reset(delay)
+		select {
+		case <-ctx.Done():
+			f.settleSome(context.WithoutCancel(ctx))
+			return
+		case <-f.owed.filled:
+		case <-timer.C:
+		}
+		if delay = min(2*delay, settleMax); f.settleSome(ctx) {
+			delay = settleMin
+		}
+	}
+}
+
+// settleSome charges the primary with a part of what is owed, and reports whether it answered.
+func (f *Failover) settleSome(ctx context.Context) (answered bool) {
+	within, cancel := context.WithTimeout(ctx, f.timeout)
+	defer cancel()
+	ops := f.owed.some(settleSize, time.Now())
+	if f.breakers.Any() {
+		ops = slices.DeleteFunc(ops, func(op Op) bool { return f.down(within, op) })
+	}
+	now, due := time.Now(), make([]settlement, 0, len(ops))
+	for i := range ops {
+		if c, ok := f.owed.of(&ops[i], now); ok {
+			due, ops[len(due)] = append(due, c), c.op
+		}
+	}
+	if ops = ops[:len(due)]; len(due) == 0 {
+		return false
+	}
+	got := make([]Result, len(ops))
+	all := f.send(within, ops, got)
+	failed := false
+	for i := range due {
+		err := ErrorOf(all, i)
+		f.owed.record(&due[i], now, got[i], err)
+		switch {
+		case err == nil:
+			answered = true
+			f.heard(ctx, ops[i])
+		case !concernsOp(err) && !failed && ctx.Err() == nil:
+			failed = true // one call, however many keys
+			f.open(ctx, now, ops[i], err)
+		}
+	}
+	return answered
+}
