@@ -26,7 +26,7 @@ type stallPrimary struct {
 	loses    bool      // replies
 	resets   bool      // connections, after the op was executed
 	charged  map[string]limiter.Ask
-	executed map[string]int64 // takes without an answer in time, by key
+	executed map[string]int64 // takes and returns without an answer in time, by key
 }
 
 var errFakeReset = errors.New("connection reset by peer")
@@ -58,6 +58,7 @@ func (p stallView) DoAll(ctx context.Context, ops []limiter.Op, results []limite
 	select {
 	case <-time.After(p.latency / 2):
 	case <-ctx.Done():
+		p.loseReturns(ops)
 		return ctx.Err()
 	}
 	p.state.Lock()
@@ -69,6 +70,7 @@ func (p stallView) DoAll(ctx context.Context, ops []limiter.Op, results []limite
 	go func() { // it is executed whether the caller waits or not
 		time.Sleep(time.Until(until))
 		if p.strict && !time.Now().Before(deadline) {
+			p.loseReturns(ops)
 			answer <- context.DeadlineExceeded
 			return
 		}
@@ -123,6 +125,17 @@ func (p stallView) execute(ctx context.Context, ops []limiter.Op, got []limiter.
 	return err
 }
 
+// loseReturns records what was not returned: it stays taken.
+func (p stallView) loseReturns(ops []limiter.Op) {
+	p.state.Lock()
+	defer p.state.Unlock()
+	for i := range ops {
+		if ops[i].Kind == limiter.Return {
+			p.executed[ops[i].Key] += ops[i].N
+		}
+	}
+}
+
 // lose records what was executed without an answer.
 func (p stallView) lose(ops []limiter.Op, got []limiter.Result) {
 	p.state.Lock()
@@ -164,7 +177,8 @@ func (f *stallFlood) ask(t *testing.T, instance, key int) {
 
 // One stall of a flooded backend, of any length and at any time, whatever is lost with it: one
 // instance admits of no key more than the limit, and of several each at most its part more.
-// Nothing is charged twice: a key loses no more than what was executed without an answer. No
+// Nothing is charged twice: a key loses no more than what was taken, or returned in vain,
+// without an answer. No
 // request waits for longer than one time-out.
 func TestStallProperty(t *testing.T) {
 	checkInBubble(t, func(rt *rapid.T) {

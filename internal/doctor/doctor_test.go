@@ -273,7 +273,7 @@ func TestEachFaultIsFound(t *testing.T) {
 			m := hotparam.Member{Name: "api-1", Role: hotparam.RoleInstance, Started: time.Now(), Displaced: 70}
 			f.publish("api-1")
 			f.members(m)
-		}, "tables", doctor.Warning, "limits of instance api-1 found no place for 70 keys"},
+		}, "tables", doctor.Warning, "instance api-1: limits found no place for 70 keys"},
 		"a control ends": {func(f *fleet) {
 			control(f, hotparam.Key{Rule: "terms", Text: "GET /search?q=a"}, hotparam.ControlBlock, time.Minute)
 		}, "controls", doctor.Warning, "block of GET /search?q=a by terms ends in"},

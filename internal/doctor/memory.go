@@ -54,7 +54,7 @@ func (x *examination) tables(members []hotparam.Member) {
 	for i := range members {
 		if m := &members[i]; m.Displaced > 0 {
 			full++
-			x.add("tables", Warning, fmt.Sprintf("limits of instance %s found no place for %s in the last minute: they may refuse keys that they should not", m.Name, plural64(m.Displaced, "key")),
+			x.add("tables", Warning, fmt.Sprintf("instance %s: limits found no place for %s in the last minute, and may refuse keys that they should not", m.Name, plural64(m.Displaced, "key")),
 				"raise max_keys, or add an outer limit by addr:ip; hotparam_app_displaced_keys_total has the rules")
 		}
 	}

@@ -5,7 +5,7 @@ package mutants
 var publishedFaults = []Fault{
 	{
 		Name: "an entry never ends", File: "hotkeys/state.go",
-		Old: "live := s.alive && now.Before(e.hot.Until)", New: "live := s.alive",
+		Old: "live := now.Before(own) || now.Before(hold)", New: "live := e.shown || now.Before(own)",
 		Test: "TestNothingOutlivesItsEnd",
 	},
 	{
@@ -144,7 +144,7 @@ var limitFaults = []Fault{
 	},
 	{
 		Name: "a key that was full is dropped with what it owes since", File: "limiter/keys_word.go",
-		Old: "w.r.latest(w.line(word)) > now {", New: "false {",
+		Old: "; latest > now {", New: "; latest < 0 {",
 		Test: "TestDroppedKeysOwe",
 	},
 	{
@@ -155,7 +155,7 @@ var limitFaults = []Fault{
 	{
 		Name: "a handover is claimed twice", File: "limiter/redislimiter/lua/members_beat.lua",
 		Old: "  redis.call('HDEL', KEYS[3], all[oldest])\n", New: "",
-		Package: "limiter/redislimiter", Test: "TestHandover",
+		Package: "limiter/redislimiter", Test: "TestHandoverIsClaimedOnce",
 	},
 	{
 		Name: "each instance begins a fleet", File: "limiter/redislimiter/lua/members_beat.lua",
@@ -263,7 +263,7 @@ var limitFaults = []Fault{
 	},
 	{
 		Name: "limits beside one that is known to deny are asked", File: "limiter/cached.go",
-		Old: "denied = denied || op.together()", New: "denied = false",
+		Old: "denied = denied || ops[i].together()", New: "denied = false",
 		Test: "TestCachedAsksNothingBesideAKnownDenial",
 	},
 	{
@@ -290,7 +290,7 @@ var limitFaults = []Fault{
 	},
 	{
 		Name: "a key whose marks are still to come is dropped", File: "limiter/keys_word.go",
-		Old: "word+w.back() <= now && ", New: "",
+		Old: "word+w.back() > now || word > now {", New: "word > now {",
 		Test: "TestMarksOfDroppedKey",
 	},
 	{
@@ -361,7 +361,7 @@ var limitFaults = []Fault{
 	},
 	{
 		Name: "a request overtakes the line of an exact limit", File: "middleware/exact.go",
-		Old: "		r.joinLine(&claims[i])\n", New: "		_ = i\n",
+		Old: "			r.joinLine(&r.pending.exact[i])\n", New: "			_ = i\n",
 		Test: "TestInstancesTakeTurns|TestClientsGiveUp",
 	},
 	{

@@ -49,12 +49,12 @@ var tableFaults = []Fault{
 	},
 	{
 		Name: "debts do not follow the quota", File: "limiter/keys_word.go",
-		Old: "			d.r.descend(r, &l)\n", New: "",
+		Old: "			d.r.descend(r, &l, nil)\n", New: "",
 		Test: "TestFullTablesKeepToTheirQuotas",
 	},
 	{
 		Name: "a new state of a key begins without its debt", File: "limiter/states_debts.go",
-		Old: "		d.owe(&owed, now)\n", New: "",
+		Old: "		d.indebt(&owed, now)\n", New: "",
 		Test: "TestMemoryFull",
 	},
 	{

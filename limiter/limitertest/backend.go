@@ -26,6 +26,8 @@ type Config struct {
 	// Schedules is the number of random schedules of each property, for backends with slow
 	// calls. Zero means rapid's default, 100.
 	Schedules int
+
+	full bool // has room for few keys: a retry on time may be denied
 }
 
 func (c *Config) supports(q *hotparam.Quota, kind limiter.Kind) bool {

@@ -13,6 +13,7 @@ import (
 // room for few keys while other keys ask. It may refuse more than the quota says, and never admit
 // more. New's backend should have room for two keys.
 func TestFull(t *testing.T, c Config) {
+	c.full = true
 	t.Run("one quota", func(t *testing.T) { testFull(t, &c) })
 	t.Run("quotas in any mix", func(t *testing.T) { testMixes(t, &c) })
 	t.Run("a clock that jumps back and forth", func(t *testing.T) { testFullClock(t, &c) })

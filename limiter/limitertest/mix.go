@@ -171,7 +171,7 @@ func (m *mix) step() {
 	if ask.Kind == limiter.Reserve {
 		ask.Within = time.Duration(rapid.Int64Range(0, int64(20*sec/m.config.tick())).Draw(m.T, "within")) * m.config.tick()
 	}
-	if r := m.ask(q, ask); r.RetryAfter > 0 && q.Algorithm.Windowed() && rapid.Bool().Draw(m.T, "retry") {
+	if r := m.ask(q, ask); r.RetryAfter > 0 && !m.config.full && q.Algorithm.Windowed() && rapid.Bool().Draw(m.T, "retry") {
 		m.retry(q, ask, r)
 	}
 }
