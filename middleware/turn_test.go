@@ -291,8 +291,8 @@ func TestNobodyWaitsForLonger(t *testing.T) {
 		if took := time.Since(start); len(at) != 1 || len(refused) != 3 || took > 500*time.Millisecond {
 			t.Errorf("passed at %v, refused %+v, after %v", at, refused, took)
 		}
-		for _, d := range refused {
-			if d.Reason != hotparam.ReasonLimited || d.RetryAfter < time.Second || d.Rule != "r" {
+		for _, d := range refused { // one that comes late may be refused before the charge
+			if d.Reason != hotparam.ReasonLimited || d.RetryAfter <= 0 || d.Rule != "r" {
 				t.Errorf("%+v", d)
 			}
 		}

@@ -92,7 +92,7 @@ local function ask(k, real, back, place)
     at = at + (penalty > 0 and 3 or 2)
     if on.back then
       charged, at = KEYS[at], at + 1
-      n, kept = uncharged(charged, mark, n)
+      if n > 0 then n, kept = uncharged(charged, mark, n) end
     end
   end
   local a, locked = algorithms[letter], 0
