@@ -24,13 +24,7 @@ type cluster struct {
 	idempotent  bool
 	compression Compression
 	throttleCap time.Duration // the longest throttle time to obey
-	linger      time.Duration
 }
-
-// linger is how long the producer collects records before it sends a request. Without it the
-// first record of a flush would have a request of its own, and all others the next one: a
-// seventh of the processor time of the sink, with urgent flushes each 5 ms.
-const linger = time.Millisecond
 
 // newest is the newest version of the protocol that is used: the last in which the answer
 // to a produce request ends with the throttle time, where answers.go can cap it. All later
@@ -43,7 +37,7 @@ var oldest = sarama.V0_11_0_0
 func newCluster(c *Config) (cluster, error) {
 	k := cluster{
 		Connection: c.Connection, version: newest,
-		acks: c.Acks, idempotent: c.Idempotent, compression: c.Compression, throttleCap: throttleCap, linger: linger,
+		acks: c.Acks, idempotent: c.Idempotent, compression: c.Compression, throttleCap: throttleCap,
 	}
 	if c.Connection.Version != "" {
 		v, err := parseVersion(c.Connection.Version)
@@ -126,7 +120,6 @@ func (k *cluster) config(ctx context.Context) *sarama.Config {
 	c.Producer.Return.Successes, c.Producer.Return.Errors = true, true
 	c.Producer.MaxMessageBytes = 1_000_000 // of a batch; just below the brokers' default maximum
 	c.Producer.Timeout = k.Timeout - k.Timeout/5
-	c.Producer.Flush.Frequency = k.linger
 	c.Producer.Retry.Max = tries
 	c.Producer.Retry.BackoffFunc = func(failures, _ int) time.Duration {
 		backoff.Wait(ctx, failures, retryAfter, retrySlowly) // here, since sarama's own sleep ignores Close

@@ -18,8 +18,7 @@
 // [Sink.Send] builds records (pack.go, record.go) and adds them to a queue (queue.go). It
 // does not block. One goroutine, which the first Send starts and [Sink.Close] stops,
 // connects (session.go, cluster.go, scram.go), passes records to sarama's asynchronous
-// producer and receives the results (run.go). The producer waits a millisecond for the
-// flush's other records, so that one request has them all. A record counts towards Config.Buffer until
+// producer and receives the results (run.go). A record counts towards Config.Buffer until
 // it is delivered or given up, so that Buffer bounds both waiting records and those
 // in flight. If the buffer is full the newest record is dropped.
 //

@@ -11,8 +11,5 @@ func (s *Sink) StallAfter(d time.Duration) { s.stallAfter = d }
 // ObeyThrottling has the sink obey throttle times of up to d.
 func (s *Sink) ObeyThrottling(d time.Duration) { s.cluster.throttleCap = d }
 
-// Linger has the producer collect records for d before it sends them.
-func (s *Sink) Linger(d time.Duration) { s.cluster.linger = d }
-
 // Sessions returns how many sessions have not ended.
 func (s *Sink) Sessions() int { return len(s.sessions) }

@@ -3,7 +3,6 @@ package kafkasink_test
 import (
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,31 +11,7 @@ import (
 	"github.com/hotparam/hotparam/kafka"
 	"github.com/hotparam/hotparam/wire"
 	"github.com/twmb/franz-go/pkg/kfake"
-	"github.com/twmb/franz-go/pkg/kmsg"
 )
-
-// The records of a flush go to the broker in one request.
-func TestFlushIsOneRequest(t *testing.T) {
-	c := fake(t)
-	sink := newSink(t, config(c.ListenAddrs()))
-	sink.Linger(200 * time.Millisecond) // for a busy machine
-	g := &giver{t: t, sink: sink}
-	g.connect()
-	g.drained()
-	before := sink.Stats().Records
-	var requests atomic.Int64
-	c.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
-		c.KeepControl()
-		requests.Add(1)
-		return nil, nil, false
-	})
-	g.send(collector.Flush{}, terms(100)...)
-	g.drained()
-	if n, records := requests.Load(), sink.Stats().Records-before; n != 1 || records != 3 {
-		t.Errorf("%d requests for %d records, want 1 for 3", n, records)
-	}
-	g.conserved()
-}
 
 func TestRecordsOfAFlush(t *testing.T) {
 	c := fake(t)

@@ -115,11 +115,6 @@ var lineFaults = []Fault{
 
 var collectorFaults = []Fault{
 	{
-		Name: "the first record of a flush has a request of its own", File: "collector/kafkasink/cluster.go",
-		Old: "	c.Producer.Flush.Frequency = k.linger\n", New: "",
-		Test: "TestFlushIsOneRequest",
-	},
-	{
 		Name: "a held-back count is dropped", File: "collector/flush.go",
 		Old: "k.held, k.delta = k.total(), 0", New: "k.delta = 0",
 		Test: "TestBudgetAdaptsWithinAFlush",
