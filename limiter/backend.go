@@ -36,7 +36,7 @@ type Op struct {
 	// Quota is the quota of the key. It must not be changed while in use. Another quota
 	// of a known key holds from then on, and what was taken, reserved or owed carries over:
 	// in any window a key is admitted at most what the largest of its quotas allows, and of
-	// quotas of different families their sum.
+	// quotas of different families, or fixed windows of different lengths, their sum.
 	Quota *hotparam.Quota
 	// Name keeps the keys of one limit apart from those of others; Key is any bytes.
 	// Neither is empty.

@@ -80,8 +80,9 @@
 // The callers of Wait of one key stand in a line of their process: see [WaitLines]. The line owns
 // what is reserved, so the place of a caller that gives up passes to the next one, and no permit
 // is lost while somebody waits. Within a process callers are served in order; processes take
-// turns. A caller whose turn would come after its deadline is refused at once. It waits for
-// nothing else: lines have no goroutine, and one timer each.
+// turns. A caller whose turn would come after its deadline is refused at once. A line has one
+// timer. A line of a remote backend asks ahead, on goroutines that last for one call each; a
+// process that crashes loses what its lines have asked for, at most 256 permits a key.
 //
 // # Costs that are known afterwards
 //
