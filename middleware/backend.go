@@ -56,12 +56,16 @@ func (l *localParts) Do(ctx context.Context, op limiter.Op) (limiter.Result, err
 	return l.memory.Load().Do(ctx, op)
 }
 
-// begin forgets all keys, and has them begin empty or full. A nil localParts is the user's.
+// begin forgets all keys, and has them begin empty or full; if they do already, nothing changes.
+// A nil localParts is the user's.
 func (l *localParts) begin(empty bool) error {
 	if l == nil {
 		return nil
 	}
 	if l.memory.Load() != nil {
+		if l.config.Empty == empty {
+			return nil
+		}
 		l.before = l.displaced()
 	}
 	l.config.Empty = empty

@@ -23,13 +23,15 @@ type handover struct {
 // which most was taken. Afterwards the instance has what it earns. An instance that starts
 // calls it first, so that it begins with nothing, and an instance that leaves calls it last.
 //
-// What an instance has of limits with scope: exact for the time when Redis is away is given up
-// as well, and not handed over.
+// Of limits with scope: exact, an instance that does not know how many there are has nothing for
+// the time when Redis is away. See [Guard.SetInstances].
 func (g *Guard) HandOver() []byte {
 	g.sharing.mu.Lock()
 	defer g.sharing.mu.Unlock()
 	g.sharing.joining.Store(true)
-	_ = g.local.begin(true) // New has made one such
+	if g.sharing.count.Load() == 0 {
+		_ = g.local.begin(true) // New has made one such
+	}
 	limits := 0
 	g.eachShare(func(*rule, *limitSpec, time.Duration) { limits++ })
 	out := handover{make(map[uint64]limiter.Handover)}

@@ -31,7 +31,7 @@ const awayRules = `
 const slow = 25 * time.Millisecond
 
 // Redis hangs, and later dies, under load. No request fails, each limit does what it
-// says, and after it is back all is exact again, without anything being made up for.
+// says, and after it is back all is exact again, and what was granted meanwhile is charged.
 func TestRedisIsAwayFromExactLimits(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, quickCommands(t), awayRules)
@@ -99,7 +99,7 @@ func (f *fleet) redisIsAway(apis []*api, name string, begin, over func()) {
 	back := time.Now()
 	f.exactAgain(apis, name+"-after", patience)
 	took := time.Since(back)
-	// Redis was told of nothing that was decided without it, so all of that passes again.
+	// Redis is charged with what was decided without it, so nothing of that passes again.
 	var again []int
 	for try := range retries {
 		_, sum := f.askAll(apis, 15, fmt.Sprintf("/search?q=away-%s-%d", name, try))
@@ -107,8 +107,8 @@ func (f *fleet) redisIsAway(apis []*api, name string, begin, over func()) {
 	}
 	answers := stop()
 	t.Logf("Redis %s: known after %v, exact again %v after Redis was back (want 3s on a calm machine); of each 45 that were decided on without Redis %d passed again", name, known.Sub(begun), took, again)
-	if !slices.Contains(again, 30) {
-		t.Errorf("%d passed, want 30", again)
+	if !slices.Contains(again, 0) {
+		t.Errorf("%d passed, want none", again)
 	}
 
 	wellAnswered(t, answers)
