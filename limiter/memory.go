@@ -43,8 +43,6 @@ type MemoryConfig struct {
 	Clock func() time.Duration
 	// Algorithms holds algorithms of your own, by the names that quotas refer to.
 	Algorithms map[hotparam.Algorithm]Algorithm
-	// Empty makes every key begin as if its burst had been taken when the Memory was made.
-	Empty bool
 }
 
 // DefaultMaxKeys is the default of MemoryConfig.MaxKeys.
@@ -69,7 +67,6 @@ func NewMemory(c MemoryConfig) (*Memory, error) {
 	if m.clock == nil {
 		m.grain = clockGrain
 	}
-	m.plans.empty, m.plans.since = c.Empty, m.now()
 	return m, nil
 }
 
@@ -159,18 +156,8 @@ func (m *Memory) Stats() Stats { return m.states.table.stats() }
 // found by value, since a caller may make a quota for each call.
 type plans struct {
 	custom map[hotparam.Algorithm]Algorithm
-	empty  bool // see MemoryConfig.Empty
-	since  time.Duration
 	mu     sync.RWMutex // taken only for new keys and changed quotas
 	known  map[hotparam.Quota]Algorithm
-}
-
-func (p *plans) begin(a Algorithm, q *hotparam.Quota, key []byte) State {
-	if !p.empty {
-		return nil
-	}
-	o := opening{at: p.since, all: q.Burst}
-	return o.state(a, q, key)
 }
 
 // maxPlans bounds the cached quotas; when there are more, the cache is emptied.

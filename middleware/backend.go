@@ -3,7 +3,6 @@ package middleware
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
@@ -22,16 +21,16 @@ func (g *Guard) newBackends() error {
 	}
 	given, ok := g.opts.backend.(*limiter.Failover)
 	if !ok {
-		g.local = &localParts{config: limiter.MemoryConfig{MaxKeys: g.maxKeys, Clock: g.opts.clock, Algorithms: g.opts.algorithms}}
-		err := g.local.begin(false)
+		local, err := limiter.NewMemory(limiter.MemoryConfig{MaxKeys: g.maxKeys, Clock: g.opts.clock, Algorithms: g.opts.algorithms})
 		if err != nil {
 			return err
 		}
+		g.local = local
 		g.cached, err = limiter.NewCached(g.opts.backend, limiter.CachedConfig{Clock: g.opts.clock})
 		if err != nil {
 			return err
 		}
-		given, err = limiter.NewFailover(g.cached, limiter.FailoverConfig{Local: g.local, Instances: g.instances, Logger: g.opts.log})
+		given, err = limiter.NewFailover(g.cached, limiter.FailoverConfig{Local: local, Instances: g.instances, Logger: g.opts.log})
 		if err != nil {
 			return err
 		}
@@ -42,44 +41,6 @@ func (g *Guard) newBackends() error {
 		g.backends[away] = g.failover.With(away)
 	}
 	return nil
-}
-
-// localParts decides on limits with scope: exact while Redis is away.
-type localParts struct {
-	config limiter.MemoryConfig
-	memory atomic.Pointer[limiter.Memory]
-	before displacement // of memories before; guarded by sharing.mu
-}
-
-// Do implements [limiter.Backend].
-func (l *localParts) Do(ctx context.Context, op limiter.Op) (limiter.Result, error) {
-	return l.memory.Load().Do(ctx, op)
-}
-
-// begin forgets all keys, and has them begin empty or full; if they do already, nothing changes.
-// A nil localParts is the user's.
-func (l *localParts) begin(empty bool) error {
-	if l == nil {
-		return nil
-	}
-	if l.memory.Load() != nil {
-		if l.config.Empty == empty {
-			return nil
-		}
-		l.before = l.displaced()
-	}
-	l.config.Empty = empty
-	memory, err := limiter.NewMemory(l.config)
-	if err == nil {
-		l.memory.Store(memory)
-	}
-	return err
-}
-
-// displaced returns what the table of keys has done.
-func (l *localParts) displaced() displacement {
-	n := l.memory.Load().Stats()
-	return l.before.plus(displacement{n.Displaced, n.Inherited})
 }
 
 // Run probes the backend of limits with scope: exact while that is unavailable. Without Run

@@ -45,7 +45,8 @@ func (g *Guard) tableUses() map[keyTable]displacement {
 		add(s)
 	}
 	if g.local != nil {
-		uses[keyTable{table: g.local}] = g.local.displaced()
+		n := g.local.Stats()
+		uses[keyTable{table: g.local}] = displacement{n.Displaced, n.Inherited}
 	}
 	return uses
 }

@@ -24,7 +24,7 @@ type Guard struct {
 	localHot *localHot
 	failover *limiter.Failover // nil if there is no backend
 	cached   *limiter.Cached   // what it asks; nil if it is not ours
-	local    *localParts       // what decides while it is unavailable; nil if it is not ours
+	local    *limiter.Memory   // what decides while it is unavailable; nil if it is not ours
 	maxKeys  int               // see WithMaxKeys
 	backends backends
 	requests sync.Pool // of *request

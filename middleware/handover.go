@@ -22,16 +22,10 @@ type handover struct {
 // a form for [Guard.Inherit] of another instance. Keys are in it as hashes, and only those of
 // which most was taken. Afterwards the instance has what it earns. An instance that starts
 // calls it first, so that it begins with nothing, and an instance that leaves calls it last.
-//
-// Of limits with scope: exact, an instance that does not know how many there are has nothing for
-// the time when Redis is away. See [Guard.SetInstances].
 func (g *Guard) HandOver() []byte {
 	g.sharing.mu.Lock()
 	defer g.sharing.mu.Unlock()
 	g.sharing.joining.Store(true)
-	if g.sharing.count.Load() == 0 {
-		_ = g.local.begin(true) // New has made one such
-	}
 	limits := 0
 	g.eachShare(func(*rule, *limitSpec, time.Duration) { limits++ })
 	out := handover{make(map[uint64]limiter.Handover)}
@@ -109,9 +103,6 @@ func (g *Guard) Endow(idle time.Duration) {
 	g.sharing.mu.Lock()
 	defer g.sharing.mu.Unlock()
 	g.sharing.joining.Store(false)
-	if idle < 0 {
-		_ = g.local.begin(false)
-	}
 	g.eachShare(func(r *rule, s *limitSpec, now time.Duration) {
 		permits := math.Inf(1)
 		if idle >= 0 {

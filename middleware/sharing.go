@@ -47,9 +47,6 @@ func (g *Guard) SetInstances(n int) {
 	if before == int64(n) {
 		return
 	}
-	if before == 0 {
-		_ = g.local.begin(false) // New has made one such
-	}
 	g.eachShare(func(r *rule, s *limitSpec, now time.Duration) {
 		owed := s.kept.hold.Resize(&s.limit.Quota, n, now)
 		if before == 0 {

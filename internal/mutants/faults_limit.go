@@ -148,11 +148,6 @@ var limitFaults = []Fault{
 		Test: "TestDroppedKeysOwe",
 	},
 	{
-		Name: "an empty memory is full", File: "limiter/memory.go",
-		Old: "if !p.empty {", New: "if true {",
-		Package: "middleware", Test: "TestJoiningWithoutBackend",
-	},
-	{
 		Name: "a handover is claimed twice", File: "limiter/redislimiter/lua/members_beat.lua",
 		Old: "  redis.call('HDEL', KEYS[3], all[oldest])\n", New: "",
 		Package: "limiter/redislimiter", Test: "TestHandoverIsClaimedOnce",
