@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -266,18 +267,18 @@ func TestWaitWhereNothingCanBeReserved(t *testing.T) {
 // What a backend tells to wait for may be next to nothing: it is not asked in a loop.
 func TestWaitDoesNotSpin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		asked := 0
+		var asked atomic.Int64
 		l := newNamed(t, fakeFunc(func(op limiter.Op) (limiter.Result, error) {
 			if op.Kind == limiter.Reserve {
 				return limiter.Result{}, limiter.ErrUnsupported
 			}
-			asked++
+			asked.Add(1)
 			return limiter.Result{Decision: hotparam.Decision{RetryAfter: 1}}, nil
 		}), "x", fakeQuota(1, 1))
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		if took, _ := waitFor(ctx, l, 1); took > time.Second || asked > 1001 {
-			t.Errorf("asked %d times in %v", asked, took)
+		if took, _ := waitFor(ctx, l, 1); took > time.Second || asked.Load() > 1001 {
+			t.Errorf("asked %d times in %v", asked.Load(), took)
 		}
 	})
 }

@@ -146,11 +146,14 @@ func TestOneSendsAndAnotherGoesOn(t *testing.T) {
 	if b.Stats().Sending {
 		t.Error("two send")
 	}
+	// One that ends before it has the answer has the other post that event again.
+	eventually(t, "5 are counted as posted", func() bool { return a.Stats().Posted == 5 })
 	stopA()
 	happen(t, client, "aa", 5, 5) // while nobody sends
 	eventually(t, "the second sends", sends(b))
 	happen(t, client, "aa", 10, 5)
 	eventually(t, "15 events", func() bool { return len(r.took()) >= 15 })
+	eventually(t, "15 are counted as posted", func() bool { return a.Stats().Posted+b.Stats().Posted == 15 })
 	stopB()
 	c, _ := start(t, client, quick(r.URL, nil)) // after a restart
 	happen(t, client, "aa", 15, 1)
