@@ -73,15 +73,18 @@ func (g *gcra) set(rate hotparam.Rate, burst int64) error {
 	case burst < 1:
 		return fmt.Errorf("limiter: burst %d: must be at least 1", burst)
 	}
-	interval := (int64(rate.Per)-1)/rate.N + 1
-	if burst > maxFill/interval {
+	token := interval(rate)
+	if burst > maxFill/token {
 		return fmt.Errorf("limiter: burst %d at rate %s takes over 73 years to fill: lower the burst to %d or raise the rate",
-			burst, rate, maxFill/interval)
+			burst, rate, maxFill/token)
 	}
-	g.interval, g.burst, g.fill = interval, burst, burst*interval
+	g.interval, g.burst, g.fill = token, burst, burst*token
 	g.debt = min(max(g.fill, minDebt), maxDebt)
 	return nil
 }
+
+// interval returns the ns in which a rate earns one token, rounded up.
+func interval(r hotparam.Rate) int64 { return (int64(r.Per)-1)/r.N + 1 }
 
 // setQuota sets everything from a quota for which bucketed is true.
 func (g *gcra) setQuota(q *hotparam.Quota) error {

@@ -190,6 +190,3 @@ func windowEnd(q *hotparam.Quota, at time.Duration) time.Duration {
 	f := fixedFrame{}.of(q)
 	return time.Duration(f.leaves(f.slot(int64(at), int64(at))))
 }
-
-// interval returns the ns in which a rate earns one permit.
-func interval(r hotparam.Rate) int64 { return (int64(r.Per)-1)/r.N + 1 }

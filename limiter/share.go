@@ -31,8 +31,7 @@ func Share(q *hotparam.Quota, n int) (part hotparam.Quota, below bool) {
 	if part.Algorithm.Windowed() {
 		part.Burst = part.Rate.N
 	} else {
-		interval := (int64(part.Rate.Per)-1)/part.Rate.N + 1
-		part.Burst = max(min(part.Burst/by, maxFill/interval), 1)
+		part.Burst = max(min(part.Burst/by, maxFill/interval(part.Rate)), 1)
 	}
 	part.Missing = min(part.Missing/by, part.Burst)
 	return part, below

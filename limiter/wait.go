@@ -56,8 +56,8 @@ func (l *Limiter) waitWith(ctx context.Context, op Op, res *Result) error {
 	case res.Allowed && res.Delay > left: // the ask itself took too long
 		d := res.Decision
 		d.Allowed, d.Reason, d.Delay, d.RetryAfter = false, hotparam.ReasonLimited, 0, d.Delay-left
-		h := holding{from: opAsker{l, op}, res: *res, n: op.N}
-		if err := giveBackAll(ctx, []holding{h}); err != nil {
+		h := heldPermits{from: opAsker{l, op}, res: *res, n: op.N}
+		if err := giveBackAll(ctx, []heldPermits{h}); err != nil {
 			return errors.Join(&DeniedError{d}, err)
 		}
 		return &DeniedError{d}

@@ -25,7 +25,7 @@ func pace(q *hotparam.Quota) time.Duration {
 	if q.Rate.N < 1 {
 		return 0
 	}
-	return (q.Rate.Per-1)/time.Duration(q.Rate.N) + 1
+	return time.Duration(interval(q.Rate))
 }
 
 // expect returns when the caller will have its turn, at the latest unless other processes take

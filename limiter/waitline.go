@@ -20,9 +20,9 @@ type waitLine struct {
 	first, last *Waiter
 	wanted      int64 // permits, by all waiters
 
-	held     []holding // by due
-	reserved int64     // permits, in held
-	flying   int64     // permits, in asks without an answer yet
+	held     []heldPermits // by due
+	reserved int64         // permits, in held
+	flying   int64         // permits, in asks without an answer yet
 
 	newest  hotparam.Decision // on the latest reservation
 	read    time.Time         // when it was made
@@ -39,9 +39,9 @@ type waitLine struct {
 	ended bool
 }
 
-// holding is n permits of one result. All of them may be used when they are due, and each a step
+// heldPermits is n permits of one result. All of them may be used when they are due, and each a step
 // before the next one.
-type holding struct {
+type heldPermits struct {
 	from Asker
 	res  Result
 	n    int64
@@ -50,7 +50,7 @@ type holding struct {
 }
 
 // part returns when the first n of the permits may be used.
-func (h *holding) part(n int64) time.Time { return h.due.Add(-time.Duration(h.n-n) * h.step) }
+func (h *heldPermits) part(n int64) time.Time { return h.due.Add(-time.Duration(h.n-n) * h.step) }
 
 // add holds what an ask reserved, and returns how many permits are due later.
 func (l *waitLine) add(c *WaitClaim, res *Result, n int64, now time.Time) (behind int64) {
@@ -59,10 +59,10 @@ func (l *waitLine) add(c *WaitClaim, res *Result, n int64, now time.Time) (behin
 		l.spacing += (max(0, due.Sub(l.due))/time.Duration(n) - l.spacing) / 4
 	}
 	l.newest, l.read, l.due, l.asked = res.Decision, now, due, now
-	return l.hold(holding{c.Asker, *res, n, due, c.step()})
+	return l.hold(heldPermits{c.Asker, *res, n, due, c.step()})
 }
 
-func (l *waitLine) hold(h holding) (behind int64) {
+func (l *waitLine) hold(h heldPermits) (behind int64) {
 	i := len(l.held)
 	for i > 0 && l.held[i-1].due.After(h.due) { // mostly it is the last
 		i--
@@ -137,7 +137,7 @@ func (l *waitLine) hand() {
 		w.got[len(w.got)-1].n = n
 		left, l.reserved = left-n, l.reserved-n
 		if h.n -= n; h.n == 0 {
-			*h = holding{}
+			*h = heldPermits{}
 			l.held = l.held[1:]
 		}
 	}
@@ -165,7 +165,7 @@ func (s *WaitLines) serves(w *Waiter) bool {
 // settle does what is due: it hands out permits, refuses those whose turn has become too late,
 // asks for more, and sets the timer. It returns what the caller has to give back once it
 // has unlocked.
-func (l *waitLine) settle(now time.Time) (back []holding) {
+func (l *waitLine) settle(now time.Time) (back []heldPermits) {
 	var event time.Time
 	for l.first != nil && event.IsZero() {
 		w, at := l.first, l.retry
@@ -208,7 +208,7 @@ func (l *waitLine) settle(now time.Time) (back []holding) {
 
 // surplus takes out what nobody waits for, and what other processes should have: many callers may
 // have asked before there was a line. The newest comes first.
-func (l *waitLine) surplus() (back []holding) {
+func (l *waitLine) surplus() (back []heldPermits) {
 	most := l.wanted
 	if l.first != nil && l.first.joins() {
 		if depth := l.depth(); l.reserved > depth+depth/2 { // round trips differ
@@ -219,7 +219,7 @@ func (l *waitLine) surplus() (back []holding) {
 		h := &l.held[len(l.held)-1]
 		out := *h
 		if out.n = min(more, h.n); out.n == h.n {
-			*h = holding{}
+			*h = heldPermits{}
 			l.held = l.held[:len(l.held)-1]
 		} else {
 			h.n, h.due = h.n-out.n, h.part(h.n-out.n)
@@ -260,13 +260,13 @@ func (l *waitLine) fire() {
 
 // drop gives back on a goroutine of the line's own, where a panic of an algorithm must not end the
 // process.
-func drop(back []holding) {
+func drop(back []heldPermits) {
 	defer func() { _ = recover() }()
 	_ = giveBackAll(context.Background(), back)
 }
 
 // giveBackAll gives back what a line does not need.
-func giveBackAll(ctx context.Context, back []holding) error {
+func giveBackAll(ctx context.Context, back []heldPermits) error {
 	if len(back) == 0 {
 		return nil
 	}
@@ -282,7 +282,7 @@ func giveBackAll(ctx context.Context, back []holding) error {
 }
 
 // giveBack gives the permits back; what another part of the result has may be given back later.
-func (h *holding) giveBack(ctx context.Context) error {
+func (h *heldPermits) giveBack(ctx context.Context) error {
 	ask := h.res.Return()
 	ask.Keep, ask.N = max(0, ask.N-h.n), min(ask.N, h.n)
 	_, err := h.from.Do(ctx, ask)

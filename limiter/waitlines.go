@@ -97,7 +97,7 @@ func (s *WaitLines) Join(ctx context.Context, c *WaitClaim) (w *Waiter, d hotpar
 	if !s.mayJoin(c.Remote) || c.N < 1 || c.N > c.Quota.Burst-c.Key.Keep {
 		return nil, d, false
 	}
-	var back []holding
+	var back []heldPermits
 	defer func() { _ = giveBackAll(ctx, back) }()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -167,7 +167,7 @@ type Waiter struct {
 	done       chan struct{}
 
 	// These are set before done is closed.
-	got      []holding // what it was handed
+	got      []heldPermits // what it was handed
 	denial   hotparam.Decision
 	err      error
 	panicked any
@@ -196,7 +196,7 @@ func (w *Waiter) Leave(ctx context.Context) error {
 	s := w.line.all
 	s.mu.Lock()
 	l, now := w.line, time.Now()
-	var back []holding
+	var back []heldPermits
 	switch {
 	case !w.isOver():
 		l.remove(w)

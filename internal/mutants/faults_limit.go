@@ -104,7 +104,7 @@ var limitFaults = []Fault{
 	},
 	{
 		Name: "a token costs a nanosecond too little", File: "limiter/gcra.go",
-		Old: "(int64(rate.Per)-1)/rate.N + 1", New: "int64(rate.Per) / rate.N",
+		Old: "(int64(r.Per)-1)/r.N + 1", New: "int64(r.Per) / r.N",
 		Test: "TestBucketConforms",
 	},
 	{
