@@ -65,10 +65,13 @@ func wrong(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
-	if isAnswer(err) {
+	gone := ended(ctx)
+	// A server that does not know the script has executed nothing. There was no time to send it.
+	unsent := gone != nil && redis.HasErrorPrefix(err, "NOSCRIPT")
+	if isAnswer(err) && !unsent {
 		return &limiter.OpError{Err: err}
 	}
-	if gone := ended(ctx); gone != nil && !errors.Is(err, gone) {
+	if gone != nil && !errors.Is(err, gone) {
 		return fmt.Errorf("%w: %w", gone, err)
 	}
 	return err

@@ -70,3 +70,18 @@ func TestADeadlinesErrorIsTheContexts(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A call that has no time left to send a script that the server does not know was not executed:
+// that says nothing of its op, which a Failover would otherwise take for decided.
+func TestAnUnknownScriptWithoutTimeIsNoAnswer(t *testing.T) {
+	unknown := scriptError("NOSCRIPT No matching script. Please use EVAL.")
+	late, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
+	defer cancel()
+	var alone *limiter.OpError
+	if err := wrong(late, unknown); errors.As(err, &alone) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+	if err := wrong(t.Context(), unknown); !errors.As(err, &alone) {
+		t.Error(err)
+	}
+}
