@@ -13,6 +13,8 @@ const (
 	debtAt           // a bucket's word, or the latest instant at which permits were taken
 	debtCount        // permits, or how fast they come back: see speedOf
 	debtLock         // when a penalty ends
+	debtDue          // the latest instant for which permits are reserved; one for a stripe, as those below
+	debtMark         // no line has a later mark
 	debtSize
 )
 
@@ -44,11 +46,10 @@ type debts struct {
 	keys    int   // the stripe has room for so many
 	last    int64 // the latest instant seen
 	until   int64 // by when all is paid
+	due     int64 // no evicted key has a reservation after it
+	marks   int64 // no line of an evicted key has a mark after it; of wordKeys those without back aside
 	classes [2]*sketch
-
-	// These are of wordKeys alone.
-	r     *reckoning // the arithmetic of the words
-	marks int64      // no evicted bucket has a mark after it
+	r       *reckoning // the arithmetic of the words of wordKeys
 }
 
 // minDebtKeys keeps the sketches of small tables from being all collisions.
@@ -66,7 +67,7 @@ func (d *debts) tick(t int64) {
 	}
 	d.last = t
 	d.move(func(at int64) int64 { return max(at+by, 0) })
-	d.marks = max(d.marks+by, 0)
+	d.marks, d.due = max(d.marks+by, 0), max(d.due+by, 0)
 	for _, s := range d.classes {
 		if s != nil && d.width > debtAt {
 			for i := debtAt; i < len(s.cells); i += d.width {
@@ -106,7 +107,8 @@ func (d *debts) add(hash uint64, spent bool, owed *debt, t int64) {
 	if *class == nil {
 		*class = newSketch(d.width, d.keys)
 	}
-	d.until = max(d.until, owed[debtUntil])
+	d.until, d.due = max(d.until, owed[debtUntil]), max(d.due, owed[debtDue])
+	d.marks = max(d.marks, owed[debtMark])
 	(*class).add(hash, owed, t)
 }
 
@@ -123,6 +125,9 @@ func (d *debts) find(hash uint64, t int64) (owed debt, found bool) {
 				owed.merge(&of)
 			}
 		}
+	}
+	if found {
+		owed[debtDue], owed[debtMark] = d.due, d.marks
 	}
 	return owed, found
 }

@@ -89,15 +89,17 @@ func (k *wordKeys) current() *reckoning {
 func (k *wordKeys) owe(s *stripe[keyedWord], r *reckoning, hash uint64, l *line, t int64) {
 	d := k.table.debtsFor(s, wordNumbers, t)
 	k.convert(d, r)
-	d.add(hash, l.word-t > r.fill-r.interval, &debt{debtUntil: l.word}, t)
-	if l.back > 0 {
-		d.marks = max(d.marks, l.mark())
+	owed := debt{debtUntil: l.word}
+	if l.back != 0 {
+		owed[debtMark] = l.mark()
 	}
+	d.add(hash, l.word-t > r.fill-r.interval, &owed, t)
 }
 
 // convert makes the debts those of words of r.
 func (k *wordKeys) convert(d *debts, r *reckoning) {
 	if d.r != nil && d.r != r {
+		d.marks = max(d.marks, d.until) // what was taken under the other quota has the words as marks
 		d.move(func(at int64) int64 {
 			l := line{word: at}
 			d.r.descend(r, &l, nil)
@@ -118,11 +120,11 @@ func (k *wordKeys) first(s *stripe[keyedWord], r *reckoning, key []byte, t int64
 		return l
 	}
 	k.convert(d, r)
-	if d.marks > t { // there may be marks of the line of an evicted key
-		l.born = t
-	}
 	if owed, found := k.table.owed(s, maphash.Bytes(k.table.seed, key), t); found {
 		l.word = max(l.word, owed[debtUntil])
+	}
+	if d.marks > t { // there may be marks of the line of an evicted key
+		l.born, l.back = t, max(0, d.marks-l.word)
 	}
 	return l
 }
@@ -205,7 +207,7 @@ func (k *wordKeys) moveKey(now time.Duration, hash uint64, key []byte, s *stripe
 	}
 	k.convert(d, r.last)
 	if owed, found := k.table.owed(s, maphash.Bytes(k.table.seed, key), t); found {
-		r.states.take(now, hash, key, r.last.side(line{word: owed[debtUntil], born: t}, t))
+		r.states.take(now, hash, key, r.last.side(line{word: owed[debtUntil], born: t, back: max(0, d.marks-owed[debtUntil])}, t))
 	}
 }
 

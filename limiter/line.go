@@ -161,14 +161,26 @@ func rescaled(ns, to, from int64) int64 {
 	return int64(min(n, uint64(most)))
 }
 
-// owes returns what a line of g owes at t, and whether less than one token is left. A key begins
-// after it as if nothing that is reserved had been promised for later.
+// owes returns what a line of g owes at t, and whether less than one token is left.
 func (l *line) owes(g *gcra, t int64) (owed debt, spent bool) {
 	word := max(l.word, l.late)
 	if word <= t {
 		return debt{}, false
 	}
-	return debt{debtUntil: word, debtAt: word, debtCount: speedOf(g.interval)}, g.free(word, t) < g.interval
+	owed = debt{debtUntil: word, debtAt: word, debtCount: speedOf(g.interval), debtMark: word + l.back}
+	if l.late > 0 {
+		owed[debtDue] = l.due
+	}
+	return owed, g.free(word, t) < g.interval
+}
+
+// indebt has a new line of g begin with a debt, at t. Its own marks come after all others.
+func (l *line) indebt(g *gcra, owed *debt, t int64) {
+	l.word = max(l.word, t+owed.missing(t, g.interval))
+	l.back = max(0, owed[debtMark]-l.word)
+	if due := owed[debtDue]; due > t {
+		l.due, l.late = due, max(l.word, due+owed.missing(due, g.interval))
+	}
 }
 
 // appendRest appends what is kept beside the word: nothing, or everything.

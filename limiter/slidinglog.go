@@ -53,7 +53,7 @@ func (w *window[F]) ReleaseNewest(now time.Duration, n int64) {
 	t, _ := w.advance(now)
 	for n > 0 && w.slots.n > 0 {
 		newest := *w.slots.newest()
-		w.giveBack(t, newest.at, n)
+		w.giveBack(t, max(newest.at, w.since), newest.at, n)
 		n -= newest.n
 	}
 }

@@ -47,7 +47,7 @@ func debtorOf(s State) debtor {
 func (k *states) hash(key []byte) uint64 { return maphash.Bytes(k.table.seed, key) }
 
 // stateNumbers is how many numbers of a debt a state needs.
-const stateNumbers = debtSize
+const stateNumbers = debtDue
 
 // owe adds what a state owes to the debts. Families do not convert, so each has its own.
 func (k *states) owe(s *stripe[guarded], hash uint64, of family, state State, t int64) {

@@ -64,6 +64,18 @@ func (w *view[F]) move(to func(at, before int64) int64) {
 	}
 }
 
+// under returns the view of another quota at t, with what this one has counted. Latest is t, or a
+// later instant for which permits were reserved: see frame.
+func (w *view[F]) under(q *hotparam.Quota, t, latest int64) view[F] {
+	next := view[F]{quota: q, frame: w.frame.of(q), total: w.total, slots: w.slots.copied(), since: t}
+	if w.slots.n > 0 {
+		next.since = max(w.since, w.slots.at(0).at)
+	}
+	next.move(func(at, before int64) int64 { return next.frame.from(w.frame, at, before, latest) })
+	next.advance(t, 0)
+	return next
+}
+
 // span is how long a window of the view is, about t.
 func (w *view[F]) span(t int64) int64 {
 	begins := w.frame.slot(t, t)
@@ -146,10 +158,10 @@ func (w *view[F]) trim(t int64) {
 	}
 }
 
-// giveBack takes n permits out of the slot that holds the mark, if they count and it has not
-// left the window.
-func (w *view[F]) giveBack(t, mark, n int64) {
-	if mark < w.since {
+// giveBack takes n permits, taken at an instant, out of the slot that holds their mark, if they
+// count and it has not left the window.
+func (w *view[F]) giveBack(t, taken, mark, n int64) {
+	if taken < w.since {
 		return
 	}
 	i := w.slots.after(mark) - 1

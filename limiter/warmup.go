@@ -250,7 +250,7 @@ func (s *warmState) owes(now time.Duration) (owed debt, spent bool) {
 // indebt implements [debtor].
 func (s *warmState) indebt(owed *debt, now time.Duration) {
 	t, _ := s.at(now)
-	s.word = max(s.word, t+owed.missing(t, s.interval))
+	s.line.indebt(s.gcra, owed, t)
 }
 
 func (s *warmState) Adapt(q *hotparam.Quota, now time.Duration) bool {

@@ -39,8 +39,9 @@ const (
 
 // newWindow returns a state whose clock has shown now.
 func newWindow[F frame[F]](q *hotparam.Quota, now time.Duration) *window[F] {
-	w := &window[F]{clock: clock{instant(now)}}
-	w.quota, w.frame = q, w.frame.of(q)
+	t := instant(now)
+	w := &window[F]{clock: clock{t}}
+	w.quota, w.frame, w.since = q, w.frame.of(q), t
 	return w
 }
 
@@ -84,14 +85,9 @@ func (w *window[F]) Adapt(q *hotparam.Quota, now time.Duration) bool {
 			old = o
 		}
 	}
-	next := view[F]{quota: q, frame: frame, total: old.total, slots: old.slots.copied(), since: t}
-	if old.slots.n > 0 {
-		next.since = max(old.since, old.slots.at(0).at)
-	}
-	next.move(func(at, before int64) int64 { return frame.from(old.frame, at, before, latest) })
+	next := old.under(q, t, latest)
 	w.others = append(w.others, w.view)
 	w.view = next
-	w.view.advance(t, 0)
 	return true
 }
 
@@ -153,6 +149,9 @@ func (w *window[F]) owes(now time.Duration) (owed debt, spent bool) {
 		return debt{}, false
 	}
 	owed[debtUntil] = instant(now) + int64(left)
+	if w.due > w.last {
+		owed[debtDue] = w.due
+	}
 	for _, o := range append(slices.Clip(w.others), w.view) {
 		if o.slots.n > 0 {
 			owed[debtAt] = max(owed[debtAt], o.frame.latest(o.slots.newest().at, w.last))
@@ -162,17 +161,31 @@ func (w *window[F]) owes(now time.Duration) (owed debt, spent bool) {
 	return owed, w.free(w.last) < 1
 }
 
-// indebt implements [debtor]. If the window of the latest instant is over, since the quota had a
-// longer one, the permits count from now on.
+// indebt implements [debtor], for a state that is new. What may matter to other quotas for longer
+// than to this one, or is reserved and need not begin a slot, is in a view of its own until all is
+// paid, as it would be if the key had stayed.
 func (w *window[F]) indebt(owed *debt, now time.Duration) {
 	t, _ := w.advance(now)
-	at := owed[debtAt]
-	if w.frame.leaves(w.frame.slot(at, at)) <= t {
-		at = t
+	at, until, n := owed[debtAt], owed[debtUntil], owed[debtCount]
+	if n <= 0 {
+		return
 	}
-	if owed[debtCount] > 0 {
-		w.view.count(at, owed[debtCount])
+	w.due = max(w.due, owed[debtDue])
+	if w.frame.leaves(w.frame.slot(at, at)) >= until && at <= t {
+		w.view.count(at, n)
+		return
 	}
+	q := *w.quota
+	q.Calendar, q.Zone, q.Penalty = "", "", 0
+	q.Rate.Per = max(q.Rate.Per, time.Duration(until-at))
+	if q.Algorithm == hotparam.SlidingBlocks {
+		q.Blocks = hotparam.MaxBlocks
+		q.Rate.Per += q.Rate.Per / 500 // a window is shorter by up to a block
+	}
+	all := view[F]{quota: &q, frame: w.frame.of(&q), asked: t, since: t}
+	all.count(at, n)
+	w.view = all.under(w.quota, t, max(t, w.due))
+	w.others = append(w.others, all)
 }
 
 // Do implements [State].
@@ -191,9 +204,13 @@ func (w *window[F]) Do(now time.Duration, ask Ask) Result {
 		w.view.trim(t)
 		return r
 	case Return:
-		w.view.giveBack(t, ask.Mark, ask.N)
+		taken := ask.Mark
+		if ask.Receipt.At > 0 {
+			taken = int64(ask.Receipt.At)
+		}
+		w.view.giveBack(t, taken, ask.Mark, ask.N)
 		for i := range w.others {
-			w.others[i].giveBack(t, ask.Mark, ask.N)
+			w.others[i].giveBack(t, taken, ask.Mark, ask.N)
 		}
 		return w.result(read, t, true)
 	case AtMost:

@@ -248,7 +248,7 @@ func TestWindowsModel(t *testing.T) {
 				}
 				at := time.Duration(rapid.Int64Range(0, 200).Draw(t, "start")) * time.Second
 				s, m := newWindowState(t, q, at), &slotsWindow{q: q}
-				var taken []Result
+				var taken, marked []Result // by the model, and with the marks of the state
 				for range rapid.IntRange(1, 40).Draw(t, "asks") {
 					at += time.Duration(rapid.SampledFrom([]int64{0, 0, 0, 1, 1, 2, 3, 5, 11, 12, 13, 60}).Draw(t, "later")) * time.Second
 					ask := Ask{
@@ -256,6 +256,7 @@ func TestWindowsModel(t *testing.T) {
 						N:    rapid.Int64Range(-1, 7).Draw(t, "n"),
 						Keep: max(0, rapid.Int64Range(-3, 3).Draw(t, "keep")),
 					}
+					mark := int64(0)
 					switch ask.Kind {
 					case Reserve:
 						ask.Within = time.Duration(rapid.Int64Range(-1, 60).Draw(t, "within")) * time.Second
@@ -265,14 +266,17 @@ func TestWindowsModel(t *testing.T) {
 						}
 						i := rapid.IntRange(0, len(taken)-1).Draw(t, "which")
 						ask.N, ask.Mark = rapid.Int64Range(0, taken[i].Taken).Draw(t, "back"), taken[i].Mark
+						mark = marked[i].Mark
 						taken[i].Taken -= ask.N
 					}
 					want := m.do(at, ask)
-					if got := slotted(s.Do(at, ask), want); got != want {
+					ask.Mark = mark
+					did := s.Do(at, ask)
+					if got := slotted(did, want); got != want {
 						t.Fatalf("%+v at %v:\n got %+v\nwant %+v", ask, at, got, want)
 					}
 					if want.Taken > 0 {
-						taken = append(taken, want)
+						taken, marked = append(taken, want), append(marked, did)
 					}
 					fresh := s.FreshAfter(at)
 					if fresh < want.ResetAfter || fresh > want.ResetAfter && algorithm != hotparam.FixedWindow {

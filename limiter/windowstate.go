@@ -32,7 +32,7 @@ func (w *window[F]) besides() (all []encodedState) {
 
 func (w *window[F]) restoreState(b []byte) bool {
 	last, b, ok := cutInt(b, maxNow)
-	w.last = last
+	w.last, w.since = last, 0
 	for at := int64(0); ok && len(b) > 0; {
 		var since, n int64
 		if since, b, ok = cutInt(b, maxNow-at); !ok {

@@ -134,7 +134,7 @@ func (s *wordState) owes(now time.Duration) (owed debt, spent bool) {
 // indebt implements [debtor].
 func (s *wordState) indebt(owed *debt, now time.Duration) {
 	t, _ := s.at(now)
-	s.word = max(s.word, t+owed.missing(t, s.interval))
+	s.line.indebt(s.gcra, owed, t)
 }
 
 // absorb adds what the other one lacks.

@@ -69,7 +69,7 @@ var limitFaults = []Fault{
 	},
 	{
 		Name: "a window gives back what it never counted", File: "limiter/view.go",
-		Old: "if mark < w.since {", New: "if false {",
+		Old: "if taken < w.since {", New: "if false {",
 		Test: "TestMemoryConforms",
 	},
 	{

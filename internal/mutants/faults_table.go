@@ -87,4 +87,29 @@ var tableFaults = []Fault{
 		Old: "decisions[alone] = gateway.NoPlace()", New: "_ = alone",
 		Test: "TestTicketsFull",
 	},
+	{
+		Name: "a window that returns forgets what matters to longer ones", File: "limiter/window.go",
+		Old: "	w.others = append(w.others, all)\n", New: "",
+		Test: "TestEvictedKeysKeepToAllTheirQuotas",
+	},
+	{
+		Name: "a reservation is a slot of every window", File: "limiter/window.go",
+		Old: ">= until && at <= t {", New: ">= until {",
+		Test: "TestEvictedKeysKeepToAllTheirQuotas",
+	},
+	{
+		Name: "an evicted key forgets when its reservations are due", File: "limiter/debts.go",
+		Old: "owed[debtDue], owed[debtMark] = d.due, d.marks", New: "owed[debtMark] = d.marks",
+		Test: "TestEvictedKeysKeepToAllTheirQuotas",
+	},
+	{
+		Name: "an evicted bucket forgets its marks", File: "limiter/line.go",
+		Old: ", debtMark: word + l.back}", New: "}",
+		Test: "TestEvictedKeysKeepToAllTheirQuotas",
+	},
+	{
+		Name: "an evicted word forgets its marks under another quota", File: "limiter/keys_word.go",
+		Old: "l.born, l.back = t, max(0, d.marks-l.word)", New: "l.born = t",
+		Test: "TestEvictedKeysKeepToAllTheirQuotas",
+	},
 }

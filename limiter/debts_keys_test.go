@@ -1,0 +1,138 @@
+package limiter_test
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/limiter"
+)
+
+// A key under several quotas in turn, of a table that is full, is admitted what it would be if
+// it had stayed, or less: whatever quota it has when it returns, and whatever is given back.
+func TestEvictedKeysKeepToAllTheirQuotas(t *testing.T) {
+	const s = time.Second
+	window := func(a hotparam.Algorithm, per time.Duration) *hotparam.Quota {
+		return quota(hotparam.Quota{Algorithm: a, Rate: hotparam.Rate{N: 1, Per: per}, Burst: 1})
+	}
+	calendar := func(c hotparam.Calendar) *hotparam.Quota {
+		return quota(hotparam.Quota{Algorithm: hotparam.FixedWindow, Calendar: c, Rate: hotparam.Rate{N: 1, Per: hotparam.CalendarPeriods[c]}, Burst: 1})
+	}
+	bucket := func(n int64, per time.Duration, burst int64) *hotparam.Quota {
+		return quota(hotparam.Quota{Algorithm: hotparam.TokenBucket, Rate: hotparam.Rate{N: n, Per: per}, Burst: burst})
+	}
+	locking := bucket(7, time.Minute, 1)
+	locking.Penalty = time.Millisecond
+	slow, fast := bucket(1, s, 3), bucket(3, s, 3)
+	one, two, thousand := bucket(1, s, 1), bucket(1, s, 2), bucket(1000, s, 4)
+	logOf6, logOf1 := window(hotparam.SlidingLog, 6*s), window(hotparam.SlidingLog, s)
+	blocksOf6, blocksOf1 := window(hotparam.SlidingBlocks, 6*s), window(hotparam.SlidingBlocks, s)
+	blocksOf6.Blocks, blocksOf1.Blocks = 2, 2
+	take := func(n int64) limiter.Ask { return limiter.Ask{N: n} }
+	later := func(n int64) limiter.Ask { return limiter.Ask{Kind: limiter.Reserve, N: n, Within: 20 * s} }
+	for name, steps := range map[string][]evictedStep{
+		"a longer window after a shorter one": {
+			{quota: logOf6, ask: take(1), taken: 1}, {evict: true},
+			{at: s / 2, quota: logOf1, ask: take(1)},
+			{at: 2 * s, quota: logOf1, ask: take(1), taken: 1},
+			{at: 4 * s, quota: logOf6, ask: take(1)},
+		},
+		"a reservation that other windows do not show": {
+			{quota: blocksOf1, ask: take(1), taken: 1},
+			{quota: blocksOf1, ask: later(1), taken: 1}, {quota: blocksOf6, ask: limiter.Ask{Kind: limiter.Peek, N: 1}}, {evict: true},
+			{quota: blocksOf6, ask: limiter.Ask{Kind: limiter.Charge, N: 1}, taken: 1},
+			{quota: blocksOf1, ask: limiter.Ask{Kind: limiter.Peek, N: 1}},
+			{at: s, quota: blocksOf1, ask: take(1)},
+		},
+		"a return of what a dropped key took": {
+			{quota: calendar(hotparam.CalendarSecond), ask: take(1), taken: 1},
+			{at: s, quota: calendar(hotparam.CalendarMinute), ask: take(1), taken: 1, sweep: true},
+			{at: s, quota: calendar(hotparam.CalendarSecond), giveBack: 1},
+			{at: 2 * s, quota: calendar(hotparam.CalendarMinute), ask: take(1)},
+		},
+		"a promise of a bucket, and a faster one": {
+			{quota: locking, ask: limiter.Ask{Kind: limiter.Peek, N: 1}}, // the keys have states from now on
+			{quota: slow, ask: take(3), taken: 3},
+			{quota: slow, ask: later(1), taken: 1}, {evict: true},
+			{quota: fast, ask: limiter.Ask{Kind: limiter.Charge, N: 1}, taken: 1},
+			{at: s + time.Microsecond, quota: fast, ask: take(1)},
+		},
+		"a mark of another bucket": {
+			{quota: locking, ask: take(1), taken: 1}, {evict: true},
+			{quota: two, ask: take(1), taken: 1},
+			{quota: locking, ask: take(1)},
+			{at: 8571428435, quota: locking, ask: take(1)},
+			{at: 8571428435, quota: two, giveBack: 2},
+			{at: 8571428435, quota: two, ask: take(1), taken: 1},
+			{at: 8571428435, quota: locking, giveBack: 1},
+			{at: 8571428435, quota: two, ask: take(1)}, // 16 ns are missing
+		},
+		"a mark of a word of another quota": {
+			{quota: one, ask: take(1), taken: 1},
+			{quota: thousand, ask: take(1), taken: 1}, {evict: true},
+			{quota: thousand, ask: take(1), taken: 1},
+			{at: 2909963, quota: thousand, ask: take(2), taken: 2},
+			{at: 3 * time.Millisecond, quota: one, giveBack: 1},
+			{at: 3 * time.Millisecond, quota: thousand, ask: take(3)},
+		},
+	} {
+		t.Run(name, func(t *testing.T) { runEvicted(t, steps) })
+	}
+}
+
+// evictedStep is an ask of a key at an instant, or what happens to the key.
+type evictedStep struct {
+	at       time.Duration
+	quota    *hotparam.Quota
+	ask      limiter.Ask
+	taken    int64 // at most; a debt of strangers may hide a place
+	giveBack int   // in place of ask, what this take took: the first is 1
+	evict    bool  // in place of ask, others take the key's place
+	sweep    bool  // before ask
+}
+
+func quota(q hotparam.Quota) *hotparam.Quota {
+	q = q.WithDefaults()
+	return &q
+}
+
+func runEvicted(t *testing.T, steps []evictedStep) {
+	const epoch = 1772409600 * time.Second
+	now, strangers := epoch, 0
+	keys := &fullKeys{now: func() time.Duration { return now }}
+	var takes []limiter.Result
+	for i, step := range steps {
+		if step.evict {
+			for range 4 {
+				strangers++
+				op := limiter.Op{Quota: keys.quota, Name: "limit", Key: "stranger" + strconv.Itoa(strangers), Ask: limiter.Ask{Kind: limiter.Charge, N: 100}}
+				if _, err := keys.Do(t.Context(), op); err != nil {
+					t.Fatal(err)
+				}
+			}
+			continue
+		}
+		now = epoch + step.at
+		if step.sweep {
+			keys.keys.Sweep(now)
+		}
+		op := limiter.Op{Quota: step.quota, Name: "limit", Key: "key", Ask: step.ask}
+		if step.giveBack > 0 {
+			op.Ask = takes[step.giveBack-1].Return()
+		}
+		r, err := keys.Do(t.Context(), op)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Taken > step.taken {
+			t.Fatalf("step %d took %d, want at most %d: %+v", i+1, r.Taken, step.taken, r)
+		}
+		if r.Taken < step.taken && strangers == 0 {
+			t.Fatalf("step %d took %d, want %d: %+v", i+1, r.Taken, step.taken, r)
+		}
+		if r.Taken > 0 {
+			takes = append(takes, r)
+		}
+	}
+}
