@@ -2,6 +2,7 @@ package auth
 
 import (
 	"bytes"
+	"fmt"
 	"maps"
 	"net/http"
 	"strconv"
@@ -28,11 +29,10 @@ const maxHeaderBody = 2 << 10
 // client unchanged, as with a success status (on_limit: serve), it sends a plain 429 instead.
 func (d *Door) answer(w http.ResponseWriter, s Scheme, decision hotparam.Decision) {
 	a := decision.Answer()
-	header := w.Header()
-	header[decisionHeader] = []string{decision.Reason.String()}
+	w.Header()[decisionHeader] = []string{decision.Reason.String()}
 	if a.Status == 0 {
 		d.counters.Passed.Add(1)
-		maps.Copy(header, a.Header)
+		maps.Copy(w.Header(), a.Header)
 		w.WriteHeader(s.success())
 		return
 	}
@@ -41,6 +41,12 @@ func (d *Door) answer(w http.ResponseWriter, s Scheme, decision hotparam.Decisio
 		d.counters.Unsendable.Add(1)
 		a = plainAnswer(decision, a.Header)
 	}
+	refuse(w, s, &a)
+}
+
+// refuse sends a refusal that the scheme can carry.
+func refuse(w http.ResponseWriter, s Scheme, a *hotparam.Answer) {
+	header := w.Header()
 	maps.Copy(header, a.Header)
 	if s == Nginx {
 		header[statusHeader] = []string{strconv.Itoa(a.Status)}
@@ -52,6 +58,16 @@ func (d *Door) answer(w http.ResponseWriter, s Scheme, decision hotparam.Decisio
 	header["Content-Length"] = []string{strconv.Itoa(len(a.Body))}
 	w.WriteHeader(a.Status)
 	_, _ = w.Write(a.Body) // the gateway may have closed the connection
+}
+
+// repeated returns the response to a request with a header of the scheme that is given more than
+// once: one of them may be the client's, and no order says which.
+func repeated(header string) *hotparam.Answer {
+	return &hotparam.Answer{
+		Status: http.StatusBadRequest,
+		Header: http.Header{"Content-Type": {"application/problem+json"}},
+		Body:   fmt.Appendf(nil, `{"type":"about:blank","title":"Bad Request","status":400,"detail":"%s is given more than once"}`, header),
+	}
 }
 
 // plainAnswer returns the default response to a refusal, with the rate limit headers of stated.

@@ -92,7 +92,7 @@ type Counters[N any] struct {
 	Passed       N // requests passed by a decision
 	Refused      N // requests refused
 	Missing      N // requests that lack a header of the scheme; without the URI they pass undecided
-	Ambiguous    N // requests with a repeated header of the scheme, of which the last is used
+	Ambiguous    N // requests refused for a repeated header of the scheme
 	Unauthorized N // requests without the token
 	Unknown      N // requests with a path that is not an endpoint
 	Unsendable   N // of Refused: the gateway cannot send the rule's response

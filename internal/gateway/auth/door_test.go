@@ -1,7 +1,9 @@
 package auth
 
 import (
+	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -139,26 +141,49 @@ func TestServedAnswers(t *testing.T) {
 func TestSpoofedHeaders(t *testing.T) {
 	t.Parallel()
 	f := open(t, oneEach, Config{})
+	own := map[Scheme][]string{
+		Forwarded: {"X-Forwarded-Method: POST", "X-Forwarded-Uri: /nothing", "X-Forwarded-Host: other"},
+		Original:  {"X-Original-Method: POST", "X-Original-URI: /nothing", "X-Real-IP: 203.0.113.1"},
+		Nginx:     {"X-Original-Method: POST", "X-Original-URI: /nothing", "X-Real-IP: 203.0.113.1"},
+	}
 	spoofed := []string{
-		"X-Forwarded-Method: POST", "X-Forwarded-Uri: /nothing", "X-Forwarded-Host: other",
-		"X-Original-Method: POST", "X-Original-URI: /nothing", "X-Real-IP: 203.0.113.1",
 		"X-Http-Method-Override: POST", "X-Rewrite-Url: /nothing", "X-Envoy-Original-Path: /nothing", "X-Hotparam: within", "X-Hotparam-Status: 200",
 	}
 	for s := Forwarded; s <= Nginx; s++ {
-		// The gateway replaces the headers of its scheme; a client's own come first here, as from
-		// one that adds its own instead.
+		headers := slices.Clone(spoofed)
+		for other := Forwarded; other <= Nginx; other++ {
+			if !slices.Equal(own[other], own[s]) {
+				headers = append(headers, own[other]...)
+			}
+		}
 		refused := 0
 		for range 3 {
-			if f.ask(s, "GET", "/search?q=spoof-"+s.String(), "192.0.2.1", spoofed...).status >= 400 {
+			if f.ask(s, "GET", "/search?q=spoof-"+s.String(), "192.0.2.1", headers...).status >= 400 {
 				refused++
 			}
 		}
 		if refused != 2 {
 			t.Errorf("%s: %d of 3 requests with spoofed headers were refused, want 2", s, refused)
 		}
-	}
-	if got := f.door.Stats().Ambiguous; got == 0 {
-		t.Error("stats: nothing was ambiguous")
+		// A gateway that adds the headers of its scheme, in place of replacing the client's.
+		for i, header := range own[s] {
+			name, value, _ := strings.Cut(header, ": ")
+			var host []string // which ask does not send
+			if name == forwardedHost {
+				host = []string{header}
+			}
+			for _, twice := range []string{value, ""} {
+				before := f.door.Stats().Ambiguous
+				r := f.ask(s, "GET", "/search?q=twice-"+fmt.Sprint(s, i), "192.0.2.1", append([]string{name + ": " + twice}, host...)...)
+				status := fmt.Sprint(r.status)
+				if s == Nginx {
+					status = r.header.Get(statusHeader)
+				}
+				if status != "400" || f.door.Stats().Ambiguous != before+1 {
+					t.Errorf("%s: %q beside the gateway's: %+v", s, name+": "+twice, r)
+				}
+			}
+		}
 	}
 }
 

@@ -115,22 +115,20 @@ type headers struct {
 	missing, ambiguous string
 }
 
-// take removes a header and returns its value. If the header is repeated, it returns the last
-// value: a gateway that adds the header instead of replacing it appends to the client's.
+// take removes a header and returns its value. A header that is repeated is ambiguous.
 func (h *headers) take(name string, needed bool) string {
 	values := h.Header[name]
 	delete(h.Header, name)
-	n := len(values)
 	switch {
-	case n > 1 && h.ambiguous == "":
+	case len(values) > 1 && h.ambiguous == "":
 		h.ambiguous = name
-	case (n == 0 || values[n-1] == "") && needed && h.missing == "":
+	case (len(values) == 0 || values[0] == "") && needed && h.missing == "":
 		h.missing = name
 	}
-	if n == 0 {
+	if len(values) == 0 {
 		return ""
 	}
-	return values[n-1]
+	return values[0]
 }
 
 // takeLastHop removes and returns the last address of X-Forwarded-For, which the gateway added.

@@ -29,7 +29,9 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	call, missing, ambiguous := scheme.read(r, below)
 	if ambiguous != "" {
 		d.counters.Ambiguous.Add(1)
-		d.warn(manyHeaders, "a gateway sends a header of its scheme more than once: configure it to replace the client's header", "header", ambiguous, "scheme", scheme)
+		d.warn(manyHeaders, "a gateway sends a header of its scheme more than once, and the request is refused: configure it to replace the client's header", "header", ambiguous, "scheme", scheme)
+		refuse(w, scheme, repeated(ambiguous))
+		return
 	}
 	if missing != "" {
 		d.counters.Missing.Add(1)
