@@ -26,7 +26,7 @@ var fleetFaults = []Fault{
 	{
 		Name: "keys that owed more than others are forgotten", File: "limiter/holding.go",
 		Old: "own < accepted {", New: "own < 0 {",
-		Test: "TestHolding",
+		Test: "TestHoldingsTogether",
 	},
 	{
 		Name: "unknown keys owe nothing", File: "limiter/owe_words.go",
