@@ -92,6 +92,10 @@ func TestHolding(t *testing.T) {
 			h.owe(Owing{All: h.Empty(*now)}, "k", *now)
 			h.owe(Owing{All: -h.Accept(8, *now), Of: map[uint64]float64{KeyID([]byte("k")): 5}}, "k", *now)
 		}, 3},
+		{"inherited late", func(h *holder, now *time.Duration) {
+			h.owe(Owing{All: h.Empty(*now)}, "k", *now)
+			h.owe(h.Inherit(Handover{Left: 8}, 3*minute, *now), "k", *now) // others may have earned 3
+		}, 5},
 		{"a joiner comes and leaves", func(h *holder, now *time.Duration) {
 			h.resize(t, q, 9, *now)
 			h.resize(t, q, 8, *now)

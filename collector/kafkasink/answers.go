@@ -9,18 +9,19 @@ import (
 	"time"
 )
 
-// throttleCap bounds the throttle times that the client obeys. Sarama sleeps for the time
-// in an answer, up to 24 days, under the broker's lock, so that neither a deadline nor
-// Close ends the sleep: a damaged answer would stop the sink for good. The cap has no
-// cost, since a broker enforces a quota by not reading from a client that exceeds it.
+// throttleCap bounds the throttle times that the client obeys. The client sends nothing on a
+// connection for the time in an answer, up to 24 days: a damaged answer would stop the sink
+// until its session is replaced. The cap has no cost, since a broker enforces a quota by not
+// reading from a client that exceeds it.
 const throttleCap = time.Second
 
 // maxAnswer bounds the size of an answer. The largest is the topic's metadata, of some 50
 // bytes for each partition and broker.
 const maxAnswer = 16 << 20
 
-// Requests whose answers carry a throttle time that sarama obeys.
+// Requests whose answers carry a throttle time that the client obeys.
 const (
+	produceKey    = 0
 	metadataKey   = 3
 	producerIDKey = 22
 )
@@ -43,10 +44,10 @@ type answers struct {
 // request is the part of a request that determines the format of its answer.
 type request struct{ key, version int16 }
 
-// maxAsks bounds how many requests are remembered. Sarama has one in flight.
+// maxAsks bounds how many requests are remembered. The client has a few in flight.
 const maxAsks = 16
 
-// Write implements [net.Conn]. Sarama writes each request by one call.
+// Write implements [net.Conn]. The client writes each request by one call.
 func (a *answers) Write(p []byte) (int, error) {
 	const head = 12 // length, key, version, correlation id
 	if len(p) >= head && int(binary.BigEndian.Uint32(p)) == len(p)-4 {
@@ -117,7 +118,7 @@ func (a *answers) capThrottle(answer []byte) {
 	case asked.key == produceKey: // up to the version of newest it is the last field
 		at = max(head, len(answer)-4)
 	case asked.key == metadataKey && asked.version >= 9, asked.key == producerIDKey && asked.version >= 2:
-		at = head + 1 // after the head's tags, which must be none: sarama reads no others
+		at = head + 1 // after the head's tags, which are none with the versions in use
 	case asked.key == metadataKey && asked.version >= 3, asked.key == producerIDKey:
 		at = head
 	default:
@@ -128,7 +129,7 @@ func (a *answers) capThrottle(answer []byte) {
 	}
 	field := answer[at : at+4]
 	if ms := int32(binary.BigEndian.Uint32(field)); ms < 0 || time.Duration(ms)*time.Millisecond > a.limit {
-		// A negative time becomes 0, as sarama's timer needs.
+		// A negative time becomes 0.
 		binary.BigEndian.PutUint32(field, uint32(max(0, min(time.Duration(ms), a.limit/time.Millisecond))))
 	}
 }

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
+	"strconv"
 	"strings"
 	"time"
 
-	"github.com/IBM/sarama"
 	"github.com/hotparam/hotparam/internal/backoff"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // Check returns an error if the sink could not send now: if no broker answers and accepts
@@ -22,62 +24,58 @@ import (
 func (s *Sink) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 4*s.cluster.Timeout)
 	defer cancel() // breaks all connections
-	return check{s.cluster, s.topic, s.cluster.config(ctx)}.run(ctx)
+	return check{s.cluster, s.topic}.run(ctx)
 }
 
 type check struct {
 	cluster
 	topic string
-	conf  *sarama.Config
 }
 
 func (k check) run(ctx context.Context) error {
 	var failures []string
 	for _, addr := range k.Brokers {
-		b := sarama.NewBroker(addr)
-		meta, err := k.ask(b)
-		if err != nil {
-			_ = b.Close()
-			failures = append(failures, fmt.Sprintf("%s: %v", addr, k.diagnose(ctx, addr, err)))
-			continue
+		reached, err := k.runAt(ctx, addr)
+		if reached {
+			return err
 		}
-		err = k.judge(ctx, b, meta)
-		_ = b.Close()
-		return err
+		failures = append(failures, fmt.Sprintf("%s: %v", addr, k.diagnose(ctx, addr, err)))
 	}
 	return fmt.Errorf("kafka: no broker can be used:\n  %s", strings.Join(failures, "\n  "))
 }
 
-// ask returns a broker's metadata of the topic, with the operations that are permitted.
-func (k check) ask(b *sarama.Broker) (*sarama.MetadataResponse, error) {
-	if err := b.Open(k.conf); err != nil {
-		return nil, err
-	}
-	if ok, err := b.Connected(); !ok {
-		return nil, err
-	}
-	versions, err := b.ApiVersions(&sarama.ApiVersionsRequest{})
+// runAt checks by what the broker at the address says, and reports whether it says anything.
+func (k check) runAt(ctx context.Context, addr string) (reached bool, err error) {
+	client, err := k.client(ctx, []string{addr})
 	if err != nil {
-		return nil, err
+		return false, err
 	}
-	if err := k.speaks(versions); err != nil {
-		return nil, err
+	defer client.Close()
+	b := broker{client.SeedBrokers()[0], addr}
+	if err := b.speaks(ctx); err != nil {
+		return false, err
 	}
-	request := sarama.NewMetadataRequest(k.version, []string{k.topic})
-	request.IncludeTopicAuthorizedOperations = true
-	return b.GetMetadata(request)
+	t, others, err := askTopic(ctx, b, k.topic)
+	if err != nil {
+		return false, err
+	}
+	return true, k.judge(ctx, b, t, others)
 }
 
-// produceKey is the key of the produce request, whose records have headers from the version
-// withHeaders on.
-const (
-	produceKey  = 0
-	withHeaders = 3
-)
+// broker is a broker that is asked by its address.
+type broker struct {
+	*kgo.Broker
+	addr string
+}
 
-func (k check) speaks(versions *sarama.ApiVersionsResponse) error {
+// speaks returns an error if the broker cannot be asked, or is too old.
+func (b broker) speaks(ctx context.Context) error {
+	versions, err := kmsg.NewPtrApiVersionsRequest().RequestWith(ctx, b)
+	if err != nil {
+		return err
+	}
 	for _, key := range versions.ApiKeys {
-		if key.ApiKey == produceKey && key.MaxVersion < withHeaders {
+		if key.ApiKey == int16(kmsg.Produce) && key.MaxVersion < withHeaders {
 			return fmt.Errorf("the broker is older than Kafka %s: its records have no headers; use a newer Kafka", oldest)
 		}
 	}
@@ -85,26 +83,21 @@ func (k check) speaks(versions *sarama.ApiVersionsResponse) error {
 }
 
 // judge returns an error if the topic cannot be written to, by a broker's metadata.
-func (k check) judge(ctx context.Context, b *sarama.Broker, meta *sarama.MetadataResponse) error {
-	i := slices.IndexFunc(meta.Topics, func(t *sarama.TopicMetadata) bool { return t.Name == k.topic })
-	if i < 0 {
-		return fmt.Errorf("kafka: the answer of broker %s lacks topic %s; is it Kafka?", b.Addr(), k.topic)
-	}
-	t := meta.Topics[i]
-	switch t.Err {
-	case sarama.ErrNoError, sarama.ErrLeaderNotAvailable:
-	case sarama.ErrUnknownTopicOrPartition:
+func (k check) judge(ctx context.Context, b broker, t *kmsg.MetadataResponseTopic, others []kmsg.MetadataResponseBroker) error {
+	switch err := kerr.ErrorForCode(t.ErrorCode); {
+	case err == nil, isOneOf(err, kerr.LeaderNotAvailable):
+	case isOneOf(err, kerr.UnknownTopicOrPartition):
 		return fmt.Errorf("kafka: topic %s does not exist; create it, for example by\n  kafka-topics.sh --bootstrap-server %s --create --topic %s --partitions 12 --config message.timestamp.type=LogAppendTime",
-			k.topic, b.Addr(), k.topic)
-	case sarama.ErrTopicAuthorizationFailed:
+			k.topic, b.addr, k.topic)
+	case isOneOf(err, kerr.TopicAuthorizationFailed):
 		return k.mayNot("not see topic "+k.topic+", if it exists", b, "--operation Describe --operation Write --topic "+k.topic)
 	default:
-		return fmt.Errorf("kafka: topic %s: %w", k.topic, explain(t.Err))
+		return fmt.Errorf("kafka: topic %s: %w", k.topic, explain(err))
 	}
-	if !may(t.TopicAuthorizedOperations, sarama.AclOperationWrite) {
+	if !may(t.AuthorizedOperations, kmsg.ACLOperationWrite) {
 		return k.mayNot("not write to topic "+k.topic, b, "--operation Write --topic "+k.topic)
 	}
-	if err := k.leaders(meta, t); err != nil {
+	if err := k.leaders(ctx, t, others); err != nil {
 		return err
 	}
 	if k.idempotent {
@@ -115,62 +108,72 @@ func (k check) judge(ctx context.Context, b *sarama.Broker, meta *sarama.Metadat
 
 // idempotently returns an error if the cluster gives no id to an idempotent producer. It
 // retries, since a cluster that has just started gives none for a moment.
-func (k check) idempotently(ctx context.Context, b *sarama.Broker) error {
+func (k check) idempotently(ctx context.Context, b broker) error {
 	end := time.Now().Add(k.Timeout)
 	for failures := 0; ; failures++ {
-		response, err := b.InitProducerID(&sarama.InitProducerIDRequest{ProducerID: -1, ProducerEpoch: -1})
+		request := kmsg.NewPtrInitProducerIDRequest()
+		request.ProducerID, request.ProducerEpoch = -1, -1
+		response, err := request.RequestWith(ctx, b)
 		if err == nil {
-			err = response.Err
+			err = kerr.ErrorForCode(response.ErrorCode)
 		}
 		switch {
-		case errors.Is(err, sarama.ErrNoError):
+		case err == nil:
 			return nil
-		case isOneOf(err, sarama.ErrClusterAuthorizationFailed):
+		case isOneOf(err, kerr.ClusterAuthorizationFailed):
 			return k.mayNot("not write idempotently", b, "--operation IdempotentWrite --cluster")
-		case isOneOf(err, sarama.ErrOffsetsLoadInProgress, sarama.ErrConsumerCoordinatorNotAvailable) && time.Now().Before(end) && ctx.Err() == nil:
+		case isOneOf(err, kerr.CoordinatorLoadInProgress, kerr.CoordinatorNotAvailable) && time.Now().Before(end) && ctx.Err() == nil:
 			backoff.Wait(ctx, failures, retryAfter, retrySlowly)
 			continue
 		}
-		return fmt.Errorf("kafka: %s gives no id to an idempotent producer: %w", b.Addr(), explain(err))
+		return fmt.Errorf("kafka: %s gives no id to an idempotent producer: %w", b.addr, explain(err))
 	}
 }
 
-func (k check) mayNot(do string, b *sarama.Broker, rights string) error {
+func (k check) mayNot(do string, b broker, rights string) error {
 	user := "ANONYMOUS"
 	if k.SASL != nil {
 		user = k.SASL.User
 	} else if k.TLS != nil && k.TLS.Cert != "" {
 		user = "CN=…" // of the client certificate
 	}
-	return fmt.Errorf("kafka: user %s may %s; allow it, for example by\n  kafka-acls.sh --bootstrap-server %s --add --allow-principal User:%s %s", user, do, b.Addr(), user, rights)
+	return fmt.Errorf("kafka: user %s may %s; allow it, for example by\n  kafka-acls.sh --bootstrap-server %s --add --allow-principal User:%s %s", user, do, b.addr, user, rights)
 }
 
 // may reports whether an operation is permitted, or not known to be refused.
-func may(rights int32, op sarama.AclOperation) bool {
+func may(rights int32, op kmsg.ACLOperation) bool {
 	const unset = -1 << 31 // brokers older than 2.3 leave it so, or 0
 	return rights == unset || rights == 0 || rights&(1<<op) != 0
 }
 
 // leaders returns an error if a leader of the topic's partitions cannot be reached at the
 // address that the cluster gives.
-func (k check) leaders(meta *sarama.MetadataResponse, t *sarama.TopicMetadata) error {
+func (k check) leaders(ctx context.Context, t *kmsg.MetadataResponseTopic, brokers []kmsg.MetadataResponseBroker) error {
 	leads := make(map[int32]bool)
 	for _, p := range t.Partitions {
 		leads[p.Leader] = true
 	}
-	for _, b := range meta.Brokers {
-		if !leads[b.ID()] {
+	for _, b := range brokers {
+		if !leads[b.NodeID] {
 			continue
 		}
-		_ = b.Open(k.conf)
-		ok, err := b.Connected()
-		_ = b.Close()
-		if !ok {
+		addr := net.JoinHostPort(b.Host, strconv.Itoa(int(b.Port)))
+		if err := k.answers(ctx, addr); err != nil {
 			return fmt.Errorf("kafka: the cluster says that broker %d is at %s, where it cannot be reached: %w; see the brokers' advertised.listeners, which must be addresses for this machine, too",
-				b.ID(), b.Addr(), err)
+				b.NodeID, addr, err)
 		}
 	}
 	return nil
+}
+
+// answers returns an error if no broker answers at the address.
+func (k check) answers(ctx context.Context, addr string) error {
+	client, err := k.client(ctx, []string{addr})
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	return broker{client.SeedBrokers()[0], addr}.speaks(ctx)
 }
 
 // diagnose adds a probable cause to an error of an address. A broker closes the connection,
@@ -210,11 +213,5 @@ func talksTLS(ctx context.Context, addr string) bool {
 func (k check) talksPlainly(ctx context.Context, addr string) bool {
 	bare := k.cluster
 	bare.tls, bare.SASL = nil, nil
-	b := sarama.NewBroker(addr)
-	defer func() { _ = b.Close() }()
-	if b.Open(bare.config(ctx)) != nil {
-		return false
-	}
-	_, err := b.ApiVersions(&sarama.ApiVersionsRequest{})
-	return err == nil
+	return check{cluster: bare}.answers(ctx, addr) == nil
 }

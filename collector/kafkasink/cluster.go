@@ -4,13 +4,18 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"math"
 	"net"
 	"time"
 
-	"github.com/IBM/sarama"
 	"github.com/hotparam/hotparam/internal/backoff"
 	"github.com/hotparam/hotparam/kafka"
-	"github.com/xdg-go/scram"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/kversion"
+	"github.com/twmb/franz-go/pkg/sasl"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
 )
 
 // cluster is how to reach the cluster, with the files read, and how to send records.
@@ -18,7 +23,7 @@ type cluster struct {
 	kafka.Connection
 	tls      *tls.Config // nil without
 	password string
-	version  sarama.KafkaVersion
+	versions *kversion.Versions // the newest to use
 
 	acks        Acks
 	idempotent  bool
@@ -26,29 +31,44 @@ type cluster struct {
 	throttleCap time.Duration // the longest throttle time to obey
 }
 
-// newest is the newest version of the protocol that is used: the last in which the answer
+// newest has the newest versions of the protocol that are used: the last in which the answer
 // to a produce request ends with the throttle time, where answers.go can cap it. All later
-// brokers support it, with the same records. With older brokers older versions are used.
-var newest = sarama.V2_7_0_0
+// brokers support them, with the same records. With older brokers older versions are used.
+var newest = kversion.V2_7_0()
 
 // oldest is the first version whose records have headers.
-var oldest = sarama.V0_11_0_0
+const oldest = "0.11.0"
+
+// Versions of the produce request: the first whose records have headers, and the first that
+// may be compressed by zstd.
+const (
+	withHeaders = 3
+	withZstd    = 7
+)
+
+// produceVersion returns the newest version of the produce request in v.
+func produceVersion(v *kversion.Versions) int16 {
+	n, _ := v.LookupMaxKeyVersion(int16(kmsg.Produce))
+	return n
+}
 
 func newCluster(c *Config) (cluster, error) {
 	k := cluster{
-		Connection: c.Connection, version: newest,
+		Connection: c.Connection, versions: newest,
 		acks: c.Acks, idempotent: c.Idempotent, compression: c.Compression, throttleCap: throttleCap,
 	}
-	if c.Connection.Version != "" {
-		v, err := parseVersion(c.Connection.Version)
-		if err != nil {
-			return k, err
-		}
-		if !v.IsAtLeast(newest) {
-			k.version = v
+	if version := c.Connection.Version; version != "" {
+		v := kversion.FromString(version)
+		switch {
+		case v == nil:
+			return k, fmt.Errorf("Connection.Version %q: want a release of Kafka, as 3.6", version)
+		case produceVersion(v) < withHeaders:
+			return k, fmt.Errorf("Connection.Version %s is too old: records have headers since %s", version, oldest)
+		case produceVersion(v) < produceVersion(newest):
+			k.versions = v
 		}
 	}
-	if k.compression == Zstd && !k.version.IsAtLeast(sarama.V2_1_0_0) {
+	if k.compression == Zstd && produceVersion(k.versions) < withZstd {
 		return k, fmt.Errorf("Connection.Version %s has no zstd, which came with 2.1: use Compression: LZ4", c.Connection.Version)
 	}
 	var err error
@@ -63,85 +83,88 @@ func newCluster(c *Config) (cluster, error) {
 	return k, err
 }
 
-// parseVersion parses a version, such as 3.6 or 3.6.0; sarama parses only the latter.
-func parseVersion(s string) (sarama.KafkaVersion, error) {
-	v, err := sarama.ParseKafkaVersion(s)
-	if err != nil {
-		v, err = sarama.ParseKafkaVersion(s + ".0")
-	}
-	switch {
-	case err != nil:
-		return v, fmt.Errorf("Connection.Version %q: want a release of Kafka, as 3.6", s)
-	case !v.IsAtLeast(oldest):
-		return v, fmt.Errorf("Connection.Version %s is too old: records have headers since %s", s, oldest)
-	}
-	return v, nil
-}
-
 // A record is given up at the age giveUp. Pauses between tries double from retryAfter to
-// retrySlowly, so that tries of them take about giveUp. If each try takes a timeout, all
-// take longer; the partition's next records then expire in the queue.
+// retrySlowly.
 const (
 	giveUp      = 10 * time.Second
 	retryAfter  = 100 * time.Millisecond
 	retrySlowly = 500 * time.Millisecond
-	tries       = 30
 )
 
-// config returns sarama's configuration for a client whose connections break when ctx
-// ends.
-func (k *cluster) config(ctx context.Context) *sarama.Config {
-	c := sarama.NewConfig()
-	c.ClientID, c.Version = k.ClientID, k.version
-	c.MetricRegistry = newSilent()
-	c.ChannelBufferSize = 2 * window
+// maxBatch bounds a batch to just below the brokers' default maximum.
+const maxBatch = 1_000_000
 
-	c.Net.DialTimeout, c.Net.ReadTimeout, c.Net.WriteTimeout = k.Timeout, k.Timeout, k.Timeout
-	c.Net.Proxy.Enable, c.Net.Proxy.Dialer = true, dialer{ctx, net.Dialer{Timeout: k.Timeout}, k.tls, k.throttleCap}
-	// One at a time: with more, a batch that is tried again could arrive after a later
-	// one of its partition. Records that come meanwhile go into one batch.
-	c.Net.MaxOpenRequests = 1
-	if s := k.SASL; s != nil {
-		c.Net.SASL.Enable, c.Net.SASL.User, c.Net.SASL.Password = true, s.User, k.password
-		c.Net.SASL.Mechanism = sarama.SASLMechanism(s.Mechanism)
-		switch s.Mechanism {
-		case kafka.SCRAMSHA256:
-			c.Net.SASL.SCRAMClientGeneratorFunc = newScram(scram.SHA256)
-		case kafka.SCRAMSHA512:
-			c.Net.SASL.SCRAMClientGeneratorFunc = newScram(scram.SHA512)
-		}
+// client returns a client whose connections break when ctx ends. It dials when it is used.
+func (k *cluster) client(ctx context.Context, seeds []string, more ...kgo.Opt) (*kgo.Client, error) {
+	d := dialer{ctx, net.Dialer{Timeout: k.Timeout}, k.tls, k.throttleCap}
+	opts := []kgo.Opt{
+		kgo.WithContext(ctx),
+		kgo.SeedBrokers(seeds...),
+		kgo.ClientID(k.ClientID),
+		kgo.MaxVersions(k.versions),
+		kgo.Dialer(d.dial),
+		kgo.RequestTimeoutOverhead(k.Timeout),
+		// A request that fails tries each broker once. Whoever asks tries again.
+		kgo.RequestRetries(len(k.Brokers)),
+		kgo.RetryBackoffFn(func(failures int) time.Duration { return backoff.After(failures-1, retryAfter, retrySlowly) }),
+		kgo.MetadataMinAge(retryAfter),
+		kgo.DisableClientMetrics(),
 	}
-
-	// The client asks once and returns the error; patient does the waiting.
-	c.Metadata.Full, c.Metadata.AllowAutoTopicCreation = false, false
-	c.Metadata.RefreshFrequency, c.Metadata.Retry.Max = 0, 0
-
-	c.Producer.Partitioner = sarama.NewManualPartitioner
-	c.Producer.Return.Successes, c.Producer.Return.Errors = true, true
-	c.Producer.MaxMessageBytes = 1_000_000 // of a batch; just below the brokers' default maximum
-	c.Producer.Timeout = k.Timeout - k.Timeout/5
-	c.Producer.Retry.Max = tries
-	c.Producer.Retry.BackoffFunc = func(failures, _ int) time.Duration {
-		backoff.Wait(ctx, failures, retryAfter, retrySlowly) // here, since sarama's own sleep ignores Close
-		return 0
+	if k.SASL != nil {
+		opts = append(opts, kgo.SASL(k.mechanism()))
 	}
-	c.Producer.Transaction.Retry.Max = 0 // of getting a producer id: connect is retried as a whole
-	c.Producer.RequiredAcks = sarama.WaitForLocal
-	if k.acks == AcksAll {
-		c.Producer.RequiredAcks = sarama.WaitForAll
-	}
-	c.Producer.Idempotent = k.idempotent
-	switch k.compression {
-	case Zstd:
-		c.Producer.Compression, c.Producer.CompressionLevel = sarama.CompressionZSTD, 1
-	case LZ4:
-		c.Producer.Compression = sarama.CompressionLZ4
-	}
-	return c
+	return kgo.NewClient(append(opts, more...)...)
 }
 
-// dialer makes connections that break when ctx ends, since sarama's calls have no context.
-// It also does TLS, since answers.go has to read the plain answers.
+func (k *cluster) mechanism() sasl.Mechanism {
+	auth := scram.Auth{User: k.SASL.User, Pass: k.password}
+	switch k.SASL.Mechanism {
+	case kafka.SCRAMSHA256:
+		return auth.AsSha256Mechanism()
+	case kafka.SCRAMSHA512:
+		return auth.AsSha512Mechanism()
+	}
+	return plain.Auth{User: k.SASL.User, Pass: k.password}.AsMechanism()
+}
+
+// producing returns the options of a client that sends records. It sends them at once: those
+// that come while a request is under way are in the next one. Records of a partition stay in
+// order, since a request is tried again before the next one is sent.
+func (k *cluster) producing() []kgo.Opt {
+	opts := []kgo.Opt{
+		kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.ProducerLinger(0),
+		kgo.ProducerBatchMaxBytes(maxBatch),
+		kgo.ProduceRequestTimeout(max(k.Timeout/2, minProduceTimeout)),
+		kgo.RecordDeliveryTimeout(giveUp),
+		kgo.MaxBufferedRecords(math.MaxInt32), // the queue bounds them
+		kgo.ProducerBatchCompression(k.codec()),
+	}
+	if k.acks == AcksLocal {
+		opts = append(opts, kgo.RequiredAcks(kgo.LeaderAck()))
+	}
+	if !k.idempotent {
+		return append(opts, kgo.DisableIdempotentWrite(), kgo.MaxProduceRequestsInflightPerBroker(1))
+	}
+	// Counts that are seconds old are of little use: rather twice than late.
+	return append(opts, kgo.AllowIdempotentProduceCancellation(), kgo.StopProducerOnDataLossDetected())
+}
+
+// minProduceTimeout is the least time that the client lets a broker have for a request.
+const minProduceTimeout = 100 * time.Millisecond
+
+func (k *cluster) codec() kgo.CompressionCodec {
+	switch k.compression {
+	case Zstd:
+		return kgo.ZstdCompression().WithLevel(1)
+	case LZ4:
+		return kgo.Lz4Compression()
+	}
+	return kgo.NoCompression()
+}
+
+// dialer makes connections that break when ctx ends. It also does TLS, since answers.go has to
+// read the plain answers.
 type dialer struct {
 	ctx context.Context
 	net.Dialer
@@ -149,7 +172,7 @@ type dialer struct {
 	throttleCap time.Duration
 }
 
-func (d dialer) Dial(network, addr string) (net.Conn, error) {
+func (d dialer) dial(_ context.Context, network, addr string) (net.Conn, error) {
 	dial := d.DialContext
 	if d.tls != nil {
 		dial = (&tls.Dialer{NetDialer: &d.Dialer, Config: d.tls}).DialContext

@@ -17,12 +17,12 @@
 //
 // [Sink.Send] builds records (pack.go, record.go) and adds them to a queue (queue.go). It
 // does not block. One goroutine, which the first Send starts and [Sink.Close] stops,
-// connects (session.go, cluster.go, scram.go), passes records to sarama's asynchronous
-// producer and receives the results (run.go). A record counts towards Config.Buffer until
+// connects (session.go, cluster.go), passes records to the producer of franz-go, which does
+// not block either, and receives the results (run.go). A record counts towards Config.Buffer until
 // it is delivered or given up, so that Buffer bounds both waiting records and those
 // in flight. If the buffer is full the newest record is dropped.
 //
-// check.go, errors.go and reach.go say what is wrong; stats.go and metrics.go count.
+// check.go, errors.go and reach.go say what is wrong; stats.go counts.
 //
 // # Losses
 //
@@ -45,8 +45,8 @@
 // # Order
 //
 // The records of a partition arrive in the order of their numbers, retries included: there
-// is one request at a time on a connection, and the producer has one batch of a partition
-// in flight, whatever the acks. The exception is a record that the producer returned while
-// later ones got through, which arrives late. If an answer is lost, a record can arrive
-// twice unless Config.Idempotent is set; aggregators count it once.
+// is one request at a time to a broker, unless Config.Idempotent has the broker keep the order
+// of several. The exception is a record that the producer returned while later ones got
+// through, which arrives late. If an answer is lost, the records of a request can arrive
+// twice unless Config.Idempotent is set; aggregators count them once.
 package kafkasink

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"syscall"
 
-	"github.com/IBM/sarama"
+	"github.com/twmb/franz-go/pkg/kerr"
 )
 
 var (
@@ -22,27 +22,23 @@ var (
 
 // permanent reports whether a retry cannot succeed.
 func permanent(err error) bool {
-	var config sarama.ConfigurationError
-	var encoding sarama.PacketEncodingError
-	return errors.As(err, &config) || errors.As(err, &encoding) || isOneOf(err,
-		sarama.ErrMessageSizeTooLarge, sarama.ErrInvalidTopic, sarama.ErrInvalidTimestamp,
-		sarama.ErrInvalidRequiredAcks, sarama.ErrUnsupportedVersion, sarama.ErrUnsupportedForMessageFormat,
-		sarama.ErrPolicyViolation, sarama.ErrInvalidRecord, sarama.ErrUnsupportedCompressionType,
-		sarama.ErrTopicAuthorizationFailed, sarama.ErrClusterAuthorizationFailed)
+	return isOneOf(err,
+		kerr.MessageTooLarge, kerr.InvalidTopicException, kerr.InvalidTimestamp,
+		kerr.InvalidRequiredAcks, kerr.UnsupportedVersion, kerr.UnsupportedForMessageFormat,
+		kerr.PolicyViolation, kerr.InvalidRecord, kerr.UnsupportedCompressionType,
+		kerr.TopicAuthorizationFailed, kerr.ClusterAuthorizationFailed)
 }
 
 // outOfStep reports whether an idempotent producer and a broker disagree about the next
-// sequence number or the producer's id. Sarama then begins a new epoch, which mostly
-// helps.
+// sequence number or the producer's id. The producer then refuses all records.
 func outOfStep(err error) bool {
-	return isOneOf(err, sarama.ErrOutOfOrderSequenceNumber, sarama.ErrInvalidProducerEpoch, sarama.ErrProducerFenced,
-		sarama.ErrUnknownProducerID, sarama.ErrInvalidProducerIDMapping)
+	return isOneOf(err, kerr.OutOfOrderSequenceNumber, kerr.InvalidProducerEpoch, kerr.ProducerFenced,
+		kerr.UnknownProducerID, kerr.InvalidProducerIDMapping)
 }
 
-// isOneOf reports whether err is one of kinds. It does not use errors.As, which fails for
-// some errors that sarama wraps.
-func isOneOf(err error, kinds ...sarama.KError) bool {
-	return slices.ContainsFunc(kinds, func(kind sarama.KError) bool { return errors.Is(err, kind) })
+// isOneOf reports whether err is one of kinds.
+func isOneOf(err error, kinds ...*kerr.Error) bool {
+	return slices.ContainsFunc(kinds, func(kind *kerr.Error) bool { return errors.Is(err, kind) })
 }
 
 // explain adds a hint to an error, if there is one for its kind.
@@ -67,19 +63,19 @@ func hintOf(err error) string {
 	var invalid x509.CertificateInvalidError
 	var record tls.RecordHeaderError
 	switch {
-	case isOneOf(err, sarama.ErrSASLAuthenticationFailed):
+	case isOneOf(err, kerr.SaslAuthenticationFailed):
 		return "the brokers refuse user or password; see sasl.user and sasl.password_file"
-	case isOneOf(err, sarama.ErrUnsupportedSASLMechanism):
+	case isOneOf(err, kerr.UnsupportedSaslMechanism):
 		return "the brokers do not offer this mechanism to log in; see sasl.mechanism"
-	case isOneOf(err, sarama.ErrIllegalSASLState):
+	case isOneOf(err, kerr.IllegalSaslState):
 		return "this port of the brokers wants no log-in; leave sasl out, or use the port that does"
-	case isOneOf(err, sarama.ErrUnknownTopicOrPartition):
+	case isOneOf(err, kerr.UnknownTopicOrPartition):
 		return "the topic does not exist"
-	case isOneOf(err, sarama.ErrTopicAuthorizationFailed):
+	case isOneOf(err, kerr.TopicAuthorizationFailed):
 		return "the user may not write to the topic, or not see it"
-	case isOneOf(err, sarama.ErrClusterAuthorizationFailed):
+	case isOneOf(err, kerr.ClusterAuthorizationFailed):
 		return "the user may not write idempotently"
-	case isOneOf(err, sarama.ErrUnsupportedVersion):
+	case isOneOf(err, kerr.UnsupportedVersion):
 		return "the brokers are older than the protocol version in use; see version"
 	case errors.As(err, &unknown):
 		return "the certificate is signed by an unknown authority; see tls.ca"

@@ -28,6 +28,6 @@ func ExampleNew() {
 	fmt.Println(counts != nil, err)
 	// Output:
 	// kafka: no broker can be used:
-	//   127.0.0.1:1: dial tcp 127.0.0.1:1: connect: connection refused: nothing listens at the address; see brokers
+	//   127.0.0.1:1: unable to dial: dial tcp 127.0.0.1:1: connect: connection refused: nothing listens at the address; see brokers
 	// true <nil>
 }

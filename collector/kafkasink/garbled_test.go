@@ -95,9 +95,8 @@ func garbled(t *testing.T, seed uint64, start func(*testenv.Garbler)) {
 // nothing moves, and some to spare for a machine that is busy.
 const bound = 30 * time.Second
 
-// TestStuckSessionIsReplaced has the client of the sink obey a long throttle time:
-// then nothing ends it, its own Close neither. Another takes its place and its
-// records, and Close does not wait for it.
+// TestStuckSessionIsReplaced has the client of the sink obey a long throttle time. Another
+// takes its place and its records, and nothing waits for the end of that time.
 func TestStuckSessionIsReplaced(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
@@ -117,7 +116,7 @@ func TestStuckSessionIsReplaced(t *testing.T) {
 	garbler.Stop()
 	g.send(collector.Flush{}, terms(20)...)
 	g.drained()
-	if s := g.sink.Stats(); s.Replaced.Stalled != 1 || s.Abandoned != 1 || s.Failed.Sum() != 0 {
+	if s := g.sink.Stats(); s.Replaced.Stalled != 1 || s.Abandoned != 0 || s.Failed.Sum() != 0 {
 		t.Errorf("%+v", s)
 	}
 	began := time.Now()

@@ -5,16 +5,16 @@ import (
 	"sync"
 	"time"
 
-	"github.com/IBM/sarama"
 	"github.com/hotparam/hotparam/wire"
+	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 // record is a record with its counts' sums, for [Stats]. Records are pooled, with their
 // buffers.
 type record struct {
-	msg     *sarama.ProducerMessage
+	msg     *kgo.Record
 	value   []byte
-	headers []sarama.RecordHeader
+	headers []kgo.RecordHeader
 
 	partition int32
 	seq       uint64
@@ -28,12 +28,6 @@ type record struct {
 	tries     int // failed tries of the producer
 	next      *record
 }
-
-// Encode implements [sarama.Encoder]: a record is the value of its own message.
-func (r *record) Encode() ([]byte, error) { return r.value, nil }
-
-// Length implements [sarama.Encoder].
-func (r *record) Length() int { return len(r.value) }
 
 // overhead is roughly the memory of a record without its value: the record, its headers,
 // and the producer's state for it.
@@ -78,7 +72,7 @@ func (r *record) grown(n int) *record {
 }
 
 // free returns the record to its pool. The producer must not have it: it sends a copy of
-// the value, and does not use a message again once it has reported it as delivered.
+// the value, and does not use a message again once it has reported it.
 func (r *record) free() {
 	i := class(cap(r.value))
 	*r = record{msg: r.msg, value: r.value[:0], headers: r.headers[:0]}
@@ -89,19 +83,18 @@ func (r *record) free() {
 func (r *record) seal(topic string, seq uint64, headers []wire.Header) {
 	r.seq = seq
 	for i := range headers {
-		r.headers = append(r.headers, sarama.RecordHeader{Key: headerKeys[headers[i].Key], Value: headers[i].Value})
+		r.headers = append(r.headers, kgo.RecordHeader(headers[i]))
 	}
 	if r.msg == nil {
-		r.msg = new(sarama.ProducerMessage)
+		r.msg = new(kgo.Record)
 	}
-	*r.msg = sarama.ProducerMessage{Topic: topic, Partition: r.partition, Value: r, Headers: r.headers, Metadata: r}
+	r.address(topic)
 }
 
-// back takes the record back from the producer. It replaces the message, since the producer
-// may still read a message after it has reported it as failed.
-func (r *record) back() {
-	m := r.msg
-	r.msg = &sarama.ProducerMessage{Topic: m.Topic, Partition: r.partition, Value: r, Headers: r.headers, Metadata: r}
+// address makes the message of the record, which the producer stamps with the time at which
+// it gets it.
+func (r *record) address(topic string) {
+	*r.msg = kgo.Record{Topic: topic, Partition: r.partition, Value: r.value, Headers: r.headers}
 }
 
 // twin returns a copy that shares nothing with the record and has the same size. The record
@@ -113,17 +106,7 @@ func (r *record) twin() *record {
 	headers = append(headers, r.headers...)
 	*t = *r
 	t.value, t.headers, t.next = value, headers, nil
-	t.msg = &sarama.ProducerMessage{Topic: r.msg.Topic, Partition: r.partition, Value: t, Headers: t.headers, Metadata: t}
+	t.msg = new(kgo.Record)
+	t.address(r.msg.Topic)
 	return t
 }
-
-// headerKeys maps the names of headers to their bytes, which must not be changed.
-var headerKeys = func() map[string][]byte {
-	keys := make(map[string][]byte)
-	all := wire.RecordHead{Meta: wire.Meta{Aged: 1, Sent: 1, Groups: 1, Sums: wire.Sums{Told: true}}} // with all headers
-	headers := wire.AppendRecordHead(nil, &all)
-	for _, h := range wire.NewMAC(make([]byte, wire.MinKey)).AppendRecordMAC(headers, 0, nil) {
-		keys[h.Key] = []byte(h.Key)
-	}
-	return keys
-}()

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/IBM/sarama"
 	"github.com/hotparam/hotparam/internal/backoff"
 )
 
@@ -86,20 +85,10 @@ func (s *Sink) serve(ses *session) {
 	defer ticks.Stop()
 	closing := s.closing
 	for !s.finished() {
-		var input chan<- *sarama.ProducerMessage
-		var message *sarama.ProducerMessage
-		next := s.queue.ready(time.Now())
-		if next != nil {
-			input, message = ses.producer.Input(), next.msg
-		}
+		s.sendReady(ses, time.Now())
 		select {
-		case input <- message:
-			s.queue.take(next, time.Now())
-			ses.flying[next] = struct{}{}
-		case m := <-ses.producer.Successes():
-			s.delivered(ses, m)
-		case e := <-ses.producer.Errors():
-			if s.returned(ses, e) {
+		case <-ses.reported:
+			if s.receive(ses) {
 				s.replaced[outOfStepReason].Add(1)
 				return
 			}
@@ -118,35 +107,45 @@ func (s *Sink) serve(ses *session) {
 	}
 }
 
-// delivered records that the brokers have a record.
-func (s *Sink) delivered(ses *session, m *sarama.ProducerMessage) {
-	if r, ok := m.Metadata.(*record); ok {
-		now := time.Now()
-		delete(ses.flying, r)
-		s.queue.done(r, now)
-		s.tally.deliver(r, now)
-		r.free()
+// sendReady passes the records that are ready to the producer, which does not block.
+func (s *Sink) sendReady(ses *session, now time.Time) {
+	for r := s.queue.ready(now); r != nil; r = s.queue.ready(now) {
+		s.queue.take(r, now)
+		ses.flying[r.msg] = r
+		ses.client.TryProduce(ses.ctx, r.msg, ses.report)
 	}
+}
+
+// receive handles the results that the producer has reported. It reports whether the producer
+// is broken.
+func (s *Sink) receive(ses *session) (broken bool) {
+	now := time.Now()
+	for _, result := range ses.takeResults() {
+		r := ses.flying[result.msg]
+		delete(ses.flying, result.msg)
+		if result.err == nil {
+			s.queue.done(r, now)
+			s.tally.deliver(r, now)
+			r.free()
+		} else if s.returned(r, result.err, now) {
+			broken = true
+		}
+	}
+	return broken
 }
 
 // returned has a record that failed in the producer tried again, unless it is permanent or
 // the record is too old. It reports whether the producer is broken.
-func (s *Sink) returned(ses *session, e *sarama.ProducerError) (broken bool) {
-	r, ok := e.Msg.Metadata.(*record)
-	if !ok {
-		return false // an internal message of the producer
-	}
-	delete(ses.flying, r)
-	r.back()
-	now := time.Now()
-	if s.ctx.Err() != nil || permanent(e.Err) || now.Sub(r.born) >= giveUp {
+func (s *Sink) returned(r *record, err error, now time.Time) (broken bool) {
+	if s.ctx.Err() != nil || permanent(err) || now.Sub(r.born) >= giveUp {
 		s.queue.done(r, now)
-		s.failed(r, e.Err, now)
+		s.failed(r, err, now)
 		return false
 	}
+	r.address(s.topic)
 	s.queue.retryLater(r, now, backoff.After(r.tries, retryAfter, retrySlowly))
 	r.tries++
-	return r.tries > 1 && outOfStep(e.Err)
+	return outOfStep(err)
 }
 
 // expire gives up the waiting records that were built before the given time.

@@ -2,26 +2,78 @@ package kafkasink
 
 import (
 	"context"
-	"errors"
+	"fmt"
+	"net"
 	"sync"
 	"time"
 
-	"github.com/IBM/sarama"
 	"github.com/hotparam/hotparam/internal/backoff"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // defaultRefresh is how often the cluster is asked for the topic's partitions.
 const defaultRefresh = 30 * time.Second
 
-// session is a client and a producer.
+// session is a client that produces.
 type session struct {
-	cancel   context.CancelFunc // breaks the connections
-	client   sarama.Client
-	producer sarama.AsyncProducer
+	ctx    context.Context
+	cancel context.CancelFunc // breaks the connections
+	client *kgo.Client
 
-	flying           map[*record]struct{} // the records that the producer has
-	ended, refreshed chan struct{}        // stop keepRefreshed, and report that it has stopped
-	closed           chan struct{}        // closed when none of its goroutines runs
+	flying           map[*kgo.Record]*record // the records that the producer has
+	ended, refreshed chan struct{}           // stop keepRefreshed, and report that it has stopped
+	failing          chan struct{}           // holds an element after a broker did not answer
+	closed           chan struct{}           // closed when none of its goroutines runs
+
+	mu       sync.Mutex
+	results  []result      // that were not taken yet: at most one for each record in flying
+	reported chan struct{} // holds an element if there are results
+}
+
+// result is what became of a record.
+type result struct {
+	msg *kgo.Record
+	err error
+}
+
+// report records a result. The producer calls it.
+func (s *session) report(msg *kgo.Record, err error) {
+	s.mu.Lock()
+	s.results = append(s.results, result{msg, err})
+	s.mu.Unlock()
+	signal(s.reported)
+}
+
+func (s *session) takeResults() []result {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := s.results
+	s.results = nil
+	return all
+}
+
+// signal adds an element to a channel that holds one, unless it has it.
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// OnBrokerConnect implements [kgo.HookBrokerConnect].
+func (s *session) OnBrokerConnect(_ kgo.BrokerMetadata, _ time.Duration, _ net.Conn, err error) {
+	if err != nil {
+		signal(s.failing)
+	}
+}
+
+// OnBrokerE2E implements [kgo.HookBrokerE2E].
+func (s *session) OnBrokerE2E(_ kgo.BrokerMetadata, _ int16, e2e kgo.BrokerE2E) {
+	if e2e.Err() != nil {
+		signal(s.failing)
+	}
 }
 
 const (
@@ -49,79 +101,77 @@ func (s *Sink) connect() (*session, error) {
 
 func (s *Sink) open() (*session, error) {
 	ctx, cancel := context.WithCancel(s.ctx)
-	client, err := sarama.NewClient(s.cluster.Brokers, s.cluster.config(ctx))
-	if err != nil {
-		cancel()
-		return nil, err
-	}
-	p := &patient{Client: client, sink: s, ctx: ctx}
 	ses := &session{
-		cancel: cancel, client: client, flying: make(map[*record]struct{}),
-		ended: make(chan struct{}), refreshed: make(chan struct{}), closed: make(chan struct{}),
+		ctx: ctx, cancel: cancel, flying: make(map[*kgo.Record]*record),
+		ended: make(chan struct{}), refreshed: make(chan struct{}), failing: make(chan struct{}, 1),
+		closed: make(chan struct{}), reported: make(chan struct{}, 1),
 	}
-	if err = p.refresh(); err == nil {
-		ses.producer, err = sarama.NewAsyncProducerFromClient(p)
-	}
+	var err error
+	ses.client, err = s.cluster.client(ctx, s.cluster.Brokers, append(s.cluster.producing(), kgo.WithHooks(ses))...)
 	if err != nil {
 		cancel()
-		_ = client.Close()
 		return nil, err
 	}
-	go ses.keepRefreshed(p)
+	if err := s.refresh(ses); err != nil {
+		cancel()
+		ses.client.Close()
+		return nil, err
+	}
+	go s.keepRefreshed(ses)
 	return ses, nil
 }
 
-// patient is a client that waits for leaders and brokers for as long as records are tried.
-// Sarama's own waits cannot be interrupted, and its circuit breaker would refuse records
-// for 10 s after three failures.
-type patient struct {
-	sarama.Client
-	sink *Sink
-	ctx  context.Context
-}
-
 // refresh reads the topic's metadata once. A partition without a leader is no error.
-func (p *patient) refresh() error {
-	err := p.Client.RefreshMetadata(p.sink.topic)
-	if err != nil && !errors.Is(err, sarama.ErrLeaderNotAvailable) {
-		p.sink.reach.recordLost(err, time.Now())
-		return err
-	}
-	ids, err := p.Client.Partitions(p.sink.topic)
+func (s *Sink) refresh(ses *session) error {
+	n, err := s.askPartitions(ses)
 	if err != nil {
+		if ses.ctx.Err() == nil {
+			s.reach.recordLost(err, time.Now())
+		}
 		return err
 	}
-	p.sink.setPartitions(len(ids))
+	if n != s.partitions() {
+		ses.client.ForceMetadataRefresh() // records for partitions that it does not know come back
+	}
+	s.setPartitions(n)
 	return nil
 }
 
-// RefreshMetadata returns once the cluster has answered.
-func (p *patient) RefreshMetadata(...string) error {
-	return p.wait(p.refresh)
-}
-
-// Leader returns once the partition has a leader.
-func (p *patient) Leader(topic string, partition int32) (leader *sarama.Broker, err error) {
-	err = p.wait(func() (err error) {
-		leader, err = p.Client.Leader(topic, partition)
-		return err
-	})
-	return leader, err
-}
-
-// Partitions returns the ids of the topic's partitions, from 0 on, without a call.
-func (p *patient) Partitions(string) ([]int32, error) { return *p.sink.ids.Load(), nil }
-
-// wait calls try until it succeeds, the session ends or giveUp is over.
-func (p *patient) wait(try func() error) error {
-	end := time.Now().Add(giveUp)
-	for failures := 0; ; failures++ {
-		err := try()
-		if err == nil || p.ctx.Err() != nil || time.Now().After(end) {
-			return err
-		}
-		backoff.Wait(p.ctx, failures, retryAfter, retrySlowly)
+// askPartitions asks the cluster for the number of the topic's partitions.
+func (s *Sink) askPartitions(ses *session) (int, error) {
+	ctx, cancel := context.WithTimeout(ses.ctx, 2*s.cluster.Timeout)
+	defer cancel()
+	t, _, err := askTopic(ctx, ses.client, s.topic)
+	if err != nil {
+		return 0, err
 	}
+	if err := kerr.ErrorForCode(t.ErrorCode); err != nil && !isOneOf(err, kerr.LeaderNotAvailable) {
+		return 0, err
+	}
+	if len(t.Partitions) == 0 {
+		return 0, fmt.Errorf("kafka: topic %s has no partitions", s.topic)
+	}
+	return len(t.Partitions), nil
+}
+
+// askTopic returns a topic's metadata, with the operations that are permitted, and the
+// brokers of the cluster.
+func askTopic(ctx context.Context, to kmsg.Requestor, topic string) (*kmsg.MetadataResponseTopic, []kmsg.MetadataResponseBroker, error) {
+	request := kmsg.NewPtrMetadataRequest()
+	t := kmsg.NewMetadataRequestTopic()
+	t.Topic = &topic
+	request.Topics = append(request.Topics, t)
+	request.IncludeTopicAuthorizedOperations = true
+	answer, err := request.RequestWith(ctx, to)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := range answer.Topics {
+		if t := &answer.Topics[i]; t.Topic != nil && *t.Topic == topic {
+			return t, answer.Brokers, nil
+		}
+	}
+	return nil, nil, fmt.Errorf("kafka: the answer of the broker lacks topic %s; is it Kafka?", topic)
 }
 
 // setPartitions records that the cluster was reached and how many partitions the topic has.
@@ -136,16 +186,29 @@ func (s *Sink) setPartitions(n int) {
 	s.reach.recordFound(s.topic, n, time.Now())
 }
 
-// keepRefreshed reads the metadata from time to time, so that new partitions are used.
-func (s *session) keepRefreshed(p *patient) {
-	defer close(s.refreshed)
+// keepRefreshed reads the metadata from time to time, so that new partitions are used, and
+// after a broker did not answer, so that the cluster's absence is noticed, and its return.
+func (s *Sink) keepRefreshed(ses *session) {
+	defer close(ses.refreshed)
 	for {
 		select {
-		case <-s.ended:
+		case <-ses.ended:
 			return
-		case <-time.After(p.sink.refreshEvery):
-			_ = p.refresh() // which reports errors, and is called again
+		case <-ses.failing:
+		case <-time.After(s.refreshEvery):
 		}
+		for failures := 0; s.refresh(ses) != nil && !isClosed(ses.ended); failures++ {
+			backoff.Wait(ses.ctx, failures, retryAfter, retrySlowly)
+		}
+	}
+}
+
+func isClosed(c chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -153,54 +216,32 @@ func (s *session) keepRefreshed(p *patient) {
 // without waiting for any once the session's context has ended. If it does not, or its
 // connections do not end, the session is abandoned after a while.
 func (s *Sink) endSession(ses *session) {
+	close(ses.ended)
+	context.AfterFunc(ses.ctx, func() { s.closeSession(ses) })
 	// A producer that is replaced gets time to deliver the records that it has.
 	late := time.AfterFunc(patience, ses.cancel)
 	defer late.Stop()
 	limit := time.NewTimer(patience + abandonAfter)
 	defer limit.Stop()
-	close(ses.ended)
-	ses.producer.AsyncClose()
-	successes, failures := ses.producer.Successes(), ses.producer.Errors()
-	for successes != nil || failures != nil {
+	for len(ses.flying) > 0 {
 		select {
-		case m, ok := <-successes:
-			if !ok {
-				successes = nil
-				continue
-			}
-			s.delivered(ses, m)
-		case e, ok := <-failures:
-			if !ok {
-				failures = nil
-				continue
-			}
-			s.returned(ses, e)
+		case <-ses.reported:
+			s.receive(ses)
 		case <-limit.C:
 			s.abandon(ses, time.Now())
-			go s.closeSession(ses)
 			return
 		}
 	}
-	go s.closeSession(ses)
+	ses.cancel()
 	select {
 	case <-ses.closed:
 	case <-limit.C:
 	}
 }
 
-// closeSession ends the client and the goroutines of a session, and discards what the
-// producer still reports.
+// closeSession ends the client and the goroutines of a session.
 func (s *Sink) closeSession(ses *session) {
-	ses.cancel()
-	var drained sync.WaitGroup
-	drained.Go(func() {
-		for range ses.producer.Successes() {
-		}
-	})
-	for range ses.producer.Errors() {
-	}
-	drained.Wait()
-	_ = ses.client.Close()
+	ses.client.Close()
 	<-ses.refreshed
 	close(ses.closed)
 	<-s.sessions
@@ -210,7 +251,7 @@ func (s *Sink) closeSession(ses *session) {
 // send them, so that they arrive twice; aggregators count the first.
 func (s *Sink) abandon(ses *session, now time.Time) {
 	s.abandoned.Add(1)
-	for r := range ses.flying {
+	for _, r := range ses.flying {
 		t := r.twin()
 		if s.ctx.Err() != nil || now.Sub(r.born) >= giveUp {
 			s.queue.done(t, now)

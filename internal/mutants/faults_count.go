@@ -115,6 +115,16 @@ var lineFaults = []Fault{
 
 var collectorFaults = []Fault{
 	{
+		Name: "a record waits for company", File: "collector/kafkasink/cluster.go",
+		Old: "kgo.ProducerLinger(0)", New: "kgo.ProducerLinger(100 * time.Millisecond)",
+		Test: "TestRecordLeavesAtOnce",
+	},
+	{
+		Name: "a producer that brokers disagree with is kept", File: "collector/kafkasink/run.go",
+		Old: "	return outOfStep(err)\n", New: "	return false\n",
+		Test: "TestIdempotentOutOfStep",
+	},
+	{
 		Name: "a held-back count is dropped", File: "collector/flush.go",
 		Old: "k.held, k.delta = k.total(), 0", New: "k.delta = 0",
 		Test: "TestBudgetAdaptsWithinAFlush",

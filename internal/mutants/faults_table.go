@@ -20,7 +20,7 @@ var tableFaults = []Fault{
 	{
 		Name: "the sketch has a single row", File: "limiter/sketch.go",
 		Old: "sketchRows    = 4", New: "sketchRows    = 1",
-		Test: "TestSketchTakesTheLeastRow",
+		Test: "TestSketchHasSeveralRows",
 	},
 	{
 		Name: "the filter is not asked", File: "limiter/sketch.go",

@@ -1,0 +1,71 @@
+package mutants
+
+// What an instance holds of a limit that the fleet shares.
+
+var fleetFaults = []Fault{
+	{
+		Name: "a joiner starts full", File: "limiter/holding.go",
+		Old: "h.set(now, float64(max(0, h.part.Burst)), 0)", New: "h.set(now, missing, 0)",
+		Test: "TestHolding",
+	},
+	{
+		Name: "a part that grows is full", File: "limiter/holding.go",
+		Old: "	return h.missing - missing\n}\n\n// Trim", New: "	return min(0, h.missing-missing)\n}\n\n// Trim",
+		Test: "TestHolding",
+	},
+	{
+		Name: "what is held beyond a part lasts", File: "limiter/holding.go",
+		Old: "h.beyond * max(0, 1-float64(passed)/fill)", New: "h.beyond * max(1, 1-float64(passed)/fill)",
+		Test: "TestHolding",
+	},
+	{
+		Name: "a handover is not less with time", File: "limiter/holding.go",
+		Old: "lost := h.Earned(age, false)", New: "lost := h.Earned(0, false)",
+		Test: "TestHolding",
+	},
+	{
+		Name: "keys that owed more than others are forgotten", File: "limiter/holding.go",
+		Old: "own < accepted {", New: "own < 0 {",
+		Test: "TestHoldingsTogether",
+	},
+	{
+		Name: "unknown keys owe nothing", File: "limiter/owe_words.go",
+		Old: "max(floor, r.current(r.unknown.word(key), t))", New: "floor",
+		Test: "TestHolding",
+	},
+	{
+		Name: "a key that was full is dropped with what it owes since", File: "limiter/keys_word.go",
+		Old: "; latest > now {", New: "; latest < 0 {",
+		Test: "TestDroppedKeysOwe",
+	},
+	{
+		Name: "a handover is claimed twice", File: "limiter/redislimiter/lua/members_beat.lua",
+		Old: "  redis.call('HDEL', KEYS[3], all[oldest])\n", New: "",
+		Package: "limiter/redislimiter", Test: "TestHandoverIsClaimedOnce",
+	},
+	{
+		Name: "each instance begins a fleet", File: "limiter/redislimiter/lua/members_beat.lua",
+		Old: "elseif new == 1 and count == 1 then", New: "elseif new == 1 then",
+		Package: "limiter/redislimiter", Test: "TestFleetBegins",
+	},
+	{
+		Name: "a fleet that Redis has lost begins", File: "limiter/redislimiter/lua/members_beat.lua",
+		Old: "  began, last = 0, 0 --", New: "  --",
+		Package: "limiter/redislimiter", Test: "TestLostFleetDoesNotBegin",
+	},
+	{
+		Name: "a silent member keeps what others have earned", File: "limiter/redislimiter/members_share.go",
+		Old: "rejoined && a.deaths != s.deaths && s.heard", New: "false",
+		Package: "limiter/redislimiter", Test: "TestSilentMember",
+	},
+	{
+		Name: "a number that is not known counts as one", File: "attach/fleet.go",
+		Old: "		h.guard.SetInstances(instances)\n", New: "",
+		Test: "TestFleetStartsWithoutRedis",
+	},
+	{
+		Name: "an instance begins with its whole part", File: "attach/fleet.go",
+		Old: "		_ = h.guard.HandOver() // until members say what this instance holds\n", New: "",
+		Test: "TestFleetStartsTogether",
+	},
+}

@@ -1,0 +1,81 @@
+package mutants
+
+// Requests as they pass the guard, and its answers.
+
+var guardFaults = []Fault{
+	{
+		Name: "an allowed value is counted", File: "middleware/except.go",
+		Old: "case x.Action == hotparam.Allow:", New: "case false:",
+		Test: "TestExceptions",
+	},
+	{
+		Name: "an RPC's resource is taken for the pattern of a host", File: "middleware/check.go",
+		Old: "case in.Method == \"\" && in.Path == \"\":", New: "case false:",
+		Test: "TestRPC",
+	},
+	{
+		Name: "a request of net/http is made again and again", File: "middleware/check.go",
+		Old: "		in.MakeHTTP = nil\n", New: "		defer func() { in.HTTP = nil }()\n",
+		Test: "TestBeginAnswersAsHandlerDoes|TestRPC",
+	},
+	{
+		Name: "clients are told to retry before they can pass", File: "middleware/backoff.go",
+		Old: "place := max(first, time.Duration(free))", New: "place := max(second, time.Duration(free))",
+		Test: "TestRetriesComeAtTheLimitsRate",
+	},
+	{
+		Name: "all clients are told to retry at the same time", File: "middleware/backoff.go",
+		Old: "int64(place+min(interval, maxBackoff))", New: "int64(place)",
+		Test: "TestRetriesComeAtTheLimitsRate",
+	},
+	{
+		Name: "each instance invites as many as all may be", File: "middleware/backoff.go",
+		Old: "	if s.isExact() {\n		times = float64(instances)\n	}\n", New: "",
+		Test: "TestBackoffInterval",
+	},
+	{
+		Name: "the short way refuses what a limit in shadow mode passes", File: "middleware/limitspec.go",
+		Old: "s.limit.Mode == hotparam.ModeLimit && ", New: "",
+		Test: "TestPlainIsCheck",
+	},
+	{
+		Name: "the short way keeps the quota of fewer instances", File: "middleware/plain.go",
+		Old: "key.bucketUnder(quota, spec, g.opts.clock)", New: "key.bucket.Load()",
+		Test: "TestShare",
+	},
+	{
+		Name: "an answer by Begin states no limit", File: "middleware/answer.go",
+		Old: "	s.setHeaders(a.Header, &d)\n", New: "",
+		Test: "TestBeginAnswersAsHandlerDoes",
+	},
+	{
+		Name: "a request that passes states no limit", File: "middleware/http.go",
+		Old: "			spec.setHeaders(w.Header(), &d)\n", New: "",
+		Test: "TestHeaders",
+	},
+	{
+		Name: "a recorded answer states no limit", File: "middleware/answer.go",
+		Old: "h.spec.setHeaders(w.Header(), &d)", New: "h.spec.setHeaders(make(http.Header), &d)",
+		Test: "TestServeRecorded",
+	},
+	{
+		Name: "a refusal states no limit", File: "middleware/answer.go",
+		Old: "		spec.addHeaders(b, d)\n", New: "",
+		Test: "TestHeadersLegacy",
+	},
+	{
+		Name: "a refusal's buffer is used again while its body is written", File: "middleware/answer.go",
+		Old: "	writeBody(w, r, p.Status, b.Body)\n	b.Free()\n", New: "	body := b.Body\n	b.Free()\n	writeBody(w, r, p.Status, body)\n",
+		Test: "TestRefusalsShareNothing",
+	},
+	{
+		Name: "a second value of a header overwrites the next header", File: "internal/answer/buffer.go",
+		Old: "values[i : i+1 : i+1]", New: "values[i : i+1]",
+		Test: "TestHeadersAreTheServers",
+	},
+	{
+		Name: "a cost is not counted", File: "middleware/cost.go",
+		Old: "g.counts.Add(o.hash, key, uint64(min(left, most)))", New: "",
+		Test: "TestCostsOfHotKeys",
+	},
+}

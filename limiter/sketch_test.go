@@ -1,0 +1,24 @@
+package limiter
+
+import "testing"
+
+// With as many keys as an eighth of the cells, hardly one owes what another does: it would have
+// to meet keys that owe more in each of its rows. In a single row of all cells one in sixteen
+// meets such a key.
+func TestSketchHasSeveralRows(t *testing.T) {
+	const places = 1 << 14
+	const keys = places / 8
+	s := newSketch(wordNumbers, places)
+	for i := range uint64(keys) {
+		s.add(mixed(i, 0), &debt{debtUntil: int64(1000 + i)}, 1)
+	}
+	wrong := 0
+	for i := range uint64(keys) {
+		if got := s.find(mixed(i, 0)); got[debtUntil] != int64(1000+i) {
+			wrong++
+		}
+	}
+	if wrong > keys/64 {
+		t.Errorf("%d of %d owe what another key does", wrong, keys)
+	}
+}
