@@ -5,7 +5,7 @@ package mutants
 var suggestFaults = []Fault{
 	{
 		Name: "a value that means none is limited", File: "internal/suggest/values.go",
-		Old: "if none || v.parts", New: "if v.parts",
+		Old: "none := isNone(text) &&", New: "none := false &&",
 		Test: "TestUsualValuesAreExcepted",
 	},
 	{
