@@ -284,7 +284,7 @@ func schemaAggregator() schemas {
 		"page_token_env":  doc(schemaWord(), "Variable with the token that opens the page"),
 		"page_hosts":      doc(schemaSome(schemaForm(`^[A-Za-z0-9._:-]+$`)), "Further names by which browsers reach the page"),
 		"pprof":           doc(schemaChoice("on", "off"), "Profiles of the process at /debug/pprof/. Default: off"),
-		"memory":          doc(schemaSize(), "For windows; when it is full, counts become bounds. Default: 64MiB"),
+		"memory":          doc(schemaSize(), "For windows; when it is full, counts become bounds. The process takes up to twice as much, and 67 MB at 16MiB. Default: 64MiB"),
 		"trust":           doc(schemaChoice(TrustAll, TrustListed, TrustSigned), "Whose counts are believed. Default: all"),
 		"senders":         doc(schemaSome(schemaForm(`[.:]`)), "Networks of senders, for trust: listed"),
 		"key_file":        doc(schemaWord(), "File with the keys that sign counts"),

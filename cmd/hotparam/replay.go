@@ -66,9 +66,12 @@ With --suggest N/day no rules are needed: it proposes them. It finds the routes 
 log (numbers, UUIDs and the like in paths become {…}) and their parameters, and for each
 how many requests its values take (the first, the first ten, the most of one at a time);
 then it looks for thresholds by which about N keys a day become hot, all rules together,
-by replaying the log. On standard output is a rules file, with the reasons in comments.
+by replaying the log. Values that are always frequent or mean none are excepted. Each rule
+has its threshold as a limit in shadow mode, with what it would have refused in this log;
+a limit that refuses over 3% is named first. On standard output is a rules file, with the
+reasons in comments.
 Parameters that look secret are left out. --json has a "parameter" object for each, then
-a "suggestion" (hot_keys, hot_keys_of_each_day, rules).`,
+a "suggestion" (hot_keys, hot_keys_of_each_day, refused, rules).`,
 		Example: `  hotparam replay --by q --hot 60/1m access.log           # q within a minute
   hotparam replay --by cik --hot 10/s --limit 5/s log.zst # and what a limit would refuse
   hotparam replay --by all --hot 200/1m *.log.gz          # all parameters together

@@ -29,6 +29,7 @@ type suggestion struct {
 	Hot      int     `json:"hot_keys"` // counted once each day
 	PerDay   []int   `json:"hot_keys_of_each_day"`
 	Most     int     `json:"most_hot_keys"` // that the least thresholds make
+	Refused  int64   `json:"refused"`       // requests that all limits together would have refused
 	Rules    string  `json:"rules"`         // empty: there is nothing to propose
 }
 
@@ -102,7 +103,7 @@ func suggestionJSON(w io.Writer, r *suggest.Result, skipped int64) error {
 	}
 	return enc.Encode(suggestion{
 		Event: "suggestion", Requests: r.Requests, Skipped: skipped, Seconds: r.Last.Sub(r.First).Seconds(), Secret: r.Secret, LeftOut: r.LeftOut,
-		Days: r.Days, Hot: r.Hot, PerDay: r.PerDay, Most: r.Most, Rules: r.Rules,
+		Days: r.Days, Hot: r.Hot, PerDay: r.PerDay, Most: r.Most, Refused: r.Refused, Rules: r.Rules,
 	})
 }
 
@@ -116,7 +117,7 @@ func suggestionText(w io.Writer, r *suggest.Result, perDay float64, files []stri
 	fmt.Fprintf(&b, "Rules that hotparam replay --suggest %v/day proposes for %s\n", perDay, printable(strings.Join(files, " ")))
 	fmt.Fprintf(&b, "%s requests from %s to %s UTC.\n", thousands(r.Requests), r.First.Format(time.DateTime), r.Last.Format(time.DateTime))
 	if r.Rules != "" {
-		b.WriteString("\n" + measuredWords(r, perDay))
+		b.WriteString(cautionWords(r) + "\n" + measuredWords(r, perDay))
 	}
 	b.WriteString("\n")
 	if err := suggestionTable(&b, r); err != nil {
@@ -132,7 +133,7 @@ func suggestionText(w io.Writer, r *suggest.Result, perDay float64, files []stri
 		b.WriteString("\nThere are more values than could be told apart: the shares are those of the first million.\n")
 	}
 	if r.Rules != "" {
-		b.WriteString("\nHot values are listed only. To limit them, add a line such as \"limit: 5/s\", which is what each\ninstance then lets pass of a hot value; on_limit: shadow counts what it would refuse.\n")
+		b.WriteString("\nThe limits refuse nothing while on_limit is shadow. Each is what an instance lets pass of a hot value.\n")
 	}
 	for line := range strings.Lines(b.String()) {
 		if _, err := io.WriteString(w, strings.TrimRight("# "+line, " \n")+"\n"); err != nil {
@@ -141,6 +142,21 @@ func suggestionText(w io.Writer, r *suggest.Result, perDay float64, files []stri
 	}
 	_, err := io.WriteString(w, r.Rules)
 	return err
+}
+
+// cautionWords says what the limits would have refused: first of all which of them refuse much.
+func cautionWords(r *suggest.Result) string {
+	var b strings.Builder
+	for _, p := range r.Params {
+		if p.RefusesMuch() {
+			fmt.Fprintf(&b, "CAUTION: the limit on %s of %s %s.\n", printable(p.Name), printable(p.Route), p.RefusedWords())
+		}
+	}
+	if b.Len() > 0 {
+		b.WriteString("If that is the traffic of an ordinary day, raise hot and limit, or except its values, before you use it.\n")
+		return "\n" + b.String()
+	}
+	return ""
 }
 
 // measuredWords says what the rules make hot.
@@ -157,6 +173,11 @@ func measuredWords(r *suggest.Result, perDay float64) string {
 			fmt.Fprintf(&b, ", from %d to %d", slices.Min(r.PerDay), slices.Max(r.PerDay))
 		}
 		b.WriteString(".\n")
+	}
+	if r.Refused > 0 {
+		fmt.Fprintf(&b, "Together their limits would have refused %s requests (%s).\n", thousands(r.Refused), suggest.Percent(float64(r.Refused)/float64(r.Requests)))
+	} else {
+		b.WriteString("Their limits would have refused nothing.\n")
 	}
 	switch want := perDay * r.Days; {
 	case float64(r.Most) < 0.8*want:

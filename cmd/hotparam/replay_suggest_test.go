@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -12,11 +13,29 @@ import (
 	"github.com/hotparam/hotparam/internal/replay"
 )
 
+// A limit that refuses much is what the proposal says first.
+func TestSuggestCautions(t *testing.T) {
+	var log strings.Builder
+	for i := range 6000 {
+		value := strconv.Itoa(i)
+		if i >= 3000 && i < 3600 {
+			value = "concert"
+		}
+		fmt.Fprintf(&log, `{"time":%.2f,"method":"GET","uri":"/a?q=%s"}`+"\n", 1500000000+float64(i)/100, value)
+	}
+	r := withInput(t, log.String(), "replay", "--suggest", "1/day", "-")
+	r.exits(t, exitOK)
+	caution, measured := strings.Index(r.out, "# CAUTION: the limit on q of GET /a would have refused "), strings.Index(r.out, "# Replayed")
+	if caution < 0 || caution > measured {
+		t.Errorf("%s", r.out)
+	}
+}
+
 // The proposal is a rules file that lint accepts and that a replay confirms.
 func TestSuggest(t *testing.T) {
 	r := withInput(t, string(data.EDGAR), "replay", "--suggest", "12/day", "-")
 	r.exits(t, exitOK)
-	for _, want := range []string{"# Rules that hotparam replay --suggest 12/day proposes", "# 9,925 requests", "less than a day", "# GET /Archives/edgar/data  cik", "limit: 5/s"} {
+	for _, want := range []string{"# Rules that hotparam replay --suggest 12/day proposes", "# 9,925 requests", "less than a day", "# GET /Archives/edgar/data  cik", "on_limit: shadow", "would have refused", `{values: {"doc": "-index.htm"}, action: allow}`} {
 		if !strings.Contains(r.out, want) {
 			t.Errorf("%q is not in\n%s", want, r.out)
 		}
@@ -25,12 +44,15 @@ func TestSuggest(t *testing.T) {
 	if err := os.WriteFile(rules, []byte(r.out), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	hotparamCommand(t, "rules", "lint", rules).exits(t, exitOK, "good, 3 rules")
+	hotparamCommand(t, "rules", "lint", rules).exits(t, exitOK, "good, ")
 	again := withInput(t, string(data.EDGAR), "replay", "--config", rules, "--json", "-")
 	again.exits(t, exitOK)
 	lines := strings.Split(strings.TrimSpace(again.out), "\n")
 	var summary replay.Summary
 	decodeJSON(t, lines[len(lines)-1], &summary)
+	if !strings.Contains(r.out, "would have refused "+strconv.FormatInt(summary.Limited, 10)+" requests") {
+		t.Errorf("%d requests are refused\n%s", summary.Limited, r.out)
+	}
 	if !strings.Contains(r.out, "makes "+strconv.FormatInt(summary.Hot, 10)+" keys hot") || summary.Hot < 9 || summary.Hot > 15 {
 		t.Errorf("%d keys are hot\n%s", summary.Hot, r.out)
 	}
@@ -40,14 +62,14 @@ func TestSuggest(t *testing.T) {
 	lines = strings.Split(strings.TrimSpace(r.out), "\n")
 	var s suggestion
 	decodeJSON(t, lines[len(lines)-1], &s)
-	if s.Event != "suggestion" || int64(s.Hot) != summary.Hot || !strings.Contains(s.Rules, "by: [\"cik\"]") || len(lines) != 4 {
+	if s.Event != "suggestion" || int64(s.Hot) != summary.Hot || s.Refused != summary.Limited || !strings.Contains(s.Rules, "by: [\"cik\"]") || len(lines) != 4 {
 		t.Errorf("%+v", s)
 	}
 	var p struct {
 		Event, Route, Parameter, Threshold string
 		Top                                float64 `json:"top_share"`
 	}
-	if err := json.Unmarshal([]byte(lines[0]), &p); err != nil || p.Event != "parameter" || p.Route != "GET /Archives/edgar/data" || p.Threshold == "" || p.Top <= 0 {
+	if err := json.Unmarshal([]byte(lines[1]), &p); err != nil || p.Event != "parameter" || p.Route != "GET /Archives/edgar/data" || p.Threshold == "" || p.Top <= 0 {
 		t.Errorf("%v, %+v", err, p)
 	}
 }

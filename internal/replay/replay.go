@@ -122,6 +122,7 @@ type replay struct {
 	took      time.Duration // of all requests
 	noBytes   int64
 	limited   int64
+	shadowed  int64 // of the guard, so far
 	unflushed int
 	done      int64 // requests
 }
@@ -235,8 +236,9 @@ func (r *replay) requests(ctx context.Context) error {
 			r.flush()
 		}
 		d := r.request(&entry)
-		if !d.Allowed {
-			r.limited++
+		if shadowed := r.guard.Stats().Shadowed; !d.Allowed || shadowed > r.shadowed {
+			r.limited++ // also by a limit in shadow mode, which a replay asks about like any other
+			r.shadowed = shadowed
 		}
 		if r.reports != nil {
 			r.reports.decided(d)

@@ -2,6 +2,7 @@
 // measures how much the requests of each gather on few values, and searches thresholds by
 // replaying the log until about as many keys a day become hot as were asked for.
 //
-//	log, kept in memory ─► routes (paths to patterns) ─► parameters (how concentrated)
-//	                       ─► search (thresholds, each measured by a replay) ─► rules, as YAML
+//	log, kept in memory ─► routes (paths to patterns) ─► params, values (counts; usual values)
+//	    ─► judge (how concentrated) ─► search (thresholds, each measured by a replay)
+//	    ─► measure (what each limit refuses) ─► rules, as YAML
 package suggest

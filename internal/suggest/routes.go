@@ -37,7 +37,6 @@ type node struct {
 type route struct {
 	pattern string   // "GET /orders/{order}"
 	names   []string // of the wildcards
-	seen    int64    // requests
 	params  map[string]*param
 }
 

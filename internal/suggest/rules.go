@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // rulesOf is the rules file by which a part of each route's peak is hot.
@@ -12,10 +13,67 @@ func rulesOf(params []*Param, part float64) string {
 	var b strings.Builder
 	b.WriteString("rules:\n")
 	for _, p := range params {
-		fmt.Fprintf(&b, "  - id: %s\n    match: {route: %s}\n    by: [%s]\n    hot: %s\n",
-			p.rule, quote(p.Route), quote(p.Name), rate(p.threshold(part), p.window))
+		b.WriteString(p.rules(rate(p.threshold(part), p.window)))
 	}
 	return b.String()
+}
+
+// rules is the parameter's rule by a threshold.
+func (p *Param) rules(hot string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "  - id: %s\n    match: {route: %s}\n    by: [%s]\n    hot: %s\n", p.rule, quote(p.Route), quote(p.Name), hot)
+	if len(p.Usual) > 0 {
+		b.WriteString("    except:\n")
+	}
+	for _, u := range p.Usual {
+		fmt.Fprintf(&b, "      - {values: {%s: %s}, action: allow} # %s\n", quote(p.Name), quote(u.Value), u.words())
+	}
+	return b.String()
+}
+
+// words says why a value is excepted.
+func (u *Usual) words() string {
+	share := Percent(u.Share)
+	if u.None {
+		return share + " of the requests: it seems to mean none"
+	}
+	return share + " of the requests: it is always frequent"
+}
+
+// proposal is the rule as it is proposed, which refuses nothing yet.
+func (p *Param) proposal() string {
+	return fmt.Sprintf("%s    limit: {rate: %s, on_limit: shadow} # %s\n", p.rules(p.Threshold), p.Threshold, p.RefusedWords())
+}
+
+// RefusedWords says what the limit would have refused.
+func (p *Param) RefusedWords() string {
+	if p.Refused == 0 {
+		return "would have refused nothing"
+	}
+	values := "1 value"
+	if p.RefusedValues != 1 {
+		values = strconv.Itoa(p.RefusedValues) + " values"
+	}
+	return fmt.Sprintf("would have refused %d of %d requests (%s), of %s", p.Refused, p.Requests, Percent(p.RefusedShare()), values)
+}
+
+// RefusedShare is the part of the parameter's requests that its limit would have refused.
+func (p *Param) RefusedShare() float64 { return float64(p.Refused) / float64(p.Requests) }
+
+// RefusesMuch reports whether the proposed limit refuses so much that people should look at
+// it before they use it.
+func (p *Param) RefusesMuch() bool { return p.Threshold != "" && p.RefusedShare() > muchRefused }
+
+const muchRefused = 0.03
+
+// Percent writes a share with enough digits to tell it from none.
+func Percent(share float64) string {
+	switch percent := 100 * share; {
+	case percent > 0 && percent < 0.1:
+		return "<0.1%"
+	default:
+		return fmt.Sprintf("%.1f%%", percent)
+	}
 }
 
 // quote writes a text as YAML reads it, whatever it holds.
@@ -50,4 +108,10 @@ func ruleID(p *Param, before []*Param) string {
 		unique = id + "-" + strconv.Itoa(n)
 	}
 	return unique
+}
+
+// rate is a threshold as rules write it.
+func rate(n int64, d time.Duration) string {
+	per := map[time.Duration]string{time.Second: "s", 10 * time.Second: "10s", time.Minute: "1m", 10 * time.Minute: "10m"}[d]
+	return strconv.FormatInt(n, 10) + "/" + per
 }

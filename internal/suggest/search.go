@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -45,6 +44,8 @@ type Result struct {
 	// PerDay is Hot of each day of the log.
 	PerDay  []int
 	Replays int
+	// Refused is how many requests all limits together refuse when the log is replayed.
+	Refused int64
 }
 
 // maxRules is how many rules are proposed.
@@ -61,7 +62,7 @@ func Find(ctx context.Context, c Config) (*Result, error) {
 	if !(c.PerDay > 0) {
 		return nil, fmt.Errorf("suggest: %v keys a day; must be above 0", c.PerDay)
 	}
-	s, err := look(c.Log, func(f func(*accesslog.Entry)) error {
+	s, err := look(func(f func(*accesslog.Entry)) error {
 		for e, err := range c.Log.Entries(ctx) {
 			if err != nil {
 				return err
@@ -184,7 +185,7 @@ func (s *search) run(ctx context.Context) error {
 		best = low // some value is to be hot: it is what the rules are for
 	}
 	s.take(best)
-	return nil
+	return s.measure(ctx)
 }
 
 // guess is the part of which about so many values have a peak.
@@ -223,17 +224,22 @@ func nearer(n, than, want int) bool {
 
 func abs(n int) int { return max(n, -n) }
 
+// take makes a trial the proposal, without the rules that made nothing hot.
 func (s *search) take(t trial) {
-	s.result.Rules, s.result.Hot, s.result.PerDay = t.rules, t.hot, t.perDay
-	for _, p := range s.params {
+	s.result.Hot, s.result.PerDay = t.hot, t.perDay
+	s.params = slices.DeleteFunc(s.params, func(p *Param) bool {
+		if p.Hot = t.byRule[p.rule]; p.Hot == 0 {
+			p.Why, p.Usual = "nothing reaches a threshold by the measure of the other rules", nil
+			return true
+		}
 		p.Threshold = rate(p.threshold(t.part), p.window)
-		p.Hot = t.byRule[p.rule]
-	}
+		return false
+	})
 }
 
 // try replays the log.
 func (s *search) try(ctx context.Context, part float64) (trial, error) {
-	t := trial{part: part, rules: rulesOf(s.params, part), byRule: make(map[string]int)}
+	t := trial{rules: rulesOf(s.params, part), byRule: make(map[string]int), part: part}
 	if known, ok := s.tried[t.rules]; ok {
 		known.part = part
 		return known, nil
@@ -248,7 +254,6 @@ func (s *search) try(ctx context.Context, part float64) (trial, error) {
 	}
 	seen := make(map[hotDay]bool)
 	t.perDay = make([]int, int(s.result.Last.Sub(s.first)/day)+1)
-	s.result.Replays++
 	c := replay.Config{Rules: file.Rules, Log: s.Log, OnEvent: func(e replay.Event) {
 		if e.Event != "hot" {
 			return
@@ -265,19 +270,23 @@ func (s *search) try(ctx context.Context, part float64) (trial, error) {
 			t.byRule[e.Rule]++
 		}
 	}}
-	if number := s.result.Replays; s.OnReplay != nil {
-		s.OnReplay(number, 0, s.result.Requests)
-		c.OnProgress = func(done, total int64) { s.OnReplay(number, done, total) }
-	}
-	if _, err := replay.Run(ctx, c); err != nil {
-		return t, errors.Join(err, ctx.Err())
+	if _, err := s.replay(ctx, c); err != nil {
+		return t, err
 	}
 	s.tried[t.rules] = t
 	return t, nil
 }
 
-// rate is a threshold as rules write it.
-func rate(n int64, d time.Duration) string {
-	per := map[time.Duration]string{time.Second: "s", 10 * time.Second: "10s", time.Minute: "1m", 10 * time.Minute: "10m"}[d]
-	return strconv.FormatInt(n, 10) + "/" + per
+// replay replays the log once, and reports how far it is.
+func (s *search) replay(ctx context.Context, c replay.Config) (replay.Summary, error) {
+	s.result.Replays++
+	if number := s.result.Replays; s.OnReplay != nil {
+		s.OnReplay(number, 0, s.result.Requests)
+		c.OnProgress = func(done, total int64) { s.OnReplay(number, done, total) }
+	}
+	summary, err := replay.Run(ctx, c)
+	if err != nil {
+		return summary, errors.Join(err, ctx.Err())
+	}
+	return summary, nil
 }

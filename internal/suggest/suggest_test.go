@@ -50,13 +50,14 @@ func find(t *testing.T, kept *accesslog.Kept, perDay float64) *Result {
 // is about what was asked for, where the log has so many.
 func TestProposalsAgreeWithAnExactCount(t *testing.T) {
 	checkProposals(t, []proposal{
-		{"edgar-2017-06-30.access.log.zst", []float64{10, 100}, 3},
-		{"semicomplete-apache_logs.log.zst", []float64{1, 1000}, 2},
-		{"scan-acunetix.log.zst", []float64{10}, 4},
+		{"edgar-2017-06-30.access.log.zst", []float64{10, 100}, 0},
+		{"semicomplete-apache_logs.log.zst", []float64{1, 1000}, 1},
+		{"scan-acunetix.log.zst", []float64{10}, 1},
 	})
 }
 
-// proposal is a trace, what is asked for, and how many rules are proposed.
+// proposal is a trace, what is asked for, and how many rules are proposed, if that is always
+// the same.
 type proposal struct {
 	trace  string
 	perDay []float64
@@ -87,8 +88,8 @@ func checkProposals(t *testing.T, cases []proposal) {
 				if err != nil {
 					t.Fatalf("%v\n%s", err, r.Rules)
 				}
-				if len(file.Rules.Rules) != c.rules {
-					t.Errorf("%d rules, want %d:\n%s", len(file.Rules.Rules), c.rules, r.Rules)
+				if n := len(file.Rules.Rules); c.rules > 0 && n != c.rules || n == 0 {
+					t.Errorf("%d rules, want %d:\n%s", n, c.rules, r.Rules)
 				}
 				hot := 0
 				for i := range file.Rules.Rules {
@@ -117,6 +118,10 @@ func exactHot(requests []exact.Request, rule *hotparam.Rule) int {
 	th := rule.Hot[0]
 	c := exact.NewCounter(exact.Rule{Hot: []exact.Threshold{exact.NewThreshold(th.Rate.N, th.Rate.Per)}})
 	name := rule.By.Names[0]
+	allowed := make(map[string]bool)
+	for _, x := range rule.Except {
+		allowed[x.Values[0].Value] = true
+	}
 	for _, r := range requests {
 		c.Tick(r.At)
 		path, _, _ := strings.Cut(r.Target, "?")
@@ -125,12 +130,16 @@ func exactHot(requests []exact.Request, rule *hotparam.Rule) int {
 			continue
 		}
 		if name.Source == hotparam.Path {
-			c.Add(r.At, wild[name.Name], 1)
+			if value, err := url.PathUnescape(wild[name.Name]); err != nil || !allowed[value] {
+				c.Add(r.At, wild[name.Name], 1)
+			}
 			continue
 		}
 		for _, key := range exact.Keys(name.Name, r.Method, r.Target) {
 			_, query, _ := strings.Cut(key, "?")
-			c.Add(r.At, query, 1)
+			if values, err := url.ParseQuery(query); err != nil || !allowed[values.Get(name.Name)] {
+				c.Add(r.At, query, 1)
+			}
 		}
 	}
 	type keyDay struct {
@@ -188,6 +197,14 @@ func made(target func(i int) string) []byte {
 	return b.Bytes()
 }
 
+// burst is a value of its own for each request, but for half an hour or so.
+func burst(i int) int {
+	if i >= 3000 && i < 3200 {
+		return 7
+	}
+	return i
+}
+
 func TestNothingIsProposed(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -211,7 +228,7 @@ func TestNothingIsProposed(t *testing.T) {
 			if len(r.Params) > 0 {
 				why = r.Params[0].Why
 			}
-			if why != c.why {
+			if strings.TrimSuffix(why, ", usual values aside") != c.why {
 				t.Errorf("%q, want %q", why, c.why)
 			}
 		})
@@ -221,10 +238,7 @@ func TestNothingIsProposed(t *testing.T) {
 // What looks secret is neither proposed nor told, and is not in the rules.
 func TestSecretsAreLeftOut(t *testing.T) {
 	log := made(func(i int) string {
-		hot := 7
-		if i%2 == 0 {
-			hot = i
-		}
+		hot := burst(i)
 		return fmt.Sprintf("/a?access_token=s3cret%d&q=eyJhbGciOiJIUzI1NiJ9%d&user=ann%d@shop.example&password=x%d", hot, hot, hot, hot)
 	})
 	r := find(t, keep(t, []string{"-"}, log), 1)
@@ -248,7 +262,7 @@ func TestOddNames(t *testing.T) {
 	log := made(func(i int) string {
 		query := url.Values{}
 		for _, name := range names {
-			query.Set(name, strconv.Itoa([]int{7, i}[i%2]))
+			query.Set(name, strconv.Itoa(burst(i)))
 		}
 		return "/a?" + query.Encode()
 	})

@@ -1,0 +1,172 @@
+package suggest
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"time"
+)
+
+// Param says how the requests of a route gather on the values of a parameter.
+type Param struct {
+	Route    string  `json:"route"`
+	Name     string  `json:"parameter"`
+	Requests int64   `json:"requests"` // that have it
+	Values   int     `json:"values"`   // distinct ones
+	Top      float64 `json:"top_share"`
+	Top10    float64 `json:"top10_share"`
+	TopValue string  `json:"top_value,omitempty"` // empty where it looks private
+	// Usual are the values that the proposed rule does not limit.
+	Usual []Usual `json:"usual,omitempty"`
+	// Peak is the most requests of one value in a window of this length, the values in Usual
+	// aside.
+	Peak   int64   `json:"peak"`
+	Window float64 `json:"window_seconds"`
+	// Threshold is what is proposed, "60/1m", which is the proposed limit, too; where nothing
+	// is, Why says why.
+	Threshold string `json:"threshold,omitempty"`
+	Why       string `json:"why,omitempty"`
+	Hot       int    `json:"hot_keys"` // that it made hot, counted once each day
+	// Refused is how many of Requests the limit of the proposed rule alone refuses when the
+	// log is replayed, of RefusedValues values.
+	Refused       int64 `json:"refused"`
+	RefusedValues int   `json:"refused_values"`
+
+	window time.Duration
+	all    int64   // the most requests of all values in a window, usual values aside
+	peaks  []int64 // of the values, the highest first; only those that a threshold may reach
+	rule   string
+}
+
+// LeastRequests is how many requests must have a parameter for it to be judged.
+const LeastRequests = 100
+
+const tooFew = "too few requests"
+
+// Bounds of what is proposed.
+const (
+	leastValues = 10
+	fewValues   = 50 // if ten of them have nearly all requests
+	leastPeak   = 5  // of a value in the longest window
+	clearPeak   = 20 // of a value in the window that is taken
+	standsOut   = 3  // times the mean
+)
+
+// params judges all parameters, those with most requests first.
+func (s *survey) params() []*Param {
+	var all []*Param
+	for _, r := range s.all {
+		for _, p := range r.params {
+			all = append(all, s.judge(r, p))
+		}
+	}
+	slices.SortFunc(all, func(a, b *Param) int {
+		return cmp.Or(cmp.Compare(b.Requests, a.Requests), cmp.Compare(a.Route, b.Route), cmp.Compare(a.Name, b.Name))
+	})
+	return all
+}
+
+func (s *survey) judge(r *route, p *param) *Param {
+	out := &Param{Route: r.pattern, Name: p.name, Requests: p.requests, Values: len(p.values)}
+	counts := make([]int64, 0, len(p.values))
+	var top int64
+	for text, v := range p.values {
+		counts = append(counts, v.requests)
+		if v.requests > top || v.requests == top && text < out.TopValue {
+			top, out.TopValue = v.requests, text
+		}
+	}
+	out.TopValue = shown(out.TopValue)
+	total := p.all.requests
+	out.Top, out.Top10 = float64(top)/float64(total), float64(firstTen(counts))/float64(total)
+	usual := p.usual()
+	if out.Why = s.judgeOthers(p, usual, out); out.Why == "" {
+		out.Why = unwritable(usual)
+	}
+	if out.Why == "" {
+		out.Usual = usual
+		return out
+	}
+	i, peaks := s.window(p.values)
+	out.Window, out.Peak = windows[i].Seconds(), peaks[i]
+	return out
+}
+
+// judgeOthers judges a parameter by its values that are not usual, and returns why nothing
+// is proposed for it, if so.
+func (s *survey) judgeOthers(p *param, usual []Usual, out *Param) (why string) {
+	others := maps.Clone(p.values)
+	for _, u := range usual {
+		delete(others, u.Value)
+	}
+	var requests, top int64
+	counts := make([]int64, 0, len(others))
+	for _, v := range others {
+		counts = append(counts, v.requests)
+		requests += v.requests
+		top = max(top, v.requests)
+	}
+	i, peaks := s.window(others)
+	out.window, out.Window, out.Peak = windows[i], windows[i].Seconds(), peaks[i]
+	part := float64(requests+p.untold) / float64(p.all.requests)
+	out.all = int64(math.Ceil(part * float64(p.all.slots[i].peak)))
+	for _, v := range others {
+		if peak := int64(v.slots[i].peak); peak >= leastCount {
+			out.peaks = append(out.peaks, peak)
+		}
+	}
+	slices.SortFunc(out.peaks, func(a, b int64) int { return cmp.Compare(b, a) })
+	few := len(others) < leastValues || len(others) < fewValues && float64(firstTen(counts)) > 0.95*float64(requests)
+	mean := float64(requests) / float64(len(others))
+	beside := ""
+	if len(usual) > 0 {
+		beside = ", usual values aside"
+	}
+	switch {
+	case p.requests < LeastRequests:
+		return tooFew
+	case len(p.values) == 1:
+		return "always the same value"
+	case few, isOption(usual):
+		return "few values: an option, hot at all times or never"
+	case requests < LeastRequests:
+		return tooFew + beside
+	case mean < 1.5 && out.Peak < leastPeak:
+		return "nearly every request has a value of its own" + beside
+	case out.Peak < leastPeak:
+		return "no value comes often at a time" + beside
+	case float64(top) < standsOut*mean && float64(out.Peak)*float64(len(others)) < standsOut*float64(out.all):
+		return "no value stands out" + beside
+	}
+	return ""
+}
+
+// firstTen returns the sum of the ten highest counts.
+func firstTen(counts []int64) (sum int64) {
+	slices.SortFunc(counts, func(a, b int64) int { return cmp.Compare(b, a) })
+	for _, n := range counts[:min(10, len(counts))] {
+		sum += n
+	}
+	return sum
+}
+
+// window chooses the shortest in which some value comes often enough for its count to mean
+// something, and which the log has some of. It returns the highest counts of a value, too.
+func (s *survey) window(values map[string]*value) (best int, peaks [len(windows)]int64) {
+	for _, v := range values {
+		for i := range v.slots {
+			peaks[i] = max(peaks[i], int64(v.slots[i].peak))
+		}
+	}
+	for i, peak := range peaks {
+		if i > 0 && s.last.Sub(s.first) < 2*windows[i] {
+			break
+		}
+		best = i
+		if peak >= clearPeak {
+			break
+		}
+	}
+	return best, peaks
+}

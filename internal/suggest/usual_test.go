@@ -1,0 +1,159 @@
+package suggest
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/internal/accesslog"
+	"github.com/hotparam/hotparam/internal/replay"
+)
+
+// mix writes a log of n requests, a hundred a second, whose values of q have these parts of
+// the requests at all times; burst has half of them in a tenth of the log.
+func mix(random *rand.Rand, n int, steady map[string]float64, burst string) []byte {
+	names := make([]string, 0, len(steady))
+	for name := range steady {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	var b bytes.Buffer
+	from := random.IntN(n * 8 / 10)
+	for i := range n {
+		value, at := "v"+strconv.Itoa(int(1000*random.ExpFloat64())), random.Float64()
+		for _, name := range names {
+			if at -= steady[name]; at < 0 {
+				value = name
+				break
+			}
+		}
+		if burst != "" && i >= from && i < from+n/10 && random.IntN(2) == 0 {
+			value = burst
+		}
+		fmt.Fprintf(&b, `{"time":%.2f,"method":"GET","uri":%s}`+"\n", 1500000000+float64(i)/100, strconv.Quote("/a?q="+url.QueryEscape(value)))
+	}
+	return b.Bytes()
+}
+
+// In any mix, values that always have much of the traffic or mean none are excepted, a burst
+// is not and is hot, and what the limit is said to refuse is what it refuses.
+func TestUsualValuesAreExcepted(t *testing.T) {
+	for seed := range uint64(6) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		steady := map[string]float64{noneWords[random.IntN(len(noneWords))]: 0.02 + random.Float64()/4}
+		if random.IntN(2) == 0 {
+			steady["tv & radio"] = 0.2 + random.Float64()/4
+		}
+		kept := keep(t, []string{"-"}, mix(random, 6000, steady, "concert"))
+		r := find(t, kept, 10)
+		if len(r.Params) != 1 || r.Params[0].Threshold == "" || r.Params[0].Hot == 0 {
+			t.Fatalf("seed %d: %+v", seed, r.Params)
+		}
+		p := r.Params[0]
+		if len(p.Usual) != len(steady) {
+			t.Errorf("seed %d: %+v, want %v", seed, p.Usual, steady)
+		}
+		for _, u := range p.Usual {
+			if share, ok := steady[u.Value]; !ok || u.Share < share/2 || u.Share > share*1.5 || u.None != isNone(u.Value) {
+				t.Errorf("seed %d: %+v, want %v", seed, u, steady)
+			}
+		}
+		rules := strings.Replace(r.Rules, ", on_limit: shadow", "", 1)
+		for _, text := range []string{r.Rules, rules} {
+			file, err := config.Parse("", []byte(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			hot, values := make(map[string]bool), 0
+			summary, err := replay.Run(t.Context(), replay.Config{
+				Rules: file.Rules, Log: kept, OnEvent: func(e replay.Event) { hot[e.Key] = true },
+				OnKey: func(k replay.KeyReport) { values += int(min(k.Limited, 1)) },
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if summary.Limited != p.Refused || values != p.RefusedValues || r.Refused != p.Refused || p.Refused == 0 {
+				t.Errorf("seed %d: %d refused of %d values, said %d of %d", seed, summary.Limited, values, p.Refused, p.RefusedValues)
+			}
+			if !hot["GET /a?q=concert"] {
+				t.Errorf("seed %d: the burst is not hot: %v", seed, hot)
+			}
+		}
+	}
+}
+
+// A few values that have nearly everything are an option, though stray ones come with them.
+func TestOptionWithStrayValues(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	r := find(t, keep(t, []string{"-"}, mix(random, 6000, map[string]float64{"up": 0.5, "down": 0.4}, "")), 10)
+	if why := r.Params[0].Why; !strings.HasPrefix(why, "few values") || r.Rules != "" {
+		t.Errorf("%q\n%s", why, r.Rules)
+	}
+}
+
+// A frequent value that a rule cannot name, or must not, has no rule made for its parameter.
+func TestUsualValueThatNoRuleNames(t *testing.T) {
+	for _, value := range []string{"*", "a*b", "ann@shop.example", "\xff", strings.Repeat("long", 50)} {
+		random := rand.New(rand.NewPCG(1, 3))
+		r := find(t, keep(t, []string{"-"}, mix(random, 6000, map[string]float64{value: 0.5}, "concert")), 10)
+		if why := r.Params[0].Why; !strings.HasPrefix(why, "a value that no rule can name has") || r.Rules != "" || r.Params[0].Usual != nil {
+			t.Errorf("%q: %q\n%s", value, why, r.Rules)
+		}
+	}
+}
+
+// A parameter that nothing heats by the measure of the others has no rule.
+func TestParameterThatNothingHeats(t *testing.T) {
+	var b bytes.Buffer
+	random := rand.New(rand.NewPCG(1, 4))
+	for i := range 6000 {
+		q, p := "v"+strconv.Itoa(int(1000*random.ExpFloat64())), "w"+strconv.Itoa(int(300*random.ExpFloat64()))
+		if i >= 3000 && i < 3600 && i%10 != 0 {
+			q = "concert"
+		}
+		fmt.Fprintf(&b, `{"time":%.2f,"method":"GET","uri":"/a?q=%s&p=%s"}`+"\n", 1500000000+float64(i)/100, q, p)
+	}
+	r := find(t, keep(t, []string{"-"}, b.Bytes()), 1)
+	for _, p := range r.Params {
+		if proposed := p.Threshold != ""; proposed != (p.Name == "q") || proposed != (p.Hot > 0) || proposed == (p.Why != "") || proposed != strings.Contains(r.Rules, `by: ["`+p.Name+`"]`) {
+			t.Errorf("%+v\n%s", p, r.Rules)
+		}
+	}
+}
+
+// A request with several values counts once, and equal values are equal however they are
+// written.
+func TestShareOfRequests(t *testing.T) {
+	var b bytes.Buffer
+	for i := range 2000 {
+		both := []string{"tv+set", "tv%20set"}[i%2]
+		fmt.Fprintf(&b, `{"time":%.2f,"method":"GET","uri":"/a?q=%s&q=x%d&q=y%d"}`+"\n", 1500000000+float64(i)/100, both, i, i)
+	}
+	s, err := look(entriesOf(t, keep(t, []string{"-"}, b.Bytes())))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := s.all[0].params["q"]
+	usual := p.usual()
+	if p.requests != 2000 || len(usual) != 1 || usual[0] != (Usual{Value: "tv set", Share: 1}) {
+		t.Errorf("%d requests, %+v", p.requests, usual)
+	}
+}
+
+func entriesOf(t *testing.T, kept *accesslog.Kept) reading {
+	return func(f func(*accesslog.Entry)) error {
+		for e, err := range kept.Entries(t.Context()) {
+			if err != nil {
+				return err
+			}
+			f(&e)
+		}
+		return nil
+	}
+}

@@ -1,0 +1,167 @@
+package suggest
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// value counts the requests of one value, in windows that follow each other. A peak may so
+// be half of the peak in a sliding window: it is where the search begins, and a replay
+// decides.
+type value struct {
+	requests int64
+	slots    [len(windows)]slot
+	parts    *[parts]int32 // requests by part of the log, of values that may be usual
+}
+
+type slot struct {
+	number  int64
+	n, peak int32
+}
+
+func (v *value) count(at time.Time) {
+	v.requests++
+	for i, w := range windows {
+		s, number := &v.slots[i], at.UnixNano()/int64(w)
+		if s.number != number {
+			s.number, s.n = number, 0
+		}
+		s.n++
+		s.peak = max(s.peak, s.n)
+	}
+}
+
+const (
+	// parts is how many equal parts of the log are looked at one by one.
+	parts = 20
+	// leastInPart is how many requests a part must have to be judged.
+	leastInPart = 10
+	// usualShare is the least share of the requests in a part that makes a value usual there.
+	usualShare = 0.1
+	// optionShare is the share of all requests from which on a few usual values are an option.
+	optionShare = 0.8
+	// noneShare is the least share of all requests for which a value that means none is
+	// excepted.
+	noneShare = 0.01
+)
+
+// Usual is a value that has no limit in the proposed rule: a limit on it would refuse the
+// traffic of an ordinary day.
+type Usual struct {
+	Value string  `json:"value"`
+	Share float64 `json:"share"` // of the requests that have the parameter
+	None  bool    `json:"none"`  // the value means that there is none
+}
+
+// noneWords are values that clients and servers write where there is no value, in lower
+// case. Their requests have nothing else in common.
+var noneWords = []string{
+	"", "-", "--", "_", "0", "null", "nil", "none", "undefined", "nan", "n/a", "unknown",
+	"(null)", "(none)", "(not set)", "<null>", "[object object]",
+}
+
+func isNone(text string) bool {
+	return slices.Contains(noneWords, strings.ToLower(strings.TrimSpace(text)))
+}
+
+// mayBeUsual reports whether a value has so many of all requests that its parts are counted.
+func (p *param) mayBeUsual(v *value) bool {
+	return float64(v.requests) >= usualShare*float64(p.requests)/2 && v.requests >= leastInPart
+}
+
+// usual returns the values whose requests are no sign of trouble, the most frequent first:
+// those that mean none and are no rarity, and those that have usualShare of the requests in at
+// least half of the parts of the log. A value that has its requests in a burst is not usual.
+func (p *param) usual() []Usual {
+	var all []Usual
+	for text, v := range p.values {
+		none := isNone(text) && float64(v.requests) >= noneShare*float64(p.requests)
+		if none || v.parts != nil && p.alwaysThere(v) {
+			all = append(all, Usual{Value: text, Share: float64(v.requests) / float64(p.requests), None: isNone(text)})
+		}
+	}
+	slices.SortFunc(all, func(a, b Usual) int {
+		return cmp.Or(cmp.Compare(b.Share, a.Share), cmp.Compare(a.Value, b.Value))
+	})
+	return all
+}
+
+// alwaysThere reports whether a value has usualShare of the requests in half of the parts.
+func (p *param) alwaysThere(v *value) bool {
+	judged, with := 0, 0
+	for i, n := range p.parts {
+		if n < leastInPart {
+			continue
+		}
+		judged++
+		if float64(v.parts[i]) >= usualShare*float64(n) {
+			with++
+		}
+	}
+	return judged > 0 && 2*with >= judged
+}
+
+// isOption reports whether usual values have nearly all requests between them, so that the
+// parameter chooses between a few and other values are stray.
+func isOption(usual []Usual) bool {
+	n, share := 0, 0.0
+	for _, u := range usual {
+		if !u.None {
+			n++
+			share += u.Share
+		}
+	}
+	return n > 1 && share >= optionShare
+}
+
+// plainText decodes a value, since rules compare values as decoded.
+func plainText(text string, decode func(string) (string, error)) string {
+	if plain, err := decode(text); err == nil {
+		text = plain
+	}
+	return text[:min(len(text), maxText)]
+}
+
+// unwritable returns why no rule can name one of the values, if so: a star would stand for any
+// text, a long value may have been cut, and a value that looks like a token or an address of a
+// person is not written anywhere.
+func unwritable(usual []Usual) (why string) {
+	for _, u := range usual {
+		if text := u.Value; len(text) >= maxText || !utf8.ValidString(text) || strings.Contains(text, "*") || looksPrivate(text) {
+			return fmt.Sprintf("a value that no rule can name has %.1f%% of the requests at all times", 100*u.Share)
+		}
+	}
+	return ""
+}
+
+// looksPrivate reports whether a value looks like a token or an address of a person.
+func looksPrivate(text string) bool {
+	digits, letters := 0, 0
+	for i := range len(text) {
+		switch c := text[i]; {
+		case '0' <= c && c <= '9':
+			digits++
+		case 'a' <= c|0x20 && c|0x20 <= 'z':
+			letters++
+		case c == ' ':
+			return false
+		}
+	}
+	return len(text) >= 20 && digits >= 3 && letters >= 3 || strings.HasPrefix(text, "eyJ") || strings.Contains(text, "@")
+}
+
+// shown returns a value for people to read, empty if it looks private.
+func shown(text string) string {
+	const most = 40
+	if looksPrivate(text) {
+		return ""
+	}
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:most-1]) + "…"
+	}
+	return text
+}
