@@ -25,12 +25,12 @@ var restartFaults = []Fault{
 	{
 		Name: "a key that is adopted is held by the threshold of its cause alone", File: "aggregator/adopt.go",
 		Old: "append(strings.Split(h.Also, \",\"), holderName", New: "append([]string(nil), holderName",
-		Test: "TestRestartsKeepTheHotSet",
+		Test: "TestDetectorAdoptsByTheThresholdsThatHeld",
 	},
 	{
 		Name: "a key that is adopted is held by all thresholds of its rule", File: "aggregator/adopt.go",
 		Old: "	if len(all) == 0 {\n		return r.thresholds", New: "	if true {\n		return r.thresholds",
-		Test: "TestRestartsKeepTheHotSet",
+		Test: "TestDetectorAdoptsByTheThresholdsThatHeld",
 	},
 	{
 		Name: "the StatsD source takes its first window for whole", File: "aggregator/statsdsource/source.go",
