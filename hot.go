@@ -18,6 +18,9 @@ type Hot struct {
 	// Cause is the threshold in whose window Low and High count: the one that made the
 	// key hot, or another that holds it since that one does not any more.
 	Cause Cause
+	// Also lists the other thresholds that hold the key hot, by kind and window, separated by
+	// commas: "share/10s,rate/1h0m0s". A detector that adopts the key continues with them.
+	Also string
 	// Rate is how many units of Cause came per second of late: when the key became hot,
 	// and in a [Change], Low over the window; after that, of a longer window than a second,
 	// over the last second that is known: it falls when the traffic stops. Of

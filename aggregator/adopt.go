@@ -1,16 +1,20 @@
 package aggregator
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/internal/ring"
 )
 
 // Adopt makes keys hot that another detector found. They stay hot until this detector's own
-// counts say otherwise, by all thresholds of their rule, as it is not known which one they
-// passed. What was counted before now is unknown unless it is still to arrive: call
-// [Detector.Lost] with how far back that is. Adopt returns the keys that it refuses: of a
-// rule that does not exist or is of another part, or with a value that is allowed.
+// counts say otherwise, by the thresholds that held them there, or by all of their rule if
+// these are not known. What was counted before now is unknown unless it is still to arrive:
+// call [Detector.Lost] with how far back that is, or set [DetectorConfig.Start]. Adopt returns
+// the keys that it refuses: of a rule that does not exist or is of another part, or with a
+// value that is allowed.
 func (d *Detector) Adopt(hot []hotparam.Hot, now time.Time) (refused []hotparam.Hot) {
 	for _, h := range hot {
 		r := d.rule(h.Rule)
@@ -38,7 +42,7 @@ func (d *Detector) adopt(r *ruleWatch, h *hotparam.Hot, now time.Time) bool {
 	if w.exception != nil && w.exception.Action == hotparam.Allow {
 		return false
 	}
-	first := w.hots == 0
+	first, holders := w.hots == 0, r.holders(h)
 	for _, v := range r.views {
 		pane := v.PaneOf(now)
 		if !w.enrol(v, pane) {
@@ -46,10 +50,12 @@ func (d *Detector) adopt(r *ruleWatch, h *hotparam.Hot, now time.Time) bool {
 			continue
 		}
 		for _, t := range v.thresholds {
-			if w.marks[t.number].hot {
+			if w.marks[t.number].hot || !slices.Contains(holders, t) {
 				continue
 			}
-			w.setMark(t, mark{hot: true, over: v.Start(pane + 1), hold: h.Since.Add(t.Hold)})
+			m := mark{hot: true, before: h.Ratio, over: v.Start(v.PaneOf(h.Since) + 1), hold: h.Since.Add(t.Hold)}
+			m.below = w.belowSince(t, m.over)
+			w.setMark(t, m)
 			if w.by == nil {
 				w.by = t
 			}
@@ -68,6 +74,59 @@ func (d *Detector) adopt(r *ruleWatch, h *hotparam.Hot, now time.Time) bool {
 		w.since = h.Since
 	}
 	return true
+}
+
+// holders returns the thresholds of r that hold a published key hot: those of the kinds and
+// windows that it was published with. If there is none like these, it returns all.
+func (r *ruleWatch) holders(h *hotparam.Hot) (all []*threshold) {
+	if h.Cause.Unit == r.rule.Count {
+		names := append(strings.Split(h.Also, ","), holderName(h.Cause.Kind, h.Cause.Rate.Per))
+		for _, t := range r.thresholds {
+			if slices.Contains(names, t.holderName()) {
+				all = append(all, t)
+			}
+		}
+	}
+	if len(all) == 0 {
+		return r.thresholds
+	}
+	return all
+}
+
+// also returns [hotparam.Hot.Also] of a hot key.
+func (w *watched) also() string {
+	var names []string
+	for _, t := range w.rule.thresholds {
+		if t != w.by && w.marks[t.number].hot {
+			names = append(names, t.holderName())
+		}
+	}
+	return strings.Join(names, ",")
+}
+
+// holderName returns a threshold's kind and window, which stay when its counts change.
+func (t *threshold) holderName() string { return holderName(t.Kind, t.Rate.Per) }
+
+func holderName(kind hotparam.Kind, window time.Duration) string {
+	return kind.String() + "/" + window.String()
+}
+
+// belowSince returns the end of the first of the windows, up to the newest that is over, that
+// are known to be below the exit in a row: the zero time if the newest is not. It looks back as
+// far as the cool-down and as windows are kept whole, and not beyond over.
+func (w *watched) belowSince(t *threshold, over time.Time) (below time.Time) {
+	v := t.view
+	for pane := v.closed; pane != ring.Never && pane >= v.Now()-v.Kept()+int64(v.Panes); pane-- {
+		end := v.Start(pane + 1)
+		_, high := w.bounds(v, pane)
+		if end.Before(over) || high == hotparam.Unknown || high >= w.needs(t, pane).exit {
+			break
+		}
+		if below = end; v.Start(v.closed+1).Sub(end) >= t.CoolDown || t.Kind == hotparam.Top { // one window is ranked
+			break
+		}
+	}
+	return below
 }
 
 // enrol gives a key an entry with its text in a view, if there is room.

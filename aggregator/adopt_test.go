@@ -84,3 +84,27 @@ func TestDetectorAdoptsWhatItHasFound(t *testing.T) {
 		t.Errorf("refreshed %+v, want the key once, since the hour before", out.refresh)
 	}
 }
+
+// A key that is adopted is held by the thresholds that held it before: not by the long window of
+// another one, which cannot be known for an hour.
+func TestDetectorAdoptsByTheThresholdsThatHeld(t *testing.T) {
+	for _, also := range []string{"", "rate/1h0m0s"} {
+		rule := hotRule("r", 100, time.Second)
+		rule.Hot = append(rule.Hot, hotparam.NewThreshold(hotparam.Rate{N: 10_000, Per: time.Hour}))
+		rule.Hot[0].Hold, rule.Hot[0].CoolDown = 0, 0
+		out := newRecorder()
+		d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out, Start: noon})
+		h := adopted("k", noon.Add(-time.Hour))
+		h.Cause, h.Also, h.Ratio = rule.Hot[0].Cause(rule.Count), also, 7
+		d.Inherit([]hotparam.Hot{h}, noon)
+		if published := out.hot()[h.Key]; published.Ratio != 7 || published.High != hotparam.Unknown || published.Also != also {
+			t.Errorf("published is %+v, want the ratio and the thresholds of before, and no high count", published)
+		}
+		for at := time.Duration(0); at < 3*time.Second; at += 100 * time.Millisecond {
+			d.Advance(noon.Add(at))
+		}
+		if got, want := len(out.hot()), len(also)/len("rate/1h0m0s"); got != want {
+			t.Errorf("also held by %q: %d keys are hot after 3s, want %d", also, got, want)
+		}
+	}
+}

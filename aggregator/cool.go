@@ -20,6 +20,9 @@ func (d *Detector) coolDown(t *threshold, w *watched, pane int64) {
 	n := w.needs(t, pane)
 	m.learn(n)
 	exit := n.exit
+	if high != hotparam.Unknown {
+		m.before = 0
+	}
 	if high == hotparam.Unknown || high >= exit || w.risesAgain(v, pane, exit) {
 		m.below = time.Time{}
 		return

@@ -45,6 +45,10 @@ type DetectorConfig struct {
 	// parts in turn.
 	Part, Parts int
 	Homes       []int
+	// Start is when the detector begins to hear counts. What was counted before is unknown, so
+	// a window has no high count until it was heard whole, and thresholds that compare wait for
+	// what they compare with. A zero Start means that nothing was counted before.
+	Start time.Time
 	// OnVerdict is called with each decision, before it is published. Nil disables it.
 	OnVerdict func(Verdict)
 	// Explain is a key that OnAccount is called for at the end of each pane. A nil OnAccount
@@ -100,10 +104,22 @@ func NewDetector(c DetectorConfig) *Detector {
 	}
 	d.cfg = c
 	d.setRules(d.numbered, c.Homes, func(p place) *ruleWatch { return newRuleWatch(p.number, p.rule, p.budget, d.late()) })
+	if !c.Start.IsZero() {
+		d.begin(c.Start)
+	}
 	if c.OnAccount != nil {
 		d.account = &accountant{key: c.Explain, onAccount: c.OnAccount}
 	}
 	return d
+}
+
+// begin records that nothing is known of the time before start.
+func (d *Detector) begin(start time.Time) {
+	for _, r := range d.watches {
+		for _, v := range r.views {
+			v.begin(nil, start, start.Add(-d.lag))
+		}
+	}
 }
 
 // place is a rule that a detector counts.

@@ -12,7 +12,7 @@ func (w *watched) describe(pane int64) hotparam.Hot {
 	t := w.by
 	low, high := w.bounds(t.view, pane)
 	h := w.newHot()
-	h.Cause, h.Low, h.High = t.cause(w.exception), low, high
+	h.Cause, h.Also, h.Low, h.High = t.cause(w.exception), w.also(), low, high
 	h.Rate = float64(low) / t.Rate.Per.Seconds()
 	h.Ratio = w.marks[t.number].ratio(low)
 	t.view.SetSeen(&h, w.at[t.view.number], pane)

@@ -1,12 +1,13 @@
 package aggregator
 
 // ratio returns a count divided by the count that the threshold needed. Without a
-// known need, as of a key that another detector found, it is 1: the key is hot.
+// known need, as of a key that another detector found, it is 1: the key is hot. As long as
+// such a key's count is only known in part, the ratio is at least what it was there.
 func (m *mark) ratio(count int64) float64 {
 	if m.need == 0 {
-		return 1
+		return max(1, m.before)
 	}
-	return float64(count) / float64(m.need)
+	return max(float64(count)/float64(m.need), m.before)
 }
 
 // learn records the count that a threshold needed in a window that is over. It keeps the

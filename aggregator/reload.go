@@ -49,6 +49,16 @@ func (d *Detector) Reload(n *decode.Numbered, homes []int, now time.Time) (left 
 // TakeOver makes keys hot that another detector has left at a reload, and publishes them. Keys
 // that it refuses, as [Detector.Adopt] does, cool.
 func (d *Detector) TakeOver(left []hotparam.Hot, now time.Time) {
+	d.takeOver(left, now, (*watched).presentAfter)
+}
+
+// Inherit is like [Detector.TakeOver] for keys that another process has published. What it
+// counted since then is unknown, so the bounds are those of this detector's own counts.
+func (d *Detector) Inherit(published []hotparam.Hot, now time.Time) {
+	d.takeOver(published, now, (*watched).presentSince)
+}
+
+func (d *Detector) takeOver(left []hotparam.Hot, now time.Time, present func(*watched, *hotparam.Hot) hotparam.Hot) {
 	now = d.latest(now)
 	change := hotparam.Change{Cool: d.Adopt(left, now)}
 	for i := range change.Cool {
@@ -57,7 +67,7 @@ func (d *Detector) TakeOver(left []hotparam.Hot, now time.Time) {
 	for _, h := range left {
 		if r := d.rule(h.Rule); r != nil {
 			if w := r.keys[h.Text]; w != nil && w.listed {
-				change.Hot = append(change.Hot, w.presentAfter(&h))
+				change.Hot = append(change.Hot, present(w, &h))
 			}
 		}
 	}
@@ -70,6 +80,17 @@ func (w *watched) presentAfter(before *hotparam.Hot) hotparam.Hot {
 	h := w.present()
 	if before.Low > h.Low && before.Cause.Rate.Per == h.Cause.Rate.Per && before.Cause.Unit == h.Cause.Unit {
 		h.Low, h.High, h.Rate, h.Ratio, h.Top = before.Low, before.High, before.Rate, before.Ratio, before.Top
+	}
+	return h
+}
+
+// presentSince returns the key with its present counts, and the rate and the origins that it
+// was published with if they are not known here yet.
+func (w *watched) presentSince(published *hotparam.Hot) hotparam.Hot {
+	h := w.present()
+	h.Rate = max(h.Rate, published.Rate)
+	if h.Top == nil {
+		h.Top = published.Top
 	}
 	return h
 }

@@ -99,6 +99,13 @@ func (s *shard) reload(n *decode.Numbered, homes []int, now time.Time) (left []h
 	return left
 }
 
+// inherit makes keys hot that another process published.
+func (s *shard) inherit(hot []hotparam.Hot, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.detector.Inherit(hot, now)
+}
+
 // report stores the detector's figures for Stats.
 func (s *shard) report() {
 	stats := s.detector.Stats()

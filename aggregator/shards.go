@@ -55,15 +55,37 @@ func (s *Shards) Reload(n *decode.Numbered, now time.Time) {
 	}
 }
 
-// moveHot gives hot keys to the shards that count them from now on.
-func (s *Shards) moveHot(n *decode.Numbered, left []hotparam.Hot, now time.Time) {
-	to := make([][]hotparam.Hot, len(s.shards))
-	for _, h := range left {
-		if number := n.NumberOf(h.Rule); number >= 0 {
-			at := s.feeds[0].place(number, hotparam.Hash([]byte(h.Text)))
-			to[at] = append(to[at], h)
+// Inherit makes keys hot that another process published, each in the shard that counts it
+// ([Detector.Inherit]). It returns those whose rule finds no hot keys any more. It must not be
+// called during a reload.
+func (s *Shards) Inherit(n *decode.Numbered, published []hotparam.Hot, now time.Time) (gone []hotparam.Hot) {
+	to, gone := s.placeHot(n, published)
+	for i, hot := range to {
+		if len(hot) > 0 {
+			s.shards[i].inherit(hot, now)
 		}
 	}
+	return gone
+}
+
+// placeHot sorts hot keys by the shard that counts them. No shard counts those that are gone.
+func (s *Shards) placeHot(n *decode.Numbered, hot []hotparam.Hot) (to [][]hotparam.Hot, gone []hotparam.Hot) {
+	to = make([][]hotparam.Hot, len(s.shards))
+	for _, h := range hot {
+		number := n.NumberOf(h.Rule)
+		if number < 0 {
+			gone = append(gone, h)
+			continue
+		}
+		at := s.feeds[0].place(number, hotparam.Hash([]byte(h.Text)))
+		to[at] = append(to[at], h)
+	}
+	return to, gone
+}
+
+// moveHot gives hot keys to the shards that count them from now on.
+func (s *Shards) moveHot(n *decode.Numbered, left []hotparam.Hot, now time.Time) {
+	to, _ := s.placeHot(n, left)
 	for i, hot := range to {
 		if len(hot) > 0 {
 			s.shards[i].detector.TakeOver(hot, now)

@@ -108,6 +108,8 @@ type mark struct {
 	over  time.Time // when the window is over that made the key hot
 	hold  time.Time // it does not cool before
 	below time.Time // end of the first window of those that were below the exit in a row
+
+	before float64 // ratio in the detector that the key was adopted from, until a high count is known
 }
 
 // family relates a hot key to more general and more specific keys of its rule.

@@ -128,6 +128,7 @@ func (d *desired) remove(key hotparam.Key) (changed bool) {
 // adopt adds a key that is already published, with a place.
 func (d *desired) adopt(h hotparam.Hot) {
 	member := h.Key.String()
+	delete(d.cooled, member)
 	d.known[member] = &wanted{Hot: h, member: member, placed: true}
 	d.stale = true
 }
@@ -194,7 +195,7 @@ func (d *desired) update(h *hotparam.Hot) bool {
 	if w == nil {
 		return false
 	}
-	w.Low, w.High, w.Estimated, w.Rate, w.Ratio, w.Cause = h.Low, h.High, h.Estimated, h.Rate, h.Ratio, h.Cause
+	w.Low, w.High, w.Estimated, w.Rate, w.Ratio, w.Cause, w.Also = h.Low, h.High, h.Estimated, h.Rate, h.Ratio, h.Cause, h.Also
 	if h.Top != nil {
 		w.Top = h.Top
 	}

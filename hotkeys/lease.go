@@ -147,10 +147,11 @@ func (p *Publisher) standBy(answer []string) error {
 }
 
 // takeOver continues where the last holder stopped. An entry that is hot here too stays
-// as it is published. One that was hot here and has cooled is removed by the next change.
-// One that was never hot here is left to expire: this process may not have counted long
-// enough to know.
+// as it is published. Others go to Inherit, which decides. Without Inherit, one that was hot
+// here and has cooled is removed by the next change, and one that was never hot here is left
+// to expire: this process may not have counted long enough to know.
 func (p *Publisher) takeOver(answer []string) error {
+	first := p.epoch == 0 && !p.standby // claimed, not taken over
 	p.version, p.own = wire.HotVersion{}, ""
 	hot, err := p.inherit("claim", answer)
 	if err != nil {
@@ -162,16 +163,29 @@ func (p *Publisher) takeOver(answer []string) error {
 	for _, h := range hot {
 		member := h.Key.String()
 		_, cooled := p.desired.cooled[member]
-		if cooled || p.desired.confirm(member, h.Since) {
-			p.sent[member] = entryTermsOf(h)
+		switch {
+		case p.desired.confirm(member, h.Since):
+		case p.cfg.Inherit != nil:
+			p.desired.adopt(h)
+		case !cooled:
+			continue
 		}
+		p.sent[member] = entryTermsOf(h)
 	}
 	p.mu.Unlock()
 	p.stats.keys.Store(int64(len(p.sent)))
+	if !first {
+		p.stats.taken.Add(1)
+	}
 	p.standby = false
 	p.stats.standby.Store(false)
 	p.stats.fencedBy.Store(nil)
-	p.stats.taken.Add(1)
+	if len(hot) > 0 && p.cfg.Inherit != nil {
+		p.cfg.Inherit(hot)
+	}
+	if first && len(hot) == 0 {
+		return nil
+	}
 	p.cfg.Logger.Info("took over", "owner", p.cfg.Owner, "epoch", p.epoch, "published", len(hot))
 	return nil
 }

@@ -28,10 +28,11 @@ import (
 // or sends nothing for some time, by Redis's clock. With a lease the process that claims
 // first holds the owner, and the others stand by ([PublisherStats.Standby]).
 //
-// A standby records changes and writes nothing until it takes over. Of the entries that
-// it then finds in Redis it keeps those that are hot here too, and removes those that
-// were hot here and have cooled. Entries that were never hot here are left to expire: a
-// process that has just started may not have counted long enough to know.
+// A standby records changes and writes nothing until it takes over. It then keeps the
+// entries in Redis and passes them to [PublisherConfig.Inherit]. Without Inherit it keeps those
+// that are hot here too, and removes those that were hot here and have cooled. Entries that
+// were never hot here are left to expire: a process that has just started may not have counted
+// long enough to know.
 type Publisher struct {
 	cfg    PublisherConfig
 	client redis.UniversalClient

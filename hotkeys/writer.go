@@ -148,7 +148,7 @@ func (p *Publisher) settle(ctx context.Context) error {
 
 func (p *Publisher) claim(ctx context.Context) error {
 	stoodBy := 0
-	if p.standby {
+	if p.standby || p.epoch == 0 && p.cfg.Inherit != nil {
 		stoodBy = 1
 	}
 	answer, err := p.call(ctx, "claim", claimScript, stoodBy)

@@ -27,7 +27,7 @@ const (
 //	{"low":212,"high":230,"since":1732172445123,"until":1732172460123,"limit":"50/s","burst":100,"mode":"limit","owner":"statsd","ratio":1.06,"kind":"rate","threshold":"200/s","min":200,"window_ms":1000,"unit":"requests"}
 //
 // Times are unix milliseconds; high is null when unknown, limit when there is
-// none; "estimated":true follows when part of the count was sampled, "usual":true and
+// none; "also" lists the other thresholds that hold the key hot; "estimated":true follows when part of the count was sampled, "usual":true and
 // "spared":true of a key that is, and where the key's requests come from as "top" when
 // it is known. The
 // key itself is the member that the value is stored under. Where Until is zero its
@@ -58,6 +58,9 @@ func AppendHotInfo(dst []byte, h hotparam.Hot) []byte {
 	dst = appendJSONString(append(dst, `,"owner":`...), h.Owner)
 	dst = appendJSONFloat(append(dst, `,"ratio":`...), h.Ratio)
 	dst = appendCause(dst, h.Cause)
+	if h.Also != "" {
+		dst = appendJSONString(append(dst, `,"also":`...), h.Also)
+	}
 	if h.Estimated {
 		dst = append(dst, `,"estimated":true`...)
 	}
@@ -88,7 +91,8 @@ type hotInfo struct {
 	Usual     bool `json:"usual"`
 	Spared    bool `json:"spared"`
 
-	Top *hotTop `json:"top"`
+	Also string  `json:"also"`
+	Top  *hotTop `json:"top"`
 	hotCause
 }
 
@@ -125,7 +129,7 @@ func (i *hotInfo) hot() (hotparam.Hot, error) {
 	if i.Low == nil || i.Since == nil || i.Until == nil {
 		return hotparam.Hot{}, errInfoMissing
 	}
-	h := hotparam.Hot{Low: *i.Low, High: hotparam.Unknown, Ratio: 1, Burst: i.Burst, Mode: i.Mode, Owner: i.Owner, Estimated: i.Estimated, Usual: i.Usual, Spared: i.Usual && i.Spared, Cause: i.cause()}
+	h := hotparam.Hot{Low: *i.Low, High: hotparam.Unknown, Ratio: 1, Burst: i.Burst, Mode: i.Mode, Owner: i.Owner, Estimated: i.Estimated, Usual: i.Usual, Spared: i.Usual && i.Spared, Cause: i.cause(), Also: i.Also}
 	if i.Ratio != nil {
 		if h.Ratio = *i.Ratio; h.Ratio < 0 {
 			return hotparam.Hot{}, errInfoRatio

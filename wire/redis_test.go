@@ -58,11 +58,14 @@ func TestHotInfoGolden(t *testing.T) {
 	attributed.Top = topPhone()
 	usual, spared := hotPhone(), hotPhone()
 	usual.Usual, spared.Usual, spared.Spared = true, true, true
+	several := hotPhone()
+	several.Also = "share/10s,rate/1h0m0s"
 	for name, tt := range map[string]struct {
 		hot  hotparam.Hot
 		want string
 	}{
 		"limited":  {hotPhone(), infoPhone},
+		"several":  {several, strings.TrimSuffix(infoPhone, "}") + `,"also":"share/10s,rate/1h0m0s"}`},
 		"watched":  {watched, `{"low":212,"high":null,"since":1732172445123,"until":1732172460123,"limit":null,"burst":0,"mode":"watch","owner":"statsd","ratio":1.06,"kind":"share","threshold":"12.5%/1m","min":10000000,"window_ms":60000,"unit":"bytes"}`},
 		"before":   {before, strings.Replace(infoPhone, ","+causePhone, "", 1)},
 		"sampled":  {sampled, strings.Replace(strings.Replace(infoPhone, "230", "null", 1), "}", `,"estimated":true}`, 1)},

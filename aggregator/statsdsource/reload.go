@@ -8,6 +8,17 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
+// Inherit makes keys hot that another process published before this one, as those of before a
+// restart. They stay hot until the source's own counts say otherwise. Those whose rule is gone
+// or whose value is allowed cool. It is safe for concurrent use.
+func (s *Source) Inherit(published []hotparam.Hot) {
+	s.reloading.Lock()
+	defer s.reloading.Unlock()
+	if gone := s.shards.Inherit(s.rules, published, time.Now()); len(gone) > 0 {
+		s.publisher.Publish(hotparam.Change{Cool: gone})
+	}
+}
+
 // Reload puts other rules in force while the source runs. Each packet is counted by the rules
 // before or by these, as a whole. What happens to counts and hot keys says
 // [aggregator.Detector.Reload]. If it returns an error, the present rules stay in force.

@@ -124,7 +124,7 @@ func New(ctx context.Context, c Config) (*Source, error) {
 		}
 		s.decoders[i].Canonical = c.Canonical
 	}
-	s.shards = aggregator.NewShards(aggregator.DetectorConfig{Rules: c.Rules, Publisher: c.Publisher, Memory: windows, Lag: c.Lag}, c.Shards, readers)
+	s.shards = aggregator.NewShards(aggregator.DetectorConfig{Rules: c.Rules, Publisher: c.Publisher, Memory: windows, Lag: c.Lag, Start: time.Now()}, c.Shards, readers)
 	for i := range readers {
 		s.feeds = append(s.feeds, s.shards.Feed(i))
 	}

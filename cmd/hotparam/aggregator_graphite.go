@@ -39,7 +39,7 @@ func newGraphitePipeline(ctx context.Context, set *settings, client redis.Univer
 
 // makeGraphitePipeline makes no call.
 func makeGraphitePipeline(set *settings, client redis.UniversalClient) (*graphitePipeline, error) {
-	o, err := newOwner(set, client)
+	o, err := newOwner(set, client, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -23,10 +23,11 @@ type owner struct {
 	log       *slog.Logger
 }
 
-// newOwner is named as its source is, and as this one of several aggregators.
-func newOwner(set *settings, client redis.UniversalClient) (owner, error) {
+// newOwner is named as its source is, and as this one of several aggregators. inherit gets the
+// keys that are published already when it takes its part of the set.
+func newOwner(set *settings, client redis.UniversalClient, inherit func([]hotparam.Hot)) (owner, error) {
 	conf := set.file.Aggregator
-	c := hotkeys.PublisherConfig{Namespace: set.file.Rules.Namespace, Owner: conf.Source, Rules: hotRules(set.file.Rules), Logger: set.log}
+	c := hotkeys.PublisherConfig{Namespace: set.file.Rules.Namespace, Owner: conf.Source, Rules: hotRules(set.file.Rules), Inherit: inherit, Logger: set.log}
 	if conf.Name != "" {
 		c.Owner += "-" + conf.Name
 	}

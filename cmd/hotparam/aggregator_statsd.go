@@ -19,7 +19,8 @@ type statsdPipeline struct {
 }
 
 func newStatsDPipeline(ctx context.Context, set *settings, client redis.UniversalClient) (*statsdPipeline, error) {
-	o, err := newOwner(set, client)
+	p := new(statsdPipeline)
+	o, err := newOwner(set, client, func(published []hotparam.Hot) { p.agg.Inherit(published) })
 	if err != nil {
 		return nil, err
 	}
@@ -28,14 +29,15 @@ func newStatsDPipeline(ctx context.Context, set *settings, client redis.Universa
 		return nil, err
 	}
 	conf := set.file.Aggregator
-	agg, err := statsdsource.New(ctx, statsdsource.Config{
+	p.owner = o
+	p.agg, err = statsdsource.New(ctx, statsdsource.Config{
 		Rules: set.file.Rules, Publisher: o.publisher, Listen: conf.Listen, Readers: conf.Readers, Encoding: set.encoding, Canonical: conf.Canonical, Memory: conf.Memory,
 		Trust: trust, Log: set.log,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &statsdPipeline{o, agg}, nil
+	return p, nil
 }
 
 // Run implements pipeline.

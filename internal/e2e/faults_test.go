@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -100,6 +101,38 @@ func TestAggregatorIsKilled(t *testing.T) {
 		t.Errorf("exit code after SIGTERM: %d, want 0", code)
 	}
 	u.daemon.WaitFor("aggregator has drained")
+}
+
+// A key of a long window stays hot when the aggregator is killed, and when it is asked to end:
+// the next one takes the key over, and what it cannot know yet is unknown.
+func TestHotKeyOfALongWindowOutlivesTheAggregator(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, quickCommands(t), strings.Replace(searchRule, "100/s", "100/1m", 1))
+	type entry struct {
+		Since, Until int64
+		High         *int64
+	}
+	read := func() (e entry, ok bool) {
+		err := json.Unmarshal([]byte(f.client.HGet(t.Context(), f.layout.Info, phone).Val()), &e)
+		return e, err == nil
+	}
+	daemon := f.startAggregator()
+	f.sendLines("shop.search-terms.hot_param.GET%20/search?q=phone:150|c", 1)
+	within(t, patience, "phone is hot", func() bool { _, ok := read(); return ok })
+	before, _ := read()
+	for _, end := range []func(){func() { daemon.Kill() }, func() { daemon.Signal(syscall.SIGTERM); daemon.Wait() }} {
+		end()
+		last, _ := read()
+		daemon = f.startAggregator()
+		took := within(t, patience, "the next aggregator keeps phone hot", func() bool {
+			e, ok := read()
+			return ok && e.Until > last.Until
+		})
+		t.Logf("the next aggregator keeps phone hot after %v", took)
+		if e, _ := read(); e.Since != before.Since || e.High != nil {
+			t.Errorf("published is %+v, want it since %d, with a high count that is unknown", e, before.Since)
+		}
+	}
 }
 
 // The link between the instances and Redis breaks, then eats all that is sent.

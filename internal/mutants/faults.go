@@ -41,6 +41,7 @@ func Faults() (all []Fault) {
 		reloadFaults,
 		commandFaults,
 		suggestFaults,
+		restartFaults,
 	} {
 		all = append(all, part...)
 	}
