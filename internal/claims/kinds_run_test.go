@@ -118,11 +118,12 @@ type kinds struct {
 	now    int64
 	member []byte
 
-	hot      map[hotparam.Key]bool
-	suspects []hotparam.Key
-	changed  bool
-	spans    []map[string][]found
-	asked    []map[string][]int64 // when each key was asked for, by rule
+	hot       map[hotparam.Key]bool
+	suspects  []hotparam.Key
+	changed   bool
+	onRefresh func([]hotparam.Hot)
+	spans     []map[string][]found
+	asked     []map[string][]int64 // when each key was asked for, by rule
 }
 
 // found is an event that the aggregator published.
@@ -292,7 +293,11 @@ func (k *kinds) Publish(change hotparam.Change) {
 }
 
 // Refresh implements [aggregator.Publisher].
-func (k *kinds) Refresh(int, []hotparam.Hot) {}
+func (k *kinds) Refresh(_ int, hot []hotparam.Hot) {
+	if k.onRefresh != nil {
+		k.onRefresh(hot)
+	}
+}
 
 // Suspects implements [aggregator.Publisher].
 func (k *kinds) Suspects(_ int, suspects []hotparam.Hot) {

@@ -1,6 +1,7 @@
 package mutants
 
 // bucketFaults are of jumps under loss: of the sums by bucket, and of when an account is opened.
+// Those at the end are of the bounds that are published after a loss.
 var bucketFaults = []Fault{
 	{
 		Name: "an account is opened late, by the next reminder", File: "collector/steer.go",
@@ -46,5 +47,20 @@ var bucketFaults = []Fault{
 		Name: "windows of other rules have buckets", File: "aggregator/internal/window/bounds.go",
 		Old: "if !w.bucketed {", New: "if false {",
 		Package: "aggregator", Test: "TestABaselineLacksWhatItsBucketLacks",
+	},
+	{
+		Name: "after a loss the newest window is published", File: "aggregator/hot.go",
+		Old: "clearFor = 500", New: "clearFor = 0",
+		Test: "TestPublishedBoundsAreOfAClearWindow",
+	},
+	{
+		Name: "a window that is over hides why a key is hot", File: "aggregator/hot.go",
+		Old: " || h.Low < w.need() ||", New: " ||",
+		Test: "TestPublishedBoundsAreNotOfBefore",
+	},
+	{
+		Name: "a repeated account without counts says nothing", File: "aggregator/decode/settle.go",
+		Old: "(e.N > 0 || e.Total < k.high):", New: "true:",
+		Test: "TestAccounts",
 	},
 }

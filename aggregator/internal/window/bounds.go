@@ -92,6 +92,9 @@ func (w *Window) AtMost(hash uint64, text []byte, end int64) int64 {
 	return most
 }
 
+// HasLosses reports whether the bounds of some window may be apart because of lost packets.
+func (w *Window) HasLosses() bool { return !w.missing.isNothing() }
+
 // LacksAny returns how many counts, of all keys together, the window that ends with a pane
 // may lack, or [hotparam.Unknown].
 func (w *Window) LacksAny(end int64) int64 { return w.lacksOfAny(end).lacks }
