@@ -328,6 +328,11 @@ func (r *Rule) HasShare() bool {
 	return slices.ContainsFunc(r.Hot, func(t Threshold) bool { return t.Kind == Share })
 }
 
+// HasJump reports whether some threshold compares keys with what they were before.
+func (r *Rule) HasJump() bool {
+	return slices.ContainsFunc(r.Hot, func(t Threshold) bool { return t.Kind == Jump })
+}
+
 // CountPrefix returns the StatsD prefix of the rule's counts.
 func (r *Rule) CountPrefix(namespace string) string {
 	if r.Prefix != "" {

@@ -89,6 +89,44 @@ func TestHealedBounds(t *testing.T) {
 	check(map[time.Duration][2]int64{1000 * time.Millisecond: {7, 7}, 1300 * time.Millisecond: {2, 7}, 300 * time.Millisecond: {0, 5}})
 }
 
+// A baseline lacks of a gap what that lacks of the key's bucket, which differs from sender to
+// sender. Other windows, of which nothing is known by bucket, lack all of it.
+func TestABaselineLacksWhatItsBucketLacks(t *testing.T) {
+	rule := hotRule("r", 1000, time.Second)
+	rule.Hot[0].Kind, rule.Hot[0].Factor = hotparam.Jump, hotparam.NewFraction(4, 1)
+	d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: newRecorder(), Memory: 1 << 20})
+	text := []byte("GET /s?q=k")
+	hash := hotparam.Hash(text)
+	gap := func(id uint64, n int64, incarnation uint64, of uint32) decode.Gap {
+		g := decode.Gap{ID: id, From: noon, To: noon.Add(300 * time.Millisecond), Loose: n, Incarnation: incarnation, ByBucket: make([]uint32, wire.Buckets)}
+		for i := range g.ByBucket {
+			g.ByBucket[i] = 9
+		}
+		g.ByBucket[wire.BucketOf(wire.BucketHash(text), incarnation)] = of
+		return g
+	}
+	d.Advance(noon)
+	d.Missing(decode.Gap{ID: 1, From: noon, To: noon.Add(300 * time.Millisecond), Loose: 20})
+	d.Advance(noon.Add(time.Second))
+	v := d.rules[0].views[0]
+	for i, step := range []struct {
+		gap            decode.Gap
+		before, window int64 // what the baseline and the window lack
+	}{
+		{gap(1, 20, 5, 3), 3, 20},
+		{gap(1, 20, 5, 2), 2, 20},
+		{gap(2, 30, 6, 4), 2 + 4, 50},
+		{gap(3, 1, 7, 4), 2 + 4 + 1, 51}, // no more than all of it
+	} {
+		d.Missing(step.gap)
+		_, before := v.history.Span(hash, text, v.history.Now(), 20)
+		_, window := v.Window.Span(hash, text, v.Now(), int64(v.Panes))
+		if before != step.before || window != step.window {
+			t.Errorf("step %d: a baseline lacks %d and the window %d, want %d and %d", i, before, window, step.before, step.window)
+		}
+	}
+}
+
 // Counts of packets that come after all are where the packets say, however long the window
 // has left where they were placed, and whatever part of them was never placed.
 func TestHealedCountsMoveBehindTheirWindow(t *testing.T) {

@@ -2,6 +2,7 @@ package aggregator
 
 import (
 	"slices"
+	"time"
 
 	"github.com/hotparam/hotparam"
 )
@@ -24,12 +25,13 @@ func (w *watched) describe(pane int64) hotparam.Hot {
 
 // present returns a hot key with its present counts, and its highest ratio by all thresholds
 // that hold it hot. The window that is over lacks the counts of the lag, and the present one
-// those that have not arrived, so present uses the one with the higher low count.
+// those that have not arrived, so present uses the one with the higher low count. After a loss
+// it prefers the window that is over if only that has clear bounds, and as much as is needed.
 func (w *watched) present() hotparam.Hot {
 	v := w.by.view
 	w.top = w.attribution()
-	h := w.describe(v.closed)
-	if present := w.describe(v.Now()); present.Low > h.Low {
+	h := w.describe(w.clearestPane())
+	if present := w.describe(v.Now()); present.Low > h.Low && (w.isClear(present.Low, present.High) || !w.isClear(h.Low, h.High) || h.Low < w.need() || !v.HasLosses()) {
 		h = present
 	}
 	if w.by.Rate.Per > w.meter.length() { // a shorter window is of now itself
@@ -39,6 +41,44 @@ func (w *watched) present() hotparam.Hot {
 	}
 	h.Ratio = w.ratio()
 	return h
+}
+
+// clearFor is how long before the newest window that is over one may have ended that present
+// uses. Counts that were lost are known to be of a short time: windows that begin or end within
+// it have bounds that are further apart than those a few panes before.
+const clearFor = 500 * time.Millisecond
+
+// clearestPane returns the last pane of the newest window that is over and has clear bounds,
+// within clearFor, and that of the newest window if none has.
+func (w *watched) clearestPane() int64 {
+	v := w.by.view
+	if !v.HasLosses() {
+		return v.closed
+	}
+	from := v.Start(v.closed + 1).Add(-clearFor)
+	for pane := v.closed; !v.Start(pane + 1).Before(from); pane-- {
+		if !v.Keeps(v.Start(pane-int64(v.Panes)+1)) || pane < v.closed && v.Start(pane+1).Before(w.since) {
+			break
+		}
+		if low, high := w.bounds(v, pane); w.isClear(low, high) {
+			return pane
+		}
+	}
+	return v.closed
+}
+
+// isClear reports whether bounds of a hot key are at most a tenth of what it needed apart.
+func (w *watched) isClear(low, high int64) bool {
+	return high != hotparam.Unknown && high-low <= w.need()/10
+}
+
+// need returns the count that a hot key needed, as it was known last, or the threshold's count
+// if it never was.
+func (w *watched) need() int64 {
+	if need := w.marks[w.by.number].need; need > 0 {
+		return need
+	}
+	return w.by.Rate.N
 }
 
 // newHot returns the key with the limit that applies to it.

@@ -95,35 +95,55 @@ func (c *Collector) recordAccount(s *shard, at int, a *account) {
 	}
 }
 
-// repeatAccounts sends the accounts that are due again, within the lines that are left.
+// repeatAccounts sends the accounts that are due again: those of hot keys and suspects, whose
+// lines are reserved, and others within the lines that are left.
 func (c *Collector) repeatAccounts() {
 	if !c.accounts {
 		return
 	}
-	c.remindAccounts()
-	left := c.budget.left() - len(c.counts) - len(c.parts) - len(c.heldBack)
+	for _, isSteered := range [...]bool{true, false} {
+		left := c.budget.left() - len(c.counts) - len(c.parts) - len(c.heldBack)
+		for i := range c.shards {
+			s := &c.shards[i]
+			t := s.table.Load()
+			s.repeats.each(func(at int) {
+				a, k := &s.accounts[at], &s.notes[at]
+				if a.flush == c.flushes || (k.flags != 0) != isSteered || !isSteered && left <= 0 && c.budget.lines >= 0 {
+					return
+				}
+				left--
+				rule, text, _ := bytes.Cut(t.key(&t.slots[at]), []byte{' '})
+				c.counts = append(c.counts, Count{Rule: rule, Text: text, Account: a.Account})
+				a.lastLine, a.flush = c.start, c.flushes
+				if a.repeats--; a.repeats == 0 {
+					s.repeats.unset(at)
+				}
+			})
+		}
+	}
+}
+
+// remindAccounts has the accounts of all hot keys and suspects sent that were not sent
+// lately, and reserves lines for those that this flush repeats: a flood must not hide that
+// nothing of a hot key was lost. A key that has never come here gets an account too.
+func (c *Collector) remindAccounts() {
+	if !c.accounts {
+		return
+	}
+	c.remindSteered()
 	for i := range c.shards {
 		s := &c.shards[i]
-		t := s.table.Load()
 		s.repeats.each(func(at int) {
-			a := &s.accounts[at]
-			if a.flush == c.flushes || left <= 0 && c.budget.lines >= 0 {
-				return
-			}
-			left--
-			rule, text, _ := bytes.Cut(t.key(&t.slots[at]), []byte{' '})
-			c.counts = append(c.counts, Count{Rule: rule, Text: text, Account: a.Account})
-			a.lastLine, a.flush = c.start, c.flushes
-			if a.repeats--; a.repeats == 0 {
-				s.repeats.unset(at)
+			if k := &s.notes[at]; k.flags != 0 && k.total() == 0 {
+				c.budget.must++
 			}
 		})
 	}
 }
 
-// remindAccounts has the accounts of all hot keys and suspects sent that were not sent
-// lately. A key that has never come here gets an account too.
-func (c *Collector) remindAccounts() {
+// remindSteered has the accounts repeated that were not sent lately, once in [remindEvery]. A
+// key with unsent counts is sent with its account in any case.
+func (c *Collector) remindSteered() {
 	since := c.start - c.reminded
 	if 0 <= since && since < int64(remindEvery) {
 		return
@@ -143,6 +163,9 @@ func (c *Collector) remindAccounts() {
 			k := &s.notes[at]
 			if k.profile == unseen {
 				c.classify(s, t, at)
+			}
+			if k.total() > 0 {
+				continue
 			}
 			switch a, isNew := c.accountOf(s, at); {
 			case a == nil:

@@ -76,3 +76,57 @@ func TestColdKeysHaveAccounts(t *testing.T) {
 		}
 	}
 }
+
+// A suspect has an account with the next flush, whether its counts are sent then or it has
+// never come here, and so has a candidate with its first line: what is lost of their counts
+// from then on is made up for.
+func TestSuspectsHaveAnAccountAtOnce(t *testing.T) {
+	jump := hotparam.Threshold{Kind: hotparam.Jump, Factor: hotparam.NewFraction(4, 1), Rate: hotparam.Rate{N: 100, Per: time.Second}}.WithDefaults()
+	rules := ruled(jump)
+	for _, urgent := range []time.Duration{-1, DefaultUrgent} {
+		for _, seen := range []bool{false, true} {
+			out := &accountSums{}
+			c := newCollector(t, Config{Sink: out, Rules: rules, Urgent: urgent, Budget: 50})
+			key := hotparam.Key{Rule: rules.Rules[0].ID, Text: "suspect"}
+			add := func(text string, n uint64) {
+				member := []byte(hotparam.Key{Rule: key.Rule, Text: text}.String())
+				c.Add(hotparam.Hash(member), member, n)
+			}
+			now := time.Unix(1_700_000_000, 0)
+			flush := func() map[string]Count {
+				c.Flush(t.Context(), now)
+				now = now.Add(pace.Flush)
+				on := make(map[string]Count)
+				for _, count := range out.flushes[len(out.flushes)-1] {
+					if count.Account.Number > 0 {
+						on[string(count.Text)] = count
+					}
+				}
+				return on
+			}
+			for round := range 3 { // a flood, so that no cold key has an account
+				for i := range 200 {
+					add(fmt.Sprint("invented", 1000*round+i), 1)
+				}
+				flush()
+			}
+			c.Steer(hotparam.Fleet{Instances: 10, Suspects: []hotparam.Key{{Rule: key.Rule, Text: "another"}}}, nil)
+			flush() // reminds of the accounts
+			flush()
+			c.Steer(hotparam.Fleet{Instances: 10, Suspects: []hotparam.Key{key}}, nil)
+			n := uint64(0)
+			if seen {
+				n = 1
+				add(key.Text, n)
+			}
+			add("candidate", 30)
+			on := flush()
+			if x, ok := on[key.Text]; !ok || x.Account.Total != n || x.N != int64(n) {
+				t.Errorf("urgent %v, seen %v: the suspect's line is %+v", urgent, seen, x)
+			}
+			if x, ok := on["candidate"]; !ok || x.Account.Total != 30 {
+				t.Errorf("urgent %v: the candidate's line is %+v", urgent, x)
+			}
+		}
+	}
+}

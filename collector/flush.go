@@ -58,6 +58,7 @@ func (c *Collector) flush(ctx context.Context, limit int, beat bool) {
 		c.takeCounts(s)
 		c.weigh(s)
 	}
+	c.remindAccounts()
 	was := c.factor
 	v := c.choose()
 	unheld := c.held == 1

@@ -39,6 +39,9 @@ type Meta struct {
 	// Rules are the sums of each rule before this packet, as [AppendRuleSums] has them; a
 	// view into the line. Empty means not known.
 	Rules []byte
+	// Buckets is what the packet says of the bucket sums before it, as [AppendBuckets] has it;
+	// a view into the line. Empty means nothing.
+	Buckets []byte
 	// Sums is what the sender had sent before this packet, if it reports that.
 	Sums Sums
 }
@@ -97,6 +100,9 @@ func AppendMeta(dst []byte, m Meta) []byte {
 	if len(m.Rules) > 0 {
 		dst = append(append(dst, ",r:"...), m.Rules...)
 	}
+	if len(m.Buckets) > 0 {
+		dst = append(append(dst, ",j:"...), m.Buckets...)
+	}
 	return dst
 }
 
@@ -145,7 +151,7 @@ func (s *Sums) parse(text []byte) (ok bool) {
 const (
 	MaxInstance = 64
 	// Aged and Sent are never negative.
-	MaxMeta = len(metaName) + len("v:1,i:,e:,s:,t:,h:,u:,a:,w:,g:,b:.......,r:") + maxRuleSums + MaxInstance + 16 + 20 + 3*20 + 2*19 + 8 + 6*16 + 2*17
+	MaxMeta = len(metaName) + len("v:1,i:,e:,s:,t:,h:,u:,a:,w:,g:,b:.......,r:,j:") + maxRuleSums + maxBuckets + MaxInstance + 16 + 20 + 3*20 + 2*19 + 8 + 6*16 + 2*17
 )
 
 // IsMeta reports whether a line is a meta line.
@@ -196,6 +202,8 @@ func ParseMeta(line []byte) (Meta, error) {
 			ok = m.Sums.parse(value) && ok
 		case 'r':
 			m.Rules = value
+		case 'j':
+			m.Buckets = value
 		case 'w':
 			m.Sent, ok = parseInt(value, ok)
 		case 'g':

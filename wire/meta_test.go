@@ -62,6 +62,7 @@ func TestMetaRoundTripsWithinItsBound(t *testing.T) {
 		Start: math.MinInt64, Held: math.MinInt64, Unsent: math.MinInt64, Aged: math.MaxInt64,
 		Sent: math.MaxInt64, Sums: wire.Sums{Told: true, Booked: math.MaxUint64, Loose: math.MaxUint64, Opened: math.MaxUint64, Shed: math.MaxUint64, Parts: math.MaxUint64, Age: math.MinInt64, Since: math.MinInt64, HeldBack: math.MaxUint64},
 		Groups: math.MaxUint32, Rules: wire.AppendRuleSums(nil, math.MaxUint32, slices.Repeat([]uint64{math.MaxUint64}, 2*wire.MaxRuleSums)),
+		Buckets: wire.AppendBuckets(nil, math.MaxUint32, math.MaxUint64, new([wire.Buckets]uint32)),
 	}
 	if n := len(wire.AppendMeta(nil, longest)); n != wire.MaxMeta {
 		t.Errorf("the longest meta line has %d bytes, MaxMeta is %d", n, wire.MaxMeta)

@@ -18,14 +18,16 @@ type accounts struct {
 	first uint64    // from this on each packet has come or is in a gap
 	since int64     // the start of the flush of the first one, in ns since the Unix epoch by the sender's clock
 
-	opened uint64 // accounts up to this one may be older than this state
-	keys   map[accountKey]*keyAccount
-	owed   uint64  // counts on accounts that are missing, or more
-	pruned openGap // the newest of those whose counts are owed no more
-	gaps   []openGap
-	heals  [2]heals // the newest and those before, for packets that arrive late
-	rules  ruleSums
-	swept  time.Time
+	opened    uint64 // accounts up to this one may be older than this state
+	keys      map[accountKey]*keyAccount
+	owed      uint64  // counts on accounts that are missing, or more
+	pruned    openGap // the newest of those whose counts are owed no more
+	gaps      []openGap
+	heals     [2]heals // the newest and those before, for packets that arrive late
+	rules     ruleSums
+	buckets   *bucketSums // nil: the sender states none, or of other rules
+	statement uint64      // of bucket sums that the newest packet is of
+	swept     time.Time
 }
 
 type accountKey struct {
@@ -85,7 +87,8 @@ type packetSums struct {
 // openGap is a gap that may become smaller still.
 type openGap struct {
 	Gap
-	from, to uint64 // sequences
-	opened   uint64 // accounts, when the next packet was made
-	unheard  int64  // counts on accounts in those of its packets that have not come
+	from, to    uint64 // sequences
+	opened      uint64 // accounts, when the next packet was made
+	first, last uint64 // statements that its packets can be of
+	unheard     int64  // counts on accounts in those of its packets that have not come
 }

@@ -22,16 +22,17 @@ type Decoder struct {
 	rules        map[string]lineHead // by prefix
 	head         lineHead            // of the last line
 	alike        alike
-	maxAlike     int        // bytes of a key that surely need not be cut
-	senders      *senders   // shared by the decoders of a listener's readers
-	counts       []Count    // of the packet at hand
-	timed        bool       // some of them have a time of their own
-	groups       bool       // the packet reports what is held back of groups,
-	heldBack     []HeldBack // which is this,
-	heldInGroups int64      // or so much of all of them
-	byRule       []uint64   // the counts of the packet at hand, as ruleSums have them
-	entries      []entry    // those with an account
-	text         []byte     // of those whose text does not stand in the packet
+	maxAlike     int          // bytes of a key that surely need not be cut
+	senders      *senders     // shared by the decoders of a listener's readers
+	counts       []Count      // of the packet at hand
+	timed        bool         // some of them have a time of their own
+	groups       bool         // the packet reports what is held back of groups,
+	heldBack     []HeldBack   // which is this,
+	heldInGroups int64        // or so much of all of them
+	byRule       []uint64     // the counts of the packet at hand, as ruleSums have them
+	loose        []looseCount // those of rules with a jump that have none
+	entries      []entry      // those with an account
+	text         []byte       // of those whose text does not stand in the packet
 	parts        fractions
 	trust        *trust            // nil believes all senders
 	mac          *wire.MAC         // nil if packets need not be signed
@@ -39,6 +40,7 @@ type Decoder struct {
 	capped       bool              // what a sender counts is bounded
 	now          time.Time         // when the packet at hand came
 	tallies      plainTallies
+	jumps        []bool // by rule: it has a jump
 	bytes        []bool // by rule: it counts bytes,
 	inBytes      bool   // as some do
 	stats        decoderStats

@@ -83,6 +83,10 @@ type Gap struct {
 	// ByRule bounds how many of them are of each rule, by its number. Nil means that any may
 	// be of any rule.
 	ByRule []RuleGap
+	// ByBucket bounds how many of the loose ones of rules with a jump are of keys of each
+	// bucket, by [wire.BucketOf] with the sender's Incarnation. Nil means that it is unknown.
+	ByBucket    []uint32
+	Incarnation uint64
 }
 
 // RuleGap bounds how many counts of one rule a [Gap] can lack.

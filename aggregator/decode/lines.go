@@ -11,7 +11,7 @@ import (
 // names an earlier one. m is the meta line of their packet and from its sender; both are nil
 // if unknown. ours reports whether an instance has made the keys.
 func (d *Decoder) lines(packet []byte, common Count, m *wire.Meta, from *sender, ours bool, h Handler) {
-	d.counts, d.text, d.timed, d.entries = d.counts[:0], d.text[:0], false, d.entries[:0]
+	d.counts, d.text, d.timed, d.entries, d.loose = d.counts[:0], d.text[:0], false, d.entries[:0], d.loose[:0]
 	accounts := m != nil && from != nil && m.Sums.Told
 	clear(d.byRule)
 	d.groups, d.heldInGroups, d.heldBack = accounts && m.Groups == d.senders.groups, 0, d.heldBack[:0]
@@ -46,6 +46,8 @@ func (d *Decoder) lines(packet []byte, common Count, m *wire.Meta, from *sender,
 			if account.Number != 0 && accounts {
 				d.entries = append(d.entries, entry{*c, account, at})
 				booked = 1
+			} else if accounts && d.jumps[c.Rule] {
+				d.loose = append(d.loose, looseCount{wire.BucketHash(c.Text), c.N})
 			}
 			if place := d.senders.ruled.place[c.Rule]; place >= 0 {
 				d.byRule[2*place+booked] += uint64(c.N)
@@ -81,6 +83,7 @@ func (d *Decoder) settle(m *wire.Meta, from *sender, when time.Time, sum int64, 
 	if d.stats.Retold.Add(retold); retold > 0 {
 		d.counts = slices.DeleteFunc(d.counts, func(c Count) bool { return c.N == 0 })
 	}
+	from.accounts.addBuckets(m, d.senders.jumps, d.loose, h)
 	from.accounts.finish(m, when, of, &d.senders.ruled, h)
 	if from.doubt > 0 && sum > 0 {
 		h.Hidden(when.Add(from.doubt), min(sum, wire.MaxCount))

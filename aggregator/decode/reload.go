@@ -26,7 +26,9 @@ func (d *Decoder) compile(n *Numbered) {
 	rules := n.byNumber
 	d.head, d.alike, d.rules = lineHead{}, alike{}, make(map[string]lineHead)
 	d.bytes, d.inBytes = byteRules(rules)
+	d.jumps = make([]bool, len(rules.Rules))
 	for i := range rules.Rules {
+		d.jumps[i] = rules.Rules[i].HasJump()
 		if rule := &rules.Rules[i]; len(rule.Hot) > 0 {
 			prefix := rule.CountPrefix(rules.Namespace)
 			d.rules[prefix] = lineHead{string(wire.AppendKey([]byte(prefix), d.encoding, nil)), i, hotparam.NewCanonicalizer(rule)}
@@ -45,6 +47,9 @@ func (s *senders) reload(n *Numbered) {
 	s.rules = n
 	s.keep = Lookback(n.inOrder) + heldGrace
 	s.groups = wire.GroupsMark(n.inOrder)
+	jumps := wire.JumpsMark(n.inOrder)
+	jumpsStay := jumps == s.jumps
+	s.jumps = jumps
 	s.held.reload(n.byNumber)
 	ruled := newRuled(n)
 	sumsStay := ruled.mark == s.ruled.mark && slices.Equal(ruled.numbers, s.ruled.numbers)
@@ -53,6 +58,9 @@ func (s *senders) reload(n *Numbered) {
 		a := &known.accounts
 		if !sumsStay {
 			a.rules = ruleSums{}
+		}
+		if !jumpsStay {
+			a.buckets, a.statement = nil, 0
 		}
 		// Packets until now were read without the new rules, so an account that had been
 		// opened by then has no beginning.

@@ -35,6 +35,7 @@ type senders struct {
 	accountsLeft int    // how many more are remembered
 	groups       uint32 // the mark of the rules with a share
 	ruled        ruled
+	jumps        uint32        // the mark of the rules with a jump
 	keep         time.Duration // for so long gaps matter
 	mostClaimed  uint64        // a packet may say that so much is missing; 0: no bound
 
@@ -43,7 +44,7 @@ type senders struct {
 
 func newSenders(n *Numbered) *senders {
 	rules := n.inOrder
-	return &senders{rules: n, held: newHeld(n.byNumber), groups: wire.GroupsMark(rules), ruled: newRuled(n), accountsLeft: DefaultAccountsMemory / accountSize, keep: Lookback(rules) + heldGrace, steady: steadyTime()}
+	return &senders{rules: n, held: newHeld(n.byNumber), groups: wire.GroupsMark(rules), ruled: newRuled(n), jumps: wire.JumpsMark(rules), accountsLeft: DefaultAccountsMemory / accountSize, keep: Lookback(rules) + heldGrace, steady: steadyTime()}
 }
 
 type sender struct {
@@ -186,11 +187,13 @@ func (s *senders) sums(from *sender, m *wire.Meta, start time.Time, h Handler) {
 		s.accountsLeft += len(a.keys)
 		*a = accounts{life: m.Incarnation, opened: m.Sums.Opened, first: m.Seq, since: m.Start + m.Sums.Age}
 		s.betweenRules(a, m)
+		a.readBuckets(m, s.jumps, h)
 		if m.Seq == 1 {
 			a.since = math.MinInt64 // nothing came before
 		}
 		return
 	case m.Seq <= a.seq:
+		a.readBuckets(m, s.jumps, h)
 		return
 	case a.sums.Shed != m.Sums.Shed:
 		a.begin(m, &s.accountsLeft)
@@ -203,6 +206,7 @@ func (s *senders) sums(from *sender, m *wire.Meta, start time.Time, h Handler) {
 	s.gaps++
 	between, since := s.betweenRules(a, m)
 	a.refine(&s.ruled, between, since, h)
+	first, last := a.readBuckets(m, s.jumps, h)
 	flush := start.Add(time.Duration(m.Sums.Age))
 	if g := a.gap(m, flush, s.gaps); g != nil {
 		if latest := flush.Add(from.doubt); from.doubt > 0 && latest.After(g.To) {
@@ -210,6 +214,10 @@ func (s *senders) sums(from *sender, m *wire.Meta, start time.Time, h Handler) {
 		}
 		if between != nil { // no other is so new
 			g.ByRule = s.ruled.byRule(between)
+		}
+		g.first, g.last = first, last
+		if a.buckets != nil {
+			g.ByBucket, g.Incarnation = a.buckets.between(first, last), a.life
 		}
 		h.Missing(g.snapshot())
 		a.spare(&g.Gap, h)

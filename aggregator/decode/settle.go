@@ -85,7 +85,7 @@ func (a *accounts) book(m *wire.Meta, e *entry, left *int, h Handler) (missing u
 			e.N = 0
 		}
 		return 0, from, to
-	case e.Total <= k.low:
+	case e.Total <= k.low && (e.N > 0 || e.Total < k.high): // else it repeats an account without counts
 		if e.Total == k.low {
 			k.low = before
 		}

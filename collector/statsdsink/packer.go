@@ -23,11 +23,12 @@ type packer struct {
 	mac             *wire.MAC // nil if packets are not signed
 	soleDestination bool      // there is no other packer
 	head            wire.Meta
-	sums            wire.Sums       // of all lines so far
-	byRule          []uint64        // loose and booked sums of each rule that has or had thresholds, by place
-	places          []int           // of the rules whose sums are stated, in order
-	told            []uint64        // buffer for these
-	mark            uint32          // identifies these rules; 0 if no sums are stated
+	sums            wire.Sums // of all lines so far
+	byRule          []uint64  // loose and booked sums of each rule that has or had thresholds, by place
+	places          []int     // of the rules whose sums are stated, in order
+	told            []uint64  // buffer for these
+	mark            uint32    // identifies these rules; 0 if no sums are stated
+	buckets         bucketSums
 	before          int64           // the start of the last packet's flush
 	flush           collector.Flush // what the packets state
 	quiet           bool            // the last flush had no counts
@@ -42,7 +43,8 @@ type packer struct {
 	line         collector.Count // of the next line
 	lineHeldBack int64           // what the next line states as held back
 	lineRule     int             // the next line's sinkRule.place
-	ruled        bool            // buf begins with the rules' sums, which are stated once a flush
+	lineJumps    bool            // the next line is of a rule with a jump
+	summed       bool            // buf begins with sums by rule or by bucket, which are stated once a flush
 	sent         collector.Sent  // of the flush so far
 }
 
@@ -60,7 +62,7 @@ func newPacker(instance string, incarnation uint64, meta bool, outs ...statsd.Se
 }
 
 func (p *packer) beginFlush(f collector.Flush) {
-	p.sent, p.flush, p.ruled = collector.Sent{}, f, false
+	p.sent, p.flush, p.summed = collector.Sent{}, f, false
 	p.head.Sent = f.SendTime(p.mac != nil)
 	p.head.Sums.Opened, p.head.Sums.Shed = f.Opened, f.Shed
 	p.head.Start, p.head.Held = f.Start.UnixNano(), f.Held
@@ -69,7 +71,7 @@ func (p *packer) beginFlush(f collector.Flush) {
 // prepareLine prepares for the line of a count. A count with another start needs a packet
 // of its own.
 func (p *packer) prepareLine(c *collector.Count) {
-	p.line, p.lineHeldBack, p.lineRule = *c, 0, -1
+	p.line, p.lineHeldBack, p.lineRule, p.lineJumps = *c, 0, -1, false
 	start := c.Start
 	if start.IsZero() {
 		start = p.flush.Start
@@ -84,7 +86,7 @@ func (p *packer) prepareLine(c *collector.Count) {
 
 // Send adds one line, which is the client's, to the packet.
 func (p *packer) Send(line []byte) (int, error) {
-	if p.open && (p.lines > 0 || p.ruled) && len(p.buf)+1+len(line) > wire.MaxPacket {
+	if p.open && (p.lines > 0 || p.summed) && len(p.buf)+1+len(line) > wire.MaxPacket {
 		p.sendPacket()
 	}
 	p.openPacket()
@@ -108,6 +110,9 @@ func (p *packer) Send(line []byte) (int, error) {
 	} else {
 		p.sums.Loose += uint64(p.line.N)
 		p.countByRule(0)
+		if p.lineJumps {
+			p.buckets.add(&p.line, p.head.Incarnation)
+		}
 	}
 	return len(line), nil
 }
@@ -139,9 +144,13 @@ func (p *packer) openPacket() {
 		p.before = p.flush.Start.UnixNano()
 		p.head.Sums.Age = p.before - p.head.Start
 		p.head.Rules = p.head.Rules[:0]
-		if p.ruled = p.meta && p.mark != 0 && p.sent.Packets == 0; p.ruled {
+		ruled := p.meta && p.mark != 0 && p.sent.Packets == 0
+		if ruled {
 			p.head.Rules = p.appendRuleSums(p.head.Rules)
 		}
+		var states bool
+		p.head.Buckets, states = p.buckets.append(p.head.Buckets[:0], p.flush.Start)
+		p.summed = ruled || states
 		p.buf = wire.AppendMeta(p.buf, p.head)
 		if p.mac != nil {
 			p.buf = wire.AppendMACField(p.buf)

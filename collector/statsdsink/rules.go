@@ -26,12 +26,13 @@ func (s *Sink) SetRules(rules *hotparam.Rules) {
 		}
 		s.rules[rule.ID] = r
 	}
-	mark := wire.RulesMark(rules)
+	mark, jumps := wire.RulesMark(rules), wire.JumpsMark(rules)
 	for _, p := range s.packers {
 		if s.Groups() {
 			p.head.Groups = wire.GroupsMark(rules)
 		}
 		p.setPlaces(mark, places)
+		p.buckets.setRules(jumps)
 	}
 }
 
@@ -51,7 +52,7 @@ func (s *Sink) forget(rules *hotparam.Rules) {
 }
 
 func (s *Sink) newRule(rule *hotparam.Rule, prefix string) *sinkRule {
-	r := &sinkRule{overlaps: rule.Overlaps(), place: -1, prefix: prefix, head: len(wire.AppendKey([]byte(prefix), s.encoding, nil))}
+	r := &sinkRule{overlaps: rule.Overlaps(), jumps: rule.HasJump(), place: -1, prefix: prefix, head: len(wire.AppendKey([]byte(prefix), s.encoding, nil))}
 	switch {
 	case len(s.packers) == 1:
 		r.home = s.packers[0]

@@ -35,6 +35,7 @@ type sinkRule struct {
 	head     int     // length of a line's name before the key
 	home     *packer // of all keys; nil if each key has its own
 	overlaps bool    // the rule has totals
+	jumps    bool    // it has a jump
 	place    int     // of its sums in packer.byRule; -1 if it has no thresholds
 }
 
@@ -113,7 +114,7 @@ func (s *Sink) Send(_ context.Context, flush collector.Flush, counts []collector
 		s.name = wire.AppendKey(s.name, s.encoding, c.Text)
 		p := s.packerOf(r, s.name[r.head:])
 		p.prepareLine(c)
-		p.lineRule = r.place
+		p.lineRule, p.lineJumps = r.place, r.jumps
 		if c.Account.Number != 0 {
 			s.name = strconv.AppendInt(append(s.name, ':'), c.N, 10)
 			_, _ = p.Send(wire.AppendAccount(append(s.name, "|c"...), c.Account)) // endFlush returns the errors

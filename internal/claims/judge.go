@@ -247,8 +247,24 @@ func (j *judge) Refresh(_ int, hot []hotparam.Hot) {
 		if l := r.lives[key]; l == nil || !l.hot {
 			j.wrong(NotInTurn, r, key, "refreshed and not hot")
 		}
-		j.present(r, key, h, "refresh")
+		if j.exact() || !j.holdBefore(r, key, h) {
+			j.present(r, key, h, "refresh")
+		}
 	}
+}
+
+// holdBefore reports whether counts hold of a window that ended up to half a second before the
+// newest that is over by the lag. After a loss they may be of such a window, while nothing is
+// lost they may not.
+func (j *judge) holdBefore(r *ruling, key int32, h hotparam.Hot) bool {
+	over := r.ref.index(j.now-int64(lag)) - 1
+	for last := over - 1; r.ref.end(last) >= r.ref.end(over)-second/2; last-- {
+		least, most, _ := r.ref.bounds(key, last)
+		if h.Low <= most && (h.High == hotparam.Unknown || h.High >= least-j.gap(r, key, last).secret) {
+			return true
+		}
+	}
+	return false
 }
 
 // present judges counts that may or may not be of the newest

@@ -36,6 +36,8 @@ type KindsCase struct {
 	Seed      uint64
 	// Requests are those that come in 10 ms, the one of a number.
 	Requests func(random *rand.Rand, number int64, add func(target string))
+	// InARow says that several packets in a row can be lost.
+	InARow bool
 	// Tail is asked for at each instance in the second after the end, so that what was lost
 	// last is missed.
 	Tail string
@@ -116,11 +118,12 @@ type kinds struct {
 	now    int64
 	member []byte
 
-	hot      map[hotparam.Key]bool
-	suspects []hotparam.Key
-	changed  bool
-	spans    []map[string][]found
-	asked    []map[string][]int64 // when each key was asked for, by rule
+	hot       map[hotparam.Key]bool
+	suspects  []hotparam.Key
+	changed   bool
+	onRefresh func([]hotparam.Hot)
+	spans     []map[string][]found
+	asked     []map[string][]int64 // when each key was asked for, by rule
 }
 
 // found is an event that the aggregator published.
@@ -209,7 +212,7 @@ type kindsTap struct {
 	*kinds
 	instance int
 	// The next packet comes through, because the one before was lost: a receiver notices a
-	// loss when the next packet arrives, and it should arrive within the lag.
+	// loss when the next packet arrives, and it should arrive within the lag. Not so InARow.
 	through bool
 	first   int64 // when the first packet was sent
 }
@@ -229,7 +232,7 @@ func (t *kindsTap) Send(packet []byte) (int, error) {
 	case through:
 	case k.Network.Lost > 0 && k.random.Float64() < k.Network.Lost:
 		k.lost++
-		copies, t.through = 0, true
+		copies, t.through = 0, !k.InARow
 	case k.Network.Doubled > 0 && k.random.Float64() < k.Network.Doubled:
 		copies = 2
 	}
@@ -290,7 +293,11 @@ func (k *kinds) Publish(change hotparam.Change) {
 }
 
 // Refresh implements [aggregator.Publisher].
-func (k *kinds) Refresh(int, []hotparam.Hot) {}
+func (k *kinds) Refresh(_ int, hot []hotparam.Hot) {
+	if k.onRefresh != nil {
+		k.onRefresh(hot)
+	}
+}
 
 // Suspects implements [aggregator.Publisher].
 func (k *kinds) Suspects(_ int, suspects []hotparam.Hot) {

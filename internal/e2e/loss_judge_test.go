@@ -16,6 +16,7 @@ type lossRun struct {
 	begin  int64 // of the plan
 	end    int64
 	told   []lossTold
+	reads  []lossTold // each 50 ms; written is when
 	events []lossChange
 
 	windows     int      // of rate keys that had been hot for a window
@@ -48,9 +49,10 @@ func (r *lossRun) since(at int64) string {
 	return fmt.Sprintf("%.3fs", time.Duration(at-r.begin).Seconds())
 }
 
-// What the aggregator waits for, and how old the counts of an entry are when it is
-// written: they are of the last refresh, which comes each second, as renewals do.
-const lossLag, lossAge = int64(250e6), int64(1300e6)
+// What the aggregator waits for, and how old the counts of an entry are when it is written:
+// they are of the last refresh, which comes each second, as renewals do, and of a window up to
+// five panes before the newest, if that has clear bounds.
+const lossLag, lossAge = int64(250e6), int64(1800e6)
 
 // judgeBounds holds the bounds of an entry against the truth. Redis does not tell which
 // window they are of: the newest that was over by the lag when they were taken, or one
@@ -98,6 +100,34 @@ func (r *lossRun) judgeBounds(e lossTold) {
 		}
 	default:
 		r.report("%s at %s: low %d and high %d, and the windows that have so many have at least %d", r.plan.keys[e.key].member(), r.since(e.written), h.Low, h.High, leastHigh)
+	}
+}
+
+// judgeReads holds the bounds of hot keys, as they were read from Redis at any time, against the
+// truth, and at most a part of the reads may find them far apart.
+func (r *lossRun) judgeReads(t *testing.T, most float64) {
+	t.Helper()
+	for _, e := range r.told {
+		r.judgeBounds(e)
+	}
+	for _, wrong := range r.wrong {
+		t.Error(wrong)
+	}
+	reads, wide := 0, 0
+	for _, e := range r.reads {
+		k := &r.plan.keys[e.key]
+		settled := k.rule == "rate" && e.hot.Since.UnixNano()+int64(time.Second)+lossLag+lossAge < e.written && e.written < r.begin+k.to*lossWidth
+		if !settled || r.truth.stalled(e.written-2*int64(time.Second)-lossAge, e.written) {
+			continue
+		}
+		if reads++; e.hot.High == hotparam.Unknown || e.hot.High-e.hot.Low > lossThreshold/10 {
+			wide++
+		}
+	}
+	lost, all := r.truth.lost()
+	t.Logf("%d of %d packets lost; %d of %d reads are wide", lost, all, wide, reads)
+	if reads > 0 && float64(wide) > most*float64(reads) {
+		t.Errorf("in %d of %d reads bounds are not known, or are more than %d apart", wide, reads, lossThreshold/10)
 	}
 }
 

@@ -70,6 +70,7 @@ func newLossPlan(panes int64) *lossPlan {
 	steady := panes - 50
 	for i := range int64(4) {
 		add(lossKey{rule: "rate", value: fmt.Sprint("steady", i), from: 10 + i, to: steady, each: 15})
+		add(lossKey{rule: "rate", value: fmt.Sprint("double", i), from: 10 + i, to: steady, each: 20})
 		add(lossKey{rule: "rate", value: fmt.Sprint("near", i), from: 12 + i, to: steady, each: 11})
 		add(lossKey{rule: "rate", value: fmt.Sprint("below", i), to: panes, each: 9})
 	}

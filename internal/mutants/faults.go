@@ -42,6 +42,7 @@ func Faults() (all []Fault) {
 		commandFaults,
 		suggestFaults,
 		restartFaults,
+		bucketFaults,
 	} {
 		all = append(all, part...)
 	}

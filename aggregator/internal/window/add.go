@@ -72,7 +72,7 @@ func (w *Window) near(at uint32, e *unit, text []byte, low, end int64) (int64, i
 		w.call(at, e, text, low)
 	}
 	if end < w.now && (w.held > 0 || !w.missing.isNothing()) {
-		_, later := w.lacks(e.hash(), end, int64(w.Panes))
+		_, later := w.lacks(e.hash(), nil, end, int64(w.Panes))
 		low -= w.held/2 + later
 		if sum := w.total(e, w.now, int64(w.Panes)); sum >= low {
 			return sum, w.now

@@ -11,7 +11,7 @@ func (w *Window) Sum(i int32, end int64) int64 {
 // pane; high is hotparam.Unknown if something of the window was lost.
 func (w *Window) Bounds(i int32, end int64) (low, high int64) {
 	e := w.arena.unit(uint32(i))
-	return w.bound(e.hash(), w.total(e, end, int64(w.Panes)), end, int64(w.Panes))
+	return w.bound(e.hash(), nil, w.total(e, end, int64(w.Panes)), end, int64(w.Panes))
 }
 
 // Span is like Bounds, for a key with or without an entry and a number of panes that end with
@@ -20,12 +20,12 @@ func (w *Window) Span(hash uint64, text []byte, end, panes int64) (low, high int
 	if at := w.lookup(hash, text); at != 0 {
 		low = w.total(w.arena.unit(at), end, panes)
 	}
-	return w.bound(hash, low, end, panes)
+	return w.bound(hash, text, low, end, panes)
 }
 
-func (w *Window) bound(hash uint64, sum, end, panes int64) (low, high int64) {
+func (w *Window) bound(hash uint64, text []byte, sum, end, panes int64) (low, high int64) {
 	low, high = sum, hotparam.Unknown
-	lacks, later := w.lacks(hash, end, panes)
+	lacks, later := w.lacks(hash, text, end, panes)
 	if end < w.now {
 		later += w.held / 2 // see near
 	}
@@ -37,11 +37,14 @@ func (w *Window) bound(hash uint64, sum, end, panes int64) (low, high int64) {
 
 // lacks returns how many counts of a key some panes that end with a pane may lack because
 // packets are missing, or hotparam.Unknown, and how many of their counts may be of later.
-func (w *Window) lacks(hash uint64, end, panes int64) (lacks, later int64) {
+func (w *Window) lacks(hash uint64, text []byte, end, panes int64) (lacks, later int64) {
 	if w.missing.isNothing() {
 		return 0, 0
 	}
-	return w.missing.lacks(MissingKey{hash, w.rule}, w.Start(end-panes+1).UnixNano(), w.Start(end+1).UnixNano())
+	if !w.bucketed {
+		text = nil
+	}
+	return w.missing.lacks(MissingKey{hash, w.rule}, text, w.Start(end-panes+1).UnixNano(), w.Start(end+1).UnixNano())
 }
 
 // lacksOfAny is like lacks, for all keys together in the window that ends with a pane.
@@ -88,6 +91,9 @@ func (w *Window) AtMost(hash uint64, text []byte, end int64) int64 {
 	}
 	return most
 }
+
+// HasLosses reports whether the bounds of some window may be apart because of lost packets.
+func (w *Window) HasLosses() bool { return !w.missing.isNothing() }
 
 // LacksAny returns how many counts, of all keys together, the window that ends with a pane
 // may lack, or [hotparam.Unknown].

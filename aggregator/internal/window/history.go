@@ -30,6 +30,7 @@ func NewHistory(w hotparam.Window, grace, budget int64) *History {
 		Panes: int((decode.BaselineWindows+1)*h.of+h.straddle())/int(h.per) + 3,
 	}
 	h.Window = New(wide, (grace+h.per-1)/h.per+1, budget)
+	h.bucketed = true
 	h.NameFrom(math.MaxInt64) // its keys are found by their hash
 	return h
 }

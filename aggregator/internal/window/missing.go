@@ -34,6 +34,8 @@ type missingGap struct {
 	loose, booked int64
 	heldBack      int64 // of groups
 	byRule        []decode.RuleGap
+	byBucket      []uint32
+	incarnation   uint64 // for byBucket
 }
 
 // MissingKey is a key of a rule, by its number.
@@ -77,6 +79,9 @@ func (m *Missing) Add(g decode.Gap) {
 	if at, ok := m.byID[g.ID]; ok {
 		x := &m.gaps[at]
 		x.lessByRule(g.ByRule)
+		if g.ByBucket != nil {
+			x.byBucket, x.incarnation = g.ByBucket, g.Incarnation
+		}
 		if x.loose, x.booked, x.heldBack = min(x.loose, g.Loose), min(x.booked, g.Booked), min(x.heldBack, g.HeldBack); x.loose+x.booked+x.heldBack == 0 {
 			delete(m.byID, g.ID)
 			*x = missingGap{}
@@ -98,7 +103,7 @@ func (m *Missing) Add(g decode.Gap) {
 		k.spared[m.next/64] &^= 1 << (m.next % 64)
 		k.known[m.next/64] &^= 1 << (m.next % 64)
 	}
-	*x = missingGap{id: g.ID, from: g.From.UnixNano(), to: g.To.UnixNano(), loose: g.Loose, booked: g.Booked, heldBack: g.HeldBack, byRule: g.ByRule}
+	*x = missingGap{id: g.ID, from: g.From.UnixNano(), to: g.To.UnixNano(), loose: g.Loose, booked: g.Booked, heldBack: g.HeldBack, byRule: g.ByRule, byBucket: g.ByBucket, incarnation: g.Incarnation}
 	m.byID[g.ID] = m.next
 	m.next = (m.next + 1) % maxMissing
 }

@@ -3,20 +3,22 @@ package window
 import (
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/wire"
 )
 
 // lacks returns how many counts of a key a window from start to before end may lack, or
-// [hotparam.Unknown], and how many of its counts may be of later.
-func (m *Missing) lacks(key MissingKey, start, end int64) (lacks, later int64) {
-	return m.lacksOf(m.keys[key], key.Rule, start, end), m.later(key, end)
+// [hotparam.Unknown], and how many of its counts may be of later. text is the key's, or nil
+// if its bucket does not matter.
+func (m *Missing) lacks(key MissingKey, text []byte, start, end int64) (lacks, later int64) {
+	return m.lacksOf(m.keys[key], key.Rule, text, start, end), m.later(key, end)
 }
 
 // lacksOf returns how many counts of a rule's key a window may lack. A nil k is any key.
-func (m *Missing) lacksOf(k *missingOf, rule int, start, end int64) (lacks int64) {
+func (m *Missing) lacksOf(k *missingOf, rule int, text []byte, start, end int64) (lacks int64) {
 	if start <= m.from {
 		return hotparam.Unknown
 	}
-	lacks, _ = m.inGaps(k, rule, start, end)
+	lacks, _ = m.inGaps(k, rule, text, start, end)
 	if k != nil {
 		for _, h := range k.healed {
 			if (h.from < start || !h.placed) && h.to >= start {
@@ -29,10 +31,14 @@ func (m *Missing) lacksOf(k *missingOf, rule int, start, end int64) (lacks int64
 
 // inGaps returns how many counts gaps lack between start and end: of a rule's key, or of any
 // key if k is nil. heldBack is how many of the counts that were reported as held back of
-// groups they lack.
-func (m *Missing) inGaps(k *missingOf, rule int, start, end int64) (lacks, heldBack int64) {
+// groups they lack. A nil text is that of any key.
+func (m *Missing) inGaps(k *missingOf, rule int, text []byte, start, end int64) (lacks, heldBack int64) {
 	if len(m.byID) == 0 {
 		return 0, 0
+	}
+	hash := uint64(0)
+	if text != nil {
+		hash = wire.BucketHash(text)
 	}
 	for i := range m.gaps {
 		x := &m.gaps[i]
@@ -45,7 +51,7 @@ func (m *Missing) inGaps(k *missingOf, rule int, start, end int64) (lacks, heldB
 			lacks += of.Booked
 		}
 		if k == nil || k.spared[i/64]&bit == 0 {
-			lacks += of.Loose
+			lacks += x.looseOf(of.Loose, text != nil, hash)
 		}
 	}
 	return lacks, heldBack
@@ -68,7 +74,7 @@ func (m *Missing) any(rule int, start, end int64) (s shortfall) {
 	if last := &m.last; last.rule == rule && last.start == start && last.end == end && last.changes == m.changes {
 		return last.shortfall
 	}
-	if s.lacks, s.heldBack = m.inGaps(nil, rule, start, end); start <= m.from {
+	if s.lacks, s.heldBack = m.inGaps(nil, rule, nil, start, end); start <= m.from {
 		s.lacks = hotparam.Unknown
 	}
 	for key, k := range m.keys {
@@ -94,4 +100,13 @@ func (x *missingGap) of(rule int) decode.RuleGap {
 		return decode.RuleGap{Loose: x.loose, Booked: x.booked}
 	}
 	return x.byRule[rule].Min(decode.RuleGap{Loose: x.loose, Booked: x.booked})
+}
+
+// looseOf returns how many of the loose counts that the gap lacks of a rule, n, can be of a key
+// with this hash. byBucket says that the rule has buckets.
+func (x *missingGap) looseOf(n int64, byBucket bool, hash uint64) int64 {
+	if !byBucket || x.byBucket == nil {
+		return n
+	}
+	return min(n, int64(x.byBucket[wire.BucketOf(hash, x.incarnation)]))
 }

@@ -33,6 +33,8 @@ type Window struct {
 
 	missing *Missing // packets that were lost on the way; nil if none can be
 	rule    int      // in it
+	// bucketed says that the rule has a jump, so that bucket sums cover its loose counts.
+	bucketed bool
 
 	overflow int64 // newest pane of which something was too much to hold
 
@@ -89,7 +91,7 @@ func (w *Window) Restart() *Window { return w.like(w.budget) }
 func (w *Window) like(budget int64) *Window {
 	fresh := New(w.Window, w.ring-int64(w.Panes), budget)
 	fresh.names.from, fresh.held, fresh.untold = w.names.from, w.held, w.untold
-	fresh.missing, fresh.rule = w.missing, w.rule
+	fresh.missing, fresh.rule, fresh.bucketed = w.missing, w.rule, w.bucketed
 	return fresh
 }
 

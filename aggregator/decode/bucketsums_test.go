@@ -1,0 +1,128 @@
+package decode
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/wire"
+)
+
+// Packets are lost, doubled and reordered at random. At no time do the gaps that are reported
+// lack less of a key than has not come by then, and in the end they lack of each bucket what
+// was lost of it.
+func TestBucketSumsBoundWhatIsMissing(t *testing.T) {
+	rule := hotRule("jump", 100, time.Second)
+	rule.Hot[0].Kind, rule.Hot[0].Factor = hotparam.Jump, hotparam.NewFraction(4, 1)
+	rules := testRules(rule, hotRule("rate", 100, time.Second))
+	const keys, incarnation = 40, 77
+	tight := 0
+	for seed := range uint64(100) {
+		rng := rand.New(rand.NewPCG(seed, 5))
+		type sent struct {
+			meta   wire.Meta
+			text   []byte
+			counts [keys]int64
+		}
+		var all []sent
+		var sums [wire.Buckets]uint32
+		var buckets [keys]int
+		for k := range buckets {
+			buckets[k] = wire.BucketOf(wire.BucketHash(fmt.Appendf(nil, "k%d", k)), incarnation)
+		}
+		loose, number := uint64(0), uint64(rng.IntN(3))
+		const packets = 80
+		for seq := uint64(1); seq <= packets; seq++ {
+			p := sent{meta: wire.Meta{Instance: []byte("i"), Incarnation: incarnation, Seq: seq, Start: noon.Add(time.Duration(seq) * 10 * time.Millisecond).UnixNano(), Held: 1, Sums: wire.Sums{Told: true, Loose: loose}}}
+			var stated *[wire.Buckets]uint32
+			if seq%7 == 1 || seq == packets {
+				number++
+				stated = &sums
+			}
+			p.meta.Buckets = wire.AppendBuckets(nil, wire.JumpsMark(rules), number, stated)
+			p.text = wire.AppendMeta(nil, p.meta)
+			for k := range keys {
+				if n := rng.Int64N(3) * rng.Int64N(2); n > 0 && seq < packets {
+					p.text = append(wire.AppendKey(append(p.text, "\nshop.jump"...), wire.Plain, fmt.Appendf(nil, "k%d", k)), fmt.Sprintf(":%d|c", n)...)
+					p.counts[k] = n
+					sums[buckets[k]] += uint32(n)
+					loose += uint64(n)
+				}
+			}
+			p.text = append(p.text, "\nshop.rate.hot_param.k1:1|c"...)
+			loose++
+			all = append(all, p)
+		}
+		var arrive []sent
+		lost := rng.IntN(6)
+		for _, p := range all[1 : packets-1] {
+			if rng.IntN(20) >= lost {
+				arrive = append(arrive, p)
+			}
+			if rng.IntN(8) == 0 {
+				arrive = append(arrive, p)
+			}
+		}
+		for range 300 { // they overtake each other
+			i := rng.IntN(len(arrive) - 1)
+			arrive[i], arrive[i+1] = arrive[i+1], arrive[i]
+		}
+		got := &keySums{of: make(map[string]int64)}
+		d := NewDecoder(rules, wire.Plain)
+		came, newest := make(map[uint64]bool), uint64(0)
+		for _, p := range slices.Concat(all[:1], arrive, all[packets-1:]) {
+			d.Packet(p.text, noon.Add(time.Minute), got)
+			came[p.meta.Seq], newest = true, max(newest, p.meta.Seq)
+			for k := range keys {
+				missing, bound := int64(0), int64(0)
+				for _, q := range all[:newest] {
+					if !came[q.meta.Seq] {
+						missing += q.counts[k]
+					}
+				}
+				for _, g := range got.gaps {
+					n := g.Loose
+					if g.ByBucket != nil {
+						if g.Incarnation != incarnation {
+							t.Fatalf("seed %d: the gap is of incarnation %d", seed, g.Incarnation)
+						}
+						n = min(n, int64(g.ByBucket[buckets[k]]))
+					}
+					bound += n
+				}
+				if bound < missing {
+					t.Fatalf("seed %d, after packet %d: %d are missing of k%d, and gaps lack %d of its bucket", seed, p.meta.Seq, missing, k, bound)
+				}
+			}
+		}
+		open := slices.DeleteFunc(slices.Collect(gapsOf(got)), func(g Gap) bool { return g.Loose == 0 })
+		for _, g := range open {
+			sum := int64(0)
+			for _, n := range g.ByBucket {
+				sum += int64(n)
+			}
+			if g.ByBucket != nil && sum < g.Loose {
+				tight++
+			}
+		}
+		if lost == 0 && len(open) > 0 {
+			t.Errorf("seed %d: all have come, and %d gaps are open", seed, len(open))
+		}
+	}
+	if tight == 0 {
+		t.Error("no gap is divided: the test tests nothing")
+	}
+}
+
+func gapsOf(s *keySums) func(func(Gap) bool) {
+	return func(yield func(Gap) bool) {
+		for _, g := range s.gaps {
+			if !yield(g) {
+				return
+			}
+		}
+	}
+}

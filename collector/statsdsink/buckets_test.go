@@ -1,0 +1,100 @@
+package statsdsink
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/wire"
+)
+
+// Packets state the sums of the loose counts before them of rules with a jump, by bucket: when
+// there were some, at most once a flush. All of them say after which statement they were made.
+func TestPacketsStateBucketSums(t *testing.T) {
+	jump := hotparam.Threshold{Kind: hotparam.Jump, Factor: hotparam.NewFraction(8, 1), Rate: hotparam.Rate{N: 400, Per: time.Second}}.WithDefaults()
+	rules := &hotparam.Rules{Namespace: "shop", Rules: []hotparam.Rule{
+		{ID: "a", Hot: []hotparam.Threshold{over(40, time.Second)}}, {ID: "b", Hot: []hotparam.Threshold{jump}},
+	}}
+	out := &packets{}
+	sink, err := New(Config{Rules: rules, Sender: out, Instance: "api-1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newCollector(t, collector.Config{Sink: sink, Rules: rules, Budget: 60})
+	rng, now := rand.New(rand.NewPCG(1, 1)), time.Unix(1_700_000_000, 0)
+	var sums [wire.Buckets]uint32
+	all, stated, at, statements, number := 0, 0, now.Add(-time.Hour), 0, uint64(wire.BucketStatements)
+	for round := range 200 {
+		few := round > 100 // and then a trickle
+		for range rng.IntN(300) {
+			if few && rng.IntN(100) > 0 {
+				continue
+			}
+			member := fmt.Appendf(nil, "%c GET /s?q=%d", "ab"[rng.IntN(2)], rng.IntN(rng.IntN(400)+1))
+			c.Add(hotparam.Hash(member), member, 1)
+		}
+		out.all = nil
+		c.Flush(t.Context(), now)
+		inFlush := 0
+		for _, packet := range out.all {
+			lines := strings.Split(packet, "\n")
+			m, err := wire.ParseMeta([]byte(lines[0]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got [wire.Buckets]uint32
+			n, states, ok := wire.ParseBuckets(&got, m.Buckets, wire.JumpsMark(rules))
+			if states {
+				number++
+				inFlush++
+				statements++
+				stated, at = all, now
+			}
+			if !ok || n != number || states && got != sums || inFlush > 1 {
+				t.Fatalf("%q: statement %d and the %dth of a flush, want sums %v", lines[0], n, inFlush, sums)
+			}
+			for _, line := range lines[1:] {
+				if _, _, booked := wire.CutAccount([]byte(line)); booked {
+					continue
+				}
+				l, err := wire.ParseLine([]byte(line))
+				if err != nil {
+					t.Fatalf("%q: %v", line, err)
+				}
+				if text, _ := wire.Plain.AppendDecoded(nil, l.Key); string(l.Prefix) == "shop.b" {
+					sums[wire.BucketOf(wire.BucketHash(text), m.Incarnation)] += uint32(l.N)
+					all += int(l.N)
+				}
+			}
+		}
+		if now = now.Add(pace.Flush); now.Sub(at) > bucketsEvery+pace.Flush && all-stated >= bucketsFrom {
+			t.Fatalf("flush %d: %d counts were sent since the sums were stated", round, all-stated)
+		}
+	}
+	if statements < 20 || statements > 130 || all == 0 {
+		t.Errorf("%d statements for %d counts", statements, all)
+	}
+}
+
+// After other rules no statement is compared with one before.
+func TestBucketSumsOfOtherRules(t *testing.T) {
+	var b bucketSums
+	b.setRules(1)
+	now := time.Unix(1_700_000_000, 0)
+	b.append(nil, now)
+	before := b.number
+	for _, mark := range []uint32{2, 1} {
+		b.setRules(mark)
+		if _, states := b.append(nil, now); !states {
+			t.Error("the sums are not stated for other rules")
+		}
+	}
+	if b.number < before+2*wire.BucketStatements {
+		t.Errorf("statement %d follows %d", b.number, before)
+	}
+}

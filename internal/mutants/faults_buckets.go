@@ -1,0 +1,66 @@
+package mutants
+
+// bucketFaults are of jumps under loss: of the sums by bucket, and of when an account is opened.
+// Those at the end are of the bounds that are published after a loss.
+var bucketFaults = []Fault{
+	{
+		Name: "an account is opened late, by the next reminder", File: "collector/steer.go",
+		Old: "c.steered, c.reminded = next, 0", New: "c.steered = next",
+		Test: "TestSuspectsHaveAnAccountAtOnce",
+	},
+	{
+		Name: "an account is opened late, by the second line", File: "collector/accounts.go",
+		Old: "case wanted || c.opensCold", New: "case wanted && s.notes[at].sent != s.since || c.opensCold",
+		Test: "TestSuspectsHaveAnAccountAtOnce",
+	},
+	{
+		Name: "bucket sums hold counts on accounts", File: "collector/statsdsink/packer.go",
+		Old: "p.sums.Booked += uint64(p.line.N)", New: "p.sums.Booked += uint64(p.line.N)\n\t\tp.buckets.add(&p.line, p.head.Incarnation)",
+		Test: "TestPacketsStateBucketSums",
+	},
+	{
+		Name: "sums of other rules are compared", File: "collector/statsdsink/buckets.go",
+		Old: "b.number += wire.BucketStatements", New: "",
+		Test: "TestBucketSumsOfOtherRules",
+	},
+	{
+		Name: "a bucket is the same of all senders", File: "wire/bucketsums.go",
+		Old: "hash ^= incarnation", New: "",
+		Test: "TestBucketsSpread",
+	},
+	{
+		Name: "counts behind a statement are taken for those before it", File: "aggregator/decode/bucketsums.go",
+		Old: "s.number < to.number {", New: "s.number <= to.number {",
+		Test: "TestBucketSumsBoundWhatIsMissing",
+	},
+	{
+		Name: "a gap is of the statement of the packet behind it", File: "aggregator/decode/bucketsums.go",
+		Old: "if first = a.statement; m.Seq", New: "if first = number; m.Seq",
+		Test: "TestBucketSumsBoundWhatIsMissing",
+	},
+	{
+		Name: "a gap lacks of each bucket what it lacks of the first", File: "aggregator/internal/window/shortfall.go",
+		Old: "x.byBucket[wire.BucketOf(hash, x.incarnation)]", New: "x.byBucket[0]",
+		Package: "aggregator", Test: "TestABaselineLacksWhatItsBucketLacks",
+	},
+	{
+		Name: "windows of other rules have buckets", File: "aggregator/internal/window/bounds.go",
+		Old: "if !w.bucketed {", New: "if false {",
+		Package: "aggregator", Test: "TestABaselineLacksWhatItsBucketLacks",
+	},
+	{
+		Name: "after a loss the newest window is published", File: "aggregator/hot.go",
+		Old: "clearFor = 500", New: "clearFor = 0",
+		Test: "TestPublishedBoundsAreOfAClearWindow",
+	},
+	{
+		Name: "a window that is over hides why a key is hot", File: "aggregator/hot.go",
+		Old: " || h.Low < w.need() ||", New: " ||",
+		Test: "TestPublishedBoundsAreNotOfBefore",
+	},
+	{
+		Name: "a repeated account without counts says nothing", File: "aggregator/decode/settle.go",
+		Old: "(e.N > 0 || e.Total < k.high):", New: "true:",
+		Test: "TestAccounts",
+	},
+}

@@ -1,0 +1,128 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/binary"
+	"hash/fnv"
+	"math/bits"
+	"strconv"
+
+	"github.com/hotparam/hotparam"
+)
+
+// Bucket sums split the loose counts of [Sums] by a hash of their keys, so that counts lost of
+// other keys are hardly a bound for a key without an account. They cover the rules with a
+// jump: the baseline of a key that rises is from a time when the key had no account. They are
+// stated at most once a flush, and only between two processes with the same rules.
+
+// Buckets is the number of bucket sums.
+const Buckets = 128
+
+// bucketBits is how many low bits of a sum are sent.
+const bucketBits = 18
+
+// BucketModulus bounds the difference of two bucket sums that a receiver can tell.
+const BucketModulus = 1 << bucketBits
+
+// BucketStatements is how many statements a receiver remembers of a sender.
+const BucketStatements = 4
+
+// maxBuckets is the most bytes that they take in a [Meta].
+const maxBuckets = 8 + 1 + 16 + 1 + 3*Buckets
+
+const bucketDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+
+// JumpsMark identifies the rules whose loose counts bucket sums cover: those with a jump. It
+// is 0 if there are none.
+func JumpsMark(rules *hotparam.Rules) uint32 {
+	sum, some := fnv.New32a(), false
+	for i := range rules.Rules {
+		if r := &rules.Rules[i]; r.HasJump() {
+			some = true
+			_, _ = sum.Write(append([]byte(r.CountPrefix(rules.Namespace)), 0))
+		}
+	}
+	if !some {
+		return 0
+	}
+	return sum.Sum32() | 1
+}
+
+// BucketHash returns the hash of a key's text that determines its bucket. Unlike
+// [hotparam.Hash] it is the same in all processes.
+func BucketHash(text []byte) uint64 {
+	const factor = 0x9e3779b97f4a7c15
+	h := uint64(len(text)) * factor
+	for ; len(text) >= 8; text = text[8:] {
+		h = bits.RotateLeft64(h^binary.LittleEndian.Uint64(text), 29) * factor
+	}
+	for _, c := range text {
+		h = bits.RotateLeft64(h^uint64(c), 29) * factor
+	}
+	return h
+}
+
+// BucketOf returns the bucket of a key with this hash, of a sender with this incarnation.
+// Keys that share a bucket of one sender share none of the next, except by chance.
+func BucketOf(hash, incarnation uint64) int {
+	hash ^= incarnation
+	hash ^= hash >> 30
+	hash *= 0xbf58476d1ce4e5b9
+	hash ^= hash >> 27
+	hash *= 0x94d049bb133111eb
+	return int(hash >> 33 % Buckets)
+}
+
+// AppendBuckets appends what a packet says of the bucket sums: the mark, and how often the
+// sums had been stated by its sender, this time included if sums is not nil. Of these the low
+// bits are sent, three characters each. So receivers know between which statements a packet
+// was made, in whatever order packets arrive.
+func AppendBuckets(dst []byte, mark uint32, number uint64, sums *[Buckets]uint32) []byte {
+	dst = append(strconv.AppendUint(dst, uint64(mark), 16), '.')
+	dst = strconv.AppendUint(dst, number, 16)
+	if sums == nil {
+		return dst
+	}
+	dst = append(dst, '.')
+	for _, n := range sums {
+		dst = append(dst, bucketDigits[n>>12&63], bucketDigits[n>>6&63], bucketDigits[n&63])
+	}
+	return dst
+}
+
+// ParseBuckets reads what [AppendBuckets] wrote with this mark. It sets the low bits of
+// sums, unless that is nil, and returns stated=true if the text has the sums. ok is false for
+// any other text.
+func ParseBuckets(sums *[Buckets]uint32, text []byte, mark uint32) (number uint64, stated, ok bool) {
+	part, text, _ := bytes.Cut(text, []byte{'.'})
+	if got, ok := parseUint(part, 16, true); !ok || got != uint64(mark) {
+		return 0, false, false
+	}
+	part, text, stated = bytes.Cut(text, []byte{'.'})
+	number, ok = parseUint(part, 16, true)
+	if !stated || !ok || sums == nil {
+		return number, stated, ok
+	}
+	if len(text) != 3*Buckets {
+		return 0, false, false
+	}
+	for i := range sums {
+		sums[i] = 0
+		for _, c := range text[3*i : 3*i+3] {
+			digit := bucketValues[c]
+			if digit < 0 {
+				return 0, false, false
+			}
+			sums[i] = sums[i]<<6 | uint32(digit)
+		}
+	}
+	return number, true, true
+}
+
+// bucketValues are the values of the digits, and -1.
+var bucketValues = func() (values [256]int8) {
+	for i := range values {
+		values[i] = int8(bytes.IndexByte([]byte(bucketDigits), byte(i)))
+	}
+	return values
+}()
