@@ -29,7 +29,7 @@ var arrows = map[string][]string{
 	"kafka":               {"internal/secret"},
 	"config":              {"hotparam", "wire", "kafka", "internal/duration", "internal/secret", "internal/spelling"},
 	"collector":           {"hotparam", "wire", "internal/floor", "internal/keytext", "internal/loglimit", "internal/pace"},
-	"aggregator":          {"hotparam", "wire", "aggregator/decode", "aggregator/internal/window", "aggregator/internal/ring", "internal/addrlevel", "internal/floor", "internal/keytext", "internal/pace"},
+	"aggregator":          {"hotparam", "wire", "aggregator/baseline", "aggregator/decode", "aggregator/internal/window", "aggregator/internal/ring", "internal/addrlevel", "internal/floor", "internal/keytext", "internal/pace"},
 	"hotset":              {"hotparam"},
 	"hotkeys":             {"hotparam", "wire", "hotset", "internal/backoff", "internal/cmpbool", "internal/loglimit", "internal/redisconfig", "internal/secret"},
 
@@ -39,6 +39,7 @@ var arrows = map[string][]string{
 	"aggregator/decode":          {"hotparam", "wire", "aggregator/internal/ring", "internal/countset", "internal/floor", "internal/keytext", "internal/loglimit"},
 	"aggregator/internal/window": {"hotparam", "wire", "aggregator/decode", "aggregator/internal/ring", "internal/floor", "internal/keytext"},
 	"aggregator/internal/ring":   nil,
+	"aggregator/baseline":        {"hotparam", "internal/floor"},
 
 	"aggregator/internal/aggregatortest": {"hotparam", "wire", "internal/pace"},
 	"aggregator/statsdsource":            {"hotparam", "wire", "aggregator", "aggregator/decode", "internal/countset", "internal/openfiles", "internal/unixsocket"},
