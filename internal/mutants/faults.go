@@ -16,7 +16,7 @@ type Fault struct {
 
 // Faults returns all faults.
 func Faults() (all []Fault) {
-	for _, part := range [][]Fault{keyFaults, lineFaults, collectorFaults, windowFaults, thresholdFaults, packetFaults, accountFaults, clockFaults, publishedFaults, limitFaults, tableFaults, replayFaults, trustFaults, trapFaults, attachFaults, bodyFaults, adapterFaults, reloadFaults, commandFaults} {
+	for _, part := range [][]Fault{keyFaults, lineFaults, collectorFaults, windowFaults, dayFaults, thresholdFaults, packetFaults, accountFaults, clockFaults, publishedFaults, limitFaults, tableFaults, replayFaults, trustFaults, trapFaults, attachFaults, bodyFaults, adapterFaults, reloadFaults, commandFaults} {
 		all = append(all, part...)
 	}
 	return all
