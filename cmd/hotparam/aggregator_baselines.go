@@ -62,7 +62,7 @@ var baselineMetrics = []figure[baseline.Stats]{
 			"days](docs/RULES.md#jumps-over-days) go by what is known already"),
 	counterOf("baselines_failures_total", "Times that baselines could not be read or written.",
 		func(s *baseline.Stats) int64 { return s.Failures }),
-	gaugeOf("baselines_hours", "Hours of the days before, and of this one, that are known.",
+	gaugeOf("baselines_known", "Hours of the days before, and of this one, that are known.",
 		func(s *baseline.Stats) float64 { return float64(s.Hours) }),
 	gaugeOf("baselines_bytes", "Bytes of the hours that are known.",
 		func(s *baseline.Stats) float64 { return float64(s.Bytes) }),
