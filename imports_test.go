@@ -29,7 +29,7 @@ var arrows = map[string][]string{
 	"kafka":               {"internal/secret"},
 	"config":              {"hotparam", "wire", "kafka", "internal/duration", "internal/secret", "internal/spelling"},
 	"collector":           {"hotparam", "wire", "internal/floor", "internal/keytext", "internal/loglimit", "internal/pace"},
-	"aggregator":          {"hotparam", "wire", "aggregator/decode", "aggregator/internal/window", "aggregator/internal/ring", "internal/addrlevel", "internal/floor", "internal/keytext", "internal/pace"},
+	"aggregator":          {"hotparam", "wire", "aggregator/baseline", "aggregator/decode", "aggregator/internal/window", "aggregator/internal/ring", "internal/addrlevel", "internal/floor", "internal/keytext", "internal/pace"},
 	"hotset":              {"hotparam"},
 	"hotkeys":             {"hotparam", "wire", "hotset", "internal/backoff", "internal/cmpbool", "internal/loglimit", "internal/redisconfig", "internal/secret"},
 
@@ -39,11 +39,12 @@ var arrows = map[string][]string{
 	"aggregator/decode":          {"hotparam", "wire", "aggregator/internal/ring", "internal/countset", "internal/floor", "internal/keytext", "internal/loglimit"},
 	"aggregator/internal/window": {"hotparam", "wire", "aggregator/decode", "aggregator/internal/ring", "internal/floor", "internal/keytext"},
 	"aggregator/internal/ring":   nil,
+	"aggregator/baseline":        {"hotparam", "internal/floor"},
 
 	"aggregator/internal/aggregatortest": {"hotparam", "wire", "internal/pace"},
-	"aggregator/statsdsource":            {"hotparam", "wire", "aggregator", "aggregator/decode", "internal/countset", "internal/openfiles", "internal/unixsocket"},
-	"aggregator/kafkasource":             {"hotparam", "wire", "kafka", "aggregator", "aggregator/decode", "internal/backoff", "internal/countset", "internal/loglimit"},
-	"aggregator/graphitesource":          {"hotparam", "wire", "aggregator", "aggregator/decode", "internal/loglimit"},
+	"aggregator/statsdsource":            {"hotparam", "wire", "aggregator", "aggregator/baseline", "aggregator/decode", "internal/countset", "internal/openfiles", "internal/unixsocket"},
+	"aggregator/kafkasource":             {"hotparam", "wire", "kafka", "aggregator", "aggregator/baseline", "aggregator/decode", "internal/backoff", "internal/countset", "internal/loglimit"},
+	"aggregator/graphitesource":          {"hotparam", "wire", "aggregator", "aggregator/baseline", "aggregator/decode", "internal/loglimit"},
 	"limiter/redislimiter":               {"hotparam", "limiter", "limiter/semaphore", "limiter/permits", "limiter/internal/breaker", "limiter/internal/calendar", "internal/backoff", "internal/loglimit"},
 	"limiter/internal/breaker":           nil,
 	"limiter/internal/calendar":          {"hotparam"},
@@ -127,7 +128,7 @@ var arrows = map[string][]string{
 	"internal/suggest":     everythingButCommands,
 	"internal/follow":      everythingButCommands,
 
-	"internal/bench":                   {"hotparam", "wire", "kafka", "collector", "collector/statsdsink", "collector/kafkasink", "aggregator", "aggregator/decode", "aggregator/statsdsource", "aggregator/kafkasource", "hotkeys", "middleware", "internal/accesslog", "internal/kafkafake", "internal/keytext", "internal/pace"},
+	"internal/bench":                   {"hotparam", "wire", "kafka", "collector", "collector/statsdsink", "collector/kafkasink", "aggregator", "aggregator/baseline", "aggregator/decode", "aggregator/statsdsource", "aggregator/kafkasource", "hotkeys", "middleware", "internal/accesslog", "internal/kafkafake", "internal/keytext", "internal/pace"},
 	"internal/bench/cmd/benchpage":     {"hotparam", "internal/bench"},
 	"internal/bench/gateways":          {"internal/bench", "internal/testenv"},
 	"internal/bench/cmd/benchgateways": {"internal/bench/gateways"},
@@ -154,7 +155,7 @@ var arrows = map[string][]string{
 }
 
 var (
-	everythingPublic      = []string{"hotparam", "wire", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/redislimiter", "kafka", "config", "collector", "collector/statsdsink", "collector/kafkasink", "aggregator", "aggregator/decode", "aggregator/statsdsource", "aggregator/kafkasource", "aggregator/graphitesource", "hotset", "hotkeys", "middleware", "middleware/adapter", "middleware/rpc", "attach", "attach/kafka"}
+	everythingPublic      = []string{"hotparam", "wire", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/redislimiter", "kafka", "config", "collector", "collector/statsdsink", "collector/kafkasink", "aggregator", "aggregator/baseline", "aggregator/decode", "aggregator/statsdsource", "aggregator/kafkasource", "aggregator/graphitesource", "hotset", "hotkeys", "middleware", "middleware/adapter", "middleware/rpc", "attach", "attach/kafka"}
 	everythingButCommands = append(slices.Clone(everythingPublic), "internal/accesslog", "internal/bench", "internal/cmpbool", "internal/demo", "internal/demo/data", "internal/demo/screen", "internal/doctor", "internal/duration", "internal/explain", "internal/filewatch", "internal/follow", "internal/gateway", "internal/gateway/auth", "internal/gateway/check", "internal/gateway/rls", "internal/gateway/spoe", "internal/hotwords", "internal/httpserve", "internal/kafkafake", "internal/keytext", "internal/listed", "internal/live", "internal/loglimit", "internal/pace", "internal/page", "internal/redisconfig", "internal/replay", "internal/sdnotify", "internal/secret", "internal/spelling", "internal/suggest", "internal/termtext", "internal/top", "internal/unixsocket", "internal/webhook")
 )
 

@@ -157,6 +157,8 @@ type Threshold struct {
 	// Factor is the part of the whole for [Share], above 0 and at most 1; the
 	// multiple of the baseline for [Jump], above 1.
 	Factor Fraction
+	// Over says what makes the baseline of a [Jump].
+	Over Over
 	// Top is how many keys are hot at a time for [Top].
 	Top int
 	// Exit is the part of what a key needs to become hot below which a hot key cools,
@@ -179,8 +181,7 @@ const (
 	// Share: with Factor × the counts of all keys of the rule on the same route
 	// that have the same parameters' names.
 	Share
-	// Jump: with Factor × the key's own baseline: its mean count per window over
-	// the ten windows before the present one.
+	// Jump: with Factor × the key's own baseline: its mean count per window, see [Over].
 	Jump
 	// Top: with the counts of the other keys of the rule: the Top highest are hot.
 	Top
@@ -200,6 +201,25 @@ func (k Kind) String() string {
 func ParseKind(s string) (Kind, bool) {
 	at := slices.Index(kindNames[:], s)
 	return Kind(max(0, at)), at >= 0
+}
+
+// Over is the past that makes a key's baseline.
+type Over uint8
+
+// Pasts.
+const (
+	OverRecent Over = iota // the ten windows before the present one
+	// OverDay: the same hour, UTC, and its neighbours, of up to seven days before. The ten
+	// windows before are the baseline until an hour of a day before is known.
+	OverDay
+)
+
+var overNames = [...]string{"", "day"}
+
+// ParseOver reads the past that a rules file names: "day".
+func ParseOver(s string) (Over, bool) {
+	at := slices.Index(overNames[1:], s)
+	return Over(at + 1), at >= 0
 }
 
 // ExitCount returns the count below which a hot key cools that needed n: at least 1, so

@@ -145,6 +145,7 @@ const (
 	shareHint = "20% is a fifth of what the rule counts on the route, 20%/1m the same within a minute"
 	jumpHint  = "8x is eight times what the key had before, 8x/1m the same within a minute"
 	rateHint  = "200/s is 200 within a second, 60/1m is 60 within a minute"
+	overHint  = "over: day compares a key with its own same hour of the days before"
 	leastHint = "min is the count below which nothing is hot, for example 50/10s"
 )
 
@@ -186,6 +187,12 @@ func (t *Threshold) validateKind(bad *FieldErrors) {
 		bad.add("share", factor, shareHint, "a share must be above 0%% and at most 100%%")
 	case t.Kind == Jump && (t.Factor.Den < 1 || t.Factor.Cmp(1) <= 0 || t.Factor.Cmp(MaxFactor) > 0):
 		bad.add("jump", factor, jumpHint, "a jump must be above 1x and at most %dx", int64(MaxFactor))
+	}
+	switch {
+	case t.Kind != Jump && t.Over != OverRecent:
+		bad.add("over", "", "remove it: only a jump compares a key with its past", "the threshold is no jump")
+	case int(t.Over) >= len(overNames):
+		bad.add("over", "", overHint, "over %d is none", t.Over)
 	}
 	switch {
 	case t.Kind != Top && t.Top != 0:

@@ -25,6 +25,7 @@ func (d *Detector) AdvanceTo(now, complete time.Time) {
 		}
 		d.moveTo(r, now, complete)
 	}
+	d.advanceHours(complete)
 	d.watchSuspects(now)
 	d.missing.Sweep(now, d.keep)
 }
@@ -139,6 +140,9 @@ func (d *Detector) Refresh() {
 		}
 		for _, v := range r.views {
 			v.tidyUp()
+		}
+		if r.hours != nil {
+			r.hours.Tidy()
 		}
 	}
 	if len(hot) > 0 || d.refreshed {

@@ -19,6 +19,9 @@ func (d *Detector) count(c *decode.Count) {
 	if d.account != nil && !isAgain && !isTotal {
 		d.account.see(r, c)
 	}
+	if !isAgain && !isTotal {
+		r.hours.count(c)
+	}
 	for _, v := range r.views {
 		pane := v.PaneOf(c.When)
 		switch {

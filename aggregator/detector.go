@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/baseline"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/aggregator/internal/window"
 )
@@ -49,6 +50,9 @@ type DetectorConfig struct {
 	// a window has no high count until it was heard whole, and thresholds that compare wait for
 	// what they compare with. A zero Start means that nothing was counted before.
 	Start time.Time
+	// Days has what keys counted on the days before, for jumps over days, and receives what
+	// they count now. With nil Days such jumps are over the recent past.
+	Days *baseline.Days
 	// OnVerdict is called with each decision, before it is published. Nil disables it.
 	OnVerdict func(Verdict)
 	// Explain is a key that OnAccount is called for at the end of each pane. A nil OnAccount
@@ -84,6 +88,10 @@ type Detector struct {
 	unnamed   int64
 	refreshed bool // the last refresh published keys
 	ahead     ahead
+
+	counted  int       // rules that are counted by the hour
+	hour     int64     // the newest that was recorded
+	recorded time.Time // up to when
 }
 
 // NewDetector returns a detector without any counts.
@@ -103,7 +111,7 @@ func NewDetector(c DetectorConfig) *Detector {
 		suspects: suspects{part: c.Part}, missing: window.NewMissing(),
 	}
 	d.cfg = c
-	d.setRules(d.numbered, c.Homes, func(p place) *ruleWatch { return newRuleWatch(p.number, p.rule, p.budget, d.late()) })
+	d.setRules(d.numbered, c.Homes, func(p place) *ruleWatch { return newRuleWatch(p.number, p.rule, c.Days, p.budget, d.late()) })
 	if !c.Start.IsZero() {
 		d.begin(c.Start)
 	}
@@ -161,6 +169,12 @@ func (d *Detector) setRules(n *decode.Numbered, all []int, watch func(place) *ru
 			if v.history != nil {
 				v.history.SetMissing(d.missing, i)
 			}
+		}
+	}
+	d.counted = 0
+	for _, r := range d.watches {
+		if r.hours != nil {
+			d.counted++
 		}
 	}
 	d.suspects.share = maxSuspects / max(1, len(d.watches))

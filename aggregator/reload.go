@@ -189,7 +189,7 @@ func (x *reload) watch(p place) *ruleWatch {
 	} else {
 		r.from = x.d.settled(p.rule, x.n.InOrder().Namespace, x.now)
 	}
-	r.open(p.budget, x.d.late(), before)
+	r.open(x.d.cfg.Days, p.budget, x.d.late(), before)
 	for _, v := range r.views {
 		v.begin(before.viewLike(v), later(x.now, r.from), x.now.Add(-x.d.lag))
 	}

@@ -22,6 +22,7 @@ type ruleWatch struct {
 	complete   time.Time           // all counts before it have arrived
 	overlaps   bool                // a request counts for several keys of the rule
 	shares     bool                // some threshold is a share
+	hours      *hours              // nil without a jump over days
 	from       time.Time           // counts of before are of a rule that counted otherwise, under the same name
 }
 

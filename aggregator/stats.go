@@ -48,6 +48,9 @@ func (d *Detector) Stats() DetectorStats {
 			s.Memory += v.memory()
 			s.Evicted += v.Evicted()
 		}
+		if r.hours != nil {
+			s.Memory += r.hours.Used()
+		}
 		s.Keys += keys
 		s.Late += late
 	}

@@ -61,7 +61,7 @@ func (t *threshold) needs(x *hotparam.Exception, i int32, text []byte, last int6
 		low, high := t.view.groups.Bounds(t.view.Window, text, last)
 		n.raise(t, low, high, hotparam.Fraction{Num: 1, Den: 1})
 	case hotparam.Jump:
-		low, high, windows := t.view.history.Baseline(t.view.Window, i, text, last, last <= t.view.closed)
+		low, high, windows := t.baseline(i, text, last)
 		n.raise(t, low, high, windows)
 	case hotparam.Top:
 		t.ranked(&n, i)

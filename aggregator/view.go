@@ -5,14 +5,15 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/baseline"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/aggregator/internal/ring"
 	"github.com/hotparam/hotparam/aggregator/internal/window"
 )
 
-func newRuleWatch(number int, rule *hotparam.Rule, budget int64, late time.Duration) *ruleWatch {
+func newRuleWatch(number int, rule *hotparam.Rule, days *baseline.Days, budget int64, late time.Duration) *ruleWatch {
 	r := layOut(number, rule)
-	r.open(budget, late, nil)
+	r.open(days, budget, late, nil)
 	return r
 }
 
@@ -39,12 +40,20 @@ func layOut(number int, rule *hotparam.Rule) *ruleWatch {
 
 // open opens the views. Of a rule that takes the place of another, which counts the same, they
 // continue those of the other that have the same window.
-func (r *ruleWatch) open(budget int64, late time.Duration, before *ruleWatch) {
+func (r *ruleWatch) open(days *baseline.Days, budget int64, late time.Duration, before *ruleWatch) {
 	parts := int64(len(r.views)) // and as much for each history
 	for _, v := range r.views {
 		if v.has(hotparam.Jump) {
 			parts++
 		}
+	}
+	if days != nil && leastHourly(r.rule) > 0 {
+		parts++
+		var counted *hours
+		if before != nil {
+			counted = before.hours
+		}
+		r.hours = hoursOf(r.rule, days, budget/parts, late, counted)
 	}
 	longest := time.Duration(0)
 	for _, v := range r.views {

@@ -271,6 +271,9 @@ var badFiles = []struct {
 		`4:22: hot "20%/": the time must be a positive duration, for example s, 10s, 1m, 1h, 1d or 1w`, `4:28: hot "8x/2h": the window must be 1s to 1h`,
 		`4:56: hot.window "2h": the window must be 1s to 1h`, `4:78: hot.window "soon": want a duration, for example 10s or 1m`,
 	}},
+	{"pasts", rule("hot: [{jump: 8x, over: week}, {jump: 8x/1m, over: 1h}, {share: 20%, over: day}, {rate: 5/s, over: day}]"), []string{
+		`4:28: hot.over "week": want day`, `4:55: hot.over "1h": want day`, "4:79: hot.over: the threshold is no jump", "4:103: hot.over: the threshold is no jump",
+	}},
 	{"two windows", rule("hot: [{share: 20%/10s, min: 50/1m}, {jump: 8x, min: 50/10s, window: 1m}, {top: 3/1s}]"), []string{
 		`4:33: hot.min "50/1m": the threshold has a window of 10s already`, `4:73: hot.window "1m": the threshold has a window of 10s already`,
 		`4:84: hot.top "3/1s": want a whole number of 1 to 1000`,

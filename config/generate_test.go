@@ -111,6 +111,7 @@ func drawHot(t *rapid.T) []hotparam.Threshold {
 			h.Factor = hotparam.NewFraction(rapid.Int64Range(1, 1000_000).Draw(t, "millionths"), 1000_000)
 		case hotparam.Jump:
 			h.Factor = hotparam.NewFraction(rapid.Int64Range(11, 10_000).Draw(t, "tenths"), 10)
+			h.Over = hotparam.Over(rapid.IntRange(0, int(hotparam.OverDay)).Draw(t, "over"))
 		case hotparam.Top:
 			h.Top = rapid.IntRange(1, hotparam.MaxTop).Draw(t, "top")
 		}

@@ -11,7 +11,7 @@ import (
 
 var hotSection = section{
 	name: "hot", prefix: "hot.",
-	fields:  []string{"rate", "share", "jump", "top", "min", "window", "exit", "hold", "cool_down"},
+	fields:  []string{"rate", "share", "jump", "top", "min", "window", "over", "exit", "hold", "cool_down"},
 	example: "for example hot: 200/s, or hot: {rate: 200/s, exit: 80%, hold: 10s}",
 }
 
@@ -47,6 +47,7 @@ func (r *ruleReader) threshold(n *node, unit hotparam.Unit) (t hotparam.Threshol
 		return t
 	}
 	r.least(n, v, &t, unit)
+	r.past(v.get("over"), &t)
 	t = t.WithDefaults()
 	r.exit(v.get("exit"), &t, unit)
 	t.Hold = r.duration(v.get("hold"), "hot.hold", "hold is the least time for which a key stays hot; 10s if it is left out", hotparam.DefaultHold)
@@ -143,6 +144,18 @@ func (r *ruleReader) least(n *node, v values, t *hotparam.Threshold, unit hotpar
 			"hot.min is missing: it has a default only for count: requests")
 	}
 	withLeast(t)
+}
+
+// past reads the past that a jump compares with.
+func (r *ruleReader) past(n *node, t *hotparam.Threshold) {
+	s, ok := r.scalar(n, "hot.over")
+	if !ok {
+		return
+	}
+	const hint = "over: day compares a key with its own same hour of the days before; without it, with the ten windows before"
+	if t.Over, ok = hotparam.ParseOver(s); !ok {
+		r.reject(n, hint, "hot.over %s: want day", quote(s))
+	}
 }
 
 // sameWindow sets the window of a threshold, and reports another one.

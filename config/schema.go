@@ -212,6 +212,7 @@ func schemaHot() schemas {
 		"top":       doc(schemaWhole(1, 1000), "Hot if it is among the first so many"),
 		"min":       doc(schemaText(), "The least count for share, jump and top: 50, or 50/10s"),
 		"window":    doc(schemaDuration(), "The window of share, jump and top: 10s"),
+		"over":      doc(schemaChoice("day"), "The past that jump compares with: day is the same hour of the days before"),
 		"exit":      doc(schemaText(), "Below what the key cools: 80%, 160/s, 160. Default: 80%"),
 		"hold":      doc(schemaDuration(), "The least time for which a key stays hot. Default: 10s"),
 		"cool_down": doc(schemaDuration(), "How long a key must stay below exit to cool. Default: 5s"),

@@ -57,6 +57,7 @@ func TestThresholds(t *testing.T) {
 		"8X":                          {jump},
 		"{rate: 8x}":                  {jump},
 		"{jump: 8x/1h}":               {with(jump, per(10, time.Hour), 80)},
+		"{jump: 8x, over: day}":       {func() hotparam.Threshold { t := jump; t.Over = hotparam.OverDay; return t }()},
 		"{jump: 1.5x, cool_down: 3s}": {{Kind: hotparam.Jump, Factor: hotparam.Percent(150), Rate: per(10, time.Second), Exit: exit, Hold: hold, CoolDown: 3 * time.Second}},
 		"{top: 10}":                   {top},
 		"{top: 10, min: 20/5s}":       {with(top, per(20, 5*time.Second), 80)},

@@ -164,6 +164,9 @@ func (w writer) threshold(h hotparam.Threshold, unit hotparam.Unit) string {
 		pairs[0].name = "rate"
 	}
 	pairs = append(pairs, pair{"exit", w.text(exit)}, pair{"hold", w.text(h.Hold.String())})
+	if h.Over == hotparam.OverDay {
+		pairs = append(pairs, pair{"over", w.text("day")})
+	}
 	if h.CoolDown != hotparam.DefaultCoolDown || w.coin("cool_down") {
 		pairs = append(pairs, pair{"cool_down", w.text(h.CoolDown.String())})
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/aggregator/baseline"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -49,6 +50,8 @@ type Config struct {
 	Encoding wire.Encoding
 	// Canonical says that the keys of all series are canonical, as those of instances are.
 	Canonical bool
+	// Days is what jumps over days compare with. With nil Days they are over the recent past.
+	Days *baseline.Days
 	// Memory is the size of the windows in bytes. Zero means [aggregator.DefaultMemory].
 	Memory int64
 	// Timeout bounds one request. Zero means [DefaultTimeout].

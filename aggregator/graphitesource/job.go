@@ -74,7 +74,7 @@ func newJob(c *Config, api *client, patience time.Duration) *job {
 	}
 	j.ledger = newLedger(newNames(c, j.watches), keep, scale)
 	j.detector = aggregator.NewDetector(aggregator.DetectorConfig{
-		Rules: c.Rules, Publisher: j.hot, Memory: c.Memory, Grace: time.Duration(j.reread) * c.Step, RateSpan: c.Step,
+		Rules: c.Rules, Publisher: j.hot, Memory: c.Memory, Days: c.Days, Grace: time.Duration(j.reread) * c.Step, RateSpan: c.Step,
 	})
 	j.shown.moved = time.Now()
 	return j

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/aggregator/baseline"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/kafka"
 	"github.com/hotparam/hotparam/wire"
@@ -47,6 +48,8 @@ type Config struct {
 	Encoding wire.Encoding
 	// Canonical is the decoders' [decode.Decoder.Canonical].
 	Canonical bool
+	// Days is what jumps over days compare with. With nil Days they are over the recent past.
+	Days *baseline.Days
 	// Memory is the size in bytes of the windows of all partitions of the topic. Zero means
 	// [aggregator.DefaultMemory]. Each partition gets the same part of it, so it is not
 	// exceeded however many are here.

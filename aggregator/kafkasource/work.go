@@ -54,7 +54,7 @@ func (w *worker) open(n int, publisher PartitionPublisher) {
 	w.decoder.LimitAccounts(accounts / int64(n))
 	w.detector = aggregator.NewDetector(aggregator.DetectorConfig{
 		Rules: rules, Publisher: w.gate, Memory: windows, Grace: c.Grace,
-		Part: int(w.partition), Parts: n, Homes: homes(rules, n),
+		Days: c.Days, Part: int(w.partition), Parts: n, Homes: homes(rules, n),
 	})
 	w.in = &intake{Detector: w.detector}
 	w.mark = newWatermark(w.seek, c.Grace, c.Lag)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/aggregator/baseline"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/internal/countset"
 	"github.com/hotparam/hotparam/wire"
@@ -41,6 +42,8 @@ type Config struct {
 	Shards int
 	// Lag is how long counts take to arrive. Zero means [decode.DefaultLag].
 	Lag time.Duration
+	// Days is what jumps over days compare with. With nil Days they are over the recent past.
+	Days *baseline.Days
 	// Trust decides whose packets are believed. A nil Trust believes all.
 	Trust *decode.Trust
 	// Log logs instances whose clocks are off. A nil Log disables it.
@@ -124,7 +127,7 @@ func New(ctx context.Context, c Config) (*Source, error) {
 		}
 		s.decoders[i].Canonical = c.Canonical
 	}
-	s.shards = aggregator.NewShards(aggregator.DetectorConfig{Rules: c.Rules, Publisher: c.Publisher, Memory: windows, Lag: c.Lag, Start: time.Now()}, c.Shards, readers)
+	s.shards = aggregator.NewShards(aggregator.DetectorConfig{Rules: c.Rules, Publisher: c.Publisher, Memory: windows, Lag: c.Lag, Start: time.Now(), Days: c.Days}, c.Shards, readers)
 	for i := range readers {
 		s.feeds = append(s.feeds, s.shards.Feed(i))
 	}

@@ -119,6 +119,9 @@ func runAggregator(ctx context.Context, s streams, f aggregatorFlags) error {
 	if p, err = withWebhook(p, set, client); err != nil {
 		return err
 	}
+	if p, err = withBaselines(p, set, client); err != nil {
+		return err
+	}
 	p = &reloadingPipeline{p, file, hangups, systemd}
 	if p, err = newReportingPipeline(p, client, set, file); err != nil {
 		return err

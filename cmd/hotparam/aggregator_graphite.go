@@ -46,7 +46,7 @@ func makeGraphitePipeline(set *settings, client redis.UniversalClient) (*graphit
 	g := set.file.Graphite
 	c := graphitesource.Config{
 		Rules: set.file.Rules, Publisher: o.publisher, Encoding: set.encoding, Canonical: set.file.Aggregator.Canonical, Memory: set.file.Aggregator.Memory,
-		URL: g.URL, Every: g.Every, Offset: g.Offset, Timeout: g.Timeout,
+		Days: set.days, URL: g.URL, Every: g.Every, Offset: g.Offset, Timeout: g.Timeout,
 		Series: g.Series, Rate: g.Rate, Heartbeat: g.Heartbeat, Step: g.Step,
 		User: g.User, Log: set.log,
 	}

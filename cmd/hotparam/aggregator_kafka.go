@@ -58,6 +58,7 @@ func makeKafkaPipeline(set *settings, client redis.UniversalClient) (*kafkaPipel
 		Member: set.file.Aggregator.Name,
 		Rules:  rules, Encoding: set.encoding, Canonical: set.file.Aggregator.Canonical, Memory: set.file.Aggregator.Memory,
 		Publisher: func(partition int32) (kafkasource.PartitionPublisher, error) { return p.publishers.of(partition) },
+		Days:      set.days,
 		Trust:     trust,
 		Log:       set.log,
 	})

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/hotparam/hotparam/aggregator/baseline"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/wire"
 )
@@ -46,6 +47,7 @@ type settings struct {
 	file     *config.File
 	encoding wire.Encoding
 	log      *slog.Logger
+	days     *baseline.Days
 	ownRedis bool // the URL is a flag's or a variable's
 }
 
@@ -55,7 +57,9 @@ func (f *aggregatorFlags) settings(w io.Writer) (*settings, error) {
 		return nil, err
 	}
 	s := &settings{file: file, log: log}
-	return s, s.override(f)
+	err = s.override(f)
+	s.days = newDays(s.file.Aggregator)
+	return s, err
 }
 
 // loadDaemon reads the file of a daemon, and returns it with the daemon's log, which w gets.

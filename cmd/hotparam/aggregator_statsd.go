@@ -32,7 +32,7 @@ func newStatsDPipeline(ctx context.Context, set *settings, client redis.Universa
 	p.owner = o
 	p.agg, err = statsdsource.New(ctx, statsdsource.Config{
 		Rules: set.file.Rules, Publisher: o.publisher, Listen: conf.Listen, Readers: conf.Readers, Encoding: set.encoding, Canonical: conf.Canonical, Memory: conf.Memory,
-		Trust: trust, Log: set.log,
+		Days: set.days, Trust: trust, Log: set.log,
 	})
 	if err != nil {
 		return nil, err

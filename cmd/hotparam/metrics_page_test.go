@@ -25,6 +25,7 @@ func TestMetricsPageIsUpToDate(t *testing.T) {
 		"fleet":     pageRows(fleetMetrics),
 		"kafka":     append(append(pageRows(kafkaDecoderMetrics), pageRows(kafkaMetrics)...), pageRows(partitionMetrics)...),
 		"graphite":  pageRows(graphiteMetrics),
+		"baselines": pageRows(baselineMetrics),
 		"webhook":   pageRows(webhookMetrics),
 		"guard":     append(pageRows(doorMetrics), pageRows(guardFileMetrics)...),
 		"follow":    pageRows(followerMetrics),

@@ -22,6 +22,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/baseline"
 	"github.com/hotparam/hotparam/aggregator/kafkasource"
 	"github.com/hotparam/hotparam/attach"
 	_ "github.com/hotparam/hotparam/attach/kafka"
@@ -80,7 +81,7 @@ func daemonRegistry(t *testing.T, source string) *prometheus.Registry {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { client.Close() })
-	set := &settings{file: file, log: slog.New(slog.DiscardHandler)}
+	set := &settings{file: file, log: slog.New(slog.DiscardHandler), days: baseline.NewDays(source)}
 	set.file.Aggregator = config.Aggregator{Source: source, Listen: []string{"127.0.0.1:0"}}.WithDefaults()
 	var p pipeline
 	switch source {
@@ -110,6 +111,9 @@ func daemonRegistry(t *testing.T, source string) *prometheus.Registry {
 	}
 	p = &reloadingPipeline{pipeline: p, file: newRulesFile(aggregatorFlags{}, set, p.reload)}
 	p = reportingUnderTest{p}
+	if p, err = withBaselines(p, set, client); err != nil {
+		t.Fatal(err)
+	}
 	registry.MustRegister(newMetrics(p, httpserve.New(httpserve.Config{}), page.New(page.Config{Guard: page.NewGuard(page.GuardConfig{})})))
 	return registry
 }

@@ -178,7 +178,7 @@ func against(t *hotparam.Threshold) string {
 	case hotparam.Share:
 		return ", " + t.Factor.Decimal(100) + "% of its route's"
 	case hotparam.Jump:
-		return ", " + t.Factor.Decimal(1) + "x its baseline"
+		return ", " + t.Factor.Decimal(1) + "x its " + baselineWords(t.Over)
 	case hotparam.Top:
 		return fmt.Sprintf(", a place among the top %d", t.Top)
 	}

@@ -129,7 +129,7 @@ func thresholdWords(t *hotparam.Threshold, unit hotparam.Unit) string {
 	case hotparam.Share:
 		at = fmt.Sprintf("%s%% of the route and %s", t.Factor.Decimal(100), rate)
 	case hotparam.Jump:
-		at = fmt.Sprintf("%sx the baseline and %s", t.Factor.Decimal(1), rate)
+		at = fmt.Sprintf("%sx the %s and %s", t.Factor.Decimal(1), baselineWords(t.Over), rate)
 	case hotparam.Top:
 		at = fmt.Sprintf("a place among the top %d and %s", t.Top, rate)
 	default:
@@ -143,6 +143,14 @@ func thresholdWords(t *hotparam.Threshold, unit hotparam.Unit) string {
 		terms = append(terms, "after "+spanWords(t.Hold)+" at the earliest")
 	}
 	return at + " (" + strings.Join(terms, ", ") + ")"
+}
+
+// baselineWords names what a jump compares with.
+func baselineWords(over hotparam.Over) string {
+	if over == hotparam.OverDay {
+		return "baseline of the same hour of the days before (the recent past until one is known)"
+	}
+	return "baseline"
 }
 
 func exceptWords(all []hotparam.Exception) string {

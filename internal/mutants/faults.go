@@ -43,6 +43,7 @@ func Faults() (all []Fault) {
 		suggestFaults,
 		restartFaults,
 		bucketFaults,
+		dayFaults,
 	} {
 		all = append(all, part...)
 	}

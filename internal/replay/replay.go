@@ -16,6 +16,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/aggregator/baseline"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/statsdsink"
@@ -175,7 +176,7 @@ func (r *replay) assemble() error {
 		return err
 	}
 	r.decoder = decode.NewDecoder(r.Rules, wire.Plain)
-	detector := aggregator.DetectorConfig{Rules: r.Rules, Publisher: r, Memory: r.Memory, OnVerdict: r.decided}
+	detector := aggregator.DetectorConfig{Rules: r.Rules, Publisher: r, Memory: r.Memory, OnVerdict: r.decided, Days: baseline.NewDays("replay")}
 	if r.OnKey != nil || r.OnExplained != nil {
 		r.reports = newReports(r.Rules, r.guard)
 	}

@@ -1,0 +1,212 @@
+package baseline
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// keepEvery is how often a keeper looks what is to be read or written.
+	keepEvery = 10 * time.Second
+	// readAtOnce is how many hours one call reads.
+	readAtOnce = 24
+	// callTimeout bounds each call to the store.
+	callTimeout = 5 * time.Second
+	// maxParts bounds the parts that are read of an hour.
+	maxParts = 1024
+)
+
+// KeeperConfig configures a [Keeper]. Days, Store and InOffice are required.
+type KeeperConfig struct {
+	Days  *Days
+	Store Store
+	// InOffice reports whether this process publishes its share of the keys. One that
+	// stands by counts the same keys, and does not write.
+	InOffice func() bool
+	// Log receives a line when the store fails, and one when it works again. A nil Log
+	// disables it.
+	Log *slog.Logger
+}
+
+// Keeper writes what this process counted to a store, and reads what all processes counted:
+// everything at the start and on taking office, and at each full hour the hours that are to be
+// compared with. While the store fails, detectors go on with what has been read and counted so
+// far, and the keeper tries again.
+type Keeper struct {
+	cfg      KeeperConfig
+	toRead   []int64
+	hour     int64
+	inOffice bool
+	loaded   bool
+	failing  atomic.Bool
+
+	reads, writes, failures, unreadable atomic.Int64
+}
+
+// NewKeeper returns a keeper, which does nothing until [Keeper.Run].
+func NewKeeper(c KeeperConfig) *Keeper {
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Keeper{cfg: c}
+}
+
+// Run keeps the days until ctx ends, and then writes what is left.
+func (k *Keeper) Run(ctx context.Context) {
+	ticker := time.NewTicker(keepEvery)
+	defer ticker.Stop()
+	for {
+		k.keep(ctx)
+		select {
+		case <-ctx.Done():
+			if k.cfg.Days.Wanted() && k.cfg.InOffice() {
+				k.report(k.write(context.WithoutCancel(ctx)))
+			}
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// keep reads and writes what is due.
+func (k *Keeper) keep(ctx context.Context) {
+	if !k.cfg.Days.Wanted() {
+		return
+	}
+	hour, took := HourOf(time.Now()), k.cfg.InOffice()
+	if !k.loaded || took && !k.inOffice {
+		k.toRead = all(hour)
+		k.loaded = true
+	} else if hour != k.hour {
+		k.toRead = append(k.toRead, compared(hour)...)
+	}
+	k.hour, k.inOffice = hour, took
+	err := k.read(ctx)
+	if err == nil && took {
+		err = k.write(ctx)
+	}
+	if ctx.Err() == nil {
+		k.report(err)
+	}
+}
+
+// all returns the hours that are kept, in the order in which they are needed: those that the
+// hour is compared with first.
+func all(hour int64) []int64 {
+	hours := compared(hour)
+	for back := range int64(Kept) {
+		hours = append(hours, hour-back)
+	}
+	return hours
+}
+
+// compared returns the hours that an hour is compared with.
+func compared(hour int64) (hours []int64) {
+	for day := int64(1); day <= History; day++ {
+		same := hour - day*dayHours
+		hours = append(hours, same, same-1, same+1)
+	}
+	return hours
+}
+
+// read reads the hours that are due.
+func (k *Keeper) read(ctx context.Context) error {
+	for len(k.toRead) > 0 {
+		n := min(readAtOnce, len(k.toRead))
+		if err := k.readHours(ctx, k.toRead[:n]); err != nil {
+			k.toRead = k.toRead[max(0, len(k.toRead)-2*Kept):] // however long the store fails
+			return err
+		}
+		k.toRead = k.toRead[n:]
+	}
+	return nil
+}
+
+func (k *Keeper) readHours(ctx context.Context, hours []int64) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	values, err := k.cfg.Store.Read(ctx, hours)
+	if err != nil {
+		return err
+	}
+	k.reads.Add(int64(len(hours)))
+	for number, parts := range values {
+		n := 0
+		for part, value := range parts {
+			h, err := Parse(value)
+			if n++; err != nil || h.Number != number || n > maxParts {
+				k.unreadable.Add(1)
+				continue
+			}
+			k.cfg.Days.Merge(part, h)
+		}
+	}
+	return nil
+}
+
+// write writes the hours that are to be saved. It reads each first: the process that held this
+// share before may have counted more of it.
+func (k *Keeper) write(ctx context.Context) error {
+	days := k.cfg.Days
+	read := int64(-1 << 62)
+	for _, at := range days.unsavedHours() {
+		if at.hour != read {
+			if err := k.readHours(ctx, []int64{at.hour}); err != nil {
+				return err
+			}
+			read = at.hour
+		}
+		if err := k.save(ctx, at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (k *Keeper) save(ctx context.Context, at place) error {
+	days := k.cfg.Days
+	h := days.at(at)
+	if h == nil || !days.isUnsaved(at) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if err := k.cfg.Store.Write(ctx, at.hour, at.part, h.Append(nil)); err != nil {
+		return err
+	}
+	k.writes.Add(1)
+	days.saved(at, h)
+	return nil
+}
+
+// report logs when the store begins to fail and when it works again.
+func (k *Keeper) report(err error) {
+	switch {
+	case err == nil && k.failing.Swap(false):
+		k.cfg.Log.Info("baselines are read and written again")
+	case err == nil:
+	default:
+		k.failures.Add(1)
+		if !k.failing.Swap(true) && !errors.Is(err, context.Canceled) {
+			k.cfg.Log.Error("baselines of the days before cannot be read or written: keys are compared with those that are known", "err", err)
+		}
+	}
+}
+
+// Stats are a keeper's figures.
+type Stats struct {
+	Size
+	Failing                             bool
+	Reads, Writes, Failures, Unreadable int64
+}
+
+// Stats returns the figures. It is safe for concurrent use.
+func (k *Keeper) Stats() Stats {
+	return Stats{
+		Size: k.cfg.Days.Size(), Failing: k.failing.Load(),
+		Reads: k.reads.Load(), Writes: k.writes.Load(), Failures: k.failures.Load(), Unreadable: k.unreadable.Load(),
+	}
+}

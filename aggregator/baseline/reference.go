@@ -1,0 +1,83 @@
+package baseline
+
+import "slices"
+
+// Reference is what a key counts in an hour such as the present one.
+type Reference struct {
+	// Low and High bound the count of a whole hour. They differ for a key that was not
+	// listed.
+	Low, High int64
+	// Days is how many days it is made of.
+	Days int
+}
+
+// Version changes whenever a reference may have changed.
+type Version struct{ hours *hourTable }
+
+// Version returns the present version.
+func (d *Days) Version() Version { return Version{d.hours.Load()} }
+
+// Reference returns what a key of a rule counted at the same hour of the days before, and
+// false if no such hour is known.
+//
+// Each day counts by the highest of that hour and its two neighbours, so that a full hour is
+// no cliff, and a daily peak may come an hour earlier or later, as when clocks change. Of
+// several days the median counts, the lower one of an even number: an attack of one day, of two
+// or more, leaves the baseline as it was. The highest day would hide attacks for a week after
+// one.
+func (d *Days) Reference(hour int64, rule, key uint64) (Reference, bool) {
+	t := *d.hours.Load()
+	var lows, highs [History]int64
+	n := 0
+	for day := int64(1); day <= History; day++ {
+		same := hour - day*dayHours
+		low, high, ok := t.bounds(same, rule, key)
+		if !ok {
+			continue
+		}
+		for _, next := range [...]int64{same - 1, same + 1} {
+			if l, h, ok := t.bounds(next, rule, key); ok {
+				low, high = max(low, l), max(high, h)
+			}
+		}
+		lows[n], highs[n] = low, high
+		n++
+	}
+	if n == 0 {
+		return Reference{}, false
+	}
+	return Reference{median(lows[:n]), median(highs[:n]), n}, true
+}
+
+// median returns the median of some numbers, which it sorts: the lower one of an even number.
+func median(of []int64) int64 {
+	slices.Sort(of)
+	return of[(len(of)-1)/2]
+}
+
+// bounds bounds what a key counted in an hour, and reports whether enough of the hour was
+// counted. A key is counted by one part at a time, so a key that no part lists counted at most
+// what one of them can hide.
+func (t hourTable) bounds(hour int64, rule, key uint64) (low, high int64, ok bool) {
+	unlisted := int64(0)
+	for _, h := range t[hour] {
+		r := h.rule(rule)
+		if r == nil || r.Seconds < MinSeconds {
+			continue
+		}
+		ok = true
+		l, most, listed := r.bounds(key)
+		if listed {
+			low, high = min(maxQuantity, low+l), min(maxQuantity, high+most)
+		} else {
+			unlisted = max(unlisted, most)
+		}
+	}
+	return low, max(high, unlisted), ok
+}
+
+// Known returns of how many of the days before something is known of a rule at an hour.
+func (d *Days) Known(hour int64, rule uint64) int {
+	r, _ := d.Reference(hour, rule, 0)
+	return r.Days
+}

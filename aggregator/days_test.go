@@ -1,0 +1,150 @@
+package aggregator
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/aggregator/baseline"
+	"github.com/hotparam/hotparam/aggregator/decode"
+	"pgregory.net/rapid"
+)
+
+func overDays(least int64, per time.Duration, factor int64) hotparam.Rule {
+	rule := hotRule("r", least, per)
+	rule.Hot[0].Kind, rule.Hot[0].Over, rule.Hot[0].Factor = hotparam.Jump, hotparam.OverDay, hotparam.NewFraction(factor, 1)
+	return rule
+}
+
+// Over random days a key is hot exactly from the count on that the docs tell: a multiple of
+// the median of the days, each by the highest of three hours.
+func TestJumpOverDaysIsExact(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		days := rapid.IntRange(1, 9).Draw(t, "days")
+		counts := make([]int64, (days+1)*24)
+		for i := range counts {
+			counts[i] = rapid.Int64Range(0, 2000).Draw(t, "n")
+		}
+		least := rapid.Int64Range(1, 40).Draw(t, "least")
+		factor := rapid.Int64Range(2, 9).Draw(t, "factor")
+		hour := days*24 + rapid.IntRange(1, 22).Draw(t, "hour")
+		var tops []int64
+		for day := max(1, hour/24-7); day < hour/24; day++ {
+			tops = append(tops, slices.Max(counts[24*day+hour%24-1:24*day+hour%24+2]))
+		}
+		if hour/24 <= 7 { // the detector began an hour before the first day
+			tops = append(tops, slices.Max(counts[hour%24-1:hour%24+2]))
+		}
+		slices.Sort(tops)
+		need := max(least, (factor*tops[(len(tops)-1)/2]+59)/60) // of a minute
+		for _, c := range []struct {
+			n    int64
+			want bool
+		}{{need - 1, false}, {need, true}} {
+			out := newRecorder()
+			start := noon.Truncate(24 * time.Hour)
+			d := NewDetector(DetectorConfig{Rules: testRules(overDays(least, time.Minute, factor)), Publisher: out, Days: baseline.NewDays("x")})
+			d.Advance(start.Add(-time.Hour))
+			add := func(at time.Time, n int64) {
+				d.Advance(at)
+				if n > 0 {
+					d.Count(decode.Count{Hash: 1, Text: []byte("GET /s?k=a"), N: n, When: at})
+				}
+			}
+			for i := range hour {
+				add(start.Add(time.Duration(i)*time.Hour+10*time.Minute), counts[i])
+			}
+			at := start.Add(time.Duration(hour)*time.Hour + 40*time.Minute)
+			add(at.Add(-10*time.Minute), 0)
+			if len(out.hot()) > 0 {
+				t.Fatal("hot before")
+			}
+			add(at, c.n)
+			if hot := len(out.hot()) == 1; hot != c.want {
+				t.Fatalf("%d of %d: hot is %t, want %t", c.n, need, hot, c.want)
+			}
+		}
+	})
+}
+
+// What a key counts in a minute of the day: a wave, from a tenth at night to the whole in the
+// evening.
+func wave(minute int) int64 {
+	hour := minute / 60 % 24
+	if hour >= 19 && hour < 22 {
+		return 1000
+	}
+	return 100
+}
+
+// hotMinutes returns the minutes of the last of some days in which the key was hot. From
+// minute from on an attack of 20,000 a minute lasts until to.
+func hotMinutes(rule hotparam.Rule, days *baseline.Days, last, from, to int) (hot []int) {
+	out := newRecorder()
+	start := noon.Truncate(24 * time.Hour)
+	d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out, Days: days})
+	for minute := range (last + 1) * 24 * 60 {
+		of := minute - last*24*60
+		n := wave(minute)
+		if from <= of && of < to {
+			n = 20_000
+		}
+		for second := 0; second < 60; second += 20 {
+			at := start.Add(time.Duration(minute)*time.Minute + time.Duration(second)*time.Second)
+			d.Advance(at)
+			d.Count(decode.Count{Hash: 1, Text: []byte("GET /s?k=a"), N: n / 3, When: at})
+		}
+		if of >= 0 && len(out.hot()) > 0 {
+			hot = append(hot, of)
+		}
+	}
+	return hot
+}
+
+// The evening's peak is a jump over the recent past, and none over days. An attack of hours
+// becomes normal over the recent past, and stays hot over days until it ends.
+func TestEveningPeakAndLongAttack(t *testing.T) {
+	days, recent := overDays(50, time.Minute, 4), overDays(50, time.Minute, 4)
+	recent.Hot[0].Over = hotparam.OverRecent
+	if hot := hotMinutes(recent, nil, 2, 0, 0); len(hot) == 0 {
+		t.Error("over the recent past the peak is no jump")
+	}
+	if hot := hotMinutes(days, baseline.NewDays("x"), 2, 0, 0); len(hot) > 0 {
+		t.Errorf("over days the peak is a jump in minutes %v", hot)
+	}
+	const from, to = 6 * 60, 11 * 60
+	if hot := hotMinutes(recent, nil, 2, from, to); slices.Contains(hot, to-60) {
+		t.Errorf("over the recent past an attack of hours is hot in minutes %v", hot)
+	}
+	hot := hotMinutes(days, baseline.NewDays("x"), 2, from, to)
+	if len(hot) < to-from || hot[0] != from || hot[to-from-1] != to-1 || hot[len(hot)-1] > to+2 {
+		t.Errorf("over days an attack from %d to %d is hot in minutes %v", from, to, hot)
+	}
+	if a, b := hotMinutes(days, baseline.NewDays("x"), 0, 0, 0), hotMinutes(recent, nil, 0, 0, 0); !slices.Equal(a, b) {
+		t.Errorf("on the first day %v is hot over days, %v over the recent past", a, b)
+	}
+}
+
+// The next detector of the same keys, of whatever part, goes on with what this one counted,
+// as does one with other rules whose keys are the same.
+func TestDaysOutliveTheDetector(t *testing.T) {
+	days := baseline.NewDays("x")
+	hotMinutes(overDays(50, time.Minute, 4), days, 2, 0, 0)
+	rule := overDays(50, time.Minute, 5)
+	out := newRecorder()
+	peak := noon.Truncate(24 * time.Hour).Add(3*24*time.Hour + 20*time.Hour)
+	d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out, Days: days, Part: 1, Parts: 3})
+	for second := range 1200 {
+		at := peak.Add(time.Duration(second) * time.Second)
+		d.Advance(at)
+		d.Count(decode.Count{Hash: 1, Text: []byte("GET /s?k=a"), N: 60, When: at})
+	}
+	if hot := out.hot(); len(hot) > 0 {
+		t.Fatalf("the peak is hot: %v", hot)
+	}
+	d.Count(decode.Count{Hash: 1, Text: []byte("GET /s?k=a"), N: 5000, When: peak.Add(20 * time.Minute)})
+	if len(out.hot()) != 1 {
+		t.Fatal("five times the peak is not hot")
+	}
+}

@@ -1,0 +1,41 @@
+package mutants
+
+// Jumps over days.
+
+var dayFaults = []Fault{
+	{
+		Name: "a day counts by its own hour alone", File: "aggregator/baseline/reference.go",
+		Old: "low, high = max(low, l), max(high, h)", New: "_, _ = l, h",
+		Package: "aggregator", Test: "TestJumpOverDaysIsExact",
+	},
+	{
+		Name: "the highest of the days is the baseline", File: "aggregator/baseline/reference.go",
+		Old: "return of[(len(of)-1)/2]", New: "return of[len(of)-1]",
+		Test: "TestAttacksOfThreeDaysChangeNoBaseline",
+	},
+	{
+		Name: "a count is rounded down", File: "aggregator/baseline/quantity.go",
+		Old: "(n + 1<<shift - 1) >> shift", New: "n >> shift",
+		Test: "TestQuantityIsNeverBelow",
+	},
+	{
+		Name: "keys without room leave no floor", File: "aggregator/baseline/hour.go",
+		Old: "r.Floor = max(r.Floor, keys[room].N+1)", New: "",
+		Test: "TestAnHourIsNeverBelowTheTruth",
+	},
+	{
+		Name: "a standby writes", File: "aggregator/baseline/keeper.go",
+		Old: "if err == nil && took {", New: "if err == nil {",
+		Test: "TestStandby",
+	},
+	{
+		Name: "the shorter hour is kept", File: "aggregator/baseline/days.go",
+		Old: "old.seconds() >= h.seconds()", New: "old.seconds() < h.seconds()",
+		Test: "TestTheLongerHourIsKept",
+	},
+	{
+		Name: "a jump over days is over the recent past", File: "aggregator/days.go",
+		Old: "if t.Over == hotparam.OverDay && last != ring.Never {", New: "if false {",
+		Package: "aggregator", Test: "TestEveningPeakAndLongAttack",
+	},
+}
