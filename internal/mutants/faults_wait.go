@@ -65,8 +65,8 @@ var waitFaults = []Fault{
 		Test: "TestClientsGiveUp|TestTurnsOfSeveralLimits",
 	},
 	{
-		Name: "a request overtakes the line of an exact limit", File: "middleware/exact.go",
+		Name: "a request asks for an exact limit that others wait for", File: "middleware/exact.go",
 		Old: "			r.joinLine(&r.pending.exact[i])\n", New: "			_ = i\n",
-		Test: "TestInstancesTakeTurns|TestClientsGiveUp",
+		Test: "TestRequestsJoinTheLine",
 	},
 }
