@@ -90,6 +90,10 @@ func (p *packer) Send(line []byte) (int, error) {
 		p.sendPacket()
 	}
 	p.openPacket()
+	if p.summed && len(p.buf)+1+len(line) > wire.MaxPacket { // the sums go ahead in a packet of their own
+		p.sendPacket()
+		p.openPacket()
+	}
 	if len(p.buf)+1+len(line) > wire.MaxPacket {
 		p.sent.TooLong += p.line.N
 		return 0, nil

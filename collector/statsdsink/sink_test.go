@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -163,7 +164,17 @@ func TestStatsDFittedTextsFitAPacket(t *testing.T) {
 		s.packers[0].head.Instance = bytes.Repeat([]byte("i"), wire.MaxInstance)
 		s.packers[0].head.Incarnation, s.packers[0].head.Seq = 1<<64-1, 1<<63
 		s.rules[strings.Repeat("r", 64)] = &sinkRule{prefix: strings.Repeat("n", 64) + "." + strings.Repeat("r", 64), home: s.packers[0]}
+		p := s.packers[0] // with all the sums that it can state
+		p.mark, p.byRule = 1<<32-1, slices.Repeat([]uint64{1 << 60}, 2*wire.MaxRuleSums)
+		p.told = make([]uint64, len(p.byRule))
+		for i := range wire.MaxRuleSums {
+			p.places = append(p.places, i)
+		}
 		for _, b := range []string{"a", "%", "\x00"} {
+			p.buckets.setRules(p.buckets.mark + 1)
+			for i := range p.buckets.sums {
+				p.buckets.sums[i] = 1 << 31
+			}
 			text := s.Fit(bytes.Repeat([]byte(b), 5000))
 			sent := s.Send(t.Context(), collector.Flush{Start: time.Now(), Held: wire.MaxCount, Unsent: wire.MaxCount},
 				[]collector.Count{{Rule: bytes.Repeat([]byte("r"), 64), Text: text, N: 1<<32 - 1}})
