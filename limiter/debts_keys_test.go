@@ -68,6 +68,11 @@ func TestEvictedKeysKeepToAllTheirQuotas(t *testing.T) {
 			{at: 8571428435, quota: locking, giveBack: 1},
 			{at: 8571428435, quota: two, ask: take(1)}, // 16 ns are missing
 		},
+		"a slower quota": {
+			{quota: thousand, ask: take(4), taken: 4}, {evict: true},
+			{at: time.Millisecond, quota: slow, ask: limiter.Ask{Kind: limiter.Peek, N: 1}},
+			{at: 10 * time.Millisecond, quota: slow, ask: take(1)},
+		},
 		"a mark of a word of another quota": {
 			{quota: one, ask: take(1), taken: 1},
 			{quota: thousand, ask: take(1), taken: 1}, {evict: true},

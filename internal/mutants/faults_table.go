@@ -50,7 +50,7 @@ var tableFaults = []Fault{
 	{
 		Name: "debts do not follow the quota", File: "limiter/keys_word.go",
 		Old: "			d.r.descend(r, &l, nil)\n", New: "",
-		Test: "TestFullTablesKeepToTheirQuotas",
+		Test: "TestEvictedKeysKeepToAllTheirQuotas",
 	},
 	{
 		Name: "a new state of a key begins without its debt", File: "limiter/states_debts.go",
