@@ -34,7 +34,7 @@ var restartFaults = []Fault{
 	},
 	{
 		Name: "the StatsD source takes its first window for whole", File: "aggregator/statsdsource/source.go",
-		Old: ", Start: time.Now()}", New: "}",
+		Old: ", Start: time.Now(), Days: c.Days}", New: ", Days: c.Days}",
 		Test: "TestSourceFindsHotKeysInPackets",
 	},
 }
