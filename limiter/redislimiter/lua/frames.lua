@@ -77,20 +77,25 @@ do
   end
 
   -- Sets the caller's frame: the one of its span, or a new one, which takes over the window of
-  -- a frame with the same span and length. If there is none, returns by how much takes may be
-  -- later than the begin of their slot, whichever frame it is kept for, and when the last of
-  -- the windows ends.
+  -- a frame with the same span and length: also one that has ended, since all slots that are
+  -- there were made while it was kept. If there is none, returns by how much takes may be later
+  -- than the begin of their slot, whichever frame it is kept for, and when the last of the
+  -- windows ends.
   function frames.enter(span, length)
     local own, like, most, till = nil, nil, 0, 0
     local list = #frames.list > 0 and frames.list or frames.over
     for i = 1, #list do
-      local f = list[i]
-      if f[SPAN] == span and f[LENGTH] == length then
-        like = f
-        if f[LIMIT] == on.limit then own = f end
+      most = math.max(most, late(list[i], length))
+      till = math.max(till, list[i][TILL])
+    end
+    for _, list in ipairs({frames.over, frames.list}) do
+      for i = 1, #list do
+        local f = list[i]
+        if f[SPAN] == span and f[LENGTH] == length then
+          like = f
+          if f[LIMIT] == on.limit then own = f end
+        end
       end
-      most = math.max(most, late(f, length))
-      till = math.max(till, f[TILL])
     end
     frames.own = own or {span, length, on.limit, like and like[ASKED] or on.t, like and like[FROM] or 0, like and like[TILL] or 0}
     if not like then return most, till end
