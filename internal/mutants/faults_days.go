@@ -35,7 +35,7 @@ var dayFaults = []Fault{
 	},
 	{
 		Name: "a jump over days is over the recent past", File: "aggregator/days.go",
-		Old: "if t.Over == hotparam.OverDay && last != ring.Never {", New: "if false {",
+		Old: "if t.Over == hotparam.OverDay && last != ring.Never {", New: "if t.Over == hotparam.OverDay && last == ring.Never {",
 		Package: "aggregator", Test: "TestEveningPeakAndLongAttack",
 	},
 }
