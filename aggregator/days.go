@@ -43,15 +43,14 @@ type knownReference struct {
 	known bool
 }
 
-// hoursOf returns the hours of a rule, or nil if it needs none. They continue those before,
-// which may be nil.
-func hoursOf(rule *hotparam.Rule, days *baseline.Days, budget int64, late time.Duration, before *hours) *hours {
-	least := leastHourly(rule)
-	if least == 0 || days == nil {
-		return nil
-	}
+// hoursOf returns the hours of a rule, of which least is [leastHourly]. They continue those of
+// before, which may be nil.
+func hoursOf(rule *hotparam.Rule, days *baseline.Days, least, budget int64, late time.Duration, before *ruleWatch) *hours {
 	days.Want()
-	h := before
+	var h *hours
+	if before != nil {
+		h = before.hours
+	}
 	if h == nil {
 		h = &hours{days: days, rule: baseline.RuleHash(rule), began: -1, references: make(map[uint64]knownReference)}
 		h.hasher = baseline.NewHasher(h.rule)

@@ -47,13 +47,9 @@ func (r *ruleWatch) open(days *baseline.Days, budget int64, late time.Duration, 
 			parts++
 		}
 	}
-	if days != nil && leastHourly(r.rule) > 0 {
+	if least := leastHourly(r.rule); least > 0 && days != nil {
 		parts++
-		var counted *hours
-		if before != nil {
-			counted = before.hours
-		}
-		r.hours = hoursOf(r.rule, days, budget/parts, late, counted)
+		r.hours = hoursOf(r.rule, days, least, budget/parts, late, before)
 	}
 	longest := time.Duration(0)
 	for _, v := range r.views {

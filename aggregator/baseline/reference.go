@@ -75,9 +75,3 @@ func (t hourTable) bounds(hour int64, rule, key uint64) (low, high int64, ok boo
 	}
 	return low, max(high, unlisted), ok
 }
-
-// Known returns of how many of the days before something is known of a rule at an hour.
-func (d *Days) Known(hour int64, rule uint64) int {
-	r, _ := d.Reference(hour, rule, 0)
-	return r.Days
-}

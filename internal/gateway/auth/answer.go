@@ -2,7 +2,6 @@ package auth
 
 import (
 	"bytes"
-	"fmt"
 	"maps"
 	"net/http"
 	"strconv"
@@ -11,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/gateway"
 )
 
 // Response headers. decisionHeader holds the reason of the decision in one word, so that a script
@@ -66,7 +66,7 @@ func repeated(header string) *hotparam.Answer {
 	return &hotparam.Answer{
 		Status: http.StatusBadRequest,
 		Header: http.Header{"Content-Type": {"application/problem+json"}},
-		Body:   fmt.Appendf(nil, `{"type":"about:blank","title":"Bad Request","status":400,"detail":"%s is given more than once"}`, header),
+		Body:   gateway.ProblemBody(http.StatusBadRequest, header+" is given more than once"),
 	}
 }
 
