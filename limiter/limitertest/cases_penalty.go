@@ -52,6 +52,23 @@ var penaltyCases = []namedCase{
 			k.isLocked(k.reserve(n, time.Hour), left)
 		}
 	}},
+	{"A3: a lock that outlasts all windows ends on time, although other quotas look meanwhile", func(w *world) {
+		blocks := func(per time.Duration, n int) hotparam.Quota {
+			q := slidingBlocks(1, per, n)
+			q.CountDenied = true
+			return q
+		}
+		short, long := blocks(sec, 2), locked(blocks(7*sec, 2), 10*sec)
+		k := w.key(short)
+		k.under(short, take(1))
+		denied := k.under(long, take(1))
+		k.under(short, peek(1))
+		k.under(blocks(7*sec, 3), peek(1))
+		w.sleep(denied.RetryAfter)
+		if r := k.under(long, take(1)); !r.Allowed {
+			k.Fatalf("the retry on time was denied: %s, before it %s", toldResult(r), toldResult(denied))
+		}
+	}},
 	{"A3: a lock that is shorter than the wait ends before it", func(w *world) {
 		k := w.key(locked(bucket(perSecond(1), 1), 100*ms))
 		k.take(1)

@@ -157,6 +157,27 @@ var quotaCases = []namedCase{
 			}
 		}
 	}},
+	{"a short window that asks seldom beside a long one is not set anew each time", func(w *world) {
+		for _, p := range []struct{ long, short hotparam.Quota }{
+			{slidingLog(100, time.Hour), slidingLog(5, sec)},
+			{slidingBlocks(100, time.Hour, 6), slidingBlocks(5, sec, 4)},
+		} {
+			k := w.named("limit", told(&p.long)+told(&p.short), p.long)
+			k.under(p.long, take(1))
+			k.under(p.short, take(5))
+			w.sleep(11 * time.Minute) // until no slot of before it came can hold a take of its window
+			for range 5 {
+				k.under(p.short, take(1))
+				w.sleep(1500 * ms)
+				k.under(p.long, take(1))
+				w.sleep(1500 * ms)
+				if r := k.under(p.short, take(5)); !r.Allowed {
+					k.Fatalf("%s beside %s: denied after 1.5 s without a request: %s", told(&p.short), told(&p.long), toldResult(r))
+				}
+				w.sleep(sec)
+			}
+		}
+	}},
 	{"a quota counts what it reserved, while others ask", func(w *world) {
 		long, short := slidingLog(2, 3*sec), slidingLog(1, sec)
 		k := w.key(long)
