@@ -71,9 +71,13 @@ type Attribution struct {
 // MaxOrigins is how many routes, instances and callers are listed of a hot key.
 const MaxOrigins = 5
 
+// MinOriginSpan is the least time over which routes and callers are counted, as an instance
+// reports them once a second.
+const MinOriginSpan = 2 * time.Second
+
 // Origin is one place where requests of a key come from: Count of them at most,
 // and at least Count-Over, in the rule's window. Routes and callers are sampled,
-// over two seconds at least: their Count is about right.
+// over [MinOriginSpan] at least: their Count is about right.
 type Origin struct {
 	Name  string
 	Count int64

@@ -3,6 +3,7 @@ package aggregator
 import (
 	"time"
 
+	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/aggregator/internal/ring"
 	"github.com/hotparam/hotparam/aggregator/internal/window"
@@ -152,7 +153,7 @@ func (d *Detector) Origin(o decode.OriginCount) {
 		of = &w.routes
 	}
 	if *of == nil {
-		span := max(w.by.view.Pane*time.Duration(w.by.view.Panes), minSpan)
+		span := max(w.by.view.Pane*time.Duration(w.by.view.Panes), hotparam.MinOriginSpan)
 		*of = newOrigins(span, o.When)
 	}
 	(*of).add(string(o.Name), o.When, o.N)

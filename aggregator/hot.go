@@ -98,7 +98,7 @@ func (w *watched) newHot() hotparam.Hot {
 func (w *watched) attribution() *hotparam.Attribution {
 	v := w.by.view
 	from, to := v.Start(v.Now()-int64(v.Panes)+1), v.Start(v.Now()+1)
-	long := to.Add(-max(minSpan, to.Sub(from)))
+	long := to.Add(-max(hotparam.MinOriginSpan, to.Sub(from)))
 	a := hotparam.Attribution{
 		Routes:    w.routes.top(long),
 		Instances: w.origins.top(from),

@@ -29,10 +29,6 @@ type stretch struct {
 // stretches of half a window cover a window, wherever it ends.
 const stretches = 3
 
-// minSpan is the least time over which routes and callers are counted, as each report covers
-// about a second.
-const minSpan = 2 * time.Second
-
 // maxOrigins is the most names of a summary.
 const maxOrigins = 32
 

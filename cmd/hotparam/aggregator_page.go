@@ -54,7 +54,7 @@ func newAdmin(set *settings, client redis.UniversalClient, listener net.Addr, ru
 		return nil, err
 	}
 	a.page = page.New(page.Config{
-		Guard: a.guard, View: a.view, Version: readVersion().Version, Log: set.log,
+		Guard: a.guard, View: a.view, Redis: withoutCredentials(conf.Redis.URL), Version: readVersion().Version, Log: set.log,
 		Rules: func() page.Rules { return pageRules(rules()) },
 	})
 	return a, nil

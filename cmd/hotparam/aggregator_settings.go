@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -179,6 +180,23 @@ func checkAddress(name, address string) error {
 		return fmt.Errorf("--%s or HOTPARAM_%s %q: want host:port, for example 127.0.0.1:9125", name, strings.ToUpper(name), address)
 	}
 	return nil
+}
+
+// withoutCredentials returns a Redis URL without users and passwords, for commands that others
+// are to type: "" if it has no such form.
+func withoutCredentials(redisURL string) string {
+	if !strings.Contains(redisURL, "://") { // host:port
+		return redisURL
+	}
+	u, err := url.Parse(redisURL)
+	if err != nil {
+		return ""
+	}
+	query := u.Query()
+	query.Del("username")
+	query.Del("password")
+	u.User, u.RawQuery = nil, query.Encode()
+	return u.String()
 }
 
 var passwordOption = regexp.MustCompile(`(password=)[^&]*`)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
@@ -138,6 +139,11 @@ func (op *operation) run(ctx context.Context, s streams, words string) error {
 	if err != nil {
 		return op.explain(err, operatorUser)
 	}
+	if op.action != "" {
+		if err := op.isObeyed(reading, client); err != nil {
+			return err
+		}
+	}
 	held := false
 	if op.action == "" {
 		hot = nil // it has a control, or is held, or there is nothing to do
@@ -149,7 +155,8 @@ func (op *operation) run(ctx context.Context, s streams, words string) error {
 	}
 	found, err := findOperated(words, hot, controls, rules)
 	if op.action == "" && !held && (errors.Is(err, errUnseen) || err == nil && !found.seen) {
-		return op.explain(fmt.Errorf("release %q: %w", strings.TrimSpace(words), hotkeys.ErrNoControl), operatorUser)
+		fmt.Fprint(s.err, otherNamespaces(reading, client, op.redisPlace.namespace))
+		return op.explain(fmt.Errorf("release %q in namespace %s: %w", strings.TrimSpace(words), op.redisPlace.namespace, hotkeys.ErrNoControl), operatorUser)
 	}
 	if err != nil {
 		return usageError(err)
@@ -158,7 +165,7 @@ func (op *operation) run(ctx context.Context, s streams, words string) error {
 		return usageError(fmt.Errorf("pin: rule %q has no limit to hold the key to: give it one in the rules file, or use hotparam block", found.key.Rule))
 	}
 	if op.action != "" && !found.seen {
-		fmt.Fprintf(s.err, "note: %s of rule %s is not hot now, and has no control: is it written as its requests make it? (hotparam rules explain)\n", printable(found.key.Text), printable(found.key.Rule))
+		fmt.Fprintf(s.err, "note: %s of rule %s is not hot in namespace %s now, and has no control: is it written as its requests make it? (hotparam rules explain)\n", printable(found.key.Text), printable(found.key.Rule), op.redisPlace.namespace)
 	}
 	if !op.yes && !op.confirmed(s, found.key) {
 		return errors.New("nothing was done")
@@ -175,6 +182,20 @@ func (op *operation) run(ctx context.Context, s streams, words string) error {
 		return op.explain(err, operatorUser)
 	}
 	return op.report(s.out, &c)
+}
+
+// isObeyed returns an error if neither an aggregator nor an instance is heard of in the
+// namespace: a control there would act on nothing, and most likely another one was meant.
+// Instances obey without an aggregator as well.
+func (op *operation) isObeyed(ctx context.Context, client redis.UniversalClient) error {
+	hint := otherNamespaces(ctx, client, op.redisPlace.namespace)
+	if hint == "" {
+		return nil
+	}
+	if members, err := hotkeys.ListMembers(ctx, client, op.redisPlace.namespace); err != nil || len(members) > 0 {
+		return nil // a user who may not read the members may still act
+	}
+	return fmt.Errorf("%s: no instance is heard of in namespace %s at %s, so nothing was done. %s", op.action, op.redisPlace.namespace, redacted(op.redisPlace.redis.URL), strings.TrimSpace(hint))
 }
 
 // confirmed asks for confirmation on a terminal and reports whether it was given. Without a
@@ -196,21 +217,27 @@ func (op *operation) confirmed(s streams, key hotparam.Key) bool {
 
 func (op *operation) report(w io.Writer, c *hotparam.Control) error {
 	if op.json {
-		return newJSON(w).Encode(listed.OfControls([]hotparam.Control{*c})[0])
+		return newJSON(w).Encode(struct {
+			Namespace string `json:"namespace"`
+			listed.Control
+		}{op.redisPlace.namespace, listed.OfControls([]hotparam.Control{*c})[0]})
 	}
-	by := orNone(c.By, "a user that Redis does not name")
-	if c.Action == hotparam.ControlHold {
-		_, err := fmt.Fprintf(w, "released %s (rule %s), if instances hold it; by %s, who claims to be %s\n",
-			printable(c.Text), printable(c.Rule), printable(by), printable(c.Claimed))
-		return err
+	what := fmt.Sprintf("%s (rule %s) in namespace %s", printable(c.Text), printable(c.Rule), op.redisPlace.namespace)
+	until := c.Until.Local().Format(time.TimeOnly)
+	by := "by a user that Redis does not name"
+	if c.By != "" {
+		by = "by Redis user " + printable(c.By)
 	}
-	if op.action == "" {
-		_, err := fmt.Fprintf(w, "released %s (rule %s), which %s was to hold until %s; by %s, who claims to be %s\n",
-			printable(c.Text), printable(c.Rule), c.Action, c.Until.Local().Format(time.TimeOnly), printable(by), printable(c.Claimed))
-		return err
+	by += ", who claims to be " + printable(c.Claimed)
+	var err error
+	switch {
+	case c.Action == hotparam.ControlHold:
+		_, err = fmt.Fprintf(w, "released %s, if instances hold it; %s\n", what, by)
+	case op.action == "":
+		_, err = fmt.Fprintf(w, "released %s, which %s was to hold until %s; %s\n", what, c.Action, until, by)
+	default:
+		_, err = fmt.Fprintf(w, "%s %s until %s; %s\n", c.Action, what, until, by)
 	}
-	_, err := fmt.Fprintf(w, "%s %s (rule %s) until %s; by %s, who claims to be %s\n",
-		c.Action, printable(c.Text), printable(c.Rule), c.Until.Local().Format(time.TimeOnly), printable(by), printable(c.Claimed))
 	return err
 }
 

@@ -26,18 +26,22 @@ func TestControlCommands(t *testing.T) {
 	t.Setenv("HOTPARAM_REDIS", server.URL())
 	path := write(t, controlRules)
 	at := func(words ...string) result { return hotparamCommand(t, append(words, "--config", path)...) }
+	instanceIn(t, server.URL(), "shop", 0)
 
 	r := at("block", "GET /search?q=phone", "--for", "10m", "--why", "a scraper")
-	r.exits(t, exitOK, "is not hot now")
-	if !strings.HasPrefix(r.out, "block GET /search?q=phone (rule terms) until ") || !strings.Contains(r.out, "by default, who claims to be ") {
+	r.exits(t, exitOK, "is not hot in namespace shop now")
+	if !strings.HasPrefix(r.out, "block GET /search?q=phone (rule terms) in namespace shop until ") || !strings.Contains(r.out, "by Redis user default, who claims to be ") {
 		t.Errorf("%q", r.out)
 	}
 	// As list prints it, and without the file: the key has a control now.
 	r = hotparamCommand(t, "pin", "terms", " GET", "/search?q=phone", "--namespace", "shop", "--for", "1h", "--json")
 	r.exits(t, exitOK)
-	var set listed.Control
+	var set struct {
+		Namespace string
+		listed.Control
+	}
 	decodeJSON(t, r.out, &set)
-	if left := time.Until(set.Until); set.Action != "pin" || set.Rule != "terms" || left < 59*time.Minute || left > 61*time.Minute {
+	if left := time.Until(set.Until); set.Namespace != "shop" || set.Action != "pin" || set.Rule != "terms" || left < 59*time.Minute || left > 61*time.Minute {
 		t.Errorf("%+v", set)
 	}
 	r = hotparamCommand(t, "list", "--controls", "--namespace", "shop")
@@ -59,7 +63,7 @@ func TestControlCommands(t *testing.T) {
 	at("release", "GET /search?q=other").exits(t, exitFailure, "has no control", "list --controls")
 	r = at("release", "GET /search?q=phone")
 	r.exits(t, exitOK)
-	if !strings.HasPrefix(r.out, "released GET /search?q=phone (rule terms), which pin was to hold until ") {
+	if !strings.HasPrefix(r.out, "released GET /search?q=phone (rule terms) in namespace shop, which pin was to hold until ") {
 		t.Errorf("%q", r.out)
 	}
 	at("release", "GET /search?q=phone").exits(t, exitFailure, "has no control")
@@ -79,6 +83,7 @@ func TestControlWithoutRights(t *testing.T) {
 	if err := admin.Do(t.Context(), "ACL", "SETUSER", "reader", "on", ">geheim", "%R~hotparam:{shop}:*", "+@read", "+@connection", "+@transaction", "+time", "+eval", "+evalsha").Err(); err != nil {
 		t.Fatal(err)
 	}
+	instanceIn(t, server.URL(), "shop", 0)
 	t.Setenv("HOTPARAM_REDIS", strings.Replace(server.URL(), "redis://", "redis://reader:geheim@", 1))
 	r := hotparamCommand(t, "block", "terms GET /search?q=phone", "--namespace", "shop", "--for", "10m")
 	r.exits(t, exitFailure, "hotparam-operator", "docs/REDIS.md")
@@ -114,31 +119,67 @@ func TestReleaseOfHeldKey(t *testing.T) {
 	file := write(t, goodRules)
 	at := func() result { return hotparamCommand(t, "release", "GET /search?q=phone", "--config", file, "--yes") }
 	at().exits(t, exitFailure, "has no control")
-	client, err := hotkeys.NewClient(server.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	h, err := hotkeys.NewHeartbeat(client, hotkeys.HeartbeatConfig{Namespace: "shop", Member: func() hotparam.Member {
-		return hotparam.Member{Name: "api-1", Role: hotparam.RoleInstance, Held: 1, HeldSince: time.Now()}
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer testenv.Running(t, h.Run)()
-	for end := time.Now().Add(20 * time.Second); !hotkeys.AreKeysHeld(t.Context(), client, "shop"); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("no heartbeat")
-		}
-	}
+	instanceIn(t, server.URL(), "shop", 1)
 	r := at()
 	r.exits(t, exitOK)
-	if !strings.HasPrefix(r.out, "released GET /search?q=phone (rule search-terms), if instances hold it") {
+	if !strings.HasPrefix(r.out, "released GET /search?q=phone (rule search-terms) in namespace shop, if instances hold it") {
 		t.Errorf("%q", r.out)
 	}
 	if r := hotparamCommand(t, "list", "--instances", "--namespace", "shop", "--json"); !strings.Contains(r.out, `"held": 1`) || !strings.Contains(r.out, `"held_since"`) {
 		t.Errorf("%s", r.out)
 	}
+}
+
+// instanceIn has an instance that holds so many keys say so in a namespace until the test ends.
+func instanceIn(t *testing.T, url, namespace string, held int64) {
+	t.Helper()
+	client, err := hotkeys.NewClient(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	h, err := hotkeys.NewHeartbeat(client, hotkeys.HeartbeatConfig{Namespace: namespace, Member: func() hotparam.Member {
+		return hotparam.Member{Name: "api-1", Role: hotparam.RoleInstance, Held: held, HeldSince: time.Now()}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(testenv.Running(t, h.Run))
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		members, err := hotkeys.ListMembers(t.Context(), client, namespace)
+		if err != nil || time.Now().After(end) {
+			t.Fatal("no heartbeat", err)
+		}
+		if len(members) > 0 {
+			return
+		}
+	}
+}
+
+// A control in a namespace that nobody is heard of in is refused, with the namespaces that
+// there are: it would act on nothing, while the operator believes that it does.
+func TestControlInAnotherNamespace(t *testing.T) {
+	server := testenv.Redis(t)
+	t.Setenv("HOTPARAM_REDIS", server.URL())
+	block := func(namespace string) result {
+		return hotparamCommand(t, "block", "terms GET /search?q=phone", "--for", "10m", "--namespace", namespace)
+	}
+	block("hotparam").exits(t, exitFailure, "no instance is heard of in namespace hotparam", "nothing was done", "start an aggregator")
+	instanceIn(t, server.URL(), "shop", 0)
+	client, err := hotkeys.NewClient(server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if err := client.Set(t.Context(), hotkeys.NewLayout("shop").Beat, "", time.Minute).Err(); err != nil {
+		t.Fatal(err)
+	}
+	block("hotparam").exits(t, exitFailure, "namespace hotparam", "there are shop", "--namespace")
+	hotparamCommand(t, "release", "terms GET /search?q=phone").exits(t, exitFailure, "in namespace hotparam", "there are shop")
+	if n := client.Exists(t.Context(), hotkeys.NewLayout("hotparam").Control).Val(); n != 0 {
+		t.Error("a control was written")
+	}
+	block("shop").exits(t, exitOK)
 }
 
 // A key that is neither hot nor controlled can be named without its rule if exactly one rule makes

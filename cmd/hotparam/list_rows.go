@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/hotwords"
 	"github.com/hotparam/hotparam/internal/listed"
 )
 
@@ -60,7 +61,7 @@ func (r hotRows) table(w io.Writer, wide bool) error {
 	}
 	for i, line := range strings.Split(strings.TrimSuffix(heads.String(), "\n"), "\n") {
 		if wide && i > 0 {
-			line += below(r[i-1].Top)
+			line += below(&r[i-1])
 		}
 		if _, err := fmt.Fprintln(w, line); err != nil {
 			return err
@@ -70,25 +71,31 @@ func (r hotRows) table(w io.Writer, wide bool) error {
 }
 
 // below returns where a key's requests come from, in lines that follow its own.
-func below(top *hotparam.Attribution) string {
+func below(h *hotparam.Hot) string {
+	top := h.Top
 	if top == nil {
 		return ""
 	}
+	window, sampled := hotwords.OriginSpans(h)
 	var b strings.Builder
 	for _, kind := range []struct {
 		name    string
+		in      time.Duration
 		origins []hotparam.Origin
-	}{{"routes", top.Routes}, {"instances", top.Instances}, {"callers", top.Callers}} {
+	}{{"routes", sampled, top.Routes}, {"instances", window, top.Instances}, {"callers", sampled, top.Callers}} {
 		for i, o := range kind.origins {
-			name := kind.name
-			if i > 0 {
-				name = ""
+			name := ""
+			switch {
+			case i == 0 && kind.in > 0:
+				name = kind.name + " in " + hotwords.Span(kind.in)
+			case i == 0:
+				name = kind.name
 			}
-			fmt.Fprintf(&b, "\n    %-9s  %11s  %s", name, originCount(o), printable(o.Name))
+			fmt.Fprintf(&b, "\n    %-16s  %11s  %s", name, originCount(o), printable(o.Name))
 		}
 	}
 	if top.Explains > 0 {
-		fmt.Fprintf(&b, "\n    %-9s  %11d  more specific keys, hot for no other reason", "explains", top.Explains)
+		fmt.Fprintf(&b, "\n    %-16s  %11d  more specific keys, hot for no other reason", "explains", top.Explains)
 	}
 	return b.String()
 }

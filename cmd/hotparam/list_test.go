@@ -102,10 +102,10 @@ func TestList(t *testing.T) {
 	t.Run("wide", func(t *testing.T) {
 		r := hotparamCommand(t, "list", "--namespace", "shop", "--wide")
 		r.exits(t, exitOK)
-		if _, got, _ := strings.Cut(r.out, "GET /search?a=1&q=phone\n"); got != `    routes             180  GET /search
-                     20-32  GET /browse/
-    callers              7  `+"\uFFFD[2J"+`
-    explains             4  more specific keys, hot for no other reason
+		if _, got, _ := strings.Cut(r.out, "GET /search?a=1&q=phone\n"); got != `    routes in 2s              180  GET /search
+                            20-32  GET /browse/
+    callers in 2s               7  `+"\uFFFD[2J"+`
+    explains                    4  more specific keys, hot for no other reason
 ` {
 			t.Errorf("below the key: %q", got)
 		}

@@ -65,6 +65,15 @@ func OriginCount(o hotparam.Origin) string {
 	return strconv.FormatInt(o.Count-o.Over, 10) + "-" + strconv.FormatInt(o.Count, 10)
 }
 
+// OriginSpans returns over which time the origins of a hot key are counted: its instances, and
+// its routes and callers. They are 0 where the key's window is not known.
+func OriginSpans(h *hotparam.Hot) (instances, sampled time.Duration) {
+	if h.Cause.IsZero() {
+		return 0, 0
+	}
+	return h.Cause.Rate.Per, max(hotparam.MinOriginSpan, h.Cause.Rate.Per)
+}
+
 // Thousands writes 1234567 as 1,234,567.
 func Thousands(n int64) string {
 	s := strconv.FormatInt(n, 10)

@@ -53,6 +53,7 @@ func TestPageInABrowser(t *testing.T) {
 		{"a connection that breaks comes back", reconnect},
 		{"a thousand keys", thousandKeys},
 		{"log in", loginForms},
+		{"without barriers", withoutBarriers},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, browser.Tab(t, 1360, 820)) })
 	}
@@ -155,6 +156,14 @@ func keyboard(t *testing.T, tab *testenv.Tab) {
 		t.Errorf("the detail is of %q, selected is %q", title, last)
 	}
 	tab.Wait("document.querySelector('.detail .chart').getAttribute('aria-label').startsWith('Rate from')")
+	// What a terminal is to do acts where the page looks, and can be copied.
+	var commands []string
+	tab.Eval("[...document.querySelectorAll('.detail .cmd')].map((e) => e.textContent)", &commands)
+	if want := "hotparam block 'search-terms " + title + "' --for 10m --why 'INC-1234' --namespace shop --redis redis://redis.example:6379/0"; len(commands) != 4 || commands[0] != want {
+		t.Errorf("commands %q, want %q first", commands, want)
+	}
+	tab.Eval("document.querySelector('.detail .copy').click()", nil)
+	tab.Wait("['Copied', 'Press Ctrl+C'].includes(document.querySelector('.detail .copy').textContent)")
 	picture(t, tab, "detail")
 	tab.Press("Escape")
 	tab.Wait("document.getElementById('detail').hidden")
@@ -235,6 +244,15 @@ func filterAndSort(t *testing.T, tab *testenv.Tab) {
 	tab.Eval("document.querySelector('[data-sort=count]').click()", nil)
 	tab.Wait(sorted(".c-count"))
 	tab.Wait("document.querySelector('[aria-sort=descending] button').dataset.sort === 'count'")
+	// Rows change places with their numbers.
+	s = manyKeys(30, 0)
+	for i := range s.Hot {
+		s.Hot[i].Low, s.Hot[i].Rate = int64(1000+7*i), float64(1000+7*i)
+	}
+	s.Hot[3].Rule, s.Hot[3].Mode, s.Hot[3].Limit = "tenants", hotparam.ModeWatch, hotparam.Rate{}
+	view.show(s)
+	tab.Wait("document.querySelector('.grid .row[aria-rowindex=\"2\"] .key').textContent.endsWith('value-0029')")
+	tab.Wait(sorted(".c-count"))
 	tab.Eval("const pick = document.getElementById('filter-rule'); pick.value = 'tenants'; pick.dispatchEvent(new Event('change'))", nil)
 	tab.Wait(rowsInSight + " === 1")
 	tab.Eval("document.getElementById('filter').value = 'no such'; document.getElementById('filter').dispatchEvent(new Event('input'))", nil)
@@ -268,6 +286,7 @@ func troubledMembers() []hotparam.Member {
 func whatIsWrong(t *testing.T, tab *testenv.Tab) {
 	view := newFakeView(t)
 	f := serveView(t, view, "")
+	view.events = manyEvents(30)
 	s := manyKeys(12, 0)
 	s.Members = troubledMembers()
 	s.Instances = []hotparam.Instance{{Name: "api-1", Heard: time.Now()}, {Name: "legacy-7", Heard: time.Now()}}
@@ -288,6 +307,11 @@ func whatIsWrong(t *testing.T, tab *testenv.Tab) {
 	tab.Press("3")
 	tab.Wait("document.getElementById('view-controls').innerText.includes('claims to be ann@laptop')")
 	picture(t, tab, "controls")
+	tab.Press("6")
+	tab.Wait("document.querySelectorAll('#view-events tbody tr').length === 2 && document.getElementById('view-events').innerText.includes('hot ×30')")
+	tab.Eval("document.querySelector('#view-events summary').click()", nil)
+	tab.Wait("document.getElementById('view-events').innerText.includes('value-0029')")
+	picture(t, tab, "events")
 	away := manyKeys(12, 0)
 	away.Err = fmt.Errorf("dial tcp 10.0.0.5:6379: connect: connection refused")
 	away.Members = s.Members[:2]

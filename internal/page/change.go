@@ -37,7 +37,8 @@ type facts struct {
 	MemoryMax    int64  `json:"memory_max"`
 	Floor        int64  `json:"floor"` // the highest
 	Redis        struct {
-		Known     bool   `json:"known"` // it has been asked
+		URL       string `json:"url,omitempty"` // for commands: without a password
+		Known     bool   `json:"known"`         // it has been asked
 		Connected bool   `json:"connected"`
 		Problem   string `json:"problem,omitempty"`
 	} `json:"redis"`
@@ -46,8 +47,9 @@ type facts struct {
 	ControlsErr string `json:"controls_problem,omitempty"`
 }
 
-func newFacts(s *live.Snapshot, rules Rules, version string, hasToken bool) facts {
-	f := facts{Namespace: s.Namespace, Version: version, RulesVersion: rules.Version, HasToken: hasToken, Published: s.Published}
+func newFacts(s *live.Snapshot, rules Rules, cfg *Config) facts {
+	f := facts{Namespace: s.Namespace, Version: cfg.Version, RulesVersion: rules.Version, HasToken: cfg.Guard.HasToken(), Published: s.Published}
+	f.Redis.URL = cfg.Redis
 	f.Redis.Known = s.Err != nil || !s.Read.IsZero()
 	f.Redis.Connected = s.Err == nil && !s.Read.IsZero()
 	f.Redis.Problem = words(s.Err)

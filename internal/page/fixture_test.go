@@ -54,7 +54,7 @@ func (f *fixture) serve(t *testing.T, view View, token string, runs ...func(cont
 	t.Helper()
 	f.server = httptest.NewUnstartedServer(nil)
 	f.page = New(Config{
-		Guard: NewGuard(GuardConfig{Token: token, Listener: f.server.Listener.Addr()}), View: view, Version: "v1.2.3", Rules: testRules,
+		Guard: NewGuard(GuardConfig{Token: token, Listener: f.server.Listener.Addr()}), View: view, Redis: "redis://redis.example:6379/0", Version: "v1.2.3", Rules: testRules,
 	})
 	mux := http.NewServeMux()
 	f.page.Register(mux)
@@ -90,7 +90,20 @@ type fakeView struct {
 	mu       sync.Mutex
 	snapshot *live.Snapshot
 	changed  chan struct{}
+	events   []live.Event // the newest first
 }
+
+// manyEvents are n keys of one rule that became hot in the same second, and one of another that
+// cooled before.
+func manyEvents(n int) (events []live.Event) {
+	now := time.Now()
+	for i := range n {
+		events = append(events, live.Event{ID: fmt.Sprint(1000-i, "-0"), At: now, Type: live.Hot, Namespace: "shop", Rule: "search-terms", Key: fmt.Sprintf("GET /search?q=value-%04d", i), Why: "212 in 1s", By: "agg-1"})
+	}
+	return append(events, live.Event{ID: "1-0", At: now.Add(-time.Minute), Type: live.Cool, Namespace: "shop", Rule: "tenants", Key: "* header:X-Tenant=acme", By: "agg-1"})
+}
+
+func (v *fakeView) Recent(int) []live.Event { return v.events }
 
 func newFakeView(t *testing.T) *fakeView {
 	t.Helper()

@@ -182,7 +182,7 @@ func (h *hub) difference(s *live.Snapshot, at time.Time) change {
 	rules := h.cfg.Rules()
 	c.Suspects = h.part("suspects", listed.OfSuspects(s.Suspects))
 	c.Controls = h.part("controls", listed.OfControls(s.Controls))
-	c.Facts = h.part("facts", newFacts(s, rules, h.cfg.Version, h.cfg.Guard.HasToken()))
+	c.Facts = h.part("facts", newFacts(s, rules, h.cfg))
 	if at.Sub(h.wrote) >= membersEvery || rules.Version != h.version {
 		h.wrote, h.version = at, rules.Version
 		all := members(s, rules.Version)

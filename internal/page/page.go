@@ -42,6 +42,8 @@ type Config struct {
 	View  View
 	// Rules returns the rules in force, in words.
 	Rules func() Rules
+	// Redis is the URL of the server, without passwords, for the commands that the page shows.
+	Redis string
 	// Version is the program's.
 	Version string
 	// Log gets a line when readers are cut off, at most one in a minute. A nil Log

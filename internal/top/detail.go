@@ -9,6 +9,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/hotwords"
+	"github.com/hotparam/hotparam/internal/live"
 	"github.com/hotparam/hotparam/internal/termtext"
 )
 
@@ -50,7 +51,7 @@ func (m *model) details(r *row, height int) []string {
 		fact("usual", "yes: its count is what it always is")
 	}
 	fact("found by", "%s", h.Owner)
-	origins := m.origins(h.Top)
+	origins := m.origins(h)
 	room := height - len(lines) - len(origins) - 3
 	if room >= 3 {
 		lines = append(lines, "")
@@ -68,14 +69,22 @@ func operatorWords(c *hotparam.Control) string {
 }
 
 // origins are the routes, instances and callers: beside each other if there is room.
-func (m *model) origins(top *hotparam.Attribution) []string {
+func (m *model) origins(h *live.HotKey) []string {
+	top := h.Top
 	if top == nil {
 		return []string{"", " " + termtext.Faint.Render("Where the requests come from is not known yet.")}
+	}
+	window, sampled := hotwords.OriginSpans(&h.Hot)
+	in := func(d time.Duration) string {
+		if d == 0 {
+			return ""
+		}
+		return " in " + hotwords.Span(d)
 	}
 	kinds := []struct {
 		title string
 		of    []hotparam.Origin
-	}{{"ROUTES", top.Routes}, {"INSTANCES", top.Instances}, {"CALLERS", top.Callers}}
+	}{{"ROUTES" + in(sampled), top.Routes}, {"INSTANCES" + in(window), top.Instances}, {"CALLERS" + in(sampled), top.Callers}}
 	block := func(title string, of []hotparam.Origin, width int) string {
 		lines := []string{termtext.Faint.Render(cellOf(title, width, false))}
 		for _, o := range of {

@@ -51,8 +51,9 @@ type model struct {
 	filtering bool // what is typed goes to the filter
 
 	selected hotparam.Key
-	cursor   int // of the selected key in rows
-	offset   int // of the first row that is shown
+	moved    bool // a person chose the selected key; otherwise the first row is selected
+	cursor   int  // of the selected key in rows
+	offset   int  // of the first row that is shown
 
 	detail bool
 	help   bool
@@ -135,6 +136,10 @@ func (m *model) arrange() {
 		}
 		return cmp.Or(c, cmp.Compare(a.key.Rule, b.key.Rule), cmp.Compare(a.key.Text, b.key.Text))
 	})
+	if !m.moved {
+		m.move(0)
+		return
+	}
 	at := slices.IndexFunc(m.rows, func(r row) bool { return r.key == m.selected })
 	if at < 0 { // it is gone: the one in its place
 		at = max(0, min(m.cursor, len(m.rows)-1))
@@ -178,6 +183,12 @@ func (m *model) move(to int) {
 	m.offset = min(max(m.offset, m.cursor-page+1), m.cursor)
 }
 
+// choose selects a row for a person, whose choice then outlives new orders of the rows.
+func (m *model) choose(to int) {
+	m.move(to)
+	m.moved = true
+}
+
 // current returns the selected row, or nil if there is none.
 func (m *model) current() *row {
 	if m.cursor < len(m.rows) {
@@ -214,6 +225,7 @@ func (m *model) press(msg tea.KeyPressMsg) tea.Cmd {
 		m.help = true
 	case "enter", "l", "right":
 		m.detail = m.current() != nil
+		m.moved = m.moved || m.detail
 	case "/":
 		m.filtering, m.detail = true, false
 	case "s":
@@ -223,17 +235,18 @@ func (m *model) press(msg tea.KeyPressMsg) tea.Cmd {
 		m.reverse = !m.reverse
 		m.arrange()
 	case "j", "down":
-		m.move(m.cursor + 1)
+		m.choose(m.cursor + 1)
 	case "k", "up":
-		m.move(m.cursor - 1)
+		m.choose(m.cursor - 1)
 	case "pgdown", "space", "ctrl+f", "ctrl+d":
-		m.move(m.cursor + m.page())
+		m.choose(m.cursor + m.page())
 	case "pgup", "ctrl+b", "ctrl+u":
-		m.move(m.cursor - m.page())
+		m.choose(m.cursor - m.page())
 	case "g", "home":
 		m.move(0)
+		m.moved = m.detail // on the list it follows the top again
 	case "G", "shift+g", "end":
-		m.move(len(m.rows) - 1)
+		m.choose(len(m.rows) - 1)
 	case "p":
 		m.ask(hotparam.ControlPin)
 	case "b":

@@ -58,11 +58,11 @@ func (o operator) carryOut(ctx context.Context, what order) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		return fmt.Sprintf("released %s: the %s is over", what.key, c.Action), nil
+		return fmt.Sprintf("released %s in namespace %s: the %s has ended", what.key, o.namespace, c.Action), nil
 	}
 	c, err := hotkeys.SetControl(ctx, o.client, o.namespace, hotkeys.ControlOrder{Key: what.key, Action: what.action, For: what.length, Why: what.why, Claimed: o.claimed})
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%s %s until %s", what.action, what.key, c.Until.Local().Format(time.TimeOnly)), nil
+	return fmt.Sprintf("%s %s in namespace %s until %s", what.action, what.key, o.namespace, c.Until.Local().Format(time.TimeOnly)), nil
 }

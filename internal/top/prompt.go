@@ -2,6 +2,7 @@ package top
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -17,7 +18,8 @@ import (
 type prompt struct {
 	order
 	step    promptStep
-	length  string // as typed
+	length  string // as typed, or as proposed
+	typed   bool   // length was typed, or changed
 	problem string // of what was typed
 }
 
@@ -55,6 +57,9 @@ func (p *prompt) add(text string) {
 	p.problem = ""
 	switch p.step {
 	case askLength:
+		if !p.typed {
+			p.length, p.typed = "", true
+		}
 		p.length += text
 	case askWhy:
 		if len(p.why)+len(text) <= hotparam.MaxControlWhy {
@@ -82,11 +87,11 @@ func (m *model) answer(msg tea.KeyPressMsg) tea.Cmd {
 	case key == "enter":
 		p.step = confirm
 	case key == "backspace" && p.step == askLength:
-		p.length, p.problem = withoutLast(p.length), ""
+		p.length, p.problem, p.typed = withoutLast(p.length), "", true
 	case key == "backspace":
 		p.why = withoutLast(p.why)
 	case key == "ctrl+u" && p.step == askLength:
-		p.length, p.problem = "", ""
+		p.length, p.problem, p.typed = "", "", true
 	case key == "ctrl+u":
 		p.why = ""
 	default:
@@ -95,12 +100,16 @@ func (m *model) answer(msg tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
+// oneUnit is a number with a unit. More of them, "10m5m", are more likely a slip.
+var oneUnit = regexp.MustCompile(`^\d+[smhd]$`)
+
 // setLength reads for how long the order is.
 func (p *prompt) setLength() {
-	d, err := duration.Parse(strings.TrimSpace(p.length))
+	text := strings.TrimSpace(p.length)
+	d, err := duration.Parse(text)
 	switch {
-	case err != nil:
-		p.problem = "want a time such as 90s, 10m or 2h"
+	case err != nil || !oneUnit.MatchString(text):
+		p.problem = "want a number and a unit: 90s, 10m, 2h"
 	case d < time.Second || d > hotparam.MaxControlTime:
 		p.problem = fmt.Sprintf("want 1s to %v", hotparam.MaxControlTime)
 	default:
@@ -128,7 +137,7 @@ func (p *prompt) lines() []string {
 	line := " For how long? " + p.length
 	switch p.step {
 	case askLength:
-		line += "█  " + termtext.Faint.Render("Enter to go on, Esc to leave it; at most 24h")
+		line += "█  " + termtext.Faint.Render("type another, Enter to go on, Esc to leave it")
 	case askWhy:
 		line = " Why? (others see it) " + termtext.Printable(p.why) + "█  " + termtext.Faint.Render("Enter to go on")
 	case confirm:

@@ -142,6 +142,48 @@ func TestTopSortsFiltersAndKeepsTheKey(t *testing.T) {
 	}
 }
 
+// Until a person chooses a key, the first is selected, so that the screen shows the top of the
+// list. A key that was chosen stays selected wherever it goes.
+func TestTopFollowsTheTop(t *testing.T) {
+	t.Parallel()
+	m, _ := topScreen(100, 21, topKeys(500))
+	turned := func(n int) *live.Snapshot { // rates the other way round
+		s := topKeys(n)
+		for i := range s.Hot {
+			s.Hot[i].Rate = float64(i)
+		}
+		return s
+	}
+	m.Update(snapshotTaken{turned(500)})
+	if text := topText(m); m.cursor != 0 || m.offset != 0 || m.selected.Text != "GET /search?q=term0499" || !strings.Contains(text, "rows 1–18 of 500") {
+		t.Errorf("row %d (%s) is selected:\n%s", m.cursor, m.selected.Text, text)
+	}
+	typeKeys(m, "down")
+	m.Update(snapshotTaken{topKeys(500)})
+	if m.selected.Text != "GET /search?q=term0498" || m.cursor != 498 || !strings.Contains(topText(m), "rows 482–499 of 500") {
+		t.Errorf("row %d (%s) is selected:\n%s", m.cursor, m.selected.Text, topText(m))
+	}
+	typeKeys(m, "g")
+	m.Update(snapshotTaken{turned(500)})
+	if m.cursor != 0 || m.offset != 0 {
+		t.Errorf("after g, row %d", m.cursor)
+	}
+	if m.Update(snapshotTaken{topKeys(3)}); strings.Contains(topText(m), "rows ") {
+		t.Error("all rows are in sight, and counted")
+	}
+}
+
+// On a narrow screen the rate stays.
+func TestTopOnANarrowScreen(t *testing.T) {
+	t.Parallel()
+	for width, want := range map[int]string{40: "RATE KEY", 60: "RATE STATE KEY", 80: "RATE LINE LIMIT STATE KEY"} {
+		m, _ := topScreen(width, 24, topKeys(3))
+		if got := strings.Join(strings.Fields(strings.Split(topText(m), "\n")[1]), " "); got != want {
+			t.Errorf("at %d columns: %s, want %s", width, got, want)
+		}
+	}
+}
+
 func TestTopDetail(t *testing.T) {
 	t.Parallel()
 	s := topKeys(2)
@@ -160,7 +202,7 @@ func TestTopDetail(t *testing.T) {
 		t.Error("a control that is over is listed")
 	}
 	typeKeys(m, "enter")
-	for _, want := range []string{"GET /search?q=term0000", "ops (claims to be ann@laptop): scraper", "2000-2100 in 1s", "hot at      200/s", "50/s, burst 100, mode limit", "GET /search", "api-1", "10.0.0.7\ufffd[2J"} {
+	for _, want := range []string{"GET /search?q=term0000", "ops (claims to be ann@laptop): scraper", "2000-2100 in 1s", "hot at      200/s", "50/s, burst 100, mode limit", "ROUTES in 2s", "INSTANCES in 1s", "CALLERS in 2s", "GET /search", "api-1", "10.0.0.7\ufffd[2J"} {
 		if text := topText(m); !strings.Contains(text, want) {
 			t.Errorf("the details lack %q:\n%s", want, text)
 		}
@@ -177,8 +219,12 @@ func TestTopOrders(t *testing.T) {
 	s.Hot[1].Limit, s.Hot[1].Mode = hotparam.Rate{}, hotparam.ModeWatch
 	s.Controls = []hotparam.Control{{Key: s.Hot[0].Key, Action: hotparam.ControlBlock, Until: s.Clock.Add(time.Minute)}}
 	m, orders := topScreen(120, 24, s)
-	typeKeys(m, "b", "backspace", "backspace", "backspace", "x", "enter")
-	if !strings.Contains(topText(m), "want a time such as") {
+	typeKeys(m, "b", "1", "0", "m", "5", "m", "enter") // what is typed takes the place of 10m
+	if text := topText(m); !strings.Contains(text, "For how long? 10m5m█") || !strings.Contains(text, "want a number and a unit") {
+		t.Errorf("10m5m pass:\n%s", text)
+	}
+	typeKeys(m, "esc", "b", "x", "enter")
+	if !strings.Contains(topText(m), "want a number and a unit") {
 		t.Errorf("a length of x passes:\n%s", topText(m))
 	}
 	typeKeys(m, "backspace", "2", "5", "h", "enter")

@@ -2,6 +2,7 @@ package top
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -156,12 +157,14 @@ type column struct {
 	cell  func(m *model, r *row) string
 }
 
-// allColumns in the order in which they stand. Those with a higher rank come first if there is
-// not room for all.
-var allColumns = [...]struct {
+// rankedColumn is a column and how important it is, if there is not room for all.
+type rankedColumn struct {
 	column
 	rank int
-}{
+}
+
+// allColumns are in the order in which they stand.
+var allColumns = [...]rankedColumn{
 	{column{"RATE", 11, true, func(_ *model, r *row) string { return hotwords.Speed(r.hot.Rate, r.hot.Cause.Unit) }}, 9},
 	{column{"LINE", narrowLine, false, func(m *model, r *row) string { return sparkline(r.hot.History, m.clock(), m.lineWidth()) }}, 7},
 	{column{"COUNT", 18, true, func(_ *model, r *row) string { return hotwords.Bounds(&r.hot.Hot) }}, 3},
@@ -182,33 +185,34 @@ func (m *model) lineWidth() int {
 	return wideLine
 }
 
-// leastKey is the room that a key has at least, if there is any.
+// leastKey is the room that a key has at least, if there is any; on a narrow screen it is half.
 const leastKey = 26
 
 // columns chooses the columns that fit, and returns the room for the key.
 func (m *model) columns() (shown []column, key int) {
-	room := m.width - 2 - leastKey
+	key = min(leastKey, m.width/2)
+	room := m.width - 2 - key
 	all := allColumns
 	for i := range all {
 		if all[i].title == "LINE" {
 			all[i].width = m.lineWidth()
 		}
 	}
-	fits := make(map[int]bool)
+	// No column stands where a more important one had no room.
+	least := 10
 	for rank := 9; rank >= 2; rank-- {
-		for i, c := range all {
-			if c.rank == rank && c.width+2 <= room {
-				fits[i] = true
-				room -= c.width + 2
-			}
+		i := slices.IndexFunc(all[:], func(c rankedColumn) bool { return c.rank == rank })
+		if all[i].width+2 > room {
+			break
 		}
+		least, room = rank, room-all[i].width-2
 	}
-	for i, c := range all {
-		if fits[i] {
+	for _, c := range all {
+		if c.rank >= least {
 			shown = append(shown, c.column)
 		}
 	}
-	return shown, leastKey + max(0, room)
+	return shown, key + max(0, room)
 }
 
 func limitCell(r *row) string {
@@ -255,7 +259,11 @@ func (m *model) table(height int) []string {
 	for _, c := range shown {
 		head.WriteString(termtext.Pad(c.title, c.width, c.right) + "  ")
 	}
-	lines := []string{termtext.Faint.Render(head.String() + "KEY")}
+	title := head.String() + "KEY"
+	if shows := min(height-1, len(m.rows)-m.offset); shows < len(m.rows) {
+		title += fmt.Sprintf("  rows %d–%d of %d", m.offset+1, m.offset+shows, len(m.rows))
+	}
+	lines := []string{termtext.Faint.Render(title)}
 	for i := m.offset; i < len(m.rows) && len(lines) < height; i++ {
 		lines = append(lines, m.line(&m.rows[i], shown, keyWidth, i == m.cursor))
 	}

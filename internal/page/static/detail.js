@@ -2,6 +2,7 @@
 
 import { el, replace, setText } from "./dom.js";
 import { Chart } from "./chart.js";
+import { at, command } from "./commands.js";
 import { amount, bounds, clock, dateTime, rate, shellWord, span, visible } from "./format.js";
 import { limitWord, modeWord, thresholdWord } from "./table.js";
 
@@ -52,12 +53,12 @@ export class Detail {
   // The page only reads: what to do, a terminal does.
   commands(key) {
     const word = shellWord(`${key.rule} ${key.key}`);
-    const space = this.store.facts.namespace;
     if (word === null || word.length > 2000) return null;
-    const at = space && space !== "default" ? ` --namespace ${space}` : "";
+    const where = at(this.store.facts);
+    const actions = key.limit ? ["block", "pin", "allow"] : ["block"];
     return el("div", {}, el("h3", {}, "From a terminal"),
-      el("code", { class: "cmd", tabindex: "0" }, `hotparam block ${word} --for 10m${at}`),
-      el("code", { class: "cmd", tabindex: "0" }, `hotparam allow ${word} --for 10m${at}`));
+      actions.map((action) => command(`hotparam ${action} ${word} --for 10m --why 'INC-1234'${where}`)),
+      command(`hotparam release ${word}${where}`));
   }
 
   // load asks for what the stream does not carry: where the requests come from.
@@ -104,9 +105,11 @@ export class Detail {
   }
 
   drawOrigins() {
-    const top = this.more?.hot?.top;
+    const top = this.more?.hot?.top, window = this.more?.hot?.window_seconds;
+    const within = (seconds) => (window ? ` in ${span(seconds * 1000)}` : ""); // routes and callers are reported once a second
     const parts = [];
-    for (const [name, words] of [["routes", "Routes"], ["instances", "Instances"], ["callers", "Callers"]]) {
+    const sampled = within(Math.max(2, window));
+    for (const [name, words] of [["routes", `Routes${sampled}`], ["instances", `Instances${within(window)}`], ["callers", `Callers${sampled}`]]) {
       if (!top?.[name]?.length) continue;
       parts.push(el("h3", {}, words), el("table", { class: "origins" }, el("tbody", {}, top[name].map((o) =>
         el("tr", {}, el("td", {}, visible(o.name, 300)), el("td", {}, bounds(o.low, o.high, ""))))))); 

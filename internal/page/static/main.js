@@ -1,5 +1,6 @@
 // The page: it reads and shows, and changes nothing.
 
+import { command } from "./commands.js";
 import { byId, el, replace, setAttribute, setText } from "./dom.js";
 import { bytes, clock, plural, short, visible } from "./format.js";
 import { Store } from "./store.js";
@@ -207,7 +208,6 @@ function showEmpty() {
   node.hidden = kind === "";
   if (kind === emptyShape) return;
   emptyShape = kind;
-  const command = (text) => el("code", { class: "cmd", tabindex: "0" }, text);
   if (kind === "calm") replace(node, ...panels.empty("Nothing is hot", `No key reaches its threshold now. To see one, count a key of your rules as if requests had come:`, command("hotparam emit 'GET /search?q=phone' 300 --config hotparam.yaml")).childNodes);
   if (kind === "alone") replace(node, ...panels.empty("Nothing is hot, and nobody sends counts", "No instance has been heard of. If instances run, ask what keeps their counts away:", command("hotparam doctor --config hotparam.yaml"), "To try the way from a count to this page without an instance:", command("hotparam emit 'GET /search?q=phone' 300 --config hotparam.yaml")).childNodes);
   if (kind === "filtered") {

@@ -1,12 +1,13 @@
 // The other views: suspects, controls, instances, rules, events.
 
+import { at, command } from "./commands.js";
 import { el, replace } from "./dom.js";
-import { age, bytes, clock, dateTime, plural, rate, short, span, visible } from "./format.js";
+import { age, bytes, clock, dateTime, plural, rate, shellWord, short, span, visible } from "./format.js";
 
 const most = 500; // rows of one table; the API has the rest
 
 function table(heads, rows) {
-  return el("div", { class: "scroll" }, el("table", { class: "plain" },
+  return el("div", { class: "scroll", tabindex: "0" }, el("table", { class: "plain" },
     el("thead", {}, el("tr", {}, heads.map(([words, name]) => el("th", { scope: "col", class: name }, words)))),
     el("tbody", {}, rows)));
 }
@@ -17,8 +18,6 @@ const cell = (text, name) => el("td", { class: name }, text);
 export function empty(title, ...words) {
   return el("div", { class: "empty" }, el("h2", {}, title), words.map((w) => (typeof w === "string" ? el("p", {}, w) : w)));
 }
-
-const command = (text) => el("code", { class: "cmd", tabindex: "0" }, text);
 
 export function suspects(node, store) {
   if (store.suspects.length === 0) {
@@ -33,7 +32,7 @@ export function controls(node, store) {
   if (store.controls.length === 0) {
     replace(node, empty("No controls in force",
       "A control says what happens to one key for some time, whatever the rules say. This page only reads; a terminal sets controls:",
-      command("hotparam block 'GET /search?q=phone' --for 10m --why 'scraper'\nhotparam allow 'GET /search?q=phone' --for 10m\nhotparam pin   'GET /search?q=phone' --for 10m")));
+      ...["block", "pin", "allow"].map((action) => command(`hotparam ${action} 'GET /search?q=phone' --for 10m --why 'INC-1234'${at(store.facts)}`))));
     return;
   }
   const now = store.time();
@@ -78,7 +77,7 @@ export function members(node, store) {
   if (store.members.length === 0) {
     replace(node, empty("No instance has been heard of",
       "Instances send counts to this aggregator, and tell their version and clock by Redis. Check that they run with this rules file, and whether their counts arrive:",
-      command("hotparam doctor --config hotparam.yaml\nhotparam emit 'GET /search?q=phone' 300 --config hotparam.yaml")));
+      command("hotparam doctor --config hotparam.yaml"), command("hotparam emit 'GET /search?q=phone' 300 --config hotparam.yaml")));
     return;
   }
   const now = store.time(), facts = store.facts;
@@ -127,12 +126,36 @@ const eventTags = { hot: "hot", cool: "", block: "bad", pin: "warn", allow: "war
 export function events(node, store) {
   if (store.events.length === 0) {
     replace(node, empty("No events yet", "What becomes hot and cools, and what operators do, is listed here as it happens. Programs read the same from a stream, and terminals too:",
-      command("curl -N http://127.0.0.1:9125/api/v1/events\nhotparam watch --json")));
+      command(`curl -N ${shellWord(`${location.origin}/api/v1/events`)}`), command(`hotparam watch --json${at(store.facts)}`)));
     return;
   }
-  replace(node, table([["When", "when"], ["What"], ["Key"], ["Rule"], ["Why"], ["By"]], store.events.map((e) =>
-    el("tr", {}, el("td", { class: "when", title: dateTime(Date.parse(e.at)) }, clock(Date.parse(e.at))), el("td", {}, el("span", { class: `tag ${eventTags[e.type] ?? ""}`.trim() }, e.type)),
-      keyCell(e.key), cell(visible(e.rule, 80)), cell(visible(e.why, 300), "text"), cell(visible(e.by, 128))))));
+  replace(node, table([["When", "when"], ["What"], ["Key"], ["Rule"], ["Why"], ["By"]], alike(store.events).map(([e, ...others]) =>
+    el("tr", {}, el("td", { class: "when", title: dateTime(Date.parse(e.at)) }, clock(Date.parse(e.at))),
+      el("td", {}, el("span", { class: `tag ${eventTags[e.type] ?? ""}`.trim() }, others.length ? `${e.type} ×${others.length + 1}` : e.type)),
+      others.length ? manyKeys([e, ...others]) : keyCell(e.key), cell(visible(e.rule, 80)), cell(others.length ? "" : visible(e.why, 300), "text"), cell(visible(e.by, 128))))));
+}
+
+// alike puts events of one kind and rule that follow each other within seconds into one group,
+// if there are more than a few.
+function alike(events) {
+  const few = 3, within = 5000; // ms
+  const groups = [];
+  for (const e of events) {
+    const group = groups.at(-1), last = group?.at(-1);
+    if (last && last.type === e.type && last.rule === e.rule && last.by === e.by && Math.abs(Date.parse(last.at) - Date.parse(e.at)) < within) group.push(e);
+    else groups.push([e]);
+  }
+  return groups.flatMap((group) => (group.length > few ? [group] : group.map((e) => [e])));
+}
+
+const open = new Set(); // the ids of first events of groups whose keys are shown
+
+function manyKeys(group) {
+  const first = group[0].id;
+  const more = el("details", { open: open.has(first) }, el("summary", {}, el("bdi", { class: "mono" }, visible(group[0].key, 200)), ` and ${group.length - 1} more`),
+    group.slice(1).map((e) => el("div", {}, el("bdi", { class: "mono" }, visible(e.key, 400)))));
+  more.addEventListener("toggle", () => (more.open ? open.add(first) : open.delete(first)));
+  return el("td", { class: "text" }, more);
 }
 
 function rest(n) {

@@ -52,6 +52,7 @@ export class Store {
     this.events = [];
     this.facts = {};
     this.order = 0;    // grows when keys come and go or change more than their counts
+    this.numbers = 0;  // grows when anything of a key changes
   }
 
   // The server's time now.
@@ -94,6 +95,7 @@ export class Store {
     }
     this.second = Math.floor(second);
     if (m.put?.length || m.gone?.length) this.order++;
+    if (m.put?.length || m.gone?.length || m.rates?.length) this.numbers++;
     if (m.suspects) this.suspects = m.suspects;
     if (m.controls) this.controls = m.controls;
     if (m.members) { this.members = m.members; this.membersTotal = m.members_total; }

@@ -3,7 +3,7 @@
 
 import { el, replace, setAttribute, setText } from "./dom.js";
 import { Spark } from "./chart.js";
-import { age, amount, bounds, rate, visible } from "./format.js";
+import { age, amount, bounds, rate, span, visible } from "./format.js";
 
 const modes = { limit: "limited", shadow: "shadow", wait: "waits", serve: "served", watch: "listed" };
 export const modeWord = (key) => (key.spared ? "spared" : modes[key.mode] ?? key.mode);
@@ -20,8 +20,7 @@ const columns = [
 ];
 
 const over = (key) => (key.min > 0 ? key.low / key.min : 0);
-const holdFor = 2500; // ms for which the order stands still under a pointer that moves
-const resortEvery = 900; // ms: once for each second's counts
+const holdFor = 1000; // ms for which the order stands still under a pointer that moves
 
 export class Table {
   constructor({ grid, head, body, store, onOpen, onShown, controlOf }) {
@@ -34,12 +33,12 @@ export class Table {
     this.free = [];
     this.selected = null; // id
     this.order = -1;
-    this.sorted = 0;
+    this.numbers = -1; // of the store, when it was sorted
     this.moved = 0;
     this.drawn = 0;
     this.makeHead();
     grid.addEventListener("scroll", () => this.schedule(), { passive: true });
-    grid.addEventListener("pointermove", () => { this.moved = performance.now(); }, { passive: true });
+    grid.addEventListener("pointermove", () => this.hold(), { passive: true });
     new ResizeObserver(() => { this.height = 0; this.schedule(); }).observe(grid);
     body.addEventListener("click", (e) => {
       const row = e.target.closest(".row");
@@ -88,6 +87,13 @@ export class Table {
     this.schedule();
   }
 
+  // hold keeps the order while a person aims at a row, and sorts when that has ended.
+  hold() {
+    this.moved = performance.now();
+    clearTimeout(this.holding);
+    this.holding = setTimeout(() => this.schedule(), holdFor + 20);
+  }
+
   // schedule draws in the next frame, once however often it is asked.
   schedule() {
     if (this.pending) return;
@@ -108,14 +114,12 @@ export class Table {
     rows.sort((a, b) => sign * compare(a, b) || a.id - b.id);
     this.rows = rows;
     this.order = this.store.order;
-    this.sorted = performance.now();
+    this.numbers = this.store.numbers;
   }
 
   draw() {
-    const now = performance.now();
-    const changed = this.order !== this.store.order;
-    const held = now - this.moved < holdFor;
-    if (this.order < 0 || (changed && (!held || this.rows.some((k) => !this.store.hot.has(k.id)))) || (!held && now - this.sorted > resortEvery)) this.arrange();
+    const held = performance.now() - this.moved < holdFor;
+    if (this.order < 0 || (!held && this.numbers !== this.store.numbers) || (this.order !== this.store.order && this.rows.some((k) => !this.store.hot.has(k.id)))) this.arrange();
     if (!this.height) {
       this.height = parseFloat(getComputedStyle(document.documentElement).getPropertyValue("--row")) || 34;
       this.viewHeight = this.grid.clientHeight;
@@ -175,7 +179,7 @@ export class Table {
     if (this.rows.length === 0) return;
     const at = this.indexOf(this.selected);
     const to = at < 0 ? (step > 0 ? 0 : this.rows.length - 1) : Math.max(0, Math.min(this.rows.length - 1, at + step));
-    this.moved = performance.now();
+    this.hold();
     this.select(this.rows[to].id);
     this.grid.focus({ preventScroll: true });
   }
@@ -229,7 +233,7 @@ class Row {
     }
     setAttribute(this.node, "aria-selected", selected);
     setText(this.rate, (key.estimated ? "~" : "") + rate(key.rate, key.unit));
-    setText(this.count, bounds(key.low, key.high, key.unit));
+    setText(this.count, bounds(key.low, key.high, key.unit) + (key.window_seconds ? ` in ${span(key.window_seconds * 1000)}` : ""));
     setText(this.hotat, key.threshold ? thresholdWord(key) : "–");
     setText(this.limit, key.limit ? limitWord(key) : "–");
     const word = control ? control.action : modeWord(key);

@@ -1,0 +1,59 @@
+package page
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/live"
+	"github.com/hotparam/hotparam/internal/testenv"
+)
+
+// axe is the version of axe-core, the checker of accessibility by Deque.
+const axe = "axe-core@4.14.1"
+
+// withoutBarriers has axe look at each view, empty and full: it finds nothing. Themes differ in
+// contrast, and widths in layout, so that not each is seen with each.
+func withoutBarriers(t *testing.T, tab *testenv.Tab) {
+	_, modules := testenv.Node(t, axe)
+	source, err := os.ReadFile(filepath.Join(modules, "axe-core", "axe.min.js"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	full := manyKeys(40, 0)
+	full.Members = troubledMembers()
+	full.Suspects = []hotparam.Hot{search("maybe", 120)}
+	full.Controls = []hotparam.Control{{Key: full.Hot[2].Key, Action: hotparam.ControlBlock, Since: time.Now(), Until: time.Now().Add(time.Minute), Why: "scraper", By: "ops"}}
+	for _, look := range []struct {
+		theme    string
+		width    int
+		snapshot *live.Snapshot
+		events   []live.Event
+	}{
+		{"light", 1360, &live.Snapshot{Published: true}, nil},
+		{"light", 1360, full, manyEvents(30)},
+		{"dark", 1360, full, manyEvents(30)},
+		{"light", 390, full, manyEvents(30)},
+	} {
+		view := newFakeView(t)
+		view.events = look.events
+		f := serveView(t, view, "")
+		view.show(look.snapshot)
+		tab.Resize(look.width, 820)
+		tab.Open(f.server.URL)
+		tab.Wait("document.getElementById('link').dataset.state === 'live' && document.getElementById('facts').children.length > 0")
+		tab.Eval("while (document.documentElement.dataset.theme !== '"+look.theme+"') document.getElementById('theme-button').click()", nil)
+		tab.Eval(string(source)+"\n;0", nil)
+		for _, keys := range [][]string{{"1"}, {"j", "Enter"}, {"Escape", "2"}, {"3"}, {"4"}, {"5"}, {"6"}} {
+			tab.Press(keys...)
+			var found []string
+			tab.Eval(`axe.run({resultTypes: ["violations"]}).then((r) => r.violations.flatMap((v) => v.nodes.map((n) => v.id + " at " + n.target.join(" ") + ": " + n.failureSummary.split("\n").slice(1).join("; "))))`, &found)
+			for _, finding := range found {
+				t.Errorf("%s, %d px, %d keys, after %s: %s", look.theme, look.width, len(look.snapshot.Hot), strings.Join(keys, " "), finding)
+			}
+		}
+	}
+}
