@@ -61,7 +61,7 @@ var arrows = map[string][]string{
 	"internal/gateway":             {"hotparam", "middleware", "attach", "internal/hexdigit", "internal/loglimit"},
 	"internal/gateway/rls":         {"hotparam", "middleware", "middleware/rpc", "internal/gateway", "internal/countset", "internal/loglimit"},
 	"internal/gateway/auth":        {"hotparam", "middleware", "internal/gateway", "internal/countset", "internal/httpserve", "internal/loglimit", "internal/openfiles"},
-	"internal/gateway/check":       {"hotparam", "middleware", "internal/gateway", "internal/countset", "internal/httpserve", "internal/loglimit", "internal/openfiles"},
+	"internal/gateway/check":       {"hotparam", "middleware", "internal/gateway", "internal/countset", "internal/httpserve", "internal/loglimit", "internal/openfiles", "internal/spelling"},
 	"internal/gateway/spoe":        {"hotparam", "middleware", "internal/gateway", "internal/countset", "internal/loglimit"},
 	"internal/gateway/gatewaytest": {"hotparam", "config", "collector", "middleware", "attach", "internal/gateway", "internal/testenv"},
 

@@ -162,7 +162,9 @@ func TestGatewayComposeSettings(t *testing.T) {
 			args[i] = filepath.Join("gateways", source)
 		}
 	}
-	output, err := exec.CommandContext(t.Context(), testenv.Binary(t), args...).CombinedOutput()
+	command := exec.CommandContext(t.Context(), testenv.Binary(t), args...)
+	command.Env = append(os.Environ(), "HOTPARAM_REDIS="+testenv.Redis(t).URL())
+	output, err := command.CombinedOutput()
 	if err != nil || !strings.Contains(string(output), "gateways/hotparam.yaml: good, 1 rule") {
 		t.Errorf("%q: %v\n%s", args, err, output)
 	}

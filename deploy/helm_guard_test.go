@@ -128,6 +128,7 @@ func checkGuardStarts(t *testing.T, container any, file string) {
 		}
 		command.Env = append(command.Env, field(variable, "name").(string)+"="+value)
 	}
+	command.Env = append(command.Env, "HOTPARAM_REDIS="+testenv.Redis(t).URL())
 	if output, err := command.CombinedOutput(); err != nil || !strings.Contains(string(output), ": good, ") {
 		t.Errorf("%q: %v\n%s", args, err, output)
 	}

@@ -46,7 +46,7 @@ which overrides the file.`,
   hotparam aggregator --config hotparam.yaml --listen :8125,tcp://:8125,unix:///run/hotparam/statsd.sock
   HOTPARAM_REDIS=redis://:secret@10.0.0.5:6379/0 hotparam aggregator --config hotparam.yaml
   curl -s localhost:9125/metrics | grep ^hotparam_`,
-		Args: args(cobra.NoArgs),
+		Args: args(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return runAggregator(cmd.Context(), s, f) },
 	}
 	f.register(cmd.Flags())
@@ -76,10 +76,10 @@ func runAggregator(ctx context.Context, s streams, f aggregatorFlags) error {
 	if err := checkWebhook(set.file.Webhook); err != nil {
 		return err
 	}
-	if f.check {
+	if f.dryRun {
 		fmt.Fprintf(s.err, "%s: good, %s, version %s; %s, Redis %s, HTTP %s\n",
 			f.config, plural(len(rules.Rules), "rule"), rules.Version, sourceWords(set.file), redacted(conf.Redis.URL), conf.HTTP)
-		return nil
+		return set.dryRun(ctx, s.err, client)
 	}
 	hangups, ignoreHangups := catchHangups()
 	defer ignoreHangups()
@@ -98,7 +98,7 @@ func runAggregator(ctx context.Context, s streams, f aggregatorFlags) error {
 	var lc net.ListenConfig
 	listener, err := lc.Listen(ctx, "tcp", conf.HTTP)
 	if err != nil {
-		return fmt.Errorf("health and metrics: %w", err)
+		return fmt.Errorf("health and metrics: %w", withAnotherAddress(err, "--http, HOTPARAM_HTTP or aggregator.http"))
 	}
 	systemd, err := sdnotify.New()
 	if err != nil {
@@ -139,6 +139,28 @@ func (s *settings) redis() (redis.UniversalClient, error) {
 		return nil, usageError(err) // the file's URL has been checked
 	}
 	return nil, configError(fmt.Errorf("aggregator.redis: %w", err))
+}
+
+// dryRun asks the servers that the aggregator needs whether they answer.
+func (s *settings) dryRun(ctx context.Context, w io.Writer, client redis.UniversalClient) error {
+	if err := pingRedis(ctx, client, s.file.Aggregator.Redis.URL); err != nil {
+		return err
+	}
+	answer := "Redis answers"
+	switch s.file.Aggregator.Source {
+	case config.SourceKafka:
+		if _, err := newKafkaPipeline(ctx, s, client); err != nil {
+			return err
+		}
+		answer = "Redis and Kafka answer"
+	case config.SourceGraphite:
+		if _, err := newGraphitePipeline(ctx, s, client); err != nil {
+			return err
+		}
+		answer = "Redis and Graphite answer"
+	}
+	fmt.Fprintf(w, "%s; hotparam doctor says what the user of Redis may do\n", answer)
+	return nil
 }
 
 // loadConfig reads the rules file, and writes its errors to w.

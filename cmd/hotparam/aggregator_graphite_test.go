@@ -150,16 +150,17 @@ func TestAggregatorExplainsGraphite(t *testing.T) {
 
 func TestAggregatorGraphiteSettings(t *testing.T) {
 	path := write(t, goodRules)
+	t.Setenv("HOTPARAM_REDIS", "redis://"+unreachable(t)) // what is good is said before Redis is asked
 	t.Run("flag before variable before file", func(t *testing.T) {
 		t.Setenv("HOTPARAM_SOURCE", "graphite")
 		t.Setenv("HOTPARAM_GRAPHITE", "http://g1")
-		hotparamCommand(t, "aggregator", "--config", path, "--check").exits(t, exitOK, "Graphite at http://g1, asked @every 1s for stats_counts.{name} in steps of 1s")
-		hotparamCommand(t, "aggregator", "--config", path, "--check", "--graphite", "https://g2/base").exits(t, exitOK, "Graphite at https://g2/base, ")
-		hotparamCommand(t, "aggregator", "--config", path, "--check", "--source", "statsd").exits(t, exitOK, "StatsD 127.0.0.1:8125")
+		hotparamCommand(t, "aggregator", "--config", path, "--dry-run").exits(t, exitUnreachable, "Graphite at http://g1, asked @every 1s for stats_counts.{name} in steps of 1s")
+		hotparamCommand(t, "aggregator", "--config", path, "--dry-run", "--graphite", "https://g2/base").exits(t, exitUnreachable, "Graphite at https://g2/base, ")
+		hotparamCommand(t, "aggregator", "--config", path, "--dry-run", "--source", "statsd").exits(t, exitUnreachable, "StatsD 127.0.0.1:8125")
 	})
 	t.Run("listen", func(t *testing.T) {
 		t.Setenv("HOTPARAM_ENCODING", "strict")
-		hotparamCommand(t, "aggregator", "--config", path, "--check", "--listen", "udp://:1,tcp://:1,unix:///run/s").exits(t, exitOK, "StatsD :1, tcp://:1, unix:///run/s, keys strict")
+		hotparamCommand(t, "aggregator", "--config", path, "--dry-run", "--listen", "udp://:1,tcp://:1,unix:///run/s").exits(t, exitUnreachable, "StatsD :1, tcp://:1, unix:///run/s, keys strict")
 	})
 	for _, test := range []struct {
 		name, file string
@@ -172,17 +173,17 @@ func TestAggregatorGraphiteSettings(t *testing.T) {
 		{"no address", "", []string{"--listen", ":1,tcp://h"}, exitUsage, []string{"--listen", `"tcp://h"`, "host:port"}},
 		{"plain keys", "", []string{"--source", "graphite", "--encoding", "plain"}, exitConfig, []string{"statsd.encoding", "strict"}},
 		{"windows", "rules: [{id: a, match: {route: '*'}, hot: 3/1500ms}]\n", []string{"--source", "graphite"}, exitConfig, []string{"graphite.step", "1.5s of rule a"}},
-		{"two StatsD", "statsd: {addresses: ['a:1', 'b:1']}\n", []string{"--source", "graphite"}, exitOK, nil},
-		{"a lease", "aggregator: {source: graphite, lease: true}\n", nil, exitOK, nil},
+		{"two StatsD", "statsd: {addresses: ['a:1', 'b:1']}\n", []string{"--source", "graphite"}, exitUnreachable, nil},
+		{"a lease", "aggregator: {source: graphite, lease: true}\n", nil, exitUnreachable, nil},
 		{"a lease and a name", "aggregator: {source: graphite, lease: true}\n", []string{"--name", "a"}, exitConfig, []string{"aggregator.lease", "remove name"}},
-		{"readers", "aggregator: {readers: 3}\n", nil, exitOK, []string{"StatsD 127.0.0.1:8125 by 3 readers"}},
+		{"readers", "aggregator: {readers: 3}\n", nil, exitUnreachable, []string{"StatsD 127.0.0.1:8125 by 3 readers"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			text := test.file
 			if !strings.Contains(text, "rules:") {
 				text += goodRules
 			}
-			args := append([]string{"aggregator", "--check", "--config", write(t, text)}, test.flags...)
+			args := append([]string{"aggregator", "--dry-run", "--config", write(t, text)}, test.flags...)
 			hotparamCommand(t, args...).exits(t, test.code, test.says...)
 		})
 	}

@@ -75,12 +75,13 @@ func TestAggregatorExplainsKafka(t *testing.T) {
 
 func TestAggregatorKafkaSettings(t *testing.T) {
 	path := write(t, goodRules)
+	t.Setenv("HOTPARAM_REDIS", "redis://"+unreachable(t)) // what is good is said before Redis is asked
 	t.Run("flag before variable before file", func(t *testing.T) {
 		t.Setenv("HOTPARAM_SOURCE", "kafka")
 		t.Setenv("HOTPARAM_BROKERS", "k1:1,k2:2")
 		t.Setenv("HOTPARAM_TOPIC", "counts.a")
-		hotparamCommand(t, "aggregator", "--config", path, "--check", "--topic", "counts.b").exits(t, exitOK, "Kafka topic counts.b at k1:1, k2:2")
-		hotparamCommand(t, "aggregator", "--config", path, "--check", "--source", "statsd").exits(t, exitOK, "StatsD 127.0.0.1:8125")
+		hotparamCommand(t, "aggregator", "--config", path, "--dry-run", "--topic", "counts.b").exits(t, exitUnreachable, "Kafka topic counts.b at k1:1, k2:2")
+		hotparamCommand(t, "aggregator", "--config", path, "--dry-run", "--source", "statsd").exits(t, exitUnreachable, "StatsD 127.0.0.1:8125")
 	})
 	for _, test := range []struct {
 		name, file string
@@ -94,11 +95,11 @@ func TestAggregatorKafkaSettings(t *testing.T) {
 		{"lease and a name", "aggregator: {lease: true}\n", []string{"--name", "a"}, exitConfig, []string{"aggregator.lease", "remove name"}},
 		{"lease and Kafka", "aggregator: {lease: true}\n", []string{"--source", "kafka"}, exitConfig, []string{"aggregator.lease"}},
 		{"keys are shared", "statsd: {addresses: ['a:1', 'b:1']}\n", nil, exitConfig, []string{"no name", "--name", "HOTPARAM_NAME"}},
-		{"keys are shared, with names", "statsd: {addresses: ['a:1', 'b:1']}\n", []string{"--name", "a"}, exitOK, nil},
-		{"all get everything", "aggregator: {lease: true}\nstatsd: {addresses: ['a:1', 'b:1'], spread: all}\n", nil, exitOK, nil},
+		{"keys are shared, with names", "statsd: {addresses: ['a:1', 'b:1']}\n", []string{"--name", "a"}, exitUnreachable, nil},
+		{"all get everything", "aggregator: {lease: true}\nstatsd: {addresses: ['a:1', 'b:1'], spread: all}\n", nil, exitUnreachable, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			args := append([]string{"aggregator", "--check", "--config", write(t, goodRules+test.file)}, test.flags...)
+			args := append([]string{"aggregator", "--dry-run", "--config", write(t, goodRules+test.file)}, test.flags...)
 			hotparamCommand(t, args...).exits(t, test.code, test.says...)
 		})
 	}

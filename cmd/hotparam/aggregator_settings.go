@@ -22,7 +22,7 @@ import (
 type aggregatorFlags struct {
 	config, source, name, listen, brokers, topic, group  string
 	graphite, redis, http, encoding, logFormat, logLevel string
-	check, pprof                                         bool
+	dryRun, pprof                                        bool
 }
 
 func (f *aggregatorFlags) register(flags *pflag.FlagSet) {
@@ -40,7 +40,9 @@ func (f *aggregatorFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.logFormat, "log-format", "text", "text or json")
 	flags.BoolVar(&f.pprof, "pprof", false, "serve profiles at /debug/pprof/, to those who may read the page")
 	flags.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
-	flags.BoolVar(&f.check, "check", false, "check the file and the flags, then exit")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "check the file, the flags and the servers they name, then exit")
+	flags.BoolVar(&f.dryRun, "check", false, "is --dry-run, as of other commands")
+	_ = flags.MarkHidden("check")
 }
 
 // settings are the daemon's, after flags, variables and file.

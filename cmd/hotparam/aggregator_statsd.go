@@ -35,7 +35,7 @@ func newStatsDPipeline(ctx context.Context, set *settings, client redis.Universa
 		Days: set.days, Trust: trust, Log: set.log,
 	})
 	if err != nil {
-		return nil, err
+		return nil, withAnotherAddress(err, "--listen, HOTPARAM_LISTEN or aggregator.listen")
 	}
 	return p, nil
 }

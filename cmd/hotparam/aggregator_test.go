@@ -9,28 +9,42 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-func TestAggregatorCheck(t *testing.T) {
+// A dry run asks the servers: it fails if one does not answer.
+func TestAggregatorDryRun(t *testing.T) {
 	bad := write(t, "namespace: shop\nrulez: []\n")
 	t.Run("the example", func(t *testing.T) {
-		r := hotparamCommand(t, "aggregator", "--config", exampleConfig, "--check")
-		r.exits(t, exitOK, "good, ", "127.0.0.1:8125", "redis://127.0.0.1:6379/0", "127.0.0.1:9125")
+		t.Setenv("HOTPARAM_REDIS", testenv.Redis(t).URL())
+		for _, flag := range []string{"--dry-run", "--check"} { // its former name
+			r := hotparamCommand(t, "aggregator", "--config", exampleConfig, flag)
+			r.exits(t, exitOK, "good, ", "127.0.0.1:8125", "127.0.0.1:9125", "Redis answers")
+		}
+	})
+	t.Run("servers that do not answer", func(t *testing.T) {
+		gone := unreachable(t)
+		hotparamCommand(t, "aggregator", "--config", exampleConfig, "--dry-run", "--redis", "redis://"+gone).exits(t, exitUnreachable, "good, ", "is Redis running at redis://"+gone)
+		t.Setenv("HOTPARAM_REDIS", testenv.Redis(t).URL())
+		path := write(t, goodRules)
+		hotparamCommand(t, "aggregator", "--config", path, "--dry-run", "--source", "graphite", "--graphite", "http://"+gone).exits(t, exitUnreachable, "good, ", "http://"+gone)
+		hotparamCommand(t, "aggregator", "--config", path, "--dry-run", "--source", "kafka", "--brokers", gone).exits(t, exitUnreachable, "good, ", gone)
 	})
 	t.Run("flag before variable before file", func(t *testing.T) {
 		t.Setenv("HOTPARAM_LISTEN", "127.0.0.1:1111")
 		t.Setenv("HOTPARAM_HTTP", "127.0.0.1:2222")
-		t.Setenv("HOTPARAM_REDIS", "redis://:geheim@10.0.0.5:6379/1")
-		r := hotparamCommand(t, "aggregator", "--config", exampleConfig, "--check", "--http", "127.0.0.1:3333")
-		r.exits(t, exitOK, "StatsD 127.0.0.1:1111", "10.0.0.5:6379/1", "HTTP 127.0.0.1:3333")
+		t.Setenv("HOTPARAM_REDIS", "redis://:geheim@"+unreachable(t)+"/1")
+		r := hotparamCommand(t, "aggregator", "--config", exampleConfig, "--dry-run", "--http", "127.0.0.1:3333")
+		r.exits(t, exitUnreachable, "StatsD 127.0.0.1:1111", "/1, HTTP 127.0.0.1:3333", "HTTP 127.0.0.1:3333")
 		if strings.Contains(r.err, "geheim") {
 			t.Errorf("stderr tells the password: %q", r.err)
 		}
 	})
 	t.Run("bad file", func(t *testing.T) {
-		hotparamCommand(t, "aggregator", "--config", bad, "--check").exits(t, exitConfig, bad+":2:1", "rulez")
+		hotparamCommand(t, "aggregator", "--config", bad, "--dry-run").exits(t, exitConfig, bad+":2:1", "rulez")
 	})
-	t.Run("bad file without --check", func(t *testing.T) {
+	t.Run("bad file without --dry-run", func(t *testing.T) {
 		hotparamCommand(t, "aggregator", "--config", bad).exits(t, exitConfig, bad+":2:1")
 	})
 	t.Run("no file", func(t *testing.T) {
@@ -38,7 +52,7 @@ func TestAggregatorCheck(t *testing.T) {
 		hotparamCommand(t, "aggregator", "--config", missing).exits(t, exitConfig, missing, "no such file")
 	})
 	t.Run("bad Redis URL", func(t *testing.T) {
-		r := hotparamCommand(t, "aggregator", "--config", exampleConfig, "--check", "--redis", "http://:geheim@127.0.0.1/")
+		r := hotparamCommand(t, "aggregator", "--config", exampleConfig, "--dry-run", "--redis", "http://:geheim@127.0.0.1/")
 		r.exits(t, exitUsage, "redis URL")
 		if strings.Contains(r.err, "geheim") {
 			t.Errorf("stderr tells the password: %q", r.err)
@@ -55,7 +69,7 @@ func TestAggregatorCannotListen(t *testing.T) {
 	}
 	defer packets.Close()
 	r := hotparamCommand(t, "aggregator", "--config", path, "--listen", packets.LocalAddr().String())
-	r.exits(t, exitFailure, packets.LocalAddr().String(), "in use")
+	r.exits(t, exitFailure, packets.LocalAddr().String(), "in use by another program", "--listen", "aggregator.listen")
 
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

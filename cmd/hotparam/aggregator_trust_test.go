@@ -43,14 +43,15 @@ func TestTrustInWords(t *testing.T) {
 
 // The check reads the keys, as the daemon does at its start.
 func TestCheckReadsTheKeys(t *testing.T) {
+	t.Setenv("HOTPARAM_REDIS", "redis://"+unreachable(t))
 	for key, want := range map[string]string{signingKey: "good, ", signingKey[1:]: "has 31 bytes, want 32 at least", "": "TEST_SIGNING_KEY"} {
 		t.Setenv("TEST_SIGNING_KEY", key)
 		code := exitConfig
 		if key == signingKey {
-			code = exitOK
+			code = exitUnreachable
 		}
 		path := write(t, goodRules+"aggregator: {trust: signed, key_env: TEST_SIGNING_KEY}\n")
-		r := hotparamCommand(t, "aggregator", "--check", "--config", path)
+		r := hotparamCommand(t, "aggregator", "--dry-run", "--config", path)
 		r.exits(t, code, want)
 		if key != "" && strings.Contains(r.err, key) {
 			t.Errorf("stderr tells the key: %s", r.err)

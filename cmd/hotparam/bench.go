@@ -27,7 +27,7 @@ anything.`,
   hotparam bench enforce               # how soon does a burst meet its limit? (needs a Redis)
   hotparam bench pipeline              # what does the whole chain take? (needs a Redis)
   hotparam bench enforce --json | jq .p99_ms`,
-		Args: args(cobra.NoArgs),
+		Args: args(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newBenchDetect(s), newBenchEnforce(s), newBenchIngest(s), newBenchPipeline(s), newBenchRequest(s), newBenchPart(s))
@@ -41,7 +41,7 @@ func newBenchPart(s streams) *cobra.Command {
 		Hidden:  true,
 		Short:   "Be a part of a measurement: started by the other commands, configured by JSON on standard input",
 		Example: "  hotparam bench part sender",
-		Args:    args(cobra.ExactArgs(1)),
+		Args:    args("NAME"),
 		RunE: func(cmd *cobra.Command, names []string) error {
 			return bench.RunPart(cmd.Context(), names[0], s.in, s.out)
 		},

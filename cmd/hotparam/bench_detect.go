@@ -54,7 +54,7 @@ had ended), events_per_second and memory_bytes.`,
   hotparam bench detect --memory 2MB --zipf 0.8        # where memory is short
   hotparam bench detect --trace access.log --by q --threshold 60 --window 1m
   hotparam bench detect --json | jq .recall`,
-		Args: args(cobra.NoArgs),
+		Args: args(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.trace == "" {
 				for _, name := range []string{"by", "format"} {

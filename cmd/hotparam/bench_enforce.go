@@ -42,7 +42,7 @@ instance.`,
   hotparam bench enforce --urgent=false      # at the slow pace: a flush each 100 ms
   hotparam bench enforce --spread zipf --redis redis://127.0.0.1:6379/0
   hotparam bench enforce --json | jq .p99_ms`,
-		Args: args(cobra.NoArgs),
+		Args: args(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return runEnforce(cmd.Context(), s, f) },
 	}
 	flags := cmd.Flags()

@@ -38,7 +38,7 @@ minimal_lines_per_cpu_second and ratio.`,
   hotparam bench ingest --vs minimal
   hotparam bench ingest --vs minimal --rate 0 --readers 1,2,4
   hotparam bench ingest --vs minimal --json | jq '.loads[].ratio'`,
-		Args: args(cobra.NoArgs),
+		Args: args(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if vs != "" && vs != "minimal" {
 				return usageError(fmt.Errorf("--vs %q: want minimal", vs))

@@ -58,7 +58,7 @@ The JSON object has events, seconds, events_per_second, cpu_seconds, lag_ms, los
   hotparam bench pipeline --transport kafka
   hotparam bench pipeline --transport kafka --brokers k1:9092,k2:9092 --rate 500000 --instances 20
   hotparam bench pipeline --transport kafka --json | jq .cpu_seconds`,
-		Args: args(cobra.NoArgs),
+		Args: args(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return runPipeline(cmd.Context(), s, f) },
 	}
 	flags := cmd.Flags()

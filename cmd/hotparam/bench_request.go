@@ -39,7 +39,7 @@ cold and hot_refused. Allocations are those of the flushes too.`,
 		Example: `  hotparam bench request
   hotparam bench request --json | jq '.cold_ns / .floor_ns'
   hotparam bench request --json | jq -r '.cases[] | [.case, .floors, .allocs] | @tsv'`,
-		Args: args(cobra.NoArgs),
+		Args: args(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkRounds(rounds); err != nil {
 				return err

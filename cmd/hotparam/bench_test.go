@@ -236,7 +236,7 @@ func TestBenchUsage(t *testing.T) {
 		"detect --trace - --format xml":           "xml",
 		"detect --trace - --format csv":           "want one of auto",
 		"detect --trace /does/not/exist":          "/does/not/exist",
-		"detect more":                             "unknown command",
+		"detect more":                             "is too much",
 		"enforce --instances 0":                   "--instances 0",
 		"enforce --samples 0":                     "--samples 0",
 		"enforce --over 2s":                       "--over 2s",
@@ -252,7 +252,7 @@ func TestBenchUsage(t *testing.T) {
 		"pipeline --redis localhost":              "redis URL",
 		"pipeline --brokers k1:9092":              "--transport kafka",
 		"pipeline --transport kafka --brokers k1": "host:port",
-		"part": "accepts 1 arg",
+		"part": "NAME is missing",
 	} {
 		t.Run(args, func(t *testing.T) {
 			hotparamCommand(t, append([]string{"bench"}, strings.Fields(args)...)...).exits(t, exitUsage, says)

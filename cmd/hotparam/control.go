@@ -76,7 +76,7 @@ with the rights of hotparam-operator (docs/REDIS.md).`,
   hotparam %[1]s 'search-terms GET /search?q=phone'%[2]s --why 'INC-1234'
   hotparam %[1]s 'GET /search?q=phone'%[2]s --yes --json
   hotparam list --controls`, verb, span),
-		Args: args(cobra.MinimumNArgs(1)),
+		Args: args("KEY..."),
 		RunE: func(cmd *cobra.Command, words []string) error {
 			var err error
 			if op.redisPlace, err = op.place(s.err); err != nil {

@@ -39,7 +39,7 @@ line per event, for 20 seconds, with a crowd in between.`,
   hotparam demo --for 1m            # end after a minute
   hotparam demo --transport kafka   # the same by Kafka, which is embedded, too
   hotparam demo --json | jq .hot    # one object at the end`,
-		Args: args(cobra.NoArgs),
+		Args: args(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			live := !asJSON && interactive(s)
 			switch {

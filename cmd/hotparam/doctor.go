@@ -32,7 +32,7 @@ user may write. Run it where an instance or an aggregator runs, as its user.`,
 		Example: `  hotparam doctor --config hotparam.yaml
   hotparam doctor --namespace shop --redis 10.0.0.5:6379
   hotparam doctor --config hotparam.yaml --json | jq '.[] | select(.status == "problem")'`,
-		Args: args(cobra.NoArgs),
+		Args: args(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return runDoctor(cmd.Context(), s, &f, asJSON) },
 	}
 	f.register(cmd.Flags())

@@ -40,7 +40,7 @@ The counts are real: with enough of them the key becomes hot, and is limited.`,
   hotparam emit --config hotparam.yaml 'GET /search?q=phone' 5000 --over 10s   # 500 a second
   hotparam emit --config hotparam.yaml --rule search-terms 'GET /search?q=phone'
   hotparam list --config hotparam.yaml                                         # then look`,
-		Args: args(cobra.RangeArgs(1, 2)),
+		Args: args("KEY", "[N]"),
 		RunE: func(cmd *cobra.Command, args []string) error { return e.run(cmd.Context(), s, args) },
 	}
 	f := cmd.Flags()

@@ -52,7 +52,7 @@ how far it is behind. SIGTERM has it read what was written, send it, and end.`,
   hotparam follow --config hotparam.yaml --fields 'time=ts,method=http.verb,uri=http.url' api.jsonl
   hotparam follow --config hotparam.yaml --http 127.0.0.1:9127 access.log
   kubectl logs --follow --since 1s api | hotparam follow --config hotparam.yaml -`,
-		Args: args(cobra.MinimumNArgs(1)),
+		Args: args("LOG..."),
 		RunE: func(cmd *cobra.Command, logs []string) error {
 			return runFollow(cmd.Context(), s, f, logs)
 		},

@@ -35,7 +35,7 @@ func (f *followService) open(ctx context.Context, address string) (err error) {
 	if address != "" {
 		var lc net.ListenConfig
 		if f.listener, err = lc.Listen(ctx, "tcp", address); err != nil {
-			return fmt.Errorf("health and metrics: %w", err)
+			return fmt.Errorf("health and metrics: %w", withAnotherAddress(err, "--http or HOTPARAM_HTTP"))
 		}
 	}
 	if f.systemd, err = sdnotify.New(); err != nil && f.listener != nil {
@@ -56,7 +56,7 @@ func (f *followService) run(ctx context.Context) error {
 		helpers.Go(func() error {
 			defer stop()
 			if err := f.newStatusServer().Serve(rest, f.listener); err != nil {
-				return fmt.Errorf("health and metrics: %w", err)
+				return fmt.Errorf("health and metrics: %w", withAnotherAddress(err, "--http or HOTPARAM_HTTP"))
 			}
 			return nil
 		})

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,6 +15,7 @@ import (
 	"github.com/hotparam/hotparam/attach"
 	_ "github.com/hotparam/hotparam/attach/kafka"
 	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/gateway"
 	"github.com/hotparam/hotparam/internal/sdnotify"
 )
@@ -44,7 +47,7 @@ certificates within a second. Other settings and tokens need a restart.`,
   hotparam guard --config hotparam.yaml --check 127.0.0.1:9133
   curl -s localhost:9133/v1/check --json '{"method": "GET", "uri": "/search?q=phone"}'
   hotparam guard --config hotparam.yaml --dry-run                # are file and flags good?`,
-		Args: args(cobra.NoArgs),
+		Args: args(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return runGuard(cmd.Context(), s, &f) },
 	}
 	f.register(cmd.Flags())
@@ -63,7 +66,7 @@ func runGuard(ctx context.Context, s streams, f *guardFlags) error {
 	if f.dryRun {
 		fmt.Fprintf(s.err, "%s: good, %s, version %s; %s, HTTP %s\n", f.config, plural(len(set.file.Rules.Rules), "rule"),
 			set.file.Rules.Version, doorWords(&set.guard), set.guard.HTTP)
-		return nil
+		return set.dryRun(ctx, s.err, f)
 	}
 	hangups, ignoreHangups := catchHangups()
 	defer ignoreHangups()
@@ -83,6 +86,26 @@ func runGuard(ctx context.Context, s streams, f *guardFlags) error {
 		err = g.run(ctx)
 	}
 	return errors.Join(err, g.close(ctx))
+}
+
+// dryRun asks Redis whether it answers, if the rules need it.
+func (s *guardSettings) dryRun(ctx context.Context, w io.Writer, f *guardFlags) error {
+	if s.file.Aggregator.Source == config.SourceNone && !slices.ContainsFunc(s.file.Rules.Rules, func(r hotparam.Rule) bool {
+		return r.Limit != nil && r.Limit.Scope != hotparam.ScopeInstance && r.Limit.Scope != ""
+	}) {
+		return nil
+	}
+	conf := s.redis(f)
+	client, err := hotkeys.NewClientFrom(conf)
+	if err != nil {
+		return usageError(err)
+	}
+	defer func() { _ = client.Close() }()
+	if err := pingRedis(ctx, client, conf.URL); err != nil {
+		return err
+	}
+	fmt.Fprintln(w, "Redis answers; hotparam doctor says what the user of Redis may do")
+	return nil
 }
 
 // guardService is a guard and its doors.
@@ -113,12 +136,12 @@ func (g *guardService) open(ctx context.Context, keys doorKeys) (err error) {
 	}
 	for _, d := range g.doors {
 		if err := d.open(ctx); err != nil {
-			return fmt.Errorf("door %s: %w", d.name, err)
+			return fmt.Errorf("door %s: %w", d.name, withAnotherAddress(err, "--"+d.name+" or guard."+d.name+" of the file"))
 		}
 	}
 	var lc net.ListenConfig
 	if g.listener, err = lc.Listen(ctx, "tcp", conf.HTTP); err != nil {
-		return fmt.Errorf("health and metrics: %w", err)
+		return fmt.Errorf("health and metrics: %w", withAnotherAddress(err, "--http, HOTPARAM_HTTP or guard.http"))
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ func (f *guardFlags) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.pprof, "pprof", false, "serve profiles at /debug/pprof/ of --http, which must be a loopback address")
 	flags.StringVar(&f.logFormat, "log-format", "text", "text or json")
 	flags.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
-	flags.BoolVar(&f.dryRun, "dry-run", false, "check the file and the flags, then exit")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "check the file, the flags and the servers they name, then exit")
 }
 
 // guardSettings are the settings of the guard, merged from flags, variables and file.
@@ -143,6 +143,13 @@ func doorWords(g *config.Guard) string {
 	return strings.Join(words, ", ")
 }
 
+// redis returns how to reach Redis, by the flag or the file.
+func (s *guardSettings) redis(f *guardFlags) hotkeys.ClientConfig {
+	conf := hotkeys.ClientConfig(s.file.Aggregator.WithDefaults().Redis)
+	override(&conf.URL, f.redis)
+	return conf
+}
+
 // attachOptions returns the options of the guard itself, and a function that closes what they hold.
 func (s *guardSettings) attachOptions(f *guardFlags) (options []attach.Option, closing func(), err error) {
 	closing = func() {}
@@ -157,9 +164,7 @@ func (s *guardSettings) attachOptions(f *guardFlags) (options []attach.Option, c
 		options = append(options, attach.WithShadow())
 	}
 	if f.redis != "" {
-		conf := s.file.Aggregator.Redis
-		conf.URL = f.redis
-		client, err := hotkeys.NewClientFrom(hotkeys.ClientConfig(conf))
+		client, err := hotkeys.NewClientFrom(s.redis(f))
 		if err != nil {
 			return nil, closing, usageError(err)
 		}

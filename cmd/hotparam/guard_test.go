@@ -36,7 +36,7 @@ func TestGuardDryRun(t *testing.T) {
 		code int
 		want []string
 	}{
-		{[]string{"--config", plain, "--rls", "127.0.0.1:1", "--spoe", "unix:/x.sock"}, exitOK, []string{"good, 2 rules", "rls 127.0.0.1:1, spoe unix:/x.sock", "HTTP 127.0.0.1:9126"}},
+		{[]string{"--config", plain, "--rls", "127.0.0.1:1", "--spoe", "unix:/x.sock"}, exitUnreachable, []string{"is Redis running at redis://127.0.0.1:1?", "good, 2 rules", "rls 127.0.0.1:1, spoe unix:/x.sock", "HTTP 127.0.0.1:9126"}},
 		{[]string{"--config", plain}, exitUsage, []string{"no door is open", "--check"}},
 		{[]string{"--config", plain, "--auth", "9132"}, exitUsage, []string{"--auth", "host:port or unix:PATH"}},
 		{[]string{"--config", plain, "--auth", ":9132"}, exitConfig, []string{"guard.auth", "anybody may ask"}},

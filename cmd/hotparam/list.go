@@ -33,7 +33,7 @@ func newList(s streams) *cobra.Command {
   hotparam list --instances   # who sends counts and who counts, by which rules
   hotparam list --controls    # what operators pin, block or allow
   hotparam list --redis redis://10.0.0.5:6379/0 --json | jq '.[0].key'`,
-		Args: args(cobra.NoArgs),
+		Args: args(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if l.suspects && l.instances || l.controls && (l.suspects || l.instances) {
 				return usageError(fmt.Errorf("--suspects, --instances and --controls: choose one"))

@@ -1,8 +1,12 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"syscall"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/hotparam/hotparam/hotkeys"
 )
@@ -24,6 +28,25 @@ func (p *redisPlace) explain(err error, user string) error {
 		return fmt.Errorf("%w: use a user of Redis with the rights of %s (docs/REDIS.md), by --redis or HOTPARAM_REDIS", err, user)
 	}
 	return noRedisError(err, p.redis.URL)
+}
+
+// pingRedis returns an error, with what to do about it, if Redis at a URL does not answer in time.
+func pingRedis(ctx context.Context, client redis.UniversalClient, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+	if err := client.Ping(ctx).Err(); err != nil {
+		return noRedisError(err, url)
+	}
+	return nil
+}
+
+// withAnotherAddress adds to the error of a listener whose address is in use where another one
+// can be named.
+func withAnotherAddress(err error, where string) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("%w by another program: choose another address by %s", err, where)
+	}
+	return err
 }
 
 // noRedisError says what to do about a Redis that does not answer at a URL, or that

@@ -83,7 +83,7 @@ a "suggestion" (hot_keys, hot_keys_of_each_day, refused, rules).`,
   hotparam replay --by q --hot 60/1m --fields 'time=ts,method=http.verb,uri=http.url' --time-format ms api.jsonl
   hotparam replay --by q --hot 60/1m --format tsv --fields time=1,method=2,uri=3 access.tsv
   tail -f access.log | hotparam replay --by q --hot 10/s --reorder 30s -`,
-		Args: args(cobra.MinimumNArgs(1)),
+		Args: args("LOG..."),
 		RunE: func(cmd *cobra.Command, files []string) error {
 			if cmd.Flags().Changed("reorder") && !slices.Contains(files, "-") {
 				return usageError(errors.New("--reorder is for standard input; files are sorted as a whole"))

@@ -149,13 +149,24 @@ Flags:
 `
 )
 
-// args wraps a check of a command's arguments, so that a wrong number of them is
-// an error of usage.
-func args(check cobra.PositionalArgs) cobra.PositionalArgs {
+// args checks a command's arguments against their names: "FILE" must be there, "[N]" may be, and
+// the last may be repeated if it ends in "...".
+func args(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if err := check(cmd, args); err != nil {
-			return usageError(err)
+		command := strings.TrimPrefix(cmd.CommandPath(), "hotparam ")
+		for i, name := range names {
+			if i >= len(args) && !strings.HasPrefix(name, "[") {
+				example, _, _ := strings.Cut(strings.TrimSpace(cmd.Example), "\n")
+				return usageError(fmt.Errorf("%s: %s is missing, for example: %s", command, strings.TrimSuffix(name, "..."), example))
+			}
 		}
-		return nil
+		if len(args) <= len(names) || len(names) > 0 && strings.HasSuffix(names[len(names)-1], "...") {
+			return nil
+		}
+		takes := "no arguments"
+		if len(names) > 0 {
+			takes = strings.Join(names, " ")
+		}
+		return usageError(fmt.Errorf("%s: %q is too much: it takes %s and flags", command, args[len(names)], takes))
 	}
 }

@@ -37,7 +37,7 @@ leave the exit code at 0.`,
   hotparam rules lint deploy/*.yaml
   helm template . | yq .data | hotparam rules lint -
   hotparam rules lint --json hotparam.yaml | jq -r '.[].message'`,
-		Args: args(cobra.MinimumNArgs(1)),
+		Args: args("FILE..."),
 		RunE: func(_ *cobra.Command, files []string) error {
 			return lint(s, files, asJSON)
 		},

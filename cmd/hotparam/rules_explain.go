@@ -58,12 +58,12 @@ rpc:user.id=7, and -H gives an RPC's metadata.`,
   hotparam rules explain --config hotparam.yaml --resource shop.Search/Find rpc:query=phone
   hotparam rules explain --from http://127.0.0.1:9125 GET '/search?q=phone'
   hotparam rules explain --config hotparam.yaml GET '/search?q=phone' --json | jq -r .decision`,
-		Args: args(func(cmd *cobra.Command, args []string) error {
+		Args: func(cmd *cobra.Command, words []string) error {
 			if e.resource != "" {
 				return nil
 			}
-			return cobra.ExactArgs(2)(cmd, args)
-		}),
+			return args("METHOD", "URL")(cmd, words)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			e.eitherByVariable = byVariable(cmd, "config") || byVariable(cmd, "from")
 			if e.eitherByVariable && byVariable(cmd, "from") && !byVariable(cmd, "config") && e.config != "" {

@@ -55,7 +55,7 @@ func TestExplainUsage(t *testing.T) {
 		says string
 	}{
 		{[]string{"GET", "/x"}, "--config is missing"},
-		{[]string{"--config", file, "GET"}, "2 arg"},
+		{[]string{"--config", file, "GET"}, "URL is missing"},
 		{[]string{"--config", file, "GET", "search"}, "want a path"},
 		{[]string{"--config", file, "GET", "/x", "-H", "nothing"}, "Name: value"},
 		{[]string{"--config", file, "GET", "/x", "--client", "me"}, "IP address"},

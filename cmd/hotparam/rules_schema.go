@@ -15,7 +15,7 @@ names of fields, explains them, and marks what is wrong while you type. What the
 accepts may still be refused by lint, which knows more.`,
 		Example: `  hotparam rules schema > hotparam.schema.json
   # then begin hotparam.yaml with:  # yaml-language-server: $schema=hotparam.schema.json`,
-		Args: args(cobra.NoArgs),
+		Args: args(),
 		RunE: func(*cobra.Command, []string) error {
 			enc := newJSON(s.out)
 			enc.SetIndent("", "  ")

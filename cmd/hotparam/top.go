@@ -22,7 +22,7 @@ hotparam-operator for it. ? lists all keys.`,
 		Example: `  hotparam top --namespace shop
   hotparam top --config hotparam.yaml
   hotparam top --redis redis://hotparam-operator@10.0.0.5:6379/0 --namespace shop`,
-		Args: args(cobra.NoArgs),
+		Args: args(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return runTop(cmd.Context(), s, f)
 		},

@@ -47,7 +47,7 @@ func newVersion(s streams) *cobra.Command {
 		Use:     "version",
 		Short:   "Print the version",
 		Example: "  hotparam version --json",
-		Args:    args(cobra.NoArgs),
+		Args:    args(),
 		RunE: func(*cobra.Command, []string) error {
 			if asJSON {
 				return newJSON(s.out).Encode(readVersion())

@@ -28,7 +28,7 @@ webhook. While Redis is away watch waits, and then goes on where it was.`,
   hotparam watch --config hotparam.yaml
   hotparam watch --json | jq -r 'select(.type == "hot") | .key'
   hotparam watch --after 1732172445123-0.h0   # what happened since that event, too`,
-		Args: args(cobra.NoArgs),
+		Args: args(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			w.streams = s
 			return w.watch(cmd.Context(), after)

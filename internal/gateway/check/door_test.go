@@ -72,6 +72,15 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
+// A misspelt field is named, with the one that was probably meant.
+func TestMisspeltField(t *testing.T) {
+	f := open(t, Config{})
+	response, text := f.post("/v1/check", `{"method": "GET", "url": "/search?q=a"}`)
+	if response.StatusCode != 400 || !strings.Contains(string(text), "did you mean") || !strings.Contains(string(text), "uri") {
+		t.Errorf("%s %s", response.Status, text)
+	}
+}
+
 // What a batch asks is decided one by one.
 func TestBatch(t *testing.T) {
 	f := open(t, Config{})

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/internal/spelling"
 	"github.com/hotparam/hotparam/middleware"
 )
 
@@ -162,12 +163,25 @@ func (d *done) cost() middleware.Cost {
 	return middleware.Cost{Bytes: d.Bytes, Units: d.Units, Time: time.Duration(min(d.MS*float64(time.Millisecond), longest))}
 }
 
+// fields are the names of all fields of bodies.
+var fields = []string{"method", "uri", "headers", "addr", "resource", "params", "source", "name", "value", "context", "caller", "hold", "checks", "ticket", "bytes", "ms", "units"}
+
+// withNearest adds to the error of an unknown field the name that was probably meant.
+func withNearest(err error) error {
+	if _, name, ok := strings.Cut(err.Error(), "json: unknown field "); ok {
+		if nearest := spelling.Nearest(strings.ToLower(strings.Trim(name, `"`)), fields); nearest != "" {
+			return fmt.Errorf("%w: did you mean %q?", err, nearest)
+		}
+	}
+	return err
+}
+
 // decode decodes and validates a single JSON value. It rejects unknown fields.
 func decode(r io.Reader, to interface{ validate() error }) error {
 	d := json.NewDecoder(r)
 	d.DisallowUnknownFields()
 	if err := d.Decode(to); err != nil {
-		return err
+		return withNearest(err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) || errors.Is(err, os.ErrDeadlineExceeded) {
