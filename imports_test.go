@@ -42,7 +42,7 @@ var arrows = map[string][]string{
 	"aggregator/baseline":        {"hotparam", "internal/floor"},
 
 	"aggregator/internal/aggregatortest": {"hotparam", "wire", "internal/pace"},
-	"aggregator/statsdsource":            {"hotparam", "wire", "aggregator", "aggregator/baseline", "aggregator/decode", "internal/countset", "internal/openfiles", "internal/unixsocket"},
+	"aggregator/statsdsource":            {"hotparam", "wire", "aggregator", "aggregator/baseline", "aggregator/decode", "internal/countset", "internal/openfiles", "internal/peer", "internal/unixsocket"},
 	"aggregator/kafkasource":             {"hotparam", "wire", "kafka", "aggregator", "aggregator/baseline", "aggregator/decode", "internal/backoff", "internal/countset", "internal/loglimit"},
 	"aggregator/graphitesource":          {"hotparam", "wire", "aggregator", "aggregator/baseline", "aggregator/decode", "internal/loglimit"},
 	"limiter/redislimiter":               {"hotparam", "limiter", "limiter/semaphore", "limiter/permits", "limiter/internal/breaker", "limiter/internal/calendar", "internal/backoff", "internal/loglimit"},
@@ -58,7 +58,7 @@ var arrows = map[string][]string{
 	"attach":       {"hotparam", "wire", "config", "collector", "collector/statsdsink", "hotkeys", "limiter", "limiter/redislimiter", "middleware", "internal/filewatch"},
 	"attach/kafka": {"config", "collector/kafkasink", "attach"},
 
-	"internal/gateway":             {"hotparam", "middleware", "attach", "internal/hexdigit", "internal/loglimit"},
+	"internal/gateway":             {"hotparam", "middleware", "attach", "internal/hexdigit", "internal/loglimit", "internal/peer"},
 	"internal/gateway/rls":         {"hotparam", "middleware", "middleware/rpc", "internal/gateway", "internal/countset", "internal/loglimit"},
 	"internal/gateway/auth":        {"hotparam", "middleware", "internal/gateway", "internal/countset", "internal/httpserve", "internal/loglimit", "internal/openfiles"},
 	"internal/gateway/check":       {"hotparam", "middleware", "internal/gateway", "internal/countset", "internal/httpserve", "internal/loglimit", "internal/openfiles", "internal/spelling"},
@@ -77,6 +77,7 @@ var arrows = map[string][]string{
 	"internal/kafkafake":              nil,
 	"internal/httpserve":              {"internal/loglimit", "internal/openfiles"},
 	"internal/openfiles":              nil,
+	"internal/peer":                   nil,
 	"internal/filewatch":              nil,
 	"internal/secret":                 nil,
 	"internal/sdnotify":               nil,
@@ -105,7 +106,7 @@ var arrows = map[string][]string{
 	"internal/signedpacket":           nil,
 	"internal/hotkeytest":             {"hotparam"},
 	"internal/listed":                 {"hotparam"},
-	"internal/page":                   {"hotparam", "internal/listed", "internal/live", "internal/loglimit"},
+	"internal/page":                   {"hotparam", "internal/listed", "internal/live", "internal/loglimit", "internal/peer"},
 	"internal/termshot":               nil,
 	"internal/metricpage":             nil, // for tests
 	"internal/overlay":                nil,

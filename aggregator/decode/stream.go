@@ -13,7 +13,15 @@ type Stream struct {
 	decoder *Decoder
 	peer    func() netip.Addr
 	header  header
+	lines   int64 // of the connection that were understood
 }
+
+// Understood returns how many lines of the connection were well formed and believed, whatever
+// was counted for them.
+func (s *Stream) Understood() int64 { return s.lines }
+
+// understood returns how many lines the decoder has understood.
+func (d *Decoder) understood() int64 { return d.stats.Lines.Load() - d.stats.Malformed.Load() }
 
 // NewStream returns a stream for a connection from an address. The zero address is that of a
 // Unix socket.
@@ -24,14 +32,18 @@ func (d *Decoder) NewStream(from netip.Addr) *Stream {
 // Packet decodes one packet, of a connection that sends the length of each, as
 // [Decoder.Packet] does.
 func (s *Stream) Packet(packet []byte, now time.Time, h Handler) {
+	before := s.decoder.understood()
 	s.decoder.peer = s.peer
 	s.decoder.Packet(packet, now, h)
+	s.lines += max(0, s.decoder.understood()-before)
 }
 
 // Lines decodes whole lines that arrived now. It returns the number of bytes at their end
 // that begin a signed packet whose rest has not arrived: the caller passes them again, before
 // the bytes that follow. last says that nothing follows.
 func (s *Stream) Lines(lines []byte, last bool, now time.Time, h Handler) (unread int) {
+	before := s.decoder.understood()
+	defer func() { s.lines += max(0, s.decoder.understood()-before) }()
 	s.decoder.peer = s.peer
 	if s.decoder.mac != nil {
 		return len(s.decoder.signedLines(lines, last, now, h))

@@ -11,17 +11,18 @@ import (
 
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/internal/openfiles"
+	"github.com/hotparam/hotparam/internal/peer"
 )
 
 const (
 	// MaxConnections is how many connections are read at a time, of all addresses. Each uses
 	// at most 64 KiB. The limit is lower where the process may open few files: half of those.
 	MaxConnections = 1024
-	// silentFor is how long a sender must have been silent to be closed for a new connection
+	// silentFor is how long a sender must have sent no line to be closed for a new connection
 	// when there are so many: clients of StatsD send at least every ten seconds. A connection
-	// that has sent nothing yet is closed first, so no live sender is closed for one that
-	// does not send. None is closed while there is room, as a client of StatsD notices only
-	// when it has lost what it sent next. (Keep-alive finds dead ones.)
+	// without a line that was understood is closed first, so no live sender is closed for one
+	// that does not send. None is closed while there is room, as a client of StatsD notices
+	// only when it has lost what it sent next. (Keep-alive finds dead ones.)
 	silentFor = 15 * time.Second
 	// justCame is how long a new connection is spared when descriptors are short: accepting
 	// then fails before anything arrives, and the newest would be closed at once.
@@ -75,10 +76,10 @@ func (r *streamReader) accept(ctx context.Context, l streamListener, reading *sy
 // admit registers a connection, or closes it and returns nil if there are too many.
 func (r *streamReader) admit(accepted net.Conn) *conn {
 	now := time.Now()
-	c := &conn{Conn: accepted, from: remote(accepted), opened: now}
+	c := &conn{Conn: accepted, from: remote(accepted), peer: peer.Of(accepted), opened: now}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.conns) >= r.most && !r.displace(now, now) {
+	if len(r.conns) >= r.most && !r.displace(&c.peer, now, now) {
 		r.stats.Refused.Add(1)
 		_ = accepted.Close()
 		return nil
@@ -97,38 +98,56 @@ func (r *streamReader) admit(accepted net.Conn) *conn {
 func (r *streamReader) makeRoom(now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.displace(now, now.Add(-justCame))
+	return r.displace(nil, now, now.Add(-justCame))
 }
 
-// displace closes the oldest of the connections that have sent nothing and came before
-// the instant; without one the connection that has been silent longest, if it has been
-// for long. r.mu is held.
-func (r *streamReader) displace(now, came time.Time) bool {
+// displace closes a connection for one of newcomer, of a peer that gives it: the oldest of those
+// that have sent no line and came before the instant, else the one that has been silent longest, if
+// that is long, or if its peer has two more. A nil newcomer is nobody: a descriptor is needed. It
+// reports whether there was one to close. r.mu is held.
+func (r *streamReader) displace(newcomer *peer.Peer, now, came time.Time) bool {
+	places := make(peer.Places)
+	for c := range r.conns {
+		places[c.peer]++
+	}
+	gives := func(peer.Peer) bool { return true }
+	if newcomer != nil {
+		gives = places.Gives(*newcomer)
+	}
 	var unused, silent *conn
 	for c := range r.conns {
 		switch heard := c.heard.Load(); {
+		case !gives(c.peer):
 		case heard == 0:
 			if !c.opened.After(came) && (unused == nil || c.opened.Before(unused.opened)) {
 				unused = c
 			}
-		case now.UnixNano()-heard >= int64(silentFor):
-			if silent == nil || heard < silent.heard.Load() {
-				silent = c
-			}
+		case silent == nil || heard < silent.heard.Load():
+			silent = c
 		}
 	}
 	switch {
 	case unused != nil:
 		r.stats.Unused.Add(1)
-	case silent != nil:
+		r.end(unused)
+	case silent == nil:
+		return false
+	case now.UnixNano()-silent.heard.Load() >= int64(silentFor):
 		r.stats.Silent.Add(1)
-		unused = silent
+		r.end(silent)
+	case newcomer != nil && places.Yields(silent.peer, *newcomer):
+		r.stats.Crowded.Add(1)
+		r.end(silent)
 	default:
 		return false
 	}
-	_ = unused.SetReadDeadline(now) // its goroutine closes it
-	delete(r.conns, unused)
 	return true
+}
+
+// end has the goroutine of a connection close it. r.mu is held.
+func (r *streamReader) end(c *conn) {
+	_ = c.SetReadDeadline(time.Now())
+	delete(r.conns, c)
 }
 
 // leave closes a connection.

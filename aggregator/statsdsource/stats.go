@@ -6,10 +6,11 @@ import "sync/atomic"
 // int64 in [ListenerStats], and [atomic.Int64] while they count.
 type ListenerCounters[N any] struct {
 	// Connections are open now, and Accepted have ever been. Refused were closed as
-	// [MaxConnections] were open, and all of them sending. Unused and Silent made room for
-	// others: the former had sent nothing yet, the latter nothing for a while. AcceptFailed
-	// could not be accepted, for example for want of file descriptors.
-	Connections, Accepted, Refused, Unused, Silent, AcceptFailed N
+	// [MaxConnections] were open, and all of them sending. Unused, Silent and Crowded made
+	// room for others: Unused had sent no line yet, Silent none for a while, and Crowded were
+	// of the peer that had most. AcceptFailed could not be accepted, for example for want of
+	// file descriptors.
+	Connections, Accepted, Refused, Unused, Silent, Crowded, AcceptFailed N
 	// TooLong are lines, frames and packets over 64 KiB. Lines and frames are passed
 	// over. Of packets the whole lines of the first 64 KiB are read.
 	TooLong N

@@ -13,6 +13,7 @@ import (
 
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/internal/openfiles"
+	"github.com/hotparam/hotparam/internal/peer"
 )
 
 // streamReader reads lines from connections. To the shards it is one reader: the
@@ -36,8 +37,9 @@ type streamReader struct {
 type conn struct {
 	net.Conn
 	from   netip.Addr // zero: a Unix socket
+	peer   peer.Peer
 	opened time.Time
-	heard  atomic.Int64 // when something came last, in nanoseconds since the Unix epoch; 0: never
+	heard  atomic.Int64 // when a line came last that was understood, in nanoseconds since the Unix epoch; 0: never
 }
 
 func newStreamReader(stats *listenerStats) *streamReader {
@@ -119,9 +121,11 @@ func (r *streamReader) read(c *conn, d *decode.Decoder, out feed) {
 	for {
 		n, err := c.Read(f.room())
 		if n > 0 {
-			c.heard.Store(time.Now().UnixNano())
 			f.filled(n)
-			r.decode(&f, s, d, out)
+			before := s.Understood()
+			if r.decode(&f, s, d, out); s.Understood() > before {
+				c.heard.Store(time.Now().UnixNano())
+			}
 		}
 		r.stats.TooLong.Add(f.takeTooLong())
 		switch {

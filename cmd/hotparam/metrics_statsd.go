@@ -30,9 +30,11 @@ var statsdMetrics = []figure[statsdsource.Stats]{
 		func(s *statsdsource.Stats, emit func(string, int64)) {
 			emit("unused", s.Listener.Unused)
 			emit("silent", s.Listener.Silent)
+			emit("crowded", s.Listener.Crowded)
 		}).
-		explain("connections that were closed to make room: `unused` (had sent nothing; these go first, the oldest " +
-			"first), `silent` (had sent nothing for over 15 s); their clients connect anew"),
+		explain("connections that were closed to make room: `unused` (had sent no line that was understood; these go first, " +
+			"those of the peer that has most), `silent` (no line for over 15 s), `crowded` (of the peer that has most, " +
+			"for one that has fewer); their clients connect anew"),
 	counterOf("statsd_accept_failures_total", "Connections that could not be accepted, for want of file descriptors; accepting is retried.",
 		func(s *statsdsource.Stats) int64 { return s.Listener.AcceptFailed }),
 }

@@ -113,7 +113,56 @@ func TestTheOldestSilentConnectionGivesWay(t *testing.T) {
 	}
 	_, _ = third.Close(), speaks.Close()
 	want := ConnCounters[int64]{Accepted: 4, Full: 1, Displaced: 1}
-	if got := countset.Load[ConnCounters[int64]](&counters); got != want || a.waiting.Len() != 0 {
-		t.Errorf("%+v, want %+v; %d wait", got, want, a.waiting.Len())
+	if got := countset.Load[ConnCounters[int64]](&counters); got != want || a.open.Len() != 0 {
+		t.Errorf("%+v, want %+v; %d are open", got, want, a.open.Len())
 	}
 }
+
+// A peer that holds all connections, silent or not, gives up some for another peer, which never
+// gets more than it has.
+func TestNoPeerHoldsAllConnections(t *testing.T) {
+	for _, speak := range []bool{false, true} {
+		var counters ConnCounters[atomic.Int64]
+		a := Admission{Max: 8, Counters: &counters, Log: slog.New(slog.DiscardHandler)}
+		admit := func(address string) *admitted {
+			near, far := net.Pipe()
+			t.Cleanup(func() { _, _ = near.Close(), far.Close() })
+			c := a.admit(addressed{near, net.TCPAddrFromAddrPort(netip.MustParseAddrPort(address))})
+			if c != nil && speak {
+				Settle(c)
+			}
+			return c
+		}
+		for range 20 {
+			admit("203.0.113.9:1")
+		}
+		var gateway []*admitted
+		for range 4 {
+			c := admit("10.0.0.1:1")
+			if c == nil {
+				t.Fatalf("settled %v: a gateway with %d connections is locked out", speak, len(gateway))
+			}
+			Settle(c)
+			gateway = append(gateway, c)
+		}
+		if speak && admit("10.0.0.1:1") != nil {
+			t.Error("a fifth connection of eight")
+		}
+		for range 20 {
+			admit("203.0.113.9:1")
+		}
+		for i, c := range gateway {
+			if c.SetDeadline(time.Time{}) != nil {
+				t.Errorf("settled %v: connection %d of the gateway was closed", speak, i)
+			}
+		}
+	}
+}
+
+// addressed is a connection of a peer at an address.
+type addressed struct {
+	net.Conn
+	from net.Addr
+}
+
+func (a addressed) RemoteAddr() net.Addr { return a.from }

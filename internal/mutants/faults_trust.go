@@ -58,4 +58,19 @@ var trustFaults = []Fault{
 		Old: "s.mostClaimed > 0 && claimed(", New: "false && claimed(",
 		Test: "TestCapOnClaims",
 	},
+	{
+		Name: "bytes without a line keep a connection", File: "aggregator/statsdsource/streams.go",
+		Old: "s.Understood() > before {", New: "before >= 0 {",
+		Test: "TestOnePeerLocksNobodyOut",
+	},
+	{
+		Name: "a peer that has sent lines keeps all its connections", File: "aggregator/statsdsource/accept.go",
+		Old: "case newcomer != nil && places", New: "case false && places",
+		Test: "TestOnePeerLocksNobodyOut",
+	},
+	{
+		Name: "the oldest unused connection gives way, whoever has many", File: "aggregator/statsdsource/accept.go",
+		Old: "gives = places.Gives(*newcomer)", New: "_ = gives",
+		Test: "TestUnusedConnectionsOfFewStay",
+	},
 }

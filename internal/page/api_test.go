@@ -15,6 +15,7 @@ import (
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/listed"
 	"github.com/hotparam/hotparam/internal/live"
+	"github.com/hotparam/hotparam/internal/peer"
 )
 
 // get decodes what the API answers, and returns the status.
@@ -257,5 +258,14 @@ func TestStreamsAreBounded(t *testing.T) {
 	var session map[string]bool
 	if f.get(t, "/api/v1/session", &session); !session["streams_full"] {
 		t.Errorf("%v", session)
+	}
+	// Another peer gets in, in the place of the one that has all.
+	other, ok, err := f.page.hub.join(peer.At("10.0.0.1:1"), false)
+	if !ok || err != nil {
+		t.Fatalf("another peer is locked out: %v", err)
+	}
+	defer f.page.hub.leave(other)
+	if s := f.page.Stats(); s.Streams != maxStreams || s.Cut != 1 {
+		t.Errorf("%+v", s)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/hotparam/hotparam/internal/listed"
 	"github.com/hotparam/hotparam/internal/live"
 	"github.com/hotparam/hotparam/internal/loglimit"
+	"github.com/hotparam/hotparam/internal/peer"
 )
 
 const (
@@ -60,6 +61,8 @@ type reader struct {
 	frames chan []byte   // changes, as they are written; nil for a reader of events alone
 	cut    chan struct{} // closed when the reader is to end
 	why    string        // set before cut is closed
+	peer   peer.Peer
+	since  time.Time
 }
 
 func newHub(c *Config) *hub {
@@ -204,15 +207,16 @@ func (h *hub) part(name string, value any) json.RawMessage {
 	return text
 }
 
-// join adds a reader. Its first frame is the whole state, if it reads changes.
-func (h *hub) join(readsChanges bool) (r *reader, ok bool, err error) {
+// join adds a reader. Its first frame is the whole state, if it reads changes. If there are too
+// many, the oldest of the peer that has most makes room for a peer that has fewer.
+func (h *hub) join(from peer.Peer, readsChanges bool) (r *reader, ok bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.isClosed || len(h.readers) >= maxStreams {
+	if h.isClosed || len(h.readers) >= maxStreams && !h.displace(from) {
 		h.counters.Refused++
 		return nil, false, nil
 	}
-	r = &reader{cut: make(chan struct{})}
+	r = &reader{cut: make(chan struct{}), peer: from, since: time.Now()}
 	if readsChanges {
 		h.update(time.Now())
 		r.frames = make(chan []byte, maxWaiting)
@@ -224,6 +228,28 @@ func (h *hub) join(readsChanges bool) (r *reader, ok bool, err error) {
 	}
 	h.readers[r] = struct{}{}
 	return r, true, nil
+}
+
+// displace ends a stream for one of newcomer, and reports whether there was one to end. h.mu is
+// held.
+func (h *hub) displace(newcomer peer.Peer) bool {
+	places := make(peer.Places)
+	for r := range h.readers {
+		places[r.peer]++
+	}
+	gives := places.Gives(newcomer)
+	var oldest *reader
+	for r := range h.readers {
+		if gives(r.peer) && (oldest == nil || r.since.Before(oldest.since)) {
+			oldest = r
+		}
+	}
+	if oldest == nil || !places.Yields(oldest.peer, newcomer) {
+		return false
+	}
+	h.counters.Cut++
+	h.end(oldest, "too many streams of this address")
+	return true
 }
 
 // whole returns the state as a change from nothing. h.mu is held.
