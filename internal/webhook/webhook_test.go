@@ -349,8 +349,8 @@ func TestDocumentedReceiver(t *testing.T) {
 	}
 	body := []byte(`{"id":"1-0.h0"}`)
 	good := Sign(secret, time.Now(), body)
-	call := func(header, body string) string {
-		return fmt.Sprintf("print(is_ours(%q, %q.encode(), b%q))\n", header, body, secret)
+	call := func(header, body string) string { // a file's text, with the line break at its end
+		return fmt.Sprintf("print(is_ours(%q, %q.encode(), b%q))\n", header, body, secret+"\r\n")
 	}
 	program := "import hashlib, hmac, time\n" + code +
 		call(good, string(body)) + call(good, "{}") + call(Sign("other", time.Now(), body), string(body)) + call(Sign(secret, time.Now().Add(-time.Hour), body), string(body))

@@ -102,6 +102,9 @@ func (v *view) head(width int) []string {
 		termtext.Warm.Render(fmt.Sprintf("%d hot", len(s.Hot))),
 		refused.Render(hotwords.Thousands(s.Limited) + " refused"),
 	}
+	if n := len(v.cooled); n > 0 { // they have rows as well
+		items[4] += termtext.Faint.Render(fmt.Sprintf(", %d cooled", n))
+	}
 	if s.Enforce.P50 != nil {
 		items = append(items, fmt.Sprintf("time to limit %.0f ms p50, %.0f ms p99", *s.Enforce.P50, *s.Enforce.P99))
 	}

@@ -52,7 +52,7 @@ var across = map[string]struct {
 	hasToken       bool
 }{
 	"nginx":   {page: "nginx.md", replaces: "  proxy_pass http://hotparam/nginx;\n", hasToken: true},
-	"caddy":   {page: "caddy.md", replaces: "\t\tforward_auth {args.0} {\n\t\t\turi /forwarded\n\t\t\ttransport http {\n", hasToken: true},
+	"caddy":   {page: "caddy.md", replaces: "\t\tforward_auth {args[0]} {\n\t\t\turi /forwarded\n\t\t\ttransport http {\n", hasToken: true},
 	"traefik": {page: "traefik.md", replaces: "        address: http://127.0.0.1:9132/forwarded\n"},
 	"envoy":   {page: "envoy-extauthz.md", replaces: "    - name: hotparam\n"},
 }
