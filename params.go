@@ -36,6 +36,7 @@ const (
 	named                      // only for rules that name it
 	seen                       // by Redact
 	redacted                   // the value as it was stands behind the text; see plain
+	masked                     // looked at by Mask
 )
 
 func (q *param) name() string  { return q.text[:q.eq] }

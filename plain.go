@@ -40,10 +40,14 @@ func AppendPlain(dst []byte, raw string, names []Param, secrets *Secrets) (text 
 			return dst, 0, 0, false
 		}
 		for marks &= marks - 1; marks != 0; marks &= marks - 1 {
-			if at := bits.TrailingZeros64(marks); raw[at] == '&' {
+			at := bits.TrailingZeros64(marks)
+			if raw[at] == '&' {
 				end = at
 				marks &= marks - 1
 				break
+			}
+			if raw[at] == '=' || raw[at] == '@' || raw[at] == '%' && hidesByte(raw[at+1:]) {
+				return dst, 0, 0, false // the value may hold a secret: see Params.Mask
 			}
 			escaped++
 			plain = false
@@ -186,3 +190,15 @@ func word(s string) uint64 {
 
 // reserved returns, as eight bits, which of eight bytes are not unreserved.
 func reserved(w uint64) uint64 { return keytext.Reserved(w) >> 7 * 0x0102040810204080 >> 56 }
+
+// hidesByte reports whether the digits of an escape stand for "=", "@" or "%".
+func hidesByte(digits string) bool {
+	if len(digits) < 2 {
+		return false
+	}
+	switch digits[:2] {
+	case "3D", "3d", "40", "25":
+		return true
+	}
+	return false
+}

@@ -202,7 +202,9 @@ func (r *request) writeHead(c *candidate) {
 	} else if r.route.set.redaction.Concerns(hotparam.Path) {
 		r.key = r.appendRedactedPath(r.key)
 	} else {
+		start := len(r.key)
 		r.key = hotparam.AppendPath(r.key, r.in.Path)
+		r.key = r.key[:start+len(r.route.set.Secrets.MaskPath(r.key[start:]))]
 	}
 	r.key = append(r.key, '?')
 }

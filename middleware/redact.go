@@ -39,11 +39,13 @@ func (s *ruleSet) holdsRedacted(method, path string) bool {
 	return false
 }
 
-// sortParams puts parameters that were added into the order of keys, with redacted values.
+// sortParams puts parameters that were added into the order of keys, with redacted values and
+// without the secrets within values.
 func (r *request) sortParams(p *hotparam.Params) {
 	if set := r.route.set; set.redaction != nil {
 		p.Redact(r.redactorOf(set))
 	}
+	p.Mask(&r.route.set.Secrets)
 	p.Sort()
 }
 

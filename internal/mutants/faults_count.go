@@ -4,6 +4,16 @@ package mutants
 
 var keyFaults = []Fault{
 	{
+		Name: "secrets within values are in keys where escaped twice", File: "mask.go",
+		Old: "const maxEscapes = 3", New: "const maxEscapes = 1",
+		Test: "TestSecretsWithinValues",
+	},
+	{
+		Name: "a query with a secret in a value takes the short way", File: "plain.go",
+		Old: "raw[at] == '%' && hidesByte(raw[at+1:])", New: "false",
+		Test: "TestNoKeyHasASecretWithinAValue",
+	},
+	{
 		Name: "merged packets are read as one", File: "aggregator/statsdsource/receive_linux.go",
 		Old: "\t\t\t\tlength = n\n", New: "",
 		Test: "TestReadersReportWhatPacketsSay|TestReceiverTakesMergedPackets",
