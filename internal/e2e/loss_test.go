@@ -97,7 +97,7 @@ func startSenders(t *testing.T, like sender, w weather, config func(instance int
 	}
 	dir, x := t.TempDir(), &lossFleet{t: t}
 	for i := range like.Instances {
-		relay := &lossRelay{weather: w, random: rand.New(rand.NewPCG(uint64(like.Instances), uint64(i)))}
+		relay := &lossRelay{weather: w, random: rand.New(rand.NewPCG(uint64(like.Instances)+w.seed, uint64(i)))}
 		link := newUDPLinkThrough(t, relay.pass, targets...)
 		t.Cleanup(relay.flight.Wait)
 		s := like

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -207,7 +208,10 @@ func runRestarts(t *testing.T, bin programs, times restartTimes) map[string][]st
 		}
 	}
 	followed := []*restartAggregator{x.killed, x.ended, x.taken[0]}
-	senders := startSenders(t, sender{Instances: len(followed), Restarts: &times}, restartWeather, func(i int, addr string) string {
+	w := restartWeather
+	w.seed = rand.Uint64()
+	t.Logf("seed %d", w.seed)
+	senders := startSenders(t, sender{Instances: len(followed), Restarts: &times}, w, func(i int, addr string) string {
 		follower := *followed[i]
 		follower.file, follower.addr = filepath.Join(t.TempDir(), "sender.yaml"), addr
 		follower.write(x.rules)
