@@ -14,9 +14,6 @@ import (
 // internal/mutants, here in real processes. "make mutants" runs it.
 func TestPlantedRestartFaultsAreFound(t *testing.T) {
 	t.Parallel()
-	if os.Getenv("HOTPARAM_CHAOS_FAULTS") != "all" {
-		t.Skip("takes minutes: make mutants runs it")
-	}
 	for _, c := range []struct{ fault, kind string }{
 		{"keys that are published already are not adopted", wrongLeave},
 		{"the detector refuses keys that another process published", wrongLeave},
@@ -26,7 +23,11 @@ func TestPlantedRestartFaultsAreFound(t *testing.T) {
 	} {
 		t.Run(c.fault, func(t *testing.T) {
 			t.Parallel()
-			wrong := runRestarts(t, faultyCommands(t, c.fault), shortRestarts)
+			fault := faultNamed(t, c.fault)
+			if os.Getenv("HOTPARAM_CHAOS_FAULTS") != "all" {
+				t.Skip("takes a minute: make mutants runs it")
+			}
+			wrong := runRestarts(t, faultyCommands(t, fault), shortRestarts)
 			for kind, all := range wrong {
 				t.Logf("%d times %s: %s", len(all), kind, all[0])
 			}
@@ -37,20 +38,25 @@ func TestPlantedRestartFaultsAreFound(t *testing.T) {
 	}
 }
 
-// faultyCommands are built with a fault.
-func faultyCommands(t *testing.T, name string) programs {
+func faultNamed(t *testing.T, name string) overlay.Edit {
 	t.Helper()
 	faults := mutants.Faults()
 	at := slices.IndexFunc(faults, func(f mutants.Fault) bool { return f.Name == name })
 	if at < 0 {
 		t.Fatalf("there is no fault %q", name)
 	}
+	return overlay.Edit{File: faults[at].File, Old: faults[at].Old, New: faults[at].New}
+}
+
+// faultyCommands are built with a fault.
+func faultyCommands(t *testing.T, fault overlay.Edit) programs {
+	t.Helper()
 	root, err := overlay.Root()
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, f := t.TempDir(), &faults[at]
-	changed, err := overlay.Write(dir, root, []overlay.Edit{{File: f.File, Old: f.Old, New: f.New}})
+	dir := t.TempDir()
+	changed, err := overlay.Write(dir, root, []overlay.Edit{fault})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -241,13 +241,24 @@ func (j *restartJudge) log(seen []*restartSeen, reads int) {
 	j.t.Logf("%d of %d packets lost, %d reads; bounds: %d of windows that were over, %d of others, %d without a high count; held up by up to %v",
 		lost, all, reads, j.closed, j.far, j.unknown, time.Duration(j.late()))
 	for _, x := range seen {
-		left := 0
+		left, kept := 0, make([]int, len(x.lives))
 		for _, s := range x.stays {
 			if s.left > 0 {
 				left++
 			}
+			for i, l := range x.lives {
+				if s.from < l.down && s.end(j.end) > l.up {
+					kept[i]++
+				}
+			}
 		}
-		j.t.Logf("%s: %d times hot, %d cooled", x.name, len(x.stays), left)
+		j.t.Logf("%s: %d times hot, %d cooled; kept over each restart: %d", x.name, len(x.stays), left, kept[1:])
+		if len(kept) > 1 && slices.Min(kept[1:]) < 10 {
+			j.t.Errorf("%s: nothing is shown: too few keys were hot before and after a restart", x.name)
+		}
+	}
+	if j.closed < 10*j.far/4 || j.closed < 1000 {
+		j.t.Errorf("%d bounds can be of a window that was over, and %d cannot: nothing is shown", j.closed, j.far)
 	}
 	slices.SortFunc(j.cooled, func(a, b restartCooling) int { return int(b.late - a.late) })
 	worst := make(map[time.Duration]int)
