@@ -168,13 +168,13 @@ func (j *restartJudge) judgeCooling(x *restartSeen, s *restartStay) {
 		}
 		j.cooled = append(j.cooled, restartCooling{window, time.Duration(left - due), by})
 	}
-	strict := due + int64(time.Second)
+	strict := due + int64(time.Second) + restartPace
 	if spared && !restartsCoolInTime {
 		if jumps {
 			return // its baseline is of ten windows
 		}
 		// By the design of today, when a window was heard whole.
-		strict = max(strict, whole+lossLag+int64(restartCoolDown)+int64(time.Second))
+		strict = max(strict, whole+lossLag+int64(restartCoolDown)+int64(time.Second)+restartPace)
 	}
 	if left > strict+j.late() {
 		j.report(x, wrongCool, s.key, "at %s, without a restart at %s: %v later", j.since(left), j.since(without), time.Duration(late))

@@ -152,6 +152,7 @@ func (x restartTimes) plan() *lossPlan {
 		p.add(lossKey{rule: "rate600", value: "near", to: x.End, each: 1, every: 12})
 	}
 
+	// The third of a rule is the highest but one while the second has ended and the fourth not begun.
 	compared := map[string]int64{"share1": 1, "share10": 1, "share60": 1, "top1": 0, "top10": 0, "top60": 0}
 	if x.Long {
 		compared["top600"] = 0
@@ -164,8 +165,8 @@ func (x restartTimes) plan() *lossPlan {
 		p.add(lossKey{rule: r.id, value: "first", from: 5, to: x.End, each: 3 - shares})
 		p.add(lossKey{rule: r.id, value: "second", from: 5, to: x.First + 4, each: 2})
 		p.add(lossKey{rule: r.id, value: "third", from: 5, to: x.End, each: 1})
-		p.add(lossKey{rule: r.id, value: "fourth", from: x.Second + 10, to: x.End, each: 2})
-		for i := range 16 * shares {
+		p.add(lossKey{rule: r.id, value: "fourth", from: x.Second + 10, to: x.End, each: 4})
+		for i := range 12 * shares {
 			p.add(lossKey{rule: r.id, value: fmt.Sprint("other", i), to: x.End, each: 1, every: 10})
 		}
 	}

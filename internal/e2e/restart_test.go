@@ -260,6 +260,7 @@ func (j *restartJudge) log(seen []*restartSeen, reads int) {
 	if j.closed < 10*j.far/4 || j.closed < 1000 {
 		j.t.Errorf("%d bounds can be of a window that was over, and %d cannot: nothing is shown", j.closed, j.far)
 	}
+	j.t.Logf("keys that an aggregator could find become hot up to %v later than without a restart", j.latest(seen))
 	slices.SortFunc(j.cooled, func(a, b restartCooling) int { return int(b.late - a.late) })
 	worst := make(map[time.Duration]int)
 	for _, c := range j.cooled {
@@ -270,4 +271,18 @@ func (j *restartJudge) log(seen []*restartSeen, reads int) {
 		}
 	}
 	j.t.Logf("cooled more than a second later than without a restart, by window: %v of %d", worst, len(j.cooled))
+}
+
+// latest returns how much later than in the control a key became hot at most.
+func (j *restartJudge) latest(seen []*restartSeen) (late time.Duration) {
+	for _, x := range seen {
+		for _, s := range x.stays {
+			for _, c := range j.control.stays {
+				if c.overlaps(s) {
+					late = max(late, time.Duration(s.from-c.from))
+				}
+			}
+		}
+	}
+	return late
 }

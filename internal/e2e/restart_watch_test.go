@@ -55,7 +55,10 @@ func (s *restartStay) overlaps(other *restartStay) bool {
 	return s.key == other.key && (s.left == 0 || other.from < s.left) && (other.left == 0 || s.from < other.left)
 }
 
-// watchRestarts reads what is published in all namespaces each 50 ms, until stop is called.
+// restartPace is from one read of what is published to the next.
+const restartPace = int64(50e6)
+
+// watchRestarts reads what is published in all namespaces until stop is called.
 func watchRestarts(t *testing.T, client redis.UniversalClient, plan *lossPlan, all []*restartSeen) (stop func() (reads int)) {
 	t.Helper()
 	numbers, reads := plan.numbers(), 0
@@ -76,7 +79,7 @@ func watchRestarts(t *testing.T, client redis.UniversalClient, plan *lossPlan, a
 			x.see(t, numbers, infos[i].Val(), time.Now())
 		}
 	}
-	work.Go(func() { every(ctx, 50*time.Millisecond, look) })
+	work.Go(func() { every(ctx, time.Duration(restartPace), look) })
 	return func() int {
 		cancel()
 		work.Wait()
