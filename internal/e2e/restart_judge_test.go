@@ -155,11 +155,11 @@ func (j *restartJudge) judgeCooling(x *restartSeen, s *restartStay) {
 		}
 	}
 	due, _ := x.isDown(without)
-	if without == 0 || s.left == 0 && left < due+int64(time.Second) {
+	if without == 0 || s.left == 0 && left < due+int64(time.Second)+newLossWindow(window).width {
 		return
 	}
-	life := x.lifeAt(left)
-	whole := life.heard + int64(window) + newLossWindow(window).width
+	life, width := x.lifeAt(left), newLossWindow(window).width
+	whole := life.heard + int64(window) + width
 	spared := whole > without-int64(window) && life.down > 0
 	if spared || s.left == 0 {
 		by := fmt.Sprintf("%s: %s", x.name, j.plan.keys[s.key].member())
@@ -168,13 +168,13 @@ func (j *restartJudge) judgeCooling(x *restartSeen, s *restartStay) {
 		}
 		j.cooled = append(j.cooled, restartCooling{window, time.Duration(left - due), by})
 	}
-	strict := due + int64(time.Second) + restartPace
+	strict := due + int64(time.Second) + restartPace + width // a window ends with a pane
 	if spared && !restartsCoolInTime {
 		if jumps {
 			return // its baseline is of ten windows
 		}
 		// By the design of today, when a window was heard whole.
-		strict = max(strict, whole+lossLag+int64(restartCoolDown)+int64(time.Second)+restartPace)
+		strict = max(strict, whole+lossLag+max(width, int64(restartCoolDown))+int64(time.Second)+restartPace)
 	}
 	if left > strict+j.late() {
 		j.report(x, wrongCool, s.key, "at %s, without a restart at %s: %v later", j.since(left), j.since(without), time.Duration(late))
