@@ -212,7 +212,7 @@ var accountFaults = []Fault{
 	},
 	{
 		Name: "what was found of a gap is missing still", File: "aggregator/decode/gaps.go",
-		Old: "g.Booked > 0 && g.Booked >= 2*owed", New: "g.Booked > 0 && owed == 0",
+		Old: "g.Booked > 0 && g.Booked >= 2*most", New: "g.Booked > 0 && most == 0",
 		Test: "TestAccounts",
 	},
 	{
@@ -222,7 +222,7 @@ var accountFaults = []Fault{
 	},
 	{
 		Name: "what was made up for is owed still", File: "aggregator/decode/settle.go",
-		Old: "a.pay(missing)", New: "",
+		Old: "a.pay(missing, e.Number, k.seq)", New: "",
 		Test: "TestAccounts",
 	},
 	{
