@@ -42,13 +42,15 @@ func (j *restartJudge) report(x *restartSeen, kind string, key int, format strin
 	j.wrong[kind] = append(j.wrong[kind], text)
 }
 
-// The kinds of fault that are found.
+// The kinds of fault that are found, and a run that finds none of them.
 const (
 	wrongLeave = "left although it is above its exit"
 	wrongEnter = "became hot below its threshold"
 	wrongBound = "has bounds that are wrong"
 	wrongMiss  = "was not found"
 	wrongCool  = "cooled late"
+
+	showsNothing = "shows nothing"
 )
 
 // judge judges one namespace.
