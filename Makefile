@@ -92,7 +92,7 @@ verify-stories: ## what goes away around Kafka, all of it, and ten flash crowds 
 mutants: ## plant known faults, one at a time, and show which check finds each (some 15 minutes; ONLY=aggregator/ for some)
 	go run ./internal/mutants/cmd/mutants -only "$(ONLY)"
 	[ -n "$(ONLY)" ] || HOTPARAM_CHAOS_FAULTS=all go test ./internal/chaos -run TestPlantedFaults -v -count 1 -parallel 6
-	[ -n "$(ONLY)" ] || HOTPARAM_CHAOS_FAULTS=all go test ./internal/e2e -run TestPlantedRestartFaults -v -count 1 -parallel 5
+	[ -n "$(ONLY)" ] || HOTPARAM_CHAOS_FAULTS=all go test ./internal/e2e -run TestPlantedRestartFaults -v -count 1 -parallel 3
 
 CHAOS = -duration 30m
 chaos: ## faults let loose on real processes, judged from outside (30 minutes; CHAOS="-seed N -redis cluster -counts kafka -duration 5m")

@@ -27,13 +27,17 @@ func TestPlantedRestartFaultsAreFound(t *testing.T) {
 			if os.Getenv("HOTPARAM_CHAOS_FAULTS") != "all" {
 				t.Skip("takes a minute: make mutants runs it")
 			}
-			wrong := runRestarts(t, faultyCommands(t, fault), shortRestarts)
-			for kind, all := range wrong {
-				t.Logf("%d times %s: %s", len(all), kind, all[0])
+			bin := faultyCommands(t, fault)
+			for range 2 { // on a machine that stands still much is excused
+				wrong := runRestarts(t, bin, shortRestarts)
+				for kind, all := range wrong {
+					t.Logf("%d times %s: %s", len(all), kind, all[0])
+				}
+				if len(wrong[c.kind]) > 0 {
+					return
+				}
 			}
-			if len(wrong[c.kind]) == 0 {
-				t.Errorf("nothing %s", c.kind)
-			}
+			t.Errorf("nothing %s", c.kind)
 		})
 	}
 }

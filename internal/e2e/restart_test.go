@@ -227,11 +227,16 @@ func runRestarts(t *testing.T, bin programs, times restartTimes) map[string][]st
 	end := time.Now().UnixNano()
 
 	truth := senders.end(plan)
+	for i := 1; i < len(reads); i++ {
+		if reads[i]-reads[i-1] > restartPace+lossStall { // so aggregators may have been held up, too
+			truth.stalls = append(truth.stalls, lossSpan{reads[i-1], reads[i]})
+		}
+	}
 	j := &restartJudge{restartTruth: newRestartTruth(times, plan, truth, x.reload), t: t, begin: x.begin, end: end, control: x.control.restartSeen, wrong: make(map[string][]string)}
 	for _, s := range seen {
 		j.judge(s)
 	}
-	j.log(seen, reads)
+	j.log(seen, len(reads))
 	return j.wrong
 }
 

@@ -58,10 +58,12 @@ func (s *restartStay) overlaps(other *restartStay) bool {
 // restartPace is from one read of what is published to the next.
 const restartPace = int64(50e6)
 
-// watchRestarts reads what is published in all namespaces until stop is called.
-func watchRestarts(t *testing.T, client redis.UniversalClient, plan *lossPlan, all []*restartSeen) (stop func() (reads int)) {
+// watchRestarts reads what is published in all namespaces until stop is called, which returns the
+// times of the reads.
+func watchRestarts(t *testing.T, client redis.UniversalClient, plan *lossPlan, all []*restartSeen) (stop func() (reads []int64)) {
 	t.Helper()
-	numbers, reads := plan.numbers(), 0
+	numbers := plan.numbers()
+	var reads []int64
 	ctx, cancel := context.WithCancel(t.Context())
 	var work sync.WaitGroup
 	look := func(ctx context.Context) {
@@ -74,13 +76,14 @@ func watchRestarts(t *testing.T, client redis.UniversalClient, plan *lossPlan, a
 		}); err != nil {
 			return // the test has ended, or it is looked again
 		}
-		reads++
+		now := time.Now()
+		reads = append(reads, now.UnixNano())
 		for i, x := range all {
-			x.see(t, numbers, infos[i].Val(), time.Now())
+			x.see(t, numbers, infos[i].Val(), now)
 		}
 	}
 	work.Go(func() { every(ctx, time.Duration(restartPace), look) })
-	return func() int {
+	return func() []int64 {
 		cancel()
 		work.Wait()
 		return reads
