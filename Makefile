@@ -4,7 +4,7 @@ FUZZTIME = 20s
 GOVULNCHECK = golang.org/x/vuln/cmd/govulncheck@v1.8.0
 GOLANGCI_LINT = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: help build test test-short lint fuzz bench bench-peers bench-page bench-gateways cover demo release verify-release release-modules tidy metrics manifests pictures verify-replay verify-claims verify-loss verify-stories mutants chaos soak clean
+.PHONY: help build test test-short lint fuzz bench bench-peers bench-page bench-gateways cover demo release verify-release release-modules tidy metrics manifests pictures verify-replay verify-claims verify-loss verify-restarts verify-stories mutants chaos soak clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -83,12 +83,16 @@ verify-claims: ## hold the pipeline against what is claimed of its counts (10 to
 verify-loss: ## 10 and 100 real instances on a network that loses, doubles, delays and reorders packets, against what they counted (five minutes, needs redis-server)
 	HOTPARAM_LOSS=full go test ./internal/e2e -run TestLossOverTheWire -v -count 1 -timeout 20m
 
+verify-restarts: ## aggregators that restart, beside one that does not, with windows of up to ten minutes (a quarter of an hour, needs redis-server)
+	HOTPARAM_RESTARTS=full go test ./internal/e2e -run TestRestartsOverTheWire -v -count 1 -timeout 30m
+
 verify-stories: ## what goes away around Kafka, all of it, and ten flash crowds by Graphite (five minutes)
 	HOTPARAM_STORIES=full go test ./internal/e2e -run 'TestKafkaFaults|TestFlashCrowdByGraphite' -v -count 1 -timeout 20m
 
-mutants: ## plant known faults, one at a time, and show which check finds each (some 12 minutes; ONLY=aggregator/ for some)
+mutants: ## plant known faults, one at a time, and show which check finds each (some 15 minutes; ONLY=aggregator/ for some)
 	go run ./internal/mutants/cmd/mutants -only "$(ONLY)"
 	[ -n "$(ONLY)" ] || HOTPARAM_CHAOS_FAULTS=all go test ./internal/chaos -run TestPlantedFaults -v -count 1 -parallel 6
+	[ -n "$(ONLY)" ] || HOTPARAM_CHAOS_FAULTS=all go test ./internal/e2e -run TestPlantedRestartFaults -v -count 1 -parallel 3
 
 CHAOS = -duration 30m
 chaos: ## faults let loose on real processes, judged from outside (30 minutes; CHAOS="-seed N -redis cluster -counts kafka -duration 5m")

@@ -91,4 +91,5 @@ type openGap struct {
 	opened      uint64 // accounts, when the next packet was made
 	first, last uint64 // statements that its packets can be of
 	unheard     int64  // counts on accounts in those of its packets that have not come
+	owed        uint64 // counts on accounts that are missing in it and in the gaps after it, or more
 }

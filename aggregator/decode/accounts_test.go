@@ -78,6 +78,12 @@ func TestAccounts(t *testing.T) {
 		{name: "one that may be older has none",
 			packets: []string{summed(7, 0, "0.0.2.0.0.0.0"), summed(9, 2*flush, "4.0.2.0.0.0.5f5e100", onAccount("b", 1, 2, 5))},
 			want:    []string{"gap 1: 0 loose, 4 booked, 100ms to 100ms", `rule 0 "b" 1 200ms`}},
+		{name: "counts whose beginning is unknown are missing of no later gap",
+			packets: []string{summed(7, 0, "0.0.2.0.0.0.0"), summed(9, 2*flush, "4.0.2.0.0.0.5f5e100", onAccount("b", 1, 2, 5)),
+				summed(11, 4*flush, "8.0.2.0.0.0.5f5e100", onAccount("b", 0, 2, 8))},
+			want: []string{"gap 1: 0 loose, 4 booked, 100ms to 100ms", `rule 0 "b" 1 200ms`, "gap 2: 0 loose, 3 booked, 300ms to 300ms",
+				"gap 2 spares a key, known true", "healed 3 of b, 300ms to 300ms", "gap 2: 0 loose, 0 booked, 300ms to 300ms"},
+			healed: 3},
 		{name: "a sum that is more than is missing is not believed",
 			packets: []string{first, summed(3, 2*flush, "9.2.1.0.0.0.5f5e100", onAccount("a", 1, 1, 1000))},
 			want:    []string{`rule 0 "a" 5 0s`, `rule 0 "x" 2 0s`, "gap 1: 0 loose, 4 booked, 100ms to 100ms", `rule 0 "a" 1 200ms`}},
@@ -141,7 +147,7 @@ func TestCountsOfForgottenGaps(t *testing.T) {
 
 // Packets are lost, doubled and reordered at random. At no time is more counted of a key
 // than was sent, nor less when the missing counts are added, and after the last line of
-// each key all of its counts are there.
+// each key all of its counts are there, if the decoder was there from the beginning.
 func TestAccountsNeverClaimTooMuch(t *testing.T) {
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 7))
@@ -153,6 +159,9 @@ func TestAccountsNeverClaimTooMuch(t *testing.T) {
 		var packets []sent
 		var truth, number, total [keys]int
 		opened, booked, loose := 0, 0, 0
+		var upTo [61]int // all that was sent up to a packet
+		var booking [61][keys]accountLine
+		seldom := 1 + int(seed/2%4)
 		for seq := uint64(1); seq <= 60; seq++ {
 			bookedBefore, looseBefore := booked, loose
 			var lines []string
@@ -165,20 +174,27 @@ func TestAccountsNeverClaimTooMuch(t *testing.T) {
 				if k == 0 && n > 0 { // it has no account
 					lines = append(lines, fmt.Sprintf("shop.terms.hot_param.k%d:%d|c", k, n))
 					loose += n
-				} else if k > 0 && (n > 0 || number[k] > 0) {
+				} else if k > 0 && (n > 0 || number[k] > 0 && rng.IntN(seldom) == 0 || seq > 57 && number[k] > 0) {
 					if number[k] == 0 {
 						opened++
 						number[k] = opened
 					}
 					total[k] += n
 					booked += n
+					booking[seq][k] = accountLine{n, true}
 					lines = append(lines, onAccount(fmt.Sprintf("k%d", k), n, number[k], total[k]))
 				}
 			}
 			sums := fmt.Sprintf("%x.%x.%x.0.0.0.5f5e100", bookedBefore, looseBefore, opened)
+			upTo[seq] = booked + loose
 			rng.Shuffle(len(lines), func(i, j int) { lines[i], lines[j] = lines[j], lines[i] })
 			packets = append(packets, sent{seq, summed(seq, time.Duration(seq)*100*time.Millisecond, sums, lines...)})
 		}
+		late := 0
+		if seed%2 == 1 {
+			late = 1 + rng.IntN(20)
+		}
+		packets = packets[late:]
 		first, last := packets[0], packets[len(packets)-1]
 		var arrive []sent
 		for _, p := range packets[1 : len(packets)-1] {
@@ -194,15 +210,47 @@ func TestAccountsNeverClaimTooMuch(t *testing.T) {
 				arrive[i], arrive[i+1] = arrive[i+1], arrive[i]
 			}
 		}
-		sum := &keySums{of: make(map[string]int64)}
+		sum, newest := &keySums{of: make(map[string]int64)}, uint64(0)
+		var came [61]bool
 		d := NewDecoder(decoderRules(), wire.Plain)
 		for _, p := range slices.Concat([]sent{first}, arrive, []sent{last}) {
 			d.Packet([]byte(p.text), noon.Add(time.Minute), sum)
+			counted := int64(0)
 			for k := range keys {
-				if got := sum.of[fmt.Sprintf("k%d", k)]; got > int64(truth[k]) {
+				got := sum.of[fmt.Sprintf("k%d", k)]
+				if got > int64(truth[k]) {
 					t.Fatalf("seed %d: after packet %d %d are counted of k%d, %d were sent", seed, p.seq, got, k, truth[k])
 				}
+				counted += got
 			}
+			newest, came[p.seq] = max(newest, p.seq), true
+			for _, g := range sum.gaps {
+				lacks := 0
+				for seq := newest - 1; seq > uint64(late); seq-- {
+					at := noon.Add(time.Duration(seq) * 100 * time.Millisecond)
+					if came[seq] || at.After(g.To) || !at.After(g.From) && !at.Equal(g.To) {
+						continue
+					}
+					for k := 1; k < keys; k++ {
+						told := false
+						for q := seq + 1; q <= newest; q++ {
+							told = told || came[q] && booking[q][k].sent
+						}
+						if !told {
+							lacks += booking[seq][k].n
+						}
+					}
+				}
+				if int64(lacks) > g.Booked {
+					t.Fatalf("seed %d: after packet %d gap %d lacks %d on accounts, told are %d", seed, p.seq, g.ID, lacks, g.Booked)
+				}
+			}
+			if all := int64(upTo[newest] - upTo[late]); counted > int64(upTo[60]-upTo[late]) || counted+sum.missing() < all {
+				t.Fatalf("seed %d: after packet %d %d are counted and %d missing, %d were sent", seed, p.seq, counted, sum.missing(), all)
+			}
+		}
+		if late > 0 {
+			continue
 		}
 		for k := 1; k < keys; k++ {
 			if got := sum.of[fmt.Sprintf("k%d", k)]; got != int64(truth[k]) {
@@ -216,6 +264,12 @@ func TestAccountsNeverClaimTooMuch(t *testing.T) {
 			t.Errorf("seed %d: %d are missing on accounts though all have come", seed, sum.booked())
 		}
 	}
+}
+
+// accountLine is the line that a packet has of a key with an account.
+type accountLine struct {
+	n    int
+	sent bool
 }
 
 // keySums adds up what a decoder tells.

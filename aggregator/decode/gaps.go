@@ -40,6 +40,9 @@ func (a *accounts) gap(m *wire.Meta, start time.Time, id uint64) *openGap {
 	g.unheard = g.Booked
 	a.gaps = append(a.gaps, g)
 	a.owed += uint64(g.Booked)
+	for i := range a.gaps {
+		a.gaps[i].owed += uint64(g.Booked)
+	}
 	return &a.gaps[len(a.gaps)-1]
 }
 
@@ -117,11 +120,22 @@ func (a *accounts) isOwed(seq uint64) bool {
 	return slices.ContainsFunc(a.gaps, func(g openGap) bool { return g.from <= seq && seq <= g.to })
 }
 
-// pay reduces what is owed.
-func (a *accounts) pay(n uint64) { a.owed -= min(n, a.owed) }
+// pay reduces what is owed by counts of an account that were missing after a sequence. Counts
+// that stay unknown, as of an account that is older than the state of its sender, so count as
+// missing in their gap and those before it, but in none of those after it.
+func (a *accounts) pay(n, number, after uint64) {
+	a.owed -= min(n, a.owed)
+	for i := range a.gaps {
+		g := &a.gaps[i]
+		g.owed -= min(n, g.owed)
+		if g.to > after && g.opened >= number { // they can be of this one
+			return
+		}
+	}
+}
 
 // finish records what a packet held, and reports the gaps that are smaller now: none lacks
-// more counts on accounts than are owed in all.
+// more counts on accounts than are owed in all, or since it.
 func (a *accounts) finish(m *wire.Meta, start time.Time, of packetSums, ruled *ruled, h Handler) {
 	a.rules.note(m.Seq, of.byRule)
 	if m.Seq >= a.seq {
@@ -139,21 +153,31 @@ func (a *accounts) finish(m *wire.Meta, start time.Time, of packetSums, ruled *r
 				g.found(&of, ruled)
 				h.Missing(g.snapshot())
 			}
-			unheard += g.unheard
+		}
+		for i := len(a.gaps) - 1; i >= 0; i-- {
+			unheard += a.gaps[i].unheard
+			a.gaps[i].owed = min(a.gaps[i].owed, uint64(unheard))
 		}
 		a.owed = min(a.owed, uint64(unheard))
 	}
-	owed := toCount(a.owed)
+	owed, filled := toCount(a.owed), a.owed == 0
 	for i := range a.gaps {
-		if g := &a.gaps[i]; g.Booked > 0 && g.Booked >= 2*owed { // a little less is not worth telling
-			g.Booked = owed
+		g := &a.gaps[i]
+		most := owed
+		if i > 0 { // else there is none before it
+			most = min(most, toCount(g.owed))
+		}
+		if g.Booked > 0 && g.Booked >= 2*most { // a little less is not worth telling
+			g.Booked, filled = most, filled || most == 0
 			h.Missing(g.snapshot())
 		}
 	}
-	if owed > 0 || len(a.gaps) == 0 {
+	if !filled {
 		return
 	}
-	a.gaps = slices.DeleteFunc(a.gaps, func(g openGap) bool { return g.Loose+g.HeldBack == 0 || a.start.Sub(g.To) > idleAccount })
+	a.gaps = slices.DeleteFunc(a.gaps, func(g openGap) bool {
+		return g.Booked == 0 && (g.Loose+g.HeldBack == 0 || owed == 0 && a.start.Sub(g.To) > idleAccount)
+	})
 }
 
 // prune forgets gaps that are out of all windows: their counts are owed no more.

@@ -42,7 +42,7 @@ func (a *accounts) settle(m *wire.Meta, entries []entry, counts []Count, left *i
 		}
 		retold += own - e.N
 		if owed && e.N == own {
-			a.pay(uint64(own)) // it was missing until now
+			a.pay(uint64(own), 0, m.Seq-1) // it was missing until now
 		}
 		if missing > 0 {
 			healed += int64(missing)
@@ -108,7 +108,7 @@ func (a *accounts) book(m *wire.Meta, e *entry, left *int, h Handler) (missing u
 		}
 		if missing > 0 {
 			if k.seq >= a.pruned.to || e.Number > a.pruned.opened {
-				a.pay(missing)
+				a.pay(missing, e.Number, k.seq)
 			} else if a.pruned.From.Before(from) { // it may be of then, and owed no more
 				from = a.pruned.From
 			}

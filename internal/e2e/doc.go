@@ -20,6 +20,10 @@
 //	loss_test.go      what is found and told on a network that loses packets: loss_plan_test.go the traffic,
 //	                  loss_sender_test.go instances that write down what they count, loss_relay_test.go the
 //	                  network, loss_truth_test.go loss_judge_test.go what is published against that
+//	restart_test.go   aggregators that restart, beside one that does not: restart_plan_test.go the rules
+//	                  and the traffic, restart_watch_test.go what is seen, restart_terms_test.go
+//	                  restart_judge_test.go the truth and what is wrong, restart_faults_test.go faults
+//	                  planted on purpose
 //	limits_load_test.go limits_worker_test.go  hammers limits; instances whose requests take time
 //	limits_exact_test.go limits_away_test.go  limits of all instances, and Redis away from them
 //	limits_share_test.go  each instance's part of a limit
@@ -36,8 +40,9 @@
 //	graphite_test.go  a flash crowd by way of StatsD and Graphite
 //	graphite_fleet_test.go graphite_faults_test.go graphite_keys_test.go  its parts, what they answer, any keys
 //
-// TestLossOverTheWire is a small part of what make verify-loss runs, TestKafkaFaults and
-// TestFlashCrowdByGraphite of what make verify-stories does.
+// TestLossOverTheWire is a small part of what make verify-loss runs, TestRestartsOverTheWire of
+// what make verify-restarts does, TestKafkaFaults and TestFlashCrowdByGraphite of what make
+// verify-stories does.
 //
 // Tests that measure how fast something is run first, one after the other; those that
 // wait most of the time follow, a few at a time. All are left out with -short. They need

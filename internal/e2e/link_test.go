@@ -15,20 +15,32 @@ type udpLink struct {
 
 func newUDPLink(t *testing.T, target string) *udpLink {
 	t.Helper()
-	return newUDPLinkThrough(t, target, func(packet []byte, send func([]byte)) { send(packet) })
+	return newUDPLinkThrough(t, func(packet []byte, send func([]byte)) { send(packet) }, target)
 }
 
 // newUDPLinkThrough has each packet go through pass, which may send it, once or several
-// times, then or later. The packet is valid until pass returns.
-func newUDPLinkThrough(t *testing.T, target string, pass func(packet []byte, send func([]byte))) *udpLink {
+// times, then or later, to all targets. The packet is valid until pass returns.
+func newUDPLinkThrough(t *testing.T, pass func(packet []byte, send func([]byte)), targets ...string) *udpLink {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := net.Dial("udp", target)
+	// A connected socket would drop a packet for each that found no one at the target.
+	out, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
+	}
+	addrs := make([]*net.UDPAddr, len(targets))
+	for i, target := range targets {
+		if addrs[i], err = net.ResolveUDPAddr("udp", target); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send := func(packet []byte) {
+		for _, addr := range addrs {
+			_, _ = out.WriteTo(packet, addr) // UDP: it may be lost
+		}
 	}
 	l := &udpLink{conn: conn}
 	var work sync.WaitGroup
@@ -40,7 +52,7 @@ func newUDPLinkThrough(t *testing.T, target string, pass func(packet []byte, sen
 				return
 			}
 			if !l.cut.Load() {
-				pass(buf[:n], func(packet []byte) { _, _ = out.Write(packet) }) // UDP: it may be lost
+				pass(buf[:n], send)
 			}
 		}
 	})

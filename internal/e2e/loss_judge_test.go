@@ -59,7 +59,7 @@ const lossLag, lossAge = int64(250e6), int64(1800e6)
 // that was not over, where that had a higher low. So they must be right of one window
 // that they can be of.
 func (r *lossRun) judgeBounds(e lossTold) {
-	key, h := &r.truth.keys[e.key], e.hot
+	h := e.hot
 	settled := r.plan.keys[e.key].rule == "rate" && h.Since.UnixNano()+int64(time.Second)+lossLag+lossAge < e.written
 	if settled && !r.truth.stalled(e.written-2*int64(time.Second)-lossAge, e.written) {
 		r.windows++
@@ -67,40 +67,62 @@ func (r *lossRun) judgeBounds(e lossTold) {
 			r.vague = append(r.vague, fmt.Sprintf("%s at %s: %d to %d", r.plan.keys[e.key].value, r.since(e.written), h.Low, h.High))
 		}
 	}
-	newest := e.written / lossWidth
-	mostLow, leastHigh, open := int64(0), int64(math.MaxInt64), false
-	for last := (e.written-lossAge-lossLag)/lossWidth - 1; last <= newest; last++ {
-		least, most := key.window(last)
-		over := (last + 1) * lossWidth
-		mostLow = max(mostLow, most)
-		if h.Low > most {
-			continue
-		}
-		if over+lossLag <= e.written {
-			least -= r.truth.secret(e.key, last-9, last, over+lossLag)
-			leastHigh = min(leastHigh, least)
-			if h.High == hotparam.Unknown || h.High >= least {
-				r.closed++
-				return
-			}
-		}
-		// Of a window that is not over, what came within the lag is not known yet.
-		if over > e.written-lossAge && !open {
-			least, _ := key.in(last-9, last-4)
-			open = h.High == hotparam.Unknown || h.High >= least-r.truth.secret(e.key, last-9, last-4, over-lossWidth)
-		}
-	}
-	switch {
-	case h.Low > mostLow:
-		r.report("%s at %s: low %d, and no window until then has more than %d", r.plan.keys[e.key].member(), r.since(e.written), h.Low, mostLow)
-	case open:
+	switch found, wrong := r.truth.explain(lossSecond, &e); found {
+	case closedWindow:
+		r.closed++
+	case openWindow:
 		r.far++
 		if settled && !r.truth.stalled(e.written-2*int64(time.Second)-lossAge, e.written) && r.plan.keys[e.key].to*lossWidth+r.begin > e.written {
 			r.strange++
 		}
 	default:
-		r.report("%s at %s: low %d and high %d, and the windows that have so many have at least %d", r.plan.keys[e.key].member(), r.since(e.written), h.Low, h.High, leastHigh)
+		r.report("%s at %s: %s", r.plan.keys[e.key].member(), r.since(e.written), wrong)
 	}
+}
+
+// lossMatch is a window that bounds can be of.
+type lossMatch int
+
+const (
+	noWindow lossMatch = iota
+	openWindow
+	closedWindow
+)
+
+// explain returns a window that an entry's bounds are right of, or what is wrong with them.
+func (x *lossTruth) explain(w lossWindow, e *lossTold) (found lossMatch, wrong string) {
+	key, h := &x.keys[e.key], e.hot
+	newest := e.written / w.width
+	mostLow, leastHigh, open := int64(0), int64(math.MaxInt64), false
+	for last := (e.written-lossAge-lossLag)/w.width - 1; last <= newest; last++ {
+		from, over := w.span(last)
+		least, most := key.in(from, over)
+		mostLow = max(mostLow, most)
+		if h.Low > most {
+			continue
+		}
+		if over+lossLag <= e.written {
+			least -= x.secret(e.key, from, over, over+lossLag)
+			leastHigh = min(leastHigh, least)
+			if h.High == hotparam.Unknown || h.High >= least {
+				return closedWindow, ""
+			}
+		}
+		// Of a window that was not over when it was looked at, what came within the lag is not
+		// known yet.
+		if over > e.written-lossAge && !open {
+			known := max(from, min(over-3*lossWidth, max(over-w.width, e.written-lossAge)-2*lossWidth)-lossWidth)
+			least, _ := key.in(from, known)
+			open = h.High == hotparam.Unknown || h.High >= least-x.secret(e.key, from, known, known+3*lossWidth)
+		}
+	}
+	switch {
+	case h.Low > mostLow:
+		return noWindow, fmt.Sprintf("low %d, and no window until then has more than %d", h.Low, mostLow)
+	case open:
+		return openWindow, ""
+	}
+	return noWindow, fmt.Sprintf("low %d and high %d, and the windows that have so many have at least %d", h.Low, h.High, leastHigh)
 }
 
 // judgeReads holds the bounds of hot keys, as they were read from Redis at any time, against the

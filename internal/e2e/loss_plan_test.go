@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -40,7 +42,12 @@ type lossKey struct {
 // lossPaths are the paths of the rules' routes.
 var lossPaths = map[string]string{"rate": "/search", "share": "/share", "jump": "/jump"}
 
-func (k *lossKey) path() string { return lossPaths[k.rule] }
+func (k *lossKey) path() string {
+	if path := lossPaths[k.rule]; path != "" {
+		return path
+	}
+	return "/" + k.rule
+}
 
 func (k *lossKey) member() string { return k.rule + " GET " + k.path() + "?q=" + k.value }
 
@@ -61,32 +68,52 @@ type lossPlan struct {
 	keys  []lossKey
 }
 
+// add adds a key.
+func (p *lossPlan) add(k lossKey) {
+	k.every = max(k.every, 1)
+	p.keys = append(p.keys, k)
+}
+
+// paths returns the paths of the keys' routes.
+func (p *lossPlan) paths() []string {
+	all := make(map[string]bool)
+	for i := range p.keys {
+		all[p.keys[i].path()] = true
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+// numbers returns the numbers of the keys by their members.
+func (p *lossPlan) numbers() map[string]int {
+	all := make(map[string]int)
+	for i := range p.keys {
+		all[p.keys[i].member()] = i
+	}
+	return all
+}
+
 func newLossPlan(panes int64) *lossPlan {
 	p := &lossPlan{panes: panes}
-	add := func(k lossKey) {
-		k.every = max(k.every, 1)
-		p.keys = append(p.keys, k)
-	}
 	steady := panes - 50
 	for i := range int64(4) {
-		add(lossKey{rule: "rate", value: fmt.Sprint("steady", i), from: 10 + i, to: steady, each: 15})
-		add(lossKey{rule: "rate", value: fmt.Sprint("double", i), from: 10 + i, to: steady, each: 20})
-		add(lossKey{rule: "rate", value: fmt.Sprint("near", i), from: 12 + i, to: steady, each: 11})
-		add(lossKey{rule: "rate", value: fmt.Sprint("below", i), to: panes, each: 9})
+		p.add(lossKey{rule: "rate", value: fmt.Sprint("steady", i), from: 10 + i, to: steady, each: 15})
+		p.add(lossKey{rule: "rate", value: fmt.Sprint("double", i), from: 10 + i, to: steady, each: 20})
+		p.add(lossKey{rule: "rate", value: fmt.Sprint("near", i), from: 12 + i, to: steady, each: 11})
+		p.add(lossKey{rule: "rate", value: fmt.Sprint("below", i), to: panes, each: 9})
 	}
 	for at := int64(20); at+20 < steady; at += 10 {
-		add(lossKey{rule: "rate", value: fmt.Sprint("burst", at), from: at, to: at + 4, each: 35})
+		p.add(lossKey{rule: "rate", value: fmt.Sprint("burst", at), from: at, to: at + 4, each: 35})
 	}
 	for i := range int64(150) { // the long tail
-		add(lossKey{rule: "rate", value: fmt.Sprint("tail", i), to: panes, each: 1, every: 7 + i%7})
+		p.add(lossKey{rule: "rate", value: fmt.Sprint("tail", i), to: panes, each: 1, every: 7 + i%7})
 	}
-	add(lossKey{rule: "share", value: "star", from: 20, to: steady, each: 6})
-	add(lossKey{rule: "share", value: "second", to: panes, each: 3})
+	p.add(lossKey{rule: "share", value: "star", from: 20, to: steady, each: 6})
+	p.add(lossKey{rule: "share", value: "second", to: panes, each: 3})
 	for i := range int64(70) {
-		add(lossKey{rule: "share", value: fmt.Sprint("other", i), to: panes, each: 1, every: 5})
+		p.add(lossKey{rule: "share", value: fmt.Sprint("other", i), to: panes, each: 1, every: 5})
 	}
 	for i := range int64(6) {
-		add(lossKey{rule: "jump", value: fmt.Sprint("jump", i), from: steady - 15, to: steady, each: 8, before: 1})
+		p.add(lossKey{rule: "jump", value: fmt.Sprint("jump", i), from: steady - 15, to: steady, each: 8, before: 1})
 	}
 	return p
 }

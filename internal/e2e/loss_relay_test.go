@@ -13,6 +13,7 @@ import (
 type weather struct {
 	lost, doubled, delayed float64
 	most                   time.Duration // of a delay: a later packet comes before
+	seed                   uint64        // of which packets
 }
 
 // lossPacket is a packet that came to the relay, by what its meta line says.

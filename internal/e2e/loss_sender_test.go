@@ -34,7 +34,15 @@ const senderVariable = "HOTPARAM_E2E_SENDER"
 type sender struct {
 	Config, Log         string // files
 	Instance, Instances int
-	Panes               int64 // of the plan
+	Panes               int64         // of the plan
+	Restarts            *restartTimes // nil: the plan is that of losses
+}
+
+func (s *sender) plan() *lossPlan {
+	if s.Restarts != nil {
+		return s.Restarts.plan()
+	}
+	return newLossPlan(s.Panes)
 }
 
 // beSender is a process of its own. It begins at the instant, in nanoseconds, that it
@@ -83,18 +91,19 @@ func (s *sender) run(ctx context.Context) error {
 		return err
 	}
 	mux := http.NewServeMux()
-	for _, path := range lossPaths {
+	plan := s.plan()
+	for _, path := range plan.paths() {
 		mux.HandleFunc("GET "+path, func(http.ResponseWriter, *http.Request) {})
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return counts.Run(ctx) })
 	group.Go(func() error { return watcher.Run(ctx) })
 	group.Go(func() error { return guard.Run(ctx) })
-	group.Go(func() error { return s.request(ctx, guard.Handler(mux)) })
+	group.Go(func() error { return s.request(ctx, plan, guard.Handler(mux)) })
 	return group.Wait()
 }
 
-func (s *sender) request(ctx context.Context, handler http.Handler) error {
+func (s *sender) request(ctx context.Context, plan *lossPlan, handler http.Handler) error {
 	log, err := os.Create(s.Log)
 	if err != nil {
 		return err
@@ -105,7 +114,7 @@ func (s *sender) request(ctx context.Context, handler http.Handler) error {
 	if _, err := fmt.Fscan(os.Stdin, &begin); err != nil {
 		return fmt.Errorf("when to begin: %w", err)
 	}
-	plan, out := newLossPlan(s.Panes), bufio.NewWriter(log)
+	out := bufio.NewWriter(log)
 	for pane := range plan.panes {
 		requests := plan.part(pane, s.Instance, s.Instances)
 		slices.SortFunc(requests, func(a, b lossRequest) int { return cmp.Compare(a.after, b.after) })

@@ -78,27 +78,30 @@ func TestPublishedBoundsAreNarrow(t *testing.T) {
 	}
 }
 
-// runLoss runs a fleet of senders through the weather.
-func runLoss(t *testing.T, instances int, panes int64, w weather) *lossRun {
+// lossFleet is senders that are up, and what they write down.
+type lossFleet struct {
+	t       *testing.T
+	logs    []string
+	relays  []*lossRelay
+	senders []*testenv.Process
+	begins  []func(at time.Time)
+}
+
+// startSenders starts instances like one, each behind a relay with the weather to the targets.
+// config writes the file of one that sends to an address.
+func startSenders(t *testing.T, like sender, w weather, config func(instance int, addr string) string, targets ...string) *lossFleet {
 	t.Helper()
-	f := newFleet(t, quickCommands(t), lossRules)
-	daemon := f.startAggregator()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	var (
-		logs    []string
-		relays  []*lossRelay
-		senders []*testenv.Process
-		begins  []func(at time.Time)
-	)
-	for i := range instances {
-		relay := &lossRelay{weather: w, random: rand.New(rand.NewPCG(uint64(instances), uint64(i)))}
-		link := newUDPLinkThrough(t, f.statsd, relay.pass)
+	dir, x := t.TempDir(), &lossFleet{t: t}
+	for i := range like.Instances {
+		relay := &lossRelay{weather: w, random: rand.New(rand.NewPCG(uint64(like.Instances)+w.seed, uint64(i)))}
+		link := newUDPLinkThrough(t, relay.pass, targets...)
 		t.Cleanup(relay.flight.Wait)
-		s := sender{Config: f.config(link.addr(), f.redis.Addr()), Log: filepath.Join(dir, fmt.Sprint("sender-", i)), Instance: i, Instances: instances, Panes: panes}
+		s := like
+		s.Config, s.Log, s.Instance = config(i, link.addr()), filepath.Join(dir, fmt.Sprint("sender-", i)), i
 		text, err := json.Marshal(s)
 		if err != nil {
 			t.Fatal(err)
@@ -109,51 +112,76 @@ func runLoss(t *testing.T, instances int, panes int64, w weather) *lossRun {
 		if err != nil {
 			t.Fatal(err)
 		}
-		senders, logs, relays = append(senders, testenv.Start(t, cmd)), append(logs, s.Log), append(relays, relay)
-		begins = append(begins, func(at time.Time) {
+		x.senders, x.logs, x.relays = append(x.senders, testenv.Start(t, cmd)), append(x.logs, s.Log), append(x.relays, relay)
+		x.begins = append(x.begins, func(at time.Time) {
 			if _, err := fmt.Fprintln(stdin, at.UnixNano()); err != nil {
 				t.Fatal(err)
 			}
 		})
 	}
-	for _, s := range senders {
+	for _, s := range x.senders {
 		s.WaitFor("^sender is up$")
 	}
-	r := &lossRun{plan: newLossPlan(panes)}
-	begin := time.Now().Add(1500 * time.Millisecond).Truncate(lossPane)
-	r.begin, r.end = begin.UnixNano(), begin.Add(time.Duration(panes)*lossPane).UnixNano()
-	stop := r.watch(t, f)
-	for _, begin := range begins {
-		begin(time.Unix(0, r.begin))
+	return x
+}
+
+// begin begins the plan, and returns when that is.
+func (x *lossFleet) begin() time.Time {
+	at := time.Now().Add(1500 * time.Millisecond).Truncate(lossPane)
+	for _, begin := range x.begins {
+		begin(at)
 	}
-	time.Sleep(time.Until(time.Unix(0, r.end)))
-	for _, s := range senders {
+	return at
+}
+
+// awaitDone waits until the plan is done.
+func (x *lossFleet) awaitDone() {
+	x.t.Helper()
+	for _, s := range x.senders {
 		s.WaitFor("^sender is done$")
 	}
+}
+
+// end ends the senders and returns what they counted.
+func (x *lossFleet) end(plan *lossPlan) *lossTruth {
+	x.t.Helper()
+	for _, s := range x.senders {
+		s.Signal(syscall.SIGTERM)
+	}
+	for _, s := range x.senders {
+		if code := s.Wait(); code != 0 {
+			x.t.Errorf("a sender ended with exit code %d", code)
+		}
+	}
+	return newLossTruth(x.t, plan, x.logs, x.relays)
+}
+
+// runLoss runs a fleet of senders through the weather.
+func runLoss(t *testing.T, instances int, panes int64, w weather) *lossRun {
+	t.Helper()
+	f := newFleet(t, quickCommands(t), lossRules)
+	daemon := f.startAggregator()
+	config := func(_ int, addr string) string { return f.config(addr, f.redis.Addr()) }
+	senders := startSenders(t, sender{Instances: instances, Panes: panes}, w, config, f.statsd)
+	r := &lossRun{plan: newLossPlan(panes)}
+	begin := senders.begin()
+	r.begin, r.end = begin.UnixNano(), begin.Add(time.Duration(panes)*lossPane).UnixNano()
+	stop := r.watch(t, f)
+	time.Sleep(time.Until(time.Unix(0, r.end)))
+	senders.awaitDone()
 	time.Sleep(time.Second)
 	stop()
 	if lost := daemon.metric("hotparam_statsd_lost_packets_total") - daemon.metric("hotparam_statsd_recovered_packets_total"); lost > 0 && w.lost == 0 {
 		t.Fatalf("the machine lost %v packets: nothing is shown", lost)
 	}
-	for _, s := range senders {
-		s.Signal(syscall.SIGTERM)
-	}
-	for _, s := range senders {
-		if code := s.Wait(); code != 0 {
-			t.Errorf("a sender ended with exit code %d", code)
-		}
-	}
-	r.truth = newLossTruth(t, r.plan, logs, relays)
+	r.truth = senders.end(r.plan)
 	return r
 }
 
 // watch follows what is published until stop is called.
 func (r *lossRun) watch(t *testing.T, f *fleet) (stop func()) {
 	t.Helper()
-	numbers := make(map[string]int)
-	for i := range r.plan.keys {
-		numbers[r.plan.keys[i].member()] = i
-	}
+	numbers := r.plan.numbers()
 	known, last := make(map[string]string), "-"
 	ctx, cancel := context.WithCancel(t.Context())
 	var work sync.WaitGroup

@@ -6,14 +6,15 @@ import (
 	"os"
 	"slices"
 	"testing"
+	"time"
 )
 
 // lossTruth is what the senders counted and when, by what they wrote down, and what the
-// relay knows of the packets that told it. Panes are numbered since the Unix epoch.
+// relay knows of the packets that told it. Instants are nanoseconds since the Unix epoch.
 type lossTruth struct {
 	keys    []lossCounts // by the plan's numbers
 	senders [][]lossPacket
-	stalls  []lossSpan // when requests should have come and when they came, if the machine held them up
+	stalls  []lossSpan // from when requests should have come to when they came, if the machine held them up
 }
 
 // lossStall is how late a request must be to tell that the machine was held up.
@@ -32,29 +33,42 @@ func (x *lossTruth) late() (most int64) {
 	return most
 }
 
-// lossCounts is the counts of one key.
+// lossCounts is the counts of one key. A count belongs to the beginning of its flush, so it may
+// be of any instant from there to when it was counted.
 type lossCounts struct {
-	sure  map[int64]int64 // by pane
-	loose []lossSpan      // those that may be of several panes
-	all   []lossEvent
+	firsts, lasts []int64 // of all counts, each in order
+	all           []lossEvent
 }
 
-type lossSpan struct{ first, last int64 } // panes, or instants
+type lossSpan struct{ first, last int64 }
 
 type lossEvent struct {
 	sender int
 	at     int64 // before it was counted
 }
 
-// lossWidth is a pane in nanoseconds.
+// lossWindow is the shape of a window: so many panes of so many nanoseconds.
+type lossWindow struct{ width, panes int64 }
+
+// newLossWindow returns the panes of a window, as docs/DESIGN.md has them: 100 ms, or a sixtieth.
+func newLossWindow(d time.Duration) lossWindow {
+	width := max(lossWidth, int64(d)/60)
+	return lossWindow{width, int64(d) / width}
+}
+
+// span returns the instants of the window that ends with a pane.
+func (w lossWindow) span(last int64) (from, to int64) {
+	return (last - w.panes + 1) * w.width, (last + 1) * w.width
+}
+
+// lossWidth is a pane of a window of a second.
 const lossWidth = int64(lossPane)
+
+var lossSecond = newLossWindow(time.Second)
 
 func newLossTruth(t *testing.T, plan *lossPlan, logs []string, relays []*lossRelay) *lossTruth {
 	t.Helper()
 	x := &lossTruth{keys: make([]lossCounts, len(plan.keys))}
-	for i := range x.keys {
-		x.keys[i].sure = make(map[int64]int64)
-	}
 	for sender, name := range logs {
 		r := relays[sender]
 		r.mu.Lock()
@@ -63,6 +77,10 @@ func newLossTruth(t *testing.T, plan *lossPlan, logs []string, relays []*lossRel
 		slices.SortFunc(packets, func(a, b lossPacket) int { return int(a.number) - int(b.number) })
 		x.senders = append(x.senders, packets)
 		x.read(t, sender, name)
+	}
+	for i := range x.keys {
+		slices.Sort(x.keys[i].firsts)
+		slices.Sort(x.keys[i].lasts)
 	}
 	return x
 }
@@ -75,10 +93,10 @@ func (x *lossTruth) read(t *testing.T, sender int, name string) {
 	}
 	defer file.Close()
 	// A flush takes what has come until then, also of the pane that has just begun.
-	late := make(map[int64][]lossPacket) // by the panes that flushes of others reached into
+	reach := make(map[int64][]lossPacket) // by the panes that they may have counts of
 	for _, p := range x.senders[sender] {
-		for pane := p.start/lossWidth + 1; pane <= p.at/lossWidth; pane++ {
-			late[pane] = append(late[pane], p)
+		for pane := p.start / lossWidth; pane <= p.at/lossWidth; pane++ {
+			reach[pane] = append(reach[pane], p)
 		}
 	}
 	lines := bufio.NewScanner(file)
@@ -92,50 +110,38 @@ func (x *lossTruth) read(t *testing.T, sender int, name string) {
 			x.stalls = append(x.stalls, lossSpan{planned, before})
 		}
 		c := &x.keys[key]
-		c.all = append(c.all, lossEvent{sender, before})
-		span := lossSpan{before / lossWidth, after / lossWidth}
-		for _, p := range late[before/lossWidth] {
+		first := before
+		for _, p := range reach[before/lossWidth] {
 			if before <= p.at {
-				span.first = min(span.first, p.start/lossWidth)
+				first = min(first, p.start)
 			}
 		}
-		if span.first == span.last {
-			c.sure[span.first]++
-		} else {
-			c.loose = append(c.loose, span)
-		}
+		c.all = append(c.all, lossEvent{sender, before})
+		c.firsts, c.lasts = append(c.firsts, first), append(c.lasts, after)
 	}
 	if err := lines.Err(); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// in is how many counts a key has in panes, at least and at most.
-func (c *lossCounts) in(first, last int64) (least, most int64) {
-	for pane := first; pane <= last; pane++ {
-		least += c.sure[pane]
+// in is how many counts a key has from an instant to another, at least and at most.
+func (c *lossCounts) in(from, to int64) (least, most int64) {
+	before := func(all []int64, at int64) int64 {
+		n, _ := slices.BinarySearch(all, at)
+		return int64(n)
 	}
-	most = least
-	for _, s := range c.loose {
-		if s.first >= first && s.last <= last {
-			least++
-		}
-		if s.first <= last && s.last >= first {
-			most++
-		}
-	}
-	return least, most
+	least = max(0, before(c.lasts, to)-before(c.firsts, from))
+	return least, before(c.firsts, to) - before(c.lasts, from)
 }
 
-// window is in for the window that ends with a pane.
-func (c *lossCounts) window(last int64) (least, most int64) { return c.in(last-9, last) }
+// window is in for the window of a second that ends with a pane.
+func (c *lossCounts) window(last int64) (least, most int64) { return c.in(lossSecond.span(last)) }
 
-// secret is how many of a key's counts in panes no aggregator can know of at an instant,
+// secret is how many of a key's counts from an instant to another no aggregator can know of now,
 // nor that they are missing: they are in packets that had not left the relay, and no later
 // one of their sender had.
-func (x *lossTruth) secret(key int, first, last, now int64) (n int64) {
+func (x *lossTruth) secret(key int, from, to, now int64) (n int64) {
 	now -= 30e6 // it takes time to arrive
-	from, to := first*lossWidth, (last+1)*lossWidth
 	type span struct{ from, to int64 }
 	unknown := make([][]span, len(x.senders))
 	for sender, packets := range x.senders {

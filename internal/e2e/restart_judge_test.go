@@ -1,0 +1,237 @@
+package e2e
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam"
+)
+
+// restartsCoolInTime says that a key of any window cools within a second of when it does
+// without a restart. Until aggregators keep their windows over a restart it is only reported:
+// a window that was not heard whole has no high count.
+const restartsCoolInTime = false
+
+// restartJudge holds what was published against the truth.
+type restartJudge struct {
+	*restartTruth
+	t           *testing.T
+	begin, end  int64
+	control     *restartSeen
+	closed, far int // bounds of windows that were over, or can only be of others
+	unknown     int // bounds without a high count
+
+	wrong  map[string][]string
+	cooled []restartCooling
+}
+
+// restartCooling is how much later than without a restart a key cooled.
+type restartCooling struct {
+	window time.Duration
+	late   time.Duration
+	by     string
+}
+
+func (j *restartJudge) since(at int64) string {
+	return fmt.Sprintf("%.3fs", time.Duration(at-j.begin).Seconds())
+}
+
+func (j *restartJudge) report(x *restartSeen, kind string, key int, format string, args ...any) {
+	text := fmt.Sprintf("%s: %s: %s %s", x.name, kind, j.plan.keys[key].member(), fmt.Sprintf(format, args...))
+	j.wrong[kind] = append(j.wrong[kind], text)
+}
+
+// The kinds of fault that are found, and a run that finds none of them.
+const (
+	wrongLeave = "left although it is above its exit"
+	wrongEnter = "became hot below its threshold"
+	wrongBound = "has bounds that are wrong"
+	wrongMiss  = "was not found"
+	wrongCool  = "cooled late"
+
+	showsNothing = "shows nothing"
+)
+
+// judge judges one namespace.
+func (j *restartJudge) judge(x *restartSeen) {
+	for i := range x.told {
+		j.judgeBounds(x, &x.told[i])
+	}
+	for _, s := range x.stays {
+		j.judgeEntry(x, s)
+		if s.left > 0 {
+			j.judgeLeave(x, s)
+		}
+		if x != j.control {
+			j.judgeCooling(x, s)
+		}
+	}
+	j.judgeFinds(x)
+}
+
+func (j *restartJudge) judgeBounds(x *restartSeen, e *lossTold) {
+	if e.hot.Cause.IsZero() {
+		j.report(x, wrongBound, e.key, "at %s: no cause", j.since(e.written))
+		return
+	}
+	if e.hot.High == hotparam.Unknown {
+		j.unknown++
+	}
+	switch found, wrong := j.explain(newLossWindow(e.hot.Cause.Rate.Per), e); {
+	case found == closedWindow:
+		j.closed++
+	case found == openWindow:
+		j.far++
+	case !j.stalled(e.written-2*lossAge-int64(e.hot.Cause.Rate.Per), e.written):
+		j.report(x, wrongBound, e.key, "at %s over %v: %s", j.since(e.written), e.hot.Cause.Rate.Per, wrong)
+	}
+}
+
+// judgeEntry sees that some threshold can have made a key hot.
+func (j *restartJudge) judgeEntry(x *restartSeen, s *restartStay) {
+	if j.isAllowed(s.key) {
+		j.report(x, wrongEnter, s.key, "at %s: it is allowed", j.since(s.from))
+		return
+	}
+	why := ""
+	for i := range j.rule(s.key).terms {
+		t := &j.rule(s.key).terms[i]
+		w := newLossWindow(t.window)
+		from := min(s.last.Since.UnixNano(), s.from-int64(3*time.Second))
+		for last := from/w.width - 1; last <= s.from/w.width; last++ {
+			_, most := j.keys[s.key].in(w.span(last))
+			need := j.enters(s.key, t, last)
+			if most >= need {
+				return
+			}
+			why = fmt.Sprintf("%s: %d of %d", t.name(), most, need)
+		}
+	}
+	j.report(x, wrongEnter, s.key, "at %s: %s", j.since(s.from), why)
+}
+
+// judgeLeave sees that no threshold that held a key can hold it still.
+func (j *restartJudge) judgeLeave(x *restartSeen, s *restartStay) {
+	if j.stalled(s.left-int64(3*time.Second), s.left) {
+		return
+	}
+	for i := range j.rule(s.key).terms {
+		t := &j.rule(s.key).terms[i]
+		claimed, ok := s.claims[t.name()]
+		if !ok {
+			continue
+		}
+		w, below := newLossWindow(t.window), false
+		// What an entry says of its holders may be as old as its counts.
+		for last := (claimed-lossAge)/w.width - 2; last < s.left/w.width && !below; last++ {
+			from, to := w.span(last)
+			least, _ := j.keys[s.key].in(from, to)
+			below = least-j.secret(s.key, from, to, to+lossLag) < j.leaves(s.key, t, last)
+		}
+		if !below {
+			j.report(x, wrongLeave, s.key, "at %s, held by %s", j.since(s.left), t.name())
+		}
+	}
+}
+
+// judgeCooling compares when a key cooled with when it did without a restart.
+func (j *restartJudge) judgeCooling(x *restartSeen, s *restartStay) {
+	var without int64
+	for _, c := range j.control.stays {
+		if c.overlaps(s) {
+			if without = max(without, c.left); c.left == 0 {
+				return
+			}
+		}
+	}
+	left := s.end(j.end)
+	late := left - without
+	window, jumps := time.Duration(0), false
+	for i := range j.rule(s.key).terms {
+		t := &j.rule(s.key).terms[i]
+		for _, name := range s.holders {
+			if name == t.name() {
+				window, jumps = max(window, t.window), jumps || t.kind == "jump"
+			}
+		}
+	}
+	due, _ := x.isDown(without)
+	if without == 0 || s.left == 0 && left < due+int64(time.Second)+newLossWindow(window).width {
+		return
+	}
+	life, width := x.lifeAt(left), newLossWindow(window).width
+	whole := life.heard + int64(window) + width
+	spared := whole > without-int64(window) && life.down > 0
+	if spared || s.left == 0 {
+		by := fmt.Sprintf("%s: %s", x.name, j.plan.keys[s.key].member())
+		if s.left == 0 {
+			by += ", or later"
+		}
+		j.cooled = append(j.cooled, restartCooling{window, time.Duration(left - due), by})
+	}
+	strict := due + int64(time.Second) + restartPace + width // a window ends with a pane
+	if spared && !restartsCoolInTime {
+		if jumps {
+			return // its baseline is of ten windows
+		}
+		// By the design of today, when a window was heard whole.
+		strict = max(strict, whole+lossLag+max(width, int64(restartCoolDown))+int64(time.Second)+restartPace)
+	}
+	if left > strict+j.late() {
+		j.report(x, wrongCool, s.key, "at %s, without a restart at %s: %v later", j.since(left), j.since(without), time.Duration(late))
+	}
+}
+
+// judgeFinds sees that what is surely above a rate, in a window that an aggregator heard whole,
+// is hot a second later.
+func (j *restartJudge) judgeFinds(x *restartSeen) {
+	stays := make(map[int][]*restartStay)
+	for _, s := range x.stays {
+		stays[s.key] = append(stays[s.key], s)
+	}
+	for key := range j.plan.keys {
+		if j.isAllowed(key) {
+			continue
+		}
+		for i := range j.rule(key).terms {
+			if t := &j.rule(key).terms[i]; t.kind == "rate" {
+				j.judgeFind(x, key, t, stays[key])
+			}
+		}
+	}
+}
+
+func (j *restartJudge) judgeFind(x *restartSeen, key int, t *restartTerm, stays []*restartStay) {
+	w := newLossWindow(t.window)
+	for last := j.begin / w.width; ; last++ {
+		from, to := w.span(last)
+		due := to + int64(time.Second) + j.late()
+		if due > j.end {
+			return
+		}
+		_, n := j.counts(key, t, to)
+		least, _ := j.keys[key].in(from, to)
+		if 10*least < 11*n || !x.hears(from, due) {
+			continue
+		}
+		found := false
+		for _, s := range stays {
+			found = found || s.from <= due && (s.left == 0 || s.left >= to)
+		}
+		if !found {
+			j.report(x, wrongMiss, key, "by %s until %s, with %d of %d", t.name(), j.since(due), least, n)
+			return
+		}
+	}
+}
+
+// hears reports whether one aggregator listened from an instant on and published until another.
+func (x *restartSeen) hears(from, to int64) bool {
+	for _, l := range x.lives {
+		if from < max(l.up, l.heard)+int64(300*time.Millisecond) && to > l.down {
+			return false
+		}
+	}
+	return true
+}

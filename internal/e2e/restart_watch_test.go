@@ -1,0 +1,155 @@
+package e2e
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/wire"
+)
+
+// restartSeen is what was seen of one namespace's hot set.
+type restartSeen struct {
+	name   string
+	layout hotkeys.Layout
+	lives  []restartLife
+
+	told  []lossTold
+	stays []*restartStay
+	open  map[int]*restartStay
+	known map[int]string // texts of entries
+}
+
+// restartLife is an aggregator that publishes, until the next one of the namespace does.
+type restartLife struct {
+	down  int64 // the one before it ended; 0: there was none
+	up    int64 // it published, at the latest
+	heard int64 // it listens since then, at the latest
+}
+
+// restartStay is a time for which a key was hot without a break.
+type restartStay struct {
+	key        int
+	from, left int64 // reads: the first, and the first without it; left 0: there was none
+	last       hotparam.Hot
+	claims     map[string]int64 // the last read in which a threshold held the key
+	holders    []string         // in the last read
+}
+
+// end returns the end of the stay, or of the run.
+func (s *restartStay) end(run int64) int64 {
+	if s.left == 0 {
+		return run
+	}
+	return s.left
+}
+
+// overlaps reports whether the key was hot in both at a time.
+func (s *restartStay) overlaps(other *restartStay) bool {
+	return s.key == other.key && (s.left == 0 || other.from < s.left) && (other.left == 0 || s.from < other.left)
+}
+
+// restartPace is from one read of what is published to the next.
+const restartPace = int64(50e6)
+
+// watchRestarts reads what is published in all namespaces until stop is called, which returns the
+// times of the reads.
+func watchRestarts(t *testing.T, client redis.UniversalClient, plan *lossPlan, all []*restartSeen) (stop func() (reads []int64)) {
+	t.Helper()
+	numbers := plan.numbers()
+	var reads []int64
+	ctx, cancel := context.WithCancel(t.Context())
+	var work sync.WaitGroup
+	look := func(ctx context.Context) {
+		infos := make([]*redis.MapStringStringCmd, len(all))
+		if _, err := client.Pipelined(ctx, func(p redis.Pipeliner) error {
+			for i, x := range all {
+				infos[i] = p.HGetAll(ctx, x.layout.Info)
+			}
+			return nil
+		}); err != nil {
+			return // the test has ended, or it is looked again
+		}
+		now := time.Now()
+		reads = append(reads, now.UnixNano())
+		for i, x := range all {
+			x.see(t, numbers, infos[i].Val(), now)
+		}
+	}
+	work.Go(func() { every(ctx, time.Duration(restartPace), look) })
+	return func() []int64 {
+		cancel()
+		work.Wait()
+		return reads
+	}
+}
+
+// see records a read of all entries.
+func (x *restartSeen) see(t *testing.T, numbers map[string]int, entries map[string]string, now time.Time) {
+	at, hot := now.UnixNano(), make(map[int]bool)
+	for member, text := range entries {
+		key, ok := numbers[member]
+		if !ok {
+			t.Errorf("%s: published: %q: %.100s", x.name, member, text)
+			continue
+		}
+		s := x.open[key]
+		if s == nil {
+			s = &restartStay{key: key, from: at, claims: make(map[string]int64)}
+		}
+		if x.known[key] != text {
+			h, err := wire.ParseHotInfo([]byte(text))
+			if err != nil {
+				t.Errorf("%s: published: %q: %.100s: %v", x.name, member, text, err)
+				continue
+			}
+			x.known[key], s.last = text, h
+			s.holders = append(strings.Split(h.Also, ","), h.Cause.Kind.String()+"/"+h.Cause.Rate.Per.String())
+			x.told = append(x.told, lossTold{key, h, h.Until.Add(-lossTTL).UnixNano()})
+		}
+		if !s.last.Until.After(now) {
+			continue // it is over
+		}
+		hot[key] = true
+		for _, name := range s.holders {
+			s.claims[name] = at
+		}
+		if x.open[key] == nil {
+			x.open[key], x.stays = s, append(x.stays, s)
+		}
+	}
+	for key, s := range x.open {
+		if !hot[key] {
+			s.left = at
+			delete(x.open, key)
+			delete(x.known, key)
+		}
+	}
+}
+
+// lifeAt returns the newest life that had begun at an instant.
+func (x *restartSeen) lifeAt(at int64) restartLife {
+	life := x.lives[0]
+	for _, l := range x.lives {
+		if l.up <= at {
+			life = l
+		}
+	}
+	return life
+}
+
+// isDown reports whether no aggregator published at an instant, and returns when one did again.
+func (x *restartSeen) isDown(at int64) (up int64, down bool) {
+	for _, l := range x.lives {
+		if l.down <= at && at < l.up {
+			return l.up, true
+		}
+	}
+	return at, false
+}
