@@ -28,7 +28,7 @@ type Rules struct {
 	LimitKeys int
 	// Rules in their order.
 	Rules []Rule
-	// Version names this version of the rules: a hash of their source.
+	// Version identifies the rules: a hash of all that decides in the file that they are of.
 	Version string
 }
 
