@@ -216,6 +216,14 @@ const (
 
 var overNames = [...]string{"", "day"}
 
+// String returns the past as the rules file names it, "" for the recent one.
+func (o Over) String() string {
+	if int(o) < len(overNames) {
+		return overNames[o]
+	}
+	return "invalid"
+}
+
 // ParseOver reads the past that a rules file names: "day".
 func ParseOver(s string) (Over, bool) {
 	at := slices.Index(overNames[1:], s)
