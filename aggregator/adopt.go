@@ -65,7 +65,7 @@ func (d *Detector) adopt(r *ruleWatch, h *hotparam.Hot, now time.Time) bool {
 		return false
 	}
 	if first {
-		w.since, w.listed, w.meter = h.Since, true, newMeter(d.rateSpan, now)
+		w.since, w.listed, w.meter, w.skews = h.Since, true, newMeter(d.rateSpan, now), skews{}
 		w.usual, w.spared, w.hotSince = h.Usual, h.Usual && h.Spared, h.Since // and usual since long ago
 		w.published = listing{true, w.usual, w.spared}
 		d.suspects.drop(w)

@@ -10,6 +10,10 @@ type Count struct {
 	Text []byte
 	N    int64
 	When time.Time
+	// Skew is how much later than When the count may be of or, if it is negative, how much
+	// earlier, because the sender's clock is not known better. It is zero if that is less than
+	// half a flush, or more than [clockSlack]: see clock.doubt.
+	Skew time.Duration
 	// Estimated reports whether N is an estimate from samples, of which Seen were counted.
 	Estimated bool
 	Seen      int64
