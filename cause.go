@@ -15,6 +15,8 @@ type Cause struct {
 	Rate Rate
 	// Factor is the part of the whole for [Share], the multiple for [Jump].
 	Factor Fraction
+	// Over says what makes the baseline of a [Jump].
+	Over Over
 	// Top is how many keys are hot at a time for [Top].
 	Top int
 	// Unit is the unit of Rate.N.
@@ -23,14 +25,15 @@ type Cause struct {
 
 // Cause returns the threshold as it is published with a key that is hot by it.
 func (t *Threshold) Cause(unit Unit) Cause {
-	return Cause{Kind: t.Kind, Rate: t.Rate, Factor: t.Factor, Top: t.Top, Unit: unit}
+	return Cause{Kind: t.Kind, Rate: t.Rate, Factor: t.Factor, Over: t.Over, Top: t.Top, Unit: unit}
 }
 
 // IsZero reports whether the cause is not known.
 func (c Cause) IsZero() bool { return c.Rate.IsZero() }
 
-// String returns the threshold in one word, with counts as plain numbers of the unit: "200/s",
-// "20%/1m" of the route, "8x/1m" over the baseline, "top 3/1m". The zero value has none.
+// String returns the threshold in a word or three, with counts as plain numbers of the unit:
+// "200/s", "20%/1m" of the route, "8x/1m" over the baseline, "8x/1m over day" over that of the
+// days before, "top 3/1m". The zero value has none.
 func (c Cause) String() string {
 	if c.IsZero() {
 		return ""
@@ -41,6 +44,9 @@ func (c Cause) String() string {
 	case Share:
 		return c.Factor.Decimal(100) + "%/" + per
 	case Jump:
+		if c.Over != OverRecent {
+			per += " over " + c.Over.String()
+		}
 		return c.Factor.Decimal(1) + "x/" + per
 	case Top:
 		return "top " + strconv.Itoa(c.Top) + "/" + per

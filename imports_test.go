@@ -36,7 +36,7 @@ var arrows = map[string][]string{
 	"collector/internal/former":  {"hotparam"},
 	"collector/statsdsink":       {"hotparam", "wire", "collector", "collector/internal/former", "internal/backoff", "internal/keytext", "internal/pace"},
 	"collector/kafkasink":        {"hotparam", "wire", "kafka", "collector", "collector/internal/former", "internal/backoff", "internal/pace"},
-	"aggregator/decode":          {"hotparam", "wire", "aggregator/internal/ring", "internal/countset", "internal/floor", "internal/keytext", "internal/loglimit"},
+	"aggregator/decode":          {"hotparam", "wire", "aggregator/internal/ring", "internal/countset", "internal/floor", "internal/keytext", "internal/loglimit", "internal/pace"},
 	"aggregator/internal/window": {"hotparam", "wire", "aggregator/decode", "aggregator/internal/ring", "internal/floor", "internal/keytext"},
 	"aggregator/internal/ring":   nil,
 	"aggregator/baseline":        {"hotparam", "internal/floor"},

@@ -28,7 +28,7 @@ type Rules struct {
 	LimitKeys int
 	// Rules in their order.
 	Rules []Rule
-	// Version names this version of the rules: a hash of their source.
+	// Version identifies the rules: a hash of all that decides in the file that they are of.
 	Version string
 }
 
@@ -215,6 +215,14 @@ const (
 )
 
 var overNames = [...]string{"", "day"}
+
+// String returns the past as the rules file names it, "" for the recent one.
+func (o Over) String() string {
+	if int(o) < len(overNames) {
+		return overNames[o]
+	}
+	return "invalid"
+}
 
 // ParseOver reads the past that a rules file names: "day".
 func ParseOver(s string) (Over, bool) {

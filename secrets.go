@@ -1,6 +1,7 @@
 package hotparam
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
@@ -87,6 +88,16 @@ func NewSecrets(extra, except []string) Secrets {
 		}
 	}
 	return Secrets{own: own}
+}
+
+// Names returns the names that were added to the default ones and those that were exempted, as
+// they are compared, in order.
+func (s *Secrets) Names() (extra, except []string) {
+	if s.own == nil {
+		return nil, nil
+	}
+	extra = slices.Sorted(maps.Keys(s.own.extra))
+	return append(extra, slices.Sorted(maps.Keys(s.own.raw))...), slices.Sorted(maps.Keys(s.own.except))
 }
 
 // exempts reports whether a name, or one of its parts, was exempted.

@@ -133,9 +133,15 @@ func (r *Rule) validateHot(bad *FieldErrors) {
 		t, parent := &r.Hot[i], fmt.Sprintf("hot[%d]", i)
 		own := t.validate()
 		*bad = append(*bad, own.below(parent)...)
-		same := func(other Threshold) bool { return other.Kind == t.Kind && other.Rate.Per == t.Rate.Per }
+		same := func(other Threshold) bool {
+			return other.Kind == t.Kind && other.Rate.Per == t.Rate.Per && other.Over == t.Over
+		}
 		if earlier := slices.IndexFunc(r.Hot[:i], same); earlier >= 0 && own == nil {
-			bad.addSentence(parent, "keep one of them, or give them different windows", "hot: a second %s over %v", t.Kind, t.Rate.Per).
+			of := t.Kind.String()
+			if t.Over != OverRecent {
+				of += " over " + t.Over.String()
+			}
+			bad.addSentence(parent, "keep one of them, or give them different windows", "hot: a second %s over %v", of, t.Rate.Per).
 				needs(parent, fmt.Sprintf("hot[%d]", earlier))
 		}
 	}

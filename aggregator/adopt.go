@@ -65,7 +65,7 @@ func (d *Detector) adopt(r *ruleWatch, h *hotparam.Hot, now time.Time) bool {
 		return false
 	}
 	if first {
-		w.since, w.listed, w.meter = h.Since, true, newMeter(d.rateSpan, now)
+		w.since, w.listed, w.meter, w.skews = h.Since, true, newMeter(d.rateSpan, now), skews{}
 		w.usual, w.spared, w.hotSince = h.Usual, h.Usual && h.Spared, h.Since // and usual since long ago
 		w.published = listing{true, w.usual, w.spared}
 		d.suspects.drop(w)
@@ -80,7 +80,7 @@ func (d *Detector) adopt(r *ruleWatch, h *hotparam.Hot, now time.Time) bool {
 // windows that it was published with. If there is none like these, it returns all.
 func (r *ruleWatch) holders(h *hotparam.Hot) (all []*threshold) {
 	if h.Cause.Unit == r.rule.Count {
-		names := append(strings.Split(h.Also, ","), holderName(h.Cause.Kind, h.Cause.Rate.Per))
+		names := append(strings.Split(h.Also, ","), holderName(h.Cause.Kind, h.Cause.Over, h.Cause.Rate.Per))
 		for _, t := range r.thresholds {
 			if slices.Contains(names, t.holderName()) {
 				all = append(all, t)
@@ -104,11 +104,15 @@ func (w *watched) also() string {
 	return strings.Join(names, ",")
 }
 
-// holderName returns a threshold's kind and window, which stay when its counts change.
-func (t *threshold) holderName() string { return holderName(t.Kind, t.Rate.Per) }
+// holderName returns a threshold's kind, past and window, which stay when its counts change.
+func (t *threshold) holderName() string { return holderName(t.Kind, t.Over, t.Rate.Per) }
 
-func holderName(kind hotparam.Kind, window time.Duration) string {
-	return kind.String() + "/" + window.String()
+func holderName(kind hotparam.Kind, past hotparam.Over, window time.Duration) string {
+	name := kind.String() + "/" + window.String()
+	if past != hotparam.OverRecent {
+		name += " over " + past.String()
+	}
+	return name
 }
 
 // belowSince returns the end of the first of the windows, up to the newest that is over, that

@@ -85,6 +85,26 @@ func TestDetectorAdoptsWhatItHasFound(t *testing.T) {
 	}
 }
 
+// Of two jumps over one window a key that is adopted is held by the one over the past that held
+// it before.
+func TestDetectorAdoptsByThePast(t *testing.T) {
+	rule := overDays(50, time.Second, 4)
+	rule.Hot = append(rule.Hot, rule.Hot[0])
+	rule.Hot[0].Over = hotparam.OverRecent
+	d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: newRecorder(), Start: noon})
+	for i, over := range []hotparam.Over{hotparam.OverRecent, hotparam.OverDay} {
+		h := adopted("k", noon)
+		h.Cause = rule.Hot[i].Cause(rule.Count)
+		if held := d.watches[0].holders(&h); len(held) != 1 || held[0].Over != over {
+			t.Errorf("a jump over %q is held by %d thresholds", over, len(held))
+		}
+		h.Cause, h.Also = rule.Hot[1-i].Cause(rule.Count), d.watches[0].thresholds[i].holderName()
+		if held := d.watches[0].holders(&h); len(held) != 2 {
+			t.Errorf("by both it is held by %d thresholds", len(held))
+		}
+	}
+}
+
 // A key that is adopted is held by the thresholds that held it before: not by the long window of
 // another one, which cannot be known for an hour.
 func TestDetectorAdoptsByTheThresholdsThatHeld(t *testing.T) {

@@ -31,6 +31,7 @@ type packet struct {
 	when     time.Time
 	instance string
 	inGroup  decode.InGroup
+	skew     time.Duration
 	start    int // its first count
 }
 
@@ -107,7 +108,7 @@ func (b *batch) begin(c *decode.Count) {
 	if n := len(b.packets); n > 0 && b.packets[n-1].start == len(b.counts) {
 		b.packets = b.packets[:n-1] // it had none here
 	}
-	b.packets = append(b.packets, packet{c.When, c.Instance, c.InGroup, len(b.counts)})
+	b.packets = append(b.packets, packet{c.When, c.Instance, c.InGroup, c.Skew, len(b.counts)})
 }
 
 func (b *batch) add(c *decode.Count) {

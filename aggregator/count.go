@@ -14,6 +14,9 @@ func (d *Detector) count(c *decode.Count) {
 	if r == nil || !r.from.IsZero() && c.When.Before(r.from) {
 		return
 	}
+	if c.Skew != 0 {
+		r.skew.add(c)
+	}
 	isAgain := (r.shares || r.overlaps) && keytext.IsAgain(c.Text)
 	isTotal := r.overlaps && keytext.IsTotal(c.Text)
 	if d.account != nil && !isAgain && !isTotal {

@@ -126,6 +126,55 @@ func TestEveningPeakAndLongAttack(t *testing.T) {
 	}
 }
 
+// A rule may have both pasts over one window, each with a state of its own: the climb to the
+// evening's peak is a jump over the recent one alone, and of an attack of hours the first minutes
+// are one over both, and all the others one over days.
+func TestBothPastsOverOneWindow(t *testing.T) {
+	both, recent, days := overDays(50, time.Minute, 4), overDays(50, time.Minute, 4), overDays(50, time.Minute, 4)
+	both.Hot = append(both.Hot, both.Hot[0])
+	both.Hot[0].Over, recent.Hot[0].Over = hotparam.OverRecent, hotparam.OverRecent
+	if err := testRules(both).Validate(); err != nil {
+		t.Fatal(err)
+	}
+	const from, to = 6 * 60, 11 * 60
+	got := hotMinutes(both, baseline.NewDays("x"), 2, from, to)
+	want := hotMinutes(recent, nil, 2, from, to)
+	for _, minute := range hotMinutes(days, baseline.NewDays("x"), 2, from, to) {
+		if !slices.Contains(want, minute) {
+			want = append(want, minute)
+		}
+	}
+	slices.Sort(want)
+	if !slices.Equal(got, want) || len(got) <= to-from {
+		t.Errorf("hot in minutes\n%v, want those of either past\n%v", got, want)
+	}
+}
+
+// A rule whose jumps come, go and change their past keeps the state of the one over the same past.
+func TestReloadKeepsThePast(t *testing.T) {
+	both := overDays(50, time.Minute, 4)
+	both.Hot = append(both.Hot, both.Hot[0])
+	both.Hot[0].Over = hotparam.OverRecent
+	before := layOut(0, &both)
+	turned := both
+	turned.Hot = []hotparam.Threshold{both.Hot[1], both.Hot[0]}
+	for i, was := range layOut(0, &turned).likes(before) {
+		if was == nil || was.Over != turned.Hot[i].Over {
+			t.Errorf("jump %d takes the place of %+v", i, was)
+		}
+	}
+	one := both
+	one.Hot = both.Hot[1:]
+	if was := layOut(0, &one).likes(before); was[0] == nil || was[0].Over != hotparam.OverDay {
+		t.Errorf("the jump over days takes the place of %+v", was[0])
+	}
+	one.Hot = both.Hot[:1]
+	other := overDays(50, time.Minute, 4)
+	if was := layOut(0, &other).likes(layOut(0, &one)); was[0] == nil {
+		t.Error("a jump whose past changes begins anew")
+	}
+}
+
 // The next detector of the same keys, of whatever part, goes on with what this one counted,
 // as does one with other rules whose keys are the same.
 func TestDaysOutliveTheDetector(t *testing.T) {

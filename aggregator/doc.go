@@ -35,5 +35,6 @@
 //   - view.go the windows of a rule · watched.go standing.go a key that is hot or suspect ·
 //     threshold.go top.go the counts that it needs
 //   - state.go what is known of a rule, its windows, thresholds and keys · origins.go meter.go
-//     where requests come from, and their rate · verdict.go decisions · memory.go
+//     where requests come from, and their rate · skew.go what clocks may have moved ·
+//     verdict.go decisions · memory.go
 package aggregator

@@ -11,7 +11,7 @@ func (d *Detector) enter(t *threshold, k *candidate, need int64) (first bool) {
 	w.setMark(t, mark{hot: true, need: need, over: v.Start(k.pane + 1), hold: k.when.Add(t.Hold)})
 	first = w.hots == 1
 	if first {
-		w.since, w.by, w.meter = k.when, t, newMeter(d.rateSpan, k.when)
+		w.since, w.by, w.meter, w.skews = k.when, t, newMeter(d.rateSpan, k.when), skews{}
 		v.watch.hot = append(v.watch.hot, w)
 		d.suspects.drop(w)
 		w.listed = true

@@ -8,7 +8,7 @@ import (
 )
 
 // describe returns a hot key with its counts in the window, of the threshold that made it
-// hot, that ends with a pane.
+// hot, that ends with a pane, as they are placed: a change has those that decided.
 func (w *watched) describe(pane int64) hotparam.Hot {
 	t := w.by
 	low, high := w.bounds(t.view, pane)
@@ -23,17 +23,20 @@ func (w *watched) describe(pane int64) hotparam.Hot {
 	return h
 }
 
-// present returns a hot key with its present counts, and its highest ratio by all thresholds
+// present returns a hot key with its present counts, whose bounds include what clocks may have
+// moved over the window's ends, and its highest ratio by all thresholds
 // that hold it hot. The window that is over lacks the counts of the lag, and the present one
 // those that have not arrived, so present uses the one with the higher low count. After a loss
 // it prefers the window that is over if only that has clear bounds, and as much as is needed.
 func (w *watched) present() hotparam.Hot {
 	v := w.by.view
 	w.top = w.attribution()
-	h := w.describe(w.clearestPane())
+	pane := w.clearestPane()
+	h := w.describe(pane)
 	if present := w.describe(v.Now()); present.Low > h.Low && (w.isClear(present.Low, present.High) || !w.isClear(h.Low, h.High) || h.Low < w.need() || !v.HasLosses()) {
-		h = present
+		h, pane = present, v.Now()
 	}
+	w.addSkew(&h, pane)
 	if w.by.Rate.Per > w.meter.length() { // a shorter window is of now itself
 		if rate, ok := w.meter.perSecond(w.rule.complete); ok {
 			h.Rate = rate

@@ -1,6 +1,7 @@
 package aggregator
 
 import (
+	"slices"
 	"time"
 
 	"github.com/hotparam/hotparam"
@@ -117,14 +118,16 @@ func (w *watched) holdByAll(now time.Time) {
 }
 
 // likes returns, by number, the threshold of before that each threshold of r takes the place of:
-// one of the same kind and window, or nil.
+// one of the same kind and window, or nil. Of two jumps it is the one over the same past.
 func (r *ruleWatch) likes(before *ruleWatch) []*threshold {
 	all, taken := make([]*threshold, len(r.thresholds)), make([]bool, len(before.thresholds))
-	for _, t := range r.thresholds {
-		for _, was := range before.thresholds {
-			if !taken[was.number] && was.Kind == t.Kind && was.Window() == t.Window() {
-				all[t.number], taken[was.number] = was, true
-				break
+	for _, anyPast := range [...]bool{false, true} {
+		for _, t := range r.thresholds {
+			at := slices.IndexFunc(before.thresholds, func(was *threshold) bool {
+				return !taken[was.number] && was.Kind == t.Kind && was.Window() == t.Window() && (anyPast || was.Over == t.Over)
+			})
+			if all[t.number] == nil && at >= 0 {
+				all[t.number], taken[at] = before.thresholds[at], true
 			}
 		}
 	}

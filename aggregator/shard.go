@@ -193,7 +193,7 @@ func (s *shard) count(b *batch) {
 		if i+1 < len(b.packets) {
 			end = b.packets[i+1].start
 		}
-		c := decode.Count{When: p.when, Instance: p.instance, InGroup: p.inGroup}
+		c := decode.Count{When: p.when, Instance: p.instance, InGroup: p.inGroup, Skew: p.skew}
 		for ; next < end; next++ {
 			if next == fetched {
 				fetched = min(next+fetchAhead, len(b.counts))

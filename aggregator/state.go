@@ -23,7 +23,8 @@ type ruleWatch struct {
 	overlaps   bool                // a request counts for several keys of the rule
 	shares     bool                // some threshold is a share
 	hours      *hours              // nil without a jump over days
-	from       time.Time           // counts of before are of a rule that counted otherwise, under the same name
+	skew       ruleSkew
+	from       time.Time // counts of before are of a rule that counted otherwise, under the same name
 }
 
 // view is one window of a rule, with what its thresholds need of it.
@@ -92,6 +93,7 @@ type watched struct {
 	habit             // whether it is usual
 
 	meter *meter // of a hot key
+	skews skews  // of a hot key
 
 	suspect   *threshold // the threshold that the key may have reached, or nil
 	suspected time.Time

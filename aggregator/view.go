@@ -57,6 +57,10 @@ func (r *ruleWatch) open(days *baseline.Days, budget int64, late time.Duration, 
 		r.shares = r.shares || v.groups != nil
 		longest = max(longest, v.thresholds[0].Rate.Per)
 	}
+	r.skew.span = max(longest, minSkewSpan)
+	if before != nil {
+		r.skew.from, r.skew.present, r.skew.spent = before.skew.from, before.skew.present, before.skew.spent
+	}
 	for _, v := range r.views {
 		if v.history != nil {
 			v.history.Longest = v.thresholds[0].Rate.Per == longest

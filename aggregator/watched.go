@@ -100,6 +100,7 @@ func (w *watched) recordCount(c *decode.Count) {
 		return
 	}
 	w.meter.add(c.When, c.N)
+	w.skews.record(w.by.view, c)
 	if c.Instance == "" {
 		return
 	}

@@ -78,7 +78,7 @@ var (
 			"record), `not_connected` (the partitions were not known yet), `no_rule` (the sink has other rules)")
 
 	metricRules = gaugeOf("rules_info", "1, with the version of the rules in force and the id of the key that redacts values.", "version", "redact_key").
-			explain("1: the version of the rules in force, and an id of the key that [redacts " +
+			explain("1: the version of the rules in force (a hash of [what decides](docs/RUNNING.md#which-rules-are-where) in the file), and an id of the key that [redacts " +
 			"values](docs/SECURITY.md#redacted-values), which says nothing about the key. Instances should agree " +
 			"in both")
 	metricReloads  = counterOf("rules_reloads_total", "Times that a changed file was put in force.")

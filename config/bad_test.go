@@ -229,6 +229,7 @@ var badFiles = []struct {
 	{"the same window twice", rule("hot: [200/s, 20%, 8x, {top: 1}, 300/1s, 10%, 3x/1s, {top: 2, window: 1s}]"), []string{
 		"4:37: hot: a second rate over 1s", "4:45: hot: a second share over 1s", "4:50: hot: a second jump over 1s", "4:57: hot: a second top over 1s",
 	}},
+	{"the same past twice", rule("hot: [{jump: 8x, over: day}, 8x, {jump: 3x, over: day}, {jump: 3x/1m, over: day}]"), []string{"4:38: hot: a second jump over day over 1s"}},
 	{"bad rate", rule("hot: {rate: 0/s}"), []string{`4:17: hot.rate "0/s": the count must be a whole number of at least 1, or a fraction such as 0.5`}},
 	{"high rate", rule("hot: {rate: 20000000/s}"), []string{`4:17: hot.rate "20000000/s": more than 10000000 per second`}},
 	{"short window", rule("hot: {rate: 10/500ms}"), []string{`4:17: hot.rate "10/500ms": the window must be 1s to 1h`}},

@@ -1,8 +1,6 @@
 package config
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -81,15 +79,8 @@ func Parse(name string, data []byte) (*File, error) {
 		return nil, d.problems.arranged()
 	}
 	f.warnings = d.warnings
-	f.Rules.Version = Version(data)
+	f.Rules.Version = f.version()
 	return f, nil
-}
-
-// Version returns the version of the rules of a file with these contents: their
-// [hotparam.Rules.Version].
-func Version(source []byte) string {
-	sum := sha256.Sum256(source)
-	return hex.EncodeToString(sum[:6])
 }
 
 var topSection = section{

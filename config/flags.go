@@ -41,8 +41,8 @@ func FromFlags(by, hot, limit string) (*hotparam.Rules, error) {
 	rules := &hotparam.Rules{
 		Namespace: "replay",
 		Rules:     []hotparam.Rule{rule},
-		Version:   Version([]byte(strings.Join([]string{by, hot, limit}, "\n"))),
 	}
+	rules.Version = (&File{Rules: rules}).version()
 	var bad *hotparam.FieldError
 	if errors.As(rules.Validate(), &bad) {
 		return nil, flagError(bad, by, hot, limit)

@@ -24,7 +24,7 @@ func TestFromFlags(t *testing.T) {
 		Hot:   []hotparam.Threshold{{Rate: hotparam.Rate{N: 10, Per: time.Second}, Exit: hotparam.Percent(80), Hold: 10 * time.Second, CoolDown: 5 * time.Second}},
 		Limit: &hotparam.Limit{Quota: hotparam.Quota{Algorithm: hotparam.TokenBucket, Rate: hotparam.Rate{N: 5, Per: time.Minute}, Burst: 5}, Mode: hotparam.ModeLimit},
 	}
-	if rules.Namespace != "replay" || len(rules.Version) != 12 || len(rules.Rules) != 1 || !reflect.DeepEqual(rules.Rules[0], want) {
+	if rules.Namespace != "replay" || len(rules.Version) != 16 || len(rules.Rules) != 1 || !reflect.DeepEqual(rules.Rules[0], want) {
 		t.Errorf("got %+v", rules)
 	}
 	other, err := FromFlags("cik, path:id", "10/s", "")

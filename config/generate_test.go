@@ -117,7 +117,7 @@ func drawHot(t *rapid.T) []hotparam.Threshold {
 		}
 		return h
 	})
-	return rapid.SliceOfNDistinct(threshold, 1, 3, func(h hotparam.Threshold) string { return fmt.Sprint(h.Kind, h.Rate.Per) }).Draw(t, "thresholds")
+	return rapid.SliceOfNDistinct(threshold, 1, 3, func(h hotparam.Threshold) string { return fmt.Sprint(h.Kind, h.Over, h.Rate.Per) }).Draw(t, "thresholds")
 }
 
 // drawLimit draws a limit in its complete form, as a file is read.

@@ -13,7 +13,8 @@ import (
 //
 //	,"kind":"share","threshold":"20%/10s","min":50,"window_ms":10000,"unit":"requests"
 //
-// min is the count that was reached, or for the kinds that compare the least count; it
+// A jump over days has its past behind the window, "8x/10s over day", which readers of the
+// version before pass over. min is the count that was reached, or for the kinds that compare the least count; it
 // and the entry's low and high are numbers of the unit, within the window. Readers of
 // the version before pass over all of them.
 func appendCause(dst []byte, c hotparam.Cause) []byte {
@@ -48,11 +49,16 @@ func (i *hotCause) cause() hotparam.Cause {
 	}
 	c := hotparam.Cause{Kind: kind, Unit: unit, Rate: hotparam.Rate{N: i.Min, Per: time.Duration(i.WindowMS) * time.Millisecond}}
 	var err error
-	switch terms, _, _ := strings.Cut(i.Threshold, "/"); kind {
+	switch terms, per, _ := strings.Cut(i.Threshold, "/"); kind {
 	case hotparam.Share:
 		c.Factor, err = hotparam.ParseFraction(strings.TrimSuffix(terms, "%"), 100)
 	case hotparam.Jump:
 		c.Factor, err = hotparam.ParseFraction(strings.TrimSuffix(terms, "x"), 1)
+		if _, past, found := strings.Cut(per, " over "); found {
+			if c.Over, found = hotparam.ParseOver(past); !found {
+				return hotparam.Cause{}
+			}
+		}
 	case hotparam.Top:
 		c.Top, err = strconv.Atoi(strings.TrimPrefix(terms, "top "))
 	}

@@ -292,7 +292,10 @@ func genHot(t *rapid.T) hotparam.Hot {
 			Unit: hotparam.Unit(rapid.IntRange(int(hotparam.Requests), int(hotparam.Units)).Draw(t, "unit")),
 		}
 		switch h.Cause.Kind {
-		case hotparam.Share, hotparam.Jump:
+		case hotparam.Jump:
+			h.Cause.Over = hotparam.Over(rapid.IntRange(int(hotparam.OverRecent), int(hotparam.OverDay)).Draw(t, "over"))
+			fallthrough
+		case hotparam.Share:
 			h.Cause.Factor = hotparam.NewFraction(rapid.Int64Range(1, 1e9).Draw(t, "factor"), 1e7)
 		case hotparam.Top:
 			h.Cause.Top = rapid.IntRange(1, hotparam.MaxTop).Draw(t, "top")

@@ -6,6 +6,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/internal/ring"
+	"github.com/hotparam/hotparam/internal/pace"
 )
 
 // clock is the state of a sender's clock. The age of a packet, its arrival less its send
@@ -27,6 +28,9 @@ type clock struct {
 	sent   int64                     // the send time of the newest packet
 	offset time.Duration             // what is believed
 	shown  clockOffset               // see senders.off
+
+	first, last int64 // arrivals of ages since nothing was known of late
+	packets     int   // that had these
 
 	low, high time.Duration // of the ages that have been about the same
 	since     int64         // an arrival, in ns since the Unix epoch
@@ -67,6 +71,10 @@ func (c *clock) note(sent int64, arrived time.Time, life bool) {
 	}
 	c.sent = sent
 	c.add(age, hotparam.Window{Pane: clockSlot}.Index(arrived))
+	if c.packets == 0 {
+		c.first = at
+	}
+	c.last, c.packets = at, c.packets+1
 	over := c.least - c.offset
 	switch {
 	case over < -clockSlack, over > clockSlack && (wasSet || c.full || c.isSteady(age, at)):
@@ -83,7 +91,7 @@ func (c *clock) add(age time.Duration, at int64) {
 		for i := range c.ages {
 			c.ages[i] = noAge
 		}
-		c.slot, c.least, c.full, c.steady = at, noAge, false, 0
+		c.slot, c.least, c.full, c.steady, c.packets = at, noAge, false, 0, 0
 	case at > c.slot:
 		for c.slot < at {
 			c.slot++
@@ -118,6 +126,24 @@ func (c *clock) doubt() time.Duration {
 	}
 	return 0
 }
+
+// skew returns how much later than they are placed counts can be of or, if negative, how much
+// earlier at least they are, where the offset that is subtracted is by, and ours has been set by
+// so much. It is zero of a clock that is as good as the time of a flush can be known, and of a
+// sender that is new: what its first packets took to come is not yet told from a slow clock.
+func (c *clock) skew(by, set time.Duration) time.Duration {
+	over := c.least + set - by
+	isNew := c.packets < steadyPackets || c.last-c.first < int64(steadyFor)
+	if c.slot == 0 || over.Abs() <= goodClock || over > clockSlack || over > 0 && isNew {
+		return 0
+	}
+	return over
+}
+
+// goodClock is how far a clock may be off, or what it stamps may be on its way at least, without
+// an effect on bounds: half a flush, so that most counts of a flush are of the pane where it
+// began.
+const goodClock = pace.Flush / 2
 
 // steadyTime returns a clock that is never set. When the clock of this machine is set, the
 // offsets of all senders change at once, so they are kept against this one. It returns an

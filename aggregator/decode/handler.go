@@ -10,14 +10,18 @@ type Count struct {
 	Text []byte
 	N    int64
 	When time.Time
+	// Skew is how much later than When the count may be of or, if it is negative, how much
+	// earlier, because the sender's clock is not known better. It is zero if that is less than
+	// half a flush, or more than 250 ms: what may be of that much later is Hidden.
+	Skew time.Duration
 	// Estimated reports whether N is an estimate from samples, of which Seen were counted.
 	Estimated bool
-	Seen      int64
-	// Instance is the sender's name, empty if its packet has none.
-	Instance string
 	// InGroup says whether a [HeldBack] has already added the count to the total of the
 	// key's group.
 	InGroup InGroup
+	Seen    int64
+	// Instance is the sender's name, empty if its packet has none.
+	Instance string
 }
 
 // InGroup says whether a count was reported as held back of its group before.

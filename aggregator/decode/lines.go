@@ -24,7 +24,7 @@ func (d *Decoder) lines(packet []byte, common Count, m *wire.Meta, from *sender,
 			d.counts = append(d.counts, common)[:n]
 		}
 		c := &d.counts[:n+1][n] // written where it is to stay
-		c.When, c.Instance, c.InGroup = common.When, common.Instance, common.InGroup
+		c.When, c.Instance, c.InGroup, c.Skew = common.When, common.Instance, common.InGroup, common.Skew
 		var account wire.Account
 		next := d.cutAlike(packet, c, believe)
 		if next > 0 {

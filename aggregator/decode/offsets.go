@@ -35,8 +35,8 @@ func (s *senders) start(from *sender, m *wire.Meta, now time.Time, stamped bool)
 		c.shown = is
 		s.show(from.name, is)
 	}
-	if from.doubt = c.doubt(); !stamped {
-		from.doubt = 0
+	if from.doubt, from.skew = c.doubt(), c.skew(by, set); !stamped {
+		from.doubt, from.skew = 0, 0
 		return start
 	}
 	if c.offset != before {

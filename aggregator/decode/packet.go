@@ -119,7 +119,7 @@ func (d *Decoder) meta(m *wire.Meta, now time.Time, stamped bool, c *Count, h Ha
 		}
 	} else {
 		s.doubt = min(s.doubt, now.Sub(c.When)) // nothing is of a time to come
-		c.Instance = s.name
+		c.Instance, c.Skew = s.name, min(s.skew, now.Sub(c.When))
 		lost, duplicate := s.packet(m, now, &d.senders.losses)
 		if duplicate {
 			d.stats.Duplicates.Add(1)

@@ -56,6 +56,7 @@ type sender struct {
 	heard       time.Time
 	clock       clock
 	doubt       time.Duration // see clock; 0 if it is not corrected
+	skew        time.Duration // see [Count.Skew]
 	lateness    lateness
 	holding     *holding // nil while nothing is held back
 	accounts    accounts

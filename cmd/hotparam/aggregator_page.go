@@ -121,7 +121,7 @@ func pageRules(rules *hotparam.Rules) page.Rules {
 	for i := range rules.Rules {
 		all.Rules = append(all.Rules, page.Rule{ID: rules.Rules[i].ID, Words: ruleWords(&rules.Rules[i])})
 	}
-	for _, words := range []string{bodiesWords(rules), clientWords(&rules.Client), redactWords(rules.Redact.Names), maxKeysWords(rules)} {
+	for _, words := range []string{bodiesWords(rules), clientWords(&rules.Client), redactWords(rules.Redact.Names), maxKeysWords(rules), daysWords(rules)} {
 		if words != "" {
 			all.Also = append(all.Also, words)
 		}

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,13 +30,14 @@ type rulesFile struct {
 	started  *settings                         // what the process began with
 	putRules func(rules *hotparam.Rules) error // of the pipeline
 
-	mu       sync.Mutex // guards what follows; held while rules are put in force
-	changed  func()     // called after each reading, under mu; may be nil
-	inForce  *hotparam.Rules
-	latest   *settings // of the last good file
-	rejected string    // the version of the last file that could not be used; "" if it has none
-	stats    rulesStats
-	lines    loglimit.Limit
+	mu      sync.Mutex // guards what follows; held while rules are put in force
+	changed func()     // called after each reading, under mu; may be nil
+	inForce *hotparam.Rules
+	latest  *settings // of the last good file
+	tried   []byte    // the contents that were parsed last, good or bad; nil before the first
+	away    string    // why the file cannot be read; "" if it can
+	stats   rulesStats
+	lines   loglimit.Limit
 }
 
 // rulesStats describe the rules in force and the reading of the file.
@@ -83,7 +86,9 @@ func (r *rulesFile) rules() *hotparam.Rules {
 func (r *rulesFile) read() rulesStats {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.stats
+	s := r.stats
+	s.Problem = cmp.Or(r.away, s.Problem)
+	return s
 }
 
 // watch reads the file again whenever it changes, until ctx ends.
@@ -100,62 +105,59 @@ func (r *rulesFile) watch(ctx context.Context) error {
 func (r *rulesFile) reload() {
 	data, err := config.Read(r.flags.config)
 	if err != nil {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.reject("", err)
+		r.access(err)
 		return
 	}
 	r.use(data, true)
 }
 
 // access is called with an error when the file cannot be read, and with nil when it can be
-// read again.
+// read again. What was wrong with its contents still is: they follow only if they have changed.
 func (r *rulesFile) access(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.away = ""
 	if err != nil {
-		r.reject("", err)
-		return
+		r.away = r.reject(err)
+	} else {
+		r.log.Info("the file can be read again", "file", r.flags.config)
 	}
-	r.log.Info("the file can be read again", "file", r.flags.config)
-	if r.rejected == "" {
-		r.stats.Problem = "" // if it has changed, its rules follow
-	}
+	r.announce()
 }
 
-// use puts the rules of a file in force. Unless it is asked for, by SIGHUP, a file that is
-// known is not looked at again.
+// use puts the rules of a file in force, and logs what has changed. A file with the contents
+// that were parsed last is not looked at again, unless that is asked for, by SIGHUP.
 func (r *rulesFile) use(data []byte, asked bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	version := config.Version(data)
-	if !asked && (version == r.stats.Version && r.stats.Problem == "" || version == r.rejected) {
+	if !asked && bytes.Equal(data, r.tried) {
 		return
 	}
+	r.tried, r.away = data, ""
+	defer r.announce()
 	next, err := r.parse(data)
-	if err == nil && version != r.stats.Version {
+	isNew := err == nil && next.file.Rules.Version != r.stats.Version
+	if isNew {
 		err = r.putRules(next.file.Rules)
 	}
 	if err != nil {
-		r.reject(version, err)
+		r.stats.Problem = r.reject(err)
 		return
 	}
-	rules := next.file.Rules
-	isNew := version != r.stats.Version
-	r.inForce, r.rejected, r.stats.Problem = rules, "", ""
+	rules, before, wasBad := next.file.Rules, r.latest, r.stats.Problem != ""
+	r.inForce, r.latest, r.stats.Problem = rules, next, ""
 	if isNew {
 		r.stats.Reloads++
-		r.stats.Version, r.stats.Rules, r.stats.Loaded = version, len(rules.Rules), time.Now()
+		r.stats.Version, r.stats.Rules, r.stats.Loaded = rules.Version, len(rules.Rules), time.Now()
 	}
-	r.announce()
-	before := r.latest
-	r.latest = next
 	if !r.mayLog() {
 		return
 	}
-	r.log.Info("rules are in force", "rules_version", version, "rules", len(rules.Rules), "changed", isNew)
-	for _, warning := range next.file.Warnings() {
-		r.log.Warn(warning.Message, "line", warning.Line, "hint", warning.Hint)
+	if isNew || wasBad || asked {
+		r.log.Info("rules are in force", "rules_version", rules.Version, "rules", len(rules.Rules), "changed", isNew)
+		for _, warning := range next.file.Warnings() {
+			r.log.Warn(warning.Message, "line", warning.Line, "hint", warning.Hint)
+		}
 	}
 	if changed := next.differsFrom(r.started); len(changed) > 0 && len(next.differsFrom(before)) > 0 {
 		r.log.Warn("the file has other settings than when the aggregator started: they need a restart", "sections", strings.Join(changed, ","))
@@ -176,29 +178,26 @@ func (r *rulesFile) parse(data []byte) (*settings, error) {
 	return next, next.override(&r.flags)
 }
 
-// reject records that a file of a version cannot be used, and logs why: what is wrong first,
-// and how much more there is.
-func (r *rulesFile) reject(version string, err error) {
-	r.rejected = version
+// reject counts a file that cannot be used, logs why, what is wrong first and how much more
+// there is, and returns the first in words. The caller holds mu.
+func (r *rulesFile) reject(err error) (problem string) {
 	r.stats.Rejected++
-	defer r.announce()
 	log := r.log
 	if !r.mayLog() {
 		log = slog.New(slog.DiscardHandler)
 	}
 	var problems config.Problems
 	if !errors.As(err, &problems) || len(problems) == 0 {
-		r.stats.Problem = err.Error()
 		log.Error("the rules stay as they are: the file cannot be used", "file", r.flags.config, "rules_version", r.stats.Version, "err", err)
-		return
+		return err.Error()
 	}
 	first := problems[0]
-	r.stats.Problem = fmt.Sprintf("line %d: %s", first.Line, first.Message)
 	args := []any{"file", r.flags.config, "rules_version", r.stats.Version, "line", first.Line, "err", first.Message, "hint", first.Hint}
 	if more := len(problems) - 1; more > 0 {
 		args = append(args, "more", more)
 	}
 	log.Error("the rules stay as they are: the file cannot be used", args...)
+	return fmt.Sprintf("line %d: %s", first.Line, first.Message)
 }
 
 // rulesLog is how many lines are logged about the file: a loop may send SIGHUP or write it.
@@ -277,7 +276,7 @@ func (p *reloadingPipeline) collect(s samples) {
 var rulesMetrics = []figure[rulesStats]{
 	gaugesBy("rules_info", "1; the label is the version of the rules in force.", "version",
 		func(s *rulesStats, emit func(string, float64)) { emit(s.Version, 1) }).
-		explain("1; the label is the version of the rules in force: a hash of the file. It differs between processes only while they read a change"),
+		explain("1; the label is the version of the rules in force: a hash of [what decides](docs/RUNNING.md#which-rules-are-where) in the file. It differs between processes only while they read a change"),
 	gaugeOf("rules_loaded_timestamp_seconds", "When the rules in force were read, in seconds since the Unix epoch.",
 		func(s *rulesStats) float64 { return float64(s.Loaded.UnixMilli()) / 1000 }),
 	counterOf("rules_reloads_total", "Files whose rules were put in force since the start.",

@@ -31,7 +31,11 @@ func TestChangedFileIsInForce(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		return config.Version([]byte(text))
+		parsed, err := config.Parse("", []byte(text))
+		if err != nil {
+			return ""
+		}
+		return parsed.Rules.Version
 	}
 	const rule = "namespace: shop\nrules:\n  - {id: terms, match: {route: /search}, by: [q], hot: %s}\n"
 	version := put(fmt.Sprintf(rule, "100/10s"))
@@ -60,6 +64,11 @@ func TestChangedFileIsInForce(t *testing.T) {
 	version = put(fmt.Sprintf(rule, "300/10s") + "aggregator: {memory: 32MiB}\n")
 	inForce(version, 2, 2, 0)
 	daemon.find(`(they need a restart).* sections=aggregator`)
+	if same := put(fmt.Sprintf(rule, "300/10s") + "statsd: {encoding: strict}\n"); same != version {
+		t.Errorf("settings that decide nothing make version %s of %s", same, version)
+	}
+	daemon.find(`(they need a restart).* sections=statsd`)
+	inForce(version, 2, 2, 0)
 	if got := daemon.get("/-/ready"); strings.Contains(got, "in force") {
 		t.Errorf("/-/ready of a good file: %q", got)
 	}
@@ -92,4 +101,35 @@ func TestReloadIsAnnounced(t *testing.T) {
 			t.Errorf("after step %d %d were announced, want %d", i, announced, step.want)
 		}
 	}
+}
+
+// A file that cannot be used stays so while it cannot be read, and after that. Only other contents
+// are looked at.
+func TestBadFileThatIsUnreadableStaysBad(t *testing.T) {
+	t.Parallel()
+	first, err := config.Parse("f.yaml", []byte(goodRules))
+	if err != nil {
+		t.Fatal(err)
+	}
+	puts := 0
+	file := newRulesFile(aggregatorFlags{config: "f.yaml"}, &settings{file: first, log: slog.New(slog.DiscardHandler)}, func(*hotparam.Rules) error { puts++; return nil })
+	want := func(step, problem string, rejected int64, wantPuts int) {
+		t.Helper()
+		if s := file.read(); !strings.HasPrefix(s.Problem, problem) || (s.Problem == "") != (problem == "") || s.Rejected != rejected || puts != wantPuts {
+			t.Errorf("%s: problem %q, %d rejected, %d put in force, want %q, %d, %d", step, s.Problem, s.Rejected, puts, problem, rejected, wantPuts)
+		}
+	}
+	bad := strings.Replace(goodRules, "200/s", "many", 1)
+	file.use([]byte(bad), false)
+	want("bad", "line ", 1, 0)
+	file.access(os.ErrPermission)
+	want("unreadable", os.ErrPermission.Error(), 2, 0)
+	file.access(nil)
+	want("readable again", "line ", 2, 0)
+	file.use([]byte(bad), false)
+	want("the same", "line ", 2, 0)
+	file.use([]byte("# mended\n"+goodRules), false)
+	want("mended", "", 2, 0) // the rules in force are those of the file
+	file.use([]byte(strings.Replace(goodRules, "200/s", "300/s", 1)), false)
+	want("other rules", "", 2, 1)
 }

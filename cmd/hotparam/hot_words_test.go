@@ -27,6 +27,8 @@ func TestHotRowsTellTheCause(t *testing.T) {
 			"999 B/s 10.0 MB or more in 1m 10MB/1m -", `"high":null,"kind":"rate","threshold":"10000000/1m","min":10000000,"window_seconds":60,"unit":"bytes"`},
 		{hotparam.Hot{Rate: 350, Low: 400, High: 500, Cause: hotparam.Cause{Kind: hotparam.Jump, Factor: hotparam.Percent(150), Rate: rate(20, time.Second), Unit: hotparam.Millis}},
 			"350.0 ms/s 400 ms-500 ms in 1s 1.5x/s -", `"kind":"jump","threshold":"1.5x/s","min":20,"window_seconds":1,"unit":"ms"`},
+		{hotparam.Hot{Rate: 7, Low: 400, High: 400, Cause: hotparam.Cause{Kind: hotparam.Jump, Factor: hotparam.NewFraction(4, 1), Over: hotparam.OverDay, Rate: rate(20, time.Minute)}},
+			"7.0/s 400 in 1m 4x/1m over day -", `"kind":"jump","threshold":"4x/1m over day","over":"day","min":20,"window_seconds":60`},
 		{hotparam.Hot{Rate: 0, Low: 3, High: 3, Cause: hotparam.Cause{Kind: hotparam.Top, Top: 3, Rate: rate(2, time.Hour), Unit: hotparam.Units}},
 			"0.0 units/s 3 units in 1h top 3/1h -", `"kind":"top","threshold":"top 3/1h","min":2,"window_seconds":3600,"unit":"units"`},
 		{hotparam.Hot{Rate: 7, Low: 7, High: 9, Limit: rate(1, time.Second)}, "7.0/s 7-9 - 1/s", `"high":9,"limit":"1/s"`},

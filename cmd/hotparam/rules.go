@@ -110,7 +110,7 @@ func describe(w io.Writer, path string, file *config.File) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: good, %s, version %s\n", path, plural(len(file.Rules.Rules), "rule"), file.Rules.Version)
 	fmt.Fprintf(&b, "  counts: %s\n", transportWords(file))
-	for _, words := range []string{redactWords(file.Rules.Redact.Names), clientWords(&file.Rules.Client), bodiesWords(file.Rules), maxKeysWords(file.Rules)} {
+	for _, words := range []string{redactWords(file.Rules.Redact.Names), clientWords(&file.Rules.Client), bodiesWords(file.Rules), maxKeysWords(file.Rules), daysWords(file.Rules)} {
 		if words != "" {
 			fmt.Fprintf(&b, "  %s\n", words)
 		}

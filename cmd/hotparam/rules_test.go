@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -101,6 +102,18 @@ func TestExitInWords(t *testing.T) {
 		path := write(t, "rules: [{id: a, match: {route: '*'}, by: all, hot: "+hot+"}]")
 		if r := hotparamCommand(t, "rules", "lint", path); r.code != exitOK || !strings.Contains(r.err, want) {
 			t.Errorf("%s: exit code %d, %s\nwant %s", hot, r.code, r.err, want)
+		}
+	}
+}
+
+// Where a jump is over days, lint says when it is not yet.
+func TestLintSaysWhenDaysAreNotKnown(t *testing.T) {
+	const file = "namespace: shop\nrules: [{id: a, match: {route: '*'}, by: all, hot: %s}]"
+	const want = "jumps over days of a: on the first day, and after a change of id, by or count, they are over the recent past until the same hour of a day before is known; aggregators keep the hours in Redis, as hotparam-days:{shop}:*"
+	for hot, is := range map[string]bool{"[{jump: 4x/1m}, {jump: 4x/1m, over: day}]": true, "{jump: 4x/1m}": false} {
+		r := hotparamCommand(t, "rules", "lint", write(t, fmt.Sprintf(file, hot)))
+		if r.code != exitOK || strings.Contains(r.err, want) != is {
+			t.Errorf("%s: exit code %d, %s\nwant the notice: %v", hot, r.code, r.err, is)
 		}
 	}
 }

@@ -105,6 +105,22 @@ func maxKeysWords(rules *hotparam.Rules) string {
 	return fmt.Sprintf("each limit has places for %d keys in a process", rules.LimitKeys)
 }
 
+// daysWords says of the rules with a jump over days when they are held to the recent past, and
+// where the days are kept; empty if there is none.
+func daysWords(rules *hotparam.Rules) string {
+	var ids []string
+	for i := range rules.Rules {
+		if slices.ContainsFunc(rules.Rules[i].Hot, func(t hotparam.Threshold) bool { return t.Over == hotparam.OverDay }) {
+			ids = append(ids, rules.Rules[i].ID)
+		}
+	}
+	if len(ids) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("jumps over days of %s: on the first day, and after a change of id, by or count, they are over the recent past until the same hour of a day before is known; aggregators keep the hours in Redis, as hotparam-days:{%s}:*",
+		strings.Join(ids, ", "), rules.Namespace)
+}
+
 // clientWords is whose address is the client's; empty where it is the peer's.
 func clientWords(c *hotparam.Client) string {
 	if c.Header == "" {

@@ -65,6 +65,18 @@ func (c *Case) doubted() bool {
 	return false
 }
 
+// slackClocks reports whether some clock is off, none by more than is left alone, and none changes.
+func (c *Case) slackClocks() bool {
+	off := false
+	for _, of := range c.Clocks {
+		if of.Drift != 0 || of.Set != 0 || int64(of.Ahead.Abs()) > slack {
+			return false
+		}
+		off = off || of.Ahead != 0
+	}
+	return off
+}
+
 // ahead is how far an instance's clock is ahead at an instant.
 func (k *clocks) ahead(instance int, at int64) int64 {
 	c := &k.of[instance]

@@ -20,7 +20,11 @@ type judge struct {
 	unheard func(since int64) int64 // see network
 	crowded func() bool             // the hot keys are more than there is room for
 	changed bool                    // hot keys or suspects
-	blind   int64                   // counts hidden of any key, as reported in packets that are missing
+	began   int64
+	// slackClocks reports whether all clocks are known, off at most by what is left alone, and
+	// keep their time.
+	slackClocks bool
+	blind       int64 // counts hidden of any key, as reported in packets that are missing
 
 	suspects [][]hotparam.Hot
 	listed   map[listing]struct{} // of all suspects
@@ -247,10 +251,26 @@ func (j *judge) Refresh(_ int, hot []hotparam.Hot) {
 		if l := r.lives[key]; l == nil || !l.hot {
 			j.wrong(NotInTurn, r, key, "refreshed and not hot")
 		}
+		j.certain(r, key, h)
 		if j.exact() || !j.holdBefore(r, key, h) {
 			j.present(r, key, h, "refresh")
 		}
 	}
+}
+
+// certain judges the low count of a refresh by the truth, not by what can be known of clocks: the
+// bounds include clocks that are off and left alone, once their senders are known.
+func (j *judge) certain(r *ruling, key int32, h hotparam.Hot) {
+	over, newest := r.ref.index(j.now-int64(lag))-1, r.ref.newest
+	if !j.slackClocks || r.ref.end(over-r.ref.panes)-j.began < knownAfter+second {
+		return
+	}
+	for last := over - 5; last <= newest; last++ {
+		if h.Low <= r.ref.truth(key, last) {
+			return
+		}
+	}
+	j.wrong(LowAbove, r, key, "refresh: low %d, truth %d of the window that ends at %s, and no more in those beside it", h.Low, r.ref.truth(key, over), at(r.ref.end(over)))
 }
 
 // holdBefore reports whether counts hold of a window that ended up to half a second before the

@@ -79,6 +79,7 @@ func (r *run) assemble() (err error) {
 	r.exact = !r.doubted()
 	r.judge.exact, r.judge.floor = func() bool { return r.exact }, r.floor
 	began, _ := r.stream.Span()
+	r.judge.began, r.judge.slackClocks = began, r.slackClocks()
 	r.clocks = newClocks(&r.Case, began)
 	r.net = newNetwork(r.Network, r.Seed, r.Instances)
 	r.judge.unheard, r.judge.crowded = r.net.unheard, r.crowded

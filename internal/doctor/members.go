@@ -97,7 +97,11 @@ func (x *examination) versions(members []hotparam.Member) {
 		for _, version := range slices.Sorted(maps.Keys(by)) {
 			parts = append(parts, version+" at "+someOf(by[version]))
 		}
-		x.add("rules", Problem, "rules differ: "+strings.Join(parts, "; "), "give all the same file: it is read when it changes, and on SIGHUP")
+		mend := "give all the same file: it is read when it changes, and on SIGHUP"
+		if slices.ContainsFunc(slices.Collect(maps.Keys(by)), isEarlier) {
+			mend += "; a version of 12 digits is of an earlier release, which hashes the file as it is written: it cannot be compared, so finish the upgrade"
+		}
+		x.add("rules", Problem, "rules differ: "+strings.Join(parts, "; "), mend)
 	case len(by) == 0:
 		x.add("rules", Unknown, "no member says which rules it has", "")
 	case own != nil && by[own.Version] == nil:
@@ -106,6 +110,10 @@ func (x *examination) versions(members []hotparam.Member) {
 		x.add("rules", OK, fmt.Sprintf("rules %s at each of %s", slices.Collect(maps.Keys(by))[0], plural(len(members), "member")), "")
 	}
 }
+
+// isEarlier reports whether a version of rules is of the release before versions were hashes of
+// what decides.
+func isEarlier(version string) bool { return len(version) == 12 }
 
 func (x *examination) clocks(members []hotparam.Member) {
 	bad, known := 0, 0

@@ -57,7 +57,17 @@ func (c *changing) put(rules string) (version string) {
 		}
 		time.Sleep(20 * time.Millisecond) // they differ for a moment
 	}
-	return config.Version(text)
+	return versionOf(c.t, text)
+}
+
+// versionOf returns the version of the rules of a file.
+func versionOf(t *testing.T, text []byte) string {
+	t.Helper()
+	file, err := config.Parse("hotparam.yaml", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file.Rules.Version
 }
 
 // agree waits until all members say that they have rules of this version, as an operator reads

@@ -65,7 +65,7 @@ func Bounds(h *hotparam.Hot) string {
 }
 
 // Cause returns the threshold that made a key hot: "200/s", "10MB/1m", "20%/1m",
-// "8x/1m", "top 3/1m"; "-" if that is not known.
+// "8x/1m", "8x/1m over day", "top 3/1m"; "-" if that is not known.
 func Cause(c hotparam.Cause) string {
 	switch {
 	case c.IsZero():

@@ -33,6 +33,7 @@ type Hot struct {
 type Cause struct {
 	Kind      string  `json:"kind,omitempty"` // "rate", "share", "jump", "top"
 	Threshold string  `json:"threshold,omitempty"`
+	Over      string  `json:"over,omitempty"` // "day": what a jump compares with, unless that is the recent past
 	Min       int64   `json:"min,omitempty"`
 	Window    float64 `json:"window_seconds,omitempty"`
 	Unit      string  `json:"unit,omitempty"`
@@ -86,7 +87,7 @@ func CauseOf(c hotparam.Cause) Cause {
 	if c.IsZero() {
 		return Cause{}
 	}
-	return Cause{c.Kind.String(), c.String(), c.Rate.N, c.Rate.Per.Seconds(), c.Unit.String()}
+	return Cause{c.Kind.String(), c.String(), c.Over.String(), c.Rate.N, c.Rate.Per.Seconds(), c.Unit.String()}
 }
 
 func origins(all []hotparam.Origin) []Origin {

@@ -4,6 +4,31 @@ package mutants
 
 var clockFaults = []Fault{
 	{
+		Name: "a count's skew is lost on its line", File: "aggregator/decode/lines.go",
+		Old: "c.When, c.Instance, c.InGroup, c.Skew = common.When, common.Instance, common.InGroup, common.Skew", New: "c.When, c.Instance, c.InGroup = common.When, common.Instance, common.InGroup",
+		Test: "TestSkewHoldsWhereCountsAre|TestSkewOfNewSenders",
+	},
+	{
+		Name: "what a new sender's packets take to come is a slow clock", File: "aggregator/decode/clock.go",
+		Old: "over > 0 && isNew", New: "false && isNew",
+		Test: "TestSkewOfNewSenders",
+	},
+	{
+		Name: "bounds leave out no counts of fast clocks", File: "aggregator/skew.go",
+		Old: "				out += p.earlier\n", New: "",
+		Test: "TestBoundsHoldWhateverClocksAreWithin",
+	},
+	{
+		Name: "bounds of a key that has just become hot are sure of its counts", File: "aggregator/skew.go",
+		Old: "	out += part(max(first, last-later+1), last) + part(first, min(last, first+earlier-1))\n", New: "",
+		Test: "TestFirstBoundsOfASkewedKey|TestBoundsHoldWhateverClocksAreWithin",
+	},
+	{
+		Name: "one clock that is off makes all counts of a key doubtful", File: "aggregator/skew.go",
+		Old: "unrecorded = w.skews.from - 1", New: "_ = w.skews.from",
+		Test: "TestOneClockWidensBoundsByItsCounts",
+	},
+	{
 		Name: "a clock's offset is taken from when counts began", File: "aggregator/decode/offsets.go",
 		Old: "c.note(m.Sent, steady, life)", New: "c.note(m.Start, steady, life)",
 		Test: "TestClocks|TestDoubtfulCountsAreHidden",

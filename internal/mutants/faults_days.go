@@ -34,6 +34,26 @@ var dayFaults = []Fault{
 		Test: "TestTheLongerHourIsKept",
 	},
 	{
+		Name: "both jumps over one window have one state when a key is adopted", File: "aggregator/adopt.go",
+		Old: "if past != hotparam.OverRecent {", New: "if false {",
+		Test: "TestDetectorAdoptsByThePast",
+	},
+	{
+		Name: "a reload takes one jump for the other", File: "aggregator/keephot.go",
+		Old: "range [...]bool{false, true}", New: "range [...]bool{true}",
+		Test: "TestReloadKeepsThePast",
+	},
+	{
+		Name: "the past of a jump is not published", File: "wire/redis_cause.go",
+		Old: "if _, past, found := strings.Cut(per, \" over \"); found {", New: "if _, past, found := strings.Cut(per, \" over \"); found && false {",
+		Test: "TestHotChangeRoundTrip",
+	},
+	{
+		Name: "a jump over days is a second one", File: "validate.go",
+		Old: " && other.Over == t.Over", New: "",
+		Package: "config", Test: "TestBadFiles|TestWrittenRulesAreReadBack",
+	},
+	{
 		Name: "a jump over days is over the recent past", File: "aggregator/days.go",
 		Old: "if t.Over == hotparam.OverDay && last != ring.Never {", New: "if t.Over == hotparam.OverDay && last == ring.Never {",
 		Package: "aggregator", Test: "TestEveningPeakAndLongAttack",

@@ -3,6 +3,26 @@ package mutants
 // reloadFaults are in what rules become that change while running.
 var reloadFaults = []Fault{
 	{
+		Name: "a setting that decides is not part of the version of the rules", File: "config/version.go",
+		Old: "Instances: f.Instances, ", New: "",
+		Test: "TestVersionIsOfWhatDecides",
+	},
+	{
+		Name: "the order of the trusted networks makes another version", File: "config/version.go",
+		Old: "slices.SortedFunc(slices.Values(d.Rules.Client.Trusted), netip.Prefix.Compare)", New: "slices.SortedFunc(slices.Values(d.Rules.Client.Trusted), func(a, b netip.Prefix) int { return 0 })",
+		Test: "TestVersionIsOfWhatIsMeant",
+	},
+	{
+		Name: "a default that is written out makes another version", File: "config/version.go",
+		Old: "value.IsZero() || value.Interface() == sameAsZero[of.Name()+\".\"+field]", New: "value.IsZero()",
+		Test: "TestVersionIsOfWhatIsMeant",
+	},
+	{
+		Name: "a bad file is good once it was unreadable", File: "cmd/hotparam/aggregator_rules.go",
+		Old: "	r.away = \"\"\n	if err != nil {", New: "	r.away, r.stats.Problem = \"\", \"\"\n	if err != nil {",
+		Test: "TestBadFileThatIsUnreadableStaysBad",
+	},
+	{
 		Name: "keys of a rule that has just come are sent by the old rules", File: "collector/reload.go",
 		Old: "(k.profile == unknown || k.profile == gone) && c.next.Load() != nil", New: "false",
 		Test: "TestReloadWhileFlushing",

@@ -21,7 +21,7 @@ type Event struct {
 	Low   int64   `json:"low"`  // bounds of the count in the window
 	High  *int64  `json:"high"` // null when unknown
 	// Threshold is the one that made the key hot, or of a key that cooled the last that held it so: "200/s", "20%/1m" of the route, "8x/1m"
-	// over the baseline, "top 3/1m". Low and High are counts of Unit within Window.
+	// over the baseline, "8x/1m over day" over that of the days before, "top 3/1m". Low and High are counts of Unit within Window.
 	Threshold string  `json:"threshold"`
 	Kind      string  `json:"kind"` // "rate", "share", "jump", "top"
 	Window    float64 `json:"window_seconds"`

@@ -168,7 +168,7 @@ var allColumns = [...]rankedColumn{
 	{column{"RATE", 11, true, func(_ *model, r *row) string { return hotwords.Speed(r.hot.Rate, r.hot.Cause.Unit) }}, 9},
 	{column{"LINE", narrowLine, false, func(m *model, r *row) string { return sparkline(r.hot.History, m.clock(), m.lineWidth()) }}, 7},
 	{column{"COUNT", 18, true, func(_ *model, r *row) string { return hotwords.Bounds(&r.hot.Hot) }}, 3},
-	{column{"HOT AT", 10, true, func(_ *model, r *row) string { return hotwords.Cause(r.hot.Cause) }}, 5},
+	{column{"HOT AT", 14, true, func(_ *model, r *row) string { return hotwords.Cause(r.hot.Cause) }}, 5},
 	{column{"LIMIT", 8, true, func(_ *model, r *row) string { return limitCell(r) }}, 6},
 	{column{"STATE", 12, false, func(m *model, r *row) string { return m.state(r) }}, 8},
 	{column{"SINCE", 8, false, func(_ *model, r *row) string { return r.hot.Since.Local().Format(time.TimeOnly) }}, 2},

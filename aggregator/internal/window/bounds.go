@@ -7,6 +7,14 @@ func (w *Window) Sum(i int32, end int64) int64 {
 	return w.total(w.arena.unit(uint32(i)), end, int64(w.Panes))
 }
 
+// Part returns what an entry has in the panes from first to last.
+func (w *Window) Part(i int32, first, last int64) int64 {
+	if last < first {
+		return 0
+	}
+	return w.total(w.arena.unit(uint32(i)), last, last-first+1)
+}
+
 // Bounds returns the low and high count of an entry in the window that ends with a
 // pane; high is hotparam.Unknown if something of the window was lost.
 func (w *Window) Bounds(i int32, end int64) (low, high int64) {
