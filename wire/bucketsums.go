@@ -24,8 +24,9 @@ const bucketBits = 18
 // BucketModulus bounds the difference of two bucket sums that a receiver can tell.
 const BucketModulus = 1 << bucketBits
 
-// BucketStatements is how many statements a receiver remembers of a sender.
-const BucketStatements = 4
+// BucketsLeap is how many statements a sender skips when its rules change, and the fewest after
+// which a receiver compares none with those before.
+const BucketsLeap = 1 << 16
 
 // maxBuckets is the most bytes that they take in a [Meta].
 const maxBuckets = 8 + 1 + 16 + 1 + 3*Buckets
