@@ -25,23 +25,22 @@ type statement struct {
 	until   uint64   // that one's number
 }
 
-// looseCount is a count on no account, by the hash of its key.
-type looseCount struct {
-	hash uint64
-	n    int64
-}
+// looseCount is a count on no account, by the bucket of its key.
+type looseCount struct{ bucket, n uint32 }
 
 // readBuckets records what a packet says of the bucket sums. mark is that of the receiver's
 // rules. It returns the statements that packets between the newest one and this one can be of,
 // and whether it learned of a statement, so that gaps can be divided.
 func (a *accounts) readBuckets(m *wire.Meta, mark uint32) (first, last uint64, stated bool) {
-	var sums [wire.Buckets]uint32
-	number, stated, ok := wire.ParseBuckets(&sums, m.Buckets, mark)
-	if first = a.statement; m.Seq > a.seq {
-		a.statement = number
+	if mark == 0 {
+		return 0, 0, false
 	}
-	if !ok || mark == 0 {
-		a.buckets, a.statement = nil, 0 // the sender has other rules
+	number, stated, ok := wire.ParseBuckets(nil, m.Buckets, mark)
+	if first = a.statement; m.Seq > a.seq {
+		a.statement, a.statementOf = number, m.Seq
+	}
+	if !ok {
+		a.buckets, a.statement, a.statementOf = nil, 0, 0 // the sender has other rules
 		return 0, 0, false
 	}
 	if a.buckets == nil {
@@ -52,7 +51,8 @@ func (a *accounts) readBuckets(m *wire.Meta, mark uint32) (first, last uint64, s
 	}
 	s := a.buckets.at(number)
 	if stated = s != nil && !s.known; stated {
-		s.known, s.loose, s.sums = true, m.Sums.Loose, sums
+		_, _, s.known = wire.ParseBuckets(&s.sums, m.Buckets, mark)
+		s.loose = m.Sums.Loose
 	}
 	return first, number - 1, stated // they were made before it
 }
@@ -62,16 +62,19 @@ func (a *accounts) addBuckets(m *wire.Meta, mark uint32, counts []looseCount, h 
 	if a.buckets == nil || len(counts) == 0 {
 		return
 	}
-	number, _, ok := wire.ParseBuckets(nil, m.Buckets, mark)
-	if !ok {
-		return
+	number := a.statement
+	if m.Seq != a.statementOf {
+		var ok bool
+		if number, _, ok = wire.ParseBuckets(nil, m.Buckets, mark); !ok {
+			return
+		}
 	}
 	s := a.buckets.at(number)
 	if s == nil {
 		return
 	}
 	for _, c := range counts {
-		s.got[wire.BucketOf(c.hash, m.Incarnation)] += uint32(c.n)
+		s.got[c.bucket] += c.n
 	}
 	if number < a.buckets.newest {
 		a.divide(h)
