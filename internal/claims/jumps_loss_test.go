@@ -19,6 +19,8 @@ type jumpsUnderAttack struct {
 	pool    int // how many there are before they come again; 0: each comes once
 	network Network
 	seed    uint64
+	kafka   bool
+	dropped func(at time.Duration) float64 // see [KindsCase]
 }
 
 const (
@@ -36,6 +38,7 @@ func (j jumpsUnderAttack) run(t *testing.T) (found map[string]time.Duration, wro
 	k, err := newKinds(KindsCase{
 		Rules: []exact.Rule{{By: "q", Hot: []exact.Threshold{th}}}, Instances: 10, Lines: 2000,
 		Network: j.network, InARow: true, Seed: j.seed,
+		Kafka: j.kafka, Dropped: j.dropped,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -122,5 +125,48 @@ func TestJumpsAreFoundUnderAttack(t *testing.T) {
 			}
 			t.Logf("%+v: %d of %d are found in time, the last %v later than without loss", attack, inTime, jumpers, late)
 		}
+	}
+}
+
+// Kafka loses nothing, but an instance drops records while its queue is full, and says so in
+// those that follow. What it dropped can be of any key, and makes baselines too high to be
+// certain of a jump for as long as it is in them; it makes no false jump. After that jumps are
+// found again.
+func TestJumpsAfterKafkaDrops(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
+	base := jumpsUnderAttack{values: 20_000, seed: 3, kafka: true}
+	base.network.Most = 20 * time.Millisecond
+	full := func(from, to time.Duration, part float64) func(time.Duration) float64 {
+		return func(at time.Duration) float64 {
+			if from <= at && at < to {
+				return part
+			}
+			return 0
+		}
+	}
+	jump := time.Duration(jumpsAfter)
+	for _, c := range []struct {
+		name    string
+		dropped func(time.Duration) float64
+		found   bool
+	}{
+		{"none", nil, true},
+		{"long before", full(200*time.Millisecond, 900*time.Millisecond, 0.5), true},
+		{"in the baseline", full(jump-4*time.Second, jump-3*time.Second, 0.5), false},
+		{"at the jump", full(jump+2*time.Second, jump+4*time.Second, 0.2), true}, // they were found by then
+	} {
+		attack := base
+		attack.dropped = c.dropped
+		found, wrong := attack.run(t)
+		if len(wrong) > 0 {
+			t.Errorf("%s: %q are hot without a jump", c.name, wrong)
+		}
+		if c.found && len(found) != jumpers || !c.found && len(found) > jumpers/2 {
+			t.Errorf("%s: %d of %d are found", c.name, len(found), jumpers)
+		}
+		t.Logf("%s: %d of %d are found", c.name, len(found), jumpers)
 	}
 }
