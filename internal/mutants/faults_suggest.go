@@ -28,4 +28,14 @@ var suggestFaults = []Fault{
 		Old: "!d.Allowed || shadowed > r.shadowed", New: "!d.Allowed",
 		Package: "internal/suggest", Test: "TestUsualValuesAreExcepted",
 	},
+	{
+		Name: "hot values count as refused", File: "internal/suggest/measure.go",
+		Old: "if k.Limited > 0 {", New: "if k.Limited >= 0 {",
+		Package: "internal/suggest", Test: "TestRefusedAgreesWithPlainBuckets",
+	},
+	{
+		Name: "what is refused is counted with a burst", File: "internal/suggest/measure.go",
+		Old: "    limit: \" + p.Threshold", New: "    limit: {burst: 1000, rate: \" + p.Threshold + \"}\"",
+		Package: "internal/suggest", Test: "TestRefusedAgreesWithPlainBuckets",
+	},
 }
