@@ -89,6 +89,9 @@ type simulated struct {
 func simulate(requests []exact.Request, rule *hotparam.Rule) *simulated {
 	th := rule.Hot[0]
 	counted := exact.NewThreshold(th.Rate.N, th.Rate.Per)
+	if th.Kind == hotparam.Jump {
+		counted.Kind, counted.Factor = "jump", exact.ParseRatio(jumpFactor)
+	}
 	c := exact.NewCounter(exact.Rule{Hot: []exact.Threshold{counted}})
 	s := &simulated{rule: rule}
 	for _, r := range requests {

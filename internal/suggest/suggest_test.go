@@ -295,3 +295,13 @@ func TestIsValue(t *testing.T) {
 		}
 	}
 }
+
+// An empty value is not taken for one that is hidden.
+func TestEmptyValueIsShown(t *testing.T) {
+	r := find(t, keep(t, []string{"-"}, made(func(i int) string {
+		return "/a?q=" + strings.Repeat(strconv.Itoa(burst(i)), i%2)
+	})), 1)
+	if p := r.Params[0]; p.TopValue != `""` {
+		t.Errorf("the most frequent value is %q, want a pair of quotes", p.TopValue)
+	}
+}
