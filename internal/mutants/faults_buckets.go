@@ -25,7 +25,7 @@ var bucketFaults = []Fault{
 	},
 	{
 		Name: "a bucket is the same of all senders", File: "wire/bucketsums.go",
-		Old: "hash ^= incarnation", New: "",
+		Old: "fold(hash^incarnation, bucketFactor)", New: "fold(hash+0*incarnation, bucketFactor)",
 		Test: "TestBucketsSpread",
 	},
 	{
