@@ -90,33 +90,49 @@ func TestHealedBounds(t *testing.T) {
 }
 
 // A baseline lacks of a gap what that lacks of the key's bucket, which differs from sender to
-// sender. Other windows, of which nothing is known by bucket, lack all of it.
+// sender. Gaps between the same statements lack it once. Other windows, of which nothing is
+// known by bucket, lack all of it.
 func TestABaselineLacksWhatItsBucketLacks(t *testing.T) {
 	rule := hotRule("r", 1000, time.Second)
 	rule.Hot[0].Kind, rule.Hot[0].Factor = hotparam.Jump, hotparam.NewFraction(4, 1)
 	d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: newRecorder(), Memory: 1 << 20})
 	text := []byte("GET /s?q=k")
 	hash := hotparam.Hash(text)
-	gap := func(id uint64, n int64, incarnation uint64, of uint32) decode.Gap {
-		g := decode.Gap{ID: id, From: noon, To: noon.Add(300 * time.Millisecond), Loose: n, Incarnation: incarnation, ByBucket: make([]uint32, wire.Buckets)}
-		for i := range g.ByBucket {
-			g.ByBucket[i] = 9
+	buckets := func(incarnation uint64, of uint32) *decode.Buckets {
+		b := &decode.Buckets{Incarnation: incarnation}
+		for i := range b.Missing {
+			b.Missing[i] = 9
 		}
-		g.ByBucket[wire.BucketOf(wire.BucketHash(text), incarnation)] = of
+		b.Missing[wire.BucketOf(wire.BucketHash(text), incarnation)] = of
+		return b
+	}
+	gap := func(id uint64, n int64, of ...*decode.Buckets) decode.Gap {
+		g := decode.Gap{ID: id, From: noon, To: noon.Add(300 * time.Millisecond), Loose: n}
+		copy(g.Buckets[:], of)
 		return g
 	}
 	d.Advance(noon)
-	d.Missing(decode.Gap{ID: 1, From: noon, To: noon.Add(300 * time.Millisecond), Loose: 20})
+	d.Missing(gap(1, 20))
 	d.Advance(noon.Add(time.Second))
 	v := d.rules[0].views[0]
+	once, again := buckets(8, 4), buckets(8, 5)
 	for i, step := range []struct {
 		gap            decode.Gap
 		before, window int64 // what the baseline and the window lack
 	}{
-		{gap(1, 20, 5, 3), 3, 20},
-		{gap(1, 20, 5, 2), 2, 20},
-		{gap(2, 30, 6, 4), 2 + 4, 50},
-		{gap(3, 1, 7, 4), 2 + 4 + 1, 51}, // no more than all of it
+		{gap(1, 20, buckets(5, 3)), 3, 20},
+		{gap(1, 20, buckets(5, 2)), 2, 20},
+		{gap(2, 30, buckets(6, 4)), 2 + 4, 50},
+		{gap(3, 3, buckets(7, 4)), 2 + 4 + 3, 53}, // no more than all of it
+		{gap(2, 0), 2 + 3, 23},
+		{gap(4, 3, once), 2 + 3 + 3, 26},
+		{gap(5, 10, once), 2 + 3 + 4, 36},        // together 4
+		{gap(6, 20, once, again), 2 + 3 + 9, 56}, // and it reaches over the next statement
+		{gap(7, 1, again), 2 + 3 + 9, 57},
+		{gap(5, 10, buckets(8, 1)), 2 + 3 + 1 + 9, 57},
+		{gap(4, 0), 2 + 3 + 1 + 9, 54},
+		{gap(6, 0), 2 + 3 + 1 + 1, 34},
+		{gap(7, 0), 2 + 3 + 1, 33},
 	} {
 		d.Missing(step.gap)
 		_, before := v.history.Span(hash, text, v.history.Now(), 20)

@@ -24,8 +24,9 @@ const bucketBits = 18
 // BucketModulus bounds the difference of two bucket sums that a receiver can tell.
 const BucketModulus = 1 << bucketBits
 
-// BucketStatements is how many statements a receiver remembers of a sender.
-const BucketStatements = 4
+// BucketsLeap is how many statements a sender skips when its rules change, and the fewest after
+// which a receiver compares none with those before.
+const BucketsLeap = 1 << 16
 
 // maxBuckets is the most bytes that they take in a [Meta].
 const maxBuckets = 8 + 1 + 16 + 1 + 3*Buckets
@@ -48,29 +49,42 @@ func JumpsMark(rules *hotparam.Rules) uint32 {
 	return sum.Sum32() | 1
 }
 
+const (
+	bucketFactor = 0x9e3779b97f4a7c15
+	bucketSalt   = 0xbf58476d1ce4e5b9
+)
+
 // BucketHash returns the hash of a key's text that determines its bucket. Unlike
 // [hotparam.Hash] it is the same in all processes.
 func BucketHash(text []byte) uint64 {
-	const factor = 0x9e3779b97f4a7c15
-	h := uint64(len(text)) * factor
-	for ; len(text) >= 8; text = text[8:] {
-		h = bits.RotateLeft64(h^binary.LittleEndian.Uint64(text), 29) * factor
+	h, rest := uint64(len(text))*bucketFactor, text
+	for ; len(rest) > 16; rest = rest[16:] {
+		h = fold(binary.LittleEndian.Uint64(rest)^bucketSalt, binary.LittleEndian.Uint64(rest[8:])^h)
 	}
+	// Of the last bytes some count twice, since a loop over those that remain takes longer.
+	switch n := len(text); {
+	case n >= 16:
+		return fold(binary.LittleEndian.Uint64(text[n-16:])^bucketSalt, binary.LittleEndian.Uint64(text[n-8:])^h)
+	case n >= 8:
+		return fold(binary.LittleEndian.Uint64(text)^bucketSalt, binary.LittleEndian.Uint64(text[n-8:])^h)
+	}
+	word := uint64(0)
 	for _, c := range text {
-		h = bits.RotateLeft64(h^uint64(c), 29) * factor
+		word = word<<8 | uint64(c)
 	}
-	return h
+	return fold(word^bucketSalt, h)
+}
+
+// fold multiplies two words and mixes the halves of the product, as wyhash does.
+func fold(a, b uint64) uint64 {
+	high, low := bits.Mul64(a, b)
+	return high ^ low
 }
 
 // BucketOf returns the bucket of a key with this hash, of a sender with this incarnation.
 // Keys that share a bucket of one sender share none of the next, except by chance.
 func BucketOf(hash, incarnation uint64) int {
-	hash ^= incarnation
-	hash ^= hash >> 30
-	hash *= 0xbf58476d1ce4e5b9
-	hash ^= hash >> 27
-	hash *= 0x94d049bb133111eb
-	return int(hash >> 33 % Buckets)
+	return int(fold(hash^incarnation, bucketFactor) >> 32 % Buckets)
 }
 
 // AppendBuckets appends what a packet says of the bucket sums: the mark, and how often the
@@ -92,14 +106,13 @@ func AppendBuckets(dst []byte, mark uint32, number uint64, sums *[Buckets]uint32
 
 // ParseBuckets reads what [AppendBuckets] wrote with this mark. It sets the low bits of
 // sums, unless that is nil, and returns stated=true if the text has the sums. ok is false for
-// any other text.
+// any other text, although sums are not looked at if sums is nil.
 func ParseBuckets(sums *[Buckets]uint32, text []byte, mark uint32) (number uint64, stated, ok bool) {
-	part, text, _ := bytes.Cut(text, []byte{'.'})
-	if got, ok := parseUint(part, 16, true); !ok || got != uint64(mark) {
+	got, text, more, ok := leadingHex(text)
+	if !ok || !more || got != uint64(mark) {
 		return 0, false, false
 	}
-	part, text, stated = bytes.Cut(text, []byte{'.'})
-	number, ok = parseUint(part, 16, true)
+	number, text, stated, ok = leadingHex(text)
 	if !stated || !ok || sums == nil {
 		return number, stated, ok
 	}
@@ -119,10 +132,33 @@ func ParseBuckets(sums *[Buckets]uint32, text []byte, mark uint32) (number uint6
 	return number, true, true
 }
 
+// leadingHex cuts a number off a text, up to a dot or the end. more reports whether there was a dot.
+func leadingHex(text []byte) (n uint64, rest []byte, more, ok bool) {
+	for i, c := range text {
+		if c == '.' {
+			return n, text[i+1:], true, 0 < i && i <= 16
+		}
+		digit := hexValues[c]
+		if digit > 15 {
+			return 0, nil, false, false
+		}
+		n = n<<4 | uint64(digit)
+	}
+	return n, nil, false, 0 < len(text) && len(text) <= 16
+}
+
 // bucketValues are the values of the digits, and -1.
 var bucketValues = func() (values [256]int8) {
 	for i := range values {
 		values[i] = int8(bytes.IndexByte([]byte(bucketDigits), byte(i)))
+	}
+	return values
+}()
+
+// hexValues are the values of hexadecimal digits, and more than 15 for other bytes.
+var hexValues = func() (values [256]uint8) {
+	for i := range values {
+		values[i] = uint8(bytes.IndexByte([]byte("0123456789abcdef"), byte(i)))
 	}
 	return values
 }()

@@ -18,16 +18,17 @@ type accounts struct {
 	first uint64    // from this on each packet has come or is in a gap
 	since int64     // the start of the flush of the first one, in ns since the Unix epoch by the sender's clock
 
-	opened    uint64 // accounts up to this one may be older than this state
-	keys      map[accountKey]*keyAccount
-	owed      uint64  // counts on accounts that are missing, or more
-	pruned    openGap // the newest of those whose counts are owed no more
-	gaps      []openGap
-	heals     [2]heals // the newest and those before, for packets that arrive late
-	rules     ruleSums
-	buckets   *bucketSums // nil: the sender states none, or of other rules
-	statement uint64      // of bucket sums that the newest packet is of
-	swept     time.Time
+	opened      uint64 // accounts up to this one may be older than this state
+	keys        map[accountKey]*keyAccount
+	owed        uint64  // counts on accounts that are missing, or more
+	pruned      openGap // the newest of those whose counts are owed no more
+	gaps        []openGap
+	heals       [2]heals // the newest and those before, for packets that arrive late
+	rules       ruleSums
+	buckets     *bucketSums // nil: the sender states none, or of other rules
+	statement   uint64      // of bucket sums that the newest packet is of,
+	statementOf uint64      // and the sequence of that packet
+	swept       time.Time
 }
 
 type accountKey struct {

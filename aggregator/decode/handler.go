@@ -1,6 +1,10 @@
 package decode
 
-import "time"
+import (
+	"time"
+
+	"github.com/hotparam/hotparam/wire"
+)
 
 // Count is a line: rule number Rule saw the key with this text N times, at When or soon
 // after.
@@ -87,10 +91,21 @@ type Gap struct {
 	// ByRule bounds how many of them are of each rule, by its number. Nil means that any may
 	// be of any rule.
 	ByRule []RuleGap
-	// ByBucket bounds how many of the loose ones of rules with a jump are of keys of each
-	// bucket, by [wire.BucketOf] with the sender's Incarnation. Nil means that it is unknown.
-	ByBucket    []uint32
-	Incarnation uint64
+	// Buckets bound how many of the loose ones of rules with a jump are of keys of each
+	// bucket: the gap lacks no more than all of them together. If the first is nil, it is
+	// unknown.
+	Buckets [MaxBuckets]*Buckets
+}
+
+// MaxBuckets is the most that a [Gap] has of [Buckets].
+const MaxBuckets = 4
+
+// Buckets bounds how many loose counts of keys of each bucket are missing between two
+// statements of a sender's bucket sums. What is missing there is missing once, so all gaps that
+// point to it together lack no more.
+type Buckets struct {
+	Incarnation uint64 // of the sender, for [wire.BucketOf]
+	Missing     [wire.Buckets]uint32
 }
 
 // RuleGap bounds how many counts of one rule a [Gap] can lack.

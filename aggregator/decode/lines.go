@@ -47,7 +47,7 @@ func (d *Decoder) lines(packet []byte, common Count, m *wire.Meta, from *sender,
 				d.entries = append(d.entries, entry{*c, account, at})
 				booked = 1
 			} else if accounts && d.jumps[c.Rule] {
-				d.loose = append(d.loose, looseCount{wire.BucketHash(c.Text), c.N})
+				d.loose = append(d.loose, looseCount{uint32(wire.BucketOf(wire.BucketHash(c.Text), m.Incarnation)), uint32(c.N)})
 			}
 			if place := d.senders.ruled.place[c.Rule]; place >= 0 {
 				d.byRule[2*place+booked] += uint64(c.N)

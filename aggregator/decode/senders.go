@@ -188,13 +188,15 @@ func (s *senders) sums(from *sender, m *wire.Meta, start time.Time, h Handler) {
 		s.accountsLeft += len(a.keys)
 		*a = accounts{life: m.Incarnation, opened: m.Sums.Opened, first: m.Seq, since: m.Start + m.Sums.Age}
 		s.betweenRules(a, m)
-		a.readBuckets(m, s.jumps, h)
+		a.readBuckets(m, s.jumps)
 		if m.Seq == 1 {
 			a.since = math.MinInt64 // nothing came before
 		}
 		return
 	case m.Seq <= a.seq:
-		a.readBuckets(m, s.jumps, h)
+		if _, _, stated := a.readBuckets(m, s.jumps); stated {
+			a.divide(h)
+		}
 		return
 	case a.sums.Shed != m.Sums.Shed:
 		a.begin(m, &s.accountsLeft)
@@ -207,7 +209,7 @@ func (s *senders) sums(from *sender, m *wire.Meta, start time.Time, h Handler) {
 	s.gaps++
 	between, since := s.betweenRules(a, m)
 	a.refine(&s.ruled, between, since, h)
-	first, last := a.readBuckets(m, s.jumps, h)
+	first, last, stated := a.readBuckets(m, s.jumps)
 	flush := start.Add(time.Duration(m.Sums.Age))
 	if g := a.gap(m, flush, s.gaps); g != nil {
 		if latest := flush.Add(from.doubt); from.doubt > 0 && latest.After(g.To) {
@@ -217,11 +219,11 @@ func (s *senders) sums(from *sender, m *wire.Meta, start time.Time, h Handler) {
 			g.ByRule = s.ruled.byRule(between)
 		}
 		g.first, g.last = first, last
-		if a.buckets != nil {
-			g.ByBucket, g.Incarnation = a.buckets.between(first, last), a.life
-		}
 		h.Missing(g.snapshot())
 		a.spare(&g.Gap, h)
+	}
+	if stated {
+		a.divide(h)
 	}
 }
 

@@ -207,6 +207,9 @@ func suggestionTable(w io.Writer, r *suggest.Result) error {
 		hot, keys, words := cmp.Or(p.Threshold, "-"), "-", printable(p.Why)
 		if p.Threshold != "" {
 			keys, words = strconv.Itoa(p.Hot), cmp.Or(printable(p.TopValue), "(not shown)")
+			if p.Jump != "" {
+				hot = p.Jump + ", min " + hot
+			}
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", printable(p.Route), printable(p.Name), thousands(p.Requests), thousands(int64(p.Values)),
 			percent(int64(1000*p.Top), 1000), percent(int64(1000*p.Top10), 1000), fmt.Sprintf("%d/%s", p.Peak, windowWord(p.Window)), hot, keys, words)

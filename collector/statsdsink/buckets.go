@@ -28,7 +28,7 @@ const (
 // setRules sets the rules that the sums cover.
 func (b *bucketSums) setRules(mark uint32) {
 	if mark != b.mark {
-		b.number += wire.BucketStatements // no receiver compares with sums of other rules
+		b.number += wire.BucketsLeap // no receiver compares with sums of other rules
 		b.mark, b.start = mark, time.Time{}
 	}
 }

@@ -28,7 +28,7 @@ func TestPacketsStateBucketSums(t *testing.T) {
 	c := newCollector(t, collector.Config{Sink: sink, Rules: rules, Budget: 60})
 	rng, now := rand.New(rand.NewPCG(1, 1)), time.Unix(1_700_000_000, 0)
 	var sums [wire.Buckets]uint32
-	all, stated, at, statements, number := 0, 0, now.Add(-time.Hour), 0, uint64(wire.BucketStatements)
+	all, stated, at, statements, number := 0, 0, now.Add(-time.Hour), 0, uint64(wire.BucketsLeap)
 	for round := range 200 {
 		few := round > 100 // and then a trickle
 		for range rng.IntN(300) {
@@ -94,7 +94,7 @@ func TestBucketSumsOfOtherRules(t *testing.T) {
 			t.Error("the sums are not stated for other rules")
 		}
 	}
-	if b.number < before+2*wire.BucketStatements {
+	if b.number < before+2*wire.BucketsLeap {
 		t.Errorf("statement %d follows %d", b.number, before)
 	}
 }

@@ -5,6 +5,7 @@
 package claims
 
 import (
+	"bytes"
 	"cmp"
 	"container/heap"
 	"context"
@@ -38,6 +39,10 @@ type KindsCase struct {
 	Requests func(random *rand.Rand, number int64, add func(target string))
 	// InARow says that several packets in a row can be lost.
 	InARow bool
+	// Kafka delivers what comes through, in order: nothing is stated by bucket.
+	Kafka bool
+	// Dropped is how much of what is sent at an instant, since the first, finds the queue full.
+	Dropped func(at time.Duration) float64
 	// Tail is asked for at each instance in the second after the end, so that what was lost
 	// last is missed.
 	Tail string
@@ -229,6 +234,9 @@ func (t *kindsTap) Send(packet []byte) (int, error) {
 	through := t.through || k.now <= t.first+int64(k.Network.Most)
 	t.through = false
 	switch {
+	case k.Dropped != nil && k.random.Float64() < k.Dropped(time.Duration(k.now-k.began)):
+		k.lost++
+		copies = 0
 	case through:
 	case k.Network.Lost > 0 && k.random.Float64() < k.Network.Lost:
 		k.lost++
@@ -259,7 +267,17 @@ func (k *kinds) deliver(until int64) {
 	for k.flight.Len() > 0 && k.flight[0].arrives <= until {
 		p := heap.Pop(&k.flight).(packet)
 		k.detector.Advance(time.Unix(0, p.arrives))
-		k.decoder.Packet(p.bytes, time.Unix(0, p.arrives), k.detector)
+		if !k.Kafka {
+			k.decoder.Packet(p.bytes, time.Unix(0, p.arrives), k.detector)
+			continue
+		}
+		head, lines, _ := bytes.Cut(p.bytes, []byte{'\n'})
+		m, err := wire.ParseMeta(head)
+		if err != nil {
+			panic(err)
+		}
+		m.Buckets = nil
+		k.decoder.Record(&m, lines, time.Unix(0, p.arrives), true, k.detector)
 	}
 	if until%tick == 0 {
 		k.decoder.Advance(time.Unix(0, until), k.detector)

@@ -20,17 +20,17 @@ var bucketFaults = []Fault{
 	},
 	{
 		Name: "sums of other rules are compared", File: "collector/statsdsink/buckets.go",
-		Old: "b.number += wire.BucketStatements", New: "",
+		Old: "b.number += wire.BucketsLeap", New: "",
 		Test: "TestBucketSumsOfOtherRules",
 	},
 	{
 		Name: "a bucket is the same of all senders", File: "wire/bucketsums.go",
-		Old: "hash ^= incarnation", New: "",
+		Old: "fold(hash^incarnation, bucketFactor)", New: "fold(hash+0*incarnation, bucketFactor)",
 		Test: "TestBucketsSpread",
 	},
 	{
 		Name: "counts behind a statement are taken for those before it", File: "aggregator/decode/bucketsums.go",
-		Old: "s.number < to.number {", New: "s.number <= to.number {",
+		Old: "number < to.number; number++", New: "number <= to.number; number++",
 		Test: "TestBucketSumsBoundWhatIsMissing",
 	},
 	{
@@ -39,9 +39,44 @@ var bucketFaults = []Fault{
 		Test: "TestBucketSumsBoundWhatIsMissing",
 	},
 	{
-		Name: "a gap lacks of each bucket what it lacks of the first", File: "aggregator/internal/window/shortfall.go",
-		Old: "x.byBucket[wire.BucketOf(hash, x.incarnation)]", New: "x.byBucket[0]",
+		Name: "a gap lacks of each bucket what it lacks of the first", File: "aggregator/internal/window/joint.go",
+		Old: "j.Missing[wire.BucketOf(hash, j.Incarnation)]", New: "j.Missing[0*wire.BucketOf(hash, j.Incarnation)]",
 		Package: "aggregator", Test: "TestABaselineLacksWhatItsBucketLacks",
+	},
+	{
+		Name: "each gap between the same statements lacks all of the bucket", File: "aggregator/internal/window/joint.go",
+		Old: "j.left -= n", New: "",
+		Package: "aggregator", Test: "TestABaselineLacksWhatItsBucketLacks",
+	},
+	{
+		Name: "a gap that reaches over a statement lacks what is before it", File: "aggregator/internal/window/shortfall.go",
+		Old: "range x.joint {", New: "range x.joint[:1] {",
+		Package: "aggregator", Test: "TestABaselineLacksWhatItsBucketLacks",
+	},
+	{
+		Name: "gaps between the same statements share no bound", File: "aggregator/decode/bucketsums.go",
+		Old: "from.missing == nil || from.until", New: "true || from.until",
+		Test: "TestBucketSumsBoundWhatIsMissing",
+	},
+	{
+		Name: "after a lost statement nothing is known by bucket", File: "aggregator/decode/bucketsums.go",
+		Old: "b.before = *s", New: "b.before = statement{}",
+		Test: "TestBucketSumsBoundWhatIsMissing",
+	},
+	{
+		Name: "counts behind a lost statement count as missing", File: "aggregator/decode/bucketsums.go",
+		Old: "b.before.got[i] += n", New: "b.before.got[i] += 0 * n",
+		Test: "TestBucketSumsBoundWhatIsMissing",
+	},
+	{
+		Name: "sums of before the rules changed are compared", File: "aggregator/decode/bucketsums.go",
+		Old: "newest-b.newest >= wire.BucketsLeap", New: "false",
+		Test: "TestNoBucketsAcrossALeap",
+	},
+	{
+		Name: "records do not state what was dropped before them", File: "collector/kafkasink/pack.go",
+		Old: "h.sums.Loose += uint64(r.mass - r.booked)", New: "",
+		Test: "TestOutage",
 	},
 	{
 		Name: "windows of other rules have buckets", File: "aggregator/internal/window/bounds.go",

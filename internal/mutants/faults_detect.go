@@ -192,7 +192,7 @@ var accountFaults = []Fault{
 	},
 	{
 		Name: "the counts of a gap are no bound", File: "aggregator/internal/window/shortfall.go",
-		Old: "lacks += x.looseOf(of.Loose, text", New: "lacks += 0 * x.looseOf(of.Loose, text",
+		Old: "lacks += of.Loose", New: "lacks += 0 * of.Loose",
 		Package: "aggregator", Test: "TestHealedBounds",
 	},
 	{

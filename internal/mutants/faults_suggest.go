@@ -15,7 +15,7 @@ var suggestFaults = []Fault{
 	},
 	{
 		Name: "an exception stands for any text", File: "internal/suggest/values.go",
-		Old: `strings.Contains(text, "*") || `, New: "",
+		Old: ` && !strings.Contains(u.Value, "*")`, New: "",
 		Test: "TestUsualValueThatNoRuleNames",
 	},
 	{
@@ -27,5 +27,30 @@ var suggestFaults = []Fault{
 		Name: "a limit in shadow mode is not counted", File: "internal/replay/replay.go",
 		Old: "!d.Allowed || shadowed > r.shadowed", New: "!d.Allowed",
 		Package: "internal/suggest", Test: "TestUsualValuesAreExcepted",
+	},
+	{
+		Name: "hot values count as refused", File: "internal/suggest/measure.go",
+		Old: "if k.Limited > 0 {", New: "if k.Limited >= 0 {",
+		Package: "internal/suggest", Test: "TestRefusedAgreesWithPlainBuckets",
+	},
+	{
+		Name: "what is refused is counted with a burst", File: "internal/suggest/measure.go",
+		Old: "    limit: \" + p.Limit", New: "    limit: {burst: 1000, rate: \" + p.Limit + \"}\"",
+		Package: "internal/suggest", Test: "TestRefusedAgreesWithPlainBuckets",
+	},
+	{
+		Name: "a jump's limit refuses what usual values always have", File: "internal/suggest/search.go",
+		Old: "max(n, p.steady)", New: "n",
+		Test: "TestUsualValueThatNoRuleNames",
+	},
+	{
+		Name: "usual values that no rule can name are hot at all times", File: "internal/suggest/judge.go",
+		Old: "out.Jump, out.steady = jumpFactor,", New: "out.Jump, out.steady = \"\",",
+		Test: "TestUsualValueThatNoRuleNames",
+	},
+	{
+		Name: "an empty value looks private", File: "internal/suggest/values.go",
+		Old: "return `\"\"`", New: "return \"\"",
+		Test: "TestEmptyValueIsShown",
 	},
 }

@@ -16,18 +16,22 @@ type Param struct {
 	Values   int     `json:"values"`   // distinct ones
 	Top      float64 `json:"top_share"`
 	Top10    float64 `json:"top10_share"`
-	TopValue string  `json:"top_value,omitempty"` // empty where it looks private
+	TopValue string  `json:"top_value,omitempty"` // empty where it looks private; two quotes if it is empty
 	// Usual are the values that the proposed rule does not limit.
 	Usual []Usual `json:"usual,omitempty"`
 	// Peak is the most requests of one value in a window of this length, the values in Usual
 	// aside.
 	Peak   int64   `json:"peak"`
 	Window float64 `json:"window_seconds"`
-	// Threshold is what is proposed, "60/1m", which is the proposed limit, too; where nothing
-	// is, Why says why.
+	// Threshold is what is proposed, "60/1m"; where nothing is, Why says why. Jump is the multiple
+	// of a value's own past that it needs besides, "4x", where no rule can name the usual values.
 	Threshold string `json:"threshold,omitempty"`
+	Jump      string `json:"jump,omitempty"`
 	Why       string `json:"why,omitempty"`
-	Hot       int    `json:"hot_keys"` // that it made hot, counted once each day
+	// Limit is the proposed limit: the threshold, or with a jump what the usual values have at
+	// most, if that is more, since it would else refuse their ordinary requests when one jumps.
+	Limit string `json:"limit,omitempty"`
+	Hot   int    `json:"hot_keys"` // that it made hot, counted once each day
 	// Refused is how many of Requests the limit of the proposed rule alone refuses when the
 	// log is replayed, of RefusedValues values.
 	Refused       int64 `json:"refused"`
@@ -35,12 +39,16 @@ type Param struct {
 
 	window time.Duration
 	all    int64   // the most requests of all values in a window, usual values aside
+	steady int64   // the most requests of a usual value in a window that no rule can name
 	peaks  []int64 // of the values, the highest first; only those that a threshold may reach
 	rule   string
 }
 
 // LeastRequests is how many requests must have a parameter for it to be judged.
 const LeastRequests = 100
+
+// jumpFactor is the proposed multiple of a value's own past: usual values hardly have it by day.
+const jumpFactor = "4x"
 
 const tooFew = "too few requests"
 
@@ -81,14 +89,18 @@ func (s *survey) judge(r *route, p *param) *Param {
 	total := p.all.requests
 	out.Top, out.Top10 = float64(top)/float64(total), float64(firstTen(counts))/float64(total)
 	usual := p.usual()
+	i, peaks := s.window(p.values)
 	if out.Why = s.judgeOthers(p, usual, out); out.Why == "" {
-		out.Why = unwritable(usual)
-	}
-	if out.Why == "" {
-		out.Usual = usual
+		i = slices.Index(windows[:], out.window)
+		for _, u := range usual {
+			if u.isWritable() {
+				out.Usual = append(out.Usual, u)
+			} else {
+				out.Jump, out.steady = jumpFactor, max(out.steady, int64(p.values[u.Value].slots[i].peak))
+			}
+		}
 		return out
 	}
-	i, peaks := s.window(p.values)
 	out.Window, out.Peak = windows[i].Seconds(), peaks[i]
 	return out
 }

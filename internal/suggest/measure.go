@@ -15,7 +15,7 @@ import (
 func (s *search) measure(ctx context.Context) error {
 	var all strings.Builder
 	for _, p := range s.params {
-		rule := p.rules(p.Threshold) + "    limit: " + p.Threshold + "\n"
+		rule := p.rules(p.Threshold) + "    limit: " + p.Limit + "\n"
 		all.WriteString(rule)
 		var err error
 		p.RefusedValues = 0

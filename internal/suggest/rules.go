@@ -21,7 +21,7 @@ func rulesOf(params []*Param, part float64) string {
 // rules is the parameter's rule by a threshold.
 func (p *Param) rules(hot string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "  - id: %s\n    match: {route: %s}\n    by: [%s]\n    hot: %s\n", p.rule, quote(p.Route), quote(p.Name), hot)
+	fmt.Fprintf(&b, "  - id: %s\n    match: {route: %s}\n    by: [%s]\n    hot: %s\n", p.rule, quote(p.Route), quote(p.Name), p.hot(hot))
 	if len(p.Usual) > 0 {
 		b.WriteString("    except:\n")
 	}
@@ -29,6 +29,14 @@ func (p *Param) rules(hot string) string {
 		fmt.Fprintf(&b, "      - {values: {%s: %s}, action: allow} # %s\n", quote(p.Name), quote(u.Value), u.words())
 	}
 	return b.String()
+}
+
+// hot is the threshold as the rule has it.
+func (p *Param) hot(threshold string) string {
+	if p.Jump == "" {
+		return threshold
+	}
+	return fmt.Sprintf("{jump: %s, min: %s} # a value that no rule can name is always frequent, with up to %s", p.Jump, threshold, rate(p.steady, p.window))
 }
 
 // words says why a value is excepted.
@@ -42,7 +50,7 @@ func (u *Usual) words() string {
 
 // proposal is the rule as it is proposed, which refuses nothing yet.
 func (p *Param) proposal() string {
-	return fmt.Sprintf("%s    limit: {rate: %s, on_limit: shadow} # %s\n", p.rules(p.Threshold), p.Threshold, p.RefusedWords())
+	return fmt.Sprintf("%s    limit: {rate: %s, on_limit: shadow} # %s\n", p.rules(p.Threshold), p.Limit, p.RefusedWords())
 }
 
 // RefusedWords says what the limit would have refused.

@@ -229,10 +229,11 @@ func (s *search) take(t trial) {
 	s.result.Hot, s.result.PerDay = t.hot, t.perDay
 	s.params = slices.DeleteFunc(s.params, func(p *Param) bool {
 		if p.Hot = t.byRule[p.rule]; p.Hot == 0 {
-			p.Why, p.Usual = "nothing reaches a threshold by the measure of the other rules", nil
+			p.Why, p.Usual, p.Jump = "nothing reaches a threshold by the measure of the other rules", nil, ""
 			return true
 		}
-		p.Threshold = rate(p.threshold(t.part), p.window)
+		n := p.threshold(t.part)
+		p.Threshold, p.Limit = rate(n, p.window), rate(max(n, p.steady), p.window)
 		return false
 	})
 }

@@ -2,7 +2,6 @@ package suggest
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"net/url"
 	"os"
@@ -73,14 +72,7 @@ func checkProposals(t *testing.T, cases []proposal) {
 		t.Run(c.trace, func(t *testing.T) {
 			t.Parallel()
 			path := filepath.Join(dir, c.trace)
-			var requests []exact.Request
-			for r, err := range exact.Trace(path) {
-				if err != nil {
-					t.Fatal(err)
-				}
-				requests = append(requests, r)
-			}
-			slices.SortStableFunc(requests, func(a, b exact.Request) int { return cmp.Compare(a.At, b.At) })
+			requests := traceOf(t, path)
 			kept := keep(t, []string{path}, nil)
 			for _, perDay := range c.perDay {
 				r := find(t, kept, perDay)
@@ -115,39 +107,12 @@ func checkProposals(t *testing.T, cases []proposal) {
 
 // exactHot counts the keys of a rule that become hot, once each day.
 func exactHot(requests []exact.Request, rule *hotparam.Rule) int {
-	th := rule.Hot[0]
-	c := exact.NewCounter(exact.Rule{Hot: []exact.Threshold{exact.NewThreshold(th.Rate.N, th.Rate.Per)}})
-	name := rule.By.Names[0]
-	allowed := make(map[string]bool)
-	for _, x := range rule.Except {
-		allowed[x.Values[0].Value] = true
-	}
-	for _, r := range requests {
-		c.Tick(r.At)
-		path, _, _ := strings.Cut(r.Target, "?")
-		wild, ok := match(rule.Match.Route.String(), r.Method, path)
-		if !ok {
-			continue
-		}
-		if name.Source == hotparam.Path {
-			if value, err := url.PathUnescape(wild[name.Name]); err != nil || !allowed[value] {
-				c.Add(r.At, wild[name.Name], 1)
-			}
-			continue
-		}
-		for _, key := range exact.Keys(name.Name, r.Method, r.Target) {
-			_, query, _ := strings.Cut(key, "?")
-			if values, err := url.ParseQuery(query); err != nil || !allowed[values.Get(name.Name)] {
-				c.Add(r.At, query, 1)
-			}
-		}
-	}
 	type keyDay struct {
 		key string
 		day int64
 	}
 	days := make(map[keyDay]bool)
-	for key, events := range c.Result().Events {
+	for key, events := range simulate(requests, rule).events {
 		for _, e := range events {
 			if e.Hot {
 				days[keyDay{key, (e.At - requests[0].At) / int64(24*time.Hour)}] = true
@@ -328,5 +293,15 @@ func TestIsValue(t *testing.T) {
 		if got := isValue(s); got != want {
 			t.Errorf("%q: %v", s, got)
 		}
+	}
+}
+
+// An empty value is not taken for one that is hidden.
+func TestEmptyValueIsShown(t *testing.T) {
+	r := find(t, keep(t, []string{"-"}, made(func(i int) string {
+		return "/a?q=" + strings.Repeat(strconv.Itoa(burst(i)), i%2)
+	})), 1)
+	if p := r.Params[0]; p.TopValue != `""` {
+		t.Errorf("the most frequent value is %q, want a pair of quotes", p.TopValue)
 	}
 }

@@ -9,9 +9,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/accesslog"
+	"github.com/hotparam/hotparam/internal/exact"
 	"github.com/hotparam/hotparam/internal/replay"
 )
 
@@ -97,13 +99,38 @@ func TestOptionWithStrayValues(t *testing.T) {
 	}
 }
 
-// A frequent value that a rule cannot name, or must not, has no rule made for its parameter.
+// Where a rule cannot name a frequent value, or must not, values are compared with their own past:
+// the frequent one is not hot, what rises is, and the limit lets pass what is always there.
 func TestUsualValueThatNoRuleNames(t *testing.T) {
 	for _, value := range []string{"*", "a*b", "ann@shop.example", "\xff", strings.Repeat("long", 50)} {
 		random := rand.New(rand.NewPCG(1, 3))
-		r := find(t, keep(t, []string{"-"}, mix(random, 6000, map[string]float64{value: 0.5}, "concert")), 10)
-		if why := r.Params[0].Why; !strings.HasPrefix(why, "a value that no rule can name has") || r.Rules != "" || r.Params[0].Usual != nil {
-			t.Errorf("%q: %q\n%s", value, why, r.Rules)
+		kept := keep(t, []string{"-"}, mix(random, 6000, map[string]float64{value: 0.5, "-": 0.1}, "concert"))
+		r := find(t, kept, 1)
+		p := r.Params[0]
+		if p.Jump != jumpFactor || len(p.Usual) != 1 || p.Usual[0].Value != "-" || p.Hot == 0 || strings.Contains(r.Rules, value) {
+			t.Fatalf("%q: %+v\n%s", value, p, r.Rules)
+		}
+		file, err := config.Parse("", []byte(r.Rules))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rule := &file.Rules.Rules[0]
+		var requests []exact.Request
+		if err := entriesOf(t, kept)(func(e *accesslog.Entry) {
+			requests = append(requests, exact.Request{At: e.Time.UnixNano(), Method: e.Method, Target: strings.Clone(e.Target)})
+		}); err != nil {
+			t.Fatal(err)
+		}
+		sim := simulate(requests, rule)
+		refused, values := refusedBy(requests, []*simulated{sim})
+		if refused != p.Refused || values != p.RefusedValues {
+			t.Errorf("%q: said to refuse %d requests of %d values, plain buckets refuse %d of %d", value, p.Refused, p.RefusedValues, refused, values)
+		}
+		if events := sim.events["q=concert"]; len(events) == 0 || len(sim.events) != p.Hot {
+			t.Errorf("%q: %d keys were hot, want %d and the concert: %v", value, len(sim.events), p.Hot, events)
+		}
+		if rate := rule.Limit.Rate; rate.N < 25*int64(rate.Per/time.Second) {
+			t.Errorf("%q: the limit is %v, the frequent value has some 50/s", value, rate)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package suggest
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -126,16 +125,11 @@ func plainText(text string, decode func(string) (string, error)) string {
 	return text[:min(len(text), maxText)]
 }
 
-// unwritable returns why no rule can name one of the values, if so: a star would stand for any
-// text, a long value may have been cut, and a value that looks like a token or an address of a
-// person is not written anywhere.
-func unwritable(usual []Usual) (why string) {
-	for _, u := range usual {
-		if text := u.Value; len(text) >= maxText || !utf8.ValidString(text) || strings.Contains(text, "*") || looksPrivate(text) {
-			return fmt.Sprintf("a value that no rule can name has %.1f%% of the requests at all times", 100*u.Share)
-		}
-	}
-	return ""
+// isWritable reports whether a rule can name the value: a star would stand for any text, a long
+// value may have been cut, and a value that looks like a token or an address of a person is not
+// written anywhere.
+func (u *Usual) isWritable() bool {
+	return len(u.Value) < maxText && utf8.ValidString(u.Value) && !strings.Contains(u.Value, "*") && !looksPrivate(u.Value)
 }
 
 // looksPrivate reports whether a value looks like a token or an address of a person.
@@ -154,10 +148,14 @@ func looksPrivate(text string) bool {
 	return len(text) >= 20 && digits >= 3 && letters >= 3 || strings.HasPrefix(text, "eyJ") || strings.Contains(text, "@")
 }
 
-// shown returns a value for people to read, empty if it looks private.
+// shown returns a value for people to read, empty if it looks private. An empty value is a pair
+// of quotes.
 func shown(text string) string {
 	const most = 40
-	if looksPrivate(text) {
+	switch {
+	case text == "":
+		return `""`
+	case looksPrivate(text):
 		return ""
 	}
 	if runes := []rune(text); len(runes) > most {

@@ -20,9 +20,11 @@ type Missing struct {
 	next  int
 	byID  map[uint64]int
 	keys  map[MissingKey]*missingOf
+	joint map[*decode.Buckets]*jointBound // by what gaps of it point to
 	swept time.Time
 	from  int64 // gaps of before may have been dropped
 
+	asked   uint64 // how often counts in gaps were summed up
 	unnamed uint64 // IDs of its own, downwards from the highest
 	changes int64  // how often any of it was changed
 	last    sums   // as any computed them last
@@ -34,8 +36,7 @@ type missingGap struct {
 	loose, booked int64
 	heldBack      int64 // of groups
 	byRule        []decode.RuleGap
-	byBucket      []uint32
-	incarnation   uint64 // for byBucket
+	joint         [decode.MaxBuckets]*jointBound // the first is nil if nothing is known by bucket
 }
 
 // MissingKey is a key of a rule, by its number.
@@ -70,7 +71,7 @@ const (
 
 // NewMissing returns a Missing of which nothing is missing.
 func NewMissing() *Missing {
-	return &Missing{last: sums{rule: -1}, byID: make(map[uint64]int), keys: make(map[MissingKey]*missingOf), from: math.MinInt64}
+	return &Missing{last: sums{rule: -1}, byID: make(map[uint64]int), keys: make(map[MissingKey]*missingOf), joint: make(map[*decode.Buckets]*jointBound), from: math.MinInt64}
 }
 
 // Add records a gap. A gap that is known is made smaller.
@@ -79,12 +80,11 @@ func (m *Missing) Add(g decode.Gap) {
 	if at, ok := m.byID[g.ID]; ok {
 		x := &m.gaps[at]
 		x.lessByRule(g.ByRule)
-		if g.ByBucket != nil {
-			x.byBucket, x.incarnation = g.ByBucket, g.Incarnation
+		if g.Buckets[0] != nil {
+			m.share(x, g.Buckets)
 		}
 		if x.loose, x.booked, x.heldBack = min(x.loose, g.Loose), min(x.booked, g.Booked), min(x.heldBack, g.HeldBack); x.loose+x.booked+x.heldBack == 0 {
-			delete(m.byID, g.ID)
-			*x = missingGap{}
+			m.drop(x)
 		}
 		return
 	}
@@ -96,16 +96,24 @@ func (m *Missing) Add(g decode.Gap) {
 	}
 	x := &m.gaps[m.next]
 	if x.id != 0 {
-		delete(m.byID, x.id)
 		m.from = max(m.from, x.to)
+		m.drop(x)
 	}
 	for _, k := range m.keys {
 		k.spared[m.next/64] &^= 1 << (m.next % 64)
 		k.known[m.next/64] &^= 1 << (m.next % 64)
 	}
-	*x = missingGap{id: g.ID, from: g.From.UnixNano(), to: g.To.UnixNano(), loose: g.Loose, booked: g.Booked, heldBack: g.HeldBack, byRule: g.ByRule, byBucket: g.ByBucket, incarnation: g.Incarnation}
+	*x = missingGap{id: g.ID, from: g.From.UnixNano(), to: g.To.UnixNano(), loose: g.Loose, booked: g.Booked, heldBack: g.HeldBack, byRule: g.ByRule}
+	m.share(x, g.Buckets)
 	m.byID[g.ID] = m.next
 	m.next = (m.next + 1) % maxMissing
+}
+
+// drop forgets a gap.
+func (m *Missing) drop(x *missingGap) {
+	m.share(x, [len(x.joint)]*decode.Buckets{})
+	delete(m.byID, x.id)
+	*x = missingGap{}
 }
 
 // lessByRule lowers how much is missing of each rule.
@@ -192,8 +200,7 @@ func (m *Missing) Sweep(now time.Time, keep time.Duration) {
 	}
 	for i := range m.gaps {
 		if x := &m.gaps[i]; x.id != 0 && x.to < oldest {
-			delete(m.byID, x.id)
-			*x = missingGap{}
+			m.drop(x)
 		}
 	}
 	for key, k := range m.keys {

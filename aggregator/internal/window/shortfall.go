@@ -40,6 +40,8 @@ func (m *Missing) inGaps(k *missingOf, rule int, text []byte, start, end int64) 
 	if text != nil {
 		hash = wire.BucketHash(text)
 	}
+	m.asked++
+	var loose, byBucket int64 // of gaps that are known by bucket
 	for i := range m.gaps {
 		x := &m.gaps[i]
 		if x.id == 0 || x.to < start || x.from >= end {
@@ -50,10 +52,20 @@ func (m *Missing) inGaps(k *missingOf, rule int, text []byte, start, end int64) 
 		if k == nil || k.known[i/64]&bit == 0 {
 			lacks += of.Booked
 		}
-		if k == nil || k.spared[i/64]&bit == 0 {
-			lacks += x.looseOf(of.Loose, text != nil, hash)
+		switch {
+		case k != nil && k.spared[i/64]&bit != 0:
+		case text == nil || x.joint[0] == nil:
+			lacks += of.Loose
+		default:
+			loose += of.Loose
+			for _, j := range x.joint {
+				if j != nil {
+					byBucket += j.take(of.Loose, hash, m.asked)
+				}
+			}
 		}
 	}
+	lacks += min(loose, byBucket)
 	return lacks, heldBack
 }
 
@@ -100,13 +112,4 @@ func (x *missingGap) of(rule int) decode.RuleGap {
 		return decode.RuleGap{Loose: x.loose, Booked: x.booked}
 	}
 	return x.byRule[rule].Min(decode.RuleGap{Loose: x.loose, Booked: x.booked})
-}
-
-// looseOf returns how many of the loose counts that the gap lacks of a rule, n, can be of a key
-// with this hash. byBucket says that the rule has buckets.
-func (x *missingGap) looseOf(n int64, byBucket bool, hash uint64) int64 {
-	if !byBucket || x.byBucket == nil {
-		return n
-	}
-	return min(n, int64(x.byBucket[wire.BucketOf(hash, x.incarnation)]))
 }

@@ -1,0 +1,74 @@
+package decode
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/wire"
+)
+
+// Packets of 20 lines of an instance that states its bucket sums each 25 packets, as with
+// 5,000 values a second, for a rule with a jump and one without.
+func BenchmarkBucketSums(b *testing.B) {
+	for _, kind := range []hotparam.Kind{hotparam.Absolute, hotparam.Jump} {
+		b.Run(fmt.Sprint(kind), func(b *testing.B) {
+			record := summedRecords(kind)
+			b.ReportAllocs()
+			for b.Loop() {
+				record()
+			}
+			b.ReportMetric(20*float64(b.N)/b.Elapsed().Seconds(), "lines/s")
+		})
+	}
+}
+
+// What instances say of their sums allocates nothing, whether their rules have a jump or not.
+func TestBucketSumsDoNotAllocate(t *testing.T) {
+	for _, kind := range []hotparam.Kind{hotparam.Absolute, hotparam.Jump} {
+		record := summedRecords(kind)
+		record()
+		if n := testing.AllocsPerRun(200, record); n > 0 {
+			t.Errorf("%v: %v allocations", kind, n)
+		}
+	}
+}
+
+// summedRecords returns a function that decodes the next record of an instance whose rule has
+// a threshold of this kind.
+func summedRecords(kind hotparam.Kind) (record func()) {
+	const packets, perStatement = 5000, 25
+	rule := hotRule("r", 100, time.Second)
+	if rule.Hot[0].Kind = kind; kind == hotparam.Jump {
+		rule.Hot[0].Factor = hotparam.NewFraction(4, 1)
+	}
+	rules := testRules(rule)
+	mark := wire.JumpsMark(rules)
+	var lines, buckets [packets][]byte
+	var sums [wire.Buckets]uint32
+	for i := range packets {
+		if mark != 0 && i%perStatement == 0 {
+			buckets[i] = wire.AppendBuckets(nil, mark, uint64(i/perStatement), &sums)
+		} else if mark != 0 {
+			buckets[i] = wire.AppendBuckets(nil, mark, uint64(i/perStatement), nil)
+		}
+		for k := range 20 {
+			key := fmt.Appendf(nil, "GET /s?q=invented%d", i*20+k)
+			lines[i] = fmt.Appendf(lines[i], "shop.r.hot_param.%s:1|c\n", key)
+			sums[wire.BucketOf(wire.BucketHash(key), 1)]++
+		}
+	}
+	d := NewDecoder(rules, wire.Plain)
+	m := wire.Meta{Instance: []byte("a"), Incarnation: 1, Start: noon.UnixNano(), Held: 1, Sums: wire.Sums{Told: true}}
+	var sum counter
+	return func() {
+		i := int(m.Seq % packets)
+		if m.Seq++; i == 0 { // as another process
+			m.Incarnation, m.Seq, m.Sums.Loose = m.Incarnation+1, 1, 0
+		}
+		m.Buckets = buckets[i]
+		d.Record(&m, lines[i], noon, true, &sum)
+		m.Sums.Loose += 20
+	}
+}
