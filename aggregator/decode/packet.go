@@ -131,7 +131,7 @@ func (d *Decoder) meta(m *wire.Meta, now time.Time, stamped bool, c *Count, h Ha
 		d.stats.Recovered.Add(max(0, -lost))
 		d.senders.held.note(s, m.Held, m.Groups != d.senders.groups || !m.Sums.Told, now)
 		d.senders.noteAge(s, now.Sub(c.When), now)
-		changed = lost != 0
+		changed = lost != 0 || m.Seq <= s.first // of what came before that, too, something may be known now
 		if m.Sums.Told {
 			d.senders.sums(s, m, c.When, h)
 			c.InGroup = d.senders.inGroup(s, m)
