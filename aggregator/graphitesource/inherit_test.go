@@ -66,7 +66,7 @@ func newInheritModel(t *testing.T, seed uint64) *inheritModel {
 
 func (m *inheritModel) run() {
 	rate := make(map[string]int)
-	for range 200 {
+	for range 120 {
 		for _, text := range m.texts {
 			if m.rand.IntN(25) == 0 {
 				rate[text] = []int{0, 1, 2, 30, 45, 80}[m.rand.IntN(6)]

@@ -31,7 +31,7 @@ func bench(t testing.TB, rules ...hotparam.Rule) *worker {
 	r.holders[0] = p
 	w := s.newWorker(0, noon)
 	w.open(1, p)
-	w.adopt(nil, noon)
+	w.adopt(inheritance{}, noon)
 	w.heard(ends{asked: noon, end: 0, start: 0})
 	w.spoken = noon
 	return w
@@ -189,7 +189,7 @@ func TestHighIsUnknown(t *testing.T) {
 
 	w = bench(t)
 	w.report.covered, w.gate.isOpen = false, false
-	w.inherit(nil)
+	w.inherit(inheritance{})
 	feed(w, 21, 22, 23, 24)
 	w.heard(ends{asked: noon.Add(3 * time.Second), end: 30})
 	if w.published().hot("q=1") || w.report.covered {
@@ -237,7 +237,7 @@ func TestAdoptedElsewhere(t *testing.T) {
 	}
 	w := s.newWorker(p.partition, noon)
 	w.open(3, p)
-	w.adopt(hot, noon)
+	w.adopt(inheritance{hot: hot}, noon)
 	if _, gone := r.entries[hotparam.Key{Rule: "gone", Text: "q=1"}]; gone || len(r.entries) != 2 {
 		t.Errorf("%v, want the key of the rule that is gone cool", r.entries)
 	}
@@ -257,7 +257,7 @@ func TestAdoptedElsewhere(t *testing.T) {
 // Suspects that were found before the take-over are told after it.
 func TestGateKeepsSuspects(t *testing.T) {
 	p := &publisher{redis: &redis{holders: make(map[int32]*publisher)}}
-	g := &gate{to: p}
+	g := newGate(p)
 	g.Suspects(0, []hotparam.Hot{{Key: hotparam.Key{Rule: "r", Text: "old"}}})
 	g.Suspects(0, []hotparam.Hot{{Key: hotparam.Key{Rule: "r", Text: "new"}}})
 	if p.suspects != nil {

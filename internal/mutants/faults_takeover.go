@@ -19,6 +19,42 @@ var takeoverFaults = []Fault{
 		Test: "TestInheritsAcrossRestarts",
 	},
 	{
+		Name: "keys that were hot while nobody owned their partition are not published", File: "aggregator/kafkasource/adopt.go",
+		Old: "	w.detector.Adopt(missed, w.now)\n", New: "",
+		Test: "TestBurstsInHandOversAreFound",
+	},
+	{
+		Name: "keys that the previous owner judged become hot again", File: "aggregator/kafkasource/adopt.go",
+		Old: "if h.Since.After(since) && !known[key] {", New: "if !since.IsZero() && !known[key] {",
+		Test: "TestBurstsInHandOversAreFound|TestTakeOverTellsNothingOld",
+	},
+	{
+		Name: "an owner does not say up to when it has judged its partition", File: "aggregator/kafkasource/work.go",
+		Old: "w.gate.to.Judged(complete)", New: "",
+		Test: "TestBurstsInHandOversAreFound",
+	},
+	{
+		Name: "a publisher does not write up to when its owner's counts are judged", File: "hotkeys/lua/common.lua",
+		Old: "if judged ~= '' then", New: "if false then",
+		Package: "hotkeys",
+		Test:    "TestAdopt",
+	},
+	{
+		Name: "what an instance sent before it was heard of counts as nothing", File: "aggregator/decode/senders.go",
+		Old: "if !beginsWith(m) {", New: "if false {", Package: "aggregator",
+		Test: "TestInstancesThatAreHeardInMidStream",
+	},
+	{
+		Name: "an instance of which the first packet comes makes bounds unknown", File: "aggregator/decode/senders.go",
+		Old: "return m.Seq <= 1 || m.Sums", New: "return m.Sums", Package: "aggregator",
+		Test: "TestInstancesThatAreHeardInMidStream",
+	},
+	{
+		Name: "packets that the first one heard has overtaken stay missing", File: "aggregator/decode/senders.go",
+		Old: "l.found(s.missed)", New: "_ = l",
+		Test: "TestSendersTakeEachPacketOnceAndCountTheMissing",
+	},
+	{
 		Name: "the Graphite source forgets what is hot when Graphite's clock is set back", File: "aggregator/graphitesource/job.go",
 		Old: "j.adopted = append(j.detector.Listed(), j.adopted...)", New: "",
 		Test: "TestClocksDropNoKey",
