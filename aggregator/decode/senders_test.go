@@ -173,3 +173,16 @@ func TestLossesAreTakenBack(t *testing.T) {
 		t.Errorf("told %q, want %q", got, want)
 	}
 }
+
+// A loss is reported, though those before it are of a time to come since the clock was set back.
+func TestLossesAfterTheClockWasSetBack(t *testing.T) {
+	var l losses
+	var got heard
+	l.miss(1, noon.Add(time.Hour))
+	l.report(&got)
+	l.miss(1, noon.Add(time.Second))
+	l.report(&got)
+	if want := (heard{"lost 1h0m0s", "lost 1s"}); !slices.Equal(got, want) {
+		t.Errorf("told %q, want %q", got, want)
+	}
+}

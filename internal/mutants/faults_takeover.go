@@ -55,6 +55,26 @@ var takeoverFaults = []Fault{
 		Test: "TestSendersTakeEachPacketOnceAndCountTheMissing",
 	},
 	{
+		Name: "hot keys cool when the clock is set back", File: "aggregator/advance.go",
+		Old: "if !w.rehold(v, now) {", New: "if true {",
+		Test: "TestClocksThatAreSetBackDropNoHotKey",
+	},
+	{
+		Name: "hot keys are held until the clock is where it was before it was set back", File: "aggregator/advance.go",
+		Old: "hold: earlier(m.hold, now.Add(t.Hold))})", New: "hold: m.hold})",
+		Test: "TestClocksThatAreSetBackDropNoHotKey",
+	},
+	{
+		Name: "windows are whole at once when the clock is set back", File: "aggregator/advance.go",
+		Old: "	v.begin(nil, now, now.Add(-d.lag))\n	var cool", New: "	var cool",
+		Test: "TestClocksThatAreSetBackDropNoHotKey",
+	},
+	{
+		Name: "losses are not reported until the clock is where it was before it was set back", File: "aggregator/decode/losses.go",
+		Old: "*l = losses{} //", New: "_ = l //",
+		Test: "TestLossesAfterTheClockWasSetBack",
+	},
+	{
 		Name: "the Graphite source forgets what is hot when Graphite's clock is set back", File: "aggregator/graphitesource/job.go",
 		Old: "j.adopted = append(j.detector.Listed(), j.adopted...)", New: "",
 		Test: "TestClocksDropNoKey",
