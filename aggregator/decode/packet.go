@@ -120,7 +120,11 @@ func (d *Decoder) meta(m *wire.Meta, now time.Time, stamped bool, c *Count, h Ha
 	} else {
 		s.doubt = min(s.doubt, now.Sub(c.When)) // nothing is of a time to come
 		c.Instance = s.name
-		lost, duplicate := s.packet(m, now, &d.senders.losses)
+		noticed := now
+		if !stamped && s.incarnation != m.Incarnation {
+			noticed = c.When // a record may be read long after, and what is missing came before it
+		}
+		lost, duplicate := s.packet(m, noticed, &d.senders.losses)
 		if duplicate {
 			d.stats.Duplicates.Add(1)
 			return nil, false

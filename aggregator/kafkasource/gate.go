@@ -26,15 +26,14 @@ type gate struct {
 // as many as an owner has places. Others are published if they are still hot then.
 const maxFound = 1000
 
-func newGate(to PartitionPublisher) *gate {
-	return &gate{to: to, found: make(map[hotparam.Key]hotparam.Hot)}
-}
-
 // Publish implements [aggregator.Publisher].
 func (g *gate) Publish(c hotparam.Change) {
 	if g.isOpen {
 		g.to.Publish(c)
 		return
+	}
+	if g.found == nil {
+		g.found = make(map[hotparam.Key]hotparam.Hot)
 	}
 	for i := range c.Hot {
 		g.found[c.Hot[i].Key] = c.Hot[i]

@@ -173,7 +173,10 @@ func TestHighIsUnknown(t *testing.T) {
 		}
 	}
 	w := bench(t)
-	if feed(w, 21, 22, 23, 24); high(w) == hotparam.Unknown {
+	if feed(w, 9, 10, 11, 12); high(w) != hotparam.Unknown {
+		t.Error("known, though the instance has sent records before")
+	}
+	if feed(w, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24); high(w) == hotparam.Unknown {
 		t.Error("unknown, want it known when nothing is missing")
 	}
 	if feed(w, 26); high(w) != hotparam.Unknown {
@@ -257,7 +260,7 @@ func TestAdoptedElsewhere(t *testing.T) {
 // Suspects that were found before the take-over are told after it.
 func TestGateKeepsSuspects(t *testing.T) {
 	p := &publisher{redis: &redis{holders: make(map[int32]*publisher)}}
-	g := newGate(p)
+	g := &gate{to: p}
 	g.Suspects(0, []hotparam.Hot{{Key: hotparam.Key{Rule: "r", Text: "old"}}})
 	g.Suspects(0, []hotparam.Hot{{Key: hotparam.Key{Rule: "r", Text: "new"}}})
 	if p.suspects != nil {

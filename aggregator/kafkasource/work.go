@@ -43,7 +43,7 @@ func (w *worker) end(drain bool) {
 func (w *worker) open(n int, publisher PartitionPublisher) {
 	c := &w.source.cfg
 	w.parts = n
-	w.gate = newGate(publisher)
+	w.gate = &gate{to: publisher}
 	rules := w.source.inForce.Load().Rules
 	w.rules = decode.NumberRules(rules)
 	w.decoder = decode.NewDecoder(rules, c.Encoding)
