@@ -45,8 +45,8 @@ var takeoverFaults = []Fault{
 		Test: "TestInstancesThatAreHeardInMidStream",
 	},
 	{
-		Name: "an instance of which the first packet comes makes bounds unknown", File: "aggregator/decode/senders.go",
-		Old: "return m.Seq <= 1 || m.Sums", New: "return m.Sums", Package: "aggregator",
+		Name: "an instance that says that it has sent nothing makes bounds unknown", File: "aggregator/decode/senders.go",
+		Old: "return m.Seq <= 1 || m.Sums.Told", New: "return m.Seq <= 1 || !m.Sums.Told", Package: "aggregator",
 		Test: "TestInstancesThatAreHeardInMidStream",
 	},
 	{
