@@ -106,17 +106,11 @@ func (v *view) passOver(over int64) {
 func (v *view) isIdle() bool { return v.marked == 0 && (!v.judgesAtEnd() || v.closed >= v.busy) }
 
 // restart empties a view after the clock was set back by more than a window. Otherwise all
-// counts would be late until the clock is where it was.
+// counts would be late until the clock is where it was. Hot keys stay hot, as after a restart of
+// the process: until windows that were heard whole by this clock say otherwise.
 func (d *Detector) restart(v *view, now time.Time) {
 	r := v.watch
-	for _, w := range r.hot {
-		for _, t := range v.thresholds {
-			if w.marks[t.number].hot {
-				d.leave(t, w, Verdict{At: now}, v.closed)
-			}
-		}
-	}
-	change := hotparam.Change{Cool: r.takeCooled(v.closed, now)}
+	d.now = now
 	for _, w := range r.keys {
 		if w.suspect != nil && w.suspect.view == v {
 			d.suspects.drop(w)
@@ -125,7 +119,55 @@ func (d *Detector) restart(v *view, now time.Time) {
 		w.release()
 	}
 	v.restart()
-	d.publish(change)
+	v.begin(nil, now, now.Add(-d.lag))
+	var cool []hotparam.Hot
+	for _, w := range r.hot {
+		if !w.rehold(v, now) {
+			d.unnamed++
+			if w.abandon(v); w.hots == 0 && w.listed {
+				cool, w.listed = append(cool, hotparam.Hot{Key: hotparam.Key{Rule: r.rule.ID, Text: w.text}, Until: now}), false
+			}
+		}
+		w.since, w.hotSince = earlier(w.since, now), earlier(w.hotSince, now)
+		w.meter, w.origins, w.habit.windows = newMeter(d.rateSpan, now), nil, [len(w.windows)]habitWindow{}
+	}
+	d.publish(hotparam.Change{Cool: append(cool, r.takeCooled(v.closed, now)...)})
+}
+
+// abandon ends that the thresholds of a view, in which w has no entry, hold w hot.
+func (w *watched) abandon(v *view) {
+	for _, t := range v.thresholds {
+		w.setMark(t, mark{})
+	}
+	if w.by.view == v {
+		w.by = nil
+	}
+	for _, t := range w.rule.thresholds {
+		if w.by == nil && w.marks[t.number].hot {
+			w.by = t
+		}
+	}
+}
+
+// rehold has the thresholds of an emptied view hold w as of now, if they did. It reports false if
+// there is no room for the key.
+func (w *watched) rehold(v *view, now time.Time) bool {
+	if !w.enrol(v, v.PaneOf(now)) {
+		return false
+	}
+	for _, t := range v.thresholds {
+		if m := w.marks[t.number]; m.hot {
+			w.setMark(t, mark{hot: true, need: m.need, before: max(1, m.before), over: v.Start(v.PaneOf(now) + 1), hold: earlier(m.hold, now.Add(t.Hold))})
+		}
+	}
+	return true
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // Refresh publishes the present counts of the hot keys, and frees memory that is no longer

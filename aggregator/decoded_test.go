@@ -270,3 +270,64 @@ func TestKeysAreHotAtTheSameTimeWhateverTheClocks(t *testing.T) {
 		t.Errorf("told %v", off)
 	}
 }
+
+// What an instance that is first heard in mid-stream sent before is unknown: no high count is
+// known of a window that may have held it, and no threshold that compares keys is passed before
+// its totals were heard whole. An instance of which the first packet came makes nothing unknown,
+// and neither does one that has sent no counts before.
+func TestInstancesThatAreHeardInMidStream(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		seq     uint64
+		sums    wire.Sums
+		unknown bool
+	}{
+		{"the first packet", 1, wire.Sums{}, false},
+		{"in mid-stream", 900, wire.Sums{}, true},
+		{"in mid-stream, with sums", 900, wire.Sums{Told: true, Loose: 5000}, true},
+		{"in mid-stream, with held-back counts", 900, wire.Sums{Told: true, HeldBack: 1}, true},
+		{"in mid-stream, without counts", 900, wire.Sums{Told: true}, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			rule := hotRule("r", 10, 2*time.Second)
+			share := rule.Hot[0]
+			share.Kind, share.Factor = hotparam.Share, hotparam.Percent(50)
+			jump := rule.Hot[0]
+			jump.Kind, jump.Factor, jump.Rate.N = hotparam.Jump, hotparam.NewFraction(4, 1), 20
+			rule.Hot[0].Rate.N = 1000
+			rule.Hot = append(rule.Hot, share, jump)
+			rules := testRules(rule)
+			out := newRecorder()
+			detector, d := NewDetector(DetectorConfig{Rules: rules, Publisher: out}), decode.NewDecoder(rules, wire.Plain)
+			send := func(instance string, m wire.Meta, now time.Time, line string) {
+				m.Instance, m.Start, m.Held = []byte(instance), now.UnixNano(), 1
+				d.Packet(append(wire.AppendMeta(nil, m), "\n"+line...), now, detector)
+				detector.Advance(now)
+			}
+			for i := range 300 { // an instance that is known whole, of 40 keys
+				send("old", wire.Meta{Incarnation: 1, Seq: uint64(i + 1)}, noon.Add(time.Duration(i)*100*time.Millisecond), fmt.Sprintf("shop.r.hot_param.q=%d:1|c", i%40))
+			}
+			v := detector.rules[0].views[0]
+			high := func() int64 {
+				_, high := v.Window.Span(hotparam.Hash([]byte("q=k")), []byte("q=k"), v.closed, int64(v.Panes))
+				return high
+			}
+			begin := noon.Add(30 * time.Second)
+			for i := range 25 {
+				now := begin.Add(time.Duration(i) * 100 * time.Millisecond)
+				m := wire.Meta{Incarnation: 2, Seq: test.seq + uint64(i), Sums: test.sums}
+				m.Sums.Loose += uint64(3 * i)
+				send("new", m, now, "shop.r.hot_param.q=k:3|c")
+				if i < 20 && i > 2 && test.unknown != (high() == hotparam.Unknown) {
+					t.Fatalf("%v after it was heard the high count is %d", now.Sub(begin), high())
+				}
+				if hot := len(out.hot()) > 0; hot && i < 18 && test.unknown {
+					t.Fatalf("%v after it was heard a key is hot: %v", now.Sub(begin), out.hot())
+				}
+			}
+			if n := high(); n == hotparam.Unknown || len(out.hot()) == 0 {
+				t.Errorf("high is %d when its window was heard whole, hot are %v", n, out.hot())
+			}
+		})
+	}
+}

@@ -460,3 +460,49 @@ func TestTotalsWaitForAWholeWindow(t *testing.T) {
 		t.Errorf("hot are %v when the window is whole, want the key", out.hot())
 	}
 }
+
+// A clock that is set back drops no hot key: it stays hot until windows that were heard whole by
+// the new clock say otherwise, its high count is unknown until then, and it does not wait for
+// the clock to be where it was.
+func TestClocksThatAreSetBackDropNoHotKey(t *testing.T) {
+	for _, sets := range [][]time.Duration{{-time.Minute}, {-time.Hour}, {-3 * time.Minute, -2 * time.Hour, -time.Minute}} {
+		rule := hotRule("r", 100, time.Second)
+		long := rule.Hot[0]
+		long.Rate = hotparam.Rate{N: 500, Per: 10 * time.Second}
+		rule.Hot = append(rule.Hot, long)
+		for i := range rule.Hot {
+			rule.Hot[i].Hold, rule.Hot[i].CoolDown = time.Second, time.Second
+		}
+		out := newRecorder()
+		d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out, Start: noon})
+		now, cooled := noon, 0
+		run := func(span time.Duration, n int64) {
+			for end := now.Add(span); now.Before(end); now = now.Add(100 * time.Millisecond) {
+				d.Advance(now)
+				if n > 0 {
+					d.Count(decode.Count{Hash: testHash("q=k"), Text: []byte("q=k"), N: n, When: now})
+				}
+			}
+			for _, c := range out.changes {
+				cooled += len(c.Cool)
+			}
+			out.changes = nil
+		}
+		run(15*time.Second, 15)
+		for _, by := range sets {
+			now = now.Add(by)
+			run(500*time.Millisecond, 9) // hot keys stay so
+			if h := d.Listed(); cooled > 0 || len(h) != 1 || h[0].High != hotparam.Unknown || h[0].Since.After(now) {
+				t.Errorf("clock set by %v of %v: hot %+v, cooled %d keys", by, sets, h, cooled)
+			}
+			run(14*time.Second, 9)
+			if h := d.Listed(); cooled > 0 || len(h) != 1 || h[0].Low > 900 || h[0].High < h[0].Low {
+				t.Errorf("clock set by %v of %v: 14 s after that hot %+v, cooled %d keys", by, sets, h, cooled)
+			}
+		}
+		run(14*time.Second, 0)
+		if len(d.Listed()) > 0 || cooled != 1 {
+			t.Errorf("clock set by %v: 14 s after its end %v hot, cooled %d", sets, d.Listed(), cooled)
+		}
+	}
+}

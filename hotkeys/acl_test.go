@@ -136,7 +136,7 @@ func asWriter(t *testing.T, admin, client redis.UniversalClient) error {
 	must(t, admin.XAdd(ctx, &redis.XAddArgs{Stream: testLayout.Events, ID: "1000-0", Values: []string{"version", "old:1", "change", "{}"}}).Err())
 	flushScripts(t, admin)
 	p := testPublisher(t, client, nil)
-	_, err := p.Adopt(ctx)
+	_, _, err := p.Adopt(ctx)
 	failed := []error{err}
 	step := func(change hotparam.Change, do func(context.Context) error) {
 		p.Publish(change)
@@ -157,7 +157,7 @@ func asWriter(t *testing.T, admin, client redis.UniversalClient) error {
 	step(hotparam.Change{}, p.trim)
 	p.reclaim, p.rewrite = true, true
 	step(hotparam.Change{}, p.settle)
-	adopted, err := testPublisher(t, client, nil).Adopt(ctx)
+	adopted, _, err := testPublisher(t, client, nil).Adopt(ctx)
 	failed = append(failed, err)
 	leased := testPublisher(t, client, func(c *PublisherConfig) { c.Owner, c.Lease = "other", 2*patience })
 	failed = append(failed, leased.settle(ctx), leased.keepClaim(ctx), leased.release(ctx), beatAs(t, admin, client))
@@ -365,7 +365,7 @@ func TestRightsEndAtTheNamespace(t *testing.T) {
 				t.Errorf("%s: %s: %v, want NOPERM", user, what, err)
 			}
 		}
-		_, err := testPublisher(t, client, nil).Adopt(ctx)
+		_, _, err := testPublisher(t, client, nil).Adopt(ctx)
 		if reader := user == "hotparam-reader"; reader != (err != nil && strings.Contains(err.Error(), "NOPERM")) {
 			t.Errorf("%s: write: %v", user, err)
 		}

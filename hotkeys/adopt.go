@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/hotparam/hotparam"
 )
@@ -12,44 +13,60 @@ import (
 // Adopt takes the owner over from whichever process holds it, and takes the entries that
 // are published under it for those to publish. In Redis it changes only the owner's
 // holder and epoch, which fences off the process that held it. It returns the entries
-// that have not expired, with Until on Redis's clock; unreadable entries are counted in
-// [PublisherStats].
+// that have not expired, with Until on Redis's clock, and up to when that process had judged
+// what is counted ([Publisher.Judged]), zero if it has not said. Unreadable entries are counted
+// in [PublisherStats].
 //
 // Call Adopt once, before [Publisher.Run], which then does not claim the owner again, and
 // before anything is published. An error means that nothing was adopted; Adopt can then be
 // called again. There is nothing to adopt for a publisher with a lease, which takes over
 // by itself: for that Adopt fails.
-func (p *Publisher) Adopt(ctx context.Context) ([]hotparam.Hot, error) {
-	hot, err := p.adopt(ctx)
+func (p *Publisher) Adopt(ctx context.Context) (hot []hotparam.Hot, judged time.Time, err error) {
+	hot, judged, err = p.adopt(ctx)
 	if err != nil {
 		p.stats.failures.Add(1)
-		return nil, fmt.Errorf("adopt the hot keys of %s: %w", p.cfg.Owner, err)
+		return nil, time.Time{}, fmt.Errorf("adopt the hot keys of %s: %w", p.cfg.Owner, err)
 	}
-	return hot, nil
+	return hot, judged, nil
+}
+
+// Judged records that all counts of before until have been judged. What that changed has been
+// passed to Publish. It is written with whatever is written next, for the process that adopts
+// this owner's part after this one. It does not block.
+func (p *Publisher) Judged(until time.Time) { p.judged.Store(until.UnixMilli()) }
+
+// judgedArg returns what Judged recorded, as the scripts take it.
+func (p *Publisher) judgedArg() string {
+	if ms := p.judged.Load(); ms > 0 {
+		return strconv.FormatInt(ms, 10)
+	}
+	return ""
 }
 
 // adoptHead is the number of strings in the answer before the entries.
-const adoptHead = 4
+const adoptHead = 5
 
 var (
 	errAdoptedLate   = errors.New("this publisher has claimed its owner already")
 	errAdoptedLeased = errors.New("this publisher has a lease: it takes over by itself")
 )
 
-func (p *Publisher) adopt(ctx context.Context) ([]hotparam.Hot, error) {
+func (p *Publisher) adopt(ctx context.Context) (hot []hotparam.Hot, judged time.Time, err error) {
 	switch {
 	case p.cfg.Lease > 0:
-		return nil, errAdoptedLeased
+		return nil, judged, errAdoptedLeased
 	case p.epoch != 0 || p.standby:
-		return nil, errAdoptedLate
+		return nil, judged, errAdoptedLate
 	}
 	answer, err := p.call(ctx, "adopt", adoptScript)
 	if err != nil {
-		return nil, err
+		return nil, judged, err
 	}
-	hot, err := p.inherit("adopt", answer)
-	if err != nil {
-		return nil, err
+	if hot, err = p.inherit("adopt", answer); err != nil {
+		return nil, judged, err
+	}
+	if ms, err := strconv.ParseInt(answer[4], 10, 64); err == nil {
+		judged = time.UnixMilli(ms)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -58,7 +75,7 @@ func (p *Publisher) adopt(ctx context.Context) ([]hotparam.Hot, error) {
 		p.desired.adopt(h)
 	}
 	p.stats.keys.Store(int64(len(p.sent)))
-	return hot, nil
+	return hot, judged, nil
 }
 
 // inherit records a claim whose answer lists the owner's entries, and returns these.

@@ -34,7 +34,9 @@ func TestAdopt(t *testing.T) {
 		other := testPublisher(t, client, func(c *PublisherConfig) { c.Owner = "kafka-8" })
 		change := hots(hot(text(1), 212.5, 50), hot(text(2), 300, 60), hot(text(3), 300, 60))
 		change.Hot[0].Top = &hotparam.Attribution{Callers: []hotparam.Origin{{Name: "10.0.0.7", Count: 900}}}
+		judged := time.UnixMilli(1_790_000_000_123)
 		former.Publish(change)
+		former.Judged(judged)
 		must(t, former.settle(ctx))
 		other.Publish(hots(hot(text(4), 100, 50)))
 		must(t, other.settle(ctx))
@@ -48,8 +50,11 @@ func TestAdopt(t *testing.T) {
 		was := published(t, client)
 
 		p := testPublisher(t, client, func(c *PublisherConfig) { c.Owner = "kafka-7" })
-		adopted, err := p.Adopt(ctx)
+		adopted, until, err := p.Adopt(ctx)
 		must(t, err)
+		if !until.Equal(judged) {
+			t.Errorf("the former holder has judged up to %v, want %v", until, judged)
+		}
 		if got := published(t, client); !maps.Equal(got, was) {
 			t.Errorf("published: %v, want as before: %v", got, was)
 		}
@@ -92,7 +97,7 @@ func TestAdopt(t *testing.T) {
 		p.rewrite = true // takes away what it has and could not read
 		must(t, p.settle(ctx))
 		wantInRedis(t, client, map[string]int64{text(2): 60, text(4): 50})
-		if _, err := p.Adopt(ctx); err == nil {
+		if _, _, err := p.Adopt(ctx); err == nil {
 			t.Error("adopted twice")
 		}
 	})
@@ -103,10 +108,10 @@ func TestAdoptNothing(t *testing.T) {
 	onBoth(t, func(t *testing.T, client redis.UniversalClient) {
 		ctx := context.Background()
 		p := testPublisher(t, client, nil)
-		adopted, err := p.Adopt(ctx)
+		adopted, judged, err := p.Adopt(ctx)
 		must(t, err)
-		if len(adopted) != 0 {
-			t.Errorf("adopted %v", adopted)
+		if len(adopted) != 0 || !judged.IsZero() {
+			t.Errorf("adopted %v, judged up to %v", adopted, judged)
 		}
 		p.Publish(hots(hot(text(1), 100, 50)))
 		must(t, p.renew(ctx))
@@ -127,7 +132,7 @@ func TestAdoptAfterKill(t *testing.T) {
 	swaps := seen.swapped()
 
 	p := testPublisher(t, client, nil)
-	adopted, err := p.Adopt(t.Context())
+	adopted, _, err := p.Adopt(t.Context())
 	must(t, err)
 	p.Refresh(0, adopted)
 	testenv.Running(t, p.Run)
@@ -153,14 +158,14 @@ func TestAdoptWhileRedisIsAway(t *testing.T) {
 	server.Pause()
 	for range 3 {
 		from := time.Now()
-		_, err := p.Adopt(t.Context())
+		_, _, err := p.Adopt(t.Context())
 		if took := time.Since(from); err == nil || took > patience/4 || !strings.Contains(err.Error(), "statsd") {
 			t.Errorf("err = %v after %v, want one that names the owner, in time", err, took)
 		}
 	}
 	server.Resume()
 	p.cfg.Timeout = patience
-	adopted, err := p.Adopt(t.Context())
+	adopted, _, err := p.Adopt(t.Context())
 	must(t, err)
 	if len(adopted) != 1 {
 		t.Errorf("adopted %v", adopted)
@@ -174,7 +179,7 @@ func TestAdoptWhileRedisIsAway(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	server.Kill()
-	if _, err := testPublisher(t, client, nil).Adopt(t.Context()); err == nil {
+	if _, _, err := testPublisher(t, client, nil).Adopt(t.Context()); err == nil {
 		t.Error("adopted from a Redis that is dead")
 	}
 }

@@ -82,7 +82,7 @@ func TestBackends(t *testing.T) {
 
 		// Another process adopts the first part; all its scripts run.
 		heir := testPublisher(t, clientOf(t, config), func(c *PublisherConfig) { c.Owner = "kafka-0" })
-		adopted, err := heir.Adopt(ctx)
+		adopted, _, err := heir.Adopt(ctx)
 		must(t, err)
 		if len(adopted) != 1 || adopted[0].Text != text(2) {
 			t.Errorf("adopted: %+v", adopted)

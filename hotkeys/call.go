@@ -18,7 +18,7 @@ func (p *Publisher) call(ctx context.Context, name string, script *redis.Script,
 		p.cfg.Owner, p.holder, p.epoch, p.version.Run, p.version.N,
 		p.layout.Changed, wire.MaxPush,
 		p.cfg.EntryTTL.Milliseconds(), p.cfg.BeatTTL.Milliseconds(), p.cfg.Events,
-		p.cfg.Lease.Milliseconds(), p.own, p.silence.Milliseconds(),
+		p.cfg.Lease.Milliseconds(), p.own, p.silence.Milliseconds(), p.judgedArg(),
 	}
 	run := script.Run
 	if !p.known[script] { // its digest alone would probably cost a round trip more

@@ -7,7 +7,7 @@ type Layout struct {
 	Hot       string // ZSET: member "rule key", score requests per second now
 	Info      string // HASH: the same member → JSON
 	Version   string // STRING: "run id:n"
-	Owners    string // HASH: owner → epoch, owner:holder → the process that holds it, owner:until → the end of its lease
+	Owners    string // HASH: owner → epoch, owner:holder → the process that holds it, owner:until → the end of its lease, owner:judged → up to when it has judged the counts
 	Beat      string // STRING with a TTL: the heartbeat of the publishers, with a summary of the fleet
 	Events    string // STREAM: every change in full
 	Schema    string // STRING: the version of this layout

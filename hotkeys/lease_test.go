@@ -277,7 +277,7 @@ func TestPlacesOutliveTheirHolder(t *testing.T) {
 	wantInRedis(t, client, map[string]int64{"one": 50, "two": 50})
 
 	c := testPublisher(t, client, func(c *PublisherConfig) { c.Cap = 2 })
-	_, err := c.Adopt(ctx)
+	_, _, err := c.Adopt(ctx)
 	must(t, err)
 	c.Publish(hots(hotter, hottest))
 	must(t, c.renew(ctx))
@@ -305,7 +305,7 @@ func TestLeaseConfig(t *testing.T) {
 	}
 	p, err := NewPublisher(client, PublisherConfig{Namespace: "a", Lease: DefaultLease})
 	must(t, err)
-	if _, err := p.Adopt(context.Background()); !errors.Is(err, errAdoptedLeased) {
+	if _, _, err := p.Adopt(context.Background()); !errors.Is(err, errAdoptedLeased) {
 		t.Errorf("Adopt with a lease: %v", err)
 	}
 }

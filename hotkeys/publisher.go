@@ -47,6 +47,8 @@ type Publisher struct {
 	wake    chan struct{} // the desired set has changed
 	suspect chan struct{} // there are new suspects
 
+	judged atomic.Int64 // Unix milliseconds
+
 	writer // used by Run's goroutine only
 
 	stats publisherStats

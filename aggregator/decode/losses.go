@@ -28,6 +28,9 @@ const lossSlots = 64
 
 // miss records n missing packets, and returns the argument for found.
 func (l *losses) miss(n int64, now time.Time) (at int64) {
+	if l.reported.Sub(now) > lossSlots*Tick {
+		*l = losses{} // the clock was set back: those are of a time to come
+	}
 	at = tickOf(now)
 	s := &l.noticed[ring.Slot(at, lossSlots)]
 	if s.at != at {

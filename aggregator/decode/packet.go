@@ -120,7 +120,11 @@ func (d *Decoder) meta(m *wire.Meta, now time.Time, stamped bool, c *Count, h Ha
 	} else {
 		s.doubt = min(s.doubt, now.Sub(c.When)) // nothing is of a time to come
 		c.Instance, c.Skew = s.name, min(s.skew, now.Sub(c.When))
-		lost, duplicate := s.packet(m, now, &d.senders.losses)
+		noticed := now
+		if !stamped && s.incarnation != m.Incarnation {
+			noticed = c.When // a record may be read long after, and what is missing came before it
+		}
+		lost, duplicate := s.packet(m, noticed, &d.senders.losses)
 		if duplicate {
 			d.stats.Duplicates.Add(1)
 			return nil, false
@@ -131,7 +135,7 @@ func (d *Decoder) meta(m *wire.Meta, now time.Time, stamped bool, c *Count, h Ha
 		d.stats.Recovered.Add(max(0, -lost))
 		d.senders.held.note(s, m.Held, m.Groups != d.senders.groups || !m.Sums.Told, now)
 		d.senders.noteAge(s, now.Sub(c.When), now)
-		changed = lost != 0
+		changed = lost != 0 || m.Seq <= s.first // of what came before that, too, something may be known now
 		if m.Sums.Told {
 			d.senders.sums(s, m, c.When, h)
 			c.InGroup = d.senders.inGroup(s, m)

@@ -50,7 +50,8 @@ func newSenders(n *Numbered) *senders {
 type sender struct {
 	name        string
 	incarnation uint64
-	first       uint64 // sequence of the first packet: nothing before it is missing
+	first       uint64 // sequence of the first packet that came
+	missed      int64  // when packets before first were noticed to be missing, as in a gap
 	last        uint64 // highest sequence seen
 	turns       *turns // nil while each packet came in its turn
 	heard       time.Time
@@ -129,10 +130,13 @@ func (s *senders) from() netip.Addr {
 // and -1 when one that had been counted as missing arrives.
 func (s *sender) packet(m *wire.Meta, now time.Time, l *losses) (lost int64, duplicate bool) {
 	if s.incarnation != m.Incarnation || s.last == 0 {
-		// A new life. Sequences begin at 1, but this aggregator may have
-		// started later than the instance, so nothing before counts as lost.
+		// A new life. Sequences begin at 1, but this aggregator may have started later than the
+		// instance, or was out of its reach: what came before is unknown, and not lost on its way.
 		s.incarnation, s.first, s.last = m.Incarnation, m.Seq, m.Seq
-		s.turns = nil
+		s.turns, s.missed = nil, known
+		if !beginsWith(m) {
+			s.missed = l.miss(int64(min(m.Seq-1, math.MaxInt64)), now)
+		}
 		return 0, false
 	}
 	if s.turns == nil {
@@ -162,7 +166,10 @@ func (s *sender) packet(m *wire.Meta, now time.Time, l *losses) (lost int64, dup
 		return 0, true
 	}
 	if m.Seq < s.first {
-		return 0, false // overtaken by the first one heard, and never missed
+		if s.missed != known {
+			l.found(s.missed)
+		}
+		return 0, false // overtaken by the first one heard
 	}
 	for _, g := range s.turns.gaps {
 		if g.from <= m.Seq && m.Seq <= g.to && g.noticed != known {
@@ -170,6 +177,11 @@ func (s *sender) packet(m *wire.Meta, now time.Time, l *losses) (lost int64, dup
 		}
 	}
 	return -1, false
+}
+
+// beginsWith reports whether nothing was counted in the packets before this one of its sender.
+func beginsWith(m *wire.Meta) bool {
+	return m.Seq <= 1 || m.Sums.Told && m.Sums.Booked == 0 && m.Sums.Loose == 0 && m.Sums.HeldBack == 0
 }
 
 // noSums records a packet of a sender that does not report its sums: packets that the system

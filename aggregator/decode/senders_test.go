@@ -66,6 +66,11 @@ func TestSendersTakeEachPacketOnceAndCountTheMissing(t *testing.T) {
 		if lost != want {
 			t.Fatalf("%v: lost %d, want %d", arrive, lost, want)
 		}
+		for seq := uint64(1); seq < begin; seq++ { // unknown, as the first came in mid-stream
+			if !seen[seq] {
+				want++
+			}
+		}
 		if n := missing.noticed[ring.Slot(tickOf(noon), lossSlots)].n; n != want {
 			t.Fatalf("%v: %d are missing, want %d", arrive, n, want)
 		}
@@ -165,6 +170,19 @@ func TestLossesAreTakenBack(t *testing.T) {
 	l.found(tickOf(noon.Add(2*time.Second + lossSlots*Tick)))
 	l.report(&got)
 	if want := (heard{"lost 0s", "lost 1s", "found all since 0s", "found all", "lost 5.2s", "found all since 2s"}); !slices.Equal(got, want) {
+		t.Errorf("told %q, want %q", got, want)
+	}
+}
+
+// A loss is reported, though those before it are of a time to come since the clock was set back.
+func TestLossesAfterTheClockWasSetBack(t *testing.T) {
+	var l losses
+	var got heard
+	l.miss(1, noon.Add(time.Hour))
+	l.report(&got)
+	l.miss(1, noon.Add(time.Second))
+	l.report(&got)
+	if want := (heard{"lost 1h0m0s", "lost 1s"}); !slices.Equal(got, want) {
 		t.Errorf("told %q, want %q", got, want)
 	}
 }

@@ -138,7 +138,7 @@ func (j *job) tally(a *answer, newest int64) *tally {
 			from = max(j.known-j.ledger.keep, j.known-j.reread-w.span) + 1
 		}
 		j.ledger.take(e, s, from, newest, t)
-		if s.exceeds(float64(w.above) / j.ledger.scale) {
+		if s.exceeds(float64(w.above)/j.ledger.scale, newest-j.ledger.keep+1) {
 			e.sent = j.ledger.polls
 		}
 	}
@@ -146,9 +146,11 @@ func (j *job) tally(a *answer, newest int64) *tally {
 	return t
 }
 
-// exceeds reports whether a point is above value.
-func (s *series) exceeds(value float64) bool {
-	return slices.ContainsFunc(s.value, func(v float64) bool { return v > value })
+// exceeds reports whether a point from number from on is above value, so that the next request,
+// which begins there, is answered with the series.
+func (s *series) exceeds(value float64, from int64) bool {
+	i := min(max(0, from-s.first), int64(len(s.value)))
+	return slices.ContainsFunc(s.value[i:], func(v float64) bool { return v > value })
 }
 
 // apply counts point by point, the oldest first, and moves the time on to the newest. The
@@ -164,12 +166,11 @@ func (j *job) apply(x extent, counts []one) {
 		at = j.known
 	}
 	j.advance(at)
-	if len(j.adopted) > 0 {
-		j.hot.hold() // as far back as that is they were hot and cool already
+	if !j.begun || len(j.adopted) > 0 {
+		j.hot.hold() // as far back as that is, keys were hot that have cooled since
 		defer j.hot.release()
-		j.hot.Publish(hotparam.Change{Cool: j.detector.Adopt(j.adopted, j.when(at))})
-		j.adopted = nil
 	}
+	j.adopt(at, x.newest)
 	for i := range counts {
 		c := &counts[i]
 		if c.point > at {
@@ -183,6 +184,22 @@ func (j *job) apply(x extent, counts []one) {
 	j.advance(max(at, x.newest))
 	clear(counts) // they hold entries
 	j.counts = counts[:0]
+}
+
+// adopt passes the keys that stay hot to the detector, which stands at a point, before it counts
+// those up to newest. A key that was found hot later than that was found by a clock that was
+// ahead, and could not cool until then.
+func (j *job) adopt(at, newest int64) {
+	if len(j.adopted) == 0 {
+		return
+	}
+	for i := range j.adopted {
+		if h := &j.adopted[i]; h.Since.After(j.when(newest)) {
+			h.Since = j.when(newest)
+		}
+	}
+	j.hot.Publish(hotparam.Change{Cool: j.detector.Adopt(j.adopted, j.when(at))})
+	j.adopted = nil
 }
 
 func (j *job) advance(point int64) { j.detector.AdvanceTo(j.when(point), j.when(point)) }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -166,6 +167,7 @@ type recorder struct {
 	hot     map[string]hotparam.Hot
 	entered map[string]time.Time // when first
 	changes int
+	cooled  int // keys
 }
 
 func newRecorder() *recorder {
@@ -182,6 +184,7 @@ func (p *recorder) Publish(c hotparam.Change) {
 			p.entered[h.Text] = time.Now()
 		}
 	}
+	p.cooled += len(c.Cool)
 	for _, h := range c.Cool {
 		delete(p.hot, h.Text)
 	}
@@ -203,6 +206,13 @@ func (p *recorder) get(text string) (hotparam.Hot, bool) {
 	defer p.mu.Unlock()
 	h, ok := p.hot[text]
 	return h, ok
+}
+
+// all returns what is published, as another process finds it.
+func (p *recorder) all() []hotparam.Hot {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Collect(maps.Values(p.hot))
 }
 
 func (p *recorder) changed() int {

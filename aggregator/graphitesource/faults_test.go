@@ -225,3 +225,36 @@ func TestClocks(t *testing.T) {
 		}
 	})
 }
+
+// A key that is hot stays so over a clock that is set, and cools when its own windows say so:
+// not only when the clock is where it was when the key became hot.
+func TestClocksDropNoKey(t *testing.T) {
+	for _, by := range []time.Duration{-2 * time.Minute, -time.Hour, time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			rule := hotRule("r", 100, 10*time.Second)
+			rule.Hot[0].Hold = 5 * time.Second
+			w := newWorld(t, nil, rule)
+			run := func(seconds int, n float64) {
+				for range seconds {
+					at := w.tick() + int64(w.graphite.ahead/time.Second)
+					w.graphite.write(w.series("q=a"), at, n)
+					w.beat(at)
+				}
+				w.polled()
+			}
+			w.start()
+			run(20, 20)
+			w.graphite.mu.Lock()
+			w.graphite.ahead = by
+			w.graphite.mu.Unlock()
+			run(20, 9) // hot keys stay so
+			if h, hot := w.hot.get("q=a"); !hot || w.hot.cooled > 0 || h.Low != 90 || h.High != 90 {
+				t.Errorf("clock set by %v: hot %v with %d to %d, cooled %d times, want hot all the time with 90", by, hot, h.Low, h.High, w.hot.cooled)
+			}
+			run(15, 0)
+			if _, hot := w.hot.get("q=a"); hot {
+				t.Errorf("clock set by %v: hot 15 s after its end", by)
+			}
+		})
+	}
+}

@@ -73,11 +73,16 @@ func newJob(c *Config, api *client, patience time.Duration) *job {
 		scale = c.Step.Seconds()
 	}
 	j.ledger = newLedger(newNames(c, j.watches), keep, scale)
-	j.detector = aggregator.NewDetector(aggregator.DetectorConfig{
-		Rules: c.Rules, Publisher: j.hot, Memory: c.Memory, Days: c.Days, Grace: time.Duration(j.reread) * c.Step, RateSpan: c.Step,
-	})
+	j.detector = j.newDetector()
 	j.shown.moved = time.Now()
 	return j
+}
+
+func (j *job) newDetector() *aggregator.Detector {
+	c := j.cfg
+	return aggregator.NewDetector(aggregator.DetectorConfig{
+		Rules: c.Rules, Publisher: j.hot, Memory: c.Memory, Days: c.Days, Grace: time.Duration(j.reread) * c.Step, RateSpan: c.Step,
+	})
 }
 
 // poll asks Graphite and counts what it answers, unless it failed a short while
@@ -123,7 +128,8 @@ type request struct{ from, points int64 }
 
 // read asks for all points since the newest one that is known, and for those that
 // may still change. After an outage that is much: if it cannot be had, though the
-// latest points alone can, those have to do.
+// latest points alone can, those have to do. They are asked for by Graphite's own clock: if that
+// was set forward, all points since the newest one are more than is read of an answer.
 func (j *job) read(ctx context.Context) (*answer, error) {
 	q, latest := request{points: j.lookback}, request{points: j.ledger.keep}
 	if j.begun {
@@ -132,9 +138,6 @@ func (j *job) read(ctx context.Context) (*answer, error) {
 		if most := int64(longestLookback / j.cfg.Step); q.points > most {
 			q = request{points: most}
 		}
-	}
-	if q.points <= 2*latest.points {
-		return j.ask(ctx, q)
 	}
 	if !j.tooMuch {
 		a, err := j.ask(ctx, q)
@@ -248,8 +251,9 @@ func (j *job) mayLogClock(now time.Time) bool {
 // when returns the start of the step whose counts a point holds.
 func (j *job) when(point int64) time.Time { return time.Unix((point-1)*j.step, 0) }
 
-// restart begins anew.
+// restart begins anew, with what is hot: all points that matter are read again.
 func (j *job) restart() {
-	j.begun, j.known = false, 0
+	j.adopted = append(j.detector.Listed(), j.adopted...)
+	j.begun, j.known, j.detector = false, 0, j.newDetector()
 	clear(j.ledger.entries)
 }

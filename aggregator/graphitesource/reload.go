@@ -3,6 +3,7 @@ package graphitesource
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/hotparam/hotparam"
 )
@@ -37,20 +38,51 @@ func (j *job) withRules(c *Config) *job {
 	next := newJob(c, j.client, j.patience)
 	next.tooMuch, next.failures, next.next, next.outage = j.tooMuch, j.failures, j.next, j.outage
 	next.differs, next.shown = j.differs, j.shown
-	change := hotparam.Change{}
+	var hot, cool []hotparam.Hot
 	for _, h := range append(j.detector.Listed(), j.adopted...) {
-		if rule := next.ruleOf(h.Rule); rule != nil && rule.SameKeys(j.ruleOf(h.Rule)) && !allows(rule, h.Text) {
-			h.Limit, h.Burst, h.Mode = limitOf(rule, h.Text).Published()
-			change.Hot = append(change.Hot, h)
+		if rule := next.ruleOf(h.Rule); rule != nil && rule.SameKeys(j.ruleOf(h.Rule)) {
+			hot = append(hot, h)
+		} else {
+			cool = append(cool, h)
+		}
+	}
+	next.keepHot(hot, cool, j.when(j.known))
+	return next
+}
+
+// inherit keeps keys hot that another process published. Those that are hot here stay as they
+// are published from here.
+func (j *job) inherit(published []hotparam.Hot) {
+	if len(published) == 0 {
+		return
+	}
+	j.keepHot(published, nil, time.Now())
+}
+
+// keepHot keeps keys hot until the next points are counted, which decide. It publishes those
+// that are not hot here yet with the limits of the present rules. Keys of rules that are gone
+// and those with a value that is allowed cool as of now, as cool do.
+func (j *job) keepHot(hot, cool []hotparam.Hot, now time.Time) {
+	change := hotparam.Change{Cool: cool}
+	for _, h := range hot {
+		rule := j.ruleOf(h.Rule)
+		if rule == nil || allows(rule, h.Text) {
+			change.Cool = append(change.Cool, h)
 			continue
 		}
-		h.Until = j.when(j.known)
-		change.Cool = append(change.Cool, h)
+		j.adopted = append(j.adopted, h)
+		if _, isHot := j.hot.keys[h.Key]; !isHot {
+			h.Limit, h.Burst, h.Mode = limitOf(rule, h.Text).Published()
+			change.Hot = append(change.Hot, h)
+		}
 	}
-	next.adopted = change.Hot
-	next.hot.Publish(change)
-	next.nameHot()
-	return next
+	for i := range change.Cool {
+		change.Cool[i].Until = now
+	}
+	if !change.Empty() {
+		j.hot.Publish(change)
+	}
+	j.nameHot()
 }
 
 // ruleOf returns the rule with an id and a threshold, or nil.

@@ -4,11 +4,14 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/robfig/cron/v3"
+
+	"github.com/hotparam/hotparam"
 )
 
 // Source polls Graphite and publishes hot keys. Its methods are safe for concurrent use. Run
@@ -23,6 +26,8 @@ type Source struct {
 	job             *job
 	panicked        bool // the last time
 	panicLogged     time.Time
+	inheriting      sync.Mutex     // guards inherited
+	inherited       []hotparam.Hot // keys for the next poll
 	shown           atomic.Pointer[standing]
 	skipped, panics atomic.Int64
 }
@@ -105,8 +110,27 @@ func (s *Source) once(ctx context.Context) {
 		s.show()
 	}()
 	if ctx.Err() == nil {
+		s.job.inherit(s.takeInherited())
 		s.job.poll(ctx)
 	}
+}
+
+// Inherit makes keys hot that another process published before this one, as those of before a
+// restart. They stay hot until Graphite's points say otherwise. Those whose rule is gone or
+// whose value is allowed cool. The next poll does that: Inherit waits for none, as the caller
+// has a lease to keep. It is safe for concurrent use.
+func (s *Source) Inherit(published []hotparam.Hot) {
+	s.inheriting.Lock()
+	defer s.inheriting.Unlock()
+	s.inherited = slices.Clone(published) // all that is published now
+}
+
+func (s *Source) takeInherited() []hotparam.Hot {
+	s.inheriting.Lock()
+	defer s.inheriting.Unlock()
+	published := s.inherited
+	s.inherited = nil
+	return published
 }
 
 // show shows the job's state to Stats.

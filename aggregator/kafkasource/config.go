@@ -20,9 +20,13 @@ import (
 type PartitionPublisher interface {
 	aggregator.Publisher
 	// Adopt takes over the partition's part of the hot set, so that no previous owner can
-	// write it, and returns the keys in it. It changes none of them. It is called until it
-	// succeeds, before all other methods.
-	Adopt(ctx context.Context) ([]hotparam.Hot, error)
+	// write it, and returns the keys in it, and up to when the previous owner had judged the
+	// partition's counts, zero if that is not known. It changes none of them. It is called until
+	// it succeeds, before all other methods.
+	Adopt(ctx context.Context) (hot []hotparam.Hot, judged time.Time, err error)
+	// Judged records that all counts of before until have been judged, for whoever adopts the
+	// partition's part next. It must not block.
+	Judged(until time.Time)
 	// Run publishes until ctx ends, makes a last change and returns.
 	Run(ctx context.Context) error
 }

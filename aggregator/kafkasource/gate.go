@@ -2,6 +2,7 @@ package kafkasource
 
 import (
 	"slices"
+	"time"
 
 	"github.com/hotparam/hotparam"
 )
@@ -18,13 +19,40 @@ type gate struct {
 	taken    []hotparam.Hot
 	suspects []hotparam.Hot
 	part     int
+	found    map[hotparam.Key]hotparam.Hot // keys that became hot, as they were then
 }
+
+// maxFound bounds the keys that became hot before the gate opens, of which the newest are kept:
+// as many as an owner has places. Others are published if they are still hot then.
+const maxFound = 1000
 
 // Publish implements [aggregator.Publisher].
 func (g *gate) Publish(c hotparam.Change) {
 	if g.isOpen {
 		g.to.Publish(c)
+		return
 	}
+	if g.found == nil {
+		g.found = make(map[hotparam.Key]hotparam.Hot)
+	}
+	for i := range c.Hot {
+		g.found[c.Hot[i].Key] = c.Hot[i]
+		if len(g.found) > maxFound {
+			g.dropOldest()
+		}
+	}
+}
+
+// dropOldest forgets the key that became hot first: that one was most likely judged already.
+func (g *gate) dropOldest() {
+	var oldest hotparam.Key
+	var since time.Time
+	for key, h := range g.found {
+		if since.IsZero() || h.Since.Before(since) {
+			oldest, since = key, h.Since
+		}
+	}
+	delete(g.found, oldest)
 }
 
 // Refresh implements [aggregator.Publisher].
@@ -77,5 +105,5 @@ func (g *gate) open(adopted []hotparam.Hot, refresh func()) {
 	if len(g.suspects) > 0 {
 		g.to.Suspects(g.part, g.suspects)
 	}
-	g.taken, g.suspects = nil, nil
+	g.taken, g.suspects, g.found = nil, nil, nil
 }

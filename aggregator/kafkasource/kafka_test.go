@@ -41,7 +41,7 @@ type world struct {
 // Further options of the cluster are made when its network is there.
 func inWorld(t *testing.T, brokers int, partitions int32, test func(*world), more ...func(*world) kfake.Opt) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{T: t, redis: &redis{entries: make(map[hotparam.Key]entry), holders: make(map[int32]*publisher), tellers: make(map[int32]bool)}}
+		w := &world{T: t, redis: &redis{entries: make(map[hotparam.Key]entry), holders: make(map[int32]*publisher), tellers: make(map[int32]bool), judged: make(map[int32]time.Time)}}
 		ports := make([]int, brokers)
 		for i := range ports {
 			ports[i] = 9092 + i
@@ -274,6 +274,7 @@ type redis struct {
 	fenced  int
 	heard   []hotparam.Instance
 	tellers map[int32]bool // of the instances
+	judged  map[int32]time.Time
 }
 
 type entry struct {
@@ -327,11 +328,11 @@ type publisher struct {
 
 var errAway = errors.New("redis is away")
 
-func (p *publisher) Adopt(context.Context) (hot []hotparam.Hot, err error) {
+func (p *publisher) Adopt(context.Context) (hot []hotparam.Hot, judged time.Time, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.away {
-		return nil, errAway
+		return nil, judged, errAway
 	}
 	p.holders[p.partition] = p
 	for _, e := range p.entries {
@@ -339,7 +340,15 @@ func (p *publisher) Adopt(context.Context) (hot []hotparam.Hot, err error) {
 			hot = append(hot, e.Hot)
 		}
 	}
-	return hot, nil
+	return hot, p.judged[p.partition], nil
+}
+
+func (p *publisher) Judged(until time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.holders[p.partition] == p && p.judged != nil {
+		p.judged[p.partition] = until
+	}
 }
 
 func (p *publisher) Run(ctx context.Context) error {

@@ -31,7 +31,7 @@ func bench(t testing.TB, rules ...hotparam.Rule) *worker {
 	r.holders[0] = p
 	w := s.newWorker(0, noon)
 	w.open(1, p)
-	w.adopt(nil, noon)
+	w.adopt(inheritance{}, noon)
 	w.heard(ends{asked: noon, end: 0, start: 0})
 	w.spoken = noon
 	return w
@@ -173,7 +173,10 @@ func TestHighIsUnknown(t *testing.T) {
 		}
 	}
 	w := bench(t)
-	if feed(w, 21, 22, 23, 24); high(w) == hotparam.Unknown {
+	if feed(w, 9, 10, 11, 12); high(w) != hotparam.Unknown {
+		t.Error("known, though the instance has sent records before")
+	}
+	if feed(w, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24); high(w) == hotparam.Unknown {
 		t.Error("unknown, want it known when nothing is missing")
 	}
 	if feed(w, 26); high(w) != hotparam.Unknown {
@@ -189,7 +192,7 @@ func TestHighIsUnknown(t *testing.T) {
 
 	w = bench(t)
 	w.report.covered, w.gate.isOpen = false, false
-	w.inherit(nil)
+	w.inherit(inheritance{})
 	feed(w, 21, 22, 23, 24)
 	w.heard(ends{asked: noon.Add(3 * time.Second), end: 30})
 	if w.published().hot("q=1") || w.report.covered {
@@ -237,7 +240,7 @@ func TestAdoptedElsewhere(t *testing.T) {
 	}
 	w := s.newWorker(p.partition, noon)
 	w.open(3, p)
-	w.adopt(hot, noon)
+	w.adopt(inheritance{hot: hot}, noon)
 	if _, gone := r.entries[hotparam.Key{Rule: "gone", Text: "q=1"}]; gone || len(r.entries) != 2 {
 		t.Errorf("%v, want the key of the rule that is gone cool", r.entries)
 	}

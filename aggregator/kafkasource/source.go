@@ -79,8 +79,12 @@ type inForce struct {
 }
 
 func newInForce(c *Config, rules *hotparam.Rules) *inForce {
-	return &inForce{rules, decode.Lookback(rules) + c.Grace + c.Session + outageSpan}
+	return &inForce{rules, decode.Lookback(rules) + c.handOver()}
 }
+
+// handOver returns how long a partition may have no owner, with what may still arrive of the
+// time before.
+func (c *Config) handOver() time.Duration { return c.Grace + c.Session + outageSpan }
 
 // lookback returns how far before now a partition is read from.
 func (s *Source) lookback() time.Duration { return s.inForce.Load().lookback }

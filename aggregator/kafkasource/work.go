@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/aggregator/decode"
 )
@@ -69,7 +68,7 @@ func (w *worker) open(n int, publisher PartitionPublisher) {
 
 func (w *worker) run(ctx context.Context, publisher PartitionPublisher) {
 	publishing, stopPublishing := context.WithCancel(context.WithoutCancel(ctx))
-	adopted, published := make(chan []hotparam.Hot, 1), make(chan struct{})
+	adopted, published := make(chan inheritance, 1), make(chan struct{})
 	go func() {
 		defer close(published)
 		w.publish(ctx, publishing, publisher, adopted)
@@ -84,8 +83,8 @@ func (w *worker) run(ctx context.Context, publisher PartitionPublisher) {
 			w.resume()
 		case e := <-w.ends:
 			w.heard(e)
-		case hot := <-adopted:
-			w.inherit(hot)
+		case left := <-adopted:
+			w.inherit(left)
 		case <-w.reloads:
 			w.reload()
 		case <-ticker.C:
@@ -191,6 +190,9 @@ func (w *worker) advance(clock time.Time) {
 	w.updateAwaiting(complete)
 	w.decoder.Advance(w.now, w.in)
 	w.detector.AdvanceTo(w.now, complete)
+	if w.gate.isOpen {
+		w.gate.to.Judged(complete)
+	}
 }
 
 // updateAwaiting makes high counts unknown, so that no key cools, while an instance may still

@@ -35,7 +35,7 @@ type worker struct {
 	gate     *gate
 	mark     *watermark
 	headers  []wire.Header  // buffer for those of a record
-	adopted  []hotparam.Hot // keys that were published when we got the partition, until all of it is read
+	adopted  inheritance    // what was published when we got the partition, until all of it is read
 	leaving  []hotparam.Key // keys that another partition has now
 	left     time.Time      // when they are let go of
 

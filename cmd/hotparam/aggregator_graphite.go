@@ -39,10 +39,12 @@ func newGraphitePipeline(ctx context.Context, set *settings, client redis.Univer
 
 // makeGraphitePipeline makes no call.
 func makeGraphitePipeline(set *settings, client redis.UniversalClient) (*graphitePipeline, error) {
-	o, err := newOwner(set, client, nil)
+	p := &graphitePipeline{url: set.file.Graphite.URL}
+	o, err := newOwner(set, client, func(published []hotparam.Hot) { p.source.Inherit(published) })
 	if err != nil {
 		return nil, err
 	}
+	p.owner = o
 	g := set.file.Graphite
 	c := graphitesource.Config{
 		Rules: set.file.Rules, Publisher: o.publisher, Encoding: set.encoding, Canonical: set.file.Aggregator.Canonical, Memory: set.file.Aggregator.Memory,
@@ -61,8 +63,8 @@ func makeGraphitePipeline(set *settings, client redis.UniversalClient) (*graphit
 			return nil, fmt.Errorf("graphite.%w", err)
 		}
 	}
-	source, err := graphitesource.New(c)
-	return &graphitePipeline{o, source, g.URL}, err
+	p.source, err = graphitesource.New(c)
+	return p, err
 }
 
 // readSecret reads what a file or a variable holds; "" if neither is given.

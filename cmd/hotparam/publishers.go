@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -61,14 +62,14 @@ func (p *publishers) reload(rules []string) {
 }
 
 // Adopt is the publisher's; what fails before it runs is counted, too.
-func (p *partitionPublisher) Adopt(ctx context.Context) ([]hotparam.Hot, error) {
-	hot, err := p.Publisher.Adopt(ctx)
+func (p *partitionPublisher) Adopt(ctx context.Context) ([]hotparam.Hot, time.Time, error) {
+	hot, judged, err := p.Publisher.Adopt(ctx)
 	if err != nil {
 		p.all.mu.Lock()
 		p.all.gone.Failures++
 		p.all.mu.Unlock()
 	}
-	return hot, err
+	return hot, judged, err
 }
 
 // Publish is the publisher's, and logs the change.

@@ -10,7 +10,8 @@ local ttl, beat_ttl, events_cap = tonumber(ARGV[8]), ARGV[9], ARGV[10]
 local lease = tonumber(ARGV[11]) -- in milliseconds; 0: a first claim takes the owner at once
 local own = ARGV[12] -- the version of the owner's last change, or empty if the caller does not know it
 local silence = tonumber(ARGV[13]) -- in milliseconds, after which a silent holder counts as dead: the lease, if there is one
-local FIRST = 14 -- of each script's own arguments
+local judged = ARGV[14] -- up to when the holder has judged what is counted, Unix milliseconds on the clock of the counts, or empty
+local FIRST = 15 -- of each script's own arguments
 
 -- Returns the error of a command's answer, or nil.
 local function failure(answer) return type(answer) == 'table' and answer.err or nil end
@@ -130,6 +131,7 @@ end
 -- Records that the holder is alive, which extends its lease if it has one.
 local function extend()
   on('HSET', OWNERS, owner .. ':until', whole(now + silence))
+  if judged ~= '' then on('HSET', OWNERS, owner .. ':judged', judged) end
 end
 
 -- Returns the answer to a caller if the layout is of another version, which is a number. Any
@@ -226,7 +228,8 @@ end
 -- owner's.
 local function inventory(taken_epoch)
   local run, n = version()
-  local answer, unreadable = {'ok', run and (run .. ':' .. whole(n)) or '', whole(taken_epoch), ''}, 0
+  local until_judged = natural(on('HGET', OWNERS, owner .. ':judged'))
+  local answer, unreadable = {'ok', run and (run .. ':' .. whole(n)) or '', whole(taken_epoch), '', until_judged and whole(until_judged) or ''}, 0
   local infos = on('HGETALL', INFO)
   for i = 1, #infos, 2 do
     local by, until_ = read(infos[i + 1])

@@ -48,9 +48,12 @@ type probedPartition struct {
 }
 
 // Adopt implements [kafkasource.Publisher].
-func (p *probedPartition) Adopt(ctx context.Context) ([]hotparam.Hot, error) {
+func (p *probedPartition) Adopt(ctx context.Context) ([]hotparam.Hot, time.Time, error) {
 	return p.partition.Adopt(ctx)
 }
+
+// Judged implements [kafkasource.Publisher].
+func (p *probedPartition) Judged(until time.Time) { p.partition.Judged(until) }
 
 // Run implements [kafkasource.Publisher].
 func (p *probedPartition) Run(ctx context.Context) error { return p.partition.Run(ctx) }

@@ -66,7 +66,7 @@ func (f *fleet) publish(heard ...string) {
 	f.t.Helper()
 	p, err := hotkeys.NewPublisher(f.admin, hotkeys.PublisherConfig{Namespace: f.namespace, Owner: "statsd", Rules: []string{"terms", "watch"}})
 	must(f.t, err)
-	_, err = p.Adopt(f.t.Context())
+	_, _, err = p.Adopt(f.t.Context())
 	must(f.t, err)
 	var instances []hotparam.Instance
 	for _, name := range heard {

@@ -100,8 +100,11 @@ func (s *hotSet) Publish(c hotparam.Change) {
 	}
 }
 
-func (s *hotSet) Refresh(int, []hotparam.Hot)                   {}
-func (s *hotSet) Suspects(int, []hotparam.Hot)                  {}
-func (s *hotSet) Instances([]hotparam.Instance)                 {}
-func (s *hotSet) Adopt(context.Context) ([]hotparam.Hot, error) { return nil, nil }
-func (s *hotSet) Run(ctx context.Context) error                 { <-ctx.Done(); return nil }
+func (s *hotSet) Refresh(int, []hotparam.Hot)   {}
+func (s *hotSet) Suspects(int, []hotparam.Hot)  {}
+func (s *hotSet) Instances([]hotparam.Instance) {}
+func (s *hotSet) Adopt(context.Context) ([]hotparam.Hot, time.Time, error) {
+	return nil, time.Time{}, nil
+}
+func (s *hotSet) Judged(time.Time)              {}
+func (s *hotSet) Run(ctx context.Context) error { <-ctx.Done(); return nil }

@@ -42,6 +42,7 @@ func Faults() (all []Fault) {
 		commandFaults,
 		suggestFaults,
 		restartFaults,
+		takeoverFaults,
 		bucketFaults,
 		dayFaults,
 	} {

@@ -1,0 +1,92 @@
+package mutants
+
+// takeoverFaults are in what becomes of hot keys and windows where Graphite and Kafka keep the
+// counts, and where a clock is set.
+var takeoverFaults = []Fault{
+	{
+		Name: "the Graphite source adopts no keys that are published already", File: "aggregator/graphitesource/source.go",
+		Old: "s.job.inherit(s.takeInherited())", New: "s.takeInherited()",
+		Test: "TestInheritsAcrossRestarts",
+	},
+	{
+		Name: "the Graphite source does not ask by name for keys that it inherits", File: "aggregator/graphitesource/reload.go",
+		Old: "	j.nameHot()\n}", New: "}",
+		Test: "TestInheritsAcrossRestarts",
+	},
+	{
+		Name: "a hot key is in no answer once its last high point is passed", File: "aggregator/graphitesource/count.go",
+		Old: "i := min(max(0, from-s.first), int64(len(s.value)))", New: "i := min(0, from)",
+		Test: "TestInheritsAcrossRestarts",
+	},
+	{
+		Name: "keys that were hot while nobody owned their partition are not published", File: "aggregator/kafkasource/adopt.go",
+		Old: "	w.detector.Adopt(missed, w.now)\n", New: "",
+		Test: "TestBurstsInHandOversAreFound",
+	},
+	{
+		Name: "keys that the previous owner judged become hot again", File: "aggregator/kafkasource/adopt.go",
+		Old: "if h.Since.After(since) && !known[key] {", New: "if !since.IsZero() && !known[key] {",
+		Test: "TestBurstsInHandOversAreFound|TestTakeOverTellsNothingOld",
+	},
+	{
+		Name: "an owner does not say up to when it has judged its partition", File: "aggregator/kafkasource/work.go",
+		Old: "w.gate.to.Judged(complete)", New: "",
+		Test: "TestBurstsInHandOversAreFound",
+	},
+	{
+		Name: "a publisher does not write up to when its owner's counts are judged", File: "hotkeys/lua/common.lua",
+		Old: "if judged ~= '' then", New: "if false then",
+		Package: "hotkeys",
+		Test:    "TestAdopt",
+	},
+	{
+		Name: "what an instance sent before it was heard of counts as nothing", File: "aggregator/decode/senders.go",
+		Old: "if !beginsWith(m) {", New: "if false {", Package: "aggregator",
+		Test: "TestInstancesThatAreHeardInMidStream",
+	},
+	{
+		Name: "an instance that says that it has sent nothing makes bounds unknown", File: "aggregator/decode/senders.go",
+		Old: "return m.Seq <= 1 || m.Sums.Told", New: "return m.Seq <= 1 || !m.Sums.Told", Package: "aggregator",
+		Test: "TestInstancesThatAreHeardInMidStream",
+	},
+	{
+		Name: "packets that the first one heard has overtaken stay missing", File: "aggregator/decode/senders.go",
+		Old: "l.found(s.missed)", New: "_ = l",
+		Test: "TestSendersTakeEachPacketOnceAndCountTheMissing",
+	},
+	{
+		Name: "hot keys cool when the clock is set back", File: "aggregator/advance.go",
+		Old: "if !w.rehold(v, now) {", New: "if true {",
+		Test: "TestClocksThatAreSetBackDropNoHotKey",
+	},
+	{
+		Name: "hot keys are held until the clock is where it was before it was set back", File: "aggregator/advance.go",
+		Old: "hold: earlier(m.hold, now.Add(t.Hold))})", New: "hold: m.hold})",
+		Test: "TestClocksThatAreSetBackDropNoHotKey",
+	},
+	{
+		Name: "windows are whole at once when the clock is set back", File: "aggregator/advance.go",
+		Old: "	v.begin(nil, now, now.Add(-d.lag))\n	var cool", New: "	var cool",
+		Test: "TestClocksThatAreSetBackDropNoHotKey",
+	},
+	{
+		Name: "losses are not reported until the clock is where it was before it was set back", File: "aggregator/decode/losses.go",
+		Old: "*l = losses{} //", New: "_ = l //",
+		Test: "TestLossesAfterTheClockWasSetBack",
+	},
+	{
+		Name: "the Graphite source forgets what is hot when Graphite's clock is set back", File: "aggregator/graphitesource/job.go",
+		Old: "j.adopted = append(j.detector.Listed(), j.adopted...)", New: "",
+		Test: "TestClocksDropNoKey",
+	},
+	{
+		Name: "a key stays hot until Graphite's clock is where it was before it was set back", File: "aggregator/graphitesource/count.go",
+		Old: "h.Since = j.when(newest)", New: "_ = h",
+		Test: "TestClocksDropNoKey",
+	},
+	{
+		Name: "Graphite is not asked for less when its clock is ahead of what is known", File: "aggregator/graphitesource/job.go",
+		Old: "if !j.tooMuch {", New: "if !j.tooMuch || q.points <= 2*latest.points {",
+		Test: "TestClocksDropNoKey",
+	},
+}
