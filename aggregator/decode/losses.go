@@ -13,6 +13,7 @@ type losses struct {
 	noticed  [lossSlots]lossSlot
 	settled  time.Time // newest of those that come no more
 	reported time.Time
+	awaited  time.Time // senders that may lack packets of before it were not heard yet; zero: none
 }
 
 // lossSlot is a short time.
@@ -55,7 +56,7 @@ func (l *losses) found(at int64) {
 
 // report reports to a handler when the newest loss was, if that has changed.
 func (l *losses) report(h Handler) {
-	newest := l.settled
+	newest := later(l.settled, l.awaited)
 	for i := range l.noticed {
 		if s := &l.noticed[i]; s.n > 0 && s.when.After(newest) {
 			newest = s.when

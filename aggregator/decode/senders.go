@@ -1,15 +1,12 @@
 package decode
 
 import (
-	"cmp"
 	"math"
 	"net/netip"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -37,7 +34,8 @@ type senders struct {
 	ruled        ruled
 	jumps        uint32        // the mark of the rules with a jump
 	keep         time.Duration // for so long gaps matter
-	mostClaimed  uint64        // a packet may say that so much is missing; 0: no bound
+	resumed      resumption
+	mostClaimed  uint64 // a packet may say that so much is missing; 0: no bound
 
 	steady func(now time.Time) (steady time.Time, set time.Duration) // see steadyTime
 }
@@ -185,7 +183,8 @@ func (s *senders) sums(from *sender, m *wire.Meta, start time.Time, h Handler) {
 	switch {
 	case a.life != m.Incarnation:
 		s.accountsLeft += len(a.keys)
-		*a = accounts{life: m.Incarnation, opened: m.Sums.Opened, first: m.Seq, since: m.Start + m.Sums.Age}
+		s.open(from, m, start, h)
+		*a = accounts{opening: a.opening, life: m.Incarnation, opened: m.Sums.Opened, first: m.Seq, since: m.Start + m.Sums.Age}
 		s.betweenRules(a, m)
 		a.readBuckets(m, s.jumps, h)
 		if m.Seq == 1 {
@@ -197,6 +196,10 @@ func (s *senders) sums(from *sender, m *wire.Meta, start time.Time, h Handler) {
 		return
 	case a.sums.Shed != m.Sums.Shed:
 		a.begin(m, &s.accountsLeft)
+	}
+	resumed := a.resumed
+	if resumed {
+		s.reach(from, m)
 	}
 	if s.mostClaimed > 0 && claimed(a, m) > s.mostClaimed { // no sender of ours could have sent so much
 		a.begin(m, &s.accountsLeft)
@@ -211,6 +214,9 @@ func (s *senders) sums(from *sender, m *wire.Meta, start time.Time, h Handler) {
 	if g := a.gap(m, flush, s.gaps); g != nil {
 		if latest := flush.Add(from.doubt); from.doubt > 0 && latest.After(g.To) {
 			g.To = latest
+		}
+		if resumed {
+			g.widen(a.owedSince, from.heard)
 		}
 		if between != nil { // no other is so new
 			g.ByRule = s.ruled.byRule(between)
@@ -261,6 +267,7 @@ func (t *turns) note(g gap) {
 func (s *senders) advance(now time.Time, h Handler) {
 	s.held.decay(now)
 	s.held.report(h.Held)
+	s.settle(now, h)
 }
 
 func (s *senders) sweep(now time.Time) {
@@ -270,6 +277,9 @@ func (s *senders) sweep(now time.Time) {
 	s.swept = now
 	for name, known := range s.byName {
 		known.accounts.expire(idleAccount, &s.accountsLeft)
+		if o := known.accounts.opening; o != nil && now.Sub(o.heard) > s.keep {
+			known.accounts.opening = nil // no snapshot is of use any more
+		}
 		if now.Sub(known.heard) > senderLife && known.holding == nil {
 			s.accountsLeft += len(known.accounts.keys)
 			delete(s.byName, name)
@@ -278,18 +288,4 @@ func (s *senders) sweep(now time.Time) {
 		}
 	}
 	s.known.Store(int64(len(s.byName)))
-}
-
-// instances returns the live instances, by name.
-func (s *senders) instances(now time.Time) []hotparam.Instance {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	live := make([]hotparam.Instance, 0, len(s.byName))
-	for _, known := range s.byName {
-		if now.Sub(known.heard) <= liveFor {
-			live = append(live, hotparam.Instance{Name: known.name, Heard: known.heard})
-		}
-	}
-	slices.SortFunc(live, func(a, b hotparam.Instance) int { return cmp.Compare(a.Name, b.Name) })
-	return live
 }
