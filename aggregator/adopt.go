@@ -54,7 +54,9 @@ func (d *Detector) adopt(r *ruleWatch, h *hotparam.Hot, now time.Time) bool {
 				continue
 			}
 			m := mark{hot: true, before: h.Ratio, over: v.Start(v.PaneOf(h.Since) + 1), hold: h.Since.Add(t.Hold)}
-			m.below = w.belowSince(t, m.over)
+			if m.saved = t.takeSaved(h.Text); m.saved == nil {
+				m.below = w.belowSince(t, m.over)
+			}
 			w.setMark(t, m)
 			if w.by == nil {
 				w.by = t

@@ -24,6 +24,7 @@ type batch struct {
 	spared   []spared
 	healed   []healed
 	moved    []moved
+	saves    func(*Detector) // the batch has nothing but this
 }
 
 // packet holds what the counts of a packet have in common.

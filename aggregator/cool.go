@@ -25,10 +25,17 @@ func (d *Detector) coolDown(t *threshold, w *watched, pane int64) {
 	}
 	if high == hotparam.Unknown || high >= exit || w.risesAgain(v, pane, exit) {
 		m.below = time.Time{}
+		if high != hotparam.Unknown {
+			m.saved = nil
+		}
 		return
 	}
 	if m.below.IsZero() {
 		m.below = end
+		if m.saved != nil && m.saved.holds(w, v, pane, exit) {
+			m.below = m.saved.below
+		}
+		m.saved = nil
 	}
 	if end.Before(m.hold) || end.Sub(m.below) < t.CoolDown {
 		return

@@ -56,6 +56,11 @@ func (d *Detector) TakeOver(left []hotparam.Hot, now time.Time) {
 // counted since then is unknown, so the bounds are those of this detector's own counts.
 func (d *Detector) Inherit(published []hotparam.Hot, now time.Time) {
 	d.takeOver(published, now, (*watched).presentSince)
+	for _, r := range d.watches {
+		for _, v := range r.views {
+			v.saved = nil
+		}
+	}
 }
 
 func (d *Detector) takeOver(left []hotparam.Hot, now time.Time, present func(*watched, *hotparam.Hot) hotparam.Hot) {

@@ -36,7 +36,8 @@ const queued = 16
 func newShard(d *Detector, readers int) *shard {
 	s := &shard{
 		detector: d, read: make([]time.Time, readers), bounds: make([]int64, len(d.rules)),
-		queue: make(chan *batch, queued+readers), free: make(chan *batch, queued+readers),
+		queue: make(chan *batch, queued+readers+1), // and a snapshot
+		free:  make(chan *batch, queued+readers),
 	}
 	for range queued + readers {
 		s.free <- new(batch)
@@ -51,6 +52,12 @@ func newShard(d *Detector, readers int) *shard {
 func (s *shard) run() {
 	for b := range s.queue {
 		s.mu.Lock()
+		if b.saves != nil {
+			b.saves(s.detector)
+			s.mu.Unlock()
+			s.pending.Add(-1)
+			continue
+		}
 		s.work(b)
 		s.mu.Unlock()
 		b.reset()
@@ -90,6 +97,12 @@ func (s *shard) lockIdle() {
 	}
 }
 
+// afterQueued has the shard's goroutine call f when it has counted all batches that were queued.
+func (s *shard) afterQueued(f func(*Detector)) {
+	s.pending.Add(1)
+	s.queue <- &batch{saves: f} // has room: one at a time
+}
+
 // reload puts other rules in force. The caller has the lock.
 func (s *shard) reload(n *decode.Numbered, homes []int, now time.Time) (left []hotparam.Hot) {
 	left = s.detector.Reload(n, homes, now)
@@ -115,6 +128,17 @@ func (s *shard) report() {
 
 func (s *shard) work(b *batch) {
 	s.advance(b.reader, b.arrived)
+	s.take(b)
+	s.advance(b.reader, b.now)
+	if since := b.now.Sub(s.refreshed); since >= time.Second || since < -time.Second {
+		s.refreshed = b.now
+		s.detector.Refresh()
+		s.report()
+	}
+}
+
+// take passes the contents of a batch to the detector.
+func (s *shard) take(b *batch) {
 	s.hear(b)
 	for i := range b.origins {
 		s.detector.Origin(b.origins[i])
@@ -131,12 +155,6 @@ func (s *shard) work(b *batch) {
 	}
 	for i := range b.moved {
 		s.detector.Moved(b.moved[i].Count, b.moved[i].from, b.moved[i].to)
-	}
-	s.advance(b.reader, b.now)
-	if since := b.now.Sub(s.refreshed); since >= time.Second || since < -time.Second {
-		s.refreshed = b.now
-		s.detector.Refresh()
-		s.report()
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/aggregator/internal/snapshot"
 	"github.com/hotparam/hotparam/internal/pace"
 	"github.com/hotparam/hotparam/wire"
 )
@@ -228,6 +229,53 @@ func BenchmarkShard(b *testing.B) {
 				s.work(one)
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/perBatch, "ns/op")
+		})
+	}
+}
+
+// A snapshot has what was passed on before it, however long that waits to be counted.
+func TestSaveWaitsForWhatIsQueued(t *testing.T) {
+	shards := NewShards(DetectorConfig{Rules: testRules(hotRule("r", 10, time.Second)), Publisher: newRecorder(), Memory: 1 << 20}, 1, 1)
+	f := shards.Feed(0)
+	f.Begin()
+	f.Counts([]decode.Count{{Hash: hotparam.Hash([]byte("k")), Text: []byte("k"), N: 12, When: noon}})
+	f.End(noon, noon, true)
+	wait := shards.Save(10)
+	go shards.Run()
+	defer shards.Close()
+	if keys, dropped := wait(); len(keys) != 1 || len(keys[0].Views) != 1 || len(keys[0].Views[0].Counts) != 1 || keys[0].Views[0].Counts[0].N != 12 || dropped != 0 {
+		t.Errorf("saved %+v, dropped %d, want the twelve counts", keys, dropped)
+	}
+}
+
+// BenchmarkSave saves the keys near a threshold of windows of 64 MiB.
+func BenchmarkSave(b *testing.B) {
+	for _, hot := range []int{100, 4000} {
+		b.Run(fmt.Sprint(hot), func(b *testing.B) {
+			shards := NewShards(DetectorConfig{Rules: testRules(hotRule("r", 50, time.Minute)), Publisher: newRecorder(), Memory: 64 << 20}, 2, 1)
+			go shards.Run()
+			defer shards.Close()
+			f := shards.Feed(0)
+			for at := range 60 {
+				now := noon.Add(time.Duration(at) * time.Second)
+				f.Begin()
+				for i := range hot {
+					text := fmt.Appendf(nil, "GET /s?q=%d", i)
+					f.Counts([]decode.Count{{Hash: hotparam.Hash(text), Text: text, N: 2, When: now}})
+				}
+				for i := range 5000 {
+					text := fmt.Appendf(nil, "GET /s?q=cold-%d-%d", at, i)
+					f.Counts([]decode.Count{{Hash: hotparam.Hash(text), Text: text, N: 1, When: now}})
+				}
+				f.End(now, now, false)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				keys, _ := shards.Save(8192)()
+				s := snapshot.Snapshot{Cut: noon, Rules: []string{"r"}, Keys: keys}
+				data, _ := s.Append(nil)
+				b.ReportMetric(float64(len(data)), "bytes")
+			}
 		})
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/aggregator/internal/snapshot"
 	"github.com/hotparam/hotparam/aggregator/internal/window"
 )
 
@@ -40,12 +41,13 @@ type view struct {
 	compares   bool            // history or groups is not nil
 	ranks      bool            // some threshold compares keys with others when panes close
 
-	least  int64 // the lowest count at which a key can be hot
-	bound  int64 // what can be hidden of a key, or more: the floor as it was lately
-	level  int64 // count from which a key is looked at: least, less the bound
-	pinned int   // keys that are tied to an entry
-	marked int   // marks that are hot
-	was    *view // the one that it goes on with, during a reload
+	least  int64                     // the lowest count at which a key can be hot
+	bound  int64                     // what can be hidden of a key, or more: the floor as it was lately
+	level  int64                     // count from which a key is looked at: least, less the bound
+	pinned int                       // keys that are tied to an entry
+	marked int                       // marks that are hot
+	was    *view                     // the one that it goes on with, during a reload
+	saved  map[string]*snapshot.View // of hot keys, by another process, until they are adopted
 
 	began  int64 // first pane that was seen from its start on; never: none
 	newest int64 // newest pane that holds a count
@@ -111,6 +113,8 @@ type mark struct {
 	over  time.Time // when the window is over that made the key hot
 	hold  time.Time // it does not cool before
 	below time.Time // end of the first window of those that were below the exit in a row
+
+	saved *savedMark // of the process that the key was adopted from, until a high count is known
 
 	before float64 // ratio in the detector that the key was adopted from, until a high count is known
 }

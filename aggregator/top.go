@@ -12,7 +12,7 @@ func (t *threshold) rank(pane int64) {
 	v, k := t.view, &t.ranking
 	lacks := v.LacksAny(pane)
 	k.lows, k.highs, k.pane, k.floor = k.lows[:0], k.highs[:0], pane, v.FloorAt(pane)+max(0, lacks)
-	k.unknown = v.NamesRanOut(pane) || lacks == hotparam.Unknown
+	k.unknown = v.NamesRanOut(pane) || lacks == hotparam.Unknown || !v.IsWhole(pane) // keys that have no count here had some
 	v.Each(0, func(i int32) {
 		low, high := v.Bounds(i, pane)
 		if low >= t.Rate.N {

@@ -149,6 +149,8 @@ func asWriter(t *testing.T, admin, client redis.UniversalClient) error {
 	step(hotparam.Change{}, p.renew)
 	step(hotparam.Change{}, p.renew)
 	step(hotparam.Change{}, p.writeSuspects)
+	_, err = p.LoadSnapshot(ctx)
+	failed = append(failed, p.SaveSnapshot(ctx, []byte("x"), time.Minute), err)
 	must(t, admin.ZAdd(ctx, testLayout.Hot, redis.Z{Member: "over", Score: 1}).Err())
 	defer func() { must(t, admin.ZRem(ctx, testLayout.Hot, "over").Err()) }() // who lacks a right leaves it there
 	step(hotparam.Change{}, p.prune)

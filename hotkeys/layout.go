@@ -13,6 +13,7 @@ type Layout struct {
 	Schema    string // STRING: the version of this layout
 	Suspects  string // ZSET with a TTL: as Hot; the union of each owner's suspects, "…:suspects:{owner}"
 	Instances string // ZSET with a TTL: instance → when it last sent counts, unix milliseconds
+	Snapshots string // the prefix of STRINGs with a TTL, "…:snapshot:{owner}": what the owner's holder needs after a restart
 	Changed   string // channel: every change, or only its version; and changes of the suspects
 
 	Members         string // ZSET with a TTL: member → when its last heartbeat came, unix milliseconds
@@ -39,6 +40,7 @@ func NewLayout(namespace string) Layout {
 		Schema:    prefix + "schema",
 		Suspects:  prefix + "suspects",
 		Instances: prefix + "instances",
+		Snapshots: prefix + "snapshot:",
 		Changed:   prefix + "changed",
 
 		// The key "members" itself is of package redislimiter, which counts its members.
@@ -57,3 +59,6 @@ func NewLayout(namespace string) Layout {
 func (l Layout) keys(owner string) []string {
 	return []string{l.Hot, l.Info, l.Version, l.Owners, l.Beat, l.Events, l.Schema, l.Suspects, l.Suspects + ":" + owner, l.Instances}
 }
+
+// snapshot returns the key of an owner's snapshot.
+func (l Layout) snapshot(owner string) string { return l.Snapshots + owner }

@@ -18,7 +18,13 @@ type accounts struct {
 	first uint64    // from this on each packet has come or is in a gap
 	since int64     // the start of the flush of the first one, in ns since the Unix epoch by the sender's clock
 
+	opening   *opening  // nil: what came before it matters no more
+	resumed   bool      // it is of the process before, and nothing was heard of the sender yet
+	resumedAt uint64    // the newest packet that is known to be counted as a whole by it
+	owedSince time.Time // of when counts are owed from before that
+
 	opened      uint64 // accounts up to this one may be older than this state
+	newest      uint64 // account
 	keys        map[accountKey]*keyAccount
 	owed        uint64  // counts on accounts that are missing, or more
 	pruned      openGap // the newest of those whose counts are owed no more

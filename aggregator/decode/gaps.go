@@ -146,6 +146,7 @@ func (a *accounts) finish(m *wire.Meta, start time.Time, of packetSums, ruled *r
 		a.sums.Loose += of.loose
 		a.sums.HeldBack += of.heldBack
 	} else {
+		a.opening.note(m, &of)
 		unheard := int64(0)
 		for i := range a.gaps {
 			g := &a.gaps[i]

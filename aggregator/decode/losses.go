@@ -13,6 +13,7 @@ type losses struct {
 	noticed  [lossSlots]lossSlot
 	settled  time.Time // newest of those that come no more
 	reported time.Time
+	awaited  time.Time // senders that may lack packets of before it were not heard yet; zero: none
 }
 
 // lossSlot is a short time.
@@ -49,16 +50,16 @@ func (l *losses) miss(n int64, now time.Time) (at int64) {
 // tickOf returns the number of the tick that holds an instant.
 func tickOf(t time.Time) int64 { return hotparam.Window{Pane: Tick}.Index(t) }
 
-// found records that a missing packet has arrived.
-func (l *losses) found(at int64) {
-	if s := &l.noticed[ring.Slot(at, lossSlots)]; s.at == at && s.n > 0 {
-		s.n--
+// found records that n missing packets have arrived, or that what they held is bounded.
+func (l *losses) found(at, n int64) {
+	if s := &l.noticed[ring.Slot(at, lossSlots)]; s.at == at {
+		s.n = max(0, s.n-n)
 	}
 }
 
 // report reports to a handler when the newest loss was, if that has changed.
 func (l *losses) report(h Handler) {
-	newest := l.settled
+	newest := later(l.settled, l.awaited)
 	for i := range l.noticed {
 		if s := &l.noticed[i]; s.n > 0 && s.when.After(newest) {
 			newest = s.when

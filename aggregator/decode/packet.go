@@ -1,6 +1,8 @@
 package decode
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/hotparam/hotparam"
@@ -10,6 +12,20 @@ import (
 // Instances returns the instances whose packets arrived in the last ten seconds, by name. It
 // is safe for concurrent use.
 func (d *Decoder) Instances(now time.Time) []hotparam.Instance { return d.senders.instances(now) }
+
+// instances returns the live instances, by name.
+func (s *senders) instances(now time.Time) []hotparam.Instance {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	live := make([]hotparam.Instance, 0, len(s.byName))
+	for _, known := range s.byName {
+		if now.Sub(known.heard) <= liveFor {
+			live = append(live, hotparam.Instance{Name: known.name, Heard: known.heard})
+		}
+	}
+	slices.SortFunc(live, func(a, b hotparam.Instance) int { return cmp.Compare(a.Name, b.Name) })
+	return live
+}
 
 // Advance moves the clock on while no packets arrive, so that counts which instances have
 // held back expire.
@@ -128,6 +144,9 @@ func (d *Decoder) meta(m *wire.Meta, now time.Time, stamped bool, c *Count, h Ha
 		if duplicate {
 			d.stats.Duplicates.Add(1)
 			return nil, false
+		}
+		if s.accounts.resumed {
+			lost = 0 // on no way, but by a restart
 		}
 		// A loss is of now: the time of those that came is not that of those
 		// that did not.

@@ -1,15 +1,12 @@
 package decode
 
 import (
-	"cmp"
 	"math"
 	"net/netip"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -37,7 +34,8 @@ type senders struct {
 	ruled        ruled
 	jumps        uint32        // the mark of the rules with a jump
 	keep         time.Duration // for so long gaps matter
-	mostClaimed  uint64        // a packet may say that so much is missing; 0: no bound
+	resumed      resumption
+	mostClaimed  uint64 // a packet may say that so much is missing; 0: no bound
 
 	steady func(now time.Time) (steady time.Time, set time.Duration) // see steadyTime
 }
@@ -52,6 +50,7 @@ type sender struct {
 	incarnation uint64
 	first       uint64 // sequence of the first packet that came
 	missed      int64  // when packets before first were noticed to be missing, as in a gap
+	unheard     int64  // how many of these have not come
 	last        uint64 // highest sequence seen
 	turns       *turns // nil while each packet came in its turn
 	heard       time.Time
@@ -135,7 +134,8 @@ func (s *sender) packet(m *wire.Meta, now time.Time, l *losses) (lost int64, dup
 		s.incarnation, s.first, s.last = m.Incarnation, m.Seq, m.Seq
 		s.turns, s.missed = nil, known
 		if !beginsWith(m) {
-			s.missed = l.miss(int64(min(m.Seq-1, math.MaxInt64)), now)
+			s.unheard = int64(min(m.Seq-1, math.MaxInt64))
+			s.missed = l.miss(s.unheard, now)
 		}
 		return 0, false
 	}
@@ -167,13 +167,14 @@ func (s *sender) packet(m *wire.Meta, now time.Time, l *losses) (lost int64, dup
 	}
 	if m.Seq < s.first {
 		if s.missed != known {
-			l.found(s.missed)
+			l.found(s.missed, 1)
+			s.unheard--
 		}
 		return 0, false // overtaken by the first one heard
 	}
 	for _, g := range s.turns.gaps {
 		if g.from <= m.Seq && m.Seq <= g.to && g.noticed != known {
-			l.found(g.noticed)
+			l.found(g.noticed, 1)
 		}
 	}
 	return -1, false
@@ -198,7 +199,8 @@ func (s *senders) sums(from *sender, m *wire.Meta, start time.Time, h Handler) {
 	switch {
 	case a.life != m.Incarnation:
 		s.accountsLeft += len(a.keys)
-		*a = accounts{life: m.Incarnation, opened: m.Sums.Opened, first: m.Seq, since: m.Start + m.Sums.Age}
+		s.open(from, m, start, h)
+		*a = accounts{opening: a.opening, life: m.Incarnation, opened: m.Sums.Opened, first: m.Seq, since: m.Start + m.Sums.Age}
 		s.betweenRules(a, m)
 		a.readBuckets(m, s.jumps)
 		if m.Seq == 1 {
@@ -213,6 +215,10 @@ func (s *senders) sums(from *sender, m *wire.Meta, start time.Time, h Handler) {
 	case a.sums.Shed != m.Sums.Shed:
 		a.begin(m, &s.accountsLeft)
 	}
+	resumed := a.resumed
+	if resumed {
+		s.reach(from, m)
+	}
 	if s.mostClaimed > 0 && claimed(a, m) > s.mostClaimed { // no sender of ours could have sent so much
 		a.begin(m, &s.accountsLeft)
 		return
@@ -226,6 +232,9 @@ func (s *senders) sums(from *sender, m *wire.Meta, start time.Time, h Handler) {
 	if g := a.gap(m, flush, s.gaps); g != nil {
 		if latest := flush.Add(from.doubt); from.doubt > 0 && latest.After(g.To) {
 			g.To = latest
+		}
+		if resumed {
+			g.widen(a.owedSince, from.heard)
 		}
 		if between != nil { // no other is so new
 			g.ByRule = s.ruled.byRule(between)
@@ -276,6 +285,7 @@ func (t *turns) note(g gap) {
 func (s *senders) advance(now time.Time, h Handler) {
 	s.held.decay(now)
 	s.held.report(h.Held)
+	s.settle(now, h)
 }
 
 func (s *senders) sweep(now time.Time) {
@@ -285,6 +295,9 @@ func (s *senders) sweep(now time.Time) {
 	s.swept = now
 	for name, known := range s.byName {
 		known.accounts.expire(idleAccount, &s.accountsLeft)
+		if o := known.accounts.opening; o != nil && now.Sub(o.heard) > s.keep {
+			known.accounts.opening = nil // no snapshot is of use any more
+		}
 		if now.Sub(known.heard) > senderLife && known.holding == nil {
 			s.accountsLeft += len(known.accounts.keys)
 			delete(s.byName, name)
@@ -293,18 +306,4 @@ func (s *senders) sweep(now time.Time) {
 		}
 	}
 	s.known.Store(int64(len(s.byName)))
-}
-
-// instances returns the live instances, by name.
-func (s *senders) instances(now time.Time) []hotparam.Instance {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	live := make([]hotparam.Instance, 0, len(s.byName))
-	for _, known := range s.byName {
-		if now.Sub(known.heard) <= liveFor {
-			live = append(live, hotparam.Instance{Name: known.name, Heard: known.heard})
-		}
-	}
-	slices.SortFunc(live, func(a, b hotparam.Instance) int { return cmp.Compare(a.Name, b.Name) })
-	return live
 }

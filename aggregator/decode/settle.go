@@ -80,6 +80,7 @@ func (a *accounts) book(m *wire.Meta, e *entry, left *int, h Handler) (missing u
 			a.keys[key] = k
 		}
 		*k = keyAccount{number: e.Number}
+		a.newest = max(a.newest, e.Number)
 	case k.number > e.Number:
 		if a.move(m, e, h) { // it was overtaken by a line of another account
 			e.N = 0
@@ -88,6 +89,8 @@ func (a *accounts) book(m *wire.Meta, e *entry, left *int, h Handler) (missing u
 	case e.Total <= k.low && (e.N > 0 || e.Total < k.high): // else it repeats an account without counts
 		if e.Total == k.low {
 			k.low = before
+		} else {
+			a.opening.noteApart(key, uint64(e.N))
 		}
 		return 0, from, to
 	case e.Total <= k.high:
@@ -98,6 +101,7 @@ func (a *accounts) book(m *wire.Meta, e *entry, left *int, h Handler) (missing u
 	if k.seq < a.first && e.Number <= a.opened && before > k.high {
 		// It is older than the state of the sender, so some of it may have been counted
 		// before, or be in packets that are not known to be missing.
+		a.opening.noteApart(key, k.high-k.low)
 		k.low, k.high, k.seq = before, before, 0
 	}
 	if e.Total > k.high {

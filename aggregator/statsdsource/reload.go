@@ -14,6 +14,7 @@ import (
 func (s *Source) Inherit(published []hotparam.Hot) {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
+	s.resume()
 	if gone := s.shards.Inherit(s.rules, published, time.Now()); len(gone) > 0 {
 		s.publisher.Publish(hotparam.Change{Cool: gone})
 	}

@@ -46,7 +46,11 @@ type Config struct {
 	Days *baseline.Days
 	// Trust decides whose packets are believed. A nil Trust believes all.
 	Trust *decode.Trust
-	// Log logs instances whose clocks are off. A nil Log disables it.
+	// Snapshots keeps what the source knows over a restart. With nil Snapshots what was counted
+	// before the source began is unknown.
+	Snapshots Snapshots
+	// Log logs instances whose clocks are off, and whether a snapshot was used. A nil Log
+	// disables it.
 	Log *slog.Logger
 }
 
@@ -84,9 +88,15 @@ type Source struct {
 
 	publisher aggregator.Publisher
 	clocks    *decode.ClockLog
+	log       *slog.Logger
+	started   time.Time
 
-	reloading sync.Mutex // guards rules
+	snapshots     Snapshots
+	snapshotStats snapshotStats
+
+	reloading sync.Mutex // guards what follows
 	rules     *decode.Numbered
+	resumed   bool // the snapshot of the process before was used, or cannot be
 }
 
 // New returns a source whose sockets are open, so that packets queue from now on.
@@ -114,7 +124,7 @@ func New(ctx context.Context, c Config) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Source{rules: decode.NumberRules(c.Rules), listener: listener, publisher: c.Publisher, clocks: decode.NewClockLog(c.Log)}
+	s := &Source{rules: decode.NumberRules(c.Rules), listener: listener, publisher: c.Publisher, clocks: decode.NewClockLog(c.Log), log: c.Log, started: time.Now(), snapshots: c.Snapshots}
 	readers := len(listener.readers())
 	windows, accounts := aggregator.SplitMemory(c.Memory)
 	for i := range readers {
@@ -127,7 +137,7 @@ func New(ctx context.Context, c Config) (*Source, error) {
 		}
 		s.decoders[i].Canonical = c.Canonical
 	}
-	s.shards = aggregator.NewShards(aggregator.DetectorConfig{Rules: c.Rules, Publisher: c.Publisher, Memory: windows, Lag: c.Lag, Start: time.Now(), Days: c.Days}, c.Shards, readers)
+	s.shards = aggregator.NewShards(aggregator.DetectorConfig{Rules: c.Rules, Publisher: c.Publisher, Memory: windows, Lag: c.Lag, Start: s.started, Days: c.Days}, c.Shards, readers)
 	for i := range readers {
 		s.feeds = append(s.feeds, s.shards.Feed(i))
 	}
@@ -146,6 +156,9 @@ func (s *Source) Run(ctx context.Context) error {
 	shards.Go(s.shards.Run)
 	reading, stop := context.WithCancel(context.WithoutCancel(ctx))
 	telling.Go(func() { s.tellInstances(reading) })
+	if s.snapshots != nil {
+		telling.Go(func() { s.saveSnapshots(reading) })
+	}
 	err := s.listener.run(ctx, s.decoders, s.feeds)
 	stop()
 	telling.Wait()
@@ -178,11 +191,12 @@ type Stats struct {
 	Listener ListenerStats
 	Decoder  decode.Stats
 	Detector aggregator.DetectorStats
+	Snapshot SnapshotStats
 }
 
 // Stats returns the counters and figures. It is safe for concurrent use.
 func (s *Source) Stats() Stats {
-	all := Stats{Listener: countset.Load[ListenerStats](s.listener.stats), Detector: s.shards.Stats()}
+	all := Stats{Listener: countset.Load[ListenerStats](s.listener.stats), Detector: s.shards.Stats(), Snapshot: countset.Load[SnapshotStats](&s.snapshotStats)}
 	for _, d := range s.decoders {
 		of := d.Stats()
 		all.Decoder.Merge(&of)

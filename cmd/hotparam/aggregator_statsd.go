@@ -4,11 +4,13 @@ import (
 	"context"
 	"log/slog"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/statsdsource"
+	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -32,13 +34,24 @@ func newStatsDPipeline(ctx context.Context, set *settings, client redis.Universa
 	p.owner = o
 	p.agg, err = statsdsource.New(ctx, statsdsource.Config{
 		Rules: set.file.Rules, Publisher: o.publisher, Listen: conf.Listen, Readers: conf.Readers, Encoding: set.encoding, Canonical: conf.Canonical, Memory: conf.Memory,
-		Days: set.days, Trust: trust, Log: set.log,
+		Days: set.days, Trust: trust, Log: set.log, Snapshots: snapshots{o.publisher.Publisher},
 	})
 	if err != nil {
 		return nil, withAnotherAddress(err, "--listen, HOTPARAM_LISTEN or aggregator.listen")
 	}
 	return p, nil
 }
+
+// snapshots keeps a source's snapshots in Redis.
+type snapshots struct{ *hotkeys.Publisher }
+
+// Save implements [statsdsource.Snapshots].
+func (s snapshots) Save(ctx context.Context, data []byte, keep time.Duration) error {
+	return s.SaveSnapshot(ctx, data, keep)
+}
+
+// Load implements [statsdsource.Snapshots].
+func (s snapshots) Load(ctx context.Context) ([]byte, error) { return s.LoadSnapshot(ctx) }
 
 // Run implements pipeline.
 func (p *statsdPipeline) Run(ctx context.Context) error {

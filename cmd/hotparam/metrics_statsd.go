@@ -37,4 +37,16 @@ var statsdMetrics = []figure[statsdsource.Stats]{
 			"for one that has fewer); their clients connect anew"),
 	counterOf("statsd_accept_failures_total", "Connections that could not be accepted, for want of file descriptors; accepting is retried.",
 		func(s *statsdsource.Stats) int64 { return s.Listener.AcceptFailed }),
+	counterOf("statsd_snapshots_total", "Snapshots that were saved for the aggregator after this one.",
+		func(s *statsdsource.Stats) int64 { return s.Snapshot.Saved }).
+		explain("snapshots that were saved for the aggregator after this one, each second by the one in office"),
+	counterOf("statsd_snapshots_failed_total", "Snapshots that could not be saved.",
+		func(s *statsdsource.Stats) int64 { return s.Snapshot.Failed }).
+		explain("snapshots that could not be saved, for want of Redis, or of the right to `hotparam:{shop}:snapshot:*`"),
+	counterOf("statsd_snapshots_refused_total", "Snapshots that this process could not continue from; the log says why.",
+		func(s *statsdsource.Stats) int64 { return s.Snapshot.Refused }),
+	counterOf("statsd_snapshot_dropped_keys_total", "Keys near a threshold that had no room in snapshots.",
+		func(s *statsdsource.Stats) int64 { return s.Snapshot.Dropped }),
+	gaugeOf("statsd_snapshot_bytes", "Size in bytes of the newest snapshot.",
+		func(s *statsdsource.Stats) float64 { return float64(s.Snapshot.Size) }),
 }

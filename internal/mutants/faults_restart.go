@@ -34,7 +34,62 @@ var restartFaults = []Fault{
 	},
 	{
 		Name: "the StatsD source takes its first window for whole", File: "aggregator/statsdsource/source.go",
-		Old: ", Start: time.Now(), Days: c.Days}", New: ", Days: c.Days}",
+		Old: ", Start: s.started, Days: c.Days}", New: ", Days: c.Days}",
 		Test: "TestSourceFindsHotKeysInPackets",
+	},
+	{
+		Name: "high counts are known before each sender was heard again", File: "aggregator/decode/resume.go",
+		Old: "	s.losses.awaited = since\n", New: "",
+		Package: "aggregator/statsdsource",
+		Test:    "TestNothingIsKnownWhileASenderIsUnheard",
+	},
+	{
+		Name: "a snapshot is used however old it is", File: "aggregator/statsdsource/snapshot.go",
+		Old: "case age >= longest:", New: "case age >= 1000*longest:",
+		Test: "TestSnapshotsThatDoNotFitAreRefused",
+	},
+	{
+		Name: "a snapshot from the future is used", File: "aggregator/statsdsource/snapshot.go",
+		Old: "case age < -decode.DefaultLag:", New: "case age < -longest*1000:",
+		Test: "TestSnapshotsThatDoNotFitAreRefused",
+	},
+	{
+		Name: "a standby counts what it has heard and what the snapshot has of the same packets", File: "aggregator/decode/snapshot.go",
+		Old: "o == nil || o.lowest <= p.Seq || is.accounts.began > 0", New: "o == nil",
+		Package: "aggregator/statsdsource",
+		Test:    "TestAStandbyThatCountedUsesNoSnapshot",
+	},
+	{
+		Name: "windows are saved without the batches that wait to be counted", File: "aggregator/shard.go",
+		Old: "	s.pending.Add(1)\n	s.queue <- &batch{saves: f} // has room: one at a time", New: "	s.mu.Lock()\n	defer s.mu.Unlock()\n	f(s.detector)",
+		Test: "TestSaveWaitsForWhatIsQueued",
+	},
+	{
+		Name: "windows have packets that the senders' positions do not", File: "aggregator/decode/snapshot.go",
+		Old: "Number: k.number, Low: k.low, High: k.high,", New: "Number: k.number, Low: k.low, High: k.low,",
+		Package: "aggregator/statsdsource",
+		Test:    "TestSnapshotsBoundTheTruth",
+	},
+	{
+		Name: "what was sent between a snapshot and the first packet is no gap", File: "aggregator/decode/resumegap.go",
+		Old: "		h.Missing(g.snapshot())\n		if a.gaps", New: "		if a.gaps",
+		Package: "aggregator/statsdsource",
+		Test:    "TestSnapshotsBoundTheTruth",
+	},
+	{
+		Name: "windows forget the counts that healed in the process before", File: "aggregator/internal/window/resumed.go",
+		Old: "	if healed > 0 || w.resumed != nil {\n		step = 1\n	}\n", New: "",
+		Test: "TestResumedBoundsHold",
+	},
+	{
+		Name: "a rank is known by the keys of the snapshot", File: "aggregator/top.go",
+		Old: " || !v.IsWhole(pane)", New: "",
+		Package: "aggregator/statsdsource",
+		Test:    "TestNoRankIsKnownByTheKeysOfASnapshot",
+	},
+	{
+		Name: "a process saves a snapshot that has lost the owner", File: "hotkeys/snapshot.go",
+		Old: "if saved == 0 {", New: "if saved < 0 {",
+		Test: "TestSnapshotIsTheHolders",
 	},
 }

@@ -71,9 +71,10 @@ func (w *Window) near(at uint32, e *unit, text []byte, low, end int64) (int64, i
 	if e[entryName] == 0 && low >= w.names.from {
 		w.call(at, e, text, low)
 	}
-	if end < w.now && (w.held > 0 || !w.missing.isNothing()) {
+	if end < w.now && (w.held > 0 || w.resumed != nil || !w.missing.isNothing()) {
 		_, later := w.lacks(e.hash(), nil, end, int64(w.Panes))
-		low -= w.held/2 + later
+		_, misplaced := w.fromBefore(e.hash(), end, int64(w.Panes))
+		low -= w.held/2 + later + misplaced
 		if sum := w.total(e, w.now, int64(w.Panes)); sum >= low {
 			return sum, w.now
 		}

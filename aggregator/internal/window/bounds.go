@@ -37,8 +37,10 @@ func (w *Window) bound(hash uint64, text []byte, sum, end, panes int64) (low, hi
 	if end < w.now {
 		later += w.held / 2 // see near
 	}
-	if w.lost <= end-panes && lacks != hotparam.Unknown {
-		high = sum + lacks + w.cells.bound(hash, end, panes) + w.hidden.Sum(end, panes) + w.held
+	before, misplaced := w.fromBefore(hash, end, panes)
+	later += misplaced
+	if w.lost <= end-panes && lacks != hotparam.Unknown && before != hotparam.Unknown {
+		high = sum + lacks + before + w.cells.bound(hash, end, panes) + w.hidden.Sum(end, panes) + w.held
 	}
 	return max(0, low-later), high
 }

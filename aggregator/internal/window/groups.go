@@ -188,7 +188,7 @@ func (g *Groups) Bounds(w *Window, text []byte, last int64) (low, high int64) {
 		s.later, s.before = s.later+max(0, s.lacks)+s.heldBack+s.before, s.before+s.later
 	}
 	low = max(0, low-s.later)
-	if w.untold > 0 || max(w.lost, g.before) > last-panes || s.lacks == hotparam.Unknown {
+	if w.untold > 0 || max(w.lost, w.unheard, g.before) > last-panes || s.lacks == hotparam.Unknown {
 		return low, hotparam.Unknown
 	}
 	return low, most + hidden + s.lacks + s.heldBack + s.before

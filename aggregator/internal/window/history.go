@@ -65,7 +65,7 @@ func (h *History) straddle() int64 { return h.of + h.of/8 + 1 }
 // no claim. Then what a flood can hide of a key is what it counted just before.
 func (h *History) Baseline(w *Window, i int32, text []byte, last int64, over bool) (low, high int64, windows hotparam.Fraction) {
 	to := last - h.of
-	from := max(to-decode.BaselineWindows*h.of+1, h.began, w.lost+1)
+	from := max(to-decode.BaselineWindows*h.of+1, h.began, max(w.lost, w.unheard)+1)
 	if h.began == math.MaxInt64 || to-from+1 < h.of {
 		return 0, hotparam.Unknown, hotparam.Fraction{Num: 1, Den: 1}
 	}

@@ -69,7 +69,7 @@ func (r *Repeats) Most(w *Window, group []byte, last int64) int64 {
 	panes := int64(w.Panes)
 	of := r.byGroup[string(group)]
 	lacks := w.lacksOfAny(last).lacks
-	if of == nil && r.untold > last-panes || max(w.lost, r.before) > last-panes || lacks == hotparam.Unknown {
+	if of == nil && r.untold > last-panes || max(w.lost, w.unheard, r.before) > last-panes || lacks == hotparam.Unknown {
 		return hotparam.Unknown
 	}
 	most := lacks + w.hidden.Sum(last, panes) + w.held

@@ -9,8 +9,8 @@ import (
 )
 
 // Begin records that nothing is known of a pane and of those before it. A window that holds
-// one of them has no high count.
-func (w *Window) Begin(pane int64) { w.lose(pane) }
+// one of them has no high count, but for keys that [Window.Resume] has.
+func (w *Window) Begin(pane int64) { w.unheard = max(w.unheard, pane) }
 
 // Resize returns a window of another budget that holds the same counts. Where the texts need
 // more than their part, those of the smallest counts are dropped, and where the counts do, keys
@@ -20,6 +20,7 @@ func (w *Window) Begin(pane int64) { w.lose(pane) }
 func (w *Window) Resize(budget int64, moved func(t *Tag, i int32)) *Window {
 	fresh := w.like(budget)
 	fresh.now, fresh.hidden, fresh.lost, fresh.overflow = w.now, w.hidden, w.lost, w.overflow
+	fresh.unheard, fresh.resumed = w.unheard, w.resumed
 	fresh.counted, fresh.late, fresh.names.short = w.counted, w.late, w.names.short
 	w.keepNames(fresh.names.most, fresh)
 	w.keepEntries(fresh.arena.most, fresh)

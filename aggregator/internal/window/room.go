@@ -91,6 +91,7 @@ func (w *Window) drop(at uint32, e *unit) {
 // of keys whose count is far from a threshold in all windows that are kept: a window of the
 // grace may still have to be judged.
 func (w *Window) Tidy() {
+	w.forgetResumed()
 	for range w.arena.made/sweeps + 1 {
 		if w.sweep = w.arena.next(w.sweep + 1); w.sweep == 0 {
 			break

@@ -81,6 +81,19 @@ func (m *Missing) later(key MissingKey, end int64) (n int64) {
 	return n
 }
 
+// healedOf returns how many placed counts of a key were healed: so many can be of later.
+func (m *Missing) healedOf(key MissingKey) (n int64) {
+	if m == nil || m.keys[key] == nil {
+		return 0
+	}
+	for _, h := range m.keys[key].healed {
+		if h.placed {
+			n += h.n
+		}
+	}
+	return n
+}
+
 // any returns what a window of a rule, from start to before end, may lack.
 func (m *Missing) any(rule int, start, end int64) (s shortfall) {
 	if last := &m.last; last.rule == rule && last.start == start && last.end == end && last.changes == m.changes {

@@ -83,7 +83,7 @@ func (t *Total) Bounds(w *Window, last int64) (low, high int64) {
 	}
 	low = t.Sum(last, int64(w.Panes))
 	lacks := w.lacksOfAny(last).lacks
-	if max(w.lost, t.before) > last-int64(w.Panes) || lacks == hotparam.Unknown {
+	if max(w.lost, w.unheard, t.before) > last-int64(w.Panes) || lacks == hotparam.Unknown {
 		return low, hotparam.Unknown
 	}
 	return low, low + lacks + w.hidden.Sum(last, int64(w.Panes)) + w.held

@@ -30,6 +30,9 @@ type Window struct {
 	held   int64       // what collectors hold back of any key in a window, for now
 	untold int64       // part of it that they do not report by group
 	lost   int64       // newest pane of which something is not known
+	// unheard is the newest pane of which nothing was heard, but for the keys that resumed has.
+	unheard int64
+	resumed resumed
 
 	missing *Missing // packets that were lost on the way; nil if none can be
 	rule    int      // in it
@@ -68,7 +71,7 @@ type paneCache struct {
 // New returns a window that holds at most budget bytes. grace is how many panes a count may
 // be older than the window.
 func New(shape hotparam.Window, grace int64, budget int64) *Window {
-	w := &Window{Window: shape, ring: int64(shape.Panes) + grace, budget: budget, now: ring.Never, lost: ring.Never, overflow: ring.Never}
+	w := &Window{Window: shape, ring: int64(shape.Panes) + grace, budget: budget, now: ring.Never, lost: ring.Never, unheard: ring.Never, overflow: ring.Never}
 	w.hidden = ring.New(w.ring)
 	w.kept = make([]int64, w.ring)
 	w.cache = paneCache{pane: w.Index(time.Time{})}

@@ -1,0 +1,183 @@
+package snapshot
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/wire"
+)
+
+// Errors of Parse.
+var (
+	ErrVersion   = errors.New("it is of another version, or no snapshot")
+	ErrMalformed = errors.New("it is malformed")
+)
+
+// Parse reads what Append wrote. The memory that it takes is bounded by the length of data.
+func Parse(data []byte) (*Snapshot, error) {
+	if len(data) < len(magic) || len(data) > MaxSize || string(data[:len(magic)]) != magic {
+		return nil, ErrVersion
+	}
+	d := decoder{data[len(magic):], true}
+	s := &Snapshot{Cut: d.time(), Plain: d.uint() != 0}
+	for n := d.uint(); n > 0 && d.ok; n-- {
+		s.Rules = append(s.Rules, string(d.bytes(math.MaxInt32)))
+	}
+	for n := d.uint(); n > 0 && d.ok; n-- {
+		s.Senders = append(s.Senders, d.sender())
+	}
+	for d.ok && d.byte() != 0 {
+		k := d.key(s.Cut)
+		d.require(k.Rule < len(s.Rules))
+		for i := range k.Accounts {
+			d.require(k.Accounts[i].Sender < len(s.Senders))
+		}
+		s.Keys = append(s.Keys, k)
+	}
+	if !d.ok || len(d.rest) > 0 {
+		return nil, ErrMalformed
+	}
+	return s, nil
+}
+
+// decoder reads values until one is not valid. Then all are zero.
+type decoder struct {
+	rest []byte
+	ok   bool
+}
+
+func (d *decoder) require(is bool) {
+	if !is {
+		d.ok, d.rest = false, nil
+	}
+}
+
+func (d *decoder) byte() byte {
+	if len(d.rest) == 0 {
+		d.require(false)
+		return 0
+	}
+	b := d.rest[0]
+	d.rest = d.rest[1:]
+	return b
+}
+
+func (d *decoder) uint() uint64 {
+	n, size := binary.Uvarint(d.rest)
+	if size <= 0 {
+		d.require(false)
+		return 0
+	}
+	d.rest = d.rest[size:]
+	return n
+}
+
+func (d *decoder) int() int64 {
+	n, size := binary.Varint(d.rest)
+	if size <= 0 {
+		d.require(false)
+		return 0
+	}
+	d.rest = d.rest[size:]
+	return n
+}
+
+func (d *decoder) within(n, low, high int64) int64 {
+	if n < low || n > high {
+		d.require(false)
+		return 0
+	}
+	return n
+}
+
+// count reads a count.
+func (d *decoder) count() int64 { return d.within(d.int(), 0, wire.MaxCount) }
+
+// index reads a place in a list.
+func (d *decoder) index() int {
+	n := d.uint()
+	d.require(n < math.MaxInt32)
+	return int(n % math.MaxInt32)
+}
+
+// maxTime is far enough from the ends of an int64 for all sums of times and windows.
+const maxTime = math.MaxInt64 / 4
+
+func (d *decoder) time() time.Time {
+	ns := d.within(d.int(), -maxTime, maxTime)
+	if ns == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, ns)
+}
+
+func (d *decoder) bytes(most int) []byte {
+	n := d.uint()
+	if n > uint64(len(d.rest)) || n > uint64(most) {
+		d.require(false)
+		return nil
+	}
+	b := d.rest[:n:n]
+	d.rest = d.rest[n:]
+	return b
+}
+
+func (d *decoder) sender() (s Sender) {
+	s.Name = string(d.bytes(wire.MaxInstance))
+	d.require(wire.ValidInstance(s.Name))
+	for _, n := range [...]*uint64{&s.Incarnation, &s.Seq, &s.Sums.Booked, &s.Sums.Loose, &s.Sums.Opened, &s.Sums.Shed, &s.Sums.Parts, &s.Sums.HeldBack, &s.First, &s.Opened, &s.Owed, &s.PrunedTo, &s.PrunedOpened} {
+		*n = d.uint()
+	}
+	for _, t := range [...]*time.Time{&s.Start, &s.Heard, &s.Since, &s.PrunedFrom} {
+		*t = d.time()
+	}
+	s.Sums.Told = true
+	d.require(s.Seq > 0 && s.First <= s.Seq)
+	return s
+}
+
+func (d *decoder) key(cut time.Time) (k Key) {
+	k.Rule = d.index()
+	k.Text = d.bytes(hotparam.MaxText)
+	for n := d.uint(); n > 0 && d.ok; n-- {
+		k.Views = append(k.Views, d.view(cut))
+	}
+	for n := d.uint(); n > 0 && d.ok; n-- {
+		a := Account{Sender: d.index(), Number: d.uint(), Low: d.uint()}
+		a.High, a.Seq = a.Low+d.uint(), d.uint()
+		a.Heard = nanos(cut) - d.within(d.int(), -maxTime, maxTime)
+		d.require(a.Low <= a.High && a.Number > 0)
+		k.Accounts = append(k.Accounts, a)
+	}
+	return k
+}
+
+func (d *decoder) view(cut time.Time) (v View) {
+	v.Pane = time.Duration(d.within(d.int(), 1, int64(hotparam.MaxWindow)))
+	v.Panes = int(min(d.uint(), math.MaxInt32))
+	v.Newest = d.within(d.int(), -maxTime, maxTime)
+	d.require(v.Panes > 0 && (hotparam.Window{Pane: max(1, v.Pane)}).Index(cut) >= v.Newest-1) // no window may be moved on
+	last := int64(math.MinInt64)
+	for n := d.uint(); n > 0 && d.ok; n-- {
+		c := Pane{v.Newest - d.within(d.int(), 0, maxTime), d.count()}
+		d.require(c.Pane > last)
+		last = c.Pane
+		v.Counts = append(v.Counts, c)
+	}
+	v.Known = v.Newest - d.within(d.int(), -1, maxTime)
+	last = math.MinInt64
+	for n := d.uint(); n > 0 && d.ok; n-- {
+		l := Lack{v.Newest - d.within(d.int(), -1, maxTime), d.count()}
+		d.require(l.From > last)
+		last = l.From
+		v.Lacks = append(v.Lacks, l)
+	}
+	v.Later = d.count()
+	for n := d.uint(); n > 0 && d.ok; n-- {
+		v.Below = append(v.Below, Below{d.int(), d.time(), d.time()})
+	}
+	return v
+}

@@ -1,0 +1,134 @@
+// Package snapshot encodes what an aggregator knows, so that the next one knows it after a
+// restart: how far the packets of each sender were counted, and the counts of the keys near a
+// threshold up to there.
+//
+// Both are of one instant, the cut. Each packet was counted in the windows and in its sender's
+// position, or in neither. So the packets that the next aggregator does not hear are missing
+// as packets lost on the way are, and heal as those do.
+package snapshot
+
+import (
+	"slices"
+	"time"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/wire"
+)
+
+// Snapshot is the state at a cut.
+type Snapshot struct {
+	Cut time.Time
+	// Plain says that counts came lately of senders that do not report their sums: how much
+	// of theirs is missing cannot be known.
+	Plain   bool
+	Rules   []string // what the counts of each rule depend on
+	Senders []Sender
+	Keys    []Key // those to keep first come first
+}
+
+// Sender is how far a sender's packets were counted.
+type Sender struct {
+	Name         string
+	Incarnation  uint64
+	Seq          uint64    // the newest packet, of which more can come
+	Sums         wire.Sums // as they have to be before the next one
+	Start        time.Time // of that packet's flush
+	Heard        time.Time
+	First        uint64 // from this packet on each has come or is in a gap
+	Opened       uint64 // accounts up to this one can have counts of before the cut
+	Owed         uint64 // counts on accounts that are missing before the cut
+	Since        time.Time
+	PrunedTo     uint64 // the newest packet whose counts are owed no more
+	PrunedOpened uint64
+	PrunedFrom   time.Time
+	Accounts     []Account // of all keys; they are encoded with their keys
+}
+
+// Account is what was counted of a key's account.
+type Account struct {
+	Sender            int    // its place among the senders
+	Hash              uint64 // of the key, in this process
+	Rule              int    // its number, in this process
+	Number, Low, High uint64
+	Seq               uint64
+	Heard             int64 // in ns since the Unix epoch
+}
+
+// Key is a key of a rule.
+type Key struct {
+	Rule     int // its place among the rules
+	Text     []byte
+	Views    []View
+	Accounts []Account
+	Nearness float64 // to its threshold; not encoded
+}
+
+// View is a key's counts in a window of its rule.
+type View struct {
+	Pane   time.Duration
+	Panes  int
+	Newest int64 // the pane at the cut
+	Counts []Pane
+	Bounds
+	Below []Below
+}
+
+// Pane is a count in a pane.
+type Pane struct{ Pane, N int64 }
+
+// Bounds are what the counts of a key may lack.
+type Bounds struct {
+	Known int64  // nothing is known of panes before this one
+	Lacks []Lack // in ascending order; the last at or before a window's first pane is what it may lack
+	Later int64  // so many of the counts of windows that were over at the cut may be of later
+}
+
+// Lack is how many counts windows may lack that begin at or after a pane.
+type Lack struct{ From, N int64 }
+
+// Below says that the windows of a threshold that ended between two instants were below its
+// exit.
+type Below struct {
+	Count        int64 // of the threshold
+	Since, Until time.Time
+}
+
+// Attach makes keys those of the snapshot, with the accounts that senders have of them.
+func (s *Snapshot) Attach(keys []Key) {
+	type id struct {
+		hash uint64
+		rule int
+	}
+	s.Keys = keys
+	at := make(map[id]*Key, len(keys))
+	for i := range keys {
+		k := &keys[i]
+		at[id{hotparam.Hash(k.Text), k.Rule}] = k
+	}
+	for i := range s.Senders {
+		of := &s.Senders[i]
+		for _, a := range of.Accounts {
+			if k := at[id{a.Hash, a.Rule}]; k != nil {
+				k.Accounts = append(k.Accounts, a)
+			}
+		}
+		of.Accounts = nil
+	}
+}
+
+// Number gives the keys the numbers of the rules that count as those of the snapshot did, and
+// drops the keys of others. It reports whether there is such a rule.
+func (s *Snapshot) Number(rules []string) (some bool) {
+	numbers := make([]int, len(s.Rules))
+	for i, r := range s.Rules {
+		if numbers[i] = slices.Index(rules, r); r == "" {
+			numbers[i] = -1
+		}
+		some = some || numbers[i] >= 0
+	}
+	s.Keys = slices.DeleteFunc(s.Keys, func(k Key) bool { return numbers[k.Rule] < 0 })
+	for i := range s.Keys {
+		s.Keys[i].Rule = numbers[s.Keys[i].Rule]
+	}
+	return some
+}

@@ -1,0 +1,119 @@
+package snapshot
+
+import (
+	"bytes"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/wire"
+)
+
+var noon = time.Unix(1_767_355_200, 0)
+
+func drawSnapshot(t *rapid.T) *Snapshot {
+	s := &Snapshot{Cut: noon, Plain: rapid.Bool().Draw(t, "plain"), Rules: []string{`"r"`, ""}}
+	for range rapid.IntRange(1, 3).Draw(t, "senders") {
+		seq := rapid.Uint64Range(1, 1<<40).Draw(t, "seq")
+		s.Senders = append(s.Senders, Sender{
+			Name: rapid.StringMatching(`[a-z0-9-]{1,20}`).Draw(t, "name"), Incarnation: rapid.Uint64().Draw(t, "incarnation"), Seq: seq,
+			Sums:  wire.Sums{Told: true, Booked: rapid.Uint64().Draw(t, "booked"), Loose: 7, Opened: 3, Shed: 1, Parts: 2, HeldBack: 9},
+			Start: noon.Add(-time.Second), Heard: noon, First: seq, Opened: 4, Owed: 5, PrunedTo: 6, PrunedOpened: 8, PrunedFrom: noon.Add(-time.Hour),
+		})
+	}
+	for i := range rapid.IntRange(0, 5).Draw(t, "keys") {
+		newest := noon.Unix() - rapid.Int64Range(-1, 1000).Draw(t, "newest")
+		v := View{Pane: time.Second, Panes: 60, Newest: newest, Bounds: Bounds{Known: newest - rapid.Int64Range(-1, 70).Draw(t, "known"), Later: 3}}
+		for pane := newest - 60; pane <= newest; pane += rapid.Int64Range(1, 30).Draw(t, "step") {
+			v.Counts = append(v.Counts, Pane{pane, rapid.Int64Range(0, wire.MaxCount).Draw(t, "n")})
+			v.Lacks = append(v.Lacks, Lack{pane, 4})
+		}
+		if i%2 == 0 {
+			v.Below = []Below{{5, noon.Add(-time.Minute), noon}}
+		}
+		s.Keys = append(s.Keys, Key{Rule: i % 2, Text: []byte(strings.Repeat("k", i)), Views: []View{v}, Accounts: []Account{{Sender: 0, Number: 3, Low: 4, High: 10, Seq: 7, Heard: noon.UnixNano()}}})
+	}
+	return s
+}
+
+func TestRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawSnapshot(t)
+		data, dropped := s.Append([]byte("before"))
+		got, err := Parse(data[len("before"):])
+		if err != nil || dropped != 0 {
+			t.Fatalf("%v, dropped %d", err, dropped)
+		}
+		for i := range s.Keys {
+			if len(s.Keys[i].Text) == 0 {
+				s.Keys[i].Text = got.Keys[i].Text
+			}
+		}
+		if !reflect.DeepEqual(got, s) {
+			t.Fatalf("got %+v, want %+v", got, s)
+		}
+	})
+}
+
+// What does not fit is dropped from the end, and the rest can be read.
+func TestSnapshotsAreBounded(t *testing.T) {
+	s := &Snapshot{Cut: noon, Rules: []string{"r"}}
+	for i := range 6000 {
+		text := bytes.Repeat([]byte("x"), 200)
+		s.Keys = append(s.Keys, Key{Text: append(text, byte(i), byte(i>>8))})
+	}
+	data, dropped := s.Append(nil)
+	got, err := Parse(data)
+	if err != nil || len(data) > MaxSize || dropped == 0 || len(got.Keys)+dropped != 6000 {
+		t.Fatalf("%d bytes, dropped %d: %v", len(data), dropped, err)
+	}
+	if !bytes.Equal(got.Keys[0].Text, s.Keys[0].Text) {
+		t.Error("the first key was dropped")
+	}
+}
+
+func TestNumber(t *testing.T) {
+	s := &Snapshot{Rules: []string{"a", "", "gone"}, Keys: []Key{{Rule: 0}, {Rule: 2}, {Rule: 0}}}
+	if !s.Number([]string{"b", "a", ""}) || len(s.Keys) != 2 || s.Keys[0].Rule != 1 || s.Keys[1].Rule != 1 {
+		t.Errorf("%+v", s.Keys)
+	}
+	if s := (&Snapshot{Rules: []string{"gone", ""}}); s.Number([]string{"b", ""}) {
+		t.Error("some rule is said to be there")
+	}
+}
+
+func TestAttach(t *testing.T) {
+	hash := hotparam.Hash([]byte("k"))
+	s := &Snapshot{Senders: []Sender{{Accounts: []Account{{Hash: hash, Rule: 1, Number: 3}, {Hash: hash, Rule: 0, Number: 4}}}}}
+	s.Attach([]Key{{Rule: 1, Text: []byte("k")}, {Rule: 1, Text: []byte("l")}})
+	if len(s.Keys[0].Accounts) != 1 || s.Keys[0].Accounts[0].Number != 3 || len(s.Keys[1].Accounts) != 0 {
+		t.Errorf("%+v", s.Keys)
+	}
+}
+
+// A snapshot from anywhere does no harm, and what is read of it is what is written again.
+func FuzzParse(f *testing.F) {
+	rapid.Check(f, func(t *rapid.T) {
+		data, _ := drawSnapshot(t).Append(nil)
+		f.Add(data)
+	})
+	f.Add([]byte(magic))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s, err := Parse(data)
+		if err != nil {
+			return
+		}
+		again, dropped := s.Append(nil)
+		if dropped > 0 {
+			return
+		}
+		got, err := Parse(again)
+		if err != nil || !reflect.DeepEqual(got, s) {
+			t.Fatalf("%v: got %+v, want %+v", err, got, s)
+		}
+	})
+}

@@ -1,0 +1,55 @@
+package hotkeys
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+var (
+	//go:embed lua/snapshot_save.lua
+	saveLua string
+	//go:embed lua/snapshot_load.lua
+	loadLua string
+
+	saveScript = redis.NewScript(saveLua)
+	loadScript = redis.NewScript(loadLua)
+)
+
+// maxSnapshot bounds what LoadSnapshot returns, in bytes.
+const maxSnapshot = 1 << 20
+
+// ErrNotHolder is the error of [Publisher.SaveSnapshot] if another process holds the owner.
+var ErrNotHolder = errors.New("snapshot: another process holds the owner")
+
+// SaveSnapshot saves what the process that publishes needs after a restart, for so long, in
+// place of what was saved before. Redis refuses it unless this process holds the owner: the
+// holder's name alone is compared, as no other process has it. The deadline is that of ctx. It
+// does not use the goroutine of [Publisher.Run], which a slow call would delay.
+func (p *Publisher) SaveSnapshot(ctx context.Context, data []byte, keep time.Duration) error {
+	saved, err := saveScript.Run(ctx, p.client, []string{p.layout.Owners, p.layout.snapshot(p.cfg.Owner)}, p.cfg.Owner, p.holder, data, keep.Milliseconds()).Int()
+	if err != nil {
+		return fmt.Errorf("snapshot: %w", err)
+	}
+	if saved == 0 {
+		return ErrNotHolder
+	}
+	return nil
+}
+
+// LoadSnapshot returns what the process saved that held the owner last, or nil if there is
+// nothing. The deadline is that of ctx.
+func (p *Publisher) LoadSnapshot(ctx context.Context) ([]byte, error) {
+	data, err := loadScript.Run(ctx, p.client, []string{p.layout.snapshot(p.cfg.Owner)}, maxSnapshot).Text()
+	if errors.Is(err, redis.Nil) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("snapshot: %w", err)
+	}
+	return []byte(data), nil
+}
