@@ -166,8 +166,8 @@ func TestLossesAreTakenBack(t *testing.T) {
 	l.miss(1, noon.Add(2*time.Second))
 	l.miss(1, noon.Add(2*time.Second+lossSlots*Tick)) // the one before comes no more
 	l.report(&got)
-	l.found(tickOf(noon.Add(2 * time.Second)), 1)
-	l.found(tickOf(noon.Add(2*time.Second + lossSlots*Tick)), 1)
+	l.found(tickOf(noon.Add(2*time.Second)), 1)
+	l.found(tickOf(noon.Add(2*time.Second+lossSlots*Tick)), 1)
 	l.report(&got)
 	if want := (heard{"lost 0s", "lost 1s", "found all since 0s", "found all", "lost 5.2s", "found all since 2s"}); !slices.Equal(got, want) {
 		t.Errorf("told %q, want %q", got, want)

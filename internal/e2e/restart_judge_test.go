@@ -11,7 +11,7 @@ import (
 // restartsCoolInTime says that a key of any window cools within a second of when it does
 // without a restart. Until aggregators keep their windows over a restart it is only reported:
 // a window that was not heard whole has no high count.
-const restartsCoolInTime = false
+const restartsCoolInTime = true
 
 // restartJudge holds what was published against the truth.
 type restartJudge struct {

@@ -262,7 +262,7 @@ var packetFaults = []Fault{
 	},
 	{
 		Name: "a packet that comes after all is still missing", File: "aggregator/decode/senders.go",
-		Old: "l.found(g.noticed)", New: "",
+		Old: "l.found(g.noticed, 1)", New: "",
 		Test: "TestDecoder",
 	},
 	{
