@@ -8,10 +8,9 @@ import (
 	"github.com/hotparam/hotparam"
 )
 
-// restartsCoolInTime says that a key of any window cools within a second of when it does
-// without a restart. Until aggregators keep their windows over a restart it is only reported:
-// a window that was not heard whole has no high count.
-const restartsCoolInTime = true
+// restartKnows is how long after an aggregator hears again the counts of keys that its snapshot has
+// are known: until each live sender was heard, which sends at least every second.
+const restartKnows = int64(time.Second) + lossLag
 
 // restartJudge holds what was published against the truth.
 type restartJudge struct {
@@ -24,6 +23,10 @@ type restartJudge struct {
 
 	wrong  map[string][]string
 	cooled []restartCooling
+	// Of the keys that a rate held over a restart, how many cooled by their window's snapshot, and
+	// how many not before a window was heard whole: a key whose account is not stated again soon,
+	// as its packets were lost, may have any of the counts that its senders lack.
+	bySnapshot, byWhole int
 }
 
 // restartCooling is how much later than without a restart a key cooled.
@@ -147,12 +150,12 @@ func (j *restartJudge) judgeCooling(x *restartSeen, s *restartStay) {
 	}
 	left := s.end(j.end)
 	late := left - without
-	window, jumps := time.Duration(0), false
+	window, jumps, rates := time.Duration(0), false, true
 	for i := range j.rule(s.key).terms {
 		t := &j.rule(s.key).terms[i]
 		for _, name := range s.holders {
 			if name == t.name() {
-				window, jumps = max(window, t.window), jumps || t.kind == "jump"
+				window, jumps, rates = max(window, t.window), jumps || t.kind == "jump", rates && t.kind == "rate"
 			}
 		}
 	}
@@ -171,12 +174,25 @@ func (j *restartJudge) judgeCooling(x *restartSeen, s *restartStay) {
 		j.cooled = append(j.cooled, restartCooling{window, time.Duration(left - due), by})
 	}
 	strict := due + int64(time.Second) + restartPace + width // a window ends with a pane
-	if spared && !restartsCoolInTime {
-		if jumps {
-			return // its baseline is of ten windows
+	switch coolDown := max(width, int64(restartCoolDown)); {
+	case !spared:
+	case jumps:
+		return // its baseline is of ten windows
+	default:
+		soon := strict
+		strict = max(strict, max(whole, life.heard+restartKnows)+lossLag+coolDown+int64(time.Second)+restartPace)
+		if !rates {
+			break // what shares and tops compare with is not in snapshots
 		}
-		// By the design of today, when a window was heard whole.
-		strict = max(strict, whole+lossLag+max(width, int64(restartCoolDown))+int64(time.Second)+restartPace)
+		// When counts of the outage came is not known, so they begin a cool-down.
+		if _, n := j.keys[s.key].in(life.down-int64(time.Second), life.heard); n == 0 {
+			coolDown = 0
+		}
+		if left <= max(soon, life.heard+restartKnows+coolDown+int64(time.Second)+restartPace)+j.late() {
+			j.bySnapshot++
+		} else {
+			j.byWhole++
+		}
 	}
 	if left > strict+j.late() {
 		j.report(x, wrongCool, s.key, "at %s, without a restart at %s: %v later", j.since(left), j.since(without), time.Duration(late))

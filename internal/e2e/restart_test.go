@@ -266,6 +266,10 @@ func (j *restartJudge) log(seen []*restartSeen, reads int) {
 		j.wrong[showsNothing] = append(j.wrong[showsNothing],
 			fmt.Sprintf("%d bounds can be of a window that was over, and %d cannot: nothing is shown", j.closed, j.far))
 	}
+	j.t.Logf("of the keys that a rate held, %d cooled by the snapshot, %d when a window was heard whole", j.bySnapshot, j.byWhole)
+	if j.bySnapshot < 3*j.byWhole {
+		j.wrong[wrongCool] = append(j.wrong[wrongCool], "most keys that a rate held cooled when a window was heard whole, and not by the snapshot")
+	}
 	j.t.Logf("keys that an aggregator could find become hot up to %v later than without a restart", j.latest(seen))
 	slices.SortFunc(j.cooled, func(a, b restartCooling) int { return int(b.late - a.late) })
 	worst := make(map[time.Duration]int)
