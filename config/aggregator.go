@@ -33,6 +33,9 @@ type Aggregator struct {
 	// HoldWhenAway is how long instances keep limiting the keys that were hot when the
 	// aggregator or Redis went away. Zero means some seconds.
 	HoldWhenAway time.Duration
+	// SnapshotFile is where the StatsD aggregator keeps what it needs after a restart. Empty
+	// means in Redis.
+	SnapshotFile string
 	// HTTP is the address for health, metrics and the page.
 	HTTP string
 	// Page is whether there is a page: [PageOn] or [PageOff].
@@ -91,7 +94,7 @@ func (a Aggregator) WithDefaults() Aggregator {
 
 var aggregatorSection = section{
 	name: "aggregator", prefix: "aggregator.",
-	fields:  []string{"source", "name", "lease", "listen", "readers", "canonical", "redis", "hold_when_away", "http", "page", "page_token_file", "page_token_env", "page_hosts", "pprof", "memory", "trust", "senders", "key_file", "key_env", "caps"},
+	fields:  []string{"source", "name", "lease", "listen", "readers", "canonical", "redis", "hold_when_away", "snapshot_file", "http", "page", "page_token_file", "page_token_env", "page_hosts", "pprof", "memory", "trust", "senders", "key_file", "key_env", "caps"},
 	example: "for example aggregator: {listen: 127.0.0.1:8125, redis: redis://127.0.0.1:6379/0}",
 }
 
@@ -109,6 +112,7 @@ func (d *decoder) aggregator(n *node) Aggregator {
 	if a.HoldWhenAway > MaxHold {
 		d.reject(v.get("hold_when_away"), "for example 10m", "aggregator.hold_when_away %s: want at most %v", quote(v.get("hold_when_away").text), MaxHold)
 	}
+	a.SnapshotFile = d.word(v.get("snapshot_file"), "aggregator.snapshot_file")
 	a.HTTP = d.address(v.get("http"), "aggregator.http", "127.0.0.1:9125")
 	a.Memory = d.size(v.get("memory"), "aggregator.memory", "64MB is enough for some 200,000 keys", minMemory)
 	d.page(v, &a)

@@ -278,6 +278,7 @@ func schemaAggregator() schemas {
 		"readers":         doc(schemaWhole(1, MaxReaders), "Sockets that share a UDP address"),
 		"canonical":       doc(schemaFlag(), "Keys of other programs are put into canonical form"),
 		"redis":           doc(scalarOr(redisURL, redisSection.schema(redis)), "Where the hot set is published. Default: redis://127.0.0.1:6379/0"),
+		"snapshot_file":   doc(schemaWord(), "File for what the StatsD aggregator needs after a restart. Default: in Redis"),
 		"hold_when_away":  doc(schemaDuration(), "How long hot keys stay limited while the aggregator or Redis is away, at most 1h. Default: some seconds"),
 		"http":            doc(schemaForm(`:[0-9]+$`), "Address for the page, health and metrics. Default: 127.0.0.1:9125"),
 		"page":            doc(schemaChoice(PageOn, PageOff), "Whether there is a page with what is hot. Default: on"),

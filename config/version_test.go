@@ -36,7 +36,7 @@ var fieldsOf = map[string]struct{ decide, doNot string }{
 	"config.KeyPlace":     {doNot: "File Env"},
 	"config.Aggregator": {
 		decide: "HoldWhenAway",
-		doNot:  "Source Name Lease Listen Readers Canonical HTTP Page PageTokenFile PageTokenEnv PageHosts Pprof Memory Trust Senders KeyFile KeyEnv",
+		doNot:  "Source Name Lease Listen Readers Canonical SnapshotFile HTTP Page PageTokenFile PageTokenEnv PageHosts Pprof Memory Trust Senders KeyFile KeyEnv",
 	},
 	"config.Redis":     {doNot: "URL Username PasswordFile PasswordEnv SentinelUsername SentinelPasswordFile SentinelPasswordEnv CA Cert Key ServerName Insecure"},
 	"config.Caps":      {doNot: "Counts Keys Names NewNames"},

@@ -2,15 +2,16 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/statsdsource"
-	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -32,26 +33,22 @@ func newStatsDPipeline(ctx context.Context, set *settings, client redis.Universa
 	}
 	conf := set.file.Aggregator
 	p.owner = o
+	kept := statsdsource.Snapshots(snapshots{o.publisher.Publisher})
+	if conf.SnapshotFile != "" {
+		if _, err := os.Stat(filepath.Dir(conf.SnapshotFile)); err != nil {
+			return nil, configError(fmt.Errorf("aggregator.snapshot_file: %w", err))
+		}
+		kept = fileSnapshots{conf.SnapshotFile, o.publisher.Publisher}
+	}
 	p.agg, err = statsdsource.New(ctx, statsdsource.Config{
 		Rules: set.file.Rules, Publisher: o.publisher, Listen: conf.Listen, Readers: conf.Readers, Encoding: set.encoding, Canonical: conf.Canonical, Memory: conf.Memory,
-		Days: set.days, Trust: trust, Log: set.log, Snapshots: snapshots{o.publisher.Publisher},
+		Days: set.days, Trust: trust, Log: set.log, Snapshots: kept,
 	})
 	if err != nil {
 		return nil, withAnotherAddress(err, "--listen, HOTPARAM_LISTEN or aggregator.listen")
 	}
 	return p, nil
 }
-
-// snapshots keeps a source's snapshots in Redis.
-type snapshots struct{ *hotkeys.Publisher }
-
-// Save implements [statsdsource.Snapshots].
-func (s snapshots) Save(ctx context.Context, data []byte, keep time.Duration) error {
-	return s.SaveSnapshot(ctx, data, keep)
-}
-
-// Load implements [statsdsource.Snapshots].
-func (s snapshots) Load(ctx context.Context) ([]byte, error) { return s.LoadSnapshot(ctx) }
 
 // Run implements pipeline.
 func (p *statsdPipeline) Run(ctx context.Context) error {
