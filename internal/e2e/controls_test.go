@@ -105,3 +105,60 @@ func TestControls(t *testing.T) {
 		return true
 	})
 }
+
+// Controls hold while aggregators and instances die and come back, end when they are due, and are
+// released while no aggregator is there.
+func TestControlsOutlastRestarts(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, commands(t), searchRule)
+	daemon := f.startAggregator()
+	apis := f.startAPIs(2)
+	within(t, patience, "the aggregator ready", daemon.ready)
+	f.awaitListed(apis)
+	operate := func(args ...string) {
+		t.Helper()
+		var said struct{ Namespace string }
+		if f.operate(&said, append(args, "--yes")...); said.Namespace != "shop" {
+			t.Errorf("%v acted in %q", args, said.Namespace)
+		}
+	}
+	key := func(q string) string { return "search-terms GET /search?q=" + q }
+	const obeyed = time.Second
+	operate("block", key("blocked"), "--for", "10m")
+	operate("pin", key("pinned"), "--for", "10m")
+	operate("pin", key("released"), "--for", "10m")
+	operate("allow", key("allowed"), "--for", "10m")
+	f.awaitStatus(obeyed, apis, "pinned", http.StatusTooManyRequests)
+	hold := func(when string) {
+		t.Helper()
+		f.awaitStatus(obeyed, apis, "blocked", http.StatusForbidden)
+		f.awaitStatus(obeyed, apis, "pinned", http.StatusTooManyRequests)
+		for range 2 * threshold { // it becomes hot, and is not limited
+			if status, _ := f.get(apis[0].search("allowed")); status != http.StatusOK {
+				t.Fatalf("%s: an allowed key gets %d", when, status)
+			}
+		}
+	}
+	hold("before")
+
+	daemon.Kill()
+	operate("block", key("short"), "--for", "2s")
+	f.awaitStatus(obeyed, apis, "short", http.StatusForbidden)
+	hold("without an aggregator")
+	operate("release", key("released"))
+	f.awaitStatus(obeyed, apis, "released", http.StatusOK)
+	f.awaitStatus(2*time.Second+obeyed, apis, "short", http.StatusOK)
+
+	daemon = f.startAggregator()
+	within(t, patience, "the aggregator ready again", daemon.ready)
+	hold("behind a restart of the aggregator")
+	f.awaitStatus(obeyed, apis, "released", http.StatusOK)
+
+	apis[1].Kill()
+	apis[1] = f.startAPI()
+	hold("behind a restart of an instance")
+	var listed []struct{ Key, Action string }
+	if f.operate(&listed, "list", "--controls"); len(listed) != 3 {
+		t.Errorf("list --controls says %+v", listed)
+	}
+}
