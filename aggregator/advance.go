@@ -105,8 +105,8 @@ func (v *view) passOver(over int64) {
 // isIdle reports whether closing the next pane can change nothing.
 func (v *view) isIdle() bool { return v.marked == 0 && (!v.judgesAtEnd() || v.closed >= v.busy) }
 
-// restart empties a view after the clock was set back by more than a window. Otherwise all
-// counts would be late until the clock is where it was. Hot keys stay hot, as after a restart of
+// restart empties a view after the clock was set back by more than a window, or forward. Otherwise
+// all counts would be late until the clock is where it was. Hot keys stay hot, as after a restart of
 // the process: until windows that were heard whole by this clock say otherwise.
 func (d *Detector) restart(v *view, now time.Time) {
 	r := v.watch

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"pgregory.net/rapid"
 
@@ -464,8 +465,8 @@ func TestTotalsWaitForAWholeWindow(t *testing.T) {
 // A clock that is set back drops no hot key: it stays hot until windows that were heard whole by
 // the new clock say otherwise, its high count is unknown until then, and it does not wait for
 // the clock to be where it was.
-func TestClocksThatAreSetBackDropNoHotKey(t *testing.T) {
-	for _, sets := range [][]time.Duration{{-time.Minute}, {-time.Hour}, {-3 * time.Minute, -2 * time.Hour, -time.Minute}} {
+func TestClocksThatAreSetDropNoHotKey(t *testing.T) {
+	for _, sets := range [][]time.Duration{{-time.Minute}, {-time.Hour}, {-3 * time.Minute, -2 * time.Hour, -time.Minute}, {time.Minute}, {3 * time.Hour, -2 * time.Minute, time.Minute}} {
 		rule := hotRule("r", 100, time.Second)
 		long := rule.Hot[0]
 		long.Rate = hotparam.Rate{N: 500, Per: 10 * time.Second}
@@ -490,7 +491,9 @@ func TestClocksThatAreSetBackDropNoHotKey(t *testing.T) {
 		}
 		run(15*time.Second, 15)
 		for _, by := range sets {
-			now = now.Add(by)
+			if now = now.Add(by); by > 0 {
+				d.setForward(now, by)
+			}
 			run(500*time.Millisecond, 9) // hot keys stay so
 			if h := d.Listed(); cooled > 0 || len(h) != 1 || h[0].High != hotparam.Unknown || h[0].Since.After(now) {
 				t.Errorf("clock set by %v of %v: hot %+v, cooled %d keys", by, sets, h, cooled)
@@ -503,6 +506,25 @@ func TestClocksThatAreSetBackDropNoHotKey(t *testing.T) {
 		run(14*time.Second, 0)
 		if len(d.Listed()) > 0 || cooled != 1 {
 			t.Errorf("clock set by %v: 14 s after its end %v hot, cooled %d", sets, d.Listed(), cooled)
+		}
+	}
+}
+
+// A step of the clock is noticed by the monotonic one, and the time that passes is no step.
+func TestSetClockIsNoticed(t *testing.T) {
+	// The wall clock of a time of [time.Now] has its seconds in bits 30 to 62.
+	set := func(now time.Time, by time.Duration) time.Time {
+		*(*uint64)(unsafe.Pointer(&now)) += uint64(by/time.Second) << 30
+		return now
+	}
+	var c wallClock
+	now := time.Now()
+	for _, step := range []struct{ passes, set, want time.Duration }{
+		{0, 0, 0}, {time.Second, 0, 0}, {time.Hour, 0, 0}, {0, time.Minute, time.Minute}, {time.Second, time.Hour, time.Hour}, {time.Second, 0, 0}, {time.Second, -time.Hour, 0}, {0, 0, 0},
+	} {
+		now = set(now.Add(step.passes), step.set)
+		if got := c.setForward(now); got != step.want {
+			t.Errorf("%+v: %v", step, got)
 		}
 	}
 }

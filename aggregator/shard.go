@@ -24,6 +24,7 @@ type shard struct {
 	read      []time.Time // by reader: all packets that reached it before have been read
 	bounds    []int64     // by rule: the turn of the newest bound
 	losses    int64       // the turn of the newest loss
+	clock     wallClock
 	refreshed time.Time
 }
 
@@ -127,6 +128,9 @@ func (s *shard) report() {
 }
 
 func (s *shard) work(b *batch) {
+	if by := s.clock.setForward(time.Now()); by > 0 {
+		s.detector.setForward(b.now, by)
+	}
 	s.advance(b.reader, b.arrived)
 	s.take(b)
 	s.advance(b.reader, b.now)

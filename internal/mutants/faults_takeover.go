@@ -55,19 +55,24 @@ var takeoverFaults = []Fault{
 		Test: "TestSendersTakeEachPacketOnceAndCountTheMissing",
 	},
 	{
+		Name: "hot keys cool when the clock is set forward", File: "aggregator/setclock.go",
+		Old: "4*by >= time.Duration(v.Panes)*v.Pane", New: "false",
+		Test: "TestClocksThatAreSetDropNoHotKey",
+	},
+	{
 		Name: "hot keys cool when the clock is set back", File: "aggregator/advance.go",
 		Old: "if !w.rehold(v, now) {", New: "if true {",
-		Test: "TestClocksThatAreSetBackDropNoHotKey",
+		Test: "TestClocksThatAreSetDropNoHotKey",
 	},
 	{
 		Name: "hot keys are held until the clock is where it was before it was set back", File: "aggregator/advance.go",
 		Old: "hold: earlier(m.hold, now.Add(t.Hold))})", New: "hold: m.hold})",
-		Test: "TestClocksThatAreSetBackDropNoHotKey",
+		Test: "TestClocksThatAreSetDropNoHotKey",
 	},
 	{
 		Name: "windows are whole at once when the clock is set back", File: "aggregator/advance.go",
 		Old: "	v.begin(nil, now, now.Add(-d.lag))\n	var cool", New: "	var cool",
-		Test: "TestClocksThatAreSetBackDropNoHotKey",
+		Test: "TestClocksThatAreSetDropNoHotKey",
 	},
 	{
 		Name: "losses are not reported until the clock is where it was before it was set back", File: "aggregator/decode/losses.go",
