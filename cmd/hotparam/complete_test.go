@@ -47,7 +47,7 @@ func TestListNamesTheNamespacesThatExist(t *testing.T) {
 	server := testenv.Redis(t)
 	hotparamCommand(t, "list", "--redis", server.Addr()).exits(t, exitOK, "nothing is hot", "nor for any other")
 	publish(t, server, hotparam.Change{})
-	hotparamCommand(t, "list", "--redis", server.Addr(), "--namespace", "shpo").exits(t, exitOK, "nothing is hot", "there are shop: choose one by --namespace")
+	hotparamCommand(t, "list", "--redis", server.Addr(), "--namespace", "shpo").exits(t, exitOK, "nothing is hot", "aggregators do for shop: choose one by --namespace")
 	r := hotparamCommand(t, "list", "--redis", server.Addr(), "--namespace", "shop")
 	if r.exits(t, exitOK, "nothing is hot"); strings.Contains(r.err, "there are") {
 		t.Errorf("stderr: %s", r.err)

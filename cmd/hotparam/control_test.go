@@ -174,8 +174,8 @@ func TestControlInAnotherNamespace(t *testing.T) {
 	if err := client.Set(t.Context(), hotkeys.NewLayout("shop").Beat, "", time.Minute).Err(); err != nil {
 		t.Fatal(err)
 	}
-	block("hotparam").exits(t, exitFailure, "namespace hotparam", "there are shop", "--namespace")
-	hotparamCommand(t, "release", "terms GET /search?q=phone").exits(t, exitFailure, "in namespace hotparam", "there are shop")
+	block("hotparam").exits(t, exitFailure, "namespace hotparam", "aggregators do for shop", "--namespace")
+	hotparamCommand(t, "release", "terms GET /search?q=phone").exits(t, exitFailure, "in namespace hotparam", "aggregators do for shop")
 	if n := client.Exists(t.Context(), hotkeys.NewLayout("hotparam").Control).Val(); n != 0 {
 		t.Error("a control was written")
 	}

@@ -91,7 +91,7 @@ func otherNamespaces(ctx context.Context, client redis.UniversalClient, namespac
 	spaces, err := hotkeys.ListNamespaces(ctx, client)
 	switch {
 	case len(spaces) > 0:
-		return fmt.Sprintf("Nobody publishes for this namespace; there are %s: choose one by --namespace.\n", strings.Join(spaces, ", "))
+		return fmt.Sprintf("Nobody publishes for this namespace, but aggregators do for %s: choose one by --namespace.\n", strings.Join(spaces, ", "))
 	case err != nil:
 		return "Nobody publishes for this namespace; which there are cannot be read.\n"
 	}
