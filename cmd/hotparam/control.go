@@ -72,10 +72,10 @@ is looked for among the hot keys, then among those with a control, and then, wit
 
 All instances obey within a second, and go on while Redis is away. It needs a user of Redis
 with the rights of hotparam-operator (docs/REDIS.md).`,
-		Example: fmt.Sprintf(`  hotparam %[1]s 'GET /search?q=phone'%[2]s
-  hotparam %[1]s 'search-terms GET /search?q=phone'%[2]s --why 'INC-1234'
-  hotparam %[1]s 'GET /search?q=phone'%[2]s --yes --json
-  hotparam list --controls`, verb, span),
+		Example: fmt.Sprintf(`  hotparam %[1]s 'GET /search?q=phone'%[2]s --config hotparam.yaml
+  hotparam %[1]s 'search-terms GET /search?q=phone'%[2]s --why 'INC-1234' --namespace shop
+  hotparam %[1]s 'GET /search?q=phone'%[2]s --namespace shop --redis redis://10.0.0.5:6379/0 --yes --json
+  hotparam list --controls --namespace shop`, verb, span),
 		Args: args("KEY..."),
 		RunE: func(cmd *cobra.Command, words []string) error {
 			var err error
