@@ -139,6 +139,7 @@ func TestWaitersGiveUp(t *testing.T) {
 						t.Log(what, fmt.Sprint(s.by))
 					}
 				})
+				time.Sleep(time.Second) // for an ask of the line that is on its way when the last one leaves
 			})
 		})
 	}
