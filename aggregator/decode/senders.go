@@ -133,7 +133,14 @@ func (s *sender) packet(m *wire.Meta, now time.Time, l *losses) (lost int64, dup
 		// instance, or was out of its reach: what came before is unknown, and not lost on its way.
 		s.incarnation, s.first, s.last = m.Incarnation, m.Seq, m.Seq
 		s.turns, s.missed = nil, known
-		if !beginsWith(m) {
+		switch {
+		case beginsWith(m):
+		case isYoung(m):
+			s.first, s.turns = 1, new(turns)
+			s.turns.skip(1, m.Seq)
+			s.turns.note(gap{1, m.Seq - 1, known})
+			return int64(m.Seq - 1), false
+		default:
 			s.unheard = int64(min(m.Seq-1, math.MaxInt64))
 			s.missed = l.miss(s.unheard, now)
 		}
@@ -180,6 +187,14 @@ func (s *sender) packet(m *wire.Meta, now time.Time, l *losses) (lost int64, dup
 	return -1, false
 }
 
+// youngest is how many packets of a life can have been missed, and the sums of the next one still
+// bound what they held: a second or two. Later the sums are of so much that they say nothing.
+const youngest = 16
+
+// isYoung reports whether the packets before this one of its sender are missing as those in a gap
+// are: its sums are all that they can have held.
+func isYoung(m *wire.Meta) bool { return 1 < m.Seq && m.Seq <= youngest && m.Sums.Told }
+
 // beginsWith reports whether nothing was counted in the packets before this one of its sender.
 func beginsWith(m *wire.Meta) bool {
 	return m.Seq <= 1 || m.Sums.Told && m.Sums.Booked == 0 && m.Sums.Loose == 0 && m.Sums.HeldBack == 0
@@ -206,7 +221,10 @@ func (s *senders) sums(from *sender, m *wire.Meta, start time.Time, h Handler) {
 		if m.Seq == 1 {
 			a.since = math.MinInt64 // nothing came before
 		}
-		return
+		if !isYoung(m) || !s.resumed.until.IsZero() {
+			return
+		}
+		a.opening, a.first, a.start, a.sums.Told = nil, 1, time.Unix(0, 0), true
 	case m.Seq <= a.seq:
 		if _, _, stated := a.readBuckets(m, s.jumps); stated {
 			a.divide(h)
