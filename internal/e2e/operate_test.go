@@ -174,9 +174,9 @@ func TestExampleConfigurationIsGood(t *testing.T) {
 	if _, err := os.Stat(path); err != nil {
 		t.Fatal(err)
 	}
-	daemon := f.start(f.bin.hotparam, "aggregator", "--config", path, "--check")
+	daemon := f.start(f.bin.hotparam, "aggregator", "--config", path, "--dry-run", "--redis", f.redis.URL())
 	if code := daemon.Wait(); code != 0 {
-		t.Errorf("aggregator --check: exit code %d, want 0", code)
+		t.Errorf("aggregator --dry-run: exit code %d, want 0", code)
 	}
 	// Flags go before the file: this is how it runs where its ports are taken.
 	daemon = f.start(f.bin.hotparam, "aggregator", "--config", path,
