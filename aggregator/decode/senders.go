@@ -19,6 +19,7 @@ type senders struct {
 
 	mu     sync.Mutex // guards what follows; held while handlers are called
 	byName map[string]*sender
+	silent map[string]*sender       // those that were not heard for long: how far they were
 	late   map[string]time.Duration // of these, how old the counts of those are that come late
 	off    map[string]clockOffset   // and those whose clocks are off
 	swept  time.Time
@@ -81,9 +82,11 @@ type gap struct {
 }
 
 const (
-	// senderLife is how long the state of a silent instance is kept: a gap is reported when
-	// it sends again.
+	// senderLife is after which silence an instance is not known any more. Of maxSilent such
+	// the state is kept: a gap is reported when they send again, and what the others sent
+	// meanwhile is unknown.
 	senderLife = time.Minute
+	maxSilent  = 4096
 	// liveFor is how long after its last packet an instance counts as live.
 	liveFor = 10 * time.Second
 	// maxSenders bounds the table; packets of further instances are counted,
@@ -109,7 +112,10 @@ func (s *senders) find(m *wire.Meta, now time.Time) *sender {
 		if s.byName == nil {
 			s.byName = make(map[string]*sender)
 		}
-		known = &sender{name: string(m.Instance)}
+		if known = s.silent[string(m.Instance)]; known == nil {
+			known = &sender{name: string(m.Instance)}
+		}
+		delete(s.silent, known.name)
 		s.byName[known.name] = known
 	}
 	known.heard = now
@@ -306,6 +312,27 @@ func (s *senders) advance(now time.Time, h Handler) {
 	s.settle(now, h)
 }
 
+// keepSilent keeps the state of a silent instance, in place of any other if there is no room.
+func (s *senders) keepSilent(of *sender) {
+	if s.silent == nil {
+		s.silent = make(map[string]*sender)
+	}
+	if len(s.silent) >= maxSilent {
+		for name := range s.silent {
+			delete(s.silent, name)
+			break
+		}
+	}
+	a := &of.accounts
+	s.silent[of.name] = &sender{
+		name: of.name, incarnation: of.incarnation, first: of.first, last: of.last, missed: known,
+		accounts: accounts{
+			life: a.life, sums: a.sums, seq: a.seq, start: a.start, first: a.seq + 1, since: a.since,
+			opened: max(a.opened, a.sums.Opened, a.newest), newest: max(a.sums.Opened, a.newest),
+		},
+	}
+}
+
 func (s *senders) sweep(now time.Time) {
 	if now.Sub(s.swept).Abs() < senderLife { // readers are not all at the same time
 		return
@@ -321,6 +348,7 @@ func (s *senders) sweep(now time.Time) {
 			delete(s.byName, name)
 			delete(s.late, name)
 			delete(s.off, name)
+			s.keepSilent(known)
 		}
 	}
 	s.known.Store(int64(len(s.byName)))
