@@ -219,12 +219,14 @@ func (s *rulesStats) words() string {
 // differsFrom returns the sections of the file, other than its rules, that differ.
 func (s *settings) differsFrom(other *settings) (sections []string) {
 	a, b := s.file, other.file
+	is, was := a.Aggregator, b.Aggregator
+	is.HoldWhenAway, was.HoldWhenAway = 0, 0 // instances obey it at once
 	for _, x := range []struct {
 		name    string
 		is, was any
 	}{
-		{"aggregator", a.Aggregator, b.Aggregator}, {"statsd", a.StatsD, b.StatsD},
-		{"kafka", a.Kafka, b.Kafka}, {"graphite", a.Graphite, b.Graphite},
+		{"aggregator", is, was}, {"statsd", a.StatsD, b.StatsD},
+		{"kafka", a.Kafka, b.Kafka}, {"graphite", a.Graphite, b.Graphite}, {"webhook", a.Webhook, b.Webhook},
 	} {
 		if !reflect.DeepEqual(x.is, x.was) {
 			sections = append(sections, x.name)

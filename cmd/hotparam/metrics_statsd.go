@@ -25,7 +25,7 @@ var statsdMetrics = []figure[statsdsource.Stats]{
 	counterOf("statsd_refused_connections_total", "DATA LOSS: connections that found as many open as may be.",
 		func(s *statsdsource.Stats) int64 { return s.Listener.Refused }).
 		explain("connections that were closed at once, as 1,024 senders (or half as many as the process may open " +
-			"files) had sent something within 15 s"),
+			"files) had sent lines within 15 s, and no other peer had two more"),
 	countersBy("statsd_displaced_connections_total", "Connections that were closed to make room, by reason.", "reason",
 		func(s *statsdsource.Stats, emit func(string, int64)) {
 			emit("unused", s.Listener.Unused)
@@ -42,7 +42,7 @@ var statsdMetrics = []figure[statsdsource.Stats]{
 		explain("snapshots that were saved for the aggregator after this one, each second by the one in office"),
 	counterOf("statsd_snapshots_failed_total", "Snapshots that could not be saved.",
 		func(s *statsdsource.Stats) int64 { return s.Snapshot.Failed }).
-		explain("snapshots that could not be saved, for want of Redis, or of the right to `hotparam:{shop}:snapshot:*`"),
+		explain("snapshots that could not be saved, for want of Redis, of the right to `hotparam:{shop}:snapshot:*`, or of room for `aggregator.snapshot_file`"),
 	counterOf("statsd_snapshots_refused_total", "Snapshots that this process could not continue from; the log says why.",
 		func(s *statsdsource.Stats) int64 { return s.Snapshot.Refused }),
 	counterOf("statsd_snapshot_dropped_keys_total", "Keys near a threshold that had no room in snapshots.",

@@ -24,7 +24,7 @@ const (
 // Finding is the result of one check.
 type Finding struct {
 	// Check is the name of the check: file, redis, rights, publisher, counts, rules, clocks,
-	// losses, memory, places or controls.
+	// losses, memory, places, tables or controls.
 	Check  string `json:"check"`
 	Status Status `json:"status"`
 	// What describes the finding in a sentence.
