@@ -34,6 +34,11 @@ func TestAccounts(t *testing.T) {
 	}{
 		{name: "nothing is missing", packets: []string{first, summed(2, flush, "5.2.1.0.0.0.5f5e100", onAccount("a", 1, 1, 6))},
 			want: []string{`rule 0 "a" 5 0s`, `rule 0 "x" 2 0s`, `rule 0 "a" 1 100ms`}},
+		{name: "what a young instance sent before its first packet here is a gap, until it comes",
+			packets: []string{summed(3, 2*flush, "4.3.1.0.0.0.5f5e100", onAccount("a", 1, 1, 5)), summed(3, 2*flush, "4.3.1.0.0.0.5f5e100", onAccount("a", 1, 1, 5)),
+				summed(2, flush, "4.1.1.0.0.0.5f5e100", "shop.terms.hot_param.x:2|c")},
+			want: []string{"gap 1: 3 loose, 4 booked, " + at(time.Unix(0, 0)) + " to 100ms", `rule 0 "a" 1 200ms`,
+				"gap 1: 1 loose, 4 booked, " + at(time.Unix(0, 0)) + " to 100ms", `rule 0 "x" 2 100ms`}},
 		{name: "a gap is a bound, and a line of the key makes up for it",
 			packets: []string{first, summed(3, 2*flush, "9.5.1.0.0.0.5f5e100", onAccount("a", 1, 1, 10))},
 			want: []string{`rule 0 "a" 5 0s`, `rule 0 "x" 2 0s`,

@@ -41,8 +41,18 @@ var takeoverFaults = []Fault{
 	},
 	{
 		Name: "what an instance sent before it was heard of counts as nothing", File: "aggregator/decode/senders.go",
-		Old: "if !beginsWith(m) {", New: "if false {", Package: "aggregator",
+		Old: "s.missed = l.miss(s.unheard, now)", New: "s.unheard = 0", Package: "aggregator",
 		Test: "TestInstancesThatAreHeardInMidStream",
+	},
+	{
+		Name: "what a young instance sent before it was heard of counts as nothing", File: "aggregator/decode/senders.go",
+		Old: "if !isYoung(m) || !s.resumed", New: "if m.Seq > 0 || !s.resumed",
+		Test: "TestAccounts$",
+	},
+	{
+		Name: "a silent instance is forgotten", File: "aggregator/decode/senders.go",
+		Old: "			s.keepSilent(known)\n", New: "", Package: "internal/replay",
+		Test: "TestRandomLogs",
 	},
 	{
 		Name: "an instance that says that it has sent nothing makes bounds unknown", File: "aggregator/decode/senders.go",
