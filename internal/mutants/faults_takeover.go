@@ -47,7 +47,7 @@ var takeoverFaults = []Fault{
 	{
 		Name: "what a young instance sent before it was heard of counts as nothing", File: "aggregator/decode/senders.go",
 		Old: "if !isYoung(m) || !s.resumed", New: "if m.Seq > 0 || !s.resumed",
-		Test: "TestAccounts$",
+		Test: "TestAccounts",
 	},
 	{
 		Name: "a silent instance is forgotten", File: "aggregator/decode/senders.go",
