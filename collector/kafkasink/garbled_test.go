@@ -8,7 +8,9 @@ import (
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/kafkasink"
 	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // short is a cluster's time-out in tests of damaged answers.
@@ -126,4 +128,22 @@ func TestStuckSessionIsReplaced(t *testing.T) {
 	}
 	newReader(t, c.ListenAddrs()).until(func(got []received) bool { return seen(got) == g.given })
 	g.await("end of the stuck session", func(kafkasink.Stats) bool { return s.Sessions() == 0 })
+}
+
+// TestUselessSessionIsReplaced has each produce request fail so that its records are to be tried
+// again: the session is replaced, and the next one delivers them.
+func TestUselessSessionIsReplaced(t *testing.T) {
+	c := fake(t)
+	s := newSink(t, config(c.ListenAddrs(), func(c *kafkasink.Config) { c.Connection.Timeout = short }))
+	s.StallAfter(time.Second)
+	g := &giver{t: t, sink: s}
+	g.connect()
+	fault := c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.NotLeaderForPartition, Count: -1})
+	g.send(collector.Flush{}, terms(20)...)
+	g.await("another session", func(s kafkasink.Stats) bool { return s.Replaced.Stalled > 0 })
+	fault.Remove()
+	g.drained()
+	if s := g.conserved(); s.Failed.Sum() != 0 {
+		t.Errorf("%+v", s)
+	}
 }

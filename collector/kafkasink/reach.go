@@ -60,7 +60,7 @@ func (r *reach) recordFound(topic string, n int, now time.Time) {
 	r.log.Info("kafka is reached", "topic", topic, "partitions", n)
 }
 
-// recordStall logs that a session has reported nothing for d and is replaced.
+// recordStall logs that a session has delivered nothing for d and is replaced.
 func (r *reach) recordStall(d time.Duration, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -68,7 +68,7 @@ func (r *reach) recordStall(d time.Duration, now time.Time) {
 		return
 	}
 	r.stalledAt = now
-	r.log.Warn("kafka does not answer for records that it was sent; reconnecting", "for", d)
+	r.log.Warn("kafka takes no records though it is reached; reconnecting", "for", d)
 }
 
 // close stops logging.

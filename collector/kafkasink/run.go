@@ -95,7 +95,7 @@ func (s *Sink) serve(ses *session) {
 		case <-s.wake:
 		case now := <-ticks.C:
 			s.expire(now.Add(-giveUp), errTooOld)
-			if s.queue.isStalled(now.Add(-s.stallAfter)) {
+			if s.isStalled(ses, now) {
 				s.replaced[stalledReason].Add(1)
 				s.reach.recordStall(s.stallAfter, now)
 				return
@@ -105,6 +105,17 @@ func (s *Sink) serve(ses *session) {
 		case <-s.ctx.Done():
 		}
 	}
+}
+
+// isStalled reports whether a session is of no use: the producer keeps records of a partition,
+// or returns all records to be tried again, though the cluster is reached. A producer can be in
+// such a state for good after answers that were damaged.
+func (s *Sink) isStalled(ses *session, now time.Time) bool {
+	if _, records := s.queue.usage(); records == 0 || !s.reach.connected() {
+		ses.moved = now
+	}
+	before := now.Add(-s.stallAfter)
+	return s.queue.isStalled(before) || ses.moved.Before(before)
 }
 
 // sendReady passes the records that are ready to the producer, which does not block.
@@ -123,6 +134,9 @@ func (s *Sink) receive(ses *session) (broken bool) {
 	for _, result := range ses.takeResults() {
 		r := ses.flying[result.msg]
 		delete(ses.flying, result.msg)
+		if result.err == nil || permanent(result.err) {
+			ses.moved = now
+		}
 		if result.err == nil {
 			s.queue.done(r, now)
 			s.tally.deliver(r, now)

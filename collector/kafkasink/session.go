@@ -23,6 +23,7 @@ type session struct {
 	client *kgo.Client
 
 	flying           map[*kgo.Record]*record // the records that the producer has
+	moved            time.Time               // when it was last of use: it delivered something, or had nothing to deliver
 	ended, refreshed chan struct{}           // stop keepRefreshed, and report that it has stopped
 	failing          chan struct{}           // holds an element after a broker did not answer
 	closed           chan struct{}           // closed when none of its goroutines runs
@@ -102,7 +103,7 @@ func (s *Sink) connect() (*session, error) {
 func (s *Sink) open() (*session, error) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	ses := &session{
-		ctx: ctx, cancel: cancel, flying: make(map[*kgo.Record]*record),
+		ctx: ctx, cancel: cancel, flying: make(map[*kgo.Record]*record), moved: time.Now(),
 		ended: make(chan struct{}), refreshed: make(chan struct{}), failing: make(chan struct{}, 1),
 		closed: make(chan struct{}), reported: make(chan struct{}, 1),
 	}

@@ -104,4 +104,9 @@ var takeoverFaults = []Fault{
 		Old: "if !j.tooMuch {", New: "if !j.tooMuch || q.points <= 2*latest.points {",
 		Test: "TestClocksDropNoKey",
 	},
+	{
+		Name: "a Kafka session that only returns records is kept", File: "collector/kafkasink/run.go",
+		Old: "s.queue.isStalled(before) || ses.moved.Before(before)", New: "s.queue.isStalled(before)",
+		Test: "TestUselessSessionIsReplaced",
+	},
 }
