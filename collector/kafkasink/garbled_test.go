@@ -138,7 +138,7 @@ func TestUselessSessionIsReplaced(t *testing.T) {
 	s.StallAfter(time.Second)
 	g := &giver{t: t, sink: s}
 	g.connect()
-	fault := c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.NotLeaderForPartition, Count: -1})
+	fault := c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.UnknownTopicID, Count: -1})
 	g.send(collector.Flush{}, terms(20)...)
 	g.await("another session", func(s kafkasink.Stats) bool { return s.Replaced.Stalled > 0 })
 	fault.Remove()
