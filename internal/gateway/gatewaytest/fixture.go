@@ -2,9 +2,11 @@ package gatewaytest
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -96,14 +98,19 @@ func (f *Fixture) Await(what string, ready func() bool) {
 	}
 }
 
-// Listen listens on a TCP address.
+// Listen listens on a TCP address. One that was free a moment ago may be the own end of somebody's
+// connection for a while.
 func Listen(tb testing.TB, addr string) net.Listener {
 	tb.Helper()
-	l, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", addr)
-	if err != nil {
-		tb.Fatal(err)
+	for end := time.Now().Add(Patience); ; time.Sleep(10 * time.Millisecond) {
+		l, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", addr)
+		if err == nil {
+			return l
+		}
+		if !errors.Is(err, syscall.EADDRINUSE) || time.Now().After(end) {
+			tb.Fatal(err)
+		}
 	}
-	return l
 }
 
 // Rules returns rules, which are written as {…}, as the lines of a file.
