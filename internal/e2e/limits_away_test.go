@@ -55,8 +55,9 @@ func TestRedisIsAwayFromExactLimits(t *testing.T) {
 	}
 }
 
-// retries are for a machine so busy that Redis seems to be away.
-const retries = 3
+// retries are for a machine so busy that Redis seems to be away: an ask that is too late is decided
+// by the instance's own part.
+const retries = 6
 
 func (f *fleet) redisIsAway(apis []*api, name string, begin, over func()) {
 	const workers = 4
@@ -103,7 +104,10 @@ func (f *fleet) redisIsAway(apis []*api, name string, begin, over func()) {
 	var again []int
 	for try := range retries {
 		_, sum := f.askAll(apis, 15, fmt.Sprintf("/search?q=away-%s-%d", name, try))
-		again = append(again, sum)
+		if again = append(again, sum); sum == 0 {
+			break
+		}
+		time.Sleep(300 * time.Millisecond)
 	}
 	answers := stop()
 	t.Logf("Redis %s: known after %v, exact again %v after Redis was back (want 3s on a calm machine); of each 45 that were decided on without Redis %d passed again", name, known.Sub(begun), took, again)
