@@ -1,7 +1,6 @@
 package hotparam
 
 import (
-	"encoding/binary"
 	"strings"
 	"unsafe"
 )
@@ -35,17 +34,9 @@ func (p *Params) Mask(secrets *Secrets) {
 		if !found {
 			continue
 		}
-		name := q.name()
 		start := len(p.decoded)
-		p.decoded = append(append(append(p.decoded, name...), '='), text...)
-		end := len(p.decoded)
-		p.decoded = append(binary.LittleEndian.AppendUint32(p.decoded, uint32(len(value))), value...)
-		b := p.decoded[start:end]
-		q.text = unsafe.String(&b[0], len(b)) // as in add
-		q.marks |= redacted
-		if isPlain(name) && isPlain(text) {
-			q.marks |= clean
-		}
+		p.decoded = append(append(append(p.decoded, q.name()...), '='), text...)
+		p.standFor(q, start, value)
 	}
 }
 
@@ -58,8 +49,8 @@ func mayHoldSecret(value string) bool {
 // find them. found reports whether there was one.
 func (s *Secrets) mask(value string) (masked string, found bool) {
 	for range maxEscapes {
-		clear, ok := s.maskOnce(value)
-		value, found = clear, found || ok
+		shown, ok := s.maskOnce(value)
+		value, found = shown, found || ok
 		if strings.IndexByte(value, '%') < 0 {
 			break
 		}

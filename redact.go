@@ -182,14 +182,21 @@ func (p *Params) Redact(r *Redactor) {
 			p.decoded = append(p.decoded, tooMany...)
 		}
 		p.hidden++
-		end := len(p.decoded)
-		p.decoded = append(binary.LittleEndian.AppendUint32(p.decoded, uint32(len(value))), value...)
-		b := p.decoded[start:end]
-		q.text = unsafe.String(&b[0], len(b)) // as in add
-		q.marks = seen | redacted | q.marks&named
-		if isPlain(q.name()) {
-			q.marks |= clean
-		}
+		q.marks &= seen | named
+		p.standFor(q, start, value)
+	}
+}
+
+// standFor gives q, whose value is replaced, the text that was written to p.decoded from start on,
+// and keeps the value as it was behind it; see plain.
+func (p *Params) standFor(q *param, start int, value string) {
+	end := len(p.decoded)
+	p.decoded = append(binary.LittleEndian.AppendUint32(p.decoded, uint32(len(value))), value...)
+	b := p.decoded[start:end]
+	q.text = unsafe.String(&b[0], len(b)) // as in add
+	q.marks |= redacted
+	if isPlain(q.name()) && isPlain(q.value()) {
+		q.marks |= clean
 	}
 }
 
