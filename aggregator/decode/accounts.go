@@ -37,6 +37,9 @@ type accounts struct {
 	swept       time.Time
 }
 
+// lastOpened returns the newest account that the sender is known to have opened.
+func (a *accounts) lastOpened() uint64 { return max(a.opened, a.sums.Opened, a.newest) }
+
 type accountKey struct {
 	hash uint64
 	rule int32

@@ -145,7 +145,7 @@ func (s *senders) resumeSender(p *snapshot.Sender, cut time.Time) *sender {
 func resumedAccounts(p *snapshot.Sender) accounts {
 	return accounts{
 		life: p.Incarnation, sums: p.Sums, seq: p.Seq - 1, start: p.Start, first: max(1, min(p.First, p.Seq-1)),
-		resumedAt: p.Seq - 1, opened: p.Opened, newest: p.Opened, owed: p.Owed, owedSince: p.Since,
+		resumedAt: p.Seq - 1, opened: p.Opened, owed: p.Owed, owedSince: p.Since,
 		pruned: openGap{Gap: Gap{From: p.PrunedFrom}, to: p.PrunedTo, opened: p.PrunedOpened},
 	}
 }

@@ -328,7 +328,7 @@ func (s *senders) keepSilent(of *sender) {
 		name: of.name, incarnation: of.incarnation, first: of.first, last: of.last, missed: known,
 		accounts: accounts{
 			life: a.life, sums: a.sums, seq: a.seq, start: a.start, first: a.seq + 1, since: a.since,
-			opened: max(a.opened, a.sums.Opened, a.newest), newest: max(a.sums.Opened, a.newest),
+			opened: a.lastOpened(),
 		},
 	}
 }

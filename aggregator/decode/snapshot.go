@@ -48,7 +48,7 @@ func (d *Decoder) Save(s *snapshot.Snapshot) {
 		}
 		of := snapshot.Sender{
 			Name: name, Incarnation: a.life, Seq: a.seq, Sums: a.sums, Start: a.start, Heard: from.heard,
-			First: min(a.first, a.seq), Opened: max(a.opened, a.sums.Opened, a.newest), Owed: a.owed,
+			First: min(a.first, a.seq), Opened: a.lastOpened(), Owed: a.owed,
 			PrunedTo: a.pruned.to, PrunedOpened: a.pruned.opened, PrunedFrom: a.pruned.From,
 		}
 		if a.resumed {

@@ -65,18 +65,12 @@ func (d *decoder) byte() byte {
 	return b
 }
 
-func (d *decoder) uint() uint64 {
-	n, size := binary.Uvarint(d.rest)
-	if size <= 0 {
-		d.require(false)
-		return 0
-	}
-	d.rest = d.rest[size:]
-	return n
-}
+func (d *decoder) uint() uint64 { return number(d, binary.Uvarint) }
 
-func (d *decoder) int() int64 {
-	n, size := binary.Varint(d.rest)
+func (d *decoder) int() int64 { return number(d, binary.Varint) }
+
+func number[N int64 | uint64](d *decoder, read func([]byte) (N, int)) N {
+	n, size := read(d.rest)
 	if size <= 0 {
 		d.require(false)
 		return 0
