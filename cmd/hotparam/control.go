@@ -188,14 +188,13 @@ func (op *operation) run(ctx context.Context, s streams, words string) error {
 // namespace: a control there would act on nothing, and most likely another one was meant.
 // Instances obey without an aggregator as well.
 func (op *operation) isObeyed(ctx context.Context, client redis.UniversalClient) error {
-	hint := otherNamespaces(ctx, client, op.redisPlace.namespace)
-	if hint == "" {
+	if isPublished(ctx, client, op.redisPlace.namespace) {
 		return nil
 	}
 	if members, err := hotkeys.ListMembers(ctx, client, op.redisPlace.namespace); err != nil || len(members) > 0 {
 		return nil // a user who may not read the members may still act
 	}
-	return fmt.Errorf("%s: no instance is heard of in namespace %s at %s, so nothing was done. %s", op.action, op.redisPlace.namespace, redacted(op.redisPlace.redis.URL), strings.TrimSpace(hint))
+	return fmt.Errorf("%s: no instance is heard of in namespace %s at %s, so nothing was done. %s", op.action, op.redisPlace.namespace, redacted(op.redisPlace.redis.URL), strings.TrimSpace(otherNamespaces(ctx, client, op.redisPlace.namespace)))
 }
 
 // confirmed asks for confirmation on a terminal and reports whether it was given. Without a

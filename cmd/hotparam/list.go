@@ -82,10 +82,15 @@ func list(ctx context.Context, s streams, l listing) error {
 	return rows.table(s.out, l.wide)
 }
 
+// isPublished reports whether an aggregator publishes for a namespace.
+func isPublished(ctx context.Context, client redis.UniversalClient, namespace string) bool {
+	return client.PTTL(ctx, hotkeys.NewLayout(namespace).Beat).Val() > 0
+}
+
 // otherNamespaces returns a line with the namespaces that exist if nobody publishes for this
 // one, or "".
 func otherNamespaces(ctx context.Context, client redis.UniversalClient, namespace string) string {
-	if client.PTTL(ctx, hotkeys.NewLayout(namespace).Beat).Val() > 0 {
+	if isPublished(ctx, client, namespace) {
 		return ""
 	}
 	spaces, err := hotkeys.ListNamespaces(ctx, client)

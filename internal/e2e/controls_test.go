@@ -23,6 +23,15 @@ func (f *fleet) operate(into any, args ...string) {
 	}
 }
 
+// control runs a command that sets or releases a control.
+func (f *fleet) control(args ...string) {
+	f.t.Helper()
+	var said struct{ Namespace string }
+	if f.operate(&said, append(args, "--yes")...); said.Namespace != "shop" {
+		f.t.Errorf("%v acted in %q", args, said.Namespace)
+	}
+}
+
 // awaitStatus waits until a request has that status at every instance.
 func (f *fleet) awaitStatus(limit time.Duration, apis []*api, q string, want int) time.Duration {
 	f.t.Helper()
@@ -68,12 +77,7 @@ func TestControls(t *testing.T) {
 
 	// A control is obeyed within a second of the command, which has its own time.
 	const obeyed = time.Second
-	operate := func(args ...string) {
-		t.Helper()
-		var said struct{ Action, Key string }
-		f.operate(&said, append(args, "--yes")...)
-	}
-	operate("block", "search-terms GET /search?q=tablet", "--for", "10m", "--why", "scraper")
+	f.control("block", "search-terms GET /search?q=tablet", "--for", "10m", "--why", "scraper")
 	t.Logf("blocked everywhere %v after the command", f.awaitStatus(obeyed, apis, "tablet", http.StatusForbidden))
 	f.awaitStatus(obeyed, apis, "phone", http.StatusOK)
 	var listed []struct{ Key, Action, Why string }
@@ -88,12 +92,12 @@ func TestControls(t *testing.T) {
 	f.redis.Resume()
 	within(t, patience, "the aggregator ready again", daemon.ready)
 
-	operate("release", "search-terms GET /search?q=tablet")
+	f.control("release", "search-terms GET /search?q=tablet")
 	t.Logf("released everywhere %v after the command", f.awaitStatus(obeyed, apis, "tablet", http.StatusOK))
 	// Pinned, it is held to the limit of hot keys though it is not hot.
-	operate("pin", "search-terms GET /search?q=tablet", "--for", "10m")
+	f.control("pin", "search-terms GET /search?q=tablet", "--for", "10m")
 	t.Logf("pinned everywhere %v after the command", f.awaitStatus(obeyed, apis, "tablet", http.StatusTooManyRequests))
-	operate("allow", "search-terms GET /search?q=tablet", "--for", "10m")
+	f.control("allow", "search-terms GET /search?q=tablet", "--for", "10m")
 	within(t, obeyed, "four bursts pass at each instance", func() bool {
 		for _, a := range apis {
 			for range 4 * burst {
@@ -115,19 +119,12 @@ func TestControlsOutlastRestarts(t *testing.T) {
 	apis := f.startAPIs(2)
 	within(t, patience, "the aggregator ready", daemon.ready)
 	f.awaitListed(apis)
-	operate := func(args ...string) {
-		t.Helper()
-		var said struct{ Namespace string }
-		if f.operate(&said, append(args, "--yes")...); said.Namespace != "shop" {
-			t.Errorf("%v acted in %q", args, said.Namespace)
-		}
-	}
 	key := func(q string) string { return "search-terms GET /search?q=" + q }
 	const obeyed = time.Second
-	operate("block", key("blocked"), "--for", "10m")
-	operate("pin", key("pinned"), "--for", "10m")
-	operate("pin", key("released"), "--for", "10m")
-	operate("allow", key("allowed"), "--for", "10m")
+	f.control("block", key("blocked"), "--for", "10m")
+	f.control("pin", key("pinned"), "--for", "10m")
+	f.control("pin", key("released"), "--for", "10m")
+	f.control("allow", key("allowed"), "--for", "10m")
 	f.awaitStatus(obeyed, apis, "pinned", http.StatusTooManyRequests)
 	hold := func(when string) {
 		t.Helper()
@@ -145,10 +142,10 @@ func TestControlsOutlastRestarts(t *testing.T) {
 	hold("before")
 
 	daemon.Kill()
-	operate("block", key("short"), "--for", "2s")
+	f.control("block", key("short"), "--for", "2s")
 	f.awaitStatus(obeyed, apis, "short", http.StatusForbidden)
 	hold("without an aggregator")
-	operate("release", key("released"))
+	f.control("release", key("released"))
 	f.awaitStatus(obeyed, apis, "released", http.StatusOK)
 	f.awaitStatus(2*time.Second+obeyed, apis, "short", http.StatusOK)
 
