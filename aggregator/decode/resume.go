@@ -76,6 +76,7 @@ func (s *senders) resume(of *snapshot.Snapshot, started, now time.Time, h Handle
 	for _, from := range s.byName {
 		if from.accounts.opening != nil {
 			s.boundBefore(from)
+			from.accounts.takeYoungGap(h)
 		}
 	}
 	for i, from := range byPlace {
@@ -101,6 +102,19 @@ func (s *senders) boundBefore(from *sender) {
 		s.losses.found(from.missed, from.unheard)
 		from.missed = known
 	}
+}
+
+// takeYoungGap takes back the gap before the first packet of a young life: what a snapshot has of
+// it was counted.
+func (a *accounts) takeYoungGap(h Handler) {
+	if len(a.gaps) == 0 || a.gaps[0].from != 1 || a.gaps[0].to != a.opening.seq-1 {
+		return
+	}
+	g := &a.gaps[0]
+	a.owed -= min(a.owed, uint64(g.Booked))
+	g.Loose, g.Booked, g.HeldBack = 0, 0, 0
+	h.Missing(g.snapshot())
+	a.gaps = a.gaps[1:]
 }
 
 // doubtResumed records that something of before is missing, and that it is not known how much.

@@ -230,7 +230,7 @@ func (s *senders) sums(from *sender, m *wire.Meta, start time.Time, h Handler) {
 		if !isYoung(m) || !s.resumed.until.IsZero() {
 			return
 		}
-		a.opening, a.first, a.start, a.sums.Told = nil, 1, time.Unix(0, 0), true
+		a.first, a.start, a.sums.Told = 1, time.Unix(0, 0), true
 	case m.Seq <= a.seq:
 		if _, _, stated := a.readBuckets(m, s.jumps); stated {
 			a.divide(h)

@@ -92,4 +92,9 @@ var restartFaults = []Fault{
 		Old: "if saved == 0 {", New: "if saved < 0 {",
 		Test: "TestSnapshotIsTheHolders",
 	},
+	{
+		Name: "what a young instance sent before is missing beside the gap to the snapshot", File: "aggregator/decode/resume.go",
+		Old: "			from.accounts.takeYoungGap(h)\n", New: "",
+		Test: "TestResumeOfAYoungInstance",
+	},
 }
