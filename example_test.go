@@ -1,68 +1,54 @@
 package hotparam_test
 
 import (
+	"context"
 	"errors"
-	"fmt"
+	"log/slog"
+	"net/http"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
-// The same parameters make the same key, in whatever order and however escaped.
-func ExampleText() {
-	fmt.Println(hotparam.Text("GET /search",
-		hotparam.Param{Name: "q", Value: "phone case"},
-		hotparam.Param{Name: "page", Value: "2"},
-	))
-	fmt.Println("GET /search?" + hotparam.CanonicalQuery("q=phone+case&page=2"))
-	// Output:
-	// GET /search?page=2&q=phone%20case
-	// GET /search?page=2&q=phone%20case
-}
-
-func ExampleParseRate() {
-	rate, err := hotparam.ParseRate("60/1m")
-	fmt.Println(rate.N, rate.Per, err)
-	_, err = hotparam.ParseRate("fast")
-	fmt.Println(err)
-	// Output:
-	// 60 1m0s <nil>
-	// rate "fast": want N/D, for example "200/s" or "60/1m"
-}
-
-// Rules that code builds are judged like those of a file: all that is wrong is reported,
-// each with the path of its field and a hint.
-func ExampleRules_Validate() {
-	route, err := hotparam.ParseRoute("GET /search")
+// On SIGTERM a server drains its requests and then closes Hotparam.
+func ExampleOpen() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	hp, err := hotparam.Open(ctx, "hotparam.yaml", hotparam.WithShadow(), hotparam.WithSignals())
 	if err != nil {
-		fmt.Println(err)
+		slog.Error("the file cannot be used", "err", err)
 		return
 	}
-	rules := &hotparam.Rules{Namespace: "shop", Rules: []hotparam.Rule{{
-		ID:    "search-terms",
-		Match: hotparam.Match{Route: route},
-		By:    hotparam.By{Kind: hotparam.ByNames, Names: []hotparam.Param{{Name: "q"}, {Name: "token"}}},
-		Hot:   []hotparam.Threshold{hotparam.NewThreshold(hotparam.Rate{N: 200, Per: time.Second})},
-		Limit: &hotparam.Limit{Quota: hotparam.Quota{Rate: hotparam.Rate{N: 50, Per: time.Second}}, Mode: hotparam.ModeLimit},
-	}}}
-	var wrong hotparam.FieldErrors
-	if errors.As(rules.Validate(), &wrong) {
-		for _, e := range wrong {
-			fmt.Printf("%s\n  %v\n  hint: %s\n", e.Field, e, e.Hint)
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /search", func(http.ResponseWriter, *http.Request) {})
+	server := &http.Server{Addr: ":8080", Handler: hp.Handler(mux), ReadHeaderTimeout: 5 * time.Second}
+	go func() {
+		if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
+			slog.Error("serve", "err", err)
+			stop()
 		}
+	}()
+	<-ctx.Done()
+	limit, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	if err := errors.Join(server.Shutdown(limit), hp.Close(limit)); err != nil {
+		slog.Error("shut down", "err", err)
 	}
-	// Output:
-	// rules[0].by[1]
-	//   rule 1 ("search-terms"): by[1] "token": the parameter looks secret and never leaves the process, so it can make no key
-	//   hint: if it holds no secret, add its name to secrets.except in the rules file; if it does, add it to secrets.redact: then its keys have a hash of the value
-	// rules[0].limit.burst
-	//   rule 1 ("search-terms"): limit.burst 0: must be at least 1
-	//   hint: lower the burst or raise the rate
 }
 
-// A new quota has the burst of its rate.
-func ExampleQuota_WithDefaults() {
-	q := hotparam.Quota{Rate: hotparam.Rate{N: 50, Per: time.Second}}.WithDefaults()
-	fmt.Println(q.Algorithm, q.Rate, q.Burst)
-	// Output: token_bucket 50/s 50
+// Requests that are not HTTP are counted and decided on in the same way.
+func ExampleHotparam_Enter() {
+	hp, err := hotparam.Open(context.Background(), "hotparam.yaml")
+	if err != nil {
+		slog.Error("the file cannot be used", "err", err)
+		return
+	}
+	defer func() { _ = hp.Close(context.Background()) }()
+	d := hp.Enter(context.Background(), "SearchService/Find", rules.Param{Name: "q", Value: "phone"})
+	if !d.Allowed {
+		slog.Info("too many requests", "retry after", d.RetryAfter)
+	}
 }

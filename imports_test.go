@@ -19,55 +19,55 @@ const module = "github.com/hotparam/hotparam"
 // tests. It is the table of docs/DESIGN.md: a new arrow is a decision about the
 // design, so it is made here on purpose, not by an editor that adds imports.
 var arrows = map[string][]string{
-	"hotparam":            {"internal/addrlevel", "internal/answer", "internal/duration", "internal/floor", "internal/hexdigit", "internal/jsonpath", "internal/keytext", "internal/pace", "internal/spelling"},
-	"wire":                {"hotparam", "internal/hexdigit", "internal/keytext"},
-	"limiter":             {"hotparam", "limiter/internal/breaker", "limiter/internal/calendar"},
-	"limiter/semaphore":   {"hotparam", "limiter"},
-	"limiter/adaptive":    {"hotparam"},
-	"limiter/permits":     {"hotparam", "limiter"},
-	"limiter/limitertest": {"hotparam", "limiter", "limiter/semaphore", "limiter/permits"},
+	"rules":               {"internal/addrlevel", "internal/answer", "internal/duration", "internal/floor", "internal/hexdigit", "internal/jsonpath", "internal/keytext", "internal/pace", "internal/spelling"},
+	"wire":                {"rules", "internal/hexdigit", "internal/keytext"},
+	"limiter":             {"rules", "limiter/internal/breaker", "limiter/internal/calendar"},
+	"limiter/semaphore":   {"rules", "limiter"},
+	"limiter/adaptive":    {"rules"},
+	"limiter/permits":     {"rules", "limiter"},
+	"limiter/limitertest": {"rules", "limiter", "limiter/semaphore", "limiter/permits"},
 	"kafka":               {"internal/secret"},
-	"config":              {"hotparam", "wire", "kafka", "internal/duration", "internal/secret", "internal/spelling"},
-	"collector":           {"hotparam", "wire", "internal/floor", "internal/keytext", "internal/loglimit", "internal/pace"},
-	"aggregator":          {"hotparam", "wire", "aggregator/baseline", "aggregator/decode", "aggregator/internal/window", "aggregator/internal/ring", "aggregator/internal/snapshot", "internal/addrlevel", "internal/floor", "internal/keytext", "internal/pace"},
-	"hotset":              {"hotparam"},
-	"hotkeys":             {"hotparam", "wire", "hotset", "internal/backoff", "internal/cmpbool", "internal/loglimit", "internal/redisconfig", "internal/secret"},
+	"config":              {"rules", "wire", "kafka", "internal/duration", "internal/secret", "internal/spelling"},
+	"collector":           {"rules", "wire", "internal/floor", "internal/keytext", "internal/loglimit", "internal/pace"},
+	"aggregator":          {"rules", "wire", "aggregator/baseline", "aggregator/decode", "aggregator/internal/window", "aggregator/internal/ring", "aggregator/internal/snapshot", "internal/addrlevel", "internal/floor", "internal/keytext", "internal/pace"},
+	"hotset":              {"rules"},
+	"hotkeys":             {"rules", "wire", "hotset", "internal/backoff", "internal/cmpbool", "internal/loglimit", "internal/redisconfig", "internal/secret"},
 
-	"collector/internal/former":    {"hotparam"},
-	"collector/statsdsink":         {"hotparam", "wire", "collector", "collector/internal/former", "internal/backoff", "internal/keytext", "internal/pace"},
-	"collector/kafkasink":          {"hotparam", "wire", "kafka", "collector", "collector/internal/former", "internal/backoff", "internal/pace"},
-	"aggregator/decode":            {"hotparam", "wire", "aggregator/internal/ring", "aggregator/internal/snapshot", "internal/countset", "internal/floor", "internal/keytext", "internal/loglimit", "internal/pace"},
-	"aggregator/internal/window":   {"hotparam", "wire", "aggregator/decode", "aggregator/internal/ring", "aggregator/internal/snapshot", "internal/floor", "internal/keytext"},
+	"collector/internal/former":    {"rules"},
+	"collector/statsdsink":         {"rules", "wire", "collector", "collector/internal/former", "internal/backoff", "internal/keytext", "internal/pace"},
+	"collector/kafkasink":          {"rules", "wire", "kafka", "collector", "collector/internal/former", "internal/backoff", "internal/pace"},
+	"aggregator/decode":            {"rules", "wire", "aggregator/internal/ring", "aggregator/internal/snapshot", "internal/countset", "internal/floor", "internal/keytext", "internal/loglimit", "internal/pace"},
+	"aggregator/internal/window":   {"rules", "wire", "aggregator/decode", "aggregator/internal/ring", "aggregator/internal/snapshot", "internal/floor", "internal/keytext"},
 	"aggregator/internal/ring":     nil,
-	"aggregator/internal/snapshot": {"hotparam", "wire"},
-	"aggregator/baseline":          {"hotparam", "internal/floor"},
+	"aggregator/internal/snapshot": {"rules", "wire"},
+	"aggregator/baseline":          {"rules", "internal/floor"},
 
-	"aggregator/internal/aggregatortest": {"hotparam", "wire", "internal/pace"},
-	"aggregator/statsdsource":            {"hotparam", "wire", "aggregator", "aggregator/baseline", "aggregator/decode", "aggregator/internal/snapshot", "internal/countset", "internal/openfiles", "internal/peer", "internal/unixsocket"},
-	"aggregator/kafkasource":             {"hotparam", "wire", "kafka", "aggregator", "aggregator/baseline", "aggregator/decode", "internal/backoff", "internal/countset", "internal/loglimit"},
-	"aggregator/graphitesource":          {"hotparam", "wire", "aggregator", "aggregator/baseline", "aggregator/decode", "internal/loglimit"},
-	"limiter/redislimiter":               {"hotparam", "limiter", "limiter/semaphore", "limiter/permits", "limiter/internal/breaker", "limiter/internal/calendar", "internal/backoff", "internal/loglimit"},
+	"aggregator/internal/aggregatortest": {"rules", "wire", "internal/pace"},
+	"aggregator/statsdsource":            {"rules", "wire", "aggregator", "aggregator/baseline", "aggregator/decode", "aggregator/internal/snapshot", "internal/countset", "internal/openfiles", "internal/peer", "internal/unixsocket"},
+	"aggregator/kafkasource":             {"rules", "wire", "kafka", "aggregator", "aggregator/baseline", "aggregator/decode", "internal/backoff", "internal/countset", "internal/loglimit"},
+	"aggregator/graphitesource":          {"rules", "wire", "aggregator", "aggregator/baseline", "aggregator/decode", "internal/loglimit"},
+	"limiter/redislimiter":               {"rules", "limiter", "limiter/semaphore", "limiter/permits", "limiter/internal/breaker", "limiter/internal/calendar", "internal/backoff", "internal/loglimit"},
 	"limiter/internal/breaker":           nil,
-	"limiter/internal/calendar":          {"hotparam"},
-	"middleware":                         {"hotparam", "wire", "collector", "hotset", "limiter", "limiter/semaphore", "internal/addrlevel", "internal/answer", "internal/jsonpath", "internal/keytext", "internal/loglimit"},
+	"limiter/internal/calendar":          {"rules"},
+	"middleware":                         {"rules", "wire", "collector", "hotset", "limiter", "limiter/semaphore", "internal/addrlevel", "internal/answer", "internal/jsonpath", "internal/keytext", "internal/loglimit"},
 
 	// What adapters have in common, and the suite that they pass.
-	"middleware/adapter":        {"hotparam", "middleware"},
-	"middleware/rpc":            {"hotparam", "middleware", "internal/protofield"},
-	"middleware/middlewaretest": {"collector", "config", "middleware", "hotparam"},
+	"middleware/adapter":        {"rules", "middleware"},
+	"middleware/rpc":            {"rules", "middleware", "internal/protofield"},
+	"middleware/middlewaretest": {"collector", "config", "middleware", "rules"},
 
-	"attach":       {"hotparam", "wire", "config", "collector", "collector/statsdsink", "hotkeys", "limiter", "limiter/redislimiter", "middleware", "internal/filewatch"},
-	"attach/kafka": {"config", "collector/kafkasink", "attach"},
+	"hotparam":        {"rules", "wire", "config", "collector", "collector/statsdsink", "hotkeys", "limiter", "limiter/redislimiter", "middleware", "internal/filewatch"},
+	"transport/kafka": {"config", "collector/kafkasink", "hotparam"},
 
-	"internal/gateway":             {"hotparam", "middleware", "attach", "internal/hexdigit", "internal/loglimit", "internal/peer"},
-	"internal/gateway/rls":         {"hotparam", "middleware", "middleware/rpc", "internal/gateway", "internal/countset", "internal/loglimit"},
-	"internal/gateway/auth":        {"hotparam", "middleware", "internal/gateway", "internal/countset", "internal/httpserve", "internal/loglimit", "internal/openfiles"},
-	"internal/gateway/check":       {"hotparam", "middleware", "internal/gateway", "internal/countset", "internal/httpserve", "internal/loglimit", "internal/openfiles", "internal/spelling"},
-	"internal/gateway/spoe":        {"hotparam", "middleware", "internal/gateway", "internal/countset", "internal/loglimit"},
-	"internal/gateway/gatewaytest": {"hotparam", "config", "collector", "middleware", "attach", "internal/gateway", "internal/testenv"},
+	"internal/gateway":             {"rules", "middleware", "hotparam", "internal/hexdigit", "internal/loglimit", "internal/peer"},
+	"internal/gateway/rls":         {"rules", "middleware", "middleware/rpc", "internal/gateway", "internal/countset", "internal/loglimit"},
+	"internal/gateway/auth":        {"rules", "middleware", "internal/gateway", "internal/countset", "internal/httpserve", "internal/loglimit", "internal/openfiles"},
+	"internal/gateway/check":       {"rules", "middleware", "internal/gateway", "internal/countset", "internal/httpserve", "internal/loglimit", "internal/openfiles", "internal/spelling"},
+	"internal/gateway/spoe":        {"rules", "middleware", "internal/gateway", "internal/countset", "internal/loglimit"},
+	"internal/gateway/gatewaytest": {"rules", "config", "collector", "middleware", "hotparam", "internal/gateway", "internal/testenv"},
 
-	"internal/doctor":  {"hotparam", "hotkeys"},
-	"internal/explain": {"hotparam", "hotkeys", "middleware"},
+	"internal/doctor":  {"rules", "hotkeys"},
+	"internal/explain": {"rules", "hotkeys", "middleware"},
 
 	"internal/exact":                  nil, // the yardstick: shares no code with what it measures
 	"internal/exact/cmd/verifyreplay": {"internal/exact"},
@@ -94,20 +94,20 @@ var arrows = map[string][]string{
 	"internal/spelling":               nil,
 	"internal/cmpbool":                nil,
 	"internal/loglimit":               nil,
-	"internal/hotwords":               {"hotparam"},
-	"internal/redisconfig":            {"hotparam"},
+	"internal/hotwords":               {"rules"},
+	"internal/redisconfig":            {"rules"},
 	"internal/termtext":               nil,
-	"internal/top":                    {"hotparam", "hotkeys", "internal/duration", "internal/hotwords", "internal/live", "internal/termtext"},
-	"internal/webhook":                {"hotparam", "hotkeys", "internal/backoff", "internal/live", "internal/loglimit", "internal/redisconfig"},
-	"internal/live":                   {"hotparam", "wire", "hotkeys", "hotset", "internal/backoff", "internal/hotwords", "internal/loglimit", "internal/redisconfig"},
+	"internal/top":                    {"rules", "hotkeys", "internal/duration", "internal/hotwords", "internal/live", "internal/termtext"},
+	"internal/webhook":                {"rules", "hotkeys", "internal/backoff", "internal/live", "internal/loglimit", "internal/redisconfig"},
+	"internal/live":                   {"rules", "wire", "hotkeys", "hotset", "internal/backoff", "internal/hotwords", "internal/loglimit", "internal/redisconfig"},
 	"internal/pace":                   nil,
 	"internal/protofield":             nil, // for adapters, which are modules of their own
 	"internal/countset":               nil,
 	"internal/windowgen":              nil,
 	"internal/signedpacket":           nil,
-	"internal/hotkeytest":             {"hotparam"},
-	"internal/listed":                 {"hotparam"},
-	"internal/page":                   {"hotparam", "internal/listed", "internal/live", "internal/loglimit", "internal/peer"},
+	"internal/hotkeytest":             {"rules"},
+	"internal/listed":                 {"rules"},
+	"internal/page":                   {"rules", "internal/listed", "internal/live", "internal/loglimit", "internal/peer"},
 	"internal/termshot":               nil,
 	"internal/metricpage":             nil, // for tests
 	"internal/overlay":                nil,
@@ -130,12 +130,12 @@ var arrows = map[string][]string{
 	"internal/suggest":     everythingButCommands,
 	"internal/follow":      everythingButCommands,
 
-	"internal/bench":                   {"hotparam", "wire", "kafka", "collector", "collector/statsdsink", "collector/kafkasink", "aggregator", "aggregator/baseline", "aggregator/decode", "aggregator/statsdsource", "aggregator/kafkasource", "hotkeys", "middleware", "internal/accesslog", "internal/kafkafake", "internal/keytext", "internal/pace"},
-	"internal/bench/cmd/benchpage":     {"hotparam", "internal/bench"},
+	"internal/bench":                   {"rules", "wire", "kafka", "collector", "collector/statsdsink", "collector/kafkasink", "aggregator", "aggregator/baseline", "aggregator/decode", "aggregator/statsdsource", "aggregator/kafkasource", "hotkeys", "middleware", "internal/accesslog", "internal/kafkafake", "internal/keytext", "internal/pace"},
+	"internal/bench/cmd/benchpage":     {"rules", "internal/bench"},
 	"internal/bench/gateways":          {"internal/bench", "internal/testenv"},
 	"internal/bench/cmd/benchgateways": {"internal/bench/gateways"},
 
-	"internal/claims":                  {"hotparam", "wire", "collector", "collector/statsdsink", "aggregator", "aggregator/decode", "internal/accesslog", "internal/exact"},
+	"internal/claims":                  {"rules", "wire", "collector", "collector/statsdsink", "aggregator", "aggregator/decode", "internal/accesslog", "internal/exact"},
 	"internal/claims/cmd/verifyclaims": {"internal/claims"},
 
 	// The oracle shares no code with what it judges; the instance does what a user could do.
@@ -157,14 +157,14 @@ var arrows = map[string][]string{
 }
 
 var (
-	everythingPublic      = []string{"hotparam", "wire", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/redislimiter", "kafka", "config", "collector", "collector/statsdsink", "collector/kafkasink", "aggregator", "aggregator/baseline", "aggregator/decode", "aggregator/statsdsource", "aggregator/kafkasource", "aggregator/graphitesource", "hotset", "hotkeys", "middleware", "middleware/adapter", "middleware/rpc", "attach", "attach/kafka"}
+	everythingPublic      = []string{"rules", "wire", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/redislimiter", "kafka", "config", "collector", "collector/statsdsink", "collector/kafkasink", "aggregator", "aggregator/baseline", "aggregator/decode", "aggregator/statsdsource", "aggregator/kafkasource", "aggregator/graphitesource", "hotset", "hotkeys", "middleware", "middleware/adapter", "middleware/rpc", "hotparam", "transport/kafka"}
 	everythingButCommands = append(slices.Clone(everythingPublic), "internal/accesslog", "internal/bench", "internal/cmpbool", "internal/demo", "internal/demo/data", "internal/demo/screen", "internal/doctor", "internal/duration", "internal/explain", "internal/filewatch", "internal/follow", "internal/gateway", "internal/gateway/auth", "internal/gateway/check", "internal/gateway/rls", "internal/gateway/spoe", "internal/hotwords", "internal/httpserve", "internal/kafkafake", "internal/keytext", "internal/listed", "internal/live", "internal/loglimit", "internal/pace", "internal/page", "internal/redisconfig", "internal/replay", "internal/sdnotify", "internal/secret", "internal/spelling", "internal/suggest", "internal/termtext", "internal/top", "internal/unixsocket", "internal/webhook")
 )
 
 // standardOnly are the packages that, with all that they import, bring nothing but the
 // standard library and our own packages into a build. So an API that is guarded takes no
 // Redis, no Kafka and no StatsD client with it until its program asks for one.
-var standardOnly = []string{"hotparam", "internal/addrlevel", "internal/backoff", "internal/duration", "internal/floor", "internal/hexdigit", "internal/jsonpath", "internal/keytext", "internal/loglimit", "internal/pace", "internal/spelling", "wire", "hotset", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/internal/breaker", "limiter/internal/calendar", "collector", "middleware", "middleware/adapter", "kafka"}
+var standardOnly = []string{"rules", "internal/addrlevel", "internal/backoff", "internal/duration", "internal/floor", "internal/hexdigit", "internal/jsonpath", "internal/keytext", "internal/loglimit", "internal/pace", "internal/spelling", "wire", "hotset", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/internal/breaker", "limiter/internal/calendar", "collector", "middleware", "middleware/adapter", "kafka"}
 
 // testOnly are import paths, with all below them, that only tests and the demo may
 // import, and the packages which are excepted because they are themselves made for

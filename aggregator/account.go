@@ -3,22 +3,22 @@ package aggregator
 import (
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/aggregator/internal/ring"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Account describes a key and one threshold of its rule at the end of a pane.
 type Account struct {
 	Rule      string
-	Threshold *hotparam.Threshold
+	Threshold *rules.Threshold
 	// Start and End bound the pane. Counted is what was counted in it.
 	Start, End time.Time
 	Counted    int64
 	// Low and High bound the count in the window that ends with the pane; High
-	// may be [hotparam.Unknown].
+	// may be [rules.Unknown].
 	Low, High int64
-	// Enter is the lowest count that makes the key hot, or [hotparam.Unknown]. The key cools
+	// Enter is the lowest count that makes the key hot, or [rules.Unknown]. The key cools
 	// when its count is below Exit.
 	Enter, Exit int64
 	// Hot reports whether the key is hot by this threshold, and Listed whether it is
@@ -28,7 +28,7 @@ type Account struct {
 
 // accountant accounts for one key.
 type accountant struct {
-	key       hotparam.Key // of any rule, if none is named
+	key       rules.Key // of any rule, if none is named
 	onAccount func(Account)
 	hash      uint64
 	busy      map[*view]int64 // newest pane at whose end there is something to account for

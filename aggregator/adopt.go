@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/internal/ring"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Adopt makes keys hot that another detector found. They stay hot until this detector's own
@@ -15,7 +15,7 @@ import (
 // call [Detector.Lost] with how far back that is, or set [DetectorConfig.Start]. Adopt returns
 // the keys that it refuses: of a rule that does not exist or is of another part, or with a
 // value that is allowed.
-func (d *Detector) Adopt(hot []hotparam.Hot, now time.Time) (refused []hotparam.Hot) {
+func (d *Detector) Adopt(hot []rules.Hot, now time.Time) (refused []rules.Hot) {
 	for _, h := range hot {
 		r := d.rule(h.Rule)
 		if r == nil || !d.adopt(r, &h, now) {
@@ -34,12 +34,12 @@ func (d *Detector) rule(id string) *ruleWatch {
 	return nil
 }
 
-func (d *Detector) adopt(r *ruleWatch, h *hotparam.Hot, now time.Time) bool {
+func (d *Detector) adopt(r *ruleWatch, h *rules.Hot, now time.Time) bool {
 	w := r.keys[h.Text]
 	if w == nil {
-		w = r.newWatched([]byte(h.Text), hotparam.Hash([]byte(h.Text)))
+		w = r.newWatched([]byte(h.Text), rules.Hash([]byte(h.Text)))
 	}
-	if w.exception != nil && w.exception.Action == hotparam.Allow {
+	if w.exception != nil && w.exception.Action == rules.Allow {
 		return false
 	}
 	first, holders := w.hots == 0, r.holders(h)
@@ -80,7 +80,7 @@ func (d *Detector) adopt(r *ruleWatch, h *hotparam.Hot, now time.Time) bool {
 
 // holders returns the thresholds of r that hold a published key hot: those of the kinds and
 // windows that it was published with. If there is none like these, it returns all.
-func (r *ruleWatch) holders(h *hotparam.Hot) (all []*threshold) {
+func (r *ruleWatch) holders(h *rules.Hot) (all []*threshold) {
 	if h.Cause.Unit == r.rule.Count {
 		names := append(strings.Split(h.Also, ","), holderName(h.Cause.Kind, h.Cause.Over, h.Cause.Rate.Per))
 		for _, t := range r.thresholds {
@@ -95,7 +95,7 @@ func (r *ruleWatch) holders(h *hotparam.Hot) (all []*threshold) {
 	return all
 }
 
-// also returns [hotparam.Hot.Also] of a hot key.
+// also returns [rules.Hot.Also] of a hot key.
 func (w *watched) also() string {
 	var names []string
 	for _, t := range w.rule.thresholds {
@@ -109,9 +109,9 @@ func (w *watched) also() string {
 // holderName returns a threshold's kind, past and window, which stay when its counts change.
 func (t *threshold) holderName() string { return holderName(t.Kind, t.Over, t.Rate.Per) }
 
-func holderName(kind hotparam.Kind, past hotparam.Over, window time.Duration) string {
+func holderName(kind rules.Kind, past rules.Over, window time.Duration) string {
 	name := kind.String() + "/" + window.String()
-	if past != hotparam.OverRecent {
+	if past != rules.OverRecent {
 		name += " over " + past.String()
 	}
 	return name
@@ -125,10 +125,10 @@ func (w *watched) belowSince(t *threshold, over time.Time) (below time.Time) {
 	for pane := v.closed; pane != ring.Never && pane >= v.Now()-v.Kept()+int64(v.Panes); pane-- {
 		end := v.Start(pane + 1)
 		_, high := w.bounds(v, pane)
-		if end.Before(over) || high == hotparam.Unknown || high >= w.needs(t, pane).exit {
+		if end.Before(over) || high == rules.Unknown || high >= w.needs(t, pane).exit {
 			break
 		}
-		if below = end; v.Start(v.closed+1).Sub(end) >= t.CoolDown || t.Kind == hotparam.Top { // one window is ranked
+		if below = end; v.Start(v.closed+1).Sub(end) >= t.CoolDown || t.Kind == rules.Top { // one window is ranked
 			break
 		}
 	}

@@ -4,35 +4,35 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/rules"
 )
 
-func adopted(text string, since time.Time) hotparam.Hot {
-	return hotparam.Hot{Key: hotparam.Key{Rule: "r", Text: text}, Since: since}
+func adopted(text string, since time.Time) rules.Hot {
+	return rules.Hot{Key: rules.Key{Rule: "r", Text: text}, Since: since}
 }
 
 // A key that was adopted neither cools nor is told anew while its counts go on,
 // and cools in its time when they do not.
 func TestDetectorAdopts(t *testing.T) {
-	for _, kind := range []hotparam.Kind{hotparam.Absolute, hotparam.Share, hotparam.Jump, hotparam.Top} {
+	for _, kind := range []rules.Kind{rules.Absolute, rules.Share, rules.Jump, rules.Top} {
 		rule := hotRule("r", 10, time.Second)
-		th := hotparam.NewThreshold(hotparam.Rate{N: 10, Per: time.Second})
-		th.Kind, th.Factor, th.Top = kind, hotparam.Percent(50), 1
-		if kind == hotparam.Jump {
-			th.Factor = hotparam.Percent(200)
+		th := rules.NewThreshold(rules.Rate{N: 10, Per: time.Second})
+		th.Kind, th.Factor, th.Top = kind, rules.Percent(50), 1
+		if kind == rules.Jump {
+			th.Factor = rules.Percent(200)
 		}
-		rule.Hot = []hotparam.Threshold{th, hotparam.NewThreshold(hotparam.Rate{N: 600, Per: time.Minute})}
+		rule.Hot = []rules.Threshold{th, rules.NewThreshold(rules.Rate{N: 600, Per: time.Minute})}
 		out := newRecorder()
 		d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out})
-		if refused := d.Adopt([]hotparam.Hot{adopted("k", noon.Add(-time.Hour)), {Key: hotparam.Key{Rule: "gone", Text: "k"}}}, noon); len(refused) != 1 || refused[0].Rule != "gone" {
+		if refused := d.Adopt([]rules.Hot{adopted("k", noon.Add(-time.Hour)), {Key: rules.Key{Rule: "gone", Text: "k"}}}, noon); len(refused) != 1 || refused[0].Rule != "gone" {
 			t.Fatalf("%v: refused %v, want the key of the rule that is not there", kind, refused)
 		}
 		d.Lost(noon)
 		at := time.Duration(0)
 		for ; at < time.Minute; at += 100 * time.Millisecond {
 			d.Advance(noon.Add(at))
-			d.Count(decode.Count{Hash: hotparam.Hash([]byte("k")), Text: []byte("k"), N: 2, When: noon.Add(at)})
+			d.Count(decode.Count{Hash: rules.Hash([]byte("k")), Text: []byte("k"), N: 2, When: noon.Add(at)})
 		}
 		d.Refresh()
 		if len(out.changes) > 0 || len(out.refreshed()) != 1 {
@@ -56,7 +56,7 @@ func TestDetectorDoesNotCoolWhatItAdoptedBeforeItKnows(t *testing.T) {
 	rule.Hot[0].Hold, rule.Hot[0].CoolDown = 0, 0
 	out := newRecorder()
 	d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out})
-	d.Adopt([]hotparam.Hot{adopted("k", noon.Add(-time.Hour))}, noon)
+	d.Adopt([]rules.Hot{adopted("k", noon.Add(-time.Hour))}, noon)
 	d.Lost(noon)
 	for at := time.Duration(0); at < time.Minute; at += time.Second {
 		if d.Advance(noon.Add(at)); len(out.changes) > 0 {
@@ -72,11 +72,11 @@ func TestDetectorDoesNotCoolWhatItAdoptedBeforeItKnows(t *testing.T) {
 func TestDetectorAdoptsWhatItHasFound(t *testing.T) {
 	out := newRecorder()
 	rule := hotRule("r", 5, time.Second)
-	rule.Except = []hotparam.Exception{{Values: []hotparam.QueryMatch{{Name: "q", Value: "ok"}}, Action: hotparam.Allow}}
+	rule.Except = []rules.Exception{{Values: []rules.QueryMatch{{Name: "q", Value: "ok"}}, Action: rules.Allow}}
 	d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out})
 	d.Advance(noon)
-	d.Count(decode.Count{Hash: hotparam.Hash([]byte("k")), Text: []byte("k"), N: 5, When: noon})
-	refused := d.Adopt([]hotparam.Hot{adopted("k", noon.Add(-time.Hour)), adopted("GET /s?q=ok", noon)}, noon)
+	d.Count(decode.Count{Hash: rules.Hash([]byte("k")), Text: []byte("k"), N: 5, When: noon})
+	refused := d.Adopt([]rules.Hot{adopted("k", noon.Add(-time.Hour)), adopted("GET /s?q=ok", noon)}, noon)
 	if len(refused) != 1 || refused[0].Text != "GET /s?q=ok" {
 		t.Errorf("refused %v, want what is allowed", refused)
 	}
@@ -90,9 +90,9 @@ func TestDetectorAdoptsWhatItHasFound(t *testing.T) {
 func TestDetectorAdoptsByThePast(t *testing.T) {
 	rule := overDays(50, time.Second, 4)
 	rule.Hot = append(rule.Hot, rule.Hot[0])
-	rule.Hot[0].Over = hotparam.OverRecent
+	rule.Hot[0].Over = rules.OverRecent
 	d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: newRecorder(), Start: noon})
-	for i, over := range []hotparam.Over{hotparam.OverRecent, hotparam.OverDay} {
+	for i, over := range []rules.Over{rules.OverRecent, rules.OverDay} {
 		h := adopted("k", noon)
 		h.Cause = rule.Hot[i].Cause(rule.Count)
 		if held := d.watches[0].holders(&h); len(held) != 1 || held[0].Over != over {
@@ -110,14 +110,14 @@ func TestDetectorAdoptsByThePast(t *testing.T) {
 func TestDetectorAdoptsByTheThresholdsThatHeld(t *testing.T) {
 	for _, also := range []string{"", "rate/1h0m0s"} {
 		rule := hotRule("r", 100, time.Second)
-		rule.Hot = append(rule.Hot, hotparam.NewThreshold(hotparam.Rate{N: 10_000, Per: time.Hour}))
+		rule.Hot = append(rule.Hot, rules.NewThreshold(rules.Rate{N: 10_000, Per: time.Hour}))
 		rule.Hot[0].Hold, rule.Hot[0].CoolDown = 0, 0
 		out := newRecorder()
 		d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out, Start: noon})
 		h := adopted("k", noon.Add(-time.Hour))
 		h.Cause, h.Also, h.Ratio = rule.Hot[0].Cause(rule.Count), also, 7
-		d.Inherit([]hotparam.Hot{h}, noon)
-		if published := out.hot()[h.Key]; published.Ratio != 7 || published.High != hotparam.Unknown || published.Also != also {
+		d.Inherit([]rules.Hot{h}, noon)
+		if published := out.hot()[h.Key]; published.Ratio != 7 || published.High != rules.Unknown || published.Also != also {
 			t.Errorf("published is %+v, want the ratio and the thresholds of before, and no high count", published)
 		}
 		for at := time.Duration(0); at < 3*time.Second; at += 100 * time.Millisecond {

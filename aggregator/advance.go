@@ -3,8 +3,8 @@ package aggregator
 import (
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/internal/ring"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Advance moves the clock on to now: it closes the panes that are over by the lag, cools
@@ -120,18 +120,18 @@ func (d *Detector) restart(v *view, now time.Time) {
 	}
 	v.restart()
 	v.begin(nil, now, now.Add(-d.lag))
-	var cool []hotparam.Hot
+	var cool []rules.Hot
 	for _, w := range r.hot {
 		if !w.rehold(v, now) {
 			d.unnamed++
 			if w.abandon(v); w.hots == 0 && w.listed {
-				cool, w.listed = append(cool, hotparam.Hot{Key: hotparam.Key{Rule: r.rule.ID, Text: w.text}, Until: now}), false
+				cool, w.listed = append(cool, rules.Hot{Key: rules.Key{Rule: r.rule.ID, Text: w.text}, Until: now}), false
 			}
 		}
 		w.since, w.hotSince = earlier(w.since, now), earlier(w.hotSince, now)
 		w.meter, w.origins, w.habit.windows = newMeter(d.rateSpan, now), nil, [len(w.windows)]habitWindow{}
 	}
-	d.publish(hotparam.Change{Cool: append(cool, r.takeCooled(v.closed, now)...)})
+	d.publish(rules.Change{Cool: append(cool, r.takeCooled(v.closed, now)...)})
 }
 
 // abandon ends that the thresholds of a view, in which w has no entry, hold w hot.
@@ -173,7 +173,7 @@ func earlier(a, b time.Time) time.Time {
 // Refresh publishes the present counts of the hot keys, and frees memory that is no longer
 // needed.
 func (d *Detector) Refresh() {
-	var hot []hotparam.Hot
+	var hot []rules.Hot
 	for _, r := range d.watches {
 		for _, w := range r.hot {
 			if w.listed {

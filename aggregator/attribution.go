@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // A hot key is more general than another of the same rule and route if its parameters are a
@@ -30,13 +30,13 @@ func (r *ruleWatch) explainer(w *watched) (by *watched) {
 		}
 		v := g.by.view
 		heir := w.highIn(v, v.newest)
-		if g.heir != nil && g.heir.hots > 0 && heir != hotparam.Unknown {
-			if high := g.heir.highIn(v, v.newest); high == hotparam.Unknown || high > heir {
+		if g.heir != nil && g.heir.hots > 0 && heir != rules.Unknown {
+			if high := g.heir.highIn(v, v.newest); high == rules.Unknown || high > heir {
 				heir = high
 			}
 		}
 		low, _ := g.bounds(v, v.newest)
-		if heir != hotparam.Unknown && low-heir >= g.needs(g.by, v.newest).exit {
+		if heir != rules.Unknown && low-heir >= g.needs(g.by, v.newest).exit {
 			by = g
 		}
 		return by == nil
@@ -46,7 +46,7 @@ func (r *ruleWatch) explainer(w *watched) (by *watched) {
 
 // attribute decides again which hot keys are usual, listed and spared, by the window of v
 // that ends with a pane, and adds the differences to change.
-func (d *Detector) attribute(v *view, pane int64, change *hotparam.Change) {
+func (d *Detector) attribute(v *view, pane int64, change *rules.Change) {
 	r := v.watch
 	if len(r.hot) == 0 {
 		return
@@ -65,7 +65,7 @@ func (d *Detector) attribute(v *view, pane int64, change *hotparam.Change) {
 }
 
 // list decides which hot keys are listed.
-func (d *Detector) list(r *ruleWatch, end time.Time, change *hotparam.Change) {
+func (d *Detector) list(r *ruleWatch, end time.Time, change *rules.Change) {
 	r.findHeirs()
 	order := slices.Clone(r.hot)
 	slices.SortStableFunc(order, func(a, b *watched) int {
@@ -207,7 +207,7 @@ func (r *ruleWatch) makesWayFor(w *watched) *watched {
 func (r *ruleWatch) hasOthers(w, without *watched) bool {
 	low, least := w.countAndNeed(without.listed)
 	v := w.by.view
-	return least == hotparam.Unknown || low-max(w.hotPart(), without.lowIn(v, v.closed)) >= least
+	return least == rules.Unknown || low-max(w.hotPart(), without.lowIn(v, v.closed)) >= least
 }
 
 // mayYield reports whether a key may leave the list. What was published before a window was

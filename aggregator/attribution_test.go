@@ -10,9 +10,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // combined feeds a detector all combinations of each request's parameters.
@@ -22,10 +22,10 @@ type combined struct {
 	now time.Time
 }
 
-func newCombined(th hotparam.Threshold) *combined {
+func newCombined(th rules.Threshold) *combined {
 	out := newRecorder()
 	rule := hotRule("r", 1, time.Second)
-	rule.Hot, rule.By.Kind = []hotparam.Threshold{th}, hotparam.ByCombinations
+	rule.Hot, rule.By.Kind = []rules.Threshold{th}, rules.ByCombinations
 	return &combined{NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out}), out, noon}
 }
 
@@ -38,7 +38,7 @@ func (c *combined) requests(n int64, params ...string) {
 				some = append(some, p)
 			}
 		}
-		if len(some) > hotparam.MaxCombination {
+		if len(some) > rules.MaxCombination {
 			continue
 		}
 		text := "GET /s?" + strings.Join(some, "&")
@@ -64,7 +64,7 @@ func (c *combined) listed() []string {
 }
 
 func TestTheMostGeneralKeyIsListed(t *testing.T) {
-	th := hotparam.NewThreshold(hotparam.Rate{N: 100, Per: time.Second})
+	th := rules.NewThreshold(rules.Rate{N: 100, Per: time.Second})
 	for _, test := range []struct {
 		name     string
 		requests func(c *combined)
@@ -112,7 +112,7 @@ func TestTheMostGeneralKeyIsListed(t *testing.T) {
 
 // A specific key that comes while a listed one explains it is never published.
 func TestAnExplainedKeyIsNeverPublished(t *testing.T) {
-	c := newCombined(hotparam.NewThreshold(hotparam.Rate{N: 100, Per: time.Second}))
+	c := newCombined(rules.NewThreshold(rules.Rate{N: 100, Per: time.Second}))
 	c.Advance(c.now)
 	for range 100 {
 		for page := range 10 {
@@ -136,7 +136,7 @@ func TestAnExplainedKeyIsNeverPublished(t *testing.T) {
 // As the traffic moves from all pages to one and back, the list follows, and
 // does not flap at its edge.
 func TestAttributionIsSteady(t *testing.T) {
-	c := newCombined(hotparam.NewThreshold(hotparam.Rate{N: 100, Per: time.Second}))
+	c := newCombined(rules.NewThreshold(rules.Rate{N: 100, Per: time.Second}))
 	c.Advance(c.now)
 	for i := range 1200 { // 200 a second of one page, and 95 to 105 beside it
 		c.requests(20, "page=1", "q=phone")
@@ -162,7 +162,7 @@ func TestAttributionIsSteady(t *testing.T) {
 // listed, neither is more general than the other.
 func TestAttributionCoversAllHotKeys(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		th := hotparam.NewThreshold(hotparam.Rate{N: 50, Per: time.Second})
+		th := rules.NewThreshold(rules.Rate{N: 50, Per: time.Second})
 		th.Hold, th.CoolDown = 0, 0
 		c := newCombined(th)
 		c.Advance(c.now)

@@ -4,14 +4,14 @@ import (
 	"bytes"
 	"slices"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // closePane judges the keys of a view by the window that ends with a pane, whose counts have
 // all arrived, and publishes what changes.
 func (d *Detector) closePane(v *view, pane int64) {
 	r, end := v.watch, v.Start(pane+1)
-	var change hotparam.Change
+	var change rules.Change
 	if v.judgesAtEnd() && pane <= v.busy {
 		change.Hot = d.compareAll(v, pane)
 	}
@@ -33,10 +33,10 @@ func (d *Detector) closePane(v *view, pane int64) {
 // compareAll judges the keys of a view by the thresholds that compare keys with each other, or
 // with what they were, in the window that ends with a pane. It returns the keys that become
 // hot and are listed.
-func (d *Detector) compareAll(v *view, pane int64) (hot []hotparam.Hot) {
+func (d *Detector) compareAll(v *view, pane int64) (hot []rules.Hot) {
 	var passed []int32
 	for _, t := range v.thresholds {
-		if t.Kind == hotparam.Top {
+		if t.Kind == rules.Top {
 			t.rank(pane)
 		}
 	}

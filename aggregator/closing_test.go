@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // A part of whose counts some are missing closes no panes; when it goes on, what
@@ -41,7 +41,7 @@ func TestDetectorFreezesWhileCountsAreMissing(t *testing.T) {
 // hold: a key cools when it would have, had the clock gone there bit by bit.
 func TestDetectorCoolsInItsTimeWhenTheClockLeaps(t *testing.T) {
 	rule := hotRule("r", 8, 15*time.Second)
-	rule.Hot[0].Exit, rule.Hot[0].Hold, rule.Hot[0].CoolDown = hotparam.Percent(25), 0, 5*time.Second
+	rule.Hot[0].Exit, rule.Hot[0].Hold, rule.Hot[0].CoolDown = rules.Percent(25), 0, 5*time.Second
 	for leap := time.Second; leap < time.Hour; leap *= 2 {
 		out := newRecorder()
 		d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out})
@@ -69,7 +69,7 @@ func TestDetectorCoolsInItsTimeWhenTheClockLeaps(t *testing.T) {
 // the hold, even where what is held back makes the newer one uncertain.
 func TestDetectorDoesNotCoolByAWindowFromBefore(t *testing.T) {
 	rule := hotRule("r", 200, time.Second)
-	rule.Hot[0].Exit, rule.Hot[0].Hold, rule.Hot[0].CoolDown = hotparam.Percent(95), 0, 0
+	rule.Hot[0].Exit, rule.Hot[0].Hold, rule.Hot[0].CoolDown = rules.Percent(95), 0, 0
 	out := newRecorder()
 	d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out, Lag: decode.DefaultLag})
 	d.Advance(noon)

@@ -3,7 +3,7 @@ package aggregator
 import (
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // coolDown ends that t holds w hot if the window that ends with a pane, and those before it
@@ -20,12 +20,12 @@ func (d *Detector) coolDown(t *threshold, w *watched, pane int64) {
 	n := w.needs(t, pane)
 	m.learn(n)
 	exit := n.exit
-	if high != hotparam.Unknown {
+	if high != rules.Unknown {
 		m.before = 0
 	}
-	if high == hotparam.Unknown || high >= exit || w.risesAgain(v, pane, exit) {
+	if high == rules.Unknown || high >= exit || w.risesAgain(v, pane, exit) {
 		m.below = time.Time{}
-		if high != hotparam.Unknown {
+		if high != rules.Unknown {
 			m.saved = nil
 		}
 		return
@@ -72,7 +72,7 @@ func (d *Detector) leave(t *threshold, w *watched, left Verdict, pane int64) {
 // takeCooled removes from the hot keys those that no threshold holds hot any longer. It
 // returns those of them that were listed, as of the window that ends with a pane; they cool
 // at end.
-func (r *ruleWatch) takeCooled(pane int64, end time.Time) (cooled []hotparam.Hot) {
+func (r *ruleWatch) takeCooled(pane int64, end time.Time) (cooled []rules.Hot) {
 	kept := r.hot[:0]
 	for _, w := range r.hot {
 		if w.hots > 0 {

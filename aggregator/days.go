@@ -3,11 +3,11 @@ package aggregator
 import (
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/baseline"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/aggregator/internal/ring"
 	"github.com/hotparam/hotparam/aggregator/internal/window"
+	"github.com/hotparam/hotparam/rules"
 )
 
 const (
@@ -20,7 +20,7 @@ const (
 	maxReferences = 1 << 14
 )
 
-var dayWindow = hotparam.Window{Pane: dayPane, Panes: int(time.Hour / dayPane)}
+var dayWindow = rules.Window{Pane: dayPane, Panes: int(time.Hour / dayPane)}
 
 // hours counts the keys of a rule by the hour, and knows what they counted at the same hour of
 // the days before. Only rules with a jump over days have it.
@@ -45,7 +45,7 @@ type knownReference struct {
 
 // hoursOf returns the hours of a rule, of which least is [leastHourly]. They continue those of
 // before, which may be nil.
-func hoursOf(rule *hotparam.Rule, days *baseline.Days, least, budget int64, late time.Duration, before *ruleWatch) *hours {
+func hoursOf(rule *rules.Rule, days *baseline.Days, least, budget int64, late time.Duration, before *ruleWatch) *hours {
 	days.Want()
 	var h *hours
 	if before != nil {
@@ -66,15 +66,15 @@ func hoursOf(rule *hotparam.Rule, days *baseline.Days, least, budget int64, late
 
 // leastHourly returns the count in an hour up to which a key's baseline is below the least
 // count of each jump over days, so that the key need not be listed, or 0 if the rule has none.
-func leastHourly(rule *hotparam.Rule) (least int64) {
+func leastHourly(rule *rules.Rule) (least int64) {
 	for i := range rule.Hot {
 		t := &rule.Hot[i]
-		if t.Kind != hotparam.Jump || t.Over != hotparam.OverDay {
+		if t.Kind != rules.Jump || t.Over != rules.OverDay {
 			continue
 		}
 		// n in an hour are n × window / hour in a window.
-		windows := hotparam.NewFraction(int64(time.Hour), int64(t.Rate.Per))
-		n := max(1, hotparam.Portion(t.Rate.N, windows, t.Factor.Inverse()))
+		windows := rules.NewFraction(int64(time.Hour), int64(t.Rate.Per))
+		n := max(1, rules.Portion(t.Rate.N, windows, t.Factor.Inverse()))
 		if least == 0 || n < least {
 			least = n
 		}
@@ -182,11 +182,11 @@ func (d *Detector) recordHour(hour int64, until time.Time) {
 // baseline bounds the count of entry i in the windows that t, a jump, compares the one that
 // ends with pane last with: those of the same hour of the days before, or where they are not
 // known those before this one.
-func (t *threshold) baseline(i int32, text []byte, last int64) (low, high int64, windows hotparam.Fraction) {
+func (t *threshold) baseline(i int32, text []byte, last int64) (low, high int64, windows rules.Fraction) {
 	v := t.view
-	if t.Over == hotparam.OverDay && last != ring.Never {
+	if t.Over == rules.OverDay && last != ring.Never {
 		if r, ok := v.watch.hours.reference(v.Hash(i), text, v.Start(last)); ok {
-			return r.Low, r.High, hotparam.NewFraction(int64(time.Hour), int64(t.Rate.Per))
+			return r.Low, r.High, rules.NewFraction(int64(time.Hour), int64(t.Rate.Per))
 		}
 	}
 	return v.history.Baseline(v.Window, i, text, last, last <= v.closed)

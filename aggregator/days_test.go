@@ -5,15 +5,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/baseline"
 	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/rules"
 	"pgregory.net/rapid"
 )
 
-func overDays(least int64, per time.Duration, factor int64) hotparam.Rule {
+func overDays(least int64, per time.Duration, factor int64) rules.Rule {
 	rule := hotRule("r", least, per)
-	rule.Hot[0].Kind, rule.Hot[0].Over, rule.Hot[0].Factor = hotparam.Jump, hotparam.OverDay, hotparam.NewFraction(factor, 1)
+	rule.Hot[0].Kind, rule.Hot[0].Over, rule.Hot[0].Factor = rules.Jump, rules.OverDay, rules.NewFraction(factor, 1)
 	return rule
 }
 
@@ -80,7 +80,7 @@ func wave(minute int) int64 {
 
 // hotMinutes returns the minutes of the last of some days in which the key was hot. From
 // minute from on an attack of 20,000 a minute lasts until to.
-func hotMinutes(rule hotparam.Rule, days *baseline.Days, last, from, to int) (hot []int) {
+func hotMinutes(rule rules.Rule, days *baseline.Days, last, from, to int) (hot []int) {
 	out := newRecorder()
 	start := noon.Truncate(24 * time.Hour)
 	d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out, Days: days})
@@ -106,7 +106,7 @@ func hotMinutes(rule hotparam.Rule, days *baseline.Days, last, from, to int) (ho
 // becomes normal over the recent past, and stays hot over days until it ends.
 func TestEveningPeakAndLongAttack(t *testing.T) {
 	days, recent := overDays(50, time.Minute, 4), overDays(50, time.Minute, 4)
-	recent.Hot[0].Over = hotparam.OverRecent
+	recent.Hot[0].Over = rules.OverRecent
 	if hot := hotMinutes(recent, nil, 2, 0, 0); len(hot) == 0 {
 		t.Error("over the recent past the peak is no jump")
 	}
@@ -132,7 +132,7 @@ func TestEveningPeakAndLongAttack(t *testing.T) {
 func TestBothPastsOverOneWindow(t *testing.T) {
 	both, recent, days := overDays(50, time.Minute, 4), overDays(50, time.Minute, 4), overDays(50, time.Minute, 4)
 	both.Hot = append(both.Hot, both.Hot[0])
-	both.Hot[0].Over, recent.Hot[0].Over = hotparam.OverRecent, hotparam.OverRecent
+	both.Hot[0].Over, recent.Hot[0].Over = rules.OverRecent, rules.OverRecent
 	if err := testRules(both).Validate(); err != nil {
 		t.Fatal(err)
 	}
@@ -154,10 +154,10 @@ func TestBothPastsOverOneWindow(t *testing.T) {
 func TestReloadKeepsThePast(t *testing.T) {
 	both := overDays(50, time.Minute, 4)
 	both.Hot = append(both.Hot, both.Hot[0])
-	both.Hot[0].Over = hotparam.OverRecent
+	both.Hot[0].Over = rules.OverRecent
 	before := layOut(0, &both)
 	turned := both
-	turned.Hot = []hotparam.Threshold{both.Hot[1], both.Hot[0]}
+	turned.Hot = []rules.Threshold{both.Hot[1], both.Hot[0]}
 	for i, was := range layOut(0, &turned).likes(before) {
 		if was == nil || was.Over != turned.Hot[i].Over {
 			t.Errorf("jump %d takes the place of %+v", i, was)
@@ -165,7 +165,7 @@ func TestReloadKeepsThePast(t *testing.T) {
 	}
 	one := both
 	one.Hot = both.Hot[1:]
-	if was := layOut(0, &one).likes(before); was[0] == nil || was[0].Over != hotparam.OverDay {
+	if was := layOut(0, &one).likes(before); was[0] == nil || was[0].Over != rules.OverDay {
 		t.Errorf("the jump over days takes the place of %+v", was[0])
 	}
 	one.Hot = both.Hot[:1]

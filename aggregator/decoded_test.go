@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/aggregator/internal/aggregatortest"
 	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -59,7 +59,7 @@ func TestFloodOverCapsStirsNobody(t *testing.T) {
 func TestHealedBounds(t *testing.T) {
 	rule := hotRule("r", 1000, time.Second)
 	d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: newRecorder(), Memory: 1 << 20})
-	hash := hotparam.Hash([]byte("k"))
+	hash := rules.Hash([]byte("k"))
 	d.Advance(noon)
 	d.Healed(decode.Count{Hash: hash, Text: []byte("k"), N: 7, When: noon.Add(200 * time.Millisecond)}, noon.Add(400*time.Millisecond))
 	d.Missing(decode.Gap{ID: 1, From: noon, To: noon.Add(300 * time.Millisecond), Loose: 20, Booked: 3})
@@ -94,10 +94,10 @@ func TestHealedBounds(t *testing.T) {
 // known by bucket, lack all of it.
 func TestABaselineLacksWhatItsBucketLacks(t *testing.T) {
 	rule := hotRule("r", 1000, time.Second)
-	rule.Hot[0].Kind, rule.Hot[0].Factor = hotparam.Jump, hotparam.NewFraction(4, 1)
+	rule.Hot[0].Kind, rule.Hot[0].Factor = rules.Jump, rules.NewFraction(4, 1)
 	d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: newRecorder(), Memory: 1 << 20})
 	text := []byte("GET /s?q=k")
-	hash := hotparam.Hash(text)
+	hash := rules.Hash(text)
 	buckets := func(incarnation uint64, of uint32) *decode.Buckets {
 		b := &decode.Buckets{Incarnation: incarnation}
 		for i := range b.Missing {
@@ -147,7 +147,7 @@ func TestABaselineLacksWhatItsBucketLacks(t *testing.T) {
 // has left where they were placed, and whatever part of them was never placed.
 func TestHealedCountsMoveBehindTheirWindow(t *testing.T) {
 	text := []byte("k")
-	hash, from, to := hotparam.Hash(text), noon.Add(200*time.Millisecond), noon.Add(9900*time.Millisecond)
+	hash, from, to := rules.Hash(text), noon.Add(200*time.Millisecond), noon.Add(9900*time.Millisecond)
 	count := func(n int64, when time.Time) decode.Count {
 		return decode.Count{Hash: hash, Text: text, N: n, When: when}
 	}
@@ -184,11 +184,11 @@ func TestHealedCountsMoveBehindTheirWindow(t *testing.T) {
 
 // What is lost of one rule is no bound for the keys of another.
 func TestLossIsOfItsRule(t *testing.T) {
-	rules := testRules(hotRule("a", 100, time.Second), hotRule("b", 100, time.Second))
-	decoder := decode.NewDecoder(rules, wire.Plain)
-	d := NewDetector(DetectorConfig{Rules: rules, Publisher: newRecorder()})
+	ruleset := testRules(hotRule("a", 100, time.Second), hotRule("b", 100, time.Second))
+	decoder := decode.NewDecoder(ruleset, wire.Plain)
+	d := NewDetector(DetectorConfig{Rules: ruleset, Publisher: newRecorder()})
 	d.Advance(noon)
-	mark := wire.RulesMark(rules)
+	mark := wire.RulesMark(ruleset)
 	byRule, sums := make([]uint64, 4), wire.Sums{Told: true}
 	seq := uint64(0)
 	packet := func(at time.Duration, rule string, n uint64, lost, tells bool) {
@@ -210,7 +210,7 @@ func TestLossIsOfItsRule(t *testing.T) {
 	}
 	high := func(rule int) int64 {
 		v := d.rules[rule].views[0]
-		_, high := v.Span(hotparam.Hash([]byte("k")), []byte("k"), v.Now(), int64(v.Panes))
+		_, high := v.Span(rules.Hash([]byte("k")), []byte("k"), v.Now(), int64(v.Panes))
 		return high
 	}
 	packet(0, "a", 1, false, true)
@@ -291,14 +291,14 @@ func TestInstancesThatAreHeardInMidStream(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			rule := hotRule("r", 10, 2*time.Second)
 			share := rule.Hot[0]
-			share.Kind, share.Factor = hotparam.Share, hotparam.Percent(50)
+			share.Kind, share.Factor = rules.Share, rules.Percent(50)
 			jump := rule.Hot[0]
-			jump.Kind, jump.Factor, jump.Rate.N = hotparam.Jump, hotparam.NewFraction(4, 1), 20
+			jump.Kind, jump.Factor, jump.Rate.N = rules.Jump, rules.NewFraction(4, 1), 20
 			rule.Hot[0].Rate.N = 1000
 			rule.Hot = append(rule.Hot, share, jump)
-			rules := testRules(rule)
+			ruleset := testRules(rule)
 			out := newRecorder()
-			detector, d := NewDetector(DetectorConfig{Rules: rules, Publisher: out}), decode.NewDecoder(rules, wire.Plain)
+			detector, d := NewDetector(DetectorConfig{Rules: ruleset, Publisher: out}), decode.NewDecoder(ruleset, wire.Plain)
 			send := func(instance string, m wire.Meta, now time.Time, line string) {
 				m.Instance, m.Start, m.Held = []byte(instance), now.UnixNano(), 1
 				d.Packet(append(wire.AppendMeta(nil, m), "\n"+line...), now, detector)
@@ -309,7 +309,7 @@ func TestInstancesThatAreHeardInMidStream(t *testing.T) {
 			}
 			v := detector.rules[0].views[0]
 			high := func() int64 {
-				_, high := v.Window.Span(hotparam.Hash([]byte("q=k")), []byte("q=k"), v.closed, int64(v.Panes))
+				_, high := v.Window.Span(rules.Hash([]byte("q=k")), []byte("q=k"), v.closed, int64(v.Panes))
 				return high
 			}
 			begin := noon.Add(30 * time.Second)
@@ -318,14 +318,14 @@ func TestInstancesThatAreHeardInMidStream(t *testing.T) {
 				m := wire.Meta{Incarnation: 2, Seq: test.seq + uint64(i), Sums: test.sums}
 				m.Sums.Loose += uint64(3 * i)
 				send("new", m, now, "shop.r.hot_param.q=k:3|c")
-				if i < 20 && i > 2 && test.unknown != (high() == hotparam.Unknown) {
+				if i < 20 && i > 2 && test.unknown != (high() == rules.Unknown) {
 					t.Fatalf("%v after it was heard the high count is %d", now.Sub(begin), high())
 				}
 				if hot := len(out.hot()) > 0; hot && i < 18 && test.unknown {
 					t.Fatalf("%v after it was heard a key is hot: %v", now.Sub(begin), out.hot())
 				}
 			}
-			if n := high(); n == hotparam.Unknown || len(out.hot()) == 0 {
+			if n := high(); n == rules.Unknown || len(out.hot()) == 0 {
 				t.Errorf("high is %d when its window was heard whole, hot are %v", n, out.hot())
 			}
 		})

@@ -3,30 +3,30 @@ package aggregator
 import (
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/baseline"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/aggregator/internal/window"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Publisher receives what the detector finds. Its methods are called from several goroutines.
 // They must neither block nor keep the slices.
 type Publisher interface {
 	// Publish publishes a change of the hot set.
-	Publish(hotparam.Change)
+	Publish(rules.Change)
 	// Refresh receives the present counts of all hot keys of one part. A key that the
 	// publisher had no room for gets another chance.
-	Refresh(part int, hot []hotparam.Hot)
+	Refresh(part int, hot []rules.Hot)
 	// Suspects receives all keys of one part that may be hot. They replace those that the
 	// part reported before.
-	Suspects(part int, suspects []hotparam.Hot)
+	Suspects(part int, suspects []rules.Hot)
 	// Instances receives the live instances, each with the arrival of its last packet.
-	Instances([]hotparam.Instance)
+	Instances([]rules.Instance)
 }
 
 // DetectorConfig configures a [Detector]. Rules and Publisher are required.
 type DetectorConfig struct {
-	Rules     *hotparam.Rules
+	Rules     *rules.Rules
 	Publisher Publisher
 	// Memory is the size in bytes of the windows of all parts, shared evenly by the rules.
 	// Zero means [DefaultMemory].
@@ -42,7 +42,7 @@ type DetectorConfig struct {
 	RateSpan time.Duration
 	// Part is the number of this detector's part of the keys, out of Parts. Zero Parts means
 	// one. Homes has, by rule number, the part that owns a rule which needs all its keys in
-	// one place ([hotparam.Rule.Whole]), and -1 for other rules. A nil Homes assigns the
+	// one place ([rules.Rule.Whole]), and -1 for other rules. A nil Homes assigns the
 	// parts in turn.
 	Part, Parts int
 	Homes       []int
@@ -57,7 +57,7 @@ type DetectorConfig struct {
 	OnVerdict func(Verdict)
 	// Explain is a key that OnAccount is called for at the end of each pane. A nil OnAccount
 	// disables it.
-	Explain   hotparam.Key
+	Explain   rules.Key
 	OnAccount func(Account)
 }
 
@@ -133,7 +133,7 @@ func (d *Detector) begin(start time.Time) {
 // place is a rule that a detector counts.
 type place struct {
 	number int
-	rule   *hotparam.Rule
+	rule   *rules.Rule
 	budget int64 // in bytes
 }
 
@@ -183,7 +183,7 @@ func (d *Detector) setRules(n *decode.Numbered, all []int, watch func(place) *ru
 // late returns how much older than a window a count may be.
 func (d *Detector) late() time.Duration { return max(d.cfg.Grace, d.lag) }
 
-func (d *Detector) publish(change hotparam.Change) {
+func (d *Detector) publish(change rules.Change) {
 	if !change.Empty() {
 		d.publisher.Publish(change)
 	}
@@ -194,7 +194,7 @@ func (d *Detector) report(w *watched, t *threshold, v Verdict, pane int64) {
 	if d.onVerdict == nil {
 		return
 	}
-	v.Key = hotparam.Key{Rule: w.rule.rule.ID, Text: w.text}
+	v.Key = rules.Key{Rule: w.rule.rule.ID, Text: w.text}
 	v.Threshold = t.Threshold
 	v.Hold = w.marks[t.number].hold
 	low, high := w.bounds(t.view, pane)

@@ -9,9 +9,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // starts are instants where the arithmetic of panes is at its edges.
@@ -30,8 +30,8 @@ var testWindows = []time.Duration{
 
 // drawRules draws rules of all kinds of thresholds, several windows to a rule, and
 // exceptions.
-func drawRules(t *rapid.T) *hotparam.Rules {
-	rules := testRules()
+func drawRules(t *rapid.T) *rules.Rules {
+	ruleset := testRules()
 	for i := range rapid.IntRange(1, 3).Draw(t, "rules") {
 		rule := hotRule(fmt.Sprint("r", i), 1, time.Second)
 		rule.Hot = nil
@@ -39,31 +39,31 @@ func drawRules(t *rapid.T) *hotparam.Rules {
 			rule.Hot = append(rule.Hot, drawThreshold(t))
 		}
 		if first := rule.Hot[0]; rapid.Bool().Draw(t, "exception") {
-			x := hotparam.Exception{Values: []hotparam.QueryMatch{{Name: "k", Value: "a"}}, Action: hotparam.Allow}
-			if first.Kind == hotparam.Absolute && rapid.Bool().Draw(t, "adjust") {
-				x.Action, x.Rate = hotparam.Adjust, hotparam.Rate{N: rapid.Int64Range(1, 60).Draw(t, "other threshold"), Per: first.Rate.Per}
+			x := rules.Exception{Values: []rules.QueryMatch{{Name: "k", Value: "a"}}, Action: rules.Allow}
+			if first.Kind == rules.Absolute && rapid.Bool().Draw(t, "adjust") {
+				x.Action, x.Rate = rules.Adjust, rules.Rate{N: rapid.Int64Range(1, 60).Draw(t, "other threshold"), Per: first.Rate.Per}
 			}
-			rule.Except = []hotparam.Exception{x}
+			rule.Except = []rules.Exception{x}
 		}
-		rules.Rules = append(rules.Rules, rule)
+		ruleset.Rules = append(ruleset.Rules, rule)
 	}
-	return rules
+	return ruleset
 }
 
-func drawThreshold(t *rapid.T) hotparam.Threshold {
-	th := hotparam.Threshold{
-		Kind:     rapid.SampledFrom([]hotparam.Kind{hotparam.Absolute, hotparam.Absolute, hotparam.Share, hotparam.Jump, hotparam.Top}).Draw(t, "kind"),
-		Rate:     hotparam.Rate{N: rapid.Int64Range(1, 40).Draw(t, "threshold"), Per: rapid.SampledFrom(testWindows).Draw(t, "window")},
+func drawThreshold(t *rapid.T) rules.Threshold {
+	th := rules.Threshold{
+		Kind:     rapid.SampledFrom([]rules.Kind{rules.Absolute, rules.Absolute, rules.Share, rules.Jump, rules.Top}).Draw(t, "kind"),
+		Rate:     rules.Rate{N: rapid.Int64Range(1, 40).Draw(t, "threshold"), Per: rapid.SampledFrom(testWindows).Draw(t, "window")},
 		Hold:     rapid.SampledFrom([]time.Duration{0, time.Millisecond, time.Second, 10 * time.Second}).Draw(t, "hold"),
 		CoolDown: rapid.SampledFrom([]time.Duration{0, 0, 300 * time.Millisecond, 2 * time.Second, 5 * time.Second}).Draw(t, "cool down"),
 	}
-	th.Exit = rapid.SampledFrom([]hotparam.Fraction{hotparam.Percent(1), hotparam.Percent(33), hotparam.Percent(50), hotparam.Percent(80), hotparam.Percent(100), {Num: 2, Den: 3}, {Num: 12345, Den: 98765}}).Draw(t, "exit")
+	th.Exit = rapid.SampledFrom([]rules.Fraction{rules.Percent(1), rules.Percent(33), rules.Percent(50), rules.Percent(80), rules.Percent(100), {Num: 2, Den: 3}, {Num: 12345, Den: 98765}}).Draw(t, "exit")
 	switch th.Kind {
-	case hotparam.Share:
-		th.Factor = hotparam.Percent(rapid.SampledFrom([]int64{10, 30, 50, 100}).Draw(t, "share"))
-	case hotparam.Jump:
-		th.Factor = hotparam.Percent(rapid.SampledFrom([]int64{110, 200, 800}).Draw(t, "jump"))
-	case hotparam.Top:
+	case rules.Share:
+		th.Factor = rules.Percent(rapid.SampledFrom([]int64{10, 30, 50, 100}).Draw(t, "share"))
+	case rules.Jump:
+		th.Factor = rules.Percent(rapid.SampledFrom([]int64{110, 200, 800}).Draw(t, "jump"))
+	case rules.Top:
 		th.Top = rapid.IntRange(1, 3).Draw(t, "top")
 	}
 	return th
@@ -77,7 +77,7 @@ var testTexts = []string{
 
 // drawStep is how far the clock goes: most often about a pane, sometimes far
 // beyond every window.
-func drawStep(t *rapid.T, w hotparam.Window) time.Duration {
+func drawStep(t *rapid.T, w rules.Window) time.Duration {
 	window := w.Pane * time.Duration(w.Panes)
 	most := rapid.SampledFrom([]time.Duration{w.Pane / 4, w.Pane, 2 * w.Pane, window / 4, 2 * window, 10 * 24 * time.Hour}).Draw(t, "scale")
 	return time.Duration(rapid.Int64Range(0, int64(most)).Draw(t, "step"))
@@ -86,7 +86,7 @@ func drawStep(t *rapid.T, w hotparam.Window) time.Duration {
 // pair is a detector beside the model of it.
 type pair struct {
 	*rapid.T
-	rules    *hotparam.Rules
+	rules    *rules.Rules
 	model    *exact
 	detector *Detector
 	out      *recorder
@@ -200,7 +200,7 @@ func (p *pair) checkRefresh() {
 		for _, h := range p.model.hot[i] {
 			w, counts := p.rules.Rules[i].Hot[h.by].Window(), p.model.counts[exactKey{i, h.text}]
 			last, _ := p.model.closedOf(i, w)
-			present := func(w hotparam.Window) int64 {
+			present := func(w rules.Window) int64 {
 				if newest := p.model.newest[i]; newest.After(p.model.now) {
 					return w.Index(newest)
 				}
@@ -212,9 +212,9 @@ func (p *pair) checkRefresh() {
 			low := sumPanes(w, counts, last)
 			high := low + sumPanes(w, p.model.hidden, last)
 			if p.model.lostIn(w, last) {
-				high = hotparam.Unknown
+				high = rules.Unknown
 			}
-			want = append(want, fmt.Sprintf("%v %d %d %.6g", hotparam.Key{Rule: p.rules.Rules[i].ID, Text: h.text}, low, high, p.model.ratio(i, h, present)))
+			want = append(want, fmt.Sprintf("%v %d %d %.6g", rules.Key{Rule: p.rules.Rules[i].ID, Text: h.text}, low, high, p.model.ratio(i, h, present)))
 		}
 	}
 	if !slices.Equal(got, want) {
@@ -226,7 +226,7 @@ func (p *pair) checkRefresh() {
 // time of its length, wherever it begins.
 func (p *pair) checkContinuous(entered []Verdict) {
 	for _, v := range entered {
-		rule := slices.IndexFunc(p.rules.Rules, func(r hotparam.Rule) bool { return r.ID == v.Rule })
+		rule := slices.IndexFunc(p.rules.Rules, func(r rules.Rule) bool { return r.ID == v.Rule })
 		if most := continuous(v.Threshold.Rate.Per, p.model.counts[exactKey{rule, v.Text}]); most < v.Against || v.Low < v.Against {
 			p.Fatalf("%s was hot with %d, which reached %d, but no window of %v holds more than %d", v.Key, v.Low, v.Against, v.Threshold.Rate.Per, most)
 		}
@@ -268,10 +268,10 @@ func TestDetectorShortOfMemoryStaysTrue(t *testing.T) {
 	var evicted, hot int64
 	rapid.Check(t, func(t *rapid.T) {
 		rule := hotRule("r", rapid.Int64Range(25, 60).Draw(t, "threshold"), rapid.SampledFrom(testWindows).Draw(t, "window"))
-		rules := testRules(rule)
+		ruleset := testRules(rule)
 		out := newRecorder()
-		d := NewDetector(DetectorConfig{Rules: rules, Publisher: out, Memory: rapid.Int64Range(20_000, 60_000).Draw(t, "memory")})
-		model := newExact(rules, 0)
+		d := NewDetector(DetectorConfig{Rules: ruleset, Publisher: out, Memory: rapid.Int64Range(20_000, 60_000).Draw(t, "memory")})
+		model := newExact(ruleset, 0)
 		rnd := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 		zipf := rand.NewZipf(rnd, 1.02, 2, 3000)
 		now := rapid.SampledFrom(starts).Draw(t, "start")
@@ -293,7 +293,7 @@ func TestDetectorShortOfMemoryStaysTrue(t *testing.T) {
 					}
 				}
 			}
-			if _, isHot := out.hot()[hotparam.Key{Rule: "r", Text: text}]; !isHot && truth >= rule.Hot[0].Rate.N+d.Stats().Floor {
+			if _, isHot := out.hot()[rules.Key{Rule: "r", Text: text}]; !isHot && truth >= rule.Hot[0].Rate.N+d.Stats().Floor {
 				t.Fatalf("%s is not hot: its count is %d, the floor %d", text, truth, d.Stats().Floor)
 			}
 		}
@@ -327,15 +327,15 @@ func TestDetectorDoesNotCoolOnALoss(t *testing.T) {
 
 func TestDetectorPublishesWhatTheRuleHoldsAHotKeyTo(t *testing.T) {
 	rule := hotRule("terms", 20, 10*time.Second)
-	rule.Limit = &hotparam.Limit{Quota: hotparam.Quota{Rate: hotparam.Rate{N: 5, Per: time.Second}, Burst: 9}, Mode: hotparam.ModeShadow}
+	rule.Limit = &rules.Limit{Quota: rules.Quota{Rate: rules.Rate{N: 5, Per: time.Second}, Burst: 9}, Mode: rules.ModeShadow}
 	out := newRecorder()
 	d := NewDetector(DetectorConfig{Rules: testRules(hotRule("other", 1, time.Second), rule), Publisher: out})
 	d.Hidden(noon, 3)
 	d.Count(decode.Count{Rule: 1, Hash: 1, Text: []byte("k"), N: 25, When: noon})
-	want := hotparam.Hot{
-		Key: hotparam.Key{Rule: "terms", Text: "k"}, Low: 25, High: 28, Rate: 2.5, Ratio: 1.25, Since: noon,
-		Cause: hotparam.Cause{Rate: hotparam.Rate{N: 20, Per: 10 * time.Second}},
-		Limit: rule.Limit.Rate, Burst: 9, Mode: hotparam.ModeShadow,
+	want := rules.Hot{
+		Key: rules.Key{Rule: "terms", Text: "k"}, Low: 25, High: 28, Rate: 2.5, Ratio: 1.25, Since: noon,
+		Cause: rules.Cause{Rate: rules.Rate{N: 20, Per: 10 * time.Second}},
+		Limit: rule.Limit.Rate, Burst: 9, Mode: rules.ModeShadow,
 	}
 	if got := out.hot()[want.Key]; got != want {
 		t.Errorf("published %+v, want %+v", got, want)
@@ -347,8 +347,8 @@ func TestDetectorPublishesWhatTheRuleHoldsAHotKeyTo(t *testing.T) {
 func TestDetectorFindsAHotKeyInAFloodOfDistinctOnes(t *testing.T) {
 	out := newRecorder()
 	const memory = 256 << 10
-	rules := testRules(hotRule("a", 1000, time.Second), hotRule("b", 1000, time.Minute))
-	d := NewDetector(DetectorConfig{Rules: rules, Publisher: out, Memory: memory})
+	ruleset := testRules(hotRule("a", 1000, time.Second), hotRule("b", 1000, time.Minute))
+	d := NewDetector(DetectorConfig{Rules: ruleset, Publisher: out, Memory: memory})
 	now := noon
 	var text []byte
 	for i := range 100_000 {
@@ -359,15 +359,15 @@ func TestDetectorFindsAHotKeyInAFloodOfDistinctOnes(t *testing.T) {
 				t.Fatalf("%d bytes used of %d", used, memory)
 			}
 		}
-		for rule := range rules.Rules {
+		for rule := range ruleset.Rules {
 			text = fmt.Appendf(text[:0], "GET /search?q=%d", i)
-			d.Count(decode.Count{Rule: rule, Hash: hotparam.Hash(text), Text: text, N: 1, When: now})
+			d.Count(decode.Count{Rule: rule, Hash: rules.Hash(text), Text: text, N: 1, When: now})
 			if i > 50_000 && i%20 == 0 {
 				d.Count(decode.Count{Rule: rule, Hash: 42, Text: []byte("hot"), N: 1, When: now})
 			}
 		}
 	}
-	want := map[hotparam.Key]bool{{Rule: "a", Text: "hot"}: true, {Rule: "b", Text: "hot"}: true}
+	want := map[rules.Key]bool{{Rule: "a", Text: "hot"}: true, {Rule: "b", Text: "hot"}: true}
 	for key := range out.hot() {
 		if !want[key] {
 			t.Errorf("%v is hot", key)
@@ -401,7 +401,7 @@ func BenchmarkDetectorCount(b *testing.B) {
 	texts, hashes := make([][]byte, keys), make([]uint64, keys)
 	for i := range texts {
 		texts[i] = fmt.Appendf(nil, "GET /search?q=%d", i)
-		hashes[i] = hotparam.Hash(texts[i])
+		hashes[i] = rules.Hash(texts[i])
 	}
 	rnd := rand.New(rand.NewPCG(1, 2))
 	zipf := rand.NewZipf(rnd, 1.05, 1, keys-1)

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -15,9 +15,9 @@ import (
 func TestSampledKeysAreEstimated(t *testing.T) {
 	rule := hotRule("terms", 100, time.Second)
 	rule.Hot[0].Hold, rule.Hot[0].CoolDown = 0, 0
-	out, rules := newRecorder(), testRules(rule)
-	detector, d := NewDetector(DetectorConfig{Rules: rules, Publisher: out}), decode.NewDecoder(rules, wire.Plain)
-	key := hotparam.Key{Rule: "terms", Text: "k"}
+	out, ruleset := newRecorder(), testRules(rule)
+	detector, d := NewDetector(DetectorConfig{Rules: ruleset, Publisher: out}), decode.NewDecoder(ruleset, wire.Plain)
+	key := rules.Key{Rule: "terms", Text: "k"}
 	line := func(text string, at time.Duration) {
 		d.Packet([]byte("shop.terms.hot_param."+text), noon.Add(at), detector)
 	}
@@ -31,25 +31,25 @@ func TestSampledKeysAreEstimated(t *testing.T) {
 	line("exact:99|c", 0)
 	line("exact:1|c|@1", 0)
 	h := out.hot()[key]
-	if !h.Estimated || h.Low != 10 || h.High != hotparam.Unknown || h.Rate != 100 || h.Ratio != 1 {
+	if !h.Estimated || h.Low != 10 || h.High != rules.Unknown || h.Rate != 100 || h.Ratio != 1 {
 		t.Errorf("hot as %+v, want 10 that were seen, of an estimate of 100/s", h)
 	}
-	if h := out.hot()[hotparam.Key{Rule: "terms", Text: "exact"}]; h.Estimated || h.Low != 100 || h.High != 100 {
+	if h := out.hot()[rules.Key{Rule: "terms", Text: "exact"}]; h.Estimated || h.Low != 100 || h.High != 100 {
 		t.Errorf("a key without samples is hot as %+v", h)
 	}
 	// Exact counts beside samples are seen.
 	line("k:50|c", 100*time.Millisecond)
 	detector.AdvanceTo(noon.Add(200*time.Millisecond), noon.Add(200*time.Millisecond))
 	detector.Refresh()
-	told := func() hotparam.Hot {
+	told := func() rules.Hot {
 		for _, h := range out.refresh[len(out.refresh)-1] {
 			if h.Key == key {
 				return h
 			}
 		}
-		return hotparam.Hot{}
+		return rules.Hot{}
 	}
-	if h := told(); !h.Estimated || h.Low != 60 || h.High != hotparam.Unknown || h.Rate != 150 || h.Ratio != 1.5 {
+	if h := told(); !h.Estimated || h.Low != 60 || h.High != rules.Unknown || h.Rate != 150 || h.Ratio != 1.5 {
 		t.Errorf("told as %+v, want 60 that were seen of 150", h)
 	}
 	// No sample is in the window any more.
@@ -85,7 +85,7 @@ func TestSampledKeysAreEstimated(t *testing.T) {
 		t.Error("still hot without counts")
 	}
 	cooled := out.changes[len(out.changes)-1].Cool
-	if len(cooled) != 1 || cooled[0].High == hotparam.Unknown && !cooled[0].Estimated {
+	if len(cooled) != 1 || cooled[0].High == rules.Unknown && !cooled[0].Estimated {
 		t.Errorf("cooled as %+v", cooled)
 	}
 	if s := detector.Stats(); s.Keys > 2 {
@@ -96,9 +96,9 @@ func TestSampledKeysAreEstimated(t *testing.T) {
 // Shards hear of samples, whether a reader works for them or not.
 func TestShardsHearOfSamples(t *testing.T) {
 	for _, behind := range []bool{false, true} {
-		out, rules := newRecorder(), testRules(hotRule("terms", 10, time.Second))
-		shards := newTestShards(2, out, rules)
-		s, d := newFeeds(shards, rules)[0], decode.NewDecoder(rules, wire.Plain)
+		out, ruleset := newRecorder(), testRules(hotRule("terms", 10, time.Second))
+		shards := newTestShards(2, out, ruleset)
+		s, d := newFeeds(shards, ruleset)[0], decode.NewDecoder(ruleset, wire.Plain)
 		var lines strings.Builder
 		for k := range 20 {
 			rate := ""
@@ -115,7 +115,7 @@ func TestShardsHearOfSamples(t *testing.T) {
 			shard.run()
 		}
 		for k := range 20 {
-			h := out.hot()[hotparam.Key{Rule: "terms", Text: fmt.Sprint("k", k)}]
+			h := out.hot()[rules.Key{Rule: "terms", Text: fmt.Sprint("k", k)}]
 			if h.Estimated != (k%3 == 0) || h.Low != int64(10+k) {
 				t.Errorf("behind: %v: k%d is hot as %+v", behind, k, h)
 			}

@@ -4,16 +4,16 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // printer is a Publisher that prints the changes of the hot set.
 type printer struct{}
 
-func (printer) Publish(c hotparam.Change) {
+func (printer) Publish(c rules.Change) {
 	for _, h := range c.Hot {
 		fmt.Println("hot:", h.Text, h.Low)
 	}
@@ -21,9 +21,9 @@ func (printer) Publish(c hotparam.Change) {
 		fmt.Println("cool:", h.Text)
 	}
 }
-func (printer) Refresh(int, []hotparam.Hot)   {}
-func (printer) Suspects(int, []hotparam.Hot)  {}
-func (printer) Instances([]hotparam.Instance) {}
+func (printer) Refresh(int, []rules.Hot)   {}
+func (printer) Suspects(int, []rules.Hot)  {}
+func (printer) Instances([]rules.Instance) {}
 
 // A key is hot with the count that reaches the threshold, and cools when a whole window is
 // below the exit for the cool-down.
@@ -46,7 +46,7 @@ rules:
 	now := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	d.Advance(now)
 	for range 3 { // instances
-		d.Count(decode.Count{Rule: 0, Hash: hotparam.Hash(text), Text: text, N: 80, When: now})
+		d.Count(decode.Count{Rule: 0, Hash: rules.Hash(text), Text: text, N: 80, When: now})
 	}
 	for range 50 {
 		now = now.Add(100 * time.Millisecond)
@@ -83,7 +83,7 @@ rules:
 	now := time.Now()
 	feed := shards.Feed(0)
 	feed.Begin()
-	feed.Count(decode.Count{Hash: hotparam.Hash(text), Text: text, N: 300, When: now})
+	feed.Count(decode.Count{Hash: rules.Hash(text), Text: text, N: 300, When: now})
 	feed.End(now, now, false)
 
 	shards.Close()

@@ -4,13 +4,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/keytext"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // generalized is the most parameters of a key whose more general keys are looked up: there
 // are 2 to the power of it.
-const generalized = hotparam.MaxCombined
+const generalized = rules.MaxCombined
 
 // parse reports whether the parameters of a key are known.
 func (r *ruleWatch) parse(w *watched) bool {

@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Feed is the [decode.Handler] of one reader: between Begin and End it collects the counts
@@ -21,7 +21,7 @@ type Feed struct {
 }
 
 // newFeeds returns a feed for each reader of the shards.
-func newFeeds(shards []*shard, rules *hotparam.Rules) []*Feed {
+func newFeeds(shards []*shard, rules *rules.Rules) []*Feed {
 	feeds, turns := make([]*Feed, len(shards[0].read)), new(atomic.Int64)
 	for i := range feeds {
 		feeds[i] = &Feed{

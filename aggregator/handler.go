@@ -3,11 +3,11 @@ package aggregator
 import (
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/aggregator/internal/ring"
 	"github.com/hotparam/hotparam/aggregator/internal/window"
 	"github.com/hotparam/hotparam/internal/keytext"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -153,7 +153,7 @@ func (d *Detector) Origin(o decode.OriginCount) {
 		of = &w.routes
 	}
 	if *of == nil {
-		span := max(w.by.view.Pane*time.Duration(w.by.view.Panes), hotparam.MinOriginSpan)
+		span := max(w.by.view.Pane*time.Duration(w.by.view.Panes), rules.MinOriginSpan)
 		*of = newOrigins(span, o.When)
 	}
 	(*of).add(string(o.Name), o.When, o.N)

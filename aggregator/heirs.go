@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // end returns the last heir of w: the key that has its traffic.
@@ -35,8 +35,8 @@ func (r *ruleWatch) findHeirs() {
 			}
 			v := g.by.view
 			high := w.highIn(v, v.closed)
-			if high == hotparam.Unknown || g.heirHigh == hotparam.Unknown {
-				g.heir, g.heirHigh = w, hotparam.Unknown
+			if high == rules.Unknown || g.heirHigh == rules.Unknown {
+				g.heir, g.heirHigh = w, rules.Unknown
 				continue
 			}
 			c := cmp.Compare(high, g.heirHigh)
@@ -49,11 +49,11 @@ func (r *ruleWatch) findHeirs() {
 		}
 	}
 	for g, old := range before {
-		if g.hots == 0 || g.heir == nil || old.hots == 0 || g.heirHigh == hotparam.Unknown || !g.usual && r.addsUsual(old, g) {
+		if g.hots == 0 || g.heir == nil || old.hots == 0 || g.heirHigh == rules.Unknown || !g.usual && r.addsUsual(old, g) {
 			continue
 		}
 		high := old.highIn(g.by.view, g.by.view.closed)
-		if high >= hotparam.Portion(g.heirHigh, g.by.Exit) {
+		if high >= rules.Portion(g.heirHigh, g.by.Exit) {
 			g.heir, g.heirHigh = old, max(high, g.heirHigh)
 		}
 	}
@@ -84,7 +84,7 @@ func (r *ruleWatch) yieldsToHeir(w *watched) bool {
 		return false
 	}
 	low, least := w.countAndNeed(w.listed)
-	if !w.isOver() || w.heirHigh == hotparam.Unknown || least == hotparam.Unknown {
+	if !w.isOver() || w.heirHigh == rules.Unknown || least == rules.Unknown {
 		return !w.listed
 	}
 	return low-w.heirHigh < least

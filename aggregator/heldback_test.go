@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -25,7 +25,7 @@ type heldBackRun struct {
 
 func newHeldBackRun() *heldBackRun {
 	rule := hotRule("r", 10, time.Second)
-	rule.Hot[0].Kind, rule.Hot[0].Factor = hotparam.Share, hotparam.Percent(50)
+	rule.Hot[0].Kind, rule.Hot[0].Factor = rules.Share, rules.Percent(50)
 	rules := testRules(rule)
 	r := &heldBackRun{out: newRecorder(), mark: wire.GroupsMark(rules), decoder: decode.NewDecoder(rules, wire.Plain)}
 	r.detector = NewDetector(DetectorConfig{Rules: rules, Publisher: r.out})
@@ -87,11 +87,11 @@ func TestHeldBackIsInItsGroup(t *testing.T) {
 		"a sender with other rules": {func(r *heldBackRun) {
 			r.send(first, 0, mark^8, heldKey+"a:20|c", held(group, 30))
 			r.send(second, 100*time.Millisecond, mark^8, heldKey+"b:12|c")
-		}, 32, hotparam.Unknown},
+		}, 32, rules.Unknown},
 		"a sender that tells no groups": {func(r *heldBackRun) {
 			r.send(first, 0, 0, heldKey+"a:20|c")
 			r.send(second, 100*time.Millisecond, 0, heldKey+"b:12|c")
-		}, 32, hotparam.Unknown},
+		}, 32, rules.Unknown},
 		"held back before the sender was heard of": {func(r *heldBackRun) {
 			r.seq = 6
 			r.send(second, 0, mark, heldKey+"a:20|c")
@@ -132,7 +132,7 @@ func TestShareUnderAFlood(t *testing.T) {
 		r := newHeldBackRun()
 		r.send(noon.Add(100*time.Millisecond), 0, r.mark, heldKey+"a:24|c", fmt.Sprintf("shop.r.hot_held.GET%%20/s?q:%d|c", held))
 		r.total(noon.Add(800 * time.Millisecond))
-		if _, hot := r.out.hot()[hotparam.Key{Rule: "r", Text: "GET /s?q=a"}]; hot != want {
+		if _, hot := r.out.hot()[rules.Key{Rule: "r", Text: "GET /s?q=a"}]; hot != want {
 			t.Errorf("20 to 24 of %d: hot is %v, want %v", 24+held, hot, want)
 		}
 	}

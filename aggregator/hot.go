@@ -4,12 +4,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // describe returns a hot key with its counts in the window, of the threshold that made it
 // hot, that ends with a pane, as they are placed: a change has those that decided.
-func (w *watched) describe(pane int64) hotparam.Hot {
+func (w *watched) describe(pane int64) rules.Hot {
 	t := w.by
 	low, high := w.bounds(t.view, pane)
 	h := w.newHot()
@@ -28,7 +28,7 @@ func (w *watched) describe(pane int64) hotparam.Hot {
 // that hold it hot. The window that is over lacks the counts of the lag, and the present one
 // those that have not arrived, so present uses the one with the higher low count. After a loss
 // it prefers the window that is over if only that has clear bounds, and as much as is needed.
-func (w *watched) present() hotparam.Hot {
+func (w *watched) present() rules.Hot {
 	v := w.by.view
 	w.top = w.attribution()
 	pane := w.clearestPane()
@@ -72,7 +72,7 @@ func (w *watched) clearestPane() int64 {
 
 // isClear reports whether bounds of a hot key are at most a tenth of what it needed apart.
 func (w *watched) isClear(low, high int64) bool {
-	return high != hotparam.Unknown && high-low <= w.need()/10
+	return high != rules.Unknown && high-low <= w.need()/10
 }
 
 // need returns the count that a hot key needed, as it was known last, or the threshold's count
@@ -85,9 +85,9 @@ func (w *watched) need() int64 {
 }
 
 // newHot returns the key with the limit that applies to it.
-func (w *watched) newHot() hotparam.Hot {
+func (w *watched) newHot() rules.Hot {
 	rule := w.rule.rule
-	h := hotparam.Hot{Key: hotparam.Key{Rule: rule.ID, Text: w.text}}
+	h := rules.Hot{Key: rules.Key{Rule: rule.ID, Text: w.text}}
 	limit := rule.Limit
 	if w.exception != nil && w.exception.Limit != nil {
 		limit = w.exception.Limit
@@ -98,11 +98,11 @@ func (w *watched) newHot() hotparam.Hot {
 
 // attribution returns where the traffic of a hot key comes from: the previous value if
 // nothing changed, and nil if nothing is known.
-func (w *watched) attribution() *hotparam.Attribution {
+func (w *watched) attribution() *rules.Attribution {
 	v := w.by.view
 	from, to := v.Start(v.Now()-int64(v.Panes)+1), v.Start(v.Now()+1)
-	long := to.Add(-max(hotparam.MinOriginSpan, to.Sub(from)))
-	a := hotparam.Attribution{
+	long := to.Add(-max(rules.MinOriginSpan, to.Sub(from)))
+	a := rules.Attribution{
 		Routes:    w.routes.top(long),
 		Instances: w.origins.top(from),
 		Callers:   w.callers.top(long),

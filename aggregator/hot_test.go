@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // What is published of a hot key after a loss has bounds of a window that does not begin or
@@ -14,7 +14,7 @@ import (
 func TestPublishedBoundsAreOfAClearWindow(t *testing.T) {
 	const each, flushes = 20, 40 // 200 in each second
 	text := []byte("GET /s?q=k")
-	hash := hotparam.Hash(text)
+	hash := rules.Hash(text)
 	for lost := range flushes { // the flush that is lost, from the newest back
 		for _, healed := range []bool{false, true} {
 			d := NewDetector(DetectorConfig{Rules: testRules(hotRule("r", 100, time.Second)), Publisher: newRecorder(), Lag: decode.DefaultLag})
@@ -42,12 +42,12 @@ func TestPublishedBoundsAreOfAClearWindow(t *testing.T) {
 			possible := false
 			for pane := v.closed; pane > v.closed-6; pane-- {
 				low, high := w.bounds(v, pane)
-				possible = possible || high != hotparam.Unknown && high-low <= 10
+				possible = possible || high != rules.Unknown && high-low <= 10
 			}
 			if apart := h.High - h.Low; possible && apart > 10 {
 				t.Errorf("lost %d flushes ago, healed %v: %d to %d are published, the newest window has %d to %d", lost, healed, h.Low, h.High, closedLow, closedHigh)
 			}
-			if h.Low > flushes/4*each || h.High != hotparam.Unknown && h.High < flushes/4*each-each {
+			if h.Low > flushes/4*each || h.High != rules.Unknown && h.High < flushes/4*each-each {
 				t.Errorf("lost %d flushes ago, healed %v: %d to %d are published, a second has 200", lost, healed, h.Low, h.High)
 			}
 			if closedHigh-closedLow <= 10 && h.Low < closedLow {
@@ -60,7 +60,7 @@ func TestPublishedBoundsAreOfAClearWindow(t *testing.T) {
 // Windows from before a key was hot say nothing of why it is, however clear they are.
 func TestPublishedBoundsAreNotOfBefore(t *testing.T) {
 	text := []byte("GET /s?q=k")
-	hash := hotparam.Hash(text)
+	hash := rules.Hash(text)
 	d := NewDetector(DetectorConfig{Rules: testRules(hotRule("r", 100, time.Second)), Publisher: newRecorder(), Lag: decode.DefaultLag})
 	began := noon.Add(2 * time.Second)
 	d.Advance(noon)

@@ -3,8 +3,8 @@ package aggregator
 import (
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // judgeCount judges the key of c by the thresholds of v, and publishes it if it becomes hot.
@@ -31,7 +31,7 @@ func (d *Detector) judgeCount(v *view, c *decode.Count, at standing) {
 			h.Low = at.low
 		}
 		h.Ratio = w.marks[t.number].ratio(at.low)
-		d.publish(hotparam.Change{Hot: []hotparam.Hot{h}})
+		d.publish(rules.Change{Hot: []rules.Hot{h}})
 	}
 	if w != nil && w.by != nil && w.by.view == v {
 		w.recordCount(c)
@@ -54,7 +54,7 @@ func (d *Detector) judge(t *threshold, k *candidate) (entered bool) {
 	v := t.view
 	n := t.needs(v.watch.exceptionOf(k.w, k.text), k.entry, k.text, k.pane)
 	switch {
-	case n.enter != hotparam.Unknown && k.low >= n.enter:
+	case n.enter != rules.Unknown && k.low >= n.enter:
 		return d.enter(t, k, n.enter)
 	case d.suspects.takes(v.watch, k.w) && v.AtMost(k.hash, k.text, k.pane) >= n.maybe:
 		d.suspect(t, k)

@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // The baseline of a jump is the mean of all ten windows before: what came in the
@@ -21,7 +21,7 @@ func TestJumpComparesWithTenWindows(t *testing.T) {
 		{-1, 30, true}, {-1, 29, false}, // eleven windows before: no baseline, the least count alone
 	} {
 		rule := hotRule("r", 30, time.Second)
-		rule.Hot[0].Kind, rule.Hot[0].Factor = hotparam.Jump, hotparam.NewFraction(12, 1)
+		rule.Hot[0].Kind, rule.Hot[0].Factor = rules.Jump, rules.NewFraction(12, 1)
 		out := newRecorder()
 		d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out})
 		for at := -20 * time.Second; at <= 10*time.Second; at += pace.Flush {

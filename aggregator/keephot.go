@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // keepHot moves the hot keys of a rule to r, which takes its place.
@@ -46,7 +46,7 @@ func (x *reload) leave(r *ruleWatch) {
 }
 
 // hasKeysOf reports whether there is a rule with the same keys as rule, in whatever unit.
-func (x *reload) hasKeysOf(rule *hotparam.Rule) bool {
+func (x *reload) hasKeysOf(rule *rules.Rule) bool {
 	rules := x.n.InOrder().Rules
 	for i := range rules {
 		if r := &rules[i]; r.ID == rule.ID {
@@ -74,7 +74,7 @@ func (d *Detector) keepOne(w *watched, before, r *ruleWatch, now time.Time) bool
 		}
 	}
 	r.keys[w.text] = w
-	if w.exception != nil && w.exception.Action == hotparam.Allow {
+	if w.exception != nil && w.exception.Action == rules.Allow {
 		return false
 	}
 	likes := r.likes(before)

@@ -3,8 +3,8 @@ package aggregator
 import (
 	"slices"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/keytext"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Two hot keys of a rule and route are related if requests have both. Where keys combine, one
@@ -82,9 +82,9 @@ func (r *ruleWatch) findParts(v *view, pane int64) {
 		low := u.lowIn(v, pane)
 		_, total := v.totals.Of([]byte(u.text)).Bounds(v.Window, pane)
 		for i := range groups {
-			if g := &groups[i]; total != hotparam.Unknown && g.key.isApart(u) {
+			if g := &groups[i]; total != rules.Unknown && g.key.isApart(u) {
 				both := groupTally{highest: g.low - (total - low)}
-				u.parts = append(u.parts, part{repeated: hotparam.Unknown, all: both, unusual: both})
+				u.parts = append(u.parts, part{repeated: rules.Unknown, all: both, unusual: both})
 			}
 		}
 	}
@@ -104,7 +104,7 @@ func (r *ruleWatch) sharedBy(v *view) (keys []*watched) {
 type kinGroup struct {
 	key       *watched // one of them
 	lows      groupTally
-	low, high int64 // bounds of the requests of all; high may be hotparam.Unknown
+	low, high int64 // bounds of the requests of all; high may be rules.Unknown
 }
 
 // groupsOf returns the groups of the hot keys that are wanted, with their counts in
@@ -124,8 +124,8 @@ func (r *ruleWatch) groupsOf(v *view, pane int64, wanted func(*watched) bool) (g
 		}
 		g := &groups[i]
 		g.lows.add(w.lowIn(v, pane))
-		if high := w.highIn(v, pane); high == hotparam.Unknown || g.high == hotparam.Unknown {
-			g.high = hotparam.Unknown
+		if high := w.highIn(v, pane); high == rules.Unknown || g.high == rules.Unknown {
+			g.high = rules.Unknown
 		} else {
 			g.high += high
 		}
@@ -181,8 +181,8 @@ func (r *ruleWatch) findListedKin(v *view, pane int64) {
 // explain records that a listed key is related, which has at most high of the key's count.
 func (k *kin) explain(high int64) {
 	k.related = true
-	if high == hotparam.Unknown || k.explained == hotparam.Unknown {
-		k.explained = hotparam.Unknown
+	if high == rules.Unknown || k.explained == rules.Unknown {
+		k.explained = rules.Unknown
 	} else {
 		k.explained += high
 	}
@@ -217,7 +217,7 @@ func (r *ruleWatch) coincide(u *watched, g *kinGroup, v *view, pane int64) bool 
 	}
 	low := u.lowIn(v, pane)
 	_, total := v.totals.Of([]byte(u.text)).Bounds(v.Window, pane)
-	return total != hotparam.Unknown && g.low > total-low
+	return total != rules.Unknown && g.low > total-low
 }
 
 // eachUsualKin calls f with each usual key that is related to w.

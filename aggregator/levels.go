@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/addrlevel"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // A key of a network is more general than one of an address in it: all requests of the
@@ -21,9 +21,9 @@ type level struct {
 }
 
 // levelsOf returns the levels that the rule's keys can have in place of each other.
-func levelsOf(rule *hotparam.Rule) (levels []level) {
+func levelsOf(rule *rules.Rule) (levels []level) {
 	for _, p := range rule.By.Names {
-		if l, ok := addrlevel.Parse(p.Name); ok && p.Source == hotparam.Addr {
+		if l, ok := addrlevel.Parse(p.Name); ok && p.Source == rules.Addr {
 			levels = append(levels, level{l, p.Name})
 		}
 	}
@@ -48,7 +48,7 @@ func (r *ruleWatch) addWider(w *watched) {
 		if set&(1<<at) != 0 {
 			continue
 		}
-		kept, good := make([]hotparam.Param, 0, len(w.params)), true
+		kept, good := make([]rules.Param, 0, len(w.params)), true
 		for i, p := range w.params {
 			if set&(1<<i) != 0 {
 				q, ok := readParam(p)
@@ -60,17 +60,17 @@ func (r *ruleWatch) addWider(w *watched) {
 			if !ok || !good {
 				continue
 			}
-			network := hotparam.Param{Source: hotparam.Addr, Name: l.name, Value: wider}
-			text := hotparam.Text("", append(slices.Clip(kept), network)...)
+			network := rules.Param{Source: rules.Addr, Name: l.name, Value: wider}
+			text := rules.Text("", append(slices.Clip(kept), network)...)
 			w.general = append(w.general, general{w.route + strings.TrimPrefix(text, "?"), set, nameSet(w.params, ^set)})
 		}
 	}
 }
 
 // readParam reads "[source:]name=value" in canonical form.
-func readParam(text string) (p hotparam.Param, ok bool) {
+func readParam(text string) (p rules.Param, ok bool) {
 	name, value, _ := strings.Cut(text, "=")
-	p = (&hotparam.QueryMatch{Name: name}).Param()
+	p = (&rules.QueryMatch{Name: name}).Param()
 	var bad, worse error
 	p.Name, bad = url.PathUnescape(p.Name)
 	p.Value, worse = url.PathUnescape(value)

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // leveled feeds a detector the keys that guards make of the address, by several levels, and
@@ -21,14 +21,14 @@ func newLeveled(names ...string) *leveled {
 	return &leveled{combined{NewDetector(DetectorConfig{Rules: testRules(leveledRule(names...)), Publisher: out}), out, noon}}
 }
 
-func leveledRule(names ...string) hotparam.Rule {
+func leveledRule(names ...string) rules.Rule {
 	rule := hotRule("r", 1, time.Second)
-	rule.Hot = []hotparam.Threshold{hotparam.NewThreshold(hotparam.Rate{N: 100, Per: time.Second})}
-	rule.By.Kind = hotparam.ByCombinations
+	rule.Hot = []rules.Threshold{rules.NewThreshold(rules.Rate{N: 100, Per: time.Second})}
+	rule.By.Kind = rules.ByCombinations
 	for _, name := range names {
-		p := hotparam.Param{Name: name}
+		p := rules.Param{Name: name}
 		if source, level, ok := strings.Cut(name, ":"); ok {
-			p.Source, _ = hotparam.ParseSource(source)
+			p.Source, _ = rules.ParseSource(source)
 			p.Name = level
 		}
 		rule.By.Names = append(rule.By.Names, p)

@@ -7,13 +7,13 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/internal/aggregatortest"
+	"github.com/hotparam/hotparam/rules"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// testHash stands for hotparam.Hash, which differs from run to run.
+// testHash stands for rules.Hash, which differs from run to run.
 func testHash(text string) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(text))
@@ -23,15 +23,15 @@ func testHash(text string) uint64 {
 // recorder is a Publisher that keeps what it is given.
 type recorder struct {
 	mu       sync.Mutex
-	changes  []hotparam.Change
-	refresh  [][]hotparam.Hot
-	suspects []hotparam.Hot // as they were told last
-	told     chan struct{}  // gets a value for each change, if there is room
+	changes  []rules.Change
+	refresh  [][]rules.Hot
+	suspects []rules.Hot   // as they were told last
+	told     chan struct{} // gets a value for each change, if there is room
 }
 
 func newRecorder() *recorder { return &recorder{told: make(chan struct{}, 1)} }
 
-func (r *recorder) Publish(c hotparam.Change) {
+func (r *recorder) Publish(c rules.Change) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.changes = append(r.changes, c)
@@ -41,10 +41,10 @@ func (r *recorder) Publish(c hotparam.Change) {
 	}
 }
 
-func (r *recorder) Refresh(_ int, hot []hotparam.Hot) {
+func (r *recorder) Refresh(_ int, hot []rules.Hot) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.refresh = append(r.refresh, append([]hotparam.Hot(nil), hot...))
+	r.refresh = append(r.refresh, append([]rules.Hot(nil), hot...))
 }
 
 // refreshed are the keys of each refresh.
@@ -60,10 +60,10 @@ func (r *recorder) refreshed() (texts []string) {
 }
 
 // hot is the set of keys that are hot after all changes.
-func (r *recorder) hot() map[hotparam.Key]hotparam.Hot {
+func (r *recorder) hot() map[rules.Key]rules.Hot {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	set := make(map[hotparam.Key]hotparam.Hot)
+	set := make(map[rules.Key]rules.Hot)
 	for _, c := range r.changes {
 		for _, h := range c.Hot {
 			set[h.Key] = h
@@ -75,9 +75,9 @@ func (r *recorder) hot() map[hotparam.Key]hotparam.Hot {
 	return set
 }
 
-func (*recorder) Instances([]hotparam.Instance) {}
+func (*recorder) Instances([]rules.Instance) {}
 
-func (r *recorder) Suspects(_ int, suspects []hotparam.Hot) {
+func (r *recorder) Suspects(_ int, suspects []rules.Hot) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.suspects = suspects

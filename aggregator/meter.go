@@ -3,10 +3,10 @@ package aggregator
 import (
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/aggregator/internal/ring"
 	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // meter counts a hot key by the tenth of a second, for its present rate. A window does not
@@ -22,7 +22,7 @@ type meter struct {
 const meterSlot = pace.Flush
 
 // meterSlots divides time into slots.
-var meterSlots = hotparam.Window{Pane: meterSlot}
+var meterSlots = rules.Window{Pane: meterSlot}
 
 // meterSlack is how many slots are kept besides the span, as counts arrive late and the rate
 // is of the time before the lag.

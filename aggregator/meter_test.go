@@ -7,8 +7,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // However long the window of a threshold is, the rate that is told of a hot key falls
@@ -20,14 +20,14 @@ func TestRateFallsWhenTrafficStops(t *testing.T) {
 				rule := hotRule("r", 100, per)
 				out := newRecorder()
 				d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out, Lag: lag})
-				told := func(now time.Time) hotparam.Hot {
+				told := func(now time.Time) rules.Hot {
 					d.Advance(now)
 					d.Refresh()
 					for _, h := range out.refresh[len(out.refresh)-1] {
 						return h
 					}
 					t.Fatal("the key is not hot")
-					return hotparam.Hot{}
+					return rules.Hot{}
 				}
 				now := noon
 				for range 30 * 10 { // 200 a second
@@ -45,7 +45,7 @@ func TestRateFallsWhenTrafficStops(t *testing.T) {
 				if h.Rate != 0 {
 					t.Errorf("five seconds after: %v/s, want 0", h.Rate)
 				}
-				if want := rule.Hot[0].Cause(hotparam.Requests); h.Cause != want {
+				if want := rule.Hot[0].Cause(rules.Requests); h.Cause != want {
 					t.Errorf("cause %+v, want %+v", h.Cause, want)
 				}
 				if per >= time.Minute && h.Low != 6000 {
@@ -89,18 +89,18 @@ func TestMeterIsExact(t *testing.T) {
 // An exception's rate is the cause of the keys that are hot by it.
 func TestCauseOfAnException(t *testing.T) {
 	rule := hotRule("r", 10, time.Second)
-	rule.By = hotparam.By{Kind: hotparam.ByEach}
-	rule.Count = hotparam.Bytes
-	rule.Hot = append(rule.Hot, hotparam.Threshold{Kind: hotparam.Share, Factor: hotparam.Percent(50), Rate: hotparam.Rate{N: 1000, Per: time.Second}, Exit: hotparam.Percent(80)})
-	rule.Except = []hotparam.Exception{{Values: []hotparam.QueryMatch{{Name: "q", Value: "a"}}, Rate: hotparam.Rate{N: 30, Per: time.Second}}}
+	rule.By = rules.By{Kind: rules.ByEach}
+	rule.Count = rules.Bytes
+	rule.Hot = append(rule.Hot, rules.Threshold{Kind: rules.Share, Factor: rules.Percent(50), Rate: rules.Rate{N: 1000, Per: time.Second}, Exit: rules.Percent(80)})
+	rule.Except = []rules.Exception{{Values: []rules.QueryMatch{{Name: "q", Value: "a"}}, Rate: rules.Rate{N: 30, Per: time.Second}}}
 	out := newRecorder()
 	d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out})
 	for i, text := range []string{"GET /s?q=a", "GET /s?q=b"} {
 		d.Count(decode.Count{Hash: uint64(i), Text: []byte(text), N: 50, When: noon})
 	}
 	for text, n := range map[string]int64{"GET /s?q=a": 30, "GET /s?q=b": 10} {
-		want := hotparam.Cause{Rate: hotparam.Rate{N: n, Per: time.Second}, Unit: hotparam.Bytes}
-		if got := out.hot()[hotparam.Key{Rule: "r", Text: text}].Cause; got != want {
+		want := rules.Cause{Rate: rules.Rate{N: n, Per: time.Second}, Unit: rules.Bytes}
+		if got := out.hot()[rules.Key{Rule: "r", Text: text}].Cause; got != want {
 			t.Errorf("%s: %+v, want %+v", text, got, want)
 		}
 	}
@@ -109,21 +109,21 @@ func TestCauseOfAnException(t *testing.T) {
 // What stands in place of a redacted value matches no pattern of the file.
 func TestRedactedValuesMatchNoException(t *testing.T) {
 	rule := hotRule("r", 10, time.Second)
-	rule.By = hotparam.By{Kind: hotparam.ByEach}
-	allow := func(name, value string) hotparam.Exception {
-		return hotparam.Exception{Values: []hotparam.QueryMatch{{Name: name, Value: value}}, Action: hotparam.Allow}
+	rule.By = rules.By{Kind: rules.ByEach}
+	allow := func(name, value string) rules.Exception {
+		return rules.Exception{Values: []rules.QueryMatch{{Name: name, Value: value}}, Action: rules.Allow}
 	}
-	rule.Except = []hotparam.Exception{allow("q", "*a*"), allow("b", "1")}
-	rules := testRules(rule)
-	rules.Redact.Names = []hotparam.Param{{Name: "q"}}
+	rule.Except = []rules.Exception{allow("q", "*a*"), allow("b", "1")}
+	ruleset := testRules(rule)
+	ruleset.Redact.Names = []rules.Param{{Name: "q"}}
 	out := newRecorder()
-	d := NewDetector(DetectorConfig{Rules: rules, Publisher: out})
+	d := NewDetector(DetectorConfig{Rules: ruleset, Publisher: out})
 	texts := []string{"GET /s?q=hmac-0eca1a85a9a4b838c518da1c55002e2f", "GET /s?b=1"}
 	for i, text := range texts {
 		d.Count(decode.Count{Hash: uint64(i), Text: []byte(text), N: 50, When: noon})
 	}
 	hot := out.hot()
-	if _, found := hot[hotparam.Key{Rule: "r", Text: texts[0]}]; !found || len(hot) != 1 || len(rule.Except) != 2 {
+	if _, found := hot[rules.Key{Rule: "r", Text: texts[0]}]; !found || len(hot) != 1 || len(rule.Except) != 2 {
 		t.Errorf("hot are %v, want %s", hot, texts[0])
 	}
 }

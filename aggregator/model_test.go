@@ -8,14 +8,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/internal/ring"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // exact is what a detector must tell while its memory suffices: it keeps every
 // count as it came, and adds up panes where it needs a sum.
 type exact struct {
-	rules  *hotparam.Rules
+	rules  *rules.Rules
 	lag    time.Duration
 	counts map[exactKey][]stamped
 	again  map[exactKey][]stamped // that the total of a group has too much
@@ -23,8 +23,8 @@ type exact struct {
 	lost   []time.Time
 	began  time.Time // when the clock was told first
 	hot    [][]*exactHot
-	closed map[hotparam.Window]int64 // newest pane that has been looked at
-	newest []time.Time               // by rule: the newest count
+	closed map[rules.Window]int64 // newest pane that has been looked at
+	newest []time.Time            // by rule: the newest count
 	now    time.Time
 	events []string
 }
@@ -52,20 +52,20 @@ type exactMark struct {
 	over, hold, below time.Time
 }
 
-func newExact(rules *hotparam.Rules, lag time.Duration) *exact {
+func newExact(ruleset *rules.Rules, lag time.Duration) *exact {
 	return &exact{
-		rules: rules, lag: lag, counts: make(map[exactKey][]stamped), again: make(map[exactKey][]stamped), closed: make(map[hotparam.Window]int64),
-		hot: make([][]*exactHot, len(rules.Rules)), newest: make([]time.Time, len(rules.Rules)),
+		rules: ruleset, lag: lag, counts: make(map[exactKey][]stamped), again: make(map[exactKey][]stamped), closed: make(map[rules.Window]int64),
+		hot: make([][]*exactHot, len(ruleset.Rules)), newest: make([]time.Time, len(ruleset.Rules)),
 	}
 }
 
 // sumPanes is what was counted in the panes of the window that ends with last.
-func sumPanes(w hotparam.Window, counts []stamped, last int64) int64 {
+func sumPanes(w rules.Window, counts []stamped, last int64) int64 {
 	return sumBetween(w, counts, last-int64(w.Panes)+1, last)
 }
 
 // sumBetween is what was counted in some panes, from first to last.
-func sumBetween(w hotparam.Window, counts []stamped, first, last int64) (sum int64) {
+func sumBetween(w rules.Window, counts []stamped, first, last int64) (sum int64) {
 	for _, c := range counts {
 		if pane := w.Index(c.when); first <= pane && pane <= last {
 			sum += c.n
@@ -118,15 +118,15 @@ func (x *exact) needs(rule, number int, text string, last int64) exactNeeds {
 		n.exit = max(n.exit, atLeast(exit, factor, low))
 	}
 	if e := r.Exception(text); e != nil {
-		if e.Action == hotparam.Allow {
+		if e.Action == rules.Allow {
 			return exactNeeds{enter: math.MaxInt64, exit: math.MaxInt64}
 		}
-		if t.Kind == hotparam.Absolute && e.Rate.Per == t.Rate.Per {
+		if t.Kind == rules.Absolute && e.Rate.Per == t.Rate.Per {
 			n = exactNeeds{enter: e.Rate.N, exit: max(1, atLeast(exit, whole(e.Rate.N)))}
 		}
 	}
 	switch t.Kind {
-	case hotparam.Share:
+	case rules.Share:
 		totals := make(map[string]int64) // by group
 		for key, counts := range x.counts {
 			if key.rule == rule {
@@ -149,11 +149,11 @@ func (x *exact) needs(rule, number int, text string, last int64) exactNeeds {
 		}
 		compare(whole(total), whole(total+sumPanes(w, x.hidden, last)))
 		n.unknown = x.lostIn(w, last)
-	case hotparam.Jump:
+	case rules.Jump:
 		low, high, ok := x.baseline(w, exactKey{rule, text}, last)
 		compare(low, high)
 		n.unknown = !ok
-	case hotparam.Top:
+	case rules.Top:
 		x.rank(&n, rule, t, text, last)
 	}
 	return n
@@ -172,7 +172,7 @@ func exactGroup(text string) string {
 // baseline is a key's mean count per window over the ten windows before the
 // present one, or as much of them as was seen whole and without loss. It is
 // known to about a tenth of a window at its old end.
-func (x *exact) baseline(w hotparam.Window, key exactKey, last int64) (low, high *big.Rat, ok bool) {
+func (x *exact) baseline(w rules.Window, key exactKey, last int64) (low, high *big.Rat, ok bool) {
 	panes := int64(w.Panes)
 	step := (panes + 9) / 10
 	to := last - panes
@@ -193,7 +193,7 @@ func (x *exact) baseline(w hotparam.Window, key exactKey, last int64) (low, high
 }
 
 // rank raises what a key needs to what the highest others have.
-func (x *exact) rank(n *exactNeeds, rule int, t *hotparam.Threshold, text string, last int64) {
+func (x *exact) rank(n *exactNeeds, rule int, t *rules.Threshold, text string, last int64) {
 	w := t.Window()
 	hidden := sumPanes(w, x.hidden, last)
 	var others []int64
@@ -227,7 +227,7 @@ func (x *exact) find(rule int, text string) *exactHot {
 // looked at at once.
 func (x *exact) count(rule int, text string, when time.Time, n int64) {
 	key := exactKey{rule, text}
-	isShare := func(t hotparam.Threshold) bool { return t.Kind == hotparam.Share }
+	isShare := func(t rules.Threshold) bool { return t.Kind == rules.Share }
 	if group := strings.Replace(text, "?~again&", "?", 1); group != text && slices.ContainsFunc(x.rules.Rules[rule].Hot, isShare) {
 		key.text = exactGroup(group)
 		x.again[key] = append(x.again[key], stamped{when, n})
@@ -238,7 +238,7 @@ func (x *exact) count(rule int, text string, when time.Time, n int64) {
 		x.newest[rule] = when
 	}
 	for i, t := range x.inOrder(rule) {
-		if t.Kind != hotparam.Absolute && t.Kind != hotparam.Jump {
+		if t.Kind != rules.Absolute && t.Kind != rules.Jump {
 			continue
 		}
 		w := t.Window()
@@ -251,9 +251,9 @@ func (x *exact) count(rule int, text string, when time.Time, n int64) {
 
 // inOrder are the thresholds of a rule by their numbers, those of one window
 // together.
-func (x *exact) inOrder(rule int) func(func(int, *hotparam.Threshold) bool) {
+func (x *exact) inOrder(rule int) func(func(int, *rules.Threshold) bool) {
 	hot := x.rules.Rules[rule].Hot
-	return func(yield func(int, *hotparam.Threshold) bool) {
+	return func(yield func(int, *rules.Threshold) bool) {
 		for _, w := range windowsOf(hot) {
 			for i := range hot {
 				if hot[i].Window() == w && !yield(i, &hot[i]) {
@@ -265,7 +265,7 @@ func (x *exact) inOrder(rule int) func(func(int, *hotparam.Threshold) bool) {
 }
 
 // windowsOf are the windows of thresholds, each once.
-func windowsOf(hot []hotparam.Threshold) (windows []hotparam.Window) {
+func windowsOf(hot []rules.Threshold) (windows []rules.Window) {
 	for i := range hot {
 		if w := hot[i].Window(); !slices.Contains(windows, w) {
 			windows = append(windows, w)
@@ -276,7 +276,7 @@ func windowsOf(hot []hotparam.Threshold) (windows []hotparam.Window) {
 
 // low is the highest count of a window that holds the pane of when, and the pane
 // with which that window ends.
-func (x *exact) low(w hotparam.Window, key exactKey, when time.Time) (low, end int64) {
+func (x *exact) low(w rules.Window, key exactKey, when time.Time) (low, end int64) {
 	pane := w.Index(when)
 	for last := pane; last < pane+int64(w.Panes); last++ {
 		if sum := sumPanes(w, x.counts[key], last); sum > low {
@@ -308,7 +308,7 @@ func (x *exact) advanceTo(now, complete time.Time) {
 	x.now = now
 	for i := range x.rules.Rules {
 		for {
-			var next hotparam.Window
+			var next rules.Window
 			found := false
 			for _, w := range windowsOf(x.rules.Rules[i].Hot) {
 				closed, begun := x.closedOf(i, w)
@@ -334,7 +334,7 @@ func (x *exact) advanceTo(now, complete time.Time) {
 
 // closedOf is kept by rule and window: the number of the rule is put into the
 // number of panes, which stays unique so.
-func (x *exact) closedOf(rule int, w hotparam.Window) (int64, bool) {
+func (x *exact) closedOf(rule int, w rules.Window) (int64, bool) {
 	w.Panes += 1000 * rule
 	closed, ok := x.closed[w]
 	if !ok {
@@ -343,12 +343,12 @@ func (x *exact) closedOf(rule int, w hotparam.Window) (int64, bool) {
 	return closed, true
 }
 
-func (x *exact) setClosed(rule int, w hotparam.Window, pane int64) {
+func (x *exact) setClosed(rule int, w rules.Window, pane int64) {
 	w.Panes += 1000 * rule
 	x.closed[w] = pane
 }
 
-func (x *exact) close(rule int, w hotparam.Window, pane int64) {
+func (x *exact) close(rule int, w rules.Window, pane int64) {
 	end := w.Start(pane + 1)
 	hot := x.rules.Rules[rule].Hot
 	var texts []string
@@ -360,7 +360,7 @@ func (x *exact) close(rule int, w hotparam.Window, pane int64) {
 	slices.Sort(texts)
 	for _, text := range texts {
 		for i := range hot {
-			if hot[i].Window() != w || hot[i].Kind != hotparam.Share && hot[i].Kind != hotparam.Top {
+			if hot[i].Window() != w || hot[i].Kind != rules.Share && hot[i].Kind != rules.Top {
 				continue
 			}
 			low := sumPanes(w, x.counts[exactKey{rule, text}], pane)
@@ -390,7 +390,7 @@ func (x *exact) close(rule int, w hotparam.Window, pane int64) {
 
 // ratio is the highest present count of a hot key in proportion to what the threshold
 // needed when it was looked at last and that could be told.
-func (x *exact) ratio(rule int, h *exactHot, present func(hotparam.Window) int64) (highest float64) {
+func (x *exact) ratio(rule int, h *exactHot, present func(rules.Window) int64) (highest float64) {
 	for i := range x.rules.Rules[rule].Hot {
 		if !h.marks[i].hot {
 			continue
@@ -404,7 +404,7 @@ func (x *exact) ratio(rule int, h *exactHot, present func(hotparam.Window) int64
 }
 
 // leaves tells whether a threshold no longer says that a key is hot.
-func (x *exact) leaves(rule, number int, h *exactHot, w hotparam.Window, pane int64, end time.Time) bool {
+func (x *exact) leaves(rule, number int, h *exactHot, w rules.Window, pane int64, end time.Time) bool {
 	m, counts := &h.marks[number], x.counts[exactKey{rule, h.text}]
 	if end.Before(m.over) {
 		return false
@@ -431,7 +431,7 @@ func (x *exact) leaves(rule, number int, h *exactHot, w hotparam.Window, pane in
 
 // lostIn tells whether the window that ends with last, or what came after it,
 // holds a loss.
-func (x *exact) lostIn(w hotparam.Window, last int64) bool {
+func (x *exact) lostIn(w rules.Window, last int64) bool {
 	return slices.ContainsFunc(x.lost, func(t time.Time) bool { return w.Index(t) > last-int64(w.Panes) })
 }
 

@@ -4,23 +4,23 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
 // What instances tell of a hot key's routes and callers, as bytes through the
 // decoder and the feed, is in its attribution; of other keys it is passed over.
 func TestRoutesAndCallersOfHotKeys(t *testing.T) {
-	rules := testRules(hotRule("terms", 10, time.Second))
+	ruleset := testRules(hotRule("terms", 10, time.Second))
 	out := newRecorder()
 	shards := []*shard{
-		newShard(NewDetector(DetectorConfig{Rules: rules, Publisher: out, Part: 0, Parts: 2}), 1),
-		newShard(NewDetector(DetectorConfig{Rules: rules, Publisher: out, Part: 1, Parts: 2}), 1),
+		newShard(NewDetector(DetectorConfig{Rules: ruleset, Publisher: out, Part: 0, Parts: 2}), 1),
+		newShard(NewDetector(DetectorConfig{Rules: ruleset, Publisher: out, Part: 1, Parts: 2}), 1),
 	}
-	feed := newFeeds(shards, rules)[0]
-	d := decode.NewDecoder(rules, wire.Plain)
-	prefix := rules.Rules[0].CountPrefix(rules.Namespace)
+	feed := newFeeds(shards, ruleset)[0]
+	d := decode.NewDecoder(ruleset, wire.Plain)
+	prefix := ruleset.Rules[0].CountPrefix(ruleset.Namespace)
 	packet := func(now time.Time, lines ...string) {
 		feed.Begin()
 		for _, line := range lines {
@@ -38,7 +38,7 @@ func TestRoutesAndCallersOfHotKeys(t *testing.T) {
 	for _, s := range shards {
 		s.detector.Refresh()
 	}
-	var told []hotparam.Hot
+	var told []rules.Hot
 	for _, hot := range out.refresh {
 		told = append(told, hot...)
 	}
@@ -50,10 +50,10 @@ func TestRoutesAndCallersOfHotKeys(t *testing.T) {
 		t.Fatalf("told of %+v", last)
 	}
 	top := last.Top
-	if len(top.Callers) != 2 || top.Callers[0] != (hotparam.Origin{Name: "10.0.0.8", Count: 60}) || top.Callers[1].Count != 30 {
+	if len(top.Callers) != 2 || top.Callers[0] != (rules.Origin{Name: "10.0.0.8", Count: 60}) || top.Callers[1].Count != 30 {
 		t.Errorf("callers %+v", top.Callers)
 	}
-	if len(top.Routes) != 1 || top.Routes[0] != (hotparam.Origin{Name: "GET /s", Count: 90}) {
+	if len(top.Routes) != 1 || top.Routes[0] != (rules.Origin{Name: "GET /s", Count: 90}) {
 		t.Errorf("routes %+v", top.Routes)
 	}
 	if s := d.Stats(); s.Origins != 4 || s.Malformed != 1 || s.NoRule != 1 || s.Foreign != 0 {

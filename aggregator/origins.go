@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // origins are the instances that a hot key's counts come from, by the Space-Saving summary of
@@ -32,7 +32,7 @@ const stretches = 3
 // maxOrigins is the most names of a summary.
 const maxOrigins = 32
 
-type summary []hotparam.Origin
+type summary []rules.Origin
 
 // add counts n for a name.
 func (s *summary) add(name string, n int64) {
@@ -48,11 +48,11 @@ func (s *summary) add(name string, n int64) {
 		}
 	}
 	if len(*s) < maxOrigins {
-		*s = append(*s, hotparam.Origin{Name: strings.Clone(name), Count: n})
+		*s = append(*s, rules.Origin{Name: strings.Clone(name), Count: n})
 		return
 	}
 	o := &(*s)[least]
-	*o = hotparam.Origin{Name: strings.Clone(name), Count: o.Count + n, Over: o.Count}
+	*o = rules.Origin{Name: strings.Clone(name), Count: o.Count + n, Over: o.Count}
 }
 
 // count returns the count of a name, and by how much that may be too high.
@@ -106,19 +106,19 @@ func (o *origins) add(name string, when time.Time, n int64) {
 }
 
 // top returns the names with the highest counts since an instant.
-func (o *origins) top(from time.Time) []hotparam.Origin {
+func (o *origins) top(from time.Time) []rules.Origin {
 	if o == nil {
 		return nil
 	}
 	if !from.Before(o.seen) {
 		o.unseen = 0
 	}
-	var all []hotparam.Origin
+	var all []rules.Origin
 	add := func(name string) {
-		if slices.ContainsFunc(all, func(x hotparam.Origin) bool { return x.Name == name }) {
+		if slices.ContainsFunc(all, func(x rules.Origin) bool { return x.Name == name }) {
 			return
 		}
-		sum := hotparam.Origin{Name: name, Count: o.unseen, Over: o.unseen}
+		sum := rules.Origin{Name: name, Count: o.unseen, Over: o.unseen}
 		for i := range o.stretches {
 			if o.isOver(i, from) {
 				break
@@ -140,10 +140,10 @@ func (o *origins) top(from time.Time) []hotparam.Origin {
 			add(o.stretches[i].summary[j].Name)
 		}
 	}
-	slices.SortFunc(all, func(a, b hotparam.Origin) int {
+	slices.SortFunc(all, func(a, b rules.Origin) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Name, b.Name))
 	})
-	return all[:min(len(all), hotparam.MaxOrigins)]
+	return all[:min(len(all), rules.MaxOrigins)]
 }
 
 // isOver reports whether a stretch, and so all before it, ended before an instant.

@@ -7,8 +7,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // The bounds of each instance that is reported hold what it sent in the window, also when
@@ -41,7 +41,7 @@ func TestOriginsAreBounded(t *testing.T) {
 			return
 		}
 		top := out.refresh[0][0].Top
-		if top == nil || len(top.Instances) == 0 || len(top.Instances) > hotparam.MaxOrigins {
+		if top == nil || len(top.Instances) == 0 || len(top.Instances) > rules.MaxOrigins {
 			t.Fatalf("told %+v", top)
 		}
 		w := rule.Hot[0].Window()

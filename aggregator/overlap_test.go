@@ -11,24 +11,24 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
 	reference "github.com/hotparam/hotparam/internal/exact"
 	"github.com/hotparam/hotparam/internal/pace"
 	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // watchOverlap is a detector of overlapping keys beside what is held against it.
 type watchOverlap struct {
 	*overlapping
 	truth  *reference.Overlap
-	window hotparam.Window
+	window rules.Window
 	first  int64
 }
 
 func newWatchOverlap(each bool, n int64, hold, coolDown time.Duration) *watchOverlap {
-	kind := hotparam.ByCombinations
+	kind := rules.ByCombinations
 	if each {
-		kind = hotparam.ByEach
+		kind = rules.ByEach
 	}
 	o := &overlapping{combined: &combined{out: newRecorder(), now: noon}, each: each}
 	rule := hotRule("r", n, time.Second)

@@ -5,17 +5,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Rules whose keys are compared with each other are whole in one part, and the
 // parts together hold no more than the memory.
 func TestRulesThatCompareKeysHaveOneHome(t *testing.T) {
 	share, top, combined := hotRule("share", 5, time.Second), hotRule("top", 5, time.Second), hotRule("combined", 5, time.Second)
-	share.Hot[0].Kind, share.Hot[0].Factor = hotparam.Share, hotparam.Percent(50)
-	top.Hot[0].Kind, top.Hot[0].Top = hotparam.Top, 1
-	combined.By.Kind = hotparam.ByCombinations
+	share.Hot[0].Kind, share.Hot[0].Factor = rules.Share, rules.Percent(50)
+	top.Hot[0].Kind, top.Hot[0].Top = rules.Top, 1
+	combined.By.Kind = rules.ByCombinations
 	rules := testRules(hotRule("plain", 5, time.Second), share, top, combined)
 	const parts, memory = 3, 4 << 20
 	var detectors []*Detector
@@ -46,11 +46,11 @@ func TestRulesThatCompareKeysHaveOneHome(t *testing.T) {
 
 func TestExceptionsSetTheLimitOfAHotKey(t *testing.T) {
 	rule := hotRule("r", 100, time.Second)
-	rule.Limit = &hotparam.Limit{Quota: hotparam.Quota{Rate: hotparam.Rate{N: 5, Per: time.Second}, Burst: 9}, Mode: hotparam.ModeLimit}
-	rule.Except = []hotparam.Exception{
-		{Values: []hotparam.QueryMatch{{Name: "q", Value: "red*"}}, Rate: hotparam.Rate{N: 10, Per: time.Second},
-			Limit: &hotparam.Limit{Quota: hotparam.Quota{Rate: hotparam.Rate{N: 1, Per: time.Second}, Burst: 2}, Mode: hotparam.ModeShadow}},
-		{Values: []hotparam.QueryMatch{{Name: "q", Value: "ours"}}, Action: hotparam.Allow},
+	rule.Limit = &rules.Limit{Quota: rules.Quota{Rate: rules.Rate{N: 5, Per: time.Second}, Burst: 9}, Mode: rules.ModeLimit}
+	rule.Except = []rules.Exception{
+		{Values: []rules.QueryMatch{{Name: "q", Value: "red*"}}, Rate: rules.Rate{N: 10, Per: time.Second},
+			Limit: &rules.Limit{Quota: rules.Quota{Rate: rules.Rate{N: 1, Per: time.Second}, Burst: 2}, Mode: rules.ModeShadow}},
+		{Values: []rules.QueryMatch{{Name: "q", Value: "ours"}}, Action: rules.Allow},
 	}
 	out := newRecorder()
 	d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out})
@@ -60,8 +60,8 @@ func TestExceptionsSetTheLimitOfAHotKey(t *testing.T) {
 		}
 	}
 	hot := out.hot()
-	red, blue := hot[hotparam.Key{Rule: "r", Text: "GET /s?q=red%20shoes"}], hot[hotparam.Key{Rule: "r", Text: "GET /s?q=blue"}]
-	if len(hot) != 2 || red.Low != 10 || red.Burst != 2 || red.Mode != hotparam.ModeShadow || blue.Low != 100 || blue.Burst != 9 {
+	red, blue := hot[rules.Key{Rule: "r", Text: "GET /s?q=red%20shoes"}], hot[rules.Key{Rule: "r", Text: "GET /s?q=blue"}]
+	if len(hot) != 2 || red.Low != 10 || red.Burst != 2 || red.Mode != rules.ModeShadow || blue.Low != 100 || blue.Burst != 9 {
 		t.Errorf("hot are %+v", hot)
 	}
 }

@@ -8,8 +8,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -191,10 +191,10 @@ func TestReaderThatHasNotBegun(t *testing.T) {
 // What one reader tells last of what is missing holds, in whichever order the shards
 // come to hear of it.
 func TestShardsHearTheLastWord(t *testing.T) {
-	rules := decoderRules()
-	shards := newTestShards(1, newRecorder(), rules)
+	ruleset := decoderRules()
+	shards := newTestShards(1, newRecorder(), ruleset)
 	shards[0].read = make([]time.Time, 2)
-	feeds := newFeeds(shards, rules)
+	feeds := newFeeds(shards, ruleset)
 	for _, s := range feeds {
 		s.Begin()
 	}
@@ -205,7 +205,7 @@ func TestShardsHearTheLastWord(t *testing.T) {
 	feeds[1].End(noon, noon, false)
 	feeds[0].End(noon, noon, false)
 	w := shards[0].detector.rules[0].views[0].Window
-	if _, high := w.Span(0, nil, w.Now(), int64(w.Panes)); w.Held() != 4 || high == hotparam.Unknown {
+	if _, high := w.Span(0, nil, w.Now(), int64(w.Panes)); w.Held() != 4 || high == rules.Unknown {
 		t.Errorf("held %d, high is %d", w.Held(), high)
 	}
 }

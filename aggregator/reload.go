@@ -4,9 +4,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/aggregator/internal/window"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // settle is how long after a rule counts otherwise than before, in another unit or by other
@@ -26,7 +26,7 @@ const settle = 2 * time.Second
 //
 // Reload returns the listed keys of rules that still exist, and that this detector counts
 // anew or not at all. [Detector.TakeOver] keeps them hot in the detector that counts them.
-func (d *Detector) Reload(n *decode.Numbered, homes []int, now time.Time) (left []hotparam.Hot) {
+func (d *Detector) Reload(n *decode.Numbered, homes []int, now time.Time) (left []rules.Hot) {
 	x := reload{d: d, n: n, was: d.numbered, before: d.rules, homes: d.cfg.Homes, now: d.latest(now)}
 	x.dropSuspects()
 	x.describe()
@@ -42,19 +42,19 @@ func (d *Detector) Reload(n *decode.Numbered, homes []int, now time.Time) (left 
 	if d.account != nil {
 		d.account.busy, d.account.hot = nil, nil
 	}
-	d.publish(hotparam.Change{Hot: x.changed(), Cool: x.cool})
+	d.publish(rules.Change{Hot: x.changed(), Cool: x.cool})
 	return x.left
 }
 
 // TakeOver makes keys hot that another detector has left at a reload, and publishes them. Keys
 // that it refuses, as [Detector.Adopt] does, cool.
-func (d *Detector) TakeOver(left []hotparam.Hot, now time.Time) {
+func (d *Detector) TakeOver(left []rules.Hot, now time.Time) {
 	d.takeOver(left, now, (*watched).presentAfter)
 }
 
 // Inherit is like [Detector.TakeOver] for keys that another process has published. What it
 // counted since then is unknown, so the bounds are those of this detector's own counts.
-func (d *Detector) Inherit(published []hotparam.Hot, now time.Time) {
+func (d *Detector) Inherit(published []rules.Hot, now time.Time) {
 	d.takeOver(published, now, (*watched).presentSince)
 	for _, r := range d.watches {
 		for _, v := range r.views {
@@ -63,9 +63,9 @@ func (d *Detector) Inherit(published []hotparam.Hot, now time.Time) {
 	}
 }
 
-func (d *Detector) takeOver(left []hotparam.Hot, now time.Time, present func(*watched, *hotparam.Hot) hotparam.Hot) {
+func (d *Detector) takeOver(left []rules.Hot, now time.Time, present func(*watched, *rules.Hot) rules.Hot) {
 	now = d.latest(now)
-	change := hotparam.Change{Cool: d.Adopt(left, now)}
+	change := rules.Change{Cool: d.Adopt(left, now)}
 	for i := range change.Cool {
 		change.Cool[i].Until = now
 	}
@@ -81,7 +81,7 @@ func (d *Detector) takeOver(left []hotparam.Hot, now time.Time, present func(*wa
 
 // presentAfter returns the key with its present counts, or those that it had elsewhere before
 // if they are higher, and of the same window and unit.
-func (w *watched) presentAfter(before *hotparam.Hot) hotparam.Hot {
+func (w *watched) presentAfter(before *rules.Hot) rules.Hot {
 	h := w.present()
 	if before.Low > h.Low && before.Cause.Rate.Per == h.Cause.Rate.Per && before.Cause.Unit == h.Cause.Unit {
 		h.Low, h.High, h.Rate, h.Ratio, h.Top = before.Low, before.High, before.Rate, before.Ratio, before.Top
@@ -91,7 +91,7 @@ func (w *watched) presentAfter(before *hotparam.Hot) hotparam.Hot {
 
 // presentSince returns the key with its present counts, and the rate and the origins that it
 // was published with if they are not known here yet.
-func (w *watched) presentSince(published *hotparam.Hot) hotparam.Hot {
+func (w *watched) presentSince(published *rules.Hot) rules.Hot {
 	h := w.present()
 	h.Rate = max(h.Rate, published.Rate)
 	if h.Top == nil {
@@ -101,7 +101,7 @@ func (w *watched) presentSince(published *hotparam.Hot) hotparam.Hot {
 }
 
 // Listed returns the keys that are hot and listed, with their present counts.
-func (d *Detector) Listed() (hot []hotparam.Hot) {
+func (d *Detector) Listed() (hot []rules.Hot) {
 	for _, r := range d.watches {
 		for _, w := range r.hot {
 			if w.listed {
@@ -134,9 +134,9 @@ type reload struct {
 	before []*ruleWatch // by number
 	homes  []int        // of before
 	now    time.Time
-	as     map[*watched]hotparam.Hot // listed keys, as they were
-	left   []hotparam.Hot
-	cool   []hotparam.Hot
+	as     map[*watched]rules.Hot // listed keys, as they were
+	left   []rules.Hot
+	cool   []rules.Hot
 }
 
 // dropSuspects empties the list of suspects, which is made anew at the next scan.
@@ -149,7 +149,7 @@ func (x *reload) dropSuspects() {
 
 // describe records how the listed keys stand.
 func (x *reload) describe() {
-	x.as = make(map[*watched]hotparam.Hot)
+	x.as = make(map[*watched]rules.Hot)
 	for _, r := range x.before {
 		if r == nil {
 			continue
@@ -169,7 +169,7 @@ func (x *reload) continues(number int) bool {
 }
 
 // changed returns the listed keys that are published with other terms than before.
-func (x *reload) changed() (hot []hotparam.Hot) {
+func (x *reload) changed() (hot []rules.Hot) {
 	for _, r := range x.d.watches {
 		for _, w := range r.hot {
 			if !w.listed {
@@ -206,7 +206,7 @@ func (x *reload) watch(p place) *ruleWatch {
 
 // former is a rule that was there, whose counts may still come.
 type former struct {
-	rule  hotparam.Rule
+	rule  rules.Rule
 	name  string // of its counts
 	until time.Time
 }
@@ -225,7 +225,7 @@ func (x *reload) addFormer() {
 
 // settled returns from when on what comes under the name of a rule's counts are its own: the
 // zero time if nothing else does.
-func (d *Detector) settled(rule *hotparam.Rule, namespace string, now time.Time) (from time.Time) {
+func (d *Detector) settled(rule *rules.Rule, namespace string, now time.Time) (from time.Time) {
 	for i := range d.former {
 		f := &d.former[i]
 		if f.name == rule.CountPrefix(namespace) && (f.rule.Count != rule.Count || !f.rule.SameKeys(rule)) {
@@ -269,10 +269,10 @@ func (v *view) latest() int64 { return max(v.Now(), v.newest) }
 // inherit goes on with the windows of a view that has the same panes.
 func (v *view) inherit(from *view) {
 	v.Window = from.Window
-	if v.has(hotparam.Jump) {
+	if v.has(rules.Jump) {
 		v.history = from.history
 	}
-	if v.has(hotparam.Share) {
+	if v.has(rules.Share) {
 		v.groups = from.groups
 	}
 	v.totals, v.repeats = from.totals, from.repeats

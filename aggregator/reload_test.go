@@ -12,8 +12,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -43,8 +43,8 @@ var reloadTexts = []string{"GET /s?q=a", "GET /s?q=b", "GET /s?q=c", "GET /s?q=d
 // reloadShape is what a rule counts; another one is another rule.
 type reloadShape struct {
 	id    string
-	unit  hotparam.Unit
-	by    hotparam.ByKind
+	unit  rules.Unit
+	by    rules.ByKind
 	whole bool // all its keys are counted in one place
 }
 
@@ -77,32 +77,32 @@ func newReloadModel(t *rapid.T) *reloadModel {
 }
 
 // drawReloadRules draws some of the rules r0, r1 and r2, in any order.
-func drawReloadRules(t *rapid.T) *hotparam.Rules {
-	rules := testRules()
+func drawReloadRules(t *rapid.T) *rules.Rules {
+	ruleset := testRules()
 	for _, i := range rapid.Permutation([]int{0, 1, 2}).Draw(t, "order")[:rapid.IntRange(0, 3).Draw(t, "rules")] {
 		rule := hotRule(fmt.Sprint("r", i), 1, time.Second)
-		rule.By.Kind = rapid.SampledFrom([]hotparam.ByKind{hotparam.ByAll, hotparam.ByAll, hotparam.ByAll, hotparam.ByEach}).Draw(t, "by")
-		rule.Count = rapid.SampledFrom([]hotparam.Unit{hotparam.Requests, hotparam.Requests, hotparam.Requests, hotparam.Bytes}).Draw(t, "unit")
+		rule.By.Kind = rapid.SampledFrom([]rules.ByKind{rules.ByAll, rules.ByAll, rules.ByAll, rules.ByEach}).Draw(t, "by")
+		rule.Count = rapid.SampledFrom([]rules.Unit{rules.Requests, rules.Requests, rules.Requests, rules.Bytes}).Draw(t, "unit")
 		rule.Hot = nil
 		for range rapid.IntRange(1, 2).Draw(t, "thresholds") {
-			h := hotparam.NewThreshold(hotparam.Rate{N: rapid.Int64Range(1, 30).Draw(t, "n"), Per: rapid.SampledFrom([]time.Duration{time.Second, 3 * time.Second, 7 * time.Second}).Draw(t, "per")})
-			h.Kind = rapid.SampledFrom([]hotparam.Kind{hotparam.Absolute, hotparam.Absolute, hotparam.Absolute, hotparam.Jump, hotparam.Share, hotparam.Top}).Draw(t, "kind")
-			h.Factor, h.Top = hotparam.Fraction{Num: 2, Den: 1}, 2
-			if h.Kind == hotparam.Share {
-				h.Factor = hotparam.Percent(40)
+			h := rules.NewThreshold(rules.Rate{N: rapid.Int64Range(1, 30).Draw(t, "n"), Per: rapid.SampledFrom([]time.Duration{time.Second, 3 * time.Second, 7 * time.Second}).Draw(t, "per")})
+			h.Kind = rapid.SampledFrom([]rules.Kind{rules.Absolute, rules.Absolute, rules.Absolute, rules.Jump, rules.Share, rules.Top}).Draw(t, "kind")
+			h.Factor, h.Top = rules.Fraction{Num: 2, Den: 1}, 2
+			if h.Kind == rules.Share {
+				h.Factor = rules.Percent(40)
 			}
 			h.Hold, h.CoolDown = time.Second, time.Second
 			rule.Hot = append(rule.Hot, h)
 		}
 		if n := rapid.Int64Range(0, 3).Draw(t, "limit"); n > 0 {
-			rule.Limit = &hotparam.Limit{Quota: hotparam.Quota{Rate: hotparam.Rate{N: n, Per: time.Second}, Burst: n}, Mode: hotparam.ModeLimit}
+			rule.Limit = &rules.Limit{Quota: rules.Quota{Rate: rules.Rate{N: n, Per: time.Second}, Burst: n}, Mode: rules.ModeLimit}
 		}
 		if rapid.IntRange(0, 5).Draw(t, "allow") == 0 {
-			rule.Except = []hotparam.Exception{{Values: []hotparam.QueryMatch{{Name: "q", Value: "a"}}, Action: hotparam.Allow}}
+			rule.Except = []rules.Exception{{Values: []rules.QueryMatch{{Name: "q", Value: "a"}}, Action: rules.Allow}}
 		}
-		rules.Rules = append(rules.Rules, rule)
+		ruleset.Rules = append(ruleset.Rules, rule)
 	}
-	return rules
+	return ruleset
 }
 
 // counts reports whether a rule of this shape counts the same as one of another.
@@ -131,12 +131,12 @@ func (m *reloadModel) settling(shape reloadShape, now time.Time) (until time.Tim
 	return until
 }
 
-func shapeOf(r *hotparam.Rule) reloadShape {
+func shapeOf(r *rules.Rule) reloadShape {
 	return reloadShape{r.ID, r.Count, r.By.Kind, r.Whole() || r.Overlaps()}
 }
 
 // know records which windows there are from an instant on.
-func (m *reloadModel) know(rules *hotparam.Rules, now time.Time) {
+func (m *reloadModel) know(rules *rules.Rules, now time.Time) {
 	before := m.since
 	m.since = make(map[reloadShape]map[time.Duration]time.Time)
 	for i := range rules.Rules {
@@ -160,12 +160,12 @@ func (m *reloadModel) know(rules *hotparam.Rules, now time.Time) {
 // reload puts other rules in force, after which some instances may count by the former ones
 // for a while.
 func (m *reloadModel) reload(t *rapid.T) {
-	rules := drawReloadRules(t)
+	ruleset := drawReloadRules(t)
 	listed := m.out.hot()
-	next := m.rules.Next(rules)
+	next := m.rules.Next(ruleset)
 	for _, number := range m.numbers() {
 		was := shapeOf(&m.rules.ByNumber().Rules[number])
-		at := slices.IndexFunc(rules.Rules, func(r hotparam.Rule) bool { return shapeOf(&r).counts(was) })
+		at := slices.IndexFunc(ruleset.Rules, func(r rules.Rule) bool { return shapeOf(&r).counts(was) })
 		if at < 0 {
 			m.former[was.id] = append(m.former[was.id], formerShape{was, m.now.Add(settle)})
 		}
@@ -174,7 +174,7 @@ func (m *reloadModel) reload(t *rapid.T) {
 	m.shards.Reload(next, m.now)
 	before := m.rules
 	m.rules = next
-	m.know(rules, m.now)
+	m.know(ruleset, m.now)
 	now := m.out.hot()
 	for key := range listed {
 		number, was := next.NumberOf(key.Rule), before.NumberOf(key.Rule)
@@ -259,7 +259,7 @@ func (m *reloadModel) check(t *rapid.T) {
 		rule := &m.rules.ByNumber().Rules[number]
 		counts := m.counts[shapeOf(rule).counted()]
 		for _, text := range reloadTexts {
-			hash := hotparam.Hash([]byte(text))
+			hash := rules.Hash([]byte(text))
 			d := m.shards.shards[f.place(number, hash)].detector
 			for _, v := range d.rules[number].views {
 				since := m.since[shapeOf(rule)][v.thresholds[0].Rate.Per]
@@ -269,9 +269,9 @@ func (m *reloadModel) check(t *rapid.T) {
 				m.checkBaseline(t, v, text, counts[text])
 				for _, h := range v.thresholds {
 					now := v.Index(m.now)
-					_, is := listed[hotparam.Key{Rule: rule.ID, Text: text}]
+					_, is := listed[rules.Key{Rule: rule.ID, Text: text}]
 					sum := sumPanes(v.Window.Window, counts[text], now)
-					if h.Kind == hotparam.Absolute && since.IsZero() && sum >= h.Rate.N && rule.Exception(text) == nil && m.countedNow(counts[text]) && !m.flooded && !is {
+					if h.Kind == rules.Absolute && since.IsZero() && sum >= h.Rate.N && rule.Exception(text) == nil && m.countedNow(counts[text]) && !m.flooded && !is {
 						t.Fatalf("%s %q counts %d of %d and is not listed", rule.ID, text, sum, h.Rate.N)
 					}
 				}
@@ -295,13 +295,13 @@ func (m *reloadModel) numbers() (all []int) {
 
 func (m *reloadModel) checkWindow(t *rapid.T, v *view, text string, end int64, counts map[string][]stamped, since time.Time) {
 	truth := sumPanes(v.Window.Window, counts[text], end)
-	low, high := v.Span(hotparam.Hash([]byte(text)), []byte(text), end, int64(v.Panes))
+	low, high := v.Span(rules.Hash([]byte(text)), []byte(text), end, int64(v.Panes))
 	where := fmt.Sprintf("%s %q in %v that ends with pane %d (now %d)", v.watch.rule.ID, text, v.thresholds[0].Rate.Per, end, v.Now())
 	isWhole := since.IsZero() || end-int64(v.Panes) >= v.Index(since)
 	switch {
-	case low > truth || high != hotparam.Unknown && high < truth:
+	case low > truth || high != rules.Unknown && high < truth:
 		t.Fatalf("%s: %d to %d, counted were %d", where, low, high, truth)
-	case isWhole && high == hotparam.Unknown:
+	case isWhole && high == rules.Unknown:
 		t.Fatalf("%s: high is unknown, and its window holds nothing of before %v", where, since)
 	case isWhole && m.memory > MinMemory && (low != truth || high != truth):
 		t.Fatalf("%s: %d to %d, counted were exactly %d", where, low, high, truth)
@@ -313,13 +313,13 @@ func (m *reloadModel) checkWindow(t *rapid.T, v *view, text string, end int64, c
 	for _, of := range counts {
 		total += sumPanes(v.Window.Window, of, end)
 	}
-	if low, high = v.groups.Bounds(v.Window, []byte(text), end); low > total || high != hotparam.Unknown && high < total {
+	if low, high = v.groups.Bounds(v.Window, []byte(text), end); low > total || high != rules.Unknown && high < total {
 		t.Fatalf("%s: the total is %d to %d, counted were %d", where, low, high, total)
 	}
 }
 
 func (m *reloadModel) checkBaseline(t *rapid.T, v *view, text string, counts []stamped) {
-	i := v.Find(hotparam.Hash([]byte(text)), []byte(text))
+	i := v.Find(rules.Hash([]byte(text)), []byte(text))
 	if v.history == nil || i < 0 {
 		return
 	}
@@ -327,7 +327,7 @@ func (m *reloadModel) checkBaseline(t *rapid.T, v *view, text string, counts []s
 	low, high, windows := v.history.Baseline(v.Window, i, []byte(text), last, true)
 	to := last - int64(v.Panes)
 	truth := sumBetween(v.Window.Window, counts, to-windows.Num+1, to)
-	if high != hotparam.Unknown && (low > truth || high < truth) {
+	if high != rules.Unknown && (low > truth || high < truth) {
 		t.Fatalf("%s %q: the baseline of %v is %d to %d, counted were %d", v.watch.rule.ID, text, windows, low, high, truth)
 	}
 }

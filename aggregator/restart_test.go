@@ -17,8 +17,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Aggregators are killed and come back, hand over to standbys and read their rules again. Of
@@ -50,7 +50,7 @@ func TestRestartsKeepTheHotSet(t *testing.T) {
 type restartModel struct {
 	*rand.Rand
 	rules    *decode.Numbered
-	rule     *hotparam.Rule
+	rule     *rules.Rule
 	tick     time.Duration
 	now      time.Time
 	texts    []string
@@ -59,7 +59,7 @@ type restartModel struct {
 	sums     map[string][]int64 // by key: all counts up to a tick
 	active   *restartAggregator // nil while it is down
 	standby  *restartAggregator // nil: none
-	redis    map[string]hotparam.Hot
+	redis    map[string]rules.Hot
 	down     int // ticks
 	problems []string
 }
@@ -71,7 +71,7 @@ type restartAggregator struct {
 	started   time.Time
 	inherited time.Time
 	refreshed time.Time
-	hot       map[string]hotparam.Hot
+	hot       map[string]rules.Hot
 	held      map[string]map[int]time.Time // by key and threshold: since when it holds
 }
 
@@ -79,16 +79,16 @@ func newRestartModel(r *rand.Rand) *restartModel {
 	per := oneOf(r, [][]time.Duration{{time.Second}, {10 * time.Second}, {time.Second, 10 * time.Second}, {time.Minute, 10 * time.Second}, {10 * time.Minute, time.Minute}, {10 * time.Minute}}...)
 	rule := hotRule("r", 1, time.Second)
 	rule.Hot = nil
-	m := &restartModel{Rand: r, now: noon, tick: time.Hour, sums: make(map[string][]int64), redis: make(map[string]hotparam.Hot)}
+	m := &restartModel{Rand: r, now: noon, tick: time.Hour, sums: make(map[string][]int64), redis: make(map[string]rules.Hot)}
 	for _, d := range per {
-		h := hotparam.NewThreshold(hotparam.Rate{N: 20 + m.Int64N(181), Per: d})
+		h := rules.NewThreshold(rules.Rate{N: 20 + m.Int64N(181), Per: d})
 		if m.IntN(2) == 0 { // as high as that of the shortest window
 			h.Rate.N *= int64(d / slices.Min(per))
 		}
-		h.Kind = oneOf(m.Rand, []hotparam.Kind{hotparam.Absolute, hotparam.Absolute, hotparam.Share, hotparam.Top, hotparam.Jump}...)
-		h.Factor, h.Top = hotparam.Fraction{Num: 2, Den: 1}, 1+m.IntN(2)
-		if h.Kind == hotparam.Share {
-			h.Factor = hotparam.Percent(40)
+		h.Kind = oneOf(m.Rand, []rules.Kind{rules.Absolute, rules.Absolute, rules.Share, rules.Top, rules.Jump}...)
+		h.Factor, h.Top = rules.Fraction{Num: 2, Den: 1}, 1+m.IntN(2)
+		if h.Kind == rules.Share {
+			h.Factor = rules.Percent(40)
 		}
 		w := h.Window()
 		h.Hold = w.Pane * time.Duration(m.IntN(1+30))
@@ -97,7 +97,7 @@ func newRestartModel(r *rand.Rand) *restartModel {
 		m.tick = min(m.tick, w.Pane)
 	}
 	if m.IntN(2) == 0 {
-		rule.Except = []hotparam.Exception{{Values: []hotparam.QueryMatch{{Name: "q", Value: "b"}}, Rate: hotparam.Rate{N: 300, Per: per[0]}}}
+		rule.Except = []rules.Exception{{Values: []rules.QueryMatch{{Name: "q", Value: "b"}}, Rate: rules.Rate{N: 300, Per: per[0]}}}
 	}
 	for _, q := range []string{"a", "b", "c"} {
 		m.texts = append(m.texts, "GET /s?q="+q)
@@ -111,7 +111,7 @@ func newRestartModel(r *rand.Rand) *restartModel {
 
 // start begins an aggregator that has nothing published yet.
 func (m *restartModel) start() *restartAggregator {
-	a := &restartAggregator{m: m, started: m.now, hot: make(map[string]hotparam.Hot), held: make(map[string]map[int]time.Time)}
+	a := &restartAggregator{m: m, started: m.now, hot: make(map[string]rules.Hot), held: make(map[string]map[int]time.Time)}
 	a.detector = NewDetector(DetectorConfig{Rules: m.rules.InOrder(), Publisher: a, Start: m.now, OnVerdict: a.onVerdict})
 	return a
 }
@@ -144,7 +144,7 @@ func (m *restartModel) step() {
 		a.detector.Advance(m.now)
 		for i, text := range m.texts {
 			if counts[i] > 0 {
-				a.detector.Count(decode.Count{Hash: hotparam.Hash([]byte(text)), Text: []byte(text), N: counts[i], When: m.now})
+				a.detector.Count(decode.Count{Hash: rules.Hash([]byte(text)), Text: []byte(text), N: counts[i], When: m.now})
 			}
 		}
 		if m.now.Sub(a.refreshed) >= time.Second {
@@ -189,7 +189,7 @@ func (m *restartModel) takeOver() {
 // reload puts rules in force with another limit.
 func (m *restartModel) reload() {
 	rule := *m.rule
-	rule.Limit = &hotparam.Limit{Quota: hotparam.Quota{Rate: hotparam.Rate{N: 1 + m.Int64N(9), Per: time.Second}, Burst: 9}, Mode: hotparam.ModeLimit}
+	rule.Limit = &rules.Limit{Quota: rules.Quota{Rate: rules.Rate{N: 1 + m.Int64N(9), Per: time.Second}, Burst: 9}, Mode: rules.ModeLimit}
 	next := m.rules.Next(testRules(rule))
 	for _, a := range []*restartAggregator{m.active, m.standby} {
 		if a != nil {
@@ -201,8 +201,8 @@ func (m *restartModel) reload() {
 }
 
 // inherit takes over what another aggregator has published.
-func (a *restartAggregator) inherit(redis map[string]hotparam.Hot) {
-	var hot []hotparam.Hot
+func (a *restartAggregator) inherit(redis map[string]rules.Hot) {
+	var hot []rules.Hot
 	for _, text := range slices.Sorted(maps.Keys(redis)) {
 		h := redis[text]
 		hot, a.hot[text] = append(hot, h), h
@@ -234,12 +234,12 @@ func (a *restartAggregator) fail(format string, args ...any) {
 }
 
 func (a *restartAggregator) onVerdict(v Verdict) {
-	i := slices.IndexFunc(a.m.rule.Hot, func(th hotparam.Threshold) bool { return th.Kind == v.Threshold.Kind && th.Rate == v.Threshold.Rate })
+	i := slices.IndexFunc(a.m.rule.Hot, func(th rules.Threshold) bool { return th.Kind == v.Threshold.Kind && th.Rate == v.Threshold.Rate })
 	w := v.Threshold.Window()
 	switch v.Kind {
 	case Entered:
 		last := w.Index(v.At)
-		if v.Threshold.Kind == hotparam.Share || v.Threshold.Kind == hotparam.Top {
+		if v.Threshold.Kind == rules.Share || v.Threshold.Kind == rules.Top {
 			last = w.Index(v.At) - 1
 		}
 		if !a.m.reaches(i, v.Text, last) {
@@ -263,7 +263,7 @@ func (a *restartAggregator) leaves(text string, i int, last int64) {
 	}
 }
 
-func (a *restartAggregator) Publish(c hotparam.Change) {
+func (a *restartAggregator) Publish(c rules.Change) {
 	for _, h := range c.Hot {
 		if before, ok := a.hot[h.Text]; ok && before.Since.Before(h.Since) {
 			a.fail("%s is hot since %v, was since %v", h.Text, h.Since, before.Since)
@@ -280,7 +280,7 @@ func (a *restartAggregator) Publish(c hotparam.Change) {
 	}
 }
 
-func (a *restartAggregator) Refresh(_ int, hot []hotparam.Hot) {
+func (a *restartAggregator) Refresh(_ int, hot []rules.Hot) {
 	for _, h := range hot {
 		a.hot[h.Text] = h
 		a.judgeBounds(&h)
@@ -290,15 +290,15 @@ func (a *restartAggregator) Refresh(_ int, hot []hotparam.Hot) {
 	}
 }
 
-func (*restartAggregator) Instances([]hotparam.Instance) {}
-func (*restartAggregator) Suspects(int, []hotparam.Hot)  {}
+func (*restartAggregator) Instances([]rules.Instance) {}
+func (*restartAggregator) Suspects(int, []rules.Hot)  {}
 
 // judgeBounds holds published bounds against the window that is over and the present one: it
 // is not said of which they are.
-func (a *restartAggregator) judgeBounds(h *hotparam.Hot) {
-	w := hotparam.NewWindow(h.Cause.Rate.Per)
+func (a *restartAggregator) judgeBounds(h *rules.Hot) {
+	w := rules.NewWindow(h.Cause.Rate.Per)
 	over, present := a.m.sum(w, h.Text, w.Index(a.m.now)-1, w.Panes), a.m.sum(w, h.Text, w.Index(a.m.now), w.Panes)
-	if h.Low > max(over, present) || h.High != hotparam.Unknown && h.High < min(over, present) {
+	if h.Low > max(over, present) || h.High != rules.Unknown && h.High < min(over, present) {
 		a.fail("%v: %s counts %d to %d, the truth is %d or %d", a.m.now, h.Text, h.Low, h.High, over, present)
 	}
 }
@@ -334,7 +334,7 @@ func (a *restartAggregator) due(text string) (due time.Time, ok bool) {
 		// How an inherited key stood in earlier windows is known as long as these are kept; its
 		// rank is not.
 		kept := decode.DefaultGrace
-		if h.Kind == hotparam.Top {
+		if h.Kind == rules.Top {
 			kept = 0
 		}
 		known = later(known, a.inherited.Add(-kept))
@@ -345,7 +345,7 @@ func (a *restartAggregator) due(text string) (due time.Time, ok bool) {
 }
 
 // sum returns the truth of a key in some panes that end with last.
-func (m *restartModel) sum(w hotparam.Window, text string, last int64, panes int) int64 {
+func (m *restartModel) sum(w rules.Window, text string, last int64, panes int) int64 {
 	all := m.sums[text]
 	upTo := func(pane int64) int64 { // what was counted before the pane: tick i is at noon + (i+1) ticks
 		n := int((w.Start(pane).Sub(noon) - 1) / m.tick)
@@ -360,7 +360,7 @@ func (m *restartModel) sum(w hotparam.Window, text string, last int64, panes int
 // least returns the least count of a key at threshold i.
 func (m *restartModel) least(i int, text string) int64 {
 	h := &m.rule.Hot[i]
-	if len(m.rule.Except) > 0 && strings.HasSuffix(text, "=b") && h.Kind == hotparam.Absolute && h.Rate.Per == m.rule.Except[0].Rate.Per {
+	if len(m.rule.Except) > 0 && strings.HasSuffix(text, "=b") && h.Kind == rules.Absolute && h.Rate.Per == m.rule.Except[0].Rate.Per {
 		return m.rule.Except[0].Rate.N
 	}
 	return h.Rate.N
@@ -380,7 +380,7 @@ func (m *restartModel) rivals(i int, text string, last int64) (counts []int64) {
 
 // means returns the lowest and the highest mean count of a window, over one to ten windows
 // before the one that ends with last.
-func (m *restartModel) means(w hotparam.Window, text string, last int64) (low, high float64) {
+func (m *restartModel) means(w rules.Window, text string, last int64) (low, high float64) {
 	low = math.Inf(1)
 	for panes := w.Panes; panes <= 11*w.Panes; panes++ {
 		mean := float64(m.sum(w, text, last-int64(w.Panes), panes)) * float64(w.Panes) / float64(panes)
@@ -389,7 +389,7 @@ func (m *restartModel) means(w hotparam.Window, text string, last int64) (low, h
 	return low, high
 }
 
-func (m *restartModel) total(w hotparam.Window, last int64) (sum int64) {
+func (m *restartModel) total(w rules.Window, last int64) (sum int64) {
 	for _, text := range m.texts {
 		sum += m.sum(w, text, last, w.Panes)
 	}
@@ -406,12 +406,12 @@ func (m *restartModel) reaches(i int, text string, last int64) bool {
 		return false
 	}
 	switch h.Kind {
-	case hotparam.Share:
+	case rules.Share:
 		return 100*n >= 40*m.total(w, last)
-	case hotparam.Top:
+	case rules.Top:
 		rivals := m.rivals(i, text, last)
 		return len(rivals) < h.Top || n > rivals[h.Top-1]
-	case hotparam.Jump:
+	case rules.Jump:
 		low, _ := m.means(w, text, last)
 		return float64(n) >= 2*low-2
 	}
@@ -430,12 +430,12 @@ func (m *restartModel) mayBeBelow(i int, text string, last int64) bool {
 	w := h.Window()
 	n := m.sum(w, text, last, w.Panes)
 	switch h.Kind {
-	case hotparam.Share:
+	case rules.Share:
 		return m.isBelow(i, text, last) || 5*100*n < 4*40*m.total(w, last)
-	case hotparam.Top:
+	case rules.Top:
 		rivals := m.rivals(i, text, last)
 		return m.isBelow(i, text, last) || len(rivals) >= h.Top && 5*n < 4*rivals[h.Top-1]
-	case hotparam.Jump:
+	case rules.Jump:
 		_, high := m.means(w, text, last)
 		return m.isBelow(i, text, last) || float64(n) < 0.8*2*high+2
 	}
@@ -447,7 +447,7 @@ func oneOf[T any](r *rand.Rand, all ...T) T { return all[r.IntN(len(all))] }
 // A share is of a total that was heard whole: until then no key becomes hot by it.
 func TestTotalsWaitForAWholeWindow(t *testing.T) {
 	rule := hotRule("r", 10, 10*time.Second)
-	rule.Hot[0].Kind, rule.Hot[0].Factor = hotparam.Share, hotparam.Percent(50)
+	rule.Hot[0].Kind, rule.Hot[0].Factor = rules.Share, rules.Percent(50)
 	out := newRecorder()
 	d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out, Start: noon})
 	for at := time.Duration(0); at < 20*time.Second; at += 100 * time.Millisecond {
@@ -469,7 +469,7 @@ func TestClocksThatAreSetDropNoHotKey(t *testing.T) {
 	for _, sets := range [][]time.Duration{{-time.Minute}, {-time.Hour}, {-3 * time.Minute, -2 * time.Hour, -time.Minute}, {time.Minute}, {3 * time.Hour, -2 * time.Minute, time.Minute}} {
 		rule := hotRule("r", 100, time.Second)
 		long := rule.Hot[0]
-		long.Rate = hotparam.Rate{N: 500, Per: 10 * time.Second}
+		long.Rate = rules.Rate{N: 500, Per: 10 * time.Second}
 		rule.Hot = append(rule.Hot, long)
 		for i := range rule.Hot {
 			rule.Hot[i].Hold, rule.Hot[i].CoolDown = time.Second, time.Second
@@ -495,7 +495,7 @@ func TestClocksThatAreSetDropNoHotKey(t *testing.T) {
 				d.setForward(now, by)
 			}
 			run(500*time.Millisecond, 9) // hot keys stay so
-			if h := d.Listed(); cooled > 0 || len(h) != 1 || h[0].High != hotparam.Unknown || h[0].Since.After(now) {
+			if h := d.Listed(); cooled > 0 || len(h) != 1 || h[0].High != rules.Unknown || h[0].Since.After(now) {
 				t.Errorf("clock set by %v of %v: hot %+v, cooled %d keys", by, sets, h, cooled)
 			}
 			run(14*time.Second, 9)

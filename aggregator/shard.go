@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // shard is one detector, which owns a part of the keys. A reader that keeps up counts for the
@@ -105,7 +105,7 @@ func (s *shard) afterQueued(f func(*Detector)) {
 }
 
 // reload puts other rules in force. The caller has the lock.
-func (s *shard) reload(n *decode.Numbered, homes []int, now time.Time) (left []hotparam.Hot) {
+func (s *shard) reload(n *decode.Numbered, homes []int, now time.Time) (left []rules.Hot) {
 	left = s.detector.Reload(n, homes, now)
 	for len(s.bounds) < len(s.detector.rules) {
 		s.bounds = append(s.bounds, 0)
@@ -114,7 +114,7 @@ func (s *shard) reload(n *decode.Numbered, homes []int, now time.Time) (left []h
 }
 
 // inherit makes keys hot that another process published.
-func (s *shard) inherit(hot []hotparam.Hot, now time.Time) {
+func (s *shard) inherit(hot []rules.Hot, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.detector.Inherit(hot, now)

@@ -7,14 +7,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/aggregator/internal/snapshot"
 	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
-func newTestShards(n int, out Publisher, rules *hotparam.Rules) []*shard {
+func newTestShards(n int, out Publisher, rules *rules.Rules) []*shard {
 	shards := make([]*shard, n)
 	for i := range shards {
 		shards[i] = newShard(NewDetector(DetectorConfig{Rules: rules, Publisher: out, Memory: 4 << 20}), 1)
@@ -37,7 +37,7 @@ func testSpread(t *testing.T, behind bool) {
 	s.Begin()
 	for i := range 2 * keys {
 		text := fmt.Append(nil, "key ", i%keys)
-		s.Count(decode.Count{Rule: 0, Hash: hotparam.Hash(text), Text: text, N: int64(i%keys + 1), When: noon})
+		s.Count(decode.Count{Rule: 0, Hash: rules.Hash(text), Text: text, N: int64(i%keys + 1), When: noon})
 		clear(text) // the feed must have kept its own
 	}
 	s.Hidden(noon, 7)
@@ -55,10 +55,10 @@ func testSpread(t *testing.T, behind bool) {
 		shard.run()
 		w := shard.detector.rules[0].views[0].Window
 		most := w.AtMost(0, nil, w.Now())
-		if _, high := w.Span(0, nil, w.Now(), 1); most != 7+9 || w.Held() != 9 || high != hotparam.Unknown {
+		if _, high := w.Span(0, nil, w.Now(), 1); most != 7+9 || w.Held() != 9 || high != rules.Unknown {
 			t.Errorf("a shard knows of %d hidden and held, %d held, high is %d", most, w.Held(), high)
 		}
-		if _, high := w.Span(0, nil, w.Now()+1, 1); high == hotparam.Unknown {
+		if _, high := w.Span(0, nil, w.Now()+1, 1); high == rules.Unknown {
 			t.Error("a shard takes a later pane to lack something")
 		}
 		w.Each(0, func(i int32) {
@@ -92,9 +92,9 @@ func testSpread(t *testing.T, behind bool) {
 func TestShardsFindWhatOneShardFinds(t *testing.T) {
 	for _, n := range []int{1, 2, 5} {
 		out := newRecorder()
-		rules := testRules(hotRule("terms", 10, time.Second))
-		shards := newTestShards(n, out, rules)
-		s, d := newFeeds(shards, rules)[0], decode.NewDecoder(rules, wire.Plain)
+		ruleset := testRules(hotRule("terms", 10, time.Second))
+		shards := newTestShards(n, out, ruleset)
+		s, d := newFeeds(shards, ruleset)[0], decode.NewDecoder(ruleset, wire.Plain)
 		var done []chan struct{}
 		for _, shard := range shards {
 			end := make(chan struct{})
@@ -116,7 +116,7 @@ func TestShardsFindWhatOneShardFinds(t *testing.T) {
 		}
 		hot := out.hot()
 		for k := range 40 {
-			if _, is := hot[hotparam.Key{Rule: "terms", Text: fmt.Sprint("k", k)}]; is != (k%4 == 0) {
+			if _, is := hot[rules.Key{Rule: "terms", Text: fmt.Sprint("k", k)}]; is != (k%4 == 0) {
 				t.Errorf("%d shards: k%d is hot: %v", n, k, is)
 			}
 		}
@@ -209,15 +209,15 @@ func BenchmarkShard(b *testing.B) {
 		{"distinct", func(i int) uint64 { return uint64(i) % keys }},
 	} {
 		b.Run(bench.name, func(b *testing.B) {
-			rules := testRules(hotRule("r", 1<<40, 10*time.Second))
-			s := newShard(NewDetector(DetectorConfig{Rules: rules, Publisher: newRecorder()}), 1)
+			ruleset := testRules(hotRule("r", 1<<40, 10*time.Second))
+			s := newShard(NewDetector(DetectorConfig{Rules: ruleset, Publisher: newRecorder()}), 1)
 			batches := make([]*batch, keys/perBatch)
 			for i := range batches {
 				batches[i] = new(batch)
 				batches[i].begin(&decode.Count{When: noon})
 				for j := range perBatch {
 					text := fmt.Appendf(nil, "GET /search?q=%d", bench.key(i*perBatch+j))
-					batches[i].add(&decode.Count{Hash: hotparam.Hash(text), Text: text, N: 1})
+					batches[i].add(&decode.Count{Hash: rules.Hash(text), Text: text, N: 1})
 				}
 			}
 			now := noon
@@ -238,7 +238,7 @@ func TestSaveWaitsForWhatIsQueued(t *testing.T) {
 	shards := NewShards(DetectorConfig{Rules: testRules(hotRule("r", 10, time.Second)), Publisher: newRecorder(), Memory: 1 << 20}, 1, 1)
 	f := shards.Feed(0)
 	f.Begin()
-	f.Counts([]decode.Count{{Hash: hotparam.Hash([]byte("k")), Text: []byte("k"), N: 12, When: noon}})
+	f.Counts([]decode.Count{{Hash: rules.Hash([]byte("k")), Text: []byte("k"), N: 12, When: noon}})
 	f.End(noon, noon, true)
 	wait := shards.Save(10)
 	go shards.Run()
@@ -261,11 +261,11 @@ func BenchmarkSave(b *testing.B) {
 				f.Begin()
 				for i := range hot {
 					text := fmt.Appendf(nil, "GET /s?q=%d", i)
-					f.Counts([]decode.Count{{Hash: hotparam.Hash(text), Text: text, N: 2, When: now}})
+					f.Counts([]decode.Count{{Hash: rules.Hash(text), Text: text, N: 2, When: now}})
 				}
 				for i := range 5000 {
 					text := fmt.Appendf(nil, "GET /s?q=cold-%d-%d", at, i)
-					f.Counts([]decode.Count{{Hash: hotparam.Hash(text), Text: text, N: 1, When: now}})
+					f.Counts([]decode.Count{{Hash: rules.Hash(text), Text: text, N: 1, When: now}})
 				}
 				f.End(now, now, false)
 			}

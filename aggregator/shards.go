@@ -5,8 +5,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Shards are detectors that share the keys and work in parallel, for sources with several
@@ -40,7 +40,7 @@ func (s *Shards) Reload(n *decode.Numbered, now time.Time) {
 		shard.lockIdle()
 		defer shard.mu.Unlock()
 	}
-	left := make([][]hotparam.Hot, len(s.shards))
+	left := make([][]rules.Hot, len(s.shards))
 	var reloading sync.WaitGroup
 	for i, shard := range s.shards {
 		reloading.Go(func() { left[i] = shard.reload(n, all, now) })
@@ -58,7 +58,7 @@ func (s *Shards) Reload(n *decode.Numbered, now time.Time) {
 // Inherit makes keys hot that another process published, each in the shard that counts it
 // ([Detector.Inherit]). It returns those whose rule finds no hot keys any more. It must not be
 // called during a reload.
-func (s *Shards) Inherit(n *decode.Numbered, published []hotparam.Hot, now time.Time) (gone []hotparam.Hot) {
+func (s *Shards) Inherit(n *decode.Numbered, published []rules.Hot, now time.Time) (gone []rules.Hot) {
 	to, gone := s.placeHot(n, published)
 	for i, hot := range to {
 		if len(hot) > 0 {
@@ -69,22 +69,22 @@ func (s *Shards) Inherit(n *decode.Numbered, published []hotparam.Hot, now time.
 }
 
 // placeHot sorts hot keys by the shard that counts them. No shard counts those that are gone.
-func (s *Shards) placeHot(n *decode.Numbered, hot []hotparam.Hot) (to [][]hotparam.Hot, gone []hotparam.Hot) {
-	to = make([][]hotparam.Hot, len(s.shards))
+func (s *Shards) placeHot(n *decode.Numbered, hot []rules.Hot) (to [][]rules.Hot, gone []rules.Hot) {
+	to = make([][]rules.Hot, len(s.shards))
 	for _, h := range hot {
 		number := n.NumberOf(h.Rule)
 		if number < 0 {
 			gone = append(gone, h)
 			continue
 		}
-		at := s.feeds[0].place(number, hotparam.Hash([]byte(h.Text)))
+		at := s.feeds[0].place(number, rules.Hash([]byte(h.Text)))
 		to[at] = append(to[at], h)
 	}
 	return to, gone
 }
 
 // moveHot gives hot keys to the shards that count them from now on.
-func (s *Shards) moveHot(n *decode.Numbered, left []hotparam.Hot, now time.Time) {
+func (s *Shards) moveHot(n *decode.Numbered, left []rules.Hot, now time.Time) {
 	to, _ := s.placeHot(n, left)
 	for i, hot := range to {
 		if len(hot) > 0 {

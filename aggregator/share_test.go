@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/internal/keytext"
 	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // A key whose text was cut tells no group: it may be of any, so it counts for the
@@ -21,7 +21,7 @@ func TestSharesCountWhatHasNoGroup(t *testing.T) {
 		want   bool
 	}{{0, true}, {29, true}, {60, false}} {
 		rule := hotRule("r", 1, time.Second)
-		rule.Hot[0].Kind, rule.Hot[0].Factor = hotparam.Share, hotparam.Percent(25)
+		rule.Hot[0].Kind, rule.Hot[0].Factor = rules.Share, rules.Percent(25)
 		out := newRecorder()
 		d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out})
 		d.Advance(noon)
@@ -33,11 +33,11 @@ func TestSharesCountWhatHasNoGroup(t *testing.T) {
 			count(fmt.Appendf(nil, "GET /s?k=b%d", i), 10)
 		}
 		for i := range c.strays {
-			long := fmt.Sprintf("GET /s?k=%d", i) + strings.Repeat("x", hotparam.MaxText)
-			count(keytext.Cut([]byte(long), hotparam.MaxText), 1)
+			long := fmt.Sprintf("GET /s?k=%d", i) + strings.Repeat("x", rules.MaxText)
+			count(keytext.Cut([]byte(long), rules.MaxText), 1)
 		}
 		d.Advance(noon.Add(pace.Flush))
-		_, hot := out.hot()[hotparam.Key{Rule: "r", Text: "GET /s?k=a"}]
+		_, hot := out.hot()[rules.Key{Rule: "r", Text: "GET /s?k=a"}]
 		if hot != c.want {
 			t.Errorf("30 of 90, and %d that may be of any group: hot is %v, want %v; %q", c.strays, hot, c.want, out.events())
 		}
@@ -68,8 +68,8 @@ func TestShareIsOfRequests(t *testing.T) {
 		{51, []string{"GET /other?q=z", "GET /s?page=1&q=a", "GET /s?q=a", "GET /s?q=b"}},
 	} {
 		rule := hotRule("r", 10, time.Second)
-		rule.By.Kind = hotparam.ByEach
-		rule.Hot[0].Kind, rule.Hot[0].Factor = hotparam.Share, hotparam.Percent(test.percent)
+		rule.By.Kind = rules.ByEach
+		rule.Hot[0].Kind, rule.Hot[0].Factor = rules.Share, rules.Percent(test.percent)
 		out := newRecorder()
 		d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out})
 		d.Advance(noon)

@@ -3,9 +3,9 @@ package aggregator
 import (
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/aggregator/internal/ring"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // skewRange is by how much counts may be later and earlier than they are placed, at most.
@@ -121,7 +121,7 @@ func (s *skews) around(first, last int64) (out, in int64) {
 // addSkew widens the bounds of a hot key in the window that ends with a pane by the counts that
 // may be on the other side of the window's ends. Of panes whose senders were not recorded, since
 // the key was not hot, they may be all.
-func (w *watched) addSkew(h *hotparam.Hot, last int64) {
+func (w *watched) addSkew(h *rules.Hot, last int64) {
 	v := w.by.view
 	most := w.rule.skew.at(v.Start(last))
 	if most == (skewRange{}) {
@@ -139,7 +139,7 @@ func (w *watched) addSkew(h *hotparam.Hot, last int64) {
 	out += part(max(first, last-later+1), last) + part(first, min(last, first+earlier-1))
 	in += part(first-later, first-1) + part(last+1, last+earlier)
 	h.Low = max(0, h.Low-out)
-	if h.High != hotparam.Unknown {
+	if h.High != rules.Unknown {
 		h.High += in
 	}
 }

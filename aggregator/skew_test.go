@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/rules"
 	"pgregory.net/rapid"
 )
 
@@ -110,7 +110,7 @@ func TestFirstBoundsOfASkewedKey(t *testing.T) {
 		d.Advance(at)
 		d.Count(decode.Count{Hash: 1, Text: []byte("GET /s?k=a"), N: 10, When: at, Skew: -150 * time.Millisecond})
 	}
-	if hot := out.hot()[hotparam.Key{Rule: "r", Text: "GET /s?k=a"}]; hot.Low != 100 || hot.Ratio != 1 {
+	if hot := out.hot()[rules.Key{Rule: "r", Text: "GET /s?k=a"}]; hot.Low != 100 || hot.Ratio != 1 {
 		t.Errorf("hot with a low of %d and a ratio of %v, want 100 and 1", hot.Low, hot.Ratio)
 	}
 	d.Refresh()

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/aggregator/internal/snapshot"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Save has each shard copy at most so many of its keys, with their counts, when it has counted
@@ -49,7 +49,7 @@ func (s *Shards) Resume(keys []snapshot.Key, f func(decode.Handler)) {
 	}
 	for i := range keys {
 		k := &keys[i]
-		hash := hotparam.Hash(k.Text)
+		hash := rules.Hash(k.Text)
 		s.shards[feed.place(k.Rule, hash)].detector.resume(k, hash)
 	}
 	f(feed)
@@ -115,7 +115,7 @@ func (w *watched) savedBelow(v *view) (below []snapshot.Below) {
 		return nil
 	}
 	for _, t := range v.thresholds {
-		if m := &w.marks[t.number]; m.hot && t.Kind == hotparam.Absolute && !m.below.IsZero() {
+		if m := &w.marks[t.number]; m.hot && t.Kind == rules.Absolute && !m.below.IsZero() {
 			below = append(below, snapshot.Below{Count: t.Rate.N, Since: m.below, Until: v.Start(v.closed + 1)})
 		}
 	}
@@ -161,7 +161,7 @@ type savedMark struct {
 // takeSaved returns what another process knew of a key by t, or nil.
 func (t *threshold) takeSaved(text string) *savedMark {
 	view := t.view.saved[text]
-	if view == nil || t.Kind != hotparam.Absolute {
+	if view == nil || t.Kind != rules.Absolute {
 		return nil
 	}
 	for _, b := range view.Below {
@@ -181,7 +181,7 @@ func (s *savedMark) holds(w *watched, v *view, pane, exit int64) bool {
 		return false
 	}
 	_, sum := v.Span(w.hash, []byte(w.text), pane, pane-kept+1)
-	if sum == hotparam.Unknown {
+	if sum == rules.Unknown {
 		return false
 	}
 	for _, c := range s.view.Counts {

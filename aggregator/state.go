@@ -3,15 +3,15 @@ package aggregator
 import (
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/aggregator/internal/snapshot"
 	"github.com/hotparam/hotparam/aggregator/internal/window"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // ruleWatch finds the hot keys of one rule.
 type ruleWatch struct {
-	rule       *hotparam.Rule
+	rule       *rules.Rule
 	number     int     // of the rule
 	views      []*view // one for each length of window that its thresholds have
 	thresholds []*threshold
@@ -57,15 +57,15 @@ type view struct {
 
 // threshold is one threshold of a rule.
 type threshold struct {
-	*hotparam.Threshold
-	rule   *hotparam.Rule
+	*rules.Threshold
+	rule   *rules.Rule
 	number int // among those of the rule
 	view   *view
 	ranking
 }
 
 // needs are the counts that decide on a key in one window. A key is hot if its low count is
-// at least enter, which may be [hotparam.Unknown]. It may be hot if its high count is at
+// at least enter, which may be [rules.Unknown]. It may be hot if its high count is at
 // least maybe. A hot key stays hot unless its high count is below exit.
 type needs struct{ enter, maybe, exit int64 }
 
@@ -99,11 +99,11 @@ type watched struct {
 
 	suspect   *threshold // the threshold that the key may have reached, or nil
 	suspected time.Time
-	exception *hotparam.Exception
+	exception *rules.Exception
 	origins   *origins // instances
 	routes    *origins
 	callers   *origins
-	top       *hotparam.Attribution // as it was published last
+	top       *rules.Attribution // as it was published last
 }
 
 // mark is the state of a key by one threshold.
@@ -127,7 +127,7 @@ type family struct {
 	names     string   // of the parameters
 	general   []general
 	heir      *watched // of the more specific ones that are hot: which has most of its traffic
-	heirHigh  int64    // the most that the heir counts, or hotparam.Unknown
+	heirHigh  int64    // the most that the heir counts, or rules.Unknown
 	yields    bool     // its traffic is its heir's
 	keeps     bool     // is to be listed, as far as is decided
 	explains  int      // more specific ones that are hot and not listed
@@ -170,7 +170,7 @@ type habitWindow struct {
 // over.
 type kin struct {
 	related   bool       // a key is listed that is not usual, and is related to this one
-	explained int64      // the most of this key's count that such keys have, or hotparam.Unknown
+	explained int64      // the most of this key's count that such keys have, or rules.Unknown
 	parts     []part     // of its count that hot keys beside it have at least
 	specifics []*watched // the more specific keys that are hot
 }
@@ -192,10 +192,10 @@ type groupTally struct {
 func (t *groupTally) add(low int64) { t.sum, t.highest = t.sum+low, max(t.highest, low) }
 
 // atLeast returns the least number of requests that have one of the keys, if repeated counts
-// are of requests that count for several keys of the group. [hotparam.Unknown] leaves the
+// are of requests that count for several keys of the group. [rules.Unknown] leaves the
 // requests of one key.
 func (t *groupTally) atLeast(repeated int64) int64 {
-	if repeated == hotparam.Unknown {
+	if repeated == rules.Unknown {
 		return t.highest
 	}
 	return max(t.highest, t.sum-repeated)

@@ -5,22 +5,22 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // stateChanges feeds a detector one key at a rate per second that changes with
 // time, evenly spread over each 100 ms, and counts how often the key becomes
 // hot or cools.
-func stateChanges(th hotparam.Threshold, lasts time.Duration, rate func(at time.Duration) float64) int {
+func stateChanges(th rules.Threshold, lasts time.Duration, rate func(at time.Duration) float64) int {
 	return len(changesOf(th, lasts, rate))
 }
 
-func changesOf(th hotparam.Threshold, lasts time.Duration, rate func(at time.Duration) float64) []hotparam.Change {
+func changesOf(th rules.Threshold, lasts time.Duration, rate func(at time.Duration) float64) []rules.Change {
 	out := newRecorder()
 	rule := hotRule("r", 1, time.Second)
-	rule.Hot = []hotparam.Threshold{th}
+	rule.Hot = []rules.Threshold{th}
 	d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out, Lag: decode.DefaultLag})
 	due := 0.0
 	for at := time.Duration(0); at < lasts; at += pace.Flush {
@@ -38,8 +38,8 @@ func changesOf(th hotparam.Threshold, lasts time.Duration, rate func(at time.Dur
 func TestDetectorIsSteadyAtItsThreshold(t *testing.T) {
 	for _, per := range []time.Duration{time.Second, 10 * time.Second, time.Minute} {
 		for _, n := range []int64{1, 7, 20, 200, 3333} {
-			rate := hotparam.Rate{N: n, Per: per}
-			got := stateChanges(hotparam.NewThreshold(rate), 10*time.Minute, func(time.Duration) float64 { return rate.PerSecond() })
+			rate := rules.Rate{N: n, Per: per}
+			got := stateChanges(rules.NewThreshold(rate), 10*time.Minute, func(time.Duration) float64 { return rate.PerSecond() })
 			if got < 1 || got > 4 {
 				t.Errorf("at exactly %v: %d changes in 10 minutes, want 1 to 4", rate, got)
 			}
@@ -53,7 +53,7 @@ func TestDetectorDoesNotFlapWithASquareWave(t *testing.T) {
 	for _, pause := range []time.Duration{time.Second, 2 * time.Second} {
 		for _, hold := range []time.Duration{0, 10 * time.Second} {
 			for _, n := range []int64{1, 20, 200} {
-				th := hotparam.NewThreshold(hotparam.Rate{N: n, Per: time.Second})
+				th := rules.NewThreshold(rules.Rate{N: n, Per: time.Second})
 				th.Hold = hold
 				wave := func(at time.Duration) float64 {
 					if at%(2*pause) < pause {
@@ -73,7 +73,7 @@ func TestDetectorDoesNotFlapWithASquareWave(t *testing.T) {
 func TestDetectorIsSteadyByChance(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for _, n := range []int64{10, 20, 200, 2000} {
-		th := hotparam.NewThreshold(hotparam.Rate{N: n, Per: time.Second})
+		th := rules.NewThreshold(rules.Rate{N: n, Per: time.Second})
 		got := stateChanges(th, 10*time.Minute, func(time.Duration) float64 {
 			arrived, mean := 0.0, float64(n)/10
 			for at := rnd.ExpFloat64(); at < mean; at += rnd.ExpFloat64() { // Poisson
@@ -90,7 +90,7 @@ func TestDetectorIsSteadyByChance(t *testing.T) {
 // A burst that is known of by the time a pane before it is closed keeps the key
 // hot: no further count need come.
 func TestDetectorDoesNotCoolBeforeABurstThatHasCome(t *testing.T) {
-	th := hotparam.NewThreshold(hotparam.Rate{N: 200, Per: time.Second})
+	th := rules.NewThreshold(rules.Rate{N: 200, Per: time.Second})
 	th.Hold, th.CoolDown = 0, 0
 	changes := changesOf(th, 3*time.Second, func(at time.Duration) float64 {
 		if at == 0 || at == 1100*time.Millisecond {

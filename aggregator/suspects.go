@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // suspects are the keys that may be hot: their reported counts are below a threshold, but not
@@ -80,8 +80,8 @@ func (s *suspects) drop(w *watched) {
 }
 
 // describe returns the suspects, those nearest to their threshold first.
-func (s *suspects) describe() []hotparam.Hot {
-	told := make([]hotparam.Hot, 0, len(s.list))
+func (s *suspects) describe() []rules.Hot {
+	told := make([]rules.Hot, 0, len(s.list))
 	for _, w := range s.list {
 		t := w.suspect
 		h := w.newHot()
@@ -94,7 +94,7 @@ func (s *suspects) describe() []hotparam.Hot {
 		h.Since = w.suspected
 		told = append(told, h)
 	}
-	slices.SortFunc(told, func(a, b hotparam.Hot) int {
+	slices.SortFunc(told, func(a, b rules.Hot) int {
 		return cmp.Or(cmp.Compare(b.Ratio, a.Ratio), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Text, b.Text))
 	})
 	return told

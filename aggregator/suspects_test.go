@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/rules"
 )
 
 func suspectTexts(out *recorder) (texts []string) {
@@ -186,7 +186,7 @@ func TestDetectorSuspectsKeysWithoutAnEntry(t *testing.T) {
 			t.Errorf("suspect %s counts %d to %d, it has %d", h.Text, h.Low, h.High, n)
 		}
 	}
-	var none hotparam.Hot
+	var none rules.Hot
 	if out.suspects[0] == none {
 		t.Error("an empty suspect")
 	}

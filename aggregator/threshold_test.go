@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // scripted feeds a detector of one rule what comes at certain times, pane by pane,
@@ -18,9 +18,9 @@ type scripted struct {
 	out *recorder
 }
 
-func newScripted(th hotparam.Threshold, except ...hotparam.Exception) *scripted {
+func newScripted(th rules.Threshold, except ...rules.Exception) *scripted {
 	rule := hotRule("r", 1, time.Second)
-	rule.Hot, rule.Except = []hotparam.Threshold{th}, except
+	rule.Hot, rule.Except = []rules.Threshold{th}, except
 	out := newRecorder()
 	return &scripted{NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out}), out}
 }
@@ -48,27 +48,27 @@ func (s *scripted) hotKeys() string {
 	return fmt.Sprint(keys)
 }
 
-func thresholdOf(kind hotparam.Kind, n int64) hotparam.Threshold {
-	return hotparam.Threshold{Kind: kind, Rate: hotparam.Rate{N: n, Per: time.Second}, Exit: hotparam.Percent(80)}
+func thresholdOf(kind rules.Kind, n int64) rules.Threshold {
+	return rules.Threshold{Kind: kind, Rate: rules.Rate{N: n, Per: time.Second}, Exit: rules.Percent(80)}
 }
 
 // A key is hot with the very count that is needed, and not with one less.
 func TestEnterIsExact(t *testing.T) {
-	share, top := thresholdOf(hotparam.Share, 1), thresholdOf(hotparam.Top, 5)
-	share.Factor, top.Top = hotparam.Percent(25), 2
-	adjust := hotparam.Exception{Values: []hotparam.QueryMatch{{Name: "k", Value: "x"}}, Rate: hotparam.Rate{N: 20, Per: time.Second}}
-	allow := hotparam.Exception{Values: []hotparam.QueryMatch{{Name: "k", Value: "x"}}, Action: hotparam.Allow}
+	share, top := thresholdOf(rules.Share, 1), thresholdOf(rules.Top, 5)
+	share.Factor, top.Top = rules.Percent(25), 2
+	adjust := rules.Exception{Values: []rules.QueryMatch{{Name: "k", Value: "x"}}, Rate: rules.Rate{N: 20, Per: time.Second}}
+	allow := rules.Exception{Values: []rules.QueryMatch{{Name: "k", Value: "x"}}, Action: rules.Allow}
 	for _, c := range []struct {
 		name   string
-		th     hotparam.Threshold
-		except []hotparam.Exception
+		th     rules.Threshold
+		except []rules.Exception
 		counts map[string]int64
 		want   string
 	}{
-		{"the threshold", thresholdOf(hotparam.Absolute, 10), nil, map[string]int64{"a": 10, "b": 9}, "[a]"},
-		{"an exception's", thresholdOf(hotparam.Absolute, 10), []hotparam.Exception{adjust}, map[string]int64{"x": 19, "b": 10}, "[b]"},
-		{"an exception's, reached", thresholdOf(hotparam.Absolute, 10), []hotparam.Exception{adjust}, map[string]int64{"x": 20}, "[x]"},
-		{"allowed", thresholdOf(hotparam.Absolute, 10), []hotparam.Exception{allow}, map[string]int64{"x": 1000}, "[]"},
+		{"the threshold", thresholdOf(rules.Absolute, 10), nil, map[string]int64{"a": 10, "b": 9}, "[a]"},
+		{"an exception's", thresholdOf(rules.Absolute, 10), []rules.Exception{adjust}, map[string]int64{"x": 19, "b": 10}, "[b]"},
+		{"an exception's, reached", thresholdOf(rules.Absolute, 10), []rules.Exception{adjust}, map[string]int64{"x": 20}, "[x]"},
+		{"allowed", thresholdOf(rules.Absolute, 10), []rules.Exception{allow}, map[string]int64{"x": 1000}, "[]"},
 		{"a share", share, nil, map[string]int64{"a": 25, "b": 24, "c": 24, "d": 24, "e": 3}, "[a]"},
 		{"less than a share", share, nil, map[string]int64{"a": 25, "b": 24, "c": 24, "d": 24, "e": 4}, "[]"},
 		{"the top two", top, nil, map[string]int64{"a": 30, "b": 21, "c": 20}, "[a b]"},
@@ -94,10 +94,10 @@ func TestEnterIsExact(t *testing.T) {
 // Keys are compared with all that count in the window, also with those that no later window
 // holds, as its pane is judged when late counts have arrived.
 func TestRankingHasKeysThatHaveLeft(t *testing.T) {
-	th := thresholdOf(hotparam.Top, 2)
+	th := thresholdOf(rules.Top, 2)
 	th.Top = 1
 	rule := hotRule("r", 1, time.Second)
-	rule.Hot = []hotparam.Threshold{th}
+	rule.Hot = []rules.Threshold{th}
 	out := newRecorder()
 	s := &scripted{NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out, Lag: 250 * time.Millisecond, Grace: 2 * time.Second}), out}
 	s.run(0, 4*time.Second, func(at time.Duration) {
@@ -118,10 +118,10 @@ func TestRankingHasKeysThatHaveLeft(t *testing.T) {
 // A rival whose low count does not reach the least one, because some of its counts were missing
 // and may be of before the window, may have as many as a key all the same.
 func TestRankingHasKeysOfUncertainCounts(t *testing.T) {
-	th := thresholdOf(hotparam.Top, 3)
+	th := thresholdOf(rules.Top, 3)
 	th.Top = 1
 	rule := hotRule("r", 1, time.Second)
-	rule.Hot = []hotparam.Threshold{th}
+	rule.Hot = []rules.Threshold{th}
 	out := newRecorder()
 	s := &scripted{NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out, Lag: 250 * time.Millisecond, Grace: 2 * time.Second}), out}
 	s.run(0, 5*time.Second, func(at time.Duration) {
@@ -143,10 +143,10 @@ func TestRankingHasKeysOfUncertainCounts(t *testing.T) {
 // A key that is found hot by a late count is hot since the window in which it is, however much
 // earlier that count belongs.
 func TestLateCountDoesNotDateAKeyBack(t *testing.T) {
-	th := thresholdOf(hotparam.Jump, 5)
-	th.Factor = hotparam.Percent(200)
+	th := thresholdOf(rules.Jump, 5)
+	th.Factor = rules.Percent(200)
 	rule := hotRule("r", 1, time.Second)
-	rule.Hot = []hotparam.Threshold{th}
+	rule.Hot = []rules.Threshold{th}
 	out := newRecorder()
 	s := &scripted{NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out, Grace: 4 * time.Second}), out}
 	s.run(0, 20*time.Second, func(at time.Duration) {
@@ -179,7 +179,7 @@ func TestExitIsExact(t *testing.T) {
 		n    int64 // in each second after the first, which has ten
 		want string
 	}{{8, "[a]"}, {7, "[]"}} {
-		s := newScripted(thresholdOf(hotparam.Absolute, 10))
+		s := newScripted(thresholdOf(rules.Absolute, 10))
 		s.run(0, 8*time.Second, func(at time.Duration) {
 			switch {
 			case at == 0:
@@ -204,7 +204,7 @@ func TestCoolingIsExact(t *testing.T) {
 		{5 * time.Second, 2 * time.Second, 5 * time.Second},
 		{2 * time.Second, 5 * time.Second, 6100 * time.Millisecond},
 	} {
-		th := thresholdOf(hotparam.Absolute, 10)
+		th := thresholdOf(rules.Absolute, 10)
 		th.Hold, th.CoolDown = c.hold, c.coolDown
 		s := newScripted(th)
 		s.run(0, 10*time.Second, func(at time.Duration) {
@@ -226,8 +226,8 @@ func TestJumpLeavesOutThePresentWindow(t *testing.T) {
 		n    int64 // beside nine in the panes before
 		want string
 	}{{11, "[a]"}, {10, "[]"}} {
-		th := thresholdOf(hotparam.Jump, 1)
-		th.Factor = hotparam.NewFraction(2, 1)
+		th := thresholdOf(rules.Jump, 1)
+		th.Factor = rules.NewFraction(2, 1)
 		s := newScripted(th)
 		s.run(-10*time.Second, 15*time.Second, func(at time.Duration) {
 			switch {
@@ -252,12 +252,12 @@ func TestExitIsAPartOfWhatIsNeeded(t *testing.T) {
 	for least := int64(1); least <= 20; least++ {
 		for percent := int64(1); percent <= 100; percent++ {
 			share := hotRule("share", least, time.Second)
-			share.Hot[0].Kind, share.Hot[0].Factor, share.Hot[0].Exit = hotparam.Share, hotparam.Percent(10), hotparam.Percent(percent)
+			share.Hot[0].Kind, share.Hot[0].Factor, share.Hot[0].Exit = rules.Share, rules.Percent(10), rules.Percent(percent)
 			top := hotRule("top", least, time.Second)
-			top.Hot[0].Kind, top.Hot[0].Top, top.Hot[0].Exit = hotparam.Top, 1, hotparam.Percent(percent)
+			top.Hot[0].Kind, top.Hot[0].Top, top.Hot[0].Exit = rules.Top, 1, rules.Percent(percent)
 			except := hotRule("except", least, time.Second)
-			except.Hot[0].Exit = hotparam.Percent(percent)
-			except.Except = []hotparam.Exception{{Values: []hotparam.QueryMatch{{Name: "q", Value: "a"}}, Rate: hotparam.Rate{N: 1000, Per: time.Second}}}
+			except.Hot[0].Exit = rules.Percent(percent)
+			except.Except = []rules.Exception{{Values: []rules.QueryMatch{{Name: "q", Value: "a"}}, Rate: rules.Rate{N: 1000, Per: time.Second}}}
 			d := NewDetector(DetectorConfig{Rules: testRules(share, top, except), Publisher: newRecorder()})
 			for rule := range 3 {
 				for i, n := range []int64{100, others} {
@@ -268,7 +268,7 @@ func TestExitIsAPartOfWhatIsNeeded(t *testing.T) {
 				r := d.rules[rule]
 				x := r.thresholds[0]
 				pane, text := x.view.Index(noon), []byte(group+"a")
-				if x.Kind == hotparam.Top {
+				if x.Kind == rules.Top {
 					x.rank(pane)
 				}
 				want := max(1, (compared*percent+99)/100)
@@ -284,8 +284,8 @@ func TestExitIsAPartOfWhatIsNeeded(t *testing.T) {
 // a route was more than a pane could hold at 71 MB/s, and no key was ever hot.
 func TestShareOfManyBytes(t *testing.T) {
 	rule := hotRule("r", 1e6, time.Hour)
-	rule.Count = hotparam.Bytes
-	rule.Hot[0].Kind, rule.Hot[0].Factor = hotparam.Share, hotparam.Percent(40)
+	rule.Count = rules.Bytes
+	rule.Hot[0].Kind, rule.Hot[0].Factor = rules.Share, rules.Percent(40)
 	out := newRecorder()
 	d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out})
 	d.Advance(noon)
@@ -293,7 +293,7 @@ func TestShareOfManyBytes(t *testing.T) {
 		d.Count(decode.Count{Hash: uint64(i), Text: []byte(text), N: []int64{4e9, 3e9, 1e9}[i], When: noon})
 	}
 	d.Advance(noon.Add(2 * time.Minute))
-	h, hot := out.hot()[hotparam.Key{Rule: "r", Text: "GET /s?q=a"}]
+	h, hot := out.hot()[rules.Key{Rule: "r", Text: "GET /s?q=a"}]
 	if !hot || h.Low != 4e9 || h.High != 4e9 || h.Ratio != 1.25 || len(out.hot()) != 1 {
 		t.Errorf("hot: %+v, want the one that has half of the bytes", out.hot())
 	}

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // rank ranks the keys by the window that ends with a pane.
@@ -12,14 +12,14 @@ func (t *threshold) rank(pane int64) {
 	v, k := t.view, &t.ranking
 	lacks := v.LacksAny(pane)
 	k.lows, k.highs, k.pane, k.floor = k.lows[:0], k.highs[:0], pane, v.FloorAt(pane)+max(0, lacks)
-	k.unknown = v.NamesRanOut(pane) || lacks == hotparam.Unknown || !v.IsWhole(pane) // keys that have no count here had some
+	k.unknown = v.NamesRanOut(pane) || lacks == rules.Unknown || !v.IsWhole(pane) // keys that have no count here had some
 	v.Each(0, func(i int32) {
 		low, high := v.Bounds(i, pane)
 		if low >= t.Rate.N {
 			k.lows = append(k.lows, low)
 		}
 		switch { // a key whose low is less may have as many all the same
-		case high == hotparam.Unknown:
+		case high == rules.Unknown:
 			k.unknown = true
 		case high >= t.Rate.N:
 			k.highs = append(k.highs, high)
@@ -37,7 +37,7 @@ func (t *threshold) ranked(n *needs, i int32) {
 	k := &t.ranking
 	low, high := t.view.Bounds(i, k.pane) // in the ranking itself, if they reach the least count
 	if k.unknown {
-		n.enter = hotparam.Unknown
+		n.enter = rules.Unknown
 	} else {
 		if k.floor > 0 { // a key that is not ranked
 			n.enter = max(n.enter, t.Rate.N+k.floor)
@@ -48,7 +48,7 @@ func (t *threshold) ranked(n *needs, i int32) {
 	}
 	if rival, ok := kth(k.lows, t.Threshold.Top, low, low >= t.Rate.N); ok {
 		n.maybe = max(n.maybe, rival+1)
-		n.exit = max(n.exit, hotparam.Portion(rival, t.Exit))
+		n.exit = max(n.exit, rules.Portion(rival, t.Exit))
 	}
 }
 

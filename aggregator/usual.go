@@ -1,10 +1,10 @@
 package aggregator
 
 import (
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/aggregator/internal/ring"
 	"github.com/hotparam/hotparam/internal/floor"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // A parameter that is on nearly all requests, or whose count hardly changes, may be above its
@@ -64,7 +64,7 @@ func (v *view) wholeBefore(end int64) int64 {
 // for certain, in the window that ends with a pane.
 func (w *watched) isOnNearlyAll(v *view, end, low int64) bool {
 	_, high := v.totals.Of([]byte(w.text)).Bounds(v.Window, end)
-	return high != hotparam.Unknown && low > 0 && low <= high && low*usualOf >= high*usualShare
+	return high != rules.Unknown && low > 0 && low <= high && low*usualOf >= high*usualShare
 }
 
 // mean is what is known of a key's ten windows before the one that ends with a
@@ -95,7 +95,7 @@ func (w *watched) mean(v *view, pane int64) (m mean) {
 		case k.seen && k.end == end:
 			low += k.low
 			high += k.high
-			m.highKnown = m.highKnown && k.high != hotparam.Unknown
+			m.highKnown = m.highKnown && k.high != rules.Unknown
 			if end >= began {
 				m.byShare = m.byShare && k.byShare
 				shared++
@@ -152,14 +152,14 @@ func (r *ruleWatch) becomesUsual(w *watched, pane int64, byShare bool) bool {
 	n := w.needs(w.by, pane)
 	m := w.mean(v, pane)
 	switch {
-	case n.enter == hotparam.Unknown || low-w.unusualPart() < n.enter:
+	case n.enter == rules.Unknown || low-w.unusualPart() < n.enter:
 		return false
 	case byShare && m.known:
 		return w.byShare && m.byShare
 	case byShare: // nothing was seen before the present window
 		return w.byShare && v.began != ring.Never && pane-int64(v.Panes)+1 >= v.began
 	}
-	return m.known && high != hotparam.Unknown && 2*(float64(high)-m.low) < float64(n.enter)
+	return m.known && high != rules.Unknown && 2*(float64(high)-m.low) < float64(n.enter)
 }
 
 // isBesideUsual reports whether a key became hot beside one that was already usual: then the
@@ -189,7 +189,7 @@ func (d *Detector) judgeUnusual(v *view, pane int64) {
 		n := w.needs(w.by, pane)
 		excess, known := w.excess(v, pane)
 		switch {
-		case high == hotparam.Unknown || n.enter == hotparam.Unknown:
+		case high == rules.Unknown || n.enter == rules.Unknown:
 			continue
 		case high-w.unusualPart() < n.exit:
 		case known && excess >= float64(n.enter) && !w.byShare:
@@ -227,7 +227,7 @@ func (r *ruleWatch) isSpared(w *watched, pane int64) bool {
 	v := w.by.view
 	_, high := w.bounds(v, pane)
 	n := w.needs(w.by, pane)
-	if high == hotparam.Unknown || n.enter == hotparam.Unknown {
+	if high == rules.Unknown || n.enter == rules.Unknown {
 		return w.spared
 	}
 	if excess, known := w.excess(v, pane); known {
@@ -240,7 +240,7 @@ func (r *ruleWatch) isSpared(w *watched, pane int64) bool {
 // listed hot keys beside it can explain.
 func (w *watched) excess(v *view, pane int64) (excess float64, known bool) {
 	m := w.mean(v, pane)
-	if !m.highKnown || w.explained == hotparam.Unknown {
+	if !m.highKnown || w.explained == rules.Unknown {
 		return 0, false
 	}
 	low, _ := w.bounds(v, pane)

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	reference "github.com/hotparam/hotparam/internal/exact"
 	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // overlapping feeds a detector the keys of requests of which each makes several,
@@ -21,13 +21,13 @@ type overlapping struct {
 	value          int
 }
 
-func newOverlapping(kind hotparam.ByKind, n int64) *overlapping {
+func newOverlapping(kind rules.ByKind, n int64) *overlapping {
 	c := &combined{out: newRecorder(), now: noon}
 	rule := hotRule("r", n, time.Second)
 	rule.By.Kind = kind
 	c.Detector = NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: c.out})
 	c.Advance(c.now)
-	return &overlapping{combined: c, each: kind == hotparam.ByEach}
+	return &overlapping{combined: c, each: kind == rules.ByEach}
 }
 
 func (o *overlapping) requests(n int64, params ...string) {
@@ -71,7 +71,7 @@ func (o *overlapping) others(n int64, param string) {
 
 func (o *overlapping) count(params string, n int64) {
 	text := "GET /s?" + params
-	o.Count(decode.Count{Hash: hotparam.Hash([]byte(text)), Text: []byte(text), N: n, When: o.now, Instance: "i"})
+	o.Count(decode.Count{Hash: rules.Hash([]byte(text)), Text: []byte(text), N: n, When: o.now, Instance: "i"})
 }
 
 // run has requests come for some time, pane by pane.
@@ -111,7 +111,7 @@ func (o *overlapping) cools(params string) (n int) {
 	return n
 }
 
-var overlaps = map[string]hotparam.ByKind{"each": hotparam.ByEach, "combinations": hotparam.ByCombinations}
+var overlaps = map[string]rules.ByKind{"each": rules.ByEach, "combinations": rules.ByCombinations}
 
 // A parameter on all requests neither hides a hot key nor is limited beside it.
 func TestAKeyOnAllRequestsHidesNone(t *testing.T) {
@@ -168,7 +168,7 @@ func TestRepeatedParametersAreOneRequest(t *testing.T) {
 // A key that is usual by its mean is limited again when it exceeds it by a
 // threshold that nothing explains, and not before.
 func TestWhatIsNotExplainedIsLimited(t *testing.T) {
-	o := newOverlapping(hotparam.ByCombinations, 100)
+	o := newOverlapping(rules.ByCombinations, 100)
 	feed := func(page1, phone, other int64) func() {
 		return func() {
 			o.others(page1, "page=1")
@@ -233,7 +233,7 @@ func TestUsualByTheMean(t *testing.T) {
 // is nobody besides to protect.
 func TestAFloodAloneIsNotUsual(t *testing.T) {
 	for _, idle := range []time.Duration{0, 5 * time.Second, 20 * time.Second} {
-		o := newOverlapping(hotparam.ByCombinations, 100)
+		o := newOverlapping(rules.ByCombinations, 100)
 		o.run(idle, func() {})
 		o.run(8*time.Second, func() {
 			for page := range 10 {
@@ -248,7 +248,7 @@ func TestAFloodAloneIsNotUsual(t *testing.T) {
 
 // Without totals, as instances of earlier versions count none, the mean tells.
 func TestUsualWithoutTotals(t *testing.T) {
-	o := newOverlapping(hotparam.ByCombinations, 100)
+	o := newOverlapping(rules.ByCombinations, 100)
 	o.noTotals = true
 	feed := func(phone int64) func() {
 		return func() {
@@ -268,7 +268,7 @@ func TestUsualWithoutTotals(t *testing.T) {
 
 // A key that is listed again is hot since then.
 func TestListedAgainIsHotSinceThen(t *testing.T) {
-	o := newOverlapping(hotparam.ByCombinations, 100)
+	o := newOverlapping(rules.ByCombinations, 100)
 	background := func() {
 		for range 20 {
 			o.value++
@@ -289,7 +289,7 @@ func TestListedAgainIsHotSinceThen(t *testing.T) {
 			o.requests(5, fmt.Sprint("page=", page), "q=phone")
 		}
 	})
-	h, ok := o.out.hot()[hotparam.Key{Rule: "r", Text: "GET /s?q=phone"}]
+	h, ok := o.out.hot()[rules.Key{Rule: "r", Text: "GET /s?q=phone"}]
 	if !ok || h.Since.Before(spread) {
 		t.Errorf("listed %v, hot since %v, and spread over all pages at %v", ok, h.Since, spread)
 	}
@@ -328,16 +328,16 @@ func TestUsualIsSteady(t *testing.T) {
 
 // Who adopts keys goes on with what was said of them, until its own windows tell.
 func TestAdoptedKeysStayUsual(t *testing.T) {
-	o := newOverlapping(hotparam.ByEach, 100)
+	o := newOverlapping(rules.ByEach, 100)
 	o.Lost(o.now)
-	hot := func(params string, usual bool) hotparam.Hot {
-		return hotparam.Hot{Key: hotparam.Key{Rule: "r", Text: "GET /s?" + params}, Since: o.now.Add(-time.Minute), Usual: usual, Spared: usual}
+	hot := func(params string, usual bool) rules.Hot {
+		return rules.Hot{Key: rules.Key{Rule: "r", Text: "GET /s?" + params}, Since: o.now.Add(-time.Minute), Usual: usual, Spared: usual}
 	}
-	adopted := []hotparam.Hot{hot("page=1", true), hot("q=phone", false)}
+	adopted := []rules.Hot{hot("page=1", true), hot("q=phone", false)}
 	if refused := o.Adopt(adopted, o.now); len(refused) > 0 {
 		t.Fatalf("refused %v", refused)
 	}
-	o.out.Publish(hotparam.Change{Hot: adopted})
+	o.out.Publish(rules.Change{Hot: adopted})
 	o.run(20*time.Second, func() {
 		o.others(90, "page=1")
 		o.requests(50, "page=1", "q=phone")
@@ -364,7 +364,7 @@ func TestATotalIsNoKey(t *testing.T) {
 // Keys that are all on all requests protect each other's from one that is not: of
 // six parameters there are no keys of three, and none stands for all of them.
 func TestSeveralKeysOnAllRequests(t *testing.T) {
-	o := newOverlapping(hotparam.ByCombinations, 100)
+	o := newOverlapping(rules.ByCombinations, 100)
 	feed := func() {
 		for range 10 {
 			o.value++
@@ -397,7 +397,7 @@ func TestSeveralKeysOnAllRequests(t *testing.T) {
 // it is a threshold above its mean without what is explained, until it is so by less
 // than half.
 func TestAKeyOnAllRequestsThatGrows(t *testing.T) {
-	o := newOverlapping(hotparam.ByCombinations, 100)
+	o := newOverlapping(rules.ByCombinations, 100)
 	o.onVerdict = func(v Verdict) {
 		if v.Kind == Unusual && v.Text == "GET /s?lang=en" {
 			t.Errorf("usual no longer at %v", v.At.Sub(noon))
@@ -432,7 +432,7 @@ func TestGroupTally(t *testing.T) {
 	for _, n := range []int64{5, 7, 3} {
 		low.add(n)
 	}
-	for repeated, want := range map[int64]int64{0: 15, 6: 9, 10: 7, hotparam.Unknown: 7} {
+	for repeated, want := range map[int64]int64{0: 15, 6: 9, 10: 7, rules.Unknown: 7} {
 		if got := low.atLeast(repeated); got != want {
 			t.Errorf("of %d repeats: at least %d requests, want %d", repeated, got, want)
 		}

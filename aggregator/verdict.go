@@ -3,7 +3,7 @@ package aggregator
 import (
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // VerdictKind is the kind of a decision about a key.
@@ -33,12 +33,12 @@ func (d VerdictKind) String() string {
 
 // Verdict is one decision about a key, with what it was made from.
 type Verdict struct {
-	hotparam.Key
+	rules.Key
 	Kind      VerdictKind
-	Threshold *hotparam.Threshold // of the rule
+	Threshold *rules.Threshold // of the rule
 	At        time.Time
 	// Low and High bound the count in the threshold's window; High may be
-	// [hotparam.Unknown]. Of a count that was sampled they bound the estimate.
+	// [rules.Unknown]. Of a count that was sampled they bound the estimate.
 	Low, High int64
 	// Against is the count that the low count reached, or that the high count is below.
 	Against int64

@@ -4,22 +4,22 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/baseline"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/aggregator/internal/ring"
 	"github.com/hotparam/hotparam/aggregator/internal/window"
+	"github.com/hotparam/hotparam/rules"
 )
 
-func newRuleWatch(number int, rule *hotparam.Rule, days *baseline.Days, budget int64, late time.Duration) *ruleWatch {
+func newRuleWatch(number int, rule *rules.Rule, days *baseline.Days, budget int64, late time.Duration) *ruleWatch {
 	r := layOut(number, rule)
 	r.open(days, budget, late, nil)
 	return r
 }
 
 // layOut returns the views of a rule, which are not open yet, and its thresholds.
-func layOut(number int, rule *hotparam.Rule) *ruleWatch {
-	r := &ruleWatch{rule: rule, number: number, keys: make(map[string]*watched), combines: rule.By.Kind == hotparam.ByCombinations, overlaps: rule.Overlaps()}
+func layOut(number int, rule *rules.Rule) *ruleWatch {
+	r := &ruleWatch{rule: rule, number: number, keys: make(map[string]*watched), combines: rule.By.Kind == rules.ByCombinations, overlaps: rule.Overlaps()}
 	if r.combines {
 		r.levels = levelsOf(rule)
 	}
@@ -43,7 +43,7 @@ func layOut(number int, rule *hotparam.Rule) *ruleWatch {
 func (r *ruleWatch) open(days *baseline.Days, budget int64, late time.Duration, before *ruleWatch) {
 	parts := int64(len(r.views)) // and as much for each history
 	for _, v := range r.views {
-		if v.has(hotparam.Jump) {
+		if v.has(rules.Jump) {
 			parts++
 		}
 	}
@@ -84,7 +84,7 @@ func (r *ruleWatch) viewLike(v *view) *view {
 // judgesAtEnd reports whether keys that no threshold holds hot are judged when a pane is over.
 func (v *view) judgesAtEnd() bool { return v.ranks || v.history != nil && v.Held() > 0 }
 
-func (v *view) has(kind hotparam.Kind) bool {
+func (v *view) has(kind rules.Kind) bool {
 	return slices.ContainsFunc(v.thresholds, func(t *threshold) bool { return t.Kind == kind })
 }
 
@@ -100,12 +100,12 @@ func (v *view) open(budget int64, late time.Duration, from *view) {
 	// the present one a lag ago.
 	grace := int64((late+w.Pane-1)/w.Pane) + 1
 	switch {
-	case v.has(hotparam.Jump) && v.history == nil:
+	case v.has(rules.Jump) && v.history == nil:
 		v.history = window.NewHistory(w, grace, budget)
 	case v.history != nil && v.history.Budget() != budget:
 		v.history = v.history.Resize(budget)
 	}
-	if v.has(hotparam.Share) {
+	if v.has(rules.Share) {
 		if v.groups == nil {
 			v.groups = window.NewGroups(int64(w.Panes)+grace, budget/8, v.thresholds[0].rule.ParamsOnly)
 		} else {
@@ -130,7 +130,7 @@ func (v *view) open(budget int64, late time.Duration, from *view) {
 		v.resize(budget)
 	}
 	v.compares = v.history != nil || v.groups != nil
-	v.ranks = v.groups != nil || v.has(hotparam.Top)
+	v.ranks = v.groups != nil || v.has(rules.Top)
 	v.least = v.thresholds[0].least()
 	for _, t := range v.thresholds {
 		v.least = min(v.least, t.least())

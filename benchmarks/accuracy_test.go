@@ -11,9 +11,9 @@ import (
 
 	"github.com/go-kratos/aegis/topk"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/rules"
 )
 
 const (
@@ -140,7 +140,7 @@ func newDetector(b *testing.B, memory int64) *detector {
 	b.Helper()
 	p := &published{}
 	return &detector{published: p, now: time.Unix(1_700_000_000, 0), Detector: aggregator.NewDetector(aggregator.DetectorConfig{
-		Rules:     rules(b, "*", hotparam.Rate{N: accuracyThreshold, Per: 10 * time.Second}, nil),
+		Rules:     testRules(b, "*", rules.Rate{N: accuracyThreshold, Per: 10 * time.Second}, nil),
 		Publisher: p, Memory: memory,
 	})}
 }
@@ -150,7 +150,7 @@ func (d *detector) add(k *accuracyKey) {
 	if d.events++; d.events%1000 == 0 {
 		d.Advance(d.now)
 	}
-	d.Count(decode.Count{Hash: hotparam.Hash(k.raw), Text: k.raw, N: 1, When: d.now})
+	d.Count(decode.Count{Hash: rules.Hash(k.raw), Text: k.raw, N: 1, When: d.now})
 }
 
 func (d *detector) hot() []string { return d.published.hot }
@@ -158,12 +158,12 @@ func (d *detector) hot() []string { return d.published.hot }
 // published remembers which keys became hot.
 type published struct{ hot []string }
 
-func (p *published) Publish(c hotparam.Change) {
+func (p *published) Publish(c rules.Change) {
 	for _, h := range c.Hot {
 		p.hot = append(p.hot, h.Text)
 	}
 }
-func (*published) Refresh(int, []hotparam.Hot) {}
+func (*published) Refresh(int, []rules.Hot) {}
 
 type exactMap map[string]*int64
 
@@ -225,6 +225,6 @@ func (s *spaceSaving) where(hot func(*ssCounter) bool) (keys []string) {
 	return keys
 }
 
-func (*published) Suspects(int, []hotparam.Hot) {}
+func (*published) Suspects(int, []rules.Hot) {}
 
-func (*published) Instances([]hotparam.Instance) {}
+func (*published) Instances([]rules.Instance) {}

@@ -13,10 +13,10 @@ import (
 	"github.com/prometheus/statsd_exporter/pkg/line"
 	"github.com/prometheus/statsd_exporter/pkg/mapper"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/internal/bench"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -32,7 +32,7 @@ const (
 func BenchmarkParse(b *testing.B) {
 	packets := packetsOf(texts("b=2&q=%d", zipf(distinct)))
 	b.Run("hotparam", func(b *testing.B) {
-		d := decode.NewDecoder(rules(b, "*", unreachable, nil), wire.Plain)
+		d := decode.NewDecoder(testRules(b, "*", unreachable, nil), wire.Plain)
 		var sum total
 		now := time.Now()
 		ingest(b, packets, func(p []byte) { d.Packet(p, now, &sum) })
@@ -93,7 +93,7 @@ func BenchmarkIngestDistinct(b *testing.B) {
 func count(b *testing.B, packets [][]byte) {
 	b.Run("hotparam", func(b *testing.B) {
 		before := heap()
-		r := rules(b, "*", hotparam.Rate{N: 9 * hotparam.MaxRate, Per: 10 * time.Second}, nil)
+		r := testRules(b, "*", rules.Rate{N: 9 * rules.MaxRate, Per: 10 * time.Second}, nil)
 		decoder := decode.NewDecoder(r, wire.Plain)
 		detector := aggregator.NewDetector(aggregator.DetectorConfig{Rules: r, Publisher: &published{}, Lag: decode.DefaultLag})
 		now := time.Now()

@@ -16,15 +16,15 @@ import (
 	ulule "github.com/ulule/limiter/v3"
 	ululeredis "github.com/ulule/limiter/v3/drivers/store/redis"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/limiter/redislimiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // redisTake takes one permit of each of keys.
 type redisTake func(ctx context.Context, keys []string) error
 
-var quota = hotparam.Quota{Rate: hotparam.Rate{N: perSecond, Per: time.Second}, Burst: burst}
+var quota = rules.Quota{Rate: rules.Rate{N: perSecond, Per: time.Second}, Burst: burst}
 
 // redisPeers are the ways to ask Redis.
 var redisPeers = []struct {

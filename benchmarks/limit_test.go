@@ -17,9 +17,9 @@ import (
 	"github.com/ulule/limiter/v3/drivers/store/memory"
 	"golang.org/x/time/rate"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/middleware"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Each limiter holds a key to 50 a second and a burst of 100, or what comes
@@ -52,7 +52,7 @@ func BenchmarkLimitKeys(b *testing.B) { limiters(b, texts("GET /users/%d", zipf(
 // hashes within the loop.
 func limiters(b *testing.B, keys []string) {
 	b.Run("hotparam", func(b *testing.B) {
-		held, err := limiter.NewKeys(&hotparam.Quota{Rate: hotparam.Rate{N: perSecond, Per: time.Second}, Burst: burst}, distinct, nil)
+		held, err := limiter.NewKeys(&rules.Quota{Rate: rules.Rate{N: perSecond, Per: time.Second}, Burst: burst}, distinct, nil)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -60,19 +60,19 @@ func limiters(b *testing.B, keys []string) {
 		var buf [64]byte
 		run(b, keys, func(key string) bool {
 			member := append(buf[:0], key...)
-			return held.Do(time.Since(start), hotparam.Hash(member), member, limiter.Ask{N: 1}).Allowed
+			return held.Do(time.Since(start), rules.Hash(member), member, limiter.Ask{N: 1}).Allowed
 		})
 		if n := held.Stats().Displaced; n > 0 {
 			b.Errorf("%d keys lost their places", n)
 		}
 	})
-	for _, a := range []hotparam.Algorithm{hotparam.TokenBucket, hotparam.FixedWindow, hotparam.SlidingLog, hotparam.SlidingBlocks} {
+	for _, a := range []rules.Algorithm{rules.TokenBucket, rules.FixedWindow, rules.SlidingLog, rules.SlidingBlocks} {
 		b.Run("hotparam_Limiter_"+string(a), func(b *testing.B) {
 			backend, err := limiter.NewMemory(limiter.MemoryConfig{MaxKeys: distinct})
 			if err != nil {
 				b.Fatal(err)
 			}
-			lim, err := limiter.New(backend, "users", hotparam.Quota{Algorithm: a, Rate: hotparam.Rate{N: perSecond, Per: time.Second}})
+			lim, err := limiter.New(backend, "users", rules.Quota{Algorithm: a, Rate: rules.Rate{N: perSecond, Per: time.Second}})
 			if err != nil {
 				b.Fatal(err)
 			}

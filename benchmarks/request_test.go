@@ -18,11 +18,11 @@ import (
 	cactus "github.com/cactus/go-statsd-client/v5/statsd"
 	aegis "github.com/go-kratos/aegis/hotkey"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/statsdsink"
 	"github.com/hotparam/hotparam/internal/bench"
 	"github.com/hotparam/hotparam/middleware"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -37,7 +37,7 @@ func BenchmarkRequest(b *testing.B) {
 	names := texts("shop.terms.hot_param.b=2&q=%d", zipf(distinct))
 
 	b.Run("hotparam", func(b *testing.B) {
-		g := newGuard(b, &hotparam.Limit{Quota: hotparam.Quota{Rate: hotparam.Rate{N: 1, Per: time.Second}, Burst: 1}, Mode: hotparam.ModeLimit}, queries)
+		g := newGuard(b, &rules.Limit{Quota: rules.Quota{Rate: rules.Rate{N: 1, Per: time.Second}, Burst: 1}, Mode: rules.ModeLimit}, queries)
 		b.ReportAllocs()
 		for i := 0; b.Loop(); i++ {
 			g.Check(search(queries[i%draws]))
@@ -128,8 +128,8 @@ func BenchmarkRequest(b *testing.B) {
 // limit.
 func BenchmarkRequestRefused(b *testing.B) {
 	b.Run("hotparam", func(b *testing.B) {
-		g := newGuard(b, &hotparam.Limit{Quota: hotparam.Quota{Rate: hotparam.Rate{N: 1, Per: time.Hour}, Burst: 1}, Mode: hotparam.ModeLimit}, nil)
-		g.HotSet().Update("", hotparam.Change{Hot: []hotparam.Hot{{Key: hotparam.Key{Rule: "terms", Text: "GET /search?b=2&q=1"}, Low: 1, High: 1, Rate: 1, Mode: hotparam.ModeLimit}}})
+		g := newGuard(b, &rules.Limit{Quota: rules.Quota{Rate: rules.Rate{N: 1, Per: time.Hour}, Burst: 1}, Mode: rules.ModeLimit}, nil)
+		g.HotSet().Update("", rules.Change{Hot: []rules.Hot{{Key: rules.Key{Rule: "terms", Text: "GET /search?b=2&q=1"}, Low: 1, High: 1, Rate: 1, Mode: rules.ModeLimit}}})
 		g.Check(search("q=1&b=2")) // the one that passes
 		b.ReportAllocs()
 		for b.Loop() {
@@ -155,9 +155,9 @@ func search(query string) middleware.Request {
 
 // newGuard is a guard whose collector flushes StatsD lines as in production, to
 // a socket, after it has seen all queries.
-func newGuard(b *testing.B, limit *hotparam.Limit, queries []string) *middleware.Guard {
+func newGuard(b *testing.B, limit *rules.Limit, queries []string) *middleware.Guard {
 	b.Helper()
-	rules := rules(b, "GET /search", unreachable, limit)
+	rules := testRules(b, "GET /search", unreachable, limit)
 	sink, err := statsdsink.New(statsdsink.Config{Rules: rules, Addrs: []string{socket(b)}})
 	if err != nil {
 		b.Fatal(err)

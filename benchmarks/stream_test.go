@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // draws is how many keys a stream has before it starts over: a power of two.
@@ -42,20 +42,20 @@ func texts(format string, numbers []uint64) []string {
 }
 
 // rules hold one rule about all parameters of all requests.
-func rules(b *testing.B, route string, threshold hotparam.Rate, limit *hotparam.Limit) *hotparam.Rules {
+func testRules(b *testing.B, route string, threshold rules.Rate, limit *rules.Limit) *rules.Rules {
 	b.Helper()
-	r, err := hotparam.ParseRoute(route)
+	r, err := rules.ParseRoute(route)
 	if err != nil {
 		b.Fatal(err)
 	}
-	return &hotparam.Rules{Namespace: "shop", Rules: []hotparam.Rule{{
+	return &rules.Rules{Namespace: "shop", Rules: []rules.Rule{{
 		ID:    "terms",
-		Match: hotparam.Match{Route: r},
-		By:    hotparam.By{Kind: hotparam.ByAll},
-		Hot:   []hotparam.Threshold{hotparam.NewThreshold(threshold)},
+		Match: rules.Match{Route: r},
+		By:    rules.By{Kind: rules.ByAll},
+		Hot:   []rules.Threshold{rules.NewThreshold(threshold)},
 		Limit: limit,
 	}}}
 }
 
 // unreachable is a threshold at which nothing gets hot.
-var unreachable = hotparam.Rate{N: hotparam.MaxRate, Per: time.Second}
+var unreachable = rules.Rate{N: rules.MaxRate, Per: time.Second}

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // accountSums is a sink whose receiver reads accounts and adds up groups. It keeps the
@@ -26,14 +26,14 @@ func (s *accountSums) Groups() bool           { return true }
 
 // An account that is closed while repeats of it are due takes these with it.
 func TestAClosedAccountIsNotRepeated(t *testing.T) {
-	rules := ruled(over(400, time.Second))
+	ruleset := ruled(over(400, time.Second))
 	out := &accountSums{}
-	c := newCollector(t, Config{Sink: out, Rules: rules})
-	member := []byte(rules.Rules[0].ID + " k")
+	c := newCollector(t, Config{Sink: out, Rules: ruleset})
+	member := []byte(ruleset.Rules[0].ID + " k")
 	now := time.Unix(1_700_000_000, 0)
-	c.Add(hotparam.Hash(member), member, 300)
+	c.Add(rules.Hash(member), member, 300)
 	c.Flush(t.Context(), now) // and then, for longer than the account is kept, nothing has lines left
-	c.Add(hotparam.Hash(member), member, 1)
+	c.Add(rules.Hash(member), member, 1)
 	for range 5 {
 		now = now.Add(keepAccount)
 		c.Flush(t.Context(), now)
@@ -50,9 +50,9 @@ func TestAClosedAccountIsNotRepeated(t *testing.T) {
 // The keys of a rule with a jump are told on accounts before they rise, as far as that
 // goes; those of other rules are not, nor any while something is held back.
 func TestColdKeysHaveAccounts(t *testing.T) {
-	jump := hotparam.Threshold{Kind: hotparam.Jump, Factor: hotparam.NewFraction(8, 1), Rate: hotparam.Rate{N: 400, Per: time.Second}}.WithDefaults()
+	jump := rules.Threshold{Kind: rules.Jump, Factor: rules.NewFraction(8, 1), Rate: rules.Rate{N: 400, Per: time.Second}}.WithDefaults()
 	for name, test := range map[string]struct {
-		hot    hotparam.Threshold
+		hot    rules.Threshold
 		budget int
 		want   uint64
 	}{
@@ -60,13 +60,13 @@ func TestColdKeysHaveAccounts(t *testing.T) {
 		"rate":              {over(400, time.Second), -1, 0},
 		"jump and no lines": {jump, 100, 0},
 	} {
-		rules := ruled(test.hot)
-		c := newCollector(t, Config{Sink: &accountSums{}, Rules: rules, Budget: test.budget})
+		ruleset := ruled(test.hot)
+		c := newCollector(t, Config{Sink: &accountSums{}, Rules: ruleset, Budget: test.budget})
 		now := time.Unix(1_700_000_000, 0)
 		for range 2 {
 			for i := range 300 {
-				member := fmt.Appendf(nil, "%s k%d", rules.Rules[0].ID, i)
-				c.Add(hotparam.Hash(member), member, 1)
+				member := fmt.Appendf(nil, "%s k%d", ruleset.Rules[0].ID, i)
+				c.Add(rules.Hash(member), member, 1)
 			}
 			c.Flush(t.Context(), now)
 			now = now.Add(pace.Flush)
@@ -81,16 +81,16 @@ func TestColdKeysHaveAccounts(t *testing.T) {
 // never come here, and so has a candidate with its first line: what is lost of their counts
 // from then on is made up for.
 func TestSuspectsHaveAnAccountAtOnce(t *testing.T) {
-	jump := hotparam.Threshold{Kind: hotparam.Jump, Factor: hotparam.NewFraction(4, 1), Rate: hotparam.Rate{N: 100, Per: time.Second}}.WithDefaults()
-	rules := ruled(jump)
+	jump := rules.Threshold{Kind: rules.Jump, Factor: rules.NewFraction(4, 1), Rate: rules.Rate{N: 100, Per: time.Second}}.WithDefaults()
+	ruleset := ruled(jump)
 	for _, urgent := range []time.Duration{-1, DefaultUrgent} {
 		for _, seen := range []bool{false, true} {
 			out := &accountSums{}
-			c := newCollector(t, Config{Sink: out, Rules: rules, Urgent: urgent, Budget: 50})
-			key := hotparam.Key{Rule: rules.Rules[0].ID, Text: "suspect"}
+			c := newCollector(t, Config{Sink: out, Rules: ruleset, Urgent: urgent, Budget: 50})
+			key := rules.Key{Rule: ruleset.Rules[0].ID, Text: "suspect"}
 			add := func(text string, n uint64) {
-				member := []byte(hotparam.Key{Rule: key.Rule, Text: text}.String())
-				c.Add(hotparam.Hash(member), member, n)
+				member := []byte(rules.Key{Rule: key.Rule, Text: text}.String())
+				c.Add(rules.Hash(member), member, n)
 			}
 			now := time.Unix(1_700_000_000, 0)
 			flush := func() map[string]Count {
@@ -110,10 +110,10 @@ func TestSuspectsHaveAnAccountAtOnce(t *testing.T) {
 				}
 				flush()
 			}
-			c.Steer(hotparam.Fleet{Instances: 10, Suspects: []hotparam.Key{{Rule: key.Rule, Text: "another"}}}, nil)
+			c.Steer(rules.Fleet{Instances: 10, Suspects: []rules.Key{{Rule: key.Rule, Text: "another"}}}, nil)
 			flush() // reminds of the accounts
 			flush()
-			c.Steer(hotparam.Fleet{Instances: 10, Suspects: []hotparam.Key{key}}, nil)
+			c.Steer(rules.Fleet{Instances: 10, Suspects: []rules.Key{key}}, nil)
 			n := uint64(0)
 			if seen {
 				n = 1

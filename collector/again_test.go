@@ -4,14 +4,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // What a share has too much is of no key, so it is never hot here.
 func TestWhatAShareHasTooMuchIsNeverHot(t *testing.T) {
-	share := hotparam.Threshold{Kind: hotparam.Share, Factor: hotparam.Percent(50), Rate: hotparam.Rate{N: 5, Per: time.Second}}.WithDefaults()
-	rules := &hotparam.Rules{Namespace: "shop", Rules: []hotparam.Rule{
-		{ID: "r", By: hotparam.By{Kind: hotparam.ByEach}, Hot: []hotparam.Threshold{share, hotparam.NewThreshold(hotparam.Rate{N: 5, Per: time.Second})}},
+	share := rules.Threshold{Kind: rules.Share, Factor: rules.Percent(50), Rate: rules.Rate{N: 5, Per: time.Second}}.WithDefaults()
+	rules := &rules.Rules{Namespace: "shop", Rules: []rules.Rule{
+		{ID: "r", By: rules.By{Kind: rules.ByEach}, Hot: []rules.Threshold{share, rules.NewThreshold(rules.Rate{N: 5, Per: time.Second})}},
 	}}
 	again, key := []byte("GET /s?~again&q"), []byte("GET /s?q=1")
 	p := newProfiles(rules, false)

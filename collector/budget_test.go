@@ -9,17 +9,17 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // ruled are rules with one rule, "terms", that counts by these thresholds.
-func ruled(hot ...hotparam.Threshold) *hotparam.Rules {
-	return &hotparam.Rules{Rules: []hotparam.Rule{{ID: "terms", Hot: hot}}}
+func ruled(hot ...rules.Threshold) *rules.Rules {
+	return &rules.Rules{Rules: []rules.Rule{{ID: "terms", Hot: hot}}}
 }
 
-func over(n int64, per time.Duration) hotparam.Threshold {
-	return hotparam.NewThreshold(hotparam.Rate{N: n, Per: per})
+func over(n int64, per time.Duration) rules.Threshold {
+	return rules.NewThreshold(rules.Rate{N: n, Per: per})
 }
 
 // ledger is a Sink that checks each flush against what it was told of adds.

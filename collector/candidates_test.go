@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // A key's load is never below its true count in any window, and never above that
@@ -48,14 +48,14 @@ func TestLoadIsAnUpperEstimate(t *testing.T) {
 }
 
 func TestMarks(t *testing.T) {
-	rules := &hotparam.Rules{Rules: []hotparam.Rule{
-		{ID: "a", Hot: []hotparam.Threshold{over(200, time.Second), over(6000, time.Minute)}, Except: []hotparam.Exception{
-			{Values: []hotparam.QueryMatch{{Name: "q", Value: "vip*"}}, Rate: hotparam.Rate{N: 800, Per: time.Second}},
-			{Values: []hotparam.QueryMatch{{Name: "q", Value: "free"}}, Action: hotparam.Allow},
+	ruleset := &rules.Rules{Rules: []rules.Rule{
+		{ID: "a", Hot: []rules.Threshold{over(200, time.Second), over(6000, time.Minute)}, Except: []rules.Exception{
+			{Values: []rules.QueryMatch{{Name: "q", Value: "vip*"}}, Rate: rules.Rate{N: 800, Per: time.Second}},
+			{Values: []rules.QueryMatch{{Name: "q", Value: "free"}}, Action: rules.Allow},
 		}},
-		{ID: "b", Hot: []hotparam.Threshold{over(10, time.Second)}},
+		{ID: "b", Hot: []rules.Threshold{over(10, time.Second)}},
 	}}
-	ps := newProfiles(rules, false)
+	ps := newProfiles(ruleset, false)
 	for _, test := range []struct {
 		instances int
 		key       string
@@ -70,7 +70,7 @@ func TestMarks(t *testing.T) {
 		{20, "c q=1", "[]", 1},
 	} {
 		ps.setInstances(test.instances)
-		key, _ := hotparam.ParseKey(test.key)
+		key, _ := rules.ParseKey(test.key)
 		marks := make([]float64, 0, 2)
 		for _, l := range ps.all[ps.of([]byte(key.Rule), []byte(key.Text))].levels {
 			marks = append(marks, l.mark)
@@ -119,10 +119,10 @@ func TestCandidatesAreExemptUntilTheyAlonePassTheBudget(t *testing.T) {
 
 // What stands in place of a redacted value matches no pattern of the file.
 func TestRedactedValuesMatchNoException(t *testing.T) {
-	rules := ruled(over(5, time.Second))
-	rules.Namespace, rules.Redact.Names = "shop", []hotparam.Param{{Name: "q"}}
-	rules.Rules[0].Except = []hotparam.Exception{{Values: []hotparam.QueryMatch{{Name: "q", Value: "*a*"}}, Action: hotparam.Allow}}
-	c := newCollector(t, Config{Sink: &accountSums{}, Rules: rules})
+	ruleset := ruled(over(5, time.Second))
+	ruleset.Namespace, ruleset.Redact.Names = "shop", []rules.Param{{Name: "q"}}
+	ruleset.Rules[0].Except = []rules.Exception{{Values: []rules.QueryMatch{{Name: "q", Value: "*a*"}}, Action: rules.Allow}}
+	c := newCollector(t, Config{Sink: &accountSums{}, Rules: ruleset})
 	if p := c.profiles.all[c.profiles.of([]byte("terms"), []byte("q=hmac-0eca1a85"))]; len(p.levels) != 1 {
 		t.Errorf("the profile has %d levels, want 1", len(p.levels))
 	}

@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/loglimit"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // DefaultMaxKeys is the default of Config.MaxKeys: half as many again as a flood of 50,000
@@ -25,7 +25,7 @@ type Config struct {
 	// Rules are those whose keys are counted. Their windows determine when flushes are
 	// made, and their thresholds which counts are urgent. If nil, there is a flush each
 	// 100 ms, and no count is urgent. [Collector.Reload] replaces them.
-	Rules *hotparam.Rules
+	Rules *rules.Rules
 	// MaxKeys bounds the number of keys in memory. Zero means [DefaultMaxKeys], which
 	// takes about 28 MB.
 	MaxKeys int
@@ -69,7 +69,7 @@ type Collector struct {
 
 	next      atomic.Pointer[rulesInForce] // of the last Reload; nil once in force
 	steering  atomic.Pointer[steering]
-	onLocal   atomic.Pointer[func(hotparam.Hot, bool)]
+	onLocal   atomic.Pointer[func(rules.Hot, bool)]
 	onOrigins atomic.Pointer[func(func(KeyOrigin) bool)]
 
 	dropped struct{ full, tooLong, failed atomic.Int64 }
@@ -83,7 +83,7 @@ type Collector struct {
 // flusher is the state of the flushing goroutine, which only that uses.
 type flusher struct {
 	profiles *profiles
-	windows  []hotparam.Window
+	windows  []rules.Window
 	sums     map[string]*ruleCount // by rule, also of those that are gone
 	steered  *steering
 	budget   budget
@@ -167,7 +167,7 @@ func New(c Config) (*Collector, error) {
 }
 
 // Add adds n to the count of a key. member is the key's canonical text
-// ([hotparam.Key.String]), and hash its [hotparam.Hash]. n must be below 2³². Add neither
+// ([rules.Key.String]), and hash its [rules.Hash]. n must be below 2³². Add neither
 // blocks nor allocates, does not keep member, and is safe for concurrent use.
 func (c *Collector) Add(hash uint64, member []byte, n uint64) {
 	if out := c.shardOf(hash).add(hash, member, n); out != added {

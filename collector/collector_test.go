@@ -15,8 +15,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Whatever many goroutines add while flushes run and tables are replaced, each
@@ -165,7 +165,7 @@ func TestAKeyThatBecomesHotInAFullTableIsCounted(t *testing.T) {
 	out := newSums()
 	c := newCollector(t, Config{Sink: out, MaxKeys: 1024, Budget: -1})
 	hot := []byte("terms hot")
-	hash := hotparam.Hash(hot)
+	hash := rules.Hash(hot)
 	var late int64
 	for round := range rounds {
 		for i := range flood {
@@ -199,7 +199,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	var member []byte
 	for i := range 300_000 {
 		member = fmt.Appendf(member[:0], "terms GET /search?q=%d", i)
-		c.Add(hotparam.Hash(member), member, 1)
+		c.Add(rules.Hash(member), member, 1)
 		if i%5_000 == 0 {
 			c.Flush(t.Context(), time.Now())
 		}
@@ -275,13 +275,13 @@ func TestRunCutsWherePanesBegin(t *testing.T) {
 func TestRunNeverStraddlesPanes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(12_345_678 * time.Nanosecond)
-		w := hotparam.NewWindow(10 * time.Second)
+		w := rules.NewWindow(10 * time.Second)
 		out := &stamps{}
 		c := newCollector(t, Config{Sink: out, Rules: countedOver(10 * time.Second)})
 		run(t, c, func() {
 			for range 3_000 {
 				member := fmt.Append(nil, "r ", time.Now().UnixNano())
-				c.Add(hotparam.Hash(member), member, 1)
+				c.Add(rules.Hash(member), member, 1)
 				time.Sleep(1_234_567 * time.Nanosecond)
 			}
 		})
@@ -308,7 +308,7 @@ func TestStartIsNeverAfterACountWhenTheSinkIsSlow(t *testing.T) {
 		run(t, c, func() {
 			for range 500 {
 				member := fmt.Append(nil, "r ", time.Now().UnixNano())
-				c.Add(hotparam.Hash(member), member, 1)
+				c.Add(rules.Hash(member), member, 1)
 				time.Sleep(7 * time.Millisecond)
 			}
 		})
@@ -334,7 +334,7 @@ func TestFlushDoesNotTellWhenItIsSent(t *testing.T) {
 	out := &stamps{}
 	c := newCollector(t, Config{Sink: out})
 	member := []byte("r 1")
-	c.Add(hotparam.Hash(member), member, 1)
+	c.Add(rules.Hash(member), member, 1)
 	c.Flush(t.Context(), time.Unix(5, 0))
 	if len(out.seen) != 1 || !out.seen[0].told.IsZero() {
 		t.Errorf("%+v", out.seen)
@@ -489,6 +489,6 @@ func BenchmarkFlush(b *testing.B) {
 }
 
 // countedOver are rules with a window of d that nothing is hot by.
-func countedOver(d time.Duration) *hotparam.Rules {
-	return &hotparam.Rules{Rules: []hotparam.Rule{{Hot: []hotparam.Threshold{hotparam.NewThreshold(hotparam.Rate{N: 1 << 40, Per: d})}}}}
+func countedOver(d time.Duration) *rules.Rules {
+	return &rules.Rules{Rules: []rules.Rule{{Hot: []rules.Threshold{rules.NewThreshold(rules.Rate{N: 1 << 40, Per: d})}}}}
 }

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // one is a collector whose keys are all in its first shard.
@@ -19,7 +19,7 @@ func one(t *testing.T, keys int, c Config) (col *Collector, add func(name string
 	col = newCollector(t, c)
 	return col, func(name string, n uint64) {
 		member := []byte("terms " + name)
-		col.Add(hotparam.Hash(member)&(1<<60-1), member, n)
+		col.Add(rules.Hash(member)&(1<<60-1), member, n)
 	}
 }
 

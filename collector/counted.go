@@ -3,21 +3,21 @@ package collector
 import (
 	"sync/atomic"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // RuleCount is what a rule has counted.
 type RuleCount struct {
 	Rule string
 	// N is in the rule's unit. Each request is counted once, also where it makes several keys,
-	// but for the pairings of repeated values of [hotparam.ByNames].
+	// but for the pairings of repeated values of [rules.ByNames].
 	N int64
 }
 
 // ruleCount is the published sum of one rule.
 type ruleCount struct {
 	rule     string
-	unit     hotparam.Unit
+	unit     rules.Unit
 	profiles []uint32 // whose counts are added up
 	before   int64    // by earlier rules
 	n        atomic.Int64
@@ -25,7 +25,7 @@ type ruleCount struct {
 
 // newRuleCounts returns the sums of the rules with thresholds. Where keys overlap that is the
 // sum of the totals, otherwise that of the keys.
-func newRuleCounts(rules *hotparam.Rules, p *profiles) []*ruleCount {
+func newRuleCounts(rules *rules.Rules, p *profiles) []*ruleCount {
 	if rules == nil {
 		return nil
 	}

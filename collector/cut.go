@@ -3,15 +3,15 @@ package collector
 import (
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/floor"
 	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // nextCut returns the first instant after t at which a flush must be cut so that no
 // count straddles two panes: the next multiple of [pace.Flush] or of a pane of
 // one of the windows, whichever comes first.
-func nextCut(t time.Time, windows []hotparam.Window) time.Time {
+func nextCut(t time.Time, windows []rules.Window) time.Time {
 	cut := multipleAfter(t, pace.Flush)
 	for _, w := range windows {
 		if w.Pane%pace.Flush != 0 {

@@ -6,24 +6,24 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/pace"
 	"github.com/hotparam/hotparam/internal/windowgen"
+	"github.com/hotparam/hotparam/rules"
 )
 
 func anyWindow() *rapid.Generator[time.Duration] {
-	return windowgen.Length(hotparam.MinWindow, hotparam.MaxWindow)
+	return windowgen.Length(rules.MinWindow, rules.MaxWindow)
 }
 
-func anyTime(w hotparam.Window) *rapid.Generator[time.Time] { return windowgen.Time(w.Pane, w.Start) }
+func anyTime(w rules.Window) *rapid.Generator[time.Time] { return windowgen.Time(w.Pane, w.Start) }
 
 // The next cut is later than t, at a multiple of 100 ms or a pane's start, and
 // nothing to be cut lies between.
 func TestNextCutIsTheFirstEdgeAfterATime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		windows := []hotparam.Window{hotparam.NewWindow(hotparam.MinWindow)}
+		windows := []rules.Window{rules.NewWindow(rules.MinWindow)}
 		for _, d := range rapid.SliceOfN(anyWindow(), 0, 4).Draw(t, "windows") {
-			windows = append(windows, hotparam.NewWindow(d))
+			windows = append(windows, rules.NewWindow(d))
 		}
 		at := anyTime(windows[len(windows)-1]).Draw(t, "t")
 		cut := nextCut(at, windows[1:])

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // printer is a sink that prints counts.
@@ -30,9 +30,9 @@ func ExampleSink() {
 		fmt.Println(err)
 		return
 	}
-	key := []byte(hotparam.Key{Rule: "search-terms", Text: "GET /search?q=phone"}.String())
+	key := []byte(rules.Key{Rule: "search-terms", Text: "GET /search?q=phone"}.String())
 	for range 3 {
-		counts.Add(hotparam.Hash(key), key, 1)
+		counts.Add(rules.Hash(key), key, 1)
 	}
 	counts.Flush(context.Background(), time.Now()) // a program runs counts.Run instead
 	// Output: search-terms GET /search?q=phone: 3

@@ -10,8 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // flooder makes keys that never came before.
@@ -25,7 +25,7 @@ func newFlooder() *flooder { return &flooder{member: []byte("terms GET /search?q
 func (f *flooder) add(c *Collector) {
 	f.n++
 	binary.LittleEndian.PutUint64(f.member[len(f.member)-8:], f.n)
-	c.Add(hotparam.Hash(f.member), f.member, 1)
+	c.Add(rules.Hash(f.member), f.member, 1)
 }
 
 // A flood of 50,000 distinct values a second: nothing is dropped or shed, the
@@ -36,7 +36,7 @@ func TestFlood(t *testing.T) {
 		const seconds, busy = 2, 20
 		out := newArrivals()
 		c := newCollector(t, Config{Sink: out, Rules: ruled(over(200, time.Second)), Urgent: -1})
-		c.Steer(hotparam.Fleet{Instances: 20}, nil) // candidates from 3 on
+		c.Steer(rules.Fleet{Instances: 20}, nil) // candidates from 3 on
 		k := newKeys(busy)
 		flood := newFlooder()
 		var lines int64
@@ -119,7 +119,7 @@ func TestEachCountIsAccountedFor(t *testing.T) {
 	})
 	running.Go(func() {
 		for i := 0; ctx.Err() == nil; i++ {
-			c.Steer(hotparam.Fleet{Instances: i % 5, Suspects: []hotparam.Key{keyOf(k, i%10)}}, []hotparam.Key{keyOf(k, i%7)})
+			c.Steer(rules.Fleet{Instances: i % 5, Suspects: []rules.Key{keyOf(k, i%10)}}, []rules.Key{keyOf(k, i%7)})
 			time.Sleep(ms)
 		}
 	})

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/keytext"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -45,7 +45,7 @@ type groupHeld struct {
 // leastGroups is how many lines are reserved for the groups of a rule: those of the rest.
 const leastGroups = 2
 
-func newGroups(r *hotparam.Rule) *groups {
+func newGroups(r *rules.Rule) *groups {
 	return &groups{rule: r.ID, paramsOnly: r.ParamsOnly, at: make(map[string]int)}
 }
 

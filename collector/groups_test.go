@@ -9,9 +9,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/keytext"
 	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -53,7 +53,7 @@ func (g *groupSums) Groups() bool           { return true }
 // Whatever comes and is held back, shed, or held for too long: at each flush all counts so
 // far have been told of their groups, once.
 func TestGroupsAreToldAtOnce(t *testing.T) {
-	share := hotparam.Threshold{Kind: hotparam.Share, Factor: hotparam.Percent(50), Rate: hotparam.Rate{N: 50, Per: time.Second}}.WithDefaults()
+	share := rules.Threshold{Kind: rules.Share, Factor: rules.Percent(50), Rate: rules.Rate{N: 50, Per: time.Second}}.WithDefaults()
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(name string, least, most int) int { return rapid.IntRange(least, most).Draw(t, name) }
 		groups, values := draw("groups", 1, 120), draw("values", 1, 2000)
@@ -77,7 +77,7 @@ func TestGroupsAreToldAtOnce(t *testing.T) {
 				added[name]++
 				all++
 				member := []byte("terms " + text)
-				c.Add(hotparam.Hash(member), member, 1)
+				c.Add(rules.Hash(member), member, 1)
 				if early && i == 100 {
 					c.begin(now, now)
 					c.budget.begin(c.lines)
@@ -117,7 +117,7 @@ func TestGroupsAreToldAtOnce(t *testing.T) {
 
 // The groups with most counts have lines of their own, also when many more come.
 func TestLargestGroupsAreTold(t *testing.T) {
-	g := newGroups(&hotparam.Rule{ID: "r"})
+	g := newGroups(&rules.Rule{ID: "r"})
 	var told []HeldBack
 	for round := range 3 {
 		for i := range 200 {

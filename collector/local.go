@@ -3,7 +3,7 @@ package collector
 import (
 	"bytes"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // maxLocalKeys bounds how many keys are counted exactly, by pane. Further candidates can
@@ -33,10 +33,10 @@ type localKey struct {
 // OnLocal sets f, which is called with hot=true when a key reaches an absolute threshold
 // by the count of this instance alone, and with hot=false when it cools: when it has been
 // hot for the threshold's Hold, and its counts have been below the exit for the CoolDown.
-// Low is the count of this instance; High is [hotparam.Unknown]. f is called by the
+// Low is the count of this instance; High is [rules.Unknown]. f is called by the
 // goroutine that flushes and must not block. A nil f disables it. OnLocal is safe for
 // concurrent use.
-func (c *Collector) OnLocal(f func(h hotparam.Hot, hot bool)) {
+func (c *Collector) OnLocal(f func(h rules.Hot, hot bool)) {
 	c.onLocal.Store(&f)
 }
 
@@ -50,7 +50,7 @@ func (l *localDetector) count(c *Collector, s *shard, t *table, at int, n uint64
 	levels := c.profiles.all[x.profile].levels
 	for i := range levels {
 		level, r := &levels[i], &x.rings[i]
-		if level.Kind != hotparam.Absolute {
+		if level.Kind != rules.Absolute {
 			continue
 		}
 		r.add(level.window.Index(instant(c.start)), n)
@@ -153,7 +153,7 @@ func (x *localKey) compareWithExits(c *Collector) (silent, below bool) {
 	silent, below = true, true
 	levels := c.profiles.all[x.profile].levels
 	for j := range levels {
-		if l := &levels[j]; l.Kind == hotparam.Absolute {
+		if l := &levels[j]; l.Kind == rules.Absolute {
 			r := &x.rings[j]
 			r.advance(l.window.Index(instant(c.now)))
 			silent = silent && r.sum == 0
@@ -180,11 +180,11 @@ func (l *localDetector) report(c *Collector, x *localKey, hot bool) {
 	level := &p.levels[x.level]
 	_, text, _ := bytes.Cut(t.key(&t.slots[x.at]), []byte{' '})
 	low := int64(x.rings[x.level].sum)
-	h := hotparam.Hot{
-		Key:   hotparam.Key{Rule: p.rule.ID, Text: string(text)},
+	h := rules.Hot{
+		Key:   rules.Key{Rule: p.rule.ID, Text: string(text)},
 		Cause: level.cause(p.rule.Count),
 		Low:   low,
-		High:  hotparam.Unknown,
+		High:  rules.Unknown,
 		Rate:  float64(low) / level.Rate.Per.Seconds(),
 		Since: instant(x.since),
 		Local: true,

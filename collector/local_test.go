@@ -9,8 +9,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // A ring's sums are those of an exact count, of the window that ends with the
@@ -53,13 +53,13 @@ func TestRing(t *testing.T) {
 // localLog is what OnLocal reported, in order.
 type localLog struct{ lines []string }
 
-func (l *localLog) add(h hotparam.Hot, hot bool) {
+func (l *localLog) add(h rules.Hot, hot bool) {
 	state := "cool"
 	if hot {
 		state = "hot"
 	}
 	l.lines = append(l.lines, fmt.Sprint(state, " ", h.Text, " ", h.Low))
-	if !h.Local || h.High != hotparam.Unknown || hot != h.Until.IsZero() {
+	if !h.Local || h.High != rules.Unknown || hot != h.Until.IsZero() {
 		l.lines = append(l.lines, fmt.Sprintf("%+v", h))
 	}
 }
@@ -77,7 +77,7 @@ func TestLocalHotIsExact(t *testing.T) {
 		}
 		var l localLog
 		c.OnLocal(l.add)
-		w := hotparam.NewWindow(per)
+		w := rules.NewWindow(per)
 		counts := make(map[int64]int64)
 		now := time.Unix(1_700_000_000, 0)
 		hot := false
@@ -115,12 +115,12 @@ func TestLocalHotIsExact(t *testing.T) {
 func TestLocalHotCools(t *testing.T) {
 	threshold := over(100, time.Second) // exit 80
 	threshold.Hold, threshold.CoolDown = 2*time.Second, 500*ms
-	rules := ruled(threshold)
-	rules.Rules[0].Limit = &hotparam.Limit{Quota: hotparam.Quota{Rate: hotparam.Rate{N: 5, Per: time.Second}, Burst: 7}, Mode: hotparam.ModeLimit}
-	c := newCollector(t, Config{Sink: nowhere{}, Rules: rules})
+	ruleset := ruled(threshold)
+	ruleset.Rules[0].Limit = &rules.Limit{Quota: rules.Quota{Rate: rules.Rate{N: 5, Per: time.Second}, Burst: 7}, Mode: rules.ModeLimit}
+	c := newCollector(t, Config{Sink: nowhere{}, Rules: ruleset})
 	k := newKeys(1)
-	var all []hotparam.Hot
-	c.OnLocal(func(h hotparam.Hot, hot bool) {
+	var all []rules.Hot
+	c.OnLocal(func(h rules.Hot, hot bool) {
 		if hot != h.Until.IsZero() {
 			t.Errorf("hot %v: %+v", hot, h)
 		}
@@ -152,10 +152,10 @@ func TestLocalHotCools(t *testing.T) {
 	if !slices.Equal(hot, want) {
 		t.Errorf("hot at %v,\nwant   %v", hot, want)
 	}
-	key := hotparam.Key{Rule: "terms", Text: "GET /search?q=0"}
+	key := rules.Key{Rule: "terms", Text: "GET /search?q=0"}
 	since := epoch.Add(900 * ms)
-	if len(all) != 2 || all[0] != (hotparam.Hot{Key: key, Cause: rules.Rules[0].Hot[0].Cause(hotparam.Requests), Low: 100, High: hotparam.Unknown, Rate: 100, Since: since,
-		Limit: rules.Rules[0].Limit.Rate, Burst: 7, Mode: hotparam.ModeLimit, Local: true}) ||
+	if len(all) != 2 || all[0] != (rules.Hot{Key: key, Cause: ruleset.Rules[0].Hot[0].Cause(rules.Requests), Low: 100, High: rules.Unknown, Rate: 100, Since: since,
+		Limit: ruleset.Rules[0].Limit.Rate, Burst: 7, Mode: rules.ModeLimit, Local: true}) ||
 		!all[1].Until.Equal(epoch.Add(4600*ms)) || all[1].Key != key {
 		t.Errorf("told %+v", all)
 	}
@@ -169,16 +169,16 @@ func TestLocalHotCools(t *testing.T) {
 // business.
 func TestLocalHotHeedsExceptionsAndKinds(t *testing.T) {
 	share := over(10, time.Second)
-	share.Kind, share.Factor = hotparam.Share, hotparam.Percent(20)
-	rules := &hotparam.Rules{Rules: []hotparam.Rule{
-		{ID: "terms", Hot: []hotparam.Threshold{over(100, time.Second), over(1000, time.Minute)}, Except: []hotparam.Exception{
-			{Values: []hotparam.QueryMatch{{Name: "q", Value: "0"}}, Action: hotparam.Allow},
-			{Values: []hotparam.QueryMatch{{Name: "q", Value: "1"}}, Rate: hotparam.Rate{N: 200, Per: time.Second}},
-			{Values: []hotparam.QueryMatch{{Name: "q", Value: "2"}}, Rate: hotparam.Rate{N: 50, Per: time.Second}, Limit: &hotparam.Limit{Quota: hotparam.Quota{Burst: 3}, Mode: hotparam.ModeShadow}},
+	share.Kind, share.Factor = rules.Share, rules.Percent(20)
+	ruleset := &rules.Rules{Rules: []rules.Rule{
+		{ID: "terms", Hot: []rules.Threshold{over(100, time.Second), over(1000, time.Minute)}, Except: []rules.Exception{
+			{Values: []rules.QueryMatch{{Name: "q", Value: "0"}}, Action: rules.Allow},
+			{Values: []rules.QueryMatch{{Name: "q", Value: "1"}}, Rate: rules.Rate{N: 200, Per: time.Second}},
+			{Values: []rules.QueryMatch{{Name: "q", Value: "2"}}, Rate: rules.Rate{N: 50, Per: time.Second}, Limit: &rules.Limit{Quota: rules.Quota{Burst: 3}, Mode: rules.ModeShadow}},
 		}},
-		{ID: "part", Hot: []hotparam.Threshold{share}},
+		{ID: "part", Hot: []rules.Threshold{share}},
 	}}
-	c := newCollector(t, Config{Sink: nowhere{}, Rules: rules})
+	c := newCollector(t, Config{Sink: nowhere{}, Rules: ruleset})
 	var l localLog
 	c.OnLocal(l.add)
 	k := newKeys(4)
@@ -188,7 +188,7 @@ func TestLocalHotHeedsExceptionsAndKinds(t *testing.T) {
 		for key := range 4 {
 			k.add(c, key, 20)
 		}
-		c.Add(hotparam.Hash(part), part, 20)
+		c.Add(rules.Hash(part), part, 20)
 		c.Flush(t.Context(), now)
 		now = now.Add(pace.Flush)
 		if i == 3 {
@@ -208,7 +208,7 @@ func TestLocalHotIsToldInMilliseconds(t *testing.T) {
 		c := newCollector(t, Config{Sink: nowhere{}, Rules: ruled(over(200, time.Second))})
 		at := make(map[string]time.Duration)
 		epoch := time.Now()
-		c.OnLocal(func(h hotparam.Hot, hot bool) { at[h.Text] = time.Since(epoch) })
+		c.OnLocal(func(h rules.Hot, hot bool) { at[h.Text] = time.Since(epoch) })
 		k := newKeys(2)
 		run(t, c, func() {
 			time.Sleep(10*ms + 1)

@@ -8,7 +8,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -70,7 +70,7 @@ func newKeys(n int) (k keys) {
 	for i := range n {
 		member := fmt.Append(nil, "terms GET /search?q=", i)
 		k.members = append(k.members, member)
-		k.hashes = append(k.hashes, hotparam.Hash(member))
+		k.hashes = append(k.hashes, rules.Hash(member))
 	}
 	return k
 }

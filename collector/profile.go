@@ -5,16 +5,16 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/floor"
 	"github.com/hotparam/hotparam/internal/keytext"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // profile is what the collector needs of a rule, or of a rule with one of its exceptions,
 // to handle a key.
 type profile struct {
-	rule   *hotparam.Rule // nil if the rule is unknown
-	limit  *hotparam.Limit
+	rule   *rules.Rule // nil if the rule is unknown
+	limit  *rules.Limit
 	groups *groups // of a rule with a share, if the receiver reads groups; otherwise nil
 	levels []level
 	keep   int64 // the longest window, in ns: counts held back for longer are dropped
@@ -26,15 +26,15 @@ type profile struct {
 
 // level is one of a profile's thresholds.
 type level struct {
-	*hotparam.Threshold
-	window hotparam.Window
+	*rules.Threshold
+	window rules.Window
 	n      int64   // the count at which a key is hot, or the least at which it can be
 	exit   int64   // the count below which a hot key cools
 	mark   float64 // the count at this instance at which a key is a candidate
 }
 
 // cause returns the threshold as the cause of a hot key.
-func (l *level) cause(unit hotparam.Unit) hotparam.Cause {
+func (l *level) cause(unit rules.Unit) rules.Cause {
 	c := l.Cause(unit)
 	c.Rate.N = l.n
 	return c
@@ -44,7 +44,7 @@ func (l *level) cause(unit hotparam.Unit) hotparam.Cause {
 type profiles struct {
 	all      []profile
 	rules    map[string]uint32 // id → profile
-	except   map[*hotparam.Exception]uint32
+	except   map[*rules.Exception]uint32
 	totals   map[uint32]uint32 // profile of a rule → that of its totals, which are never hot
 	repeated map[uint32]uint32 // profile of a rule with a share → that of its repeated keys' counts
 	groups   []*groups         // of the rules with a share
@@ -61,26 +61,26 @@ const (
 
 // newProfiles returns the profiles of rules. groups is set if the receiver reads what is
 // held back of groups.
-func newProfiles(rules *hotparam.Rules, groups bool) *profiles {
+func newProfiles(ruleset *rules.Rules, groups bool) *profiles {
 	p := &profiles{
 		all:      make([]profile, gone+1),
 		rules:    make(map[string]uint32),
-		except:   make(map[*hotparam.Exception]uint32),
+		except:   make(map[*rules.Exception]uint32),
 		totals:   make(map[uint32]uint32),
 		repeated: make(map[uint32]uint32),
 	}
-	p.all[unknown].keep = int64(hotparam.MaxWindow)
-	p.all[gone].keep = int64(hotparam.MaxWindow)
-	if rules != nil {
-		for i := range rules.Rules {
-			p.add(&rules.Rules[i], groups)
+	p.all[unknown].keep = int64(rules.MaxWindow)
+	p.all[gone].keep = int64(rules.MaxWindow)
+	if ruleset != nil {
+		for i := range ruleset.Rules {
+			p.add(&ruleset.Rules[i], groups)
 		}
 	}
 	p.setInstances(1)
 	return p
 }
 
-func (p *profiles) add(rule *hotparam.Rule, groups bool) {
+func (p *profiles) add(rule *rules.Rule, groups bool) {
 	n := uint32(len(p.all))
 	p.rules[rule.ID] = n
 	p.all = append(p.all, newProfile(rule, nil))
@@ -106,7 +106,7 @@ func (p *profiles) add(rule *hotparam.Rule, groups bool) {
 	p.levels = max(p.levels, len(rule.Hot))
 }
 
-func newProfile(rule *hotparam.Rule, x *hotparam.Exception) profile {
+func newProfile(rule *rules.Rule, x *rules.Exception) profile {
 	p := profile{rule: rule, limit: rule.Limit}
 	if x != nil && x.Limit != nil {
 		p.limit = x.Limit
@@ -114,19 +114,19 @@ func newProfile(rule *hotparam.Rule, x *hotparam.Exception) profile {
 	for i := range rule.Hot {
 		t := &rule.Hot[i]
 		p.keep = max(p.keep, int64(t.Rate.Per))
-		if x != nil && x.Action == hotparam.Allow {
+		if x != nil && x.Action == rules.Allow {
 			continue // never hot
 		}
 		l := level{Threshold: t, window: t.Window(), n: t.Rate.N, exit: t.ExitCount(t.Rate.N)}
-		if x != nil && x.Rate.N > 0 && x.Rate.Per == t.Rate.Per && t.Kind == hotparam.Absolute {
+		if x != nil && x.Rate.N > 0 && x.Rate.Per == t.Rate.Per && t.Kind == rules.Absolute {
 			l.n, l.exit = x.Rate.N, t.ExitCount(x.Rate.N)
 		}
 		p.levels = append(p.levels, l)
-		p.absolute = p.absolute || t.Kind == hotparam.Absolute
-		p.jumps = p.jumps || t.Kind == hotparam.Jump
+		p.absolute = p.absolute || t.Kind == rules.Absolute
+		p.jumps = p.jumps || t.Kind == rules.Jump
 	}
 	if p.keep == 0 {
-		p.keep = int64(hotparam.MaxWindow)
+		p.keep = int64(rules.MaxWindow)
 	}
 	return p
 }

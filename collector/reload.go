@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"slices"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // RulesSink is a [Sink] that depends on the rules, which [Collector.Reload] may change.
@@ -13,18 +13,18 @@ type RulesSink interface {
 	// two calls. Counts of rules that are gone may still follow: requests that began by the
 	// old rules, and counts that were held back. rules is nil if the collector has none, and
 	// must not be changed.
-	SetRules(rules *hotparam.Rules)
+	SetRules(rules *rules.Rules)
 }
 
 // rulesInForce are rules with what the collector makes of them.
 type rulesInForce struct {
-	rules    *hotparam.Rules
-	before   []*hotparam.Rules // of earlier Reloads that were never in force
-	windows  []hotparam.Window
+	rules    *rules.Rules
+	before   []*rules.Rules // of earlier Reloads that were never in force
+	windows  []rules.Window
 	profiles *profiles
 }
 
-func newRulesInForce(rules *hotparam.Rules, sink Sink) *rulesInForce {
+func newRulesInForce(rules *rules.Rules, sink Sink) *rulesInForce {
 	rules = rules.OfKeys()
 	g, ok := sink.(GroupSink)
 	next := &rulesInForce{rules: rules, profiles: newProfiles(rules, ok && g.Groups())}
@@ -46,7 +46,7 @@ func newRulesInForce(rules *hotparam.Rules, sink Sink) *rulesInForce {
 //
 // Reload takes no lock that Add needs, and is safe for concurrent use. If it is called several
 // times before a flush, the last rules are in force from then on.
-func (c *Collector) Reload(rules *hotparam.Rules) {
+func (c *Collector) Reload(rules *rules.Rules) {
 	next := newRulesInForce(rules, c.sink)
 	for {
 		last := c.next.Load()
@@ -207,7 +207,7 @@ func (l *localDetector) changeRules(c *Collector, last *profiles) {
 		rings := make([]ring, c.profiles.levels)
 		for j := range p.levels {
 			level := &p.levels[j]
-			if level.Kind != hotparam.Absolute {
+			if level.Kind != rules.Absolute {
 				continue
 			}
 			if at := old.absoluteOf(level.window); at >= 0 {
@@ -229,20 +229,20 @@ func (l *localDetector) changeRules(c *Collector, last *profiles) {
 func (l *localDetector) keepHot(c *Collector, x *localKey, old *profile) {
 	p, was := &c.profiles.all[x.profile], &old.levels[x.level]
 	if x.level = p.absoluteOf(was.window); x.level < 0 {
-		x.level = slices.IndexFunc(p.levels, func(l level) bool { return l.Kind == hotparam.Absolute })
+		x.level = slices.IndexFunc(p.levels, func(l level) bool { return l.Kind == rules.Absolute })
 	}
 	if p.levels[x.level].cause(p.rule.Count) != was.cause(old.rule.Count) || !samePublished(p.limit, old.limit) {
 		l.report(c, x, true)
 	}
 }
 
-func samePublished(a, b *hotparam.Limit) bool {
+func samePublished(a, b *rules.Limit) bool {
 	rate, burst, mode := a.Published()
 	oldRate, oldBurst, oldMode := b.Published()
 	return rate == oldRate && burst == oldBurst && mode == oldMode
 }
 
 // absoluteOf returns the index of the first absolute threshold over a window, or -1.
-func (p *profile) absoluteOf(w hotparam.Window) int {
-	return slices.IndexFunc(p.levels, func(l level) bool { return l.Kind == hotparam.Absolute && l.window == w })
+func (p *profile) absoluteOf(w rules.Window) int {
+	return slices.IndexFunc(p.levels, func(l level) bool { return l.Kind == rules.Absolute && l.window == w })
 }

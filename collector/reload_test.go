@@ -13,7 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // strict is a sink that depends on the rules: counts of a rule that it has never had fail. It
@@ -24,13 +24,13 @@ type strict struct {
 	failed int64
 }
 
-func newStrict(rules *hotparam.Rules) *strict {
+func newStrict(rules *rules.Rules) *strict {
 	s := &strict{sums: newSums(), known: make(map[string]bool)}
 	s.SetRules(rules)
 	return s
 }
 
-func (s *strict) SetRules(rules *hotparam.Rules) {
+func (s *strict) SetRules(rules *rules.Rules) {
 	for _, r := range rules.Rules {
 		s.known[r.ID] = true
 	}
@@ -51,36 +51,36 @@ func (s *strict) Groups() bool   { return true }
 func (s *strict) Accounts() bool { return true }
 
 // drawRules draws rules with any of the ids, windows and kinds of thresholds.
-func drawRules(t *rapid.T) *hotparam.Rules {
-	rules := &hotparam.Rules{Namespace: "test"}
+func drawRules(t *rapid.T) *rules.Rules {
+	ruleset := &rules.Rules{Namespace: "test"}
 	for _, id := range []string{"a", "b", "c"} {
 		if rapid.IntRange(0, 3).Draw(t, "without "+id) == 0 {
 			continue
 		}
-		r := hotparam.Rule{ID: id, By: hotparam.By{Kind: hotparam.ByNames, Names: []hotparam.Param{{Name: "q"}}}}
+		r := rules.Rule{ID: id, By: rules.By{Kind: rules.ByNames, Names: []rules.Param{{Name: "q"}}}}
 		if rapid.Bool().Draw(t, "each") {
-			r.By = hotparam.By{Kind: hotparam.ByEach}
+			r.By = rules.By{Kind: rules.ByEach}
 		}
 		for range rapid.IntRange(0, 3).Draw(t, "thresholds") {
-			th := hotparam.NewThreshold(hotparam.Rate{N: rapid.Int64Range(1, 50).Draw(t, "n"), Per: rapid.SampledFrom([]time.Duration{10 * time.Second, time.Minute, time.Hour}).Draw(t, "window")})
-			th.Kind = rapid.SampledFrom([]hotparam.Kind{hotparam.Absolute, hotparam.Share, hotparam.Jump}).Draw(t, "kind")
+			th := rules.NewThreshold(rules.Rate{N: rapid.Int64Range(1, 50).Draw(t, "n"), Per: rapid.SampledFrom([]time.Duration{10 * time.Second, time.Minute, time.Hour}).Draw(t, "window")})
+			th.Kind = rapid.SampledFrom([]rules.Kind{rules.Absolute, rules.Share, rules.Jump}).Draw(t, "kind")
 			r.Hot = append(r.Hot, th)
 		}
 		if rapid.Bool().Draw(t, "exception") {
-			r.Except = []hotparam.Exception{{Values: []hotparam.QueryMatch{{Name: "q", Value: "1"}}, Rate: hotparam.Rate{N: 7, Per: time.Minute}}}
+			r.Except = []rules.Exception{{Values: []rules.QueryMatch{{Name: "q", Value: "1"}}, Rate: rules.Rate{N: 7, Per: time.Minute}}}
 		}
-		rules.Rules = append(rules.Rules, r)
+		ruleset.Rules = append(ruleset.Rules, r)
 	}
-	return rules
+	return ruleset
 }
 
 // Whatever rules come and go, each count is sent once, and of keys that came under a rule the
 // sums know all.
 func TestReloadLosesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		rules := drawRules(t)
-		out := newStrict(rules)
-		c, err := New(Config{Sink: out, Rules: rules, Budget: 8, MaxKeys: 16 * 16})
+		ruleset := drawRules(t)
+		out := newStrict(ruleset)
+		c, err := New(Config{Sink: out, Rules: ruleset, Budget: 8, MaxKeys: 16 * 16})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,21 +93,21 @@ func TestReloadLosesNothing(t *testing.T) {
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
 			switch rapid.IntRange(0, 5).Draw(t, "step") {
 			case 0:
-				rules = drawRules(t)
-				c.Reload(rules)
+				ruleset = drawRules(t)
+				c.Reload(ruleset)
 			case 1:
 				flush()
 			case 2:
-				key := hotparam.Key{Rule: "a", Text: "GET /s?q=1"}
-				c.Steer(hotparam.Fleet{Instances: rapid.IntRange(1, 9).Draw(t, "instances")}, []hotparam.Key{key}[:rapid.IntRange(0, 1).Draw(t, "hot")])
+				key := rules.Key{Rule: "a", Text: "GET /s?q=1"}
+				c.Steer(rules.Fleet{Instances: rapid.IntRange(1, 9).Draw(t, "instances")}, []rules.Key{key}[:rapid.IntRange(0, 1).Draw(t, "hot")])
 			default:
-				if len(rules.Rules) == 0 {
+				if len(ruleset.Rules) == 0 {
 					continue
 				}
-				r := rapid.SampledFrom(rules.Rules).Draw(t, "rule")
+				r := rapid.SampledFrom(ruleset.Rules).Draw(t, "rule")
 				member := fmt.Sprintf("%s GET /s?q=%d", r.ID, rapid.IntRange(0, 9).Draw(t, "value"))
 				n := rapid.Uint64Range(1, 20).Draw(t, "n")
-				c.Add(hotparam.Hash([]byte(member)), []byte(member), n)
+				c.Add(rules.Hash([]byte(member)), []byte(member), n)
 				added[member] += int64(n)
 				byRule[r.ID] += int64(n)
 			}
@@ -124,7 +124,7 @@ func TestReloadLosesNothing(t *testing.T) {
 			t.Fatalf("sent %v, want %v", got, added)
 		}
 		for _, sum := range c.Counted() {
-			r := rules.Rules[slices.IndexFunc(rules.Rules, func(r hotparam.Rule) bool { return r.ID == sum.Rule })]
+			r := ruleset.Rules[slices.IndexFunc(ruleset.Rules, func(r rules.Rule) bool { return r.ID == sum.Rule })]
 			if !r.Overlaps() && sum.N > byRule[sum.Rule] {
 				t.Fatalf("%+v, want at most what was added, %v", sum, byRule)
 			}
@@ -135,8 +135,8 @@ func TestReloadLosesNothing(t *testing.T) {
 // Keys of a rule that has just come are added while a flush by the old rules is made: their
 // counts wait for the new ones. Run with -race.
 func TestReloadWhileFlushing(t *testing.T) {
-	const rules, adders = 60, 4
-	set := func(n int) *hotparam.Rules {
+	const all, adders = 60, 4
+	set := func(n int) *rules.Rules {
 		r := ruled(over(50, 10*time.Second))
 		r.Rules[0].ID = fmt.Sprint("r", n)
 		return r
@@ -144,7 +144,7 @@ func TestReloadWhileFlushing(t *testing.T) {
 	out := newStrict(set(0))
 	c := newCollector(t, Config{Sink: out, Rules: set(0)})
 	var present atomic.Int64
-	var added [rules]atomic.Int64
+	var added [all]atomic.Int64
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
 	for range adders {
@@ -157,7 +157,7 @@ func TestReloadWhileFlushing(t *testing.T) {
 				}
 				n := present.Load()
 				member := fmt.Appendf(nil, "r%d GET /s?q=%d", n, i%20)
-				c.Add(hotparam.Hash(member), member, 1)
+				c.Add(rules.Hash(member), member, 1)
 				added[n].Add(1)
 			}
 		})
@@ -165,7 +165,7 @@ func TestReloadWhileFlushing(t *testing.T) {
 	reloads := make(chan struct{})
 	go func() {
 		defer close(reloads)
-		for n := 1; n < rules; n++ {
+		for n := 1; n < all; n++ {
 			time.Sleep(time.Millisecond)
 			c.Reload(set(n))
 			present.Store(int64(n))
@@ -195,8 +195,8 @@ func TestReloadWhileFlushing(t *testing.T) {
 	if got != want || out.failed != 0 {
 		t.Errorf("sent %d and failed %d, want %d and 0: %+v", got, out.failed, want, c.Stats())
 	}
-	if last := c.Counted(); len(last) != 1 || last[0].N != added[rules-1].Load() {
-		t.Errorf("%+v, want %d", last, added[rules-1].Load())
+	if last := c.Counted(); len(last) != 1 || last[0].N != added[all-1].Load() {
+		t.Errorf("%+v, want %d", last, added[all-1].Load())
 	}
 }
 
@@ -204,15 +204,15 @@ func TestReloadWhileFlushing(t *testing.T) {
 // over another window, and cools at once when the rule is gone.
 func TestReloadKeepsLocal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		with := func(n int64, per time.Duration) *hotparam.Rules {
+		with := func(n int64, per time.Duration) *rules.Rules {
 			th := over(n, per)
 			th.Hold, th.CoolDown = time.Second, time.Second
 			return ruled(th)
 		}
 		c := newCollector(t, Config{Sink: newSums(), Rules: with(100, 10*time.Second)})
 		var hot atomic.Bool
-		var last atomic.Pointer[hotparam.Hot]
-		c.OnLocal(func(h hotparam.Hot, is bool) {
+		var last atomic.Pointer[rules.Hot]
+		c.OnLocal(func(h rules.Hot, is bool) {
 			hot.Store(is)
 			last.Store(&h)
 		})
@@ -247,7 +247,7 @@ func TestReloadKeepsLocal(t *testing.T) {
 					t.Errorf("%d/%v: hot %v by %+v", step.n, step.per, hot.Load(), last.Load().Cause)
 				}
 			}
-			c.Reload(&hotparam.Rules{})
+			c.Reload(&rules.Rules{})
 			ticks(2)
 			if hot.Load() {
 				t.Error("hot without a rule")
@@ -262,7 +262,7 @@ func TestReloadKeepsSums(t *testing.T) {
 	k := newKeys(2)
 	now := time.Unix(1_000_000, 0)
 	want := int64(0)
-	for i, rules := range []*hotparam.Rules{ruled(over(20, time.Minute)), {}, ruled(over(5, time.Second), over(9, time.Hour))} {
+	for i, rules := range []*rules.Rules{ruled(over(20, time.Minute)), {}, ruled(over(5, time.Second), over(9, time.Hour))} {
 		k.add(c, i%2, 7)
 		if i != 2 { // the rule is there
 			want += 7
@@ -279,9 +279,9 @@ func TestReloadKeepsSums(t *testing.T) {
 
 // A rule that counts in another unit begins anew: counts in the old one are not added.
 func TestReloadUnit(t *testing.T) {
-	rules := ruled(over(1000, 10*time.Second))
+	ruleset := ruled(over(1000, 10*time.Second))
 	out := newSums()
-	c := newCollector(t, Config{Sink: out, Rules: rules, Budget: 1})
+	c := newCollector(t, Config{Sink: out, Rules: ruleset, Budget: 1})
 	k := newKeys(4)
 	now := time.Unix(1_000_000, 0)
 	for i := range 4 {
@@ -289,7 +289,7 @@ func TestReloadUnit(t *testing.T) {
 	}
 	c.Flush(t.Context(), now)
 	bytes := ruled(over(1000, 10*time.Second))
-	bytes.Rules[0].Count = hotparam.Bytes
+	bytes.Rules[0].Count = rules.Bytes
 	c.Reload(bytes)
 	k.add(c, 0, 500)
 	for range 3 {

@@ -1,6 +1,6 @@
 package collector
 
-import "github.com/hotparam/hotparam"
+import "github.com/hotparam/hotparam/rules"
 
 // maxSteered bounds how many hot keys and suspects a collector uses.
 const maxSteered = 4096
@@ -21,13 +21,13 @@ type steered struct {
 // number of instances determines which keys are candidates. Of hot keys and then suspects,
 // the first 4,096 are used. Steer keeps neither argument, takes effect at the next flush,
 // and is safe for concurrent use.
-func (c *Collector) Steer(f hotparam.Fleet, hot []hotparam.Key) {
+func (c *Collector) Steer(f rules.Fleet, hot []rules.Key) {
 	next := &steering{instances: max(1, f.Instances), keys: make(map[uint64][]steered, len(hot)+len(f.Suspects))}
 	left := maxSteered
-	add := func(keys []hotparam.Key, flag flags) {
+	add := func(keys []rules.Key, flag flags) {
 		for _, key := range keys[:min(left, len(keys))] {
 			member := key.String()
-			hash := hotparam.Hash([]byte(member))
+			hash := rules.Hash([]byte(member))
 			next.keys[hash] = append(next.keys[hash], steered{member, flag})
 			left--
 		}

@@ -4,12 +4,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/rules"
 )
 
-func keyOf(k keys, i int) hotparam.Key {
-	key, _ := hotparam.ParseKey(string(k.members[i]))
+func keyOf(k keys, i int) rules.Key {
+	key, _ := rules.ParseKey(string(k.members[i]))
 	return key
 }
 
@@ -51,7 +51,7 @@ func TestSteeredKeysAreExempt(t *testing.T) {
 		}
 	}
 	check("before", flush(50))
-	c.Steer(hotparam.Fleet{Suspects: []hotparam.Key{keyOf(k, suspect), keyOf(k, late)}}, []hotparam.Key{keyOf(k, hot), keyOf(k, suspect)})
+	c.Steer(rules.Fleet{Suspects: []rules.Key{keyOf(k, suspect), keyOf(k, late)}}, []rules.Key{keyOf(k, hot), keyOf(k, suspect)})
 	check("steered", flush(50), hot, suspect)
 	k.add(c, late, 1)
 	check("with the late one", flush(50), hot, suspect, late)
@@ -62,9 +62,9 @@ func TestSteeredKeysAreExempt(t *testing.T) {
 	if c.shardOf(k.hashes[hot]).table.Load() == was {
 		t.Error("the table was not replaced: the test shows little")
 	}
-	c.Steer(hotparam.Fleet{Suspects: []hotparam.Key{keyOf(k, suspect)}}, nil)
+	c.Steer(rules.Fleet{Suspects: []rules.Key{keyOf(k, suspect)}}, nil)
 	check("the suspect alone", flush(50), suspect)
-	c.Steer(hotparam.Fleet{}, nil)
+	c.Steer(rules.Fleet{}, nil)
 	check("none", flush(50))
 	if s := c.Stats(); s.Dropped.Sum() != 0 {
 		t.Errorf("%+v", s)
@@ -74,15 +74,15 @@ func TestSteeredKeysAreExempt(t *testing.T) {
 // What is steered is bounded; hot keys come first.
 func TestSteerIsBounded(t *testing.T) {
 	c := newCollector(t, Config{Sink: nowhere{}})
-	var hot, suspects []hotparam.Key
+	var hot, suspects []rules.Key
 	for i := range maxSteered {
-		key := hotparam.Key{Rule: "r", Text: string(rune('a' + i))}
+		key := rules.Key{Rule: "r", Text: string(rune('a' + i))}
 		suspects = append(suspects, key)
 		if i%2 == 0 {
 			hot = append(hot, key)
 		}
 	}
-	c.Steer(hotparam.Fleet{Suspects: suspects}, hot)
+	c.Steer(rules.Fleet{Suspects: suspects}, hot)
 	n := map[flags]int{}
 	for _, keys := range c.steering.Load().keys {
 		for _, key := range keys {
@@ -110,7 +110,7 @@ func TestInstancesChangeWhoIsACandidate(t *testing.T) {
 	if m := c.shards[0].table.Load().slots[0].mark.Load(); m != 85 && m != 100 {
 		t.Errorf("the mark is %d", m)
 	}
-	c.Steer(hotparam.Fleet{Instances: 10}, nil)
+	c.Steer(rules.Fleet{Instances: 10}, nil)
 	c.lines = 40
 	c.Flush(t.Context(), now.Add(pace.Flush))
 	if s := c.Stats(); s.Candidates != 20 || s.Unsent != 0 || s.MarkFactor != 1 {

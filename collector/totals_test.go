@@ -4,14 +4,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // A total is never a candidate, nor hot on this instance alone, however many
 // requests there are.
 func TestATotalIsNoCandidate(t *testing.T) {
-	rule := hotparam.Rule{ID: "r", By: hotparam.By{Kind: hotparam.ByEach}, Hot: []hotparam.Threshold{hotparam.NewThreshold(hotparam.Rate{N: 5, Per: time.Second})}}
-	p := newProfiles(&hotparam.Rules{Rules: []hotparam.Rule{rule}}, false)
+	rule := rules.Rule{ID: "r", By: rules.By{Kind: rules.ByEach}, Hot: []rules.Threshold{rules.NewThreshold(rules.Rate{N: 5, Per: time.Second})}}
+	p := newProfiles(&rules.Rules{Rules: []rules.Rule{rule}}, false)
 	total, key := p.of([]byte("r"), []byte("GET /s?*")), p.of([]byte("r"), []byte("GET /s?q=1"))
 	if total == key || len(p.all[total].levels) != 0 || len(p.all[key].levels) != 1 {
 		t.Errorf("the profile of a total has %d levels, that of a key %d", len(p.all[total].levels), len(p.all[key].levels))

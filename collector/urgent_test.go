@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // arrivals is a Sink that notes when counts of each key come.
@@ -157,21 +157,21 @@ func TestWhoIsUrgent(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		urgent time.Duration
-		steer  func(c *Collector, key hotparam.Key)
+		steer  func(c *Collector, key rules.Key)
 		n      uint64
 		want   bool
 	}{
-		{"candidate", 0, func(*Collector, hotparam.Key) {}, 1000, true},
-		{"cold", 0, func(*Collector, hotparam.Key) {}, 998, false},
-		{"off", -1, func(*Collector, hotparam.Key) {}, 1000, false},
-		{"hot", 0, func(c *Collector, k hotparam.Key) { c.Steer(hotparam.Fleet{}, []hotparam.Key{k}) }, 1000, false},
-		{"suspect", 0, func(c *Collector, k hotparam.Key) { c.Steer(hotparam.Fleet{Suspects: []hotparam.Key{k}}, nil) }, 1, true},
-		{"of ten instances", 0, func(c *Collector, _ hotparam.Key) { c.Steer(hotparam.Fleet{Instances: 10}, nil) }, 100, true},
+		{"candidate", 0, func(*Collector, rules.Key) {}, 1000, true},
+		{"cold", 0, func(*Collector, rules.Key) {}, 998, false},
+		{"off", -1, func(*Collector, rules.Key) {}, 1000, false},
+		{"hot", 0, func(c *Collector, k rules.Key) { c.Steer(rules.Fleet{}, []rules.Key{k}) }, 1000, false},
+		{"suspect", 0, func(c *Collector, k rules.Key) { c.Steer(rules.Fleet{Suspects: []rules.Key{k}}, nil) }, 1, true},
+		{"of ten instances", 0, func(c *Collector, _ rules.Key) { c.Steer(rules.Fleet{Instances: 10}, nil) }, 100, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				k := newKeys(1)
-				key, _ := hotparam.ParseKey(string(k.members[0]))
+				key, _ := rules.ParseKey(string(k.members[0]))
 				out := newArrivals()
 				c := newCollector(t, Config{Sink: out, Rules: ruled(over(4000, time.Second)), Urgent: test.urgent})
 				run(t, c, func() {
@@ -206,7 +206,7 @@ func TestUrgentFlushesAddUp(t *testing.T) {
 
 func testUrgentFlushesAddUp(t *testing.T, budget int) {
 	k := newKeys(50)
-	w := hotparam.NewWindow(10 * time.Second)
+	w := rules.NewWindow(10 * time.Second)
 	out := &panes{counts: make(map[string]map[int64]int64), window: w}
 	c := newCollector(t, Config{Sink: out, Rules: ruled(over(400, 10*time.Second)), Budget: budget})
 	want := make(map[string]map[int64]int64)
@@ -249,7 +249,7 @@ func testUrgentFlushesAddUp(t *testing.T, budget int) {
 
 // panes is a Sink that adds up by pane, and finds the most lines in 100 ms.
 type panes struct {
-	window hotparam.Window
+	window rules.Window
 	counts map[string]map[int64]int64
 	slot   int64
 	lines  int

@@ -1,6 +1,6 @@
 package config
 
-import "github.com/hotparam/hotparam"
+import "github.com/hotparam/hotparam/rules"
 
 var bodiesSection = section{
 	name: "bodies", prefix: "bodies.",
@@ -9,7 +9,7 @@ var bodiesSection = section{
 }
 
 // bodies reads how much of requests' bodies is held.
-func (d *decoder) bodies(n *node) (b hotparam.Bodies) {
+func (d *decoder) bodies(n *node) (b rules.Bodies) {
 	v := d.section(n, bodiesSection)
 	if v == nil {
 		return b
@@ -22,7 +22,7 @@ func (d *decoder) bodies(n *node) (b hotparam.Bodies) {
 	return b
 }
 
-// bodySize reads a size, whose bounds package hotparam judges; 0 if there is none.
+// bodySize reads a size, whose bounds package rules judges; 0 if there is none.
 func (d *decoder) bodySize(n *node, what, example string) int64 {
 	s, ok := d.scalar(n, what)
 	if !ok {
@@ -40,12 +40,12 @@ func (d *decoder) bodySize(n *node, what, example string) int64 {
 }
 
 // unread reads what becomes of requests whose body cannot be read.
-func (r *ruleReader) unread(n *node) hotparam.Unread {
+func (r *ruleReader) unread(n *node) rules.Unread {
 	var words []string
-	for u := hotparam.UnreadLimit; u <= hotparam.UnreadReject; u++ {
+	for u := rules.UnreadLimit; u <= rules.UnreadReject; u++ {
 		words = append(words, u.String())
 	}
 	s, _ := r.choice(n, "unread", words...)
-	unread, _ := hotparam.ParseUnread(s)
+	unread, _ := rules.ParseUnread(s)
 	return unread
 }

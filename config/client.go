@@ -3,7 +3,7 @@ package config
 import (
 	"slices"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 var clientSection = section{
@@ -16,7 +16,7 @@ var clientSection = section{
 const unixWord = "unix"
 
 // client reads which address is the client's.
-func (d *decoder) client(n *node) (c hotparam.Client) {
+func (d *decoder) client(n *node) (c rules.Client) {
 	v := d.section(n, clientSection)
 	if v == nil {
 		return c
@@ -27,7 +27,7 @@ func (d *decoder) client(n *node) (c hotparam.Client) {
 	trusted := v.get("trusted")
 	c.Trusted = d.prefixes(trusted, "client.trusted", unixWord)
 	c.TrustUnix = trusted != nil && slices.ContainsFunc(trusted.items, func(item *node) bool { return item.text == unixWord })
-	header, _ := d.choice(v.get("header"), "client.header", string(hotparam.XForwardedFor), string(hotparam.Forwarded))
-	c.Header = hotparam.ClientHeader(header)
+	header, _ := d.choice(v.get("header"), "client.header", string(rules.XForwardedFor), string(rules.Forwarded))
+	c.Header = rules.ClientHeader(header)
 	return c
 }

@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Addresses are text in every list of a file, in whichever style it is written.
@@ -62,7 +62,7 @@ func TestListsOfNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []hotparam.Param{{Source: hotparam.Path, Name: "id"}, {Name: "a:b"}, {Name: "q"}}
+	want := []rules.Param{{Source: rules.Path, Name: "id"}, {Name: "a:b"}, {Name: "q"}}
 	if got := f.Rules.Rules[0].By.Names; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}

@@ -7,12 +7,12 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // File is what a hotparam.yaml says.
 type File struct {
-	Rules      *hotparam.Rules
+	Rules      *rules.Rules
 	Aggregator Aggregator
 	StatsD     StatsD
 	Kafka      Kafka
@@ -105,22 +105,22 @@ func (d *decoder) file(data []byte) *File {
 	if top == nil {
 		return nil
 	}
-	rules := &hotparam.Rules{Namespace: DefaultNamespace}
+	ruleset := &rules.Rules{Namespace: DefaultNamespace}
 	if s, ok := d.scalar(top.get("namespace"), "namespace"); ok {
-		rules.Namespace = s
+		ruleset.Namespace = s
 	}
 	if s, ok := d.choice(top.get("evaluate"), "evaluate", "all", "first"); ok && s == "first" {
-		rules.Evaluate = hotparam.EvaluateFirst
+		ruleset.Evaluate = rules.EvaluateFirst
 	}
 	if s, ok := d.choice(top.get("no_match"), "no_match", "allow", "deny"); ok {
-		rules.DenyNoMatch = s == "deny"
+		ruleset.DenyNoMatch = s == "deny"
 	}
-	redactKey := d.secrets(top.get("secrets"), rules)
-	rules.Client = d.client(top.get("client"))
-	rules.Bodies = d.bodies(top.get("bodies"))
-	rules.LimitKeys = d.whole(top.get("max_keys"), "max_keys")
+	redactKey := d.secrets(top.get("secrets"), ruleset)
+	ruleset.Client = d.client(top.get("client"))
+	ruleset.Bodies = d.bodies(top.get("bodies"))
+	ruleset.LimitKeys = d.whole(top.get("max_keys"), "max_keys")
 	f := &File{
-		Rules:      rules,
+		Rules:      ruleset,
 		RedactKey:  redactKey,
 		Aggregator: d.aggregator(top.get("aggregator")),
 		StatsD:     d.statsd(top.get("statsd")),
@@ -134,11 +134,11 @@ func (d *decoder) file(data []byte) *File {
 		d.report(root.at, `add rules: with at least one rule, such as - {id: all, match: {route: "*"}, limit: {rate: 1000/s}}`,
 			"rules is missing")
 	}
-	d.rules(top.get("rules"), rules)
-	d.validate(rules, root)
+	d.rules(top.get("rules"), ruleset)
+	d.validate(ruleset, root)
 	d.agree(f, root, top)
 	if len(d.problems) == 0 {
-		d.warnOfRules(rules, root)
+		d.warnOfRules(ruleset, root)
 		f.listeners = d.listeners(top.get("aggregator").find("listen"))
 	}
 	return f

@@ -8,13 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/kafka"
+	"github.com/hotparam/hotparam/rules"
 )
 
-func route(t testing.TB, s string) hotparam.Route {
+func route(t testing.TB, s string) rules.Route {
 	t.Helper()
-	r, err := hotparam.ParseRoute(s)
+	r, err := rules.ParseRoute(s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,26 +84,26 @@ func TestFullFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &File{
-		Rules: &hotparam.Rules{
-			Namespace: "shop", Evaluate: hotparam.EvaluateFirst, DenyNoMatch: true,
-			Secrets: hotparam.NewSecrets([]string{"pin", "otp"}, []string{"token"}),
+		Rules: &rules.Rules{
+			Namespace: "shop", Evaluate: rules.EvaluateFirst, DenyNoMatch: true,
+			Secrets: rules.NewSecrets([]string{"pin", "otp"}, []string{"token"}),
 			Version: "caae10607543ea61", // which later releases say as well
-			Rules: []hotparam.Rule{{
+			Rules: []rules.Rule{{
 				ID: "search-terms",
-				Match: hotparam.Match{Route: route(t, "GET /search/{id}"), Query: []hotparam.QueryMatch{
+				Match: rules.Match{Route: route(t, "GET /search/{id}"), Query: []rules.QueryMatch{
 					{Name: "filter", Value: "*"}, {Name: "page", Value: "1"}, {Name: "debug", Value: "true"},
 				}},
-				By: hotparam.By{Kind: hotparam.ByNames, Names: []hotparam.Param{
-					{Name: "q"}, {Source: hotparam.Path, Name: "id"}, {Name: "id"}, {Name: "a:b"}, {Name: "token"},
+				By: rules.By{Kind: rules.ByNames, Names: []rules.Param{
+					{Name: "q"}, {Source: rules.Path, Name: "id"}, {Name: "id"}, {Name: "a:b"}, {Name: "token"},
 				}},
-				Hot:    []hotparam.Threshold{{Rate: hotparam.Rate{N: 200, Per: time.Second}, Exit: hotparam.Percent(80), Hold: time.Minute, CoolDown: 5 * time.Second}},
-				Limit:  &hotparam.Limit{Quota: hotparam.Quota{Algorithm: hotparam.TokenBucket, Rate: hotparam.Rate{N: 50, Per: time.Second}, Burst: 100}, Mode: hotparam.ModeShadow},
+				Hot:    []rules.Threshold{{Rate: rules.Rate{N: 200, Per: time.Second}, Exit: rules.Percent(80), Hold: time.Minute, CoolDown: 5 * time.Second}},
+				Limit:  &rules.Limit{Quota: rules.Quota{Algorithm: rules.TokenBucket, Rate: rules.Rate{N: 50, Per: time.Second}, Burst: 100}, Mode: rules.ModeShadow},
 				Prefix: "shop", ParamsOnly: true,
 			}, {
-				ID: "health", Match: hotparam.Match{Route: route(t, "GET /healthz")}, Ignore: true,
+				ID: "health", Match: rules.Match{Route: route(t, "GET /healthz")}, Ignore: true,
 			}, {
-				ID: "7", Match: hotparam.Match{Route: route(t, "*")}, By: hotparam.By{Kind: hotparam.ByEach},
-				Limit: &hotparam.Limit{Quota: hotparam.Quota{Algorithm: hotparam.TokenBucket, Rate: hotparam.Rate{N: 60, Per: time.Minute}, Burst: 60}, Mode: hotparam.ModeLimit},
+				ID: "7", Match: rules.Match{Route: route(t, "*")}, By: rules.By{Kind: rules.ByEach},
+				Limit: &rules.Limit{Quota: rules.Quota{Algorithm: rules.TokenBucket, Rate: rules.Rate{N: 60, Per: time.Minute}, Burst: 60}, Mode: rules.ModeLimit},
 			}},
 		},
 		Aggregator: Aggregator{Listen: []string{":8125"}, Readers: 2, Canonical: true, Redis: Redis{URL: "rediss://:pw@redis.example:6380/2"}, HTTP: "[::1]:9125", Memory: 256 << 20},
@@ -140,14 +140,14 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := f.Rules
-	if r.Namespace != "hotparam" || r.Evaluate != hotparam.EvaluateAll || r.DenyNoMatch || !r.Secrets.Hides("token") {
+	if r.Namespace != "hotparam" || r.Evaluate != rules.EvaluateAll || r.DenyNoMatch || !r.Secrets.Hides("token") {
 		t.Errorf("top: %+v", r)
 	}
 	a, b := r.Rules[0], r.Rules[1]
-	if a.By.Kind != hotparam.ByAll || a.Hot[0] != (hotparam.Threshold{Rate: a.Hot[0].Rate, Exit: hotparam.Percent(80), Hold: 10 * time.Second, CoolDown: 5 * time.Second}) || a.Limit != nil {
+	if a.By.Kind != rules.ByAll || a.Hot[0] != (rules.Threshold{Rate: a.Hot[0].Rate, Exit: rules.Percent(80), Hold: 10 * time.Second, CoolDown: 5 * time.Second}) || a.Limit != nil {
 		t.Errorf("a: %+v, hot %+v", a, a.Hot)
 	}
-	if b.By.Kind != hotparam.ByNone || *b.Limit != (hotparam.Limit{Quota: hotparam.Quota{Algorithm: hotparam.TokenBucket, Rate: b.Limit.Rate, Burst: 5}, Mode: hotparam.ModeLimit}) || b.Hot != nil {
+	if b.By.Kind != rules.ByNone || *b.Limit != (rules.Limit{Quota: rules.Quota{Algorithm: rules.TokenBucket, Rate: b.Limit.Rate, Burst: 5}, Mode: rules.ModeLimit}) || b.Hot != nil {
 		t.Errorf("b: %+v, limit %+v", b, b.Limit)
 	}
 	if !reflect.DeepEqual(f.Aggregator, Aggregator{}) {
@@ -169,8 +169,8 @@ func TestDefaults(t *testing.T) {
 }
 
 func TestExit(t *testing.T) {
-	of := hotparam.NewFraction
-	for text, want := range map[string]hotparam.Fraction{
+	of := rules.NewFraction
+	for text, want := range map[string]rules.Fraction{
 		"80%": of(80, 100), "1%": of(1, 100), "100%": of(1, 1), "12.5 %": of(1, 8), "160/s": of(4, 5), "1/1s": of(1, 200), "200": of(1, 1), "1": of(1, 200),
 		"' 7 '": of(7, 200), "33.3333333%": of(333333333, 1e9), "66%": of(66, 100), "050.500%": of(101, 200),
 		"0.9e1%": {}, "0.999%": {}, "100.0000001%": {}, "33.33333333%": {}, "1.2.3%": {}, ".%": {}, "%": {},
@@ -200,7 +200,7 @@ func TestExitWithLowMin(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%s: %v", text, err)
 				}
-				if got, want := f.Rules.Rules[0].Hot[0].Exit, hotparam.Percent(percent); got != want {
+				if got, want := f.Rules.Rules[0].Hot[0].Exit, rules.Percent(percent); got != want {
 					t.Errorf("%s: %d, want %d", text, got, want)
 				}
 			}
@@ -282,7 +282,7 @@ func TestExampleFile(t *testing.T) {
 // content is what a file says, without what is doubtful about it.
 func content(f *File) any {
 	return struct {
-		*hotparam.Rules
+		*rules.Rules
 		Aggregator
 		StatsD
 		Kafka

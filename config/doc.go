@@ -6,7 +6,7 @@
 //	text ─► syntax ─► sections (rule, match, by, hot, …, aggregator, kafka) ─► validate ─► File or Problems
 //
 // text makes lines of bytes, syntax makes a tree of nodes that know where they
-// stand, and each section turns its node into the words of package hotparam.
+// stand, and each section turns its node into the words of package rules.
 // Package hotparam alone judges rules, by the paths of their fields; validate finds
 // the places of these in the file. The sections report what only a file can get
 // wrong: unknown fields, words, numbers and units that cannot be read.

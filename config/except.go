@@ -3,7 +3,7 @@ package config
 import (
 	"slices"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 var exceptSection = section{
@@ -15,8 +15,8 @@ var exceptSection = section{
 const valuesExample = `for example values: {q: "phone*"}, or values: {q: [tv, radio]}; a star stands for any text`
 
 // exceptions reads except, then allow, then block: the first that matches counts.
-func (r *ruleReader) exceptions(v values, rule *hotparam.Rule) []hotparam.Exception {
-	var all []hotparam.Exception
+func (r *ruleReader) exceptions(v values, rule *rules.Rule) []rules.Exception {
+	var all []rules.Exception
 	if n := v.get("except"); n != nil && n.kind != listKind {
 		r.reject(n, exceptSection.example, "except: want a list, found %s", n.kind)
 	} else if n != nil {
@@ -26,8 +26,8 @@ func (r *ruleReader) exceptions(v values, rule *hotparam.Rule) []hotparam.Except
 	}
 	for _, short := range []struct {
 		name   string
-		action hotparam.Action
-	}{{"allow", hotparam.Allow}, {"block", hotparam.Block}} {
+		action rules.Action
+	}{{"allow", rules.Allow}, {"block", rules.Block}} {
 		n := v.get(short.name)
 		if n == nil {
 			continue
@@ -37,24 +37,24 @@ func (r *ruleReader) exceptions(v values, rule *hotparam.Rule) []hotparam.Except
 			items = n.items
 		}
 		for _, item := range items {
-			all = append(all, r.expand(item, item, short.name, rule, hotparam.Exception{Action: short.action})...)
+			all = append(all, r.expand(item, item, short.name, rule, rules.Exception{Action: short.action})...)
 		}
 	}
 	return all
 }
 
 // exception reads one item of except. A list of patterns makes it several.
-func (r *ruleReader) exception(n *node, rule *hotparam.Rule) []hotparam.Exception {
+func (r *ruleReader) exception(n *node, rule *rules.Rule) []rules.Exception {
 	v := r.section(n, exceptSection)
 	if v == nil {
 		return nil
 	}
-	var x hotparam.Exception
+	var x rules.Exception
 	if !v.has("values") {
 		r.report(n.at, valuesExample, "except.values is missing")
 	}
 	if s, ok := r.choice(v.get("action"), "except.action", "allow", "block"); ok {
-		x.Action = map[string]hotparam.Action{"allow": hotparam.Allow, "block": hotparam.Block}[s]
+		x.Action = map[string]rules.Action{"allow": rules.Allow, "block": rules.Block}[s]
 	}
 	x.Rate = r.exceptRate(v.get("hot"), rule.Count)
 	x.Limit = r.limit(v.get("limit"), rule.Count)
@@ -62,15 +62,15 @@ func (r *ruleReader) exception(n *node, rule *hotparam.Rule) []hotparam.Exceptio
 }
 
 // exceptRate reads a threshold in place of the rule's over the same window.
-func (r *ruleReader) exceptRate(n *node, unit hotparam.Unit) hotparam.Rate {
+func (r *ruleReader) exceptRate(n *node, unit rules.Unit) rules.Rate {
 	s, ok := r.scalar(n, "except.hot")
 	if !ok {
-		return hotparam.Rate{}
+		return rules.Rate{}
 	}
 	rate, reason := parseRate(s, unit, quantities[unit].most)
 	if reason != "" {
 		r.reject(n, rateHint(s, unit, "1000/s takes the place of the rule's rate over 1s"), "except.hot %s: %s", quote(s), reason)
-		return hotparam.Rate{}
+		return rules.Rate{}
 	}
 	return rate
 }
@@ -78,13 +78,13 @@ func (r *ruleReader) exceptRate(n *node, unit hotparam.Unit) hotparam.Rate {
 // expand makes exceptions like x of the values in n, one for each choice among lists of
 // patterns. Without values that can be read it makes one, for the rest of it to be
 // judged by. item is all of what is read.
-func (r *ruleReader) expand(item, n *node, what string, rule *hotparam.Rule, x hotparam.Exception) []hotparam.Exception {
+func (r *ruleReader) expand(item, n *node, what string, rule *rules.Rule, x rules.Exception) []rules.Exception {
 	nodes := exceptionNodes{item: item, what: what}
-	var lists [][]hotparam.QueryMatch
+	var lists [][]rules.QueryMatch
 	if lists, nodes.names = r.values(n, what, rule); lists == nil {
-		lists = [][]hotparam.QueryMatch{nil}
+		lists = [][]rules.QueryMatch{nil}
 	}
-	all := make([]hotparam.Exception, len(lists))
+	all := make([]rules.Exception, len(lists))
 	own := &r.ruleNodes[len(r.ruleNodes)-1]
 	for i, values := range lists {
 		all[i], all[i].Values = x, values
@@ -96,7 +96,7 @@ func (r *ruleReader) expand(item, n *node, what string, rule *hotparam.Rule, x h
 // values reads names with patterns, and where the names stand. A list of patterns stands
 // for each of them, so this is what several exceptions have. It is nil for what cannot
 // be read.
-func (r *ruleReader) values(n *node, what string, rule *hotparam.Rule) (all [][]hotparam.QueryMatch, names []*node) {
+func (r *ruleReader) values(n *node, what string, rule *rules.Rule) (all [][]rules.QueryMatch, names []*node) {
 	if n == nil {
 		return nil, nil
 	}
@@ -108,31 +108,31 @@ func (r *ruleReader) values(n *node, what string, rule *hotparam.Rule) (all [][]
 		r.reject(n, valuesExample, "%s: there are no values", what)
 		return nil, nil
 	}
-	all = [][]hotparam.QueryMatch{nil}
+	all = [][]rules.QueryMatch{nil}
 	for _, f := range n.fields {
 		at := &node{kind: scalarKind, at: f.at, text: f.name}
 		names = append(names, at)
 		p, err := parseName(f.name, rule.Match.Route)
-		if err != nil && err.ofRoute && (len(rule.By.Names) > 0 || rule.By.Kind == hotparam.ByNone) {
-			p, err = parseName(f.name, hotparam.Route{}) // by says which names there are
+		if err != nil && err.ofRoute && (len(rule.By.Names) > 0 || rule.By.Kind == rules.ByNone) {
+			p, err = parseName(f.name, rules.Route{}) // by says which names there are
 		}
 		if err != nil {
 			r.reject(at, err.hint, "%s %s: %s", what, quote(f.name), err.message)
 			f.value.bad = true
 		}
 		patterns := r.patterns(f, what)
-		if len(all)*max(1, len(patterns)) > hotparam.MaxExceptions {
-			r.report(f.at, "use patterns: a star stands for any text", "%s: over %d combinations of values", what, hotparam.MaxExceptions)
+		if len(all)*max(1, len(patterns)) > rules.MaxExceptions {
+			r.report(f.at, "use patterns: a star stands for any text", "%s: over %d combinations of values", what, rules.MaxExceptions)
 			f.value.bad = true
 			return nil, nil
 		}
-		var next [][]hotparam.QueryMatch
+		var next [][]rules.QueryMatch
 		for _, values := range all {
 			for _, pattern := range patterns {
-				next = append(next, append(slices.Clip(values), hotparam.QueryMatch{Name: nameText(p), Value: pattern}))
+				next = append(next, append(slices.Clip(values), rules.QueryMatch{Name: nameText(p), Value: pattern}))
 			}
 			if len(patterns) == 0 { // reported
-				next = append(next, append(slices.Clip(values), hotparam.QueryMatch{Name: nameText(p)}))
+				next = append(next, append(slices.Clip(values), rules.QueryMatch{Name: nameText(p)}))
 			}
 		}
 		all = next

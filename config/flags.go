@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // FromFlags makes rules of three flags, for commands that work without a file:
@@ -14,44 +14,44 @@ import (
 // threshold in one word as the file has it, "200/s", "20%" or "8x/1m", with the
 // default exit and hold; limit is a rate, which is its burst too, or empty.
 // Errors name the flag.
-func FromFlags(by, hot, limit string) (*hotparam.Rules, error) {
+func FromFlags(by, hot, limit string) (*rules.Rules, error) {
 	if hot == "" {
 		return nil, errors.New("--hot is missing, for example --hot 200/s")
 	}
-	threshold, reason := parseTerms(hot, hotparam.Requests)
+	threshold, reason := parseTerms(hot, rules.Requests)
 	if reason != "" {
 		return nil, fmt.Errorf("--hot %s: %s", quote(hot), reason)
 	}
 	withLeast(&threshold)
-	route, err := hotparam.ParseRoute("*")
+	route, err := rules.ParseRoute("*")
 	if err != nil {
 		return nil, err
 	}
-	rule := hotparam.Rule{ID: "replay", Match: hotparam.Match{Route: route}, Hot: []hotparam.Threshold{threshold.WithDefaults()}}
+	rule := rules.Rule{ID: "replay", Match: rules.Match{Route: route}, Hot: []rules.Threshold{threshold.WithDefaults()}}
 	if rule.By, err = byFlag(by, route); err != nil {
 		return nil, err
 	}
 	if limit != "" {
-		rate, err := hotparam.ParseRate(limit)
+		rate, err := rules.ParseRate(limit)
 		if err != nil {
 			return nil, fmt.Errorf("--limit %s: %w", quote(limit), errors.Unwrap(err))
 		}
-		rule.Limit = &hotparam.Limit{Quota: hotparam.Quota{Rate: rate}.WithDefaults(), Mode: hotparam.ModeLimit}
+		rule.Limit = &rules.Limit{Quota: rules.Quota{Rate: rate}.WithDefaults(), Mode: rules.ModeLimit}
 	}
-	rules := &hotparam.Rules{
+	ruleset := &rules.Rules{
 		Namespace: "replay",
-		Rules:     []hotparam.Rule{rule},
+		Rules:     []rules.Rule{rule},
 	}
-	rules.Version = (&File{Rules: rules}).version()
-	var bad *hotparam.FieldError
-	if errors.As(rules.Validate(), &bad) {
+	ruleset.Version = (&File{Rules: ruleset}).version()
+	var bad *rules.FieldError
+	if errors.As(ruleset.Validate(), &bad) {
 		return nil, flagError(bad, by, hot, limit)
 	}
-	return rules, nil
+	return ruleset, nil
 }
 
 // flagError names the flag that a field of the rule was read from.
-func flagError(bad *hotparam.FieldError, by, hot, limit string) error {
+func flagError(bad *rules.FieldError, by, hot, limit string) error {
 	_, field, _ := strings.Cut(bad.Field, ".")
 	switch name, i := cutIndex(field); name {
 	case "hot":
@@ -66,21 +66,21 @@ func flagError(bad *hotparam.FieldError, by, hot, limit string) error {
 	return fmt.Errorf("--limit %s: %s", quote(limit), bad.Text(field, "", ""))
 }
 
-func byFlag(by string, route hotparam.Route) (hotparam.By, error) {
+func byFlag(by string, route rules.Route) (rules.By, error) {
 	if by == "" {
 		by = "all"
 	}
 	if kind, found := byWords[by]; found {
-		return hotparam.By{Kind: kind}, nil
+		return rules.By{Kind: kind}, nil
 	}
-	var names []hotparam.Param
+	var names []rules.Param
 	for s := range strings.SplitSeq(by, ",") {
 		s = strings.TrimSpace(s)
 		p, bad := parseName(s, route)
 		if bad != nil {
-			return hotparam.By{}, fmt.Errorf("--by %s: %s (%s)", quote(s), bad.message, bad.hint)
+			return rules.By{}, fmt.Errorf("--by %s: %s (%s)", quote(s), bad.message, bad.hint)
 		}
 		names = append(names, p)
 	}
-	return hotparam.By{Kind: hotparam.ByNames, Names: names}, nil
+	return rules.By{Kind: rules.ByNames, Names: names}, nil
 }

@@ -5,33 +5,33 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 func TestFromFlags(t *testing.T) {
-	rules, err := FromFlags("cik, path:id", "10/s", "5/1m")
+	ruleset, err := FromFlags("cik, path:id", "10/s", "5/1m")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := rules.Validate(); err != nil {
+	if err := ruleset.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	want := hotparam.Rule{
-		ID: "replay", Match: hotparam.Match{Route: route(t, "*")},
-		By: hotparam.By{Kind: hotparam.ByNames, Names: []hotparam.Param{
-			{Name: "cik"}, {Source: hotparam.Path, Name: "id"},
+	want := rules.Rule{
+		ID: "replay", Match: rules.Match{Route: route(t, "*")},
+		By: rules.By{Kind: rules.ByNames, Names: []rules.Param{
+			{Name: "cik"}, {Source: rules.Path, Name: "id"},
 		}},
-		Hot:   []hotparam.Threshold{{Rate: hotparam.Rate{N: 10, Per: time.Second}, Exit: hotparam.Percent(80), Hold: 10 * time.Second, CoolDown: 5 * time.Second}},
-		Limit: &hotparam.Limit{Quota: hotparam.Quota{Algorithm: hotparam.TokenBucket, Rate: hotparam.Rate{N: 5, Per: time.Minute}, Burst: 5}, Mode: hotparam.ModeLimit},
+		Hot:   []rules.Threshold{{Rate: rules.Rate{N: 10, Per: time.Second}, Exit: rules.Percent(80), Hold: 10 * time.Second, CoolDown: 5 * time.Second}},
+		Limit: &rules.Limit{Quota: rules.Quota{Algorithm: rules.TokenBucket, Rate: rules.Rate{N: 5, Per: time.Minute}, Burst: 5}, Mode: rules.ModeLimit},
 	}
-	if rules.Namespace != "replay" || len(rules.Version) != 16 || len(rules.Rules) != 1 || !reflect.DeepEqual(rules.Rules[0], want) {
-		t.Errorf("got %+v", rules)
+	if ruleset.Namespace != "replay" || len(ruleset.Version) != 16 || len(ruleset.Rules) != 1 || !reflect.DeepEqual(ruleset.Rules[0], want) {
+		t.Errorf("got %+v", ruleset)
 	}
 	other, err := FromFlags("cik, path:id", "10/s", "")
-	if err != nil || other.Rules[0].Limit != nil || other.Version == rules.Version {
+	if err != nil || other.Rules[0].Limit != nil || other.Version == ruleset.Version {
 		t.Errorf("without limit: %+v, %v", other, err)
 	}
-	kinds := map[string]hotparam.ByKind{"": hotparam.ByAll, "all": hotparam.ByAll, "each": hotparam.ByEach, "combinations": hotparam.ByCombinations}
+	kinds := map[string]rules.ByKind{"": rules.ByAll, "all": rules.ByAll, "each": rules.ByEach, "combinations": rules.ByCombinations}
 	for by, kind := range kinds {
 		if rules, err := FromFlags(by, "1/s", ""); err != nil || rules.Rules[0].By.Kind != kind || rules.Validate() != nil {
 			t.Errorf("--by %q: %+v, %v", by, rules, err)

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 var hotSection = section{
@@ -16,10 +16,10 @@ var hotSection = section{
 }
 
 // kindFields are the fields that say what a count is compared with, by kind.
-var kindFields = hotSection.fields[:hotparam.Top+1]
+var kindFields = hotSection.fields[:rules.Top+1]
 
 // hot reads the thresholds of a rule: one, or a list of them.
-func (r *ruleReader) hot(n *node, unit hotparam.Unit) []hotparam.Threshold {
+func (r *ruleReader) hot(n *node, unit rules.Unit) []rules.Threshold {
 	if n == nil {
 		return nil
 	}
@@ -29,7 +29,7 @@ func (r *ruleReader) hot(n *node, unit hotparam.Unit) []hotparam.Threshold {
 			r.reject(n, hotSection.example, "hot: the list is empty")
 		}
 	}
-	var hot []hotparam.Threshold
+	var hot []rules.Threshold
 	for _, item := range items {
 		hot = append(hot, r.threshold(item, unit))
 	}
@@ -37,10 +37,10 @@ func (r *ruleReader) hot(n *node, unit hotparam.Unit) []hotparam.Threshold {
 }
 
 // threshold reads one threshold, in full or as one word.
-func (r *ruleReader) threshold(n *node, unit hotparam.Unit) (t hotparam.Threshold) {
+func (r *ruleReader) threshold(n *node, unit rules.Unit) (t rules.Threshold) {
 	var v values
 	if n.kind == scalarKind {
-		t = r.terms(n, "hot", hotparam.Absolute, unit)
+		t = r.terms(n, "hot", rules.Absolute, unit)
 	} else if v = r.section(n, hotSection); v != nil {
 		t = r.kind(n, v, unit)
 	} else {
@@ -50,13 +50,13 @@ func (r *ruleReader) threshold(n *node, unit hotparam.Unit) (t hotparam.Threshol
 	r.past(v.get("over"), &t)
 	t = t.WithDefaults()
 	r.exit(v.get("exit"), &t, unit)
-	t.Hold = r.duration(v.get("hold"), "hot.hold", "hold is the least time for which a key stays hot; 10s if it is left out", hotparam.DefaultHold)
-	t.CoolDown = r.duration(v.get("cool_down"), "hot.cool_down", "cool_down is how long a key must stay below the exit to cool; 5s if it is left out", hotparam.DefaultCoolDown)
+	t.Hold = r.duration(v.get("hold"), "hot.hold", "hold is the least time for which a key stays hot; 10s if it is left out", rules.DefaultHold)
+	t.CoolDown = r.duration(v.get("cool_down"), "hot.cool_down", "cool_down is how long a key must stay below the exit to cool; 5s if it is left out", rules.DefaultCoolDown)
 	return t
 }
 
 // kind reads the one field that says what a count is compared with.
-func (r *ruleReader) kind(n *node, v values, unit hotparam.Unit) (t hotparam.Threshold) {
+func (r *ruleReader) kind(n *node, v values, unit rules.Unit) (t rules.Threshold) {
 	const none = -1
 	kind := none
 	for i, name := range kindFields {
@@ -74,23 +74,23 @@ func (r *ruleReader) kind(n *node, v values, unit hotparam.Unit) (t hotparam.Thr
 		return t
 	}
 	name := kindFields[kind]
-	return r.terms(v.get(name), "hot."+name, hotparam.Kind(kind), unit)
+	return r.terms(v.get(name), "hot."+name, rules.Kind(kind), unit)
 }
 
 // terms reads what a count is compared with. A rate may be a share or a jump
 // too, as its text says.
-func (r *ruleReader) terms(n *node, what string, kind hotparam.Kind, unit hotparam.Unit) hotparam.Threshold {
+func (r *ruleReader) terms(n *node, what string, kind rules.Kind, unit rules.Unit) rules.Threshold {
 	s, ok := r.scalar(n, what)
 	if !ok {
-		return hotparam.Threshold{Kind: kind}
+		return rules.Threshold{Kind: kind}
 	}
-	if kind == hotparam.Top {
-		return hotparam.Threshold{Kind: kind, Top: wholeNumber(s)}
+	if kind == rules.Top {
+		return rules.Threshold{Kind: kind, Top: wholeNumber(s)}
 	}
 	t, reason := parseTerms(s, unit)
 	switch {
-	case kind != hotparam.Absolute && t.Kind != kind:
-		reason = "want " + map[hotparam.Kind]string{hotparam.Share: "a percentage", hotparam.Jump: "a multiple"}[kind]
+	case kind != rules.Absolute && t.Kind != kind:
+		reason = "want " + map[rules.Kind]string{rules.Share: "a percentage", rules.Jump: "a multiple"}[kind]
 		t.Kind = kind
 		fallthrough
 	case reason != "":
@@ -99,19 +99,19 @@ func (r *ruleReader) terms(n *node, what string, kind hotparam.Kind, unit hotpar
 	return t
 }
 
-func termsHint(s string, kind hotparam.Kind, unit hotparam.Unit) string {
+func termsHint(s string, kind rules.Kind, unit rules.Unit) string {
 	switch kind {
-	case hotparam.Share:
+	case rules.Share:
 		return "20% is a fifth of what the rule counts on the route, 20%/1m the same within a minute"
-	case hotparam.Jump:
+	case rules.Jump:
 		return "8x is eight times what the key had before, 8x/1m the same within a minute"
 	}
 	return rateHint(s, unit, "200/s is 200 within a second, 60/1m is 60 within a minute")
 }
 
 // least reads the least count and the window of a threshold that compares.
-func (r *ruleReader) least(n *node, v values, t *hotparam.Threshold, unit hotparam.Unit) {
-	if t.Kind == hotparam.Absolute {
+func (r *ruleReader) least(n *node, v values, t *rules.Threshold, unit rules.Unit) {
+	if t.Kind == rules.Absolute {
 		for _, name := range []string{"min", "window"} {
 			if field := v.get(name); field != nil {
 				r.reject(field, "remove it: 2000/10s is 2000 within a window of 10s", "hot.%s: a rate has its count and its window itself", name)
@@ -122,7 +122,7 @@ func (r *ruleReader) least(n *node, v values, t *hotparam.Threshold, unit hotpar
 	min, window := v.get("min"), v.get("window")
 	if s, ok := r.scalar(min, "hot.min"); ok {
 		reason := ""
-		rate := hotparam.Rate{Per: t.Rate.Per}
+		rate := rules.Rate{Per: t.Rate.Per}
 		if strings.Contains(s, "/") {
 			rate, reason = parseRate(s, unit, quantities[unit].most)
 		} else if rate.N, ok = parseCount(s, unit); !ok {
@@ -130,16 +130,16 @@ func (r *ruleReader) least(n *node, v values, t *hotparam.Threshold, unit hotpar
 		}
 		if reason != "" {
 			r.reject(min, rateHint(s, unit, "min is the count below which nothing is hot, for example 50/10s"), "hot.min %s: %s", quote(s), reason)
-			rate = hotparam.Rate{N: 1, Per: t.Rate.Per}
+			rate = rules.Rate{N: 1, Per: t.Rate.Per}
 		}
 		r.sameWindow(min, "hot.min", t, rate.Per)
 		t.Rate.N = rate.N
 	}
 	if window != nil {
-		d := r.duration(window, "hot.window", "for example window: 10s", cmp.Or(t.Rate.Per, hotparam.MinWindow))
+		d := r.duration(window, "hot.window", "for example window: 10s", cmp.Or(t.Rate.Per, rules.MinWindow))
 		r.sameWindow(window, "hot.window", t, cmp.Or(d, invalid)) // 0 is no default here
 	}
-	if t.Rate.N == 0 && unit != hotparam.Requests && unit != anyUnit {
+	if t.Rate.N == 0 && unit != rules.Requests && unit != anyUnit {
 		r.reject(n, "min is the count below which nothing is hot, for example min: "+strings.Trim(strings.Fields(quantities[unit].rate)[0], `"`),
 			"hot.min is missing: it has a default only for count: requests")
 	}
@@ -147,19 +147,19 @@ func (r *ruleReader) least(n *node, v values, t *hotparam.Threshold, unit hotpar
 }
 
 // past reads the past that a jump compares with.
-func (r *ruleReader) past(n *node, t *hotparam.Threshold) {
+func (r *ruleReader) past(n *node, t *rules.Threshold) {
 	s, ok := r.scalar(n, "hot.over")
 	if !ok {
 		return
 	}
 	const hint = "over: day compares a key with its own same hour of the days before; without it, with the ten windows before"
-	if t.Over, ok = hotparam.ParseOver(s); !ok {
+	if t.Over, ok = rules.ParseOver(s); !ok {
 		r.reject(n, hint, "hot.over %s: want day", quote(s))
 	}
 }
 
 // sameWindow sets the window of a threshold, and reports another one.
-func (r *ruleReader) sameWindow(n *node, what string, t *hotparam.Threshold, window time.Duration) {
+func (r *ruleReader) sameWindow(n *node, what string, t *rules.Threshold, window time.Duration) {
 	if t.Rate.Per != 0 && window != t.Rate.Per {
 		r.reject(n, "say it once", "%s %s: the threshold has a window of %v already", what, quote(n.text), t.Rate.Per)
 	}
@@ -172,28 +172,28 @@ const defaultLeast = 10
 
 // withLeast sets, in a threshold that compares, the least count and the window that
 // it does not name.
-func withLeast(t *hotparam.Threshold) {
-	if t.Kind != hotparam.Absolute {
-		t.Rate.N, t.Rate.Per = cmp.Or(t.Rate.N, defaultLeast), cmp.Or(t.Rate.Per, hotparam.MinWindow)
+func withLeast(t *rules.Threshold) {
+	if t.Kind != rules.Absolute {
+		t.Rate.N, t.Rate.Per = cmp.Or(t.Rate.N, defaultLeast), cmp.Or(t.Rate.Per, rules.MinWindow)
 	}
 }
 
 // exit reads when a key cools: as a share of the threshold, or where that is
 // absolute as a rate over the same window or a count.
-func (r *ruleReader) exit(n *node, t *hotparam.Threshold, unit hotparam.Unit) {
+func (r *ruleReader) exit(n *node, t *rules.Threshold, unit rules.Unit) {
 	s, ok := r.scalar(n, "hot.exit")
 	if !ok {
 		return
 	}
 	s = strings.TrimSpace(s)
 	forms := "a share of the threshold (80%), a rate over the same window (160/s) or a count (160)"
-	if t.Kind != hotparam.Absolute {
+	if t.Kind != rules.Absolute {
 		forms = "80% lowers what a hot key is compared with to four fifths"
 	}
 	if percent, found := strings.CutSuffix(s, "%"); found {
-		exit, err := hotparam.ParseFraction(strings.TrimSpace(percent), 100)
+		exit, err := rules.ParseFraction(strings.TrimSpace(percent), 100)
 		switch {
-		case errors.Is(err, hotparam.ErrDigits):
+		case errors.Is(err, rules.ErrDigits):
 			r.reject(n, forms, "hot.exit %s: %v", quote(s), err)
 		case err != nil || exit.Cmp(1) > 0 || exit.Num*100 < exit.Den:
 			r.reject(n, forms, "hot.exit %s: want 1%% to 100%%", quote(s))
@@ -202,7 +202,7 @@ func (r *ruleReader) exit(n *node, t *hotparam.Threshold, unit hotparam.Unit) {
 		}
 		return
 	}
-	if t.Kind != hotparam.Absolute {
+	if t.Kind != rules.Absolute {
 		r.reject(n, forms, "hot.exit %s: want a percentage, because the threshold is not a rate", quote(s))
 		return
 	}
@@ -224,6 +224,6 @@ func (r *ruleReader) exit(n *node, t *hotparam.Threshold, unit hotparam.Unit) {
 	case t.Rate.N != 0 && count > t.Rate.N:
 		r.reject(n, "a key would be hot and cool at once: take at most hot.rate", "hot.exit %s is above hot.rate %s", quote(s), t.Rate)
 	case t.Rate.N != 0:
-		t.Exit = hotparam.NewFraction(count, t.Rate.N)
+		t.Exit = rules.NewFraction(count, t.Rate.N)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 var limitSection = section{
@@ -20,7 +20,7 @@ var limitSection = section{
 }
 
 // limit reads a limit; nil when there is none.
-func (r *ruleReader) limit(n *node, unit hotparam.Unit) *hotparam.Limit {
+func (r *ruleReader) limit(n *node, unit rules.Unit) *rules.Limit {
 	if n == nil {
 		return nil
 	}
@@ -31,21 +31,21 @@ func (r *ruleReader) limit(n *node, unit hotparam.Unit) *hotparam.Limit {
 		}
 		what = "limit.rate"
 	}
-	l := &hotparam.Limit{}
+	l := &rules.Limit{}
 	r.rateOf(v, l, what, unit)
 	r.shapeOf(v, l)
 	r.whose(v, l)
 	r.over(v, l)
-	if l.Quota != (hotparam.Quota{}) {
+	if l.Quota != (rules.Quota{}) {
 		l.Quota = r.complete(v, l.Quota, unit)
 	}
 	return l
 }
 
 // rateOf reads how much may pass.
-func (r *ruleReader) rateOf(v values, l *hotparam.Limit, what string, unit hotparam.Unit) {
+func (r *ruleReader) rateOf(v values, l *rules.Limit, what string, unit rules.Unit) {
 	if s, ok := r.scalar(v.get("rate"), what); ok {
-		rate, reason := parseRate(s, unit, hotparam.MaxRate)
+		rate, reason := parseRate(s, unit, rules.MaxRate)
 		if reason != "" {
 			r.reject(v.get("rate"), rateHint(s, unit, "50/s is 50 per second, 5/1m is 5 per minute"), "%s %s: %s", what, quote(s), reason)
 		}
@@ -68,7 +68,7 @@ func (r *ruleReader) rateOf(v values, l *hotparam.Limit, what string, unit hotpa
 }
 
 var algorithms = func() (words []string) {
-	for _, a := range hotparam.Algorithms {
+	for _, a := range rules.Algorithms {
 		words = append(words, string(a))
 	}
 	return words
@@ -76,21 +76,21 @@ var algorithms = func() (words []string) {
 
 // calendars are the natural periods, the shortest first.
 var calendars = func() (words []string) {
-	for c := range hotparam.CalendarPeriods {
+	for c := range rules.CalendarPeriods {
 		words = append(words, string(c))
 	}
 	slices.SortFunc(words, func(a, b string) int {
-		return cmp.Compare(hotparam.CalendarPeriods[hotparam.Calendar(a)], hotparam.CalendarPeriods[hotparam.Calendar(b)])
+		return cmp.Compare(rules.CalendarPeriods[rules.Calendar(a)], rules.CalendarPeriods[rules.Calendar(b)])
 	})
 	return words
 }()
 
 // shapeOf reads the algorithm of a limit, and the settings of that algorithm.
-func (r *ruleReader) shapeOf(v values, l *hotparam.Limit) {
-	if n := v.get("algorithm"); n != nil && n.kind == scalarKind && hotparam.Algorithm(n.text).Custom() {
-		l.Algorithm = hotparam.Algorithm(n.text)
+func (r *ruleReader) shapeOf(v values, l *rules.Limit) {
+	if n := v.get("algorithm"); n != nil && n.kind == scalarKind && rules.Algorithm(n.text).Custom() {
+		l.Algorithm = rules.Algorithm(n.text)
 	} else if s, ok := r.choice(n, "limit.algorithm", algorithms...); ok {
-		l.Algorithm = hotparam.Algorithm(s)
+		l.Algorithm = rules.Algorithm(s)
 	}
 	l.Shape = r.flag(v.get("shape"), "limit.shape")
 	l.WarmUp = r.atLeastMilli(v.get("warm_up"), "limit.warm_up", "30s")
@@ -102,7 +102,7 @@ func (r *ruleReader) shapeOf(v values, l *hotparam.Limit) {
 		l.ColdFactor = factor
 	}
 	if s, ok := r.choice(v.get("calendar"), "limit.calendar", calendars...); ok {
-		l.Calendar = hotparam.Calendar(s)
+		l.Calendar = rules.Calendar(s)
 	}
 	l.Zone, _ = r.scalar(v.get("zone"), "limit.zone")
 	l.Blocks = r.whole(v.get("blocks"), "limit.blocks")
@@ -111,35 +111,35 @@ func (r *ruleReader) shapeOf(v values, l *hotparam.Limit) {
 }
 
 // whose reads whose requests share the limit.
-func (r *ruleReader) whose(v values, l *hotparam.Limit) {
-	l.Scope = hotparam.Scope(r.buildable(v.get("scope"), "limit.scope", string(hotparam.ScopeInstance), string(hotparam.ScopeShare), string(hotparam.ScopeExact)))
-	if l.Scope == hotparam.ScopeInstance {
+func (r *ruleReader) whose(v values, l *rules.Limit) {
+	l.Scope = rules.Scope(r.buildable(v.get("scope"), "limit.scope", string(rules.ScopeInstance), string(rules.ScopeShare), string(rules.ScopeExact)))
+	if l.Scope == rules.ScopeInstance {
 		l.Scope = ""
 	}
-	away, _ := r.choice(v.get("when_redis_is_away"), "limit.when_redis_is_away", string(hotparam.AwayLocal), string(hotparam.AwayOpen), string(hotparam.AwayClosed))
-	l.Away = hotparam.Away(away)
+	away, _ := r.choice(v.get("when_redis_is_away"), "limit.when_redis_is_away", string(rules.AwayLocal), string(rules.AwayOpen), string(rules.AwayClosed))
+	l.Away = rules.Away(away)
 }
 
 // over reads what becomes of requests over the limit.
-func (r *ruleReader) over(v values, l *hotparam.Limit) {
+func (r *ruleReader) over(v values, l *rules.Limit) {
 	l.Wait = r.atLeastMilli(v.get("wait"), "limit.wait", "2s")
 	word, _ := r.choice(v.get("on_limit"), "limit.on_limit", "reject", "wait", "serve", "shadow")
 	switch {
 	case word == "shadow":
-		l.Mode = hotparam.ModeShadow
+		l.Mode = rules.ModeShadow
 	case word == "serve", word == "" && v.has("serve"):
-		l.Mode = hotparam.ModeServe
+		l.Mode = rules.ModeServe
 	case word == "wait", word == "" && v.has("wait"):
-		l.Mode = hotparam.ModeWait
+		l.Mode = rules.ModeWait
 	default:
-		l.Mode = hotparam.ModeLimit
+		l.Mode = rules.ModeLimit
 	}
 	l.Priority = r.priority(v.get("priority"))
 	l.Serve = r.answer(v.get("serve"))
 }
 
 // complete fills in the defaults, and the fields that follow from them.
-func (r *ruleReader) complete(v values, q hotparam.Quota, unit hotparam.Unit) hotparam.Quota {
+func (r *ruleReader) complete(v values, q rules.Quota, unit rules.Unit) rules.Quota {
 	burst := q.Burst
 	q = q.WithDefaults()
 	if burst != 0 {

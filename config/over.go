@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 var prioritySection = section{
@@ -14,14 +14,14 @@ var prioritySection = section{
 }
 
 // priority reads which requests come first. It returns nil if all are alike.
-func (r *ruleReader) priority(n *node) *hotparam.Priority {
+func (r *ruleReader) priority(n *node) *rules.Priority {
 	v := r.section(n, prioritySection)
 	if v == nil {
 		return nil
 	}
-	p := &hotparam.Priority{}
+	p := &rules.Priority{}
 	if s, ok := r.scalar(v.get("by"), "limit.priority.by"); ok {
-		param, err := parseName(s, hotparam.Route{})
+		param, err := parseName(s, rules.Route{})
 		if err != nil {
 			r.reject(v.get("by"), err.hint, "limit.priority.by %s: %s", quote(s), err.message)
 		}
@@ -50,12 +50,12 @@ var serveSection = section{
 const defaultType = "text/plain; charset=utf-8"
 
 // answer reads the response in place of a handler's. It returns nil if the program sets it.
-func (r *ruleReader) answer(n *node) *hotparam.Response {
+func (r *ruleReader) answer(n *node) *rules.Response {
 	v := r.section(n, serveSection)
 	if v == nil {
 		return nil
 	}
-	a := &hotparam.Response{Status: 200, Type: defaultType}
+	a := &rules.Response{Status: 200, Type: defaultType}
 	if s, ok := r.scalar(v.get("status"), "limit.serve.status"); ok {
 		status, err := strconv.Atoi(strings.TrimSpace(s))
 		if err != nil {

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/spelling"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // methods are the methods that routes usually have.
@@ -17,7 +17,7 @@ var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS
 
 // doubtfulRoute returns a message and a hint for a valid route that probably matches other
 // requests than it was meant to. The message is empty for all other routes.
-func doubtfulRoute(r hotparam.Route) (message, hint string) {
+func doubtfulRoute(r rules.Route) (message, hint string) {
 	text := r.String()
 	word, rest, spaced := strings.Cut(text, " ")
 	rest = strings.TrimLeft(rest, " ")
@@ -82,7 +82,7 @@ func ownPattern(route string) (own, foreign string) {
 		}
 	}
 	own = route[:slash+1] + strings.Join(parts, "/")
-	if _, err := hotparam.ParseRoute(own); err != nil {
+	if _, err := rules.ParseRoute(own); err != nil {
 		return "", ""
 	}
 	return own, foreign

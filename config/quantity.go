@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/duration"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // quantity is how numbers of a unit are written.
@@ -22,54 +22,54 @@ type quantity struct {
 
 // anyUnit stands for the unit of a rule whose count is bad, so that the numbers
 // which it was meant for are not reported, too.
-const anyUnit = hotparam.Units + 1
+const anyUnit = rules.Units + 1
 
 var quantities = [...]quantity{
-	hotparam.Requests: {parseWhole, "a whole number of at least 1", `"200/s" or "60/1m"`, hotparam.MaxRate},
-	hotparam.Bytes:    {ParseBytes, "a size of at least 1, such as 512KiB, 10MB or 1000", `"1MB/s" or "512KiB/10s"`, 1e12},
-	hotparam.Millis:   {parseMillis, "a time of at least 1 ms, such as 500ms, 2s or 500", `"500ms/s" or "30s/1m"`, hotparam.MaxRate},
-	hotparam.Units:    {parseWhole, "a whole number of at least 1", `"200/s" or "60/1m"`, hotparam.MaxRate},
-	anyUnit:           {parseAny, "a number of at least 1", `"200/s" or "60/1m"`, 1e12},
+	rules.Requests: {parseWhole, "a whole number of at least 1", `"200/s" or "60/1m"`, rules.MaxRate},
+	rules.Bytes:    {ParseBytes, "a size of at least 1, such as 512KiB, 10MB or 1000", `"1MB/s" or "512KiB/10s"`, 1e12},
+	rules.Millis:   {parseMillis, "a time of at least 1 ms, such as 500ms, 2s or 500", `"500ms/s" or "30s/1m"`, rules.MaxRate},
+	rules.Units:    {parseWhole, "a whole number of at least 1", `"200/s" or "60/1m"`, rules.MaxRate},
+	anyUnit:        {parseAny, "a number of at least 1", `"200/s" or "60/1m"`, 1e12},
 }
 
 // parseCount reads a count of at least 1.
-func parseCount(s string, unit hotparam.Unit) (int64, bool) {
+func parseCount(s string, unit rules.Unit) (int64, bool) {
 	n, ok := quantities[unit].parse(strings.TrimSpace(s))
 	return n, ok && n >= 1
 }
 
 // parseRate reads N/D with N in the unit, or returns the reason why it cannot. most is the
 // highest rate per second.
-func parseRate(s string, unit hotparam.Unit, most int64) (hotparam.Rate, string) {
+func parseRate(s string, unit rules.Unit, most int64) (rules.Rate, string) {
 	count, per, found := strings.Cut(s, "/")
 	if !found {
-		return hotparam.Rate{}, "want N/D, for example " + quantities[unit].rate
+		return rules.Rate{}, "want N/D, for example " + quantities[unit].rate
 	}
 	n, ok := parseCount(count, unit)
 	whole := "1/" + per
-	if !ok && (unit == hotparam.Requests || unit == hotparam.Units) { // it may be a fraction
+	if !ok && (unit == rules.Requests || unit == rules.Units) { // it may be a fraction
 		whole = s
 	} else if !ok {
-		return hotparam.Rate{}, "the count must be " + quantities[unit].want
+		return rules.Rate{}, "the count must be " + quantities[unit].want
 	}
-	rate, err := hotparam.ParseRate(whole)
+	rate, err := rules.ParseRate(whole)
 	if err != nil {
-		return hotparam.Rate{}, errors.Unwrap(err).Error()
+		return rules.Rate{}, errors.Unwrap(err).Error()
 	}
 	if ok {
 		rate.N = n
 	}
 	if rate.PerSecond() > float64(most) {
-		return hotparam.Rate{}, fmt.Sprintf("more than %d per second", most)
+		return rules.Rate{}, fmt.Sprintf("more than %d per second", most)
 	}
 	return rate, ""
 }
 
 // rateHint is the hint for a text that is no rate in the unit.
-func rateHint(s string, unit hotparam.Unit, example string) string {
+func rateHint(s string, unit rules.Unit, example string) string {
 	count, _, _ := strings.Cut(s, "/")
 	count = strings.TrimSpace(count)
-	if unit != hotparam.Requests && unit != hotparam.Units || strings.Trim(count, "0123456789") == "" {
+	if unit != rules.Requests && unit != rules.Units || strings.Trim(count, "0123456789") == "" {
 		return example
 	}
 	if _, err := duration.Parse(count); err == nil {
@@ -82,7 +82,7 @@ func rateHint(s string, unit hotparam.Unit, example string) string {
 }
 
 // invalid stands for a number that cannot be read, or that is 0 where 0 would mean that
-// there is none: package hotparam reports it, with the bounds.
+// there is none: package rules reports it, with the bounds.
 const invalid = -1
 
 // wholeNumber reads a whole number of at least 1, or is invalid.

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 var ruleSection = section{
@@ -16,29 +16,29 @@ var ruleSection = section{
 // ruleReader reads the rules of one file.
 type ruleReader struct {
 	*decoder
-	rules *hotparam.Rules
+	rules *rules.Rules
 }
 
 // rules appends the rules of the list to rules.
-func (d *decoder) rules(n *node, rules *hotparam.Rules) {
+func (d *decoder) rules(n *node, ruleset *rules.Rules) {
 	items := d.list(n, "rules")
 	if n != nil && n.kind == listKind && len(items) == 0 {
 		d.report(n.at, ruleSection.example, "rules is empty")
 	}
-	r := ruleReader{d, rules}
+	r := ruleReader{d, ruleset}
 	for _, item := range items {
 		d.ruleNodes = append(d.ruleNodes, ruleNodes{rule: item})
-		var rule hotparam.Rule // stays empty for a node that is no rule
+		var rule rules.Rule // stays empty for a node that is no rule
 		if v := d.section(item, ruleSection); v != nil {
 			rule = r.rule(v)
 		}
-		rules.Rules = append(rules.Rules, rule)
+		ruleset.Rules = append(ruleset.Rules, rule)
 	}
 }
 
 // rule reads one rule.
-func (r *ruleReader) rule(v values) hotparam.Rule {
-	var rule hotparam.Rule
+func (r *ruleReader) rule(v values) rules.Rule {
+	var rule rules.Rule
 	rule.ID, _ = r.scalar(v.get("id"), "id")
 	rule.Match = r.match(v.get("match"))
 	if s, ok := r.choice(v.get("action"), "action", "ignore"); ok && s == "ignore" {
@@ -67,16 +67,16 @@ func (r *ruleReader) rule(v values) hotparam.Rule {
 }
 
 // count reads what a request counts.
-func (r *ruleReader) count(n *node) hotparam.Unit {
+func (r *ruleReader) count(n *node) rules.Unit {
 	var words []string
-	for u := hotparam.Requests; u <= hotparam.Units; u++ {
+	for u := rules.Requests; u <= rules.Units; u++ {
 		words = append(words, u.String())
 	}
 	if n == nil {
-		return hotparam.Requests
+		return rules.Requests
 	}
 	s, _ := r.choice(n, "count", words...)
-	if unit, known := hotparam.ParseUnit(s); known {
+	if unit, known := rules.ParseUnit(s); known {
 		return unit
 	}
 	return anyUnit
@@ -97,15 +97,15 @@ var matchSection = section{
 	example: `for example match: {route: "GET /search", query: {filter: "*"}}`,
 }
 
-func (r *ruleReader) match(n *node) hotparam.Match {
-	var m hotparam.Match
+func (r *ruleReader) match(n *node) rules.Match {
+	var m rules.Match
 	v := r.section(n, matchSection)
 	if v == nil {
 		return m
 	}
 	if s, ok := r.scalar(v.get("route"), "match.route"); ok {
 		var err error
-		if m.Route, err = hotparam.ParseRoute(s); err != nil {
+		if m.Route, err = rules.ParseRoute(s); err != nil {
 			hint := `for example "GET /search", "/u/{id}", "/static/" or "*"`
 			if own, foreign := ownPattern(s); foreign != "" {
 				hint = didYouMean(own)
@@ -120,7 +120,7 @@ func (r *ruleReader) match(n *node) hotparam.Match {
 // query reads the parameters that a request must have, in their order. A bare name is one of
 // the query, also beside a wildcard of that name. One that cannot be read is left out, and
 // its node is bad.
-func (r *ruleReader) query(n *node, route hotparam.Route) []hotparam.QueryMatch {
+func (r *ruleReader) query(n *node, route rules.Route) []rules.QueryMatch {
 	if n == nil {
 		return nil
 	}
@@ -129,7 +129,7 @@ func (r *ruleReader) query(n *node, route hotparam.Route) []hotparam.QueryMatch 
 		r.reject(n, example, "match.query: want names with values, found %s", n.kind)
 		return nil
 	}
-	var query []hotparam.QueryMatch
+	var query []rules.QueryMatch
 	for _, f := range n.fields {
 		switch {
 		case f.name == "":
@@ -143,7 +143,7 @@ func (r *ruleReader) query(n *node, route hotparam.Route) []hotparam.QueryMatch 
 		}
 		p, err := parseName(f.name, route)
 		if err != nil && err.ofRoute && !strings.Contains(f.name, ":") {
-			p, err = hotparam.Param{Name: f.name}, nil
+			p, err = rules.Param{Name: f.name}, nil
 		}
 		if err != nil {
 			f.value.bad = true
@@ -151,7 +151,7 @@ func (r *ruleReader) query(n *node, route hotparam.Route) []hotparam.QueryMatch 
 			continue
 		}
 		if pattern, ok := r.scalar(f.value, "match.query "+quote(f.name)); ok {
-			query = append(query, hotparam.QueryMatch{Name: nameText(p), Value: pattern})
+			query = append(query, rules.QueryMatch{Name: nameText(p), Value: pattern})
 		}
 	}
 	return query

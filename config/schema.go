@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -138,14 +138,14 @@ func schemaTop() schemas {
 		}), "Which parameters never leave the process"),
 		"client": doc(clientSection.schema(schemas{
 			"trusted": doc(prefixes, "Networks of the proxies whose header is believed, and unix for Unix sockets"),
-			"header":  doc(schemaChoice(string(hotparam.XForwardedFor), string(hotparam.Forwarded)), "The header in which these proxies name their client"),
+			"header":  doc(schemaChoice(string(rules.XForwardedFor), string(rules.Forwarded)), "The header in which these proxies name their client"),
 		}), "Whose address is the client's, for rules by addr:"),
 		"bodies": doc(bodiesSection.schema(schemas{
 			"max":   doc(schemaSize(), "The largest body that is read for rules by form: or json:"),
 			"total": doc(schemaSize(), "How many bytes of bodies are held at a time"),
 		}), "How much of request bodies is read"),
 		"instances":  doc(schemaWhole(1, maxInstances), "How many instances share limits, until Redis says it"),
-		"max_keys":   doc(schemaWhole(1, hotparam.MaxLimitKeys), "How many keys each limit has places for in a process. Default: 65536"),
+		"max_keys":   doc(schemaWhole(1, rules.MaxLimitKeys), "How many keys each limit has places for in a process. Default: 65536"),
 		"aggregator": doc(aggregatorSection.schema(schemaAggregator()), "The daemon"),
 		"statsd":     doc(statsdSection.schema(schemaStatsD()), "How instances send counts as StatsD lines"),
 		"kafka":      doc(kafkaSection.schema(schemaKafka()), "Counts by Kafka"),
@@ -191,14 +191,14 @@ func schemaRule() schemas {
 }
 
 func unreadWords() (words []string) {
-	for u := hotparam.UnreadLimit; u <= hotparam.UnreadReject; u++ {
+	for u := rules.UnreadLimit; u <= rules.UnreadReject; u++ {
 		words = append(words, u.String())
 	}
 	return words
 }
 
 func unitWords() (words []string) {
-	for u := hotparam.Requests; u <= hotparam.Units; u++ {
+	for u := rules.Requests; u <= rules.Units; u++ {
 		words = append(words, u.String())
 	}
 	return words
@@ -224,7 +224,7 @@ func schemaLimit() schemas {
 	return schemas{
 		"rate":               doc(schemaRate(), "50/s, 5/1m, 2MB/s"),
 		"burst":              doc(schemaText(), "How much passes at once. Default: the count of rate"),
-		"algorithm":          doc(algorithm, "Default: "+string(hotparam.TokenBucket)+"; x_… names one of your own"),
+		"algorithm":          doc(algorithm, "Default: "+string(rules.TokenBucket)+"; x_… names one of your own"),
 		"initial":            doc(schemaText(), "What a new bucket holds. Default: burst"),
 		"shape":              doc(schemaFlag(), "Requests that pass are spaced evenly"),
 		"warm_up":            doc(schemaDuration(), "How long the rate rises after a quiet time"),
@@ -234,12 +234,12 @@ func schemaLimit() schemas {
 		"blocks":             doc(schemaWhole(1, 1<<31), "Parts of a window of algorithm: sliding_blocks"),
 		"count_denied":       doc(schemaFlag(), "Refused requests count, too"),
 		"penalty":            doc(schemaDuration(), "How long a key is locked after a refusal"),
-		"scope":              doc(schemaChoice(string(hotparam.ScopeInstance), string(hotparam.ScopeShare), string(hotparam.ScopeExact)), "Whose requests share the limit. Default: instance"),
-		"when_redis_is_away": doc(schemaChoice(string(hotparam.AwayLocal), string(hotparam.AwayOpen), string(hotparam.AwayClosed)), "For scope: exact. Default: local"),
+		"scope":              doc(schemaChoice(string(rules.ScopeInstance), string(rules.ScopeShare), string(rules.ScopeExact)), "Whose requests share the limit. Default: instance"),
+		"when_redis_is_away": doc(schemaChoice(string(rules.AwayLocal), string(rules.AwayOpen), string(rules.AwayClosed)), "For scope: exact. Default: local"),
 		"on_limit":           doc(schemaChoice("reject", "wait", "serve", "shadow"), "What happens to requests over the limit. Default: reject"),
 		"wait":               doc(schemaDuration(), "The longest that a request waits"),
-		"concurrency":        doc(schemaWhole(1, hotparam.MaxConcurrency), "How many requests are served at a time"),
-		"queue":              doc(schemaWhole(1, hotparam.MaxQueue), fmt.Sprintf("How many more may wait for concurrency. Default: %d", hotparam.DefaultQueue)),
+		"concurrency":        doc(schemaWhole(1, rules.MaxConcurrency), "How many requests are served at a time"),
+		"queue":              doc(schemaWhole(1, rules.MaxQueue), fmt.Sprintf("How many more may wait for concurrency. Default: %d", rules.DefaultQueue)),
 		"priority": doc(prioritySection.schema(schemas{
 			"by": schemaWord(), "first": schemaSome(schemaText()),
 		}, prioritySection.fields...), "Which values of a parameter come first"),

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/secret"
+	"github.com/hotparam/hotparam/rules"
 )
 
 var secretsSection = section{
@@ -20,18 +20,18 @@ type KeyPlace struct{ File, Env string }
 
 // secrets reads which parameters make no keys, and which make keys without their values. It
 // returns where the key of these is.
-func (d *decoder) secrets(n *node, rules *hotparam.Rules) (key KeyPlace) {
+func (d *decoder) secrets(n *node, ruleset *rules.Rules) (key KeyPlace) {
 	s := d.section(n, secretsSection)
 	if s == nil {
 		return key
 	}
 	extra, except := d.names(s.get("extra"), "secrets.extra"), d.names(s.get("except"), "secrets.except")
-	rules.Secrets = hotparam.NewSecrets(extra, except)
-	rules.Redact.Names = d.redacted(s.get("redact"))
+	ruleset.Secrets = rules.NewSecrets(extra, except)
+	ruleset.Redact.Names = d.redacted(s.get("redact"))
 	key.File, key.Env = d.password(s, secretsSection.prefix, "redact_key")
 	named := s.has("redact_key_file") || s.has("redact_key_env")
 	switch n := s.get("redact"); {
-	case n != nil && len(rules.Redact.Names) == 0 && !n.anyBad():
+	case n != nil && len(ruleset.Redact.Names) == 0 && !n.anyBad():
 		d.reject(n, "name at least one parameter, or remove it", "secrets.redact: the list is empty")
 	case n != nil && !named:
 		d.report(n.at, "make one by openssl rand -hex 32, and name its file in redact_key_file, or a variable that holds it in redact_key_env", "secrets.redact without a key")
@@ -49,14 +49,14 @@ func (d *decoder) secrets(n *node, rules *hotparam.Rules) (key KeyPlace) {
 
 // redacted reads the names of secrets.redact. One that cannot be read is empty, so that each
 // is where its item is in the list.
-func (d *decoder) redacted(n *node) (names []hotparam.Param) {
+func (d *decoder) redacted(n *node) (names []rules.Param) {
 	for _, item := range d.list(n, "secrets.redact") {
-		var p hotparam.Param
+		var p rules.Param
 		if s, ok := d.scalar(item, "secrets.redact"); ok {
 			var err *nameError
-			if p, err = parseName(s, hotparam.Route{}); err != nil { // which may have any wildcard
+			if p, err = parseName(s, rules.Route{}); err != nil { // which may have any wildcard
 				d.reject(item, err.hint, "secrets.redact %s: %s", quote(s), err.message)
-				p = hotparam.Param{}
+				p = rules.Param{}
 			}
 		}
 		names = append(names, p)
@@ -76,7 +76,7 @@ func (f *File) ReadRedactKey() error {
 		return fmt.Errorf("secrets.redact_key: %w", err)
 	}
 	f.Rules.Redact.Key = []byte(key)
-	if _, err := hotparam.NewRedaction(f.Rules.Redact); err != nil {
+	if _, err := rules.NewRedaction(f.Rules.Redact); err != nil {
 		f.Rules.Redact.Key = nil
 		return err
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 func TestReadRedactKey(t *testing.T) {
@@ -17,10 +17,10 @@ func TestReadRedactKey(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const rules = "rules:\n  - {id: a, match: {route: /s}, by: [token], hot: 1/s}\n"
+	const all = "rules:\n  - {id: a, match: {route: /s}, by: [token], hot: 1/s}\n"
 	parse := func(secrets string) *File {
 		t.Helper()
-		f, err := Parse("f", []byte(secrets+rules))
+		f, err := Parse("f", []byte(secrets+all))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -28,7 +28,7 @@ func TestReadRedactKey(t *testing.T) {
 	}
 	t.Setenv("TEST_REDACT_KEY", "of the environment\n")
 	f := parse("secrets: {redact: [token, 'cookie:session'], redact_key_env: TEST_REDACT_KEY}\n")
-	if want := []hotparam.Param{{Name: "token"}, {Source: hotparam.Cookie, Name: "session"}}; !slices.Equal(f.Rules.Redact.Names, want) {
+	if want := []rules.Param{{Name: "token"}, {Source: rules.Cookie, Name: "session"}}; !slices.Equal(f.Rules.Redact.Names, want) {
 		t.Errorf("names %+v, want %+v", f.Rules.Redact.Names, want)
 	}
 	if err := f.ReadRedactKey(); err != nil || string(f.Rules.Redact.Key) != "of the environment" {

@@ -9,13 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/kafka"
+	"github.com/hotparam/hotparam/rules"
 	"pgregory.net/rapid"
 )
 
 // drawSettings draws all of a file but its rules, such that it goes with them.
-func drawSettings(t *rapid.T, rules *hotparam.Rules) File {
+func drawSettings(t *rapid.T, ruleset *rules.Rules) File {
 	text := func(what string, values ...string) string {
 		return rapid.SampledFrom(append(values, "")).Draw(t, what)
 	}
@@ -33,7 +33,7 @@ func drawSettings(t *rapid.T, rules *hotparam.Rules) File {
 		drawn := rapid.SliceOfNDistinct(rapid.SampledFrom(append(values, "tcp://b:1", "unix:///run/a.sock", "unixstream:///run/b.sock")), 0, most, rapid.ID[string]).Draw(t, what)
 		return append([]string(nil), drawn...) // none is nil
 	}
-	f := File{Rules: rules, Instances: rapid.SampledFrom([]int{0, 1, 40}).Draw(t, "instances")}
+	f := File{Rules: ruleset, Instances: rapid.SampledFrom([]int{0, 1, 40}).Draw(t, "instances")}
 	f.Aggregator = Aggregator{
 		Source: text("source", sources...), Name: text("name", "agg-1", "a.b_C"),
 		Listen: places("listen", 3, ":8125", "[::1]:1", "tcp://:8125"), HTTP: text("http", ":9125"), Memory: size("memory"),
@@ -92,7 +92,7 @@ func drawSettings(t *rapid.T, rules *hotparam.Rules) File {
 	if strings.HasPrefix(f.Graphite.URL, "https") && rapid.Bool().Draw(t, "graphite tls") {
 		f.Graphite.TLS = &kafka.TLS{CA: "ca.pem", ServerName: text("graphite server", "graphite.example")}
 	}
-	if f.Aggregator.Source == SourceNone && slices.ContainsFunc(f.Rules.Rules, func(r hotparam.Rule) bool { return len(r.Hot) > 0 }) {
+	if f.Aggregator.Source == SourceNone && slices.ContainsFunc(f.Rules.Rules, func(r rules.Rule) bool { return len(r.Hot) > 0 }) {
 		f.Aggregator.Source = SourceKafka
 	}
 	if f.Aggregator.Source == SourceGraphite {

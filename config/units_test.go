@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Rates and other durations may be in days and weeks, and a rate may have a fraction.
@@ -17,13 +17,13 @@ func TestDaysWeeksAndFractions(t *testing.T) {
 	}
 	const day = 24 * time.Hour
 	a, b := file.Rules.Rules[0], file.Rules.Rules[1]
-	if got, want := a.Hot[0].Rate, (hotparam.Rate{N: 1, Per: 2 * time.Second}); got != want || a.Hot[0].Hold != day {
+	if got, want := a.Hot[0].Rate, (rules.Rate{N: 1, Per: 2 * time.Second}); got != want || a.Hot[0].Hold != day {
 		t.Errorf("hot at %v, held for %v", got, a.Hot[0].Hold)
 	}
-	if a.Limit.Rate != (hotparam.Rate{N: 10, Per: 7 * day}) || a.Limit.Wait != 172800*time.Millisecond {
+	if a.Limit.Rate != (rules.Rate{N: 10, Per: 7 * day}) || a.Limit.Wait != 172800*time.Millisecond {
 		t.Errorf("%+v", a.Limit)
 	}
-	if b.Limit.Rate != (hotparam.Rate{N: 10, Per: 36 * time.Hour}) || b.Limit.Penalty != 7*day {
+	if b.Limit.Rate != (rules.Rate{N: 10, Per: 36 * time.Hour}) || b.Limit.Penalty != 7*day {
 		t.Errorf("%+v", b.Limit)
 	}
 }

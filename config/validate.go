@@ -6,15 +6,15 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
-// validate reports what package hotparam finds wrong with the rules, each where it
+// validate reports what package rules finds wrong with the rules, each where it
 // stands in the file. What follows from a field that has been reported already is left
 // out: a rate that cannot be read is not also missing.
-func (d *decoder) validate(rules *hotparam.Rules, top *node) {
-	var found hotparam.FieldErrors
-	if !errors.As(rules.Validate(), &found) {
+func (d *decoder) validate(ruleset *rules.Rules, top *node) {
+	var found rules.FieldErrors
+	if !errors.As(ruleset.Validate(), &found) {
 		return
 	}
 	type said struct {
@@ -90,7 +90,7 @@ type exceptionNodes struct {
 	names []*node // of the values, in their order; nil if they cannot be read
 }
 
-// placeOf finds a path of package hotparam in the file. For a field that is not there it finds
+// placeOf finds a path of package rules in the file. For a field that is not there it finds
 // the field that causes the error, or the one that would contain it.
 func (d *decoder) placeOf(top *node, path string) fieldPlace {
 	p := fieldPlace{node: top, exact: true}

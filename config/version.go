@@ -11,21 +11,21 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // decisive is the part of a file that decides which keys a request has, whether a key is hot,
 // and what becomes of its requests. Members of a fleet must agree in it. The rest says where
 // bytes travel and what a process is given, which may differ between members.
 type decisive struct {
-	Rules     hotparam.Rules
+	Rules     rules.Rules
 	Instances int
 	Hold      time.Duration // for how long the last hot keys are limited
 	Paths     string        // the form in which a guard's rules see paths
 	Caller    bool          // whether a guard takes the client's address from gateways
 }
 
-// version returns the [hotparam.Rules.Version] of the file: a hash of its decisive part in
+// version returns the [rules.Rules.Version] of the file: a hash of its decisive part in
 // canonical form. Comments, quotes, the order of fields, the spelling of durations, and
 // defaults that are written out do not change it. The order of rules does.
 func (f *File) version() string {
@@ -35,7 +35,7 @@ func (f *File) version() string {
 	d.Rules.Redact.Key = nil
 	d.Rules.Bodies = d.Rules.Bodies.WithDefaults()
 	d.Rules.Client.Trusted = slices.SortedFunc(slices.Values(d.Rules.Client.Trusted), netip.Prefix.Compare)
-	d.Rules.Redact.Names = slices.SortedFunc(slices.Values(d.Rules.Redact.Names), func(a, b hotparam.Param) int {
+	d.Rules.Redact.Names = slices.SortedFunc(slices.Values(d.Rules.Redact.Names), func(a, b rules.Param) int {
 		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Name, b.Name))
 	})
 	sum := sha256.Sum256(appendCanonical(nil, reflect.ValueOf(d)))
@@ -44,10 +44,10 @@ func (f *File) version() string {
 
 // sameAsZero are the values of fields for which zero means the same, by type and field.
 var sameAsZero = map[string]any{
-	"Rules.LimitKeys": hotparam.DefaultLimitKeys,
-	"Limit.Scope":     hotparam.ScopeInstance,
-	"Limit.Away":      hotparam.AwayLocal,
-	"Limit.Queue":     hotparam.DefaultQueue,
+	"Rules.LimitKeys": rules.DefaultLimitKeys,
+	"Limit.Scope":     rules.ScopeInstance,
+	"Limit.Away":      rules.AwayLocal,
+	"Limit.Queue":     rules.DefaultQueue,
 	"Quota.Zone":      "UTC",
 }
 
@@ -56,9 +56,9 @@ var sameAsZero = map[string]any{
 // for files that do not use it.
 func appendCanonical(dst []byte, v reflect.Value) []byte {
 	switch x := v.Interface().(type) { // those with fields of their own that cannot be read here
-	case hotparam.Route:
+	case rules.Route:
 		return strconv.AppendQuote(dst, x.String())
-	case hotparam.Secrets:
+	case rules.Secrets:
 		extra, except := x.Names()
 		return fmt.Appendf(dst, "%q%q", extra, except)
 	case netip.Prefix:
@@ -96,7 +96,7 @@ func isDefault(of reflect.Type, field string, value reflect.Value) bool {
 	if value.Kind() == reflect.Slice {
 		return value.Len() == 0
 	}
-	if secrets, ok := value.Interface().(hotparam.Secrets); ok {
+	if secrets, ok := value.Interface().(rules.Secrets); ok {
 		extra, except := secrets.Names()
 		return len(extra)+len(except) == 0
 	}

@@ -9,31 +9,31 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // fieldsOf says of each field of each struct of a file whether it is part of the version of the
 // rules. A field that is a struct, or a list of them, has a row of its own.
 var fieldsOf = map[string]struct{ decide, doNot string }{
-	"hotparam.Rules":      {decide: "Namespace Evaluate DenyNoMatch Secrets LimitKeys", doNot: "Version"},
-	"hotparam.Redact":     {doNot: "Key"}, // not in the file
-	"hotparam.Param":      {decide: "Source Name Value"},
-	"hotparam.Client":     {decide: "Trusted TrustUnix Header"},
-	"hotparam.Bodies":     {decide: "Max Total"},
-	"hotparam.Rule":       {decide: "ID Ignore Unread Count Prefix ParamsOnly"},
-	"hotparam.Match":      {decide: "Route"},
-	"hotparam.QueryMatch": {decide: "Name Value"},
-	"hotparam.By":         {decide: "Kind"},
-	"hotparam.Threshold":  {decide: "Kind Over Top Hold CoolDown"},
-	"hotparam.Rate":       {decide: "N Per"},
-	"hotparam.Fraction":   {decide: "Num Den"},
-	"hotparam.Limit":      {decide: "Mode Scope Away Wait Concurrency Queue"},
-	"hotparam.Quota":      {decide: "Algorithm Burst Missing Shape WarmUp ColdFactor Calendar Zone Blocks CountDenied Penalty"},
-	"hotparam.Priority":   {decide: "Source Name First"},
-	"hotparam.Response":   {decide: "Status Type Body"},
-	"hotparam.Exception":  {decide: "Action"},
-	"config.File":         {decide: "Instances"},
-	"config.KeyPlace":     {doNot: "File Env"},
+	"rules.Rules":      {decide: "Namespace Evaluate DenyNoMatch Secrets LimitKeys", doNot: "Version"},
+	"rules.Redact":     {doNot: "Key"}, // not in the file
+	"rules.Param":      {decide: "Source Name Value"},
+	"rules.Client":     {decide: "Trusted TrustUnix Header"},
+	"rules.Bodies":     {decide: "Max Total"},
+	"rules.Rule":       {decide: "ID Ignore Unread Count Prefix ParamsOnly"},
+	"rules.Match":      {decide: "Route"},
+	"rules.QueryMatch": {decide: "Name Value"},
+	"rules.By":         {decide: "Kind"},
+	"rules.Threshold":  {decide: "Kind Over Top Hold CoolDown"},
+	"rules.Rate":       {decide: "N Per"},
+	"rules.Fraction":   {decide: "Num Den"},
+	"rules.Limit":      {decide: "Mode Scope Away Wait Concurrency Queue"},
+	"rules.Quota":      {decide: "Algorithm Burst Missing Shape WarmUp ColdFactor Calendar Zone Blocks CountDenied Penalty"},
+	"rules.Priority":   {decide: "Source Name First"},
+	"rules.Response":   {decide: "Status Type Body"},
+	"rules.Exception":  {decide: "Action"},
+	"config.File":      {decide: "Instances"},
+	"config.KeyPlace":  {doNot: "File Env"},
 	"config.Aggregator": {
 		decide: "HoldWhenAway",
 		doNot:  "Source Name Lease Listen Readers Canonical SnapshotFile HTTP Page PageTokenFile PageTokenEnv PageHosts Pprof Memory Trust Senders KeyFile KeyEnv",
@@ -65,7 +65,7 @@ type leaf struct {
 func leavesOf(t reflect.Type, l leaf) (all []leaf) {
 	value := l.value
 	switch {
-	case t == reflect.TypeFor[hotparam.Route](), t == reflect.TypeFor[hotparam.Secrets](), t == reflect.TypeFor[netip.Prefix]():
+	case t == reflect.TypeFor[rules.Route](), t == reflect.TypeFor[rules.Secrets](), t == reflect.TypeFor[netip.Prefix]():
 	case t.Kind() == reflect.Pointer:
 		l.value = func(f *File) reflect.Value {
 			v := value(f)
@@ -98,10 +98,10 @@ func leavesOf(t reflect.Type, l leaf) (all []leaf) {
 // set gives the leaf a value that is not its zero.
 func (l *leaf) set(t *testing.T, f *File) {
 	switch v := l.value(f); x := v.Addr().Interface().(type) {
-	case *hotparam.Route:
-		*x, _ = hotparam.ParseRoute("/other")
-	case *hotparam.Secrets:
-		*x = hotparam.NewSecrets([]string{"pin"}, nil)
+	case *rules.Route:
+		*x, _ = rules.ParseRoute("/other")
+	case *rules.Secrets:
+		*x = rules.NewSecrets([]string{"pin"}, nil)
 	case *netip.Prefix:
 		*x = netip.MustParsePrefix("10.0.0.0/8")
 	default:
@@ -134,7 +134,7 @@ func TestVersionIsOfWhatDecides(t *testing.T) {
 			continue
 		}
 		used[l.of+" "+l.name] = true
-		f := &File{Rules: new(hotparam.Rules)}
+		f := &File{Rules: new(rules.Rules)}
 		l.value(f) // with what is above it
 		before := f.version()
 		if l.set(t, f); (f.version() != before) != decides {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Warnings returns what is valid and probably does not do what was meant, in the order of
@@ -16,7 +16,7 @@ func (f *File) Warnings() Problems {
 }
 
 // warnOfRules adds the warnings about valid rules.
-func (d *decoder) warnOfRules(rules *hotparam.Rules, top *node) {
+func (d *decoder) warnOfRules(rules *rules.Rules, top *node) {
 	d.warnOfRedacted(rules, top)
 	for i := range rules.Rules {
 		rule := &rules.Rules[i]
@@ -32,10 +32,10 @@ func (d *decoder) warnOfRules(rules *hotparam.Rules, top *node) {
 
 // warnOfRedacted warns of names in secrets.redact that make no keys: of the query and the path
 // a request may have any, of other sources those that rules name.
-func (d *decoder) warnOfRedacted(rules *hotparam.Rules, top *node) {
-	for i, p := range rules.Redact.Names {
-		named := func(r hotparam.Rule) bool { return slices.Contains(r.By.Names, p) }
-		if p.Source == hotparam.Query || p.Source == hotparam.Path || slices.ContainsFunc(rules.Rules, named) {
+func (d *decoder) warnOfRedacted(ruleset *rules.Rules, top *node) {
+	for i, p := range ruleset.Redact.Names {
+		named := func(r rules.Rule) bool { return slices.Contains(r.By.Names, p) }
+		if p.Source == rules.Query || p.Source == rules.Path || slices.ContainsFunc(ruleset.Rules, named) {
 			continue
 		}
 		d.warn(d.placeOf(top, fmt.Sprintf("secrets.redact[%d]", i)).node.at, "name it in by: of a rule, or remove it",
@@ -45,7 +45,7 @@ func (d *decoder) warnOfRedacted(rules *hotparam.Rules, top *node) {
 
 // warnOfBodies warns of a rule for requests that have a body, if it has names that may be
 // those of the body's fields. With its source before it, a name is beyond doubt.
-func (d *decoder) warnOfBodies(rule *hotparam.Rule, place func(string) fieldPlace) {
+func (d *decoder) warnOfBodies(rule *rules.Rule, place func(string) fieldPlace) {
 	method, _, _ := strings.Cut(rule.Match.Route.String(), " ")
 	if rule.Match.Route.Path() == "" || method != "POST" && method != "PUT" && method != "PATCH" {
 		return
@@ -54,7 +54,7 @@ func (d *decoder) warnOfBodies(rule *hotparam.Rule, place func(string) fieldPlac
 	var at position
 	for i, p := range rule.By.Names {
 		n := place(fmt.Sprintf("by[%d]", i)).node
-		if p.Source != hotparam.Query || strings.Contains(n.text, ":") {
+		if p.Source != rules.Query || strings.Contains(n.text, ":") {
 			continue
 		}
 		if bare = append(bare, p.Name); len(bare) == 1 {
@@ -71,7 +71,7 @@ func (d *decoder) warnOfBodies(rule *hotparam.Rule, place func(string) fieldPlac
 
 // warnOfFreeKeys warns of a rule that limits every value that clients choose freely, if no rule
 // for its route limits their addresses: one client can then use up the places of max_keys.
-func (d *decoder) warnOfFreeKeys(rules *hotparam.Rules, index int, place func(string) fieldPlace) {
+func (d *decoder) warnOfFreeKeys(rules *rules.Rules, index int, place func(string) fieldPlace) {
 	rule := &rules.Rules[index]
 	if rule.Limit == nil || len(rule.Hot) > 0 || !isFree(&rule.By) {
 		return
@@ -88,14 +88,14 @@ func (d *decoder) warnOfFreeKeys(rules *hotparam.Rules, index int, place func(st
 }
 
 // isFree reports whether a client can make as many keys as it likes.
-func isFree(keys *hotparam.By) bool {
-	chosen := func(p hotparam.Param) bool { return p.Source != hotparam.Addr && p.Source != hotparam.Ctx }
-	return keys.Kind != hotparam.ByNone && (len(keys.Names) == 0 || slices.ContainsFunc(keys.Names, chosen))
+func isFree(keys *rules.By) bool {
+	chosen := func(p rules.Param) bool { return p.Source != rules.Addr && p.Source != rules.Ctx }
+	return keys.Kind != rules.ByNone && (len(keys.Names) == 0 || slices.ContainsFunc(keys.Names, chosen))
 }
 
 // isOfAddress reports whether the keys are addresses of clients.
-func isOfAddress(keys *hotparam.By) bool {
-	return keys.Kind == hotparam.ByNames && !isFree(keys) && slices.ContainsFunc(keys.Names, func(p hotparam.Param) bool { return p.Source == hotparam.Addr })
+func isOfAddress(keys *rules.By) bool {
+	return keys.Kind == rules.ByNames && !isFree(keys) && slices.ContainsFunc(keys.Names, func(p rules.Param) bool { return p.Source == rules.Addr })
 }
 
 // covers reports whether a route surely has all requests of another one.
@@ -105,12 +105,12 @@ func covers(outer, route string) bool {
 }
 
 // warnOfHighLimits warns of limits above the rate at which a key becomes hot.
-func (d *decoder) warnOfHighLimits(rule *hotparam.Rule, place func(string) fieldPlace) {
+func (d *decoder) warnOfHighLimits(rule *rules.Rule, place func(string) fieldPlace) {
 	if len(rule.Hot) == 0 {
 		return
 	}
 	for i := range rule.Hot {
-		if t := &rule.Hot[i]; t.Kind == hotparam.Absolute && isAbove(rule.Limit, t.Rate) {
+		if t := &rule.Hot[i]; t.Kind == rules.Absolute && isAbove(rule.Limit, t.Rate) {
 			d.warnOfHighLimit(place("limit.rate"), rule, rule.Limit, t.Rate)
 			break
 		}
@@ -121,15 +121,15 @@ func (d *decoder) warnOfHighLimits(rule *hotparam.Rule, place func(string) field
 		if limit == nil {
 			field, limit = fmt.Sprintf("except[%d].hot", i), rule.Limit
 		}
-		if x.Action == hotparam.Adjust && !x.Rate.IsZero() && isAbove(limit, x.Rate) {
+		if x.Action == rules.Adjust && !x.Rate.IsZero() && isAbove(limit, x.Rate) {
 			d.warnOfHighLimit(place(field), rule, limit, x.Rate)
 		}
 	}
 }
 
-func (d *decoder) warnOfHighLimit(p fieldPlace, rule *hotparam.Rule, l *hotparam.Limit, hot hotparam.Rate) {
+func (d *decoder) warnOfHighLimit(p fieldPlace, rule *rules.Rule, l *rules.Limit, hot rules.Rate) {
 	whose := ""
-	if l.Scope == "" || l.Scope == hotparam.ScopeInstance {
+	if l.Scope == "" || l.Scope == rules.ScopeInstance {
 		whose = " on each instance"
 	}
 	for _, w := range d.warnings {
@@ -144,8 +144,8 @@ func (d *decoder) warnOfHighLimit(p fieldPlace, rule *hotparam.Rule, l *hotparam
 }
 
 // rateText is a rate as messages have it.
-func rateText(r hotparam.Rate, unit hotparam.Unit) string {
-	if unit == hotparam.Requests {
+func rateText(r rules.Rate, unit rules.Unit) string {
+	if unit == rules.Requests {
 		return r.String()
 	}
 	count, per, _ := strings.Cut(r.String(), "/")
@@ -153,6 +153,6 @@ func rateText(r hotparam.Rate, unit hotparam.Unit) string {
 }
 
 // isAbove reports whether l lets more pass in the long run than a key needs to be hot.
-func isAbove(l *hotparam.Limit, hot hotparam.Rate) bool {
-	return l != nil && l.Burst != hotparam.Unlimited && l.Rate.PerSecond() > hot.PerSecond()
+func isAbove(l *rules.Limit, hot rules.Rate) bool {
+	return l != nil && l.Burst != rules.Unlimited && l.Rate.PerSecond() > hot.PerSecond()
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Each warning says what happens, and what to do.
@@ -157,14 +157,14 @@ func TestProposedRoutesAreGood(t *testing.T) {
 		"/a/{b:[0-9]+}", "/a/{b?}", "/a/{id}/:id/*id", "/{a}/*/{b}/*", "PSOT /a/:b",
 	} {
 		own, foreign := ownPattern(route)
-		if r, err := hotparam.ParseRoute(route); err == nil && foreign == "" {
+		if r, err := rules.ParseRoute(route); err == nil && foreign == "" {
 			message, hint := doubtfulRoute(r)
 			if _, own, _ = strings.Cut(hint, `"`); message == "" {
 				t.Errorf("%s: no doubt", route)
 			}
 			own, _, _ = strings.Cut(own, `"`)
 		}
-		r, err := hotparam.ParseRoute(own)
+		r, err := rules.ParseRoute(own)
 		if err != nil {
 			t.Errorf("%s: %s: %v", route, own, err)
 		} else if message, _ := doubtfulRoute(r); message != "" && route != "PSOT /a/:b" {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 	"pgregory.net/rapid"
 )
 
@@ -51,13 +51,13 @@ func (w writer) space() string {
 	return rapid.SampledFrom([]string{" ", "  ", " \t", "\t "}).Draw(w.T, "space")
 }
 
-func (w writer) names(names []hotparam.Param) string {
+func (w writer) names(names []rules.Param) string {
 	var items []string
 	for _, p := range names {
 		switch {
-		case p.Source != hotparam.Query:
+		case p.Source != rules.Query:
 			name := p.Name
-			if p.Source == hotparam.Header && w.coin("capitals") {
+			if p.Source == rules.Header && w.coin("capitals") {
 				name = strings.ToUpper(name)
 			}
 			items = append(items, w.text(p.Source.String()+":"+name))
@@ -71,7 +71,7 @@ func (w writer) names(names []hotparam.Param) string {
 }
 
 // client writes the client section, or nothing if no proxy is trusted.
-func (w writer) client(c *hotparam.Client) string {
+func (w writer) client(c *rules.Client) string {
 	if c.Header == "" {
 		return ""
 	}
@@ -98,13 +98,13 @@ func (w writer) maxKeys(n int) string {
 }
 
 // bodies writes the bodies section, or nothing if all is left to the defaults.
-func (w writer) bodies(b hotparam.Bodies) string {
+func (w writer) bodies(b rules.Bodies) string {
 	var pairs []pair
 	if b.Max > 0 {
-		pairs = append(pairs, pair{"max", w.count(b.Max, hotparam.Bytes)})
+		pairs = append(pairs, pair{"max", w.count(b.Max, rules.Bytes)})
 	}
 	if b.Total > 0 {
-		pairs = append(pairs, pair{"total", w.count(b.Total, hotparam.Bytes)})
+		pairs = append(pairs, pair{"total", w.count(b.Total, rules.Bytes)})
 	}
 	if len(pairs) == 0 {
 		return ""
@@ -113,37 +113,37 @@ func (w writer) bodies(b hotparam.Bodies) string {
 }
 
 // count writes a number of a unit.
-func (w writer) count(n int64, unit hotparam.Unit) string {
+func (w writer) count(n int64, unit rules.Unit) string {
 	switch {
-	case unit == hotparam.Bytes && n%1024 == 0 && w.coin("KiB"):
+	case unit == rules.Bytes && n%1024 == 0 && w.coin("KiB"):
 		return fmt.Sprint(n/1024) + "KiB"
-	case unit == hotparam.Bytes && n%1000 == 0 && w.coin("KB"):
+	case unit == rules.Bytes && n%1000 == 0 && w.coin("KB"):
 		return fmt.Sprint(n/1000) + "KB"
-	case unit == hotparam.Millis && w.coin("duration"):
+	case unit == rules.Millis && w.coin("duration"):
 		return (time.Duration(n) * time.Millisecond).String()
 	}
 	return fmt.Sprint(n)
 }
 
-func (w writer) rate(r hotparam.Rate, unit hotparam.Unit) string {
+func (w writer) rate(r rules.Rate, unit rules.Unit) string {
 	return w.text(w.count(r.N, unit) + "/" + r.Per.String())
 }
 
 // threshold writes one, in one word where that is all there is to say.
-func (w writer) threshold(h hotparam.Threshold, unit hotparam.Unit) string {
-	word := map[hotparam.Kind]string{
-		hotparam.Absolute: "", hotparam.Share: h.Factor.Decimal(100) + "%",
-		hotparam.Jump: h.Factor.Decimal(1) + "x", hotparam.Top: fmt.Sprint(h.Top),
+func (w writer) threshold(h rules.Threshold, unit rules.Unit) string {
+	word := map[rules.Kind]string{
+		rules.Absolute: "", rules.Share: h.Factor.Decimal(100) + "%",
+		rules.Jump: h.Factor.Decimal(1) + "x", rules.Top: fmt.Sprint(h.Top),
 	}[h.Kind]
-	field := map[hotparam.Kind]string{hotparam.Absolute: "rate", hotparam.Share: "share", hotparam.Jump: "jump", hotparam.Top: "top"}[h.Kind]
+	field := map[rules.Kind]string{rules.Absolute: "rate", rules.Share: "share", rules.Jump: "jump", rules.Top: "top"}[h.Kind]
 	exit := h.Exit.Decimal(100) + "%"
 	var pairs []pair
 	switch {
-	case h.Kind == hotparam.Absolute:
+	case h.Kind == rules.Absolute:
 		pairs = []pair{{"rate", w.rate(h.Rate, unit)}}
-		if count := h.ExitCount(h.Rate.N); h.Exit == hotparam.NewFraction(count, h.Rate.N) {
+		if count := h.ExitCount(h.Rate.N); h.Exit == rules.NewFraction(count, h.Rate.N) {
 			ways := 2
-			if read, err := hotparam.ParseFraction(h.Exit.Decimal(100), 100); err != nil || read != h.Exit {
+			if read, err := rules.ParseFraction(h.Exit.Decimal(100), 100); err != nil || read != h.Exit {
 				ways = 1 // a part that no percentage can be
 			}
 			switch rapid.IntRange(0, ways).Draw(w.T, "exit") {
@@ -153,38 +153,38 @@ func (w writer) threshold(h hotparam.Threshold, unit hotparam.Unit) string {
 				exit = w.count(count, unit) + "/" + h.Rate.Per.String()
 			}
 		}
-	case h.Kind != hotparam.Top && w.coin("window with the word"):
+	case h.Kind != rules.Top && w.coin("window with the word"):
 		pairs = []pair{{field, w.text(word + "/" + h.Rate.Per.String())}, {"min", w.text(w.count(h.Rate.N, unit))}}
 	case w.coin("window of its own"):
 		pairs = []pair{{field, w.text(word)}, {"min", w.text(w.count(h.Rate.N, unit))}, {"window", w.text(h.Rate.Per.String())}}
 	default:
 		pairs = []pair{{field, w.text(word)}, {"min", w.rate(h.Rate, unit)}}
 	}
-	if h.Kind != hotparam.Top && w.coin("rate") {
+	if h.Kind != rules.Top && w.coin("rate") {
 		pairs[0].name = "rate"
 	}
 	pairs = append(pairs, pair{"exit", w.text(exit)}, pair{"hold", w.text(h.Hold.String())})
-	if h.Over == hotparam.OverDay {
+	if h.Over == rules.OverDay {
 		pairs = append(pairs, pair{"over", w.text("day")})
 	}
-	if h.CoolDown != hotparam.DefaultCoolDown || w.coin("cool_down") {
+	if h.CoolDown != rules.DefaultCoolDown || w.coin("cool_down") {
 		pairs = append(pairs, pair{"cool_down", w.text(h.CoolDown.String())})
 	}
 	return w.inline(pairs)
 }
 
-func (w writer) limit(l *hotparam.Limit, unit hotparam.Unit) string {
+func (w writer) limit(l *rules.Limit, unit rules.Unit) string {
 	var limit []pair
 	put := func(there bool, name string, value any) {
 		if there {
 			limit = append(limit, pair{name, w.text(fmt.Sprint(value))})
 		}
 	}
-	rated, tokens := l.Quota != (hotparam.Quota{}), !l.Algorithm.Windowed() && l.Algorithm != hotparam.LeakyBucket
+	rated, tokens := l.Quota != (rules.Quota{}), !l.Algorithm.Windowed() && l.Algorithm != rules.LeakyBucket
 	if rated {
 		put(!l.Algorithm.Windowed() && l.Burst != l.Rate.N || w.coin("burst"), "burst", w.count(l.Burst, unit))
 		limit = append(limit, pair{"rate", w.rate(l.Rate, unit)})
-		put(l.Algorithm != hotparam.TokenBucket || w.coin("algorithm"), "algorithm", l.Algorithm)
+		put(l.Algorithm != rules.TokenBucket || w.coin("algorithm"), "algorithm", l.Algorithm)
 		if tokens && l.WarmUp == 0 && (l.Missing > 0 || w.coin("initial")) {
 			initial := "0"
 			if l.Burst > l.Missing {
@@ -195,14 +195,14 @@ func (w writer) limit(l *hotparam.Limit, unit hotparam.Unit) string {
 	}
 	put(l.Shape || w.coin("shape"), "shape", l.Shape)
 	put(l.WarmUp > 0, "warm_up", l.WarmUp)
-	put(l.ColdFactor != 0 && (l.ColdFactor != hotparam.DefaultColdFactor || w.coin("cold")), "cold_factor", l.ColdFactor)
+	put(l.ColdFactor != 0 && (l.ColdFactor != rules.DefaultColdFactor || w.coin("cold")), "cold_factor", l.ColdFactor)
 	put(l.Calendar != "", "calendar", l.Calendar)
 	put(l.Zone != "", "zone", l.Zone)
-	put(l.Blocks != 0 && (l.Blocks != hotparam.DefaultBlocks || w.coin("blocks")), "blocks", l.Blocks)
+	put(l.Blocks != 0 && (l.Blocks != rules.DefaultBlocks || w.coin("blocks")), "blocks", l.Blocks)
 	put(l.CountDenied, "count_denied", l.CountDenied)
 	put(l.Penalty > 0, "penalty", l.Penalty)
 	put(l.Scope != "", "scope", l.Scope)
-	put(l.Scope == "" && w.coin("scope"), "scope", hotparam.ScopeInstance)
+	put(l.Scope == "" && w.coin("scope"), "scope", rules.ScopeInstance)
 	put(l.Away != "", "when_redis_is_away", l.Away)
 	put(l.Wait > 0, "wait", l.Wait)
 	put(l.Concurrency > 0, "concurrency", l.Concurrency)
@@ -221,13 +221,13 @@ func (w writer) limit(l *hotparam.Limit, unit hotparam.Unit) string {
 		}
 		limit = append(limit, pair{"serve", w.inline(serve)})
 	}
-	word := map[hotparam.Mode]string{hotparam.ModeLimit: "reject", hotparam.ModeShadow: "shadow", hotparam.ModeWait: "wait", hotparam.ModeServe: "serve"}[l.Mode]
-	told := l.Mode == hotparam.ModeLimit || l.Mode == hotparam.ModeWait || l.Serve != nil
+	word := map[rules.Mode]string{rules.ModeLimit: "reject", rules.ModeShadow: "shadow", rules.ModeWait: "wait", rules.ModeServe: "serve"}[l.Mode]
+	told := l.Mode == rules.ModeLimit || l.Mode == rules.ModeWait || l.Serve != nil
 	put(!told || w.coin("on_limit"), "on_limit", word)
 	return w.inline(limit)
 }
 
-func (w writer) values(x hotparam.Exception) string {
+func (w writer) values(x rules.Exception) string {
 	var values []pair
 	for _, v := range x.Values {
 		value := w.text(v.Value)
@@ -244,20 +244,20 @@ func (w writer) values(x hotparam.Exception) string {
 }
 
 // exceptions writes except, and allow and block in the one way or the other.
-func (w writer) exceptions(r *hotparam.Rule) (pairs []pair) {
+func (w writer) exceptions(r *rules.Rule) (pairs []pair) {
 	var except, allow, block []string
 	allowShort, blockShort := w.coin("allow"), w.coin("block")
 	for _, x := range r.Except {
 		fields := []pair{{"values", w.values(x)}}
 		switch {
-		case x.Action == hotparam.Allow && allowShort:
+		case x.Action == rules.Allow && allowShort:
 			allow = append(allow, w.values(x))
 			continue
-		case x.Action == hotparam.Block && (blockShort || allowShort): // else it would come before allow
+		case x.Action == rules.Block && (blockShort || allowShort): // else it would come before allow
 			block = append(block, w.values(x))
 			continue
-		case x.Action != hotparam.Adjust:
-			fields = append(fields, pair{"action", map[hotparam.Action]string{hotparam.Allow: "allow", hotparam.Block: "block"}[x.Action]})
+		case x.Action != rules.Adjust:
+			fields = append(fields, pair{"action", map[rules.Action]string{rules.Allow: "allow", rules.Block: "block"}[x.Action]})
 		}
 		if !x.Rate.IsZero() {
 			fields = append(fields, pair{"hot", w.rate(x.Rate, r.Count)})
@@ -281,7 +281,7 @@ func (w writer) exceptions(r *hotparam.Rule) (pairs []pair) {
 	return pairs
 }
 
-func (w writer) rule(r *hotparam.Rule) string {
+func (w writer) rule(r *rules.Rule) string {
 	match := []pair{{"route", w.text(r.Match.Route.String())}}
 	if len(r.Match.Query) > 0 {
 		var query []pair
@@ -298,15 +298,15 @@ func (w writer) rule(r *hotparam.Rule) string {
 		pairs = append(pairs, pair{"action", w.text("ignore")})
 	}
 	switch r.By.Kind {
-	case hotparam.ByAll:
+	case rules.ByAll:
 		if len(r.Hot) == 0 || w.coin("by") {
 			pairs = append(pairs, pair{"by", w.text("all")})
 		}
-	case hotparam.ByEach:
+	case rules.ByEach:
 		pairs = append(pairs, pair{"by", w.text("each")})
-	case hotparam.ByNames:
+	case rules.ByNames:
 		pairs = append(pairs, pair{"by", w.names(r.By.Names)})
-	case hotparam.ByCombinations:
+	case rules.ByCombinations:
 		if r.By.Names == nil {
 			pairs = append(pairs, pair{"by", w.text("combinations")})
 		} else {
@@ -323,7 +323,7 @@ func (w writer) rule(r *hotparam.Rule) string {
 	case len(hot) > 0:
 		pairs = append(pairs, pair{"hot", "[" + strings.Join(hot, ", ") + "]"})
 	}
-	if r.Count != hotparam.Requests || len(hot) > 0 && w.coin("count") {
+	if r.Count != rules.Requests || len(hot) > 0 && w.coin("count") {
 		pairs = append(pairs, pair{"count", w.text(r.Count.String())})
 	}
 	if r.Limit != nil {
@@ -333,7 +333,7 @@ func (w writer) rule(r *hotparam.Rule) string {
 	if r.Prefix != "" {
 		pairs = append(pairs, pair{"prefix", w.text(r.Prefix)})
 	}
-	if r.Unread != hotparam.UnreadLimit || !r.Ignore && r.DependsOnBody() && w.coin("unread") {
+	if r.Unread != rules.UnreadLimit || !r.Ignore && r.DependsOnBody() && w.coin("unread") {
 		pairs = append(pairs, pair{"unread", w.text(r.Unread.String())})
 	}
 	if r.ParamsOnly {

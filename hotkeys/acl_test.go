@@ -15,8 +15,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // documented are the words of the ACL SETUSER line of a user in docs/REDIS.md,
@@ -79,8 +79,8 @@ func asReader(t *testing.T, admin, client redis.UniversalClient) error {
 	ctx := t.Context()
 	p := testPublisher(t, admin, nil)
 	p.Publish(hots(hot(text(1), 100, 50)))
-	p.Suspects(0, []hotparam.Hot{hot(text(2), 90, 50)})
-	p.Instances([]hotparam.Instance{{Name: "api-1", Heard: time.Now()}})
+	p.Suspects(0, []rules.Hot{hot(text(2), 90, 50)})
+	p.Instances([]rules.Instance{{Name: "api-1", Heard: time.Now()}})
 	must(t, p.settle(ctx))
 	must(t, p.renew(ctx))
 	w := testWatcher(t, client, newRecorder())
@@ -102,7 +102,7 @@ func asReader(t *testing.T, admin, client redis.UniversalClient) error {
 	failed = append(failed, err)
 	_, err = ListInstances(ctx, client, testNamespace)
 	failed = append(failed, err)
-	_, err = SetControl(ctx, admin, testNamespace, ControlOrder{Key: hot(text(1), 1, 1).Key, Action: hotparam.ControlBlock, For: time.Hour})
+	_, err = SetControl(ctx, admin, testNamespace, ControlOrder{Key: hot(text(1), 1, 1).Key, Action: rules.ControlBlock, For: time.Hour})
 	must(t, err)
 	controls, err := NewControlWatcher(client, ControlWatcherConfig{Namespace: testNamespace, Timeout: patience}, &controlRecorder{})
 	must(t, err)
@@ -138,33 +138,33 @@ func asWriter(t *testing.T, admin, client redis.UniversalClient) error {
 	p := testPublisher(t, client, nil)
 	_, _, err := p.Adopt(ctx)
 	failed := []error{err}
-	step := func(change hotparam.Change, do func(context.Context) error) {
+	step := func(change rules.Change, do func(context.Context) error) {
 		p.Publish(change)
 		failed = append(failed, do(ctx))
 	}
-	p.Suspects(0, []hotparam.Hot{hot(text(9), 90, 50)})
-	p.Instances([]hotparam.Instance{{Name: "api-1", Heard: time.Now()}})
+	p.Suspects(0, []rules.Hot{hot(text(9), 90, 50)})
+	p.Instances([]rules.Instance{{Name: "api-1", Heard: time.Now()}})
 	step(hots(hot(text(1), 100, 50), hot(text(2), 100, 50)), p.settle)
 	step(cools(hot(text(2), 100, 50)), p.settle)
-	step(hotparam.Change{}, p.renew)
-	step(hotparam.Change{}, p.renew)
-	step(hotparam.Change{}, p.writeSuspects)
+	step(rules.Change{}, p.renew)
+	step(rules.Change{}, p.renew)
+	step(rules.Change{}, p.writeSuspects)
 	_, err = p.LoadSnapshot(ctx)
 	failed = append(failed, p.SaveSnapshot(ctx, []byte("x"), time.Minute), err)
 	must(t, admin.ZAdd(ctx, testLayout.Hot, redis.Z{Member: "over", Score: 1}).Err())
 	defer func() { must(t, admin.ZRem(ctx, testLayout.Hot, "over").Err()) }() // who lacks a right leaves it there
-	step(hotparam.Change{}, p.prune)
+	step(rules.Change{}, p.prune)
 	p.strange = map[string]time.Time{"over": {}} // for long
-	step(hotparam.Change{}, p.prune)
-	step(hotparam.Change{}, p.trim)
+	step(rules.Change{}, p.prune)
+	step(rules.Change{}, p.trim)
 	p.reclaim, p.rewrite = true, true
-	step(hotparam.Change{}, p.settle)
+	step(rules.Change{}, p.settle)
 	adopted, _, err := testPublisher(t, client, nil).Adopt(ctx)
 	failed = append(failed, err)
 	leased := testPublisher(t, client, func(c *PublisherConfig) { c.Owner, c.Lease = "other", 2*patience })
 	failed = append(failed, leased.settle(ctx), leased.keepClaim(ctx), leased.release(ctx), beatAs(t, admin, client))
 	must(t, admin.Del(ctx, testLayout.Control).Err())
-	_, err = SetControl(ctx, admin, testNamespace, ControlOrder{Key: hot(text(1), 1, 1).Key, Action: hotparam.ControlBlock, For: time.Hour})
+	_, err = SetControl(ctx, admin, testNamespace, ControlOrder{Key: hot(text(1), 1, 1).Key, Action: rules.ControlBlock, For: time.Hour})
 	must(t, err)
 	_, err = ListControls(ctx, client, testNamespace)
 	failed = append(failed, err)
@@ -203,8 +203,8 @@ func beatAs(t *testing.T, admin, client redis.UniversalClient) error {
 	must(t, admin.Del(ctx, testLayout.MembersVersions, testLayout.MembersInfo, testLayout.Members).Err())
 	must(t, admin.ZAdd(ctx, testLayout.Members, redis.Z{Score: 1, Member: "gone 1"}).Err())
 	flushScripts(t, admin)
-	h, err := NewHeartbeat(client, HeartbeatConfig{Namespace: testNamespace, Timeout: patience, Member: func() hotparam.Member {
-		return hotparam.Member{Name: "api-1", Role: hotparam.RoleInstance, RulesVersion: "v1"}
+	h, err := NewHeartbeat(client, HeartbeatConfig{Namespace: testNamespace, Timeout: patience, Member: func() rules.Member {
+		return rules.Member{Name: "api-1", Role: rules.RoleInstance, RulesVersion: "v1"}
 	}})
 	must(t, err)
 	h.beat(ctx)
@@ -225,7 +225,7 @@ func asOperator(t *testing.T, admin, client redis.UniversalClient) error {
 	flushScripts(t, admin)
 	must(t, admin.Set(ctx, testLayout.Control, "foreign", 0).Err())
 	key := hot(text(1), 1, 1).Key
-	set, err := SetControl(ctx, client, testNamespace, ControlOrder{Key: key, Action: hotparam.ControlPin, For: time.Hour})
+	set, err := SetControl(ctx, client, testNamespace, ControlOrder{Key: key, Action: rules.ControlPin, For: time.Hour})
 	failed := []error{err}
 	if err == nil && set.By != "hotparam-operator" {
 		failed = append(failed, fmt.Errorf("by %q", set.By))
@@ -247,16 +247,16 @@ func asOperator(t *testing.T, admin, client redis.UniversalClient) error {
 // controlRecorder is a target that keeps what it gets.
 type controlRecorder struct {
 	mu  sync.Mutex
-	got []hotparam.Control
+	got []rules.Control
 }
 
-func (r *controlRecorder) SetControls(controls []hotparam.Control) {
+func (r *controlRecorder) SetControls(controls []rules.Control) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.got = controls
 }
 
-func (r *controlRecorder) all() []hotparam.Control {
+func (r *controlRecorder) all() []rules.Control {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.got
@@ -380,14 +380,14 @@ func TestControlsAreTheOperators(t *testing.T) {
 	admin := testClient(t, server.URL())
 	ctx := t.Context()
 	key := hot(text(1), 1, 1).Key
-	_, err := SetControl(ctx, admin, testNamespace, ControlOrder{Key: key, Action: hotparam.ControlPin, For: time.Hour})
+	_, err := SetControl(ctx, admin, testNamespace, ControlOrder{Key: key, Action: rules.ControlPin, For: time.Hour})
 	must(t, err)
 	before := admin.HGetAll(ctx, testLayout.Control).Val()
 	for _, user := range []string{"hotparam-reader", "hotparam-writer", "hotparam-limiter"} {
 		words, commands := documented(t, user)
 		allow(t, admin, words, append(commands, "+acl|whoami")...)
 		client := clientOf(t, userURL(t, server.URL(), user))
-		_, setErr := SetControl(ctx, client, testNamespace, ControlOrder{Key: key, Action: hotparam.ControlBlock, For: time.Hour})
+		_, setErr := SetControl(ctx, client, testNamespace, ControlOrder{Key: key, Action: rules.ControlBlock, For: time.Hour})
 		_, releaseErr := ReleaseControl(ctx, client, testNamespace, key, "", "")
 		for what, err := range map[string]error{
 			"set":     setErr,

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Adopt takes the owner over from whichever process holds it, and takes the entries that
@@ -21,7 +21,7 @@ import (
 // before anything is published. An error means that nothing was adopted; Adopt can then be
 // called again. There is nothing to adopt for a publisher with a lease, which takes over
 // by itself: for that Adopt fails.
-func (p *Publisher) Adopt(ctx context.Context) (hot []hotparam.Hot, judged time.Time, err error) {
+func (p *Publisher) Adopt(ctx context.Context) (hot []rules.Hot, judged time.Time, err error) {
 	hot, judged, err = p.adopt(ctx)
 	if err != nil {
 		p.stats.failures.Add(1)
@@ -51,7 +51,7 @@ var (
 	errAdoptedLeased = errors.New("this publisher has a lease: it takes over by itself")
 )
 
-func (p *Publisher) adopt(ctx context.Context) (hot []hotparam.Hot, judged time.Time, err error) {
+func (p *Publisher) adopt(ctx context.Context) (hot []rules.Hot, judged time.Time, err error) {
 	switch {
 	case p.cfg.Lease > 0:
 		return nil, judged, errAdoptedLeased
@@ -79,7 +79,7 @@ func (p *Publisher) adopt(ctx context.Context) (hot []hotparam.Hot, judged time.
 }
 
 // inherit records a claim whose answer lists the owner's entries, and returns these.
-func (p *Publisher) inherit(name string, answer []string) ([]hotparam.Hot, error) {
+func (p *Publisher) inherit(name string, answer []string) ([]rules.Hot, error) {
 	if len(answer) < adoptHead || (len(answer)-adoptHead)%3 != 0 {
 		return nil, fmt.Errorf("unexpected answer of %d strings", len(answer))
 	}
@@ -90,7 +90,7 @@ func (p *Publisher) inherit(name string, answer []string) ([]hotparam.Hot, error
 	if err := p.recordClaim(name, answer); err != nil {
 		return nil, err
 	}
-	var hot []hotparam.Hot
+	var hot []rules.Hot
 	for e := answer[adoptHead:]; len(e) > 0; e = e[3:] {
 		rate, err := strconv.ParseFloat(e[1], 64)
 		h, ok := readEntry(e[0], e[2], rate)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // keepBaselines is how long an hour is kept: as long as a week later it is compared with.
@@ -23,7 +23,7 @@ type Baselines struct {
 
 // NewBaselines returns the baselines of a namespace.
 func NewBaselines(client redis.UniversalClient, namespace string) (*Baselines, error) {
-	if !hotparam.ValidNamespace(namespace) {
+	if !rules.ValidNamespace(namespace) {
 		return nil, fmt.Errorf("baselines: namespace %q: want [A-Za-z0-9_-]+", namespace)
 	}
 	return &Baselines{client, "hotparam-days:{" + namespace + "}:"}, nil

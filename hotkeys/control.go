@@ -10,14 +10,14 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/redisconfig"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
 // ListControls returns the controls of a namespace that are in force, by key. Their times are
 // on Redis's clock. The deadline is that of ctx.
-func ListControls(ctx context.Context, client redis.UniversalClient, namespace string) ([]hotparam.Control, error) {
+func ListControls(ctx context.Context, client redis.UniversalClient, namespace string) ([]rules.Control, error) {
 	if err := redisconfig.Namespace(namespace); err != nil {
 		return nil, fmt.Errorf("list controls: %w", err)
 	}
@@ -33,7 +33,7 @@ func ListControls(ctx context.Context, client redis.UniversalClient, namespace s
 	if err != nil {
 		return nil, fmt.Errorf("list controls: %w", err)
 	}
-	return slices.DeleteFunc(set.controls, func(c hotparam.Control) bool { return !c.Until.After(set.at) }), nil
+	return slices.DeleteFunc(set.controls, func(c rules.Control) bool { return !c.Until.After(set.at) }), nil
 }
 
 func wrapUnlessNil(what string, err error) error {
@@ -45,7 +45,7 @@ func wrapUnlessNil(what string, err error) error {
 
 // maxControlFields bounds the fields of a hash that is read as controls: reading many more
 // would hold up Redis, and nobody of ours writes them.
-const maxControlFields = 2 * hotparam.MaxControls
+const maxControlFields = 2 * rules.MaxControls
 
 // controlMark identifies a state of the controls in Redis.
 type controlMark struct {
@@ -75,7 +75,7 @@ func readControlMark(ctx context.Context, client redis.UniversalClient, layout L
 type controlSet struct {
 	controlMark
 	at         time.Time // on Redis's clock
-	controls   []hotparam.Control
+	controls   []rules.Control
 	unreadable int
 }
 
@@ -100,12 +100,12 @@ func readControls(ctx context.Context, client redis.UniversalClient, layout Layo
 			set.controls = append(set.controls, c)
 		}
 	}
-	slices.SortFunc(set.controls, func(a, b hotparam.Control) int {
+	slices.SortFunc(set.controls, func(a, b rules.Control) int {
 		return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Text, b.Text))
 	})
-	if len(set.controls) > hotparam.MaxControls {
-		set.unreadable += len(set.controls) - hotparam.MaxControls
-		set.controls = set.controls[:hotparam.MaxControls]
+	if len(set.controls) > rules.MaxControls {
+		set.unreadable += len(set.controls) - rules.MaxControls
+		set.controls = set.controls[:rules.MaxControls]
 	}
 	return set, nil
 }
@@ -123,7 +123,7 @@ type ControlEvent struct {
 	Type string
 	// Control is what was set or released. Of a release, By, Why and Claimed are of the
 	// operator who released it, and Until is when it would have ended.
-	Control hotparam.Control
+	Control rules.Control
 }
 
 // MaxControlEvents is how many changes of the controls are kept, about.

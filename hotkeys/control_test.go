@@ -11,13 +11,13 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
-func order(n int, action hotparam.ControlAction, span time.Duration) ControlOrder {
-	return ControlOrder{Key: hotparam.Key{Rule: "search", Text: text(n)}, Action: action, For: span, Why: "because", Claimed: "ann@laptop"}
+func order(n int, action rules.ControlAction, span time.Duration) ControlOrder {
+	return ControlOrder{Key: rules.Key{Rule: "search", Text: text(n)}, Action: action, For: span, Why: "because", Claimed: "ann@laptop"}
 }
 
 // startControls runs a watcher until the test ends.
@@ -71,14 +71,14 @@ func TestControls(t *testing.T) {
 	_, polled := startControls(t, client, ControlWatcherConfig{Poll: 20 * time.Millisecond})
 	within(t, "a subscription", patience, func() bool { return w.Stats().Connected })
 
-	set, err := SetControl(ctx, client, testNamespace, order(1, hotparam.ControlBlock, time.Hour))
+	set, err := SetControl(ctx, client, testNamespace, order(1, rules.ControlBlock, time.Hour))
 	must(t, err)
 	if left := time.Until(set.Until); set.By != "default" || set.Claimed != "ann@laptop" || left < 59*time.Minute || left > 61*time.Minute {
 		t.Errorf("%+v", set)
 	}
-	_, err = SetControl(ctx, client, testNamespace, order(2, hotparam.ControlAllow, time.Hour))
+	_, err = SetControl(ctx, client, testNamespace, order(2, rules.ControlAllow, time.Hour))
 	must(t, err)
-	_, err = SetControl(ctx, client, testNamespace, order(1, hotparam.ControlPin, 30*time.Minute)) // in place of the block
+	_, err = SetControl(ctx, client, testNamespace, order(1, rules.ControlPin, 30*time.Minute)) // in place of the block
 	must(t, err)
 	wanted := "pin " + text(1) + ", allow " + text(2)
 	for what, target := range map[string]*controlRecorder{"pushed": pushed, "polled": polled} {
@@ -92,7 +92,7 @@ func TestControls(t *testing.T) {
 
 	released, err := ReleaseControl(ctx, client, testNamespace, order(2, "", 0).Key, "it is over", "bob")
 	must(t, err)
-	if released.Action != hotparam.ControlAllow || released.Why != "it is over" || !released.Until.Equal(listed[1].Until) {
+	if released.Action != rules.ControlAllow || released.Why != "it is over" || !released.Until.Equal(listed[1].Until) {
 		t.Errorf("%+v", released)
 	}
 	if _, err := ReleaseControl(ctx, client, testNamespace, order(2, "", 0).Key, "", ""); !errors.Is(err, ErrNoControl) {
@@ -125,7 +125,7 @@ func TestControlsEnd(t *testing.T) {
 	server := testenv.Redis(t)
 	client := testClient(t, server.URL())
 	_, target := startControls(t, client, ControlWatcherConfig{})
-	_, err := SetControl(t.Context(), client, testNamespace, order(1, hotparam.ControlBlock, 700*time.Millisecond))
+	_, err := SetControl(t.Context(), client, testNamespace, order(1, rules.ControlBlock, 700*time.Millisecond))
 	must(t, err)
 	within(t, "in force", patience, func() bool { return len(target.all()) == 1 })
 	server.Kill() // it lasts to its end while Redis is away, not longer
@@ -141,7 +141,7 @@ func TestLostControls(t *testing.T) {
 	server := testenv.Redis(t)
 	client := testClient(t, server.URL())
 	w, target := startControls(t, client, ControlWatcherConfig{Poll: 50 * time.Millisecond})
-	_, err := SetControl(t.Context(), client, testNamespace, order(1, hotparam.ControlBlock, time.Hour))
+	_, err := SetControl(t.Context(), client, testNamespace, order(1, rules.ControlBlock, time.Hour))
 	must(t, err)
 	within(t, "in force", patience, func() bool { return len(target.all()) == 1 })
 	server.Kill()
@@ -152,7 +152,7 @@ func TestLostControls(t *testing.T) {
 	}
 	server.Restart()
 	within(t, "the file alone", patience, func() bool { return len(target.all()) == 0 })
-	_, err = SetControl(t.Context(), client, testNamespace, order(2, hotparam.ControlPin, time.Hour))
+	_, err = SetControl(t.Context(), client, testNamespace, order(2, rules.ControlPin, time.Hour))
 	must(t, err)
 	within(t, "in force again", patience, func() bool { return target.words() == "pin "+text(2) })
 }
@@ -167,7 +167,7 @@ func TestForeignControls(t *testing.T) {
 	w, target := startControls(t, client, ControlWatcherConfig{Poll: 20 * time.Millisecond})
 	set := func(n int) {
 		t.Helper()
-		_, err := SetControl(ctx, client, testNamespace, order(n, hotparam.ControlBlock, time.Hour))
+		_, err := SetControl(ctx, client, testNamespace, order(n, rules.ControlBlock, time.Hour))
 		must(t, err)
 	}
 	set(1)
@@ -183,7 +183,7 @@ func TestForeignControls(t *testing.T) {
 		},
 		"too many": func() error {
 			_, err := client.Pipelined(ctx, func(p redis.Pipeliner) error {
-				for i := range 11 * hotparam.MaxControls {
+				for i := range 11 * rules.MaxControls {
 					p.HSet(ctx, testLayout.Control, fmt.Sprint("x", i), "{}")
 				}
 				return nil
@@ -221,37 +221,37 @@ func TestManyControls(t *testing.T) {
 	server := testenv.Redis(t)
 	client := testClient(t, server.URL())
 	ctx := t.Context()
-	_, err := SetControl(ctx, client, testNamespace, order(0, hotparam.ControlBlock, time.Hour))
+	_, err := SetControl(ctx, client, testNamespace, order(0, rules.ControlBlock, time.Hour))
 	must(t, err)
 	value := client.HGet(ctx, testLayout.Control, order(0, "", 0).Key.String()).Val()
 	_, err = client.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for i := 1; i < hotparam.MaxControls; i++ {
+		for i := 1; i < rules.MaxControls; i++ {
 			p.HSet(ctx, testLayout.Control, order(i, "", 0).Key.String(), value)
 		}
 		return nil
 	})
 	must(t, err)
-	if _, err := SetControl(ctx, client, testNamespace, order(5000, hotparam.ControlPin, time.Hour)); !errors.Is(err, ErrTooManyControls) {
+	if _, err := SetControl(ctx, client, testNamespace, order(5000, rules.ControlPin, time.Hour)); !errors.Is(err, ErrTooManyControls) {
 		t.Errorf("%v", err)
 	}
-	_, err = SetControl(ctx, client, testNamespace, order(7, hotparam.ControlPin, time.Hour))
+	_, err = SetControl(ctx, client, testNamespace, order(7, rules.ControlPin, time.Hour))
 	must(t, err)
 	_, target := startControls(t, client, ControlWatcherConfig{})
-	within(t, "all", patience, func() bool { return len(target.all()) == hotparam.MaxControls })
+	within(t, "all", patience, func() bool { return len(target.all()) == rules.MaxControls })
 	_, err = ReleaseControl(ctx, client, testNamespace, order(8, "", 0).Key, "", "")
 	must(t, err)
-	_, err = SetControl(ctx, client, testNamespace, order(5000, hotparam.ControlPin, time.Hour))
+	_, err = SetControl(ctx, client, testNamespace, order(5000, rules.ControlPin, time.Hour))
 	must(t, err)
 	start := time.Now()
 	within(t, "one more", patience, func() bool {
-		return slices.ContainsFunc(target.all(), func(c hotparam.Control) bool { return c.Text == text(5000) })
+		return slices.ContainsFunc(target.all(), func(c rules.Control) bool { return c.Text == text(5000) })
 	})
 	t.Logf("in force after %v", time.Since(start))
 }
 
 // What cannot be an order is refused before Redis is asked.
 func TestControlOrders(t *testing.T) {
-	good := order(1, hotparam.ControlBlock, time.Hour)
+	good := order(1, rules.ControlBlock, time.Hour)
 	for what, change := range map[string]func(*ControlOrder){
 		"action":   func(o *ControlOrder) { o.Action = "stop" },
 		"no end":   func(o *ControlOrder) { o.For = 0 },
@@ -280,7 +280,7 @@ func TestControlsOfACluster(t *testing.T) {
 	client := testClient(t, testenv.RedisCluster(t).URL())
 	w, target := startControls(t, client, ControlWatcherConfig{})
 	within(t, "a subscription", patience, func() bool { return w.Stats().Connected })
-	_, err := SetControl(t.Context(), client, testNamespace, order(1, hotparam.ControlBlock, time.Hour))
+	_, err := SetControl(t.Context(), client, testNamespace, order(1, rules.ControlBlock, time.Hour))
 	must(t, err)
 	if took := within(t, "in force", patience, func() bool { return len(target.all()) == 1 }); took > time.Second {
 		t.Logf("in force after %v", took)
@@ -301,7 +301,7 @@ func TestControlsOutliveAFailover(t *testing.T) {
 	client := testClient(t, set.URL())
 	w, target := startControls(t, client, ControlWatcherConfig{})
 	within(t, "a subscription", patience, func() bool { return w.Stats().Connected })
-	_, err := SetControl(t.Context(), client, testNamespace, order(1, hotparam.ControlBlock, time.Hour))
+	_, err := SetControl(t.Context(), client, testNamespace, order(1, rules.ControlBlock, time.Hour))
 	must(t, err)
 	within(t, "in force", patience, func() bool { return len(target.all()) == 1 })
 	replica, former := set.Replica(), set.Primary()
@@ -309,21 +309,21 @@ func TestControlsOutliveAFailover(t *testing.T) {
 
 	replica.Pause() // so that it does not connect again
 	must(t, client.Do(t.Context(), "CLIENT", "KILL", "TYPE", "replica").Err())
-	_, err = SetControl(t.Context(), client, testNamespace, order(2, hotparam.ControlBlock, time.Hour))
+	_, err = SetControl(t.Context(), client, testNamespace, order(2, rules.ControlBlock, time.Hour))
 	must(t, err)
 	within(t, "the second in force", patience, func() bool { return len(target.all()) == 2 })
 	set.KillPrimary()
 	replica.Resume()
 	set.AwaitFailover(former)
 	within(t, "the first alone", patience, func() bool { return target.words() == "block "+text(1) })
-	_, err = SetControl(t.Context(), client, testNamespace, order(3, hotparam.ControlPin, time.Hour))
+	_, err = SetControl(t.Context(), client, testNamespace, order(3, rules.ControlPin, time.Hour))
 	must(t, err)
 	within(t, "a new one in force", patience, func() bool { return len(target.all()) == 2 })
 }
 
 // What was written is read again; nothing that is read makes a panic.
 func FuzzControl(f *testing.F) {
-	c := hotparam.Control{Key: hotparam.Key{Rule: "r", Text: "GET /s?q=1"}, Action: hotparam.ControlPin, Since: time.UnixMilli(1), Until: time.UnixMilli(2), Why: "a \"b\"\n", By: "ops", Claimed: "ann"}
+	c := rules.Control{Key: rules.Key{Rule: "r", Text: "GET /s?q=1"}, Action: rules.ControlPin, Since: time.UnixMilli(1), Until: time.UnixMilli(2), Why: "a \"b\"\n", By: "ops", Claimed: "ann"}
 	f.Add(c.Key.String(), wire.AppendControl(nil, &c))
 	f.Add("x", []byte(`{"action":"pin","since":1,"until":2}`))
 	if got, err := wire.ParseControl(c.Key.String(), wire.AppendControl(nil, &c)); err != nil || got != c {

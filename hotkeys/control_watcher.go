@@ -12,16 +12,16 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/loglimit"
 	"github.com/hotparam/hotparam/internal/redisconfig"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // ControlTarget obeys controls.
 type ControlTarget interface {
 	// SetControls replaces the controls that are in force. The target may keep the slice, and
 	// must not change it. Until is on the local clock. Calls do not overlap.
-	SetControls(controls []hotparam.Control)
+	SetControls(controls []rules.Control)
 }
 
 // ControlWatcherConfig configures a [ControlWatcher]. Namespace is required.
@@ -83,7 +83,7 @@ type ControlWatcher struct {
 
 // heldControl is a control with its end on the local clock, monotonic.
 type heldControl struct {
-	hotparam.Control
+	rules.Control
 	end time.Time
 }
 
@@ -248,7 +248,7 @@ func (w *ControlWatcher) load(ctx context.Context) error {
 	w.seen, w.held = set.controlMark, w.held[:0]
 	for _, c := range set.controls {
 		left := c.Until.Sub(set.at)
-		if left <= 0 || left > hotparam.MaxControlTime+time.Minute {
+		if left <= 0 || left > rules.MaxControlTime+time.Minute {
 			continue // it has ended, or is from before Redis's clock was set back
 		}
 		w.held = append(w.held, heldControl{c, issued.Add(left)})
@@ -269,7 +269,7 @@ func (w *ControlWatcher) show() {
 	if len(w.held) == 0 && w.stats.inForce.Load() == 0 {
 		return
 	}
-	controls := make([]hotparam.Control, len(w.held))
+	controls := make([]rules.Control, len(w.held))
 	for i, c := range w.held {
 		controls[i] = c.Control
 		controls[i].Until = c.end

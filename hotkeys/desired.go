@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // desired is the set that ought to be in Redis: at most cap keys, which have the places
@@ -44,19 +44,19 @@ func newDesired(places int, rules []string) desired {
 // as the rate, are published with the next renewal.
 type entryTerms struct {
 	since int64 // unix milliseconds
-	limit hotparam.Rate
+	limit rules.Rate
 	burst int64
-	mode  hotparam.Mode
+	mode  rules.Mode
 
 	usual, spared bool
 }
 
-func entryTermsOf(h hotparam.Hot) entryTerms {
+func entryTermsOf(h rules.Hot) entryTerms {
 	return entryTerms{since: h.Since.UnixMilli(), limit: h.Limit, burst: h.Burst, mode: h.Mode, usual: h.Usual, spared: h.Spared}
 }
 
 // set adds or updates a hot key and reports whether the set to publish may have changed.
-func (d *desired) set(h hotparam.Hot) (changed bool) {
+func (d *desired) set(h rules.Hot) (changed bool) {
 	member := h.Key.String()
 	delete(d.cooled, member)
 	if w := d.known[member]; w != nil {
@@ -112,7 +112,7 @@ func (d *desired) trim() {
 
 // remove removes a key that has cooled and reports whether the set to publish may have
 // changed.
-func (d *desired) remove(key hotparam.Key) (changed bool) {
+func (d *desired) remove(key rules.Key) (changed bool) {
 	member := key.String()
 	if w := d.known[member]; w != nil && w.placed {
 		d.stale = true
@@ -126,7 +126,7 @@ func (d *desired) remove(key hotparam.Key) (changed bool) {
 }
 
 // adopt adds a key that is already published, with a place.
-func (d *desired) adopt(h hotparam.Hot) {
+func (d *desired) adopt(h rules.Hot) {
 	member := h.Key.String()
 	delete(d.cooled, member)
 	d.known[member] = &wanted{Hot: h, member: member, placed: true}
@@ -154,7 +154,7 @@ func (d *desired) confirm(member string, since time.Time) bool {
 // refresh updates the counts of all hot keys of a part, and adds unknown keys, as entry
 // returns them, that come before others. It reports whether the set to publish may have
 // changed.
-func (d *desired) refresh(part int, hot []hotparam.Hot, entry func(hotparam.Hot) hotparam.Hot) (changed bool) {
+func (d *desired) refresh(part int, hot []rules.Hot, entry func(rules.Hot) rules.Hot) (changed bool) {
 	report := reportedPart{hot: make(map[string]int)}
 	var strangers []int
 	for i := range hot {
@@ -190,7 +190,7 @@ func (d *desired) refresh(part int, hot []hotparam.Hot, entry func(hotparam.Hot)
 
 // update sets the counts of a key, and its origins unless they are unknown now, and
 // reports whether the key is known.
-func (d *desired) update(h *hotparam.Hot) bool {
+func (d *desired) update(h *rules.Hot) bool {
 	w := d.known[h.Key.String()]
 	if w == nil {
 		return false
@@ -228,12 +228,12 @@ func (d *desired) assign() []ranked {
 }
 
 // top returns a copy of the set to publish, by member.
-func (d *desired) top() map[string]hotparam.Hot {
+func (d *desired) top() map[string]rules.Hot {
 	if d.stale {
 		d.assign()
 	}
 	d.unseen = false
-	top := make(map[string]hotparam.Hot, min(d.cap, len(d.known)))
+	top := make(map[string]rules.Hot, min(d.cap, len(d.known)))
 	for member, w := range d.known {
 		if w.placed {
 			top[member] = w.Hot

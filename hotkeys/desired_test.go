@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // placesModel is how places are to be given out, by looking for the best key again and
@@ -26,10 +26,10 @@ func (m placesModel) share() int {
 	return m.cap / len(m.rules)
 }
 
-func isLimited(h hotparam.Hot) bool { return h.Mode == hotparam.ModeLimit }
+func isLimited(h rules.Hot) bool { return h.Mode == rules.ModeLimit }
 
 // choose returns the members that have a place, given those that had one.
-func (m placesModel) choose(hot map[string]hotparam.Hot, had map[string]bool) map[string]bool {
+func (m placesModel) choose(hot map[string]rules.Hot, had map[string]bool) map[string]bool {
 	chosen := make(map[string]bool)
 	claim := func(member string) float64 {
 		if had[member] {
@@ -86,7 +86,7 @@ func (m placesModel) choose(hot map[string]hotparam.Hot, had map[string]bool) ma
 }
 
 // promises says which promise the places break, in words; empty: none.
-func (m placesModel) promises(hot map[string]hotparam.Hot, placed map[string]bool) string {
+func (m placesModel) promises(hot map[string]rules.Hot, placed map[string]bool) string {
 	if len(placed) != min(m.cap, len(hot)) {
 		return fmt.Sprintf("%d of %d hot keys have a place, of %d", len(placed), len(hot), m.cap)
 	}
@@ -122,7 +122,7 @@ func (m placesModel) promises(hot map[string]hotparam.Hot, placed map[string]boo
 }
 
 // displaced says which key lost its place to none that may take it; empty: none did.
-func (m placesModel) displaced(hot map[string]hotparam.Hot, before, after map[string]bool) string {
+func (m placesModel) displaced(hot map[string]rules.Hot, before, after map[string]bool) string {
 	of := make(map[string]int) // limited keys with a place, by rule
 	for member := range after {
 		if isLimited(hot[member]) {
@@ -151,12 +151,12 @@ func (m placesModel) displaced(hot map[string]hotparam.Hot, before, after map[st
 }
 
 // drawHot draws a hot key; ratios are few, so that many are equal.
-func drawHot(t *rapid.T, key int) hotparam.Hot {
+func drawHot(t *rapid.T, key int) rules.Hot {
 	h := hot(text(key), 100, 50)
 	h.Rule = fmt.Sprint("r", key%5)
-	h.Mode = rapid.SampledFrom([]hotparam.Mode{hotparam.ModeLimit, hotparam.ModeLimit, hotparam.ModeShadow, hotparam.ModeWatch}).Draw(t, "mode")
-	if h.Mode == hotparam.ModeWatch {
-		h.Limit, h.Burst = hotparam.Rate{}, 0
+	h.Mode = rapid.SampledFrom([]rules.Mode{rules.ModeLimit, rules.ModeLimit, rules.ModeShadow, rules.ModeWatch}).Draw(t, "mode")
+	if h.Mode == rules.ModeWatch {
+		h.Limit, h.Burst = rules.Rate{}, 0
 	}
 	h.Ratio = drawRatio(t)
 	return h
@@ -166,7 +166,7 @@ func drawRatio(t *rapid.T) float64 {
 	return rapid.SampledFrom([]float64{0, 1, 1, 1.5, 2, 2, 2.1, 3, 4, 4.1, 9, 50}).Draw(t, "ratio")
 }
 
-func placedIn(top map[string]hotparam.Hot) map[string]bool {
+func placedIn(top map[string]rules.Hot) map[string]bool {
 	placed := make(map[string]bool, len(top))
 	for member := range top {
 		placed[member] = true
@@ -184,8 +184,8 @@ func TestPlacesAreThoseOfTheModel(t *testing.T) {
 			m.rules = append(m.rules, fmt.Sprint("r", i))
 		}
 		d := newDesired(m.cap, m.rules)
-		as := func(h hotparam.Hot) hotparam.Hot { return h }
-		hotNow, keys := make(map[string]hotparam.Hot), rapid.SampledFrom([]int{8, 20, 60}).Draw(t, "keys")
+		as := func(h rules.Hot) rules.Hot { return h }
+		hotNow, keys := make(map[string]rules.Hot), rapid.SampledFrom([]int{8, 20, 60}).Draw(t, "keys")
 		placed, complete := map[string]bool{}, true
 		look := func(what string) {
 			t.Helper()
@@ -204,7 +204,7 @@ func TestPlacesAreThoseOfTheModel(t *testing.T) {
 			placed = after
 		}
 		refresh := func(part int) (changed bool) {
-			var all []hotparam.Hot
+			var all []rules.Hot
 			for _, member := range slices.Sorted(maps.Keys(hotNow)) {
 				if h := hotNow[member]; len(h.Text)%2 == part {
 					all = append(all, h)
@@ -295,7 +295,7 @@ func TestPlacesDoNotDependOnTheOrder(t *testing.T) {
 	var first []string
 	for seed := range uint64(20) {
 		d := newDesired(10, []string{"a", "b"})
-		change := make([]hotparam.Hot, 30)
+		change := make([]rules.Hot, 30)
 		for i := range change {
 			change[i] = hot(text(i), 100, 50)
 			change[i].Rule = string(rune('a' + i%3))
@@ -318,7 +318,7 @@ func TestPlacesDoNotDependOnTheOrder(t *testing.T) {
 // set is full: for the change, and for what its goroutine then looks at.
 func BenchmarkFlood(b *testing.B) {
 	const flood = 40_000
-	keys := make([]hotparam.Hot, flood)
+	keys := make([]rules.Hot, flood)
 	for i := range keys {
 		keys[i] = hot(text(i), 100+float64(i%100), 50)
 	}
@@ -326,7 +326,7 @@ func BenchmarkFlood(b *testing.B) {
 		p := testPublisher(b, testClient(b, "redis://127.0.0.1:1"), nil)
 		b.ReportAllocs()
 		for i := 0; b.Loop(); i++ {
-			p.Publish(hotparam.Change{Hot: keys[i%flood : i%flood+1]})
+			p.Publish(rules.Change{Hot: keys[i%flood : i%flood+1]})
 			select {
 			case <-p.wake:
 				p.top()

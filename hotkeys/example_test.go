@@ -6,16 +6,16 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/hotset"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // An instance follows the hot keys of its namespace. Usually the target is the HotSet of
 // a middleware.Guard.
 func ExampleWatcher() {
-	set := hotset.New(func(hotparam.Hot, struct{}, bool) struct{} { return struct{}{} }, hotset.Config[struct{}]{
-		OnSwap: func(version string, hot []hotparam.Hot) { fmt.Println(version, len(hot)) },
+	set := hotset.New(func(rules.Hot, struct{}, bool) struct{} { return struct{}{} }, hotset.Config[struct{}]{
+		OnSwap: func(version string, hot []rules.Hot) { fmt.Println(version, len(hot)) },
 	})
 	client, err := hotkeys.NewClient("redis://127.0.0.1:6379/0")
 	if err != nil {
@@ -46,14 +46,14 @@ func ExamplePublisher() {
 		fmt.Println(err)
 		return
 	}
-	publisher.Publish(hotparam.Change{Hot: []hotparam.Hot{{
-		Key:   hotparam.Key{Rule: "search-terms", Text: "GET /search?q=phone"},
+	publisher.Publish(rules.Change{Hot: []rules.Hot{{
+		Key:   rules.Key{Rule: "search-terms", Text: "GET /search?q=phone"},
 		Low:   400,
 		High:  400,
 		Rate:  400,
-		Limit: hotparam.Rate{N: 50, Per: time.Second},
+		Limit: rules.Rate{N: 50, Per: time.Second},
 		Burst: 100,
-		Mode:  hotparam.ModeLimit,
+		Mode:  rules.ModeLimit,
 	}}})
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()

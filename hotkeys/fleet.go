@@ -14,7 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -22,7 +22,7 @@ import (
 type fleetState struct {
 	instances int
 	digest    string // of the suspects, or unsure
-	suspects  map[string]hotparam.Key
+	suspects  map[string]rules.Key
 	revision  uint64 // rises with every change of the suspects
 }
 
@@ -34,10 +34,10 @@ func (f *fleetState) unknown() bool { return f.instances == 0 && len(f.suspects)
 // replace replaces the fleet by what was read.
 func (f *fleetState) replace(beat wire.Beat, members []string) {
 	f.instances, f.digest = beat.Instances, beat.Suspects
-	f.suspects = make(map[string]hotparam.Key, len(members))
+	f.suspects = make(map[string]rules.Key, len(members))
 	f.revision++
 	for _, member := range members {
-		if key, ok := hotparam.ParseKey(member); ok {
+		if key, ok := rules.ParseKey(member); ok {
 			f.suspects[member] = key
 		}
 	}
@@ -51,7 +51,7 @@ func (f *fleetState) apply(c *wire.FleetChange) {
 	}
 	f.instances = c.Instances
 	if f.suspects == nil {
-		f.suspects = make(map[string]hotparam.Key)
+		f.suspects = make(map[string]rules.Key)
 	}
 	follows := c.Whole && c.Was == f.digest
 	f.digest = unsure
@@ -74,7 +74,7 @@ func (f *fleetState) apply(c *wire.FleetChange) {
 
 // digest returns the digest that the publisher's script computes. If Redis's locale sorts
 // in another order they differ, and each push of suspects is followed by a read.
-func digest(suspects map[string]hotparam.Key) string {
+func digest(suspects map[string]rules.Key) string {
 	if len(suspects) == 0 {
 		return ""
 	}
@@ -96,15 +96,15 @@ func (f *fleetState) mark() fleetMark {
 }
 
 // toFleet returns the fleet, with the suspects sorted by key.
-func (f *fleetState) toFleet() hotparam.Fleet {
-	suspects := make([]hotparam.Key, 0, len(f.suspects))
+func (f *fleetState) toFleet() rules.Fleet {
+	suspects := make([]rules.Key, 0, len(f.suspects))
 	for _, key := range f.suspects {
 		suspects = append(suspects, key)
 	}
-	slices.SortFunc(suspects, func(a, b hotparam.Key) int {
+	slices.SortFunc(suspects, func(a, b rules.Key) int {
 		return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Text, b.Text))
 	})
-	return hotparam.Fleet{Instances: f.instances, Suspects: suspects}
+	return rules.Fleet{Instances: f.instances, Suspects: suspects}
 }
 
 // showFleet updates the target's fleet, which is unknown without a heartbeat. The caller

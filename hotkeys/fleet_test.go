@@ -13,25 +13,25 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
-func suspect(texts ...string) []hotparam.Hot {
-	var suspects []hotparam.Hot
+func suspect(texts ...string) []rules.Hot {
+	var suspects []rules.Hot
 	for i, text := range texts {
 		h := hot(text, float64(100+i), 0)
-		h.High = hotparam.Unknown
+		h.High = rules.Unknown
 		suspects = append(suspects, h)
 	}
 	return suspects
 }
 
-func heard(ages map[string]time.Duration) []hotparam.Instance {
-	var instances []hotparam.Instance
+func heard(ages map[string]time.Duration) []rules.Instance {
+	var instances []rules.Instance
 	for name, age := range ages {
-		instances = append(instances, hotparam.Instance{Name: name, Heard: time.Now().Add(-age)})
+		instances = append(instances, rules.Instance{Name: name, Heard: time.Now().Add(-age)})
 	}
 	return instances
 }
@@ -288,15 +288,15 @@ func TestFleetIsBounded(t *testing.T) {
 		ctx := context.Background()
 		f := newFollower(t, client)
 		next := listened(t, client)
-		var many []hotparam.Hot
+		var many []rules.Hot
 		for i := range 3 * wire.MaxSuspects / 2 {
 			many = append(many, hot(fmt.Sprintf("GET /search?q=%0100d", i), float64(i), 50))
 		}
 		f.p.Suspects(0, many)
 		f.p.Suspects(1, suspect("a"))
-		var instances []hotparam.Instance
+		var instances []rules.Instance
 		for i := range 2*maxHeartbeats + 7 {
-			instances = append(instances, hotparam.Instance{Name: fmt.Sprint("api-", i), Heard: time.Now()})
+			instances = append(instances, rules.Instance{Name: fmt.Sprint("api-", i), Heard: time.Now()})
 		}
 		f.p.Instances(instances)
 		f.renew()
@@ -326,7 +326,7 @@ func TestFleetIsBounded(t *testing.T) {
 			t.Errorf("%d suspects of %d instances", n, f.r.fleet.Instances)
 		}
 		p := testPublisher(t, client, nil)
-		p.Suspects(0, []hotparam.Hot{hot("GET /\xff", 1, 1), hot("GET /", -1, 1)})
+		p.Suspects(0, []rules.Hot{hot("GET /\xff", 1, 1), hot("GET /", -1, 1)})
 		if s := p.Stats(); s.Refused != 2 || len(p.suspect) != 0 {
 			t.Errorf("%+v: want what no watcher reads refused", s)
 		}
@@ -372,7 +372,7 @@ func TestFleetOfAnOldPublisher(t *testing.T) {
 // The rules share the suspects that can be published: those that count bytes leave room
 // for those that count requests, in one part of the aggregator and over all.
 func TestRulesShareTheSuspects(t *testing.T) {
-	of := func(rule string, n int, ratio float64) (suspects []hotparam.Hot) {
+	of := func(rule string, n int, ratio float64) (suspects []rules.Hot) {
 		for i := range n {
 			h := hot(text(i), ratio*1e6, 50)
 			h.Rule, h.Ratio = rule, ratio
@@ -381,7 +381,7 @@ func TestRulesShareTheSuspects(t *testing.T) {
 		return suspects
 	}
 	files, terms := of("files", 1500, 0.9), of("terms", 300, 0.8)
-	for name, parts := range map[string][][]hotparam.Hot{
+	for name, parts := range map[string][][]rules.Hot{
 		"one part":  {append(files, terms...)},
 		"two parts": {files, terms},
 	} {

@@ -16,9 +16,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/loglimit"
 	"github.com/hotparam/hotparam/internal/redisconfig"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -35,7 +35,7 @@ type HeartbeatConfig struct {
 	// since its start, of which heartbeats have the last minute's. Heard is ignored; if OffsetKnown is not
 	// set, the offset that heartbeats measure is used. It is called before each heartbeat, by
 	// one goroutine, and must be quick.
-	Member func() hotparam.Member
+	Member func() rules.Member
 	// Every is the interval of heartbeats. Default 1 s.
 	Every time.Duration
 	// Timeout bounds each call to Redis. Default 500 ms.
@@ -175,7 +175,7 @@ func (h *Heartbeat) beat(ctx context.Context) {
 }
 
 // send writes one heartbeat. It returns Redis's time and the members' versions of the rules.
-func (h *Heartbeat) send(ctx context.Context, m *hotparam.Member) (clock time.Time, versions []string, err error) {
+func (h *Heartbeat) send(ctx context.Context, m *rules.Member) (clock time.Time, versions []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, h.cfg.Timeout)
 	defer cancel()
 	answer, err := heartbeatScript.Run(ctx, h.client, []string{h.layout.Members, h.layout.MembersInfo, h.layout.MembersVersions},

@@ -13,8 +13,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -25,8 +25,8 @@ func TestHeartbeats(t *testing.T) {
 	server := testenv.Redis(t)
 	client := testClient(t, server.URL())
 	ctx := t.Context()
-	start := func(m hotparam.Member, version *atomic.Value) (h *Heartbeat, stop func()) {
-		h, err := NewHeartbeat(client, HeartbeatConfig{Namespace: testNamespace, Every: 20 * time.Millisecond, Member: func() hotparam.Member {
+	start := func(m rules.Member, version *atomic.Value) (h *Heartbeat, stop func()) {
+		h, err := NewHeartbeat(client, HeartbeatConfig{Namespace: testNamespace, Every: 20 * time.Millisecond, Member: func() rules.Member {
 			m.RulesVersion = version.Load().(string)
 			return m
 		}})
@@ -39,12 +39,12 @@ func TestHeartbeats(t *testing.T) {
 	var old, next atomic.Value
 	old.Store("v1")
 	next.Store("v2")
-	full := hotparam.Member{
-		Name: "agg 1", Role: hotparam.RoleAggregator, Program: "v1.2.3", Started: time.UnixMilli(1_700_000_000_000), Dropped: 7, Lost: 8, Arrived: 9,
+	full := rules.Member{
+		Name: "agg 1", Role: rules.RoleAggregator, Program: "v1.2.3", Started: time.UnixMilli(1_700_000_000_000), Dropped: 7, Lost: 8, Arrived: 9,
 		MemoryUsed: 1 << 20, MemoryMax: 64 << 20, Floor: 3, Waiting: 4, Held: 5, HeldSince: time.UnixMilli(1_700_000_060_000), Displaced: 5, Problem: `line 3: "bad"`,
 	}
 	agg, stopAgg := start(full, &next)
-	_, stopAPI := start(hotparam.Member{Name: "api-1", Role: hotparam.RoleInstance}, &old)
+	_, stopAPI := start(rules.Member{Name: "api-1", Role: rules.RoleInstance}, &old)
 	within(t, "both versions", patience, func() bool { return slices.Equal(agg.Stats().Versions, []string{"v1", "v2"}) })
 	within(t, "an offset", patience, func() bool { return agg.Stats().Sent > 2 })
 	members, err := ListMembers(ctx, client, testNamespace)
@@ -98,8 +98,8 @@ func TestMembersAreBounded(t *testing.T) {
 		return nil
 	})
 	must(t, err)
-	h, err := NewHeartbeat(client, HeartbeatConfig{Namespace: testNamespace, Timeout: patience, Member: func() hotparam.Member {
-		return hotparam.Member{Name: strings.Repeat("x", 300), Role: hotparam.RoleInstance, RulesVersion: "v", Problem: strings.Repeat("ü", 2000)}
+	h, err := NewHeartbeat(client, HeartbeatConfig{Namespace: testNamespace, Timeout: patience, Member: func() rules.Member {
+		return rules.Member{Name: strings.Repeat("x", 300), Role: rules.RoleInstance, RulesVersion: "v", Problem: strings.Repeat("ü", 2000)}
 	}})
 	must(t, err)
 	for range 12 {

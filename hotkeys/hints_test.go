@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -41,7 +41,7 @@ func newChannel(t *testing.T) *channel {
 }
 
 // next is a well-formed change that follows what is published.
-func (c *channel) next(more uint64, hot []hotparam.Hot, cool ...hotparam.Key) string {
+func (c *channel) next(more uint64, hot []rules.Hot, cool ...rules.Key) string {
 	v, err := wire.ParseHotVersion(c.p.Stats().Version)
 	must(c.t, err)
 	v.N += more
@@ -115,7 +115,7 @@ func TestForgedChange(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newChannel(t)
 			evil := hot("evil", 1e6, 1)
-			forged := c.next(1, []hotparam.Hot{evil}, hot("mine", 1, 1).Key)
+			forged := c.next(1, []rules.Hot{evil}, hot("mine", 1, 1).Key)
 			c.say(forged)
 			c.r.until(t, "the forgery, or the end of it", func() bool { return c.r.cooled["mine"] })
 			want := []string{"mine"}
@@ -133,7 +133,7 @@ func TestForgedChange(t *testing.T) {
 			clear(c.r.cooled)
 			c.r.mu.Unlock()
 			for range 200 { // it goes on
-				c.say(c.next(1, []hotparam.Hot{evil}, hot("mine", 1, 1).Key))
+				c.say(c.next(1, []rules.Hot{evil}, hot("mine", 1, 1).Key))
 				time.Sleep(5 * time.Millisecond)
 			}
 			later := hot("later", 100, 50)
@@ -153,10 +153,10 @@ func TestForgedSuspects(t *testing.T) {
 		t.Skip("takes seconds: left out with -short")
 	}
 	c := newChannel(t)
-	c.p.Suspects(0, []hotparam.Hot{hot("suspect", 10, 5)})
-	c.p.Instances([]hotparam.Instance{{Name: "api-1", Heard: time.Now().Add(time.Hour)}})
+	c.p.Suspects(0, []rules.Hot{hot("suspect", 10, 5)})
+	c.p.Instances([]rules.Instance{{Name: "api-1", Heard: time.Now().Add(time.Hour)}})
 	c.r.awaitFleet(t, "the suspect", 1, "suspect")
-	was := digest(map[string]hotparam.Key{hot("suspect", 1, 1).Key.String(): {}})
+	was := digest(map[string]rules.Key{hot("suspect", 1, 1).Key.String(): {}})
 	version := c.p.Stats().Version
 	c.say(`{"version":"` + version + `","fleet":{"instances":1,"was":"` + was + `","suspects":"x","new":[],"over":["search-terms suspect"]}}`)
 	c.say(`{"version":"` + version + `","fleet":{"instances":1,"was":"x","suspects":"` + was + `","new":["search-terms forged"],"over":[]}}`)

@@ -11,8 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -35,9 +35,9 @@ func held(t *testing.T, span time.Duration, test func(f *heldFleet)) {
 		f.w = testWatcher(t, client, f.r)
 		f.w.cfg.Logger = loggerTo(f.log)
 		f.w.SetHold(span)
-		heartbeat, err := NewHeartbeat(client, HeartbeatConfig{Namespace: testNamespace, Member: func() hotparam.Member {
+		heartbeat, err := NewHeartbeat(client, HeartbeatConfig{Namespace: testNamespace, Member: func() rules.Member {
 			s := f.w.Stats()
-			return hotparam.Member{Name: "a", Role: hotparam.RoleInstance, Held: int64(s.Held), HeldSince: s.HeldSince}
+			return rules.Member{Name: "a", Role: rules.RoleInstance, Held: int64(s.Held), HeldSince: s.HeldSince}
 		}})
 		must(t, err)
 		stopWatcher, stopHeartbeat := testenv.Running(t, f.w.Run), testenv.Running(t, heartbeat.Run)
@@ -140,17 +140,17 @@ func TestHold(t *testing.T) {
 // An operator ends the hold of one key. Without a hold there is nothing to release.
 func TestHoldIsReleased(t *testing.T) {
 	held(t, time.Hour, func(f *heldFleet) {
-		key := func(i int) hotparam.Key { return hot(text(i), 1, 50).Key }
+		key := func(i int) rules.Key { return hot(text(i), 1, 50).Key }
 		if _, err := ReleaseControl(f.Context(), f.client, testNamespace, key(1), "", "ann"); !errors.Is(err, ErrNoControl) {
 			f.Errorf("released of an aggregator: %v", err)
 		}
-		if _, err := SetControl(f.Context(), f.client, testNamespace, ControlOrder{Key: key(2), Action: hotparam.ControlPin, For: time.Hour}); err != nil {
+		if _, err := SetControl(f.Context(), f.client, testNamespace, ControlOrder{Key: key(2), Action: rules.ControlPin, For: time.Hour}); err != nil {
 			f.Error(err)
 		}
 		f.lose()
 		f.wantHeld(2)
 		c, err := ReleaseControl(f.Context(), f.client, testNamespace, key(1), "enough", "ann")
-		if err != nil || c.Action != hotparam.ControlHold || c.Why != "enough" {
+		if err != nil || c.Action != rules.ControlHold || c.Why != "enough" {
 			f.Errorf("%+v, %v", c, err)
 		}
 		f.wantAfter(1100*time.Millisecond, 2)
@@ -160,7 +160,7 @@ func TestHoldIsReleased(t *testing.T) {
 			f.Errorf("%+v, %v", events, err)
 		}
 		// A release of a control ends the hold as well.
-		if c, err = ReleaseControl(f.Context(), f.client, testNamespace, key(2), "", "ann"); err != nil || c.Action != hotparam.ControlPin {
+		if c, err = ReleaseControl(f.Context(), f.client, testNamespace, key(2), "", "ann"); err != nil || c.Action != rules.ControlPin {
 			f.Errorf("%+v, %v", c, err)
 		}
 		f.wantAfter(1100 * time.Millisecond)
@@ -178,7 +178,7 @@ func TestHoldIsReleased(t *testing.T) {
 func TestOldReleaseEndsNoHold(t *testing.T) {
 	held(t, time.Hour, func(f *heldFleet) {
 		key := hot(text(1), 1, 50).Key
-		if _, err := SetControl(f.Context(), f.client, testNamespace, ControlOrder{Key: key, Action: hotparam.ControlPin, For: time.Hour}); err != nil {
+		if _, err := SetControl(f.Context(), f.client, testNamespace, ControlOrder{Key: key, Action: rules.ControlPin, For: time.Hour}); err != nil {
 			f.Error(err)
 		}
 		if _, err := ReleaseControl(f.Context(), f.client, testNamespace, key, "", "ann"); err != nil {
@@ -286,7 +286,7 @@ func TestHoldAgainstAccount(t *testing.T) {
 				s.grant(hot(text(i), 1, 50), -time.Second, now)
 			case "cool":
 				*k = account{}
-				s.apply(&wire.HotChange{Cool: []hotparam.Key{hot(text(i), 1, 50).Key}}, now.Add(-time.Hour))
+				s.apply(&wire.HotChange{Cool: []rules.Key{hot(text(i), 1, 50).Key}}, now.Add(-time.Hour))
 			case "release":
 				k.since = 0
 				if e := s.entries[member(i)]; e != nil {

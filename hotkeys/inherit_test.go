@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // A process that begins to publish an owner passes on what is published, keeps it, and cools
@@ -21,7 +21,7 @@ func TestInherit(t *testing.T) {
 
 		var inherited []string
 		p := testPublisher(t, client, func(c *PublisherConfig) {
-			c.Inherit = func(published []hotparam.Hot) {
+			c.Inherit = func(published []rules.Hot) {
 				for _, h := range published {
 					inherited = append(inherited, h.Text)
 				}
@@ -50,7 +50,7 @@ func TestInheritAtATakeover(t *testing.T) {
 	client := testClient(t, "redis://"+clock.Addr())
 	holder, standby := leased(t, client), leased(t, client)
 	inherited := 0
-	standby.cfg.Inherit = func(published []hotparam.Hot) { inherited += len(published) }
+	standby.cfg.Inherit = func(published []rules.Hot) { inherited += len(published) }
 	holder.Publish(hots(hot(text(1), 100, 50)))
 	must(t, holder.resume(ctx))
 	must(t, standby.resume(ctx))

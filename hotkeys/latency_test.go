@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/hotset"
 	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // swapped is a set that tells of each change it has made.
@@ -17,7 +17,7 @@ type swapped struct {
 	swaps chan<- string
 }
 
-func (s swapped) Update(version string, change hotparam.Change) {
+func (s swapped) Update(version string, change rules.Change) {
 	s.Set.Update(version, change)
 	if !change.Empty() {
 		s.swaps <- version
@@ -36,10 +36,10 @@ func BenchmarkPublishToSwap(b *testing.B) {
 			swaps := make(chan string, 64*instances) // versions
 			member := func(i int) string { return fmt.Sprintf("GET /search?q=%d", i) }
 			for range instances {
-				target := swapped{hotset.New(func(h hotparam.Hot, _ int64, _ bool) int64 { return h.Limit.N }, hotset.Config[int64]{}), swaps}
+				target := swapped{hotset.New(func(h rules.Hot, _ int64, _ bool) int64 { return h.Limit.N }, hotset.Config[int64]{}), swaps}
 				defer testenv.Running(b, testWatcher(b, testClient(b, server.URL()), target).Run)()
 			}
-			var background hotparam.Change
+			var background rules.Change
 			for i := range keys {
 				background.Hot = append(background.Hot, hot(member(i), float64(i), 50))
 			}
@@ -77,19 +77,19 @@ func BenchmarkRenew(b *testing.B) {
 	for _, n := range []struct{ keys, suspects, instances int }{{0, 0, 20}, {1000, 0, 20}, {0, 1000, 20}, {0, 0, maxHeartbeats}} {
 		b.Run(fmt.Sprintf("keys=%d,suspects=%d,instances=%d", n.keys, n.suspects, n.instances), func(b *testing.B) {
 			p := testPublisher(b, testClient(b, testenv.Redis(b).URL()), nil)
-			var change hotparam.Change
+			var change rules.Change
 			for i := range n.keys {
 				change.Hot = append(change.Hot, hot(text(i), float64(i), 50))
 			}
 			p.Publish(change)
-			var suspects []hotparam.Hot
+			var suspects []rules.Hot
 			for i := range n.suspects {
 				suspects = append(suspects, hot(text(i), float64(i), 50))
 			}
 			p.Suspects(0, suspects)
-			var instances []hotparam.Instance
+			var instances []rules.Instance
 			for i := range n.instances {
-				instances = append(instances, hotparam.Instance{Name: fmt.Sprint("api-", i), Heard: time.Now().Add(time.Hour)})
+				instances = append(instances, rules.Instance{Name: fmt.Sprint("api-", i), Heard: time.Now().Add(time.Hour)})
 			}
 			p.Instances(instances)
 			b.ReportAllocs()

@@ -27,7 +27,7 @@ type Layout struct {
 }
 
 // NewLayout returns the layout of a namespace, which must be valid
-// ([hotparam.ValidNamespace]).
+// ([rules.ValidNamespace]).
 func NewLayout(namespace string) Layout {
 	prefix := "hotparam:{" + namespace + "}:"
 	return Layout{

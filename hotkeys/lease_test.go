@@ -14,7 +14,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -221,14 +221,14 @@ func TestTakeOverTellsTheDifference(t *testing.T) {
 	clock := newLeaseClock(t)
 	client := testClient(t, "redis://"+clock.Addr())
 	a, b := leased(t, client), leased(t, client)
-	later := func(h hotparam.Hot) hotparam.Hot { h.Since = h.Since.Add(30 * time.Millisecond); return h }
+	later := func(h rules.Hot) rules.Hot { h.Since = h.Since.Add(30 * time.Millisecond); return h }
 	both, cooled, strange, fresh := hot("both", 100, 50), hot("cooled", 100, 50), hot("strange", 100, 50), hot("fresh", 100, 50)
 	a.Publish(hots(both, cooled, strange))
-	a.Suspects(0, []hotparam.Hot{hot("suspect of a", 5, 1)})
+	a.Suspects(0, []rules.Hot{hot("suspect of a", 5, 1)})
 	must(t, a.resume(ctx))
 	b.Publish(hots(later(both), later(cooled), fresh))
 	b.Publish(cools(cooled))
-	b.Suspects(0, []hotparam.Hot{hot("suspect of b", 5, 1)})
+	b.Suspects(0, []rules.Hot{hot("suspect of b", 5, 1)})
 	must(t, b.resume(ctx))
 	if got := client.ZRange(ctx, testLayout.Suspects, 0, -1).Val(); !slices.Equal(got, []string{"search-terms suspect of a"}) {
 		t.Errorf("suspects while b stands by: %q", got)
@@ -269,7 +269,7 @@ func TestPlacesOutliveTheirHolder(t *testing.T) {
 	a.Publish(hots(one, two))
 	must(t, a.resume(ctx))
 	b.Publish(hots(hotter))
-	b.Refresh(0, []hotparam.Hot{one, two, hotter})
+	b.Refresh(0, []rules.Hot{one, two, hotter})
 	b.Stats() // gives out places, which it would have
 	must(t, b.resume(ctx))
 	clock.forward(DefaultLease)

@@ -9,15 +9,15 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/hotset"
 	"github.com/hotparam/hotparam/internal/redisconfig"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // List returns the hot keys of a namespace from Redis, the highest rate first. Until is the
 // entry's own end, on Redis's clock. Without a heartbeat no key is hot. The deadline is
 // that of ctx.
-func List(ctx context.Context, client redis.UniversalClient, namespace string) ([]hotparam.Hot, error) {
+func List(ctx context.Context, client redis.UniversalClient, namespace string) ([]rules.Hot, error) {
 	if err := redisconfig.Namespace(namespace); err != nil {
 		return nil, fmt.Errorf("list hot keys: %w", err)
 	}
@@ -28,7 +28,7 @@ func List(ctx context.Context, client redis.UniversalClient, namespace string) (
 	if set.beat == 0 {
 		return nil, nil
 	}
-	hot := slices.DeleteFunc(set.hot, func(h hotparam.Hot) bool { return !h.Until.After(set.at) })
+	hot := slices.DeleteFunc(set.hot, func(h rules.Hot) bool { return !h.Until.After(set.at) })
 	hotset.SortByRate(hot)
 	return hot, nil
 }
@@ -36,7 +36,7 @@ func List(ctx context.Context, client redis.UniversalClient, namespace string) (
 // ListSuspects returns the suspects of a namespace, the highest rate first: keys that may
 // be hot, which is not known for certain yet. Only Key and Rate are set. The deadline is
 // that of ctx.
-func ListSuspects(ctx context.Context, client redis.UniversalClient, namespace string) ([]hotparam.Hot, error) {
+func ListSuspects(ctx context.Context, client redis.UniversalClient, namespace string) ([]rules.Hot, error) {
 	if err := redisconfig.Namespace(namespace); err != nil {
 		return nil, fmt.Errorf("list suspects: %w", err)
 	}
@@ -44,11 +44,11 @@ func ListSuspects(ctx context.Context, client redis.UniversalClient, namespace s
 	if err != nil {
 		return nil, fmt.Errorf("list suspects: %w", err)
 	}
-	var suspects []hotparam.Hot
+	var suspects []rules.Hot
 	for _, z := range members {
 		member, _ := z.Member.(string)
-		if key, ok := hotparam.ParseKey(member); ok {
-			suspects = append(suspects, hotparam.Hot{Key: key, Rate: z.Score})
+		if key, ok := rules.ParseKey(member); ok {
+			suspects = append(suspects, rules.Hot{Key: key, Rate: z.Score})
 		}
 	}
 	hotset.SortByRate(suspects)
@@ -57,7 +57,7 @@ func ListSuspects(ctx context.Context, client redis.UniversalClient, namespace s
 
 // ListInstances returns the instances of a namespace that send counts, by name. Heard is
 // on the local clock, whatever its offset from Redis's. The deadline is that of ctx.
-func ListInstances(ctx context.Context, client redis.UniversalClient, namespace string) ([]hotparam.Instance, error) {
+func ListInstances(ctx context.Context, client redis.UniversalClient, namespace string) ([]rules.Instance, error) {
 	if err := redisconfig.Namespace(namespace); err != nil {
 		return nil, fmt.Errorf("list instances: %w", err)
 	}
@@ -71,14 +71,14 @@ func ListInstances(ctx context.Context, client redis.UniversalClient, namespace 
 		return nil, fmt.Errorf("list instances: %w", err)
 	}
 	now := time.Now()
-	var instances []hotparam.Instance
+	var instances []rules.Instance
 	for _, z := range members.Val() {
 		name, _ := z.Member.(string)
 		age := at.Val().Sub(time.UnixMilli(int64(z.Score)))
 		if age < instanceLife { // expired ones are removed only once a second
-			instances = append(instances, hotparam.Instance{Name: name, Heard: now.Add(-max(0, age))})
+			instances = append(instances, rules.Instance{Name: name, Heard: now.Add(-max(0, age))})
 		}
 	}
-	slices.SortFunc(instances, func(a, b hotparam.Instance) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(instances, func(a, b rules.Instance) int { return cmp.Compare(a.Name, b.Name) })
 	return instances, nil
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -18,7 +18,7 @@ type wholeSet struct {
 	version string        // empty if nothing was published, or Redis lost its state
 	beat    time.Duration // until the heartbeat expires; 0 if there is none
 	at      time.Time     // on Redis's clock
-	hot     []hotparam.Hot
+	hot     []rules.Hot
 	// unreadable holds the members whose info cannot be read.
 	unreadable []string
 	owners     map[string]string // the hash Layout.Owners
@@ -65,14 +65,14 @@ func readWholeSet(ctx context.Context, client redis.UniversalClient, layout Layo
 
 // readEntry returns the entry of a member, its info and its score. ok is false if it cannot
 // be read.
-func readEntry(member, info string, score float64) (_ hotparam.Hot, ok bool) {
-	key, ok := hotparam.ParseKey(member)
+func readEntry(member, info string, score float64) (_ rules.Hot, ok bool) {
+	key, ok := rules.ParseKey(member)
 	if !ok {
-		return hotparam.Hot{}, false
+		return rules.Hot{}, false
 	}
 	h, err := wire.ParseHotInfo([]byte(info))
 	if err != nil {
-		return hotparam.Hot{}, false
+		return rules.Hot{}, false
 	}
 	if !(score >= 0) || math.IsInf(score, 0) {
 		score = 0 // no publisher wrote it, but the key is hot all the same

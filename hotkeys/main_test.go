@@ -14,10 +14,10 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/hotset"
 	"github.com/hotparam/hotparam/internal/hotkeytest"
 	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/rules"
 )
 
 func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
@@ -90,8 +90,8 @@ var hot, hots, cools, text = hotkeytest.Hot, hotkeytest.Hots, hotkeytest.Cools, 
 type recorder struct {
 	mu      sync.Mutex
 	version string
-	hot     map[string]hotparam.Hot // by text
-	fleet   hotparam.Fleet
+	hot     map[string]rules.Hot // by text
+	fleet   rules.Fleet
 	fleets  int // how often it was told
 	swaps   int
 	cooled  map[string]bool // texts that were hot and then not
@@ -99,10 +99,10 @@ type recorder struct {
 }
 
 func newRecorder() *recorder {
-	return &recorder{hot: make(map[string]hotparam.Hot), cooled: make(map[string]bool), changed: make(chan struct{})}
+	return &recorder{hot: make(map[string]rules.Hot), cooled: make(map[string]bool), changed: make(chan struct{})}
 }
 
-func (r *recorder) Update(version string, change hotparam.Change) {
+func (r *recorder) Update(version string, change rules.Change) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.version = version
@@ -117,7 +117,7 @@ func (r *recorder) Update(version string, change hotparam.Change) {
 	r.tell()
 }
 
-func (r *recorder) UpdateFleet(f hotparam.Fleet) {
+func (r *recorder) UpdateFleet(f rules.Fleet) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.fleet = f
@@ -136,7 +136,7 @@ func (r *recorder) tell() {
 	r.changed = make(chan struct{})
 }
 
-func (r *recorder) now() map[string]hotparam.Hot {
+func (r *recorder) now() map[string]rules.Hot {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return maps.Clone(r.hot)
@@ -145,7 +145,7 @@ func (r *recorder) now() map[string]hotparam.Hot {
 // limits is what is hot: text → limit.
 func (r *recorder) limits() map[string]int64 { return limits(r.now()) }
 
-func limits(hot map[string]hotparam.Hot) map[string]int64 {
+func limits(hot map[string]rules.Hot) map[string]int64 {
 	got := make(map[string]int64, len(hot))
 	for text, h := range hot {
 		got[text] = h.Limit.N
@@ -154,7 +154,7 @@ func limits(hot map[string]hotparam.Hot) map[string]int64 {
 }
 
 // await waits until what is hot is as wanted.
-func (r *recorder) await(tb testing.TB, what string, want func(map[string]hotparam.Hot) bool) {
+func (r *recorder) await(tb testing.TB, what string, want func(map[string]rules.Hot) bool) {
 	tb.Helper()
 	r.until(tb, what, func() bool { return want(r.hot) })
 }
@@ -166,7 +166,7 @@ func (r *recorder) awaitFleet(tb testing.TB, what string, instances int, suspect
 }
 
 // texts are those of the suspects, in their order.
-func texts(f hotparam.Fleet) []string {
+func texts(f rules.Fleet) []string {
 	var texts []string
 	for _, key := range f.Suspects {
 		texts = append(texts, key.Text)
@@ -192,8 +192,8 @@ func (r *recorder) until(tb testing.TB, what string, want func() bool) {
 	}
 }
 
-func has(texts ...string) func(map[string]hotparam.Hot) bool {
-	return func(hot map[string]hotparam.Hot) bool {
+func has(texts ...string) func(map[string]rules.Hot) bool {
+	return func(hot map[string]rules.Hot) bool {
 		for _, text := range texts {
 			if _, ok := hot[text]; !ok {
 				return false

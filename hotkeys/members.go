@@ -10,8 +10,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/redisconfig"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -25,7 +25,7 @@ const membersPerRead = 500
 // aggregators first, by name. Heard is on the local clock, whatever its offset from Redis's.
 // Members that are not allowed to write heartbeats, or of a version before them, are not
 // listed. At most [wire.MaxMembers] are read. The deadline is that of ctx.
-func ListMembers(ctx context.Context, client redis.UniversalClient, namespace string) ([]hotparam.Member, error) {
+func ListMembers(ctx context.Context, client redis.UniversalClient, namespace string) ([]rules.Member, error) {
 	if err := redisconfig.Namespace(namespace); err != nil {
 		return nil, fmt.Errorf("list members: %w", err)
 	}
@@ -49,7 +49,7 @@ func ListMembers(ctx context.Context, client redis.UniversalClient, namespace st
 			fields = append(fields, field)
 		}
 	}
-	var members []hotparam.Member
+	var members []rules.Member
 	for part := range slices.Chunk(fields, membersPerRead) {
 		infos, err := client.HMGet(ctx, layout.MembersInfo, part...).Result()
 		switch {
@@ -66,7 +66,7 @@ func ListMembers(ctx context.Context, client redis.UniversalClient, namespace st
 			}
 		}
 	}
-	slices.SortFunc(members, func(a, b hotparam.Member) int {
+	slices.SortFunc(members, func(a, b rules.Member) int {
 		return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.Name, b.Name), a.Started.Compare(b.Started))
 	})
 	return members, nil

@@ -8,7 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // MaxNamespaces is how many namespaces [ListNamespaces] returns at most.
@@ -46,7 +46,7 @@ func appendNamespaces(ctx context.Context, found []string, server redis.Cmdable)
 		}
 		for _, key := range keys {
 			name := strings.TrimSuffix(strings.TrimPrefix(key, "hotparam:{"), "}:beat")
-			if hotparam.ValidNamespace(name) && !slices.Contains(found, name) && len(found) < MaxNamespaces {
+			if rules.ValidNamespace(name) && !slices.Contains(found, name) && len(found) < MaxNamespaces {
 				found = append(found, name)
 			}
 		}

@@ -15,8 +15,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/redisconfig"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -27,17 +27,17 @@ var controlScript = redis.NewScript(controlLua)
 
 // ControlOrder is what an operator wants for a key.
 type ControlOrder struct {
-	Key    hotparam.Key
-	Action hotparam.ControlAction
-	// For is how long it lasts: from 1 ms to [hotparam.MaxControlTime].
+	Key    rules.Key
+	Action rules.ControlAction
+	// For is how long it lasts: from 1 ms to [rules.MaxControlTime].
 	For time.Duration
-	// Why is the reason, at most [hotparam.MaxControlWhy] bytes.
+	// Why is the reason, at most [rules.MaxControlWhy] bytes.
 	Why string
-	// Claimed is who the operator says they are, at most [hotparam.MaxControlBy] bytes.
+	// Claimed is who the operator says they are, at most [rules.MaxControlBy] bytes.
 	Claimed string
 }
 
-// ErrTooManyControls means that a namespace has [hotparam.MaxControls] controls.
+// ErrTooManyControls means that a namespace has [rules.MaxControls] controls.
 var ErrTooManyControls = errors.New("there are as many controls as may be: release some first")
 
 // ErrNoControl means that the key has no control.
@@ -47,22 +47,22 @@ func (o *ControlOrder) validate() error {
 	switch {
 	case !o.Action.Valid():
 		return fmt.Errorf("action %q: want pin, block or allow", o.Action)
-	case o.For < time.Millisecond || o.For > hotparam.MaxControlTime:
-		return fmt.Errorf("for %v: want more than 0, at most %v", o.For, hotparam.MaxControlTime)
+	case o.For < time.Millisecond || o.For > rules.MaxControlTime:
+		return fmt.Errorf("for %v: want more than 0, at most %v", o.For, rules.MaxControlTime)
 	}
 	return validateOperator(o.Key, o.Why, o.Claimed)
 }
 
-func validateOperator(key hotparam.Key, why, claimed string) error {
+func validateOperator(key rules.Key, why, claimed string) error {
 	switch {
-	case !hotparam.ValidRuleID(key.Rule):
+	case !rules.ValidRuleID(key.Rule):
 		return fmt.Errorf("rule %q: not the id of a rule", key.Rule)
-	case key.Text == "" || len(key.Text) > hotparam.MaxText:
-		return fmt.Errorf("key of %d bytes: want 1 to %d", len(key.Text), hotparam.MaxText)
-	case len(why) > hotparam.MaxControlWhy:
-		return fmt.Errorf("why: %d bytes, want at most %d", len(why), hotparam.MaxControlWhy)
-	case len(claimed) > hotparam.MaxControlBy:
-		return fmt.Errorf("claimed user: %d bytes, want at most %d", len(claimed), hotparam.MaxControlBy)
+	case key.Text == "" || len(key.Text) > rules.MaxText:
+		return fmt.Errorf("key of %d bytes: want 1 to %d", len(key.Text), rules.MaxText)
+	case len(why) > rules.MaxControlWhy:
+		return fmt.Errorf("why: %d bytes, want at most %d", len(why), rules.MaxControlWhy)
+	case len(claimed) > rules.MaxControlBy:
+		return fmt.Errorf("claimed user: %d bytes, want at most %d", len(claimed), rules.MaxControlBy)
 	case !utf8.ValidString(key.Text + why + claimed):
 		return errors.New("key, why and claimed user must be valid UTF-8")
 	}
@@ -72,33 +72,33 @@ func validateOperator(key hotparam.Key, why, claimed string) error {
 // SetControl sets a key's control in place of the one that it has, and returns it. By is the
 // user that Redis knows the client as. Instances obey within a second. The deadline is that of
 // ctx.
-func SetControl(ctx context.Context, client redis.UniversalClient, namespace string, order ControlOrder) (hotparam.Control, error) {
+func SetControl(ctx context.Context, client redis.UniversalClient, namespace string, order ControlOrder) (rules.Control, error) {
 	if err := order.validate(); err != nil {
-		return hotparam.Control{}, fmt.Errorf("%s: %w", order.Action, err)
+		return rules.Control{}, fmt.Errorf("%s: %w", order.Action, err)
 	}
-	c := hotparam.Control{Key: order.Key, Action: order.Action, Why: order.Why, Claimed: order.Claimed}
+	c := rules.Control{Key: order.Key, Action: order.Action, Why: order.Why, Claimed: order.Claimed}
 	got, err := operate(ctx, client, namespace, "set", &c, order.For)
 	if err != nil {
-		return hotparam.Control{}, fmt.Errorf("%s: %w", order.Action, err)
+		return rules.Control{}, fmt.Errorf("%s: %w", order.Action, err)
 	}
 	return got, nil
 }
 
 // ReleaseControl ends a key's control and returns it, as it was set but for By, Why and
 // Claimed, which are of the caller. Instances that hold hot keys ([Watcher.SetHold]) let the key
-// go. Where it has no control and an instance holds keys, the action is [hotparam.ControlHold].
+// go. Where it has no control and an instance holds keys, the action is [rules.ControlHold].
 // Otherwise ReleaseControl returns [ErrNoControl]. The deadline is that of ctx.
-func ReleaseControl(ctx context.Context, client redis.UniversalClient, namespace string, key hotparam.Key, why, claimed string) (hotparam.Control, error) {
+func ReleaseControl(ctx context.Context, client redis.UniversalClient, namespace string, key rules.Key, why, claimed string) (rules.Control, error) {
 	if err := validateOperator(key, why, claimed); err != nil {
-		return hotparam.Control{}, fmt.Errorf("release: %w", err)
+		return rules.Control{}, fmt.Errorf("release: %w", err)
 	}
-	c := hotparam.Control{Key: key, Why: why, Claimed: claimed}
+	c := rules.Control{Key: key, Why: why, Claimed: claimed}
 	got, err := operate(ctx, client, namespace, "release", &c, 0)
 	if errors.Is(err, ErrNoControl) && AreKeysHeld(ctx, client, namespace) {
 		got, err = operate(ctx, client, namespace, "release", &c, MaxHold)
 	}
 	if err != nil {
-		return hotparam.Control{}, fmt.Errorf("release: %w", err)
+		return rules.Control{}, fmt.Errorf("release: %w", err)
 	}
 	return got, nil
 }
@@ -107,18 +107,18 @@ func ReleaseControl(ctx context.Context, client redis.UniversalClient, namespace
 // ctx.
 func AreKeysHeld(ctx context.Context, client redis.UniversalClient, namespace string) bool {
 	members, err := ListMembers(ctx, client, namespace)
-	return err == nil && slices.ContainsFunc(members, func(m hotparam.Member) bool { return m.Held > 0 })
+	return err == nil && slices.ContainsFunc(members, func(m rules.Member) bool { return m.Held > 0 })
 }
 
 // operate runs the operator's script. c lacks its times and By, and of a release its action. A
 // release with a span is recorded even if the key has no control.
-func operate(ctx context.Context, client redis.UniversalClient, namespace, kind string, c *hotparam.Control, span time.Duration) (hotparam.Control, error) {
+func operate(ctx context.Context, client redis.UniversalClient, namespace, kind string, c *rules.Control, span time.Duration) (rules.Control, error) {
 	if err := redisconfig.Namespace(namespace); err != nil {
-		return hotparam.Control{}, err
+		return rules.Control{}, err
 	}
 	var err error
 	if c.By, err = whoAmI(ctx, client); err != nil {
-		return hotparam.Control{}, err
+		return rules.Control{}, err
 	}
 	layout := NewLayout(namespace)
 	var run [8]byte
@@ -126,25 +126,25 @@ func operate(ctx context.Context, client redis.UniversalClient, namespace, kind 
 	change := wire.ControlChange{Release: kind == "release", Control: *c}
 	answer, err := controlScript.Run(ctx, client, []string{layout.Control, layout.ControlEvents},
 		layout.Control, kind, c.Key.String(), wire.AppendControl(nil, c), wire.AppendControlChange(nil, &change), span.Milliseconds(),
-		hex.EncodeToString(run[:]), hotparam.MaxControls, MaxControlEvents).StringSlice()
+		hex.EncodeToString(run[:]), rules.MaxControls, MaxControlEvents).StringSlice()
 	switch {
 	case err != nil:
-		return hotparam.Control{}, err
+		return rules.Control{}, err
 	case len(answer) != 5:
-		return hotparam.Control{}, fmt.Errorf("unexpected answer %q", answer)
+		return rules.Control{}, fmt.Errorf("unexpected answer %q", answer)
 	case answer[0] == "none":
-		return hotparam.Control{}, ErrNoControl
+		return rules.Control{}, ErrNoControl
 	case answer[0] == "full":
-		return hotparam.Control{}, ErrTooManyControls
+		return rules.Control{}, ErrTooManyControls
 	}
 	now, errNow := strconv.ParseInt(answer[1], 10, 64)
 	end, errEnd := strconv.ParseInt(answer[2], 10, 64)
 	if answer[0] != "ok" || errNow != nil || errEnd != nil {
-		return hotparam.Control{}, fmt.Errorf("unexpected answer %q", answer)
+		return rules.Control{}, fmt.Errorf("unexpected answer %q", answer)
 	}
 	c.Since, c.Until = time.UnixMilli(now), time.UnixMilli(end)
 	if kind == "release" {
-		c.Action = hotparam.ControlAction(answer[3])
+		c.Action = rules.ControlAction(answer[3])
 	}
 	return *c, nil
 }
@@ -156,7 +156,7 @@ func whoAmI(ctx context.Context, client redis.UniversalClient) (string, error) {
 	var answer redis.Error
 	switch {
 	case err == nil:
-		return strings.ToValidUTF8(user[:min(len(user), hotparam.MaxControlBy)], ""), nil
+		return strings.ToValidUTF8(user[:min(len(user), rules.MaxControlBy)], ""), nil
 	case errors.As(err, &answer) && aboutCommand(err):
 		return "", nil // Redis 5, or without the right
 	}

@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/cmpbool"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // wanted is a hot key that has a place in the published set, or waits for one.
 type wanted struct {
-	hotparam.Hot
+	rules.Hot
 	member string
 	placed bool // has a place
 	waits  bool // is counted in Overflow
@@ -18,7 +18,7 @@ type wanted struct {
 
 // limited reports whether the key's requests are limited, and not just watched.
 func (w *wanted) limited() bool {
-	return w.Mode != hotparam.ModeShadow && w.Mode != hotparam.ModeWatch
+	return w.Mode != rules.ModeShadow && w.Mode != rules.ModeWatch
 }
 
 // strength is the ratio of a key's count to its threshold, by which keys compete. It is

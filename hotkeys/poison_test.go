@@ -14,8 +14,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // poisoner writes into a namespace's keys what no publisher would. It knows their
@@ -122,8 +122,8 @@ func TestPoisonedKeysHeal(t *testing.T) {
 	want := map[string]int64{"steady": 50}
 	for i, owner := range owners {
 		q := testPublisher(t, testClient(t, server.URL()), func(c *PublisherConfig) { c.Owner, c.Timeout, c.Logger = owner, 0, loggerTo(log) })
-		q.Suspects(0, []hotparam.Hot{hot("suspect of "+owner, 10, 5)})
-		q.Instances([]hotparam.Instance{{Name: owner, Heard: time.Now().Add(time.Hour)}})
+		q.Suspects(0, []rules.Hot{hot("suspect of "+owner, 10, 5)})
+		q.Instances([]rules.Instance{{Name: owner, Heard: time.Now().Add(time.Hour)}})
 		if i == 0 {
 			q.Publish(hots(hot("steady", 1000, 50)))
 		}
@@ -158,7 +158,7 @@ func TestPoisonedKeysHeal(t *testing.T) {
 			q.Publish(hots(h))
 		}
 		for i, r := range seen {
-			r.await(t, fmt.Sprintf("watcher %d after %q", i, struck), func(hot map[string]hotparam.Hot) bool { return maps.Equal(limits(hot), want) })
+			r.await(t, fmt.Sprintf("watcher %d after %q", i, struck), func(hot map[string]rules.Hot) bool { return maps.Equal(limits(hot), want) })
 			if r.everCooled("steady") {
 				t.Fatalf("watcher %d let go of a key that is hot, after %q", i, struck)
 			}

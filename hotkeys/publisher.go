@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/robfig/cron/v3"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -147,7 +147,7 @@ func NewPublisher(client redis.UniversalClient, cfg PublisherConfig) (*Publisher
 // Publish records a change of the hot set. It does not block. It ignores the entries'
 // Owner and Until: entries are published under this publisher's owner, and Redis's clock
 // sets their end.
-func (p *Publisher) Publish(change hotparam.Change) {
+func (p *Publisher) Publish(change rules.Change) {
 	changed := false
 	p.mu.Lock()
 	for _, h := range change.Hot {
@@ -170,10 +170,10 @@ func (p *Publisher) Publish(change hotparam.Change) {
 }
 
 // entry returns h as this publisher publishes it.
-func (p *Publisher) entry(h hotparam.Hot) hotparam.Hot {
+func (p *Publisher) entry(h rules.Hot) rules.Hot {
 	h.Owner = p.cfg.Owner
 	if h.Mode == "" && h.Limit.IsZero() {
-		h.Mode = hotparam.ModeWatch
+		h.Mode = rules.ModeWatch
 	}
 	return h
 }
@@ -185,7 +185,7 @@ func (p *Publisher) wakeUp() {
 	}
 }
 
-func (p *Publisher) refuse(h hotparam.Hot, err error) {
+func (p *Publisher) refuse(h rules.Hot, err error) {
 	if p.stats.refused.Add(1) == 1 {
 		p.cfg.Logger.Warn("key refused; further ones are only counted", "rule", h.Rule, "err", err)
 	}
@@ -196,7 +196,7 @@ func (p *Publisher) refuse(h hotparam.Hot, err error) {
 // that wait for a place only the best are kept; Refresh reports the others again, so
 // that each hot key is published, or counted as waiting, by the next refresh at the
 // latest.
-func (p *Publisher) Refresh(part int, hot []hotparam.Hot) {
+func (p *Publisher) Refresh(part int, hot []rules.Hot) {
 	p.mu.Lock()
 	changed := p.desired.refresh(part, hot, p.entry)
 	p.mu.Unlock()
@@ -211,17 +211,17 @@ var errCounts = errors.New("the counts: want 0 <= Low <= High, and a rate and a 
 
 // countsMakeSense reports whether the counts can be published. Redis refuses a score
 // that is not a number, and with it the whole change.
-func countsMakeSense(h hotparam.Hot) bool {
-	return h.Low >= 0 && (h.High == hotparam.Unknown || h.High >= h.Low) &&
+func countsMakeSense(h rules.Hot) bool {
+	return h.Low >= 0 && (h.High == rules.Unknown || h.High >= h.Low) &&
 		h.Rate >= 0 && !math.IsInf(h.Rate, 0) && h.Ratio >= 0 && !math.IsInf(h.Ratio, 0)
 }
 
 // namable returns an error if the key or its rate cannot be published.
-func namable(h hotparam.Hot) error {
+func namable(h rules.Hot) error {
 	if !utf8.ValidString(h.Text) {
 		return errNotUTF8
 	}
-	if !hotparam.ValidRuleID(h.Rule) {
+	if !rules.ValidRuleID(h.Rule) {
 		return fmt.Errorf("rule id %q: want one or more of a-z 0-9 _ -", h.Rule)
 	}
 	if !countsMakeSense(h) {
@@ -232,7 +232,7 @@ func namable(h hotparam.Hot) error {
 
 // publishable returns an error if watchers could not read the entry. They would drop
 // the whole change.
-func publishable(h hotparam.Hot) error {
+func publishable(h rules.Hot) error {
 	if err := namable(h); err != nil {
 		return err
 	}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/redisconfig"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // PublisherConfig configures a [Publisher]. Namespace is required; a zero field
@@ -24,7 +24,7 @@ type PublisherConfig struct {
 	Cap int
 	// Rules are the ids of the rules that share the places. Each rule is guaranteed an
 	// equal part of them. Places that a rule does not need go to the keys of other rules
-	// with the highest [hotparam.Hot.Ratio]. Keys without a limit in force get only
+	// with the highest [rules.Hot.Ratio]. Keys without a limit in force get only
 	// places that limited keys leave. If Rules is empty, only limits and ratios decide.
 	Rules []string
 	// EntryTTL is how long an entry lasts unless it is renewed. Default 15 s.
@@ -53,7 +53,7 @@ type PublisherConfig struct {
 	// first claim, with the entries in Redis. They stay published until they are cooled with
 	// [Publisher.Publish]. Without Inherit, those that have cooled here are removed, and those
 	// that were never hot here are left to expire.
-	Inherit func([]hotparam.Hot)
+	Inherit func([]rules.Hot)
 	// Logger receives one line per event, never one per key. If nil, nothing is logged.
 	Logger *slog.Logger
 }

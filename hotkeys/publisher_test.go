@@ -13,8 +13,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -125,11 +125,11 @@ func TestRenewKeepsVersion(t *testing.T) {
 
 		fresh := hot(text(1), 999, 7) // its limit must not travel: Refresh is for counts
 		fresh.Estimated = true
-		fresh.Top = &hotparam.Attribution{Callers: []hotparam.Origin{{Name: "10.0.0.7", Count: 900}}, Explains: 2}
+		fresh.Top = &rules.Attribution{Callers: []rules.Origin{{Name: "10.0.0.7", Count: 900}}, Explains: 2}
 		senseless := hot(text(1), math.NaN(), 50)
-		p.Refresh(0, []hotparam.Hot{fresh, senseless})
+		p.Refresh(0, []rules.Hot{fresh, senseless})
 		fresh.Top = nil // not known now: the last that was known is told
-		p.Refresh(0, []hotparam.Hot{fresh})
+		p.Refresh(0, []rules.Hot{fresh})
 		must(t, client.Del(ctx, testLayout.Beat).Err())
 		for now := was[0].Until.Add(-15 * time.Second); !now.After(was[0].Until.Add(-15 * time.Second)); { // the clock has moved on
 			now = client.Time(ctx).Val()
@@ -144,7 +144,7 @@ func TestRenewKeepsVersion(t *testing.T) {
 		if len(got) != 1 || !got[0].Estimated || got[0].Rate != 999 || got[0].Low != 999 || got[0].High != 1009 || got[0].Limit.N != 50 || got[0].Until.Before(was[0].Until) {
 			t.Errorf("got %+v", got)
 		}
-		if top := got[0].Top; top == nil || top.Explains != 2 || len(top.Callers) != 1 || top.Callers[0] != (hotparam.Origin{Name: "10.0.0.7", Count: 900}) {
+		if top := got[0].Top; top == nil || top.Explains != 2 || len(top.Callers) != 1 || top.Callers[0] != (rules.Origin{Name: "10.0.0.7", Count: 900}) {
 			t.Errorf("top: %+v", top)
 		}
 		if client.PTTL(ctx, testLayout.Beat).Val() <= 0 {
@@ -159,7 +159,7 @@ func TestRenewLetsChangesPass(t *testing.T) {
 	onBoth(t, func(t *testing.T, client redis.UniversalClient) {
 		ctx := context.Background()
 		p := testPublisher(t, client, nil)
-		var change hotparam.Change
+		var change rules.Change
 		for i := range 3 * maxRenewed {
 			change.Hot = append(change.Hot, hot(text(i), 100, 50))
 		}
@@ -436,7 +436,7 @@ func TestRefreshBringsBack(t *testing.T) {
 	onBoth(t, func(t *testing.T, client redis.UniversalClient) {
 		ctx := context.Background()
 		p := testPublisher(t, client, func(c *PublisherConfig) { c.Cap = 4 })
-		flood := make([]hotparam.Hot, 100)
+		flood := make([]rules.Hot, 100)
 		for i := range flood {
 			flood[i] = hot(text(i), 500, 50)
 		}
@@ -451,7 +451,7 @@ func TestRefreshBringsBack(t *testing.T) {
 		must(t, p.settle(ctx))
 		wantInRedis(t, client, map[string]int64{})
 		<-p.wake // of the change
-		if p.Refresh(0, []hotparam.Hot{phone}); len(p.wake) != 1 {
+		if p.Refresh(0, []rules.Hot{phone}); len(p.wake) != 1 {
 			t.Fatal("what came back waits for a renewal")
 		}
 		must(t, p.settle(ctx))
@@ -467,7 +467,7 @@ func TestRefreshCountsWhatNoWatcherReads(t *testing.T) {
 	p := testPublisher(t, testClient(t, "redis://127.0.0.1:1"), nil)
 	garbled, senseless := hot("GET /\xff", 100, 50), hot(text(1), 100, 50)
 	senseless.Ratio = math.Inf(1)
-	p.Refresh(1, []hotparam.Hot{garbled, senseless, hot(text(2), 100, 50)})
+	p.Refresh(1, []rules.Hot{garbled, senseless, hot(text(2), 100, 50)})
 	if s := p.Stats(); s.Unpublishable != 2 || s.Waiting != 0 || len(p.desired.known) != 1 {
 		t.Errorf("%+v", s)
 	}
@@ -489,7 +489,7 @@ func TestLongPush(t *testing.T) {
 		if _, err := sub.Receive(ctx); err != nil {
 			t.Fatal(err)
 		}
-		var many hotparam.Change
+		var many rules.Change
 		for i := range 500 {
 			many.Hot = append(many.Hot, hot(text(i), 100, 50))
 		}
@@ -606,16 +606,16 @@ func TestScriptFlush(t *testing.T) {
 
 func TestPublishRefusesWhatNoWatcherReads(t *testing.T) {
 	p := testPublisher(t, testClient(t, "redis://127.0.0.1:1"), nil)
-	bad := map[string]hotparam.Hot{}
-	for name, edit := range map[string]func(*hotparam.Hot){
-		"not UTF-8":      func(h *hotparam.Hot) { h.Text = "GET /\xff" },
-		"no rule":        func(h *hotparam.Hot) { h.Rule = "" },
-		"rule of two":    func(h *hotparam.Hot) { h.Rule = "a b" },
-		"negative count": func(h *hotparam.Hot) { h.Low = -1 },
-		"no number":      func(h *hotparam.Hot) { h.Rate = math.NaN() },
-		"no ratio":       func(h *hotparam.Hot) { h.Ratio = math.NaN() },
-		"no since":       func(h *hotparam.Hot) { h.Since = time.Time{} },
-		"no burst":       func(h *hotparam.Hot) { h.Burst = 0 },
+	bad := map[string]rules.Hot{}
+	for name, edit := range map[string]func(*rules.Hot){
+		"not UTF-8":      func(h *rules.Hot) { h.Text = "GET /\xff" },
+		"no rule":        func(h *rules.Hot) { h.Rule = "" },
+		"rule of two":    func(h *rules.Hot) { h.Rule = "a b" },
+		"negative count": func(h *rules.Hot) { h.Low = -1 },
+		"no number":      func(h *rules.Hot) { h.Rate = math.NaN() },
+		"no ratio":       func(h *rules.Hot) { h.Ratio = math.NaN() },
+		"no since":       func(h *rules.Hot) { h.Since = time.Time{} },
+		"no burst":       func(h *rules.Hot) { h.Burst = 0 },
 	} {
 		h := hot(text(1), 100, 50)
 		edit(&h)

@@ -3,7 +3,7 @@ package hotkeys
 import (
 	"maps"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Reload sets the rules that share the places, by id, as [PublisherConfig.Rules] has them.
@@ -21,11 +21,11 @@ func (p *Publisher) Reload(rules []string) {
 
 // reload divides the places between other rules, and removes the keys of rules that are gone.
 // It reports whether the set to publish may have changed.
-func (d *desired) reload(rules []string) (changed bool) {
+func (d *desired) reload(all []string) (changed bool) {
 	was := d.shares
-	d.shares = newGuarantees(d.cap, rules)
+	d.shares = newGuarantees(d.cap, all)
 	isGone := func(rule string) bool { return was[rule] != nil && d.shares[rule] == nil }
-	var gone []hotparam.Key
+	var gone []rules.Key
 	for _, w := range d.known {
 		if isGone(w.Rule) {
 			gone = append(gone, w.Key)

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Other rules divide the places anew: keys of a rule that is gone have none any more, keys
@@ -15,7 +15,7 @@ func TestPlacesAreDividedAnew(t *testing.T) {
 	d := newDesired(4, []string{"a", "b"})
 	add := func(rule string, from, to int) {
 		for i := from; i < to; i++ {
-			d.set(hotparam.Hot{Key: hotparam.Key{Rule: rule, Text: fmt.Sprint("q=", i)}, Ratio: float64(9 - i), Mode: hotparam.ModeLimit, Since: time.Unix(1, 0)})
+			d.set(rules.Hot{Key: rules.Key{Rule: rule, Text: fmt.Sprint("q=", i)}, Ratio: float64(9 - i), Mode: rules.ModeLimit, Since: time.Unix(1, 0)})
 		}
 	}
 	placed := func(want ...string) {

@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -33,12 +33,12 @@ func TestOwnersRewriteOneAfterTheOther(t *testing.T) {
 	pushed := func(f *follower) { f.push(lastPush(f.t, f.client)) }
 	for how, first := range map[string]func(*follower){"pushed": pushed, "polled": (*follower).poll} {
 		for what, tt := range map[string]struct {
-			meanwhile hotparam.Change
+			meanwhile rules.Change
 			then      func(*follower)
 			want      []int
 		}{
-			"all of it":           {hotparam.Change{}, pushed, []int{1, 2}},
-			"something else":      {hotparam.Change{Hot: []hotparam.Hot{hot(text(3), 100, 50)}, Cool: []hotparam.Hot{hot(text(1), 1, 50)}}, pushed, []int{2, 3}},
+			"all of it":           {rules.Change{}, pushed, []int{1, 2}},
+			"something else":      {rules.Change{Hot: []rules.Hot{hot(text(3), 100, 50)}, Cool: []rules.Hot{hot(text(1), 1, 50)}}, pushed, []int{2, 3}},
 			"something else, too": {hots(hot(text(3), 100, 50)), (*follower).poll, []int{1, 2, 3}},
 			"nothing":             {cools(hot(text(1), 1, 50)), func(f *follower) { pushed(f); f.poll() }, []int{2}},
 		} {

@@ -3,7 +3,7 @@ package hotkeys
 import (
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -31,7 +31,7 @@ type state struct {
 // Until is zero and the entry is never in force; it only keeps the number of entries equal
 // to that in Redis.
 type heldEntry struct {
-	hot   hotparam.Hot
+	hot   rules.Hot
 	ttl   time.Duration // the time left when it was granted
 	fresh bool          // granted since the last nextChange
 	shown bool          // in force in the target
@@ -109,7 +109,7 @@ func (s *state) markMissing(e *heldEntry, until time.Time) {
 }
 
 // grant adds or replaces an entry that has ttl left at the local time issued.
-func (s *state) grant(h hotparam.Hot, ttl time.Duration, issued time.Time) {
+func (s *state) grant(h rules.Hot, ttl time.Duration, issued time.Time) {
 	h.Until = issued.Add(ttl)
 	member := h.Key.String()
 	old := s.entries[member]
@@ -177,7 +177,7 @@ func (s *state) dropRewritten(c *wire.HotChange) {
 
 // nextChange returns the change of the set since the last call, and when the next entry
 // expires, or zero if none does. It looks at all entries only if one has expired.
-func (s *state) nextChange(now time.Time) (change hotparam.Change, next time.Time) {
+func (s *state) nextChange(now time.Time) (change rules.Change, next time.Time) {
 	alive := now.Before(s.beat)
 	if alive != s.alive || !now.Before(s.end) {
 		s.updateHold(now, alive)
@@ -195,8 +195,8 @@ func (s *state) nextChange(now time.Time) (change hotparam.Change, next time.Tim
 		if e := s.entries[member]; e != nil && e.shown {
 			continue // it has come back
 		}
-		if key, ok := hotparam.ParseKey(member); ok {
-			change.Cool = append(change.Cool, hotparam.Hot{Key: key})
+		if key, ok := rules.ParseKey(member); ok {
+			change.Cool = append(change.Cool, rules.Hot{Key: key})
 		}
 	}
 	s.fresh, s.gone = s.fresh[:0], nil
@@ -213,7 +213,7 @@ func (s *state) nextChange(now time.Time) (change hotparam.Change, next time.Tim
 }
 
 // updateShown adds an entry to the change if it has come into force, changed or expired.
-func (s *state) updateShown(e *heldEntry, now time.Time, change *hotparam.Change) {
+func (s *state) updateShown(e *heldEntry, now time.Time, change *rules.Change) {
 	own, hold := s.ends(e, now)
 	switch live := now.Before(own) || now.Before(hold); {
 	case live:

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -16,7 +16,7 @@ type suspected struct {
 	parts     map[int]map[string]*wanted // by part and member
 	held      int                        // suspects in all parts
 	overflow  uint64                     // suspects that found the set full
-	instances []hotparam.Instance
+	instances []rules.Instance
 }
 
 // newSuspected returns an empty set whose places are divided equally between the rules.
@@ -26,7 +26,7 @@ func newSuspected(rules []string) suspected {
 
 // replace replaces the suspects of a part and reports whether there are new ones. Of more
 // than can be published it keeps the first by rank.
-func (s *suspected) replace(part int, suspects []hotparam.Hot) (fresh bool) {
+func (s *suspected) replace(part int, suspects []rules.Hot) (fresh bool) {
 	next := make([]*wanted, len(suspects))
 	for i, h := range suspects {
 		next[i] = &wanted{Hot: h, member: h.Key.String()}
@@ -96,8 +96,8 @@ func (s *suspected) appendInstances(args []any, now time.Time) []any {
 // Suspects replaces the suspects of one part of the aggregator: keys that may be hot. It
 // does not block. New suspects are published at once; changed rates and removed suspects
 // are with the next renewal.
-func (p *Publisher) Suspects(part int, suspects []hotparam.Hot) {
-	readable := make([]hotparam.Hot, 0, len(suspects))
+func (p *Publisher) Suspects(part int, suspects []rules.Hot) {
+	readable := make([]rules.Hot, 0, len(suspects))
 	for _, h := range suspects {
 		if err := namable(h); err != nil {
 			p.refuse(h, err)
@@ -120,10 +120,10 @@ func (p *Publisher) Suspects(part int, suspects []hotparam.Hot) {
 // Instances replaces the instances that send counts, which are published with the next
 // renewal. It does not block. Of more than [wire.MaxInstances], the last heard are
 // published. Invalid names are ignored.
-func (p *Publisher) Instances(instances []hotparam.Instance) {
-	instances = slices.DeleteFunc(slices.Clone(instances), func(i hotparam.Instance) bool { return !wire.ValidInstance(i.Name) })
+func (p *Publisher) Instances(instances []rules.Instance) {
+	instances = slices.DeleteFunc(slices.Clone(instances), func(i rules.Instance) bool { return !wire.ValidInstance(i.Name) })
 	if len(instances) > wire.MaxInstances {
-		slices.SortFunc(instances, func(a, b hotparam.Instance) int { return b.Heard.Compare(a.Heard) })
+		slices.SortFunc(instances, func(a, b rules.Instance) int { return b.Heard.Compare(a.Heard) })
 		instances = instances[:wire.MaxInstances]
 	}
 	p.mu.Lock()

@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Whichever right a writer lacks, it backs off, logs little, names what it lacks, and
@@ -53,7 +53,7 @@ func TestMissingRights(t *testing.T) {
 			for _, w := range writers {
 				w.p.Publish(hots(hot(text(2), 100, 50)))
 				w.p.Publish(cools(hot(text(1), 100, 50)))
-				w.p.Suspects(0, []hotparam.Hot{hot(text(3), 10, 50)})
+				w.p.Suspects(0, []rules.Hot{hot(text(3), 10, 50)})
 				w.p.Publish(hots(hot(text(1), 100, 50)))
 				w.p.Suspects(0, nil)
 			}

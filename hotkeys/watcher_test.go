@@ -14,8 +14,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -51,7 +51,7 @@ func newFollower(t *testing.T, client redis.UniversalClient) *follower {
 	return f
 }
 
-func (f *follower) publish(c hotparam.Change) {
+func (f *follower) publish(c rules.Change) {
 	f.t.Helper()
 	f.p.Publish(c)
 	must(f.t, f.p.settle(context.Background()))
@@ -102,7 +102,7 @@ func TestGapIsReadFromTheStream(t *testing.T) {
 		f := newFollower(t, client)
 		resyncs := f.w.Stats().Resyncs
 		for i := 2; i < 6; i++ { // 1, 2, 3 cool; 5 stays
-			f.publish(hotparam.Change{Hot: []hotparam.Hot{hot(text(i), 100, 50)}, Cool: []hotparam.Hot{hot(text(i-1), 1, 50)}})
+			f.publish(rules.Change{Hot: []rules.Hot{hot(text(i), 100, 50)}, Cool: []rules.Hot{hot(text(i-1), 1, 50)}})
 		}
 		f.push(lastPush(t, client))
 		f.want(5)
@@ -135,7 +135,7 @@ func TestTrimmedStreamMeansWholeSet(t *testing.T) {
 				f.w.cfg.Jitter = time.Millisecond
 				resyncs := f.w.Stats().Resyncs
 				for i := 2; i < 6; i++ {
-					f.publish(hotparam.Change{Hot: []hotparam.Hot{hot(text(i), 100, 50)}, Cool: []hotparam.Hot{hot(text(i-1), 1, 50)}})
+					f.publish(rules.Change{Hot: []rules.Hot{hot(text(i), 100, 50)}, Cool: []rules.Hot{hot(text(i-1), 1, 50)}})
 				}
 				must(t, damage(context.Background(), client))
 				f.poll()
@@ -158,7 +158,7 @@ func TestAnotherRunMeansWholeSet(t *testing.T) {
 		if f.w.Stats().Lost != 1 {
 			t.Errorf("%+v", f.w.Stats())
 		}
-		f.p.Publish(hotparam.Change{Hot: []hotparam.Hot{hot(text(2), 100, 50)}, Cool: []hotparam.Hot{hot(text(1), 1, 50)}})
+		f.p.Publish(rules.Change{Hot: []rules.Hot{hot(text(2), 100, 50)}, Cool: []rules.Hot{hot(text(1), 1, 50)}})
 		must(t, f.p.renew(ctx))
 		f.push(lastPush(t, client))
 		f.want(2)
@@ -269,13 +269,13 @@ func TestDeafSubscription(t *testing.T) {
 			t.Fatalf("it hears nothing: %+v", w.Stats())
 		}
 		p.Publish(hots(hot(text(1), 100, n)))
-		seen.await(t, "a change", func(hot map[string]hotparam.Hot) bool { return hot[text(1)].Limit.N == n })
+		seen.await(t, "a change", func(hot map[string]rules.Hot) bool { return hot[text(1)].Limit.N == n })
 	}
 	time.Sleep(5 * poll) // the last misses are made up for, and nothing changes
 	subscribed := client.times.Load()
 	for n := int64(1); n <= 20; n++ {
 		p.Publish(hots(hot(text(2), 100, n)))
-		seen.await(t, "a change", func(hot map[string]hotparam.Hot) bool { return hot[text(2)].Limit.N == n })
+		seen.await(t, "a change", func(hot map[string]rules.Hot) bool { return hot[text(2)].Limit.N == n })
 		time.Sleep(poll / 4)
 	}
 	if subscribed != 2 || client.times.Load() != 2 {
@@ -469,7 +469,7 @@ func TestWatcherSurvivesRedis(t *testing.T) {
 	stopPublisher := testenv.Running(t, p.Run)
 	step := func(i int, what string) {
 		t.Helper()
-		p.Publish(hotparam.Change{Hot: []hotparam.Hot{hot(text(i), 100, 50)}, Cool: []hotparam.Hot{hot(text(i-1), 100, 50)}})
+		p.Publish(rules.Change{Hot: []rules.Hot{hot(text(i), 100, 50)}, Cool: []rules.Hot{hot(text(i-1), 100, 50)}})
 		from := time.Now()
 		r.await(t, what, has(text(i)))
 		t.Logf("%s: in force after %v", what, time.Since(from).Round(time.Millisecond))

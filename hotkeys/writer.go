@@ -11,7 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -244,13 +244,13 @@ func (p *Publisher) rewriteAll(ctx context.Context) (done bool, err error) {
 	return true, nil
 }
 
-func (p *Publisher) top() map[string]hotparam.Hot {
+func (p *Publisher) top() map[string]rules.Hot {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.desired.top()
 }
 
-func (p *Publisher) recordSent(top map[string]hotparam.Hot) {
+func (p *Publisher) recordSent(top map[string]rules.Hot) {
 	clear(p.sent)
 	for member, h := range top {
 		p.sent[member] = entryTermsOf(h)
@@ -265,7 +265,7 @@ func (p *Publisher) recordVersion(v wire.HotVersion) {
 }
 
 // appendEntry appends an entry's arguments of a script: member, score, info.
-func appendEntry(args []any, h hotparam.Hot) []any {
+func appendEntry(args []any, h rules.Hot) []any {
 	h.Until = time.Time{} // the script fills it in
 	return append(args, h.Key.String(), h.Rate, wire.AppendHotInfo(nil, h))
 }

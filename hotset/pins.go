@@ -3,13 +3,13 @@ package hotset
 import (
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // SetPins replaces the keys that are pinned: those that are hot in this process whether they
 // are published, marked or neither. An entry that is published or marked is in force instead of
 // the pin, with Pinned set.
-func (s *Set[P]) SetPins(pins []hotparam.Hot) {
+func (s *Set[P]) SetPins(pins []rules.Hot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(pins) == 0 && len(s.pins) == 0 {
@@ -17,7 +17,7 @@ func (s *Set[P]) SetPins(pins []hotparam.Hot) {
 	}
 	now := time.Now()
 	was := s.pins
-	s.pins = make(map[string]hotparam.Hot, len(pins))
+	s.pins = make(map[string]rules.Hot, len(pins))
 	for _, h := range pins {
 		h.Local, h.Pinned = true, true
 		s.pins[h.Key.String()] = h

@@ -3,40 +3,40 @@ package hotset
 import (
 	"testing"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // A pin is an entry only where there is no other, the others say that they are pinned, and
 // payloads stay.
 func TestPins(t *testing.T) {
 	made := 0
-	var swapped []hotparam.Hot
-	s := New(func(h hotparam.Hot, old *int, had bool) *int {
+	var swapped []rules.Hot
+	s := New(func(h rules.Hot, old *int, had bool) *int {
 		if had {
 			return old
 		}
 		made++
 		return new(int)
-	}, Config[*int]{OnSwap: func(_ string, hot []hotparam.Hot) { swapped = hot }})
-	key := hotparam.Key{Rule: "r", Text: "GET /s?q=1"}
+	}, Config[*int]{OnSwap: func(_ string, hot []rules.Hot) { swapped = hot }})
+	key := rules.Key{Rule: "r", Text: "GET /s?q=1"}
 	member := []byte(key.String())
 	is := func(what string, found, local, pinned bool) {
 		t.Helper()
-		e := s.Lookup(hotparam.Hash(member), member)
+		e := s.Lookup(rules.Hash(member), member)
 		if (e != nil) != found || found && (e.Hot.Local != local || e.Hot.Pinned != pinned) || len(swapped) != len(s.All()) {
 			t.Errorf("%s: %+v", what, e)
 		}
 	}
-	pin := []hotparam.Hot{{Key: key}}
+	pin := []rules.Hot{{Key: key}}
 	s.SetPins(pin)
 	is("pinned", true, true, true)
-	s.Update("1", hotparam.Change{Hot: []hotparam.Hot{{Key: key, Low: 1}}})
+	s.Update("1", rules.Change{Hot: []rules.Hot{{Key: key, Low: 1}}})
 	is("published too", true, false, true)
 	s.SetPins(nil)
 	is("published", true, false, false)
 	s.SetPins(pin)
-	s.Mark(hotparam.Hot{Key: key, Low: 2})
-	s.Update("2", hotparam.Change{Cool: []hotparam.Hot{{Key: key}}})
+	s.Mark(rules.Hot{Key: key, Low: 2})
+	s.Update("2", rules.Change{Cool: []rules.Hot{{Key: key}}})
 	is("marked and pinned", true, true, true)
 	s.SetPins(pin)
 	s.SetPins(nil)

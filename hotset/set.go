@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Writer is the side of a [Set] that follows the published set of hot keys. At first
@@ -16,15 +16,15 @@ type Writer interface {
 	// Update applies a change to the published keys. Until is on the local clock. Of
 	// keys that cool only Key need be set. version identifies the set after the change.
 	// Calls must not overlap with each other or with those of UpdateFleet.
-	Update(version string, change hotparam.Change)
+	Update(version string, change rules.Change)
 	// UpdateFleet sets the number of instances and the suspects, whenever either has
 	// changed. The Writer may keep the slice.
-	UpdateFleet(fleet hotparam.Fleet)
+	UpdateFleet(fleet rules.Fleet)
 }
 
 // Entry is a hot key in a snapshot. It is read, never changed.
 type Entry[P any] struct {
-	Hot     hotparam.Hot
+	Hot     rules.Hot
 	Payload P
 	member  string
 	hash    uint64 // of the member
@@ -46,10 +46,10 @@ type Config[P any] struct {
 	// OnSwap is called after each new snapshot, with all keys that are hot, published
 	// or marked. Calls do not overlap. OnSwap must be quick, must not change the Set,
 	// and must not keep or change the slice.
-	OnSwap func(version string, hot []hotparam.Hot)
+	OnSwap func(version string, hot []rules.Hot)
 	// OnFleet is called by [Set.UpdateFleet]. It must be quick. It may keep the
 	// suspects.
-	OnFleet func(hotparam.Fleet)
+	OnFleet func(rules.Fleet)
 }
 
 // Defaults of a [Config].
@@ -62,7 +62,7 @@ const (
 // process has marked. Each hot key has a payload, such as its limiter, which it keeps from
 // snapshot to snapshot. A Set implements [Writer]. It is safe for concurrent use.
 type Set[P any] struct {
-	fill func(h hotparam.Hot, old P, had bool) P
+	fill func(h rules.Hot, old P, had bool) P
 	cfg  Config[P]
 
 	table atomic.Pointer[table[P]] // the snapshot
@@ -70,9 +70,9 @@ type Set[P any] struct {
 	mu      sync.Mutex // guards the rest, which only writers use
 	version string     // of the published set
 	entries map[string]*Entry[P]
-	marks   map[string]hotparam.Hot // by member, also while they are published
-	pins    map[string]hotparam.Hot // likewise
-	refused uint64                  // marks for which there was no room
+	marks   map[string]rules.Hot // by member, also while they are published
+	pins    map[string]rules.Hot // likewise
+	refused uint64               // marks for which there was no room
 	cooled  map[string]cooled[P]
 	changed []*Entry[P] // put or dropped since the last snapshot
 }
@@ -80,7 +80,7 @@ type Set[P any] struct {
 // New returns an empty set. fill returns the payload of a key that became hot or has
 // changed. If the key was hot already, or comes back within its KeepFor, had is true and
 // old is its last payload. fill must not use the Set.
-func New[P any](fill func(h hotparam.Hot, old P, had bool) P, cfg Config[P]) *Set[P] {
+func New[P any](fill func(h rules.Hot, old P, had bool) P, cfg Config[P]) *Set[P] {
 	if cfg.MaxCooled <= 0 {
 		cfg.MaxCooled = defaultMaxCooled
 	}
@@ -91,23 +91,23 @@ func New[P any](fill func(h hotparam.Hot, old P, had bool) P, cfg Config[P]) *Se
 		fill:    fill,
 		cfg:     cfg,
 		entries: make(map[string]*Entry[P]),
-		marks:   make(map[string]hotparam.Hot),
+		marks:   make(map[string]rules.Hot),
 		cooled:  make(map[string]cooled[P]),
 	}
 	s.table.Store(newTable(s.entries))
 	return s
 }
 
-// Lookup returns the entry of the key with this member ([hotparam.Key.String]), or nil if
-// the key is not hot. hash is the member's [hotparam.Hash]. Lookup neither allocates nor
+// Lookup returns the entry of the key with this member ([rules.Key.String]), or nil if
+// the key is not hot. hash is the member's [rules.Hash]. Lookup neither allocates nor
 // blocks.
 func (s *Set[P]) Lookup(hash uint64, member []byte) *Entry[P] {
 	return s.table.Load().lookup(hash, member)
 }
 
 // All returns the hot keys, published or marked, the highest rate first.
-func (s *Set[P]) All() []hotparam.Hot {
-	var hot []hotparam.Hot
+func (s *Set[P]) All() []rules.Hot {
+	var hot []rules.Hot
 	for _, slot := range s.table.Load().slots {
 		if slot.hash != 0 {
 			hot = append(hot, slot.entry.Hot)
@@ -118,14 +118,14 @@ func (s *Set[P]) All() []hotparam.Hot {
 }
 
 // SortByRate sorts keys by descending rate, and by key where rates are equal.
-func SortByRate(hot []hotparam.Hot) {
-	slices.SortFunc(hot, func(a, b hotparam.Hot) int {
+func SortByRate(hot []rules.Hot) {
+	slices.SortFunc(hot, func(a, b rules.Hot) int {
 		return cmp.Or(cmp.Compare(b.Rate, a.Rate), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Text, b.Text))
 	})
 }
 
 // Replace replaces the published keys. version is passed on to OnSwap.
-func (s *Set[P]) Replace(version string, hot []hotparam.Hot) {
+func (s *Set[P]) Replace(version string, hot []rules.Hot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
@@ -144,7 +144,7 @@ func (s *Set[P]) Replace(version string, hot []hotparam.Hot) {
 }
 
 // Update implements [Writer]. Its cost is that of the change and of a copy of the table.
-func (s *Set[P]) Update(version string, change hotparam.Change) {
+func (s *Set[P]) Update(version string, change rules.Change) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
@@ -163,7 +163,7 @@ func (s *Set[P]) Update(version string, change hotparam.Change) {
 }
 
 // UpdateFleet implements [Writer].
-func (s *Set[P]) UpdateFleet(fleet hotparam.Fleet) {
+func (s *Set[P]) UpdateFleet(fleet rules.Fleet) {
 	if s.cfg.OnFleet != nil {
 		s.cfg.OnFleet(fleet)
 	}
@@ -172,7 +172,7 @@ func (s *Set[P]) UpdateFleet(fleet hotparam.Fleet) {
 // Mark makes a key hot in this process until Unmark. While the key is published, the
 // published entry is in force instead of the mark. A mark beyond MaxMarks is not made, and
 // is counted.
-func (s *Set[P]) Mark(h hotparam.Hot) {
+func (s *Set[P]) Mark(h rules.Hot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	member := h.Key.String()
@@ -192,7 +192,7 @@ func (s *Set[P]) Mark(h hotparam.Hot) {
 }
 
 // Unmark removes a mark.
-func (s *Set[P]) Unmark(key hotparam.Key) {
+func (s *Set[P]) Unmark(key rules.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	member := key.String()
@@ -230,7 +230,7 @@ func (s *Set[P]) MarkStats() (marked int, refused uint64) {
 
 // put adds or replaces the entry of a key, with its present payload or the one that is
 // kept since it cooled. It returns the key's member.
-func (s *Set[P]) put(h hotparam.Hot, now time.Time) string {
+func (s *Set[P]) put(h rules.Hot, now time.Time) string {
 	member := h.Key.String()
 	_, h.Pinned = s.pins[member]
 	old, had := s.entries[member]
@@ -242,7 +242,7 @@ func (s *Set[P]) put(h hotparam.Hot, now time.Time) string {
 		e.hash = old.hash
 		e.Payload = s.fill(h, old.Payload, true)
 	} else {
-		e.hash = hotparam.Hash([]byte(member))
+		e.hash = rules.Hash([]byte(member))
 		payload, kept := s.takeCooled(member, now)
 		e.Payload = s.fill(h, payload, kept)
 	}
@@ -277,7 +277,7 @@ func (s *Set[P]) swap(now time.Time) {
 	if s.cfg.OnSwap == nil {
 		return
 	}
-	hot := make([]hotparam.Hot, 0, len(s.entries))
+	hot := make([]rules.Hot, 0, len(s.entries))
 	for _, e := range s.entries {
 		hot = append(hot, e.Hot)
 	}

@@ -11,8 +11,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/hotkeytest"
+	"github.com/hotparam/hotparam/rules"
 )
 
 var hot, hots, cools, text = hotkeytest.Hot, hotkeytest.Hots, hotkeytest.Cools, hotkeytest.Text
@@ -23,7 +23,7 @@ type bucket struct {
 	full  time.Duration
 }
 
-func keepBucket(h hotparam.Hot, old *bucket, had bool) *bucket {
+func keepBucket(h rules.Hot, old *bucket, had bool) *bucket {
 	if !had {
 		return &bucket{limit: h.Limit.N, full: 10 * time.Second}
 	}
@@ -38,9 +38,9 @@ func newBuckets(cfg Config[*bucket]) *Set[*bucket] {
 	return New(keepBucket, cfg)
 }
 
-func find[P any](l *Set[P], h hotparam.Hot) *Entry[P] {
+func find[P any](l *Set[P], h rules.Hot) *Entry[P] {
 	member := []byte(h.Key.String())
-	return l.Lookup(hotparam.Hash(member), member)
+	return l.Lookup(rules.Hash(member), member)
 }
 
 func TestSetPayloads(t *testing.T) {
@@ -50,14 +50,14 @@ func TestSetPayloads(t *testing.T) {
 		if find(l, a) != nil {
 			t.Fatal("hot from the start")
 		}
-		l.Replace("x:1", []hotparam.Hot{a, b})
+		l.Replace("x:1", []rules.Hot{a, b})
 		first := find(l, a)
 		if first == nil || first.Hot != a || first.Payload.limit != 50 {
 			t.Fatalf("got %+v", first)
 		}
 		bucketA := first.Payload
 
-		l.Replace("x:2", []hotparam.Hot{a}) // b cools
+		l.Replace("x:2", []rules.Hot{a}) // b cools
 		if find(l, b) != nil {
 			t.Error("b is still hot")
 		}
@@ -66,20 +66,20 @@ func TestSetPayloads(t *testing.T) {
 		}
 		changed := a
 		changed.Limit.N = 70
-		l.Replace("x:3", []hotparam.Hot{changed})
+		l.Replace("x:3", []rules.Hot{changed})
 		if e := find(l, a); e.Payload != bucketA || e.Payload.limit != 70 || e.Hot.Limit.N != 70 {
 			t.Errorf("another limit: %+v", e)
 		}
 
 		l.Replace("x:4", nil)
 		time.Sleep(10*time.Second - 1)
-		l.Replace("x:5", []hotparam.Hot{a})
+		l.Replace("x:5", []rules.Hot{a})
 		if e := find(l, a); e.Payload != bucketA {
 			t.Error("a flap within the time to full granted a fresh bucket")
 		}
 		l.Replace("x:6", nil)
 		time.Sleep(10 * time.Second)
-		l.Replace("x:7", []hotparam.Hot{a})
+		l.Replace("x:7", []rules.Hot{a})
 		if e := find(l, a); e.Payload == bucketA {
 			t.Error("the bucket was kept beyond its time to full")
 		}
@@ -92,7 +92,7 @@ func TestSetPayloads(t *testing.T) {
 func TestSetCooledIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newBuckets(Config[*bucket]{MaxCooled: 10})
-		var all []hotparam.Hot
+		var all []rules.Hot
 		for i := range 100 {
 			all = append(all, hot(text(i), 100, 50))
 		}
@@ -113,7 +113,7 @@ func TestSetCooledIsBounded(t *testing.T) {
 func TestSetUpdateAndHook(t *testing.T) {
 	var swaps []string
 	var l *Set[*bucket]
-	l = newBuckets(Config[*bucket]{OnSwap: func(version string, now []hotparam.Hot) {
+	l = newBuckets(Config[*bucket]{OnSwap: func(version string, now []rules.Hot) {
 		for _, h := range now {
 			if find(l, h) == nil {
 				t.Errorf("%s: told of %v before it is in force", version, h.Key)
@@ -121,9 +121,9 @@ func TestSetUpdateAndHook(t *testing.T) {
 		}
 		swaps = append(swaps, fmt.Sprint(version, len(now)))
 	}})
-	l.UpdateFleet(hotparam.Fleet{Instances: 1}) // nobody wants to know
-	l.Replace("x:1", []hotparam.Hot{hot("a", 100, 50), hot("b", 300, 50)})
-	l.Update("x:2", hotparam.Change{Hot: []hotparam.Hot{hot("c", 200, 50)}, Cool: []hotparam.Hot{hot("a", 1, 50)}})
+	l.UpdateFleet(rules.Fleet{Instances: 1}) // nobody wants to know
+	l.Replace("x:1", []rules.Hot{hot("a", 100, 50), hot("b", 300, 50)})
+	l.Update("x:2", rules.Change{Hot: []rules.Hot{hot("c", 200, 50)}, Cool: []rules.Hot{hot("a", 1, 50)}})
 	l.Update("x:3", hots(hot("b", 150, 60)))
 	all := l.All()
 	if len(all) != 2 || all[0].Text != "c" || all[1].Text != "b" || all[1].Limit.N != 60 {
@@ -139,9 +139,9 @@ func TestSetUpdateAndHook(t *testing.T) {
 func TestSetMarks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		swaps := 0
-		l := newBuckets(Config[*bucket]{OnSwap: func(string, []hotparam.Hot) { swaps++ }})
+		l := newBuckets(Config[*bucket]{OnSwap: func(string, []rules.Hot) { swaps++ }})
 		a, b := hot("a", 100, 50), hot("b", 100, 60)
-		in := func(h hotparam.Hot, local bool) *Entry[*bucket] {
+		in := func(h rules.Hot, local bool) *Entry[*bucket] {
 			t.Helper()
 			h.Local = local
 			e := find(l, h)
@@ -163,11 +163,11 @@ func TestSetMarks(t *testing.T) {
 			t.Error("a fresh bucket when the mark was published")
 		}
 		in(b, false)
-		l.Replace("x:2", []hotparam.Hot{b})
+		l.Replace("x:2", []rules.Hot{b})
 		if in(a, true).Payload != own {
 			t.Error("a fresh bucket when the mark was in force again")
 		}
-		l.Update("x:3", hotparam.Change{Cool: []hotparam.Hot{{Key: a.Key}}}) // it is not published
+		l.Update("x:3", rules.Change{Cool: []rules.Hot{{Key: a.Key}}}) // it is not published
 		in(a, true)
 		l.Update("x:4", hots(published))
 		l.Unmark(a.Key)
@@ -209,22 +209,22 @@ func TestSetMarksAreBounded(t *testing.T) {
 // what is published, and of the rest what is marked; a bucket stays with its key.
 func TestSetAgreesWithItsModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var swapped map[string]hotparam.Hot
-		l := newBuckets(Config[*bucket]{MaxMarks: 3, OnSwap: func(_ string, hot []hotparam.Hot) {
-			swapped = make(map[string]hotparam.Hot)
+		var swapped map[string]rules.Hot
+		l := newBuckets(Config[*bucket]{MaxMarks: 3, OnSwap: func(_ string, hot []rules.Hot) {
+			swapped = make(map[string]rules.Hot)
 			for _, h := range hot {
 				swapped[h.Text] = h
 			}
 		}})
-		published, marks, buckets := map[string]hotparam.Hot{}, map[string]hotparam.Hot{}, map[string]*bucket{}
+		published, marks, buckets := map[string]rules.Hot{}, map[string]rules.Hot{}, map[string]*bucket{}
 		texts := rapid.SampledFrom([]string{"a", "b", "c", "d", "e"})
-		key := func() hotparam.Hot { return hot(texts.Draw(t, "key"), rapid.Float64Range(1, 9).Draw(t, "rate"), 50) }
+		key := func() rules.Hot { return hot(texts.Draw(t, "key"), rapid.Float64Range(1, 9).Draw(t, "rate"), 50) }
 		steps := map[string]func(*rapid.T){
 			"replace": func(t *rapid.T) {
-				var hot []hotparam.Hot
+				var hot []rules.Hot
 				clear(published)
 				for range rapid.IntRange(0, 4).Draw(t, "keys") {
-					if h := key(); published[h.Text] == (hotparam.Hot{}) {
+					if h := key(); published[h.Text] == (rules.Hot{}) {
 						published[h.Text] = h
 						hot = append(hot, h)
 					}
@@ -235,7 +235,7 @@ func TestSetAgreesWithItsModel(t *testing.T) {
 				h, c := key(), key()
 				published[h.Text] = h
 				delete(published, c.Text)
-				l.Update("", hotparam.Change{Hot: []hotparam.Hot{h}, Cool: []hotparam.Hot{c}})
+				l.Update("", rules.Change{Hot: []rules.Hot{h}, Cool: []rules.Hot{c}})
 			},
 			"mark": func(t *rapid.T) {
 				h := key()
@@ -253,7 +253,7 @@ func TestSetAgreesWithItsModel(t *testing.T) {
 			"": func(t *rapid.T) {
 				want := maps.Clone(marks)
 				maps.Copy(want, published)
-				got := make(map[string]hotparam.Hot)
+				got := make(map[string]rules.Hot)
 				for _, h := range l.All() {
 					got[h.Text] = h
 					e := find(l, h)
@@ -275,7 +275,7 @@ func TestSetAgreesWithItsModel(t *testing.T) {
 func TestTableFindsAllDespiteCollisions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		bits := rapid.Uint64Range(1, 8).Draw(t, "different hashes")
-		hash := func(member []byte) uint64 { return hotparam.Hash(member)%bits + 1 }
+		hash := func(member []byte) uint64 { return rules.Hash(member)%bits + 1 }
 		members := rapid.SliceOfNDistinct(rapid.StringMatching(`[a-d]{1,4}`), 0, 40, rapid.ID).Draw(t, "members")
 		entries := make(map[string]*Entry[int])
 		for i, m := range members {
@@ -326,7 +326,7 @@ func TestLookupDuringSwaps(t *testing.T) {
 		defer close(done)
 		for i := range 3000 {
 			h := hot(text(i%pairs), float64(i), int64(i%7+1))
-			l.Replace("", []hotparam.Hot{h, hot(text(pairs+i%pairs), 1, 1)})
+			l.Replace("", []rules.Hot{h, hot(text(pairs+i%pairs), 1, 1)})
 		}
 	})
 	for range 2 {
@@ -354,9 +354,9 @@ func TestLookupDuringSwaps(t *testing.T) {
 
 func TestLookupDoesNotAllocate(t *testing.T) {
 	l := newBuckets(Config[*bucket]{})
-	l.Replace("", []hotparam.Hot{hot("a", 1, 1)})
+	l.Replace("", []rules.Hot{hot("a", 1, 1)})
 	hit, miss := []byte(hot("a", 1, 1).Key.String()), []byte("r b")
-	hitHash, missHash := hotparam.Hash(hit), hotparam.Hash(miss)
+	hitHash, missHash := rules.Hash(hit), rules.Hash(miss)
 	if n := testing.AllocsPerRun(1000, func() {
 		if l.Lookup(hitHash, hit) == nil || l.Lookup(missHash, miss) != nil {
 			t.Fatal("wrong answer")
@@ -369,7 +369,7 @@ func TestLookupDoesNotAllocate(t *testing.T) {
 func BenchmarkLookup(b *testing.B) {
 	for _, keys := range []int{0, 10, 1000} {
 		l := newBuckets(Config[*bucket]{})
-		var all []hotparam.Hot
+		var all []rules.Hot
 		for i := range keys {
 			all = append(all, hot(text(i), 100, 50))
 		}
@@ -377,7 +377,7 @@ func BenchmarkLookup(b *testing.B) {
 		run := func(member string) func(*testing.B) {
 			return func(b *testing.B) {
 				m := []byte(member)
-				hash := hotparam.Hash(m)
+				hash := rules.Hash(m)
 				b.ReportAllocs()
 				for b.Loop() {
 					l.Lookup(hash, m)
@@ -393,7 +393,7 @@ func BenchmarkLookup(b *testing.B) {
 
 func BenchmarkReplace(b *testing.B) {
 	l := newBuckets(Config[*bucket]{})
-	var all []hotparam.Hot
+	var all []rules.Hot
 	for i := range 1000 {
 		all = append(all, hot(text(i), 100, 50))
 	}

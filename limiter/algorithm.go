@@ -4,29 +4,29 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // builtin is a built-in algorithm: the function that makes its states.
-type builtin func(q *hotparam.Quota, now time.Duration) State
+type builtin func(q *rules.Quota, now time.Duration) State
 
-func (f builtin) New(q *hotparam.Quota, now time.Duration) State { return f(q, now) }
+func (f builtin) New(q *rules.Quota, now time.Duration) State { return f(q, now) }
 
 // windowed are the algorithms that count in windows.
-var windowed = map[hotparam.Algorithm]builtin{
-	hotparam.FixedWindow:   newFixedWindow,
-	hotparam.SlidingLog:    newSlidingLog,
-	hotparam.SlidingBlocks: newSlidingBlocks,
+var windowed = map[rules.Algorithm]builtin{
+	rules.FixedWindow:   newFixedWindow,
+	rules.SlidingLog:    newSlidingLog,
+	rules.SlidingBlocks: newSlidingBlocks,
 }
 
 // NewAlgorithm returns the algorithm of a quota, with its penalty: a built-in one, or the one
 // of custom under the quota's name for it. It fails for an invalid quota, and with
 // [ErrUnsupported] for a name that is not in custom.
-func NewAlgorithm(q *hotparam.Quota, custom map[hotparam.Algorithm]Algorithm) (Algorithm, error) {
+func NewAlgorithm(q *rules.Quota, custom map[rules.Algorithm]Algorithm) (Algorithm, error) {
 	if err := q.Validate(); err != nil {
 		return nil, fmt.Errorf("limiter: %w", err)
 	}
-	if q.Burst == hotparam.Unlimited {
+	if q.Burst == rules.Unlimited {
 		return builtin(newUnlimited), nil
 	}
 	a, err := inner(q, custom)
@@ -37,7 +37,7 @@ func NewAlgorithm(q *hotparam.Quota, custom map[hotparam.Algorithm]Algorithm) (A
 }
 
 // inner returns the algorithm of a quota with a limit, its penalty aside.
-func inner(q *hotparam.Quota, custom map[hotparam.Algorithm]Algorithm) (Algorithm, error) {
+func inner(q *rules.Quota, custom map[rules.Algorithm]Algorithm) (Algorithm, error) {
 	switch a := q.Algorithm; {
 	case a.Custom():
 		if own := custom[a]; own != nil {
@@ -55,7 +55,7 @@ func inner(q *hotparam.Quota, custom map[hotparam.Algorithm]Algorithm) (Algorith
 // adapt puts a state under another quota of its family, or returns nil if it cannot. A running
 // penalty is kept for at most as long as a new one would last, and does not lock under a quota
 // without one.
-func adapt(s State, q *hotparam.Quota, now time.Duration) State {
+func adapt(s State, q *rules.Quota, now time.Duration) State {
 	lock, locked := s.(*penalty)
 	if locked {
 		s = lock.inner
@@ -104,15 +104,15 @@ func (c *clock) tell(now time.Duration) (t, lag, leap int64) {
 // unlimited is the state of a quota without a limit.
 type unlimited struct{}
 
-func newUnlimited(*hotparam.Quota, time.Duration) State { return unlimited{} }
+func newUnlimited(*rules.Quota, time.Duration) State { return unlimited{} }
 
 func (unlimited) Do(_ time.Duration, ask Ask) Result {
-	r := Result{Decision: hotparam.Decision{Limit: hotparam.Unlimited, Remaining: hotparam.Unlimited}}
+	r := Result{Decision: rules.Decision{Limit: rules.Unlimited, Remaining: rules.Unlimited}}
 	if ask.Kind != Forget && !ask.valid() {
-		r.Reason = hotparam.ReasonLimited
+		r.Reason = rules.ReasonLimited
 		return r
 	}
-	r.Allowed, r.Reason = true, hotparam.ReasonWithin
+	r.Allowed, r.Reason = true, rules.ReasonWithin
 	if ask.Kind.takes() {
 		r.Taken = ask.N
 	}

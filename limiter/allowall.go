@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Asked is one of the limits that a request is held to: N permits of Key, provided that
@@ -29,15 +29,15 @@ type Asked struct {
 // RetryAfter. If all allow, it returns the decision with the least Remaining, with the longest
 // Delay of all. An error means that nothing was taken, except by a backend that itself failed:
 // what that one took is unknown.
-func AllowAll(ctx context.Context, asked ...Asked) (hotparam.Decision, error) {
+func AllowAll(ctx context.Context, asked ...Asked) (rules.Decision, error) {
 	for i := range asked {
 		switch {
 		case asked[i].Limiter == nil:
-			return hotparam.Decision{}, errors.New("limiter: AllowAll: a limit without a limiter")
+			return rules.Decision{}, errors.New("limiter: AllowAll: a limit without a limiter")
 		case asked[i].Key == "":
-			return hotparam.Decision{}, ErrNoKey
+			return rules.Decision{}, ErrNoKey
 		case asked[i].Limiter.quota.Load() == nil:
-			return hotparam.Decision{}, asked[i].Limiter.invalid
+			return rules.Decision{}, asked[i].Limiter.invalid
 		}
 	}
 	r := allRounds.Get().(*allRound)
@@ -53,7 +53,7 @@ func AllowAll(ctx context.Context, asked ...Asked) (hotparam.Decision, error) {
 		}
 	}
 	if err = errors.Join(err, r.giveBack(ctx)); err != nil {
-		return hotparam.Decision{}, err
+		return rules.Decision{}, err
 	}
 	return r.verdict(), nil
 }
@@ -174,8 +174,8 @@ func (r *allRound) giveBack(ctx context.Context) error {
 }
 
 // verdict returns the decision that counts most.
-func (r *allRound) verdict() hotparam.Decision {
-	told, delay := hotparam.Decision{Allowed: true}, time.Duration(0)
+func (r *allRound) verdict() rules.Decision {
+	told, delay := rules.Decision{Allowed: true}, time.Duration(0)
 	for i := range r.items {
 		d := &r.items[i].res.Decision
 		if i == 0 || outweighs(d, &told) {
@@ -190,7 +190,7 @@ func (r *allRound) verdict() hotparam.Decision {
 }
 
 // outweighs reports whether a holds a request back more than b.
-func outweighs(a, b *hotparam.Decision) bool {
+func outweighs(a, b *rules.Decision) bool {
 	switch {
 	case a.Allowed != b.Allowed:
 		return b.Allowed

@@ -6,13 +6,13 @@ import (
 	"context"
 	"testing"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // (The race detector makes the pool forget: there is nothing to measure under it.)
 func TestTakeAllAllocatesNothing(t *testing.T) {
-	d := hotparam.Decision{Allowed: true, Limit: 1}
+	d := rules.Decision{Allowed: true, Limit: 1}
 	b := fakeFunc(func(limiter.Op) (limiter.Result, error) { return limiter.Result{Decision: d, Taken: 1}, nil })
 	one, two := newNamed(t, b, "one", fakeQuota(1, 5)), newNamed(t, &fakeQuick{b}, "two", fakeQuota(1, 5))
 	ctx := context.Background()

@@ -11,8 +11,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 func TestTakeAllOfNothing(t *testing.T) {
@@ -76,7 +76,7 @@ func TestTakeAllTellsTheLongestWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, b := context.Background(), &fakeBatcher{}
 		slow, fast := newNamed(t, b, "slow", fakeQuota(1, 1)), newNamed(t, b, "fast", fakeQuota(10, 1))
-		free := newNamed(t, b, "free", hotparam.Quota{Burst: hotparam.Unlimited})
+		free := newNamed(t, b, "free", rules.Quota{Burst: rules.Unlimited})
 		for _, l := range []*limiter.Limiter{slow, fast} {
 			l.AllowN(ctx, "k", 1)
 		}
@@ -107,7 +107,7 @@ func TestTakeAllTellsTheLongestWait(t *testing.T) {
 func TestTakeAllHasTheLongestDelay(t *testing.T) {
 	shaped := func(delay time.Duration, remaining int64) limiter.Backend {
 		return fakeFunc(func(op limiter.Op) (limiter.Result, error) {
-			return limiter.Result{Taken: op.N, Decision: hotparam.Decision{Allowed: true, Limit: 9, Remaining: remaining, Delay: delay}}, nil
+			return limiter.Result{Taken: op.N, Decision: rules.Decision{Allowed: true, Limit: 9, Remaining: remaining, Delay: delay}}, nil
 		})
 	}
 	d, err := limiter.AllowAll(context.Background(),

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Backend stores what was taken of keys, and decides. [New] makes a [Limiter] of any Backend:
@@ -37,7 +37,7 @@ type Op struct {
 	// of a known key holds from then on, and what was taken, reserved or owed carries over:
 	// in any window a key is admitted at most what the largest of its quotas allows, and of
 	// quotas of different families, or fixed windows of different lengths, their sum.
-	Quota *hotparam.Quota
+	Quota *rules.Quota
 	// Name keeps the keys of one limit apart from those of others; Key is any bytes.
 	// Neither is empty.
 	Name, Key string
@@ -105,7 +105,7 @@ const (
 // Result is the outcome of an Ask. A denial took nothing.
 type Result struct {
 	// Remaining is what is left after the Ask, or there before a Peek. Rule is empty.
-	hotparam.Decision
+	rules.Decision
 	Taken   int64
 	Mark    int64 // identifies what was taken, for a Return; 0 or above
 	Receipt Receipt
@@ -140,7 +140,7 @@ var (
 // ones. Give one of your own to [NewMemory] under the name by which quotas refer to it.
 type Algorithm interface {
 	// New returns the state of a key that is first seen at now.
-	New(q *hotparam.Quota, now time.Duration) State
+	New(q *rules.Quota, now time.Duration) State
 }
 
 // State is the state of one key. It is used by one goroutine at a time; now is the time since
@@ -150,7 +150,7 @@ type Algorithm interface {
 //
 // A State may have a method
 //
-//	Adapt(q *hotparam.Quota, now time.Duration) bool
+//	Adapt(q *rules.Quota, now time.Duration) bool
 //
 // that switches to another quota of its algorithm at now, keeps what was taken, and reports
 // whether it could; if not it changes nothing. Without it each quota of a key has its own
@@ -165,5 +165,5 @@ type State interface {
 
 // adapter is a State that can go on with another quota of its algorithm.
 type adapter interface {
-	Adapt(q *hotparam.Quota, now time.Duration) bool
+	Adapt(q *rules.Quota, now time.Duration) bool
 }

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // One hot bucket that all goroutines share: mostly denied, as a hot key is, and
@@ -17,11 +17,11 @@ import (
 func BenchmarkTokenBucket(b *testing.B) {
 	for _, c := range []struct {
 		name  string
-		rate  hotparam.Rate
+		rate  rules.Rate
 		burst int64
 	}{
-		{"denied", hotparam.Rate{N: 50, Per: time.Second}, 100},
-		{"admitted", hotparam.Rate{N: hotparam.MaxRate, Per: time.Second}, 1 << 50},
+		{"denied", rules.Rate{N: 50, Per: time.Second}, 100},
+		{"admitted", rules.Rate{N: rules.MaxRate, Per: time.Second}, 1 << 50},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			bucket := newBucket(b, c.rate, c.burst)
@@ -48,15 +48,15 @@ func BenchmarkKeyed(b *testing.B) {
 	all := make([]known, keys)
 	for i := range all {
 		key := fmt.Appendf(nil, "GET /users/%d", i)
-		all[i] = known{hotparam.Hash(key), key}
+		all[i] = known{rules.Hash(key), key}
 	}
 	for _, c := range []struct {
 		name string
-		rate hotparam.Rate
+		rate rules.Rate
 		room int
 	}{
 		{"known", perSecond5, keys},
-		{"churn", hotparam.Rate{N: 10_000, Per: time.Second}, keys / 10},
+		{"churn", rules.Rate{N: 10_000, Per: time.Second}, keys / 10},
 		{"full", perSecond5, keys / 10},
 	} {
 		b.Run(c.name, func(b *testing.B) {
@@ -94,7 +94,7 @@ func BenchmarkMemory(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			quota := &hotparam.Quota{Rate: perSecond5, Burst: 10}
+			quota := &rules.Quota{Rate: perSecond5, Burst: 10}
 			ctx := context.Background()
 			var next atomic.Uint64
 			b.ReportAllocs()

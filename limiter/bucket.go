@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Bucket holds one thing to a quota, in memory. It is safe for concurrent use. Now is the
@@ -19,7 +19,7 @@ type Bucket interface {
 	// SetQuota replaces the quota at now. What was taken, reserved or owed carries over:
 	// see [Op]. It fails for a quota that is not valid, and with [ErrUnsupported] for an
 	// algorithm that was not given, and then changes nothing.
-	SetQuota(q *hotparam.Quota, now time.Duration) error
+	SetQuota(q *rules.Quota, now time.Duration) error
 	// Owe takes permits at now, whether they are there or not; below zero it gives some
 	// back. See [Holding].
 	Owe(permits float64, now time.Duration)
@@ -30,7 +30,7 @@ type Bucket interface {
 // NewBucket returns a Bucket. Without warm-up and penalty a token bucket or leaky bucket is
 // lock-free; other quotas have a lock. Custom holds algorithms of your own, by name; it may
 // be nil.
-func NewBucket(q *hotparam.Quota, custom map[hotparam.Algorithm]Algorithm) (Bucket, error) {
+func NewBucket(q *rules.Quota, custom map[rules.Algorithm]Algorithm) (Bucket, error) {
 	if bucketed(q) && q.Penalty == 0 {
 		b, err := newBucketed(q, custom)
 		if err != nil {
@@ -48,14 +48,14 @@ func NewBucket(q *hotparam.Quota, custom map[hotparam.Algorithm]Algorithm) (Buck
 // lockedBucket is states under a mutex.
 type lockedBucket struct {
 	mu        sync.Mutex
-	quota     *hotparam.Quota
+	quota     *rules.Quota
 	algorithm Algorithm
-	custom    map[hotparam.Algorithm]Algorithm
+	custom    map[rules.Algorithm]Algorithm
 	sides     sides
 	owed      opening
 }
 
-func (b *lockedBucket) of(*hotparam.Quota) (Algorithm, error) { return b.algorithm, nil }
+func (b *lockedBucket) of(*rules.Quota) (Algorithm, error) { return b.algorithm, nil }
 
 func (b *lockedBucket) Do(now time.Duration, ask Ask) (r Result) {
 	b.mu.Lock()
@@ -64,7 +64,7 @@ func (b *lockedBucket) Do(now time.Duration, ask Ask) (r Result) {
 	if b.sides.isStraight(b.quota, ask.Kind) {
 		r = b.sides.state.Do(now, ask)
 	} else if r, err = b.sides.do(now, b.quota, maker{algorithms: b}, &ask); err != nil { // an algorithm of the user's own that makes no state
-		return open(&ask, Result{Decision: hotparam.Decision{Allowed: true}})
+		return open(&ask, Result{Decision: rules.Decision{Allowed: true}})
 	}
 	if r.Taken > 0 && b.sides.family != unlimitedFamily {
 		r.Receipt.state = b.sides.family
@@ -79,7 +79,7 @@ func (b *lockedBucket) FreshAfter(now time.Duration) time.Duration {
 	return b.sides.freshAfter(now)
 }
 
-func (b *lockedBucket) SetQuota(q *hotparam.Quota, now time.Duration) error {
+func (b *lockedBucket) SetQuota(q *rules.Quota, now time.Duration) error {
 	a, err := NewAlgorithm(q, b.custom)
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func open(ask *Ask, r Result) Result {
 	if !r.Allowed && r.RetryAfter == 0 {
 		return r
 	}
-	r = Result{Decision: hotparam.Decision{Allowed: true, Reason: hotparam.ReasonOpen}}
+	r = Result{Decision: rules.Decision{Allowed: true, Reason: rules.ReasonOpen}}
 	if ask.Kind.takes() {
 		r.Taken = ask.N
 	}

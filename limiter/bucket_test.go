@@ -10,25 +10,25 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // quotasOfAll are one of each kind of state there is in memory.
-var quotasOfAll = map[string]hotparam.Quota{
+var quotasOfAll = map[string]rules.Quota{
 	"token bucket":   {Rate: perSecond5, Burst: 4},
-	"starts short":   {Algorithm: hotparam.TokenBucket, Rate: perSecond5, Burst: 4, Missing: 2},
-	"gcra":           {Algorithm: hotparam.GCRA, Rate: perSecond5, Burst: 4},
-	"leaky bucket":   {Algorithm: hotparam.LeakyBucket, Rate: perSecond5, Burst: 4},
-	"shaping":        {Algorithm: hotparam.LeakyBucket, Rate: perSecond5, Burst: 4, Shape: true},
+	"starts short":   {Algorithm: rules.TokenBucket, Rate: perSecond5, Burst: 4, Missing: 2},
+	"gcra":           {Algorithm: rules.GCRA, Rate: perSecond5, Burst: 4},
+	"leaky bucket":   {Algorithm: rules.LeakyBucket, Rate: perSecond5, Burst: 4},
+	"shaping":        {Algorithm: rules.LeakyBucket, Rate: perSecond5, Burst: 4, Shape: true},
 	"warm-up":        {Rate: perSecond5, Burst: 4, WarmUp: 3 * time.Second},
 	"penalty":        {Rate: perSecond5, Burst: 4, Penalty: time.Second},
-	"fixed window":   {Algorithm: hotparam.FixedWindow, Rate: perSecond5, Burst: 5},
-	"calendar":       {Algorithm: hotparam.FixedWindow, Rate: perSecond5, Burst: 5, Calendar: hotparam.CalendarSecond},
-	"sliding log":    {Algorithm: hotparam.SlidingLog, Rate: perSecond5, Burst: 5},
-	"sliding blocks": {Algorithm: hotparam.SlidingBlocks, Rate: perSecond5, Burst: 5, CountDenied: true},
-	"locked log":     {Algorithm: hotparam.SlidingLog, Rate: perSecond5, Burst: 5, Penalty: time.Second},
-	"unlimited":      {Burst: hotparam.Unlimited},
+	"fixed window":   {Algorithm: rules.FixedWindow, Rate: perSecond5, Burst: 5},
+	"calendar":       {Algorithm: rules.FixedWindow, Rate: perSecond5, Burst: 5, Calendar: rules.CalendarSecond},
+	"sliding log":    {Algorithm: rules.SlidingLog, Rate: perSecond5, Burst: 5},
+	"sliding blocks": {Algorithm: rules.SlidingBlocks, Rate: perSecond5, Burst: 5, CountDenied: true},
+	"locked log":     {Algorithm: rules.SlidingLog, Rate: perSecond5, Burst: 5, Penalty: time.Second},
+	"unlimited":      {Burst: rules.Unlimited},
 }
 
 func drawAsk(rt *rapid.T) limiter.Ask {
@@ -49,8 +49,8 @@ func TestBucketExtremes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
 				q := base
-				if q.Burst != hotparam.Unlimited && q.Calendar == "" && q.Algorithm != hotparam.SlidingLog {
-					q.Rate = hotparam.Rate{N: 1, Per: rapid.SampledFrom(pers).Draw(rt, "per")}
+				if q.Burst != rules.Unlimited && q.Calendar == "" && q.Algorithm != rules.SlidingLog {
+					q.Rate = rules.Rate{N: 1, Per: rapid.SampledFrom(pers).Draw(rt, "per")}
 					q.Burst = rapid.SampledFrom([]int64{4, min(1<<61/int64(q.Rate.Per), 1<<61-1)}).Draw(rt, "burst")
 					if q.Algorithm.Windowed() {
 						q.Burst, q.Rate.N = 1, 1
@@ -117,7 +117,7 @@ func TestKeysAreABucketPerKey(t *testing.T) {
 						ask.N, ask.Mark, took[i].Taken = took[i].Taken, took[i].Mark, 0
 						ask.Keep = 0 // all of it: what a return in parts leaves behind changes the marks of a bucket that is not dropped
 					}
-					got, want := k.Do(now, hotparam.Hash(key), key, ask), buckets[i].Do(now, ask)
+					got, want := k.Do(now, rules.Hash(key), key, ask), buckets[i].Do(now, ask)
 					if got != want {
 						rt.Fatalf("%+v of %s at %v:\n got %+v\nwant %+v", ask, key, now, got, want)
 					}
@@ -134,12 +134,12 @@ func TestKeysAreABucketPerKey(t *testing.T) {
 }
 
 func TestSetQuota(t *testing.T) {
-	wider := func(q hotparam.Quota) hotparam.Quota {
+	wider := func(q rules.Quota) rules.Quota {
 		q.Rate.N, q.Burst = 2*q.Rate.N, 2*q.Burst
 		return q
 	}
 	for name, q := range quotasOfAll {
-		if q.Burst == hotparam.Unlimited || q.Missing > 0 {
+		if q.Burst == rules.Unlimited || q.Missing > 0 {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
@@ -155,7 +155,7 @@ func TestSetQuota(t *testing.T) {
 			key := []byte("key")
 			one := func(ask limiter.Ask) limiter.Result {
 				t.Helper()
-				got, want := keys.Do(now, hotparam.Hash(key), key, ask), b.Do(now, ask)
+				got, want := keys.Do(now, rules.Hash(key), key, ask), b.Do(now, ask)
 				if got.Mark = want.Mark; got != want {
 					t.Fatalf("%+v: keys say %+v, a bucket %+v", ask, got, want)
 				}
@@ -166,13 +166,13 @@ func TestSetQuota(t *testing.T) {
 			}
 			twice := wider(q)
 			for _, s := range []interface {
-				SetQuota(*hotparam.Quota, time.Duration) error
+				SetQuota(*rules.Quota, time.Duration) error
 			}{b, keys} {
-				other := hotparam.Quota{Algorithm: hotparam.SlidingLog, Rate: perSecond5, Burst: 5}
-				if q.Algorithm == hotparam.SlidingLog {
-					other = hotparam.Quota{Rate: perSecond5, Burst: 5}
+				other := rules.Quota{Algorithm: rules.SlidingLog, Rate: perSecond5, Burst: 5}
+				if q.Algorithm == rules.SlidingLog {
+					other = rules.Quota{Rate: perSecond5, Burst: 5}
 				}
-				for _, q := range []*hotparam.Quota{&other, &twice} { // to another algorithm, and back
+				for _, q := range []*rules.Quota{&other, &twice} { // to another algorithm, and back
 					if err := s.SetQuota(q, now); err != nil {
 						t.Fatal(err)
 					}
@@ -182,7 +182,7 @@ func TestSetQuota(t *testing.T) {
 				if err := s.SetQuota(&own, now); !errors.Is(err, limiter.ErrUnsupported) {
 					t.Errorf("%T: an algorithm that was not given: %v", s, err)
 				}
-				if err := s.SetQuota(&hotparam.Quota{}, now); err == nil || errors.Is(err, limiter.ErrUnsupported) {
+				if err := s.SetQuota(&rules.Quota{}, now); err == nil || errors.Is(err, limiter.ErrUnsupported) {
 					t.Errorf("%T: a quota that is not valid: %v", s, err)
 				}
 			}
@@ -200,7 +200,7 @@ func TestSetQuota(t *testing.T) {
 
 // While the quota changes to and fro all that is admitted is what the wider one allows.
 func TestSetQuotaWhileTaking(t *testing.T) {
-	wide, narrow := hotparam.Quota{Rate: perSecond5, Burst: 1000}, hotparam.Quota{Rate: hotparam.Rate{N: 1, Per: time.Second}, Burst: 1000}
+	wide, narrow := rules.Quota{Rate: perSecond5, Burst: 1000}, rules.Quota{Rate: rules.Rate{N: 1, Per: time.Second}, Burst: 1000}
 	b, err := limiter.NewBucket(&wide, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -210,18 +210,18 @@ func TestSetQuotaWhileTaking(t *testing.T) {
 		t.Fatal(err)
 	}
 	key := []byte("key")
-	hash := hotparam.Hash(key)
+	hash := rules.Hash(key)
 	for name, s := range map[string]struct {
 		do  func() bool
-		set func(*hotparam.Quota) error
+		set func(*rules.Quota) error
 	}{
 		"bucket": {
 			func() bool { return b.Do(time.Hour, limiter.Ask{N: 1}).Allowed },
-			func(q *hotparam.Quota) error { return b.SetQuota(q, time.Hour) },
+			func(q *rules.Quota) error { return b.SetQuota(q, time.Hour) },
 		},
 		"keys": {
 			func() bool { return keys.Do(time.Hour, hash, key, limiter.Ask{N: 1}).Allowed },
-			func(q *hotparam.Quota) error { return keys.SetQuota(q, time.Hour) },
+			func(q *rules.Quota) error { return keys.SetQuota(q, time.Hour) },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -264,7 +264,7 @@ func TestDoAllocs(t *testing.T) {
 			t.Fatal(err)
 		}
 		key := []byte("GET /users?user=1")
-		hash := hotparam.Hash(key)
+		hash := rules.Hash(key)
 		now := time.Hour
 		one := func() {
 			now += 50 * time.Millisecond

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // tokenBucket is a [Bucket] whose state is one word. It is lock-free, and allocates nothing
@@ -18,7 +18,7 @@ import (
 type tokenBucket struct {
 	at     atomic.Pointer[quotaWord]
 	heir   atomic.Pointer[lockedBucket] // takes its place under a quota that needs more than a word; nil until then
-	custom map[hotparam.Algorithm]Algorithm
+	custom map[rules.Algorithm]Algorithm
 	mu     sync.Mutex // held while the quota is changed, and for a Return
 	first  quotaWord
 	_      [16]byte // two cache lines of its own: 128 bytes
@@ -32,7 +32,7 @@ type quotaWord struct {
 }
 
 // newBucketed returns a bucket of a quota for which bucketed is true.
-func newBucketed(q *hotparam.Quota, custom map[hotparam.Algorithm]Algorithm) (*tokenBucket, error) {
+func newBucketed(q *rules.Quota, custom map[rules.Algorithm]Algorithm) (*tokenBucket, error) {
 	b := &tokenBucket{custom: custom}
 	b.at.Store(&b.first)
 	if err := b.first.setQuota(q); err != nil {
@@ -63,7 +63,7 @@ func (b *tokenBucket) current(t int64) *quotaWord {
 }
 
 // take is Do for the Ask{N: n} of a [Local], without a Result.
-func (b *tokenBucket) take(now time.Duration, n int64) hotparam.Decision {
+func (b *tokenBucket) take(now time.Duration, n int64) rules.Decision {
 	c, t := b.at.Load(), instant(now)
 	v, ok := c.take(&c.atomicLine, t, n)
 	for !ok {
@@ -78,7 +78,7 @@ func (b *tokenBucket) take(now time.Duration, n int64) hotparam.Decision {
 // TakeOne is Do for the Ask{N: 1} of a caller that never gives back: its results stay in
 // registers, where a Result is written and copied. Callers find it by a type assertion. It is
 // no method of [Bucket], since other buckets have nothing to gain by it.
-func (b *tokenBucket) TakeOne(now time.Duration) (allowed bool, reason hotparam.Reason, limit, remaining int64, retryAfter, resetAfter, delay time.Duration) {
+func (b *tokenBucket) TakeOne(now time.Duration) (allowed bool, reason rules.Reason, limit, remaining int64, retryAfter, resetAfter, delay time.Duration) {
 	c, t := b.at.Load(), instant(now)
 	v, ok := c.take(&c.atomicLine, t, 1)
 	for !ok {
@@ -136,7 +136,7 @@ func (b *tokenBucket) FreshAfter(now time.Duration) time.Duration {
 
 // SetQuota implements [Bucket]. Under a quota that needs more than one word the bucket has a
 // lock from then on.
-func (b *tokenBucket) SetQuota(q *hotparam.Quota, now time.Duration) error {
+func (b *tokenBucket) SetQuota(q *rules.Quota, now time.Duration) error {
 	if _, err := NewAlgorithm(q, b.custom); err != nil {
 		return err
 	}
@@ -173,7 +173,7 @@ func (b *tokenBucket) SetQuota(q *hotparam.Quota, now time.Duration) error {
 }
 
 // bequeath hands the content of the word to a bucket with a lock. The caller holds the lock.
-func (b *tokenBucket) bequeath(c *quotaWord, word int64, q *hotparam.Quota, now time.Duration) error {
+func (b *tokenBucket) bequeath(c *quotaWord, word int64, q *rules.Quota, now time.Duration) error {
 	heir := &lockedBucket{custom: b.custom}
 	if t := instant(now); word != unborn {
 		heir.sides.put(c.side(c.line(c.gcra.current(word, t)), t), now)

@@ -10,13 +10,13 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
-var perSecond5 = hotparam.Rate{N: 5, Per: time.Second}
+var perSecond5 = rules.Rate{N: 5, Per: time.Second}
 
-func newBucket(t testing.TB, rate hotparam.Rate, burst int64) *limiter.TokenBucket {
+func newBucket(t testing.TB, rate rules.Rate, burst int64) *limiter.TokenBucket {
 	t.Helper()
 	b, err := limiter.NewTokenBucket(rate, burst)
 	if err != nil {
@@ -27,22 +27,22 @@ func newBucket(t testing.TB, rate hotparam.Rate, burst int64) *limiter.TokenBuck
 
 func TestNewTokenBucketErrors(t *testing.T) {
 	for _, c := range []struct {
-		rate  hotparam.Rate
+		rate  rules.Rate
 		burst int64
 		want  string // in the error; empty: none
 	}{
-		{hotparam.Rate{}, 1, "must be positive"},
-		{hotparam.Rate{N: 0, Per: time.Second}, 1, "must be positive"},
-		{hotparam.Rate{N: -1, Per: time.Second}, 1, "must be positive"},
-		{hotparam.Rate{N: 1, Per: -1}, 1, "must be positive"},
-		{hotparam.Rate{N: hotparam.MaxRate, Per: time.Second}, 1, ""},
-		{hotparam.Rate{N: hotparam.MaxRate + 1, Per: time.Second}, 1, "at most 10000000 per second"},
-		{hotparam.Rate{N: math.MaxInt64, Per: 1}, 1, "at most"},
+		{rules.Rate{}, 1, "must be positive"},
+		{rules.Rate{N: 0, Per: time.Second}, 1, "must be positive"},
+		{rules.Rate{N: -1, Per: time.Second}, 1, "must be positive"},
+		{rules.Rate{N: 1, Per: -1}, 1, "must be positive"},
+		{rules.Rate{N: rules.MaxRate, Per: time.Second}, 1, ""},
+		{rules.Rate{N: rules.MaxRate + 1, Per: time.Second}, 1, "at most 10000000 per second"},
+		{rules.Rate{N: math.MaxInt64, Per: 1}, 1, "at most"},
 		{perSecond5, 0, "burst 0: must be at least 1"},
 		{perSecond5, -1, "burst -1: must be at least 1"},
-		{hotparam.Rate{N: 1, Per: 24 * time.Hour}, 26_687, ""},
-		{hotparam.Rate{N: 1, Per: 24 * time.Hour}, 1_000_000, "lower the burst to 26687"},
-		{hotparam.Rate{N: 1, Per: math.MaxInt64}, 1, "takes over 73 years to fill"},
+		{rules.Rate{N: 1, Per: 24 * time.Hour}, 26_687, ""},
+		{rules.Rate{N: 1, Per: 24 * time.Hour}, 1_000_000, "lower the burst to 26687"},
+		{rules.Rate{N: 1, Per: math.MaxInt64}, 1, "takes over 73 years to fill"},
 		{perSecond5, math.MaxInt64, "takes over 73 years to fill"},
 	} {
 		_, err := limiter.NewTokenBucket(c.rate, c.burst)
@@ -92,7 +92,7 @@ func TestTokenBucketOverflow(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		interval := rapid.Int64Range(100, 1<<61).Draw(rt, "interval")
 		burst := rapid.Int64Range(1, 1<<61/interval).Draw(rt, "burst")
-		b := newBucket(t, hotparam.Rate{N: 1, Per: time.Duration(interval)}, burst)
+		b := newBucket(t, rules.Rate{N: 1, Per: time.Duration(interval)}, burst)
 		// A clock that went back, a debt.
 		slack := time.Minute + time.Duration(max(int64(time.Minute), burst*interval))
 		extremes := []int64{math.MinInt64, -1, 0, 1, 1 << 61, 1<<62 - 1, 1 << 62, 1<<62 + 1, math.MaxInt64}
@@ -164,7 +164,7 @@ func TestTokenBucketAllocs(t *testing.T) {
 
 // A game gives 5 points of stamina and one back each 6 minutes; a match costs 2.
 func ExampleNewBucket() {
-	stamina, err := limiter.NewBucket(&hotparam.Quota{Rate: hotparam.Rate{N: 1, Per: 6 * time.Minute}, Burst: 5}, nil)
+	stamina, err := limiter.NewBucket(&rules.Quota{Rate: rules.Rate{N: 1, Per: 6 * time.Minute}, Burst: 5}, nil)
 	if err != nil {
 		fmt.Println(err)
 		return

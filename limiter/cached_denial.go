@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // cachedSlot tells, by its changes, whether a denial is older than a Return that came
@@ -20,12 +20,12 @@ type cachedSlot struct {
 // denial is a denial that is remembered. All but next is fixed.
 type denial struct {
 	name, key    string
-	quota        *hotparam.Quota
+	quota        *rules.Quota
 	least        int64         // how many permits have to be there at least, for it to deny
 	within       time.Duration // how long the ask would have waited; below 0 if it was no Reserve
 	sent, until  time.Duration // when the ask was sent, and until when it is remembered at the longest
 	retry, reset time.Duration // when it said that a retry can pass, and that all is back
-	decision     hotparam.Decision
+	decision     rules.Decision
 
 	// next is when the next ask may go to the backend, in ns. Until retry one at a time goes, each
 	// refresh, to find out whether others have returned permits. Then those go for whose permits
@@ -166,8 +166,8 @@ func (a *sentAsk) learn(op *Op, res *Result, err error, longest time.Duration) {
 		a.allowed(op, n, res)
 		return
 	}
-	locked := res.Reason == hotparam.ReasonLocked
-	if err != nil || res.Allowed || res.RetryAfter <= 0 || n < 0 || !locked && (res.Reason != hotparam.ReasonLimited || op.Quota.Penalty > 0) {
+	locked := res.Reason == rules.ReasonLocked
+	if err != nil || res.Allowed || res.RetryAfter <= 0 || n < 0 || !locked && (res.Reason != rules.ReasonLimited || op.Quota.Penalty > 0) {
 		return
 	}
 	d := &denial{

@@ -11,8 +11,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 func newCached(t testing.TB, b limiter.Backend, keys int) *limiter.Cached {
@@ -95,10 +95,10 @@ func TestCachedForgets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, b := fakeQuota(1, 4), &fake{}
 		c := newCached(t, b, 0)
-		for name, end := range map[string]func() *hotparam.Quota{
-			"a return":      func() *hotparam.Quota { mustDo(t, c, fakeOp(limiter.Return, "k", 4, &q)); return &q },
-			"a reset":       func() *hotparam.Quota { mustDo(t, c, fakeOp(limiter.Forget, "k", 0, &q)); return &q },
-			"another quota": func() *hotparam.Quota { more := fakeQuota(1, 10); return &more },
+		for name, end := range map[string]func() *rules.Quota{
+			"a return":      func() *rules.Quota { mustDo(t, c, fakeOp(limiter.Return, "k", 4, &q)); return &q },
+			"a reset":       func() *rules.Quota { mustDo(t, c, fakeOp(limiter.Forget, "k", 0, &q)); return &q },
+			"another quota": func() *rules.Quota { more := fakeQuota(1, 10); return &more },
 		} {
 			mustDo(t, c, fakeOp(limiter.Forget, "k", 0, &q))
 			for range 2 {
@@ -114,7 +114,7 @@ func TestCachedForgets(t *testing.T) {
 func TestCachedLeavesToTheBackendWhatItHasToKnow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		counted, locking, b := fakeQuota(1, 1), fakeQuota(1, 2), &fake{}
-		counted.Algorithm, counted.CountDenied = hotparam.SlidingLog, true
+		counted.Algorithm, counted.CountDenied = rules.SlidingLog, true
 		locking.Penalty = 10 * time.Second
 		c := newCached(t, b, 0)
 		for range 5 {
@@ -131,7 +131,7 @@ func TestCachedLeavesToTheBackendWhatItHasToKnow(t *testing.T) {
 			t.Errorf("%d calls, want 4", calls)
 		}
 		for _, n := range []int64{1, 2} {
-			if res, _ := mustDo(t, c, fakeOp(limiter.Take, "k", n, &locking)); res.Allowed || res.Reason != hotparam.ReasonLocked || res.RetryAfter != 10*time.Second {
+			if res, _ := mustDo(t, c, fakeOp(limiter.Take, "k", n, &locking)); res.Allowed || res.Reason != rules.ReasonLocked || res.RetryAfter != 10*time.Second {
 				t.Errorf("%d under the lock: %+v", n, res)
 			}
 		}
@@ -152,7 +152,7 @@ func TestCachedDenialsLockAnew(t *testing.T) {
 			mustDo(t, c, fakeOp(limiter.Take, "k", 1, &q))
 		}
 		time.Sleep(q.Penalty)
-		if res, _ := mustDo(t, c, fakeOp(limiter.Take, "k", 1, &q)); res.Reason != hotparam.ReasonLimited || res.RetryAfter != 900*time.Millisecond {
+		if res, _ := mustDo(t, c, fakeOp(limiter.Take, "k", 1, &q)); res.Reason != rules.ReasonLimited || res.RetryAfter != 900*time.Millisecond {
 			t.Errorf("after the lock: %+v", res)
 		}
 	})
@@ -235,7 +235,7 @@ func TestCachedProperty(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx := context.Background()
-		quotas := []hotparam.Quota{fakeQuota(1, 3), fakeQuota(4, 2)}
+		quotas := []rules.Quota{fakeQuota(1, 3), fakeQuota(4, 2)}
 		quotas[1].Penalty = time.Duration(rapid.IntRange(0, 1).Draw(t, "penalty")) * time.Second
 		for range rapid.IntRange(30, 60).Draw(t, "ops") {
 			time.Sleep(time.Duration(rapid.IntRange(0, 200).Draw(t, "pause")) * time.Millisecond)
@@ -279,7 +279,7 @@ func TestCachedProperty(t *testing.T) {
 				t.Fatalf("%+v came to %+v, the backend says %+v", op.Ask, got, want)
 			}
 			most := want.RetryAfter
-			if want.Reason != hotparam.ReasonLocked { // a Peek locks nothing
+			if want.Reason != rules.ReasonLocked { // a Peek locks nothing
 				most = max(most, op.Quota.Penalty)
 			}
 			if !got.Allowed && got.RetryAfter > most || (got.RetryAfter == 0) != (want.RetryAfter == 0) {
@@ -302,7 +302,7 @@ func TestCachedInstancesProperty(t *testing.T) {
 	checkInBubble(t, func(t *rapid.T) {
 		var (
 			b         = &fakeBatcher{}
-			q         = hotparam.Quota{Rate: hotparam.Rate{N: rapid.Int64Range(1, 3).Draw(t, "rate"), Per: 10 * time.Second}, Burst: rapid.Int64Range(1, 5).Draw(t, "burst")}
+			q         = rules.Quota{Rate: rules.Rate{N: rapid.Int64Range(1, 3).Draw(t, "rate"), Per: 10 * time.Second}, Burst: rapid.Int64Range(1, 5).Draw(t, "burst")}
 			instances [3]*limiter.Cached
 			returned  [3]time.Time // when others than this instance last gave back
 			taken     []limiter.Op
@@ -362,7 +362,7 @@ func TestCachedInstancesProperty(t *testing.T) {
 // each permit that comes back, and once a second.
 func TestCachedFarBeyondTheLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q, b := hotparam.Quota{Rate: hotparam.Rate{N: 2, Per: time.Second}, Burst: 10}, &fakeBatcher{}
+		q, b := rules.Quota{Rate: rules.Rate{N: 2, Per: time.Second}, Burst: 10}, &fakeBatcher{}
 		c := newCached(t, b, 0)
 		passed := int64(0)
 		for range 100_000 { // 10,000 a second
@@ -426,7 +426,7 @@ func TestCachedAsksNothingBesideAKnownDenial(t *testing.T) {
 			t.Fatal(err)
 		}
 		wide, narrow := fakeQuota(1, 100), fakeQuota(1, 2)
-		op := func(name string, q *hotparam.Quota, n int64) limiter.Op {
+		op := func(name string, q *rules.Quota, n int64) limiter.Op {
 			return limiter.Op{Quota: q, Name: name, Key: "k", Ask: limiter.Ask{N: n, Together: true}}
 		}
 		ask := func(ops ...limiter.Op) []limiter.Result {

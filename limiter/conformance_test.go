@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/limiter/limitertest"
+	"github.com/hotparam/hotparam/rules"
 )
 
 func TestMemoryConforms(t *testing.T) {
@@ -47,7 +47,7 @@ func TestFullTablesKeepToTheirQuotas(t *testing.T) {
 type fullKeys struct {
 	now   func() time.Duration
 	keys  limiter.Keys
-	quota *hotparam.Quota
+	quota *rules.Quota
 }
 
 func (b *fullKeys) Do(_ context.Context, op limiter.Op) (_ limiter.Result, err error) {
@@ -61,15 +61,15 @@ func (b *fullKeys) Do(_ context.Context, op limiter.Op) (_ limiter.Result, err e
 	if err != nil {
 		return limiter.Result{}, err
 	}
-	return b.keys.Do(b.now(), hotparam.Hash([]byte(op.Key)), []byte(op.Key), op.Ask), nil
+	return b.keys.Do(b.now(), rules.Hash([]byte(op.Key)), []byte(op.Key), op.Ask), nil
 }
 
 func TestBucketConforms(t *testing.T) {
-	testSingles(t, func(q *hotparam.Quota) (single, error) { return limiter.NewBucket(q, nil) })
+	testSingles(t, func(q *rules.Quota) (single, error) { return limiter.NewBucket(q, nil) })
 }
 
 func TestKeysConform(t *testing.T) {
-	testSingles(t, func(q *hotparam.Quota) (single, error) {
+	testSingles(t, func(q *rules.Quota) (single, error) {
 		k, err := limiter.NewKeys(q, 8, nil)
 		return &oneOfKeys{Keys: k}, err
 	})
@@ -78,11 +78,11 @@ func TestKeysConform(t *testing.T) {
 // single is what is held to one quota.
 type single interface {
 	Do(now time.Duration, ask limiter.Ask) limiter.Result
-	SetQuota(q *hotparam.Quota, now time.Duration) error
+	SetQuota(q *rules.Quota, now time.Duration) error
 }
 
 // testSingles runs the suite on a backend that opens one for each key.
-func testSingles(t *testing.T, open func(*hotparam.Quota) (single, error)) {
+func testSingles(t *testing.T, open func(*rules.Quota) (single, error)) {
 	limitertest.TestBackend(t, limitertest.Config{
 		New: func(_ *testing.T, now func() time.Duration) limiter.Backend {
 			return &singles{now: now, open: open, keys: map[[2]string]*opened{}}
@@ -92,14 +92,14 @@ func testSingles(t *testing.T, open func(*hotparam.Quota) (single, error)) {
 
 type singles struct {
 	now  func() time.Duration
-	open func(*hotparam.Quota) (single, error)
+	open func(*rules.Quota) (single, error)
 	mu   sync.Mutex
 	keys map[[2]string]*opened
 }
 
 type opened struct {
 	single
-	quota *hotparam.Quota
+	quota *rules.Quota
 }
 
 func (b *singles) Do(_ context.Context, op limiter.Op) (limiter.Result, error) {
@@ -143,19 +143,19 @@ func (o *oneOfKeys) Do(now time.Duration, ask limiter.Ask) limiter.Result {
 	o.calls++
 	other := []byte("other" + strconv.Itoa(o.calls%7))
 	o.mu.Unlock()
-	o.Keys.Do(now, hotparam.Hash(other), other, limiter.Ask{N: 1})
+	o.Keys.Do(now, rules.Hash(other), other, limiter.Ask{N: 1})
 	key := []byte("one")
-	return o.Keys.Do(now, hotparam.Hash(key), key, ask)
+	return o.Keys.Do(now, rules.Hash(key), key, ask)
 }
 
 func TestAlgorithmsConform(t *testing.T) {
-	for _, q := range []hotparam.Quota{
-		{Algorithm: hotparam.TokenBucket, Rate: hotparam.Rate{N: 10, Per: time.Second}, Burst: 5},
-		{Algorithm: hotparam.GCRA, Rate: hotparam.Rate{N: 7, Per: time.Minute}, Burst: 3},
-		{Algorithm: hotparam.LeakyBucket, Rate: hotparam.Rate{N: 10, Per: time.Second}, Burst: 5, Shape: true},
-		{Algorithm: hotparam.FixedWindow, Rate: hotparam.Rate{N: 5, Per: time.Second}},
-		{Algorithm: hotparam.SlidingLog, Rate: hotparam.Rate{N: 5, Per: time.Second}},
-		{Algorithm: hotparam.SlidingBlocks, Rate: hotparam.Rate{N: 5, Per: time.Second}},
+	for _, q := range []rules.Quota{
+		{Algorithm: rules.TokenBucket, Rate: rules.Rate{N: 10, Per: time.Second}, Burst: 5},
+		{Algorithm: rules.GCRA, Rate: rules.Rate{N: 7, Per: time.Minute}, Burst: 3},
+		{Algorithm: rules.LeakyBucket, Rate: rules.Rate{N: 10, Per: time.Second}, Burst: 5, Shape: true},
+		{Algorithm: rules.FixedWindow, Rate: rules.Rate{N: 5, Per: time.Second}},
+		{Algorithm: rules.SlidingLog, Rate: rules.Rate{N: 5, Per: time.Second}},
+		{Algorithm: rules.SlidingBlocks, Rate: rules.Rate{N: 5, Per: time.Second}},
 	} {
 		q = q.WithDefaults()
 		a, err := limiter.NewAlgorithm(&q, nil)

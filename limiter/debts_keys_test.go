@@ -5,29 +5,29 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // A key under several quotas in turn, of a table that is full, is admitted what it would be if
 // it had stayed, or less: whatever quota it has when it returns, and whatever is given back.
 func TestEvictedKeysKeepToAllTheirQuotas(t *testing.T) {
 	const s = time.Second
-	window := func(a hotparam.Algorithm, per time.Duration) *hotparam.Quota {
-		return quota(hotparam.Quota{Algorithm: a, Rate: hotparam.Rate{N: 1, Per: per}, Burst: 1})
+	window := func(a rules.Algorithm, per time.Duration) *rules.Quota {
+		return quota(rules.Quota{Algorithm: a, Rate: rules.Rate{N: 1, Per: per}, Burst: 1})
 	}
-	calendar := func(c hotparam.Calendar) *hotparam.Quota {
-		return quota(hotparam.Quota{Algorithm: hotparam.FixedWindow, Calendar: c, Rate: hotparam.Rate{N: 1, Per: hotparam.CalendarPeriods[c]}, Burst: 1})
+	calendar := func(c rules.Calendar) *rules.Quota {
+		return quota(rules.Quota{Algorithm: rules.FixedWindow, Calendar: c, Rate: rules.Rate{N: 1, Per: rules.CalendarPeriods[c]}, Burst: 1})
 	}
-	bucket := func(n int64, per time.Duration, burst int64) *hotparam.Quota {
-		return quota(hotparam.Quota{Algorithm: hotparam.TokenBucket, Rate: hotparam.Rate{N: n, Per: per}, Burst: burst})
+	bucket := func(n int64, per time.Duration, burst int64) *rules.Quota {
+		return quota(rules.Quota{Algorithm: rules.TokenBucket, Rate: rules.Rate{N: n, Per: per}, Burst: burst})
 	}
 	locking := bucket(7, time.Minute, 1)
 	locking.Penalty = time.Millisecond
 	slow, fast := bucket(1, s, 3), bucket(3, s, 3)
 	one, two, thousand := bucket(1, s, 1), bucket(1, s, 2), bucket(1000, s, 4)
-	logOf6, logOf1 := window(hotparam.SlidingLog, 6*s), window(hotparam.SlidingLog, s)
-	blocksOf6, blocksOf1 := window(hotparam.SlidingBlocks, 6*s), window(hotparam.SlidingBlocks, s)
+	logOf6, logOf1 := window(rules.SlidingLog, 6*s), window(rules.SlidingLog, s)
+	blocksOf6, blocksOf1 := window(rules.SlidingBlocks, 6*s), window(rules.SlidingBlocks, s)
 	blocksOf6.Blocks, blocksOf1.Blocks = 2, 2
 	take := func(n int64) limiter.Ask { return limiter.Ask{N: n} }
 	later := func(n int64) limiter.Ask { return limiter.Ask{Kind: limiter.Reserve, N: n, Within: 20 * s} }
@@ -46,10 +46,10 @@ func TestEvictedKeysKeepToAllTheirQuotas(t *testing.T) {
 			{at: s, quota: blocksOf1, ask: take(1)},
 		},
 		"a return of what a dropped key took": {
-			{quota: calendar(hotparam.CalendarSecond), ask: take(1), taken: 1},
-			{at: s, quota: calendar(hotparam.CalendarMinute), ask: take(1), taken: 1, sweep: true},
-			{at: s, quota: calendar(hotparam.CalendarSecond), giveBack: 1},
-			{at: 2 * s, quota: calendar(hotparam.CalendarMinute), ask: take(1)},
+			{quota: calendar(rules.CalendarSecond), ask: take(1), taken: 1},
+			{at: s, quota: calendar(rules.CalendarMinute), ask: take(1), taken: 1, sweep: true},
+			{at: s, quota: calendar(rules.CalendarSecond), giveBack: 1},
+			{at: 2 * s, quota: calendar(rules.CalendarMinute), ask: take(1)},
 		},
 		"a promise of a bucket, and a faster one": {
 			{quota: locking, ask: limiter.Ask{Kind: limiter.Peek, N: 1}}, // the keys have states from now on
@@ -89,7 +89,7 @@ func TestEvictedKeysKeepToAllTheirQuotas(t *testing.T) {
 // evictedStep is an ask of a key at an instant, or what happens to the key.
 type evictedStep struct {
 	at       time.Duration
-	quota    *hotparam.Quota
+	quota    *rules.Quota
 	ask      limiter.Ask
 	taken    int64 // at most; a debt of strangers may hide a place
 	giveBack int   // in place of ask, what this take took: the first is 1
@@ -97,7 +97,7 @@ type evictedStep struct {
 	sweep    bool  // before ask
 }
 
-func quota(q hotparam.Quota) *hotparam.Quota {
+func quota(q rules.Quota) *rules.Quota {
 	q = q.WithDefaults()
 	return &q
 }

@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Whatever is evicted and when: a key is never said to owe less than it does, in no number of its
@@ -74,7 +74,7 @@ func TestDebtsOfStrangers(t *testing.T) {
 		{1_000_000, 1, 0.01, 0.02},
 		{1_000_000, 5, 0.01, 0.01},
 	} {
-		k, err := NewKeyed(hotparam.Rate{N: 5, Per: time.Hour}, 5, places)
+		k, err := NewKeyed(rules.Rate{N: 5, Per: time.Hour}, 5, places)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +83,7 @@ func TestDebtsOfStrangers(t *testing.T) {
 		key := func(kind byte, i int) []byte { return []byte{kind, byte(i), byte(i >> 8), byte(i >> 16)} }
 		do := func(kind byte, i int, ask Ask) Result {
 			name := key(kind, i)
-			return k.Do(now, hotparam.Hash(name), name, ask)
+			return k.Do(now, rules.Hash(name), name, ask)
 		}
 		for i := range known {
 			do('k', i, Ask{N: 1})

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // DeferredConfig configures a [Deferred]. The zero value is valid.
@@ -160,7 +160,7 @@ type deferredAsk struct {
 // decide decides an ask, or prepares it to be sent.
 func (d *Deferred) decide(a *deferredAsk) (Result, bool) {
 	op := &a.op
-	if op.Quota == nil || op.Quota.Shape || op.Quota.Burst == hotparam.Unlimited || op.N < 1 && op.Kind != Forget {
+	if op.Quota == nil || op.Quota.Shape || op.Quota.Burst == rules.Unlimited || op.N < 1 && op.Kind != Forget {
 		return Result{}, false
 	}
 	if op.Kind == Return && a.step != pathHere {
@@ -204,7 +204,7 @@ func (d *Deferred) decide(a *deferredAsk) (Result, bool) {
 
 // has reports whether a take of op can be decided here.
 func (d *Deferred) has(op *Op, now time.Time) bool {
-	if op.Quota == nil || op.Quota.Shape || op.Quota.Burst == hotparam.Unlimited || op.N < 1 || op.Kind > AtMost {
+	if op.Quota == nil || op.Quota.Shape || op.Quota.Burst == rules.Unlimited || op.N < 1 || op.Kind > AtMost {
 		return false
 	}
 	s := d.lock(op)

@@ -10,8 +10,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // late is a batcher whose answers take their time, drawn anew for each call.
@@ -43,7 +43,7 @@ func (l *late) DoAll(ctx context.Context, ops []limiter.Op, results []limiter.Re
 // in the end just what was kept is taken of the backend; what a window does not get back
 // is counted.
 func TestDeferredGivesBackProperty(t *testing.T) {
-	for _, algorithm := range []hotparam.Algorithm{hotparam.TokenBucket, hotparam.SlidingLog, hotparam.FixedWindow, hotparam.SlidingBlocks} {
+	for _, algorithm := range []rules.Algorithm{rules.TokenBucket, rules.SlidingLog, rules.FixedWindow, rules.SlidingBlocks} {
 		t.Run(string(algorithm), func(t *testing.T) {
 			var returned, keptBack atomic.Int64
 			checkInBubble(t, func(rt *rapid.T) {
@@ -51,7 +51,7 @@ func TestDeferredGivesBackProperty(t *testing.T) {
 				if err != nil {
 					rt.Fatal(err)
 				}
-				q := hotparam.Quota{Algorithm: algorithm, Rate: hotparam.Rate{N: 1000, Per: 10_000 * time.Hour}}.WithDefaults()
+				q := rules.Quota{Algorithm: algorithm, Rate: rules.Rate{N: 1000, Per: 10_000 * time.Hour}}.WithDefaults()
 				slow := rapid.IntRange(0, 300).Draw(rt, "latency")
 				n := 0
 				d := newDeferred(t, &late{Batcher: m, delay: func() time.Duration { n++; return time.Duration(n*7919%(slow+1)) * time.Millisecond }}, limiter.DeferredConfig{})
@@ -85,7 +85,7 @@ func TestDeferredGivesBackProperty(t *testing.T) {
 				synctest.Wait()
 				s := d.Stats()
 				keptBack.Add(int64(s.Kept))
-				if algorithm == hotparam.TokenBucket && s.Kept > 0 {
+				if algorithm == rules.TokenBucket && s.Kept > 0 {
 					rt.Fatalf("a bucket did not get all back: %+v", s)
 				}
 				op := fakeOp(limiter.Peek, "k", 0, &q)
@@ -113,7 +113,7 @@ func TestDeferredGivesBackNothingEarned(t *testing.T) {
 		d := newDeferred(t, m, limiter.DeferredConfig{})
 		stop := runInBubble(t, d.Run)
 		defer stop()
-		q := hotparam.Quota{Rate: hotparam.Rate{N: 10, Per: time.Second}, Burst: 100}.WithDefaults()
+		q := rules.Quota{Rate: rules.Rate{N: 10, Per: time.Second}, Burst: 100}.WithDefaults()
 		takes := func(n int64) limiter.Op {
 			t.Helper()
 			op := fakeOp(limiter.Take, "k", n, &q)

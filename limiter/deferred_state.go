@@ -4,20 +4,20 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // deferredState is the state of a key in a [Deferred].
 type deferredState struct {
 	mu     sync.Mutex
 	gone   bool // dropped from its shard: look it up again
-	quota  *hotparam.Quota
-	told   hotparam.Decision // by the backend's last answer
-	at     time.Time         // when that was asked; zero if nothing is known
-	left   int64             // of what remained then; below 0 if more was charged
-	unsent int64             // taken here and not charged yet
-	flying int64             // being charged
-	batch  int64             // the Mark of what is unsent; 0 if nothing is
+	quota  *rules.Quota
+	told   rules.Decision // by the backend's last answer
+	at     time.Time      // when that was asked; zero if nothing is known
+	left   int64          // of what remained then; below 0 if more was charged
+	unsent int64          // taken here and not charged yet
+	flying int64          // being charged
+	batch  int64          // the Mark of what is unsent; 0 if nothing is
 
 	sent [4]deferredBatch // the last batches that were charged, or are being charged
 	next int              // the index in sent of the next one
@@ -51,13 +51,13 @@ const (
 
 func (s *deferredState) result(now time.Time) Result {
 	d := s.told
-	d.Allowed, d.Reason, d.Remaining, d.RetryAfter, d.Delay = true, hotparam.ReasonWithin, max(s.left, 0), 0, 0
+	d.Allowed, d.Reason, d.Remaining, d.RetryAfter, d.Delay = true, rules.ReasonWithin, max(s.left, 0), 0, 0
 	d.ResetAfter = max(0, d.ResetAfter-now.Sub(s.at))
 	return Result{Decision: d}
 }
 
 // knows reports whether there is an answer under q that is not older than maxAge.
-func (s *deferredState) knows(q *hotparam.Quota, now time.Time, maxAge time.Duration) bool {
+func (s *deferredState) knows(q *rules.Quota, now time.Time, maxAge time.Duration) bool {
 	return !s.at.IsZero() && now.Sub(s.at) < maxAge && (s.quota == q || *s.quota == *q)
 }
 
@@ -116,7 +116,7 @@ func (d *Deferred) giveBackOld(a *deferredAsk) (Result, bool) {
 	op := &a.op
 	if op.Quota.Algorithm.Windowed() {
 		d.kept.Add(uint64(op.N))
-		return Result{Decision: hotparam.Decision{Allowed: true, Reason: hotparam.ReasonWithin, Limit: op.Quota.Burst}}, true
+		return Result{Decision: rules.Decision{Allowed: true, Reason: rules.ReasonWithin, Limit: op.Quota.Burst}}, true
 	}
 	passed := max(0, d.since(a.now)-op.Receipt.At)
 	earned := float64(passed) * float64(op.Quota.Rate.N) / float64(op.Quota.Rate.Per)
@@ -126,8 +126,8 @@ func (d *Deferred) giveBackOld(a *deferredAsk) (Result, bool) {
 
 // returned returns the Result of a Return that is executed here.
 func (s *deferredState) returned() Result {
-	return Result{Decision: hotparam.Decision{
-		Allowed: true, Reason: hotparam.ReasonWithin, Limit: s.told.Limit, Remaining: max(s.left, 0),
+	return Result{Decision: rules.Decision{
+		Allowed: true, Reason: rules.ReasonWithin, Limit: s.told.Limit, Remaining: max(s.left, 0),
 	}}
 }
 

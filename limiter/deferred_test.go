@@ -13,8 +13,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 func newDeferred(t testing.TB, b limiter.Backend, cfg limiter.DeferredConfig) *limiter.Deferred {
@@ -114,15 +114,15 @@ func decidesHere(t *testing.T, batched bool) {
 func TestDeferredReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, q := &fake{}, fakeQuota(1, 10)
-		window := hotparam.Quota{Algorithm: hotparam.SlidingLog, Rate: q.Rate, Burst: 10}
+		window := rules.Quota{Algorithm: rules.SlidingLog, Rate: q.Rate, Burst: 10}
 		d := newDeferred(t, b, limiter.DeferredConfig{})
 		defer runInBubble(t, d.Run)()
-		back := func(key string, res limiter.Result, q *hotparam.Quota) {
+		back := func(key string, res limiter.Result, q *rules.Quota) {
 			op := fakeOp(limiter.Return, key, res.Taken, q)
 			op.Ask = res.Return()
 			mustDo(t, d, op)
 		}
-		want := func(what, key string, q *hotparam.Quota, remaining int64) {
+		want := func(what, key string, q *rules.Quota, remaining int64) {
 			t.Helper()
 			if res, _ := mustDo(t, b, fakeOp(limiter.Peek, key, 1, q)); res.Remaining != remaining {
 				t.Errorf("%s: %d remain, want %d", what, res.Remaining, remaining)
@@ -152,8 +152,8 @@ func TestDeferredGoesStraightOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, q := &fake{}, fakeQuota(1, 100)
 		d := newDeferred(t, b, limiter.DeferredConfig{Keys: 1})
-		shaped, free := q, hotparam.Quota{Burst: hotparam.Unlimited}
-		shaped.Algorithm, shaped.Shape = hotparam.LeakyBucket, true
+		shaped, free := q, rules.Quota{Burst: rules.Unlimited}
+		shaped.Algorithm, shaped.Shape = rules.LeakyBucket, true
 		mustDo(t, d, fakeOp(limiter.Take, "k", 1, &q))
 		b.count()
 		wide := newDeferred(t, b, limiter.DeferredConfig{})
@@ -347,7 +347,7 @@ func TestDeferredWithASlowBackend(t *testing.T) {
 func TestDeferredAllocatesNothing(t *testing.T) {
 	q := fakeQuota(1_000_000, 1_000_000_000)
 	d := newDeferred(t, fakeFunc(func(op limiter.Op) (limiter.Result, error) {
-		return limiter.Result{Taken: op.N, Decision: hotparam.Decision{Allowed: true, Limit: 1 << 40, Remaining: 1 << 40}}, nil
+		return limiter.Result{Taken: op.N, Decision: rules.Decision{Allowed: true, Limit: 1 << 40, Remaining: 1 << 40}}, nil
 	}), limiter.DeferredConfig{Every: 10 * time.Second})
 	op := fakeOp(limiter.Take, "k", 1, &q)
 	mustDo(t, d, op)

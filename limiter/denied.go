@@ -3,12 +3,12 @@ package limiter
 import (
 	"fmt"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // DeniedError is a denial as an error. A RetryAfter of 0 means that no retry can pass. Find
 // it with errors.As. Its text names the limiter and never the key, so that it may be logged.
-type DeniedError struct{ hotparam.Decision }
+type DeniedError struct{ rules.Decision }
 
 // Error returns the limiter, the reason and when to retry.
 func (e *DeniedError) Error() string {

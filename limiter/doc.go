@@ -43,7 +43,7 @@
 //     seconds and no remainder is lost. One word a key. gcra is the same, for replies
 //     like those of redis-cell (redislimiter.CellReply).
 //   - leaky_bucket: the same, as a queue of C places that leaks at the rate. If it shapes,
-//     what is admitted waits for its turn, [hotparam.Decision].Delay, so that it never
+//     what is admitted waits for its turn, [rules.Decision].Delay, so that it never
 //     proceeds faster than the rate; what finds no place is denied.
 //   - fixed_window: exactly C in each window, so up to 2 × C around the end of one. A window
 //     begins with its first take, or with a natural period of a time zone. A few words

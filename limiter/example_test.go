@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Three logins a minute for each user.
@@ -16,8 +16,8 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	logins, err := limiter.New(backend, "logins", hotparam.Quota{
-		Algorithm: hotparam.SlidingLog, Rate: hotparam.Rate{N: 3, Per: time.Minute}})
+	logins, err := limiter.New(backend, "logins", rules.Quota{
+		Algorithm: rules.SlidingLog, Rate: rules.Rate{N: 3, Per: time.Minute}})
 	if err != nil {
 		panic(err)
 	}

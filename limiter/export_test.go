@@ -3,13 +3,13 @@ package limiter
 import (
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // TokenBucket is the Bucket of one word, with a method for each kind of ask.
 type TokenBucket struct{ Bucket }
 
-func NewTokenBucket(rate hotparam.Rate, burst int64) (*TokenBucket, error) {
+func NewTokenBucket(rate rules.Rate, burst int64) (*TokenBucket, error) {
 	b := &tokenBucket{}
 	b.at.Store(&b.first)
 	if err := b.first.set(rate, burst); err != nil {
@@ -18,11 +18,11 @@ func NewTokenBucket(rate hotparam.Rate, burst int64) (*TokenBucket, error) {
 	return &TokenBucket{b}, nil
 }
 
-func (b *TokenBucket) Take(now time.Duration, n int64) hotparam.Decision {
+func (b *TokenBucket) Take(now time.Duration, n int64) rules.Decision {
 	return b.Do(now, Ask{N: n}).Decision
 }
 
-func (b *TokenBucket) Peek(now time.Duration, n int64) hotparam.Decision {
+func (b *TokenBucket) Peek(now time.Duration, n int64) rules.Decision {
 	return b.Do(now, Ask{Kind: Peek, N: n}).Decision
 }
 
@@ -33,7 +33,7 @@ func (b *TokenBucket) TimeToFull(now time.Duration) time.Duration { return b.Fre
 // Keyed is the Keys of one word each, with a method for each kind of ask.
 type Keyed struct{ *wordKeys }
 
-func NewKeyed(rate hotparam.Rate, burst int64, maxKeys int) (*Keyed, error) {
+func NewKeyed(rate rules.Rate, burst int64, maxKeys int) (*Keyed, error) {
 	r := &reckoning{}
 	if err := r.set(rate, burst); err != nil {
 		return nil, err
@@ -45,11 +45,11 @@ func NewKeyed(rate hotparam.Rate, burst int64, maxKeys int) (*Keyed, error) {
 	return &Keyed{k}, nil
 }
 
-func (k *Keyed) Take(now time.Duration, hash uint64, key []byte, n int64) hotparam.Decision {
+func (k *Keyed) Take(now time.Duration, hash uint64, key []byte, n int64) rules.Decision {
 	return k.Do(now, hash, key, Ask{N: n}).Decision
 }
 
-func (k *Keyed) Peek(now time.Duration, hash uint64, key []byte, n int64) hotparam.Decision {
+func (k *Keyed) Peek(now time.Duration, hash uint64, key []byte, n int64) rules.Decision {
 	return k.Do(now, hash, key, Ask{Kind: Peek, N: n}).Decision
 }
 

@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter/internal/breaker"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // FailoverConfig configures a [Failover]. The zero value is valid.
@@ -18,7 +18,7 @@ type FailoverConfig struct {
 	// Timeout bounds each call of the primary. Zero means DefaultTimeout.
 	Timeout time.Duration
 	// Away is how asks are decided while the primary is away. Empty means AwayLocal.
-	Away hotparam.Away
+	Away rules.Away
 	// Local decides with AwayLocal. Nil means a [Memory] of its own with the built-in
 	// algorithms.
 	Local Backend
@@ -47,7 +47,7 @@ func (c *FailoverConfig) validate() error {
 		c.Timeout = DefaultTimeout
 	}
 	if c.Away == "" {
-		c.Away = hotparam.AwayLocal
+		c.Away = rules.AwayLocal
 	}
 	if c.Instances == nil {
 		c.Instances = func() int { return 1 }
@@ -64,8 +64,8 @@ func (c *FailoverConfig) validate() error {
 	switch {
 	case c.Timeout < 0:
 		return fmt.Errorf("limiter: FailoverConfig.Timeout %v: must be positive", c.Timeout)
-	case c.Away != hotparam.AwayLocal && c.Away != hotparam.AwayOpen && c.Away != hotparam.AwayClosed:
-		return fmt.Errorf("limiter: FailoverConfig.Away %q: want %q, %q or %q", c.Away, hotparam.AwayLocal, hotparam.AwayOpen, hotparam.AwayClosed)
+	case c.Away != rules.AwayLocal && c.Away != rules.AwayOpen && c.Away != rules.AwayClosed:
+		return fmt.Errorf("limiter: FailoverConfig.Away %q: want %q, %q or %q", c.Away, rules.AwayLocal, rules.AwayOpen, rules.AwayClosed)
 	case c.MinProbe < time.Millisecond || c.MaxProbe < c.MinProbe || c.MaxProbe > time.Hour:
 		return fmt.Errorf("limiter: FailoverConfig.MinProbe %v, MaxProbe %v: want 1ms ≤ MinProbe ≤ MaxProbe ≤ 1h", c.MinProbe, c.MaxProbe)
 	}
@@ -105,7 +105,7 @@ func (c *FailoverConfig) validate() error {
 // these the local backend decides its own as one, before the primary is asked.
 type Failover struct {
 	*failover
-	away hotparam.Away
+	away rules.Away
 }
 
 // failover is what all views of one Failover share.
@@ -165,9 +165,9 @@ func NewFailover(primary Backend, cfg FailoverConfig) (*Failover, error) {
 }
 
 // With is the same backend, but for what is done while the primary is away: they are
-// of the same breakers and one Local, and one Run serves both. What is no [hotparam.Away]
+// of the same breakers and one Local, and one Run serves both. What is no [rules.Away]
 // counts as AwayLocal.
-func (f *Failover) With(away hotparam.Away) *Failover {
+func (f *Failover) With(away rules.Away) *Failover {
 	return &Failover{failover: f.failover, away: away}
 }
 

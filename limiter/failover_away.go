@@ -3,7 +3,7 @@ package limiter
 import (
 	"context"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Alone decides an op as if the primary were away, whatever it would say: for an op that
@@ -25,25 +25,25 @@ func (f *Failover) decide(ctx context.Context, op Op, step path) (Result, error)
 		op.N = min(op.N, 0)
 	}
 	switch f.away {
-	case hotparam.AwayOpen:
+	case rules.AwayOpen:
 		f.asOpen.Add(1)
 		if op.N < 0 && op.Kind != Forget {
-			return f.refused(ctx, op, hotparam.ReasonLimited), nil
+			return f.refused(ctx, op, rules.ReasonLimited), nil
 		}
-		res := Result{Decision: hotparam.Decision{Allowed: true, Reason: hotparam.ReasonOpen}}
+		res := Result{Decision: rules.Decision{Allowed: true, Reason: rules.ReasonOpen}}
 		if op.Kind == Take || op.Kind == AtMost || op.Kind == Reserve {
 			res.Taken, res.Receipt.path = op.N, pathNobody
 		}
 		return res, nil
-	case hotparam.AwayClosed:
+	case rules.AwayClosed:
 		f.asClosed.Add(1)
 		switch {
 		case op.N < 0 && op.Kind != Forget:
-			return f.refused(ctx, op, hotparam.ReasonLimited), nil
+			return f.refused(ctx, op, rules.ReasonLimited), nil
 		case asks(op):
-			return f.refused(ctx, op, hotparam.ReasonAway), nil
+			return f.refused(ctx, op, rules.ReasonAway), nil
 		}
-		return Result{Decision: hotparam.Decision{Allowed: true, Reason: hotparam.ReasonAway}}, nil
+		return Result{Decision: rules.Decision{Allowed: true, Reason: rules.ReasonAway}}, nil
 	}
 	f.asLocal.Add(1)
 	return f.decideLocally(ctx, op)
@@ -75,7 +75,7 @@ func (f *Failover) decideLocally(ctx context.Context, op Op) (Result, error) {
 func (f *Failover) locally(ctx context.Context, op Op, res Result, err error) (Result, error) {
 	res, err = f.own(res, err)
 	if asks(op) && err == nil && !res.Allowed && res.RetryAfter == 0 && mayPass(op) {
-		res.Decision = f.refused(ctx, op, hotparam.ReasonAway).Decision // for more than the part ever has
+		res.Decision = f.refused(ctx, op, rules.ReasonAway).Decision // for more than the part ever has
 	}
 	return res, err
 }
@@ -87,12 +87,12 @@ func mayPass(op Op) bool {
 
 // refused is a denial until the next probe; for other reasons than that the primary is
 // away for ever.
-func (f *Failover) refused(ctx context.Context, op Op, reason hotparam.Reason) Result {
-	d := hotparam.Decision{Reason: reason}
+func (f *Failover) refused(ctx context.Context, op Op, reason rules.Reason) Result {
+	d := rules.Decision{Reason: reason}
 	if op.Quota != nil {
 		d.Limit = op.Quota.Burst
 	}
-	if reason == hotparam.ReasonAway {
+	if reason == rules.ReasonAway {
 		d.RetryAfter = max(f.breakers.UntilProbe(""), f.breakers.UntilProbe(nodeOf(ctx, f.primary, op)), f.minProbe)
 	}
 	return Result{Decision: d}
@@ -106,7 +106,7 @@ func (f *Failover) refused(ctx context.Context, op Op, reason hotparam.Reason) R
 func (f *Failover) note(ctx context.Context, op Op, res Result) int64 {
 	instances := int64(max(f.instances(), 1))
 	switch {
-	case f.away == hotparam.AwayOpen || f.away == hotparam.AwayClosed || op.Kind == Peek:
+	case f.away == rules.AwayOpen || f.away == rules.AwayClosed || op.Kind == Peek:
 		return res.Taken
 	case op.Kind == Forget:
 		_, _ = f.local.Do(ctx, f.shares.of(op, int(instances)))
@@ -114,7 +114,7 @@ func (f *Failover) note(ctx context.Context, op Op, res Result) int64 {
 	case op.Kind == Return:
 		_, _ = f.returnLocally(ctx, op)
 		return res.Taken
-	case res.Limit < 1 || res.Taken < 1 && (instances == 1 || res.Reason != hotparam.ReasonLimited || res.RetryAfter == 0):
+	case res.Limit < 1 || res.Taken < 1 && (instances == 1 || res.Reason != rules.ReasonLimited || res.RetryAfter == 0):
 		return res.Taken
 	}
 	op.Ask = Ask{Kind: Peek}

@@ -14,8 +14,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // fakeCluster is a backend of several nodes, each of which can fail in its own way, and
@@ -198,7 +198,7 @@ func TestFailoverPoisonedKey(t *testing.T) {
 			if res, _ := mustDo(t, f, ops[1]); decidedBy(res) != "local" {
 				t.Fatalf("%+v", res)
 			}
-			if res, _ := mustDo(t, f.With(hotparam.AwayClosed), fakeOp(limiter.Take, "a bad", 1, &q)); res.Allowed || res.Reason != hotparam.ReasonAway || res.RetryAfter <= 0 {
+			if res, _ := mustDo(t, f.With(rules.AwayClosed), fakeOp(limiter.Take, "a bad", 1, &q)); res.Allowed || res.Reason != rules.ReasonAway || res.RetryAfter <= 0 {
 				t.Fatalf("closed: %+v", res)
 			}
 			time.Sleep(time.Second)

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 const (
@@ -18,14 +18,14 @@ const (
 
 // decideOwing decides without the primary, and records what was granted in the ledger.
 func (f *Failover) decideOwing(ctx context.Context, op Op, step path) (Result, error) {
-	if f.away == hotparam.AwayOpen || f.away == hotparam.AwayClosed || step == pathNobody || op.Quota == nil {
+	if f.away == rules.AwayOpen || f.away == rules.AwayClosed || step == pathNobody || op.Quota == nil {
 		return f.decide(ctx, op, step)
 	}
 	s := f.owed.lock(op.Name, op.Key)
 	res, err := f.decide(ctx, op, step)
 	var back Ask
 	switch {
-	case err != nil || op.Quota.Burst == hotparam.Unlimited:
+	case err != nil || op.Quota.Burst == rules.Unlimited:
 	case step == pathHere && op.N > 0:
 		back = s.giveBack(&op, op.N-f.owed.reduce(s, &op, op.N))
 	case step == pathWithin && res.Taken > 0:

@@ -16,8 +16,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 var errFakeRefused = errors.New("connection refused")
@@ -72,7 +72,7 @@ func runInBubble(t testing.TB, run func(context.Context) error) (stop func()) {
 	}
 }
 
-func fakeOp(kind limiter.Kind, key string, n int64, q *hotparam.Quota) limiter.Op {
+func fakeOp(kind limiter.Kind, key string, n int64, q *rules.Quota) limiter.Op {
 	return limiter.Op{Quota: q, Name: "x", Key: key, Ask: limiter.Ask{Kind: kind, N: n}}
 }
 
@@ -158,18 +158,18 @@ func TestFailoverOpenAndClosed(t *testing.T) {
 		q, p := fakeQuota(1, 2), newFakePrimary()
 		p.refuses.Store(true)
 		local := newFailover(t, p, limiter.FailoverConfig{})
-		open, closed := local.With(hotparam.AwayOpen), local.With(hotparam.AwayClosed)
+		open, closed := local.With(rules.AwayOpen), local.With(rules.AwayClosed)
 		defer runInBubble(t, local.Run)()
 
 		reserve := fakeOp(limiter.Reserve, "k", 1, &q)
 		for range 3 {
 			for kind, taken := range map[limiter.Kind]int64{limiter.Take: 2, limiter.Peek: 0, limiter.AtMost: 2, limiter.Reserve: 2} {
 				res, took := mustDo(t, open, fakeOp(kind, "k", 2, &q))
-				if !res.Allowed || res.Reason != hotparam.ReasonOpen || res.Taken != taken || res.Delay != 0 || took != 0 {
+				if !res.Allowed || res.Reason != rules.ReasonOpen || res.Taken != taken || res.Delay != 0 || took != 0 {
 					t.Errorf("open, kind %d: %+v after %v", kind, res, took)
 				}
 				res, took = mustDo(t, closed, fakeOp(kind, "k", 2, &q))
-				if res.Allowed || res.Reason != hotparam.ReasonAway || res.Taken != 0 || res.RetryAfter <= 0 || res.RetryAfter > 2*time.Second || res.Limit != 2 || took != 0 {
+				if res.Allowed || res.Reason != rules.ReasonAway || res.Taken != 0 || res.RetryAfter <= 0 || res.RetryAfter > 2*time.Second || res.Limit != 2 || took != 0 {
 					t.Errorf("closed, kind %d: %+v after %v", kind, res, took)
 				}
 				for _, f := range []*limiter.Failover{local, open, closed} {
@@ -291,10 +291,10 @@ func TestFailoverKeepsLocalWarm(t *testing.T) {
 			t.Errorf("%+v", res)
 		}
 		// An ask for more than the part ever has is not denied for ever.
-		if res, _ := mustDo(t, f, fakeOp(limiter.Take, "k", 26, &q)); res.Allowed || res.Reason != hotparam.ReasonAway || res.RetryAfter == 0 {
+		if res, _ := mustDo(t, f, fakeOp(limiter.Take, "k", 26, &q)); res.Allowed || res.Reason != rules.ReasonAway || res.RetryAfter == 0 {
 			t.Errorf("%+v", res)
 		}
-		if res, _ := mustDo(t, f, fakeOp(limiter.Take, "k", 101, &q)); res.Allowed || res.Reason != hotparam.ReasonLimited || res.RetryAfter != 0 {
+		if res, _ := mustDo(t, f, fakeOp(limiter.Take, "k", 101, &q)); res.Allowed || res.Reason != rules.ReasonLimited || res.RetryAfter != 0 {
 			t.Errorf("%+v", res)
 		}
 		keeps := fakeOp(limiter.Take, "new", 1, &q)
@@ -325,7 +325,7 @@ func TestFailoverReturnsWhatItNoted(t *testing.T) {
 // What a window was charged is not returned to the local one: nobody knows its mark.
 func TestFailoverReturnsNothingToAWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q, local := hotparam.Quota{Algorithm: hotparam.SlidingLog, Rate: hotparam.Rate{N: 5, Per: time.Second}, Burst: 5}, &fake{}
+		q, local := rules.Quota{Algorithm: rules.SlidingLog, Rate: rules.Rate{N: 5, Per: time.Second}, Burst: 5}, &fake{}
 		f := newFailover(t, newFakePrimary(), limiter.FailoverConfig{Local: local})
 		res, _ := mustDo(t, f, fakeOp(limiter.Take, "k", 2, &q))
 		back := fakeOp(limiter.Return, "k", 2, &q)
@@ -451,7 +451,7 @@ func TestFailoverIsNotOpenedByABadQuota(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := newFailover(t, m, limiter.FailoverConfig{Timeout: time.Minute})
-	for _, q := range []*hotparam.Quota{nil, {}, {Algorithm: "x_none", Rate: hotparam.Rate{N: 1, Per: 1}, Burst: 1}} {
+	for _, q := range []*rules.Quota{nil, {}, {Algorithm: "x_none", Rate: rules.Rate{N: 1, Per: 1}, Burst: 1}} {
 		if _, err := f.Do(context.Background(), fakeOp(limiter.Take, "k", 1, q)); err == nil {
 			t.Errorf("%+v: no error", q)
 		}
@@ -624,7 +624,7 @@ func TestFailoverProperty(t *testing.T) {
 			}
 			return inner(ctx, ops...)
 		}
-		f := newFailover(t, p, limiter.FailoverConfig{Timeout: timeout, Away: rapid.SampledFrom([]hotparam.Away{"", "open", "closed"}).Draw(rt, "away")})
+		f := newFailover(t, p, limiter.FailoverConfig{Timeout: timeout, Away: rapid.SampledFrom([]rules.Away{"", "open", "closed"}).Draw(rt, "away")})
 		defer runInBubble(t, f.Run)()
 		var calls sync.WaitGroup
 		for i := range rapid.IntRange(1, 60).Draw(rt, "steps") {

@@ -3,7 +3,7 @@ package limiter
 import (
 	"context"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // part is some of the ops of a DoAll, in their order.
@@ -56,7 +56,7 @@ func (f *Failover) decideTogether(ctx context.Context, p *part) error {
 	)
 	for i, op := range p.ops {
 		view := p.views[i]
-		if view.away == hotparam.AwayLocal {
+		if view.away == rules.AwayLocal {
 			here.add(i, view, f.shares.of(op, f.instances()))
 			continue
 		}
@@ -83,7 +83,7 @@ func (f *Failover) decideTogether(ctx context.Context, p *part) error {
 		var failed error
 		op := &p.ops[i]
 		p.results[i], failed = f.locally(ctx, *op, here.results[k], ErrorOf(err, k))
-		if taken := p.results[i].Taken; failed == nil && taken > 0 && op.Quota.Burst != hotparam.Unlimited {
+		if taken := p.results[i].Taken; failed == nil && taken > 0 && op.Quota.Burst != rules.Unlimited {
 			f.owed.add(f.owed.shard(op.Name, op.Key), op, taken)
 		}
 		errs = setError(errs, len(p.ops), i, failed)

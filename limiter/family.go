@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Quotas of one family share one state of a key, and a quota takes it over from another with
@@ -33,13 +33,13 @@ const (
 // as its source names.
 var customFamilies struct {
 	sync.RWMutex // written once for each name
-	byName       map[hotparam.Algorithm]family
+	byName       map[rules.Algorithm]family
 }
 
 // familyOf returns a valid quota's family, which is mostly that of its algorithm.
-func familyOf(q *hotparam.Quota) family {
+func familyOf(q *rules.Quota) family {
 	switch {
-	case q.Burst == hotparam.Unlimited:
+	case q.Burst == rules.Unlimited:
 		return unlimitedFamily
 	case q.Algorithm.Custom():
 		return customFamilyOf(q.Algorithm)
@@ -47,19 +47,19 @@ func familyOf(q *hotparam.Quota) family {
 		return warmUpFamily
 	}
 	switch q.Algorithm {
-	case hotparam.LeakyBucket:
+	case rules.LeakyBucket:
 		return leakyFamily
-	case hotparam.FixedWindow:
+	case rules.FixedWindow:
 		return fixedFamily
-	case hotparam.SlidingLog:
+	case rules.SlidingLog:
 		return logFamily
-	case hotparam.SlidingBlocks:
+	case rules.SlidingBlocks:
 		return blocksFamily
 	}
 	return bucketFamily
 }
 
-func customFamilyOf(a hotparam.Algorithm) family {
+func customFamilyOf(a rules.Algorithm) family {
 	customFamilies.RLock()
 	f, known := customFamilies.byName[a]
 	customFamilies.RUnlock()
@@ -71,7 +71,7 @@ func customFamilyOf(a hotparam.Algorithm) family {
 	f, known = customFamilies.byName[a]
 	if !known {
 		if customFamilies.byName == nil {
-			customFamilies.byName = make(map[hotparam.Algorithm]family)
+			customFamilies.byName = make(map[rules.Algorithm]family)
 		}
 		f = customFamily + family(len(customFamilies.byName))
 		customFamilies.byName[a] = f
@@ -82,7 +82,7 @@ func customFamilyOf(a hotparam.Algorithm) family {
 // side is the state of one family, and the quota it is under.
 type side struct {
 	family family
-	quota  *hotparam.Quota
+	quota  *rules.Quota
 	state  State // nil if there is none yet
 }
 
@@ -113,15 +113,15 @@ const maxSides = 16
 
 // isStraight reports whether an ask of that kind under q concerns only the current state, as
 // nearly all do. Asking s.state directly saves a copy of its result.
-func (s *sides) isStraight(q *hotparam.Quota, k Kind) bool { return s.quota == q && k < Return }
+func (s *sides) isStraight(q *rules.Quota, k Kind) bool { return s.quota == q && k < Return }
 
 // algorithms finds the algorithm of a quota.
 type algorithms interface {
-	of(q *hotparam.Quota) (Algorithm, error)
+	of(q *rules.Quota) (Algorithm, error)
 }
 
 // hold puts q in force. If it fails nothing has changed.
-func (s *sides) hold(now time.Duration, q *hotparam.Quota, from maker) error {
+func (s *sides) hold(now time.Duration, q *rules.Quota, from maker) error {
 	if s.quota != nil && *s.quota == *q {
 		s.quota = q
 		return nil
@@ -161,7 +161,7 @@ func (s *sides) hold(now time.Duration, q *hotparam.Quota, from maker) error {
 	return nil
 }
 
-func errNoState(q *hotparam.Quota) error {
+func errNoState(q *rules.Quota) error {
 	return fmt.Errorf("limiter: algorithm %q makes no state: %w", q.Algorithm, ErrUnsupported)
 }
 
@@ -182,7 +182,7 @@ func (s *sides) push(now time.Duration) {
 
 // do executes ask under q, which is in force from then on. A Return goes to the state it was
 // taken from, and changes no quota.
-func (s *sides) do(now time.Duration, q *hotparam.Quota, from maker, ask *Ask) (Result, error) {
+func (s *sides) do(now time.Duration, q *rules.Quota, from maker, ask *Ask) (Result, error) {
 	switch {
 	case ask.Kind == Forget:
 		*s, ask, from.states = sides{}, &Ask{Kind: Peek}, nil
@@ -197,7 +197,7 @@ func (s *sides) do(now time.Duration, q *hotparam.Quota, from maker, ask *Ask) (
 	return s.state.Do(now, *ask), nil
 }
 
-func (s *sides) giveBack(now time.Duration, q *hotparam.Quota, ask *Ask) Result {
+func (s *sides) giveBack(now time.Duration, q *rules.Quota, ask *Ask) Result {
 	family := ask.Receipt.state
 	if family == 0 {
 		family = familyOf(q)

@@ -9,8 +9,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // fake is a backend of token buckets, by the letter of the interface and with a lock
@@ -75,8 +75,8 @@ func (f *fake) do(op limiter.Op) limiter.Result {
 		}
 		f.buckets[id] = b
 	}
-	if op.Quota.Burst == hotparam.Unlimited {
-		return limiter.Result{Taken: op.N, Decision: hotparam.Decision{Allowed: true, Reason: hotparam.ReasonWithin, Limit: -1, Remaining: -1}}
+	if op.Quota.Burst == rules.Unlimited {
+		return limiter.Result{Taken: op.N, Decision: rules.Decision{Allowed: true, Reason: rules.ReasonWithin, Limit: -1, Remaining: -1}}
 	}
 	return b.do(op)
 }
@@ -87,7 +87,7 @@ func (b *fakeBucket) do(op limiter.Op) limiter.Result {
 		interval = op.Quota.Rate.Per / time.Duration(op.Quota.Rate.N)
 		size     = op.Quota.Burst
 		start    = b.full
-		res      = limiter.Result{Decision: hotparam.Decision{Reason: hotparam.ReasonWithin, Allowed: true, Limit: size}}
+		res      = limiter.Result{Decision: rules.Decision{Reason: rules.ReasonWithin, Allowed: true, Limit: size}}
 	)
 	if start.Before(now) {
 		start = now
@@ -107,7 +107,7 @@ func (b *fakeBucket) do(op limiter.Op) limiter.Result {
 		if op.Kind == limiter.AtMost {
 			wait = max(0, time.Duration(min(op.N, 1)+op.Keep)*interval-free)
 		}
-		res.Allowed, res.Reason, res.RetryAfter, n = false, hotparam.ReasonLocked, max(b.locked.Sub(now), wait-op.Within), 0
+		res.Allowed, res.Reason, res.RetryAfter, n = false, rules.ReasonLocked, max(b.locked.Sub(now), wait-op.Within), 0
 		if least := min(op.N, 1); op.N+op.Keep > size && (op.Kind != limiter.AtMost || least+op.Keep > size) && least > 0 {
 			res.RetryAfter = 0
 		}
@@ -125,8 +125,8 @@ func (b *fakeBucket) do(op limiter.Op) limiter.Result {
 	case wait > 0:
 		res.Allowed, res.RetryAfter, n = false, wait-op.Within, 0
 	}
-	if !res.Allowed && res.Reason == hotparam.ReasonWithin {
-		res.Reason = hotparam.ReasonLimited
+	if !res.Allowed && res.Reason == rules.ReasonWithin {
+		res.Reason = rules.ReasonLimited
 		if op.Quota.Penalty > 0 && res.RetryAfter > 0 && op.Kind != limiter.Peek {
 			b.locked = now.Add(op.Quota.Penalty)
 			res.RetryAfter = max(res.RetryAfter, op.Quota.Penalty)
@@ -137,7 +137,7 @@ func (b *fakeBucket) do(op limiter.Op) limiter.Result {
 		b.full = start.Add(time.Duration(n) * interval)
 		free -= time.Duration(n) * interval
 	}
-	if res.Reason != hotparam.ReasonLocked {
+	if res.Reason != rules.ReasonLocked {
 		res.Remaining = max(0, int64(free/interval))
 	}
 	res.ResetAfter = max(0, b.full.Sub(now))
@@ -169,11 +169,11 @@ func (l fakePartly) Do(ctx context.Context, op limiter.Op) (limiter.Result, erro
 }
 
 // fakeQuota is n a second, of which burst at once.
-func fakeQuota(n, burst int64) hotparam.Quota {
-	return hotparam.Quota{Rate: hotparam.Rate{N: n, Per: time.Second}, Burst: burst}
+func fakeQuota(n, burst int64) rules.Quota {
+	return rules.Quota{Rate: rules.Rate{N: n, Per: time.Second}, Burst: burst}
 }
 
-func newNamed(t testing.TB, backend limiter.Backend, name string, q hotparam.Quota) *limiter.Limiter {
+func newNamed(t testing.TB, backend limiter.Backend, name string, q rules.Quota) *limiter.Limiter {
 	t.Helper()
 	l, err := limiter.New(backend, name, q)
 	if err != nil {

@@ -3,8 +3,8 @@ package limiter
 import (
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter/internal/calendar"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // fixedFrame is that of the fixed window: the slots are windows, one after the other,
@@ -15,9 +15,9 @@ type fixedFrame struct {
 	calendar *calendar.Calendar // nil: none
 }
 
-func newFixedWindow(q *hotparam.Quota, now time.Duration) State { return newWindow[fixedFrame](q, now) }
+func newFixedWindow(q *rules.Quota, now time.Duration) State { return newWindow[fixedFrame](q, now) }
 
-func (fixedFrame) of(q *hotparam.Quota) fixedFrame {
+func (fixedFrame) of(q *rules.Quota) fixedFrame {
 	f := fixedFrame{per: int64(q.Rate.Per)}
 	if q.Calendar != "" {
 		f.calendar = calendar.New(q.Calendar, q.Zone)

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 const sec = time.Second
@@ -65,13 +65,13 @@ func TestFixedWindow(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			runWindowSteps(t, newWindowState(t, windowQuota(hotparam.FixedWindow, 3, 10*sec), start), steps)
+			runWindowSteps(t, newWindowState(t, windowQuota(rules.FixedWindow, 3, 10*sec), start), steps)
 		})
 	}
 }
 
 func TestFixedWindowCountDenied(t *testing.T) {
-	q := windowQuota(hotparam.FixedWindow, 3, 10*sec)
+	q := windowQuota(rules.FixedWindow, 3, 10*sec)
 	q.CountDenied = true
 	runWindowSteps(t, newWindowState(t, q, 0), []windowStep{
 		{0, Ask{N: 2}, allowedResult(3, 1, 10*sec).took(2, 0)},
@@ -82,8 +82,8 @@ func TestFixedWindowCountDenied(t *testing.T) {
 }
 
 func TestFixedWindowCalendar(t *testing.T) {
-	q := windowQuota(hotparam.FixedWindow, 2, 24*time.Hour)
-	q.Calendar, q.Zone = hotparam.CalendarDay, "Europe/Berlin"
+	q := windowQuota(rules.FixedWindow, 2, 24*time.Hour)
+	q.Calendar, q.Zone = rules.CalendarDay, "Europe/Berlin"
 	zone, err := time.LoadLocation(q.Zone)
 	if err != nil {
 		t.Fatal(err)
@@ -113,27 +113,27 @@ func TestFixedWindowCalendar(t *testing.T) {
 }
 
 func TestFixedWindowAdapt(t *testing.T) {
-	day := func(n int64) *hotparam.Quota {
-		q := windowQuota(hotparam.FixedWindow, n, 24*time.Hour)
-		q.Calendar = hotparam.CalendarDay
+	day := func(n int64) *rules.Quota {
+		q := windowQuota(rules.FixedWindow, n, 24*time.Hour)
+		q.Calendar = rules.CalendarDay
 		return q
 	}
 	at := 30*time.Hour + 30*sec
 	for name, c := range map[string]struct {
-		from, to *hotparam.Quota
+		from, to *rules.Quota
 		then     time.Duration
 		want     Result // of a Peek of 1, when three of five were taken at 30 h
 	}{
-		"A7: a higher limit":    {windowQuota(hotparam.FixedWindow, 5, 60*sec), windowQuota(hotparam.FixedWindow, 9, 60*sec), at, allowedResult(9, 6, 30*sec)},
-		"A7: a lower limit":     {windowQuota(hotparam.FixedWindow, 5, 60*sec), windowQuota(hotparam.FixedWindow, 2, 60*sec), at, deniedResult(2, 0, 30*sec, 30*sec)},
-		"A7: a longer window":   {windowQuota(hotparam.FixedWindow, 5, 60*sec), windowQuota(hotparam.FixedWindow, 5, 90*sec), at, allowedResult(5, 2, 60*sec)},
-		"A7: a shorter window":  {windowQuota(hotparam.FixedWindow, 5, 60*sec), windowQuota(hotparam.FixedWindow, 5, 40*sec), at, allowedResult(5, 2, 10*sec)},
-		"A7: one that is over":  {windowQuota(hotparam.FixedWindow, 5, 60*sec), windowQuota(hotparam.FixedWindow, 5, 20*sec), at, allowedResult(5, 2, 20*sec)},
-		"over soon anyway":      {windowQuota(hotparam.FixedWindow, 5, 60*sec), windowQuota(hotparam.FixedWindow, 5, 50*sec), at + 25*sec, allowedResult(5, 2, 5*sec)},
-		"A7: a calendar":        {windowQuota(hotparam.FixedWindow, 5, 60*sec), day(5), at, allowedResult(5, 2, 18*time.Hour-30*sec)},
-		"A7: no calendar":       {day(5), windowQuota(hotparam.FixedWindow, 5, 60*sec), at, allowedResult(5, 2, 60*sec)},
+		"A7: a higher limit":    {windowQuota(rules.FixedWindow, 5, 60*sec), windowQuota(rules.FixedWindow, 9, 60*sec), at, allowedResult(9, 6, 30*sec)},
+		"A7: a lower limit":     {windowQuota(rules.FixedWindow, 5, 60*sec), windowQuota(rules.FixedWindow, 2, 60*sec), at, deniedResult(2, 0, 30*sec, 30*sec)},
+		"A7: a longer window":   {windowQuota(rules.FixedWindow, 5, 60*sec), windowQuota(rules.FixedWindow, 5, 90*sec), at, allowedResult(5, 2, 60*sec)},
+		"A7: a shorter window":  {windowQuota(rules.FixedWindow, 5, 60*sec), windowQuota(rules.FixedWindow, 5, 40*sec), at, allowedResult(5, 2, 10*sec)},
+		"A7: one that is over":  {windowQuota(rules.FixedWindow, 5, 60*sec), windowQuota(rules.FixedWindow, 5, 20*sec), at, allowedResult(5, 2, 20*sec)},
+		"over soon anyway":      {windowQuota(rules.FixedWindow, 5, 60*sec), windowQuota(rules.FixedWindow, 5, 50*sec), at + 25*sec, allowedResult(5, 2, 5*sec)},
+		"A7: a calendar":        {windowQuota(rules.FixedWindow, 5, 60*sec), day(5), at, allowedResult(5, 2, 18*time.Hour-30*sec)},
+		"A7: no calendar":       {day(5), windowQuota(rules.FixedWindow, 5, 60*sec), at, allowedResult(5, 2, 60*sec)},
 		"the same":              {day(5), day(5), at, allowedResult(5, 2, 18*time.Hour-30*sec)},
-		"what has left is gone": {windowQuota(hotparam.FixedWindow, 5, 20*sec), windowQuota(hotparam.FixedWindow, 5, 90*sec), at, allowedResult(5, 5, 0)},
+		"what has left is gone": {windowQuota(rules.FixedWindow, 5, 20*sec), windowQuota(rules.FixedWindow, 5, 90*sec), at, allowedResult(5, 5, 0)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newWindowState(t, c.from, 0)
@@ -145,10 +145,10 @@ func TestFixedWindowAdapt(t *testing.T) {
 		})
 	}
 	t.Run("what is reserved follows", func(t *testing.T) {
-		s := newWindowState(t, windowQuota(hotparam.FixedWindow, 2, 60*sec), 0)
+		s := newWindowState(t, windowQuota(rules.FixedWindow, 2, 60*sec), 0)
 		s.Do(0, Ask{N: 2})
 		s.Do(0, Ask{Kind: Reserve, N: 2, Within: time.Hour})
-		s.(adapter).Adapt(windowQuota(hotparam.FixedWindow, 2, 40*sec), 30*sec)
+		s.(adapter).Adapt(windowQuota(rules.FixedWindow, 2, 40*sec), 30*sec)
 		runWindowSteps(t, s, []windowStep{
 			{30 * sec, Ask{N: 1}, deniedResult(2, 0, 50*sec, 50*sec)},
 			{80 * sec, Ask{N: 2}, allowedResult(2, 0, 40*sec).took(2, 80*sec)},

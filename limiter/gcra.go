@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // gcra is the generic cell rate algorithm as virtual scheduling (ITU-T I.371, annex A). The
@@ -20,7 +20,7 @@ import (
 // it has leaked out when the first is full.
 //
 // A token costs ⌈Per/N⌉ nanoseconds. Rounded up, a bucket never admits more than its rate; it
-// falls short by less than a nanosecond a token, which is 1% at [hotparam.MaxRate] and 1 in
+// falls short by less than a nanosecond a token, which is 1% at [rules.MaxRate] and 1 in
 // 10⁶ at 1,000/s.
 type gcra struct {
 	interval int64 // ns in which one token is earned
@@ -64,12 +64,12 @@ const gone = -1
 const unborn = -2
 
 // set sets the rate and the burst.
-func (g *gcra) set(rate hotparam.Rate, burst int64) error {
+func (g *gcra) set(rate rules.Rate, burst int64) error {
 	switch {
 	case rate.N < 1 || rate.Per <= 0:
 		return fmt.Errorf("limiter: rate of %d per %v: both must be positive", rate.N, rate.Per)
-	case rate.PerSecond() > hotparam.MaxRate:
-		return fmt.Errorf("limiter: rate %s: at most %d per second", rate, hotparam.MaxRate)
+	case rate.PerSecond() > rules.MaxRate:
+		return fmt.Errorf("limiter: rate %s: at most %d per second", rate, rules.MaxRate)
 	case burst < 1:
 		return fmt.Errorf("limiter: burst %d: must be at least 1", burst)
 	}
@@ -84,10 +84,10 @@ func (g *gcra) set(rate hotparam.Rate, burst int64) error {
 }
 
 // interval returns the ns in which a rate earns one token, rounded up.
-func interval(r hotparam.Rate) int64 { return (int64(r.Per)-1)/r.N + 1 }
+func interval(r rules.Rate) int64 { return (int64(r.Per)-1)/r.N + 1 }
 
 // setQuota sets everything from a quota for which bucketed is true.
-func (g *gcra) setQuota(q *hotparam.Quota) error {
+func (g *gcra) setQuota(q *rules.Quota) error {
 	if err := q.Validate(); err != nil {
 		return fmt.Errorf("limiter: %w", err)
 	}
@@ -95,20 +95,20 @@ func (g *gcra) setQuota(q *hotparam.Quota) error {
 		return err
 	}
 	g.missing = q.Missing * g.interval
-	g.leaky = q.Algorithm == hotparam.LeakyBucket
+	g.leaky = q.Algorithm == rules.LeakyBucket
 	g.shape = q.Shape
 	return nil
 }
 
-func ofQuota(q *hotparam.Quota) (*gcra, error) {
+func ofQuota(q *rules.Quota) (*gcra, error) {
 	g := &gcra{}
 	return g, g.setQuota(q)
 }
 
 // bucketed reports whether a quota needs no state but one word, its penalty aside.
-func bucketed(q *hotparam.Quota) bool {
+func bucketed(q *rules.Quota) bool {
 	a := q.Algorithm
-	return q.Burst != hotparam.Unlimited && q.WarmUp == 0 && !a.Windowed() && !a.Custom()
+	return q.Burst != rules.Unlimited && q.WarmUp == 0 && !a.Windowed() && !a.Custom()
 }
 
 // instant converts now to the time of the words.
@@ -233,16 +233,16 @@ func reach(high *atomic.Int64, to int64) {
 	}
 }
 
-func (g *gcra) decision(v verdict) (d hotparam.Decision) {
+func (g *gcra) decision(v verdict) (d rules.Decision) {
 	g.decide(v, &d)
 	return d
 }
 
 // decide sets d, which is zero.
-func (g *gcra) decide(v verdict, d *hotparam.Decision) {
-	d.Allowed, d.Reason = v.allowed, hotparam.ReasonLimited
+func (g *gcra) decide(v verdict, d *rules.Decision) {
+	d.Allowed, d.Reason = v.allowed, rules.ReasonLimited
 	if v.allowed {
-		d.Reason = hotparam.ReasonWithin
+		d.Reason = rules.ReasonWithin
 	}
 	d.Limit = g.burst
 	if v.free >= g.interval { // a division costs more than all the rest

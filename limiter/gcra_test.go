@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // A bucket that goes on with another quota lacks as many tokens as before, to the
@@ -18,7 +18,7 @@ func TestChanged(t *testing.T) {
 			interval := rapid.Int64Range(100, 1<<rapid.IntRange(7, 61).Draw(rt, name+" bits")).Draw(rt, name+" interval")
 			burst := rapid.Int64Range(1, maxFill/interval).Draw(rt, name+" burst")
 			g := &gcra{}
-			if err := g.set(hotparam.Rate{N: 1, Per: time.Duration(interval)}, burst); err != nil {
+			if err := g.set(rules.Rate{N: 1, Per: time.Duration(interval)}, burst); err != nil {
 				rt.Fatal(err)
 			}
 			return g
@@ -47,7 +47,7 @@ func TestChanged(t *testing.T) {
 // while that held.
 func TestDescend(t *testing.T) {
 	const sec = int64(time.Second)
-	rates := []hotparam.Rate{{N: 1, Per: time.Second}, {N: 2, Per: time.Second}, {N: 4, Per: time.Second}}
+	rates := []rules.Rate{{N: 1, Per: time.Second}, {N: 2, Per: time.Second}, {N: 4, Per: time.Second}}
 	var gs []*reckoning
 	for i, r := range rates {
 		g := &reckoning{}
@@ -68,7 +68,7 @@ func TestDescend(t *testing.T) {
 
 // A reservation that waits for longer than any debt is no reset of the clock.
 func TestReserveFarAhead(t *testing.T) {
-	q := &hotparam.Quota{Rate: hotparam.Rate{N: 1, Per: time.Second}, Burst: 1}
+	q := &rules.Quota{Rate: rules.Rate{N: 1, Per: time.Second}, Burst: 1}
 	b, err := newBucketed(q, nil)
 	if err != nil {
 		t.Fatal(err)

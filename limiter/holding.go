@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Holding is what one instance of a fleet holds of the burst of a quota that the fleet shares.
@@ -22,8 +22,8 @@ import (
 //
 // A Holding is for one goroutine at a time.
 type Holding struct {
-	whole hotparam.Quota
-	part  hotparam.Quota
+	whole rules.Quota
+	part  rules.Quota
 	at    time.Duration // of the following, of which at most one is not 0
 	// missing is how many permits of the part are not held.
 	missing float64
@@ -32,25 +32,25 @@ type Holding struct {
 }
 
 // NewHolding returns the holding of one of n instances that has its whole part.
-func NewHolding(q *hotparam.Quota, n int) *Holding {
+func NewHolding(q *rules.Quota, n int) *Holding {
 	h := &Holding{whole: q.WithDefaults()}
 	h.part, _ = Share(q, n)
 	return h
 }
 
 // Part returns this instance's part of the quota.
-func (h *Holding) Part() *hotparam.Quota { return &h.part }
+func (h *Holding) Part() *rules.Quota { return &h.part }
 
 // Resize divides q by n from now on. It returns how many permits more each key owes, so that
 // none gets what this instance does not hold; below zero they are forgiven. Another quota
 // keeps what is missing.
-func (h *Holding) Resize(q *hotparam.Quota, n int, now time.Duration) (owed float64) {
+func (h *Holding) Resize(q *rules.Quota, n int, now time.Duration) (owed float64) {
 	missing, beyond := h.state(now)
 	held, whole := float64(h.part.Burst)-missing+beyond, q.WithDefaults()
 	same := whole == h.whole
 	h.whole = whole
 	h.part, _ = Share(q, n)
-	if !same || whole.Burst == hotparam.Unlimited {
+	if !same || whole.Burst == rules.Unlimited {
 		h.set(now, missing, 0)
 		return 0
 	}
@@ -183,7 +183,7 @@ func (h *Holding) set(now time.Duration, missing, beyond float64) {
 }
 
 // windowEnd returns when what was taken at `at` has left the window.
-func windowEnd(q *hotparam.Quota, at time.Duration) time.Duration {
+func windowEnd(q *rules.Quota, at time.Duration) time.Duration {
 	if q.Calendar == "" {
 		return at + q.Rate.Per
 	}

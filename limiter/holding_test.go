@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // holder is one instance's part of a limit of each kind of store, with the permits that it has
@@ -19,7 +19,7 @@ type holder struct {
 	single Bucket
 }
 
-func newHolder(t *testing.T, q *hotparam.Quota, n int) *holder {
+func newHolder(t *testing.T, q *rules.Quota, n int) *holder {
 	t.Helper()
 	h := &holder{Holding: NewHolding(q, n)}
 	var err error
@@ -38,7 +38,7 @@ func (h *holder) owe(by Owing, key string, now time.Duration) {
 	h.single.Owe(by.of([]byte(key)), now)
 }
 
-func (h *holder) resize(t *testing.T, q *hotparam.Quota, n int, now time.Duration) {
+func (h *holder) resize(t *testing.T, q *rules.Quota, n int, now time.Duration) {
 	t.Helper()
 	owed := h.Resize(q, n, now)
 	part := *h.Part()
@@ -58,7 +58,7 @@ func (h *holder) resize(t *testing.T, q *hotparam.Quota, n int, now time.Duratio
 // take takes what there is of a key, and returns how much that was in each store.
 func (h *holder) take(key string, now time.Duration) (keyed, single int64) {
 	ask := Ask{Kind: AtMost, N: math.MaxInt32}
-	return h.keys.Do(now, hotparam.Hash([]byte(key)), []byte(key), ask).Taken, h.single.Do(now, ask).Taken
+	return h.keys.Do(now, rules.Hash([]byte(key)), []byte(key), ask).Taken, h.single.Do(now, ask).Taken
 }
 
 const start = 400 * 24 * time.Hour
@@ -66,7 +66,7 @@ const start = 400 * 24 * time.Hour
 // A joiner has nothing and earns; a part that shrinks and grows again has what it had; a part
 // that grows beyond that earns the rest.
 func TestHolding(t *testing.T) {
-	q := &hotparam.Quota{Rate: hotparam.Rate{N: 80, Per: time.Hour}, Burst: 80}
+	q := &rules.Quota{Rate: rules.Rate{N: 80, Per: time.Hour}, Burst: 80}
 	minute := 45 * time.Second // in which the fleet earns a permit
 	for _, c := range []struct {
 		name string
@@ -119,7 +119,7 @@ func TestHolding(t *testing.T) {
 			t.Run(fmt.Sprint(c.name, known), func(t *testing.T) {
 				h, now := newHolder(t, q, 8), start
 				if known { // it is in the table, and full
-					h.keys.Do(now-time.Hour, hotparam.Hash([]byte("k")), []byte("k"), Ask{N: 1})
+					h.keys.Do(now-time.Hour, rules.Hash([]byte("k")), []byte("k"), Ask{N: 1})
 				}
 				c.run(h, &now)
 				if keyed, single := h.take("k", now); keyed != c.want || single != c.want {
@@ -137,12 +137,12 @@ func TestHolding(t *testing.T) {
 // a time never more than the burst and what is earned meanwhile, however counts change, are
 // late or pass permits on.
 func TestHoldingsTogether(t *testing.T) {
-	for _, q := range []hotparam.Quota{
-		{Rate: hotparam.Rate{N: 80, Per: time.Hour}, Burst: 80},
-		{Rate: hotparam.Rate{N: 600, Per: time.Minute}, Burst: 90},
-		{Rate: hotparam.Rate{N: 80, Per: time.Hour}, Burst: 80, Algorithm: hotparam.LeakyBucket},
-		{Rate: hotparam.Rate{N: 80, Per: time.Hour}, Burst: 80, Penalty: time.Millisecond},
-		{Rate: hotparam.Rate{N: 96, Per: time.Hour}, Algorithm: hotparam.SlidingLog},
+	for _, q := range []rules.Quota{
+		{Rate: rules.Rate{N: 80, Per: time.Hour}, Burst: 80},
+		{Rate: rules.Rate{N: 600, Per: time.Minute}, Burst: 90},
+		{Rate: rules.Rate{N: 80, Per: time.Hour}, Burst: 80, Algorithm: rules.LeakyBucket},
+		{Rate: rules.Rate{N: 80, Per: time.Hour}, Burst: 80, Penalty: time.Millisecond},
+		{Rate: rules.Rate{N: 96, Per: time.Hour}, Algorithm: rules.SlidingLog},
 	} {
 		q = q.WithDefaults()
 		t.Run(fmt.Sprint(q.Algorithm, q.Burst, q.Penalty), func(t *testing.T) {
@@ -159,7 +159,7 @@ type admitted struct {
 	n  int64
 }
 
-func mixHoldings(t *testing.T, q *hotparam.Quota, r *rand.Rand) {
+func mixHoldings(t *testing.T, q *rules.Quota, r *rand.Rand) {
 	t.Helper()
 	now := start
 	fleet := []*holder{newHolder(t, q, 2), newHolder(t, q, 2)}
@@ -195,7 +195,7 @@ func mixHoldings(t *testing.T, q *hotparam.Quota, r *rand.Rand) {
 		switch move := r.IntN(14); {
 		case move < 6:
 			ask := Ask{Kind: AtMost, N: 1 + r.Int64N(q.Burst)}
-			n := fleet[i].keys.Do(now, hotparam.Hash([]byte(key)), []byte(key), ask).Taken
+			n := fleet[i].keys.Do(now, rules.Hash([]byte(key)), []byte(key), ask).Taken
 			granted[key] = append(granted[key], admitted{now, n})
 			note("take", i, "key", key, n)
 		case move < 8: // it hears who has crashed
@@ -252,18 +252,18 @@ func mixHoldings(t *testing.T, q *hotparam.Quota, r *rand.Rand) {
 
 // A key that is full when all begin to owe owes as well, however long nobody asks for it.
 func TestDroppedKeysOwe(t *testing.T) {
-	q := &hotparam.Quota{Rate: hotparam.Rate{N: 80, Per: time.Hour}, Burst: 80}
+	q := &rules.Quota{Rate: rules.Rate{N: 80, Per: time.Hour}, Burst: 80}
 	h, now := newHolder(t, q, 1), start
 	key := []byte("k")
-	h.keys.Do(now, hotparam.Hash(key), key, Ask{N: 40})
+	h.keys.Do(now, rules.Hash(key), key, Ask{N: 40})
 	h.keys.Owe(Owing{All: 40}, now)
-	part := hotparam.Quota{Rate: hotparam.Rate{N: 8, Per: time.Hour}, Burst: 80} // ten times slower
+	part := rules.Quota{Rate: rules.Rate{N: 8, Per: time.Hour}, Burst: 80} // ten times slower
 	if err := h.keys.SetQuota(&part, now); err != nil {
 		t.Fatal(err)
 	}
 	now += time.Hour // by the rate of before it would be full
 	h.keys.Sweep(now)
-	if got := h.keys.Do(now, hotparam.Hash(key), key, Ask{Kind: AtMost, N: 80}); got.Taken != 8 {
+	if got := h.keys.Do(now, rules.Hash(key), key, Ask{Kind: AtMost, N: 80}); got.Taken != 8 {
 		t.Errorf("%d permits, want those of an hour, 8", got.Taken)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // A million keys that come once: they are bounded, cost no goroutine, and are freed
@@ -24,7 +24,7 @@ func TestAMillionIdleKeys(t *testing.T) {
 	}
 	before, goroutines := heap(), runtime.NumGoroutine()
 	m, now := memoryAt(t, limiter.MemoryConfig{MaxKeys: count})
-	q := &hotparam.Quota{Rate: hotparam.Rate{N: 5, Per: time.Second}, Burst: 5}
+	q := &rules.Quota{Rate: rules.Rate{N: 5, Per: time.Second}, Burst: 5}
 	for i := range count * 5 / 4 {
 		memoryDo(t, m, q, strconv.Itoa(i), limiter.Ask{N: 1})
 	}

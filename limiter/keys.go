@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Keys holds each of many keys to one quota, in memory. It is safe for concurrent use. Now
@@ -15,7 +15,7 @@ import (
 // should be the number of keys expected within that time. Where the table is full of keys in
 // use, a new key takes the place of one of them, as with [Memory].
 type Keys interface {
-	// Do executes ask on the key at now. Hash is [hotparam.Hash] of key; it only finds the
+	// Do executes ask on the key at now. Hash is [rules.Hash] of key; it only finds the
 	// key, whose bytes decide. They are copied if the key is new.
 	Do(now time.Duration, hash uint64, key []byte, ask Ask) Result
 	// Stats returns a snapshot of the counters.
@@ -24,7 +24,7 @@ type Keys interface {
 	// sweeps a little.
 	Sweep(now time.Duration)
 	// SetQuota replaces the quota at now, like that of [Bucket].
-	SetQuota(q *hotparam.Quota, now time.Duration) error
+	SetQuota(q *rules.Quota, now time.Duration) error
 	// Owe has all keys owe more permits from now on or, below zero, less: also those that are
 	// not known yet, as far as they have not earned them by the time that they are. See
 	// [Holding].
@@ -49,7 +49,7 @@ type Stats struct {
 // NewKeys returns Keys for up to maxKeys keys at a time, 1 to 16,777,216. Buckets without
 // warm-up and penalty are lock-free; other quotas have a lock for each key. Custom holds
 // algorithms of your own, by name; it may be nil.
-func NewKeys(q *hotparam.Quota, maxKeys int, custom map[hotparam.Algorithm]Algorithm) (Keys, error) {
+func NewKeys(q *rules.Quota, maxKeys int, custom map[rules.Algorithm]Algorithm) (Keys, error) {
 	if bucketed(q) && q.Penalty == 0 {
 		r := &reckoning{}
 		if err := r.setQuota(q); err != nil {
@@ -68,7 +68,7 @@ func NewKeys(q *hotparam.Quota, maxKeys int, custom map[hotparam.Algorithm]Algor
 	return k, nil
 }
 
-func newStateKeys(q *hotparam.Quota, maxKeys int, custom map[hotparam.Algorithm]Algorithm) (*stateKeys, error) {
+func newStateKeys(q *rules.Quota, maxKeys int, custom map[rules.Algorithm]Algorithm) (*stateKeys, error) {
 	a, err := NewAlgorithm(q, custom)
 	if err != nil {
 		return nil, err
@@ -85,32 +85,32 @@ func newStateKeys(q *hotparam.Quota, maxKeys int, custom map[hotparam.Algorithm]
 // stateKeys are Keys whose states have locks.
 type stateKeys struct {
 	states *states
-	custom map[hotparam.Algorithm]Algorithm
+	custom map[rules.Algorithm]Algorithm
 	rule   atomic.Pointer[keysRule]
 }
 
 // keysRule is what all keys are held to.
 type keysRule struct {
-	quota     *hotparam.Quota
+	quota     *rules.Quota
 	algorithm Algorithm
 	family    family
 	opening   opening
 }
 
-func (r *keysRule) begin(a Algorithm, q *hotparam.Quota, key []byte) State {
+func (r *keysRule) begin(a Algorithm, q *rules.Quota, key []byte) State {
 	return r.opening.state(a, q, key)
 }
 
-func (r *keysRule) of(*hotparam.Quota) (Algorithm, error) { return r.algorithm, nil }
+func (r *keysRule) of(*rules.Quota) (Algorithm, error) { return r.algorithm, nil }
 
 func (k *stateKeys) Do(now time.Duration, hash uint64, key []byte, ask Ask) Result {
 	rule := k.rule.Load()
-	if rule.quota.Burst == hotparam.Unlimited && (ask.Kind < Return || !k.states.table.has(hash, key)) {
+	if rule.quota.Burst == rules.Unlimited && (ask.Kind < Return || !k.states.table.has(hash, key)) {
 		return unlimited{}.Do(now, ask)
 	}
 	r, err := k.do(now, hash, key, rule, &ask)
 	if err != nil { // an algorithm of the user's own that makes no state
-		return open(&ask, Result{Decision: hotparam.Decision{Allowed: true}})
+		return open(&ask, Result{Decision: rules.Decision{Allowed: true}})
 	}
 	if r.Taken > 0 {
 		r.Receipt.state = rule.family
@@ -134,7 +134,7 @@ func (k *stateKeys) Sweep(now time.Duration) { k.states.table.sweepAll(instant(n
 
 // SetQuota costs the same for any number of keys: each goes on with the quota when it is
 // next asked.
-func (k *stateKeys) SetQuota(q *hotparam.Quota, now time.Duration) error {
+func (k *stateKeys) SetQuota(q *rules.Quota, now time.Duration) error {
 	a, err := NewAlgorithm(q, k.custom)
 	if err != nil {
 		return err

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // wordKeys is [Keys] with states of one word each. A key that it knows costs no lock and no
@@ -23,7 +23,7 @@ import (
 type wordKeys struct {
 	at     atomic.Pointer[reckoning]
 	table  *table[keyedWord]
-	custom map[hotparam.Algorithm]Algorithm
+	custom map[rules.Algorithm]Algorithm
 	mu     sync.Mutex // held while the quota is changed
 }
 
@@ -38,7 +38,7 @@ func (w *keyedWord) set(r *reckoning, l *line) {
 	w.store(l)
 }
 
-func newWordKeys(r *reckoning, maxKeys int, custom map[hotparam.Algorithm]Algorithm) (*wordKeys, error) {
+func newWordKeys(r *reckoning, maxKeys int, custom map[rules.Algorithm]Algorithm) (*wordKeys, error) {
 	k := &wordKeys{custom: custom}
 	t, err := newTable(maxKeys, tableRules[keyedWord]{drop: dropFull, evict: k.evict})
 	if err != nil {
@@ -254,7 +254,7 @@ func (k *wordKeys) Sweep(now time.Duration) {
 // SetQuota implements [Keys]: each key lacks as many tokens as before. It costs the same for
 // any number of keys, and each key a lock the next time it is asked. If the quota needs more
 // than one word, all keys have locks from then on.
-func (k *wordKeys) SetQuota(q *hotparam.Quota, now time.Duration) error {
+func (k *wordKeys) SetQuota(q *rules.Quota, now time.Duration) error {
 	if _, err := NewAlgorithm(q, k.custom); err != nil {
 		return err
 	}

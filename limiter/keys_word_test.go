@@ -9,11 +9,11 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
-func newKeyed(t testing.TB, rate hotparam.Rate, burst int64, maxKeys int) *limiter.Keyed {
+func newKeyed(t testing.TB, rate rules.Rate, burst int64, maxKeys int) *limiter.Keyed {
 	t.Helper()
 	k, err := limiter.NewKeyed(rate, burst, maxKeys)
 	if err != nil {
@@ -22,14 +22,14 @@ func newKeyed(t testing.TB, rate hotparam.Rate, burst int64, maxKeys int) *limit
 	return k
 }
 
-func take(k *limiter.Keyed, now time.Duration, key string, n int64) hotparam.Decision {
-	return k.Take(now, hotparam.Hash([]byte(key)), []byte(key), n)
+func take(k *limiter.Keyed, now time.Duration, key string, n int64) rules.Decision {
+	return k.Take(now, rules.Hash([]byte(key)), []byte(key), n)
 }
 
 // Each key's decisions are those of a bucket of its own, whatever is dropped
 // meanwhile, and even where all hashes are equal.
 func TestKeyedIsABucketPerKey(t *testing.T) {
-	rate := hotparam.Rate{N: 10, Per: time.Second}
+	rate := rules.Rate{N: 10, Per: time.Second}
 	var evicted uint64
 	rapid.Check(t, func(rt *rapid.T) {
 		const keys, burst = 12, 3
@@ -38,7 +38,7 @@ func TestKeyedIsABucketPerKey(t *testing.T) {
 		for i := range buckets {
 			buckets[i] = newBucket(t, rate, burst)
 		}
-		hash := hotparam.Hash
+		hash := rules.Hash
 		if rapid.Bool().Draw(rt, "collide") {
 			hash = func([]byte) uint64 { return 1 }
 		}
@@ -78,7 +78,7 @@ func TestKeyedFull(t *testing.T) {
 	k := newKeyed(t, perSecond5, 2, maxKeys)
 	for round := range 3 {
 		for i := range 2 * maxKeys {
-			if d := take(k, 0, fmt.Sprint(i), 2); d.Reason != hotparam.ReasonWithin && round == 0 || d.Allowed && round > 0 {
+			if d := take(k, 0, fmt.Sprint(i), 2); d.Reason != rules.ReasonWithin && round == 0 || d.Allowed && round > 0 {
 				t.Fatalf("key %d in round %d: %+v", i, round, d)
 			}
 		}
@@ -97,7 +97,7 @@ func TestKeyedFull(t *testing.T) {
 		}
 	}
 	for i := range 2 * maxKeys {
-		if d := take(k, full, fmt.Sprint(i), 2); d.Reason != hotparam.ReasonWithin {
+		if d := take(k, full, fmt.Sprint(i), 2); d.Reason != rules.ReasonWithin {
 			t.Fatalf("key %d, once it is full: %+v", i, d)
 		}
 	}
@@ -117,7 +117,7 @@ func TestKeyedFloodDropsNoDrainedKey(t *testing.T) {
 	for i := range flood {
 		take(k, now*time.Duration(i)/flood, fmt.Sprint(i), 1)
 	}
-	if d := take(k, now, "hot", 2); d.Reason != hotparam.ReasonLimited || d.RetryAfter < time.Millisecond {
+	if d := take(k, now, "hot", 2); d.Reason != rules.ReasonLimited || d.RetryAfter < time.Millisecond {
 		t.Errorf("after the flood: %+v", d)
 	}
 	if s := k.Stats(); s.Keys > maxKeys || s.Displaced == 0 {
@@ -155,7 +155,7 @@ func TestKeyedDropsWhileTaking(t *testing.T) {
 				for i := range calls {
 					if g%2 == 1 {
 						take(k, now, fmt.Sprint(r%2, g, i/2), 1)
-					} else if d := take(k, now, "one", 1); d.Reason == hotparam.ReasonWithin {
+					} else if d := take(k, now, "one", 1); d.Reason == rules.ReasonWithin {
 						admitted.Add(1)
 					}
 				}
@@ -218,7 +218,7 @@ func TestKeyedClockReset(t *testing.T) {
 func TestKeyedAllocs(t *testing.T) {
 	k := newKeyed(t, perSecond5, 5, 100)
 	key := []byte("GET /users?user=1")
-	hash := hotparam.Hash(key)
+	hash := rules.Hash(key)
 	var now time.Duration
 	if n := testing.AllocsPerRun(100, func() {
 		now += 100 * time.Millisecond
@@ -237,7 +237,7 @@ func TestNewKeyedErrors(t *testing.T) {
 			t.Errorf("maxKeys %d: no error", maxKeys)
 		}
 	}
-	if _, err := limiter.NewKeyed(hotparam.Rate{}, 1, 1); err == nil {
+	if _, err := limiter.NewKeyed(rules.Rate{}, 1, 1); err == nil {
 		t.Error("no rate: no error")
 	}
 	for _, maxKeys := range []int{1, 2, 3, 63, 64, 65, 100_000} {
@@ -254,14 +254,14 @@ func TestNewKeyedErrors(t *testing.T) {
 // A take that was earned before its key was dropped gives back nothing of what was taken
 // since, whatever else of the key was returned.
 func TestMarksOfDroppedKey(t *testing.T) {
-	q := hotparam.Quota{Rate: hotparam.Rate{N: 1, Per: time.Second}, Burst: 10}.WithDefaults()
+	q := rules.Quota{Rate: rules.Rate{N: 1, Per: time.Second}, Burst: 10}.WithDefaults()
 	k, err := limiter.NewKeys(&q, 8, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	key := []byte("key")
 	do := func(at time.Duration, ask limiter.Ask) limiter.Result {
-		return k.Do(at, hotparam.Hash(key), key, ask)
+		return k.Do(at, rules.Hash(key), key, ask)
 	}
 	do(0, limiter.Ask{N: 1})
 	within := do(0, limiter.Ask{N: 5})

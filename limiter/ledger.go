@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // ledger holds what a [Failover] granted locally and has not charged to its primary yet.
@@ -48,14 +48,14 @@ type ledgerKey struct{ name, key string }
 
 // ledgerEntry is what is owed of one key.
 type ledgerEntry struct {
-	quota   *hotparam.Quota // the latest
-	number  int64           // of its charge
-	n       int64           // permits that were granted under that number
-	sent    int64           // the most of them that a Charge named
-	settled int64           // those that are known to be charged
-	from    time.Time       // when the first of them was granted
-	charged Ask             // a Return of what was charged last
-	acks    []ledgerAck     // the last charges
+	quota   *rules.Quota // the latest
+	number  int64        // of its charge
+	n       int64        // permits that were granted under that number
+	sent    int64        // the most of them that a Charge named
+	settled int64        // those that are known to be charged
+	from    time.Time    // when the first of them was granted
+	charged Ask          // a Return of what was charged last
+	acks    []ledgerAck  // the last charges
 }
 
 // ledgerAck is a charge that the primary confirmed.

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Limiter holds each of many keys to a quota, whatever the backend. It is safe for
@@ -33,8 +33,8 @@ type Limiter struct {
 // New returns a Limiter that holds each key to quota, and keeps what was taken with backend
 // under name, which is also the Rule of its decisions. Fields of quota that are not set
 // have their defaults. It fails without a backend, for an empty name, and for a quota that
-// [hotparam.Quota.Validate] refuses.
-func New(backend Backend, name string, quota hotparam.Quota) (*Limiter, error) {
+// [rules.Quota.Validate] refuses.
+func New(backend Backend, name string, quota rules.Quota) (*Limiter, error) {
 	switch {
 	case backend == nil:
 		return nil, errors.New("limiter: no backend: give one, such as that of NewMemory")
@@ -53,7 +53,7 @@ func New(backend Backend, name string, quota hotparam.Quota) (*Limiter, error) {
 
 // SetQuota replaces the quota of all keys. What was taken, reserved or owed carries over:
 // see [Op]. If it fails the old quota stays in force.
-func (l *Limiter) SetQuota(quota hotparam.Quota) error {
+func (l *Limiter) SetQuota(quota rules.Quota) error {
 	quota = quota.WithDefaults()
 	if err := quota.Validate(); err != nil {
 		return fmt.Errorf("limiter %q: %w", l.name, err)
@@ -69,18 +69,18 @@ func (l *Limiter) SetQuota(quota hotparam.Quota) error {
 //
 // What was taken of a key under any of its quotas carries over, as with SetQuota. If quota
 // is invalid every call of the Limiter returns that as its error.
-func (l *Limiter) With(quota hotparam.Quota) *Limiter {
+func (l *Limiter) With(quota rules.Quota) *Limiter {
 	other := &Limiter{backend: l.backend, batcher: l.batcher, name: l.name, lines: l.lines, inMemory: l.inMemory}
 	other.invalid = other.SetQuota(quota)
 	return other
 }
 
 // Quota returns the quota in force, with its defaults filled in.
-func (l *Limiter) Quota() hotparam.Quota {
+func (l *Limiter) Quota() rules.Quota {
 	if q := l.quota.Load(); q != nil {
 		return q.Quota
 	}
-	return hotparam.Quota{}
+	return rules.Quota{}
 }
 
 // op returns the Op; its Quota is nil if that is invalid.
@@ -113,12 +113,12 @@ func (l *Limiter) do(ctx context.Context, op *Op, res *Result) (err error) {
 }
 
 // Allow takes one permit of the key if there is one.
-func (l *Limiter) Allow(ctx context.Context, key string) (hotparam.Decision, error) {
+func (l *Limiter) Allow(ctx context.Context, key string) (rules.Decision, error) {
 	return l.AllowN(ctx, key, 1)
 }
 
 // AllowN takes n permits of the key if there are as many, and none otherwise.
-func (l *Limiter) AllowN(ctx context.Context, key string, n int64) (d hotparam.Decision, err error) {
+func (l *Limiter) AllowN(ctx context.Context, key string, n int64) (d rules.Decision, err error) {
 	if l.quick(key, n, &d) {
 		return d, nil
 	}
@@ -133,14 +133,14 @@ func (l *Limiter) ask(ctx context.Context, key string, ask Ask) (res Result, err
 }
 
 // AllowAtMost takes as many permits as there are, up to n, and returns how many.
-func (l *Limiter) AllowAtMost(ctx context.Context, key string, n int64) (int64, hotparam.Decision, error) {
+func (l *Limiter) AllowAtMost(ctx context.Context, key string, n int64) (int64, rules.Decision, error) {
 	res, err := l.ask(ctx, key, Ask{Kind: AtMost, N: n})
 	return res.Taken, res.Decision, err
 }
 
 // Peek returns the decision that AllowN would come to, and takes nothing. Its Remaining is
 // the number of permits that are there.
-func (l *Limiter) Peek(ctx context.Context, key string, n int64) (hotparam.Decision, error) {
+func (l *Limiter) Peek(ctx context.Context, key string, n int64) (rules.Decision, error) {
 	res, err := l.ask(ctx, key, Ask{Kind: Peek, N: n})
 	return res.Decision, err
 }

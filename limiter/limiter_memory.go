@@ -3,7 +3,7 @@ package limiter
 import (
 	"sync/atomic"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // inMemory is what a Limiter on a Memory keeps to find its keys there without an Op.
@@ -23,7 +23,7 @@ func inMemoryOf(backend Backend, name string) inMemory {
 
 // inForce is the quota of a Limiter.
 type inForce struct {
-	hotparam.Quota
+	rules.Quota
 	// plan is the arithmetic of the keys under it in a Memory; nil until one was asked. (Two
 	// plans of one quota are alike.)
 	plan atomic.Pointer[words]
@@ -31,7 +31,7 @@ type inForce struct {
 
 // quick takes n of a key and sets d, which is zero. It returns false if that takes an Op: the
 // key is not known, say, or its quota has changed.
-func (l *Limiter) quick(key string, n int64, d *hotparam.Decision) bool {
+func (l *Limiter) quick(key string, n int64, d *rules.Decision) bool {
 	m, q := l.memory, l.quota.Load()
 	if m == nil || q == nil {
 		return false

@@ -12,29 +12,29 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // quickQuotas are quotas whose words are lent, windows, and what is neither.
-func quickQuotas() []hotparam.Quota {
-	second, minute := hotparam.Rate{N: 3, Per: time.Second}, hotparam.Rate{N: 7, Per: time.Minute}
-	all := []hotparam.Quota{
+func quickQuotas() []rules.Quota {
+	second, minute := rules.Rate{N: 3, Per: time.Second}, rules.Rate{N: 7, Per: time.Minute}
+	all := []rules.Quota{
 		{Rate: second},
 		{Rate: second, Burst: 5},
 		{Rate: minute, Burst: 5},
 		{Rate: minute, Burst: 20, Missing: 3},
-		{Algorithm: hotparam.GCRA, Rate: second, Burst: 4},
-		{Algorithm: hotparam.LeakyBucket, Rate: second, Burst: 4},
-		{Algorithm: hotparam.LeakyBucket, Rate: second, Burst: 4, Shape: true},
+		{Algorithm: rules.GCRA, Rate: second, Burst: 4},
+		{Algorithm: rules.LeakyBucket, Rate: second, Burst: 4},
+		{Algorithm: rules.LeakyBucket, Rate: second, Burst: 4, Shape: true},
 		{Rate: second, Burst: 4, Penalty: 2 * time.Second},
 		{Rate: second, Burst: 4, WarmUp: 10 * time.Second},
-		{Algorithm: hotparam.FixedWindow, Rate: second},
-		{Algorithm: hotparam.FixedWindow, Rate: minute},
-		{Algorithm: hotparam.FixedWindow, Rate: minute, Calendar: hotparam.CalendarMinute},
-		{Algorithm: hotparam.SlidingLog, Rate: second},
-		{Algorithm: hotparam.SlidingLog, Rate: minute, CountDenied: true},
-		{Algorithm: hotparam.SlidingBlocks, Rate: minute},
-		{Burst: hotparam.Unlimited},
+		{Algorithm: rules.FixedWindow, Rate: second},
+		{Algorithm: rules.FixedWindow, Rate: minute},
+		{Algorithm: rules.FixedWindow, Rate: minute, Calendar: rules.CalendarMinute},
+		{Algorithm: rules.SlidingLog, Rate: second},
+		{Algorithm: rules.SlidingLog, Rate: minute, CountDenied: true},
+		{Algorithm: rules.SlidingBlocks, Rate: minute},
+		{Burst: rules.Unlimited},
 	}
 	for i := range all {
 		all[i] = all[i].WithDefaults()
@@ -172,19 +172,19 @@ func TestQuickTakesAreTakes(t *testing.T) {
 // in between: just as many permits pass as there are.
 func TestQuickTakesAreExact(t *testing.T) {
 	const burst, workers = 2000, 8
-	hour := func(n int64, a hotparam.Algorithm) hotparam.Quota {
-		return hotparam.Quota{Algorithm: a, Rate: hotparam.Rate{N: n, Per: time.Hour}, Burst: burst}
+	hour := func(n int64, a rules.Algorithm) rules.Quota {
+		return rules.Quota{Algorithm: a, Rate: rules.Rate{N: n, Per: time.Hour}, Burst: burst}
 	}
 	for _, c := range []struct {
 		name   string
-		quotas []hotparam.Quota
+		quotas []rules.Quota
 		clock  func() time.Duration
 	}{
-		{"a bucket", []hotparam.Quota{hour(1, hotparam.TokenBucket)}, nil},
-		{"buckets of other rates", []hotparam.Quota{hour(1, hotparam.TokenBucket), hour(7, hotparam.TokenBucket), hour(3, hotparam.GCRA)}, stopped},
-		{"a fixed window", []hotparam.Quota{hour(burst, hotparam.FixedWindow)}, nil},
-		{"a sliding log", []hotparam.Quota{hour(burst, hotparam.SlidingLog)}, nil},
-		{"sliding blocks", []hotparam.Quota{hour(burst, hotparam.SlidingBlocks)}, nil},
+		{"a bucket", []rules.Quota{hour(1, rules.TokenBucket)}, nil},
+		{"buckets of other rates", []rules.Quota{hour(1, rules.TokenBucket), hour(7, rules.TokenBucket), hour(3, rules.GCRA)}, stopped},
+		{"a fixed window", []rules.Quota{hour(burst, rules.FixedWindow)}, nil},
+		{"a sliding log", []rules.Quota{hour(burst, rules.SlidingLog)}, nil},
+		{"sliding blocks", []rules.Quota{hour(burst, rules.SlidingBlocks)}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -254,12 +254,12 @@ func TestALentWordIsGoneWhileItIsSettled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := New(m, "limit", hotparam.Quota{Rate: hotparam.Rate{N: 1, Per: time.Hour}, Burst: 10})
+	l, err := New(m, "limit", rules.Quota{Rate: rules.Rate{N: 1, Per: time.Hour}, Burst: 10})
 	if err != nil {
 		t.Fatal(err)
 	}
 	take := func() bool {
-		var d hotparam.Decision
+		var d rules.Decision
 		return l.quick("key", 1, &d) && d.Allowed
 	}
 	if d, err := l.Allow(t.Context(), "key"); err != nil || !d.Allowed || !take() {
@@ -288,7 +288,7 @@ func TestAKeyIsRenewed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := New(m, "limit", hotparam.Quota{Rate: hotparam.Rate{N: 1, Per: time.Hour}, Burst: 100})
+	l, err := New(m, "limit", rules.Quota{Rate: rules.Rate{N: 1, Per: time.Hour}, Burst: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -303,16 +303,16 @@ func TestAKeyIsRenewed(t *testing.T) {
 		}
 	}
 	allow(3)
-	if err := l.SetQuota(hotparam.Quota{Rate: hotparam.Rate{N: 2, Per: time.Hour}, Burst: 100}); err != nil {
+	if err := l.SetQuota(rules.Quota{Rate: rules.Rate{N: 2, Per: time.Hour}, Burst: 100}); err != nil {
 		t.Fatal(err)
 	}
 	old := m.find("limit", "key")
 	allow(calmEnough + 2)
-	var d hotparam.Decision
+	var d rules.Decision
 	if left--; !l.quick("key", 1, &d) || d.Remaining != left {
 		t.Errorf("still with a lock, or not what was left: %+v, want %d", d, left)
 	}
-	s := &snapshotWriter{m: m, w: bufio.NewWriter(io.Discard), quotas: map[hotparam.Quota]uint64{}}
+	s := &snapshotWriter{m: m, w: bufio.NewWriter(io.Discard), quotas: map[rules.Quota]uint64{}}
 	if s.key(old); s.err != nil || s.counts.keys != 1 {
 		t.Errorf("a snapshot that is at a key while that is renewed: %+v, %v", s.counts, s.err)
 	}
@@ -328,7 +328,7 @@ func TestTheClockOfQuickTakesIsKnown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := New(m, "limit", hotparam.Quota{Rate: hotparam.Rate{N: 1, Per: time.Minute}, Burst: 10})
+	l, err := New(m, "limit", rules.Quota{Rate: rules.Rate{N: 1, Per: time.Minute}, Burst: 10})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 func TestNewRefuses(t *testing.T) {
@@ -17,14 +17,14 @@ func TestNewRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
 		backend limiter.Backend
 		name    string
-		quota   hotparam.Quota
+		quota   rules.Quota
 		want    string
 	}{
 		"no backend": {nil, "x", good, "no backend"},
 		"no name":    {&fake{}, "", good, "no name"},
-		"no rate":    {&fake{}, "x", hotparam.Quota{}, `limiter "x": limit.rate`},
-		"rate -1":    {&fake{}, "x", hotparam.Quota{Rate: hotparam.Rate{N: -1, Per: time.Second}}, "set Burst to Unlimited"},
-		"a typo":     {&fake{}, "x", hotparam.Quota{Algorithm: "tokenbucket", Rate: good.Rate}, "limit.algorithm"},
+		"no rate":    {&fake{}, "x", rules.Quota{}, `limiter "x": limit.rate`},
+		"rate -1":    {&fake{}, "x", rules.Quota{Rate: rules.Rate{N: -1, Per: time.Second}}, "set Burst to Unlimited"},
+		"a typo":     {&fake{}, "x", rules.Quota{Algorithm: "tokenbucket", Rate: good.Rate}, "limit.algorithm"},
 	} {
 		if _, err := limiter.New(c.backend, c.name, c.quota); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q in it", name, err, c.want)
@@ -35,11 +35,11 @@ func TestNewRefuses(t *testing.T) {
 func TestNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, b := context.Background(), &fake{}
-		l := newNamed(t, b, "search", hotparam.Quota{Rate: hotparam.Rate{N: 2, Per: time.Second}})
-		if q := l.Quota(); q.Algorithm != hotparam.TokenBucket || q.Burst != 2 || l.Name() != "search" {
+		l := newNamed(t, b, "search", rules.Quota{Rate: rules.Rate{N: 2, Per: time.Second}})
+		if q := l.Quota(); q.Algorithm != rules.TokenBucket || q.Burst != 2 || l.Name() != "search" {
 			t.Errorf("no defaults in %+v of %s", q, l.Name())
 		}
-		want := func(what string, d hotparam.Decision, err error, allowed bool, remaining int64, retry time.Duration) {
+		want := func(what string, d rules.Decision, err error, allowed bool, remaining int64, retry time.Duration) {
 			t.Helper()
 			if err != nil || d.Allowed != allowed || d.Remaining != remaining || d.RetryAfter != retry || d.Rule != "search" {
 				t.Errorf("%s: %+v, %v; want allowed %v, remaining %d, retry after %v", what, d, err, allowed, remaining, retry)
@@ -167,7 +167,7 @@ func TestReservationGivesBackByItsMark(t *testing.T) {
 	var got limiter.Op
 	b := fakeFunc(func(op limiter.Op) (limiter.Result, error) {
 		got = op
-		return limiter.Result{Decision: hotparam.Decision{Allowed: true}, Taken: op.N, Mark: 77}, nil
+		return limiter.Result{Decision: rules.Decision{Allowed: true}, Taken: op.N, Mark: 77}, nil
 	})
 	r, err := newNamed(t, b, "x", fakeQuota(1, 9)).Reserve(context.Background(), "k", 3, time.Second)
 	if err != nil {
@@ -186,7 +186,7 @@ type fakeFunc func(op limiter.Op) (limiter.Result, error)
 func (f fakeFunc) Do(_ context.Context, op limiter.Op) (limiter.Result, error) { return f(op) }
 
 func TestTakeAllocatesNothing(t *testing.T) {
-	q, d := fakeQuota(1, 1), hotparam.Decision{Allowed: true, Limit: 1}
+	q, d := fakeQuota(1, 1), rules.Decision{Allowed: true, Limit: 1}
 	l := newNamed(t, fakeFunc(func(limiter.Op) (limiter.Result, error) { return limiter.Result{Decision: d, Taken: 1}, nil }), "x", q)
 	ctx := context.Background()
 	if n := testing.AllocsPerRun(100, func() { _, _ = l.AllowN(ctx, "k", 1) }); n != 0 {
@@ -201,7 +201,7 @@ func TestTakeAllocatesNothing(t *testing.T) {
 }
 
 func TestDeniedError(t *testing.T) {
-	d := hotparam.Decision{Reason: hotparam.ReasonLimited, Limit: 5, RetryAfter: 1500 * time.Millisecond, Rule: "search"}
+	d := rules.Decision{Reason: rules.ReasonLimited, Limit: 5, RetryAfter: 1500 * time.Millisecond, Rule: "search"}
 	if got, want := (&limiter.DeniedError{Decision: d}).Error(), `limiter "search": denied (limited): retry in 1.5s`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

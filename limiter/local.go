@@ -6,7 +6,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Local limits one thing in this process to a rate, as [golang.org/x/time/rate.Limiter]
@@ -23,12 +23,12 @@ type Local struct {
 }
 
 // NewLocal returns a Local that allows perSecond events in a second, and bursts of up to
-// burst events. It panics if perSecond is not positive or above [hotparam.MaxRate], or if
+// burst events. It panics if perSecond is not positive or above [rules.MaxRate], or if
 // burst is below 1.
 func NewLocal(perSecond float64, burst int64) *Local {
-	rate := hotparam.Rate{N: 1, Per: time.Duration(math.Ceil(float64(time.Second) / perSecond))}
-	if !(perSecond > 0 && perSecond <= hotparam.MaxRate) {
-		panic(fmt.Sprintf("limiter.NewLocal: %v events per second: must be above 0, at most %d", perSecond, hotparam.MaxRate))
+	rate := rules.Rate{N: 1, Per: time.Duration(math.Ceil(float64(time.Second) / perSecond))}
+	if !(perSecond > 0 && perSecond <= rules.MaxRate) {
+		panic(fmt.Sprintf("limiter.NewLocal: %v events per second: must be above 0, at most %d", perSecond, rules.MaxRate))
 	}
 	l := &Local{start: time.Now()}
 	l.bucket.at.Store(&l.bucket.first)
@@ -62,7 +62,7 @@ func (l *Local) WaitN(ctx context.Context, n int64) error {
 		return nil
 	}
 	until, _ := ctx.Deadline()
-	quota := &hotparam.Quota{Rate: hotparam.Rate{N: 1, Per: time.Duration(l.bucket.first.interval)}, Burst: l.bucket.first.burst}
+	quota := &rules.Quota{Rate: rules.Rate{N: 1, Per: time.Duration(l.bucket.first.interval)}, Burst: l.bucket.first.burst}
 	w, d := l.lines.Stand(&WaitClaim{Asker: localAsker{l}, Quota: quota, N: n, Until: until}, &r)
 	return w.wait(ctx, d)
 }

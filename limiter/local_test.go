@@ -10,8 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Ten events a second, twenty at once.
@@ -105,7 +105,7 @@ func TestNewLocal(t *testing.T) {
 	for _, tc := range []struct {
 		perSecond float64
 		burst     int64
-	}{{0, 1}, {-1, 1}, {math.NaN(), 1}, {math.Inf(1), 1}, {hotparam.MaxRate + 1, 1}, {1e-300, 1}, {10, 0}, {10, -1}, {1, math.MaxInt64}} {
+	}{{0, 1}, {-1, 1}, {math.NaN(), 1}, {math.Inf(1), 1}, {rules.MaxRate + 1, 1}, {1e-300, 1}, {10, 0}, {10, -1}, {1, math.MaxInt64}} {
 		func() {
 			defer func() {
 				if recover() == nil {
@@ -123,7 +123,7 @@ func TestNewLocal(t *testing.T) {
 			t.Error("0.5 a second is not one in two seconds")
 		}
 	})
-	l := limiter.NewLocal(hotparam.MaxRate, 1<<40)
+	l := limiter.NewLocal(rules.MaxRate, 1<<40)
 	if n := testing.AllocsPerRun(100, func() { l.Allow() }); n != 0 {
 		t.Errorf("Allow: %v allocations, want none", n)
 	}

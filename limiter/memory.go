@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Memory is a [Backend] in this process. It is safe for concurrent use; each key has a
@@ -42,7 +42,7 @@ type MemoryConfig struct {
 	// the Memory is made, and from then on the monotonic clock, which cannot be set.
 	Clock func() time.Duration
 	// Algorithms holds algorithms of your own, by the names that quotas refer to.
-	Algorithms map[hotparam.Algorithm]Algorithm
+	Algorithms map[rules.Algorithm]Algorithm
 }
 
 // DefaultMaxKeys is the default of MemoryConfig.MaxKeys.
@@ -117,7 +117,7 @@ func (m *Memory) do(now time.Duration, op *Op, r *Result) (err error) {
 		return errNoQuota
 	case op.Kind > Forget:
 		return fmt.Errorf("limiter: kind %d: %w", op.Kind, ErrUnsupported)
-	case op.Quota.Burst == hotparam.Unlimited && op.Kind != Forget: // there may be a state to forget
+	case op.Quota.Burst == rules.Unlimited && op.Kind != Forget: // there may be a state to forget
 		*r = unlimited{}.Do(now, op.Ask)
 		return nil
 	}
@@ -155,15 +155,15 @@ func (m *Memory) Stats() Stats { return m.states.table.stats() }
 // plans caches the algorithms of quotas, so that each is validated and computed once. They are
 // found by value, since a caller may make a quota for each call.
 type plans struct {
-	custom map[hotparam.Algorithm]Algorithm
+	custom map[rules.Algorithm]Algorithm
 	mu     sync.RWMutex // taken only for new keys and changed quotas
-	known  map[hotparam.Quota]Algorithm
+	known  map[rules.Quota]Algorithm
 }
 
 // maxPlans bounds the cached quotas; when there are more, the cache is emptied.
 const maxPlans = 1024
 
-func (p *plans) of(q *hotparam.Quota) (Algorithm, error) {
+func (p *plans) of(q *rules.Quota) (Algorithm, error) {
 	p.mu.RLock()
 	a := p.known[*q]
 	p.mu.RUnlock()
@@ -177,7 +177,7 @@ func (p *plans) of(q *hotparam.Quota) (Algorithm, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.known == nil || len(p.known) >= maxPlans {
-		p.known = make(map[hotparam.Quota]Algorithm)
+		p.known = make(map[rules.Quota]Algorithm)
 	}
 	p.known[*q] = a
 	return a, nil

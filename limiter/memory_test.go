@@ -11,8 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // memoryAt is a Memory with a clock that is set by hand.
@@ -28,7 +28,7 @@ func memoryAt(t testing.TB, c limiter.MemoryConfig) (*limiter.Memory, *atomic.In
 	return m, now
 }
 
-func memoryDo(t testing.TB, m *limiter.Memory, q *hotparam.Quota, key string, ask limiter.Ask) limiter.Result {
+func memoryDo(t testing.TB, m *limiter.Memory, q *rules.Quota, key string, ask limiter.Ask) limiter.Result {
 	t.Helper()
 	r, err := m.Do(context.Background(), limiter.Op{Quota: q, Name: "test", Key: key, Ask: ask})
 	if err != nil {
@@ -40,7 +40,7 @@ func memoryDo(t testing.TB, m *limiter.Memory, q *hotparam.Quota, key string, as
 // counting is an algorithm of the user's own: so many permits, ever.
 type counting struct{}
 
-func (counting) New(q *hotparam.Quota, _ time.Duration) limiter.State {
+func (counting) New(q *rules.Quota, _ time.Duration) limiter.State {
 	if q.Missing > 0 {
 		return nil
 	}
@@ -50,10 +50,10 @@ func (counting) New(q *hotparam.Quota, _ time.Duration) limiter.State {
 type countingState struct{ left int64 }
 
 func (s *countingState) Do(_ time.Duration, ask limiter.Ask) limiter.Result {
-	r := limiter.Result{Decision: hotparam.Decision{Allowed: ask.N <= s.left, Reason: hotparam.ReasonLimited}}
+	r := limiter.Result{Decision: rules.Decision{Allowed: ask.N <= s.left, Reason: rules.ReasonLimited}}
 	if r.Allowed && ask.Kind == limiter.Take {
 		s.left -= ask.N
-		r.Reason, r.Taken = hotparam.ReasonWithin, ask.N
+		r.Reason, r.Taken = rules.ReasonWithin, ask.N
 	}
 	r.Remaining = s.left
 	return r
@@ -62,8 +62,8 @@ func (s *countingState) Do(_ time.Duration, ask limiter.Ask) limiter.Result {
 func (s *countingState) FreshAfter(time.Duration) time.Duration { return time.Hour }
 
 func TestMemoryErrors(t *testing.T) {
-	m, _ := memoryAt(t, limiter.MemoryConfig{Algorithms: map[hotparam.Algorithm]limiter.Algorithm{"x_count": counting{}}})
-	good := &hotparam.Quota{Rate: perSecond5, Burst: 5}
+	m, _ := memoryAt(t, limiter.MemoryConfig{Algorithms: map[rules.Algorithm]limiter.Algorithm{"x_count": counting{}}})
+	good := &rules.Quota{Rate: perSecond5, Burst: 5}
 	for name, c := range map[string]struct {
 		op   limiter.Op
 		is   error
@@ -72,12 +72,12 @@ func TestMemoryErrors(t *testing.T) {
 		"no key":           {limiter.Op{Quota: good, Name: "a"}, limiter.ErrNoKey, ""},
 		"no name":          {limiter.Op{Quota: good, Key: "a"}, limiter.ErrNoKey, ""},
 		"no quota":         {limiter.Op{Name: "a", Key: "a"}, nil, "quota of an Op is nil"},
-		"no rate":          {limiter.Op{Quota: &hotparam.Quota{Burst: 1}, Name: "a", Key: "a"}, nil, "limit.rate"},
-		"no burst":         {limiter.Op{Quota: &hotparam.Quota{Rate: perSecond5}, Name: "a", Key: "a"}, nil, "limit.burst"},
+		"no rate":          {limiter.Op{Quota: &rules.Quota{Burst: 1}, Name: "a", Key: "a"}, nil, "limit.rate"},
+		"no burst":         {limiter.Op{Quota: &rules.Quota{Rate: perSecond5}, Name: "a", Key: "a"}, nil, "limit.burst"},
 		"no kind":          {limiter.Op{Quota: good, Name: "a", Key: "a", Ask: limiter.Ask{Kind: 99}}, limiter.ErrUnsupported, "kind 99"},
-		"unknown":          {limiter.Op{Quota: &hotparam.Quota{Algorithm: "x_own", Rate: perSecond5, Burst: 5}, Name: "a", Key: "a"}, limiter.ErrUnsupported, `"x_own"`},
-		"makes no state":   {limiter.Op{Quota: &hotparam.Quota{Algorithm: "x_count", Rate: perSecond5, Burst: 5, Missing: 1}, Name: "a", Key: "a"}, limiter.ErrUnsupported, `"x_count"`},
-		"none, to lock on": {limiter.Op{Quota: &hotparam.Quota{Algorithm: "x_count", Rate: perSecond5, Burst: 5, Missing: 1, Penalty: 1}, Name: "a", Key: "a"}, limiter.ErrUnsupported, `"x_count"`},
+		"unknown":          {limiter.Op{Quota: &rules.Quota{Algorithm: "x_own", Rate: perSecond5, Burst: 5}, Name: "a", Key: "a"}, limiter.ErrUnsupported, `"x_own"`},
+		"makes no state":   {limiter.Op{Quota: &rules.Quota{Algorithm: "x_count", Rate: perSecond5, Burst: 5, Missing: 1}, Name: "a", Key: "a"}, limiter.ErrUnsupported, `"x_count"`},
+		"none, to lock on": {limiter.Op{Quota: &rules.Quota{Algorithm: "x_count", Rate: perSecond5, Burst: 5, Missing: 1, Penalty: 1}, Name: "a", Key: "a"}, limiter.ErrUnsupported, `"x_count"`},
 	} {
 		for range 2 {
 			if _, err := m.Do(context.Background(), c.op); err == nil || c.is != nil && !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.want) {
@@ -94,7 +94,7 @@ func TestMemoryErrors(t *testing.T) {
 	}
 	// A quota that is not valid leaves what is known of a key as it is.
 	memoryDo(t, m, good, "key", limiter.Ask{N: 5})
-	if _, err := m.Do(context.Background(), limiter.Op{Quota: &hotparam.Quota{}, Name: "test", Key: "key"}); err == nil {
+	if _, err := m.Do(context.Background(), limiter.Op{Quota: &rules.Quota{}, Name: "test", Key: "key"}); err == nil {
 		t.Error("a known key, and a quota that is not valid: no error")
 	}
 	if r := memoryDo(t, m, good, "key", limiter.Ask{N: 1}); r.Allowed {
@@ -102,7 +102,7 @@ func TestMemoryErrors(t *testing.T) {
 	}
 	for _, c := range []limiter.MemoryConfig{
 		{MaxKeys: -1}, {MaxKeys: 1<<24 + 1},
-		{Algorithms: map[hotparam.Algorithm]limiter.Algorithm{hotparam.GCRA: counting{}}},
+		{Algorithms: map[rules.Algorithm]limiter.Algorithm{rules.GCRA: counting{}}},
 	} {
 		if _, err := limiter.NewMemory(c); err == nil {
 			t.Errorf("%+v: no error", c)
@@ -111,8 +111,8 @@ func TestMemoryErrors(t *testing.T) {
 }
 
 func TestMemoryOwnAlgorithm(t *testing.T) {
-	m, now := memoryAt(t, limiter.MemoryConfig{Algorithms: map[hotparam.Algorithm]limiter.Algorithm{"x_count": counting{}}})
-	q := &hotparam.Quota{Algorithm: "x_count", Rate: perSecond5, Burst: 2}
+	m, now := memoryAt(t, limiter.MemoryConfig{Algorithms: map[rules.Algorithm]limiter.Algorithm{"x_count": counting{}}})
+	q := &rules.Quota{Algorithm: "x_count", Rate: perSecond5, Burst: 2}
 	for i, want := range []bool{true, true, false} {
 		if r := memoryDo(t, m, q, "key", limiter.Ask{N: 1}); r.Allowed != want {
 			t.Errorf("take %d: %+v", i, r)
@@ -130,7 +130,7 @@ func TestMemoryOwnAlgorithm(t *testing.T) {
 // Names and keys are told apart, wherever one ends and the other begins.
 func TestMemoryNames(t *testing.T) {
 	m, _ := memoryAt(t, limiter.MemoryConfig{})
-	q := &hotparam.Quota{Rate: perSecond5, Burst: 1}
+	q := &rules.Quota{Rate: perSecond5, Burst: 1}
 	for _, id := range [][2]string{{"a", "bc"}, {"ab", "c"}, {"a", "b"}, {"b", "a"}, {"a\x00b", "c"}, {"a", "b\x00c"}, {"x", strings.Repeat("k", 10_000)}} {
 		for _, want := range []bool{true, false} {
 			r, err := m.Do(context.Background(), limiter.Op{Quota: q, Name: id[0], Key: id[1], Ask: limiter.Ask{N: 1}})
@@ -144,11 +144,11 @@ func TestMemoryNames(t *testing.T) {
 // A quota is known by its value, and another one keeps what was taken.
 func TestMemoryQuotaChanges(t *testing.T) {
 	m, _ := memoryAt(t, limiter.MemoryConfig{})
-	quota := func(n, burst int64, penalty time.Duration) *hotparam.Quota {
-		return &hotparam.Quota{Rate: hotparam.Rate{N: n, Per: time.Second}, Burst: burst, Penalty: penalty}
+	quota := func(n, burst int64, penalty time.Duration) *rules.Quota {
+		return &rules.Quota{Rate: rules.Rate{N: n, Per: time.Second}, Burst: burst, Penalty: penalty}
 	}
 	for i, s := range []struct {
-		quota     *hotparam.Quota
+		quota     *rules.Quota
 		n         int64
 		allowed   bool
 		remaining int64
@@ -164,7 +164,7 @@ func TestMemoryQuotaChanges(t *testing.T) {
 		{quota(1, 40, time.Hour), 1, false, 0, time.Minute}, // a lock does not grow
 		{quota(1, 40, time.Second), 1, false, 0, time.Second},
 		{quota(1, 40, 0), 1, true, 34, 0},
-		{&hotparam.Quota{Algorithm: hotparam.FixedWindow, Rate: perSecond5, Burst: 5}, 0, true, 5, 0}, // anew
+		{&rules.Quota{Algorithm: rules.FixedWindow, Rate: perSecond5, Burst: 5}, 0, true, 5, 0}, // anew
 		{quota(1, 40, 0), 0, true, 34, 0},
 	} {
 		r := memoryDo(t, m, s.quota, "key", limiter.Ask{N: s.n})
@@ -179,7 +179,7 @@ func TestMemoryAllocs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q := &hotparam.Quota{Rate: hotparam.Rate{N: 1, Per: time.Hour}, Burst: 100_000}
+	q := &rules.Quota{Rate: rules.Rate{N: 1, Per: time.Hour}, Burst: 100_000}
 	ops := make([]limiter.Op, 3)
 	for i := range ops {
 		ops[i] = limiter.Op{Quota: q, Name: "users", Key: strings.Repeat("x", 300*(i+1)), Ask: limiter.Ask{N: 1}}
@@ -200,7 +200,7 @@ func TestMemoryAllocs(t *testing.T) {
 func TestMemoryForgetsIdleKeys(t *testing.T) {
 	const count = 50_000
 	m, now := memoryAt(t, limiter.MemoryConfig{MaxKeys: count})
-	q := &hotparam.Quota{Algorithm: hotparam.FixedWindow, Rate: hotparam.Rate{N: 1000, Per: time.Second}, Burst: 1000}
+	q := &rules.Quota{Algorithm: rules.FixedWindow, Rate: rules.Rate{N: 1000, Per: time.Second}, Burst: 1000}
 	for i := range count {
 		memoryDo(t, m, q, fmt.Sprint(i), limiter.Ask{N: 1})
 	}
@@ -242,7 +242,7 @@ func TestKeyedForgetsWithoutNewKeys(t *testing.T) {
 // A full table limits new keys and those that it has evicted, and counts both.
 func TestMemoryFull(t *testing.T) {
 	m, now := memoryAt(t, limiter.MemoryConfig{MaxKeys: 2})
-	q := &hotparam.Quota{Algorithm: hotparam.SlidingLog, Rate: perSecond5, Burst: 5}
+	q := &rules.Quota{Algorithm: rules.SlidingLog, Rate: perSecond5, Burst: 5}
 	keys := []string{"a", "b", "c", "d"}
 	for range 3 {
 		for _, key := range keys {
@@ -261,7 +261,7 @@ func TestMemoryFull(t *testing.T) {
 	}
 	now.Add(int64(time.Second))
 	for _, key := range keys {
-		if r := memoryDo(t, m, q, key, limiter.Ask{N: 5}); r.Reason != hotparam.ReasonWithin {
+		if r := memoryDo(t, m, q, key, limiter.Ask{N: 5}); r.Reason != rules.ReasonWithin {
 			t.Errorf("%s, when all is back: %+v", key, r)
 		}
 	}
@@ -270,8 +270,8 @@ func TestMemoryFull(t *testing.T) {
 // A key of a custom algorithm that lost its place is refused until its state would have equalled a
 // new one, and no longer.
 func TestFullTableOfOwnAlgorithm(t *testing.T) {
-	m, now := memoryAt(t, limiter.MemoryConfig{MaxKeys: 2, Algorithms: map[hotparam.Algorithm]limiter.Algorithm{"x_count": counting{}}})
-	q := &hotparam.Quota{Algorithm: "x_count", Rate: perSecond5, Burst: 5}
+	m, now := memoryAt(t, limiter.MemoryConfig{MaxKeys: 2, Algorithms: map[rules.Algorithm]limiter.Algorithm{"x_count": counting{}}})
+	q := &rules.Quota{Algorithm: "x_count", Rate: perSecond5, Burst: 5}
 	for i := range 10 {
 		if r := memoryDo(t, m, q, fmt.Sprint(i), limiter.Ask{N: 5}); !r.Allowed {
 			t.Fatalf("key %d: %+v", i, r)
@@ -296,7 +296,7 @@ func TestFullTableOfOwnAlgorithm(t *testing.T) {
 func TestMemoryConcurrent(t *testing.T) {
 	const rounds, goroutines, limit = 100, 8, 5
 	for name, q := range quotasOfAll {
-		if q.Burst == hotparam.Unlimited || q.Missing > 0 {
+		if q.Burst == rules.Unlimited || q.Missing > 0 {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
@@ -310,7 +310,7 @@ func TestMemoryConcurrent(t *testing.T) {
 						own := q
 						for i := range 8 {
 							memoryDo(t, m, &own, fmt.Sprint(round%2, g, i/4), limiter.Ask{N: 1})
-							if r := memoryDo(t, m, &own, "one", limiter.Ask{N: 1}); r.Reason == hotparam.ReasonWithin {
+							if r := memoryDo(t, m, &own, "one", limiter.Ask{N: 1}); r.Reason == rules.ReasonWithin {
 								admitted.Add(1)
 							}
 						}
@@ -339,7 +339,7 @@ func TestMemoryClock(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		q := &hotparam.Quota{Algorithm: hotparam.FixedWindow, Rate: hotparam.Rate{N: 1, Per: time.Minute}, Burst: 1, Calendar: hotparam.CalendarMinute}
+		q := &rules.Quota{Algorithm: rules.FixedWindow, Rate: rules.Rate{N: 1, Per: time.Minute}, Burst: 1, Calendar: rules.CalendarMinute}
 		start := time.Now() // midnight
 		time.Sleep(10 * time.Second)
 		memoryDo(t, m, q, "key", limiter.Ask{N: 1})

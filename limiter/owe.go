@@ -6,7 +6,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Owing is how many permits more the keys of a limit owe, whether they are known or not. Below
@@ -101,7 +101,7 @@ func (b *lockedBucket) Owe(permits float64, now time.Duration) {
 
 // owe has the state of q owe permits: by ask, unless they are a part of a bucket's word. What
 // makes no state owes nothing.
-func (s *sides) owe(now time.Duration, q *hotparam.Quota, from maker, ask *Ask, permits float64) {
+func (s *sides) owe(now time.Duration, q *rules.Quota, from maker, ask *Ask, permits float64) {
 	if s.hold(now, q, from) != nil {
 		return
 	}
@@ -147,7 +147,7 @@ func (b *lockedBucket) Spent(now time.Duration) float64 {
 
 // spent returns how many permits of q are taken or owed. What cannot make a state has taken
 // nothing.
-func (s *sides) spent(now time.Duration, q *hotparam.Quota, from maker) float64 {
+func (s *sides) spent(now time.Duration, q *rules.Quota, from maker) float64 {
 	r, err := s.do(now, q, from, &Ask{Kind: Peek})
 	if err != nil {
 		return 0

@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // opening is what unknown keys owe that get a state of their own: whole permits, which were
@@ -19,7 +19,7 @@ type opening struct {
 
 // ask returns the ask by which a known key owes permits more or, below zero, less. Of a window
 // it gives back only what was charged last: the rest stands in other slots.
-func (o *opening) ask(q *hotparam.Quota, permits float64, now time.Duration) Ask {
+func (o *opening) ask(q *rules.Quota, permits float64, now time.Duration) Ask {
 	switch n := int64(-permits); {
 	case permits > 0:
 		return Ask{Kind: Charge, N: int64(math.Ceil(permits))}
@@ -31,7 +31,7 @@ func (o *opening) ask(q *hotparam.Quota, permits float64, now time.Duration) Ask
 }
 
 // add adds to what unknown keys owe. It was advanced to now.
-func (o *opening) add(q *hotparam.Quota, by *Owing, now time.Duration) {
+func (o *opening) add(q *rules.Quota, by *Owing, now time.Duration) {
 	whole := func(permits float64) int64 {
 		if permits > 0 {
 			return int64(math.Ceil(permits))
@@ -60,7 +60,7 @@ func (o *opening) add(q *hotparam.Quota, by *Owing, now time.Duration) {
 }
 
 // advance moves what is owed to now.
-func (o *opening) advance(q *hotparam.Quota, now time.Duration) {
+func (o *opening) advance(q *rules.Quota, now time.Duration) {
 	if q.Algorithm.Windowed() {
 		if now >= windowEnd(q, o.at) {
 			*o = opening{}
@@ -83,7 +83,7 @@ func (o *opening) advance(q *hotparam.Quota, now time.Duration) {
 }
 
 // state returns the state of an unknown key, which was new when it began to owe.
-func (o *opening) state(a Algorithm, q *hotparam.Quota, key []byte) State {
+func (o *opening) state(a Algorithm, q *rules.Quota, key []byte) State {
 	n := o.all
 	if len(o.of) > 0 {
 		if own, ok := o.of[KeyID(key)]; ok {

@@ -4,13 +4,13 @@ import (
 	"encoding/binary"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // penalized is an algorithm that locks a key after a denial.
 type penalized struct{ inner Algorithm }
 
-func (a penalized) New(q *hotparam.Quota, now time.Duration) State {
+func (a penalized) New(q *rules.Quota, now time.Duration) State {
 	inner := a.inner.New(q, now)
 	if inner == nil {
 		return nil
@@ -77,8 +77,8 @@ func (p *penalty) locked(now, left time.Duration, ask *Ask) Result {
 	if retry = max(retry, left); !r.Allowed && r.RetryAfter == 0 {
 		retry = 0 // never
 	}
-	return Result{Decision: hotparam.Decision{
-		Reason: hotparam.ReasonLocked, Limit: r.Limit, RetryAfter: retry, ResetAfter: max(left, r.ResetAfter),
+	return Result{Decision: rules.Decision{
+		Reason: rules.ReasonLocked, Limit: r.Limit, RetryAfter: retry, ResetAfter: max(left, r.ResetAfter),
 	}}
 }
 
@@ -105,7 +105,7 @@ func (p *penalty) indebt(owed *debt, now time.Duration) {
 }
 
 // adapt switches to another penalty: a running lock ends no later than one that started now.
-func (p *penalty) adapt(q *hotparam.Quota, now time.Duration) {
+func (p *penalty) adapt(q *rules.Quota, now time.Duration) {
 	left := p.left(now)
 	p.length, p.shape = q.Penalty, q.Shape
 	if p.length > 0 && left > p.length {

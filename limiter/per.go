@@ -3,14 +3,14 @@ package limiter
 import (
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // PerSecond is Per(n, time.Second).
-func PerSecond(n int64) hotparam.Quota { return Per(n, time.Second) }
+func PerSecond(n int64) rules.Quota { return Per(n, time.Second) }
 
 // Per returns the quota of a token bucket that earns n permits in each d and holds n. Set
 // its Burst for another capacity, its Algorithm for another way to count.
-func Per(n int64, d time.Duration) hotparam.Quota {
-	return hotparam.Quota{Algorithm: hotparam.TokenBucket, Rate: hotparam.Rate{N: n, Per: d}, Burst: max(n, 0)}
+func Per(n int64, d time.Duration) rules.Quota {
+	return rules.Quota{Algorithm: rules.TokenBucket, Rate: rules.Rate{N: n, Per: d}, Burst: max(n, 0)}
 }

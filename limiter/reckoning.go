@@ -3,7 +3,7 @@ package limiter
 import (
 	"sync/atomic"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // reckoning is the arithmetic of all keys of wordKeys under one quota, and its successor. A
@@ -66,12 +66,12 @@ func (g *gcra) same(h *gcra) bool {
 }
 
 // plain reports whether a bucket of quota q can replace g in one word.
-func (g *gcra) plain(q *hotparam.Quota) bool {
-	return bucketed(q) && q.Penalty == 0 && (q.Algorithm == hotparam.LeakyBucket) == g.leaky
+func (g *gcra) plain(q *rules.Quota) bool {
+	return bucketed(q) && q.Penalty == 0 && (q.Algorithm == rules.LeakyBucket) == g.leaky
 }
 
 // equals reports whether q has the arithmetic of g.
-func (g *gcra) equals(q *hotparam.Quota) bool {
+func (g *gcra) equals(q *rules.Quota) bool {
 	h, err := ofQuota(q)
 	return err == nil && g.same(h)
 }

@@ -5,14 +5,14 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Reservation is what a Reserve came to: permits that may be used after its Delay, if
 // it is Allowed. It is for one goroutine at a time, and not copied once Cancel may be
 // called.
 type Reservation struct {
-	hotparam.Decision
+	rules.Decision
 	backend Backend
 	op      Op // a Return of what was taken
 }

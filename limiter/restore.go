@@ -11,7 +11,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Restore adds the keys of a snapshot that are not known yet. It returns how many states it
@@ -31,7 +31,7 @@ type snapshotReader struct {
 	m      *Memory
 	r      *bufio.Reader
 	now    time.Duration
-	quotas []*hotparam.Quota
+	quotas []*rules.Quota
 	last   *node[guarded] // of the key that was read last; nil: it was left out
 	counts snapshotCounts
 }
@@ -99,7 +99,7 @@ func (s *snapshotReader) quota(body []byte) error {
 	}
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
-	q := &hotparam.Quota{}
+	q := &rules.Quota{}
 	if err := d.Decode(q); err != nil {
 		return fmt.Errorf("a quota: %w: %w", err, ErrSnapshot)
 	}

@@ -3,7 +3,7 @@ package limiter
 import (
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Share returns the part of q that each of n instances has when each decides on its own: an
@@ -11,10 +11,10 @@ import (
 // would never let anything pass. It reports whether an n-th is below one permit, so that n
 // instances together may take n permits at once where q has fewer. Their rate stays that of
 // q all the same, calendar windows aside. An n below 1 counts as 1.
-func Share(q *hotparam.Quota, n int) (part hotparam.Quota, below bool) {
+func Share(q *rules.Quota, n int) (part rules.Quota, below bool) {
 	part = q.WithDefaults()
 	by := int64(max(n, 1))
-	if by == 1 || part.Burst == hotparam.Unlimited {
+	if by == 1 || part.Burst == rules.Unlimited {
 		return part, false
 	}
 	below = part.Burst < by
@@ -26,7 +26,7 @@ func Share(q *hotparam.Quota, n int) (part hotparam.Quota, below bool) {
 	case part.Calendar != "":
 		part.Rate.N = 1
 	default: // one permit at a time, in as many windows as it takes
-		part.Rate = slower(hotparam.Rate{N: 1, Per: part.Rate.Per}, (by-1)/part.Rate.N+1)
+		part.Rate = slower(rules.Rate{N: 1, Per: part.Rate.Per}, (by-1)/part.Rate.N+1)
 	}
 	if part.Algorithm.Windowed() {
 		part.Burst = part.Rate.N
@@ -39,9 +39,9 @@ func Share(q *hotparam.Quota, n int) (part hotparam.Quota, below bool) {
 
 // slower is a by-th of a rate; where that cannot be told exactly, since its period
 // would exceed all clocks, it is in whole permits, and at least one.
-func slower(r hotparam.Rate, by int64) hotparam.Rate {
+func slower(r rules.Rate, by int64) rules.Rate {
 	if int64(r.Per) > maxFill/by {
-		return hotparam.Rate{N: max(r.N/by, 1), Per: min(r.Per, maxFill)}
+		return rules.Rate{N: max(r.N/by, 1), Per: min(r.Per, maxFill)}
 	}
-	return hotparam.Rate{N: r.N, Per: r.Per * time.Duration(by)}
+	return rules.Rate{N: r.N, Per: r.Per * time.Duration(by)}
 }

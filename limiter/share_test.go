@@ -7,31 +7,31 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 func TestShare(t *testing.T) {
-	rate := func(n int64, per time.Duration) hotparam.Rate { return hotparam.Rate{N: n, Per: per} }
+	rate := func(n int64, per time.Duration) rules.Rate { return rules.Rate{N: n, Per: per} }
 	for name, c := range map[string]struct {
-		quota     hotparam.Quota
+		quota     rules.Quota
 		instances int
-		rate      hotparam.Rate
+		rate      rules.Rate
 		burst     int64
 		below     bool
 	}{
-		"alone":                   {hotparam.Quota{Rate: rate(10, time.Second), Burst: 5}, 1, rate(10, time.Second), 5, false},
-		"nobody counts as one":    {hotparam.Quota{Rate: rate(10, time.Second), Burst: 5}, 0, rate(10, time.Second), 5, false},
-		"unlimited":               {hotparam.Quota{Burst: hotparam.Unlimited}, 7, hotparam.Rate{}, hotparam.Unlimited, false},
-		"a bucket":                {hotparam.Quota{Rate: rate(10, time.Second), Burst: 9}, 4, rate(10, 4*time.Second), 2, false},
-		"less than one token":     {hotparam.Quota{Rate: rate(1, time.Second), Burst: 3}, 4, rate(1, 4*time.Second), 1, true},
-		"the burst is the rate's": {hotparam.Quota{Rate: rate(100, time.Second)}, 20, rate(100, 20*time.Second), 5, false},
-		"a window":                {hotparam.Quota{Algorithm: hotparam.SlidingLog, Rate: rate(10, time.Second)}, 4, rate(2, time.Second), 2, false},
-		"less than one in each":   {hotparam.Quota{Algorithm: hotparam.FixedWindow, Rate: rate(3, time.Second)}, 7, rate(1, 3*time.Second), 1, true},
+		"alone":                   {rules.Quota{Rate: rate(10, time.Second), Burst: 5}, 1, rate(10, time.Second), 5, false},
+		"nobody counts as one":    {rules.Quota{Rate: rate(10, time.Second), Burst: 5}, 0, rate(10, time.Second), 5, false},
+		"unlimited":               {rules.Quota{Burst: rules.Unlimited}, 7, rules.Rate{}, rules.Unlimited, false},
+		"a bucket":                {rules.Quota{Rate: rate(10, time.Second), Burst: 9}, 4, rate(10, 4*time.Second), 2, false},
+		"less than one token":     {rules.Quota{Rate: rate(1, time.Second), Burst: 3}, 4, rate(1, 4*time.Second), 1, true},
+		"the burst is the rate's": {rules.Quota{Rate: rate(100, time.Second)}, 20, rate(100, 20*time.Second), 5, false},
+		"a window":                {rules.Quota{Algorithm: rules.SlidingLog, Rate: rate(10, time.Second)}, 4, rate(2, time.Second), 2, false},
+		"less than one in each":   {rules.Quota{Algorithm: rules.FixedWindow, Rate: rate(3, time.Second)}, 7, rate(1, 3*time.Second), 1, true},
 		"a natural period": {
-			hotparam.Quota{Algorithm: hotparam.FixedWindow, Calendar: hotparam.CalendarHour, Rate: rate(3, time.Hour)}, 7, rate(1, time.Hour), 1, true,
+			rules.Quota{Algorithm: rules.FixedWindow, Calendar: rules.CalendarHour, Rate: rate(3, time.Hour)}, 7, rate(1, time.Hour), 1, true,
 		},
-		"beyond all clocks": {hotparam.Quota{Rate: rate(1, math.MaxInt64/8), Burst: 1}, 1000, rate(1, math.MaxInt64/8), 1, true},
+		"beyond all clocks": {rules.Quota{Rate: rate(1, math.MaxInt64/8), Burst: 1}, 1000, rate(1, math.MaxInt64/8), 1, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			part, below := limiter.Share(&c.quota, c.instances)
@@ -46,9 +46,9 @@ func TestShare(t *testing.T) {
 // no more than the whole, unless a part is below one permit.
 func TestShareIsValid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		q := hotparam.Quota{
-			Algorithm: rapid.SampledFrom(hotparam.Algorithms).Draw(t, "algorithm"),
-			Rate:      hotparam.Rate{N: rapid.Int64Range(1, 1e6).Draw(t, "n"), Per: time.Duration(rapid.Int64Range(1, math.MaxInt64).Draw(t, "per"))},
+		q := rules.Quota{
+			Algorithm: rapid.SampledFrom(rules.Algorithms).Draw(t, "algorithm"),
+			Rate:      rules.Rate{N: rapid.Int64Range(1, 1e6).Draw(t, "n"), Per: time.Duration(rapid.Int64Range(1, math.MaxInt64).Draw(t, "per"))},
 			Burst:     rapid.Int64Range(0, 1e9).Draw(t, "burst"),
 		}.WithDefaults()
 		if q.Validate() != nil {

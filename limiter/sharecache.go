@@ -5,7 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // shareCache remembers the quotas that one instance has of those that it shares, by the value
@@ -29,9 +29,9 @@ type shareTable [shareSets][shareWays]atomic.Pointer[cachedShare]
 
 // cachedShare is not changed once made.
 type cachedShare struct {
-	whole     hotparam.Quota
+	whole     rules.Quota
 	instances int
-	quota     hotparam.Quota
+	quota     rules.Quota
 }
 
 // of returns op as one of so many instances asks it of itself.
@@ -47,7 +47,7 @@ func (p *shareCache) of(op Op, instances int) Op {
 }
 
 // quota returns the part of q that one of so many instances has.
-func (p *shareCache) quota(q *hotparam.Quota, instances int) *hotparam.Quota {
+func (p *shareCache) quota(q *rules.Quota, instances int) *rules.Quota {
 	p.once.Do(func() {
 		p.seed = maphash.MakeSeed()
 		p.table.Store(new(shareTable))

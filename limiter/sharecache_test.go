@@ -6,15 +6,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // manyBehindOne is so many limiters, each with a quota of its own, behind one Failover of
 // two instances whose primary decides in no time.
 func manyBehindOne(tb testing.TB, n int) (*limiter.Failover, []limiter.Op) {
 	primary := fakeFunc(func(op limiter.Op) (limiter.Result, error) {
-		return limiter.Result{Taken: op.N, Decision: hotparam.Decision{Allowed: true, Limit: op.Quota.Burst, Remaining: 1}}, nil
+		return limiter.Result{Taken: op.N, Decision: rules.Decision{Allowed: true, Limit: op.Quota.Burst, Remaining: 1}}, nil
 	})
 	local := fakeFunc(func(op limiter.Op) (limiter.Result, error) { return limiter.Result{}, nil })
 	f := newFailover(tb, primary, limiter.FailoverConfig{Local: local, Timeout: time.Minute, Instances: func() int { return 2 }})
@@ -49,12 +49,12 @@ func TestManyLimitersBehindOneFailover(t *testing.T) {
 // the quota or the number of instances is another.
 func TestPartIsOfTheValue(t *testing.T) {
 	instances := 2
-	var asked *hotparam.Quota
+	var asked *rules.Quota
 	local := fakeFunc(func(op limiter.Op) (limiter.Result, error) { asked = op.Quota; return limiter.Result{}, nil })
 	f := newFailover(t, &fake{before: func(context.Context, ...limiter.Op) error { return errFakeRefused }}, limiter.FailoverConfig{
 		Local: local, MinProbe: time.Hour, MaxProbe: time.Hour, Instances: func() int { return instances },
 	})
-	part := func(n int64) *hotparam.Quota {
+	part := func(n int64) *rules.Quota {
 		q := fakeQuota(n, n)
 		mustDo(t, f, fakeOp(limiter.Take, "k", 1, &q))
 		return asked

@@ -3,7 +3,7 @@ package limiter
 import (
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // blockFrame is that of sliding blocks: time is cut, from the epoch on, into blocks,
@@ -15,14 +15,14 @@ type blockFrame struct {
 	span   int64 // of all blocks of a window
 }
 
-func newSlidingBlocks(q *hotparam.Quota, now time.Duration) State {
+func newSlidingBlocks(q *rules.Quota, now time.Duration) State {
 	return newWindow[blockFrame](q, now)
 }
 
-func (blockFrame) of(q *hotparam.Quota) blockFrame {
+func (blockFrame) of(q *rules.Quota) blockFrame {
 	blocks := int64(q.Blocks)
 	if blocks < 1 {
-		blocks = hotparam.DefaultBlocks
+		blocks = rules.DefaultBlocks
 	}
 	length := (int64(q.Rate.Per)-1)/blocks + 1
 	return blockFrame{length, length * blocks}

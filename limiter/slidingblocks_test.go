@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 func TestSlidingBlocks(t *testing.T) {
@@ -53,7 +53,7 @@ func TestSlidingBlocks(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			q := windowQuota(hotparam.SlidingBlocks, 3, 10*sec)
+			q := windowQuota(rules.SlidingBlocks, 3, 10*sec)
 			q.Blocks = 5
 			runWindowSteps(t, newWindowState(t, q, 0), steps)
 		})
@@ -63,7 +63,7 @@ func TestSlidingBlocks(t *testing.T) {
 // TestSlidingBlocksUneven: blocks are so long that all of them are no shorter than the
 // window.
 func TestSlidingBlocksUneven(t *testing.T) {
-	q := windowQuota(hotparam.SlidingBlocks, 1, 10)
+	q := windowQuota(rules.SlidingBlocks, 1, 10)
 	q.Rate.Per, q.Rate.N, q.Burst, q.Blocks = 1000, 1, 1, 3
 	s := newWindowState(t, q, 0)
 	s.Do(0, Ask{N: 1})
@@ -75,7 +75,7 @@ func TestSlidingBlocksUneven(t *testing.T) {
 // TestSlidingBlocksBound: at most the rate in any window less one block.
 func TestSlidingBlocksBound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		q := windowQuota(hotparam.SlidingBlocks, rapid.Int64Range(1, 10).Draw(t, "n"), sec)
+		q := windowQuota(rules.SlidingBlocks, rapid.Int64Range(1, 10).Draw(t, "n"), sec)
 		q.Blocks = rapid.IntRange(2, 10).Draw(t, "blocks")
 		s := newWindowState(t, q, 0)
 		bound := q.Rate.Per - time.Duration(newWindow[blockFrame](q, 0).frame.length)

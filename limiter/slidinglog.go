@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // logFrame is that of the sliding log: each instant is a slot of its own, which leaves
@@ -16,9 +16,9 @@ type logFrame struct {
 	per int64
 }
 
-func newSlidingLog(q *hotparam.Quota, now time.Duration) State { return newWindow[logFrame](q, now) }
+func newSlidingLog(q *rules.Quota, now time.Duration) State { return newWindow[logFrame](q, now) }
 
-func (logFrame) of(q *hotparam.Quota) logFrame { return logFrame{int64(q.Rate.Per)} }
+func (logFrame) of(q *rules.Quota) logFrame { return logFrame{int64(q.Rate.Per)} }
 
 func (f logFrame) slot(t, _ int64) int64 { return t }
 

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 func TestSlidingLog(t *testing.T) {
@@ -56,11 +56,11 @@ func TestSlidingLog(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			runWindowSteps(t, newWindowState(t, windowQuota(hotparam.SlidingLog, 3, 10*sec), start), steps)
+			runWindowSteps(t, newWindowState(t, windowQuota(rules.SlidingLog, 3, 10*sec), start), steps)
 		})
 	}
 	t.Run("D1: denials are recorded if asked", func(t *testing.T) {
-		q := windowQuota(hotparam.SlidingLog, 3, 10*sec)
+		q := windowQuota(rules.SlidingLog, 3, 10*sec)
 		q.CountDenied = true
 		runWindowSteps(t, newWindowState(t, q, start), []windowStep{
 			{start, Ask{N: 3}, allowedResult(3, 0, 10*sec).took(3, start)},
@@ -74,7 +74,7 @@ func TestSlidingLog(t *testing.T) {
 // TestSlidingLogMemory, D1: O(max), whatever is counted, and next to nothing when idle.
 func TestSlidingLogMemory(t *testing.T) {
 	const n = 100
-	q := windowQuota(hotparam.SlidingLog, n, time.Hour)
+	q := windowQuota(rules.SlidingLog, n, time.Hour)
 	q.CountDenied = true
 	s := newWindowState(t, q, 0).(*window[logFrame])
 	for i := range 100 * n {
@@ -96,7 +96,7 @@ func TestSlidingLogMemory(t *testing.T) {
 // what is reserved is given back.
 func TestSlidingLogTrim(t *testing.T) {
 	const n = 100
-	s := newWindowState(t, windowQuota(hotparam.SlidingLog, n, 500*sec), 0)
+	s := newWindowState(t, windowQuota(rules.SlidingLog, n, 500*sec), 0)
 	for i := range time.Duration(n) {
 		s.Do(i*sec, Ask{N: 1})
 	}

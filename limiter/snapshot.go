@@ -9,7 +9,7 @@ import (
 	"hash/crc32"
 	"io"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // A snapshot is a header and frames:
@@ -47,7 +47,7 @@ type snapshotCounts struct{ keys, left int }
 // Keys may be asked for meanwhile; each is written as it is at some moment of the call.
 func (m *Memory) Snapshot(w io.Writer) (written, left int, err error) {
 	buffered := bufio.NewWriter(w)
-	s := &snapshotWriter{w: buffered, m: m, quotas: make(map[hotparam.Quota]uint64)}
+	s := &snapshotWriter{w: buffered, m: m, quotas: make(map[rules.Quota]uint64)}
 	_, s.err = buffered.WriteString(snapshotHeader)
 	m.states.table.each(func(n *node[guarded]) bool {
 		s.key(n)
@@ -68,7 +68,7 @@ func (m *Memory) Snapshot(w io.Writer) (written, left int, err error) {
 type snapshotWriter struct {
 	w      *bufio.Writer
 	m      *Memory
-	quotas map[hotparam.Quota]uint64
+	quotas map[rules.Quota]uint64
 	body   []byte // of the frame at hand
 	counts snapshotCounts
 	err    error
@@ -107,7 +107,7 @@ func (s *snapshotWriter) key(n *node[guarded]) {
 
 // encodedState is one state of a key; nil bytes: one of the user's own.
 type encodedState struct {
-	quota hotparam.Quota
+	quota rules.Quota
 	bytes []byte
 }
 

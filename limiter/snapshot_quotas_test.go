@@ -7,25 +7,25 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // A key that was under several quotas has all of its states after a restart: under each it
 // has what it had.
 func TestSnapshotOfSeveralQuotas(t *testing.T) {
-	quotas := []*hotparam.Quota{
-		{Rate: hotparam.Rate{N: 10, Per: time.Minute}, Burst: 10},
+	quotas := []*rules.Quota{
+		{Rate: rules.Rate{N: 10, Per: time.Minute}, Burst: 10},
 		{Rate: perSecond5, Burst: 7},
 		{Rate: perSecond5, Burst: 4, WarmUp: 3 * time.Second},
-		{Algorithm: hotparam.LeakyBucket, Rate: perSecond5, Burst: 4, Shape: true},
-		{Algorithm: hotparam.SlidingLog, Rate: hotparam.Rate{N: 10, Per: time.Minute}, Burst: 10},
-		{Algorithm: hotparam.SlidingLog, Rate: perSecond5, Burst: 5},
-		{Algorithm: hotparam.SlidingLog, Rate: hotparam.Rate{N: 20, Per: time.Hour}, Burst: 20},
-		{Algorithm: hotparam.SlidingBlocks, Rate: hotparam.Rate{N: 5, Per: time.Minute}, Burst: 5, Penalty: time.Second},
-		{Algorithm: hotparam.SlidingBlocks, Rate: hotparam.Rate{N: 5, Per: time.Minute}, Burst: 5, Blocks: 7, Penalty: time.Second},
-		{Algorithm: hotparam.FixedWindow, Rate: hotparam.Rate{N: 10, Per: time.Minute}, Burst: 10},
-		{Algorithm: hotparam.FixedWindow, Rate: hotparam.Rate{N: 10, Per: time.Hour}, Burst: 10, Calendar: hotparam.CalendarHour},
+		{Algorithm: rules.LeakyBucket, Rate: perSecond5, Burst: 4, Shape: true},
+		{Algorithm: rules.SlidingLog, Rate: rules.Rate{N: 10, Per: time.Minute}, Burst: 10},
+		{Algorithm: rules.SlidingLog, Rate: perSecond5, Burst: 5},
+		{Algorithm: rules.SlidingLog, Rate: rules.Rate{N: 20, Per: time.Hour}, Burst: 20},
+		{Algorithm: rules.SlidingBlocks, Rate: rules.Rate{N: 5, Per: time.Minute}, Burst: 5, Penalty: time.Second},
+		{Algorithm: rules.SlidingBlocks, Rate: rules.Rate{N: 5, Per: time.Minute}, Burst: 5, Blocks: 7, Penalty: time.Second},
+		{Algorithm: rules.FixedWindow, Rate: rules.Rate{N: 10, Per: time.Minute}, Burst: 10},
+		{Algorithm: rules.FixedWindow, Rate: rules.Rate{N: 10, Per: time.Hour}, Burst: 10, Calendar: rules.CalendarHour},
 	}
 	rapid.Check(t, func(rt *rapid.T) {
 		m, now := memoryAt(t, limiter.MemoryConfig{})

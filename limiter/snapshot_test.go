@@ -16,8 +16,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // What is restored goes on as what was written would have.
@@ -26,7 +26,7 @@ func TestSnapshot(t *testing.T) {
 		before, now := memoryAt(t, limiter.MemoryConfig{MaxKeys: 64})
 		after, clock := memoryAt(t, limiter.MemoryConfig{MaxKeys: 64})
 		took := map[string]limiter.Result{}
-		ask := func(name string) (q hotparam.Quota, a limiter.Ask) {
+		ask := func(name string) (q rules.Quota, a limiter.Ask) {
 			q, a = quotasOfAll[name], drawAsk(rt)
 			if a.Kind == limiter.Return {
 				a.N, a.Mark = took[name].Taken, took[name].Mark
@@ -88,13 +88,13 @@ func snapshotOf(t testing.TB) []byte {
 }
 
 func TestSnapshotLeavesOut(t *testing.T) {
-	own := map[hotparam.Algorithm]limiter.Algorithm{"x_count": counting{}}
+	own := map[rules.Algorithm]limiter.Algorithm{"x_count": counting{}}
 	m, _ := memoryAt(t, limiter.MemoryConfig{MaxKeys: 64, Algorithms: own})
-	q := &hotparam.Quota{Rate: perSecond5, Burst: 5}
+	q := &rules.Quota{Rate: perSecond5, Burst: 5}
 	memoryDo(t, m, q, "kept", limiter.Ask{N: 3})
 	memoryDo(t, m, q, strings.Repeat("k", 1<<16+1), limiter.Ask{N: 3})
-	memoryDo(t, m, &hotparam.Quota{Algorithm: "x_count", Rate: perSecond5, Burst: 5}, "own", limiter.Ask{N: 3})
-	memoryDo(t, m, &hotparam.Quota{Algorithm: "x_count", Rate: perSecond5, Burst: 5, Penalty: 1}, "own, locked", limiter.Ask{N: 3})
+	memoryDo(t, m, &rules.Quota{Algorithm: "x_count", Rate: perSecond5, Burst: 5}, "own", limiter.Ask{N: 3})
+	memoryDo(t, m, &rules.Quota{Algorithm: "x_count", Rate: perSecond5, Burst: 5, Penalty: 1}, "own, locked", limiter.Ask{N: 3})
 	var b bytes.Buffer
 	if wrote, left, err := m.Snapshot(&b); err != nil || wrote != 1 || left != 3 {
 		t.Fatalf("wrote %d, left %d, %v", wrote, left, err)
@@ -205,7 +205,7 @@ func FuzzRestore(f *testing.F) {
 
 func ExampleMemory_Snapshot() {
 	clock := func() time.Duration { return 0 }
-	quota := &hotparam.Quota{Rate: hotparam.Rate{N: 1, Per: time.Minute}, Burst: 5}
+	quota := &rules.Quota{Rate: rules.Rate{N: 1, Per: time.Minute}, Burst: 5}
 	before, _ := limiter.NewMemory(limiter.MemoryConfig{Clock: clock})
 	_, _ = before.Do(context.Background(), limiter.Op{Name: "login", Key: "ann", Quota: quota, Ask: limiter.Ask{N: 3}})
 

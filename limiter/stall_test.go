@@ -10,8 +10,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // stallPrimary is a backend elsewhere that stalls as Redis does: what is asked meanwhile is
@@ -157,7 +157,7 @@ func (p stallView) Do(ctx context.Context, op limiter.Op) (limiter.Result, error
 // stalls.
 type stallFlood struct {
 	instances []limiter.Backend
-	quota     hotparam.Quota
+	quota     rules.Quota
 	keys      int
 	admitted  []int64
 	longest   time.Duration
@@ -185,7 +185,7 @@ func TestStallProperty(t *testing.T) {
 		const limit, keys = 6, 8
 		p := newStallPrimary()
 		n := rapid.SampledFrom([]int{1, 1, 2, 3}).Draw(rt, "instances")
-		flood := stallFlood{quota: hotparam.Quota{Rate: hotparam.Rate{N: limit, Per: 1000 * time.Hour}, Burst: limit}, keys: keys, admitted: make([]int64, keys)}
+		flood := stallFlood{quota: rules.Quota{Rate: rules.Rate{N: limit, Per: 1000 * time.Hour}, Burst: limit}, keys: keys, admitted: make([]int64, keys)}
 		var all []*limiter.Failover
 		for i := range n {
 			var inner limiter.Backend = stallView{p, i}

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // states are the States of many keys, each under a lock of its own.
@@ -36,7 +36,7 @@ const (
 )
 
 // do asks under this quota and sets r.
-func (g *guarded) do(now time.Duration, q *hotparam.Quota, from maker, ask *Ask, r *Result) (found, error) {
+func (g *guarded) do(now time.Duration, q *rules.Quota, from maker, ask *Ask, r *Result) (found, error) {
 	g.mu.Lock()
 	switch {
 	case g.dropped:
@@ -67,7 +67,7 @@ func (g *guarded) do(now time.Duration, q *hotparam.Quota, from maker, ask *Ask,
 
 // takeNow takes n under this quota and sets d, which is zero, without an Ask and a Result. It
 // returns false if it takes an Ask: the quota has changed, or its states are not windows.
-func (g *guarded) takeNow(now time.Duration, q *hotparam.Quota, n int64, d *hotparam.Decision) (ok bool) {
+func (g *guarded) takeNow(now time.Duration, q *rules.Quota, n int64, d *rules.Decision) (ok bool) {
 	g.mu.Lock()
 	if g.quota == q {
 		ok = true
@@ -130,7 +130,7 @@ func (k *states) evict(s *stripe[guarded], n *node[guarded], now int64) bool {
 // beginner is where unknown keys may owe permits: it returns the state of such a key, or nil if
 // the key owes nothing.
 type beginner interface {
-	begin(a Algorithm, q *hotparam.Quota, key []byte) State
+	begin(a Algorithm, q *rules.Quota, key []byte) State
 }
 
 // tend drops some idle keys if it is time to.
@@ -142,7 +142,7 @@ func (k *states) tend(now time.Duration) {
 
 // enter asks a key that is not in the table. Only a state that is not as good as new
 // enters it, and not what an evicted key has only asked for.
-func (k *states) enter(now time.Duration, hash uint64, key []byte, q *hotparam.Quota, from algorithms, ask *Ask) (r Result, err error) {
+func (k *states) enter(now time.Duration, hash uint64, key []byte, q *rules.Quota, from algorithms, ask *Ask) (r Result, err error) {
 	s := k.table.stripe(hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // debtor is a state whose debt can be kept without it. Those of custom algorithms are not.
@@ -88,7 +88,7 @@ type maker struct {
 var errUnlocked = errors.New("limiter: a new state without its stripe's lock")
 
 // create returns a new state at now, and whether it begins with a debt.
-func (m *maker) create(a Algorithm, q *hotparam.Quota, now time.Duration) (state State, inherits bool, err error) {
+func (m *maker) create(a Algorithm, q *rules.Quota, now time.Duration) (state State, inherits bool, err error) {
 	if m.states != nil && m.stripe == nil {
 		return nil, false, errUnlocked
 	}
@@ -135,7 +135,7 @@ func (b *barred) Do(now time.Duration, ask Ask) Result {
 		return b.State.Do(now, ask)
 	}
 	r := b.State.Do(now, Ask{Kind: Peek})
-	r.Allowed, r.Reason, r.Remaining, r.Delay = false, hotparam.ReasonLimited, 0, 0
+	r.Allowed, r.Reason, r.Remaining, r.Delay = false, rules.ReasonLimited, 0, 0
 	r.RetryAfter, r.ResetAfter = left, max(left, r.ResetAfter)
 	return r
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 var never = tableRules[int]{
@@ -19,7 +19,7 @@ var never = tableRules[int]{
 func add(t *testing.T, table *table[int], i int) *node[int] {
 	t.Helper()
 	key := fmt.Append(nil, "key ", i)
-	hash := hotparam.Hash(key)
+	hash := rules.Hash(key)
 	s := table.stripe(hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -34,7 +34,7 @@ func add(t *testing.T, table *table[int], i int) *node[int] {
 
 func numberIn(table *table[int], i int) int {
 	key := fmt.Append(nil, "key ", i)
-	if n := table.find(hotparam.Hash(key), key); n != nil {
+	if n := table.find(rules.Hash(key), key); n != nil {
 		return n.kept
 	}
 	return -1
@@ -125,12 +125,12 @@ func TestATableDoesNotGrowWhileItIsWalked(t *testing.T) {
 // have.
 func TestTakesAreExactWhileATableGrows(t *testing.T) {
 	const keys, tokens, comers = 64, 50, 20_000
-	k, err := NewKeyed(hotparam.Rate{N: 1, Per: time.Hour}, tokens, 1<<16)
+	k, err := NewKeyed(rules.Rate{N: 1, Per: time.Hour}, tokens, 1<<16)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ask := func(key string) bool {
-		return k.Take(0, hotparam.Hash([]byte(key)), []byte(key), 1).Allowed
+		return k.Take(0, rules.Hash([]byte(key)), []byte(key), 1).Allowed
 	}
 	var wait sync.WaitGroup
 	for comer := range 2 {

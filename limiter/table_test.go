@@ -4,13 +4,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // A goroutine that found a bucket before it was dropped takes nothing from it:
 // what it took would be forgotten.
 func TestDroppedBucketIsGone(t *testing.T) {
-	k, err := NewKeyed(hotparam.Rate{N: 5, Per: time.Second}, 2, 1)
+	k, err := NewKeyed(rules.Rate{N: 5, Per: time.Second}, 2, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func TestDroppedBucketIsGone(t *testing.T) {
 // Of two goroutines that bring in the same key, the second takes from the
 // first one's bucket.
 func TestKeyEntersOnce(t *testing.T) {
-	k, err := NewKeyed(hotparam.Rate{N: 5, Per: time.Second}, 2, 8)
+	k, err := NewKeyed(rules.Rate{N: 5, Per: time.Second}, 2, 8)
 	if err != nil {
 		t.Fatal(err)
 	}

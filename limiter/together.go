@@ -3,14 +3,14 @@ package limiter
 import (
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // together reports whether the ask takes only if the others that are Together are allowed.
 func (a *Ask) together() bool { return a.Together && a.Kind <= Reserve }
 
 // notAsked is the result of an ask that is Together with one that was denied before.
-var notAsked = Result{Decision: hotparam.Decision{Allowed: true}}
+var notAsked = Result{Decision: rules.Decision{Allowed: true}}
 
 // askedTwice reports whether the key of an ask that is Together has another such ask: what one of
 // them would have taken, and has not, may be why the other was denied.
@@ -91,9 +91,9 @@ func (m *Memory) try(now time.Duration, op *Op, r *Result) error {
 	}
 	switch within := max(op.Within, 0); {
 	case r.Allowed && r.Delay > within: // its turn in a queue
-		r.Allowed, r.Reason = false, hotparam.ReasonLimited
-	case r.Reason == hotparam.ReasonLimited && 0 < r.RetryAfter && r.RetryAfter <= within && !op.Quota.Shape:
-		r.Allowed, r.Reason, r.Delay, r.RetryAfter = true, hotparam.ReasonWithin, r.RetryAfter, 0
+		r.Allowed, r.Reason = false, rules.ReasonLimited
+	case r.Reason == rules.ReasonLimited && 0 < r.RetryAfter && r.RetryAfter <= within && !op.Quota.Shape:
+		r.Allowed, r.Reason, r.Delay, r.RetryAfter = true, rules.ReasonWithin, r.RetryAfter, 0
 	}
 	return nil
 }

@@ -8,8 +8,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // unitTokens is the bucket of articles on rate limiting: it is full at first, at the
@@ -43,8 +43,8 @@ func (b *unitTokens) take(n int64) bool {
 func TestCalendarWindowIsTokensByTheUnit(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		synctest.Test(t, func(t *testing.T) {
-			calendar := rapid.SampledFrom([]hotparam.Calendar{hotparam.CalendarSecond, hotparam.CalendarMinute}).Draw(rt, "calendar")
-			unit := hotparam.CalendarPeriods[calendar]
+			calendar := rapid.SampledFrom([]rules.Calendar{rules.CalendarSecond, rules.CalendarMinute}).Draw(rt, "calendar")
+			unit := rules.CalendarPeriods[calendar]
 			inflow := rapid.Int64Range(1, 20).Draw(rt, "inflow")
 			capacity := rapid.Int64Range(1, inflow).Draw(rt, "capacity")
 			time.Sleep(time.Duration(rapid.Int64Range(0, int64(unit)).Draw(rt, "start")))
@@ -52,8 +52,8 @@ func TestCalendarWindowIsTokensByTheUnit(t *testing.T) {
 			if err != nil {
 				rt.Fatal(err)
 			}
-			ours, err := limiter.New(memory, "units", hotparam.Quota{
-				Algorithm: hotparam.FixedWindow, Calendar: calendar, Rate: hotparam.Rate{N: capacity, Per: unit},
+			ours, err := limiter.New(memory, "units", rules.Quota{
+				Algorithm: rules.FixedWindow, Calendar: calendar, Rate: rules.Rate{N: capacity, Per: unit},
 			})
 			if err != nil {
 				rt.Fatal(err)
@@ -90,8 +90,8 @@ func TestTokenBucketIsStricterThanTokensByTheUnit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ours, err := limiter.New(memory, "bucket", hotparam.Quota{
-			Algorithm: hotparam.TokenBucket, Rate: hotparam.Rate{N: inflow, Per: unit}, Burst: capacity,
+		ours, err := limiter.New(memory, "bucket", rules.Quota{
+			Algorithm: rules.TokenBucket, Rate: rules.Rate{N: inflow, Per: unit}, Burst: capacity,
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -1,10 +1,10 @@
 package limiter
 
-import "github.com/hotparam/hotparam"
+import "github.com/hotparam/hotparam/rules"
 
 // view is what windows of one kind know of what was taken.
 type view[F frame[F]] struct {
-	quota *hotparam.Quota // the last one
+	quota *rules.Quota // the last one
 	frame F
 	total int64   // permits in all slots
 	slots slotLog // in order of time
@@ -15,7 +15,7 @@ type view[F frame[F]] struct {
 // frame divides time, in ns, into slots.
 type frame[F any] interface {
 	// of is the frame of another quota.
-	of(q *hotparam.Quota) F
+	of(q *rules.Quota) F
 	// same reports whether both cut time in the same way.
 	same(as F) bool
 	// slot is where that counts which is taken at t. newest is the last slot that is
@@ -66,7 +66,7 @@ func (w *view[F]) move(to func(at, before int64) int64) {
 
 // under returns the view of another quota at t, with what this one has counted. Latest is t, or a
 // later instant for which permits were reserved: see frame.
-func (w *view[F]) under(q *hotparam.Quota, t, latest int64) view[F] {
+func (w *view[F]) under(q *rules.Quota, t, latest int64) view[F] {
 	next := view[F]{quota: q, frame: w.frame.of(q), total: w.total, slots: w.slots.copied(), since: t}
 	if w.slots.n > 0 {
 		next.since = max(w.since, w.slots.at(0).at)

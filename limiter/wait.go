@@ -5,13 +5,13 @@ import (
 	"errors"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Bounds of a wait.
 const (
-	maxWait = hotparam.MaxPenalty // without a deadline; nothing is reserved further ahead
-	minNap  = time.Millisecond    // between two asks, for backends that cannot reserve
+	maxWait = rules.MaxPenalty // without a deadline; nothing is reserved further ahead
+	minNap  = time.Millisecond // between two asks, for backends that cannot reserve
 )
 
 // Wait takes one permit of the key and returns when it may be used: see WaitN.
@@ -55,14 +55,14 @@ func (l *Limiter) waitWith(ctx context.Context, op Op, res *Result) error {
 	switch {
 	case res.Allowed && res.Delay > left: // the ask itself took too long
 		d := res.Decision
-		d.Allowed, d.Reason, d.Delay, d.RetryAfter = false, hotparam.ReasonLimited, 0, d.Delay-left
+		d.Allowed, d.Reason, d.Delay, d.RetryAfter = false, rules.ReasonLimited, 0, d.Delay-left
 		h := heldPermits{from: opAsker{l, op}, res: *res, n: op.N}
 		if err := giveBackAll(ctx, []heldPermits{h}); err != nil {
 			return errors.Join(&DeniedError{d}, err)
 		}
 		return &DeniedError{d}
 	case res.Allowed:
-	case op.Kind == Reserve && res.Reason != hotparam.ReasonLocked && !inTime(&op, res, left),
+	case op.Kind == Reserve && res.Reason != rules.ReasonLocked && !inTime(&op, res, left),
 		res.RetryAfter <= 0, res.RetryAfter > left:
 		return &DeniedError{res.Decision}
 	}

@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 func deniedAfter(t *testing.T, err error, retry time.Duration) {
@@ -91,7 +91,7 @@ func TestWaitForAPlaceInTheQueue(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l := newNamed(t, m, "x", hotparam.Quota{Algorithm: hotparam.LeakyBucket, Rate: perSecond5, Burst: 2, Shape: true})
+		l := newNamed(t, m, "x", rules.Quota{Algorithm: rules.LeakyBucket, Rate: perSecond5, Burst: 2, Shape: true})
 		took := make(chan time.Duration, 20)
 		for range cap(took) {
 			go func() {
@@ -273,7 +273,7 @@ func TestWaitDoesNotSpin(t *testing.T) {
 				return limiter.Result{}, limiter.ErrUnsupported
 			}
 			asked.Add(1)
-			return limiter.Result{Decision: hotparam.Decision{RetryAfter: 1}}, nil
+			return limiter.Result{Decision: rules.Decision{RetryAfter: 1}}, nil
 		}), "x", fakeQuota(1, 1))
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
@@ -290,7 +290,7 @@ func TestWaitHonoursTheDelayOfATake(t *testing.T) {
 		l := newNamed(t, fakeFunc(func(op limiter.Op) (limiter.Result, error) {
 			switch op.Kind {
 			case limiter.Take:
-				return limiter.Result{Taken: 1, Mark: 9, Decision: hotparam.Decision{Allowed: true, Delay: time.Second}}, nil
+				return limiter.Result{Taken: 1, Mark: 9, Decision: rules.Decision{Allowed: true, Delay: time.Second}}, nil
 			case limiter.Return:
 				back = op
 				return limiter.Result{}, nil

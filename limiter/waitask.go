@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // maxFlying bounds what a line of a remote key holds, and is asking for.
@@ -21,7 +21,7 @@ func (c *WaitClaim) late(at time.Time) bool {
 }
 
 // pace returns the time in which a quota earns a permit.
-func pace(q *hotparam.Quota) time.Duration {
+func pace(q *rules.Quota) time.Duration {
 	if q.Rate.N < 1 {
 		return 0
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // waitLine is the line of one key: its waiters in order, and the permits that it holds for them.
@@ -24,14 +24,14 @@ type waitLine struct {
 	reserved int64         // permits, in held
 	flying   int64         // permits, in asks without an answer yet
 
-	newest  hotparam.Decision // on the latest reservation
-	read    time.Time         // when it was made
-	due     time.Time         // when it is due
-	spacing time.Duration     // of a permit from the one before, lately
+	newest  rules.Decision // on the latest reservation
+	read    time.Time      // when it was made
+	due     time.Time      // when it is due
+	spacing time.Duration  // of a permit from the one before, lately
 
-	denial hotparam.Decision // the latest
-	retry  time.Time         // when an ask can pass by it; zero without one
-	asked  time.Time         // when something was asked for the last time
+	denial rules.Decision // the latest
+	retry  time.Time      // when an ask can pass by it; zero without one
+	asked  time.Time      // when something was asked for the last time
 
 	short bool // see WaitLines
 	timer *time.Timer
@@ -74,20 +74,20 @@ func (l *waitLine) hold(h heldPermits) (behind int64) {
 }
 
 // deny records a denial that ends.
-func (l *waitLine) deny(d *hotparam.Decision, now time.Time) {
+func (l *waitLine) deny(d *rules.Decision, now time.Time) {
 	l.denial, l.retry = *d, now.Add(max(d.RetryAfter, minNap))
 }
 
 // enter puts a caller into the line whose turn comes at that time, unless that is too late:
 // before waiters of so many permits.
-func (l *waitLine) enter(c *WaitClaim, now, at time.Time, behind int64) (*Waiter, hotparam.Decision) {
-	d := hotparam.Decision{Reason: hotparam.ReasonLimited, Limit: c.Quota.Burst}
+func (l *waitLine) enter(c *WaitClaim, now, at time.Time, behind int64) (*Waiter, rules.Decision) {
+	d := rules.Decision{Reason: rules.ReasonLimited, Limit: c.Quota.Burst}
 	d.ResetAfter = max(0, l.read.Add(l.newest.ResetAfter).Sub(now), at.Sub(now))
 	if c.late(at) {
 		d.RetryAfter = at.Sub(c.Until)
 		return nil, d
 	}
-	d.Allowed, d.Reason, d.Delay = true, hotparam.ReasonWithin, max(0, at.Sub(now))
+	d.Allowed, d.Reason, d.Delay = true, rules.ReasonWithin, max(0, at.Sub(now))
 	w := &Waiter{WaitClaim: *c, line: l, done: make(chan struct{}), prev: l.last}
 	for w.prev != nil && behind >= w.prev.N {
 		behind -= w.prev.N
@@ -121,7 +121,7 @@ func (l *waitLine) remove(w *Waiter) {
 }
 
 // refuse ends a wait by a denial.
-func (l *waitLine) refuse(w *Waiter, d *hotparam.Decision) {
+func (l *waitLine) refuse(w *Waiter, d *rules.Decision) {
 	w.denial = *d
 	w.denial.Allowed, w.denial.Delay = false, 0
 	l.remove(w)
@@ -175,7 +175,7 @@ func (l *waitLine) settle(now time.Time) (back []heldPermits) {
 		}
 		switch {
 		case w.late(at) && held:
-			l.newest.Reason, l.newest.RetryAfter = hotparam.ReasonLimited, at.Sub(w.Until)
+			l.newest.Reason, l.newest.RetryAfter = rules.ReasonLimited, at.Sub(w.Until)
 			l.refuse(w, &l.newest)
 		case w.late(at):
 			l.refuse(w, &l.denial)

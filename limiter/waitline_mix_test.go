@@ -11,8 +11,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // wait is a call of WaitN, and what it came to.
@@ -31,7 +31,7 @@ func (w *wait) String() string {
 // mixOfWaits is random callers of one key.
 type mixOfWaits struct {
 	*rapid.T
-	quota hotparam.Quota
+	quota rules.Quota
 	trip  time.Duration
 	one   bool // all want one permit
 	waits []*wait
@@ -42,14 +42,14 @@ type mixOfWaits struct {
 func TestWaitsInAnyMix(t *testing.T) {
 	checkInBubble(t, func(rt *rapid.T) {
 		m := &mixOfWaits{T: rt, one: rapid.Bool().Draw(rt, "each wants one")}
-		m.quota = hotparam.Quota{
-			Algorithm: rapid.SampledFrom([]hotparam.Algorithm{hotparam.TokenBucket, hotparam.SlidingLog, hotparam.LeakyBucket}).Draw(rt, "algorithm"),
-			Rate:      hotparam.Rate{N: 10, Per: time.Second}, Burst: rapid.Int64Range(1, 4).Draw(rt, "burst"),
+		m.quota = rules.Quota{
+			Algorithm: rapid.SampledFrom([]rules.Algorithm{rules.TokenBucket, rules.SlidingLog, rules.LeakyBucket}).Draw(rt, "algorithm"),
+			Rate:      rules.Rate{N: 10, Per: time.Second}, Burst: rapid.Int64Range(1, 4).Draw(rt, "burst"),
 		}
-		if m.quota.Algorithm == hotparam.SlidingLog {
+		if m.quota.Algorithm == rules.SlidingLog {
 			m.quota.Burst = 0
 		}
-		m.quota.Shape = m.quota.Algorithm == hotparam.LeakyBucket && rapid.Bool().Draw(rt, "shape")
+		m.quota.Shape = m.quota.Algorithm == rules.LeakyBucket && rapid.Bool().Draw(rt, "shape")
 		m.quota = m.quota.WithDefaults()
 		var backend limiter.Backend = newMemory(t)
 		if false {
@@ -135,7 +135,7 @@ func (m *mixOfWaits) bounded() {
 			sum += w.n
 			span := w.returned - all[i].returned + m.trip
 			most := m.quota.Burst + int64(span/(100*time.Millisecond))
-			if m.quota.Algorithm == hotparam.SlidingLog {
+			if m.quota.Algorithm == rules.SlidingLog {
 				most = m.quota.Burst * (1 + int64(span/time.Second))
 			}
 			if sum > most+more {
@@ -199,7 +199,7 @@ func (m *mixOfWaits) busy() {
 			}
 		}
 		least := int64((e.at - from) / (100 * time.Millisecond))
-		if m.quota.Algorithm == hotparam.SlidingLog {
+		if m.quota.Algorithm == rules.SlidingLog {
 			least = m.quota.Burst * (int64((e.at-from)/time.Second) - 1)
 		}
 		if served < least {

@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // distant is a backend a round trip away.
@@ -39,14 +39,14 @@ func newMemory(tb testing.TB) *limiter.Memory {
 func waiting(tb testing.TB, more func(name string, wait func(context.Context) error)) {
 	tb.Helper()
 	more("Local", limiter.NewLocal(20, 1).Wait)
-	for name, q := range map[string]hotparam.Quota{
-		"token bucket": {Rate: hotparam.Rate{N: 20, Per: time.Second}, Burst: 1},
-		"sliding log":  {Rate: hotparam.Rate{N: 20, Per: time.Second}, Algorithm: hotparam.SlidingLog},
-		"warm-up":      {Rate: hotparam.Rate{N: 20, Per: time.Second}, Burst: 1, WarmUp: time.Second},
-		"fixed window": {Rate: hotparam.Rate{N: 20, Per: time.Second}, Algorithm: hotparam.FixedWindow},
-		"blocks":       {Rate: hotparam.Rate{N: 20, Per: time.Second}, Algorithm: hotparam.SlidingBlocks, Blocks: 10},
-		"queue":        {Rate: hotparam.Rate{N: 20, Per: time.Second}, Burst: 30, Algorithm: hotparam.LeakyBucket, Shape: true},
-		"a lock":       {Rate: hotparam.Rate{N: 20, Per: time.Second}, Burst: 1, Penalty: time.Millisecond},
+	for name, q := range map[string]rules.Quota{
+		"token bucket": {Rate: rules.Rate{N: 20, Per: time.Second}, Burst: 1},
+		"sliding log":  {Rate: rules.Rate{N: 20, Per: time.Second}, Algorithm: rules.SlidingLog},
+		"warm-up":      {Rate: rules.Rate{N: 20, Per: time.Second}, Burst: 1, WarmUp: time.Second},
+		"fixed window": {Rate: rules.Rate{N: 20, Per: time.Second}, Algorithm: rules.FixedWindow},
+		"blocks":       {Rate: rules.Rate{N: 20, Per: time.Second}, Algorithm: rules.SlidingBlocks, Blocks: 10},
+		"queue":        {Rate: rules.Rate{N: 20, Per: time.Second}, Burst: 30, Algorithm: rules.LeakyBucket, Shape: true},
+		"a lock":       {Rate: rules.Rate{N: 20, Per: time.Second}, Burst: 1, Penalty: time.Millisecond},
 	} {
 		for where, backend := range map[string]limiter.Backend{
 			"in memory": newMemory(tb), "a millisecond away": distant{newMemory(tb), time.Millisecond},
@@ -149,7 +149,7 @@ func TestWaitersGiveUp(t *testing.T) {
 // sees of its key.
 func far(t *testing.T) (l, other *limiter.Limiter) {
 	m := newMemory(t)
-	q := hotparam.Quota{Rate: hotparam.Rate{N: 20, Per: time.Second}, Burst: 1}
+	q := rules.Quota{Rate: rules.Rate{N: 20, Per: time.Second}, Burst: 1}
 	return newNamed(t, distant{m, time.Millisecond}, "x", q), newNamed(t, m, "x", q)
 }
 
@@ -233,7 +233,7 @@ func TestLineOfAPanickingBackend(t *testing.T) {
 			if asked++; asked > 1 && op.Kind == limiter.Reserve {
 				panic("bad")
 			}
-			return limiter.Result{Taken: 1, Decision: hotparam.Decision{Allowed: true, Delay: time.Second}}, nil
+			return limiter.Result{Taken: 1, Decision: rules.Decision{Allowed: true, Delay: time.Second}}, nil
 		}), "x", fakeQuota(1, 1))
 		go l.Wait(t.Context(), "k")
 		synctest.Wait()
@@ -279,7 +279,7 @@ func TestLineOfABackendThatFails(t *testing.T) {
 // Where a queue is full, those that came first get its places first.
 func TestNobodyOvertakesInAFullQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newNamed(t, newMemory(t), "x", hotparam.Quota{Algorithm: hotparam.LeakyBucket, Rate: perSecond5, Burst: 1, Shape: true})
+		l := newNamed(t, newMemory(t), "x", rules.Quota{Algorithm: rules.LeakyBucket, Rate: perSecond5, Burst: 1, Shape: true})
 		var (
 			all   sync.WaitGroup
 			mu    sync.Mutex

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // WaitLines are the waiting lines of a process, one for each key that somebody waits for. A
@@ -48,7 +48,7 @@ type Asker interface {
 type WaitClaim struct {
 	Key   WaitKey
 	Asker Asker
-	Quota *hotparam.Quota
+	Quota *rules.Quota
 	N     int64
 	Until time.Time // the end of the wait; zero means none
 	// Remote means that an ask takes a round trip.
@@ -93,7 +93,7 @@ func (s *WaitLines) mayJoin(remote bool) bool {
 // one of waiters that could not reserve, whom it must not overtake.
 // The result is allowed, with the expected wait as its Delay, or denied, without a Waiter, if
 // the turn would come too late. It returns false if the caller has to ask.
-func (s *WaitLines) Join(ctx context.Context, c *WaitClaim) (w *Waiter, d hotparam.Decision, joined bool) {
+func (s *WaitLines) Join(ctx context.Context, c *WaitClaim) (w *Waiter, d rules.Decision, joined bool) {
 	if !s.mayJoin(c.Remote) || c.N < 1 || c.N > c.Quota.Burst-c.Key.Keep {
 		return nil, d, false
 	}
@@ -120,7 +120,7 @@ func (s *WaitLines) Join(ctx context.Context, c *WaitClaim) (w *Waiter, d hotpar
 // Stand puts a caller that has asked into the line of its key, with what it reserved or, if it
 // is patient, with a denial that ends. The result is a denial, without a Waiter, if those that
 // wait already leave it no turn in time.
-func (s *WaitLines) Stand(c *WaitClaim, res *Result) (*Waiter, hotparam.Decision) {
+func (s *WaitLines) Stand(c *WaitClaim, res *Result) (*Waiter, rules.Decision) {
 	s.mu.Lock()
 	now := time.Now()
 	l := s.lines[c.line()]
@@ -168,7 +168,7 @@ type Waiter struct {
 
 	// These are set before done is closed.
 	got      []heldPermits // what it was handed
-	denial   hotparam.Decision
+	denial   rules.Decision
 	err      error
 	panicked any
 }
@@ -178,7 +178,7 @@ func (w *Waiter) Done() <-chan struct{} { return w.done }
 
 // Denied returns nil if the waiter was handed its permits. Otherwise it returns the denial or
 // the error that ended the wait. If an algorithm panicked, Denied panics with the same value.
-func (w *Waiter) Denied() (*hotparam.Decision, error) {
+func (w *Waiter) Denied() (*rules.Decision, error) {
 	switch {
 	case w.panicked != nil:
 		panic(w.panicked)
@@ -218,7 +218,7 @@ func (w *Waiter) Leave(ctx context.Context) error {
 
 // wait returns when the waiter has its permits, or with the error that ended the wait. A nil
 // Waiter has been denied by d.
-func (w *Waiter) wait(ctx context.Context, d hotparam.Decision) error {
+func (w *Waiter) wait(ctx context.Context, d rules.Decision) error {
 	if w == nil {
 		return &DeniedError{d}
 	}

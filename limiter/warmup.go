@@ -6,7 +6,7 @@ import (
 	"sort"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // warm is the arithmetic of a token bucket that warms up: SmoothWarmingUp of Guava's
@@ -41,7 +41,7 @@ type warm struct {
 	factor          float64
 }
 
-func newWarm(q *hotparam.Quota) (warm, error) {
+func newWarm(q *rules.Quota) (warm, error) {
 	full := q.WithDefaults()
 	g, err := steady(&full)
 	if err != nil {
@@ -83,7 +83,7 @@ type warmth struct {
 	stored float64 // permits at the word
 }
 
-func newWarmUp(q *hotparam.Quota, now time.Duration) State {
+func newWarmUp(q *rules.Quota, now time.Duration) State {
 	w, err := newWarm(q)
 	if err != nil {
 		return nil
@@ -161,10 +161,10 @@ func (s *warmState) Do(now time.Duration, ask Ask) Result {
 	before := s.warmth
 	by := s.lift(t)
 	s.idle(t)
-	r := Result{Decision: hotparam.Decision{Limit: s.burst}}
+	r := Result{Decision: rules.Decision{Limit: s.burst}}
 	s.do(t, &ask, &r)
-	if r.Reason = hotparam.ReasonLimited; r.Allowed {
-		r.Reason = hotparam.ReasonWithin
+	if r.Reason = rules.ReasonLimited; r.Allowed {
+		r.Reason = rules.ReasonWithin
 	}
 	r.Remaining = s.free(t)
 	r.ResetAfter = s.fresh(t)
@@ -253,7 +253,7 @@ func (s *warmState) indebt(owed *debt, now time.Duration) {
 	s.line.indebt(s.gcra, owed, t)
 }
 
-func (s *warmState) Adapt(q *hotparam.Quota, now time.Duration) bool {
+func (s *warmState) Adapt(q *rules.Quota, now time.Duration) bool {
 	w, err := newWarm(q)
 	if err != nil {
 		return false

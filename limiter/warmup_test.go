@@ -7,10 +7,10 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
-func newWarmState(t interface{ Fatal(...any) }, q hotparam.Quota, now time.Duration) *warmState {
+func newWarmState(t interface{ Fatal(...any) }, q rules.Quota, now time.Duration) *warmState {
 	s, ok := newWarmUp(&q, now).(*warmState)
 	if !ok {
 		t.Fatal("no state")
@@ -22,7 +22,7 @@ func newWarmState(t interface{ Fatal(...any) }, q hotparam.Quota, now time.Durat
 // 3. Eight permits are stored, the threshold is at four; from cold, the fifth comes after
 // the warm-up and the others at the rate.
 func TestWarmUpFromCold(t *testing.T) {
-	q := hotparam.Quota{Rate: hotparam.Rate{N: 2, Per: time.Second}, Burst: 1, WarmUp: 4 * time.Second}
+	q := rules.Quota{Rate: rules.Rate{N: 2, Per: time.Second}, Burst: 1, WarmUp: 4 * time.Second}
 	now := time.Hour
 	s := newWarmState(t, q, now)
 	if s.threshold != 4 || s.most != 8 {
@@ -53,8 +53,8 @@ func TestWarmUpFromCold(t *testing.T) {
 // In any window at most burst + rate × w are admitted, and what a decision tells is so.
 func TestWarmUpHolds(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		q := hotparam.Quota{
-			Rate:       hotparam.Rate{N: rapid.Int64Range(1, 1000).Draw(rt, "n"), Per: rapid.SampledFrom([]time.Duration{time.Second, time.Minute}).Draw(rt, "per")},
+		q := rules.Quota{
+			Rate:       rules.Rate{N: rapid.Int64Range(1, 1000).Draw(rt, "n"), Per: rapid.SampledFrom([]time.Duration{time.Second, time.Minute}).Draw(rt, "per")},
 			Burst:      rapid.Int64Range(1, 20).Draw(rt, "burst"),
 			WarmUp:     time.Duration(rapid.Int64Range(1, int64(time.Minute)).Draw(rt, "warm-up")),
 			ColdFactor: rapid.SampledFrom([]float64{0, 1.001, 2, 3, 10, 1000}).Draw(rt, "factor"),
@@ -107,7 +107,7 @@ func TestWarmUpCost(t *testing.T) {
 		length := rapid.Int64Range(1, int64(24*time.Hour)).Draw(rt, "warm-up")
 		factor := rapid.Float64Range(1.0001, 1000).Draw(rt, "factor")
 		per := rapid.Int64Range(100, int64(time.Hour)).Draw(rt, "per")
-		w, err := newWarm(&hotparam.Quota{Rate: hotparam.Rate{N: 1, Per: time.Duration(per)}, Burst: 1, WarmUp: time.Duration(length), ColdFactor: factor})
+		w, err := newWarm(&rules.Quota{Rate: rules.Rate{N: 1, Per: time.Duration(per)}, Burst: 1, WarmUp: time.Duration(length), ColdFactor: factor})
 		if err != nil {
 			rt.Fatal(err)
 		}

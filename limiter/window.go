@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // window is shared by the algorithms with windows: a count of the permits taken, each in the
@@ -38,7 +38,7 @@ const (
 )
 
 // newWindow returns a state whose clock has shown now.
-func newWindow[F frame[F]](q *hotparam.Quota, now time.Duration) *window[F] {
+func newWindow[F frame[F]](q *rules.Quota, now time.Duration) *window[F] {
 	t := instant(now)
 	w := &window[F]{clock: clock{t}}
 	w.quota, w.frame, w.since = q, w.frame.of(q), t
@@ -60,7 +60,7 @@ func (w *window[F]) advance(now time.Duration) (t, read int64) {
 
 // Adapt switches to another quota of the same algorithm: permits stay taken for as long as the
 // new windows last, and as long as the old ones if that quota is in force again.
-func (w *window[F]) Adapt(q *hotparam.Quota, now time.Duration) bool {
+func (w *window[F]) Adapt(q *rules.Quota, now time.Duration) bool {
 	t, _ := w.advance(now)
 	frame := w.frame.of(q)
 	if w.frame.same(frame) {
@@ -178,8 +178,8 @@ func (w *window[F]) indebt(owed *debt, now time.Duration) {
 	q := *w.quota
 	q.Calendar, q.Zone, q.Penalty = "", "", 0
 	q.Rate.Per = max(q.Rate.Per, time.Duration(until-at))
-	if q.Algorithm == hotparam.SlidingBlocks {
-		q.Blocks = hotparam.MaxBlocks
+	if q.Algorithm == rules.SlidingBlocks {
+		q.Blocks = rules.MaxBlocks
 		q.Rate.Per += q.Rate.Per / 500 // a window is shorter by up to a block
 	}
 	all := view[F]{quota: &q, frame: w.frame.of(&q), asked: t, since: t}
@@ -301,10 +301,10 @@ func (w *window[F]) result(read, t int64, allowed bool) (r Result) {
 }
 
 // tellState sets d, which is zero, as result does.
-func (w *window[F]) tellState(read, t int64, allowed bool, d *hotparam.Decision) {
-	d.Allowed, d.Reason, d.Limit = allowed, hotparam.ReasonLimited, w.limit()
+func (w *window[F]) tellState(read, t int64, allowed bool, d *rules.Decision) {
+	d.Allowed, d.Reason, d.Limit = allowed, rules.ReasonLimited, w.limit()
 	if allowed {
-		d.Reason = hotparam.ReasonWithin
+		d.Reason = rules.ReasonWithin
 	}
 	d.Remaining = max(0, w.free(t))
 	if w.total > 0 {
@@ -313,7 +313,7 @@ func (w *window[F]) tellState(read, t int64, allowed bool, d *hotparam.Decision)
 }
 
 // takeNow is Do for the Ask{N: n}, without a Result: it sets d, which is zero.
-func (w *window[F]) takeNow(now time.Duration, n int64, d *hotparam.Decision) {
+func (w *window[F]) takeNow(now time.Duration, n int64, d *rules.Decision) {
 	if n <= 0 || w.quota.CountDenied {
 		*d = w.Do(now, Ask{N: n}).Decision
 		return

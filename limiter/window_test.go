@@ -8,23 +8,23 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter/internal/calendar"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // windowStates makes the state of a quota of an algorithm with windows.
-var windowStates = map[hotparam.Algorithm]func(*hotparam.Quota, time.Duration) State{
-	hotparam.FixedWindow: newFixedWindow, hotparam.SlidingLog: newSlidingLog, hotparam.SlidingBlocks: newSlidingBlocks,
+var windowStates = map[rules.Algorithm]func(*rules.Quota, time.Duration) State{
+	rules.FixedWindow: newFixedWindow, rules.SlidingLog: newSlidingLog, rules.SlidingBlocks: newSlidingBlocks,
 }
 
-var windowAlgorithms = []hotparam.Algorithm{hotparam.FixedWindow, hotparam.SlidingLog, hotparam.SlidingBlocks}
+var windowAlgorithms = []rules.Algorithm{rules.FixedWindow, rules.SlidingLog, rules.SlidingBlocks}
 
-func windowQuota(a hotparam.Algorithm, n int64, per time.Duration) *hotparam.Quota {
-	q := hotparam.Quota{Algorithm: a, Rate: hotparam.Rate{N: n, Per: per}}.WithDefaults()
+func windowQuota(a rules.Algorithm, n int64, per time.Duration) *rules.Quota {
+	q := rules.Quota{Algorithm: a, Rate: rules.Rate{N: n, Per: per}}.WithDefaults()
 	return &q
 }
 
-func newWindowState(t rapid.TB, q *hotparam.Quota, now time.Duration) State {
+func newWindowState(t rapid.TB, q *rules.Quota, now time.Duration) State {
 	t.Helper()
 	if err := q.Validate(); err != nil {
 		t.Fatal(err)
@@ -40,8 +40,8 @@ type windowStep struct {
 }
 
 func allowedResult(limit, remaining int64, reset time.Duration) Result {
-	return Result{Decision: hotparam.Decision{
-		Allowed: true, Reason: hotparam.ReasonWithin, Limit: limit, Remaining: remaining, ResetAfter: reset,
+	return Result{Decision: rules.Decision{
+		Allowed: true, Reason: rules.ReasonWithin, Limit: limit, Remaining: remaining, ResetAfter: reset,
 	}}
 }
 
@@ -56,8 +56,8 @@ func (r Result) after(delay time.Duration) Result {
 }
 
 func deniedResult(limit, remaining int64, retry, reset time.Duration) Result {
-	return Result{Decision: hotparam.Decision{
-		Reason: hotparam.ReasonLimited, Limit: limit, Remaining: remaining, RetryAfter: retry, ResetAfter: reset,
+	return Result{Decision: rules.Decision{
+		Reason: rules.ReasonLimited, Limit: limit, Remaining: remaining, RetryAfter: retry, ResetAfter: reset,
 	}}
 }
 
@@ -83,7 +83,7 @@ func runWindowSteps(t *testing.T, s State, steps []windowStep) {
 // slotsWindow is an exact model: every permit that was ever taken, with the instants from
 // which and before which it counts.
 type slotsWindow struct {
-	q       *hotparam.Quota
+	q       *rules.Quota
 	permits []modelPermit // in order of begin
 	open    modelPermit   // the fixed window that is open though all was given back
 }
@@ -93,9 +93,9 @@ type modelPermit struct{ begin, end time.Duration }
 // span is when a permit counts that is taken at t, where no window is open.
 func (m *slotsWindow) span(t time.Duration) modelPermit {
 	switch {
-	case m.q.Algorithm == hotparam.SlidingLog:
+	case m.q.Algorithm == rules.SlidingLog:
 		return modelPermit{t, t + m.q.Rate.Per}
-	case m.q.Algorithm == hotparam.SlidingBlocks:
+	case m.q.Algorithm == rules.SlidingBlocks:
 		length := m.q.Rate.Per / time.Duration(m.q.Blocks)
 		return modelPermit{t / length * length, t/length*length + m.q.Rate.Per}
 	case m.q.Calendar != "":
@@ -132,7 +132,7 @@ func (m *slotsWindow) used(t time.Duration) (n int64) {
 // free is how many permits there are at t, if nobody takes any before.
 func (m *slotsWindow) free(t time.Duration) int64 {
 	n := len(m.permits)
-	if m.q.Algorithm == hotparam.FixedWindow && n > 0 && m.permits[n-1].begin > t {
+	if m.q.Algorithm == rules.FixedWindow && n > 0 && m.permits[n-1].begin > t {
 		return 0
 	}
 	return m.q.Rate.N - m.used(t)
@@ -222,8 +222,8 @@ func (m *slotsWindow) do(t time.Duration, ask Ask) Result {
 		}
 	}
 	r.Limit, r.Remaining = limit, max(0, m.free(t))
-	if r.Reason = hotparam.ReasonLimited; r.Allowed {
-		r.Reason = hotparam.ReasonWithin
+	if r.Reason = rules.ReasonLimited; r.Allowed {
+		r.Reason = rules.ReasonWithin
 	}
 	if n := len(m.permits); n > 0 && m.used(t) > 0 {
 		r.ResetAfter = m.permits[n-1].end - t
@@ -239,11 +239,11 @@ func TestWindowsModel(t *testing.T) {
 				q := windowQuota(algorithm, rapid.Int64Range(1, 6).Draw(t, "n"), 12*time.Second)
 				q.CountDenied = rapid.IntRange(0, 3).Draw(t, "count denied") == 0
 				switch algorithm {
-				case hotparam.SlidingBlocks:
+				case rules.SlidingBlocks:
 					q.Blocks = rapid.SampledFrom([]int{1, 2, 3, 4, 12}).Draw(t, "blocks")
-				case hotparam.FixedWindow:
+				case rules.FixedWindow:
 					if rapid.IntRange(0, 3).Draw(t, "calendar") == 0 {
-						q.Calendar, q.Rate.Per = hotparam.CalendarMinute, time.Minute
+						q.Calendar, q.Rate.Per = rules.CalendarMinute, time.Minute
 					}
 				}
 				at := time.Duration(rapid.Int64Range(0, 200).Draw(t, "start")) * time.Second
@@ -279,7 +279,7 @@ func TestWindowsModel(t *testing.T) {
 						taken, marked = append(taken, want), append(marked, did)
 					}
 					fresh := s.FreshAfter(at)
-					if fresh < want.ResetAfter || fresh > want.ResetAfter && algorithm != hotparam.FixedWindow {
+					if fresh < want.ResetAfter || fresh > want.ResetAfter && algorithm != rules.FixedWindow {
 						t.Fatalf("fresh after %v, reset after %v", fresh, want.ResetAfter)
 					}
 				}

@@ -6,19 +6,19 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // drawWindowQuota draws a quota of any algorithm with windows.
-func drawWindowQuota(t *rapid.T, a hotparam.Algorithm) *hotparam.Quota {
+func drawWindowQuota(t *rapid.T, a rules.Algorithm) *rules.Quota {
 	q := windowQuota(a, rapid.Int64Range(1, 5).Draw(t, "n"), time.Duration(rapid.Int64Range(1, 200).Draw(t, "per"))*time.Second)
 	switch a {
-	case hotparam.SlidingBlocks:
+	case rules.SlidingBlocks:
 		q.Blocks = rapid.IntRange(1, 10).Draw(t, "blocks")
-	case hotparam.FixedWindow:
+	case rules.FixedWindow:
 		if rapid.Bool().Draw(t, "calendar") {
-			q.Calendar = rapid.SampledFrom([]hotparam.Calendar{hotparam.CalendarSecond, hotparam.CalendarMinute, hotparam.CalendarHour}).Draw(t, "period")
-			q.Rate.Per = hotparam.CalendarPeriods[q.Calendar]
+			q.Calendar = rapid.SampledFrom([]rules.Calendar{rules.CalendarSecond, rules.CalendarMinute, rules.CalendarHour}).Draw(t, "period")
+			q.Rate.Per = rules.CalendarPeriods[q.Calendar]
 		}
 	}
 	return q
@@ -110,11 +110,11 @@ func TestWindowsAnyArgument(t *testing.T) {
 				q := drawWindowQuota(t, algorithm)
 				q.CountDenied = rapid.Bool().Draw(t, "count denied")
 				if q.Calendar == "" && rapid.Bool().Draw(t, "great") {
-					q.Rate = rapid.SampledFrom([]hotparam.Rate{
+					q.Rate = rapid.SampledFrom([]rules.Rate{
 						{N: 1, Per: 1 << 61}, {N: 1 << 54, Per: 1 << 61}, {N: 1, Per: 100}, {N: 100_000, Per: 1 << 60}, {N: 3, Per: 24 * time.Hour},
 					}).Draw(t, "rate")
-					if algorithm == hotparam.SlidingLog && q.Rate.N > hotparam.MaxLog {
-						q.Rate = hotparam.Rate{N: hotparam.MaxLog, Per: 1 << 60}
+					if algorithm == rules.SlidingLog && q.Rate.N > rules.MaxLog {
+						q.Rate = rules.Rate{N: rules.MaxLog, Per: 1 << 60}
 					}
 					q.Burst = q.Rate.N
 				}
@@ -127,7 +127,7 @@ func TestWindowsAnyArgument(t *testing.T) {
 					}
 					r := s.Do(at, ask)
 					if r.Remaining < 0 || r.Remaining > r.Limit || r.RetryAfter < 0 || r.ResetAfter < 0 || r.Delay < 0 || r.Taken < 0 || r.Mark < 0 ||
-						r.Allowed != (r.Reason == hotparam.ReasonWithin) || r.Allowed && r.RetryAfter != 0 || !r.Allowed && r.Taken != 0 {
+						r.Allowed != (r.Reason == rules.ReasonWithin) || r.Allowed && r.RetryAfter != 0 || !r.Allowed && r.Taken != 0 {
 						t.Fatalf("%+v at %v: %+v", ask, at, r)
 					}
 					if r.Taken > r.Limit && ask.Kind != Charge || ask.N < 0 && r.Allowed || ask.Kind > Return && ask.N != 0 && r.Allowed {

@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 var _ = []interface {
@@ -116,9 +116,9 @@ func FuzzWindowsState(f *testing.F) {
 
 func TestWindowsAllocations(t *testing.T) {
 	for _, algorithm := range windowAlgorithms {
-		for _, calendar := range []hotparam.Calendar{"", hotparam.CalendarMinute} {
+		for _, calendar := range []rules.Calendar{"", rules.CalendarMinute} {
 			q := windowQuota(algorithm, 40, time.Minute)
-			if q.Calendar = calendar; calendar != "" && algorithm != hotparam.FixedWindow {
+			if q.Calendar = calendar; calendar != "" && algorithm != rules.FixedWindow {
 				continue
 			}
 			var now time.Duration
@@ -137,17 +137,17 @@ func TestWindowsAllocations(t *testing.T) {
 
 // TestWindowsAdapt: what the log and the blocks know stays so with another quota.
 func TestWindowsAdapt(t *testing.T) {
-	quota := func(a hotparam.Algorithm, n int64, per time.Duration, blocks int) *hotparam.Quota {
+	quota := func(a rules.Algorithm, n int64, per time.Duration, blocks int) *rules.Quota {
 		q := windowQuota(a, n, per)
 		q.Blocks = blocks
 		return q
 	}
-	log := func(n int64, per time.Duration) *hotparam.Quota { return quota(hotparam.SlidingLog, n, per, 0) }
-	blocks := func(n int64, per time.Duration, b int) *hotparam.Quota {
-		return quota(hotparam.SlidingBlocks, n, per, b)
+	log := func(n int64, per time.Duration) *rules.Quota { return quota(rules.SlidingLog, n, per, 0) }
+	blocks := func(n int64, per time.Duration, b int) *rules.Quota {
+		return quota(rules.SlidingBlocks, n, per, b)
 	}
 	for name, c := range map[string]struct {
-		from, to *hotparam.Quota
+		from, to *rules.Quota
 		want     Result // of a Peek of 1 at 105 s; 2 were taken at 100 s, 1 at 104 s
 	}{
 		"A7: log, a higher limit":          {log(3, 10*sec), log(5, 10*sec), allowedResult(5, 2, 9*sec)},

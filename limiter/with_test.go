@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Each project has a quota of its own, which comes with the call.
@@ -66,8 +66,8 @@ func TestWithInvalid(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx := t.Context()
-	for name, q := range map[string]hotparam.Quota{
-		"zero": limiter.PerSecond(0), "negative": limiter.Per(-1, time.Hour), "no rate": {}, "too fast": limiter.PerSecond(hotparam.MaxRate + 1),
+	for name, q := range map[string]rules.Quota{
+		"zero": limiter.PerSecond(0), "negative": limiter.Per(-1, time.Hour), "no rate": {}, "too fast": limiter.PerSecond(rules.MaxRate + 1),
 	} {
 		l := newNamed(t, m, "x", limiter.PerSecond(1)).With(q)
 		_, allow := l.Allow(ctx, "k")
@@ -79,7 +79,7 @@ func TestWithInvalid(t *testing.T) {
 				t.Errorf("%s: %s: no error", name, what)
 			}
 		}
-		if got := l.Quota(); got != (hotparam.Quota{}) {
+		if got := l.Quota(); got != (rules.Quota{}) {
 			t.Errorf("%s: Quota() = %+v", name, got)
 		}
 		if err := l.SetQuota(limiter.PerSecond(1)); err != nil {

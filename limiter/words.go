@@ -4,17 +4,17 @@ import (
 	"encoding/binary"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // words is the algorithm of quotas whose state is one word: token bucket, GCRA and leaky
 // bucket. Its keys share the arithmetic.
 type words struct {
-	quota hotparam.Quota
+	quota rules.Quota
 	*gcra
 }
 
-func newWords(q *hotparam.Quota) (Algorithm, error) {
+func newWords(q *rules.Quota) (Algorithm, error) {
 	g, err := steady(q)
 	if err != nil {
 		return nil, err
@@ -24,7 +24,7 @@ func newWords(q *hotparam.Quota) (Algorithm, error) {
 
 // steady returns the arithmetic of words with a clock of their own, so that no word dates from
 // before a reset.
-func steady(q *hotparam.Quota) (*gcra, error) {
+func steady(q *rules.Quota) (*gcra, error) {
 	g, err := ofQuota(q)
 	if err == nil {
 		g.ahead.Store(maxFill + maxDebt)
@@ -32,7 +32,7 @@ func steady(q *hotparam.Quota) (*gcra, error) {
 	return g, err
 }
 
-func (a *words) New(q *hotparam.Quota, now time.Duration) State {
+func (a *words) New(q *rules.Quota, now time.Duration) State {
 	g := a.gcra
 	if *q != a.quota {
 		other, err := steady(q)
@@ -55,12 +55,12 @@ type wordState struct {
 
 // side returns a state that continues a line of g at t.
 func (g *gcra) side(l line, t int64) side {
-	q := &hotparam.Quota{
-		Algorithm: hotparam.TokenBucket, Rate: hotparam.Rate{N: 1, Per: time.Duration(g.interval)}, Burst: g.burst,
+	q := &rules.Quota{
+		Algorithm: rules.TokenBucket, Rate: rules.Rate{N: 1, Per: time.Duration(g.interval)}, Burst: g.burst,
 		Missing: g.missing / g.interval, Shape: g.shape,
 	}
 	if g.leaky {
-		q.Algorithm = hotparam.LeakyBucket
+		q.Algorithm = rules.LeakyBucket
 	}
 	own := &gcra{interval: g.interval, burst: g.burst, fill: g.fill, debt: g.debt, missing: g.missing, shape: g.shape, leaky: g.leaky}
 	own.ahead.Store(maxFill + maxDebt)
@@ -151,7 +151,7 @@ func (s *wordState) absorb(other State, now time.Duration) bool {
 	return true
 }
 
-func (s *wordState) Adapt(q *hotparam.Quota, now time.Duration) bool {
+func (s *wordState) Adapt(q *rules.Quota, now time.Duration) bool {
 	g, err := steady(q)
 	if err != nil {
 		return false

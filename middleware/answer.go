@@ -8,15 +8,15 @@ import (
 	"net/url"
 	"strconv"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/answer"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Answer returns what to send for a decision by the limit: the headers that state it, and for
 // a refused request the rule's own response or the default answer.
-func (s *limitSpec) Answer(d hotparam.Decision) hotparam.Answer {
+func (s *limitSpec) Answer(d rules.Decision) rules.Answer {
 	d.From = nil
-	var a hotparam.Answer
+	var a rules.Answer
 	if s.serves(&d) {
 		serve := s.limit.Serve
 		a.Status, a.Body = serve.Status, []byte(serve.Body)
@@ -36,13 +36,13 @@ func (s *limitSpec) Answer(d hotparam.Decision) hotparam.Answer {
 }
 
 // serves reports whether the limit's own response answers the decision.
-func (s *limitSpec) serves(d *hotparam.Decision) bool {
-	return d.Reason == hotparam.ReasonServed && s.limit.Serve != nil
+func (s *limitSpec) serves(d *rules.Decision) bool {
+	return d.Reason == rules.ReasonServed && s.limit.Serve != nil
 }
 
 // refuse writes the answer to a refused request, as Answer makes it. spec is the limit that
 // decided, or nil.
-func refuse(w http.ResponseWriter, r *http.Request, d *hotparam.Decision, spec *limitSpec) {
+func refuse(w http.ResponseWriter, r *http.Request, d *rules.Decision, spec *limitSpec) {
 	if spec != nil && spec.serves(d) {
 		a := spec.Answer(*d)
 		maps.Copy(w.Header(), a.Header)
@@ -61,7 +61,7 @@ func refuse(w http.ResponseWriter, r *http.Request, d *hotparam.Decision, spec *
 }
 
 // handlerFunc is a function of the program that answers a refused request.
-type handlerFunc func(http.ResponseWriter, *http.Request, hotparam.Decision)
+type handlerFunc func(http.ResponseWriter, *http.Request, rules.Decision)
 
 // handled makes the answer of a decision by the program's own function. Unlike other answers,
 // it must be made in the request's goroutine, before the request ends.
@@ -73,10 +73,10 @@ type handled struct {
 
 // haveHandled has the program's own function answer a refused request, if there is one. spec
 // is the limit that decided, or nil.
-func (g *Guard) haveHandled(in *Request, spec *limitSpec, d *hotparam.Decision) {
+func (g *Guard) haveHandled(in *Request, spec *limitSpec, d *rules.Decision) {
 	o := &g.opts
 	f := o.limited
-	if d.Reason == hotparam.ReasonServed {
+	if d.Reason == rules.ReasonServed {
 		if own := o.serve[d.Rule]; own != nil {
 			f = own
 		} else if spec.limit.Serve != nil {
@@ -90,7 +90,7 @@ func (g *Guard) haveHandled(in *Request, spec *limitSpec, d *hotparam.Decision) 
 
 // respond has the program's function answer on w. The function's decision has the answer that
 // the request would have without it.
-func (h *handled) respond(w http.ResponseWriter, r *http.Request, d hotparam.Decision) {
+func (h *handled) respond(w http.ResponseWriter, r *http.Request, d rules.Decision) {
 	d.From = nil
 	if h.spec != nil {
 		d.From = h.spec
@@ -100,7 +100,7 @@ func (h *handled) respond(w http.ResponseWriter, r *http.Request, d hotparam.Dec
 }
 
 // Answer returns what the program's function writes.
-func (h *handled) Answer(d hotparam.Decision) hotparam.Answer {
+func (h *handled) Answer(d rules.Decision) rules.Answer {
 	r := h.in.http()
 	if r == nil {
 		r = h.in.imitate()
@@ -169,9 +169,9 @@ func (w *recorder) Write(p []byte) (int, error) {
 
 // answer returns the response to r, with the type of its content if the handler has set none,
 // as net/http does.
-func (w *recorder) answer(r *http.Request) hotparam.Answer {
+func (w *recorder) answer(r *http.Request) rules.Answer {
 	w.WriteHeader(http.StatusOK)
-	a := hotparam.Answer{Status: w.status, Header: w.sent, Body: w.body.Bytes()}
+	a := rules.Answer{Status: w.status, Header: w.sent, Body: w.body.Bytes()}
 	if w.sent.Get("Content-Encoding") == "" {
 		setType(w.sent, a.Body)
 	}

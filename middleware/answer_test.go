@@ -13,12 +13,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // answering is an adapter as a framework's would be: all that it knows of the answer is what
 // the decision says.
-func answering(g *Guard, seen *[]hotparam.Decision) http.Handler {
+func answering(g *Guard, seen *[]rules.Decision) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		made := 0
 		d, ticket := g.Begin(Request{
@@ -50,8 +50,8 @@ func answering(g *Guard, seen *[]hotparam.Decision) http.Handler {
 }
 
 type answerCase struct {
-	reason   hotparam.Reason // of the last decision
-	rules    hotparam.Rules
+	reason   rules.Reason // of the last decision
+	rules    rules.Rules
 	opts     []Option
 	before   func(*testing.T, *fixture)
 	requests int // 0: one
@@ -62,27 +62,27 @@ type answerCase struct {
 
 // answerCases has a case of each kind of decision.
 func answerCases(t *testing.T) map[string]answerCase {
-	of := func(rules ...hotparam.Rule) hotparam.Rules { return hotparam.Rules{Rules: rules} }
+	of := func(ruleset ...rules.Rule) rules.Rules { return rules.Rules{Rules: ruleset} }
 	limited := limitRule(t, "r", "*", byNames("q"), 3600, 1)
-	change := func(f func(*hotparam.Limit)) hotparam.Rules {
+	change := func(f func(*rules.Limit)) rules.Rules {
 		r := limited
 		l := *r.Limit
 		f(&l)
 		r.Limit = &l
 		return of(r)
 	}
-	served := change(func(l *hotparam.Limit) {
-		l.Mode, l.Serve = hotparam.ModeServe, &hotparam.Response{Status: 203, Type: "application/json", Body: `{"from":"the file"}`}
+	served := change(func(l *rules.Limit) {
+		l.Mode, l.Serve = rules.ModeServe, &rules.Response{Status: 203, Type: "application/json", Body: `{"from":"the file"}`}
 	})
-	untyped := change(func(l *hotparam.Limit) {
-		l.Mode, l.Serve = hotparam.ModeServe, &hotparam.Response{Status: 200, Body: "<html>"}
+	untyped := change(func(l *rules.Limit) {
+		l.Mode, l.Serve = rules.ModeServe, &rules.Response{Status: 200, Body: "<html>"}
 	})
-	empty := change(func(l *hotparam.Limit) {
-		l.Mode, l.Serve = hotparam.ModeServe, &hotparam.Response{Status: 204}
+	empty := change(func(l *rules.Limit) {
+		l.Mode, l.Serve = rules.ModeServe, &rules.Response{Status: 204}
 	})
-	bare := change(func(l *hotparam.Limit) { l.Mode = hotparam.ModeServe })
+	bare := change(func(l *rules.Limit) { l.Mode = rules.ModeServe })
 	blocking := limited
-	blocking.Except = []hotparam.Exception{{Values: is("q", "1"), Action: hotparam.Block}}
+	blocking.Except = []rules.Exception{{Values: is("q", "1"), Action: rules.Block}}
 	own := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Add("Set-Cookie", "a=1")
 		w.Header().Add("Set-Cookie", "b=2")
@@ -92,64 +92,64 @@ func answerCases(t *testing.T) map[string]answerCase {
 		_, _ = io.WriteString(w, "a guess for "+r.URL.RawQuery)
 	})
 	quiet := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Del("Ratelimit") })
-	limits := WithLimited(func(w http.ResponseWriter, r *http.Request, d hotparam.Decision) {
+	limits := WithLimited(func(w http.ResponseWriter, r *http.Request, d rules.Decision) {
 		a := d.Answer() // of the guard
 		w.Header()["X-Retry"] = a.Header["Retry-After"]
 		w.WriteHeader(http.StatusServiceUnavailable)
 		_, _ = io.WriteString(w, d.Rule+" "+r.URL.Path)
 	})
 	matcher := WithMatcher("r", func(r *http.Request) (string, bool) { return r.Host, r.URL.Query().Has("free") })
-	away := func(to hotparam.Away) (hotparam.Rules, []Option) {
+	away := func(to rules.Away) (rules.Rules, []Option) {
 		back := newShared(t)
 		back.setErr(errors.New("no route to host"))
 		return of(exactly(limited, to)), []Option{WithBackend(back)}
 	}
-	closed, gone := away(hotparam.AwayClosed)
-	open, passes := away(hotparam.AwayOpen)
+	closed, gone := away(rules.AwayClosed)
+	open, passes := away(rules.AwayOpen)
 	plan := limitRule(t, "r", "*", byNames("header:x-plan", "cookie:c", "addr:ip", "ctx:user"), 3600, 1)
 	hot := hotRule(t, "r", "*", byNames("q"), 3600, 1)
 	heat := func(t *testing.T, f *fixture) { f.heat(t, "r GET /s?q=1", "r HEAD /s?q=1") }
-	shadow := change(func(l *hotparam.Limit) { l.Mode = hotparam.ModeShadow })
-	locked := change(func(l *hotparam.Limit) { l.Penalty = time.Minute })
+	shadow := change(func(l *rules.Limit) { l.Mode = rules.ModeShadow })
+	locked := change(func(l *rules.Limit) { l.Penalty = time.Minute })
 	return map[string]answerCase{
-		"no rule":                {reason: hotparam.ReasonNone, rules: of(limitRule(t, "r", "GET /other", hotparam.By{}, 1, 1)), status: 200},
-		"within":                 {reason: hotparam.ReasonWithin, rules: of(limited), status: 200},
-		"limited":                {reason: hotparam.ReasonLimited, rules: of(limited), requests: 4, status: 429},
-		"limited, HEAD":          {reason: hotparam.ReasonLimited, rules: of(limited), requests: 2, method: "HEAD", status: 429},
-		"hot, within":            {reason: hotparam.ReasonWithin, rules: of(hot), before: heat, status: 200},
-		"hot, limited":           {reason: hotparam.ReasonLimited, rules: of(hot), before: heat, requests: 4, status: 429},
-		"locked":                 {reason: hotparam.ReasonLocked, rules: locked, requests: 3, status: 429},
-		"blocked":                {reason: hotparam.ReasonBlocked, rules: of(blocking), status: 403},
-		"no match":               {reason: hotparam.ReasonNoMatch, rules: hotparam.Rules{DenyNoMatch: true, Rules: of(limitRule(t, "r", "GET /other", hotparam.By{}, 1, 1)).Rules}, status: 403},
-		"ignored":                {reason: hotparam.ReasonIgnored, rules: of(limited, ignoreRule(t, "i", "*")), requests: 2, status: 200},
-		"shadow":                 {reason: hotparam.ReasonShadow, rules: shadow, requests: 2, status: 200},
-		"WithShadow":             {reason: hotparam.ReasonShadow, rules: of(limited), opts: []Option{WithShadow()}, requests: 2, status: 200},
-		"away":                   {reason: hotparam.ReasonAway, rules: closed, opts: gone, requests: 2, status: 503},
-		"away, open":             {reason: hotparam.ReasonOpen, rules: open, opts: passes, requests: 2, status: 200},
-		"panic":                  {reason: hotparam.ReasonOpen, rules: of(limited), opts: []Option{WithClock(func() time.Duration { panic("clock") })}, status: 200},
-		"served":                 {reason: hotparam.ReasonServed, rules: served, requests: 2, status: 203},
-		"served, HEAD":           {reason: hotparam.ReasonServed, rules: served, requests: 2, method: "HEAD", status: 203},
-		"served, untyped":        {reason: hotparam.ReasonServed, rules: untyped, requests: 2, status: 200},
-		"served, empty":          {reason: hotparam.ReasonServed, rules: empty, requests: 2, status: 204},
-		"served by nobody":       {reason: hotparam.ReasonServed, rules: bare, requests: 2, status: 429},
-		"WithServe":              {reason: hotparam.ReasonServed, rules: bare, opts: []Option{WithServe("r", own)}, requests: 2, status: 202},
-		"WithServe, HEAD":        {reason: hotparam.ReasonServed, rules: bare, opts: []Option{WithServe("r", own)}, requests: 2, method: "HEAD", status: 202},
-		"WithServe over served":  {reason: hotparam.ReasonServed, rules: served, opts: []Option{WithServe("r", own)}, requests: 2, status: 202},
-		"WithServe, nothing":     {reason: hotparam.ReasonServed, rules: bare, opts: []Option{WithServe("r", quiet)}, requests: 2, status: 200},
-		"WithLimited":            {reason: hotparam.ReasonLimited, rules: of(limited), opts: []Option{limits}, requests: 3, status: 503},
-		"WithLimited, no match":  {reason: hotparam.ReasonNoMatch, rules: hotparam.Rules{DenyNoMatch: true, Rules: of(limitRule(t, "r", "GET /other", hotparam.By{}, 1, 1)).Rules}, opts: []Option{limits}, status: 503},
-		"WithLimited and served": {reason: hotparam.ReasonServed, rules: served, opts: []Option{limits}, requests: 2, status: 203},
-		"Refuse":                 {reason: hotparam.ReasonLimited, rules: of(limited), opts: []Option{WithLimited(Refuse)}, requests: 2, status: 429},
-		"waited":                 {reason: hotparam.ReasonWithin, rules: of(waitRule(t, "r", hotparam.By{}, tenASecond, 1, time.Second)), requests: 2, status: 200},
-		"waited too long":        {reason: hotparam.ReasonLimited, rules: of(waitRule(t, "r", hotparam.By{}, tenASecond, 1, time.Millisecond)), requests: 2, status: 429},
-		"busy": {reason: hotparam.ReasonBusy, rules: of(busyRule(t, "r", hotparam.By{}, 1, 0)), requests: 3, status: 503, before: func(t *testing.T, f *fixture) {
+		"no rule":                {reason: rules.ReasonNone, rules: of(limitRule(t, "r", "GET /other", rules.By{}, 1, 1)), status: 200},
+		"within":                 {reason: rules.ReasonWithin, rules: of(limited), status: 200},
+		"limited":                {reason: rules.ReasonLimited, rules: of(limited), requests: 4, status: 429},
+		"limited, HEAD":          {reason: rules.ReasonLimited, rules: of(limited), requests: 2, method: "HEAD", status: 429},
+		"hot, within":            {reason: rules.ReasonWithin, rules: of(hot), before: heat, status: 200},
+		"hot, limited":           {reason: rules.ReasonLimited, rules: of(hot), before: heat, requests: 4, status: 429},
+		"locked":                 {reason: rules.ReasonLocked, rules: locked, requests: 3, status: 429},
+		"blocked":                {reason: rules.ReasonBlocked, rules: of(blocking), status: 403},
+		"no match":               {reason: rules.ReasonNoMatch, rules: rules.Rules{DenyNoMatch: true, Rules: of(limitRule(t, "r", "GET /other", rules.By{}, 1, 1)).Rules}, status: 403},
+		"ignored":                {reason: rules.ReasonIgnored, rules: of(limited, ignoreRule(t, "i", "*")), requests: 2, status: 200},
+		"shadow":                 {reason: rules.ReasonShadow, rules: shadow, requests: 2, status: 200},
+		"WithShadow":             {reason: rules.ReasonShadow, rules: of(limited), opts: []Option{WithShadow()}, requests: 2, status: 200},
+		"away":                   {reason: rules.ReasonAway, rules: closed, opts: gone, requests: 2, status: 503},
+		"away, open":             {reason: rules.ReasonOpen, rules: open, opts: passes, requests: 2, status: 200},
+		"panic":                  {reason: rules.ReasonOpen, rules: of(limited), opts: []Option{WithClock(func() time.Duration { panic("clock") })}, status: 200},
+		"served":                 {reason: rules.ReasonServed, rules: served, requests: 2, status: 203},
+		"served, HEAD":           {reason: rules.ReasonServed, rules: served, requests: 2, method: "HEAD", status: 203},
+		"served, untyped":        {reason: rules.ReasonServed, rules: untyped, requests: 2, status: 200},
+		"served, empty":          {reason: rules.ReasonServed, rules: empty, requests: 2, status: 204},
+		"served by nobody":       {reason: rules.ReasonServed, rules: bare, requests: 2, status: 429},
+		"WithServe":              {reason: rules.ReasonServed, rules: bare, opts: []Option{WithServe("r", own)}, requests: 2, status: 202},
+		"WithServe, HEAD":        {reason: rules.ReasonServed, rules: bare, opts: []Option{WithServe("r", own)}, requests: 2, method: "HEAD", status: 202},
+		"WithServe over served":  {reason: rules.ReasonServed, rules: served, opts: []Option{WithServe("r", own)}, requests: 2, status: 202},
+		"WithServe, nothing":     {reason: rules.ReasonServed, rules: bare, opts: []Option{WithServe("r", quiet)}, requests: 2, status: 200},
+		"WithLimited":            {reason: rules.ReasonLimited, rules: of(limited), opts: []Option{limits}, requests: 3, status: 503},
+		"WithLimited, no match":  {reason: rules.ReasonNoMatch, rules: rules.Rules{DenyNoMatch: true, Rules: of(limitRule(t, "r", "GET /other", rules.By{}, 1, 1)).Rules}, opts: []Option{limits}, status: 503},
+		"WithLimited and served": {reason: rules.ReasonServed, rules: served, opts: []Option{limits}, requests: 2, status: 203},
+		"Refuse":                 {reason: rules.ReasonLimited, rules: of(limited), opts: []Option{WithLimited(Refuse)}, requests: 2, status: 429},
+		"waited":                 {reason: rules.ReasonWithin, rules: of(waitRule(t, "r", rules.By{}, tenASecond, 1, time.Second)), requests: 2, status: 200},
+		"waited too long":        {reason: rules.ReasonLimited, rules: of(waitRule(t, "r", rules.By{}, tenASecond, 1, time.Millisecond)), requests: 2, status: 429},
+		"busy": {reason: rules.ReasonBusy, rules: of(busyRule(t, "r", rules.By{}, 1, 0)), requests: 3, status: 503, before: func(t *testing.T, f *fixture) {
 			ticket := letIn(t, f, search)
 			t.Cleanup(func() { ticket.End(Cost{}) })
 		}},
-		"matched":       {reason: hotparam.ReasonLimited, rules: of(limited), opts: []Option{matcher}, requests: 2, status: 429},
-		"matcher frees": {reason: hotparam.ReasonIgnored, rules: of(limited), opts: []Option{matcher}, target: "/s?q=1&free", requests: 2, status: 200},
-		"sources":       {reason: hotparam.ReasonLimited, rules: of(plan), opts: []Option{WithParam("user", func(context.Context) string { return "ann" })}, requests: 2, status: 429},
-		"skipped":       {reason: hotparam.ReasonNone, rules: of(limited), opts: []Option{WithSkip(func(r *http.Request) bool { return r.Host == "example.com" })}, requests: 2, status: 200},
+		"matched":       {reason: rules.ReasonLimited, rules: of(limited), opts: []Option{matcher}, requests: 2, status: 429},
+		"matcher frees": {reason: rules.ReasonIgnored, rules: of(limited), opts: []Option{matcher}, target: "/s?q=1&free", requests: 2, status: 200},
+		"sources":       {reason: rules.ReasonLimited, rules: of(plan), opts: []Option{WithParam("user", func(context.Context) string { return "ann" })}, requests: 2, status: 429},
+		"skipped":       {reason: rules.ReasonNone, rules: of(limited), opts: []Option{WithSkip(func(r *http.Request) bool { return r.Host == "example.com" })}, requests: 2, status: 200},
 	}
 }
 
@@ -193,7 +193,7 @@ func TestBeginAnswersAsHandlerDoes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			opts := append([]Option{WithHeaders(RateLimitHeaders, LegacyHeaders)}, c.opts...)
 			guards := [2]*fixture{newFixture(t, c.rules, opts...), newFixture(t, c.rules, opts...)}
-			var seen []hotparam.Decision
+			var seen []rules.Decision
 			var servers [2]*httptest.Server
 			for i, h := range []http.Handler{guards[0].Handler(ok), answering(guards[1].Guard, &seen)} {
 				if c.before != nil {
@@ -229,8 +229,8 @@ func TestBeginAnswersAsHandlerDoes(t *testing.T) {
 // not of net/http gets what the guard knows of it.
 func TestServeRecorded(t *testing.T) {
 	rule := serveRule(t, nil)
-	long := func(n int) (a hotparam.Answer, err error) {
-		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}}, WithHeaders(), WithServe("r", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	long := func(n int) (a rules.Answer, err error) {
+		f := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}}, WithHeaders(), WithServe("r", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			for range n {
 				if _, err = w.Write(make([]byte, 1<<10)); err != nil {
 					return
@@ -249,7 +249,7 @@ func TestServeRecorded(t *testing.T) {
 
 	type key struct{}
 	var got *http.Request
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}}, WithServe("r", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}}, WithServe("r", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		got = r
 		w.WriteHeader(http.StatusNoContent)
 		if _, err := io.WriteString(w, "x"); !errors.Is(err, http.ErrBodyNotAllowed) {

@@ -4,15 +4,15 @@ import (
 	"context"
 	"sync"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // backends holds the backend of limits with scope: exact for each value of
 // when_redis_is_away.
-type backends map[hotparam.Away]*limiter.Failover
+type backends map[rules.Away]*limiter.Failover
 
-var aways = [...]hotparam.Away{hotparam.AwayLocal, hotparam.AwayOpen, hotparam.AwayClosed}
+var aways = [...]rules.Away{rules.AwayLocal, rules.AwayOpen, rules.AwayClosed}
 
 // newBackends wraps the backend: with a cache of denials, a deadline and circuit breakers.
 func (g *Guard) newBackends() error {

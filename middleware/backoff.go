@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/answer"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // maxBackoff is how much later than a retry can pass a client is told to come, at most. It
@@ -70,9 +70,9 @@ func (b *backoffs) next(hash uint64, now, after, interval time.Duration) time.Du
 }
 
 // backoff returns how long a request that d refuses should wait. It is 0 if no retry can pass.
-func (r *request) backoff(d *hotparam.Decision, c *verdict) time.Duration {
+func (r *request) backoff(d *rules.Decision, c *verdict) time.Duration {
 	after := d.RetryAfter
-	if d.Reason == hotparam.ReasonBusy || d.Reason == hotparam.ReasonAway {
+	if d.Reason == rules.ReasonBusy || d.Reason == rules.ReasonAway {
 		after = max(after, 1) // it may be unknown
 	}
 	if after <= 0 || c.decider == nil {
@@ -84,12 +84,12 @@ func (r *request) backoff(d *hotparam.Decision, c *verdict) time.Duration {
 // interval returns the time in which the limit that denied d lets one request of this
 // instance pass. For permits it is an estimate: that of RetryAfter or, where that is of a
 // whole line or unknown, as if each were held for a second.
-func (s *limitSpec) interval(d *hotparam.Decision, instances int) time.Duration {
+func (s *limitSpec) interval(d *rules.Decision, instances int) time.Duration {
 	times := 1.0
 	if s.isExact() {
 		times = float64(instances)
 	}
-	if quota := s.quota.Load(); quota != nil && d.Reason != hotparam.ReasonBusy {
+	if quota := s.quota.Load(); quota != nil && d.Reason != rules.ReasonBusy {
 		return quotaInterval(quota, float64(max(1, s.meanCost.Load()))*times)
 	}
 	each := float64(d.RetryAfter)
@@ -100,7 +100,7 @@ func (s *limitSpec) interval(d *hotparam.Decision, instances int) time.Duration 
 }
 
 // quotaInterval returns the time in which a quota lets so many permits pass.
-func quotaInterval(q *hotparam.Quota, permits float64) time.Duration {
+func quotaInterval(q *rules.Quota, permits float64) time.Duration {
 	return wholeInterval(float64(q.Rate.Per) / float64(q.Rate.N) * permits)
 }
 

@@ -14,46 +14,46 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // retryKinds are limits of all kinds, at n requests a second each.
-func retryKinds(tb testing.TB) map[string]func(n, burst int64) (hotparam.Rule, []Option) {
-	second := func(l *hotparam.Limit, n, burst int64) {
-		l.Quota = hotparam.Quota{Rate: hotparam.Rate{N: n, Per: time.Second}, Burst: burst}
+func retryKinds(tb testing.TB) map[string]func(n, burst int64) (rules.Rule, []Option) {
+	second := func(l *rules.Limit, n, burst int64) {
+		l.Quota = rules.Quota{Rate: rules.Rate{N: n, Per: time.Second}, Burst: burst}
 	}
-	with := func(rule hotparam.Rule, change func(*hotparam.Limit)) func(n, burst int64) (hotparam.Rule, []Option) {
-		return func(n, burst int64) (hotparam.Rule, []Option) {
+	with := func(rule rules.Rule, change func(*rules.Limit)) func(n, burst int64) (rules.Rule, []Option) {
+		return func(n, burst int64) (rules.Rule, []Option) {
 			r := rule
 			l := *r.Limit
 			second(&l, n, burst)
 			change(&l)
 			r.Limit = &l
-			if l.Scope == hotparam.ScopeExact {
+			if l.Scope == rules.ScopeExact {
 				return r, []Option{WithBackend(newShared(tb))}
 			}
 			return r, nil
 		}
 	}
-	same := func(*hotparam.Limit) {}
-	window := func(a hotparam.Algorithm) func(*hotparam.Limit) {
-		return func(l *hotparam.Limit) { l.Algorithm, l.Burst = a, l.Rate.N }
+	same := func(*rules.Limit) {}
+	window := func(a rules.Algorithm) func(*rules.Limit) {
+		return func(l *rules.Limit) { l.Algorithm, l.Burst = a, l.Rate.N }
 	}
-	exact := func(l *hotparam.Limit) { l.Scope = hotparam.ScopeExact }
-	one, keys, hot := limitRule(tb, "r", "*", hotparam.By{}, 1, 1), limitRule(tb, "r", "*", byNames("q"), 1, 1), hotRule(tb, "r", "*", byNames("q"), 1, 1)
-	return map[string]func(n, burst int64) (hotparam.Rule, []Option){
+	exact := func(l *rules.Limit) { l.Scope = rules.ScopeExact }
+	one, keys, hot := limitRule(tb, "r", "*", rules.By{}, 1, 1), limitRule(tb, "r", "*", byNames("q"), 1, 1), hotRule(tb, "r", "*", byNames("q"), 1, 1)
+	return map[string]func(n, burst int64) (rules.Rule, []Option){
 		"one bucket":     with(one, same),
 		"keys":           with(keys, same),
 		"hot":            with(hot, same),
-		"leaky bucket":   with(keys, func(l *hotparam.Limit) { l.Algorithm = hotparam.LeakyBucket }),
-		"gcra":           with(hot, func(l *hotparam.Limit) { l.Algorithm = hotparam.GCRA }),
-		"fixed window":   with(keys, window(hotparam.FixedWindow)),
-		"sliding log":    with(hot, window(hotparam.SlidingLog)),
-		"sliding blocks": with(one, window(hotparam.SlidingBlocks)),
+		"leaky bucket":   with(keys, func(l *rules.Limit) { l.Algorithm = rules.LeakyBucket }),
+		"gcra":           with(hot, func(l *rules.Limit) { l.Algorithm = rules.GCRA }),
+		"fixed window":   with(keys, window(rules.FixedWindow)),
+		"sliding log":    with(hot, window(rules.SlidingLog)),
+		"sliding blocks": with(one, window(rules.SlidingBlocks)),
 		"exact":          with(one, exact),
 		"exact keys":     with(keys, exact),
 		"exact, hot":     with(hot, exact),
-		"penalty":        with(keys, func(l *hotparam.Limit) { l.Penalty = 3 * time.Second }),
+		"penalty":        with(keys, func(l *rules.Limit) { l.Penalty = 3 * time.Second }),
 	}
 }
 
@@ -66,7 +66,7 @@ func TestRetriesComeAtTheLimitsRate(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
 				n := rapid.Int64Range(1, 50).Draw(rt, "rate")
 				rule, opts := build(n, rapid.Int64Range(1, 100).Draw(rt, "burst"))
-				f := newFixture(rt, hotparam.Rules{Rules: []hotparam.Rule{rule}}, opts...)
+				f := newFixture(rt, rules.Rules{Rules: []rules.Rule{rule}}, opts...)
 				f.now += time.Duration(rapid.Int64Range(0, int64(time.Second)).Draw(rt, "phase"))
 				f.heat(t, "r GET /s?q=1")
 				comes := make(map[time.Duration]int64) // by second
@@ -108,7 +108,7 @@ func TestClientsThatObeyAreServed(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			rule, opts := build(rate, rate)
-			f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}}, opts...)
+			f := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}}, opts...)
 			f.heat(t, "r GET /s?q=1")
 			start := f.now
 			random := rand.New(rand.NewPCG(1, 2))

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Of more clients than fit into maxBackoff the rest is spread over all of it.
@@ -43,11 +43,11 @@ func TestBackoffOfManyKeys(t *testing.T) {
 		now := time.Duration(round) * time.Hour
 		for range 5 {
 			for key := range uint64(keys) {
-				b.next(hotparam.Hash(strconv.AppendUint(nil, key+uint64(round)*keys, 10)), now, 1, time.Second)
+				b.next(rules.Hash(strconv.AppendUint(nil, key+uint64(round)*keys, 10)), now, 1, time.Second)
 			}
 		}
 		for key := range uint64(keys) {
-			if b.next(hotparam.Hash(strconv.AppendUint(nil, key+uint64(round)*keys, 10)), now, 1, time.Second) != 6*time.Second {
+			if b.next(rules.Hash(strconv.AppendUint(nil, key+uint64(round)*keys, 10)), now, 1, time.Second) != 6*time.Second {
 				late++
 			}
 		}
@@ -85,13 +85,13 @@ func TestBackoffByManyAtOnce(t *testing.T) {
 // what requests have cost: so far apart are clients told to come.
 func TestBackoffInterval(t *testing.T) {
 	cost := limitRule(t, "r", "*", byNames("q"), 1, 1)
-	cost.Count = hotparam.Units
+	cost.Count = rules.Units
 	for name, c := range map[string]struct {
-		scope hotparam.Scope
+		scope rules.Scope
 		n     int64
-	}{"costs": {"", 10}, "a part of a limit": {hotparam.ScopeShare, 30}} { // 2 s for a request of 20
-		cost.Limit = &hotparam.Limit{Quota: hotparam.Quota{Rate: hotparam.Rate{N: c.n, Per: time.Second}, Burst: c.n}, Mode: hotparam.ModeLimit, Scope: c.scope}
-		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{cost}})
+	}{"costs": {"", 10}, "a part of a limit": {rules.ScopeShare, 30}} { // 2 s for a request of 20
+		cost.Limit = &rules.Limit{Quota: rules.Quota{Rate: rules.Rate{N: c.n, Per: time.Second}, Burst: c.n}, Mode: rules.ModeLimit, Scope: c.scope}
+		f := newFixture(t, rules.Rules{Rules: []rules.Rule{cost}})
 		f.SetInstances(3)
 		letIn(t, f, search).End(Cost{Units: 20})
 		var told []time.Duration
@@ -104,7 +104,7 @@ func TestBackoffInterval(t *testing.T) {
 	}
 
 	exact := exactly(limitRule(t, "r", "*", byNames("q"), 3600, 1), "")
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{exact}}, WithBackend(newShared(t)))
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{exact}}, WithBackend(newShared(t)))
 	f.SetInstances(3)
 	f.Check(search)
 	var told []time.Duration
@@ -115,9 +115,9 @@ func TestBackoffInterval(t *testing.T) {
 		t.Errorf("an exact limit of three instances: %v", told)
 	}
 
-	busy := busyRule(t, "r", hotparam.By{}, 2, 0)
+	busy := busyRule(t, "r", rules.By{}, 2, 0)
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{busy}})
+		f := newFixture(t, rules.Rules{Rules: []rules.Rule{busy}})
 		for range 2 {
 			defer letIn(t, f, search).End(Cost{})
 		}

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // The benchmarks compare Check with the floor: the least that counting a
@@ -72,7 +72,7 @@ func canonicalByHand(dst []byte, query string) []byte {
 // benchCases are requests that are not hot.
 var benchCases = []struct {
 	name, rule, pattern, path, query string
-	by                               hotparam.By
+	by                               rules.By
 }{
 	{"cold", "GET /search", "GET /search", "/search", "q=%d&b=2", byAll},
 	{"names", "GET /search", "GET /search", "/search", "q=%d&b=2", byNames("q")},
@@ -121,9 +121,9 @@ func sourceValues(name string) (*http.Request, []string) {
 
 // sourceFixture is a guard for one of sourceCases. The context's user is *user.
 func sourceFixture(tb testing.TB, by string, user *string, opts ...Option) *fixture {
-	return newFixtureOf(tb, hotparam.Rules{
-		Rules:  []hotparam.Rule{hotRule(tb, "r", "GET /search", byNames(by), 3600, 1)},
-		Client: hotparam.Client{Trusted: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, Header: hotparam.XForwardedFor},
+	return newFixtureOf(tb, rules.Rules{
+		Rules:  []rules.Rule{hotRule(tb, "r", "GET /search", byNames(by), 3600, 1)},
+		Client: rules.Client{Trusted: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, Header: rules.XForwardedFor},
 	}, collector.Config{MaxKeys: collector.DefaultMaxKeys}, append(opts, WithParam("user", func(context.Context) string { return *user }))...)
 }
 
@@ -161,12 +161,12 @@ func BenchmarkCheck(b *testing.B) {
 			}
 		})
 	}
-	combined := hotparam.By{Kind: hotparam.ByCombinations}
+	combined := rules.By{Kind: rules.ByCombinations}
 	except := hotRule(b, "r", "GET /search", byAll, 3600, 1)
 	for i := range 10 {
-		except.Except = append(except.Except, hotparam.Exception{Values: is("q", fmt.Sprint("free", i)), Action: hotparam.Allow})
+		except.Except = append(except.Except, rules.Exception{Values: is("q", fmt.Sprint("free", i)), Action: rules.Allow})
 	}
-	for name, rule := range map[string]hotparam.Rule{"combinations": hotRule(b, "r", "GET /search", combined, 3600, 1), "exceptions": except} {
+	for name, rule := range map[string]rules.Rule{"combinations": hotRule(b, "r", "GET /search", combined, 3600, 1), "exceptions": except} {
 		b.Run(name, func(b *testing.B) {
 			queries := benchQueries("q=%d&b=2")
 			g := benchGuard(b, rule, "GET /search", "/search", queries)
@@ -179,7 +179,7 @@ func BenchmarkCheck(b *testing.B) {
 	b.Run("cost", func(b *testing.B) {
 		queries := benchQueries("q=%d&b=2")
 		rule := hotRule(b, "r", "GET /search", byAll, 3600, 1)
-		rule.Count = hotparam.Units
+		rule.Count = rules.Units
 		g := benchGuard(b, rule, "GET /search", "/search", queries)
 		b.ReportAllocs()
 		for i := 0; b.Loop(); i++ {
@@ -214,10 +214,10 @@ func BenchmarkCheckParallel(b *testing.B) {
 
 // benchGuard is a guard with the real clock whose collector flushes as in
 // production, after it has seen all queries.
-func benchGuard(b *testing.B, rule hotparam.Rule, pattern, path string, queries []string) *fixture {
+func benchGuard(b *testing.B, rule rules.Rule, pattern, path string, queries []string) *fixture {
 	b.Helper()
 	start := time.Now()
-	f := newFixtureOf(b, hotparam.Rules{Rules: []hotparam.Rule{rule}}, collector.Config{MaxKeys: collector.DefaultMaxKeys},
+	f := newFixtureOf(b, rules.Rules{Rules: []rules.Rule{rule}}, collector.Config{MaxKeys: collector.DefaultMaxKeys},
 		WithClock(func() time.Duration { return time.Since(start) }))
 	f.warm(b, len(queries), func(i int) { f.Check(get(pattern, path, queries[i])) })
 	return f
@@ -252,7 +252,7 @@ func BenchmarkCheckRedacted(b *testing.B) {
 	for _, redacts := range []bool{false, true} {
 		name := map[bool]string{false: "plain", true: "redacted"}[redacts]
 		b.Run(name, func(b *testing.B) {
-			rules := hotparam.Rules{Rules: []hotparam.Rule{hotRule(b, "r", "GET /search", byNames("header:x-plan"), 3600, 1)}}
+			rules := rules.Rules{Rules: []rules.Rule{hotRule(b, "r", "GET /search", byNames("header:x-plan"), 3600, 1)}}
 			if redacts {
 				rules = redacting([]string{"header:x-plan"}, rules.Rules...)
 			}

@@ -5,15 +5,15 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/keytext"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // body is what is known of a request's body. It is looked at when the first rule that
 // depends on it needs it, and read once.
 type body struct {
 	state  bodyState
-	source hotparam.Source // of its parameters, if it has any that rules of the route name
+	source rules.Source // of its parameters, if it has any that rules of the route name
 }
 
 type bodyState uint8
@@ -69,10 +69,10 @@ func (b *bodies) unreadStats() Unread {
 // sourceSet is a set of sources.
 type sourceSet uint16
 
-func (s sourceSet) has(x hotparam.Source) bool { return s&(1<<x) != 0 }
+func (s sourceSet) has(x rules.Source) bool { return s&(1<<x) != 0 }
 
 // bodySources returns the sources of params that are parts of the body.
-func bodySources(params []hotparam.Param) (s sourceSet) {
+func bodySources(params []rules.Param) (s sourceSet) {
 	for _, p := range params {
 		if p.Source.ReadsBody() {
 			s |= 1 << p.Source
@@ -111,7 +111,7 @@ func (r *request) lookAtBody() bodyState {
 // declaredSource returns the source of the parameters in a body of the request's type.
 // Types are compared without what follows them, however malformed, since handlers do that,
 // too. As in [http.Request.Form], a url-encoded form is one of POST, PUT and PATCH alone.
-func declaredSource(in *http.Request) (source hotparam.Source, ok bool) {
+func declaredSource(in *http.Request) (source rules.Source, ok bool) {
 	name := strings.TrimLeft(in.Header.Get("Content-Type"), " \t")
 	if i := strings.IndexAny(name, "; \t,"); i >= 0 {
 		name = name[:i]
@@ -120,11 +120,11 @@ func declaredSource(in *http.Request) (source hotparam.Source, ok bool) {
 	switch {
 	case strings.EqualFold(name, "application/x-www-form-urlencoded"):
 		m := in.Method
-		return hotparam.Form, m == http.MethodPost || m == http.MethodPut || m == http.MethodPatch
+		return rules.Form, m == http.MethodPost || m == http.MethodPut || m == http.MethodPatch
 	case strings.EqualFold(name, multipartType):
-		return hotparam.Form, true
+		return rules.Form, true
 	case strings.EqualFold(name, "application/json"), len(name) > len(suffix) && strings.EqualFold(name[len(name)-len(suffix):], suffix):
-		return hotparam.JSON, true
+		return rules.JSON, true
 	}
 	return 0, false
 }
@@ -159,7 +159,7 @@ func isEncoded(h http.Header) bool {
 
 // readBody reads the parameters of the body that the rules of the route name, if they are of
 // this source.
-func (r *request) readBody(source hotparam.Source) {
+func (r *request) readBody(source rules.Source) {
 	if r.lookAtBody() != bodyDeclared || r.body.source != source || r.verdict.denied {
 		return
 	}
@@ -184,7 +184,7 @@ func (r *request) readBody(source hotparam.Source) {
 // addBody adds the parameters of the body, and reports whether it is well-formed. If it is
 // not, none is added.
 func (r *request) addBody(text []byte) bool {
-	if r.body.source == hotparam.JSON {
+	if r.body.source == rules.JSON {
 		return r.addJSON(text)
 	}
 	return r.addForm(text)
@@ -200,7 +200,7 @@ func (r *request) endUnread(reason unreadReason) {
 // not read: of these the limits of this process have been asked, since such rules come last,
 // and the backend is asked now.
 func (r *request) mayRead(c *candidate) bool {
-	if r.route.set.Evaluate == hotparam.EvaluateFirst || c.Ignore || r.lookAtBody() != bodyDeclared || !c.body.has(r.body.source) {
+	if r.route.set.Evaluate == rules.EvaluateFirst || c.Ignore || r.lookAtBody() != bodyDeclared || !c.body.has(r.body.source) {
 		return true
 	}
 	if !r.verdict.denied {
@@ -222,9 +222,9 @@ func (r *request) isUnread(c *candidate) bool {
 // that the rule would make it has one for all such requests.
 func (r *request) useUnread(c *candidate) {
 	switch {
-	case c.Unread == hotparam.UnreadReject:
-		r.addDenial(&claim{rule: c, spec: c.spec}, &hotparam.Decision{Reason: hotparam.ReasonUnread, Rule: c.ID})
-	case c.By.Kind == hotparam.ByNone && c.matcher == nil:
+	case c.Unread == rules.UnreadReject:
+		r.addDenial(&claim{rule: c, spec: c.spec}, &rules.Decision{Reason: rules.ReasonUnread, Rule: c.ID})
+	case c.By.Kind == rules.ByNone && c.matcher == nil:
 		r.limitRule(c)
 	default:
 		if c.overlaps {

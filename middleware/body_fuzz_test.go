@@ -11,12 +11,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // readValues has the guard's rules read the request's body, as Check does, and returns the
 // values that they find of one parameter, each once.
-func readValues(f *fixture, r *http.Request, p hotparam.Param) (values []string, unread bool) {
+func readValues(f *fixture, r *http.Request, p rules.Param) (values []string, unread bool) {
 	in := Request{Context: r.Context(), Method: r.Method, Path: "/s", Query: r.URL.RawQuery, Pattern: "/s", HTTP: r}
 	route := f.routeOf(&in)
 	req := f.newRequest(&in, route, false)
@@ -56,9 +56,9 @@ var errFuzz = errors.New("the client has gone")
 
 const fuzzMax = 512
 
-func fuzzFixture(tb testing.TB, by string) (*fixture, hotparam.Param) {
+func fuzzFixture(tb testing.TB, by string) (*fixture, rules.Param) {
 	rule := hotRule(tb, "r", "/s", byNames(by), 0, 0)
-	return newFixture(tb, hotparam.Rules{Rules: []hotparam.Rule{rule}, Bodies: hotparam.Bodies{Max: fuzzMax}}), rule.By.Names[0]
+	return newFixture(tb, rules.Rules{Rules: []rules.Rule{rule}, Bodies: rules.Bodies{Max: fuzzMax}}), rule.By.Names[0]
 }
 
 // checkReplay compares what the handler reads with what the client sent.
@@ -142,7 +142,7 @@ func FuzzJSON(f *testing.F) {
 		}
 	}
 	var fixtures []*fixture
-	var params []hotparam.Param
+	var params []rules.Param
 	for _, path := range fuzzPaths {
 		fix, p := fuzzFixture(f, "json:"+path.name)
 		fixtures, params = append(fixtures, fix), append(params, p)

@@ -11,7 +11,7 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // A body of 1 GB goes through in a stream, both ways, and takes no more memory than the
@@ -73,7 +73,7 @@ func TestLargeBodiesStream(t *testing.T) {
 			t.Errorf("chunked %v: %d bytes were allocated", chunked, grown)
 		}
 	}
-	if most > hotparam.DefaultMaxBody+1 || f.Stats().Unread != (Unread{TooLarge: 2}) {
+	if most > rules.DefaultMaxBody+1 || f.Stats().Unread != (Unread{TooLarge: 2}) {
 		t.Errorf("%d bytes were held, %+v", most, f.Stats().Unread)
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // tellBody answers with all that it sees of the body.
@@ -57,8 +57,8 @@ func tellForm(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, r.Form, r.PostForm, files, err)
 }
 
-func bodyRules(tb testing.TB) hotparam.Rules {
-	return hotparam.Rules{Rules: []hotparam.Rule{hotRule(tb, "r", "/", byNames("form:user", "json:user"), 0, 0)}}
+func bodyRules(tb testing.TB) rules.Rules {
+	return rules.Rules{Rules: []rules.Rule{hotRule(tb, "r", "/", byNames("form:user", "json:user"), 0, 0)}}
 }
 
 // bodyServers are a server whose handlers are guarded, and one whose handlers are not.
@@ -104,7 +104,7 @@ func TestHandlersSeeTheSameBody(t *testing.T) {
 		{"multipart", "multipart/form-data; boundary=x", multipart}, {"broken multipart", "multipart/form-data; boundary=x", multipart[:100]},
 		{"large multipart", "multipart/form-data; boundary=x", strings.Replace(multipart, "ann", large, 1)},
 		{"JSON", jsonType, `{"user":"ann"}`}, {"broken JSON", jsonType, `{"user":`}, {"large JSON", jsonType, `{"user":"` + large + `"}`},
-		{"as large as can be", formType, large[:hotparam.DefaultMaxBody]}, {"a byte more", formType, large[:hotparam.DefaultMaxBody+1]},
+		{"as large as can be", formType, large[:rules.DefaultMaxBody]}, {"a byte more", formType, large[:rules.DefaultMaxBody+1]},
 		{"gzip", formType, zipped.String()}, {"text", "text/plain", "user=ann"},
 	}
 	for _, http2 := range []bool{false, true} {
@@ -173,7 +173,7 @@ func TestHandlersSeeTheSameBody(t *testing.T) {
 
 // A request that another rule denies is never asked to continue, and one that passes is.
 func TestNoContinueForDenied(t *testing.T) {
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{limitRule(t, "user", "POST /tell", byNames("form:user"), 1, 10), limitRule(t, "once", "*", hotparam.By{}, 1, 1)}})
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{limitRule(t, "user", "POST /tell", byNames("form:user"), 1, 10), limitRule(t, "once", "*", rules.By{}, 1, 1)}})
 	guarded, _ := bodyServers(t, f, false)
 	for i, want := range []string{"100", "429"} {
 		conn, err := net.Dial("tcp", guarded.Listener.Addr().String())
@@ -192,10 +192,10 @@ func TestNoContinueForDenied(t *testing.T) {
 // A request whose body is not read, for want of room or for what it declares, is answered
 // without one, and without a wait for it.
 func TestNoContinueForUnread(t *testing.T) {
-	rules := bodyRules(t)
-	rules.Rules[0].Unread = hotparam.UnreadReject
-	f := newFixture(t, rules)
-	f.bodies.held.Store(hotparam.DefaultTotalBodies) // by others
+	ruleset := bodyRules(t)
+	ruleset.Rules[0].Unread = rules.UnreadReject
+	f := newFixture(t, ruleset)
+	f.bodies.held.Store(rules.DefaultTotalBodies) // by others
 	guarded, _ := bodyServers(t, f, false)
 	for head, want := range map[string]Unread{
 		"Content-Length: 8":                                 {NoRoom: 1},

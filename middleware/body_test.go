@@ -9,7 +9,7 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 const (
@@ -97,11 +97,11 @@ func TestKeysOfBodies(t *testing.T) {
 		{"a form that is JSON", formType, "", `{"user":{"id":"ann"}}`, nil},
 		{"nothing", jsonType, "", "", nil},
 		{"blanks", jsonType, "", " ", unread("json")},
-		{"too large", formType, "", "user=ann&x=" + strings.Repeat("x", hotparam.DefaultMaxBody), unread("form")},
-		{"just large enough", formType, "", "user=ann&x=" + strings.Repeat("x", hotparam.DefaultMaxBody-len("user=ann&x=")), user("ann")},
+		{"too large", formType, "", "user=ann&x=" + strings.Repeat("x", rules.DefaultMaxBody), unread("form")},
+		{"just large enough", formType, "", "user=ann&x=" + strings.Repeat("x", rules.DefaultMaxBody-len("user=ann&x=")), user("ann")},
 	} {
 		for _, sized := range []bool{true, false} {
-			f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "POST /s", byNames("form:user", "json:user.id"), 0, 0)}})
+			f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "POST /s", byNames("form:user", "json:user.id"), 0, 0)}})
 			req, body := post(test.contentType, test.body)
 			req.Query = test.query
 			if !sized {
@@ -139,7 +139,7 @@ func TestPathsOfJSON(t *testing.T) {
 		"items.*.id": {"1", "2"}, "items.id": {"7"}, "items.*": {"3"}, "items.*.*.id": {"4"}, "items.*.tags.*": {"a", "b"}, "items.*.tags.*.*": {"c"},
 		`a\.b.\*`: {"5"}, "a.b": {"6"}, `\*`: {"8"}, "*": nil, "items": nil, "items.0.id": nil, "a.b.c": nil,
 	} {
-		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "POST /s", byNames("json:"+path), 0, 0)}})
+		f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "POST /s", byNames("json:"+path), 0, 0)}})
 		req, _ := post(jsonType, text)
 		f.Check(req)
 		var got []string
@@ -155,14 +155,14 @@ func TestPathsOfJSON(t *testing.T) {
 
 // More than 64 paths are found, too.
 func TestManyPaths(t *testing.T) {
-	var rules []hotparam.Rule
+	var ruleset []rules.Rule
 	var text strings.Builder
 	for i := range 100 {
 		name := string(rune('a'+i/10)) + string(rune('a'+i%10))
-		rules = append(rules, hotRule(t, "r"+name, "POST /s", byNames("json:"+name), 0, 0))
+		ruleset = append(ruleset, hotRule(t, "r"+name, "POST /s", byNames("json:"+name), 0, 0))
 		text.WriteString(`,"` + name + `":1`)
 	}
-	f := newFixture(t, hotparam.Rules{Rules: rules})
+	f := newFixture(t, rules.Rules{Rules: ruleset})
 	req, _ := post(jsonType, "{"+text.String()[1:]+"}")
 	f.Check(req)
 	if got := f.keys(); len(got) != 100 {
@@ -172,40 +172,40 @@ func TestManyPaths(t *testing.T) {
 
 // A body is read only if a rule depends on it, and after all that may deny without it.
 func TestBodiesAreReadLast(t *testing.T) {
-	byUser := func(id string) hotparam.Rule { return limitRule(t, id, "POST /s", byNames("form:user"), 1, 100) }
+	byUser := func(id string) rules.Rule { return limitRule(t, id, "POST /s", byNames("form:user"), 1, 100) }
 	elsewhere := byUser("elsewhere")
 	elsewhere.Match.Route = parse(t, "POST /other")
 	ofFree := byUser("free")
-	ofFree.Match.Query = []hotparam.QueryMatch{{Name: "form:op", Value: "x"}, {Name: "header:x-plan", Value: "free"}}
+	ofFree.Match.Query = []rules.QueryMatch{{Name: "form:op", Value: "x"}, {Name: "header:x-plan", Value: "free"}}
 	ofGold := byUser("gold")
-	ofGold.Match.Query = []hotparam.QueryMatch{{Name: "form:op", Value: "x"}, {Name: "header:x-plan", Value: "gold"}}
-	once := limitRule(t, "once", "*", hotparam.By{}, 1, 1)
+	ofGold.Match.Query = []rules.QueryMatch{{Name: "form:op", Value: "x"}, {Name: "header:x-plan", Value: "gold"}}
+	once := limitRule(t, "once", "*", rules.By{}, 1, 1)
 	shadow := once
 	shadow.ID, shadow.Limit = "shadow", limit(1, 1)
-	shadow.Limit.Mode = hotparam.ModeShadow
+	shadow.Limit.Mode = rules.ModeShadow
 	hot := hotRule(t, "hot", "POST /s", byNames("q"), 1, 100)
-	hot.Limit.Priority = &hotparam.Priority{Source: hotparam.Form, Name: "plan", First: []string{"gold"}}
-	exempt := hotparam.Rule{ID: "i", Match: hotparam.Match{Route: parse(t, "*"), Query: []hotparam.QueryMatch{{Name: "form:user", Value: "ann"}}}, Ignore: true}
+	hot.Limit.Priority = &rules.Priority{Source: rules.Form, Name: "plan", First: []string{"gold"}}
+	exempt := rules.Rule{ID: "i", Match: rules.Match{Route: parse(t, "*"), Query: []rules.QueryMatch{{Name: "form:user", Value: "ann"}}}, Ignore: true}
 	for _, test := range []struct {
 		name        string
-		rules       hotparam.Rules
+		rules       rules.Rules
 		readsFirst  bool // the first request's body is read
 		readsSecond bool
 		pass        bool // the second passes
 	}{
-		{"no rule", hotparam.Rules{Rules: []hotparam.Rule{elsewhere}}, false, false, true},
-		{"JSON", hotparam.Rules{Rules: []hotparam.Rule{limitRule(t, "r", "POST /s", byNames("json:user"), 1, 1)}}, false, false, true},
-		{"by", hotparam.Rules{Rules: []hotparam.Rule{byUser("r")}}, true, true, true},
-		{"match", hotparam.Rules{Rules: []hotparam.Rule{ofFree}}, true, true, true},
-		{"a match that cannot be", hotparam.Rules{Rules: []hotparam.Rule{ofGold}}, false, false, true},
-		{"denied before", hotparam.Rules{Rules: []hotparam.Rule{byUser("r"), once}}, true, false, false},
-		{"denied in shadow", hotparam.Rules{Rules: []hotparam.Rule{byUser("r"), shadow}}, true, true, true},
-		{"denied by the first rule", hotparam.Rules{Evaluate: hotparam.EvaluateFirst, Rules: []hotparam.Rule{once, byUser("r")}}, false, false, false},
-		{"first", hotparam.Rules{Evaluate: hotparam.EvaluateFirst, Rules: []hotparam.Rule{byUser("r"), once}}, true, true, true},
-		{"first, elsewhere", hotparam.Rules{Evaluate: hotparam.EvaluateFirst, Rules: []hotparam.Rule{ofGold, once}}, false, false, false},
-		{"a priority of keys that are not hot", hotparam.Rules{Rules: []hotparam.Rule{hot}}, false, false, true},
-		{"exempt", hotparam.Rules{Rules: []hotparam.Rule{once, exempt}}, true, true, true},
-		{"ignored before", hotparam.Rules{Rules: []hotparam.Rule{byUser("r"), ignoreRule(t, "i", "*")}}, false, false, true},
+		{"no rule", rules.Rules{Rules: []rules.Rule{elsewhere}}, false, false, true},
+		{"JSON", rules.Rules{Rules: []rules.Rule{limitRule(t, "r", "POST /s", byNames("json:user"), 1, 1)}}, false, false, true},
+		{"by", rules.Rules{Rules: []rules.Rule{byUser("r")}}, true, true, true},
+		{"match", rules.Rules{Rules: []rules.Rule{ofFree}}, true, true, true},
+		{"a match that cannot be", rules.Rules{Rules: []rules.Rule{ofGold}}, false, false, true},
+		{"denied before", rules.Rules{Rules: []rules.Rule{byUser("r"), once}}, true, false, false},
+		{"denied in shadow", rules.Rules{Rules: []rules.Rule{byUser("r"), shadow}}, true, true, true},
+		{"denied by the first rule", rules.Rules{Evaluate: rules.EvaluateFirst, Rules: []rules.Rule{once, byUser("r")}}, false, false, false},
+		{"first", rules.Rules{Evaluate: rules.EvaluateFirst, Rules: []rules.Rule{byUser("r"), once}}, true, true, true},
+		{"first, elsewhere", rules.Rules{Evaluate: rules.EvaluateFirst, Rules: []rules.Rule{ofGold, once}}, false, false, false},
+		{"a priority of keys that are not hot", rules.Rules{Rules: []rules.Rule{hot}}, false, false, true},
+		{"exempt", rules.Rules{Rules: []rules.Rule{once, exempt}}, true, true, true},
+		{"ignored before", rules.Rules{Rules: []rules.Rule{byUser("r"), ignoreRule(t, "i", "*")}}, false, false, true},
 	} {
 		f := newFixture(t, test.rules)
 		for i, reads := range []bool{test.readsFirst, test.readsSecond} {
@@ -230,8 +230,8 @@ func TestBodiesAreReadLast(t *testing.T) {
 // What it granted is given back if these deny.
 func TestBackendIsAskedBeforeBodies(t *testing.T) {
 	backend := newShared(t)
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{
-		exactly(limitRule(t, "user", "POST /s", byNames("form:user"), 1, 1), ""), exactly(limitRule(t, "all", "*", hotparam.By{}, 1, 3), ""),
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{
+		exactly(limitRule(t, "user", "POST /s", byNames("form:user"), 1, 1), ""), exactly(limitRule(t, "all", "*", rules.By{}, 1, 3), ""),
 	}}, WithBackend(backend))
 	const all, user = "all * ", "user POST /s?form:user="
 	for _, test := range []struct {

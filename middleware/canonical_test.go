@@ -11,7 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // What a guard counts is canonical: an aggregator that takes its lines for those of
@@ -19,32 +19,32 @@ import (
 func TestCountedKeysAreLeftAsTheyAre(t *testing.T) {
 	seen := 0
 	rapid.Check(t, func(rt *rapid.T) {
-		by := func() hotparam.By {
-			kind := rapid.SampledFrom([]hotparam.ByKind{hotparam.ByAll, hotparam.ByEach, hotparam.ByNames, hotparam.ByCombinations}).Draw(rt, "kind")
-			b := hotparam.By{Kind: kind}
-			if kind == hotparam.ByNames {
-				b.Names = []hotparam.Param{{Name: "q"}, {Name: "é b"}, {Source: hotparam.Path, Name: "id"}}
+		by := func() rules.By {
+			kind := rapid.SampledFrom([]rules.ByKind{rules.ByAll, rules.ByEach, rules.ByNames, rules.ByCombinations}).Draw(rt, "kind")
+			b := rules.By{Kind: kind}
+			if kind == rules.ByNames {
+				b.Names = []rules.Param{{Name: "q"}, {Name: "é b"}, {Source: rules.Path, Name: "id"}}
 			}
 			return b
 		}
-		var rules []hotparam.Rule
+		var ruleset []rules.Rule
 		for i, route := range []string{"*", "GET /u/{id}", "GET /files/{path...}", "/se%61rch/caf%c3%a9", "GET /café", "why?b&a=1", "Search/Find"} {
 			rule := hotRule(t, "r"+string(rune('0'+i)), route, by(), 1, 2)
 			rule.ParamsOnly = rapid.Bool().Draw(rt, "params only")
-			rules = append(rules, rule)
+			ruleset = append(ruleset, rule)
 		}
 		matched := hotRule(t, "matched", "*", byAll, 1, 2)
-		rules = append(rules, matched)
+		ruleset = append(ruleset, matched)
 		own := rapid.String().Draw(rt, "own key")
-		f := newFixture(rt, hotparam.Rules{Rules: rules}, WithMatcher("matched", func(*http.Request) (string, bool) { return own, false }))
+		f := newFixture(rt, rules.Rules{Rules: ruleset}, WithMatcher("matched", func(*http.Request) (string, bool) { return own, false }))
 		text := rapid.OneOf(rapid.StringMatching(`[a-z0-9%&=+?:;~/. é\x80-]{0,30}`), rapid.String(), rapid.StringMatching(`[a-z]{500,700}`))
 		for range 4 {
 			if rapid.Bool().Draw(rt, "resource") {
 				name := rapid.SampledFrom([]string{"Search/Find", "why?b&a=1", "what?", "GET x", "ü 1%"}).Draw(rt, "name")
-				var params []hotparam.Param
+				var params []rules.Param
 				for range rapid.IntRange(0, 4).Draw(rt, "n") {
-					params = append(params, hotparam.Param{
-						Source: hotparam.Source(rapid.IntRange(0, int(hotparam.RPC)).Draw(rt, "source")),
+					params = append(params, rules.Param{
+						Source: rules.Source(rapid.IntRange(0, int(rules.RPC)).Draw(rt, "source")),
 						Name:   rapid.OneOf(rapid.SampledFrom([]string{"q", "", "path:id", ":"}), rapid.String()).Draw(rt, "param"), Value: text.Draw(rt, "value"),
 					})
 				}
@@ -60,14 +60,14 @@ func TestCountedKeysAreLeftAsTheyAre(t *testing.T) {
 			f.Check(req)
 		}
 		for member := range f.counted() {
-			key, _ := hotparam.ParseKey(member)
-			for i := range rules {
-				if rules[i].ID != key.Rule {
+			key, _ := rules.ParseKey(member)
+			for i := range ruleset {
+				if ruleset[i].ID != key.Rule {
 					continue
 				}
 				seen++
-				if text, changed := hotparam.NewCanonicalizer(&rules[i]).Append(nil, []byte(key.Text)); changed {
-					rt.Fatalf("rule for %s counts %q, which is not canonical: %q", rules[i].Match.Route, key.Text, text)
+				if text, changed := rules.NewCanonicalizer(&ruleset[i]).Append(nil, []byte(key.Text)); changed {
+					rt.Fatalf("rule for %s counts %q, which is not canonical: %q", ruleset[i].Match.Route, key.Text, text)
 				}
 			}
 		}

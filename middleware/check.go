@@ -4,7 +4,7 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Request is the part of a request that rules use.
@@ -74,14 +74,14 @@ func (g *Guard) skips(in *Request) bool {
 // count requests. For rules that count costs it only checks that there is room. For rules
 // with concurrency it acquires a permit and releases it at once. See [Guard.Begin] for
 // these.
-func (g *Guard) Check(req Request) (d hotparam.Decision) {
+func (g *Guard) Check(req Request) (d rules.Decision) {
 	g.check(&req, false, &d)
 	return d
 }
 
 // check is Check and, if holds is set, Begin. It writes the decision to the caller's d: a
 // copy would cost as much as a rule.
-func (g *Guard) check(in *Request, holds bool, d *hotparam.Decision) (t *Ticket) {
+func (g *Guard) check(in *Request, holds bool, d *rules.Decision) (t *Ticket) {
 	defer g.failOpen(d)
 	if g.opts.skip != nil && g.skips(in) {
 		d.Allowed = true
@@ -101,7 +101,7 @@ func (g *Guard) check(in *Request, holds bool, d *hotparam.Decision) (t *Ticket)
 }
 
 // checkAny is check for any rules.
-func (g *Guard) checkAny(route *route, in *Request, holds bool, d *hotparam.Decision) *Ticket {
+func (g *Guard) checkAny(route *route, in *Request, holds bool, d *rules.Decision) *Ticket {
 	r := g.newRequest(in, route, holds)
 	r.applyRules()
 	return r.finish(d)
@@ -120,10 +120,10 @@ func (g *Guard) routeOf(in *Request) *route {
 }
 
 // failOpen lets a request pass whose check has panicked.
-func (g *Guard) failOpen(d *hotparam.Decision) {
+func (g *Guard) failOpen(d *rules.Decision) {
 	if recover() != nil {
 		g.panics.Add(1)
-		*d = hotparam.Decision{Allowed: true, Reason: hotparam.ReasonOpen}
+		*d = rules.Decision{Allowed: true, Reason: rules.ReasonOpen}
 	}
 }
 
@@ -152,7 +152,7 @@ func (r *request) applyRules() {
 			r.trace.addMatch(c)
 		}
 		if c.Ignore {
-			r.verdict.pass(hotparam.ReasonIgnored, c.ID)
+			r.verdict.pass(rules.ReasonIgnored, c.ID)
 			return
 		}
 		if ordered != nil {
@@ -163,7 +163,7 @@ func (r *request) applyRules() {
 			r.useUnread(c)
 		case c.matcher != nil:
 			r.useMatcherKey(c, r.matched[i])
-		case c.By.Kind == hotparam.ByNone:
+		case c.By.Kind == rules.ByNone:
 			r.limitRule(c)
 		default:
 			r.useKeys(c)
@@ -171,11 +171,11 @@ func (r *request) applyRules() {
 		if r.controlled.of != nil {
 			r.endControls(c)
 		}
-		if set.Evaluate == hotparam.EvaluateFirst {
+		if set.Evaluate == rules.EvaluateFirst {
 			break
 		}
 	}
 	if !matched && set.DenyNoMatch {
-		r.verdict = verdict{denied: true, decision: hotparam.Decision{Reason: hotparam.ReasonNoMatch}}
+		r.verdict = verdict{denied: true, decision: rules.Decision{Reason: rules.ReasonNoMatch}}
 	}
 }

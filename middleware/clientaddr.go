@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"strings"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // maxHops is how many proxies a client's address is looked for behind.
@@ -15,12 +15,12 @@ const maxHops = 100
 // peer or, while the address at hand is a trusted proxy's, the one that this proxy has
 // written into the header. An entry without an address ends the search: the proxy that
 // wrote it counts. ok is false if there is no address at all, as of a peer on a Unix socket.
-func clientAddr(c *hotparam.Client, r *http.Request) (ip netip.Addr, ok bool) {
+func clientAddr(c *rules.Client, r *http.Request) (ip netip.Addr, ok bool) {
 	ip, ok = parseNode(r.RemoteAddr)
 	if c.Header == "" || ok && !isTrusted(c, ip) || !ok && !(c.TrustUnix && isUnix(r.RemoteAddr)) {
 		return ip, ok
 	}
-	hops := hops{forwarded: c.Header == hotparam.Forwarded}
+	hops := hops{forwarded: c.Header == rules.Forwarded}
 	if hops.forwarded {
 		hops.lines = r.Header["Forwarded"]
 	} else {
@@ -47,7 +47,7 @@ func clientAddr(c *hotparam.Client, r *http.Request) (ip netip.Addr, ok bool) {
 	return ip, ok
 }
 
-func isTrusted(c *hotparam.Client, ip netip.Addr) bool {
+func isTrusted(c *rules.Client, ip netip.Addr) bool {
 	for i := range c.Trusted {
 		if c.Trusted[i].Contains(ip) {
 			return true

@@ -11,11 +11,11 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
-func proxies(header hotparam.ClientHeader, trusted ...string) *hotparam.Client {
-	c := &hotparam.Client{Header: header}
+func proxies(header rules.ClientHeader, trusted ...string) *rules.Client {
+	c := &rules.Client{Header: header}
 	for _, s := range trusted {
 		if s == "unix" {
 			c.TrustUnix = true
@@ -29,12 +29,12 @@ func proxies(header hotparam.ClientHeader, trusted ...string) *hotparam.Client {
 func TestClientAddr(t *testing.T) {
 	private := []string{"10.0.0.0/8", "fd00::/8"}
 	for name, test := range map[string]struct {
-		client *hotparam.Client
+		client *rules.Client
 		peer   string
 		header []string
 		want   string
 	}{
-		"no proxies":                     {&hotparam.Client{}, "10.0.0.1:80", []string{"192.0.2.7"}, "10.0.0.1"},
+		"no proxies":                     {&rules.Client{}, "10.0.0.1:80", []string{"192.0.2.7"}, "10.0.0.1"},
 		"an untrusted peer spoofs":       {proxies("x-forwarded-for", private...), "192.0.2.9:80", []string{"192.0.2.7"}, "192.0.2.9"},
 		"one proxy":                      {proxies("x-forwarded-for", private...), "10.0.0.1:80", []string{"192.0.2.7"}, "192.0.2.7"},
 		"a client spoofs":                {proxies("x-forwarded-for", private...), "10.0.0.1:80", []string{"10.0.0.5, 1.1.1.1, 192.0.2.7"}, "192.0.2.7"},
@@ -48,13 +48,13 @@ func TestClientAddr(t *testing.T) {
 		"ports":                          {proxies("x-forwarded-for", private...), "[fd00::1]:80", []string{"192.0.2.7:9, 10.0.0.2:8"}, "192.0.2.7"},
 		"IPv6":                           {proxies("x-forwarded-for", private...), "[fd00::1]:80", []string{"2001:db8::7, [fd00::2], [fd00::3]:80"}, "2001:db8::7"},
 		"a zone":                         {proxies("x-forwarded-for", "fe80::/10"), "[fe80::1%eth0]:80", []string{"2001:db8::7, fe80::2%eth1"}, "2001:db8::7"},
-		"a zone of the peer":             {&hotparam.Client{}, "[fe80::1%eth0]:80", nil, "fe80::1"},
+		"a zone of the peer":             {&rules.Client{}, "[fe80::1%eth0]:80", nil, "fe80::1"},
 		"IPv4 as IPv6":                   {proxies("x-forwarded-for", private...), "[::ffff:10.0.0.1]:80", []string{"::ffff:192.0.2.7"}, "192.0.2.7"},
 		"quotes are none of XFF":         {proxies("x-forwarded-for", private...), "10.0.0.1:80", []string{`"192.0.2.7"`}, "10.0.0.1"},
 		"the other header":               {proxies("forwarded", private...), "10.0.0.1:80", nil, "10.0.0.1"},
-		"no port":                        {&hotparam.Client{}, "192.0.2.7", nil, "192.0.2.7"},
-		"no port, IPv6":                  {&hotparam.Client{}, "2001:db8::7", nil, "2001:db8::7"},
-		"a Unix socket":                  {&hotparam.Client{}, "@", []string{"192.0.2.7"}, ""},
+		"no port":                        {&rules.Client{}, "192.0.2.7", nil, "192.0.2.7"},
+		"no port, IPv6":                  {&rules.Client{}, "2001:db8::7", nil, "2001:db8::7"},
+		"a Unix socket":                  {&rules.Client{}, "@", []string{"192.0.2.7"}, ""},
 		"an untrusted Unix socket":       {proxies("x-forwarded-for", private...), "", []string{"192.0.2.7"}, ""},
 		"a trusted Unix socket":          {proxies("x-forwarded-for", "unix", "10.0.0.0/8"), "@", []string{"1.1.1.1, 192.0.2.7, 10.0.0.2"}, "192.0.2.7"},
 		"a Unix socket, no header":       {proxies("x-forwarded-for", "unix"), "/run/x.sock", nil, ""},
@@ -75,7 +75,7 @@ func TestClientAddr(t *testing.T) {
 		"a thousand proxies":             {proxies("x-forwarded-for", private...), "10.0.0.1:80", []string{"192.0.2.7" + strings.Repeat(", 10.9.9.9", 1000)}, "10.9.9.9"},
 	} {
 		r := &http.Request{RemoteAddr: test.peer, Header: http.Header{"X-Forwarded-For": test.header}}
-		if test.client.Header == hotparam.Forwarded {
+		if test.client.Header == rules.Forwarded {
 			r.Header = http.Header{"Forwarded": test.header, "X-Forwarded-For": {"6.6.6.6"}}
 		}
 		got := ""
@@ -91,7 +91,7 @@ func TestClientAddr(t *testing.T) {
 // hop is one entry of a header, and what it says.
 type hop struct {
 	addr string // "" if none
-	text map[hotparam.ClientHeader]string
+	text map[rules.ClientHeader]string
 }
 
 func drawHop(t *rapid.T) hop {
@@ -112,9 +112,9 @@ func drawHop(t *rapid.T) hop {
 	node = rapid.SampledFrom([]string{"for=", "For=", "proto=http;for=", `host="a,\"b;";for=`}).Draw(t, "for") + node + rapid.SampledFrom([]string{"", ";by=_x", `;host="c, for=\"6.6.6.6\\"`, "; proto=https"}).Draw(t, "behind")
 	if rapid.IntRange(0, 5).Draw(t, "unknown") == 0 {
 		word := rapid.SampledFrom([]string{"unknown", "_hidden", "x.y"}).Draw(t, "word")
-		return hop{"", map[hotparam.ClientHeader]string{hotparam.XForwardedFor: word, hotparam.Forwarded: "for=" + word}}
+		return hop{"", map[rules.ClientHeader]string{rules.XForwardedFor: word, rules.Forwarded: "for=" + word}}
 	}
-	return hop{addr, map[hotparam.ClientHeader]string{hotparam.XForwardedFor: plain, hotparam.Forwarded: node}}
+	return hop{addr, map[rules.ClientHeader]string{rules.XForwardedFor: plain, rules.Forwarded: node}}
 }
 
 // The client is the first from the right that is not trusted, whatever stands on the left of
@@ -130,7 +130,7 @@ func TestClientAddrIsThatOfTheChain(t *testing.T) {
 		return false
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		kind := rapid.SampledFrom([]hotparam.ClientHeader{hotparam.XForwardedFor, hotparam.Forwarded}).Draw(t, "header")
+		kind := rapid.SampledFrom([]rules.ClientHeader{rules.XForwardedFor, rules.Forwarded}).Draw(t, "header")
 		peer := drawHop(t)
 		if peer.addr == "" {
 			peer.addr = "10.0.0.1"
@@ -168,9 +168,9 @@ func FuzzClientAddr(f *testing.F) {
 	f.Add("@", `"`, `for="a\", for=1.1.1.1`)
 	f.Add("[fe80::1%25]:1", ",", `for="\`)
 	f.Fuzz(func(t *testing.T, peer, xff, forwarded string) {
-		for _, kind := range []hotparam.ClientHeader{hotparam.XForwardedFor, hotparam.Forwarded} {
+		for _, kind := range []rules.ClientHeader{rules.XForwardedFor, rules.Forwarded} {
 			r := &http.Request{RemoteAddr: peer, Header: http.Header{"X-Forwarded-For": {xff, xff}, "Forwarded": {forwarded}}}
-			own, known := clientAddr(&hotparam.Client{}, r)
+			own, known := clientAddr(&rules.Client{}, r)
 			got, ok := clientAddr(proxies(kind, "10.0.0.0/8", "unix"), r)
 			if known && !ok {
 				t.Fatalf("%q: the peer's address is lost", peer)
@@ -199,7 +199,7 @@ func FuzzClientAddr(f *testing.F) {
 
 func TestLongHeadersTakeLittleTime(t *testing.T) {
 	for _, line := range []string{strings.Repeat("10.0.0.1,", 100_000), strings.Repeat(`"`, 900_000), strings.Repeat(`\"`, 450_000), strings.Repeat(",", 900_000), strings.Repeat(`for="a",`, 100_000), `"` + strings.Repeat(`\`, 900_000) + `"`} {
-		for _, kind := range []hotparam.ClientHeader{hotparam.XForwardedFor, hotparam.Forwarded} {
+		for _, kind := range []rules.ClientHeader{rules.XForwardedFor, rules.Forwarded} {
 			r := &http.Request{RemoteAddr: "10.0.0.1:1", Header: http.Header{"X-Forwarded-For": {line}, "Forwarded": {line}}}
 			start := time.Now()
 			clientAddr(proxies(kind, "10.0.0.0/8"), r)

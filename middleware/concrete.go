@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/loglimit"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // concreteRoutes finds programs that give the guard paths as routes, "/u/7" in place of
@@ -38,7 +38,7 @@ func (c *concreteRoutes) check(s *ruleSet, method, name string) {
 	} else if slash > 0 {
 		name = name[slash:] // a pattern may begin with a host
 	}
-	path := string(hotparam.AppendPath(nil, name))
+	path := string(rules.AppendPath(nil, name))
 	counted := false
 	for i := range s.rules {
 		r := &s.rules[i]
@@ -56,7 +56,7 @@ func (c *concreteRoutes) check(s *ruleSet, method, name string) {
 }
 
 // matchesPath is Matches for a route that may be without a method.
-func matchesPath(r *hotparam.Route, method, path string) bool {
+func matchesPath(r *rules.Route, method, path string) bool {
 	if method == "" {
 		return r.Values(path, nil)
 	}
@@ -65,7 +65,7 @@ func matchesPath(r *hotparam.Route, method, path string) bool {
 
 // hasSegment reports whether one segment of the route is a wildcard. Below one of the rest
 // of the path a program may have any number of routes.
-func hasSegment(r *hotparam.Route) bool {
+func hasSegment(r *rules.Route) bool {
 	for part := range strings.SplitSeq(r.Path(), "/") {
 		if strings.HasPrefix(part, "{") && !strings.HasSuffix(part, "...}") && part != "{$}" {
 			return true

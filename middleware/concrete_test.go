@@ -11,13 +11,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Paths as routes are counted, and logged once when there are too many to be meant.
 func TestConcreteRoutes(t *testing.T) {
 	var log strings.Builder
-	rules := hotparam.Rules{Rules: []hotparam.Rule{
+	rules := rules.Rules{Rules: []rules.Rule{
 		hotRule(t, "users", "GET /u/{id}", byAll, 1000, 1),
 		hotRule(t, "files", "/files/{name...}", byAll, 1000, 1),
 		hotRule(t, "all", "*", byAll, 1000, 1),
@@ -79,7 +79,7 @@ func TestTooManyRoutes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var log strings.Builder
-			f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "all", "*", byAll, 1000, 1)}},
+			f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "all", "*", byAll, 1000, 1)}},
 				WithLog(slog.New(slog.NewTextHandler(&log, nil))))
 			for i := range maxNames {
 				ask(f, fmt.Sprint(i))
@@ -100,7 +100,7 @@ func TestTooManyRoutes(t *testing.T) {
 // A resource that is spelled as a path of a template is one, too.
 func TestConcreteResources(t *testing.T) {
 	var log strings.Builder
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "users", "GET /u/{id}", byAll, 1000, 1)}},
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "users", "GET /u/{id}", byAll, 1000, 1)}},
 		WithLog(slog.New(slog.NewTextHandler(&log, nil))))
 	for i := range maxConcrete {
 		f.Enter(t.Context(), fmt.Sprint("GET /u/", i))
@@ -119,8 +119,8 @@ func TestConcreteResources(t *testing.T) {
 // However often rules are reloaded, the log is bounded.
 func TestConcreteRoutesAreLoggedRarely(t *testing.T) {
 	var log strings.Builder
-	rules := func() *hotparam.Rules {
-		return &hotparam.Rules{Namespace: "test", Rules: []hotparam.Rule{hotRule(t, "users", "GET /u/{id}", byAll, 1000, 1)}}
+	rules := func() *rules.Rules {
+		return &rules.Rules{Namespace: "test", Rules: []rules.Rule{hotRule(t, "users", "GET /u/{id}", byAll, 1000, 1)}}
 	}
 	f := newFixture(t, *rules(), WithLog(slog.New(slog.NewTextHandler(&log, nil))))
 	for range 3 * concreteLines.Burst {
@@ -139,7 +139,7 @@ func TestConcreteRoutesAreLoggedRarely(t *testing.T) {
 // Clients choose methods: none of them grows the cache without end, nor keeps
 // the common ones out of it.
 func TestRoutesAreBounded(t *testing.T) {
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "*", byAll, 1, 1)}})
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "*", byAll, 1, 1)}})
 	for i := range 10_000 {
 		f.Check(Request{Method: fmt.Sprintf("M%d", i), Path: "/s", Query: "q=1", Pattern: "/s"})
 		f.Check(Request{Method: "GET", Path: "/s", Pattern: fmt.Sprintf("/p%d", i)})

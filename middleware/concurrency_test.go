@@ -13,17 +13,17 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter/semaphore"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // busyRule has so many requests served at a time; wait 0: nobody waits.
-func busyRule(tb testing.TB, id string, by hotparam.By, concurrency int, wait time.Duration) hotparam.Rule {
+func busyRule(tb testing.TB, id string, by rules.By, concurrency int, wait time.Duration) rules.Rule {
 	tb.Helper()
 	r := limitRule(tb, id, "*", by, 1, 1)
-	r.Limit = &hotparam.Limit{Concurrency: concurrency, Mode: hotparam.ModeLimit}
+	r.Limit = &rules.Limit{Concurrency: concurrency, Mode: rules.ModeLimit}
 	if wait > 0 {
-		r.Limit.Mode, r.Limit.Wait = hotparam.ModeWait, wait
+		r.Limit.Mode, r.Limit.Wait = rules.ModeWait, wait
 	}
 	return r
 }
@@ -41,11 +41,11 @@ func letIn(tb testing.TB, f *fixture, req Request) *Ticket {
 // A request that goes back to the pool keeps no lease alive: not one that its ticket has
 // taken over, not one that it has released.
 func TestPooledRequestsHoldNoLeases(t *testing.T) {
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{busyRule(t, "a", byNames("q"), 1, 0), busyRule(t, "b", hotparam.By{}, 1, 0)}})
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{busyRule(t, "a", byNames("q"), 1, 0), busyRule(t, "b", rules.By{}, 1, 0)}})
 	for name, holds := range map[string]bool{"a ticket's": true, "released": false} {
 		r := f.newRequest(&search, f.routeOf(&search), holds)
 		r.applyRules()
-		var d hotparam.Decision
+		var d rules.Decision
 		ticket := r.finish(&d)
 		if (ticket != nil) != holds || !d.Allowed {
 			t.Fatalf("%s: ticket %v, %+v", name, ticket, d)
@@ -66,18 +66,18 @@ func TestPooledRequestsHoldNoLeases(t *testing.T) {
 // A permit is held from Begin to End: of one semaphore, of a key, of a hot key.
 func TestConcurrency(t *testing.T) {
 	hot := busyRule(t, "r", byNames("q"), 2, 0)
-	hot.Hot = []hotparam.Threshold{hotparam.NewThreshold(hotparam.Rate{N: 100, Per: time.Second})}
-	for name, rule := range map[string]hotparam.Rule{
-		"single": busyRule(t, "r", hotparam.By{}, 2, 0), "keyed": busyRule(t, "r", byNames("q"), 2, 0), "hot": hot,
+	hot.Hot = []rules.Threshold{rules.NewThreshold(rules.Rate{N: 100, Per: time.Second})}
+	for name, rule := range map[string]rules.Rule{
+		"single": busyRule(t, "r", rules.By{}, 2, 0), "keyed": busyRule(t, "r", byNames("q"), 2, 0), "hot": hot,
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+			f := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}})
 			if name == "hot" {
 				f.heat(t, "r GET /s?q=1")
 			}
 			first, second := letIn(t, f, search), letIn(t, f, search)
 			d, ticket := f.Begin(search)
-			if d.Allowed || d.Reason != hotparam.ReasonBusy || d.Rule != "r" || d.Limit != 2 || ticket != nil {
+			if d.Allowed || d.Reason != rules.ReasonBusy || d.Rule != "r" || d.Limit != 2 || ticket != nil {
 				t.Errorf("%+v, %v", d, ticket)
 			}
 			if d := f.Check(search); d.Allowed {
@@ -120,9 +120,9 @@ func TestConcurrency(t *testing.T) {
 // The slow call of the article: 8 at a time, the others wait, at most 2 s and so many.
 func TestSlowAPI(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rule := busyRule(t, "slow", hotparam.By{}, 8, 2*time.Second)
+		rule := busyRule(t, "slow", rules.By{}, 8, 2*time.Second)
 		rule.Limit.Queue = 20
-		f := running(t, []hotparam.Rule{rule})
+		f := running(t, []rules.Rule{rule})
 		var working, most atomic.Int64
 		h := f.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 			most.Store(max(most.Load(), working.Add(1)))
@@ -159,12 +159,12 @@ func TestSlowAPI(t *testing.T) {
 // back, and who waits for a token holds no permit meanwhile.
 func TestRateAndConcurrency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rule := limitRule(t, "r", "*", hotparam.By{}, 1, 3)
+		rule := limitRule(t, "r", "*", rules.By{}, 1, 3)
 		rule.Limit.Concurrency = 1
-		f := running(t, []hotparam.Rule{rule})
+		f := running(t, []rules.Rule{rule})
 		ticket := letIn(t, f, search)
 		for range 20 {
-			if d, _ := f.Begin(search); d.Allowed || d.Reason != hotparam.ReasonBusy {
+			if d, _ := f.Begin(search); d.Allowed || d.Reason != rules.ReasonBusy {
 				t.Fatalf("%+v", d)
 			}
 		}
@@ -172,7 +172,7 @@ func TestRateAndConcurrency(t *testing.T) {
 		for range 2 { // the tokens that are left
 			letIn(t, f, search).End(Cost{})
 		}
-		if d, _ := f.Begin(search); d.Allowed || d.Reason != hotparam.ReasonLimited {
+		if d, _ := f.Begin(search); d.Allowed || d.Reason != rules.ReasonLimited {
 			t.Errorf("%+v", d)
 		}
 	})
@@ -181,9 +181,9 @@ func TestRateAndConcurrency(t *testing.T) {
 // What a request has waited for its tokens is part of the time that it may wait.
 func TestWaitsNoLongerInAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rule := waitRule(t, "r", hotparam.By{}, tenASecond, 1, time.Second)
+		rule := waitRule(t, "r", rules.By{}, tenASecond, 1, time.Second)
 		rule.Limit.Concurrency = 1
-		f := running(t, []hotparam.Rule{rule})
+		f := running(t, []rules.Rule{rule})
 		ticket := letIn(t, f, search)
 		start := time.Now()
 		if d, _ := f.Begin(search); d.Allowed || time.Since(start) != time.Second { // 100 ms for a token
@@ -195,7 +195,7 @@ func TestWaitsNoLongerInAll(t *testing.T) {
 
 // A permit comes back whatever becomes of the handler.
 func TestPermitComesBack(t *testing.T) {
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{busyRule(t, "r", hotparam.By{}, 1, 0)}})
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{busyRule(t, "r", rules.By{}, 1, 0)}})
 	gone := make(chan struct{})
 	mux := http.NewServeMux()
 	mux.HandleFunc("/panic", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
@@ -260,12 +260,12 @@ func TestPermitComesBack(t *testing.T) {
 // Who has waited in the line and hangs up leaves it.
 func TestGoneFromTheLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := running(t, []hotparam.Rule{busyRule(t, "r", hotparam.By{}, 1, time.Minute)})
+		f := running(t, []rules.Rule{busyRule(t, "r", rules.By{}, 1, time.Minute)})
 		ticket := letIn(t, f, search)
 		ctx, cancel := context.WithCancel(t.Context())
 		req := search
 		req.Context = ctx
-		done := make(chan hotparam.Decision)
+		done := make(chan rules.Decision)
 		go func() {
 			d, ticket := f.Begin(req)
 			if ticket != nil {
@@ -275,7 +275,7 @@ func TestGoneFromTheLine(t *testing.T) {
 		}()
 		synctest.Wait()
 		cancel()
-		if d := <-done; d.Allowed || d.Reason != hotparam.ReasonBusy || d.Rule != "r" {
+		if d := <-done; d.Allowed || d.Reason != rules.ReasonBusy || d.Rule != "r" {
 			t.Errorf("%+v", d)
 		}
 		ticket.End(Cost{})
@@ -293,11 +293,11 @@ func TestGoneBefore(t *testing.T) {
 	req := search
 	req.Context = ctx
 	for _, opts := range [][]Option{nil, {WithShadow()}} {
-		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{busyRule(t, "r", hotparam.By{}, 1, 0)}}, opts...)
+		f := newFixture(t, rules.Rules{Rules: []rules.Rule{busyRule(t, "r", rules.By{}, 1, 0)}}, opts...)
 		letIn(t, f, req).End(Cost{})
 	}
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{busyRule(t, "r", hotparam.By{}, 1, time.Minute)}})
-	if d, ticket := f.Begin(req); d.Allowed || d.Reason != hotparam.ReasonBusy || ticket != nil {
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{busyRule(t, "r", rules.By{}, 1, time.Minute)}})
+	if d, ticket := f.Begin(req); d.Allowed || d.Reason != rules.ReasonBusy || ticket != nil {
 		t.Errorf("%+v", d)
 	}
 }
@@ -305,7 +305,7 @@ func TestGoneBefore(t *testing.T) {
 // Two rules with concurrency: a permit of the first is given back if the second has
 // none, and no two requests wait for each other.
 func TestPermitsOfManyRules(t *testing.T) {
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{busyRule(t, "all", hotparam.By{}, 2, 0), busyRule(t, "each", byNames("q"), 1, 0)}})
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{busyRule(t, "all", rules.By{}, 2, 0), busyRule(t, "each", byNames("q"), 1, 0)}})
 	ticket := letIn(t, f, search)
 	for range 10 {
 		if d, _ := f.Begin(search); d.Allowed || d.Rule != "each" {
@@ -330,9 +330,9 @@ func TestPermitsOfHotKeys(t *testing.T) {
 	}
 }
 
-func testPermitsOfHotKeys(t *testing.T, hot hotparam.Rule) {
+func testPermitsOfHotKeys(t *testing.T, hot rules.Rule) {
 	t.Helper()
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hot, busyRule(t, "all", hotparam.By{}, 1, 0)}})
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{hot, busyRule(t, "all", rules.By{}, 1, 0)}})
 	f.heat(t, "hot GET /s?q=1")
 	ticket := letIn(t, f, search)
 	for range 3 {
@@ -347,17 +347,17 @@ func testPermitsOfHotKeys(t *testing.T, hot hotparam.Rule) {
 // panicking is a semaphore of a user's own that panics.
 type panicking struct{}
 
-func (panicking) Acquire(context.Context, string, semaphore.Ask) (semaphore.Lease, hotparam.Decision, error) {
+func (panicking) Acquire(context.Context, string, semaphore.Ask) (semaphore.Lease, rules.Decision, error) {
 	panic("inside")
 }
 
 // A request that passes since something panicked keeps nothing of what it had got.
 func TestPanicGivesBack(t *testing.T) {
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{
-		limitRule(t, "rate", "*", hotparam.By{}, 1, 1), busyRule(t, "here", hotparam.By{}, 1, 0), exactly(busyRule(t, "all", hotparam.By{}, 1, 0), ""),
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{
+		limitRule(t, "rate", "*", rules.By{}, 1, 1), busyRule(t, "here", rules.By{}, 1, 0), exactly(busyRule(t, "all", rules.By{}, 1, 0), ""),
 	}}, WithSemaphore(panicking{}))
 	for range 3 {
-		if d, ticket := f.Begin(search); !d.Allowed || d.Reason != hotparam.ReasonOpen || ticket != nil {
+		if d, ticket := f.Begin(search); !d.Allowed || d.Reason != rules.ReasonOpen || ticket != nil {
 			t.Errorf("%+v", d)
 		}
 	}
@@ -368,12 +368,12 @@ func TestPanicGivesBack(t *testing.T) {
 
 // By priority the line is overtaken, and a bucket has something left for the first.
 func TestPriority(t *testing.T) {
-	first := &hotparam.Priority{Name: "tier", First: []string{"gold", "silver"}}
+	first := &rules.Priority{Name: "tier", First: []string{"gold", "silver"}}
 	t.Run("line", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			rule := busyRule(t, "r", hotparam.By{}, 1, time.Minute)
+			rule := busyRule(t, "r", rules.By{}, 1, time.Minute)
 			rule.Limit.Priority = first
-			f := running(t, []hotparam.Rule{rule})
+			f := running(t, []rules.Rule{rule})
 			ticket := letIn(t, f, search)
 			var order []string
 			var wg sync.WaitGroup
@@ -393,9 +393,9 @@ func TestPriority(t *testing.T) {
 		})
 	})
 	t.Run("of the path", func(t *testing.T) {
-		rule := limitRule(t, "r", "GET /{tier}", hotparam.By{}, 1, 3)
-		rule.Limit.Priority = &hotparam.Priority{Source: hotparam.Path, Name: "tier", First: first.First}
-		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+		rule := limitRule(t, "r", "GET /{tier}", rules.By{}, 1, 3)
+		rule.Limit.Priority = &rules.Priority{Source: rules.Path, Name: "tier", First: first.First}
+		f := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}})
 		f.Check(get("GET /{tier}", "/none", "tier=gold"))
 		if d := f.Check(get("GET /{tier}", "/none", "tier=gold")); d.Allowed {
 			t.Errorf("%+v: the query is not the path", d)
@@ -405,9 +405,9 @@ func TestPriority(t *testing.T) {
 		}
 	})
 	t.Run("bucket", func(t *testing.T) {
-		rule := limitRule(t, "r", "*", hotparam.By{}, 1, 9)
+		rule := limitRule(t, "r", "*", rules.By{}, 1, 9)
 		rule.Limit.Priority = first
-		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+		f := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}})
 		var passed []int
 		for _, query := range []string{"tier=none", "tier=silver", "tier=gold"} {
 			n := 0
@@ -424,7 +424,7 @@ func TestPriority(t *testing.T) {
 
 func TestKeep(t *testing.T) {
 	for _, burst := range []int64{1, 2, 3, 7, 100, 1 << 61} {
-		for classes := 2; classes <= hotparam.MaxClasses; classes++ {
+		for classes := 2; classes <= rules.MaxClasses; classes++ {
 			last := int64(-1)
 			for class := range classes {
 				k := keepFor(burst, class, classes)
@@ -439,21 +439,21 @@ func TestKeep(t *testing.T) {
 
 // A shadow rule with concurrency refuses nobody.
 func TestConcurrencyInShadow(t *testing.T) {
-	rule := busyRule(t, "r", hotparam.By{}, 1, 0)
-	rule.Limit.Mode = hotparam.ModeShadow
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+	rule := busyRule(t, "r", rules.By{}, 1, 0)
+	rule.Limit.Mode = rules.ModeShadow
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}})
 	ticket := letIn(t, f, search)
 	d, none := f.Begin(search)
-	if !d.Allowed || d.Reason != hotparam.ReasonShadow || none != nil {
+	if !d.Allowed || d.Reason != rules.ReasonShadow || none != nil {
 		t.Errorf("%+v, %v", d, none)
 	}
 	ticket.End(Cost{})
 	if s := f.Stats(); s.Shadowed != 1 || s.Limited != 0 {
 		t.Errorf("%+v", s)
 	}
-	all := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{busyRule(t, "r", hotparam.By{}, 1, time.Minute)}}, WithShadow())
+	all := newFixture(t, rules.Rules{Rules: []rules.Rule{busyRule(t, "r", rules.By{}, 1, time.Minute)}}, WithShadow())
 	ticket = letIn(t, all, search)
-	if d, _ := all.Begin(search); !d.Allowed || d.Reason != hotparam.ReasonShadow {
+	if d, _ := all.Begin(search); !d.Allowed || d.Reason != rules.ReasonShadow {
 		t.Errorf("%+v", d)
 	}
 	ticket.End(Cost{})
@@ -461,15 +461,15 @@ func TestConcurrencyInShadow(t *testing.T) {
 
 // Costs and permits of one request end together.
 func TestCostAndConcurrency(t *testing.T) {
-	cost := limitRule(t, "cost", "*", hotparam.By{}, 1, 10)
-	cost.Count, cost.Limit.Concurrency = hotparam.Units, 1
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{cost}})
+	cost := limitRule(t, "cost", "*", rules.By{}, 1, 10)
+	cost.Count, cost.Limit.Concurrency = rules.Units, 1
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{cost}})
 	ticket := letIn(t, f, search)
-	if d, _ := f.Begin(search); d.Allowed || d.Reason != hotparam.ReasonBusy {
+	if d, _ := f.Begin(search); d.Allowed || d.Reason != rules.ReasonBusy {
 		t.Errorf("%+v", d)
 	}
 	ticket.End(Cost{Units: 10})
-	if d, _ := f.Begin(search); d.Allowed || d.Reason != hotparam.ReasonLimited {
+	if d, _ := f.Begin(search); d.Allowed || d.Reason != rules.ReasonLimited {
 		t.Errorf("%+v", d)
 	}
 	if n := f.Stats().Charged; n != 1 {

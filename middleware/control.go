@@ -3,7 +3,7 @@ package middleware
 import (
 	"sync"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // controls are the controls of operators that are in force, by rule. They are a snapshot: read,
@@ -12,8 +12,8 @@ type controls map[string]*ruleControls
 
 // ruleControls are the controls of one rule's keys.
 type ruleControls struct {
-	actions   map[string]hotparam.ControlAction // by member
-	overrides bool                              // some are not pins, which the hot set has
+	actions   map[string]rules.ControlAction // by member
+	overrides bool                           // some are not pins, which the hot set has
 }
 
 // of returns those of a rule, or nil if there are none.
@@ -27,15 +27,15 @@ func (c *controls) of(rule string) *ruleControls {
 // controlState is what [Guard.SetControls] was given.
 type controlState struct {
 	mu      sync.Mutex // locked after sharing.mu, and before the hot set's lock
-	given   []hotparam.Control
-	ignored map[hotparam.Key]bool // that the log has said are ignored
+	given   []rules.Control
+	ignored map[rules.Key]bool // that the log has said are ignored
 }
 
-// SetControls replaces the controls of operators that are in force: what [hotparam.Control]
+// SetControls replaces the controls of operators that are in force: what [rules.Control]
 // says. Those of rules that the guard does not have, and pins of rules that have no limit, are
 // ignored, which is logged. It is usually called by a hotkeys.ControlWatcher, which also
 // removes controls that end. The guard keeps the slice.
-func (g *Guard) SetControls(list []hotparam.Control) {
+func (g *Guard) SetControls(list []rules.Control) {
 	g.controlled.mu.Lock()
 	defer g.controlled.mu.Unlock()
 	g.controlled.given = list
@@ -44,7 +44,7 @@ func (g *Guard) SetControls(list []hotparam.Control) {
 
 // Controls returns the controls that the guard was given last, by rule and key if a
 // hotkeys.ControlWatcher gave them. The slice must not be changed.
-func (g *Guard) Controls() []hotparam.Control {
+func (g *Guard) Controls() []rules.Control {
 	g.controlled.mu.Lock()
 	defer g.controlled.mu.Unlock()
 	return g.controlled.given
@@ -62,8 +62,8 @@ func (g *Guard) renewControls() {
 // applyControls puts the given controls in force. The caller holds the lock.
 func (g *Guard) applyControls() {
 	set, next := g.rules.Load(), make(controls)
-	var pins []hotparam.Hot
-	ignored := make(map[hotparam.Key]bool)
+	var pins []rules.Hot
+	ignored := make(map[rules.Key]bool)
 	for i := range g.controlled.given {
 		c := &g.controlled.given[i]
 		r := set.byID(c.Rule)
@@ -76,13 +76,13 @@ func (g *Guard) applyControls() {
 		}
 		of := next[c.Rule]
 		if of == nil {
-			of = &ruleControls{actions: make(map[string]hotparam.ControlAction)}
+			of = &ruleControls{actions: make(map[string]rules.ControlAction)}
 			next[c.Rule] = of
 		}
 		of.actions[c.Key.String()] = c.Action
-		of.overrides = of.overrides || c.Action != hotparam.ControlPin
-		if c.Action == hotparam.ControlPin && len(r.Hot) > 0 {
-			pins = append(pins, hotparam.Hot{
+		of.overrides = of.overrides || c.Action != rules.ControlPin
+		if c.Action == rules.ControlPin && len(r.Hot) > 0 {
+			pins = append(pins, rules.Hot{
 				Key: c.Key, Since: c.Since, Until: c.Until, Limit: r.Limit.Rate, Burst: r.Limit.Burst, Mode: r.Limit.Mode,
 			})
 		}
@@ -98,11 +98,11 @@ func (g *Guard) applyControls() {
 }
 
 // whyNoControl returns why a control cannot be obeyed, or "".
-func (r *rule) whyNoControl(c *hotparam.Control) string {
+func (r *rule) whyNoControl(c *rules.Control) string {
 	switch {
 	case r == nil:
 		return "the file has no such rule"
-	case c.Action == hotparam.ControlPin && r.Limit == nil:
+	case c.Action == rules.ControlPin && r.Limit == nil:
 		return "the rule has no limit to hold the key to"
 	case !c.Action.Valid():
 		return "the action is not known: is this program older than the operator's?"
@@ -127,7 +127,7 @@ type controlledKey struct {
 	to     int // the key's end in texts
 	hash   uint64
 	spec   *limitSpec // its limit
-	action hotparam.ControlAction
+	action rules.ControlAction
 	denied bool // an exception of the file blocks it
 }
 
@@ -152,24 +152,24 @@ func (r *request) useControlledKey(c *candidate) {
 		found = r.findException(c) // before the key is cut
 	}
 	whole := r.fit(c)
-	cl.hash = hotparam.Hash(r.key)
+	cl.hash = rules.Hash(r.key)
 	x := &r.controlled
 	key := controlledKey{hash: cl.hash, action: x.of.actions[string(r.key)]}
 	switch {
 	case key.action != "": // it precedes the exception
 	case found == nil:
-	case found.Action == hotparam.Allow:
+	case found.Action == rules.Allow:
 		if r.trace != nil {
-			r.trace.addExcepted(c, r.key, hotparam.Allow)
+			r.trace.addExcepted(c, r.key, rules.Allow)
 		}
 		return
-	case found.Action == hotparam.Block:
+	case found.Action == rules.Block:
 		key.denied = true
 	default:
 		cl.spec = found.spec
 	}
-	x.blocked = x.blocked || key.action == hotparam.ControlBlock
-	x.allowed = x.allowed || key.action == hotparam.ControlAllow
+	x.blocked = x.blocked || key.action == rules.ControlBlock
+	x.allowed = x.allowed || key.action == rules.ControlAllow
 	if !key.denied {
 		r.countKey(&cl, whole)
 	}
@@ -186,7 +186,7 @@ func (r *request) endControls(c *candidate) {
 		r.traceControls(c)
 	}
 	if x.blocked {
-		r.deny(&claim{rule: c, spec: c.spec}, &hotparam.Decision{Reason: hotparam.ReasonBlocked, Rule: c.ID})
+		r.deny(&claim{rule: c, spec: c.spec}, &rules.Decision{Reason: rules.ReasonBlocked, Rule: c.ID})
 		return
 	}
 	if x.allowed && r.ticket != nil {
@@ -203,7 +203,7 @@ func (r *request) endControls(c *candidate) {
 		case x.allowed:
 			r.passKey(claim{rule: c, spec: key.spec, hash: key.hash})
 		case key.denied:
-			r.addDenial(&claim{rule: c, spec: c.spec}, &hotparam.Decision{Reason: hotparam.ReasonBlocked, Rule: c.ID})
+			r.addDenial(&claim{rule: c, spec: c.spec}, &rules.Decision{Reason: rules.ReasonBlocked, Rule: c.ID})
 		default:
 			r.limitCountedKey(&claim{rule: c, spec: key.spec, hash: key.hash})
 			if r.trace != nil {
@@ -220,10 +220,10 @@ func (r *request) traceControls(c *candidate) {
 		key := &x.keys[i]
 		text := x.texts[from:key.to]
 		from = key.to
-		except := hotparam.Action(0)
+		except := rules.Action(0)
 		switch {
 		case key.denied:
-			except = hotparam.Block
+			except = rules.Block
 		case !x.blocked && !x.allowed:
 			continue
 		}

@@ -11,19 +11,19 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // control puts exactly these controls in force: an action, a space, a member each.
 func (f *fixture) control(tb testing.TB, orders ...[2]string) {
 	tb.Helper()
-	var list []hotparam.Control
+	var list []rules.Control
 	for _, o := range orders {
-		key, ok := hotparam.ParseKey(o[1])
+		key, ok := rules.ParseKey(o[1])
 		if !ok {
 			tb.Fatalf("%q is no member", o[1])
 		}
-		list = append(list, hotparam.Control{Key: key, Action: hotparam.ControlAction(o[0]), Until: time.Now().Add(time.Hour)})
+		list = append(list, rules.Control{Key: key, Action: rules.ControlAction(o[0]), Until: time.Now().Add(time.Hour)})
 	}
 	f.SetControls(list)
 }
@@ -32,12 +32,12 @@ func (f *fixture) control(tb testing.TB, orders ...[2]string) {
 func ofQ(q string) Request { return get("GET /s", "/s", "q="+q) }
 
 func TestControls(t *testing.T) {
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "GET /s", byNames("q"), 1, 4), limitRule(t, "all", "*", hotparam.By{}, 1, 900)}})
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "GET /s", byNames("q"), 1, 4), limitRule(t, "all", "*", rules.By{}, 1, 900)}})
 	f.heat(t, "r GET /s?q=hot")
 	f.control(t, [2]string{"block", "r GET /s?q=evil"}, [2]string{"allow", "r GET /s?q=hot"}, [2]string{"pin", "r GET /s?q=pinned"},
 		[2]string{"block", "gone GET /s?q=1"}, [2]string{"pin", "r GET /s?q=other"})
 	for range 2 {
-		want(t, f.Check(ofQ("evil")), hotparam.Decision{Reason: hotparam.ReasonBlocked, Rule: "r"})
+		want(t, f.Check(ofQ("evil")), rules.Decision{Reason: rules.ReasonBlocked, Rule: "r"})
 	}
 	if n := tokens(f, ofQ("pinned")); n != 4 {
 		t.Errorf("a pinned key gets %d, want 4", n)
@@ -63,16 +63,16 @@ func TestControls(t *testing.T) {
 
 // A blocked request gets the answer that a blocked value of the file gets.
 func TestBlockedAnswer(t *testing.T) {
-	for name, mode := range map[string]hotparam.Mode{"limit": hotparam.ModeLimit, "shadow": hotparam.ModeShadow, "wait": hotparam.ModeWait, "serve": hotparam.ModeServe} {
+	for name, mode := range map[string]rules.Mode{"limit": rules.ModeLimit, "shadow": rules.ModeShadow, "wait": rules.ModeWait, "serve": rules.ModeServe} {
 		rule := hotRule(t, "r", "GET /s", byNames("q"), 1, 1)
 		rule.Limit.Mode = mode
 		switch mode {
-		case hotparam.ModeWait:
+		case rules.ModeWait:
 			rule.Limit.Wait = time.Second
-		case hotparam.ModeServe:
-			rule.Limit.Serve = &hotparam.Response{Status: http.StatusOK, Body: "in place"}
+		case rules.ModeServe:
+			rule.Limit.Serve = &rules.Response{Status: http.StatusOK, Body: "in place"}
 		}
-		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+		f := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}})
 		f.heat(t, "r GET /s?q=evil")
 		f.control(t, [2]string{"block", "r GET /s?q=evil"})
 		d := f.Check(ofQ("evil"))
@@ -85,9 +85,9 @@ func TestBlockedAnswer(t *testing.T) {
 			t.Errorf("%s: %d %q", name, answer.Status, answer.Body)
 		}
 	}
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "GET /s", byNames("q"), 1, 1)}}, WithShadow())
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "GET /s", byNames("q"), 1, 1)}}, WithShadow())
 	f.control(t, [2]string{"block", "r GET /s?q=evil"})
-	if d := f.Check(ofQ("evil")); !d.Allowed || d.Reason != hotparam.ReasonShadow {
+	if d := f.Check(ofQ("evil")); !d.Allowed || d.Reason != rules.ReasonShadow {
 		t.Errorf("a guard in shadow mode refuses nothing: %+v", d)
 	}
 }
@@ -96,8 +96,8 @@ func TestBlockedAnswer(t *testing.T) {
 // exception's.
 func TestPins(t *testing.T) {
 	vip := hotRule(t, "r", "GET /s", byNames("q"), 1, 3)
-	vip.Except = []hotparam.Exception{{Values: is("q", "vip"), Limit: limit(1, 50)}, {Values: is("q", "evil"), Action: hotparam.Block}, {Values: is("q", "probe"), Action: hotparam.Allow}}
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{vip}})
+	vip.Except = []rules.Exception{{Values: is("q", "vip"), Limit: limit(1, 50)}, {Values: is("q", "evil"), Action: rules.Block}, {Values: is("q", "probe"), Action: rules.Allow}}
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{vip}})
 	f.control(t, [2]string{"pin", "r GET /s?q=vip"}, [2]string{"pin", "r GET /s?q=evil"}, [2]string{"pin", "r GET /s?q=probe"})
 	for _, q := range []string{"vip", "evil", "probe"} {
 		if n := tokens(f, ofQ(q)); n != 3 {
@@ -106,8 +106,8 @@ func TestPins(t *testing.T) {
 	}
 	t.Run("shadow", func(t *testing.T) {
 		rule := hotRule(t, "r", "GET /s", byNames("q"), 1, 1)
-		rule.Limit.Mode = hotparam.ModeShadow
-		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+		rule.Limit.Mode = rules.ModeShadow
+		f := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}})
 		f.control(t, [2]string{"pin", "r GET /s?q=1"})
 		if n := tokens(f, ofQ("1")); n != 1000 || f.Stats().Shadowed != 999 {
 			t.Errorf("%d, %+v", n, f.Stats())
@@ -116,8 +116,8 @@ func TestPins(t *testing.T) {
 	t.Run("wait", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			rule := hotRule(t, "r", "GET /s", byNames("q"), 3600, 1)
-			rule.Limit.Mode, rule.Limit.Wait = hotparam.ModeWait, 2*time.Second
-			f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+			rule.Limit.Mode, rule.Limit.Wait = rules.ModeWait, 2*time.Second
+			f := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}})
 			f.control(t, [2]string{"pin", "r GET /s?q=1"})
 			start := time.Now()
 			f.Check(ofQ("1"))
@@ -128,11 +128,11 @@ func TestPins(t *testing.T) {
 	})
 	t.Run("concurrency", func(t *testing.T) {
 		rule := hotRule(t, "r", "GET /s", byNames("q"), 1, 1)
-		rule.Limit = &hotparam.Limit{Concurrency: 1, Mode: hotparam.ModeLimit}
-		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+		rule.Limit = &rules.Limit{Concurrency: 1, Mode: rules.ModeLimit}
+		f := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}})
 		f.control(t, [2]string{"pin", "r GET /s?q=1"})
 		ticket := letIn(t, f, ofQ("1"))
-		if d := f.Check(ofQ("1")); d.Reason != hotparam.ReasonBusy {
+		if d := f.Check(ofQ("1")); d.Reason != rules.ReasonBusy {
 			t.Errorf("%+v", d)
 		}
 		f.control(t, [2]string{"allow", "r GET /s?q=1"})
@@ -143,7 +143,7 @@ func TestPins(t *testing.T) {
 	})
 	t.Run("exact", func(t *testing.T) {
 		back := newShared(t)
-		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{exactly(hotRule(t, "r", "GET /s", byNames("q"), 1, 2), "")}}, WithBackend(back))
+		f := newFixture(t, rules.Rules{Rules: []rules.Rule{exactly(hotRule(t, "r", "GET /s", byNames("q"), 1, 2), "")}}, WithBackend(back))
 		f.control(t, [2]string{"pin", "r GET /s?q=1"})
 		if n := tokens(f, ofQ("1")); n != 2 {
 			t.Errorf("%d, want 2", n)
@@ -158,8 +158,8 @@ func TestPins(t *testing.T) {
 	})
 	t.Run("share", func(t *testing.T) {
 		rule := hotRule(t, "r", "GET /s", byNames("q"), 1, 12)
-		rule.Limit.Scope = hotparam.ScopeShare
-		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+		rule.Limit.Scope = rules.ScopeShare
+		f := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}})
 		f.SetInstances(3)
 		f.control(t, [2]string{"pin", "r GET /s?q=1"}, [2]string{"block", "r GET /s?q=2"}, [2]string{"allow", "r GET /s?q=3"})
 		f.heat(t, "r GET /s?q=2", "r GET /s?q=3")
@@ -176,7 +176,7 @@ func TestPins(t *testing.T) {
 	t.Run("unread bodies", func(t *testing.T) {
 		broken := func() Request { r, _ := post("multipart/form-data; boundary=x", "broken"); return r }
 		for action, want := range map[string]int{"pin": 2, "block": 0, "allow": 1000} {
-			f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "POST /s", byNames("form:user"), 1, 2)}})
+			f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "POST /s", byNames("form:user"), 1, 2)}})
 			if action == "allow" {
 				f.heat(t, "r POST /s?form:~unread")
 			}
@@ -192,13 +192,13 @@ func TestPins(t *testing.T) {
 				t.Errorf("%s: they are not counted", action)
 			}
 			req, _ := post(formType, "user=ann")
-			if d := f.Check(req); !d.Allowed || d.Reason != hotparam.ReasonNone {
+			if d := f.Check(req); !d.Allowed || d.Reason != rules.ReasonNone {
 				t.Errorf("%s: a body that can be read: %+v", action, d)
 			}
 		}
 	})
 	t.Run("cost", func(t *testing.T) {
-		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{costRule(t, "r", hotparam.Bytes, 1, 100)}})
+		f := newFixture(t, rules.Rules{Rules: []rules.Rule{costRule(t, "r", rules.Bytes, 1, 100)}})
 		f.control(t, [2]string{"pin", "r GET /s?q=1"}, [2]string{"allow", "r GET /s?q=2"})
 		for _, q := range []string{"1", "2"} {
 			letIn(t, f, ofQ(q)).End(Cost{Bytes: 5000})
@@ -216,19 +216,19 @@ func TestPins(t *testing.T) {
 		}
 	})
 	t.Run("matcher", func(t *testing.T) {
-		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "GET /s", byAll, 1, 2)}},
+		f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "GET /s", byAll, 1, 2)}},
 			WithMatcher("r", func(*http.Request) (string, bool) { return "tenant", false }))
 		f.control(t, [2]string{"block", "r GET /s?key=tenant"})
 		in := ofQ("1")
 		in.HTTP, _ = http.NewRequest("GET", "/s?q=1", nil)
-		if d := f.Check(in); d.Reason != hotparam.ReasonBlocked {
+		if d := f.Check(in); d.Reason != rules.ReasonBlocked {
 			t.Errorf("%+v", d)
 		}
 	})
 	t.Run("no hot", func(t *testing.T) {
 		rule := limitRule(t, "r", "GET /s", byNames("q"), 1, 2)
-		rule.Except = []hotparam.Exception{{Values: is("q", "vip"), Limit: limit(1, 50)}}
-		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+		rule.Except = []rules.Exception{{Values: is("q", "vip"), Limit: limit(1, 50)}}
+		f := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}})
 		f.control(t, [2]string{"pin", "r GET /s?q=vip"}, [2]string{"block", "r GET /s?q=evil"}, [2]string{"allow", "r GET /s?q=free"})
 		for q, want := range map[string]int{"vip": 2, "evil": 0, "free": 1000, "1": 2} {
 			if n := tokens(f, ofQ(q)); n != want {
@@ -241,12 +241,12 @@ func TestPins(t *testing.T) {
 // A key that is pinned, published and marked in turn keeps what was taken, and a spared one is
 // held while it is pinned.
 func TestPinsForgiveNothing(t *testing.T) {
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "GET /s", byNames("q"), 1, 10)}})
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "GET /s", byNames("q"), 1, 10)}})
 	const member = "r GET /s?q=1"
-	key, _ := hotparam.ParseKey(member)
+	key, _ := rules.ParseKey(member)
 	take := func() {
 		t.Helper()
-		if d := f.Check(ofQ("1")); !d.Allowed || d.Reason != hotparam.ReasonWithin {
+		if d := f.Check(ofQ("1")); !d.Allowed || d.Reason != rules.ReasonWithin {
 			t.Fatalf("%+v", d)
 		}
 	}
@@ -256,16 +256,16 @@ func TestPinsForgiveNothing(t *testing.T) {
 	take()
 	f.control(t)
 	take()
-	f.hot.Mark(hotparam.Hot{Key: key})
+	f.hot.Mark(rules.Hot{Key: key})
 	f.heat(t)
 	take()
 	f.control(t, [2]string{"pin", member})
 	f.hot.Unmark(key)
 	take()
-	f.hot.Replace("", []hotparam.Hot{{Key: key, Spared: true, Usual: true}})
+	f.hot.Replace("", []rules.Hot{{Key: key, Spared: true, Usual: true}})
 	take()
 	f.control(t)
-	if d := f.Check(ofQ("1")); d.Reason != hotparam.ReasonNone {
+	if d := f.Check(ofQ("1")); d.Reason != rules.ReasonNone {
 		t.Errorf("a spared key is limited: %+v", d)
 	}
 	f.heat(t)
@@ -284,19 +284,19 @@ func TestControlsOutliveRules(t *testing.T) {
 	watched := hotRule(t, "r", "GET /s", byNames("q"), 1, 2)
 	held := watched
 	watched.Limit = nil
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{watched}})
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{watched}})
 	f.control(t, [2]string{"pin", "r GET /s?q=1"}, [2]string{"block", "new GET /s?q=2"})
 	if n := tokens(f, ofQ("1")); n != 1000 {
 		t.Errorf("%d without a limit", n)
 	}
-	rules := hotparam.Rules{Namespace: "test", Rules: []hotparam.Rule{held, hotRule(t, "new", "GET /s", byNames("q"), 1, 2)}}
-	if err := f.Reload(&rules); err != nil {
+	ruleset := rules.Rules{Namespace: "test", Rules: []rules.Rule{held, hotRule(t, "new", "GET /s", byNames("q"), 1, 2)}}
+	if err := f.Reload(&ruleset); err != nil {
 		t.Fatal(err)
 	}
 	if n := tokens(f, ofQ("1")); n != 2 {
 		t.Errorf("%d with a limit of 2", n)
 	}
-	if d := f.Check(ofQ("2")); d.Reason != hotparam.ReasonBlocked {
+	if d := f.Check(ofQ("2")); d.Reason != rules.ReasonBlocked {
 		t.Errorf("%+v", d)
 	}
 }
@@ -305,18 +305,18 @@ func TestControlsOutliveRules(t *testing.T) {
 // then the exceptions of the file. A request has several keys of a rule, some hot.
 func TestControlsTakePrecedence(t *testing.T) {
 	values := []string{"a", "b", "c"}
-	excepted := []hotparam.Action{hotparam.Adjust, hotparam.Allow, hotparam.Block}
+	excepted := []rules.Action{rules.Adjust, rules.Allow, rules.Block}
 	rapid.Check(t, func(rt *rapid.T) {
 		rule := hotRule(t, "r", "GET /s", byEach, 1, 1)
-		actions, controlled, hot := map[string]hotparam.Action{}, map[string]string{}, map[string]bool{}
+		actions, controlled, hot := map[string]rules.Action{}, map[string]string{}, map[string]bool{}
 		var orders [][2]string
 		var heated []string
 		for _, v := range values {
 			member := "r GET /s?q=" + v
 			if a := rapid.SampledFrom(append(excepted, 99)).Draw(rt, "except "+v); a != 99 {
 				actions[v] = a
-				x := hotparam.Exception{Values: is("q", v), Action: a}
-				if a == hotparam.Adjust {
+				x := rules.Exception{Values: is("q", v), Action: a}
+				if a == rules.Adjust {
 					x.Limit = limit(1, 7)
 				}
 				rule.Except = append(rule.Except, x)
@@ -330,7 +330,7 @@ func TestControlsTakePrecedence(t *testing.T) {
 				heated = append(heated, member)
 			}
 		}
-		f := newFixture(rt, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+		f := newFixture(rt, rules.Rules{Rules: []rules.Rule{rule}})
 		f.heat(t, heated...)
 		f.control(t, orders...)
 		asked := rapid.SliceOfNDistinct(rapid.SampledFrom(values), 1, 3, rapid.ID).Draw(rt, "asked")
@@ -344,16 +344,16 @@ func TestControlsTakePrecedence(t *testing.T) {
 		}
 		for _, v := range asked {
 			a, ok := actions[v]
-			counts[v] = controlled[v] != "" || !ok || a == hotparam.Adjust
+			counts[v] = controlled[v] != "" || !ok || a == rules.Adjust
 			if blocked || allowed {
 				continue
 			}
 			switch {
 			case controlled[v] == "pin":
 				passes = min(passes, 1)
-			case ok && a == hotparam.Block:
+			case ok && a == rules.Block:
 				passes = 0
-			case ok && a == hotparam.Adjust && hot[v]:
+			case ok && a == rules.Adjust && hot[v]:
 				passes = min(passes, 7)
 			case !ok && hot[v]:
 				passes = min(passes, 1)
@@ -374,7 +374,7 @@ func TestControlsTakePrecedence(t *testing.T) {
 		if n := tokens(f, req); n != passes {
 			rt.Fatalf("%s: %d pass, want %d", query, n, passes)
 		}
-		if d := f.Check(req); blocked && d.Reason != hotparam.ReasonBlocked {
+		if d := f.Check(req); blocked && d.Reason != rules.ReasonBlocked {
 			rt.Fatalf("%s: %+v, want blocked", query, d)
 		}
 		got := f.counted()
@@ -388,13 +388,13 @@ func TestControlsTakePrecedence(t *testing.T) {
 
 // An explanation says what controls do.
 func TestExplainControls(t *testing.T) {
-	rules := &hotparam.Rules{Namespace: "test", Rules: []hotparam.Rule{hotRule(t, "r", "GET /s", byNames("q"), 1, 1)}}
-	for action, allowed := range map[hotparam.ControlAction]bool{hotparam.ControlBlock: false, hotparam.ControlAllow: true, hotparam.ControlPin: true} {
-		x, err := Explain(ofQ("1"), ExplainConfig{Rules: rules, Controls: []hotparam.Control{{Key: hotparam.Key{Rule: "r", Text: "GET /s?q=1"}, Action: action}}})
+	ruleset := &rules.Rules{Namespace: "test", Rules: []rules.Rule{hotRule(t, "r", "GET /s", byNames("q"), 1, 1)}}
+	for action, allowed := range map[rules.ControlAction]bool{rules.ControlBlock: false, rules.ControlAllow: true, rules.ControlPin: true} {
+		x, err := Explain(ofQ("1"), ExplainConfig{Rules: ruleset, Controls: []rules.Control{{Key: rules.Key{Rule: "r", Text: "GET /s?q=1"}, Action: action}}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(x.Keys) != 1 || x.Decision.Allowed != allowed || x.Over.Allowed != (action == hotparam.ControlAllow) {
+		if len(x.Keys) != 1 || x.Decision.Allowed != allowed || x.Over.Allowed != (action == rules.ControlAllow) {
 			t.Errorf("%s: %+v", action, x)
 		} else if fmt.Sprint(x.Keys[0].Control) != string(action) {
 			t.Errorf("%s: %+v", action, x.Keys[0])

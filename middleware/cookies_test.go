@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 func cookiesOf(lines []string, name string) (values []string) {
@@ -30,7 +30,7 @@ func FuzzCookies(f *testing.F) {
 		f.Add(line, "cart=9", "cart")
 	}
 	f.Fuzz(func(t *testing.T, first, second, name string) {
-		message, _ := hotparam.Param{Source: hotparam.Cookie, Name: name}.CheckName()
+		message, _ := rules.Param{Source: rules.Cookie, Name: name}.CheckName()
 		if message != "" || strings.Count(first+second, ";") > 2000 { // net/http reads none then
 			return
 		}
@@ -49,7 +49,7 @@ func FuzzCookies(f *testing.F) {
 // proportion.
 func TestFloodsOfCookiesAndHeaders(t *testing.T) {
 	rule := hotRule(t, "r", "GET /s", byNames("cookie:cart", "header:x-plan"), 0, 0)
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}})
 	var others, carts strings.Builder
 	for i := range 10_000 {
 		others.WriteString("c" + strings.Repeat("x", i%7) + "=1; ")
@@ -71,7 +71,7 @@ func TestFloodsOfCookiesAndHeaders(t *testing.T) {
 	if took := time.Since(start); took > time.Second { // some 20 ms; n² comparisons would be seconds
 		t.Errorf("10,000 cookies of the name and 10,000 headers took %v", took)
 	}
-	if got := f.keys(); len(got) != hotparam.MaxKeys+1 || !slices.Contains(got, "r GET /s?~more") {
-		t.Errorf("%d keys: want %d and ~more", len(got), hotparam.MaxKeys)
+	if got := f.keys(); len(got) != rules.MaxKeys+1 || !slices.Contains(got, "r GET /s?~more") {
+		t.Errorf("%d keys: want %d and ~more", len(got), rules.MaxKeys)
 	}
 }

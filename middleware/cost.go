@@ -5,9 +5,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/limiter/semaphore"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Cost is the cost of a request. Each rule uses the field that it counts.
@@ -22,19 +22,19 @@ type Cost struct {
 const maxCost = 1 << 40
 
 // inUnit returns the cost in a rule's unit, in whole milliseconds rounded up.
-func (c *Cost) inUnit(u hotparam.Unit) int64 {
+func (c *Cost) inUnit(u rules.Unit) int64 {
 	n := int64(0)
 	switch u {
-	case hotparam.Requests:
+	case rules.Requests:
 		n = 1
-	case hotparam.Bytes:
+	case rules.Bytes:
 		n = c.Bytes
-	case hotparam.Millis:
+	case rules.Millis:
 		n = int64(c.Time / time.Millisecond)
 		if c.Time%time.Millisecond > 0 {
 			n++
 		}
-	case hotparam.Units:
+	case rules.Units:
 		n = c.Units
 	}
 	return min(max(n, 0), maxCost)
@@ -72,12 +72,12 @@ type owed struct {
 //	}
 //	defer func() { ticket.End(middleware.Cost{Units: rows}) }()
 //
-// What to send, headers included, is [hotparam.Decision.Answer]; [CollectCost] is for
+// What to send, headers included, is [rules.Decision.Answer]; [CollectCost] is for
 // handlers that call [AddCost].
 //
 // Refused requests cost nothing. So a key that is limited to far below its threshold cools
 // after some time, and becomes hot again, unlike a key whose requests are counted.
-func (g *Guard) Begin(req Request) (d hotparam.Decision, t *Ticket) {
+func (g *Guard) Begin(req Request) (d rules.Decision, t *Ticket) {
 	return d, g.check(&req, true, &d)
 }
 
@@ -104,7 +104,7 @@ func (r *request) needTicket() *Ticket {
 // owe records that the request's cost is charged to the key at its end, if the rule counts
 // costs.
 func (r *request) owe(cl claim, hash uint64, key []byte) {
-	if !r.holds || cl.rule.Count == hotparam.Requests {
+	if !r.holds || cl.rule.Count == rules.Requests {
 		return
 	}
 	t := r.needTicket()
@@ -115,7 +115,7 @@ func (r *request) owe(cl claim, hash uint64, key []byte) {
 
 // Counts reports whether a rule charges the request for its cost in this unit. It is false for
 // a nil *Ticket.
-func (t *Ticket) Counts(u hotparam.Unit) bool {
+func (t *Ticket) Counts(u rules.Unit) bool {
 	if t == nil {
 		return false
 	}

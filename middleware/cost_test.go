@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // costRule counts costs of keys by q, and holds hot ones to perHour of the unit.
-func costRule(tb testing.TB, id string, unit hotparam.Unit, perHour, burst int64) hotparam.Rule {
+func costRule(tb testing.TB, id string, unit rules.Unit, perHour, burst int64) rules.Rule {
 	r := hotRule(tb, id, "GET /s", byNames("q"), perHour, burst)
 	r.Count = unit
 	return r
@@ -20,22 +20,22 @@ func costRule(tb testing.TB, id string, unit hotparam.Unit, perHour, burst int64
 
 func TestCostIn(t *testing.T) {
 	cost := Cost{Bytes: 5, Units: 7, Time: 1500 * time.Microsecond}
-	for unit, want := range map[hotparam.Unit]int64{hotparam.Requests: 1, hotparam.Bytes: 5, hotparam.Units: 7, hotparam.Millis: 2} {
+	for unit, want := range map[rules.Unit]int64{rules.Requests: 1, rules.Bytes: 5, rules.Units: 7, rules.Millis: 2} {
 		if got := cost.inUnit(unit); got != want {
 			t.Errorf("%v: %d, want %d", unit, got, want)
 		}
 	}
 	for _, c := range []struct {
 		cost Cost
-		unit hotparam.Unit
+		unit rules.Unit
 		want int64
 	}{
-		{Cost{Time: time.Millisecond}, hotparam.Millis, 1},
-		{Cost{Time: 1}, hotparam.Millis, 1},
-		{Cost{}, hotparam.Millis, 0},
-		{Cost{Time: -time.Second}, hotparam.Millis, 0},
-		{Cost{Bytes: -1}, hotparam.Bytes, 0},
-		{Cost{Units: 1 << 62}, hotparam.Units, maxCost},
+		{Cost{Time: time.Millisecond}, rules.Millis, 1},
+		{Cost{Time: 1}, rules.Millis, 1},
+		{Cost{}, rules.Millis, 0},
+		{Cost{Time: -time.Second}, rules.Millis, 0},
+		{Cost{Bytes: -1}, rules.Bytes, 0},
+		{Cost{Units: 1 << 62}, rules.Units, maxCost},
 	} {
 		if got := c.cost.inUnit(c.unit); got != c.want {
 			t.Errorf("%+v in %v: %d, want %d", c.cost, c.unit, got, c.want)
@@ -47,12 +47,12 @@ func TestCostIn(t *testing.T) {
 // hot waits until what it cost is earned.
 func TestCostsOfHotKeys(t *testing.T) {
 	requests := hotRule(t, "requests", "GET /s", byNames("q"), 0, 0)
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{
-		costRule(t, "bytes", hotparam.Bytes, 3600, 100), costRule(t, "units", hotparam.Units, 0, 0), requests,
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{
+		costRule(t, "bytes", rules.Bytes, 3600, 100), costRule(t, "units", rules.Units, 0, 0), requests,
 	}})
-	begin := func() (hotparam.Decision, *Ticket) { return f.Begin(search) }
+	begin := func() (rules.Decision, *Ticket) { return f.Begin(search) }
 	d, ticket := begin()
-	want(t, d, hotparam.Decision{Allowed: true})
+	want(t, d, rules.Decision{Allowed: true})
 	if got := f.counted(); got["requests GET /s?q=1"] != 1 || len(got) != 1 {
 		t.Errorf("counted %v before the end", got)
 	}
@@ -63,13 +63,13 @@ func TestCostsOfHotKeys(t *testing.T) {
 	d, ticket = begin() // it is not hot yet, and so when it ends
 	f.heat(t, "bytes GET /s?q=1")
 	ticket.End(Cost{Bytes: 40})
-	want(t, d, hotparam.Decision{Allowed: true})
+	want(t, d, rules.Decision{Allowed: true})
 	d, ticket = begin()
-	want(t, d, hotparam.Decision{Allowed: true, Reason: hotparam.ReasonWithin, Limit: 100, Remaining: 60, Rule: "bytes"})
+	want(t, d, rules.Decision{Allowed: true, Reason: rules.ReasonWithin, Limit: 100, Remaining: 60, Rule: "bytes"})
 	_, second := begin() // at the same time
 	ticket.End(Cost{Bytes: 90})
 	second.End(Cost{Bytes: 1})
-	refused := hotparam.Decision{Reason: hotparam.ReasonLimited, Limit: 100, RetryAfter: 32 * time.Second, Rule: "bytes"}
+	refused := rules.Decision{Reason: rules.ReasonLimited, Limit: 100, RetryAfter: 32 * time.Second, Rule: "bytes"}
 	d, ticket = begin()
 	want(t, d, refused)
 	if ticket != nil {
@@ -78,7 +78,7 @@ func TestCostsOfHotKeys(t *testing.T) {
 	ticket.End(Cost{Bytes: 1 << 30}) // costs nothing
 	f.now += 32 * time.Second
 	d, ticket = begin()
-	want(t, d, hotparam.Decision{Allowed: true, Reason: hotparam.ReasonWithin, Limit: 100, Remaining: 1, Rule: "bytes"})
+	want(t, d, rules.Decision{Allowed: true, Reason: rules.ReasonWithin, Limit: 100, Remaining: 1, Rule: "bytes"})
 	ticket.End(Cost{})
 	if s := f.Stats(); s.Charged != 4 || s.Limited != 1 {
 		t.Errorf("%+v, want 4 charged: one cost nothing", s)
@@ -86,7 +86,7 @@ func TestCostsOfHotKeys(t *testing.T) {
 	if hot := f.HotKeys(); hot[0].Passed != 3 || hot[0].Refused != 1 {
 		t.Errorf("%+v", hot[0])
 	}
-	want(t, f.Check(search), hotparam.Decision{Allowed: true, Reason: hotparam.ReasonWithin, Limit: 100, Remaining: 1, Rule: "bytes"})
+	want(t, f.Check(search), rules.Decision{Allowed: true, Reason: rules.ReasonWithin, Limit: 100, Remaining: 1, Rule: "bytes"})
 	f.counted()
 	if d, ticket := f.Begin(get("GET /other", "/other", "q=1")); !d.Allowed || ticket != nil {
 		t.Errorf("%+v, %v: no rule wants its cost", d, ticket)
@@ -95,8 +95,8 @@ func TestCostsOfHotKeys(t *testing.T) {
 
 // What another rule refuses has cost nothing, and its tokens are given back.
 func TestRefusedByAnother(t *testing.T) {
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{
-		costRule(t, "bytes", hotparam.Bytes, 1, 100), limitRule(t, "one", "GET /s", hotparam.By{}, 1, 1), limitRule(t, "two", "GET /s", hotparam.By{}, 1, 2),
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{
+		costRule(t, "bytes", rules.Bytes, 1, 100), limitRule(t, "one", "GET /s", rules.By{}, 1, 1), limitRule(t, "two", "GET /s", rules.By{}, 1, 2),
 	}})
 	f.heat(t, "bytes GET /s?q=1")
 	_, ticket := f.Begin(search)
@@ -113,18 +113,18 @@ func TestRefusedByAnother(t *testing.T) {
 
 // Rules without hot limit costs as well, for each key or for all.
 func TestCostsWithoutHot(t *testing.T) {
-	for name, by := range map[string]hotparam.By{"keyed": byNames("q"), "single": {}} {
+	for name, by := range map[string]rules.By{"keyed": byNames("q"), "single": {}} {
 		t.Run(name, func(t *testing.T) {
 			rule := limitRule(t, "r", "GET /s", by, 3600, 10)
-			rule.Count = hotparam.Units
-			f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+			rule.Count = rules.Units
+			f := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}})
 			for i, cost := range []int64{4, 4, 100} {
 				d, ticket := f.Begin(search)
-				want(t, d, hotparam.Decision{Allowed: true, Reason: hotparam.ReasonWithin, Limit: 10, Remaining: 10 - 4*int64(i), Rule: "r"})
+				want(t, d, rules.Decision{Allowed: true, Reason: rules.ReasonWithin, Limit: 10, Remaining: 10 - 4*int64(i), Rule: "r"})
 				ticket.End(Cost{Units: cost})
 			}
 			// 98 are owed, of which a minute is remembered.
-			want(t, f.Check(search), hotparam.Decision{Reason: hotparam.ReasonLimited, Limit: 10, RetryAfter: 61 * time.Second, Rule: "r"})
+			want(t, f.Check(search), rules.Decision{Reason: rules.ReasonLimited, Limit: 10, RetryAfter: 61 * time.Second, Rule: "r"})
 			d, ticket := f.Begin(get("GET /s", "/s", "q=2"))
 			if d.Allowed != (name == "keyed") || (ticket != nil) != d.Allowed {
 				t.Errorf("another key: %+v, %v", d, ticket)
@@ -138,12 +138,12 @@ func TestCostsWithoutHot(t *testing.T) {
 
 func TestEnterCost(t *testing.T) {
 	rule := hotRule(t, "r", "Search/Find", byNames("q"), 3600, 10)
-	rule.Count = hotparam.Units
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+	rule.Count = rules.Units
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}})
 	f.heat(t, "r Search/Find?q=1")
-	param := hotparam.Param{Name: "q", Value: "1"}
+	param := rules.Param{Name: "q", Value: "1"}
 	d, ticket := f.EnterCost(t.Context(), "Search/Find", param)
-	want(t, d, hotparam.Decision{Allowed: true, Reason: hotparam.ReasonWithin, Limit: 10, Remaining: 10, Rule: "r"})
+	want(t, d, rules.Decision{Allowed: true, Reason: rules.ReasonWithin, Limit: 10, Remaining: 10, Rule: "r"})
 	ticket.End(Cost{Units: 25})
 	if d, ticket := f.EnterCost(t.Context(), "Search/Find", param); d.Allowed || ticket != nil || d.RetryAfter != 16*time.Second {
 		t.Errorf("%+v, %v", d, ticket)
@@ -153,7 +153,7 @@ func TestEnterCost(t *testing.T) {
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if d, ticket := f.EnterCost(gone, "Search/Find", param); d.Reason != hotparam.ReasonOpen || ticket != nil {
+	if d, ticket := f.EnterCost(gone, "Search/Find", param); d.Reason != rules.ReasonOpen || ticket != nil {
 		t.Errorf("%+v, %v", d, ticket)
 	}
 	if got := f.counted(); got["r Search/Find?q=1"] != 25 || len(got) != 1 {
@@ -163,7 +163,7 @@ func TestEnterCost(t *testing.T) {
 
 // More than one Add can take is counted in parts.
 func TestHugeCost(t *testing.T) {
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{costRule(t, "r", hotparam.Bytes, 0, 0)}})
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{costRule(t, "r", rules.Bytes, 0, 0)}})
 	_, ticket := f.Begin(search)
 	ticket.End(Cost{Bytes: 10<<32 + 7})
 	if got := f.counted()["r GET /s?q=1"]; got != 10<<32+7 {
@@ -174,7 +174,7 @@ func TestHugeCost(t *testing.T) {
 // A panic of ours at the end fails nobody.
 func TestEndPanics(t *testing.T) {
 	broken := false
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{costRule(t, "r", hotparam.Units, 1, 1)}},
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{costRule(t, "r", rules.Units, 1, 1)}},
 		WithClock(func() time.Duration {
 			if broken {
 				panic("no clock")
@@ -192,8 +192,8 @@ func TestEndPanics(t *testing.T) {
 // Many at a time: every cost is counted, and every ticket has its own keys.
 func TestConcurrentCosts(t *testing.T) {
 	const workers, each = 8, 1000
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{
-		costRule(t, "units", hotparam.Units, 0, 0), costRule(t, "bytes", hotparam.Bytes, 0, 0),
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{
+		costRule(t, "units", rules.Units, 0, 0), costRule(t, "bytes", rules.Bytes, 0, 0),
 	}})
 	var all sync.WaitGroup
 	for w := range workers {
@@ -238,11 +238,11 @@ func TestAddCost(t *testing.T) {
 // What a handler adds to the context of CollectCost is charged with the rest.
 func TestCollectCost(t *testing.T) {
 	rule := hotRule(t, "r", "*", byNames("q"), 3600, 10)
-	rule.Count = hotparam.Units
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+	rule.Count = rules.Units
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}})
 	for range 2 { // the second has the ticket of the first
 		_, ticket := f.Begin(search)
-		if !ticket.Counts(hotparam.Units) || ticket.Counts(hotparam.Bytes) {
+		if !ticket.Counts(rules.Units) || ticket.Counts(rules.Bytes) {
 			t.Error("the ticket counts something else than units")
 		}
 		outer, all := CollectCost(t.Context())
@@ -254,7 +254,7 @@ func TestCollectCost(t *testing.T) {
 		}
 	}
 	var none *Ticket
-	if none.Counts(hotparam.Units) {
+	if none.Counts(rules.Units) {
 		t.Error("no ticket counts units")
 	}
 }

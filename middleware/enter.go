@@ -3,7 +3,7 @@ package middleware
 import (
 	"context"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Enter is [Guard.Check] for requests that are not HTTP, such as RPCs, jobs or look-ups in
@@ -13,25 +13,25 @@ import (
 // resource; keys are the same. If ctx ends while the request waits, it is refused. If ctx has already ended,
 // the request passes and is not counted.
 //
-//	d := guard.Enter(ctx, "SearchService/Find", hotparam.Param{Name: "q", Value: q})
+//	d := guard.Enter(ctx, "SearchService/Find", rules.Param{Name: "q", Value: q})
 //	if !d.Allowed {
 //		return status.Error(codes.ResourceExhausted, "too many requests")
 //	}
-func (g *Guard) Enter(ctx context.Context, resource string, params ...hotparam.Param) (d hotparam.Decision) {
+func (g *Guard) Enter(ctx context.Context, resource string, params ...rules.Param) (d rules.Decision) {
 	g.enter(ctx, resource, params, false, &d)
 	return d
 }
 
 // EnterCost is Enter for rules that count what a request costs, or have concurrency, as
 // [Guard.Begin] is for Check.
-func (g *Guard) EnterCost(ctx context.Context, resource string, params ...hotparam.Param) (d hotparam.Decision, t *Ticket) {
+func (g *Guard) EnterCost(ctx context.Context, resource string, params ...rules.Param) (d rules.Decision, t *Ticket) {
 	return d, g.enter(ctx, resource, params, true, &d)
 }
 
-func (g *Guard) enter(ctx context.Context, resource string, params []hotparam.Param, holds bool, d *hotparam.Decision) (t *Ticket) {
+func (g *Guard) enter(ctx context.Context, resource string, params []rules.Param, holds bool, d *rules.Decision) (t *Ticket) {
 	defer g.failOpen(d)
 	if ctx.Err() != nil {
-		*d = hotparam.Decision{Allowed: true, Reason: hotparam.ReasonOpen}
+		*d = rules.Decision{Allowed: true, Reason: rules.ReasonOpen}
 		return nil
 	}
 	in := Request{Context: ctx, Pattern: resource}
@@ -45,7 +45,7 @@ func (g *Guard) enter(ctx context.Context, resource string, params []hotparam.Pa
 }
 
 // setParams gives the request its parameters, in place of those of a query.
-func (r *request) setParams(params []hotparam.Param) {
+func (r *request) setParams(params []rules.Param) {
 	r.params.loaded = true // there is no query to parse
 	for _, p := range params {
 		r.params.list.Add(p)
@@ -61,7 +61,7 @@ func (g *Guard) ReadsMessage(resource string) bool {
 
 // IsHot reports whether a key is hot by any rule, for callers that treat hot keys in a way
 // of their own, such as with a cache in the process. It neither counts nor takes a token.
-// key is a canonical text, as [hotparam.Text] returns it.
+// key is a canonical text, as [rules.Text] returns it.
 func (g *Guard) IsHot(key string) (hot bool) {
 	defer func() {
 		if recover() != nil {
@@ -84,7 +84,7 @@ func (g *Guard) IsHot(key string) (hot bool) {
 			r.key = rule.AppendRedacted(r.key, key, &r.params.list, r.redactorOf(set))
 		}
 		r.key = g.fitKey(r.key, len(rule.prefix))
-		if g.hot.Lookup(hotparam.Hash(r.key), r.key) != nil {
+		if g.hot.Lookup(rules.Hash(r.key), r.key) != nil {
 			return true
 		}
 	}

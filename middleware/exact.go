@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // exactClaim is a claim on a limit that the backend decides, for all instances.
@@ -139,10 +139,10 @@ func (g *Guard) decideAlone(ctx context.Context, spec *limitSpec, op limiter.Op)
 	switch {
 	case err == nil:
 		return got
-	case spec.whenAway() == hotparam.AwayClosed:
-		return limiter.Result{Decision: hotparam.Decision{Reason: hotparam.ReasonAway}}
+	case spec.whenAway() == rules.AwayClosed:
+		return limiter.Result{Decision: rules.Decision{Reason: rules.ReasonAway}}
 	}
-	return limiter.Result{Decision: hotparam.Decision{Allowed: true, Reason: hotparam.ReasonOpen}}
+	return limiter.Result{Decision: rules.Decision{Allowed: true, Reason: rules.ReasonOpen}}
 }
 
 // giveBackExact gives back what was taken from the backend, in one call. The request's context

@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // What a second rule refuses costs the first one nothing, also where the first is decided
@@ -20,9 +20,9 @@ func TestExactDeferredGivesBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{
-			exactly(limitRule(t, "first", "*", hotparam.By{}, 1, 100), ""),
-			exactly(limitRule(t, "second", "*", hotparam.By{}, 1, 1), hotparam.AwayClosed),
+		f := newFixture(t, rules.Rules{Rules: []rules.Rule{
+			exactly(limitRule(t, "first", "*", rules.By{}, 1, 100), ""),
+			exactly(limitRule(t, "second", "*", rules.By{}, 1, 1), rules.AwayClosed),
 		}}, WithBackend(deferred), WithClock(func() time.Duration { return time.Duration(time.Now().UnixNano()) }))
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error)
@@ -48,7 +48,7 @@ func TestExactDeferredGivesBack(t *testing.T) {
 // until the time that it named.
 func TestExactFarBeyondTheLimit(t *testing.T) {
 	back := newShared(t)
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{exactly(limitRule(t, "r", "*", byNames("q"), 1, 4), "")}}, WithBackend(back))
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{exactly(limitRule(t, "r", "*", byNames("q"), 1, 4), "")}}, WithBackend(back))
 	passed := 0
 	for range 10_000 {
 		if f.Check(search).Allowed {
@@ -72,7 +72,7 @@ func TestExactFarBeyondTheLimit(t *testing.T) {
 func TestExactHungUp(t *testing.T) {
 	back := newShared(t)
 	back.setErr(errors.New("i/o timeout"))
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{exactly(limitRule(t, "r", "*", hotparam.By{}, 1, 4), "")}}, WithBackend(back))
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{exactly(limitRule(t, "r", "*", rules.By{}, 1, 4), "")}}, WithBackend(back))
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	r, passed := search, 0

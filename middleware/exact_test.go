@@ -12,9 +12,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/limiter/semaphore"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // shared is a backend that instances share, and that tells what it was asked.
@@ -76,7 +76,7 @@ func (s *shared) asked() (calls [][]string) {
 }
 
 // quotaOf returns the quota that a limit was asked by last.
-func (s *shared) quotaOf(t *testing.T, name string) *hotparam.Quota {
+func (s *shared) quotaOf(t *testing.T, name string) *rules.Quota {
 	t.Helper()
 	for _, ops := range s.calls {
 		for _, op := range ops {
@@ -95,9 +95,9 @@ func (s *shared) setErr(err error) {
 	s.err = err
 }
 
-func exactly(r hotparam.Rule, away hotparam.Away) hotparam.Rule {
+func exactly(r rules.Rule, away rules.Away) rules.Rule {
 	l := *r.Limit
-	l.Scope, l.Away = hotparam.ScopeExact, away
+	l.Scope, l.Away = rules.ScopeExact, away
 	r.Limit = &l
 	return r
 }
@@ -114,13 +114,13 @@ func wantCalls(t *testing.T, s *shared, want ...[]string) {
 // what is hot is asked.
 func TestExact(t *testing.T) {
 	back := newShared(t)
-	rules := []hotparam.Rule{
+	ruleset := []rules.Rule{
 		limitRule(t, "here", "*", byNames("q"), 1, 10),
-		exactly(limitRule(t, "all", "*", hotparam.By{}, 1, 100), ""),
+		exactly(limitRule(t, "all", "*", rules.By{}, 1, 100), ""),
 		exactly(limitRule(t, "key", "*", byNames("q"), 1, 3), ""),
 		exactly(hotRule(t, "hot", "*", byNames("q"), 1, 2), ""),
 	}
-	two := [2]*fixture{newFixture(t, hotparam.Rules{Rules: rules}, WithBackend(back)), newFixture(t, hotparam.Rules{Rules: rules}, WithBackend(back))}
+	two := [2]*fixture{newFixture(t, rules.Rules{Rules: ruleset}, WithBackend(back)), newFixture(t, rules.Rules{Rules: ruleset}, WithBackend(back))}
 	d := two[0].Check(search)
 	if !d.Allowed || d.Limit != 3 || d.Remaining != 2 || d.Rule != "key" {
 		t.Errorf("%+v, want the tightest told", d)
@@ -141,7 +141,7 @@ func TestExact(t *testing.T) {
 	if keys := two[1].HotKeys(); keys[0].Passed != 1 || keys[0].Refused != 1 {
 		t.Errorf("%+v", keys)
 	}
-	here := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{limitRule(t, "here", "*", hotparam.By{}, 1, 1), rules[1]}}, WithBackend(back))
+	here := newFixture(t, rules.Rules{Rules: []rules.Rule{limitRule(t, "here", "*", rules.By{}, 1, 1), ruleset[1]}}, WithBackend(back))
 	here.Check(search)
 	back.asked()
 	if d := here.Check(search); d.Allowed || d.Rule != "here" {
@@ -155,10 +155,10 @@ func TestExact(t *testing.T) {
 func TestExactTogether(t *testing.T) {
 	back := newShared(t)
 	back.together = true
-	shadow := exactly(limitRule(t, "shadow", "*", hotparam.By{}, 1, 1), "")
-	shadow.Limit.Mode = hotparam.ModeShadow
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{
-		exactly(limitRule(t, "all", "*", hotparam.By{}, 1, 100), ""),
+	shadow := exactly(limitRule(t, "shadow", "*", rules.By{}, 1, 1), "")
+	shadow.Limit.Mode = rules.ModeShadow
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{
+		exactly(limitRule(t, "all", "*", rules.By{}, 1, 100), ""),
 		exactly(hotRule(t, "hot", "*", byNames("q"), 1, 50), ""),
 		shadow,
 		exactly(limitRule(t, "key", "*", byNames("q"), 1, 3), ""),
@@ -191,9 +191,9 @@ func TestExactTogether(t *testing.T) {
 func TestExactWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		back := newShared(t)
-		rule := exactly(waitRule(t, "r", hotparam.By{}, tenASecond, 2, time.Second), "")
-		rule.Limit.Priority = &hotparam.Priority{Name: "tier", First: []string{"gold"}}
-		f := running(t, []hotparam.Rule{rule}, WithBackend(back))
+		rule := exactly(waitRule(t, "r", rules.By{}, tenASecond, 2, time.Second), "")
+		rule.Limit.Priority = &rules.Priority{Name: "tier", First: []string{"gold"}}
+		f := running(t, []rules.Rule{rule}, WithBackend(back))
 		gold := get("GET /s", "/s", "tier=gold")
 		start := time.Now()
 		f.Check(gold)
@@ -220,16 +220,16 @@ func TestExactWaits(t *testing.T) {
 
 // While Redis is away each limit does what it says.
 func TestExactAway(t *testing.T) {
-	for away, want := range map[hotparam.Away]hotparam.Decision{
-		"":                  {Allowed: true, Reason: hotparam.ReasonWithin, Limit: 2, Remaining: 1, Rule: "r"}, // half of 4
-		hotparam.AwayLocal:  {Allowed: true, Reason: hotparam.ReasonWithin, Limit: 2, Remaining: 1, Rule: "r"},
-		hotparam.AwayOpen:   {Allowed: true, Reason: hotparam.ReasonOpen, Rule: "r"},
-		hotparam.AwayClosed: {Reason: hotparam.ReasonAway, Rule: "r"},
+	for away, want := range map[rules.Away]rules.Decision{
+		"":               {Allowed: true, Reason: rules.ReasonWithin, Limit: 2, Remaining: 1, Rule: "r"}, // half of 4
+		rules.AwayLocal:  {Allowed: true, Reason: rules.ReasonWithin, Limit: 2, Remaining: 1, Rule: "r"},
+		rules.AwayOpen:   {Allowed: true, Reason: rules.ReasonOpen, Rule: "r"},
+		rules.AwayClosed: {Reason: rules.ReasonAway, Rule: "r"},
 	} {
 		t.Run(string(away), func(t *testing.T) {
 			back := newShared(t)
 			back.setErr(errors.New("no route to host"))
-			f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{exactly(limitRule(t, "r", "*", hotparam.By{}, 1, 4), away)}}, WithBackend(back))
+			f := newFixture(t, rules.Rules{Rules: []rules.Rule{exactly(limitRule(t, "r", "*", rules.By{}, 1, 4), away)}}, WithBackend(back))
 			f.SetInstances(2)
 			d := f.Check(search)
 			d.ResetAfter = 0
@@ -242,7 +242,7 @@ func TestExactAway(t *testing.T) {
 			if d = ofLimits(t, d); d != want {
 				t.Errorf("%+v, want %+v", d, want)
 			}
-			if s := f.Stats(); (s.Away == 1) != (away == hotparam.AwayClosed) || s.Away != s.Limited {
+			if s := f.Stats(); (s.Away == 1) != (away == rules.AwayClosed) || s.Away != s.Limited {
 				t.Errorf("%+v", s)
 			}
 		})
@@ -252,12 +252,12 @@ func TestExactAway(t *testing.T) {
 // Limits that differ in this are asked for in one call, and one that denies undoes all.
 func TestExactAwayMixed(t *testing.T) {
 	back := newShared(t)
-	rules := hotparam.Rules{Rules: []hotparam.Rule{
-		exactly(limitRule(t, "open", "*", hotparam.By{}, 1, 4), hotparam.AwayOpen),
-		exactly(limitRule(t, "local", "*", hotparam.By{}, 1, 4), hotparam.AwayLocal),
-		exactly(limitRule(t, "closed", "*", hotparam.By{}, 1, 1), hotparam.AwayClosed),
+	ruleset := rules.Rules{Rules: []rules.Rule{
+		exactly(limitRule(t, "open", "*", rules.By{}, 1, 4), rules.AwayOpen),
+		exactly(limitRule(t, "local", "*", rules.By{}, 1, 4), rules.AwayLocal),
+		exactly(limitRule(t, "closed", "*", rules.By{}, 1, 1), rules.AwayClosed),
 	}}
-	f := newFixture(t, rules, WithBackend(back))
+	f := newFixture(t, ruleset, WithBackend(back))
 	f.Check(search)
 	wantCalls(t, back, []string{"open * take", "local * take", "closed * take"})
 	if d := f.Check(search); d.Allowed || d.Rule != "closed" {
@@ -269,7 +269,7 @@ func TestExactAwayMixed(t *testing.T) {
 	}
 	wantCalls(t, back) // it is known to be denied
 	back.setErr(errors.New("gone"))
-	if d := newFixture(t, rules, WithBackend(back)).Check(search); d.Allowed || d.Reason != hotparam.ReasonAway || d.Rule != "closed" {
+	if d := newFixture(t, ruleset, WithBackend(back)).Check(search); d.Allowed || d.Reason != rules.ReasonAway || d.Rule != "closed" {
 		t.Errorf("%+v", d)
 	}
 }
@@ -278,7 +278,7 @@ func TestExactAwayMixed(t *testing.T) {
 func TestExactIsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		back := newShared(t)
-		f := running(t, []hotparam.Rule{exactly(limitRule(t, "r", "*", hotparam.By{}, 1, 4), hotparam.AwayClosed)}, WithBackend(back))
+		f := running(t, []rules.Rule{exactly(limitRule(t, "r", "*", rules.By{}, 1, 4), rules.AwayClosed)}, WithBackend(back))
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- f.Run(ctx) }()
@@ -301,11 +301,11 @@ func TestExactIsBack(t *testing.T) {
 
 // What a backend cannot do it never decides on; that is told once, and counted.
 func TestExactUnsupported(t *testing.T) {
-	for away, passed := range map[hotparam.Away]bool{hotparam.AwayLocal: true, hotparam.AwayClosed: false} {
+	for away, passed := range map[rules.Away]bool{rules.AwayLocal: true, rules.AwayClosed: false} {
 		back := newShared(t)
 		back.setErr(limiter.ErrUnsupported)
 		var log bytes.Buffer
-		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{exactly(limitRule(t, "r", "*", hotparam.By{}, 1, 4), away)}},
+		f := newFixture(t, rules.Rules{Rules: []rules.Rule{exactly(limitRule(t, "r", "*", rules.By{}, 1, 4), away)}},
 			WithBackend(back), WithLog(slog.New(slog.NewTextHandler(&log, nil))))
 		for range 3 {
 			if d := f.Check(search); d.Allowed != passed {
@@ -320,7 +320,7 @@ func TestExactUnsupported(t *testing.T) {
 
 // Run without a backend has nothing to do, and ends.
 func TestRunWithoutBackend(t *testing.T) {
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{limitRule(t, "r", "*", hotparam.By{}, 1, 1)}})
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{limitRule(t, "r", "*", rules.By{}, 1, 1)}})
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	if err := f.Run(ctx); err != nil {
@@ -331,8 +331,8 @@ func TestRunWithoutBackend(t *testing.T) {
 // failing is a semaphore that is away.
 type failing struct{}
 
-func (failing) Acquire(context.Context, string, semaphore.Ask) (semaphore.Lease, hotparam.Decision, error) {
-	return semaphore.Lease{}, hotparam.Decision{}, errors.New("no route to host")
+func (failing) Acquire(context.Context, string, semaphore.Ask) (semaphore.Lease, rules.Decision, error) {
+	return semaphore.Lease{}, rules.Decision{}, errors.New("no route to host")
 }
 
 // Exact concurrency is that of all instances; while who counts it is away the limit
@@ -343,22 +343,22 @@ func TestExactConcurrency(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	one := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}}, WithSemaphore(all))
-	two := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}}, WithSemaphore(all))
+	one := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}}, WithSemaphore(all))
+	two := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}}, WithSemaphore(all))
 	first, second := letIn(t, one, search), letIn(t, two, search)
-	if d, _ := one.Begin(search); d.Allowed || d.Reason != hotparam.ReasonBusy {
+	if d, _ := one.Begin(search); d.Allowed || d.Reason != rules.ReasonBusy {
 		t.Errorf("%+v", d)
 	}
 	first.End(Cost{})
 	second.End(Cost{})
-	for away, passed := range map[hotparam.Away]int{hotparam.AwayLocal: 1, hotparam.AwayOpen: 5, hotparam.AwayClosed: 0} {
-		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{exactly(rule, away)}}, WithSemaphore(failing{}))
+	for away, passed := range map[rules.Away]int{rules.AwayLocal: 1, rules.AwayOpen: 5, rules.AwayClosed: 0} {
+		f := newFixture(t, rules.Rules{Rules: []rules.Rule{exactly(rule, away)}}, WithSemaphore(failing{}))
 		f.SetInstances(2)
 		n := 0
 		for range 5 {
 			if d, _ := f.Begin(search); d.Allowed {
 				n++
-			} else if want := map[hotparam.Away]hotparam.Reason{hotparam.AwayLocal: hotparam.ReasonBusy, hotparam.AwayClosed: hotparam.ReasonAway}[away]; d.Reason != want {
+			} else if want := map[rules.Away]rules.Reason{rules.AwayLocal: rules.ReasonBusy, rules.AwayClosed: rules.ReasonAway}[away]; d.Reason != want {
 				t.Errorf("%s: %+v", away, d)
 			}
 		}
@@ -370,27 +370,27 @@ func TestExactConcurrency(t *testing.T) {
 
 // What the rules need and the program does not give is told at once.
 func TestNewNeeds(t *testing.T) {
-	custom := limitRule(t, "r", "*", hotparam.By{}, 1, 1)
+	custom := limitRule(t, "r", "*", rules.By{}, 1, 1)
 	custom.Limit.Algorithm = "x_mine"
 	hotCustom := hotRule(t, "r", "*", byAll, 1, 1)
 	hotCustom.Limit.Algorithm = "x_mine"
 	except := hotRule(t, "r", "*", byAll, 1, 1)
-	except.Except = []hotparam.Exception{{Values: is("q", "1"), Limit: exactly(custom, "").Limit}}
-	plain := limitRule(t, "r", "*", hotparam.By{}, 1, 1)
+	except.Except = []rules.Exception{{Values: is("q", "1"), Limit: exactly(custom, "").Limit}}
+	plain := limitRule(t, "r", "*", rules.By{}, 1, 1)
 	for name, c := range map[string]struct {
-		rule hotparam.Rule
+		rule rules.Rule
 		opts []Option
 		want string
 	}{
 		"backend":   {exactly(plain, ""), nil, `rule "r": limit.scope exact: the guard has no backend: give one by WithBackend`},
-		"semaphore": {exactly(busyRule(t, "r", hotparam.By{}, 1, 0), ""), nil, `rule "r": limit.scope exact with concurrency: the guard has no semaphore: give one by WithSemaphore`},
+		"semaphore": {exactly(busyRule(t, "r", rules.By{}, 1, 0), ""), nil, `rule "r": limit.scope exact with concurrency: the guard has no semaphore: give one by WithSemaphore`},
 		"algorithm": {custom, nil, `rule "r": limit.algorithm "x_mine": the guard has none of this name: give it by WithAlgorithm`},
 		"of hot":    {hotCustom, nil, `rule "r": limit.algorithm "x_mine": the guard has none of this name: give it by WithAlgorithm`},
 		"except":    {except, nil, `rule "r": exception 1: limit.algorithm "x_mine": the guard has none of this name: give it by WithAlgorithm`},
 		"matcher":   {plain, []Option{WithMatcher("q", nil)}, `WithMatcher: there is no rule "q"`},
 		"serve":     {plain, []Option{WithServe("q", ok)}, `WithServe: there is no rule "q"`},
 	} {
-		_, err := New(&hotparam.Rules{Namespace: "test", Rules: []hotparam.Rule{c.rule}}, newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{plain}}).counts, c.opts...)
+		_, err := New(&rules.Rules{Namespace: "test", Rules: []rules.Rule{c.rule}}, newFixture(t, rules.Rules{Rules: []rules.Rule{plain}}).counts, c.opts...)
 		if err == nil || err.Error() != "middleware: "+c.want {
 			t.Errorf("%s: %v,\nwant middleware: %s", name, err, c.want)
 		}

@@ -7,12 +7,12 @@ import (
 	"net/http/httptest"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/statsdsink"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/middleware"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // newGuard returns a guard by rules as a file has them.
@@ -95,8 +95,8 @@ rules:
 	phone := middleware.Request{Method: "GET", Pattern: "GET /search", Path: "/search", Query: "q=phone"}
 	fmt.Println(guard.Check(phone).Reason, guard.Check(phone).Reason)
 
-	guard.HotSet().Update("1", hotparam.Change{Hot: []hotparam.Hot{{
-		Key: hotparam.Key{Rule: "search", Text: "GET /search?q=phone"},
+	guard.HotSet().Update("1", rules.Change{Hot: []rules.Hot{{
+		Key: rules.Key{Rule: "search", Text: "GET /search?q=phone"},
 	}}})
 	fmt.Println(guard.Check(phone).Reason, guard.Check(phone).Reason)
 	// Output:
@@ -116,7 +116,7 @@ rules:
 		return
 	}
 	for range 2 {
-		d := guard.Enter(context.Background(), "SearchService/Find", hotparam.Param{Name: "q", Value: "phone"})
+		d := guard.Enter(context.Background(), "SearchService/Find", rules.Param{Name: "q", Value: "phone"})
 		fmt.Println(d.Allowed, d.Reason)
 	}
 	// Output:
@@ -157,7 +157,7 @@ namespace: shop
 rules:
   - {id: search, match: {route: "GET /search"}, by: [q], limit: {rate: 1/1m, burst: 1}}
 `, middleware.WithHooks(middleware.Hooks{
-		Denied: func(r middleware.Request, d hotparam.Decision) { fmt.Println("denied:", d.Rule, r.Query) },
+		Denied: func(r middleware.Request, d rules.Decision) { fmt.Println("denied:", d.Rule, r.Query) },
 	}))
 	if err != nil {
 		fmt.Println(err)

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unsafe"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // exceptions are those of one rule, indexed to be found by a key's text.
@@ -18,7 +18,7 @@ type exceptions struct {
 }
 
 type exception struct {
-	*hotparam.Exception
+	*rules.Exception
 	spec *limitSpec // the rule's own unless it sets another limit
 }
 
@@ -38,7 +38,7 @@ func newExceptions(list []exception) *exceptions {
 		}
 		p := list[i].Values[at].Param()
 		p.Value = list[i].Values[at].Value
-		param := strings.TrimPrefix(hotparam.Text("", p), "?")
+		param := strings.TrimPrefix(rules.Text("", p), "?")
 		e.exact[param] = append(e.exact[param], i)
 	}
 	return e
@@ -95,10 +95,10 @@ func (r *request) except(c *candidate) *limitSpec {
 	switch {
 	case x == nil:
 		return c.spec
-	case x.Action == hotparam.Allow:
+	case x.Action == rules.Allow:
 		return nil
-	case x.Action == hotparam.Block:
-		r.addDenial(&claim{rule: c, spec: c.spec}, &hotparam.Decision{Reason: hotparam.ReasonBlocked, Rule: c.ID})
+	case x.Action == rules.Block:
+		r.addDenial(&claim{rule: c, spec: c.spec}, &rules.Decision{Reason: rules.ReasonBlocked, Rule: c.ID})
 		return nil
 	}
 	return x.spec

@@ -8,25 +8,25 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
-func is(name, value string) []hotparam.QueryMatch {
-	return []hotparam.QueryMatch{{Name: name, Value: value}}
+func is(name, value string) []rules.QueryMatch {
+	return []rules.QueryMatch{{Name: name, Value: value}}
 }
 
 func TestExceptions(t *testing.T) {
 	rule := hotRule(t, "r", "GET /s", byNames("q"), 1, 2)
-	rule.Except = []hotparam.Exception{
-		{Values: is("q", "probe"), Action: hotparam.Allow},
-		{Values: is("q", "evil*"), Action: hotparam.Block},
+	rule.Except = []rules.Exception{
+		{Values: is("q", "probe"), Action: rules.Allow},
+		{Values: is("q", "evil*"), Action: rules.Block},
 		{Values: is("q", "vip"), Limit: limit(1, 5)},
 	}
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule, limitRule(t, "all", "*", hotparam.By{}, 1, 900)}})
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{rule, limitRule(t, "all", "*", rules.By{}, 1, 900)}})
 	f.heat(t, "r GET /s?q=1", "r GET /s?q=probe", "r GET /s?q=evil1", "r GET /s?q=vip")
 	of := func(q string) Request { return get("GET /s", "/s", "q="+q+"&page=7") }
 	for range 3 { // before there is any token missing
-		want(t, f.Check(of("evil1")), hotparam.Decision{Reason: hotparam.ReasonBlocked, Rule: "r"})
+		want(t, f.Check(of("evil1")), rules.Decision{Reason: rules.ReasonBlocked, Rule: "r"})
 	}
 	for q, n := range map[string]int{"1": 2, "vip": 5, "evil": 0, "%65vil%20": 0} {
 		if got := tokens(f, of(q)); got != n {
@@ -48,13 +48,13 @@ func TestExceptions(t *testing.T) {
 // cut keeps the limit that its values have.
 func TestExceptionsOfCutKeys(t *testing.T) {
 	rule := hotRule(t, "r", "GET /s", byAll, 1, 2)
-	rule.Except = []hotparam.Exception{
-		{Values: is("z", "evil"), Action: hotparam.Block},
+	rule.Except = []rules.Exception{
+		{Values: is("z", "evil"), Action: rules.Block},
 		{Values: is("z", "vip"), Limit: limit(1, 5)},
 	}
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}})
 	junk := "a=" + strings.Repeat("x", 600) + "&z="
-	if d := f.Check(get("GET /s", "/s", junk+"evil")); d.Reason != hotparam.ReasonBlocked {
+	if d := f.Check(get("GET /s", "/s", junk+"evil")); d.Reason != rules.ReasonBlocked {
 		t.Errorf("%+v", d)
 	}
 	vip := get("GET /s", "/s", junk+"vip")
@@ -77,39 +77,39 @@ func TestExceptionsOfCutKeys(t *testing.T) {
 // Blocked wins over limited, and shadow over both.
 func TestBlockedAmongOthers(t *testing.T) {
 	blocks := hotRule(t, "b", "GET /s", byNames("q"), 1, 1)
-	blocks.Except = []hotparam.Exception{{Values: is("q", "1"), Action: hotparam.Block}}
-	drained := limitRule(t, "one", "GET /s", hotparam.By{}, 1, 1)
-	blocked := hotparam.Decision{Reason: hotparam.ReasonBlocked, Rule: "b"}
-	for _, rules := range [][]hotparam.Rule{{blocks, drained}, {drained, blocks}} {
-		f := newFixture(t, hotparam.Rules{Rules: rules})
+	blocks.Except = []rules.Exception{{Values: is("q", "1"), Action: rules.Block}}
+	drained := limitRule(t, "one", "GET /s", rules.By{}, 1, 1)
+	blocked := rules.Decision{Reason: rules.ReasonBlocked, Rule: "b"}
+	for _, ruleset := range [][]rules.Rule{{blocks, drained}, {drained, blocks}} {
+		f := newFixture(t, rules.Rules{Rules: ruleset})
 		for range 3 { // the other's token is given back each time
 			want(t, f.Check(search), blocked)
 		}
 		f.Check(get("GET /s", "/s", "q=2"))
 		want(t, f.Check(search), blocked) // though the other denies as well
 	}
-	rules := hotparam.Rules{Rules: []hotparam.Rule{blocks}}
-	f := newFixture(t, rules, WithShadow())
-	want(t, f.Check(search), hotparam.Decision{Allowed: true, Reason: hotparam.ReasonShadow, Rule: "b"})
+	ruleset := rules.Rules{Rules: []rules.Rule{blocks}}
+	f := newFixture(t, ruleset, WithShadow())
+	want(t, f.Check(search), rules.Decision{Allowed: true, Reason: rules.ReasonShadow, Rule: "b"})
 	if s := f.Stats(); s.Shadowed != 1 || s.Blocked != 0 || s.Limited != 0 {
 		t.Errorf("%+v", s)
 	}
 	shadow := *blocks.Limit
-	shadow.Mode = hotparam.ModeShadow
-	rules.Rules[0].Limit = &shadow
-	f = newFixture(t, rules)
-	want(t, f.Check(search), hotparam.Decision{Allowed: true, Reason: hotparam.ReasonShadow, Rule: "b"})
+	shadow.Mode = rules.ModeShadow
+	ruleset.Rules[0].Limit = &shadow
+	f = newFixture(t, ruleset)
+	want(t, f.Check(search), rules.Decision{Allowed: true, Reason: rules.ReasonShadow, Rule: "b"})
 	if s := f.Stats(); s.Shadowed != 1 || s.Blocked != 0 {
 		t.Errorf("%+v", s)
 	}
 }
 
 func TestRefuseBlocked(t *testing.T) {
-	rule := hotparam.Rule{
-		ID: "r", Match: hotparam.Match{Route: parse(t, "*")}, By: byNames("q"),
-		Except: []hotparam.Exception{{Values: is("q", "evil"), Action: hotparam.Block}},
+	rule := rules.Rule{
+		ID: "r", Match: rules.Match{Route: parse(t, "*")}, By: byNames("q"),
+		Except: []rules.Exception{{Values: is("q", "evil"), Action: rules.Block}},
 	}
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}})
 	w := serve(f.Handler(ok), "GET", "/s?q=evil")
 	if w.Code != http.StatusForbidden || w.Header().Get("Retry-After") != "" {
 		t.Errorf("%d %v", w.Code, w.Header())
@@ -128,24 +128,24 @@ func TestExceptionsAreFoundInOrder(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		name := rapid.SampledFrom([]string{"a", "b", "path:c", "query:a", "x:y"})
 		value := rapid.SampledFrom([]string{"1", "2", "*", "1*", "a b", "*&", ""})
-		rule := &hotparam.Rule{Except: make([]hotparam.Exception, rapid.IntRange(1, 8).Draw(rt, "exceptions"))}
+		rule := &rules.Rule{Except: make([]rules.Exception, rapid.IntRange(1, 8).Draw(rt, "exceptions"))}
 		list := make([]exception, len(rule.Except))
 		for i := range list {
 			for range rapid.IntRange(1, 3).Draw(rt, "values") {
-				rule.Except[i].Values = append(rule.Except[i].Values, hotparam.QueryMatch{Name: name.Draw(rt, "name"), Value: value.Draw(rt, "value")})
+				rule.Except[i].Values = append(rule.Except[i].Values, rules.QueryMatch{Name: name.Draw(rt, "name"), Value: value.Draw(rt, "value")})
 			}
 			list[i].Exception = &rule.Except[i]
 		}
 		e := newExceptions(list)
-		var params []hotparam.Param
+		var params []rules.Param
 		for range rapid.IntRange(0, 4).Draw(rt, "params") {
-			params = append(params, hotparam.Param{
-				Source: rapid.SampledFrom([]hotparam.Source{hotparam.Query, hotparam.Path}).Draw(rt, "source"),
+			params = append(params, rules.Param{
+				Source: rapid.SampledFrom([]rules.Source{rules.Query, rules.Path}).Draw(rt, "source"),
 				Name:   rapid.SampledFrom([]string{"a", "b", "c", "x:y"}).Draw(rt, "of"),
 				Value:  rapid.SampledFrom([]string{"1", "2", "12", "a b", "&", ""}).Draw(rt, "is"),
 			})
 		}
-		text := hotparam.Text(rapid.SampledFrom([]string{"GET /s", "what?", ""}).Draw(rt, "route"), params...)
+		text := rules.Text(rapid.SampledFrom([]string{"GET /s", "what?", ""}).Draw(rt, "route"), params...)
 		got, want := e.find([]byte(text)), rule.Exception(text)
 		if (got == nil) != (want == nil) || got != nil && got.Exception != want {
 			rt.Fatalf("%q: found %+v, want %+v", text, got, want)
@@ -162,8 +162,8 @@ func TestExceptionsAreFoundInOrder(t *testing.T) {
 // An exception's keys have a table of their own, and no more keys than that have places.
 func TestExceptionsOfARuleWithoutHot(t *testing.T) {
 	rule := limitRule(t, "r", "GET /s", byNames("q"), 1, 2)
-	rule.Except = []hotparam.Exception{{Values: is("q", "v*"), Limit: limit(1, 1)}, {Values: is("q", "free"), Action: hotparam.Allow}}
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}}, WithMaxKeys(1))
+	rule.Except = []rules.Exception{{Values: is("q", "v*"), Limit: limit(1, 1)}, {Values: is("q", "free"), Action: rules.Allow}}
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}}, WithMaxKeys(1))
 	for i, want := range map[string]int{"1": 2, "v1": 1, "free": 1000} {
 		if got := tokens(f, get("GET /s", "/s", "q="+i)); got != want {
 			t.Errorf("%s got %d, want %d", i, got, want)

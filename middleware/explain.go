@@ -8,10 +8,10 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/limiter/semaphore"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Explanation is what a guard makes of a request.
@@ -24,45 +24,45 @@ type Explanation struct {
 	// Limits are those of rules that make no keys: one for all requests of the rule.
 	Limits []ExplainedLimit
 	// Decision is that on a request whose limits nothing else has used.
-	Decision hotparam.Decision
+	Decision rules.Decision
 	// Over is the decision while all limits that the request asks are used up. If it is
 	// allowed, no limit applies, or a request over it only waits or is only counted.
-	Over hotparam.Decision
+	Over rules.Decision
 	// Withheld counts parameters that make no key because they look secret. Absent counts
 	// those that the request should have and has not: see [Stats].
 	Withheld, Absent int64
 	// Unread says why the body was not read, if a rule needs it.
 	Unread Unread
-	// More reports whether a rule made more than [hotparam.MaxKeys] keys.
+	// More reports whether a rule made more than [rules.MaxKeys] keys.
 	More bool
 }
 
 // ExplainedKey is a key that a rule makes of a request.
 type ExplainedKey struct {
-	hotparam.Key
+	rules.Key
 	// Action is what an exception of the rule does with the key. For Allow and Block it is
 	// neither counted nor looked up.
-	Action hotparam.Action
+	Action rules.Action
 	// Control is what an operator does to the key, or empty. It precedes Action.
-	Control hotparam.ControlAction
+	Control rules.ControlAction
 	// Counted reports whether the key is counted, because the rule has hot.
 	Counted bool
 	// Hot is the key's entry among the hot keys, or nil.
-	Hot *hotparam.Hot
+	Hot *rules.Hot
 	// Limit is what the key's requests are held to, if it is hot or the rule has no hot. It is
 	// nil if that is nothing.
-	Limit *hotparam.Limit
+	Limit *rules.Limit
 }
 
 // ExplainConfig is what [Explain] decides by. Rules is required.
 type ExplainConfig struct {
-	Rules *hotparam.Rules
+	Rules *rules.Rules
 	// Hot are the keys that are hot.
-	Hot []hotparam.Hot
+	Hot []rules.Hot
 	// Controls are the controls in force.
-	Controls []hotparam.Control
+	Controls []rules.Control
 	// Fit shortens the text of a key to the form that is counted, as the Fit of the
-	// [collector.Sink] that sends the counts. If nil, texts of up to [hotparam.MaxText] fit.
+	// [collector.Sink] that sends the counts. If nil, texts of up to [rules.MaxText] fit.
 	Fit func(text []byte) []byte
 	// Options are those of the guard that serves. The value of a ctx: parameter without a
 	// [WithParam] is not known.
@@ -72,7 +72,7 @@ type ExplainConfig struct {
 // ExplainedLimit is the limit of a rule that makes no keys.
 type ExplainedLimit struct {
 	Rule  string
-	Limit *hotparam.Limit
+	Limit *rules.Limit
 }
 
 // Explain returns what a guard makes of req. It counts nothing, takes no token of a guard that
@@ -109,7 +109,7 @@ func Explain(req Request, c ExplainConfig) (Explanation, error) {
 
 // holdWhole reads the body of req, up to what rules may read, and returns a function that
 // makes such a body.
-func holdWhole(req *Request, rules *hotparam.Rules) (func() io.ReadCloser, error) {
+func holdWhole(req *Request, rules *rules.Rules) (func() io.ReadCloser, error) {
 	if in := req.http(); in == nil || in.Body == nil || in.Body == http.NoBody {
 		return func() io.ReadCloser { return http.NoBody }, nil
 	}
@@ -145,7 +145,7 @@ func explainOnce(in *Request, t *trace, c *ExplainConfig) error {
 	if err != nil {
 		return err
 	}
-	g.HotSet().Update("", hotparam.Change{Hot: c.Hot})
+	g.HotSet().Update("", rules.Change{Hot: c.Hot})
 	g.SetControls(c.Controls)
 	g.explain(in, t)
 	if n := g.panics.Load(); n > 0 {
@@ -169,11 +169,11 @@ func (g *Guard) explain(in *Request, t *trace) {
 }
 
 // unknownParams gives the guard each ctx: parameter that rules name, without a value.
-func unknownParams(rules *hotparam.Rules) Option {
+func unknownParams(ruleset *rules.Rules) Option {
 	return func(o *options) {
-		for i := range rules.Rules {
-			for _, p := range rules.Rules[i].Named() {
-				if p.Source == hotparam.Ctx {
+		for i := range ruleset.Rules {
+			for _, p := range ruleset.Rules[i].Named() {
+				if p.Source == rules.Ctx {
 					WithParam(p.Name, func(context.Context) string { return "" })(o)
 				}
 			}

@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/rules"
 )
 
-func explainFile(t *testing.T, text string) *hotparam.Rules {
+func explainFile(t *testing.T, text string) *rules.Rules {
 	t.Helper()
 	file, err := config.Parse("hotparam.yaml", []byte(text))
 	if err != nil {
@@ -25,11 +25,11 @@ func explainFile(t *testing.T, text string) *hotparam.Rules {
 }
 
 // explainRequest explains a request of net/http by the rules of a file.
-func explainRequest(t *testing.T, rules *hotparam.Rules, r *http.Request, hot ...hotparam.Key) Explanation {
+func explainRequest(t *testing.T, ruleset *rules.Rules, r *http.Request, hot ...rules.Key) Explanation {
 	t.Helper()
-	c := ExplainConfig{Rules: rules}
+	c := ExplainConfig{Rules: ruleset}
 	for _, key := range hot {
-		c.Hot = append(c.Hot, hotparam.Hot{Key: key, Rate: 300, Until: time.Now().Add(time.Minute)})
+		c.Hot = append(c.Hot, rules.Hot{Key: key, Rate: 300, Until: time.Now().Add(time.Minute)})
 	}
 	x, err := Explain(Request{Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery, HTTP: r}, c)
 	if err != nil {
@@ -112,53 +112,53 @@ func TestExplainMakesTheKeysOfEachSource(t *testing.T) {
 }
 
 func TestExplainDecides(t *testing.T) {
-	rules := explainFile(t, explainedRules)
+	ruleset := explainFile(t, explainedRules)
 	get := func(target string) *http.Request { return httptest.NewRequest(http.MethodGet, target, http.NoBody) }
-	hot := hotparam.Key{Rule: "search-terms", Text: "GET /search?q=phone"}
+	hot := rules.Key{Rule: "search-terms", Text: "GET /search?q=phone"}
 
-	x := explainRequest(t, rules, get("/search?q=phone"))
-	if x.Keys[0].Hot != nil || !x.Decision.Allowed || !x.Over.Allowed || x.Decision.Reason != hotparam.ReasonNone {
+	x := explainRequest(t, ruleset, get("/search?q=phone"))
+	if x.Keys[0].Hot != nil || !x.Decision.Allowed || !x.Over.Allowed || x.Decision.Reason != rules.ReasonNone {
 		t.Errorf("a key that is not hot: %+v", x)
 	}
-	x = explainRequest(t, rules, get("/search?q=phone"), hot)
-	if x.Keys[0].Hot == nil || x.Keys[0].Hot.Rate != 300 || x.Decision.Reason != hotparam.ReasonWithin || x.Decision.Remaining != 9 {
+	x = explainRequest(t, ruleset, get("/search?q=phone"), hot)
+	if x.Keys[0].Hot == nil || x.Keys[0].Hot.Rate != 300 || x.Decision.Reason != rules.ReasonWithin || x.Decision.Remaining != 9 {
 		t.Errorf("a hot key: %+v", x)
 	}
-	if x.Over.Allowed || x.Over.Reason != hotparam.ReasonLimited || x.Over.Answer().Status != http.StatusTooManyRequests {
+	if x.Over.Allowed || x.Over.Reason != rules.ReasonLimited || x.Over.Answer().Status != http.StatusTooManyRequests {
 		t.Errorf("a hot key over its limit: %+v", x.Over)
 	}
 	for name, target := range map[string]string{"keyed": "/c", "permits": "/export", "waits": "/slow"} {
 		r := get(target)
 		r.Header.Set("X-Tenant", "acme")
-		if x := explainRequest(t, rules, r); !x.Decision.Allowed || x.Over.Allowed {
+		if x := explainRequest(t, ruleset, r); !x.Decision.Allowed || x.Over.Allowed {
 			t.Errorf("%s: within %+v, over %+v, want a denial over the limit alone", name, x.Decision, x.Over)
 		}
 	}
-	if x := explainRequest(t, rules, get("/search?q=attack"), hot); x.Decision.Reason != hotparam.ReasonBlocked || x.Keys[0].Action != hotparam.Block {
+	if x := explainRequest(t, ruleset, get("/search?q=attack"), hot); x.Decision.Reason != rules.ReasonBlocked || x.Keys[0].Action != rules.Block {
 		t.Errorf("a blocked value: %+v", x)
 	}
-	if x := explainRequest(t, rules, get("/search?q=monitor"), hot); !x.Over.Allowed || x.Keys[0].Action != hotparam.Allow {
+	if x := explainRequest(t, ruleset, get("/search?q=monitor"), hot); !x.Over.Allowed || x.Keys[0].Action != rules.Allow {
 		t.Errorf("an allowed value: %+v", x)
 	}
 	broken := httptest.NewRequest(http.MethodPost, "/orders", strings.NewReader(`{"item":`))
 	broken.Header.Set("Content-Type", "application/json")
-	if x := explainRequest(t, rules, broken); x.Decision.Reason != hotparam.ReasonUnread || x.Unread.Malformed != 1 {
+	if x := explainRequest(t, ruleset, broken); x.Decision.Reason != rules.ReasonUnread || x.Unread.Malformed != 1 {
 		t.Errorf("a body that is refused: %+v", x)
 	}
 }
 
 func TestExplainExactLimits(t *testing.T) {
-	rules := explainFile(t, explainedRules)
+	ruleset := explainFile(t, explainedRules)
 	in := Request{Method: http.MethodGet, Path: "/t"}
-	key := hotparam.Key{Rule: "tenants", Text: "GET /t?ctx:tenant=acme"}
-	x, err := Explain(in, ExplainConfig{Rules: rules, Hot: []hotparam.Hot{{Key: key}}, Options: []Option{WithParam("tenant", func(context.Context) string { return "acme" })}})
+	key := rules.Key{Rule: "tenants", Text: "GET /t?ctx:tenant=acme"}
+	x, err := Explain(in, ExplainConfig{Rules: ruleset, Hot: []rules.Hot{{Key: key}}, Options: []Option{WithParam("tenant", func(context.Context) string { return "acme" })}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(x.Keys) != 1 || x.Keys[0].Hot == nil || x.Decision.Reason != hotparam.ReasonWithin || x.Over.Reason != hotparam.ReasonLimited {
+	if len(x.Keys) != 1 || x.Keys[0].Hot == nil || x.Decision.Reason != rules.ReasonWithin || x.Over.Reason != rules.ReasonLimited {
 		t.Errorf("%+v", x)
 	}
-	if x := explainRequest(t, rules, httptest.NewRequest(http.MethodGet, "/t", http.NoBody)); x.Absent != 1 {
+	if x := explainRequest(t, ruleset, httptest.NewRequest(http.MethodGet, "/t", http.NoBody)); x.Absent != 1 {
 		t.Errorf("absent %d, want that of ctx:tenant", x.Absent)
 	}
 }

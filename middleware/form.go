@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unsafe"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 const multipartType = "multipart/form-data"
@@ -20,11 +20,11 @@ func readForm(r *request, x *reader) {
 	}
 	list := &r.params.list
 	for i := range list.Len() {
-		if p := list.At(i); p.Source == hotparam.Query && p.Name == x.param.Name {
+		if p := list.At(i); p.Source == rules.Query && p.Name == x.param.Name {
 			r.addNamed(x, p.Value)
 		}
 	}
-	r.readBody(hotparam.Form)
+	r.readBody(rules.Form)
 }
 
 // addForm adds the fields of a form that rules of the route name, and reports whether it is
@@ -50,7 +50,7 @@ func (r *request) addForm(text []byte) bool {
 // addField adds a field of the body for each reader of its name.
 func (r *request) addField(name, value string) {
 	for _, x := range r.route.bodyReaders {
-		if x.param.Source == hotparam.Form && x.param.Name == name {
+		if x.param.Source == rules.Form && x.param.Name == name {
 			r.addNamed(x, value)
 		}
 	}
@@ -92,7 +92,7 @@ func (r *request) addMultipart(text []byte, contentType string) bool {
 // readsField reports whether a rule names the field of a form.
 func (r *route) readsField(name string) bool {
 	for _, x := range r.bodyReaders {
-		if x.param.Source == hotparam.Form && x.param.Name == name {
+		if x.param.Source == rules.Form && x.param.Name == name {
 			return true
 		}
 	}

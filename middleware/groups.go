@@ -3,8 +3,8 @@ package middleware
 import (
 	"bytes"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/keytext"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // groups are the groups of the keys that a rule makes of one request. If the rule has a
@@ -68,8 +68,8 @@ func (r *request) countAgain(c *candidate) {
 		if name = g.fitKey(name, len(c.prefix)); len(name) != size {
 			continue // a cut name would be that of a key; so the total is too high
 		}
-		hash := hotparam.Hash(name)
-		if c.Count == hotparam.Requests {
+		hash := rules.Hash(name)
+		if c.Count == rules.Requests {
 			g.counts.Add(hash, name, of.again)
 			continue
 		}

@@ -10,10 +10,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/hotset"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Guard decides on requests. It is safe for concurrent use.
@@ -58,8 +58,8 @@ type Guard struct {
 //
 // With a nil counts the guard only limits: it counts nothing, and no rule may have hot. See
 // [Limit] for such a guard in one call.
-func New(rules *hotparam.Rules, counts *collector.Collector, opts ...Option) (*Guard, error) {
-	if rules == nil {
+func New(ruleset *rules.Rules, counts *collector.Collector, opts ...Option) (*Guard, error) {
+	if ruleset == nil {
 		return nil, errors.New("middleware: New needs rules")
 	}
 	g := &Guard{counts: counts, decisions: make(map[string]*decisionCounts), former: formerLimits{specs: make(map[string]*limitSpec)}, opts: options{
@@ -67,24 +67,24 @@ func New(rules *hotparam.Rules, counts *collector.Collector, opts ...Option) (*G
 		clock:      sinceEpoch(time.Now()),
 		serve:      make(map[string]handlerFunc),
 		matchers:   make(map[string]matcher),
-		algorithms: make(map[hotparam.Algorithm]limiter.Algorithm),
+		algorithms: make(map[rules.Algorithm]limiter.Algorithm),
 	}}
 	for _, o := range opts {
 		o(&g.opts)
 	}
-	rules = g.opts.withClient(rules)
-	if err := rules.Validate(); err != nil {
+	ruleset = g.opts.withClient(ruleset)
+	if err := ruleset.Validate(); err != nil {
 		return nil, fmt.Errorf("middleware: %w", err)
 	}
 	if g.opts.log == nil {
 		g.opts.log = slog.New(slog.DiscardHandler)
 	}
 	g.concrete.log = g.opts.log
-	g.maxKeys = cmp.Or(g.opts.maxKeys, rules.LimitKeys, hotparam.DefaultLimitKeys)
+	g.maxKeys = cmp.Or(g.opts.maxKeys, ruleset.LimitKeys, rules.DefaultLimitKeys)
 	if err := g.newBackends(); err != nil {
 		return nil, fmt.Errorf("middleware: %w", err)
 	}
-	if err := g.install(rules, nil); err != nil {
+	if err := g.install(ruleset, nil); err != nil {
 		return nil, fmt.Errorf("middleware: %w", err)
 	}
 	var made atomic.Uint32
@@ -93,7 +93,7 @@ func New(rules *hotparam.Rules, counts *collector.Collector, opts ...Option) (*G
 	g.localHot = newLocalHot(g)
 	g.hot = hotset.New(g.newHotState, hotset.Config[*hotState]{
 		KeepFor: func(h *hotState) time.Duration { return h.timeToFull(g.opts.clock()) },
-		OnSwap: func(version string, hot []hotparam.Hot) {
+		OnSwap: func(version string, hot []rules.Hot) {
 			g.localHot.updatePublished(hot)
 			if g.opts.onSwap != nil {
 				g.opts.onSwap(version, hot)
@@ -121,7 +121,7 @@ func (g *Guard) HotSet() hotset.Writer { return g.hot }
 // HotKey is a hot key with the numbers of its requests that have passed and that were
 // refused in this process since it became hot.
 type HotKey struct {
-	hotparam.Hot
+	rules.Hot
 	Passed, Refused int64
 }
 
@@ -132,7 +132,7 @@ func (g *Guard) HotKeys() []HotKey {
 	for _, h := range g.hot.All() {
 		key := HotKey{Hot: h}
 		member := []byte(h.Key.String())
-		if entry := g.hot.Lookup(hotparam.Hash(member), member); entry != nil {
+		if entry := g.hot.Lookup(rules.Hash(member), member); entry != nil {
 			key.Passed, key.Refused = entry.Payload.passed.Load(), entry.Payload.refused.Load()
 		}
 		keys = append(keys, key)
@@ -169,7 +169,7 @@ type Stats struct {
 	Local     int64 // keys that only this instance had found hot
 	Refuted   int64 // of Local: keys that the aggregator did not confirm
 	Unmarked  int64 // of Local: keys that were not limited for want of room
-	// More is how often a rule made more than [hotparam.MaxKeys] keys of a request. The
+	// More is how often a rule made more than [rules.MaxKeys] keys of a request. The
 	// rest of the keys was counted as one.
 	More int64
 	// Concrete counts routes that are the path of a request where a rule has the template,

@@ -12,12 +12,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/rules"
 )
 
 func TestNewRefuses(t *testing.T) {
-	good := hotparam.Rules{Namespace: "test", Rules: []hotparam.Rule{limitRule(t, "r", "*", byEach, 1, 1)}}
+	good := rules.Rules{Namespace: "test", Rules: []rules.Rule{limitRule(t, "r", "*", byEach, 1, 1)}}
 	counts, err := collector.New(collector.Config{Sink: &tallySink{}})
 	if err != nil {
 		t.Fatal(err)
@@ -26,8 +26,8 @@ func TestNewRefuses(t *testing.T) {
 	bad.Namespace = "no good"
 	for name, err := range map[string]error{
 		"no rules":       second(New(nil, counts)),
-		"hot, uncounted": second(New(&hotparam.Rules{Namespace: "test", Rules: []hotparam.Rule{hotRule(t, "r", "*", byEach, 1, 1)}}, nil)),
-		"bad client":     second(New(&good, nil, WithClient(hotparam.Client{TrustUnix: true}))),
+		"hot, uncounted": second(New(&rules.Rules{Namespace: "test", Rules: []rules.Rule{hotRule(t, "r", "*", byEach, 1, 1)}}, nil)),
+		"bad client":     second(New(&good, nil, WithClient(rules.Client{TrustUnix: true}))),
 		"bad rules":      second(New(&bad, counts)),
 		"max keys":       second(New(&good, counts, WithMaxKeys(-1))),
 	} {
@@ -45,14 +45,14 @@ func second[T any](_ T, err error) error { return err }
 // A hot key's bucket stays with it from snapshot to snapshot; when it cools,
 // its limit ends at once.
 func TestBucketIsKept(t *testing.T) {
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "GET /s", byNames("q"), 1, 4)}})
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "GET /s", byNames("q"), 1, 4)}})
 	f.heat(t, "r GET /s?q=1")
 	f.Check(search)
-	key, _ := hotparam.ParseKey("r GET /s?q=1")
+	key, _ := rules.ParseKey("r GET /s?q=1")
 	for i := range 20 { // other counts, other keys beside it
-		f.hot.Replace(fmt.Sprint(i), []hotparam.Hot{
+		f.hot.Replace(fmt.Sprint(i), []rules.Hot{
 			{Key: key, Low: int64(i), Rate: float64(i)},
-			{Key: hotparam.Key{Rule: "r", Text: fmt.Sprintf("GET /s?q=x%d", i)}},
+			{Key: rules.Key{Rule: "r", Text: fmt.Sprintf("GET /s?q=x%d", i)}},
 		})
 	}
 	if n := tokens(f, search); n != 3 {
@@ -62,7 +62,7 @@ func TestBucketIsKept(t *testing.T) {
 	if len(hot) != 2 || hot[0].Key != key || hot[0].Passed != 4 || hot[0].Refused != 1 {
 		t.Errorf("hot keys %+v", hot)
 	}
-	f.HotSet().Update("", hotparam.Change{Cool: []hotparam.Hot{{Key: key}}})
+	f.HotSet().Update("", rules.Change{Cool: []rules.Hot{{Key: key}}})
 	if n := tokens(f, search); n != 1000 {
 		t.Errorf("a key that cooled is refused after %d", n)
 	}
@@ -72,7 +72,7 @@ func TestBucketIsKept(t *testing.T) {
 func TestFlapGrantsNoBurst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "GET /s", byNames("q"), 60, 10)}},
+		f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "GET /s", byNames("q"), 60, 10)}},
 			WithClock(func() time.Duration { return time.Since(start) }))
 		passed := 0
 		for range 100 { // hot and cool in turn, a minute in all
@@ -94,9 +94,9 @@ func TestFlapGrantsNoBurst(t *testing.T) {
 
 func TestOnSwap(t *testing.T) {
 	var versions []string
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "*", byAll, 1, 1)}},
-		WithOnSwap(func(version string, hot []hotparam.Hot) { versions = append(versions, fmt.Sprint(version, len(hot))) }))
-	f.hot.Replace("x:", []hotparam.Hot{{Key: hotparam.Key{Rule: "r", Text: "GET /"}}})
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "*", byAll, 1, 1)}},
+		WithOnSwap(func(version string, hot []rules.Hot) { versions = append(versions, fmt.Sprint(version, len(hot))) }))
+	f.hot.Replace("x:", []rules.Hot{{Key: rules.Key{Rule: "r", Text: "GET /"}}})
 	if len(versions) != 1 || versions[0] != "x:1" {
 		t.Errorf("%q", versions)
 	}
@@ -105,11 +105,11 @@ func TestOnSwap(t *testing.T) {
 // Whatever panics inside, the request passes, is counted as such, and the next
 // one is decided as if nothing had been.
 func TestPanicPasses(t *testing.T) {
-	open := hotparam.Decision{Allowed: true, Reason: hotparam.ReasonOpen}
+	open := rules.Decision{Allowed: true, Reason: rules.ReasonOpen}
 	t.Run("clock", func(t *testing.T) {
 		broken := true
-		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{
-			limitRule(t, "r", "*", hotparam.By{}, 1, 2), limitRule(t, "keys", "*", byNames("q"), 1, 2), hotRule(t, "h", "*", byNames("q"), 1, 2),
+		f := newFixture(t, rules.Rules{Rules: []rules.Rule{
+			limitRule(t, "r", "*", rules.By{}, 1, 2), limitRule(t, "keys", "*", byNames("q"), 1, 2), hotRule(t, "h", "*", byNames("q"), 1, 2),
 		}}, WithClock(func() time.Duration {
 			if broken {
 				panic("no clock")
@@ -130,10 +130,10 @@ func TestPanicPasses(t *testing.T) {
 		}
 	})
 	t.Run("payload", func(t *testing.T) {
-		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "*", byNames("q"), 1, 1)}})
+		f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "*", byNames("q"), 1, 1)}})
 		f.heat(t, "r GET /s?q=1")
 		f.Guard.hot.All() // the set is in place
-		entry := f.hot.Lookup(hotparam.Hash([]byte("r GET /s?q=1")), []byte("r GET /s?q=1"))
+		entry := f.hot.Lookup(rules.Hash([]byte("r GET /s?q=1")), []byte("r GET /s?q=1"))
 		entry.Payload = nil
 		want(t, f.Check(get("", "/s", "q=1")), open)
 		if n := f.Stats().Panics; n != 1 {
@@ -141,7 +141,7 @@ func TestPanicPasses(t *testing.T) {
 		}
 	})
 	t.Run("sink", func(t *testing.T) { // asked by IsHot
-		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "*", byNames("q"), 1, 1)}})
+		f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "*", byNames("q"), 1, 1)}})
 		f.sink.fit = func([]byte) []byte { panic("no fit") }
 		long := strings.Repeat("x", 200)
 		if f.IsHot("GET /s?q=" + long) {
@@ -155,18 +155,18 @@ func TestPanicPasses(t *testing.T) {
 }
 
 func TestEnter(t *testing.T) {
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{
 		hotRule(t, "find", "Search/Find", byNames("q"), 1, 2),
-		limitRule(t, "any", "*", hotparam.By{}, 1, 5),
+		limitRule(t, "any", "*", rules.By{}, 1, 5),
 		hotRule(t, "http", "GET /s", byAll, 1, 1),
 	}})
 	f.heat(t, "find Search/Find?q=a%20b")
 	ctx := t.Context()
-	find := func() hotparam.Decision {
+	find := func() rules.Decision {
 		return f.Enter(ctx, "Search/Find",
-			hotparam.Param{Name: "z", Value: "1"}, hotparam.Param{Name: "q", Value: "a b"}, hotparam.Param{Source: hotparam.RPC, Name: "q", Value: "2"})
+			rules.Param{Name: "z", Value: "1"}, rules.Param{Name: "q", Value: "a b"}, rules.Param{Source: rules.RPC, Name: "q", Value: "2"})
 	}
-	want(t, find(), hotparam.Decision{Allowed: true, Reason: hotparam.ReasonWithin, Limit: 2, Remaining: 1, Rule: "find"})
+	want(t, find(), rules.Decision{Allowed: true, Reason: rules.ReasonWithin, Limit: 2, Remaining: 1, Rule: "find"})
 	find()
 	if d := find(); d.Allowed || d.Rule != "find" {
 		t.Errorf("%+v", d)
@@ -185,7 +185,7 @@ func TestEnter(t *testing.T) {
 
 	gone, cancel := context.WithCancel(ctx)
 	cancel()
-	want(t, f.Enter(gone, "Search/Find", hotparam.Param{Name: "q", Value: "a b"}), hotparam.Decision{Allowed: true, Reason: hotparam.ReasonOpen})
+	want(t, f.Enter(gone, "Search/Find", rules.Param{Name: "q", Value: "a b"}), rules.Decision{Allowed: true, Reason: rules.ReasonOpen})
 	if got := f.counted(); len(got) != 0 {
 		t.Errorf("counted %v for a caller that has gone", got)
 	}
@@ -193,10 +193,10 @@ func TestEnter(t *testing.T) {
 
 // A resource and a pattern of the same name are not the same.
 func TestResourceIsNoPattern(t *testing.T) {
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "/s", byAll, 1, 1)}})
-	f.Enter(t.Context(), "/s", hotparam.Param{Name: "q", Value: "1"})
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "/s", byAll, 1, 1)}})
+	f.Enter(t.Context(), "/s", rules.Param{Name: "q", Value: "1"})
 	f.Check(Request{Path: "/s", Query: "q=2", Pattern: "/s"})
-	f.Enter(t.Context(), "/s", hotparam.Param{Name: "q", Value: "3"})
+	f.Enter(t.Context(), "/s", rules.Param{Name: "q", Value: "3"})
 	got := f.counted()
 	if got["r /s?q=1"] != 1 || got["r /s?q=3"] != 1 || got["r  /s?q=2"] != 1 || len(got) != 3 {
 		t.Errorf("counted %v", got)
@@ -205,7 +205,7 @@ func TestResourceIsNoPattern(t *testing.T) {
 
 // IsHot neither counts nor takes.
 func TestIsHot(t *testing.T) {
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{
 		limitRule(t, "plain", "GET /s", byNames("q"), 1, 1),
 		hotRule(t, "a", "GET /s", byNames("q"), 1, 1),
 		hotRule(t, "b", "GET /s", byEach, 1, 1),
@@ -233,12 +233,12 @@ func TestIsHot(t *testing.T) {
 // the hot key gets its burst once.
 func TestConcurrentChecks(t *testing.T) {
 	const workers, each, burst = 8, 3000, 50
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{
 		hotRule(t, "hot", "GET /s", byNames("q"), 1, burst),
 		limitRule(t, "keys", "GET /s", byNames("q"), 3600*1000, 1000),
 		hotRule(t, "each", "*", byEach, 0, 0),
 	}}, WithClock(func() time.Duration { return time.Hour }))
-	key, _ := hotparam.ParseKey("hot GET /s?q=0")
+	key, _ := rules.ParseKey("hot GET /s?q=0")
 	f.heat(t, key.String())
 
 	var passed atomic.Int64
@@ -251,7 +251,7 @@ func TestConcurrentChecks(t *testing.T) {
 				if q == 0 && d.Allowed {
 					passed.Add(1)
 				}
-				f.Enter(context.Background(), "job", hotparam.Param{Name: "w", Value: "x"})
+				f.Enter(context.Background(), "job", rules.Param{Name: "w", Value: "x"})
 				f.IsHot("GET /s?q=1")
 			}
 		})
@@ -264,9 +264,9 @@ func TestConcurrentChecks(t *testing.T) {
 				return
 			default:
 			}
-			hot := []hotparam.Hot{{Key: key, Low: int64(i)}}
+			hot := []rules.Hot{{Key: key, Low: int64(i)}}
 			if i%2 == 0 {
-				hot = append(hot, hotparam.Hot{Key: hotparam.Key{Rule: "each", Text: "GET /s?q=1"}})
+				hot = append(hot, rules.Hot{Key: rules.Key{Rule: "each", Text: "GET /s?q=1"}})
 			}
 			f.hot.Replace(fmt.Sprint(i), hot)
 			f.HotKeys()
@@ -298,7 +298,7 @@ func TestConcurrentChecks(t *testing.T) {
 
 // A monster of a request leaves nothing behind.
 func TestMonsterIsNotKept(t *testing.T) {
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "*", byNames("q"), 1, 1)}})
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "*", byNames("q"), 1, 1)}})
 	for name, query := range map[string]string{
 		"many":    strings.Repeat("a=b&", 100_000),
 		"escaped": "junk=" + strings.Repeat("%20", 100_000),

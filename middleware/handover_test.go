@@ -5,32 +5,32 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // sharedKinds are rules that share 80 an hour, of each kind that keeps what was taken in another
 // way.
-func sharedKinds(t *testing.T) map[string]hotparam.Rule {
+func sharedKinds(t *testing.T) map[string]rules.Rule {
 	t.Helper()
 	hot := shareRule(t, "r", byNames("q"), 80, 80)
-	hot.Hot = []hotparam.Threshold{hotparam.NewThreshold(hotparam.Rate{N: 100, Per: time.Second})}
+	hot.Hot = []rules.Threshold{rules.NewThreshold(rules.Rate{N: 100, Per: time.Second})}
 	excepted := hot
-	excepted.Except = []hotparam.Exception{{Values: []hotparam.QueryMatch{{Name: "q", Value: "vip"}}, Limit: hot.Limit}}
+	excepted.Except = []rules.Exception{{Values: []rules.QueryMatch{{Name: "q", Value: "vip"}}, Limit: hot.Limit}}
 	windowed := shareRule(t, "r", byNames("q"), 80, 80)
-	windowed.Limit.Algorithm = hotparam.SlidingLog
-	locked := shareRule(t, "r", hotparam.By{}, 80, 80)
+	windowed.Limit.Algorithm = rules.SlidingLog
+	locked := shareRule(t, "r", rules.By{}, 80, 80)
 	locked.Limit.Penalty = time.Millisecond
-	return map[string]hotparam.Rule{
-		"single": shareRule(t, "r", hotparam.By{}, 80, 80), "keyed": shareRule(t, "r", byNames("q"), 80, 80),
+	return map[string]rules.Rule{
+		"single": shareRule(t, "r", rules.By{}, 80, 80), "keyed": shareRule(t, "r", byNames("q"), 80, 80),
 		"hot": hot, "hot with exceptions": excepted, "windowed": windowed, "locked": locked,
 	}
 }
 
 // sharer returns one of n instances that have rule, and how many requests it lets pass now.
-func sharer(t *testing.T, rule hotparam.Rule, n int) (f *fixture, passes func() int) {
+func sharer(t *testing.T, rule rules.Rule, n int) (f *fixture, passes func() int) {
 	t.Helper()
-	f = newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+	f = newFixture(t, rules.Rules{Rules: []rules.Rule{rule}})
 	f.SetInstances(n)
 	if len(rule.Hot) > 0 {
 		f.heat(t, "r GET /s?q=1")
@@ -126,7 +126,7 @@ func TestHandOverOfKeys(t *testing.T) {
 
 // More keys than are named make the next instance stricter.
 func TestHandOverIsBounded(t *testing.T) {
-	q := &hotparam.Quota{Rate: hotparam.Rate{N: 80, Per: time.Hour}, Burst: 80}
+	q := &rules.Quota{Rate: rules.Rate{N: 80, Per: time.Hour}, Burst: 80}
 	left := limiter.NewHolding(q, 8).Leave(time.Hour, map[uint64]float64{1: 9, 2: 5, 3: 3, 4: 2}, true, 2)
 	if left.Left != 7 || len(left.Of) != 2 || left.Of[1] != 1 || left.Of[2] != 5 {
 		t.Errorf("%+v", left)
@@ -136,14 +136,14 @@ func TestHandOverIsBounded(t *testing.T) {
 // While it is not known what an instance has, it has nothing for an outage of the backend
 // either, and one permit.
 func TestJoiningWithoutBackend(t *testing.T) {
-	exact := shareRule(t, "r", hotparam.By{}, 80, 80)
-	exact.Limit.Scope = hotparam.ScopeExact
-	busy := busyRule(t, "busy", hotparam.By{}, 8, 0)
-	busy.Limit.Scope = hotparam.ScopeShare
+	exact := shareRule(t, "r", rules.By{}, 80, 80)
+	exact.Limit.Scope = rules.ScopeExact
+	busy := busyRule(t, "busy", rules.By{}, 8, 0)
+	busy.Limit.Scope = rules.ScopeShare
 	backend := newShared(t)
 	backend.err = errors.New("away")
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{exact}}, WithBackend(backend))
-	b := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{busy}})
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{exact}}, WithBackend(backend))
+	b := newFixture(t, rules.Rules{Rules: []rules.Rule{busy}})
 	served := func() int {
 		var tickets []*Ticket
 		for {

@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/answer"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // HeaderStyle is a set of headers by which responses state limits.
@@ -46,7 +46,7 @@ func WithHeaders(styles ...HeaderStyle) Option {
 }
 
 // addHeaders adds the headers that state the limit to b, if the decision is by it.
-func (s *limitSpec) addHeaders(b *answer.Buffer, d *hotparam.Decision) {
+func (s *limitSpec) addHeaders(b *answer.Buffer, d *rules.Decision) {
 	if d.Rule == "" || d.Limit < 1 {
 		return
 	}
@@ -71,7 +71,7 @@ func (s *limitSpec) addHeaders(b *answer.Buffer, d *hotparam.Decision) {
 }
 
 // setHeaders sets the headers that state the limit in header.
-func (s *limitSpec) setHeaders(header http.Header, d *hotparam.Decision) {
+func (s *limitSpec) setHeaders(header http.Header, d *rules.Decision) {
 	if s.headers == (headers{}) {
 		return
 	}
@@ -88,17 +88,17 @@ func appendName(dst []byte, rule string) []byte {
 }
 
 // units are the units of quotas that do not count requests.
-var units = [...]string{hotparam.Bytes: "content-bytes", hotparam.Millis: "ms", hotparam.Units: "units"}
+var units = [...]string{rules.Bytes: "content-bytes", rules.Millis: "ms", rules.Units: "units"}
 
 // appendPolicy appends the value of RateLimit-Policy: the limit, and the time in which all of
 // it becomes available.
-func (s *limitSpec) appendPolicy(dst []byte, d *hotparam.Decision) []byte {
+func (s *limitSpec) appendPolicy(dst []byte, d *rules.Decision) []byte {
 	dst = strconv.AppendInt(append(appendName(dst, d.Rule), ";q="...), d.Limit, 10)
 	q := s.quota.Load()
 	switch {
-	case d.Reason == hotparam.ReasonBusy || q == nil:
+	case d.Reason == rules.ReasonBusy || q == nil:
 		return append(dst, `;qu="concurrent-requests"`...)
-	case s.unit != hotparam.Requests:
+	case s.unit != rules.Requests:
 		dst = appendName(append(dst, ";qu="...), units[s.unit])
 	}
 	window := q.Rate.Per

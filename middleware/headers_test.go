@@ -6,31 +6,31 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 func contains(s, part string) bool { return strings.Contains(s, part) }
 
 func TestHeaders(t *testing.T) {
-	quota := func(change func(*hotparam.Rule)) hotparam.Rule {
-		r := limitRule(t, "search", "*", hotparam.By{}, 1, 1)
-		r.Limit.Quota = hotparam.Quota{Rate: hotparam.Rate{N: 100, Per: time.Minute}, Burst: 100}
+	quota := func(change func(*rules.Rule)) rules.Rule {
+		r := limitRule(t, "search", "*", rules.By{}, 1, 1)
+		r.Limit.Quota = rules.Quota{Rate: rules.Rate{N: 100, Per: time.Minute}, Burst: 100}
 		change(&r)
 		return r
 	}
 	for name, c := range map[string]struct {
-		rule          hotparam.Rule
+		rule          rules.Rule
 		policy, limit string
 	}{
-		"bucket":      {quota(func(*hotparam.Rule) {}), `"search";q=100;w=60`, `"search";r=99;t=1`},
-		"small burst": {quota(func(r *hotparam.Rule) { r.Limit.Burst = 3 }), `"search";q=3;w=2`, `"search";r=2;t=1`},
-		"window":      {quota(func(r *hotparam.Rule) { r.Limit.Algorithm = hotparam.FixedWindow }), `"search";q=100;w=60`, `"search";r=99;t=60`},
-		"bytes":       {quota(func(r *hotparam.Rule) { r.Count = hotparam.Bytes }), `"search";q=100;qu="content-bytes";w=60`, `"search";r=100`},
-		"units":       {quota(func(r *hotparam.Rule) { r.Count = hotparam.Units }), `"search";q=100;qu="units";w=60`, `"search";r=100`},
-		"concurrency": {busyRule(t, "search", hotparam.By{}, 8, 0), `"search";q=8;qu="concurrent-requests"`, `"search";r=7`},
+		"bucket":      {quota(func(*rules.Rule) {}), `"search";q=100;w=60`, `"search";r=99;t=1`},
+		"small burst": {quota(func(r *rules.Rule) { r.Limit.Burst = 3 }), `"search";q=3;w=2`, `"search";r=2;t=1`},
+		"window":      {quota(func(r *rules.Rule) { r.Limit.Algorithm = rules.FixedWindow }), `"search";q=100;w=60`, `"search";r=99;t=60`},
+		"bytes":       {quota(func(r *rules.Rule) { r.Count = rules.Bytes }), `"search";q=100;qu="content-bytes";w=60`, `"search";r=100`},
+		"units":       {quota(func(r *rules.Rule) { r.Count = rules.Units }), `"search";q=100;qu="units";w=60`, `"search";r=100`},
+		"concurrency": {busyRule(t, "search", rules.By{}, 8, 0), `"search";q=8;qu="concurrent-requests"`, `"search";r=7`},
 		"none":        {hotRule(t, "search", "*", byAll, 1, 1), "", ""},
 	} {
-		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{c.rule}}, WithHeaders())
+		f := newFixture(t, rules.Rules{Rules: []rules.Rule{c.rule}}, WithHeaders())
 		w := serve(f.Handler(ok), "GET", "/s?q=1")
 		if p, l := w.Header().Get("RateLimit-Policy"), w.Header().Get("RateLimit"); p != c.policy || l != c.limit {
 			t.Errorf("%s: %s and %s,\nwant %s and %s", name, p, l, c.policy, c.limit)
@@ -43,7 +43,7 @@ func TestHeaders(t *testing.T) {
 
 // Of a request that is refused, too; in the old style, or in both.
 func TestHeadersLegacy(t *testing.T) {
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{limitRule(t, "r", "*", hotparam.By{}, 1, 1)}}, WithHeaders(LegacyHeaders))
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{limitRule(t, "r", "*", rules.By{}, 1, 1)}}, WithHeaders(LegacyHeaders))
 	h := f.Handler(ok)
 	serve(h, "GET", "/s")
 	before := time.Now().Unix()
@@ -55,7 +55,7 @@ func TestHeadersLegacy(t *testing.T) {
 	if header.Get("X-RateLimit-Limit") != "1" || header.Get("X-RateLimit-Remaining") != "0" || header.Get("RateLimit") != "" {
 		t.Errorf("%v", header)
 	}
-	both := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{limitRule(t, "r", "*", hotparam.By{}, 1, 1)}}, WithHeaders(LegacyHeaders, RateLimitHeaders)).Handler(ok)
+	both := newFixture(t, rules.Rules{Rules: []rules.Rule{limitRule(t, "r", "*", rules.By{}, 1, 1)}}, WithHeaders(LegacyHeaders, RateLimitHeaders)).Handler(ok)
 	if header := serve(both, "GET", "/s").Header(); header.Get("RateLimit") == "" || header.Get("X-RateLimit-Limit") == "" {
 		t.Errorf("%v", header)
 	}

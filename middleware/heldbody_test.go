@@ -14,7 +14,7 @@ import (
 	"testing/iotest"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // A read that fails is told to the handler at the same place.
@@ -37,7 +37,7 @@ func TestErrorsAreReplayed(t *testing.T) {
 		"nothing, for ever": {func() io.Reader { return &idle{n: 1000, Reader: strings.NewReader("user=ann")} }, Unread{Failed: 1}},
 	} {
 		wantText, wantErr := io.ReadAll(test.body())
-		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "POST /s", byNames("form:user"), 1, 1)}})
+		f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "POST /s", byNames("form:user"), 1, 1)}})
 		req, body := post(formType, "")
 		req.HTTP.ContentLength, body.Reader = -1, test.body()
 		f.Check(req)
@@ -69,7 +69,7 @@ func (r *idle) Read(p []byte) (int, error) {
 // still gets all.
 func TestContextEndsARead(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "POST /s", byNames("form:user"), 1, 1)}})
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "POST /s", byNames("form:user"), 1, 1)}})
 	req, body := post(formType, "")
 	req.Context, req.HTTP.ContentLength = ctx, -1
 	pipe, client := io.Pipe()
@@ -96,9 +96,9 @@ func TestContextEndsARead(t *testing.T) {
 // their use.
 func TestHeldBytesAreBounded(t *testing.T) {
 	const size = 10_000
-	rules := hotparam.Rules{
-		Rules:  []hotparam.Rule{hotRule(t, "r", "POST /s", byNames("form:user"), 1, 1)},
-		Bodies: hotparam.Bodies{Max: 1 << 15, Total: 1 << 16},
+	rules := rules.Rules{
+		Rules:  []rules.Rule{hotRule(t, "r", "POST /s", byNames("form:user"), 1, 1)},
+		Bodies: rules.Bodies{Max: 1 << 15, Total: 1 << 16},
 	}
 	for name, end := range map[string]func(Request, context.CancelFunc){
 		"read":  func(r Request, _ context.CancelFunc) { io.Copy(io.Discard, r.HTTP.Body) },
@@ -139,7 +139,7 @@ func TestHeldBytesAreBounded(t *testing.T) {
 
 // A handler that reads nothing, or panics, holds nothing once it has returned.
 func TestHandlerGivesBack(t *testing.T) {
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{limitRule(t, "r", "POST /s", byNames("form:user"), 1, 2)}})
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{limitRule(t, "r", "POST /s", byNames("form:user"), 1, 2)}})
 	f.heat(t)
 	inside := int64(0)
 	mux := http.NewServeMux()
@@ -165,10 +165,10 @@ func TestHandlerGivesBack(t *testing.T) {
 
 // A body whose Read panics passes, and loses nothing.
 func TestBodyThatPanics(t *testing.T) {
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "POST /s", byNames("form:user"), 1, 1)}})
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "POST /s", byNames("form:user"), 1, 1)}})
 	req, body := post(formType, "")
 	req.HTTP.ContentLength, body.Reader = -1, io.MultiReader(strings.NewReader("user="), panickingReader{}, strings.NewReader("ann"))
-	if d := f.Check(req); !d.Allowed || d.Reason != hotparam.ReasonOpen || f.Stats().Panics != 1 {
+	if d := f.Check(req); !d.Allowed || d.Reason != rules.ReasonOpen || f.Stats().Panics != 1 {
 		t.Errorf("%+v", d)
 	}
 	head := make([]byte, 5)
@@ -183,9 +183,9 @@ func (panickingReader) Read([]byte) (int, error) { panic("read") }
 
 // Floods of fields and of values take bounded room and time.
 func TestFloodsOfFields(t *testing.T) {
-	rules := hotparam.Rules{
-		Rules:  []hotparam.Rule{hotRule(t, "r", "POST /s", byNames("form:user", "json:a.*.id"), 0, 0)},
-		Bodies: hotparam.Bodies{Max: 1 << 20},
+	ruleset := rules.Rules{
+		Rules:  []rules.Rule{hotRule(t, "r", "POST /s", byNames("form:user", "json:a.*.id"), 0, 0)},
+		Bodies: rules.Bodies{Max: 1 << 20},
 	}
 	var fields, ids, parts strings.Builder
 	for i := range 10_000 {
@@ -201,7 +201,7 @@ func TestFloodsOfFields(t *testing.T) {
 		"fields without a value": {formType, strings.Repeat("a&", 1<<19-10) + "user"},
 		"deep":                   {jsonType, `{"a":[{"id":1}],"b":` + strings.Repeat(`{"a":[`, 4000) + strings.Repeat("]}", 4000) + "}"},
 	} {
-		f := newFixture(t, rules)
+		f := newFixture(t, ruleset)
 		req, _ := post(test.contentType, test.text)
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
@@ -214,7 +214,7 @@ func TestFloodsOfFields(t *testing.T) {
 			t.Errorf("%s: %v", name, took)
 		}
 		keys := f.keys()
-		if s := f.Stats(); s.Bodies != 1 || len(keys) == 0 || len(keys) > hotparam.MaxKeys+1 || len(keys) > 1 && !slices.Contains(keys, "r POST /s?~more") {
+		if s := f.Stats(); s.Bodies != 1 || len(keys) == 0 || len(keys) > rules.MaxKeys+1 || len(keys) > 1 && !slices.Contains(keys, "r POST /s?~more") {
 			t.Errorf("%s: %d keys, %+v", name, len(keys), s)
 		}
 	}

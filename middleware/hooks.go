@@ -1,15 +1,15 @@
 package middleware
 
-import "github.com/hotparam/hotparam"
+import "github.com/hotparam/hotparam/rules"
 
 // Hooks are functions that are called for each request, in the request's goroutine, unless
 // they are nil. They must be quick. A panic in a hook is counted in [Stats].Panics, and has
 // no other effect.
 type Hooks struct {
-	Before func(Request)                    // before anything is counted
-	After  func(Request, hotparam.Decision) // after the decision, and the wait if there is one
-	Denied func(Request, hotparam.Decision) // after After, for a request that is refused
-	Near   func(Request, hotparam.Decision) // after After, for a request that leaves less than a tenth of its limit
+	Before func(Request)                 // before anything is counted
+	After  func(Request, rules.Decision) // after the decision, and the wait if there is one
+	Denied func(Request, rules.Decision) // after After, for a request that is refused
+	Near   func(Request, rules.Decision) // after After, for a request that leaves less than a tenth of its limit
 }
 
 func (g *Guard) before(req *Request) {
@@ -19,7 +19,7 @@ func (g *Guard) before(req *Request) {
 	}
 }
 
-func (g *Guard) after(req *Request, d *hotparam.Decision) {
+func (g *Guard) after(req *Request, d *rules.Decision) {
 	if g.opts.hooked {
 		g.callAfter(*req, *d)
 	}
@@ -32,7 +32,7 @@ func (g *Guard) callBefore(req Request) {
 	}
 }
 
-func (g *Guard) callAfter(req Request, d hotparam.Decision) {
+func (g *Guard) callAfter(req Request, d rules.Decision) {
 	h := &g.opts.hooks
 	if h.After != nil {
 		g.callHook(func() { h.After(req, d) })
@@ -40,7 +40,7 @@ func (g *Guard) callAfter(req Request, d hotparam.Decision) {
 	if h.Denied != nil && !d.Allowed {
 		g.callHook(func() { h.Denied(req, d) })
 	}
-	if h.Near != nil && d.Reason == hotparam.ReasonWithin && d.Remaining < d.Limit/10 {
+	if h.Near != nil && d.Reason == rules.ReasonWithin && d.Remaining < d.Limit/10 {
 		g.callHook(func() { h.Near(req, d) })
 	}
 }

@@ -6,17 +6,17 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 func TestHooks(t *testing.T) {
 	var told []string
-	tell := func(hook string) func(Request, hotparam.Decision) {
-		return func(r Request, d hotparam.Decision) {
+	tell := func(hook string) func(Request, rules.Decision) {
+		return func(r Request, d rules.Decision) {
 			told = append(told, fmt.Sprint(hook, " ", r.Query+r.Pattern, " ", d.Reason, " ", d.Remaining))
 		}
 	}
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{limitRule(t, "r", "*", hotparam.By{}, 1, 20)}}, WithHooks(Hooks{
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{limitRule(t, "r", "*", rules.By{}, 1, 20)}}, WithHooks(Hooks{
 		Before: func(r Request) { told = append(told, "before "+r.Query+r.Pattern) },
 		After:  tell("after"), Denied: tell("denied"), Near: tell("near"),
 	}))
@@ -45,11 +45,11 @@ func TestHooks(t *testing.T) {
 
 // A hook that panics changes nothing.
 func TestHooksPanic(t *testing.T) {
-	bad := func(Request, hotparam.Decision) { panic("inside") }
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{limitRule(t, "r", "*", hotparam.By{}, 1, 1)}},
+	bad := func(Request, rules.Decision) { panic("inside") }
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{limitRule(t, "r", "*", rules.By{}, 1, 1)}},
 		WithHooks(Hooks{Before: func(Request) { panic("inside") }, After: bad, Denied: bad, Near: bad}))
 	f.Check(search)
-	if d := f.Check(search); d.Allowed || d.Reason != hotparam.ReasonLimited {
+	if d := f.Check(search); d.Allowed || d.Reason != rules.ReasonLimited {
 		t.Errorf("%+v", d)
 	}
 	if n := f.Stats().Panics; n != 5 {
@@ -61,7 +61,7 @@ func TestHooksPanic(t *testing.T) {
 func TestCallerIsAskedForIfNeeded(t *testing.T) {
 	asked := 0
 	caller := WithCaller(func(*http.Request) string { asked++; return "ann" })
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "*", byNames("q"), 3600, 1)}}, caller)
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "*", byNames("q"), 3600, 1)}}, caller)
 	h := f.Handler(ok)
 	if serve(h, "GET", "/s?q=1"); asked != 0 {
 		t.Errorf("asked %d times for a key that is not hot", asked)
@@ -78,7 +78,7 @@ func TestCallerIsAskedForIfNeeded(t *testing.T) {
 		t.Errorf("asked %d times: %+v", asked, d)
 	}
 	var seen string
-	f = newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{limitRule(t, "r", "*", byNames("q"), 3600, 1)}}, caller,
+	f = newFixture(t, rules.Rules{Rules: []rules.Rule{limitRule(t, "r", "*", byNames("q"), 3600, 1)}}, caller,
 		WithHooks(Hooks{Before: func(r Request) { seen = r.Caller }}))
 	if serve(f.Handler(ok), "GET", "/s?q=1"); seen != "ann" {
 		t.Errorf("a hook sees the caller %q", seen)

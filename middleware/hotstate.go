@@ -4,8 +4,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // hotState is the guard's state of a hot key, published or marked. A key that stays hot, or
@@ -20,7 +20,7 @@ type hotState struct {
 // hotBucket is a bucket with the quota that it was last given.
 type hotBucket struct {
 	limiter.Bucket
-	quota *hotparam.Quota
+	quota *rules.Quota
 	limit string      // the limit's name
 	quick quickBucket // the bucket, if it is one
 	// interval is how far apart the quota lets requests pass, for those that are refused.
@@ -30,10 +30,10 @@ type hotBucket struct {
 // quickBucket is a bucket that decides on one permit, which is never given back, without a
 // [limiter.Result].
 type quickBucket interface {
-	TakeOne(now time.Duration) (allowed bool, reason hotparam.Reason, limit, remaining int64, retryAfter, resetAfter, delay time.Duration)
+	TakeOne(now time.Duration) (allowed bool, reason rules.Reason, limit, remaining int64, retryAfter, resetAfter, delay time.Duration)
 }
 
-func newHotBucket(b limiter.Bucket, spec *limitSpec, quota *hotparam.Quota) *hotBucket {
+func newHotBucket(b limiter.Bucket, spec *limitSpec, quota *rules.Quota) *hotBucket {
 	h := &hotBucket{Bucket: b, quota: quota, limit: spec.name, interval: quotaInterval(quota, 1)}
 	h.quick, _ = b.(quickBucket)
 	return h
@@ -61,7 +61,7 @@ func (h *hotState) revoke() {
 
 // newHotState returns the state that the key had, or a new one with a bucket by this
 // process's rules.
-func (g *Guard) newHotState(h hotparam.Hot, old *hotState, had bool) *hotState {
+func (g *Guard) newHotState(h rules.Hot, old *hotState, had bool) *hotState {
 	if had {
 		return old
 	}
@@ -90,7 +90,7 @@ func (h *hotState) bucketFor(spec *limitSpec, clock func() time.Duration) limite
 }
 
 // bucketUnder returns the key's bucket, with this quota of the limit.
-func (h *hotState) bucketUnder(quota *hotparam.Quota, spec *limitSpec, clock func() time.Duration) *hotBucket {
+func (h *hotState) bucketUnder(quota *rules.Quota, spec *limitSpec, clock func() time.Duration) *hotBucket {
 	b := h.bucket.Load()
 	if b == nil || b.quota != quota {
 		h.changeBucket(b, spec, quota, clock)
@@ -100,7 +100,7 @@ func (h *hotState) bucketUnder(quota *hotparam.Quota, spec *limitSpec, clock fun
 }
 
 // changeBucket makes the first bucket, or sets another quota on the present one, b.
-func (h *hotState) changeBucket(b *hotBucket, spec *limitSpec, quota *hotparam.Quota, clock func() time.Duration) {
+func (h *hotState) changeBucket(b *hotBucket, spec *limitSpec, quota *rules.Quota, clock func() time.Duration) {
 	if b != nil && h.bucket.CompareAndSwap(b, newHotBucket(b.Bucket, spec, quota)) && b.SetQuota(quota, clock()) == nil {
 		return
 	}

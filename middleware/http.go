@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Handler returns a handler that passes the requests that are allowed to next. As a
@@ -44,7 +44,7 @@ func (g *Guard) Handler(next http.Handler) http.Handler {
 
 // examine is Begin for an HTTP request. The request also passes if the function of an option
 // panics. Panics of the guarded handler are not recovered.
-func (g *Guard) examine(r *http.Request, route func(*http.Request) string) (d hotparam.Decision, t *Ticket) {
+func (g *Guard) examine(r *http.Request, route func(*http.Request) string) (d rules.Decision, t *Ticket) {
 	defer g.failOpen(&d)
 	req := Request{
 		Context: r.Context(), Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery,
@@ -77,7 +77,7 @@ func remoteHost(r *http.Request) string {
 }
 
 // Refuse answers a request that was refused by the default answer of
-// [hotparam.Decision.Answer], for functions of [WithLimited].
-func Refuse(w http.ResponseWriter, r *http.Request, d hotparam.Decision) {
+// [rules.Decision.Answer], for functions of [WithLimited].
+func Refuse(w http.ResponseWriter, r *http.Request, d rules.Decision) {
 	refuse(w, r, &d, nil)
 }

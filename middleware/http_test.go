@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 var ok = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "served") })
@@ -32,7 +32,7 @@ func TestRefuse(t *testing.T) {
 	var f *fixture
 	var h http.Handler
 	for wait, retry := range map[time.Duration]string{0: "2", 500 * time.Millisecond: "1", 1499 * time.Millisecond: "1"} {
-		f = newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "terms", "*", byNames("q"), 2400, 1)}}) // a token each 1.5 s
+		f = newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "terms", "*", byNames("q"), 2400, 1)}}) // a token each 1.5 s
 		f.heat(t, "terms GET /s?q=secret-thing")
 		h = f.Handler(ok)
 		if w := serve(h, "GET", "/s?q=secret-thing"); w.Code != http.StatusOK || w.Body.String() != "served" {
@@ -82,7 +82,7 @@ func (w whileWritten) Write(p []byte) (int, error) {
 // Servers hold a response's headers after the handler has returned, and its body while they
 // write it. Other refusals change neither.
 func TestRefusalsShareNothing(t *testing.T) {
-	rules := hotparam.Rules{Rules: []hotparam.Rule{limitRule(t, "a", "/a", byNames("q"), 3600, 1), limitRule(t, "much-longer", "/b", byNames("q"), 1, 1)}}
+	rules := rules.Rules{Rules: []rules.Rule{limitRule(t, "a", "/a", byNames("q"), 3600, 1), limitRule(t, "much-longer", "/b", byNames("q"), 1, 1)}}
 	h := newFixture(t, rules, WithHeaders(RateLimitHeaders, LegacyHeaders)).Handler(ok)
 	others := func() {
 		for range 10 {
@@ -106,7 +106,7 @@ func TestRefusalsShareNothing(t *testing.T) {
 }
 
 func TestRefuseNoMatch(t *testing.T) {
-	f := newFixture(t, hotparam.Rules{DenyNoMatch: true, Rules: []hotparam.Rule{limitRule(t, "r", "GET /s", hotparam.By{}, 1, 9)}})
+	f := newFixture(t, rules.Rules{DenyNoMatch: true, Rules: []rules.Rule{limitRule(t, "r", "GET /s", rules.By{}, 1, 9)}})
 	h := f.Handler(ok)
 	w := serve(h, "GET", "/other")
 	if w.Code != http.StatusForbidden || w.Header().Get("Retry-After") != "" || w.Header().Get("Content-Type") != "application/problem+json" {
@@ -121,8 +121,8 @@ func TestRefuseNoMatch(t *testing.T) {
 }
 
 func TestWithLimited(t *testing.T) {
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{limitRule(t, "r", "*", hotparam.By{}, 1, 1)}},
-		WithLimited(func(w http.ResponseWriter, r *http.Request, d hotparam.Decision) {
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{limitRule(t, "r", "*", rules.By{}, 1, 1)}},
+		WithLimited(func(w http.ResponseWriter, r *http.Request, d rules.Decision) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			_, _ = io.WriteString(w, d.Rule+" "+r.URL.Path+" "+d.RetryAfter.String())
 		}))
@@ -134,7 +134,7 @@ func TestWithLimited(t *testing.T) {
 }
 
 func TestWithSkip(t *testing.T) {
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{limitRule(t, "r", "*", hotparam.By{}, 1, 1), hotRule(t, "h", "*", byAll, 0, 0)}},
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{limitRule(t, "r", "*", rules.By{}, 1, 1), hotRule(t, "h", "*", byAll, 0, 0)}},
 		WithSkip(func(r *http.Request) bool { return r.URL.Path == "/healthz" }))
 	h := f.Handler(ok)
 	for range 5 {
@@ -152,7 +152,7 @@ func TestWithSkip(t *testing.T) {
 
 // Wherever the guard stands, it knows the route.
 func TestWhereTheRouteComesFrom(t *testing.T) {
-	rules := hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "*", byAll, 0, 0)}}
+	rules := rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "*", byAll, 0, 0)}}
 	mux := http.NewServeMux()
 	mux.Handle("GET /u/{id}", ok)
 	mux.Handle("/tree/", ok)
@@ -203,7 +203,7 @@ func TestWhereTheRouteComesFrom(t *testing.T) {
 // A mux answers some requests with a redirect to a path of the client's own
 // making; that is no pattern, and must not be kept as one.
 func TestNoPatternOfTheClients(t *testing.T) {
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "*", byAll, 0, 0)}})
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "*", byAll, 0, 0)}})
 	mux := http.NewServeMux()
 	mux.Handle("/a/{x}/", ok)
 	h := f.Handler(mux)
@@ -223,7 +223,7 @@ func TestNoPatternOfTheClients(t *testing.T) {
 
 // A panic of hotparam's passes the request; one of the handler goes its way.
 func TestHandlerPanics(t *testing.T) {
-	rules := hotparam.Rules{Rules: []hotparam.Rule{limitRule(t, "r", "*", hotparam.By{}, 1, 9)}}
+	rules := rules.Rules{Rules: []rules.Rule{limitRule(t, "r", "*", rules.By{}, 1, 9)}}
 	panics := func() { panic("inside") }
 	for name, opt := range map[string]Option{
 		"clock": WithClock(func() time.Duration { panics(); return 0 }),
@@ -258,7 +258,7 @@ func TestHandlerPanics(t *testing.T) {
 
 // Over a real connection: what a client sees.
 func TestServer(t *testing.T) {
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "GET /u/{id}", byNames("path:id"), 1, 2)}})
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "GET /u/{id}", byNames("path:id"), 1, 2)}})
 	f.heat(t, "r GET /u/{id}?path:id=7")
 	mux := http.NewServeMux()
 	mux.Handle("GET /u/{id}", ok)

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"unsafe"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/jsonpath"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // JSON is judged by encoding/json, which bounds its depth, and then walked by the code here,
@@ -26,7 +26,7 @@ func prepareJSON(x *reader, _ *options) error {
 	return nil
 }
 
-func readJSON(r *request, _ *reader) { r.readBody(hotparam.JSON) }
+func readJSON(r *request, _ *reader) { r.readBody(rules.JSON) }
 
 // addJSON adds the values of a document that rules of the route name, and reports whether it
 // is valid.
@@ -38,7 +38,7 @@ func (r *request) addJSON(text []byte) bool {
 		w := jsonWalk{request: r, text: text, readers: r.route.bodyReaders[at:min(at+maxWalked, len(r.route.bodyReaders))]}
 		var all uint64
 		for i, x := range w.readers {
-			if x.param.Source == hotparam.JSON {
+			if x.param.Source == rules.JSON {
 				all |= 1 << i
 			}
 		}

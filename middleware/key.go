@@ -1,8 +1,8 @@
 package middleware
 
 import (
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/keytext"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // A key is built in the request's buffer: the rule's id, a space, the route, the
@@ -16,7 +16,7 @@ func (r *request) useKeys(c *candidate) {
 		r.countTotal(c)
 	}
 	switch c.By.Kind {
-	case hotparam.ByEach:
+	case rules.ByEach:
 		params := r.loadParams(c)
 		each := params.Singles(nil, &r.route.set.Secrets)
 		r.guard.withheld.add(each.Hidden)
@@ -27,7 +27,7 @@ func (r *request) useKeys(c *candidate) {
 			r.useKey(c)
 		}
 		r.endKeys(c, each.More)
-	case hotparam.ByCombinations:
+	case rules.ByCombinations:
 		params := r.loadParams(c)
 		all := params.Combine(c.By.Names, &r.route.set.Secrets)
 		r.guard.withheld.add(all.Hidden)
@@ -69,13 +69,13 @@ func (r *request) appendParams(c *candidate) (n int, ok bool) {
 	secrets := &r.route.set.Secrets
 	if !r.params.loaded && c.values == nil && !c.keyReaders && !c.redacts {
 		var hidden int
-		if r.key, n, hidden, ok = hotparam.AppendPlain(r.key, r.in.Query, c.By.Names, secrets); ok {
+		if r.key, n, hidden, ok = rules.AppendPlain(r.key, r.in.Query, c.By.Names, secrets); ok {
 			r.guard.withheld.add(hidden)
 			return n, true
 		}
 	}
 	params := r.loadParams(c)
-	if c.By.Kind == hotparam.ByNames {
+	if c.By.Kind == rules.ByNames {
 		r.key, n, ok = params.AppendNamed(r.key, c.By.Names)
 		return n, ok
 	}
@@ -133,7 +133,7 @@ func (r *request) useKey(c *candidate) {
 		}
 	}
 	whole := r.fit(c)
-	cl.hash = hotparam.Hash(r.key)
+	cl.hash = rules.Hash(r.key)
 	r.countKey(&cl, whole)
 	r.limitCountedKey(&cl)
 }
@@ -152,7 +152,7 @@ func (r *request) countKey(cl *claim, whole bool) {
 	if len(c.Hot) == 0 {
 		return
 	}
-	if c.Count == hotparam.Requests {
+	if c.Count == rules.Requests {
 		r.guard.counts.Add(cl.hash, r.key, 1)
 	} else {
 		r.owe(*cl, cl.hash, r.key)
@@ -182,7 +182,7 @@ func (r *request) limitCountedKey(cl *claim) {
 
 // allowsBare reports whether a request that has none of the rule's parameters makes a
 // key, of the route alone.
-func (r *rule) allowsBare() bool { return r.By.Kind == hotparam.ByAll && !r.ParamsOnly }
+func (r *rule) allowsBare() bool { return r.By.Kind == rules.ByAll && !r.ParamsOnly }
 
 // startKey begins a key with all that comes before the parameters: the rule's id, a space,
 // the route, "?".
@@ -199,11 +199,11 @@ func (r *request) writeHead(c *candidate) {
 	r.key = append(append(append(r.key[:0], c.prefix...), r.in.Method...), ' ')
 	if c.text != "" {
 		r.key = append(r.key, c.text...)
-	} else if r.route.set.redaction.Concerns(hotparam.Path) {
+	} else if r.route.set.redaction.Concerns(rules.Path) {
 		r.key = r.appendRedactedPath(r.key)
 	} else {
 		start := len(r.key)
-		r.key = hotparam.AppendPath(r.key, r.in.Path)
+		r.key = rules.AppendPath(r.key, r.in.Path)
 		r.key = r.key[:start+len(r.route.set.Secrets.MaskPath(r.key[start:]))]
 	}
 	r.key = append(r.key, '?')
@@ -211,8 +211,8 @@ func (r *request) writeHead(c *candidate) {
 
 // fitKey shortens the part of key after its prefix to the form that is counted.
 func (g *Guard) fitKey(key []byte, prefix int) []byte {
-	if len(key)-prefix > hotparam.MaxText {
-		key = append(key[:prefix], keytext.Cut(key[prefix:], hotparam.MaxText)...)
+	if len(key)-prefix > rules.MaxText {
+		key = append(key[:prefix], keytext.Cut(key[prefix:], rules.MaxText)...)
 	}
 	if g.counts == nil {
 		return key
@@ -231,13 +231,13 @@ func (r *request) countTotal(c *candidate) {
 	if t.key == nil {
 		r.startKey(c)
 		r.key = append(r.key, keytext.Total...)
-		t = total{r.key, hotparam.Hash(r.key)}
+		t = total{r.key, rules.Hash(r.key)}
 	}
 	text := t.key[len(c.prefix):]
-	if len(text) > hotparam.MaxText || len(r.guard.counts.Fit(text)) != len(text) {
+	if len(text) > rules.MaxText || len(r.guard.counts.Fit(text)) != len(text) {
 		return
 	}
-	if c.Count == hotparam.Requests {
+	if c.Count == rules.Requests {
 		r.guard.counts.Add(t.hash, t.key, 1)
 	} else {
 		r.owe(claim{rule: c, spec: c.spec}, t.hash, t.key)

@@ -16,7 +16,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 func TestKeys(t *testing.T) {
@@ -28,7 +28,7 @@ func TestKeys(t *testing.T) {
 	cases := []struct {
 		name string
 		rule string // route
-		by   hotparam.By
+		by   rules.By
 		bare bool // ParamsOnly
 		req  Request
 		want []string // texts
@@ -87,10 +87,10 @@ func TestKeys(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			rule := hotRule(t, "r", c.rule, c.by, 0, 0)
 			rule.ParamsOnly = c.bare
-			f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+			f := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}})
 			for range 2 { // a route that is new, and one that is known
 				d := f.Check(c.req)
-				if d != (hotparam.Decision{Allowed: true}) {
+				if d != (rules.Decision{Allowed: true}) {
 					t.Errorf("a rule that only watches decided %+v", d)
 				}
 				var want []string
@@ -108,7 +108,7 @@ func TestKeys(t *testing.T) {
 // A key that is over the cap differs from every other, however long they are
 // alike, and is found again as hot.
 func TestLongKeysDiffer(t *testing.T) {
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "*", byAll, 1, 1)}})
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "*", byAll, 1, 1)}})
 	long := strings.Repeat("%C3%A9", 1000)
 	f.Check(get("", "/s", "q="+long+"1"))
 	f.Check(get("", "/s", "q="+long+"2"))
@@ -117,11 +117,11 @@ func TestLongKeysDiffer(t *testing.T) {
 		t.Fatalf("counted %q", keys)
 	}
 	for _, k := range keys {
-		if text := strings.TrimPrefix(k, "r "); len(text) > hotparam.MaxText {
+		if text := strings.TrimPrefix(k, "r "); len(text) > rules.MaxText {
 			t.Errorf("%d bytes", len(text))
 		}
 	}
-	first := hotparam.Text("GET /s", hotparam.Param{Name: "q", Value: strings.Repeat("é", 1000) + "1"})
+	first := rules.Text("GET /s", rules.Param{Name: "q", Value: strings.Repeat("é", 1000) + "1"})
 	f.heat(t, keys[0], keys[1])
 	if !f.IsHot(first) {
 		t.Error("IsHot does not know the whole text")
@@ -143,7 +143,7 @@ func TestKeysFitTheSink(t *testing.T) {
 		"elsewhere": func(b []byte) []byte { return append(bytes.ToUpper(b[:90]), '~') },
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "*", byAll, 1, 1)}})
+			f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "*", byAll, 1, 1)}})
 			f.sink.fit = func(b []byte) []byte {
 				if len(b) <= 91 {
 					return b
@@ -173,7 +173,7 @@ func TestKeysFitTheSink(t *testing.T) {
 
 // A request counts a key once: nobody makes a value hot with one request.
 func TestRepeatedParameterCountsOnce(t *testing.T) {
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "*", byEach, 1, 5)}})
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "*", byEach, 1, 5)}})
 	f.heat(t, "r GET /s?q=1")
 	d := f.Check(get("", "/s", strings.Repeat("q=1&", 100)+"a=2"))
 	if !d.Allowed || d.Remaining != 4 {
@@ -204,9 +204,9 @@ func TestKeysAreCanonical(t *testing.T) {
 			}
 			return b.String()
 		}
-		by := rapid.SampledFrom([]hotparam.By{byAll, byEach}).Draw(t, "by")
-		f := newFixture(t, hotparam.Rules{Secrets: hotparam.NewSecrets(nil, nil), Rules: []hotparam.Rule{
-			{ID: "r", Match: hotparam.Match{Route: anyRoute}, By: by, Hot: []hotparam.Threshold{hotparam.NewThreshold(hotparam.Rate{N: 1, Per: 1e9})}},
+		by := rapid.SampledFrom([]rules.By{byAll, byEach}).Draw(t, "by")
+		f := newFixture(t, rules.Rules{Secrets: rules.NewSecrets(nil, nil), Rules: []rules.Rule{
+			{ID: "r", Match: rules.Match{Route: anyRoute}, By: by, Hot: []rules.Threshold{rules.NewThreshold(rules.Rate{N: 1, Per: 1e9})}},
 		}})
 		f.Check(get("", "/s", write()))
 		first := f.counted()
@@ -214,11 +214,11 @@ func TestKeysAreCanonical(t *testing.T) {
 		if second := f.counted(); !mapsEqual(first, second) {
 			t.Fatalf("the same parameters counted\n%v, then\n%v", first, second)
 		}
-		if by.Kind == hotparam.ByAll {
+		if by.Kind == rules.ByAll {
 			// An independent canonical form: url.Values of the decoded pairs.
 			for text := range first {
 				_, query, _ := strings.Cut(text, "?")
-				if len(text)-2 > hotparam.MaxText || strings.Contains(text, "~") {
+				if len(text)-2 > rules.MaxText || strings.Contains(text, "~") {
 					break // was cut
 				}
 				got, err := url.ParseQuery(query)
@@ -227,7 +227,7 @@ func TestKeysAreCanonical(t *testing.T) {
 				}
 				want := url.Values{}
 				for _, p := range pairs {
-					if s := (&hotparam.Secrets{}); !s.Hides(p.name) {
+					if s := (&rules.Secrets{}); !s.Hides(p.name) {
 						want[p.name] = append(want[p.name], p.value)
 					}
 				}
@@ -242,8 +242,8 @@ func TestKeysAreCanonical(t *testing.T) {
 	})
 }
 
-var anyRoute = func() hotparam.Route {
-	r, err := hotparam.ParseRoute("*")
+var anyRoute = func() rules.Route {
+	r, err := rules.ParseRoute("*")
 	if err != nil {
 		panic(err)
 	}
@@ -275,17 +275,17 @@ func mapsEqual(a, b map[string]int64) bool { return fmt.Sprint(a) == fmt.Sprint(
 // however the path is escaped.
 func TestPathValuesAreThoseOfTheMux(t *testing.T) {
 	patterns := []string{"GET /u/{id}", "POST /u/{id}", "/f/{rest...}", "/a/{x}/b/{y}", "/d/{$}", "GET /lit/caf", "/"}
-	rules := hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "*", byAll, 0, 0)}}
-	f := newFixture(t, rules)
+	ruleset := rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "*", byAll, 0, 0)}}
+	f := newFixture(t, ruleset)
 	mux := http.NewServeMux()
-	var want []hotparam.Param
+	var want []rules.Param
 	var pattern string
 	for _, p := range patterns {
 		names := parse(t, p).Names()
 		mux.HandleFunc(p, func(_ http.ResponseWriter, r *http.Request) {
 			pattern = r.Pattern
 			for _, name := range names {
-				want = append(want, hotparam.Param{Source: hotparam.Path, Name: name, Value: r.PathValue(name)})
+				want = append(want, rules.Param{Source: rules.Path, Name: name, Value: r.PathValue(name)})
 			}
 		})
 	}
@@ -305,7 +305,7 @@ func TestPathValuesAreThoseOfTheMux(t *testing.T) {
 			if !found {
 				own, path = method, pattern
 			}
-			text := "r " + hotparam.Text(own+" "+path, want...)
+			text := "r " + rules.Text(own+" "+path, want...)
 			if got := f.keys(); !slices.Equal(got, []string{text}) {
 				t.Errorf("%s %s counted %q, the mux says %q", method, target, got, text)
 			}
@@ -318,20 +318,20 @@ func TestPathValuesAreThoseOfTheMux(t *testing.T) {
 func TestTotals(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		by   hotparam.By
+		by   rules.By
 		bare bool
 		want map[string]int64
 	}{
 		{"each", byEach, false, map[string]int64{"r GET /s?*": 4, "r GET /u/{id}?*": 1}},
 		{"each, parameters only", byEach, true, map[string]int64{"r *": 5}},
-		{"combinations", hotparam.By{Kind: hotparam.ByCombinations}, false, map[string]int64{"r GET /s?*": 4, "r GET /u/{id}?*": 1}},
+		{"combinations", rules.By{Kind: rules.ByCombinations}, false, map[string]int64{"r GET /s?*": 4, "r GET /u/{id}?*": 1}},
 		{"all", byAll, false, map[string]int64{}},
 		{"names", byNames("q"), false, map[string]int64{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			rule := hotRule(t, "r", "*", c.by, 0, 0)
 			rule.ParamsOnly = c.bare
-			f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+			f := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}})
 			for _, query := range []string{"", "q=1&q=2&q=1", "a=1&b=2&c=3&d=4&e=5", "q=*"} {
 				f.Check(get("GET /s", "/s", query))
 			}
@@ -346,7 +346,7 @@ func TestTotals(t *testing.T) {
 // A route that is too long for a total has none, rather than one that is cut and
 // looks like a key.
 func TestNoTotalOfALongRoute(t *testing.T) {
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "*", byEach, 0, 0)}})
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "*", byEach, 0, 0)}})
 	for n := 490; n < 520; n++ {
 		f.Check(get("", "/"+strings.Repeat("x", n), ""))
 		if keys := f.counted(); len(keys) > 0 {

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/hotset"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // anyKey stands for the key of a rule that has none.
@@ -147,7 +147,7 @@ func (r *request) askFor(cl *claim) limiter.Ask {
 		left = keepFor(cl.spec.quota.Load().Burst, r.class(cl.rule, p), len(p.First)+1)
 	}
 	switch {
-	case cl.rule.Count != hotparam.Requests:
+	case cl.rule.Count != rules.Requests:
 		kind = limiter.Peek
 	case cl.spec.waits() && !r.guard.opts.shadow:
 		kind, within = limiter.Reserve, r.maxWait(cl.spec.limit.Wait)
@@ -164,7 +164,7 @@ func keepFor(burst int64, class, classes int) int64 {
 
 // class returns the request's class by a rule's priority: the first of those of the
 // parameter's values, or the last class if none has one.
-func (r *request) class(c *candidate, p *hotparam.Priority) int {
+func (r *request) class(c *candidate, p *rules.Priority) int {
 	params := r.loadParams(c)
 	class := len(p.First)
 	for i := range params.Len() {
@@ -183,7 +183,7 @@ func (r *request) claimLater(cl *claim, key string) {
 	quota := cl.spec.quota.Load()
 	if quota != nil && cl.spec.isExact() {
 		ask := r.askFor(cl)
-		ask.Together = cl.spec.limit.Mode != hotparam.ModeShadow
+		ask.Together = cl.spec.limit.Mode != rules.ModeShadow
 		r.pending.exact = append(r.pending.exact, exactClaim{claim: *cl, op: limiter.Op{
 			Quota: quota, Name: cl.spec.name, Key: key, Ask: ask,
 		}})

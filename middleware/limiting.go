@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Limit returns a middleware that holds requests to a quota in this process. It finds no hot
@@ -22,7 +22,7 @@ import (
 // exceptions, give New rules without hot and a nil collector.
 //
 // Limit panics if the quota, the parameter or an option is invalid.
-func Limit(quota hotparam.Quota, param string, opts ...Option) func(http.Handler) http.Handler {
+func Limit(quota rules.Quota, param string, opts ...Option) func(http.Handler) http.Handler {
 	g, err := newLimiting(quota, param, opts)
 	if err != nil {
 		panic(fmt.Sprintf("middleware: Limit: %v", err))
@@ -30,22 +30,22 @@ func Limit(quota hotparam.Quota, param string, opts ...Option) func(http.Handler
 	return g.Handler
 }
 
-func newLimiting(quota hotparam.Quota, param string, opts []Option) (*Guard, error) {
-	any, err := hotparam.ParseRoute("*")
+func newLimiting(quota rules.Quota, param string, opts []Option) (*Guard, error) {
+	any, err := rules.ParseRoute("*")
 	if err != nil {
 		return nil, err
 	}
-	rule := hotparam.Rule{
-		ID: "limit", Match: hotparam.Match{Route: any}, ParamsOnly: true,
-		Limit: &hotparam.Limit{Quota: quota.WithDefaults(), Mode: hotparam.ModeLimit},
+	rule := rules.Rule{
+		ID: "limit", Match: rules.Match{Route: any}, ParamsOnly: true,
+		Limit: &rules.Limit{Quota: quota.WithDefaults(), Mode: rules.ModeLimit},
 	}
 	if param != "" {
-		p, message, hint := hotparam.ParseName(param)
+		p, message, hint := rules.ParseName(param)
 		if message != "" {
 			return nil, fmt.Errorf("parameter %q: %s (%s)", param, message, hint)
 		}
-		rule.By = hotparam.By{Kind: hotparam.ByNames, Names: []hotparam.Param{p}}
+		rule.By = rules.By{Kind: rules.ByNames, Names: []rules.Param{p}}
 	}
 	opts = append([]Option{func(o *options) { o.limitsBare = true }}, opts...)
-	return New(&hotparam.Rules{Namespace: "limit", Rules: []hotparam.Rule{rule}}, nil, opts...)
+	return New(&rules.Rules{Namespace: "limit", Rules: []rules.Rule{rule}}, nil, opts...)
 }

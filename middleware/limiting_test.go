@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // asked is a request with a header or two, from an address.
@@ -40,7 +40,7 @@ func passed(h http.Handler, requests ...*http.Request) (all []bool) {
 // without it together, so that nobody escapes by leaving it out.
 func TestLimit(t *testing.T) {
 	quota := limiter.Per(2, time.Hour)
-	proxies := WithClient(hotparam.Client{Trusted: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, Header: hotparam.XForwardedFor})
+	proxies := WithClient(rules.Client{Trusted: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, Header: rules.XForwardedFor})
 	const a, b, proxy = "192.0.2.1:1", "192.0.2.2:1", "10.1.1.1:1"
 	for name, c := range map[string]struct {
 		by       string
@@ -79,10 +79,10 @@ func TestLimit(t *testing.T) {
 func TestLimitPanics(t *testing.T) {
 	for want, f := range map[string]func(){
 		`did you mean "header:x-id"`: func() { Limit(limiter.PerSecond(1), "headr:x-id") },
-		"limit.rate is missing":      func() { Limit(hotparam.Quota{}, "") },
+		"limit.rate is missing":      func() { Limit(rules.Quota{}, "") },
 		"an address has no such":     func() { Limit(limiter.PerSecond(1), "addr:mac") },
 		"nothing knows ctx:user":     func() { Limit(limiter.PerSecond(1), "ctx:user") },
-		"client.header is missing":   func() { Limit(limiter.PerSecond(1), "", WithClient(hotparam.Client{TrustUnix: true})) },
+		"client.header is missing":   func() { Limit(limiter.PerSecond(1), "", WithClient(rules.Client{TrustUnix: true})) },
 	} {
 		func() {
 			defer func() {
@@ -109,12 +109,12 @@ func TestLimitStartsNoGoroutine(t *testing.T) {
 // one are refused at any time, by name.
 func TestGuardWithoutCollector(t *testing.T) {
 	priced := limitRule(t, "priced", "GET /priced", byNames("q"), 3, 3)
-	priced.Count = hotparam.Units
+	priced.Count = rules.Units
 	exceptional := limitRule(t, "except", "*", byNames("q"), 9, 9)
-	exceptional.Except = []hotparam.Exception{{Values: is("q", "1"), Limit: limit(2, 2)}, {Values: is("q", "2"), Action: hotparam.Block}}
+	exceptional.Except = []rules.Exception{{Values: is("q", "1"), Limit: limit(2, 2)}, {Values: is("q", "2"), Action: rules.Block}}
 	long := strings.Repeat("long", 200)
-	rules := hotparam.Rules{Namespace: "test", Rules: []hotparam.Rule{
-		limitRule(t, "all", "*", hotparam.By{}, 40, 40), limitRule(t, "each", "GET /s", byEach, 12, 12), limitRule(t, "every", "GET /s", byAll, 6, 6),
+	ruleset := rules.Rules{Namespace: "test", Rules: []rules.Rule{
+		limitRule(t, "all", "*", rules.By{}, 40, 40), limitRule(t, "each", "GET /s", byEach, 12, 12), limitRule(t, "every", "GET /s", byAll, 6, 6),
 		limitRule(t, "named", "GET /s", byNames("q", "header:x-id"), 5, 5), busyRule(t, "busy", byNames("q"), 1, 0), priced, exceptional,
 	}}
 	now := WithClock(func() time.Duration { return time.Hour })
@@ -122,11 +122,11 @@ func TestGuardWithoutCollector(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	counting, err := New(&rules, counts, now)
+	counting, err := New(&ruleset, counts, now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	alone, err := New(&rules, nil, now)
+	alone, err := New(&ruleset, nil, now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,8 +135,8 @@ func TestGuardWithoutCollector(t *testing.T) {
 		path := []string{"/s", "/priced", "/other"}[rand.IntN(3)]
 		query := []string{"", "q=1", "q=2", "q=3&b=1", "q=1&q=4", "q=" + long, "b=9"}[rand.IntN(7)]
 		if i == 200 { // both change their rules
-			changed := rules
-			changed.Rules = append(slices.Clone(rules.Rules[1:]), limitRule(t, "new", "*", byNames("b"), 4, 4))
+			changed := ruleset
+			changed.Rules = append(slices.Clone(ruleset.Rules[1:]), limitRule(t, "new", "*", byNames("b"), 4, 4))
 			if err := counting.Reload(&changed); err != nil {
 				t.Fatal(err)
 			}
@@ -144,7 +144,7 @@ func TestGuardWithoutCollector(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		var decisions [2]hotparam.Decision
+		var decisions [2]rules.Decision
 		for j, g := range []*Guard{counting, alone} {
 			d, ticket := g.Begin(get("GET "+path, path, query))
 			if ticket != nil {
@@ -163,12 +163,12 @@ func TestGuardWithoutCollector(t *testing.T) {
 	if denied == 0 || denied == 400 || alone.Stats().Panics > 0 {
 		t.Errorf("%d of 400 denied, %+v", denied, alone.Stats())
 	}
-	hot := rules
-	hot.Rules = []hotparam.Rule{hotRule(t, "found", "*", byEach, 1, 1)}
+	hot := ruleset
+	hot.Rules = []rules.Rule{hotRule(t, "found", "*", byEach, 1, 1)}
 	if err := alone.Reload(&hot); err == nil || !strings.Contains(err.Error(), `"found"`) {
 		t.Errorf("%v: want the rule that needs a collector", err)
 	}
-	alone.HotSet().Update("1", hotparam.Change{Hot: []hotparam.Hot{{Key: hotparam.Key{Rule: "each", Text: "GET /s?q=1"}}}})
+	alone.HotSet().Update("1", rules.Change{Hot: []rules.Hot{{Key: rules.Key{Rule: "each", Text: "GET /s?q=1"}}}})
 	if n := len(alone.HotKeys()); n != 1 {
 		t.Errorf("%d hot keys", n)
 	}

@@ -7,22 +7,22 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/limiter/semaphore"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // limitSpec is the limit of a rule, or of one of its exceptions, with the buckets and
 // permits of its keys. Hot keys have buckets of their own; see hotState.
 type limitSpec struct {
-	limit *hotparam.Limit // nil if there is none
-	unit  hotparam.Unit
+	limit *rules.Limit // nil if there is none
+	unit  rules.Unit
 	// name identifies the limit to a backend, and from one version of the rules to the
 	// next.
 	name       string
-	algorithms map[hotparam.Algorithm]limiter.Algorithm // the user's
+	algorithms map[rules.Algorithm]limiter.Algorithm // the user's
 	// quota is the limit's quota, or this instance's part of it. Nil means any rate.
-	quota atomic.Pointer[hotparam.Quota]
+	quota atomic.Pointer[rules.Quota]
 	// hash identifies the limit's one key, if the rule has none.
 	hash     uint64
 	meanCost atomic.Int64 // of recent requests, if the rule counts costs; 0 is unknown
@@ -50,16 +50,16 @@ type stores struct {
 
 // isShared reports whether each instance has a part of the limit's rate.
 func (s *limitSpec) isShared() bool {
-	return s.limit != nil && s.limit.Scope == hotparam.ScopeShare && s.quota.Load() != nil
+	return s.limit != nil && s.limit.Scope == rules.ScopeShare && s.quota.Load() != nil
 }
 
-func (s *limitSpec) isExact() bool { return s.limit.Scope == hotparam.ScopeExact }
-func (s *limitSpec) waits() bool   { return s.limit.Mode == hotparam.ModeWait }
+func (s *limitSpec) isExact() bool { return s.limit.Scope == rules.ScopeExact }
+func (s *limitSpec) waits() bool   { return s.limit.Mode == rules.ModeWait }
 
 // isQuick reports whether limitPlain can hold a key to the limit: the key's bucket alone
 // decides, at once, and what is over the limit is refused.
 func (s *limitSpec) isQuick() bool {
-	return s.limit != nil && s.limit.Mode == hotparam.ModeLimit && !s.limit.Shape && s.limit.Priority == nil && !s.isExact() &&
+	return s.limit != nil && s.limit.Mode == rules.ModeLimit && !s.limit.Shape && s.limit.Priority == nil && !s.isExact() &&
 		s.permits == nil && s.keyed == nil
 }
 
@@ -67,9 +67,9 @@ func (s *limitSpec) isQuick() bool {
 func (s *limitSpec) needsKey() bool { return s.permits != nil || s.isExact() && s.quota.Load() != nil }
 
 // whenAway returns what the limit does while the backend is unavailable.
-func (s *limitSpec) whenAway() hotparam.Away {
+func (s *limitSpec) whenAway() rules.Away {
 	if s.limit.Away == "" {
-		return hotparam.AwayLocal
+		return rules.AwayLocal
 	}
 	return s.limit.Away
 }
@@ -79,7 +79,7 @@ func (s *limitSpec) whenAway() hotparam.Away {
 type specBuilder struct {
 	opts      *options
 	maxKeys   int
-	redaction *hotparam.Redaction
+	redaction *rules.Redaction
 	// decisionsOf returns the counters of a rule.
 	decisionsOf func(rule string) *decisionCounts
 	instances   int
@@ -94,10 +94,10 @@ var (
 )
 
 // newSpec makes a limit with its permits and, unless the rule has hot, its buckets.
-func (b *specBuilder) newSpec(r *rule, l *hotparam.Limit, name string) (*limitSpec, error) {
+func (b *specBuilder) newSpec(r *rule, l *rules.Limit, name string) (*limitSpec, error) {
 	s := &limitSpec{
 		limit: l, unit: r.Count, name: name, algorithms: b.opts.algorithms,
-		hash: hotparam.Hash([]byte(name)), headers: b.opts.headers, decisions: b.decisionsOf(r.ID),
+		hash: rules.Hash([]byte(name)), headers: b.opts.headers, decisions: b.decisionsOf(r.ID),
 	}
 	if old := b.old[name]; old != nil {
 		s.meanCost.Store(old.meanCost.Load())
@@ -113,7 +113,7 @@ func (b *specBuilder) newSpec(r *rule, l *hotparam.Limit, name string) (*limitSp
 			return nil, err
 		}
 	}
-	if l.Burst == hotparam.Unlimited || l.Rate.IsZero() {
+	if l.Burst == rules.Unlimited || l.Rate.IsZero() {
 		return s, nil
 	}
 	if l.Algorithm.Custom() && s.algorithms[l.Algorithm] == nil {
@@ -134,9 +134,9 @@ func (b *specBuilder) newSpec(r *rule, l *hotparam.Limit, name string) (*limitSp
 
 // quotaOf returns the limit's quota, or this instance's part of it. If it has not changed,
 // the pointer has not either, so that buckets keep theirs.
-func (b *specBuilder) quotaOf(s *limitSpec) *hotparam.Quota {
+func (b *specBuilder) quotaOf(s *limitSpec) *rules.Quota {
 	instances := 1
-	if s.limit.Scope == hotparam.ScopeShare {
+	if s.limit.Scope == rules.ScopeShare {
 		instances = b.instances
 	}
 	quota, _ := limiter.Share(&s.limit.Quota, instances)
@@ -213,13 +213,13 @@ func (b *specBuilder) makeBuckets(s *limitSpec, r *rule) error {
 }
 
 // newBucket makes a bucket of one key.
-func (s *limitSpec) newBucket(quota *hotparam.Quota) (limiter.Bucket, error) {
+func (s *limitSpec) newBucket(quota *rules.Quota) (limiter.Bucket, error) {
 	return limiter.NewBucket(quota, s.algorithms)
 }
 
 // setQuota changes the quota of the limit's buckets. Buckets of hot keys change theirs when
 // they are next asked.
-func (s *limitSpec) setQuota(quota *hotparam.Quota, now time.Duration) error {
+func (s *limitSpec) setQuota(quota *rules.Quota, now time.Duration) error {
 	switch {
 	case s.single != nil:
 		return s.single.SetQuota(quota, now)
@@ -241,7 +241,7 @@ func (s *limitSpec) owe(by limiter.Owing, now time.Duration) {
 }
 
 // exceptionName returns the name of an exception's limit, which a backend gets.
-func (b *specBuilder) exceptionName(r *rule, x *hotparam.Exception) string {
+func (b *specBuilder) exceptionName(r *rule, x *rules.Exception) string {
 	name := strings.Builder{}
 	name.WriteString(r.ID)
 	for i, v := range x.Values {

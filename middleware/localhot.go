@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // agreeWithin is how long an aggregator that is available has to confirm that a key is hot
@@ -23,9 +23,9 @@ type localHot struct {
 	marking sync.Mutex
 
 	mu        sync.Mutex
-	marks     map[hotparam.Key]*mark
-	published map[hotparam.Key]struct{}
-	fleet     hotparam.Fleet
+	marks     map[rules.Key]*mark
+	published map[rules.Key]struct{}
+	fleet     rules.Fleet
 	alive     time.Time // since when an aggregator is available; zero if none is
 	timer     *time.Timer
 
@@ -39,14 +39,14 @@ type mark struct {
 }
 
 func newLocalHot(g *Guard) *localHot {
-	l := &localHot{guard: g, marks: make(map[hotparam.Key]*mark)}
+	l := &localHot{guard: g, marks: make(map[rules.Key]*mark)}
 	l.timer = time.AfterFunc(time.Hour, l.refuteMarks)
 	l.timer.Stop()
 	return l
 }
 
 // set records that a key has become hot by this instance's own count, or has cooled.
-func (l *localHot) set(h hotparam.Hot, hot bool) {
+func (l *localHot) set(h rules.Hot, hot bool) {
 	l.marking.Lock()
 	defer l.marking.Unlock()
 	if !hot {
@@ -66,10 +66,10 @@ func (l *localHot) set(h hotparam.Hot, hot bool) {
 }
 
 // updatePublished records the keys that are hot now. The caller holds the hot set's lock.
-func (l *localHot) updatePublished(hot []hotparam.Hot) {
+func (l *localHot) updatePublished(hot []rules.Hot) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.published = make(map[hotparam.Key]struct{}, len(hot))
+	l.published = make(map[rules.Key]struct{}, len(hot))
 	for i := range hot {
 		if !hot[i].Local {
 			l.published[hot[i].Key] = struct{}{}
@@ -87,7 +87,7 @@ func (l *localHot) updatePublished(hot []hotparam.Hot) {
 }
 
 // updateFleet records what the aggregator knows about the fleet.
-func (l *localHot) updateFleet(f hotparam.Fleet) {
+func (l *localHot) updateFleet(f rules.Fleet) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.fleet = f
@@ -106,7 +106,7 @@ func (l *localHot) steer() {
 	if l.guard.counts == nil {
 		return
 	}
-	hot := make([]hotparam.Key, 0, len(l.published))
+	hot := make([]rules.Key, 0, len(l.published))
 	for key := range l.published {
 		hot = append(hot, key)
 	}
@@ -147,7 +147,7 @@ func (l *localHot) refuteMarks() {
 	defer l.marking.Unlock()
 	l.mu.Lock()
 	now := time.Now()
-	var over []hotparam.Key
+	var over []rules.Key
 	for key, m := range l.marks {
 		if due := l.refutedAt(m); !due.IsZero() && !due.After(now) {
 			delete(l.marks, key)

@@ -7,26 +7,26 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // alone is one instance with a real collector that runs, on a clock that the
 // test turns.
 type alone struct {
 	*fixture
-	key hotparam.Key
+	key rules.Key
 }
 
 func runAlone(t *testing.T, opts []Option, test func(t *testing.T, a *alone)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		rules := hotparam.Rules{Namespace: "test", Rules: []hotparam.Rule{hotRule(t, "r", "GET /s", byNames("q"), 60, 10)}}
-		rules.Rules[0].Hot[0].Hold = 5 * time.Second
+		ruleset := rules.Rules{Namespace: "test", Rules: []rules.Rule{hotRule(t, "r", "GET /s", byNames("q"), 60, 10)}}
+		ruleset.Rules[0].Hot[0].Hold = 5 * time.Second
 		opts = append(opts, WithClock(func() time.Duration { return time.Since(start) }))
-		a := &alone{newFixtureOf(t, rules, collector.Config{Rules: &rules}, opts...), hotparam.Key{Rule: "r", Text: "GET /s?q=1"}}
+		a := &alone{newFixtureOf(t, ruleset, collector.Config{Rules: &ruleset}, opts...), rules.Key{Rule: "r", Text: "GET /s?q=1"}}
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- a.counts.Run(ctx) }()
@@ -77,9 +77,9 @@ func (a *alone) want(t *testing.T, state string) {
 	}
 }
 
-func (a *alone) publish(hot ...hotparam.Hot) { a.hot.Replace("v", hot) }
+func (a *alone) publish(hot ...rules.Hot) { a.hot.Replace("v", hot) }
 
-func (a *alone) fleet(instances int) { a.HotSet().UpdateFleet(hotparam.Fleet{Instances: instances}) }
+func (a *alone) fleet(instances int) { a.HotSet().UpdateFleet(rules.Fleet{Instances: instances}) }
 
 // With no aggregator in sight a key that is hot here is limited here, at the next
 // flush at the latest, until it cools here.
@@ -93,7 +93,7 @@ func TestLocalFirst(t *testing.T) {
 			t.Errorf("%d passed, want the burst of 10", n)
 		}
 		h := a.HotKeys()[0]
-		if h.Key != a.key || h.Limit != (hotparam.Rate{N: 60, Per: time.Hour}) || h.Low < 100 || h.Passed != 10 || h.Refused != 90 {
+		if h.Key != a.key || h.Limit != (rules.Rate{N: 60, Per: time.Hour}) || h.Low < 100 || h.Passed != 10 || h.Refused != 90 {
 			t.Errorf("%+v", h)
 		}
 		a.load(2000, 10*time.Second) // the load lasts
@@ -122,7 +122,7 @@ func TestLocalIsAgreedTo(t *testing.T) {
 		a.burst()
 		a.want(t, "local")
 		time.Sleep(time.Second)
-		a.publish(hotparam.Hot{Key: a.key, Low: 500})
+		a.publish(rules.Hot{Key: a.key, Low: 500})
 		a.want(t, "hot")
 		if n := a.burst(); n != 0 {
 			t.Errorf("what is published grants a fresh burst of %d", n)
@@ -178,7 +178,7 @@ func TestLocalWhileTheAggregatorComesAndGoes(t *testing.T) {
 		a.want(t, "local")
 		a.fleet(1)
 		a.load(200, time.Second)
-		a.publish(hotparam.Hot{Key: a.key})
+		a.publish(rules.Hot{Key: a.key})
 		a.load(600, 3*time.Second)
 		a.want(t, "hot")
 		a.publish()
@@ -203,7 +203,7 @@ func TestWithoutLocal(t *testing.T) {
 // The collector is steered by what is published, not by marks.
 func TestSteers(t *testing.T) {
 	var swaps [][]string
-	opt := WithOnSwap(func(_ string, hot []hotparam.Hot) {
+	opt := WithOnSwap(func(_ string, hot []rules.Hot) {
 		var keys []string
 		for _, h := range hot {
 			keys = append(keys, h.Key.String())
@@ -214,12 +214,12 @@ func TestSteers(t *testing.T) {
 	runAlone(t, []Option{opt}, func(t *testing.T, a *alone) {
 		a.fleet(2)
 		a.burst()
-		a.publish(hotparam.Hot{Key: hotparam.Key{Rule: "r", Text: "GET /s?q=2"}})
+		a.publish(rules.Hot{Key: rules.Key{Rule: "r", Text: "GET /s?q=2"}})
 		synctest.Wait()
 		l := a.localHot
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if _, ok := l.published[hotparam.Key{Rule: "r", Text: "GET /s?q=2"}]; !ok || len(l.published) != 1 || l.fleet.Instances != 2 {
+		if _, ok := l.published[rules.Key{Rule: "r", Text: "GET /s?q=2"}]; !ok || len(l.published) != 1 || l.fleet.Instances != 2 {
 			t.Errorf("published %v, fleet %+v", l.published, l.fleet)
 		}
 		if last := swaps[len(swaps)-1]; !slices.Equal(last, []string{"r GET /s?q=1", "r GET /s?q=2"}) {

@@ -11,9 +11,9 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/internal/keytext"
+	"github.com/hotparam/hotparam/rules"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -64,12 +64,12 @@ type tester interface {
 	Fatal(...any)
 }
 
-func newFixture(tb tester, rules hotparam.Rules, opts ...Option) *fixture {
+func newFixture(tb tester, rules rules.Rules, opts ...Option) *fixture {
 	tb.Helper()
 	return newFixtureOf(tb, rules, collector.Config{}, opts...)
 }
 
-func newFixtureOf(tb tester, rules hotparam.Rules, counts collector.Config, opts ...Option) *fixture {
+func newFixtureOf(tb tester, rules rules.Rules, counts collector.Config, opts ...Option) *fixture {
 	tb.Helper()
 	if rules.Namespace == "" {
 		rules.Namespace = "test"
@@ -93,21 +93,21 @@ func newFixtureOf(tb tester, rules hotparam.Rules, counts collector.Config, opts
 // counted returns what was counted of keys since it was called last; totals
 // returns it of totals.
 func (f *fixture) counted() map[string]int64 {
-	return f.flushed(func(key hotparam.Key) bool { return !keytext.IsTotal([]byte(key.Text)) })
+	return f.flushed(func(key rules.Key) bool { return !keytext.IsTotal([]byte(key.Text)) })
 }
 
 func (f *fixture) totals() map[string]int64 {
-	return f.flushed(func(key hotparam.Key) bool { return keytext.IsTotal([]byte(key.Text)) })
+	return f.flushed(func(key rules.Key) bool { return keytext.IsTotal([]byte(key.Text)) })
 }
 
-func (f *fixture) flushed(wanted func(hotparam.Key) bool) map[string]int64 {
+func (f *fixture) flushed(wanted func(rules.Key) bool) map[string]int64 {
 	f.counts.Flush(context.Background(), time.Unix(0, 0))
 	f.sink.mu.Lock()
 	defer f.sink.mu.Unlock()
 	counts := f.sink.counts
 	f.sink.counts = nil
 	maps.DeleteFunc(counts, func(member string, _ int64) bool {
-		key, ok := hotparam.ParseKey(member)
+		key, ok := rules.ParseKey(member)
 		return !ok || !wanted(key)
 	})
 	return counts
@@ -118,20 +118,20 @@ func (f *fixture) keys() []string { return slices.Sorted(maps.Keys(f.counted()))
 // heat makes exactly these members ("rule text") hot.
 func (f *fixture) heat(tb testing.TB, members ...string) {
 	tb.Helper()
-	hot := make([]hotparam.Hot, len(members))
+	hot := make([]rules.Hot, len(members))
 	for i, m := range members {
-		key, ok := hotparam.ParseKey(m)
+		key, ok := rules.ParseKey(m)
 		if !ok {
 			tb.Fatalf("%q is no member", m)
 		}
-		hot[i] = hotparam.Hot{Key: key, Low: 1, High: 1, Rate: 1, Mode: hotparam.ModeLimit}
+		hot[i] = rules.Hot{Key: key, Low: 1, High: 1, Rate: 1, Mode: rules.ModeLimit}
 	}
 	f.hot.Replace("", hot)
 }
 
-func parse(tb testing.TB, s string) hotparam.Route {
+func parse(tb testing.TB, s string) rules.Route {
 	tb.Helper()
-	r, err := hotparam.ParseRoute(s)
+	r, err := rules.ParseRoute(s)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -139,12 +139,12 @@ func parse(tb testing.TB, s string) hotparam.Route {
 }
 
 // byNames reads names as rules files have them: "q", "path:id".
-func byNames(names ...string) hotparam.By {
-	by := hotparam.By{Kind: hotparam.ByNames}
+func byNames(names ...string) rules.By {
+	by := rules.By{Kind: rules.ByNames}
 	for _, s := range names {
-		p := hotparam.Param{Name: s}
+		p := rules.Param{Name: s}
 		if word, name, found := strings.Cut(s, ":"); found {
-			p.Source, _ = hotparam.ParseSource(word)
+			p.Source, _ = rules.ParseSource(word)
 			p.Name = name
 		}
 		by.Names = append(by.Names, p)
@@ -153,15 +153,15 @@ func byNames(names ...string) hotparam.By {
 }
 
 var (
-	byAll  = hotparam.By{Kind: hotparam.ByAll}
-	byEach = hotparam.By{Kind: hotparam.ByEach}
+	byAll  = rules.By{Kind: rules.ByAll}
+	byEach = rules.By{Kind: rules.ByEach}
 )
 
 // hotRule counts keys; perHour 0: it only watches.
-func hotRule(tb testing.TB, id, pattern string, by hotparam.By, perHour, burst int64) hotparam.Rule {
-	r := hotparam.Rule{
-		ID: id, Match: hotparam.Match{Route: parse(tb, pattern)}, By: by,
-		Hot: []hotparam.Threshold{hotparam.NewThreshold(hotparam.Rate{N: 100, Per: time.Second})},
+func hotRule(tb testing.TB, id, pattern string, by rules.By, perHour, burst int64) rules.Rule {
+	r := rules.Rule{
+		ID: id, Match: rules.Match{Route: parse(tb, pattern)}, By: by,
+		Hot: []rules.Threshold{rules.NewThreshold(rules.Rate{N: 100, Per: time.Second})},
 	}
 	if perHour > 0 {
 		r.Limit = limit(perHour, burst)
@@ -169,17 +169,17 @@ func hotRule(tb testing.TB, id, pattern string, by hotparam.By, perHour, burst i
 	return r
 }
 
-func limit(perHour, burst int64) *hotparam.Limit {
-	return &hotparam.Limit{Quota: hotparam.Quota{Rate: hotparam.Rate{N: perHour, Per: time.Hour}, Burst: burst}, Mode: hotparam.ModeLimit}
+func limit(perHour, burst int64) *rules.Limit {
+	return &rules.Limit{Quota: rules.Quota{Rate: rules.Rate{N: perHour, Per: time.Hour}, Burst: burst}, Mode: rules.ModeLimit}
 }
 
 // limitRule limits every request that matches.
-func limitRule(tb testing.TB, id, pattern string, by hotparam.By, perHour, burst int64) hotparam.Rule {
-	return hotparam.Rule{ID: id, Match: hotparam.Match{Route: parse(tb, pattern)}, By: by, Limit: limit(perHour, burst)}
+func limitRule(tb testing.TB, id, pattern string, by rules.By, perHour, burst int64) rules.Rule {
+	return rules.Rule{ID: id, Match: rules.Match{Route: parse(tb, pattern)}, By: by, Limit: limit(perHour, burst)}
 }
 
-func ignoreRule(tb testing.TB, id, pattern string) hotparam.Rule {
-	return hotparam.Rule{ID: id, Match: hotparam.Match{Route: parse(tb, pattern)}, Ignore: true}
+func ignoreRule(tb testing.TB, id, pattern string) rules.Rule {
+	return rules.Rule{ID: id, Match: rules.Match{Route: parse(tb, pattern)}, Ignore: true}
 }
 
 func get(pattern, path, query string) Request {

@@ -3,7 +3,7 @@ package middleware
 import (
 	"strings"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // canonicalPath unescapes characters that need not be escaped: routers treat /%75/7 like
@@ -12,7 +12,7 @@ func (r *request) canonicalPath() {
 	if strings.IndexByte(r.in.Path, '%') < 0 {
 		return
 	}
-	r.path = hotparam.AppendPath(r.path[:0], r.in.Path)
+	r.path = rules.AppendPath(r.path[:0], r.in.Path)
 	if string(r.path) != r.in.Path {
 		r.in.Path = string(r.path)
 	}
@@ -55,11 +55,11 @@ func (r *request) matchesBody(c *candidate) bool {
 			return false
 		}
 	}
-	return c.Unread != hotparam.UnreadPass || !r.isUnread(c)
+	return c.Unread != rules.UnreadPass || !r.isUnread(c)
 }
 
 // hasParam reports whether the request has a parameter of this source, name and value.
-func hasParam(params *hotparam.Params, want hotparam.Param) bool {
+func hasParam(params *rules.Params, want rules.Param) bool {
 	for i := range params.Len() {
 		p := params.At(i)
 		if p.Source == want.Source && p.Name == want.Name && matchesWildcard(want.Value, p.Value) {

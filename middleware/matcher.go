@@ -3,7 +3,7 @@ package middleware
 import (
 	"net/http"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // matcher is the function of a [WithMatcher].
@@ -26,7 +26,7 @@ func WithMatcher(ruleID string, f func(r *http.Request) (key string, ignore bool
 // askMatchers calls the matchers of the request's route, keeps their keys, and reports
 // whether the request is exempt.
 func (r *request) askMatchers() (exempt bool) {
-	first := r.route.set.Evaluate == hotparam.EvaluateFirst
+	first := r.route.set.Evaluate == rules.EvaluateFirst
 	answered := false // a matcher gave a key
 	for i := range r.route.rules {
 		c := &r.route.rules[i]
@@ -39,7 +39,7 @@ func (r *request) askMatchers() (exempt bool) {
 		case r.matches(c) && r.in.http() != nil:
 			key, ignore = c.matcher(r.in.HTTP)
 			if ignore && !answered {
-				r.verdict.pass(hotparam.ReasonIgnored, c.ID)
+				r.verdict.pass(rules.ReasonIgnored, c.ID)
 				return true
 			}
 			if ignore {
@@ -60,7 +60,7 @@ func (r *request) askMatchers() (exempt bool) {
 func (r *request) useMatcherKey(c *candidate, key string) {
 	p := &r.params.custom
 	p.Reset()
-	p.Add(hotparam.Param{Name: "key", Value: key})
+	p.Add(rules.Param{Name: "key", Value: key})
 	r.sortParams(p)
 	r.startKey(c)
 	r.key = p.AppendOne(r.key, 0)

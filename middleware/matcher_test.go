@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // A matcher's key takes the place of the rule's, in the rule's limit and in its counts;
@@ -23,14 +23,14 @@ func TestMatcher(t *testing.T) {
 			return user, false
 		}
 	}
-	single := limitRule(t, "single", "GET /s", hotparam.By{}, 1, 1) // has a bucket for each user now
+	single := limitRule(t, "single", "GET /s", rules.By{}, 1, 1) // has a bucket for each user now
 	hot := hotRule(t, "hot", "*", byNames("key"), 0, 0)
-	hot.Except = []hotparam.Exception{{Values: is("key", "a b"), Action: hotparam.Block}}
-	all := limitRule(t, "all", "*", hotparam.By{}, 1, 100)
+	hot.Except = []rules.Exception{{Values: is("key", "a b"), Action: rules.Block}}
+	all := limitRule(t, "all", "*", rules.By{}, 1, 100)
 	mux := http.NewServeMux()
 	mux.Handle("GET /s", ok)
 	for _, routed := range []bool{true, false} {
-		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{all, single, hot}}, WithMatcher("single", by), WithMatcher("hot", by))
+		f := newFixture(t, rules.Rules{Rules: []rules.Rule{all, single, hot}}, WithMatcher("single", by), WithMatcher("hot", by))
 		h := f.Handler(mux)
 		if !routed {
 			h = f.Handler(http.HandlerFunc(mux.ServeHTTP))
@@ -66,10 +66,10 @@ func TestMatcher(t *testing.T) {
 
 // A matcher decides on what its rule would match, and on nothing else.
 func TestMatcherOfItsRule(t *testing.T) {
-	rule := limitRule(t, "r", "GET /s", hotparam.By{}, 1, 1)
+	rule := limitRule(t, "r", "GET /s", rules.By{}, 1, 1)
 	rule.Match.Query = is("q", "*")
 	asked := 0
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}}, WithMatcher("r", func(*http.Request) (string, bool) {
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}}, WithMatcher("r", func(*http.Request) (string, bool) {
 		asked++
 		return "x", false
 	}))
@@ -87,8 +87,8 @@ func TestMatchersInOrder(t *testing.T) {
 	key := func(header string) func(*http.Request) (string, bool) {
 		return func(r *http.Request) (string, bool) { return r.Header.Get(header), false }
 	}
-	f := newFixture(t, hotparam.Rules{Evaluate: hotparam.EvaluateFirst, DenyNoMatch: true, Rules: []hotparam.Rule{
-		limitRule(t, "one", "*", hotparam.By{}, 1, 1), limitRule(t, "two", "*", hotparam.By{}, 1, 2),
+	f := newFixture(t, rules.Rules{Evaluate: rules.EvaluateFirst, DenyNoMatch: true, Rules: []rules.Rule{
+		limitRule(t, "one", "*", rules.By{}, 1, 1), limitRule(t, "two", "*", rules.By{}, 1, 2),
 	}}, WithMatcher("one", key("One")), WithMatcher("two", key("Two")), WithHeaders())
 	h := f.Handler(ok)
 	for headers, want := range map[[2]string]string{{"x", "y"}: `"one";r=0;t=3600`, {"", "y"}: `"two";r=1;t=3600`, {"", ""}: ""} {
@@ -107,17 +107,17 @@ func TestMatchersInOrder(t *testing.T) {
 // them, for each of their answers: nothing, a key, ignore. The first answer wins.
 func TestFirstMatcherWins(t *testing.T) {
 	const nothing, key, ignore = 0, 1, 2
-	for _, evaluate := range []hotparam.Evaluate{hotparam.EvaluateAll, hotparam.EvaluateFirst} {
+	for _, evaluate := range []rules.Evaluate{rules.EvaluateAll, rules.EvaluateFirst} {
 		for plainAt := range 5 { // 4: there is none
 			for answers := range 3 * 3 * 3 {
-				var rules []hotparam.Rule
+				var ruleset []rules.Rule
 				var options []Option
 				var want []string // keys that are counted
 				exempt, decided, answered := false, false, false
-				first := evaluate == hotparam.EvaluateFirst
+				first := evaluate == rules.EvaluateFirst
 				rest := answers
 				for i, id := range []string{"a", "b", "c", "d"} {
-					rules = append(rules, hotRule(t, id, "GET /s", byNames("key"), 0, 0))
+					ruleset = append(ruleset, hotRule(t, id, "GET /s", byNames("key"), 0, 0))
 					if i == plainAt {
 						if !exempt && !decided {
 							want = append(want, id+" GET /s?key=own")
@@ -126,7 +126,7 @@ func TestFirstMatcherWins(t *testing.T) {
 						continue
 					}
 					if i == 3 && plainAt == 4 {
-						rules = rules[:3]
+						ruleset = ruleset[:3]
 						continue
 					}
 					answer := rest % 3
@@ -147,7 +147,7 @@ func TestFirstMatcherWins(t *testing.T) {
 				if exempt {
 					want = nil
 				}
-				f := newFixture(t, hotparam.Rules{Evaluate: evaluate, Rules: rules}, options...)
+				f := newFixture(t, rules.Rules{Evaluate: evaluate, Rules: ruleset}, options...)
 				serve(f.Handler(ok), "GET", "/s?key=own")
 				got := f.keys()
 				slices.Sort(got)

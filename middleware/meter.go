@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // serve serves the ticket's request, measures what its rules count, and ends the ticket,
@@ -24,11 +24,11 @@ func (t *Ticket) serve(w http.ResponseWriter, r *http.Request, next http.Handler
 		}
 		t.End(cost)
 	}()
-	if t.Counts(hotparam.Units) {
+	if t.Counts(rules.Units) {
 		ctx, own := withSpent(r.Context())
 		r, said = r.WithContext(ctx), own
 	}
-	if t.Counts(hotparam.Bytes) && r.Method != http.MethodHead { // whose responses have no body
+	if t.Counts(rules.Bytes) && r.Method != http.MethodHead { // whose responses have no body
 		body = &meter{ResponseWriter: w}
 		w = body.as(w)
 	}

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // metered is a server whose handler is metered in all units.
@@ -25,8 +25,8 @@ type metered struct {
 }
 
 func newMetered(t *testing.T, h http.HandlerFunc) *metered {
-	m := &metered{fixture: newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{
-		costRule(t, "bytes", hotparam.Bytes, 0, 0), costRule(t, "units", hotparam.Units, 0, 0), costRule(t, "ms", hotparam.Millis, 0, 0),
+	m := &metered{fixture: newFixture(t, rules.Rules{Rules: []rules.Rule{
+		costRule(t, "bytes", rules.Bytes, 0, 0), costRule(t, "units", rules.Units, 0, 0), costRule(t, "ms", rules.Millis, 0, 0),
 	}})}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /s", h)
@@ -249,8 +249,8 @@ func TestMeterHasWhatTheWriterHas(t *testing.T) {
 
 // The limit is on what is counted: a key that was expensive is refused.
 func TestExpensiveKeysAreRefused(t *testing.T) {
-	rule := costRule(t, "r", hotparam.Units, 3600, 10)
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+	rule := costRule(t, "r", rules.Units, 3600, 10)
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}})
 	f.heat(t, "r GET /s?q=1")
 	h := f.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { AddCost(r.Context(), 15) }))
 	request := func() int {

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // A middleware that only limits allocates nothing for a request that passes.
@@ -37,7 +37,7 @@ func TestCheckDoesNotAllocate(t *testing.T) {
 		}
 	}
 	for _, c := range benchCases {
-		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", c.rule, c.by, 3600, 1)}})
+		f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", c.rule, c.by, 3600, 1)}})
 		req := get(c.pattern, c.path, fmt.Sprintf(c.query, 7))
 		allocs(c.name, f, req)
 		members := f.keys()
@@ -49,7 +49,7 @@ func TestCheckDoesNotAllocate(t *testing.T) {
 		if f.Stats().Limited == 0 {
 			t.Errorf("%s is not hot", c.name)
 		}
-		f = newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", c.rule, c.by, 3600, 1e6)}})
+		f = newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", c.rule, c.by, 3600, 1e6)}})
 		f.heat(t, members...)
 		allocs(c.name+", hot, within its limit", f, req)
 		if keys := f.HotKeys(); keys[0].Passed == 0 || f.Stats().Limited > 0 {
@@ -76,7 +76,7 @@ func TestCheckDoesNotAllocate(t *testing.T) {
 	}
 	// Controls cost nothing, whether the request's key has one or another's.
 	for _, action := range []string{"block", "allow", "pin"} {
-		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "GET /s", byNames("q"), 3600, 1), hotRule(t, "each", "GET /s", byEach, 3600, 1)}})
+		f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "GET /s", byNames("q"), 3600, 1), hotRule(t, "each", "GET /s", byEach, 3600, 1)}})
 		f.heat(t, "r GET /s?q=1", "each GET /s?q=1", "each GET /s?q=2")
 		f.control(t, [2]string{action, "r GET /s?q=1"}, [2]string{action, "each GET /s?q=1"})
 		allocs(action, f, ofQ("1"))
@@ -84,7 +84,7 @@ func TestCheckDoesNotAllocate(t *testing.T) {
 		allocs(action+" of one of two", f, ofQ("1&q=2"))
 	}
 	// Rules that read bodies cost nothing where there is no body that they could read.
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{
 		hotRule(t, "login", "POST /login", byNames("form:user", "json:user"), 3600, 1), hotRule(t, "q", "GET /search", byNames("q"), 3600, 1),
 		hotRule(t, "any", "*", byNames("form:user"), 3600, 1), hotRule(t, "json", "GET /none", byNames("json:user"), 3600, 1),
 	}})
@@ -97,13 +97,13 @@ func TestCheckDoesNotAllocate(t *testing.T) {
 		t.Errorf("%+v", f.Stats())
 	}
 	named := byNames("q", "b")
-	named.Kind = hotparam.ByCombinations
-	for name, by := range map[string]hotparam.By{"combinations": {Kind: hotparam.ByCombinations}, "combinations of names": named, "each": byEach, "all": byAll} {
+	named.Kind = rules.ByCombinations
+	for name, by := range map[string]rules.By{"combinations": {Kind: rules.ByCombinations}, "combinations of names": named, "each": byEach, "all": byAll} {
 		rule := hotRule(t, "r", "GET /s", by, 3600, 1)
-		rule.Except = []hotparam.Exception{
-			{Values: is("q", "free"), Action: hotparam.Allow}, {Values: is("q", "evil*"), Action: hotparam.Block}, {Values: is("q", "v*p"), Limit: limit(3600, 2)},
+		rule.Except = []rules.Exception{
+			{Values: is("q", "free"), Action: rules.Allow}, {Values: is("q", "evil*"), Action: rules.Block}, {Values: is("q", "v*p"), Limit: limit(3600, 2)},
 		}
-		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+		f := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}})
 		for _, q := range []string{"1", "free", "evil", "vip", "%76ip"} {
 			req := get("GET /s", "/s", "q="+q+"&b=2&c=3&d=4&e=5")
 			allocs(name+" with exceptions, "+q, f, req)
@@ -111,14 +111,14 @@ func TestCheckDoesNotAllocate(t *testing.T) {
 			allocs(name+" with exceptions, hot, "+q, f, req)
 		}
 	}
-	shared := hotparam.Threshold{Kind: hotparam.Share, Factor: hotparam.Percent(50), Rate: hotparam.Rate{N: 100, Per: time.Second}}.WithDefaults()
-	for name, by := range map[string]hotparam.By{"combinations": {Kind: hotparam.ByCombinations}, "each": byEach, "names": byNames("q", "b")} {
+	shared := rules.Threshold{Kind: rules.Share, Factor: rules.Percent(50), Rate: rules.Rate{N: 100, Per: time.Second}}.WithDefaults()
+	for name, by := range map[string]rules.By{"combinations": {Kind: rules.ByCombinations}, "each": byEach, "names": byNames("q", "b")} {
 		rule := hotRule(t, "r", "GET /s", by, 3600, 1)
 		for _, shares := range []bool{false, true} {
 			if shares {
 				rule.Hot = append(rule.Hot, shared)
 			}
-			f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+			f := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}})
 			for _, query := range []string{"q=1&q=2&b=1", "b=1&b=2&b=3&b=4&q=1&q=2&q=3&token=7", "q=%41&q=b&q=c&q=d&q=e&q=f&q=g&q=h&q=i&q=j"} {
 				req := get("GET /s", "/s", query)
 				allocs(name+" of "+query, f, req)
@@ -128,8 +128,8 @@ func TestCheckDoesNotAllocate(t *testing.T) {
 		}
 	}
 	cost := hotRule(t, "r", "GET /s", byNames("q"), 3600, 1)
-	cost.Count = hotparam.Units
-	f = newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{cost}})
+	cost.Count = rules.Units
+	f = newFixture(t, rules.Rules{Rules: []rules.Rule{cost}})
 	req := get("GET /s", "/s", "q=1")
 	if n := testing.AllocsPerRun(500, func() {
 		_, ticket := f.Begin(req)
@@ -137,30 +137,30 @@ func TestCheckDoesNotAllocate(t *testing.T) {
 	}); n != 0 {
 		t.Errorf("costs: %v allocations", n)
 	}
-	f = newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{
-		limitRule(t, "one", "*", hotparam.By{}, 1, 1000), limitRule(t, "keys", "*", byEach, 1, 400), hotRule(t, "h", "*", byAll, 0, 0),
+	f = newFixture(t, rules.Rules{Rules: []rules.Rule{
+		limitRule(t, "one", "*", rules.By{}, 1, 1000), limitRule(t, "keys", "*", byEach, 1, 400), hotRule(t, "h", "*", byAll, 0, 0),
 	}})
 	allocs("limits, some of them of keys", f, get("GET /s", "/s", "q=1&b=2"))
 	first := limitRule(t, "first", "*", byEach, 1, 1000)
-	first.Limit.Priority = &hotparam.Priority{Name: "q", First: []string{"1"}}
+	first.Limit.Priority = &rules.Priority{Name: "q", First: []string{"1"}}
 	window := limitRule(t, "window", "*", byEach, 1, 1000)
-	window.Limit.Quota = hotparam.Quota{Algorithm: hotparam.FixedWindow, Rate: hotparam.Rate{N: 1000, Per: time.Hour}, Burst: 1000}
-	f = newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{
-		first, window, shareRule(t, "share", byEach, 1, 1000), waitRule(t, "wait", hotparam.By{}, hotparam.Rate{N: 1, Per: time.Hour}, 1000, time.Second),
+	window.Limit.Quota = rules.Quota{Algorithm: rules.FixedWindow, Rate: rules.Rate{N: 1000, Per: time.Hour}, Burst: 1000}
+	f = newFixture(t, rules.Rules{Rules: []rules.Rule{
+		first, window, shareRule(t, "share", byEach, 1, 1000), waitRule(t, "wait", rules.By{}, rules.Rate{N: 1, Per: time.Hour}, 1000, time.Second),
 	}})
 	allocs("other limits", f, get("GET /s", "/s", "q=1&b=2"))
 	busy := hotRule(t, "busy", "*", byAll, 1, 1)
 	busy.Limit.Concurrency = 1
-	f = newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{busy, exactly(hotRule(t, "exact", "*", byAll, 1, 1), "")}}, WithBackend(newShared(t)))
+	f = newFixture(t, rules.Rules{Rules: []rules.Rule{busy, exactly(hotRule(t, "exact", "*", byAll, 1, 1), "")}}, WithBackend(newShared(t)))
 	if n := testing.AllocsPerRun(500, func() { f.Begin(req) }); n != 0 { // it is not hot
 		t.Errorf("concurrency and Redis for hot keys: %v allocations", n)
 	}
-	f = newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "*", byAll, 1, 1)}})
+	f = newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "*", byAll, 1, 1)}})
 	allocs("long", f, get("GET /s", "/s", "q="+strings.Repeat("%C3%A9", 300)))
-	if n := testing.AllocsPerRun(500, func() { f.Enter(t.Context(), "job", hotparam.Param{Name: "q", Value: "1"}) }); n != 0 {
+	if n := testing.AllocsPerRun(500, func() { f.Enter(t.Context(), "job", rules.Param{Name: "q", Value: "1"}) }); n != 0 {
 		t.Errorf("Enter: %v allocations", n)
 	}
-	f = newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "*", byNames("rpc:user.id"), 1, 1)}})
+	f = newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "*", byNames("rpc:user.id"), 1, 1)}})
 	allocs("RPC", f, Request{Pattern: "shop.Search/Find", Field: func(_ string, values []string) []string { return append(values, "7", "8") }})
 	if n := testing.AllocsPerRun(500, func() { f.IsHot("GET /s?q=1") }); n != 0 {
 		t.Errorf("IsHot: %v allocations", n)
@@ -182,10 +182,10 @@ func (w *bareWriter) Write(p []byte) (int, error) { return len(p), nil }
 func TestRefusalAllocatesLittle(t *testing.T) {
 	hot, limited := hotRule(t, "hot", "*", byNames("q"), 1, 1), limitRule(t, "limited", "*", byNames("q"), 1, 1)
 	blocking := limited
-	blocking.Except = []hotparam.Exception{{Values: is("q", "1"), Action: hotparam.Block}}
+	blocking.Except = []rules.Exception{{Values: is("q", "1"), Action: rules.Block}}
 	both := WithHeaders(RateLimitHeaders, LegacyHeaders)
 	for name, c := range map[string]struct {
-		rule   hotparam.Rule
+		rule   rules.Rule
 		opts   []Option
 		status int
 	}{
@@ -195,7 +195,7 @@ func TestRefusalAllocatesLittle(t *testing.T) {
 		"keyed, all headers": {limited, []Option{both}, 429},
 		"blocked":            {blocking, nil, 403},
 	} {
-		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{c.rule}}, c.opts...)
+		f := newFixture(t, rules.Rules{Rules: []rules.Rule{c.rule}}, c.opts...)
 		f.heat(t, "hot GET /s?q=1")
 		h := f.Handler(ok)
 		r := httptest.NewRequest("GET", "/s?q=1", nil)
@@ -214,10 +214,10 @@ func TestRefusalAllocatesLittle(t *testing.T) {
 func TestRedactingDoesNotAllocate(t *testing.T) {
 	named := byNames("q", "header:x-api-key", "addr:ip", "path:id")
 	combined := named
-	combined.Kind = hotparam.ByCombinations
-	for name, by := range map[string]hotparam.By{"all": byAll, "each": byEach, "names": named, "combinations": combined} {
+	combined.Kind = rules.ByCombinations
+	for name, by := range map[string]rules.By{"all": byAll, "each": byEach, "names": named, "combinations": combined} {
 		rule := hotRule(t, "r", "*", by, 3600, 1)
-		rule.Except = []hotparam.Exception{{Values: is("q", "evil*"), Action: hotparam.Block}, {Values: is("q", "v*p"), Limit: limit(3600, 2)}}
+		rule.Except = []rules.Exception{{Values: is("q", "evil*"), Action: rules.Block}, {Values: is("q", "v*p"), Limit: limit(3600, 2)}}
 		f := newFixture(t, redacting([]string{"q", "header:x-api-key", "addr:ip", "path:id"}, rule))
 		for _, pattern := range []string{"", "GET /u/{id}"} {
 			for _, q := range []string{"1", "evil", "vip", "1&q=2&q=3"} {

@@ -6,9 +6,9 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/limiter/semaphore"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // options are what an [Option] sets.
@@ -28,13 +28,13 @@ type options struct {
 	noWait    bool
 	// limitsBare has requests with none of a rule's parameters share a key.
 	limitsBare bool
-	client     *hotparam.Client // nil if the rules say
+	client     *rules.Client // nil if the rules say
 	clock      func() time.Duration
 	maxKeys    int
-	onSwap     func(version string, hot []hotparam.Hot)
+	onSwap     func(version string, hot []rules.Hot)
 	log        *slog.Logger
 
-	algorithms map[hotparam.Algorithm]limiter.Algorithm
+	algorithms map[rules.Algorithm]limiter.Algorithm
 	matchers   map[string]matcher // by the rule's id
 	params     map[string]func(context.Context) string
 	anyParam   func(ctx context.Context, name string) string // for those not in params
@@ -73,7 +73,7 @@ func WithRoute(f func(*http.Request) string) Option { return func(o *options) { 
 // "" if it is not known. The default is the host of the request's RemoteAddr, which behind
 // a proxy is the proxy. f is called for those requests of hot keys that are sampled, and if
 // there are [Hooks]. A [Request].Caller takes precedence. The callers of hot keys leave the process; see
-// [hotparam.Attribution].
+// [rules.Attribution].
 func WithCaller(f func(*http.Request) string) Option {
 	return func(o *options) { o.caller, o.ownCaller = f, true }
 }
@@ -82,9 +82,9 @@ func WithCaller(f func(*http.Request) string) Option {
 func WithSkip(f func(*http.Request) bool) Option { return func(o *options) { o.skip = f } }
 
 // WithLimited has f answer the requests that are refused. The default is the answer of
-// [hotparam.Decision.Answer], which f can get from its decision. Outside of [Guard.Handler]
+// [rules.Decision.Answer], which f can get from its decision. Outside of [Guard.Handler]
 // what f writes is recorded; see [WithServe].
-func WithLimited(f func(http.ResponseWriter, *http.Request, hotparam.Decision)) Option {
+func WithLimited(f func(http.ResponseWriter, *http.Request, rules.Decision)) Option {
 	return func(o *options) { o.limited = f }
 }
 
@@ -92,13 +92,13 @@ func WithLimited(f func(http.ResponseWriter, *http.Request, hotparam.Decision)) 
 // of the rule's own answer. Requests to h are not limited.
 //
 // [Guard.Handler] calls h with the server's writer. For other requests
-// [hotparam.Decision.Answer] calls it and records its response of at most [MaxRecorded] bytes,
+// [rules.Decision.Answer] calls it and records its response of at most [MaxRecorded] bytes,
 // so h cannot stream or hijack. A longer response is dropped, and the request gets the answer
 // that it would have without h. h gets the request of [Request].HTTP or MakeHTTP, or one made
 // of the other fields.
 func WithServe(ruleID string, h http.Handler) Option {
 	return func(o *options) {
-		o.serve[ruleID] = func(w http.ResponseWriter, r *http.Request, _ hotparam.Decision) { h.ServeHTTP(w, r) }
+		o.serve[ruleID] = func(w http.ResponseWriter, r *http.Request, _ rules.Decision) { h.ServeHTTP(w, r) }
 	}
 }
 
@@ -125,14 +125,14 @@ func WithClock(now func() time.Duration) Option { return func(o *options) { o.cl
 
 // WithMaxKeys sets how many keys of each limit have a place of their own in this process, for
 // rules without hot, for concurrency, and for limits with scope: exact while their backend is
-// unavailable; by default it is that of the rules ([hotparam.Rules.LimitKeys]). What further keys
+// unavailable; by default it is that of the rules ([rules.Rules.LimitKeys]). What further keys
 // owe is known by estimates that are never too low: see [limiter.Memory] and
 // [semaphore.Config.MaxKeys].
 func WithMaxKeys(n int) Option { return func(o *options) { o.maxKeys = n } }
 
 // WithOnSwap sets f, which is called whenever the set of hot keys of this process has
 // changed. f must be quick, and must not keep or change the slice.
-func WithOnSwap(f func(version string, hot []hotparam.Hot)) Option {
+func WithOnSwap(f func(version string, hot []rules.Hot)) Option {
 	return func(o *options) { o.onSwap = f }
 }
 
@@ -143,16 +143,16 @@ func WithLog(log *slog.Logger) Option { return func(o *options) { o.log = log } 
 
 // WithAlgorithm registers an algorithm that limits select by its name, which must begin
 // with "x_".
-func WithAlgorithm(name hotparam.Algorithm, a limiter.Algorithm) Option {
+func WithAlgorithm(name rules.Algorithm, a limiter.Algorithm) Option {
 	return func(o *options) { o.algorithms[name] = a }
 }
 
 // WithClient says which address is the client's, in place of the rules' Client: behind
 // proxies it names their networks and the header that they write.
-func WithClient(c hotparam.Client) Option { return func(o *options) { o.client = &c } }
+func WithClient(c rules.Client) Option { return func(o *options) { o.client = &c } }
 
 // withClient returns rules with the client of [WithClient].
-func (o *options) withClient(rules *hotparam.Rules) *hotparam.Rules {
+func (o *options) withClient(rules *rules.Rules) *rules.Rules {
 	if o.client == nil {
 		return rules
 	}

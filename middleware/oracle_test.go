@@ -12,30 +12,30 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // oracle decides as the documentation says, in the plainest way. Its clock
 // stands still, and all limits have the same rate: a token is back in an hour.
 type oracle struct {
-	rules  []hotparam.Rule
+	rules  []rules.Rule
 	hot    map[string]bool
 	taken  map[string]int64 // from buckets
 	counts map[string]int64
 }
 
-func (o *oracle) decide(params []hotparam.Param) hotparam.Decision {
-	d := hotparam.Decision{Allowed: true}
+func (o *oracle) decide(params []rules.Param) rules.Decision {
+	d := rules.Decision{Allowed: true}
 	var took []string
-	deny := func(rule *hotparam.Rule, limit *hotparam.Limit, bucket string, reason hotparam.Reason) {
+	deny := func(rule *rules.Rule, limit *rules.Limit, bucket string, reason rules.Reason) {
 		switch {
-		case limit != nil && limit.Mode == hotparam.ModeShadow:
-			if d.Reason == hotparam.ReasonNone {
-				d.Reason, d.Rule = hotparam.ReasonShadow, rule.ID
+		case limit != nil && limit.Mode == rules.ModeShadow:
+			if d.Reason == rules.ReasonNone {
+				d.Reason, d.Rule = rules.ReasonShadow, rule.ID
 			}
-		case d.Allowed, reason == hotparam.ReasonBlocked && d.Reason != reason:
-			d = hotparam.Decision{Reason: reason, Rule: rule.ID}
-			if reason == hotparam.ReasonLimited {
+		case d.Allowed, reason == rules.ReasonBlocked && d.Reason != reason:
+			d = rules.Decision{Reason: reason, Rule: rule.ID}
+			if reason == rules.ReasonLimited {
 				d.Limit, d.RetryAfter, d.ResetAfter = limit.Burst, time.Hour, time.Duration(o.taken[bucket])*time.Hour
 			}
 		}
@@ -46,16 +46,16 @@ func (o *oracle) decide(params []hotparam.Param) hotparam.Decision {
 		for _, k := range oracleKeys(rule.By, params) {
 			set, key := k.params, rule.ID+" "+k.text()
 			limit, bucket := rule.Limit, key
-			if rule.By.Kind == hotparam.ByNone {
+			if rule.By.Kind == rules.ByNone {
 				bucket = rule.ID
 			}
-			if at := slices.IndexFunc(rule.Except, func(x hotparam.Exception) bool { return oracleMatches(x, set) }); at >= 0 {
+			if at := slices.IndexFunc(rule.Except, func(x rules.Exception) bool { return oracleMatches(x, set) }); at >= 0 {
 				x := rule.Except[at]
-				if x.Action == hotparam.Allow {
+				if x.Action == rules.Allow {
 					continue
 				}
-				if x.Action == hotparam.Block {
-					deny(rule, rule.Limit, bucket, hotparam.ReasonBlocked)
+				if x.Action == rules.Block {
+					deny(rule, rule.Limit, bucket, rules.ReasonBlocked)
 					continue
 				}
 				if x.Limit != nil {
@@ -76,17 +76,17 @@ func (o *oracle) decide(params []hotparam.Param) hotparam.Decision {
 				continue
 			}
 			if o.taken[bucket] >= limit.Burst {
-				deny(rule, limit, bucket, hotparam.ReasonLimited)
+				deny(rule, limit, bucket, rules.ReasonLimited)
 				continue
 			}
 			o.taken[bucket]++
 			took = append(took, bucket)
 			left := limit.Burst - o.taken[bucket]
-			if d.Allowed && (d.Reason != hotparam.ReasonWithin || left < d.Remaining) {
+			if d.Allowed && (d.Reason != rules.ReasonWithin || left < d.Remaining) {
 				// A shadow limit that is over comes after any that allows, but
 				// for one that is told already.
-				d = hotparam.Decision{
-					Allowed: true, Reason: hotparam.ReasonWithin, Limit: limit.Burst, Remaining: left,
+				d = rules.Decision{
+					Allowed: true, Reason: rules.ReasonWithin, Limit: limit.Burst, Remaining: left,
 					ResetAfter: time.Duration(o.taken[bucket]) * time.Hour, Rule: rule.ID,
 				}
 			}
@@ -102,7 +102,7 @@ func (o *oracle) decide(params []hotparam.Param) hotparam.Decision {
 
 // oracleKey is the parameters of one key, or what stands for those beyond.
 type oracleKey struct {
-	params []hotparam.Param
+	params []rules.Param
 	more   bool
 }
 
@@ -110,7 +110,7 @@ func (k oracleKey) text() string {
 	if k.more {
 		return "GET /s?~more"
 	}
-	return hotparam.Text("GET /s", k.params...)
+	return rules.Text("GET /s", k.params...)
 }
 
 // group is the route and the names.
@@ -124,31 +124,31 @@ func (k oracleKey) group() string {
 }
 
 // oracleKeys are the keys that a rule makes.
-func oracleKeys(by hotparam.By, params []hotparam.Param) (keys []oracleKey) {
-	if by.Kind == hotparam.ByNone {
+func oracleKeys(by rules.By, params []rules.Param) (keys []oracleKey) {
+	if by.Kind == rules.ByNone {
 		return []oracleKey{{params: params}}
 	}
-	sorted := slices.SortedFunc(slices.Values(params), func(a, b hotparam.Param) int {
+	sorted := slices.SortedFunc(slices.Values(params), func(a, b rules.Param) int {
 		return strings.Compare(a.Name+"\x00"+a.Value, b.Name+"\x00"+b.Value)
 	})
-	params = slices.DeleteFunc(sorted, func(p hotparam.Param) bool {
-		named := slices.ContainsFunc(by.Names, func(n hotparam.Param) bool { return n.Name == p.Name })
+	params = slices.DeleteFunc(sorted, func(p rules.Param) bool {
+		named := slices.ContainsFunc(by.Names, func(n rules.Param) bool { return n.Name == p.Name })
 		return len(by.Names) == 0 && p.Name == "token" || len(by.Names) > 0 && !named
 	})
 	distinct := slices.Compact(slices.Clone(params))
 	switch by.Kind {
-	case hotparam.ByEach:
+	case rules.ByEach:
 		chosen := oracleChoice(distinct)
 		for _, p := range chosen {
-			keys = append(keys, oracleKey{params: []hotparam.Param{p}})
+			keys = append(keys, oracleKey{params: []rules.Param{p}})
 		}
 		if len(chosen) < len(distinct) {
 			keys = append(keys, oracleKey{more: true})
 		}
-	case hotparam.ByNames:
-		pairings := [][]hotparam.Param{nil}
+	case rules.ByNames:
+		pairings := [][]rules.Param{nil}
 		for _, name := range by.Names {
-			var longer [][]hotparam.Param
+			var longer [][]rules.Param
 			for _, set := range pairings {
 				for _, p := range distinct {
 					if p.Name == name.Name {
@@ -168,13 +168,13 @@ func oracleKeys(by hotparam.By, params []hotparam.Param) (keys []oracleKey) {
 		if len(pairings) > 8 {
 			keys = append(keys, oracleKey{more: true})
 		}
-	case hotparam.ByCombinations:
+	case rules.ByCombinations:
 		all := len(distinct)
 		distinct = oracleChoice(distinct) // there are no more than eight names
 		for size := 1; size <= 3; size++ {
-			var sets [][]hotparam.Param
+			var sets [][]rules.Param
 			for set := 1; set < 1<<len(distinct); set++ {
-				var of []hotparam.Param
+				var of []rules.Param
 				for i, p := range distinct {
 					if set>>i&1 == 1 {
 						of = append(of, p)
@@ -195,7 +195,7 @@ func oracleKeys(by hotparam.By, params []hotparam.Param) (keys []oracleKey) {
 			keys = append(keys, oracleKey{more: true})
 		}
 	default:
-		if len(params) > 0 || by.Kind == hotparam.ByAll {
+		if len(params) > 0 || by.Kind == rules.ByAll {
 			keys = append(keys, oracleKey{params: params})
 		}
 	}
@@ -204,15 +204,15 @@ func oracleKeys(by hotparam.By, params []hotparam.Param) (keys []oracleKey) {
 
 // oracleChoice is the eight parameters that have a key each, in their order: the first
 // value of each name, then the second.
-func oracleChoice(distinct []hotparam.Param) (chosen []hotparam.Param) {
-	numbers := make(map[hotparam.Param]int)
+func oracleChoice(distinct []rules.Param) (chosen []rules.Param) {
+	numbers := make(map[rules.Param]int)
 	seen := make(map[string]int)
 	for _, p := range distinct {
 		numbers[p] = seen[p.Name]
 		seen[p.Name]++
 	}
 	byNumber := slices.Clone(distinct)
-	slices.SortStableFunc(byNumber, func(a, b hotparam.Param) int { return numbers[a] - numbers[b] })
+	slices.SortStableFunc(byNumber, func(a, b rules.Param) int { return numbers[a] - numbers[b] })
 	for _, p := range distinct {
 		if slices.Index(byNumber, p) < 8 {
 			chosen = append(chosen, p)
@@ -222,14 +222,14 @@ func oracleChoice(distinct []hotparam.Param) (chosen []hotparam.Param) {
 }
 
 // oracleAddsUp reports whether the counts of a rule's keys are added up to requests.
-func oracleAddsUp(rule *hotparam.Rule) bool {
-	return rule.By.Kind == hotparam.ByEach || rule.By.Kind == hotparam.ByCombinations || slices.ContainsFunc(rule.Hot, func(t hotparam.Threshold) bool { return t.Kind == hotparam.Share })
+func oracleAddsUp(rule *rules.Rule) bool {
+	return rule.By.Kind == rules.ByEach || rule.By.Kind == rules.ByCombinations || slices.ContainsFunc(rule.Hot, func(t rules.Threshold) bool { return t.Kind == rules.Share })
 }
 
-func oracleMatches(x hotparam.Exception, params []hotparam.Param) bool {
+func oracleMatches(x rules.Exception, params []rules.Param) bool {
 	for _, v := range x.Values {
 		pattern := regexp.MustCompile("(?s)^" + strings.ReplaceAll(regexp.QuoteMeta(v.Value), `\*`, ".*") + "$")
-		if !slices.ContainsFunc(params, func(p hotparam.Param) bool { return p.Name == v.Name && pattern.MatchString(p.Value) }) {
+		if !slices.ContainsFunc(params, func(p rules.Param) bool { return p.Name == v.Name && pattern.MatchString(p.Value) }) {
 			return false
 		}
 	}
@@ -237,27 +237,27 @@ func oracleMatches(x hotparam.Exception, params []hotparam.Param) bool {
 }
 
 // drawRule draws a rule for all requests, with the limits of the oracle.
-func drawRule(rt *rapid.T, id string) hotparam.Rule {
+func drawRule(rt *rapid.T, id string) rules.Rule {
 	names := rapid.SampledFrom([]string{"a", "b", "c", "d"})
 	values := rapid.SampledFrom([]string{"1", "2", "x y", "*", "x*", "*y", "2*"})
-	drawLimit := func() *hotparam.Limit {
+	drawLimit := func() *rules.Limit {
 		l := limit(1, rapid.Int64Range(1, 3).Draw(rt, "burst"))
 		if rapid.IntRange(0, 3).Draw(rt, "shadow") == 0 {
-			l.Mode = hotparam.ModeShadow
+			l.Mode = rules.ModeShadow
 		}
 		return l
 	}
-	r := hotparam.Rule{ID: id, Match: hotparam.Match{Route: anyRoute}}
-	r.By.Kind = rapid.SampledFrom([]hotparam.ByKind{hotparam.ByNone, hotparam.ByAll, hotparam.ByEach, hotparam.ByNames, hotparam.ByCombinations}).Draw(rt, "by")
-	if r.By.Kind == hotparam.ByNames || r.By.Kind == hotparam.ByCombinations && rapid.Bool().Draw(rt, "named") {
+	r := rules.Rule{ID: id, Match: rules.Match{Route: anyRoute}}
+	r.By.Kind = rapid.SampledFrom([]rules.ByKind{rules.ByNone, rules.ByAll, rules.ByEach, rules.ByNames, rules.ByCombinations}).Draw(rt, "by")
+	if r.By.Kind == rules.ByNames || r.By.Kind == rules.ByCombinations && rapid.Bool().Draw(rt, "named") {
 		for _, name := range rapid.SliceOfNDistinct(names, 1, 3, rapid.ID).Draw(rt, "names") {
-			r.By.Names = append(r.By.Names, hotparam.Param{Name: name})
+			r.By.Names = append(r.By.Names, rules.Param{Name: name})
 		}
 	}
-	if r.By.Kind != hotparam.ByNone && (r.By.Kind == hotparam.ByCombinations || rapid.Bool().Draw(rt, "hot")) {
-		r.Hot = []hotparam.Threshold{hotparam.NewThreshold(hotparam.Rate{N: 100, Per: time.Second})}
+	if r.By.Kind != rules.ByNone && (r.By.Kind == rules.ByCombinations || rapid.Bool().Draw(rt, "hot")) {
+		r.Hot = []rules.Threshold{rules.NewThreshold(rules.Rate{N: 100, Per: time.Second})}
 		if rapid.Bool().Draw(rt, "share") {
-			share := hotparam.Threshold{Kind: hotparam.Share, Factor: hotparam.Percent(50), Rate: hotparam.Rate{N: 100, Per: time.Second}}
+			share := rules.Threshold{Kind: rules.Share, Factor: rules.Percent(50), Rate: rules.Rate{N: 100, Per: time.Second}}
 			r.Hot = append(r.Hot, share.WithDefaults())
 		}
 	}
@@ -265,22 +265,22 @@ func drawRule(rt *rapid.T, id string) hotparam.Rule {
 		r.Limit = drawLimit()
 	}
 	most := 3
-	if r.By.Kind == hotparam.ByNone {
+	if r.By.Kind == rules.ByNone {
 		most = 0 // there is no key that has values
 	}
 	for range rapid.IntRange(0, most).Draw(rt, "exceptions") {
-		x := hotparam.Exception{Action: rapid.SampledFrom([]hotparam.Action{hotparam.Adjust, hotparam.Allow, hotparam.Block}).Draw(rt, "action")}
+		x := rules.Exception{Action: rapid.SampledFrom([]rules.Action{rules.Adjust, rules.Allow, rules.Block}).Draw(rt, "action")}
 		for range rapid.IntRange(1, 2).Draw(rt, "values") {
 			name := names.Draw(rt, "name")
 			if len(r.By.Names) > 0 { // one that the rule's keys can have
 				name = rapid.SampledFrom(r.By.Names).Draw(rt, "own name").Name
 			}
-			x.Values = append(x.Values, hotparam.QueryMatch{Name: name, Value: values.Draw(rt, "value")})
+			x.Values = append(x.Values, rules.QueryMatch{Name: name, Value: values.Draw(rt, "value")})
 		}
-		if r.By.Kind == hotparam.ByEach {
+		if r.By.Kind == rules.ByEach {
 			x.Values = x.Values[:1]
 		}
-		if x.Action == hotparam.Adjust {
+		if x.Action == rules.Adjust {
 			x.Limit = drawLimit()
 		}
 		r.Except = append(r.Except, x)
@@ -291,28 +291,28 @@ func drawRule(rt *rapid.T, id string) hotparam.Rule {
 // Whatever the rules and their exceptions, requests are decided and counted as
 // the oracle does it.
 func TestDecidesAsTheOracle(t *testing.T) {
-	seen, more, again := map[hotparam.Reason]int{}, 0, 0
+	seen, more, again := map[rules.Reason]int{}, 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
 		o := &oracle{hot: map[string]bool{}, taken: map[string]int64{}, counts: map[string]int64{}}
 		for i := range rapid.IntRange(1, 3).Draw(rt, "rules") {
 			o.rules = append(o.rules, drawRule(rt, fmt.Sprint("r", i)))
 		}
-		f := newFixture(rt, hotparam.Rules{Rules: o.rules})
-		param := rapid.Custom(func(t *rapid.T) hotparam.Param {
-			return hotparam.Param{
+		f := newFixture(rt, rules.Rules{Rules: o.rules})
+		param := rapid.Custom(func(t *rapid.T) rules.Param {
+			return rules.Param{
 				Name:  rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "token"}).Draw(t, "name"),
 				Value: rapid.SampledFrom([]string{"1", "2", "x y", "2&"}).Draw(t, "value"),
 			}
 		})
 		requests := rapid.SliceOfN(rapid.OneOf(rapid.SliceOfN(param, 0, 5), rapid.SliceOfN(param, 0, 20), rapid.SliceOfN(param, 15, 20)), 1, 4).Draw(rt, "requests")
-		var heat []hotparam.Hot
+		var heat []rules.Hot
 		for _, params := range requests {
 			for _, r := range o.rules {
 				for _, set := range oracleKeys(r.By, params) {
 					if rapid.Bool().Draw(rt, "is hot") {
-						key := hotparam.Key{Rule: r.ID, Text: set.text()}
+						key := rules.Key{Rule: r.ID, Text: set.text()}
 						o.hot[key.String()] = true
-						heat = append(heat, hotparam.Hot{Key: key})
+						heat = append(heat, rules.Hot{Key: key})
 					}
 				}
 			}
@@ -340,7 +340,7 @@ func TestDecidesAsTheOracle(t *testing.T) {
 	if !testing.Short() && (more == 0 || again == 0) {
 		t.Errorf("counted %d times what is beyond the keys, %d times what a share has too much: the test tests too little", more, again)
 	}
-	for _, reason := range []hotparam.Reason{hotparam.ReasonNone, hotparam.ReasonWithin, hotparam.ReasonLimited, hotparam.ReasonBlocked, hotparam.ReasonShadow} {
+	for _, reason := range []rules.Reason{rules.ReasonNone, rules.ReasonWithin, rules.ReasonLimited, rules.ReasonBlocked, rules.ReasonShadow} {
 		if !testing.Short() && seen[reason] == 0 {
 			t.Errorf("nothing was decided as %v: the test tests too little", reason)
 		}

@@ -5,8 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -78,7 +78,7 @@ func (o *originSample) drain(yield func(kind wire.OriginKind, name []byte, n int
 func (g *Guard) yieldOrigins(yield func(collector.KeyOrigin) bool) {
 	for _, h := range g.hot.All() {
 		member := []byte(h.Key.String())
-		entry := g.hot.Lookup(hotparam.Hash(member), member)
+		entry := g.hot.Lookup(rules.Hash(member), member)
 		if entry == nil {
 			continue // it has cooled since
 		}

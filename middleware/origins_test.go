@@ -7,8 +7,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -108,7 +108,7 @@ func TestOriginsByManyAtOnce(t *testing.T) {
 
 // A request that goes the short way is sampled as others are, whatever the order of the callers.
 func TestOriginsOfTheShortWay(t *testing.T) {
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "GET /s", byAll, 3600, 1)}})
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "GET /s", byAll, 3600, 1)}})
 	const n = 32_000
 	for _, q := range []string{"1", "2", "3"} {
 		f.heat(t, "r GET /s?q="+q)

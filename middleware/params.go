@@ -3,16 +3,16 @@ package middleware
 import (
 	"net/netip"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // params are a request's parameters, parsed when a rule first needs them.
 type params struct {
-	list    hotparam.Params
-	loaded  bool            // list has the query
-	pattern *hotparam.Route // the pattern whose path values list has, or nil
-	custom  hotparam.Params // the one parameter of a matcher's key
-	read    []*reader       // those whose parameters list has
+	list    rules.Params
+	loaded  bool         // list has the query
+	pattern *rules.Route // the pattern whose path values list has, or nil
+	custom  rules.Params // the one parameter of a matcher's key
+	read    []*reader    // those whose parameters list has
 	client  client
 	text    []byte   // buffer for the text of an address
 	fields  []string // buffer for the values of a field
@@ -36,12 +36,12 @@ func (p *params) reset() {
 
 // loadParams returns the parameters that a rule uses, each parsed once for the request: the
 // query, the path values by the rule's pattern, and what the rule names of other sources.
-func (r *request) loadParams(c *candidate) *hotparam.Params { return r.load(c, c.readers) }
+func (r *request) loadParams(c *candidate) *rules.Params { return r.load(c, c.readers) }
 
 // loadHead is loadParams without those of the body.
-func (r *request) loadHead(c *candidate) *hotparam.Params { return r.load(c, c.headReaders) }
+func (r *request) loadHead(c *candidate) *rules.Params { return r.load(c, c.headReaders) }
 
-func (r *request) load(c *candidate, readers []*reader) *hotparam.Params {
+func (r *request) load(c *candidate, readers []*reader) *rules.Params {
 	p := &r.params
 	if p.loaded && p.pattern == c.values && len(readers) == 0 {
 		return &p.list
@@ -53,7 +53,7 @@ func (r *request) load(c *candidate, readers []*reader) *hotparam.Params {
 	}
 	if p.pattern != c.values {
 		if p.pattern != nil {
-			p.list.Drop(hotparam.Path)
+			p.list.Drop(rules.Path)
 		}
 		if p.pattern, changed = c.values, true; p.pattern != nil {
 			p.pattern.Values(r.in.Path, p.list.AddPath)

@@ -1,15 +1,15 @@
 package middleware
 
 import (
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // checkPlain is check for the most common requests, in half the time: the route has one
 // rule, which makes one key of the query's parameters, and at most their values need decoding.
 // It builds the key on the stack, and uses a pooled request only if the key is hot. If the
 // request is another one, it does nothing and returns done=false.
-func (g *Guard) checkPlain(route *route, in *Request, holds bool, d *hotparam.Decision) (t *Ticket, done bool) {
+func (g *Guard) checkPlain(route *route, in *Request, holds bool, d *rules.Decision) (t *Ticket, done bool) {
 	c := route.plain
 	if ordered := g.controls.Load(); ordered != nil {
 		if of := ordered.of(c.ID); of != nil && of.overrides {
@@ -20,7 +20,7 @@ func (g *Guard) checkPlain(route *route, in *Request, holds bool, d *hotparam.De
 	if size := len(c.head) + len(in.Query); size > len(buf) || size-len(c.prefix) > collector.AlwaysFits {
 		return t, false
 	}
-	key, n, hidden, ok := hotparam.AppendPlain(append(buf[:0], c.head...), in.Query, c.By.Names, &route.set.Secrets)
+	key, n, hidden, ok := rules.AppendPlain(append(buf[:0], c.head...), in.Query, c.By.Names, &route.set.Secrets)
 	if !ok || len(key)-len(c.prefix) > collector.AlwaysFits {
 		return t, false
 	}
@@ -34,7 +34,7 @@ func (g *Guard) checkPlain(route *route, in *Request, holds bool, d *hotparam.De
 		}
 		key = key[:len(key)-1]
 	}
-	hash := hotparam.Hash(key)
+	hash := rules.Hash(key)
 	entry := g.hot.Lookup(hash, key) // before Add, so that their cache misses overlap
 	g.counts.Add(hash, key, 1)
 	if entry != nil && !g.limitPlain(c, in, hash, entry.Payload, &entry.Hot, d) {
@@ -49,7 +49,7 @@ func (g *Guard) checkPlain(route *route, in *Request, holds bool, d *hotparam.De
 // limitPlain is limitHotKey and finish for most limits, in half the time: the key's bucket
 // decides alone, so there is nothing to merge, to give back or to wait for, and no request is
 // needed to hold it. If the limit is another one, it does nothing and returns false.
-func (g *Guard) limitPlain(c *candidate, in *Request, hash uint64, key *hotState, hot *hotparam.Hot, d *hotparam.Decision) bool {
+func (g *Guard) limitPlain(c *candidate, in *Request, hash uint64, key *hotState, hot *rules.Hot, d *rules.Decision) bool {
 	spec := c.spec
 	quota := spec.quota.Load()
 	if quota == nil || !spec.isQuick() || hot.Spared || g.opts.shadow || c.set.redaction != nil {
@@ -83,5 +83,5 @@ func (g *Guard) limitPlain(c *candidate, in *Request, hash uint64, key *hotState
 // isPlain reports whether checkPlain can handle requests of a route whose only rule is c.
 func (c *candidate) isPlain() bool {
 	return !c.picks && !c.Ignore && c.head != nil && c.values == nil && !c.keyReaders && !c.redacts && c.except == nil && len(c.Hot) > 0 &&
-		c.Count == hotparam.Requests && (c.By.Kind == hotparam.ByAll || c.By.Kind == hotparam.ByNames)
+		c.Count == rules.Requests && (c.By.Kind == rules.ByAll || c.By.Kind == rules.ByNames)
 }

@@ -10,31 +10,31 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // The short way and the long one decide and count the same.
 func TestPlainIsCheck(t *testing.T) {
 	plain, hot := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
-		rule := hotRule(t, "r", "GET /s", rapid.SampledFrom([]hotparam.By{byAll, byNames("q"), byNames("b", "q", "path:id")}).Draw(rt, "by"), 1, 2)
+		rule := hotRule(t, "r", "GET /s", rapid.SampledFrom([]rules.By{byAll, byNames("q"), byNames("b", "q", "path:id")}).Draw(rt, "by"), 1, 2)
 		rule.ParamsOnly = rapid.Bool().Draw(rt, "params only")
 		rule.Limit = drawLimit(rt)
-		rules := hotparam.Rules{Rules: []hotparam.Rule{rule}}
+		ruleset := rules.Rules{Rules: []rules.Rule{rule}}
 		opts := []Option{WithoutWaiting()}
 		if rapid.IntRange(0, 3).Draw(rt, "shadow") == 0 {
 			opts = append(opts, WithShadow())
 		}
 		if rapid.IntRange(0, 3).Draw(rt, "limited") == 0 {
-			opts = append(opts, WithLimited(func(http.ResponseWriter, *http.Request, hotparam.Decision) {}))
+			opts = append(opts, WithLimited(func(http.ResponseWriter, *http.Request, rules.Decision) {}))
 		}
-		short, long := newFixture(rt, rules, opts...), newFixture(rt, rules, opts...)
+		short, long := newFixture(rt, ruleset, opts...), newFixture(rt, ruleset, opts...)
 		piece := rapid.SampledFrom([]string{"q=1", "q=2", "b=x", "q", "=", "b=%41", "token=1", "user.password=1", "c=" + strings.Repeat("y", 30), ""})
 		query := rapid.Map(rapid.SliceOfN(piece, 0, 5), func(p []string) string { return strings.Join(p, "&") })
 		queries := rapid.SliceOfN(query, 1, 4).Draw(rt, "queries")
 		for i := range 8 {
 			req := get("GET /s", "/s", queries[i%len(queries)])
-			var want hotparam.Decision
+			var want rules.Decision
 			long.checkAny(long.routeOf(&req), &req, false, &want)
 			got := short.Check(req)
 			if (got.From == nil) != (want.From == nil) || reflect.TypeOf(got.From) != reflect.TypeOf(want.From) {
@@ -44,21 +44,21 @@ func TestPlainIsCheck(t *testing.T) {
 			if got != want {
 				rt.Fatalf("%q: %+v, want %+v", req.Query, got, want)
 			}
-			if _, done := short.checkPlain(short.routeOf(&req), &req, false, new(hotparam.Decision)); done {
+			if _, done := short.checkPlain(short.routeOf(&req), &req, false, new(rules.Decision)); done {
 				plain++
-				long.checkAny(long.routeOf(&req), &req, false, new(hotparam.Decision))
+				long.checkAny(long.routeOf(&req), &req, false, new(rules.Decision))
 			}
-			if want.Reason == hotparam.ReasonLimited {
+			if want.Reason == rules.ReasonLimited {
 				hot++
 			}
 			shortCounted, counted := short.counted(), long.counted()
 			if !maps.Equal(shortCounted, counted) {
 				rt.Fatalf("%q: counted %v, want %v", req.Query, shortCounted, counted)
 			}
-			var heat []hotparam.Hot
+			var heat []rules.Hot
 			for member := range counted {
-				key, _ := hotparam.ParseKey(member)
-				heat = append(heat, hotparam.Hot{Key: key, Spared: i == 5})
+				key, _ := rules.ParseKey(member)
+				heat = append(heat, rules.Hot{Key: key, Spared: i == 5})
 			}
 			if pass := time.Duration(rapid.IntRange(-1, 3).Draw(rt, "seconds")) * 7 * time.Second; i%2 == 0 {
 				short.now, long.now = short.now+pass, long.now+pass
@@ -68,8 +68,8 @@ func TestPlainIsCheck(t *testing.T) {
 				short.SetInstances(n)
 				long.SetInstances(n)
 			}
-			short.HotSet().Update("", hotparam.Change{Hot: heat})
-			long.HotSet().Update("", hotparam.Change{Hot: heat})
+			short.HotSet().Update("", rules.Change{Hot: heat})
+			long.HotSet().Update("", rules.Change{Hot: heat})
 		}
 		if short.Stats() != long.Stats() {
 			rt.Fatalf("%+v, want %+v", short.Stats(), long.Stats())
@@ -88,33 +88,33 @@ func TestPlainIsCheck(t *testing.T) {
 
 // drawLimit draws a limit of any kind, or none. So many requests an hour are few enough to be
 // refused, and so many that no client is told to come so late that it is drawn at random.
-func drawLimit(rt *rapid.T) *hotparam.Limit {
+func drawLimit(rt *rapid.T) *rules.Limit {
 	l := limit(rapid.Int64Range(150, 900).Draw(rt, "per hour"), rapid.Int64Range(1, 2).Draw(rt, "burst"))
 	switch rapid.SampledFrom([]string{"plain", "plain", "none", "leaky", "queue", "wait", "window", "penalty", "priority", "shadow", "serve", "share", "missing", "unlimited", "one at a time"}).Draw(rt, "limit") {
 	case "none":
 		return nil
 	case "queue":
-		l.Algorithm, l.Shape, l.Mode, l.Wait = hotparam.LeakyBucket, true, hotparam.ModeWait, 10*time.Minute
+		l.Algorithm, l.Shape, l.Mode, l.Wait = rules.LeakyBucket, true, rules.ModeWait, 10*time.Minute
 	case "leaky":
-		l.Algorithm = hotparam.LeakyBucket
+		l.Algorithm = rules.LeakyBucket
 	case "wait":
-		l.Mode, l.Wait = hotparam.ModeWait, 10*time.Minute
+		l.Mode, l.Wait = rules.ModeWait, 10*time.Minute
 	case "window":
-		l.Algorithm, l.Rate, l.Burst = hotparam.SlidingLog, hotparam.Rate{N: 2, Per: time.Minute}, 2
+		l.Algorithm, l.Rate, l.Burst = rules.SlidingLog, rules.Rate{N: 2, Per: time.Minute}, 2
 	case "penalty":
 		l.Penalty = 10 * time.Second
 	case "priority":
-		l.Priority = &hotparam.Priority{Name: "q", First: []string{"1"}}
+		l.Priority = &rules.Priority{Name: "q", First: []string{"1"}}
 	case "shadow":
-		l.Mode = hotparam.ModeShadow
+		l.Mode = rules.ModeShadow
 	case "serve":
-		l.Mode, l.Serve = hotparam.ModeServe, &hotparam.Response{Status: 200, Body: "later"}
+		l.Mode, l.Serve = rules.ModeServe, &rules.Response{Status: 200, Body: "later"}
 	case "share":
-		l.Scope = hotparam.ScopeShare
+		l.Scope = rules.ScopeShare
 	case "missing":
 		l.Missing = 1
 	case "unlimited":
-		l.Burst = hotparam.Unlimited
+		l.Burst = rules.Unlimited
 	case "one at a time":
 		l.Concurrency = 1
 	}
@@ -126,29 +126,29 @@ func TestWhatIsPlain(t *testing.T) {
 	hot := hotRule(t, "hot", "GET /s", byAll, 1, 1)
 	query, cost, except, each := hot, hot, hot, hot
 	query.Match.Query = is("q", "*")
-	cost.Count = hotparam.Bytes
-	except.Except = []hotparam.Exception{{Values: is("q", "1"), Action: hotparam.Allow}}
+	cost.Count = rules.Bytes
+	except.Except = []rules.Exception{{Values: is("q", "1"), Action: rules.Allow}}
 	each.By = byEach
 	for name, c := range map[string]struct {
-		rules []hotparam.Rule
+		rules []rules.Rule
 		req   Request
 		want  bool
 	}{
-		"all":         {[]hotparam.Rule{hot}, search, true},
-		"names":       {[]hotparam.Rule{hotRule(t, "r", "GET /s", byNames("q"), 1, 1)}, search, true},
-		"any route":   {[]hotparam.Rule{hotRule(t, "r", "*", byAll, 1, 1)}, search, true},
-		"beside":      {[]hotparam.Rule{hot, limitRule(t, "r", "GET /t", byAll, 1, 1)}, search, true},
-		"path values": {[]hotparam.Rule{hotRule(t, "r", "GET /u/{id}", byAll, 1, 1)}, get("GET /u/{id}", "/u/1", ""), false},
-		"unknown":     {[]hotparam.Rule{hotRule(t, "r", "*", byAll, 1, 1)}, get("", "/s", "q=1"), false},
-		"no hot":      {[]hotparam.Rule{limitRule(t, "r", "GET /s", byAll, 1, 1)}, search, false},
-		"two":         {[]hotparam.Rule{hot, limitRule(t, "r", "*", hotparam.By{}, 1, 1)}, search, false},
-		"ignored":     {[]hotparam.Rule{ignoreRule(t, "r", "GET /s")}, search, false},
-		"query":       {[]hotparam.Rule{query}, search, false},
-		"cost":        {[]hotparam.Rule{cost}, search, false},
-		"exceptions":  {[]hotparam.Rule{except}, search, false},
-		"each":        {[]hotparam.Rule{each}, search, false},
+		"all":         {[]rules.Rule{hot}, search, true},
+		"names":       {[]rules.Rule{hotRule(t, "r", "GET /s", byNames("q"), 1, 1)}, search, true},
+		"any route":   {[]rules.Rule{hotRule(t, "r", "*", byAll, 1, 1)}, search, true},
+		"beside":      {[]rules.Rule{hot, limitRule(t, "r", "GET /t", byAll, 1, 1)}, search, true},
+		"path values": {[]rules.Rule{hotRule(t, "r", "GET /u/{id}", byAll, 1, 1)}, get("GET /u/{id}", "/u/1", ""), false},
+		"unknown":     {[]rules.Rule{hotRule(t, "r", "*", byAll, 1, 1)}, get("", "/s", "q=1"), false},
+		"no hot":      {[]rules.Rule{limitRule(t, "r", "GET /s", byAll, 1, 1)}, search, false},
+		"two":         {[]rules.Rule{hot, limitRule(t, "r", "*", rules.By{}, 1, 1)}, search, false},
+		"ignored":     {[]rules.Rule{ignoreRule(t, "r", "GET /s")}, search, false},
+		"query":       {[]rules.Rule{query}, search, false},
+		"cost":        {[]rules.Rule{cost}, search, false},
+		"exceptions":  {[]rules.Rule{except}, search, false},
+		"each":        {[]rules.Rule{each}, search, false},
 	} {
-		f := newFixture(t, hotparam.Rules{Rules: c.rules})
+		f := newFixture(t, rules.Rules{Rules: c.rules})
 		if got := f.routeOf(&c.req).plain != nil; got != c.want {
 			t.Errorf("%s: plain is %v", name, got)
 		}

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unsafe"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Values are redacted before they are written into a key, so whatever is done with keys
@@ -15,23 +15,23 @@ import (
 
 // findRedacted finds out what redaction changes for the rule.
 func (s *ruleSet) findRedacted(r *rule) {
-	redacts := func(p hotparam.Param) bool { return s.redaction.Redacts(p.Source, p.Name) }
-	r.redacts = slices.ContainsFunc(r.By.Names, redacts) || len(r.By.Names) == 0 && s.redaction.Concerns(hotparam.Query)
-	r.reveals = slices.ContainsFunc(r.Except, func(x hotparam.Exception) bool {
-		return slices.ContainsFunc(x.Values, func(v hotparam.QueryMatch) bool { return redacts(v.Param()) })
+	redacts := func(p rules.Param) bool { return s.redaction.Redacts(p.Source, p.Name) }
+	r.redacts = slices.ContainsFunc(r.By.Names, redacts) || len(r.By.Names) == 0 && s.redaction.Concerns(rules.Query)
+	r.reveals = slices.ContainsFunc(r.Except, func(x rules.Exception) bool {
+		return slices.ContainsFunc(x.Values, func(v rules.QueryMatch) bool { return redacts(v.Param()) })
 	})
 }
 
 // holdsRedacted reports whether a route is a path that has a value which is redacted: it
 // should be the template of one of the rules, "/u/7" in place of "/u/{id}".
 func (s *ruleSet) holdsRedacted(method, path string) bool {
-	if !s.redaction.Concerns(hotparam.Path) || strings.Contains(path, "{") {
+	if !s.redaction.Concerns(rules.Path) || strings.Contains(path, "{") {
 		return false
 	}
-	path = string(hotparam.AppendPath(nil, path))
+	path = string(rules.AppendPath(nil, path))
 	for i := range s.rules {
 		template := &s.rules[i].Match.Route
-		redacts := func(name string) bool { return s.redaction.Redacts(hotparam.Path, name) }
+		redacts := func(name string) bool { return s.redaction.Redacts(rules.Path, name) }
 		if slices.ContainsFunc(template.Names(), redacts) && matchesPath(template, method, path) {
 			return true
 		}
@@ -41,7 +41,7 @@ func (s *ruleSet) holdsRedacted(method, path string) bool {
 
 // sortParams puts parameters that were added into the order of keys, with redacted values and
 // without the secrets within values.
-func (r *request) sortParams(p *hotparam.Params) {
+func (r *request) sortParams(p *rules.Params) {
 	if set := r.route.set; set.redaction != nil {
 		p.Redact(r.redactorOf(set))
 	}
@@ -50,7 +50,7 @@ func (r *request) sortParams(p *hotparam.Params) {
 }
 
 // redactorOf returns the request's redactor for rules that redact.
-func (r *request) redactorOf(set *ruleSet) *hotparam.Redactor {
+func (r *request) redactorOf(set *ruleSet) *rules.Redactor {
 	if r.redact == nil || r.redact.Of() != set.redaction {
 		r.redact = set.redaction.NewRedactor()
 	}
@@ -59,7 +59,7 @@ func (r *request) redactorOf(set *ruleSet) *hotparam.Redactor {
 
 // appendRedactedPath appends the request's path, which may have any value in it.
 func (r *request) appendRedactedPath(dst []byte) []byte {
-	r.params.text = hotparam.AppendPath(r.params.text[:0], r.in.Path)
+	r.params.text = rules.AppendPath(r.params.text[:0], r.in.Path)
 	return r.redactorOf(r.route.set).AppendPath(dst, unsafe.String(unsafe.SliceData(r.params.text), len(r.params.text)))
 }
 
@@ -78,9 +78,9 @@ func (r *request) plainText(c *candidate, text []byte) []byte {
 // next call.
 func (r *request) callerName() string {
 	set, caller := r.route.set, r.guard.callerOf(&r.in)
-	if caller == "" || r.guard.opts.ownCaller || !set.redaction.Concerns(hotparam.Addr) {
+	if caller == "" || r.guard.opts.ownCaller || !set.redaction.Concerns(rules.Addr) {
 		return caller
 	}
-	r.params.text = r.redactorOf(set).Append(r.params.text[:0], hotparam.Param{Source: hotparam.Addr, Name: "caller", Value: caller})
+	r.params.text = r.redactorOf(set).Append(r.params.text[:0], rules.Param{Source: rules.Addr, Name: "caller", Value: caller})
 	return unsafe.String(unsafe.SliceData(r.params.text), len(r.params.text))
 }

@@ -16,16 +16,16 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 const redactKey = "0123456789abcdef0123456789abcdef"
 
 // redacting returns rules that redact the parameters of these names.
-func redacting(names []string, rules ...hotparam.Rule) hotparam.Rules {
-	return hotparam.Rules{Rules: rules, Redact: hotparam.Redact{Names: byNames(names...).Names, Key: []byte(redactKey)}}
+func redacting(names []string, ruleset ...rules.Rule) rules.Rules {
+	return rules.Rules{Rules: ruleset, Redact: rules.Redact{Names: byNames(names...).Names, Key: []byte(redactKey)}}
 }
 
 // redactedParam is "name=value" of a key, redacted by crypto/hmac alone.
@@ -85,10 +85,10 @@ func TestRedactedKeys(t *testing.T) {
 	sources := []string{"q", "page", "header:x-api-key", "cookie:session", "ctx:user", "addr:ip", "path:id"}
 	// An address cannot have the mark, so it has a test of its own.
 	redactable := sources[:5:5]
-	kinds := []hotparam.By{byAll, byEach, {Kind: hotparam.ByCombinations}, {Kind: hotparam.ByNames}, {Kind: hotparam.ByCombinations}}
+	kinds := []rules.By{byAll, byEach, {Kind: rules.ByCombinations}, {Kind: rules.ByNames}, {Kind: rules.ByCombinations}}
 	rapid.Check(t, func(rt *rapid.T) {
 		by := rapid.SampledFrom(kinds).Draw(rt, "kind")
-		if by.Kind == hotparam.ByNames || by.Kind == hotparam.ByCombinations && rapid.Bool().Draw(rt, "named") {
+		if by.Kind == rules.ByNames || by.Kind == rules.ByCombinations && rapid.Bool().Draw(rt, "named") {
 			from := sources
 			if rapid.Bool().Draw(rt, "query alone") {
 				from = sources[:2]
@@ -108,24 +108,24 @@ func TestRedactedKeys(t *testing.T) {
 		rule := hotRule(t, "r", route, by, 0, 0)
 		rule.ParamsOnly = rapid.Bool().Draw(rt, "params only")
 		if rapid.Bool().Draw(rt, "match") {
-			rule.Match.Query = []hotparam.QueryMatch{{Name: "q", Value: "*plain*"}}
+			rule.Match.Query = []rules.QueryMatch{{Name: "q", Value: "*plain*"}}
 		}
 		user := ""
 		param := WithParam("user", func(context.Context) string { return user })
 		// Secrets of these names would be left out in one of the two.
-		secrets := hotparam.NewSecrets(nil, []string{"session", "x-api-key"})
-		plain := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}, Secrets: secrets}, param)
-		rules := redacting(hush, rule)
+		secrets := rules.NewSecrets(nil, []string{"session", "x-api-key"})
+		plain := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}, Secrets: secrets}, param)
+		ruleset := redacting(hush, rule)
 		if !slices.Contains(hush, "header:x-api-key") || !slices.Contains(hush, "cookie:session") {
-			rules.Secrets = hotparam.NewSecrets(nil, []string{"other"})
-			named := func(source hotparam.Source, name string) bool {
-				return slices.Contains(by.Names, hotparam.Param{Source: source, Name: name})
+			ruleset.Secrets = rules.NewSecrets(nil, []string{"other"})
+			named := func(source rules.Source, name string) bool {
+				return slices.Contains(by.Names, rules.Param{Source: source, Name: name})
 			}
-			if named(hotparam.Header, "x-api-key") && !slices.Contains(hush, "header:x-api-key") || named(hotparam.Cookie, "session") && !slices.Contains(hush, "cookie:session") {
+			if named(rules.Header, "x-api-key") && !slices.Contains(hush, "header:x-api-key") || named(rules.Cookie, "session") && !slices.Contains(hush, "cookie:session") {
 				return // such a rule is refused: they look secret
 			}
 		}
-		redacts := newFixture(t, rules, param)
+		redacts := newFixture(t, ruleset, param)
 		for range rapid.IntRange(1, 3).Draw(rt, "requests") {
 			query := make(url.Values)
 			for _, name := range []string{"q", "page"} {
@@ -174,7 +174,7 @@ func TestRedactedKeys(t *testing.T) {
 			}
 		}
 	})
-	for _, by := range []hotparam.By{byAll, byEach, {Kind: hotparam.ByCombinations}, byNames("q")} { // what is compared above is redacted
+	for _, by := range []rules.By{byAll, byEach, {Kind: rules.ByCombinations}, byNames("q")} { // what is compared above is redacted
 		f := newFixture(t, redacting([]string{"q"}, hotRule(t, "r", "GET /s", by, 0, 0)))
 		f.Check(Request{Method: "GET", Path: "/s", Query: "q=" + hushed})
 		if keys := slices.Collect(maps.Keys(f.counted())); !strings.Contains(strings.Join(keys, "\n"), "hmac-") {
@@ -188,18 +188,18 @@ func TestRedactedKeys(t *testing.T) {
 func TestNoPlainValueLeaves(t *testing.T) {
 	back := &backendRecorder{Backend: newShared(t)}
 	exact := exactly(limitRule(t, "exact", "GET /u/{id}", byNames("path:id", "q"), 3600, 1), "")
-	exact.Except = []hotparam.Exception{{Values: is("q", hushed+"*"), Limit: exactly(limitRule(t, "x", "*", byNames("q"), 1, 1), "").Limit}}
+	exact.Except = []rules.Exception{{Values: is("q", hushed+"*"), Limit: exactly(limitRule(t, "x", "*", byNames("q"), 1, 1), "").Limit}}
 	matched := hotRule(t, "matched", "GET /u/{id}", byNames("q"), 3600, 1)
-	rules := redacting([]string{"q", "key", "path:id", "addr:ip"}, exact, matched,
+	ruleset := redacting([]string{"q", "key", "path:id", "addr:ip"}, exact, matched,
 		hotRule(t, "any", "*", byAll, 3600, 1), hotRule(t, "each", "*", byEach, 3600, 1), hotRule(t, "addr", "*", byNames("addr:ip"), 3600, 1))
-	f := newFixture(t, rules, WithBackend(back), WithMatcher("matched", func(*http.Request) (string, bool) { return hushed + "matched", false }))
+	f := newFixture(t, ruleset, WithBackend(back), WithMatcher("matched", func(*http.Request) (string, bool) { return hushed + "matched", false }))
 	send := func() {
 		for _, pattern := range []string{"", "GET /u/{id}", "GET /u/" + hushed + "7", "/u/" + hushed + "7"} {
 			r := &http.Request{Method: "GET", URL: &url.URL{}, RemoteAddr: "203.0.113.77:80"}
 			f.Check(Request{Method: "GET", Path: "/u/" + hushed + "7", Query: "q=" + hushed + "1&q=" + hushed + "2", Pattern: pattern, Caller: "203.0.113.77", HTTP: r})
 		}
 		f.Check(Request{Method: "GET", Path: "/typo/" + hushed, Query: "q=" + hushed + "1", Caller: "203.0.113.77"})
-		f.Enter(t.Context(), "job", hotparam.Param{Name: "q", Value: hushed}, hotparam.Param{Source: hotparam.Path, Name: "id", Value: hushed})
+		f.Enter(t.Context(), "job", rules.Param{Name: "q", Value: hushed}, rules.Param{Source: rules.Path, Name: "id", Value: hushed})
 	}
 	send()
 	keys := f.keys()
@@ -254,9 +254,9 @@ func TestOwnCallersAreNotRedacted(t *testing.T) {
 // The file names plain values: exceptions, match and priority compare with those.
 func TestRulesCompareBeforeRedaction(t *testing.T) {
 	rule := limitRule(t, "r", "GET /s", byNames("q", "header:x-api-key"), 1, 1)
-	rule.Except = []hotparam.Exception{
-		{Values: is("q", "free*"), Action: hotparam.Allow},
-		{Values: is("header:x-api-key", "stolen"), Action: hotparam.Block},
+	rule.Except = []rules.Exception{
+		{Values: is("q", "free*"), Action: rules.Allow},
+		{Values: is("header:x-api-key", "stolen"), Action: rules.Block},
 		{Values: is("q", "vip"), Limit: limit(1, 3)},
 	}
 	ignored := ignoreRule(t, "ignored", "GET /s")
@@ -282,8 +282,8 @@ func TestRulesCompareBeforeRedaction(t *testing.T) {
 }
 
 func TestPriorityComparesBeforeRedaction(t *testing.T) {
-	rule := limitRule(t, "r", "*", hotparam.By{}, 1, 10)
-	rule.Limit.Priority = &hotparam.Priority{Name: "plan", First: []string{"gold"}}
+	rule := limitRule(t, "r", "*", rules.By{}, 1, 10)
+	rule.Limit.Priority = &rules.Priority{Name: "plan", First: []string{"gold"}}
 	f := newFixture(t, redacting([]string{"plan"}, rule))
 	passes := func(plan string) (n int) {
 		for range 20 {
@@ -303,8 +303,8 @@ func TestIsHotOfRedacted(t *testing.T) {
 	f := newFixture(t, redacting([]string{"q"}, hotRule(t, "r", "GET /s", byAll, 1, 1)))
 	f.Check(get("GET /s", "/s", "q=b&a=1&q=a"))
 	f.heat(t, f.keys()...)
-	text := hotparam.Text("GET /s", hotparam.Param{Name: "q", Value: "a"}, hotparam.Param{Name: "q", Value: "b"}, hotparam.Param{Name: "a", Value: "1"})
-	if !f.IsHot(text) || f.IsHot(hotparam.Text("GET /s", hotparam.Param{Name: "q", Value: "a"})) {
+	text := rules.Text("GET /s", rules.Param{Name: "q", Value: "a"}, rules.Param{Name: "q", Value: "b"}, rules.Param{Name: "a", Value: "1"})
+	if !f.IsHot(text) || f.IsHot(rules.Text("GET /s", rules.Param{Name: "q", Value: "a"})) {
 		t.Errorf("%s is hot: %v", text, f.IsHot(text))
 	}
 }

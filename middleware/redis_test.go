@@ -8,10 +8,10 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/limiter/redislimiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // patience is more than a busy machine takes.
@@ -21,16 +21,16 @@ const patience = time.Minute
 // part, and who is served keeps his permit.
 func TestExactOnRedis(t *testing.T) {
 	server := testenv.Redis(t)
-	rules := []hotparam.Rule{
-		exactly(limitRule(t, "all", "*", hotparam.By{}, 1, 100), ""),
+	ruleset := []rules.Rule{
+		exactly(limitRule(t, "all", "*", rules.By{}, 1, 100), ""),
 		exactly(limitRule(t, "key", "*", byNames("q"), 1, 6), ""),
 		exactly(busyRule(t, "busy", byNames("q"), 2, 0), ""),
 	}
-	instance := func() *fixture { return onRedis(t, server, rules) }
+	instance := func() *fixture { return onRedis(t, server, ruleset) }
 	one, two := instance(), instance()
 	first, second := letIn(t, one, search), letIn(t, two, search)
 	for _, f := range []*fixture{one, two} {
-		if d, _ := f.Begin(search); d.Allowed || d.Reason != hotparam.ReasonBusy || d.Rule != "busy" {
+		if d, _ := f.Begin(search); d.Allowed || d.Reason != rules.ReasonBusy || d.Rule != "busy" {
 			t.Errorf("%+v", d)
 		}
 	}
@@ -40,7 +40,7 @@ func TestExactOnRedis(t *testing.T) {
 		letIn(t, []*fixture{one, two}[i%2], search).End(Cost{})
 	}
 	for _, f := range []*fixture{one, two} {
-		if d, _ := f.Begin(search); d.Allowed || d.Reason != hotparam.ReasonLimited || d.Rule != "key" {
+		if d, _ := f.Begin(search); d.Allowed || d.Reason != rules.ReasonLimited || d.Rule != "key" {
 			t.Errorf("%+v", d)
 		}
 	}
@@ -62,7 +62,7 @@ func TestExactOnRedis(t *testing.T) {
 }
 
 // onRedis is one of two instances whose exact limits are kept by a real Redis.
-func onRedis(t *testing.T, server *testenv.RedisServer, rules []hotparam.Rule, opts ...Option) *fixture {
+func onRedis(t *testing.T, server *testenv.RedisServer, ruleset []rules.Rule, opts ...Option) *fixture {
 	t.Helper()
 	client := redis.NewClient(&redis.Options{
 		Addr: server.Addr(), MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true,
@@ -86,7 +86,7 @@ func onRedis(t *testing.T, server *testenv.RedisServer, rules []hotparam.Rule, o
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := newFixture(t, hotparam.Rules{Rules: rules}, append([]Option{WithBackend(backend), WithSemaphore(permits)}, opts...)...)
+	f := newFixture(t, rules.Rules{Rules: ruleset}, append([]Option{WithBackend(backend), WithSemaphore(permits)}, opts...)...)
 	f.SetInstances(2)
 	return f
 }
@@ -95,15 +95,15 @@ func onRedis(t *testing.T, server *testenv.RedisServer, rules []hotparam.Rule, o
 // served, to both in turns.
 func TestTurnsOnRedis(t *testing.T) {
 	server := testenv.Redis(t)
-	for _, algorithm := range []hotparam.Algorithm{hotparam.TokenBucket, hotparam.SlidingLog} {
-		rule := exactly(waitRule(t, string(algorithm), hotparam.By{}, twentyASecond, 20, 5*time.Second), "")
+	for _, algorithm := range []rules.Algorithm{rules.TokenBucket, rules.SlidingLog} {
+		rule := exactly(waitRule(t, string(algorithm), rules.By{}, twentyASecond, 20, 5*time.Second), "")
 		rule.Limit.Algorithm = algorithm
 		var (
 			served [2][]int
 			all    sync.WaitGroup
 		)
 		for i, clients := range []int{60, 8} {
-			f := onRedis(t, server, []hotparam.Rule{rule}, WithClock(sinceEpoch(time.Now())))
+			f := onRedis(t, server, []rules.Rule{rule}, WithClock(sinceEpoch(time.Now())))
 			all.Go(func() { served[i] = impatient(f, search, clients, 4) })
 		}
 		all.Wait()

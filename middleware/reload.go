@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter/semaphore"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Reload replaces the rules while requests are served, those of the collector included. rules
@@ -25,7 +25,7 @@ import (
 //
 // The collector counts by the new rules before any key is limited by them. The aggregator
 // reads the file by itself; while its rules differ, it decides by its own.
-func (g *Guard) Reload(rules *hotparam.Rules) error {
+func (g *Guard) Reload(rules *rules.Rules) error {
 	if rules == nil {
 		return errors.New("middleware: Reload needs rules")
 	}
@@ -50,7 +50,7 @@ func (g *Guard) Reload(rules *hotparam.Rules) error {
 }
 
 // install puts rules in force, with the state of the old ones.
-func (g *Guard) install(rules *hotparam.Rules, old *ruleSet) error {
+func (g *Guard) install(rules *rules.Rules, old *ruleSet) error {
 	if err := g.needsNoCounts(rules); err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (g *Guard) install(rules *hotparam.Rules, old *ruleSet) error {
 }
 
 // needsNoCounts returns an error if a rule has hot and the guard has no collector.
-func (g *Guard) needsNoCounts(rules *hotparam.Rules) error {
+func (g *Guard) needsNoCounts(rules *rules.Rules) error {
 	for i := range rules.Rules {
 		if r := &rules.Rules[i]; g.counts == nil && len(r.Hot) > 0 {
 			return fmt.Errorf("rule %q has hot, and this guard has no collector to count its keys", r.ID)

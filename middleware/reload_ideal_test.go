@@ -11,8 +11,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // envelope holds what was taken of a key against the largest quota that its rule has had: a
@@ -28,7 +28,7 @@ func (e *envelope) settle(now time.Duration) {
 }
 
 // allow has a quota in force from now on.
-func (e *envelope) allow(now time.Duration, l *hotparam.Limit) {
+func (e *envelope) allow(now time.Duration, l *rules.Limit) {
 	e.settle(now)
 	e.perHour, e.burst = max(e.perHour, l.Rate.N), max(e.burst, l.Burst)
 }
@@ -42,17 +42,17 @@ func (e *envelope) take(now time.Duration) bool {
 
 // drawVersion draws a version of rule r: with or without hot, or with hot and exceptions, and
 // permits. Without hot an exception that comes or goes begins afresh.
-func drawVersion(t *rapid.T, match hotparam.Match, excepts bool) []hotparam.Rule {
+func drawVersion(t *rapid.T, match rules.Match, excepts bool) []rules.Rule {
 	if rapid.IntRange(0, 5).Draw(t, "gone") == 0 {
 		return nil
 	}
 	perHour := func(what string) int64 { return rapid.SampledFrom([]int64{60, 900, 3600}).Draw(t, what) }
 	burst := func(what string) int64 { return rapid.SampledFrom([]int64{1, 3, 8}).Draw(t, what) }
-	r := hotparam.Rule{ID: "r", Match: match, By: byNames("q"), Limit: limit(perHour("rate"), burst("burst"))}
+	r := rules.Rule{ID: "r", Match: match, By: byNames("q"), Limit: limit(perHour("rate"), burst("burst"))}
 	if excepts || rapid.Bool().Draw(t, "hot") {
-		r.Hot = []hotparam.Threshold{hotparam.NewThreshold(hotparam.Rate{N: rapid.Int64Range(5, 500).Draw(t, "threshold"), Per: 10 * time.Second})}
+		r.Hot = []rules.Threshold{rules.NewThreshold(rules.Rate{N: rapid.Int64Range(5, 500).Draw(t, "threshold"), Per: 10 * time.Second})}
 		if excepts && rapid.Bool().Draw(t, "exception") {
-			r.Except = []hotparam.Exception{{Values: is("q", "1"), Limit: limit(perHour("its rate"), burst("its burst"))}}
+			r.Except = []rules.Exception{{Values: is("q", "1"), Limit: limit(perHour("its rate"), burst("its burst"))}}
 		}
 	}
 	if rapid.IntRange(0, 2).Draw(t, "permits") == 0 {
@@ -61,34 +61,34 @@ func drawVersion(t *rapid.T, match hotparam.Match, excepts bool) []hotparam.Rule
 			r.Except[i].Limit.Concurrency = r.Limit.Concurrency
 		}
 	}
-	return []hotparam.Rule{r}
+	return []rules.Rule{r}
 }
 
 // Whatever becomes of a rule and of its hot keys, in whatever order: what a key has taken is
 // held against the largest quota so far, permits in use count, and all come back.
 func TestReloadForgivesNothing(t *testing.T) {
-	match := hotparam.Match{Route: parse(t, "GET /s")}
+	match := rules.Match{Route: parse(t, "GET /s")}
 	rapid.Check(t, func(t *rapid.T) {
-		var rules []hotparam.Rule
-		f := newFixture(t, hotparam.Rules{})
+		var ruleset []rules.Rule
+		f := newFixture(t, rules.Rules{})
 		var ideal envelope
 		var tickets []*Ticket // with a permit each
-		put := func(next []hotparam.Rule) {
-			rules = next
-			if err := f.Reload(&hotparam.Rules{Namespace: "test", Rules: rules}); err != nil {
+		put := func(next []rules.Rule) {
+			ruleset = next
+			if err := f.Reload(&rules.Rules{Namespace: "test", Rules: ruleset}); err != nil {
 				t.Fatal(err)
 			}
-			for i := range rules {
-				ideal.allow(f.now, rules[i].Limit)
-				for j := range rules[i].Except {
-					ideal.allow(f.now, rules[i].Except[j].Limit)
+			for i := range ruleset {
+				ideal.allow(f.now, ruleset[i].Limit)
+				for j := range ruleset[i].Except {
+					ideal.allow(f.now, ruleset[i].Except[j].Limit)
 				}
 			}
 		}
 		heat := func(on bool) {
-			var hot []hotparam.Hot
+			var hot []rules.Hot
 			if on {
-				hot = []hotparam.Hot{{Key: hotparam.Key{Rule: "r", Text: "GET /s?q=1"}, Low: 1, High: 1, Rate: 1}}
+				hot = []rules.Hot{{Key: rules.Key{Rule: "r", Text: "GET /s?q=1"}, Low: 1, High: 1, Rate: 1}}
 			}
 			f.hot.Replace("", hot)
 		}
@@ -109,15 +109,15 @@ func TestReloadForgivesNothing(t *testing.T) {
 				}
 			default:
 				d, ticket := f.Begin(search)
-				if len(rules) == 0 || len(rules[0].Hot) > 0 && !hot {
+				if len(ruleset) == 0 || len(ruleset[0].Hot) > 0 && !hot {
 					if !d.Allowed || ticket != nil {
 						t.Fatalf("%+v without a limit", d)
 					}
 					continue
 				}
-				l := rules[0].Limit
-				if len(rules[0].Except) > 0 {
-					l = rules[0].Except[0].Limit
+				l := ruleset[0].Limit
+				if len(ruleset[0].Except) > 0 {
+					l = ruleset[0].Except[0].Limit
 				}
 				if !d.Allowed {
 					continue
@@ -135,9 +135,9 @@ func TestReloadForgivesNothing(t *testing.T) {
 		for _, ticket := range tickets {
 			ticket.End(Cost{})
 		}
-		full := hotparam.Rule{ID: "r", Match: match, By: byNames("q"), Limit: limit(3600, 1000)}
+		full := rules.Rule{ID: "r", Match: match, By: byNames("q"), Limit: limit(3600, 1000)}
 		full.Limit.Concurrency = 3
-		put([]hotparam.Rule{full})
+		put([]rules.Rule{full})
 		for range 3 {
 			if d, ticket := f.Begin(search); !d.Allowed || ticket == nil {
 				t.Fatalf("%+v: a permit has leaked", d)
@@ -155,18 +155,18 @@ func TestReloadWhileRequestsRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const most, perHour, burst = 4, 36000, 50
 		start := time.Now()
-		version := func(i int) *hotparam.Rules {
-			r := hotparam.Rule{ID: "r", Match: hotparam.Match{Route: parse(t, "GET /s")}, By: byNames("q"), Limit: limit(perHour/int64(i%3+1), burst/int64(i%2+1))}
-			r.Limit.Concurrency, r.Limit.Mode, r.Limit.Wait = 1+i%most, hotparam.ModeWait, time.Minute
+		version := func(i int) *rules.Rules {
+			r := rules.Rule{ID: "r", Match: rules.Match{Route: parse(t, "GET /s")}, By: byNames("q"), Limit: limit(perHour/int64(i%3+1), burst/int64(i%2+1))}
+			r.Limit.Concurrency, r.Limit.Mode, r.Limit.Wait = 1+i%most, rules.ModeWait, time.Minute
 			r.Limit.Queue = 1000
 			if i%4 < 2 {
-				r.Hot = []hotparam.Threshold{hotparam.NewThreshold(hotparam.Rate{N: int64(50 + i%7), Per: []time.Duration{time.Second, time.Minute}[i/8%2]})}
+				r.Hot = []rules.Threshold{rules.NewThreshold(rules.Rate{N: int64(50 + i%7), Per: []time.Duration{time.Second, time.Minute}[i/8%2]})}
 			}
-			rules := []hotparam.Rule{r, hotRule(t, fmt.Sprint("other", i%5), "GET /other", byAll, 1, 1)}
+			ruleset := []rules.Rule{r, hotRule(t, fmt.Sprint("other", i%5), "GET /other", byAll, 1, 1)}
 			if i%5 == 0 {
-				rules[0], rules[1] = rules[1], rules[0]
+				ruleset[0], ruleset[1] = ruleset[1], ruleset[0]
 			}
-			return &hotparam.Rules{Namespace: "test", Rules: rules}
+			return &rules.Rules{Namespace: "test", Rules: ruleset}
 		}
 		rules := version(0)
 		f := newFixtureOf(t, *rules, collector.Config{Rules: rules}, WithClock(func() time.Duration { return time.Since(start) }))

@@ -9,12 +9,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
-func reload(tb testing.TB, f *fixture, rules ...hotparam.Rule) {
+func reload(tb testing.TB, f *fixture, ruleset ...rules.Rule) {
 	tb.Helper()
-	if err := f.Reload(&hotparam.Rules{Namespace: "test", Rules: rules}); err != nil {
+	if err := f.Reload(&rules.Rules{Namespace: "test", Rules: ruleset}); err != nil {
 		tb.Fatal(err)
 	}
 }
@@ -22,11 +22,11 @@ func reload(tb testing.TB, f *fixture, rules ...hotparam.Rule) {
 // What was taken stays taken when the rules change, where the shape allows.
 func TestReloadKeepsState(t *testing.T) {
 	hot := hotRule(t, "r", "*", byNames("q"), 1, 5)
-	for name, rule := range map[string]hotparam.Rule{
-		"single": limitRule(t, "r", "*", hotparam.By{}, 1, 5), "keyed": limitRule(t, "r", "*", byNames("q"), 1, 5), "hot": hot,
+	for name, rule := range map[string]rules.Rule{
+		"single": limitRule(t, "r", "*", rules.By{}, 1, 5), "keyed": limitRule(t, "r", "*", byNames("q"), 1, 5), "hot": hot,
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+			f := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}})
 			if name == "hot" {
 				f.heat(t, "r GET /s?q=1")
 			}
@@ -45,7 +45,7 @@ func TestReloadKeepsState(t *testing.T) {
 			}
 			window := rule
 			window.Limit = limit(2, 2)
-			window.Limit.Algorithm = hotparam.FixedWindow
+			window.Limit.Algorithm = rules.FixedWindow
 			reload(t, f, window)
 			if d := f.Check(search); d.Remaining != 1 || d.Limit != 2 { // another algorithm starts anew
 				t.Errorf("%+v, want 1 left of 2", d)
@@ -53,10 +53,10 @@ func TestReloadKeepsState(t *testing.T) {
 			none := rule
 			none.Limit = nil
 			if name != "hot" {
-				none = limitRule(t, "other", "GET /other", hotparam.By{}, 1, 1)
+				none = limitRule(t, "other", "GET /other", rules.By{}, 1, 1)
 			}
 			reload(t, f, none)
-			if d := f.Check(search); d.Reason != hotparam.ReasonNone {
+			if d := f.Check(search); d.Reason != rules.ReasonNone {
 				t.Errorf("%+v, want no limit", d)
 			}
 		})
@@ -67,11 +67,11 @@ func TestReloadKeepsState(t *testing.T) {
 // is not granted again.
 func TestReloadToAndFro(t *testing.T) {
 	hot := hotRule(t, "r", "*", byNames("q"), 1, 5)
-	for name, rule := range map[string]hotparam.Rule{
-		"single": limitRule(t, "r", "*", hotparam.By{}, 1, 5), "keyed": limitRule(t, "r", "*", byNames("q"), 1, 5), "hot": hot,
+	for name, rule := range map[string]rules.Rule{
+		"single": limitRule(t, "r", "*", rules.By{}, 1, 5), "keyed": limitRule(t, "r", "*", byNames("q"), 1, 5), "hot": hot,
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+			f := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}})
 			if name == "hot" {
 				f.heat(t, "r GET /s?q=1")
 			}
@@ -83,12 +83,12 @@ func TestReloadToAndFro(t *testing.T) {
 			}
 			window := rule
 			window.Limit = limit(3, 3)
-			window.Limit.Algorithm = hotparam.FixedWindow
+			window.Limit.Algorithm = rules.FixedWindow
 			locked := rule
 			locked.Limit = limit(1, 5)
 			locked.Limit.Penalty = time.Millisecond
 			for i, step := range []struct {
-				rule hotparam.Rule
+				rule rules.Rule
 				want int
 			}{{rule, 5}, {window, 3}, {rule, 0}, {window, 0}, {locked, 0}, {window, 0}, {rule, 0}} {
 				reload(t, f, step.rule)
@@ -104,7 +104,7 @@ func TestReloadToAndFro(t *testing.T) {
 // changed number counts at once.
 func TestReloadWhileServing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := running(t, []hotparam.Rule{busyRule(t, "r", hotparam.By{}, 2, time.Minute)})
+		f := running(t, []rules.Rule{busyRule(t, "r", rules.By{}, 2, time.Minute)})
 		first, second := letIn(t, f, search), letIn(t, f, search)
 		third := make(chan *Ticket)
 		go func() {
@@ -112,7 +112,7 @@ func TestReloadWhileServing(t *testing.T) {
 			third <- ticket
 		}()
 		synctest.Wait() // in the line
-		reload(t, f, busyRule(t, "r", hotparam.By{}, 1, 0))
+		reload(t, f, busyRule(t, "r", rules.By{}, 1, 0))
 		if d, _ := f.Begin(search); d.Allowed || d.Limit != 1 {
 			t.Errorf("%+v", d)
 		}
@@ -130,9 +130,9 @@ func TestReloadWhileServing(t *testing.T) {
 			t.Errorf("%+v: a permit was given back twice", d)
 		}
 		// The rule goes, and comes back while one is being served by the old one.
-		reload(t, f, limitRule(t, "other", "GET /other", hotparam.By{}, 1, 1))
+		reload(t, f, limitRule(t, "other", "GET /other", rules.By{}, 1, 1))
 		letInFree(t, f)
-		reload(t, f, busyRule(t, "r", hotparam.By{}, 1, 0))
+		reload(t, f, busyRule(t, "r", rules.By{}, 1, 0))
 		if d, _ := f.Begin(search); d.Allowed {
 			t.Errorf("%+v: a permit that is in use was granted again", d)
 		}
@@ -140,9 +140,9 @@ func TestReloadWhileServing(t *testing.T) {
 		letIn(t, f, search).End(Cost{})
 		// It loses its concurrency for a while.
 		ticket = letIn(t, f, search)
-		reload(t, f, limitRule(t, "r", "*", hotparam.By{}, 10, 10))
+		reload(t, f, limitRule(t, "r", "*", rules.By{}, 10, 10))
 		letInFree(t, f)
-		reload(t, f, busyRule(t, "r", hotparam.By{}, 1, 0))
+		reload(t, f, busyRule(t, "r", rules.By{}, 1, 0))
 		if d, _ := f.Begin(search); d.Allowed {
 			t.Errorf("%+v: a permit that is in use was granted again", d)
 		}
@@ -162,12 +162,12 @@ func letInFree(t *testing.T, f *fixture) {
 // A request goes by the rules that it met, whatever is loaded meanwhile, and nothing
 // is lost. Run with -race.
 func TestReloadUnderLoad(t *testing.T) {
-	rules := func(n int64) []hotparam.Rule {
+	ruleset := func(n int64) []rules.Rule {
 		busy := busyRule(t, "busy", byNames("q"), int(n), time.Minute)
 		hot := hotRule(t, "hot", "*", byNames("q"), 3600*n, 1000*n)
-		return []hotparam.Rule{busy, limitRule(t, "keyed", "*", byNames("q"), 3600*n, 1000*n), hot, limitRule(t, "single", "*", hotparam.By{}, 3600*n, 1000*n)}
+		return []rules.Rule{busy, limitRule(t, "keyed", "*", byNames("q"), 3600*n, 1000*n), hot, limitRule(t, "single", "*", rules.By{}, 3600*n, 1000*n)}
 	}
-	f := newFixture(t, hotparam.Rules{Rules: rules(1)})
+	f := newFixture(t, rules.Rules{Rules: ruleset(1)})
 	f.heat(t, "hot GET /s?q=1")
 	var wg sync.WaitGroup
 	for range 4 {
@@ -179,11 +179,11 @@ func TestReloadUnderLoad(t *testing.T) {
 		})
 	}
 	for i := range 50 {
-		reload(t, f, rules(int64(i%3)+1)...)
+		reload(t, f, ruleset(int64(i%3)+1)...)
 		f.SetInstances(i % 4)
 	}
 	wg.Wait()
-	reload(t, f, rules(1)...)
+	reload(t, f, ruleset(1)...)
 	letIn(t, f, search).End(Cost{}) // a single leak would show
 	s := f.Stats()
 	if s.Panics != 0 || s.Limited != 0 || s.Displaced != 0 {
@@ -197,15 +197,15 @@ func TestReloadUnderLoad(t *testing.T) {
 // What cannot be put in force is refused, and the old rules stay.
 func TestReloadRefuses(t *testing.T) {
 	hot := hotRule(t, "hot", "GET /s", byNames("q"), 1, 1)
-	single := limitRule(t, "single", "*", hotparam.By{}, 1, 1)
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hot, single}})
+	single := limitRule(t, "single", "*", rules.By{}, 1, 1)
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{hot, single}})
 	for name, c := range map[string]struct {
-		rules hotparam.Rules
+		rules rules.Rules
 		want  string
 	}{
-		"namespace": {hotparam.Rules{Namespace: "other", Rules: []hotparam.Rule{hot}}, "namespace"},
-		"bad":       {hotparam.Rules{Rules: []hotparam.Rule{hot, hot}}, "hot"},
-		"needs":     {hotparam.Rules{Rules: []hotparam.Rule{hot, exactly(single, "")}}, "WithBackend"},
+		"namespace": {rules.Rules{Namespace: "other", Rules: []rules.Rule{hot}}, "namespace"},
+		"bad":       {rules.Rules{Rules: []rules.Rule{hot, hot}}, "hot"},
+		"needs":     {rules.Rules{Rules: []rules.Rule{hot, exactly(single, "")}}, "WithBackend"},
 	} {
 		if c.rules.Namespace == "" {
 			c.rules.Namespace = "test"
@@ -227,8 +227,8 @@ func TestReloadRefuses(t *testing.T) {
 
 // A rule that goes leaves its options behind, for when it comes back.
 func TestReloadKeepsOptions(t *testing.T) {
-	rule := limitRule(t, "r", "*", hotparam.By{}, 1, 1)
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}}, WithServe("r", ok),
+	rule := limitRule(t, "r", "*", rules.By{}, 1, 1)
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}}, WithServe("r", ok),
 		WithMatcher("r", func(*http.Request) (string, bool) { return "x", false }))
 	h := f.Handler(ok)
 	reload(t, f)
@@ -243,14 +243,14 @@ func TestReloadKeepsOptions(t *testing.T) {
 
 // Keys that lost their place are counted, also those of rules that are gone.
 func TestReloadKeepsDisplaced(t *testing.T) {
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{limitRule(t, "r", "*", byNames("q"), 1, 1), busyRule(t, "b", byNames("q"), 1, 0)}}, WithMaxKeys(1))
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{limitRule(t, "r", "*", byNames("q"), 1, 1), busyRule(t, "b", byNames("q"), 1, 0)}}, WithMaxKeys(1))
 	ticket := letIn(t, f, search)
 	f.Check(get("GET /s", "/s", "q=2"))
 	ticket.End(Cost{})
 	if n := f.Stats().Displaced; n != 2 {
 		t.Errorf("%d", n)
 	}
-	reload(t, f, limitRule(t, "other", "*", hotparam.By{}, 1, 1))
+	reload(t, f, limitRule(t, "other", "*", rules.By{}, 1, 1))
 	if n := f.Stats().Displaced; n != 2 {
 		t.Errorf("%d after the rules are gone", n)
 	}
@@ -259,9 +259,9 @@ func TestReloadKeepsDisplaced(t *testing.T) {
 // A rule gets hot and loses it: what a key took by the one counts by the other.
 func TestReloadAddsAndRemovesHot(t *testing.T) {
 	hot, keyed := hotRule(t, "r", "*", byNames("q"), 1, 5), limitRule(t, "r", "*", byNames("q"), 1, 5)
-	for name, order := range map[string][]hotparam.Rule{"loses": {hot, keyed, hot}, "gets": {keyed, hot, keyed}} {
+	for name, order := range map[string][]rules.Rule{"loses": {hot, keyed, hot}, "gets": {keyed, hot, keyed}} {
 		t.Run(name, func(t *testing.T) {
-			f := newFixture(t, hotparam.Rules{Rules: order[:1]})
+			f := newFixture(t, rules.Rules{Rules: order[:1]})
 			f.heat(t, "r GET /s?q=1")
 			left := int64(5)
 			for i, rule := range order {

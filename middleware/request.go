@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter/semaphore"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // request is one request on its way through the guard: the input, the keys that rules make
@@ -20,9 +20,9 @@ type request struct {
 
 	params  params
 	body    body
-	redact  *hotparam.Redactor // nil until a value is redacted
-	plain   []byte             // buffer for a key's text with plain values
-	key     []byte             // the key of the present rule, in its form in the hot set
+	redact  *rules.Redactor // nil until a value is redacted
+	plain   []byte          // buffer for a key's text with plain values
+	key     []byte          // the key of the present rule, in its form in the hot set
 	groups  groups
 	path    []byte   // buffer for the canonical path
 	matched []string // by rule: the key that its matcher returned
@@ -41,7 +41,7 @@ type request struct {
 
 // verdict is what the limits said of a request, merged.
 type verdict struct {
-	decision hotparam.Decision
+	decision rules.Decision
 	denied   bool
 	decider  *limitSpec // the limit that decided, or nil
 	hash     uint64     // of the key that it decided on
@@ -151,7 +151,7 @@ func (r *request) maxWait(limit time.Duration) time.Duration {
 
 // finish does what is pending, writes the decision to d, and recycles the request. It returns
 // the request's ticket, or nil if there is nothing to do at its end.
-func (r *request) finish(d *hotparam.Decision) *Ticket {
+func (r *request) finish(d *rules.Decision) *Ticket {
 	if !r.verdict.denied {
 		r.askBackend()
 	}

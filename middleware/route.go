@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/keytext"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // makeHead returns what the rule's keys begin with on a route of this text.
@@ -14,7 +14,7 @@ func (r *rule) makeHead(route string) []byte {
 	if r.ParamsOnly {
 		return r.prefix
 	}
-	return append(hotparam.AppendRoute(slices.Clip(r.prefix), route), '?')
+	return append(rules.AppendRoute(slices.Clip(r.prefix), route), '?')
 }
 
 // nameOf returns the route's name if the rule's keys do not have it.
@@ -28,12 +28,12 @@ func (r *rule) nameOf(route string) string {
 // route is what is known about a route before its requests come.
 type route struct {
 	set      *ruleSet
-	pattern  hotparam.Route // the router's
-	rules    []candidate    // in order; with evaluate: all, rules with ignore first, and those that read the body last
-	byPath   bool           // some of the rules need the request's path
-	plain    *candidate     // the only rule, if checkPlain can handle it
-	matchers bool           // some of the rules have a matcher
-	messages bool           // some of the rules name fields of an RPC's message
+	pattern  rules.Route // the router's
+	rules    []candidate // in order; with evaluate: all, rules with ignore first, and those that read the body last
+	byPath   bool        // some of the rules need the request's path
+	plain    *candidate  // the only rule, if checkPlain can handle it
+	matchers bool        // some of the rules have a matcher
+	messages bool        // some of the rules name fields of an RPC's message
 
 	bodies      sourceSet // the sources of the body that some of the rules read
 	bodyReaders []*reader // that read them
@@ -46,12 +46,12 @@ type candidate struct {
 	// nil, the route is the request's method and text or, if that is empty too, the
 	// request's path.
 	head   []byte
-	text   string          // the path of the rule's pattern
-	name   string          // of the route, if keys do not have it
-	values *hotparam.Route // the pattern with the path values, or nil if there are none
-	byPath bool            // whether the rule matches depends on the path
-	picks  bool            // not all requests of the route match
-	total  total           // of the route's requests; empty if there is none, or no head
+	text   string       // the path of the rule's pattern
+	name   string       // of the route, if keys do not have it
+	values *rules.Route // the pattern with the path values, or nil if there are none
+	byPath bool         // whether the rule matches depends on the path
+	picks  bool         // not all requests of the route match
+	total  total        // of the route's requests; empty if there is none, or no head
 }
 
 // total is a key that all requests of a route count for.
@@ -62,7 +62,7 @@ type total struct {
 
 func newTotal(head []byte) total {
 	key := append(slices.Clip(head), keytext.Total...)
-	return total{key, hotparam.Hash(key)}
+	return total{key, rules.Hash(key)}
 }
 
 // ofPattern returns the route of a request with a pattern.
@@ -92,7 +92,7 @@ func (s *ruleSet) makeRoute(method, pattern string) *route {
 	if slash := strings.IndexByte(path, '/'); slash > 0 {
 		path = path[slash:] // the host is part of the key, not of the match
 	}
-	r.pattern, _ = hotparam.ParseRoute(path)
+	r.pattern, _ = rules.ParseRoute(path)
 	for i := range s.rules {
 		c := candidate{rule: &s.rules[i], head: s.rules[i].makeHead(text), name: s.rules[i].nameOf(text), values: wildcards(&r.pattern)}
 		switch match := &c.Match.Route; {
@@ -138,7 +138,7 @@ func (s *ruleSet) makeUnknown() *route {
 	r := &route{set: s, byPath: true}
 	for i := range s.rules {
 		match := &s.rules[i].Match.Route
-		c := candidate{rule: &s.rules[i], text: string(hotparam.AppendRoute(nil, match.Path())), values: wildcards(match), byPath: !match.IsAny()}
+		c := candidate{rule: &s.rules[i], text: string(rules.AppendRoute(nil, match.Path())), values: wildcards(match), byPath: !match.IsAny()}
 		if c.ParamsOnly {
 			c.head, c.name = c.makeHead(""), c.text
 		}
@@ -149,7 +149,7 @@ func (s *ruleSet) makeUnknown() *route {
 }
 
 // wildcards returns the pattern if it has path values, or nil.
-func wildcards(pattern *hotparam.Route) *hotparam.Route {
+func wildcards(pattern *rules.Route) *rules.Route {
 	if len(pattern.Names()) == 0 {
 		return nil
 	}
@@ -175,7 +175,7 @@ func (s *ruleSet) finish(r *route) {
 		if c.overlaps && c.head != nil {
 			c.total = newTotal(c.head)
 		}
-		c.picks = c.byPath || len(c.Match.Query) > 0 || c.matcher != nil || c.body != 0 && c.Unread == hotparam.UnreadPass
+		c.picks = c.byPath || len(c.Match.Query) > 0 || c.matcher != nil || c.body != 0 && c.Unread == rules.UnreadPass
 		for _, x := range c.readers[len(c.headReaders):] {
 			if !slices.Contains(r.bodyReaders, x) {
 				r.bodies |= 1 << x.param.Source
@@ -183,12 +183,12 @@ func (s *ruleSet) finish(r *route) {
 			}
 		}
 		r.matchers = r.matchers || c.matcher != nil
-		r.messages = r.messages || slices.ContainsFunc(c.headReaders, func(x *reader) bool { return x.param.Source == hotparam.RPC })
+		r.messages = r.messages || slices.ContainsFunc(c.headReaders, func(x *reader) bool { return x.param.Source == rules.RPC })
 	}
 	if len(r.rules) == 1 && r.rules[0].isPlain() {
 		r.plain = &r.rules[0]
 	}
-	if s.Evaluate == hotparam.EvaluateAll {
+	if s.Evaluate == rules.EvaluateAll {
 		slices.SortStableFunc(r.rules, func(a, b candidate) int { return cmp.Compare(a.turn(), b.turn()) })
 	}
 }

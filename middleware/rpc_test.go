@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // rpcCall is a request of an RPC framework: its metadata, its peer, its message.
@@ -39,7 +39,7 @@ func TestRPC(t *testing.T) {
 		header: http.Header{"X-Plan": {"free"}}, peer: "192.0.2.7:80",
 		fields: map[string][]string{"user.id": {"7", "8"}, "page": {"1"}, "other": {"x"}},
 	}
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{
 		hotRule(t, "all", "shop.Search/Find", byNames("rpc:user.id", "header:x-plan", "addr:ip"), 0, 0),
 		hotRule(t, "again", "*", byNames("rpc:user.id", "header:x-plan"), 0, 0),
 		hotRule(t, "unset", "*", byNames("rpc:tenant"), 0, 0),
@@ -61,11 +61,11 @@ func TestRPC(t *testing.T) {
 		t.Errorf("made %d times, read %q", call.made, call.read)
 	}
 
-	f = newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "*", byNames("rpc:user.id"), 0, 0)}})
+	f = newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "*", byNames("rpc:user.id"), 0, 0)}})
 	call.made = 0
 	f.Begin(call.request())
 	begun := f.keys()
-	f.Enter(t.Context(), "shop.Search/Find", hotparam.Param{Source: hotparam.RPC, Name: "user.id", Value: "7"}, hotparam.Param{Source: hotparam.RPC, Name: "user.id", Value: "8"})
+	f.Enter(t.Context(), "shop.Search/Find", rules.Param{Source: rules.RPC, Name: "user.id", Value: "7"}, rules.Param{Source: rules.RPC, Name: "user.id", Value: "8"})
 	if entered := f.keys(); !slices.Equal(begun, entered) || len(begun) != 2 || call.made != 0 {
 		t.Errorf("Begin makes the keys %q, Enter %q; a request of net/http %d times", begun, entered, call.made)
 	}
@@ -78,20 +78,20 @@ func TestRPC(t *testing.T) {
 
 // Fields decide as other parameters do: in match, in exceptions, as a priority.
 func TestRPCFieldsEverywhere(t *testing.T) {
-	param := hotparam.Param{Source: hotparam.RPC, Name: "tier"}
+	param := rules.Param{Source: rules.RPC, Name: "tier"}
 	rule := limitRule(t, "r", "*", byNames("rpc:user.id"), 1, 4)
-	rule.Match.Query = []hotparam.QueryMatch{{Name: "rpc:mode", Value: "fast*"}}
-	rule.Except = []hotparam.Exception{{Values: []hotparam.QueryMatch{{Name: "rpc:user.id", Value: "evil"}}, Action: hotparam.Block}}
-	rule.Limit.Priority = &hotparam.Priority{Source: param.Source, Name: param.Name, First: []string{"gold"}}
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
-	decide := func(fields map[string][]string) hotparam.Decision {
+	rule.Match.Query = []rules.QueryMatch{{Name: "rpc:mode", Value: "fast*"}}
+	rule.Except = []rules.Exception{{Values: []rules.QueryMatch{{Name: "rpc:user.id", Value: "evil"}}, Action: rules.Block}}
+	rule.Limit.Priority = &rules.Priority{Source: param.Source, Name: param.Name, First: []string{"gold"}}
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}})
+	decide := func(fields map[string][]string) rules.Decision {
 		d, _ := f.Begin((&rpcCall{fields: fields}).request())
 		return d
 	}
-	if d := decide(map[string][]string{"user.id": {"1"}, "mode": {"slow"}}); d.Reason != hotparam.ReasonNone {
+	if d := decide(map[string][]string{"user.id": {"1"}, "mode": {"slow"}}); d.Reason != rules.ReasonNone {
 		t.Errorf("what does not match: %+v", d)
 	}
-	if d := decide(map[string][]string{"user.id": {"evil"}, "mode": {"faster"}}); d.Reason != hotparam.ReasonBlocked {
+	if d := decide(map[string][]string{"user.id": {"evil"}, "mode": {"faster"}}); d.Reason != rules.ReasonBlocked {
 		t.Errorf("what is blocked: %+v", d)
 	}
 	for tier, want := range map[string]int{"gold": 4, "none": 2} { // others leave half of the burst

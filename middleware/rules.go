@@ -4,31 +4,31 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // ruleSet is the rules made ready for the request path.
 type ruleSet struct {
-	*hotparam.Rules
+	*rules.Rules
 	rules     []rule
 	routes    routeCache // by method and pattern
 	resources routeCache // by name
 	unknown   *route     // of requests whose pattern is not known
 	concrete  *concreteRoutes
-	redaction *hotparam.Redaction // nil if there is none
-	readers   []*reader           // of all rules, each once
+	redaction *rules.Redaction // nil if there is none
+	readers   []*reader        // of all rules, each once
 
-	bodyLimits hotparam.Bodies // with the defaults
+	bodyLimits rules.Bodies // with the defaults
 }
 
 // rule is one rule with what it needs to decide.
 type rule struct {
-	*hotparam.Rule
+	*rules.Rule
 	prefix  []byte // "id ", what a key's bytes begin with
 	spec    *limitSpec
-	except  *exceptions      // nil if there are none
-	matcher matcher          // nil if the rule's own match and by decide
-	needs   []hotparam.Param // that a request must have; in a value "*" stands for any text
+	except  *exceptions   // nil if there are none
+	matcher matcher       // nil if the rule's own match and by decide
+	needs   []rules.Param // that a request must have; in a value "*" stands for any text
 
 	readers     []*reader // of what it names beside the query and the path; those of the body last
 	headReaders []*reader // without those of the body
@@ -52,19 +52,19 @@ type rule struct {
 func (r *rule) readsBody() bool { return len(r.headReaders) < len(r.readers) }
 
 // keyless reports whether one bucket holds all of the rule's requests.
-func (r *rule) keyless() bool { return r.By.Kind == hotparam.ByNone && r.matcher == nil }
+func (r *rule) keyless() bool { return r.By.Kind == rules.ByNone && r.matcher == nil }
 
 // compile makes rules ready, with the state of the rules that they replace.
-func compile(rules *hotparam.Rules, b *specBuilder) (*ruleSet, error) {
-	set := &ruleSet{Rules: rules, rules: make([]rule, len(rules.Rules)), bodyLimits: rules.Bodies.WithDefaults()}
+func compile(ruleset *rules.Rules, b *specBuilder) (*ruleSet, error) {
+	set := &ruleSet{Rules: ruleset, rules: make([]rule, len(ruleset.Rules)), bodyLimits: ruleset.Bodies.WithDefaults()}
 	var err error
-	if set.redaction, err = hotparam.NewRedaction(rules.Redact); err != nil {
+	if set.redaction, err = rules.NewRedaction(ruleset.Redact); err != nil {
 		return nil, err
 	}
 	b.redaction = set.redaction
-	for i := range rules.Rules {
+	for i := range ruleset.Rules {
 		r := &set.rules[i]
-		r.Rule, r.set = &rules.Rules[i], set
+		r.Rule, r.set = &ruleset.Rules[i], set
 		r.prefix = []byte(r.ID + " ")
 		r.matcher = b.opts.matchers[r.ID]
 		r.overlaps = r.Overlaps()

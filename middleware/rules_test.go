@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // tokens is how many requests pass right now; it takes them.
@@ -22,7 +22,7 @@ func tokens(f *fixture, req Request) (n int) {
 	return n
 }
 
-func want(t *testing.T, got, want hotparam.Decision) {
+func want(t *testing.T, got, want rules.Decision) {
 	t.Helper()
 	got.ResetAfter = 0 // the oracle knows it
 	if got = ofLimits(t, got); got != want {
@@ -32,7 +32,7 @@ func want(t *testing.T, got, want hotparam.Decision) {
 
 // ofLimits returns the part of a decision that its limits determine, and checks the rest: who
 // is refused is told to stay away, in whole seconds, until a retry can pass.
-func ofLimits(t interface{ Errorf(string, ...any) }, d hotparam.Decision) hotparam.Decision {
+func ofLimits(t interface{ Errorf(string, ...any) }, d rules.Decision) rules.Decision {
 	if d.Backoff < 0 || d.Backoff%time.Second != 0 || d.Backoff > 0 && d.Backoff < d.RetryAfter || d.Backoff > 0 && d.Allowed {
 		t.Errorf("to come back after %v: %+v", d.Backoff, d)
 	}
@@ -43,15 +43,15 @@ func ofLimits(t interface{ Errorf(string, ...any) }, d hotparam.Decision) hotpar
 var search = get("GET /s", "/s", "q=1")
 
 func TestNothingToSay(t *testing.T) {
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{limitRule(t, "r", "GET /other", hotparam.By{}, 1, 1)}})
-	want(t, f.Check(search), hotparam.Decision{Allowed: true})
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{limitRule(t, "r", "GET /other", rules.By{}, 1, 1)}})
+	want(t, f.Check(search), rules.Decision{Allowed: true})
 }
 
 func TestOneBucket(t *testing.T) {
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{limitRule(t, "r", "GET /s", hotparam.By{}, 3600, 2)}})
-	want(t, f.Check(search), hotparam.Decision{Allowed: true, Reason: hotparam.ReasonWithin, Limit: 2, Remaining: 1, Rule: "r"})
-	want(t, f.Check(get("GET /s", "/s", "q=2")), hotparam.Decision{Allowed: true, Reason: hotparam.ReasonWithin, Limit: 2, Rule: "r"})
-	want(t, f.Check(search), hotparam.Decision{Reason: hotparam.ReasonLimited, Limit: 2, RetryAfter: time.Second, Rule: "r"})
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{limitRule(t, "r", "GET /s", rules.By{}, 3600, 2)}})
+	want(t, f.Check(search), rules.Decision{Allowed: true, Reason: rules.ReasonWithin, Limit: 2, Remaining: 1, Rule: "r"})
+	want(t, f.Check(get("GET /s", "/s", "q=2")), rules.Decision{Allowed: true, Reason: rules.ReasonWithin, Limit: 2, Rule: "r"})
+	want(t, f.Check(search), rules.Decision{Reason: rules.ReasonLimited, Limit: 2, RetryAfter: time.Second, Rule: "r"})
 	f.now += 400 * time.Millisecond
 	if d := f.Check(search); d.Allowed || d.RetryAfter != 600*time.Millisecond {
 		t.Errorf("after 400 ms: %+v", d)
@@ -66,7 +66,7 @@ func TestOneBucket(t *testing.T) {
 }
 
 func TestBucketForEachKey(t *testing.T) {
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{limitRule(t, "r", "GET /s", byNames("q"), 1, 3)}})
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{limitRule(t, "r", "GET /s", byNames("q"), 1, 3)}})
 	if n := tokens(f, search); n != 3 {
 		t.Errorf("q=1 got %d", n)
 	}
@@ -80,7 +80,7 @@ func TestBucketForEachKey(t *testing.T) {
 
 // A key that has no place in the table is limited as the others are.
 func TestTableOfKeysIsFull(t *testing.T) {
-	f := newFixture(t, hotparam.Rules{LimitKeys: 1, Rules: []hotparam.Rule{limitRule(t, "r", "GET /s", byNames("q"), 1, 3)}})
+	f := newFixture(t, rules.Rules{LimitKeys: 1, Rules: []rules.Rule{limitRule(t, "r", "GET /s", byNames("q"), 1, 3)}})
 	for i := range 20 {
 		if n := tokens(f, get("GET /s", "/s", fmt.Sprint("q=", i))); n > 3 || n < 1 {
 			t.Errorf("q=%d got %d", i, n)
@@ -101,7 +101,7 @@ func TestTableOfKeysIsFull(t *testing.T) {
 func TestFullTableIsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lines bytes.Buffer
-		f := newFixture(t, hotparam.Rules{LimitKeys: 1, Rules: []hotparam.Rule{
+		f := newFixture(t, rules.Rules{LimitKeys: 1, Rules: []rules.Rule{
 			limitRule(t, "full", "GET /s", byNames("q"), 1, 3), limitRule(t, "roomy", "GET /s", byNames("page"), 1, 3),
 		}}, WithLog(slog.New(slog.NewTextHandler(&lines, nil))))
 		ctx, cancel := context.WithCancel(t.Context())
@@ -123,20 +123,20 @@ func TestFullTableIsLogged(t *testing.T) {
 // what the others had given is given back, to the token.
 func TestAllApply(t *testing.T) {
 	only := func(id string) Request { return get("GET /only/"+id, "/only/"+id, "q=1") }
-	slow := limitRule(t, "slow", "GET /s", hotparam.By{}, 1, 1)
-	rules := hotparam.Rules{Rules: []hotparam.Rule{
-		limitRule(t, "a", "*", hotparam.By{}, 60, 10),
+	slow := limitRule(t, "slow", "GET /s", rules.By{}, 1, 1)
+	ruleset := rules.Rules{Rules: []rules.Rule{
+		limitRule(t, "a", "*", rules.By{}, 60, 10),
 		limitRule(t, "each", "*", byEach, 60, 10),
 		limitRule(t, "names", "*", byNames("q"), 60, 10),
 		hotRule(t, "hot", "*", byNames("q"), 60, 10),
-		limitRule(t, "quick", "GET /s", hotparam.By{}, 60, 1),
+		limitRule(t, "quick", "GET /s", rules.By{}, 60, 1),
 		slow,
-		limitRule(t, "z", "*", hotparam.By{}, 60, 10),
+		limitRule(t, "z", "*", rules.By{}, 60, 10),
 	}}
-	rules.Rules[3].ParamsOnly = true // the same key on both routes
-	rules.Rules[2].ParamsOnly = true
-	rules.Rules[1].ParamsOnly = true
-	f := newFixture(t, rules)
+	ruleset.Rules[3].ParamsOnly = true // the same key on both routes
+	ruleset.Rules[2].ParamsOnly = true
+	ruleset.Rules[1].ParamsOnly = true
+	f := newFixture(t, ruleset)
 	f.heat(t, "hot q=1")
 
 	d := f.Check(search)
@@ -144,7 +144,7 @@ func TestAllApply(t *testing.T) {
 		t.Errorf("%+v, want the tightest limit told", d)
 	}
 	for range 50 {
-		want(t, f.Check(search), hotparam.Decision{Reason: hotparam.ReasonLimited, Limit: 1, RetryAfter: time.Hour, Rule: "slow"})
+		want(t, f.Check(search), rules.Decision{Reason: rules.ReasonLimited, Limit: 1, RetryAfter: time.Hour, Rule: "slow"})
 	}
 	// 1 of 10 is taken of each; a single leak would show.
 	if n := tokens(f, only("a")); n != 9 {
@@ -164,12 +164,12 @@ func TestAllApply(t *testing.T) {
 
 // One rule alone can take several tokens, and gives them back as well.
 func TestEachGivesBack(t *testing.T) {
-	for name, rule := range map[string]hotparam.Rule{
+	for name, rule := range map[string]rules.Rule{
 		"keys": limitRule(t, "r", "GET /s", byEach, 1, 5),
 		"hot":  hotRule(t, "r", "GET /s", byEach, 1, 5),
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+			f := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}})
 			f.heat(t, "r GET /s?a=1", "r GET /s?b=1")
 			if n := tokens(f, get("GET /s", "/s", "b=1")); n != 5 {
 				t.Fatalf("b got %d", n)
@@ -188,7 +188,7 @@ func TestEachGivesBack(t *testing.T) {
 
 // A request with two hot keys is held to each.
 func TestTwoHotKeys(t *testing.T) {
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{
 		hotRule(t, "q", "GET /s", byNames("q"), 1, 3),
 		hotRule(t, "user", "GET /s", byNames("user"), 1, 5),
 	}})
@@ -209,17 +209,17 @@ func TestTwoHotKeys(t *testing.T) {
 }
 
 func TestEvaluateFirst(t *testing.T) {
-	rules := hotparam.Rules{Evaluate: hotparam.EvaluateFirst, Rules: []hotparam.Rule{
-		limitRule(t, "one", "GET /s", hotparam.By{}, 1, 5),
+	ruleset := rules.Rules{Evaluate: rules.EvaluateFirst, Rules: []rules.Rule{
+		limitRule(t, "one", "GET /s", rules.By{}, 1, 5),
 		ignoreRule(t, "two", "GET /s"),
-		limitRule(t, "three", "*", hotparam.By{}, 1, 2),
+		limitRule(t, "three", "*", rules.By{}, 1, 2),
 	}}
-	rules.Rules[0].Match.Query = []hotparam.QueryMatch{{Name: "q", Value: "1"}}
-	f := newFixture(t, rules)
+	ruleset.Rules[0].Match.Query = []rules.QueryMatch{{Name: "q", Value: "1"}}
+	f := newFixture(t, ruleset)
 	if n := tokens(f, search); n != 5 {
 		t.Errorf("%d passed by the first rule, want 5", n)
 	}
-	want(t, f.Check(get("GET /s", "/s", "q=2")), hotparam.Decision{Allowed: true, Reason: hotparam.ReasonIgnored, Rule: "two"})
+	want(t, f.Check(get("GET /s", "/s", "q=2")), rules.Decision{Allowed: true, Reason: rules.ReasonIgnored, Rule: "two"})
 	if n := tokens(f, get("GET /t", "/t", "")); n != 2 {
 		t.Errorf("%d passed by the third rule, want 2", n)
 	}
@@ -227,16 +227,16 @@ func TestEvaluateFirst(t *testing.T) {
 
 // What is ignored is ignored wherever the rule stands, and takes nothing.
 func TestIgnore(t *testing.T) {
-	rules := hotparam.Rules{DenyNoMatch: true, Rules: []hotparam.Rule{
-		limitRule(t, "a", "*", hotparam.By{}, 1, 2),
+	ruleset := rules.Rules{DenyNoMatch: true, Rules: []rules.Rule{
+		limitRule(t, "a", "*", rules.By{}, 1, 2),
 		hotRule(t, "b", "*", byAll, 1, 1),
 		ignoreRule(t, "probe", "GET /s"),
 	}}
-	rules.Rules[2].Match.Query = []hotparam.QueryMatch{{Name: "probe", Value: "*"}}
-	f := newFixture(t, rules)
+	ruleset.Rules[2].Match.Query = []rules.QueryMatch{{Name: "probe", Value: "*"}}
+	f := newFixture(t, ruleset)
 	for _, pattern := range []string{"GET /s", ""} {
 		for range 5 {
-			want(t, f.Check(get(pattern, "/s", "probe&q=1")), hotparam.Decision{Allowed: true, Reason: hotparam.ReasonIgnored, Rule: "probe"})
+			want(t, f.Check(get(pattern, "/s", "probe&q=1")), rules.Decision{Allowed: true, Reason: rules.ReasonIgnored, Rule: "probe"})
 		}
 	}
 	if counts := f.counted(); len(counts) != 0 {
@@ -248,16 +248,16 @@ func TestIgnore(t *testing.T) {
 }
 
 func TestNoMatch(t *testing.T) {
-	rules := hotparam.Rules{DenyNoMatch: true, Rules: []hotparam.Rule{hotRule(t, "r", "GET /s", byNames("q"), 0, 0)}}
-	f := newFixture(t, rules)
-	want(t, f.Check(get("GET /t", "/t", "")), hotparam.Decision{Reason: hotparam.ReasonNoMatch})
-	want(t, f.Check(get("", "/t", "")), hotparam.Decision{Reason: hotparam.ReasonNoMatch})
-	want(t, f.Check(get("GET /s", "/s", "x=1")), hotparam.Decision{Allowed: true}) // matches, though it makes no key
+	ruleset := rules.Rules{DenyNoMatch: true, Rules: []rules.Rule{hotRule(t, "r", "GET /s", byNames("q"), 0, 0)}}
+	f := newFixture(t, ruleset)
+	want(t, f.Check(get("GET /t", "/t", "")), rules.Decision{Reason: rules.ReasonNoMatch})
+	want(t, f.Check(get("", "/t", "")), rules.Decision{Reason: rules.ReasonNoMatch})
+	want(t, f.Check(get("GET /s", "/s", "x=1")), rules.Decision{Allowed: true}) // matches, though it makes no key
 	if s := f.Stats(); s.Limited != 2 {
 		t.Errorf("%+v", s)
 	}
-	f = newFixture(t, rules, WithShadow())
-	want(t, f.Check(get("GET /t", "/t", "")), hotparam.Decision{Allowed: true, Reason: hotparam.ReasonShadow})
+	f = newFixture(t, ruleset, WithShadow())
+	want(t, f.Check(get("GET /t", "/t", "")), rules.Decision{Allowed: true, Reason: rules.ReasonShadow})
 	if s := f.Stats(); s.Limited != 0 || s.Shadowed != 1 {
 		t.Errorf("%+v", s)
 	}
@@ -276,28 +276,28 @@ func TestMatchQuery(t *testing.T) {
 	}
 	for _, c := range cases {
 		for _, pattern := range []string{"GET /u/{id}", ""} { // the path has a value, too, which is not of the query
-			rule := limitRule(t, "r", "GET /u/{q}", hotparam.By{}, 1, 1)
-			rule.Match.Query = []hotparam.QueryMatch{{Name: "q", Value: c.value}}
-			f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+			rule := limitRule(t, "r", "GET /u/{q}", rules.By{}, 1, 1)
+			rule.Match.Query = []rules.QueryMatch{{Name: "q", Value: c.value}}
+			f := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}})
 			if got := f.Check(get(pattern, "/u/1", c.query)).Rule == "r"; got != c.want {
 				t.Errorf("query %q on %q: matches %v, want %v", c.value, c.query, got, c.want)
 			}
 		}
 	}
-	rule := limitRule(t, "r", "*", hotparam.By{}, 1, 1)
-	rule.Match.Query = []hotparam.QueryMatch{{Name: "a", Value: "1"}, {Name: "b", Value: "*"}}
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+	rule := limitRule(t, "r", "*", rules.By{}, 1, 1)
+	rule.Match.Query = []rules.QueryMatch{{Name: "a", Value: "1"}, {Name: "b", Value: "*"}}
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}})
 	if f.Check(get("", "/", "a=1")).Rule != "" || f.Check(get("", "/", "b=&a=1")).Rule != "r" {
 		t.Error("want all parameters of the match")
 	}
 }
 
 func TestShadow(t *testing.T) {
-	shadow := limitRule(t, "shadow", "GET /s", hotparam.By{}, 1, 1)
-	shadow.Limit.Mode = hotparam.ModeShadow
-	over := hotparam.Decision{Allowed: true, Reason: hotparam.ReasonShadow, Rule: "shadow"}
+	shadow := limitRule(t, "shadow", "GET /s", rules.By{}, 1, 1)
+	shadow.Limit.Mode = rules.ModeShadow
+	over := rules.Decision{Allowed: true, Reason: rules.ReasonShadow, Rule: "shadow"}
 
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{shadow}})
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{shadow}})
 	f.Check(search)
 	for range 3 {
 		want(t, f.Check(search), over)
@@ -308,11 +308,11 @@ func TestShadow(t *testing.T) {
 
 	// Of a limit that allows the figures are told, in whatever order; one that
 	// denies, denies.
-	real := limitRule(t, "real", "GET /s", hotparam.By{}, 1, 3)
-	for _, rules := range [][]hotparam.Rule{{shadow, real}, {real, shadow}} {
-		f := newFixture(t, hotparam.Rules{Rules: rules})
+	real := limitRule(t, "real", "GET /s", rules.By{}, 1, 3)
+	for _, ruleset := range [][]rules.Rule{{shadow, real}, {real, shadow}} {
+		f := newFixture(t, rules.Rules{Rules: ruleset})
 		f.Check(search)
-		want(t, f.Check(search), hotparam.Decision{Allowed: true, Reason: hotparam.ReasonWithin, Limit: 3, Remaining: 1, Rule: "real"})
+		want(t, f.Check(search), rules.Decision{Allowed: true, Reason: rules.ReasonWithin, Limit: 3, Remaining: 1, Rule: "real"})
 		f.Check(search)
 		if d := f.Check(search); d.Allowed || d.Rule != "real" {
 			t.Errorf("%+v, want a denial", d)
@@ -323,11 +323,11 @@ func TestShadow(t *testing.T) {
 // With WithShadow every request passes, and what would have been refused is
 // what is refused without it.
 func TestWithShadow(t *testing.T) {
-	rules := hotparam.Rules{Rules: []hotparam.Rule{
-		limitRule(t, "a", "GET /s", hotparam.By{}, 3600, 3),
+	ruleset := rules.Rules{Rules: []rules.Rule{
+		limitRule(t, "a", "GET /s", rules.By{}, 3600, 3),
 		hotRule(t, "b", "GET /s", byNames("q"), 3600, 2),
 	}}
-	enforced, shadow := newFixture(t, rules), newFixture(t, rules, WithShadow())
+	enforced, shadow := newFixture(t, ruleset), newFixture(t, ruleset, WithShadow())
 	enforced.heat(t, "b GET /s?q=1")
 	shadow.heat(t, "b GET /s?q=1")
 	refused := 0
@@ -337,7 +337,7 @@ func TestWithShadow(t *testing.T) {
 		if !b.Allowed {
 			t.Fatalf("request %d was refused: %+v", i, b)
 		}
-		if (b.Reason == hotparam.ReasonShadow) == a.Allowed || a.Rule != b.Rule {
+		if (b.Reason == rules.ReasonShadow) == a.Allowed || a.Rule != b.Rule {
 			t.Fatalf("request %d: %+v, in shadow %+v", i, a, b)
 		}
 		if !a.Allowed {
@@ -353,7 +353,7 @@ func TestWithShadow(t *testing.T) {
 
 // A rule without limit finds and counts, and holds nobody.
 func TestWatchOnly(t *testing.T) {
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "GET /s", byNames("q"), 0, 0)}})
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "GET /s", byNames("q"), 0, 0)}})
 	f.heat(t, "r GET /s?q=1")
 	if n := tokens(f, search); n != 1000 {
 		t.Errorf("refused after %d", n)
@@ -366,7 +366,7 @@ func TestWatchOnly(t *testing.T) {
 // What is published of a rule that this process does not know, or knows no
 // limit of, holds nobody.
 func TestForeignHotKeys(t *testing.T) {
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{
 		hotRule(t, "r", "GET /s", byNames("q"), 1, 1),
 		limitRule(t, "plain", "GET /s", byNames("q"), 1, 1000),
 	}})

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // RuleStats are the counters of one rule in force. They go on when the rules are reloaded,
@@ -13,7 +13,7 @@ import (
 type RuleStats struct {
 	Rule string
 	// Decisions are the requests that the rule's limits decided on, by the word of the
-	// reason ([hotparam.Reason.String]), and "gone": requests whose context ended while they
+	// reason ([rules.Reason.String]), and "gone": requests whose context ended while they
 	// waited. A request that several rules limit counts for the one that decided, and one
 	// that a limit in shadow mode would have refused for that one as well. Requests of keys
 	// that are not hot meet no limit; the collector counts them. Nil if the rule has no
@@ -27,12 +27,12 @@ type RuleStats struct {
 const decisionGone = len(decisionCounts{}) - 1
 
 // decisionCounts are the requests that a rule decided on.
-type decisionCounts [hotparam.ReasonUnread + 2]spreadCount
+type decisionCounts [rules.ReasonUnread + 2]spreadCount
 
 // decided are the reasons for which a limit decides.
-var decided = []hotparam.Reason{
-	hotparam.ReasonWithin, hotparam.ReasonLimited, hotparam.ReasonBlocked, hotparam.ReasonLocked, hotparam.ReasonBusy,
-	hotparam.ReasonServed, hotparam.ReasonAway, hotparam.ReasonUnread, hotparam.ReasonOpen, hotparam.ReasonShadow,
+var decided = []rules.Reason{
+	rules.ReasonWithin, rules.ReasonLimited, rules.ReasonBlocked, rules.ReasonLocked, rules.ReasonBusy,
+	rules.ReasonServed, rules.ReasonAway, rules.ReasonUnread, rules.ReasonOpen, rules.ReasonShadow,
 }
 
 // decisionsOf returns the counters of a rule, which outlast it. Their number is that of the
@@ -51,7 +51,7 @@ func (g *Guard) decisionsOf(rule string) *decisionCounts {
 func (r *request) recordDecision() {
 	v := &r.verdict
 	switch {
-	case v.decider == nil || v.decision.Reason == hotparam.ReasonNone:
+	case v.decider == nil || v.decision.Reason == rules.ReasonNone:
 	case !v.denied && !v.decision.Allowed:
 		v.decider.decisions[decisionGone].addOne(r.shard)
 	default:
@@ -83,7 +83,7 @@ func (g *Guard) RuleStats() []RuleStats {
 
 // limits reports whether the rule can refuse requests.
 func (r *rule) limits() bool {
-	return r.Limit != nil || slices.ContainsFunc(r.Except, func(x hotparam.Exception) bool { return x.Limit != nil || x.Action == hotparam.Block })
+	return r.Limit != nil || slices.ContainsFunc(r.Except, func(x rules.Exception) bool { return x.Limit != nil || x.Action == rules.Block })
 }
 
 // Histogram counts durations.

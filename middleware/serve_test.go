@@ -5,21 +5,21 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
-func serveRule(tb testing.TB, a *hotparam.Response) hotparam.Rule {
+func serveRule(tb testing.TB, a *rules.Response) rules.Rule {
 	tb.Helper()
 	r := limitRule(tb, "r", "*", byNames("q"), 1, 1)
-	r.Limit.Mode, r.Limit.Serve = hotparam.ModeServe, a
+	r.Limit.Mode, r.Limit.Serve = rules.ModeServe, a
 	return r
 }
 
 // Over the limit the rule's answer takes the place of the handler's, or the program's
 // own does; what is not HTTP is told so.
 func TestServe(t *testing.T) {
-	answer := &hotparam.Response{Status: 203, Type: "application/json", Body: `{"from":"the cache"}`}
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{serveRule(t, answer)}})
+	answer := &rules.Response{Status: 203, Type: "application/json", Body: `{"from":"the cache"}`}
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{serveRule(t, answer)}})
 	h := f.Handler(ok)
 	if w := serve(h, "GET", "/s?q=1"); w.Body.String() != "served" {
 		t.Errorf("%d %s", w.Code, w.Body)
@@ -32,7 +32,7 @@ func TestServe(t *testing.T) {
 		t.Errorf("another key: %d %s", w.Code, w.Body)
 	}
 	d := f.Check(get("", "/s", "q=1"))
-	if d.Allowed || d.Reason != hotparam.ReasonServed || d.Rule != "r" || d.RetryAfter == 0 {
+	if d.Allowed || d.Reason != rules.ReasonServed || d.Rule != "r" || d.RetryAfter == 0 {
 		t.Errorf("%+v", d)
 	}
 	if s := f.Stats(); s.Served != 2 || s.Limited != 2 {
@@ -40,14 +40,14 @@ func TestServe(t *testing.T) {
 	}
 
 	own := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "a guess for "+r.URL.RawQuery) })
-	for name, rule := range map[string]hotparam.Rule{"over the rule's": serveRule(t, answer), "alone": serveRule(t, nil)} {
-		h := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}}, WithServe("r", own)).Handler(ok)
+	for name, rule := range map[string]rules.Rule{"over the rule's": serveRule(t, answer), "alone": serveRule(t, nil)} {
+		h := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}}, WithServe("r", own)).Handler(ok)
 		serve(h, "GET", "/s?q=1")
 		if w := serve(h, "GET", "/s?q=1"); w.Code != 200 || w.Body.String() != "a guess for q=1" {
 			t.Errorf("%s: %d %s", name, w.Code, w.Body)
 		}
 	}
-	h = newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{serveRule(t, nil)}}).Handler(ok)
+	h = newFixture(t, rules.Rules{Rules: []rules.Rule{serveRule(t, nil)}}).Handler(ok)
 	serve(h, "GET", "/s?q=1")
 	if w := serve(h, "GET", "/s?q=1"); w.Code != 429 || w.Header().Get("Retry-After") != "3600" {
 		t.Errorf("with no answer at all: %d %s", w.Code, w.Body)
@@ -57,10 +57,10 @@ func TestServe(t *testing.T) {
 // The exception's answer is that of its values, a value that is blocked gets none, and
 // an answer is also that of a permit that is not to be had.
 func TestServeByTerms(t *testing.T) {
-	rule := serveRule(t, &hotparam.Response{Status: 200, Body: "rule"})
-	vip := serveRule(t, &hotparam.Response{Status: 200, Body: "exception"})
-	rule.Except = []hotparam.Exception{{Values: is("q", "vip"), Limit: vip.Limit}, {Values: is("q", "bad"), Action: hotparam.Block}}
-	h := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}}).Handler(ok)
+	rule := serveRule(t, &rules.Response{Status: 200, Body: "rule"})
+	vip := serveRule(t, &rules.Response{Status: 200, Body: "exception"})
+	rule.Except = []rules.Exception{{Values: is("q", "vip"), Limit: vip.Limit}, {Values: is("q", "bad"), Action: rules.Block}}
+	h := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}}).Handler(ok)
 	for _, q := range []string{"vip", "1"} {
 		serve(h, "GET", "/s?q="+q)
 	}
@@ -73,9 +73,9 @@ func TestServeByTerms(t *testing.T) {
 		t.Errorf("%d", w.Code)
 	}
 
-	busy := busyRule(t, "r", hotparam.By{}, 1, 0)
-	busy.Limit.Mode, busy.Limit.Serve = hotparam.ModeServe, &hotparam.Response{Status: 200, Body: "later"}
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{busy}})
+	busy := busyRule(t, "r", rules.By{}, 1, 0)
+	busy.Limit.Mode, busy.Limit.Serve = rules.ModeServe, &rules.Response{Status: 200, Body: "later"}
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{busy}})
 	ticket := letIn(t, f, search)
 	if w := serve(f.Handler(ok), "GET", "/s"); w.Body.String() != "later" {
 		t.Errorf("%d %s", w.Code, w.Body)
@@ -87,19 +87,19 @@ func TestServeByTerms(t *testing.T) {
 // where no retry can pass, none is proposed.
 func TestRefuseStatus(t *testing.T) {
 	for _, c := range []struct {
-		d     hotparam.Decision
+		d     rules.Decision
 		code  int
 		retry string
 		kind  string
 	}{
-		{hotparam.Decision{Reason: hotparam.ReasonLimited, Rule: "r", RetryAfter: 1}, 429, "1", quotaType},
-		{hotparam.Decision{Reason: hotparam.ReasonLimited, Rule: "r"}, 429, "", quotaType},
-		{hotparam.Decision{Reason: hotparam.ReasonLocked, Rule: "r", RetryAfter: 90e9}, 429, "90", quotaType},
-		{hotparam.Decision{Reason: hotparam.ReasonBusy, Rule: "r"}, 503, "1", capacityType},
-		{hotparam.Decision{Reason: hotparam.ReasonBusy, Rule: "r", RetryAfter: 1_000_000_001}, 503, "2", capacityType},
-		{hotparam.Decision{Reason: hotparam.ReasonAway, Rule: "r", RetryAfter: 5e9}, 503, "5", capacityType},
-		{hotparam.Decision{Reason: hotparam.ReasonBlocked, Rule: "r", RetryAfter: 5e9}, 403, "", "about:blank"},
-		{hotparam.Decision{Reason: hotparam.ReasonLimited, Rule: "r", RetryAfter: 1<<63 - 1}, 429, "9223372037", quotaType},
+		{rules.Decision{Reason: rules.ReasonLimited, Rule: "r", RetryAfter: 1}, 429, "1", quotaType},
+		{rules.Decision{Reason: rules.ReasonLimited, Rule: "r"}, 429, "", quotaType},
+		{rules.Decision{Reason: rules.ReasonLocked, Rule: "r", RetryAfter: 90e9}, 429, "90", quotaType},
+		{rules.Decision{Reason: rules.ReasonBusy, Rule: "r"}, 503, "1", capacityType},
+		{rules.Decision{Reason: rules.ReasonBusy, Rule: "r", RetryAfter: 1_000_000_001}, 503, "2", capacityType},
+		{rules.Decision{Reason: rules.ReasonAway, Rule: "r", RetryAfter: 5e9}, 503, "5", capacityType},
+		{rules.Decision{Reason: rules.ReasonBlocked, Rule: "r", RetryAfter: 5e9}, 403, "", "about:blank"},
+		{rules.Decision{Reason: rules.ReasonLimited, Rule: "r", RetryAfter: 1<<63 - 1}, 429, "9223372037", quotaType},
 	} {
 		h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { Refuse(w, r, c.d) })
 		w := serve(h, "GET", "/s")

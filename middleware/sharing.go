@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // sharing is the number of instances that share the limits with scope: share, and its
@@ -146,7 +146,7 @@ func (u *unseen) begin(b limiter.Bucket, id uint64) {
 }
 
 // setQuota sets this instance's quota of a limit.
-func (g *Guard) setQuota(s *limitSpec, quota *hotparam.Quota) {
+func (g *Guard) setQuota(s *limitSpec, quota *rules.Quota) {
 	if *s.quota.Load() == *quota {
 		return
 	}
@@ -161,7 +161,7 @@ func (g *Guard) setQuota(s *limitSpec, quota *hotparam.Quota) {
 func (g *Guard) warnOfSmallParts(set *ruleSet) {
 	n := g.instances()
 	set.allSpecs(func(r *rule, s *limitSpec) bool {
-		if s.limit == nil || s.limit.Scope != hotparam.ScopeShare || g.sharing.warned[s.name] {
+		if s.limit == nil || s.limit.Scope != rules.ScopeShare || g.sharing.warned[s.name] {
 			return true
 		}
 		below := s.limit.Concurrency > 0 && s.limit.Concurrency < n

@@ -7,13 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
-func shareRule(tb testing.TB, id string, by hotparam.By, perHour, burst int64) hotparam.Rule {
+func shareRule(tb testing.TB, id string, by rules.By, perHour, burst int64) rules.Rule {
 	tb.Helper()
 	r := limitRule(tb, id, "*", by, perHour, burst)
-	r.Limit.Scope = hotparam.ScopeShare
+	r.Limit.Scope = rules.ScopeShare
 	return r
 }
 
@@ -21,12 +21,12 @@ func shareRule(tb testing.TB, id string, by hotparam.By, perHour, burst int64) h
 // many they are, and what was taken stays taken.
 func TestShare(t *testing.T) {
 	hot := shareRule(t, "r", byNames("q"), 60, 12)
-	hot.Hot = []hotparam.Threshold{hotparam.NewThreshold(hotparam.Rate{N: 100, Per: time.Second})}
-	for name, rule := range map[string]hotparam.Rule{
-		"single": shareRule(t, "r", hotparam.By{}, 60, 12), "keyed": shareRule(t, "r", byNames("q"), 60, 12), "hot": hot,
+	hot.Hot = []rules.Threshold{rules.NewThreshold(rules.Rate{N: 100, Per: time.Second})}
+	for name, rule := range map[string]rules.Rule{
+		"single": shareRule(t, "r", rules.By{}, 60, 12), "keyed": shareRule(t, "r", byNames("q"), 60, 12), "hot": hot,
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+			f := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}})
 			if name == "hot" {
 				f.heat(t, "r GET /s?q=1")
 			}
@@ -69,9 +69,9 @@ func TestShare(t *testing.T) {
 // No instance has less than one permit, and says so once.
 func TestShareBelowOne(t *testing.T) {
 	var log bytes.Buffer
-	busy := busyRule(t, "busy", hotparam.By{}, 2, 0)
-	busy.Limit.Scope = hotparam.ScopeShare
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{shareRule(t, "few", hotparam.By{}, 60, 3), shareRule(t, "many", hotparam.By{}, 60, 30), busy}},
+	busy := busyRule(t, "busy", rules.By{}, 2, 0)
+	busy.Limit.Scope = rules.ScopeShare
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{shareRule(t, "few", rules.By{}, 60, 3), shareRule(t, "many", rules.By{}, 60, 30), busy}},
 		WithLog(slog.New(slog.NewTextHandler(&log, nil))))
 	for _, n := range []int{2, 5, 1, 5, 6} {
 		f.SetInstances(n)
@@ -84,7 +84,7 @@ func TestShareBelowOne(t *testing.T) {
 	if strings.Contains(log.String(), "many") {
 		t.Error(log.String())
 	}
-	reload(t, f, shareRule(t, "few", hotparam.By{}, 60, 3), shareRule(t, "fresh", hotparam.By{}, 60, 3))
+	reload(t, f, shareRule(t, "few", rules.By{}, 60, 3), shareRule(t, "fresh", rules.By{}, 60, 3))
 	if n := strings.Count(log.String(), "rule=fresh"); n != 1 || strings.Count(log.String(), "rule=few") != 1 {
 		t.Errorf("%d warnings of a new rule:\n%s", n, &log)
 	}

@@ -7,21 +7,21 @@ import (
 	"slices"
 	"unsafe"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/addrlevel"
 	"github.com/hotparam/hotparam/internal/jsonpath"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // reader reads one parameter that rules name from a source other than the query and the
 // path. A request is read by the readers of the rules that it may match, by each once.
 type reader struct {
-	param  hotparam.Param // without a value
+	param  rules.Param // without a value
 	read   func(*request, *reader)
 	header string                       // as http.Header has it
 	level  addrlevel.Level              // of an address
 	steps  []jsonpath.Step              // of a value in JSON
 	value  func(context.Context) string // of a [WithParam]
-	client *hotparam.Client
+	client *rules.Client
 }
 
 // sourceRow is how a guard reads one source.
@@ -31,14 +31,14 @@ type sourceRow struct {
 }
 
 // sourceRows has a row for each source that is read only for rules that name it.
-var sourceRows = map[hotparam.Source]sourceRow{
-	hotparam.Header: {prepareHeader, readHeader},
-	hotparam.Cookie: {nil, readCookie},
-	hotparam.Addr:   {prepareAddr, readAddr},
-	hotparam.RPC:    {nil, readField},
-	hotparam.Ctx:    {prepareCtx, readCtx},
-	hotparam.Form:   {nil, readForm},
-	hotparam.JSON:   {prepareJSON, readJSON},
+var sourceRows = map[rules.Source]sourceRow{
+	rules.Header: {prepareHeader, readHeader},
+	rules.Cookie: {nil, readCookie},
+	rules.Addr:   {prepareAddr, readAddr},
+	rules.RPC:    {nil, readField},
+	rules.Ctx:    {prepareCtx, readCtx},
+	rules.Form:   {nil, readForm},
+	rules.JSON:   {prepareJSON, readJSON},
 }
 
 // WithParam has rules find the parameter ctx:name, such as a user, a tenant or a verified
@@ -95,7 +95,7 @@ func (s *ruleSet) addReaders(r *rule, o *options) error {
 	}
 	r.readers = slices.Concat(r.headReaders, ofBody)
 	r.body = bodySources(r.By.Names) | bodySources(r.needs)
-	r.keyReaders = slices.ContainsFunc(r.By.Names, func(p hotparam.Param) bool { return sourceRows[p.Source].read != nil })
+	r.keyReaders = slices.ContainsFunc(r.By.Names, func(p rules.Param) bool { return sourceRows[p.Source].read != nil })
 	return nil
 }
 

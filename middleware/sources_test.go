@@ -16,7 +16,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // escapeLikeURLs writes a text as keys do, by net/url and not by our own code.
@@ -126,11 +126,11 @@ func TestKeysOfSources(t *testing.T) {
 			keys = next
 		}
 		delete(keys, "")
-		if len(keys) > hotparam.MaxKeys || sameName(names) { // which then are the first, or ordered by value, is tested elsewhere
+		if len(keys) > rules.MaxKeys || sameName(names) { // which then are the first, or ordered by value, is tested elsewhere
 			return
 		}
 		by := byNames(rapid.Permutation(names).Draw(rt, "order")...)
-		f := newFixture(rt, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "GET /u/{id}", by, 3600, 1)}}, WithParam("user", contextUser))
+		f := newFixture(rt, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "GET /u/{id}", by, 3600, 1)}}, WithParam("user", contextUser))
 		f.Check(Request{Context: r.Context(), Method: "GET", Path: "/u/7", Query: r.URL.RawQuery, Pattern: "GET /u/{id}", HTTP: r})
 		want := []string{}
 		for key := range keys {
@@ -183,9 +183,9 @@ func TestSourcesInMatchExceptAndPriority(t *testing.T) {
 		return r
 	}
 	gold, free := http.Header{"X-Plan": {"gold"}}, http.Header{"X-Plan": {"free"}}
-	rule := limitRule(t, "r", "GET /s", hotparam.By{}, 1, 1)
-	rule.Match.Query = []hotparam.QueryMatch{{Name: "header:x-plan", Value: "fr*"}, {Name: "addr:v4/8", Value: "10.0.0.0/8"}}
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+	rule := limitRule(t, "r", "GET /s", rules.By{}, 1, 1)
+	rule.Match.Query = []rules.QueryMatch{{Name: "header:x-plan", Value: "fr*"}, {Name: "addr:v4/8", Value: "10.0.0.0/8"}}
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}})
 	for i, test := range []struct {
 		req  Request
 		pass bool
@@ -202,11 +202,11 @@ func TestSourcesInMatchExceptAndPriority(t *testing.T) {
 	}
 
 	rule = limitRule(t, "r", "GET /s", byNames("header:x-plan"), 1, 1)
-	rule.Except = []hotparam.Exception{
-		{Values: []hotparam.QueryMatch{{Name: "header:x-plan", Value: "gold"}}, Action: hotparam.Allow},
-		{Values: []hotparam.QueryMatch{{Name: "header:x-plan", Value: "ev*"}}, Action: hotparam.Block},
+	rule.Except = []rules.Exception{
+		{Values: []rules.QueryMatch{{Name: "header:x-plan", Value: "gold"}}, Action: rules.Allow},
+		{Values: []rules.QueryMatch{{Name: "header:x-plan", Value: "ev*"}}, Action: rules.Block},
 	}
-	f = newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+	f = newFixture(t, rules.Rules{Rules: []rules.Rule{rule}})
 	for i, test := range []struct {
 		header http.Header
 		pass   bool
@@ -219,9 +219,9 @@ func TestSourcesInMatchExceptAndPriority(t *testing.T) {
 		}
 	}
 
-	rule = limitRule(t, "r", "GET /s", hotparam.By{}, 1, 4)
-	rule.Limit.Priority = &hotparam.Priority{Source: hotparam.Header, Name: "x-plan", First: []string{"gold"}}
-	f = newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+	rule = limitRule(t, "r", "GET /s", rules.By{}, 1, 4)
+	rule.Limit.Priority = &rules.Priority{Source: rules.Header, Name: "x-plan", First: []string{"gold"}}
+	f = newFixture(t, rules.Rules{Rules: []rules.Rule{rule}})
 	passed := map[string]int{}
 	for range 5 {
 		if f.Check(req(free, "")).Allowed {
@@ -242,8 +242,8 @@ func TestSourcesInMatchExceptAndPriority(t *testing.T) {
 func TestOtherRulesDoNotSeeSources(t *testing.T) {
 	r := httptest.NewRequest("GET", "/u/7?q=1", nil)
 	r.Header.Set("X-Plan", "gold")
-	combined := hotparam.By{Kind: hotparam.ByCombinations}
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{
+	combined := rules.By{Kind: rules.ByCombinations}
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{
 		hotRule(t, "n", "GET /u/{id}", byNames("header:x-plan", "addr:ip", "path:id"), 0, 0),
 		hotRule(t, "a", "GET /u/{id}", byAll, 0, 0), hotRule(t, "e", "GET /u/{id}", byEach, 0, 0), hotRule(t, "c", "GET /u/{id}", combined, 0, 0),
 		hotRule(t, "any", "*", byAll, 0, 0),
@@ -266,11 +266,11 @@ func TestOtherRulesDoNotSeeSources(t *testing.T) {
 func TestWithParam(t *testing.T) {
 	calls := 0
 	user := func(ctx context.Context) string { calls++; return contextUser(ctx) }
-	rules := []hotparam.Rule{
+	ruleset := []rules.Rule{
 		hotRule(t, "a", "GET /s", byNames("ctx:user"), 0, 0), hotRule(t, "b", "GET /s", byNames("ctx:user", "q"), 0, 0), hotRule(t, "c", "GET /s/{id}", byNames("path:id"), 0, 0),
 		hotRule(t, "job", "job", byNames("ctx:user"), 0, 0),
 	}
-	f := newFixture(t, hotparam.Rules{Rules: rules}, WithParam("user", user), WithParam("tenant", func(context.Context) string { panic("nobody names it") }))
+	f := newFixture(t, rules.Rules{Rules: ruleset}, WithParam("user", user), WithParam("tenant", func(context.Context) string { panic("nobody names it") }))
 	ann := context.WithValue(t.Context(), userKey{}, "ann")
 	in := get("GET /s", "/s", "q=1")
 	in.Context = ann
@@ -292,7 +292,7 @@ func TestWithParam(t *testing.T) {
 	if got := f.keys(); !slices.Equal(got, []string{"job job?ctx:user=ann"}) {
 		t.Errorf("Enter: keys %q", got)
 	}
-	if _, err := New(&hotparam.Rules{Namespace: "n", Rules: rules[:1]}, f.counts); err == nil || !strings.Contains(err.Error(), `rule "a"`) || !strings.Contains(err.Error(), `WithParam("user"`) {
+	if _, err := New(&rules.Rules{Namespace: "n", Rules: ruleset[:1]}, f.counts); err == nil || !strings.Contains(err.Error(), `rule "a"`) || !strings.Contains(err.Error(), `WithParam("user"`) {
 		t.Errorf("without the option: %v", err)
 	}
 }
@@ -300,7 +300,7 @@ func TestWithParam(t *testing.T) {
 // Handler hands everything over.
 func TestHandlerReadsSources(t *testing.T) {
 	rule := hotRule(t, "r", "GET /s", byNames("header:x-plan", "cookie:cart", "addr:v4/24", "ctx:user"), 0, 0)
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}}, WithParam("user", contextUser))
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}}, WithParam("user", contextUser))
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /s", func(http.ResponseWriter, *http.Request) {})
 	r := httptest.NewRequest("GET", "/s", nil)

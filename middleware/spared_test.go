@@ -4,19 +4,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // A spared key is counted and not limited; what is limited beside it is. A key that
 // is spared no longer has the bucket that it had.
 func TestASparedKeyIsCountedAndPasses(t *testing.T) {
 	rule := hotRule(t, "r", "GET /s", byEach, 2, 2)
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
-	hot := func(text string, usual, spared bool) hotparam.Hot {
-		return hotparam.Hot{Key: hotparam.Key{Rule: "r", Text: text}, Low: 1, High: 1, Rate: 1, Mode: hotparam.ModeLimit, Usual: usual, Spared: spared}
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}})
+	hot := func(text string, usual, spared bool) rules.Hot {
+		return rules.Hot{Key: rules.Key{Rule: "r", Text: text}, Low: 1, High: 1, Rate: 1, Mode: rules.ModeLimit, Usual: usual, Spared: spared}
 	}
 	const en, phone = "GET /s?lang=en", "GET /s?q=phone"
-	f.hot.Replace("", []hotparam.Hot{hot(en, true, true), hot(phone, false, false)})
+	f.hot.Replace("", []rules.Hot{hot(en, true, true), hot(phone, false, false)})
 	check := func(query string, n int) (allowed int) {
 		for range n {
 			if f.Check(get("GET /s", "/s", query)).Allowed {
@@ -39,7 +39,7 @@ func TestASparedKeyIsCountedAndPasses(t *testing.T) {
 			t.Errorf("the spared key passed %d and refused %d, want 20 and 0", key.Passed, key.Refused)
 		}
 	}
-	f.HotSet().Update("", hotparam.Change{Hot: []hotparam.Hot{hot(en, true, false)}})
+	f.HotSet().Update("", rules.Change{Hot: []rules.Hot{hot(en, true, false)}})
 	if n := check("lang=en&q=1", 10); n != 2 {
 		t.Errorf("%d of 10 requests pass when the key is usual and not spared, want 2", n)
 	}
@@ -48,10 +48,10 @@ func TestASparedKeyIsCountedAndPasses(t *testing.T) {
 // What requests of a spared key cost is counted and not charged.
 func TestASparedKeyIsNotCharged(t *testing.T) {
 	rule := hotRule(t, "r", "GET /s", byEach, 5, 5)
-	rule.Count = hotparam.Units
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
-	h := hotparam.Hot{Key: hotparam.Key{Rule: "r", Text: "GET /s?lang=en"}, Low: 1, High: 1, Rate: 1, Mode: hotparam.ModeLimit, Usual: true, Spared: true}
-	f.hot.Replace("", []hotparam.Hot{h})
+	rule.Count = rules.Units
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}})
+	h := rules.Hot{Key: rules.Key{Rule: "r", Text: "GET /s?lang=en"}, Low: 1, High: 1, Rate: 1, Mode: rules.ModeLimit, Usual: true, Spared: true}
+	f.hot.Replace("", []rules.Hot{h})
 	for range 10 {
 		d, ticket := f.Begin(get("GET /s", "/s", "lang=en"))
 		if !d.Allowed {
@@ -63,7 +63,7 @@ func TestASparedKeyIsNotCharged(t *testing.T) {
 		t.Errorf("counted %d of 1000", n)
 	}
 	h.Spared = false
-	f.HotSet().Update("", hotparam.Change{Hot: []hotparam.Hot{h}})
+	f.HotSet().Update("", rules.Change{Hot: []rules.Hot{h}})
 	if d, _ := f.Begin(get("GET /s", "/s", "lang=en")); !d.Allowed {
 		t.Error("what passed while the key was spared is owed")
 	}

@@ -1,15 +1,15 @@
 package middleware
 
 import (
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Part is one of several requests that a caller makes at once; see [Guard.BeginAll].
 type Part struct {
 	Request
 	// Params are those of a resource, which is then the request's Pattern; see [Guard.Enter].
-	Params []hotparam.Param
+	Params []rules.Param
 	// Peek has the part take nothing: it is only checked whether it would pass. It is counted.
 	Peek bool
 }
@@ -23,14 +23,14 @@ type Part struct {
 //
 // Where several parts have to wait, they wait one after the other. An option that skips requests
 // skips a part.
-func (g *Guard) BeginAll(parts []Part) (decisions []hotparam.Decision, tickets []*Ticket) {
-	decisions, tickets = make([]hotparam.Decision, len(parts)), make([]*Ticket, len(parts))
+func (g *Guard) BeginAll(parts []Part) (decisions []rules.Decision, tickets []*Ticket) {
+	decisions, tickets = make([]rules.Decision, len(parts)), make([]*Ticket, len(parts))
 	w := whole{parts: parts, requests: make([]*request, len(parts))}
 	defer func() {
 		if recover() != nil {
 			g.panics.Add(1)
 			for i := range decisions {
-				decisions[i] = hotparam.Decision{Allowed: true, Reason: hotparam.ReasonOpen}
+				decisions[i] = rules.Decision{Allowed: true, Reason: rules.ReasonOpen}
 			}
 			for _, r := range w.requests {
 				if r != nil {
@@ -110,7 +110,7 @@ func (w *whole) record(r *request, passed bool) {
 }
 
 // finish is request.finish for a part: what the part has taken stays taken only if all passed.
-func (w *whole) finish(r *request, p *Part, d *hotparam.Decision) (t *Ticket) {
+func (w *whole) finish(r *request, p *Part, d *rules.Decision) (t *Ticket) {
 	refused := r.verdict.denied || r == w.refused
 	if w.refused != nil || p.Peek {
 		r.giveBack()

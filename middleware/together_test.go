@@ -6,18 +6,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 func partOf(t *testing.T, q string) Part {
-	return Part{Request: Request{Context: t.Context(), Pattern: "jobs"}, Params: []hotparam.Param{{Name: "q", Value: q}}}
+	return Part{Request: Request{Context: t.Context(), Pattern: "jobs"}, Params: []rules.Param{{Name: "q", Value: q}}}
 }
 
 // Parts pass together or not at all: what is refused with another takes nothing, holds nothing
 // and costs nothing.
 func TestPartsPassTogetherOrNotAtAll(t *testing.T) {
 	permits := busyRule(t, "permits", byNames("q"), 2, 0)
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{limitRule(t, "tokens", "jobs", byNames("q"), 2, 2), permits}})
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{limitRule(t, "tokens", "jobs", byNames("q"), 2, 2), permits}})
 	a, b := partOf(t, "a"), partOf(t, "b")
 
 	decisions, tickets := f.BeginAll([]Part{a, a})
@@ -47,8 +47,8 @@ func TestPartsPassTogetherOrNotAtAll(t *testing.T) {
 func TestPartsAskTheBackendTogether(t *testing.T) {
 	back := newShared(t)
 	back.together = true
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{
-		exactly(limitRule(t, "all", "jobs", hotparam.By{}, 1, 10), ""),
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{
+		exactly(limitRule(t, "all", "jobs", rules.By{}, 1, 10), ""),
 		exactly(limitRule(t, "key", "jobs", byNames("q"), 1, 2), ""),
 	}}, WithBackend(back))
 	a, b, look := partOf(t, "a"), partOf(t, "b"), partOf(t, "c")
@@ -73,10 +73,10 @@ func TestPartsAskTheBackendTogether(t *testing.T) {
 
 // A permit that is missing has the parts before it give back theirs.
 func TestPartsGiveBackPermits(t *testing.T) {
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{busyRule(t, "permits", byNames("q"), 1, 0)}})
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{busyRule(t, "permits", byNames("q"), 1, 0)}})
 	a, b := partOf(t, "a"), partOf(t, "b")
 	_, tickets := f.BeginAll([]Part{a})
-	if decisions, _ := f.BeginAll([]Part{b, a}); !decisions[0].Allowed || decisions[1].Reason != hotparam.ReasonBusy {
+	if decisions, _ := f.BeginAll([]Part{b, a}); !decisions[0].Allowed || decisions[1].Reason != rules.ReasonBusy {
 		t.Fatalf("%+v, want the second to be refused as busy", decisions)
 	}
 	decisions, more := f.BeginAll([]Part{b})
@@ -88,7 +88,7 @@ func TestPartsGiveBackPermits(t *testing.T) {
 }
 
 func TestPeekTakesNothing(t *testing.T) {
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{limitRule(t, "tokens", "jobs", byNames("q"), 1, 1), busyRule(t, "permits", byNames("q"), 1, 0)}})
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{limitRule(t, "tokens", "jobs", byNames("q"), 1, 1), busyRule(t, "permits", byNames("q"), 1, 0)}})
 	a := partOf(t, "a")
 	look := a
 	look.Peek = true
@@ -108,9 +108,9 @@ func TestPeekTakesNothing(t *testing.T) {
 // Requests of HTTP may be parts, and options concern them as they do others.
 func TestPartsOfHTTP(t *testing.T) {
 	var after int
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{limitRule(t, "r", "GET /s", byNames("q"), 1, 1)}},
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{limitRule(t, "r", "GET /s", byNames("q"), 1, 1)}},
 		WithSkip(func(r *http.Request) bool { return r.URL.Path == "/health" }),
-		WithHooks(Hooks{After: func(Request, hotparam.Decision) { after++ }}))
+		WithHooks(Hooks{After: func(Request, rules.Decision) { after++ }}))
 	health := Part{Request: Request{HTTP: &http.Request{URL: &url.URL{Path: "/health"}, Header: http.Header{}}}}
 	search := Part{Request: get("", "/s", "q=1")}
 	for i := range 2 {
@@ -126,12 +126,12 @@ func TestPartsOfHTTP(t *testing.T) {
 
 // A panic lets the request pass and leaves no permit behind.
 func TestPartsFailOpen(t *testing.T) {
-	rules := hotparam.Rules{Rules: []hotparam.Rule{busyRule(t, "permits", byNames("q"), 1, 0)}}
-	f := newFixture(t, rules)
+	ruleset := rules.Rules{Rules: []rules.Rule{busyRule(t, "permits", byNames("q"), 1, 0)}}
+	f := newFixture(t, ruleset)
 	a := partOf(t, "a")
 	a.MakeHTTP = func() *http.Request { panic("bad") }
 	f.opts.skip = func(*http.Request) bool { return false } // asks for the request
-	if decisions, _ := f.BeginAll([]Part{a}); !decisions[0].Allowed || decisions[0].Reason != hotparam.ReasonOpen || f.Stats().Panics != 1 {
+	if decisions, _ := f.BeginAll([]Part{a}); !decisions[0].Allowed || decisions[0].Reason != rules.ReasonOpen || f.Stats().Panics != 1 {
 		t.Errorf("%+v, %+v", decisions, f.Stats())
 	}
 	f.opts.skip = nil

@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/hotset"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // trace records what a guard makes of one request, for [Explain]. Requests that are served
@@ -29,7 +29,7 @@ func (t *trace) addLimit(c *candidate) {
 
 // addKey records a key, in its form in the hot set. hot is its entry there, or nil.
 func (t *trace) addKey(c *candidate, key []byte, spec *limitSpec, hot *hotset.Entry[*hotState]) {
-	k := ExplainedKey{Key: hotparam.Key{Rule: c.ID, Text: string(key[len(c.prefix):])}, Counted: len(c.Hot) > 0, Limit: spec.limit}
+	k := ExplainedKey{Key: rules.Key{Rule: c.ID, Text: string(key[len(c.prefix):])}, Counted: len(c.Hot) > 0, Limit: spec.limit}
 	if hot != nil {
 		entry := hot.Hot
 		k.Hot = &entry
@@ -38,15 +38,15 @@ func (t *trace) addKey(c *candidate, key []byte, spec *limitSpec, hot *hotset.En
 }
 
 // addExcepted records a key that an exception allows or blocks.
-func (t *trace) addExcepted(c *candidate, key []byte, action hotparam.Action) {
+func (t *trace) addExcepted(c *candidate, key []byte, action rules.Action) {
 	t.explanation.Keys = append(t.explanation.Keys, ExplainedKey{
-		Key: hotparam.Key{Rule: c.ID, Text: string(key[len(c.prefix):])}, Action: action,
+		Key: rules.Key{Rule: c.ID, Text: string(key[len(c.prefix):])}, Action: action,
 	})
 }
 
 // addControlled records a key that a control, or a control of another key of the request, keeps
 // from its limit.
-func (t *trace) addControlled(c *candidate, key []byte, action hotparam.ControlAction, except hotparam.Action, hot *hotset.Entry[*hotState]) {
+func (t *trace) addControlled(c *candidate, key []byte, action rules.ControlAction, except rules.Action, hot *hotset.Entry[*hotState]) {
 	t.addKey(c, key, &limitSpec{}, hot)
 	k := &t.explanation.Keys[len(t.explanation.Keys)-1]
 	k.Control = action
@@ -56,12 +56,12 @@ func (t *trace) addControlled(c *candidate, key []byte, action hotparam.ControlA
 }
 
 // setControl records the control of the last key.
-func (t *trace) setControl(action hotparam.ControlAction) {
+func (t *trace) setControl(action rules.ControlAction) {
 	t.explanation.Keys[len(t.explanation.Keys)-1].Control = action
 }
 
 // charge returns what uses up a limit, together with what requests may still wait for.
-func (t *trace) charge(l *hotparam.Limit) limiter.Ask {
+func (t *trace) charge(l *rules.Limit) limiter.Ask {
 	ahead := int64(l.Rate.PerSecond() * l.Wait.Seconds())
 	return limiter.Ask{Kind: limiter.Charge, N: l.Burst + ahead}
 }

@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // countedShared is a backend a round trip away that counts its calls.
@@ -37,8 +37,8 @@ func TestRequestsJoinTheLine(t *testing.T) {
 			calls atomic.Int64
 			all   sync.WaitGroup
 		)
-		rule := exactly(waitRule(t, "r", hotparam.By{}, twentyASecond, 20, time.Minute), "")
-		f := running(t, []hotparam.Rule{rule}, WithBackend(countedShared{farShared{newShared(t).Memory, time.Millisecond}, &calls}))
+		rule := exactly(waitRule(t, "r", rules.By{}, twentyASecond, 20, time.Minute), "")
+		f := running(t, []rules.Rule{rule}, WithBackend(countedShared{farShared{newShared(t).Memory, time.Millisecond}, &calls}))
 		for range requests {
 			all.Go(func() {
 				if !f.Check(search).Allowed {

@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // farShared is a backend that instances share, a round trip away.
@@ -30,7 +30,7 @@ func (s farShared) DoAll(ctx context.Context, ops []limiter.Op, results []limite
 	return s.Memory.DoAll(ctx, ops, results)
 }
 
-var twentyASecond = hotparam.Rate{N: 20, Per: time.Second}
+var twentyASecond = rules.Rate{N: 20, Per: time.Second}
 
 // impatient are clients that come again as soon as they are served, and give up after 0.2 to 1 s.
 // They count those that are served by second.
@@ -74,33 +74,33 @@ func sum(by []int) (n int) {
 // Clients that give up before their turn leave it to the next: nine tenths of a limit are served,
 // of one bucket, of a key, of a hot key and of all instances.
 func TestClientsGiveUp(t *testing.T) {
-	rule := func(by hotparam.By, change func(*hotparam.Limit)) hotparam.Rule {
+	rule := func(by rules.By, change func(*rules.Limit)) rules.Rule {
 		r := waitRule(t, "r", by, twentyASecond, 1, 5*time.Second)
 		if change != nil {
 			change(r.Limit)
 		}
 		return r
 	}
-	log := func(l *hotparam.Limit) { l.Algorithm, l.Burst = hotparam.SlidingLog, 20 }
+	log := func(l *rules.Limit) { l.Algorithm, l.Burst = rules.SlidingLog, 20 }
 	hot := rule(byNames("q"), nil)
-	hot.Hot = []hotparam.Threshold{hotparam.NewThreshold(hotparam.Rate{N: 100, Per: time.Second})}
-	for name, r := range map[string]hotparam.Rule{
-		"single":     rule(hotparam.By{}, nil),
+	hot.Hot = []rules.Threshold{rules.NewThreshold(rules.Rate{N: 100, Per: time.Second})}
+	for name, r := range map[string]rules.Rule{
+		"single":     rule(rules.By{}, nil),
 		"keyed":      rule(byNames("q"), nil),
 		"hot":        hot,
-		"single log": rule(hotparam.By{}, log),
+		"single log": rule(rules.By{}, log),
 		"keyed log":  rule(byNames("q"), log),
-		"queue": rule(hotparam.By{}, func(l *hotparam.Limit) {
-			l.Algorithm, l.Burst, l.Shape = hotparam.LeakyBucket, 60, true
+		"queue": rule(rules.By{}, func(l *rules.Limit) {
+			l.Algorithm, l.Burst, l.Shape = rules.LeakyBucket, 60, true
 		}),
 		"exact":         exactly(rule(byNames("q"), nil), ""),
 		"exact log":     exactly(rule(byNames("q"), log), ""),
 		"exact hot":     exactly(hot, ""),
-		"exact, a lock": exactly(rule(byNames("q"), func(l *hotparam.Limit) { l.Penalty = time.Millisecond }), ""),
+		"exact, a lock": exactly(rule(byNames("q"), func(l *rules.Limit) { l.Penalty = time.Millisecond }), ""),
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := running(t, []hotparam.Rule{r}, WithBackend(farShared{newShared(t).Memory, time.Millisecond}))
+				f := running(t, []rules.Rule{r}, WithBackend(farShared{newShared(t).Memory, time.Millisecond}))
 				if len(r.Hot) > 0 {
 					f.heat(t, "r GET /s?q=1")
 				}
@@ -119,12 +119,12 @@ func TestClientsGiveUp(t *testing.T) {
 
 // After a spike of clients that give up the limit is served as before.
 func TestSpikeOfClients(t *testing.T) {
-	for name, r := range map[string]hotparam.Rule{
-		"here":  waitRule(t, "r", hotparam.By{}, twentyASecond, 1, 5*time.Second),
-		"exact": exactly(waitRule(t, "r", hotparam.By{}, twentyASecond, 1, 5*time.Second), ""),
+	for name, r := range map[string]rules.Rule{
+		"here":  waitRule(t, "r", rules.By{}, twentyASecond, 1, 5*time.Second),
+		"exact": exactly(waitRule(t, "r", rules.By{}, twentyASecond, 1, 5*time.Second), ""),
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			f := running(t, []hotparam.Rule{r}, WithBackend(farShared{newShared(t).Memory, time.Millisecond}))
+			f := running(t, []rules.Rule{r}, WithBackend(farShared{newShared(t).Memory, time.Millisecond}))
 			var (
 				all   sync.WaitGroup
 				mu    sync.Mutex
@@ -167,17 +167,17 @@ func TestSpikeOfClients(t *testing.T) {
 // Instances take turns: one with few clients is served though another one has many, and together
 // they are served the limit.
 func TestInstancesTakeTurns(t *testing.T) {
-	for _, algorithm := range []hotparam.Algorithm{hotparam.TokenBucket, hotparam.SlidingLog} {
+	for _, algorithm := range []rules.Algorithm{rules.TokenBucket, rules.SlidingLog} {
 		synctest.Test(t, func(t *testing.T) {
 			back := farShared{newShared(t).Memory, time.Millisecond}
-			rule := exactly(waitRule(t, "r", hotparam.By{}, twentyASecond, 20, 5*time.Second), "")
+			rule := exactly(waitRule(t, "r", rules.By{}, twentyASecond, 20, 5*time.Second), "")
 			rule.Limit.Algorithm = algorithm
 			var (
 				served [2][]int
 				all    sync.WaitGroup
 			)
 			for i, clients := range []int{60, 8} {
-				f := running(t, []hotparam.Rule{rule}, WithBackend(back))
+				f := running(t, []rules.Rule{rule}, WithBackend(back))
 				all.Go(func() { served[i] = impatient(f, search, clients, 10) })
 			}
 			all.Wait()
@@ -193,9 +193,9 @@ func TestInstancesTakeTurns(t *testing.T) {
 // turns pass to the next of each line.
 func TestTurnsOfSeveralLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		slow := waitRule(t, "slow", byNames("q"), hotparam.Rate{N: 1, Per: time.Second}, 1, time.Minute)
-		quick := exactly(waitRule(t, "quick", hotparam.By{}, tenASecond, 1, time.Minute), "")
-		f := running(t, []hotparam.Rule{slow, quick}, WithBackend(newShared(t)))
+		slow := waitRule(t, "slow", byNames("q"), rules.Rate{N: 1, Per: time.Second}, 1, time.Minute)
+		quick := exactly(waitRule(t, "quick", rules.By{}, tenASecond, 1, time.Minute), "")
+		f := running(t, []rules.Rule{slow, quick}, WithBackend(newShared(t)))
 		f.Check(search)
 		start := time.Now()
 		took := func(q string, patience time.Duration) chan time.Duration {
@@ -233,16 +233,16 @@ func TestTurnsOfSeveralLimits(t *testing.T) {
 func TestTurnOfARefusedRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		busy := busyRule(t, "busy", byNames("q"), 1, 0)
-		f := running(t, []hotparam.Rule{waitRule(t, "line", hotparam.By{}, tenASecond, 1, time.Minute), busy})
+		f := running(t, []rules.Rule{waitRule(t, "line", rules.By{}, tenASecond, 1, time.Minute), busy})
 		held := letIn(t, f, search)
 		start := time.Now()
-		refused := make(chan hotparam.Decision, 1)
+		refused := make(chan rules.Decision, 1)
 		go func() { refused <- f.Check(search) }()
 		synctest.Wait()
 		if d := f.Check(get("GET /s", "/s", "q=2")); !d.Allowed || time.Since(start) != 100*time.Millisecond {
 			t.Errorf("%+v after %v, want the turn of the one that is refused", d, time.Since(start))
 		}
-		if d := <-refused; d.Reason != hotparam.ReasonBusy {
+		if d := <-refused; d.Reason != rules.ReasonBusy {
 			t.Errorf("%+v", d)
 		}
 		held.End(Cost{})
@@ -251,12 +251,12 @@ func TestTurnOfARefusedRequest(t *testing.T) {
 
 // While the backend is away those in line are decided as when_redis_is_away says.
 func TestLineWhileTheBackendIsAway(t *testing.T) {
-	for away, want := range map[hotparam.Away]string{
-		hotparam.AwayLocal: "10 passed in 900ms", hotparam.AwayOpen: "10 passed in 100ms", hotparam.AwayClosed: "1 passed in 100ms",
+	for away, want := range map[rules.Away]string{
+		rules.AwayLocal: "10 passed in 900ms", rules.AwayOpen: "10 passed in 100ms", rules.AwayClosed: "1 passed in 100ms",
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			back := newShared(t)
-			f := running(t, []hotparam.Rule{exactly(waitRule(t, "r", hotparam.By{}, tenASecond, 1, time.Minute), away)}, WithBackend(back))
+			f := running(t, []rules.Rule{exactly(waitRule(t, "r", rules.By{}, tenASecond, 1, time.Minute), away)}, WithBackend(back))
 			f.Check(search)
 			time.AfterFunc(50*time.Millisecond, func() { back.setErr(fmt.Errorf("gone")) })
 			at, refused := passes(f, search, 10)
@@ -264,7 +264,7 @@ func TestLineWhileTheBackendIsAway(t *testing.T) {
 				t.Errorf("%s: %s, want %s", away, got, want)
 			}
 			for _, d := range refused {
-				if d.Reason != hotparam.ReasonAway || d.Rule != "r" || d.RetryAfter <= 0 {
+				if d.Reason != rules.ReasonAway || d.Rule != "r" || d.RetryAfter <= 0 {
 					t.Errorf("%+v", d)
 				}
 			}
@@ -279,8 +279,8 @@ func TestLineWhileTheBackendIsAway(t *testing.T) {
 func TestNobodyWaitsForLonger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		back := newShared(t)
-		rule := exactly(waitRule(t, "r", hotparam.By{}, tenASecond, 1, 500*time.Millisecond), "")
-		f := running(t, []hotparam.Rule{rule}, WithBackend(back))
+		rule := exactly(waitRule(t, "r", rules.By{}, tenASecond, 1, 500*time.Millisecond), "")
+		f := running(t, []rules.Rule{rule}, WithBackend(back))
 		f.Check(search)
 		time.AfterFunc(50*time.Millisecond, func() {
 			quota := f.rules.Load().rules[0].spec.quota.Load()
@@ -292,7 +292,7 @@ func TestNobodyWaitsForLonger(t *testing.T) {
 			t.Errorf("passed at %v, refused %+v, after %v", at, refused, took)
 		}
 		for _, d := range refused { // one that comes late may be refused before the charge
-			if d.Reason != hotparam.ReasonLimited || d.RetryAfter <= 0 || d.Rule != "r" {
+			if d.Reason != rules.ReasonLimited || d.RetryAfter <= 0 || d.Rule != "r" {
 				t.Errorf("%+v", d)
 			}
 		}

@@ -7,53 +7,53 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // What a body that cannot be read does to each kind of rule.
 func TestUnread(t *testing.T) {
 	const broken = `{"user":`
-	named := func(u hotparam.Unread, by hotparam.By) hotparam.Rule {
+	named := func(u rules.Unread, by rules.By) rules.Rule {
 		r := limitRule(t, "r", "POST /s", by, 1, 2)
 		r.Unread = u
 		return r
 	}
-	matched := func(u hotparam.Unread, by hotparam.By) hotparam.Rule {
+	matched := func(u rules.Unread, by rules.By) rules.Rule {
 		r := named(u, by)
-		r.Match.Query = []hotparam.QueryMatch{{Name: "json:op", Value: "login"}}
+		r.Match.Query = []rules.QueryMatch{{Name: "json:op", Value: "login"}}
 		return r
 	}
-	withPriority := named(hotparam.UnreadLimit, byNames("q"))
-	withPriority.Limit.Priority = &hotparam.Priority{Source: hotparam.JSON, Name: "plan", First: []string{"gold"}}
-	blocking := named(hotparam.UnreadLimit, byNames("json:user"))
-	blocking.Except = []hotparam.Exception{{Values: is("json:user", "*"), Action: hotparam.Block}}
-	shadowed := named(hotparam.UnreadReject, byNames("json:user"))
-	shadowed.Limit.Mode = hotparam.ModeShadow
-	serving := named(hotparam.UnreadReject, byNames("json:user"))
-	serving.Limit.Mode = hotparam.ModeServe
-	exempt := hotparam.Rule{ID: "i", Match: hotparam.Match{Route: parse(t, "*"), Query: []hotparam.QueryMatch{{Name: "json:op", Value: "*"}}}, Ignore: true}
+	withPriority := named(rules.UnreadLimit, byNames("q"))
+	withPriority.Limit.Priority = &rules.Priority{Source: rules.JSON, Name: "plan", First: []string{"gold"}}
+	blocking := named(rules.UnreadLimit, byNames("json:user"))
+	blocking.Except = []rules.Exception{{Values: is("json:user", "*"), Action: rules.Block}}
+	shadowed := named(rules.UnreadReject, byNames("json:user"))
+	shadowed.Limit.Mode = rules.ModeShadow
+	serving := named(rules.UnreadReject, byNames("json:user"))
+	serving.Limit.Mode = rules.ModeServe
+	exempt := rules.Rule{ID: "i", Match: rules.Match{Route: parse(t, "*"), Query: []rules.QueryMatch{{Name: "json:op", Value: "*"}}}, Ignore: true}
 	for _, test := range []struct {
 		name  string
-		rules []hotparam.Rule
+		rules []rules.Rule
 		pass  int // of four requests with different queries
-		last  hotparam.Reason
+		last  rules.Reason
 	}{
-		{"limit", []hotparam.Rule{named(hotparam.UnreadLimit, byNames("json:user", "q"))}, 2, hotparam.ReasonLimited},
-		{"pass", []hotparam.Rule{named(hotparam.UnreadPass, byNames("json:user", "q"))}, 4, hotparam.ReasonNone},
-		{"reject", []hotparam.Rule{named(hotparam.UnreadReject, byNames("json:user", "q"))}, 0, hotparam.ReasonUnread},
-		{"limit by match", []hotparam.Rule{matched(hotparam.UnreadLimit, byNames("q"))}, 2, hotparam.ReasonLimited},
-		{"limit of one bucket", []hotparam.Rule{matched(hotparam.UnreadLimit, hotparam.By{})}, 2, hotparam.ReasonLimited},
-		{"pass by match", []hotparam.Rule{matched(hotparam.UnreadPass, byNames("q"))}, 4, hotparam.ReasonNone},
-		{"reject by match", []hotparam.Rule{matched(hotparam.UnreadReject, byNames("q"))}, 0, hotparam.ReasonUnread},
-		{"a form's rule", []hotparam.Rule{named(hotparam.UnreadReject, byNames("form:user"))}, 4, hotparam.ReasonNone},
-		{"a priority", []hotparam.Rule{withPriority}, 4, hotparam.ReasonWithin}, // keys of its own
-		{"a block", []hotparam.Rule{blocking}, 2, hotparam.ReasonLimited},
-		{"shadow", []hotparam.Rule{shadowed}, 4, hotparam.ReasonShadow},
-		{"serve", []hotparam.Rule{serving}, 0, hotparam.ReasonUnread},
-		{"no exemption", []hotparam.Rule{exempt, named(hotparam.UnreadReject, byNames("json:user"))}, 0, hotparam.ReasonUnread},
+		{"limit", []rules.Rule{named(rules.UnreadLimit, byNames("json:user", "q"))}, 2, rules.ReasonLimited},
+		{"pass", []rules.Rule{named(rules.UnreadPass, byNames("json:user", "q"))}, 4, rules.ReasonNone},
+		{"reject", []rules.Rule{named(rules.UnreadReject, byNames("json:user", "q"))}, 0, rules.ReasonUnread},
+		{"limit by match", []rules.Rule{matched(rules.UnreadLimit, byNames("q"))}, 2, rules.ReasonLimited},
+		{"limit of one bucket", []rules.Rule{matched(rules.UnreadLimit, rules.By{})}, 2, rules.ReasonLimited},
+		{"pass by match", []rules.Rule{matched(rules.UnreadPass, byNames("q"))}, 4, rules.ReasonNone},
+		{"reject by match", []rules.Rule{matched(rules.UnreadReject, byNames("q"))}, 0, rules.ReasonUnread},
+		{"a form's rule", []rules.Rule{named(rules.UnreadReject, byNames("form:user"))}, 4, rules.ReasonNone},
+		{"a priority", []rules.Rule{withPriority}, 4, rules.ReasonWithin}, // keys of its own
+		{"a block", []rules.Rule{blocking}, 2, rules.ReasonLimited},
+		{"shadow", []rules.Rule{shadowed}, 4, rules.ReasonShadow},
+		{"serve", []rules.Rule{serving}, 0, rules.ReasonUnread},
+		{"no exemption", []rules.Rule{exempt, named(rules.UnreadReject, byNames("json:user"))}, 0, rules.ReasonUnread},
 	} {
-		f := newFixture(t, hotparam.Rules{Rules: test.rules})
-		pass, last := 0, hotparam.ReasonNone
+		f := newFixture(t, rules.Rules{Rules: test.rules})
+		pass, last := 0, rules.ReasonNone
 		for _, q := range []string{"1", "2", "3", "4"} {
 			req, _ := post(jsonType, broken)
 			req.Query = "q=" + q
@@ -75,15 +75,15 @@ func TestUnread(t *testing.T) {
 // leaves the request to the next, whose matcher is asked then.
 func TestUnreadPassesToTheNextRule(t *testing.T) {
 	first := limitRule(t, "first", "POST /s", byNames("json:user"), 1, 100)
-	first.Unread = hotparam.UnreadPass
-	next := limitRule(t, "next", "POST /s", hotparam.By{}, 1, 1)
-	matched := limitRule(t, "matched", "POST /s", hotparam.By{}, 1, 1)
-	for name, rules := range map[string][]hotparam.Rule{"next": {first, next}, "matched": {first, matched, next}} {
+	first.Unread = rules.UnreadPass
+	next := limitRule(t, "next", "POST /s", rules.By{}, 1, 1)
+	matched := limitRule(t, "matched", "POST /s", rules.By{}, 1, 1)
+	for name, ruleset := range map[string][]rules.Rule{"next": {first, next}, "matched": {first, matched, next}} {
 		var opts []Option
 		if name == "matched" {
 			opts = append(opts, WithMatcher(name, func(*http.Request) (string, bool) { return "x", false }))
 		}
-		f := newFixture(t, hotparam.Rules{Evaluate: hotparam.EvaluateFirst, Rules: rules}, opts...)
+		f := newFixture(t, rules.Rules{Evaluate: rules.EvaluateFirst, Rules: ruleset}, opts...)
 		for i, test := range []struct {
 			body, rule string
 			pass       bool
@@ -99,9 +99,9 @@ func TestUnreadPassesToTheNextRule(t *testing.T) {
 // A matcher's key gives way to that of a body that cannot be read, if its rule depends on it.
 func TestUnreadOfMatchers(t *testing.T) {
 	rule := limitRule(t, "r", "POST /s", byNames("q"), 1, 1)
-	rule.Match.Query = []hotparam.QueryMatch{{Name: "json:op", Value: "login"}}
+	rule.Match.Query = []rules.QueryMatch{{Name: "json:op", Value: "login"}}
 	n := 0
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}}, WithMatcher("r", func(*http.Request) (string, bool) { n++; return fmt.Sprint(n), false }))
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}}, WithMatcher("r", func(*http.Request) (string, bool) { n++; return fmt.Sprint(n), false }))
 	for i, test := range []struct {
 		body string
 		pass bool
@@ -119,21 +119,21 @@ func TestUnreadOfMatchers(t *testing.T) {
 // The key for bodies that cannot be read is counted, becomes hot and is limited like any
 // other; of combinations it is counted for the total, too.
 func TestUnreadIsAKey(t *testing.T) {
-	for name, by := range map[string]hotparam.By{
-		"names": byNames("form:user", "q"), "combinations": {Kind: hotparam.ByCombinations, Names: byNames("form:user", "q").Names}, "each": byEach, "all": byAll,
+	for name, by := range map[string]rules.By{
+		"names": byNames("form:user", "q"), "combinations": {Kind: rules.ByCombinations, Names: byNames("form:user", "q").Names}, "each": byEach, "all": byAll,
 	} {
 		rule := hotRule(t, "r", "POST /s", by, 1, 1)
 		if len(by.Names) == 0 {
-			rule.Match.Query = []hotparam.QueryMatch{{Name: "form:user", Value: "ann"}}
+			rule.Match.Query = []rules.QueryMatch{{Name: "form:user", Value: "ann"}}
 		}
-		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
-		check := func() hotparam.Decision {
+		f := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}})
+		check := func() rules.Decision {
 			req, _ := post("multipart/form-data; boundary=x", "broken")
 			req.Query = "q=1&user=%3d%7e"
 			return f.Check(req)
 		}
 		check()
-		counts := f.flushed(func(hotparam.Key) bool { return true })
+		counts := f.flushed(func(rules.Key) bool { return true })
 		want := map[string]int64{"r POST /s?form:~unread": 1}
 		if rule.Overlaps() {
 			want["r POST /s?*"] = 1
@@ -142,11 +142,11 @@ func TestUnreadIsAKey(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, counts, want)
 		}
 		f.heat(t, "r POST /s?form:~unread")
-		if first, second := check(), check(); !first.Allowed || second.Allowed || second.Reason != hotparam.ReasonLimited {
+		if first, second := check(), check(); !first.Allowed || second.Allowed || second.Reason != rules.ReasonLimited {
 			t.Errorf("%s, hot: %+v, %+v", name, first, second)
 		}
 	}
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "POST /s", byNames("form:user", "form:~unread"), 1, 1)}})
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "POST /s", byNames("form:user", "form:~unread"), 1, 1)}})
 	req, _ := post(formType, "~unread=1&user=~unread&form:~unread=1")
 	f.Check(req)
 	if got := f.keys(); !slices.Equal(got, []string{"r POST /s?form:user=~unread&form:~unread=1"}) {
@@ -164,9 +164,9 @@ func TestBodiesThatAreNotRead(t *testing.T) {
 		"compressed twice":  {func(r *http.Request) { r.Header["Content-Encoding"] = []string{"identity", "br"} }, Unread{Encoded: 1}},
 		"an upgrade":        {func(r *http.Request) { r.Header = upgrade(r.Header) }, Unread{Upgraded: 1}},
 		"CONNECT":           {func(r *http.Request) { r.Method = "CONNECT"; r.Header.Set("Content-Type", "multipart/form-data") }, Unread{Upgraded: 1}},
-		"declared as large": {func(r *http.Request) { r.ContentLength = hotparam.DefaultMaxBody + 1 }, Unread{TooLarge: 1}},
+		"declared as large": {func(r *http.Request) { r.ContentLength = rules.DefaultMaxBody + 1 }, Unread{TooLarge: 1}},
 	} {
-		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "/s", byNames("form:user"), 1, 1)}})
+		f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "/s", byNames("form:user"), 1, 1)}})
 		req, body := post(formType, "user=ann")
 		test.change(req.HTTP)
 		f.Check(req)
@@ -188,7 +188,7 @@ func TestBodiesThatAreNotRead(t *testing.T) {
 		"a type that comes once more":  func(r *http.Request) { r.Header.Add("Content-Type", "text/plain") },
 		"a type with malformed params": func(r *http.Request) { r.Header.Set("Content-Type", formType+"; a=1; a=2") },
 	} {
-		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "POST /s", byNames("form:user"), 1, 1)}})
+		f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "POST /s", byNames("form:user"), 1, 1)}})
 		req, _ := post(formType, "user=ann")
 		change(req.HTTP)
 		f.Check(req)
@@ -197,7 +197,7 @@ func TestBodiesThatAreNotRead(t *testing.T) {
 		}
 	}
 	// A form is in the body of POST, PUT and PATCH alone, as for net/http.
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "/s", byNames("form:user"), 1, 1)}})
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "/s", byNames("form:user"), 1, 1)}})
 	for _, method := range []string{"GET", "HEAD", "DELETE", "OPTIONS"} {
 		req, body := post(formType, "user=ann")
 		req.Method, req.HTTP.Method, req.Query = method, method, "user=bob"
@@ -209,8 +209,8 @@ func TestBodiesThatAreNotRead(t *testing.T) {
 		}
 	}
 	// What is no HTTP may bring values of its own.
-	job := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "login", byNames("form:user"), 1, 1)}})
-	job.Enter(t.Context(), "login", hotparam.Param{Source: hotparam.Form, Name: "user", Value: "ann"})
+	job := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "login", byNames("form:user"), 1, 1)}})
+	job.Enter(t.Context(), "login", rules.Param{Source: rules.Form, Name: "user", Value: "ann"})
 	if got := job.keys(); !slices.Equal(got, []string{"r login?form:user=ann"}) {
 		t.Errorf("Enter: keys %q", got)
 	}

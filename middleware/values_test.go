@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // repeated is a query of q=0 to q=n-1.
@@ -23,10 +23,10 @@ func repeated(n int) string {
 // Each value of a parameter counts, and a second one hides nothing.
 func TestEachValueMakesItsKey(t *testing.T) {
 	combined := byNames("q", "page")
-	combined.Kind = hotparam.ByCombinations
+	combined.Kind = rules.ByCombinations
 	for _, test := range []struct {
 		name  string
-		by    hotparam.By
+		by    rules.By
 		query string
 		want  string // texts, a space between two
 	}{
@@ -40,16 +40,16 @@ func TestEachValueMakesItsKey(t *testing.T) {
 		{"eight", byNames("q"), repeated(8), "q=0 q=1 q=2 q=3 q=4 q=5 q=6 q=7"},
 		{"nine", byNames("q"), repeated(9), "q=0 q=1 q=2 q=3 q=4 q=5 q=6 q=7 ~more"},
 		{"each, nine", byEach, repeated(9) + "&x=1", "q=0 q=1 q=2 q=3 q=4 q=5 q=6 x=1 ~more"},
-		{"combinations, nine", hotparam.By{Kind: hotparam.ByCombinations}, repeated(9) + "&x=1", "q=0 q=1 q=2 q=3 q=4 q=5 q=6 x=1 ~more"},
+		{"combinations, nine", rules.By{Kind: rules.ByCombinations}, repeated(9) + "&x=1", "q=0 q=1 q=2 q=3 q=4 q=5 q=6 x=1 ~more"},
 		{"a value that looks like it", byNames("q"), "q=~more&~more=1&~more", "q=~more"},
 		{"a name that looks like it", byEach, "~more&q=1", "q=1 ~more="},
 	} {
 		for _, hot := range []bool{true, false} {
 			rule := hotRule(t, "r", "GET /s", test.by, 1, 1)
-			if !hot && test.by.Kind != hotparam.ByCombinations {
+			if !hot && test.by.Kind != rules.ByCombinations {
 				rule = limitRule(t, "r", "GET /s", test.by, 1, 1)
 			}
-			f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+			f := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}})
 			d := f.Check(get("GET /s", "/s", test.query))
 			var want []string
 			for text := range strings.FieldsSeq(test.want) {
@@ -66,7 +66,7 @@ func TestEachValueMakesItsKey(t *testing.T) {
 				t.Errorf("%s: %+v", test.name, d)
 			}
 			more := int64(strings.Count(test.want+" ", "~more "))
-			if test.by.Kind == hotparam.ByNames && strings.Contains(test.query, "~more") {
+			if test.by.Kind == rules.ByNames && strings.Contains(test.query, "~more") {
 				more = 0 // it is a value
 			}
 			if got := f.Stats().More; got != more {
@@ -78,20 +78,20 @@ func TestEachValueMakesItsKey(t *testing.T) {
 
 // What allows, blocks or limits one value says nothing of the others.
 func TestEachValueHasItsOwnTerms(t *testing.T) {
-	for _, by := range []hotparam.By{byNames("q"), byEach} {
+	for _, by := range []rules.By{byNames("q"), byEach} {
 		rule := hotRule(t, "r", "GET /s", by, 1, 2)
-		rule.Except = []hotparam.Exception{
-			{Values: is("q", "free"), Action: hotparam.Allow},
-			{Values: is("q", "evil"), Action: hotparam.Block},
+		rule.Except = []rules.Exception{
+			{Values: is("q", "free"), Action: rules.Allow},
+			{Values: is("q", "evil"), Action: rules.Block},
 			{Values: is("q", "vip"), Limit: limit(1, 5)},
 		}
-		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+		f := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}})
 		of := func(query string) Request { return get("GET /s", "/s", query) }
 		f.heat(t, "r GET /s?q=1", "r GET /s?q=free", "r GET /s?q=vip", "r GET /s?~more")
 		if got := tokens(f, of("q=free&q=1")); got != 2 {
 			t.Errorf("beside what is allowed %d passed, want the 2 of q=1", got)
 		}
-		if d := f.Check(of("q=1&q=free&q=evil")); d.Reason != hotparam.ReasonBlocked {
+		if d := f.Check(of("q=1&q=free&q=evil")); d.Reason != rules.ReasonBlocked {
 			t.Errorf("%+v of a request with a value that is blocked", d)
 		}
 		f.now += 2 * time.Hour // both tokens are back
@@ -113,9 +113,9 @@ func TestEachValueHasItsOwnTerms(t *testing.T) {
 // With costs each key of a request is charged, and so is the key for what is beyond.
 func TestEachValueIsCharged(t *testing.T) {
 	rule := hotRule(t, "r", "GET /s", byNames("q"), 100, 100)
-	rule.Count = hotparam.Units
-	rule.Hot = append(rule.Hot, hotparam.Threshold{Kind: hotparam.Share, Factor: hotparam.Percent(50), Rate: hotparam.Rate{N: 100, Per: time.Second}}.WithDefaults())
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+	rule.Count = rules.Units
+	rule.Hot = append(rule.Hot, rules.Threshold{Kind: rules.Share, Factor: rules.Percent(50), Rate: rules.Rate{N: 100, Per: time.Second}}.WithDefaults())
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}})
 	f.heat(t, "r GET /s?q=2", "r GET /s?~more")
 	d, ticket := f.Begin(get("GET /s", "/s", repeated(10)))
 	if !d.Allowed {
@@ -143,13 +143,13 @@ func TestEachValueIsCharged(t *testing.T) {
 // What the aggregator adds up to requests, of a share and of keys that overlap, has too
 // much for each key of a group beyond the first.
 func TestARequestIsAddedUpOnce(t *testing.T) {
-	share := hotparam.Threshold{Kind: hotparam.Share, Factor: hotparam.Percent(50), Rate: hotparam.Rate{N: 100, Per: time.Second}}.WithDefaults()
-	combined := hotparam.By{Kind: hotparam.ByCombinations}
+	share := rules.Threshold{Kind: rules.Share, Factor: rules.Percent(50), Rate: rules.Rate{N: 100, Per: time.Second}}.WithDefaults()
+	combined := rules.By{Kind: rules.ByCombinations}
 	long := strings.Repeat("x", 600)
 	for _, test := range []struct {
 		name  string
-		by    hotparam.By
-		hot   hotparam.Threshold
+		by    rules.By
+		hot   rules.Threshold
 		query string
 		want  map[string]int64 // group → too much
 	}{
@@ -159,16 +159,16 @@ func TestARequestIsAddedUpOnce(t *testing.T) {
 		{"share, twice", byEach, share, "q=1&q=2&page=1", map[string]int64{"q": 1}},
 		{"share, eight", byEach, share, repeated(8), map[string]int64{"q": 6}},
 		{"share, more", byEach, share, repeated(20), map[string]int64{"q": 6}},
-		{"names", byNames("q"), hotparam.NewThreshold(hotparam.Rate{N: 100, Per: time.Second}), "q=1&q=2", nil},
-		{"each", byEach, hotparam.NewThreshold(hotparam.Rate{N: 100, Per: time.Second}), "q=1&q=2&page=1", map[string]int64{"q": 1}},
-		{"each, the same once more", byEach, hotparam.NewThreshold(hotparam.Rate{N: 100, Per: time.Second}), "q=1&q=1&page=1", nil},
-		{"combinations", combined, hotparam.NewThreshold(hotparam.Rate{N: 100, Per: time.Second}), "lang=en&q=1&q=2", map[string]int64{"q": 1, "lang&q": 1}},
+		{"names", byNames("q"), rules.NewThreshold(rules.Rate{N: 100, Per: time.Second}), "q=1&q=2", nil},
+		{"each", byEach, rules.NewThreshold(rules.Rate{N: 100, Per: time.Second}), "q=1&q=2&page=1", map[string]int64{"q": 1}},
+		{"each, the same once more", byEach, rules.NewThreshold(rules.Rate{N: 100, Per: time.Second}), "q=1&q=1&page=1", nil},
+		{"combinations", combined, rules.NewThreshold(rules.Rate{N: 100, Per: time.Second}), "lang=en&q=1&q=2", map[string]int64{"q": 1, "lang&q": 1}},
 		{"cut", byEach, share, "q=" + long + "1&q=" + long + "2&q=1&q=2", map[string]int64{"q": 1}}, // which are of no group
 	} {
 		rule := hotRule(t, "r", "GET /s", test.by, 0, 0)
-		rule.Hot = []hotparam.Threshold{test.hot}
-		rule.Except = []hotparam.Exception{{Values: is("q", "0"), Action: hotparam.Allow}}
-		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{rule}})
+		rule.Hot = []rules.Threshold{test.hot}
+		rule.Except = []rules.Exception{{Values: is("q", "0"), Action: rules.Allow}}
+		f := newFixture(t, rules.Rules{Rules: []rules.Rule{rule}})
 		f.Check(get("GET /s", "/s", test.query))
 		got := make(map[string]int64)
 		for key, n := range f.counted() {
@@ -185,7 +185,7 @@ func TestARequestIsAddedUpOnce(t *testing.T) {
 // What looks secret is counted as withheld, each time that a rule leaves it out.
 func TestWithheldIsCounted(t *testing.T) {
 	for _, test := range []struct {
-		by    hotparam.By
+		by    rules.By
 		query string
 		want  int64
 	}{
@@ -193,10 +193,10 @@ func TestWithheldIsCounted(t *testing.T) {
 		{byAll, "q=1&token=2", 1}, // the short way
 		{byAll, "q=%41&token=2&%20password=3&user%7Bpassword%7D=4", 3}, // the long way
 		{byEach, "q=1&token=2&code=3", 2},
-		{hotparam.By{Kind: hotparam.ByCombinations}, "q=1&token=2&code=3", 2},
+		{rules.By{Kind: rules.ByCombinations}, "q=1&token=2&code=3", 2},
 		{byNames("q"), "q=1&token=2", 0}, // nobody asked for it
 	} {
-		f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "GET /s", test.by, 0, 0)}})
+		f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "GET /s", test.by, 0, 0)}})
 		f.Check(get("GET /s", "/s", test.query))
 		if got := f.Stats().Withheld; got != test.want {
 			t.Errorf("%v of %s: %d were withheld, want %d", test.by.Kind, test.query, got, test.want)
@@ -208,17 +208,17 @@ func TestWithheldIsCounted(t *testing.T) {
 		}
 	}
 	// Whatever the source: of a wildcard, and of what is not HTTP.
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{hotRule(t, "r", "*", byAll, 0, 0), hotRule(t, "job", "job", byEach, 0, 0)}})
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{hotRule(t, "r", "*", byAll, 0, 0), hotRule(t, "job", "job", byEach, 0, 0)}})
 	f.Check(get("GET /u/{reset_token}", "/u/abc", ""))
-	for source := range hotparam.RPC + 1 {
-		f.Enter(t.Context(), "job", hotparam.Param{Source: source, Name: "X-Amz-Signature", Value: "abc"})
+	for source := range rules.RPC + 1 {
+		f.Enter(t.Context(), "job", rules.Param{Source: source, Name: "X-Amz-Signature", Value: "abc"})
 	}
 	for key := range f.counted() {
 		if strings.Contains(key, "abc") {
 			t.Errorf("%s has left", key)
 		}
 	}
-	if got := f.Stats().Withheld; got != 1+2*int64(hotparam.RPC+1) {
+	if got := f.Stats().Withheld; got != 1+2*int64(rules.RPC+1) {
 		t.Errorf("%d were withheld", got)
 	}
 }

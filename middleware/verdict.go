@@ -1,36 +1,36 @@
 package middleware
 
-import "github.com/hotparam/hotparam"
+import "github.com/hotparam/hotparam/rules"
 
 // addResult merges one limit's result into the verdict, and reports whether the request is
 // within that limit. Any denial denies, and the longest wait wins. If all limits allow the
 // request, the verdict reports the tightest that it is within or, if there is none, another
 // reason to pass.
-func (r *request) addResult(c *claim, got *hotparam.Decision) (within bool) {
+func (r *request) addResult(c *claim, got *rules.Decision) (within bool) {
 	got.Rule = c.rule.ID
 	if !got.Allowed {
 		r.addDenial(c, got)
 		return false
 	}
-	within = got.Reason == hotparam.ReasonWithin
+	within = got.Reason == rules.ReasonWithin
 	r.pending.delay = max(r.pending.delay, got.Delay)
 	v := &r.verdict
 	switch d := &v.decision; {
 	case v.denied:
-	case d.Reason == hotparam.ReasonNone, within && (d.Reason != hotparam.ReasonWithin || got.Remaining < d.Remaining):
+	case d.Reason == rules.ReasonNone, within && (d.Reason != rules.ReasonWithin || got.Remaining < d.Remaining):
 		v.set(c, got)
 	}
 	return within
 }
 
 // addDenial merges a limit's denial into the verdict. A limit in shadow mode denies nothing.
-func (r *request) addDenial(c *claim, got *hotparam.Decision) {
-	if limit := c.spec.limit; limit != nil && limit.Mode == hotparam.ModeShadow {
+func (r *request) addDenial(c *claim, got *rules.Decision) {
+	if limit := c.spec.limit; limit != nil && limit.Mode == rules.ModeShadow {
 		d := &r.verdict.decision
 		r.guard.shadowed.Add(1)
-		c.spec.decisions[hotparam.ReasonShadow].addOne(r.shard)
-		if d.Reason == hotparam.ReasonNone {
-			d.Reason, d.Rule = hotparam.ReasonShadow, got.Rule
+		c.spec.decisions[rules.ReasonShadow].addOne(r.shard)
+		if d.Reason == rules.ReasonNone {
+			d.Reason, d.Rule = rules.ReasonShadow, got.Rule
 		}
 		return
 	}
@@ -39,7 +39,7 @@ func (r *request) addDenial(c *claim, got *hotparam.Decision) {
 
 // deny merges a denial into the verdict, which reports the longest wait, where one that no
 // retry ends counts as the longest.
-func (r *request) deny(c *claim, got *hotparam.Decision) {
+func (r *request) deny(c *claim, got *rules.Decision) {
 	v := &r.verdict
 	d := &v.decision
 	if !v.denied || !isFinal(d.Reason) && (isFinal(got.Reason) || got.RetryAfter > d.RetryAfter) {
@@ -49,30 +49,30 @@ func (r *request) deny(c *claim, got *hotparam.Decision) {
 }
 
 // allowed is the verdict on a request that no limit concerns.
-var allowed = verdict{decision: hotparam.Decision{Allowed: true}}
+var allowed = verdict{decision: rules.Decision{Allowed: true}}
 
 // reset makes the verdict allowed again, and writes nothing if it still is.
 func (v *verdict) reset() {
-	if v.decision.Reason != hotparam.ReasonNone || v.decider != nil {
+	if v.decision.Reason != rules.ReasonNone || v.decider != nil {
 		*v = allowed
 	}
 }
 
 // pass replaces the decision by one that allows the request.
-func (v *verdict) pass(reason hotparam.Reason, rule string) {
-	v.decision = hotparam.Decision{Allowed: true, Reason: reason, Rule: rule}
+func (v *verdict) pass(reason rules.Reason, rule string) {
+	v.decision = rules.Decision{Allowed: true, Reason: reason, Rule: rule}
 }
 
 // set replaces the decision by that of a limit, except for its Delay, which the request
 // waits for.
-func (v *verdict) set(c *claim, got *hotparam.Decision) {
+func (v *verdict) set(c *claim, got *rules.Decision) {
 	v.decider, v.hash = c.spec, c.hash
 	copyDecision(&v.decision, got)
 }
 
 // copyTo writes the decision to d, which is zero.
-func (v *verdict) copyTo(d *hotparam.Decision) {
-	if v.decision.Reason == hotparam.ReasonNone {
+func (v *verdict) copyTo(d *rules.Decision) {
+	if v.decision.Reason == rules.ReasonNone {
 		d.Allowed = v.decision.Allowed
 		return
 	}
@@ -88,7 +88,7 @@ func (v *verdict) copyTo(d *hotparam.Decision) {
 
 // copyDecision copies the fields that limits set, but Delay, one by one: a copy of the whole
 // struct right after its fields were written would wait for the processor's store buffer.
-func copyDecision(d, from *hotparam.Decision) {
+func copyDecision(d, from *rules.Decision) {
 	d.Allowed, d.Reason = from.Allowed, from.Reason
 	d.Limit, d.Remaining = from.Limit, from.Remaining
 	d.RetryAfter, d.ResetAfter = from.RetryAfter, from.ResetAfter
@@ -101,33 +101,33 @@ func (r *request) refuse() {
 	g, d := r.guard, &r.verdict.decision
 	if g.opts.shadow {
 		g.shadowed.Add(1)
-		r.verdict.pass(hotparam.ReasonShadow, d.Rule)
+		r.verdict.pass(rules.ReasonShadow, d.Rule)
 		return
 	}
 	g.limited.Add(1)
 	d.Backoff = r.backoff(d, &r.verdict)
 	switch d.Reason {
-	case hotparam.ReasonBlocked:
+	case rules.ReasonBlocked:
 		g.blocked.Add(1)
-	case hotparam.ReasonBusy:
+	case rules.ReasonBusy:
 		g.busy.Add(1)
-	case hotparam.ReasonAway:
+	case rules.ReasonAway:
 		g.away.Add(1)
 	}
 	if r.verdict.serves() {
 		g.served.Add(1)
-		d.Reason = hotparam.ReasonServed
+		d.Reason = rules.ReasonServed
 	}
 }
 
 // serves reports whether the limit that denied the request answers in place of the handler.
 // For a blocked value, or a body that cannot be read, there is no such answer.
 func (v *verdict) serves() bool {
-	return v.decider != nil && v.decider.limit != nil && v.decider.limit.Mode == hotparam.ModeServe &&
+	return v.decider != nil && v.decider.limit != nil && v.decider.limit.Mode == rules.ModeServe &&
 		!isFinal(v.decision.Reason)
 }
 
 // isFinal reports whether no retry of a request that was denied for this reason can pass.
-func isFinal(reason hotparam.Reason) bool {
-	return reason == hotparam.ReasonNoMatch || reason == hotparam.ReasonBlocked || reason == hotparam.ReasonUnread
+func isFinal(reason rules.Reason) bool {
+	return reason == rules.ReasonNoMatch || reason == rules.ReasonBlocked || reason == rules.ReasonUnread
 }

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter/semaphore"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // permitClaim is a permit that a request needs.
@@ -78,7 +78,7 @@ func (r *request) waitForDelay() bool {
 				return false
 			}
 		case <-r.context().Done():
-			r.endGone(hotparam.ReasonLimited)
+			r.endGone(rules.ReasonLimited)
 			return false
 		}
 	}
@@ -86,7 +86,7 @@ func (r *request) waitForDelay() bool {
 }
 
 // endGone refuses a request whose context has ended, and which no limit has denied.
-func (r *request) endGone(reason hotparam.Reason) {
+func (r *request) endGone(reason rules.Reason) {
 	r.guard.gone.Add(1)
 	r.pending.waited = true
 	d := &r.verdict.decision
@@ -111,7 +111,7 @@ func (r *request) acquirePermits() bool {
 		p.waited = p.waited || c.spec.waits() && time.Since(start) >= waitedFrom
 		if err != nil { // its context has ended
 			v.decision.Rule = c.rule.ID
-			r.endGone(hotparam.ReasonBusy)
+			r.endGone(rules.ReasonBusy)
 			return false
 		}
 		if lease != (semaphore.Lease{}) {
@@ -122,7 +122,7 @@ func (r *request) acquirePermits() bool {
 		switch {
 		case !got.Allowed:
 			r.addDenial(&c.claim, &got)
-		case v.decision.Reason == hotparam.ReasonNone:
+		case v.decision.Reason == rules.ReasonNone:
 			v.set(&c.claim, &got)
 		}
 		if v.denied {
@@ -138,33 +138,33 @@ func (r *request) acquirePermits() bool {
 // acquire acquires one permit. While the semaphore of all instances is unavailable, the
 // limit's when_redis_is_away decides. An error means that the request may wait and its
 // context has ended.
-func (r *request) acquire(c *permitClaim) (semaphore.Lease, hotparam.Decision, error) {
+func (r *request) acquire(c *permitClaim) (semaphore.Lease, rules.Decision, error) {
 	g, l := r.guard, c.spec.limit
 	ask := semaphore.Ask{Permits: int64(l.Concurrency), N: 1, Class: c.class}
-	if l.Mode == hotparam.ModeWait && !g.opts.shadow && !g.opts.noWait && !r.in.NoWait {
+	if l.Mode == rules.ModeWait && !g.opts.shadow && !g.opts.noWait && !r.in.NoWait {
 		ask.Queue, ask.Within = l.Queue, max(0, l.Wait-r.pending.delay)
 		g.waiting.Add(1)
 		defer g.waiting.Add(-1)
 		if ask.Queue == 0 {
-			ask.Queue = hotparam.DefaultQueue
+			ask.Queue = rules.DefaultQueue
 		}
 	}
 	ctx := r.context()
 	if ask.Within == 0 { // the end of the context ends waits only
 		ctx = context.WithoutCancel(ctx)
 	}
-	if l.Scope == hotparam.ScopeExact {
+	if l.Scope == rules.ScopeExact {
 		lease, got, err := g.opts.semaphore.Acquire(ctx, c.spec.name+" "+c.key, ask)
 		switch {
 		case err == nil || ctx.Err() != nil:
 			return lease, got, err
-		case c.spec.whenAway() == hotparam.AwayOpen:
-			return semaphore.Lease{}, hotparam.Decision{Allowed: true, Reason: hotparam.ReasonOpen}, nil
-		case c.spec.whenAway() == hotparam.AwayClosed:
-			return semaphore.Lease{}, hotparam.Decision{Reason: hotparam.ReasonAway}, nil
+		case c.spec.whenAway() == rules.AwayOpen:
+			return semaphore.Lease{}, rules.Decision{Allowed: true, Reason: rules.ReasonOpen}, nil
+		case c.spec.whenAway() == rules.AwayClosed:
+			return semaphore.Lease{}, rules.Decision{Reason: rules.ReasonAway}, nil
 		}
 	}
-	if l.Scope == hotparam.ScopeExact || l.Scope == hotparam.ScopeShare {
+	if l.Scope == rules.ScopeExact || l.Scope == rules.ScopeShare {
 		ask.Permits = g.permitsPart(ask.Permits)
 	}
 	return c.spec.permits.Acquire(ctx, c.key, ask)

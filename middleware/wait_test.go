@@ -10,28 +10,28 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // running is a guard on the system's clock, which in a bubble is the bubble's.
-func running(tb testing.TB, rules []hotparam.Rule, opts ...Option) *fixture {
+func running(tb testing.TB, ruleset []rules.Rule, opts ...Option) *fixture {
 	tb.Helper()
-	return newFixture(tb, hotparam.Rules{Rules: rules}, append([]Option{WithClock(sinceEpoch(time.Now()))}, opts...)...)
+	return newFixture(tb, rules.Rules{Rules: ruleset}, append([]Option{WithClock(sinceEpoch(time.Now()))}, opts...)...)
 }
 
 // waitRule has requests wait for their turn.
-func waitRule(tb testing.TB, id string, by hotparam.By, rate hotparam.Rate, burst int64, wait time.Duration) hotparam.Rule {
+func waitRule(tb testing.TB, id string, by rules.By, rate rules.Rate, burst int64, wait time.Duration) rules.Rule {
 	tb.Helper()
 	r := limitRule(tb, id, "*", by, 1, 1)
-	r.Limit = &hotparam.Limit{Quota: hotparam.Quota{Rate: rate, Burst: burst}, Mode: hotparam.ModeWait, Wait: wait}
+	r.Limit = &rules.Limit{Quota: rules.Quota{Rate: rate, Burst: burst}, Mode: rules.ModeWait, Wait: wait}
 	return r
 }
 
-var tenASecond = hotparam.Rate{N: 10, Per: time.Second}
+var tenASecond = rules.Rate{N: 10, Per: time.Second}
 
 // passes has so many requests come at once, and tells when those that passed did.
-func passes(f *fixture, req Request, n int) (at []time.Duration, refused []hotparam.Decision) {
+func passes(f *fixture, req Request, n int) (at []time.Duration, refused []rules.Decision) {
 	start := time.Now()
 	var mu sync.Mutex
 	var wg sync.WaitGroup
@@ -56,15 +56,15 @@ func passes(f *fixture, req Request, n int) (at []time.Duration, refused []hotpa
 // turn would come too late are refused at once: of one bucket, of a key, of a hot key.
 func TestWait(t *testing.T) {
 	hot := waitRule(t, "r", byNames("q"), tenASecond, 1, time.Second)
-	hot.Hot = []hotparam.Threshold{hotparam.NewThreshold(hotparam.Rate{N: 100, Per: time.Second})}
-	for name, rule := range map[string]hotparam.Rule{
-		"single": waitRule(t, "r", hotparam.By{}, tenASecond, 1, time.Second),
+	hot.Hot = []rules.Threshold{rules.NewThreshold(rules.Rate{N: 100, Per: time.Second})}
+	for name, rule := range map[string]rules.Rule{
+		"single": waitRule(t, "r", rules.By{}, tenASecond, 1, time.Second),
 		"keyed":  waitRule(t, "r", byNames("q"), tenASecond, 1, time.Second),
 		"hot":    hot,
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := running(t, []hotparam.Rule{rule})
+				f := running(t, []rules.Rule{rule})
 				if name == "hot" {
 					f.heat(t, "r GET /s?q=1")
 				}
@@ -77,7 +77,7 @@ func TestWait(t *testing.T) {
 					t.Errorf("passed at %v, want %v", at, want)
 				}
 				for _, d := range refused {
-					if d.Reason != hotparam.ReasonLimited || d.RetryAfter != 100*time.Millisecond || d.Rule != "r" {
+					if d.Reason != rules.ReasonLimited || d.RetryAfter != 100*time.Millisecond || d.Rule != "r" {
 						t.Errorf("%+v", d)
 					}
 				}
@@ -92,9 +92,9 @@ func TestWait(t *testing.T) {
 // Of several rules the longest delay is waited for, once, and the decision tells no
 // delay that is left.
 func TestWaitsOnce(t *testing.T) {
-	quick := waitRule(t, "quick", hotparam.By{}, tenASecond, 1, time.Minute)
-	slow := waitRule(t, "slow", hotparam.By{}, hotparam.Rate{N: 1, Per: time.Second}, 1, time.Minute)
-	for _, rules := range [][]hotparam.Rule{{quick, slow}, {slow, quick}} {
+	quick := waitRule(t, "quick", rules.By{}, tenASecond, 1, time.Minute)
+	slow := waitRule(t, "slow", rules.By{}, rules.Rate{N: 1, Per: time.Second}, 1, time.Minute)
+	for _, rules := range [][]rules.Rule{{quick, slow}, {slow, quick}} {
 		synctest.Test(t, func(t *testing.T) {
 			f := running(t, rules)
 			f.Check(search)
@@ -113,9 +113,9 @@ func TestWaitsOnce(t *testing.T) {
 // What was reserved is given back when another rule refuses, and nobody waits.
 func TestReservationIsGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := running(t, []hotparam.Rule{
-			waitRule(t, "line", hotparam.By{}, tenASecond, 1, time.Minute),
-			limitRule(t, "hard", "GET /s", hotparam.By{}, 1, 1),
+		f := running(t, []rules.Rule{
+			waitRule(t, "line", rules.By{}, tenASecond, 1, time.Minute),
+			limitRule(t, "hard", "GET /s", rules.By{}, 1, 1),
 		})
 		f.Check(search)
 		start := time.Now()
@@ -137,16 +137,16 @@ func TestReservationIsGivenBack(t *testing.T) {
 // A request that goes away while it waits is refused, and gives back what it had.
 func TestGoneWhileWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := running(t, []hotparam.Rule{waitRule(t, "r", hotparam.By{}, hotparam.Rate{N: 1, Per: time.Second}, 1, time.Minute)})
+		f := running(t, []rules.Rule{waitRule(t, "r", rules.By{}, rules.Rate{N: 1, Per: time.Second}, 1, time.Minute)})
 		f.Check(search)
-		for name, check := range map[string]func(context.Context) hotparam.Decision{
-			"Check": func(ctx context.Context) hotparam.Decision {
+		for name, check := range map[string]func(context.Context) rules.Decision{
+			"Check": func(ctx context.Context) rules.Decision {
 				req := search
 				req.Context = ctx
 				return f.Check(req)
 			},
-			"Enter": func(ctx context.Context) hotparam.Decision { return f.Enter(ctx, "job") },
-			"Begin": func(ctx context.Context) hotparam.Decision {
+			"Enter": func(ctx context.Context) rules.Decision { return f.Enter(ctx, "job") },
+			"Begin": func(ctx context.Context) rules.Decision {
 				req := search
 				req.Context = ctx
 				d, ticket := f.Begin(req)
@@ -160,7 +160,7 @@ func TestGoneWhileWaiting(t *testing.T) {
 			time.AfterFunc(300*time.Millisecond, leave)
 			start := time.Now()
 			d := check(ctx)
-			if took := time.Since(start); took != 300*time.Millisecond || d.Allowed || d.Reason != hotparam.ReasonLimited {
+			if took := time.Since(start); took != 300*time.Millisecond || d.Allowed || d.Reason != rules.ReasonLimited {
 				t.Errorf("%s: after %v: %+v", name, took, d)
 			}
 		}
@@ -177,10 +177,10 @@ func TestGoneWhileWaiting(t *testing.T) {
 // So it is with the only rule of a route, of which nothing is looked at but the key.
 func TestGoneFromHotKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rule := waitRule(t, "r", byNames("q"), hotparam.Rate{N: 1, Per: time.Second}, 3, time.Minute)
-		rule.Hot = []hotparam.Threshold{hotparam.NewThreshold(hotparam.Rate{N: 100, Per: time.Second})}
-		rule.Limit.Priority = &hotparam.Priority{Name: "tier", First: []string{"gold", "silver"}}
-		f := running(t, []hotparam.Rule{rule})
+		rule := waitRule(t, "r", byNames("q"), rules.Rate{N: 1, Per: time.Second}, 3, time.Minute)
+		rule.Hot = []rules.Threshold{rules.NewThreshold(rules.Rate{N: 100, Per: time.Second})}
+		rule.Limit.Priority = &rules.Priority{Name: "tier", First: []string{"gold", "silver"}}
+		f := running(t, []rules.Rule{rule})
 		f.heat(t, "r GET /s?q=1")
 		if f.routeOf(&search).plain == nil {
 			t.Fatal("the route is not plain")
@@ -202,7 +202,7 @@ func TestGoneFromHotKey(t *testing.T) {
 // Nobody begins to wait beyond the context's deadline.
 func TestDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := running(t, []hotparam.Rule{waitRule(t, "r", hotparam.By{}, hotparam.Rate{N: 1, Per: time.Second}, 1, time.Minute)})
+		f := running(t, []rules.Rule{waitRule(t, "r", rules.By{}, rules.Rate{N: 1, Per: time.Second}, 1, time.Minute)})
 		f.Check(search)
 		ctx, cancel := context.WithTimeout(t.Context(), 900*time.Millisecond)
 		defer cancel()
@@ -217,8 +217,8 @@ func TestDeadline(t *testing.T) {
 
 // The client that hangs up ends the wait.
 func TestGoneOverHTTP(t *testing.T) {
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{
-		waitRule(t, "r", hotparam.By{}, hotparam.Rate{N: 1, Per: 5 * time.Minute}, 1, 10*time.Minute),
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{
+		waitRule(t, "r", rules.By{}, rules.Rate{N: 1, Per: 5 * time.Minute}, 1, 10*time.Minute),
 	}})
 	server := httptest.NewServer(f.Handler(ok))
 	defer server.Close()
@@ -259,7 +259,7 @@ func eventually(tb testing.TB, ok func() bool) {
 }
 
 func TestWithoutWaiting(t *testing.T) {
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{waitRule(t, "r", hotparam.By{}, tenASecond, 1, time.Second)}}, WithoutWaiting())
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{waitRule(t, "r", rules.By{}, tenASecond, 1, time.Second)}}, WithoutWaiting())
 	for i := range 11 {
 		if d := f.Check(search); !d.Allowed || d.Delay != time.Duration(i)*100*time.Millisecond {
 			t.Errorf("request %d: %+v", i, d)
@@ -272,10 +272,10 @@ func TestWithoutWaiting(t *testing.T) {
 
 // A shaping bucket spaces out what is within its limit as well.
 func TestShape(t *testing.T) {
-	rule := waitRule(t, "r", hotparam.By{}, tenASecond, 3, time.Minute)
-	rule.Limit.Algorithm, rule.Limit.Shape = hotparam.LeakyBucket, true
+	rule := waitRule(t, "r", rules.By{}, tenASecond, 3, time.Minute)
+	rule.Limit.Algorithm, rule.Limit.Shape = rules.LeakyBucket, true
 	synctest.Test(t, func(t *testing.T) {
-		at, refused := passes(running(t, []hotparam.Rule{rule}), search, 5)
+		at, refused := passes(running(t, []rules.Rule{rule}), search, 5)
 		want := []time.Duration{0, 100 * time.Millisecond, 200 * time.Millisecond}
 		if !slices.Equal(at, want) || len(refused) != 2 { // there are three places
 			t.Errorf("passed at %v, want %v; refused %+v", at, want, refused)
@@ -283,7 +283,7 @@ func TestShape(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		at, _ := passes(running(t, []hotparam.Rule{rule}, WithShadow()), search, 3)
+		at, _ := passes(running(t, []rules.Rule{rule}, WithShadow()), search, 3)
 		if len(at) != 3 || time.Since(start) != 0 {
 			t.Errorf("in shadow passed at %v", at)
 		}
@@ -291,7 +291,7 @@ func TestShape(t *testing.T) {
 }
 
 func TestShadowDoesNotWait(t *testing.T) {
-	f := newFixture(t, hotparam.Rules{Rules: []hotparam.Rule{waitRule(t, "r", hotparam.By{}, tenASecond, 1, time.Second)}}, WithShadow())
+	f := newFixture(t, rules.Rules{Rules: []rules.Rule{waitRule(t, "r", rules.By{}, tenASecond, 1, time.Second)}}, WithShadow())
 	f.Check(search)
-	want(t, f.Check(search), hotparam.Decision{Allowed: true, Reason: hotparam.ReasonShadow, Rule: "r"})
+	want(t, f.Check(search), rules.Decision{Allowed: true, Reason: rules.ReasonShadow, Rule: "r"})
 }

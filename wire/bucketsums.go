@@ -7,7 +7,7 @@ import (
 	"math/bits"
 	"strconv"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Bucket sums split the loose counts of [Sums] by a hash of their keys, so that counts lost of
@@ -35,7 +35,7 @@ const bucketDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345
 
 // JumpsMark identifies the rules whose loose counts bucket sums cover: those with a jump. It
 // is 0 if there are none.
-func JumpsMark(rules *hotparam.Rules) uint32 {
+func JumpsMark(rules *rules.Rules) uint32 {
 	sum, some := fnv.New32a(), false
 	for i := range rules.Rules {
 		if r := &rules.Rules[i]; r.HasJump() {
@@ -55,7 +55,7 @@ const (
 )
 
 // BucketHash returns the hash of a key's text that determines its bucket. Unlike
-// [hotparam.Hash] it is the same in all processes.
+// [rules.Hash] it is the same in all processes.
 func BucketHash(text []byte) uint64 {
 	h, rest := uint64(len(text))*bucketFactor, text
 	for ; len(rest) > 16; rest = rest[16:] {

@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -89,18 +89,18 @@ func TestBucketsSpread(t *testing.T) {
 }
 
 func TestJumpsMark(t *testing.T) {
-	rate := hotparam.Rate{N: 1, Per: time.Second}
-	mark := func(kinds ...hotparam.Kind) uint32 {
-		rules := &hotparam.Rules{Namespace: "shop"}
+	rate := rules.Rate{N: 1, Per: time.Second}
+	mark := func(kinds ...rules.Kind) uint32 {
+		ruleset := &rules.Rules{Namespace: "shop"}
 		for i, kind := range kinds {
-			rules.Rules = append(rules.Rules, hotparam.Rule{ID: fmt.Sprint("r", i), Hot: []hotparam.Threshold{{Kind: kind, Rate: rate}}})
+			ruleset.Rules = append(ruleset.Rules, rules.Rule{ID: fmt.Sprint("r", i), Hot: []rules.Threshold{{Kind: kind, Rate: rate}}})
 		}
-		return wire.JumpsMark(rules)
+		return wire.JumpsMark(ruleset)
 	}
-	if mark() != 0 || mark(hotparam.Absolute) != 0 {
+	if mark() != 0 || mark(rules.Absolute) != 0 {
 		t.Error("rules without a jump have a mark")
 	}
-	if a := mark(hotparam.Jump, hotparam.Absolute); a == 0 || a != mark(hotparam.Jump) || a == mark(hotparam.Absolute, hotparam.Jump) || a == mark(hotparam.Jump, hotparam.Jump) {
+	if a := mark(rules.Jump, rules.Absolute); a == 0 || a != mark(rules.Jump) || a == mark(rules.Absolute, rules.Jump) || a == mark(rules.Jump, rules.Jump) {
 		t.Error("the mark does not tell rules with a jump apart")
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"hash/fnv"
 	"strconv"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // heldMarker stands between prefix and group of a held-back line.
@@ -60,7 +60,7 @@ func ParseHeldBack(line []byte) (HeldBack, error) {
 // GroupsMark identifies the rules for which senders report what is held back of groups:
 // those with a share. It is 0 if there are none. A receiver with other rules ignores the
 // reports.
-func GroupsMark(rules *hotparam.Rules) uint32 {
+func GroupsMark(rules *rules.Rules) uint32 {
 	sum, some := fnv.New32a(), false
 	for i := range rules.Rules {
 		if r := &rules.Rules[i]; r.HasShare() {

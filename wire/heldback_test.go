@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -58,17 +58,17 @@ func FuzzParseHeldBack(f *testing.F) {
 
 // Who tells groups and who adds them up agree by the mark alone.
 func TestGroupsMark(t *testing.T) {
-	rules := func(kind hotparam.Kind, id string, paramsOnly bool) *hotparam.Rules {
-		return &hotparam.Rules{Namespace: "shop", Rules: []hotparam.Rule{{ID: id, ParamsOnly: paramsOnly, Hot: []hotparam.Threshold{{Kind: kind}}}}}
+	ruleset := func(kind rules.Kind, id string, paramsOnly bool) *rules.Rules {
+		return &rules.Rules{Namespace: "shop", Rules: []rules.Rule{{ID: id, ParamsOnly: paramsOnly, Hot: []rules.Threshold{{Kind: kind}}}}}
 	}
-	share := wire.GroupsMark(rules(hotparam.Share, "a", false))
-	if share == 0 || share != wire.GroupsMark(rules(hotparam.Share, "a", false)) {
+	share := wire.GroupsMark(ruleset(rules.Share, "a", false))
+	if share == 0 || share != wire.GroupsMark(ruleset(rules.Share, "a", false)) {
 		t.Errorf("a share has the mark %d, and not the same each time", share)
 	}
-	if share == wire.GroupsMark(rules(hotparam.Share, "b", false)) || share == wire.GroupsMark(rules(hotparam.Share, "a", true)) {
+	if share == wire.GroupsMark(ruleset(rules.Share, "b", false)) || share == wire.GroupsMark(ruleset(rules.Share, "a", true)) {
 		t.Error("other rules have the same mark")
 	}
-	if got := wire.GroupsMark(rules(hotparam.Jump, "a", false)); got != 0 {
+	if got := wire.GroupsMark(ruleset(rules.Jump, "a", false)); got != 0 {
 		t.Errorf("without a share the mark is %d", got)
 	}
 }

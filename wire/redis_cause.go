@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // appendCause appends the fields of the threshold that made a key hot, nothing if it is
@@ -17,7 +17,7 @@ import (
 // version before pass over. min is the count that was reached, or for the kinds that compare the least count; it
 // and the entry's low and high are numbers of the unit, within the window. Readers of
 // the version before pass over all of them.
-func appendCause(dst []byte, c hotparam.Cause) []byte {
+func appendCause(dst []byte, c rules.Cause) []byte {
 	if c.IsZero() {
 		return dst
 	}
@@ -37,33 +37,33 @@ type hotCause struct {
 }
 
 // maxWindowMS is that of the longest window.
-const maxWindowMS = int64(hotparam.MaxWindow / time.Millisecond)
+const maxWindowMS = int64(rules.MaxWindow / time.Millisecond)
 
 // cause returns what was read. A cause that is not there, or that a version to come has
 // written in another way, is not known: it is only looked at, and costs no entry.
-func (i *hotCause) cause() hotparam.Cause {
-	kind, known := hotparam.ParseKind(i.Kind)
-	unit, counted := hotparam.ParseUnit(i.Unit)
+func (i *hotCause) cause() rules.Cause {
+	kind, known := rules.ParseKind(i.Kind)
+	unit, counted := rules.ParseUnit(i.Unit)
 	if !known || !counted || i.Min < 1 || i.WindowMS < 1 || i.WindowMS > maxWindowMS {
-		return hotparam.Cause{}
+		return rules.Cause{}
 	}
-	c := hotparam.Cause{Kind: kind, Unit: unit, Rate: hotparam.Rate{N: i.Min, Per: time.Duration(i.WindowMS) * time.Millisecond}}
+	c := rules.Cause{Kind: kind, Unit: unit, Rate: rules.Rate{N: i.Min, Per: time.Duration(i.WindowMS) * time.Millisecond}}
 	var err error
 	switch terms, per, _ := strings.Cut(i.Threshold, "/"); kind {
-	case hotparam.Share:
-		c.Factor, err = hotparam.ParseFraction(strings.TrimSuffix(terms, "%"), 100)
-	case hotparam.Jump:
-		c.Factor, err = hotparam.ParseFraction(strings.TrimSuffix(terms, "x"), 1)
+	case rules.Share:
+		c.Factor, err = rules.ParseFraction(strings.TrimSuffix(terms, "%"), 100)
+	case rules.Jump:
+		c.Factor, err = rules.ParseFraction(strings.TrimSuffix(terms, "x"), 1)
 		if _, past, found := strings.Cut(per, " over "); found {
-			if c.Over, found = hotparam.ParseOver(past); !found {
-				return hotparam.Cause{}
+			if c.Over, found = rules.ParseOver(past); !found {
+				return rules.Cause{}
 			}
 		}
-	case hotparam.Top:
+	case rules.Top:
 		c.Top, err = strconv.Atoi(strings.TrimPrefix(terms, "top "))
 	}
-	if err != nil || c.Top < 0 || c.Top > hotparam.MaxTop {
-		return hotparam.Cause{}
+	if err != nil || c.Top < 0 || c.Top > rules.MaxTop {
+		return rules.Cause{}
 	}
 	return c
 }

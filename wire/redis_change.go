@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // MaxPush is the most bytes that a change has on the channel. A longer one is
@@ -25,7 +25,7 @@ type HotChange struct {
 	// Hot became hot, or changed their limit.
 	Hot []HotEntry
 	// Cool are hot no longer.
-	Cool []hotparam.Key
+	Cool []rules.Key
 	// Fleet is a change of the suspects; it comes with a version alone, and
 	// never with a change of the hot set.
 	Fleet *FleetChange
@@ -33,7 +33,7 @@ type HotChange struct {
 
 // HotEntry is a hot key in a [HotChange].
 type HotEntry struct {
-	hotparam.Hot
+	rules.Hot
 	// TTL is the time from At to Until.
 	TTL time.Duration
 }
@@ -154,14 +154,14 @@ func (raw *hotChange) fill(c *HotChange) error {
 		switch {
 		case err != nil:
 			return err
-		case !hotparam.ValidRuleID(r.Rule):
+		case !rules.ValidRuleID(r.Rule):
 			return errChangeKey
 		case r.Rate < 0:
 			return errChangeRate
 		case r.TTL < 0 || r.TTL > maxTTLMillis:
 			return errChangeTime
 		}
-		h.Key, h.Rate = hotparam.Key{Rule: r.Rule, Text: r.Key}, r.Rate
+		h.Key, h.Rate = rules.Key{Rule: r.Rule, Text: r.Key}, r.Rate
 		c.Hot = append(c.Hot, HotEntry{Hot: h, TTL: time.Duration(r.TTL) * time.Millisecond})
 	}
 	var err error
@@ -169,11 +169,11 @@ func (raw *hotChange) fill(c *HotChange) error {
 	return err
 }
 
-func parseMembers(members []string) ([]hotparam.Key, error) {
-	var keys []hotparam.Key
+func parseMembers(members []string) ([]rules.Key, error) {
+	var keys []rules.Key
 	for _, member := range members {
-		key, ok := hotparam.ParseKey(member)
-		if !ok || !hotparam.ValidRuleID(key.Rule) {
+		key, ok := rules.ParseKey(member)
+		if !ok || !rules.ValidRuleID(key.Rule) {
 			return nil, errChangeKey
 		}
 		keys = append(keys, key)

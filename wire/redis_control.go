@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // ControlVersionField is the field of the controls' hash that holds their version. No key is
@@ -27,11 +27,11 @@ const MaxControl = 4096
 // Times are unix milliseconds on Redis's clock. The key itself is the field that the value is
 // stored under. Where the action is empty, or Since or Until zero, there is a hole, which the
 // operator's script fills.
-func AppendControl(dst []byte, c *hotparam.Control) []byte {
+func AppendControl(dst []byte, c *rules.Control) []byte {
 	return append(appendControlFields(append(dst, '{'), c), '}')
 }
 
-func appendControlFields(dst []byte, c *hotparam.Control) []byte {
+func appendControlFields(dst []byte, c *rules.Control) []byte {
 	if c.Action == "" {
 		dst = append(append(dst, `"action":"`...), holeAction, '"')
 	} else {
@@ -52,12 +52,12 @@ func appendMillis(dst []byte, t time.Time, hole byte) []byte {
 }
 
 type control struct {
-	Action  hotparam.ControlAction `json:"action"`
-	Since   int64                  `json:"since"`
-	Until   int64                  `json:"until"`
-	Why     string                 `json:"why"`
-	By      string                 `json:"by"`
-	Claimed string                 `json:"claimed"`
+	Action  rules.ControlAction `json:"action"`
+	Since   int64               `json:"since"`
+	Until   int64               `json:"until"`
+	Why     string              `json:"why"`
+	By      string              `json:"by"`
+	Claimed string              `json:"claimed"`
 }
 
 var (
@@ -66,18 +66,18 @@ var (
 	errControlSize = errors.New("wire: control: too long")
 )
 
-// ParseControl reads what [AppendControl] wrote under this member ([hotparam.Key.String]).
-func ParseControl(member string, value []byte) (hotparam.Control, error) {
+// ParseControl reads what [AppendControl] wrote under this member ([rules.Key.String]).
+func ParseControl(member string, value []byte) (rules.Control, error) {
 	if len(value) > MaxControl {
-		return hotparam.Control{}, errControlSize
+		return rules.Control{}, errControlSize
 	}
-	key, ok := hotparam.ParseKey(member)
-	if !ok || !hotparam.ValidRuleID(key.Rule) || len(key.Text) > hotparam.MaxText {
-		return hotparam.Control{}, errControlKey
+	key, ok := rules.ParseKey(member)
+	if !ok || !rules.ValidRuleID(key.Rule) || len(key.Text) > rules.MaxText {
+		return rules.Control{}, errControlKey
 	}
 	var raw control
 	if err := json.Unmarshal(value, &raw); err != nil {
-		return hotparam.Control{}, fmt.Errorf("wire: control: %w", err)
+		return rules.Control{}, fmt.Errorf("wire: control: %w", err)
 	}
 	c, err := raw.control(key)
 	if err == nil && !c.Action.Valid() {
@@ -86,12 +86,12 @@ func ParseControl(member string, value []byte) (hotparam.Control, error) {
 	return c, err
 }
 
-func (raw *control) control(key hotparam.Key) (hotparam.Control, error) {
-	if !raw.Action.Valid() && raw.Action != hotparam.ControlHold || raw.Since < 0 || raw.Until <= 0 || raw.Since > maxMillis || raw.Until > maxMillis ||
-		len(raw.Why) > hotparam.MaxControlWhy || len(raw.By) > hotparam.MaxControlBy || len(raw.Claimed) > hotparam.MaxControlBy {
-		return hotparam.Control{}, errControl
+func (raw *control) control(key rules.Key) (rules.Control, error) {
+	if !raw.Action.Valid() && raw.Action != rules.ControlHold || raw.Since < 0 || raw.Until <= 0 || raw.Since > maxMillis || raw.Until > maxMillis ||
+		len(raw.Why) > rules.MaxControlWhy || len(raw.By) > rules.MaxControlBy || len(raw.Claimed) > rules.MaxControlBy {
+		return rules.Control{}, errControl
 	}
-	return hotparam.Control{
+	return rules.Control{
 		Key: key, Action: raw.Action, Since: time.UnixMilli(raw.Since), Until: time.UnixMilli(raw.Until),
 		Why: raw.Why, By: raw.By, Claimed: raw.Claimed,
 	}, nil
@@ -102,7 +102,7 @@ func (raw *control) control(key hotparam.Key) (hotparam.Control, error) {
 // have, and Why, By and Claimed are of the operator who ended it.
 type ControlChange struct {
 	Release bool
-	hotparam.Control
+	rules.Control
 }
 
 // AppendControlChange appends a change:
@@ -136,10 +136,10 @@ func ParseControlChange(value []byte) (ControlChange, error) {
 	if err := json.Unmarshal(value, &raw); err != nil {
 		return ControlChange{}, fmt.Errorf("wire: change of the controls: %w", err)
 	}
-	if !hotparam.ValidRuleID(raw.Rule) || len(raw.Key) > hotparam.MaxText {
+	if !rules.ValidRuleID(raw.Rule) || len(raw.Key) > rules.MaxText {
 		return ControlChange{}, errControlKey
 	}
-	c, err := raw.control.control(hotparam.Key{Rule: raw.Rule, Text: raw.Key})
+	c, err := raw.control.control(rules.Key{Rule: raw.Rule, Text: raw.Key})
 	if err == nil && raw.Type != "release" && (raw.Type != string(c.Action) || !c.Action.Valid()) {
 		err = errControl
 	}

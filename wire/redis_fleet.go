@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Bounds of what is published about a fleet.
@@ -63,7 +63,7 @@ type FleetChange struct {
 	// Whole reports whether this is all that lies between the digests.
 	Whole bool
 	// New are suspects, Over are so no longer.
-	New, Over []hotparam.Key
+	New, Over []rules.Key
 }
 
 type fleetChange struct {

@@ -4,13 +4,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // A heartbeat says how many keys are held, and since when, in fields that earlier readers do
 // not know and earlier writers leave out.
 func TestHeldInHeartbeat(t *testing.T) {
-	m := hotparam.Member{Name: "a", Role: hotparam.RoleInstance, Held: 12, HeldSince: time.UnixMilli(1_732_172_445_123)}
+	m := rules.Member{Name: "a", Role: rules.RoleInstance, Held: 12, HeldSince: time.UnixMilli(1_732_172_445_123)}
 	const want = `{"role":"instance","held":12,"held_since":1732172445123}`
 	if got := string(AppendMember(nil, &m)); got != want {
 		t.Errorf("%s, want %s", got, want)
@@ -30,7 +30,7 @@ func TestHeldInHeartbeat(t *testing.T) {
 // The release of a held key has an action that no control can have.
 func TestReleaseOfHeldKey(t *testing.T) {
 	at := time.UnixMilli(1_732_172_445_123)
-	c := ControlChange{Release: true, Control: hotparam.Control{Key: hotparam.Key{Rule: "r", Text: "GET /s?q=1"}, Action: hotparam.ControlHold, Since: at, Until: at.Add(time.Hour)}}
+	c := ControlChange{Release: true, Control: rules.Control{Key: rules.Key{Rule: "r", Text: "GET /s?q=1"}, Action: rules.ControlHold, Since: at, Until: at.Add(time.Hour)}}
 	const want = `{"type":"release","rule":"r","key":"GET /s?q=1","action":"hold","since":1732172445123,"until":1732176045123,"why":"","by":"","claimed":""}`
 	if got := string(AppendControlChange(nil, &c)); got != want {
 		t.Errorf("%s, want %s", got, want)

@@ -9,7 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Holes stand in an encoded value for what only Redis can tell: the script that
@@ -32,10 +32,10 @@ const (
 // it is known. The
 // key itself is the member that the value is stored under. Where Until is zero its
 // place is a hole for the publisher's script.
-func AppendHotInfo(dst []byte, h hotparam.Hot) []byte {
+func AppendHotInfo(dst []byte, h rules.Hot) []byte {
 	dst = strconv.AppendInt(append(dst, `{"low":`...), h.Low, 10)
 	dst = append(dst, `,"high":`...)
-	if h.High == hotparam.Unknown {
+	if h.High == rules.Unknown {
 		dst = append(dst, "null"...)
 	} else {
 		dst = strconv.AppendInt(dst, h.High, 10)
@@ -77,15 +77,15 @@ func AppendHotInfo(dst []byte, h hotparam.Hot) []byte {
 }
 
 type hotInfo struct {
-	Low   *int64        `json:"low"`
-	High  *int64        `json:"high"`
-	Since *int64        `json:"since"`
-	Until *int64        `json:"until"`
-	Limit *string       `json:"limit"`
-	Burst int64         `json:"burst"`
-	Mode  hotparam.Mode `json:"mode"`
-	Owner string        `json:"owner"`
-	Ratio *float64      `json:"ratio"`
+	Low   *int64     `json:"low"`
+	High  *int64     `json:"high"`
+	Since *int64     `json:"since"`
+	Until *int64     `json:"until"`
+	Limit *string    `json:"limit"`
+	Burst int64      `json:"burst"`
+	Mode  rules.Mode `json:"mode"`
+	Owner string     `json:"owner"`
+	Ratio *float64   `json:"ratio"`
 
 	Estimated bool `json:"estimated"`
 	Usual     bool `json:"usual"`
@@ -109,14 +109,14 @@ var (
 // with fields that are not known here. Without a ratio, as earlier versions wrote
 // it, the ratio is 1: the key reached its threshold; without a cause that is not known.
 // The key and the rate are left empty: they stand in the member and in its score.
-func ParseHotInfo(value []byte) (hotparam.Hot, error) {
+func ParseHotInfo(value []byte) (rules.Hot, error) {
 	var info hotInfo
 	if err := json.Unmarshal(value, &info); err != nil {
-		return hotparam.Hot{}, fmt.Errorf("wire: info of a hot key: %w", err)
+		return rules.Hot{}, fmt.Errorf("wire: info of a hot key: %w", err)
 	}
 	h, err := info.hot()
 	if err != nil {
-		return hotparam.Hot{}, fmt.Errorf("wire: info of a hot key: %w", err)
+		return rules.Hot{}, fmt.Errorf("wire: info of a hot key: %w", err)
 	}
 	return h, nil
 }
@@ -125,51 +125,51 @@ func ParseHotInfo(value []byte) (hotparam.Hot, error) {
 // numbers as float64 keep everything below it exact.
 const maxMillis = 253402300799999
 
-func (i *hotInfo) hot() (hotparam.Hot, error) {
+func (i *hotInfo) hot() (rules.Hot, error) {
 	if i.Low == nil || i.Since == nil || i.Until == nil {
-		return hotparam.Hot{}, errInfoMissing
+		return rules.Hot{}, errInfoMissing
 	}
-	h := hotparam.Hot{Low: *i.Low, High: hotparam.Unknown, Ratio: 1, Burst: i.Burst, Mode: i.Mode, Owner: i.Owner, Estimated: i.Estimated, Usual: i.Usual, Spared: i.Usual && i.Spared, Cause: i.cause(), Also: i.Also}
+	h := rules.Hot{Low: *i.Low, High: rules.Unknown, Ratio: 1, Burst: i.Burst, Mode: i.Mode, Owner: i.Owner, Estimated: i.Estimated, Usual: i.Usual, Spared: i.Usual && i.Spared, Cause: i.cause(), Also: i.Also}
 	if i.Ratio != nil {
 		if h.Ratio = *i.Ratio; h.Ratio < 0 {
-			return hotparam.Hot{}, errInfoRatio
+			return rules.Hot{}, errInfoRatio
 		}
 	}
 	if i.High != nil {
 		h.High = *i.High
 		if h.High < h.Low {
-			return hotparam.Hot{}, errInfoCount
+			return rules.Hot{}, errInfoCount
 		}
 	}
 	if h.Low < 0 || h.Burst < 0 {
-		return hotparam.Hot{}, errInfoCount
+		return rules.Hot{}, errInfoCount
 	}
 	if *i.Since < 0 || *i.Since > maxMillis || *i.Until < 0 || *i.Until > maxMillis {
-		return hotparam.Hot{}, errInfoTime
+		return rules.Hot{}, errInfoTime
 	}
 	h.Since, h.Until = time.UnixMilli(*i.Since), time.UnixMilli(*i.Until)
 	if i.Limit != nil {
-		limit, err := hotparam.ParseRate(*i.Limit)
+		limit, err := rules.ParseRate(*i.Limit)
 		if err != nil {
-			return hotparam.Hot{}, err
+			return rules.Hot{}, err
 		}
 		h.Limit = limit
 	}
 	switch h.Mode {
-	case hotparam.ModeLimit, hotparam.ModeWait, hotparam.ModeServe, hotparam.ModeShadow:
+	case rules.ModeLimit, rules.ModeWait, rules.ModeServe, rules.ModeShadow:
 		if h.Limit.IsZero() != (h.Burst == 0) { // without either, by concurrency alone
-			return hotparam.Hot{}, errInfoLimit
+			return rules.Hot{}, errInfoLimit
 		}
-	case hotparam.ModeWatch:
+	case rules.ModeWatch:
 		if !h.Limit.IsZero() {
-			return hotparam.Hot{}, errInfoLimit
+			return rules.Hot{}, errInfoLimit
 		}
 	default:
-		return hotparam.Hot{}, errInfoMode
+		return rules.Hot{}, errInfoMode
 	}
 	var err error
 	if h.Top, err = i.Top.attribution(); err != nil {
-		return hotparam.Hot{}, err
+		return rules.Hot{}, err
 	}
 	return h, nil
 }

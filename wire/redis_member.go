@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Bounds of heartbeats.
@@ -32,22 +32,22 @@ func memberName(field string) (string, bool) {
 
 // member is a heartbeat in JSON. Times are unix milliseconds, of the member's own clock.
 type member struct {
-	Role      hotparam.Role `json:"role"`
-	Rules     string        `json:"rules,omitempty"`
-	Program   string        `json:"program,omitempty"`
-	Started   int64         `json:"started,omitempty"`
-	OffsetMS  *int64        `json:"offset_ms,omitempty"` // nil if it is not known
-	Dropped   int64         `json:"dropped,omitempty"`
-	Lost      int64         `json:"lost,omitempty"`
-	Arrived   int64         `json:"arrived,omitempty"`
-	Used      int64         `json:"memory,omitempty"`
-	Max       int64         `json:"memory_max,omitempty"`
-	Floor     int64         `json:"floor,omitempty"`
-	Waiting   int64         `json:"waiting,omitempty"`
-	Displaced int64         `json:"displaced,omitempty"`
-	Held      int64         `json:"held,omitempty"`
-	HeldFrom  int64         `json:"held_since,omitempty"`
-	Problem   string        `json:"problem,omitempty"`
+	Role      rules.Role `json:"role"`
+	Rules     string     `json:"rules,omitempty"`
+	Program   string     `json:"program,omitempty"`
+	Started   int64      `json:"started,omitempty"`
+	OffsetMS  *int64     `json:"offset_ms,omitempty"` // nil if it is not known
+	Dropped   int64      `json:"dropped,omitempty"`
+	Lost      int64      `json:"lost,omitempty"`
+	Arrived   int64      `json:"arrived,omitempty"`
+	Used      int64      `json:"memory,omitempty"`
+	Max       int64      `json:"memory_max,omitempty"`
+	Floor     int64      `json:"floor,omitempty"`
+	Waiting   int64      `json:"waiting,omitempty"`
+	Displaced int64      `json:"displaced,omitempty"`
+	Held      int64      `json:"held,omitempty"`
+	HeldFrom  int64      `json:"held_since,omitempty"`
+	Problem   string     `json:"problem,omitempty"`
 }
 
 // AppendMember appends what a member says about itself:
@@ -56,7 +56,7 @@ type member struct {
 //
 // Fields that are zero are left out, and texts that are too long are cut. The name is part of
 // the field that the value is stored under ([MemberField]), and Heard is not written.
-func AppendMember(dst []byte, m *hotparam.Member) []byte {
+func AppendMember(dst []byte, m *rules.Member) []byte {
 	raw := member{
 		Role: m.Role, Rules: CutVersion(m.RulesVersion), Program: cutText(m.Program, maxVersion),
 		Dropped: m.Dropped, Lost: m.Lost, Arrived: m.Arrived, Used: m.MemoryUsed, Max: m.MemoryMax, Floor: m.Floor, Waiting: m.Waiting, Displaced: m.Displaced,
@@ -93,25 +93,25 @@ func cutText(s string, n int) string {
 var errMember = errors.New("wire: heartbeat of a member: a field is out of range, or too long")
 
 // ParseMember reads what [AppendMember] wrote under this field.
-func ParseMember(field string, value []byte) (hotparam.Member, error) {
+func ParseMember(field string, value []byte) (rules.Member, error) {
 	name, ok := memberName(field)
 	if !ok || len(value) > 4*MaxMember {
-		return hotparam.Member{}, errMember
+		return rules.Member{}, errMember
 	}
 	var raw member
 	if err := json.Unmarshal(value, &raw); err != nil {
-		return hotparam.Member{}, fmt.Errorf("wire: heartbeat of a member: %w", err)
+		return rules.Member{}, fmt.Errorf("wire: heartbeat of a member: %w", err)
 	}
 	switch {
-	case raw.Role != hotparam.RoleInstance && raw.Role != hotparam.RoleAggregator,
+	case raw.Role != rules.RoleInstance && raw.Role != rules.RoleAggregator,
 		raw.Started < 0 || raw.Started > maxMillis,
 		raw.Held < 0 || raw.HeldFrom < 0 || raw.HeldFrom > maxMillis,
 		raw.OffsetMS != nil && (*raw.OffsetMS > maxOffset || *raw.OffsetMS < -maxOffset),
 		min(raw.Dropped, raw.Lost, raw.Arrived, raw.Used, raw.Max, raw.Floor, raw.Waiting, raw.Displaced) < 0,
 		len(raw.Rules) > maxVersion, len(raw.Program) > maxVersion, len(raw.Problem) > maxWords:
-		return hotparam.Member{}, errMember
+		return rules.Member{}, errMember
 	}
-	m := hotparam.Member{
+	m := rules.Member{
 		Name: name, Role: raw.Role, RulesVersion: raw.Rules, Program: raw.Program,
 		Dropped: raw.Dropped, Lost: raw.Lost, Arrived: raw.Arrived, MemoryUsed: raw.Used, MemoryMax: raw.Max, Floor: raw.Floor, Waiting: raw.Waiting, Displaced: raw.Displaced,
 		Held: raw.Held, Problem: raw.Problem,

@@ -9,30 +9,30 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
-func hotPhone() hotparam.Hot {
-	return hotparam.Hot{
-		Key:   hotparam.Key{Rule: "search-terms", Text: "GET /search?b=2&q=phone"},
+func hotPhone() rules.Hot {
+	return rules.Hot{
+		Key:   rules.Key{Rule: "search-terms", Text: "GET /search?b=2&q=phone"},
 		Low:   212,
 		High:  230,
 		Rate:  212.5,
 		Ratio: 1.06,
 		Since: time.UnixMilli(1732172445123),
 		Until: time.UnixMilli(1732172460123),
-		Limit: hotparam.Rate{N: 50, Per: time.Second},
+		Limit: rules.Rate{N: 50, Per: time.Second},
 		Burst: 100,
-		Mode:  hotparam.ModeLimit,
+		Mode:  rules.ModeLimit,
 		Owner: "statsd",
-		Cause: hotparam.Cause{Rate: hotparam.Rate{N: 200, Per: time.Second}},
+		Cause: rules.Cause{Rate: rules.Rate{N: 200, Per: time.Second}},
 	}
 }
 
-func topPhone() *hotparam.Attribution {
-	return &hotparam.Attribution{
-		Routes:    []hotparam.Origin{{Name: "GET /search", Count: 180, Over: 3}, {Name: "GET /browse", Count: 32}},
-		Instances: []hotparam.Origin{{Name: "api-1", Count: 212}},
+func topPhone() *rules.Attribution {
+	return &rules.Attribution{
+		Routes:    []rules.Origin{{Name: "GET /search", Count: 180, Over: 3}, {Name: "GET /browse", Count: 32}},
+		Instances: []rules.Origin{{Name: "api-1", Count: 212}},
 		Explains:  4,
 	}
 }
@@ -46,12 +46,12 @@ const infoPhone = `{"low":212,"high":230,"since":1732172445123,"until":173217246
 
 func TestHotInfoGolden(t *testing.T) {
 	watched := hotPhone()
-	watched.High, watched.Limit, watched.Burst, watched.Mode = hotparam.Unknown, hotparam.Rate{}, 0, hotparam.ModeWatch
-	watched.Cause = hotparam.Cause{Kind: hotparam.Share, Factor: hotparam.NewFraction(1, 8), Rate: hotparam.Rate{N: 10e6, Per: time.Minute}, Unit: hotparam.Bytes}
+	watched.High, watched.Limit, watched.Burst, watched.Mode = rules.Unknown, rules.Rate{}, 0, rules.ModeWatch
+	watched.Cause = rules.Cause{Kind: rules.Share, Factor: rules.NewFraction(1, 8), Rate: rules.Rate{N: 10e6, Per: time.Minute}, Unit: rules.Bytes}
 	before := hotPhone()
-	before.Cause = hotparam.Cause{}
+	before.Cause = rules.Cause{}
 	sampled := hotPhone()
-	sampled.High, sampled.Estimated = hotparam.Unknown, true
+	sampled.High, sampled.Estimated = rules.Unknown, true
 	template := hotPhone()
 	template.Until = time.Time{}
 	attributed := hotPhone()
@@ -61,7 +61,7 @@ func TestHotInfoGolden(t *testing.T) {
 	several := hotPhone()
 	several.Also = "share/10s,rate/1h0m0s"
 	for name, tt := range map[string]struct {
-		hot  hotparam.Hot
+		hot  rules.Hot
 		want string
 	}{
 		"limited":  {hotPhone(), infoPhone},
@@ -86,7 +86,7 @@ func TestHotChangeGolden(t *testing.T) {
 		At:      time.UnixMilli(1732172445123),
 		Beat:    5 * time.Second,
 		Hot:     []HotEntry{{Hot: hotPhone(), TTL: 15 * time.Second}},
-		Cool:    []hotparam.Key{{Rule: "search-terms", Text: "GET /search?q=tablet"}, {Rule: "r", Text: `"`}},
+		Cool:    []rules.Key{{Rule: "search-terms", Text: "GET /search?q=tablet"}, {Rule: "r", Text: `"`}},
 	}
 	const want = `{"version":"6f1c0a2b9d3e4f58:42","at":1732172445123,"beat_ms":5000,"hot":[{"rule":"search-terms","key":"GET /search?b=2&q=phone","rate":212.5,"ttl_ms":15000,"info":` +
 		infoPhone + `}],"cool":["search-terms GET /search?q=tablet","r \""]}`
@@ -180,7 +180,7 @@ func TestVersionAlone(t *testing.T) {
 // What a publisher is given is made to fit what a reader takes.
 func TestTopIsBounded(t *testing.T) {
 	h := hotPhone()
-	h.Top = &hotparam.Attribution{Explains: -1, Callers: []hotparam.Origin{
+	h.Top = &rules.Attribution{Explains: -1, Callers: []rules.Origin{
 		{Name: strings.Repeat("\xff", 600), Count: 9},
 		{Name: strings.Repeat("x", 511) + "é", Count: 8, Over: 9},
 		{Name: "é\n\"", Count: -1, Over: -1}, {}, {}, {Name: "the sixth"},
@@ -189,15 +189,15 @@ func TestTopIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &hotparam.Attribution{Callers: []hotparam.Origin{
+	want := &rules.Attribution{Callers: []rules.Origin{
 		{Name: "\uFFFD", Count: 9}, {Name: strings.Repeat("x", 511), Count: 8, Over: 8}, {Name: "é\n\""}, {}, {},
 	}}
 	if !reflect.DeepEqual(got.Top, want) {
 		t.Errorf("\n got %+v\nwant %+v", got.Top, want)
 	}
 	many := strings.Replace(infoTop, `"instances":[`, `"instances":[`+strings.Repeat(`{"name":"a","count":1},`, 9), 1)
-	if got, err := ParseHotInfo([]byte(many)); err != nil || len(got.Top.Instances) != hotparam.MaxOrigins {
-		t.Errorf("a writer of ten instances: %+v, %v; want the first %d", got.Top, err, hotparam.MaxOrigins)
+	if got, err := ParseHotInfo([]byte(many)); err != nil || len(got.Top.Instances) != rules.MaxOrigins {
+		t.Errorf("a writer of ten instances: %+v, %v; want the first %d", got.Top, err, rules.MaxOrigins)
 	}
 }
 
@@ -223,7 +223,7 @@ func TestFleetChange(t *testing.T) {
 	c, err := ParseHotChange([]byte(whole))
 	want := &FleetChange{
 		Instances: 20, Was: "da39", Suspects: "3f78", Whole: true,
-		New: []hotparam.Key{{Rule: "r", Text: "GET /?q=1"}}, Over: []hotparam.Key{{Rule: "r", Text: "GET /?q=2"}},
+		New: []rules.Key{{Rule: "r", Text: "GET /?q=1"}}, Over: []rules.Key{{Rule: "r", Text: "GET /?q=2"}},
 	}
 	if err != nil || !c.VersionAlone() || c.Version.N != 7 || !reflect.DeepEqual(c.Fleet, want) {
 		t.Errorf("got %+v, %v, want %+v", c.Fleet, err, want)
@@ -245,35 +245,35 @@ func TestFleetChange(t *testing.T) {
 	}
 }
 
-func genTop(t *rapid.T) *hotparam.Attribution {
+func genTop(t *rapid.T) *rules.Attribution {
 	if rapid.Bool().Draw(t, "no top") {
 		return nil
 	}
-	origins := rapid.Custom(func(t *rapid.T) hotparam.Origin {
+	origins := rapid.Custom(func(t *rapid.T) rules.Origin {
 		count := rapid.Int64Min(0).Draw(t, "count")
-		return hotparam.Origin{Name: rapid.StringN(0, 128, maxOrigin).Draw(t, "name"), Count: count, Over: rapid.Int64Range(0, count).Draw(t, "over")}
+		return rules.Origin{Name: rapid.StringN(0, 128, maxOrigin).Draw(t, "name"), Count: count, Over: rapid.Int64Range(0, count).Draw(t, "over")}
 	})
-	list := func(name string) []hotparam.Origin {
-		if o := rapid.SliceOfN(origins, 0, hotparam.MaxOrigins).Draw(t, name); len(o) > 0 {
+	list := func(name string) []rules.Origin {
+		if o := rapid.SliceOfN(origins, 0, rules.MaxOrigins).Draw(t, name); len(o) > 0 {
 			return o
 		}
 		return nil
 	}
-	return &hotparam.Attribution{Routes: list("routes"), Instances: list("instances"), Callers: list("callers"), Explains: rapid.IntMin(0).Draw(t, "explains")}
+	return &rules.Attribution{Routes: list("routes"), Instances: list("instances"), Callers: list("callers"), Explains: rapid.IntMin(0).Draw(t, "explains")}
 }
 
-func genHot(t *rapid.T) hotparam.Hot {
-	h := hotparam.Hot{
-		Key: hotparam.Key{
+func genHot(t *rapid.T) rules.Hot {
+	h := rules.Hot{
+		Key: rules.Key{
 			Rule: rapid.StringMatching(`[a-z0-9_-]{1,12}`).Draw(t, "rule"),
 			Text: rapid.String().Draw(t, "text"),
 		},
 		Low:   rapid.Int64Range(0, 1<<40).Draw(t, "low"),
-		High:  hotparam.Unknown,
+		High:  rules.Unknown,
 		Rate:  rapid.Float64Range(0, 1e9).Draw(t, "rate"),
 		Since: time.UnixMilli(rapid.Int64Range(0, maxMillis).Draw(t, "since")),
 		Until: time.UnixMilli(rapid.Int64Range(0, maxMillis).Draw(t, "until")),
-		Mode:  rapid.SampledFrom([]hotparam.Mode{hotparam.ModeLimit, hotparam.ModeShadow, hotparam.ModeWatch}).Draw(t, "mode"),
+		Mode:  rapid.SampledFrom([]rules.Mode{rules.ModeLimit, rules.ModeShadow, rules.ModeWatch}).Draw(t, "mode"),
 		Owner: rapid.String().Draw(t, "owner"),
 		Top:   genTop(t),
 
@@ -286,23 +286,23 @@ func genHot(t *rapid.T) hotparam.Hot {
 		h.High = h.Low + rapid.Int64Range(0, 1<<20).Draw(t, "hidden")
 	}
 	if rapid.Bool().Draw(t, "caused") {
-		h.Cause = hotparam.Cause{
-			Kind: hotparam.Kind(rapid.IntRange(int(hotparam.Absolute), int(hotparam.Top)).Draw(t, "kind")),
-			Rate: hotparam.Rate{N: rapid.Int64Range(1, 1<<50).Draw(t, "min"), Per: time.Duration(rapid.Int64Range(1000, 3_600_000).Draw(t, "window")) * time.Millisecond},
-			Unit: hotparam.Unit(rapid.IntRange(int(hotparam.Requests), int(hotparam.Units)).Draw(t, "unit")),
+		h.Cause = rules.Cause{
+			Kind: rules.Kind(rapid.IntRange(int(rules.Absolute), int(rules.Top)).Draw(t, "kind")),
+			Rate: rules.Rate{N: rapid.Int64Range(1, 1<<50).Draw(t, "min"), Per: time.Duration(rapid.Int64Range(1000, 3_600_000).Draw(t, "window")) * time.Millisecond},
+			Unit: rules.Unit(rapid.IntRange(int(rules.Requests), int(rules.Units)).Draw(t, "unit")),
 		}
 		switch h.Cause.Kind {
-		case hotparam.Jump:
-			h.Cause.Over = hotparam.Over(rapid.IntRange(int(hotparam.OverRecent), int(hotparam.OverDay)).Draw(t, "over"))
+		case rules.Jump:
+			h.Cause.Over = rules.Over(rapid.IntRange(int(rules.OverRecent), int(rules.OverDay)).Draw(t, "over"))
 			fallthrough
-		case hotparam.Share:
-			h.Cause.Factor = hotparam.NewFraction(rapid.Int64Range(1, 1e9).Draw(t, "factor"), 1e7)
-		case hotparam.Top:
-			h.Cause.Top = rapid.IntRange(1, hotparam.MaxTop).Draw(t, "top")
+		case rules.Share:
+			h.Cause.Factor = rules.NewFraction(rapid.Int64Range(1, 1e9).Draw(t, "factor"), 1e7)
+		case rules.Top:
+			h.Cause.Top = rapid.IntRange(1, rules.MaxTop).Draw(t, "top")
 		}
 	}
-	if h.Mode != hotparam.ModeWatch {
-		h.Limit = hotparam.Rate{N: rapid.Int64Range(1, 10_000).Draw(t, "n"), Per: rapid.SampledFrom([]time.Duration{time.Second, time.Minute, 1500 * time.Millisecond}).Draw(t, "per")}
+	if h.Mode != rules.ModeWatch {
+		h.Limit = rules.Rate{N: rapid.Int64Range(1, 10_000).Draw(t, "n"), Per: rapid.SampledFrom([]time.Duration{time.Second, time.Minute, 1500 * time.Millisecond}).Draw(t, "per")}
 		h.Burst = rapid.Int64Range(1, 1<<30).Draw(t, "burst")
 	}
 	return h

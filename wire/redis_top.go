@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // maxOrigin is how many bytes the name of an origin has at most.
@@ -17,19 +17,19 @@ const maxOrigin = 512
 //
 // What is empty or zero is left out. What a reader would refuse is made to fit:
 // of an entry that limits, this is the part that is only looked at.
-func appendTop(dst []byte, top *hotparam.Attribution) []byte {
+func appendTop(dst []byte, top *rules.Attribution) []byte {
 	dst = append(dst, '{')
 	start := len(dst)
 	for _, list := range []struct {
 		name    string
-		origins []hotparam.Origin
+		origins []rules.Origin
 	}{{"routes", top.Routes}, {"instances", top.Instances}, {"callers", top.Callers}} {
 		if len(list.origins) == 0 {
 			continue
 		}
 		dst = appendField(dst, start, list.name)
 		dst = append(dst, '[')
-		for i, o := range list.origins[:min(len(list.origins), hotparam.MaxOrigins)] {
+		for i, o := range list.origins[:min(len(list.origins), rules.MaxOrigins)] {
 			if i > 0 {
 				dst = append(dst, ',')
 			}
@@ -51,7 +51,7 @@ func appendField(dst []byte, start int, name string) []byte {
 	return append(appendJSONString(dst, name), ':')
 }
 
-func appendOrigin(dst []byte, o hotparam.Origin) []byte {
+func appendOrigin(dst []byte, o rules.Origin) []byte {
 	name := strings.ToValidUTF8(o.Name, "\uFFFD")
 	if len(name) > maxOrigin {
 		name = strings.ToValidUTF8(name[:maxOrigin], "") // no half of a character
@@ -82,19 +82,19 @@ var errTop = errors.New("top: a count is negative or over more than the count, o
 
 // attribution checks what was read; a writer that lists more origins than
 // are known here is taken at its first ones.
-func (t *hotTop) attribution() (*hotparam.Attribution, error) {
+func (t *hotTop) attribution() (*rules.Attribution, error) {
 	if t == nil {
 		return nil, nil
 	}
-	top := &hotparam.Attribution{Explains: t.Explains}
+	top := &rules.Attribution{Explains: t.Explains}
 	ok := t.Explains >= 0
 	for _, list := range []struct {
 		from []hotOrigin
-		to   *[]hotparam.Origin
+		to   *[]rules.Origin
 	}{{t.Routes, &top.Routes}, {t.Instances, &top.Instances}, {t.Callers, &top.Callers}} {
-		for _, o := range list.from[:min(len(list.from), hotparam.MaxOrigins)] {
+		for _, o := range list.from[:min(len(list.from), rules.MaxOrigins)] {
 			ok = ok && len(o.Name) <= maxOrigin && o.Over >= 0 && o.Over <= o.Count
-			*list.to = append(*list.to, hotparam.Origin(o))
+			*list.to = append(*list.to, rules.Origin(o))
 		}
 	}
 	if !ok {

@@ -3,14 +3,14 @@ package wire
 import (
 	"encoding/json"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // HotWas is what the keys of a change were before it, for those who read the stream and have
-// not seen them become hot. It is by member ([hotparam.Key.String]).
+// not seen them become hot. It is by member ([rules.Key.String]).
 type HotWas struct {
 	// Cool are the keys that cooled, with their last counts. Key is not set.
-	Cool map[string]hotparam.Hot
+	Cool map[string]rules.Hot
 	// Again are the keys among the hot ones that were hot before: the change wrote them with
 	// another limit, or under another owner or publisher.
 	Again map[string]bool
@@ -34,7 +34,7 @@ func ParseHotWas(value string) HotWas {
 	if value == "" || json.Unmarshal([]byte(value), &raw) != nil {
 		return HotWas{}
 	}
-	was := HotWas{Cool: make(map[string]hotparam.Hot, len(raw.Cool)), Again: make(map[string]bool, len(raw.Again))}
+	was := HotWas{Cool: make(map[string]rules.Hot, len(raw.Cool)), Again: make(map[string]bool, len(raw.Again))}
 	for _, member := range raw.Again {
 		was.Again[member] = true
 	}

@@ -5,7 +5,7 @@ import (
 	"hash/fnv"
 	"strconv"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Rule sums split the counts of [Sums] by rule, so that counts lost of one rule are no bound
@@ -20,7 +20,7 @@ const maxRuleSums = 8 + 2*MaxRuleSums*17
 
 // RulesMark identifies the rules whose sums are sent: those with thresholds, in their
 // order. It is 0 where no sums are sent, because there is one rule, or too many.
-func RulesMark(rules *hotparam.Rules) uint32 {
+func RulesMark(rules *rules.Rules) uint32 {
 	sum, n := fnv.New32a(), 0
 	for i := range rules.Rules {
 		if r := &rules.Rules[i]; len(r.Hot) > 0 {

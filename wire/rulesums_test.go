@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -46,13 +46,13 @@ func FuzzParseRuleSums(f *testing.F) {
 }
 
 func TestRulesMark(t *testing.T) {
-	hot := []hotparam.Threshold{hotparam.NewThreshold(hotparam.Rate{N: 1, Per: time.Second})}
+	hot := []rules.Threshold{rules.NewThreshold(rules.Rate{N: 1, Per: time.Second})}
 	mark := func(ids ...string) uint32 {
-		rules := &hotparam.Rules{Namespace: "shop", Rules: []hotparam.Rule{{ID: "static"}}}
+		ruleset := &rules.Rules{Namespace: "shop", Rules: []rules.Rule{{ID: "static"}}}
 		for _, id := range ids {
-			rules.Rules = append(rules.Rules, hotparam.Rule{ID: id, Hot: hot})
+			ruleset.Rules = append(ruleset.Rules, rules.Rule{ID: id, Hot: hot})
 		}
-		return wire.RulesMark(rules)
+		return wire.RulesMark(ruleset)
 	}
 	ab, same := mark("a", "b"), mark("a", "b")
 	if ab == 0 || ab != same || ab == mark("b", "a") || ab == mark("a", "b", "c") {

@@ -1,6 +1,6 @@
 // Package hpchi guards the routes of a chi router by hotparam.
 //
-//	hp, err := attach.Open(ctx, "hotparam.yaml")
+//	hp, err := hotparam.Open(ctx, "hotparam.yaml")
 //	…
 //	r := chi.NewRouter()
 //	r.Use(hpchi.Middleware(hp))
@@ -22,7 +22,7 @@ import (
 	"github.com/hotparam/hotparam/middleware/adapter"
 )
 
-// Middleware returns a middleware that lets hp, an *attach.Hotparam or a
+// Middleware returns a middleware that lets hp, an *hotparam.Hotparam or a
 // *middleware.Guard, decide on each request. It may stand in Use of any router, in With and
 // in Group: it finds the route before chi does. To requests of no route only rules apply
 // that match by the path or match all.

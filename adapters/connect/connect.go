@@ -1,7 +1,7 @@
 // Package hpconnect guards the methods of a server of connect by hotparam, whether they are
 // called by Connect, gRPC or gRPC-Web.
 //
-//	hp, err := attach.Open(ctx, "hotparam.yaml")
+//	hp, err := hotparam.Open(ctx, "hotparam.yaml")
 //	…
 //	mux.Handle(shopconnect.NewSearchHandler(searches, connect.WithInterceptors(hpconnect.NewInterceptor(hp))))
 //
@@ -42,8 +42,8 @@ import (
 
 	"connectrpc.com/connect"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/middleware/rpc"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Option configures an interceptor.
@@ -55,16 +55,16 @@ type Option func(*interceptor)
 // one of a stream. If f returns neither, or without f, the call gets an error: its message is
 // the body that the rule serves, its code that which google.rpc.Code has for the rule's HTTP
 // status, or resource_exhausted.
-func WithServed(f func(ctx context.Context, method string, request any, d hotparam.Decision) (connect.AnyResponse, error)) Option {
+func WithServed(f func(ctx context.Context, method string, request any, d rules.Decision) (connect.AnyResponse, error)) Option {
 	return func(i *interceptor) { i.served = f }
 }
 
 type interceptor struct {
 	adapter *rpc.Adapter
-	served  func(ctx context.Context, method string, request any, d hotparam.Decision) (connect.AnyResponse, error)
+	served  func(ctx context.Context, method string, request any, d rules.Decision) (connect.AnyResponse, error)
 }
 
-// NewInterceptor returns an interceptor that lets hp, an *attach.Hotparam or a
+// NewInterceptor returns an interceptor that lets hp, an *hotparam.Hotparam or a
 // *middleware.Guard, decide on each call of the handlers that have it. It does nothing to
 // clients.
 func NewInterceptor(hp rpc.Guard, opts ...Option) connect.Interceptor {
@@ -143,7 +143,7 @@ func (i *interceptor) WrapStreamingHandler(next connect.StreamingHandlerFunc) co
 
 // answer returns the response or the error for a refused call.
 func (i *interceptor) answer(ctx context.Context, method string, r *rpc.Refusal) (connect.AnyResponse, error) {
-	if i.served != nil && r.Decision.Reason == hotparam.ReasonServed && ctx.Err() == nil {
+	if i.served != nil && r.Decision.Reason == rules.ReasonServed && ctx.Err() == nil {
 		res, err := i.served(ctx, method, r.Request, r.Decision)
 		if err != nil {
 			return nil, err

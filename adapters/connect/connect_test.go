@@ -18,10 +18,10 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/hotparam/hotparam"
 	hpconnect "github.com/hotparam/hotparam/adapters/connect"
 	"github.com/hotparam/hotparam/middleware"
 	"github.com/hotparam/hotparam/middleware/middlewaretest"
+	"github.com/hotparam/hotparam/rules"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -320,11 +320,11 @@ func TestWaited(t *testing.T) {
 }
 
 func TestServed(t *testing.T) {
-	rules := ""
+	yaml := ""
 	for id, method := range map[string]string{"u": unary, "o": output, "i": input} {
-		rules += `{id: ` + id + `, match: {route: ` + method[1:] + `}, limit: {rate: 1/1h, burst: 1, on_limit: serve, serve: {status: 404, body: none}}}` + "\n"
+		yaml += `{id: ` + id + `, match: {route: ` + method[1:] + `}, limit: {rate: 1/1h, burst: 1, on_limit: serve, serve: {status: 404, body: none}}}` + "\n"
 	}
-	f := start(t, setup{rules: rules})
+	f := start(t, setup{rules: yaml})
 	f.want("phone", 0)
 	_, err := f.find("phone")
 	var e *connect.Error
@@ -333,8 +333,8 @@ func TestServed(t *testing.T) {
 	}
 	for name, opts := range protocols {
 		t.Run(name, func(t *testing.T) {
-			f := start(t, setup{rules: rules, client: opts, guard: []middleware.Option{middleware.WithHeaders()}, options: []hpconnect.Option{
-				hpconnect.WithServed(func(_ context.Context, method string, request any, d hotparam.Decision) (connect.AnyResponse, error) {
+			f := start(t, setup{rules: yaml, client: opts, guard: []middleware.Option{middleware.WithHeaders()}, options: []hpconnect.Option{
+				hpconnect.WithServed(func(_ context.Context, method string, request any, d rules.Decision) (connect.AnyResponse, error) {
 					if (request != nil) != (method == unary) {
 						t.Errorf("%s: request %v", method, request)
 					}

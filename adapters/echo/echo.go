@@ -1,6 +1,6 @@
 // Package hpecho guards the routes of an Echo v5 server by hotparam.
 //
-//	hp, err := attach.Open(ctx, "hotparam.yaml")
+//	hp, err := hotparam.Open(ctx, "hotparam.yaml")
 //	…
 //	e := echo.New()
 //	e.Use(hpecho.Middleware(hp))
@@ -19,7 +19,7 @@ import (
 	"github.com/hotparam/hotparam/middleware/adapter"
 )
 
-// Middleware returns a middleware that lets hp, an *attach.Hotparam or a
+// Middleware returns a middleware that lets hp, an *hotparam.Hotparam or a
 // *middleware.Guard, decide on each request. It may stand in Use of a server or a group, or
 // at a route; in Pre the route is not known yet. A request that is refused is answered, and
 // that is no error for the server's error handler. To requests of no route only rules apply

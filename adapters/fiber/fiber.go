@@ -1,6 +1,6 @@
 // Package hpfiber guards the routes of a Fiber v3 server by hotparam.
 //
-//	hp, err := attach.Open(ctx, "hotparam.yaml")
+//	hp, err := hotparam.Open(ctx, "hotparam.yaml")
 //	…
 //	app := fiber.New()
 //	app.Use(hpfiber.Middleware(hp))
@@ -21,16 +21,16 @@ package hpfiber
 import (
 	"github.com/gofiber/fiber/v3"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/middleware"
+	"github.com/hotparam/hotparam/rules"
 )
 
-// Guard is an *attach.Hotparam or a [*middleware.Guard].
+// Guard is an *hotparam.Hotparam or a [*middleware.Guard].
 type Guard interface {
-	Begin(req middleware.Request) (hotparam.Decision, *middleware.Ticket)
+	Begin(req middleware.Request) (rules.Decision, *middleware.Ticket)
 }
 
-// Middleware returns a middleware that lets hp, an *attach.Hotparam or a
+// Middleware returns a middleware that lets hp, an *hotparam.Hotparam or a
 // *middleware.Guard, decide on each request. It may stand in Use of an application or a
 // group, or at a route. Of the routes behind it, the first that matches the request counts,
 // whether or not its handler calls Next. A request that is refused is answered, and that is no

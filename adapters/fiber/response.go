@@ -12,8 +12,8 @@ import (
 	"github.com/gofiber/fiber/v3"
 	"github.com/valyala/fasthttp"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/middleware"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // maxDrained is how many bytes of a body are read whose request was refused, so that the
@@ -35,7 +35,7 @@ func drain(c fiber.Ctx) {
 func serve(c fiber.Ctx, ticket *middleware.Ticket) error {
 	s := &served{ticket: ticket, begin: time.Now()}
 	user := c.Context()
-	if ticket.Counts(hotparam.Units) {
+	if ticket.Counts(rules.Units) {
 		var ctx context.Context
 		ctx, s.units = middleware.CollectCost(user)
 		c.SetContext(ctx)

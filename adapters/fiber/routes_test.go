@@ -7,17 +7,17 @@ import (
 
 	"github.com/gofiber/fiber/v3"
 
-	"github.com/hotparam/hotparam"
 	hpfiber "github.com/hotparam/hotparam/adapters/fiber"
 	"github.com/hotparam/hotparam/middleware"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // recorder is a guard that lets all requests pass and keeps the last.
 type recorder struct{ last middleware.Request }
 
-func (r *recorder) Begin(req middleware.Request) (hotparam.Decision, *middleware.Ticket) {
+func (r *recorder) Begin(req middleware.Request) (rules.Decision, *middleware.Ticket) {
 	r.last = req
-	return hotparam.Decision{Allowed: true}, nil
+	return rules.Decision{Allowed: true}, nil
 }
 
 func send(t *testing.T, app *fiber.App, method, target string) int {

@@ -1,6 +1,6 @@
 // Package hpgin guards the routes of a gin engine by hotparam.
 //
-//	hp, err := attach.Open(ctx, "hotparam.yaml")
+//	hp, err := hotparam.Open(ctx, "hotparam.yaml")
 //	…
 //	r := gin.Default()
 //	r.Use(hpgin.Middleware(hp))
@@ -23,7 +23,7 @@ import (
 	"github.com/hotparam/hotparam/middleware/adapter"
 )
 
-// Middleware returns a middleware that lets hp, an *attach.Hotparam or a
+// Middleware returns a middleware that lets hp, an *hotparam.Hotparam or a
 // *middleware.Guard, decide on each request. It may stand in Use of an engine or a group, or
 // before the handlers of a route. A request that is refused is aborted. To requests of no
 // route only rules apply that match by the path or match all.

@@ -1,6 +1,6 @@
 // Package hpgrpc guards the methods of a gRPC server by hotparam.
 //
-//	hp, err := attach.Open(ctx, "hotparam.yaml")
+//	hp, err := hotparam.Open(ctx, "hotparam.yaml")
 //	…
 //	server := grpc.NewServer(
 //		grpc.ChainUnaryInterceptor(hpgrpc.UnaryServerInterceptor(hp)),
@@ -45,8 +45,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/middleware/rpc"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Option configures an interceptor.
@@ -57,13 +57,13 @@ type Option func(*guarded)
 // refused when it is opened. The message is the only one of a stream. If f returns neither, or
 // without f, the call gets a status: its message is the body that the rule serves, its code
 // that which google.rpc.Code has for the rule's HTTP status, or RESOURCE_EXHAUSTED.
-func WithServed(f func(ctx context.Context, method string, request any, d hotparam.Decision) (any, error)) Option {
+func WithServed(f func(ctx context.Context, method string, request any, d rules.Decision) (any, error)) Option {
 	return func(g *guarded) { g.served = f }
 }
 
 type guarded struct {
 	adapter *rpc.Adapter
-	served  func(ctx context.Context, method string, request any, d hotparam.Decision) (any, error)
+	served  func(ctx context.Context, method string, request any, d rules.Decision) (any, error)
 }
 
 func newGuarded(hp rpc.Guard, opts []Option) *guarded {
@@ -74,13 +74,13 @@ func newGuarded(hp rpc.Guard, opts []Option) *guarded {
 	return g
 }
 
-// UnaryServerInterceptor returns an interceptor that lets hp, an *attach.Hotparam or a
+// UnaryServerInterceptor returns an interceptor that lets hp, an *hotparam.Hotparam or a
 // *middleware.Guard, decide on each unary call.
 func UnaryServerInterceptor(hp rpc.Guard, opts ...Option) grpc.UnaryServerInterceptor {
 	return newGuarded(hp, opts).unary
 }
 
-// StreamServerInterceptor returns an interceptor that lets hp, an *attach.Hotparam or a
+// StreamServerInterceptor returns an interceptor that lets hp, an *hotparam.Hotparam or a
 // *middleware.Guard, decide on each stream.
 func StreamServerInterceptor(hp rpc.Guard, opts ...Option) grpc.StreamServerInterceptor {
 	return newGuarded(hp, opts).stream
@@ -135,7 +135,7 @@ func (g *guarded) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerI
 
 // answer returns the message or the error for a refused call.
 func (g *guarded) answer(ctx context.Context, method string, r *rpc.Refusal) (any, error) {
-	if g.served != nil && r.Decision.Reason == hotparam.ReasonServed && ctx.Err() == nil {
+	if g.served != nil && r.Decision.Reason == rules.ReasonServed && ctx.Err() == nil {
 		if res, err := g.served(ctx, method, r.Request, r.Decision); res != nil || err != nil {
 			return res, err
 		}

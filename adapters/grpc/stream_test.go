@@ -14,9 +14,9 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/hotparam/hotparam"
 	hpgrpc "github.com/hotparam/hotparam/adapters/grpc"
 	"github.com/hotparam/hotparam/middleware"
+	"github.com/hotparam/hotparam/rules"
 )
 
 type (
@@ -309,7 +309,7 @@ func TestServedStream(t *testing.T) {
 		return `{id: r, match: {route: ` + route + `}, limit: {rate: 1/1h, burst: 1, on_limit: serve, serve: {status: 200, body: x}}}`
 	}
 	f := start(t, setup{rules: rule(serverRoute) + "\n" + strings.Replace(rule(clientRoute), "id: r", "id: c", 1), service: echoes(), guard: []middleware.Option{middleware.WithHeaders()}, options: []hpgrpc.Option{
-		hpgrpc.WithServed(func(_ context.Context, method string, request any, _ hotparam.Decision) (any, error) {
+		hpgrpc.WithServed(func(_ context.Context, method string, request any, _ rules.Decision) (any, error) {
 			if request != nil {
 				t.Errorf("a stream that is refused when it is opened has a message: %v", request)
 			}

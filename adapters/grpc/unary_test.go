@@ -19,9 +19,9 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/hotparam/hotparam"
 	hpgrpc "github.com/hotparam/hotparam/adapters/grpc"
 	"github.com/hotparam/hotparam/middleware"
+	"github.com/hotparam/hotparam/rules"
 )
 
 const byUser = `{id: users, match: {route: ` + unaryRoute + `}, by: ["rpc:response_status.message"], limit: {rate: 1/1h, burst: 1}}`
@@ -303,7 +303,7 @@ func TestServed(t *testing.T) {
 	f.want(ctx, "ann", codes.OK, codes.ResourceExhausted)
 
 	f = start(t, setup{rules: rule(`, serve: {status: 200, body: "[]"}`), options: []hpgrpc.Option{
-		hpgrpc.WithServed(func(_ context.Context, method string, request any, d hotparam.Decision) (any, error) {
+		hpgrpc.WithServed(func(_ context.Context, method string, request any, d rules.Decision) (any, error) {
 			switch name := request.(*pb.SimpleRequest).GetResponseStatus().GetMessage(); name {
 			case "ann":
 				return &pb.SimpleResponse{Username: name + " of " + d.Rule + method}, nil

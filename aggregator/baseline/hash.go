@@ -5,12 +5,12 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // RuleHash returns a hash of what makes counts of a rule comparable from day to day: its id,
 // its unit, and how it makes keys. Its thresholds are no part of it.
-func RuleHash(r *hotparam.Rule) uint64 {
+func RuleHash(r *rules.Rule) uint64 {
 	text := fmt.Sprintf("%s %d %d %t", r.ID, r.Count, r.By.Kind, r.ParamsOnly)
 	for _, p := range r.By.Names {
 		text += fmt.Sprintf(" %d:%q", p.Source, p.Name)
@@ -19,7 +19,7 @@ func RuleHash(r *hotparam.Rule) uint64 {
 	return binary.LittleEndian.Uint64(sum[:])
 }
 
-// Hasher hashes the texts of a rule's keys. All processes hash alike, unlike [hotparam.Hash],
+// Hasher hashes the texts of a rule's keys. All processes hash alike, unlike [rules.Hash],
 // and a text cannot be chosen so that it has the hash of another key. A Hasher must not be
 // used by several goroutines at a time.
 type Hasher struct{ bytes []byte }

@@ -5,8 +5,8 @@ import (
 	"encoding/binary"
 	"math/bits"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/keytext"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -75,7 +75,7 @@ func (d *Decoder) cutAlike(packet []byte, c *Count, believe bool) (next int) {
 		d.text = append(append(d.text, a.text...), packet[len(a.raw):end]...)
 		c.Text = d.text[start:]
 	}
-	c.Hash = hotparam.Hash(c.Text)
+	c.Hash = rules.Hash(c.Text)
 	return at
 }
 

@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -46,7 +46,7 @@ func TestDecoderReadsLinesAlikeAsAnyOther(t *testing.T) {
 }
 
 // alikeLine draws lines of few beginnings, many values, and whatever may follow.
-func alikeLine(t *rapid.T, rules *hotparam.Rules) *rapid.Generator[string] {
+func alikeLine(t *rapid.T, rules *rules.Rules) *rapid.Generator[string] {
 	prefix := rules.Rules[0].CountPrefix(rules.Namespace)
 	heads := []string{"b=2&q=", "b=2&q=", "b=2&q=", "GET%20/s?b=2&q=", "GET /s?q=", "q=1&b=", "q=1&q=", "q=", "q%3D=", "%2=", "a=%2C&q=", "a:q=", "a,b=", "_=", "x"}
 	heads = rapid.SliceOfN(rapid.SampledFrom(heads), 1, 2).Draw(t, "heads")

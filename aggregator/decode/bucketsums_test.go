@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -16,7 +16,7 @@ import (
 // together what was lost of it.
 func TestBucketSumsBoundWhatIsMissing(t *testing.T) {
 	rule := hotRule("jump", 100, time.Second)
-	rule.Hot[0].Kind, rule.Hot[0].Factor = hotparam.Jump, hotparam.NewFraction(4, 1)
+	rule.Hot[0].Kind, rule.Hot[0].Factor = rules.Jump, rules.NewFraction(4, 1)
 	rules := testRules(rule, hotRule("rate", 100, time.Second))
 	const keys, incarnation = 40, 77
 	tight, outages := 0, 0
@@ -157,7 +157,7 @@ func TestBucketSumsBoundWhatIsMissing(t *testing.T) {
 // known of no bucket.
 func TestNoBucketsAcrossALeap(t *testing.T) {
 	rule := hotRule("jump", 100, time.Second)
-	rule.Hot[0].Kind, rule.Hot[0].Factor = hotparam.Jump, hotparam.NewFraction(4, 1)
+	rule.Hot[0].Kind, rule.Hot[0].Factor = rules.Jump, rules.NewFraction(4, 1)
 	rules := testRules(rule)
 	for _, c := range []struct {
 		leap  uint64

@@ -1,6 +1,6 @@
 package decode
 
-import "github.com/hotparam/hotparam"
+import "github.com/hotparam/hotparam/rules"
 
 // makeCanonical replaces the text of a count that another program has written by the
 // canonical text that instances count it as.
@@ -15,6 +15,6 @@ func (d *Decoder) makeCanonical(c *Count) {
 	}
 	d.text = append(d.text[:start], d.encoding.Fit(d.text[start:])...)
 	c.Text = d.text[start:]
-	c.Hash = hotparam.Hash(c.Text)
+	c.Hash = rules.Hash(c.Text)
 	d.stats.Uncanonical.Add(1)
 }

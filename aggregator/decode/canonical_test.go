@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/keytext"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -77,8 +77,8 @@ func TestLinesOfOtherProgramsAreMadeCanonical(t *testing.T) {
 func TestLongKeysOfOtherProgramsAreCut(t *testing.T) {
 	for _, e := range []wire.Encoding{wire.Plain, wire.Strict} {
 		for _, value := range []string{strings.Repeat("x", 700), strings.Repeat("ü", 30), strings.Repeat("%", 150), strings.Repeat("a.", 120)} {
-			full := []byte(hotparam.Text("GET /s", hotparam.Param{Name: "b", Value: "1"}, hotparam.Param{Name: "q", Value: value}))
-			want := string(e.Fit(keytext.Cut(slices.Clone(full), hotparam.MaxText)))
+			full := []byte(rules.Text("GET /s", rules.Param{Name: "b", Value: "1"}, rules.Param{Name: "q", Value: value}))
+			want := string(e.Fit(keytext.Cut(slices.Clone(full), rules.MaxText)))
 			d := NewDecoder(decoderRules(), e)
 			var got heard
 			encoded := func(text string) string { return string(e.Append(nil, []byte(text))) }

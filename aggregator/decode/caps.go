@@ -6,7 +6,7 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Caps bound what one sender can do: an instance, or an address whose packets name none.
@@ -130,10 +130,10 @@ func (n *nameCaps) admit(from netip.Addr, known int, now time.Time) bool {
 }
 
 // byteRules returns by rule number which rules count bytes, or nil if none does.
-func byteRules(rules *hotparam.Rules) (all []bool, are bool) {
-	all = make([]bool, len(rules.Rules))
-	for i := range rules.Rules {
-		all[i] = rules.Rules[i].Count == hotparam.Bytes
+func byteRules(ruleset *rules.Rules) (all []bool, are bool) {
+	all = make([]bool, len(ruleset.Rules))
+	for i := range ruleset.Rules {
+		all[i] = ruleset.Rules[i].Count == rules.Bytes
 		are = are || all[i]
 	}
 	return all, are

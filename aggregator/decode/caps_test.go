@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -180,11 +180,11 @@ func TestCapOnNames(t *testing.T) {
 
 // Rules that count bytes count in KiB for the cap.
 func TestCapOnBytes(t *testing.T) {
-	rules := decoderRules()
-	for i := range rules.Rules {
-		rules.Rules[i].Count = hotparam.Bytes
+	ruleset := decoderRules()
+	for i := range ruleset.Rules {
+		ruleset.Rules[i].Count = rules.Bytes
 	}
-	d := NewDecoder(rules, wire.Plain)
+	d := NewDecoder(ruleset, wire.Plain)
 	d.Believe(&Trust{Caps: Caps{Counts: 100}})
 	var got heard
 	d.Packet([]byte("shop.terms.hot_param.k:102400|c"), noon, &got)

@@ -4,9 +4,9 @@ import (
 	"math"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/internal/ring"
 	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // clock is the state of a sender's clock. The age of a packet, its arrival less its send
@@ -70,7 +70,7 @@ func (c *clock) note(sent int64, arrived time.Time, life bool) {
 		c.slot = 0 // it may run on another machine now
 	}
 	c.sent = sent
-	c.add(age, hotparam.Window{Pane: clockSlot}.Index(arrived))
+	c.add(age, rules.Window{Pane: clockSlot}.Index(arrived))
 	if c.packets == 0 {
 		c.first = at
 	}

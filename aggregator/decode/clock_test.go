@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -209,7 +209,7 @@ func TestClocksDoNotAllocate(t *testing.T) {
 
 // Senders that are forgotten are not told any more.
 func TestClocksAreForgotten(t *testing.T) {
-	d := NewDecoder(&hotparam.Rules{}, wire.Plain)
+	d := NewDecoder(&rules.Rules{}, wire.Plain)
 	var now time.Time
 	for _, p := range arrivals(3*time.Second, &instance{Name: "api-1", Clock: always(-time.Hour), Delay: always(0)}) {
 		now = noon.Add(p.At)

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // ClockLog names instances whose clocks are off: each once, and again if it changes
@@ -37,7 +37,7 @@ func NewClockLog(log *slog.Logger) *ClockLog {
 
 // Log logs what has changed, given the live instances and those of their clocks that are off.
 // It should be called about once a second.
-func (l *ClockLog) Log(now time.Time, live []hotparam.Instance, off []SenderClock) {
+func (l *ClockLog) Log(now time.Time, live []rules.Instance, off []SenderClock) {
 	isOff := make(map[string]bool, len(off))
 	var news []SenderClock
 	for _, c := range off {

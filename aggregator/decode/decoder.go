@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/countset"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -50,13 +50,13 @@ type Decoder struct {
 type lineHead struct {
 	bytes     string
 	rule      int
-	canonical *hotparam.Canonicalizer
+	canonical *rules.Canonicalizer
 }
 
 // NewDecoder returns a decoder for the rules that have a threshold.
-func NewDecoder(rules *hotparam.Rules, e wire.Encoding) *Decoder {
-	n := NumberRules(rules)
-	d := &Decoder{encoding: e, maxAlike: min(hotparam.MaxText, e.Limit()/3)}
+func NewDecoder(ruleset *rules.Rules, e wire.Encoding) *Decoder {
+	n := NumberRules(ruleset)
+	d := &Decoder{encoding: e, maxAlike: min(rules.MaxText, e.Limit()/3)}
 	d.compile(n)
 	d.senders = newSenders(n)
 	d.byRule = make([]uint64, len(d.senders.ruled.sums))

@@ -11,7 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -19,7 +19,7 @@ import (
 type heard []string
 
 func (h *heard) Count(c Count) {
-	if c.Hash != hotparam.Hash(c.Text) {
+	if c.Hash != rules.Hash(c.Text) {
 		*h = append(*h, "wrong hash")
 	}
 	*h = append(*h, fmt.Sprintf("rule %d %q %d %s", c.Rule, c.Text, c.N, at(c.When)))
@@ -303,20 +303,20 @@ func (*counter) Moved(Count, time.Time, time.Time) {}
 // checker is a Handler that checks what a decoder promises of anything.
 type checker struct {
 	*testing.T
-	rules  *hotparam.Rules
+	rules  *rules.Rules
 	counts int64
 	ours   bool // the keys may be as they please
 }
 
 func (c *checker) Count(n Count) {
 	c.counts++
-	if n.N < 1 || n.N > wire.MaxCount || n.When.After(noon) || n.Hash != hotparam.Hash(n.Text) || len(c.rules.Rules[n.Rule].Hot) == 0 {
+	if n.N < 1 || n.N > wire.MaxCount || n.When.After(noon) || n.Hash != rules.Hash(n.Text) || len(c.rules.Rules[n.Rule].Hot) == 0 {
 		c.Errorf("told %+v", n)
 	}
 	if n.Estimated && (n.Seen < 0 || n.Seen > n.N) {
 		c.Errorf("%d of %d were seen", n.Seen, n.N)
 	}
-	if text, changed := hotparam.NewCanonicalizer(&c.rules.Rules[n.Rule]).Append(nil, n.Text); changed && !c.ours {
+	if text, changed := rules.NewCanonicalizer(&c.rules.Rules[n.Rule]).Append(nil, n.Text); changed && !c.ours {
 		c.Errorf("%q is told, which is not canonical: %q", n.Text, text)
 	}
 }

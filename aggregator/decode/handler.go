@@ -10,7 +10,7 @@ import (
 // after.
 type Count struct {
 	Rule int
-	Hash uint64 // hotparam.Hash of the text
+	Hash uint64 // rules.Hash of the text
 	Text []byte
 	N    int64
 	When time.Time

@@ -3,8 +3,8 @@ package decode
 import (
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/internal/ring"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -50,7 +50,7 @@ const heldSlots = 8
 // and windows are evaluated when they have ended before the lag.
 const heldGrace = 2 * DefaultGrace
 
-func newHeld(rules *hotparam.Rules) heldTotals {
+func newHeld(rules *rules.Rules) heldTotals {
 	h := heldTotals{rules: make([]int, len(rules.Rules))}
 	known := make(map[time.Duration]int)
 	for i := range rules.Rules {
@@ -119,7 +119,7 @@ func (h *heldTotals) decay(now time.Time) {
 func (o *holding) raise(i int, span *heldSpan, value int64, now time.Time) {
 	m := &o.maxima[i]
 	was := m.bound
-	m.bound = 2 * (m.raise(hotparam.Window{Pane: span.slot}.Index(now), value) - 1)
+	m.bound = 2 * (m.raise(rules.Window{Pane: span.slot}.Index(now), value) - 1)
 	span.bound += m.bound - was
 	if o.untold {
 		span.untold += m.bound - was

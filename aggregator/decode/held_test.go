@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -33,10 +33,10 @@ func heldPacket(name string, seq uint64, start time.Time, held int64) []byte {
 // packets or without.
 func TestHeldIsABoundOverEachRulesWindow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		rules := testRules(hotRule("short", 5, time.Second), hotRule("long", 5, time.Minute), hotRule("both", 5, time.Second))
-		rules.Rules[2].Hot = append(rules.Rules[2].Hot, hotparam.NewThreshold(hotparam.Rate{N: 9, Per: 10 * time.Second}))
+		ruleset := testRules(hotRule("short", 5, time.Second), hotRule("long", 5, time.Minute), hotRule("both", 5, time.Second))
+		ruleset.Rules[2].Hot = append(ruleset.Rules[2].Hot, rules.NewThreshold(rules.Rate{N: 9, Per: 10 * time.Second}))
 		windows := []time.Duration{time.Second, time.Minute, 10 * time.Second}
-		d, got := NewDecoder(rules, wire.Plain), heldBounds{}
+		d, got := NewDecoder(ruleset, wire.Plain), heldBounds{}
 		type said struct {
 			when time.Time
 			h    int64

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -31,7 +31,7 @@ func TestSlowClocksAreNamed(t *testing.T) {
 	offsets := map[string]time.Duration{"right": 0, "slow": -12 * time.Second, "slower": -time.Minute, "fast": time.Minute, "within": -1900 * time.Millisecond}
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 3))
-		d := NewDecoder(&hotparam.Rules{}, wire.Encoding(0))
+		d := NewDecoder(&rules.Rules{}, wire.Encoding(0))
 		seqs := make(map[string]uint64)
 		send := func(name string, start, now time.Time) {
 			seqs[name]++
@@ -72,7 +72,7 @@ func TestSlowClocksAreNamed(t *testing.T) {
 
 // Who falls silent while it is late is forgotten with the other senders.
 func TestLateSendersAreForgotten(t *testing.T) {
-	d := NewDecoder(&hotparam.Rules{}, wire.Encoding(0))
+	d := NewDecoder(&rules.Rules{}, wire.Encoding(0))
 	for i := range uint64(40) {
 		now := noon.Add(time.Duration(i) * 100 * time.Millisecond)
 		for j := range 3 {

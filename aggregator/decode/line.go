@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -36,7 +36,7 @@ func (d *Decoder) line(line []byte, c *Count, believe bool, h Handler) bool {
 		}
 		c.Text = d.text[start:] // stays what it is when text has to move
 	}
-	c.Hash = hotparam.Hash(c.Text)
+	c.Hash = rules.Hash(c.Text)
 	if !believe {
 		d.makeCanonical(c)
 	}

@@ -3,7 +3,7 @@ package decode
 import (
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // How late counts arrive, and how late they may be.
@@ -20,7 +20,7 @@ const BaselineWindows = 10
 
 // Lookback returns how far back counts matter: the longest window, with the ten before it
 // where a rule compares with them.
-func Lookback(rules *hotparam.Rules) time.Duration {
+func Lookback(rules *rules.Rules) time.Duration {
 	d := time.Duration(0)
 	for i := range rules.Rules {
 		d = max(d, lookback(&rules.Rules[i]))
@@ -28,10 +28,10 @@ func Lookback(rules *hotparam.Rules) time.Duration {
 	return d
 }
 
-func lookback(rule *hotparam.Rule) time.Duration {
+func lookback(rule *rules.Rule) time.Duration {
 	d := time.Duration(0)
 	for _, t := range rule.Hot {
-		if t.Kind == hotparam.Jump {
+		if t.Kind == rules.Jump {
 			d = max(d, (BaselineWindows+1)*t.Rate.Per)
 		}
 		d = max(d, t.Rate.Per)

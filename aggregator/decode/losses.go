@@ -3,8 +3,8 @@ package decode
 import (
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/internal/ring"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // losses are the missing packets, by when that was noticed. Packets that arrive late or out
@@ -48,7 +48,7 @@ func (l *losses) miss(n int64, now time.Time) (at int64) {
 }
 
 // tickOf returns the number of the tick that holds an instant.
-func tickOf(t time.Time) int64 { return hotparam.Window{Pane: Tick}.Index(t) }
+func tickOf(t time.Time) int64 { return rules.Window{Pane: Tick}.Index(t) }
 
 // found records that n missing packets have arrived, or that what they held is bounded.
 func (l *losses) found(at, n int64) {

@@ -3,7 +3,7 @@ package decode
 import (
 	"slices"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Numbered are the rules in force. Each rule with a threshold has a number, by which counts,
@@ -14,13 +14,13 @@ import (
 // Whoever keeps something by number and is given the same rules in the same order has the
 // same numbers. A Numbered is not changed.
 type Numbered struct {
-	inOrder  *hotparam.Rules
-	byNumber *hotparam.Rules // a number that is not in use has a rule without thresholds
-	numbers  []int           // of the rules with thresholds, in their order
+	inOrder  *rules.Rules
+	byNumber *rules.Rules // a number that is not in use has a rule without thresholds
+	numbers  []int        // of the rules with thresholds, in their order
 }
 
 // NumberRules numbers rules by their order.
-func NumberRules(rules *hotparam.Rules) *Numbered {
+func NumberRules(rules *rules.Rules) *Numbered {
 	n := &Numbered{inOrder: rules, byNumber: rules}
 	for i := range rules.Rules {
 		if len(rules.Rules[i].Hot) > 0 {
@@ -32,30 +32,30 @@ func NumberRules(rules *hotparam.Rules) *Numbered {
 
 // Next numbers the rules that replace those of n. A rule has the number that it had if it
 // counts the same.
-func (n *Numbered) Next(rules *hotparam.Rules) *Numbered {
-	next := &Numbered{inOrder: rules}
+func (n *Numbered) Next(ruleset *rules.Rules) *Numbered {
+	next := &Numbered{inOrder: ruleset}
 	taken := make([]bool, len(n.byNumber.Rules))
 	for _, number := range n.numbers {
 		taken[number] = true
 	}
-	all := make([]hotparam.Rule, len(n.byNumber.Rules))
-	for i := range rules.Rules {
-		rule := &rules.Rules[i]
+	all := make([]rules.Rule, len(n.byNumber.Rules))
+	for i := range ruleset.Rules {
+		rule := &ruleset.Rules[i]
 		if len(rule.Hot) == 0 {
 			continue
 		}
-		number := slices.IndexFunc(n.numbers, func(k int) bool { return n.counts(k, rule, rules) })
+		number := slices.IndexFunc(n.numbers, func(k int) bool { return n.counts(k, rule, ruleset) })
 		if number >= 0 {
 			number = n.numbers[number]
 		} else if number = slices.Index(taken, false); number < 0 {
 			number = len(taken)
-			taken, all = append(taken, true), append(all, hotparam.Rule{})
+			taken, all = append(taken, true), append(all, rules.Rule{})
 		}
 		taken[number] = true
 		all[number] = *rule
 		next.numbers = append(next.numbers, number)
 	}
-	byNumber := *rules
+	byNumber := *ruleset
 	byNumber.Rules = all
 	next.byNumber = &byNumber
 	return next
@@ -64,18 +64,18 @@ func (n *Numbered) Next(rules *hotparam.Rules) *Numbered {
 // counts reports whether rule, one of rules, counts the same as the rule with a number: the
 // same keys, of the same requests, in the same unit, under the same name. Which requests
 // match may differ, as instances count by it.
-func (n *Numbered) counts(number int, rule *hotparam.Rule, rules *hotparam.Rules) bool {
+func (n *Numbered) counts(number int, rule *rules.Rule, rules *rules.Rules) bool {
 	was := &n.byNumber.Rules[number]
 	return was.ID == rule.ID && was.CountPrefix(n.inOrder.Namespace) == rule.CountPrefix(rules.Namespace) &&
 		was.Count == rule.Count && was.SameKeys(rule)
 }
 
 // InOrder returns the rules in the order of the file.
-func (n *Numbered) InOrder() *hotparam.Rules { return n.inOrder }
+func (n *Numbered) InOrder() *rules.Rules { return n.inOrder }
 
 // ByNumber returns the rules by number. A number that is not in use has a rule without
 // thresholds.
-func (n *Numbered) ByNumber() *hotparam.Rules { return n.byNumber }
+func (n *Numbered) ByNumber() *rules.Rules { return n.byNumber }
 
 // NumberOf returns the number of the rule with an id and a threshold, or -1.
 func (n *Numbered) NumberOf(id string) int {

@@ -3,7 +3,7 @@ package decode
 import (
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -11,7 +11,7 @@ import (
 // route or caller. Senders report it of hot keys alone.
 type OriginCount struct {
 	Rule int
-	Hash uint64 // hotparam.Hash of the text
+	Hash uint64 // rules.Hash of the text
 	Text []byte
 	Kind wire.OriginKind
 	Name []byte
@@ -49,7 +49,7 @@ func (d *Decoder) origin(line []byte, when time.Time, h Handler) bool {
 	text, d.text, key = text[start:], text, key-start
 	d.stats.Origins.Add(1)
 	if h, wants := h.(OriginHandler); wants {
-		h.Origin(OriginCount{Rule: head.rule, Hash: hotparam.Hash(text[:key]), Text: text[:key], Kind: l.Kind, Name: text[key:], N: l.N, When: when})
+		h.Origin(OriginCount{Rule: head.rule, Hash: rules.Hash(text[:key]), Text: text[:key], Kind: l.Kind, Name: text[key:], N: l.N, When: when})
 	}
 	return true
 }

@@ -5,25 +5,25 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
 // Instances returns the instances whose packets arrived in the last ten seconds, by name. It
 // is safe for concurrent use.
-func (d *Decoder) Instances(now time.Time) []hotparam.Instance { return d.senders.instances(now) }
+func (d *Decoder) Instances(now time.Time) []rules.Instance { return d.senders.instances(now) }
 
 // instances returns the live instances, by name.
-func (s *senders) instances(now time.Time) []hotparam.Instance {
+func (s *senders) instances(now time.Time) []rules.Instance {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	live := make([]hotparam.Instance, 0, len(s.byName))
+	live := make([]rules.Instance, 0, len(s.byName))
 	for _, known := range s.byName {
 		if now.Sub(known.heard) <= liveFor {
-			live = append(live, hotparam.Instance{Name: known.name, Heard: known.heard})
+			live = append(live, rules.Instance{Name: known.name, Heard: known.heard})
 		}
 	}
-	slices.SortFunc(live, func(a, b hotparam.Instance) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(live, func(a, b rules.Instance) int { return cmp.Compare(a.Name, b.Name) })
 	return live
 }
 

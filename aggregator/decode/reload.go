@@ -3,8 +3,8 @@ package decode
 import (
 	"slices"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/internal/ring"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -23,15 +23,15 @@ func (d *Decoder) Reload(n *Numbered) {
 
 // compile makes what the decoder knows of rules.
 func (d *Decoder) compile(n *Numbered) {
-	rules := n.byNumber
+	ruleset := n.byNumber
 	d.head, d.alike, d.rules = lineHead{}, alike{}, make(map[string]lineHead)
-	d.bytes, d.inBytes = byteRules(rules)
-	d.jumps = make([]bool, len(rules.Rules))
-	for i := range rules.Rules {
-		d.jumps[i] = rules.Rules[i].HasJump()
-		if rule := &rules.Rules[i]; len(rule.Hot) > 0 {
-			prefix := rule.CountPrefix(rules.Namespace)
-			d.rules[prefix] = lineHead{string(wire.AppendKey([]byte(prefix), d.encoding, nil)), i, hotparam.NewCanonicalizer(rule)}
+	d.bytes, d.inBytes = byteRules(ruleset)
+	d.jumps = make([]bool, len(ruleset.Rules))
+	for i := range ruleset.Rules {
+		d.jumps[i] = ruleset.Rules[i].HasJump()
+		if rule := &ruleset.Rules[i]; len(rule.Hot) > 0 {
+			prefix := rule.CountPrefix(ruleset.Namespace)
+			d.rules[prefix] = lineHead{string(wire.AppendKey([]byte(prefix), d.encoding, nil)), i, rules.NewCanonicalizer(rule)}
 		}
 	}
 }
@@ -77,9 +77,9 @@ func (s *senders) reload(n *Numbered) {
 
 // reload makes the bounds of other rules. Those of a time that stays are kept. Of a new one
 // the present values are known, which are no lower than the highest of the other times.
-func (h *heldTotals) reload(rules *hotparam.Rules) {
+func (h *heldTotals) reload(ruleset *rules.Rules) {
 	was := h.spans
-	fresh := newHeld(rules)
+	fresh := newHeld(ruleset)
 	h.rules, h.spans = fresh.rules, fresh.spans
 	for _, o := range h.holding {
 		old := o.maxima
@@ -89,7 +89,7 @@ func (h *heldTotals) reload(rules *hotparam.Rules) {
 			if at >= 0 {
 				o.maxima[i] = old[at]
 			} else {
-				o.maxima[i] = newMaxima(hotparam.Window{Pane: h.spans[i].slot}.Index(h.decayed), highest(old))
+				o.maxima[i] = newMaxima(rules.Window{Pane: h.spans[i].slot}.Index(h.decayed), highest(old))
 			}
 			h.spans[i].bound += o.maxima[i].bound
 			if o.untold {

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -22,16 +22,16 @@ func TestNumbersStay(t *testing.T) {
 	}
 	n := NumberRules(testRules(a, b))
 	inBytes := b
-	inBytes.Count = hotparam.Bytes
+	inBytes.Count = rules.Bytes
 	for i, test := range []struct {
-		rules []hotparam.Rule
+		rules []rules.Rule
 		want  []int
 	}{
-		{[]hotparam.Rule{b, a}, []int{1, 0}},
-		{[]hotparam.Rule{c, b}, []int{2, 1}},       // not 0, which was a's
-		{[]hotparam.Rule{a, c}, []int{0, 2}},       // which is free now
-		{[]hotparam.Rule{inBytes, c}, []int{1, 2}}, // b was gone
-		{[]hotparam.Rule{c, b}, []int{2, 0}},       // b counts otherwise
+		{[]rules.Rule{b, a}, []int{1, 0}},
+		{[]rules.Rule{c, b}, []int{2, 1}},       // not 0, which was a's
+		{[]rules.Rule{a, c}, []int{0, 2}},       // which is free now
+		{[]rules.Rule{inBytes, c}, []int{1, 2}}, // b was gone
+		{[]rules.Rule{c, b}, []int{2, 0}},       // b counts otherwise
 	} {
 		if n = n.Next(testRules(test.rules...)); !slices.Equal(numbers(n), test.want) {
 			t.Errorf("%d: numbers %v, want %v", i, numbers(n), test.want)
@@ -46,7 +46,7 @@ func TestAccountsThroughReload(t *testing.T) {
 	before, after := testRules(hotRule("custom", 1, time.Second)), decoderRules()
 	for _, test := range []struct {
 		name     string
-		from, to *hotparam.Rules
+		from, to *rules.Rules
 		missing  string // or more, as what came of no rule is not taken off
 		want     string
 	}{
@@ -88,15 +88,15 @@ func (g *groupsHeard) Count(c Count) { g.groups = append(g.groups, c.InGroup) }
 // What a sender holds back while its rules with a share, or ours, become others may be in the
 // totals of groups or not. Before and after that it surely is, or surely is not.
 func TestGroupsThroughReload(t *testing.T) {
-	share := func(id string) hotparam.Rule {
+	share := func(id string) rules.Rule {
 		r := hotRule(id, 1, time.Second)
-		r.Hot[0].Kind, r.Hot[0].Factor = hotparam.Share, hotparam.Percent(50)
+		r.Hot[0].Kind, r.Hot[0].Factor = rules.Share, rules.Percent(50)
 		return r
 	}
 	first, second := testRules(share("terms")), testRules(share("terms"), share("more"))
 	d, got := NewDecoder(first, wire.Plain), new(groupsHeard)
 	seq := uint64(0)
-	send := func(flush, age time.Duration, rules *hotparam.Rules, want InGroup) {
+	send := func(flush, age time.Duration, rules *rules.Rules, want InGroup) {
 		t.Helper()
 		seq++
 		m := wire.Meta{Instance: []byte("i"), Incarnation: 1, Seq: seq, Start: noon.Add(flush - age).UnixNano(), Held: 5, Groups: wire.GroupsMark(rules)}

@@ -3,8 +3,8 @@ package decode
 import (
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/internal/snapshot"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -61,7 +61,7 @@ func (s *senders) resume(of *snapshot.Snapshot, started, now time.Time, h Handle
 	}
 	for i := range of.Keys {
 		k := &of.Keys[i]
-		key := accountKey{hotparam.Hash(k.Text), int32(k.Rule)}
+		key := accountKey{rules.Hash(k.Text), int32(k.Rule)}
 		for j := range k.Accounts {
 			x := &k.Accounts[j]
 			if from := byPlace[x.Sender]; from == nil {

@@ -8,8 +8,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/internal/ring"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -132,7 +132,7 @@ func TestSendersTellWhoIsLive(t *testing.T) {
 	for i, name := range []string{"c", "a", "b"} {
 		s.find(meta(name, 1, 1), noon.Add(time.Duration(i)*6*time.Second))
 	}
-	want := []hotparam.Instance{{Name: "a", Heard: noon.Add(6 * time.Second)}, {Name: "b", Heard: noon.Add(12 * time.Second)}}
+	want := []rules.Instance{{Name: "a", Heard: noon.Add(6 * time.Second)}, {Name: "b", Heard: noon.Add(12 * time.Second)}}
 	if got := s.instances(noon.Add(12 * time.Second)); !slices.Equal(got, want) {
 		t.Errorf("live are %v, want %v", got, want)
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -56,16 +56,16 @@ func (c *Config) watches() []watch {
 // filter returns 0, so that all counts are sent, where keys are compared with the counts of
 // others or with their own earlier ones, and for windows that are too long to be read again
 // each time.
-func (c *Config) filter(rule *hotparam.Rule) int64 {
+func (c *Config) filter(rule *rules.Rule) int64 {
 	above := int64(math.MaxInt64)
 	for i := range rule.Hot {
 		t := &rule.Hot[i]
-		if t.Kind == hotparam.Share || t.Kind == hotparam.Jump || t.Rate.Per > maxFiltered {
+		if t.Kind == rules.Share || t.Kind == rules.Jump || t.Rate.Per > maxFiltered {
 			return 0
 		}
 		exit := t.ExitCount(t.Rate.N)
 		for j := range rule.Except {
-			if x := &rule.Except[j]; t.Kind == hotparam.Absolute && x.Rate.Per == t.Rate.Per && !x.Rate.IsZero() {
+			if x := &rule.Except[j]; t.Kind == rules.Absolute && x.Rate.Per == t.Rate.Per && !x.Rate.IsZero() {
 				exit = min(exit, t.ExitCount(x.Rate.N))
 			}
 		}

@@ -12,7 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // However many keys are hot, those that are asked for by name are bounded; those
@@ -53,10 +53,10 @@ func TestFilterMissesNothing(t *testing.T) {
 		rule := hotRule("r", rapid.Int64Range(1, 1000).Draw(t, "n"), time.Duration(steps)*c.Step)
 		th := &rule.Hot[0]
 		exit := rapid.Int64Range(1, th.Rate.N).Draw(t, "exit")
-		th.Exit = hotparam.NewFraction(exit, th.Rate.N)
+		th.Exit = rules.NewFraction(exit, th.Rate.N)
 		if rapid.Bool().Draw(t, "except") {
-			own := hotparam.Rate{N: rapid.Int64Range(1, 2000).Draw(t, "own"), Per: th.Rate.Per}
-			rule.Except = []hotparam.Exception{{Rate: own}}
+			own := rules.Rate{N: rapid.Int64Range(1, 2000).Draw(t, "own"), Per: th.Rate.Per}
+			rule.Except = []rules.Exception{{Rate: own}}
 			exit = min(exit, max(1, (own.N*exit+th.Rate.N-1)/th.Rate.N))
 		}
 		above := c.filter(&rule)
@@ -69,10 +69,10 @@ func TestFilterMissesNothing(t *testing.T) {
 			t.Errorf("above %d, though %d points need %d for %d", above, steps, highest, exit)
 		}
 	})
-	for name, change := range map[string]func(*hotparam.Threshold){
-		"share":    func(th *hotparam.Threshold) { th.Kind = hotparam.Share },
-		"jump":     func(th *hotparam.Threshold) { th.Kind = hotparam.Jump },
-		"too long": func(th *hotparam.Threshold) { th.Rate.Per = maxFiltered + time.Second },
+	for name, change := range map[string]func(*rules.Threshold){
+		"share":    func(th *rules.Threshold) { th.Kind = rules.Share },
+		"jump":     func(th *rules.Threshold) { th.Kind = rules.Jump },
+		"too long": func(th *rules.Threshold) { th.Rate.Per = maxFiltered + time.Second },
 	} {
 		rule := hotRule("r", 1000, time.Minute)
 		change(&rule.Hot[0])

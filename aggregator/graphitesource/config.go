@@ -11,15 +11,15 @@ import (
 
 	"github.com/robfig/cron/v3"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/aggregator/baseline"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
 // Config configures a [Source]. Rules, Publisher and URL are required.
 type Config struct {
-	Rules     *hotparam.Rules
+	Rules     *rules.Rules
 	Publisher aggregator.Publisher
 	// URL is the base URL of graphite-web, for example http://127.0.0.1:8080 or
 	// https://graphite.example/base. Requests go to {URL}/render.

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // extent is what an answer knows.
@@ -198,7 +198,7 @@ func (j *job) adopt(at, newest int64) {
 			h.Since = j.when(newest)
 		}
 	}
-	j.hot.Publish(hotparam.Change{Cool: j.detector.Adopt(j.adopted, j.when(at))})
+	j.hot.Publish(rules.Change{Cool: j.detector.Adopt(j.adopted, j.when(at))})
 	j.adopted = nil
 }
 
@@ -247,13 +247,13 @@ func (j *job) nameHot() {
 
 // otherNames returns the names of the series of hot keys that other programs wrote in another
 // form.
-func (j *job) otherNames() map[hotparam.Key][]string {
-	names := make(map[hotparam.Key][]string)
+func (j *job) otherNames() map[rules.Key][]string {
+	names := make(map[rules.Key][]string)
 	for _, e := range j.ledger.entries {
 		if e.other == "" {
 			continue
 		}
-		key := hotparam.Key{Rule: j.cfg.Rules.Rules[j.watches[e.watch].number].ID, Text: string(e.text)}
+		key := rules.Key{Rule: j.cfg.Rules.Rules[j.watches[e.watch].number].ID, Text: string(e.text)}
 		if _, hot := j.hot.keys[key]; hot {
 			names[key] = append(names[key], e.other)
 		}

@@ -6,22 +6,22 @@ import (
 	"os"
 	"os/signal"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/graphitesource"
 	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // logger is a Publisher that logs keys that become hot.
 type logger struct{ *slog.Logger }
 
-func (l logger) Publish(c hotparam.Change) {
+func (l logger) Publish(c rules.Change) {
 	for _, h := range c.Hot {
 		l.Info("hot", "key", h.Text, "low", h.Low)
 	}
 }
-func (logger) Refresh(int, []hotparam.Hot)   {}
-func (logger) Suspects(int, []hotparam.Hot)  {}
-func (logger) Instances([]hotparam.Instance) {}
+func (logger) Refresh(int, []rules.Hot)   {}
+func (logger) Suspects(int, []rules.Hot)  {}
+func (logger) Instances([]rules.Instance) {}
 
 // A source asks Graphite every second until the program is interrupted.
 func Example() {

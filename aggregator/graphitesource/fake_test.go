@@ -20,8 +20,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/internal/aggregatortest"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -164,17 +164,17 @@ func (g *graphite) RoundTrip(r *http.Request) (*http.Response, error) {
 // recorder is a publisher that remembers.
 type recorder struct {
 	mu      sync.Mutex
-	hot     map[string]hotparam.Hot
+	hot     map[string]rules.Hot
 	entered map[string]time.Time // when first
 	changes int
 	cooled  int // keys
 }
 
 func newRecorder() *recorder {
-	return &recorder{hot: make(map[string]hotparam.Hot), entered: make(map[string]time.Time)}
+	return &recorder{hot: make(map[string]rules.Hot), entered: make(map[string]time.Time)}
 }
 
-func (p *recorder) Publish(c hotparam.Change) {
+func (p *recorder) Publish(c rules.Change) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.changes++
@@ -190,7 +190,7 @@ func (p *recorder) Publish(c hotparam.Change) {
 	}
 }
 
-func (p *recorder) Refresh(_ int, hot []hotparam.Hot) {
+func (p *recorder) Refresh(_ int, hot []rules.Hot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, h := range hot {
@@ -198,10 +198,10 @@ func (p *recorder) Refresh(_ int, hot []hotparam.Hot) {
 	}
 }
 
-func (p *recorder) Suspects(int, []hotparam.Hot)  {}
-func (p *recorder) Instances([]hotparam.Instance) {}
+func (p *recorder) Suspects(int, []rules.Hot)  {}
+func (p *recorder) Instances([]rules.Instance) {}
 
-func (p *recorder) get(text string) (hotparam.Hot, bool) {
+func (p *recorder) get(text string) (rules.Hot, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	h, ok := p.hot[text]
@@ -209,7 +209,7 @@ func (p *recorder) get(text string) (hotparam.Hot, bool) {
 }
 
 // all returns what is published, as another process finds it.
-func (p *recorder) all() []hotparam.Hot {
+func (p *recorder) all() []rules.Hot {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Collect(maps.Values(p.hot))
@@ -248,7 +248,7 @@ func (l *log) count(parts ...string) (n int) {
 
 // hotRule is a rule for keys that are hot from n within a time on. They cool as
 // soon as they may.
-func hotRule(id string, n int64, per time.Duration) hotparam.Rule {
+func hotRule(id string, n int64, per time.Duration) rules.Rule {
 	r := aggregatortest.HotRule(id, n, per)
 	r.Hot[0].Hold, r.Hot[0].CoolDown = 0, 0
 	return r
@@ -269,7 +269,7 @@ type world struct {
 
 // newWorld starts a source and stops it at the end of the test; change may set more of
 // its configuration.
-func newWorld(t *testing.T, change func(*Config), rules ...hotparam.Rule) *world {
+func newWorld(t *testing.T, change func(*Config), rules ...rules.Rule) *world {
 	w := &world{T: t, graphite: newGraphite(), hot: newRecorder(), log: new(log)}
 	w.cfg = Config{
 		Rules: rulesOf(rules...), Publisher: w.hot, URL: "http://graphite.test", Encoding: wire.Strict,

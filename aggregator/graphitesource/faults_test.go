@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // What each fault does: nothing is published, one line is logged, the fault is
@@ -61,7 +61,7 @@ func TestFaults(t *testing.T) {
 				// Every count comes: it has a share, too.
 				rule := hotRule("r", 100, 10*time.Second)
 				share := rule.Hot[0]
-				share.Kind, share.Factor = hotparam.Share, hotparam.Percent(100)
+				share.Kind, share.Factor = rules.Share, rules.Percent(100)
 				rule.Hot = append(rule.Hot, share)
 				w := newWorld(t, nil, rule)
 				w.start()
@@ -181,7 +181,7 @@ func TestMissedFlush(t *testing.T) {
 		w.tick()
 		w.flush(map[string]float64{"q=a": 50})
 		w.polled()
-		if h, _ := w.hot.get("q=a"); h.Low != 200 || h.High != hotparam.Unknown {
+		if h, _ := w.hot.get("q=a"); h.Low != 200 || h.High != rules.Unknown {
 			t.Errorf("%d to %d", h.Low, h.High)
 		}
 		if s := w.source.Stats(); s.MissedSeconds != 1 {

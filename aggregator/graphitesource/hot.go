@@ -5,28 +5,28 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // hotSet is a publisher that records which keys are hot. It must not be used by several
 // goroutines at a time.
 type hotSet struct {
 	aggregator.Publisher
-	keys map[hotparam.Key]struct{}
+	keys map[rules.Key]struct{}
 
 	isHeld    bool
-	published map[hotparam.Key]struct{}     // as keys were when that began
-	changed   map[hotparam.Key]hotparam.Hot // since
+	published map[rules.Key]struct{}  // as keys were when that began
+	changed   map[rules.Key]rules.Hot // since
 }
 
 // hold keeps changes back until release, which publishes what is left of them.
 func (h *hotSet) hold() {
-	h.isHeld, h.published, h.changed = true, maps.Clone(h.keys), make(map[hotparam.Key]hotparam.Hot)
+	h.isHeld, h.published, h.changed = true, maps.Clone(h.keys), make(map[rules.Key]rules.Hot)
 }
 
 func (h *hotSet) release() {
-	var change hotparam.Change
+	var change rules.Change
 	for key, entry := range h.changed {
 		_, isHot := h.keys[key]
 		_, wasHot := h.published[key]
@@ -44,7 +44,7 @@ func (h *hotSet) release() {
 }
 
 // Publish implements [aggregator.Publisher].
-func (h *hotSet) Publish(c hotparam.Change) {
+func (h *hotSet) Publish(c rules.Change) {
 	for i := range c.Hot {
 		h.keys[c.Hot[i].Key] = struct{}{}
 	}
@@ -55,7 +55,7 @@ func (h *hotSet) Publish(c hotparam.Change) {
 		h.Publisher.Publish(c)
 		return
 	}
-	for _, all := range [][]hotparam.Hot{c.Hot, c.Cool} {
+	for _, all := range [][]rules.Hot{c.Hot, c.Cool} {
 		for i := range all {
 			h.changed[all[i].Key] = all[i]
 		}
@@ -63,12 +63,12 @@ func (h *hotSet) Publish(c hotparam.Change) {
 }
 
 // sorted returns the keys in a fixed order.
-func (h *hotSet) sorted() []hotparam.Key {
-	keys := make([]hotparam.Key, 0, len(h.keys))
+func (h *hotSet) sorted() []rules.Key {
+	keys := make([]rules.Key, 0, len(h.keys))
 	for key := range h.keys {
 		keys = append(keys, key)
 	}
-	slices.SortFunc(keys, func(a, b hotparam.Key) int {
+	slices.SortFunc(keys, func(a, b rules.Key) int {
 		return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Text, b.Text))
 	})
 	return keys

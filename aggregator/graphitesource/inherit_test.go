@@ -11,7 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Aggregators end, come back after a while and inherit what is published, and Graphite is away
@@ -28,7 +28,7 @@ func TestInheritsAcrossRestarts(t *testing.T) {
 type inheritModel struct {
 	*world
 	rand      *rand.Rand
-	rule      hotparam.Rule
+	rule      rules.Rule
 	texts     []string
 	truth     map[string]map[int64]int64 // by point
 	names     map[string]string          // of series, by text
@@ -182,7 +182,7 @@ func (m *inheritModel) check() {
 	for i := range hot {
 		h := &hot[i]
 		last, before := m.sum(h.Text, newest, h.Cause.Rate.Per), m.sum(h.Text, newest-1, h.Cause.Rate.Per)
-		if n := max(last, before); known == newest && (h.Low > n || n > h.High && h.High != hotparam.Unknown) {
+		if n := max(last, before); known == newest && (h.Low > n || n > h.High && h.High != rules.Unknown) {
 			m.Errorf("%s is published with %d to %d in %v, and counted %d", h.Text, h.Low, h.High, h.Cause.Rate.Per, n)
 		}
 	}

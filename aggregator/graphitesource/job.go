@@ -6,10 +6,10 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/internal/loglimit"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // job is the work of each poll. It must not be used by several goroutines at a time.
@@ -32,7 +32,7 @@ type job struct {
 	named  [][]string // keys to ask for by name, by watch
 	counts []one
 
-	adopted []hotparam.Hot // keys that stay hot until the first points are counted
+	adopted []rules.Hot // keys that stay hot until the first points are counted
 
 	tooMuch    bool      // was asked for, it seems
 	failures   int       // in a row
@@ -54,7 +54,7 @@ const (
 func newJob(c *Config, api *client, patience time.Duration) *job {
 	j := &job{
 		cfg: c, client: api, watches: c.watches(), byRule: make(map[string]int),
-		hot:  &hotSet{Publisher: c.Publisher, keys: make(map[hotparam.Key]struct{})},
+		hot:  &hotSet{Publisher: c.Publisher, keys: make(map[rules.Key]struct{})},
 		step: int64(c.Step / time.Second), patience: patience,
 		outage: &outage{log: c.Log},
 	}

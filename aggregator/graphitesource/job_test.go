@@ -10,7 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // A key is hot with the poll after the flush that brings it over the threshold, and
@@ -29,7 +29,7 @@ func TestHotAndCool(t *testing.T) {
 		}
 		w.flush(map[string]float64{"q=a": 1})
 		w.polled()
-		if h, _ := w.hot.get("q=a"); h.Low != 100 || h.High != hotparam.Unknown {
+		if h, _ := w.hot.get("q=a"); h.Low != 100 || h.High != rules.Unknown {
 			t.Fatalf("at 100 in the first 4 s it is %d to %d", h.Low, h.High)
 		}
 		for range 6 {
@@ -114,7 +114,7 @@ func TestMatchesExactCount(t *testing.T) {
 func TestConserved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		share := hotRule("r", 1000, 10*time.Second)
-		share.Hot[0].Kind, share.Hot[0].Factor = hotparam.Share, hotparam.Percent(50)
+		share.Hot[0].Kind, share.Hot[0].Factor = rules.Share, rules.Percent(50)
 		w := newWorld(t, nil, share)
 		w.start()
 		sent := 0.0
@@ -229,7 +229,7 @@ func TestNoHeartbeat(t *testing.T) {
 func TestStartsWithThePast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		jump := hotRule("j", 50, 10*time.Second)
-		jump.Hot[0].Kind, jump.Hot[0].Factor = hotparam.Jump, hotparam.Percent(300)
+		jump.Hot[0].Kind, jump.Hot[0].Factor = rules.Jump, rules.Percent(300)
 		w := newWorld(t, nil, jump)
 		for range 110 {
 			w.flush(map[string]float64{"q=a": 10, "q=new": 2})

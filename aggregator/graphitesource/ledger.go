@@ -3,7 +3,7 @@ package graphitesource
 import (
 	"math"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -58,7 +58,7 @@ func (l *ledger) find(series string, t *tally) *entry {
 	if e == nil {
 		e = new(entry)
 		if e.seriesName, e.why = l.names.read(series); e.why == isKey {
-			e.hash = hotparam.Hash(e.text)
+			e.hash = rules.Hash(e.text)
 			e.taken = make([]float64, l.keep)
 		}
 		switch e.why {

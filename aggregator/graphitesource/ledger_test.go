@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -141,7 +141,7 @@ func TestValues(t *testing.T) {
 	values := []float64{-1, math.Inf(1), math.Inf(-1), math.NaN(), wire.MaxCount * 1.001, math.MaxFloat64, -0.4, wire.MaxCount, math.SmallestNonzeroFloat64}
 	var got tally
 	l.take(l.find(name, &got), &series{name: name, first: 1, value: values}, 0, 100, &got)
-	if got.badValue != 6 || got.points != 2 || got.counted != wire.MaxCount || len(got.counts) != 1 || got.counts[0].entry.hash != hotparam.Hash([]byte("k")) {
+	if got.badValue != 6 || got.points != 2 || got.counted != wire.MaxCount || len(got.counts) != 1 || got.counts[0].entry.hash != rules.Hash([]byte("k")) {
 		t.Errorf("%+v", got)
 	}
 	if increased(math.MaxInt64-1, 5) != math.MaxInt64 || increased(3, 4) != 7 {

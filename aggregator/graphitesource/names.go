@@ -3,7 +3,7 @@ package graphitesource
 import (
 	"strings"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -12,7 +12,7 @@ type names struct {
 	before, after string // the counter's name
 	encoding      wire.Encoding
 	watches       map[string]int // by all of the counter's name but the key
-	canonical     []*hotparam.Canonicalizer
+	canonical     []*rules.Canonicalizer
 	believe       bool // keys are canonical
 }
 
@@ -21,7 +21,7 @@ func newNames(c *Config, watches []watch) names {
 	n.before, n.after, _ = strings.Cut(c.Series, placeholder)
 	for i := range watches {
 		n.watches[watches[i].prefix] = i
-		n.canonical = append(n.canonical, hotparam.NewCanonicalizer(&c.Rules.Rules[watches[i].number]))
+		n.canonical = append(n.canonical, rules.NewCanonicalizer(&c.Rules.Rules[watches[i].number]))
 	}
 	return n
 }
@@ -57,7 +57,7 @@ func (n *names) read(series string) (seriesName, whyNot) {
 	name := seriesName{watch: watch}
 	var err error
 	name.text, err = n.encoding.AppendDecoded(nil, []byte(counter[at:]))
-	if err != nil || len(name.text) == 0 || len(name.text) > hotparam.MaxText {
+	if err != nil || len(name.text) == 0 || len(name.text) > rules.MaxText {
 		return seriesName{}, badKey
 	}
 	if n.believe {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Reload puts other rules in force while the source runs. The next poll reads all points again
@@ -15,7 +15,7 @@ import (
 // rules stay in force.
 //
 // It waits until a poll that is under way has ended. It is safe for concurrent use.
-func (s *Source) Reload(rules *hotparam.Rules) error {
+func (s *Source) Reload(rules *rules.Rules) error {
 	c := s.cfg
 	if c.Rules = rules; rules == nil {
 		return errors.New("graphite source: no rules")
@@ -38,7 +38,7 @@ func (j *job) withRules(c *Config) *job {
 	next := newJob(c, j.client, j.patience)
 	next.tooMuch, next.failures, next.next, next.outage = j.tooMuch, j.failures, j.next, j.outage
 	next.differs, next.shown = j.differs, j.shown
-	var hot, cool []hotparam.Hot
+	var hot, cool []rules.Hot
 	for _, h := range append(j.detector.Listed(), j.adopted...) {
 		if rule := next.ruleOf(h.Rule); rule != nil && rule.SameKeys(j.ruleOf(h.Rule)) {
 			hot = append(hot, h)
@@ -52,7 +52,7 @@ func (j *job) withRules(c *Config) *job {
 
 // inherit keeps keys hot that another process published. Those that are hot here stay as they
 // are published from here.
-func (j *job) inherit(published []hotparam.Hot) {
+func (j *job) inherit(published []rules.Hot) {
 	if len(published) == 0 {
 		return
 	}
@@ -62,8 +62,8 @@ func (j *job) inherit(published []hotparam.Hot) {
 // keepHot keeps keys hot until the next points are counted, which decide. It publishes those
 // that are not hot here yet with the limits of the present rules. Keys of rules that are gone
 // and those with a value that is allowed cool as of now, as cool do.
-func (j *job) keepHot(hot, cool []hotparam.Hot, now time.Time) {
-	change := hotparam.Change{Cool: cool}
+func (j *job) keepHot(hot, cool []rules.Hot, now time.Time) {
+	change := rules.Change{Cool: cool}
 	for _, h := range hot {
 		rule := j.ruleOf(h.Rule)
 		if rule == nil || allows(rule, h.Text) {
@@ -86,20 +86,20 @@ func (j *job) keepHot(hot, cool []hotparam.Hot, now time.Time) {
 }
 
 // ruleOf returns the rule with an id and a threshold, or nil.
-func (j *job) ruleOf(id string) *hotparam.Rule {
+func (j *job) ruleOf(id string) *rules.Rule {
 	if at, ok := j.byRule[id]; ok {
 		return &j.cfg.Rules.Rules[j.watches[at].number]
 	}
 	return nil
 }
 
-func allows(rule *hotparam.Rule, text string) bool {
+func allows(rule *rules.Rule, text string) bool {
 	x := rule.Exception(text)
-	return x != nil && x.Action == hotparam.Allow
+	return x != nil && x.Action == rules.Allow
 }
 
 // limitOf returns the limit that applies to a key, or nil.
-func limitOf(rule *hotparam.Rule, text string) *hotparam.Limit {
+func limitOf(rule *rules.Rule, text string) *rules.Limit {
 	if x := rule.Exception(text); x != nil && x.Limit != nil {
 		return x.Limit
 	}

@@ -5,7 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // With other rules all that matters is read again: a window is known with the next poll, a key
@@ -24,7 +24,7 @@ func TestReloadReadsAgain(t *testing.T) {
 		}
 		changes := w.hot.changed()
 		rule := hotRule("r", 40, 15*time.Second)
-		rule.Limit = &hotparam.Limit{Quota: hotparam.Quota{Rate: hotparam.Rate{N: 3, Per: time.Second}, Burst: 3}, Mode: hotparam.ModeLimit}
+		rule.Limit = &rules.Limit{Quota: rules.Quota{Rate: rules.Rate{N: 3, Per: time.Second}, Burst: 3}, Mode: rules.ModeLimit}
 		if err := w.source.Reload(rulesOf(rule, hotRule("new", 1, time.Minute))); err != nil {
 			t.Fatal(err)
 		}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/robfig/cron/v3"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Source polls Graphite and publishes hot keys. Its methods are safe for concurrent use. Run
@@ -26,8 +26,8 @@ type Source struct {
 	job             *job
 	panicked        bool // the last time
 	panicLogged     time.Time
-	inheriting      sync.Mutex     // guards inherited
-	inherited       []hotparam.Hot // keys for the next poll
+	inheriting      sync.Mutex  // guards inherited
+	inherited       []rules.Hot // keys for the next poll
 	shown           atomic.Pointer[standing]
 	skipped, panics atomic.Int64
 }
@@ -119,13 +119,13 @@ func (s *Source) once(ctx context.Context) {
 // restart. They stay hot until Graphite's points say otherwise. Those whose rule is gone or
 // whose value is allowed cool. The next poll does that: Inherit waits for none, as the caller
 // has a lease to keep. It is safe for concurrent use.
-func (s *Source) Inherit(published []hotparam.Hot) {
+func (s *Source) Inherit(published []rules.Hot) {
 	s.inheriting.Lock()
 	defer s.inheriting.Unlock()
 	s.inherited = slices.Clone(published) // all that is published now
 }
 
-func (s *Source) takeInherited() []hotparam.Hot {
+func (s *Source) takeInherited() []rules.Hot {
 	s.inheriting.Lock()
 	defer s.inheriting.Unlock()
 	published := s.inherited

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/backoff"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // adoptTimeout bounds one try to take the hot set over.
@@ -26,7 +26,7 @@ const (
 
 // inheritance is what the previous owner of a partition has left.
 type inheritance struct {
-	hot    []hotparam.Hot
+	hot    []rules.Hot
 	judged time.Time // up to when it had judged the counts; zero if that is not known
 }
 
@@ -87,7 +87,7 @@ func (w *worker) adoptWhenCovered() {
 // in another: they stay until that one has had the time to find them, and then
 // are let go of, which takes away only what it has not published.
 func (w *worker) adopt(left inheritance, now time.Time) {
-	var cool []hotparam.Hot
+	var cool []rules.Hot
 	for _, h := range w.detector.Adopt(left.hot, w.now) {
 		if w.moved(h.Rule) {
 			w.leaving = append(w.leaving, h.Key)
@@ -98,7 +98,7 @@ func (w *worker) adopt(left inheritance, now time.Time) {
 	}
 	w.gate.open(append(left.hot, w.adoptMissed(left)...), w.detector.Refresh)
 	if len(cool) > 0 {
-		w.gate.Publish(hotparam.Change{Cool: cool})
+		w.gate.Publish(rules.Change{Cool: cool})
 	}
 }
 
@@ -106,12 +106,12 @@ func (w *worker) adopt(left inheritance, now time.Time) {
 // partition: nobody has published them. The detector then cools them when their hold is over and
 // their windows are below the exit, as if they had been found now. What the previous owner had
 // judged is left as that one published it, and so is what is older than a hand-over takes.
-func (w *worker) adoptMissed(left inheritance) (missed []hotparam.Hot) {
+func (w *worker) adoptMissed(left inheritance) (missed []rules.Hot) {
 	if left.judged.IsZero() {
 		return nil
 	}
-	known := make(map[hotparam.Key]bool)
-	for _, all := range [][]hotparam.Hot{left.hot, w.detector.Listed()} {
+	known := make(map[rules.Key]bool)
+	for _, all := range [][]rules.Hot{left.hot, w.detector.Listed()} {
 		for i := range all {
 			known[all[i].Key] = true
 		}
@@ -143,10 +143,10 @@ func (w *worker) letGo(now time.Time) {
 	if len(w.leaving) == 0 || now.Before(w.left) {
 		return
 	}
-	var cool []hotparam.Hot
+	var cool []rules.Hot
 	for _, key := range w.leaving {
-		cool = append(cool, hotparam.Hot{Key: key})
+		cool = append(cool, rules.Hot{Key: key})
 	}
 	w.leaving = nil
-	w.gate.Publish(hotparam.Change{Cool: cool})
+	w.gate.Publish(rules.Change{Cool: cool})
 }

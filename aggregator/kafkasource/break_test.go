@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // outageMix is a time in which Kafka gives or takes nothing, and who comes back when.
@@ -71,8 +71,8 @@ func (w *world) suffers(mix outageMix) {
 	w.Helper()
 	l := newLink(w)
 	rule := quick() // of which the counts of each instance are needed
-	rule.Hot[0].Exit, rule.Hot[0].CoolDown = hotparam.Percent(95), 0
-	change := func(c *Config) { c.Session, c.Rules.Rules = mix.session, []hotparam.Rule{rule} }
+	rule.Hot[0].Exit, rule.Hot[0].CoolDown = rules.Percent(95), 0
+	change := func(c *Config) { c.Session, c.Rules.Rules = mix.session, []rules.Rule{rule} }
 	w.dial = l.DialContext
 	var all []*member
 	for range mix.members {

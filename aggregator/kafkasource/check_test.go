@@ -21,9 +21,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/kafka"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -116,7 +116,7 @@ func TestCheck(t *testing.T) {
 			var log logged
 			c := Config{
 				Connection: kafka.Connection{Brokers: cluster.ListenAddrs(), Timeout: 10 * time.Second},
-				Rules:      &hotparam.Rules{Namespace: "shop", Rules: []hotparam.Rule{hotRule("r", 10, time.Minute)}},
+				Rules:      &rules.Rules{Namespace: "shop", Rules: []rules.Rule{hotRule("r", 10, time.Minute)}},
 				Publisher:  func(int32) (PartitionPublisher, error) { return nil, nil },
 				Log:        slog.New(slog.NewTextHandler(&log, nil)),
 			}
@@ -159,7 +159,7 @@ func TestCheckTellsReasonWhenItEnds(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, err := New(Config{
 					Connection: kafka.Connection{Brokers: []string{"127.0.0.1:9092"}, TLS: &kafka.TLS{}},
-					Rules:      &hotparam.Rules{Namespace: "shop", Rules: []hotparam.Rule{hotRule("r", 10, time.Minute)}},
+					Rules:      &rules.Rules{Namespace: "shop", Rules: []rules.Rule{hotRule("r", 10, time.Minute)}},
 					Publisher:  func(int32) (PartitionPublisher, error) { return nil, nil },
 				})
 				if err != nil {
@@ -190,7 +190,7 @@ func TestCheckTellsReasonWhenItEnds(t *testing.T) {
 func TestConfig(t *testing.T) {
 	good := Config{
 		Connection: kafka.Connection{Brokers: []string{"localhost:9092"}},
-		Rules:      &hotparam.Rules{Namespace: "shop", Rules: []hotparam.Rule{hotRule("r", 10, time.Minute)}},
+		Rules:      &rules.Rules{Namespace: "shop", Rules: []rules.Rule{hotRule("r", 10, time.Minute)}},
 		Publisher:  func(int32) (PartitionPublisher, error) { return nil, nil },
 	}
 	s, err := New(good)
@@ -208,7 +208,7 @@ func TestConfig(t *testing.T) {
 		"Lag":       func(c *Config) { c.Lag = -1 },
 		"Memory":    func(c *Config) { c.Memory = 1 },
 		"brokers":   func(c *Config) { c.Connection.Brokers = nil },
-		"rule":      func(c *Config) { c.Rules = &hotparam.Rules{Namespace: "shop", Rules: []hotparam.Rule{{ID: "?"}}} },
+		"rule":      func(c *Config) { c.Rules = &rules.Rules{Namespace: "shop", Rules: []rules.Rule{{ID: "?"}}} },
 	} {
 		c := good
 		change(&c)
@@ -225,11 +225,11 @@ func TestConfig(t *testing.T) {
 		}
 	}
 	jump := hotRule("j", 10, time.Minute)
-	jump.Hot[0].Kind, jump.Hot[0].Factor = hotparam.Jump, hotparam.Percent(200)
-	if got := decode.Lookback(&hotparam.Rules{Rules: []hotparam.Rule{hotRule("r", 1, 2*time.Minute), jump}}); got != 11*time.Minute {
+	jump.Hot[0].Kind, jump.Hot[0].Factor = rules.Jump, rules.Percent(200)
+	if got := decode.Lookback(&rules.Rules{Rules: []rules.Rule{hotRule("r", 1, 2*time.Minute), jump}}); got != 11*time.Minute {
 		t.Errorf("a jump over a minute looks back %v, want its baseline, too", got)
 	}
-	if got := homes(&hotparam.Rules{Namespace: "shop", Rules: []hotparam.Rule{hotRule("r", 1, time.Minute)}}, 3); fmt.Sprint(got) != "[-1]" {
+	if got := homes(&rules.Rules{Namespace: "shop", Rules: []rules.Rule{hotRule("r", 1, time.Minute)}}, 3); fmt.Sprint(got) != "[-1]" {
 		t.Errorf("homes %v, want none", got)
 	}
 }

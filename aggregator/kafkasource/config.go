@@ -7,11 +7,11 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/aggregator/baseline"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/kafka"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -23,7 +23,7 @@ type PartitionPublisher interface {
 	// write it, and returns the keys in it, and up to when the previous owner had judged the
 	// partition's counts, zero if that is not known. It changes none of them. It is called until
 	// it succeeds, before all other methods.
-	Adopt(ctx context.Context) (hot []hotparam.Hot, judged time.Time, err error)
+	Adopt(ctx context.Context) (hot []rules.Hot, judged time.Time, err error)
 	// Judged records that all counts of before until have been judged, for whoever adopts the
 	// partition's part next. It must not block.
 	Judged(until time.Time)
@@ -47,7 +47,7 @@ type Config struct {
 	// Session is how long the group waits for a silent member before others get its
 	// partitions. Zero means [DefaultSession].
 	Session time.Duration
-	Rules   *hotparam.Rules
+	Rules   *rules.Rules
 	// Encoding is how the senders write keys.
 	Encoding wire.Encoding
 	// Canonical is the decoders' [decode.Decoder.Canonical].

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // gate stands between a detector and its publisher until the partition's part of the hot set
@@ -16,10 +16,10 @@ type gate struct {
 	to       PartitionPublisher
 	isOpen   bool
 	asked    bool // what the detector refreshes is for take
-	taken    []hotparam.Hot
-	suspects []hotparam.Hot
+	taken    []rules.Hot
+	suspects []rules.Hot
 	part     int
-	found    map[hotparam.Key]hotparam.Hot // keys that became hot, as they were then
+	found    map[rules.Key]rules.Hot // keys that became hot, as they were then
 }
 
 // maxFound bounds the keys that became hot before the gate opens, of which the newest are kept:
@@ -27,13 +27,13 @@ type gate struct {
 const maxFound = 1000
 
 // Publish implements [aggregator.Publisher].
-func (g *gate) Publish(c hotparam.Change) {
+func (g *gate) Publish(c rules.Change) {
 	if g.isOpen {
 		g.to.Publish(c)
 		return
 	}
 	if g.found == nil {
-		g.found = make(map[hotparam.Key]hotparam.Hot)
+		g.found = make(map[rules.Key]rules.Hot)
 	}
 	for i := range c.Hot {
 		g.found[c.Hot[i].Key] = c.Hot[i]
@@ -45,7 +45,7 @@ func (g *gate) Publish(c hotparam.Change) {
 
 // dropOldest forgets the key that became hot first: that one was most likely judged already.
 func (g *gate) dropOldest() {
-	var oldest hotparam.Key
+	var oldest rules.Key
 	var since time.Time
 	for key, h := range g.found {
 		if since.IsZero() || h.Since.Before(since) {
@@ -56,7 +56,7 @@ func (g *gate) dropOldest() {
 }
 
 // Refresh implements [aggregator.Publisher].
-func (g *gate) Refresh(part int, hot []hotparam.Hot) {
+func (g *gate) Refresh(part int, hot []rules.Hot) {
 	switch {
 	case g.asked:
 		g.taken = slices.Clone(hot)
@@ -66,7 +66,7 @@ func (g *gate) Refresh(part int, hot []hotparam.Hot) {
 }
 
 // Suspects implements [aggregator.Publisher].
-func (g *gate) Suspects(part int, suspects []hotparam.Hot) {
+func (g *gate) Suspects(part int, suspects []rules.Hot) {
 	if g.isOpen {
 		g.to.Suspects(part, suspects)
 		return
@@ -75,13 +75,13 @@ func (g *gate) Suspects(part int, suspects []hotparam.Hot) {
 }
 
 // Instances implements [aggregator.Publisher]; a detector knows none.
-func (g *gate) Instances([]hotparam.Instance) {}
+func (g *gate) Instances([]rules.Instance) {}
 
 // open lets all changes through from now on. refresh makes the detector publish its hot keys.
 // For an adopted key the higher of both counts is published, as its windows may have begun
 // before what was read again.
-func (g *gate) open(adopted []hotparam.Hot, refresh func()) {
-	known := make(map[hotparam.Key]*hotparam.Hot, len(adopted))
+func (g *gate) open(adopted []rules.Hot, refresh func()) {
+	known := make(map[rules.Key]*rules.Hot, len(adopted))
 	for i := range adopted {
 		known[adopted[i].Key] = &adopted[i]
 	}
@@ -100,7 +100,7 @@ func (g *gate) open(adopted []hotparam.Hot, refresh func()) {
 		}
 	}
 	if len(g.taken) > 0 {
-		g.to.Publish(hotparam.Change{Hot: g.taken})
+		g.to.Publish(rules.Change{Hot: g.taken})
 	}
 	if len(g.suspects) > 0 {
 		g.to.Suspects(g.part, g.suspects)

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // everywhere is a key in each partition.
@@ -376,7 +376,7 @@ func TestPartitionsAreAdded(t *testing.T) {
 func TestGrowthKeepsWindows(t *testing.T) {
 	inWorld(t, 1, 1, func(w *world) {
 		m := w.join(func(c *Config) {
-			c.Rules = &hotparam.Rules{Namespace: "shop", Rules: []hotparam.Rule{hotRule("r", 300, time.Minute)}}
+			c.Rules = &rules.Rules{Namespace: "shop", Rules: []rules.Rule{hotRule("r", 300, time.Minute)}}
 		})
 		w.has(m, 1)
 		a := w.instance("a", 1)

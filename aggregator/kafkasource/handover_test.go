@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // However partitions pass from one member to another, each key that reaches its threshold is
@@ -29,7 +29,7 @@ func TestBurstsInHandOversAreFound(t *testing.T) {
 	}
 }
 
-func (w *world) burstsWhile(kind string, rule hotparam.Rule, r *rand.Rand) {
+func (w *world) burstsWhile(kind string, rule rules.Rule, r *rand.Rand) {
 	w.Helper()
 	upTo := func(most time.Duration) time.Duration { return time.Duration(r.Int64N(int64(most))) }
 	link := newLink(w)
@@ -37,7 +37,7 @@ func (w *world) burstsWhile(kind string, rule hotparam.Rule, r *rand.Rand) {
 	join := func(name string) *member {
 		return w.join(func(c *Config) {
 			c.Session = session
-			c.Rules.Rules = []hotparam.Rule{rule}
+			c.Rules.Rules = []rules.Rule{rule}
 			if kind == "one returns under its name" {
 				c.Member = name
 			}

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // instancesEvery is how often the instances are published.
@@ -44,9 +44,9 @@ func (s *Source) tellInstances(ctx context.Context) {
 			w.elsewhere.Store(&heard)
 		}
 		s.recordLive(workers)
-		all := make([]hotparam.Instance, 0, len(heard))
+		all := make([]rules.Instance, 0, len(heard))
 		for _, name := range slices.Sorted(maps.Keys(heard)) {
-			all = append(all, hotparam.Instance{Name: name, Heard: heard[name]})
+			all = append(all, rules.Instance{Name: name, Heard: heard[name]})
 		}
 		lowest := slices.MinFunc(workers, func(a, b *worker) int { return cmp.Compare(a.partition, b.partition) })
 		if p := lowest.publisher.Load(); p != nil {

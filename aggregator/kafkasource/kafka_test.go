@@ -18,9 +18,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/internal/aggregatortest"
 	"github.com/hotparam/hotparam/kafka"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -41,7 +41,7 @@ type world struct {
 // Further options of the cluster are made when its network is there.
 func inWorld(t *testing.T, brokers int, partitions int32, test func(*world), more ...func(*world) kfake.Opt) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{T: t, redis: &redis{entries: make(map[hotparam.Key]entry), holders: make(map[int32]*publisher), tellers: make(map[int32]bool), judged: make(map[int32]time.Time)}}
+		w := &world{T: t, redis: &redis{entries: make(map[rules.Key]entry), holders: make(map[int32]*publisher), tellers: make(map[int32]bool), judged: make(map[int32]time.Time)}}
 		ports := make([]int, brokers)
 		for i := range ports {
 			ports[i] = 9092 + i
@@ -86,7 +86,7 @@ func (w *world) newClient() *kgo.Client {
 }
 
 // quick is a rule for keys of 100/s that cool 2 s after their end.
-func quick() hotparam.Rule {
+func quick() rules.Rule {
 	r := hotRule("r", 100, time.Second)
 	r.Hot[0].Hold, r.Hot[0].CoolDown = 0, 2*time.Second
 	return r
@@ -107,7 +107,7 @@ func (w *world) join(change ...func(*Config)) *member {
 	c := Config{
 		Connection: kafka.Connection{Brokers: w.cluster.ListenAddrs()},
 		Session:    1500 * time.Millisecond,
-		Rules:      &hotparam.Rules{Namespace: "shop", Rules: []hotparam.Rule{quick()}},
+		Rules:      &rules.Rules{Namespace: "shop", Rules: []rules.Rule{quick()}},
 		Publisher:  w.redis.publisher,
 		Log:        slog.New(slog.NewTextHandler(m.log, nil)),
 	}
@@ -268,17 +268,17 @@ func line(key string, n int) string { return fmt.Sprintf("shop.r.hot_param.%s:%d
 type redis struct {
 	mu      sync.Mutex
 	away    bool
-	entries map[hotparam.Key]entry
+	entries map[rules.Key]entry
 	holders map[int32]*publisher
 	changes []string
 	fenced  int
-	heard   []hotparam.Instance
+	heard   []rules.Instance
 	tellers map[int32]bool // of the instances
 	judged  map[int32]time.Time
 }
 
 type entry struct {
-	hotparam.Hot
+	rules.Hot
 	owner int32
 }
 
@@ -298,7 +298,7 @@ func (r *redis) hot(text string) bool { return r.owner(text) >= 0 }
 func (r *redis) owner(text string) int32 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if e, ok := r.entries[hotparam.Key{Rule: "r", Text: text}]; ok {
+	if e, ok := r.entries[rules.Key{Rule: "r", Text: text}]; ok {
 		return e.owner
 	}
 	return -1
@@ -321,14 +321,14 @@ type publisher struct {
 	*redis
 	partition int32
 	runs      bool
-	wanted    []hotparam.Change // before it runs
-	suspects  []hotparam.Hot
-	refreshed []hotparam.Hot
+	wanted    []rules.Change // before it runs
+	suspects  []rules.Hot
+	refreshed []rules.Hot
 }
 
 var errAway = errors.New("redis is away")
 
-func (p *publisher) Adopt(context.Context) (hot []hotparam.Hot, judged time.Time, err error) {
+func (p *publisher) Adopt(context.Context) (hot []rules.Hot, judged time.Time, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.away {
@@ -366,7 +366,7 @@ func (p *publisher) Run(ctx context.Context) error {
 	return nil
 }
 
-func (p *publisher) Publish(c hotparam.Change) {
+func (p *publisher) Publish(c rules.Change) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.holders[p.partition] != p {
@@ -392,19 +392,19 @@ func (p *publisher) Publish(c hotparam.Change) {
 	}
 }
 
-func (p *publisher) Refresh(_ int, hot []hotparam.Hot) {
+func (p *publisher) Refresh(_ int, hot []rules.Hot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.refreshed = slices.Clone(hot)
 }
 
-func (p *publisher) Suspects(_ int, suspects []hotparam.Hot) {
+func (p *publisher) Suspects(_ int, suspects []rules.Hot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.suspects = slices.Clone(suspects)
 }
 
-func (p *publisher) Instances(all []hotparam.Instance) {
+func (p *publisher) Instances(all []rules.Instance) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.heard = slices.Clone(all)

@@ -11,9 +11,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/kafka"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -31,7 +31,7 @@ func TestRealKafka(t *testing.T) {
 	cluster.CreateTopic(wire.DefaultTopic, partitions, 1, map[string]string{"message.timestamp.type": "LogAppendTime"})
 	cluster.Allow("ada", kadm.NewACLs().Topics(wire.DefaultTopic).Groups("hotparam-shop").Operations(kadm.OpRead, kadm.OpDescribe))
 
-	r := &redis{entries: make(map[hotparam.Key]entry), holders: make(map[int32]*publisher), tellers: make(map[int32]bool)}
+	r := &redis{entries: make(map[rules.Key]entry), holders: make(map[int32]*publisher), tellers: make(map[int32]bool)}
 	w := &world{T: t, redis: r, client: cluster.Client(kgo.RecordPartitioner(kgo.ManualPartitioner()))}
 	defer w.client.Close()
 	var members sync.WaitGroup
@@ -48,7 +48,7 @@ func TestRealKafka(t *testing.T) {
 		m.Source, err = New(Config{
 			Connection: connection,
 			Session:    1500 * time.Millisecond, Publisher: r.publisher,
-			Rules: &hotparam.Rules{Namespace: "shop", Rules: []hotparam.Rule{quick()}},
+			Rules: &rules.Rules{Namespace: "shop", Rules: []rules.Rule{quick()}},
 			Log:   slog.New(slog.NewTextHandler(m.log, nil)),
 		})
 		if err != nil {
@@ -68,7 +68,7 @@ func TestRealKafka(t *testing.T) {
 	}
 	nobody := connection
 	nobody.TLS = &kafka.TLS{CA: files.CA}
-	stranger, err := New(Config{Connection: nobody, Publisher: r.publisher, Rules: &hotparam.Rules{Namespace: "shop", Rules: []hotparam.Rule{quick()}}})
+	stranger, err := New(Config{Connection: nobody, Publisher: r.publisher, Rules: &rules.Rules{Namespace: "shop", Rules: []rules.Rule{quick()}}})
 	if err != nil {
 		t.Fatal(err)
 	}

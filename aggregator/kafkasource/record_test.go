@@ -7,26 +7,26 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/kafka"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
 // bench is a worker of partition 0 of 1, without brokers. Its backlog is read.
-func bench(t testing.TB, rules ...hotparam.Rule) *worker {
+func bench(t testing.TB, ruleset ...rules.Rule) *worker {
 	t.Helper()
-	if len(rules) == 0 {
-		rules = append(rules, quick())
+	if len(ruleset) == 0 {
+		ruleset = append(ruleset, quick())
 	}
 	s, err := New(Config{
 		Connection: kafka.Connection{Brokers: []string{"localhost:1"}},
-		Rules:      &hotparam.Rules{Namespace: "shop", Rules: rules},
+		Rules:      &rules.Rules{Namespace: "shop", Rules: ruleset},
 		Publisher:  func(int32) (PartitionPublisher, error) { return nil, nil },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &redis{entries: make(map[hotparam.Key]entry), holders: make(map[int32]*publisher), tellers: make(map[int32]bool)}
+	r := &redis{entries: make(map[rules.Key]entry), holders: make(map[int32]*publisher), tellers: make(map[int32]bool)}
 	p := &publisher{redis: r, runs: true}
 	r.holders[0] = p
 	w := s.newWorker(0, noon)
@@ -173,20 +173,20 @@ func TestHighIsUnknown(t *testing.T) {
 		}
 	}
 	w := bench(t)
-	if feed(w, 9, 10, 11, 12); high(w) != hotparam.Unknown {
+	if feed(w, 9, 10, 11, 12); high(w) != rules.Unknown {
 		t.Error("known, though the instance has sent records before")
 	}
-	if feed(w, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24); high(w) == hotparam.Unknown {
+	if feed(w, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24); high(w) == rules.Unknown {
 		t.Error("unknown, want it known when nothing is missing")
 	}
-	if feed(w, 26); high(w) != hotparam.Unknown {
+	if feed(w, 26); high(w) != rules.Unknown {
 		t.Error("known after a gap")
 	}
-	if feed(w, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40); high(w) == hotparam.Unknown {
+	if feed(w, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40); high(w) == rules.Unknown {
 		t.Error("unknown when the gap's window has passed")
 	}
 	w.work(batch{lost: &kgo.ErrDataLoss{ResetTo: 20}}, noon.Add(4*time.Second))
-	if w.turn(noon.Add(4 * time.Second)); high(w) != hotparam.Unknown || w.position != 20 {
+	if w.turn(noon.Add(4 * time.Second)); high(w) != rules.Unknown || w.position != 20 {
 		t.Error("known after the brokers lost records")
 	}
 
@@ -220,28 +220,28 @@ func TestSilenceIsALoss(t *testing.T) {
 // What is adopted and not taken cools, or stays until its new home has had time.
 func TestAdoptedElsewhere(t *testing.T) {
 	whole := quick()
-	whole.ID, whole.By.Kind = "whole", hotparam.ByCombinations
+	whole.ID, whole.By.Kind = "whole", rules.ByCombinations
 	s, err := New(Config{
 		Connection: kafka.Connection{Brokers: []string{"localhost:1"}},
-		Rules:      &hotparam.Rules{Namespace: "shop", Rules: []hotparam.Rule{quick(), whole}},
+		Rules:      &rules.Rules{Namespace: "shop", Rules: []rules.Rule{quick(), whole}},
 		Publisher:  func(int32) (PartitionPublisher, error) { return nil, nil },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	home := wire.Partition([]byte("shop.whole"), 3)
-	r := &redis{entries: make(map[hotparam.Key]entry), holders: make(map[int32]*publisher)}
+	r := &redis{entries: make(map[rules.Key]entry), holders: make(map[int32]*publisher)}
 	p := &publisher{redis: r, partition: (home + 1) % 3, runs: true}
 	r.holders[p.partition] = p
-	var hot []hotparam.Hot
-	for _, key := range []hotparam.Key{{Rule: "r", Text: "q=1"}, {Rule: "whole", Text: "q=1"}, {Rule: "gone", Text: "q=1"}} {
-		h := hotparam.Hot{Key: key, Since: noon.Add(-time.Hour), Low: 500, High: 600, Rate: 500, Ratio: 50}
+	var hot []rules.Hot
+	for _, key := range []rules.Key{{Rule: "r", Text: "q=1"}, {Rule: "whole", Text: "q=1"}, {Rule: "gone", Text: "q=1"}} {
+		h := rules.Hot{Key: key, Since: noon.Add(-time.Hour), Low: 500, High: 600, Rate: 500, Ratio: 50}
 		r.entries[key], hot = entry{h, p.partition}, append(hot, h)
 	}
 	w := s.newWorker(p.partition, noon)
 	w.open(3, p)
 	w.adopt(inheritance{hot: hot}, noon)
-	if _, gone := r.entries[hotparam.Key{Rule: "gone", Text: "q=1"}]; gone || len(r.entries) != 2 {
+	if _, gone := r.entries[rules.Key{Rule: "gone", Text: "q=1"}]; gone || len(r.entries) != 2 {
 		t.Errorf("%v, want the key of the rule that is gone cool", r.entries)
 	}
 	if e := r.entries[hot[0].Key]; e.Low != 500 || e.Rate != 500 || e.Ratio != 50 || !e.Since.Equal(hot[0].Since) {
@@ -261,8 +261,8 @@ func TestAdoptedElsewhere(t *testing.T) {
 func TestGateKeepsSuspects(t *testing.T) {
 	p := &publisher{redis: &redis{holders: make(map[int32]*publisher)}}
 	g := &gate{to: p}
-	g.Suspects(0, []hotparam.Hot{{Key: hotparam.Key{Rule: "r", Text: "old"}}})
-	g.Suspects(0, []hotparam.Hot{{Key: hotparam.Key{Rule: "r", Text: "new"}}})
+	g.Suspects(0, []rules.Hot{{Key: rules.Key{Rule: "r", Text: "old"}}})
+	g.Suspects(0, []rules.Hot{{Key: rules.Key{Rule: "r", Text: "new"}}})
 	if p.suspects != nil {
 		t.Error("told before the gate is open")
 	}

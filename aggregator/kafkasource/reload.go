@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Reload puts other rules in force while the source runs: in each partition between two
@@ -15,7 +15,7 @@ import (
 //
 // Where a partition's worker is busy the rules are in force a little after Reload returned.
 // It is safe for concurrent use.
-func (s *Source) Reload(rules *hotparam.Rules) error {
+func (s *Source) Reload(rules *rules.Rules) error {
 	if rules == nil {
 		return errors.New("kafka source: no rules")
 	}
@@ -39,11 +39,11 @@ func (s *Source) Reload(rules *hotparam.Rules) error {
 
 // reload puts the source's rules in force in the partition.
 func (w *worker) reload() {
-	rules := w.source.inForce.Load().Rules
-	if rules == w.rules.InOrder() {
+	ruleset := w.source.inForce.Load().Rules
+	if ruleset == w.rules.InOrder() {
 		return
 	}
-	next := w.rules.Next(rules)
+	next := w.rules.Next(ruleset)
 	w.rules = next
 	w.decoder.Reload(next)
 	now := later(w.now, w.mark.appended) // no count is later
@@ -52,15 +52,15 @@ func (w *worker) reload() {
 			w.leaving = append(w.leaving, h.Key)
 			w.left = w.wall.Add(w.source.lookback())
 		} else {
-			w.detector.TakeOver([]hotparam.Hot{h}, now)
+			w.detector.TakeOver([]rules.Hot{h}, now)
 		}
 	}
 	// What another partition was to have may be of a rule that is gone.
-	w.leaving = slices.DeleteFunc(w.leaving, func(k hotparam.Key) bool {
+	w.leaving = slices.DeleteFunc(w.leaving, func(k rules.Key) bool {
 		if next.NumberOf(k.Rule) >= 0 {
 			return false
 		}
-		w.gate.Publish(hotparam.Change{Cool: []hotparam.Hot{{Key: k}}})
+		w.gate.Publish(rules.Change{Cool: []rules.Hot{{Key: k}}})
 		return true
 	})
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Other rules are put in force in all partitions: what is hot stays hot, with the limit of
@@ -18,8 +18,8 @@ func TestReloadKeepsWhatIsHot(t *testing.T) {
 		w.allHot(3)
 
 		rule := quick()
-		rule.Hot = append(rule.Hot, hotparam.NewThreshold(hotparam.Rate{N: 1000, Per: 10 * time.Second}))
-		rule.Limit = &hotparam.Limit{Quota: hotparam.Quota{Rate: hotparam.Rate{N: 3, Per: time.Second}, Burst: 3}, Mode: hotparam.ModeLimit}
+		rule.Hot = append(rule.Hot, rules.NewThreshold(rules.Rate{N: 1000, Per: 10 * time.Second}))
+		rule.Limit = &rules.Limit{Quota: rules.Quota{Rate: rules.Rate{N: 3, Per: time.Second}, Burst: 3}, Mode: rules.ModeLimit}
 		other := hotRule("other", 1, time.Second)
 		w.reload(m, other, rule)
 		w.until("the limit of the new rules is published", func() bool {
@@ -36,15 +36,15 @@ func TestReloadKeepsWhatIsHot(t *testing.T) {
 		other.ID = "another"
 		w.reload(m, other)
 		w.until("keys of a rule that is gone cool", func() bool { return !w.redis.hot("q=0") && !w.redis.hot("q=1") && !w.redis.hot("q=2") })
-		if err := m.Reload(&hotparam.Rules{Namespace: "other"}); err == nil {
+		if err := m.Reload(&rules.Rules{Namespace: "other"}); err == nil {
 			w.Error("another namespace is taken")
 		}
 	})
 }
 
-func (w *world) reload(m *member, rules ...hotparam.Rule) {
+func (w *world) reload(m *member, ruleset ...rules.Rule) {
 	w.Helper()
-	if err := m.Reload(&hotparam.Rules{Namespace: "shop", Rules: rules}); err != nil {
+	if err := m.Reload(&rules.Rules{Namespace: "shop", Rules: ruleset}); err != nil {
 		w.Fatal(err)
 	}
 }

@@ -6,9 +6,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/internal/loglimit"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -74,11 +74,11 @@ func New(c Config) (*Source, error) {
 
 // inForce are the rules in force.
 type inForce struct {
-	*hotparam.Rules
+	*rules.Rules
 	lookback time.Duration // how far before now a partition is read from
 }
 
-func newInForce(c *Config, rules *hotparam.Rules) *inForce {
+func newInForce(c *Config, rules *rules.Rules) *inForce {
 	return &inForce{rules, decode.Lookback(rules) + c.handOver()}
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -119,7 +119,7 @@ func TestPartitionIsReadWhenAnInstanceDies(t *testing.T) {
 func TestSourceSeeksByTime(t *testing.T) {
 	inWorld(t, 1, 1, func(w *world) {
 		window := func(c *Config) {
-			c.Rules = &hotparam.Rules{Namespace: "shop", Rules: []hotparam.Rule{hotRule("r", 300, time.Minute)}}
+			c.Rules = &rules.Rules{Namespace: "shop", Rules: []rules.Rule{hotRule("r", 300, time.Minute)}}
 		}
 		a := w.instance("a", 1)
 		for i := range 200 { // 200 s, of which 65 can matter to a window
@@ -137,7 +137,7 @@ func TestSourceSeeksByTime(t *testing.T) {
 		// A high count is known when all that was there is read.
 		w.redis.mu.Lock()
 		defer w.redis.mu.Unlock()
-		if p := w.redis.holders[0]; len(p.refreshed) > 0 && p.refreshed[0].High == hotparam.Unknown {
+		if p := w.redis.holders[0]; len(p.refreshed) > 0 && p.refreshed[0].High == rules.Unknown {
 			w.Errorf("%+v, want its high count known", p.refreshed)
 		}
 	})
@@ -210,7 +210,7 @@ func TestDeletedBeginningIsUnknown(t *testing.T) {
 			w.Fatal(err)
 		}
 		m := w.join(func(c *Config) {
-			c.Rules = &hotparam.Rules{Namespace: "shop", Rules: []hotparam.Rule{hotRule("r", 300, time.Minute)}}
+			c.Rules = &rules.Rules{Namespace: "shop", Rules: []rules.Rule{hotRule("r", 300, time.Minute)}}
 		})
 		w.has(m, 1)
 		a.runs(nil)
@@ -218,7 +218,7 @@ func TestDeletedBeginningIsUnknown(t *testing.T) {
 			w.redis.mu.Lock()
 			defer w.redis.mu.Unlock()
 			p := w.redis.holders[0]
-			return len(p.refreshed) == 1 && p.refreshed[0].High == hotparam.Unknown
+			return len(p.refreshed) == 1 && p.refreshed[0].High == rules.Unknown
 		}
 		time.Sleep(30 * time.Second)
 		if s := m.Stats(); s.Records > 10+60 || !unknown() {

@@ -5,9 +5,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
@@ -34,10 +34,10 @@ type worker struct {
 	in       *intake
 	gate     *gate
 	mark     *watermark
-	headers  []wire.Header  // buffer for those of a record
-	adopted  inheritance    // what was published when we got the partition, until all of it is read
-	leaving  []hotparam.Key // keys that another partition has now
-	left     time.Time      // when they are let go of
+	headers  []wire.Header // buffer for those of a record
+	adopted  inheritance   // what was published when we got the partition, until all of it is read
+	leaving  []rules.Key   // keys that another partition has now
+	left     time.Time     // when they are let go of
 
 	parts     int       // partitions of the topic
 	now       time.Time // the detector's
@@ -54,7 +54,7 @@ type worker struct {
 	toldAt    atomic.Int64                         // when the leader last reported the end, in nanoseconds since the Unix epoch
 	publisher atomic.Pointer[PartitionPublisher]   // once it has the partition's part
 	elsewhere atomic.Pointer[map[string]time.Time] // instances, by when any partition of ours heard of them
-	instances atomic.Pointer[[]hotparam.Instance]
+	instances atomic.Pointer[[]rules.Instance]
 	clocks    atomic.Pointer[[]decode.SenderClock] // of these that are off
 	live      atomic.Pointer[liveInstances]
 }
@@ -93,7 +93,7 @@ func (s *Source) newWorker(partition int32, now time.Time) *worker {
 
 // homes returns, by rule number, the partition of a rule whose keys are counted in one place,
 // and -1 for other rules.
-func homes(rules *hotparam.Rules, n int) []int {
+func homes(rules *rules.Rules, n int) []int {
 	all := make([]int, len(rules.Rules))
 	for i := range all {
 		if all[i] = -1; rules.Rules[i].Whole() {

@@ -5,22 +5,22 @@ import (
 	"fmt"
 	"net"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/statsdsource"
 	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // found is a Publisher that hands on keys that become hot.
-type found chan hotparam.Hot
+type found chan rules.Hot
 
-func (f found) Publish(c hotparam.Change) {
+func (f found) Publish(c rules.Change) {
 	for _, h := range c.Hot {
 		f <- h
 	}
 }
-func (found) Refresh(int, []hotparam.Hot)   {}
-func (found) Suspects(int, []hotparam.Hot)  {}
-func (found) Instances([]hotparam.Instance) {}
+func (found) Refresh(int, []rules.Hot)   {}
+func (found) Suspects(int, []rules.Hot)  {}
+func (found) Instances([]rules.Instance) {}
 
 // A source finds the hot keys in what any StatsD client sends.
 func Example() {

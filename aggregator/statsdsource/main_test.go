@@ -6,8 +6,8 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/internal/aggregatortest"
+	"github.com/hotparam/hotparam/rules"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -15,13 +15,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // recorder is a Publisher that keeps what it is given.
 type recorder struct {
 	mu      sync.Mutex
-	changes []hotparam.Change
+	changes []rules.Change
 	told    chan struct{} // gets a value for each change, if there is room
 }
 
 func newRecorder() *recorder { return &recorder{told: make(chan struct{}, 1)} }
 
-func (r *recorder) Publish(c hotparam.Change) {
+func (r *recorder) Publish(c rules.Change) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.changes = append(r.changes, c)
@@ -32,10 +32,10 @@ func (r *recorder) Publish(c hotparam.Change) {
 }
 
 // hot is the set of keys that are hot after all changes.
-func (r *recorder) hot() map[hotparam.Key]hotparam.Hot {
+func (r *recorder) hot() map[rules.Key]rules.Hot {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	set := make(map[hotparam.Key]hotparam.Hot)
+	set := make(map[rules.Key]rules.Hot)
 	for _, c := range r.changes {
 		for _, h := range c.Hot {
 			set[h.Key] = h
@@ -47,9 +47,9 @@ func (r *recorder) hot() map[hotparam.Key]hotparam.Hot {
 	return set
 }
 
-func (*recorder) Refresh(int, []hotparam.Hot)   {}
-func (*recorder) Suspects(int, []hotparam.Hot)  {}
-func (*recorder) Instances([]hotparam.Instance) {}
+func (*recorder) Refresh(int, []rules.Hot)   {}
+func (*recorder) Suspects(int, []rules.Hot)  {}
+func (*recorder) Instances([]rules.Instance) {}
 
 var (
 	hotRule   = aggregatortest.HotRule

@@ -5,18 +5,18 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Inherit makes keys hot that another process published before this one, as those of before a
 // restart. They stay hot until the source's own counts say otherwise. Those whose rule is gone
 // or whose value is allowed cool. It is safe for concurrent use.
-func (s *Source) Inherit(published []hotparam.Hot) {
+func (s *Source) Inherit(published []rules.Hot) {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
 	s.resume()
 	if gone := s.shards.Inherit(s.rules, published, time.Now()); len(gone) > 0 {
-		s.publisher.Publish(hotparam.Change{Cool: gone})
+		s.publisher.Publish(rules.Change{Cool: gone})
 	}
 }
 
@@ -26,7 +26,7 @@ func (s *Source) Inherit(published []hotparam.Hot) {
 //
 // It waits until readers have counted what they have read. Packets that arrive meanwhile wait
 // in the sockets. It is safe for concurrent use.
-func (s *Source) Reload(rules *hotparam.Rules) error {
+func (s *Source) Reload(rules *rules.Rules) error {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
 	if rules == nil {

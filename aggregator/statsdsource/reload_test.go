@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // While rules come and go, at the same time as lines on several connections, no line of a
@@ -54,10 +54,10 @@ func TestReloadLosesNoCount(t *testing.T) {
 	sent := make(chan struct{})
 	go func() { sending.Wait(); close(sent) }()
 	limited := kept
-	limited.Limit = &hotparam.Limit{Quota: hotparam.Quota{Rate: hotparam.Rate{N: 5, Per: time.Second}, Burst: 5}, Mode: hotparam.ModeLimit}
+	limited.Limit = &rules.Limit{Quota: rules.Quota{Rate: rules.Rate{N: 5, Per: time.Second}, Burst: 5}, Mode: rules.ModeLimit}
 	share := hotRule("other", 100, time.Second)
-	share.Hot[0].Kind, share.Hot[0].Factor = hotparam.Share, hotparam.Percent(50)
-	versions := []*hotparam.Rules{testRules(limited), testRules(hotRule("other", 1, time.Second), kept), testRules(share, limited, hotRule("more", 1, time.Hour))}
+	share.Hot[0].Kind, share.Hot[0].Factor = rules.Share, rules.Percent(50)
+	versions := []*rules.Rules{testRules(limited), testRules(hotRule("other", 1, time.Second), kept), testRules(share, limited, hotRule("more", 1, time.Hour))}
 	for i, done := 0, false; !done; i++ {
 		if err := s.Reload(versions[i%len(versions)]); err != nil {
 			t.Fatal(err)
@@ -68,28 +68,28 @@ func TestReloadLosesNoCount(t *testing.T) {
 		case <-time.After(2 * time.Millisecond):
 		}
 	}
-	hot := make(map[hotparam.Key]hotparam.Hot)
+	hot := make(map[rules.Key]rules.Hot)
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		for _, rules := range []*hotparam.Rules{testRules(kept), testRules(limited)} { // another limit is published, with the present counts
+		for _, rules := range []*rules.Rules{testRules(kept), testRules(limited)} { // another limit is published, with the present counts
 			if err := s.Reload(rules); err != nil {
 				t.Fatal(err)
 			}
 		}
 		hot = out.hot()
-		if hot[hotparam.Key{Rule: "kept", Text: "q=6"}].Low >= conns*packets*keys {
+		if hot[rules.Key{Rule: "kept", Text: "q=6"}].Low >= conns*packets*keys {
 			break
 		}
 	}
 	for k := range int64(keys) {
-		h := hot[hotparam.Key{Rule: "kept", Text: fmt.Sprint("q=", k)}]
-		if want := conns * packets * (k + 1); h.Low != want || h.High != hotparam.Unknown || h.Limit.N != 5 {
+		h := hot[rules.Key{Rule: "kept", Text: fmt.Sprint("q=", k)}]
+		if want := conns * packets * (k + 1); h.Low != want || h.High != rules.Unknown || h.Limit.N != 5 {
 			t.Errorf("q=%d counts %d to %d, limit %v, sent were %d", k, h.Low, h.High, h.Limit, want)
 		}
 	}
 	if len(hot) != keys {
 		t.Errorf("%d keys are hot", len(hot))
 	}
-	if err := s.Reload(&hotparam.Rules{Namespace: "else"}); err == nil {
+	if err := s.Reload(&rules.Rules{Namespace: "else"}); err == nil {
 		t.Error("another namespace is taken")
 	}
 }

@@ -15,11 +15,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/statsdsink"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -27,8 +27,8 @@ import (
 // that never is and hears the same packets.
 type resumeModel struct {
 	*rand.Rand
-	rules   *hotparam.Rules
-	rule    *hotparam.Rule
+	rules   *rules.Rules
+	rule    *rules.Rule
 	texts   []string
 	rates   []float64 // by text: counts of a step
 	debts   []float64
@@ -40,7 +40,7 @@ type resumeModel struct {
 	claims  time.Time     // when the live one takes over; zero: it has
 	begins  time.Time
 	store   modelStore
-	redis   map[string]hotparam.Hot
+	redis   map[string]rules.Hot
 	skip    float64 // how often a second has no snapshot
 
 	killed, resumed time.Time
@@ -146,19 +146,19 @@ func (s *modelStore) Load(context.Context) ([]byte, error) { return s.data, nil 
 type modelProcess struct {
 	m       *resumeModel
 	source  *Source
-	hot     map[string]hotparam.Hot
+	hot     map[string]rules.Hot
 	cooled  map[string]time.Time
 	known   int // high counts
 	running sync.WaitGroup
 }
 
 func (m *resumeModel) start(store Snapshots, start time.Time) *modelProcess {
-	p := &modelProcess{m: m, hot: make(map[string]hotparam.Hot), cooled: make(map[string]time.Time)}
+	p := &modelProcess{m: m, hot: make(map[string]rules.Hot), cooled: make(map[string]time.Time)}
 	s := &Source{listener: &listener{stats: new(listenerStats)}, publisher: p, snapshots: store, rules: decode.NumberRules(m.rules), started: time.Now()}
 	s.decoders = []*decode.Decoder{decode.NewDecoder(m.rules, wire.Plain)}
 	s.shards = aggregator.NewShards(aggregator.DetectorConfig{
 		Rules: m.rules, Publisher: p, Memory: 1 << 20, Lag: modelLag, Start: start, OnVerdict: p.onVerdict,
-		Explain: hotparam.Key{Text: m.texts[0]}, OnAccount: p.onAccount,
+		Explain: rules.Key{Text: m.texts[0]}, OnAccount: p.onAccount,
 	}, 2, 1)
 	s.feeds = []feed{s.shards.Feed(0)}
 	p.source = s
@@ -184,7 +184,7 @@ func (p *modelProcess) read(packets []modelPacket, now time.Time) {
 	out.End(now, now, p.m.IntN(3) == 0)
 }
 
-func (p *modelProcess) Publish(c hotparam.Change) {
+func (p *modelProcess) Publish(c rules.Change) {
 	p.m.mu.Lock()
 	defer p.m.mu.Unlock()
 	for _, h := range c.Hot {
@@ -197,9 +197,9 @@ func (p *modelProcess) Publish(c hotparam.Change) {
 	}
 }
 
-func (*modelProcess) Refresh(int, []hotparam.Hot)   {}
-func (*modelProcess) Suspects(int, []hotparam.Hot)  {}
-func (*modelProcess) Instances([]hotparam.Instance) {}
+func (*modelProcess) Refresh(int, []rules.Hot)   {}
+func (*modelProcess) Suspects(int, []rules.Hot)  {}
+func (*modelProcess) Instances([]rules.Instance) {}
 
 func (p *modelProcess) fail(format string, args ...any) {
 	if p == p.m.twin {
@@ -215,7 +215,7 @@ func (p *modelProcess) fail(format string, args ...any) {
 }
 
 // sum returns what was sent of a key in the window that ends with a pane.
-func (m *resumeModel) sum(text string, w hotparam.Window, last int64) (n int64) {
+func (m *resumeModel) sum(text string, w rules.Window, last int64) (n int64) {
 	from, to := w.Start(last-int64(w.Panes)+1), w.Start(last+1)
 	for _, c := range m.truth[text] {
 		if !c.when.Before(from) && c.when.Before(to) {
@@ -230,11 +230,11 @@ func (p *modelProcess) onAccount(a aggregator.Account) {
 	defer p.m.mu.Unlock()
 	w := a.Threshold.Window()
 	truth := p.m.sum(p.m.texts[0], w, w.Index(a.Start))
-	if a.Low > truth || a.High != hotparam.Unknown && a.High < truth {
+	if a.Low > truth || a.High != rules.Unknown && a.High < truth {
 		p.fail("window %v to %v: %d to %d, the truth is %d; killed %v resumed %v restarted %v", w.Pane*time.Duration(w.Panes), a.End.Sub(p.m.begins), a.Low, a.High, truth, p.m.killed.Sub(p.m.begins), p.m.resumed.Sub(p.m.begins), p.m.restarted.Sub(p.m.begins))
 	}
 	if p != p.m.twin {
-		if a.High == hotparam.Unknown {
+		if a.High == rules.Unknown {
 			p.m.unknown++
 		} else {
 			p.m.judged++
@@ -258,7 +258,7 @@ func (p *modelProcess) onVerdict(v aggregator.Verdict) {
 			p.fail("%s became hot at %v by %d in %v with %d to %d, the truth is %d: %v killed %v resumed %v restarted %v", v.Text, v.At.Sub(p.m.begins), v.Threshold.Rate.N, v.Threshold.Rate.Per, v.Low, v.High, highest, v.Threshold.Kind, p.m.killed.Sub(p.m.begins), p.m.resumed.Sub(p.m.begins), p.m.restarted.Sub(p.m.begins))
 		}
 	case aggregator.Left:
-		if truth := p.m.sum(v.Text, w, last-1); truth >= v.Threshold.ExitCount(v.Threshold.Rate.N) && v.Threshold.Kind == hotparam.Absolute {
+		if truth := p.m.sum(v.Text, w, last-1); truth >= v.Threshold.ExitCount(v.Threshold.Rate.N) && v.Threshold.Kind == rules.Absolute {
 			p.fail("%s left at %v with %d, the exit is %d", v.Text, v.At.Sub(p.m.begins), truth, v.Threshold.ExitCount(v.Threshold.Rate.N))
 		}
 	}
@@ -278,7 +278,7 @@ func (m *resumeModel) step(t testing.TB) {
 		m.debts[i] -= float64(n)
 		if n > 0 {
 			member := []byte("r " + text)
-			m.senders[m.IntN(len(m.senders))].collector.Add(hotparam.Hash(member), member, n)
+			m.senders[m.IntN(len(m.senders))].collector.Add(rules.Hash(member), member, n)
 		}
 	}
 	time.Sleep(modelStep)
@@ -304,12 +304,12 @@ func (m *resumeModel) step(t testing.TB) {
 		m.mu.Lock()
 		hot := slices.Collect(maps.Keys(m.twin.hot))
 		m.mu.Unlock()
-		keys := make([]hotparam.Key, len(hot))
+		keys := make([]rules.Key, len(hot))
 		for i := range hot {
-			keys[i] = hotparam.Key{Rule: "r", Text: hot[i]}
+			keys[i] = rules.Key{Rule: "r", Text: hot[i]}
 		}
 		for _, s := range m.senders {
-			s.collector.Steer(hotparam.Fleet{Instances: len(m.senders)}, keys)
+			s.collector.Steer(rules.Fleet{Instances: len(m.senders)}, keys)
 		}
 		if m.live != nil && m.claims.IsZero() && m.Float64() >= m.skip {
 			m.live.source.saveSnapshot(t.Context())
@@ -367,10 +367,10 @@ func (m *resumeModel) restartSender(t testing.TB) {
 	m.restarted = time.Now()
 }
 
-func newResumeModel(r *rand.Rand, thresholds ...hotparam.Threshold) *resumeModel {
+func newResumeModel(r *rand.Rand, thresholds ...rules.Threshold) *resumeModel {
 	rule := hotRule("r", 1, time.Second)
 	rule.Hot = thresholds
-	m := &resumeModel{Rand: r, rules: testRules(rule), truth: make(map[string][]modelCount), redis: make(map[string]hotparam.Hot), begins: time.Now()}
+	m := &resumeModel{Rand: r, rules: testRules(rule), truth: make(map[string][]modelCount), redis: make(map[string]rules.Hot), begins: time.Now()}
 	m.rule = &m.rules.Rules[0]
 	for _, q := range []string{"a", "b", "c", "d"} {
 		m.texts = append(m.texts, "GET /s?q="+q)
@@ -398,14 +398,14 @@ func (m *resumeModel) end() {
 }
 
 func randomResumeModel(r *rand.Rand) *resumeModel {
-	var thresholds []hotparam.Threshold
+	var thresholds []rules.Threshold
 	for range 1 + r.IntN(3) {
 		per := []time.Duration{time.Second, 10 * time.Second, time.Minute, 10 * time.Minute}[r.IntN(4)]
-		th := hotparam.NewThreshold(hotparam.Rate{N: 50 + r.Int64N(400), Per: per})
-		th.Kind = []hotparam.Kind{hotparam.Absolute, hotparam.Absolute, hotparam.Share, hotparam.Top, hotparam.Jump}[r.IntN(5)]
-		th.Factor, th.Top = hotparam.Fraction{Num: 2, Den: 1}, 1+r.IntN(2)
-		if th.Kind == hotparam.Share {
-			th.Factor = hotparam.Percent(40)
+		th := rules.NewThreshold(rules.Rate{N: 50 + r.Int64N(400), Per: per})
+		th.Kind = []rules.Kind{rules.Absolute, rules.Absolute, rules.Share, rules.Top, rules.Jump}[r.IntN(5)]
+		th.Factor, th.Top = rules.Fraction{Num: 2, Den: 1}, 1+r.IntN(2)
+		if th.Kind == rules.Share {
+			th.Factor = rules.Percent(40)
 		}
 		th.Hold, th.CoolDown = time.Duration(r.IntN(3000))*time.Millisecond, time.Duration(r.IntN(3000))*time.Millisecond
 		thresholds = append(thresholds, th)

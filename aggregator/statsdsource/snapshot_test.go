@@ -9,8 +9,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/internal/snapshot"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // A key that stopped 40 s before a restart cools when it would have cooled without, not when a
@@ -18,7 +18,7 @@ import (
 func TestARestartDelaysNoCooling(t *testing.T) {
 	for _, orderly := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			th := hotparam.NewThreshold(hotparam.Rate{N: 3000, Per: time.Minute})
+			th := rules.NewThreshold(rules.Rate{N: 3000, Per: time.Minute})
 			m := newResumeModel(rand.New(rand.NewPCG(1, 2)), th)
 			defer m.end()
 			for i := range m.rates {
@@ -83,7 +83,7 @@ func TestSnapshotsThatDoNotFitAreRefused(t *testing.T) {
 		"":            func(*resumeModel, *snapshot.Snapshot) {},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			m := newResumeModel(rand.New(rand.NewPCG(1, 2)), hotparam.NewThreshold(hotparam.Rate{N: 300, Per: 10 * time.Second}))
+			m := newResumeModel(rand.New(rand.NewPCG(1, 2)), rules.NewThreshold(rules.Rate{N: 300, Per: 10 * time.Second}))
 			defer m.end()
 			m.rates[0] = 4
 			m.run(t, 5*time.Second)
@@ -112,7 +112,7 @@ func TestSnapshotsThatDoNotFitAreRefused(t *testing.T) {
 // A standby that has heard the packets that the snapshot counts does not count them twice.
 func TestAStandbyThatCountedUsesNoSnapshot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := newResumeModel(rand.New(rand.NewPCG(1, 2)), hotparam.NewThreshold(hotparam.Rate{N: 300, Per: 10 * time.Second}))
+		m := newResumeModel(rand.New(rand.NewPCG(1, 2)), rules.NewThreshold(rules.Rate{N: 300, Per: 10 * time.Second}))
 		defer m.end()
 		m.rates[0] = 4
 		m.run(t, 4*time.Second)
@@ -134,7 +134,7 @@ func TestAStandbyThatCountedUsesNoSnapshot(t *testing.T) {
 // While a sender of the snapshot was not heard again, nothing is known of what it sent after.
 func TestNothingIsKnownWhileASenderIsUnheard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := newResumeModel(rand.New(rand.NewPCG(3, 2)), hotparam.NewThreshold(hotparam.Rate{N: 3000, Per: time.Minute}))
+		m := newResumeModel(rand.New(rand.NewPCG(3, 2)), rules.NewThreshold(rules.Rate{N: 3000, Per: time.Minute}))
 		defer m.end()
 		m.rates[0] = 4
 		m.run(t, 20*time.Second)
@@ -166,8 +166,8 @@ func TestNothingIsKnownWhileASenderIsUnheard(t *testing.T) {
 // Keys that are not in a snapshot may have counted as many as those that are in it.
 func TestNoRankIsKnownByTheKeysOfASnapshot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		th := hotparam.NewThreshold(hotparam.Rate{N: 100, Per: time.Minute})
-		th.Kind, th.Top = hotparam.Top, 1
+		th := rules.NewThreshold(rules.Rate{N: 100, Per: time.Minute})
+		th.Kind, th.Top = rules.Top, 1
 		m := newResumeModel(rand.New(rand.NewPCG(1, 2)), th)
 		defer m.end()
 		m.rates[0], m.rates[1] = 1, 3

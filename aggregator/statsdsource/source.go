@@ -11,17 +11,17 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/aggregator/baseline"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/internal/countset"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
 // Config configures a [Source]. Rules and Publisher are required.
 type Config struct {
-	Rules     *hotparam.Rules
+	Rules     *rules.Rules
 	Publisher aggregator.Publisher
 	// Listen are the addresses to listen at, as [wire.ParseAddress] reads them. None means
 	// [DefaultListen].

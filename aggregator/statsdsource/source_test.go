@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -59,8 +59,8 @@ func TestSourceFindsHotKeysInPackets(t *testing.T) {
 		t.Fatal(err)
 	}
 	hot := out.hot()
-	h, ok := hot[hotparam.Key{Rule: "terms", Text: "q=hot"}]
-	if !ok || len(hot) != 1 || h.Low != 30 || h.High != hotparam.Unknown || h.Rate != 3 {
+	h, ok := hot[rules.Key{Rule: "terms", Text: "q=hot"}]
+	if !ok || len(hot) != 1 || h.Low != 30 || h.High != rules.Unknown || h.Rate != 3 {
 		t.Errorf("hot are %+v", hot)
 	}
 	s := a.Stats()
@@ -143,7 +143,7 @@ func TestSourceRefusesBadConfigs(t *testing.T) {
 		{"negative memory", func(c *Config) { c.Memory = -1 }, "Config.Memory"},
 		{"shards", func(c *Config) { c.Shards = 257 }, "Config.Shards"},
 		{"lag", func(c *Config) { c.Lag = -1 }, "Config.Lag"},
-		{"bad rules", func(c *Config) { c.Rules = &hotparam.Rules{} }, "namespace"},
+		{"bad rules", func(c *Config) { c.Rules = &rules.Rules{} }, "namespace"},
 		{"address", func(c *Config) { c.Listen = []string{"nonsense"} }, "nonsense"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

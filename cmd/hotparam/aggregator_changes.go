@@ -5,9 +5,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/loglimit"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // changeLines is how many keys are logged as they become hot, and as many as they cool: what
@@ -23,7 +23,7 @@ type changeLog struct {
 	mu sync.Mutex
 	// since holds since when each key is hot that was reported as hot: a change of its limit is
 	// no news.
-	since map[hotparam.Key]time.Time
+	since map[rules.Key]time.Time
 }
 
 // maxLogged bounds how many hot keys are known. Of those beyond, a change of the limit is logged
@@ -31,7 +31,7 @@ type changeLog struct {
 const maxLogged = 10_000
 
 // becameHot records a hot key and reports whether it was not hot before.
-func (c *changeLog) becameHot(h *hotparam.Hot) bool {
+func (c *changeLog) becameHot(h *rules.Hot) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	since, known := c.since[h.Key]
@@ -39,7 +39,7 @@ func (c *changeLog) becameHot(h *hotparam.Hot) bool {
 		return false
 	}
 	if c.since == nil {
-		c.since = make(map[hotparam.Key]time.Time)
+		c.since = make(map[rules.Key]time.Time)
 	}
 	if known || len(c.since) < maxLogged {
 		c.since[h.Key] = h.Since
@@ -48,14 +48,14 @@ func (c *changeLog) becameHot(h *hotparam.Hot) bool {
 }
 
 // cooled forgets a key.
-func (c *changeLog) cooled(key hotparam.Key) {
+func (c *changeLog) cooled(key rules.Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.since, key)
 }
 
 // write logs a change, unless it is a standby's: the one that publishes logs the same.
-func (c *changeLog) write(change *hotparam.Change, publisher *hotkeys.Publisher) {
+func (c *changeLog) write(change *rules.Change, publisher *hotkeys.Publisher) {
 	if c.log == nil {
 		return
 	}
@@ -82,7 +82,7 @@ func (c *changeLog) write(change *hotparam.Change, publisher *hotkeys.Publisher)
 	}
 }
 
-func (c *changeLog) line(what string, h *hotparam.Hot, unlogged int) {
+func (c *changeLog) line(what string, h *rules.Hot, unlogged int) {
 	args := []any{"rule", h.Rule, "key", h.Text, "rate", speedWords(h.Rate, h.Cause.Unit), "count", boundsWords(h), "threshold", causeWords(h.Cause)}
 	if !h.Limit.IsZero() {
 		args = append(args, "limit", rateWords(h.Limit, h.Cause.Unit), "mode", string(h.Mode))
@@ -100,7 +100,7 @@ type loggedPublisher struct {
 }
 
 // Publish implements aggregator.Publisher.
-func (p loggedPublisher) Publish(change hotparam.Change) {
+func (p loggedPublisher) Publish(change rules.Change) {
 	p.changes.write(&change, p.Publisher)
 	p.Publisher.Publish(change)
 }

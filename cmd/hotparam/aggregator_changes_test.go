@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/hotkeytest"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // A heating is one line: not another for each change of the key's limit.
@@ -29,7 +29,7 @@ func TestChangeLogSaysHotOncePerHeating(t *testing.T) {
 		t.Fatal(err)
 	}
 	changes := changeLog{log: log}
-	lines := func(change hotparam.Change, want ...string) {
+	lines := func(change rules.Change, want ...string) {
 		t.Helper()
 		out.Reset()
 		changes.write(&change, publisher)
@@ -44,9 +44,9 @@ func TestChangeLogSaysHotOncePerHeating(t *testing.T) {
 	}
 	h := hotkeytest.Hot(hotkeytest.Text(1), 212, 50)
 	lines(hotkeytest.Hots(h), "hot")
-	h.Limit.N, h.Cause.Rate = 20, hotparam.Rate{N: 150, Per: time.Second}
+	h.Limit.N, h.Cause.Rate = 20, rules.Rate{N: 150, Per: time.Second}
 	lines(hotkeytest.Hots(h))
-	h.Mode = hotparam.ModeShadow
+	h.Mode = rules.ModeShadow
 	lines(hotkeytest.Hots(h))
 	lines(hotkeytest.Cools(h), "cool")
 	h.Since = h.Since.Add(time.Minute)

@@ -8,10 +8,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/graphitesource"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/secret"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // graphitePipeline is a job that asks Graphite, with one publisher.
@@ -40,7 +40,7 @@ func newGraphitePipeline(ctx context.Context, set *settings, client redis.Univer
 // makeGraphitePipeline makes no call.
 func makeGraphitePipeline(set *settings, client redis.UniversalClient) (*graphitePipeline, error) {
 	p := &graphitePipeline{url: set.file.Graphite.URL}
-	o, err := newOwner(set, client, func(published []hotparam.Hot) { p.source.Inherit(published) })
+	o, err := newOwner(set, client, func(published []rules.Hot) { p.source.Inherit(published) })
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func (p *graphitePipeline) Run(ctx context.Context) error {
 	})
 }
 
-func (p *graphitePipeline) reload(rules *hotparam.Rules) error {
+func (p *graphitePipeline) reload(rules *rules.Rules) error {
 	return p.owner.reload(rules, p.source.Reload)
 }
 
@@ -111,7 +111,7 @@ func (p *graphitePipeline) collect(s samples) {
 func (p *graphitePipeline) where() slog.Attr { return slog.String(config.SourceGraphite, p.url) }
 
 // reportTo implements pipeline.
-func (p *graphitePipeline) reportTo(m *hotparam.Member) {
+func (p *graphitePipeline) reportTo(m *rules.Member) {
 	stats := p.source.Stats()
 	m.Dropped, m.Waiting = stats.BadValue, int64(p.publisher.Stats().Waiting)
 	reportDetector(m, &stats.Detector)

@@ -11,9 +11,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/kafkasource"
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // kafkaPipeline is a member of a consumer group, with a publisher for each of its
@@ -68,7 +68,7 @@ func makeKafkaPipeline(set *settings, client redis.UniversalClient) (*kafkaPipel
 // partitionConfig is the configuration of a partition's publisher. What it
 // publishes lasts until another aggregator has the partition: the session of the
 // one that died, and a rebalance; and until Redis has failed over.
-func partitionConfig(rules *hotparam.Rules, session time.Duration, log *slog.Logger) hotkeys.PublisherConfig {
+func partitionConfig(rules *rules.Rules, session time.Duration, log *slog.Logger) hotkeys.PublisherConfig {
 	const rebalance = 5 * time.Second
 	if session == 0 {
 		session = kafkasource.DefaultSession
@@ -97,7 +97,7 @@ func (p *kafkaPipeline) Run(ctx context.Context) error {
 	return nil
 }
 
-func (p *kafkaPipeline) reload(rules *hotparam.Rules) error {
+func (p *kafkaPipeline) reload(rules *rules.Rules) error {
 	if err := p.source.Reload(rules); err != nil {
 		return err
 	}
@@ -168,7 +168,7 @@ func (p *kafkaPipeline) where() slog.Attr {
 }
 
 // reportTo implements pipeline.
-func (p *kafkaPipeline) reportTo(m *hotparam.Member) {
+func (p *kafkaPipeline) reportTo(m *rules.Member) {
 	stats := p.source.Stats()
 	m.Dropped, m.Lost, m.Arrived = refusedSum(&stats.Decoder), lostSum(&stats.Decoder), stats.Decoder.Packets
 	m.Waiting = int64(p.publishers.stats().Waiting)

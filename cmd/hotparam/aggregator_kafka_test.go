@@ -12,11 +12,11 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/kafkasource"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/kafkafake"
 	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -112,7 +112,7 @@ func TestPartitionConfig(t *testing.T) {
 		1500 * time.Millisecond: {15 * time.Second, 10 * time.Second},
 		time.Minute:             {65 * time.Second, 65 * time.Second},
 	} {
-		c := partitionConfig(&hotparam.Rules{Namespace: "shop"}, session, slog.Default())
+		c := partitionConfig(&rules.Rules{Namespace: "shop"}, session, slog.Default())
 		if got := [2]time.Duration{c.EntryTTL, c.BeatTTL}; got != want {
 			t.Errorf("session %v: %v, want %v", session, got, want)
 		}

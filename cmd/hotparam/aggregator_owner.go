@@ -12,9 +12,9 @@ import (
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // owner publishes for a source that counts all keys by itself: one owner in Redis.
@@ -25,7 +25,7 @@ type owner struct {
 
 // newOwner is named as its source is, and as this one of several aggregators. inherit gets the
 // keys that are published already when it takes its part of the set.
-func newOwner(set *settings, client redis.UniversalClient, inherit func([]hotparam.Hot)) (owner, error) {
+func newOwner(set *settings, client redis.UniversalClient, inherit func([]rules.Hot)) (owner, error) {
 	conf := set.file.Aggregator
 	c := hotkeys.PublisherConfig{Namespace: set.file.Rules.Namespace, Owner: conf.Source, Rules: hotRules(set.file.Rules), Inherit: inherit, Logger: set.log}
 	if conf.Name != "" {
@@ -53,7 +53,7 @@ func (o owner) run(ctx context.Context, source func(context.Context) error) erro
 }
 
 // reload puts other rules in force in a source, and then in the publisher.
-func (o owner) reload(rules *hotparam.Rules, source func(*hotparam.Rules) error) error {
+func (o owner) reload(rules *rules.Rules, source func(*rules.Rules) error) error {
 	if err := source(rules); err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (o owner) ready() (string, error) {
 
 // hotRules are the ids of the rules that find hot keys, which share the places of the
 // published set.
-func hotRules(rules *hotparam.Rules) (ids []string) {
+func hotRules(rules *rules.Rules) (ids []string) {
 	for i := range rules.Rules {
 		if len(rules.Rules[i].Hot) > 0 {
 			ids = append(ids, rules.Rules[i].ID)

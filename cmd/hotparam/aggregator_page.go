@@ -10,10 +10,10 @@ import (
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/live"
 	"github.com/hotparam/hotparam/internal/page"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // admin is what the daemon's HTTP server serves besides health, readiness and metrics:
@@ -31,7 +31,7 @@ type adminRoute struct {
 }
 
 // newAdmin returns what is served on a listener. rules returns the rules in force.
-func newAdmin(set *settings, client redis.UniversalClient, listener net.Addr, rules func() *hotparam.Rules) (*admin, error) {
+func newAdmin(set *settings, client redis.UniversalClient, listener net.Addr, rules func() *rules.Rules) (*admin, error) {
 	conf := set.file.Aggregator
 	token, err := set.pageToken()
 	if err != nil {
@@ -116,7 +116,7 @@ func (s *settings) pageToken() (string, error) {
 }
 
 // pageRules returns rules as `rules lint` writes them.
-func pageRules(rules *hotparam.Rules) page.Rules {
+func pageRules(rules *rules.Rules) page.Rules {
 	all := page.Rules{Namespace: rules.Namespace, Version: rules.Version, Rules: make([]page.Rule, 0, len(rules.Rules))}
 	for i := range rules.Rules {
 		all.Rules = append(all.Rules, page.Rule{ID: rules.Rules[i].ID, Words: ruleWords(&rules.Rules[i])})

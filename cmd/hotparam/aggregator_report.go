@@ -9,11 +9,11 @@ import (
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // reportingPipeline is a pipeline that tells others how it is by heartbeats, and looks what
@@ -31,20 +31,20 @@ type reportingPipeline struct {
 
 // fleetFigures are what members of the fleet say, and what operators do.
 type fleetFigures struct {
-	Roles    map[hotparam.Role]int
+	Roles    map[rules.Role]int
 	Others   int // members with other rules
 	Versions int // of the rules
-	Controls map[hotparam.ControlAction]int
+	Controls map[rules.ControlAction]int
 }
 
 func newReportingPipeline(p pipeline, client redis.UniversalClient, set *settings, file *rulesFile) (*reportingPipeline, error) {
 	r := &reportingPipeline{pipeline: p, client: client, namespace: set.file.Rules.Namespace, version: file.rulesVersion}
-	self := hotparam.Member{Name: set.file.Aggregator.Name, Role: hotparam.RoleAggregator, Program: readVersion().Version, Started: time.Now(), MemoryMax: set.file.Aggregator.Memory}
+	self := rules.Member{Name: set.file.Aggregator.Name, Role: rules.RoleAggregator, Program: readVersion().Version, Started: time.Now(), MemoryMax: set.file.Aggregator.Memory}
 	if self.Name == "" {
 		self.Name = collector.DefaultInstance()
 	}
 	var err error
-	r.beat, err = hotkeys.NewHeartbeat(client, hotkeys.HeartbeatConfig{Namespace: r.namespace, Logger: set.log, Member: func() hotparam.Member {
+	r.beat, err = hotkeys.NewHeartbeat(client, hotkeys.HeartbeatConfig{Namespace: r.namespace, Logger: set.log, Member: func() rules.Member {
 		m, rules := self, file.read()
 		m.RulesVersion, m.Problem = rules.Version, rules.Problem
 		p.reportTo(&m)
@@ -95,7 +95,7 @@ func (p *reportingPipeline) readFleet(ctx context.Context) fleetFigures {
 	defer cancel()
 	f := fleetFigures{Versions: len(p.beat.Stats().Versions)}
 	if members, err := hotkeys.ListMembers(ctx, p.client, p.namespace); err == nil {
-		f.Roles = make(map[hotparam.Role]int)
+		f.Roles = make(map[rules.Role]int)
 		for i := range members {
 			f.Roles[members[i].Role]++
 			if members[i].RulesVersion != p.version() {
@@ -104,7 +104,7 @@ func (p *reportingPipeline) readFleet(ctx context.Context) fleetFigures {
 		}
 	}
 	if controls, err := hotkeys.ListControls(ctx, p.client, p.namespace); err == nil {
-		f.Controls = make(map[hotparam.ControlAction]int)
+		f.Controls = make(map[rules.ControlAction]int)
 		for i := range controls {
 			f.Controls[controls[i].Action]++
 		}
@@ -126,7 +126,7 @@ var fleetMetrics = []figure[fleetFigures]{
 			if f.Roles == nil {
 				return
 			}
-			for _, role := range []hotparam.Role{hotparam.RoleInstance, hotparam.RoleAggregator} {
+			for _, role := range []rules.Role{rules.RoleInstance, rules.RoleAggregator} {
 				emit(string(role), float64(f.Roles[role]))
 			}
 		}).
@@ -142,7 +142,7 @@ var fleetMetrics = []figure[fleetFigures]{
 			if f.Controls == nil {
 				return
 			}
-			for _, action := range []hotparam.ControlAction{hotparam.ControlBlock, hotparam.ControlAllow, hotparam.ControlPin} {
+			for _, action := range []rules.ControlAction{rules.ControlBlock, rules.ControlAllow, rules.ControlPin} {
 				emit(string(action), float64(f.Controls[action]))
 			}
 		}).
@@ -158,7 +158,7 @@ func refusedSum(d *decode.Stats) (n int64) {
 	return n
 }
 
-func reportDetector(m *hotparam.Member, d *aggregator.DetectorStats) {
+func reportDetector(m *rules.Member, d *aggregator.DetectorStats) {
 	m.MemoryUsed, m.Floor = d.Memory, d.Floor
 	m.Dropped += d.Late + d.Unnamed
 }

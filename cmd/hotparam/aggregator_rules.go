@@ -14,11 +14,11 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/filewatch"
 	"github.com/hotparam/hotparam/internal/loglimit"
 	"github.com/hotparam/hotparam/internal/sdnotify"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // rulesFile is the daemon's file, which is read again on SIGHUP and when it has changed. A
@@ -27,12 +27,12 @@ import (
 type rulesFile struct {
 	flags    aggregatorFlags
 	log      *slog.Logger
-	started  *settings                         // what the process began with
-	putRules func(rules *hotparam.Rules) error // of the pipeline
+	started  *settings                      // what the process began with
+	putRules func(rules *rules.Rules) error // of the pipeline
 
 	mu      sync.Mutex // guards what follows; held while rules are put in force
 	changed func()     // called after each reading, under mu; may be nil
-	inForce *hotparam.Rules
+	inForce *rules.Rules
 	latest  *settings // of the last good file
 	tried   []byte    // the contents that were parsed last, good or bad; nil before the first
 	away    string    // why the file cannot be read; "" if it can
@@ -49,7 +49,7 @@ type rulesStats struct {
 	Problem           string // of the file as it is now; "" if its rules are in force
 }
 
-func newRulesFile(f aggregatorFlags, set *settings, put func(*hotparam.Rules) error) *rulesFile {
+func newRulesFile(f aggregatorFlags, set *settings, put func(*rules.Rules) error) *rulesFile {
 	rules := set.file.Rules
 	return &rulesFile{
 		flags: f, log: set.log, started: set, putRules: put, inForce: rules, latest: set,
@@ -76,7 +76,7 @@ func (r *rulesFile) announce() {
 func (r *rulesFile) rulesVersion() string { return r.read().Version }
 
 // rules returns the rules in force.
-func (r *rulesFile) rules() *hotparam.Rules {
+func (r *rulesFile) rules() *rules.Rules {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.inForce

@@ -10,9 +10,9 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // The rules of a file that is switched, as Kubernetes does, are in force soon. One that cannot
@@ -90,7 +90,7 @@ func TestReloadIsAnnounced(t *testing.T) {
 		t.Fatal(err)
 	}
 	announced := 0
-	file := newRulesFile(aggregatorFlags{config: path}, &settings{file: first, log: slog.New(slog.DiscardHandler)}, func(*hotparam.Rules) error { return nil })
+	file := newRulesFile(aggregatorFlags{config: path}, &settings{file: first, log: slog.New(slog.DiscardHandler)}, func(*rules.Rules) error { return nil })
 	file.onChange(func() { announced++ })
 	for i, step := range []struct {
 		text string
@@ -112,7 +112,7 @@ func TestBadFileThatIsUnreadableStaysBad(t *testing.T) {
 		t.Fatal(err)
 	}
 	puts := 0
-	file := newRulesFile(aggregatorFlags{config: "f.yaml"}, &settings{file: first, log: slog.New(slog.DiscardHandler)}, func(*hotparam.Rules) error { puts++; return nil })
+	file := newRulesFile(aggregatorFlags{config: "f.yaml"}, &settings{file: first, log: slog.New(slog.DiscardHandler)}, func(*rules.Rules) error { puts++; return nil })
 	want := func(step, problem string, rejected int64, wantPuts int) {
 		t.Helper()
 		if s := file.read(); !strings.HasPrefix(s.Problem, problem) || (s.Problem == "") != (problem == "") || s.Rejected != rejected || puts != wantPuts {

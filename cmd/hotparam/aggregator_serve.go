@@ -12,9 +12,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/httpserve"
 	"github.com/hotparam/hotparam/internal/sdnotify"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // pipeline turns counts into published keys. There is one for each source.
@@ -26,14 +26,14 @@ type pipeline interface {
 	// they do not.
 	ready() (string, error)
 	// reload puts other rules in force. If it returns an error, the present ones stay.
-	reload(rules *hotparam.Rules) error
+	reload(rules *rules.Rules) error
 	// publishes reports whether what is found here reaches Redis: not on a standby.
 	publishes() bool
 	// collect gives the pipeline's metrics.
 	collect(samples)
 	// reportTo adds to a heartbeat what the pipeline drops and loses, as totals, and what it
 	// holds.
-	reportTo(m *hotparam.Member)
+	reportTo(m *rules.Member)
 	// alive returns an error if the pipeline has stopped working, for which nothing but
 	// another process helps. It may block if it has. Servers that are away are no such error.
 	alive() error

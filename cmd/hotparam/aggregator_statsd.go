@@ -10,8 +10,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/statsdsource"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -23,7 +23,7 @@ type statsdPipeline struct {
 
 func newStatsDPipeline(ctx context.Context, set *settings, client redis.UniversalClient) (*statsdPipeline, error) {
 	p := new(statsdPipeline)
-	o, err := newOwner(set, client, func(published []hotparam.Hot) { p.agg.Inherit(published) })
+	o, err := newOwner(set, client, func(published []rules.Hot) { p.agg.Inherit(published) })
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func (p *statsdPipeline) Run(ctx context.Context) error {
 	})
 }
 
-func (p *statsdPipeline) reload(rules *hotparam.Rules) error {
+func (p *statsdPipeline) reload(rules *rules.Rules) error {
 	return p.owner.reload(rules, p.agg.Reload)
 }
 
@@ -89,7 +89,7 @@ func (p *statsdPipeline) where() slog.Attr {
 }
 
 // reportTo implements pipeline.
-func (p *statsdPipeline) reportTo(m *hotparam.Member) {
+func (p *statsdPipeline) reportTo(m *rules.Member) {
 	stats := p.agg.Stats()
 	m.Dropped = stats.Listener.Dropped + stats.Listener.TooLong + stats.Listener.Truncated + refusedSum(&stats.Decoder)
 	m.Lost, m.Arrived = lostSum(&stats.Decoder), stats.Decoder.Packets

@@ -11,11 +11,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/accesslog"
 	"github.com/hotparam/hotparam/internal/bench"
+	"github.com/hotparam/hotparam/rules"
 )
 
 type detectFlags struct {
@@ -97,12 +97,12 @@ const (
 
 // config checks the flags.
 func (f *detectFlags) config(s streams) (bench.DetectConfig, error) {
-	hot := hotparam.Rate{N: f.threshold, Per: f.window}
+	hot := rules.Rate{N: f.threshold, Per: f.window}
 	switch {
-	case f.threshold < 1 || hot.PerSecond() > hotparam.MaxRate:
-		return bench.DetectConfig{}, fmt.Errorf("--threshold %d: must be at least 1, and at most %d per second", f.threshold, hotparam.MaxRate)
-	case f.window < hotparam.MinWindow || f.window > hotparam.MaxWindow:
-		return bench.DetectConfig{}, fmt.Errorf("--window %v: must be %v to %v", f.window, hotparam.MinWindow, hotparam.MaxWindow)
+	case f.threshold < 1 || hot.PerSecond() > rules.MaxRate:
+		return bench.DetectConfig{}, fmt.Errorf("--threshold %d: must be at least 1, and at most %d per second", f.threshold, rules.MaxRate)
+	case f.window < rules.MinWindow || f.window > rules.MaxWindow:
+		return bench.DetectConfig{}, fmt.Errorf("--window %v: must be %v to %v", f.window, rules.MinWindow, rules.MaxWindow)
 	case !(f.zipf >= 0 && f.zipf <= maxZipf):
 		return bench.DetectConfig{}, fmt.Errorf("--zipf %v: must be 0 to %d", f.zipf, maxZipf)
 	case f.keys < 1 || f.keys > maxKeys:
@@ -120,19 +120,19 @@ func (f *detectFlags) config(s streams) (bench.DetectConfig, error) {
 		c.Generate = &bench.Generate{Zipf: f.zipf, Keys: f.keys, Events: f.events, Windows: f.windows, Seed: f.seed}
 		return c, nil
 	}
-	rules, err := config.FromFlags(f.by, hot.String(), "")
+	ruleset, err := config.FromFlags(f.by, hot.String(), "")
 	if err != nil {
 		return c, err
 	}
-	for _, name := range rules.Rules[0].By.Names {
-		if name.Source != hotparam.Query {
+	for _, name := range ruleset.Rules[0].By.Names {
+		if name.Source != rules.Query {
 			return c, fmt.Errorf("--by %s:%s: a log has the parameters of the query alone", name.Source, name.Name)
 		}
 	}
 	if !slices.Contains(strings.Split(accesslog.NamedFormats, ", "), f.format) {
 		return c, fmt.Errorf("--format %q: want one of %s", f.format, accesslog.NamedFormats)
 	}
-	c.Rules = rules
+	c.Rules = ruleset
 	c.Log, err = accesslog.Open([]string{f.trace}, accesslog.Options{Format: accesslog.Format(f.format), Stdin: s.in})
 	return c, err
 }
@@ -164,7 +164,7 @@ func detectText(s streams, f detectFlags, r bench.DetectResult) error {
 		what = fmt.Sprintf("%s requests of %s", thousands(r.Events), f.trace)
 	}
 	fmt.Fprintf(s.out, "%s, %s keys; hot at %s; %s\n\n", what, thousands(int64(r.Keys)),
-		hotparam.Rate{N: f.threshold, Per: f.window}, f.memory)
+		rules.Rate{N: f.threshold, Per: f.window}, f.memory)
 	share := func(v *float64) string {
 		if v == nil {
 			return "-"

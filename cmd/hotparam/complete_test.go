@@ -5,15 +5,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // The shell is offered values of flags and arguments.
 func TestCompletion(t *testing.T) {
 	server := testenv.Redis(t)
-	publish(t, server, hotparam.Change{Hot: []hotparam.Hot{{
-		Key: hotparam.Key{Rule: "search-terms", Text: "GET /search?q=phone"}, Low: 212, High: 230, Rate: 212, Since: time.Now(), Mode: hotparam.ModeWatch,
+	publish(t, server, rules.Change{Hot: []rules.Hot{{
+		Key: rules.Key{Rule: "search-terms", Text: "GET /search?q=phone"}, Low: 212, High: 230, Rate: 212, Since: time.Now(), Mode: rules.ModeWatch,
 	}}})
 	t.Setenv("HOTPARAM_REDIS", server.Addr())
 	file := write(t, goodRules)
@@ -46,7 +46,7 @@ func TestCompletion(t *testing.T) {
 func TestListNamesTheNamespacesThatExist(t *testing.T) {
 	server := testenv.Redis(t)
 	hotparamCommand(t, "list", "--redis", server.Addr()).exits(t, exitOK, "nothing is hot", "nor for any other")
-	publish(t, server, hotparam.Change{})
+	publish(t, server, rules.Change{})
 	hotparamCommand(t, "list", "--redis", server.Addr(), "--namespace", "shpo").exits(t, exitOK, "nothing is hot", "aggregators do for shop: choose one by --namespace")
 	r := hotparamCommand(t, "list", "--redis", server.Addr(), "--namespace", "shop")
 	if r.exits(t, exitOK, "nothing is hot"); strings.Contains(r.err, "there are") {

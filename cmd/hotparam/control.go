@@ -15,32 +15,32 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/listed"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // operation is one call of `hotparam pin`, `block`, `allow` or `release`.
 type operation struct {
 	redisFlags
 	redisPlace
-	action    hotparam.ControlAction // empty for release
+	action    rules.ControlAction // empty for release
 	span      time.Duration
 	why       string
 	yes, json bool
 }
 
 // controlTexts has the help of the commands.
-var controlTexts = map[hotparam.ControlAction]struct{ short, long string }{
-	hotparam.ControlPin: {
+var controlTexts = map[rules.ControlAction]struct{ short, long string }{
+	rules.ControlPin: {
 		"Hold a key to its rule's limit for a while, hot or not",
 		"Hold KEY to its rule's limit as if it was hot, whatever an exception in the rules file says.",
 	},
-	hotparam.ControlBlock: {
+	rules.ControlBlock: {
 		"Refuse a key's requests for a while",
 		"Refuse each request that makes KEY, with 403. They are counted all the same.",
 	},
-	hotparam.ControlAllow: {
+	rules.ControlAllow: {
 		"Lift the limit of a key's rule from it for a while",
 		"Count the requests that make KEY, and do not limit them by its rule. Other rules that\nmatch them still do.",
 	},
@@ -50,7 +50,7 @@ var controlTexts = map[hotparam.ControlAction]struct{ short, long string }{
 	},
 }
 
-func newControl(s streams, action hotparam.ControlAction) *cobra.Command {
+func newControl(s streams, action rules.ControlAction) *cobra.Command {
 	op := operation{action: action}
 	use, texts := string(action)+" KEY --for D", controlTexts[action]
 	if action == "" {
@@ -83,14 +83,14 @@ with the rights of hotparam-operator (docs/REDIS.md).`,
 				return err
 			}
 			if action != "" && !cmd.Flags().Changed("for") {
-				return usageError(fmt.Errorf("--for is missing: for how long, for example --for 10m, at most %s", durationWords(hotparam.MaxControlTime)))
+				return usageError(fmt.Errorf("--for is missing: for how long, for example --for 10m, at most %s", durationWords(rules.MaxControlTime)))
 			}
 			return op.run(cmd.Context(), s, strings.Join(words, " "))
 		},
 	}
 	op.redisFlags.register(cmd.Flags())
 	if action != "" {
-		durationVar(cmd.Flags(), &op.span, "for", 0, "for how `long`, at most "+durationWords(hotparam.MaxControlTime))
+		durationVar(cmd.Flags(), &op.span, "for", 0, "for how `long`, at most "+durationWords(rules.MaxControlTime))
 	}
 	cmd.Flags().StringVar(&op.why, "why", "", "`reason`, which is listed")
 	cmd.Flags().BoolVar(&op.yes, "yes", false, "do not ask on a terminal")
@@ -112,10 +112,10 @@ func durationWords(d time.Duration) string {
 
 func (op *operation) validate() error {
 	switch {
-	case op.action != "" && (op.span < time.Millisecond || op.span > hotparam.MaxControlTime):
-		return fmt.Errorf("--for %s: want more than 0, at most %s", durationWords(op.span), durationWords(hotparam.MaxControlTime))
-	case len(op.why) > hotparam.MaxControlWhy:
-		return fmt.Errorf("--why has %d bytes, at most %d are kept", len(op.why), hotparam.MaxControlWhy)
+	case op.action != "" && (op.span < time.Millisecond || op.span > rules.MaxControlTime):
+		return fmt.Errorf("--for %s: want more than 0, at most %s", durationWords(op.span), durationWords(rules.MaxControlTime))
+	case len(op.why) > rules.MaxControlWhy:
+		return fmt.Errorf("--why has %d bytes, at most %d are kept", len(op.why), rules.MaxControlWhy)
 	}
 	return nil
 }
@@ -149,11 +149,11 @@ func (op *operation) run(ctx context.Context, s streams, words string) error {
 		hot = nil // it has a control, or is held, or there is nothing to do
 		held = hotkeys.AreKeysHeld(reading, client, op.redisPlace.namespace)
 	}
-	var rules *hotparam.Rules
+	var ruleset *rules.Rules
 	if op.file != nil && (op.action != "" || held) {
-		rules = op.file.Rules
+		ruleset = op.file.Rules
 	}
-	found, err := findOperated(words, hot, controls, rules)
+	found, err := findOperated(words, hot, controls, ruleset)
 	if op.action == "" && !held && (errors.Is(err, errUnseen) || err == nil && !found.seen) {
 		fmt.Fprint(s.err, otherNamespaces(reading, client, op.redisPlace.namespace))
 		return op.explain(fmt.Errorf("release %q in namespace %s: %w", strings.TrimSpace(words), op.redisPlace.namespace, hotkeys.ErrNoControl), operatorUser)
@@ -161,7 +161,7 @@ func (op *operation) run(ctx context.Context, s streams, words string) error {
 	if err != nil {
 		return usageError(err)
 	}
-	if op.action == hotparam.ControlPin && found.unlimited {
+	if op.action == rules.ControlPin && found.unlimited {
 		return usageError(fmt.Errorf("pin: rule %q has no limit to hold the key to: give it one in the rules file, or use hotparam block", found.key.Rule))
 	}
 	if op.action != "" && !found.seen {
@@ -172,7 +172,7 @@ func (op *operation) run(ctx context.Context, s streams, words string) error {
 	}
 	writing, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
-	var c hotparam.Control
+	var c rules.Control
 	if op.action == "" {
 		c, err = hotkeys.ReleaseControl(writing, client, op.redisPlace.namespace, found.key, op.why, claimedUser())
 	} else {
@@ -199,7 +199,7 @@ func (op *operation) isObeyed(ctx context.Context, client redis.UniversalClient)
 
 // confirmed asks for confirmation on a terminal and reports whether it was given. Without a
 // terminal it returns true.
-func (op *operation) confirmed(s streams, key hotparam.Key) bool {
+func (op *operation) confirmed(s streams, key rules.Key) bool {
 	in, ok := s.in.(*os.File)
 	if !ok || !term.IsTerminal(int(in.Fd())) {
 		return true
@@ -214,12 +214,12 @@ func (op *operation) confirmed(s streams, key hotparam.Key) bool {
 	return answer == "y" || answer == "yes"
 }
 
-func (op *operation) report(w io.Writer, c *hotparam.Control) error {
+func (op *operation) report(w io.Writer, c *rules.Control) error {
 	if op.json {
 		return newJSON(w).Encode(struct {
 			Namespace string `json:"namespace"`
 			listed.Control
-		}{op.redisPlace.namespace, listed.OfControls([]hotparam.Control{*c})[0]})
+		}{op.redisPlace.namespace, listed.OfControls([]rules.Control{*c})[0]})
 	}
 	what := fmt.Sprintf("%s (rule %s) in namespace %s", printable(c.Text), printable(c.Rule), op.redisPlace.namespace)
 	until := c.Until.Local().Format(time.TimeOnly)
@@ -230,7 +230,7 @@ func (op *operation) report(w io.Writer, c *hotparam.Control) error {
 	by += ", who claims to be " + printable(c.Claimed)
 	var err error
 	switch {
-	case c.Action == hotparam.ControlHold:
+	case c.Action == rules.ControlHold:
 		_, err = fmt.Fprintf(w, "released %s, if instances hold it; %s\n", what, by)
 	case op.action == "":
 		_, err = fmt.Fprintf(w, "released %s, which %s was to hold until %s; %s\n", what, c.Action, until, by)
@@ -249,5 +249,5 @@ func claimedUser() string {
 	}
 	host, _ := os.Hostname()
 	name = strings.ToValidUTF8(name+"@"+host, "")
-	return strings.ToValidUTF8(name[:min(len(name), hotparam.MaxControlBy)], "")
+	return strings.ToValidUTF8(name[:min(len(name), rules.MaxControlBy)], "")
 }

@@ -7,13 +7,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/keytext"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // foundKey is the key that an operator named.
 type foundKey struct {
-	key       hotparam.Key
+	key       rules.Key
 	seen      bool // it is hot, or has a control
 	unlimited bool // its rule is known to have no limit
 }
@@ -21,47 +21,47 @@ type foundKey struct {
 // findOperated returns the key that words name: the text of a key, or its rule, a space and its
 // text. It searches the hot keys, then the keys with a control, then the keys that rules can make.
 // rules may be nil.
-func findOperated(words string, hot []hotparam.Hot, controls []hotparam.Control, rules *hotparam.Rules) (foundKey, error) {
+func findOperated(words string, hot []rules.Hot, controls []rules.Control, ruleset *rules.Rules) (foundKey, error) {
 	words = strings.TrimSpace(words)
-	if rule, rest, ok := strings.Cut(words, " "); ok && hotparam.ValidRuleID(rule) { // the form that list prints, in columns
+	if rule, rest, ok := strings.Cut(words, " "); ok && rules.ValidRuleID(rule) { // the form that list prints, in columns
 		words = rule + " " + strings.TrimLeft(rest, " ")
 	}
 	if at := strings.LastIndexByte(words, '?'); at >= 0 && strings.Contains(words[at:], "*") {
 		return foundKey{}, fmt.Errorf("%q is a pattern: KEY is one key; an exception in the rules file (except) can have patterns. A * in a value is written %%2A", words)
 	}
-	var inHot, inControls []hotparam.Key
+	var inHot, inControls []rules.Key
 	for i := range hot {
 		inHot = append(inHot, hot[i].Key)
 	}
 	for i := range controls {
 		inControls = append(inControls, controls[i].Key)
 	}
-	for _, keys := range [][]hotparam.Key{inHot, inControls} {
-		means := func(k hotparam.Key) bool { return k.Text == words || k.String() == words }
-		key, err := onlyOne(words, slices.DeleteFunc(slices.Clone(keys), func(k hotparam.Key) bool { return !means(k) }))
+	for _, keys := range [][]rules.Key{inHot, inControls} {
+		means := func(k rules.Key) bool { return k.Text == words || k.String() == words }
+		key, err := onlyOne(words, slices.DeleteFunc(slices.Clone(keys), func(k rules.Key) bool { return !means(k) }))
 		if err != nil {
 			return foundKey{}, err
 		}
 		if key != nil {
-			return foundKey{*key, true, isUnlimited(*key, hot, rules)}, nil
+			return foundKey{*key, true, isUnlimited(*key, hot, ruleset)}, nil
 		}
 	}
-	key, err := unseenKey(words, rules)
+	key, err := unseenKey(words, ruleset)
 	if err != nil {
 		return foundKey{}, err
 	}
-	return foundKey{*key, false, isUnlimited(*key, hot, rules)}, nil
+	return foundKey{*key, false, isUnlimited(*key, hot, ruleset)}, nil
 }
 
 // onlyOne returns the only element of keys, or nil if keys is empty.
-func onlyOne(words string, keys []hotparam.Key) (*hotparam.Key, error) {
+func onlyOne(words string, keys []rules.Key) (*rules.Key, error) {
 	switch len(keys) {
 	case 0:
 		return nil, nil
 	case 1:
 		return &keys[0], nil
 	}
-	slices.SortFunc(keys, func(a, b hotparam.Key) int { return cmp.Compare(a.Rule, b.Rule) })
+	slices.SortFunc(keys, func(a, b rules.Key) int { return cmp.Compare(a.Rule, b.Rule) })
 	var b strings.Builder
 	fmt.Fprintf(&b, "%q is a key of %d rules: say which", words, len(keys))
 	for _, k := range keys {
@@ -74,20 +74,20 @@ func onlyOne(words string, keys []hotparam.Key) (*hotparam.Key, error) {
 var errUnseen = errors.New("the key is neither hot nor has a control")
 
 // unseenKey returns a key that is neither hot nor controlled.
-func unseenKey(words string, rules *hotparam.Rules) (*hotparam.Key, error) {
-	if key, ok := hotparam.ParseKey(words); ok && hotparam.ValidRuleID(key.Rule) {
-		if rules != nil && ruleByID(rules, key.Rule) == nil {
+func unseenKey(words string, ruleset *rules.Rules) (*rules.Key, error) {
+	if key, ok := rules.ParseKey(words); ok && rules.ValidRuleID(key.Rule) {
+		if ruleset != nil && ruleByID(ruleset, key.Rule) == nil {
 			return nil, fmt.Errorf("the file has no rule %q", key.Rule)
 		}
 		return &key, nil
 	}
-	if rules == nil {
+	if ruleset == nil {
 		return nil, fmt.Errorf("%q: %w: put its rule before it (RULE KEY), or give --config FILE with the rules", words, errUnseen)
 	}
-	var keys []hotparam.Key
-	for i := range rules.Rules {
-		if makesKey(&rules.Rules[i], words) {
-			keys = append(keys, hotparam.Key{Rule: rules.Rules[i].ID, Text: words})
+	var keys []rules.Key
+	for i := range ruleset.Rules {
+		if makesKey(&ruleset.Rules[i], words) {
+			keys = append(keys, rules.Key{Rule: ruleset.Rules[i].ID, Text: words})
 		}
 	}
 	key, err := onlyOne(words, keys)
@@ -99,15 +99,15 @@ func unseenKey(words string, rules *hotparam.Rules) (*hotparam.Key, error) {
 
 // makesKey reports whether a rule may make keys of this text: the text has the rule's names, and
 // its route unless the rule's keys have none.
-func makesKey(r *hotparam.Rule, text string) bool {
-	if r.By.Kind == hotparam.ByNone || r.Ignore {
+func makesKey(r *rules.Rule, text string) bool {
+	if r.By.Kind == rules.ByNone || r.Ignore {
 		return false
 	}
 	route, params, _ := strings.Cut(text, "?")
 	if r.ParamsOnly {
 		params = text
 	} else if method, path, ok := strings.Cut(route, " "); ok {
-		pattern, err := hotparam.ParseRoute(path)
+		pattern, err := rules.ParseRoute(path)
 		if !r.Match.Route.IsAny() && !r.Match.Route.SamePattern(method, path) && (err != nil || !r.Match.Route.MayMatch(method, pattern)) {
 			return false
 		}
@@ -115,14 +115,14 @@ func makesKey(r *hotparam.Rule, text string) bool {
 		return false
 	}
 	if source, _, ok := strings.Cut(params, ":~unread"); ok && keytext.IsReserved(params) {
-		return r.DependsOnBody() && slices.ContainsFunc(r.Named(), func(p hotparam.Param) bool { return p.Source.String() == source })
+		return r.DependsOnBody() && slices.ContainsFunc(r.Named(), func(p rules.Param) bool { return p.Source.String() == source })
 	}
 	if len(r.By.Names) == 0 || params == "" || keytext.IsReserved(params) {
 		return true
 	}
 	for part := range strings.SplitSeq(params, "&") {
 		name, _, _ := strings.Cut(part, "=")
-		if !slices.ContainsFunc(r.By.Names, func(p hotparam.Param) bool { return nameInKey(p) == name }) {
+		if !slices.ContainsFunc(r.By.Names, func(p rules.Param) bool { return nameInKey(p) == name }) {
 			return false
 		}
 	}
@@ -130,15 +130,15 @@ func makesKey(r *hotparam.Rule, text string) bool {
 }
 
 // nameInKey returns a parameter's name as it stands in keys: with its source, and escaped.
-func nameInKey(p hotparam.Param) string {
-	return strings.TrimSuffix(hotparam.Text("", hotparam.Param{Source: p.Source, Name: p.Name})[1:], "=")
+func nameInKey(p rules.Param) string {
+	return strings.TrimSuffix(rules.Text("", rules.Param{Source: p.Source, Name: p.Name})[1:], "=")
 }
 
 // isUnlimited reports whether a key's rule is known to have no limit.
-func isUnlimited(key hotparam.Key, hot []hotparam.Hot, rules *hotparam.Rules) bool {
-	if rules != nil {
-		r := ruleByID(rules, key.Rule)
+func isUnlimited(key rules.Key, hot []rules.Hot, ruleset *rules.Rules) bool {
+	if ruleset != nil {
+		r := ruleByID(ruleset, key.Rule)
 		return r != nil && r.Limit == nil
 	}
-	return slices.ContainsFunc(hot, func(h hotparam.Hot) bool { return h.Rule == key.Rule && h.Mode == hotparam.ModeWatch })
+	return slices.ContainsFunc(hot, func(h rules.Hot) bool { return h.Rule == key.Rule && h.Mode == rules.ModeWatch })
 }

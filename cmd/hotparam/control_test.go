@@ -5,11 +5,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/listed"
 	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/rules"
 )
 
 const controlRules = `namespace: shop
@@ -138,8 +138,8 @@ func instanceIn(t *testing.T, url, namespace string, held int64) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = client.Close() })
-	h, err := hotkeys.NewHeartbeat(client, hotkeys.HeartbeatConfig{Namespace: namespace, Member: func() hotparam.Member {
-		return hotparam.Member{Name: "api-1", Role: hotparam.RoleInstance, Held: held, HeldSince: time.Now()}
+	h, err := hotkeys.NewHeartbeat(client, hotkeys.HeartbeatConfig{Namespace: namespace, Member: func() rules.Member {
+		return rules.Member{Name: "api-1", Role: rules.RoleInstance, Held: held, HeldSince: time.Now()}
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -212,8 +212,8 @@ rules:
 
 // The rule may be omitted where only one rule has the key. Hot keys are searched first.
 func TestFindOperated(t *testing.T) {
-	hot := []hotparam.Hot{{Key: hotparam.Key{Rule: "a", Text: "GET /x?q=1"}}, {Key: hotparam.Key{Rule: "b", Text: "GET /x?q=2"}, Mode: hotparam.ModeWatch}}
-	controls := []hotparam.Control{{Key: hotparam.Key{Rule: "b", Text: "GET /x?q=1"}}, {Key: hotparam.Key{Rule: "b", Text: "GET /x?q=3"}}}
+	hot := []rules.Hot{{Key: rules.Key{Rule: "a", Text: "GET /x?q=1"}}, {Key: rules.Key{Rule: "b", Text: "GET /x?q=2"}, Mode: rules.ModeWatch}}
+	controls := []rules.Control{{Key: rules.Key{Rule: "b", Text: "GET /x?q=1"}}, {Key: rules.Key{Rule: "b", Text: "GET /x?q=3"}}}
 	for words, want := range map[string]string{
 		"GET /x?q=1":     "a GET /x?q=1",
 		"b GET /x?q=1":   "b GET /x?q=1",

@@ -10,10 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/hotparam/hotparam/attach"
-	_ "github.com/hotparam/hotparam/attach/kafka" // for files with source: kafka
+	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/doctor"
+	_ "github.com/hotparam/hotparam/transport/kafka" // for files with source: kafka
 )
 
 func newDoctor(s streams) *cobra.Command {
@@ -58,7 +58,7 @@ func runDoctor(ctx context.Context, s streams, f *redisFlags, asJSON bool) error
 		c.LimitsOnly = file.Aggregator.Source == config.SourceNone
 	}
 	if file := place.file; file != nil && !c.LimitsOnly {
-		transport, err := attach.OpenTransport(attach.TransportConfig{File: file, Instance: "hotparam-doctor", Log: slog.New(slog.DiscardHandler)})
+		transport, err := hotparam.OpenTransport(hotparam.TransportConfig{File: file, Instance: "hotparam-doctor", Log: slog.New(slog.DiscardHandler)})
 		switch {
 		case err != nil:
 			found = append(found, doctor.Finding{Check: "counts", Status: doctor.Problem, What: "counts cannot be sent: " + err.Error(), Mend: "correct section statsd or kafka of the file"})

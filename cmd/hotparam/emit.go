@@ -13,10 +13,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/hotparam/hotparam"
-	"github.com/hotparam/hotparam/attach"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/termtext"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -96,14 +96,14 @@ func (e *emission) run(ctx context.Context, s streams, args []string) error {
 }
 
 // send sends the counts, and returns what the collector says was sent.
-func (e *emission) send(ctx context.Context, w io.Writer, file *config.File, key hotparam.Key, n int64) (collector.Stats, error) {
+func (e *emission) send(ctx context.Context, w io.Writer, file *config.File, key rules.Key, n int64) (collector.Stats, error) {
 	none := collector.Stats{}
 	log := slog.New(slog.NewTextHandler(termtext.NewEscapingWriter(w), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	signing, err := file.Aggregator.SigningKey()
 	if err != nil {
 		return none, configError(err)
 	}
-	transport, err := attach.OpenTransport(attach.TransportConfig{File: file, Instance: e.instance, Key: signing, Log: log})
+	transport, err := hotparam.OpenTransport(hotparam.TransportConfig{File: file, Instance: e.instance, Key: signing, Log: log})
 	if err != nil {
 		return none, configError(err)
 	}
@@ -125,7 +125,7 @@ func (e *emission) send(ctx context.Context, w io.Writer, file *config.File, key
 }
 
 // checkTransport returns an error if counts cannot arrive.
-func checkTransport(ctx context.Context, transport attach.Transport) error {
+func checkTransport(ctx context.Context, transport hotparam.Transport) error {
 	if transport.Check == nil {
 		return nil
 	}
@@ -139,11 +139,11 @@ func checkTransport(ctx context.Context, transport attach.Transport) error {
 }
 
 // add counts, all at once or spread over a time in steps.
-func (e *emission) add(ctx context.Context, counts *collector.Collector, key hotparam.Key, n int64) {
+func (e *emission) add(ctx context.Context, counts *collector.Collector, key rules.Key, n int64) {
 	const step = 20 * time.Millisecond
 	member := []byte(key.Rule + " ")
 	member = append(member, counts.Fit([]byte(key.Text))...)
-	hash := hotparam.Hash(member)
+	hash := rules.Hash(member)
 	start := time.Now()
 	ticker := time.NewTicker(step)
 	defer ticker.Stop()
@@ -179,20 +179,20 @@ func (e *emission) awaitSent(ctx context.Context, counts *collector.Collector, n
 }
 
 // findKey returns the key that was meant: "rule key", or a key alone if one rule makes such.
-func findKey(rules *hotparam.Rules, id, text string) (hotparam.Key, error) {
+func findKey(ruleset *rules.Rules, id, text string) (rules.Key, error) {
 	if id == "" {
-		if key, ok := hotparam.ParseKey(text); ok && ruleByID(rules, key.Rule) != nil {
+		if key, ok := rules.ParseKey(text); ok && ruleByID(ruleset, key.Rule) != nil {
 			id, text = key.Rule, key.Text
 		}
 	}
 	var makes []string
-	for i := range rules.Rules {
-		rule := &rules.Rules[i]
+	for i := range ruleset.Rules {
+		rule := &ruleset.Rules[i]
 		switch {
 		case id != "" && rule.ID != id:
 		case len(rule.Hot) == 0:
 			if id != "" {
-				return hotparam.Key{}, fmt.Errorf("rule %s has no hot, so its keys are not counted", id)
+				return rules.Key{}, fmt.Errorf("rule %s has no hot, so its keys are not counted", id)
 			}
 		case id != "" || makesKey(rule, text):
 			makes = append(makes, rule.ID)
@@ -200,16 +200,16 @@ func findKey(rules *hotparam.Rules, id, text string) (hotparam.Key, error) {
 	}
 	switch {
 	case len(makes) == 1:
-		return hotparam.Key{Rule: makes[0], Text: canonicalText(ruleByID(rules, makes[0]), text)}, nil
+		return rules.Key{Rule: makes[0], Text: canonicalText(ruleByID(ruleset, makes[0]), text)}, nil
 	case len(makes) > 1:
-		return hotparam.Key{}, fmt.Errorf("KEY %q: rules %s make such keys: choose one by --rule", text, strings.Join(makes, ", "))
+		return rules.Key{}, fmt.Errorf("KEY %q: rules %s make such keys: choose one by --rule", text, strings.Join(makes, ", "))
 	case id != "":
-		return hotparam.Key{}, fmt.Errorf("--rule %q: the file has no such rule", id)
+		return rules.Key{}, fmt.Errorf("--rule %q: the file has no such rule", id)
 	}
-	return hotparam.Key{}, fmt.Errorf("KEY %q: no rule with hot makes such a key; write it as list prints it, such as 'GET /search?q=phone'; hotparam rules explain shows the keys of a request", text)
+	return rules.Key{}, fmt.Errorf("KEY %q: no rule with hot makes such a key; write it as list prints it, such as 'GET /search?q=phone'; hotparam rules explain shows the keys of a request", text)
 }
 
-func ruleByID(rules *hotparam.Rules, id string) *hotparam.Rule {
+func ruleByID(rules *rules.Rules, id string) *rules.Rule {
 	for i := range rules.Rules {
 		if rules.Rules[i].ID == id {
 			return &rules.Rules[i]
@@ -219,8 +219,8 @@ func ruleByID(rules *hotparam.Rules, id string) *hotparam.Rule {
 }
 
 // canonicalText is the text of a key as it is counted.
-func canonicalText(rule *hotparam.Rule, text string) string {
-	if canonical, changed := hotparam.NewCanonicalizer(rule).Append(nil, []byte(text)); changed {
+func canonicalText(rule *rules.Rule, text string) string {
+	if canonical, changed := rules.NewCanonicalizer(rule).Append(nil, []byte(text)); changed {
 		return string(canonical)
 	}
 	return text

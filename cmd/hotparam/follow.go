@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/accesslog"
 	logfollow "github.com/hotparam/hotparam/internal/follow"
+	"github.com/hotparam/hotparam/rules"
 )
 
 type followFlags struct {
@@ -127,7 +127,7 @@ func remarkFollowed(s streams, file *config.File) {
 				fmt.Fprintf(s.err, "rule %q names %s:%s, which an access log does not tell: no request has it\n", r.ID, p.Source, p.Name)
 			}
 		}
-		if r.Count == hotparam.Units {
+		if r.Count == rules.Units {
 			fmt.Fprintf(s.err, "rule %q counts %s, which an access log does not tell: it finds nothing\n", r.ID, r.Count)
 		}
 		for _, t := range r.Hot {

@@ -12,12 +12,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/hotparam/hotparam"
-	"github.com/hotparam/hotparam/attach"
-	_ "github.com/hotparam/hotparam/attach/kafka"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/gateway"
 	"github.com/hotparam/hotparam/internal/sdnotify"
+	"github.com/hotparam/hotparam/rules"
+	_ "github.com/hotparam/hotparam/transport/kafka"
 )
 
 func newGuard(s streams) *cobra.Command {
@@ -75,7 +75,7 @@ func runGuard(ctx context.Context, s streams, f *guardFlags) error {
 		return err
 	}
 	defer closeRedis()
-	hp, err := attach.Open(ctx, f.config, options...)
+	hp, err := hotparam.Open(ctx, f.config, options...)
 	if err != nil {
 		return configError(err)
 	}
@@ -90,8 +90,8 @@ func runGuard(ctx context.Context, s streams, f *guardFlags) error {
 
 // dryRun asks Redis whether it answers, if the rules need it.
 func (s *guardSettings) dryRun(ctx context.Context, w io.Writer, f *guardFlags) error {
-	if s.file.Aggregator.Source == config.SourceNone && !slices.ContainsFunc(s.file.Rules.Rules, func(r hotparam.Rule) bool {
-		return r.Limit != nil && r.Limit.Scope != hotparam.ScopeInstance && r.Limit.Scope != ""
+	if s.file.Aggregator.Source == config.SourceNone && !slices.ContainsFunc(s.file.Rules.Rules, func(r rules.Rule) bool {
+		return r.Limit != nil && r.Limit.Scope != rules.ScopeInstance && r.Limit.Scope != ""
 	}) {
 		return nil
 	}
@@ -110,7 +110,7 @@ func (s *guardSettings) dryRun(ctx context.Context, w io.Writer, f *guardFlags) 
 
 // guardService is a guard and its doors.
 type guardService struct {
-	hp       *attach.Hotparam
+	hp       *hotparam.Hotparam
 	settings *guardSettings
 	hangups  *hangups
 	systemd  *sdnotify.Notifier
@@ -181,7 +181,7 @@ func (g *guardService) logUp() {
 }
 
 // readsBody reports whether a rule names fields of the body.
-func readsBody(r *hotparam.Rule) bool {
+func readsBody(r *rules.Rule) bool {
 	for _, p := range r.Named() {
 		if p.Source.ReadsBody() {
 			return true

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/hotparam/hotparam/attach"
+	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/gateway"
@@ -151,24 +151,24 @@ func (s *guardSettings) redis(f *guardFlags) hotkeys.ClientConfig {
 }
 
 // attachOptions returns the options of the guard itself, and a function that closes what they hold.
-func (s *guardSettings) attachOptions(f *guardFlags) (options []attach.Option, closing func(), err error) {
+func (s *guardSettings) attachOptions(f *guardFlags) (options []hotparam.Option, closing func(), err error) {
 	closing = func() {}
-	options = []attach.Option{
-		attach.WithLogger(s.log), gateway.WithContext(), attach.WithMiddleware(middleware.WithHeaders()),
-		attach.WithOnReload(s.compare(f)),
+	options = []hotparam.Option{
+		hotparam.WithLogger(s.log), gateway.WithContext(), hotparam.WithMiddleware(middleware.WithHeaders()),
+		hotparam.WithOnReload(s.compare(f)),
 	}
 	if f.name != "" {
-		options = append(options, attach.WithName(f.name))
+		options = append(options, hotparam.WithName(f.name))
 	}
 	if f.shadow {
-		options = append(options, attach.WithShadow())
+		options = append(options, hotparam.WithShadow())
 	}
 	if f.redis != "" {
 		client, err := hotkeys.NewClientFrom(s.redis(f))
 		if err != nil {
 			return nil, closing, usageError(err)
 		}
-		options = append(options, attach.WithRedis(client))
+		options = append(options, hotparam.WithRedis(client))
 		closing = func() { _ = client.Close() } // nothing uses it any more
 	}
 	return options, closing, nil

@@ -7,33 +7,33 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // A hot key is told with the threshold that made it hot, its window and its unit, and
 // bytes as bytes.
 func TestHotRowsTellTheCause(t *testing.T) {
-	rate := func(n int64, per time.Duration) hotparam.Rate { return hotparam.Rate{N: n, Per: per} }
+	rate := func(n int64, per time.Duration) rules.Rate { return rules.Rate{N: n, Per: per} }
 	for _, c := range []struct {
-		hot  hotparam.Hot
+		hot  rules.Hot
 		want string // the row up to the mode
 		json string
 	}{
-		{hotparam.Hot{Rate: 208, Low: 212, High: 230, Cause: hotparam.Cause{Rate: rate(200, time.Second)}, Limit: rate(50, time.Second)},
+		{rules.Hot{Rate: 208, Low: 212, High: 230, Cause: rules.Cause{Rate: rate(200, time.Second)}, Limit: rate(50, time.Second)},
 			"208.0/s 212-230 in 1s 200/s 50/s", `"low":212,"high":230,"kind":"rate","threshold":"200/s","min":200,"window_seconds":1,"unit":"requests","limit":"50/s"`},
-		{hotparam.Hot{Rate: 1.5e6, Low: 15e6, High: 15e6, Cause: hotparam.Cause{Kind: hotparam.Share, Factor: hotparam.Percent(20), Rate: rate(1e6, 10*time.Second), Unit: hotparam.Bytes}, Limit: rate(2e6, time.Second)},
+		{rules.Hot{Rate: 1.5e6, Low: 15e6, High: 15e6, Cause: rules.Cause{Kind: rules.Share, Factor: rules.Percent(20), Rate: rate(1e6, 10*time.Second), Unit: rules.Bytes}, Limit: rate(2e6, time.Second)},
 			"1.5 MB/s 15.0 MB in 10s 20%/10s 2MB/s", `"low":15000000,"high":15000000,"kind":"share","threshold":"20%/10s","min":1000000,"window_seconds":10,"unit":"bytes","limit":"2000000/s"`},
-		{hotparam.Hot{Rate: 999, Low: 10e6, High: hotparam.Unknown, Cause: hotparam.Cause{Rate: rate(10e6, time.Minute), Unit: hotparam.Bytes}},
+		{rules.Hot{Rate: 999, Low: 10e6, High: rules.Unknown, Cause: rules.Cause{Rate: rate(10e6, time.Minute), Unit: rules.Bytes}},
 			"999 B/s 10.0 MB or more in 1m 10MB/1m -", `"high":null,"kind":"rate","threshold":"10000000/1m","min":10000000,"window_seconds":60,"unit":"bytes"`},
-		{hotparam.Hot{Rate: 350, Low: 400, High: 500, Cause: hotparam.Cause{Kind: hotparam.Jump, Factor: hotparam.Percent(150), Rate: rate(20, time.Second), Unit: hotparam.Millis}},
+		{rules.Hot{Rate: 350, Low: 400, High: 500, Cause: rules.Cause{Kind: rules.Jump, Factor: rules.Percent(150), Rate: rate(20, time.Second), Unit: rules.Millis}},
 			"350.0 ms/s 400 ms-500 ms in 1s 1.5x/s -", `"kind":"jump","threshold":"1.5x/s","min":20,"window_seconds":1,"unit":"ms"`},
-		{hotparam.Hot{Rate: 7, Low: 400, High: 400, Cause: hotparam.Cause{Kind: hotparam.Jump, Factor: hotparam.NewFraction(4, 1), Over: hotparam.OverDay, Rate: rate(20, time.Minute)}},
+		{rules.Hot{Rate: 7, Low: 400, High: 400, Cause: rules.Cause{Kind: rules.Jump, Factor: rules.NewFraction(4, 1), Over: rules.OverDay, Rate: rate(20, time.Minute)}},
 			"7.0/s 400 in 1m 4x/1m over day -", `"kind":"jump","threshold":"4x/1m over day","over":"day","min":20,"window_seconds":60`},
-		{hotparam.Hot{Rate: 0, Low: 3, High: 3, Cause: hotparam.Cause{Kind: hotparam.Top, Top: 3, Rate: rate(2, time.Hour), Unit: hotparam.Units}},
+		{rules.Hot{Rate: 0, Low: 3, High: 3, Cause: rules.Cause{Kind: rules.Top, Top: 3, Rate: rate(2, time.Hour), Unit: rules.Units}},
 			"0.0 units/s 3 units in 1h top 3/1h -", `"kind":"top","threshold":"top 3/1h","min":2,"window_seconds":3600,"unit":"units"`},
-		{hotparam.Hot{Rate: 7, Low: 7, High: 9, Limit: rate(1, time.Second)}, "7.0/s 7-9 - 1/s", `"high":9,"limit":"1/s"`},
+		{rules.Hot{Rate: 7, Low: 7, High: 9, Limit: rate(1, time.Second)}, "7.0/s 7-9 - 1/s", `"high":9,"limit":"1/s"`},
 	} {
-		c.hot.Mode = hotparam.ModeWatch
+		c.hot.Mode = rules.ModeWatch
 		var table bytes.Buffer
 		if err := (hotRows{c.hot}).table(&table, false); err != nil {
 			t.Fatal(err)

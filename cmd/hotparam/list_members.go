@@ -7,13 +7,13 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/listed"
+	"github.com/hotparam/hotparam/rules"
 )
 
 type (
 	memberRows  []listed.Member
-	controlRows []hotparam.Control
+	controlRows []rules.Control
 )
 
 func (r memberRows) len() int  { return len(r) }
@@ -80,7 +80,7 @@ func (r memberRows) usualRules() string {
 	for i := range r {
 		if v := r[i].RulesVersion; v != "" {
 			votes[v]++
-			if r[i].Role == string(hotparam.RoleAggregator) {
+			if r[i].Role == string(rules.RoleAggregator) {
 				votes[v] += len(r)
 			}
 		}

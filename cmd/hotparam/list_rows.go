@@ -7,9 +7,9 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/hotwords"
 	"github.com/hotparam/hotparam/internal/listed"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // rows are what a list prints: as a table, or as values that become JSON.
@@ -21,8 +21,8 @@ type rows interface {
 }
 
 type (
-	hotRows     []hotparam.Hot
-	suspectRows []hotparam.Hot
+	hotRows     []rules.Hot
+	suspectRows []rules.Hot
 )
 
 func (r hotRows) len() int     { return len(r) }
@@ -71,7 +71,7 @@ func (r hotRows) table(w io.Writer, wide bool) error {
 }
 
 // below returns where a key's requests come from, in lines that follow its own.
-func below(h *hotparam.Hot) string {
+func below(h *rules.Hot) string {
 	top := h.Top
 	if top == nil {
 		return ""
@@ -81,7 +81,7 @@ func below(h *hotparam.Hot) string {
 	for _, kind := range []struct {
 		name    string
 		in      time.Duration
-		origins []hotparam.Origin
+		origins []rules.Origin
 	}{{"routes", sampled, top.Routes}, {"instances", window, top.Instances}, {"callers", sampled, top.Callers}} {
 		for i, o := range kind.origins {
 			name := ""

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/listed"
 	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // unreachable is an address on which nobody listens.
@@ -54,18 +54,18 @@ func TestList(t *testing.T) {
 	})
 
 	since := time.Now().Truncate(time.Millisecond)
-	publish(t, server, hotparam.Change{Hot: []hotparam.Hot{
+	publish(t, server, rules.Change{Hot: []rules.Hot{
 		{
-			Key: hotparam.Key{Rule: "search-terms", Text: "GET /search?a=1&q=phone"}, Low: 212, High: 230, Rate: 212, Since: since,
-			Cause: hotparam.Cause{Rate: hotparam.Rate{N: 200, Per: time.Second}},
-			Limit: hotparam.Rate{N: 50, Per: time.Second}, Burst: 100, Mode: hotparam.ModeLimit,
-			Top: &hotparam.Attribution{
-				Routes:   []hotparam.Origin{{Name: "GET /search", Count: 180}, {Name: "GET /browse/", Count: 32, Over: 12}},
-				Callers:  []hotparam.Origin{{Name: "\x1b[2J", Count: 7}},
+			Key: rules.Key{Rule: "search-terms", Text: "GET /search?a=1&q=phone"}, Low: 212, High: 230, Rate: 212, Since: since,
+			Cause: rules.Cause{Rate: rules.Rate{N: 200, Per: time.Second}},
+			Limit: rules.Rate{N: 50, Per: time.Second}, Burst: 100, Mode: rules.ModeLimit,
+			Top: &rules.Attribution{
+				Routes:   []rules.Origin{{Name: "GET /search", Count: 180}, {Name: "GET /browse/", Count: 32, Over: 12}},
+				Callers:  []rules.Origin{{Name: "\x1b[2J", Count: 7}},
 				Explains: 4,
 			},
 		},
-		{Key: hotparam.Key{Rule: "watch", Text: "GET /browse/?q=x"}, Low: 60, High: hotparam.Unknown, Estimated: true, Rate: 600, Since: since, Mode: hotparam.ModeWatch},
+		{Key: rules.Key{Rule: "watch", Text: "GET /browse/?q=x"}, Low: 60, High: rules.Unknown, Estimated: true, Rate: 600, Since: since, Mode: rules.ModeWatch},
 	}})
 	t.Run("table", func(t *testing.T) {
 		r := hotparamCommand(t, "list", "--namespace", "shop")
@@ -85,7 +85,7 @@ func TestList(t *testing.T) {
 			t.Fatalf("%d keys, want 2:\n%s", len(keys), r.out)
 		}
 		watched, limited := keys[0], keys[1]
-		if watched.Rule != "watch" || watched.High != nil || !watched.Estimated || watched.Low != 60 || watched.Limit != "" || watched.Mode != hotparam.ModeWatch {
+		if watched.Rule != "watch" || watched.High != nil || !watched.Estimated || watched.Low != 60 || watched.Limit != "" || watched.Mode != rules.ModeWatch {
 			t.Errorf("first: %+v, want the watched one, with an unknown high count and no limit", watched)
 		}
 		if limited.Key != "GET /search?a=1&q=phone" || limited.Rule != "search-terms" || limited.Low != 212 || limited.Estimated ||
@@ -164,7 +164,7 @@ func TestList(t *testing.T) {
 
 // publish publishes a change as an aggregator does, a suspect and two instances,
 // then ends.
-func publish(t *testing.T, server *testenv.RedisServer, change hotparam.Change) {
+func publish(t *testing.T, server *testenv.RedisServer, change rules.Change) {
 	t.Helper()
 	client, err := hotkeys.NewClient(server.URL())
 	if err != nil {
@@ -176,8 +176,8 @@ func publish(t *testing.T, server *testenv.RedisServer, change hotparam.Change) 
 		t.Fatal(err)
 	}
 	publisher.Publish(change)
-	publisher.Suspects(0, []hotparam.Hot{{Key: hotparam.Key{Rule: "watch", Text: "GET /browse/?q=y"}, High: hotparam.Unknown, Rate: 150}})
-	publisher.Instances([]hotparam.Instance{{Name: "api-1", Heard: time.Now()}, {Name: "api-2", Heard: time.Now()}})
+	publisher.Suspects(0, []rules.Hot{{Key: rules.Key{Rule: "watch", Text: "GET /browse/?q=y"}, High: rules.Unknown, Rate: 150}})
+	publisher.Instances([]rules.Instance{{Name: "api-1", Heard: time.Now()}, {Name: "api-2", Heard: time.Now()}})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- publisher.Run(ctx) }()

@@ -24,8 +24,6 @@ import (
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/baseline"
 	"github.com/hotparam/hotparam/aggregator/kafkasource"
-	"github.com/hotparam/hotparam/attach"
-	_ "github.com/hotparam/hotparam/attach/kafka"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/kafkasink"
 	"github.com/hotparam/hotparam/config"
@@ -41,6 +39,8 @@ import (
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/limiter/redislimiter"
 	"github.com/hotparam/hotparam/middleware"
+	"github.com/hotparam/hotparam/rules"
+	_ "github.com/hotparam/hotparam/transport/kafka"
 )
 
 // documentedMetric is a row of the table of METRICS.md.
@@ -124,7 +124,7 @@ func applicationRegistry(t *testing.T, source string) *prometheus.Registry {
 	t.Helper()
 	path := write(t, "aggregator: {source: "+source+", redis: redis://127.0.0.1:1/0}\nkafka: {brokers: [\"127.0.0.1:1\"]}\n"+
 		"rules:\n  - {id: a, match: {route: /a}, by: [q], hot: 9/s, limit: 5/s}\n")
-	hp, err := attach.Open(t.Context(), path, attach.WithLogger(slog.New(slog.DiscardHandler)))
+	hp, err := hotparam.Open(t.Context(), path, hotparam.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +193,7 @@ type reportingUnderTest struct{ pipeline }
 
 func (p reportingUnderTest) collect(s samples) {
 	p.pipeline.collect(s)
-	collect(s, fleetMetrics, fleetFigures{Roles: map[hotparam.Role]int{}, Controls: map[hotparam.ControlAction]int{}})
+	collect(s, fleetMetrics, fleetFigures{Roles: map[rules.Role]int{}, Controls: map[rules.ControlAction]int{}})
 }
 
 // Every metric is documented, and whatever is documented is there: type, labels

@@ -11,7 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // nasty are characters that a terminal obeys instead of showing them, and neighbours.
@@ -37,14 +37,14 @@ func shown(t *rapid.T, what, output string) {
 func TestListEscapesOthersText(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := nastyText()
-		hot := hotparam.Hot{Key: hotparam.Key{Rule: text.Draw(t, "rule"), Text: text.Draw(t, "key")}, Since: time.Now()}
-		hot.Top = &hotparam.Attribution{
-			Routes:    []hotparam.Origin{{Name: text.Draw(t, "route"), Count: 1}},
-			Instances: []hotparam.Origin{{Name: text.Draw(t, "instance"), Count: 1}},
-			Callers:   []hotparam.Origin{{Name: text.Draw(t, "caller"), Count: 1}},
+		hot := rules.Hot{Key: rules.Key{Rule: text.Draw(t, "rule"), Text: text.Draw(t, "key")}, Since: time.Now()}
+		hot.Top = &rules.Attribution{
+			Routes:    []rules.Origin{{Name: text.Draw(t, "route"), Count: 1}},
+			Instances: []rules.Origin{{Name: text.Draw(t, "instance"), Count: 1}},
+			Callers:   []rules.Origin{{Name: text.Draw(t, "caller"), Count: 1}},
 		}
 		members := memberRows{{Name: text.Draw(t, "sender"), Heard: time.Now(), RulesVersion: text.Draw(t, "version"), Program: text.Draw(t, "program"), Problem: text.Draw(t, "problem")}}
-		controls := controlRows{{Key: hot.Key, Action: hotparam.ControlPin, Why: text.Draw(t, "why"), By: text.Draw(t, "by"), Claimed: text.Draw(t, "claimed")}}
+		controls := controlRows{{Key: hot.Key, Action: rules.ControlPin, Why: text.Draw(t, "why"), By: text.Draw(t, "by"), Claimed: text.Draw(t, "claimed")}}
 		for _, c := range []struct {
 			what  string
 			rows  rows

@@ -10,8 +10,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // publishers are those of the partitions that are here, one for each. They come
@@ -62,7 +62,7 @@ func (p *publishers) reload(rules []string) {
 }
 
 // Adopt is the publisher's; what fails before it runs is counted, too.
-func (p *partitionPublisher) Adopt(ctx context.Context) ([]hotparam.Hot, time.Time, error) {
+func (p *partitionPublisher) Adopt(ctx context.Context) ([]rules.Hot, time.Time, error) {
 	hot, judged, err := p.Publisher.Adopt(ctx)
 	if err != nil {
 		p.all.mu.Lock()
@@ -73,7 +73,7 @@ func (p *partitionPublisher) Adopt(ctx context.Context) ([]hotparam.Hot, time.Ti
 }
 
 // Publish is the publisher's, and logs the change.
-func (p *partitionPublisher) Publish(change hotparam.Change) {
+func (p *partitionPublisher) Publish(change rules.Change) {
 	p.all.changes.write(&change, p.Publisher)
 	p.Publisher.Publish(change)
 }

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // What publishers of partitions that went have counted stays, all of it.
@@ -54,11 +54,11 @@ func TestPublishersAddUpPlaces(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var hot []hotparam.Hot
+		var hot []rules.Hot
 		for i := range 5 {
-			hot = append(hot, hotparam.Hot{Key: hotparam.Key{Rule: "a", Text: fmt.Sprint(i)}, High: 1, Ratio: 1, Since: time.Now()})
+			hot = append(hot, rules.Hot{Key: rules.Key{Rule: "a", Text: fmt.Sprint(i)}, High: 1, Ratio: 1, Since: time.Now()})
 		}
-		p.Publish(hotparam.Change{Hot: hot})
+		p.Publish(rules.Change{Hot: hot})
 		p.Refresh(0, hot)
 		running.Go(func() { _ = p.Run(ctx) })
 	}

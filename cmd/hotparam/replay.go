@@ -9,10 +9,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/accesslog"
 	"github.com/hotparam/hotparam/internal/replay"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/spf13/cobra"
 )
 
@@ -112,7 +112,7 @@ a "suggestion" (hot_keys, hot_keys_of_each_day, refused, rules).`,
 }
 
 // rules are those of the file or of the flags.
-func (f *replayFlags) rules(w io.Writer) (*hotparam.Rules, error) {
+func (f *replayFlags) rules(w io.Writer) (*rules.Rules, error) {
 	switch {
 	case f.config != "" && (f.by != "" || f.hot != "" || f.limit != ""):
 		return nil, usageError(errors.New("--config has the rules; it does not go with --by, --hot and --limit"))
@@ -122,29 +122,29 @@ func (f *replayFlags) rules(w io.Writer) (*hotparam.Rules, error) {
 			return nil, err
 		}
 		if err := file.ReadRedactKey(); err != nil {
-			return nil, fmt.Errorf("%w; replay makes the keys that instances make, by their key or any other of %d bytes", err, hotparam.MinRedactKey)
+			return nil, fmt.Errorf("%w; replay makes the keys that instances make, by their key or any other of %d bytes", err, rules.MinRedactKey)
 		}
 		return file.Rules, nil
 	case f.by == "" || f.hot == "":
 		return nil, usageError(errors.New("which parameters, and when are they hot? Give --by and --hot, such as --by q --hot 60/1m, or --config"))
 	}
-	rules, err := config.FromFlags(f.by, f.hot, f.limit)
+	ruleset, err := config.FromFlags(f.by, f.hot, f.limit)
 	if err != nil {
 		return nil, usageError(err)
 	}
-	for _, name := range rules.Rules[0].By.Names {
-		if name.Source == hotparam.Path {
+	for _, name := range ruleset.Rules[0].By.Names {
+		if name.Source == rules.Path {
 			return nil, usageError(fmt.Errorf("--by path:%s: a log has no routes, so no path values; give --config with a rule for the route", name.Name))
 		}
 		if !inLogs(name.Source) {
 			return nil, usageError(fmt.Errorf("--by %s:%s: a log has the parameters of the query and the path, headers and cookies alone", name.Source, name.Name))
 		}
 	}
-	return rules, nil
+	return ruleset, nil
 }
 
 func runReplay(ctx context.Context, s streams, f replayFlags, files []string) error {
-	rules, err := f.rules(s.err)
+	ruleset, err := f.rules(s.err)
 	if err != nil {
 		return err
 	}
@@ -158,17 +158,17 @@ func runReplay(ctx context.Context, s streams, f replayFlags, files []string) er
 	if f.reorder < 0 {
 		return usageError(fmt.Errorf("--reorder %v: must not be negative", f.reorder))
 	}
-	for i := range rules.Rules {
-		for _, p := range rules.Rules[i].Named() {
+	for i := range ruleset.Rules {
+		for _, p := range ruleset.Rules[i].Named() {
 			if !inLogs(p.Source) {
-				fmt.Fprintf(s.err, "rule %q names %s:%s, which an access log does not tell: no request has it\n", rules.Rules[i].ID, p.Source, p.Name)
+				fmt.Fprintf(s.err, "rule %q names %s:%s, which an access log does not tell: no request has it\n", ruleset.Rules[i].ID, p.Source, p.Name)
 			}
 		}
-		if r := &rules.Rules[i]; r.Count == hotparam.Units {
+		if r := &ruleset.Rules[i]; r.Count == rules.Units {
 			fmt.Fprintf(s.err, "rule %q counts %s, which an access log does not tell: it finds nothing\n", r.ID, r.Count)
 		}
 	}
-	run := replayRun{streams: s, replayFlags: f, files: files, format: format, places: fields, rules: rules}
+	run := replayRun{streams: s, replayFlags: f, files: files, format: format, places: fields, rules: ruleset}
 	switch {
 	case f.explain != "" && f.whatIf != "":
 		return usageError(errors.New("--explain and --what-if do not go together"))
@@ -187,7 +187,7 @@ type replayRun struct {
 	files  []string
 	format accesslog.Format
 	places *accesslog.Fields
-	rules  *hotparam.Rules
+	rules  *rules.Rules
 }
 
 // replay sends the log through the pipeline. remarks is whether what is to be said of

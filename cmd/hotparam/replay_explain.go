@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/replay"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // explain writes why a key was hot or not.
@@ -43,19 +43,19 @@ func (r *replayRun) explain(ctx context.Context) error {
 }
 
 // keyToExplain is the key with its rule, if its first word is the id of one.
-func (r *replayRun) keyToExplain() hotparam.Key {
-	if key, ok := hotparam.ParseKey(r.replayFlags.explain); ok {
+func (r *replayRun) keyToExplain() rules.Key {
+	if key, ok := rules.ParseKey(r.replayFlags.explain); ok {
 		for i := range r.rules.Rules {
 			if r.rules.Rules[i].ID == key.Rule {
 				return key
 			}
 		}
 	}
-	return hotparam.Key{Text: r.replayFlags.explain}
+	return rules.Key{Text: r.replayFlags.explain}
 }
 
 // noSuchKey says what the key may have been meant to be.
-func noSuchKey(e *replay.NoSuchKey, rules *hotparam.Rules) error {
+func noSuchKey(e *replay.NoSuchKey, rules *rules.Rules) error {
 	if len(e.Nearest) == 0 {
 		return fmt.Errorf("%w; no request of the log made any key", e)
 	}
@@ -154,7 +154,7 @@ func listingWords(s *replay.Step) string {
 }
 
 // stepWords is one decision: what was compared with what.
-func stepWords(s *replay.Step, t *hotparam.Threshold, unit hotparam.Unit) string {
+func stepWords(s *replay.Step, t *rules.Threshold, unit rules.Unit) string {
 	count := countWords(s.Low, unit)
 	if s.High == nil {
 		count += " or more"
@@ -173,20 +173,20 @@ func stepWords(s *replay.Step, t *hotparam.Threshold, unit hotparam.Unit) string
 }
 
 // against is what the count that is needed was made of.
-func against(t *hotparam.Threshold) string {
+func against(t *rules.Threshold) string {
 	switch t.Kind {
-	case hotparam.Share:
+	case rules.Share:
 		return ", " + t.Factor.Decimal(100) + "% of its route's"
-	case hotparam.Jump:
+	case rules.Jump:
 		return ", " + t.Factor.Decimal(1) + "x its " + baselineWords(t.Over)
-	case hotparam.Top:
+	case rules.Top:
 		return fmt.Sprintf(", a place among the top %d", t.Top)
 	}
 	return ""
 }
 
 // fellShort returns how near to its threshold a key came that was never hot.
-func fellShort(t *replay.Trial, c clock, unit hotparam.Unit) string {
+func fellShort(t *replay.Trial, c clock, unit rules.Unit) string {
 	var best *replay.Pane
 	unknown := false
 	for i := range t.Panes {

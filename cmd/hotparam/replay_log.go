@@ -8,14 +8,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/accesslog"
 	"github.com/hotparam/hotparam/internal/replay"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // inLogs reports whether a log may have parameters of a source.
-func inLogs(s hotparam.Source) bool {
-	return s == hotparam.Query || s == hotparam.Path || s == hotparam.Header || s == hotparam.Cookie || s == hotparam.Addr
+func inLogs(s rules.Source) bool {
+	return s == rules.Query || s == rules.Path || s == rules.Header || s == rules.Cookie || s == rules.Addr
 }
 
 // logForm returns how the flags say that the log is written. The fields are nil if the flags
@@ -72,27 +72,27 @@ func showDisorder(w io.Writer, reorder time.Duration, d accesslog.Disorder) {
 }
 
 // showNoBytes says that a rule counts what the log does not tell.
-func showNoBytes(w io.Writer, rules *hotparam.Rules, s replay.Summary) {
+func showNoBytes(w io.Writer, ruleset *rules.Rules, s replay.Summary) {
 	const hint = `they are the number behind the status in combined format, "bytes" or "body_bytes_sent" in JSON lines`
-	at := slices.IndexFunc(rules.Rules, func(r hotparam.Rule) bool { return r.Count == hotparam.Bytes })
+	at := slices.IndexFunc(ruleset.Rules, func(r rules.Rule) bool { return r.Count == rules.Bytes })
 	switch {
 	case at < 0 || s.NoBytes == 0:
 	case s.NoBytes == s.Requests:
-		fmt.Fprintf(w, "rule %q counts bytes, which no line of the log has: it finds nothing; %s\n", rules.Rules[at].ID, hint)
+		fmt.Fprintf(w, "rule %q counts bytes, which no line of the log has: it finds nothing; %s\n", ruleset.Rules[at].ID, hint)
 	default:
 		fmt.Fprintf(w, "rule %q counts bytes, which %d of %d requests do not tell: these count nothing; %s\n",
-			rules.Rules[at].ID, s.NoBytes, s.Requests, hint)
+			ruleset.Rules[at].ID, s.NoBytes, s.Requests, hint)
 	}
 }
 
 // showNotTold says what else rules want that no line of the log has.
-func showNotTold(w io.Writer, rules *hotparam.Rules, s replay.Summary) {
+func showNotTold(w io.Writer, ruleset *rules.Rules, s replay.Summary) {
 	if s.Requests == 0 {
 		return
 	}
-	for i := range rules.Rules {
-		r := &rules.Rules[i]
-		if r.Count == hotparam.Millis && s.NoTime {
+	for i := range ruleset.Rules {
+		r := &ruleset.Rules[i]
+		if r.Count == rules.Millis && s.NoTime {
 			fmt.Fprintf(w, "rule %q counts milliseconds, and no line of the log has a duration: it finds nothing; name the field by --fields duration_ms=…\n", r.ID)
 		}
 		for _, p := range r.Named() {

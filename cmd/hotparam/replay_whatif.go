@@ -11,8 +11,8 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/replay"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // comparison is the last line of `replay --what-if --json`.
@@ -73,7 +73,7 @@ func (r *replayRun) whatIf(ctx context.Context) error {
 }
 
 // outcome replays the log by one version of the rules.
-func (r *replayRun) outcome(ctx context.Context, rules *hotparam.Rules, remarks bool) (replay.Summary, []replay.KeyReport, error) {
+func (r *replayRun) outcome(ctx context.Context, rules *rules.Rules, remarks bool) (replay.Summary, []replay.KeyReport, error) {
 	var keys []replay.KeyReport
 	summary, err := r.replay(ctx, replay.Config{
 		Rules: rules, OnKey: func(k replay.KeyReport) { keys = append(keys, k) },

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/termtext"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // streams are where a command reads and writes: data to out, everything else to
@@ -121,7 +121,7 @@ precedes the file.`,
 	root.SetHelpTemplate(helpTemplate)
 	root.AddCommand(
 		newDemo(s), newAggregator(s), newGuard(s), newReplay(s), newFollow(s), newList(s), newWatch(s), newTop(s),
-		newControl(s, hotparam.ControlPin), newControl(s, hotparam.ControlBlock), newControl(s, hotparam.ControlAllow), newControl(s, ""),
+		newControl(s, rules.ControlPin), newControl(s, rules.ControlBlock), newControl(s, rules.ControlAllow), newControl(s, ""),
 		newRules(s), newDoctor(s), newEmit(s), newBench(s), newVersion(s),
 	)
 	addCompletions(root)

@@ -15,11 +15,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/explain"
 	"github.com/hotparam/hotparam/internal/secret"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -227,7 +227,7 @@ func (e *explaining) facts(ctx context.Context, file *config.File) (explain.Fact
 
 // explainRules are rules with what the command knows of them. file says how their keys are
 // sent.
-func explainRules(file *config.File, rules *hotparam.Rules) explain.Rules {
+func explainRules(file *config.File, rules *rules.Rules) explain.Rules {
 	r := explain.Rules{Rules: rules, LimitWords: limitWords}
 	encoding, err := wire.ParseEncoding(file.StatsD.WithDefaults(file.Aggregator).Encoding)
 	if source := file.Aggregator.Source; err == nil && source != config.SourceKafka && source != config.SourceNone {

@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/explain"
 	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/rules"
 )
 
 func TestExplainWithoutRedis(t *testing.T) {
@@ -73,9 +73,9 @@ func TestExplainUsage(t *testing.T) {
 // A request is explained by the file and by a daemon in the same words, with what is hot.
 func TestExplainHotKeys(t *testing.T) {
 	server := testenv.Redis(t)
-	publish(t, server, hotparam.Change{Hot: []hotparam.Hot{{
-		Key: hotparam.Key{Rule: "search-terms", Text: "GET /search?q=phone"}, Low: 212, High: 230, Rate: 212, Since: time.Now(),
-		Limit: hotparam.Rate{N: 50, Per: time.Second}, Burst: 50, Mode: hotparam.ModeLimit,
+	publish(t, server, rules.Change{Hot: []rules.Hot{{
+		Key: rules.Key{Rule: "search-terms", Text: "GET /search?q=phone"}, Low: 212, High: 230, Rate: 212, Since: time.Now(),
+		Limit: rules.Rate{N: 50, Per: time.Second}, Burst: 50, Mode: rules.ModeLimit,
 	}}})
 	path := write(t, strings.Replace(goodRules, "rules:", "aggregator: {redis: \""+server.URL()+"\"}\nrules:", 1))
 	client, err := hotkeys.NewClient(server.URL())

@@ -5,14 +5,14 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // limitWords is what a rule or an exception holds requests to.
-func limitWords(l *hotparam.Limit, unit hotparam.Unit) string {
+func limitWords(l *rules.Limit, unit rules.Unit) string {
 	var parts []string
 	switch {
-	case l.Burst == hotparam.Unlimited:
+	case l.Burst == rules.Unlimited:
 		parts = append(parts, "limit none")
 	case !l.Rate.IsZero():
 		parts = append(parts, quotaWords(&l.Quota, unit)...)
@@ -21,15 +21,15 @@ func limitWords(l *hotparam.Limit, unit hotparam.Unit) string {
 		parts = append(parts, fmt.Sprintf("%d at a time", l.Concurrency))
 	}
 	switch l.Mode {
-	case hotparam.ModeShadow:
+	case rules.ModeShadow:
 		parts = append(parts, "shadow")
-	case hotparam.ModeWait:
+	case rules.ModeWait:
 		wait := "wait up to " + spanWords(l.Wait)
 		if l.Queue > 0 {
 			wait += fmt.Sprintf(" in a queue of %d", l.Queue)
 		}
 		parts = append(parts, wait)
-	case hotparam.ModeServe:
+	case rules.ModeServe:
 		answer := "serve what code gives"
 		if l.Serve != nil {
 			answer = fmt.Sprintf("serve %d", l.Serve.Status)
@@ -37,13 +37,13 @@ func limitWords(l *hotparam.Limit, unit hotparam.Unit) string {
 		parts = append(parts, answer)
 	}
 	if p := l.Priority; p != nil {
-		parts = append(parts, fmt.Sprintf("first %s %s", nameWords(hotparam.Param{Source: p.Source, Name: p.Name}), strings.Join(p.First, ", ")))
+		parts = append(parts, fmt.Sprintf("first %s %s", nameWords(rules.Param{Source: p.Source, Name: p.Name}), strings.Join(p.First, ", ")))
 	}
 	return strings.Join(append(parts, scopeWords(l)...), ", ")
 }
 
 // quotaWords returns the quota in words, with its algorithm.
-func quotaWords(q *hotparam.Quota, unit hotparam.Unit) []string {
+func quotaWords(q *rules.Quota, unit rules.Unit) []string {
 	parts := []string{"limit " + rateWords(q.Rate, unit)}
 	if q.Algorithm.Windowed() {
 		words := strings.ReplaceAll(string(q.Algorithm), "_", " ")
@@ -59,7 +59,7 @@ func quotaWords(q *hotparam.Quota, unit hotparam.Unit) []string {
 		parts = append(parts, words)
 	} else {
 		parts = append(parts, "burst "+countWords(q.Burst, unit))
-		if q.Algorithm != "" && q.Algorithm != hotparam.TokenBucket {
+		if q.Algorithm != "" && q.Algorithm != rules.TokenBucket {
 			parts = append(parts, strings.ReplaceAll(string(q.Algorithm), "_", " "))
 		}
 	}
@@ -80,14 +80,14 @@ func quotaWords(q *hotparam.Quota, unit hotparam.Unit) []string {
 	return parts
 }
 
-func scopeWords(l *hotparam.Limit) []string {
+func scopeWords(l *rules.Limit) []string {
 	switch l.Scope {
-	case hotparam.ScopeShare:
+	case rules.ScopeShare:
 		return []string{"shared by all instances"}
-	case hotparam.ScopeExact:
+	case rules.ScopeExact:
 		away := l.Away
 		if away == "" {
-			away = hotparam.AwayLocal
+			away = rules.AwayLocal
 		}
 		return []string{"over all instances by Redis, " + string(away) + " when it is away"}
 	}

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/rules"
 )
 
 func TestLint(t *testing.T) {
@@ -161,7 +161,7 @@ func TestLimitWords(t *testing.T) {
 			t.Error(err)
 			continue
 		}
-		if got := limitWords(f.Rules.Rules[0].Limit, hotparam.Requests); got != want {
+		if got := limitWords(f.Rules.Rules[0].Limit, rules.Requests); got != want {
 			t.Errorf("%s: got\n%s, want\n%s", limit, got, want)
 		}
 	}

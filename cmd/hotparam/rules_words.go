@@ -5,11 +5,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // ruleWords is a rule in words, with all that it leaves to defaults.
-func ruleWords(r *hotparam.Rule) string {
+func ruleWords(r *rules.Rule) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s", r.ID, r.Match.Route)
 	for i, q := range r.Match.Query {
@@ -41,36 +41,36 @@ func ruleWords(r *hotparam.Rule) string {
 	return b.String() + ": " + strings.Join(parts, "; ")
 }
 
-func byWords(by hotparam.By) string {
+func byWords(by rules.By) string {
 	var names []string
 	for _, p := range by.Names {
 		names = append(names, nameWords(p))
 	}
 	list := strings.Join(names, ", ")
 	switch {
-	case by.Kind == hotparam.ByAll:
+	case by.Kind == rules.ByAll:
 		return " by all parameters"
-	case by.Kind == hotparam.ByEach:
+	case by.Kind == rules.ByEach:
 		return " by each parameter"
-	case by.Kind == hotparam.ByNames:
+	case by.Kind == rules.ByNames:
 		return " by " + list
-	case by.Kind == hotparam.ByCombinations && list == "":
+	case by.Kind == rules.ByCombinations && list == "":
 		return " by combinations of all parameters"
-	case by.Kind == hotparam.ByCombinations:
+	case by.Kind == rules.ByCombinations:
 		return " by combinations of " + list
 	}
 	return ""
 }
 
-func nameWords(p hotparam.Param) string {
-	if p.Source == hotparam.Query {
+func nameWords(p rules.Param) string {
+	if p.Source == rules.Query {
 		return p.Name
 	}
 	return p.Source.String() + ":" + p.Name
 }
 
 // redactWords is which parameters make keys without their values; empty if all have them.
-func redactWords(names []hotparam.Param) string {
+func redactWords(names []rules.Param) string {
 	if len(names) == 0 {
 		return ""
 	}
@@ -81,24 +81,24 @@ func redactWords(names []hotparam.Param) string {
 	return "keys have a hash in place of the value of " + strings.Join(words, ", ")
 }
 
-var unreadWords = map[hotparam.Unread]string{
-	hotparam.UnreadLimit: "held to one key", hotparam.UnreadPass: "not concerned", hotparam.UnreadReject: "refused",
+var unreadWords = map[rules.Unread]string{
+	rules.UnreadLimit: "held to one key", rules.UnreadPass: "not concerned", rules.UnreadReject: "refused",
 }
 
 // bodiesWords is how much of bodies is held; empty where no rule reads one.
-func bodiesWords(rules *hotparam.Rules) string {
-	reads := slices.ContainsFunc(rules.Rules, func(r hotparam.Rule) bool {
-		return slices.ContainsFunc(r.Named(), func(p hotparam.Param) bool { return p.Source.ReadsBody() })
+func bodiesWords(ruleset *rules.Rules) string {
+	reads := slices.ContainsFunc(ruleset.Rules, func(r rules.Rule) bool {
+		return slices.ContainsFunc(r.Named(), func(p rules.Param) bool { return p.Source.ReadsBody() })
 	})
 	if !reads {
 		return ""
 	}
-	b := rules.Bodies.WithDefaults()
+	b := ruleset.Bodies.WithDefaults()
 	return fmt.Sprintf("bodies are read up to %s, %s at a time", sizeWords(b.Max), sizeWords(b.Total))
 }
 
 // maxKeysWords says how many keys each limit has places for; empty where that is the default.
-func maxKeysWords(rules *hotparam.Rules) string {
+func maxKeysWords(rules *rules.Rules) string {
 	if rules.LimitKeys == 0 {
 		return ""
 	}
@@ -107,22 +107,22 @@ func maxKeysWords(rules *hotparam.Rules) string {
 
 // daysWords says of the rules with a jump over days when they are held to the recent past, and
 // where the days are kept; empty if there is none.
-func daysWords(rules *hotparam.Rules) string {
+func daysWords(ruleset *rules.Rules) string {
 	var ids []string
-	for i := range rules.Rules {
-		if slices.ContainsFunc(rules.Rules[i].Hot, func(t hotparam.Threshold) bool { return t.Over == hotparam.OverDay }) {
-			ids = append(ids, rules.Rules[i].ID)
+	for i := range ruleset.Rules {
+		if slices.ContainsFunc(ruleset.Rules[i].Hot, func(t rules.Threshold) bool { return t.Over == rules.OverDay }) {
+			ids = append(ids, ruleset.Rules[i].ID)
 		}
 	}
 	if len(ids) == 0 {
 		return ""
 	}
 	return fmt.Sprintf("jumps over days of %s: on the first day, and after a change of id, by or count, they are over the recent past until the same hour of a day before is known; aggregators keep the hours in Redis, as hotparam-days:{%s}:*",
-		strings.Join(ids, ", "), rules.Namespace)
+		strings.Join(ids, ", "), ruleset.Namespace)
 }
 
 // clientWords is whose address is the client's; empty where it is the peer's.
-func clientWords(c *hotparam.Client) string {
+func clientWords(c *rules.Client) string {
 	if c.Header == "" {
 		return ""
 	}
@@ -137,16 +137,16 @@ func clientWords(c *hotparam.Client) string {
 }
 
 // thresholdWords is when a key is hot, and when no more.
-func thresholdWords(t *hotparam.Threshold, unit hotparam.Unit) string {
+func thresholdWords(t *rules.Threshold, unit rules.Unit) string {
 	rate := rateWords(t.Rate, unit)
 	exit := t.Exit.Decimal(100) + "% of that"
 	var at string
 	switch t.Kind {
-	case hotparam.Share:
+	case rules.Share:
 		at = fmt.Sprintf("%s%% of the route and %s", t.Factor.Decimal(100), rate)
-	case hotparam.Jump:
+	case rules.Jump:
 		at = fmt.Sprintf("%sx the %s and %s", t.Factor.Decimal(1), baselineWords(t.Over), rate)
-	case hotparam.Top:
+	case rules.Top:
 		at = fmt.Sprintf("a place among the top %d and %s", t.Top, rate)
 	default:
 		at, exit = rate, countWords(t.ExitCount(t.Rate.N), unit)
@@ -162,20 +162,20 @@ func thresholdWords(t *hotparam.Threshold, unit hotparam.Unit) string {
 }
 
 // baselineWords names what a jump compares with.
-func baselineWords(over hotparam.Over) string {
-	if over == hotparam.OverDay {
+func baselineWords(over rules.Over) string {
+	if over == rules.OverDay {
 		return "baseline of the same hour of the days before (the recent past until one is known)"
 	}
 	return "baseline"
 }
 
-func exceptWords(all []hotparam.Exception) string {
-	var n [hotparam.Block + 1]int
+func exceptWords(all []rules.Exception) string {
+	var n [rules.Block + 1]int
 	for i := range all {
 		n[all[i].Action]++
 	}
 	var parts []string
-	for action, word := range [...]string{hotparam.Adjust: "adjusted", hotparam.Allow: "allowed", hotparam.Block: "blocked"} {
+	for action, word := range [...]string{rules.Adjust: "adjusted", rules.Allow: "allowed", rules.Block: "blocked"} {
 		if n[action] > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n[action], word))
 		}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/live"
+	"github.com/hotparam/hotparam/rules"
 )
 
 func newWatch(s streams) *cobra.Command {
@@ -127,7 +127,7 @@ func eventLine(e *live.Event) string {
 
 // limitOf is a limit with its unit, as "2MB/s".
 func limitOf(e *live.Event) string {
-	rate, err := hotparam.ParseRate(e.Limit)
+	rate, err := rules.ParseRate(e.Limit)
 	if err != nil || e.Counts == nil {
 		return e.Limit
 	}

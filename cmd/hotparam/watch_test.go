@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // growing is a buffer that a test reads while a command writes.
@@ -70,17 +70,17 @@ func TestWatch(t *testing.T) {
 	within(t, "both watch", func() bool {
 		return strings.Contains(errs.String(), "watching namespace") && strings.Contains(errs2.String(), "watching namespace")
 	})
-	publish(t, server, hotparam.Change{Hot: []hotparam.Hot{{
-		Key: hotparam.Key{Rule: "search-terms", Text: "GET /search?q=phone"}, Low: 212, High: 230, Rate: 212, Since: time.Now(),
-		Cause: hotparam.Cause{Rate: hotparam.Rate{N: 200, Per: time.Second}}, Limit: hotparam.Rate{N: 50, Per: time.Second}, Burst: 100, Mode: hotparam.ModeLimit,
+	publish(t, server, rules.Change{Hot: []rules.Hot{{
+		Key: rules.Key{Rule: "search-terms", Text: "GET /search?q=phone"}, Low: 212, High: 230, Rate: 212, Since: time.Now(),
+		Cause: rules.Cause{Rate: rules.Rate{N: 200, Per: time.Second}}, Limit: rules.Rate{N: 50, Per: time.Second}, Burst: 100, Mode: rules.ModeLimit,
 	}}})
 	client, err := hotkeys.NewClient(server.URL())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	key := hotparam.Key{Rule: "search-terms", Text: "GET /search?q=\x1b[2J"}
-	if _, err := hotkeys.SetControl(t.Context(), client, "shop", hotkeys.ControlOrder{Key: key, Action: hotparam.ControlBlock, For: time.Minute, Why: "scraper", Claimed: "ann"}); err != nil {
+	key := rules.Key{Rule: "search-terms", Text: "GET /search?q=\x1b[2J"}
+	if _, err := hotkeys.SetControl(t.Context(), client, "shop", hotkeys.ControlOrder{Key: key, Action: rules.ControlBlock, For: time.Minute, Why: "scraper", Claimed: "ann"}); err != nil {
 		t.Fatal(err)
 	}
 	within(t, "both have two lines", func() bool {

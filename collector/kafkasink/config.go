@@ -7,15 +7,15 @@ import (
 	"log/slog"
 	"regexp"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/kafka"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
 // Config configures a [Sink]. Rules and Connection are required.
 type Config struct {
 	// Rules are those that the collector counts by, with the namespace.
-	Rules *hotparam.Rules
+	Rules *rules.Rules
 	// Connection is how to reach the cluster. Its files are read once, by New.
 	Connection kafka.Connection
 	// Topic is where records go. If empty, it is [wire.DefaultTopic]. It must exist: it

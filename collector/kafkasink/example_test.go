@@ -13,7 +13,7 @@ import (
 // Counts go to Kafka. Check, which a program may skip, says what is wrong with the cluster.
 func ExampleNew() {
 	sink, err := kafkasink.New(kafkasink.Config{
-		Rules:      rules(),
+		Rules:      testRules(),
 		Connection: kafka.Connection{Brokers: []string{"127.0.0.1:1"}, Timeout: time.Second},
 	})
 	if err != nil {
@@ -24,7 +24,7 @@ func ExampleNew() {
 	if err := sink.Check(context.Background()); err != nil {
 		fmt.Println(err)
 	}
-	counts, err := collector.New(collector.Config{Rules: rules(), Sink: sink}) // and counts.Run
+	counts, err := collector.New(collector.Config{Rules: testRules(), Sink: sink}) // and counts.Run
 	fmt.Println(counts != nil, err)
 	// Output:
 	// kafka: no broker can be used:

@@ -7,12 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/kafkasink"
 	"github.com/hotparam/hotparam/internal/pace"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/kafka"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -24,10 +24,10 @@ const topic = "counters"
 
 // rules are a rule whose keys are spread over the partitions, and one whose keys
 // must be counted in one place.
-func rules() *hotparam.Rules {
-	return &hotparam.Rules{Namespace: "shop", Rules: []hotparam.Rule{
-		{ID: "terms", Hot: []hotparam.Threshold{{Rate: hotparam.Rate{N: 10, Per: time.Second}}}},
-		{ID: "share", Hot: []hotparam.Threshold{{Kind: hotparam.Share, Rate: hotparam.Rate{Per: time.Second}}}},
+func testRules() *rules.Rules {
+	return &rules.Rules{Namespace: "shop", Rules: []rules.Rule{
+		{ID: "terms", Hot: []rules.Threshold{{Rate: rules.Rate{N: 10, Per: time.Second}}}},
+		{ID: "share", Hot: []rules.Threshold{{Kind: rules.Share, Rate: rules.Rate{Per: time.Second}}}},
 	}}
 }
 
@@ -45,7 +45,7 @@ func fake(t testing.TB, opts ...kfake.Opt) *kfake.Cluster {
 // config is a sink's to the addresses, with what the changes say.
 func config(addrs []string, changes ...func(*kafkasink.Config)) kafkasink.Config {
 	c := kafkasink.Config{
-		Rules:      rules(),
+		Rules:      testRules(),
 		Connection: kafka.Connection{Brokers: addrs},
 		Topic:      topic,
 		Instance:   "web-1",

@@ -1,20 +1,20 @@
 package kafkasink
 
 import (
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector/internal/former"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
 // SetRules implements [collector.RulesSink]. Counts of rules that are gone are sent as before:
 // an aggregator that has them still, or again, needs them, and others ignore the lines.
-func (s *Sink) SetRules(rules *hotparam.Rules) {
+func (s *Sink) SetRules(rules *rules.Rules) {
 	if rules != nil {
 		s.pack.setRules(rules)
 	}
 }
 
-func (p *packer) setRules(rules *hotparam.Rules) {
+func (p *packer) setRules(rules *rules.Rules) {
 	if p.encoding != wire.Strict {
 		p.head.Groups = wire.GroupsMark(rules)
 	}

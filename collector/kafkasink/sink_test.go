@@ -264,7 +264,7 @@ func TestConfig(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	s, err := kafkasink.New(kafkasink.Config{Rules: rules(), Connection: kafka.Connection{Brokers: []string{"k:1"}}})
+	s, err := kafkasink.New(kafkasink.Config{Rules: testRules(), Connection: kafka.Connection{Brokers: []string{"k:1"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -48,17 +48,17 @@ func accountsOf(t *testing.T, sent []string) (told map[string]wire.Account, book
 // again in the next flushes; hot keys and suspects once a second anyhow, also those that
 // never came. Other keys have no account.
 func TestAccountsAreTold(t *testing.T) {
-	rules := ruled(over(400, time.Second))
+	ruleset := ruled(over(400, time.Second))
 	out := &packets{}
-	sink, err := New(Config{Rules: rules, Sender: out, Instance: "api-1"})
+	sink, err := New(Config{Rules: ruleset, Sender: out, Instance: "api-1"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := newCollector(t, collector.Config{Sink: sink, Rules: rules})
-	key := func(text string) hotparam.Key { return hotparam.Key{Rule: rules.Rules[0].ID, Text: text} }
+	c := newCollector(t, collector.Config{Sink: sink, Rules: ruleset})
+	key := func(text string) rules.Key { return rules.Key{Rule: ruleset.Rules[0].ID, Text: text} }
 	add := func(text string, n uint64) {
 		member := []byte(key(text).String())
-		c.Add(hotparam.Hash(member), member, n)
+		c.Add(rules.Hash(member), member, n)
 	}
 	now, all := time.Unix(1_700_000_000, 0), []string(nil)
 	flush := func() map[string]uint64 {
@@ -93,7 +93,7 @@ func TestAccountsAreTold(t *testing.T) {
 		check(fmt.Sprint("repeat ", i+1), map[string]uint64{"candidate": 155})
 	}
 	check("silence", nil)
-	c.Steer(hotparam.Fleet{Instances: 1, Suspects: []hotparam.Key{key("suspect")}}, []hotparam.Key{key("candidate")})
+	c.Steer(rules.Fleet{Instances: 1, Suspects: []rules.Key{key("suspect")}}, []rules.Key{key("candidate")})
 	for range 3 {
 		flush()
 	}
@@ -114,18 +114,18 @@ func TestAccountsAreTold(t *testing.T) {
 
 // A StatsD that is not ours gets no accounts: the bytes are as ever.
 func TestNoAccountsWithoutMeta(t *testing.T) {
-	rules := ruled(over(400, time.Second))
+	ruleset := ruled(over(400, time.Second))
 	out := &packets{}
-	sink, err := New(Config{Rules: rules, Sender: out, Instance: "api-1", NoMeta: true})
+	sink, err := New(Config{Rules: ruleset, Sender: out, Instance: "api-1", NoMeta: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := newCollector(t, collector.Config{Sink: sink, Rules: rules})
-	member := []byte(rules.Rules[0].ID + " k")
-	c.Steer(hotparam.Fleet{Instances: 1}, []hotparam.Key{{Rule: rules.Rules[0].ID, Text: "k"}})
+	c := newCollector(t, collector.Config{Sink: sink, Rules: ruleset})
+	member := []byte(ruleset.Rules[0].ID + " k")
+	c.Steer(rules.Fleet{Instances: 1}, []rules.Key{{Rule: ruleset.Rules[0].ID, Text: "k"}})
 	now := time.Unix(1_700_000_000, 0)
 	for range 5 {
-		c.Add(hotparam.Hash(member), member, 300)
+		c.Add(rules.Hash(member), member, 300)
 		now = now.Add(pace.Flush)
 		c.Flush(t.Context(), now)
 		now = now.Add(pace.Flush)

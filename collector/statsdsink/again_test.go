@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -20,9 +20,9 @@ func (k *keptPackets) Close() error                    { return nil }
 // What a share has too much is for our own listener: others, who would make a series
 // of it, get the lines that they always got.
 func TestWhatAShareHasTooMuchIsForOurListener(t *testing.T) {
-	share := hotparam.Threshold{Kind: hotparam.Share, Factor: hotparam.Percent(50), Rate: hotparam.Rate{N: 5, Per: time.Second}}.WithDefaults()
-	rules := &hotparam.Rules{Namespace: "shop", Rules: []hotparam.Rule{
-		{ID: "r", By: hotparam.By{Kind: hotparam.ByEach}, Hot: []hotparam.Threshold{share, hotparam.NewThreshold(hotparam.Rate{N: 5, Per: time.Second})}},
+	share := rules.Threshold{Kind: rules.Share, Factor: rules.Percent(50), Rate: rules.Rate{N: 5, Per: time.Second}}.WithDefaults()
+	rules := &rules.Rules{Namespace: "shop", Rules: []rules.Rule{
+		{ID: "r", By: rules.By{Kind: rules.ByEach}, Hot: []rules.Threshold{share, rules.NewThreshold(rules.Rate{N: 5, Per: time.Second})}},
 	}}
 	again, key := []byte("GET /s?~again&q"), []byte("GET /s?q=1")
 	for name, test := range map[string]struct {

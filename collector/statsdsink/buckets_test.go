@@ -7,25 +7,25 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
 // Packets state the sums of the loose counts before them of rules with a jump, by bucket: when
 // there were some, at most once a flush. All of them say after which statement they were made.
 func TestPacketsStateBucketSums(t *testing.T) {
-	jump := hotparam.Threshold{Kind: hotparam.Jump, Factor: hotparam.NewFraction(8, 1), Rate: hotparam.Rate{N: 400, Per: time.Second}}.WithDefaults()
-	rules := &hotparam.Rules{Namespace: "shop", Rules: []hotparam.Rule{
-		{ID: "a", Hot: []hotparam.Threshold{over(40, time.Second)}}, {ID: "b", Hot: []hotparam.Threshold{jump}},
+	jump := rules.Threshold{Kind: rules.Jump, Factor: rules.NewFraction(8, 1), Rate: rules.Rate{N: 400, Per: time.Second}}.WithDefaults()
+	ruleset := &rules.Rules{Namespace: "shop", Rules: []rules.Rule{
+		{ID: "a", Hot: []rules.Threshold{over(40, time.Second)}}, {ID: "b", Hot: []rules.Threshold{jump}},
 	}}
 	out := &packets{}
-	sink, err := New(Config{Rules: rules, Sender: out, Instance: "api-1"})
+	sink, err := New(Config{Rules: ruleset, Sender: out, Instance: "api-1"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := newCollector(t, collector.Config{Sink: sink, Rules: rules, Budget: 60})
+	c := newCollector(t, collector.Config{Sink: sink, Rules: ruleset, Budget: 60})
 	rng, now := rand.New(rand.NewPCG(1, 1)), time.Unix(1_700_000_000, 0)
 	var sums [wire.Buckets]uint32
 	all, stated, at, statements, number := 0, 0, now.Add(-time.Hour), 0, uint64(wire.BucketsLeap)
@@ -36,7 +36,7 @@ func TestPacketsStateBucketSums(t *testing.T) {
 				continue
 			}
 			member := fmt.Appendf(nil, "%c GET /s?q=%d", "ab"[rng.IntN(2)], rng.IntN(rng.IntN(400)+1))
-			c.Add(hotparam.Hash(member), member, 1)
+			c.Add(rules.Hash(member), member, 1)
 		}
 		out.all = nil
 		c.Flush(t.Context(), now)
@@ -48,7 +48,7 @@ func TestPacketsStateBucketSums(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got [wire.Buckets]uint32
-			n, states, ok := wire.ParseBuckets(&got, m.Buckets, wire.JumpsMark(rules))
+			n, states, ok := wire.ParseBuckets(&got, m.Buckets, wire.JumpsMark(ruleset))
 			if states {
 				number++
 				inFlush++

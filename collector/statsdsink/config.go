@@ -7,14 +7,14 @@ import (
 
 	"github.com/cactus/go-statsd-client/v5/statsd"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
 // Config configures a [Sink]. Rules and one of Addrs and Sender are required.
 type Config struct {
 	// Rules are those that the collector counts by, with the namespace.
-	Rules *hotparam.Rules
+	Rules *rules.Rules
 	// Addrs are the addresses of the aggregators, or of any StatsD server, usually
 	// one, in the form of [wire.ParseAddress]: UDP, TCP or a Unix socket, of datagrams
 	// or a stream. Each has a socket of its own, so that an address that cannot be

@@ -6,9 +6,9 @@ import (
 	"net"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/statsdsink"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Counts for a StatsD server other than hotparam's aggregator: lines of counters only.
@@ -20,20 +20,20 @@ func ExampleNew() {
 	}
 	defer func() { _ = server.Close() }()
 
-	rules := &hotparam.Rules{Namespace: "shop", Rules: []hotparam.Rule{{ID: "search-terms"}}}
-	sink, err := statsdsink.New(statsdsink.Config{Rules: rules, Addrs: []string{server.LocalAddr().String()}, NoMeta: true})
+	ruleset := &rules.Rules{Namespace: "shop", Rules: []rules.Rule{{ID: "search-terms"}}}
+	sink, err := statsdsink.New(statsdsink.Config{Rules: ruleset, Addrs: []string{server.LocalAddr().String()}, NoMeta: true})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	defer func() { _ = sink.Close() }()
-	counts, err := collector.New(collector.Config{Rules: rules, Sink: sink})
+	counts, err := collector.New(collector.Config{Rules: ruleset, Sink: sink})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	key := []byte("search-terms GET /search?q=phone")
-	counts.Add(hotparam.Hash(key), key, 3)
+	counts.Add(rules.Hash(key), key, 3)
 	counts.Flush(context.Background(), time.Now()) // a program runs counts.Run instead
 
 	packet := make([]byte, 1500)
@@ -45,7 +45,7 @@ func ExampleNew() {
 
 // Each key has one of two aggregators, which share the work.
 func ExampleConfig() {
-	rules := &hotparam.Rules{Namespace: "shop", Rules: []hotparam.Rule{{ID: "search-terms"}}}
+	rules := &rules.Rules{Namespace: "shop", Rules: []rules.Rule{{ID: "search-terms"}}}
 	sink, err := statsdsink.New(statsdsink.Config{
 		Rules:  rules,
 		Addrs:  []string{"aggregator-1:8125", "tcp://aggregator-2:8125"},

@@ -8,8 +8,8 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/rules"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -39,12 +39,12 @@ func run(t *testing.T, c *collector.Collector, f func()) {
 }
 
 // ruled are rules with one rule, "terms", that counts by these thresholds.
-func ruled(hot ...hotparam.Threshold) *hotparam.Rules {
-	return &hotparam.Rules{Rules: []hotparam.Rule{{ID: "terms", Hot: hot}}}
+func ruled(hot ...rules.Threshold) *rules.Rules {
+	return &rules.Rules{Rules: []rules.Rule{{ID: "terms", Hot: hot}}}
 }
 
-func over(n int64, per time.Duration) hotparam.Threshold {
-	return hotparam.NewThreshold(hotparam.Rate{N: n, Per: per})
+func over(n int64, per time.Duration) rules.Threshold {
+	return rules.NewThreshold(rules.Rate{N: n, Per: per})
 }
 
 // keys are members with their hashes.
@@ -57,7 +57,7 @@ func newKeys(n int) (k keys) {
 	for i := range n {
 		member := fmt.Append(nil, "terms GET /search?q=", i)
 		k.members = append(k.members, member)
-		k.hashes = append(k.hashes, hotparam.Hash(member))
+		k.hashes = append(k.hashes, rules.Hash(member))
 	}
 	return k
 }

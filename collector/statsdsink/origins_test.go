@@ -6,8 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -16,7 +16,7 @@ const maxOrigins = 500
 
 func TestOriginsGoOutOnceASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rules := &hotparam.Rules{Namespace: "shop", Rules: []hotparam.Rule{{ID: "r", Hot: []hotparam.Threshold{hotparam.NewThreshold(hotparam.Rate{N: 10, Per: time.Second})}}}}
+		rules := &rules.Rules{Namespace: "shop", Rules: []rules.Rule{{ID: "r", Hot: []rules.Threshold{rules.NewThreshold(rules.Rate{N: 10, Per: time.Second})}}}}
 		out := &packets{}
 		sink, err := New(Config{Rules: rules, Sender: out, Instance: "i"})
 		if err != nil {

@@ -6,8 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // A StatsD that is not ours gets a crowd's counts each 100 ms, all of them; what is
@@ -16,14 +16,14 @@ func TestNothingIsUrgentToAPatientSink(t *testing.T) {
 	for _, patient := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			k, out, epoch := newKeys(3), &packets{}, time.Now()
-			rules := ruled(over(1000, time.Second))
-			s, err := New(Config{Rules: rules, Sender: out, NoMeta: patient, Instance: "i"})
+			ruleset := ruled(over(1000, time.Second))
+			s, err := New(Config{Rules: ruleset, Sender: out, NoMeta: patient, Instance: "i"})
 			if err != nil {
 				t.Fatal(err)
 			}
-			c := newCollector(t, collector.Config{Sink: s, Rules: rules})
+			c := newCollector(t, collector.Config{Sink: s, Rules: ruleset})
 			hot := time.Duration(0)
-			c.OnLocal(func(h hotparam.Hot, is bool) {
+			c.OnLocal(func(h rules.Hot, is bool) {
 				if is && hot == 0 {
 					hot = time.Since(epoch)
 				}

@@ -1,8 +1,8 @@
 package statsdsink
 
 import (
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector/internal/former"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -11,7 +11,7 @@ const maxPlaces = 1000
 
 // SetRules implements [collector.RulesSink]. Counts of rules that are gone are sent as before:
 // an aggregator that has them still, or again, needs them, and others ignore the lines.
-func (s *Sink) SetRules(rules *hotparam.Rules) {
+func (s *Sink) SetRules(rules *rules.Rules) {
 	if rules == nil {
 		return
 	}
@@ -37,7 +37,7 @@ func (s *Sink) SetRules(rules *hotparam.Rules) {
 }
 
 // forget records which rules are gone, and forgets what is beyond the bounds.
-func (s *Sink) forget(rules *hotparam.Rules) {
+func (s *Sink) forget(rules *rules.Rules) {
 	former.Update(&s.former, s.rules, rules)
 	if len(s.places) < maxPlaces {
 		return
@@ -51,7 +51,7 @@ func (s *Sink) forget(rules *hotparam.Rules) {
 	}
 }
 
-func (s *Sink) newRule(rule *hotparam.Rule, prefix string) *sinkRule {
+func (s *Sink) newRule(rule *rules.Rule, prefix string) *sinkRule {
 	r := &sinkRule{overlaps: rule.Overlaps(), jumps: rule.HasJump(), place: -1, prefix: prefix, head: len(wire.AppendKey([]byte(prefix), s.encoding, nil))}
 	switch {
 	case len(s.packers) == 1:

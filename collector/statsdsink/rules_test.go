@@ -6,21 +6,21 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/internal/former"
 	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
 // While the rules come and go, the sums that packets state are of the rules in force, go on
 // where a rule is back, and count what is sent of rules that are gone.
 func TestSetRules(t *testing.T) {
-	rule := func(id string) hotparam.Rule {
-		return hotparam.Rule{ID: id, Hot: []hotparam.Threshold{over(40, time.Second)}}
+	rule := func(id string) rules.Rule {
+		return rules.Rule{ID: id, Hot: []rules.Threshold{over(40, time.Second)}}
 	}
-	set := func(ids string) *hotparam.Rules {
-		rules := &hotparam.Rules{Namespace: "shop"}
+	set := func(ids string) *rules.Rules {
+		rules := &rules.Rules{Namespace: "shop"}
 		for _, id := range ids {
 			rules.Rules = append(rules.Rules, rule(string(id)))
 		}
@@ -35,12 +35,12 @@ func TestSetRules(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	sums := make(map[string]uint64) // sent of each rule
 	for i, ids := range []string{"ab", "bca", "ca", "c", "abc", "ab"} {
-		rules := set(ids)
-		c.Reload(rules)
+		ruleset := set(ids)
+		c.Reload(ruleset)
 		for j, id := range []string{"a", "b", "c"} { // also of rules that are gone
 			member := fmt.Appendf(nil, "%s GET /s?q=%d", id, i)
 			if strings.Contains("ab"+ids, id) {
-				c.Add(hotparam.Hash(member), member, uint64(j+1))
+				c.Add(rules.Hash(member), member, uint64(j+1))
 			}
 		}
 		out.all = nil
@@ -50,7 +50,7 @@ func TestSetRules(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if mark := wire.RulesMark(rules); mark == 0 && len(m.Rules) > 0 {
+		if mark := wire.RulesMark(ruleset); mark == 0 && len(m.Rules) > 0 {
 			t.Errorf("%s: %q has sums of one rule", ids, out.all[0])
 		} else if mark != 0 {
 			told := make([]uint64, 2*len(ids))
@@ -86,7 +86,7 @@ func TestFormerRulesAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range former.Max + 100 {
-		sink.SetRules(&hotparam.Rules{Namespace: "shop", Rules: []hotparam.Rule{{ID: fmt.Sprint("r", i), Hot: []hotparam.Threshold{over(1, time.Second)}}}})
+		sink.SetRules(&rules.Rules{Namespace: "shop", Rules: []rules.Rule{{ID: fmt.Sprint("r", i), Hot: []rules.Threshold{over(1, time.Second)}}}})
 	}
 	if len(sink.rules) > former.Max+1 || len(sink.places) > maxPlaces {
 		t.Errorf("%d rules, %d places", len(sink.rules), len(sink.places))

@@ -12,8 +12,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -37,8 +37,8 @@ func (p *packets) Close() error {
 	return nil
 }
 
-func statsdRules() *hotparam.Rules {
-	return &hotparam.Rules{Namespace: "shop", Rules: []hotparam.Rule{{ID: "terms"}, {ID: "article", Prefix: "shop"}}}
+func statsdRules() *rules.Rules {
+	return &rules.Rules{Namespace: "shop", Rules: []rules.Rule{{ID: "terms"}, {ID: "article", Prefix: "shop"}}}
 }
 
 func newSink(t testing.TB, c Config) *Sink {
@@ -246,7 +246,7 @@ func TestBytesThatAreNoKeyAreCountedAsDropped(t *testing.T) {
 		t.Fatal(err)
 	}
 	member := []byte("no-rule-and-no-space")
-	c.Add(hotparam.Hash(member), member, 7)
+	c.Add(rules.Hash(member), member, 7)
 	c.Flush(t.Context(), time.Now())
 	if s := c.Stats(); s.Dropped.SendError != 7 || s.Counts != 0 || len(out.all) != 1 || strings.Contains(out.all[0], "no-rule") {
 		t.Errorf("%+v, %d packets", s, len(out.all))

@@ -9,7 +9,7 @@ const (
 	// SpreadHash sends each key to one address, so that several aggregators share the
 	// work. The choice depends on the key and the set of addresses, not on their order,
 	// and so is the same on all instances if the addresses are spelled alike. All keys of
-	// a rule that must be counted in one place ([hotparam.Rule.Whole]) go to one address.
+	// a rule that must be counted in one place ([rules.Rule.Whole]) go to one address.
 	// When the n-th address is added, 1/n of the keys move to it, and no others move.
 	//
 	// If an aggregator dies, no other takes over: the limits of its keys expire with its

@@ -13,9 +13,9 @@ import (
 	"github.com/cactus/go-statsd-client/v5/statsd"
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -78,7 +78,7 @@ func TestRendezvousGolden(t *testing.T) {
 }
 
 // spreadTo makes a sink that sends to fakes.
-func spreadTo(t testing.TB, spread Spread, rules *hotparam.Rules, n int) (*Sink, []*packets) {
+func spreadTo(t testing.TB, spread Spread, rules *rules.Rules, n int) (*Sink, []*packets) {
 	t.Helper()
 	c := Config{Rules: rules, Spread: spread, Instance: "api-1"}
 	var fakes []*packets
@@ -120,9 +120,9 @@ func received(t interface{ Fatalf(string, ...any) }, packets []string) (counts m
 
 // wholeRules are one rule whose keys may be anywhere and one whose keys must be
 // in one place.
-func wholeRules() *hotparam.Rules {
-	return &hotparam.Rules{Namespace: "shop", Rules: []hotparam.Rule{
-		{ID: "each"}, {ID: "whole", By: hotparam.By{Kind: hotparam.ByCombinations}},
+func wholeRules() *rules.Rules {
+	return &rules.Rules{Namespace: "shop", Rules: []rules.Rule{
+		{ID: "each"}, {ID: "whole", By: rules.By{Kind: rules.ByCombinations}},
 	}}
 }
 

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -20,7 +20,7 @@ func (l *lineSender) Close() error                    { return nil }
 // Totals go to our own listener alone: what else reads the lines gets those that
 // it always got.
 func TestTotalsAreForOurListener(t *testing.T) {
-	rule := hotparam.Rule{ID: "r", By: hotparam.By{Kind: hotparam.ByEach}, Hot: []hotparam.Threshold{hotparam.NewThreshold(hotparam.Rate{N: 5, Per: time.Second})}}
+	rule := rules.Rule{ID: "r", By: rules.By{Kind: rules.ByEach}, Hot: []rules.Threshold{rules.NewThreshold(rules.Rate{N: 5, Per: time.Second})}}
 	for _, test := range []struct {
 		name   string
 		config Config
@@ -31,7 +31,7 @@ func TestTotalsAreForOurListener(t *testing.T) {
 		{"no meta", Config{NoMeta: true}, false},
 	} {
 		out := &lineSender{}
-		test.config.Rules = &hotparam.Rules{Namespace: "shop", Rules: []hotparam.Rule{rule}}
+		test.config.Rules = &rules.Rules{Namespace: "shop", Rules: []rules.Rule{rule}}
 		test.config.Sender, test.config.Instance = out, "i"
 		sink, err := New(test.config)
 		if err != nil {

@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -239,7 +239,7 @@ func TestStatsDOutlivesItsAggregator(t *testing.T) {
 		sink := newSink(t, Config{Addrs: []string{r.addr.String()}})
 		c := newCollector(t, collector.Config{Sink: sink, Log: slog.New(slog.NewTextHandler(&log, nil))})
 		flush := func(text string) {
-			c.Add(hotparam.Hash([]byte(text)), []byte("terms "+text), 1)
+			c.Add(rules.Hash([]byte(text)), []byte("terms "+text), 1)
 			c.Flush(t.Context(), time.Now())
 		}
 		failed := func() int64 { return c.Stats().Dropped.SendError }

@@ -29,9 +29,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/hotparam/hotparam/attach"
-	_ "github.com/hotparam/hotparam/attach/kafka" // for source: kafka
+	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/middleware"
+	_ "github.com/hotparam/hotparam/transport/kafka" // for source: kafka
 )
 
 func main() {
@@ -62,7 +62,7 @@ func run(ctx context.Context, listen, rulesFile string) error {
 	})
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 
-	hp, err := attach.Open(ctx, rulesFile, attach.WithSignals())
+	hp, err := hotparam.Open(ctx, rulesFile, hotparam.WithSignals())
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func run(ctx context.Context, listen, rulesFile string) error {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(struct { // the client may have gone
 			Hot []middleware.HotKey
-			attach.Stats
+			hotparam.Stats
 		}{hp.HotKeys(), hp.Stats()})
 	})
 

@@ -14,8 +14,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Transport sends requests at the pace of a limiter, each host at its own. A request
@@ -47,7 +47,7 @@ func main() {
 		log.Fatal(err)
 	}
 	// Three at once, then five a second.
-	pace, err := limiter.New(backend, "partner", hotparam.Quota{Rate: hotparam.Rate{N: 5, Per: time.Second}, Burst: 3})
+	pace, err := limiter.New(backend, "partner", rules.Quota{Rate: rules.Rate{N: 5, Per: time.Second}, Burst: 3})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -10,8 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // service answers at once, and notes when it was asked, by host.
@@ -33,7 +33,7 @@ func TestTransport(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		pace, err := limiter.New(backend, "partner", hotparam.Quota{Rate: hotparam.Rate{N: 5, Per: time.Second}, Burst: 3})
+		pace, err := limiter.New(backend, "partner", rules.Quota{Rate: rules.Rate{N: 5, Per: time.Second}, Burst: 3})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,12 +3,12 @@ package main
 import (
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Name is how quotas ask for the algorithm: algorithm: x_backoff in a rules file.
-const Name hotparam.Algorithm = "x_backoff"
+const Name rules.Algorithm = "x_backoff"
 
 // Backoff is for logins: after each try the next one has to wait twice as long. Of a
 // quota Rate.Per is the first pause, and Burst how many times it doubles at most. Who
@@ -16,7 +16,7 @@ const Name hotparam.Algorithm = "x_backoff"
 type Backoff struct{}
 
 // New implements [limiter.Algorithm].
-func (Backoff) New(q *hotparam.Quota, _ time.Duration) limiter.State {
+func (Backoff) New(q *rules.Quota, _ time.Duration) limiter.State {
 	return &state{first: min(q.Rate.Per, longest), most: q.Burst}
 }
 
@@ -101,15 +101,15 @@ func (s *state) try(at time.Duration) {
 }
 
 func (s *state) allow(now time.Duration, taken int64) limiter.Result {
-	return limiter.Result{Decision: s.decision(now, true, hotparam.ReasonWithin, 0), Taken: taken}
+	return limiter.Result{Decision: s.decision(now, true, rules.ReasonWithin, 0), Taken: taken}
 }
 
 func (s *state) deny(now, retry time.Duration) limiter.Result {
-	return limiter.Result{Decision: s.decision(now, false, hotparam.ReasonLimited, retry)}
+	return limiter.Result{Decision: s.decision(now, false, rules.ReasonLimited, retry)}
 }
 
-func (s *state) decision(now time.Duration, allowed bool, reason hotparam.Reason, retry time.Duration) hotparam.Decision {
-	d := hotparam.Decision{Allowed: allowed, Reason: reason, Limit: 1, RetryAfter: retry, ResetAfter: s.FreshAfter(now)}
+func (s *state) decision(now time.Duration, allowed bool, reason rules.Reason, retry time.Duration) rules.Decision {
+	d := rules.Decision{Allowed: allowed, Reason: reason, Limit: 1, RetryAfter: retry, ResetAfter: s.FreshAfter(now)}
 	if now >= s.next {
 		d.Remaining = 1
 	}

@@ -5,19 +5,19 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/limiter/limitertest"
+	"github.com/hotparam/hotparam/rules"
 )
 
 func newLogins(t *testing.T, penalty time.Duration) *limiter.Limiter {
 	t.Helper()
-	backend, err := limiter.NewMemory(limiter.MemoryConfig{Algorithms: map[hotparam.Algorithm]limiter.Algorithm{Name: Backoff{}}})
+	backend, err := limiter.NewMemory(limiter.MemoryConfig{Algorithms: map[rules.Algorithm]limiter.Algorithm{Name: Backoff{}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	logins, err := limiter.New(backend, "logins", hotparam.Quota{
-		Algorithm: Name, Rate: hotparam.Rate{N: 1, Per: time.Second}, Burst: 3, Penalty: penalty,
+	logins, err := limiter.New(backend, "logins", rules.Quota{
+		Algorithm: Name, Rate: rules.Rate{N: 1, Per: time.Second}, Burst: 3, Penalty: penalty,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -28,8 +28,8 @@ func newLogins(t *testing.T, penalty time.Duration) *limiter.Limiter {
 // What holds for any algorithm.
 func TestAlgorithm(t *testing.T) {
 	limitertest.TestAlgorithm(t, Backoff{},
-		hotparam.Quota{Algorithm: Name, Rate: hotparam.Rate{N: 1, Per: time.Second}, Burst: 3},
-		hotparam.Quota{Algorithm: Name, Rate: hotparam.Rate{N: 1, Per: time.Hour}, Burst: 1000})
+		rules.Quota{Algorithm: Name, Rate: rules.Rate{N: 1, Per: time.Second}, Burst: 3},
+		rules.Quota{Algorithm: Name, Rate: rules.Rate{N: 1, Per: time.Hour}, Burst: 1000})
 }
 
 // Waiting, giving back, penalties and the rest come with the interface.
@@ -61,7 +61,7 @@ func TestBackoff(t *testing.T) {
 func TestBackoffWithPenalty(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		logins := newLogins(t, time.Minute)
-		for i, want := range []hotparam.Reason{hotparam.ReasonWithin, hotparam.ReasonLimited, hotparam.ReasonLocked} {
+		for i, want := range []rules.Reason{rules.ReasonWithin, rules.ReasonLimited, rules.ReasonLocked} {
 			if d, err := logins.Allow(t.Context(), "ada"); err != nil || d.Reason != want {
 				t.Errorf("try %d: %+v, %v, want %v", i+1, d, err, want)
 			}

@@ -11,19 +11,19 @@ import (
 	"log"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 func main() {
 	backend, err := limiter.NewMemory(limiter.MemoryConfig{
-		Algorithms: map[hotparam.Algorithm]limiter.Algorithm{Name: Backoff{}},
+		Algorithms: map[rules.Algorithm]limiter.Algorithm{Name: Backoff{}},
 	})
 	if err != nil {
 		log.Fatal(err)
 	}
-	logins, err := limiter.New(backend, "logins", hotparam.Quota{
-		Algorithm: Name, Rate: hotparam.Rate{N: 1, Per: 100 * time.Millisecond}, Burst: 5,
+	logins, err := limiter.New(backend, "logins", rules.Quota{
+		Algorithm: Name, Rate: rules.Rate{N: 1, Per: 100 * time.Millisecond}, Burst: 5,
 	})
 	if err != nil {
 		log.Fatal(err)

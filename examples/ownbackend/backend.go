@@ -6,8 +6,8 @@ import (
 	"net/rpc"
 	"sync"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Server keeps limiters for other processes, which ask over net/rpc.
@@ -15,13 +15,13 @@ type Server struct {
 	backend limiter.Batcher
 
 	mu     sync.Mutex
-	quotas map[hotparam.Quota]*hotparam.Quota // one pointer for each that is asked for
+	quotas map[rules.Quota]*rules.Quota // one pointer for each that is asked for
 }
 
 // NewServer serves a backend; in memory, it is a limiter for a few processes and no
 // Redis.
 func NewServer(backend limiter.Batcher) *Server {
-	return &Server{backend: backend, quotas: make(map[hotparam.Quota]*hotparam.Quota)}
+	return &Server{backend: backend, quotas: make(map[rules.Quota]*rules.Quota)}
 }
 
 // Call is what is sent, Answer what comes back.

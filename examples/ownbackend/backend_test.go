@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/limiter/limitertest"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // connect serves a backend over a pipe.
@@ -56,7 +56,7 @@ func TestBackendHangs(t *testing.T) {
 	defer func() { _ = theirs.Close() }()
 	client := rpc.NewClient(ours)
 	defer func() { _ = client.Close() }()
-	lim, err := limiter.New(NewBackend(client), "users", hotparam.Quota{Rate: hotparam.Rate{N: 3, Per: time.Minute}})
+	lim, err := limiter.New(NewBackend(client), "users", rules.Quota{Rate: rules.Rate{N: 3, Per: time.Minute}})
 	if err != nil {
 		t.Fatal(err)
 	}

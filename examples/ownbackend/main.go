@@ -15,8 +15,8 @@ import (
 	"net/rpc"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 func main() {
@@ -61,7 +61,7 @@ func ask(addr string, keys []string) error {
 		return err
 	}
 	defer func() { _ = client.Close() }() // every answer has come
-	lim, err := limiter.New(NewBackend(client), "users", hotparam.Quota{Rate: hotparam.Rate{N: 3, Per: time.Minute}})
+	lim, err := limiter.New(NewBackend(client), "users", rules.Quota{Rate: rules.Rate{N: 3, Per: time.Minute}})
 	if err != nil {
 		return err
 	}

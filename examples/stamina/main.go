@@ -16,10 +16,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/limiter/redislimiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 const full = 5
@@ -29,7 +29,7 @@ type Stamina struct{ points *limiter.Limiter }
 
 // NewStamina gives each player full points, and one back each interval.
 func NewStamina(backend limiter.Backend, interval time.Duration) (*Stamina, error) {
-	points, err := limiter.New(backend, "stamina", hotparam.Quota{Rate: hotparam.Rate{N: 1, Per: interval}, Burst: full})
+	points, err := limiter.New(backend, "stamina", rules.Quota{Rate: rules.Rate{N: 1, Per: interval}, Burst: full})
 	return &Stamina{points}, err
 }
 

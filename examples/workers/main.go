@@ -12,9 +12,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/limiter/semaphore"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Job is some work for a customer.
@@ -82,7 +82,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	pace, err := limiter.New(backend, "jobs", hotparam.Quota{Rate: hotparam.Rate{N: 4, Per: time.Second}, Burst: 2})
+	pace, err := limiter.New(backend, "jobs", rules.Quota{Rate: rules.Rate{N: 4, Per: time.Second}, Burst: 2})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Sixty jobs of three customers, one of whom has most: it has half of the workers, and
@@ -21,7 +21,7 @@ func TestPool(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		quota := hotparam.Quota{Rate: hotparam.Rate{N: 10, Per: time.Second}, Burst: 2}
+		quota := rules.Quota{Rate: rules.Rate{N: 10, Per: time.Second}, Burst: 2}
 		pace, err := limiter.New(backend, "jobs", quota)
 		if err != nil {
 			t.Fatal(err)
@@ -81,7 +81,7 @@ func TestPoolEnds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		pace, err := limiter.New(backend, "jobs", hotparam.Quota{Rate: hotparam.Rate{N: 1, Per: time.Hour}})
+		pace, err := limiter.New(backend, "jobs", rules.Quota{Rate: rules.Rate{N: 1, Per: time.Hour}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,10 +7,10 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/internal/accesslog"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -18,7 +18,7 @@ import (
 // Log are required.
 type DetectConfig struct {
 	// Rules is one rule with one absolute threshold.
-	Rules *hotparam.Rules
+	Rules *rules.Rules
 	// Memory is how many bytes the detector may take.
 	Memory int64
 	// Generate is a stream to make, Log one to read.
@@ -70,7 +70,7 @@ type Near struct {
 }
 
 // LineRules are the rules for a generated stream: one threshold over one window.
-func LineRules(hot hotparam.Rate) *hotparam.Rules { return lineRules(hotparam.NewThreshold(hot)) }
+func LineRules(hot rules.Rate) *rules.Rules { return lineRules(rules.NewThreshold(hot)) }
 
 // Detect sends a stream through decoder and detector, as lines of one count each on
 // the stream's own clock, and beside it through an exact count. A pane's events are
@@ -269,7 +269,7 @@ func heap() int64 {
 }
 
 // Publish implements [aggregator.Publisher].
-func (d *detection) Publish(c hotparam.Change) {
+func (d *detection) Publish(c rules.Change) {
 	for _, h := range c.Hot {
 		d.hot[h.Text] = struct{}{}
 		d.judging.told = append(d.judging.told, telling{Hot: h, kind: becameHot})
@@ -280,14 +280,14 @@ func (d *detection) Publish(c hotparam.Change) {
 }
 
 // Refresh implements [aggregator.Publisher].
-func (d *detection) Refresh(_ int, hot []hotparam.Hot) {
+func (d *detection) Refresh(_ int, hot []rules.Hot) {
 	for _, h := range hot {
 		d.judging.told = append(d.judging.told, telling{Hot: h, kind: refreshed})
 	}
 }
 
 // Suspects implements [aggregator.Publisher].
-func (*detection) Suspects(int, []hotparam.Hot) {}
+func (*detection) Suspects(int, []rules.Hot) {}
 
 // Instances implements [aggregator.Publisher].
-func (*detection) Instances([]hotparam.Instance) {}
+func (*detection) Instances([]rules.Instance) {}

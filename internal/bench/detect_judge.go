@@ -3,7 +3,7 @@ package bench
 import (
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // judging holds what a detector publishes against an exact count: bounds as they are told,
@@ -11,7 +11,7 @@ import (
 // pane before.
 type judging struct {
 	exact     *reference
-	threshold *hotparam.Threshold
+	threshold *rules.Threshold
 	told      []telling
 	hot       map[string]time.Time // since when
 	below     map[string]time.Time // since when a hot key is below the exit by all that can be hidden
@@ -22,7 +22,7 @@ type judging struct {
 
 // telling is one thing that was published.
 type telling struct {
-	hotparam.Hot
+	rules.Hot
 	kind   tellingKind
 	before int64 // what the key had before the batch in which it became hot
 }
@@ -39,14 +39,14 @@ const (
 // of cells after its window.
 const slack = 2 * time.Second
 
-func newJudging(exact *reference, t *hotparam.Threshold) *judging {
+func newJudging(exact *reference, t *rules.Threshold) *judging {
 	return &judging{exact: exact, threshold: t, hot: make(map[string]time.Time), below: make(map[string]time.Time), late: make(map[string]struct{})}
 }
 
 // bound checks bounds of a count that is at least least and at most most.
-func (j *judging) bound(h *hotparam.Hot, least, most int64) {
+func (j *judging) bound(h *rules.Hot, least, most int64) {
 	j.bounds++
-	if h.Low > most || h.High != hotparam.Unknown && h.High < least {
+	if h.Low > most || h.High != rules.Unknown && h.High < least {
 		j.wrongBounds++
 	}
 }

@@ -7,14 +7,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/rules"
 )
 
 func detect(t *testing.T, memory int64, threshold int64, g Generate) DetectResult {
 	t.Helper()
 	r, err := Detect(t.Context(), DetectConfig{
-		Rules: LineRules(hotparam.Rate{N: threshold, Per: time.Second}), Memory: memory, Generate: &g,
+		Rules: LineRules(rules.Rate{N: threshold, Per: time.Second}), Memory: memory, Generate: &g,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -55,10 +55,10 @@ func TestDetectClaimsHoldWithLittleMemory(t *testing.T) {
 
 // What is wrong with bounds, or with when a key cools, is seen.
 func TestJudgingFindsWhatIsWrong(t *testing.T) {
-	th := hotparam.NewThreshold(hotparam.Rate{N: 10, Per: time.Second})
+	th := rules.NewThreshold(rules.Rate{N: 10, Per: time.Second})
 	start := time.Unix(1_700_000_000, 0)
-	key := func(low, high int64) hotparam.Hot {
-		return hotparam.Hot{Key: hotparam.Key{Text: "k"}, Low: low, High: high, Since: start, Until: start.Add(100 * time.Millisecond)}
+	key := func(low, high int64) rules.Hot {
+		return rules.Hot{Key: rules.Key{Text: "k"}, Low: low, High: high, Since: start, Until: start.Add(100 * time.Millisecond)}
 	}
 	for name, c := range map[string]struct {
 		told                    telling
@@ -66,7 +66,7 @@ func TestJudgingFindsWhatIsWrong(t *testing.T) {
 		wrong, early, late, all int
 	}{
 		"right":            {told: telling{Hot: key(9, 9), kind: refreshed}, all: 1},
-		"unknown":          {told: telling{Hot: key(9, hotparam.Unknown), kind: refreshed}, all: 1},
+		"unknown":          {told: telling{Hot: key(9, rules.Unknown), kind: refreshed}, all: 1},
 		"low above":        {told: telling{Hot: key(10, 11), kind: refreshed}, all: 1, wrong: 1},
 		"high below":       {told: telling{Hot: key(8, 8), kind: refreshed}, all: 1, wrong: 1},
 		"cool at the exit": {told: telling{Hot: key(9, 9), kind: becameCool}, all: 1, early: 1},

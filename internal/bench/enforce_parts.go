@@ -8,12 +8,12 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/statsdsource"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/statsdsink"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/middleware"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // fleetConfig is what the parts of a fleet have in common.
@@ -27,10 +27,10 @@ type fleetConfig struct {
 
 // rules: a limit far below the threshold, and a hold so short that the hot set does
 // not grow with the samples.
-func (c *fleetConfig) rules() *hotparam.Rules {
-	hot := hotparam.NewThreshold(hotparam.Rate{N: int64(c.Threshold), Per: time.Second})
+func (c *fleetConfig) rules() *rules.Rules {
+	hot := rules.NewThreshold(rules.Rate{N: int64(c.Threshold), Per: time.Second})
 	hot.Hold = time.Second
-	return searchRules(c.Namespace, hot, &hotparam.Limit{Quota: hotparam.Quota{Rate: hotparam.Rate{N: 1, Per: time.Second}, Burst: 1}, Mode: hotparam.ModeLimit})
+	return searchRules(c.Namespace, hot, &rules.Limit{Quota: rules.Quota{Rate: rules.Rate{N: 1, Per: time.Second}, Burst: 1}, Mode: rules.ModeLimit})
 }
 
 // runAggregator answers the address that it listens on.
@@ -183,7 +183,7 @@ func (in *instance) bursts(l *link) error {
 }
 
 // collectorConfig is the collector of an instance, with or without urgent flushes.
-func collectorConfig(sink collector.Sink, rules *hotparam.Rules, slow bool) collector.Config {
+func collectorConfig(sink collector.Sink, rules *rules.Rules, slow bool) collector.Config {
 	c := collector.Config{Sink: sink, Rules: rules}
 	if slow {
 		c.Urgent = -1
@@ -192,7 +192,7 @@ func collectorConfig(sink collector.Sink, rules *hotparam.Rules, slow bool) coll
 }
 
 // swapped notes when the key that is awaited came into the hot set.
-func (in *instance) swapped(_ string, hot []hotparam.Hot) {
+func (in *instance) swapped(_ string, hot []rules.Hot) {
 	a := in.await.Load()
 	if a == nil || a.at.Load() != 0 {
 		return

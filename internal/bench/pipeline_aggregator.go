@@ -9,10 +9,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/aggregator/statsdsource"
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // tally is what the aggregator has counted by now, and what that took.
@@ -102,7 +102,7 @@ func (p *probes) sorted() []int64 {
 	return slices.Sorted(slices.Values(p.lags))
 }
 
-func (p *probes) see(hot []hotparam.Hot) {
+func (p *probes) see(hot []rules.Hot) {
 	now := monotonic()
 	for i := range hot {
 		if at, ok := probeAt(hot[i].Key); ok {
@@ -120,21 +120,21 @@ type probed struct {
 }
 
 // Publish implements [aggregator.Publisher].
-func (p *probed) Publish(change hotparam.Change) {
+func (p *probed) Publish(change rules.Change) {
 	p.probes.see(change.Hot)
-	if change = (hotparam.Change{Hot: others(change.Hot), Cool: others(change.Cool)}); !change.Empty() {
+	if change = (rules.Change{Hot: others(change.Hot), Cool: others(change.Cool)}); !change.Empty() {
 		p.Publisher.Publish(change)
 	}
 }
 
 // Refresh implements [aggregator.Publisher].
-func (p *probed) Refresh(part int, hot []hotparam.Hot) {
+func (p *probed) Refresh(part int, hot []rules.Hot) {
 	p.Publisher.Refresh(part, others(hot))
 }
 
 // others are those that are no probes.
-func others(hot []hotparam.Hot) []hotparam.Hot {
-	return slices.DeleteFunc(slices.Clone(hot), func(h hotparam.Hot) bool { return h.Rule == ruleProbe })
+func others(hot []rules.Hot) []rules.Hot {
+	return slices.DeleteFunc(slices.Clone(hot), func(h rules.Hot) bool { return h.Rule == ruleProbe })
 }
 
 // statsdSource is the aggregator over UDP.

@@ -7,16 +7,16 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/kafkasource"
 	"github.com/hotparam/hotparam/aggregator/statsdsource"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/kafkasink"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/kafka"
+	"github.com/hotparam/hotparam/rules"
 )
 
-func (c *pipelineInstanceConfig) kafkaSink(rules *hotparam.Rules) (collector.Sink, error) {
+func (c *pipelineInstanceConfig) kafkaSink(rules *rules.Rules) (collector.Sink, error) {
 	return kafkasink.New(kafkasink.Config{
 		Rules: rules, Connection: kafka.Connection{Brokers: c.Brokers}, Topic: c.Topic, Instance: c.Name,
 	})
@@ -48,7 +48,7 @@ type probedPartition struct {
 }
 
 // Adopt implements [kafkasource.Publisher].
-func (p *probedPartition) Adopt(ctx context.Context) ([]hotparam.Hot, time.Time, error) {
+func (p *probedPartition) Adopt(ctx context.Context) ([]rules.Hot, time.Time, error) {
 	return p.partition.Adopt(ctx)
 }
 

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // What an instance counts: 100,000 values of q by Zipf's law with exponent 1.1, so
@@ -44,7 +44,7 @@ type loadKey struct {
 func newLoad(seed uint64) *load {
 	l := &load{rand: newRand(seed), keys: make([]loadKey, loadKeys), ranks: make([]uint32, loadLoop)}
 	for i := range l.keys {
-		l.keys[i] = newLoadKey(ruleTerms, hotparam.Text(route, hotparam.Param{Name: "b", Value: "2"}, hotparam.Param{Name: "q", Value: strconv.Itoa(i + 1)}))
+		l.keys[i] = newLoadKey(ruleTerms, rules.Text(route, rules.Param{Name: "b", Value: "2"}, rules.Param{Name: "q", Value: strconv.Itoa(i + 1)}))
 	}
 	zipf := NewZipf(l.rand, loadZipf, loadKeys)
 	for i := range l.ranks {
@@ -54,9 +54,9 @@ func newLoad(seed uint64) *load {
 }
 
 func newLoadKey(rule, text string) loadKey {
-	key := hotparam.Key{Rule: rule, Text: text}
+	key := rules.Key{Rule: rule, Text: text}
 	member := []byte(key.String())
-	return loadKey{hotparam.Hash(member), member}
+	return loadKey{rules.Hash(member), member}
 }
 
 // loadOrder is when an instance counts how many events per second; the instants are
@@ -106,7 +106,7 @@ func newProbe(now int64) loadKey {
 }
 
 // probeAt is when a probe was counted; false: the key is none.
-func probeAt(key hotparam.Key) (at int64, ok bool) {
+func probeAt(key rules.Key) (at int64, ok bool) {
 	const head = len(probeRoute) + len("?") + len(probeQuery)
 	if key.Rule != ruleProbe || len(key.Text) < head {
 		return 0, false

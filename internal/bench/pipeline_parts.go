@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/statsdsink"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/pace"
 	"github.com/hotparam/hotparam/middleware"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // pipelineConfig is what the parts have in common.
@@ -35,23 +35,23 @@ const (
 // rules: a key is hot at half a percent of all events, which are some twenty of
 // them, and is watched. Probes are hot at once, but only the aggregator knows: so
 // instances send them as they send any key that comes once.
-func (c *pipelineConfig) rules(probes bool) *hotparam.Rules {
-	second := func(n int64) hotparam.Rate { return hotparam.Rate{N: n, Per: time.Second} }
-	rules := searchRules(c.Namespace, hotparam.NewThreshold(second(max(10, int64(c.Rate)/200))), nil)
+func (c *pipelineConfig) rules(probes bool) *rules.Rules {
+	second := func(n int64) rules.Rate { return rules.Rate{N: n, Per: time.Second} }
+	ruleset := searchRules(c.Namespace, rules.NewThreshold(second(max(10, int64(c.Rate)/200))), nil)
 	at := unreachable
 	if probes {
 		at = second(1)
 	}
-	hot := hotparam.NewThreshold(at)
+	hot := rules.NewThreshold(at)
 	hot.Hold, hot.CoolDown = 0, 0
-	r, err := hotparam.ParseRoute(probeRoute)
+	r, err := rules.ParseRoute(probeRoute)
 	if err != nil {
 		panic(err) // a constant
 	}
-	rules.Rules = append(rules.Rules, hotparam.Rule{
-		ID: ruleProbe, Match: hotparam.Match{Route: r}, By: hotparam.By{Kind: hotparam.ByAll}, Hot: []hotparam.Threshold{hot},
+	ruleset.Rules = append(ruleset.Rules, rules.Rule{
+		ID: ruleProbe, Match: rules.Match{Route: r}, By: rules.By{Kind: rules.ByAll}, Hot: []rules.Threshold{hot},
 	})
-	return rules
+	return ruleset
 }
 
 type pipelineInstanceConfig struct {
@@ -118,7 +118,7 @@ func runPipelineInstance(ctx context.Context, l *link) (err error) {
 }
 
 // sink is the collector's end of the transport.
-func (c *pipelineInstanceConfig) sink(rules *hotparam.Rules) (collector.Sink, error) {
+func (c *pipelineInstanceConfig) sink(rules *rules.Rules) (collector.Sink, error) {
 	if c.Transport == TransportKafka {
 		return c.kafkaSink(rules)
 	}

@@ -12,10 +12,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/kafkafake"
 	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Every event is counted, probes come, keys are hot in Redis, and nothing stays in
@@ -139,7 +139,7 @@ func TestPipelineWithoutServers(t *testing.T) {
 func TestLoad(t *testing.T) {
 	counts := make(map[string]int64)
 	add := func(hash uint64, member []byte, n uint64) {
-		if hash != hotparam.Hash(member) {
+		if hash != rules.Hash(member) {
 			t.Fatalf("%s has another hash", member)
 		}
 		counts[string(member)] += int64(n)
@@ -186,17 +186,17 @@ func TestProbesAreNotPublished(t *testing.T) {
 	var heard published
 	seen := new(probes)
 	p := &probed{Publisher: &heard, probes: seen}
-	key := func(rule, text string) hotparam.Hot { return hotparam.Hot{Key: hotparam.Key{Rule: rule, Text: text}} }
+	key := func(rule, text string) rules.Hot { return rules.Hot{Key: rules.Key{Rule: rule, Text: text}} }
 	old := newProbe(monotonic() - int64(time.Second))
-	probe := hotparam.Hot{Key: mustKey(t, string(old.member))}
+	probe := rules.Hot{Key: mustKey(t, string(old.member))}
 	phone := key(ruleTerms, "GET /search?q=phone")
-	p.Publish(hotparam.Change{Hot: []hotparam.Hot{probe}})
-	p.Refresh(0, []hotparam.Hot{probe})
+	p.Publish(rules.Change{Hot: []rules.Hot{probe}})
+	p.Refresh(0, []rules.Hot{probe})
 	if heard.changes+heard.refreshed > 0 {
 		t.Error("it hears of probes")
 	}
-	p.Publish(hotparam.Change{Hot: []hotparam.Hot{probe, phone}, Cool: []hotparam.Hot{probe}})
-	p.Refresh(0, []hotparam.Hot{phone, probe})
+	p.Publish(rules.Change{Hot: []rules.Hot{probe, phone}, Cool: []rules.Hot{probe}})
+	p.Refresh(0, []rules.Hot{phone, probe})
 	if heard.changes != 1 || heard.refreshed != 1 {
 		t.Errorf("it hears of %d and %d other keys, want 1 and 1", heard.changes, heard.refreshed)
 	}
@@ -210,12 +210,12 @@ type published struct {
 	changes, refreshed int
 }
 
-func (p *published) Publish(c hotparam.Change)         { p.changes += len(c.Hot) + len(c.Cool) }
-func (p *published) Refresh(_ int, hot []hotparam.Hot) { p.refreshed += len(hot) }
+func (p *published) Publish(c rules.Change)         { p.changes += len(c.Hot) + len(c.Cool) }
+func (p *published) Refresh(_ int, hot []rules.Hot) { p.refreshed += len(hot) }
 
-func mustKey(t *testing.T, text string) hotparam.Key {
+func mustKey(t *testing.T, text string) rules.Key {
 	t.Helper()
-	key, ok := hotparam.ParseKey(text)
+	key, ok := rules.ParseKey(text)
 	if !ok {
 		t.Fatalf("%q is no key", text)
 	}

@@ -3,8 +3,8 @@ package bench
 import (
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // reference counts every key in every window, exactly, without a bound on memory:
@@ -23,7 +23,7 @@ type referenceKey struct {
 	peak int64 // highest sum so far
 }
 
-func newReference(w hotparam.Window) *reference {
+func newReference(w rules.Window) *reference {
 	return &reference{pane: int64(w.Pane), panes: w.Panes, ids: make(map[string]int32)}
 }
 

@@ -7,14 +7,14 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // The peak of each key is what counting all events over again for each event says.
 func TestReferenceIsExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := hotparam.NewWindow(rapid.SampledFrom([]time.Duration{time.Second, 7 * time.Second, time.Minute}).Draw(t, "window"))
+		w := rules.NewWindow(rapid.SampledFrom([]time.Duration{time.Second, 7 * time.Second, time.Minute}).Draw(t, "window"))
 		type event struct {
 			key  string
 			pane int64

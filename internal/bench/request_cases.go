@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/middleware"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Names of the cases that goals are about.
@@ -23,9 +23,9 @@ var goalCases = []string{CaseCold, CasePassed, CaseRefused, CaseAnswered}
 
 var (
 	// tight is a limit that refuses all but the first request.
-	tight = hotparam.Limit{Quota: hotparam.Quota{Rate: hotparam.Rate{N: 1, Per: time.Hour}, Burst: 1}, Mode: hotparam.ModeLimit}
+	tight = rules.Limit{Quota: rules.Quota{Rate: rules.Rate{N: 1, Per: time.Hour}, Burst: 1}, Mode: rules.ModeLimit}
 	// wide is one that refuses none.
-	wide = hotparam.Limit{Quota: hotparam.Quota{Rate: hotparam.Rate{N: hotparam.MaxRate, Per: time.Second}, Burst: hotparam.MaxRate}, Mode: hotparam.ModeLimit}
+	wide = rules.Limit{Quota: rules.Quota{Rate: rules.Rate{N: rules.MaxRate, Per: time.Second}, Burst: rules.MaxRate}, Mode: rules.ModeLimit}
 )
 
 // hotQuery and hotKey are of a request whose key is hot, or blocked.
@@ -33,15 +33,15 @@ const hotQuery = "q=hot&b=2"
 
 var hotQueries = []string{hotQuery}
 
-var hotKey = hotparam.Key{Rule: ruleTerms, Text: route + "?b=2&q=hot"}
+var hotKey = rules.Key{Rule: ruleTerms, Text: route + "?b=2&q=hot"}
 
 // benchRules are one rule, which counts and limits each request of the route.
-func benchRules(limit hotparam.Limit, by ...hotparam.Param) *hotparam.Rules {
-	rules := searchRules("shop", hotparam.NewThreshold(unreachable), &limit)
+func benchRules(limit rules.Limit, by ...rules.Param) *rules.Rules {
+	ruleset := searchRules("shop", rules.NewThreshold(unreachable), &limit)
 	if len(by) > 0 {
-		rules.Rules[0].By = hotparam.By{Kind: hotparam.ByNames, Names: by}
+		ruleset.Rules[0].By = rules.By{Kind: rules.ByNames, Names: by}
 	}
-	return rules
+	return ruleset
 }
 
 // addCases makes the guards and what is asked of them.
@@ -139,9 +139,9 @@ func httpRequest(method, target string, body io.Reader) *http.Request {
 }
 
 func (l *requestLoad) addBlocked(context.Context) error {
-	rules := benchRules(tight)
-	rules.Rules[0].Except = []hotparam.Exception{{Values: []hotparam.QueryMatch{{Name: "q", Value: "hot"}}, Action: hotparam.Block}}
-	g, err := l.newGuard(rules)
+	ruleset := benchRules(tight)
+	ruleset.Rules[0].Except = []rules.Exception{{Values: []rules.QueryMatch{{Name: "q", Value: "hot"}}, Action: rules.Block}}
+	g, err := l.newGuard(ruleset)
 	if err == nil {
 		l.addQuery(g, "blocked_by_rule", "blocked by an exception of the rule", false, hotQueries)
 	}
@@ -151,7 +151,7 @@ func (l *requestLoad) addBlocked(context.Context) error {
 func (l *requestLoad) addStopped(context.Context) error {
 	g, err := l.newGuard(benchRules(tight))
 	if err == nil {
-		g.SetControls([]hotparam.Control{{Key: hotKey, Action: hotparam.ControlBlock, Until: time.Now().Add(24 * time.Hour)}})
+		g.SetControls([]rules.Control{{Key: hotKey, Action: rules.ControlBlock, Until: time.Now().Add(24 * time.Hour)}})
 		l.addQuery(g, "blocked_by_operator", "blocked by hotparam block", false, hotQueries)
 	}
 	return err
@@ -205,12 +205,12 @@ func (l *requestLoad) addSources(ctx context.Context) error {
 	}
 	for _, c := range []struct {
 		name, what string
-		by         hotparam.Param
+		by         rules.Param
 		set        func(i int)
 	}{
-		{"header", "not hot, by header:x-plan", hotparam.Param{Source: hotparam.Header, Name: "x-plan"}, func(i int) { in.Header["X-Plan"][0] = l.values[i] }},
-		{"cookie", "not hot, by cookie:cart, the second of two", hotparam.Param{Source: hotparam.Cookie, Name: "cart"}, func(i int) { in.Header["Cookie"][0] = cookies[i] }},
-		{"ctx", "not hot, by ctx:user", hotparam.Param{Source: hotparam.Ctx, Name: "user"}, func(i int) { user = l.values[i] }},
+		{"header", "not hot, by header:x-plan", rules.Param{Source: rules.Header, Name: "x-plan"}, func(i int) { in.Header["X-Plan"][0] = l.values[i] }},
+		{"cookie", "not hot, by cookie:cart, the second of two", rules.Param{Source: rules.Cookie, Name: "cart"}, func(i int) { in.Header["Cookie"][0] = cookies[i] }},
+		{"ctx", "not hot, by ctx:user", rules.Param{Source: rules.Ctx, Name: "user"}, func(i int) { user = l.values[i] }},
 	} {
 		g, err := l.newGuard(benchRules(tight, c.by), middleware.WithParam("user", userOf))
 		if err != nil {
@@ -234,12 +234,12 @@ func (*formBody) Close() error { return nil }
 // addForm adds a field of a form. The guard reads the body and holds it, and a handler reads it
 // again and parses it. Beside it is the same handler without a guard.
 func (l *requestLoad) addForm(ctx context.Context) error {
-	rules := benchRules(tight, hotparam.Param{Source: hotparam.Form, Name: "q"})
+	ruleset := benchRules(tight, rules.Param{Source: rules.Form, Name: "q"})
 	var err error
-	if rules.Rules[0].Match.Route, err = hotparam.ParseRoute("POST /search"); err != nil {
+	if ruleset.Rules[0].Match.Route, err = rules.ParseRoute("POST /search"); err != nil {
 		return err
 	}
-	g, err := l.newGuard(rules)
+	g, err := l.newGuard(ruleset)
 	if err != nil {
 		return err
 	}

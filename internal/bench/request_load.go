@@ -13,10 +13,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/statsdsink"
 	"github.com/hotparam/hotparam/middleware"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // requestLoad is what requests are measured with: two parameters, "q=…&b=2", of
@@ -121,7 +121,7 @@ type benchGuard struct {
 	sink     *statsdsink.Sink
 }
 
-func (l *requestLoad) newGuard(rules *hotparam.Rules, options ...middleware.Option) (*benchGuard, error) {
+func (l *requestLoad) newGuard(rules *rules.Rules, options ...middleware.Option) (*benchGuard, error) {
 	sink, err := statsdsink.New(statsdsink.Config{Rules: rules, Addrs: []string{l.socket.LocalAddr().String()}, Instance: "bench"})
 	if err != nil {
 		return nil, err
@@ -136,8 +136,8 @@ func (l *requestLoad) newGuard(rules *hotparam.Rules, options ...middleware.Opti
 }
 
 // heat makes a key hot.
-func (g *benchGuard) heat(key hotparam.Key) {
-	g.HotSet().Update("", hotparam.Change{Hot: []hotparam.Hot{{Key: key, Low: 1, High: 1, Rate: 1, Mode: hotparam.ModeLimit}}})
+func (g *benchGuard) heat(key rules.Key) {
+	g.HotSet().Update("", rules.Change{Hot: []rules.Hot{{Key: key, Low: 1, High: 1, Rate: 1, Mode: rules.ModeLimit}}})
 }
 
 // warm has the guard see the stream once.

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/accesslog"
 	"github.com/hotparam/hotparam/internal/keytext"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -61,7 +61,7 @@ func (b *batch) each(f func(packet []byte, at time.Time)) {
 	}
 }
 
-func (c *DetectConfig) stream(ctx context.Context, w hotparam.Window) (_ stream, close func(), _ error) {
+func (c *DetectConfig) stream(ctx context.Context, w rules.Window) (_ stream, close func(), _ error) {
 	rule := &c.Rules.Rules[0]
 	prefix := rule.CountPrefix(c.Rules.Namespace)
 	if c.Generate != nil {
@@ -162,17 +162,17 @@ func (l *logged) progress() (done, total int64) {
 
 // keys makes the keys of a log's requests, by a rule for all of them.
 type keys struct {
-	by      hotparam.By
-	secrets *hotparam.Secrets
-	params  hotparam.Params
+	by      rules.By
+	secrets *rules.Secrets
+	params  rules.Params
 	text    []byte
 }
 
-func newKeys(rules *hotparam.Rules) (*keys, error) {
-	by := rules.Rules[0].By
+func newKeys(ruleset *rules.Rules) (*keys, error) {
+	by := ruleset.Rules[0].By
 	switch by.Kind {
-	case hotparam.ByAll, hotparam.ByEach, hotparam.ByNames:
-		return &keys{by: by, secrets: &rules.Secrets}, nil
+	case rules.ByAll, rules.ByEach, rules.ByNames:
+		return &keys{by: by, secrets: &ruleset.Secrets}, nil
 	default:
 		return nil, errors.New("bench: keys are made of all parameters, of each, or of named ones")
 	}
@@ -184,12 +184,12 @@ func (k *keys) of(e accesslog.Entry, f func(key []byte)) {
 	k.params.Reset()
 	k.params.AddQuery(query)
 	k.params.Sort()
-	k.text = append(hotparam.AppendPath(append(append(k.text[:0], e.Method...), ' '), path), '?')
+	k.text = append(rules.AppendPath(append(append(k.text[:0], e.Method...), ' '), path), '?')
 	head := len(k.text)
 	var n int
 	var ok bool
 	switch k.by.Kind {
-	case hotparam.ByEach:
+	case rules.ByEach:
 		each := k.params.Singles(nil, k.secrets)
 		for i := range each.Len() {
 			k.text = k.params.AppendSingle(k.text[:head], &each, i)
@@ -197,7 +197,7 @@ func (k *keys) of(e accesslog.Entry, f func(key []byte)) {
 		}
 		k.more(each.More, head, f)
 		return
-	case hotparam.ByNames:
+	case rules.ByNames:
 		if k.text, n, ok = k.params.AppendNamed(k.text, k.by.Names); !ok {
 			pairs := k.params.Pair(k.by.Names)
 			for i := range pairs.Len() {
@@ -228,8 +228,8 @@ func (k *keys) more(more bool, head int, f func(key []byte)) {
 
 // fit shortens a key as the guard and its sink do.
 func fit(text []byte) []byte {
-	if len(text) > hotparam.MaxText {
-		text = keytext.Cut(text, hotparam.MaxText)
+	if len(text) > rules.MaxText {
+		text = keytext.Cut(text, rules.MaxText)
 	}
 	return wire.Plain.Fit(text)
 }

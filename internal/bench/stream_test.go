@@ -12,16 +12,16 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/accesslog"
 	"github.com/hotparam/hotparam/internal/exact"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
 // drain reads a stream and checks each batch.
-func drain(t *rapid.T, source stream, w hotparam.Window, rules *hotparam.Rules) (counts []decode.Count) {
+func drain(t *rapid.T, source stream, w rules.Window, rules *rules.Rules) (counts []decode.Count) {
 	d := decode.NewDecoder(rules, wire.Plain)
 	last := time.Time{}
 	for b := new(batch); ; {
@@ -79,8 +79,8 @@ func TestGeneratedStream(t *testing.T) {
 			Zipf: 1.1, Keys: rapid.IntRange(1, 100).Draw(t, "keys"), Seed: rapid.Uint64().Draw(t, "seed"),
 			Events: rapid.IntRange(1, 500).Draw(t, "events"), Windows: rapid.IntRange(1, 5).Draw(t, "windows"),
 		}
-		c := DetectConfig{Rules: LineRules(hotparam.Rate{N: 5, Per: window}), Generate: &g}
-		w := hotparam.NewWindow(window)
+		c := DetectConfig{Rules: LineRules(rules.Rate{N: 5, Per: window}), Generate: &g}
+		w := rules.NewWindow(window)
 		read := func() []decode.Count {
 			source, closeStream, err := c.stream(t.Context(), w)
 			if err != nil {

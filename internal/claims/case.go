@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Case is one run: the stream, the network that it passes through, and the thresholds.
@@ -74,22 +74,22 @@ const lag = 250 * time.Millisecond
 // grace is how much later than a window counts are still placed.
 const grace = 2 * time.Second
 
-var anyRoute, _ = hotparam.ParseRoute("*")
+var anyRoute, _ = rules.ParseRoute("*")
 
 func ruleID(i int) string { return fmt.Sprintf("r%d", i) }
 
 // rules are the case's in the product's words.
-func (c *Case) rules() *hotparam.Rules {
-	rules := &hotparam.Rules{Namespace: "claims"}
+func (c *Case) rules() *rules.Rules {
+	ruleset := &rules.Rules{Namespace: "claims"}
 	for i, r := range c.Rules {
-		rules.Rules = append(rules.Rules, hotparam.Rule{
+		ruleset.Rules = append(ruleset.Rules, rules.Rule{
 			ID:    ruleID(i),
-			Match: hotparam.Match{Route: anyRoute},
-			By:    hotparam.By{Kind: hotparam.ByAll},
-			Hot:   []hotparam.Threshold{{Rate: hotparam.Rate{N: r.N, Per: r.D}, Exit: hotparam.NewFraction(r.Exit, r.N), Hold: r.Hold, CoolDown: r.CoolDown}},
+			Match: rules.Match{Route: anyRoute},
+			By:    rules.By{Kind: rules.ByAll},
+			Hot:   []rules.Threshold{{Rate: rules.Rate{N: r.N, Per: r.D}, Exit: rules.NewFraction(r.Exit, r.N), Hold: r.Hold, CoolDown: r.CoolDown}},
 		})
 	}
-	return rules
+	return ruleset
 }
 
 // String describes the case's conditions in a few words.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // count gives the collectors what comes in [from, to), which is of one pane.
@@ -38,7 +38,7 @@ func (r *run) count(from, to int64) {
 			r.member = r.stream.AppendText(append(r.member[:0], head...), e.Key)
 			hash := r.hash(e.Key, i)
 			if r.Lines > 0 {
-				hash = hotparam.Hash(r.member)
+				hash = rules.Hash(r.member)
 			}
 			r.collectors[e.Instance].Add(hash, r.member, uint64(e.N))
 		}
@@ -81,7 +81,7 @@ func (r *run) steer() {
 }
 
 // fleet is what the collectors know of the fleet.
-func (j *judge) fleet(instances int) (f hotparam.Fleet, hot []hotparam.Key) {
+func (j *judge) fleet(instances int) (f rules.Fleet, hot []rules.Key) {
 	f.Instances = instances
 	for _, list := range j.suspects {
 		for _, h := range list {
@@ -91,7 +91,7 @@ func (j *judge) fleet(instances int) (f hotparam.Fleet, hot []hotparam.Key) {
 	for _, r := range j.rules {
 		for key, l := range r.lives {
 			if l.hot {
-				hot = append(hot, hotparam.Key{Rule: r.id, Text: string(j.stream.AppendText(nil, key))})
+				hot = append(hot, rules.Key{Rule: r.id, Text: string(j.stream.AppendText(nil, key))})
 			}
 		}
 	}

@@ -24,7 +24,7 @@ const anyRule = 255
 
 func (r *run) part(key int32) int { return int(r.hash(key, anyRule)>>56) % r.Parts }
 
-// hash takes the place of hotparam.Hash, which differs from process to process.
+// hash takes the place of rules.Hash, which differs from process to process.
 // Only where collectors are told of keys that is what they have to be given.
 func (r *run) hash(key int32, rule int) uint64 {
 	return mix(r.Seed*0x9e3779b97f4a7c15+uint64(key)<<8+uint64(rule)) | 1

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // judge holds what detectors publish against the references.
@@ -26,7 +26,7 @@ type judge struct {
 	slackClocks bool
 	blind       int64 // counts hidden of any key, as reported in packets that are missing
 
-	suspects [][]hotparam.Hot
+	suspects [][]rules.Hot
 	listed   map[listing]struct{} // of all suspects
 	// suspectsTold is how many suspects are certain to be published: of more, those with
 	// the highest low counts, as far as there is room for their texts.
@@ -76,7 +76,7 @@ type listing struct {
 func newJudge(c *Case, s Stream) *judge {
 	j := &judge{
 		exact: func() bool { return true }, floor: func(int) int64 { return 0 }, unheard: func(int64) int64 { return 0 }, crowded: func() bool { return false },
-		stream: s, inTime: c.Network.Most < lag && c.Network.Lost == 0, now: never, suspects: make([][]hotparam.Hot, c.Parts), listed: make(map[listing]struct{}),
+		stream: s, inTime: c.Network.Most < lag && c.Network.Lost == 0, now: never, suspects: make([][]rules.Hot, c.Parts), listed: make(map[listing]struct{}),
 		suspectsTold: int(min(1000, c.Memory/int64(16*128*len(c.Rules)))),
 	}
 	for i, r := range c.Rules {
@@ -105,7 +105,7 @@ func (j *judge) wrong(c Claim, r *ruling, key int32, format string, args ...any)
 
 func at(t int64) string { return time.Unix(0, t).UTC().Format("15:04:05.000000") }
 
-func (j *judge) find(h hotparam.Hot) (*ruling, int32) {
+func (j *judge) find(h rules.Hot) (*ruling, int32) {
 	for _, r := range j.rules {
 		if key, ok := j.stream.ID([]byte(h.Text)); ok && r.id == h.Rule {
 			return r, key
@@ -116,7 +116,7 @@ func (j *judge) find(h hotparam.Hot) (*ruling, int32) {
 }
 
 // Publish implements [aggregator.Publisher].
-func (j *judge) Publish(change hotparam.Change) {
+func (j *judge) Publish(change rules.Change) {
 	j.changed = true
 	for _, h := range change.Hot {
 		if r, key := j.find(h); r != nil {
@@ -130,7 +130,7 @@ func (j *judge) Publish(change hotparam.Change) {
 	}
 }
 
-func (j *judge) hot(r *ruling, key int32, h hotparam.Hot) {
+func (j *judge) hot(r *ruling, key int32, h rules.Hot) {
 	j.judged++
 	l := r.lives[key]
 	if l == nil {
@@ -162,7 +162,7 @@ func (j *judge) hot(r *ruling, key int32, h hotparam.Hot) {
 	}
 }
 
-func (j *judge) cool(r *ruling, key int32, h hotparam.Hot) {
+func (j *judge) cool(r *ruling, key int32, h rules.Hot) {
 	j.judged++
 	l, until := r.lives[key], h.Until.UnixNano()
 	if l == nil || !l.hot {
@@ -194,20 +194,20 @@ func (j *judge) cool(r *ruling, key int32, h hotparam.Hot) {
 			break
 		}
 	}
-	if h.High == hotparam.Unknown || h.High >= r.Exit {
+	if h.High == rules.Unknown || h.High >= r.Exit {
 		j.wrong(CoolEarly, r, key, "cool at %s with a high of %d, the exit is %d", at(until), h.High, r.Exit)
 	}
 	j.bounds(r, key, h, last, "cool")
 }
 
 // bounds holds the counts of a window that is over against the truth.
-func (j *judge) bounds(r *ruling, key int32, h hotparam.Hot, last int64, word string) {
+func (j *judge) bounds(r *ruling, key int32, h rules.Hot, last int64, word string) {
 	least, most, _ := r.ref.bounds(key, last)
 	gap := j.gap(r, key, last)
 	if h.Low > most {
 		j.wrong(LowAbove, r, key, "%s: low %d, truth %d of the window that ends at %s", word, h.Low, most, at(r.ref.end(last)))
 	}
-	if h.High != hotparam.Unknown && h.High < least-gap.secret {
+	if h.High != rules.Unknown && h.High < least-gap.secret {
 		j.wrong(HighBelow, r, key, "%s: high %d, truth %d (%d never heard of) of the window that ends at %s", word, h.High, least, gap.secret, at(r.ref.end(last)))
 	}
 	if j.exact() && (min(h.Low, h.High) < least || max(h.Low, h.High) > most) {
@@ -226,22 +226,22 @@ func (j *judge) gap(r *ruling, key int32, last int64) gap {
 // account judges what is known of a key in a window that is over, whether it is
 // hot or not.
 func (j *judge) account(text string, a aggregator.Account) {
-	r, key := j.find(hotparam.Hot{Key: hotparam.Key{Rule: a.Rule, Text: text}})
+	r, key := j.find(rules.Hot{Key: rules.Key{Rule: a.Rule, Text: text}})
 	if r == nil {
 		return
 	}
 	j.judged++
 	if l := r.lives[key]; a.Hot && l != nil && l.hot && a.End.UnixNano()-int64(r.D) >= l.since {
 		j.windows++
-		if a.High == hotparam.Unknown || a.High-a.Low > r.N/10 {
+		if a.High == rules.Unknown || a.High-a.Low > r.N/10 {
 			j.vague++
 		}
 	}
-	j.bounds(r, key, hotparam.Hot{Low: a.Low, High: a.High}, r.ref.index(a.End.UnixNano())-1, "account")
+	j.bounds(r, key, rules.Hot{Low: a.Low, High: a.High}, r.ref.index(a.End.UnixNano())-1, "account")
 }
 
 // Refresh implements [aggregator.Publisher].
-func (j *judge) Refresh(_ int, hot []hotparam.Hot) {
+func (j *judge) Refresh(_ int, hot []rules.Hot) {
 	for _, h := range hot {
 		r, key := j.find(h)
 		if r == nil {
@@ -260,7 +260,7 @@ func (j *judge) Refresh(_ int, hot []hotparam.Hot) {
 
 // certain judges the low count of a refresh by the truth, not by what can be known of clocks: the
 // bounds include clocks that are off and left alone, once their senders are known.
-func (j *judge) certain(r *ruling, key int32, h hotparam.Hot) {
+func (j *judge) certain(r *ruling, key int32, h rules.Hot) {
 	over, newest := r.ref.index(j.now-int64(lag))-1, r.ref.newest
 	if !j.slackClocks || r.ref.end(over-r.ref.panes)-j.began < knownAfter+second {
 		return
@@ -276,11 +276,11 @@ func (j *judge) certain(r *ruling, key int32, h hotparam.Hot) {
 // holdBefore reports whether counts hold of a window that ended up to half a second before the
 // newest that is over by the lag. After a loss they may be of such a window, while nothing is
 // lost they may not.
-func (j *judge) holdBefore(r *ruling, key int32, h hotparam.Hot) bool {
+func (j *judge) holdBefore(r *ruling, key int32, h rules.Hot) bool {
 	over := r.ref.index(j.now-int64(lag)) - 1
 	for last := over - 1; r.ref.end(last) >= r.ref.end(over)-second/2; last-- {
 		least, most, _ := r.ref.bounds(key, last)
-		if h.Low <= most && (h.High == hotparam.Unknown || h.High >= least-j.gap(r, key, last).secret) {
+		if h.Low <= most && (h.High == rules.Unknown || h.High >= least-j.gap(r, key, last).secret) {
 			return true
 		}
 	}
@@ -290,7 +290,7 @@ func (j *judge) holdBefore(r *ruling, key int32, h hotparam.Hot) bool {
 // present judges counts that may or may not be of the newest
 // window that is over by the lag, or of a later one, whose high count is no bound
 // yet.
-func (j *judge) present(r *ruling, key int32, h hotparam.Hot, word string) {
+func (j *judge) present(r *ruling, key int32, h rules.Hot, word string) {
 	over, newest := r.ref.index(j.now-int64(lag))-1, r.ref.newest
 	for last := over + 1; last <= newest; last++ {
 		if _, most, _ := r.ref.bounds(key, last); h.Low <= most {
@@ -301,7 +301,7 @@ func (j *judge) present(r *ruling, key int32, h hotparam.Hot, word string) {
 }
 
 // Suspects implements [aggregator.Publisher].
-func (j *judge) Suspects(part int, suspects []hotparam.Hot) {
+func (j *judge) Suspects(part int, suspects []rules.Hot) {
 	for _, h := range suspects {
 		r, key := j.find(h)
 		if r == nil {
@@ -329,4 +329,4 @@ func (j *judge) Suspects(part int, suspects []hotparam.Hot) {
 }
 
 // Instances implements [aggregator.Publisher].
-func (j *judge) Instances([]hotparam.Instance) {}
+func (j *judge) Instances([]rules.Instance) {}

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/exact"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // jumpsUnderAttack are 32 keys that go from 5 to 160 requests a second among values that an
@@ -49,7 +49,7 @@ func (j jumpsUnderAttack) run(t *testing.T) (found map[string]time.Duration, wro
 	member := func(value string) []byte { return append(append(k.member[:0], k.members[0]...), "GET /s?q="+value...) }
 	add := func(value string) {
 		k.member = member(value)
-		k.collectors[random.IntN(len(k.collectors))].Add(hotparam.Hash(k.member), k.member, 1)
+		k.collectors[random.IntN(len(k.collectors))].Add(rules.Hash(k.member), k.member, 1)
 	}
 	k.deliver(k.began - quiet)
 	for at := int64(0); at < jumpsLength; at += step {

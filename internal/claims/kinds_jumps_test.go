@@ -3,10 +3,10 @@
 package claims
 
 import (
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/internal/exact"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // arrived is a count that has arrived, where it is counted.
@@ -15,7 +15,7 @@ type arrived struct{ when, n int64 }
 // hearing is a detector, with what arrives of each key.
 type hearing struct {
 	*aggregator.Detector
-	heard map[hotparam.Key][]arrived
+	heard map[rules.Key][]arrived
 }
 
 // Counts implements [decode.PacketHandler].
@@ -33,7 +33,7 @@ func (h hearing) Count(c decode.Count) {
 }
 
 func (h hearing) hear(c decode.Count) {
-	key := hotparam.Key{Rule: ruleID(c.Rule), Text: string(c.Text)}
+	key := rules.Key{Rule: ruleID(c.Rule), Text: string(c.Text)}
 	h.heard[key] = append(h.heard[key], arrived{c.When.UnixNano(), c.N})
 }
 

@@ -15,13 +15,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/statsdsink"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/exact"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -123,10 +123,10 @@ type kinds struct {
 	now    int64
 	member []byte
 
-	hot       map[hotparam.Key]bool
-	suspects  []hotparam.Key
+	hot       map[rules.Key]bool
+	suspects  []rules.Key
 	changed   bool
-	onRefresh func([]hotparam.Hot)
+	onRefresh func([]rules.Hot)
 	spans     []map[string][]found
 	asked     []map[string][]int64 // when each key was asked for, by rule
 }
@@ -140,7 +140,7 @@ type found struct {
 func newKinds(c KindsCase) (*kinds, error) {
 	var file strings.Builder
 	file.WriteString("rules:\n")
-	k := &kinds{KindsCase: c, began: time.Date(2024, 5, 1, 0, 0, 0, 0, time.UTC).UnixNano(), random: rand.New(rand.NewPCG(c.Seed, 1)), hot: make(map[hotparam.Key]bool)}
+	k := &kinds{KindsCase: c, began: time.Date(2024, 5, 1, 0, 0, 0, 0, time.UTC).UnixNano(), random: rand.New(rand.NewPCG(c.Seed, 1)), hot: make(map[rules.Key]bool)}
 	for i, r := range c.Rules {
 		file.WriteString(r.YAML(ruleID(i)))
 		k.counters = append(k.counters, exact.NewCounter(r))
@@ -152,9 +152,9 @@ func newKinds(c KindsCase) (*kinds, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w\n%s", err, file.String())
 	}
-	rules := parsed.Rules
+	ruleset := parsed.Rules
 	for i := range c.Instances {
-		sink, err := statsdsink.New(statsdsink.Config{Rules: rules, Sender: &kindsTap{kinds: k, instance: i}, Instance: fmt.Sprintf("i%d", i)})
+		sink, err := statsdsink.New(statsdsink.Config{Rules: ruleset, Sender: &kindsTap{kinds: k, instance: i}, Instance: fmt.Sprintf("i%d", i)})
 		if err != nil {
 			return nil, err
 		}
@@ -162,15 +162,15 @@ func newKinds(c KindsCase) (*kinds, error) {
 		if lines == 0 {
 			lines = -1
 		}
-		one, err := collector.New(collector.Config{Sink: sink, Rules: rules, Budget: lines, Urgent: -1})
+		one, err := collector.New(collector.Config{Sink: sink, Rules: ruleset, Budget: lines, Urgent: -1})
 		if err != nil {
 			return nil, err
 		}
 		k.collectors = append(k.collectors, one)
 	}
-	k.decoder = decode.NewDecoder(rules, wire.Plain)
-	k.detector.heard = make(map[hotparam.Key][]arrived)
-	k.detector.Detector = aggregator.NewDetector(aggregator.DetectorConfig{Rules: rules, Publisher: k, Grace: grace, Lag: lag})
+	k.decoder = decode.NewDecoder(ruleset, wire.Plain)
+	k.detector.heard = make(map[rules.Key][]arrived)
+	k.detector.Detector = aggregator.NewDetector(aggregator.DetectorConfig{Rules: ruleset, Publisher: k, Grace: grace, Lag: lag})
 	return k, nil
 }
 
@@ -186,7 +186,7 @@ func (k *kinds) request(at int64, instance int, target string) {
 			k.counters[i].Add(at, key, 1)
 			k.asked[i][key] = append(k.asked[i][key], at)
 			k.member = append(append(k.member[:0], k.members[i]...), key...)
-			k.collectors[instance].Add(hotparam.Hash(k.member), k.member, 1)
+			k.collectors[instance].Add(rules.Hash(k.member), k.member, 1)
 		}
 	}
 }
@@ -195,12 +195,12 @@ func (k *kinds) flush(from, at int64) {
 	k.now = at
 	if k.changed {
 		k.changed = false
-		fleet := hotparam.Fleet{Instances: k.KindsCase.Instances, Suspects: k.suspects}
-		var hot []hotparam.Key
+		fleet := rules.Fleet{Instances: k.KindsCase.Instances, Suspects: k.suspects}
+		var hot []rules.Key
 		for key := range k.hot {
 			hot = append(hot, key)
 		}
-		slices.SortFunc(hot, func(a, b hotparam.Key) int {
+		slices.SortFunc(hot, func(a, b rules.Key) int {
 			return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Text, b.Text))
 		})
 		for _, c := range k.collectors {
@@ -289,8 +289,8 @@ func (k *kinds) deliver(until int64) {
 }
 
 // Publish implements [aggregator.Publisher].
-func (k *kinds) Publish(change hotparam.Change) {
-	note := func(h hotparam.Hot, hot bool, at time.Time) {
+func (k *kinds) Publish(change rules.Change) {
+	note := func(h rules.Hot, hot bool, at time.Time) {
 		var rule int
 		_, _ = fmt.Sscanf(h.Key.Rule, "r%d", &rule)
 		k.spans[rule][h.Key.Text] = append(k.spans[rule][h.Key.Text], found{
@@ -311,14 +311,14 @@ func (k *kinds) Publish(change hotparam.Change) {
 }
 
 // Refresh implements [aggregator.Publisher].
-func (k *kinds) Refresh(_ int, hot []hotparam.Hot) {
+func (k *kinds) Refresh(_ int, hot []rules.Hot) {
 	if k.onRefresh != nil {
 		k.onRefresh(hot)
 	}
 }
 
 // Suspects implements [aggregator.Publisher].
-func (k *kinds) Suspects(_ int, suspects []hotparam.Hot) {
+func (k *kinds) Suspects(_ int, suspects []rules.Hot) {
 	k.suspects = k.suspects[:0:0]
 	for _, h := range suspects {
 		k.suspects = append(k.suspects, h.Key)
@@ -327,7 +327,7 @@ func (k *kinds) Suspects(_ int, suspects []hotparam.Hot) {
 }
 
 // Instances implements [aggregator.Publisher].
-func (k *kinds) Instances([]hotparam.Instance) {}
+func (k *kinds) Instances([]rules.Instance) {}
 
 // result holds what was found against the exact count.
 func (k *kinds) result() (r KindsResult) {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Matrix is what Cases makes cases of.
@@ -161,8 +161,8 @@ var traces = []struct {
 
 // usual is a rule with all that is left to the defaults.
 func usual(n int64, d time.Duration) Rule {
-	r := NewRule(n, d, hotparam.DefaultHold)
-	r.CoolDown = hotparam.DefaultCoolDown
+	r := NewRule(n, d, rules.DefaultHold)
+	r.CoolDown = rules.DefaultCoolDown
 	return r
 }
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 	"pgregory.net/rapid"
 )
 
@@ -75,10 +75,10 @@ func TestReference(t *testing.T) {
 func TestJudgeFindsWhatIsWrong(t *testing.T) {
 	// One key, 10 in each tenth of the first second.
 	rule := NewRule(50, time.Second, time.Second)
-	hot := hotparam.Hot{Key: hotparam.Key{Rule: "r0", Text: "GET /search?q=0"}, Low: 50, High: 50, Since: time.Unix(0, epoch+second/2-1)}
-	cool := hotparam.Hot{Key: hot.Key, Until: time.Unix(0, epoch+3*second)}
-	with := func(h hotparam.Hot, f func(*hotparam.Hot)) hotparam.Hot { f(&h); return h }
-	type told []hotparam.Hot
+	hot := rules.Hot{Key: rules.Key{Rule: "r0", Text: "GET /search?q=0"}, Low: 50, High: 50, Since: time.Unix(0, epoch+second/2-1)}
+	cool := rules.Hot{Key: hot.Key, Until: time.Unix(0, epoch+3*second)}
+	with := func(h rules.Hot, f func(*rules.Hot)) rules.Hot { f(&h); return h }
+	type told []rules.Hot
 	for name, c := range map[string]struct {
 		early, late told // when half a second has passed, and three
 		tell        func(j *judge)
@@ -88,21 +88,21 @@ func TestJudgeFindsWhatIsWrong(t *testing.T) {
 		"nothing":       {want: []Claim{Missed}},
 		"too late":      {late: told{hot, cool}, want: []Claim{Missed}},
 		"never cool":    {early: told{hot}, want: []Claim{Stuck}},
-		"low":           {early: told{with(hot, func(h *hotparam.Hot) { h.Low = 51 })}, late: told{cool}, want: []Claim{LowAbove}},
-		"low below":     {early: told{with(hot, func(h *hotparam.Hot) { h.Low = 49 })}, late: told{cool}, want: []Claim{FalseHot}},
-		"to come":       {early: told{with(hot, func(h *hotparam.Hot) { h.Since = time.Unix(0, epoch+second) })}, late: told{cool}, want: []Claim{FalseHot, LowAbove}},
-		"another key":   {early: told{hot, with(hot, func(h *hotparam.Hot) { h.Text = "GET /search?q=1" })}, late: told{cool}, want: []Claim{LowAbove, FalseHot, Stuck}},
-		"no key":        {early: told{hot, with(hot, func(h *hotparam.Hot) { h.Text = "q" })}, late: told{cool}, want: []Claim{FalseHot}},
+		"low":           {early: told{with(hot, func(h *rules.Hot) { h.Low = 51 })}, late: told{cool}, want: []Claim{LowAbove}},
+		"low below":     {early: told{with(hot, func(h *rules.Hot) { h.Low = 49 })}, late: told{cool}, want: []Claim{FalseHot}},
+		"to come":       {early: told{with(hot, func(h *rules.Hot) { h.Since = time.Unix(0, epoch+second) })}, late: told{cool}, want: []Claim{FalseHot, LowAbove}},
+		"another key":   {early: told{hot, with(hot, func(h *rules.Hot) { h.Text = "GET /search?q=1" })}, late: told{cool}, want: []Claim{LowAbove, FalseHot, Stuck}},
+		"no key":        {early: told{hot, with(hot, func(h *rules.Hot) { h.Text = "q" })}, late: told{cool}, want: []Claim{FalseHot}},
 		"twice":         {early: told{hot, hot}, late: told{cool}, want: []Claim{NotInTurn}},
 		"cool first":    {early: told{hot}, late: told{cool, cool}, want: []Claim{NotInTurn}},
-		"in the hold":   {early: told{hot}, late: told{with(cool, func(h *hotparam.Hot) { h.Until = time.Unix(0, epoch+second) })}, want: []Claim{CoolEarly, HoldBroken, HighBelow, Inexact}},
-		"within a pane": {early: told{hot}, late: told{with(cool, func(h *hotparam.Hot) { h.Until = h.Until.Add(1) })}, want: []Claim{CoolEarly}},
-		"high":          {early: told{hot}, late: told{with(cool, func(h *hotparam.Hot) { h.High = 1 })}, want: []Claim{Inexact}},
-		"cool low":      {early: told{hot}, late: told{with(cool, func(h *hotparam.Hot) { h.Low = 1 })}, want: []Claim{LowAbove, Inexact}},
-		"not known":     {early: told{hot}, late: told{with(cool, func(h *hotparam.Hot) { h.High = hotparam.Unknown })}, want: []Claim{CoolEarly, Inexact}},
-		"refresh":       {early: told{hot}, late: told{cool}, tell: func(j *judge) { j.Refresh(0, []hotparam.Hot{cool}) }, want: []Claim{NotInTurn}},
-		"suspect":       {early: told{hot}, late: told{cool}, tell: func(j *judge) { j.Suspects(0, []hotparam.Hot{cool}) }, want: []Claim{Inexact}},
-		"suspect, hot":  {early: told{hot}, tell: func(j *judge) { j.Suspects(0, []hotparam.Hot{cool}) }, want: []Claim{NotInTurn, Inexact, Stuck}},
+		"in the hold":   {early: told{hot}, late: told{with(cool, func(h *rules.Hot) { h.Until = time.Unix(0, epoch+second) })}, want: []Claim{CoolEarly, HoldBroken, HighBelow, Inexact}},
+		"within a pane": {early: told{hot}, late: told{with(cool, func(h *rules.Hot) { h.Until = h.Until.Add(1) })}, want: []Claim{CoolEarly}},
+		"high":          {early: told{hot}, late: told{with(cool, func(h *rules.Hot) { h.High = 1 })}, want: []Claim{Inexact}},
+		"cool low":      {early: told{hot}, late: told{with(cool, func(h *rules.Hot) { h.Low = 1 })}, want: []Claim{LowAbove, Inexact}},
+		"not known":     {early: told{hot}, late: told{with(cool, func(h *rules.Hot) { h.High = rules.Unknown })}, want: []Claim{CoolEarly, Inexact}},
+		"refresh":       {early: told{hot}, late: told{cool}, tell: func(j *judge) { j.Refresh(0, []rules.Hot{cool}) }, want: []Claim{NotInTurn}},
+		"suspect":       {early: told{hot}, late: told{cool}, tell: func(j *judge) { j.Suspects(0, []rules.Hot{cool}) }, want: []Claim{Inexact}},
+		"suspect, hot":  {early: told{hot}, tell: func(j *judge) { j.Suspects(0, []rules.Hot{cool}) }, want: []Claim{NotInTurn, Inexact, Stuck}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := Steady(Size{Keys: 2, Instances: 1, Length: time.Second}, 100, false)(1)
@@ -140,12 +140,12 @@ func TestJudgeFindsWhatIsWrong(t *testing.T) {
 }
 
 // tell publishes keys as hot, or as cool where they have an end.
-func tell(j *judge, all []hotparam.Hot) {
+func tell(j *judge, all []rules.Hot) {
 	for _, h := range all {
 		if h.Until.IsZero() {
-			j.Publish(hotparam.Change{Hot: []hotparam.Hot{h}})
+			j.Publish(rules.Change{Hot: []rules.Hot{h}})
 		} else {
-			j.Publish(hotparam.Change{Cool: []hotparam.Hot{h}})
+			j.Publish(rules.Change{Cool: []rules.Hot{h}})
 		}
 	}
 }

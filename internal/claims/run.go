@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/statsdsink"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -25,7 +25,7 @@ type run struct {
 	decoder    *decode.Decoder
 	parts      []*aggregator.Detector
 
-	keys map[uint64]int32 // that were counted, by hotparam.Hash of their texts
+	keys map[uint64]int32 // that were counted, by rules.Hash of their texts
 
 	now     int64 // of the network and the detectors
 	exact   bool  // no budget has bound yet, nothing was lost
@@ -71,8 +71,8 @@ func (r *run) assemble() (err error) {
 	if r.stream, err = r.Case.Stream(r.Seed); err != nil {
 		return err
 	}
-	rules := r.rules()
-	if err := rules.Validate(); err != nil {
+	ruleset := r.rules()
+	if err := ruleset.Validate(); err != nil {
 		return err
 	}
 	r.judge = newJudge(&r.Case, r.stream)
@@ -92,7 +92,7 @@ func (r *run) assemble() (err error) {
 		}
 	}
 	for i := range r.Instances {
-		sink, err := statsdsink.New(statsdsink.Config{Rules: rules, Sender: &tap{net: r.net, instance: i}, Instance: fmt.Sprintf("i%d", i)})
+		sink, err := statsdsink.New(statsdsink.Config{Rules: ruleset, Sender: &tap{net: r.net, instance: i}, Instance: fmt.Sprintf("i%d", i)})
 		if err != nil {
 			return err
 		}
@@ -100,19 +100,19 @@ func (r *run) assemble() (err error) {
 		if lines == 0 {
 			lines = -1
 		}
-		col, err := collector.New(collector.Config{Sink: sink, Rules: rules, MaxKeys: r.Keys, Budget: lines, Urgent: r.urgent()})
+		col, err := collector.New(collector.Config{Sink: sink, Rules: ruleset, MaxKeys: r.Keys, Budget: lines, Urgent: r.urgent()})
 		if err != nil {
 			return err
 		}
 		r.collectors = append(r.collectors, col)
 	}
 	r.lines = make([]int64, r.Instances)
-	r.decoder = decode.NewDecoder(rules, wire.Plain)
+	r.decoder = decode.NewDecoder(ruleset, wire.Plain)
 	for part := range r.Parts {
 		text := r.watched(part)
 		r.parts = append(r.parts, aggregator.NewDetector(aggregator.DetectorConfig{
-			Rules: rules, Publisher: r.judge, Memory: r.Memory, Grace: grace, Lag: lag, Part: part, Parts: r.Parts,
-			Explain: hotparam.Key{Text: text}, OnAccount: func(a aggregator.Account) { r.judge.account(text, a) },
+			Rules: ruleset, Publisher: r.judge, Memory: r.Memory, Grace: grace, Lag: lag, Part: part, Parts: r.Parts,
+			Explain: rules.Key{Text: text}, OnAccount: func(a aggregator.Account) { r.judge.account(text, a) },
 		}))
 	}
 	for i := range r.Rules {

@@ -11,11 +11,11 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/httpserve"
 	"github.com/hotparam/hotparam/middleware"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // api is one instance of the API, with the middleware as a user attaches it.
@@ -27,7 +27,7 @@ type api struct {
 	watcher  *hotkeys.Watcher
 }
 
-func newAPI(ctx context.Context, n int, rules *hotparam.Rules, transport transport, redis *redisServer, database *database, exact *exact, log *slog.Logger) (_ *api, err error) {
+func newAPI(ctx context.Context, n int, ruleset *rules.Rules, transport transport, redis *redisServer, database *database, exact *exact, log *slog.Logger) (_ *api, err error) {
 	var lc net.ListenConfig
 	listener, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -48,12 +48,12 @@ func newAPI(ctx context.Context, n int, rules *hotparam.Rules, transport transpo
 	if err != nil {
 		return nil, err
 	}
-	if a.counts, err = collector.New(collector.Config{Sink: sink, Rules: rules, Log: log}); err != nil {
+	if a.counts, err = collector.New(collector.Config{Sink: sink, Rules: ruleset, Log: log}); err != nil {
 		return nil, err
 	}
-	a.guard, err = middleware.New(rules, a.counts,
-		middleware.WithOnSwap(func(_ string, hot []hotparam.Hot) { exact.inForce(n, hot, time.Now()) }),
-		middleware.WithLimited(func(w http.ResponseWriter, r *http.Request, d hotparam.Decision) {
+	a.guard, err = middleware.New(ruleset, a.counts,
+		middleware.WithOnSwap(func(_ string, hot []rules.Hot) { exact.inForce(n, hot, time.Now()) }),
+		middleware.WithLimited(func(w http.ResponseWriter, r *http.Request, d rules.Decision) {
 			exact.refused(keyOf(r))
 			middleware.Refuse(w, r, d)
 		}),
@@ -92,11 +92,11 @@ func keyOf(r *http.Request) string {
 	if len(cik) == 0 {
 		return ""
 	}
-	params := make([]hotparam.Param, len(cik))
+	params := make([]rules.Param, len(cik))
 	for i, v := range cik {
-		params[i] = hotparam.Param{Name: "cik", Value: v}
+		params[i] = rules.Param{Name: "cik", Value: v}
 	}
-	return hotparam.Text(Route, params...)
+	return rules.Text(Route, params...)
 }
 
 func (a *api) url() string { return "http://" + a.listener.Addr().String() }

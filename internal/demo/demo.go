@@ -15,8 +15,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // What the demo runs on.
@@ -29,21 +29,21 @@ const (
 
 // Rules are the demo's: a company's filings are hot at 10 requests per second
 // over all instances, and each instance then serves 5 per second of them.
-func Rules() *hotparam.Rules {
-	route, err := hotparam.ParseRoute(Route)
+func Rules() *rules.Rules {
+	route, err := rules.ParseRoute(Route)
 	if err != nil {
 		panic(err) // a constant
 	}
-	second := func(n int64) hotparam.Rate { return hotparam.Rate{N: n, Per: time.Second} }
-	return &hotparam.Rules{
+	second := func(n int64) rules.Rate { return rules.Rate{N: n, Per: time.Second} }
+	return &rules.Rules{
 		Namespace: Namespace,
 		Version:   "demo",
-		Rules: []hotparam.Rule{{
+		Rules: []rules.Rule{{
 			ID:    "company",
-			Match: hotparam.Match{Route: route},
-			By:    hotparam.By{Kind: hotparam.ByNames, Names: []hotparam.Param{{Name: Param}}},
-			Hot:   []hotparam.Threshold{hotparam.NewThreshold(second(10))},
-			Limit: &hotparam.Limit{Quota: hotparam.Quota{Rate: second(5), Burst: 5}, Mode: hotparam.ModeLimit},
+			Match: rules.Match{Route: route},
+			By:    rules.By{Kind: rules.ByNames, Names: []rules.Param{{Name: Param}}},
+			Hot:   []rules.Threshold{rules.NewThreshold(second(10))},
+			Limit: &rules.Limit{Quota: rules.Quota{Rate: second(5), Burst: 5}, Mode: rules.ModeLimit},
 		}},
 	}
 }
@@ -187,7 +187,7 @@ func (d *Demo) URLs() []string {
 // Key is one hot key as it stands in Redis, with what all instances made of its
 // requests since it has been hot.
 type Key struct {
-	hotparam.Hot
+	rules.Hot
 	Passed, Refused int64
 }
 
@@ -239,7 +239,7 @@ func (d *Demo) Snapshot(ctx context.Context) (Snapshot, error) {
 		LogTime:   d.traffic.now(),
 	}
 	s.Allowed, s.Limited = d.exact.answers()
-	at := make(map[hotparam.Key]*Key, len(hot))
+	at := make(map[rules.Key]*Key, len(hot))
 	for i, h := range hot {
 		s.Hot[i].Hot = h
 		at[h.Key] = &s.Hot[i]

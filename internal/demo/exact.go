@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // exact counts every request at the moment it arrives, with one lock for all
@@ -15,8 +15,8 @@ import (
 // the limit was in force on the last instance. It keeps all keys that it ever
 // saw, which of the demo's log are a few thousand.
 type exact struct {
-	threshold hotparam.Rate
-	window    hotparam.Window
+	threshold rules.Rate
+	window    rules.Window
 
 	mu               sync.Mutex
 	keys             map[string]*exactKey
@@ -47,7 +47,7 @@ const (
 	patience = 2 * time.Second
 )
 
-func newExact(t *hotparam.Threshold, instances int) *exact {
+func newExact(t *rules.Threshold, instances int) *exact {
 	e := &exact{threshold: t.Rate, window: t.Window(), keys: make(map[string]*exactKey)}
 	for range instances {
 		e.force = append(e.force, nil)
@@ -122,7 +122,7 @@ func (e *exact) refused(text string) {
 }
 
 // inForce notes which keys an instance limits from now on.
-func (e *exact) inForce(instance int, hot []hotparam.Hot, now time.Time) {
+func (e *exact) inForce(instance int, hot []rules.Hot, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	before, in := e.force[instance], make(map[string]bool, len(hot))

@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // epoch is a pane's first instant.
@@ -17,7 +17,7 @@ var epoch = time.Unix(1_500_000_000, 0)
 const ms = time.Millisecond
 
 func newTestExact() *exact {
-	threshold := hotparam.NewThreshold(hotparam.Rate{N: 10, Per: time.Second})
+	threshold := rules.NewThreshold(rules.Rate{N: 10, Per: time.Second})
 	return newExact(&threshold, Instances)
 }
 
@@ -32,7 +32,7 @@ func arrive(e *exact, key string, from time.Time, n int, step time.Duration) (la
 
 func limit(e *exact, key string, since, at time.Time) {
 	for i := range Instances {
-		e.inForce(i, []hotparam.Hot{{Key: hotparam.Key{Rule: "company", Text: key}, Since: since}}, at.Add(time.Duration(i)*ms))
+		e.inForce(i, []rules.Hot{{Key: rules.Key{Rule: "company", Text: key}, Since: since}}, at.Add(time.Duration(i)*ms))
 	}
 }
 
@@ -129,8 +129,8 @@ func TestUnenforced(t *testing.T) {
 		{"never limited", func(e *exact) { arrive(e, "k", epoch, 10, ms) }, 1},
 		{"on two of three", func(e *exact) {
 			arrive(e, "k", epoch, 10, ms)
-			e.inForce(0, []hotparam.Hot{{Key: hotparam.Key{Text: "k"}, Since: epoch}}, epoch.Add(50*ms))
-			e.inForce(1, []hotparam.Hot{{Key: hotparam.Key{Text: "k"}, Since: epoch}}, epoch.Add(50*ms))
+			e.inForce(0, []rules.Hot{{Key: rules.Key{Text: "k"}, Since: epoch}}, epoch.Add(50*ms))
+			e.inForce(1, []rules.Hot{{Key: rules.Key{Text: "k"}, Since: epoch}}, epoch.Add(50*ms))
 		}, 1},
 		{"at the edge", func(e *exact) { arrive(e, "k", epoch, 10, 100*ms) }, 0},
 		{"below", func(e *exact) { arrive(e, "k", epoch, 9, ms) }, 0},

@@ -10,7 +10,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/kafkasource"
 	"github.com/hotparam/hotparam/aggregator/statsdsource"
 	"github.com/hotparam/hotparam/collector"
@@ -18,6 +17,7 @@ import (
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/kafkafake"
 	kafkaconn "github.com/hotparam/hotparam/kafka"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -26,7 +26,7 @@ const kafkaPartitions = 4
 
 // kafka is an embedded broker, and an aggregator that is alone in its group.
 type kafka struct {
-	rules  *hotparam.Rules
+	rules  *rules.Rules
 	log    *slog.Logger
 	broker *kafkafake.Broker
 	client redis.UniversalClient
@@ -36,7 +36,7 @@ type kafka struct {
 	publishers []*hotkeys.Publisher
 }
 
-func newKafka(rules *hotparam.Rules, redis *redisServer, log *slog.Logger) (_ *kafka, err error) {
+func newKafka(rules *rules.Rules, redis *redisServer, log *slog.Logger) (_ *kafka, err error) {
 	k := &kafka{rules: rules, log: log}
 	if k.client, err = redis.client(); err != nil {
 		return nil, err

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"log/slog"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/statsdsource"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/statsdsink"
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Transports that counts can go over.
@@ -33,7 +33,7 @@ type transport interface {
 	close()
 }
 
-func newTransport(ctx context.Context, name string, rules *hotparam.Rules, redis *redisServer, log *slog.Logger) (transport, error) {
+func newTransport(ctx context.Context, name string, rules *rules.Rules, redis *redisServer, log *slog.Logger) (transport, error) {
 	switch name {
 	case StatsD:
 		return newStatsD(ctx, rules, redis, log)
@@ -45,12 +45,12 @@ func newTransport(ctx context.Context, name string, rules *hotparam.Rules, redis
 
 // statsd is the aggregator's own UDP listener.
 type statsd struct {
-	rules      *hotparam.Rules
+	rules      *rules.Rules
 	publisher  *hotkeys.Publisher
 	aggregator *statsdsource.Source
 }
 
-func newStatsD(ctx context.Context, rules *hotparam.Rules, redis *redisServer, log *slog.Logger) (_ *statsd, err error) {
+func newStatsD(ctx context.Context, rules *rules.Rules, redis *redisServer, log *slog.Logger) (_ *statsd, err error) {
 	client, err := redis.client()
 	if err != nil {
 		return nil, err

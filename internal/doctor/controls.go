@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // controls checks for operators' controls that are about to expire, and for those that no instance
@@ -34,7 +34,7 @@ func (x *examination) controls(ctx context.Context) {
 			x.add("controls", Warning, fmt.Sprintf("%s ends in %v", name, left.Round(time.Second)), "set it again if it is still needed, or put it into the file")
 		}
 	}
-	if n := len(controls); n >= hotparam.MaxControls {
+	if n := len(controls); n >= rules.MaxControls {
 		x.add("controls", Problem, fmt.Sprintf("there are %d controls, as many as there may be", n), "release some, or put them into the file as except")
 	}
 	if bad == 0 {
@@ -43,15 +43,15 @@ func (x *examination) controls(ctx context.Context) {
 }
 
 // refusal returns the reason why instances with the file's rules ignore a control, or "".
-func (x *examination) refusal(c *hotparam.Control) string {
+func (x *examination) refusal(c *rules.Control) string {
 	if x.Rules == nil {
 		return ""
 	}
-	at := slices.IndexFunc(x.Rules.Rules, func(r hotparam.Rule) bool { return r.ID == c.Rule })
+	at := slices.IndexFunc(x.Rules.Rules, func(r rules.Rule) bool { return r.ID == c.Rule })
 	switch {
 	case at < 0:
 		return "the file has no such rule"
-	case c.Action == hotparam.ControlPin && x.Rules.Rules[at].Limit == nil:
+	case c.Action == rules.ControlPin && x.Rules.Rules[at].Limit == nil:
 		return "the rule has no limit to hold the key to"
 	}
 	return ""

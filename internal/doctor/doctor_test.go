@@ -13,11 +13,11 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/doctor"
 	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/rules"
 )
 
 func TestMain(m *testing.M) {
@@ -47,7 +47,7 @@ rules:
   - {id: watch, match: {route: "GET /browse"}, by: [q], hot: 200/s}
 `
 
-func rulesOf(t *testing.T, text string) *hotparam.Rules {
+func rulesOf(t *testing.T, text string) *rules.Rules {
 	t.Helper()
 	file, err := config.Parse("hotparam.yaml", []byte(text))
 	must(t, err)
@@ -68,9 +68,9 @@ func (f *fleet) publish(heard ...string) {
 	must(f.t, err)
 	_, _, err = p.Adopt(f.t.Context())
 	must(f.t, err)
-	var instances []hotparam.Instance
+	var instances []rules.Instance
 	for _, name := range heard {
-		instances = append(instances, hotparam.Instance{Name: name, Heard: time.Now()})
+		instances = append(instances, rules.Instance{Name: name, Heard: time.Now()})
 	}
 	p.Instances(instances)
 	f.run(p.Run)
@@ -108,13 +108,13 @@ func (f *fleet) suspect(keys ...string) {
 }
 
 // members have the fleet say this about itself.
-func (f *fleet) members(members ...hotparam.Member) {
+func (f *fleet) members(members ...rules.Member) {
 	f.t.Helper()
 	for _, m := range members {
 		if m.Started.IsZero() {
 			m.Started = time.Now().Add(-time.Hour)
 		}
-		h, err := hotkeys.NewHeartbeat(f.admin, hotkeys.HeartbeatConfig{Namespace: f.namespace, Every: 20 * time.Millisecond, Member: func() hotparam.Member {
+		h, err := hotkeys.NewHeartbeat(f.admin, hotkeys.HeartbeatConfig{Namespace: f.namespace, Every: 20 * time.Millisecond, Member: func() rules.Member {
 			own := m
 			if own.Dropped > 0 { // a total, of which heartbeats tell what is new
 				own.Dropped += time.Now().UnixMilli()
@@ -132,8 +132,8 @@ func (f *fleet) members(members ...hotparam.Member) {
 	}
 	f.await("heartbeats", func(ctx context.Context) bool {
 		list, err := hotkeys.ListMembers(ctx, f.admin, f.namespace)
-		return err == nil && len(list) == len(members) && !slices.ContainsFunc(members, func(m hotparam.Member) bool {
-			return !slices.ContainsFunc(list, func(o hotparam.Member) bool {
+		return err == nil && len(list) == len(members) && !slices.ContainsFunc(members, func(m rules.Member) bool {
+			return !slices.ContainsFunc(list, func(o rules.Member) bool {
 				return o.Name == m.Name && (m.Dropped == 0 || o.Dropped > 0) && (m.Lost == 0 || o.Lost > 0)
 			})
 		})
@@ -174,17 +174,17 @@ func checkMetrics(t *testing.T, f doctor.Finding) {
 	}
 }
 
-func instance(name, version string) hotparam.Member {
-	return hotparam.Member{Name: name, Role: hotparam.RoleInstance, RulesVersion: version}
+func instance(name, version string) rules.Member {
+	return rules.Member{Name: name, Role: rules.RoleInstance, RulesVersion: version}
 }
 
 func TestEachFaultIsFound(t *testing.T) {
 	server := testenv.Redis(t)
 	admin := client(t, hotkeys.ClientConfig{URL: server.URL()})
-	rules := rulesOf(t, text)
-	version := rules.Version
-	aggregator := hotparam.Member{Name: "agg-1", Role: hotparam.RoleAggregator, RulesVersion: version, MemoryUsed: 1 << 20, MemoryMax: 64 << 20}
-	control := func(f *fleet, key hotparam.Key, action hotparam.ControlAction, span time.Duration) {
+	ruleset := rulesOf(t, text)
+	version := ruleset.Version
+	aggregator := rules.Member{Name: "agg-1", Role: rules.RoleAggregator, RulesVersion: version, MemoryUsed: 1 << 20, MemoryMax: 64 << 20}
+	control := func(f *fleet, key rules.Key, action rules.ControlAction, span time.Duration) {
 		_, err := hotkeys.SetControl(f.t.Context(), f.admin, f.namespace, hotkeys.ControlOrder{Key: key, Action: action, For: span})
 		must(f.t, err)
 	}
@@ -270,28 +270,28 @@ func TestEachFaultIsFound(t *testing.T) {
 			f.members(m)
 		}, "places", doctor.Problem, "200 hot keys of aggregator agg-1 are limited nowhere"},
 		"a limit without places": {func(f *fleet) {
-			m := hotparam.Member{Name: "api-1", Role: hotparam.RoleInstance, Started: time.Now(), Displaced: 70}
+			m := rules.Member{Name: "api-1", Role: rules.RoleInstance, Started: time.Now(), Displaced: 70}
 			f.publish("api-1")
 			f.members(m)
 		}, "tables", doctor.Warning, "instance api-1: limits found no place for 70 keys"},
 		"a control ends": {func(f *fleet) {
-			control(f, hotparam.Key{Rule: "terms", Text: "GET /search?q=a"}, hotparam.ControlBlock, time.Minute)
+			control(f, rules.Key{Rule: "terms", Text: "GET /search?q=a"}, rules.ControlBlock, time.Minute)
 		}, "controls", doctor.Warning, "block of GET /search?q=a by terms ends in"},
 		"a control is refused": {func(f *fleet) {
-			control(f, hotparam.Key{Rule: "watch", Text: "GET /browse?q=a"}, hotparam.ControlPin, time.Hour)
+			control(f, rules.Key{Rule: "watch", Text: "GET /browse?q=a"}, rules.ControlPin, time.Hour)
 		}, "controls", doctor.Problem, "has no limit to hold the key to"},
 		"a control of no rule": {func(f *fleet) {
-			control(f, hotparam.Key{Rule: "gone", Text: "GET /browse?q=a"}, hotparam.ControlBlock, time.Hour)
+			control(f, rules.Key{Rule: "gone", Text: "GET /browse?q=a"}, rules.ControlBlock, time.Hour)
 		}, "controls", doctor.Problem, "has no such rule"},
 		"a control is in force": {func(f *fleet) {
-			control(f, hotparam.Key{Rule: "terms", Text: "GET /search?q=a"}, hotparam.ControlPin, time.Hour)
+			control(f, rules.Key{Rule: "terms", Text: "GET /search?q=a"}, rules.ControlPin, time.Hour)
 		}, "controls", doctor.OK, "1 control in force"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := &fleet{t, admin, strings.ReplaceAll(name, " ", "-")}
 			test.make(f)
-			statuses, all := examined(t, doctor.Config{Client: admin, Namespace: f.namespace, Rules: rules, Where: "redis"}, test.check)
+			statuses, all := examined(t, doctor.Config{Client: admin, Namespace: f.namespace, Rules: ruleset, Where: "redis"}, test.check)
 			if !slices.Contains(statuses, test.want) || !strings.Contains(all, test.says) {
 				t.Errorf("%s: %s, want %s and %q; all:\n%s", test.check, statuses, test.want, test.says, all)
 			}
@@ -334,7 +334,7 @@ func TestMissingRightsAreNamed(t *testing.T) {
 	admin := client(t, hotkeys.ClientConfig{URL: server.URL()})
 	t.Setenv("TEST_DOCTOR_PASSWORD", "geheim")
 	exact := rulesOf(t, "namespace: shop\nrules: [{id: a, match: {route: '*'}, limit: {rate: 1/s, scope: exact}}]\n")
-	examine := func(user string, rules *hotparam.Rules, commands []string, more ...string) ([]doctor.Status, string) {
+	examine := func(user string, rules *rules.Rules, commands []string, more ...string) ([]doctor.Status, string) {
 		args := []any{"ACL", "SETUSER", user, "reset", "on", ">geheim", "~hotparam:{shop}:*", "&hotparam:{shop}:changed"}
 		for _, command := range commands {
 			args = append(args, "+"+command)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Status is the severity of a finding.
@@ -40,7 +40,7 @@ type Config struct {
 	// Where is the URL of Redis without its password, for messages.
 	Where string
 	// Rules are the rules of the file. Nil means that there is no file to compare with.
-	Rules *hotparam.Rules
+	Rules *rules.Rules
 	// Nameless reports that counts have no instance names, as from another StatsD daemon.
 	Nameless bool
 	// LimitsOnly reports that the file has source: none. Redis then serves limits of all

@@ -3,7 +3,7 @@ package doctor
 import (
 	"fmt"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Fixes for losses. They name the metrics that have the reasons.
@@ -17,13 +17,13 @@ const (
 
 // losses checks for counts and packets that members dropped, and for packets lost on the way to an
 // aggregator.
-func (x *examination) losses(members []hotparam.Member) {
+func (x *examination) losses(members []rules.Member) {
 	bad := 0
 	for i := range members {
 		m := &members[i]
 		if m.Dropped > 0 {
 			bad++
-			if m.Role == hotparam.RoleInstance {
+			if m.Role == rules.RoleInstance {
 				x.add("losses", Problem, fmt.Sprintf("instance %s dropped %s in the last minute", m.Name, plural64(m.Dropped, "count")), mendInstanceDrops)
 			} else {
 				x.add("losses", Problem, fmt.Sprintf("aggregator %s dropped %s or packets in the last minute", m.Name, plural64(m.Dropped, "count")), mendDrops)

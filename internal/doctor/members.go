@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // members checks the heartbeats of instances and aggregators, and the senders whose counts reach
@@ -41,7 +41,7 @@ func (x *examination) members(ctx context.Context) {
 }
 
 // heard checks that the counts of all running instances arrive.
-func (x *examination) heard(members []hotparam.Member, heard []hotparam.Instance) {
+func (x *examination) heard(members []rules.Member, heard []rules.Instance) {
 	const mend = "statsd.addresses, or kafka, must lead from there to an aggregator of this namespace; look at firewalls, and if the file has trust at the aggregator's log"
 	lately := make(map[string]time.Time)
 	for _, i := range heard {
@@ -57,7 +57,7 @@ func (x *examination) heard(members []hotparam.Member, heard []hotparam.Instance
 	}
 	bad := 0
 	for _, m := range members {
-		if m.Role != hotparam.RoleInstance {
+		if m.Role != rules.RoleInstance {
 			continue
 		}
 		if _, found := lately[m.Name]; !found && time.Since(m.Started) > heardWithin {
@@ -81,7 +81,7 @@ func (x *examination) heard(members []hotparam.Member, heard []hotparam.Instance
 }
 
 // versions checks that all members have the same rules, and that the file has them too.
-func (x *examination) versions(members []hotparam.Member) {
+func (x *examination) versions(members []rules.Member) {
 	by := make(map[string][]string)
 	for _, m := range members {
 		version := cmp.Or(m.RulesVersion, "unknown")
@@ -115,7 +115,7 @@ func (x *examination) versions(members []hotparam.Member) {
 // what decides.
 func isEarlier(version string) bool { return len(version) == 12 }
 
-func (x *examination) clocks(members []hotparam.Member) {
+func (x *examination) clocks(members []rules.Member) {
 	bad, known := 0, 0
 	for _, m := range members {
 		if !m.OffsetKnown {

@@ -4,14 +4,14 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // memory checks the memory of the aggregators' windows. Keys without a counter of their own are
 // normal if there are many keys. They become a problem, as in the alert, once keys cannot be
 // distinguished from hot ones.
-func (x *examination) memory(ctx context.Context, members []hotparam.Member) {
+func (x *examination) memory(ctx context.Context, members []rules.Member) {
 	call, cancel := x.call(ctx)
 	defer cancel()
 	suspects, err := hotkeys.ListSuspects(call, x.Client, x.Namespace)
@@ -21,7 +21,7 @@ func (x *examination) memory(ctx context.Context, members []hotparam.Member) {
 	full, known := 0, 0
 	for i := range members {
 		m := &members[i]
-		if m.Role != hotparam.RoleAggregator || m.MemoryMax == 0 {
+		if m.Role != rules.RoleAggregator || m.MemoryMax == 0 {
 			continue
 		}
 		known++
@@ -49,7 +49,7 @@ func (x *examination) memory(ctx context.Context, members []hotparam.Member) {
 }
 
 // tables checks that the limits of instances have places for their keys.
-func (x *examination) tables(members []hotparam.Member) {
+func (x *examination) tables(members []rules.Member) {
 	full := 0
 	for i := range members {
 		if m := &members[i]; m.Displaced > 0 {
@@ -64,7 +64,7 @@ func (x *examination) tables(members []hotparam.Member) {
 }
 
 // places checks that the published set has room for all hot keys.
-func (x *examination) places(members []hotparam.Member) {
+func (x *examination) places(members []rules.Member) {
 	full := 0
 	for i := range members {
 		if m := &members[i]; m.Waiting > 0 {

@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/statsdsink"
 	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -50,12 +50,12 @@ func TestRandomKeysByGraphite(t *testing.T) {
 	}
 	graphite := testenv.Graphite(t)
 	counter := testenv.StatsD(t, testenv.StatsDOptions{Carbon: graphite.Carbon()})
-	rules := &hotparam.Rules{Namespace: "shop"}
+	ruleset := &rules.Rules{Namespace: "shop"}
 	for i := range keyParts {
-		rules.Rules = append(rules.Rules, hotparam.Rule{ID: fmt.Sprintf("part-%d", i)})
+		ruleset.Rules = append(ruleset.Rules, rules.Rule{ID: fmt.Sprintf("part-%d", i)})
 	}
 	sink, err := statsdsink.New(statsdsink.Config{
-		Rules: rules, Addrs: []string{counter.Addr()}, Encoding: wire.Strict, NoMeta: true,
+		Rules: ruleset, Addrs: []string{counter.Addr()}, Encoding: wire.Strict, NoMeta: true,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -90,11 +90,11 @@ func TestRandomKeysByGraphite(t *testing.T) {
 	t.Logf("%d keys, %d of them cut", randomKeys, cut)
 
 	// Twice, so that most keys have counts in several seconds.
-	sendKeys(t, sink, counter, random, rules, parts)
-	sendKeys(t, sink, counter, random, rules, parts)
+	sendKeys(t, sink, counter, random, ruleset, parts)
+	sendKeys(t, sink, counter, random, ruleset, parts)
 
 	for i, part := range parts {
-		head := "stats_counts." + rules.Rules[i].CountPrefix(rules.Namespace) + ".hot_param."
+		head := "stats_counts." + ruleset.Rules[i].CountPrefix(ruleset.Namespace) + ".hot_param."
 		var got map[string]int64
 		want := int64(0)
 		for _, k := range part {
@@ -166,7 +166,7 @@ func checkIdentity(t *testing.T, k *sentKey) {
 
 // sendKeys counts each key some times more. It waits for StatsD, whose socket holds
 // little.
-func sendKeys(t *testing.T, sink *statsdsink.Sink, counter *testenv.StatsDServer, random *rand.Rand, rules *hotparam.Rules, parts []map[string]*sentKey) {
+func sendKeys(t *testing.T, sink *statsdsink.Sink, counter *testenv.StatsDServer, random *rand.Rand, rules *rules.Rules, parts []map[string]*sentKey) {
 	t.Helper()
 	const atOnce = 250 // at most 250 packets: that many lines
 	for i, part := range parts {

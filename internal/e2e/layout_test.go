@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // checkLayout sees that Redis holds what the design says, and nothing else.
@@ -146,7 +146,7 @@ func (f *fleet) checkEvents() {
 			f.t.Fatalf("event %v: %v", e.Values, err)
 		}
 		for _, h := range change.Hot {
-			story = append(story, "hot "+hotparam.Key{Rule: h.Rule, Text: h.Key}.String())
+			story = append(story, "hot "+rules.Key{Rule: h.Rule, Text: h.Key}.String())
 			at = append(at, time.UnixMilli(change.At))
 		}
 		for _, member := range change.Cool {

@@ -18,13 +18,13 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/statsdsink"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/limiter/redislimiter"
 	"github.com/hotparam/hotparam/middleware"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // worker is an instance whose requests take time, with limits over real Redis, which
@@ -108,7 +108,7 @@ func (w *work) busiest(from, to time.Time) (most, of int) {
 	return most, len(in)
 }
 
-func workRules(text string) (*hotparam.Rules, error) {
+func workRules(text string) (*rules.Rules, error) {
 	file, err := config.Parse("rules", []byte("namespace: shop\nrules:"+text))
 	if err != nil {
 		return nil, err

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // lossRun is what was published in one run, and what is true of it.
@@ -29,7 +29,7 @@ type lossRun struct {
 // lossTold is an entry as it was in Redis.
 type lossTold struct {
 	key     int
-	hot     hotparam.Hot
+	hot     rules.Hot
 	written int64
 }
 
@@ -37,7 +37,7 @@ type lossTold struct {
 type lossChange struct {
 	key int
 	at  int64
-	hot *hotparam.Hot // nil: it cooled
+	hot *rules.Hot // nil: it cooled
 }
 
 func (r *lossRun) report(format string, args ...any) {
@@ -63,7 +63,7 @@ func (r *lossRun) judgeBounds(e lossTold) {
 	settled := r.plan.keys[e.key].rule == "rate" && h.Since.UnixNano()+int64(time.Second)+lossLag+lossAge < e.written
 	if settled && !r.truth.stalled(e.written-2*int64(time.Second)-lossAge, e.written) {
 		r.windows++
-		if h.High == hotparam.Unknown || h.High-h.Low > lossThreshold/10 {
+		if h.High == rules.Unknown || h.High-h.Low > lossThreshold/10 {
 			r.vague = append(r.vague, fmt.Sprintf("%s at %s: %d to %d", r.plan.keys[e.key].value, r.since(e.written), h.Low, h.High))
 		}
 	}
@@ -104,7 +104,7 @@ func (x *lossTruth) explain(w lossWindow, e *lossTold) (found lossMatch, wrong s
 		if over+lossLag <= e.written {
 			least -= x.secret(e.key, from, over, over+lossLag)
 			leastHigh = min(leastHigh, least)
-			if h.High == hotparam.Unknown || h.High >= least {
+			if h.High == rules.Unknown || h.High >= least {
 				return closedWindow, ""
 			}
 		}
@@ -113,7 +113,7 @@ func (x *lossTruth) explain(w lossWindow, e *lossTold) (found lossMatch, wrong s
 		if over > e.written-lossAge && !open {
 			known := max(from, min(over-3*lossWidth, max(over-w.width, e.written-lossAge)-2*lossWidth)-lossWidth)
 			least, _ := key.in(from, known)
-			open = h.High == hotparam.Unknown || h.High >= least-x.secret(e.key, from, known, known+3*lossWidth)
+			open = h.High == rules.Unknown || h.High >= least-x.secret(e.key, from, known, known+3*lossWidth)
 		}
 	}
 	switch {
@@ -142,7 +142,7 @@ func (r *lossRun) judgeReads(t *testing.T, most float64) {
 		if !settled || r.truth.stalled(e.written-2*int64(time.Second)-lossAge, e.written) {
 			continue
 		}
-		if reads++; e.hot.High == hotparam.Unknown || e.hot.High-e.hot.Low > lossThreshold/10 {
+		if reads++; e.hot.High == rules.Unknown || e.hot.High-e.hot.Low > lossThreshold/10 {
 			wide++
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // restartKnows is how long after an aggregator hears again the counts of keys that its snapshot has
@@ -78,7 +78,7 @@ func (j *restartJudge) judgeBounds(x *restartSeen, e *lossTold) {
 		j.report(x, wrongBound, e.key, "at %s: no cause", j.since(e.written))
 		return
 	}
-	if e.hot.High == hotparam.Unknown {
+	if e.hot.High == rules.Unknown {
 		j.unknown++
 	}
 	switch found, wrong := j.explain(newLossWindow(e.hot.Cause.Rate.Per), e); {

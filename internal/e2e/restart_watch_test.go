@@ -9,8 +9,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -37,7 +37,7 @@ type restartLife struct {
 type restartStay struct {
 	key        int
 	from, left int64 // reads: the first, and the first without it; left 0: there was none
-	last       hotparam.Hot
+	last       rules.Hot
 	claims     map[string]int64 // the last read in which a threshold held the key
 	holders    []string         // in the last read
 }

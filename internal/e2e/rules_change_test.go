@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // changing is a fleet whose processes each have a file of their own, as a mounted file is.
@@ -74,7 +74,7 @@ func versionOf(t *testing.T, text []byte) string {
 // it, and returns how long that took.
 func (c *changing) agree(version string, aggregators int) time.Duration {
 	c.t.Helper()
-	var members []hotparam.Member
+	var members []rules.Member
 	took := within(c.t, patience, "all members with version "+version, func() bool {
 		ctx, cancel := context.WithTimeout(c.t.Context(), time.Second)
 		defer cancel()
@@ -84,7 +84,7 @@ func (c *changing) agree(version string, aggregators int) time.Duration {
 			return false
 		}
 		return len(members) == len(c.apis)+aggregators &&
-			!slices.ContainsFunc(members, func(m hotparam.Member) bool { return m.RulesVersion != version })
+			!slices.ContainsFunc(members, func(m rules.Member) bool { return m.RulesVersion != version })
 	})
 	c.t.Logf("%d members have version %s after %v", len(members), version, took)
 	return took
@@ -222,7 +222,7 @@ func TestRulesChange(t *testing.T) {
 	}
 	within(t, patience, "all members tell the bad file", func() bool {
 		members, err := hotkeys.ListMembers(t.Context(), c.client, "shop")
-		return err == nil && len(members) == 4 && !slices.ContainsFunc(members, func(m hotparam.Member) bool {
+		return err == nil && len(members) == 4 && !slices.ContainsFunc(members, func(m rules.Member) bool {
 			return m.Problem == "" || m.RulesVersion != version
 		})
 	})

@@ -11,7 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 func TestKeys(t *testing.T) {
@@ -49,11 +49,11 @@ func TestKeysAgree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		query := rapid.StringMatching(`([qb%+&=.a-z \x80-\xff]|%[0-9A-Fa-f]{2}){0,40}`).Draw(t, "query")
 		got := Keys("all", "GET", "/s?"+query)
-		if strings.Count(got[0], "=") != strings.Count(hotparam.CanonicalQuery(query), "=") {
+		if strings.Count(got[0], "=") != strings.Count(rules.CanonicalQuery(query), "=") {
 			t.Skip("a name looks secret")
 		}
 		want := "GET /s"
-		if canonical := hotparam.CanonicalQuery(query); canonical != "" {
+		if canonical := rules.CanonicalQuery(query); canonical != "" {
 			want += "?" + canonical
 		}
 		if got[0] != want {
@@ -65,7 +65,7 @@ func TestKeysAgree(t *testing.T) {
 func TestSecretsAgree(t *testing.T) {
 	pieces := rapid.OneOf(rapid.SampledFrom(strings.Split("pass,word,password,Secret,secrets,api,key,KEY,private,Token,session,pos,ob,id,Id,ID,sess,signature,code,auth,otp,credential,type,hint,1,23,_,-, ,:,[,],.,é,A,a,XML", ",")),
 		rapid.StringN(0, 3, 6))
-	var secrets hotparam.Secrets
+	var secrets rules.Secrets
 	hidden := 0
 	rapid.Check(t, func(t *rapid.T) {
 		name := strings.Join(rapid.SliceOfN(pieces, 1, 6).Draw(t, "pieces"), "")

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/middleware"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Document is what is said about a request, in the JSON of the command and of a daemon.
@@ -90,11 +90,11 @@ type Answer struct {
 
 // Rules are what requests are explained by.
 type Rules struct {
-	*hotparam.Rules
+	*rules.Rules
 	// Fit shortens the text of a key as the sink of instances does. It may be nil.
 	Fit func(text []byte) []byte
 	// LimitWords returns a limit in words.
-	LimitWords func(*hotparam.Limit, hotparam.Unit) string
+	LimitWords func(*rules.Limit, rules.Unit) string
 }
 
 // placeholder stands for the digits of a value that was redacted by a key that is not the
@@ -138,11 +138,11 @@ func Explain(q Request, rules Rules, facts Facts) (Document, error) {
 
 // key returns a key as the document has it.
 func (r *Rules) key(x *middleware.ExplainedKey, facts *Facts, foreign bool) Key {
-	k := Key{Key: x.Text, Rule: x.Rule, Control: facts.control(x.Key), Always: !x.Counted && x.Action == hotparam.Adjust}
+	k := Key{Key: x.Text, Rule: x.Rule, Control: facts.control(x.Key), Always: !x.Counted && x.Action == rules.Adjust}
 	switch x.Action {
-	case hotparam.Allow:
+	case rules.Allow:
 		k.Exception = "allow"
-	case hotparam.Block:
+	case rules.Block:
 		k.Exception = "block"
 	}
 	redacted := foreign && placeholder.MatchString(x.Text)
@@ -166,8 +166,8 @@ func (r *Rules) key(x *middleware.ExplainedKey, facts *Facts, foreign bool) Key 
 	return k
 }
 
-func (r *Rules) limitWords(id string, l *hotparam.Limit) string {
-	at := slices.IndexFunc(r.Rules.Rules, func(rule hotparam.Rule) bool { return rule.ID == id })
+func (r *Rules) limitWords(id string, l *rules.Limit) string {
+	at := slices.IndexFunc(r.Rules.Rules, func(rule rules.Rule) bool { return rule.ID == id })
 	return r.LimitWords(l, r.Rules.Rules[at].Count)
 }
 

@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/explain"
+	"github.com/hotparam/hotparam/rules"
 )
 
-const rules = `
+const all = `
 namespace: shop
 no_match: deny
 secrets: {redact: ["header:x-api-key"], redact_key_env: KEY}
@@ -32,18 +32,18 @@ rules:
 `
 
 func TestExplain(t *testing.T) {
-	file, err := config.Parse("hotparam.yaml", []byte(rules))
+	file, err := config.Parse("hotparam.yaml", []byte(all))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := explain.Rules{Rules: file.Rules, LimitWords: func(l *hotparam.Limit, _ hotparam.Unit) string { return l.Rate.String() }}
-	hot := func(rule, text string) hotparam.Hot {
-		return hotparam.Hot{Key: hotparam.Key{Rule: rule, Text: text}, Rate: 300}
+	r := explain.Rules{Rules: file.Rules, LimitWords: func(l *rules.Limit, _ rules.Unit) string { return l.Rate.String() }}
+	hot := func(rule, text string) rules.Hot {
+		return rules.Hot{Key: rules.Key{Rule: rule, Text: text}, Rate: 300}
 	}
-	controlled := func(action hotparam.ControlAction, rule, text string) explain.Facts {
-		return explain.Facts{Controls: []hotparam.Control{{Key: hotparam.Key{Rule: rule, Text: text}, Action: action, Until: time.Now().Add(time.Hour), By: "ann"}}}
+	controlled := func(action rules.ControlAction, rule, text string) explain.Facts {
+		return explain.Facts{Controls: []rules.Control{{Key: rules.Key{Rule: rule, Text: text}, Action: action, Until: time.Now().Add(time.Hour), By: "ann"}}}
 	}
-	facts := explain.Facts{Hot: []hotparam.Hot{hot("terms", "GET /search?q=phone"), hot("watch", "GET /browse?q=phone"), hot("find", "Search/Find?q=phone"),
+	facts := explain.Facts{Hot: []rules.Hot{hot("terms", "GET /search?q=phone"), hot("watch", "GET /browse?q=phone"), hot("find", "Search/Find?q=phone"),
 		hot("message", "Search/Rpc?rpc:query=phone&header:x-tenant=acme")}}
 	for _, test := range []struct {
 		name     string
@@ -62,9 +62,9 @@ func TestExplain(t *testing.T) {
 		{"not known", explain.Request{URL: "/search?q=phone"}, explain.Facts{Unknown: "Redis cannot be asked"}, explain.Unknown, 0, "unless one of its keys is hot"},
 		{"listed only", explain.Request{URL: "/browse?q=phone"}, facts, explain.Pass, 0, "only lists it"},
 		{"shadow", explain.Request{URL: "/shadow"}, facts, explain.Pass, 0, "on_limit: shadow"},
-		{"blocked by an operator", explain.Request{URL: "/search?q=x"}, controlled(hotparam.ControlBlock, "terms", "GET /search?q=x"), explain.Refuse, 403, "An operator blocks"},
-		{"allowed by an operator", explain.Request{URL: "/search?q=wp-login"}, controlled(hotparam.ControlAllow, "terms", "GET /search?q=wp-login"), explain.Pass, 0, "An operator allows"},
-		{"pinned", explain.Request{URL: "/search?q=x"}, controlled(hotparam.ControlPin, "terms", "GET /search?q=x"), explain.Limit, 429, "beyond, rule terms"},
+		{"blocked by an operator", explain.Request{URL: "/search?q=x"}, controlled(rules.ControlBlock, "terms", "GET /search?q=x"), explain.Refuse, 403, "An operator blocks"},
+		{"allowed by an operator", explain.Request{URL: "/search?q=wp-login"}, controlled(rules.ControlAllow, "terms", "GET /search?q=wp-login"), explain.Pass, 0, "An operator allows"},
+		{"pinned", explain.Request{URL: "/search?q=x"}, controlled(rules.ControlPin, "terms", "GET /search?q=x"), explain.Limit, 429, "beyond, rule terms"},
 		{"controls not known", explain.Request{URL: "/search?q=x"}, explain.Facts{NoControls: "NOPERM"}, explain.Pass, 0, "Which controls operators have set is not known"},
 		{"served", explain.Request{URL: "/serve"}, facts, explain.Limit, 203, "beyond"},
 		{"redacted", explain.Request{URL: "/k", Headers: http.Header{"X-Api-Key": {"geheim"}}}, facts, explain.Unknown, 0, "hmac-? stands for"},

@@ -8,15 +8,15 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/middleware"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Facts are what is in force beside the rules: the hot keys, and operators' controls.
 type Facts struct {
-	Hot      []hotparam.Hot
-	Controls []hotparam.Control
+	Hot      []rules.Hot
+	Controls []rules.Control
 	// Unknown is why hot keys are not known, or empty, and NoControls why controls are not.
 	Unknown, NoControls string
 }
@@ -41,19 +41,19 @@ func Read(ctx context.Context, client redis.UniversalClient, namespace string) F
 
 func (f *Facts) known() bool { return f.Unknown == "" }
 
-func (f *Facts) config(rules *hotparam.Rules, fit func([]byte) []byte) middleware.ExplainConfig {
+func (f *Facts) config(rules *rules.Rules, fit func([]byte) []byte) middleware.ExplainConfig {
 	return middleware.ExplainConfig{Rules: rules, Hot: f.Hot, Controls: f.Controls, Fit: fit}
 }
 
 // isHot reports whether the key is among the hot keys: of a pinned key the guard knows only
 // that it is to be limited as these.
-func (f *Facts) isHot(key hotparam.Key) bool {
-	return slices.ContainsFunc(f.Hot, func(h hotparam.Hot) bool { return h.Key == key })
+func (f *Facts) isHot(key rules.Key) bool {
+	return slices.ContainsFunc(f.Hot, func(h rules.Hot) bool { return h.Key == key })
 }
 
 // control returns what an operator has said about the key, or nil.
-func (f *Facts) control(key hotparam.Key) *Control {
-	at := slices.IndexFunc(f.Controls, func(c hotparam.Control) bool { return c.Key == key })
+func (f *Facts) control(key rules.Key) *Control {
+	at := slices.IndexFunc(f.Controls, func(c rules.Control) bool { return c.Key == key })
 	if at < 0 {
 		return nil
 	}

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/middleware"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // why makes the sentences of a document.
@@ -14,7 +14,7 @@ type why struct {
 	d       *Document
 	x       *middleware.Explanation
 	q       *Request
-	rules   *hotparam.Rules
+	rules   *rules.Rules
 	facts   *Facts
 	foreign bool // values are redacted by a key that is not the fleet's
 }
@@ -32,19 +32,19 @@ func (w *why) decision() string {
 		return "No rule matches, and no_match: deny refuses such requests."
 	case len(w.d.Matches) == 0:
 		return "No rule matches, so the request passes and is not counted."
-	case d.Reason == hotparam.ReasonIgnored:
+	case d.Reason == rules.ReasonIgnored:
 		return fmt.Sprintf("Rule %s has action: ignore, so the request passes and no rule counts it.", d.Rule)
-	case d.Reason == hotparam.ReasonBlocked && w.controlled(hotparam.ControlBlock):
+	case d.Reason == rules.ReasonBlocked && w.controlled(rules.ControlBlock):
 		return fmt.Sprintf("An operator blocks a key of rule %s.", d.Rule)
-	case d.Reason == hotparam.ReasonBlocked:
+	case d.Reason == rules.ReasonBlocked:
 		return fmt.Sprintf("An exception of rule %s blocks the value.", d.Rule)
-	case d.Reason == hotparam.ReasonUnread:
+	case d.Reason == rules.ReasonUnread:
 		return fmt.Sprintf("The body cannot be read, and rule %s has unread: reject.", d.Rule)
 	case !d.Allowed:
 		return fmt.Sprintf("Rule %s refuses it (%s), even with all of its limit left.", d.Rule, d.Reason)
 	case w.d.Decision == Limit:
 		return fmt.Sprintf("It passes while each limit below has room; beyond, rule %s refuses it.", w.d.Rule)
-	case w.x.Over.Reason == hotparam.ReasonShadow:
+	case w.x.Over.Reason == rules.ReasonShadow:
 		return fmt.Sprintf("Rule %s only counts what is over its limit (on_limit: shadow), so the request passes.", w.x.Over.Rule)
 	case w.x.Over.Delay > 0:
 		return fmt.Sprintf("Over the limit of rule %s it waits for its turn.", w.x.Over.Rule)
@@ -55,7 +55,7 @@ func (w *why) decision() string {
 }
 
 // controlled reports whether an operator has said so of one of the keys.
-func (w *why) controlled(action hotparam.ControlAction) bool {
+func (w *why) controlled(action rules.ControlAction) bool {
 	return slices.ContainsFunc(w.d.Keys, func(k Key) bool { return k.Control != nil && k.Control.Action == string(action) })
 }
 
@@ -67,7 +67,7 @@ func (w *why) notLimited() string {
 	switch {
 	case w.d.Decision == Unknown:
 		return "It passes unless one of its keys is hot, which is not known."
-	case w.controlled(hotparam.ControlAllow):
+	case w.controlled(rules.ControlAllow):
 		return "An operator allows a key, so its rule counts the request and does not limit it."
 	case has(func(k *Key) bool { return k.Spared }):
 		return "Its hot key is usual, and other hot keys explain its count, so it is spared."
@@ -85,7 +85,7 @@ func (w *why) counted() (all []string) {
 		all = append(all, fmt.Sprintf("%d of its parameters make no key, because their names look secret (section secrets).", n))
 	}
 	if w.x.More {
-		all = append(all, fmt.Sprintf("It has more than %d keys of one rule; the rest is one key that ends in ~more.", hotparam.MaxKeys))
+		all = append(all, fmt.Sprintf("It has more than %d keys of one rule; the rest is one key that ends in ~more.", rules.MaxKeys))
 	}
 	u := w.x.Unread
 	for _, reason := range []struct {
@@ -110,13 +110,13 @@ func (w *why) unknown() (all []string) {
 	if w.facts.NoControls != "" {
 		all = append(all, "Which controls operators have set is not known: "+w.facts.NoControls+".")
 	}
-	if names := w.named(hotparam.Ctx); names != "" {
+	if names := w.named(rules.Ctx); names != "" {
 		all = append(all, names+" comes from the program itself and is not known here, so rules by it make no key of it.")
 	}
-	if names := w.named(hotparam.RPC); names != "" && w.q.Resource == "" {
+	if names := w.named(rules.RPC); names != "" && w.q.Resource == "" {
 		all = append(all, names+" is a field of an RPC's message and is not known here, so rules by it make no key of it.")
 	}
-	if names := w.named(hotparam.Addr); names != "" && w.x.Absent > 0 && w.q.Client == "" {
+	if names := w.named(rules.Addr); names != "" && w.x.Absent > 0 && w.q.Client == "" {
 		all = append(all, names+": the client's address is not known; give it by --client.")
 	}
 	if w.foreign && slices.ContainsFunc(w.d.Keys, func(k Key) bool { return strings.Contains(k.Key, "hmac-?") }) {
@@ -129,7 +129,7 @@ func (w *why) unknown() (all []string) {
 }
 
 // named returns the parameters of this source that matching rules name.
-func (w *why) named(source hotparam.Source) string {
+func (w *why) named(source rules.Source) string {
 	var names []string
 	for i := range w.rules.Rules {
 		rule := &w.rules.Rules[i]
@@ -147,7 +147,7 @@ func (w *why) named(source hotparam.Source) string {
 
 // concrete reports whether a rule that matches has keys with the request's own path.
 func (w *why) concrete() bool {
-	return slices.ContainsFunc(w.rules.Rules, func(r hotparam.Rule) bool {
-		return slices.Contains(w.d.Matches, r.ID) && r.Match.Route.IsAny() && r.By.Kind != hotparam.ByNone && !r.ParamsOnly
+	return slices.ContainsFunc(w.rules.Rules, func(r rules.Rule) bool {
+		return slices.Contains(w.d.Matches, r.ID) && r.Match.Route.IsAny() && r.By.Kind != rules.ByNone && !r.ParamsOnly
 	})
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
-	"github.com/hotparam/hotparam/attach"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/accesslog"
@@ -20,6 +19,7 @@ import (
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/limiter/semaphore"
 	"github.com/hotparam/hotparam/middleware"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Config configures a [Follower]. Path and Logs are required.
@@ -34,7 +34,7 @@ type Config struct {
 	Fields *accesslog.Fields
 	// FromStart also counts what the logs already hold, as far back as a window reaches.
 	FromStart bool
-	// Instance is the name of this sender; see [attach.WithName].
+	// Instance is the name of this sender; see [hotparam.WithName].
 	Instance string
 	Log      *slog.Logger // nil disables logging
 }
@@ -43,11 +43,11 @@ type Config struct {
 type Follower struct {
 	config    Config
 	log       *slog.Logger
-	rules     *hotparam.Rules // as they were at the start
-	data      []byte          // of the file then
+	rules     *rules.Rules // as they were at the start
+	data      []byte       // of the file then
 	inForce   rulesState
 	values    []string
-	transport attach.Transport
+	transport hotparam.Transport
 	counts    *collector.Collector
 	requests  requests
 	slots     slots
@@ -99,7 +99,7 @@ func (f *Follower) build(file *config.File) (err error) {
 	if err != nil {
 		return err
 	}
-	f.transport, err = attach.OpenTransport(attach.TransportConfig{File: file, Instance: f.config.Instance, Key: key, Log: f.log})
+	f.transport, err = hotparam.OpenTransport(hotparam.TransportConfig{File: file, Instance: f.config.Instance, Key: key, Log: f.log})
 	if err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func (f *Follower) build(file *config.File) (err error) {
 }
 
 // lifeOf returns the age up to which a count is of use.
-func lifeOf(rules *hotparam.Rules) time.Duration {
+func lifeOf(rules *rules.Rules) time.Duration {
 	return decode.Lookback(rules) + decode.DefaultLag + decode.DefaultGrace
 }
 

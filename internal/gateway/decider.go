@@ -10,13 +10,13 @@ import (
 	"net/url"
 
 	"github.com/hotparam/hotparam"
-	"github.com/hotparam/hotparam/attach"
 	"github.com/hotparam/hotparam/middleware"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Config configures a [Decider]. Hotparam is required.
 type Config struct {
-	Hotparam *attach.Hotparam
+	Hotparam *hotparam.Hotparam
 	// RawPaths matches rules against the path as the gateway sends it. By default the path is
 	// cleaned first; see [CleanPath].
 	RawPaths bool
@@ -47,10 +47,10 @@ func New(c Config) (*Decider, error) {
 //
 // The caller ends the ticket, which may be nil, when the request is done. A door whose gateway
 // does not report the end of requests ends it at once; other doors keep it in a [Tickets].
-func (d *Decider) Begin(ctx context.Context, c *Call) (decision hotparam.Decision, ticket *middleware.Ticket) {
+func (d *Decider) Begin(ctx context.Context, c *Call) (decision rules.Decision, ticket *middleware.Ticket) {
 	defer func() {
 		if recover() != nil {
-			decision, ticket = hotparam.Decision{Allowed: true, Reason: hotparam.ReasonOpen}, nil
+			decision, ticket = rules.Decision{Allowed: true, Reason: rules.ReasonOpen}, nil
 		}
 	}()
 	return d.config.Hotparam.Begin(d.request(ctx, c))
@@ -71,16 +71,16 @@ func (d *Decider) request(ctx context.Context, c *Call) middleware.Request {
 
 // Enter counts and decides an access to a resource with parameters; see
 // [middleware.Guard.EnterCost].
-func (d *Decider) Enter(ctx context.Context, resource string, params []hotparam.Param) (hotparam.Decision, *middleware.Ticket) {
+func (d *Decider) Enter(ctx context.Context, resource string, params []rules.Param) (rules.Decision, *middleware.Ticket) {
 	return d.config.Hotparam.Guard().EnterCost(ctx, resource, params...)
 }
 
 // EnterNow is like Enter but never waits: the caller waits for the decision's Delay. params holds
 // the values of ctx:name parameters, by name.
-func (d *Decider) EnterNow(ctx context.Context, resource string, list []hotparam.Param, params map[string]string) (hotparam.Decision, *middleware.Ticket) {
+func (d *Decider) EnterNow(ctx context.Context, resource string, list []rules.Param, params map[string]string) (rules.Decision, *middleware.Ticket) {
 	decisions, tickets := d.config.Hotparam.Guard().BeginAll([]middleware.Part{{
 		Request: middleware.Request{Context: withParams(ctx, params), Pattern: resource, NoWait: true},
-		Params:  append(make([]hotparam.Param, 0, len(list)), list...),
+		Params:  append(make([]rules.Param, 0, len(list)), list...),
 	}})
 	return decisions[0], tickets[0]
 }

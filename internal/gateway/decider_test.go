@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
-	"github.com/hotparam/hotparam/attach"
 	"github.com/hotparam/hotparam/internal/gateway"
 	"github.com/hotparam/hotparam/internal/gateway/gatewaytest"
 	"github.com/hotparam/hotparam/middleware"
+	"github.com/hotparam/hotparam/rules"
 )
 
 const once = `
@@ -71,7 +71,7 @@ func TestCallers(t *testing.T) {
 	for _, trust := range []bool{false, true} {
 		var callers []string
 		hooks := middleware.WithHooks(middleware.Hooks{Before: func(r middleware.Request) { callers = append(callers, r.Caller) }})
-		d := gatewaytest.Open(t, once, attach.WithMiddleware(hooks)).Decider(t, gateway.Config{TrustCaller: trust})
+		d := gatewaytest.Open(t, once, hotparam.WithMiddleware(hooks)).Decider(t, gateway.Config{TrustCaller: trust})
 		allows(t, d, gateway.Call{Target: "/x", Addr: "2001:db8::7", Caller: "claimed"})
 		allows(t, d, gateway.Call{Target: "/x", Caller: "own", FromProgram: true})
 		want := "2001:db8::7 own"
@@ -113,7 +113,7 @@ func FuzzBegin(f *testing.F) {
 	f.Fuzz(func(t *testing.T, method, target, addr, header string) {
 		decision, ticket := d.Begin(t.Context(), &gateway.Call{Method: method, Target: target, Addr: addr, Header: http.Header{"Host": {header}}})
 		ticket.End(middleware.Cost{})
-		if decision.Reason == hotparam.ReasonOpen || g.Stats().Guard.Panics != 0 {
+		if decision.Reason == rules.ReasonOpen || g.Stats().Guard.Panics != 0 {
 			t.Errorf("%q %q: %+v", method, target, decision)
 		}
 	})

@@ -3,7 +3,7 @@ package gateway
 import (
 	"context"
 
-	"github.com/hotparam/hotparam/attach"
+	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/middleware"
 )
 
@@ -19,8 +19,8 @@ func withParams(ctx context.Context, params map[string]string) context.Context {
 
 // WithContext returns an option that resolves ctx:name parameters from [Call].Context, including
 // names that a reload adds to the file. A call without the parameter has no key for it.
-func WithContext() attach.Option {
-	return attach.WithMiddleware(middleware.WithParams(func(ctx context.Context, name string) string {
+func WithContext() hotparam.Option {
+	return hotparam.WithMiddleware(middleware.WithParams(func(ctx context.Context, name string) string {
 		params, _ := ctx.Value(paramsKey{}).(map[string]string)
 		return params[name]
 	}))

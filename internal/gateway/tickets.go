@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/loglimit"
 	"github.com/hotparam/hotparam/middleware"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Defaults of a [TicketsConfig].
@@ -106,8 +106,8 @@ func NewTickets(c TicketsConfig) *Tickets {
 }
 
 // NoPlace returns the decision on a request whose ticket could not be held.
-func NoPlace() hotparam.Decision {
-	return hotparam.Decision{Reason: hotparam.ReasonBusy, RetryAfter: time.Second}
+func NoPlace() rules.Decision {
+	return rules.Decision{Reason: rules.ReasonBusy, RetryAfter: time.Second}
 }
 
 // Hold holds a ticket and returns its id, 128 random bits, for [Tickets.End]. At the maximum it

@@ -5,29 +5,29 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Hot returns a hot key whose threshold is 100/s, with this rate and limit a second.
-func Hot(text string, rate float64, limit int64) hotparam.Hot {
-	return hotparam.Hot{
-		Key:   hotparam.Key{Rule: "search-terms", Text: text},
+func Hot(text string, rate float64, limit int64) rules.Hot {
+	return rules.Hot{
+		Key:   rules.Key{Rule: "search-terms", Text: text},
 		Low:   int64(rate),
 		High:  int64(rate) + 10,
 		Rate:  rate,
 		Ratio: rate / 100,
 		Since: time.UnixMilli(1732172445123),
-		Limit: hotparam.Rate{N: limit, Per: time.Second},
+		Limit: rules.Rate{N: limit, Per: time.Second},
 		Burst: 2 * limit,
-		Mode:  hotparam.ModeLimit,
+		Mode:  rules.ModeLimit,
 	}
 }
 
 // Hots returns a change by which keys become hot.
-func Hots(h ...hotparam.Hot) hotparam.Change { return hotparam.Change{Hot: h} }
+func Hots(h ...rules.Hot) rules.Change { return rules.Change{Hot: h} }
 
 // Cools returns a change by which keys cool.
-func Cools(h ...hotparam.Hot) hotparam.Change { return hotparam.Change{Cool: h} }
+func Cools(h ...rules.Hot) rules.Change { return rules.Change{Cool: h} }
 
 // Text returns the text of key i.
 func Text(i int) string { return fmt.Sprintf("GET /search?q=%d", i) }

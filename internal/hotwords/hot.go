@@ -8,16 +8,16 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Speed returns a rate of a unit: "208.0/s", "1.5 MB/s", "350.0 ms/s", "12.0 units/s". Of
 // a key whose unit is not known it is a plain number.
-func Speed(perSecond float64, unit hotparam.Unit) string {
+func Speed(perSecond float64, unit rules.Unit) string {
 	switch unit {
-	case hotparam.Bytes:
+	case rules.Bytes:
 		return Bytes(perSecond) + "/s"
-	case hotparam.Requests:
+	case rules.Requests:
 		return fmt.Sprintf("%.1f/s", perSecond)
 	}
 	return fmt.Sprintf("%.1f %s/s", perSecond, unit)
@@ -41,19 +41,19 @@ func Bytes(n float64) string {
 
 // Bounds returns the bounds of a hot key's count in the window of its threshold:
 // "212-230 in 1s", "1.5 MB in 10s", "212 or more in 1s".
-func Bounds(h *hotparam.Hot) string {
+func Bounds(h *rules.Hot) string {
 	count := func(n int64) string {
 		switch h.Cause.Unit {
-		case hotparam.Bytes:
+		case rules.Bytes:
 			return Bytes(float64(n))
-		case hotparam.Requests:
+		case rules.Requests:
 			return strconv.FormatInt(n, 10)
 		}
 		return fmt.Sprintf("%d %s", n, h.Cause.Unit)
 	}
 	words := count(h.Low)
 	switch high := count(h.High); {
-	case h.High == hotparam.Unknown:
+	case h.High == rules.Unknown:
 		words += " or more"
 	case high != words:
 		words += "-" + high
@@ -66,11 +66,11 @@ func Bounds(h *hotparam.Hot) string {
 
 // Cause returns the threshold that made a key hot: "200/s", "10MB/1m", "20%/1m",
 // "8x/1m", "8x/1m over day", "top 3/1m"; "-" if that is not known.
-func Cause(c hotparam.Cause) string {
+func Cause(c rules.Cause) string {
 	switch {
 	case c.IsZero():
 		return "-"
-	case c.Kind == hotparam.Absolute:
+	case c.Kind == rules.Absolute:
 		return Rate(c.Rate, c.Unit)
 	}
 	return c.String()

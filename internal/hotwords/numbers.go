@@ -5,23 +5,23 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Rate returns a rate of a unit as a rules file has it: "200/s", "10MB/1m".
-func Rate(r hotparam.Rate, unit hotparam.Unit) string {
+func Rate(r rules.Rate, unit rules.Unit) string {
 	_, per, _ := strings.Cut(r.String(), "/")
 	return Count(r.N, unit) + "/" + per
 }
 
 // Count returns a number of a unit as a rules file has it.
-func Count(n int64, unit hotparam.Unit) string {
+func Count(n int64, unit rules.Unit) string {
 	switch unit {
-	case hotparam.Bytes:
+	case rules.Bytes:
 		return Size(n)
-	case hotparam.Millis:
+	case rules.Millis:
 		return Span(time.Duration(n) * time.Millisecond)
-	case hotparam.Units:
+	case rules.Units:
 		return strconv.FormatInt(n, 10) + " units"
 	}
 	return strconv.FormatInt(n, 10)
@@ -45,7 +45,7 @@ func Span(d time.Duration) string {
 	if d == time.Second {
 		return "1s" // which a rate leaves out
 	}
-	_, span, _ := strings.Cut(hotparam.Rate{N: 1, Per: d}.String(), "/")
+	_, span, _ := strings.Cut(rules.Rate{N: 1, Per: d}.String(), "/")
 	return span
 }
 
@@ -58,7 +58,7 @@ func Plural(n int, word string) string {
 }
 
 // OriginCount returns the count of an origin: "7", or its bounds where it is not exact: "5-7".
-func OriginCount(o hotparam.Origin) string {
+func OriginCount(o rules.Origin) string {
 	if o.Over == 0 {
 		return strconv.FormatInt(o.Count, 10)
 	}
@@ -67,11 +67,11 @@ func OriginCount(o hotparam.Origin) string {
 
 // OriginSpans returns over which time the origins of a hot key are counted: its instances, and
 // its routes and callers. They are 0 where the key's window is not known.
-func OriginSpans(h *hotparam.Hot) (instances, sampled time.Duration) {
+func OriginSpans(h *rules.Hot) (instances, sampled time.Duration) {
 	if h.Cause.IsZero() {
 		return 0, 0
 	}
-	return h.Cause.Rate.Per, max(hotparam.MinOriginSpan, h.Cause.Rate.Per)
+	return h.Cause.Rate.Per, max(rules.MinOriginSpan, h.Cause.Rate.Per)
 }
 
 // Thousands writes 1234567 as 1,234,567.

@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/kafkasource"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/kafka"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // The last has all that is written otherwise in a URL, a key, a line.
@@ -33,7 +33,7 @@ func testCounts(t *testing.T, k *testenv.KafkaCluster) {
 	}
 	var want []string
 	for _, term := range terms {
-		key := hotparam.Key{Rule: "search-terms", Text: hotparam.Text("GET /search", hotparam.Param{Name: "q", Value: term})}
+		key := rules.Key{Rule: "search-terms", Text: rules.Text("GET /search", rules.Param{Name: "q", Value: term})}
 		want = append(want, key.String())
 	}
 	slices.Sort(want)
@@ -89,7 +89,7 @@ func (s *hotSet) names() []string {
 	return slices.Sorted(maps.Keys(s.keys))
 }
 
-func (s *hotSet) Publish(c hotparam.Change) {
+func (s *hotSet) Publish(c rules.Change) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, h := range c.Hot {
@@ -100,10 +100,10 @@ func (s *hotSet) Publish(c hotparam.Change) {
 	}
 }
 
-func (s *hotSet) Refresh(int, []hotparam.Hot)   {}
-func (s *hotSet) Suspects(int, []hotparam.Hot)  {}
-func (s *hotSet) Instances([]hotparam.Instance) {}
-func (s *hotSet) Adopt(context.Context) ([]hotparam.Hot, time.Time, error) {
+func (s *hotSet) Refresh(int, []rules.Hot)   {}
+func (s *hotSet) Suspects(int, []rules.Hot)  {}
+func (s *hotSet) Instances([]rules.Instance) {}
+func (s *hotSet) Adopt(context.Context) ([]rules.Hot, time.Time, error) {
 	return nil, time.Time{}, nil
 }
 func (s *hotSet) Judged(time.Time)              {}

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/keytext"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -24,7 +24,7 @@ func TestLongKeys(t *testing.T) {
 			}
 			cut := 0
 			for i, key := range keys {
-				text := e.Fit(keytext.Cut([]byte(key), hotparam.MaxText))
+				text := e.Fit(keytext.Cut([]byte(key), rules.MaxText))
 				if want := string(e.Append(nil, text)); names[i] != want {
 					t.Errorf("%s is %q, want %q", key, names[i], want)
 				}
@@ -53,7 +53,7 @@ func longKeys(n int) (keys []string) {
 				value.WriteRune([]rune(" %é日😀")[random.IntN(5)])
 			}
 		}
-		keys = append(keys, hotparam.Text("GET /search", hotparam.Param{Name: "q", Value: value.String()}))
+		keys = append(keys, rules.Text("GET /search", rules.Param{Name: "q", Value: value.String()}))
 	}
 	return keys
 }

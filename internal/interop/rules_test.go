@@ -9,7 +9,7 @@ import (
 )
 
 // rules are those of the document.
-func rules(t *testing.T) string {
+func testRules(t *testing.T) string {
 	t.Helper()
 	return blocks(t, "yaml")[0]
 }
@@ -18,7 +18,7 @@ func rules(t *testing.T) string {
 // the machine.
 func hotAt(t *testing.T, searches int) string {
 	t.Helper()
-	text := rules(t)
+	text := testRules(t)
 	low := strings.Replace(text, "hot: 200/s", fmt.Sprintf("hot: %d/5m", searches), 1)
 	if low == text {
 		t.Fatal("docs/PRODUCERS.md has no rule with hot: 200/s")

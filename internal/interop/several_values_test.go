@@ -7,14 +7,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/keytext"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // A program can make the keys of a request that repeats parameters as the middleware
 // does.
 func TestSeveralValues(t *testing.T) {
-	names := []hotparam.Param{{Name: "q"}, {Name: "page"}, {Name: "é"}}
+	names := []rules.Param{{Name: "q"}, {Name: "page"}, {Name: "é"}}
 	queries := repeatingQueries(1000)
 	run := statsdClients(t)
 	run.words = append(slices.Clip(run.words), example("several_values.py"), "GET /search", "q", "page", "é")
@@ -24,7 +24,7 @@ func TestSeveralValues(t *testing.T) {
 	}
 	several, more := 0, 0
 	for i, query := range queries {
-		var params hotparam.Params
+		var params rules.Params
 		params.AddQuery(query)
 		params.Sort()
 		pairs := params.Pair(names)

@@ -16,9 +16,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // daemon is a running aggregator with the document's rules, but that a term is hot at
@@ -83,7 +83,7 @@ func (d *daemon) list(t *testing.T) map[string]int64 {
 	}
 	counts := make(map[string]int64)
 	for _, h := range listed {
-		counts[hotparam.Key{Rule: h.Rule, Text: h.Key}.String()] = h.Low
+		counts[rules.Key{Rule: h.Rule, Text: h.Key}.String()] = h.Low
 	}
 	return counts
 }
@@ -109,7 +109,7 @@ func (d *daemon) awaitHot(t *testing.T, term string) {
 }
 
 func keyOf(term string) string {
-	return hotparam.Key{Rule: "search-terms", Text: hotparam.Text("GET /search", hotparam.Param{Name: "q", Value: term})}.String()
+	return rules.Key{Rule: "search-terms", Text: rules.Text("GET /search", rules.Param{Name: "q", Value: term})}.String()
 }
 
 // metric is one of the daemon's figures, by its name and labels.

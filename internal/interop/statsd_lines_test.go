@@ -75,7 +75,7 @@ func goldenCounts(e wire.Encoding) map[string]int {
 
 // Programs write a term as hotparam's own middleware does.
 func TestLinesOfTheMiddleware(t *testing.T) {
-	file, err := config.Load(writeRules(t, rules(t)))
+	file, err := config.Load(writeRules(t, testRules(t)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,7 @@ package listed
 import (
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Hot is a hot key. Rate, Low, High, Min, Limit and Burst are numbers of Unit, Low and
@@ -17,15 +17,15 @@ type Hot struct {
 	// Estimated: low is what was seen, and rate what samples stand for.
 	Estimated bool `json:"estimated,omitempty"`
 	Cause
-	Limit  string        `json:"limit,omitempty"`
-	Burst  int64         `json:"burst,omitempty"`
-	Mode   hotparam.Mode `json:"mode"`
-	Usual  bool          `json:"usual,omitempty"`
-	Spared bool          `json:"spared,omitempty"` // usual and not limited
-	Since  time.Time     `json:"since"`
-	Until  time.Time     `json:"until"`
-	Owner  string        `json:"owner"`
-	Top    *Top          `json:"top,omitempty"`
+	Limit  string     `json:"limit,omitempty"`
+	Burst  int64      `json:"burst,omitempty"`
+	Mode   rules.Mode `json:"mode"`
+	Usual  bool       `json:"usual,omitempty"`
+	Spared bool       `json:"spared,omitempty"` // usual and not limited
+	Since  time.Time  `json:"since"`
+	Until  time.Time  `json:"until"`
+	Owner  string     `json:"owner"`
+	Top    *Top       `json:"top,omitempty"`
 }
 
 // Cause is the threshold that made the key hot. It is empty where that is not known, as
@@ -55,7 +55,7 @@ type Origin struct {
 }
 
 // OfHot returns the hot keys in their form for output. The result is never nil.
-func OfHot(hot []hotparam.Hot) []Hot {
+func OfHot(hot []rules.Hot) []Hot {
 	keys := make([]Hot, 0, len(hot))
 	for i := range hot {
 		keys = append(keys, OfOne(&hot[i]))
@@ -64,12 +64,12 @@ func OfHot(hot []hotparam.Hot) []Hot {
 }
 
 // OfOne returns one hot key in its form for output.
-func OfOne(h *hotparam.Hot) Hot {
+func OfOne(h *rules.Hot) Hot {
 	out := Hot{
 		Key: h.Text, Rule: h.Rule, Rate: h.Rate, Low: h.Low, Estimated: h.Estimated, Limit: h.Limit.String(), Burst: h.Burst,
 		Mode: h.Mode, Usual: h.Usual, Spared: h.Spared, Since: h.Since.UTC(), Until: h.Until.UTC(), Owner: h.Owner,
 	}
-	if h.High != hotparam.Unknown {
+	if h.High != rules.Unknown {
 		high := h.High
 		out.High = &high
 	}
@@ -83,14 +83,14 @@ func OfOne(h *hotparam.Hot) Hot {
 }
 
 // CauseOf returns a threshold in its form for output.
-func CauseOf(c hotparam.Cause) Cause {
+func CauseOf(c rules.Cause) Cause {
 	if c.IsZero() {
 		return Cause{}
 	}
 	return Cause{c.Kind.String(), c.String(), c.Over.String(), c.Rate.N, c.Rate.Per.Seconds(), c.Unit.String()}
 }
 
-func origins(all []hotparam.Origin) []Origin {
+func origins(all []rules.Origin) []Origin {
 	var out []Origin
 	for _, o := range all {
 		out = append(out, Origin{o.Name, o.Count - o.Over, o.Count})

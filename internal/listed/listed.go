@@ -6,7 +6,7 @@ package listed
 import (
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Suspect is a key that may be hot.
@@ -17,7 +17,7 @@ type Suspect struct {
 }
 
 // OfSuspects returns suspects in their form for output. The result is never nil.
-func OfSuspects(suspects []hotparam.Hot) []Suspect {
+func OfSuspects(suspects []rules.Hot) []Suspect {
 	keys := make([]Suspect, 0, len(suspects))
 	for i := range suspects {
 		h := &suspects[i]
@@ -33,7 +33,7 @@ type Instance struct {
 }
 
 // OfInstances returns instances in their form for output. The result is never nil.
-func OfInstances(all []hotparam.Instance) []Instance {
+func OfInstances(all []rules.Instance) []Instance {
 	instances := make([]Instance, 0, len(all))
 	for _, i := range all {
 		instances = append(instances, Instance{i.Name, i.Heard.UTC()})

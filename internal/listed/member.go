@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Member is an instance or an aggregator. Of one that sends counts and no heartbeat only
@@ -34,12 +34,12 @@ type Member struct {
 
 // OfMembers returns members in their form for output, and behind them the instances that
 // send counts and are not among them. The result is never nil; it is ordered by name.
-func OfMembers(members []hotparam.Member, senders []hotparam.Instance) []Member {
+func OfMembers(members []rules.Member, senders []rules.Instance) []Member {
 	out := make([]Member, 0, len(members)+len(senders))
 	known := make(map[string]bool, len(members))
 	for i := range members {
 		m := &members[i]
-		if m.Role == hotparam.RoleInstance {
+		if m.Role == rules.RoleInstance {
 			known[m.Name] = true
 		}
 		one := Member{
@@ -56,7 +56,7 @@ func OfMembers(members []hotparam.Member, senders []hotparam.Instance) []Member 
 			millis := float64(m.Offset) / float64(time.Millisecond)
 			one.OffsetMillis = &millis
 		}
-		if m.Role == hotparam.RoleAggregator {
+		if m.Role == rules.RoleAggregator {
 			one.Floor = &m.Floor
 		}
 		out = append(out, one)

@@ -5,8 +5,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/hotwords"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -38,11 +38,11 @@ func changeEvents(namespace string, entry position, m *redis.XMessage) (wire.Hot
 }
 
 // hotEvent returns the event of a key that became hot.
-func hotEvent(h *hotparam.Hot) Event {
+func hotEvent(h *rules.Hot) Event {
 	return Event{Type: Hot, Rule: h.Rule, Key: h.Text, By: h.Owner, Counts: counts(h), Limit: h.Limit.String(), Why: whyHot(h), since: h.Since}
 }
 
-func whyHot(h *hotparam.Hot) string {
+func whyHot(h *rules.Hot) string {
 	why := hotwords.Bounds(h)
 	if !h.Cause.IsZero() {
 		why += ", hot at " + hotwords.Cause(h.Cause)
@@ -53,15 +53,15 @@ func whyHot(h *hotparam.Hot) string {
 	switch {
 	case h.Spared:
 		why += "; usual, so not limited"
-	case h.Mode == hotparam.ModeShadow:
+	case h.Mode == rules.ModeShadow:
 		why += "; in shadow mode, so not limited"
-	case h.Limit.IsZero() && h.Mode == hotparam.ModeWatch:
+	case h.Limit.IsZero() && h.Mode == rules.ModeWatch:
 		why += "; its rule has no limit"
 	}
 	return why
 }
 
-func coolEvent(at time.Time, key hotparam.Key, owner string, was wire.HotWas) Event {
+func coolEvent(at time.Time, key rules.Key, owner string, was wire.HotWas) Event {
 	e := Event{Type: Cool, Rule: key.Rule, Key: key.Text, By: owner, Why: "hot no longer"}
 	before, ok := was.Cool[key.String()]
 	if !ok {
@@ -84,7 +84,7 @@ func coolEvent(at time.Time, key hotparam.Key, owner string, was wire.HotWas) Ev
 	return e
 }
 
-func counts(h *hotparam.Hot) *Counts {
+func counts(h *rules.Hot) *Counts {
 	c := &Counts{Rate: h.Rate, Low: h.Low, High: h.High, Unit: h.Cause.Unit}
 	if !h.Cause.IsZero() {
 		c.Threshold, c.Window = h.Cause.String(), h.Cause.Rate.Per

@@ -5,7 +5,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -53,7 +53,7 @@ func (t *tail) controlEvent(p position, change *wire.ControlChange) Event {
 
 // expired returns the event of a control that reached its end. Nobody writes that down: each
 // reader finds it, with the same ID.
-func (t *tail) expired(c *hotparam.Control) Event {
+func (t *tail) expired(c *rules.Control) Event {
 	p := expiry(c)
 	return Event{
 		ID: p.String(), At: c.Until, Type: Expired, Namespace: t.namespace, Rule: c.Rule, Key: c.Text,

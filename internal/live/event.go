@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Type is what an [Event] says.
@@ -55,12 +55,12 @@ type Event struct {
 type Counts struct {
 	Rate float64 // units per second
 	Low  int64
-	High int64 // or hotparam.Unknown
+	High int64 // or rules.Unknown
 	// Threshold is as the rules file has it, "200/s" or "20%/1m", and Window the time in
 	// which Low and High count. They are empty and zero if they are not known.
 	Threshold string
 	Window    time.Duration
-	Unit      hotparam.Unit
+	Unit      rules.Unit
 }
 
 // event is the JSON form of an Event. A field that does not apply is null, so that a reader
@@ -100,7 +100,7 @@ func (e Event) MarshalJSON() ([]byte, error) {
 	}
 	if c := e.Counts; c != nil {
 		raw.Rate, raw.Low = &c.Rate, &c.Low
-		if c.High != hotparam.Unknown {
+		if c.High != rules.Unknown {
 			raw.High = &c.High
 		}
 		if c.Window > 0 {

@@ -8,10 +8,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/hotkeytest"
 	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // heatingFleet is an aggregator that publishes, and a second that stands by, on a real Redis, with a
@@ -20,8 +20,8 @@ type heatingFleet struct {
 	t       *testing.T
 	client  redis.UniversalClient
 	events  <-chan Event
-	hot     map[int]hotparam.Hot // by key
-	began   time.Time            // the last heating
+	hot     map[int]rules.Hot // by key
+	began   time.Time         // the last heating
 	leader  *aggregatorProcess
 	standby *aggregatorProcess
 }
@@ -47,9 +47,9 @@ func (h *heatingFleet) start() *aggregatorProcess {
 }
 
 // publish passes what a detector found to both: each found it at a time of its own.
-func (h *heatingFleet) publish(change hotparam.Change) {
+func (h *heatingFleet) publish(change rules.Change) {
 	h.leader.Publish(change)
-	later := hotparam.Change{Cool: change.Cool}
+	later := rules.Change{Cool: change.Cool}
 	for _, k := range change.Hot {
 		k.Since = k.Since.Add(300 * time.Millisecond)
 		later.Hot = append(later.Hot, k)
@@ -74,7 +74,7 @@ func (h *heatingFleet) settle(what string) {
 			return false
 		}
 		for _, got := range listed {
-			want := hotparam.Hot{}
+			want := rules.Hot{}
 			for _, k := range h.hot {
 				if k.Key == got.Key {
 					want = k
@@ -109,7 +109,7 @@ func (h *heatingFleet) step(kind, i int) string {
 		k.Limit.N++
 		k.Cause.Rate.N++
 		if kind == 3 {
-			k.Mode = map[hotparam.Mode]hotparam.Mode{hotparam.ModeLimit: hotparam.ModeShadow, hotparam.ModeShadow: hotparam.ModeLimit}[k.Mode]
+			k.Mode = map[rules.Mode]rules.Mode{rules.ModeLimit: rules.ModeShadow, rules.ModeShadow: rules.ModeLimit}[k.Mode]
 		}
 		if isHot {
 			h.hot[i] = k
@@ -160,7 +160,7 @@ func (h *heatingFleet) keys() []string {
 	return keys
 }
 
-func (h *heatingFleet) expect(kind Type, k hotparam.Hot) {
+func (h *heatingFleet) expect(kind Type, k rules.Hot) {
 	h.t.Helper()
 	if e := next(h.t, h.events); e.Type != kind || e.Key != k.Text {
 		h.t.Fatalf("the next event is %s of %s (%s), want %s of %s", e.Type, e.Key, e.Why, kind, k.Text)
@@ -176,7 +176,7 @@ func TestAHeatingIsToldOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { client.Close() })
-	h := &heatingFleet{t: t, client: client, hot: make(map[int]hotparam.Hot), began: time.Now().Add(-24 * time.Hour)}
+	h := &heatingFleet{t: t, client: client, hot: make(map[int]rules.Hot), began: time.Now().Add(-24 * time.Hour)}
 	h.leader = h.start()
 	eventually(t, "the first claims", h.leader.Publishes)
 	h.standby = h.start()

@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // MaxPoints is how many points of a key are kept: five minutes, one a second.
@@ -18,7 +18,7 @@ type Point struct {
 	At   time.Time
 	Rate float64 // units per second
 	Low  int64
-	High int64 // or hotparam.Unknown
+	High int64 // or rules.Unknown
 }
 
 // point is a Point in 16 bytes. A float32 has seven digits, more than a line on a screen can
@@ -30,9 +30,9 @@ type point struct {
 	high    float32 // NaN: not known
 }
 
-func newPoint(at time.Time, h *hotparam.Hot) point {
+func newPoint(at time.Time, h *rules.Hot) point {
 	p := point{seconds: uint32(at.Unix()), rate: float32(h.Rate), low: float32(h.Low), high: float32(math.NaN())}
-	if h.High != hotparam.Unknown {
+	if h.High != rules.Unknown {
 		p.high = float32(h.High)
 	}
 	return p
@@ -48,7 +48,7 @@ func (h History) Len() int { return len(h.points) }
 // At returns a point, 0 being the oldest.
 func (h History) At(i int) Point {
 	p := h.points[i]
-	high := hotparam.Unknown
+	high := rules.Unknown
 	if p.high == p.high { // not NaN
 		high = int64(p.high)
 	}

@@ -11,10 +11,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/hotkeytest"
 	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/rules"
 )
 
 func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
@@ -48,9 +48,9 @@ func run(t *testing.T, f func(context.Context)) {
 	t.Cleanup(func() { cancel(); <-done })
 }
 
-func hot(i int, rate float64) hotparam.Hot {
+func hot(i int, rate float64) rules.Hot {
 	h := hotkeytest.Hot(hotkeytest.Text(i), rate, 50)
-	h.Cause = hotparam.Cause{Rate: hotparam.Rate{N: 100, Per: time.Second}}
+	h.Cause = rules.Cause{Rate: rules.Rate{N: 100, Per: time.Second}}
 	return h
 }
 
@@ -111,7 +111,7 @@ func TestEventsAreTheSameForEachReader(t *testing.T) {
 	f.publisher.Publish(hotkeytest.Hots(hot(1, 212), hot(2, 300)))
 	first, second := next(t, events), next(t, events)
 	again := hot(1, 250)
-	again.Limit, again.Burst = hotparam.Rate{N: 20, Per: time.Second}, 40
+	again.Limit, again.Burst = rules.Rate{N: 20, Per: time.Second}, 40
 	f.publisher.Publish(hotkeytest.Hots(again))
 	f.publisher.Publish(hotkeytest.Cools(hot(2, 3)))
 	cool := next(t, events)
@@ -151,7 +151,7 @@ func TestEventJSON(t *testing.T) {
 	t.Parallel()
 	fields := []string{"id", "at", "type", "namespace", "rule", "key", "rate", "low", "high", "threshold", "window", "unit", "why", "limit", "until", "by"}
 	h := hot(1, 212)
-	h.High = hotparam.Unknown
+	h.High = rules.Unknown
 	for name, e := range map[string]Event{
 		"hot":   {ID: "5-0.h0", Type: Hot, Counts: counts(&h), Limit: "50/s"},
 		"block": {ID: "5-0.c0", Type: Block, Until: time.UnixMilli(1732172445123)},
@@ -202,8 +202,8 @@ func TestViewShowsTheState(t *testing.T) {
 	f := newFleet(t)
 	view := viewOf(t, f.client)
 	f.publisher.Publish(hotkeytest.Hots(hot(1, 212), hot(2, 300)))
-	f.publisher.Suspects(0, []hotparam.Hot{hot(3, 90)})
-	f.publisher.Instances([]hotparam.Instance{{Name: "api-1", Heard: time.Now()}})
+	f.publisher.Suspects(0, []rules.Hot{hot(3, 90)})
+	f.publisher.Instances([]rules.Instance{{Name: "api-1", Heard: time.Now()}})
 	eventually(t, "all is seen", func() bool {
 		s := view.Snapshot()
 		return len(s.Hot) == 2 && len(s.Suspects) == 1 && len(s.Instances) == 1 && s.Published && s.Hot[0].History.Len() >= 2
@@ -273,8 +273,8 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 	var h, early History
 	for i := range 1000 {
-		h = h.add(newPoint(time.Unix(int64(i), 0), &hotparam.Hot{Low: int64(i), High: hotparam.Unknown, Rate: 1}))
-		h = h.add(newPoint(time.Unix(int64(i), 0), &hotparam.Hot{Low: 7e6})) // in the same second
+		h = h.add(newPoint(time.Unix(int64(i), 0), &rules.Hot{Low: int64(i), High: rules.Unknown, Rate: 1}))
+		h = h.add(newPoint(time.Unix(int64(i), 0), &rules.Hot{Low: 7e6})) // in the same second
 		if i == 350 {
 			early = h
 		}
@@ -282,7 +282,7 @@ func TestMemoryIsBounded(t *testing.T) {
 			t.Fatalf("after %d points there is room for %d", i, cap(h.points))
 		}
 	}
-	if p := h.At(0); h.Len() != MaxPoints || p.Low != 700 || p.High != hotparam.Unknown || h.At(299).Low != 999 {
+	if p := h.At(0); h.Len() != MaxPoints || p.Low != 700 || p.High != rules.Unknown || h.At(299).Low != 999 {
 		t.Errorf("%d points from %+v", h.Len(), p)
 	}
 	if p := early.At(0); early.Len() != MaxPoints || p.Low != 51 || early.At(299).Low != 350 {
@@ -318,10 +318,10 @@ func TestViewOutlivesAnOutage(t *testing.T) {
 func TestControlEvents(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
-	key := hotparam.Key{Rule: "search-terms", Text: hotkeytest.Text(1)}
+	key := rules.Key{Rule: "search-terms", Text: hotkeytest.Text(1)}
 	events, ready := follow(t, f.client, "")
 	<-ready
-	if _, err := hotkeys.SetControl(t.Context(), f.client, "shop", hotkeys.ControlOrder{Key: key, Action: hotparam.ControlBlock, For: time.Second, Why: "scraper", Claimed: "ann@laptop"}); err != nil {
+	if _, err := hotkeys.SetControl(t.Context(), f.client, "shop", hotkeys.ControlOrder{Key: key, Action: rules.ControlBlock, For: time.Second, Why: "scraper", Claimed: "ann@laptop"}); err != nil {
 		t.Fatal(err)
 	}
 	block, expired := next(t, events), next(t, events)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // A view of 1,000 keys with all their points, and of keys that come and go, stays small.
@@ -18,7 +18,7 @@ func TestHistoriesAreBounded(t *testing.T) {
 	for i := range 1200 {
 		scores = append(scores, redis.Z{Member: hot(i, 1).Key.String(), Score: float64(i)})
 	}
-	keys := make([]hotparam.Hot, len(scores))
+	keys := make([]rules.Hot, len(scores))
 	for i := range keys {
 		keys[i] = hot(i, 1)
 	}
@@ -51,7 +51,7 @@ func TestHistoriesAreBounded(t *testing.T) {
 	}
 }
 
-func keyOf(k *key, h hotparam.Hot, at time.Time) *key {
+func keyOf(k *key, h rules.Hot, at time.Time) *key {
 	if k == nil {
 		k = &key{}
 	}

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // position is an event's place in the order of a namespace's events, and its identity: where
@@ -88,7 +88,7 @@ func parseEntryID(id string) (position, error) {
 }
 
 // expiry is the position of the end of a control.
-func expiry(c *hotparam.Control) position {
+func expiry(c *rules.Control) position {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(c.Key.String()))
 	return position{millis: uint64(max(0, c.Until.UnixMilli())), seq: uint64(h.Sum32()), kind: expiredKind}

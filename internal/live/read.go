@@ -11,10 +11,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/hotset"
 	"github.com/hotparam/hotparam/internal/loglimit"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -47,7 +47,7 @@ type reader struct {
 
 // key is what is known of a key that is hot, or was lately.
 type key struct {
-	hot     hotparam.Hot
+	hot     rules.Hot
 	read    time.Time // when its details were
 	gone    time.Time // since when it is not hot; zero while it is
 	history History
@@ -143,7 +143,7 @@ func (r *reader) unknown(scores []redis.Z) []string {
 // learn records the details of keys.
 func (r *reader) learn(members []string, infos []any, now time.Time) {
 	for i, member := range members {
-		name, ok := hotparam.ParseKey(member)
+		name, ok := rules.ParseKey(member)
 		if !ok || i >= len(infos) {
 			continue
 		}
@@ -216,12 +216,12 @@ func (r *reader) list(s *Snapshot, scores []redis.Z) {
 	}
 }
 
-func suspectsOf(members []redis.Z) []hotparam.Hot {
-	suspects := make([]hotparam.Hot, 0, len(members))
+func suspectsOf(members []redis.Z) []rules.Hot {
+	suspects := make([]rules.Hot, 0, len(members))
 	for _, z := range members {
 		member, _ := z.Member.(string)
-		if key, ok := hotparam.ParseKey(member); ok {
-			suspects = append(suspects, hotparam.Hot{Key: key, Rate: z.Score})
+		if key, ok := rules.ParseKey(member); ok {
+			suspects = append(suspects, rules.Hot{Key: key, Rate: z.Score})
 		}
 	}
 	hotset.SortByRate(suspects)
@@ -229,14 +229,14 @@ func suspectsOf(members []redis.Z) []hotparam.Hot {
 }
 
 // instancesOf returns the live ones of the instances. Heard is on the local clock.
-func instancesOf(members []redis.Z, s *Snapshot) []hotparam.Instance {
-	instances := make([]hotparam.Instance, 0, len(members))
+func instancesOf(members []redis.Z, s *Snapshot) []rules.Instance {
+	instances := make([]rules.Instance, 0, len(members))
 	for _, z := range members {
 		name, _ := z.Member.(string)
 		if age := max(0, s.Clock.Sub(time.UnixMilli(int64(z.Score)))); age < instanceLife {
-			instances = append(instances, hotparam.Instance{Name: name, Heard: s.Read.Add(-age)})
+			instances = append(instances, rules.Instance{Name: name, Heard: s.Read.Add(-age)})
 		}
 	}
-	slices.SortFunc(instances, func(a, b hotparam.Instance) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(instances, func(a, b rules.Instance) int { return cmp.Compare(a.Name, b.Name) })
 	return instances
 }

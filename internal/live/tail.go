@@ -10,8 +10,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -32,7 +32,7 @@ const (
 	// maxBehind is how many changes a reader may be behind. It misses those before.
 	maxBehind = 2000
 	// knownControls is how many changes of controls are read at most.
-	knownControls = 2 * hotparam.MaxControls
+	knownControls = 2 * rules.MaxControls
 )
 
 // tail reads what was added to the two streams of a namespace. Its first commands are part of
@@ -51,7 +51,7 @@ type tail struct {
 	version   wire.HotVersion
 	malformed uint64 // entries that could not be read
 
-	known map[hotparam.Key]hotparam.Control // in force, as the stream says
+	known map[rules.Key]rules.Control // in force, as the stream says
 	heat  heatings
 
 	answers struct {
@@ -66,7 +66,7 @@ type tail struct {
 func newTail(namespace string, after position, backlog int64) *tail {
 	return &tail{
 		namespace: namespace, layout: hotkeys.NewLayout(namespace), backlog: backlog,
-		after: after, hot: position{millis: after.millis}, known: make(map[hotparam.Key]hotparam.Control), heat: newHeatings(),
+		after: after, hot: position{millis: after.millis}, known: make(map[rules.Key]rules.Control), heat: newHeatings(),
 	}
 }
 

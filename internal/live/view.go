@@ -10,8 +10,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/redisconfig"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Config configures a [View] and a [Follower]. Namespace is required; a zero field
@@ -63,29 +63,29 @@ type Snapshot struct {
 	// Hot are the hot keys, the highest rate first.
 	Hot []HotKey
 	// Suspects are the keys that may be hot, with Key and Rate only, the highest rate first.
-	Suspects []hotparam.Hot
+	Suspects []rules.Hot
 	// Instances are the instances that send counts, by name: the last heard 1,000 of
 	// InstancesTotal.
-	Instances      []hotparam.Instance
+	Instances      []rules.Instance
 	InstancesTotal int
 	// Controls are the controls in force, by key. ControlsErr is why they are not known, as
 	// without the right to read them, or nil.
-	Controls    []hotparam.Control
+	Controls    []rules.Control
 	ControlsErr error
 	// Members are the heartbeats of instances and aggregators, and MembersErr why they are
 	// not known, or nil.
-	Members    []hotparam.Member
+	Members    []rules.Member
 	MembersErr error
 }
 
 // HotKey is a hot key and its points of the last minutes.
 type HotKey struct {
-	hotparam.Hot
+	rules.Hot
 	History History
 }
 
 // Control returns the control of a key that is in force, or nil.
-func (s *Snapshot) Control(key hotparam.Key) *hotparam.Control {
+func (s *Snapshot) Control(key rules.Key) *rules.Control {
 	for i := range s.Controls {
 		if s.Controls[i].Key == key {
 			return &s.Controls[i]

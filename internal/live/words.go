@@ -3,15 +3,15 @@ package live
 import (
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/hotwords"
+	"github.com/hotparam/hotparam/rules"
 )
 
 func span(d time.Duration) string { return hotwords.Span(d) }
 
 // author returns who set a control: the user of Redis, which is proven, and the claimed one,
 // which is marked as a claim.
-func author(c *hotparam.Control) string {
+func author(c *rules.Control) string {
 	switch {
 	case c.Claimed == "":
 		return c.By

@@ -4,12 +4,12 @@ package mutants
 
 var keyFaults = []Fault{
 	{
-		Name: "secrets within values are in keys where escaped twice", File: "mask.go",
+		Name: "secrets within values are in keys where escaped twice", File: "rules/mask.go",
 		Old: "const maxEscapes = 3", New: "const maxEscapes = 1",
 		Test: "TestSecretsWithinValues",
 	},
 	{
-		Name: "a query with a secret in a value takes the short way", File: "plain.go",
+		Name: "a query with a secret in a value takes the short way", File: "rules/plain.go",
 		Old: "raw[at] == '%' && hidesByte(raw[at+1:])", New: "false",
 		Test: "TestNoKeyHasASecretWithinAValue",
 	},
@@ -24,37 +24,37 @@ var keyFaults = []Fault{
 		Test: "TestReadersReportWhatPacketsSay|TestReceiverTakesMergedPackets",
 	},
 	{
-		Name: "parameters are not sorted by value", File: "params.go",
+		Name: "parameters are not sorted by value", File: "rules/params.go",
 		Old: "strings.Compare(a.value(), b.value()); c != 0", New: "0; c != 0",
 		Test: "TestSortIsByDecodedNameValueAndSource",
 	},
 	{
-		Name: "parameters are not sorted by name", File: "params.go",
+		Name: "parameters are not sorted by name", File: "rules/params.go",
 		Old: "j > 0 && less(", New: "j > 0 && false && less(",
 		Test: "TestSortIsByDecodedNameValueAndSource",
 	},
 	{
-		Name: "an escape in a path is not normalised", File: "escape.go",
+		Name: "an escape in a path is not normalised", File: "rules/escape.go",
 		Old: "unhex(path[i:]); ok {", New: "unhex(path[i:]); ok && false {",
 		Test: "TestAppendPath",
 	},
 	{
-		Name: "an escape in a query is not decoded", File: "escape.go",
+		Name: "an escape in a query is not decoded", File: "rules/escape.go",
 		Old: "unhex(s[i:]); ok {", New: "unhex(s[i:]); ok && false {",
 		Test: "TestCanonicalQuery",
 	},
 	{
-		Name: "a repeated parameter counts twice", File: "values.go",
+		Name: "a repeated parameter counts twice", File: "rules/values.go",
 		Old: "return i > 0 && p.list[i].equal(&p.list[i-1])", New: "return false",
 		Test: "TestCombinations|TestSinglesAreTheFirstValuesOfEachName",
 	},
 	{
-		Name: "a secret is part of a key", File: "params.go",
+		Name: "a secret is part of a key", File: "rules/params.go",
 		Old: "if q.isHidden(secrets) {", New: "if false {",
 		Test: "TestAppendAllLeavesSecretsOut",
 	},
 	{
-		Name: "a redacted value is the same under another name", File: "redact.go",
+		Name: "a redacted value is the same under another name", File: "rules/redact.go",
 		Old: "append(appendEscaped(r.buf, name), '=')", New: "append(r.buf, '=')",
 		Test: "TestRedactedValuesAreThoseOfOpenSSL",
 	},
@@ -70,7 +70,7 @@ var keyFaults = []Fault{
 	},
 	{
 		Name: "a path without a template is sent with a redacted value", File: "middleware/key.go",
-		Old: "r.route.set.redaction.Concerns(hotparam.Path)", New: "false",
+		Old: "r.route.set.redaction.Concerns(rules.Path)", New: "false",
 		Test: "TestNoPlainValueLeaves",
 	},
 	{
@@ -79,12 +79,12 @@ var keyFaults = []Fault{
 		Test: "TestRedactedValuesMatchNoException",
 	},
 	{
-		Name: "a window has a pane too many", File: "window.go",
+		Name: "a window has a pane too many", File: "rules/window.go",
 		Old: "int(d / pane)}", New: "int(d/pane) + 1}",
 		Test: "TestWindowIsNeverLongerThanAskedFor",
 	},
 	{
-		Name: "a window has a pane too few", File: "window.go",
+		Name: "a window has a pane too few", File: "rules/window.go",
 		Old: "int(d / pane)}", New: "int(d/pane) - 1}",
 		Test: "TestWindowGolden",
 	},

@@ -35,7 +35,7 @@ var dayFaults = []Fault{
 	},
 	{
 		Name: "both jumps over one window have one state when a key is adopted", File: "aggregator/adopt.go",
-		Old: "if past != hotparam.OverRecent {", New: "if false {",
+		Old: "if past != rules.OverRecent {", New: "if false {",
 		Test: "TestDetectorAdoptsByThePast",
 	},
 	{
@@ -49,13 +49,13 @@ var dayFaults = []Fault{
 		Test: "TestHotChangeRoundTrip",
 	},
 	{
-		Name: "a jump over days is a second one", File: "validate.go",
+		Name: "a jump over days is a second one", File: "rules/validate.go",
 		Old: " && other.Over == t.Over", New: "",
 		Package: "config", Test: "TestBadFiles|TestWrittenRulesAreReadBack",
 	},
 	{
 		Name: "a jump over days is over the recent past", File: "aggregator/days.go",
-		Old: "if t.Over == hotparam.OverDay && last != ring.Never {", New: "if t.Over == hotparam.OverDay && last == ring.Never {",
+		Old: "if t.Over == rules.OverDay && last != ring.Never {", New: "if t.Over == rules.OverDay && last == ring.Never {",
 		Package: "aggregator", Test: "TestEveningPeakAndLongAttack",
 	},
 }

@@ -59,12 +59,12 @@ var fleetFaults = []Fault{
 		Package: "limiter/redislimiter", Test: "TestSilentMember",
 	},
 	{
-		Name: "a number that is not known counts as one", File: "attach/fleet.go",
+		Name: "a number that is not known counts as one", File: "fleet.go",
 		Old: "		h.guard.SetInstances(instances)\n", New: "",
 		Test: "TestFleetStartsWithoutRedis",
 	},
 	{
-		Name: "an instance begins with its whole part", File: "attach/fleet.go",
+		Name: "an instance begins with its whole part", File: "fleet.go",
 		Old: "		_ = h.guard.HandOver() // until members say what this instance holds\n", New: "",
 		Test: "TestFleetStartsTogether",
 	},

@@ -5,7 +5,7 @@ package mutants
 var guardFaults = []Fault{
 	{
 		Name: "an allowed value is counted", File: "middleware/except.go",
-		Old: "case x.Action == hotparam.Allow:", New: "case false:",
+		Old: "case x.Action == rules.Allow:", New: "case false:",
 		Test: "TestExceptions",
 	},
 	{
@@ -35,7 +35,7 @@ var guardFaults = []Fault{
 	},
 	{
 		Name: "the short way refuses what a limit in shadow mode passes", File: "middleware/limitspec.go",
-		Old: "s.limit.Mode == hotparam.ModeLimit && ", New: "",
+		Old: "s.limit.Mode == rules.ModeLimit && ", New: "",
 		Test: "TestPlainIsCheck",
 	},
 	{

@@ -60,12 +60,12 @@ var reloadFaults = []Fault{
 	{
 		Name: "the collector goes on with the old rules", File: "middleware/reload.go",
 		Old: "	g.counts.Reload(set.Rules)\n", New: "",
-		Package: "attach", Test: "TestThresholdsChange",
+		Package: ".", Test: "TestThresholdsChange",
 	},
 	{
-		Name: "an instance never leaves the fleet", File: "attach/fleet.go",
+		Name: "an instance never leaves the fleet", File: "fleet.go",
 		Old: "		f.leave()\n", New: "",
-		Package: "attach", Test: "TestLastSharedLimit",
+		Package: ".", Test: "TestLastSharedLimit",
 	},
 	{
 		Name: "rule sums begin anew with each version", File: "collector/statsdsink/rules.go",

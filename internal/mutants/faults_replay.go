@@ -39,7 +39,7 @@ var replayFaults = []Fault{
 		Test: "TestClientAddr",
 	},
 	{
-		Name: "a key has two levels of the address", File: "combinations.go",
+		Name: "a key has two levels of the address", File: "rules/combinations.go",
 		Old: "levels&(levels-1) != 0;", New: "levels>>31 != 0;",
 		Test: "TestCombinationsHaveOneLevel",
 	},

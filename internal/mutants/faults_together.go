@@ -39,7 +39,7 @@ var togetherFaults = []Fault{
 	},
 	{
 		Name: "a limit in shadow mode refuses those that are asked together with it", File: "middleware/limit.go",
-		Old: "ask.Together = cl.spec.limit.Mode != hotparam.ModeShadow", New: "ask.Together = true",
+		Old: "ask.Together = cl.spec.limit.Mode != rules.ModeShadow", New: "ask.Together = true",
 		Test: "TestExactTogether",
 	},
 	{

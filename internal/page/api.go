@@ -6,9 +6,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/listed"
 	"github.com/hotparam/hotparam/internal/live"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // api serves /api/v1. Its arrays are those of `hotparam list --json`.
@@ -65,7 +65,7 @@ func (p *Page) viewLines(w http.ResponseWriter, r *http.Request) {
 		fail(w, r, http.StatusBadRequest, "too many ids: want 100 at most")
 		return
 	}
-	wanted := make(map[hotparam.Key]string, len(ids))
+	wanted := make(map[rules.Key]string, len(ids))
 	for _, id := range ids {
 		if key, ok := p.keyOf(id); ok {
 			wanted[key] = id
@@ -108,10 +108,10 @@ func (p *Page) viewKey(w http.ResponseWriter, r *http.Request) {
 	fail(w, r, http.StatusNotFound, "the key is not hot any more")
 }
 
-func (p *Page) keyOf(id string) (hotparam.Key, bool) {
+func (p *Page) keyOf(id string) (rules.Key, bool) {
 	n, err := strconv.ParseUint(id, 10, 32)
 	if err != nil {
-		return hotparam.Key{}, false
+		return rules.Key{}, false
 	}
 	return p.hub.keyOf(uint32(n))
 }

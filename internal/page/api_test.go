@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/listed"
 	"github.com/hotparam/hotparam/internal/live"
 	"github.com/hotparam/hotparam/internal/peer"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // get decodes what the API answers, and returns the status.
@@ -85,7 +85,7 @@ func TestAPI(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, 50*time.Millisecond, "")
 	f.publish(t, search("<script>&phone", 240), search("laptop", 900))
-	f.publisher.Suspects(0, []hotparam.Hot{{Key: hotparam.Key{Rule: "search-terms", Text: "GET /search?q=charger"}, Rate: 181}})
+	f.publisher.Suspects(0, []rules.Hot{{Key: rules.Key{Rule: "search-terms", Text: "GET /search?q=charger"}, Rate: 181}})
 	var hot []listed.Hot
 	if status := f.get(t, "/api/v1/hot", &hot); status != http.StatusOK || len(hot) != 2 || hot[0].Key != "GET /search?q=laptop" || hot[0].Limit != "50/s" || hot[0].Threshold != "200/s" || hot[1].Key != "GET /search?q=<script>&phone" || hot[1].Top.Callers[0].Name != "203.0.113.7" {
 		t.Errorf("hot: %d %+v", status, hot)
@@ -174,7 +174,7 @@ func TestViewStream(t *testing.T) {
 	id := first.Put[0].ID
 	changed := search("phone", 512)
 	changed.Since = first.Put[0].Since
-	f.publisher.Refresh(0, []hotparam.Hot{changed})
+	f.publisher.Refresh(0, []rules.Hot{changed})
 	for end := time.Now().Add(20 * time.Second); ; {
 		m := read("change")
 		if len(m.Rates) == 1 && m.Rates[0][0] == float64(id) && m.Rates[0][1] == 512 {
@@ -192,7 +192,7 @@ func TestViewStream(t *testing.T) {
 	if f.get(t, fmt.Sprintf("/api/v1/view/key?id=%d", id), &one); one.Hot.Key != changed.Text || one.Hot.Top == nil {
 		t.Errorf("key: %+v", one)
 	}
-	f.publisher.Publish(hotparam.Change{Cool: []hotparam.Hot{changed}})
+	f.publisher.Publish(rules.Change{Cool: []rules.Hot{changed}})
 	f.publisher.Refresh(0, nil)
 	for {
 		if m := read("change"); len(m.Gone) == 1 {

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/live"
 	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // axe is the version of axe-core, the checker of accessibility by Deque.
@@ -25,8 +25,8 @@ func withoutBarriers(t *testing.T, tab *testenv.Tab) {
 	}
 	full := manyKeys(40, 0)
 	full.Members = troubledMembers()
-	full.Suspects = []hotparam.Hot{search("maybe", 120)}
-	full.Controls = []hotparam.Control{{Key: full.Hot[2].Key, Action: hotparam.ControlBlock, Since: time.Now(), Until: time.Now().Add(time.Minute), Why: "scraper", By: "ops"}}
+	full.Suspects = []rules.Hot{search("maybe", 120)}
+	full.Controls = []rules.Control{{Key: full.Hot[2].Key, Action: rules.ControlBlock, Since: time.Now(), Until: time.Now().Add(time.Minute), Why: "scraper", By: "ops"}}
 	for _, look := range []struct {
 		theme    string
 		width    int

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/live"
 	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // picture keeps what is seen where HOTPARAM_PICTURES names a directory.
@@ -95,9 +95,9 @@ func hostileValues(t *testing.T, tab *testenv.Tab) {
 		h.Text, h.Rule, h.Owner = text, hostile+fmt.Sprint(i), hostile
 		h.Top.Callers[0].Name = hostile + "\u202e"
 		s.Hot = append(s.Hot, live.HotKey{Hot: h})
-		s.Suspects = append(s.Suspects, hotparam.Hot{Key: h.Key, Rate: 1})
-		s.Controls = append(s.Controls, hotparam.Control{Key: h.Key, Action: hotparam.ControlBlock, Until: time.Now().Add(time.Hour), Why: hostile, By: hostile, Claimed: hostile})
-		s.Members = append(s.Members, hotparam.Member{Name: hostile + fmt.Sprint(i), Role: hotparam.RoleInstance, RulesVersion: hostile, Program: hostile, Problem: hostile, Heard: time.Now()})
+		s.Suspects = append(s.Suspects, rules.Hot{Key: h.Key, Rate: 1})
+		s.Controls = append(s.Controls, rules.Control{Key: h.Key, Action: rules.ControlBlock, Until: time.Now().Add(time.Hour), Why: hostile, By: hostile, Claimed: hostile})
+		s.Members = append(s.Members, rules.Member{Name: hostile + fmt.Sprint(i), Role: rules.RoleInstance, RulesVersion: hostile, Program: hostile, Problem: hostile, Heard: time.Now()})
 	}
 	view.show(s)
 	tab.Open(f.server.URL)
@@ -233,7 +233,7 @@ func filterAndSort(t *testing.T, tab *testenv.Tab) {
 	view := newFakeView(t)
 	f := serveView(t, view, "")
 	s := manyKeys(30, 0)
-	s.Hot[3].Rule, s.Hot[3].Mode, s.Hot[3].Limit = "tenants", hotparam.ModeWatch, hotparam.Rate{}
+	s.Hot[3].Rule, s.Hot[3].Mode, s.Hot[3].Limit = "tenants", rules.ModeWatch, rules.Rate{}
 	view.show(s)
 	tab.Open(f.server.URL)
 	tab.Wait(rowsInSight + " > 10")
@@ -249,7 +249,7 @@ func filterAndSort(t *testing.T, tab *testenv.Tab) {
 	for i := range s.Hot {
 		s.Hot[i].Low, s.Hot[i].Rate = int64(1000+7*i), float64(1000+7*i)
 	}
-	s.Hot[3].Rule, s.Hot[3].Mode, s.Hot[3].Limit = "tenants", hotparam.ModeWatch, hotparam.Rate{}
+	s.Hot[3].Rule, s.Hot[3].Mode, s.Hot[3].Limit = "tenants", rules.ModeWatch, rules.Rate{}
 	view.show(s)
 	tab.Wait("document.querySelector('.grid .row[aria-rowindex=\"2\"] .key').textContent.endsWith('value-0029')")
 	tab.Wait(sorted(".c-count"))
@@ -263,23 +263,23 @@ func filterAndSort(t *testing.T, tab *testenv.Tab) {
 }
 
 // troubledMembers are members with each kind of trouble.
-func troubledMembers() []hotparam.Member {
+func troubledMembers() []rules.Member {
 	now := time.Now()
-	one := func(name string, change func(*hotparam.Member)) hotparam.Member {
-		m := hotparam.Member{Name: name, Role: hotparam.RoleInstance, RulesVersion: testRules().Version, Program: "v1.2.3", Started: now.Add(-26 * time.Hour), Heard: now, OffsetKnown: true, Offset: 2 * time.Millisecond}
+	one := func(name string, change func(*rules.Member)) rules.Member {
+		m := rules.Member{Name: name, Role: rules.RoleInstance, RulesVersion: testRules().Version, Program: "v1.2.3", Started: now.Add(-26 * time.Hour), Heard: now, OffsetKnown: true, Offset: 2 * time.Millisecond}
 		change(&m)
 		return m
 	}
-	return []hotparam.Member{
-		one("agg-1", func(m *hotparam.Member) {
-			m.Role, m.MemoryUsed, m.MemoryMax, m.Floor = hotparam.RoleAggregator, 41<<20, 64<<20, 12
+	return []rules.Member{
+		one("agg-1", func(m *rules.Member) {
+			m.Role, m.MemoryUsed, m.MemoryMax, m.Floor = rules.RoleAggregator, 41<<20, 64<<20, 12
 		}),
-		one("api-1", func(*hotparam.Member) {}),
-		one("api-2", func(m *hotparam.Member) { m.RulesVersion = "0d11aa52c0ffee00" }),
-		one("api-3", func(m *hotparam.Member) { m.Offset = -4200 * time.Millisecond }),
-		one("api-4", func(m *hotparam.Member) { m.Lost, m.Dropped = 1811, 12 }),
-		one("api-5", func(m *hotparam.Member) { m.Problem = "hotparam.yaml:7: unknown field \"limits\" in a rule" }),
-		one("api-6", func(m *hotparam.Member) { m.OffsetKnown = false }),
+		one("api-1", func(*rules.Member) {}),
+		one("api-2", func(m *rules.Member) { m.RulesVersion = "0d11aa52c0ffee00" }),
+		one("api-3", func(m *rules.Member) { m.Offset = -4200 * time.Millisecond }),
+		one("api-4", func(m *rules.Member) { m.Lost, m.Dropped = 1811, 12 }),
+		one("api-5", func(m *rules.Member) { m.Problem = "hotparam.yaml:7: unknown field \"limits\" in a rule" }),
+		one("api-6", func(m *rules.Member) { m.OffsetKnown = false }),
 	}
 }
 
@@ -289,8 +289,8 @@ func whatIsWrong(t *testing.T, tab *testenv.Tab) {
 	view.events = manyEvents(30)
 	s := manyKeys(12, 0)
 	s.Members = troubledMembers()
-	s.Instances = []hotparam.Instance{{Name: "api-1", Heard: time.Now()}, {Name: "legacy-7", Heard: time.Now()}}
-	s.Controls = []hotparam.Control{{Key: s.Hot[2].Key, Action: hotparam.ControlBlock, Since: time.Now(), Until: time.Now().Add(10 * time.Minute), Why: "scraper", By: "hotparam-operator", Claimed: "ann@laptop"}}
+	s.Instances = []rules.Instance{{Name: "api-1", Heard: time.Now()}, {Name: "legacy-7", Heard: time.Now()}}
+	s.Controls = []rules.Control{{Key: s.Hot[2].Key, Action: rules.ControlBlock, Since: time.Now(), Until: time.Now().Add(10 * time.Minute), Why: "scraper", By: "hotparam-operator", Claimed: "ann@laptop"}}
 	view.show(s)
 	tab.Open(f.server.URL)
 	tab.Wait(rowsInSight + " > 5")

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/listed"
 	"github.com/hotparam/hotparam/internal/live"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // change is what became different, as the stream carries it. A field that is absent is as
@@ -47,15 +47,15 @@ type facts struct {
 	ControlsErr string `json:"controls_problem,omitempty"`
 }
 
-func newFacts(s *live.Snapshot, rules Rules, cfg *Config) facts {
-	f := facts{Namespace: s.Namespace, Version: cfg.Version, RulesVersion: rules.Version, HasToken: cfg.Guard.HasToken(), Published: s.Published}
+func newFacts(s *live.Snapshot, ruleset Rules, cfg *Config) facts {
+	f := facts{Namespace: s.Namespace, Version: cfg.Version, RulesVersion: ruleset.Version, HasToken: cfg.Guard.HasToken(), Published: s.Published}
 	f.Redis.URL = cfg.Redis
 	f.Redis.Known = s.Err != nil || !s.Read.IsZero()
 	f.Redis.Connected = s.Err == nil && !s.Read.IsZero()
 	f.Redis.Problem = words(s.Err)
 	f.MembersErr, f.ControlsErr = words(s.MembersErr), words(s.ControlsErr)
 	for _, m := range s.Members {
-		if m.Role != hotparam.RoleAggregator {
+		if m.Role != rules.RoleAggregator {
 			continue
 		}
 		f.Floor = max(f.Floor, m.Floor)
@@ -99,7 +99,7 @@ func rank(m *listed.Member, version string) int {
 	if m.Problem != "" || m.RulesVersion != "" && m.RulesVersion != version || loses(m) || isOff(m) {
 		return 0
 	}
-	if m.Role == string(hotparam.RoleAggregator) {
+	if m.Role == string(rules.RoleAggregator) {
 		return 1
 	}
 	return 2

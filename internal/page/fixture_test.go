@@ -13,10 +13,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/live"
 	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/rules"
 )
 
 func TestMain(m *testing.M) { testenv.Main(m) }
@@ -164,24 +164,24 @@ func testRules() Rules {
 }
 
 // search is a hot key of a rule with a limit.
-func search(value string, rate float64) hotparam.Hot {
-	return hotparam.Hot{
-		Key: hotparam.Key{Rule: "search-terms", Text: "GET /search?q=" + value},
+func search(value string, rate float64) rules.Hot {
+	return rules.Hot{
+		Key: rules.Key{Rule: "search-terms", Text: "GET /search?q=" + value},
 		Low: int64(rate), High: int64(rate * 1.08), Rate: rate, Ratio: rate / 200, Since: time.Now().Add(-90 * time.Second),
-		Cause: hotparam.Cause{Kind: hotparam.Absolute, Rate: hotparam.Rate{N: 200, Per: time.Second}},
-		Limit: hotparam.Rate{N: 50, Per: time.Second}, Burst: 100, Mode: hotparam.ModeLimit,
-		Top: &hotparam.Attribution{
-			Routes:    []hotparam.Origin{{Name: "GET /search", Count: int64(rate)}},
-			Instances: []hotparam.Origin{{Name: "api-1", Count: int64(rate / 2)}, {Name: "api-2", Count: int64(rate / 2), Over: 4}},
-			Callers:   []hotparam.Origin{{Name: "203.0.113.7", Count: int64(rate * 0.9)}},
+		Cause: rules.Cause{Kind: rules.Absolute, Rate: rules.Rate{N: 200, Per: time.Second}},
+		Limit: rules.Rate{N: 50, Per: time.Second}, Burst: 100, Mode: rules.ModeLimit,
+		Top: &rules.Attribution{
+			Routes:    []rules.Origin{{Name: "GET /search", Count: int64(rate)}},
+			Instances: []rules.Origin{{Name: "api-1", Count: int64(rate / 2)}, {Name: "api-2", Count: int64(rate / 2), Over: 4}},
+			Callers:   []rules.Origin{{Name: "203.0.113.7", Count: int64(rate * 0.9)}},
 		},
 	}
 }
 
 // publish has keys become hot and waits until the page knows.
-func (f *fixture) publish(t *testing.T, hot ...hotparam.Hot) {
+func (f *fixture) publish(t *testing.T, hot ...rules.Hot) {
 	t.Helper()
-	f.publisher.Publish(hotparam.Change{Hot: hot})
+	f.publisher.Publish(rules.Change{Hot: hot})
 	f.publisher.Refresh(0, hot)
 	eventually(t, func() error {
 		if got := len(f.view.Snapshot().Hot); got < len(hot) {

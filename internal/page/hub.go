@@ -9,11 +9,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/listed"
 	"github.com/hotparam/hotparam/internal/live"
 	"github.com/hotparam/hotparam/internal/loglimit"
 	"github.com/hotparam/hotparam/internal/peer"
+	"github.com/hotparam/hotparam/rules"
 )
 
 const (
@@ -47,9 +47,9 @@ type hub struct {
 
 	// The state that the readers know.
 	seq     uint64
-	rows    map[hotparam.Key]row
+	rows    map[rules.Key]row
 	nextID  uint32
-	ids     map[uint32]hotparam.Key
+	ids     map[uint32]rules.Key
 	parts   map[string]json.RawMessage // of a change, by name
 	total   int                        // members
 	wrote   time.Time                  // members
@@ -67,7 +67,7 @@ type reader struct {
 
 func newHub(c *Config) *hub {
 	return &hub{
-		cfg: c, log: c.Log, readers: make(map[*reader]struct{}), rows: make(map[hotparam.Key]row), ids: make(map[uint32]hotparam.Key),
+		cfg: c, log: c.Log, readers: make(map[*reader]struct{}), rows: make(map[rules.Key]row), ids: make(map[uint32]rules.Key),
 		parts: make(map[string]json.RawMessage),
 	}
 }
@@ -149,7 +149,7 @@ func (h *hub) update(at time.Time) {
 func (h *hub) difference(s *live.Snapshot, at time.Time) change {
 	c := change{Now: now(s).UnixMilli()}
 	rates := []byte{'['}
-	seen := make(map[hotparam.Key]bool, len(s.Hot))
+	seen := make(map[rules.Key]bool, len(s.Hot))
 	for i := range s.Hot {
 		hot := &s.Hot[i].Hot
 		seen[hot.Key] = true
@@ -297,7 +297,7 @@ func (h *hub) full() bool {
 }
 
 // keyOf returns the hot key that a stream knows by an id.
-func (h *hub) keyOf(id uint32) (hotparam.Key, bool) {
+func (h *hub) keyOf(id uint32) (rules.Key, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	key, ok := h.ids[id]

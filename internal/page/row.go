@@ -4,8 +4,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/listed"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // row is a hot key as the stream carries it: the fields of /api/v1/hot without those that
@@ -19,13 +19,13 @@ type row struct {
 	High      bound   `json:"high"`
 	Estimated bool    `json:"estimated"`
 	listed.Cause
-	Limit  string        `json:"limit"`
-	Burst  int64         `json:"burst"`
-	Mode   hotparam.Mode `json:"mode"`
-	Usual  bool          `json:"usual"`
-	Spared bool          `json:"spared"`
-	Since  time.Time     `json:"since"`
-	Owner  string        `json:"owner"`
+	Limit  string     `json:"limit"`
+	Burst  int64      `json:"burst"`
+	Mode   rules.Mode `json:"mode"`
+	Usual  bool       `json:"usual"`
+	Spared bool       `json:"spared"`
+	Since  time.Time  `json:"since"`
+	Owner  string     `json:"owner"`
 }
 
 // bound is a count that is null in JSON where it is not known.
@@ -35,13 +35,13 @@ type bound int64
 func (b bound) MarshalJSON() ([]byte, error) { return b.append(nil), nil }
 
 func (b bound) append(dst []byte) []byte {
-	if int64(b) == hotparam.Unknown {
+	if int64(b) == rules.Unknown {
 		return append(dst, "null"...)
 	}
 	return strconv.AppendInt(dst, int64(b), 10)
 }
 
-func newRow(id uint32, h *hotparam.Hot) row {
+func newRow(id uint32, h *rules.Hot) row {
 	r := row{
 		ID: id, Key: h.Text, Rule: h.Rule, Rate: h.Rate, Low: h.Low, High: bound(h.High), Estimated: h.Estimated,
 		Limit: h.Limit.String(), Burst: h.Burst, Mode: h.Mode, Usual: h.Usual, Spared: h.Spared, Since: h.Since.UTC(), Owner: h.Owner,

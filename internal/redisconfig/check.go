@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // namespaceForm is the form of a namespace, in words.
@@ -17,7 +17,7 @@ const namespaceForm = "want one or more of A-Z a-z 0-9 _ -"
 
 // Namespace returns an error that says what a namespace must be, or nil if this is one.
 func Namespace(namespace string) error {
-	if hotparam.ValidNamespace(namespace) {
+	if rules.ValidNamespace(namespace) {
 		return nil
 	}
 	return fmt.Errorf("namespace %q: %s", namespace, namespaceForm)
@@ -31,7 +31,7 @@ type Span struct {
 
 // Check checks the fields of the config type with this name, and the client that it comes with.
 func Check(config, namespace string, client redis.UniversalClient, spans ...Span) error {
-	if !hotparam.ValidNamespace(namespace) {
+	if !rules.ValidNamespace(namespace) {
 		return fmt.Errorf("%s.Namespace %q: %s", config, namespace, namespaceForm)
 	}
 	for _, s := range spans {

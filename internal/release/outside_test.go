@@ -187,7 +187,7 @@ import (
 	"net/http"
 	"os"
 
-	"github.com/hotparam/hotparam/attach"
+	"github.com/hotparam/hotparam"
 	%s
 )
 

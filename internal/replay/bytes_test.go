@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/exact"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // sizedLog is a log of one request each 100 ms; of an odd number of bytes each
@@ -24,9 +24,9 @@ func sizedLog(requests int, target string, size func(i int) string) []byte {
 // Bytes are counted where the log tells them, and a limit on them is charged when a
 // request is done.
 func TestBytes(t *testing.T) {
-	limit := &hotparam.Limit{Quota: hotparam.Quota{Rate: hotparam.Rate{N: 1000, Per: time.Second}, Burst: 1000}, Mode: hotparam.ModeLimit}
-	byBytes := rules(t, "q", exact.NewThreshold(5000, time.Second), limit)
-	byBytes.Rules[0].Count = hotparam.Bytes
+	limit := &rules.Limit{Quota: rules.Quota{Rate: rules.Rate{N: 1000, Per: time.Second}, Burst: 1000}, Mode: rules.ModeLimit}
+	byBytes := testRules(t, "q", exact.NewThreshold(5000, time.Second), limit)
+	byBytes.Rules[0].Count = rules.Bytes
 	for _, c := range []struct {
 		name string
 		size func(i int) string
@@ -80,10 +80,10 @@ func TestThresholdThatMadeItHot(t *testing.T) {
 		at += 1e7
 	}
 	requests = append(requests, exact.Request{At: at + 600e9, Method: "GET", Target: "/s?q=end"})
-	all := rules(t, "q", exact.NewThreshold(10, time.Second), nil)
+	all := testRules(t, "q", exact.NewThreshold(10, time.Second), nil)
 	minute := exact.NewThreshold(30, time.Minute)
-	all.Rules[0].Hot = append(all.Rules[0].Hot, hotparam.Threshold{
-		Rate: hotparam.Rate{N: 30, Per: time.Minute}, Exit: hotparam.NewFraction(minute.Exit.Num, minute.Exit.Den), Hold: minute.Hold, CoolDown: minute.CoolDown,
+	all.Rules[0].Hot = append(all.Rules[0].Hot, rules.Threshold{
+		Rate: rules.Rate{N: 30, Per: time.Minute}, Exit: rules.NewFraction(minute.Exit.Num, minute.Exit.Den), Hold: minute.Hold, CoolDown: minute.CoolDown,
 	})
 	got := collect{t: t}
 	if _, err := Run(t.Context(), Config{Rules: all, Log: stdin(t, bytes.NewReader(jsonLog(t, requests))), OnEvent: got.add}); err != nil {

@@ -9,13 +9,13 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/statsdsink"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/exact"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -45,8 +45,8 @@ func (p *pipeline) Send(packet []byte) (int, error) {
 func (p *pipeline) Close() error { return nil }
 
 // Publish implements [aggregator.Publisher].
-func (p *pipeline) Publish(change hotparam.Change) {
-	note := func(h hotparam.Hot, hot bool, at time.Time) {
+func (p *pipeline) Publish(change rules.Change) {
+	note := func(h rules.Hot, hot bool, at time.Time) {
 		p.events = append(p.events, exact.Event{
 			Key: h.Text, Rule: h.Rule, Hot: hot, At: at.UnixNano(), Low: h.Low, High: h.High, Threshold: h.Cause.String(),
 		})
@@ -59,9 +59,9 @@ func (p *pipeline) Publish(change hotparam.Change) {
 	}
 }
 
-func (*pipeline) Refresh(int, []hotparam.Hot)   {}
-func (*pipeline) Suspects(int, []hotparam.Hot)  {}
-func (*pipeline) Instances([]hotparam.Instance) {}
+func (*pipeline) Refresh(int, []rules.Hot)   {}
+func (*pipeline) Suspects(int, []rules.Hot)  {}
+func (*pipeline) Instances([]rules.Instance) {}
 
 // costKeys are those of two groups; one of them is too long to have parameters.
 var costKeys = []string{"GET /s?q=a", "GET /s?q=b", "GET /s?q=c1", "GET /t?q=a", "GET /s?p=1&q=a", "GET /s?q=" + strings.Repeat("x", 400) + "~0123456789abcdef0123456789abcdef"}
@@ -96,15 +96,15 @@ func TestCostsOfAllKinds(t *testing.T) {
 		t.Skip("takes seconds: left out with -short")
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		rules := drawRules(t)
-		for i := range rules {
-			rules[i].By = "all" // the keys are given: none of them explains another
+		ruleset := drawRules(t)
+		for i := range ruleset {
+			ruleset[i].By = "all" // the keys are given: none of them explains another
 		}
 		var file strings.Builder
 		file.WriteString("rules:\n")
-		counters := make([]*exact.Counter, len(rules))
-		for i := range rules {
-			r := &rules[i]
+		counters := make([]*exact.Counter, len(ruleset))
+		for i := range ruleset {
+			r := &ruleset[i]
 			r.Count = rapid.SampledFrom([]string{"bytes", "ms", "units"}).Draw(t, "count")
 			scale := rapid.SampledFrom([]int64{1, 1, 1000, 200_000}).Draw(t, "scale")
 			for j := range r.Hot {
@@ -128,7 +128,7 @@ func TestCostsOfAllKinds(t *testing.T) {
 		var accounts []aggregator.Account
 		p.detector = aggregator.NewDetector(aggregator.DetectorConfig{
 			Rules: parsed.Rules, Publisher: p, Memory: 1 << 30,
-			Explain: hotparam.Key{Text: key}, OnAccount: func(a aggregator.Account) { accounts = append(accounts, a) },
+			Explain: rules.Key{Text: key}, OnAccount: func(a aggregator.Account) { accounts = append(accounts, a) },
 		})
 		sink, err := statsdsink.New(statsdsink.Config{Rules: parsed.Rules, Sender: p, Instance: "costs"})
 		if err != nil {
@@ -138,7 +138,7 @@ func TestCostsOfAllKinds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		costs := drawCosts(t, len(rules))
+		costs := drawCosts(t, len(ruleset))
 		for i, c := range costs {
 			at := time.Unix(0, c.at)
 			if i == 0 || c.at != costs[i-1].at {
@@ -150,9 +150,9 @@ func TestCostsOfAllKinds(t *testing.T) {
 			}
 			counters[c.rule].Tick(c.at)
 			counters[c.rule].Add(c.at, c.key, c.n)
-			if x := parsed.Rules.Rules[c.rule].Exception(c.key); x == nil || x.Action != hotparam.Allow { // else the guard counts nothing
-				member := []byte(hotparam.Key{Rule: fmt.Sprint("r", c.rule), Text: c.key}.String())
-				counts.Add(hotparam.Hash(member), member, uint64(c.n))
+			if x := parsed.Rules.Rules[c.rule].Exception(c.key); x == nil || x.Action != rules.Allow { // else the guard counts nothing
+				member := []byte(rules.Key{Rule: fmt.Sprint("r", c.rule), Text: c.key}.String())
+				counts.Add(rules.Hash(member), member, uint64(c.n))
 			}
 		}
 		counts.Flush(context.Background(), p.now)
@@ -175,8 +175,8 @@ func TestCostsOfAllKinds(t *testing.T) {
 				}
 			}
 			need, count := counters[rule].Needs(number, key, a.Start.UnixNano())
-			if known := a.Enter != hotparam.Unknown; known != need.Known || known && a.Enter != need.Enter || a.Exit != need.Exit || a.Low != count || a.High != count {
-				t.Fatalf("%+v: account of %s by %s: %+v; want %+v and a count of %d", rules[rule], key, a.Threshold.Cause(0), a, need, count)
+			if known := a.Enter != rules.Unknown; known != need.Known || known && a.Enter != need.Enter || a.Exit != need.Exit || a.Low != count || a.High != count {
+				t.Fatalf("%+v: account of %s by %s: %+v; want %+v and a count of %d", ruleset[rule], key, a.Threshold.Cause(0), a, need, count)
 			}
 		}
 	})

@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/accesslog"
 	"github.com/hotparam/hotparam/internal/exact"
 	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/rules"
 )
 
 var firstDay = time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC)
@@ -44,16 +44,16 @@ func busyDays(days int) (log []exact.Request) {
 }
 
 // jumpRule returns a rule by one parameter that is hot at four times the baselines.
-func jumpRule(t *testing.T, id, name string, least int64, pasts ...hotparam.Over) hotparam.Rule {
+func jumpRule(t *testing.T, id, name string, least int64, pasts ...rules.Over) rules.Rule {
 	t.Helper()
-	route, err := hotparam.ParseRoute("*")
+	route, err := rules.ParseRoute("*")
 	if err != nil {
 		t.Fatal(err)
 	}
-	rule := hotparam.Rule{ID: id, Match: hotparam.Match{Route: route}, By: hotparam.By{Kind: hotparam.ByNames, Names: []hotparam.Param{{Name: name}}}}
+	rule := rules.Rule{ID: id, Match: rules.Match{Route: route}, By: rules.By{Kind: rules.ByNames, Names: []rules.Param{{Name: name}}}}
 	for _, past := range pasts {
-		jump := hotparam.NewThreshold(hotparam.Rate{N: least, Per: time.Minute})
-		jump.Kind, jump.Factor, jump.Over = hotparam.Jump, hotparam.NewFraction(4, 1), past
+		jump := rules.NewThreshold(rules.Rate{N: least, Per: time.Minute})
+		jump.Kind, jump.Factor, jump.Over = rules.Jump, rules.NewFraction(4, 1), past
 		rule.Hot = append(rule.Hot, jump)
 	}
 	return rule
@@ -67,10 +67,10 @@ type spell struct {
 }
 
 // spells replays a log and returns what was hot by each rule.
-func spells(t *testing.T, log Log, rules ...hotparam.Rule) map[string][]spell {
+func spells(t *testing.T, log Log, ruleset ...rules.Rule) map[string][]spell {
 	t.Helper()
 	found := make(map[string][]spell)
-	all := &hotparam.Rules{Namespace: "shop", Rules: rules}
+	all := &rules.Rules{Namespace: "shop", Rules: ruleset}
 	if err := all.Validate(); err != nil {
 		t.Fatal(err)
 	}
@@ -105,8 +105,8 @@ func TestDaysOfALog(t *testing.T) {
 	}
 	log := busyDays(9)
 	found := spells(t, stdin(t, bytes.NewReader(jsonLog(t, log))),
-		jumpRule(t, "days", "id", 12, hotparam.OverDay), jumpRule(t, "recent", "id", 12, hotparam.OverRecent),
-		jumpRule(t, "both", "id", 12, hotparam.OverRecent, hotparam.OverDay))
+		jumpRule(t, "days", "id", 12, rules.OverDay), jumpRule(t, "recent", "id", 12, rules.OverRecent),
+		jumpRule(t, "both", "id", 12, rules.OverRecent, rules.OverDay))
 
 	at := func(day, hour int) time.Time { return firstDay.Add(time.Duration(24*day+hour) * time.Hour) }
 	const one, two = "GET /product?id=1", "GET /product?id=2"
@@ -170,7 +170,7 @@ func TestDaysOfATrace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := spells(t, log, jumpRule(t, "days", "user", least, hotparam.OverDay), jumpRule(t, "recent", "user", least, hotparam.OverRecent))
+	found := spells(t, log, jumpRule(t, "days", "user", least, rules.OverDay), jumpRule(t, "recent", "user", least, rules.OverRecent))
 
 	hours := make(map[string]map[int64]int64) // key → hour → count
 	requests := readTrace(t, path)

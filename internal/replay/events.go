@@ -3,10 +3,10 @@ package replay
 import (
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/internal/keytext"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Event says that a key became hot or cooled; or, to OnRelisted, how a hot key is
@@ -27,7 +27,7 @@ type Event struct {
 	Window    float64 `json:"window_seconds"`
 	Unit      string  `json:"unit"` // "requests", "bytes", "ms", "units"
 
-	Cause hotparam.Cause `json:"-"`
+	Cause rules.Cause `json:"-"`
 }
 
 // Send takes a packet from the collector's sink.
@@ -49,7 +49,7 @@ func (r *replay) Count(c decode.Count) {
 	if _, known := r.keys[id]; !known {
 		r.keys[id] = struct{}{}
 		if r.explainer != nil {
-			r.explainer.newKey(hotparam.Key{Rule: r.Rules.Rules[c.Rule].ID, Text: string(c.Text)})
+			r.explainer.newKey(rules.Key{Rule: r.Rules.Rules[c.Rule].ID, Text: string(c.Text)})
 		}
 	}
 	if r.explainer != nil {
@@ -96,7 +96,7 @@ func (r *replay) Healed(c decode.Count, until time.Time) { r.detector.Healed(c, 
 func (r *replay) Moved(c decode.Count, from, to time.Time) { r.detector.Moved(c, from, to) }
 
 // Publish takes a change from the detector.
-func (r *replay) Publish(change hotparam.Change) {
+func (r *replay) Publish(change rules.Change) {
 	r.pending = append(r.pending, change)
 	for _, h := range change.Hot {
 		r.hot[h.Key] = struct{}{}
@@ -114,7 +114,7 @@ func (r *replay) Publish(change hotparam.Change) {
 }
 
 // relist reports how a listed key is listed from now on.
-func (r *replay) relist(old, h hotparam.Hot) {
+func (r *replay) relist(old, h rules.Hot) {
 	switch {
 	case h.Spared && !old.Spared:
 		r.tell("spared", h, r.decidedAt)
@@ -128,16 +128,16 @@ func (r *replay) relist(old, h hotparam.Hot) {
 }
 
 // Refresh has nothing to do: the counts in between are not used.
-func (*replay) Refresh(int, []hotparam.Hot) {}
+func (*replay) Refresh(int, []rules.Hot) {}
 
 // Suspects has nothing to do: there is no fleet whose collectors would send them
 // sooner.
-func (*replay) Suspects(int, []hotparam.Hot) {}
+func (*replay) Suspects(int, []rules.Hot) {}
 
 // Instances has nothing to do: there is one.
-func (*replay) Instances([]hotparam.Instance) {}
+func (*replay) Instances([]rules.Instance) {}
 
-func (r *replay) tell(event string, h hotparam.Hot, t time.Time) {
+func (r *replay) tell(event string, h rules.Hot, t time.Time) {
 	if r.reports != nil && (event == "hot" || event == "cool") {
 		r.reports.event(event == "hot", h, t)
 	}
@@ -150,7 +150,7 @@ func (r *replay) tell(event string, h hotparam.Hot, t time.Time) {
 	}
 	e := Event{Event: event, Key: h.Text, Rule: h.Rule, Time: t.UTC().Format(time.RFC3339Nano), Rate: h.Rate, Low: h.Low,
 		Threshold: h.Cause.String(), Kind: h.Cause.Kind.String(), Window: h.Cause.Rate.Per.Seconds(), Unit: h.Cause.Unit.String(), Cause: h.Cause}
-	if h.High != hotparam.Unknown {
+	if h.High != rules.Unknown {
 		e.High = &h.High
 	}
 	on(e)

@@ -4,9 +4,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Explanation says why a key was hot or not.
@@ -25,7 +25,7 @@ type Explanation struct {
 
 	Thresholds []Trial `json:"thresholds"`
 
-	Source *hotparam.Rule `json:"-"`
+	Source *rules.Rule `json:"-"`
 }
 
 // Trial is how a key stood with one threshold of its rule.
@@ -41,7 +41,7 @@ type Trial struct {
 	// kept.
 	Omitted int64 `json:"panes_omitted"`
 
-	Source *hotparam.Threshold `json:"-"`
+	Source *rules.Threshold `json:"-"`
 }
 
 // Step is one decision about the key.
@@ -75,8 +75,8 @@ const maxPanes = 1 << 20
 
 // NoSuchKey is the error when no request had the key that is to be explained.
 type NoSuchKey struct {
-	Key     hotparam.Key
-	Nearest []hotparam.Key // those that were there and look most like it
+	Key     rules.Key
+	Nearest []rules.Key // those that were there and look most like it
 }
 
 func (e *NoSuchKey) Error() string {
@@ -89,13 +89,13 @@ func (e *NoSuchKey) Error() string {
 
 // explainer keeps account of one key.
 type explainer struct {
-	rules   *hotparam.Rules
-	key     hotparam.Key
+	rules   *rules.Rules
+	key     rules.Key
 	nearest nearest
 	byRule  map[string]*Explanation
 }
 
-func newExplainer(rules *hotparam.Rules, key hotparam.Key) *explainer {
+func newExplainer(rules *rules.Rules, key rules.Key) *explainer {
 	return &explainer{rules: rules.OfKeys(), key: key, nearest: nearest{to: key.Text}, byRule: make(map[string]*Explanation)}
 }
 
@@ -105,7 +105,7 @@ func (x *explainer) is(rule, text string) bool {
 }
 
 // newKey notes a key that comes for the first time.
-func (x *explainer) newKey(key hotparam.Key) {
+func (x *explainer) newKey(key rules.Key) {
 	if !x.is(key.Rule, key.Text) {
 		x.nearest.add(key)
 	}
@@ -128,13 +128,13 @@ func (x *explainer) count(c *decode.Count) {
 }
 
 // of is the explanation by a rule.
-func (x *explainer) of(rule *hotparam.Rule) *Explanation {
+func (x *explainer) of(rule *rules.Rule) *Explanation {
 	if e := x.byRule[rule.ID]; e != nil {
 		return e
 	}
 	e := &Explanation{Event: "explanation", Rule: rule.ID, Key: x.key.Text, Source: rule, Listings: []Step{}}
 	if except := rule.Exception(x.key.Text); except != nil {
-		e.Allowed = except.Action == hotparam.Allow
+		e.Allowed = except.Action == rules.Allow
 	}
 	for i := range rule.Hot {
 		t := &rule.Hot[i]
@@ -148,14 +148,14 @@ func (x *explainer) of(rule *hotparam.Rule) *Explanation {
 	return e
 }
 
-func (e *Explanation) trial(t *hotparam.Threshold) *Trial {
+func (e *Explanation) trial(t *rules.Threshold) *Trial {
 	i := slices.IndexFunc(e.Thresholds, func(x Trial) bool { return x.Source == t })
 	return &e.Thresholds[i]
 }
 
 // known is a bound as JSON has it.
 func known(n int64) *int64 {
-	if n == hotparam.Unknown {
+	if n == rules.Unknown {
 		return nil
 	}
 	return &n

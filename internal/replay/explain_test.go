@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/demo/data"
 	"github.com/hotparam/hotparam/internal/exact"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // What is explained agrees with what is told: the steps are the events, and the
@@ -21,9 +21,9 @@ func TestExplain(t *testing.T) {
 	th := exact.NewThreshold(20, time.Second)
 	events := collect{t: t}
 	var keys []KeyReport
-	limit := &hotparam.Limit{Quota: hotparam.Quota{Rate: hotparam.Rate{N: 5, Per: time.Second}, Burst: 5}, Mode: hotparam.ModeLimit}
+	limit := &rules.Limit{Quota: rules.Quota{Rate: rules.Rate{N: 5, Per: time.Second}, Burst: 5}, Mode: rules.ModeLimit}
 	if _, err := Run(t.Context(), Config{
-		Rules: rules(t, "cik", th, limit), Log: stdin(t, bytes.NewReader(data.EDGAR)), OnEvent: events.add,
+		Rules: testRules(t, "cik", th, limit), Log: stdin(t, bytes.NewReader(data.EDGAR)), OnEvent: events.add,
 		OnKey: func(k KeyReport) { keys = append(keys, k) },
 	}); err != nil {
 		t.Fatal(err)
@@ -34,8 +34,8 @@ func TestExplain(t *testing.T) {
 	for _, key := range keys {
 		var all []Explanation
 		_, err := Run(t.Context(), Config{
-			Rules: rules(t, "cik", th, limit), Log: stdin(t, bytes.NewReader(data.EDGAR)),
-			Explain: hotparam.Key{Rule: key.Rule, Text: key.Key}, OnExplained: func(x Explanation) { all = append(all, x) },
+			Rules: testRules(t, "cik", th, limit), Log: stdin(t, bytes.NewReader(data.EDGAR)),
+			Explain: rules.Key{Rule: key.Rule, Text: key.Key}, OnExplained: func(x Explanation) { all = append(all, x) },
 		})
 		if err != nil || len(all) != 1 {
 			t.Fatalf("%s: %v, %d explanations", key.Key, err, len(all))
@@ -78,8 +78,8 @@ func TestExplainAKeyThatNeverCame(t *testing.T) {
 		requests = append(requests, exact.Request{At: 1_700_000_000e9 + int64(i), Method: "GET", Target: "/s?q=" + q})
 	}
 	_, err := Run(t.Context(), Config{
-		Rules: rules(t, "q", exact.NewThreshold(5, time.Second), nil), Log: stdin(t, bytes.NewReader(jsonLog(t, requests))),
-		Explain: hotparam.Key{Text: "GET /s?q=phonee"}, OnExplained: func(x Explanation) { t.Errorf("explained %+v", x) },
+		Rules: testRules(t, "q", exact.NewThreshold(5, time.Second), nil), Log: stdin(t, bytes.NewReader(jsonLog(t, requests))),
+		Explain: rules.Key{Text: "GET /s?q=phonee"}, OnExplained: func(x Explanation) { t.Errorf("explained %+v", x) },
 	})
 	var missing *NoSuchKey
 	if !errors.As(err, &missing) || len(missing.Nearest) != maxNearest {
@@ -123,9 +123,9 @@ func TestReportsOfRulesWithoutHot(t *testing.T) {
 	for i := range int64(100) {
 		requests = append(requests, exact.Request{At: 1_700_000_000e9 + i*1e7, Method: "GET", Target: "/s?q=1"})
 	}
-	all := rules(t, "q", exact.NewThreshold(1000, time.Second), nil)
-	limit := &hotparam.Limit{Quota: hotparam.Quota{Rate: hotparam.Rate{N: 10, Per: time.Second}, Burst: 10}, Mode: hotparam.ModeLimit}
-	all.Rules = append(all.Rules, hotparam.Rule{ID: "whole", Match: all.Rules[0].Match, Limit: limit})
+	all := testRules(t, "q", exact.NewThreshold(1000, time.Second), nil)
+	limit := &rules.Limit{Quota: rules.Quota{Rate: rules.Rate{N: 10, Per: time.Second}, Burst: 10}, Mode: rules.ModeLimit}
+	all.Rules = append(all.Rules, rules.Rule{ID: "whole", Match: all.Rules[0].Match, Limit: limit})
 	var got []KeyReport
 	summary, err := Run(t.Context(), Config{Rules: all, Log: stdin(t, bytes.NewReader(jsonLog(t, requests))), OnKey: func(k KeyReport) { got = append(got, k) }})
 	if err != nil || len(got) != 1 || got[0] != (KeyReport{Rule: "whole", Limited: summary.Limited}) || summary.Limited < 80 {

@@ -9,9 +9,9 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/accesslog"
 	"github.com/hotparam/hotparam/internal/exact"
+	"github.com/hotparam/hotparam/rules"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -24,28 +24,28 @@ type tester interface {
 }
 
 // rules are one rule for all requests.
-func rules(t tester, by string, th exact.Threshold, limit *hotparam.Limit) *hotparam.Rules {
+func testRules(t tester, by string, th exact.Threshold, limit *rules.Limit) *rules.Rules {
 	t.Helper()
-	route, err := hotparam.ParseRoute("*")
+	route, err := rules.ParseRoute("*")
 	if err != nil {
 		t.Fatal(err)
 	}
-	rule := hotparam.Rule{
-		ID: "replay", Match: hotparam.Match{Route: route}, Limit: limit,
-		Hot: []hotparam.Threshold{{Rate: hotparam.Rate{N: th.N, Per: th.D}, Exit: hotparam.NewFraction(th.Exit.Num, th.Exit.Den), Hold: th.Hold, CoolDown: th.CoolDown}},
+	rule := rules.Rule{
+		ID: "replay", Match: rules.Match{Route: route}, Limit: limit,
+		Hot: []rules.Threshold{{Rate: rules.Rate{N: th.N, Per: th.D}, Exit: rules.NewFraction(th.Exit.Num, th.Exit.Den), Hold: th.Hold, CoolDown: th.CoolDown}},
 	}
 	switch by {
 	case "all":
-		rule.By.Kind = hotparam.ByAll
+		rule.By.Kind = rules.ByAll
 	case "each":
-		rule.By.Kind = hotparam.ByEach
+		rule.By.Kind = rules.ByEach
 	default:
-		rule.By.Kind = hotparam.ByNames
+		rule.By.Kind = rules.ByNames
 		for name := range strings.SplitSeq(by, ",") {
-			rule.By.Names = append(rule.By.Names, hotparam.Param{Name: name})
+			rule.By.Names = append(rule.By.Names, rules.Param{Name: name})
 		}
 	}
-	return &hotparam.Rules{Namespace: "replay", Rules: []hotparam.Rule{rule}}
+	return &rules.Rules{Namespace: "replay", Rules: []rules.Rule{rule}}
 }
 
 func stdin(t tester, in io.Reader) *accesslog.Log {

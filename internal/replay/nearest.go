@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // nearest keeps the few keys that look most like a text.
@@ -15,14 +15,14 @@ type nearest struct {
 }
 
 type near struct {
-	hotparam.Key
+	rules.Key
 	distance int
 }
 
 // maxNearest is how many are kept.
 const maxNearest = 5
 
-func (n *nearest) add(key hotparam.Key) {
+func (n *nearest) add(key rules.Key) {
 	far := len(n.to) + len(key.Text)
 	if len(n.found) == maxNearest {
 		far = n.found[maxNearest-1].distance
@@ -63,7 +63,7 @@ func (n *nearest) distance(text string) int {
 	return before[len(text)]
 }
 
-func (n *nearest) keys() (keys []hotparam.Key) {
+func (n *nearest) keys() (keys []rules.Key) {
 	for _, x := range n.found {
 		keys = append(keys, x.Key)
 	}

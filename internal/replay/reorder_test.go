@@ -14,9 +14,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/accesslog"
 	"github.com/hotparam/hotparam/internal/exact"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // byCompletion puts requests, which are in the order of their time, in the order
@@ -65,8 +65,8 @@ func TestOrderOfCompletion(t *testing.T) {
 		}
 		run := func(log *accesslog.Log) ([]Event, Summary) {
 			got := collect{t: t}
-			limit := &hotparam.Limit{Quota: hotparam.Quota{Rate: hotparam.Rate{N: 3, Per: time.Second}, Burst: 3}, Mode: hotparam.ModeLimit}
-			summary, err := Run(context.Background(), Config{Rules: rules(t, by, th, limit), Log: log, OnEvent: got.add})
+			limit := &rules.Limit{Quota: rules.Quota{Rate: rules.Rate{N: 3, Per: time.Second}, Burst: 3}, Mode: rules.ModeLimit}
+			summary, err := Run(context.Background(), Config{Rules: testRules(t, by, th, limit), Log: log, OnEvent: got.add})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -14,7 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/aggregator/baseline"
 	"github.com/hotparam/hotparam/aggregator/decode"
@@ -25,12 +24,13 @@ import (
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/limiter/semaphore"
 	"github.com/hotparam/hotparam/middleware"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
 // Config is what a replay needs; Rules and Log are required.
 type Config struct {
-	Rules *hotparam.Rules
+	Rules *rules.Rules
 	Log   Log
 	// Speed is how many times faster than the log the replay goes; 0: as fast
 	// as it can.
@@ -48,7 +48,7 @@ type Config struct {
 	// Explain is a key to explain, of any rule if it names none; OnExplained is
 	// told at the end, once for each rule that counted it. Nil: nothing is
 	// explained.
-	Explain     hotparam.Key
+	Explain     rules.Key
 	OnExplained func(Explanation)
 	// OnProgress is told now and then how many requests were replayed, of how
 	// many; of standard input, which is read as it is replayed, the two are the
@@ -110,15 +110,15 @@ type replay struct {
 	now     time.Time // of the newest request; late ones do not turn it back
 	at      time.Time // of the request at hand
 	first   time.Time
-	pending []hotparam.Change // of the hot set, not yet in force
+	pending []rules.Change // of the hot set, not yet in force
 
 	keys      map[uint64]struct{}
-	hot       map[hotparam.Key]struct{}
-	listed    map[hotparam.Key]hotparam.Hot // as they were listed last
-	decidedAt time.Time                     // when the last decision was
-	reports   *reports                      // nil if not wanted
-	explainer *explainer                    // nil if not wanted
-	costs     bool                          // some rule counts bytes or milliseconds
+	hot       map[rules.Key]struct{}
+	listed    map[rules.Key]rules.Hot // as they were listed last
+	decidedAt time.Time               // when the last decision was
+	reports   *reports                // nil if not wanted
+	explainer *explainer              // nil if not wanted
+	costs     bool                    // some rule counts bytes or milliseconds
 	values    *LogValues
 	took      time.Duration // of all requests
 	noBytes   int64
@@ -132,8 +132,8 @@ type replay struct {
 // of what was replayed together with the error.
 func Run(ctx context.Context, c Config) (Summary, error) {
 	r := &replay{
-		Config: c, keys: make(map[uint64]struct{}), hot: make(map[hotparam.Key]struct{}),
-		listed: make(map[hotparam.Key]hotparam.Hot),
+		Config: c, keys: make(map[uint64]struct{}), hot: make(map[rules.Key]struct{}),
+		listed: make(map[rules.Key]rules.Hot),
 	}
 	if err := r.assemble(); err != nil {
 		return Summary{}, err
@@ -161,8 +161,8 @@ func (r *replay) assemble() error {
 	if r.Memory == 0 {
 		r.Memory = 1 << 30
 	}
-	r.costs = slices.ContainsFunc(r.Rules.Rules, func(rule hotparam.Rule) bool {
-		return rule.Count == hotparam.Bytes || rule.Count == hotparam.Millis
+	r.costs = slices.ContainsFunc(r.Rules.Rules, func(rule rules.Rule) bool {
+		return rule.Count == rules.Bytes || rule.Count == rules.Millis
 	})
 	r.values = NewLogValues(r.Rules)
 	sink, err := statsdsink.New(statsdsink.Config{Rules: r.Rules, Sender: r, Instance: "replay"})
@@ -206,7 +206,7 @@ func (r *replay) newGuard() (*middleware.Guard, error) {
 	}
 	for i := range r.Rules.Rules {
 		for _, p := range r.Rules.Rules[i].Named() {
-			if p.Source == hotparam.Ctx { // which a log does not have
+			if p.Source == rules.Ctx { // which a log does not have
 				opts = append(opts, middleware.WithParam(p.Name, func(context.Context) string { return "" }))
 			}
 		}
@@ -258,7 +258,7 @@ func (r *replay) requests(ctx context.Context) error {
 
 // request lets one request through the guard. It is done at once: a log tells when
 // a request began or when it ended, not both.
-func (r *replay) request(e *accesslog.Entry) hotparam.Decision {
+func (r *replay) request(e *accesslog.Entry) rules.Decision {
 	path, query, _ := strings.Cut(e.Target, "?")
 	req := middleware.Request{Method: e.Method, Path: path, Query: query}
 	r.values.Add(&req, e)

@@ -18,12 +18,12 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/accesslog"
 	"github.com/hotparam/hotparam/internal/demo/data"
 	"github.com/hotparam/hotparam/internal/exact"
 	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // verify replays a log and holds the outcome against the exact count of the
@@ -43,7 +43,7 @@ func verify(t tester, log *accesslog.Log, requests iter.Seq2[exact.Request, erro
 	}
 	want := counter.Result()
 	got := collect{t: t}
-	summary, err := Run(context.Background(), Config{Rules: rules(t, by, th, nil), Log: log, OnEvent: got.add})
+	summary, err := Run(context.Background(), Config{Rules: testRules(t, by, th, nil), Log: log, OnEvent: got.add})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func checkTrace(t *testing.T, path string, requests []exact.Request, by, thresho
 // The log that is part of the repository.
 func TestDemoLog(t *testing.T) {
 	got := collect{t: t}
-	summary, err := Run(t.Context(), Config{Rules: rules(t, "cik", exact.NewThreshold(20, time.Second), nil), Log: stdin(t, bytes.NewReader(data.EDGAR)), OnEvent: got.add})
+	summary, err := Run(t.Context(), Config{Rules: testRules(t, "cik", exact.NewThreshold(20, time.Second), nil), Log: stdin(t, bytes.NewReader(data.EDGAR)), OnEvent: got.add})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +214,7 @@ func TestUnsortedLogs(t *testing.T) {
 		}
 		got := collect{t: t}
 		log := stdinBy(t, bytes.NewReader(jsonLog(t, requests)), -1)
-		summary, err := Run(context.Background(), Config{Rules: rules(t, "all", th, nil), Log: log, OnEvent: got.add})
+		summary, err := Run(context.Background(), Config{Rules: testRules(t, "all", th, nil), Log: log, OnEvent: got.add})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -333,16 +333,16 @@ func TestSameEachTime(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}
-	run := func(limit *hotparam.Limit) ([]Event, Summary) {
+	run := func(limit *rules.Limit) ([]Event, Summary) {
 		got := collect{t: t}
 		th := exact.NewThreshold(10, time.Second)
-		summary, err := Run(t.Context(), Config{Rules: rules(t, "cik", th, limit), Log: stdin(t, bytes.NewReader(data.EDGAR)), OnEvent: got.add})
+		summary, err := Run(t.Context(), Config{Rules: testRules(t, "cik", th, limit), Log: stdin(t, bytes.NewReader(data.EDGAR)), OnEvent: got.add})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return got.events, summary
 	}
-	limit := &hotparam.Limit{Quota: hotparam.Quota{Rate: hotparam.Rate{N: 5, Per: time.Second}, Burst: 5}, Mode: hotparam.ModeLimit}
+	limit := &rules.Limit{Quota: rules.Quota{Rate: rules.Rate{N: 5, Per: time.Second}, Burst: 5}, Mode: rules.ModeLimit}
 	free, freeSummary := run(nil)
 	events, summary := run(limit)
 	again, summaryAgain := run(limit)
@@ -356,7 +356,7 @@ func TestSameEachTime(t *testing.T) {
 		t.Errorf("%d limited, without limit %d", summary.Limited, freeSummary.Limited)
 	}
 	shadow := *limit
-	shadow.Mode = hotparam.ModeShadow
+	shadow.Mode = rules.ModeShadow
 	if _, s := run(&shadow); s.Limited != summary.Limited {
 		t.Errorf("%d limited in shadow, %d without", s.Limited, summary.Limited)
 	}
@@ -370,8 +370,8 @@ func TestLimited(t *testing.T) {
 	for i := range int64(200) { // one each 10 ms, two seconds
 		requests = append(requests, exact.Request{At: start + i*1e7, Method: "GET", Target: "/s?q=1"})
 	}
-	limit := &hotparam.Limit{Quota: hotparam.Quota{Rate: hotparam.Rate{N: 10, Per: time.Second}, Burst: 5}, Mode: hotparam.ModeLimit}
-	summary, err := Run(t.Context(), Config{Rules: rules(t, "q", exact.NewThreshold(50, time.Second), limit), Log: stdin(t, bytes.NewReader(jsonLog(t, requests)))})
+	limit := &rules.Limit{Quota: rules.Quota{Rate: rules.Rate{N: 10, Per: time.Second}, Burst: 5}, Mode: rules.ModeLimit}
+	summary, err := Run(t.Context(), Config{Rules: testRules(t, "q", exact.NewThreshold(50, time.Second), limit), Log: stdin(t, bytes.NewReader(jsonLog(t, requests)))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -390,20 +390,20 @@ func TestLimitedInOtherWays(t *testing.T) {
 	for i := range int64(200) {
 		requests = append(requests, exact.Request{At: start + i*1e7, Method: "GET", Target: "/s?q=1"})
 	}
-	ten := hotparam.Rate{N: 10, Per: time.Second}
+	ten := rules.Rate{N: 10, Per: time.Second}
 	for name, c := range map[string]struct {
-		limit hotparam.Limit
+		limit rules.Limit
 		want  int64
 	}{
-		"exactly by all": {hotparam.Limit{Quota: hotparam.Quota{Algorithm: hotparam.SlidingLog, Rate: ten}, Mode: hotparam.ModeLimit, Scope: hotparam.ScopeExact}, 150 - 20},
+		"exactly by all": {rules.Limit{Quota: rules.Quota{Algorithm: rules.SlidingLog, Rate: ten}, Mode: rules.ModeLimit, Scope: rules.ScopeExact}, 150 - 20},
 		// From 500 to 1,990 ms on 10 at once, one each 100 ms, and those whose turn comes within 500 ms.
-		"by turns": {hotparam.Limit{Quota: hotparam.Quota{Rate: ten}, Mode: hotparam.ModeWait, Wait: 500 * time.Millisecond}, 150 - 10 - 14 - 5},
-		"at once":  {hotparam.Limit{Mode: hotparam.ModeWait, Wait: time.Minute, Concurrency: 1}, 0},
+		"by turns": {rules.Limit{Quota: rules.Quota{Rate: ten}, Mode: rules.ModeWait, Wait: 500 * time.Millisecond}, 150 - 10 - 14 - 5},
+		"at once":  {rules.Limit{Mode: rules.ModeWait, Wait: time.Minute, Concurrency: 1}, 0},
 	} {
 		if c.limit.Concurrency == 0 {
 			c.limit.Quota = c.limit.WithDefaults()
 		}
-		summary, err := Run(t.Context(), Config{Rules: rules(t, "q", exact.NewThreshold(50, time.Second), &c.limit), Log: stdin(t, bytes.NewReader(jsonLog(t, requests)))})
+		summary, err := Run(t.Context(), Config{Rules: testRules(t, "q", exact.NewThreshold(50, time.Second), &c.limit), Log: stdin(t, bytes.NewReader(jsonLog(t, requests)))})
 		if err != nil || summary.Limited != c.want {
 			t.Errorf("%s: %d limited, want %d; %v", name, summary.Limited, c.want, err)
 		}
@@ -419,7 +419,7 @@ func TestSpeed(t *testing.T) {
 		{At: start + 5e9, Method: "GET", Target: "/late"}, {At: start + 60e9, Method: "GET", Target: "/s?q=1"}}
 	text := jsonLog(t, requests)
 	config := func(t *testing.T, speed float64, got *collect) Config {
-		return Config{Rules: rules(t, "q", exact.NewThreshold(1, time.Second), nil), Log: stdin(t, bytes.NewReader(text)), Speed: speed, OnEvent: got.add}
+		return Config{Rules: testRules(t, "q", exact.NewThreshold(1, time.Second), nil), Log: stdin(t, bytes.NewReader(text)), Speed: speed, OnEvent: got.add}
 	}
 	for _, c := range []struct {
 		speed float64
@@ -452,7 +452,7 @@ func TestSpeed(t *testing.T) {
 }
 
 func TestRunRefuses(t *testing.T) {
-	good := rules(t, "q", exact.NewThreshold(1, time.Second), nil)
+	good := testRules(t, "q", exact.NewThreshold(1, time.Second), nil)
 	log := stdin(t, strings.NewReader(""))
 	bad := *good
 	bad.Namespace = "no good"
@@ -473,7 +473,7 @@ func nan() float64 { zero := 0.0; return zero / zero }
 
 func TestBadLines(t *testing.T) {
 	text := string(jsonLog(t, []exact.Request{{At: 1_700_000_000e9, Method: "GET", Target: "/s?q=1"}})) + "nonsense\n"
-	summary, err := Run(t.Context(), Config{Rules: rules(t, "q", exact.NewThreshold(1, time.Second), nil), Log: stdin(t, strings.NewReader(text))})
+	summary, err := Run(t.Context(), Config{Rules: testRules(t, "q", exact.NewThreshold(1, time.Second), nil), Log: stdin(t, strings.NewReader(text))})
 	if err != nil || summary.Requests != 1 || summary.Skipped != 1 || summary.Hot != 1 {
 		t.Errorf("%v, %+v", err, summary)
 	}
@@ -482,7 +482,7 @@ func TestBadLines(t *testing.T) {
 func TestCancel(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	got := collect{t: t}
-	c := Config{Rules: rules(t, "cik", exact.NewThreshold(5, time.Second), nil), Log: stdin(t, bytes.NewReader(data.EDGAR))}
+	c := Config{Rules: testRules(t, "cik", exact.NewThreshold(5, time.Second), nil), Log: stdin(t, bytes.NewReader(data.EDGAR))}
 	c.OnEvent = func(e Event) { got.add(e); cancel() }
 	summary, err := Run(ctx, c)
 	if !errors.Is(err, context.Canceled) || summary.Requests == 0 || summary.Requests == 9925 || len(got.events) == 0 {
@@ -502,7 +502,7 @@ func TestProgress(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, log := range map[string]*accesslog.Log{"file": fromFile, "stdin": stdin(t, bytes.NewReader(data.EDGAR))} {
-		c := Config{Rules: rules(t, "cik", exact.NewThreshold(5, time.Second), nil), Log: log}
+		c := Config{Rules: testRules(t, "cik", exact.NewThreshold(5, time.Second), nil), Log: log}
 		last := int64(0)
 		c.OnProgress = func(done, total int64) {
 			if want := map[string]int64{"file": 9925, "stdin": done}[name]; done <= last || total != want {
@@ -519,7 +519,7 @@ func TestProgress(t *testing.T) {
 func BenchmarkReplay(b *testing.B) {
 	var requests int64
 	for b.Loop() {
-		summary, err := Run(b.Context(), Config{Rules: rules(b, "cik", exact.NewThreshold(10, time.Second), nil), Log: stdin(b, bytes.NewReader(data.EDGAR))})
+		summary, err := Run(b.Context(), Config{Rules: testRules(b, "cik", exact.NewThreshold(10, time.Second), nil), Log: stdin(b, bytes.NewReader(data.EDGAR))})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -538,7 +538,7 @@ func BenchmarkReplayInstants(b *testing.B) {
 	text := jsonLog(b, requests)
 	n := 0
 	for b.Loop() {
-		if _, err := Run(b.Context(), Config{Rules: rules(b, "q", exact.NewThreshold(1000, time.Second), nil), Log: stdin(b, bytes.NewReader(text))}); err != nil {
+		if _, err := Run(b.Context(), Config{Rules: testRules(b, "q", exact.NewThreshold(1000, time.Second), nil), Log: stdin(b, bytes.NewReader(text))}); err != nil {
 			b.Fatal(err)
 		}
 		n += len(requests)

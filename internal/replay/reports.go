@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/middleware"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // KeyReport is what became of one key; or, without a key, of the requests that a
@@ -24,7 +24,7 @@ type KeyReport struct {
 // reports keeps account of each key that is ever hot.
 type reports struct {
 	guard *middleware.Guard
-	keys  map[hotparam.Key]*report
+	keys  map[rules.Key]*report
 	rules map[string]int64 // refused, for whatever key
 	hot   map[string]bool  // the rules with hot
 }
@@ -39,16 +39,16 @@ type report struct {
 	before  int64 // refused before the present time in force
 }
 
-func newReports(rules *hotparam.Rules, guard *middleware.Guard) *reports {
-	r := &reports{guard: guard, keys: make(map[hotparam.Key]*report), rules: make(map[string]int64), hot: make(map[string]bool)}
-	for i := range rules.Rules {
-		r.hot[rules.Rules[i].ID] = len(rules.Rules[i].Hot) > 0
+func newReports(ruleset *rules.Rules, guard *middleware.Guard) *reports {
+	r := &reports{guard: guard, keys: make(map[rules.Key]*report), rules: make(map[string]int64), hot: make(map[string]bool)}
+	for i := range ruleset.Rules {
+		r.hot[ruleset.Rules[i].ID] = len(ruleset.Rules[i].Hot) > 0
 	}
 	return r
 }
 
 // event notes that a key became hot or cooled.
-func (r *reports) event(hot bool, h hotparam.Hot, t time.Time) {
+func (r *reports) event(hot bool, h rules.Hot, t time.Time) {
 	k := r.keys[h.Key]
 	if k == nil {
 		k = &report{}
@@ -65,16 +65,16 @@ func (r *reports) event(hot bool, h hotparam.Hot, t time.Time) {
 }
 
 // decided records the decision about a request.
-func (r *reports) decided(d hotparam.Decision) {
-	refused := !d.Allowed || d.Reason == hotparam.ReasonShadow
-	if refused && (!r.hot[d.Rule] || d.Reason == hotparam.ReasonBlocked) {
+func (r *reports) decided(d rules.Decision) {
+	refused := !d.Allowed || d.Reason == rules.ReasonShadow
+	if refused && (!r.hot[d.Rule] || d.Reason == rules.ReasonBlocked) {
 		r.rules[d.Rule]++
 	}
 }
 
 // refused is how often each hot key's limit has refused so far.
-func (r *reports) refused() map[hotparam.Key]int64 {
-	all := make(map[hotparam.Key]int64)
+func (r *reports) refused() map[rules.Key]int64 {
+	all := make(map[rules.Key]int64)
 	for _, k := range r.guard.HotKeys() {
 		all[k.Key] = k.Refused
 	}
@@ -82,7 +82,7 @@ func (r *reports) refused() map[hotparam.Key]int64 {
 }
 
 // cooling takes the account of keys whose limit is about to end.
-func (r *reports) cooling(change hotparam.Change) {
+func (r *reports) cooling(change rules.Change) {
 	if len(change.Cool) == 0 {
 		return
 	}
@@ -92,7 +92,7 @@ func (r *reports) cooling(change hotparam.Change) {
 	}
 }
 
-func (r *reports) close(key hotparam.Key, refused map[hotparam.Key]int64) {
+func (r *reports) close(key rules.Key, refused map[rules.Key]int64) {
 	if k := r.keys[key]; k != nil && k.inForce {
 		k.inForce = false
 		k.limited += refused[key] - k.before
@@ -101,7 +101,7 @@ func (r *reports) close(key hotparam.Key, refused map[hotparam.Key]int64) {
 
 // heating begins the account of keys whose limit has just begun. One that
 // comes back soon goes on with the figures that it had.
-func (r *reports) heating(change hotparam.Change) {
+func (r *reports) heating(change rules.Change) {
 	if len(change.Hot) == 0 {
 		return
 	}

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // madeLog is a log of requests that come evenly.
@@ -49,15 +49,15 @@ func (m *madeLog) lines() *bytes.Buffer {
 // What is hot beside a usual key is listed and limited, and the usual key is not:
 // how many requests are refused, to the request.
 func TestUsualKeysAreSpared(t *testing.T) {
-	each, all := hotparam.By{Kind: hotparam.ByEach}, hotparam.By{Kind: hotparam.ByCombinations}
-	named := hotparam.By{Kind: hotparam.ByCombinations, Names: []hotparam.Param{{Name: "q"}, {Name: "page"}}}
+	each, all := rules.By{Kind: rules.ByEach}, rules.By{Kind: rules.ByCombinations}
+	named := rules.By{Kind: rules.ByCombinations, Names: []rules.Param{{Name: "q"}, {Name: "page"}}}
 	onAll := func(m *madeLog) {
 		m.add(0, 20*time.Second, 850, "/s?lang=en&q=v%d")
 		m.add(0, 20*time.Second, 150, "/s?lang=en&q=phone")
 	}
 	for _, test := range []struct {
 		name    string
-		by      hotparam.By
+		by      rules.By
 		limit   int64
 		log     func(m *madeLog)
 		limited int64  // before, in place of it, is told behind
@@ -83,18 +83,18 @@ func TestUsualKeysAreSpared(t *testing.T) {
 			m := &madeLog{}
 			test.log(m)
 			got := collectListed{}
-			r, err := hotparam.ParseRoute("GET /s")
+			r, err := rules.ParseRoute("GET /s")
 			if err != nil {
 				t.Fatal(err)
 			}
-			rate := hotparam.Rate{N: test.limit, Per: time.Second}
-			rule := hotparam.Rule{
-				ID: "r", Match: hotparam.Match{Route: r}, By: test.by,
-				Hot:   []hotparam.Threshold{hotparam.NewThreshold(hotparam.Rate{N: 100, Per: time.Second})},
-				Limit: &hotparam.Limit{Quota: hotparam.Quota{Rate: rate, Burst: rate.N}, Mode: hotparam.ModeLimit},
+			rate := rules.Rate{N: test.limit, Per: time.Second}
+			rule := rules.Rule{
+				ID: "r", Match: rules.Match{Route: r}, By: test.by,
+				Hot:   []rules.Threshold{rules.NewThreshold(rules.Rate{N: 100, Per: time.Second})},
+				Limit: &rules.Limit{Quota: rules.Quota{Rate: rate, Burst: rate.N}, Mode: rules.ModeLimit},
 			}
 			summary, err := Run(context.Background(), Config{
-				Rules: &hotparam.Rules{Namespace: "shop", Rules: []hotparam.Rule{rule}}, Log: stdin(t, m.lines()),
+				Rules: &rules.Rules{Namespace: "shop", Rules: []rules.Rule{rule}}, Log: stdin(t, m.lines()),
 				OnEvent: got.add, OnRelisted: got.add,
 			})
 			if err != nil {

@@ -7,25 +7,25 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/accesslog"
 	"github.com/hotparam/hotparam/middleware"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Values are the headers and cookies that rules name: the log is to be opened with them.
-func Values(rules *hotparam.Rules) []string {
+func Values(ruleset *rules.Rules) []string {
 	var values []string
 	add := func(source, name string) {
 		if value := source + ":" + name; !slices.Contains(values, value) {
 			values = append(values, value)
 		}
 	}
-	for i := range rules.Rules {
-		for _, p := range rules.Rules[i].Named() {
+	for i := range ruleset.Rules {
+		for _, p := range ruleset.Rules[i].Named() {
 			switch p.Source {
-			case hotparam.Header:
+			case rules.Header:
 				add("header", strings.ToLower(p.Name))
-			case hotparam.Cookie:
+			case rules.Cookie:
 				add("cookie", p.Name)
 			}
 		}
@@ -41,11 +41,11 @@ type LogValues struct {
 }
 
 // NewLogValues returns what rules want. The log is to be opened with [Values] of the rules.
-func NewLogValues(rules *hotparam.Rules) *LogValues {
-	v := &LogValues{names: Values(rules)}
+func NewLogValues(ruleset *rules.Rules) *LogValues {
+	v := &LogValues{names: Values(ruleset)}
 	v.seen = make([]bool, len(v.names))
-	for i := range rules.Rules {
-		v.addr = v.addr || slices.ContainsFunc(rules.Rules[i].Named(), func(p hotparam.Param) bool { return p.Source == hotparam.Addr })
+	for i := range ruleset.Rules {
+		v.addr = v.addr || slices.ContainsFunc(ruleset.Rules[i].Named(), func(p rules.Param) bool { return p.Source == rules.Addr })
 	}
 	return v
 }

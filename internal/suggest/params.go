@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/accesslog"
+	"github.com/hotparam/hotparam/rules"
 )
 
 const (
@@ -123,7 +123,7 @@ func queryName(name string) string {
 
 func (s *survey) count(r *route, name, text string, at time.Time, number int64) {
 	plain := name[strings.IndexByte(name, ':')+1:]
-	if (&hotparam.Secrets{}).Hides(plain) {
+	if (&rules.Secrets{}).Hides(plain) {
 		s.secret[name] = true
 		return
 	}

@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/demo/data"
 	"github.com/hotparam/hotparam/internal/exact"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // What is said to be refused is what plain token buckets refuse that share no code with the
@@ -80,16 +80,16 @@ func traceOf(t *testing.T, path string) (requests []exact.Request) {
 
 // simulated is a rule of which it is known when keys are hot.
 type simulated struct {
-	rule   *hotparam.Rule
+	rule   *rules.Rule
 	keys   [][]string               // by request
 	events map[string][]exact.Event // by key
 }
 
 // simulate counts the keys of a rule exactly.
-func simulate(requests []exact.Request, rule *hotparam.Rule) *simulated {
+func simulate(requests []exact.Request, rule *rules.Rule) *simulated {
 	th := rule.Hot[0]
 	counted := exact.NewThreshold(th.Rate.N, th.Rate.Per)
-	if th.Kind == hotparam.Jump {
+	if th.Kind == rules.Jump {
 		counted.Kind, counted.Factor = "jump", exact.ParseRatio(jumpFactor)
 	}
 	c := exact.NewCounter(exact.Rule{Hot: []exact.Threshold{counted}})
@@ -107,7 +107,7 @@ func simulate(requests []exact.Request, rule *hotparam.Rule) *simulated {
 }
 
 // keysOf returns the keys of a request that are counted and limited by a proposed rule.
-func keysOf(rule *hotparam.Rule, r exact.Request) (keys []string) {
+func keysOf(rule *rules.Rule, r exact.Request) (keys []string) {
 	allowed := make(map[string]bool)
 	for _, x := range rule.Except {
 		allowed[x.Values[0].Value] = true
@@ -118,7 +118,7 @@ func keysOf(rule *hotparam.Rule, r exact.Request) (keys []string) {
 		return nil
 	}
 	name := rule.By.Names[0]
-	if name.Source == hotparam.Path {
+	if name.Source == rules.Path {
 		if value, err := url.PathUnescape(wild[name.Name]); err != nil || !allowed[value] {
 			keys = append(keys, wild[name.Name])
 		}

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 const (
@@ -70,7 +70,7 @@ func (r *routes) add(method, path string) {
 
 // segments yields those of a path, in the form in which rules compare them.
 func segments(path string) func(yield func(string) bool) {
-	path = string(hotparam.AppendPath(nil, path))
+	path = string(rules.AppendPath(nil, path))
 	return strings.SplitSeq(strings.TrimPrefix(path, "/"), "/")
 }
 
@@ -158,7 +158,7 @@ func (n *node) settle(prefix string, names []string, depth int, all *[]*route) {
 			pattern += "{$}"
 		}
 		n.route = &route{pattern: pattern, names: names, params: make(map[string]*param)}
-		if _, err := hotparam.ParseRoute(pattern); err == nil {
+		if _, err := rules.ParseRoute(pattern); err == nil {
 			*all = append(*all, n.route)
 		}
 	}
@@ -209,7 +209,7 @@ func wildcard(prefix string, names []string) string {
 			break
 		}
 	}
-	if len(name) < 2 || (&hotparam.Secrets{}).Hides(name) {
+	if len(name) < 2 || (&rules.Secrets{}).Hides(name) {
 		name = "id"
 	}
 	unique := name

@@ -10,10 +10,10 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/accesslog"
 	"github.com/hotparam/hotparam/internal/replay"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Config is what a search needs.
@@ -128,7 +128,7 @@ func (s *search) named(p *Param) bool {
 	// A name may mean something else in a rule.
 	by := file.Rules.Rules[0].By
 	name := strings.TrimPrefix(p.Name, "query:")
-	return by.Kind == hotparam.ByNames && len(by.Names) == 1 && strings.TrimPrefix(by.Names[0].Source.String()+":"+by.Names[0].Name, ":") == name
+	return by.Kind == rules.ByNames && len(by.Names) == 1 && strings.TrimPrefix(by.Names[0].Source.String()+":"+by.Names[0].Name, ":") == name
 }
 
 // threshold is the least count of a parameter's hot values, where a part of the peak is hot.

@@ -14,11 +14,11 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/accesslog"
 	"github.com/hotparam/hotparam/internal/demo/data"
 	"github.com/hotparam/hotparam/internal/exact"
+	"github.com/hotparam/hotparam/rules"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -106,7 +106,7 @@ func checkProposals(t *testing.T, cases []proposal) {
 }
 
 // exactHot counts the keys of a rule that become hot, once each day.
-func exactHot(requests []exact.Request, rule *hotparam.Rule) int {
+func exactHot(requests []exact.Request, rule *rules.Rule) int {
 	type keyDay struct {
 		key string
 		day int64
@@ -262,7 +262,7 @@ func TestRoutes(t *testing.T) {
 		if !strings.Contains(route.pattern, ".html") {
 			got = append(got, route.pattern)
 		}
-		if _, err := hotparam.ParseRoute(route.pattern); err != nil {
+		if _, err := rules.ParseRoute(route.pattern); err != nil {
 			t.Error(err)
 		}
 	}

@@ -7,10 +7,10 @@ import (
 
 	"charm.land/lipgloss/v2"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/hotwords"
 	"github.com/hotparam/hotparam/internal/live"
 	"github.com/hotparam/hotparam/internal/termtext"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // details are all that is known of a key, in so many lines.
@@ -61,7 +61,7 @@ func (m *model) details(r *row, height int) []string {
 }
 
 // operatorWords is who set a control: what Redis knows, and what is only claimed.
-func operatorWords(c *hotparam.Control) string {
+func operatorWords(c *rules.Control) string {
 	if c.Claimed == "" {
 		return c.By
 	}
@@ -83,9 +83,9 @@ func (m *model) origins(h *live.HotKey) []string {
 	}
 	kinds := []struct {
 		title string
-		of    []hotparam.Origin
+		of    []rules.Origin
 	}{{"ROUTES" + in(sampled), top.Routes}, {"INSTANCES" + in(window), top.Instances}, {"CALLERS" + in(sampled), top.Callers}}
-	block := func(title string, of []hotparam.Origin, width int) string {
+	block := func(title string, of []rules.Origin, width int) string {
 		lines := []string{termtext.Faint.Render(cellOf(title, width, false))}
 		for _, o := range of {
 			lines = append(lines, cellOf(fmt.Sprintf("%9s  %s", hotwords.OriginCount(o), termtext.Printable(o.Name)), width, false))

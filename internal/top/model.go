@@ -8,17 +8,17 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/live"
 	"github.com/hotparam/hotparam/internal/termtext"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // row is a key on the screen: a hot one, one that an operator controls, or both.
 type row struct {
-	key     hotparam.Key
-	hot     *live.HotKey      // nil if it is not hot
-	control *hotparam.Control // nil if there is none
-	folded  string            // rule and key in lower case, for the filter
+	key     rules.Key
+	hot     *live.HotKey   // nil if it is not hot
+	control *rules.Control // nil if there is none
+	folded  string         // rule and key in lower case, for the filter
 }
 
 // sorting is what rows are sorted by.
@@ -50,7 +50,7 @@ type model struct {
 	filter    string
 	filtering bool // what is typed goes to the filter
 
-	selected hotparam.Key
+	selected rules.Key
 	moved    bool // a person chose the selected key; otherwise the first row is selected
 	cursor   int  // of the selected key in rows
 	offset   int  // of the first row that is shown
@@ -99,7 +99,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 // gather makes the rows of a new snapshot.
 func (m *model) gather() {
 	s := m.snapshot
-	controls := make(map[hotparam.Key]*hotparam.Control, len(s.Controls))
+	controls := make(map[rules.Key]*rules.Control, len(s.Controls))
 	for i := range s.Controls {
 		if s.Controls[i].Until.After(m.clock()) {
 			controls[s.Controls[i].Key] = &s.Controls[i]
@@ -248,11 +248,11 @@ func (m *model) press(msg tea.KeyPressMsg) tea.Cmd {
 	case "G", "shift+g", "end":
 		m.choose(len(m.rows) - 1)
 	case "p":
-		m.ask(hotparam.ControlPin)
+		m.ask(rules.ControlPin)
 	case "b":
-		m.ask(hotparam.ControlBlock)
+		m.ask(rules.ControlBlock)
 	case "a":
-		m.ask(hotparam.ControlAllow)
+		m.ask(rules.ControlAllow)
 	case "r":
 		m.ask("")
 	}

@@ -7,8 +7,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // operator sets and releases controls.
@@ -21,8 +21,8 @@ type operator struct {
 
 // order is what a person asks for on the screen. An empty action is a release.
 type order struct {
-	key    hotparam.Key
-	action hotparam.ControlAction
+	key    rules.Key
+	action rules.ControlAction
 	length time.Duration
 	why    string
 }

@@ -8,10 +8,10 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/duration"
 	"github.com/hotparam/hotparam/internal/hotwords"
 	"github.com/hotparam/hotparam/internal/termtext"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // prompt asks for what an order needs, and then whether to carry it out.
@@ -32,7 +32,7 @@ const (
 )
 
 // ask opens the prompt for the selected key. An empty action is a release.
-func (m *model) ask(action hotparam.ControlAction) {
+func (m *model) ask(action rules.ControlAction) {
 	row := m.current()
 	if row == nil || m.busy {
 		return
@@ -42,7 +42,7 @@ func (m *model) ask(action hotparam.ControlAction) {
 	case action == "" && row.control == nil:
 		m.note = "there is nothing to release: no operator controls this key"
 		return
-	case action == hotparam.ControlPin && row.hot != nil && row.hot.Limit.IsZero() && row.hot.Mode == hotparam.ModeWatch:
+	case action == rules.ControlPin && row.hot != nil && row.hot.Limit.IsZero() && row.hot.Mode == rules.ModeWatch:
 		m.note, m.failed = "its rule has no limit, so there is nothing to pin it to", true
 		return
 	}
@@ -62,7 +62,7 @@ func (p *prompt) add(text string) {
 		}
 		p.length += text
 	case askWhy:
-		if len(p.why)+len(text) <= hotparam.MaxControlWhy {
+		if len(p.why)+len(text) <= rules.MaxControlWhy {
 			p.why += text
 		}
 	case confirm:
@@ -110,8 +110,8 @@ func (p *prompt) setLength() {
 	switch {
 	case err != nil || !oneUnit.MatchString(text):
 		p.problem = "want a number and a unit: 90s, 10m, 2h"
-	case d < time.Second || d > hotparam.MaxControlTime:
-		p.problem = fmt.Sprintf("want 1s to %v", hotparam.MaxControlTime)
+	case d < time.Second || d > rules.MaxControlTime:
+		p.problem = fmt.Sprintf("want 1s to %v", rules.MaxControlTime)
 	default:
 		p.order.length, p.step = d, askWhy
 	}
@@ -121,11 +121,11 @@ func (p *prompt) setLength() {
 func (p *prompt) what() string {
 	key := termtext.Printable(p.key.String())
 	switch p.action {
-	case hotparam.ControlPin:
+	case rules.ControlPin:
 		return "Pin " + key + " to its rule's limit"
-	case hotparam.ControlBlock:
+	case rules.ControlBlock:
 		return "Block " + key + ": each request for it gets 403"
-	case hotparam.ControlAllow:
+	case rules.ControlAllow:
 		return "Allow " + key + ": its rule does not limit it"
 	}
 	return "Release " + key

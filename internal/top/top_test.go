@@ -15,8 +15,8 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/live"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // topKeys is a snapshot of n hot keys, the first with the highest rate.
@@ -24,11 +24,11 @@ func topKeys(n int) *live.Snapshot {
 	now := time.Now()
 	s := &live.Snapshot{Namespace: "shop", Seq: 1, Read: now, Clock: now, Published: true, InstancesTotal: 3}
 	for i := range n {
-		s.Hot = append(s.Hot, live.HotKey{Hot: hotparam.Hot{
-			Key: hotparam.Key{Rule: "search-terms", Text: fmt.Sprintf("GET /search?q=term%04d", i)},
+		s.Hot = append(s.Hot, live.HotKey{Hot: rules.Hot{
+			Key: rules.Key{Rule: "search-terms", Text: fmt.Sprintf("GET /search?q=term%04d", i)},
 			Low: int64(2000 - i), High: int64(2100 - i), Rate: float64(2000 - i), Ratio: float64(i), Since: now.Add(-time.Minute), Until: now.Add(time.Minute),
-			Cause: hotparam.Cause{Rate: hotparam.Rate{N: 200, Per: time.Second}}, Limit: hotparam.Rate{N: 50, Per: time.Second}, Burst: 100, Mode: hotparam.ModeLimit,
-			Top: &hotparam.Attribution{Routes: []hotparam.Origin{{Name: "GET /search", Count: 100}}, Instances: []hotparam.Origin{{Name: "api-1", Count: 60}}, Callers: []hotparam.Origin{{Name: "10.0.0.7\x1b[2J", Count: 9}}},
+			Cause: rules.Cause{Rate: rules.Rate{N: 200, Per: time.Second}}, Limit: rules.Rate{N: 50, Per: time.Second}, Burst: 100, Mode: rules.ModeLimit,
+			Top: &rules.Attribution{Routes: []rules.Origin{{Name: "GET /search", Count: 100}}, Instances: []rules.Origin{{Name: "api-1", Count: 60}}, Callers: []rules.Origin{{Name: "10.0.0.7\x1b[2J", Count: 9}}},
 		}})
 	}
 	return s
@@ -187,10 +187,10 @@ func TestTopOnANarrowScreen(t *testing.T) {
 func TestTopDetail(t *testing.T) {
 	t.Parallel()
 	s := topKeys(2)
-	s.Controls = []hotparam.Control{
-		{Key: s.Hot[0].Key, Action: hotparam.ControlBlock, Until: s.Clock.Add(10*time.Minute + time.Second), Why: "scraper", By: "ops", Claimed: "ann@laptop"},
-		{Key: hotparam.Key{Rule: "other", Text: "GET /gone"}, Action: hotparam.ControlAllow, Until: s.Clock.Add(time.Hour)},
-		{Key: hotparam.Key{Rule: "other", Text: "GET /over"}, Action: hotparam.ControlAllow, Until: s.Clock.Add(-time.Second)},
+	s.Controls = []rules.Control{
+		{Key: s.Hot[0].Key, Action: rules.ControlBlock, Until: s.Clock.Add(10*time.Minute + time.Second), Why: "scraper", By: "ops", Claimed: "ann@laptop"},
+		{Key: rules.Key{Rule: "other", Text: "GET /gone"}, Action: rules.ControlAllow, Until: s.Clock.Add(time.Hour)},
+		{Key: rules.Key{Rule: "other", Text: "GET /over"}, Action: rules.ControlAllow, Until: s.Clock.Add(-time.Second)},
 	}
 	m, _ := topScreen(120, 40, s)
 	for _, want := range []string{"2 hot", "3 instances", "blocked 10m", "GET /gone", "allowed 59m"} {
@@ -216,8 +216,8 @@ func TestTopDetail(t *testing.T) {
 func TestTopOrders(t *testing.T) {
 	t.Parallel()
 	s := topKeys(2)
-	s.Hot[1].Limit, s.Hot[1].Mode = hotparam.Rate{}, hotparam.ModeWatch
-	s.Controls = []hotparam.Control{{Key: s.Hot[0].Key, Action: hotparam.ControlBlock, Until: s.Clock.Add(time.Minute)}}
+	s.Hot[1].Limit, s.Hot[1].Mode = rules.Rate{}, rules.ModeWatch
+	s.Controls = []rules.Control{{Key: s.Hot[0].Key, Action: rules.ControlBlock, Until: s.Clock.Add(time.Minute)}}
 	m, orders := topScreen(120, 24, s)
 	typeKeys(m, "b", "1", "0", "m", "5", "m", "enter") // what is typed takes the place of 10m
 	if text := topText(m); !strings.Contains(text, "For how long? 10m5m█") || !strings.Contains(text, "want a number and a unit") {
@@ -242,7 +242,7 @@ func TestTopOrders(t *testing.T) {
 	typeKeys(m, "a", "enter", "enter", "y")
 	typeKeys(m, "r", "y")
 	typeKeys(m, "p", "esc")
-	want := []order{{key: s.Hot[0].Key, action: hotparam.ControlAllow, length: 10 * time.Minute}, {key: s.Hot[0].Key}}
+	want := []order{{key: s.Hot[0].Key, action: rules.ControlAllow, length: 10 * time.Minute}, {key: s.Hot[0].Key}}
 	if len(*orders) != 2 || (*orders)[0] != want[0] || (*orders)[1] != want[1] {
 		t.Errorf("the orders are %+v, want %+v", *orders, want)
 	}

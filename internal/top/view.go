@@ -9,9 +9,9 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/hotwords"
 	"github.com/hotparam/hotparam/internal/termtext"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // View implements [tea.Model].
@@ -225,7 +225,7 @@ func limitCell(r *row) string {
 // state is what happens to the key's requests: by an operator, or else by its rule.
 func (m *model) state(r *row) string {
 	if c := r.control; c != nil {
-		word := map[hotparam.ControlAction]string{hotparam.ControlBlock: "blocked", hotparam.ControlAllow: "allowed", hotparam.ControlPin: "pinned"}[c.Action]
+		word := map[rules.ControlAction]string{rules.ControlBlock: "blocked", rules.ControlAllow: "allowed", rules.ControlPin: "pinned"}[c.Action]
 		return word + " " + roughly(c.Until.Sub(m.clock()))
 	}
 	switch {
@@ -287,7 +287,7 @@ func (m *model) line(r *row, shown []column, keyWidth int, selected bool) string
 	case selected:
 		line = ">" + line[1:]
 		return lipgloss.NewStyle().Reverse(true).Render(line + strings.Repeat(" ", max(0, m.width-lipgloss.Width(line))))
-	case r.control != nil && r.control.Action == hotparam.ControlBlock:
+	case r.control != nil && r.control.Action == rules.ControlBlock:
 		return termtext.Alarm.Render(line)
 	case r.control != nil:
 		return termtext.Accent.Render(line)

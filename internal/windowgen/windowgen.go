@@ -1,5 +1,5 @@
 // Package windowgen draws windows and times near the edges of their panes, for tests of
-// properties. It knows no window, so that the tests of package hotparam can use it.
+// properties. It knows no window, so that the tests of package rules can use it.
 package windowgen
 
 import (

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Limiter bounds the requests in flight by a limit that it finds by itself and adjusts as the
@@ -84,8 +84,8 @@ func (c Config) withDefaults() Config {
 
 func (c *Config) validate() error {
 	switch {
-	case c.Min < 1 || c.Max < c.Min || c.Max > hotparam.MaxConcurrency:
-		return fmt.Errorf("adaptive: Min %d, Max %d: want 1 to %d, Min at most Max", c.Min, c.Max, hotparam.MaxConcurrency)
+	case c.Min < 1 || c.Max < c.Min || c.Max > rules.MaxConcurrency:
+		return fmt.Errorf("adaptive: Min %d, Max %d: want 1 to %d, Min at most Max", c.Min, c.Max, rules.MaxConcurrency)
 	case c.Initial < c.Min || c.Initial > c.Max:
 		return fmt.Errorf("adaptive: Initial %d: must be Min, %d, to Max, %d", c.Initial, c.Min, c.Max)
 	case c.Window < time.Millisecond || c.Window > time.Minute:
@@ -147,9 +147,9 @@ type Admission struct {
 }
 
 // Acquire admits a request if fewer than Limit are in flight. A denial has
-// [hotparam.ReasonBusy] and a RetryAfter that estimates when the next one leaves; Done
+// [rules.ReasonBusy] and a RetryAfter that estimates when the next one leaves; Done
 // of its Admission does nothing.
-func (a *Limiter) Acquire(now time.Duration) (Admission, hotparam.Decision) {
+func (a *Limiter) Acquire(now time.Duration) (Admission, rules.Decision) {
 	limit := a.limit.Load()
 	for {
 		n := a.inFlight.Load()
@@ -159,12 +159,12 @@ func (a *Limiter) Acquire(now time.Duration) (Admission, hotparam.Decision) {
 				a.denying.Store(true)
 			}
 			retry := max(time.Duration(a.leaves.Load()), minRetry)
-			return Admission{}, hotparam.Decision{Reason: hotparam.ReasonBusy, Limit: limit, RetryAfter: retry}
+			return Admission{}, rules.Decision{Reason: rules.ReasonBusy, Limit: limit, RetryAfter: retry}
 		}
 		if a.inFlight.CompareAndSwap(n, n+1) {
 			a.admitted.Add(1)
-			return Admission{a, now}, hotparam.Decision{
-				Allowed: true, Reason: hotparam.ReasonWithin, Limit: limit, Remaining: limit - n - 1,
+			return Admission{a, now}, rules.Decision{
+				Allowed: true, Reason: rules.ReasonWithin, Limit: limit, Remaining: limit - n - 1,
 			}
 		}
 	}
@@ -200,7 +200,7 @@ func (a *Limiter) Limit() int { return int(a.limit.Load()) }
 func (a *Limiter) SetMax(most int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.state.max = min(max(float64(most), a.state.min), hotparam.MaxConcurrency)
+	a.state.max = min(max(float64(most), a.state.min), rules.MaxConcurrency)
 	a.state.limit = min(a.state.limit, a.state.max)
 	a.publish()
 }

@@ -9,8 +9,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter/adaptive"
+	"github.com/hotparam/hotparam/rules"
 )
 
 func newAdaptive(t testing.TB, c adaptive.Config) *adaptive.Limiter {
@@ -25,12 +25,12 @@ func newAdaptive(t testing.TB, c adaptive.Config) *adaptive.Limiter {
 func TestAdaptive(t *testing.T) {
 	a := newAdaptive(t, adaptive.Config{Initial: 2})
 	one, d := a.Acquire(0)
-	if want := (hotparam.Decision{Allowed: true, Reason: hotparam.ReasonWithin, Limit: 2, Remaining: 1}); d != want {
+	if want := (rules.Decision{Allowed: true, Reason: rules.ReasonWithin, Limit: 2, Remaining: 1}); d != want {
 		t.Errorf("the first: %+v, want %+v", d, want)
 	}
 	two, _ := a.Acquire(0)
 	three, d := a.Acquire(0)
-	if want := (hotparam.Decision{Reason: hotparam.ReasonBusy, Limit: 2, RetryAfter: time.Millisecond}); d != want {
+	if want := (rules.Decision{Reason: rules.ReasonBusy, Limit: 2, RetryAfter: time.Millisecond}); d != want {
 		t.Errorf("the third: %+v, want %+v", d, want)
 	}
 	three.Done(1, adaptive.Success) // it was not let in
@@ -44,7 +44,7 @@ func TestAdaptive(t *testing.T) {
 
 func TestAdaptiveConfig(t *testing.T) {
 	for _, c := range []adaptive.Config{
-		{Min: -1}, {Max: -1}, {Min: 5, Max: 4}, {Max: hotparam.MaxConcurrency + 1},
+		{Min: -1}, {Max: -1}, {Min: 5, Max: 4}, {Max: rules.MaxConcurrency + 1},
 		{Initial: -1}, {Min: 5, Initial: 4}, {Max: 5, Initial: 6},
 		{Window: -1}, {Window: time.Microsecond}, {Window: time.Hour},
 		{Tolerance: 1}, {Tolerance: -1}, {Tolerance: math.NaN()}, {Tolerance: math.Inf(1)},

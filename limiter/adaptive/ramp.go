@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Ramp gives a new instance its share of the traffic gradually, since its caches are empty,
@@ -69,6 +69,6 @@ func (r Ramp) Weight(age time.Duration, full int64) int64 { return scaled(full, 
 func (r Ramp) Scale(n int64, age time.Duration) int64 { return scaled(n, r.Factor(age)) }
 
 // Quota returns the quota for that age: rate and burst times the factor, at least one permit.
-func (r Ramp) Quota(q hotparam.Quota, age time.Duration) hotparam.Quota {
+func (r Ramp) Quota(q rules.Quota, age time.Duration) rules.Quota {
 	return scaledQuota(q, r.Factor(age))
 }

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter/adaptive"
+	"github.com/hotparam/hotparam/rules"
 )
 
 func TestRamp(t *testing.T) {
@@ -25,12 +25,12 @@ func TestRamp(t *testing.T) {
 	if got := r.Scale(10, 50*time.Second); got != 6 {
 		t.Errorf("Scale(10) = %d, want 6", got)
 	}
-	base := hotparam.Quota{Rate: hotparam.Rate{N: 10, Per: time.Second}, Burst: 20}
+	base := rules.Quota{Rate: rules.Rate{N: 10, Per: time.Second}, Burst: 20}
 	for _, tc := range []struct {
 		age  time.Duration
-		want hotparam.Quota
+		want rules.Quota
 	}{
-		{0, hotparam.Quota{Algorithm: hotparam.TokenBucket, Rate: hotparam.Rate{N: 2, Per: time.Second}, Burst: 4}},
+		{0, rules.Quota{Algorithm: rules.TokenBucket, Rate: rules.Rate{N: 2, Per: time.Second}, Burst: 4}},
 		{time.Hour, base},
 	} {
 		if got := r.Quota(base, tc.age); got != tc.want {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Schedule scales limits by the time of day and week in a time zone: up while a campaign runs,
@@ -151,7 +151,7 @@ func (s *Schedule) Scale(n int64, t time.Time) int64 { return scaled(n, s.At(t))
 
 // Quota returns the quota at t: rate and burst times the factor, at least one permit and at
 // most what a quota may be.
-func (s *Schedule) Quota(q hotparam.Quota, t time.Time) hotparam.Quota {
+func (s *Schedule) Quota(q rules.Quota, t time.Time) rules.Quota {
 	return scaledQuota(q, s.At(t))
 }
 
@@ -164,8 +164,8 @@ func scaled(n int64, factor float64) int64 {
 // scaledQuota returns q with rate and burst times factor. If the rate is then not a whole
 // number of permits, its period changes: for a bucket only the quotient matters; for a window
 // this applies only below one permit.
-func scaledQuota(q hotparam.Quota, factor float64) hotparam.Quota {
-	if factor == 1 || q.Burst == hotparam.Unlimited {
+func scaledQuota(q rules.Quota, factor float64) rules.Quota {
+	if factor == 1 || q.Burst == rules.Unlimited {
 		return q
 	}
 	factor = max(factor, minFactor)
@@ -183,7 +183,7 @@ func scaledQuota(q hotparam.Quota, factor float64) hotparam.Quota {
 	return p
 }
 
-func scaledRate(q *hotparam.Quota, factor float64) hotparam.Rate {
+func scaledRate(q *rules.Quota, factor float64) rules.Rate {
 	r, windowed := q.Rate, q.Algorithm.Windowed()
 	n := float64(r.N) * factor
 	if n < 1 && windowed {
@@ -192,13 +192,13 @@ func scaledRate(q *hotparam.Quota, factor float64) hotparam.Rate {
 	}
 	whole := n >= 1 && (windowed || math.Abs(n-math.Round(n)) < n*1e-9)
 	if per := math.Round(float64(r.Per) / factor); !whole && q.Calendar == "" && per >= 1 && per < 1<<61 {
-		if exact := (hotparam.Rate{N: r.N, Per: time.Duration(per)}); exact.PerSecond() <= hotparam.MaxRate {
+		if exact := (rules.Rate{N: r.N, Per: time.Duration(per)}); exact.PerSecond() <= rules.MaxRate {
 			return exact
 		}
 	}
-	most := min(hotparam.MaxRate*r.Per.Seconds(), 1<<62)
-	if q.Algorithm == hotparam.SlidingLog {
-		most = min(most, hotparam.MaxLog)
+	most := min(rules.MaxRate*r.Per.Seconds(), 1<<62)
+	if q.Algorithm == rules.SlidingLog {
+		most = min(most, rules.MaxLog)
 	}
-	return hotparam.Rate{N: max(min(scaled(r.N, factor), int64(most)), 1), Per: r.Per}
+	return rules.Rate{N: max(min(scaled(r.N, factor), int64(most)), 1), Per: r.Per}
 }

@@ -6,8 +6,8 @@ import (
 	"net/http/httptest"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter/adaptive"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Twice as much on working days, half while the nightly backup runs.
@@ -20,7 +20,7 @@ func ExampleSchedule() {
 	if err != nil {
 		panic(err)
 	}
-	base := hotparam.Quota{Rate: hotparam.Rate{N: 100, Per: time.Second}, Burst: 100}
+	base := rules.Quota{Rate: rules.Rate{N: 100, Per: time.Second}, Burst: 100}
 	at := time.Date(2026, time.November, 20, 7, 30, 0, 0, time.UTC)
 	for range 4 {
 		fmt.Println(at.Format("Mon 15:04 MST"), schedule.Quota(base, at).Rate)

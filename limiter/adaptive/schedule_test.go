@@ -7,8 +7,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter/adaptive"
+	"github.com/hotparam/hotparam/rules"
 )
 
 func newSchedule(t testing.TB, zone string, hours ...adaptive.Hours) *adaptive.Schedule {
@@ -184,32 +184,32 @@ func TestScheduleQuota(t *testing.T) {
 	at := func(factor float64) (s *adaptive.Schedule, when time.Time) {
 		return newSchedule(t, "", adaptive.Hours{Factor: factor}), time.Unix(0, 0)
 	}
-	rate := func(n int64, per time.Duration) hotparam.Rate { return hotparam.Rate{N: n, Per: per} }
+	rate := func(n int64, per time.Duration) rules.Rate { return rules.Rate{N: n, Per: per} }
 	for _, tc := range []struct {
 		what    string
 		factor  float64
-		q, want hotparam.Quota
+		q, want rules.Quota
 	}{
-		{"twice", 2, hotparam.Quota{Rate: rate(5, time.Second), Burst: 10}, hotparam.Quota{Algorithm: hotparam.TokenBucket, Rate: rate(10, time.Second), Burst: 20}},
-		{"whole", 0.7, hotparam.Quota{Rate: rate(10, time.Second), Burst: 10}, hotparam.Quota{Algorithm: hotparam.TokenBucket, Rate: rate(7, time.Second), Burst: 7}},
-		{"not whole", 0.5, hotparam.Quota{Rate: rate(5, time.Second), Burst: 5, Missing: 5},
-			hotparam.Quota{Algorithm: hotparam.TokenBucket, Rate: rate(5, 2*time.Second), Burst: 2, Missing: 2}},
-		{"below one", 0.25, hotparam.Quota{Algorithm: hotparam.LeakyBucket, Rate: rate(1, time.Second), Burst: 1},
-			hotparam.Quota{Algorithm: hotparam.LeakyBucket, Rate: rate(1, 4*time.Second), Burst: 1}},
-		{"a window", 0.5, hotparam.Quota{Algorithm: hotparam.SlidingBlocks, Rate: rate(5, time.Minute), Blocks: 6},
-			hotparam.Quota{Algorithm: hotparam.SlidingBlocks, Rate: rate(2, time.Minute), Burst: 2, Blocks: 6}},
-		{"a window of less than one", 0.1, hotparam.Quota{Algorithm: hotparam.FixedWindow, Rate: rate(2, time.Minute), Burst: 2},
-			hotparam.Quota{Algorithm: hotparam.FixedWindow, Rate: rate(1, 5*time.Minute), Burst: 1}},
-		{"a day of less than one", 0.1, hotparam.Quota{Algorithm: hotparam.FixedWindow, Rate: rate(2, 24*time.Hour), Calendar: hotparam.CalendarDay},
-			hotparam.Quota{Algorithm: hotparam.FixedWindow, Rate: rate(1, 24*time.Hour), Burst: 1, Calendar: hotparam.CalendarDay}},
-		{"a log that is too long", 10, hotparam.Quota{Algorithm: hotparam.SlidingLog, Rate: rate(50_000, time.Minute)},
-			hotparam.Quota{Algorithm: hotparam.SlidingLog, Rate: rate(hotparam.MaxLog, time.Minute), Burst: hotparam.MaxLog}},
-		{"faster than may be", 10, hotparam.Quota{Rate: rate(hotparam.MaxRate/2, time.Second), Burst: 1},
-			hotparam.Quota{Algorithm: hotparam.TokenBucket, Rate: rate(hotparam.MaxRate, time.Second), Burst: 10}},
-		{"faster than may be, and not whole", 1.5, hotparam.Quota{Rate: rate(3, 400*time.Nanosecond), Burst: 2},
-			hotparam.Quota{Algorithm: hotparam.TokenBucket, Rate: rate(4, 400*time.Nanosecond), Burst: 3}},
-		{"as it is", 1, hotparam.Quota{Rate: rate(5, time.Second)}, hotparam.Quota{Rate: rate(5, time.Second)}},
-		{"unlimited", 0.5, hotparam.Quota{Burst: hotparam.Unlimited}, hotparam.Quota{Burst: hotparam.Unlimited}},
+		{"twice", 2, rules.Quota{Rate: rate(5, time.Second), Burst: 10}, rules.Quota{Algorithm: rules.TokenBucket, Rate: rate(10, time.Second), Burst: 20}},
+		{"whole", 0.7, rules.Quota{Rate: rate(10, time.Second), Burst: 10}, rules.Quota{Algorithm: rules.TokenBucket, Rate: rate(7, time.Second), Burst: 7}},
+		{"not whole", 0.5, rules.Quota{Rate: rate(5, time.Second), Burst: 5, Missing: 5},
+			rules.Quota{Algorithm: rules.TokenBucket, Rate: rate(5, 2*time.Second), Burst: 2, Missing: 2}},
+		{"below one", 0.25, rules.Quota{Algorithm: rules.LeakyBucket, Rate: rate(1, time.Second), Burst: 1},
+			rules.Quota{Algorithm: rules.LeakyBucket, Rate: rate(1, 4*time.Second), Burst: 1}},
+		{"a window", 0.5, rules.Quota{Algorithm: rules.SlidingBlocks, Rate: rate(5, time.Minute), Blocks: 6},
+			rules.Quota{Algorithm: rules.SlidingBlocks, Rate: rate(2, time.Minute), Burst: 2, Blocks: 6}},
+		{"a window of less than one", 0.1, rules.Quota{Algorithm: rules.FixedWindow, Rate: rate(2, time.Minute), Burst: 2},
+			rules.Quota{Algorithm: rules.FixedWindow, Rate: rate(1, 5*time.Minute), Burst: 1}},
+		{"a day of less than one", 0.1, rules.Quota{Algorithm: rules.FixedWindow, Rate: rate(2, 24*time.Hour), Calendar: rules.CalendarDay},
+			rules.Quota{Algorithm: rules.FixedWindow, Rate: rate(1, 24*time.Hour), Burst: 1, Calendar: rules.CalendarDay}},
+		{"a log that is too long", 10, rules.Quota{Algorithm: rules.SlidingLog, Rate: rate(50_000, time.Minute)},
+			rules.Quota{Algorithm: rules.SlidingLog, Rate: rate(rules.MaxLog, time.Minute), Burst: rules.MaxLog}},
+		{"faster than may be", 10, rules.Quota{Rate: rate(rules.MaxRate/2, time.Second), Burst: 1},
+			rules.Quota{Algorithm: rules.TokenBucket, Rate: rate(rules.MaxRate, time.Second), Burst: 10}},
+		{"faster than may be, and not whole", 1.5, rules.Quota{Rate: rate(3, 400*time.Nanosecond), Burst: 2},
+			rules.Quota{Algorithm: rules.TokenBucket, Rate: rate(4, 400*time.Nanosecond), Burst: 3}},
+		{"as it is", 1, rules.Quota{Rate: rate(5, time.Second)}, rules.Quota{Rate: rate(5, time.Second)}},
+		{"unlimited", 0.5, rules.Quota{Burst: rules.Unlimited}, rules.Quota{Burst: rules.Unlimited}},
 	} {
 		s, when := at(tc.factor)
 		if got := s.Quota(tc.q, when); got != tc.want {
@@ -224,9 +224,9 @@ func TestScheduleQuota(t *testing.T) {
 	}
 
 	rapid.Check(t, func(rt *rapid.T) {
-		q := hotparam.Quota{
-			Algorithm: rapid.SampledFrom(hotparam.Algorithms).Draw(rt, "algorithm"),
-			Rate: hotparam.Rate{
+		q := rules.Quota{
+			Algorithm: rapid.SampledFrom(rules.Algorithms).Draw(rt, "algorithm"),
+			Rate: rules.Rate{
 				N:   rapid.Int64Range(1, 1_000_000).Draw(rt, "n"),
 				Per: time.Duration(rapid.Int64Range(1, int64(400*24*time.Hour)).Draw(rt, "per")),
 			},

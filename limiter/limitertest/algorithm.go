@@ -7,13 +7,13 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // TestAlgorithm checks, on random schedules for each of the quotas, what must hold for any
 // algorithm, whatever it counts. For the built-in ones [TestBackend] compares exact results.
-func TestAlgorithm(t *testing.T, a limiter.Algorithm, quotas ...hotparam.Quota) {
+func TestAlgorithm(t *testing.T, a limiter.Algorithm, quotas ...rules.Quota) {
 	for _, q := range quotas {
 		q = q.WithDefaults()
 		if err := q.Validate(); err != nil {
@@ -41,7 +41,7 @@ type stateRun struct {
 	now       time.Duration
 }
 
-func newStateRun(rt *rapid.T, a limiter.Algorithm, q *hotparam.Quota) *stateRun {
+func newStateRun(rt *rapid.T, a limiter.Algorithm, q *rules.Quota) *stateRun {
 	kinds := []limiter.Kind{limiter.Take, limiter.Peek, limiter.AtMost, limiter.Reserve, limiter.Charge}
 	s := schedule{T: rt, q: q, kinds: kinds, tick: 1, unit: max(1, q.Rate.Per/time.Duration(max(1, q.Rate.N)))}
 	return &stateRun{schedule: s, algorithm: a, state: a.New(q, epoch), now: epoch}

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Config describes a backend to the suite.
@@ -19,7 +19,7 @@ type Config struct {
 	Tick time.Duration
 	// Supports reports whether the backend supports an ask. A nil Supports means all. The
 	// suite asks for nothing else, and skips named cases that need it.
-	Supports func(q *hotparam.Quota, kind limiter.Kind) bool
+	Supports func(q *rules.Quota, kind limiter.Kind) bool
 	// Together says that the backend is a [limiter.Batcher] that executes asks that are
 	// Together as one. Without it the suite does not ask so.
 	Together bool
@@ -30,7 +30,7 @@ type Config struct {
 	full bool // has room for few keys: a retry on time may be denied
 }
 
-func (c *Config) supports(q *hotparam.Quota, kind limiter.Kind) bool {
+func (c *Config) supports(q *rules.Quota, kind limiter.Kind) bool {
 	return c.Supports == nil || c.Supports(q, kind)
 }
 

@@ -8,8 +8,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // used is n permits that may be used at an instant.
@@ -23,16 +23,16 @@ type used struct {
 // including those whose permits come back between two ticks.
 func testBounds(t *testing.T, c *Config) {
 	quotas := []variant{
-		{"token_bucket", drawBucket(hotparam.TokenBucket, oddRates)},
-		{"gcra", drawBucket(hotparam.GCRA, oddRates)},
-		{"leaky_bucket, policing", drawBucket(hotparam.LeakyBucket, oddRates)},
-		{"leaky_bucket, shaping", func(t *rapid.T) hotparam.Quota {
-			q := drawBucket(hotparam.LeakyBucket, oddRates)(t)
+		{"token_bucket", drawBucket(rules.TokenBucket, oddRates)},
+		{"gcra", drawBucket(rules.GCRA, oddRates)},
+		{"leaky_bucket, policing", drawBucket(rules.LeakyBucket, oddRates)},
+		{"leaky_bucket, shaping", func(t *rapid.T) rules.Quota {
+			q := drawBucket(rules.LeakyBucket, oddRates)(t)
 			q.Shape = true
 			return q
 		}},
 		{"token_bucket that warms up", drawWarmUp},
-		{"sliding_blocks of odd lengths", func(t *rapid.T) hotparam.Quota {
+		{"sliding_blocks of odd lengths", func(t *rapid.T) rules.Quota {
 			q := drawBlocks(false)(t)
 			q.Blocks = rapid.SampledFrom([]int{7, 9, 13}).Draw(t, "blocks")
 			return q
@@ -89,17 +89,17 @@ func (k *key) retried(s schedule, ask limiter.Ask) []used {
 }
 
 // withinBounds fails if an algorithm admitted more than it promises.
-func withinBounds(t failer, q *hotparam.Quota, tick time.Duration, log []used) {
+func withinBounds(t failer, q *rules.Quota, tick time.Duration, log []used) {
 	t.Helper()
 	slices.SortStableFunc(log, func(a, b used) int { return int(min(1, max(-1, a.at-b.at))) })
 	switch {
 	case q.Shape:
 		inLine(t, q, tick, log)
-	case q.Algorithm == hotparam.FixedWindow:
+	case q.Algorithm == rules.FixedWindow:
 		inFixedWindows(t, q, log)
-	case q.Algorithm == hotparam.SlidingLog:
+	case q.Algorithm == rules.SlidingLog:
 		inSpans(t, q, log, q.Rate.Per-tick)
-	case q.Algorithm == hotparam.SlidingBlocks:
+	case q.Algorithm == rules.SlidingBlocks:
 		inSpans(t, q, log, time.Duration(q.Blocks-1)*ceilTo(q.Rate.Per, int64(q.Blocks), tick))
 	default:
 		inAnyWindow(t, q, tick, log)
@@ -107,7 +107,7 @@ func withinBounds(t failer, q *hotparam.Quota, tick time.Duration, log []used) {
 }
 
 // inAnyWindow checks burst + rate × w.
-func inAnyWindow(t failer, q *hotparam.Quota, tick time.Duration, log []used) {
+func inAnyWindow(t failer, q *rules.Quota, tick time.Duration, log []used) {
 	for i := range log {
 		var sum int64
 		var slack time.Duration
@@ -126,14 +126,14 @@ func inAnyWindow(t failer, q *hotparam.Quota, tick time.Duration, log []used) {
 }
 
 // earns reports whether n permits in a window of w keep to burst + rate × w.
-func earns(q *hotparam.Quota, n int64, w time.Duration) bool {
+func earns(q *rules.Quota, n int64, w time.Duration) bool {
 	most := big.NewRat(q.Rate.N, int64(q.Rate.Per))
 	most.Mul(most, big.NewRat(int64(w), 1)).Add(most, big.NewRat(q.Burst, 1))
 	return big.NewRat(n, 1).Cmp(most) <= 0
 }
 
 // inLine checks that each permit leaves when those before it have.
-func inLine(t failer, q *hotparam.Quota, tick time.Duration, log []used) {
+func inLine(t failer, q *rules.Quota, tick time.Duration, log []used) {
 	for i := 1; i < len(log); i++ {
 		taken := big.NewRat(int64(q.Rate.Per), q.Rate.N)
 		taken.Mul(taken, big.NewRat(log[i-1].n, 1))
@@ -145,7 +145,7 @@ func inLine(t failer, q *hotparam.Quota, tick time.Duration, log []used) {
 
 // inFixedWindows checks that no window, which begins with its first permit or with its period,
 // holds more than the limit.
-func inFixedWindows(t failer, q *hotparam.Quota, log []used) {
+func inFixedWindows(t failer, q *rules.Quota, log []used) {
 	windows := newIdealWindows(q)
 	var open fixedWindow
 	for _, u := range log {
@@ -159,7 +159,7 @@ func inFixedWindows(t failer, q *hotparam.Quota, log []used) {
 }
 
 // inSpans checks that no span, its ends included, holds more than the limit.
-func inSpans(t failer, q *hotparam.Quota, log []used, span time.Duration) {
+func inSpans(t failer, q *rules.Quota, log []used, span time.Duration) {
 	for i := range log {
 		var sum int64
 		for _, u := range log[i:] {
@@ -178,7 +178,7 @@ func inSpans(t failer, q *hotparam.Quota, log []used, span time.Duration) {
 // the last one.
 func testCharges(t *testing.T, c *Config) {
 	check(t, c, func(rt *rapid.T) {
-		algorithm := rapid.SampledFrom([]hotparam.Algorithm{hotparam.TokenBucket, hotparam.GCRA, hotparam.LeakyBucket}).Draw(rt, "algorithm")
+		algorithm := rapid.SampledFrom([]rules.Algorithm{rules.TokenBucket, rules.GCRA, rules.LeakyBucket}).Draw(rt, "algorithm")
 		q := drawBucket(algorithm, slices.Concat(oddRates, evenRates))(rt).WithDefaults()
 		if !c.supports(&q, limiter.Peek) || !c.supports(&q, limiter.Charge) {
 			return
@@ -217,8 +217,8 @@ func testCharges(t *testing.T, c *Config) {
 // twice, and that a denial ends.
 func testClockBounds(t *testing.T, c *Config) {
 	check(t, c, func(rt *rapid.T) {
-		q := rapid.SampledFrom([]func(*rapid.T) hotparam.Quota{drawAny, drawAny, drawAny, drawWarmUp}).Draw(rt, "of")(rt)
-		if rate := rapid.SampledFrom(append([]hotparam.Rate{q.Rate}, oddRates...)).Draw(rt, "odd"); !q.Algorithm.Windowed() && q.WarmUp == 0 {
+		q := rapid.SampledFrom([]func(*rapid.T) rules.Quota{drawAny, drawAny, drawAny, drawWarmUp}).Draw(rt, "of")(rt)
+		if rate := rapid.SampledFrom(append([]rules.Rate{q.Rate}, oddRates...)).Draw(rt, "odd"); !q.Algorithm.Windowed() && q.WarmUp == 0 {
 			q.Rate = rate
 		}
 		q.CountDenied = false
@@ -251,7 +251,7 @@ func testClockBounds(t *testing.T, c *Config) {
 }
 
 // mostIn returns how much may be admitted from the epoch up to and including an instant.
-func mostIn(q *hotparam.Quota, tick, to time.Duration) int64 {
+func mostIn(q *rules.Quota, tick, to time.Duration) int64 {
 	span := to - epoch
 	switch {
 	case q.Calendar != "":
@@ -262,7 +262,7 @@ func mostIn(q *hotparam.Quota, tick, to time.Duration) int64 {
 			}
 		}
 		return all
-	case q.Algorithm == hotparam.SlidingBlocks:
+	case q.Algorithm == rules.SlidingBlocks:
 		block := ceilTo(q.Rate.Per, int64(q.Blocks), tick)
 		touched := int64(to/block-epoch/block) + 1
 		return q.Rate.N * ((touched + int64(q.Blocks) - 1) / int64(q.Blocks))

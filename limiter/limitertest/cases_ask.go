@@ -4,8 +4,8 @@ import (
 	"math"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // askCases are asks that every algorithm must answer alike.
@@ -158,14 +158,14 @@ var askCases = []namedCase{
 		}
 		w.at(time.Minute + 100*ms)
 		k.yes(k.take(1), 0)
-		slow := w.named("limit", "slow", bucket(hotparam.Rate{N: 1, Per: time.Minute}, 10))
+		slow := w.named("limit", "slow", bucket(rules.Rate{N: 1, Per: time.Minute}, 10))
 		slow.yes(slow.charge(10), 0)
 		slow.ask(limiter.Ask{Kind: limiter.Charge, N: 11}) // one is forgiven
 		slow.model.do(w.now(), limiter.Ask{Kind: limiter.Charge, N: 11})
 		slow.no(slow.peek(1), 0, 11*time.Minute)
 	}},
 	{"a window that is charged more than its limit is over with its time", func(w *world) {
-		for _, q := range []hotparam.Quota{window(5, sec), slidingLog(5, sec), slidingBlocks(5, sec, 10)} {
+		for _, q := range []rules.Quota{window(5, sec), slidingLog(5, sec), slidingBlocks(5, sec, 10)} {
 			k := w.named("limit", told(&q), q)
 			k.take(1)
 			k.yes(k.charge(100), 0)

@@ -5,12 +5,12 @@ import (
 	"math"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // bucket returns a token bucket.
-func bucket(rate hotparam.Rate, burst int64) hotparam.Quota {
-	return hotparam.Quota{Algorithm: hotparam.TokenBucket, Rate: rate, Burst: burst}
+func bucket(rate rules.Rate, burst int64) rules.Quota {
+	return rules.Quota{Algorithm: rules.TokenBucket, Rate: rate, Burst: burst}
 }
 
 var bucketCases = []namedCase{
@@ -103,13 +103,13 @@ var bucketCases = []namedCase{
 		k.yes(k.take(5), 0)
 	}},
 	{"A5: a negative limit is none", func(w *world) {
-		for _, a := range hotparam.Algorithms {
-			k := w.named("limit", string(a), hotparam.Quota{Algorithm: a, Burst: hotparam.Unlimited})
+		for _, a := range rules.Algorithms {
+			k := w.named("limit", string(a), rules.Quota{Algorithm: a, Burst: rules.Unlimited})
 			for _, n := range []int64{0, 1, 1_000_000, math.MaxInt64} {
-				k.yes(k.take(n), hotparam.Unlimited)
+				k.yes(k.take(n), rules.Unlimited)
 			}
-			k.yes(k.peek(math.MaxInt64), hotparam.Unlimited)
-			if a := k.atMost(7); a.Taken != 7 || a.Limit != hotparam.Unlimited {
+			k.yes(k.peek(math.MaxInt64), rules.Unlimited)
+			if a := k.atMost(7); a.Taken != 7 || a.Limit != rules.Unlimited {
 				k.Fatalf("unlimited: %s", toldResult(a.Result))
 			}
 		}
@@ -128,7 +128,7 @@ var bucketCases = []namedCase{
 		}
 	}},
 	{"B8 bug: rate 0.5/s polled each 1.1 s admits 504 in 999.9 s, not 5", func(w *world) {
-		w.polls(bucket(hotparam.Rate{N: 1, Per: 2 * sec}, 5), 1100*ms, 1000*sec, 504)
+		w.polls(bucket(rules.Rate{N: 1, Per: 2 * sec}, 5), 1100*ms, 1000*sec, 504)
 	}},
 	{"B8 bug: rate 10/s with a burst of 10 admits 1,010 in 100 s, not 500", func(w *world) {
 		w.polls(bucket(perSecond(10), 10), 50*ms, 100*sec, 1010)
@@ -144,7 +144,7 @@ var bucketCases = []namedCase{
 		k.no(k.take(1), 0, 50*ms)
 	}},
 	{"B8 bug: a drained bucket gives no free burst before it had the time to fill", func(w *world) {
-		k := w.key(bucket(hotparam.Rate{N: 1, Per: day}, 1000))
+		k := w.key(bucket(rules.Rate{N: 1, Per: day}, 1000))
 		k.yes(k.take(1000), 0)
 		w.at(time.Hour)
 		k.no(k.take(1), 0, 23*time.Hour)
@@ -160,7 +160,7 @@ var bucketCases = []namedCase{
 		b.no(b.take(1), 0, sec)
 	}},
 	{"B9: five points, one back each interval, spent on play", func(w *world) {
-		k := w.key(bucket(hotparam.Rate{N: 1, Per: 6 * time.Minute}, 5))
+		k := w.key(bucket(rules.Rate{N: 1, Per: 6 * time.Minute}, 5))
 		for left := int64(4); left >= 0; left-- {
 			k.yes(k.take(1), left)
 		}
@@ -191,7 +191,7 @@ var bucketCases = []namedCase{
 		}
 	}},
 	{"failure mode: a rate above 1,000/s does not round its interval to 0", func(w *world) {
-		for _, rate := range []int64{4000, 5000, 200_000, hotparam.MaxRate} {
+		for _, rate := range []int64{4000, 5000, 200_000, rules.MaxRate} {
 			k := w.named("limit", fmt.Sprint(rate), bucket(perSecond(rate), 1_000_000))
 			k.take(1_000_000)
 			w.sleep(50 * ms)
@@ -203,7 +203,7 @@ var bucketCases = []namedCase{
 		}
 	}},
 	{"failure mode: a retry is told in nanoseconds of time, whatever the unit of the rate", func(w *world) {
-		for _, rate := range []hotparam.Rate{perSecond(1), {N: 60, Per: time.Minute}, {N: 3600, Per: time.Hour}, {N: 86400, Per: day}} {
+		for _, rate := range []rules.Rate{perSecond(1), {N: 60, Per: time.Minute}, {N: 3600, Per: time.Hour}, {N: 86400, Per: day}} {
 			k := w.named("limit", rate.String(), bucket(rate, 4))
 			k.yes(k.take(4), 0)
 			k.no(k.take(1), 0, sec)
@@ -212,7 +212,7 @@ var bucketCases = []namedCase{
 	}},
 	{"gcra: it is the token bucket, to the tick", func(w *world) {
 		q := bucket(perSecond(10), 5)
-		q.Algorithm = hotparam.GCRA
+		q.Algorithm = rules.GCRA
 		k := w.key(q)
 		k.yes(k.take(4), 1)
 		k.no(k.take(2), 1, 100*ms)
@@ -234,7 +234,7 @@ var bucketCases = []namedCase{
 
 // polls asks for one permit at a steady pace for a long time, which reveals clocks in whole
 // seconds, lost remainders and intervals that round to nothing.
-func (w *world) polls(q hotparam.Quota, pace, span time.Duration, want int64) {
+func (w *world) polls(q rules.Quota, pace, span time.Duration, want int64) {
 	w.Helper()
 	k := w.key(q)
 	var got int64
@@ -248,9 +248,9 @@ func (w *world) polls(q hotparam.Quota, pace, span time.Duration, want int64) {
 }
 
 // oneOfEach returns a quota of n permits for each algorithm. Its leaky bucket polices.
-func oneOfEach(n int64) (all []hotparam.Quota) {
-	for _, a := range hotparam.Algorithms {
-		q := hotparam.Quota{Algorithm: a, Rate: hotparam.Rate{N: n, Per: 10 * sec}}
+func oneOfEach(n int64) (all []rules.Quota) {
+	for _, a := range rules.Algorithms {
+		q := rules.Quota{Algorithm: a, Rate: rules.Rate{N: n, Per: 10 * sec}}
 		all = append(all, q.WithDefaults())
 	}
 	return all

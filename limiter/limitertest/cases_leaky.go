@@ -3,11 +3,11 @@ package limitertest
 import (
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
-func leaky(rate hotparam.Rate, places int64, shape bool) hotparam.Quota {
-	return hotparam.Quota{Algorithm: hotparam.LeakyBucket, Rate: rate, Burst: places, Shape: shape}
+func leaky(rate rules.Rate, places int64, shape bool) rules.Quota {
+	return rules.Quota{Algorithm: rules.LeakyBucket, Rate: rate, Burst: places, Shape: shape}
 }
 
 var leakyCases = []namedCase{
@@ -50,7 +50,7 @@ var leakyCases = []namedCase{
 		k.no(k.reserve(1, 300*ms), 0, 200*ms)    // room in 100 ms, its turn in 200
 	}},
 	{"D2: a funnel leaks fractions of its quota", func(w *world) {
-		k := w.key(leaky(hotparam.Rate{N: 1, Per: 2 * sec}, 15, false)) // half a place a second
+		k := w.key(leaky(rules.Rate{N: 1, Per: 2 * sec}, 15, false)) // half a place a second
 		k.yes(k.take(15), 0)
 		w.at(sec)
 		k.no(k.take(1), 0, sec)
@@ -67,7 +67,7 @@ var leakyCases = []namedCase{
 		k.wants(k.ask(peek(0)), 5)
 	}},
 	{"F2: a wait is exactly (occupied + n - capacity) / rate", func(w *world) {
-		for _, a := range []hotparam.Algorithm{hotparam.LeakyBucket, hotparam.TokenBucket, hotparam.GCRA} {
+		for _, a := range []rules.Algorithm{rules.LeakyBucket, rules.TokenBucket, rules.GCRA} {
 			q := leaky(perSecond(10), 5, false)
 			q.Algorithm = a
 			k := w.named("limit", string(a), q)

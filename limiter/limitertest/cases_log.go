@@ -3,15 +3,15 @@ package limitertest
 import (
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
-func slidingLog(n int64, per time.Duration) hotparam.Quota {
-	return hotparam.Quota{Algorithm: hotparam.SlidingLog, Rate: hotparam.Rate{N: n, Per: per}}
+func slidingLog(n int64, per time.Duration) rules.Quota {
+	return rules.Quota{Algorithm: rules.SlidingLog, Rate: rules.Rate{N: n, Per: per}}
 }
 
-func slidingBlocks(n int64, per time.Duration, blocks int) hotparam.Quota {
-	return hotparam.Quota{Algorithm: hotparam.SlidingBlocks, Rate: hotparam.Rate{N: n, Per: per}, Blocks: blocks}
+func slidingBlocks(n int64, per time.Duration, blocks int) rules.Quota {
+	return rules.Quota{Algorithm: rules.SlidingBlocks, Rate: rules.Rate{N: n, Per: per}, Blocks: blocks}
 }
 
 var logCases = []namedCase{
@@ -51,7 +51,7 @@ var logCases = []namedCase{
 		}
 	}},
 	{"D1: count_denied records what is denied, and who hammers stays out", func(w *world) {
-		for i, q := range []hotparam.Quota{slidingLog(3, sec), slidingBlocks(3, sec, 10)} {
+		for i, q := range []rules.Quota{slidingLog(3, sec), slidingBlocks(3, sec, 10)} {
 			q.CountDenied = true
 			k := w.named("limit", told(&q), q)
 			start := time.Duration(i) * time.Hour
@@ -162,7 +162,7 @@ var blockCases = []namedCase{
 		}
 	}},
 	{"F5: blocks as fine as may be", func(w *world) {
-		k := w.key(slidingBlocks(2000, 10*sec, hotparam.MaxBlocks))
+		k := w.key(slidingBlocks(2000, 10*sec, rules.MaxBlocks))
 		for i := range time.Duration(1100) {
 			w.at(i * 10 * ms)
 			k.ask(take(2)) // without the model, which is slow

@@ -4,11 +4,11 @@ import (
 	"math"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
-func locked(q hotparam.Quota, d time.Duration) hotparam.Quota {
+func locked(q rules.Quota, d time.Duration) rules.Quota {
 	q.Penalty = d
 	return q
 }
@@ -53,7 +53,7 @@ var penaltyCases = []namedCase{
 		}
 	}},
 	{"A3: a lock that outlasts all windows ends on time, although other quotas look meanwhile", func(w *world) {
-		blocks := func(per time.Duration, n int) hotparam.Quota {
+		blocks := func(per time.Duration, n int) rules.Quota {
 			q := slidingBlocks(1, per, n)
 			q.CountDenied = true
 			return q
@@ -127,7 +127,7 @@ var penaltyCases = []namedCase{
 		}
 	}},
 	{"A3 bug: the retry of a sliding window is a time from now, locked or not", func(w *world) {
-		for _, q := range []hotparam.Quota{slidingLog(3, sec), slidingBlocks(3, sec, 10)} {
+		for _, q := range []rules.Quota{slidingLog(3, sec), slidingBlocks(3, sec, 10)} {
 			k := w.named("limit", told(&q), locked(q, 5*sec))
 			k.take(3)
 			k.no(k.take(1), 0, 5*sec)
@@ -159,7 +159,7 @@ var penaltyCases = []namedCase{
 
 func (k *key) isLocked(a answer, left time.Duration) {
 	k.Helper()
-	if a.Allowed || a.Reason != hotparam.ReasonLocked || a.Remaining != 0 || a.RetryAfter != left || a.Taken != 0 {
+	if a.Allowed || a.Reason != rules.ReasonLocked || a.Remaining != 0 || a.RetryAfter != left || a.Taken != 0 {
 		k.Fatalf("%s at %v: got %s, want it locked for %v", told(k.quota), k.now()-epoch, toldResult(a.Result), left)
 	}
 }

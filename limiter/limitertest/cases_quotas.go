@@ -3,8 +3,8 @@ package limitertest
 import (
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // The cases of this file put a key under several quotas: those of instances of different
@@ -12,7 +12,7 @@ import (
 // most what the largest quota in force in it allows, or the sum over families (see familyOf).
 
 // under asks under q.
-func (k *key) under(q hotparam.Quota, ask limiter.Ask) limiter.Result {
+func (k *key) under(q rules.Quota, ask limiter.Ask) limiter.Result {
 	k.Helper()
 	q = q.WithDefaults()
 	op := k.op
@@ -21,7 +21,7 @@ func (k *key) under(q hotparam.Quota, ask limiter.Ask) limiter.Result {
 }
 
 // back returns what r took under q, as a Reservation's Cancel does.
-func (k *key) back(q hotparam.Quota, r limiter.Result) {
+func (k *key) back(q rules.Quota, r limiter.Result) {
 	k.Helper()
 	ask := r.Return()
 	if got := k.under(q, ask); !got.Allowed || got.Taken != 0 {
@@ -30,7 +30,7 @@ func (k *key) back(q hotparam.Quota, r limiter.Result) {
 }
 
 // has fails unless left permits remain under q.
-func (k *key) has(q hotparam.Quota, left int64) {
+func (k *key) has(q rules.Quota, left int64) {
 	k.Helper()
 	if r := k.under(q, peek(0)); r.Remaining != left {
 		k.Fatalf("%s at %v: %d left, want %d", told(&q), k.now()-epoch, r.Remaining, left)
@@ -38,7 +38,7 @@ func (k *key) has(q hotparam.Quota, left int64) {
 }
 
 // fills reserves single permits under q until one is denied, and returns what was taken.
-func (k *key) fills(q hotparam.Quota, within time.Duration) (log []used) {
+func (k *key) fills(q rules.Quota, within time.Duration) (log []used) {
 	k.Helper()
 	for range 10_000 {
 		r := k.under(q, limiter.Ask{Kind: limiter.Reserve, N: 1, Within: within})
@@ -51,20 +51,20 @@ func (k *key) fills(q hotparam.Quota, within time.Duration) (log []used) {
 	return nil
 }
 
-func natural(n int64, c hotparam.Calendar) hotparam.Quota {
-	q := window(n, hotparam.CalendarPeriods[c])
+func natural(n int64, c rules.Calendar) rules.Quota {
+	q := window(n, rules.CalendarPeriods[c])
 	q.Calendar = c
 	return q
 }
 
-func perMinute(n int64) hotparam.Rate { return hotparam.Rate{N: n, Per: time.Minute} }
+func perMinute(n int64) rules.Rate { return rules.Rate{N: n, Per: time.Minute} }
 
 var quotaCases = []namedCase{
 	{"two quotas of one family in turns admit what the larger one allows", func(w *world) {
 		gcra := bucket(perMinute(12), 12)
-		gcra.Algorithm = hotparam.GCRA
+		gcra.Algorithm = rules.GCRA
 		for _, p := range []struct {
-			a, b hotparam.Quota
+			a, b rules.Quota
 			most int64
 		}{
 			{bucket(perMinute(10), 10), bucket(perMinute(12), 12), 12},
@@ -78,8 +78,8 @@ var quotaCases = []namedCase{
 			{slidingLog(12, time.Hour), slidingLog(10, sec), 12},
 			{window(10, time.Minute), window(12, time.Minute), 12},
 			{window(10, time.Minute), window(12, time.Hour), 12},
-			{natural(10, hotparam.CalendarMinute), natural(12, hotparam.CalendarHour), 12},
-			{natural(10, hotparam.CalendarMinute), window(12, time.Minute), 12},
+			{natural(10, rules.CalendarMinute), natural(12, rules.CalendarHour), 12},
+			{natural(10, rules.CalendarMinute), window(12, time.Minute), 12},
 			{slidingBlocks(10, time.Minute, 6), slidingBlocks(12, time.Minute, 10), 12},
 			{slidingBlocks(10, time.Minute, 6), slidingBlocks(12, time.Hour, 7), 12},
 		} {
@@ -92,7 +92,7 @@ var quotaCases = []namedCase{
 		w.key(a).inTurns(a, b, 1, 12)
 	}},
 	{"quotas of two families in turns admit their sum", func(w *world) {
-		for _, p := range []struct{ a, b hotparam.Quota }{
+		for _, p := range []struct{ a, b rules.Quota }{
 			{bucket(perMinute(10), 10), slidingLog(12, time.Minute)},
 			{bucket(perMinute(10), 10), leaky(perMinute(12), 12, false)},
 			{bucket(perMinute(10), 10), window(12, time.Minute)},
@@ -111,11 +111,11 @@ var quotaCases = []namedCase{
 		}
 	}},
 	{"a longer window forgets nothing while a shorter one asks", func(w *world) {
-		for _, p := range []struct{ long, short hotparam.Quota }{
+		for _, p := range []struct{ long, short rules.Quota }{
 			{slidingLog(10, time.Minute), slidingLog(5, sec)},
 			{window(10, time.Minute), window(5, sec)},
 			{slidingBlocks(10, time.Minute, 6), slidingBlocks(5, sec, 4)},
-			{natural(10, hotparam.CalendarHour), natural(5, hotparam.CalendarSecond)},
+			{natural(10, rules.CalendarHour), natural(5, rules.CalendarSecond)},
 		} {
 			k := w.named("limit", told(&p.long)+told(&p.short), p.long)
 			start := k.now()
@@ -132,11 +132,11 @@ var quotaCases = []namedCase{
 		}
 	}},
 	{"a denial of a short window beside a long one is over on time", func(w *world) {
-		for _, p := range []struct{ long, short hotparam.Quota }{
+		for _, p := range []struct{ long, short rules.Quota }{
 			{slidingLog(10, time.Hour), slidingLog(5, sec)},
 			{window(10, time.Hour), window(5, sec)},
 			{slidingBlocks(10, time.Hour, 6), slidingBlocks(5, sec, 4)},
-			{natural(10, hotparam.CalendarHour), natural(5, hotparam.CalendarSecond)},
+			{natural(10, rules.CalendarHour), natural(5, rules.CalendarSecond)},
 		} {
 			k := w.named("limit", told(&p.long)+told(&p.short), p.long)
 			for range 12 {
@@ -158,7 +158,7 @@ var quotaCases = []namedCase{
 		}
 	}},
 	{"a short window that asks seldom beside a long one is not set anew each time", func(w *world) {
-		for _, p := range []struct{ long, short hotparam.Quota }{
+		for _, p := range []struct{ long, short rules.Quota }{
 			{slidingLog(100, time.Hour), slidingLog(5, sec)},
 			{slidingBlocks(100, time.Hour, 6), slidingBlocks(5, sec, 4)},
 		} {
@@ -203,7 +203,7 @@ var quotaCases = []namedCase{
 		}
 	}},
 	{"what a quota never counted is not given back to it", func(w *world) {
-		short, long := natural(2, hotparam.CalendarSecond), natural(2, hotparam.CalendarMinute)
+		short, long := natural(2, rules.CalendarSecond), natural(2, rules.CalendarMinute)
 		k := w.key(short)
 		early := k.under(short, take(2))
 		w.at(sec)
@@ -216,11 +216,11 @@ var quotaCases = []namedCase{
 		}
 	}},
 	{"windows of two lengths in turns pile nothing up", func(w *world) {
-		for _, p := range []struct{ a, b hotparam.Quota }{
+		for _, p := range []struct{ a, b rules.Quota }{
 			{slidingLog(10, time.Minute), slidingLog(10, 7*sec)},
 			{window(10, time.Minute), window(10, 7*sec)},
 			{slidingBlocks(10, time.Minute, 6), slidingBlocks(10, time.Minute, 7)},
-			{natural(10, hotparam.CalendarMinute), natural(10, hotparam.CalendarSecond)},
+			{natural(10, rules.CalendarMinute), natural(10, rules.CalendarSecond)},
 		} {
 			k := w.named("limit", told(&p.a)+told(&p.b), p.a)
 			for range 12 {
@@ -262,7 +262,7 @@ var quotaCases = []namedCase{
 				for range 10 {
 					k.under(b, take(1))
 				}
-				for _, q := range []hotparam.Quota{a, b, a} {
+				for _, q := range []rules.Quota{a, b, a} {
 					if r := k.under(q, take(1)); r.Allowed {
 						k.Fatalf("%s and %s in turns: one more of %s", told(&a), told(&b), told(&q))
 					}
@@ -273,11 +273,11 @@ var quotaCases = []namedCase{
 }
 
 // inTurns asks for a permit under a and b in turn, 500 times each at one instant.
-func (k *key) inTurns(a, b hotparam.Quota, least, most int64) {
+func (k *key) inTurns(a, b rules.Quota, least, most int64) {
 	k.Helper()
 	var sum int64
 	for range 500 {
-		for _, q := range []hotparam.Quota{a, b} {
+		for _, q := range []rules.Quota{a, b} {
 			sum += k.under(q, take(1)).Taken
 		}
 	}

@@ -5,12 +5,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // change gives the key another quota. The model has only one, and is not asked again.
-func (k *key) change(q hotparam.Quota) {
+func (k *key) change(q rules.Quota) {
 	q = q.WithDefaults()
 	k.quota, k.op.Quota, k.loose = &q, &q, true
 }
@@ -35,8 +35,8 @@ var changeCases = []namedCase{
 		}
 	}},
 	{"A7: what was taken of a bucket stays taken when its quota changes", func(w *world) {
-		for _, a := range []hotparam.Algorithm{hotparam.TokenBucket, hotparam.GCRA, hotparam.LeakyBucket} {
-			q := hotparam.Quota{Algorithm: a, Rate: perSecond(10), Burst: 10}
+		for _, a := range []rules.Algorithm{rules.TokenBucket, rules.GCRA, rules.LeakyBucket} {
+			q := rules.Quota{Algorithm: a, Rate: perSecond(10), Burst: 10}
 			k := w.named("limit", string(a), q)
 			k.yes(k.take(4), 6)
 			q.Rate, q.Burst = perSecond(100), 20
@@ -109,7 +109,7 @@ var changeCases = []namedCase{
 		}
 	}},
 	{"reservations outlive a reload that raises the rate", func(w *world) {
-		for _, p := range []struct{ a, b hotparam.Quota }{
+		for _, p := range []struct{ a, b rules.Quota }{
 			{bucket(perSecond(10), 1), bucket(perSecond(11), 1)},
 			{bucket(perSecond(10), 10), bucket(perSecond(11), 11)},
 			{leaky(perSecond(10), 50, true), leaky(perSecond(11), 55, true)},
@@ -128,7 +128,7 @@ var changeCases = []namedCase{
 		}
 	}},
 	{"reservations outlive another number of instances", func(w *world) {
-		for _, p := range []struct{ a, b hotparam.Quota }{
+		for _, p := range []struct{ a, b rules.Quota }{
 			{bucket(perSecond(10), 10), bucket(perSecond(5), 5)},
 			{leaky(perSecond(10), 50, true), leaky(perSecond(5), 25, true)},
 			{leaky(perSecond(10), 10, false), leaky(perSecond(5), 5, false)},
@@ -157,7 +157,7 @@ var changeCases = []namedCase{
 	}},
 	{"concurrent reservations, cancels and reloads admit what the largest quota allows", func(w *world) {
 		const burst = 20
-		for _, p := range []struct{ a, b hotparam.Quota }{
+		for _, p := range []struct{ a, b rules.Quota }{
 			{bucket(perSecond(10), burst), bucket(perSecond(11), burst)},
 			{bucket(perSecond(10), burst), bucket(perSecond(10), burst/2)},
 			{leaky(perSecond(10), burst, false), leaky(perSecond(11), burst, false)},
@@ -165,7 +165,7 @@ var changeCases = []namedCase{
 		} {
 			k := w.named("limit", told(&p.a)+told(&p.b), p.a)
 			k.ready(limiter.Take, limiter.Reserve, limiter.Return)
-			quotas := [2]hotparam.Quota{p.a.WithDefaults(), p.b.WithDefaults()}
+			quotas := [2]rules.Quota{p.a.WithDefaults(), p.b.WithDefaults()}
 			var kept atomic.Int64
 			start := k.now()
 			together(func(g int) {

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // returnCases are Returns under one quota and under several.
@@ -28,7 +28,7 @@ var returnCases = []namedCase{
 		}
 	}},
 	{"what is returned is there under the quota that holds by then", func(w *world) {
-		for _, p := range []struct{ a, b hotparam.Quota }{
+		for _, p := range []struct{ a, b rules.Quota }{
 			{bucket(perSecond(10), 5), bucket(perSecond(7), 8)},
 			{leaky(perSecond(10), 5, false), leaky(perSecond(7), 8, false)},
 			{slidingLog(5, 10*sec), slidingLog(8, 12*sec)},
@@ -100,7 +100,7 @@ var returnCases = []namedCase{
 		}
 	}},
 	{"a take that is returned in parts gets no other take back", func(w *world) {
-		for _, q := range []hotparam.Quota{bucket(perSecond(1), 10), leaky(perSecond(1), 10, false)} {
+		for _, q := range []rules.Quota{bucket(perSecond(1), 10), leaky(perSecond(1), 10, false)} {
 			k := w.named("limit", told(&q), q)
 			whole := k.under(q, take(10))
 			part := whole.Return()

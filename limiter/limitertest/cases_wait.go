@@ -6,9 +6,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/limiter/semaphore"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // A crowd waits for "key" again and again for a span, each caller with a patience of its own: a
@@ -56,10 +56,10 @@ func (c crowd) served() (together, alone int64) {
 // waitCases wait by the system's clock, which is also the backend's.
 var waitCases = []namedCase{
 	{"waiters that give up leave their turn to the next", func(w *world) {
-		for _, q := range []hotparam.Quota{
+		for _, q := range []rules.Quota{
 			{Rate: perSecond(50), Burst: 1},
-			{Algorithm: hotparam.SlidingLog, Rate: perSecond(50)},
-			{Algorithm: hotparam.LeakyBucket, Rate: perSecond(50), Burst: 40, Shape: true},
+			{Algorithm: rules.SlidingLog, Rate: perSecond(50)},
+			{Algorithm: rules.LeakyBucket, Rate: perSecond(50), Burst: 40, Shape: true},
 		} {
 			q = q.WithDefaults()
 			if !w.config.supports(&q, limiter.Reserve) || !w.config.supports(&q, limiter.Return) {

@@ -3,19 +3,19 @@ package limitertest
 import (
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
-func warming(rate hotparam.Rate, burst int64, warmUp time.Duration) hotparam.Quota {
-	return hotparam.Quota{Algorithm: hotparam.TokenBucket, Rate: rate, Burst: burst, WarmUp: warmUp}
+func warming(rate rules.Rate, burst int64, warmUp time.Duration) rules.Quota {
+	return rules.Quota{Algorithm: rules.TokenBucket, Rate: rate, Burst: burst, WarmUp: warmUp}
 }
 
 var warmUpCases = []namedCase{
 	{"F3: what is cold begins at a part of its rate, and comes to the whole", func(w *world) {
 		// Guava's own case: 1/s, a warm-up of 10 s and a factor of 3: 5 permits at the
 		// threshold, 10 stored by a cold one; the 5 that are above take 10 s.
-		k := w.key(hotparam.Quota{Algorithm: hotparam.TokenBucket, Rate: perSecond(1), Burst: 1, WarmUp: 10 * sec})
+		k := w.key(rules.Quota{Algorithm: rules.TokenBucket, Rate: perSecond(1), Burst: 1, WarmUp: 10 * sec})
 		var gaps []time.Duration
 		for range 12 {
 			r := k.ask(take(1))
@@ -49,11 +49,11 @@ var warmUpCases = []namedCase{
 		}
 	}},
 	{"a cost is charged to a bucket that is cold", func(w *world) {
-		for _, q := range []hotparam.Quota{
+		for _, q := range []rules.Quota{
 			warming(perMinute(1), 1, 10*time.Minute),
 			warming(perSecond(10), 1, 10*sec),
 			warming(perSecond(1000), 5, time.Minute),
-			{Algorithm: hotparam.TokenBucket, Rate: perSecond(1), Burst: 1, WarmUp: time.Hour, ColdFactor: 1000},
+			{Algorithm: rules.TokenBucket, Rate: perSecond(1), Burst: 1, WarmUp: time.Hour, ColdFactor: 1000},
 		} {
 			for _, cost := range []int64{1, 20, 1 << 20} {
 				k := w.named("limit", told(&q)+time.Duration(cost).String(), q)

@@ -3,15 +3,15 @@ package limitertest
 import (
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
-func window(n int64, per time.Duration) hotparam.Quota {
-	return hotparam.Quota{Algorithm: hotparam.FixedWindow, Rate: hotparam.Rate{N: n, Per: per}}
+func window(n int64, per time.Duration) rules.Quota {
+	return rules.Quota{Algorithm: rules.FixedWindow, Rate: rules.Rate{N: n, Per: per}}
 }
 
-func calendar(n int64, c hotparam.Calendar, zone string) hotparam.Quota {
-	q := window(n, hotparam.CalendarPeriods[c])
+func calendar(n int64, c rules.Calendar, zone string) rules.Quota {
+	q := window(n, rules.CalendarPeriods[c])
 	q.Calendar, q.Zone = c, zone
 	return q
 }
@@ -39,7 +39,7 @@ var windowCases = []namedCase{
 	}},
 	{"A5, G: a window begins with its natural period", func(w *world) {
 		w.at(40 * sec)
-		k := w.key(calendar(2, hotparam.CalendarMinute, ""))
+		k := w.key(calendar(2, rules.CalendarMinute, ""))
 		k.yes(k.take(2), 0)
 		k.no(k.take(1), 0, 20*sec)
 		w.at(60 * sec)
@@ -48,7 +48,7 @@ var windowCases = []namedCase{
 	}},
 	{"G: calendar windows know the time zone and its summer time", func(w *world) {
 		// The clocks of Berlin go on at 01:00 UTC on 29 March 2026, and back on 25 October.
-		k := w.key(calendar(2, hotparam.CalendarDay, "Europe/Berlin"))
+		k := w.key(calendar(2, rules.CalendarDay, "Europe/Berlin"))
 		w.at(date(2026, 3, 28, 23, 0)) // midnight there
 		k.yes(k.take(2), 0)
 		k.no(k.take(1), 0, 23*time.Hour)
@@ -60,9 +60,9 @@ var windowCases = []namedCase{
 		k.no(k.take(1), 0, 25*time.Hour)
 	}},
 	{"G: calendar windows are as long as their month and year", func(w *world) {
-		month := w.named("limit", "month", calendar(1, hotparam.CalendarMonth, ""))
-		year := w.named("limit", "year", calendar(1, hotparam.CalendarYear, ""))
-		week := w.named("limit", "week", calendar(1, hotparam.CalendarWeek, ""))
+		month := w.named("limit", "month", calendar(1, rules.CalendarMonth, ""))
+		year := w.named("limit", "year", calendar(1, rules.CalendarYear, ""))
+		week := w.named("limit", "week", calendar(1, rules.CalendarWeek, ""))
 		w.at(date(2028, 2, 1, 0, 0)) // a Tuesday of a leap year
 		for _, x := range []struct {
 			k     *key

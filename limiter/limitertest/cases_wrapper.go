@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 var wrapperCases = []wrapperCase{
 	{"an error concerns its op alone", func(w *wrapper) {
-		good, bad, other := wrapperOp("a good", 1, hotparam.Quota{}), wrapperOp("a bad", 1, hotparam.Quota{}), wrapperOp("a other", 1, hotparam.Quota{})
+		good, bad, other := wrapperOp("a good", 1, rules.Quota{}), wrapperOp("a bad", 1, rules.Quota{}), wrapperOp("a other", 1, rules.Quota{})
 		w.nodes.poison("a bad", true)
 		for range 5 {
 			w.askAll([]limiter.Op{good, bad, other})
@@ -30,7 +30,7 @@ var wrapperCases = []wrapperCase{
 	{"a node that is lost takes no other's keys", func(w *wrapper) {
 		var ops []limiter.Op
 		for _, key := range []string{"a1", "b1", "c1", "b2", "a2"} {
-			ops = append(ops, wrapperOp(key, 1, hotparam.Quota{}))
+			ops = append(ops, wrapperOp(key, 1, rules.Quota{}))
 		}
 		w.askAll(ops)
 		w.settle()

@@ -12,8 +12,8 @@
 //			New: func(t *testing.T, now func() time.Duration) limiter.Backend {
 //				return mine.New(now)
 //			},
-//			Supports: func(q *hotparam.Quota, kind limiter.Kind) bool {
-//				return q.Algorithm == hotparam.TokenBucket && q.Penalty == 0 && kind == limiter.Take
+//			Supports: func(q *rules.Quota, kind limiter.Kind) bool {
+//				return q.Algorithm == rules.TokenBucket && q.Penalty == 0 && kind == limiter.Take
 //			},
 //		})
 //	}

@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/limiter/limitertest"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // The test of a backend of your own, which only takes, and only from token buckets.
@@ -20,8 +20,8 @@ func ExampleTestBackend() {
 			}
 			return backend
 		},
-		Supports: func(q *hotparam.Quota, kind limiter.Kind) bool {
-			return q.Algorithm == hotparam.TokenBucket && q.Penalty == 0 && kind == limiter.Take
+		Supports: func(q *rules.Quota, kind limiter.Kind) bool {
+			return q.Algorithm == rules.TokenBucket && q.Penalty == 0 && kind == limiter.Take
 		},
 	})
 }

@@ -5,8 +5,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // TestFull runs the random schedules of the suite that bound the admissions, on a backend that has
@@ -20,21 +20,21 @@ func TestFull(t *testing.T, c Config) {
 }
 
 var fullQuotas = []variant{
-	{"token_bucket", drawBucket(hotparam.TokenBucket, mixRates)},
-	{"gcra", drawBucket(hotparam.GCRA, mixRates)},
-	{"leaky_bucket", drawBucket(hotparam.LeakyBucket, mixRates)},
+	{"token_bucket", drawBucket(rules.TokenBucket, mixRates)},
+	{"gcra", drawBucket(rules.GCRA, mixRates)},
+	{"leaky_bucket", drawBucket(rules.LeakyBucket, mixRates)},
 	{"warm-up", drawWarmUp},
-	{"fixed_window", drawMixWindow(hotparam.FixedWindow)},
-	{"fixed_window, calendar", func(t *rapid.T) hotparam.Quota {
-		return natural(rapid.Int64Range(1, 12).Draw(t, "limit"), hotparam.CalendarMinute)
+	{"fixed_window", drawMixWindow(rules.FixedWindow)},
+	{"fixed_window, calendar", func(t *rapid.T) rules.Quota {
+		return natural(rapid.Int64Range(1, 12).Draw(t, "limit"), rules.CalendarMinute)
 	}},
-	{"sliding_log", drawMixWindow(hotparam.SlidingLog)},
-	{"sliding_blocks", func(t *rapid.T) hotparam.Quota {
-		q := drawMixWindow(hotparam.SlidingBlocks)(t)
+	{"sliding_log", drawMixWindow(rules.SlidingLog)},
+	{"sliding_blocks", func(t *rapid.T) rules.Quota {
+		q := drawMixWindow(rules.SlidingBlocks)(t)
 		q.Blocks = 6
 		return q
 	}},
-	{"penalty", func(t *rapid.T) hotparam.Quota {
+	{"penalty", func(t *rapid.T) rules.Quota {
 		q := drawMixed(t)
 		q.Penalty = sec
 		return q
@@ -51,7 +51,7 @@ func testFull(t *testing.T, c *Config) {
 				k.failer = rt
 				k.loose = true
 				s := newSchedule(rt, c, k.quota, []limiter.Kind{limiter.Take, limiter.AtMost, limiter.Reserve})
-				m := &mix{T: rt, key: k, quotas: []*hotparam.Quota{k.quota}}
+				m := &mix{T: rt, key: k, quotas: []*rules.Quota{k.quota}}
 				for range s.asks() {
 					k.sleep(s.pause())
 					if rapid.Bool().Draw(rt, "others come") {
@@ -65,7 +65,7 @@ func testFull(t *testing.T, c *Config) {
 					}
 				}
 				m.bounded(familyOf(k.quota), m.quotas)
-				if q.Algorithm == hotparam.FixedWindow && q.Calendar == "" {
+				if q.Algorithm == rules.FixedWindow && q.Calendar == "" {
 					return // a key that returns may begin with the window of another
 				}
 				var log []used
@@ -96,7 +96,7 @@ func testFullClock(t *testing.T, c *Config) {
 			r := k.ask(limiter.Ask{N: s.n()})
 			latest = max(latest, k.now())
 			limit := mostIn(k.quota, s.tick, latest)
-			if q.Algorithm == hotparam.FixedWindow && q.Calendar == "" {
+			if q.Algorithm == rules.FixedWindow && q.Calendar == "" {
 				limit += q.Rate.N
 			}
 			if sum += r.Taken; sum > limit {

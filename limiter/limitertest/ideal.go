@@ -4,7 +4,7 @@ import (
 	"math/big"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // idealBucket is the textbook token bucket in exact fractions: tokens are counted, and
@@ -35,7 +35,7 @@ type taken struct {
 	tokens *big.Rat
 }
 
-func newIdealBucket(q *hotparam.Quota, tick time.Duration) *idealBucket {
+func newIdealBucket(q *rules.Quota, tick time.Duration) *idealBucket {
 	return &idealBucket{
 		rate:   big.NewRat(q.Rate.N, int64(q.Rate.Per)),
 		burst:  q.Burst,

@@ -3,13 +3,13 @@ package limitertest
 import (
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // idealWindows are the fixed windows from the current one to the last with a reservation,
 // without gaps.
 type idealWindows struct {
-	q     *hotparam.Quota
+	q     *rules.Quota
 	zone  *time.Location
 	marks map[int64]time.Duration // the begin of the window of each mark
 	list  []fixedWindow
@@ -20,7 +20,7 @@ type fixedWindow struct {
 	n          int64
 }
 
-func newIdealWindows(q *hotparam.Quota) *idealWindows {
+func newIdealWindows(q *rules.Quota) *idealWindows {
 	zone, err := time.LoadLocation(q.Zone)
 	if err != nil {
 		panic(err) // the quota is one of the suite's own
@@ -130,28 +130,28 @@ func (w *idealWindows) reset(now time.Duration) time.Duration {
 }
 
 // period returns the natural period that t is in, in the time zone of t.
-func period(c hotparam.Calendar, t time.Time) (begin, end time.Time) {
+func period(c rules.Calendar, t time.Time) (begin, end time.Time) {
 	y, m, d := t.Date()
 	day := func(m time.Month, d int) time.Time { return time.Date(y, m, d, 0, 0, 0, 0, t.Location()) }
 	switch c {
-	case hotparam.CalendarYear:
+	case rules.CalendarYear:
 		return day(time.January, 1), day(12+time.January, 1)
-	case hotparam.CalendarMonth:
+	case rules.CalendarMonth:
 		return day(m, 1), day(m+1, 1)
-	case hotparam.CalendarWeek:
+	case rules.CalendarWeek:
 		monday := d - (int(t.Weekday())+6)%7
 		return day(m, monday), day(m, monday+7)
-	case hotparam.CalendarDay:
+	case rules.CalendarDay:
 		return day(m, d), day(m, d+1)
 	}
 	// Within a day, the wall clock shows how much of the hour, minute or second has passed.
 	into := time.Duration(t.Nanosecond())
-	if c != hotparam.CalendarSecond {
+	if c != rules.CalendarSecond {
 		into += time.Duration(t.Second()) * time.Second
 	}
-	if c == hotparam.CalendarHour {
+	if c == rules.CalendarHour {
 		into += time.Duration(t.Minute()) * time.Minute
 	}
 	begin = t.Add(-into)
-	return begin, begin.Add(hotparam.CalendarPeriods[c])
+	return begin, begin.Add(rules.CalendarPeriods[c])
 }

@@ -4,7 +4,7 @@ import (
 	"math/big"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // idealWarmUp is SmoothWarmingUp of Guava's RateLimiter in exact fractions: the more permits
@@ -24,7 +24,7 @@ type idealWarmUp struct {
 	free      *big.Rat // ns; nil: it is new
 }
 
-func newIdealWarmUp(q *hotparam.Quota, tick time.Duration) *idealWarmUp {
+func newIdealWarmUp(q *rules.Quota, tick time.Duration) *idealWarmUp {
 	one, two := big.NewRat(1, 1), big.NewRat(2, 1)
 	cold := new(big.Rat)
 	cold.SetFloat64(q.ColdFactor)

@@ -8,8 +8,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // family names the quotas that share a state. Quotas of different families have separate
@@ -18,12 +18,12 @@ type family string
 
 const warmUpFamily family = "warm-up"
 
-func familyOf(q *hotparam.Quota) family {
+func familyOf(q *rules.Quota) family {
 	switch {
 	case q.WarmUp > 0:
 		return warmUpFamily
-	case q.Algorithm == "", q.Algorithm == hotparam.GCRA:
-		return family(hotparam.TokenBucket)
+	case q.Algorithm == "", q.Algorithm == rules.GCRA:
+		return family(rules.TokenBucket)
 	}
 	return family(q.Algorithm)
 }
@@ -41,7 +41,7 @@ type admission struct {
 type mix struct {
 	*rapid.T
 	*key
-	quotas   []*hotparam.Quota
+	quotas   []*rules.Quota
 	everyone bool // asks for a permit after each step, so that no quota is out of use
 	log      []*admission
 }
@@ -57,28 +57,28 @@ func (m *mix) Helper()                           { m.T.Helper() }
 // not a tick before. A bucket has no such promise: it earns at the rate of who asked last.
 func testMixes(t *testing.T, c *Config) {
 	for _, v := range []variant{
-		{"token bucket and gcra", func(t *rapid.T) hotparam.Quota {
-			return drawBucket(rapid.SampledFrom([]hotparam.Algorithm{hotparam.TokenBucket, hotparam.GCRA}).Draw(t, "algorithm"), mixRates)(t)
+		{"token bucket and gcra", func(t *rapid.T) rules.Quota {
+			return drawBucket(rapid.SampledFrom([]rules.Algorithm{rules.TokenBucket, rules.GCRA}).Draw(t, "algorithm"), mixRates)(t)
 		}},
-		{"leaky_bucket", func(t *rapid.T) hotparam.Quota {
-			q := drawBucket(hotparam.LeakyBucket, mixRates)(t)
+		{"leaky_bucket", func(t *rapid.T) rules.Quota {
+			q := drawBucket(rules.LeakyBucket, mixRates)(t)
 			q.Shape = rapid.Bool().Draw(t, "shape")
 			return q
 		}},
-		{"warm-up", func(t *rapid.T) hotparam.Quota {
-			q := drawBucket(hotparam.TokenBucket, mixRates)(t)
+		{"warm-up", func(t *rapid.T) rules.Quota {
+			q := drawBucket(rules.TokenBucket, mixRates)(t)
 			q.WarmUp = rapid.SampledFrom([]time.Duration{sec, 10 * sec}).Draw(t, "warm-up")
 			return q
 		}},
-		{"fixed_window", drawMixWindow(hotparam.FixedWindow)},
-		{"fixed_window, calendar", func(t *rapid.T) hotparam.Quota {
-			return natural(rapid.Int64Range(1, 12).Draw(t, "limit"), rapid.SampledFrom([]hotparam.Calendar{
-				hotparam.CalendarSecond, hotparam.CalendarMinute, hotparam.CalendarHour,
+		{"fixed_window", drawMixWindow(rules.FixedWindow)},
+		{"fixed_window, calendar", func(t *rapid.T) rules.Quota {
+			return natural(rapid.Int64Range(1, 12).Draw(t, "limit"), rapid.SampledFrom([]rules.Calendar{
+				rules.CalendarSecond, rules.CalendarMinute, rules.CalendarHour,
 			}).Draw(t, "calendar"))
 		}},
-		{"sliding_log", drawMixWindow(hotparam.SlidingLog)},
-		{"sliding_blocks", func(t *rapid.T) hotparam.Quota {
-			q := drawMixWindow(hotparam.SlidingBlocks)(t)
+		{"sliding_log", drawMixWindow(rules.SlidingLog)},
+		{"sliding_blocks", func(t *rapid.T) rules.Quota {
+			q := drawMixWindow(rules.SlidingBlocks)(t)
 			q.Blocks = rapid.SampledFrom([]int{2, 3, 6, 10}).Draw(t, "blocks")
 			return q
 		}},
@@ -90,25 +90,25 @@ func testMixes(t *testing.T, c *Config) {
 	}
 }
 
-var mixRates = []hotparam.Rate{perSecond(1), perSecond(3), perSecond(10), {N: 7, Per: time.Minute}, {N: 60, Per: time.Minute}, perSecond(1000)}
+var mixRates = []rules.Rate{perSecond(1), perSecond(3), perSecond(10), {N: 7, Per: time.Minute}, {N: 60, Per: time.Minute}, perSecond(1000)}
 
-func drawMixWindow(a hotparam.Algorithm) func(*rapid.T) hotparam.Quota {
-	return func(t *rapid.T) hotparam.Quota {
+func drawMixWindow(a rules.Algorithm) func(*rapid.T) rules.Quota {
+	return func(t *rapid.T) rules.Quota {
 		q := drawWindow(a, rapid.IntRange(0, 3).Draw(t, "count denied") == 0)(t)
 		q.Rate.Per = rapid.SampledFrom([]time.Duration{sec, 6 * sec, 7 * sec, time.Minute}).Draw(t, "span")
 		return q
 	}
 }
 
-func drawMixed(t *rapid.T) hotparam.Quota {
-	algorithm := rapid.SampledFrom(hotparam.Algorithms).Draw(t, "algorithm")
+func drawMixed(t *rapid.T) rules.Quota {
+	algorithm := rapid.SampledFrom(rules.Algorithms).Draw(t, "algorithm")
 	if algorithm.Windowed() {
 		return drawMixWindow(algorithm)(t)
 	}
 	return drawBucket(algorithm, mixRates)(t)
 }
 
-func runMix(t *testing.T, rt *rapid.T, c *Config, draw func(*rapid.T) hotparam.Quota) {
+func runMix(t *testing.T, rt *rapid.T, c *Config, draw func(*rapid.T) rules.Quota) {
 	m := &mix{T: rt}
 	for range rapid.IntRange(2, 4).Draw(rt, "quotas") {
 		q := draw(rt).WithDefaults()
@@ -132,7 +132,7 @@ func runMix(t *testing.T, rt *rapid.T, c *Config, draw func(*rapid.T) hotparam.Q
 			}
 		}
 	}
-	byFamily := map[family][]*hotparam.Quota{}
+	byFamily := map[family][]*rules.Quota{}
 	for _, q := range m.quotas {
 		byFamily[familyOf(q)] = append(byFamily[familyOf(q)], q)
 	}
@@ -177,7 +177,7 @@ func (m *mix) step() {
 }
 
 // ask asks under q, and logs what was taken.
-func (m *mix) ask(q *hotparam.Quota, ask limiter.Ask) limiter.Result {
+func (m *mix) ask(q *rules.Quota, ask limiter.Ask) limiter.Result {
 	op := m.op
 	op.Quota, op.Ask = q, ask
 	r := m.world.do(op)
@@ -193,7 +193,7 @@ func (m *mix) ask(q *hotparam.Quota, ask limiter.Ask) limiter.Result {
 
 // retry asks again when the RetryAfter of a denial is over. Before that, either other quotas
 // peek, or q does a tick earlier.
-func (m *mix) retry(q *hotparam.Quota, ask limiter.Ask, denied limiter.Result) {
+func (m *mix) retry(q *rules.Quota, ask limiter.Ask, denied limiter.Result) {
 	due := m.now() + denied.RetryAfter
 	if rapid.Bool().Draw(m.T, "others peek") {
 		for range rapid.IntRange(1, 3).Draw(m.T, "peeks") {
@@ -213,7 +213,7 @@ func (m *mix) retry(q *hotparam.Quota, ask limiter.Ask, denied limiter.Result) {
 }
 
 // crowd asks for other keys, which do not concern a key unless a table is full.
-func (k *key) crowd(q *hotparam.Quota) {
+func (k *key) crowd(q *rules.Quota) {
 	k.Helper()
 	t := k.failer.(*rapid.T)
 	op := k.op
@@ -239,7 +239,7 @@ func (m *mix) before(a *admission) bool {
 }
 
 // bounded fails if in some window more was admitted than the family's largest quota allows.
-func (m *mix) bounded(f family, quotas []*hotparam.Quota) {
+func (m *mix) bounded(f family, quotas []*rules.Quota) {
 	var log []used
 	for _, a := range m.log {
 		if a.family == f && !a.returned {
@@ -270,8 +270,8 @@ func (m *mix) bounded(f family, quotas []*hotparam.Quota) {
 }
 
 // within fails if q, whose limit is of windows, admitted by itself more than that.
-func (m *mix) within(q *hotparam.Quota) {
-	if !q.Algorithm.Windowed() || q.Algorithm == hotparam.FixedWindow && q.Calendar == "" {
+func (m *mix) within(q *rules.Quota) {
+	if !q.Algorithm.Windowed() || q.Algorithm == rules.FixedWindow && q.Calendar == "" {
 		return // its windows begin with what others took
 	}
 	var log []used
@@ -286,17 +286,17 @@ func (m *mix) within(q *hotparam.Quota) {
 // largest returns how much at once, and per nanosecond, the largest of some quotas of a family
 // allows. Fixed windows allow their limit twice around a border. Those with borders of their own
 // may be asked in turns just behind them, so they allow their sum.
-func largest(quotas []*hotparam.Quota) (burst int64, rate *big.Rat) {
+func largest(quotas []*rules.Quota) (burst int64, rate *big.Rat) {
 	rate = new(big.Rat)
 	fixed := map[[2]any]int64{}
 	for _, q := range quotas {
 		span := int64(q.Rate.Per)
 		switch q.Algorithm {
-		case hotparam.FixedWindow:
+		case rules.FixedWindow:
 			borders := [2]any{q.Rate.Per, q.Calendar}
 			fixed[borders] = max(fixed[borders], q.Burst)
 			continue
-		case hotparam.SlidingBlocks:
+		case rules.SlidingBlocks:
 			span = max(span-(span-1)/int64(q.Blocks)-1, span/2)
 		}
 		burst = max(burst, q.Burst)

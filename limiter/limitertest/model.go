@@ -3,15 +3,15 @@ package limitertest
 import (
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // model is the expected behaviour of a key, written for the reader: slow, for one goroutine
 // and a clock that never goes back, and without any code of a backend. It has what all
 // algorithms share; an ideal is an algorithm's own part.
 type model struct {
-	q     *hotparam.Quota
+	q     *rules.Quota
 	tick  time.Duration
 	ideal ideal
 	until time.Duration // the key is locked before it
@@ -40,21 +40,21 @@ type ideal interface {
 // maxCharge bounds what the model counts; no compared schedule comes near.
 const maxCharge = 1 << 20
 
-func newModel(q *hotparam.Quota, tick time.Duration) *model {
+func newModel(q *rules.Quota, tick time.Duration) *model {
 	m := &model{q: q, tick: tick}
-	if q.Burst != hotparam.Unlimited {
+	if q.Burst != rules.Unlimited {
 		m.ideal = newIdeal(q, tick)
 	}
 	return m
 }
 
-func newIdeal(q *hotparam.Quota, tick time.Duration) ideal {
+func newIdeal(q *rules.Quota, tick time.Duration) ideal {
 	switch q.Algorithm {
-	case hotparam.FixedWindow:
+	case rules.FixedWindow:
 		return newIdealWindows(q)
-	case hotparam.SlidingLog:
+	case rules.SlidingLog:
 		return newIdealLog(q.Rate.N, q.Rate.Per, 1)
-	case hotparam.SlidingBlocks:
+	case rules.SlidingBlocks:
 		block := ceilTo(q.Rate.Per, int64(q.Blocks), tick)
 		return newIdealLog(q.Rate.N, time.Duration(q.Blocks)*block, block)
 	}
@@ -106,10 +106,10 @@ func (m *model) ask(now time.Duration, ask limiter.Ask) limiter.Result {
 	case !ever:
 		return m.denied(now, 0)
 	case wait == 0 && ask.Kind == limiter.Peek:
-		return m.allowed(now, limiter.Result{Decision: hotparam.Decision{Delay: delay}})
+		return m.allowed(now, limiter.Result{Decision: rules.Decision{Delay: delay}})
 	case wait == 0:
 		mark := m.ideal.take(now, now, n)
-		return m.allowed(now, limiter.Result{Decision: hotparam.Decision{Delay: delay}, Taken: n, Mark: mark})
+		return m.allowed(now, limiter.Result{Decision: rules.Decision{Delay: delay}, Taken: n, Mark: mark})
 	case ask.Kind == limiter.Peek:
 		return m.denied(now, wait)
 	case ask.Kind == limiter.Reserve && !m.q.Shape:
@@ -117,7 +117,7 @@ func (m *model) ask(now time.Duration, ask limiter.Ask) limiter.Result {
 			return m.penalize(now, wait-within)
 		}
 		mark := m.ideal.take(now, now+wait, n)
-		return m.allowed(now, limiter.Result{Decision: hotparam.Decision{Delay: wait}, Taken: n, Mark: mark})
+		return m.allowed(now, limiter.Result{Decision: rules.Decision{Delay: wait}, Taken: n, Mark: mark})
 	}
 	if m.q.CountDenied && ask.Kind != limiter.Reserve {
 		m.ideal.charge(now, min(ask.N, maxCharge))
@@ -154,12 +154,12 @@ func (m *model) penalize(now, retry time.Duration) limiter.Result {
 }
 
 func (m *model) allowed(now time.Duration, r limiter.Result) limiter.Result {
-	r.Allowed, r.Reason = true, hotparam.ReasonWithin
+	r.Allowed, r.Reason = true, rules.ReasonWithin
 	return m.tell(now, r)
 }
 
 func (m *model) denied(now, retry time.Duration) limiter.Result {
-	return m.tell(now, limiter.Result{Decision: hotparam.Decision{Reason: hotparam.ReasonLimited, RetryAfter: retry}})
+	return m.tell(now, limiter.Result{Decision: rules.Decision{Reason: rules.ReasonLimited, RetryAfter: retry}})
 }
 
 // locked denies until the lock has ended and the ask can pass, or for ever.
@@ -174,7 +174,7 @@ func (m *model) locked(now time.Duration, ask limiter.Ask) limiter.Result {
 			retry = 0
 		}
 	}
-	r := m.tell(now, limiter.Result{Decision: hotparam.Decision{Reason: hotparam.ReasonLocked, RetryAfter: retry}})
+	r := m.tell(now, limiter.Result{Decision: rules.Decision{Reason: rules.ReasonLocked, RetryAfter: retry}})
 	r.Remaining = 0
 	return r
 }
@@ -182,7 +182,7 @@ func (m *model) locked(now time.Duration, ask limiter.Ask) limiter.Result {
 // tell fills in the state of the key.
 func (m *model) tell(now time.Duration, r limiter.Result) limiter.Result {
 	if m.ideal == nil {
-		r.Limit, r.Remaining = hotparam.Unlimited, hotparam.Unlimited
+		r.Limit, r.Remaining = rules.Unlimited, rules.Unlimited
 		return r
 	}
 	r.Limit, r.Remaining = m.q.Burst, m.ideal.left(now)

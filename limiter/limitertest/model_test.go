@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // models is a backend of models, one for each key. So the models themselves are held
@@ -129,7 +129,7 @@ var flaws = []flaw{
 	{name: "time is in whole seconds", found: []string{"B8 bug: rate 10/s with a burst of 10 admits 1,010 in 100 s, not 500", "random schedules come to what the model says"}, clock: func(_, now time.Duration) time.Duration { return now.Truncate(sec) }},
 	{name: "the clock is the client's", found: []string{"A1: a bucket starts full, and what it earns is never more"}, clock: func(time.Duration, time.Duration) time.Duration { return epoch + time.Since(started) }},
 	{name: "a denial consumes", found: []string{"A2: a denial consumes nothing", "random schedules come to what the model says"}, result: func(m *model, now time.Duration, ask limiter.Ask, r *limiter.Result) {
-		if ask.Kind == limiter.Take && r.Reason == hotparam.ReasonLimited && r.RetryAfter > 0 {
+		if ask.Kind == limiter.Take && r.Reason == rules.ReasonLimited && r.RetryAfter > 0 {
 			m.ideal.charge(now, ask.N)
 		}
 	}},
@@ -157,7 +157,7 @@ var flaws = []flaw{
 	{name: "a retry is not told", found: []string{"B4 bug: a denial tells when to ask again, for each algorithm"}, result: func(_ *model, _ time.Duration, _ limiter.Ask, r *limiter.Result) { r.RetryAfter = 0 }},
 	{name: "more than the limit passes", found: []string{"A2 bug: a first call above the capacity is refused at once, with no retry", "any number may be asked for"}, result: func(m *model, _ time.Duration, ask limiter.Ask, r *limiter.Result) {
 		if ask.Kind == limiter.Take && ask.N > m.q.Burst {
-			r.Allowed, r.Reason, r.Taken = true, hotparam.ReasonWithin, ask.N
+			r.Allowed, r.Reason, r.Taken = true, rules.ReasonWithin, ask.N
 		}
 	}},
 	{name: "limits of one key share its state", found: []string{"B8 bug: two limits of one key keep apart what was taken"}, op: func(_ *limiter.Op, id *[2]string) { id[0] = "" }},
@@ -167,13 +167,13 @@ var flaws = []flaw{
 		}
 	}},
 	{name: "a lock is prolonged", found: []string{"A3: a lock is not prolonged by what comes meanwhile"}, result: func(m *model, now time.Duration, _ limiter.Ask, r *limiter.Result) {
-		if r.Reason == hotparam.ReasonLocked {
+		if r.Reason == rules.ReasonLocked {
 			m.until = now + m.q.Penalty
 		}
 	}},
 	{name: "a lock lets through what asks for nothing", found: []string{"A3: the lock is checked first, whatever there is meanwhile"}, result: func(_ *model, _ time.Duration, ask limiter.Ask, r *limiter.Result) {
-		if r.Reason == hotparam.ReasonLocked && ask.N == 0 {
-			r.Allowed, r.Reason, r.RetryAfter = true, hotparam.ReasonWithin, 0
+		if r.Reason == rules.ReasonLocked && ask.N == 0 {
+			r.Allowed, r.Reason, r.RetryAfter = true, rules.ReasonWithin, 0
 		}
 	}},
 	{name: "a reservation does not stand in line", found: []string{"G: a reservation is served later, in the order of asking"}, result: func(m *model, _ time.Duration, ask limiter.Ask, r *limiter.Result) {
@@ -208,7 +208,7 @@ func overfill() func(*model, time.Duration, limiter.Ask, *limiter.Result) {
 			extra[m] += ask.N
 		case ask.Kind == limiter.Take && !r.Allowed && ask.N > 0 && ask.N <= extra[m]:
 			extra[m] -= ask.N
-			r.Allowed, r.Reason, r.RetryAfter, r.Taken = true, hotparam.ReasonWithin, 0, ask.N
+			r.Allowed, r.Reason, r.RetryAfter, r.Taken = true, rules.ReasonWithin, 0, ask.N
 		}
 	}
 }

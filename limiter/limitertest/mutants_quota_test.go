@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // The models know one quota of a key. So what can be wrong with several is a flaw put
@@ -19,7 +19,7 @@ type flawed struct {
 	limiter.Backend
 	flaw  func(b *flawed, op *limiter.Op)
 	mu    sync.Mutex
-	quota map[[2]string]hotparam.Quota // that asked last
+	quota map[[2]string]rules.Quota // that asked last
 }
 
 func newFlawed(t *testing.T, now func() time.Duration, flaw func(*flawed, *limiter.Op)) limiter.Backend {
@@ -27,7 +27,7 @@ func newFlawed(t *testing.T, now func() time.Duration, flaw func(*flawed, *limit
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &flawed{Backend: m, flaw: flaw, quota: map[[2]string]hotparam.Quota{}}
+	return &flawed{Backend: m, flaw: flaw, quota: map[[2]string]rules.Quota{}}
 }
 
 func (b *flawed) Do(ctx context.Context, op limiter.Op) (limiter.Result, error) {
@@ -42,7 +42,7 @@ func (b *flawed) Do(ctx context.Context, op limiter.Op) (limiter.Result, error) 
 }
 
 // was is the quota that asked for the key last.
-func (b *flawed) was(op *limiter.Op) (hotparam.Quota, bool) {
+func (b *flawed) was(op *limiter.Op) (rules.Quota, bool) {
 	q, ok := b.quota[[2]string{op.Name, op.Key}]
 	return q, ok
 }

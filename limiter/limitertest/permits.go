@@ -6,8 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter/permits"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // PermitsConfig describes a [permits.RateLimiter] to the suite.
@@ -77,7 +77,7 @@ func (p *permitsWorld) one(n int64, per time.Duration) permits.RateLimiter {
 }
 
 func rateOf(n int64, per time.Duration) permits.Rate {
-	return permits.Rate{Rate: hotparam.Rate{N: n, Per: per}}
+	return permits.Rate{Rate: rules.Rate{N: n, Per: per}}
 }
 
 // takes fails unless n permits are acquired, or are not.

@@ -6,18 +6,18 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // evenRates are rates whose permit costs a whole number of microseconds, or of nanoseconds for
 // a backend with that resolution; oddRates are others.
 var (
-	evenRates = []hotparam.Rate{
-		perSecond(1), perSecond(10), perSecond(200), perSecond(4000), perSecond(hotparam.MaxRate),
+	evenRates = []rules.Rate{
+		perSecond(1), perSecond(10), perSecond(200), perSecond(4000), perSecond(rules.MaxRate),
 		{N: 1, Per: 2 * sec}, {N: 60, Per: time.Minute}, {N: 10, Per: 500 * ms}, {N: 5, Per: time.Hour}, {N: 1, Per: day},
 	}
-	oddRates = []hotparam.Rate{
+	oddRates = []rules.Rate{
 		perSecond(3), perSecond(7), perSecond(1999), perSecond(9_999_999),
 		{N: 7, Per: time.Minute}, {N: 11, Per: 333 * ms}, {N: 1_000_003, Per: time.Hour},
 	}
@@ -30,50 +30,50 @@ const startsShort = "token_bucket that starts short"
 // variant draws quotas of one kind.
 type variant struct {
 	name string
-	draw func(t *rapid.T) hotparam.Quota
+	draw func(t *rapid.T) rules.Quota
 }
 
 // plain are the variants without further settings.
 var plain = []variant{
-	{"token_bucket", drawBucket(hotparam.TokenBucket, evenRates)},
-	{startsShort, func(t *rapid.T) hotparam.Quota {
-		q := drawBucket(hotparam.TokenBucket, evenRates)(t)
+	{"token_bucket", drawBucket(rules.TokenBucket, evenRates)},
+	{startsShort, func(t *rapid.T) rules.Quota {
+		q := drawBucket(rules.TokenBucket, evenRates)(t)
 		q.Missing = rapid.Int64Range(1, q.Burst).Draw(t, "missing")
 		return q
 	}},
-	{"gcra", drawBucket(hotparam.GCRA, evenRates)},
-	{"leaky_bucket, policing", drawBucket(hotparam.LeakyBucket, evenRates)},
-	{"leaky_bucket, shaping", func(t *rapid.T) hotparam.Quota {
-		q := drawBucket(hotparam.LeakyBucket, evenRates)(t)
+	{"gcra", drawBucket(rules.GCRA, evenRates)},
+	{"leaky_bucket, policing", drawBucket(rules.LeakyBucket, evenRates)},
+	{"leaky_bucket, shaping", func(t *rapid.T) rules.Quota {
+		q := drawBucket(rules.LeakyBucket, evenRates)(t)
 		q.Shape = true
 		return q
 	}},
-	{"fixed_window", drawWindow(hotparam.FixedWindow, false)},
-	{"fixed_window, count_denied", drawWindow(hotparam.FixedWindow, true)},
-	{"fixed_window, calendar", func(t *rapid.T) hotparam.Quota {
-		c := rapid.SampledFrom([]hotparam.Calendar{
-			hotparam.CalendarSecond, hotparam.CalendarMinute, hotparam.CalendarHour, hotparam.CalendarDay,
-			hotparam.CalendarWeek, hotparam.CalendarMonth, hotparam.CalendarYear,
+	{"fixed_window", drawWindow(rules.FixedWindow, false)},
+	{"fixed_window, count_denied", drawWindow(rules.FixedWindow, true)},
+	{"fixed_window, calendar", func(t *rapid.T) rules.Quota {
+		c := rapid.SampledFrom([]rules.Calendar{
+			rules.CalendarSecond, rules.CalendarMinute, rules.CalendarHour, rules.CalendarDay,
+			rules.CalendarWeek, rules.CalendarMonth, rules.CalendarYear,
 		}).Draw(t, "calendar")
-		return hotparam.Quota{
-			Algorithm: hotparam.FixedWindow,
-			Rate:      hotparam.Rate{N: rapid.Int64Range(1, 12).Draw(t, "limit"), Per: hotparam.CalendarPeriods[c]},
+		return rules.Quota{
+			Algorithm: rules.FixedWindow,
+			Rate:      rules.Rate{N: rapid.Int64Range(1, 12).Draw(t, "limit"), Per: rules.CalendarPeriods[c]},
 			Calendar:  c,
 			Zone:      rapid.SampledFrom(zones).Draw(t, "zone"),
 		}
 	}},
-	{"sliding_log", drawWindow(hotparam.SlidingLog, false)},
-	{"sliding_log, count_denied", drawWindow(hotparam.SlidingLog, true)},
+	{"sliding_log", drawWindow(rules.SlidingLog, false)},
+	{"sliding_log, count_denied", drawWindow(rules.SlidingLog, true)},
 	{"sliding_blocks", drawBlocks(false)},
 	{"sliding_blocks, count_denied", drawBlocks(true)},
 }
 
 // variants are all that the model knows, except warm-up.
 var variants = append(slices.Clone(plain), []variant{
-	{"unlimited", func(t *rapid.T) hotparam.Quota {
-		return hotparam.Quota{Algorithm: rapid.SampledFrom(hotparam.Algorithms).Draw(t, "algorithm"), Burst: hotparam.Unlimited}
+	{"unlimited", func(t *rapid.T) rules.Quota {
+		return rules.Quota{Algorithm: rapid.SampledFrom(rules.Algorithms).Draw(t, "algorithm"), Burst: rules.Unlimited}
 	}},
-	{"penalty", func(t *rapid.T) hotparam.Quota {
+	{"penalty", func(t *rapid.T) rules.Quota {
 		q := drawAny(t)
 		q.Penalty = rapid.SampledFrom([]time.Duration{ms, sec, time.Minute}).Draw(t, "penalty")
 		return q
@@ -81,16 +81,16 @@ var variants = append(slices.Clone(plain), []variant{
 }...)
 
 // drawAny draws a quota of any algorithm, with no penalty.
-func drawAny(t *rapid.T) hotparam.Quota {
+func drawAny(t *rapid.T) rules.Quota {
 	return rapid.SampledFrom(anyVariant).Draw(t, "variant").draw(t)
 }
 
 // anyVariant leaves out buckets that start short, since it shows when one is dropped.
 var anyVariant = slices.DeleteFunc(slices.Clone(plain), func(v variant) bool { return v.name == startsShort })
 
-func drawBucket(a hotparam.Algorithm, rates []hotparam.Rate) func(*rapid.T) hotparam.Quota {
-	return func(t *rapid.T) hotparam.Quota {
-		return hotparam.Quota{
+func drawBucket(a rules.Algorithm, rates []rules.Rate) func(*rapid.T) rules.Quota {
+	return func(t *rapid.T) rules.Quota {
+		return rules.Quota{
 			Algorithm: a,
 			Rate:      rapid.SampledFrom(rates).Draw(t, "rate"),
 			Burst:     rapid.Int64Range(1, 12).Draw(t, "burst"),
@@ -98,20 +98,20 @@ func drawBucket(a hotparam.Algorithm, rates []hotparam.Rate) func(*rapid.T) hotp
 	}
 }
 
-func drawWindow(a hotparam.Algorithm, countDenied bool) func(*rapid.T) hotparam.Quota {
-	return func(t *rapid.T) hotparam.Quota {
+func drawWindow(a rules.Algorithm, countDenied bool) func(*rapid.T) rules.Quota {
+	return func(t *rapid.T) rules.Quota {
 		n := rapid.Int64Range(1, 12).Draw(t, "limit")
-		return hotparam.Quota{
+		return rules.Quota{
 			Algorithm:   a,
-			Rate:        hotparam.Rate{N: n, Per: rapid.SampledFrom(windowPers).Draw(t, "per")},
+			Rate:        rules.Rate{N: n, Per: rapid.SampledFrom(windowPers).Draw(t, "per")},
 			CountDenied: countDenied,
 		}
 	}
 }
 
-func drawBlocks(countDenied bool) func(*rapid.T) hotparam.Quota {
-	return func(t *rapid.T) hotparam.Quota {
-		q := drawWindow(hotparam.SlidingBlocks, countDenied)(t)
+func drawBlocks(countDenied bool) func(*rapid.T) rules.Quota {
+	return func(t *rapid.T) rules.Quota {
+		q := drawWindow(rules.SlidingBlocks, countDenied)(t)
 		q.Blocks = rapid.SampledFrom([]int{1, 2, 3, 6, 10, 60}).Draw(t, "blocks")
 		return q
 	}
@@ -119,7 +119,7 @@ func drawBlocks(countDenied bool) func(*rapid.T) hotparam.Quota {
 
 // drawn returns a quota of the variant that the backend supports and the model is exact for,
 // and the kinds of asks that it supports; false if there is none.
-func (v variant) drawn(t *rapid.T, c *Config) (hotparam.Quota, []limiter.Kind, bool) {
+func (v variant) drawn(t *rapid.T, c *Config) (rules.Quota, []limiter.Kind, bool) {
 	q := v.draw(t).WithDefaults()
 	if !exact(&q, c.tick()) {
 		return q, nil, false
@@ -129,7 +129,7 @@ func (v variant) drawn(t *rapid.T, c *Config) (hotparam.Quota, []limiter.Kind, b
 }
 
 // kinds returns the kinds of asks that the backend supports for a quota.
-func (c *Config) kinds(q *hotparam.Quota) (known []limiter.Kind) {
+func (c *Config) kinds(q *rules.Quota) (known []limiter.Kind) {
 	for k := limiter.Take; k <= limiter.Forget; k++ {
 		if c.supports(q, k) {
 			known = append(known, k)

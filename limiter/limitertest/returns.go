@@ -9,8 +9,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 const returnsInAnyOrder = "what is returned, in whatever order, comes back unless it was earned"
@@ -18,7 +18,7 @@ const returnsInAnyOrder = "what is returned, in whatever order, comes back unles
 // ledger is the reference of returnRun: a list of all takes, with what is not earned yet of
 // each, in exact fractions. It has no marks and no sums that could go wrong.
 type ledger struct {
-	quota *hotparam.Quota
+	quota *rules.Quota
 	rate  *big.Rat // permits per nanosecond of the fastest quota: a backend need not know since when another one is in force
 	now   time.Duration
 	takes []*ledgerTake // in the order in which they were made, and are earned
@@ -27,7 +27,7 @@ type ledger struct {
 // ledgerTake is one take.
 type ledgerTake struct {
 	at       time.Duration
-	quota    *hotparam.Quota
+	quota    *rules.Quota
 	result   limiter.Result
 	left     int64    // permits that have not been returned
 	unearned *big.Rat // of them
@@ -50,7 +50,7 @@ func (l *ledger) pass(now time.Duration) {
 }
 
 // hold makes q the quota.
-func (l *ledger) hold(q *hotparam.Quota) {
+func (l *ledger) hold(q *rules.Quota) {
 	if *l.quota == *q {
 		return
 	}
@@ -110,7 +110,7 @@ type returnRun struct {
 	*rapid.T
 	*key
 	ledger ledger
-	quotas []*hotparam.Quota
+	quotas []*rules.Quota
 	slack  *big.Rat // permits by which rounding may change what is missing
 	order  string   // of the returns
 	last   string
@@ -121,13 +121,13 @@ func (r *returnRun) Helper()                           { r.T.Helper() }
 
 // reloadRates differ by so little that what is rounded when one follows another is far below
 // a permit.
-var reloadRates = []hotparam.Rate{perSecond(1), perSecond(2), perSecond(5), perSecond(10), perMinute(60), perMinute(120)}
+var reloadRates = []rules.Rate{perSecond(1), perSecond(2), perSecond(5), perSecond(10), perMinute(60), perMinute(120)}
 
 // testReturns: whatever a bucket is asked, and in whatever order and parts it is given back
 // what it granted, it never gets back a permit that was earned; and it gets back all that
 // was not where the takes are returned in reverse, in their order, or at their instant.
 func testReturns(t *testing.T, c *Config) {
-	for _, algorithm := range []hotparam.Algorithm{hotparam.TokenBucket, hotparam.GCRA, hotparam.LeakyBucket} {
+	for _, algorithm := range []rules.Algorithm{rules.TokenBucket, rules.GCRA, rules.LeakyBucket} {
 		for _, quotas := range []int{1, 3} {
 			t.Run(fmt.Sprintf("%s, %d quotas", algorithm, quotas), func(t *testing.T) {
 				check(t, c, func(rt *rapid.T) { runReturns(t, rt, c, algorithm, quotas) })
@@ -136,9 +136,9 @@ func testReturns(t *testing.T, c *Config) {
 	}
 }
 
-func runReturns(t *testing.T, rt *rapid.T, c *Config, algorithm hotparam.Algorithm, quotas int) {
+func runReturns(t *testing.T, rt *rapid.T, c *Config, algorithm rules.Algorithm, quotas int) {
 	r := &returnRun{T: rt, slack: new(big.Rat), ledger: ledger{rate: new(big.Rat)}, order: rapid.SampledFrom([]string{"reverse", "in order", "any"}).Draw(rt, "order")}
-	shape := quotas == 1 && algorithm == hotparam.LeakyBucket && rapid.Bool().Draw(rt, "shape")
+	shape := quotas == 1 && algorithm == rules.LeakyBucket && rapid.Bool().Draw(rt, "shape")
 	for range quotas {
 		q := drawBucket(algorithm, reloadRates)(rt)
 		q.Shape = shape
@@ -176,13 +176,13 @@ func (r *returnRun) step() {
 }
 
 // missing returns how many permits the backend lacks under q.
-func (r *returnRun) missing(q *hotparam.Quota) *big.Rat {
+func (r *returnRun) missing(q *rules.Quota) *big.Rat {
 	return big.NewRat(int64(r.asks(q, peek(0)).ResetAfter)*q.Rate.N, int64(q.Rate.Per))
 }
 
 // asks asks under q. Each answer, and each change of the quota, may be rounded by what is
 // earned in a tick.
-func (r *returnRun) asks(q *hotparam.Quota, ask limiter.Ask) limiter.Result {
+func (r *returnRun) asks(q *rules.Quota, ask limiter.Ask) limiter.Result {
 	for _, q := range r.quotas {
 		earned := big.NewRat(q.Rate.N*int64(r.config.tick()), int64(q.Rate.Per))
 		r.slack = new(big.Rat).Add(r.slack, earned)

@@ -7,25 +7,25 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // schedule draws the asks of one run, and the pauses between them.
 type schedule struct {
 	*rapid.T
-	q     *hotparam.Quota
+	q     *rules.Quota
 	kinds []limiter.Kind
 	tick  time.Duration
 	unit  time.Duration // in which a permit comes back
 }
 
-func newSchedule(t *rapid.T, c *Config, q *hotparam.Quota, known []limiter.Kind) schedule {
+func newSchedule(t *rapid.T, c *Config, q *rules.Quota, known []limiter.Kind) schedule {
 	s := schedule{T: t, q: q, kinds: known, tick: c.tick()}
 	switch {
-	case q.Burst == hotparam.Unlimited:
+	case q.Burst == rules.Unlimited:
 		s.unit = sec
-	case q.Algorithm == hotparam.SlidingBlocks:
+	case q.Algorithm == rules.SlidingBlocks:
 		s.unit = q.Rate.Per / time.Duration(q.Blocks)
 	case q.Algorithm.Windowed():
 		s.unit = q.Rate.Per
@@ -212,13 +212,13 @@ func (r *run) back(n int64) {
 func testExtremes(t *testing.T, c *Config) {
 	extremes := []int64{math.MinInt64, math.MinInt64 + 1, -1, 0, 1, 1 << 40, 1 << 53, 1<<53 + 1, 1 << 61, 1 << 62, math.MaxInt64 - 1, math.MaxInt64}
 	check(t, c, func(rt *rapid.T) {
-		q := rapid.SampledFrom([]func(*rapid.T) hotparam.Quota{drawAny, drawAny, drawAny, drawWarmUp}).Draw(rt, "of")(rt)
-		if q.Algorithm.Windowed() && rapid.Bool().Draw(rt, "large") && q.Algorithm != hotparam.SlidingLog {
-			q.Rate.N = min(1<<40, int64(q.Rate.Per/time.Second)*hotparam.MaxRate)
+		q := rapid.SampledFrom([]func(*rapid.T) rules.Quota{drawAny, drawAny, drawAny, drawWarmUp}).Draw(rt, "of")(rt)
+		if q.Algorithm.Windowed() && rapid.Bool().Draw(rt, "large") && q.Algorithm != rules.SlidingLog {
+			q.Rate.N = min(1<<40, int64(q.Rate.Per/time.Second)*rules.MaxRate)
 			q.Rate.N = max(q.Rate.N, 1)
 		}
 		if rapid.Bool().Draw(rt, "penalty") {
-			q.Penalty = rapid.SampledFrom([]time.Duration{1000, sec, hotparam.MaxPenalty}).Draw(rt, "lock")
+			q.Penalty = rapid.SampledFrom([]time.Duration{1000, sec, rules.MaxPenalty}).Draw(rt, "lock")
 		}
 		q = q.WithDefaults()
 		known := c.kinds(&q)
@@ -261,7 +261,7 @@ func impossible(limit int64, ask limiter.Ask, r limiter.Result) string {
 		return "limit or remaining"
 	case r.RetryAfter < 0 || r.ResetAfter < 0 || r.Delay < 0 || r.Taken < 0 || r.Mark < 0:
 		return "below 0"
-	case r.Allowed != (r.Reason == hotparam.ReasonWithin) || !r.Allowed && r.Reason != hotparam.ReasonLimited && r.Reason != hotparam.ReasonLocked:
+	case r.Allowed != (r.Reason == rules.ReasonWithin) || !r.Allowed && r.Reason != rules.ReasonLimited && r.Reason != rules.ReasonLocked:
 		return "reason"
 	case r.Allowed && r.RetryAfter != 0, !r.Allowed && (r.Taken != 0 || r.Delay != 0):
 		return "neither allowed nor denied"

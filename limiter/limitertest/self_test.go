@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/limiter/limitertest"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // This file is how a backend of your own runs the suite. This one is a few lines: a
@@ -38,8 +38,8 @@ func newTiny(_ *testing.T, now func() time.Duration) limiter.Backend {
 }
 
 // supported is what tiny can do: the suite asks for nothing else.
-func supported(q *hotparam.Quota, kind limiter.Kind) bool {
-	return *q == hotparam.Quota{Algorithm: hotparam.TokenBucket, Rate: q.Rate, Burst: q.Burst} && q.Burst != hotparam.Unlimited &&
+func supported(q *rules.Quota, kind limiter.Kind) bool {
+	return *q == rules.Quota{Algorithm: rules.TokenBucket, Rate: q.Rate, Burst: q.Burst} && q.Burst != rules.Unlimited &&
 		(kind == limiter.Take || kind == limiter.Peek || kind == limiter.Forget)
 }
 
@@ -72,13 +72,13 @@ func (b *tiny) Do(_ context.Context, op limiter.Op) (limiter.Result, error) {
 	}
 	x.token = token
 	free, keep := fill-(x.full-now), max(0, op.Keep)
-	r := limiter.Result{Decision: hotparam.Decision{Reason: hotparam.ReasonLimited, Limit: op.Quota.Burst}}
+	r := limiter.Result{Decision: rules.Decision{Reason: rules.ReasonLimited, Limit: op.Quota.Burst}}
 	switch {
 	case op.N < 0, op.N > 0 && keep > op.Quota.Burst-op.N: // never
 	case op.N > 0 && token*time.Duration(op.N+keep) > free:
 		r.RetryAfter = token*time.Duration(op.N+keep) - free
 	default:
-		r.Allowed, r.Reason = true, hotparam.ReasonWithin
+		r.Allowed, r.Reason = true, rules.ReasonWithin
 		if op.Kind == limiter.Take {
 			r.Taken = op.N
 			x.full += token * time.Duration(op.N)

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter/semaphore"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // SemaphoreConfig describes a [semaphore.Acquirer] to the suite.
@@ -47,7 +47,7 @@ type semaphoreWorld struct {
 	semaphore.Acquirer
 }
 
-func (s *semaphoreWorld) ask(ask semaphore.Ask) (semaphore.Lease, hotparam.Decision) {
+func (s *semaphoreWorld) ask(ask semaphore.Ask) (semaphore.Lease, rules.Decision) {
 	s.Helper()
 	lease, d, err := s.Acquire(s.Context(), "key", ask)
 	if err != nil {
@@ -70,14 +70,14 @@ func (s *semaphoreWorld) holds(ask semaphore.Ask) semaphore.Lease {
 }
 
 // denied fails unless the ask is denied.
-func (s *semaphoreWorld) denied(ask semaphore.Ask) hotparam.Decision {
+func (s *semaphoreWorld) denied(ask semaphore.Ask) rules.Decision {
 	s.Helper()
 	lease, d := s.ask(ask)
 	if d.Allowed {
 		lease.Release()
 		s.Fatalf("%+v: %+v", ask, d)
 	}
-	if d.Reason != hotparam.ReasonBusy || d.Limit != ask.Permits || d.Remaining < 0 {
+	if d.Reason != rules.ReasonBusy || d.Limit != ask.Permits || d.Remaining < 0 {
 		s.Fatalf("%+v: %+v", ask, d)
 	}
 	return d

@@ -9,8 +9,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // testTogether checks that asks with Together take all or nothing, beside others of the same call. The reference is a model of each key that executes nothing of a denied request
@@ -28,7 +28,7 @@ func testTogether(t *testing.T, c *Config) {
 			if !exact(&q, c.tick()) || len(c.kinds(&q)) <= int(limiter.Forget) {
 				return
 			}
-			r.begins = r.begins || q.Algorithm == hotparam.FixedWindow
+			r.begins = r.begins || q.Algorithm == rules.FixedWindow
 			r.limits = append(r.limits, &history{key: r.named(fmt.Sprint("limit ", i), "key", q)})
 		}
 		for range rapid.IntRange(1, 12).Draw(rt, "requests") {

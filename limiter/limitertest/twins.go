@@ -7,8 +7,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // testTwins runs requests to several limits, returns of them in any order and changes of their
@@ -21,8 +21,8 @@ func testTwins(t *testing.T, c *Config) {
 	check(t, c, func(rt *rapid.T) {
 		r := &twinRun{T: rt, world: newWorldIn(t, rt, c)}
 		for i := range rapid.IntRange(2, 4).Draw(rt, "limits") {
-			var quotas []*hotparam.Quota
-			draw := rapid.SampledFrom([]func(*rapid.T) hotparam.Quota{drawAny, drawWarmUp, drawBucket(hotparam.TokenBucket, mixRates)}).Draw(rt, "quotas of")
+			var quotas []*rules.Quota
+			draw := rapid.SampledFrom([]func(*rapid.T) rules.Quota{drawAny, drawWarmUp, drawBucket(rules.TokenBucket, mixRates)}).Draw(rt, "quotas of")
 			for range rapid.IntRange(1, 3).Draw(rt, "quotas") {
 				q := draw(rt)
 				q.Penalty = rapid.SampledFrom([]time.Duration{0, 0, sec}).Draw(rt, "penalty")
@@ -44,18 +44,18 @@ func testTwins(t *testing.T, c *Config) {
 
 type twins struct {
 	name   string
-	quotas []*hotparam.Quota
+	quotas []*rules.Quota
 }
 
 // op returns an ask of a limit, or of its twin.
-func (l *twins) op(twin string, q *hotparam.Quota, ask limiter.Ask) limiter.Op {
+func (l *twins) op(twin string, q *rules.Quota, ask limiter.Ask) limiter.Op {
 	return limiter.Op{Quota: q, Name: l.name + twin, Key: "key", Ask: ask}
 }
 
 // twinTake is what both have granted.
 type twinTake struct {
 	limit       *twins
-	quota       *hotparam.Quota
+	quota       *rules.Quota
 	first, twin limiter.Result
 }
 
@@ -93,7 +93,7 @@ func (r *twinRun) step() {
 
 // alike compares results, and the times of a bucket that warms up as exactly as floating point
 // allows.
-func (r *twinRun) alike(q *hotparam.Quota, first, twin limiter.Result) bool {
+func (r *twinRun) alike(q *rules.Quota, first, twin limiter.Result) bool {
 	if q.WarmUp > 0 {
 		for _, times := range [][2]*time.Duration{{&first.ResetAfter, &twin.ResetAfter}, {&first.RetryAfter, &twin.RetryAfter}, {&first.Delay, &twin.Delay}} {
 			if (*times[0] - *times[1]).Abs() <= warmUpTolerance(r.config.tick()) {

@@ -6,17 +6,17 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // warmUpTolerance returns how far an instant of a bucket that warms up may be off: it is
 // computed in floating point.
 func warmUpTolerance(tick time.Duration) time.Duration { return max(us, 3*tick) }
 
-func drawWarmUp(t *rapid.T) hotparam.Quota {
-	q := drawBucket(hotparam.TokenBucket, []hotparam.Rate{perSecond(1), perSecond(3), perSecond(10), perSecond(1000), {N: 7, Per: time.Minute}})(t)
-	q.Algorithm = rapid.SampledFrom([]hotparam.Algorithm{hotparam.TokenBucket, hotparam.GCRA}).Draw(t, "algorithm")
+func drawWarmUp(t *rapid.T) rules.Quota {
+	q := drawBucket(rules.TokenBucket, []rules.Rate{perSecond(1), perSecond(3), perSecond(10), perSecond(1000), {N: 7, Per: time.Minute}})(t)
+	q.Algorithm = rapid.SampledFrom([]rules.Algorithm{rules.TokenBucket, rules.GCRA}).Draw(t, "algorithm")
 	q.WarmUp = rapid.SampledFrom([]time.Duration{100 * ms, sec, 10 * sec, time.Minute}).Draw(t, "warm-up")
 	q.ColdFactor = rapid.SampledFrom([]float64{0, 1.5, 2, 3, 10}).Draw(t, "cold factor")
 	return q

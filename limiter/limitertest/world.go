@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 const (
@@ -21,7 +21,7 @@ const (
 // epoch is when a world begins: Monday, 2 March 2026, 00:00 UTC.
 const epoch = 1_772_409_600 * sec
 
-func perSecond(n int64) hotparam.Rate { return hotparam.Rate{N: n, Per: time.Second} }
+func perSecond(n int64) rules.Rate { return rules.Rate{N: n, Per: time.Second} }
 
 // failer is what testing.T and rapid.T share.
 type failer interface {
@@ -65,16 +65,16 @@ type answer struct {
 // key is a key of a world, with the model of its answers.
 type key struct {
 	*world
-	quota *hotparam.Quota
+	quota *rules.Quota
 	op    limiter.Op
 	model *model
 	loose bool // Results are not compared with the model's
 }
 
 // key returns a fresh key. The defaults of its quota are filled in.
-func (w *world) key(q hotparam.Quota) *key { return w.named("limit", "key", q) }
+func (w *world) key(q rules.Quota) *key { return w.named("limit", "key", q) }
 
-func (w *world) named(name, text string, q hotparam.Quota) *key {
+func (w *world) named(name, text string, q rules.Quota) *key {
 	w.Helper()
 	q = q.WithDefaults()
 	if err := q.Validate(); err != nil {
@@ -88,14 +88,14 @@ func (w *world) named(name, text string, q hotparam.Quota) *key {
 
 // exact reports whether all instants of a quota are whole ticks, so that only the model's
 // answers are right.
-func exact(q *hotparam.Quota, tick time.Duration) bool {
+func exact(q *rules.Quota, tick time.Duration) bool {
 	whole := func(d time.Duration, n int64) bool { return d%(time.Duration(n)*tick) == 0 }
 	switch {
-	case q.Burst == hotparam.Unlimited:
+	case q.Burst == rules.Unlimited:
 		return true
 	case q.WarmUp > 0 || !whole(q.Penalty, 1):
 		return false
-	case q.Algorithm == hotparam.SlidingBlocks:
+	case q.Algorithm == rules.SlidingBlocks:
 		return whole(q.Rate.Per, int64(q.Blocks))
 	case q.Algorithm.Windowed():
 		return whole(q.Rate.Per, 1)
@@ -182,7 +182,7 @@ func (k *key) giveBack(n int64, a answer) answer {
 // yes fails unless it was allowed at once with left permits remaining.
 func (k *key) yes(a answer, left int64) {
 	k.Helper()
-	if !a.Allowed || a.Reason != hotparam.ReasonWithin || a.Remaining != left || a.RetryAfter != 0 || a.Delay != 0 {
+	if !a.Allowed || a.Reason != rules.ReasonWithin || a.Remaining != left || a.RetryAfter != 0 || a.Delay != 0 {
 		k.Fatalf("%s at %v: got %s, want it allowed with %d left", told(k.quota), k.now()-epoch, toldResult(a.Result), left)
 	}
 }
@@ -190,7 +190,7 @@ func (k *key) yes(a answer, left int64) {
 // no fails unless it was denied with the given retry.
 func (k *key) no(a answer, left int64, retry time.Duration) {
 	k.Helper()
-	if a.Allowed || a.Reason != hotparam.ReasonLimited || a.Remaining != left || a.RetryAfter != retry || a.Taken != 0 {
+	if a.Allowed || a.Reason != rules.ReasonLimited || a.Remaining != left || a.RetryAfter != retry || a.Taken != 0 {
 		k.Fatalf("%s at %v: got %s, want it denied with %d left, for %v", told(k.quota), k.now()-epoch, toldResult(a.Result), left, retry)
 	}
 }
@@ -220,7 +220,7 @@ func toldResult(r limiter.Result) string {
 	return fmt.Sprintf("%+v taken %d", r.Decision, r.Taken)
 }
 
-func told(q *hotparam.Quota) string {
+func told(q *rules.Quota) string {
 	s := fmt.Sprintf("%s %s burst %d", q.Algorithm, q.Rate, q.Burst)
 	for _, x := range []struct {
 		name string

@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // WrapperConfig describes a backend around another one to the suite.
@@ -200,14 +200,14 @@ func (n *nodes) taken(op limiter.Op) int64 {
 }
 
 // wrapperQuotas are of all kinds, and earn almost nothing while a case runs.
-var wrapperQuotas = []hotparam.Quota{
-	{Algorithm: hotparam.TokenBucket}, {Algorithm: hotparam.GCRA}, {Algorithm: hotparam.LeakyBucket},
-	{Algorithm: hotparam.FixedWindow}, {Algorithm: hotparam.SlidingLog}, {Algorithm: hotparam.SlidingBlocks},
+var wrapperQuotas = []rules.Quota{
+	{Algorithm: rules.TokenBucket}, {Algorithm: rules.GCRA}, {Algorithm: rules.LeakyBucket},
+	{Algorithm: rules.FixedWindow}, {Algorithm: rules.SlidingLog}, {Algorithm: rules.SlidingBlocks},
 }
 
 // wrapperOp returns a take of n permits of a key.
-func wrapperOp(key string, n int64, q hotparam.Quota) limiter.Op {
-	q.Rate = hotparam.Rate{N: 1000, Per: 10_000 * time.Hour}
+func wrapperOp(key string, n int64, q rules.Quota) limiter.Op {
+	q.Rate = rules.Rate{N: 1000, Per: 10_000 * time.Hour}
 	q = q.WithDefaults()
 	return limiter.Op{Quota: &q, Name: "limit", Key: key, Ask: limiter.Ask{N: n}}
 }

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // through is a wrapper that does nothing, but for its flaw.
@@ -94,7 +94,7 @@ var wrapperFlaws = []struct {
 	}},
 	{"a breaker for all nodes", []string{"a node that is lost takes no other's keys"}, func(t *testing.T, inner limiter.Backend) limiter.Backend {
 		f := newTestFailover(t, struct{ limiter.Batcher }{inner.(limiter.Batcher)}) // which says nothing of nodes
-		return f.With(hotparam.AwayClosed)                                          // or it would charge what it granted
+		return f.With(rules.AwayClosed)                                             // or it would charge what it granted
 	}},
 }
 
@@ -107,7 +107,7 @@ func asThrough(flaw func(*through)) func(*testing.T, limiter.Backend) limiter.Ba
 }
 
 func newTestFailover(t *testing.T, inner limiter.Backend) *limiter.Failover {
-	f, err := limiter.NewFailover(inner, limiter.FailoverConfig{Away: hotparam.AwayLocal})
+	f, err := limiter.NewFailover(inner, limiter.FailoverConfig{Away: rules.AwayLocal})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,15 +5,15 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter/permits"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Two permits an hour, which all clients share.
 func Example() {
 	ctx := context.Background()
 	p := permits.New(permits.Config{})
-	set, err := p.TrySetRate(ctx, permits.Rate{Rate: hotparam.Rate{N: 2, Per: time.Hour}})
+	set, err := p.TrySetRate(ctx, permits.Rate{Rate: rules.Rate{N: 2, Per: time.Hour}})
 	if err != nil {
 		panic(err)
 	}

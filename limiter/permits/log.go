@@ -3,8 +3,8 @@ package permits
 import (
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // log is the takes of an account: the state of package limiter's sliding log, which has more
@@ -12,7 +12,7 @@ import (
 type log interface {
 	limiter.State
 	// Adapt changes the rate of the log at now, and keeps what was taken.
-	Adapt(q *hotparam.Quota, now time.Duration) bool
+	Adapt(q *rules.Quota, now time.Duration) bool
 	// Clone returns a copy, in which the takes of waiters can be planned.
 	Clone() limiter.State
 	// ReleaseNewest gives back, at now, the n permits that were taken last.
@@ -23,15 +23,15 @@ type log interface {
 // is valid as a quota, since a quota bounds the permits of a sliding log and a [Rate] does
 // not.
 var slidingLog = func() limiter.Algorithm {
-	a, err := limiter.NewAlgorithm(quotaOf(hotparam.Rate{N: 1, Per: time.Second}), nil)
+	a, err := limiter.NewAlgorithm(quotaOf(rules.Rate{N: 1, Per: time.Second}), nil)
 	if err != nil {
 		panic(err)
 	}
 	return a
 }()
 
-func newLog(r hotparam.Rate, now time.Duration) log { return slidingLog.New(quotaOf(r), now).(log) }
+func newLog(r rules.Rate, now time.Duration) log { return slidingLog.New(quotaOf(r), now).(log) }
 
-func quotaOf(r hotparam.Rate) *hotparam.Quota {
-	return &hotparam.Quota{Algorithm: hotparam.SlidingLog, Rate: r, Burst: r.N}
+func quotaOf(r rules.Rate) *rules.Quota {
+	return &rules.Quota{Algorithm: rules.SlidingLog, Rate: r, Burst: r.N}
 }

@@ -14,13 +14,13 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 var _ RateLimiter = (*Memory)(nil)
 
 func permitRate(n int64, per time.Duration) Rate {
-	return Rate{Rate: hotparam.Rate{N: n, Per: per}}
+	return Rate{Rate: rules.Rate{N: n, Per: per}}
 }
 
 // newTestPermits are permits with a rate.
@@ -120,8 +120,8 @@ func TestPermitsRate(t *testing.T) {
 		for _, r := range []Rate{
 			{}, permitRate(0, time.Second), permitRate(-1, time.Second), permitRate(1, 0), permitRate(1, -1),
 			permitRate(1<<62, time.Second), permitRate(1, 1<<62),
-			{Rate: hotparam.Rate{N: 1, Per: time.Second}, KeepAlive: time.Second - 1},
-			{Rate: hotparam.Rate{N: 1, Per: time.Second}, KeepAlive: -1},
+			{Rate: rules.Rate{N: 1, Per: time.Second}, KeepAlive: time.Second - 1},
+			{Rate: rules.Rate{N: 1, Per: time.Second}, KeepAlive: -1},
 		} {
 			p := New(Config{})
 			_, err := p.TrySetRate(t.Context(), r)

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // RateLimiter is an object like Redisson's RRateLimiter: its rate is stored with its state. A
@@ -52,7 +52,7 @@ type RateLimiter interface {
 
 // Rate is the number of permits in an interval, and who shares them.
 type Rate struct {
-	Rate      hotparam.Rate
+	Rate      rules.Rate
 	PerClient bool // each client has its own permits, rather than all sharing them
 	// KeepAlive is how long rate and state are kept without use, which is to acquire, to wait
 	// or to release. Zero means forever; otherwise it is at least Rate.Per.
@@ -62,8 +62,8 @@ type Rate struct {
 // Validate reports what is wrong with r.
 func (r Rate) Validate() error {
 	switch {
-	case r.Rate.N < 1 || r.Rate.Per <= 0 || r.Rate.PerSecond() > hotparam.MaxRate:
-		return fmt.Errorf("permits: %d per %v: both must be positive, and at most %d per second", r.Rate.N, r.Rate.Per, hotparam.MaxRate)
+	case r.Rate.N < 1 || r.Rate.Per <= 0 || r.Rate.PerSecond() > rules.MaxRate:
+		return fmt.Errorf("permits: %d per %v: both must be positive, and at most %d per second", r.Rate.N, r.Rate.Per, rules.MaxRate)
 	case r.Rate.Per > longest:
 		return fmt.Errorf("permits: a rate per %v: at most %v", r.Rate.Per, longest)
 	case r.KeepAlive != 0 && r.KeepAlive < r.Rate.Per:

@@ -12,10 +12,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/limiter/semaphore"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // awayOf is a Failover around a store, of ten instances, that probes.
@@ -30,7 +30,7 @@ func awayOf(t *testing.T, s *Store, log *testenv.Log) *limiter.Failover {
 }
 
 // hundred is a quota of which each of ten instances has ten.
-var hundred = quota(hotparam.Quota{Rate: rate(100, time.Hour)})
+var hundred = quota(rules.Quota{Rate: rate(100, time.Hour)})
 
 func opOf(key string) limiter.Op {
 	return limiter.Op{Quota: hundred, Name: "limit", Key: key, Ask: limiter.Ask{N: 1}}
@@ -97,7 +97,7 @@ func TestRefusedQuotaAlone(t *testing.T) {
 	t.Parallel()
 	s := storeOf(t, storeClient(t, testenv.Redis(t).Addr(), nil), nil)
 	f := awayOf(t, s, new(testenv.Log))
-	beyond := &hotparam.Quota{Rate: rate(hotparam.MaxRate, time.Second), Burst: 1 << 54}
+	beyond := &rules.Quota{Rate: rate(rules.MaxRate, time.Second), Burst: 1 << 54}
 	ops := []limiter.Op{opOf("a"), {Quota: beyond, Name: "beyond", Key: "k", Ask: limiter.Ask{N: 1}}, opOf("b")}
 	results := make([]limiter.Result, len(ops))
 	for range 3 {
@@ -343,7 +343,7 @@ func TestFailedOpsShiftNothing(t *testing.T) {
 	t.Parallel()
 	client := storeClient(t, testenv.Redis(t).Addr(), nil)
 	s := storeOf(t, client, nil)
-	penalty := quota(hotparam.Quota{Rate: rate(100, time.Hour), Penalty: time.Minute})
+	penalty := quota(rules.Quota{Rate: rate(100, time.Hour), Penalty: time.Minute})
 	for key, n := range map[string]int64{"a": 1, "b": 2, "c": 3} {
 		op := opOf(key)
 		op.N = n

@@ -9,8 +9,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // CellConfig configures a [Cell].
@@ -77,7 +77,7 @@ func (c *Cell) do(ctx context.Context, op *limiter.Op) (limiter.Result, error) {
 	if err := cellKnows(q); err != nil {
 		return limiter.Result{}, err
 	}
-	if q.Burst == hotparam.Unlimited {
+	if q.Burst == rules.Unlimited {
 		return unlimited(&op.Ask), nil
 	}
 	quantity := op.N
@@ -92,13 +92,13 @@ func (c *Cell) do(ctx context.Context, op *limiter.Op) (limiter.Result, error) {
 }
 
 // cellKnows returns an error if CL.THROTTLE cannot express q.
-func cellKnows(q *hotparam.Quota) error {
+func cellKnows(q *rules.Quota) error {
 	if err := q.Validate(); err != nil {
 		return err
 	}
-	bucket := q.Algorithm == "" || q.Algorithm == hotparam.TokenBucket || q.Algorithm == hotparam.GCRA
+	bucket := q.Algorithm == "" || q.Algorithm == rules.TokenBucket || q.Algorithm == rules.GCRA
 	switch {
-	case q.Burst == hotparam.Unlimited:
+	case q.Burst == rules.Unlimited:
 		return nil
 	case !bucket || q.Missing != 0 || q.WarmUp != 0 || q.Penalty != 0:
 		return fmt.Errorf("CL.THROTTLE supports only a token bucket that starts full: %w", limiter.ErrUnsupported)
@@ -184,8 +184,8 @@ func readCell(reply any, limit int64) (n [5]int64, err error) {
 }
 
 func cellResult(op *limiter.Op, n [5]int64) limiter.Result {
-	r := limiter.Result{Decision: hotparam.Decision{
-		Reason: hotparam.ReasonLimited, Limit: n[1], Remaining: n[2], ResetAfter: time.Duration(n[4]+1) * time.Second,
+	r := limiter.Result{Decision: rules.Decision{
+		Reason: rules.ReasonLimited, Limit: n[1], Remaining: n[2], ResetAfter: time.Duration(n[4]+1) * time.Second,
 	}}
 	if n[2] == n[1] {
 		r.ResetAfter = 0
@@ -208,7 +208,7 @@ func cellResult(op *limiter.Op, n [5]int64) limiter.Result {
 		r.RetryAfter = interval * time.Duration(op.N+keep-n[2])
 	}
 	if r.Allowed {
-		r.Reason = hotparam.ReasonWithin
+		r.Reason = rules.ReasonWithin
 	}
 	return r
 }

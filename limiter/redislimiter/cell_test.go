@@ -11,9 +11,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // throttled is one call of the real module: what it answered, between which two
@@ -24,7 +24,7 @@ type throttled struct {
 	before, after time.Duration
 }
 
-func throttle(t *testing.T, client *redis.Client, key string, q *hotparam.Quota, n int64) throttled {
+func throttle(t *testing.T, client *redis.Client, key string, q *rules.Quota, n int64) throttled {
 	t.Helper()
 	pipe := client.TxPipeline()
 	ctx := context.Background()
@@ -69,11 +69,11 @@ func TestAnswersAsRedisCell(t *testing.T) {
 		t.Skip("takes seconds: left out with -short")
 	}
 	client := storeClient(t, testenv.RedisCell(t).Addr(), nil)
-	for _, q := range []*hotparam.Quota{
-		quota(hotparam.Quota{Algorithm: hotparam.GCRA, Rate: rate(100, time.Second), Burst: 5}),
-		quota(hotparam.Quota{Algorithm: hotparam.GCRA, Rate: rate(2000, 4*time.Second), Burst: 30}),
-		quota(hotparam.Quota{Algorithm: hotparam.GCRA, Rate: rate(3, time.Minute), Burst: 4}),
-		quota(hotparam.Quota{Algorithm: hotparam.GCRA, Rate: rate(1, time.Second), Burst: 1}),
+	for _, q := range []*rules.Quota{
+		quota(rules.Quota{Algorithm: rules.GCRA, Rate: rate(100, time.Second), Burst: 5}),
+		quota(rules.Quota{Algorithm: rules.GCRA, Rate: rate(2000, 4*time.Second), Burst: 30}),
+		quota(rules.Quota{Algorithm: rules.GCRA, Rate: rate(3, time.Minute), Burst: 4}),
+		quota(rules.Quota{Algorithm: rules.GCRA, Rate: rate(1, time.Second), Burst: 1}),
 	} {
 		t.Run(q.Rate.String(), func(t *testing.T) {
 			clock := handAt(0)
@@ -155,28 +155,28 @@ func TestCell(t *testing.T) {
 	client := storeClient(t, testenv.RedisCell(t).Addr(), nil)
 	cell, err := NewCell(client, CellConfig{Namespace: "shop", Timeout: patience})
 	must(t, err)
-	q := quota(hotparam.Quota{Rate: rate(1, time.Hour), Burst: 5})
+	q := quota(rules.Quota{Rate: rate(1, time.Hour), Burst: 5})
 	for i, test := range []struct {
 		ask  limiter.Ask
 		want limiter.Result
 	}{
-		{limiter.Ask{N: 2}, limiter.Result{Decision: hotparam.Decision{Allowed: true, Remaining: 3}, Taken: 2}},
-		{limiter.Ask{Kind: limiter.Peek, N: 3}, limiter.Result{Decision: hotparam.Decision{Allowed: true, Remaining: 3}}},
-		{limiter.Ask{Kind: limiter.Peek, N: 2, Keep: 2}, limiter.Result{Decision: hotparam.Decision{Remaining: 3, RetryAfter: time.Hour}}},
-		{limiter.Ask{Kind: limiter.Peek, N: 6}, limiter.Result{Decision: hotparam.Decision{Remaining: 3}}},
-		{limiter.Ask{}, limiter.Result{Decision: hotparam.Decision{Allowed: true, Remaining: 3}}},
-		{limiter.Ask{N: -1}, limiter.Result{Decision: hotparam.Decision{Remaining: 3}}},
-		{limiter.Ask{N: 6}, limiter.Result{Decision: hotparam.Decision{Remaining: 3}}},
-		{limiter.Ask{N: 1 << 62}, limiter.Result{Decision: hotparam.Decision{Remaining: 3}}},
-		{limiter.Ask{N: 3}, limiter.Result{Decision: hotparam.Decision{Allowed: true}, Taken: 3}},
-		{limiter.Ask{N: 1}, limiter.Result{Decision: hotparam.Decision{RetryAfter: time.Hour}}},
-		{limiter.Ask{Kind: limiter.Peek, N: 1}, limiter.Result{Decision: hotparam.Decision{RetryAfter: time.Hour}}},
+		{limiter.Ask{N: 2}, limiter.Result{Decision: rules.Decision{Allowed: true, Remaining: 3}, Taken: 2}},
+		{limiter.Ask{Kind: limiter.Peek, N: 3}, limiter.Result{Decision: rules.Decision{Allowed: true, Remaining: 3}}},
+		{limiter.Ask{Kind: limiter.Peek, N: 2, Keep: 2}, limiter.Result{Decision: rules.Decision{Remaining: 3, RetryAfter: time.Hour}}},
+		{limiter.Ask{Kind: limiter.Peek, N: 6}, limiter.Result{Decision: rules.Decision{Remaining: 3}}},
+		{limiter.Ask{}, limiter.Result{Decision: rules.Decision{Allowed: true, Remaining: 3}}},
+		{limiter.Ask{N: -1}, limiter.Result{Decision: rules.Decision{Remaining: 3}}},
+		{limiter.Ask{N: 6}, limiter.Result{Decision: rules.Decision{Remaining: 3}}},
+		{limiter.Ask{N: 1 << 62}, limiter.Result{Decision: rules.Decision{Remaining: 3}}},
+		{limiter.Ask{N: 3}, limiter.Result{Decision: rules.Decision{Allowed: true}, Taken: 3}},
+		{limiter.Ask{N: 1}, limiter.Result{Decision: rules.Decision{RetryAfter: time.Hour}}},
+		{limiter.Ask{Kind: limiter.Peek, N: 1}, limiter.Result{Decision: rules.Decision{RetryAfter: time.Hour}}},
 	} {
 		r, err := cell.Do(context.Background(), limiter.Op{Quota: q, Name: "limit", Key: "{key", Ask: test.ask})
 		must(t, err)
-		test.want.Limit, test.want.Reason = 5, hotparam.ReasonLimited
+		test.want.Limit, test.want.Reason = 5, rules.ReasonLimited
 		if test.want.Allowed {
-			test.want.Reason = hotparam.ReasonWithin
+			test.want.Reason = rules.ReasonWithin
 		}
 		if taken := time.Duration(5-r.Remaining) * time.Hour; r.ResetAfter <= taken-patience || r.ResetAfter > taken+time.Second {
 			t.Errorf("%d: as new in %v", i, r.ResetAfter)
@@ -189,7 +189,7 @@ func TestCell(t *testing.T) {
 			t.Errorf("%d: %+v, want %+v", i, r, test.want)
 		}
 	}
-	r, err := cell.Do(context.Background(), limiter.Op{Quota: &hotparam.Quota{Burst: hotparam.Unlimited}, Name: "limit", Key: "key", Ask: limiter.Ask{N: 100}})
+	r, err := cell.Do(context.Background(), limiter.Op{Quota: &rules.Quota{Burst: rules.Unlimited}, Name: "limit", Key: "key", Ask: limiter.Ask{N: 100}})
 	if err != nil || !r.Allowed || r.Limit != -1 {
 		t.Errorf("unlimited: %+v, %v", r, err)
 	}
@@ -198,18 +198,18 @@ func TestCell(t *testing.T) {
 func TestCellRefuses(t *testing.T) {
 	cell, err := NewCell(storeClient(t, "127.0.0.1:1", nil), CellConfig{Namespace: "shop"})
 	must(t, err)
-	good := quota(hotparam.Quota{Rate: rate(1, time.Second)})
+	good := quota(rules.Quota{Rate: rate(1, time.Second)})
 	for i, op := range []limiter.Op{
 		{Quota: good, Ask: limiter.Ask{Kind: limiter.Reserve}},
 		{Quota: good, Ask: limiter.Ask{Kind: limiter.Charge}},
 		{Quota: good, Ask: limiter.Ask{Kind: limiter.Forget}},
 		{Quota: good, Ask: limiter.Ask{N: 1, Keep: 1}},
-		{Quota: quota(hotparam.Quota{Rate: rate(1, 1500*time.Millisecond)})},
-		{Quota: quota(hotparam.Quota{Rate: rate(1_000_001, time.Second)})},
-		{Quota: quota(hotparam.Quota{Rate: rate(1, time.Second), Penalty: 1})},
-		{Quota: quota(hotparam.Quota{Rate: rate(1, time.Second), Missing: 1})},
-		{Quota: quota(hotparam.Quota{Rate: rate(1, time.Second), WarmUp: 1})},
-		{Quota: quota(hotparam.Quota{Algorithm: hotparam.FixedWindow, Rate: rate(1, time.Second)})},
+		{Quota: quota(rules.Quota{Rate: rate(1, 1500*time.Millisecond)})},
+		{Quota: quota(rules.Quota{Rate: rate(1_000_001, time.Second)})},
+		{Quota: quota(rules.Quota{Rate: rate(1, time.Second), Penalty: 1})},
+		{Quota: quota(rules.Quota{Rate: rate(1, time.Second), Missing: 1})},
+		{Quota: quota(rules.Quota{Rate: rate(1, time.Second), WarmUp: 1})},
+		{Quota: quota(rules.Quota{Algorithm: rules.FixedWindow, Rate: rate(1, time.Second)})},
 	} {
 		op.Name, op.Key = "limit", "key"
 		if _, err := cell.Do(context.Background(), op); !errors.Is(err, limiter.ErrUnsupported) {
@@ -230,7 +230,7 @@ func TestCellRefuses(t *testing.T) {
 func TestNoCell(t *testing.T) {
 	cell, err := NewCell(storeClient(t, testenv.Redis(t).Addr(), nil), CellConfig{Namespace: "shop", Timeout: patience})
 	must(t, err)
-	_, err = cell.Do(context.Background(), limiter.Op{Quota: quota(hotparam.Quota{Rate: rate(1, time.Second)}), Name: "limit", Key: "key", Ask: limiter.Ask{N: 1}})
+	_, err = cell.Do(context.Background(), limiter.Op{Quota: quota(rules.Quota{Rate: rate(1, time.Second)}), Name: "limit", Key: "key", Ask: limiter.Ask{N: 1}})
 	if !errors.Is(err, ErrNoCell) {
 		t.Errorf("without the module: %v", err)
 	}

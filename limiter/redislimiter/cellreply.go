@@ -3,7 +3,7 @@ package redislimiter
 import (
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // CellReply returns a decision in the form of a reply to redis-cell's CL.THROTTLE: 1 if it
@@ -11,7 +11,7 @@ import (
 // until a retry passes, or −1 if it was allowed or none ever does, and the seconds until all
 // permits are back. Seconds are rounded up as the module does, which drops what is less than
 // a millisecond beyond a whole second: src/lib.rs of github.com/brandur/redis-cell.
-func CellReply(d hotparam.Decision) [5]int64 {
+func CellReply(d rules.Decision) [5]int64 {
 	limited, retry := int64(1), int64(-1)
 	switch {
 	case d.Allowed:

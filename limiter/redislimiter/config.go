@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Config configures a [Store].
@@ -45,7 +45,7 @@ const maxJitter = 24 * time.Hour
 
 func (c Config) validate() error {
 	switch {
-	case !hotparam.ValidNamespace(c.Namespace):
+	case !rules.ValidNamespace(c.Namespace):
 		return fmt.Errorf("Config.Namespace %q: want one or more of A-Z a-z 0-9 _ -", c.Namespace)
 	case c.Timeout < 0:
 		return fmt.Errorf("Config.Timeout %v: must not be negative", c.Timeout)

@@ -7,11 +7,11 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/limiter/permits"
 	"github.com/hotparam/hotparam/limiter/redislimiter"
 	"github.com/hotparam/hotparam/limiter/semaphore"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Ten requests a second for each project, over all instances, and by this instance's part of
@@ -67,7 +67,7 @@ func ExamplePermits() {
 		panic(err)
 	}
 	ctx := context.Background()
-	if _, err := mails.TrySetRate(ctx, permits.Rate{Rate: hotparam.Rate{N: 5, Per: time.Second}}); err != nil {
+	if _, err := mails.TrySetRate(ctx, permits.Rate{Rate: rules.Rate{N: 5, Per: time.Second}}); err != nil {
 		panic(err)
 	}
 	if err := mails.Acquire(ctx, 1); err != nil {

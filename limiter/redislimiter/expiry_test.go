@@ -7,9 +7,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 func (s *Store) state(name, key string) string {
@@ -93,9 +93,9 @@ func TestDenialsWriteNothing(t *testing.T) {
 func TestExpiryOfAWindowIsSetOnce(t *testing.T) {
 	client := storeClient(t, testenv.Redis(t).Addr(), nil)
 	s := storeOf(t, client, nil)
-	for _, q := range []*hotparam.Quota{
-		quota(hotparam.Quota{Algorithm: hotparam.FixedWindow, Rate: rate(10, time.Hour)}),
-		quota(hotparam.Quota{Algorithm: hotparam.FixedWindow, Rate: rate(10, 365*24*time.Hour), Calendar: hotparam.CalendarYear}),
+	for _, q := range []*rules.Quota{
+		quota(rules.Quota{Algorithm: rules.FixedWindow, Rate: rate(10, time.Hour)}),
+		quota(rules.Quota{Algorithm: rules.FixedWindow, Rate: rate(10, 365*24*time.Hour), Calendar: rules.CalendarYear}),
 	} {
 		var first time.Duration
 		for i := range 12 {

@@ -9,16 +9,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 func TestKeysOfAnyBytes(t *testing.T) {
 	client := storeClient(t, testenv.Redis(t).Addr(), nil)
 	s := storeOf(t, client, nil)
 	tagged := storeOf(t, client, func(c *Config) { c.Tag = func(name, _ string) string { return name } })
-	q := quota(hotparam.Quota{Rate: rate(10, time.Hour)})
+	q := quota(rules.Quota{Rate: rate(10, time.Hour)})
 	form := regexp.MustCompile(`^hotparam:\{shop/[0-9a-f]{32}\}(:[0-9a-f]{32})?:limit$`)
 	seen := make(map[string]bool)
 	for _, pair := range [][2]string{
@@ -134,7 +134,7 @@ func TestTogetherTheyKeepTheLimit(t *testing.T) {
 
 func TestNamespacesAreApart(t *testing.T) {
 	client := storeClient(t, testenv.Redis(t).Addr(), nil)
-	q := quota(hotparam.Quota{Rate: rate(10, time.Hour)})
+	q := quota(rules.Quota{Rate: rate(10, time.Hour)})
 	for i := range 3 {
 		s := storeOf(t, client, func(c *Config) { c.Namespace = fmt.Sprint("shop-", i) })
 		if r := take(t, s, q, "key", 10); !r.Allowed {

@@ -10,9 +10,9 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
@@ -67,12 +67,12 @@ func handAt(start time.Duration) *hand {
 func (h *hand) now() time.Duration   { return time.Duration(h.ns.Load()) }
 func (h *hand) pass(d time.Duration) { h.ns.Add(int64(d)) }
 func (h *hand) of(c *Config)         { c.Clock = h.now }
-func quota(q hotparam.Quota) *hotparam.Quota {
+func quota(q rules.Quota) *rules.Quota {
 	q = q.WithDefaults()
 	return &q
 }
 
-func rate(n int64, per time.Duration) hotparam.Rate { return hotparam.Rate{N: n, Per: per} }
+func rate(n int64, per time.Duration) rules.Rate { return rules.Rate{N: n, Per: per} }
 
 // failer is what testing.TB and rapid.T share.
 type failer interface {
@@ -92,7 +92,7 @@ func ask(f failer, b limiter.Backend, op limiter.Op) limiter.Result {
 	return r
 }
 
-func take(f failer, b limiter.Backend, q *hotparam.Quota, key string, n int64) limiter.Result {
+func take(f failer, b limiter.Backend, q *rules.Quota, key string, n int64) limiter.Result {
 	f.Helper()
 	return ask(f, b, limiter.Op{Quota: q, Key: key, Ask: limiter.Ask{N: n}})
 }

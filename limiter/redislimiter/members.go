@@ -12,8 +12,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/loglimit"
+	"github.com/hotparam/hotparam/rules"
 )
 
 //go:embed lua/members_beat.lua
@@ -84,7 +84,7 @@ func (c MembersConfig) withDefaults() MembersConfig {
 
 func (c MembersConfig) validate() error {
 	switch {
-	case !hotparam.ValidNamespace(c.Namespace):
+	case !rules.ValidNamespace(c.Namespace):
 		return fmt.Errorf("MembersConfig.Namespace %q: want one or more of A-Z a-z 0-9 _ -", c.Namespace)
 	case c.Name == "" || len(c.Name) > 256:
 		return fmt.Errorf("MembersConfig.Name %.32q: want 1 to 256 bytes", c.Name)

@@ -14,8 +14,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter/permits"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // PermitsConfig configures a [Permits].
@@ -49,7 +49,7 @@ func (c PermitsConfig) withDefaults() PermitsConfig {
 
 func (c PermitsConfig) validate() error {
 	switch {
-	case !hotparam.ValidNamespace(c.Namespace):
+	case !rules.ValidNamespace(c.Namespace):
 		return fmt.Errorf("PermitsConfig.Namespace %q: want one or more of A-Z a-z 0-9 _ -", c.Namespace)
 	case c.Name == "":
 		return errors.New("PermitsConfig.Name is empty")
@@ -186,7 +186,7 @@ func permitRateOf(fields []string) (permits.Rate, error) {
 		return permits.Rate{}, fmt.Errorf("redislimiter: the rate in Redis cannot be read: %q", fields)
 	}
 	r := permits.Rate{
-		Rate:      hotparam.Rate{N: n, Per: time.Duration(per)},
+		Rate:      rules.Rate{N: n, Per: time.Duration(per)},
 		PerClient: fields[2] == "1",
 		KeepAlive: time.Duration(keep) * time.Millisecond,
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/limiter/permits"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // permitsOf are patient permits, of a client of their own.
@@ -31,7 +31,7 @@ func permitsOf(tb testing.TB, client redis.UniversalClient, edit func(*PermitsCo
 }
 
 func permitRate(n int64, per time.Duration) permits.Rate {
-	return permits.Rate{Rate: hotparam.Rate{N: n, Per: per}}
+	return permits.Rate{Rate: rules.Rate{N: n, Per: per}}
 }
 
 func perClient(n int64, per time.Duration) permits.Rate {
@@ -102,7 +102,7 @@ func TestPermitsArguments(t *testing.T) {
 		}
 	}
 	p := permitsOf(t, client, nil)
-	for _, r := range []permits.Rate{{}, permitRate(-1, time.Second), permitRate(1<<51, 290*365*24*time.Hour), {Rate: hotparam.Rate{N: 1, Per: time.Second}, KeepAlive: 1}} {
+	for _, r := range []permits.Rate{{}, permitRate(-1, time.Second), permitRate(1<<51, 290*365*24*time.Hour), {Rate: rules.Rate{N: 1, Per: time.Second}, KeepAlive: 1}} {
 		if err := p.SetRate(t.Context(), r); err == nil || strings.Contains(err.Error(), "connect") {
 			t.Errorf("%+v: %v", r, err)
 		}

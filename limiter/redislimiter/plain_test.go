@@ -14,9 +14,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // What lua/plain.lua answers straight on, and leaves behind in Redis, is what the functions
@@ -27,16 +27,16 @@ func TestPlainTakesAreAsOthers(t *testing.T) {
 	}
 	client := storeClient(t, testenv.Redis(t).Addr(), nil)
 	short, whole := bucketScript, newScript(timeLua, headLua, bucketLua, runLua)
-	rate := func(n int64, per time.Duration) hotparam.Rate { return hotparam.Rate{N: n, Per: per} }
-	quotas := []*hotparam.Quota{
+	rate := func(n int64, per time.Duration) rules.Rate { return rules.Rate{N: n, Per: per} }
+	quotas := []*rules.Quota{
 		{Rate: rate(10, time.Second), Burst: 10},
 		{Rate: rate(10, time.Second), Burst: 25},
 		{Rate: rate(7, 3*time.Second), Burst: 3},
 		{Rate: rate(1, time.Hour), Burst: 1},
 		{Rate: rate(999_983, time.Minute), Burst: 1_000_003},
-		{Algorithm: hotparam.GCRA, Rate: rate(10, time.Second), Burst: 10},
-		{Algorithm: hotparam.LeakyBucket, Rate: rate(10, time.Second), Burst: 10},
-		{Algorithm: hotparam.LeakyBucket, Rate: rate(10, time.Second), Burst: 10, Shape: true},
+		{Algorithm: rules.GCRA, Rate: rate(10, time.Second), Burst: 10},
+		{Algorithm: rules.LeakyBucket, Rate: rate(10, time.Second), Burst: 10},
+		{Algorithm: rules.LeakyBucket, Rate: rate(10, time.Second), Burst: 10, Shape: true},
 		{Rate: rate(10, time.Second), Burst: 10, Missing: 4},
 		{Rate: rate(10, time.Second), Burst: 10, Penalty: 2 * time.Second},
 	}

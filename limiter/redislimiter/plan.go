@@ -12,8 +12,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 var (
@@ -46,7 +46,7 @@ var (
 
 // plan is a quota as the scripts read it.
 type plan struct {
-	quota  *hotparam.Quota
+	quota  *rules.Quota
 	script *script // nil without a limit
 	letter byte    // of the algorithm, whose states are separate; see key.go
 	limit  int64
@@ -85,35 +85,35 @@ const (
 	minDebt = 60_000_000
 )
 
-func newPlan(q *hotparam.Quota) (*plan, error) {
+func newPlan(q *rules.Quota) (*plan, error) {
 	if err := q.Validate(); err != nil {
 		return nil, err
 	}
 	p := &plan{quota: q, limit: q.Burst, longest: maxWhole / 4}
 	per := micros(q.Rate.Per)
 	switch {
-	case q.Burst == hotparam.Unlimited:
+	case q.Burst == rules.Unlimited:
 		return p, nil
 	case q.Burst > maxFill || per > maxFill:
 		return nil, fmt.Errorf("limit.burst %d, limit.rate %q: Redis's scripts count to 2^52 only", q.Burst, q.Rate)
 	}
 	switch q.Algorithm {
-	case "", hotparam.TokenBucket, hotparam.GCRA:
+	case "", rules.TokenBucket, rules.GCRA:
 		if q.WarmUp > 0 {
 			p.warmUp()
 			return p, nil
 		}
 		return p, p.bucket('b')
-	case hotparam.LeakyBucket:
+	case rules.LeakyBucket:
 		return p, p.bucket('l')
-	case hotparam.FixedWindow:
+	case rules.FixedWindow:
 		p.window('f', per, p.slots())
-	case hotparam.SlidingLog:
+	case rules.SlidingLog:
 		p.window('s', per, 1)
-	case hotparam.SlidingBlocks:
+	case rules.SlidingBlocks:
 		blocks := int64(q.Blocks)
 		if blocks == 0 {
-			blocks = hotparam.DefaultBlocks
+			blocks = rules.DefaultBlocks
 		}
 		length := micros((q.Rate.Per-1)/time.Duration(blocks) + 1)
 		p.window('k', length*blocks, length)
@@ -150,7 +150,7 @@ func (p *plan) bucket(letter byte) error {
 // units returns the rate in whole numbers: the units earned per microsecond and the units per
 // permit. It is the exact reduced fraction, unless the burst would exceed what the scripts can
 // count; then a permit costs less than two in a million too much, never too little.
-func units(r hotparam.Rate, burst int64) (earn, cost int64, err error) {
+func units(r rules.Rate, burst int64) (earn, cost int64, err error) {
 	n := new(big.Int).Mul(big.NewInt(r.N), big.NewInt(1000)) // permits in Per ns = n / 1000 in Per µs
 	per := big.NewInt(int64(r.Per))
 	divisor := new(big.Int).GCD(nil, nil, n, per)
@@ -203,14 +203,14 @@ func flag(on bool) float64 {
 // quota for each call, making its plan again costs little.
 type plans struct {
 	mu sync.RWMutex
-	of map[*hotparam.Quota]*plan
+	of map[*rules.Quota]*plan
 }
 
 const maxPlans = 1024
 
 var errNoQuota = errors.New("the Op has no Quota")
 
-func (s *plans) get(q *hotparam.Quota) (*plan, error) {
+func (s *plans) get(q *rules.Quota) (*plan, error) {
 	s.mu.RLock()
 	p := s.of[q]
 	s.mu.RUnlock()
@@ -227,7 +227,7 @@ func (s *plans) get(q *hotparam.Quota) (*plan, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.of == nil || len(s.of) >= maxPlans {
-		s.of = make(map[*hotparam.Quota]*plan)
+		s.of = make(map[*rules.Quota]*plan)
 	}
 	s.of[q] = p
 	return p, nil

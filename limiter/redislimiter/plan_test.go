@@ -12,16 +12,16 @@ import (
 	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Every bucket that a quota may describe, up to 2^32 permits, can be counted: exactly,
 // or with less than two millionths that a permit costs too much; never too little.
 func TestUnits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		q := hotparam.Quota{Rate: hotparam.Rate{
+		q := rules.Quota{Rate: rules.Rate{
 			N:   rapid.Int64Range(1, math.MaxInt64).Draw(t, "n"),
 			Per: time.Duration(rapid.Int64Range(1, math.MaxInt64).Draw(t, "per")),
 		}, Burst: rapid.Int64Range(1, 1<<32).Draw(t, "burst")}
@@ -43,13 +43,13 @@ func TestUnits(t *testing.T) {
 		}
 	})
 	for _, test := range []struct {
-		rate       hotparam.Rate
+		rate       rules.Rate
 		burst      int64
 		earn, cost int64
 	}{
 		{rate(10, time.Second), 10, 1, 100_000},
 		{rate(3, time.Second), 3, 3, 1_000_000},
-		{rate(hotparam.MaxRate, time.Second), hotparam.MaxRate, 10, 1},
+		{rate(rules.MaxRate, time.Second), rules.MaxRate, 10, 1},
 		{rate(1, 24*time.Hour), 1, 1, 86_400_000_000},
 		{rate(1_000_000, 24*time.Hour), 1_000_000, 1, 86_400},
 		{rate(2, 1500), 2, 4, 3}, // per 1.5 µs
@@ -59,7 +59,7 @@ func TestUnits(t *testing.T) {
 			t.Errorf("%s: %d earned, %d cost, %v", test.rate, earn, cost, err)
 		}
 	}
-	if _, _, err := units(rate(hotparam.MaxRate, time.Second), 1<<53); err == nil {
+	if _, _, err := units(rate(rules.MaxRate, time.Second), 1<<53); err == nil {
 		t.Error("a bucket of 2^53 permits is counted")
 	}
 }
@@ -67,14 +67,14 @@ func TestUnits(t *testing.T) {
 // What passes in a long time is what the rate says, at rates high, low and odd.
 func TestRatesAreExact(t *testing.T) {
 	client := storeClient(t, testenv.Redis(t).Addr(), nil)
-	for _, r := range []hotparam.Rate{
-		rate(hotparam.MaxRate, time.Second), rate(1, 24*time.Hour), rate(7, 24*time.Hour), rate(123_457, 24*time.Hour),
+	for _, r := range []rules.Rate{
+		rate(rules.MaxRate, time.Second), rate(1, 24*time.Hour), rate(7, 24*time.Hour), rate(123_457, 24*time.Hour),
 		rate(9_999_991, time.Second), rate(3, time.Second), rate(1, 2*time.Second), rate(1, 365*24*time.Hour),
 	} {
-		for _, q := range []*hotparam.Quota{
-			quota(hotparam.Quota{Rate: r, Burst: 5}),
-			quota(hotparam.Quota{Algorithm: hotparam.LeakyBucket, Rate: r, Burst: 5}),
-			quota(hotparam.Quota{Rate: r, Burst: 5 * r.N}),
+		for _, q := range []*rules.Quota{
+			quota(rules.Quota{Rate: r, Burst: 5}),
+			quota(rules.Quota{Algorithm: rules.LeakyBucket, Rate: r, Burst: 5}),
+			quota(rules.Quota{Rate: r, Burst: 5 * r.N}),
 		} {
 			clock := handAt(1_700_000_000 * time.Second)
 			s := storeOf(t, client, clock.of)
@@ -99,7 +99,7 @@ func TestRatesAreExact(t *testing.T) {
 
 func TestWhatCannotBeAsked(t *testing.T) {
 	s := storeOf(t, storeClient(t, "127.0.0.1:1", nil), nil) // where nobody is asked
-	good := quota(hotparam.Quota{Rate: rate(10, time.Second)})
+	good := quota(rules.Quota{Rate: rate(10, time.Second)})
 	for _, test := range []struct {
 		name string
 		op   limiter.Op
@@ -110,9 +110,9 @@ func TestWhatCannotBeAsked(t *testing.T) {
 		{"no key", limiter.Op{Quota: good, Name: "limit"}, limiter.ErrNoKey, ""},
 		{"no quota", limiter.Op{Name: "limit", Key: "key"}, nil, "no Quota"},
 		{"no such kind", limiter.Op{Quota: good, Name: "limit", Key: "key", Ask: limiter.Ask{Kind: 77}}, limiter.ErrUnsupported, "77"},
-		{"a quota that is none", limiter.Op{Quota: &hotparam.Quota{}, Name: "limit", Key: "key"}, nil, "limit.rate"},
-		{"an algorithm of one's own", limiter.Op{Quota: &hotparam.Quota{Algorithm: "x_mine", Rate: rate(1, time.Second), Burst: 1}, Name: "limit", Key: "key"}, limiter.ErrUnsupported, "x_mine"},
-		{"too many permits", limiter.Op{Quota: &hotparam.Quota{Rate: rate(hotparam.MaxRate, time.Second), Burst: 1 << 54}, Name: "limit", Key: "key"}, nil, "2^52"},
+		{"a quota that is none", limiter.Op{Quota: &rules.Quota{}, Name: "limit", Key: "key"}, nil, "limit.rate"},
+		{"an algorithm of one's own", limiter.Op{Quota: &rules.Quota{Algorithm: "x_mine", Rate: rate(1, time.Second), Burst: 1}, Name: "limit", Key: "key"}, limiter.ErrUnsupported, "x_mine"},
+		{"too many permits", limiter.Op{Quota: &rules.Quota{Rate: rate(rules.MaxRate, time.Second), Burst: 1 << 54}, Name: "limit", Key: "key"}, nil, "2^52"},
 	} {
 		results := make([]limiter.Result, 2)
 		err := s.DoAll(context.Background(), []limiter.Op{{Quota: good, Name: "limit", Key: "key"}, test.op}, results)
@@ -135,10 +135,10 @@ func TestWhatCannotBeAsked(t *testing.T) {
 
 func TestUnlimitedAsksNobody(t *testing.T) {
 	s := storeOf(t, storeClient(t, "127.0.0.1:1", nil), nil)
-	q := &hotparam.Quota{Burst: hotparam.Unlimited}
+	q := &rules.Quota{Burst: rules.Unlimited}
 	for kind := limiter.Take; kind <= limiter.Forget; kind++ {
 		r := ask(t, s, limiter.Op{Quota: q, Key: "key", Ask: limiter.Ask{Kind: kind, N: math.MaxInt64, Keep: math.MaxInt64}})
-		if !r.Allowed || r.Reason != hotparam.ReasonWithin || r.Limit != -1 || r.Remaining != -1 {
+		if !r.Allowed || r.Reason != rules.ReasonWithin || r.Limit != -1 || r.Remaining != -1 {
 			t.Errorf("kind %d: %+v", kind, r)
 		}
 		if r := ask(t, s, limiter.Op{Quota: q, Key: "key", Ask: limiter.Ask{Kind: kind, N: -1}}); r.Allowed != (kind == limiter.Forget) {
@@ -156,7 +156,7 @@ func TestExtremes(t *testing.T) {
 		for _, every := range everyQuota {
 			for _, long := range []time.Duration{0, 1, math.MaxInt64} {
 				q := *every.quota
-				q.Penalty = min(long, hotparam.MaxPenalty)
+				q.Penalty = min(long, rules.MaxPenalty)
 				q.CountDenied = q.Algorithm.Windowed()
 				var ops []limiter.Op
 				for kind := limiter.Take; kind <= limiter.Forget; kind++ {
@@ -209,7 +209,7 @@ func TestConfig(t *testing.T) {
 func TestPlansAreBounded(t *testing.T) {
 	var p plans
 	for range 3 * maxPlans {
-		if _, err := p.get(quota(hotparam.Quota{Rate: rate(10, time.Second)})); err != nil {
+		if _, err := p.get(quota(rules.Quota{Rate: rate(10, time.Second)})); err != nil {
 			t.Fatal(err)
 		}
 	}

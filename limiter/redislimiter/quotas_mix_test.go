@@ -12,9 +12,9 @@ import (
 	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // mix is a key asked for by several stores, each with a quota of its own that changes,
@@ -23,7 +23,7 @@ type mix struct {
 	*rapid.T
 	clock  *hand
 	stores []*Store
-	quotas []*hotparam.Quota
+	quotas []*rules.Quota
 	log    []admitted
 }
 
@@ -35,7 +35,7 @@ type admitted struct {
 
 // run asks so often for something, at least as often as each window is long.
 func (m *mix) run(longest time.Duration) {
-	current := make([]*hotparam.Quota, len(m.stores))
+	current := make([]*rules.Quota, len(m.stores))
 	for i := range current {
 		current[i] = rapid.SampledFrom(m.quotas).Draw(m.T, "quota")
 	}
@@ -97,7 +97,7 @@ func (m *mix) within(most func(time.Duration) float64) {
 	}
 }
 
-func quotasTold(list []*hotparam.Quota) (s string) {
+func quotasTold(list []*rules.Quota) (s string) {
 	for _, q := range list {
 		s += fmt.Sprintf("%s %s burst %d; ", q.Algorithm, q.Rate, q.Burst)
 	}
@@ -116,16 +116,16 @@ func TestMixesOfQuotas(t *testing.T) {
 	} {
 		for _, family := range []struct {
 			name       string
-			algorithms []hotparam.Algorithm
+			algorithms []rules.Algorithm
 			shape      bool
 			slides     bool // at any time: windows of several spans admit no more than one does
 		}{
-			{"buckets", []hotparam.Algorithm{hotparam.TokenBucket, hotparam.GCRA}, false, false},
-			{"leaky", []hotparam.Algorithm{hotparam.LeakyBucket}, false, false},
-			{"shaped", []hotparam.Algorithm{hotparam.LeakyBucket}, true, false},
-			{"log", []hotparam.Algorithm{hotparam.SlidingLog}, false, true},
-			{"blocks", []hotparam.Algorithm{hotparam.SlidingBlocks}, false, true},
-			{"fixed", []hotparam.Algorithm{hotparam.FixedWindow}, false, false},
+			{"buckets", []rules.Algorithm{rules.TokenBucket, rules.GCRA}, false, false},
+			{"leaky", []rules.Algorithm{rules.LeakyBucket}, false, false},
+			{"shaped", []rules.Algorithm{rules.LeakyBucket}, true, false},
+			{"log", []rules.Algorithm{rules.SlidingLog}, false, true},
+			{"blocks", []rules.Algorithm{rules.SlidingBlocks}, false, true},
+			{"fixed", []rules.Algorithm{rules.FixedWindow}, false, false},
 		} {
 			t.Run(name+"/"+family.name, func(t *testing.T) {
 				rapid.Check(t, func(rt *rapid.T) {
@@ -139,7 +139,7 @@ func TestMixesOfQuotas(t *testing.T) {
 						spans, most = append(spans, 1700*time.Millisecond, 11*time.Second), 6
 					}
 					for range rapid.IntRange(2, most).Draw(rt, "quotas") {
-						m.quotas = append(m.quotas, quota(hotparam.Quota{
+						m.quotas = append(m.quotas, quota(rules.Quota{
 							Algorithm: rapid.SampledFrom(family.algorithms).Draw(rt, "algorithm"),
 							Rate:      rate(rapid.Int64Range(1, 20).Draw(rt, "rate"), rapid.SampledFrom(spans).Draw(rt, "per")),
 							Burst:     rapid.Int64Range(1, 30).Draw(rt, "burst"),
@@ -161,15 +161,15 @@ func TestMixesOfQuotas(t *testing.T) {
 // mostOf is what the largest of some quotas of one family allows in a span of time: any
 // span for buckets and logs; less a block for blocks; a window at either end for fixed
 // windows, which for several spans lie where they like.
-func mostOf(quotas []*hotparam.Quota) func(time.Duration) float64 {
+func mostOf(quotas []*rules.Quota) func(time.Duration) float64 {
 	var burst, perSecond float64
 	times := 1.0
 	for i, q := range quotas {
 		span := q.Rate.Per
-		if q.Algorithm == hotparam.SlidingBlocks {
+		if q.Algorithm == rules.SlidingBlocks {
 			span -= span / time.Duration(q.Blocks)
 		}
-		if q.Algorithm == hotparam.FixedWindow && (i == 0 || span != quotas[0].Rate.Per) {
+		if q.Algorithm == rules.FixedWindow && (i == 0 || span != quotas[0].Rate.Per) {
 			times++
 		}
 		burst = max(burst, float64(q.Burst))

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Two instances with different quotas for one key, as in any rolling deploy, admit what
@@ -16,34 +16,34 @@ func TestQuotasSideBySide(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}
-	of := func(a hotparam.Algorithm, n, burst int64, per time.Duration) *hotparam.Quota {
-		return quota(hotparam.Quota{Algorithm: a, Rate: rate(n, per), Burst: burst})
+	of := func(a rules.Algorithm, n, burst int64, per time.Duration) *rules.Quota {
+		return quota(rules.Quota{Algorithm: a, Rate: rate(n, per), Burst: burst})
 	}
-	warm := func(n int64) *hotparam.Quota {
-		return quota(hotparam.Quota{Rate: rate(n, time.Hour), Burst: n, WarmUp: time.Second, ColdFactor: 2})
+	warm := func(n int64) *rules.Quota {
+		return quota(rules.Quota{Rate: rate(n, time.Hour), Burst: n, WarmUp: time.Second, ColdFactor: 2})
 	}
 	client := storeClient(t, testenv.Redis(t).Addr(), nil)
 	for _, test := range []struct {
 		name string
-		a, b *hotparam.Quota
+		a, b *rules.Quota
 		most int64
 	}{
-		{"rates", of(hotparam.TokenBucket, 10, 10, time.Hour), of(hotparam.TokenBucket, 12, 12, time.Hour), 12},
-		{"bursts", of(hotparam.TokenBucket, 10, 10, time.Hour), of(hotparam.TokenBucket, 10, 100, time.Hour), 100},
-		{"bursts, told as gcra", of(hotparam.TokenBucket, 10, 10, time.Hour), of(hotparam.GCRA, 10, 100, time.Hour), 100},
-		{"units far apart", of(hotparam.TokenBucket, 3, 3, 365*24*time.Hour), of(hotparam.TokenBucket, 7, 7, 24*time.Hour), 7},
-		{"leaky buckets", of(hotparam.LeakyBucket, 10, 10, time.Hour), of(hotparam.LeakyBucket, 12, 12, time.Hour), 12},
+		{"rates", of(rules.TokenBucket, 10, 10, time.Hour), of(rules.TokenBucket, 12, 12, time.Hour), 12},
+		{"bursts", of(rules.TokenBucket, 10, 10, time.Hour), of(rules.TokenBucket, 10, 100, time.Hour), 100},
+		{"bursts, told as gcra", of(rules.TokenBucket, 10, 10, time.Hour), of(rules.GCRA, 10, 100, time.Hour), 100},
+		{"units far apart", of(rules.TokenBucket, 3, 3, 365*24*time.Hour), of(rules.TokenBucket, 7, 7, 24*time.Hour), 7},
+		{"leaky buckets", of(rules.LeakyBucket, 10, 10, time.Hour), of(rules.LeakyBucket, 12, 12, time.Hour), 12},
 		{"warm-ups", warm(10), warm(12), 12},
-		{"logs", of(hotparam.SlidingLog, 10, 0, time.Hour), of(hotparam.SlidingLog, 12, 0, time.Hour), 12},
-		{"logs of other spans", of(hotparam.SlidingLog, 10, 0, time.Hour), of(hotparam.SlidingLog, 12, 0, 2*time.Hour), 12},
-		{"blocks", of(hotparam.SlidingBlocks, 10, 0, time.Hour), of(hotparam.SlidingBlocks, 12, 0, time.Hour), 12},
-		{"fixed windows", of(hotparam.FixedWindow, 10, 0, time.Hour), of(hotparam.FixedWindow, 12, 0, time.Hour), 12},
-		{"fixed windows of other spans", of(hotparam.FixedWindow, 10, 0, time.Hour), of(hotparam.FixedWindow, 12, 0, 2*time.Hour), 12},
-		{"bucket and log", of(hotparam.TokenBucket, 10, 10, time.Hour), of(hotparam.SlidingLog, 12, 0, time.Hour), 22},
-		{"bucket and leaky bucket", of(hotparam.TokenBucket, 10, 10, time.Hour), of(hotparam.LeakyBucket, 12, 12, time.Hour), 22},
-		{"warm-up and bucket", of(hotparam.TokenBucket, 10, 10, time.Hour), warm(12), 22},
-		{"log and window", of(hotparam.SlidingLog, 10, 0, time.Hour), of(hotparam.FixedWindow, 12, 0, time.Hour), 22},
-		{"blocks and log", of(hotparam.SlidingBlocks, 10, 0, time.Hour), of(hotparam.SlidingLog, 12, 0, time.Hour), 22},
+		{"logs", of(rules.SlidingLog, 10, 0, time.Hour), of(rules.SlidingLog, 12, 0, time.Hour), 12},
+		{"logs of other spans", of(rules.SlidingLog, 10, 0, time.Hour), of(rules.SlidingLog, 12, 0, 2*time.Hour), 12},
+		{"blocks", of(rules.SlidingBlocks, 10, 0, time.Hour), of(rules.SlidingBlocks, 12, 0, time.Hour), 12},
+		{"fixed windows", of(rules.FixedWindow, 10, 0, time.Hour), of(rules.FixedWindow, 12, 0, time.Hour), 12},
+		{"fixed windows of other spans", of(rules.FixedWindow, 10, 0, time.Hour), of(rules.FixedWindow, 12, 0, 2*time.Hour), 12},
+		{"bucket and log", of(rules.TokenBucket, 10, 10, time.Hour), of(rules.SlidingLog, 12, 0, time.Hour), 22},
+		{"bucket and leaky bucket", of(rules.TokenBucket, 10, 10, time.Hour), of(rules.LeakyBucket, 12, 12, time.Hour), 22},
+		{"warm-up and bucket", of(rules.TokenBucket, 10, 10, time.Hour), warm(12), 22},
+		{"log and window", of(rules.SlidingLog, 10, 0, time.Hour), of(rules.FixedWindow, 12, 0, time.Hour), 22},
+		{"blocks and log", of(rules.SlidingBlocks, 10, 0, time.Hour), of(rules.SlidingLog, 12, 0, time.Hour), 22},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			clock := handAt(1_700_000_000 * time.Second)
@@ -66,13 +66,13 @@ func TestQuotasSideBySide(t *testing.T) {
 func TestLineOutlivesItsQuota(t *testing.T) {
 	const wait = 5 * time.Second
 	client := storeClient(t, testenv.Redis(t).Addr(), nil)
-	for _, q := range []hotparam.Quota{
+	for _, q := range []rules.Quota{
 		{Rate: rate(10, time.Second)},
-		{Algorithm: hotparam.LeakyBucket, Rate: rate(10, time.Second)},
-		{Algorithm: hotparam.LeakyBucket, Rate: rate(10, time.Second), Shape: true, Burst: 60},
-		{Algorithm: hotparam.SlidingLog, Rate: rate(10, time.Second)},
-		{Algorithm: hotparam.SlidingBlocks, Rate: rate(10, time.Second)},
-		{Algorithm: hotparam.FixedWindow, Rate: rate(10, time.Second)},
+		{Algorithm: rules.LeakyBucket, Rate: rate(10, time.Second)},
+		{Algorithm: rules.LeakyBucket, Rate: rate(10, time.Second), Shape: true, Burst: 60},
+		{Algorithm: rules.SlidingLog, Rate: rate(10, time.Second)},
+		{Algorithm: rules.SlidingBlocks, Rate: rate(10, time.Second)},
+		{Algorithm: rules.FixedWindow, Rate: rate(10, time.Second)},
 	} {
 		for _, next := range []int64{11, 5, 20} {
 			t.Run(fmt.Sprintf("%s shape %t to %d/s", q.Algorithm, q.Shape, next), func(t *testing.T) {
@@ -80,7 +80,7 @@ func TestLineOutlivesItsQuota(t *testing.T) {
 				s := storeOf(t, client, func(c *Config) { c.Namespace = namespaceOf(t); clock.of(c) })
 				old, changed := quota(q), q
 				changed.Rate.N = next
-				reserved := func(q *hotparam.Quota) (n int64) {
+				reserved := func(q *rules.Quota) (n int64) {
 					for ; n < 1000; n++ {
 						r := ask(t, s, limiter.Op{Quota: q, Key: "key", Ask: limiter.Ask{Kind: limiter.Reserve, N: 1, Within: wait}})
 						if !r.Allowed {
@@ -108,10 +108,10 @@ func TestLineOutlivesItsQuota(t *testing.T) {
 // did not count in.
 func TestBlocksOfLaterQuotas(t *testing.T) {
 	client := storeClient(t, testenv.Redis(t).Addr(), nil)
-	blocks := func(n int64, per time.Duration) *hotparam.Quota {
-		return quota(hotparam.Quota{Algorithm: hotparam.SlidingBlocks, Rate: rate(n, per)})
+	blocks := func(n int64, per time.Duration) *rules.Quota {
+		return quota(rules.Quota{Algorithm: rules.SlidingBlocks, Rate: rate(n, per)})
 	}
-	later := [][]*hotparam.Quota{
+	later := [][]*rules.Quota{
 		{blocks(1, time.Second)},
 		{blocks(1, 3*time.Second), blocks(1, time.Second)},
 		{blocks(1, 3*time.Second), blocks(1, 1700*time.Millisecond), blocks(1, time.Second)},

@@ -8,8 +8,8 @@ import (
 	"math"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Outcomes of an ask, as in lua/run.lua.
@@ -99,7 +99,7 @@ func (r reply) number(i int) (int64, bool) {
 // errFailed stands for the error of a key, whose text stands beside the numbers.
 var errFailed = errors.New("the script failed")
 
-var reasons = [...]hotparam.Reason{codeDenied: hotparam.ReasonLimited, codeAllowed: hotparam.ReasonWithin, codeLocked: hotparam.ReasonLocked}
+var reasons = [...]rules.Reason{codeDenied: rules.ReasonLimited, codeAllowed: rules.ReasonWithin, codeLocked: rules.ReasonLocked}
 
 // result returns the result of the i-th op at now, in µs. If again is set, the op has to be
 // sent again with the periods of its calendar at about.
@@ -120,7 +120,7 @@ func (r reply) result(i int, now, limit int64) (result limiter.Result, about int
 		return result, n[6], true, nil
 	}
 	result = limiter.Result{
-		Decision: hotparam.Decision{
+		Decision: rules.Decision{
 			Allowed: n[0] == codeAllowed, Reason: reasons[n[0]], Limit: limit, Remaining: n[1],
 			RetryAfter: time.Duration(n[2]) * time.Microsecond,
 			ResetAfter: time.Duration(n[3]) * time.Microsecond,

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 func packed(numbers ...float64) string { return string(appendNumbers(nil, numbers...)) }
@@ -19,8 +19,8 @@ func TestReadReply(t *testing.T) {
 		t.Errorf("the time is %d", now)
 	}
 	for i, want := range []limiter.Result{
-		{Decision: hotparam.Decision{Allowed: true, Reason: hotparam.ReasonWithin, Limit: 10, Remaining: 7, ResetAfter: 300 * time.Millisecond, Delay: 5 * time.Microsecond}, Taken: 3, Mark: 42, Receipt: limiter.Receipt{At: 1_700_000_000 * time.Second}},
-		{Decision: hotparam.Decision{Reason: hotparam.ReasonLocked, Limit: 10, RetryAfter: 9 * time.Microsecond, ResetAfter: 10 * time.Microsecond}},
+		{Decision: rules.Decision{Allowed: true, Reason: rules.ReasonWithin, Limit: 10, Remaining: 7, ResetAfter: 300 * time.Millisecond, Delay: 5 * time.Microsecond}, Taken: 3, Mark: 42, Receipt: limiter.Receipt{At: 1_700_000_000 * time.Second}},
+		{Decision: rules.Decision{Reason: rules.ReasonLocked, Limit: 10, RetryAfter: 9 * time.Microsecond, ResetAfter: 10 * time.Microsecond}},
 		{},
 	} {
 		got, about, again, err := r.result(i, now, 10)
@@ -72,7 +72,7 @@ func FuzzReadReply(f *testing.F) {
 			if about < 0 || again && r != (limiter.Result{}) {
 				t.Fatalf("%+v, again about %d: %t", r, about, again)
 			}
-			if r.Remaining < 0 || r.Remaining > max(r.Limit, 0) || r.RetryAfter < 0 || r.ResetAfter < 0 || r.Delay < 0 || r.Taken < 0 || r.Mark < 0 || r.Allowed != (r.Reason == hotparam.ReasonWithin) {
+			if r.Remaining < 0 || r.Remaining > max(r.Limit, 0) || r.RetryAfter < 0 || r.ResetAfter < 0 || r.Delay < 0 || r.Taken < 0 || r.Mark < 0 || r.Allowed != (r.Reason == rules.ReasonWithin) {
 				t.Fatalf("%+v", r)
 			}
 		}
@@ -87,7 +87,7 @@ func FuzzReadCell(f *testing.F) {
 			return
 		}
 		for _, kind := range []limiter.Kind{limiter.Take, limiter.Peek} {
-			op := limiter.Op{Quota: &hotparam.Quota{Rate: rate(1, time.Second), Burst: limit}, Ask: limiter.Ask{Kind: kind, N: 1}}
+			op := limiter.Op{Quota: &rules.Quota{Rate: rate(1, time.Second), Burst: limit}, Ask: limiter.Ask{Kind: kind, N: 1}}
 			if r := cellResult(&op, n); r.Limit != limit || r.Remaining < 0 || r.Remaining > limit || r.RetryAfter < 0 || r.ResetAfter < 0 {
 				t.Fatalf("%+v", r)
 			}

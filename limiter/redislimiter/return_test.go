@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Takes at one instant and within microseconds all come back when they are returned in
@@ -53,7 +53,7 @@ func TestReturnsInReverseOrder(t *testing.T) {
 // and though the rate is that of the take again; nor does it if the clock was set back.
 func TestReturnAfterAnotherRate(t *testing.T) {
 	client := storeClient(t, testenv.Redis(t).Addr(), nil)
-	slow, fast := quota(hotparam.Quota{Rate: rate(1, time.Second), Burst: 100}), quota(hotparam.Quota{Rate: rate(10, time.Second), Burst: 100})
+	slow, fast := quota(rules.Quota{Rate: rate(1, time.Second), Burst: 100}), quota(rules.Quota{Rate: rate(10, time.Second), Burst: 100})
 	for name, between := range map[string]func(s *Store, clock *hand){
 		"another rate": func(s *Store, clock *hand) {
 			take(t, s, fast, "another rate", 1)

@@ -11,9 +11,9 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // trips counts what a client sends.
@@ -96,7 +96,7 @@ func TestOneRoundTrip(t *testing.T) {
 	}
 	takeAll(t, s, mixed(500))
 	count.want(t, "500 keys", 1, 0)
-	unlimited := &hotparam.Quota{Burst: hotparam.Unlimited}
+	unlimited := &rules.Quota{Burst: rules.Unlimited}
 	take(t, s, unlimited, "all", 1<<62)
 	must(t, s.DoAll(context.Background(), nil, nil))
 	count.want(t, "nothing to ask", 0, 0)
@@ -133,7 +133,7 @@ func TestScriptsAreLostMeanwhile(t *testing.T) {
 	server := testenv.Redis(t)
 	client := storeClient(t, server.Addr(), nil)
 	s := storeOf(t, client, nil)
-	q := quota(hotparam.Quota{Rate: rate(10, time.Hour)})
+	q := quota(rules.Quota{Rate: rate(10, time.Hour)})
 	for i, lose := range []func(){
 		func() {},
 		func() { must(t, client.ScriptFlush(context.Background()).Err()) },
@@ -161,7 +161,7 @@ func TestScriptsAreLostMeanwhile(t *testing.T) {
 func TestNothingIsRepeated(t *testing.T) {
 	server := testenv.Redis(t)
 	direct := storeOf(t, storeClient(t, server.Addr(), nil), nil)
-	q := quota(hotparam.Quota{Rate: rate(100, time.Hour)})
+	q := quota(rules.Quota{Rate: rate(100, time.Hour)})
 	takeAll(t, direct, mixed(9)) // the scripts are known
 	take(t, direct, q, "key", 1)
 	relay := testenv.NewRelay(t, server.Addr())
@@ -181,7 +181,7 @@ func TestRedisIsAway(t *testing.T) {
 	server := testenv.Redis(t)
 	client := storeClient(t, server.Addr(), nil) // whose own time-outs are 20 s
 	s := storeOf(t, client, func(c *Config) { c.Timeout = 30 * time.Millisecond })
-	q := quota(hotparam.Quota{Rate: rate(10, time.Hour)})
+	q := quota(rules.Quota{Rate: rate(10, time.Hour)})
 	op := limiter.Op{Quota: q, Name: "limit", Key: "key", Ask: limiter.Ask{N: 1}}
 	patient, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

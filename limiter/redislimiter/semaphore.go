@@ -12,9 +12,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/limiter/semaphore"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // SemaphoreConfig configures a [Semaphore].
@@ -61,7 +61,7 @@ const maxLease = 10 * time.Minute
 
 func (c SemaphoreConfig) validate() error {
 	switch {
-	case !hotparam.ValidNamespace(c.Namespace):
+	case !rules.ValidNamespace(c.Namespace):
 		return fmt.Errorf("SemaphoreConfig.Namespace %q: want one or more of A-Z a-z 0-9 _ -", c.Namespace)
 	case len(c.Name) > 128 || hasSpace(c.Name):
 		return fmt.Errorf("SemaphoreConfig.Name %.32q: want at most 128 bytes without spaces", c.Name)
@@ -178,22 +178,22 @@ func (s *Semaphore) Stats() SemaphoreStats {
 // Acquire implements [semaphore.Acquirer]. It returns an error if Redis does not answer; the
 // outcome is then unknown. It returns [ErrAway] if Redis was not asked. RetryAfter is
 // estimated from how long this process's leases are held.
-func (s *Semaphore) Acquire(ctx context.Context, key string, ask semaphore.Ask) (semaphore.Lease, hotparam.Decision, error) {
+func (s *Semaphore) Acquire(ctx context.Context, key string, ask semaphore.Ask) (semaphore.Lease, rules.Decision, error) {
 	switch {
 	case key == "":
-		return semaphore.Lease{}, hotparam.Decision{}, limiter.ErrNoKey
+		return semaphore.Lease{}, rules.Decision{}, limiter.ErrNoKey
 	case ask.Permits < 1 || ask.Permits > maxPermits:
-		return semaphore.Lease{}, hotparam.Decision{}, fmt.Errorf("redislimiter: semaphore of %d permits: must be 1 to %d", ask.Permits, int64(maxPermits))
+		return semaphore.Lease{}, rules.Decision{}, fmt.Errorf("redislimiter: semaphore of %d permits: must be 1 to %d", ask.Permits, int64(maxPermits))
 	case ask.N < 1:
-		return semaphore.Lease{}, hotparam.Decision{}, fmt.Errorf("redislimiter: %d permits of a semaphore: must be at least 1", ask.N)
+		return semaphore.Lease{}, rules.Decision{}, fmt.Errorf("redislimiter: %d permits of a semaphore: must be at least 1", ask.N)
 	}
 	if err := ctx.Err(); err != nil {
-		return semaphore.Lease{}, hotparam.Decision{}, err
+		return semaphore.Lease{}, rules.Decision{}, err
 	}
 	w := &waiter{
 		key:   semaphoreKey(s.cfg.Namespace, key),
 		n:     min(ask.N, maxPermits),
-		class: min(max(ask.Class, 0), hotparam.MaxClasses-1),
+		class: min(max(ask.Class, 0), rules.MaxClasses-1),
 		queue: ask.Queue,
 		seq:   s.seq.Add(1),
 	}
@@ -202,7 +202,7 @@ func (s *Semaphore) Acquire(ctx context.Context, key string, ask semaphore.Ask) 
 	}
 	lease, d, err := s.acquire(ctx, w, ask.Permits)
 	if err != nil {
-		return semaphore.Lease{}, hotparam.Decision{}, err
+		return semaphore.Lease{}, rules.Decision{}, err
 	}
 	if lease == nil {
 		return semaphore.Lease{}, d, nil
@@ -213,7 +213,7 @@ func (s *Semaphore) Acquire(ctx context.Context, key string, ask semaphore.Ask) 
 // maxPermits keeps the sums of the scripts, which are float64, exact.
 const maxPermits = 1 << 40
 
-func (s *Semaphore) acquire(ctx context.Context, w *waiter, permits int64) (*heldLease, hotparam.Decision, error) {
+func (s *Semaphore) acquire(ctx context.Context, w *waiter, permits int64) (*heldLease, rules.Decision, error) {
 	pause := s.cfg.Lease // who is not the first does not ask
 	switch s.enter(w, permits) {
 	case entryDenied:
@@ -222,7 +222,7 @@ func (s *Semaphore) acquire(ctx context.Context, w *waiter, permits int64) (*hel
 		got, err := s.ask(ctx, w, permits)
 		switch {
 		case err != nil:
-			return nil, hotparam.Decision{}, err
+			return nil, rules.Decision{}, err
 		case got.lease != nil:
 			return got.lease, got.within(), nil
 		case !s.join(w, permits):
@@ -236,11 +236,11 @@ func (s *Semaphore) acquire(ctx context.Context, w *waiter, permits int64) (*hel
 
 // busy returns a denial. Its RetryAfter assumes that as many waiters are at work at a time as
 // there are permits.
-func (s *Semaphore) busy(w *waiter, permits, free int64) hotparam.Decision {
+func (s *Semaphore) busy(w *waiter, permits, free int64) rules.Decision {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stats.Denied++
-	d := hotparam.Decision{Reason: hotparam.ReasonBusy, Limit: permits, Remaining: free}
+	d := rules.Decision{Reason: rules.ReasonBusy, Limit: permits, Remaining: free}
 	if w.n <= permits {
 		before := 1.0
 		if l := s.lines[w.key]; l != nil {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 var (
@@ -32,8 +32,8 @@ type semaphoreAnswer struct {
 
 func (a semaphoreAnswer) free() int64 { return max(a.permits-a.held, 0) }
 
-func (a semaphoreAnswer) within() hotparam.Decision {
-	return hotparam.Decision{Allowed: true, Reason: hotparam.ReasonWithin, Limit: a.permits, Remaining: a.free()}
+func (a semaphoreAnswer) within() rules.Decision {
+	return rules.Decision{Allowed: true, Reason: rules.ReasonWithin, Limit: a.permits, Remaining: a.free()}
 }
 
 // ask asks Redis once. After an error nothing is held: what Redis may have granted all the

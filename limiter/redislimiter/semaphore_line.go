@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/backoff"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // line is the waiters of this process for permits of one key, as a heap with the next one
@@ -150,7 +150,7 @@ func (s *Semaphore) look(key string) bool {
 
 // wait waits in the line until w is served, w.until, or the end of the context. Only the first
 // waiter asks: when it becomes the first, when a hint arrives, and after a pause.
-func (s *Semaphore) wait(ctx context.Context, w *waiter, pause time.Duration) (*heldLease, hotparam.Decision, error) {
+func (s *Semaphore) wait(ctx context.Context, w *waiter, pause time.Duration) (*heldLease, rules.Decision, error) {
 	defer s.leave(w)
 	late := time.NewTimer(time.Until(w.until))
 	defer late.Stop()
@@ -159,7 +159,7 @@ func (s *Semaphore) wait(ctx context.Context, w *waiter, pause time.Duration) (*
 	for {
 		select {
 		case <-ctx.Done():
-			return nil, hotparam.Decision{}, ctx.Err()
+			return nil, rules.Decision{}, ctx.Err()
 		case <-late.C:
 		case <-w.wake:
 		case <-again.C:
@@ -174,7 +174,7 @@ func (s *Semaphore) wait(ctx context.Context, w *waiter, pause time.Duration) (*
 		got, err := s.ask(ctx, w, permits)
 		switch {
 		case err != nil:
-			return nil, hotparam.Decision{}, err
+			return nil, rules.Decision{}, err
 		case got.lease != nil:
 			return got.lease, got.within(), nil
 		case w.n > permits:

@@ -16,10 +16,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/limiter/semaphore"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // semaphoreOf is a patient semaphore, as one process has it.
@@ -38,7 +38,7 @@ func semaphoreOf(tb testing.TB, client redis.UniversalClient, edit func(*Semapho
 var noLease semaphore.Lease
 
 // want asks and must get no error.
-func want(tb testing.TB, s *Semaphore, ask semaphore.Ask) (semaphore.Lease, hotparam.Decision) {
+func want(tb testing.TB, s *Semaphore, ask semaphore.Ask) (semaphore.Lease, rules.Decision) {
 	tb.Helper()
 	if ask.N == 0 {
 		ask.N = 1
@@ -67,13 +67,13 @@ func newest(s *Semaphore) *heldLease {
 	return slices.MaxFunc(slices.Collect(maps.Keys(s.held)), func(a, b *heldLease) int { return a.since.Compare(b.since) })
 }
 
-func busy(tb testing.TB, s *Semaphore, ask semaphore.Ask) hotparam.Decision {
+func busy(tb testing.TB, s *Semaphore, ask semaphore.Ask) rules.Decision {
 	tb.Helper()
 	l, d := want(tb, s, ask)
 	if l != noLease {
 		tb.Fatalf("%+v: %+v, want busy", ask, d)
 	}
-	if d.Reason != hotparam.ReasonBusy || d.Limit != ask.Permits || d.RetryAfter < time.Millisecond != (max(ask.N, 1) > ask.Permits) {
+	if d.Reason != rules.ReasonBusy || d.Limit != ask.Permits || d.RetryAfter < time.Millisecond != (max(ask.N, 1) > ask.Permits) {
 		tb.Errorf("%+v: %+v", ask, d)
 	}
 	return d
@@ -89,7 +89,7 @@ func isLost(l semaphore.Lease) bool {
 }
 
 // waits asks in a goroutine, and returns when that stands in the line.
-func waits(tb testing.TB, s *Semaphore, ctx context.Context, ask semaphore.Ask, then func(semaphore.Lease, hotparam.Decision, error)) (done <-chan struct{}) { //nolint:revive // the test comes first
+func waits(tb testing.TB, s *Semaphore, ctx context.Context, ask semaphore.Ask, then func(semaphore.Lease, rules.Decision, error)) (done <-chan struct{}) { //nolint:revive // the test comes first
 	tb.Helper()
 	ask.N, ask.Queue, ask.Within = max(ask.N, 1), max(ask.Queue, 100), max(ask.Within, patience)
 	before, over := s.Stats().Waiting, make(chan struct{})
@@ -105,7 +105,7 @@ func semaphoreTable(t *testing.T, client redis.UniversalClient) {
 	a, b := semaphoreOf(t, client, nil), semaphoreOf(t, client, nil)
 	three := semaphore.Ask{Permits: 3}
 	one := holds(t, a, three)
-	if _, d := want(t, b, semaphore.Ask{Permits: 3, N: 2}); d != (hotparam.Decision{Allowed: true, Reason: hotparam.ReasonWithin, Limit: 3}) {
+	if _, d := want(t, b, semaphore.Ask{Permits: 3, N: 2}); d != (rules.Decision{Allowed: true, Reason: rules.ReasonWithin, Limit: 3}) {
 		t.Errorf("the last two: %+v", d)
 	}
 	if d := busy(t, b, three); d.Remaining != 0 {
@@ -153,7 +153,7 @@ func TestSemaphoreArguments(t *testing.T) {
 		"nobody here": {t.Context(), "k", semaphore.Ask{Permits: 1, N: math.MaxInt64, Class: -1, Queue: -1, Within: -1}, nil},
 	} {
 		lease, d, err := s.Acquire(test.ctx, test.key, test.ask)
-		if err == nil || lease != noLease || d != (hotparam.Decision{}) || test.want != nil && !errors.Is(err, test.want) {
+		if err == nil || lease != noLease || d != (rules.Decision{}) || test.want != nil && !errors.Is(err, test.want) {
 			t.Errorf("%s: %v, %+v, %v", name, lease, d, err)
 		}
 	}
@@ -330,7 +330,7 @@ func TestSemaphoreLine(t *testing.T) {
 		name  string
 		class int
 	}{{"b1", 1}, {"c1", 2}, {"a1", 0}, {"b2", 1}, {"a2", 0}, {"c2", 99}} {
-		all = append(all, waits(t, s, t.Context(), semaphore.Ask{Permits: 1, Class: w.class}, func(l semaphore.Lease, _ hotparam.Decision, err error) {
+		all = append(all, waits(t, s, t.Context(), semaphore.Ask{Permits: 1, Class: w.class}, func(l semaphore.Lease, _ rules.Decision, err error) {
 			if err != nil || l == noLease {
 				t.Errorf("%s: %v, %v", w.name, l, err)
 				return
@@ -368,13 +368,13 @@ func TestSemaphoreContextEnds(t *testing.T) {
 	testenv.Running(t, s.Run)
 	l := holds(t, s, semaphore.Ask{Permits: 1})
 	ctx, cancel := context.WithCancel(t.Context())
-	first := waits(t, s, ctx, semaphore.Ask{Permits: 1}, func(l semaphore.Lease, _ hotparam.Decision, err error) {
+	first := waits(t, s, ctx, semaphore.Ask{Permits: 1}, func(l semaphore.Lease, _ rules.Decision, err error) {
 		if l != noLease || !errors.Is(err, context.Canceled) {
 			t.Errorf("cancelled: %v, %v", l, err)
 		}
 	})
 	var second semaphore.Lease
-	next := waits(t, s, t.Context(), semaphore.Ask{Permits: 1}, func(l semaphore.Lease, _ hotparam.Decision, _ error) { second = l })
+	next := waits(t, s, t.Context(), semaphore.Ask{Permits: 1}, func(l semaphore.Lease, _ rules.Decision, _ error) { second = l })
 	cancel()
 	<-first
 	l.Release()
@@ -410,14 +410,14 @@ func TestSemaphorePermitsChange(t *testing.T) {
 	s := semaphoreOf(t, client, nil)
 	holds(t, s, semaphore.Ask{Permits: 1})
 	var served semaphore.Lease
-	done := waits(t, s, t.Context(), semaphore.Ask{Permits: 1}, func(l semaphore.Lease, _ hotparam.Decision, _ error) { served = l })
+	done := waits(t, s, t.Context(), semaphore.Ask{Permits: 1}, func(l semaphore.Lease, _ rules.Decision, _ error) { served = l })
 	busy(t, s, semaphore.Ask{Permits: 2})
 	<-done
 	if served == noLease {
 		t.Error("one waits though there are two now")
 	}
-	big := waits(t, s, t.Context(), semaphore.Ask{Permits: 3, N: 3}, func(l semaphore.Lease, d hotparam.Decision, err error) {
-		if l != noLease || err != nil || d.Reason != hotparam.ReasonBusy || d.RetryAfter != 0 {
+	big := waits(t, s, t.Context(), semaphore.Ask{Permits: 3, N: 3}, func(l semaphore.Lease, d rules.Decision, err error) {
+		if l != noLease || err != nil || d.Reason != rules.ReasonBusy || d.RetryAfter != 0 {
 			t.Errorf("three of two: %v, %+v, %v", l, d, err)
 		}
 	})
@@ -438,12 +438,12 @@ func semaphoreHints(t *testing.T, client redis.UniversalClient) {
 	}
 	l := holds(t, holder, semaphore.Ask{Permits: 1})
 	ctx, cancel := context.WithCancel(t.Context())
-	gone := waits(t, waiting[0], ctx, semaphore.Ask{Permits: 1}, func(semaphore.Lease, hotparam.Decision, error) {})
+	gone := waits(t, waiting[0], ctx, semaphore.Ask{Permits: 1}, func(semaphore.Lease, rules.Decision, error) {})
 	cancel()
 	<-gone
 	served := make(chan int, 2)
 	for i, s := range waiting[1:] {
-		waits(t, s, t.Context(), semaphore.Ask{Permits: 1}, func(l semaphore.Lease, _ hotparam.Decision, err error) {
+		waits(t, s, t.Context(), semaphore.Ask{Permits: 1}, func(l semaphore.Lease, _ rules.Decision, err error) {
 			if err != nil || l == noLease {
 				t.Errorf("%v, %v", l, err)
 				return
@@ -534,7 +534,7 @@ func TestSemaphoreWithoutHints(t *testing.T) {
 		s.hearing.Store(hearing)
 		l := holds(t, holder, semaphore.Ask{Permits: 1})
 		var served semaphore.Lease
-		done := waits(t, s, t.Context(), semaphore.Ask{Permits: 1}, func(l semaphore.Lease, _ hotparam.Decision, _ error) { served = l })
+		done := waits(t, s, t.Context(), semaphore.Ask{Permits: 1}, func(l semaphore.Lease, _ rules.Decision, _ error) { served = l })
 		l.Release()
 		<-done
 		if served == noLease {

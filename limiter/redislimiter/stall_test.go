@@ -11,9 +11,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // stalledFlood is a flood of asks over many keys during which Redis stops for a while.
@@ -38,7 +38,7 @@ func (c stalledFlood) run(t *testing.T, server *testenv.RedisServer, name string
 		testenv.Running(t, f.Run)
 		all = append(all, f)
 	}
-	q := quota(hotparam.Quota{Rate: rate(c.limit, time.Hour)})
+	q := quota(rules.Quota{Rate: rate(c.limit, time.Hour)})
 	var (
 		worst   atomic.Int64
 		callers sync.WaitGroup
@@ -99,7 +99,7 @@ func TestStall(t *testing.T) {
 // Redis's clock is corrected within the call.
 func TestDeadlineByRedisClock(t *testing.T) {
 	s := storeOf(t, storeClient(t, testenv.Redis(t).Addr(), nil), nil)
-	q := quota(hotparam.Quota{Rate: rate(6, time.Hour)})
+	q := quota(rules.Quota{Rate: rate(6, time.Hour)})
 	take(t, s, q, "key", 1)
 	p, err := newPlan(q)
 	must(t, err)
@@ -129,12 +129,12 @@ func TestDeadlineByRedisClock(t *testing.T) {
 // back counts from then on.
 func TestChargeOnce(t *testing.T) {
 	client := storeClient(t, testenv.Redis(t).Addr(), nil)
-	for _, q := range []*hotparam.Quota{
-		quota(hotparam.Quota{Rate: rate(10, time.Hour)}),
-		quota(hotparam.Quota{Rate: rate(10, time.Hour), Penalty: time.Minute}),
-		quota(hotparam.Quota{Algorithm: hotparam.FixedWindow, Rate: rate(10, time.Hour)}),
-		quota(hotparam.Quota{Algorithm: hotparam.SlidingLog, Rate: rate(10, time.Hour)}),
-		quota(hotparam.Quota{Algorithm: hotparam.SlidingBlocks, Rate: rate(10, time.Hour)}),
+	for _, q := range []*rules.Quota{
+		quota(rules.Quota{Rate: rate(10, time.Hour)}),
+		quota(rules.Quota{Rate: rate(10, time.Hour), Penalty: time.Minute}),
+		quota(rules.Quota{Algorithm: rules.FixedWindow, Rate: rate(10, time.Hour)}),
+		quota(rules.Quota{Algorithm: rules.SlidingLog, Rate: rate(10, time.Hour)}),
+		quota(rules.Quota{Algorithm: rules.SlidingBlocks, Rate: rate(10, time.Hour)}),
 	} {
 		s, other := storeOf(t, client, nil), storeOf(t, client, nil)
 		key := fmt.Sprint(q.Algorithm, q.Penalty)
@@ -155,7 +155,7 @@ func TestChargeOnce(t *testing.T) {
 		charge(s, 6, 1, 4)
 		charge(s, 5, 9, 4)
 	}
-	q := quota(hotparam.Quota{Rate: rate(10, 10*time.Second)})
+	q := quota(rules.Quota{Rate: rate(10, 10*time.Second)})
 	s := storeOf(t, client, nil)
 	if r := ask(t, s, limiter.Op{Quota: q, Key: "back", Ask: limiter.Ask{Kind: limiter.Charge, Mark: 1, N: 8, Within: 5 * time.Second}}); r.Taken != 8 {
 		t.Errorf("%+v", r)

@@ -11,8 +11,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Store keeps the state of limiters in Redis, shared by all that use the same Redis and
@@ -190,11 +190,11 @@ func (s *Store) now(c *clock) int64 {
 
 // unlimited returns the result of an ask under a quota without a limit.
 func unlimited(ask *limiter.Ask) limiter.Result {
-	r := limiter.Result{Decision: hotparam.Decision{Reason: hotparam.ReasonLimited, Limit: hotparam.Unlimited, Remaining: hotparam.Unlimited}}
+	r := limiter.Result{Decision: rules.Decision{Reason: rules.ReasonLimited, Limit: rules.Unlimited, Remaining: rules.Unlimited}}
 	if ask.N < 0 && ask.Kind != limiter.Forget {
 		return r
 	}
-	r.Allowed, r.Reason = true, hotparam.ReasonWithin
+	r.Allowed, r.Reason = true, rules.ReasonWithin
 	switch ask.Kind {
 	case limiter.Take, limiter.AtMost, limiter.Reserve, limiter.Charge:
 		r.Taken = ask.N

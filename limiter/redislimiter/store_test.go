@@ -4,29 +4,29 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/rules"
 )
 
 type namedQuota struct {
 	name  string
-	quota *hotparam.Quota
+	quota *rules.Quota
 }
 
 // everyLocking is one with a penalty.
-var everyLocking = namedQuota{"locking", quota(hotparam.Quota{Rate: rate(10, time.Second), Penalty: time.Second})}
+var everyLocking = namedQuota{"locking", quota(rules.Quota{Rate: rate(10, time.Second), Penalty: time.Second})}
 
 // everyQuota is a quota of 10 of each algorithm.
 var everyQuota = []namedQuota{
-	{"token bucket", quota(hotparam.Quota{Rate: rate(10, time.Second)})},
-	{"gcra", quota(hotparam.Quota{Algorithm: hotparam.GCRA, Rate: rate(10, time.Second)})},
-	{"policing", quota(hotparam.Quota{Algorithm: hotparam.LeakyBucket, Rate: rate(10, time.Second)})},
-	{"shaping", quota(hotparam.Quota{Algorithm: hotparam.LeakyBucket, Rate: rate(10, time.Second), Shape: true})},
-	{"warm-up", quota(hotparam.Quota{Rate: rate(10, time.Second), WarmUp: 5 * time.Second})},
-	{"fixed window", quota(hotparam.Quota{Algorithm: hotparam.FixedWindow, Rate: rate(10, time.Second)})},
-	{"calendar", quota(hotparam.Quota{Algorithm: hotparam.FixedWindow, Rate: rate(10, time.Minute), Calendar: hotparam.CalendarMinute})},
-	{"sliding log", quota(hotparam.Quota{Algorithm: hotparam.SlidingLog, Rate: rate(10, time.Second)})},
-	{"sliding blocks", quota(hotparam.Quota{Algorithm: hotparam.SlidingBlocks, Rate: rate(10, time.Second)})},
+	{"token bucket", quota(rules.Quota{Rate: rate(10, time.Second)})},
+	{"gcra", quota(rules.Quota{Algorithm: rules.GCRA, Rate: rate(10, time.Second)})},
+	{"policing", quota(rules.Quota{Algorithm: rules.LeakyBucket, Rate: rate(10, time.Second)})},
+	{"shaping", quota(rules.Quota{Algorithm: rules.LeakyBucket, Rate: rate(10, time.Second), Shape: true})},
+	{"warm-up", quota(rules.Quota{Rate: rate(10, time.Second), WarmUp: 5 * time.Second})},
+	{"fixed window", quota(rules.Quota{Algorithm: rules.FixedWindow, Rate: rate(10, time.Second)})},
+	{"calendar", quota(rules.Quota{Algorithm: rules.FixedWindow, Rate: rate(10, time.Minute), Calendar: rules.CalendarMinute})},
+	{"sliding log", quota(rules.Quota{Algorithm: rules.SlidingLog, Rate: rate(10, time.Second)})},
+	{"sliding blocks", quota(rules.Quota{Algorithm: rules.SlidingBlocks, Rate: rate(10, time.Second)})},
 }
 
 // The limit is what passes, and RetryAfter is true to the microsecond. What else there

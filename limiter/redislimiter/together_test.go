@@ -9,15 +9,15 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // limits are a shared limit and one for each user, asked in one call.
 type limits struct{ shared, user *limiter.Limiter }
 
-func limitsOf(t *testing.T, s *Store, shared, user hotparam.Quota) limits {
+func limitsOf(t *testing.T, s *Store, shared, user rules.Quota) limits {
 	t.Helper()
 	var l limits
 	var err error
@@ -79,14 +79,14 @@ func TestTheRefusedStarveNobody(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			client := start(t)
-			for _, shared := range []hotparam.Quota{
-				{Rate: rate(100, time.Hour)}, {Algorithm: hotparam.SlidingLog, Rate: rate(100, time.Hour)},
+			for _, shared := range []rules.Quota{
+				{Rate: rate(100, time.Hour)}, {Algorithm: rules.SlidingLog, Rate: rate(100, time.Hour)},
 			} {
 				s := storeOf(t, client, func(c *Config) {
 					c.Namespace = hashOf(name, string(shared.Algorithm))
 					c.Tag = func(string, string) string { return "one" }
 				})
-				l := limitsOf(t, s, shared, hotparam.Quota{Rate: rate(50, time.Hour)})
+				l := limitsOf(t, s, shared, rules.Quota{Rate: rate(50, time.Hour)})
 				for range 50 {
 					ok, err := l.allow(t.Context(), "attacker")
 					must(t, err)
@@ -117,7 +117,7 @@ func TestTheRefusedStarveNobody(t *testing.T) {
 // costs no more than was earned in between.
 func TestTogetherInOtherSlots(t *testing.T) {
 	s := storeOf(t, clientAt(t, testenv.RedisCluster(t).URL()), nil)
-	l := limitsOf(t, s, hotparam.Quota{Rate: rate(100, time.Hour)}, hotparam.Quota{Rate: rate(5, time.Hour)})
+	l := limitsOf(t, s, rules.Quota{Rate: rate(100, time.Hour)}, rules.Quota{Rate: rate(5, time.Hour)})
 	for range 5 {
 		ok, err := l.allow(t.Context(), "attacker")
 		must(t, err)
@@ -138,7 +138,7 @@ func TestTogetherInOtherSlots(t *testing.T) {
 func TestReturnsDoNotLeak(t *testing.T) {
 	clock := handAt(1_700_000_000 * time.Second)
 	s := storeOf(t, storeClient(t, testenv.Redis(t).Addr(), nil), clock.of)
-	q := quota(hotparam.Quota{Rate: rate(100, time.Hour)})
+	q := quota(rules.Quota{Rate: rate(100, time.Hour)})
 	start := clock.now()
 	take(t, s, q, "key", 50)
 	rng := rand.New(rand.NewPCG(1, 1))
@@ -175,9 +175,9 @@ func TestDenialsTogetherHaveEffects(t *testing.T) {
 	clock := handAt(1_700_000_000 * time.Second)
 	s := storeOf(t, storeClient(t, testenv.Redis(t).Addr(), nil), clock.of)
 	ops := []limiter.Op{
-		{Quota: quota(hotparam.Quota{Rate: rate(10, time.Hour)}), Name: "shared", Key: "k"},
-		{Quota: quota(hotparam.Quota{Rate: rate(2, time.Second), Penalty: time.Minute}), Name: "locks", Key: "k"},
-		{Quota: quota(hotparam.Quota{Algorithm: hotparam.SlidingLog, Rate: rate(2, time.Second), CountDenied: true}), Name: "counts", Key: "k"},
+		{Quota: quota(rules.Quota{Rate: rate(10, time.Hour)}), Name: "shared", Key: "k"},
+		{Quota: quota(rules.Quota{Rate: rate(2, time.Second), Penalty: time.Minute}), Name: "locks", Key: "k"},
+		{Quota: quota(rules.Quota{Algorithm: rules.SlidingLog, Rate: rate(2, time.Second), CountDenied: true}), Name: "counts", Key: "k"},
 	}
 	for i := range ops {
 		ops[i].Ask = limiter.Ask{N: 1, Together: true}
@@ -196,7 +196,7 @@ func TestDenialsTogetherHaveEffects(t *testing.T) {
 		t.Errorf("%+v: want the first untouched, and the second locked", r)
 	}
 	clock.pass(2 * time.Second)
-	if r := askAll(); r[1].Reason != hotparam.ReasonLocked || !r[2].Allowed || r[2].Taken != 0 || r[2].Remaining != 2 {
+	if r := askAll(); r[1].Reason != rules.ReasonLocked || !r[2].Allowed || r[2].Taken != 0 || r[2].Remaining != 2 {
 		t.Errorf("%+v: want the second still locked, and the third untouched", r)
 	}
 	clock.pass(time.Minute)

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // before asks as the version did whose scripts are in testdata/before: it had one state
@@ -28,7 +28,7 @@ func newBefore(t *testing.T, s *Store) before {
 	return before{s, newScript(parts...)}
 }
 
-func (b before) take(t *testing.T, q *hotparam.Quota, key string, n int64) limiter.Result {
+func (b before) take(t *testing.T, q *rules.Quota, key string, n int64) limiter.Result {
 	t.Helper()
 	p, err := newPlan(q)
 	must(t, err)

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // fullLog is the state of a sliding log that took a permit at each of n instants.
@@ -33,12 +33,12 @@ func fullLog(n int, at func(i int) time.Duration) []byte {
 // is more than Lua's stack holds.
 func TestFullLog(t *testing.T) {
 	client := storeClient(t, testenv.Redis(t).Addr(), nil)
-	const n = hotparam.MaxLog
+	const n = rules.MaxLog
 	start := 1_700_000_000 * time.Second
 	at := func(i int) time.Duration { return start + time.Duration(i)*time.Millisecond }
 	clock := handAt(at(n - 1))
 	s := storeOf(t, client, clock.of)
-	q := quota(hotparam.Quota{Algorithm: hotparam.SlidingLog, Rate: rate(n, n*time.Millisecond)})
+	q := quota(rules.Quota{Algorithm: rules.SlidingLog, Rate: rate(n, n*time.Millisecond)})
 	must(t, client.Set(context.Background(), s.state("limit", "key"), fullLog(n, at), 0).Err())
 
 	if r := take(t, s, q, "key", 1); r.Allowed || r.RetryAfter != time.Millisecond || r.ResetAfter != n*time.Millisecond {
@@ -82,10 +82,10 @@ func TestFullLog(t *testing.T) {
 func TestStateIsBounded(t *testing.T) {
 	client := storeClient(t, testenv.Redis(t).Addr(), nil)
 	for _, count := range []bool{false, true} {
-		for _, q := range []*hotparam.Quota{
-			quota(hotparam.Quota{Algorithm: hotparam.SlidingLog, Rate: rate(50, 50*time.Millisecond), CountDenied: count}),
-			quota(hotparam.Quota{Algorithm: hotparam.SlidingBlocks, Rate: rate(50, 50*time.Millisecond), Blocks: 20, CountDenied: count}),
-			quota(hotparam.Quota{Algorithm: hotparam.FixedWindow, Rate: rate(50, 50*time.Millisecond), CountDenied: count}),
+		for _, q := range []*rules.Quota{
+			quota(rules.Quota{Algorithm: rules.SlidingLog, Rate: rate(50, 50*time.Millisecond), CountDenied: count}),
+			quota(rules.Quota{Algorithm: rules.SlidingBlocks, Rate: rate(50, 50*time.Millisecond), Blocks: 20, CountDenied: count}),
+			quota(rules.Quota{Algorithm: rules.FixedWindow, Rate: rate(50, 50*time.Millisecond), CountDenied: count}),
 		} {
 			clock := handAt(1_700_000_000 * time.Second)
 			s := storeOf(t, client, clock.of)
@@ -117,7 +117,7 @@ func TestReservationsAreBounded(t *testing.T) {
 	start := 1_700_000_000 * time.Second
 	clock := handAt(start)
 	s := storeOf(t, client, clock.of)
-	q := quota(hotparam.Quota{Algorithm: hotparam.SlidingLog, Rate: rate(1, time.Millisecond)})
+	q := quota(rules.Quota{Algorithm: rules.SlidingLog, Rate: rate(1, time.Millisecond)})
 	ahead := 1 << 16
 	must(t, client.Set(context.Background(), s.state("limit", "key"), fullLog(ahead, func(i int) time.Duration {
 		return start + time.Duration(i+1)*time.Millisecond
@@ -139,7 +139,7 @@ func TestCalendarByRedisClock(t *testing.T) {
 	count := new(trips)
 	client.AddHook(count)
 	s := storeOf(t, client, nil)
-	q := quota(hotparam.Quota{Algorithm: hotparam.FixedWindow, Rate: rate(10, time.Hour), Calendar: hotparam.CalendarHour, Zone: "Asia/Kolkata"})
+	q := quota(rules.Quota{Algorithm: rules.FixedWindow, Rate: rate(10, time.Hour), Calendar: rules.CalendarHour, Zone: "Asia/Kolkata"})
 	take(t, s, q, "key", 1)
 	for _, wrong := range []time.Duration{0, 10 * time.Hour, -1000 * time.Hour, 50 * 365 * 24 * time.Hour, -50 * 365 * 24 * time.Hour} {
 		s.clocks.only.ahead.Store(wrong.Microseconds())
@@ -166,7 +166,7 @@ func TestCalendarReservations(t *testing.T) {
 	saturday := time.Date(2025, 10, 25, 12, 0, 0, 0, berlin)
 	clock := handAt(time.Duration(saturday.UnixNano()))
 	s := storeOf(t, client, clock.of)
-	q := quota(hotparam.Quota{Algorithm: hotparam.FixedWindow, Rate: rate(2, 24*time.Hour), Calendar: hotparam.CalendarDay, Zone: "Europe/Berlin"})
+	q := quota(rules.Quota{Algorithm: rules.FixedWindow, Rate: rate(2, 24*time.Hour), Calendar: rules.CalendarDay, Zone: "Europe/Berlin"})
 	take(t, s, q, "key", 2)
 	for i, want := range []time.Duration{12, 12, 12 + 25, 12 + 25, 12 + 25 + 24} {
 		r := ask(t, s, limiter.Op{Quota: q, Key: "key", Ask: limiter.Ask{Kind: limiter.Reserve, N: 1, Within: 100 * 24 * time.Hour}})

@@ -1,6 +1,6 @@
 package semaphore
 
-import "github.com/hotparam/hotparam"
+import "github.com/hotparam/hotparam/rules"
 
 // crowd counts the permits that are held of a stripe's keys for which there was no room: a
 // count-min sketch (Cormode and Muthukrishnan, 2005). A row has one counter for each key, which
@@ -48,19 +48,19 @@ func (c *crowd) add(hash uint64, n int64) {
 
 // askCrowd is ask for a key without a place of its own, which holds that many permits at most.
 // Such a key does not wait.
-func (st *stripe) askCrowd(hash uint64, ask *Ask, held int64, d *hotparam.Decision) *slot {
+func (st *stripe) askCrowd(hash uint64, ask *Ask, held int64, d *rules.Decision) *slot {
 	st.stats.Crowded++
 	d.Limit = ask.Permits
 	if ask.N > ask.Permits-held {
 		st.stats.Busy++
-		d.Reason, d.Remaining, d.RetryAfter = hotparam.ReasonBusy, max(ask.Permits-held, 0), crowdRetry
+		d.Reason, d.Remaining, d.RetryAfter = rules.ReasonBusy, max(ask.Permits-held, 0), crowdRetry
 		return nil
 	}
 	if st.crowd == nil {
 		st.crowd = newCrowd(st.semaphore.max)
 	}
 	st.crowd.add(hash, ask.N)
-	d.Allowed, d.Reason, d.Remaining = true, hotparam.ReasonWithin, ask.Permits-held-ask.N
+	d.Allowed, d.Reason, d.Remaining = true, rules.ReasonWithin, ask.Permits-held-ask.N
 	k := &keyState{hash: hash, stripe: st, permits: ask.Permits, crowded: true, mean: 1}
 	return st.grant(k, ask.N)
 }

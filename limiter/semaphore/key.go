@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // keyState is a key with held permits, and its waiters, or one that is idle. The lock of its
@@ -38,13 +38,13 @@ func (k *keyState) waiting() int {
 	return k.line.len
 }
 
-func (k *keyState) within(d *hotparam.Decision) {
-	d.Allowed, d.Reason, d.Limit, d.Remaining = true, hotparam.ReasonWithin, k.permits, k.free()
+func (k *keyState) within(d *rules.Decision) {
+	d.Allowed, d.Reason, d.Limit, d.Remaining = true, rules.ReasonWithin, k.permits, k.free()
 }
 
 // denied returns a denial. A nil k means that all permits are free.
-func (k *keyState) denied(ask *Ask, retry time.Duration) hotparam.Decision {
-	d := hotparam.Decision{Reason: hotparam.ReasonBusy, Limit: ask.Permits, Remaining: ask.Permits, RetryAfter: retry}
+func (k *keyState) denied(ask *Ask, retry time.Duration) rules.Decision {
+	d := rules.Decision{Reason: rules.ReasonBusy, Limit: ask.Permits, Remaining: ask.Permits, RetryAfter: retry}
 	if k != nil {
 		d.Remaining = max(k.free(), 0)
 	}

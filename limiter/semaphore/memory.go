@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Memory is an [Acquirer] in memory. A key takes memory only while its permits are held, and
@@ -73,20 +73,20 @@ func New(c Config) (*Memory, error) {
 
 // Acquire implements [Acquirer]. It allocates nothing for a key whose permits are held, or were
 // lately.
-func (s *Memory) Acquire(ctx context.Context, key string, ask Ask) (held Lease, d hotparam.Decision, err error) {
+func (s *Memory) Acquire(ctx context.Context, key string, ask Ask) (held Lease, d rules.Decision, err error) {
 	if !ask.isValid(key) {
-		return Lease{}, hotparam.Decision{}, ask.validate(key)
+		return Lease{}, rules.Decision{}, ask.validate(key)
 	}
 	if err := ctx.Err(); err != nil {
-		return Lease{}, hotparam.Decision{}, err
+		return Lease{}, rules.Decision{}, err
 	}
-	ask.Class = min(max(ask.Class, 0), hotparam.MaxClasses-1)
+	ask.Class = min(max(ask.Class, 0), rules.MaxClasses-1)
 	hash := maphash.String(s.seed, key)
 	st := &s.stripes[hash%stripeCount]
 	l, w := st.acquire(hash, key, &ask, &d)
 	if w != nil {
 		if l, d, err = st.wait(ctx, w, &ask); err != nil {
-			return Lease{}, hotparam.Decision{}, err
+			return Lease{}, rules.Decision{}, err
 		}
 	}
 	if l != nil {

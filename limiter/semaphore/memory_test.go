@@ -15,9 +15,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/limiter/semaphore"
+	"github.com/hotparam/hotparam/rules"
 )
 
 func newSemaphore(t testing.TB, c semaphore.Config) *semaphore.Memory {
@@ -43,10 +43,10 @@ func mustHold(t testing.TB, s semaphore.Acquirer, key string, ask semaphore.Ask)
 	return l
 }
 
-func mustBeBusy(t testing.TB, s semaphore.Acquirer, key string, ask semaphore.Ask) hotparam.Decision {
+func mustBeBusy(t testing.TB, s semaphore.Acquirer, key string, ask semaphore.Ask) rules.Decision {
 	t.Helper()
 	l, d, err := s.Acquire(t.Context(), key, ask)
-	if err != nil || d.Allowed || d.Reason != hotparam.ReasonBusy || l != (semaphore.Lease{}) {
+	if err != nil || d.Allowed || d.Reason != rules.ReasonBusy || l != (semaphore.Lease{}) {
 		t.Fatalf("Acquire(%q, %+v): %v, %+v, %v; want it denied", key, ask, l, d, err)
 	}
 	return d
@@ -105,7 +105,7 @@ func TestSemaphore(t *testing.T) {
 	ask := semaphore.Ask{Permits: 2, N: 1}
 	a := mustHold(t, s, "k", ask)
 	b, d, err := s.Acquire(t.Context(), "k", ask)
-	if want := (hotparam.Decision{Allowed: true, Reason: hotparam.ReasonWithin, Limit: 2}); d != want || err != nil {
+	if want := (rules.Decision{Allowed: true, Reason: rules.ReasonWithin, Limit: 2}); d != want || err != nil {
 		t.Errorf("the second: %+v, %v, want %+v", d, err, want)
 	}
 	if d := mustBeBusy(t, s, "k", ask); d.Limit != 2 || d.Remaining != 0 || d.RetryAfter < time.Millisecond {
@@ -272,7 +272,7 @@ func TestIdleKeysKeepNobodyOut(t *testing.T) {
 	s := newSemaphore(t, semaphore.Config{MaxKeys: 20})
 	for i := range 1000 {
 		l, d, err := s.Acquire(t.Context(), fmt.Sprint(i), semaphore.Ask{Permits: 1, N: 1})
-		if err != nil || d.Reason != hotparam.ReasonWithin {
+		if err != nil || d.Reason != rules.ReasonWithin {
 			t.Fatalf("key %d, alone: %+v, %v", i, d, err)
 		}
 		l.Release()

@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // semaphoreModel is one key of a semaphore, told as simply as can be: a list that is
@@ -102,7 +102,7 @@ func TestSemaphoreIsItsModel(t *testing.T) {
 					Queue:   rapid.IntRange(0, 6).Draw(rt, "queue"),
 					Within:  time.Duration(rapid.IntRange(0, 3).Draw(rt, "within")) * time.Hour,
 				}
-				var d hotparam.Decision
+				var d rules.Decision
 				l, w := st.acquire(0, "k", ask, &d)
 				if m.held > 0 || len(m.line) > 0 {
 					m.line = slices.DeleteFunc(m.line, func(w *modelWaiter) bool {

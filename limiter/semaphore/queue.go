@@ -1,11 +1,11 @@
 package semaphore
 
-import "github.com/hotparam/hotparam"
+import "github.com/hotparam/hotparam/rules"
 
 // queue is the waiters of one key of a [Memory]: a list for each class, so that finding a
 // place does not walk past the others. The semaphore's lock guards it.
 type queue struct {
-	classes [hotparam.MaxClasses]queueClass
+	classes [rules.MaxClasses]queueClass
 	len     int
 	newest  bool // within a class the newest comes first, not the oldest
 }
@@ -26,7 +26,7 @@ type waiter struct {
 
 	ready    chan struct{}
 	lease    *slot // nil if denied
-	decision hotparam.Decision
+	decision rules.Decision
 }
 
 func (q *queue) push(w *waiter) {

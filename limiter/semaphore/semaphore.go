@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Acquirer bounds the requests in flight, for each of many keys. It is safe for
@@ -15,14 +15,14 @@ import (
 type Acquirer interface {
 	// Acquire takes ask.N of the key's permits. It waits for them for at most
 	// ask.Within. If it is denied the Lease is zero and the reason is
-	// [hotparam.ReasonBusy]: RetryAfter is then an estimate, since the holders' remaining
+	// [rules.ReasonBusy]: RetryAfter is then an estimate, since the holders' remaining
 	// time is unknown, or 0 if there are never as many permits. Remaining is the number
 	// of free permits.
 	//
 	// An error means that nothing was taken: the arguments are wrong, the context has
 	// ended, or it is unknown who holds the permits. An empty key is
 	// [limiter.ErrNoKey].
-	Acquire(ctx context.Context, key string, ask Ask) (Lease, hotparam.Decision, error)
+	Acquire(ctx context.Context, key string, ask Ask) (Lease, rules.Decision, error)
 }
 
 // Ask is what an Acquire wants. Permits and Queue are part of it, so that a reload needs
@@ -37,7 +37,7 @@ type Ask struct {
 	// N is how many permits are taken, at least 1. More than Permits are denied.
 	N int64
 	// Class is the priority in the queue: 0 comes before 1, and so on up to
-	// [hotparam.MaxClasses]-1. Within a class the first to come is the first served.
+	// [rules.MaxClasses]-1. Within a class the first to come is the first served.
 	Class int
 	// Within is the longest wait. Zero means no wait.
 	Within time.Duration

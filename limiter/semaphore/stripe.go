@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // stripeCount is how many locks the keys of a semaphore share.
@@ -27,7 +27,7 @@ type stripe struct {
 func (st *stripe) now() time.Duration { return time.Since(st.semaphore.start) }
 
 // acquire takes permits, denies them, or queues a waiter, and sets d, which is zero.
-func (st *stripe) acquire(hash uint64, name string, ask *Ask, d *hotparam.Decision) (l *slot, w *waiter) {
+func (st *stripe) acquire(hash uint64, name string, ask *Ask, d *rules.Decision) (l *slot, w *waiter) {
 	st.mu.Lock() // no defer: nothing in here calls what is not in this package
 	k := st.keys.find(hash, name)
 	if k != nil && k.permits != ask.Permits {
@@ -66,7 +66,7 @@ func (st *stripe) acquire(hash uint64, name string, ask *Ask, d *hotparam.Decisi
 }
 
 // ask is acquire for a key that has as many permits, at least.
-func (st *stripe) ask(k *keyState, ask *Ask, d *hotparam.Decision) (*slot, *waiter) {
+func (st *stripe) ask(k *keyState, ask *Ask, d *rules.Decision) (*slot, *waiter) {
 	if ask.N <= k.free() && (k.line == nil || k.line.ahead(ask.Class) == 0) {
 		l := st.grant(k, ask.N)
 		k.within(d)
@@ -93,7 +93,7 @@ func (st *stripe) ask(k *keyState, ask *Ask, d *hotparam.Decision) (*slot, *wait
 }
 
 // wait waits until the waiter is served, ask.Within has passed or the context ends.
-func (st *stripe) wait(ctx context.Context, w *waiter, ask *Ask) (*slot, hotparam.Decision, error) {
+func (st *stripe) wait(ctx context.Context, w *waiter, ask *Ask) (*slot, rules.Decision, error) {
 	timer := time.NewTimer(ask.Within)
 	defer timer.Stop()
 	select {
@@ -102,7 +102,7 @@ func (st *stripe) wait(ctx context.Context, w *waiter, ask *Ask) (*slot, hotpara
 		st.late(w, ask)
 	case <-ctx.Done():
 		st.cancel(w)
-		return nil, hotparam.Decision{}, ctx.Err()
+		return nil, rules.Decision{}, ctx.Err()
 	}
 	return w.lease, w.decision, nil
 }

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Guard is an *attach.Hotparam or a [*middleware.Guard].
+// Guard is an *hotparam.Hotparam or a [*middleware.Guard].
 type Guard interface {
 	Handler(next http.Handler) http.Handler
 }

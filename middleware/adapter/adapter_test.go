@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/middleware"
+	"github.com/hotparam/hotparam/rules"
 )
 
 func TestParseColons(t *testing.T) {
@@ -58,7 +58,7 @@ func TestPattern(t *testing.T) {
 		if got != want {
 			t.Errorf("%s: %s, want %s", template, got, want)
 		}
-		if _, err := hotparam.ParseRoute("GET " + got); err != nil {
+		if _, err := rules.ParseRoute("GET " + got); err != nil {
 			t.Errorf("%s: %v", template, err)
 		}
 	}
@@ -84,15 +84,15 @@ type fixture struct {
 	next   func(c string, w http.ResponseWriter, r *http.Request)
 }
 
-func newFixture(tb testing.TB, more ...hotparam.Rule) *fixture {
+func newFixture(tb testing.TB, more ...rules.Rule) *fixture {
 	tb.Helper()
-	any, err := hotparam.ParseRoute("*")
+	any, err := rules.ParseRoute("*")
 	if err != nil {
 		tb.Fatal(err)
 	}
-	rules := &hotparam.Rules{Namespace: "test", Rules: []hotparam.Rule{{
-		ID: "all", Match: hotparam.Match{Route: any}, By: hotparam.By{Kind: hotparam.ByAll},
-		Hot: []hotparam.Threshold{hotparam.NewThreshold(hotparam.Rate{N: 1e6, Per: 1e9})},
+	rules := &rules.Rules{Namespace: "test", Rules: []rules.Rule{{
+		ID: "all", Match: rules.Match{Route: any}, By: rules.By{Kind: rules.ByAll},
+		Hot: []rules.Threshold{rules.NewThreshold(rules.Rate{N: 1e6, Per: 1e9})},
 	}}}
 	for _, r := range more {
 		r.Match.Route = any
@@ -177,8 +177,8 @@ func TestMethod(t *testing.T) {
 
 // A request that is refused, or whose handler panics, is left as it was.
 func TestRestores(t *testing.T) {
-	f := newFixture(t, hotparam.Rule{ID: "once", Limit: &hotparam.Limit{
-		Quota: hotparam.Quota{Rate: hotparam.Rate{N: 1, Per: 3600e9}, Burst: 1}, Mode: hotparam.ModeLimit,
+	f := newFixture(t, rules.Rule{ID: "once", Limit: &rules.Limit{
+		Quota: rules.Quota{Rate: rules.Rate{N: 1, Per: 3600e9}, Burst: 1}, Mode: rules.ModeLimit,
 	}})
 	r := httptest.NewRequest(http.MethodGet, "//u/7", nil)
 	r.Pattern = "before"
@@ -206,7 +206,7 @@ func TestRestores(t *testing.T) {
 
 // Where the guard makes a request of its own, as for costs in units, both are as they were.
 func TestGuardsOwnRequest(t *testing.T) {
-	f := newFixture(t, hotparam.Rule{ID: "units", By: hotparam.By{Kind: hotparam.ByAll}, Count: hotparam.Units, Hot: []hotparam.Threshold{hotparam.NewThreshold(hotparam.Rate{N: 1e6, Per: 1e9})}})
+	f := newFixture(t, rules.Rule{ID: "units", By: rules.By{Kind: rules.ByAll}, Count: rules.Units, Hot: []rules.Threshold{rules.NewThreshold(rules.Rate{N: 1e6, Per: 1e9})}})
 	r := httptest.NewRequest(http.MethodGet, "//u/7", nil)
 	r.Pattern = "before"
 	was := r.URL
@@ -245,7 +245,7 @@ func FuzzFill(f *testing.F) {
 	f.Add("/u/7", "7", "x")
 	f.Add("/u/%2F", "/", "%")
 	f.Add("//u/%zz", "", "%zz")
-	pattern, err := hotparam.ParseRoute("/u/{id}/of/{shop}")
+	pattern, err := rules.ParseRoute("/u/{id}/of/{shop}")
 	if err != nil {
 		f.Fatal(err)
 	}

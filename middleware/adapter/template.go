@@ -9,7 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Part is a piece of a router's template: text, or a parameter if Name is set.
@@ -96,7 +96,7 @@ func (b *patternBuilder) endSegment(last bool) {
 	case b.text == "" && last: // this very path, and none below it
 		b.pattern.WriteString("{$}")
 	default:
-		b.pattern.Write(hotparam.AppendPath(nil, strings.ReplaceAll(b.text, "%", "%25")))
+		b.pattern.Write(rules.AppendPath(nil, strings.ReplaceAll(b.text, "%", "%25")))
 	}
 	b.text, b.params, b.rest = "", nil, false
 }
@@ -131,7 +131,7 @@ func identifier(name string) string {
 // return values escaped or not, by their settings and by the path. Both are tried; of a path
 // that the router has changed, a value is taken for escaped if it was sent so.
 func (t *template) appendPath(sentBuf, pathBuf []byte, sent string, values []string) (canonical, path []byte, same bool) {
-	canonical = hotparam.AppendPath(sentBuf, sent)
+	canonical = rules.AppendPath(sentBuf, sent)
 	for _, escaped := range []bool{false, true} {
 		if path = t.fill(pathBuf, values, escaped); bytes.Equal(path, canonical) {
 			return canonical, path, true
@@ -164,7 +164,7 @@ func (t *template) fill(dst []byte, values []string, escaped bool) []byte {
 		if !slashes {
 			text = strings.ReplaceAll(text, "/", "%2F")
 		}
-		dst = hotparam.AppendPath(dst, text)
+		dst = rules.AppendPath(dst, text)
 	}
 	return dst
 }

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/middleware"
+	"github.com/hotparam/hotparam/rules"
 )
 
 var answerCases = []Case{
@@ -52,7 +52,7 @@ func testRefused(t *testing.T, s Start) {
 }
 
 func testOwnRefusal(t *testing.T, s Start) {
-	f := start(t, s, oneAnHour, shopRoutes, middleware.WithLimited(func(w http.ResponseWriter, r *http.Request, d hotparam.Decision) {
+	f := start(t, s, oneAnHour, shopRoutes, middleware.WithLimited(func(w http.ResponseWriter, r *http.Request, d rules.Decision) {
 		w.Header().Set("X-Rule", d.Rule)
 		http.Error(w, "later: "+r.URL.Path, http.StatusServiceUnavailable)
 	}))

@@ -11,14 +11,14 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/protoadapt"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/protofield"
 	"github.com/hotparam/hotparam/middleware"
+	"github.com/hotparam/hotparam/rules"
 )
 
-// Guard is an *attach.Hotparam or a [*middleware.Guard].
+// Guard is an *hotparam.Hotparam or a [*middleware.Guard].
 type Guard interface {
-	Begin(req middleware.Request) (hotparam.Decision, *middleware.Ticket)
+	Begin(req middleware.Request) (rules.Decision, *middleware.Ticket)
 	ReadsMessage(resource string) bool
 }
 
@@ -82,8 +82,8 @@ func (a *Adapter) begin(ctx context.Context, method string, origin, message any,
 	c.Header = metadata(answer.Header)
 	if ticket != nil {
 		c.start = time.Now()
-		c.sized = ticket.Counts(hotparam.Bytes)
-		if c.units = units; units == nil && ticket.Counts(hotparam.Units) {
+		c.sized = ticket.Counts(rules.Bytes)
+		if c.units = units; units == nil && ticket.Counts(rules.Units) {
 			c.Context, c.units = middleware.CollectCost(ctx)
 		}
 	}

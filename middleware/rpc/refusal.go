@@ -9,7 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Code is a status code of gRPC, and of Connect.
@@ -38,7 +38,7 @@ const Domain = "github.com/hotparam/hotparam"
 type Refusal struct {
 	Code     Code
 	Message  string
-	Decision hotparam.Decision
+	Decision rules.Decision
 	Request  any         // the message by which the guard has decided, or nil
 	Header   http.Header // metadata to send, with the names of net/http; it may be nil
 	// Wait is how long the client should wait before it retries, or zero if a retry cannot
@@ -53,7 +53,7 @@ func (r *Refusal) Reason() string { return strings.ToUpper(r.Decision.Reason.Str
 // belongs to the answer.
 func (r *Refusal) OverQuota() bool {
 	switch r.Decision.Reason {
-	case hotparam.ReasonLimited, hotparam.ReasonLocked, hotparam.ReasonServed:
+	case rules.ReasonLimited, rules.ReasonLocked, rules.ReasonServed:
 		return r.Code != Canceled && r.Code != DeadlineExceeded
 	}
 	return false
@@ -61,7 +61,7 @@ func (r *Refusal) OverQuota() bool {
 
 // NewRefusal returns the refusal of a decision, whose answer over HTTP is known. A call whose
 // context has ended while it waited gets the context's code.
-func NewRefusal(ctx context.Context, d hotparam.Decision, answer hotparam.Answer, request any) *Refusal {
+func NewRefusal(ctx context.Context, d rules.Decision, answer rules.Answer, request any) *Refusal {
 	r := &Refusal{
 		Code: ResourceExhausted, Message: "too many requests for these parameters",
 		Decision: d, Request: request, Header: metadata(answer.Header),
@@ -75,22 +75,22 @@ func NewRefusal(ctx context.Context, d hotparam.Decision, answer hotparam.Answer
 		return r
 	}
 	switch d.Reason {
-	case hotparam.ReasonNoMatch, hotparam.ReasonBlocked:
+	case rules.ReasonNoMatch, rules.ReasonBlocked:
 		r.Code, r.Message = PermissionDenied, "not allowed"
 		return r
-	case hotparam.ReasonUnread:
+	case rules.ReasonUnread:
 		r.Code, r.Message = InvalidArgument, "the request cannot be read"
 		return r
-	case hotparam.ReasonBusy, hotparam.ReasonAway:
+	case rules.ReasonBusy, rules.ReasonAway:
 		r.Code, r.Message = Unavailable, "no room for such requests now"
 		r.Wait = time.Second
-	case hotparam.ReasonServed:
+	case rules.ReasonServed:
 		r.Code = codeOf(answer.Status)
 		if text := strings.TrimSpace(string(answer.Body)); isMessage(text) {
 			r.Message = text
 		}
 	}
-	if r.Wait = max(r.Wait, d.Backoff, d.RetryAfter); r.Wait > 0 && d.Reason != hotparam.ReasonServed {
+	if r.Wait = max(r.Wait, d.Backoff, d.RetryAfter); r.Wait > 0 && d.Reason != rules.ReasonServed {
 		r.Message += "; retry in " + seconds(r.Wait) + " s"
 	}
 	return r

@@ -15,9 +15,9 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/middleware"
 	"github.com/hotparam/hotparam/middleware/middlewaretest"
+	"github.com/hotparam/hotparam/rules"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -58,21 +58,21 @@ func TestBegin(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	for _, c := range []struct {
-		d       hotparam.Decision
+		d       rules.Decision
 		code    Code
 		message string
 		wait    time.Duration
 		quota   bool
 	}{
-		{hotparam.Decision{Reason: hotparam.ReasonLimited, RetryAfter: 1500 * time.Millisecond}, ResourceExhausted, "too many requests for these parameters; retry in 2 s", 1500 * time.Millisecond, true},
-		{hotparam.Decision{Reason: hotparam.ReasonLimited, RetryAfter: time.Second, Backoff: 4 * time.Second}, ResourceExhausted, "too many requests for these parameters; retry in 4 s", 4 * time.Second, true},
-		{hotparam.Decision{Reason: hotparam.ReasonLimited}, ResourceExhausted, "too many requests for these parameters", 0, true},
-		{hotparam.Decision{Reason: hotparam.ReasonLocked, RetryAfter: time.Minute}, ResourceExhausted, "too many requests for these parameters; retry in 60 s", time.Minute, true},
-		{hotparam.Decision{Reason: hotparam.ReasonBusy}, Unavailable, "no room for such requests now; retry in 1 s", time.Second, false},
-		{hotparam.Decision{Reason: hotparam.ReasonAway, RetryAfter: 3 * time.Second}, Unavailable, "no room for such requests now; retry in 3 s", 3 * time.Second, false},
-		{hotparam.Decision{Reason: hotparam.ReasonBlocked}, PermissionDenied, "not allowed", 0, false},
-		{hotparam.Decision{Reason: hotparam.ReasonNoMatch}, PermissionDenied, "not allowed", 0, false},
-		{hotparam.Decision{Reason: hotparam.ReasonUnread}, InvalidArgument, "the request cannot be read", 0, false},
+		{rules.Decision{Reason: rules.ReasonLimited, RetryAfter: 1500 * time.Millisecond}, ResourceExhausted, "too many requests for these parameters; retry in 2 s", 1500 * time.Millisecond, true},
+		{rules.Decision{Reason: rules.ReasonLimited, RetryAfter: time.Second, Backoff: 4 * time.Second}, ResourceExhausted, "too many requests for these parameters; retry in 4 s", 4 * time.Second, true},
+		{rules.Decision{Reason: rules.ReasonLimited}, ResourceExhausted, "too many requests for these parameters", 0, true},
+		{rules.Decision{Reason: rules.ReasonLocked, RetryAfter: time.Minute}, ResourceExhausted, "too many requests for these parameters; retry in 60 s", time.Minute, true},
+		{rules.Decision{Reason: rules.ReasonBusy}, Unavailable, "no room for such requests now; retry in 1 s", time.Second, false},
+		{rules.Decision{Reason: rules.ReasonAway, RetryAfter: 3 * time.Second}, Unavailable, "no room for such requests now; retry in 3 s", 3 * time.Second, false},
+		{rules.Decision{Reason: rules.ReasonBlocked}, PermissionDenied, "not allowed", 0, false},
+		{rules.Decision{Reason: rules.ReasonNoMatch}, PermissionDenied, "not allowed", 0, false},
+		{rules.Decision{Reason: rules.ReasonUnread}, InvalidArgument, "the request cannot be read", 0, false},
 	} {
 		r := NewRefusal(t.Context(), c.d, c.d.Answer(), "m")
 		if r.Code != c.code || r.Message != c.message || r.Wait != c.wait || r.OverQuota() != c.quota || r.Request != "m" {
@@ -85,15 +85,15 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestServed(t *testing.T) {
-	served := hotparam.Decision{Reason: hotparam.ReasonServed, RetryAfter: time.Second}
+	served := rules.Decision{Reason: rules.ReasonServed, RetryAfter: time.Second}
 	for status, want := range map[int]Code{200: 8, 204: 8, 302: 8, 400: 3, 401: 16, 403: 7, 404: 5, 409: 10, 412: 9, 418: 8, 429: 8, 500: 13, 501: 12, 502: 14, 503: 14, 504: 4} {
-		r := NewRefusal(t.Context(), served, hotparam.Answer{Status: status, Body: []byte("tomorrow\n")}, nil)
+		r := NewRefusal(t.Context(), served, rules.Answer{Status: status, Body: []byte("tomorrow\n")}, nil)
 		if r.Code != want || r.Message != "tomorrow" || r.Wait != time.Second {
 			t.Errorf("%d: %+v, want code %d", status, r, want)
 		}
 	}
 	for _, body := range []string{"", " \n", "\xff", strings.Repeat("x", 1025)} {
-		if r := NewRefusal(t.Context(), served, hotparam.Answer{Status: 200, Body: []byte(body)}, nil); r.Message != "too many requests for these parameters" {
+		if r := NewRefusal(t.Context(), served, rules.Answer{Status: 200, Body: []byte(body)}, nil); r.Message != "too many requests for these parameters" {
 			t.Errorf("%.9q: %q", body, r.Message)
 		}
 	}
@@ -105,7 +105,7 @@ func TestEndedContext(t *testing.T) {
 	late, cancel := context.WithDeadline(t.Context(), time.Unix(0, 0))
 	defer cancel()
 	for ctx, want := range map[context.Context]Code{cancelled: Canceled, late: DeadlineExceeded} {
-		r := NewRefusal(ctx, hotparam.Decision{Reason: hotparam.ReasonLimited, RetryAfter: time.Hour}, hotparam.Answer{}, nil)
+		r := NewRefusal(ctx, rules.Decision{Reason: rules.ReasonLimited, RetryAfter: time.Hour}, rules.Answer{}, nil)
 		if r.Code != want || r.Wait != 0 || r.OverQuota() || r.Message != ctx.Err().Error() {
 			t.Errorf("%+v, want code %d", r, want)
 		}
@@ -224,7 +224,7 @@ func TestStreamUnits(t *testing.T) {
 // The program's own function may panic, as a handler may.
 func TestPanicOfAnswer(t *testing.T) {
 	own := errors.New("own")
-	guard := middlewaretest.NewGuard(t, byValue, middleware.WithLimited(func(http.ResponseWriter, *http.Request, hotparam.Decision) { panic(own) }))
+	guard := middlewaretest.NewGuard(t, byValue, middleware.WithLimited(func(http.ResponseWriter, *http.Request, rules.Decision) { panic(own) }))
 	a := New(guard, noRequest)
 	s := a.Open(t.Context(), "shop.Search/Find", nil)
 	s.Decide(text("a"))

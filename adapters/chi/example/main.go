@@ -18,8 +18,8 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"github.com/hotparam/hotparam"
 	hpchi "github.com/hotparam/hotparam/adapters/chi"
-	"github.com/hotparam/hotparam/attach"
 )
 
 func main() {
@@ -34,7 +34,7 @@ func main() {
 func run(addr, file string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	hp, err := attach.Open(ctx, file)
+	hp, err := hotparam.Open(ctx, file)
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func run(addr, file string) error {
 	return errors.Join(err, <-drained, hp.Close(context.Background()))
 }
 
-func routes(hp *attach.Hotparam) http.Handler {
+func routes(hp *hotparam.Hotparam) http.Handler {
 	r := chi.NewRouter()
 	r.Use(hpchi.Middleware(hp))
 	r.Post("/shops/{shop}/login", func(w http.ResponseWriter, r *http.Request) {

@@ -18,8 +18,8 @@ import (
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/hotparam/hotparam"
 	hpconnect "github.com/hotparam/hotparam/adapters/connect"
-	"github.com/hotparam/hotparam/attach"
 )
 
 func main() {
@@ -34,7 +34,7 @@ func main() {
 func run(addr, file string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	hp, err := attach.Open(ctx, file)
+	hp, err := hotparam.Open(ctx, file)
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func run(addr, file string) error {
 	return errors.Join(err, <-drained, hp.Close(context.Background()))
 }
 
-func routes(hp *attach.Hotparam) http.Handler {
+func routes(hp *hotparam.Hotparam) http.Handler {
 	guarded := connect.WithInterceptors(hpconnect.NewInterceptor(hp))
 	mux := http.NewServeMux()
 	mux.Handle("/shop.Search/Find", connect.NewUnaryHandler("/shop.Search/Find", find, guarded))

@@ -17,8 +17,8 @@ import (
 
 	"github.com/gofiber/fiber/v3"
 
+	"github.com/hotparam/hotparam"
 	hpfiber "github.com/hotparam/hotparam/adapters/fiber"
-	"github.com/hotparam/hotparam/attach"
 )
 
 func main() {
@@ -33,7 +33,7 @@ func main() {
 func run(addr, file string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	hp, err := attach.Open(ctx, file)
+	hp, err := hotparam.Open(ctx, file)
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func run(addr, file string) error {
 	return errors.Join(err, <-drained, hp.Close(context.Background()))
 }
 
-func routes(app *fiber.App, hp *attach.Hotparam) {
+func routes(app *fiber.App, hp *hotparam.Hotparam) {
 	app.Use(hpfiber.Middleware(hp))
 	app.Post("/shops/:shop/login", func(c fiber.Ctx) error {
 		return c.SendString(fmt.Sprintf("hello %q of %q\n", c.FormValue("user"), c.Params("shop")))

@@ -20,8 +20,8 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
 
+	"github.com/hotparam/hotparam"
 	hpgrpc "github.com/hotparam/hotparam/adapters/grpc"
-	"github.com/hotparam/hotparam/attach"
 )
 
 func main() {
@@ -40,7 +40,7 @@ func run(addr, file string) error {
 	if err != nil {
 		return err
 	}
-	hp, err := attach.Open(ctx, file)
+	hp, err := hotparam.Open(ctx, file)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
@@ -59,7 +59,7 @@ func run(addr, file string) error {
 	return errors.Join(err, hp.Close(context.Background()))
 }
 
-func newServer(hp *attach.Hotparam) *grpc.Server {
+func newServer(hp *hotparam.Hotparam) *grpc.Server {
 	server := grpc.NewServer(
 		grpc.ChainUnaryInterceptor(hpgrpc.UnaryServerInterceptor(hp)),
 		grpc.ChainStreamInterceptor(hpgrpc.StreamServerInterceptor(hp)),

@@ -6,36 +6,36 @@ package aggregatortest
 import (
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Noon is when tests begin.
 var Noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 // HotRule returns a rule that finds hot keys: threshold n in a window of per.
-func HotRule(id string, n int64, per time.Duration) hotparam.Rule {
-	route, err := hotparam.ParseRoute("*")
+func HotRule(id string, n int64, per time.Duration) rules.Rule {
+	route, err := rules.ParseRoute("*")
 	if err != nil {
 		panic(err)
 	}
-	return hotparam.Rule{
+	return rules.Rule{
 		ID:    id,
-		Match: hotparam.Match{Route: route},
-		By:    hotparam.By{Kind: hotparam.ByAll},
-		Hot:   []hotparam.Threshold{hotparam.NewThreshold(hotparam.Rate{N: n, Per: per})},
+		Match: rules.Match{Route: route},
+		By:    rules.By{Kind: rules.ByAll},
+		Hot:   []rules.Threshold{rules.NewThreshold(rules.Rate{N: n, Per: per})},
 	}
 }
 
 // Rules returns the rules of the namespace shop.
-func Rules(rules ...hotparam.Rule) *hotparam.Rules {
-	return &hotparam.Rules{Namespace: "shop", Rules: rules}
+func Rules(ruleset ...rules.Rule) *rules.Rules {
+	return &rules.Rules{Namespace: "shop", Rules: ruleset}
 }
 
 // DecoderRules returns a rule, one that limits alone, and one with a prefix of its own.
-func DecoderRules() *hotparam.Rules {
+func DecoderRules() *rules.Rules {
 	custom := HotRule("custom", 1, time.Second)
 	custom.Prefix = "web.front"
 	limit := HotRule("limit-only", 1, time.Second)
-	limit.Hot, limit.Limit = nil, &hotparam.Limit{Quota: hotparam.Quota{Rate: hotparam.Rate{N: 1, Per: time.Second}, Burst: 1}, Mode: hotparam.ModeLimit}
+	limit.Hot, limit.Limit = nil, &rules.Limit{Quota: rules.Quota{Rate: rules.Rate{N: 1, Per: time.Second}, Burst: 1}, Mode: rules.ModeLimit}
 	return Rules(HotRule("terms", 1, time.Second), limit, custom)
 }

@@ -1,5 +1,5 @@
 // Package ring holds counts by pane in a ring of the newest panes, and the arithmetic of
-// such rings. Panes are numbered by time ([hotparam.Window.Index]); those before 1970 are
+// such rings. Panes are numbered by time ([rules.Window.Index]); those before 1970 are
 // negative.
 package ring
 

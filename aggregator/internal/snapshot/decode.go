@@ -6,7 +6,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -135,7 +135,7 @@ func (d *decoder) sender() (s Sender) {
 
 func (d *decoder) key(cut time.Time) (k Key) {
 	k.Rule = d.index()
-	k.Text = d.bytes(hotparam.MaxText)
+	k.Text = d.bytes(rules.MaxText)
 	for n := d.uint(); n > 0 && d.ok; n-- {
 		k.Views = append(k.Views, d.view(cut))
 	}
@@ -150,10 +150,10 @@ func (d *decoder) key(cut time.Time) (k Key) {
 }
 
 func (d *decoder) view(cut time.Time) (v View) {
-	v.Pane = time.Duration(d.within(d.int(), 1, int64(hotparam.MaxWindow)))
+	v.Pane = time.Duration(d.within(d.int(), 1, int64(rules.MaxWindow)))
 	v.Panes = int(min(d.uint(), math.MaxInt32))
 	v.Newest = d.within(d.int(), -maxTime, maxTime)
-	d.require(v.Panes > 0 && (hotparam.Window{Pane: max(1, v.Pane)}).Index(cut) >= v.Newest-1) // no window may be moved on
+	d.require(v.Panes > 0 && (rules.Window{Pane: max(1, v.Pane)}).Index(cut) >= v.Newest-1) // no window may be moved on
 	last := int64(math.MinInt64)
 	for n := d.uint(); n > 0 && d.ok; n-- {
 		c := Pane{v.Newest - d.within(d.int(), 0, maxTime), d.count()}

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -103,7 +103,7 @@ func (s *Snapshot) Attach(keys []Key) {
 	at := make(map[id]*Key, len(keys))
 	for i := range keys {
 		k := &keys[i]
-		at[id{hotparam.Hash(k.Text), k.Rule}] = k
+		at[id{rules.Hash(k.Text), k.Rule}] = k
 	}
 	for i := range s.Senders {
 		of := &s.Senders[i]

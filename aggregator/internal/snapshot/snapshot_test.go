@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -87,7 +87,7 @@ func TestNumber(t *testing.T) {
 }
 
 func TestAttach(t *testing.T) {
-	hash := hotparam.Hash([]byte("k"))
+	hash := rules.Hash([]byte("k"))
 	s := &Snapshot{Senders: []Sender{{Accounts: []Account{{Hash: hash, Rule: 1, Number: 3}, {Hash: hash, Rule: 0, Number: 4}}}}}
 	s.Attach([]Key{{Rule: 1, Text: []byte("k")}, {Rule: 1, Text: []byte("l")}})
 	if len(s.Keys[0].Accounts) != 1 || s.Keys[0].Accounts[0].Number != 3 || len(s.Keys[1].Accounts) != 0 {

@@ -1,6 +1,6 @@
 package window
 
-import "github.com/hotparam/hotparam"
+import "github.com/hotparam/hotparam/rules"
 
 // Sum returns what an entry has in the window that ends with a pane.
 func (w *Window) Sum(i int32, end int64) int64 {
@@ -16,7 +16,7 @@ func (w *Window) Part(i int32, first, last int64) int64 {
 }
 
 // Bounds returns the low and high count of an entry in the window that ends with a
-// pane; high is hotparam.Unknown if something of the window was lost.
+// pane; high is rules.Unknown if something of the window was lost.
 func (w *Window) Bounds(i int32, end int64) (low, high int64) {
 	e := w.arena.unit(uint32(i))
 	return w.bound(e.hash(), nil, w.total(e, end, int64(w.Panes)), end, int64(w.Panes))
@@ -32,21 +32,21 @@ func (w *Window) Span(hash uint64, text []byte, end, panes int64) (low, high int
 }
 
 func (w *Window) bound(hash uint64, text []byte, sum, end, panes int64) (low, high int64) {
-	low, high = sum, hotparam.Unknown
+	low, high = sum, rules.Unknown
 	lacks, later := w.lacks(hash, text, end, panes)
 	if end < w.now {
 		later += w.held / 2 // see near
 	}
 	before, misplaced := w.fromBefore(hash, end, panes)
 	later += misplaced
-	if w.lost <= end-panes && lacks != hotparam.Unknown && before != hotparam.Unknown {
+	if w.lost <= end-panes && lacks != rules.Unknown && before != rules.Unknown {
 		high = sum + lacks + before + w.cells.bound(hash, end, panes) + w.hidden.Sum(end, panes) + w.held
 	}
 	return max(0, low-later), high
 }
 
 // lacks returns how many counts of a key some panes that end with a pane may lack because
-// packets are missing, or hotparam.Unknown, and how many of their counts may be of later.
+// packets are missing, or rules.Unknown, and how many of their counts may be of later.
 func (w *Window) lacks(hash uint64, text []byte, end, panes int64) (lacks, later int64) {
 	if w.missing.isNothing() {
 		return 0, 0
@@ -106,5 +106,5 @@ func (w *Window) AtMost(hash uint64, text []byte, end int64) int64 {
 func (w *Window) HasLosses() bool { return !w.missing.isNothing() }
 
 // LacksAny returns how many counts, of all keys together, the window that ends with a pane
-// may lack, or [hotparam.Unknown].
+// may lack, or [rules.Unknown].
 func (w *Window) LacksAny(end int64) int64 { return w.lacksOfAny(end).lacks }

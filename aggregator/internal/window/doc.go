@@ -7,7 +7,7 @@
 //
 //	low ≤ what was counted by all instances ≤ high
 //
-// where high is [hotparam.Unknown] when nothing bounds what was lost.
+// where high is [rules.Unknown] when nothing bounds what was lost.
 //
 // The files, in the order of a count:
 //

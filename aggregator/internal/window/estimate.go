@@ -1,6 +1,6 @@
 package window
 
-import "github.com/hotparam/hotparam"
+import "github.com/hotparam/hotparam/rules"
 
 // A sampled line, @0.1, stands for more counts than were seen. A key is judged by the
 // estimate, as it could not be found otherwise, and published with what was seen. So the
@@ -61,8 +61,8 @@ func (w *Window) seen(i int32, end int64) (low int64, isEstimate bool) {
 
 // SetSeen lowers the counts of h, of entry i of the window that ends with a pane to what
 // was really seen. What was not seen of an estimate has no upper bound.
-func (w *Window) SetSeen(h *hotparam.Hot, i int32, end int64) {
+func (w *Window) SetSeen(h *rules.Hot, i int32, end int64) {
 	if low, isEstimate := w.seen(i, end); isEstimate {
-		h.Low, h.High, h.Estimated = low, hotparam.Unknown, true
+		h.Low, h.High, h.Estimated = low, rules.Unknown, true
 	}
 }

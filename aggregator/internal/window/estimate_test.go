@@ -8,13 +8,13 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // A key that had samples is an estimate, though what is known of them made room.
 func TestGuessesMakeRoom(t *testing.T) {
 	for _, unseen := range []int64{0, 7} {
-		w, hash := New(hotparam.NewWindow(time.Second), 20, 100_000), testHash("k")
+		w, hash := New(rules.NewWindow(time.Second), 20, 100_000), testHash("k")
 		i, _, _ := w.Add(hash, []byte("k"), 5, 10)
 		w.AddGuess(i, 5, unseen)
 		w.evict(w.lookup(hash^guessHash, nil))
@@ -36,7 +36,7 @@ func TestGuessesMakeRoom(t *testing.T) {
 func TestSeenIsSeen(t *testing.T) {
 	var evicted, estimates int64
 	rapid.Check(t, func(t *rapid.T) {
-		shape := hotparam.NewWindow(time.Second)
+		shape := rules.NewWindow(time.Second)
 		roomy := rapid.Bool().Draw(t, "roomy")
 		budget := rapid.Int64Range(3_000, 12_000).Draw(t, "budget")
 		if roomy {

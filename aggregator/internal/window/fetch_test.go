@@ -6,13 +6,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Reading ahead changes nothing, whatever the window holds: no entry, entries with and without
 // blocks, keys that share cells.
 func TestFetchChangesNothing(t *testing.T) {
-	shape := hotparam.NewWindow(time.Second)
+	shape := rules.NewWindow(time.Second)
 	ahead, plain := New(shape, 20, 64<<10), New(shape, 20, 64<<10)
 	rnd := rand.New(rand.NewPCG(1, 1))
 	hashes := make([]uint64, FetchMost+7)
@@ -20,7 +20,7 @@ func TestFetchChangesNothing(t *testing.T) {
 		for range 40 {
 			n := rnd.IntN(len(hashes) + 1)
 			for i := range hashes[:n] {
-				hashes[i] = hotparam.Hash(fmt.Append(nil, "k", rnd.IntN(1+rnd.IntN(5000))))
+				hashes[i] = rules.Hash(fmt.Append(nil, "k", rnd.IntN(1+rnd.IntN(5000))))
 			}
 			ahead.Fetch(hashes[:n], 0)
 			ahead.Fetch(hashes[:n], 1<<30)

@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"strings"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/aggregator/internal/ring"
 	"github.com/hotparam/hotparam/internal/keytext"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -162,7 +162,7 @@ func (g *Groups) Sweep(now int64) {
 }
 
 // Bounds returns the low and high total of a key's group, in the window that ends with
-// pane last; high is [hotparam.Unknown] if it is not known, as where collectors hold
+// pane last; high is [rules.Unknown] if it is not known, as where collectors hold
 // counts back and do not tell of which group. The key for what requests have
 // beyond their keys has the total of all groups on its route, and so has that for requests
 // whose body could not be read.
@@ -188,8 +188,8 @@ func (g *Groups) Bounds(w *Window, text []byte, last int64) (low, high int64) {
 		s.later, s.before = s.later+max(0, s.lacks)+s.heldBack+s.before, s.before+s.later
 	}
 	low = max(0, low-s.later)
-	if w.untold > 0 || max(w.lost, w.unheard, g.before) > last-panes || s.lacks == hotparam.Unknown {
-		return low, hotparam.Unknown
+	if w.untold > 0 || max(w.lost, w.unheard, g.before) > last-panes || s.lacks == rules.Unknown {
+		return low, rules.Unknown
 	}
 	return low, most + hidden + s.lacks + s.heldBack + s.before
 }

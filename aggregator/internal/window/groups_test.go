@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // What is taken off leaves the window with the counts, and takes room that is counted.
@@ -37,12 +37,12 @@ func TestTakenOffIsForgotten(t *testing.T) {
 // bounds them.
 func TestRepeatsAreBounded(t *testing.T) {
 	r := NewRepeats(30, 2*(repeatSize+8*30))
-	w := New(hotparam.NewWindow(time.Second), 3, 1<<20)
+	w := New(rules.NewWindow(time.Second), 3, 1<<20)
 	w.missing = NewMissing()
 	for i := range 3 {
 		r.Add(fmt.Appendf(nil, "GET /%d?~again&q", i), 5, 7)
 	}
-	for group, want := range map[string]int64{"GET /0?q": 7, "GET /1?q": 7, "GET /2?q": hotparam.Unknown, "GET /0?p": hotparam.Unknown} {
+	for group, want := range map[string]int64{"GET /0?q": 7, "GET /1?q": 7, "GET /2?q": rules.Unknown, "GET /0?p": rules.Unknown} {
 		if got := r.Most(w, []byte(group), 6); got != want {
 			t.Errorf("%s: %d repeats, want %d", group, got, want)
 		}

@@ -4,9 +4,9 @@ import (
 	"math"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/internal/floor"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // History counts keys in the windows before the present one, in panes that are wider than the
@@ -23,9 +23,9 @@ type History struct {
 
 // NewHistory returns the history of a window: grace is how many of its panes a count may
 // come late, and budget how many bytes the history may hold.
-func NewHistory(w hotparam.Window, grace, budget int64) *History {
+func NewHistory(w rules.Window, grace, budget int64) *History {
 	h := &History{of: int64(w.Panes), per: int64(w.Panes+decode.BaselineWindows-1) / decode.BaselineWindows, began: math.MaxInt64}
-	wide := hotparam.Window{
+	wide := rules.Window{
 		Pane:  w.Pane * time.Duration(h.per),
 		Panes: int((decode.BaselineWindows+1)*h.of+h.straddle())/int(h.per) + 3,
 	}
@@ -59,17 +59,17 @@ func (h *History) straddle() int64 { return h.of + h.of/8 + 1 }
 
 // Baseline bounds the count of entry i of the window in the ten windows before the one
 // that ends with pane last, or as much of them as was seen with no loss since, but at
-// least one: windows is how many that is. high is [hotparam.Unknown] if it is not known.
+// least one: windows is how many that is. high is [rules.Unknown] if it is not known.
 //
 // When the window is over, all of the baseline that was held back has come, or is part of
 // no claim. Then what a flood can hide of a key is what it counted just before.
-func (h *History) Baseline(w *Window, i int32, text []byte, last int64, over bool) (low, high int64, windows hotparam.Fraction) {
+func (h *History) Baseline(w *Window, i int32, text []byte, last int64, over bool) (low, high int64, windows rules.Fraction) {
 	to := last - h.of
 	from := max(to-decode.BaselineWindows*h.of+1, h.began, max(w.lost, w.unheard)+1)
 	if h.began == math.MaxInt64 || to-from+1 < h.of {
-		return 0, hotparam.Unknown, hotparam.Fraction{Num: 1, Den: 1}
+		return 0, rules.Unknown, rules.Fraction{Num: 1, Den: 1}
 	}
-	windows = hotparam.Fraction{Num: to - from + 1, Den: h.of}
+	windows = rules.Fraction{Num: to - from + 1, Den: h.of}
 	hash := w.Hash(i)
 	first, end := floor.Div(from, h.per), floor.Div(to, h.per)
 	// For low, only what lies between the two ends for certain.
@@ -77,14 +77,14 @@ func (h *History) Baseline(w *Window, i int32, text []byte, last int64, over boo
 		low, _ = h.Span(hash, text, outer, outer-inner+1)
 	}
 	_, most := h.Span(hash, text, end, end-first+1)
-	if over && h.Longest && h.held > 0 && most != hotparam.Unknown {
+	if over && h.Longest && h.held > 0 && most != rules.Unknown {
 		early := floor.Div(from-h.straddle(), h.per)
-		if _, all := h.Span(hash, text, end, end-early+1); all != hotparam.Unknown {
+		if _, all := h.Span(hash, text, end, end-early+1); all != rules.Unknown {
 			most = min(most, all-h.held)
 		}
 	}
-	if most == hotparam.Unknown {
-		return low, hotparam.Unknown, windows
+	if most == rules.Unknown {
+		return low, rules.Unknown, windows
 	}
 	// The newest pane reaches into the present window, which is no baseline.
 	if over := (end+1)*h.per - 1; over > to {

@@ -4,10 +4,10 @@ import (
 	"hash/fnv"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
-// testHash stands for hotparam.Hash, which differs from run to run.
+// testHash stands for rules.Hash, which differs from run to run.
 func testHash(text string) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(text))
@@ -25,12 +25,12 @@ type stamped struct {
 }
 
 // sumPanes is what was counted in the panes of the window that ends with last.
-func sumPanes(w hotparam.Window, counts []stamped, last int64) int64 {
+func sumPanes(w rules.Window, counts []stamped, last int64) int64 {
 	return sumBetween(w, counts, last-int64(w.Panes)+1, last)
 }
 
 // sumBetween is what was counted in some panes, from first to last.
-func sumBetween(w hotparam.Window, counts []stamped, first, last int64) (sum int64) {
+func sumBetween(w rules.Window, counts []stamped, first, last int64) (sum int64) {
 	for _, c := range counts {
 		if pane := w.Index(c.when); first <= pane && pane <= last {
 			sum += c.n

@@ -225,7 +225,7 @@ type sums struct {
 
 // shortfall is what a window of a rule may lack, of all keys together.
 type shortfall struct {
-	lacks         int64 // of any key, or [hotparam.Unknown]
+	lacks         int64 // of any key, or [rules.Unknown]
 	heldBack      int64 // of what was reported as held back of groups
 	before, later int64 // healed counts of before, that may be of it, or of it, and may be of later
 }

@@ -1,9 +1,9 @@
 package window
 
 import (
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/internal/ring"
 	"github.com/hotparam/hotparam/internal/keytext"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Repeats are, by group, the requests that keys of overlapping rules count once too
@@ -64,13 +64,13 @@ func (r *Repeats) Sweep(now int64) {
 
 // Most returns how many counts of a group's keys are of requests that count for another
 // key of the group as well, at most, in the window that ends with pane last. It returns
-// [hotparam.Unknown] if some of them may not have come.
+// [rules.Unknown] if some of them may not have come.
 func (r *Repeats) Most(w *Window, group []byte, last int64) int64 {
 	panes := int64(w.Panes)
 	of := r.byGroup[string(group)]
 	lacks := w.lacksOfAny(last).lacks
-	if of == nil && r.untold > last-panes || max(w.lost, w.unheard, r.before) > last-panes || lacks == hotparam.Unknown {
-		return hotparam.Unknown
+	if of == nil && r.untold > last-panes || max(w.lost, w.unheard, r.before) > last-panes || lacks == rules.Unknown {
+		return rules.Unknown
 	}
 	most := lacks + w.hidden.Sum(last, panes) + w.held
 	if of != nil {

@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Whatever sizes a window has had, its bounds hold, it takes no more room than its budget, and
@@ -15,7 +15,7 @@ import (
 // are tied, none of its counts are lost.
 func TestResizeKeepsCounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		shape := hotparam.NewWindow(rapid.SampledFrom([]time.Duration{time.Second, 10 * time.Second, time.Minute}).Draw(t, "window"))
+		shape := rules.NewWindow(rapid.SampledFrom([]time.Duration{time.Second, 10 * time.Second, time.Minute}).Draw(t, "window"))
 		budgets := []int64{6 << 10, 20 << 10, 90 << 10, 1 << 20}
 		w := New(shape, 3, 1<<20)
 		w.NameFrom(5)
@@ -32,7 +32,7 @@ func TestResizeKeepsCounts(t *testing.T) {
 					truth[text] = make(map[int64]int64)
 				}
 				truth[text][now] += n
-				i, _, _ := w.Add(hotparam.Hash([]byte(text)), []byte(text), now, n)
+				i, _, _ := w.Add(rules.Hash([]byte(text)), []byte(text), now, n)
 				if i >= 0 && w.Name(i) != nil && tags[text] == nil && len(tags) < most {
 					tags[text] = &Tag{Pinned: true, Owner: text}
 					w.Tie(i, tags[text])
@@ -47,7 +47,7 @@ func TestResizeKeepsCounts(t *testing.T) {
 				t.Fatalf("%d bytes of %d are used", w.Used(), budget)
 			}
 			for text, i := range at {
-				if w.Tag(i) != tags[text] || string(w.Name(i)) != text || w.Find(hotparam.Hash([]byte(text)), []byte(text)) != i {
+				if w.Tag(i) != tags[text] || string(w.Name(i)) != text || w.Find(rules.Hash([]byte(text)), []byte(text)) != i {
 					t.Fatalf("the tag of %s is not at entry %d", text, i)
 				}
 			}
@@ -64,7 +64,7 @@ func TestResizeKeepsCounts(t *testing.T) {
 				for pane := now - int64(shape.Panes) + 1; pane <= now; pane++ {
 					sum += panes[pane]
 				}
-				low, high := w.Span(hotparam.Hash([]byte(text)), []byte(text), now, int64(shape.Panes))
+				low, high := w.Span(rules.Hash([]byte(text)), []byte(text), now, int64(shape.Panes))
 				if low > sum || high < sum || ample && (low != sum || high != sum) {
 					t.Fatalf("%s counts %d to %d, it was %d", text, low, high, sum)
 				}
@@ -79,11 +79,11 @@ func TestTiedKeysAreTheLastToGo(t *testing.T) {
 	const tied, all = 60, 4000
 	shrunk := 0
 	for budget := int64(1 << 20); budget >= 8<<10; budget = budget * 3 / 4 {
-		w := New(hotparam.NewWindow(time.Second), 3, 4<<20)
+		w := New(rules.NewWindow(time.Second), 3, 4<<20)
 		w.NameFrom(5)
 		add := func(k int, n int64) int32 {
 			text := fmt.Append(nil, "q=", k)
-			i, _, _ := w.Add(hotparam.Hash(text), text, 1000, n)
+			i, _, _ := w.Add(rules.Hash(text), text, 1000, n)
 			return i
 		}
 		for k := range all {
@@ -97,7 +97,7 @@ func TestTiedKeysAreTheLastToGo(t *testing.T) {
 		w = w.Resize(budget, func(*Tag, int32) { kept++ })
 		others := 0
 		for k := tied; k < all; k++ {
-			if text := fmt.Append(nil, "q=", k); w.Find(hotparam.Hash(text), text) >= 0 {
+			if text := fmt.Append(nil, "q=", k); w.Find(rules.Hash(text), text) >= 0 {
 				others++
 			}
 		}

@@ -3,8 +3,8 @@ package window
 import (
 	"sort"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/internal/snapshot"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // resumed are the keys that another process counted before this one began, up to a cut: of
@@ -44,8 +44,8 @@ func (w *Window) Save(i int32) (v snapshot.View, ok bool) {
 		return high
 	}
 	v.Known = first
-	if lacks(first) == hotparam.Unknown { // what is known of a window is known of those that begin later
-		v.Known += int64(sort.Search(int(w.ring), func(k int) bool { return lacks(first+int64(k)) != hotparam.Unknown }))
+	if lacks(first) == rules.Unknown { // what is known of a window is known of those that begin later
+		v.Known += int64(sort.Search(int(w.ring), func(k int) bool { return lacks(first+int64(k)) != rules.Unknown }))
 	}
 	// Windows that begin later lack less, so a few steps are close and never too low. But counts
 	// that were healed are in the windows that hold the earliest time that they can be of, and
@@ -100,7 +100,7 @@ func (w *Window) Resume(hash uint64, text []byte, v *snapshot.View, from int64) 
 }
 
 // fromBefore returns how many counts from before the window began some panes that end with a
-// pane may lack of a key, or [hotparam.Unknown], and how many of its counts may be of later.
+// pane may lack of a key, or [rules.Unknown], and how many of its counts may be of later.
 func (w *Window) fromBefore(hash uint64, end, panes int64) (lacks, later int64) {
 	first := end - panes + 1
 	if w.unheard < first {
@@ -111,7 +111,7 @@ func (w *Window) fromBefore(hash uint64, end, panes int64) (lacks, later int64) 
 		later = k.Later
 	}
 	if !ok || first < k.Known {
-		return hotparam.Unknown, later
+		return rules.Unknown, later
 	}
 	for _, l := range k.Lacks {
 		if l.From <= first {

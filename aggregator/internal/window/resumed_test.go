@@ -7,8 +7,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // What a window says of a key after it was saved and resumed holds what it would say without:
@@ -16,7 +16,7 @@ import (
 // other keys nothing is known.
 func TestResumedBoundsHold(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		shape := hotparam.NewWindow(rapid.SampledFrom([]time.Duration{time.Second, 10 * time.Second, time.Minute}).Draw(t, "window"))
+		shape := rules.NewWindow(rapid.SampledFrom([]time.Duration{time.Second, 10 * time.Second, time.Minute}).Draw(t, "window"))
 		fresh := func() *Window {
 			w := New(shape, 3, 1<<20)
 			w.SetMissing(NewMissing(), 0)
@@ -24,7 +24,7 @@ func TestResumedBoundsHold(t *testing.T) {
 			return w
 		}
 		text := []byte("GET /s?q=k")
-		hash := hotparam.Hash(text)
+		hash := rules.Hash(text)
 		first := shape.Index(time.Unix(1_767_355_200, 0))
 		w := fresh()
 		w.Advance(first)
@@ -72,17 +72,17 @@ func TestResumedBoundsHold(t *testing.T) {
 			if end-int64(shape.Panes)+1 <= w.now-w.ring {
 				continue // it is not kept whole
 			}
-			if gotLow > low || gotHigh != hotparam.Unknown && gotHigh < high-w.held {
+			if gotLow > low || gotHigh != rules.Unknown && gotHigh < high-w.held {
 				t.Fatalf("the window that ends with pane %d has %d to %d, was to have %d to %d", end-first, gotLow, gotHigh, low, high)
 			}
-			if end <= first+span && gotHigh == hotparam.Unknown {
+			if end <= first+span && gotHigh == rules.Unknown {
 				t.Fatalf("nothing is known of the window that ends with pane %d", end-first)
 			}
-			if _, other := resumed.Span(hash+1, []byte("other"), end, int64(shape.Panes)); other != hotparam.Unknown && end < first+span {
+			if _, other := resumed.Span(hash+1, []byte("other"), end, int64(shape.Panes)); other != rules.Unknown && end < first+span {
 				t.Fatal("another key is known")
 			}
 		}
-		if low, high := resumed.Span(hash, text, w.now, math.MaxInt32); high != hotparam.Unknown {
+		if low, high := resumed.Span(hash, text, w.now, math.MaxInt32); high != rules.Unknown {
 			t.Fatalf("more than was kept counts %d to %d", low, high)
 		}
 	})

@@ -1,13 +1,13 @@
 package window
 
 import (
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
 
 // lacks returns how many counts of a key a window from start to before end may lack, or
-// [hotparam.Unknown], and how many of its counts may be of later. text is the key's, or nil
+// [rules.Unknown], and how many of its counts may be of later. text is the key's, or nil
 // if its bucket does not matter.
 func (m *Missing) lacks(key MissingKey, text []byte, start, end int64) (lacks, later int64) {
 	return m.lacksOf(m.keys[key], key.Rule, text, start, end), m.later(key, end)
@@ -16,7 +16,7 @@ func (m *Missing) lacks(key MissingKey, text []byte, start, end int64) (lacks, l
 // lacksOf returns how many counts of a rule's key a window may lack. A nil k is any key.
 func (m *Missing) lacksOf(k *missingOf, rule int, text []byte, start, end int64) (lacks int64) {
 	if start <= m.from {
-		return hotparam.Unknown
+		return rules.Unknown
 	}
 	lacks, _ = m.inGaps(k, rule, text, start, end)
 	if k != nil {
@@ -100,7 +100,7 @@ func (m *Missing) any(rule int, start, end int64) (s shortfall) {
 		return last.shortfall
 	}
 	if s.lacks, s.heldBack = m.inGaps(nil, rule, nil, start, end); start <= m.from {
-		s.lacks = hotparam.Unknown
+		s.lacks = rules.Unknown
 	}
 	for key, k := range m.keys {
 		if key.Rule != rule {

@@ -3,9 +3,9 @@ package window
 import (
 	"bytes"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/internal/ring"
 	"github.com/hotparam/hotparam/internal/keytext"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Totals are the requests of each route, of rules of which a request makes several keys.
@@ -76,15 +76,15 @@ func (t *Totals) Sweep(now int64) {
 func (t *Total) Began() int64 { return t.began }
 
 // Bounds returns the low and high total in the window that ends with pane last; high
-// is [hotparam.Unknown] if there is no total or something was lost.
+// is [rules.Unknown] if there is no total or something was lost.
 func (t *Total) Bounds(w *Window, last int64) (low, high int64) {
 	if t == nil {
-		return 0, hotparam.Unknown
+		return 0, rules.Unknown
 	}
 	low = t.Sum(last, int64(w.Panes))
 	lacks := w.lacksOfAny(last).lacks
-	if max(w.lost, w.unheard, t.before) > last-int64(w.Panes) || lacks == hotparam.Unknown {
-		return low, hotparam.Unknown
+	if max(w.lost, w.unheard, t.before) > last-int64(w.Panes) || lacks == rules.Unknown {
+		return low, rules.Unknown
 	}
 	return low, low + lacks + w.hidden.Sum(last, int64(w.Panes)) + w.held
 }

@@ -3,8 +3,8 @@ package window
 import (
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/aggregator/internal/ring"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Window counts the keys of one rule in one shard over the rule's window. Every
@@ -17,7 +17,7 @@ import (
 //
 // of which counted is the low count, exact for keys that were never evicted.
 type Window struct {
-	hotparam.Window
+	rules.Window
 	ring int64 // panes kept: the window, and the grace that late counts get
 
 	arena arena
@@ -70,7 +70,7 @@ type paneCache struct {
 
 // New returns a window that holds at most budget bytes. grace is how many panes a count may
 // be older than the window.
-func New(shape hotparam.Window, grace int64, budget int64) *Window {
+func New(shape rules.Window, grace int64, budget int64) *Window {
 	w := &Window{Window: shape, ring: int64(shape.Panes) + grace, budget: budget, now: ring.Never, lost: ring.Never, unheard: ring.Never, overflow: ring.Never}
 	w.hidden = ring.New(w.ring)
 	w.kept = make([]int64, w.ring)

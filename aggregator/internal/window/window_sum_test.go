@@ -7,14 +7,14 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // While an entry's sum is not loose it is that of its panes, whatever comes late
 // and however long the key was silent.
 func TestSumIsThatOfThePanes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := New(hotparam.NewWindow(10*time.Second), 14, 1<<20)
+		w := New(rules.NewWindow(10*time.Second), 14, 1<<20)
 		log := ""
 		now := int64(10_000_000)
 		for range 60 {

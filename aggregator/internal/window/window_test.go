@@ -11,14 +11,14 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // trial is a window beside every count that it was given.
 type trial struct {
 	*rapid.T
 	*Window
-	shape  hotparam.Window
+	shape  rules.Window
 	grace  int64
 	truth  map[string][]stamped
 	pinned map[string]int32
@@ -26,7 +26,7 @@ type trial struct {
 
 func newTrial(t *rapid.T, budget int64) *trial {
 	const grace = 3
-	shape := hotparam.NewWindow(rapid.SampledFrom(testWindows).Draw(t, "window"))
+	shape := rules.NewWindow(rapid.SampledFrom(testWindows).Draw(t, "window"))
 	x := &trial{T: t, Window: New(shape, grace, budget), shape: shape, grace: grace,
 		truth: make(map[string][]stamped), pinned: make(map[string]int32)}
 	x.NameFrom(rapid.SampledFrom([]int64{1, 3, 20}).Draw(t, "names from"))
@@ -167,7 +167,7 @@ func TestWindowIsExactWhileThereIsRoom(t *testing.T) {
 			for text, counts := range x.truth {
 				panes := int64(1 + rnd.IntN(x.shape.Panes))
 				low, high := x.Span(testHash(text), []byte(text), end, panes)
-				exact := sumPanes(hotparam.Window{Pane: x.shape.Pane, Panes: int(panes)}, counts, end)
+				exact := sumPanes(rules.Window{Pane: x.shape.Pane, Panes: int(panes)}, counts, end)
 				if low != exact || high != exact {
 					t.Fatalf("%s: %d to %d in %d panes, want %d", text, low, high, panes, exact)
 				}
@@ -181,7 +181,7 @@ func TestWindowIsExactWhileThereIsRoom(t *testing.T) {
 // window with the pane has more.
 func TestWindowTellsTheHighestCountOfLateCounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		shape := hotparam.NewWindow(rapid.SampledFrom(testWindows).Draw(t, "window"))
+		shape := rules.NewWindow(rapid.SampledFrom(testWindows).Draw(t, "window"))
 		grace := rapid.Int64Range(1, 40).Draw(t, "grace")
 		w := New(shape, grace, 1<<20)
 		var counts []stamped
@@ -208,7 +208,7 @@ func TestWindowTellsTheHighestCountOfLateCounts(t *testing.T) {
 // less.
 func TestWindowBoundsHoldWhatWasHeldBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		shape := hotparam.NewWindow(time.Second)
+		shape := rules.NewWindow(time.Second)
 		const grace, instances = 12, 3
 		w := New(shape, grace, 1<<20)
 		h := rapid.Int64Range(2, 8).Draw(t, "h")
@@ -255,7 +255,7 @@ func TestWindowBoundsHoldWhatWasHeldBack(t *testing.T) {
 }
 
 func TestWindowCountsWhatComesTooLate(t *testing.T) {
-	w := New(hotparam.NewWindow(time.Second), 5, 1<<20)
+	w := New(rules.NewWindow(time.Second), 5, 1<<20)
 	w.Add(1, []byte("k"), 100, 1)
 	for _, pane := range []int64{100 - 15, 3, -1_000_000} {
 		if i, _, _ := w.Add(1, []byte("k"), pane, 2); i >= 0 {
@@ -273,7 +273,7 @@ func TestWindowCountsWhatComesTooLate(t *testing.T) {
 // A pane that is full stays full, so that low stays below the truth, and high is
 // not known.
 func TestWindowPaneDoesNotOverflow(t *testing.T) {
-	w := New(hotparam.NewWindow(time.Second), 5, 1<<20)
+	w := New(rules.NewWindow(time.Second), 5, 1<<20)
 	for range 3 {
 		w.Add(1, []byte("k"), 7, 1<<32-2)
 	}
@@ -281,7 +281,7 @@ func TestWindowPaneDoesNotOverflow(t *testing.T) {
 	if low != 1<<32-1 {
 		t.Errorf("low is %d, want %d", low, int64(1<<32-1))
 	}
-	if _, high := w.Bounds(i, 7); high != hotparam.Unknown {
+	if _, high := w.Bounds(i, 7); high != rules.Unknown {
 		t.Errorf("high is %d, want it unknown", high)
 	}
 }
@@ -290,7 +290,7 @@ func TestWindowPaneDoesNotOverflow(t *testing.T) {
 // nothing of before is taken for something of now.
 func TestWindowForgetsAfterAJumpOfTheClock(t *testing.T) {
 	for _, jump := range []int64{1<<31 + 1, 1 << 32, 1<<32 + 3, 1 << 40} {
-		w := New(hotparam.NewWindow(time.Second), 5, 3_000)
+		w := New(rules.NewWindow(time.Second), 5, 3_000)
 		i, _, _ := w.Add(1, []byte("k"), 7, 5)
 		w.Add(1, []byte("k"), 9, 5)
 		w.Tie(i, &Tag{Pinned: true})
@@ -312,7 +312,7 @@ func TestWindowForgetsAfterAJumpOfTheClock(t *testing.T) {
 
 // Two keys of one hash are told apart by their texts.
 func TestWindowTellsKeysOfOneHashApart(t *testing.T) {
-	w := New(hotparam.NewWindow(time.Second), 5, 1<<20)
+	w := New(rules.NewWindow(time.Second), 5, 1<<20)
 	for n := range int64(5) {
 		for k := range 20 {
 			i, low, _ := w.Add(7, fmt.Append(nil, "key", k), 3, int64(k+1))
@@ -326,7 +326,7 @@ func TestWindowTellsKeysOfOneHashApart(t *testing.T) {
 // A key has its text from the line that brings it near a threshold until it is
 // far from it, or another needs the room.
 func TestWindowNames(t *testing.T) {
-	w := New(hotparam.NewWindow(time.Second), 5, 80_000)
+	w := New(rules.NewWindow(time.Second), 5, 80_000)
 	w.NameFrom(10)
 	i, _, _ := w.Add(1, []byte("a"), 0, 9)
 	if w.Name(i) != nil || w.Tie(i, &Tag{}) {
@@ -377,7 +377,7 @@ func TestWindowNames(t *testing.T) {
 // the grace is.
 func TestWindowNamesOutliveTheWindow(t *testing.T) {
 	const grace = 25
-	w := New(hotparam.NewWindow(time.Second), grace, 80_000)
+	w := New(rules.NewWindow(time.Second), grace, 80_000)
 	w.NameFrom(10)
 	i, _, _ := w.Add(1, []byte("a"), 0, 10)
 	for now := range int64(w.Panes) + grace {
@@ -392,7 +392,7 @@ func TestWindowNamesOutliveTheWindow(t *testing.T) {
 // A window whose keys had no room for their texts is known to lack some until all that they
 // counted has left.
 func TestWindowKnowsThatNamesRanOut(t *testing.T) {
-	w := New(hotparam.NewWindow(time.Second), 5, 80_000)
+	w := New(rules.NewWindow(time.Second), 5, 80_000)
 	w.NameFrom(10)
 	long := strings.Repeat("x", 500)
 	for k := range uint64(100) {
@@ -419,7 +419,7 @@ func TestWindowMemoryStaysWithinTheBudget(t *testing.T) {
 	}
 	for _, per := range []time.Duration{time.Second, time.Hour} {
 		before := heap()
-		w := New(hotparam.NewWindow(per), 21, budget)
+		w := New(rules.NewWindow(per), 21, budget)
 		long := strings.Repeat("x", 480)
 		worst := int64(0)
 		for phase := range 6 {
@@ -445,7 +445,7 @@ func TestWindowMemoryStaysWithinTheBudget(t *testing.T) {
 // neighbours are not.
 func TestWindowFindsAKeyInAFlood(t *testing.T) {
 	const budget = 256 << 10
-	w := New(hotparam.NewWindow(time.Second), 21, budget)
+	w := New(rules.NewWindow(time.Second), 21, budget)
 	var best int64
 	for i := range 200_000 {
 		text := fmt.Appendf(nil, "GET /search?q=%d", i)

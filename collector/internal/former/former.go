@@ -5,7 +5,7 @@ package former
 import (
 	"slices"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Max bounds how many removed rules are known.
@@ -17,7 +17,7 @@ type List struct{ ids []string }
 
 // Update moves the rules of known, by ID, that are not in rules to the list, and takes those that
 // are back off it. If there are more than [Max], it deletes those removed first from known.
-func Update[R any](l *List, known map[string]R, rules *hotparam.Rules) {
+func Update[R any](l *List, known map[string]R, rules *rules.Rules) {
 	present := make(map[string]bool, len(rules.Rules))
 	for i := range rules.Rules {
 		present[rules.Rules[i].ID] = true

@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
-func rules(ids ...string) *hotparam.Rules {
-	r := &hotparam.Rules{}
+func testRules(ids ...string) *rules.Rules {
+	r := &rules.Rules{}
 	for _, id := range ids {
-		r.Rules = append(r.Rules, hotparam.Rule{ID: id})
+		r.Rules = append(r.Rules, rules.Rule{ID: id})
 	}
 	return r
 }
@@ -25,7 +25,7 @@ func TestUpdate(t *testing.T) {
 		for _, id := range ids {
 			known[id] = 1
 		}
-		Update(&l, known, rules(ids...))
+		Update(&l, known, testRules(ids...))
 	}
 	set("a", "b")
 	set("b")

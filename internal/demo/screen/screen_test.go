@@ -13,8 +13,8 @@ import (
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/demo"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // TestLive runs the view without a terminal: q is pressed at once.
@@ -36,8 +36,8 @@ var base = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func demoKey(cik int, rate float64, since time.Duration) demo.Key {
 	return demo.Key{
-		Hot: hotparam.Hot{
-			Key:   hotparam.Key{Rule: "company", Text: fmt.Sprintf("%s?cik=%d", demo.Route, cik)},
+		Hot: rules.Hot{
+			Key:   rules.Key{Rule: "company", Text: fmt.Sprintf("%s?cik=%d", demo.Route, cik)},
 			Rate:  rate,
 			Since: base.Add(since),
 			Limit: demo.Rules().Rules[0].Limit.Rate,

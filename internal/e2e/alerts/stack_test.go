@@ -21,7 +21,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/hotparam/hotparam/attach"
+	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/testenv"
 )
@@ -69,7 +69,7 @@ func newAlertStack(t *testing.T, name string) *alertStack {
 	}
 	t.Cleanup(func() { _ = client.Close() }) // after the instance
 	s.metrics[0] = s.startInstance(s.files[0], name+"-0")
-	s.metrics[1] = s.startInstance(s.files[1], second, attach.WithRedis(client))
+	s.metrics[1] = s.startInstance(s.files[1], second, hotparam.WithRedis(client))
 	return s
 }
 
@@ -99,9 +99,9 @@ func (s *alertStack) edit(old, text string, files ...int) {
 }
 
 // startInstance runs a program with attach, its metrics and a light load, until the test ends.
-func (s *alertStack) startInstance(file, name string, more ...attach.Option) (metrics string) {
+func (s *alertStack) startInstance(file, name string, more ...hotparam.Option) (metrics string) {
 	s.t.Helper()
-	hp, err := attach.Open(s.t.Context(), file, append(more, attach.WithName(name), attach.WithLogger(slog.New(slog.DiscardHandler)))...)
+	hp, err := hotparam.Open(s.t.Context(), file, append(more, hotparam.WithName(name), hotparam.WithLogger(slog.New(slog.DiscardHandler)))...)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -9,8 +9,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/gateway"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Response headers. decisionHeader holds the reason of the decision in one word, so that a script
@@ -27,7 +27,7 @@ const maxHeaderBody = 2 << 10
 
 // answer sends the decision to a gateway. If the gateway cannot send a refusal's response to the
 // client unchanged, as with a success status (on_limit: serve), it sends a plain 429 instead.
-func (d *Door) answer(w http.ResponseWriter, s Scheme, decision hotparam.Decision) {
+func (d *Door) answer(w http.ResponseWriter, s Scheme, decision rules.Decision) {
 	a := decision.Answer()
 	w.Header()[decisionHeader] = []string{decision.Reason.String()}
 	if a.Status == 0 {
@@ -45,7 +45,7 @@ func (d *Door) answer(w http.ResponseWriter, s Scheme, decision hotparam.Decisio
 }
 
 // refuse sends a refusal that the scheme can carry.
-func refuse(w http.ResponseWriter, s Scheme, a *hotparam.Answer) {
+func refuse(w http.ResponseWriter, s Scheme, a *rules.Answer) {
 	header := w.Header()
 	maps.Copy(header, a.Header)
 	if s == Nginx {
@@ -62,8 +62,8 @@ func refuse(w http.ResponseWriter, s Scheme, a *hotparam.Answer) {
 
 // repeated returns the response to a request with a header of the scheme that is given more than
 // once: one of them may be the client's, and no order says which.
-func repeated(header string) *hotparam.Answer {
-	return &hotparam.Answer{
+func repeated(header string) *rules.Answer {
+	return &rules.Answer{
 		Status: http.StatusBadRequest,
 		Header: http.Header{"Content-Type": {"application/problem+json"}},
 		Body:   gateway.ProblemBody(http.StatusBadRequest, header+" is given more than once"),
@@ -71,11 +71,11 @@ func repeated(header string) *hotparam.Answer {
 }
 
 // plainAnswer returns the default response to a refusal, with the rate limit headers of stated.
-func plainAnswer(d hotparam.Decision, stated http.Header) hotparam.Answer {
+func plainAnswer(d rules.Decision, stated http.Header) rules.Answer {
 	d.From = nil
 	switch d.Reason {
-	case hotparam.ReasonServed, hotparam.ReasonBusy, hotparam.ReasonAway: // 429 in place of 503
-		d.Reason, d.Backoff = hotparam.ReasonLimited, max(d.Backoff, time.Second)
+	case rules.ReasonServed, rules.ReasonBusy, rules.ReasonAway: // 429 in place of 503
+		d.Reason, d.Backoff = rules.ReasonLimited, max(d.Backoff, time.Second)
 	}
 	a := d.Answer()
 	for name, values := range stated {
@@ -90,7 +90,7 @@ func plainAnswer(d hotparam.Decision, stated http.Header) hotparam.Answer {
 // treats a status of 500 or more as an error of the door, and lets the request pass. nginx
 // receives the body as one line in a header, and sends it with a fixed Content-Type from its
 // configuration.
-func sendable(s Scheme, a *hotparam.Answer) bool {
+func sendable(s Scheme, a *rules.Answer) bool {
 	switch {
 	case a.Status < 300, s == Envoy && a.Status >= 500:
 		return false

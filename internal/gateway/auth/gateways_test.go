@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam/attach"
+	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/gateway"
 	"github.com/hotparam/hotparam/internal/gateway/gatewaytest"
 	"github.com/hotparam/hotparam/internal/testenv"
@@ -137,7 +137,7 @@ func setUp(t testing.TB, name string, d *gateway.Decider, patient bool) *setup {
 
 func setUpRules(t testing.TB, name, rules string) *setup {
 	t.Helper()
-	d := gatewaytest.Open(t, rules, attach.WithMiddleware(middleware.WithHeaders())).Decider(t, gateway.Config{})
+	d := gatewaytest.Open(t, rules, hotparam.WithMiddleware(middleware.WithHeaders())).Decider(t, gateway.Config{})
 	return setUp(t, name, d, true)
 }
 

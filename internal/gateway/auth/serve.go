@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/loglimit"
 	"github.com/hotparam/hotparam/middleware"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // ServeHTTP answers one subrequest of a gateway.
@@ -37,7 +37,7 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		d.counters.Missing.Add(1)
 		d.warn(noHeader, "a gateway does not send a required header: without the URI, requests pass undecided", "header", missing, "scheme", scheme)
 		if call.Target == "" {
-			w.Header()[decisionHeader] = []string{hotparam.ReasonOpen.String()}
+			w.Header()[decisionHeader] = []string{rules.ReasonOpen.String()}
 			w.WriteHeader(scheme.success())
 			return
 		}

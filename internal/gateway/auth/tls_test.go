@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hotparam/hotparam/attach"
+	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/gateway"
 	"github.com/hotparam/hotparam/internal/gateway/gatewaytest"
 	"github.com/hotparam/hotparam/internal/testenv"
@@ -64,7 +64,7 @@ func TestRealMutualTLS(t *testing.T) {
 			t.Parallel()
 			files := testenv.Certificates(t, "guard.internal")
 			for _, expired := range []bool{false, true} {
-				d := gatewaytest.Open(t, oneEach, attach.WithMiddleware(middleware.WithHeaders())).Decider(t, gateway.Config{})
+				d := gatewaytest.Open(t, oneEach, hotparam.WithMiddleware(middleware.WithHeaders())).Decider(t, gateway.Config{})
 				c := Config{TLS: files.Server(t)}
 				if how.hasToken {
 					c.Token = testToken

@@ -8,9 +8,9 @@ import (
 	"net/http"
 	"os"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/gateway"
 	"github.com/hotparam/hotparam/middleware"
+	"github.com/hotparam/hotparam/rules"
 )
 
 func (d *Door) serveCheck(w http.ResponseWriter, r *http.Request) {
@@ -51,7 +51,7 @@ func (d *Door) serveDone(w http.ResponseWriter, r *http.Request) {
 
 // check decides one question.
 func (d *Door) check(ctx context.Context, q *question) result {
-	var decision hotparam.Decision
+	var decision rules.Decision
 	var ticket *middleware.Ticket
 	if q.Resource != "" {
 		decision, ticket = d.config.Decider.EnterNow(ctx, q.Resource, q.params(), q.Context)

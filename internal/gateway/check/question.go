@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/spelling"
 	"github.com/hotparam/hotparam/middleware"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // question is the body of a check: an HTTP request, given by method and uri, or an access to a
@@ -109,23 +109,23 @@ func (q *question) validate() error {
 }
 
 // sourceOf returns the source with the name, and whether it exists. An empty name means
-// [hotparam.Query].
-func sourceOf(name string) (hotparam.Source, bool) {
+// [rules.Query].
+func sourceOf(name string) (rules.Source, bool) {
 	if name == "" {
-		return hotparam.Query, true
+		return rules.Query, true
 	}
-	return hotparam.ParseSource(name)
+	return rules.ParseSource(name)
 }
 
 func isMethod(s string) bool {
 	return strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789!#$%&'*+-.^_`|~") == ""
 }
 
-func (q *question) params() []hotparam.Param {
-	all := make([]hotparam.Param, 0, len(q.Params))
+func (q *question) params() []rules.Param {
+	all := make([]rules.Param, 0, len(q.Params))
 	for _, p := range q.Params {
 		source, _ := sourceOf(p.Source)
-		all = append(all, hotparam.Param{Source: source, Name: p.Name, Value: p.Value})
+		all = append(all, rules.Param{Source: source, Name: p.Name, Value: p.Value})
 	}
 	return all
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // result is the response to one check.
@@ -27,7 +27,7 @@ type result struct {
 	Ticket       string `json:"ticket,omitempty"`
 }
 
-func newResult(d *hotparam.Decision, method string) result {
+func newResult(d *rules.Decision, method string) result {
 	a := d.Answer()
 	r := result{
 		Allowed: d.Allowed, Reason: d.Reason.String(), Rule: d.Rule,

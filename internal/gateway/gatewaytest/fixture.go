@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam/attach"
+	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/gateway"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/middleware"
@@ -45,7 +45,7 @@ func New(tb testing.TB, rules string, c gateway.Config) *Fixture {
 	tb.Helper()
 	f := &Fixture{Log: new(testenv.Log), tb: tb}
 	f.Logger = slog.New(slog.NewTextHandler(f.Log, nil))
-	f.Guard = Open(tb, rules, attach.WithLogger(f.Logger), attach.WithMiddleware(middleware.WithHeaders()))
+	f.Guard = Open(tb, rules, hotparam.WithLogger(f.Logger), hotparam.WithMiddleware(middleware.WithHeaders()))
 	c.Log = f.Logger
 	f.Decider = f.Guard.Decider(tb, c)
 	f.runTickets()

@@ -12,13 +12,13 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/hotparam/hotparam/attach"
+	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/gateway"
 )
 
 // Guard is a Hotparam of a file, with the counts that it has sent.
 type Guard struct {
-	*attach.Hotparam
+	*hotparam.Hotparam
 	conn  net.PacketConn
 	close sync.Once
 	done  chan struct{}
@@ -27,7 +27,7 @@ type Guard struct {
 
 // Open opens a Hotparam with these rules, as a file has them below "rules:" (see [Rules]), until
 // the test ends. It has no Redis, so no key becomes hot over all instances.
-func Open(tb testing.TB, rules string, opts ...attach.Option) *Guard {
+func Open(tb testing.TB, rules string, opts ...hotparam.Option) *Guard {
 	tb.Helper()
 	conn, err := new(net.ListenConfig).ListenPacket(tb.Context(), "udp", "127.0.0.1:0")
 	if err != nil {
@@ -40,8 +40,8 @@ func Open(tb testing.TB, rules string, opts ...attach.Option) *Guard {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		tb.Fatal(err)
 	}
-	opts = append([]attach.Option{attach.WithLogger(slog.New(slog.DiscardHandler)), gateway.WithContext()}, opts...)
-	if g.Hotparam, err = attach.Open(tb.Context(), path, opts...); err != nil {
+	opts = append([]hotparam.Option{hotparam.WithLogger(slog.New(slog.DiscardHandler)), gateway.WithContext()}, opts...)
+	if g.Hotparam, err = hotparam.Open(tb.Context(), path, opts...); err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { g.Counted(tb) })

@@ -20,7 +20,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hotparam/hotparam/attach"
+	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/gateway"
 	"github.com/hotparam/hotparam/middleware"
 )
@@ -63,7 +63,7 @@ func Run(t *testing.T, open func(tb testing.TB, d *gateway.Decider) Door) {
 }
 
 func (ref *reference) run(t *testing.T, open func(testing.TB, *gateway.Decider) Door) {
-	headers := attach.WithMiddleware(middleware.WithHeaders())
+	headers := hotparam.WithMiddleware(middleware.WithHeaders())
 	guarded, plain := Open(t, rules, headers), Open(t, rules, headers)
 	decider, err := gateway.New(gateway.Config{Hotparam: guarded.Hotparam, RawPaths: ref.raw})
 	if err != nil {

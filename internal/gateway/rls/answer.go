@@ -12,8 +12,8 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/structpb"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/middleware/rpc"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // passed is the shared response to the most common call: one descriptor, to which no limit
@@ -25,7 +25,7 @@ var passed = &ratelimit.RateLimitResponse{
 
 // answer returns the response to a call of n descriptors. decisions holds those of the first
 // len(decisions) descriptors; the rest pass.
-func answer(asks []ask, decisions []hotparam.Decision, n int) *ratelimit.RateLimitResponse {
+func answer(asks []ask, decisions []rules.Decision, n int) *ratelimit.RateLimitResponse {
 	if n == 1 && decisions[0].Allowed && decisions[0].From == nil && decisions[0].Limit == 0 {
 		return passed
 	}
@@ -66,7 +66,7 @@ func answer(asks []ask, decisions []hotparam.Decision, n int) *ratelimit.RateLim
 // isWorse reports whether d takes precedence over than. A refusal precedes a pass. Among
 // refusals, one that no retry helps comes first, then the longest RetryAfter. Among passes, the
 // least Remaining comes first.
-func isWorse(d, than *hotparam.Decision) bool {
+func isWorse(d, than *rules.Decision) bool {
 	switch {
 	case d.Allowed != than.Allowed:
 		return than.Allowed
@@ -84,7 +84,7 @@ func isWorse(d, than *hotparam.Decision) bool {
 // statusOf returns the status of one descriptor, from which Envoy makes its X-RateLimit headers
 // (enable_x_ratelimit_headers). The limit has no unit: it is the size of a bucket, and ResetAfter
 // is the time until the bucket is full.
-func statusOf(d *hotparam.Decision) *ratelimit.RateLimitResponse_DescriptorStatus {
+func statusOf(d *rules.Decision) *ratelimit.RateLimitResponse_DescriptorStatus {
 	s := &ratelimit.RateLimitResponse_DescriptorStatus{Code: ratelimit.RateLimitResponse_OK}
 	if !d.Allowed {
 		s.Code = ratelimit.RateLimitResponse_OVER_LIMIT
@@ -102,7 +102,7 @@ func toUint32(n int64) uint32 { return uint32(max(0, min(n, 1<<32-1))) }
 // metadataOf returns the metadata of a refusal, for Envoy's access log and for a
 // local_reply_config that sets the status of the response: the filter itself has one status for
 // all refusals.
-func metadataOf(d *hotparam.Decision, status int) *structpb.Struct {
+func metadataOf(d *rules.Decision, status int) *structpb.Struct {
 	return &structpb.Struct{Fields: map[string]*structpb.Value{
 		"reason": structpb.NewStringValue(d.Reason.String()),
 		"rule":   structpb.NewStringValue(d.Rule),

@@ -9,9 +9,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/gateway"
 	"github.com/hotparam/hotparam/middleware"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // ShouldRateLimit implements Envoy's rate limit service. The descriptors of a call pass together
@@ -59,8 +59,8 @@ func withEarlierDeadline(ctx context.Context) (context.Context, context.CancelFu
 }
 
 // decide returns the decision on each descriptor. One that reports an end passes.
-func (d *Door) decide(ctx context.Context, domain string, asks []ask) []hotparam.Decision {
-	decisions := make([]hotparam.Decision, len(asks))
+func (d *Door) decide(ctx context.Context, domain string, asks []ask) []rules.Decision {
+	decisions := make([]rules.Decision, len(asks))
 	deciding, alone := 0, -1
 	for i := range asks {
 		decisions[i].Allowed = true
@@ -93,7 +93,7 @@ func (a *ask) decides() bool { return a.kind == ofRequest || a.kind == ofResourc
 
 // decideTogether decides several descriptors, or several hits of one, which pass together or not
 // at all.
-func (d *Door) decideTogether(ctx context.Context, domain string, asks []ask, decisions []hotparam.Decision) {
+func (d *Door) decideTogether(ctx context.Context, domain string, asks []ask, decisions []rules.Decision) {
 	var parts []gateway.Part
 	var of []int // index of each part's descriptor
 	for i := range asks {
@@ -137,7 +137,7 @@ func (d *Door) hold(ctx context.Context, a *ask, ticket *middleware.Ticket) bool
 	case a.id != "":
 		return d.config.Tickets.HoldAs(a.id, ticket)
 	default:
-		if !ticket.Counts(hotparam.Units) {
+		if !ticket.Counts(rules.Units) {
 			d.fault(NoID, "a rule needs the end of a request, but the descriptor has no entry id")
 		}
 		ticket.End(middleware.Cost{Units: a.hits})

@@ -7,8 +7,8 @@ import (
 	common "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 	ratelimit "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/gateway"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Limits on a call. The excess is ignored: Envoy's configuration sets these numbers, not its
@@ -35,11 +35,11 @@ const (
 // ask is a parsed descriptor.
 type ask struct {
 	kind   kind
-	call   gateway.Call     // for ofRequest
-	params []hotparam.Param // for ofResource
-	id     string           // for ofRequest and ofEnd
-	unit   string           // for ofEnd: the unit of hits
-	hits   int64            // for ofEnd: the cost, or -1 if it has none
+	call   gateway.Call  // for ofRequest
+	params []rules.Param // for ofResource
+	id     string        // for ofRequest and ofEnd
+	unit   string        // for ofEnd: the unit of hits
+	hits   int64         // for ofEnd: the cost, or -1 if it has none
 }
 
 // parse parses a descriptor of a call.
@@ -168,12 +168,12 @@ func addHeader(c *gateway.Call, name, value string) {
 
 // paramsOf returns the entries as parameters of a resource. A key may begin with a source, as in
 // rules.
-func paramsOf(entries []*common.RateLimitDescriptor_Entry) []hotparam.Param {
-	params := make([]hotparam.Param, 0, len(entries))
+func paramsOf(entries []*common.RateLimitDescriptor_Entry) []rules.Param {
+	params := make([]rules.Param, 0, len(entries))
 	for _, e := range entries {
-		p := hotparam.Param{Name: e.GetKey(), Value: e.GetValue()}
+		p := rules.Param{Name: e.GetKey(), Value: e.GetValue()}
 		if word, name, found := strings.Cut(p.Name, ":"); found && name != "" {
-			if source, known := hotparam.ParseSource(word); known && word != "" {
+			if source, known := rules.ParseSource(word); known && word != "" {
 				p.Source, p.Name = source, name
 			}
 		}

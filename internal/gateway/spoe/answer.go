@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // The door uses only the action set-var, in the transaction's scope: a variable lasts from the
@@ -57,7 +57,7 @@ func (a *actions) setString(name, v string) bool {
 //
 // It reports whether all variables fit in the frame. The body comes last, because it is the most
 // likely not to fit.
-func (a *actions) setDecision(d *hotparam.Decision) bool {
+func (a *actions) setDecision(d *rules.Decision) bool {
 	if d.Allowed && d.From == nil && d.Rule == "" {
 		a.setBool("allowed", true)
 		return true

@@ -6,14 +6,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // Window returns the period of q's calendar, in its zone, that now is in: from start to
 // before end. All are times since the Unix epoch. Days have 23 or 25 hours and months 28 to
 // 31 days where the zone has it so; a week begins on Monday. An unknown zone is taken for
-// UTC, and an unknown calendar for a second; [hotparam.Quota.Validate] reports both.
-func Window(q *hotparam.Quota, now time.Duration) (start, end time.Duration) {
+// UTC, and an unknown calendar for a second; [rules.Quota.Validate] reports both.
+func Window(q *rules.Quota, now time.Duration) (start, end time.Duration) {
 	from, to := New(q.Calendar, q.Zone).Period(min(max(int64(now), 0), 1<<62))
 	return time.Duration(from), time.Duration(to)
 }
@@ -21,13 +21,13 @@ func Window(q *hotparam.Quota, now time.Duration) (start, end time.Duration) {
 // Calendar is the natural periods of a zone. It remembers the last period, so that it rarely
 // computes one. It is not for concurrent use.
 type Calendar struct {
-	kind       hotparam.Calendar
+	kind       rules.Calendar
 	zone       *time.Location
 	start, end int64
 }
 
 // New returns the Calendar of a kind and of a zone by its IANA name.
-func New(kind hotparam.Calendar, zone string) *Calendar {
+func New(kind rules.Calendar, zone string) *Calendar {
 	return &Calendar{kind: kind, zone: zoneNamed(zone)}
 }
 
@@ -46,20 +46,20 @@ func (c *Calendar) bounds(t int64) (start, end int64) {
 	at := time.Unix(0, t).In(c.zone)
 	y, m, d := at.Date()
 	switch c.kind {
-	case hotparam.CalendarYear:
+	case rules.CalendarYear:
 		return c.midnight(y, time.January, 1), c.midnight(y+1, time.January, 1)
-	case hotparam.CalendarMonth:
+	case rules.CalendarMonth:
 		return c.midnight(y, m, 1), c.midnight(y, m+1, 1)
-	case hotparam.CalendarWeek:
+	case rules.CalendarWeek:
 		monday := d - (int(at.Weekday())+6)%7
 		return c.midnight(y, m, monday), c.midnight(y, m, monday+7)
-	case hotparam.CalendarDay:
+	case rules.CalendarDay:
 		return c.midnight(y, m, d), c.midnight(y, m, d+1)
 	}
 	// An hour that comes twice is two periods, and a change of the clock cuts one off.
 	length := int64(time.Second)
-	if c.kind == hotparam.CalendarMinute || c.kind == hotparam.CalendarHour {
-		length = int64(hotparam.CalendarPeriods[c.kind])
+	if c.kind == rules.CalendarMinute || c.kind == rules.CalendarHour {
+		length = int64(rules.CalendarPeriods[c.kind])
 	}
 	offset := zoneOffset(at)
 	into := (t + int64(offset)*int64(time.Second)) % length

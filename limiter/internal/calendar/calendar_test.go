@@ -8,50 +8,50 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/rules"
 )
 
 func TestCalendarWindow(t *testing.T) {
 	for _, c := range []struct {
 		name       string
-		calendar   hotparam.Calendar
+		calendar   rules.Calendar
 		zone       string
 		now        string
 		start, end string
 	}{
-		{"second", hotparam.CalendarSecond, "", "2026-11-21T23:02:35.7Z", "2026-11-21T23:02:35Z", "2026-11-21T23:02:36Z"},
-		{"minute", hotparam.CalendarMinute, "", "2026-11-21T23:02:35Z", "2026-11-21T23:02:00Z", "2026-11-21T23:03:00Z"},
-		{"the beginning belongs to it", hotparam.CalendarMinute, "", "2026-11-21T23:02:00Z", "2026-11-21T23:02:00Z", "2026-11-21T23:03:00Z"},
-		{"hour", hotparam.CalendarHour, "", "2026-11-21T23:02:35Z", "2026-11-21T23:00:00Z", "2026-11-22T00:00:00Z"},
-		{"hour of a zone off by 45 minutes", hotparam.CalendarHour, "Asia/Kathmandu", "2026-11-21T23:02:35Z", "2026-11-21T22:15:00Z", "2026-11-21T23:15:00Z"},
-		{"day", hotparam.CalendarDay, "", "2026-11-21T23:02:35Z", "2026-11-21T00:00:00Z", "2026-11-22T00:00:00Z"},
-		{"day of a zone", hotparam.CalendarDay, "Asia/Tokyo", "2026-11-21T23:02:35Z", "2026-11-21T15:00:00Z", "2026-11-22T15:00:00Z"},
-		{"day of 23 hours", hotparam.CalendarDay, "Europe/Berlin", "2026-03-29T12:00:00Z", "2026-03-28T23:00:00Z", "2026-03-29T22:00:00Z"},
-		{"day of 25 hours", hotparam.CalendarDay, "Europe/Berlin", "2026-10-25T12:00:00Z", "2026-10-24T22:00:00Z", "2026-10-25T23:00:00Z"},
-		{"day without a midnight", hotparam.CalendarDay, "America/Sao_Paulo", "2018-11-04T12:00:00Z", "2018-11-04T03:00:00Z", "2018-11-05T02:00:00Z"},
-		{"day of two midnights", hotparam.CalendarDay, "America/Havana", "2025-11-02T12:00:00Z", "2025-11-02T04:00:00Z", "2025-11-03T05:00:00Z"},
-		{"day before one that was left out", hotparam.CalendarDay, "Pacific/Apia", "2011-12-29T20:00:00-10:00", "2011-12-29T10:00:00Z", "2011-12-30T10:00:00Z"},
-		{"hour that comes twice, first", hotparam.CalendarHour, "Europe/Berlin", "2026-10-25T00:30:00Z", "2026-10-25T00:00:00Z", "2026-10-25T01:00:00Z"},
-		{"hour that comes twice, second", hotparam.CalendarHour, "Europe/Berlin", "2026-10-25T01:30:00Z", "2026-10-25T01:00:00Z", "2026-10-25T02:00:00Z"},
-		{"hour cut to half", hotparam.CalendarHour, "Australia/Lord_Howe", "2026-10-03T15:40:00Z", "2026-10-03T15:30:00Z", "2026-10-03T16:00:00Z"},
-		{"hour cut at its end", hotparam.CalendarHour, "Asia/Pyongyang", "2018-05-04T14:40:00Z", "2018-05-04T14:30:00Z", "2018-05-04T15:00:00Z"},
-		{"week begins on Monday", hotparam.CalendarWeek, "", "2026-11-21T23:02:35Z", "2026-11-16T00:00:00Z", "2026-11-23T00:00:00Z"},
-		{"week of a Sunday", hotparam.CalendarWeek, "", "2026-11-22T23:59:59Z", "2026-11-16T00:00:00Z", "2026-11-23T00:00:00Z"},
-		{"week of a Monday", hotparam.CalendarWeek, "", "2026-11-23T00:00:00Z", "2026-11-23T00:00:00Z", "2026-11-30T00:00:00Z"},
-		{"week over the new year", hotparam.CalendarWeek, "America/New_York", "2026-01-01T12:00:00Z", "2025-12-29T05:00:00Z", "2026-01-05T05:00:00Z"},
-		{"month of 28 days", hotparam.CalendarMonth, "", "2026-02-10T00:00:00Z", "2026-02-01T00:00:00Z", "2026-03-01T00:00:00Z"},
-		{"month of 29 days", hotparam.CalendarMonth, "", "2028-02-29T23:59:59Z", "2028-02-01T00:00:00Z", "2028-03-01T00:00:00Z"},
-		{"December", hotparam.CalendarMonth, "", "2026-12-31T23:59:59.999999999Z", "2026-12-01T00:00:00Z", "2027-01-01T00:00:00Z"},
-		{"year", hotparam.CalendarYear, "", "2026-07-01T00:00:00Z", "2026-01-01T00:00:00Z", "2027-01-01T00:00:00Z"},
-		{"leap year of a zone", hotparam.CalendarYear, "Asia/Kolkata", "2028-07-01T00:00:00Z", "2027-12-31T18:30:00Z", "2028-12-31T18:30:00Z"},
-		{"a zone that is not there is UTC", hotparam.CalendarDay, "Mars/Olympus", "2026-11-21T23:02:35Z", "2026-11-21T00:00:00Z", "2026-11-22T00:00:00Z"},
+		{"second", rules.CalendarSecond, "", "2026-11-21T23:02:35.7Z", "2026-11-21T23:02:35Z", "2026-11-21T23:02:36Z"},
+		{"minute", rules.CalendarMinute, "", "2026-11-21T23:02:35Z", "2026-11-21T23:02:00Z", "2026-11-21T23:03:00Z"},
+		{"the beginning belongs to it", rules.CalendarMinute, "", "2026-11-21T23:02:00Z", "2026-11-21T23:02:00Z", "2026-11-21T23:03:00Z"},
+		{"hour", rules.CalendarHour, "", "2026-11-21T23:02:35Z", "2026-11-21T23:00:00Z", "2026-11-22T00:00:00Z"},
+		{"hour of a zone off by 45 minutes", rules.CalendarHour, "Asia/Kathmandu", "2026-11-21T23:02:35Z", "2026-11-21T22:15:00Z", "2026-11-21T23:15:00Z"},
+		{"day", rules.CalendarDay, "", "2026-11-21T23:02:35Z", "2026-11-21T00:00:00Z", "2026-11-22T00:00:00Z"},
+		{"day of a zone", rules.CalendarDay, "Asia/Tokyo", "2026-11-21T23:02:35Z", "2026-11-21T15:00:00Z", "2026-11-22T15:00:00Z"},
+		{"day of 23 hours", rules.CalendarDay, "Europe/Berlin", "2026-03-29T12:00:00Z", "2026-03-28T23:00:00Z", "2026-03-29T22:00:00Z"},
+		{"day of 25 hours", rules.CalendarDay, "Europe/Berlin", "2026-10-25T12:00:00Z", "2026-10-24T22:00:00Z", "2026-10-25T23:00:00Z"},
+		{"day without a midnight", rules.CalendarDay, "America/Sao_Paulo", "2018-11-04T12:00:00Z", "2018-11-04T03:00:00Z", "2018-11-05T02:00:00Z"},
+		{"day of two midnights", rules.CalendarDay, "America/Havana", "2025-11-02T12:00:00Z", "2025-11-02T04:00:00Z", "2025-11-03T05:00:00Z"},
+		{"day before one that was left out", rules.CalendarDay, "Pacific/Apia", "2011-12-29T20:00:00-10:00", "2011-12-29T10:00:00Z", "2011-12-30T10:00:00Z"},
+		{"hour that comes twice, first", rules.CalendarHour, "Europe/Berlin", "2026-10-25T00:30:00Z", "2026-10-25T00:00:00Z", "2026-10-25T01:00:00Z"},
+		{"hour that comes twice, second", rules.CalendarHour, "Europe/Berlin", "2026-10-25T01:30:00Z", "2026-10-25T01:00:00Z", "2026-10-25T02:00:00Z"},
+		{"hour cut to half", rules.CalendarHour, "Australia/Lord_Howe", "2026-10-03T15:40:00Z", "2026-10-03T15:30:00Z", "2026-10-03T16:00:00Z"},
+		{"hour cut at its end", rules.CalendarHour, "Asia/Pyongyang", "2018-05-04T14:40:00Z", "2018-05-04T14:30:00Z", "2018-05-04T15:00:00Z"},
+		{"week begins on Monday", rules.CalendarWeek, "", "2026-11-21T23:02:35Z", "2026-11-16T00:00:00Z", "2026-11-23T00:00:00Z"},
+		{"week of a Sunday", rules.CalendarWeek, "", "2026-11-22T23:59:59Z", "2026-11-16T00:00:00Z", "2026-11-23T00:00:00Z"},
+		{"week of a Monday", rules.CalendarWeek, "", "2026-11-23T00:00:00Z", "2026-11-23T00:00:00Z", "2026-11-30T00:00:00Z"},
+		{"week over the new year", rules.CalendarWeek, "America/New_York", "2026-01-01T12:00:00Z", "2025-12-29T05:00:00Z", "2026-01-05T05:00:00Z"},
+		{"month of 28 days", rules.CalendarMonth, "", "2026-02-10T00:00:00Z", "2026-02-01T00:00:00Z", "2026-03-01T00:00:00Z"},
+		{"month of 29 days", rules.CalendarMonth, "", "2028-02-29T23:59:59Z", "2028-02-01T00:00:00Z", "2028-03-01T00:00:00Z"},
+		{"December", rules.CalendarMonth, "", "2026-12-31T23:59:59.999999999Z", "2026-12-01T00:00:00Z", "2027-01-01T00:00:00Z"},
+		{"year", rules.CalendarYear, "", "2026-07-01T00:00:00Z", "2026-01-01T00:00:00Z", "2027-01-01T00:00:00Z"},
+		{"leap year of a zone", rules.CalendarYear, "Asia/Kolkata", "2028-07-01T00:00:00Z", "2027-12-31T18:30:00Z", "2028-12-31T18:30:00Z"},
+		{"a zone that is not there is UTC", rules.CalendarDay, "Mars/Olympus", "2026-11-21T23:02:35Z", "2026-11-21T00:00:00Z", "2026-11-22T00:00:00Z"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			now, err := time.Parse(time.RFC3339Nano, c.now)
 			if err != nil {
 				t.Fatal(err)
 			}
-			start, end := Window(&hotparam.Quota{Calendar: c.calendar, Zone: c.zone}, time.Duration(now.UnixNano()))
+			start, end := Window(&rules.Quota{Calendar: c.calendar, Zone: c.zone}, time.Duration(now.UnixNano()))
 			show := func(d time.Duration) string { return time.Unix(0, int64(d)).UTC().Format(time.RFC3339Nano) }
 			if show(start) != c.start || show(end) != c.end {
 				t.Fatalf("%s of %s: %s to %s, want %s to %s", c.calendar, c.now, show(start), show(end), c.start, c.end)
@@ -61,21 +61,21 @@ func TestCalendarWindow(t *testing.T) {
 }
 
 // calendarLabel is what the calendar on the wall shows of a period.
-func calendarLabel(c hotparam.Calendar, t time.Time) string {
+func calendarLabel(c rules.Calendar, t time.Time) string {
 	switch c {
-	case hotparam.CalendarYear:
+	case rules.CalendarYear:
 		return t.Format("2006")
-	case hotparam.CalendarMonth:
+	case rules.CalendarMonth:
 		return t.Format("2006-01")
-	case hotparam.CalendarWeek:
+	case rules.CalendarWeek:
 		y, w := t.ISOWeek()
 		return fmt.Sprint(y, w)
-	case hotparam.CalendarDay:
+	case rules.CalendarDay:
 		return t.Format("2006-01-02")
 	}
 	_, offset := t.Zone()
-	return t.Truncate(time.Nanosecond).Format(map[hotparam.Calendar]string{
-		hotparam.CalendarHour: "2006-01-02T15", hotparam.CalendarMinute: "2006-01-02T15:04", hotparam.CalendarSecond: "2006-01-02T15:04:05",
+	return t.Truncate(time.Nanosecond).Format(map[rules.Calendar]string{
+		rules.CalendarHour: "2006-01-02T15", rules.CalendarMinute: "2006-01-02T15:04", rules.CalendarSecond: "2006-01-02T15:04:05",
 	}[c]) + fmt.Sprint(offset)
 }
 
@@ -86,9 +86,9 @@ func TestCalendarWindowBounds(t *testing.T) {
 		"UTC", "Europe/Berlin", "America/New_York", "America/Havana", "America/Sao_Paulo", "Australia/Lord_Howe", "Asia/Kathmandu",
 		"Pacific/Apia", "Pacific/Kwajalein", "Asia/Gaza", "Africa/Cairo", "Antarctica/Troll", "America/Nuuk", "Africa/Casablanca", "Asia/Beirut", "Asia/Pyongyang",
 	}
-	calendars := []hotparam.Calendar{
-		hotparam.CalendarSecond, hotparam.CalendarMinute, hotparam.CalendarHour, hotparam.CalendarDay,
-		hotparam.CalendarWeek, hotparam.CalendarMonth, hotparam.CalendarYear,
+	calendars := []rules.Calendar{
+		rules.CalendarSecond, rules.CalendarMinute, rules.CalendarHour, rules.CalendarDay,
+		rules.CalendarWeek, rules.CalendarMonth, rules.CalendarYear,
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		name, kind := rapid.SampledFrom(names).Draw(t, "zone"), rapid.SampledFrom(calendars).Draw(t, "calendar")
@@ -99,7 +99,7 @@ func TestCalendarWindowBounds(t *testing.T) {
 				at = change.Add(time.Duration(rapid.Int64Range(-26*3600, 26*3600).Draw(t, "off")) * time.Second)
 			}
 		}
-		from, to := Window(&hotparam.Quota{Calendar: kind, Zone: name}, time.Duration(at.UnixNano()))
+		from, to := Window(&rules.Quota{Calendar: kind, Zone: name}, time.Duration(at.UnixNano()))
 		start, end := time.Unix(0, int64(from)).In(zone), time.Unix(0, int64(to)).In(zone)
 		if start.After(at) || !end.After(at) {
 			t.Fatalf("%v is not in %v to %v", at, start, end)

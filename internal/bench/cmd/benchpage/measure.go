@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/internal/bench"
+	"github.com/hotparam/hotparam/rules"
 )
 
 // figures are all that the page shows.
@@ -114,7 +114,7 @@ func (p *plan) measure(ctx context.Context, say func(format string, args ...any)
 		for _, memory := range p.memories {
 			say("detect: Zipf %g, %d MB", s, memory)
 			r, err := bench.Detect(ctx, bench.DetectConfig{
-				Rules: bench.LineRules(hotparam.Rate{N: p.threshold, Per: time.Second}), Memory: max(memory*1e6, 1<<20),
+				Rules: bench.LineRules(rules.Rate{N: p.threshold, Per: time.Second}), Memory: max(memory*1e6, 1<<20),
 				Generate: &bench.Generate{Zipf: s, Keys: p.keys, Events: p.events, Windows: p.windows, Seed: 1},
 			})
 			if err != nil {

@@ -1,0 +1,100 @@
+package hotparam
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/hotparam/hotparam/limiter/redislimiter"
+	"github.com/hotparam/hotparam/middleware"
+	"github.com/hotparam/hotparam/rules"
+)
+
+// fleet is what limits need that hold all instances together: with scope: exact Redis
+// decides, with scope: share the number of live instances does. Rules that have neither
+// need none of it, and nothing is written to Redis then.
+type fleet struct {
+	store     *redislimiter.Store
+	semaphore *redislimiter.Semaphore
+	members   *redislimiter.Members
+	assumed   atomic.Int64 // instances that the file says there are; 0 if it does not
+
+	// Guarded by Hotparam.mu:
+	renews bool               // semaphore runs
+	leave  context.CancelFunc // ends members; nil if they do not run
+	left   chan struct{}      // closed when members have ended; nil if they never ran
+}
+
+// isJoined reports whether this instance is among those that share limits. The caller holds
+// Hotparam.mu.
+func (f *fleet) isJoined() bool { return f.leave != nil }
+
+// followFleet joins the fleet or leaves it, as the rules need. After leaving, permits of other
+// versions of the rules are renewed until they are released. The caller holds mu.
+func (h *Hotparam) followFleet(rules *rules.Rules) {
+	f := h.fleet
+	switch needs := rules.ShareLimits(); {
+	case h.closed || needs == f.isJoined():
+	case !needs:
+		f.leave()
+		f.leave = nil
+	default:
+		_ = h.guard.HandOver() // until members say what this instance holds
+		if !f.renews {
+			f.renews = true
+			h.run(f.semaphore.Run)
+		}
+		before, left := f.left, make(chan struct{})
+		ctx, leave := context.WithCancel(h.work)
+		f.leave, f.left = leave, left
+		h.run(func(context.Context) error {
+			defer close(left)
+			defer leave()
+			if before != nil {
+				<-before
+			}
+			return f.members.Run(ctx)
+		})
+	}
+}
+
+// assume has the guard count with so many instances as long as the members are not known. The
+// caller holds mu.
+func (h *Hotparam) assume(instances int) {
+	h.fleet.assumed.Store(int64(instances))
+	if h.fleet.members.Count() == 0 {
+		h.guard.SetInstances(instances)
+	}
+}
+
+// shares are those of h's guard, which is made after its fleet.
+type shares struct{ h *Hotparam }
+
+func (s shares) HandOver() []byte { return s.h.guard.HandOver() }
+func (s shares) Inherit(handover []byte, age time.Duration) error {
+	return s.h.guard.Inherit(handover, age)
+}
+func (s shares) Endow(idle time.Duration) { s.h.guard.Endow(idle) }
+
+// newFleet returns the fleet of h, whose guard gets each new number of instances.
+func (h *Hotparam) newFleet(namespace string, o *options) (f *fleet, err error) {
+	f = new(fleet)
+	if f.store, err = redislimiter.New(h.client, redislimiter.Config{Namespace: namespace}); err != nil {
+		return nil, err
+	}
+	f.semaphore, err = redislimiter.NewSemaphore(h.client, redislimiter.SemaphoreConfig{Namespace: namespace, Name: o.name, Logger: o.log})
+	if err != nil {
+		return nil, err
+	}
+	f.members, err = redislimiter.NewMembers(h.client, redislimiter.MembersConfig{
+		Namespace: namespace, Name: o.name, Logger: o.log, Shares: shares{h},
+		OnChange: func(n int) { h.guard.SetInstances(n) },
+		Assumed:  func() int { return int(max(1, f.assumed.Load())) },
+	})
+	return f, err
+}
+
+// options returns the options by which a guard uses the fleet.
+func (f *fleet) options() []middleware.Option {
+	return []middleware.Option{middleware.WithBackend(f.store), middleware.WithSemaphore(f.semaphore)}
+}

@@ -1,0 +1,55 @@
+package hotparam
+
+import (
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/rules"
+)
+
+// newHeartbeat returns the heartbeat by which others see this instance.
+func (h *Hotparam) newHeartbeat(namespace string, o *options) (*hotkeys.Heartbeat, error) {
+	self := rules.Member{Name: o.name, Role: rules.RoleInstance, Program: programVersion(), Started: time.Now()}
+	return hotkeys.NewHeartbeat(h.client, hotkeys.HeartbeatConfig{Namespace: namespace, Logger: o.log, Member: func() rules.Member {
+		m := self
+		h.mu.Lock()
+		rules := h.rules.told()
+		m.RulesVersion, m.Problem = rules.Version, rules.Problem
+		h.mu.Unlock()
+		if n := h.fleet.members.Stats().Assumed; n > 0 && m.Problem == "" {
+			m.Problem = fmt.Sprintf("it does not know the number of instances that share limits, and assumes %d: it cannot write to hotparam:{%s}:members in Redis", n, namespace)
+		}
+		for _, n := range h.dropped() {
+			m.Dropped += n
+		}
+		s := h.watcher.Stats()
+		m.Held, m.HeldSince = int64(s.Held), s.HeldSince
+		m.Displaced = h.guard.Stats().Displaced
+		return m
+	}})
+}
+
+// dropped returns the sums of the counts that were not sent, by reason.
+func (h *Hotparam) dropped() map[string]int64 {
+	if h.counts == nil {
+		return nil
+	}
+	d := h.counts.Stats().Dropped
+	byReason := map[string]int64{"too_long": d.TooLong, "send_error": d.SendError}
+	if h.transport.Dropped != nil {
+		byReason = h.transport.Dropped()
+	}
+	byReason["table_full"] = d.TableFull
+	return byReason
+}
+
+// programVersion returns the version of the program that this package is part of, or "" if it
+// was built without one.
+func programVersion() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "(devel)" {
+		return info.Main.Version
+	}
+	return ""
+}

@@ -1,0 +1,263 @@
+package hotparam
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/filewatch"
+	"github.com/hotparam/hotparam/middleware"
+	"github.com/hotparam/hotparam/rules"
+)
+
+// Hotparam guards the requests of one process. It is safe for concurrent use.
+type Hotparam struct {
+	path      string
+	log       *slog.Logger
+	client    redis.UniversalClient
+	transport Transport
+	counts    *collector.Collector // nil with source: none
+	guard     *middleware.Guard
+	watcher   *hotkeys.Watcher
+	controls  *hotkeys.ControlWatcher
+	heartbeat *hotkeys.Heartbeat
+	fleet     *fleet
+	onReload  func(*config.File) // may be nil
+
+	work     context.Context // ends when Close is called
+	stop     context.CancelFunc
+	tasks    errgroup.Group // what runs until work ends
+	finished chan struct{}  // closed when tasks have ended
+	err      error          // of tasks; set when finished is closed
+
+	reading sync.Mutex // held while the file is read and put in force; locked before mu
+
+	mu     sync.Mutex // guards the rest; never held while a file is read, which may block
+	closed bool
+	rules  rulesState
+}
+
+// Open reads the file at path and starts what it describes: counts are sent, the hot set
+// and the file itself are followed. A changed file is put in force by [Hotparam.Reload]. Of a
+// bad one the log says what is wrong, and the rules stay as they are.
+//
+// Open makes no remote call. If Redis, a broker or the aggregator is unavailable, requests
+// are served all the same, the log says so once, and they are used as soon as they are
+// there. So an error is about the file, about a file that it names, or about an option. ctx
+// is for its values only: requests that a server still drains after its context has ended
+// are limited until [Hotparam.Close].
+//
+// With source: none in the file Open opens no socket and uses Redis for limits with scope:
+// share or exact alone. No key becomes hot then.
+//
+// Unless [WithRedis] is given, Open turns off the log of package go-redis, which all
+// clients of a process share and which has a line for each connection that fails. A
+// program that wants it calls redis.SetLogger afterwards.
+func Open(ctx context.Context, path string, opts ...Option) (*Hotparam, error) {
+	o, err := newOptions(opts)
+	if err != nil {
+		return nil, fmt.Errorf("hotparam: %w", err)
+	}
+	data, err := config.Read(path)
+	if err != nil {
+		return nil, fmt.Errorf("hotparam: %w", err)
+	}
+	file, err := config.Parse(path, data)
+	if err != nil {
+		return nil, fmt.Errorf("hotparam: %w", err)
+	}
+	h := &Hotparam{path: path, log: o.log, onReload: o.onReload, finished: make(chan struct{})}
+	if err := h.build(file, o); err != nil {
+		return nil, errors.Join(fmt.Errorf("hotparam: %s: %w", path, err), h.discard(o))
+	}
+	h.rules = newRulesState(file, data)
+	h.start(context.WithoutCancel(ctx), data, file.Instances, o)
+	return h, nil
+}
+
+// build makes the parts, which start nothing.
+func (h *Hotparam) build(file *config.File, o *options) (err error) {
+	namespace := file.Rules.Namespace
+	if h.client = o.redis; h.client == nil {
+		logging.Disable()
+		if h.client, err = hotkeys.NewClientFrom(hotkeys.ClientConfig(file.Aggregator.WithDefaults().Redis)); err != nil {
+			return err
+		}
+	}
+	if h.fleet, err = h.newFleet(namespace, o); err != nil {
+		return err
+	}
+	key, err := file.Aggregator.SigningKey()
+	if err != nil {
+		return err
+	}
+	if err := file.ReadRedactKey(); err != nil {
+		return err
+	}
+	if file.Aggregator.Source != config.SourceNone {
+		if h.transport, err = OpenTransport(TransportConfig{File: file, Instance: o.name, Key: key, Log: o.log}); err != nil {
+			return err
+		}
+		if h.counts, err = collector.New(collector.Config{Sink: h.transport.Sink, Rules: file.Rules, Log: o.log}); err != nil {
+			return err
+		}
+	}
+	guarding := append([]middleware.Option{middleware.WithLog(o.log)}, h.fleet.options()...)
+	if h.guard, err = middleware.New(file.Rules, h.counts, append(guarding, o.middleware...)...); err != nil {
+		return err
+	}
+	if h.watcher, err = hotkeys.NewWatcher(h.client, hotkeys.WatcherConfig{Namespace: namespace, Logger: o.log}, h.guard.HotSet()); err != nil {
+		return err
+	}
+	h.watcher.SetHold(file.Aggregator.HoldWhenAway)
+	if h.controls, err = hotkeys.NewControlWatcher(h.client, hotkeys.ControlWatcherConfig{Namespace: namespace, Logger: o.log}, h.guard); err != nil {
+		return err
+	}
+	h.heartbeat, err = h.newHeartbeat(namespace, o)
+	return err
+}
+
+// discard closes the parts that build has made.
+func (h *Hotparam) discard(o *options) (err error) {
+	if h.transport.Sink != nil {
+		err = h.transport.Sink.Close()
+	}
+	if o.redis == nil && h.client != nil {
+		err = errors.Join(err, h.client.Close())
+	}
+	return err
+}
+
+// start starts what runs until Close.
+func (h *Hotparam) start(ctx context.Context, data []byte, instances int, o *options) {
+	h.work, h.stop = context.WithCancel(ctx)
+	if h.counts != nil {
+		h.run(h.counts.Run)
+		h.run(h.watcher.Run)
+		h.run(h.controls.Run)
+		h.run(h.heartbeat.Run)
+		h.run(newMismatch(h, o.name).run)
+	}
+	h.run(h.guard.Run)
+	h.run(func(ctx context.Context) error {
+		filewatch.Run(ctx, filewatch.Config{Path: h.path, Known: data, MaxSize: config.MaxSize, OnChange: h.fileChanged, OnAccess: h.fileAccess})
+		return nil
+	})
+	if o.signals {
+		h.run(h.followSignals())
+	}
+	if check := h.transport.Check; check != nil {
+		h.run(func(ctx context.Context) error {
+			if err := check(ctx); err != nil && ctx.Err() == nil {
+				h.log.Warn("counts do not arrive", "err", err)
+			}
+			return nil
+		})
+	}
+	h.mu.Lock()
+	h.assume(instances)
+	h.followFleet(h.rules.inForce)
+	h.mu.Unlock()
+	go func() {
+		h.err = h.tasks.Wait()
+		if o.redis == nil {
+			h.err = errors.Join(h.err, h.client.Close())
+		}
+		close(h.finished)
+	}()
+}
+
+// run runs a task until Close. Of tasks that end earlier, others do not depend.
+func (h *Hotparam) run(task func(context.Context) error) {
+	h.tasks.Go(func() error { return task(h.work) })
+}
+
+// closeTimeout bounds a Close whose context has no deadline.
+const closeTimeout = 5 * time.Second
+
+// Close waits until requests have released their permits of limits with scope: exact, sends
+// the counts that are left, leaves the fleet, hands over what is left of limits with scope:
+// share, and returns when everything has ended: call it after the server's Shutdown. It returns an error if ctx ends first, in which case the
+// rest still ends by itself. If ctx has no deadline, Close takes 5 s at most. Requests that
+// come later pass, by the limits of this process alone. Close may be called several times
+// and concurrently; each call waits.
+func (h *Hotparam) Close(ctx context.Context) error {
+	if _, bounded := ctx.Deadline(); !bounded {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, closeTimeout)
+		defer cancel()
+	}
+	h.awaitPermits(ctx)
+	h.mu.Lock()
+	h.closed = true
+	h.mu.Unlock()
+	h.stop()
+	select {
+	case <-h.finished:
+		return h.err
+	case <-ctx.Done():
+		return fmt.Errorf("hotparam: close: %w", ctx.Err())
+	}
+}
+
+// awaitPermits waits until this process holds no permits, for three quarters of the time that
+// ctx leaves at most, since the tasks take some time to end.
+func (h *Hotparam) awaitPermits(ctx context.Context) {
+	if deadline, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)*3/4)
+		defer cancel()
+	}
+	ticker := time.NewTicker(10 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		if s := h.fleet.semaphore.Stats(); s.Held == 0 && s.Waiting == 0 {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-h.finished:
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// Handler returns a handler that passes the requests that are allowed to next; see
+// [middleware.Guard.Handler].
+func (h *Hotparam) Handler(next http.Handler) http.Handler { return h.guard.Handler(next) }
+
+// Begin counts a request and decides on it, for callers that have no http.Handler; see
+// [middleware.Guard.Begin]. The ticket, which may be nil, is ended when the request is done.
+func (h *Hotparam) Begin(req middleware.Request) (rules.Decision, *middleware.Ticket) {
+	return h.guard.Begin(req)
+}
+
+// Enter counts and decides on a request that is not HTTP, such as an RPC or a job; see
+// [middleware.Guard.Enter].
+func (h *Hotparam) Enter(ctx context.Context, resource string, params ...rules.Param) rules.Decision {
+	return h.guard.Enter(ctx, resource, params...)
+}
+
+// ReadsMessage reports whether a rule for an RPC names fields of its message; see
+// [middleware.Guard.ReadsMessage].
+func (h *Hotparam) ReadsMessage(resource string) bool { return h.guard.ReadsMessage(resource) }
+
+// HotKeys returns the keys that are hot now, the highest rate first.
+func (h *Hotparam) HotKeys() []middleware.HotKey { return h.guard.HotKeys() }
+
+// Guard returns the guard, for what Hotparam has no method of its own, such as
+// [middleware.Guard.IsHot] and [middleware.Guard.EnterCost].
+func (h *Hotparam) Guard() *middleware.Guard { return h.guard }

@@ -1,0 +1,178 @@
+package hotparam
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/rules"
+)
+
+// mismatch compares what is in Redis with the file, and logs once what does not fit and
+// what to do: nothing is published for the file's namespace, the aggregator has not heard
+// of this instance, or it has other rules. While Redis is unavailable it says nothing,
+// since the watcher does. Of lines that are lost on the way it sees only that they do not
+// arrive: which prefix an aggregator expects, and the version of its rules, are not in
+// Redis.
+type mismatch struct {
+	client    redis.UniversalClient
+	log       *slog.Logger
+	namespace string
+	name      string // of this instance; empty if the aggregator does not learn it
+	hotKeys   func() []rules.Hot
+	rules     func() *rules.Rules // that are in force
+	every     time.Duration
+
+	silent, unheard, unknown    int // looks in a row that found so
+	toldSilent, toldUnheard     bool
+	toldUnknown, cannotBeLooked bool
+}
+
+// Looks are rare, since what they find lasts: each is one small pipeline.
+const (
+	lookEvery   = 5 * time.Second
+	lookTimeout = time.Second
+	// patience is how many looks in a row must agree: an aggregator that starts needs time.
+	patience = 2
+)
+
+func newMismatch(h *Hotparam, name string) *mismatch {
+	m := &mismatch{
+		client: h.client, log: h.log, namespace: h.rules.inForce.Namespace, every: lookEvery,
+		hotKeys: func() (hot []rules.Hot) {
+			for _, key := range h.guard.HotKeys() {
+				hot = append(hot, key.Hot)
+			}
+			return hot
+		},
+		rules: func() *rules.Rules {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			return h.rules.inForce
+		},
+	}
+	// By a StatsD that is not ours and Graphite no names arrive.
+	if s := h.rules.started; s.Source == config.SourceKafka || *s.StatsD.Meta {
+		m.name = name
+	}
+	return m
+}
+
+// run looks until ctx ends.
+func (m *mismatch) run(ctx context.Context) error {
+	ticker := time.NewTicker(m.every)
+	defer ticker.Stop()
+	for !m.cannotBeLooked {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+			m.look(ctx)
+		}
+	}
+	return nil
+}
+
+// detects reports whether a rule in force has a threshold, so there should be an aggregator.
+func (m *mismatch) detects() bool {
+	return slices.ContainsFunc(m.rules().Rules, func(r rules.Rule) bool { return len(r.Hot) > 0 })
+}
+
+// look looks once. It looks at nothing while no rule has a threshold.
+func (m *mismatch) look(ctx context.Context) {
+	if !m.detects() {
+		m.silent, m.unheard, m.unknown = 0, 0, 0
+		return
+	}
+	publishes, lists, err := m.ask(ctx)
+	switch {
+	case redis.HasErrorPrefix(err, "NOPERM"):
+		m.cannotBeLooked = true
+		return
+	case err != nil:
+		return
+	}
+	m.silent, m.unheard = count(m.silent, !publishes), count(m.unheard, publishes && !lists && m.name != "")
+	switch {
+	case m.silent >= patience && !m.toldSilent:
+		m.toldSilent = true
+		m.log.Warn("nobody publishes hot keys for this namespace: start an aggregator with the same file, or correct namespace or aggregator.redis; until then keys are limited by the count of this instance alone",
+			"namespace", m.namespace, "there are", m.namespaces(ctx))
+	case publishes && m.toldSilent:
+		m.toldSilent = false
+		m.log.Info("an aggregator publishes hot keys for this namespace now", "namespace", m.namespace)
+	case m.unheard >= patience && !m.toldUnheard:
+		m.toldUnheard = true
+		m.log.Warn("the aggregator has not heard of this instance, so its counts do not arrive: statsd.addresses, or kafka, must lead to an aggregator with this namespace; it refuses counts that are not signed, or not from its senders, if its file says so",
+			"namespace", m.namespace, "instance", m.name)
+	case lists && m.toldUnheard:
+		m.toldUnheard = false
+		m.log.Info("the aggregator hears this instance now", "instance", m.name)
+	}
+	m.compareRules()
+}
+
+// count returns how many looks in a row have found something.
+func count(n int, found bool) int {
+	if !found {
+		return 0
+	}
+	return n + 1
+}
+
+// ask returns whether somebody publishes for the namespace, and whether this instance is
+// among those that send counts.
+func (m *mismatch) ask(ctx context.Context) (publishes, lists bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	layout := hotkeys.NewLayout(m.namespace)
+	var beat *redis.DurationCmd
+	var heard *redis.FloatCmd
+	_, err = m.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		beat = p.PTTL(ctx, layout.Beat)
+		heard = p.ZScore(ctx, layout.Instances, m.name)
+		return nil
+	})
+	if lists = heard.Err() == nil; errors.Is(heard.Err(), redis.Nil) {
+		err = beat.Err()
+	}
+	return beat.Val() > 0, lists, err
+}
+
+// compareRules logs if keys are hot by rules that the file does not have. While a changed file
+// goes round, that is normal for a moment.
+func (m *mismatch) compareRules() {
+	var unknown []string
+	ruleset := m.rules()
+	for _, h := range m.hotKeys() {
+		has := func(r rules.Rule) bool { return r.ID == h.Key.Rule }
+		if len(unknown) < 5 && !slices.ContainsFunc(ruleset.Rules, has) && !slices.Contains(unknown, h.Key.Rule) {
+			unknown = append(unknown, h.Key.Rule)
+		}
+	}
+	m.unknown = count(m.unknown, len(unknown) > 0)
+	switch {
+	case m.unknown >= patience && !m.toldUnknown:
+		m.toldUnknown = true
+		m.log.Warn("keys are hot by rules that this file does not have, so they are not limited here: the aggregator has other rules; give all the same file",
+			"namespace", m.namespace, "rules", unknown, "version", ruleset.Version)
+	case m.unknown == 0 && m.toldUnknown:
+		m.toldUnknown = false
+		m.log.Info("all hot keys are of rules that this file has now", "namespace", m.namespace)
+	}
+}
+
+// namespaces returns namespaces for which somebody publishes. It is empty if the user of Redis
+// may not use SCAN.
+func (m *mismatch) namespaces(ctx context.Context) []string {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	found, _ := hotkeys.ListNamespaces(ctx, m.client) // what was found before an error counts
+	return found
+}

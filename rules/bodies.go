@@ -1,0 +1,103 @@
+package rules
+
+import "fmt"
+
+// Bodies bounds the bodies of requests that a guard holds to read the parameters of [Form]
+// and [JSON]. The zero value has the defaults.
+type Bodies struct {
+	// Max is the size of the largest body that is read, in bytes. Zero means
+	// [DefaultMaxBody].
+	Max int64
+	// Total is how many bytes of bodies a guard holds at a time, over all requests. Zero
+	// means [DefaultTotalBodies], or Max if that is more.
+	Total int64
+}
+
+// Defaults and bounds of [Bodies], in bytes.
+const (
+	DefaultMaxBody     = 64 << 10
+	DefaultTotalBodies = 64 << 20
+	MaxBody            = 64 << 20
+)
+
+// WithDefaults returns b with the defaults in place of zeros.
+func (b Bodies) WithDefaults() Bodies {
+	if b.Max == 0 {
+		b.Max = DefaultMaxBody
+	}
+	if b.Total == 0 {
+		b.Total = max(DefaultTotalBodies, b.Max)
+	}
+	return b
+}
+
+func (b Bodies) validate() (bad FieldErrors) {
+	if b.Max < 0 || b.Max > MaxBody {
+		bad.add("bodies.max", quoted(fmt.Sprint(b.Max)), "for example 64KiB: each such body is held in memory while it is read", "want a size of 1 byte to %dMiB", MaxBody>>20).needs("bodies.max")
+		return bad
+	}
+	if b.Total < 0 || b.Total < b.WithDefaults().Max && b.Total != 0 {
+		bad.add("bodies.total", quoted(fmt.Sprint(b.Total)), "for example 64MiB, for a thousand bodies of 64KiB at a time", "want a size of at least bodies.max").needs("bodies.total", "bodies.max")
+	}
+	return bad
+}
+
+// Unread is what a rule does with a request that declares a body with parameters that the
+// rule keys or matches on, if that body cannot be read: it is too large, compressed or
+// broken, reading it failed, or there is no room for it.
+type Unread uint8
+
+// Ways to treat such a request.
+const (
+	// UnreadLimit holds it to one key for all such requests, under the rule's limit.
+	UnreadLimit  Unread = iota
+	UnreadPass          // the rule does not apply
+	UnreadReject        // it is refused
+)
+
+var unreadNames = [...]string{"limit", "pass", "reject"}
+
+// String returns the word of the rules file.
+func (u Unread) String() string {
+	if int(u) < len(unreadNames) {
+		return unreadNames[u]
+	}
+	return "invalid"
+}
+
+// ParseUnread reads what [Unread.String] writes.
+func ParseUnread(s string) (Unread, bool) {
+	for u, name := range unreadNames {
+		if s == name {
+			return Unread(u), true
+		}
+	}
+	return 0, false
+}
+
+// ReadsBody reports whether the source is a part of a request's body.
+func (s Source) ReadsBody() bool { return s == Form || s == JSON }
+
+// DependsOnBody reports whether the rule's keys or its match name parameters of the body.
+func (r *Rule) DependsOnBody() bool {
+	for _, p := range r.By.Names {
+		if p.Source.ReadsBody() {
+			return true
+		}
+	}
+	for i := range r.Match.Query {
+		if r.Match.Query[i].Param().Source.ReadsBody() {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *Rule) validateUnread(bad *FieldErrors) {
+	switch {
+	case r.Unread > UnreadReject:
+		bad.add("unread", "", "want limit, pass or reject", "%d is none", r.Unread)
+	case r.Unread != UnreadLimit && !r.DependsOnBody():
+		bad.add("unread", "", "remove it, or name a parameter such as form:user or json:user.id", "neither by nor match names a parameter of the body").needs("by", "match")
+	}
+}

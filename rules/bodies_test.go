@@ -1,0 +1,46 @@
+package rules
+
+import "testing"
+
+func TestUnreadHasNames(t *testing.T) {
+	for u := UnreadLimit; u <= UnreadReject; u++ {
+		if got, ok := ParseUnread(u.String()); !ok || got != u {
+			t.Errorf("%d is %q, which is %v, %v", u, u, got, ok)
+		}
+	}
+	if u, ok := ParseUnread("refuse"); ok || (UnreadReject+1).String() != "invalid" {
+		t.Errorf("what does not exist is %v, %v", u, ok)
+	}
+}
+
+func TestBodiesHaveDefaults(t *testing.T) {
+	for _, test := range []struct{ given, want Bodies }{
+		{Bodies{}, Bodies{64 << 10, 64 << 20}},
+		{Bodies{Max: 1}, Bodies{1, 64 << 20}},
+		{Bodies{Total: 1 << 20}, Bodies{64 << 10, 1 << 20}},
+		{Bodies{Max: MaxBody}, Bodies{MaxBody, MaxBody}},
+	} {
+		if got := test.given.WithDefaults(); got != test.want {
+			t.Errorf("%+v: %+v, want %+v", test.given, got, test.want)
+		}
+	}
+}
+
+func TestRulesThatDependOnBodies(t *testing.T) {
+	byName := func(p Param) Rule { return Rule{By: By{Kind: ByNames, Names: []Param{{Name: "q"}, p}}} }
+	for _, test := range []struct {
+		rule Rule
+		want bool
+	}{
+		{byName(Param{Source: Form, Name: "user"}), true},
+		{byName(Param{Source: JSON, Name: "user"}), true},
+		{byName(Param{Source: Header, Name: "user"}), false},
+		{Rule{Match: Match{Query: []QueryMatch{{"json:op", "login"}}}}, true},
+		{Rule{Match: Match{Query: []QueryMatch{{"op", "login"}}}}, false},
+		{Rule{Limit: &Limit{Priority: &Priority{Source: Form, Name: "plan"}}}, false}, // which decides on a class alone
+	} {
+		if got := test.rule.DependsOnBody(); got != test.want {
+			t.Errorf("%+v: %v", test.rule, got)
+		}
+	}
+}

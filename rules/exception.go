@@ -1,0 +1,101 @@
+package rules
+
+import "strings"
+
+// MatchesText reports whether a key with this canonical text, of any rule, has all
+// of the exception's values. A name is written as by: names it, "q", "query:q"
+// or "path:id"; names and values are compared as decoded, and a "*" in a value
+// stands for any run of bytes. What was cut off a long text matches nothing. It
+// does not allocate and is safe for concurrent use.
+func (x *Exception) MatchesText(text string) bool {
+	// A parameter's "?" is escaped, a resource's need not be.
+	params := text[strings.LastIndexByte(text, '?')+1:]
+	for i := range x.Values {
+		if !hasValue(params, &x.Values[i]) {
+			return false
+		}
+	}
+	return len(x.Values) > 0
+}
+
+// Exception returns the first exception of the rule that has the values of a key with
+// this text, or nil if none has.
+func (r *Rule) Exception(text string) *Exception {
+	for i := range r.Except {
+		if r.Except[i].MatchesText(text) {
+			return &r.Except[i]
+		}
+	}
+	return nil
+}
+
+// hasValue reports whether one of the parameters, in canonical form, is want.
+func hasValue(params string, want *QueryMatch) bool {
+	named := want.Param()
+	for params != "" {
+		var param string
+		param, params, _ = strings.Cut(params, "&")
+		written, value, ok := strings.Cut(param, "=")
+		if !ok {
+			continue
+		}
+		from := Query
+		if word, rest, ok := strings.Cut(written, ":"); ok { // one in a name is escaped
+			from, _ = ParseSource(word)
+			written = rest
+		}
+		if from == named.Source && matchEscaped(named.Name, written, false) && matchEscaped(want.Value, value, true) {
+			return true
+		}
+	}
+	return false
+}
+
+// Param returns the source and the name of the parameter that is named.
+func (q *QueryMatch) Param() Param {
+	if word, name, ok := strings.Cut(q.Name, ":"); ok && word != "" {
+		if source, known := ParseSource(word); known {
+			return Param{Source: source, Name: name}
+		}
+	}
+	return Param{Name: q.Name}
+}
+
+// matchEscaped reports whether an escaped text is what pattern says. If stars is
+// set, a "*" in the pattern stands for any run of bytes.
+func matchEscaped(pattern, s string, stars bool) bool {
+	p, i := 0, 0
+	star, from := -1, 0 // the last star, and where what it stands for ends
+	for i < len(s) {
+		c, n := unescape(s[i:])
+		switch {
+		case stars && p < len(pattern) && pattern[p] == '*':
+			star, from = p, i
+			p++
+		case p < len(pattern) && pattern[p] == c:
+			p++
+			i += n
+		case star >= 0: // the star takes one byte more
+			_, n = unescape(s[from:])
+			from += n
+			p, i = star+1, from
+		default:
+			return false
+		}
+	}
+	for stars && p < len(pattern) && pattern[p] == '*' {
+		p++
+	}
+	return p == len(pattern)
+}
+
+// unescape is the first byte that an escaped text stands for, and how many bytes
+// write it.
+func unescape(s string) (c byte, n int) {
+	if s[0] == '%' {
+		if b, ok := unhex(s); ok {
+			return b, 3
+		}
+	}
+	return s[0], 1
+}

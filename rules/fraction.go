@@ -1,0 +1,147 @@
+package rules
+
+import (
+	"errors"
+	"math"
+	"math/big"
+	"math/bits"
+	"strconv"
+	"strings"
+)
+
+// Fraction is an exact part or multiple, Num/Den, in lowest terms: what a rules file
+// writes as "20%" is 1/5, "1.5x" is 3/2. A float64 would hold neither 20% nor a third,
+// and a key at its very threshold is decided by one count. Fractions made by
+// [NewFraction] and [ParseFraction] can be compared with ==. The zero value is none.
+type Fraction struct{ Num, Den int64 }
+
+// NewFraction returns num/den in lowest terms; den must be above 0 and num not below.
+func NewFraction(num, den int64) Fraction {
+	a, b := num, den
+	for b != 0 {
+		a, b = b, a%b
+	}
+	if num == 0 {
+		return Fraction{}
+	}
+	return Fraction{num / a, den / a}
+}
+
+// Percent returns n/100.
+func Percent(n int64) Fraction { return NewFraction(n, 100) }
+
+// Bounds of what [ParseFraction] reads: more digits than these no file needs, and
+// counts times all of them still fit in 128 bits.
+const (
+	maxWholeDigits   = 9
+	maxDecimalDigits = 7
+)
+
+// ErrDigits is the error of [ParseFraction] for more digits after the point than it
+// keeps.
+var ErrDigits = errors.New("want at most " + strconv.Itoa(maxDecimalDigits) + " digits after the point")
+
+var errFraction = errors.New("want a number such as 20 or 12.5")
+
+// ParseFraction reads a decimal number, "8" or "12.5", exactly, and divides it by per:
+// 100 for a percentage, 1 for a multiple.
+func ParseFraction(s string, per int64) (Fraction, error) {
+	whole, decimals, _ := strings.Cut(s, ".")
+	whole, decimals = strings.TrimLeft(whole, "0"), strings.TrimRight(decimals, "0")
+	switch {
+	case strings.Trim(s, "0123456789.") != "" || strings.Trim(s, ".") == "" || len(whole) > maxWholeDigits:
+		return Fraction{}, errFraction
+	case strings.Contains(decimals, "."):
+		return Fraction{}, errFraction
+	case len(decimals) > maxDecimalDigits:
+		return Fraction{}, ErrDigits
+	}
+	n, err := strconv.ParseInt("0"+whole+decimals, 10, 64)
+	if err != nil {
+		return Fraction{}, errFraction
+	}
+	for range decimals {
+		per *= 10
+	}
+	return NewFraction(n, per), nil
+}
+
+// IsZero reports whether f is no fraction, or zero.
+func (f Fraction) IsZero() bool { return f.Num == 0 || f.Den == 0 }
+
+// Cmp compares f with the whole number n, as [cmp.Compare] does.
+func (f Fraction) Cmp(n int64) int {
+	if f.Den == 0 {
+		f.Den = 1
+	}
+	hi, lo := bits.Mul64(uint64(n), uint64(f.Den))
+	switch num := uint64(f.Num); {
+	case hi > 0 || num < lo:
+		return -1
+	case num > lo:
+		return 1
+	}
+	return 0
+}
+
+// Inverse returns 1/f; f must not be zero.
+func (f Fraction) Inverse() Fraction { return Fraction{f.Den, f.Num} }
+
+// Float returns f to the precision of a float64.
+func (f Fraction) Float() float64 { return float64(f.Num) / float64(f.Den) }
+
+// Decimal returns f × scale as a decimal number: scale is 100 for a percentage. It is
+// exact, in as few digits as that takes; what no decimal number can be, such as a third,
+// is rounded to six significant digits.
+func (f Fraction) Decimal(scale int64) string {
+	if f.IsZero() {
+		return "0"
+	}
+	r := new(big.Rat).Mul(big.NewRat(f.Num, f.Den), big.NewRat(scale, 1))
+	digits, exact := r.FloatPrec()
+	if exact {
+		return r.FloatString(digits)
+	}
+	v, _ := r.Float64()
+	return strconv.FormatFloat(v, 'g', 6, 64)
+}
+
+// Portion returns the least whole number that is at least n times all factors, exactly;
+// at most half of what an int64 holds, which no count reaches. n and the factors must
+// not be negative.
+func Portion(n int64, factors ...Fraction) int64 {
+	num, den := uint64(1), uint64(1)
+	for _, f := range factors {
+		h, l := bits.Mul64(num, uint64(f.Num))
+		hd, ld := bits.Mul64(den, uint64(f.Den))
+		if h|hd != 0 {
+			return bigPortion(n, factors)
+		}
+		num, den = l, ld
+	}
+	hi, lo := bits.Mul64(uint64(n), num)
+	if hi >= den {
+		return math.MaxInt64 / 2
+	}
+	q, rest := bits.Div64(hi, lo, den)
+	if rest > 0 {
+		q++
+	}
+	return int64(min(q, math.MaxInt64/2))
+}
+
+// bigPortion is [Portion] where 64 bits do not hold the product of the factors.
+func bigPortion(n int64, factors []Fraction) int64 {
+	product := big.NewRat(n, 1)
+	for _, f := range factors {
+		product.Mul(product, big.NewRat(f.Num, f.Den))
+	}
+	q, rest := new(big.Int).QuoRem(product.Num(), product.Denom(), new(big.Int))
+	if rest.Sign() > 0 {
+		q.Add(q, big.NewInt(1))
+	}
+	if most := big.NewInt(math.MaxInt64 / 2); q.Cmp(most) > 0 {
+		q = most
+	}
+	return q.Int64()
+}

@@ -1,0 +1,64 @@
+package rules
+
+import "strings"
+
+// Key identifies a count: a rule's id and the canonical text of the parameters
+// that make the key, for example rule "search-terms" and text
+// "GET /search?q=phone". The grammar of the text is
+//
+//	route?[source:]name=value&…
+//
+// with the parameters sorted by name, then value, then source; no parameters,
+// no "?". Names and values are decoded as forms are, then every byte except
+// A-Z a-z 0-9 - . _ ~ is written as %HH: two requests have the same text
+// exactly when they have the same route and the same multiset of parameters. A text
+// that ends in "~more" in place of parameters counts requests with more than [MaxKeys]
+// keys of a rule: each of them once, for all keys that it has beyond. One that ends in
+// "form:~unread" or "json:~unread" counts requests whose body could not be read.
+type Key struct {
+	Rule string
+	Text string
+}
+
+// String returns the key as a member of the published set: rule id, space, text.
+// A rule id holds no space, so [ParseKey] reads it back.
+func (k Key) String() string { return k.Rule + " " + k.Text }
+
+// ParseKey reads what [Key.String] wrote.
+func ParseKey(member string) (Key, bool) {
+	rule, text, ok := strings.Cut(member, " ")
+	return Key{Rule: rule, Text: text}, ok && rule != ""
+}
+
+// Text returns the canonical text of a route and its parameters: what a rule with
+// "by: all" makes of them, but with nothing left out and nothing cut.
+func Text(route string, params ...Param) string {
+	var p Params
+	for _, q := range params {
+		p.Add(q)
+	}
+	p.Sort()
+	text := []byte(route)
+	for i := range p.list {
+		if i == 0 {
+			text = append(text, '?')
+		}
+		text = appendNext(text, &p.list[i], i)
+	}
+	return string(text)
+}
+
+// CanonicalQuery returns a raw query in canonical form.
+func CanonicalQuery(raw string) string {
+	var p Params
+	p.AddQuery(raw)
+	p.Sort()
+	var text []byte
+	for i := range p.list {
+		text = appendNext(text, &p.list[i], i)
+	}
+	return string(text)
+}
+
+// MaxText is the greatest length of a key's text, in bytes.
+const MaxText = 512

@@ -1,0 +1,204 @@
+package rules
+
+import (
+	"fmt"
+	"time"
+)
+
+// Limit is what a key, or all of a rule's requests, are held to.
+type Limit struct {
+	Quota      // zero: no more than Concurrency holds
+	Mode  Mode // what becomes of a request over the limit: ModeLimit, ModeWait, ModeServe or ModeShadow
+
+	// Scope is whose requests share the limit. Empty means ScopeInstance.
+	Scope Scope
+	// Away is what happens while the Redis that ScopeExact needs is away. Empty means
+	// AwayLocal.
+	Away Away
+	// Wait is the longest that a request waits, with ModeWait.
+	Wait time.Duration
+	// Concurrency is how many requests are served at a time. Zero means any number.
+	Concurrency int
+	// Queue is how many more may wait for that, with ModeWait. Zero means DefaultQueue.
+	Queue int
+	// Priority orders the requests that wait. A nil Priority treats all alike.
+	Priority *Priority
+	// Serve is the response of ModeServe. If it is nil, the program sets a handler.
+	Serve *Response
+}
+
+// Published returns the terms of the limit that are published with a hot key. A nil limit,
+// and one without bounds, only watches. Rate and burst are zero where the limit is of
+// concurrency alone.
+func (l *Limit) Published() (Rate, int64, Mode) {
+	switch {
+	case l == nil, l.Burst == Unlimited && l.Concurrency == 0:
+		return Rate{}, 0, ModeWatch
+	case l.Burst == Unlimited:
+		return Rate{}, 0, l.Mode
+	}
+	return l.Rate, l.Burst, l.Mode
+}
+
+// Scope is whose requests share a limit.
+type Scope string
+
+// Scopes.
+const (
+	ScopeInstance Scope = "instance" // those of one instance
+	ScopeShare    Scope = "share"    // all: each instance has its part of the rate, by how many are alive
+	ScopeExact    Scope = "exact"    // all: each request asks Redis
+)
+
+// Away is the policy for requests under ScopeExact while Redis is away.
+type Away string
+
+// Policies while Redis is away.
+const (
+	AwayLocal  Away = "local"  // each instance decides, with its part of the rate
+	AwayOpen   Away = "open"   // all pass
+	AwayClosed Away = "closed" // none pass
+)
+
+// Priority orders requests where there is not enough for all: first those whose
+// parameter has the first of the values, then the second, then all others.
+// In a queue they overtake; of a bucket of B permits requests of class i (from
+// 0) of n leave B × i / n untouched.
+type Priority struct {
+	Source Source // of the parameter
+	Name   string
+	First  []string // its values, the first first; 1 to MaxClasses-1
+}
+
+// Response is the response of a limit with ModeServe, in place of a handler's.
+type Response struct {
+	Status int // 200 to 599
+	Type   string
+	Body   string
+}
+
+// Defaults and bounds of a limit.
+const (
+	DefaultQueue   = 1000
+	MaxConcurrency = 1_000_000
+	MaxQueue       = 1_000_000
+	MaxWait        = 10 * time.Minute
+	MaxClasses     = 10
+	MaxAnswer      = 64 << 10 // bytes of a Response's body
+)
+
+// Validate reports the errors of a limit of a rule that counts in this unit: the
+// error is [FieldErrors]. A nil limit is good.
+func (l *Limit) Validate(unit Unit) error { return l.validate(unit).err() }
+
+func (l *Limit) validate(unit Unit) (bad FieldErrors) {
+	if l == nil {
+		return nil
+	}
+	if l.Quota != (Quota{}) || l.Concurrency == 0 {
+		bad = l.Quota.validate()
+	}
+	if l.Concurrency < 0 || l.Concurrency > MaxConcurrency {
+		bad.add("limit.concurrency", quoted(fmt.Sprint(l.Concurrency)), "concurrency: 8 serves eight requests at a time", "want a whole number of 1 to %d", MaxConcurrency)
+	}
+	if l.Queue < 0 || l.Queue > MaxQueue {
+		bad.add("limit.queue", quoted(fmt.Sprint(l.Queue)), "queue: 100 lets a hundred requests wait", "want a whole number of 1 to %d", MaxQueue)
+	}
+	if l.Wait < 0 || l.Wait > MaxWait {
+		bad.add("limit.wait", l.Wait.String(), "for example 2s", wantSpan, time.Millisecond, MaxWait)
+	}
+	l.validateWords(&bad)
+	if len(bad) > 0 {
+		return bad // what the fields are together depends on all of them
+	}
+	l.validateTogether(&bad)
+	if len(bad) == 0 && (l.Quota != (Quota{}) || l.Concurrency == 0) {
+		l.validateCost(&bad, unit)
+	}
+	if len(bad) == 0 {
+		l.validateAnswers(&bad)
+	}
+	return bad
+}
+
+func (l *Limit) validateWords(bad *FieldErrors) {
+	switch l.Mode {
+	case ModeLimit, ModeShadow, ModeWait, ModeServe:
+	default:
+		bad.add("limit.on_limit", quoted(string(l.Mode)), "for example reject", "want %q, %q, %q or %q", ModeLimit, ModeWait, ModeServe, ModeShadow)
+	}
+	switch l.Scope {
+	case "", ScopeInstance, ScopeShare, ScopeExact:
+	default:
+		bad.add("limit.scope", quoted(string(l.Scope)), scopeHint, "want %q, %q or %q", ScopeInstance, ScopeShare, ScopeExact)
+	}
+	switch l.Away {
+	case "", AwayLocal, AwayOpen, AwayClosed:
+	default:
+		bad.add("limit.when_redis_is_away", quoted(string(l.Away)), awayHint, "want %q, %q or %q", AwayLocal, AwayOpen, AwayClosed)
+	}
+}
+
+const (
+	scopeHint = "for example {rate: 50/s, scope: share}"
+	awayHint  = "for example {rate: 50/s, scope: exact, when_redis_is_away: local}"
+	waitHint  = "for example {rate: 50/s, wait: 2s}"
+)
+
+// validateTogether reports fields that do not go with the others.
+func (l *Limit) validateTogether(bad *FieldErrors) {
+	switch {
+	case l.Away != "" && l.Scope != ScopeExact:
+		bad.add("limit.when_redis_is_away", "", awayHint, "goes with scope: exact").needs("limit")
+	case (l.Mode == ModeWait) != (l.Wait != 0):
+		bad.add("limit.wait", l.Wait.String(), waitHint, "goes with on_limit: wait, which needs it").needs("limit")
+	case l.Queue != 0 && (l.Concurrency == 0 || l.Mode != ModeWait):
+		bad.add("limit.queue", "", "for example {concurrency: 8, queue: 100, wait: 2s}", "goes with concurrency and wait").needs("limit")
+	case l.Serve != nil && l.Mode != ModeServe:
+		bad.add("limit.serve", "", serveHint, "goes with on_limit: serve").needs("limit")
+	case l.Shape && l.Mode != ModeWait:
+		bad.add("limit.shape", "", shapeHint, "needs wait: shaped requests wait for their turn").needs("limit")
+	}
+}
+
+// validateCost reports what cannot be done where a request's cost is known only when
+// it has been served.
+func (l *Limit) validateCost(bad *FieldErrors, unit Unit) {
+	const requests = "goes with count: requests; what a request costs is known when it is done"
+	var e *finding
+	switch {
+	case unit == Requests, unit > Units: // the latter is reported of the rule
+		return
+	case l.Mode == ModeWait:
+		e = bad.add("limit.wait", "", waitHint, requests)
+	case l.Scope == ScopeExact:
+		e = bad.add("limit.scope", "", scopeHint, "exact "+requests)
+	case l.Penalty != 0:
+		e = bad.add("limit.penalty", "", "for example {rate: 50/s, penalty: 30s}", requests)
+	case l.CountDenied:
+		e = bad.add("limit.count_denied", "", deniedHint, requests)
+	default:
+		return
+	}
+	e.needs("limit")
+}
+
+const serveHint = "for example {rate: 50/s, on_limit: serve, serve: {status: 200, body: \"[]\"}}"
+
+// validateAnswers reports errors of the priority and of the answer in place of a handler's.
+func (l *Limit) validateAnswers(bad *FieldErrors) {
+	if p := l.Priority; p != nil && (p.Name == "" || len(p.First) < 1 || len(p.First) > MaxClasses-1) {
+		bad.add("limit.priority", "", "for example priority: {by: tier, first: [gold, silver]}", "wants a parameter and 1 to %d of its values", MaxClasses-1).needs("limit")
+	} else if p != nil {
+		if message, hint := (Param{Source: p.Source, Name: p.Name}).CheckName(); message != "" {
+			bad.add("limit.priority", quoted(p.Name), hint, "%s", message).needs("limit")
+		}
+	}
+	a := l.Serve
+	if a != nil && (a.Status < 200 || a.Status > 599) {
+		bad.add("limit.serve.status", quoted(fmt.Sprint(a.Status)), `for example serve: {status: 200, type: application/json, body: "[]"}`, "want 200 to 599")
+	}
+	if a != nil && len(a.Body) > MaxAnswer {
+		bad.add("limit.serve.body", "", serveHint, "%d bytes, at most %d", len(a.Body), MaxAnswer)
+	}
+}

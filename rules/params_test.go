@@ -1,0 +1,372 @@
+package rules
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// anyBytes are strings of bytes that mean something somewhere, and of any others.
+func anyBytes() *rapid.Generator[string] {
+	special := rapid.SampledFrom([]byte("%%%&&==++;:/?#~aA09fF ._-\x00\x7f\xc3\xa9\xff|@,"))
+	b := rapid.OneOf(special, rapid.Byte())
+	return rapid.Map(rapid.SliceOfN(b, 0, 24), func(b []byte) string { return string(b) })
+}
+
+func anyParam() *rapid.Generator[Param] {
+	part := rapid.OneOf(rapid.SampledFrom([]string{"", "a", "b", "=", "&", "a=b", "path:a"}), anyBytes())
+	return rapid.Custom(func(t *rapid.T) Param {
+		return Param{
+			Source: rapid.SampledFrom([]Source{Query, Query, Path, Header, RPC}).Draw(t, "source"),
+			Name:   part.Draw(t, "name"),
+			Value:  part.Draw(t, "value"),
+		}
+	})
+}
+
+// canonicalOf is the multiset as a string, by other means than the code's.
+func canonicalOf(params []Param) string {
+	var all []string
+	for _, p := range params {
+		all = append(all, fmt.Sprintf("%d %q %q", p.Source, p.Name, p.Value))
+	}
+	slices.Sort(all)
+	return strings.Join(all, "\n")
+}
+
+func TestTextIsTheSameForEveryOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		params := rapid.SliceOfN(anyParam(), 0, 30).Draw(t, "params")
+		shuffled := rapid.Permutation(params).Draw(t, "shuffled")
+		if a, b := Text("GET /x", params...), Text("GET /x", shuffled...); a != b {
+			t.Fatalf("%q and %q", a, b)
+		}
+	})
+}
+
+func TestTextIsTheSameOnlyForTheSameMultiset(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a := rapid.SliceOfN(anyParam(), 0, 4).Draw(t, "a")
+		b := rapid.SliceOfN(anyParam(), 0, 4).Draw(t, "b")
+		if rapid.Bool().Draw(t, "related") { // one byte, one source or one parameter apart
+			b = slices.Clone(a)
+			if len(b) > 0 {
+				switch i := rapid.IntRange(0, len(b)-1).Draw(t, "i"); rapid.IntRange(0, 3).Draw(t, "change") {
+				case 0:
+					b[i].Name, b[i].Value = b[i].Value, b[i].Name
+				case 1:
+					b[i].Name, b[i].Value = b[i].Name+"=", strings.TrimPrefix(b[i].Value, "=")
+				case 2:
+					b = append(b, b[i])
+				case 3:
+					b[i].Source, b[i].Name = Query, b[i].Source.String()+":"+b[i].Name
+				}
+			}
+		}
+		if same := canonicalOf(a) == canonicalOf(b); same != (Text("r", a...) == Text("r", b...)) {
+			t.Fatalf("%q and %q: same is %v", Text("r", a...), Text("r", b...), same)
+		}
+	})
+}
+
+func TestTextHoldsOnlyWhatTheGrammarAllows(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		params := rapid.SliceOfN(anyParam(), 1, 5).Draw(t, "params")
+		for _, one := range strings.Split(strings.TrimPrefix(Text("", params...), "?"), "&") {
+			if source, rest, ok := strings.Cut(one, ":"); ok {
+				if s, known := ParseSource(source); !known || s == Query {
+					t.Fatalf("%q: source %q", one, source)
+				}
+				one = rest
+			}
+			if strings.Count(one, "=") != 1 || strings.Trim(strings.ReplaceAll(one, "=", ""), "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~%") != "" {
+				t.Fatalf("%q", one)
+			}
+		}
+	})
+}
+
+func TestCanonicalQuery(t *testing.T) {
+	for _, test := range []struct{ raw, want string }{
+		{"", ""},
+		{"&&&", ""},
+		{"q=1&b=2", "b=2&q=1"},
+		{"q=2&q=10&q=1&q=2", "q=1&q=10&q=2&q=2"}, // by bytes, repeated ones kept
+		{"q", "q="},
+		{"q=", "q="},
+		{"=", "="},
+		{"=v&=", "=&=v"},
+		{"a=b=c", "a=b%3Dc"},
+		{"q=a+b&r=a%20b", "q=a%20b&r=a%20b"},
+		{"q=%2B", "q=%2B"},
+		{"q=%7e%41&r=~", "q=~A&r=~"},
+		{"q=%c3%a9", "q=%C3%A9"},
+		{"q=é", "q=%C3%A9"},
+		{"q=100%&r=%zz&s=%4", "q=100%25&r=%25zz&s=%254"},
+		{"q=1;r=2", "q=1%3Br%3D2"}, // no separator
+		{"a%26b=c%3Dd", "a%26b=c%3Dd"},
+		{"path:id=1", "path%3Aid=1"},
+		{"b=%01&b=%00&b", "b=&b=%00&b=%01"},
+		{"a!=1&a=2", "a=2&a%21=1"},     // sorted as decoded: "" before "!"
+		{"a~=1&a%7F=2", "a~=1&a%7F=2"}, // and "~" before DEL, though "%" is before "~"
+		{"q=a%00b", "q=a%00b"},
+	} {
+		if got := CanonicalQuery(test.raw); got != test.want {
+			t.Errorf("CanonicalQuery(%q) is %q, want %q", test.raw, got, test.want)
+		}
+	}
+}
+
+func checkCanonicalQuery(t interface{ Fatalf(string, ...any) }, raw string) {
+	once := CanonicalQuery(raw)
+	if twice := CanonicalQuery(once); twice != once {
+		t.Fatalf("CanonicalQuery(%q) is %q, and of that %q", raw, once, twice)
+	}
+	// net/url refuses a parameter with a ";" or an invalid "%"; what it accepts
+	// must have the same parameters.
+	want, err := url.ParseQuery(raw)
+	if err != nil {
+		return
+	}
+	got, err := url.ParseQuery(once)
+	if err != nil {
+		t.Fatalf("CanonicalQuery(%q) is %q: %v", raw, once, err)
+	}
+	for _, values := range []url.Values{got, want} {
+		for _, v := range values {
+			slices.Sort(v)
+		}
+	}
+	if !slices.EqualFunc(sortedKeys(got), sortedKeys(want), func(a, b string) bool { return a == b && slices.Equal(got[a], want[b]) }) {
+		t.Fatalf("CanonicalQuery(%q) is %q: has %v, want %v", raw, once, got, want)
+	}
+}
+
+func sortedKeys(v url.Values) (keys []string) {
+	for k := range v {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func TestCanonicalQueryOfAnyBytes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) { checkCanonicalQuery(t, anyBytes().Draw(t, "raw")) })
+}
+
+func FuzzCanonicalQuery(f *testing.F) {
+	for _, raw := range []string{"q=1&b=2", "a=b=c&&=&q", "%zz=%4&%e9=+%2b;x", "\x00\xff&%00=%ff"} {
+		f.Add(raw)
+	}
+	f.Fuzz(func(t *testing.T, raw string) { checkCanonicalQuery(t, raw) })
+}
+
+// Parameters are in the order of their decoded names, then values, then sources.
+func TestSortIsByDecodedNameValueAndSource(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var p Params
+		for _, q := range rapid.SliceOfN(anyParam(), 0, 40).Draw(t, "params") {
+			p.Add(q)
+		}
+		p.AddQuery(anyBytes().Draw(t, "query"))
+		p.Sort()
+		for i := 1; i < p.Len(); i++ {
+			a, b := p.At(i-1), p.At(i)
+			if a.Name > b.Name || a.Name == b.Name && (a.Value > b.Value || a.Value == b.Value && a.Source > b.Source) {
+				t.Fatalf("%+v is before %+v", a, b)
+			}
+		}
+	})
+}
+
+// What was added by name is a part of keys that name it, and of no others.
+func TestNamedParameters(t *testing.T) {
+	var p Params
+	p.AddQuery("q=1&b=2&token=3")
+	p.AddNamed(Param{Header, "X-Plan", "Gold"})
+	p.AddNamed(Param{Ctx, "user", ""})
+	p.AddPath("id", "7")
+	p.Sort()
+	if got, n := p.AppendAll(nil, &Secrets{}); string(got) != "b=2&path:id=7&q=1" || n != 3 || p.Named() != 2 {
+		t.Errorf("all: %s, %d, named %d", got, n, p.Named())
+	}
+	if s := p.Singles(nil, &Secrets{}); s.Len() != 3 || s.Hidden != 1 {
+		t.Errorf("each: %+v", s)
+	}
+	if c := p.Combine(nil, &Secrets{}); c.Len() != 3 || c.Hidden != 1 {
+		t.Errorf("combinations: %+v", c)
+	}
+	if got, n, ok := p.AppendNamed(nil, []Param{{Source: Header, Name: "x-plan"}, {Source: Ctx, Name: "user"}, {Name: "b"}}); string(got) != "b=2&ctx:user=&header:x-plan=Gold" || n != 3 || !ok {
+		t.Errorf("names: %s, %d, %v", got, n, ok)
+	}
+	p.Drop(Header)
+	p.Drop(Path)
+	if got, n := p.AppendAll(nil, &Secrets{}); string(got) != "b=2&q=1" || n != 2 || p.Named() != 1 || p.Len() != 4 {
+		t.Errorf("after Drop: %s, %d, named %d of %d", got, n, p.Named(), p.Len())
+	}
+	p.Reset()
+	if p.Named() != 0 || p.Len() != 0 {
+		t.Errorf("after Reset: %d of %d", p.Named(), p.Len())
+	}
+}
+
+func TestAppendAllLeavesSecretsOut(t *testing.T) {
+	var p Params
+	p.AddQuery("q=1&access_token=abc&user%5Bpassword%5D=x&b=2")
+	p.AddPath("token", "t")
+	p.Sort()
+	got, n := p.AppendAll([]byte("r?"), &Secrets{})
+	if string(got) != "r?b=2&q=1" || n != 2 {
+		t.Errorf("%q, %d", got, n)
+	}
+}
+
+func TestAppendNamedTakesNameAndSource(t *testing.T) {
+	var p Params
+	p.AddQuery("id=1&q=a%20b&x=3&x=4")
+	p.AddPath("id", "7+%2b")
+	p.Sort()
+	got, n, ok := p.AppendNamed(nil, []Param{{Source: Path, Name: "id"}, {Name: "q"}, {Name: "missing"}})
+	if want := "path:id=7%2B%2B&q=a%20b"; string(got) != want || n != 2 || !ok {
+		t.Errorf("%q, %d, %v; want %q, 2", got, n, ok, want)
+	}
+	if got, n, ok := p.AppendNamed(nil, []Param{{Name: "missing"}}); len(got) != 0 || n != 0 || !ok {
+		t.Errorf("%q, %d, %v of a name that is not there", got, n, ok)
+	}
+	if _, _, ok := p.AppendNamed(nil, []Param{{Name: "q"}, {Name: "x"}}); ok {
+		t.Error("a name with two values makes one key")
+	}
+	many := make([]Param, 70)
+	for i := range many {
+		many[i].Name = fmt.Sprint("n", i)
+	}
+	many[69].Name = "q"
+	if _, _, ok := p.AppendNamed(nil, many); ok {
+		t.Error("of so many names each is told apart")
+	}
+}
+
+// A Params that is used again gives what a new one gives, and parameters that
+// were decoded first survive those that are decoded later.
+func TestParamsAreReusedWithoutTraces(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var reused Params
+		for range rapid.IntRange(1, 5).Draw(t, "requests") {
+			reused.Reset()
+			var fresh []Param
+			for range rapid.IntRange(0, 5).Draw(t, "parts") {
+				if raw := anyBytes().Draw(t, "raw"); rapid.Bool().Draw(t, "path") {
+					reused.AddPath("id", raw)
+					fresh = append(fresh, Param{Path, "id", string(appendDecoded(nil, raw, false))})
+				} else {
+					reused.AddQuery(raw)
+					var one Params
+					one.AddQuery(raw)
+					for i := range one.Len() {
+						fresh = append(fresh, one.At(i))
+					}
+				}
+			}
+			for i := range reused.Len() {
+				if reused.At(i) != fresh[i] {
+					t.Fatalf("parameter %d is %+q, want %+q", i, reused.At(i), fresh[i])
+				}
+			}
+			if reused.Len() != len(fresh) {
+				t.Fatalf("%d parameters, want %d", reused.Len(), len(fresh))
+			}
+		}
+		reused.Reset()
+		for _, left := range reused.list[:cap(reused.list)] {
+			if left != (param{}) {
+				t.Fatalf("after Reset %+v is still held", left)
+			}
+		}
+	})
+}
+
+// A buffer that one monster has grown is not kept for all that follow.
+func TestResetKeepsNoMonster(t *testing.T) {
+	var p Params
+	for size, kept := range map[int]bool{1000: true, keepDecoded + 1: false} {
+		p.Add(Param{Query, "q", strings.Repeat("x", size)})
+		p.Reset()
+		if got := cap(p.decoded) > 0; got != kept {
+			t.Errorf("the buffer of a value of %d bytes: kept %v, want %v", size, got, kept)
+		}
+	}
+}
+
+func TestParamsDoNotAllocateOnceWarm(t *testing.T) {
+	var p Params
+	var key []byte
+	var secrets Secrets
+	for _, query := range []string{"q=phone&page=2", "q=a%20b+c&%C3%A9=%zz&x=%2541", strings.Repeat("k=v&", 50)} {
+		work := func() {
+			p.Reset()
+			p.AddQuery(query)
+			p.AddPath("id", "a%2Fb")
+			p.Sort()
+			key, _ = p.AppendAll(append(key[:0], "GET /s?"...), &secrets)
+		}
+		work()
+		if n := testing.AllocsPerRun(100, work); n != 0 {
+			t.Errorf("%q: %v allocations", query, n)
+		}
+	}
+}
+
+// A hostile query costs n log n.
+func TestSortOfAHostileQueryIsNotQuadratic(t *testing.T) {
+	query := func(n int) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, "%d=x&", (n-i)*7919%n)
+		}
+		return b.String()
+	}
+	// Of the processor: on a busy machine the time of the clock says nothing.
+	used := func() time.Duration {
+		var u syscall.Rusage
+		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+			t.Fatal(err)
+		}
+		return time.Duration(u.Utime.Nano())
+	}
+	mean := func(raw string, times int) time.Duration {
+		begin := used()
+		for range times {
+			CanonicalQuery(raw)
+		}
+		return (used() - begin) / time.Duration(times)
+	}
+	// For 256 times as many a quadratic sort takes 65,536 times as long, n log n 460 times, and some
+	// times that where the caches are too small.
+	small, large := mean(query(1000), 200), mean(query(256_000), 1)
+	if large > 10_000*small {
+		t.Errorf("1,000 parameters take %v, 256,000 take %v: %.0f times as long", small, large, float64(large)/float64(small))
+	}
+}
+
+func BenchmarkParams(b *testing.B) {
+	for _, query := range []string{"q=phone&page=2", "q=red%20shoes&page=2"} {
+		b.Run(query, func(b *testing.B) {
+			var p Params
+			var key []byte
+			var secrets Secrets
+			b.ReportAllocs()
+			for b.Loop() {
+				p.Reset()
+				p.AddQuery(query)
+				p.Sort()
+				key, _ = p.AppendAll(append(key[:0], "GET /search?"...), &secrets)
+			}
+		})
+	}
+}

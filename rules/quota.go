@@ -1,0 +1,256 @@
+package rules
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Algorithm names how a limiter counts. A name of your own begins with "x_" and is
+// given to the limiter in code.
+type Algorithm string
+
+// Algorithms. Package limiter documents what each promises.
+const (
+	TokenBucket   Algorithm = "token_bucket" // the default
+	GCRA          Algorithm = "gcra"         // the token bucket, with the results of redis-cell
+	LeakyBucket   Algorithm = "leaky_bucket"
+	FixedWindow   Algorithm = "fixed_window"
+	SlidingLog    Algorithm = "sliding_log"
+	SlidingBlocks Algorithm = "sliding_blocks"
+)
+
+// Algorithms are the built-in ones.
+var Algorithms = []Algorithm{TokenBucket, GCRA, LeakyBucket, FixedWindow, SlidingLog, SlidingBlocks}
+
+// Custom reports whether a is one of the user's own.
+func (a Algorithm) Custom() bool { return strings.HasPrefix(string(a), "x_") && ValidRuleID(string(a)) }
+
+// Windowed reports whether a counts what passed within a window: its burst is the
+// rate's count.
+func (a Algorithm) Windowed() bool { return a == FixedWindow || a == SlidingLog || a == SlidingBlocks }
+
+// Unlimited as a burst lets everything pass.
+const Unlimited int64 = -1
+
+// Calendar is a natural period that fixed windows begin with.
+type Calendar string
+
+// Calendars. A week begins on Monday.
+const (
+	CalendarSecond Calendar = "second"
+	CalendarMinute Calendar = "minute"
+	CalendarHour   Calendar = "hour"
+	CalendarDay    Calendar = "day"
+	CalendarWeek   Calendar = "week"
+	CalendarMonth  Calendar = "month"
+	CalendarYear   Calendar = "year"
+)
+
+// CalendarPeriods are the nominal lengths of the calendars: what Rate.Per must be where
+// one is set.
+var CalendarPeriods = map[Calendar]time.Duration{
+	CalendarSecond: time.Second, CalendarMinute: time.Minute, CalendarHour: time.Hour, CalendarDay: 24 * time.Hour,
+	CalendarWeek: 7 * 24 * time.Hour, CalendarMonth: 30 * 24 * time.Hour, CalendarYear: 365 * 24 * time.Hour,
+}
+
+// Quota is how much may pass, and by which algorithm.
+type Quota struct {
+	Algorithm Algorithm // empty means TokenBucket
+	Rate      Rate
+	// Burst is how many permits may be taken at once: tokens of a bucket, places
+	// in a queue. Algorithms with windows have Rate.N of them. Unlimited means no limit.
+	Burst int64
+	// Missing is by how many tokens a new token bucket falls short of its
+	// burst. Zero means that it starts full.
+	Missing int64
+	// Shape makes a leaky bucket a queue: admitted permits leave one by one, at the
+	// rate, and wait for their turn. Otherwise the bucket only measures.
+	Shape bool
+	// WarmUp is how long a token bucket that was idle takes to come to its full
+	// rate, from a ColdFactor-th of it. Zero means at once.
+	WarmUp     time.Duration
+	ColdFactor float64 // above 1; zero means DefaultColdFactor
+	// Calendar makes fixed windows begin with natural periods of a time zone.
+	// Empty means that a window begins with the first permit that is taken in it.
+	Calendar Calendar
+	Zone     string // an IANA name; empty means UTC
+	// Blocks is the precision of sliding blocks: how many make a window. Zero
+	// means DefaultBlocks.
+	Blocks int
+	// CountDenied also counts requests that an algorithm with windows denies, so that a client
+	// that keeps asking stays out.
+	CountDenied bool
+	// Penalty is how long a key is locked after a denial. Requests meanwhile do not
+	// prolong it. Zero means that it is not locked.
+	Penalty time.Duration
+}
+
+// Defaults and bounds of a quota.
+const (
+	DefaultColdFactor = 3
+	DefaultBlocks     = 10
+	MaxBlocks         = 1000
+	MaxLog            = 100_000 // permits of a sliding log, which remembers each
+	MaxPenalty        = 366 * 24 * time.Hour
+	MaxWarmUp         = 24 * time.Hour
+	MaxColdFactor     = 1000
+)
+
+// WithDefaults returns the quota with its defaults filled in. An invalid rate makes no
+// burst: one of -1 does not become Unlimited.
+func (q Quota) WithDefaults() Quota {
+	if q.Algorithm == "" {
+		q.Algorithm = TokenBucket
+	}
+	if q.Algorithm.Windowed() && q.Burst != Unlimited || q.Burst == 0 {
+		q.Burst = max(q.Rate.N, 0)
+	}
+	if q.Algorithm == SlidingBlocks && q.Blocks == 0 {
+		q.Blocks = DefaultBlocks
+	}
+	if q.WarmUp > 0 && q.ColdFactor == 0 {
+		q.ColdFactor = DefaultColdFactor
+	}
+	return q
+}
+
+// Validate reports the errors of a quota, by the names of the rules file: the error
+// is [FieldErrors]. It allocates nothing for a good one.
+func (q *Quota) Validate() error { return q.validate().err() }
+
+// wantSpan is what a time is to be within.
+const wantSpan = "want %v to %v"
+
+const (
+	limitHint  = "for example limit: 50/s, or limit: {rate: 50/s, burst: 100}"
+	burstHint  = "lower the burst or raise the rate"
+	coldHint   = "3 begins with a third of the rate"
+	blocksHint = "blocks: 10 counts a minute in blocks of 6s"
+	shapeHint  = "for example {algorithm: leaky_bucket, shape: true, rate: 50/s, wait: 2s}"
+	deniedHint = "for example {algorithm: sliding_log, rate: 5/1m, count_denied: true}"
+)
+
+func (q *Quota) validate() (bad FieldErrors) {
+	if q.Burst == Unlimited {
+		return nil
+	}
+	q.validateNumbers(&bad)
+	if len(bad) == 0 {
+		q.validateRate(&bad)
+	}
+	if len(bad) == 0 {
+		q.validateBucket(&bad)
+	}
+	if len(bad) == 0 {
+		q.validateWindow(&bad)
+	}
+	return bad
+}
+
+// validateNumbers reports numbers that are out of their bounds by themselves.
+func (q *Quota) validateNumbers(bad *FieldErrors) {
+	if q.WarmUp == 0 && q.ColdFactor == 0 && q.Blocks == 0 && q.Penalty == 0 {
+		return
+	}
+	if q.WarmUp < 0 || q.WarmUp > MaxWarmUp {
+		bad.add("limit.warm_up", q.WarmUp.String(), "for example 30s", wantSpan, time.Millisecond, MaxWarmUp)
+	}
+	if q.ColdFactor != 0 && !(q.ColdFactor > 1 && q.ColdFactor <= MaxColdFactor) {
+		bad.add("limit.cold_factor", quoted(fmt.Sprint(q.ColdFactor)), coldHint, "want a number above 1, at most %d", MaxColdFactor)
+	}
+	if q.Blocks < 0 || q.Blocks > MaxBlocks {
+		bad.add("limit.blocks", quoted(fmt.Sprint(q.Blocks)), blocksHint, "want a whole number of 1 to %d", MaxBlocks)
+	}
+	if q.Penalty < 0 || q.Penalty > MaxPenalty {
+		bad.add("limit.penalty", q.Penalty.String(), "for example 30s", wantSpan, time.Millisecond, MaxPenalty)
+	}
+}
+
+func (q *Quota) validateRate(bad *FieldErrors) {
+	switch {
+	case q.Rate.IsZero():
+		bad.addSentence("limit.rate", limitHint, "limit.rate is missing")
+	case q.Rate.N < 0:
+		bad.add("limit.rate", quoted(q.Rate.String()), limitHint, "must be positive; for no limit at all set Burst to Unlimited").needs("limit")
+	case q.Rate.N < 1 || q.Rate.Per <= 0 || q.Rate.PerSecond() > MaxRate:
+		bad.add("limit.rate", quoted(q.Rate.String()), limitHint, "must be positive and at most %d per second", MaxRate).needs("limit")
+	case q.Burst < 1:
+		bad.add("limit.burst", fmt.Sprint(q.Burst), burstHint, "must be at least 1").needs("limit")
+	case q.Burst > (1<<61)/tokenInterval(q.Rate):
+		bad.add("limit.burst", fmt.Sprint(q.Burst), burstHint, "a bucket of so many tokens takes over 73 years to fill at %s", q.Rate).needs("limit")
+	case q.Algorithm.Windowed() && q.Burst != q.Rate.N:
+		bad.add("limit.burst", fmt.Sprint(q.Burst), burstHint, "%s has no burst but the rate's count, %d", q.Algorithm, q.Rate.N).needs("limit")
+	case q.Algorithm == SlidingLog && q.Burst > MaxLog:
+		bad.add("limit.rate", quoted(q.Rate.String()), "sliding_blocks counts any number, to a part of the window", "a sliding log remembers each permit, at most %d", MaxLog).needs("limit")
+	case !q.isToken() && q.Algorithm != LeakyBucket && !q.Algorithm.Windowed() && !q.Algorithm.Custom():
+		bad.add("limit.algorithm", quoted(string(q.Algorithm)), "for example token_bucket", "there is none of this name; one of your own begins with x_").needs("limit")
+	}
+}
+
+// isToken reports whether the quota counts in tokens.
+func (q *Quota) isToken() bool {
+	return q.Algorithm == "" || q.Algorithm == TokenBucket || q.Algorithm == GCRA
+}
+
+// validateBucket reports the errors of the fields that only buckets have.
+func (q *Quota) validateBucket(bad *FieldErrors) {
+	if q.Missing == 0 && q.WarmUp == 0 && q.ColdFactor == 0 && !q.Shape {
+		return // most quotas: limiters validate them while requests wait
+	}
+	custom := q.Algorithm.Custom()
+	token := q.isToken() || custom
+	switch {
+	case q.Missing != 0 && !token:
+		bad.add("limit.initial", "", initialHint, "only a token bucket has it, not %s", q.Algorithm).needs("limit")
+	case q.Missing < 0 || q.Missing > q.Burst:
+		bad.add("limit.initial", fmt.Sprint(q.Burst-q.Missing), initialHint, "must be 0 to the burst, %d", q.Burst).needs("limit")
+	case q.WarmUp != 0 && !token:
+		bad.add("limit.warm_up", "", warmUpHint, "only a token bucket has it, not %s", q.Algorithm).needs("limit")
+	case q.WarmUp > 0 && q.Missing > 0:
+		bad.add("limit.warm_up", "", warmUpHint, "a bucket that warms up starts cold, and has no limit.initial").needs("limit")
+	case q.ColdFactor != 0 && q.WarmUp == 0:
+		bad.add("limit.cold_factor", fmt.Sprint(q.ColdFactor), "for example {rate: 50/s, warm_up: 30s, cold_factor: 3}", "goes with warm_up, above 1 and at most %d", MaxColdFactor).needs("limit")
+	case q.Shape && q.Algorithm != LeakyBucket && !custom:
+		bad.add("limit.shape", "", shapeHint, "only leaky_bucket has it, not %s", q.Algorithm).needs("limit")
+	}
+}
+
+const (
+	initialHint = "for example {rate: 50/s, burst: 100, initial: 10}"
+	warmUpHint  = "for example {rate: 50/s, warm_up: 30s}"
+)
+
+const (
+	calendarHint = "for example {algorithm: fixed_window, rate: 1000/1d, calendar: day}; a month is 30d, a year 365d"
+	zoneHint     = "for example {algorithm: fixed_window, rate: 1000/1d, calendar: day, zone: Europe/Berlin}"
+)
+
+// validateWindow reports the errors of the fields that only windows have.
+func (q *Quota) validateWindow(bad *FieldErrors) {
+	if q.Calendar == "" && q.Zone == "" && q.Blocks == 0 && !q.CountDenied {
+		return
+	}
+	custom := q.Algorithm.Custom()
+	switch period := CalendarPeriods[q.Calendar]; {
+	case q.Calendar != "" && q.Algorithm != FixedWindow && !custom:
+		bad.add("limit.calendar", "", calendarHint, "only fixed_window has it, not %s", q.Algorithm).needs("limit")
+	case q.Calendar != "" && period == 0:
+		bad.add("limit.calendar", quoted(string(q.Calendar)), calendarHint, "want second, minute, hour, day, week, month or year").needs("limit")
+	case q.Calendar != "" && period != q.Rate.Per:
+		bad.add("limit.calendar", quoted(string(q.Calendar)), calendarHint, "the rate is over %v, want %v", q.Rate.Per, period).needs("limit")
+	case q.Zone != "" && q.Calendar == "":
+		bad.add("limit.zone", quoted(q.Zone), zoneHint, "goes with calendar").needs("limit")
+	case q.Blocks != 0 && q.Algorithm != SlidingBlocks && !custom:
+		bad.add("limit.blocks", "", "for example {algorithm: sliding_blocks, rate: 100/1m, blocks: 12}", "only sliding_blocks has them, not %s", q.Algorithm).needs("limit")
+	case q.CountDenied && !q.Algorithm.Windowed() && !custom:
+		bad.add("limit.count_denied", "", deniedHint, "only algorithms with windows have it, not %s", q.Algorithm).needs("limit")
+	case q.Zone != "":
+		if _, err := time.LoadLocation(q.Zone); err != nil {
+			bad.add("limit.zone", quoted(q.Zone), zoneHint, "%v", err).needs("limit")
+		}
+	}
+}
+
+// tokenInterval is the time that earns one token, in nanoseconds.
+func tokenInterval(r Rate) int64 { return (int64(r.Per) + r.N - 1) / r.N }

@@ -1,0 +1,355 @@
+package rules
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"slices"
+	"strings"
+	"unsafe"
+)
+
+// Redact names parameters that make keys without their values: in place of the value a key
+// has "hmac-" and 32 hexadecimal digits, the first half of an HMAC-SHA256 (RFC 2104) under
+// the fleet's secret key. So equal values of a parameter have equal keys on every instance,
+// and who reads a key learns nothing of the value. What is hashed is the parameter as keys
+// write it otherwise, "header:x-api-key=abc", so the same value of another parameter has
+// another text.
+//
+// A parameter is redacted if its source is that of a name and if it, or a part of it as
+// [Secrets] have parts, has that name, without regard to ASCII case and to bytes that are
+// neither letter nor digit. What looks secret makes keys if it is redacted.
+type Redact struct {
+	Names []Param // sources and names, without values
+	// Key is the secret, at least MinRedactKey bytes and the same on every instance. Where
+	// no keys are made, as in an aggregator, it may be nil.
+	Key []byte
+}
+
+// MinRedactKey is the least length of the key of a [Redact], in bytes.
+const MinRedactKey = 16
+
+// maxRedacted is how many values of one request are hashed, so that the time that it costs
+// is bounded. Beyond, they all have the text tooMany.
+const (
+	maxRedacted = 1024
+	tooMany     = "hmac-more"
+)
+
+var errNoRedactKey = errors.New("secrets.redact needs a key: a file or a variable that redact_key_file or redact_key_env names; with package config call File.ReadRedactKey")
+
+// Redaction is a [Redact] made ready. It is immutable. A nil Redaction redacts nothing.
+type Redaction struct {
+	names   []Param // as they were given
+	folded  []Param // their names folded
+	sources uint    // of the names
+	key     []byte
+}
+
+// NewRedaction returns nil if r has no names, and an error if it has no key, or a short one.
+func NewRedaction(r Redact) (*Redaction, error) {
+	switch {
+	case len(r.Names) == 0:
+		return nil, nil
+	case len(r.Key) == 0:
+		return nil, errNoRedactKey
+	case len(r.Key) < MinRedactKey:
+		return nil, fmt.Errorf("the key of secrets.redact has %d bytes, want %d at least; make one by openssl rand -hex 32", len(r.Key), MinRedactKey)
+	}
+	return newRedaction(r), nil
+}
+
+// newRedaction is NewRedaction with or without a key.
+func newRedaction(r Redact) *Redaction {
+	x := &Redaction{names: slices.Clone(r.Names), key: slices.Clone(r.Key)}
+	for _, p := range r.Names {
+		x.sources |= 1 << p.Source
+		if p.Name = fold(p.Name); p.Name != "" {
+			x.folded = append(x.folded, p)
+		}
+	}
+	return x
+}
+
+// KeyID identifies the key without revealing it: instances with different keys count the
+// same values under different keys.
+func (x *Redaction) KeyID() string {
+	if x == nil {
+		return ""
+	}
+	mac := hmac.New(sha256.New, x.key)
+	mac.Write([]byte("key id")) // no parameter, since it has no "="
+	return hex.EncodeToString(mac.Sum(nil)[:4])
+}
+
+// Concerns reports whether some parameter of the source is redacted.
+func (x *Redaction) Concerns(source Source) bool { return x != nil && x.sources&(1<<source) != 0 }
+
+// Redacts reports whether the parameter of this source and decoded name is redacted. It does
+// not allocate.
+func (x *Redaction) Redacts(source Source, name string) bool {
+	if !x.Concerns(source) {
+		return false
+	}
+	for i := range x.names {
+		if x.names[i].Source == source && x.names[i].Name == name {
+			return true
+		}
+	}
+	if x.hasPart(source, name) {
+		return true
+	}
+	start := 0
+	for i := range len(name) {
+		if kinds[name[i]] == partEnd {
+			if x.hasPart(source, name[start:i]) {
+				return true
+			}
+			start = i + 1
+		}
+	}
+	return start > 0 && x.hasPart(source, name[start:])
+}
+
+func (x *Redaction) hasPart(source Source, part string) bool {
+	var buf [maxSecret]byte
+	folded := appendFolded(buf[:0], part)
+	for i := range x.folded {
+		if x.folded[i].Source == source && x.folded[i].Name == string(folded) {
+			return true
+		}
+	}
+	return false
+}
+
+// Redactor redacts values. It is not safe for concurrent use.
+type Redactor struct {
+	of  *Redaction
+	mac hash.Hash
+	buf []byte
+	sum []byte
+}
+
+// NewRedactor returns a Redactor, which is meant to be reused: it does not allocate once its
+// buffers have grown.
+func (x *Redaction) NewRedactor() *Redactor {
+	return &Redactor{of: x, mac: hmac.New(sha256.New, x.key)}
+}
+
+// Of returns what the Redactor redacts.
+func (r *Redactor) Of() *Redaction { return r.of }
+
+// Append appends what stands in keys in place of the parameter's value. The parameter may be
+// one that is not redacted.
+func (r *Redactor) Append(dst []byte, p Param) []byte {
+	q := param{text: p.Value, source: p.Source}
+	return r.append(dst, &q, p.Name, p.Value)
+}
+
+func (r *Redactor) append(dst []byte, q *param, name, value string) []byte {
+	r.buf = appendSource(r.buf[:0], q.source)
+	r.buf = append(appendEscaped(r.buf, name), '=')
+	r.buf = appendEscaped(r.buf, value)
+	r.mac.Reset()
+	r.mac.Write(r.buf)
+	r.sum = r.mac.Sum(r.sum[:0])
+	clear(r.buf) // the value is kept nowhere
+	return hex.AppendEncode(append(dst, "hmac-"...), r.sum[:16])
+}
+
+// Redact redacts the values of those parameters that were added since the last call. It
+// changes their order, so it comes before Sort. [Params.At] returns the values as they were.
+func (p *Params) Redact(r *Redactor) {
+	for i := range p.list {
+		q := &p.list[i]
+		if q.marks&seen != 0 {
+			continue
+		}
+		q.marks |= seen
+		if !r.of.Redacts(q.source, q.name()) {
+			continue
+		}
+		name, value := q.name(), q.value()
+		start := len(p.decoded)
+		p.decoded = append(append(p.decoded, name...), '=')
+		if p.hidden < maxRedacted {
+			p.decoded = r.append(p.decoded, q, name, value)
+		} else {
+			p.decoded = append(p.decoded, tooMany...)
+		}
+		p.hidden++
+		q.marks &= seen | named
+		p.standFor(q, start, value)
+	}
+}
+
+// standFor gives q, whose value is replaced, the text that was written to p.decoded from start on,
+// and keeps the value as it was behind it; see plain.
+func (p *Params) standFor(q *param, start int, value string) {
+	end := len(p.decoded)
+	p.decoded = append(binary.LittleEndian.AppendUint32(p.decoded, uint32(len(value))), value...)
+	b := p.decoded[start:end]
+	q.text = unsafe.String(&b[0], len(b)) // as in add
+	q.marks |= redacted
+	if isPlain(q.name()) && isPlain(q.value()) {
+		q.marks |= clean
+	}
+}
+
+// plain returns a redacted value as it was. In Params.decoded its length in four bytes and
+// the value follow the text, so that parameters that are not redacted take no room for it.
+func (q *param) plain() string {
+	behind := unsafe.Add(unsafe.Pointer(unsafe.StringData(q.text)), len(q.text))
+	n := binary.LittleEndian.Uint32(unsafe.Slice((*byte)(behind), 4))
+	return unsafe.String((*byte)(unsafe.Add(behind, 4)), int(n))
+}
+
+// AppendPath appends what stands in keys in place of a path whose template is not known, so
+// that a part of it may be a redacted value.
+func (r *Redactor) AppendPath(dst []byte, path string) []byte {
+	return r.Append(append(dst, '/'), Param{Source: Path, Value: path})
+}
+
+// AppendPlainText appends the text of a key that was made of the parameters, with the
+// values as they were before [Params.Redact].
+func (p *Params) AppendPlainText(dst []byte, text string) []byte {
+	// A key has parameters in the order of the list; see MatchesText for its "?".
+	at := strings.LastIndexByte(text, '?') + 1
+	dst = append(dst, text[:at]...)
+	rest, next := text[at:], 0
+	for rest != "" {
+		written, more, found := strings.Cut(rest, "&")
+		if i := p.find(next, written); i >= 0 {
+			dst, next = p.appendPlain(dst, &p.list[i]), i+1
+		} else {
+			dst = append(dst, written...)
+		}
+		if found {
+			dst = append(dst, '&')
+		}
+		rest = more
+	}
+	return dst
+}
+
+// find returns the index of the first redacted parameter from next on that keys write like
+// this, or -1.
+func (p *Params) find(next int, written string) int {
+	if p.hidden == 0 || !strings.Contains(written, "=hmac-") {
+		return -1
+	}
+	for i := next; i < len(p.list); i++ {
+		if q := &p.list[i]; q.marks&redacted != 0 && q.isWritten(written) {
+			return i
+		}
+	}
+	return -1
+}
+
+// isWritten reports whether keys write the parameter, which is redacted, like this.
+func (q *param) isWritten(s string) bool {
+	value := q.value()
+	if !strings.HasSuffix(s, value) {
+		return false
+	}
+	s = s[:len(s)-len(value)]
+	if q.source != Query {
+		word, name, found := strings.Cut(s, ":")
+		if !found || word != q.source.String() {
+			return false
+		}
+		s = name
+	}
+	return strings.HasSuffix(s, "=") && matchEscaped(q.name(), s[:len(s)-1], false)
+}
+
+func (p *Params) appendPlain(dst []byte, q *param) []byte {
+	dst = append(appendEscaped(appendSource(dst, q.source), q.name()), '=')
+	return appendEscaped(dst, q.plain())
+}
+
+// AppendRedacted appends the text of a key of the rule, which has plain values, as guards
+// count it. p is room, and is empty before and afterwards.
+func (r *Rule) AppendRedacted(dst []byte, text string, p *Params, redactor *Redactor) []byte {
+	return r.appendCanonical(dst, text, p, redactor)
+}
+
+// makesNoKey reports whether the parameter looks secret and is not redacted.
+func (r *Rules) makesNoKey(p Param) bool {
+	return r.Secrets.Hides(p.Name) && !newRedaction(r.Redact).Redacts(p.Source, p.Name)
+}
+
+// validate reports errors of the names and of the key.
+func (r *Redact) validate(secrets *Secrets) (bad FieldErrors) {
+	for i, p := range r.Names {
+		field := fmt.Sprintf("secrets.redact[%d]", i)
+		switch {
+		case p.Name == "" || p.Value != "" || p.Source >= sources:
+			bad.add(field, fmt.Sprintf("%+v", p), "for example header:x-api-key, cookie:session or q", "want a source and a name, without a value")
+		case p.nameMessage() != "":
+			message, hint := p.CheckName()
+			bad.add(field, quoted(p.written()), hint, "%s", message)
+		case slices.Contains(r.Names[:i], p):
+			bad.add(field, quoted(p.written()), "keep one of them", "the parameter is named twice")
+		case secrets.exempts(p.Name):
+			bad.add(field, quoted(p.written()), "a name in except holds no secret, one in redact does: keep one of them", "secrets.except has the name too").needs("secrets.except")
+		}
+	}
+	if len(r.Key) > 0 && len(r.Key) < MinRedactKey {
+		bad.add("secrets.redact_key", "", "make one by openssl rand -hex 32", "the key has %d bytes, want %d at least", len(r.Key), MinRedactKey)
+	}
+	return bad
+}
+
+// validateRedacted reports what the rule cannot do with redacted values: the aggregator does
+// not know them, so it cannot compare them with those of the file, nor addresses with their
+// networks.
+func (r *Rule) validateRedacted(bad *FieldErrors, x *Redaction) {
+	named := slices.ContainsFunc(r.Except, x.redactsOf)
+	for i := range r.Except {
+		if named && !r.Except[i].Rate.IsZero() {
+			bad.add(fmt.Sprintf("except[%d].hot", i), quoted(r.Except[i].Rate.String()), "give the values a rule of their own, by match, or an exception with limit, action: allow or action: block",
+				"an exception of the rule names a redacted parameter, whose values the aggregator does not know, so it cannot tell which keys have another threshold")
+		}
+	}
+	levels, first := 0, -1
+	for i, p := range r.By.Names {
+		if p.Source != Addr {
+			continue
+		}
+		if levels++; first < 0 && x.Redacts(p.Source, p.Name) {
+			first = i
+		}
+	}
+	if r.By.Kind == ByCombinations && levels > 1 && first >= 0 {
+		bad.add(fmt.Sprintf("by[%d]", first), quoted(r.By.Names[first].written()), "redact none of them, or write a rule for each",
+			"the level is redacted, so the aggregator cannot tell in which network of the other levels an address is")
+	}
+}
+
+// OfKeys returns the rules as those apply them who have keys and no requests: without the
+// exceptions that name redacted parameters, since a pattern for their values could match
+// what stands in their place.
+func (r *Rules) OfKeys() *Rules {
+	if r == nil || len(r.Redact.Names) == 0 {
+		return r
+	}
+	x, all := newRedaction(r.Redact), *r
+	all.Rules = slices.Clone(r.Rules)
+	for i := range all.Rules {
+		all.Rules[i].Except = slices.DeleteFunc(slices.Clone(all.Rules[i].Except), x.redactsOf)
+	}
+	return &all
+}
+
+// redactsOf reports whether the exception names a redacted parameter.
+func (x *Redaction) redactsOf(e Exception) bool {
+	return slices.ContainsFunc(e.Values, func(v QueryMatch) bool {
+		p := v.Param()
+		return x.Redacts(p.Source, p.Name)
+	})
+}

@@ -1,0 +1,242 @@
+package rules
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Route is a pattern for requests: "*" for all; in the manner of
+// http.ServeMux, a path with or without a method before it ("GET /u/{id}",
+// "/static/", "/files/{path...}", "/{$}"); or any other text, which stands for
+// the resource of that very name. Paths are matched as they travel, escaped, in
+// the form of [AppendPath]; a pattern may be written escaped or not. A Route is
+// immutable.
+type Route struct {
+	text     string
+	method   string // empty: any
+	path     string // empty: all requests, or a resource
+	segments []segment
+	subtree  bool   // the path ends in "/" or {name...}: everything below matches
+	exact    string // canonical path of a route without wildcards, compared as a whole; else empty
+}
+
+type segment struct {
+	literal string // "" for a wildcard
+	name    string // of a wildcard; "" for a subtree's unnamed rest
+}
+
+var (
+	errRouteEmpty    = errors.New("the route is empty")
+	errRouteWildcard = errors.New("a wildcard is a whole segment: /{name}/")
+	errRouteRest     = errors.New("{name...} and {$} can only be the last segment")
+	errRouteName     = errors.New("a wildcard's name is a Go identifier, and used once")
+	errRouteQuery    = errors.New("a route has no query; use match.query")
+	errRouteHost     = errors.New("hosts in routes are not supported; begin with / or METHOD /")
+)
+
+// ParseRoute reads a route.
+func ParseRoute(s string) (Route, error) {
+	r, err := parseRoute(strings.TrimSpace(s))
+	if err != nil {
+		return Route{}, fmt.Errorf("route %q: %w", s, err)
+	}
+	return r, nil
+}
+
+func parseRoute(s string) (Route, error) {
+	if s == "" {
+		return Route{}, errRouteEmpty
+	}
+	r := Route{text: s}
+	method, path, found := strings.Cut(s, " ")
+	path = strings.TrimLeft(path, " ")
+	switch {
+	case found && isMethod(method) && strings.HasPrefix(path, "/"):
+		r.method, r.path = method, path
+		r.text = method + " " + path
+	case strings.HasPrefix(s, "/"):
+		r.path = s
+	case found && isMethod(method) && strings.Contains(path, "/"):
+		return Route{}, errRouteHost
+	default:
+		return r, nil
+	}
+	if strings.Contains(r.path, "?") {
+		return Route{}, errRouteQuery
+	}
+	return r, r.parsePath()
+}
+
+func (r *Route) parsePath() error {
+	if !strings.Contains(r.path, "{") && !strings.HasSuffix(r.path, "/") {
+		r.exact = string(AppendPath(nil, r.path))
+		return nil
+	}
+	parts := strings.Split(r.path[1:], "/")
+	names := make(map[string]bool)
+	for i, part := range parts {
+		last := i == len(parts)-1
+		if last && part == "" {
+			r.subtree = true
+			break
+		}
+		if last && part == "{$}" {
+			r.segments = append(r.segments, segment{})
+			break
+		}
+		inner, ok := strings.CutPrefix(part, "{")
+		if !ok {
+			if strings.ContainsAny(part, "{}") {
+				return errRouteWildcard
+			}
+			r.segments = append(r.segments, segment{literal: string(AppendPath(nil, part))})
+			continue
+		}
+		inner, ok = strings.CutSuffix(inner, "}")
+		if !ok {
+			return errRouteWildcard
+		}
+		name, rest := strings.CutSuffix(inner, "...")
+		if inner == "$" || rest && !last {
+			return errRouteRest
+		}
+		if !isIdentifier(name) || names[name] {
+			return errRouteName
+		}
+		names[name] = true
+		r.segments = append(r.segments, segment{name: name})
+		r.subtree = rest
+	}
+	return nil
+}
+
+// IsZero reports whether no route was given.
+func (r Route) IsZero() bool { return r.text == "" }
+
+// IsAny reports whether the route is "*".
+func (r Route) IsAny() bool { return r.text == "*" }
+
+// String returns the route as it was written.
+func (r Route) String() string { return r.text }
+
+// Names returns the names of the path's wildcards, in their order.
+func (r Route) Names() []string {
+	var names []string
+	for _, s := range r.segments {
+		if s.name != "" {
+			names = append(names, s.name)
+		}
+	}
+	return names
+}
+
+// Matches reports whether a request of this method and escaped path belongs to
+// the route. A route for GET is one for HEAD too, as in http.ServeMux.
+func (r Route) Matches(method, path string) bool {
+	if r.path == "" {
+		return r.IsAny()
+	}
+	if r.method != "" && r.method != method && !(r.method == "GET" && method == "HEAD") {
+		return false
+	}
+	return r.pathMatches(path)
+}
+
+func (r *Route) pathMatches(path string) bool {
+	if r.exact != "" {
+		return path == r.exact
+	}
+	return r.walk(path, nil)
+}
+
+// Resource reports whether the route stands for the resource of this name.
+func (r Route) Resource(name string) bool { return r.IsAny() || r.text == name }
+
+// Path returns the route's path pattern, without the method; "" for "*" and for
+// resources.
+func (r Route) Path() string { return r.path }
+
+// SamePattern reports whether the route is this very pattern of a router.
+func (r Route) SamePattern(method, path string) bool {
+	return r.path == path && (r.method == "" || r.method == method)
+}
+
+// MayMatch is false only if no request of this method whose path matches the
+// pattern can belong to the route.
+func (r Route) MayMatch(method string, pattern Route) bool {
+	if r.path == "" || r.method != "" && r.method != method && !(r.method == "GET" && method == "HEAD") {
+		return false
+	}
+	if r.exact != "" {
+		return pattern.path == "" || pattern.pathMatches(r.exact)
+	}
+	return true
+}
+
+// Values calls f with each wildcard's name and its value in the path, still
+// escaped, in their order. It reports whether the path matches; f may have been
+// called when it does not.
+func (r Route) Values(path string, f func(name, value string)) bool {
+	if r.path == "" {
+		return r.IsAny()
+	}
+	if r.exact != "" {
+		return path == r.exact
+	}
+	return r.walk(path, f)
+}
+
+func (r *Route) walk(path string, f func(name, value string)) bool {
+	if !strings.HasPrefix(path, "/") {
+		return false
+	}
+	rest := path[1:]
+	for i := range r.segments {
+		s := &r.segments[i]
+		if r.subtree && s.name != "" && i == len(r.segments)-1 && !strings.HasSuffix(r.path, "/") {
+			if f != nil {
+				f(s.name, rest)
+			}
+			return true
+		}
+		part, tail, more := rest, "", false
+		if slash := strings.IndexByte(rest, '/'); slash >= 0 {
+			part, tail, more = rest[:slash], rest[slash+1:], true
+		}
+		switch {
+		case s.name == "" && part != s.literal, s.name != "" && part == "":
+			return false
+		case s.name != "" && f != nil:
+			f(s.name, part)
+		}
+		if i == len(r.segments)-1 {
+			return more == r.subtree
+		}
+		if !more {
+			return false
+		}
+		rest = tail
+	}
+	return r.subtree // "/" alone: everything
+}
+
+func isMethod(s string) bool {
+	for i := range len(s) {
+		if s[i] < 'A' || s[i] > 'Z' {
+			return false
+		}
+	}
+	return s != ""
+}
+
+func isIdentifier(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		letter := c == '_' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c >= 0x80
+		if !letter && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return s != ""
+}

@@ -1,0 +1,328 @@
+package rules
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// The words that make a name secret. Each is folded: lower case, nothing between its
+// letters.
+var (
+	// secretWords hide a name in which one of them ends a word: what follows
+	// "password" in "password_confirmation" or "passwordHash" is no less secret.
+	secretWords = []string{
+		"password", "passwords", "passwd", "passphrase", "passcode",
+		"secret", "secrets", "credential", "credentials",
+		"apikey", "apikeys", "privatekey", "accesskey", "creditcard",
+	}
+	// secretEndings hide a name that ends with one of them, and a number at most.
+	// With another word behind them they mostly say something about the secret and
+	// not the secret: "token_type", "session_length", "signature_version".
+	secretEndings = []string{
+		"token", "tokenhint", "session", "sessionid", "sessionkey", "sessid", "signature", "authorization",
+	}
+	// secretNames hide a name that is one of them as a whole: as a word they stand in
+	// too many others, "discount_code", "author", "sig_digits".
+	secretNames = []string{"code", "auth", "sig", "pwd", "otp", "jwt"}
+	// notSecret are ordinary words that end as a secret does.
+	notSecret = []string{"possession", "obsession"}
+)
+
+// Secrets decides which parameters look secret, whatever their source. Such a parameter
+// is left out of every key that is counted, so neither its name nor its value is sent,
+// published or logged.
+//
+// Names are compared without regard to ASCII case and to ASCII bytes that are neither
+// letter nor digit, which separate words, as do a capital behind a small letter and a
+// number. Of a structured name ("user[password]", "user.password") each part counts. A
+// part is hidden if
+//
+//   - one of its words, together with those before it, ends with one of password,
+//     passwd, passphrase, passcode, secret, credential, apikey, privatekey, accesskey,
+//     creditcard, or with passwords, secrets, credentials, apikeys ("userpassword",
+//     "password_confirmation", "X-Api-Key"), or
+//   - the part itself, but for a number behind it, ends with one of token, tokenhint,
+//     session, sessionid, sessionkey, sessid, signature, authorization ("id_token",
+//     "PHPSESSID", but not "token_type"), or
+//   - it is one of code, auth, sig, pwd, otp, jwt, or of the extra names, which are
+//     compared by their first 64 bytes.
+//
+// The zero value holds these. A Secrets is safe for concurrent use.
+type Secrets struct {
+	own *ownSecrets // nil if there are none
+}
+
+// ownSecrets are the names that a user has added or taken out.
+type ownSecrets struct {
+	extra, except map[string]bool // folded
+	// raw are those of extra of which folding leaves nothing, as they were given.
+	raw map[string]bool
+	// lasts are the bytes that a name ends with if extra or raw holds it.
+	lasts [256]bool
+}
+
+// NewSecrets holds the default names and those of extra, but none of except, which
+// exempts a part of exactly that name.
+func NewSecrets(extra, except []string) Secrets {
+	own := &ownSecrets{extra: make(map[string]bool), except: make(map[string]bool), raw: make(map[string]bool)}
+	for _, name := range except {
+		if folded := fold(name); folded != "" {
+			own.except[folded] = true
+		}
+	}
+	for _, name := range extra {
+		switch folded := fold(name); {
+		case name == "":
+		case folded == "":
+			own.raw[name] = true
+			own.mayEndWith(name[len(name)-1])
+		default:
+			own.extra[folded] = true
+			own.mayEndWith(folded[len(folded)-1])
+			if len(folded) == maxSecret { // more may follow
+				for c := range own.lasts {
+					own.lasts[c] = true
+				}
+			}
+		}
+	}
+	return Secrets{own: own}
+}
+
+// Names returns the names that were added to the default ones and those that were exempted, as
+// they are compared, in order.
+func (s *Secrets) Names() (extra, except []string) {
+	if s.own == nil {
+		return nil, nil
+	}
+	extra = slices.Sorted(maps.Keys(s.own.extra))
+	return append(extra, slices.Sorted(maps.Keys(s.own.raw))...), slices.Sorted(maps.Keys(s.own.except))
+}
+
+// exempts reports whether a name, or one of its parts, was exempted.
+func (s *Secrets) exempts(name string) bool {
+	if s.own == nil || len(s.own.except) == 0 {
+		return false
+	}
+	isPartEnd := func(c rune) bool { return c < 0x80 && kinds[c] == partEnd }
+	return slices.ContainsFunc(append(strings.FieldsFunc(name, isPartEnd), name), func(part string) bool { return s.own.except[fold(part)] })
+}
+
+func (own *ownSecrets) mayEndWith(c byte) {
+	own.lasts[c] = true
+	if 'a' <= c && c <= 'z' {
+		own.lasts[c-'a'+'A'] = true
+	}
+}
+
+// Hides reports whether the parameter of this decoded name looks secret. It does not
+// allocate.
+func (s *Secrets) Hides(name string) bool {
+	for i := 1; i < len(name); i++ {
+		if kinds[name[i]] != lower && s.mayEnd(name, i) {
+			return s.hidesAny(name)
+		}
+	}
+	return len(name) > 0 && s.mayEnd(name, len(name)) && s.hidesAny(name)
+}
+
+// mayEnd reports whether a secret may end before end, by its last two letters: enough
+// to pass most names without comparing them with any.
+func (s *Secrets) mayEnd(name string, end int) bool {
+	last := name[end-1]
+	return end > 1 && secretEnds[last]&letterBits[name[end-2]] != 0 || s.own != nil && s.own.lasts[last]
+}
+
+// hidesAny reports whether one of the parts of a name is hidden.
+func (s *Secrets) hidesAny(name string) bool {
+	start := 0
+	for i := range len(name) {
+		if kinds[name[i]] == partEnd {
+			if s.hidesPart(name[start:i]) {
+				return true
+			}
+			start = i + 1
+		}
+	}
+	return s.hidesPart(name[start:])
+}
+
+func (s *Secrets) hidesPart(part string) bool {
+	if s.own == nil {
+		return looksSecret(part)
+	}
+	if s.own.raw[part] {
+		return true
+	}
+	var buf [maxSecret]byte
+	folded := appendFolded(buf[:0], part)
+	return (s.own.extra[string(folded)] || looksSecret(part)) && !s.own.except[string(folded)]
+}
+
+// looksSecret reports whether a part of a name is hidden by default.
+func looksSecret(part string) bool {
+	letters := 0 // where the last letter ends
+	for i := range len(part) {
+		if kinds[part[i]] < lower {
+			continue
+		}
+		letters = i + 1
+		if endsWord(part, letters) && endsWithAny(part[:letters], &wordsByLast) >= 0 {
+			return true
+		}
+	}
+	if letters == 0 {
+		return false
+	}
+	if endsWithAny(part[:letters], &endingsByLast) >= 0 && endsWithAny(part[:letters], &ordinaryByLast) < 0 {
+		return true
+	}
+	start := endsWithAny(part[:letters], &namesByLast)
+	return start >= 0 && isBlank(part[:start]) && isBlank(part[letters:])
+}
+
+// isBlank reports whether s holds neither letters nor digits.
+func isBlank(s string) bool {
+	for i := range len(s) {
+		if kinds[s[i]] >= digit {
+			return false
+		}
+	}
+	return true
+}
+
+// endsWord reports whether a word of a part ends before end: with the part, or where
+// no letter follows, or a capital that begins another word.
+func endsWord(part string, end int) bool {
+	if end == len(part) || kinds[part[end]] < lower {
+		return true
+	}
+	if kinds[part[end]] != upper {
+		return false
+	}
+	return kinds[part[end-1]] == lower || end+1 < len(part) && kinds[part[end+1]] == lower // HTTPServer
+}
+
+// byLast holds words by their last letter.
+type byLast [26][]string
+
+var (
+	wordsByLast    = newByLast(secretWords)
+	endingsByLast  = newByLast(secretEndings)
+	namesByLast    = newByLast(secretNames)
+	ordinaryByLast = newByLast(notSecret)
+)
+
+func newByLast(words []string) (b byLast) {
+	for _, word := range words {
+		at := word[len(word)-1] - 'a'
+		b[at] = append(b[at], word)
+	}
+	return b
+}
+
+// endsWithAny returns where in s one of the words begins that s, which ends with a
+// letter, ends with; -1 if it ends with none.
+func endsWithAny(s string, words *byLast) int {
+	last := s[len(s)-1] | 0x20
+	if last < 'a' || last > 'z' {
+		return -1
+	}
+	for _, word := range words[last-'a'] {
+		if start := endsWith(s, word); start >= 0 {
+			return start
+		}
+	}
+	return -1
+}
+
+// endsWith returns where in s the word begins that s ends with, separators aside; -1
+// if it does not.
+func endsWith(s, word string) int {
+	i := len(s)
+	for j := len(word) - 1; j >= 0; j-- {
+		for i--; i >= 0 && kinds[s[i]] == separator; i-- {
+		}
+		if i < 0 || s[i]|0x20 != word[j] { // word[j] is a letter, so no other byte folds to it
+			return -1
+		}
+	}
+	return i
+}
+
+// kind is what a byte is in a name.
+type kind uint8
+
+const (
+	separator kind = iota
+	partEnd
+	digit
+	lower // and all bytes that are not ASCII
+	upper
+)
+
+var kinds = func() (k [256]kind) {
+	for c := range k {
+		switch {
+		case c == '[' || c == ']' || c == '.':
+			k[c] = partEnd
+		case '0' <= c && c <= '9':
+			k[c] = digit
+		case 'a' <= c && c <= 'z' || c >= 0x80:
+			k[c] = lower
+		case 'A' <= c && c <= 'Z':
+			k[c] = upper
+		}
+	}
+	return k
+}()
+
+// secretEnds holds, for the last letter of a default name, the bits of those before it.
+var secretEnds = func() (ends [256]uint32) {
+	for _, words := range [][]string{secretWords, secretEndings, secretNames} {
+		for _, word := range words {
+			last, before := word[len(word)-1], word[len(word)-2]
+			ends[last] |= 1 << (before - 'a')
+			ends[last-'a'+'A'] = ends[last]
+		}
+	}
+	return ends
+}()
+
+// letterBits holds a bit for each letter; behind a separator any letter may stand.
+var letterBits = func() (bits [256]uint32) {
+	for c := range bits {
+		switch letter := byte(c) | 0x20; {
+		case 'a' <= letter && letter <= 'z':
+			bits[c] = 1 << (letter - 'a')
+		case kinds[c] == separator:
+			bits[c] = 1<<32 - 1
+		}
+	}
+	return bits
+}()
+
+// maxSecret is how many bytes of a folded part are compared with names of the user's.
+const maxSecret = 64
+
+func fold(name string) string {
+	var buf [maxSecret]byte
+	return string(appendFolded(buf[:0], name))
+}
+
+// appendFolded appends a name's letters and digits, the ASCII letters in lower case:
+// to fold others would cost an allocation a name.
+func appendFolded(dst []byte, name string) []byte {
+	for i := 0; i < len(name) && len(dst) < maxSecret; i++ {
+		c := name[i]
+		switch kinds[c] {
+		case separator, partEnd:
+			continue
+		case upper:
+			c |= 0x20
+		}
+		dst = append(dst, c)
+	}
+	return dst
+}

@@ -1,0 +1,253 @@
+package rules
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Validate reports all that is wrong with the rules: the error is [FieldErrors], each
+// with the path of its field and a hint. Whatever builds rules, a file or code, is
+// judged here alone; package config adds what only a file can get wrong, and the lines.
+func (r *Rules) Validate() error {
+	var bad FieldErrors
+	if !validName(r.Namespace, true) {
+		bad.add("namespace", quoted(r.Namespace), "for example shop, or shop-eu", "want 1 to %d of A-Z a-z 0-9 _ -", maxName)
+	}
+	bad = append(bad, r.Client.validate()...)
+	bad = append(bad, r.Bodies.validate()...)
+	bad = append(bad, r.validateLimitKeys()...)
+	bad = append(bad, r.Redact.validate(&r.Secrets)...)
+	taken := uses{ids: make(map[string]int, len(r.Rules)), prefixes: make(map[string]int, len(r.Rules))}
+	for i := range r.Rules {
+		rule := &r.Rules[i]
+		own := append(taken.add(r.Namespace, i, rule), rule.validate(r)...)
+		for _, e := range own.below(fmt.Sprintf("rules[%d]", i)) {
+			e.rule = fmt.Sprintf("rule %d (%q): ", i+1, rule.ID)
+			bad = append(bad, e)
+		}
+	}
+	return bad.err()
+}
+
+// uses are the ids and the prefixes of counts that rules have, each with the index of
+// its rule.
+type uses struct{ ids, prefixes map[string]int }
+
+// add records the i-th rule's, and returns their errors.
+func (u *uses) add(namespace string, i int, rule *Rule) (bad FieldErrors) {
+	first, twice := u.ids[rule.ID]
+	switch {
+	case rule.ID == "":
+		bad.addSentence("id", "add id: with a name of a-z 0-9 _ -", "the rule has no id")
+	case !ValidRuleID(rule.ID):
+		bad.add("id", quoted(rule.ID), "for example search-terms", "want 1 to %d of a-z 0-9 _ -", maxName)
+	case twice:
+		bad.addSentence("id", "give each rule an id of its own", "id %q is used twice, first in %s", rule.ID, earlier).
+			Earlier = fmt.Sprintf("rules[%d].id", first)
+	default:
+		u.ids[rule.ID] = i
+	}
+	prefix := rule.CountPrefix(namespace)
+	first, twice = u.prefixes[prefix]
+	switch {
+	case rule.Prefix != "" && !isPrefix(rule.Prefix):
+		bad.add("prefix", quoted(rule.Prefix), "for example shop.search", "want parts of A-Z a-z 0-9 _ - with dots between, %d bytes at most", maxPrefix)
+	case len(rule.Hot) == 0 && rule.Prefix == "", rule.Prefix == "" && len(bad) > 0:
+		// There are no counts, or no prefix for them.
+	case slices.Contains(strings.Split(rule.Prefix, "."), marker), strings.Contains(prefix+".", "."+marker+"."):
+		bad.add("prefix", quoted(prefix), "choose another", "%q stands between a prefix and its key", marker).needs("id")
+	case len(rule.Hot) == 0:
+	case twice:
+		e := bad.addSentence("prefix", "give one of the two another prefix", "prefix %q is that of the rule in %s too: their counts could not be distinguished", prefix, earlier)
+		e.Earlier = fmt.Sprintf("rules[%d].prefix", first)
+	default:
+		u.prefixes[prefix] = i
+	}
+	return bad
+}
+
+const limitOrHot = "add limit: {rate: 50/s}, hot: {rate: 200/s} or action: ignore"
+
+func (r *Rule) validate(rules *Rules) (bad FieldErrors) {
+	switch {
+	case r.Match.Route.IsZero() && len(r.Match.Query) == 0:
+		bad.addSentence("match", `add match: {route: "*"} for every request, or a narrower route`, "the rule has no match").needs("match")
+	case r.Match.Route.IsZero():
+		bad.addSentence("match.route", `add route: "*" for every request, or "GET /search"`, "match.route is missing")
+	}
+	for i := range r.Match.Query {
+		if message, hint := r.Match.Query[i].Param().CheckName(); message != "" {
+			bad.add(fmt.Sprintf("match.query[%d]", i), quoted(r.Match.Query[i].Name), hint, "%s", message)
+		}
+	}
+	if r.Ignore {
+		if len(r.Hot) > 0 || r.Limit != nil || len(r.Except) > 0 || r.Count != Requests || r.Unread != UnreadLimit {
+			bad.addSentence("action", "remove them, or remove action: ignore", "an ignore rule only exempts requests from the others: it takes neither hot nor limit, count, unread or exceptions")
+		}
+		return bad
+	}
+	r.validateEffect(&bad)
+	if r.Count > Units {
+		bad.add("count", "", "want requests, bytes, ms or units", "unit %d is none", r.Count)
+	}
+	r.validateBy(&bad, rules)
+	r.validateUnread(&bad)
+	r.validateHot(&bad)
+	if len(r.Except) > MaxExceptions {
+		bad.addSentence("except", "use patterns: a star stands for any text", "%d exceptions: a rule has at most %d, since each key is compared with them", len(r.Except), MaxExceptions)
+	}
+	for i := range r.Except {
+		own := r.Except[i].validate(r, rules)
+		bad = append(bad, own.below(fmt.Sprintf("except[%d]", i))...)
+	}
+	r.validateRedacted(&bad, newRedaction(rules.Redact))
+	return append(bad, r.Limit.validate(r.Count)...)
+}
+
+// validateEffect reports a rule that does nothing, or counts for nothing.
+func (r *Rule) validateEffect(bad *FieldErrors) {
+	limits := r.Limit != nil || slices.ContainsFunc(r.Except, func(x Exception) bool { return x.Limit != nil })
+	blocks := slices.ContainsFunc(r.Except, func(x Exception) bool { return x.Action == Block })
+	var e *finding
+	switch {
+	case len(r.Hot) > 0 || limits:
+		return
+	case r.Count != Requests:
+		e = bad.add("count", "", "add hot or limit, or remove count", "the rule has neither hot nor limit, so it counts nothing")
+	case blocks:
+		return
+	case len(r.Except) > 0:
+		e = bad.addSentence("", limitOrHot, "the rule has neither hot nor limit, and none of its exceptions blocks: it does nothing")
+	default:
+		e = bad.addSentence("", limitOrHot, "the rule has neither hot nor limit: it does nothing")
+	}
+	e.needs("hot", "limit", "action", "except", "allow", "block")
+}
+
+func (r *Rule) validateHot(bad *FieldErrors) {
+	if len(r.Hot) > MaxThresholds {
+		bad.addSentence(fmt.Sprintf("hot[%d]", MaxThresholds), "each window of a rule takes memory for every key", "hot: more than %d thresholds", MaxThresholds)
+	}
+	for i := range r.Hot {
+		t, parent := &r.Hot[i], fmt.Sprintf("hot[%d]", i)
+		own := t.validate()
+		*bad = append(*bad, own.below(parent)...)
+		same := func(other Threshold) bool {
+			return other.Kind == t.Kind && other.Rate.Per == t.Rate.Per && other.Over == t.Over
+		}
+		if earlier := slices.IndexFunc(r.Hot[:i], same); earlier >= 0 && own == nil {
+			of := t.Kind.String()
+			if t.Over != OverRecent {
+				of += " over " + t.Over.String()
+			}
+			bad.addSentence(parent, "keep one of them, or give them different windows", "hot: a second %s over %v", of, t.Rate.Per).
+				needs(parent, fmt.Sprintf("hot[%d]", earlier))
+		}
+	}
+}
+
+const (
+	shareHint = "20% is a fifth of what the rule counts on the route, 20%/1m the same within a minute"
+	jumpHint  = "8x is eight times what the key had before, 8x/1m the same within a minute"
+	rateHint  = "200/s is 200 within a second, 60/1m is 60 within a minute"
+	overHint  = "over: day compares a key with its own same hour of the days before"
+	leastHint = "min is the count below which nothing is hot, for example 50/10s"
+)
+
+func (t *Threshold) validate() (bad FieldErrors) {
+	if t.Kind > Top {
+		bad.add("kind", "", "want a rate, a share, a jump or a top", "kind %d is none", t.Kind)
+		return bad
+	}
+	count, countHint, window, windowHint := "rate", rateHint, "rate", rateHint
+	if t.Kind != Absolute {
+		count, countHint, window, windowHint = "min", leastHint, "window", "for example window: 10s"
+	}
+	switch {
+	case t.Rate.N < 1:
+		bad.add(count, quoted(t.Rate.String()), countHint, "the count must be at least 1")
+	case t.Rate.Per < MinWindow || t.Rate.Per > MaxWindow:
+		bad.add(window, quoted(t.Rate.String()), windowHint, "the window must be 1s to 1h")
+	}
+	if t.Exit.Num < 1 || t.Exit.Den < t.Exit.Num {
+		bad.add("exit", fmt.Sprintf("%d/%d", t.Exit.Num, t.Exit.Den), "80% is four fifths of the threshold", "must be above 0 and at most 1")
+	}
+	if t.Hold < 0 {
+		bad.add("hold", t.Hold.String(), "hold is the least time for which a key stays hot", "must not be negative")
+	}
+	if t.CoolDown < 0 {
+		bad.add("cool_down", t.CoolDown.String(), "cool_down is how long a key must stay below the exit to cool", "must not be negative")
+	}
+	t.validateKind(&bad)
+	return bad
+}
+
+// validateKind reports errors of the number that the kind has besides its rate.
+func (t *Threshold) validateKind(bad *FieldErrors) {
+	factor := fmt.Sprintf("%d/%d", t.Factor.Num, t.Factor.Den)
+	switch {
+	case t.Kind != Share && t.Kind != Jump && t.Factor != Fraction{}:
+		bad.add("share", factor, "leave it zero", "a factor is for a share or a jump")
+	case t.Kind == Share && (t.Factor.Num < 1 || t.Factor.Den < t.Factor.Num):
+		bad.add("share", factor, shareHint, "a share must be above 0%% and at most 100%%")
+	case t.Kind == Jump && (t.Factor.Den < 1 || t.Factor.Cmp(1) <= 0 || t.Factor.Cmp(MaxFactor) > 0):
+		bad.add("jump", factor, jumpHint, "a jump must be above 1x and at most %dx", int64(MaxFactor))
+	}
+	switch {
+	case t.Kind != Jump && t.Over != OverRecent:
+		bad.add("over", "", "remove it: only a jump compares a key with its past", "the threshold is no jump")
+	case int(t.Over) >= len(overNames):
+		bad.add("over", "", overHint, "over %d is none", t.Over)
+	}
+	switch {
+	case t.Kind != Top && t.Top != 0:
+		bad.add("top", quoted(fmt.Sprint(t.Top)), "leave it zero", "a number of keys is for top")
+	case t.Kind == Top && (t.Top < 1 || t.Top > MaxTop):
+		bad.add("top", quoted(fmt.Sprint(t.Top)), "top: 10 makes the ten keys with the highest counts hot", "want a whole number of 1 to %d", MaxTop)
+	}
+}
+
+// ValidNamespace reports whether s can be a namespace: [A-Za-z0-9_-]+.
+func ValidNamespace(s string) bool { return validName(s, true) }
+
+// ValidRuleID reports whether s can be a rule's id: [a-z0-9_-]+.
+func ValidRuleID(s string) bool { return validName(s, false) }
+
+const (
+	// maxName bounds ids and namespaces, so that a StatsD line has room for a key.
+	maxName = 64
+	// maxPrefix is the length of the longest default prefix, in bytes.
+	maxPrefix = maxName + 1 + maxName
+	// marker stands between a prefix and its key in a StatsD line.
+	marker = "hot_param"
+)
+
+// isPrefix reports whether s is made of words such as may stand before ".hot_param." in
+// a line.
+func isPrefix(s string) bool {
+	for word := range strings.SplitSeq(s, ".") {
+		if !validName(word, true) {
+			return false
+		}
+	}
+	return len(s) <= maxPrefix
+}
+
+func validName(s string, upper bool) bool {
+	if s == "" || len(s) > maxName {
+		return false
+	}
+	for i := range len(s) {
+		c := s[i]
+		switch {
+		case 'a' <= c && c <= 'z', '0' <= c && c <= '9', c == '_', c == '-':
+		case upper && 'A' <= c && c <= 'Z':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+func quoted(s string) string { return fmt.Sprintf("%q", s) }

@@ -1,0 +1,57 @@
+package hotparam
+
+import (
+	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/limiter/redislimiter"
+	"github.com/hotparam/hotparam/middleware"
+)
+
+// Stats are the states of the parts, and their counters since Open.
+type Stats struct {
+	Rules     RulesStats
+	Guard     middleware.Stats
+	Backend   limiter.FailoverStats // of limits with scope: exact
+	Collector collector.Stats
+	Sink      any `json:",omitempty"` // a kafkasink.Stats with Kafka, otherwise nil
+	Watcher   hotkeys.WatcherStats
+	Controls  hotkeys.ControlWatcherStats
+	Heartbeat hotkeys.HeartbeatStats
+	Members   redislimiter.MembersStats   // of limits with scope: share
+	Semaphore redislimiter.SemaphoreStats // of concurrency with scope: exact
+}
+
+// RulesStats are about the rules of the file.
+type RulesStats struct {
+	Version string // of the rules in force
+	// RedactKey identifies the key of secrets.redact without revealing it; empty if there
+	// is none. Instances with different keys count redacted values under different keys.
+	RedactKey string
+	Reloads   uint64 // times that the file was put in force since Open
+	Rejected  uint64 // times that it was not, since it was bad or needs a restart
+	Problem   string // why the file is not in force: it is bad, or cannot be read; empty if it is
+}
+
+// Stats returns a snapshot.
+func (h *Hotparam) Stats() Stats {
+	s := Stats{
+		Guard:     h.guard.Stats(),
+		Backend:   h.guard.BackendStats(),
+		Watcher:   h.watcher.Stats(),
+		Controls:  h.controls.Stats(),
+		Heartbeat: h.heartbeat.Stats(),
+		Members:   h.fleet.members.Stats(),
+		Semaphore: h.fleet.semaphore.Stats(),
+	}
+	if h.counts != nil {
+		s.Collector = h.counts.Stats()
+	}
+	if h.transport.Stats != nil {
+		s.Sink = h.transport.Stats()
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s.Rules = h.rules.told()
+	return s
+}
