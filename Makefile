@@ -36,10 +36,10 @@ bench-peers: ## compare with the peers: medians of PASSES passes, as a table (mi
 	done | go run ./cmd/table
 
 bench-page: build ## measure with hotparam bench, as docs/BENCH.md (five minutes, needs redis-server)
-	go run ./internal/bench/cmd/benchpage bin/hotparam docs
+	go run ./checks/bench/cmd/benchpage bin/hotparam docs
 
 bench-gateways: build ## measure what the guard's doors add to a request through real gateways, as a table in docs/GATEWAYS.md (four minutes, needs redis-server and nginx)
-	go run ./internal/bench/cmd/benchgateways bin/hotparam docs/GATEWAYS.md
+	go run ./checks/bench/cmd/benchgateways bin/hotparam docs/GATEWAYS.md
 
 cover: ## test and write coverage.html
 	@mkdir -p bin
@@ -49,18 +49,18 @@ cover: ## test and write coverage.html
 
 VERSION =
 release: ## bin/archives: the archives of VERSION=v0.1.0 for Linux, their bills of materials and sums
-	@go run ./internal/archives/cmd/releasearchives "$(VERSION)" bin/archives
+	@go run ./checks/archives/cmd/releasearchives "$(VERSION)" bin/archives
 
 verify-release: ## build the archives of this commit twice, in different folders, and compare them (some minutes the first time)
 	@folders=$$(mktemp -d) && trap 'rm -rf "$$folders"' EXIT && \
 	git clone -q . "$$folders/here" && git clone -q "$$folders/here" "$$folders/there/and/deeper" && \
 	for folder in here there/and/deeper; do \
-		(cd "$$folders/$$folder" && GOWORK=off go run ./internal/archives/cmd/releasearchives v0.0.0-verify bin/archives >/dev/null) || exit 1; \
+		(cd "$$folders/$$folder" && GOWORK=off go run ./checks/archives/cmd/releasearchives v0.0.0-verify bin/archives >/dev/null) || exit 1; \
 	done && \
 	diff -r "$$folders/here/bin/archives" "$$folders/there/and/deeper/bin/archives" && cat "$$folders/here/bin/archives/SHA256SUMS"
 
 release-modules: ## bin/release: the files of VERSION=v0.1.0 of all modules, as a GOPROXY; prints the tags to set
-	@go run ./internal/release/cmd/releasemodules "$(VERSION)" bin/release
+	@go run ./checks/release/cmd/releasemodules "$(VERSION)" bin/release
 
 # The adapters require a version that need not be there yet.
 tidy: ## go mod tidy in all modules
@@ -74,33 +74,33 @@ demo: ## everything in one process, on a real access log
 
 DATA = ../shared/data
 verify-replay: build ## hold replay against an exact count, on each trace in DATA, by all kinds of threshold, sorted and in order of completion (30 minutes)
-	go run ./internal/exact/cmd/verifyreplay bin/hotparam $(DATA)
-	go run ./internal/exact/cmd/verifyreplay -late 9900ms bin/hotparam $(DATA)
+	go run ./checks/exact/cmd/verifyreplay bin/hotparam $(DATA)
+	go run ./checks/exact/cmd/verifyreplay -late 9900ms bin/hotparam $(DATA)
 
 verify-claims: ## hold the pipeline against what is claimed of its counts (10 to 20 minutes; FLAGS=-quick: one or two)
-	go run ./internal/claims/cmd/verifyclaims $(FLAGS) $(DATA)
+	go run ./checks/claims/cmd/verifyclaims $(FLAGS) $(DATA)
 
 verify-loss: ## 10 and 100 real instances on a network that loses, doubles, delays and reorders packets, against what they counted (five minutes, needs redis-server)
-	HOTPARAM_LOSS=full go test ./internal/e2e -run TestLossOverTheWire -v -count 1 -timeout 20m
+	HOTPARAM_LOSS=full go test ./checks/e2e -run TestLossOverTheWire -v -count 1 -timeout 20m
 
 verify-restarts: ## aggregators that restart, beside one that does not, with windows of up to ten minutes (a quarter of an hour, needs redis-server)
-	HOTPARAM_RESTARTS=full go test ./internal/e2e -run TestRestartsOverTheWire -v -count 1 -timeout 30m
+	HOTPARAM_RESTARTS=full go test ./checks/e2e -run TestRestartsOverTheWire -v -count 1 -timeout 30m
 
 verify-stories: ## what goes away around Kafka, all of it, and ten flash crowds by Graphite (five minutes)
-	HOTPARAM_STORIES=full go test ./internal/e2e -run 'TestKafkaFaults|TestFlashCrowdByGraphite' -v -count 1 -timeout 20m
+	HOTPARAM_STORIES=full go test ./checks/e2e -run 'TestKafkaFaults|TestFlashCrowdByGraphite' -v -count 1 -timeout 20m
 
 mutants: ## plant known faults, one at a time, and show which check finds each (some 15 minutes; ONLY=aggregator/ for some)
-	go run ./internal/mutants/cmd/mutants -only "$(ONLY)"
-	[ -n "$(ONLY)" ] || HOTPARAM_CHAOS_FAULTS=all go test ./internal/chaos -run TestPlantedFaults -v -count 1 -parallel 6
-	[ -n "$(ONLY)" ] || HOTPARAM_CHAOS_FAULTS=all go test ./internal/e2e -run TestPlantedRestartFaults -v -count 1 -parallel 3
+	go run ./checks/mutants/cmd/mutants -only "$(ONLY)"
+	[ -n "$(ONLY)" ] || HOTPARAM_CHAOS_FAULTS=all go test ./checks/chaos -run TestPlantedFaults -v -count 1 -parallel 6
+	[ -n "$(ONLY)" ] || HOTPARAM_CHAOS_FAULTS=all go test ./checks/e2e -run TestPlantedRestartFaults -v -count 1 -parallel 3
 
 CHAOS = -duration 30m
 chaos: ## faults let loose on real processes, judged from outside (30 minutes; CHAOS="-seed N -redis cluster -counts kafka -duration 5m")
-	go run ./internal/chaos/cmd/chaos $(CHAOS)
+	go run ./checks/chaos/cmd/chaos $(CHAOS)
 
 SOAK = -duration 15m
 soak: ## a steady load on real processes: memory, goroutines, descriptors and connections stay flat (15 minutes)
-	go run ./internal/chaos/cmd/chaos -soak $(SOAK)
+	go run ./checks/chaos/cmd/chaos -soak $(SOAK)
 
 metrics: ## write the tables of METRICS.md from the code
 	go generate -run TestMetricsPageIsUpToDate ./cmd/hotparam .

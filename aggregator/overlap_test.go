@@ -11,7 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	reference "github.com/hotparam/hotparam/internal/exact"
+	reference "github.com/hotparam/hotparam/checks/exact"
 	"github.com/hotparam/hotparam/internal/pace"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/rules"

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/aggregator/decode"
-	reference "github.com/hotparam/hotparam/internal/exact"
+	reference "github.com/hotparam/hotparam/checks/exact"
 	"github.com/hotparam/hotparam/internal/pace"
 	"github.com/hotparam/hotparam/rules"
 )

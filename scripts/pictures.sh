@@ -11,7 +11,7 @@ trap 'kill $(cat "$dir"/*.pid 2>/dev/null) 2>/dev/null || true; $tmux kill-serve
 # As a release, whose version the page shows: the tag that comes next is not known here.
 version=$(git describe --tags --abbrev=0 2>/dev/null || echo v0.1.0)
 go build -ldflags "-X main.version=$version" -o "$dir/hotparam" ./cmd/hotparam
-go build -o "$dir/termshot" ./internal/termshot
+go build -o "$dir/termshot" ./checks/termshot
 go test -c -o "$dir/page.test" ./internal/page # drives a browser
 mkdir -p docs/images
 

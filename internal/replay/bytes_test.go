@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/exact"
+	"github.com/hotparam/hotparam/checks/exact"
 	"github.com/hotparam/hotparam/rules"
 )
 

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/checks/exact"
 	"github.com/hotparam/hotparam/internal/accesslog"
-	"github.com/hotparam/hotparam/internal/exact"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/rules"
 )

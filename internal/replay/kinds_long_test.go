@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/checks/exact"
 	"github.com/hotparam/hotparam/internal/accesslog"
-	"github.com/hotparam/hotparam/internal/exact"
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 

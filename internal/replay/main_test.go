@@ -9,8 +9,8 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/hotparam/hotparam/checks/exact"
 	"github.com/hotparam/hotparam/internal/accesslog"
-	"github.com/hotparam/hotparam/internal/exact"
 	"github.com/hotparam/hotparam/rules"
 )
 

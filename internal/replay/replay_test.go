@@ -18,10 +18,10 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/hotparam/hotparam/checks/exact"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/accesslog"
 	"github.com/hotparam/hotparam/internal/demo/data"
-	"github.com/hotparam/hotparam/internal/exact"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/rules"
 )

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/checks/exact"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/demo/data"
-	"github.com/hotparam/hotparam/internal/exact"
 	"github.com/hotparam/hotparam/rules"
 )
 

@@ -14,10 +14,10 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/hotparam/hotparam/checks/exact"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/accesslog"
 	"github.com/hotparam/hotparam/internal/demo/data"
-	"github.com/hotparam/hotparam/internal/exact"
 	"github.com/hotparam/hotparam/rules"
 )
 

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/checks/exact"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/accesslog"
-	"github.com/hotparam/hotparam/internal/exact"
 	"github.com/hotparam/hotparam/internal/replay"
 )
 

@@ -72,11 +72,11 @@ var checklist = []line{
 	}},
 	{"B9", "regenerating stamina", []string{"examples/stamina TestStaminaComesBack"}},
 
-	{"C1", "requests become counts of their sorted parameters, by StatsD", []string{"internal/e2e TestPlainStatsDLinesMakeAKeyHot", "collector/statsdsink TestStatsDGolden"}},
+	{"C1", "requests become counts of their sorted parameters, by StatsD", []string{"checks/e2e TestPlainStatsDLinesMakeAKeyHot", "collector/statsdsink TestStatsDGolden"}},
 	{"C1 bug", "a parameter that is written twice", []string{". TestTextGolden", "middleware TestRepeatedParameterCountsOnce"}},
 	{"C2", "counts above the threshold reach the middleware, which applies the rule", []string{
-		"internal/e2e TestHotParameterIsLimitedOnAllInstancesAndCools",
-		"internal/e2e TestFlashCrowdByGraphite", "internal/e2e TestHotParameterByGraphiteCools",
+		"checks/e2e TestHotParameterIsLimitedOnAllInstancesAndCools",
+		"checks/e2e TestFlashCrowdByGraphite", "checks/e2e TestHotParameterByGraphiteCools",
 	}},
 
 	{"D1", "an exact sliding log", []string{"limiter TestSlidingLogMemory", "limiter/redislimiter TestDenialsWriteNothing"}},
@@ -129,7 +129,7 @@ var checklist = []line{
 	}},
 	{"F6", "a share by live instances; decided here and told later; exact; alone beyond the limit, or when Redis is away", []string{
 		"middleware TestShare", "limiter/redislimiter TestMembersDeath", "limiter TestDeferredDecidesHereAndTellsLater",
-		"internal/e2e TestSharesFollowTheInstances", "internal/e2e TestExactLimitsOfThreeInstances", "internal/e2e TestRedisIsAwayFromExactLimits",
+		"checks/e2e TestSharesFollowTheInstances", "checks/e2e TestExactLimitsOfThreeInstances", "checks/e2e TestRedisIsAwayFromExactLimits",
 		"middleware TestExact", "middleware TestExactAway", "limiter TestFailoverDecidesAtOnceWhileThePrimaryIsAway",
 		"limiter TestFailoverPerNode", "limiter/redislimiter TestOneMasterLost",
 		"middleware TestExactFarBeyondTheLimit", "limiter TestCachedFarBeyondTheLimit", "limiter TestCachedInstancesProperty",

@@ -1,0 +1,128 @@
+package chaos
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/hotparam/hotparam/checks/chaos/oracle"
+)
+
+// linkKinds are faults of what lies between two processes.
+var linkKinds = []kind{
+	{name: "slow-link", weight: 2, scenarios: []string{"recovery", "links"}, deployment: "single", exclusive: "redis", least: 2 * time.Second, most: 5 * time.Second, begin: link(slow)},
+	{name: "silent-link", weight: 2, scenarios: []string{"recovery", "links"}, deployment: "single", exclusive: "redis", least: time.Second, most: 5 * time.Second, begin: link(silent)},
+	{name: "cut-link", weight: 1, scenarios: []string{"recovery", "links"}, deployment: "single", exclusive: "redis", least: time.Second, most: 5 * time.Second, begin: link(cut)},
+	{name: "garbled-link", weight: 2, scenarios: []string{"recovery", "links"}, deployment: "single", exclusive: "redis", least: time.Second, most: 3 * time.Second, begin: link(garbled)},
+	{name: "slow-restart", weight: 1, scenarios: []string{"recovery", "links"}, deployment: "single", exclusive: "redis", least: 2 * time.Second, most: 4 * time.Second, begin: slowRestart},
+	{name: "lost-counts", weight: 1, scenarios: []string{"recovery", "links"}, deployment: "statsd", exclusive: "counts", least: time.Second, most: 4 * time.Second, begin: loseCounts},
+	{name: "clock", weight: 2, scenarios: []string{"links"}, deployment: "statsd", exclusive: "counts", least: 4 * time.Second, most: 6 * time.Second, begin: clock},
+}
+
+// link puts all links to Redis, or one of an instance, or those of the aggregators, in a
+// mode.
+func link(m mode) func(r *run, e *event) func() {
+	return func(r *run, e *event) func() {
+		var relays []*tcpRelay
+		which := e.rng().IntN(3)
+		if which != 1 {
+			for _, g := range r.aggregators {
+				relays = append(relays, g.redis)
+			}
+		}
+		if which != 2 {
+			for _, a := range r.apis {
+				if which == 0 || a.index == e.target {
+					relays = append(relays, a.redis)
+				}
+			}
+		}
+		r.logf("         %s", []string{"all links", "that of the instance", "those of the aggregators"}[which])
+		e2 := effect{publishing: true, redis: which != 2}
+		if m == garbled {
+			e2.lost = true // a question goes through, but what it was the answer to?
+		}
+		end := r.judge.begin(e2)
+		setAll(relays, m)
+		return func() {
+			setAll(relays, through)
+			end()
+		}
+	}
+}
+
+func setAll(relays []*tcpRelay, m mode) {
+	for _, relay := range relays {
+		relay.set(m)
+	}
+}
+
+// slowRestart restarts Redis without its data, and its first answers come late.
+func slowRestart(r *run, _ *event) func() {
+	end := r.judge.begin(awayAndLost)
+	relays := []*tcpRelay{}
+	for _, g := range r.aggregators {
+		relays = append(relays, g.redis)
+	}
+	for _, a := range r.apis {
+		relays = append(relays, a.redis)
+	}
+	setAll(relays, slow)
+	r.redis.single.Restart()
+	return func() {
+		setAll(relays, through)
+		end()
+	}
+}
+
+// loseCounts loses all that an instance counts.
+func loseCounts(r *run, e *event) func() {
+	end := r.judge.begin(effect{publishing: true})
+	for _, relay := range r.apis[e.target].counts {
+		relay.setCut(true)
+	}
+	return func() {
+		for _, relay := range r.apis[e.target].counts {
+			relay.setCut(false)
+		}
+		end()
+	}
+}
+
+// clock sets the clock of an instance, as the aggregators see it, off by up to a second or
+// by up to half a minute, and back again. Its counts are counted as if the clock were
+// right, and a metric has to tell that it is not.
+func clock(r *run, e *event) func() {
+	rng := e.rng()
+	most := []int{1000, 30_000}[rng.IntN(2)]
+	offset := time.Duration(rng.IntN(2*most)-most) * time.Millisecond
+	r.logf("         by %v", offset)
+	late := r.countsMetric("hotparam_late_counts_total")
+	for _, relay := range r.apis[e.target].counts {
+		relay.setOffset(offset)
+	}
+	return func() {
+		if off := r.countsMetric("hotparam_statsd_off_clocks"); offset.Abs() > offFrom && off <= 0 && len(e.parts) == 1 {
+			r.violated(oracle.Violation{At: r.now(), Invariant: oracle.I2, Subject: "hotparam_statsd_off_clocks", Text: fmt.Sprintf(
+				"none, with the clock of %s off by %v", r.apis[e.target].name, offset)})
+		}
+		if lost := r.countsMetric("hotparam_late_counts_total") - late; lost > 0 && len(e.parts) == 1 {
+			r.logf("         %v counts came too late", lost)
+		}
+		for _, relay := range r.apis[e.target].counts {
+			relay.setOffset(0)
+		}
+	}
+}
+
+// offFrom is from which offset on a clock is certain to be reported.
+const offFrom = time.Second
+
+// countsMetric returns the sum of a metric over all aggregators.
+func (r *run) countsMetric(name string) (sum float64) {
+	for _, g := range r.aggregators {
+		if n, err := g.metric(r.Context(), r.load.client[0], name); err == nil {
+			sum += n
+		}
+	}
+	return sum
+}

@@ -1,0 +1,185 @@
+package chaos
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/hotparam/hotparam/checks/chaos/oracle"
+)
+
+// flow is a key that is asked for at a pace, at each instance or at one alone.
+type flow struct {
+	route, key string
+	perSecond  int // at each
+	only       int // one instance; -1: each
+}
+
+// rollingKeys are the keys whose limits events change.
+var rollingKeys = []struct{ route, key string }{
+	{"bucket", "a"}, {"bucket", "b"}, {"log", "a"}, {"local", "a"}, {"wait", "line"},
+}
+
+// flows are the steady load: some 170 requests a second.
+func flows() []flow {
+	all := []flow{
+		{"search", "steady", steadyRate, -1}, {"bucket", "a", 5, -1}, {"bucket", "b", 2, -1}, {"log", "a", 4, -1}, {"local", "a", 4, -1},
+	}
+	for i := range instances {
+		all = append(all, flow{"solo", soloKey(i), soloRate * 8 / 5, i})
+	}
+	return all
+}
+
+// param is the name of the parameter that makes the key of a route.
+func param(route string) string {
+	if route == "search" {
+		return "q"
+	}
+	return "k"
+}
+
+// load sends the flows until it is stopped.
+type load struct {
+	f      *fleet
+	j      *judge
+	client [instances]*http.Client
+	work   sync.WaitGroup
+}
+
+func newLoad(f *fleet, j *judge) *load {
+	l := &load{f: f, j: j}
+	for i := range l.client {
+		l.client[i] = &http.Client{
+			Transport: &http.Transport{MaxIdleConnsPerHost: 32, DisableCompression: true, IdleConnTimeout: 3 * time.Second},
+			Timeout:   requestTimeout,
+		}
+	}
+	return l
+}
+
+func (l *load) start(ctx context.Context) {
+	for _, fl := range flows() {
+		for _, a := range l.f.apis {
+			if fl.only < 0 || fl.only == a.index {
+				l.work.Go(func() { l.send(ctx, a, fl) })
+			}
+		}
+	}
+	for _, a := range l.f.apis {
+		l.work.Go(func() { l.control(ctx, a) })
+	}
+	l.work.Go(func() { l.clock(ctx) })
+	if l.f.redis.single != nil {
+		l.work.Go(func() { l.ping(ctx) })
+	}
+}
+
+// wait waits until all requests have been answered, once the context has ended.
+func (l *load) wait() {
+	l.work.Wait()
+	for _, c := range l.client {
+		c.CloseIdleConnections()
+	}
+}
+
+// send asks for a flow's key, with few requests under way at a time.
+func (l *load) send(ctx context.Context, a *api, fl flow) {
+	tick := time.NewTicker(time.Second / time.Duration(fl.perSecond))
+	defer tick.Stop()
+	var underWay atomic.Int64
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if underWay.Add(1) > 6 {
+			underWay.Add(-1)
+			continue
+		}
+		l.work.Go(func() {
+			defer underWay.Add(-1)
+			l.one(a, fl.route, fl.key)
+		})
+	}
+}
+
+// one sends one request and has it judged.
+func (l *load) one(a *api, route, key string) {
+	life, sent := a.lives.Load(), l.f.now()
+	status, err := l.get(a, route, key)
+	if a.lives.Load() != life {
+		return // which life answered is not known
+	}
+	l.j.answered(a, life, route, key, sent, status, err)
+}
+
+func (l *load) get(a *api, route, key string) (status int, err error) {
+	return ask(context.Background(), l.client[a.index], http.MethodGet, "http://"+a.addr+"/"+route+"?"+param(route)+"="+key)
+}
+
+// control asks an instance for what no guard stands before. What takes long there is
+// the machine's doing, unless the instance was meant to stand still.
+func (l *load) control(ctx context.Context, a *api) {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		sent := l.f.now()
+		_, err := ask(ctx, l.client[a.index], http.MethodGet, "http://"+a.addr+"/chaos/control")
+		meant := l.j.disturbed(func(e *effect) bool { return e.one && e.instance == a.index && e.requests })
+		if now := l.f.now(); err == nil && now-sent > stallLeast && !meant {
+			l.j.stall(oracle.Span{From: sent, To: now})
+		}
+	}
+}
+
+// ping asks Redis for nothing: the machine may be too busy for it alone.
+func (l *load) ping(ctx context.Context) {
+	client := redis.NewClient(&redis.Options{
+		Addr: l.f.redis.single.Addr(), MaxRetries: -1, DialerRetries: 1, PoolSize: 1,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	})
+	defer client.Close()
+	every(ctx, 50*time.Millisecond, func(int) {
+		sent := l.f.now()
+		err := client.Ping(ctx).Err()
+		meant := l.j.disturbed(func(e *effect) bool { return e.redis })
+		if now := l.f.now(); err == nil && now-sent > stallLeast && !meant {
+			l.j.stall(oracle.Span{From: sent, To: now})
+		}
+	})
+}
+
+// stallLeast is what counts as a stall of the machine.
+const stallLeast = 60 * time.Millisecond
+
+// clock notes when this process itself did not run.
+func (l *load) clock(ctx context.Context) {
+	const pace = 10 * time.Millisecond
+	tick := time.NewTicker(pace)
+	defer tick.Stop()
+	last := l.f.now()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		now := l.f.now()
+		if now-last > pace+stallLeast {
+			l.j.stall(oracle.Span{From: last, To: now})
+		}
+		last = now
+	}
+}

@@ -1,0 +1,112 @@
+package chaos
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/hotparam/hotparam/checks/chaos/oracle"
+)
+
+// Rules that no event changes. The oracle knows them by these figures.
+const (
+	hotThreshold = 30 // requests per second over all instances
+	hotRate      = 5  // then, on each instance
+	steadyRate   = 20 // of the key that is hot all the time, at each instance
+	soloRate     = 10 // over all instances, by Redis
+	soloBurst    = 2
+)
+
+// limit is one limit as the file has it and as the oracle knows it.
+type limit struct {
+	text  string // the fields of limit:
+	quota oracle.Quota
+}
+
+func perMinute(family string, n, burst float64) oracle.Quota {
+	return oracle.Quota{Family: family, Rate: n / 60, Burst: burst}
+}
+
+// A bucket and gcra are one family: they share their state. All else stands beside it.
+var (
+	bucketLimits = []limit{
+		{"rate: 10/1m", perMinute("bucket", 10, 10)},
+		{"rate: 12/1m", perMinute("bucket", 12, 12)},
+		{"rate: 10/1m, burst: 3", perMinute("bucket", 10, 3)},
+		{"rate: 14/1m, algorithm: gcra", perMinute("bucket", 14, 14)},
+		{"rate: 11/1m, algorithm: leaky_bucket", perMinute("leaky", 11, 11)},
+		{"rate: 30/1m, burst: 20", perMinute("bucket", 30, 20)},
+	}
+	logLimits = []limit{
+		{"rate: 10/1m, algorithm: sliding_log", perMinute("log", 10, 10)},
+		{"rate: 15/1m, algorithm: sliding_log", perMinute("log", 15, 15)},
+		{"rate: 10/1m, algorithm: sliding_blocks, blocks: 10", oracle.Quota{Family: "blocks", Rate: 10 / 54., Burst: 10}},
+		{"rate: 10/1m", perMinute("bucket", 10, 10)},
+		{"rate: 10/30s, algorithm: sliding_log", oracle.Quota{Family: "log", Rate: 10 / 30., Burst: 10}},
+		{"rate: 12/1m, algorithm: fixed_window", oracle.Window("fixed", 12, time.Minute)},
+	}
+	localLimits = []limit{
+		{"rate: 10/1m", perMinute("bucket", 10, 10)},
+		{"rate: 15/1m", perMinute("bucket", 15, 15)},
+		{"rate: 10/1m, algorithm: sliding_log", perMinute("log", 10, 10)},
+		{"rate: 12/1m, burst: 4", perMinute("bucket", 12, 4)},
+		{"rate: 10/1m, algorithm: leaky_bucket", perMinute("leaky", 10, 10)},
+		{"rate: 20/1m, burst: 20", perMinute("bucket", 20, 20)},
+	}
+	waitLimits = []limit{
+		{"rate: 10/s, burst: 5", oracle.Quota{Family: "bucket", Rate: 10, Burst: 5}},
+		{"rate: 11/s, burst: 5", oracle.Quota{Family: "bucket", Rate: 11, Burst: 5}},
+		{"rate: 12/s, burst: 4", oracle.Quota{Family: "bucket", Rate: 12, Burst: 4}},
+		{"rate: 10/s, burst: 8", oracle.Quota{Family: "bucket", Rate: 10, Burst: 8}},
+		{"rate: 9/s, burst: 5", oracle.Quota{Family: "bucket", Rate: 9, Burst: 5}},
+		{"rate: 11/s, burst: 6", oracle.Quota{Family: "bucket", Rate: 11, Burst: 6}},
+	}
+)
+
+// variants is how many files there are that differ in these limits.
+const variants = 6
+
+// maxWait is how long a request waits for its turn.
+const maxWait = 2 * time.Second
+
+// rolling are the rules whose limits events change, by their route.
+var rolling = map[string]struct {
+	limits []limit
+	exact  bool   // over all instances, by Redis
+	more   string // fields of limit:
+}{
+	"bucket": {bucketLimits, true, ""},
+	"log":    {logLimits, true, ""},
+	"local":  {localLimits, false, ""},
+	"wait":   {waitLimits, false, ", on_limit: wait, wait: 2s"},
+}
+
+// rulesText is the rules of one variant.
+func rulesText(variant int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `
+rules:
+  - id: search
+    match: {route: "GET /search"}
+    by: [q]
+    hot: {rate: %d/s, exit: 80%%, hold: 1s, cool_down: 0s}
+    limit: {rate: %d/s, burst: %d}
+  - id: solo
+    match: {route: "GET /solo"}
+    by: [k]
+    limit: {rate: %d/s, burst: %d, scope: exact}
+`, hotThreshold, hotRate, hotRate, soloRate, soloBurst)
+	for _, route := range []string{"bucket", "log", "local", "wait"} {
+		r := rolling[route]
+		scope := ""
+		if r.exact {
+			scope = ", scope: exact"
+		}
+		fmt.Fprintf(&b, `  - id: %[1]s
+    match: {route: "GET /%[1]s"}
+    by: [k]
+    limit: {%[2]s%[3]s%[4]s}
+`, route, r.limits[variant].text, scope, r.more)
+	}
+	return b.String()
+}

@@ -1,0 +1,277 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9/logging"
+
+	"github.com/hotparam/hotparam/checks/chaos/oracle"
+)
+
+// Report is the outcome of a run.
+type Report struct {
+	Config     Config
+	Events     []string
+	Violations []oracle.Violation
+	Requests   int           // answered
+	Limited    int           // of these refused
+	Slowest    time.Duration // of those that did not wait for their turn
+	Stalled    time.Duration // how long the machine itself stood still
+}
+
+// Broken reports whether an invariant was broken.
+func (r *Report) Broken() bool { return len(r.Violations) > 0 }
+
+func (r *Report) String() string {
+	text := fmt.Sprintf("seed %d: %d events, %d requests, %d of them refused, the slowest took %v; the machine stood still for %v; %d violations\n",
+		r.Config.Seed, len(r.Events), r.Requests, r.Limited, r.Slowest.Round(time.Millisecond), r.Stalled.Round(time.Millisecond), len(r.Violations))
+	if r.Broken() {
+		for _, e := range r.Events {
+			text += e + "\n"
+		}
+		for _, v := range r.Violations {
+			text += v.String() + "\n"
+		}
+		text += "once more: " + r.Config.Replay() + "\n"
+	}
+	return text
+}
+
+// run is a run in progress. Its methods belong to the goroutine that called Run.
+type run struct {
+	*fleet
+	judge     *judge
+	load      *load
+	limitKeys map[string]string // "GET /route?k=key" → the key in Redis
+
+	broken chan struct{} // closed at a violation that ends the run
+
+	mu     sync.Mutex
+	report Report
+}
+
+// maxViolations is how many are kept: the first are those that matter.
+const maxViolations = 100
+
+// Run starts a fleet, does to it what the seed says, and returns what the oracle found.
+// What cannot be started fails or skips the test. All that was started has ended when
+// Run returns.
+func Run(tb testing.TB, c Config) *Report {
+	tb.Helper()
+	if err := c.validate(); err != nil {
+		tb.Fatal(err)
+	}
+	logging.Disable() // the Redis client's own lines, one a try
+	s := &scope{TB: tb}
+	defer s.close()
+	r := &run{report: Report{Config: c}, broken: make(chan struct{})}
+	r.fleet = newFleet(s, &c)
+	r.judge = newJudge(r.fleet, r.violated)
+	r.load = newLoad(r.fleet, r.judge)
+	over := r.starting()
+	r.start()
+	r.findLimitKeys()
+	ctx, cancel := context.WithCancel(context.Background())
+	var work sync.WaitGroup
+	stop := sync.OnceFunc(func() {
+		cancel()
+		work.Wait()
+		r.load.wait()
+	})
+	s.Cleanup(stop)
+	r.load.start(ctx)
+	for _, w := range r.watched() {
+		work.Go(func() { r.watch(ctx, r.judge, w) })
+	}
+	work.Go(func() { every(ctx, 100*time.Millisecond, func(n int) { r.judge.check(n%10 != 0) }) })
+	if r.redis.single != nil {
+		work.Go(func() { new(writers).follow(ctx, r) })
+		work.Go(func() { r.watchRedis(ctx, r.judge) })
+	}
+	if r.kafka == nil {
+		work.Go(func() { r.waves(ctx) })
+	}
+	if c.begun != nil {
+		c.begun(r, ctx, &work)
+	}
+	r.sleep(2 * time.Second)
+	over()
+	r.sleep(recovery)
+	r.events()
+	stop()
+	r.judge.finish()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.report.Requests, r.report.Limited, r.report.Slowest = r.judge.requests, r.judge.limited, r.judge.slowest
+	r.report.Stalled = r.judge.stalls.Within(oracle.Span{From: 0, To: r.now()})
+	return &r.report
+}
+
+// starting excuses failures while processes start, until the returned function is called.
+func (r *run) starting() (over func()) {
+	var ends []func()
+	for i, a := range r.apis {
+		a.begin = func() { r.judge.hold(a, int(a.variant.Load()), r.now(), r.now()) }
+		ends = append(ends, r.judge.begin(effect{one: true, instance: i, requests: true, fresh: true, redis: true, publishing: true, aggregator: true}))
+	}
+	return func() {
+		for _, end := range ends {
+			end()
+		}
+	}
+}
+
+func (r *run) watched() (all []*watched) {
+	for _, g := range r.aggregators {
+		all = append(all, r.judge.watch(&g.child, true))
+	}
+	for _, a := range r.apis {
+		all = append(all, r.judge.watch(&a.child, false))
+	}
+	return all
+}
+
+// events makes the events of the plan.
+func (r *run) events() {
+	if r.c.Scenario == "calm" {
+		r.sleep(r.c.Duration)
+		return
+	}
+	origin := r.now()
+	for _, e := range plan(r.c) {
+		if r.now()-origin > r.c.Duration && len(r.c.Only) == 0 {
+			break // starting and ending took longer than planned
+		}
+		if r.isBroken() {
+			break
+		}
+		r.logf("%s", r.note(&e))
+		var ends []func()
+		begun := r.now()
+		for _, k := range e.parts {
+			ends = append(ends, k.begin(r, &e))
+		}
+		r.sleep(e.lasts - (r.now() - begun))
+		for _, end := range slices.Backward(ends) {
+			end()
+		}
+		r.settle(e.calm)
+	}
+}
+
+// settle lets some time pass without faults, and more if the clients of Kafka have to be
+// replaced first.
+func (r *run) settle(calm time.Duration) {
+	r.sleep(calm)
+	for r.judge.isTroubled() && !r.isBroken() {
+		for r.judge.isTroubled() && !r.isBroken() {
+			r.sleep(100 * time.Millisecond)
+		}
+		r.sleep(calmLeast)
+	}
+}
+
+func (r *run) note(e *event) string {
+	text := e.String() + fmt.Sprintf(", begun at %.2fs", r.now().Seconds())
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.report.Events = append(r.report.Events, text)
+	return text
+}
+
+func (r *run) violated(v oracle.Violation) {
+	r.mu.Lock()
+	if len(r.report.Violations) < maxViolations {
+		r.report.Violations = append(r.report.Violations, v)
+	}
+	if r.c.Until != "" && strings.HasPrefix(v.Invariant, r.c.Until) && !r.isBroken() {
+		close(r.broken)
+	}
+	r.mu.Unlock()
+	r.logf("VIOLATION %s", v)
+}
+
+func (r *run) logf(format string, args ...any) { fmt.Fprintf(r.c.Log, format+"\n", args...) }
+
+// isBroken reports whether the run ends early.
+func (r *run) isBroken() bool {
+	select {
+	case <-r.broken:
+		return true
+	default:
+		return false
+	}
+}
+
+// sleep lets time pass, unless the run ends early.
+func (r *run) sleep(d time.Duration) {
+	select {
+	case <-r.broken:
+	case <-r.Context().Done():
+		r.Fatal("chaos: interrupted")
+	case <-time.After(d):
+	}
+}
+
+// findLimitKeys asks once for each key of an exact limit, and sees which key in Redis
+// that makes: their names are hashes.
+func (r *run) findLimitKeys() {
+	r.limitKeys = make(map[string]string)
+	known, err := r.redis.limitKeys(r.Context())
+	if err != nil {
+		r.Fatal(err)
+	}
+	for _, fl := range flows() {
+		if fl.route != "solo" && !rolling[fl.route].exact {
+			continue
+		}
+		a := r.apis[max(fl.only, 0)]
+		for range 50 {
+			_, _ = ask(r.Context(), r.load.client[a.index], http.MethodGet, "http://"+a.addr+"/"+fl.route+"?k="+fl.key)
+			now, err := r.redis.limitKeys(r.Context())
+			if err != nil {
+				r.Fatal(err)
+			}
+			if len(now) > len(known) {
+				for name := range now {
+					if !known[name] {
+						r.limitKeys["GET /"+fl.route+"?k="+fl.key] = name
+					}
+				}
+				known = now
+				break
+			}
+			r.sleep(20 * time.Millisecond)
+		}
+	}
+	if len(r.limitKeys) == 0 {
+		r.Fatal("chaos: no exact limit has a key in Redis")
+	}
+}
+
+// limitNames returns the names of the limits in limitKeys, in their order.
+func (r *run) limitNames() []string { return slices.Sorted(maps.Keys(r.limitKeys)) }
+
+// without returns all but some of the names.
+func without(names []string, some ...string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(some, name) })
+}
+
+// loads returns how often the instances have loaded the published set, or looked whether it
+// has changed.
+func (r *run) loads() (sum float64) {
+	for _, a := range r.apis {
+		if s, err := a.state(r.Context(), r.load.client[a.index], false); err == nil {
+			sum += float64(s.Watcher.Resyncs + s.Watcher.Polls)
+		}
+	}
+	return sum
+}

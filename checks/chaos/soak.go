@@ -1,0 +1,203 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam/checks/chaos/oracle"
+)
+
+// figure is something that must not grow.
+type figure struct {
+	name  string
+	unit  string
+	slack float64 // how much more it may be in the end whatever it was
+}
+
+// figures are flat if the median of the last third of the samples is at most a tenth,
+// or the slack, above that of the first third. The first quarter of a soak is left out:
+// tables and pools fill then.
+var figures = []figure{
+	{"resident", "MB", 6},
+	{"heap", "MB", 3},
+	{"goroutines", "", 8},
+	{"descriptors", "", 8},
+	{"connections", "", 8},
+}
+
+// maxGrowth is how much more the last third may be.
+const maxGrowth = 1.1
+
+// series are the samples of one figure of one process.
+type series struct {
+	process string
+	figure  figure
+	values  []float64
+}
+
+// thirds returns the medians of the first and the last third after the warm-up.
+func (s *series) thirds() (first, last float64) {
+	warm := s.values[len(s.values)/4:]
+	n := len(warm) / 3
+	if n == 0 {
+		return 0, 0
+	}
+	return median(warm[:n]), median(warm[len(warm)-n:])
+}
+
+// grows reports whether the figure is not flat.
+func (s *series) grows() bool {
+	first, last := s.thirds()
+	return last > max(first*maxGrowth, first+s.figure.slack)
+}
+
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[len(sorted)/2]
+}
+
+// SoakReport is the outcome of a soak.
+type SoakReport struct {
+	Lasted     time.Duration
+	Requests   int
+	Violations []oracle.Violation
+	series     []*series
+}
+
+// Broken reports whether something grew, or an invariant was broken.
+func (r *SoakReport) Broken() bool {
+	return len(r.Violations) > 0 || slices.ContainsFunc(r.series, (*series).grows)
+}
+
+func (r *SoakReport) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%v, %d requests, %d violations; medians of the first and the last third, after a quarter to warm up:\n\n", r.Lasted.Round(time.Second), r.Requests, len(r.Violations))
+	fmt.Fprintf(&b, "| %-14s | %-13s | %8s | %8s | %8s | %-5s |\n| --- | --- | ---: | ---: | ---: | --- |\n", "process", "figure", "first", "last", "most", "")
+	for _, s := range r.series {
+		first, last := s.thirds()
+		verdict := "flat"
+		if s.grows() {
+			verdict = "GROWS"
+		}
+		fmt.Fprintf(&b, "| %-14s | %-13s | %8.1f | %8.1f | %8.1f | %-5s |\n", s.process, strings.TrimSpace(s.figure.name+" "+s.figure.unit), first, last, slices.Max(s.values), verdict)
+	}
+	for _, v := range r.Violations {
+		fmt.Fprintln(&b, v)
+	}
+	return b.String()
+}
+
+// Soak runs a fleet under a steady load of mixed keys, without any fault, and samples
+// what its processes hold.
+func Soak(tb testing.TB, c Config) *SoakReport {
+	tb.Helper()
+	c.Scenario = "calm"
+	if err := c.validate(); err != nil {
+		tb.Fatal(err)
+	}
+	var k soak
+	c.begun = func(r *run, ctx context.Context, work *sync.WaitGroup) {
+		work.Go(func() { k.mix(ctx, r) })
+		work.Go(func() { k.sample(ctx, r, max(c.Duration/180, time.Second)) })
+	}
+	report := Run(tb, c)
+	return &SoakReport{Lasted: c.Duration, Requests: report.Requests, Violations: report.Violations, series: k.series}
+}
+
+type soak struct{ series []*series }
+
+// mix asks for ever new values, some of which become hot for a while.
+func (k *soak) mix(ctx context.Context, r *run) {
+	rng := rand.New(rand.NewPCG(r.c.Seed, 3))
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	every(ctx, 10*time.Millisecond, func(n int) {
+		a := r.apis[n%instances]
+		key := fmt.Sprintf("wave-%d", n/1500) // hot for 15 s
+		if n%3 == 2 {
+			key = fmt.Sprintf("rare-%d", rng.Uint32())
+		}
+		route := "search"
+		if n%10 == 9 {
+			route, key = "bucket", fmt.Sprintf("customer-%d", rng.IntN(2000))
+		}
+		asking.Go(func() {
+			if status, err := r.load.get(a, route, key); err != nil || status >= 500 {
+				r.violated(oracle.Violation{At: r.now(), Invariant: oracle.I4, Subject: "GET /" + route + " at " + a.name, Text: fmt.Sprintf("status %d, %v", status, err)})
+			}
+		})
+	})
+}
+
+// sample samples all processes at a pace.
+func (k *soak) sample(ctx context.Context, r *run, pace time.Duration) {
+	every(ctx, pace, func(int) {
+		for _, g := range r.aggregators {
+			heap, _ := g.metric(ctx, r.load.client[0], "go_memstats_heap_alloc_bytes")
+			goroutines, err := g.metric(ctx, r.load.client[0], "go_goroutines")
+			if err == nil {
+				k.add(&g.child, heap, goroutines)
+			}
+		}
+		for _, a := range r.apis {
+			if s, err := a.state(ctx, r.load.client[a.index], true); err == nil {
+				k.add(&a.child, float64(s.Heap), float64(s.Goroutines))
+			}
+		}
+		if r.redis.single != nil {
+			k.addRedis(ctx, r.redis.single.Addr())
+		}
+	})
+}
+
+func (k *soak) add(p *child, heap, goroutines float64) {
+	for i, v := range []float64{float64(p.resident()) / 1e6, heap / 1e6, goroutines, float64(p.descriptors()), float64(p.connections())} {
+		k.value(p.name, figures[i], v)
+	}
+}
+
+// addRedis adds what Redis holds: that is ours, too.
+func (k *soak) addRedis(ctx context.Context, addr string) {
+	_ = withRedis(addr, func(c *redis.Client) error { // it is asked again soon
+		info, err := c.InfoMap(ctx, "memory", "clients").Result()
+		if err != nil {
+			return err
+		}
+		var used, clients float64
+		_, _ = fmt.Sscan(info["Memory"]["used_memory"], &used)
+		_, _ = fmt.Sscan(info["Clients"]["connected_clients"], &clients)
+		k.value("redis", figure{"heap", "MB", 3}, used/1e6)
+		k.value("redis", figure{"connections", "", 8}, clients)
+		return nil
+	})
+}
+
+func (k *soak) value(process string, f figure, v float64) {
+	i := slices.IndexFunc(k.series, func(s *series) bool { return s.process == process && s.figure.name == f.name })
+	if i < 0 {
+		i = len(k.series)
+		k.series = append(k.series, &series{process: process, figure: f})
+	}
+	k.series[i].values = append(k.series[i].values, v)
+}
+
+// connections returns how many sockets the process has open.
+func (p *child) connections() (n int) {
+	dir := fmt.Sprintf("/proc/%d/fd", p.current().PID())
+	entries, _ := os.ReadDir(dir) // nothing, where the system does not tell
+	for _, e := range entries {
+		if target, err := os.Readlink(dir + "/" + e.Name()); err == nil && strings.HasPrefix(target, "socket:") {
+			n++
+		}
+	}
+	return n
+}

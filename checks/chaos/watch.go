@@ -1,0 +1,211 @@
+package chaos
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam/checks/chaos/oracle"
+)
+
+// Bounds of I4.
+const (
+	maxLines       = 100 // of a log, within ten seconds
+	maxDescriptors = 200 // of a process, after a fault
+	maxGoroutines  = 400
+	healthBound    = time.Second
+)
+
+// watched is a process whose figures are sampled.
+type watched struct {
+	*child
+	life        int64
+	lines       oracle.Cap
+	descriptors *oracle.Level
+	goroutines  *oracle.Level
+	notReady    *oracle.Level
+	aggregator  bool
+	sink        sinkWatch
+}
+
+func (j *judge) watch(p *child, aggregator bool) *watched {
+	level := func(invariant, what string, most float64) *oracle.Level {
+		l := &oracle.Level{Invariant: invariant, Subject: what + " of " + p.name, Most: most, Deadline: recovery + time.Second}
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		j.levels = append(j.levels, l)
+		return l
+	}
+	return &watched{
+		child: p, aggregator: aggregator,
+		descriptors: level(oracle.I4, "descriptors", maxDescriptors), goroutines: level(oracle.I4, "goroutines", maxGoroutines),
+		notReady: level(oracle.I2, "503 at /-/ready", 0),
+	}
+}
+
+// watch samples a process until the context ends. An aggregator is also asked for its
+// health, each time over a new connection.
+func (f *fleet) watch(ctx context.Context, j *judge, w *watched) {
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 5 * time.Second}
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	for n := 0; ; n++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if w.exited() {
+			j.forgetTroubles(w.name)
+			continue
+		}
+		if life := w.lives.Load(); life != w.life {
+			w.life = life
+			w.lines = oracle.Cap{Subject: "log lines of " + w.name, Most: maxLines, Window: 10 * time.Second}
+		}
+		now := f.now()
+		f.tell(j, w.lines.Sample(now, float64(w.child.lines())))
+		j.sample(w.descriptors, float64(w.child.descriptors()))
+		if w.aggregator {
+			f.checkHealth(ctx, j, client, w)
+		} else if f.kafka != nil {
+			f.checkSink(ctx, j, client, w)
+		}
+		if n%4 == 0 {
+			if g, err := w.countGoroutines(ctx, client); err == nil {
+				j.sample(w.goroutines, g)
+			}
+		}
+	}
+}
+
+func (f *fleet) tell(j *judge, v *oracle.Violation) {
+	if v != nil {
+		j.report(*v)
+	}
+}
+
+func (j *judge) sample(l *oracle.Level, value float64) {
+	j.mu.Lock()
+	v := l.Sample(j.now(), value, &j.stalls)
+	j.mu.Unlock()
+	if v != nil {
+		j.report(*v)
+	}
+}
+
+func (f *fleet) checkHealth(ctx context.Context, j *judge, client *http.Client, w *watched) {
+	sent := f.now()
+	status, err := ask(ctx, client, http.MethodGet, "http://"+w.addr+"/-/healthy")
+	now := f.now()
+	excused := j.excusesSilence(oracle.Span{From: sent, To: now}) || w.exited()
+	if (err != nil || status != http.StatusOK || now > j.stalls.Extended(sent, healthBound, now)) && !excused && ctx.Err() == nil {
+		j.report(oracle.Violation{At: now, Invariant: oracle.I4, Subject: "/-/healthy of " + w.name, Text: fmt.Sprintf(
+			"status %d, error %v, after %v, at most %v", status, err, (now - sent).Round(time.Millisecond), healthBound)})
+	}
+	status, text, err := fetch(ctx, client, http.MethodGet, "http://"+w.addr+"/-/ready")
+	j.sampleSource(w.name, text)
+	if err == nil {
+		v := 0.0
+		if status != http.StatusOK {
+			v = 1
+		}
+		j.sample(w.notReady, v)
+	}
+}
+
+// countGoroutines asks an instance, or an aggregator's metrics.
+func (w *watched) countGoroutines(ctx context.Context, client *http.Client) (float64, error) {
+	if w.aggregator {
+		return w.metric(ctx, client, "go_goroutines")
+	}
+	s, err := w.state(ctx, client, false)
+	return float64(s.Goroutines), err
+}
+
+// state is what an instance says of itself.
+type state struct {
+	Goroutines int
+	Heap       int64
+	Hot        int
+	Watcher    struct{ Resyncs, Gaps, Polls uint64 }
+	Backend    struct {
+		Failures, Probes, Local uint64
+		Away                    time.Time
+	}
+	Sink struct { // with Kafka
+		Waiting   int64
+		Connected bool
+		Failed    struct{ BufferFull, Delivery, NotConnected int64 }
+	}
+}
+
+func (p *child) state(ctx context.Context, client *http.Client, collect bool) (s state, err error) {
+	url := "http://" + p.addr + "/chaos/state"
+	if collect {
+		url += "?gc=1"
+	}
+	_, text, err := fetch(ctx, client, http.MethodGet, url)
+	if err != nil {
+		return s, err
+	}
+	return s, json.Unmarshal([]byte(text), &s)
+}
+
+// metric returns one of an aggregator's metrics.
+func (p *child) metric(ctx context.Context, client *http.Client, name string) (float64, error) {
+	_, text, err := fetch(ctx, client, http.MethodGet, "http://"+p.addr+"/metrics")
+	if err != nil {
+		return 0, err
+	}
+	for lines := bufio.NewScanner(strings.NewReader(text)); lines.Scan(); {
+		if value, ok := strings.CutPrefix(lines.Text(), name+" "); ok {
+			return strconv.ParseFloat(value, 64)
+		}
+	}
+	return 0, fmt.Errorf("no metric %s", name)
+}
+
+// How many commands Redis may refuse within five seconds. In an outage all clients are
+// refused, and who tries again without a pause makes thousands; a poisoned key may refuse
+// each request for it.
+const (
+	maxRefusedWrites   = 400
+	maxRefusedCommands = 1000 // for any other reason
+)
+
+// watchRedis samples how many commands Redis refuses, until the context ends.
+func (f *fleet) watchRedis(ctx context.Context, j *judge) {
+	writes := oracle.Cap{Subject: "writes that Redis refused", Most: maxRefusedWrites, Window: 5 * time.Second}
+	others := oracle.Cap{Subject: "commands that Redis refused", Most: maxRefusedCommands, Window: 5 * time.Second}
+	every(ctx, 500*time.Millisecond, func(int) {
+		ctx, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		_ = withRedis(f.redis.single.Addr(), func(c *redis.Client) error { // it is sampled again soon
+			info, err := c.InfoMap(ctx, "stats", "errorstats").Result()
+			if err != nil {
+				return err
+			}
+			total, err := strconv.ParseFloat(info["Stats"]["total_error_replies"], 64)
+			if err != nil {
+				return err
+			}
+			var outage float64
+			for _, code := range []string{"LOADING", "MISCONF", "NOREPLICAS", "OOM", "READONLY"} {
+				count, _ := strings.CutPrefix(info["Errorstats"]["errorstat_"+code], "count=")
+				n, _ := strconv.ParseFloat(count, 64) // not there until the first
+				outage += n
+			}
+			f.tell(j, writes.Sample(f.now(), outage))
+			f.tell(j, others.Sample(f.now(), total-outage))
+			return nil
+		})
+	})
+}

@@ -1,0 +1,53 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam/checks/chaos/oracle"
+)
+
+// writers follows the stream of changes, as docs/design/redis.md describes it: once an owner's
+// successor has written, no process writes under an earlier epoch.
+type writers struct {
+	last   string           // id of the last change that was read
+	epochs map[string]int64 // by owner
+}
+
+// follow reads the stream until the context ends. It forgets the epochs while Redis may
+// lose its state, as they begin anew then.
+func (w *writers) follow(ctx context.Context, r *run) {
+	w.last, w.epochs = "-", make(map[string]int64)
+	every(ctx, time.Second, func(int) {
+		if r.judge.anew() {
+			w.epochs = make(map[string]int64)
+			w.last = "(" + strconv.FormatInt(time.Now().UnixMilli(), 10) + "-0" // whatever is older was of before
+			return
+		}
+		ctx, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		_ = withRedis(r.redis.single.Addr(), func(c *redis.Client) error { // it is read a second later
+			changes, err := c.XRange(ctx, redisName("events"), w.last, "+").Result()
+			for _, change := range changes {
+				w.read(r, change)
+			}
+			return err
+		})
+	})
+}
+
+func (w *writers) read(r *run, change redis.XMessage) {
+	w.last = "(" + change.ID
+	owner := fmt.Sprint(change.Values["owner"])
+	epoch, err := strconv.ParseInt(fmt.Sprint(change.Values["epoch"]), 10, 64)
+	if before := w.epochs[owner]; err == nil && epoch < before {
+		r.violated(oracle.Violation{At: r.now(), Invariant: oracle.I3, Subject: "owner " + owner, Text: fmt.Sprintf(
+			"change %s was written under epoch %d after one under epoch %d: two publish at a time", change.ID, epoch, before)})
+		return
+	}
+	w.epochs[owner] = epoch
+}

@@ -1,0 +1,142 @@
+package claims
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math"
+	"strings"
+
+	"github.com/hotparam/hotparam/checks/exact"
+	"github.com/hotparam/hotparam/internal/accesslog"
+)
+
+// Trace is an access log, or what [exact.Trace] makes of a trace of something
+// else. Which requests have which keys is told by package exact, too. A client's
+// requests all come to one instance; where no client is known they are spread
+// one by one.
+func Trace(path, by string, instances int) (func(seed uint64) (Stream, error), error) {
+	t, err := readTrace(path, by)
+	if err != nil {
+		return nil, err
+	}
+	return func(seed uint64) (Stream, error) {
+		return &trace{recorded: t, seed: seed, instances: uint64(instances)}, nil
+	}, nil
+}
+
+// trace is a [recorded] one as it is played once.
+type trace struct {
+	*recorded
+	seed      uint64
+	instances uint64
+	at        int // the next event
+}
+
+// recorded is what was read. It is not changed once read.
+type recorded struct {
+	texts  []string
+	ids    map[string]int32
+	events []recordedEvent
+}
+
+type recordedEvent struct {
+	at     int64
+	client uint64
+	key    int32
+}
+
+func (t *trace) Dense() int32 { return int32(len(t.texts)) }
+
+func (t *trace) Span() (from, to int64) { return t.events[0].at, t.events[len(t.events)-1].at + 1 }
+
+func (t *trace) Next(_, to int64, dst []Event) []Event {
+	for ; t.at < len(t.events) && t.events[t.at].at < to; t.at++ {
+		e := &t.events[t.at]
+		dst = append(dst, Event{Key: e.key, Instance: uint16(mix(e.client^t.seed) % t.instances), N: 1})
+	}
+	return dst
+}
+
+func (t *trace) Quiet(int64) int64 {
+	if t.at == len(t.events) {
+		return math.MaxInt64
+	}
+	return t.events[t.at].at
+}
+
+func (t *recorded) AppendText(dst []byte, key int32) []byte { return append(dst, t.texts[key]...) }
+
+func (t *recorded) ID(text []byte) (int32, bool) {
+	key, ok := t.ids[string(text)]
+	return key, ok
+}
+
+func readTrace(path, by string) (*recorded, error) {
+	t := &recorded{ids: make(map[string]int32)}
+	known := make(map[string][]int32) // the keys of a method and target
+	add := func(at int64, method, target, client string, n int) {
+		request := method + " " + target
+		keys, ok := known[request]
+		if !ok {
+			for _, text := range exact.Keys(by, method, target) {
+				keys = append(keys, t.intern(text))
+			}
+			known[request] = keys
+		}
+		h := fnv.New64a()
+		h.Write([]byte(client))
+		from := h.Sum64()
+		if client == "" {
+			from = uint64(n)
+		}
+		for _, key := range keys {
+			t.events = append(t.events, recordedEvent{at, from, key})
+		}
+	}
+	err := eachRequest(path, add)
+	if err == nil && len(t.events) == 0 {
+		err = errors.New("no request has a key")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s by %s: %w", path, by, err)
+	}
+	return t, nil
+}
+
+func (t *recorded) intern(text string) int32 {
+	key, ok := t.ids[text]
+	if !ok {
+		key = int32(len(t.texts))
+		t.texts = append(t.texts, strings.Clone(text))
+		t.ids[t.texts[key]] = key
+	}
+	return key
+}
+
+func eachRequest(path string, add func(at int64, method, target, client string, n int)) error {
+	n := 0
+	if exact.Made(path) {
+		for r, err := range exact.Trace(path) {
+			if err != nil {
+				return err
+			}
+			add(r.At, r.Method, r.Target, "", n)
+			n++
+		}
+		return nil
+	}
+	log, err := accesslog.Open([]string{path}, accesslog.Options{})
+	if err != nil {
+		return err
+	}
+	for e, err := range log.Entries(context.Background()) {
+		if err != nil {
+			return err
+		}
+		add(e.Time.UnixNano(), e.Method, e.Target, e.Addr, n)
+		n++
+	}
+	return nil
+}
