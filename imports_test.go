@@ -174,8 +174,6 @@ var testOnly = map[string][]string{
 	"testing":                                      {"internal/testenv", "checks/chaos", "checks/bench/gateways", "internal/gateway/gatewaytest", "limiter/limitertest", "middleware/middlewaretest"},
 	"pgregory.net/rapid":                           {"internal/windowgen", "limiter/limitertest"},
 	"go.uber.org/goleak":                           {"internal/testenv"},
-	"github.com/testcontainers":                    {"internal/testenv"},
-	"github.com/moby":                              {"internal/testenv"},
 	"github.com/docker":                            nil,
 	"github.com/alicebob/miniredis":                {"internal/demo"},
 	"charm.land/bubbletea":                         {"internal/demo/screen", "internal/top"},

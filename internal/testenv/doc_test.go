@@ -22,7 +22,6 @@ func TestUnavailableSkipsUnlessRealIsRequired(t *testing.T) {
 
 func TestRedisWithoutServer(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
-	t.Setenv("HOTPARAM_TEST_REDIS", "local")
 	t.Setenv("CI", "true")
 	if got := outcome(t, func(tb testing.TB) { Redis(tb) }); got != "failed" {
 		t.Errorf("Redis in CI without any server: the test was %s, want failed", got)

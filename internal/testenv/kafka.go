@@ -7,7 +7,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"testing"
 	"time"
@@ -54,28 +53,14 @@ type KafkaCluster struct {
 	config  KafkaConfig
 	id      string
 	certs   CertificateFiles // with TLS
-	brokers []kafkaBroker
+	brokers []*kafkaBroker
 	addrs   []string
-}
-
-// kafkaBroker runs one broker, as a child process or in a container.
-type kafkaBroker interface {
-	// start starts the broker on the address and with the data that it had before;
-	// it may not answer yet.
-	start(ctx context.Context) error
-	// exited returns why the broker no longer runs, or nil if it does.
-	exited(ctx context.Context) error
-	kill(ctx context.Context) error
-	pause(ctx context.Context) error
-	resume(ctx context.Context) error
 }
 
 // Kafka starts a Kafka 4.3.1 for the test and returns when all brokers answer and
 // know each other. It is run by the java of the PATH from jars that Maven (mvn) gets
-// once into the user's cache directory or, without either, from the image
-// apache/kafka:4.3.1 in Docker; HOTPARAM_TEST_KAFKA=local or docker forces one way,
-// HOTPARAM_KAFKA_IMAGE names another image (with java in the PATH and Kafka's jars in
-// /opt/kafka/libs). With neither the test is skipped (see the package).
+// once into the user's cache directory. Without either the test is skipped (see the
+// package).
 func Kafka(tb testing.TB, config KafkaConfig) *KafkaCluster {
 	tb.Helper()
 	config.Brokers = cmp.Or(config.Brokers, 1)
@@ -88,30 +73,14 @@ func Kafka(tb testing.TB, config KafkaConfig) *KafkaCluster {
 	if config.Authorize && config.Users == nil {
 		tb.Fatal("testenv: KafkaConfig.Authorize needs Users: else all are the same to Kafka")
 	}
-	choice := os.Getenv("HOTPARAM_TEST_KAFKA")
-	var why error
-	switch choice {
-	case "docker":
-	case "", "local":
-		if why = kafkaRunsLocally(tb.Context()); why == nil {
-			return startKafka(tb, config, newLocalBrokers)
-		}
-	default:
-		tb.Fatalf("testenv: HOTPARAM_TEST_KAFKA=%q: must be local, docker or empty", choice)
+	if err := kafkaRuns(tb.Context()); err != nil {
+		unavailable(tb, fmt.Sprintf("no Kafka: install Java and Maven (Debian: apt-get install default-jdk-headless maven): %v", err))
 	}
-	if choice != "local" {
-		err := dockerAnswers(tb.Context())
-		if err == nil {
-			return startKafka(tb, config, newDockerBrokers)
-		}
-		why = errors.Join(why, err)
-	}
-	unavailable(tb, fmt.Sprintf("no Kafka: install Java and Maven (Debian: apt-get install default-jdk-headless maven) or start Docker: %v", why))
-	return nil
+	return startKafka(tb, config)
 }
 
-// kafkaRunsLocally returns why it does not, or nil if it does.
-func kafkaRunsLocally(ctx context.Context) error {
+// kafkaRuns returns why it does not, or nil if it does.
+func kafkaRuns(ctx context.Context) error {
 	if _, err := exec.LookPath("java"); err != nil {
 		return err
 	}
@@ -119,12 +88,12 @@ func kafkaRunsLocally(ctx context.Context) error {
 	return err
 }
 
-func startKafka(tb testing.TB, config KafkaConfig, brokers func(*KafkaCluster) error) *KafkaCluster {
+func startKafka(tb testing.TB, config KafkaConfig) *KafkaCluster {
 	tb.Helper()
 	var err error
 	for range 5 {
 		k := &KafkaCluster{tb: tb, config: config, id: newKafkaID()}
-		if err = brokers(k); err == nil {
+		if err = newBrokers(k); err == nil {
 			err = k.startAll()
 		}
 		if err == nil {

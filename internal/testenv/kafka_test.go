@@ -5,13 +5,11 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/testcontainers/testcontainers-go"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -133,11 +131,11 @@ func TestLocalKafkaSeesThatThePortIsTaken(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}
-	if err := kafkaRunsLocally(t.Context()); err != nil {
+	if err := kafkaRuns(t.Context()); err != nil {
 		unavailable(t, err.Error())
 	}
 	k := &KafkaCluster{tb: t, config: KafkaConfig{Brokers: 1}, id: newKafkaID()}
-	if err := newLocalBrokers(k); err != nil {
+	if err := newBrokers(k); err != nil {
 		t.Fatal(err)
 	}
 	other, err := net.Listen("tcp", k.addrs[0])
@@ -150,43 +148,8 @@ func TestLocalKafkaSeesThatThePortIsTaken(t *testing.T) {
 	}
 }
 
-func TestKafkaInDocker(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes seconds: left out with -short")
-	}
-	if os.Getenv("HOTPARAM_TEST_KAFKA") == "local" {
-		t.Skip("testenv: HOTPARAM_TEST_KAFKA=local")
-	}
-	if err := dockerHas(t.Context(), kafkaImage()); err != nil {
-		t.Skipf("testenv: %v", err) // also in CI: what runs Kafka is not what is tested
-	}
-	t.Setenv("HOTPARAM_TEST_KAFKA", "docker")
-	k := Kafka(t, KafkaConfig{Brokers: 3, Properties: quickly})
-	k.CreateTopic("t", 1, 3, nil)
-	k.Kill(0)
-	k.Start(0)
-	produce(t, k, "t", "from outside")
-	if got := consume(t, k, "t"); got != "from outside" {
-		t.Errorf("read %q", got)
-	}
-}
-
-func dockerHas(ctx context.Context, image string) error {
-	if err := dockerAnswers(ctx); err != nil {
-		return err
-	}
-	provider, err := testcontainers.NewDockerProvider(quiet)
-	if err != nil {
-		return err
-	}
-	defer provider.Close()
-	_, err = provider.Client().ImageInspect(ctx, image)
-	return err
-}
-
 func TestKafkaWithoutServer(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
-	t.Setenv("HOTPARAM_TEST_KAFKA", "local")
 	t.Setenv("CI", "true")
 	if got := outcome(t, func(tb testing.TB) { Kafka(tb, KafkaConfig{}) }); got != "failed" {
 		t.Errorf("Kafka in CI without any server: the test was %s, want failed", got)

@@ -3,9 +3,6 @@ package testenv
 import (
 	"context"
 	"crypto/tls"
-	"fmt"
-	"os"
-	"os/exec"
 	"testing"
 	"time"
 
@@ -19,56 +16,21 @@ type RedisServer struct {
 	tb     testing.TB
 	addr   string
 	tls    *tls.Config // nil: without TLS
-	engine redisEngine
+	engine *redisProcess
 }
 
-// redisEngine runs one server, as a child process or in a container.
-type redisEngine interface {
-	// start starts the server on the address that it had before and returns when it
-	// answers there.
-	start(ctx context.Context) error
-	kill(ctx context.Context) error
-	pause(ctx context.Context) error
-	resume(ctx context.Context) error
-}
-
-// Redis starts a Redis for the test and returns when it answers. It is the
-// redis-server of the PATH or, without one, the image redis:7 in Docker;
-// HOTPARAM_TEST_REDIS=local or docker forces one way, HOTPARAM_REDIS_IMAGE names
-// another image. With neither the test is skipped (see the package).
+// Redis starts the redis-server of the PATH for the test and returns when it answers.
+// Without one the test is skipped (see the package).
 func Redis(tb testing.TB) *RedisServer {
 	tb.Helper()
-	choice := os.Getenv("HOTPARAM_TEST_REDIS")
-	switch choice {
-	case "", "local", "docker":
-	default:
-		tb.Fatalf("testenv: HOTPARAM_TEST_REDIS=%q: must be local, docker or empty", choice)
-	}
-	if choice != "docker" {
-		if path, err := exec.LookPath("redis-server"); err == nil {
-			return localRedis(tb, path, redisSetup{})
-		}
-		if choice == "local" {
-			unavailable(tb, "HOTPARAM_TEST_REDIS=local, but no redis-server in PATH: install it (Debian: apt-get install redis-server)")
-		}
-	}
-	if err := dockerAnswers(tb.Context()); err != nil {
-		unavailable(tb, fmt.Sprintf("no redis-server in PATH and no Docker: install redis-server (Debian: apt-get install redis-server) or start Docker (%v)", err))
-	}
-	return dockerRedis(tb)
+	return localRedis(tb, redisProgram(tb), redisSetup{})
 }
 
 // Addr is the server's host:port. It stays the same over Restart.
 func (s *RedisServer) Addr() string { return s.addr }
 
-// PID returns the server's process id. It reports false if the server runs in a container.
-func (s *RedisServer) PID() (int, bool) {
-	local, ok := s.engine.(*localEngine)
-	if !ok {
-		return 0, false
-	}
-	return local.process.PID(), true
-}
+// PID returns the server's process id.
+func (s *RedisServer) PID() int { return s.engine.process.PID() }
 
 // URL is the server's address as redis.ParseURL takes it, database 0.
 func (s *RedisServer) URL() string {

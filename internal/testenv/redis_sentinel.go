@@ -176,7 +176,7 @@ func (s *RedisSentinelSet) AwaitFailover(former string) string {
 // of the present primary, and returns when it is in step.
 func (s *RedisSentinelSet) RestartOld() {
 	s.tb.Helper()
-	engine := s.dead.engine.(*localEngine) // redisProgram made sure
+	engine := s.dead.engine
 	engine.setup.arguments = s.arguments(s.Primary())
 	s.dead.Restart()
 	s.dead.AwaitReplica()

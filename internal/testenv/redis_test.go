@@ -92,15 +92,12 @@ func TestRedisServersAreSeparate(t *testing.T) {
 // keeps redis from binding it or answers in its place.
 func TestLocalRedisSeesThatThePortIsTaken(t *testing.T) {
 	other := Redis(t)
-	local, ok := other.engine.(*localEngine)
-	if !ok {
-		t.Skip("testenv: Redis runs in Docker: there is no local redis-server to start")
-	}
-	second := &localEngine{tb: t, path: local.path, dir: t.TempDir(), port: local.port}
+	local := other.engine
+	second := &redisProcess{tb: t, path: local.path, dir: t.TempDir(), port: local.port}
 	if err := second.start(t.Context()); !errors.Is(err, errPortTaken) {
 		t.Errorf("start on a port in use: %v, want errPortTaken", err)
 	}
-	impostor := &localEngine{port: local.port, process: second.process}
+	impostor := &redisProcess{port: local.port, process: second.process}
 	if err := impostor.checkOwn(t.Context()); !errors.Is(err, errPortTaken) {
 		t.Errorf("check against another server: %v, want errPortTaken", err)
 	}

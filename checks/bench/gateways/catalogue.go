@@ -123,7 +123,7 @@ func startEnvoys(tb testing.TB, s *site, g *Gateway) []variant {
 	peer := without(peerName, start("envoy", ratelimit.Addr, map[string]string{limits: envoyOneDescriptor}))
 	peer.service = &service{
 		processes: []int{ratelimit.Process.PID()},
-		stores:    []int{store.process(tb)},
+		stores:    []int{store.server.PID()},
 		decided:   func(ctx context.Context) (int, error) { return store.calls(ctx, "incrby") },
 	}
 	return append(all, peer)

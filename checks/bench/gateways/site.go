@@ -57,7 +57,7 @@ func openSite(tb testing.TB, program string) *site {
 	}
 	s.guard = &service{
 		processes: []int{guard.PID()},
-		stores:    []int{aggregator.PID(), store.process(tb)},
+		stores:    []int{aggregator.PID(), store.server.PID()},
 		decided: func(ctx context.Context) (int, error) {
 			text, err := get(ctx, "http://"+s.doors["http"]+"/metrics")
 			return sum(text, checks), err

@@ -26,16 +26,6 @@ func openStore(tb testing.TB) *store {
 	return s
 }
 
-// process returns its process id. In a container it has none that can be read.
-func (s *store) process(tb testing.TB) int {
-	tb.Helper()
-	id, ok := s.server.PID()
-	if !ok {
-		tb.Skip("no redis-server in PATH, whose processor time could be read (Debian: apt-get install redis-server)")
-	}
-	return id
-}
-
 // calls returns how often a command was called.
 func (s *store) calls(ctx context.Context, command string) (int, error) {
 	text, err := s.client.Info(ctx, "commandstats").Bytes()

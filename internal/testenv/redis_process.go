@@ -24,8 +24,8 @@ var (
 	errPortTaken = errors.New("another process has the port")
 )
 
-// localEngine is a redis-server that is a child of the test process.
-type localEngine struct {
+// redisProcess is a redis-server that is a child of the test process.
+type redisProcess struct {
 	tb      testing.TB
 	path    string
 	dir     string
@@ -54,7 +54,7 @@ func (s redisSetup) ports(port int) []string {
 // localRedis starts a redis-server on a free port.
 func localRedis(tb testing.TB, path string, setup redisSetup) *RedisServer {
 	tb.Helper()
-	e := &localEngine{tb: tb, path: path, dir: tb.TempDir(), setup: setup}
+	e := &redisProcess{tb: tb, path: path, dir: tb.TempDir(), setup: setup}
 	for range 5 {
 		e.port = setup.freePort(tb)
 		err := e.start(tb.Context())
@@ -84,7 +84,7 @@ func (s redisSetup) freePort(tb testing.TB) int {
 }
 
 // command is how to start the server on its port.
-func (e *localEngine) command() (*exec.Cmd, error) {
+func (e *redisProcess) command() (*exec.Cmd, error) {
 	plain := append(e.setup.ports(e.port), "--bind", "127.0.0.1", "--dir", e.dir)
 	if e.setup.config == "" {
 		plain = append(plain, "--save", "", "--appendonly", "no")
@@ -100,7 +100,7 @@ func (e *localEngine) command() (*exec.Cmd, error) {
 	return exec.Command(e.path, append([]string{file, "--sentinel"}, plain...)...), nil
 }
 
-func (e *localEngine) start(ctx context.Context) error {
+func (e *redisProcess) start(ctx context.Context) error {
 	command, err := e.command()
 	if err != nil {
 		return err
@@ -116,7 +116,7 @@ func (e *localEngine) start(ctx context.Context) error {
 }
 
 // checkOwn makes sure that the server which answers on the port is the child.
-func (e *localEngine) checkOwn(ctx context.Context) error {
+func (e *redisProcess) checkOwn(ctx context.Context) error {
 	return withClient(loopback(e.port), e.setup.tls, func(client *redis.Client) error {
 		info, err := client.Info(ctx, "server").Result()
 		if err != nil {
@@ -129,17 +129,17 @@ func (e *localEngine) checkOwn(ctx context.Context) error {
 	})
 }
 
-func (e *localEngine) kill(context.Context) error {
+func (e *redisProcess) kill(context.Context) error {
 	e.process.Kill()
 	return nil
 }
 
-func (e *localEngine) pause(ctx context.Context) error {
+func (e *redisProcess) pause(ctx context.Context) error {
 	e.process.Signal(syscall.SIGSTOP)
 	return awaitStopped(ctx, e.process.PID())
 }
 
-func (e *localEngine) resume(context.Context) error {
+func (e *redisProcess) resume(context.Context) error {
 	e.process.Signal(syscall.SIGCONT)
 	return nil
 }

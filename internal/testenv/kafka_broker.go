@@ -12,15 +12,15 @@ import (
 	"syscall"
 )
 
-// localBroker is a Kafka broker that is a child of the test process.
-type localBroker struct {
+// kafkaBroker is a Kafka broker that is a child of the test process.
+type kafkaBroker struct {
 	k       *KafkaCluster
 	node    *kafkaNode
 	script  string
 	process *Process // nil before the first start
 }
 
-func newLocalBrokers(k *KafkaCluster) error {
+func newBrokers(k *KafkaCluster) error {
 	jars, err := kafkaJars(k.tb.Context())
 	if err != nil {
 		return err
@@ -53,14 +53,14 @@ func newLocalBrokers(k *KafkaCluster) error {
 				return err
 			}
 		}
-		b := &localBroker{k: k, node: n, script: n.script(&k.config, k.id)}
+		b := &kafkaBroker{k: k, node: n, script: n.script(&k.config, k.id)}
 		k.brokers = append(k.brokers, b)
 		k.addrs = append(k.addrs, n.addr)
 	}
 	return nil
 }
 
-func (b *localBroker) start(context.Context) error {
+func (b *kafkaBroker) start(context.Context) error {
 	b.process = Start(b.k.tb, exec.Command("sh", "-c", b.script))
 	// Asked to end, a broker whose peers are gone waits for them; nothing of it is
 	// worth that.
@@ -68,7 +68,7 @@ func (b *localBroker) start(context.Context) error {
 	return nil
 }
 
-func (b *localBroker) exited(context.Context) error {
+func (b *kafkaBroker) exited(context.Context) error {
 	if !b.process.hasExited() {
 		return nil
 	}
@@ -81,19 +81,19 @@ func (b *localBroker) exited(context.Context) error {
 	return fmt.Errorf("it ended: %s", b.process.describe())
 }
 
-func (b *localBroker) kill(context.Context) error {
+func (b *kafkaBroker) kill(context.Context) error {
 	if b.process != nil {
 		b.process.Kill()
 	}
 	return nil
 }
 
-func (b *localBroker) pause(ctx context.Context) error {
+func (b *kafkaBroker) pause(ctx context.Context) error {
 	b.process.Signal(syscall.SIGSTOP)
 	return awaitStopped(ctx, b.process.PID())
 }
 
-func (b *localBroker) resume(context.Context) error {
+func (b *kafkaBroker) resume(context.Context) error {
 	b.process.Signal(syscall.SIGCONT)
 	return nil
 }
