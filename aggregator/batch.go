@@ -1,8 +1,9 @@
 package aggregator
 
 import (
-	"github.com/hotparam/hotparam/aggregator/decode"
 	"time"
+
+	"github.com/hotparam/hotparam/aggregator/decode"
 )
 
 // batch holds what one read of the source has for a shard. What the counts of a packet have

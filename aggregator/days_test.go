@@ -5,10 +5,11 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/hotparam/hotparam/aggregator/baseline"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/rules"
-	"pgregory.net/rapid"
 )
 
 func overDays(least int64, per time.Duration, factor int64) rules.Rule {

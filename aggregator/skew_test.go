@@ -7,9 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/rules"
-	"pgregory.net/rapid"
 )
 
 // skewedFlush is what a sender counted in a flush, when that began, and when it is placed.

@@ -9,8 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam/rules"
 	"pgregory.net/rapid"
+
+	"github.com/hotparam/hotparam/rules"
 )
 
 func drawRate(t *rapid.T, what string, least time.Duration) rules.Rate {

@@ -9,9 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/hotparam/hotparam/kafka"
 	"github.com/hotparam/hotparam/rules"
-	"pgregory.net/rapid"
 )
 
 // drawSettings draws all of a file but its rules, such that it goes with them.

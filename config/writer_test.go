@@ -5,8 +5,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hotparam/hotparam/rules"
 	"pgregory.net/rapid"
+
+	"github.com/hotparam/hotparam/rules"
 )
 
 // writer writes YAML, and chooses at random among ways that mean the same.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/checks/real"
 )
 
 type alertRule struct {
@@ -150,7 +150,7 @@ func checkExpression(t *testing.T, where, expression string, metrics map[string]
 // The rules are Prometheus's, and fire by time series as they should.
 func TestAlertsByPromtool(t *testing.T) {
 	t.Parallel()
-	promtool := testenv.Promtool(t)
+	promtool := real.Promtool(t)
 	for _, args := range [][]string{{"check", "rules", "alerts.yml"}, {"test", "rules", "alerts_test.yml"}} {
 		command := exec.CommandContext(t.Context(), promtool, args...)
 		command.Dir = "prometheus"

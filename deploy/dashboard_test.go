@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/checks/real"
 )
 
 type dashboard struct {
@@ -160,7 +160,7 @@ func legendHas(expression, label string) bool {
 // Prometheus understands the expressions: promtool reads them as rules.
 func TestDashboardByPromtool(t *testing.T) {
 	t.Parallel()
-	promtool := testenv.Promtool(t)
+	promtool := real.Promtool(t)
 	var rules strings.Builder
 	rules.WriteString("groups:\n  - name: dashboard\n    rules:\n")
 	for _, p := range readDashboard(t).Panels {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hotparam/hotparam/checks/real"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/testenv"
 )
@@ -84,7 +85,7 @@ func TestGatewayCompose(t *testing.T) {
 			}
 		}
 		for _, addr := range []string{door(&settings.Guard), "127.0.0.1:8080"} {
-			if !strings.Contains(configuration, addr) && !strings.Contains(configuration, testenv.EnvoyAddress(addr)) {
+			if !strings.Contains(configuration, addr) && !strings.Contains(configuration, real.EnvoyAddress(addr)) {
 				t.Errorf("%s: no file that is mounted names %s", dir, addr)
 			}
 		}

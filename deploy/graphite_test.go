@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/checks/real"
 )
 
 const graphitePatience = 90 * time.Second
@@ -26,7 +26,7 @@ func within(t *testing.T, what string, ok func() bool) {
 }
 
 // points are those of all series that the target names, and their sum.
-func points(g *testenv.GraphiteServer, target string) (series, n int, sum float64) {
+func points(g *real.GraphiteServer, target string) (series, n int, sum float64) {
 	for _, s := range g.Render(target, 10*time.Minute) {
 		series++
 		for _, p := range s.Points {
@@ -50,8 +50,8 @@ func TestStatsDAndGraphite(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g := testenv.Graphite(t)
-			s := testenv.StatsD(t, testenv.StatsDOptions{Carbon: g.Carbon(), Modern: test.modern})
+			g := real.Graphite(t)
+			s := real.StatsD(t, real.StatsDOptions{Carbon: g.Carbon(), Modern: test.modern})
 			conn, err := net.Dial("udp", s.Addr())
 			if err != nil {
 				t.Fatal(err)

@@ -13,8 +13,8 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"github.com/hotparam/hotparam/checks/real"
 	"github.com/hotparam/hotparam/config"
-	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 //go:generate go test . -run ^(TestPlainManifestsAreTheChart|TestChartSidecar)$ -update
@@ -42,7 +42,7 @@ func render(t *testing.T, cases ...chartCase) []chartAnswer {
 // renderChart does what render does, for another chart.
 func renderChart(t *testing.T, chart string, cases ...chartCase) []chartAnswer {
 	t.Helper()
-	python := testenv.Python(t, "helm-python-sdk==0.2.2", "kubernetes-validate==1.37.0")
+	python := real.Python(t, "helm-python-sdk==0.2.2", "kubernetes-validate==1.37.0")
 	input, err := json.Marshal(cases)
 	if err != nil {
 		t.Fatal(err)

@@ -7,8 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 // Hours are read as they were written, end by themselves, and are for the writer alone: an

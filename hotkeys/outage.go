@@ -5,9 +5,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/hotparam/hotparam/internal/backoff"
 	"github.com/hotparam/hotparam/internal/loglimit"
-	"github.com/redis/go-redis/v9"
 )
 
 // outage is a series of failures of one kind of work. It ends when work of that kind

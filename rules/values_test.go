@@ -6,8 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hotparam/hotparam/internal/keytext"
 	"pgregory.net/rapid"
+
+	"github.com/hotparam/hotparam/internal/keytext"
 )
 
 // firstValues is the choice of a request's parameters, all of them different and

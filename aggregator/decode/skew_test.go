@@ -4,8 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam/wire"
 	"pgregory.net/rapid"
+
+	"github.com/hotparam/hotparam/wire"
 )
 
 // skewed is a handler that keeps the last count.

@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/backoff"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/hotparam/hotparam/internal/backoff"
 )
 
 // ends is an answer of a partition's leader: all records that were in it at asked have

@@ -11,7 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/checks/real"
 	"github.com/hotparam/hotparam/kafka"
 	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
@@ -24,7 +24,7 @@ func TestRealKafka(t *testing.T) {
 		t.Skip("starts a Kafka")
 	}
 	const partitions = 4
-	cluster := testenv.Kafka(t, testenv.KafkaConfig{
+	cluster := real.Kafka(t, real.KafkaConfig{
 		TLS: true, ClientCerts: true, Users: map[string]string{"ada": "secret"}, Authorize: true,
 		Properties: map[string]string{"group.min.session.timeout.ms": "1000"},
 	})

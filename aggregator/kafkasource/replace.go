@@ -6,9 +6,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kgo"
+
 	"github.com/hotparam/hotparam/internal/backoff"
 	"github.com/hotparam/hotparam/internal/loglimit"
-	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 // runClients runs one client after the other until ctx ends or the brokers refuse. It

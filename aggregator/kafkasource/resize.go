@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/backoff"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/hotparam/hotparam/internal/backoff"
 )
 
 // resize is a change of the topic's number of partitions, with where ours are to be read

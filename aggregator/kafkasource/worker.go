@@ -5,11 +5,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kgo"
+
 	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
-	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 // worker owns a partition for as long as it is assigned: one goroutine, which

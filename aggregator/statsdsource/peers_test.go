@@ -1,11 +1,12 @@
 package statsdsource
 
 import (
-	"github.com/hotparam/hotparam/aggregator/decode"
 	"net"
 	"net/netip"
 	"testing"
 	"time"
+
+	"github.com/hotparam/hotparam/aggregator/decode"
 )
 
 // Datagrams and connections of others are refused before anything of them is read; Unix

@@ -12,12 +12,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hotparam/hotparam/aggregator"
-	"github.com/hotparam/hotparam/aggregator/decode"
-	"github.com/hotparam/hotparam/wire"
 	"pgregory.net/rapid"
 
+	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/internal/countset"
+	"github.com/hotparam/hotparam/wire"
 )
 
 // pipe is one end of a connection, which is closed with the test.

@@ -3,6 +3,7 @@ package chaos
 import (
 	"time"
 
+	"github.com/hotparam/hotparam/checks/real"
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
@@ -25,13 +26,13 @@ const (
 // kafkaServer is a Kafka of one broker. It names the relay's address to its clients, so
 // all processes share the one relay.
 type kafkaServer struct {
-	*testenv.KafkaCluster
+	*real.KafkaCluster
 	relay *tcpRelay
 }
 
 func startKafka(f *fleet) *kafkaServer {
 	k := new(kafkaServer)
-	k.KafkaCluster = testenv.Kafka(f.scope, testenv.KafkaConfig{
+	k.KafkaCluster = real.Kafka(f.scope, real.KafkaConfig{
 		Properties: map[string]string{
 			"group.min.session.timeout.ms": "1000", "group.initial.rebalance.delay.ms": "0",
 			// Until the session of a broker that was killed has ended it may not come back.

@@ -6,8 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam/rules"
 	"pgregory.net/rapid"
+
+	"github.com/hotparam/hotparam/rules"
 )
 
 var testContext = context.Background()

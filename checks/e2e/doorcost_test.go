@@ -6,14 +6,14 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/checks/bench/gateways"
-	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/checks/real"
 )
 
 // What `make bench-gateways` measures is what it says: the guard decides on all requests through
 // nginx that are to be asked about, and takes no time for others.
 func TestDoorCosts(t *testing.T) {
 	t.Parallel()
-	testenv.NginxPath(t)
+	real.NginxPath(t)
 	r, err := gateways.Run(t.Context(), gateways.Config{
 		Program: quickCommands(t).hotparam, Rate: 200, Connections: 4, Turns: 1, Slice: 100 * time.Millisecond, Only: []string{"nginx"}, Say: t.Logf,
 	})

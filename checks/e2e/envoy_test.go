@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/checks/real"
 )
 
 // A crowd on one of 2,000 values, behind two Envoys with a guard each and an application that
@@ -33,10 +33,10 @@ func TestACrowdBehindTwoEnvoys(t *testing.T) {
 	for range 2 {
 		guard := f.start(f.bin.hotparam, "guard", "--config", f.config(f.statsd, f.redis.Addr()), "--rls", "127.0.0.1:0", "--http", "127.0.0.1:0")
 		door := guard.WaitFor(`guard is up.* rls=(\S+)`)[1]
-		envoy := testenv.Envoy(t, "envoy", map[string]string{
-			"timeout: 0.02s":                       "timeout: 2s", // a busy machine takes its time
-			testenv.EnvoyAddress("127.0.0.1:8080"): testenv.EnvoyAddress(strings.TrimPrefix(server.URL, "http://")),
-			testenv.EnvoyAddress("127.0.0.1:9131"): testenv.EnvoyAddress(door),
+		envoy := real.Envoy(t, "envoy", map[string]string{
+			"timeout: 0.02s":                    "timeout: 2s", // a busy machine takes its time
+			real.EnvoyAddress("127.0.0.1:8080"): real.EnvoyAddress(strings.TrimPrefix(server.URL, "http://")),
+			real.EnvoyAddress("127.0.0.1:9131"): real.EnvoyAddress(door),
 		})
 		urls = append(urls, "http://"+envoy.Addr)
 	}

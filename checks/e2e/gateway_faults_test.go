@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/checks/real"
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
@@ -34,31 +35,31 @@ type gatewayKind struct {
 // among them: without failover.yaml it passes no requests while the guard is away.
 var faultyGateways = []gatewayKind{
 	{"envoy", "rls", 20 * time.Millisecond, func(tb testing.TB, app, door string) string {
-		return testenv.Envoy(tb, "envoy", map[string]string{
-			testenv.EnvoyAddress("127.0.0.1:8080"): testenv.EnvoyAddress(app),
-			testenv.EnvoyAddress("127.0.0.1:9131"): testenv.EnvoyAddress(door),
+		return real.Envoy(tb, "envoy", map[string]string{
+			real.EnvoyAddress("127.0.0.1:8080"): real.EnvoyAddress(app),
+			real.EnvoyAddress("127.0.0.1:9131"): real.EnvoyAddress(door),
 		}).Addr
 	}},
 	{"envoy ext_authz", "auth", 20 * time.Millisecond, func(tb testing.TB, app, door string) string {
-		return testenv.Envoy(tb, "envoy-extauthz", map[string]string{
-			testenv.EnvoyAddress("127.0.0.1:8080"): testenv.EnvoyAddress(app),
-			testenv.EnvoyAddress("127.0.0.1:9132"): testenv.EnvoyAddress(door),
+		return real.Envoy(tb, "envoy-extauthz", map[string]string{
+			real.EnvoyAddress("127.0.0.1:8080"): real.EnvoyAddress(app),
+			real.EnvoyAddress("127.0.0.1:9132"): real.EnvoyAddress(door),
 		}).Addr
 	}},
 	{"nginx", "auth", 50 * time.Millisecond, func(tb testing.TB, app, door string) string {
-		return testenv.Nginx(tb, "nginx", map[string]string{"127.0.0.1:8080": app, "127.0.0.1:9132": door}).Addr
+		return real.Nginx(tb, "nginx", map[string]string{"127.0.0.1:8080": app, "127.0.0.1:9132": door}).Addr
 	}},
 	{"njs", "auth", 50 * time.Millisecond, func(tb testing.TB, app, door string) string {
-		return testenv.NginxNJS(tb, "nginx-njs", map[string]string{"127.0.0.1:8080": app, "127.0.0.1:9132": door}).Addr
+		return real.NginxNJS(tb, "nginx-njs", map[string]string{"127.0.0.1:8080": app, "127.0.0.1:9132": door}).Addr
 	}},
 	{"caddy", "auth", 50 * time.Millisecond, func(tb testing.TB, app, door string) string {
-		return testenv.Caddy(tb, "caddy", map[string]string{"127.0.0.1:8080": app, "127.0.0.1:9132": door}).Addr
+		return real.Caddy(tb, "caddy", map[string]string{"127.0.0.1:8080": app, "127.0.0.1:9132": door}).Addr
 	}},
 	{"haproxy", "spoe", 50 * time.Millisecond, func(tb testing.TB, app, door string) string {
-		return testenv.StartHAProxy(tb, "gateways/haproxy/spoe/haproxy.cfg", "APP="+app, "HOTPARAM_SPOE="+door).Addr
+		return real.StartHAProxy(tb, "gateways/haproxy/spoe/haproxy.cfg", "APP="+app, "HOTPARAM_SPOE="+door).Addr
 	}},
 	{"lua", "auth", 50 * time.Millisecond, func(tb testing.TB, app, door string) string {
-		return testenv.HAProxy28(tb).Start(tb, "gateways/haproxy/lua/haproxy.cfg", "APP="+app, "HOTPARAM_AUTH="+door).Addr
+		return real.HAProxy28(tb).Start(tb, "gateways/haproxy/lua/haproxy.cfg", "APP="+app, "HOTPARAM_AUTH="+door).Addr
 	}},
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/checks/real"
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
@@ -17,26 +18,26 @@ import (
 // return their addresses.
 var gatewayKinds = map[string]func(t *testing.T, app string, doors guardDoors) string{
 	"nginx": func(t *testing.T, app string, doors guardDoors) string {
-		return testenv.Nginx(t, "nginx", map[string]string{"127.0.0.1:8080": app, "127.0.0.1:9132": doors.auth, "50ms": "20s"}).Addr
+		return real.Nginx(t, "nginx", map[string]string{"127.0.0.1:8080": app, "127.0.0.1:9132": doors.auth, "50ms": "20s"}).Addr
 	},
 	"njs": func(t *testing.T, app string, doors guardDoors) string {
-		return testenv.NginxNJS(t, "nginx-njs", map[string]string{"127.0.0.1:8080": app, "127.0.0.1:9132": doors.auth, "50ms": "20s"}).Addr
+		return real.NginxNJS(t, "nginx-njs", map[string]string{"127.0.0.1:8080": app, "127.0.0.1:9132": doors.auth, "50ms": "20s"}).Addr
 	},
 	"caddy": func(t *testing.T, app string, doors guardDoors) string {
-		return testenv.Caddy(t, "caddy", map[string]string{"127.0.0.1:8080": app, "127.0.0.1:9132": doors.auth, "50ms": "20s"}).Addr
+		return real.Caddy(t, "caddy", map[string]string{"127.0.0.1:8080": app, "127.0.0.1:9132": doors.auth, "50ms": "20s"}).Addr
 	},
 	"traefik": func(t *testing.T, app string, doors guardDoors) string {
-		return testenv.Traefik(t, "traefik", map[string]string{"127.0.0.1:8080": app, "127.0.0.1:9132": doors.auth}).Addr
+		return real.Traefik(t, "traefik", map[string]string{"127.0.0.1:8080": app, "127.0.0.1:9132": doors.auth}).Addr
 	},
 	"envoy": func(t *testing.T, app string, doors guardDoors) string {
-		return testenv.Envoy(t, "envoy-extauthz", map[string]string{
-			testenv.EnvoyAddress("127.0.0.1:8080"): testenv.EnvoyAddress(app),
-			testenv.EnvoyAddress("127.0.0.1:9132"): testenv.EnvoyAddress(doors.auth),
-			"0.02s":                                "20s",
+		return real.Envoy(t, "envoy-extauthz", map[string]string{
+			real.EnvoyAddress("127.0.0.1:8080"): real.EnvoyAddress(app),
+			real.EnvoyAddress("127.0.0.1:9132"): real.EnvoyAddress(doors.auth),
+			"0.02s":                             "20s",
 		}).Addr
 	},
 	"haproxy": func(t *testing.T, app string, doors guardDoors) string {
-		return testenv.StartHAProxy(t, "gateways/haproxy/spoe/haproxy.cfg", "APP="+app, "HOTPARAM_SPOE="+doors.spoe, "HOTPARAM_TIMEOUT=20s").Addr
+		return real.StartHAProxy(t, "gateways/haproxy/spoe/haproxy.cfg", "APP="+app, "HOTPARAM_SPOE="+doors.spoe, "HOTPARAM_TIMEOUT=20s").Addr
 	},
 }
 

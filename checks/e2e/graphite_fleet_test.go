@@ -12,32 +12,32 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/checks/real"
 )
 
 // graphiteFleet is a fleet whose counts go the long way: to a StatsD of the original
 // make, from there to Graphite, and from there, by a job each second, to Redis.
 type graphiteFleet struct {
 	*fleet
-	graphite *testenv.GraphiteServer
-	counter  *testenv.StatsDServer
+	graphite *real.GraphiteServer
+	counter  *real.StatsDServer
 	settings string // of section graphite
 }
 
 // newGraphiteFleet starts all that is not ours.
 func newGraphiteFleet(t *testing.T, rules string) *graphiteFleet {
 	t.Helper()
-	return newGraphiteFleetOf(t, rules, testenv.StatsDOptions{})
+	return newGraphiteFleetOf(t, rules, real.StatsDOptions{})
 }
 
 // newGraphiteFleetOf has a StatsD that is set otherwise.
-func newGraphiteFleetOf(t *testing.T, rules string, options testenv.StatsDOptions) *graphiteFleet {
+func newGraphiteFleetOf(t *testing.T, rules string, options real.StatsDOptions) *graphiteFleet {
 	t.Helper()
 	f := &graphiteFleet{fleet: newFleet(t, quickCommands(t), rules)}
 	f.owner = "graphite"
-	f.graphite = testenv.Graphite(t)
+	f.graphite = real.Graphite(t)
 	options.Carbon = f.graphite.Carbon()
-	f.counter = testenv.StatsD(t, options)
+	f.counter = real.StatsD(t, options)
 	f.settings = fmt.Sprintf("{url: %q}", f.graphite.URL())
 	return f
 }

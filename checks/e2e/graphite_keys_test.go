@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/checks/real"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/statsdsink"
-	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
@@ -48,8 +48,8 @@ func TestRandomKeysByGraphite(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes: left out with -short")
 	}
-	graphite := testenv.Graphite(t)
-	counter := testenv.StatsD(t, testenv.StatsDOptions{Carbon: graphite.Carbon()})
+	graphite := real.Graphite(t)
+	counter := real.StatsD(t, real.StatsDOptions{Carbon: graphite.Carbon()})
 	ruleset := &rules.Rules{Namespace: "shop"}
 	for i := range keyParts {
 		ruleset.Rules = append(ruleset.Rules, rules.Rule{ID: fmt.Sprintf("part-%d", i)})
@@ -166,7 +166,7 @@ func checkIdentity(t *testing.T, k *sentKey) {
 
 // sendKeys counts each key some times more. It waits for StatsD, whose socket holds
 // little.
-func sendKeys(t *testing.T, sink *statsdsink.Sink, counter *testenv.StatsDServer, random *rand.Rand, rules *rules.Rules, parts []map[string]*sentKey) {
+func sendKeys(t *testing.T, sink *statsdsink.Sink, counter *real.StatsDServer, random *rand.Rand, rules *rules.Rules, parts []map[string]*sentKey) {
 	t.Helper()
 	const atOnce = 250 // at most 250 packets: that many lines
 	for i, part := range parts {

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/checks/real"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -143,10 +143,10 @@ func TestGraphiteNames(t *testing.T) {
 	t.Parallel()
 	for _, names := range []struct {
 		name, settings string
-		options        testenv.StatsDOptions
+		options        real.StatsDOptions
 	}{
-		{"counts without legacyNamespace", `series: "stats.counters.{name}.count"`, testenv.StatsDOptions{Modern: true}},
-		{"rates with legacyNamespace", `series: "stats.{name}", rate: true`, testenv.StatsDOptions{}},
+		{"counts without legacyNamespace", `series: "stats.counters.{name}.count"`, real.StatsDOptions{Modern: true}},
+		{"rates with legacyNamespace", `series: "stats.{name}", rate: true`, real.StatsDOptions{}},
 	} {
 		t.Run(names.name, func(t *testing.T) {
 			f := newGraphiteFleetOf(t, searchRule, names.options)

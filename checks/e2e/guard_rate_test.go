@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
+	"github.com/hotparam/hotparam/checks/real"
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
@@ -182,8 +183,8 @@ func TestManyRequestsASecond(t *testing.T) {
 		app := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 		t.Cleanup(app.Close)
 		g := startGuardOfAll(t, bin.hotparam, manyRules)
-		haproxy := testenv.StartHAProxy(t, "gateways/haproxy/spoe/haproxy.cfg", "APP="+strings.TrimPrefix(app.URL, "http://"), "HOTPARAM_SPOE="+g.spoe)
-		away := testenv.StartHAProxy(t, "gateways/haproxy/spoe/haproxy.cfg", "APP="+strings.TrimPrefix(app.URL, "http://"),
+		haproxy := real.StartHAProxy(t, "gateways/haproxy/spoe/haproxy.cfg", "APP="+strings.TrimPrefix(app.URL, "http://"), "HOTPARAM_SPOE="+g.spoe)
+		away := real.StartHAProxy(t, "gateways/haproxy/spoe/haproxy.cfg", "APP="+strings.TrimPrefix(app.URL, "http://"),
 			fmt.Sprintf("HOTPARAM_SPOE=127.0.0.1:%d", testenv.FreePort(t)))
 		client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 128, DisableCompression: true}, Timeout: patience}
 		t.Cleanup(client.CloseIdleConnections)

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/checks/real"
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
@@ -25,7 +26,7 @@ var quickKafka = map[string]string{
 // [atLength].
 func TestKafkaFaults(t *testing.T) {
 	_ = quickCommands(t) // it may skip
-	kafka := testenv.Kafka(t, testenv.KafkaConfig{Brokers: 3, Properties: quickKafka})
+	kafka := real.Kafka(t, real.KafkaConfig{Brokers: 3, Properties: quickKafka})
 	if !atLength() {
 		f := newKafkaFleet(t, kafka, testenv.Redis(t).URL(), "all", crowdRule)
 		aggregators := f.startAggregators("agg-0", "agg-1")

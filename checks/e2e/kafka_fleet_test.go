@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/checks/real"
 	"github.com/hotparam/hotparam/hotkeys"
-	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 // partitions is how many the counts are spread over.
@@ -23,7 +23,7 @@ const session = 1500 * time.Millisecond
 // kafkaFleet is a fleet whose counts travel over a real Kafka.
 type kafkaFleet struct {
 	*fleet
-	kafka  *testenv.KafkaCluster
+	kafka  *real.KafkaCluster
 	topic  string
 	acks   string
 	buffer string
@@ -33,7 +33,7 @@ type kafkaFleet struct {
 
 // newKafkaFleet makes a topic for its counts; what goes wrong with Redis is the
 // caller's doing.
-func newKafkaFleet(t *testing.T, kafka *testenv.KafkaCluster, redisURL, acks, rules string) *kafkaFleet {
+func newKafkaFleet(t *testing.T, kafka *real.KafkaCluster, redisURL, acks, rules string) *kafkaFleet {
 	t.Helper()
 	client, err := hotkeys.NewClient(redisURL)
 	if err != nil {

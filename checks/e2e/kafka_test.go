@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/checks/real"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/wire"
 )
@@ -17,7 +18,7 @@ import (
 func TestHotParameterOverKafka(t *testing.T) {
 	t.Parallel()
 	_ = quickCommands(t) // it may skip
-	kafka := testenv.Kafka(t, testenv.KafkaConfig{Properties: quickKafka})
+	kafka := real.Kafka(t, real.KafkaConfig{Properties: quickKafka})
 	f := newKafkaFleet(t, kafka, testenv.Redis(t).URL(), "1", searchRule)
 	f.owner = fmt.Sprintf("kafka-%d", wire.Partition([]byte("GET%20/search?q=phone"), partitions))
 	daemon := f.startAggregator("agg-0")
@@ -37,7 +38,7 @@ func TestHotParameterOverKafka(t *testing.T) {
 func TestKafkaAway(t *testing.T) {
 	t.Parallel()
 	_ = quickCommands(t) // it may skip
-	kafka := testenv.Kafka(t, testenv.KafkaConfig{Properties: quickKafka})
+	kafka := real.Kafka(t, real.KafkaConfig{Properties: quickKafka})
 	f := newKafkaFleet(t, kafka, testenv.Redis(t).URL(), "1", crowdRule)
 	f.buffer = "1MiB"                 // soon full
 	f.variables = []string{"GOGC=20"} // else memory grows and shrinks by all that is in use

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/aggregator/kafkasource"
+	"github.com/hotparam/hotparam/checks/real"
 	"github.com/hotparam/hotparam/config"
-	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/kafka"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -20,7 +20,7 @@ var terms = []string{"phone", "50% off: *été* 7.5\" a+b/c|d@e#f,g;h~i_j-k"}
 
 // The programs of examples/producers each count one search for the same terms. A term
 // is hot when the counts of all are together: in one partition, by one name.
-func testCounts(t *testing.T, k *testenv.KafkaCluster) {
+func testCounts(t *testing.T, k *real.KafkaCluster) {
 	hot := &hotSet{keys: make(map[string]bool)}
 	runSource(t, k, hot)
 	for i := range languages {
@@ -46,7 +46,7 @@ func testCounts(t *testing.T, k *testenv.KafkaCluster) {
 	}
 }
 
-func runSource(t *testing.T, k *testenv.KafkaCluster, hot *hotSet) {
+func runSource(t *testing.T, k *real.KafkaCluster, hot *hotSet) {
 	t.Helper()
 	file, err := config.Parse("docs/PRODUCERS.md", []byte(hotAt(t, len(languages))))
 	if err != nil {

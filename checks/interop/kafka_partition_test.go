@@ -11,13 +11,13 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/checks/real"
 	"github.com/hotparam/hotparam/wire"
 )
 
 // A key has to live in one partition, whichever program counted it, so wire.Partition
 // must be what other producers do with a record's key.
-func testPartitions(t *testing.T, k *testenv.KafkaCluster) {
+func testPartitions(t *testing.T, k *real.KafkaCluster) {
 	keys := someKeys(10_000)
 	var lines strings.Builder
 	for _, key := range keys {
@@ -65,7 +65,7 @@ func someKeys(n int) [][]byte {
 
 // checkPartitions reads the topic, in which each key has to be once and where we would
 // put it.
-func checkPartitions(t *testing.T, k *testenv.KafkaCluster, topic string, n int, keys [][]byte) {
+func checkPartitions(t *testing.T, k *real.KafkaCluster, topic string, n int, keys [][]byte) {
 	t.Helper()
 	missing := make(map[string]bool, len(keys))
 	for _, key := range keys {

@@ -3,7 +3,7 @@ package interop
 import (
 	"testing"
 
-	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/checks/real"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -11,7 +11,7 @@ func TestProducersInOtherLanguages(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}
-	k := testenv.Kafka(t, testenv.KafkaConfig{}) // one for all
+	k := real.Kafka(t, real.KafkaConfig{}) // one for all
 	t.Run("a key's partition", func(t *testing.T) { testPartitions(t, k) })
 	k.CreateTopic(wire.DefaultTopic, 12, 1, nil)
 	t.Run("a key's counts", func(t *testing.T) { testCounts(t, k) })

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/checks/real"
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
@@ -28,23 +29,23 @@ type program struct {
 }
 
 func node(t *testing.T) program {
-	path, modules := testenv.Node(t, hotShots)
+	path, modules := real.Node(t, hotShots)
 	return program{[]string{path}, []string{"NODE_PATH=" + modules}}
 }
 
 func java(t *testing.T, classpath string) program {
-	return program{words: []string{testenv.Java(t), "-XX:TieredStopAtLevel=1", "-cp", classpath}}
+	return program{words: []string{real.Java(t), "-XX:TieredStopAtLevel=1", "-cp", classpath}}
 }
 
-func dogJava(t *testing.T) program { return java(t, testenv.DogStatsDClasspath(t)) }
+func dogJava(t *testing.T) program { return java(t, real.DogStatsDClasspath(t)) }
 
 func statsdClients(t *testing.T) program {
-	return program{words: []string{testenv.Python(t, statsdPython, datadogPython)}}
+	return program{words: []string{real.Python(t, statsdPython, datadogPython)}}
 }
 
 // netcat runs scripts that call nc.
 func netcat(t *testing.T) program {
-	testenv.Netcat(t)
+	real.Netcat(t)
 	return program{words: []string{"sh"}}
 }
 

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/checks/real"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -22,7 +22,7 @@ func TestStrictThroughTheOriginalStatsD(t *testing.T) {
 		t.Skip("takes seconds: left out with -short")
 	}
 	carbon := newCarbon(t)
-	statsd := testenv.StatsD(t, testenv.StatsDOptions{Carbon: carbon.Addr().String()})
+	statsd := real.StatsD(t, real.StatsDOptions{Carbon: carbon.Addr().String()})
 	want := make(map[string]int)
 	for i := range senders {
 		s := &senders[i]

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/checks/real"
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
@@ -84,7 +85,7 @@ func TestPageShowsAHotKey(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a browser: left out by -short")
 	}
-	browser := testenv.StartChromium(t)
+	browser := real.StartChromium(t)
 	server := testenv.Redis(t)
 	d := startDaemon(t, "--redis", server.URL(), "--config", write(t, goodRules+"aggregator: {listen: '127.0.0.1:0'}\n"))
 	conn, err := net.Dial("udp", strings.TrimPrefix(d.find(`statsd=(\S+)`), "udp://"))

@@ -8,9 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/bench"
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
+
+	"github.com/hotparam/hotparam/internal/bench"
 )
 
 func newBench(s streams) *cobra.Command {

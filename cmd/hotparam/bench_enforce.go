@@ -6,8 +6,9 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/bench"
 	"github.com/spf13/cobra"
+
+	"github.com/hotparam/hotparam/internal/bench"
 )
 
 type enforceFlags struct {

@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"text/tabwriter"
 
+	"github.com/spf13/cobra"
+
 	"github.com/hotparam/hotparam/aggregator/statsdsource"
 	"github.com/hotparam/hotparam/internal/bench"
-	"github.com/spf13/cobra"
 )
 
 func newBenchIngest(s streams) *cobra.Command {

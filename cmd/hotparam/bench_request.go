@@ -4,8 +4,9 @@ import (
 	"fmt"
 	"text/tabwriter"
 
-	"github.com/hotparam/hotparam/internal/bench"
 	"github.com/spf13/cobra"
+
+	"github.com/hotparam/hotparam/internal/bench"
 )
 
 func newBenchRequest(s streams) *cobra.Command {

@@ -9,11 +9,12 @@ import (
 	"slices"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/accesslog"
 	"github.com/hotparam/hotparam/internal/replay"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/spf13/cobra"
 )
 
 type replayFlags struct {

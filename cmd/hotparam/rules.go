@@ -6,8 +6,9 @@ import (
 	"io"
 	"strings"
 
-	"github.com/hotparam/hotparam/config"
 	"github.com/spf13/cobra"
+
+	"github.com/hotparam/hotparam/config"
 )
 
 func newRules(s streams) *cobra.Command {

@@ -10,10 +10,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/backoff"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/hotparam/hotparam/internal/backoff"
 )
 
 // Check returns an error if the sink could not send now: if no broker answers and accepts

@@ -8,14 +8,15 @@ import (
 	"net"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/backoff"
-	"github.com/hotparam/hotparam/kafka"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"github.com/twmb/franz-go/pkg/kversion"
 	"github.com/twmb/franz-go/pkg/sasl"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 	"github.com/twmb/franz-go/pkg/sasl/scram"
+
+	"github.com/hotparam/hotparam/internal/backoff"
+	"github.com/hotparam/hotparam/kafka"
 )
 
 // cluster is how to reach the cluster, with the files read, and how to send records.

@@ -7,15 +7,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam/collector"
-	"github.com/hotparam/hotparam/collector/kafkasink"
-	"github.com/hotparam/hotparam/internal/testenv"
-	"github.com/hotparam/hotparam/wire"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"pgregory.net/rapid"
+
+	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/collector/kafkasink"
+	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/wire"
 )
 
 // Whatever brokers answer, and whenever they hang up, all that was given is

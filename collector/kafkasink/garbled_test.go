@@ -5,12 +5,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam/collector"
-	"github.com/hotparam/hotparam/collector/kafkasink"
-	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/collector/kafkasink"
+	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 // short is a cluster's time-out in tests of damaged answers.

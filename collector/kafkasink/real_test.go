@@ -4,11 +4,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/twmb/franz-go/pkg/kadm"
+
+	"github.com/hotparam/hotparam/checks/real"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/kafkasink"
-	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/kafka"
-	"github.com/twmb/franz-go/pkg/kadm"
 )
 
 // What the fake cannot tell: whether the real one takes all that we say.
@@ -16,7 +17,7 @@ func TestRealKafka(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}
-	k := testenv.Kafka(t, testenv.KafkaConfig{
+	k := real.Kafka(t, real.KafkaConfig{
 		TLS: true, ClientCerts: true, Users: map[string]string{"alice": "secret", "bob": "secret"}, Authorize: true,
 	})
 	k.CreateTopic(topic, 3, 1, map[string]string{"message.timestamp.type": "LogAppendTime"})

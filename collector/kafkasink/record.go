@@ -5,8 +5,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hotparam/hotparam/wire"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/hotparam/hotparam/wire"
 )
 
 // record is a record with its counts' sums, for [Stats]. Records are pooled, with their

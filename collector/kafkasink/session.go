@@ -7,10 +7,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/backoff"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/hotparam/hotparam/internal/backoff"
 )
 
 // defaultRefresh is how often the cluster is asked for the topic's partitions.

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/checks/real"
 	"github.com/hotparam/hotparam/internal/live"
-	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -17,8 +17,8 @@ const axe = "axe-core@4.14.1"
 
 // withoutBarriers has axe look at each view, empty and full: it finds nothing. Themes differ in
 // contrast, and widths in layout, so that not each is seen with each.
-func withoutBarriers(t *testing.T, tab *testenv.Tab) {
-	_, modules := testenv.Node(t, axe)
+func withoutBarriers(t *testing.T, tab *real.Tab) {
+	_, modules := real.Node(t, axe)
 	source, err := os.ReadFile(filepath.Join(modules, "axe-core", "axe.min.js"))
 	if err != nil {
 		t.Fatal(err)

@@ -8,13 +8,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/checks/real"
 	"github.com/hotparam/hotparam/internal/live"
-	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/rules"
 )
 
 // picture keeps what is seen where HOTPARAM_PICTURES names a directory.
-func picture(t *testing.T, tab *testenv.Tab, name string) {
+func picture(t *testing.T, tab *real.Tab, name string) {
 	t.Helper()
 	if dir := os.Getenv("HOTPARAM_PICTURES"); dir != "" {
 		time.Sleep(400 * time.Millisecond) // for a frame or two
@@ -24,7 +24,7 @@ func picture(t *testing.T, tab *testenv.Tab, name string) {
 
 // clean fails the test if the browser complained of anything: exceptions, errors of the
 // console, violations of the content security policy.
-func clean(t *testing.T, tab *testenv.Tab) {
+func clean(t *testing.T, tab *real.Tab) {
 	t.Helper()
 	for _, problem := range tab.Problems() {
 		t.Errorf("the browser says: %s", problem)
@@ -39,10 +39,10 @@ func TestPageInABrowser(t *testing.T) {
 		t.Skip("a browser: left out by -short")
 	}
 	t.Parallel()
-	browser := testenv.StartChromium(t)
+	browser := real.StartChromium(t)
 	for _, test := range []struct {
 		name string
-		run  func(*testing.T, *testenv.Tab)
+		run  func(*testing.T, *real.Tab)
 	}{
 		{"an empty page says what to do", emptyPage},
 		{"hostile values stay text", hostileValues},
@@ -59,7 +59,7 @@ func TestPageInABrowser(t *testing.T) {
 	}
 }
 
-func emptyPage(t *testing.T, tab *testenv.Tab) {
+func emptyPage(t *testing.T, tab *real.Tab) {
 	view := newFakeView(t)
 	f := serveView(t, view, "")
 	view.show(&live.Snapshot{Published: true})
@@ -85,7 +85,7 @@ var hostileKeys = []string{
 	"GET /search?q=\xff\xfe", "GET /search?q={{7*7}}${7*7}", "javascript:window.pwned=1",
 }
 
-func hostileValues(t *testing.T, tab *testenv.Tab) {
+func hostileValues(t *testing.T, tab *real.Tab) {
 	view := newFakeView(t)
 	f := serveView(t, view, "")
 	s := &live.Snapshot{Published: true}
@@ -131,7 +131,7 @@ func hostileValues(t *testing.T, tab *testenv.Tab) {
 	clean(t, tab)
 }
 
-func keyboard(t *testing.T, tab *testenv.Tab) {
+func keyboard(t *testing.T, tab *real.Tab) {
 	view := newFakeView(t)
 	f := serveView(t, view, "")
 	view.show(manyKeys(200, 0))
@@ -197,7 +197,7 @@ func keyboard(t *testing.T, tab *testenv.Tab) {
 	clean(t, tab)
 }
 
-func smallScreens(t *testing.T, tab *testenv.Tab) {
+func smallScreens(t *testing.T, tab *real.Tab) {
 	view := newFakeView(t)
 	f := serveView(t, view, "")
 	s := manyKeys(50, 0)
@@ -229,7 +229,7 @@ func smallScreens(t *testing.T, tab *testenv.Tab) {
 	clean(t, tab)
 }
 
-func filterAndSort(t *testing.T, tab *testenv.Tab) {
+func filterAndSort(t *testing.T, tab *real.Tab) {
 	view := newFakeView(t)
 	f := serveView(t, view, "")
 	s := manyKeys(30, 0)
@@ -283,7 +283,7 @@ func troubledMembers() []rules.Member {
 	}
 }
 
-func whatIsWrong(t *testing.T, tab *testenv.Tab) {
+func whatIsWrong(t *testing.T, tab *real.Tab) {
 	view := newFakeView(t)
 	f := serveView(t, view, "")
 	view.events = manyEvents(30)
@@ -323,7 +323,7 @@ func whatIsWrong(t *testing.T, tab *testenv.Tab) {
 	clean(t, tab)
 }
 
-func reconnect(t *testing.T, tab *testenv.Tab) {
+func reconnect(t *testing.T, tab *real.Tab) {
 	view := newFakeView(t)
 	f := serveView(t, view, "")
 	view.show(manyKeys(5, 0))
@@ -338,7 +338,7 @@ func reconnect(t *testing.T, tab *testenv.Tab) {
 
 // A thousand keys that all change fifty times a second: the page draws what is in sight,
 // and neither its rows nor its lines grow.
-func thousandKeys(t *testing.T, tab *testenv.Tab) {
+func thousandKeys(t *testing.T, tab *real.Tab) {
 	view := newFakeView(t)
 	f := serveView(t, view, "")
 	view.show(manyKeys(1000, 0))
@@ -384,7 +384,7 @@ func thousandKeys(t *testing.T, tab *testenv.Tab) {
 	clean(t, tab)
 }
 
-func loginForms(t *testing.T, tab *testenv.Tab) {
+func loginForms(t *testing.T, tab *real.Tab) {
 	view := newFakeView(t)
 	f := serveView(t, view, testToken)
 	view.show(manyKeys(5, 0))

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/checks/real"
 )
 
 // TestPictureForTheDocuments takes the pictures of docs/WATCHING.md, in both themes, from the
@@ -16,7 +16,7 @@ func TestPictureForTheDocuments(t *testing.T) {
 	if url == "" || dir == "" {
 		t.Skip("scripts/pictures.sh sets HOTPARAM_PICTURE_OF and HOTPARAM_PICTURES")
 	}
-	browser := testenv.StartChromium(t)
+	browser := real.StartChromium(t)
 	for _, theme := range []string{"light", "dark"} {
 		tab := browser.Tab(t, 1280, 656)
 		tab.Prefer("prefers-color-scheme", theme)

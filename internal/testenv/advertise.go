@@ -2,7 +2,7 @@ package testenv
 
 // advertised returns the address that a server names to others: addr, at which it
 // listens, or what advertise makes of that.
-func advertised(advertise func(addr string) string, addr string) string {
+func Advertised(advertise func(addr string) string, addr string) string {
 	if advertise == nil {
 		return addr
 	}

@@ -36,7 +36,7 @@ func Binary(tb testing.TB) string {
 }
 
 func build(dir string) (string, error) {
-	root, err := moduleRoot()
+	root, err := ModuleRoot()
 	if err != nil {
 		return "", err
 	}

@@ -1,19 +1,22 @@
 package testenv
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"syscall"
+	"time"
 )
 
 // cached returns the directory of that name in the user's cache, where what tests
 // need from a registry is kept. If it is not there, build fills a work directory that
 // becomes it: in one process, while others that want it wait. It appears whole or not
 // at all, so what failed is tried again.
-func cached(name string, build func(work string) error) (string, error) {
+func Cached(name string, build func(work string) error) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return "", fmt.Errorf("find the user's cache: %w", err)
@@ -60,4 +63,17 @@ func lockDirectory(dir string) (unlock func(), err error) {
 func isThere(path string) bool {
 	_, err := os.Stat(path)
 	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// fetchPatience is for some 50 MB over a slow line.
+const FetchPatience = 4 * time.Minute
+
+func RunIn(ctx context.Context, dir, name string, args ...string) error {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = dir
+	cmd.WaitDelay = time.Second
+	if output, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", cmd, err, output)
+	}
+	return nil
 }

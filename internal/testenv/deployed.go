@@ -13,7 +13,7 @@ import (
 // "key = value" or "key: value,". Each key must be there exactly once, so a file
 // cannot drift away from its tests.
 func deployed(name string, values map[string]string) ([]byte, error) {
-	root, err := moduleRoot()
+	root, err := ModuleRoot()
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +35,7 @@ func deployed(name string, values map[string]string) ([]byte, error) {
 }
 
 // writeDeployed writes such a file into the directory and returns its path.
-func writeDeployed(dir, name string, values map[string]string) (string, error) {
+func WriteDeployed(dir, name string, values map[string]string) (string, error) {
 	text, err := deployed(name, values)
 	if err != nil {
 		return "", err
@@ -47,7 +47,7 @@ func writeDeployed(dir, name string, values map[string]string) (string, error) {
 // ReadDeployed returns the text of a file of deploy/.
 func ReadDeployed(tb testing.TB, name string) string {
 	tb.Helper()
-	root, err := moduleRoot()
+	root, err := ModuleRoot()
 	if err != nil {
 		tb.Fatalf("testenv: %v", err)
 	}

@@ -1,5 +1,5 @@
-// Package testenv gives tests the real thing: a real Redis, a real Kafka, a real StatsD
-// and Graphite, the real binary, real child processes and free ports. Only tests import
+// Package testenv gives tests the real thing: a real Redis, the real binary, real child
+// processes and free ports. Package real in checks has the other servers. Only tests import
 // it.
 //
 // Everything that it starts belongs to the test that asked for it: it is ready
@@ -12,9 +12,6 @@
 // With CI=true or HOTPARAM_REQUIRE_REAL=1 it fails the test instead, so that no
 // green run has left out what it was meant to show.
 //
-// What comes from a registry (Kafka's jars, npm and Python packages) is fetched once
-// and kept in hotparam-test below the user's cache directory.
-//
 // The package needs a Unix: it sends SIGTERM, SIGSTOP and SIGCONT.
 package testenv
 
@@ -26,7 +23,7 @@ import (
 
 // unavailable ends the test because a real component cannot be had: as a skip, or
 // as a failure where the run was told to leave nothing out.
-func unavailable(tb testing.TB, why string) {
+func Unavailable(tb testing.TB, why string) {
 	tb.Helper()
 	if isSet("CI") || isSet("HOTPARAM_REQUIRE_REAL") {
 		tb.Fatalf("testenv: %s (a failure, not a skip, because CI or HOTPARAM_REQUIRE_REAL is set)", why)

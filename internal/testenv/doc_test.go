@@ -14,7 +14,7 @@ func TestUnavailableSkipsUnlessRealIsRequired(t *testing.T) {
 	} {
 		t.Setenv("CI", test.ci)
 		t.Setenv("HOTPARAM_REQUIRE_REAL", test.requireReal)
-		if got := outcome(t, func(tb testing.TB) { unavailable(tb, "no moon tonight") }); got != test.want {
+		if got := outcome(t, func(tb testing.TB) { Unavailable(tb, "no moon tonight") }); got != test.want {
 			t.Errorf("CI=%q HOTPARAM_REQUIRE_REAL=%q: the test was %s, want %s", test.ci, test.requireReal, got, test.want)
 		}
 	}

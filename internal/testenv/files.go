@@ -19,7 +19,7 @@ var startDir, errStartDir = os.Getwd()
 // in CI: it is a bigger sample of what the repository has, not a component.
 func SharedData(tb testing.TB, name string) string {
 	tb.Helper()
-	root, err := moduleRoot()
+	root, err := ModuleRoot()
 	if err != nil {
 		tb.Fatalf("testenv: %v", err)
 	}
@@ -32,7 +32,7 @@ func SharedData(tb testing.TB, name string) string {
 
 // moduleRoot is the directory of the main module's go.mod, also for the tests of a
 // nested module.
-func moduleRoot() (string, error) {
+func ModuleRoot() (string, error) {
 	if errStartDir != nil {
 		return "", errStartDir
 	}

@@ -8,7 +8,7 @@ import (
 
 func TestModuleRootFromAnywhere(t *testing.T) {
 	t.Chdir(t.TempDir())
-	root, err := moduleRoot()
+	root, err := ModuleRoot()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,7 @@ func FreePort(tb testing.TB) int {
 	tb.Helper()
 	for range 1000 {
 		port := lowestPort + rand.IntN(highestPort-lowestPort)
-		if claim(port) && isFree(port) {
+		if claim(port) && IsFree(port) {
 			return port
 		}
 	}
@@ -51,8 +51,8 @@ func claim(port int) bool {
 	return true
 }
 
-func isFree(port int) bool {
-	addr := loopback(port)
+func IsFree(port int) bool {
+	addr := Loopback(port)
 	stream, err := net.Listen("tcp", addr)
 	if err != nil {
 		return false
@@ -66,6 +66,6 @@ func isFree(port int) bool {
 	return true
 }
 
-func loopback(port int) string {
+func Loopback(port int) string {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 }

@@ -13,17 +13,17 @@ func TestFreePortsDifferAndCanBeBound(t *testing.T) {
 			t.Fatalf("port %d was given twice", port)
 		}
 		seen[port] = true
-		stream, err := net.Listen("tcp", loopback(port))
+		stream, err := net.Listen("tcp", Loopback(port))
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer stream.Close()
-		packet, err := net.ListenPacket("udp", loopback(port))
+		packet, err := net.ListenPacket("udp", Loopback(port))
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer packet.Close()
-		if isFree(port) {
+		if IsFree(port) {
 			t.Errorf("port %d counts as free while it is bound", port)
 		}
 	}

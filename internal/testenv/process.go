@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	patience = 30 * time.Second // to get ready, or to end by itself
-	grace    = 10 * time.Second // from SIGTERM to SIGKILL
+	Patience = 30 * time.Second // to get ready, or to end by itself
+	Grace    = 10 * time.Second // from SIGTERM to SIGKILL
 )
 
 // Process is a child process of a test. It is stopped when the test ends, and its
@@ -59,7 +59,7 @@ func Start(tb testing.TB, cmd *exec.Cmd) *Process {
 	tb.Cleanup(func() {
 		p.Stop()
 		if tb.Failed() {
-			tb.Logf("testenv: %s", p.describe())
+			tb.Logf("testenv: %s", p.Describe())
 		}
 	})
 	return p
@@ -70,15 +70,16 @@ func Start(tb testing.TB, cmd *exec.Cmd) *Process {
 // exits, or 30 s pass, without such a line.
 func (p *Process) WaitFor(pattern string) []string {
 	p.tb.Helper()
-	match, err := p.await(p.tb.Context(), regexp.MustCompile(pattern))
+	match, err := p.Await(p.tb.Context(), regexp.MustCompile(pattern))
 	if err != nil {
-		p.tb.Fatalf("testenv: %v; %s", err, p.describe())
+		p.tb.Fatalf("testenv: %v; %s", err, p.Describe())
 	}
 	return match
 }
 
-func (p *Process) await(ctx context.Context, pattern *regexp.Regexp) ([]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+// Await waits until a complete line of the output matches, and returns what it captures.
+func (p *Process) Await(ctx context.Context, pattern *regexp.Regexp) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
 	for {
 		match, more := p.output.find(pattern)
@@ -105,8 +106,8 @@ func (p *Process) Wait() int {
 	select {
 	case <-p.exited:
 		return p.cmd.ProcessState.ExitCode()
-	case <-time.After(patience):
-		p.tb.Fatalf("testenv: still running after %v: %s", patience, p.describe())
+	case <-time.After(Patience):
+		p.tb.Fatalf("testenv: still running after %v: %s", Patience, p.Describe())
 		return -1
 	}
 }
@@ -118,7 +119,7 @@ func (p *Process) Exited() <-chan struct{} { return p.exited }
 func (p *Process) Signal(sig os.Signal) {
 	p.tb.Helper()
 	if err := p.cmd.Process.Signal(sig); err != nil {
-		p.tb.Fatalf("testenv: send %v: %v; %s", sig, err, p.describe())
+		p.tb.Fatalf("testenv: send %v: %v; %s", sig, err, p.Describe())
 	}
 }
 
@@ -129,8 +130,8 @@ func (p *Process) Stop() int {
 	_ = p.cmd.Process.Signal(syscall.SIGCONT) // a stopped process gets SIGTERM only now
 	select {
 	case <-p.exited:
-	case <-time.After(grace):
-		p.tb.Logf("testenv: pid %d ignored SIGTERM for %v: killed", p.PID(), grace)
+	case <-time.After(Grace):
+		p.tb.Logf("testenv: pid %d ignored SIGTERM for %v: killed", p.PID(), Grace)
 		return p.Kill()
 	}
 	return p.cmd.ProcessState.ExitCode()
@@ -153,15 +154,17 @@ func (p *Process) Stdout() string { return p.output.text(&p.output.stdout) }
 // Stderr is what the child has written to its standard error so far.
 func (p *Process) Stderr() string { return p.output.text(&p.output.stderr) }
 
-func (p *Process) describe() string {
+// Describe says what the child is, how it is, and what it has written.
+func (p *Process) Describe() string {
 	state := "running"
-	if p.hasExited() {
+	if p.HasExited() {
 		state = p.cmd.ProcessState.String()
 	}
 	return fmt.Sprintf("%s (pid %d, %s)\nstdout:\n%s\nstderr:\n%s", p.cmd, p.PID(), state, p.Stdout(), p.Stderr())
 }
 
-func (p *Process) hasExited() bool {
+// HasExited reports whether the child has ended.
+func (p *Process) HasExited() bool {
 	select {
 	case <-p.exited:
 		return true

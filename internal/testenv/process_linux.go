@@ -21,7 +21,7 @@ func dieWithParent(cmd *exec.Cmd) {
 
 // awaitStopped waits until a process to which SIGSTOP was sent has come to a stop:
 // kill(2) returns before that.
-func awaitStopped(ctx context.Context, pid int) error {
+func AwaitStopped(ctx context.Context, pid int) error {
 	for {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		if err != nil {

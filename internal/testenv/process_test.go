@@ -32,7 +32,7 @@ func TestProcessOutputAndExitCode(t *testing.T) {
 
 func TestProcessThatEndsWithoutTheLine(t *testing.T) {
 	p := Start(t, exec.Command("sh", "-c", "printf 'half a li'"))
-	if _, err := p.await(t.Context(), regexp.MustCompile(`li`)); err == nil {
+	if _, err := p.Await(t.Context(), regexp.MustCompile(`li`)); err == nil {
 		t.Error("a line without an end was taken for a whole one")
 	}
 }
@@ -94,7 +94,7 @@ func TestChildDiesWithKilledParent(t *testing.T) {
 	parent.WaitFor(`^child survived$`)
 	w.Close()
 	parent.Kill()
-	if err := r.SetReadDeadline(time.Now().Add(patience)); err != nil {
+	if err := r.SetReadDeadline(time.Now().Add(Patience)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := r.Read(make([]byte, 1)); err != io.EOF {

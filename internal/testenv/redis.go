@@ -83,7 +83,7 @@ func (s *RedisServer) Flush() {
 
 func (s *RedisServer) do(what string, action func(context.Context) error) {
 	s.tb.Helper()
-	ctx, cancel := context.WithTimeout(s.tb.Context(), patience)
+	ctx, cancel := context.WithTimeout(s.tb.Context(), Patience)
 	defer cancel()
 	if err := action(ctx); err != nil {
 		s.tb.Fatalf("testenv: %s redis at %s: %v", what, s.addr, err)

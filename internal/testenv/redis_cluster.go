@@ -101,7 +101,7 @@ func (s *RedisClusterSet) Addrs() []string {
 func (s *RedisClusterSet) URL() string {
 	addrs := s.Addrs()
 	for i, addr := range addrs {
-		addrs[i] = advertised(s.c.Advertise, addr)
+		addrs[i] = Advertised(s.c.Advertise, addr)
 	}
 	return "redis://" + addrs[0] + "?" + url.Values{"addr": addrs[1:]}.Encode()
 }
@@ -114,7 +114,7 @@ func (s *RedisClusterSet) Master(key string) *RedisServer {
 
 // masterBut is Master without asking one node, which may not answer.
 func (s *RedisClusterSet) masterBut(key string, former *RedisServer) *RedisServer {
-	ctx, cancel := context.WithTimeout(s.tb.Context(), patience)
+	ctx, cancel := context.WithTimeout(s.tb.Context(), Patience)
 	defer cancel()
 	for _, node := range s.nodes {
 		if node == former {
@@ -141,7 +141,7 @@ func (s *RedisClusterSet) AwaitFailover(key string, former *RedisServer) *RedisS
 
 func (s *RedisClusterSet) must(node *RedisServer, args ...any) string {
 	s.tb.Helper()
-	ctx, cancel := context.WithTimeout(s.tb.Context(), patience)
+	ctx, cancel := context.WithTimeout(s.tb.Context(), Patience)
 	defer cancel()
 	answer, err := s.do(ctx, node, args...)
 	if err != nil {

@@ -21,7 +21,7 @@ var (
 	redisReady = regexp.MustCompile(`Ready to accept connections|Sentinel ID is`)
 
 	// errPortTaken means that another process was faster.
-	errPortTaken = errors.New("another process has the port")
+	ErrPortTaken = errors.New("another process has the port")
 )
 
 // redisProcess is a redis-server that is a child of the test process.
@@ -59,9 +59,9 @@ func localRedis(tb testing.TB, path string, setup redisSetup) *RedisServer {
 		e.port = setup.freePort(tb)
 		err := e.start(tb.Context())
 		if err == nil {
-			return &RedisServer{tb: tb, addr: loopback(e.port), tls: setup.tls, engine: e}
+			return &RedisServer{tb: tb, addr: Loopback(e.port), tls: setup.tls, engine: e}
 		}
-		if !errors.Is(err, errPortTaken) {
+		if !errors.Is(err, ErrPortTaken) {
 			tb.Fatalf("testenv: start redis: %v", err)
 		}
 	}
@@ -77,7 +77,7 @@ func (s redisSetup) freePort(tb testing.TB) int {
 	for {
 		port := FreePort(tb)
 		// Beyond that an outgoing connection may have it by the time of the start.
-		if bus := port + busOffset; !s.bus || bus < 32_768 && claim(bus) && isFree(bus) {
+		if bus := port + busOffset; !s.bus || bus < 32_768 && claim(bus) && IsFree(bus) {
 			return port
 		}
 	}
@@ -89,7 +89,7 @@ func (e *redisProcess) command() (*exec.Cmd, error) {
 	if e.setup.config == "" {
 		plain = append(plain, "--save", "", "--appendonly", "no")
 		if e.setup.announce != nil {
-			plain = append(plain, e.setup.announce(loopback(e.port))...)
+			plain = append(plain, e.setup.announce(Loopback(e.port))...)
 		}
 		return exec.Command(e.path, append(plain, e.setup.arguments...)...), nil
 	}
@@ -106,24 +106,24 @@ func (e *redisProcess) start(ctx context.Context) error {
 		return err
 	}
 	e.process = Start(e.tb, command)
-	if _, err := e.process.await(ctx, redisReady); err != nil {
-		if e.process.hasExited() && (!isFree(e.port) || strings.Contains(e.process.Stdout(), "Failed listening on port")) {
-			return errPortTaken
+	if _, err := e.process.Await(ctx, redisReady); err != nil {
+		if e.process.HasExited() && (!IsFree(e.port) || strings.Contains(e.process.Stdout(), "Failed listening on port")) {
+			return ErrPortTaken
 		}
-		return fmt.Errorf("%w; %s", err, e.process.describe())
+		return fmt.Errorf("%w; %s", err, e.process.Describe())
 	}
 	return e.checkOwn(ctx)
 }
 
 // checkOwn makes sure that the server which answers on the port is the child.
 func (e *redisProcess) checkOwn(ctx context.Context) error {
-	return withClient(loopback(e.port), e.setup.tls, func(client *redis.Client) error {
+	return withClient(Loopback(e.port), e.setup.tls, func(client *redis.Client) error {
 		info, err := client.Info(ctx, "server").Result()
 		if err != nil {
 			return fmt.Errorf("ask for its process id: %w", err)
 		}
 		if !strings.Contains(info, fmt.Sprintf("process_id:%d\r\n", e.process.PID())) {
-			return fmt.Errorf("%w: %s is answered by another redis", errPortTaken, loopback(e.port))
+			return fmt.Errorf("%w: %s is answered by another redis", ErrPortTaken, Loopback(e.port))
 		}
 		return nil
 	})
@@ -136,7 +136,7 @@ func (e *redisProcess) kill(context.Context) error {
 
 func (e *redisProcess) pause(ctx context.Context) error {
 	e.process.Signal(syscall.SIGSTOP)
-	return awaitStopped(ctx, e.process.PID())
+	return AwaitStopped(ctx, e.process.PID())
 }
 
 func (e *redisProcess) resume(context.Context) error {

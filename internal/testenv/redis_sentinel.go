@@ -41,7 +41,7 @@ func RedisSentinelWith(tb testing.TB, c RedisSetConfig) *RedisSentinelSet {
 	tb.Helper()
 	s := &RedisSentinelSet{tb: tb, c: c, path: redisProgram(tb)}
 	primary := localRedis(tb, s.path, redisSetup{announce: s.c.announceReplica, arguments: s.arguments("")})
-	address := advertised(c.Advertise, primary.Addr())
+	address := Advertised(c.Advertise, primary.Addr())
 	replica := localRedis(tb, s.path, redisSetup{announce: s.c.announceReplica, arguments: s.arguments(address)})
 	s.servers = []*RedisServer{primary, replica}
 	// A sentinel that meets a replica before that is in step never chooses it.
@@ -135,7 +135,7 @@ func (s *RedisSentinelSet) Primary() string {
 func (s *RedisSentinelSet) PrimaryServer() *RedisServer {
 	s.tb.Helper()
 	addr := s.Primary()
-	i := slices.IndexFunc(s.servers, func(r *RedisServer) bool { return advertised(s.c.Advertise, r.Addr()) == addr })
+	i := slices.IndexFunc(s.servers, func(r *RedisServer) bool { return Advertised(s.c.Advertise, r.Addr()) == addr })
 	if i < 0 {
 		s.tb.Fatalf("testenv: the sentinels name %q as the primary, which is none of ours", addr)
 	}
@@ -234,12 +234,12 @@ func isSent(ctx context.Context, primary *RedisServer) bool {
 // awaitRedis asks until it is so: servers give no event.
 func awaitRedis(tb testing.TB, what string, done func(context.Context) bool) {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(tb.Context(), patience)
+	ctx, cancel := context.WithTimeout(tb.Context(), Patience)
 	defer cancel()
 	for !done(ctx) {
 		select {
 		case <-ctx.Done():
-			tb.Fatalf("testenv: redis: not within %v: %s", patience, what)
+			tb.Fatalf("testenv: redis: not within %v: %s", Patience, what)
 		case <-time.After(10 * time.Millisecond):
 		}
 	}

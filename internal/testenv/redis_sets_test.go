@@ -60,11 +60,11 @@ func TestRedisClusterFailsOver(t *testing.T) {
 func TestRedisTLSWantsACertificate(t *testing.T) {
 	files := Certificates(t)
 	server := RedisTLS(t, files)
-	if err := ping(server, patience); err != nil {
+	if err := ping(server, Patience); err != nil {
 		t.Fatal(err)
 	}
 	server.Flush()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), Patience)
 	defer cancel()
 	stranger := files.Config(t)
 	stranger.Certificates = nil

@@ -33,7 +33,7 @@ func TestRedisKilledRefusesConnectionsUntilRestart(t *testing.T) {
 	mustRefuse(t, server)
 	server.Kill() // once more is allowed
 	server.Restart()
-	if err := ping(server, patience); err != nil {
+	if err := ping(server, Patience); err != nil {
 		t.Fatalf("PING after Restart: %v", err)
 	}
 }
@@ -46,7 +46,7 @@ func TestRedisPausedAnswersAfterResume(t *testing.T) {
 		t.Errorf("PING while paused: %v, want a timeout", err)
 	}
 	server.Resume()
-	if err := ping(server, patience); err != nil {
+	if err := ping(server, Patience); err != nil {
 		t.Errorf("PING after Resume: %v", err)
 	}
 }
@@ -94,18 +94,18 @@ func TestLocalRedisSeesThatThePortIsTaken(t *testing.T) {
 	other := Redis(t)
 	local := other.engine
 	second := &redisProcess{tb: t, path: local.path, dir: t.TempDir(), port: local.port}
-	if err := second.start(t.Context()); !errors.Is(err, errPortTaken) {
+	if err := second.start(t.Context()); !errors.Is(err, ErrPortTaken) {
 		t.Errorf("start on a port in use: %v, want errPortTaken", err)
 	}
 	impostor := &redisProcess{port: local.port, process: second.process}
-	if err := impostor.checkOwn(t.Context()); !errors.Is(err, errPortTaken) {
+	if err := impostor.checkOwn(t.Context()); !errors.Is(err, ErrPortTaken) {
 		t.Errorf("check against another server: %v, want errPortTaken", err)
 	}
 }
 
 func mustRefuse(t *testing.T, s *RedisServer) {
 	t.Helper()
-	conn, err := net.DialTimeout("tcp", s.Addr(), patience)
+	conn, err := net.DialTimeout("tcp", s.Addr(), Patience)
 	if err == nil {
 		conn.Close()
 	}

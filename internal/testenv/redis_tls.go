@@ -23,7 +23,7 @@ func redisProgram(tb testing.TB) string {
 	tb.Helper()
 	path, err := exec.LookPath("redis-server")
 	if err != nil {
-		unavailable(tb, "no redis-server in PATH: install it (Debian: apt-get install redis-server)")
+		Unavailable(tb, "no redis-server in PATH: install it (Debian: apt-get install redis-server)")
 	}
 	return path
 }

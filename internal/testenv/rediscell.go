@@ -26,7 +26,7 @@ func RedisCell(tb testing.TB) *RedisServer {
 	path := redisProgram(tb)
 	module, err := redisCellModule(tb.Context())
 	if err != nil {
-		unavailable(tb, fmt.Sprintf("no module redis-cell: install Rust and a C compiler (Debian: apt-get install cargo gcc): %v", err))
+		Unavailable(tb, fmt.Sprintf("no module redis-cell: install Rust and a C compiler (Debian: apt-get install cargo gcc): %v", err))
 	}
 	return localRedis(tb, path, redisSetup{arguments: []string{"--loadmodule", module}})
 }
@@ -34,7 +34,7 @@ func RedisCell(tb testing.TB) *RedisServer {
 // redisCellModule is the path of the module.
 func redisCellModule(ctx context.Context) (string, error) {
 	const file = "libredis_cell.so"
-	dir, err := cached("redis-cell-"+redisCellVersion, func(work string) error {
+	dir, err := Cached("redis-cell-"+redisCellVersion, func(work string) error {
 		scratch := filepath.Join(work, "build")
 		built, err := buildRedisCell(ctx, scratch)
 		if err != nil {
@@ -66,13 +66,13 @@ func buildRedisCell(ctx context.Context, scratch string) (string, error) {
 			return "", err
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, fetchPatience)
+	ctx, cancel := context.WithTimeout(ctx, FetchPatience)
 	defer cancel()
-	if err := runIn(ctx, scratch, cargo, "vendor", "--quiet"); err != nil {
+	if err := RunIn(ctx, scratch, cargo, "vendor", "--quiet"); err != nil {
 		return "", err
 	}
 	vendor, target := filepath.Join(scratch, "vendor"), filepath.Join(scratch, "target")
-	err = runIn(ctx, filepath.Join(vendor, "redis-cell"), cargo, "build", "--release", "--offline", "--quiet", "--target-dir", target,
+	err = RunIn(ctx, filepath.Join(vendor, "redis-cell"), cargo, "build", "--release", "--offline", "--quiet", "--target-dir", target,
 		"--config", `source.crates-io.replace-with="vendored"`, "--config", fmt.Sprintf("source.vendored.directory=%q", vendor))
 	return filepath.Join(target, "release", "libredis_cell.so"), err
 }

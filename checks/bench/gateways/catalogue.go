@@ -6,6 +6,7 @@ import (
 	"maps"
 	"testing"
 
+	"github.com/hotparam/hotparam/checks/real"
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
@@ -42,7 +43,7 @@ var catalogue = []entry{
 }
 
 // through returns the variants of a gateway with the guard: one for each kind of request.
-func (s *site) through(name string, g *testenv.Gateway, kinds ...kind) (all []variant) {
+func (s *site) through(name string, g *real.Gateway, kinds ...kind) (all []variant) {
 	for _, k := range kinds {
 		all = append(all, variant{name: name, kind: k, addr: g.Addr, gateway: g.Process.PID(), service: s.guard})
 	}
@@ -50,7 +51,7 @@ func (s *site) through(name string, g *testenv.Gateway, kinds ...kind) (all []va
 }
 
 // without returns the variant of a gateway that asks no service.
-func without(name string, g *testenv.Gateway) variant {
+func without(name string, g *real.Gateway) variant {
 	return variant{name: name, kind: cold, addr: g.Addr, gateway: g.Process.PID()}
 }
 
@@ -88,15 +89,15 @@ descriptors:
 )
 
 func startEnvoys(tb testing.TB, s *site, g *Gateway) []variant {
-	start := func(name, door string, edits map[string]string) *testenv.Gateway {
-		values := map[string]string{testenv.EnvoyAddress("127.0.0.1:8080"): testenv.EnvoyAddress(s.app)}
+	start := func(name, door string, edits map[string]string) *real.Gateway {
+		values := map[string]string{real.EnvoyAddress("127.0.0.1:8080"): real.EnvoyAddress(s.app)}
 		if name == "envoy" {
-			values[testenv.EnvoyAddress("127.0.0.1:9131")] = testenv.EnvoyAddress(door)
+			values[real.EnvoyAddress("127.0.0.1:9131")] = real.EnvoyAddress(door)
 		} else {
-			values[testenv.EnvoyAddress("127.0.0.1:9132")] = testenv.EnvoyAddress(door)
+			values[real.EnvoyAddress("127.0.0.1:9132")] = real.EnvoyAddress(door)
 		}
 		maps.Copy(values, edits)
-		return testenv.Envoy(tb, name, values)
+		return real.Envoy(tb, name, values)
 	}
 	authz := deployedBetween(tb, "envoy-extauthz/envoy.yaml", "- name: envoy.filters.http.ext_authz\n", envoyRouter)
 	ends := deployedBetween(tb, "envoy/envoy.yaml", "\n                        # The end of a request", "\n                  "+envoyRouter)
@@ -110,7 +111,7 @@ func startEnvoys(tb testing.TB, s *site, g *Gateway) []variant {
 	all = append(all, s.through("`rls`, and told of the end of each request", start("envoy", s.doors["rls"], nil), cold)...)
 	all = append(all, s.through("ext_authz, by `auth`", start("envoy-extauthz", s.doors["auth"], nil), cold, hot, refused)...)
 
-	err := testenv.Outside(tb.Context(), tb.TempDir(), func(tb testing.TB) { testenv.RateLimitPath(tb) })
+	err := testenv.Outside(tb.Context(), tb.TempDir(), func(tb testing.TB) { real.RateLimitPath(tb) })
 	switch {
 	case errors.Is(err, testenv.ErrSkipped):
 		g.Lacks, g.LacksWhy = "envoyproxy/ratelimit", err.Error()
@@ -119,7 +120,7 @@ func startEnvoys(tb testing.TB, s *site, g *Gateway) []variant {
 		tb.Fatal(err)
 	}
 	store := openStore(tb)
-	ratelimit := testenv.RateLimit(tb, store.server, rateLimitConfiguration)
+	ratelimit := real.RateLimit(tb, store.server, rateLimitConfiguration)
 	peer := without(peerName, start("envoy", ratelimit.Addr, map[string]string{limits: envoyOneDescriptor}))
 	peer.service = &service{
 		processes: []int{ratelimit.Process.PID()},
@@ -138,10 +139,10 @@ const (
 )
 
 func startNginxes(tb testing.TB, s *site, _ *Gateway) []variant {
-	start := func(edits map[string]string) *testenv.Gateway {
+	start := func(edits map[string]string) *real.Gateway {
 		values := map[string]string{"127.0.0.1:8080": s.app, "127.0.0.1:9132": s.doors["auth"]}
 		maps.Copy(values, edits)
-		return testenv.Nginx(tb, "nginx", values)
+		return real.Nginx(tb, "nginx", values)
 	}
 	all := []variant{
 		without(alone, start(map[string]string{nginxServer: "", nginxAsks: ""})),
@@ -158,9 +159,9 @@ func startNJS(tb testing.TB, s *site, _ *Gateway) []variant {
 	app := map[string]string{"127.0.0.1:8080": s.app}
 	plain := maps.Clone(app)
 	plain["js_access hotparam.access;"] = ""
-	all := []variant{without(alone, testenv.NginxNJS(tb, "nginx-njs", plain))}
+	all := []variant{without(alone, real.NginxNJS(tb, "nginx-njs", plain))}
 	app["127.0.0.1:9132"] = s.doors["auth"]
-	return append(all, s.through("`js_access`, by `auth`", testenv.NginxNJS(tb, "nginx-njs", app), cold, hot, refused)...)
+	return append(all, s.through("`js_access`, by `auth`", real.NginxNJS(tb, "nginx-njs", app), cold, hot, refused)...)
 }
 
 const haproxyLocal = `  stick-table type string len 64 size 100k expire 10s store http_req_rate(1s)
@@ -172,10 +173,10 @@ const haproxyLocal = `  stick-table type string len 64 size 100k expire 10s stor
 func startHAProxies(tb testing.TB, s *site, _ *Gateway) []variant {
 	file := testenv.ReadDeployed(tb, "gateways/haproxy/spoe/haproxy.cfg")
 	plain := withoutLines(file, "backend hotparam", "filter spoe", "http-request", "http-response")
-	program := testenv.HAProxy28(tb) // Lua needs it
-	start := func(file string, environment ...string) *testenv.Gateway {
+	program := real.HAProxy28(tb) // Lua needs it
+	start := func(file string, environment ...string) *real.Gateway {
 		h := program.Start(tb, file, append(environment, "APP="+s.app)...)
-		return &testenv.Gateway{Addr: h.Addr, Process: h.Process}
+		return &real.Gateway{Addr: h.Addr, Process: h.Process}
 	}
 	all := []variant{
 		without(alone, start(write(tb, plain))),
@@ -187,8 +188,8 @@ func startHAProxies(tb testing.TB, s *site, _ *Gateway) []variant {
 
 func startCaddies(tb testing.TB, s *site, _ *Gateway) []variant {
 	const asks = "import guarded 127.0.0.1:9132 127.0.0.1:8080"
-	all := []variant{without(alone, testenv.Caddy(tb, "caddy", map[string]string{asks: "reverse_proxy " + s.app}))}
-	with := testenv.Caddy(tb, "caddy", map[string]string{"127.0.0.1:9132": s.doors["auth"], "127.0.0.1:8080": s.app})
+	all := []variant{without(alone, real.Caddy(tb, "caddy", map[string]string{asks: "reverse_proxy " + s.app}))}
+	with := real.Caddy(tb, "caddy", map[string]string{"127.0.0.1:9132": s.doors["auth"], "127.0.0.1:8080": s.app})
 	return append(all, s.through("`forward_auth`, by `auth`", with, cold, hot, refused)...)
 }
 
@@ -196,6 +197,6 @@ func startTraefiks(tb testing.TB, s *site, _ *Gateway) []variant {
 	app := map[string]string{"127.0.0.1:8080": s.app, "127.0.0.1:9132": s.doors["auth"]}
 	plain := maps.Clone(app)
 	plain["      middlewares: [hotparam]\n      service: app\n"] = "      service: app\n"
-	all := []variant{without(alone, testenv.Traefik(tb, "traefik", plain))}
-	return append(all, s.through("ForwardAuth, by `auth`", testenv.Traefik(tb, "traefik", app), cold, hot, refused)...)
+	all := []variant{without(alone, real.Traefik(tb, "traefik", plain))}
+	return append(all, s.through("ForwardAuth, by `auth`", real.Traefik(tb, "traefik", app), cold, hot, refused)...)
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/checks/real"
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
@@ -63,7 +64,7 @@ func openSite(tb testing.TB, program string) *site {
 			return sum(text, checks), err
 		},
 	}
-	s.app = testenv.Nginx(tb, "nginx", map[string]string{nginxServer: "", nginxAsks: `return 200 "ok\n";`}).Addr
+	s.app = real.Nginx(tb, "nginx", map[string]string{nginxServer: "", nginxAsks: `return 200 "ok\n";`}).Addr
 	s.heat(tb)
 	return s
 }

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/checks/real"
 	"github.com/hotparam/hotparam/internal/doctor"
-	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 // alertFault is a real fault, and the alerts that it should make fire. Others may fire with
@@ -95,7 +95,7 @@ type watchedFault struct {
 	stack    *alertStack
 	sections []section
 	panels   map[string]panel
-	server   *testenv.PrometheusServer
+	server   *real.PrometheusServer
 }
 
 // notYet returns what has yet to show of the fault, or what still shows of it.
@@ -139,7 +139,7 @@ func (f *watchedFault) notYet(shown bool, firing []string) (missing []string) {
 }
 
 // awaitFaults waits until all faults show, or show no more. It calls see with what fires.
-func awaitFaults(t *testing.T, server *testenv.PrometheusServer, faults []*watchedFault, shown bool, see func(f *watchedFault, firing []string)) {
+func awaitFaults(t *testing.T, server *real.PrometheusServer, faults []*watchedFault, shown bool, see func(f *watchedFault, firing []string)) {
 	t.Helper()
 	began, rest, patience := time.Now(), slices.Clone(faults), alertPatience
 	if !shown { // what a busy machine has made late is in heartbeats for a minute
@@ -178,7 +178,7 @@ func TestFaultsShow(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute, and processes: left out with -short")
 	}
-	testenv.Promtool(t) // absent, nothing need be started
+	real.Promtool(t) // absent, nothing need be started
 	var faults []*watchedFault
 	scrapes, panels := "", readPanels(t)
 	for _, fault := range alertFaults {
@@ -188,7 +188,7 @@ func TestFaultsShow(t *testing.T) {
 	}
 	rules := filepath.Join(t.TempDir(), "alerts.yml")
 	write(t, rules, hurried(t))
-	server := testenv.Prometheus(t, fmt.Sprintf("global: {scrape_interval: 250ms, scrape_timeout: 250ms, evaluation_interval: 250ms}\n"+
+	server := real.Prometheus(t, fmt.Sprintf("global: {scrape_interval: 250ms, scrape_timeout: 250ms, evaluation_interval: 250ms}\n"+
 		"rule_files: [%s]\nscrape_configs:\n%s", rules, scrapes))
 	for _, f := range faults {
 		f.server = server
@@ -220,7 +220,7 @@ func TestFaultsShow(t *testing.T) {
 }
 
 // awaitScrapes waits until all targets have been up for longer than any rule looks back.
-func awaitScrapes(t *testing.T, server *testenv.PrometheusServer, targets int) {
+func awaitScrapes(t *testing.T, server *real.PrometheusServer, targets int) {
 	t.Helper()
 	for deadline := time.Now().Add(alertPatience); ; time.Sleep(100 * time.Millisecond) {
 		// Eight scrapes in four seconds, so that a busy machine may miss half of them.
@@ -247,7 +247,7 @@ func hurried(t *testing.T) string {
 
 // alertsByStack are the names of the alerts in any of the states, by the stack that their job
 // is of.
-func alertsByStack(server *testenv.PrometheusServer, states ...string) map[string][]string {
+func alertsByStack(server *real.PrometheusServer, states ...string) map[string][]string {
 	names := make(map[string][]string)
 	for _, alert := range server.Alerts() {
 		stack, _, _ := strings.Cut(alert.Labels["job"], "/")

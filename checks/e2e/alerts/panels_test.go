@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/checks/real"
 )
 
 // panel is one of the dashboard that is a number with a colour.
@@ -47,7 +47,7 @@ func readPanels(t *testing.T) map[string]panel {
 }
 
 // colour is the colour that the panel has for a stack now, or "no data".
-func (p panel) colour(server *testenv.PrometheusServer, s *alertStack) string {
+func (p panel) colour(server *real.PrometheusServer, s *alertStack) string {
 	expression := strings.NewReplacer("$aggregator", s.name+"/aggregator", "$application", s.job(), "$__rate_interval", "3s", "[1h]", "[1m]").Replace(p.Targets[0].Expr)
 	values := server.Values(expression)
 	if len(values) == 0 {

@@ -11,15 +11,15 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/checks/real"
 	"github.com/hotparam/hotparam/internal/gateway"
 	"github.com/hotparam/hotparam/internal/gateway/gatewaytest"
-	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/middleware"
 )
 
 // realGateways are the gateways that are started by deploy/gateways.
 var realGateways = map[string]struct {
-	start func(tb testing.TB, values map[string]string) *testenv.Gateway
+	start func(tb testing.TB, values map[string]string) *real.Gateway
 	// timeout is how the configuration has the time after which requests pass.
 	timeout string
 	// without are requests of the suite that do not come to hotparam as they were sent.
@@ -49,28 +49,28 @@ var realGateways = map[string]struct {
 	}},
 }
 
-func startNginx(tb testing.TB, values map[string]string) *testenv.Gateway {
-	return testenv.Nginx(tb, "nginx", values)
+func startNginx(tb testing.TB, values map[string]string) *real.Gateway {
+	return real.Nginx(tb, "nginx", values)
 }
 
-func startNginxNJS(tb testing.TB, values map[string]string) *testenv.Gateway {
-	return testenv.NginxNJS(tb, "nginx-njs", values)
+func startNginxNJS(tb testing.TB, values map[string]string) *real.Gateway {
+	return real.NginxNJS(tb, "nginx-njs", values)
 }
 
-func startTraefik(tb testing.TB, values map[string]string) *testenv.Gateway {
-	return testenv.Traefik(tb, "traefik", values)
+func startTraefik(tb testing.TB, values map[string]string) *real.Gateway {
+	return real.Traefik(tb, "traefik", values)
 }
 
-func startCaddy(tb testing.TB, values map[string]string) *testenv.Gateway {
-	return testenv.Caddy(tb, "caddy", values)
+func startCaddy(tb testing.TB, values map[string]string) *real.Gateway {
+	return real.Caddy(tb, "caddy", values)
 }
 
-func startEnvoy(tb testing.TB, values map[string]string) *testenv.Gateway {
+func startEnvoy(tb testing.TB, values map[string]string) *real.Gateway {
 	for _, addr := range []string{application0, door0} {
-		values[testenv.EnvoyAddress(addr)] = testenv.EnvoyAddress(values[addr])
+		values[real.EnvoyAddress(addr)] = real.EnvoyAddress(values[addr])
 		delete(values, addr)
 	}
-	return testenv.Envoy(tb, "envoy-extauthz", values)
+	return real.Envoy(tb, "envoy-extauthz", values)
 }
 
 // The addresses in the configurations.
@@ -116,7 +116,7 @@ func startApplication(tb testing.TB) *application {
 type setup struct {
 	*fixture
 	app         *application
-	gateway     *testenv.Gateway
+	gateway     *real.Gateway
 	connections *countedListener // of the door
 }
 

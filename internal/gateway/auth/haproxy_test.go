@@ -9,18 +9,18 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hotparam/hotparam/checks/real"
 	"github.com/hotparam/hotparam/internal/gateway"
 	"github.com/hotparam/hotparam/internal/gateway/gatewaytest"
-	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 // startLua starts HAProxy with the script of deploy/gateways/haproxy/lua in front of an
 // application that marks its answers.
-func startLua(t testing.TB, auth string) *testenv.HAProxy {
+func startLua(t testing.TB, auth string) *real.HAProxy {
 	t.Helper()
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X-App", "1") }))
 	t.Cleanup(app.Close)
-	return testenv.HAProxy28(t).Start(t, "gateways/haproxy/lua/haproxy.cfg",
+	return real.HAProxy28(t).Start(t, "gateways/haproxy/lua/haproxy.cfg",
 		"APP="+strings.TrimPrefix(app.URL, "http://"), "HOTPARAM_AUTH="+auth, "HOTPARAM_TIMEOUT_MS=5000")
 }
 
@@ -66,7 +66,7 @@ func TestHAProxyLuaFailsOpen(t *testing.T) {
 // HAProxy before 2.8 would try three times more, a second apart, while a request waits.
 func TestHAProxyLuaWantsRetriesOff(t *testing.T) {
 	t.Parallel()
-	path := testenv.HAProxyPath(t)
+	path := real.HAProxyPath(t)
 	version, err := exec.Command(path, "-v").Output()
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/hotparam/hotparam"
+	"github.com/hotparam/hotparam/checks/real"
 	"github.com/hotparam/hotparam/internal/gateway"
 	"github.com/hotparam/hotparam/internal/gateway/gatewaytest"
 	"github.com/hotparam/hotparam/internal/testenv"
@@ -74,7 +75,7 @@ func TestRealMutualTLS(t *testing.T) {
 				if expired {
 					shown.ClientCert, shown.ClientKey = files.ExpiredCert, files.ExpiredKey
 				}
-				block := testenv.Across(t, how.page, shown, "guard.internal:9132", s.Addr, "{env.HOTPARAM_TOKEN}", testToken, "TOKEN", testToken)
+				block := real.Across(t, how.page, shown, "guard.internal:9132", s.Addr, "{env.HOTPARAM_TOKEN}", testToken, "TOKEN", testToken)
 				values := map[string]string{application0: s.app.addr, door0: s.Addr, how.replaces: block}
 				if timeout := realGateways[name].timeout; timeout != "" {
 					values[timeout] = "20s"

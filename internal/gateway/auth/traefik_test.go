@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/checks/real"
 	"github.com/hotparam/hotparam/internal/gateway"
 	"github.com/hotparam/hotparam/internal/gateway/gatewaytest"
-	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 const traefikRules = `
@@ -40,7 +40,7 @@ func TestTraefikFailover(t *testing.T) {
 	_, port, _ := net.SplitHostPort(health.Addr().String())
 	s := &setup{app: startApplication(t), fixture: serve(t, d, Config{})}
 	stopHealth := serveHealth(t, health)
-	s.gateway = testenv.Traefik(t, "traefik", map[string]string{
+	s.gateway = real.Traefik(t, "traefik", map[string]string{
 		application0: s.app.addr, door0: s.Addr, "port: 9126": "port: " + port, "filename: dynamic.yaml": "filename: failover.yaml",
 	})
 	s.await("/search?q=1", http.StatusTooManyRequests)

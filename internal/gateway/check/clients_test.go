@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/checks/real"
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
@@ -18,12 +19,12 @@ import (
 func TestClients(t *testing.T) {
 	nowhere := fmt.Sprintf("http://127.0.0.1:%d", testenv.FreePort(t))
 	for name, client := range map[string]func(t *testing.T) []string{
-		"check.py": func(t *testing.T) []string { return []string{testenv.Python(t)} },
+		"check.py": func(t *testing.T) []string { return []string{real.Python(t)} },
 		"check.mjs": func(t *testing.T) []string {
-			node, _ := testenv.Node(t)
+			node, _ := real.Node(t)
 			return []string{node}
 		},
-		"Check.java": func(t *testing.T) []string { return []string{testenv.Java(t), "-XX:TieredStopAtLevel=1"} },
+		"Check.java": func(t *testing.T) []string { return []string{real.Java(t), "-XX:TieredStopAtLevel=1"} },
 		"check.sh":   func(*testing.T) []string { return []string{"sh"} },
 	} {
 		t.Run(name, func(t *testing.T) {

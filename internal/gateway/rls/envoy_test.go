@@ -20,13 +20,14 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"github.com/hotparam/hotparam/checks/real"
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 // behindEnvoy is an application behind a real Envoy that asks a door.
 type behindEnvoy struct {
 	*fixture
-	envoy  *testenv.Gateway
+	envoy  *real.Gateway
 	link   *testenv.Relay // between Envoy and the door
 	served atomic.Int64   // requests that came to the application
 	within chan struct{}  // a request to /slow ends when it can receive
@@ -44,12 +45,12 @@ func startEnvoy(t *testing.T, rules []string, times map[string]string, change ..
 	app := httptest.NewServer(e)
 	t.Cleanup(app.Close)
 	values := map[string]string{
-		"#units# ":                             "", //nolint:gocritic // what users may uncomment, with its space
-		testenv.EnvoyAddress("127.0.0.1:8080"): testenv.EnvoyAddress(strings.TrimPrefix(app.URL, "http://")),
-		testenv.EnvoyAddress("127.0.0.1:9131"): testenv.EnvoyAddress(e.link.Addr()),
+		"#units# ":                          "", //nolint:gocritic // what users may uncomment, with its space
+		real.EnvoyAddress("127.0.0.1:8080"): real.EnvoyAddress(strings.TrimPrefix(app.URL, "http://")),
+		real.EnvoyAddress("127.0.0.1:9131"): real.EnvoyAddress(e.link.Addr()),
 	}
 	maps.Copy(values, times)
-	e.envoy = testenv.Envoy(t, "envoy", values)
+	e.envoy = real.Envoy(t, "envoy", values)
 	e.Await("question of Envoy", func() bool { e.get("/ready"); return e.door.Stats().Calls > 0 })
 	return e
 }

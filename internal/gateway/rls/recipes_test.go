@@ -7,7 +7,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/checks/real"
 )
 
 type node = map[string]any
@@ -75,6 +75,6 @@ func TestRecipesForKubernetes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		testenv.ValidateEnvoy(t, string(whole))
+		real.ValidateEnvoy(t, string(whole))
 	}
 }

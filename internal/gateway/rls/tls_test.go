@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 
+	"github.com/hotparam/hotparam/checks/real"
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
@@ -34,7 +35,7 @@ func TestMutualTLS(t *testing.T) {
 func TestEnvoyMutualTLS(t *testing.T) {
 	t.Parallel()
 	files := testenv.Certificates(t, "guard.internal")
-	changes := map[string]string{"    - name: hotparam\n": testenv.Across(t, "envoy.md", files)}
+	changes := map[string]string{"    - name: hotparam\n": real.Across(t, "envoy.md", files)}
 	maps.Copy(changes, patient)
 	e := startEnvoy(t, []string{searchRule}, changes, func(c *Config) { c.TLS = files.Server(t) })
 	for n, want := range []int{200, 200, 429} {

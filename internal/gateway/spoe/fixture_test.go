@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/checks/real"
 	"github.com/hotparam/hotparam/internal/gateway"
 	"github.com/hotparam/hotparam/internal/gateway/gatewaytest"
 	"github.com/hotparam/hotparam/internal/testenv"
@@ -30,7 +31,7 @@ type fixture struct {
 	*gatewaytest.Fixture
 	t       *testing.T
 	door    *Door
-	program testenv.HAProxyProgram
+	program real.HAProxyProgram
 }
 
 // serve serves a door of these rules, each written as {…}. change may be nil.

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/checks/real"
 	"github.com/hotparam/hotparam/internal/gateway/gatewaytest"
 	"github.com/hotparam/hotparam/internal/testenv"
 )
@@ -21,7 +22,7 @@ import (
 // haproxy starts HAProxy by deploy/gateways/haproxy/spoe in front of an application.
 // A busy machine may take long, so that tests which do not need the file's time-out have
 // another.
-func (f *fixture) haproxy(app http.Handler, environment ...string) *testenv.HAProxy {
+func (f *fixture) haproxy(app http.Handler, environment ...string) *real.HAProxy {
 	f.t.Helper()
 	server := httptest.NewServer(app)
 	f.t.Cleanup(server.Close)
@@ -75,10 +76,10 @@ func (c client) statuses(n int, target string, header ...string) (all []int) {
 // The files of deploy/, as users get them, with the real HAProxy.
 func TestHAProxy(t *testing.T) {
 	t.Parallel()
-	testenv.EachHAProxy(t, testHAProxy)
+	real.EachHAProxy(t, testHAProxy)
 }
 
-func testHAProxy(t *testing.T, program testenv.HAProxyProgram) {
+func testHAProxy(t *testing.T, program real.HAProxyProgram) {
 	f := serve(t, nil, termRule, roomRule, byteRule, planRule, blockRule, serveRule)
 	f.program = program
 	var served atomic.Int64
@@ -162,10 +163,10 @@ func testHAProxy(t *testing.T, program testenv.HAProxyProgram) {
 // pass every limit.
 func TestHAProxyLongRequests(t *testing.T) {
 	t.Parallel()
-	testenv.EachHAProxy(t, testHAProxyLongRequests)
+	real.EachHAProxy(t, testHAProxyLongRequests)
 }
 
-func testHAProxyLongRequests(t *testing.T, program testenv.HAProxyProgram) {
+func testHAProxyLongRequests(t *testing.T, program real.HAProxyProgram) {
 	f := serve(t, nil, termRule)
 	f.program = program
 	h := f.haproxy(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
@@ -208,10 +209,10 @@ func testHAProxyLongRequests(t *testing.T, program testenv.HAProxyProgram) {
 // When the door is away or hangs, requests pass, and all is well as soon as it is back.
 func TestHAProxyFailsOpen(t *testing.T) {
 	t.Parallel()
-	testenv.EachHAProxy(t, testHAProxyFailsOpen)
+	real.EachHAProxy(t, testHAProxyFailsOpen)
 }
 
-func testHAProxyFailsOpen(t *testing.T, program testenv.HAProxyProgram) {
+func testHAProxyFailsOpen(t *testing.T, program real.HAProxyProgram) {
 	f := serve(t, nil, termRule)
 	f.program = program
 	h := f.haproxy(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), "HOTPARAM_TIMEOUT=50ms")

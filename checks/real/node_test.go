@@ -1,17 +1,19 @@
-package testenv
+package real
 
 import (
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 func TestNode(t *testing.T) {
 	node, modules := Node(t, statsdPackage)
 	program := exec.Command(node, "-e", `console.log(require("statsd/package.json").version)`)
 	program.Env = append(os.Environ(), "NODE_PATH="+modules)
-	p := Start(t, program)
+	p := testenv.Start(t, program)
 	if code := p.Wait(); code != 0 {
 		t.Fatalf("exit code %d: %s", code, p.Stderr())
 	}

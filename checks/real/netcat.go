@@ -1,8 +1,10 @@
-package testenv
+package real
 
 import (
 	"os/exec"
 	"testing"
+
+	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 // Netcat returns the path of nc. Without one the test is skipped (see the package).
@@ -10,7 +12,7 @@ func Netcat(tb testing.TB) string {
 	tb.Helper()
 	path, err := exec.LookPath("nc")
 	if err != nil {
-		unavailable(tb, "no nc in PATH: install it (Debian: apt-get install netcat-openbsd)")
+		testenv.Unavailable(tb, "no nc in PATH: install it (Debian: apt-get install netcat-openbsd)")
 	}
 	return path
 }

@@ -1,4 +1,4 @@
-package testenv
+package real
 
 import (
 	"context"
@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 // Promtool returns the path of promtool. Without one the test is skipped (see the package).
@@ -23,7 +25,7 @@ func ofPrometheus(tb testing.TB, program string) string {
 	tb.Helper()
 	path, err := exec.LookPath(program)
 	if err != nil {
-		unavailable(tb, "no "+program+" in PATH: install Prometheus (Debian: apt-get install prometheus)")
+		testenv.Unavailable(tb, "no "+program+" in PATH: install Prometheus (Debian: apt-get install prometheus)")
 	}
 	return path
 }
@@ -34,7 +36,7 @@ var portInUse = regexp.MustCompile(`address already in use`)
 type PrometheusServer struct {
 	tb      testing.TB
 	addr    string
-	process *Process
+	process *testenv.Process
 }
 
 // Alert is one that is pending or fires.
@@ -54,40 +56,40 @@ func Prometheus(tb testing.TB, configuration string) *PrometheusServer {
 	dir := tb.TempDir()
 	file := filepath.Join(dir, "prometheus.yml")
 	if err := os.WriteFile(file, []byte(configuration), 0o600); err != nil {
-		tb.Fatalf("testenv: %v", err)
+		tb.Fatalf("real: %v", err)
 	}
 	for range 5 {
-		p := &PrometheusServer{tb: tb, addr: loopback(FreePort(tb))}
-		p.process = Start(tb, exec.Command(path, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"),
+		p := &PrometheusServer{tb: tb, addr: testenv.Loopback(testenv.FreePort(tb))}
+		p.process = testenv.Start(tb, exec.Command(path, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"),
 			"--web.listen-address="+p.addr, "--log.level=warn"))
 		err := p.awaitReady(tb.Context())
 		if err == nil {
 			return p
 		}
-		if !errors.Is(err, errPortTaken) {
-			tb.Fatalf("testenv: start prometheus: %v", err)
+		if !errors.Is(err, testenv.ErrPortTaken) {
+			tb.Fatalf("real: start prometheus: %v", err)
 		}
 	}
-	tb.Fatal("testenv: start prometheus: five free ports were taken by other processes before it could bind them")
+	tb.Fatal("real: start prometheus: five free ports were taken by other processes before it could bind them")
 	return nil
 }
 
 func (p *PrometheusServer) awaitReady(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, testenv.Patience)
 	defer cancel()
 	for {
 		err := p.get(ctx, "/-/ready", nil)
-		if err == nil && !p.process.hasExited() {
+		if err == nil && !p.process.HasExited() {
 			return nil
 		}
 		select {
 		case <-p.process.Exited():
 			if portInUse.MatchString(p.process.Stderr()) {
-				return errPortTaken
+				return testenv.ErrPortTaken
 			}
-			return fmt.Errorf("it ended: %s", p.process.describe())
+			return fmt.Errorf("it ended: %s", p.process.Describe())
 		case <-ctx.Done():
-			return fmt.Errorf("%w; %s", err, p.process.describe())
+			return fmt.Errorf("%w; %s", err, p.process.Describe())
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
@@ -100,7 +102,7 @@ func (p *PrometheusServer) Alerts() []Alert {
 		Data struct{ Alerts []Alert }
 	}
 	if err := p.get(p.tb.Context(), "/api/v1/alerts", &answer); err != nil {
-		p.tb.Fatalf("testenv: prometheus: %v", err)
+		p.tb.Fatalf("real: prometheus: %v", err)
 	}
 	return answer.Data.Alerts
 }
@@ -123,14 +125,14 @@ func (p *PrometheusServer) Values(expression string) []float64 {
 		}
 	}
 	if err := p.get(p.tb.Context(), "/api/v1/query?query="+url.QueryEscape(expression), &answer); err != nil {
-		p.tb.Fatalf("testenv: prometheus: %s: %v", expression, err)
+		p.tb.Fatalf("real: prometheus: %s: %v", expression, err)
 	}
 	var values []float64
 	for _, sample := range answer.Data.Result {
 		text, _ := sample.Value[1].(string)
 		value, err := strconv.ParseFloat(text, 64)
 		if err != nil {
-			p.tb.Fatalf("testenv: prometheus: %s: %v", expression, err)
+			p.tb.Fatalf("real: prometheus: %s: %v", expression, err)
 		}
 		values = append(values, value)
 	}

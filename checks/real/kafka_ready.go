@@ -1,4 +1,4 @@
-package testenv
+package real
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
+
+	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 // kafkaAdmin is a user of ours who may do everything, by password.
@@ -89,7 +91,7 @@ func (k *KafkaCluster) awaitRights(ctx context.Context, i int, made kadm.CreateA
 	return nil
 }
 
-// await asks broker i, and no other, until its answer is as wanted. A starting
+// Await asks broker i, and no other, until its answer is as wanted. A starting
 // server gives no event.
 func await[R kmsg.Response](ctx context.Context, k *KafkaCluster, i int, request kmsg.Request, wanted func(R) error) error {
 	client, err := kgo.NewClient(append(k.adminOptions(k.addrs[i]), kgo.DialTimeout(time.Second))...)
@@ -100,7 +102,7 @@ func await[R kmsg.Response](ctx context.Context, k *KafkaCluster, i int, request
 	for {
 		answer, err := askOnce(ctx, client, request)
 		if m, ok := answer.(*kmsg.MetadataResponse); ok && m.ClusterID != nil && *m.ClusterID != k.id {
-			return fmt.Errorf("%w: %s is answered by another kafka", errPortTaken, k.addrs[i])
+			return fmt.Errorf("%w: %s is answered by another kafka", testenv.ErrPortTaken, k.addrs[i])
 		}
 		if err == nil {
 			err = wanted(answer.(R))

@@ -1,4 +1,4 @@
-package testenv
+package real
 
 import (
 	"bufio"
@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 // Chromium is a real browser without a window that belongs to one test. It is driven by
@@ -53,7 +55,7 @@ func StartChromium(tb testing.TB) *Chromium {
 		}
 	}
 	if path == "" {
-		unavailable(tb, "no chromium in PATH: install it (Debian: apt-get install chromium)")
+		testenv.Unavailable(tb, "no chromium in PATH: install it (Debian: apt-get install chromium)")
 	}
 	// Not the test's own directory: helpers of the browser may write there for a moment
 	// after it has ended, and the test would fail since it cannot be removed.
@@ -93,7 +95,7 @@ func StartChromium(tb testing.TB) *Chromium {
 	})
 	cmd := exec.Command(path, args...)
 	cmd.ExtraFiles = []*os.File{theirIn, theirOut} // 3 and 4, as the flag wants them
-	Start(tb, cmd)
+	testenv.Start(tb, cmd)
 	_, _ = theirIn.Close(), theirOut.Close()
 	go b.read(out)
 	return b
@@ -142,7 +144,7 @@ func (b *Chromium) call(tb testing.TB, session, method string, params any) (resu
 		tb.Fatal(err)
 	}
 	if _, err := b.in.Write(append(text, 0)); err != nil {
-		tb.Fatalf("testenv: chromium: %s: %v", method, err)
+		tb.Fatalf("real: chromium: %s: %v", method, err)
 	}
 	select {
 	case m := <-answer:
@@ -151,9 +153,9 @@ func (b *Chromium) call(tb testing.TB, session, method string, params any) (resu
 		}
 		return m.Result, ""
 	case <-b.closed:
-		tb.Fatalf("testenv: chromium: %s: the browser has ended", method)
+		tb.Fatalf("real: chromium: %s: the browser has ended", method)
 	case <-time.After(chromiumPatience):
-		tb.Fatalf("testenv: chromium: %s: no answer", method)
+		tb.Fatalf("real: chromium: %s: no answer", method)
 	}
 	return nil, ""
 }
@@ -163,7 +165,7 @@ func (b *Chromium) do(tb testing.TB, session, method string, params any) json.Ra
 	tb.Helper()
 	result, refused := b.call(tb, session, method, params)
 	if refused != "" {
-		tb.Fatalf("testenv: chromium: %s: %s", method, refused)
+		tb.Fatalf("real: chromium: %s: %s", method, refused)
 	}
 	return result
 }
@@ -204,7 +206,7 @@ func (b *Chromium) Tab(tb testing.TB, width, height int) *Tab {
 func decode(tb testing.TB, raw json.RawMessage, value any) {
 	tb.Helper()
 	if err := json.Unmarshal(raw, value); err != nil {
-		tb.Fatalf("testenv: chromium: %s: %v", raw, err)
+		tb.Fatalf("real: chromium: %s: %v", raw, err)
 	}
 }
 
@@ -265,7 +267,7 @@ func (t *Tab) Open(url string) {
 	t.Call("Page.navigate", map[string]any{"url": url})
 	for end := time.Now().Add(chromiumPatience); t.loadCount() == before; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.tb.Fatalf("testenv: chromium: %s does not load", url)
+			t.tb.Fatalf("real: chromium: %s does not load", url)
 		}
 	}
 }
@@ -281,7 +283,7 @@ func (t *Tab) loadCount() int {
 func (t *Tab) Eval(expression string, value any) {
 	t.tb.Helper()
 	if refused := t.eval(expression, value); refused != "" {
-		t.tb.Fatalf("testenv: chromium: %s: %s", expression, refused)
+		t.tb.Fatalf("real: chromium: %s: %s", expression, refused)
 	}
 }
 
@@ -303,7 +305,7 @@ func (t *Tab) eval(expression string, value any) (refused string) {
 	}
 	decode(t.tb, result, &answer)
 	if e := answer.ExceptionDetails; e != nil {
-		t.tb.Fatalf("testenv: chromium: %s: %s %s", expression, e.Text, e.Exception.Description)
+		t.tb.Fatalf("real: chromium: %s: %s %s", expression, e.Text, e.Exception.Description)
 	}
 	if value != nil {
 		decode(t.tb, answer.Result.Value, value)
@@ -322,7 +324,7 @@ func (t *Tab) Wait(expression string) {
 		if time.Now().After(end) {
 			var text string
 			t.Eval("document.body.innerText.slice(0, 2000)", &text)
-			t.tb.Fatalf("testenv: chromium: never true: %s; the page says:\n%s\n%q", expression, text, t.Problems())
+			t.tb.Fatalf("real: chromium: never true: %s; the page says:\n%s\n%q", expression, text, t.Problems())
 		}
 	}
 }

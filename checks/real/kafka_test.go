@@ -1,4 +1,4 @@
-package testenv
+package real
 
 import (
 	"context"
@@ -14,6 +14,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/sasl/scram"
+
+	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 // A broker that was killed may come back only when the controller has given it up.
@@ -132,7 +134,7 @@ func TestLocalKafkaSeesThatThePortIsTaken(t *testing.T) {
 		t.Skip("takes seconds: left out with -short")
 	}
 	if err := kafkaRuns(t.Context()); err != nil {
-		unavailable(t, err.Error())
+		testenv.Unavailable(t, err.Error())
 	}
 	k := &KafkaCluster{tb: t, config: KafkaConfig{Brokers: 1}, id: newKafkaID()}
 	if err := newBrokers(k); err != nil {
@@ -143,7 +145,7 @@ func TestLocalKafkaSeesThatThePortIsTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer other.Close()
-	if err := k.startAll(); !errors.Is(err, errPortTaken) {
+	if err := k.startAll(); !errors.Is(err, testenv.ErrPortTaken) {
 		t.Errorf("start on a port in use: %v, want errPortTaken", err)
 	}
 }
@@ -166,7 +168,7 @@ func TestKafkaRefusesWhatItCannotBe(t *testing.T) {
 
 func produce(t *testing.T, k *KafkaCluster, topic, value string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testenv.Patience)
 	defer cancel()
 	client := k.Client()
 	defer client.Close()
@@ -178,7 +180,7 @@ func produce(t *testing.T, k *KafkaCluster, topic, value string) {
 
 func consume(t *testing.T, k *KafkaCluster, topic string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testenv.Patience)
 	defer cancel()
 	client := k.Client(kgo.ConsumeTopics(topic))
 	defer client.Close()

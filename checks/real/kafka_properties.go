@@ -1,4 +1,4 @@
-package testenv
+package real
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package testenv
+package real
 
 import (
 	"cmp"
@@ -13,6 +13,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 // kafkaPatience is how long a cluster may take to get ready: three Java programs
@@ -52,7 +54,7 @@ type KafkaCluster struct {
 	tb      testing.TB
 	config  KafkaConfig
 	id      string
-	certs   CertificateFiles // with TLS
+	certs   testenv.CertificateFiles // with TLS
 	brokers []*kafkaBroker
 	addrs   []string
 }
@@ -65,16 +67,16 @@ func Kafka(tb testing.TB, config KafkaConfig) *KafkaCluster {
 	tb.Helper()
 	config.Brokers = cmp.Or(config.Brokers, 1)
 	if config.Brokers != 1 && config.Brokers != 3 {
-		tb.Fatalf("testenv: a Kafka of %d brokers: must be 1 or 3", config.Brokers)
+		tb.Fatalf("real: a Kafka of %d brokers: must be 1 or 3", config.Brokers)
 	}
 	if config.ClientCerts && !config.TLS {
-		tb.Fatal("testenv: KafkaConfig.ClientCerts needs TLS")
+		tb.Fatal("real: KafkaConfig.ClientCerts needs TLS")
 	}
 	if config.Authorize && config.Users == nil {
-		tb.Fatal("testenv: KafkaConfig.Authorize needs Users: else all are the same to Kafka")
+		tb.Fatal("real: KafkaConfig.Authorize needs Users: else all are the same to Kafka")
 	}
 	if err := kafkaRuns(tb.Context()); err != nil {
-		unavailable(tb, fmt.Sprintf("no Kafka: install Java and Maven (Debian: apt-get install default-jdk-headless maven): %v", err))
+		testenv.Unavailable(tb, fmt.Sprintf("no Kafka: install Java and Maven (Debian: apt-get install default-jdk-headless maven): %v", err))
 	}
 	return startKafka(tb, config)
 }
@@ -100,11 +102,11 @@ func startKafka(tb testing.TB, config KafkaConfig) *KafkaCluster {
 			return k
 		}
 		k.killAll() // all get other ports
-		if !errors.Is(err, errPortTaken) {
+		if !errors.Is(err, testenv.ErrPortTaken) {
 			break
 		}
 	}
-	tb.Fatalf("testenv: start kafka: %v", err)
+	tb.Fatalf("real: start kafka: %v", err)
 	return nil
 }
 
@@ -125,11 +127,11 @@ func (k *KafkaCluster) startAll() error {
 }
 
 func (k *KafkaCluster) killAll() {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(k.tb.Context()), grace)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(k.tb.Context()), testenv.Grace)
 	defer cancel()
 	for i, b := range k.brokers {
 		if err := b.kill(ctx); err != nil {
-			k.tb.Logf("testenv: kill broker %d: %v", i, err)
+			k.tb.Logf("real: kill broker %d: %v", i, err)
 		}
 	}
 }
@@ -148,7 +150,7 @@ func newKafkaID() string {
 func (k *KafkaCluster) Addrs() []string { return append([]string(nil), k.addrs...) }
 
 // Certificates are those of a cluster with TLS: all its brokers show the server's.
-func (k *KafkaCluster) Certificates() CertificateFiles { return k.certs }
+func (k *KafkaCluster) Certificates() testenv.CertificateFiles { return k.certs }
 
 // Classpath is that of Kafka's jars, kafka-clients and a logger among them, for
 // "java -cp". The test is skipped where they cannot be had.
@@ -156,7 +158,7 @@ func (k *KafkaCluster) Classpath() string {
 	k.tb.Helper()
 	dir, err := kafkaJars(k.tb.Context())
 	if err != nil {
-		unavailable(k.tb, err.Error())
+		testenv.Unavailable(k.tb, err.Error())
 	}
 	return dir + "/*"
 }
@@ -218,7 +220,7 @@ func (k *KafkaCluster) Client(options ...kgo.Opt) *kgo.Client {
 	k.tb.Helper()
 	client, err := kgo.NewClient(append(k.adminOptions(k.addrs...), options...)...)
 	if err != nil {
-		k.tb.Fatalf("testenv: make a client of kafka: %v", err)
+		k.tb.Fatalf("real: make a client of kafka: %v", err)
 	}
 	return client
 }
@@ -260,6 +262,6 @@ func (k *KafkaCluster) do(what string, action func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(k.tb.Context(), kafkaPatience)
 	defer cancel()
 	if err := action(ctx); err != nil {
-		k.tb.Fatalf("testenv: %s of kafka at %s: %v", what, k.addrs, err)
+		k.tb.Fatalf("real: %s of kafka at %s: %v", what, k.addrs, err)
 	}
 }

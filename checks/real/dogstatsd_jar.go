@@ -1,10 +1,12 @@
-package testenv
+package real
 
 import (
 	_ "embed"
 	"fmt"
 	"path/filepath"
 	"testing"
+
+	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 const dogStatsDVersion = "4.4.5"
@@ -20,7 +22,7 @@ func DogStatsDClasspath(tb testing.TB) string {
 	tb.Helper()
 	jars, err := mavenJars(tb.Context(), "java-dogstatsd-client-"+dogStatsDVersion, dogStatsDPOM)
 	if err != nil {
-		unavailable(tb, fmt.Sprintf("no java-dogstatsd-client (Debian: apt-get install maven): %v", err))
+		testenv.Unavailable(tb, fmt.Sprintf("no java-dogstatsd-client (Debian: apt-get install maven): %v", err))
 	}
 	return filepath.Join(jars, "*")
 }

@@ -1,4 +1,4 @@
-package testenv
+package real
 
 import (
 	"fmt"
@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 var caddy = gatewayProgram{
@@ -20,7 +22,7 @@ var caddy = gatewayProgram{
 func Caddy(tb testing.TB, name string, addresses map[string]string) *Gateway {
 	tb.Helper()
 	path := caddy.path(tb)
-	process, addr := startGateway(tb, "caddy", func(port int) (*Process, error) {
+	process, addr := startGateway(tb, "caddy", func(port int) (*testenv.Process, error) {
 		addresses := with(addresses, "http://:8000", fmt.Sprintf("http://:%d", port))
 		dir, err := gatewayFiles(tb, name, addresses)
 		if err != nil {
@@ -38,7 +40,7 @@ func Caddy(tb testing.TB, name string, addresses map[string]string) *Gateway {
 		}
 		cmd := exec.Command(path, "run", "--adapter", "caddyfile", "--config", config)
 		cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_CONFIG_HOME="+dir, "XDG_DATA_HOME="+dir)
-		return Start(tb, cmd), nil
+		return testenv.Start(tb, cmd), nil
 	})
 	return &Gateway{addr, process}
 }

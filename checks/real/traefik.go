@@ -1,4 +1,4 @@
-package testenv
+package real
 
 import (
 	"errors"
@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 var traefik = gatewayProgram{
@@ -24,8 +26,8 @@ var traefik = gatewayProgram{
 func Traefik(tb testing.TB, name string, addresses map[string]string) *Gateway {
 	tb.Helper()
 	path := traefik.path(tb)
-	process, addr := startGateway(tb, "traefik", func(port int) (*Process, error) {
-		dir, err := gatewayFiles(tb, name, with(addresses, `":8000"`, fmt.Sprintf("%q", loopback(port))))
+	process, addr := startGateway(tb, "traefik", func(port int) (*testenv.Process, error) {
+		dir, err := gatewayFiles(tb, name, with(addresses, `":8000"`, fmt.Sprintf("%q", testenv.Loopback(port))))
 		if err != nil {
 			return nil, err
 		}
@@ -40,7 +42,7 @@ func Traefik(tb testing.TB, name string, addresses map[string]string) *Gateway {
 		}
 		cmd := exec.Command(path, "--configfile="+config)
 		cmd.Dir = dir // for the file that it names
-		return Start(tb, cmd), nil
+		return testenv.Start(tb, cmd), nil
 	})
 	g := &Gateway{addr, process}
 	tb.Cleanup(func() { process.Kill() }) // it takes a second to end in order
@@ -52,8 +54,8 @@ func Traefik(tb testing.TB, name string, addresses map[string]string) *Gateway {
 // 404.
 func awaitRoutes(tb testing.TB, g *Gateway) {
 	tb.Helper()
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
-	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: testenv.Patience}
+	for end := time.Now().Add(testenv.Patience); ; time.Sleep(10 * time.Millisecond) {
 		response, err := client.Get("http://" + g.Addr + "/")
 		if err == nil {
 			response.Body.Close()
@@ -62,7 +64,7 @@ func awaitRoutes(tb testing.TB, g *Gateway) {
 			}
 		}
 		if time.Now().After(end) {
-			tb.Fatalf("testenv: Traefik has no routes after %v: %s", patience, g.Process.describe())
+			tb.Fatalf("real: Traefik has no routes after %v: %s", testenv.Patience, g.Process.Describe())
 		}
 	}
 }

@@ -1,8 +1,10 @@
-package testenv
+package real
 
 import (
 	"os/exec"
 	"testing"
+
+	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 // Java returns the path of a java that runs a program from its source
@@ -11,11 +13,11 @@ import (
 func Java(tb testing.TB) string {
 	tb.Helper()
 	if _, err := exec.LookPath("javac"); err != nil {
-		unavailable(tb, "no javac in PATH: install a JDK (Debian: apt-get install default-jdk-headless)")
+		testenv.Unavailable(tb, "no javac in PATH: install a JDK (Debian: apt-get install default-jdk-headless)")
 	}
 	path, err := exec.LookPath("java")
 	if err != nil {
-		unavailable(tb, "no java in PATH: install a JDK (Debian: apt-get install default-jdk-headless)")
+		testenv.Unavailable(tb, "no java in PATH: install a JDK (Debian: apt-get install default-jdk-headless)")
 	}
 	return path
 }

@@ -1,4 +1,4 @@
-package testenv
+package real
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 // kafkaBroker is a Kafka broker that is a child of the test process.
@@ -17,7 +19,7 @@ type kafkaBroker struct {
 	k       *KafkaCluster
 	node    *kafkaNode
 	script  string
-	process *Process // nil before the first start
+	process *testenv.Process // nil before the first start
 }
 
 func newBrokers(k *KafkaCluster) error {
@@ -26,19 +28,19 @@ func newBrokers(k *KafkaCluster) error {
 		return err
 	}
 	if k.config.TLS {
-		k.certs = Certificates(k.tb)
+		k.certs = testenv.Certificates(k.tb)
 	}
 	var voters []string
 	var nodes []*kafkaNode
 	for i := range k.config.Brokers {
 		dir := k.tb.TempDir()
 		n := &kafkaNode{
-			id: i + 1, bind: "127.0.0.1", client: FreePort(k.tb),
-			internal: loopback(FreePort(k.tb)), controller: loopback(FreePort(k.tb)),
+			id: i + 1, bind: "127.0.0.1", client: testenv.FreePort(k.tb),
+			internal: testenv.Loopback(testenv.FreePort(k.tb)), controller: testenv.Loopback(testenv.FreePort(k.tb)),
 			dir: dir, data: filepath.Join(dir, "data"), jars: jars,
 		}
-		n.addr = loopback(n.client)
-		n.advertised = advertised(k.config.Advertise, n.addr)
+		n.addr = testenv.Loopback(n.client)
+		n.advertised = testenv.Advertised(k.config.Advertise, n.addr)
 		voters = append(voters, fmt.Sprintf("%d@%s", n.id, n.controller))
 		nodes = append(nodes, n)
 	}
@@ -61,7 +63,7 @@ func newBrokers(k *KafkaCluster) error {
 }
 
 func (b *kafkaBroker) start(context.Context) error {
-	b.process = Start(b.k.tb, exec.Command("sh", "-c", b.script))
+	b.process = testenv.Start(b.k.tb, exec.Command("sh", "-c", b.script))
 	// Asked to end, a broker whose peers are gone waits for them; nothing of it is
 	// worth that.
 	b.k.tb.Cleanup(func() { b.process.Kill() })
@@ -69,16 +71,16 @@ func (b *kafkaBroker) start(context.Context) error {
 }
 
 func (b *kafkaBroker) exited(context.Context) error {
-	if !b.process.hasExited() {
+	if !b.process.HasExited() {
 		return nil
 	}
 	for _, addr := range []string{b.node.addr, b.node.internal, b.node.controller} {
 		_, port, _ := net.SplitHostPort(addr)
-		if n, err := strconv.Atoi(port); err == nil && !isFree(n) {
-			return fmt.Errorf("%w: %s; %s", errPortTaken, addr, b.process.describe())
+		if n, err := strconv.Atoi(port); err == nil && !testenv.IsFree(n) {
+			return fmt.Errorf("%w: %s; %s", testenv.ErrPortTaken, addr, b.process.Describe())
 		}
 	}
-	return fmt.Errorf("it ended: %s", b.process.describe())
+	return fmt.Errorf("it ended: %s", b.process.Describe())
 }
 
 func (b *kafkaBroker) kill(context.Context) error {
@@ -90,7 +92,7 @@ func (b *kafkaBroker) kill(context.Context) error {
 
 func (b *kafkaBroker) pause(ctx context.Context) error {
 	b.process.Signal(syscall.SIGSTOP)
-	return awaitStopped(ctx, b.process.PID())
+	return testenv.AwaitStopped(ctx, b.process.PID())
 }
 
 func (b *kafkaBroker) resume(context.Context) error {

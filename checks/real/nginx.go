@@ -1,4 +1,4 @@
-package testenv
+package real
 
 import (
 	"fmt"
@@ -8,12 +8,14 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 // Gateway is a gateway that belongs to one test.
 type Gateway struct {
 	Addr    string // host:port
-	Process *Process
+	Process *testenv.Process
 }
 
 // Nginx starts an nginx by the configuration in a directory of deploy/gateways, in which it
@@ -40,7 +42,7 @@ func NginxNJS(tb testing.TB, name string, addresses map[string]string) *Gateway 
 	path := nginxNJS.path(tb)
 	built, err := exec.CommandContext(tb.Context(), path, "-V").CombinedOutput()
 	if err != nil {
-		tb.Fatalf("testenv: %s -V: %v\n%s", path, err, built)
+		tb.Fatalf("real: %s -V: %v\n%s", path, err, built)
 	}
 	const load = "load_module modules/ngx_http_js_module.so;"
 	if modules := modulesPath.FindSubmatch(built); staticNJS.Match(built) {
@@ -58,7 +60,7 @@ var (
 
 func startNginx(tb testing.TB, path, name string, addresses map[string]string) *Gateway {
 	tb.Helper()
-	process, addr := startGateway(tb, "nginx", func(port int) (*Process, error) {
+	process, addr := startGateway(tb, "nginx", func(port int) (*testenv.Process, error) {
 		dir, err := gatewayFiles(tb, name, with(addresses, "listen 8000;", fmt.Sprintf("listen 127.0.0.1:%d;", port)))
 		if err != nil {
 			return nil, err
@@ -68,7 +70,7 @@ func startNginx(tb testing.TB, path, name string, addresses map[string]string) *
 			return nil, err
 		}
 		global := "daemon off; master_process off; worker_processes 1; pid nginx.pid;"
-		return Start(tb, exec.Command(path, "-p", dir, "-c", config, "-e", "stderr", "-g", global)), nil
+		return testenv.Start(tb, exec.Command(path, "-p", dir, "-c", config, "-e", "stderr", "-g", global)), nil
 	})
 	return &Gateway{addr, process}
 }
@@ -81,7 +83,7 @@ func NginxPath(tb testing.TB) string {
 			return path
 		}
 	}
-	unavailable(tb, "no nginx in PATH: install it (Debian: apt-get install nginx)")
+	testenv.Unavailable(tb, "no nginx in PATH: install it (Debian: apt-get install nginx)")
 	return ""
 }
 

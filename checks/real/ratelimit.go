@@ -1,4 +1,4 @@
-package testenv
+package real
 
 import (
 	"context"
@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 // rateLimitVersion is a commit of envoyproxy/ratelimit, which has no releases.
@@ -15,7 +17,7 @@ const rateLimitVersion = "v1.4.1-0.20260122083618-3fb702589d36"
 // RateLimit starts envoyproxy/ratelimit, the rate limit service that Envoy's own documentation
 // names, with a Redis and a configuration in YAML, and returns when it listens. Where it cannot be had the test is skipped (see
 // the package).
-func RateLimit(tb testing.TB, redis *RedisServer, configuration string) *Gateway {
+func RateLimit(tb testing.TB, redis *testenv.RedisServer, configuration string) *Gateway {
 	tb.Helper()
 	path := RateLimitPath(tb)
 	data := tb.TempDir()
@@ -24,17 +26,17 @@ func RateLimit(tb testing.TB, redis *RedisServer, configuration string) *Gateway
 		err = os.WriteFile(filepath.Join(data, "config", "config.yaml"), []byte(configuration), 0o600)
 	}
 	if err != nil {
-		tb.Fatalf("testenv: %v", err)
+		tb.Fatalf("real: %v", err)
 	}
-	process, addr := startGateway(tb, "envoyproxy/ratelimit", func(port int) (*Process, error) {
+	process, addr := startGateway(tb, "envoyproxy/ratelimit", func(port int) (*testenv.Process, error) {
 		cmd := exec.Command(path)
 		cmd.Env = append(os.Environ(),
 			"REDIS_SOCKET_TYPE=tcp", "REDIS_URL="+redis.Addr(),
 			"RUNTIME_ROOT="+data, "RUNTIME_WATCH_ROOT=false", "RUNTIME_IGNOREDOTFILES=true",
 			"HOST=127.0.0.1", "GRPC_HOST=127.0.0.1", "DEBUG_HOST=127.0.0.1",
-			fmt.Sprintf("GRPC_PORT=%d", port), fmt.Sprintf("PORT=%d", FreePort(tb)), fmt.Sprintf("DEBUG_PORT=%d", FreePort(tb)),
+			fmt.Sprintf("GRPC_PORT=%d", port), fmt.Sprintf("PORT=%d", testenv.FreePort(tb)), fmt.Sprintf("DEBUG_PORT=%d", testenv.FreePort(tb)),
 			"DISABLE_STATS=true", "LOG_LEVEL=warn")
-		return Start(tb, cmd), nil
+		return testenv.Start(tb, cmd), nil
 	})
 	return &Gateway{addr, process}
 }
@@ -43,8 +45,8 @@ func RateLimit(tb testing.TB, redis *RedisServer, configuration string) *Gateway
 // into the user's cache, which takes a minute or two. Where that fails the test is skipped.
 func RateLimitPath(tb testing.TB) string {
 	tb.Helper()
-	dir, err := cached("envoyproxy-ratelimit-"+rateLimitVersion, func(work string) error {
-		ctx, cancel := context.WithTimeout(tb.Context(), fetchPatience)
+	dir, err := testenv.Cached("envoyproxy-ratelimit-"+rateLimitVersion, func(work string) error {
+		ctx, cancel := context.WithTimeout(tb.Context(), testenv.FetchPatience)
 		defer cancel()
 		cmd := exec.CommandContext(ctx, "go", "install", "github.com/envoyproxy/ratelimit/src/service_cmd@"+rateLimitVersion)
 		cmd.Dir = work
@@ -55,7 +57,7 @@ func RateLimitPath(tb testing.TB) string {
 		return nil
 	})
 	if err != nil {
-		unavailable(tb, fmt.Sprintf("no envoyproxy/ratelimit: %v", err))
+		testenv.Unavailable(tb, fmt.Sprintf("no envoyproxy/ratelimit: %v", err))
 	}
 	return filepath.Join(dir, "service_cmd")
 }

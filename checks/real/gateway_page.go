@@ -1,4 +1,4 @@
-package testenv
+package real
 
 import (
 	"os"
@@ -6,24 +6,26 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 // Across returns what a page of docs/gateways says for a guard on another machine: the block of
 // code below "## Across machines", with these files, and each text of replace in place of the
 // one before.
-func Across(tb testing.TB, page string, files CertificateFiles, replace ...string) string {
+func Across(tb testing.TB, page string, files testenv.CertificateFiles, replace ...string) string {
 	tb.Helper()
-	root, err := moduleRoot()
+	root, err := testenv.ModuleRoot()
 	if err != nil {
-		tb.Fatalf("testenv: %v", err)
+		tb.Fatalf("real: %v", err)
 	}
 	text, err := os.ReadFile(filepath.Join(root, "docs", "gateways", page))
 	if err != nil {
-		tb.Fatalf("testenv: %v", err)
+		tb.Fatalf("real: %v", err)
 	}
 	found := regexp.MustCompile("(?s)\n## Across machines\n.*?\n```\\w*\n(.*?\n)```\n").FindSubmatch(text)
 	if found == nil {
-		tb.Fatalf("testenv: docs/gateways/%s has no block below \"Across machines\"", page)
+		tb.Fatalf("real: docs/gateways/%s has no block below \"Across machines\"", page)
 	}
 	replace = append(replace,
 		"/etc/hotparam/ca.pem", files.CA, "/etc/hotparam/client.pem", files.ClientCert, "/etc/hotparam/client-key.pem", files.ClientKey)

@@ -1,4 +1,4 @@
-package testenv
+package real
 
 import (
 	"context"
@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 // GraphiteSeries is what graphite-web has of one series.
@@ -31,13 +33,13 @@ func (g *GraphiteServer) Render(target string, last time.Duration) []GraphiteSer
 	g.tb.Helper()
 	series, err := g.render(g.tb.Context(), target, last)
 	if err != nil {
-		g.tb.Fatalf("testenv: ask graphite-web for %s: %v", target, err)
+		g.tb.Fatalf("real: ask graphite-web for %s: %v", target, err)
 	}
 	return series
 }
 
 func (g *GraphiteServer) render(ctx context.Context, target string, last time.Duration) ([]GraphiteSeries, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, testenv.Patience)
 	defer cancel()
 	form := url.Values{
 		"target":       {target},

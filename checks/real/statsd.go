@@ -1,4 +1,4 @@
-package testenv
+package real
 
 import (
 	"bufio"
@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 const statsdPackage = "statsd@0.9.0"
@@ -35,7 +37,7 @@ type StatsDServer struct {
 	dir              string
 	options          StatsDOptions
 	port, management int
-	process          *Process
+	process          *testenv.Process
 	drained          int // times
 }
 
@@ -50,21 +52,21 @@ func StatsD(tb testing.TB, options StatsDOptions) *StatsDServer {
 		dir: tb.TempDir(), options: options,
 	}
 	for range 5 {
-		s.port, s.management = FreePort(tb), FreePort(tb)
+		s.port, s.management = testenv.FreePort(tb), testenv.FreePort(tb)
 		err := s.start(tb.Context())
 		if err == nil {
 			return s
 		}
-		if !errors.Is(err, errPortTaken) {
-			tb.Fatalf("testenv: start StatsD: %v", err)
+		if !errors.Is(err, testenv.ErrPortTaken) {
+			tb.Fatalf("real: start StatsD: %v", err)
 		}
 	}
-	tb.Fatal("testenv: start StatsD: five free ports were taken by other processes before it could bind them")
+	tb.Fatal("real: start StatsD: five free ports were taken by other processes before it could bind them")
 	return nil
 }
 
 // Addr is the host:port of its UDP socket. It stays the same over Restart.
-func (s *StatsDServer) Addr() string { return loopback(s.port) }
+func (s *StatsDServer) Addr() string { return testenv.Loopback(s.port) }
 
 // Kill ends it at once (SIGKILL); what it has counted since the last second is lost.
 func (s *StatsDServer) Kill() { s.process.Kill() }
@@ -75,7 +77,7 @@ func (s *StatsDServer) Restart() {
 	s.tb.Helper()
 	s.Kill()
 	if err := s.start(s.tb.Context()); err != nil {
-		s.tb.Fatalf("testenv: restart StatsD at %s: %v", s.Addr(), err)
+		s.tb.Fatalf("real: restart StatsD at %s: %v", s.Addr(), err)
 	}
 }
 
@@ -93,11 +95,11 @@ func (s *StatsDServer) start(ctx context.Context) error {
 		}
 		values["graphiteHost"], values["graphitePort"] = strconv.Quote(host), port
 	}
-	config, err := writeDeployed(s.dir, "statsd/config.js", values)
+	config, err := testenv.WriteDeployed(s.dir, "statsd/config.js", values)
 	if err != nil {
 		return err
 	}
-	s.process = Start(s.tb, exec.Command(s.node, s.script, config))
+	s.process = testenv.Start(s.tb, exec.Command(s.node, s.script, config))
 	return s.drain(ctx)
 }
 
@@ -107,14 +109,14 @@ func (s *StatsDServer) start(ctx context.Context) error {
 func (s *StatsDServer) Drain() {
 	s.tb.Helper()
 	if err := s.drain(s.tb.Context()); err != nil {
-		s.tb.Fatalf("testenv: StatsD at %s: %v", s.Addr(), err)
+		s.tb.Fatalf("real: StatsD at %s: %v", s.Addr(), err)
 	}
 }
 
 // drain sends a gauge and waits until it has it: its socket keeps the order. As it is
 // asked by way of another port that only it was given, both ports are its own.
 func (s *StatsDServer) drain(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, testenv.Patience)
 	defer cancel()
 	conn, err := net.Dial("udp", s.Addr())
 	if err != nil {
@@ -132,12 +134,12 @@ func (s *StatsDServer) drain(ctx context.Context) error {
 		}
 		select {
 		case <-s.process.Exited():
-			if !isFree(s.port) || !isFree(s.management) || strings.Contains(s.process.Stderr(), "EADDRINUSE") {
-				return errPortTaken
+			if !testenv.IsFree(s.port) || !testenv.IsFree(s.management) || strings.Contains(s.process.Stderr(), "EADDRINUSE") {
+				return testenv.ErrPortTaken
 			}
-			return fmt.Errorf("it ended: %s", s.process.describe())
+			return fmt.Errorf("it ended: %s", s.process.Describe())
 		case <-ctx.Done():
-			return fmt.Errorf("it does not count: %w; %s", errors.Join(ctx.Err(), err), s.process.describe())
+			return fmt.Errorf("it does not count: %w; %s", errors.Join(ctx.Err(), err), s.process.Describe())
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
@@ -148,7 +150,7 @@ func (s *StatsDServer) manage(ctx context.Context, command string) (string, erro
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	var dialer net.Dialer
-	conn, err := dialer.DialContext(ctx, "tcp", loopback(s.management))
+	conn, err := dialer.DialContext(ctx, "tcp", testenv.Loopback(s.management))
 	if err != nil {
 		return "", err
 	}

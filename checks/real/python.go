@@ -1,10 +1,12 @@
-package testenv
+package real
 
 import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 // Python returns the path of a Python 3 that has the packages ("kafka-python==3.0.12")
@@ -15,13 +17,13 @@ func Python(tb testing.TB, packages ...string) string {
 	if len(packages) == 0 {
 		path, err := exec.LookPath("python3")
 		if err != nil {
-			unavailable(tb, fmt.Sprintf("no Python (Debian: apt-get install python3): %v", err))
+			testenv.Unavailable(tb, fmt.Sprintf("no Python (Debian: apt-get install python3): %v", err))
 		}
 		return path
 	}
 	dir, err := pythonPackages(tb.Context(), packages...)
 	if err != nil {
-		unavailable(tb, fmt.Sprintf("no Python with %q (Debian: apt-get install python3-venv): %v", packages, err))
+		testenv.Unavailable(tb, fmt.Sprintf("no Python with %q (Debian: apt-get install python3-venv): %v", packages, err))
 	}
 	return filepath.Join(dir, "bin", "python")
 }

@@ -1,4 +1,4 @@
-package testenv
+package real
 
 import (
 	"errors"
@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 // gatewayFiles copies a directory of deploy/gateways, with other addresses in it: what a test
@@ -17,7 +19,7 @@ import (
 // drift away from their tests. It returns the directory of the copy.
 func gatewayFiles(tb testing.TB, name string, addresses map[string]string) (string, error) {
 	tb.Helper()
-	root, err := moduleRoot()
+	root, err := testenv.ModuleRoot()
 	if err != nil {
 		return "", err
 	}
@@ -49,42 +51,42 @@ func gatewayFiles(tb testing.TB, name string, addresses map[string]string) (stri
 
 // startGateway starts a gateway by start until it listens on a port that it is given, and
 // returns its process and its address.
-func startGateway(tb testing.TB, name string, start func(port int) (*Process, error)) (*Process, string) {
+func startGateway(tb testing.TB, name string, start func(port int) (*testenv.Process, error)) (*testenv.Process, string) {
 	tb.Helper()
 	for range 5 {
-		port := FreePort(tb)
+		port := testenv.FreePort(tb)
 		p, err := start(port)
 		if err != nil {
-			tb.Fatalf("testenv: start %s: %v", name, err)
+			tb.Fatalf("real: start %s: %v", name, err)
 		}
-		err = awaitListening(p, loopback(port))
+		err = awaitListening(p, testenv.Loopback(port))
 		if err == nil {
-			return p, loopback(port)
+			return p, testenv.Loopback(port)
 		}
-		if !errors.Is(err, errPortTaken) {
-			tb.Fatalf("testenv: start %s: %v", name, err)
+		if !errors.Is(err, testenv.ErrPortTaken) {
+			tb.Fatalf("real: start %s: %v", name, err)
 		}
 	}
-	tb.Fatalf("testenv: start %s: five free ports were taken by other processes before it could bind them", name)
+	tb.Fatalf("real: start %s: five free ports were taken by other processes before it could bind them", name)
 	return nil, ""
 }
 
-func awaitListening(p *Process, addr string) error {
-	for end := time.Now().Add(patience); ; {
+func awaitListening(p *testenv.Process, addr string) error {
+	for end := time.Now().Add(testenv.Patience); ; {
 		conn, err := net.DialTimeout("tcp", addr, time.Second)
-		if err == nil && !p.hasExited() {
+		if err == nil && !p.HasExited() {
 			return conn.Close()
 		}
 		select {
 		case <-p.Exited():
 			if portInUse.MatchString(strings.ToLower(p.Stderr())) {
-				return errPortTaken
+				return testenv.ErrPortTaken
 			}
-			return fmt.Errorf("it ended: %s", p.describe())
+			return fmt.Errorf("it ended: %s", p.Describe())
 		case <-time.After(10 * time.Millisecond):
 		}
 		if time.Now().After(end) {
-			return fmt.Errorf("it does not listen: %s", p.describe())
+			return fmt.Errorf("it does not listen: %s", p.Describe())
 		}
 	}
 }

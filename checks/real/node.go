@@ -1,4 +1,4 @@
-package testenv
+package real
 
 import (
 	"context"
@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 // Node returns the path of a Node, the one of the PATH, and a directory with the npm
@@ -17,23 +19,23 @@ func Node(tb testing.TB, packages ...string) (node, modules string) {
 	tb.Helper()
 	node, err := exec.LookPath("node")
 	if err != nil {
-		unavailable(tb, "no node in PATH: install Node.js (Debian: apt-get install nodejs npm)")
+		testenv.Unavailable(tb, "no node in PATH: install Node.js (Debian: apt-get install nodejs npm)")
 	}
 	modules, err = nodeModules(tb.Context(), packages...)
 	if err != nil {
-		unavailable(tb, fmt.Sprintf("no npm packages %q (Debian: apt-get install npm): %v", packages, err))
+		testenv.Unavailable(tb, fmt.Sprintf("no npm packages %q (Debian: apt-get install npm): %v", packages, err))
 	}
 	return node, modules
 }
 
 func nodeModules(ctx context.Context, packages ...string) (string, error) {
 	name := strings.NewReplacer("/", "+").Replace(strings.Join(packages, "-"))
-	dir, err := cached("node-"+name, func(work string) error {
-		ctx, cancel := context.WithTimeout(ctx, fetchPatience)
+	dir, err := testenv.Cached("node-"+name, func(work string) error {
+		ctx, cancel := context.WithTimeout(ctx, testenv.FetchPatience)
 		defer cancel()
 		// The prefix, so that npm does not look for a package.json above.
 		npm := []string{"install", "--prefix", ".", "--omit=optional", "--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier"}
-		return runIn(ctx, work, "npm", append(npm, packages...)...)
+		return testenv.RunIn(ctx, work, "npm", append(npm, packages...)...)
 	})
 	if err != nil {
 		return "", err
