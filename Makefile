@@ -1,10 +1,10 @@
-# Modules with tests: this one, and nested ones.
-MODULES = . adapters/chi adapters/gin adapters/echo adapters/fiber adapters/grpc adapters/connect
+# The nested modules that have tests.
+MODULES = adapters/chi adapters/gin adapters/echo adapters/fiber adapters/grpc adapters/connect
 FUZZTIME = 20s
 GOVULNCHECK = golang.org/x/vuln/cmd/govulncheck@v1.8.0
 GOLANGCI_LINT = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: help build test test-short lint fuzz bench bench-peers bench-page bench-gateways cover demo release verify-release release-modules tidy metrics manifests pictures verify-replay verify-claims verify-loss verify-restarts verify-stories mutants chaos soak clean
+.PHONY: help build test test-short test-all test-rest lint fuzz bench bench-peers bench-page bench-gateways cover demo release verify-release release-modules tidy metrics manifests pictures verify-replay verify-claims verify-loss verify-restarts verify-stories mutants chaos soak clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -12,16 +12,22 @@ help: ## list the targets
 build: ## build bin/hotparam
 	go build -o bin/hotparam ./cmd/hotparam
 
-test: ## install what is missing (Debian, as root), then check and test everything
-	@./scripts/install-test-tools
-	@MODULES="$(MODULES)" ./scripts/test
+test: ## every package's tests, with a real Redis (Debian, as root: installed if it is missing)
+	@./scripts/install-test-tools redis-server
+	@./scripts/test quick
 
-test-short: ## the quick tests alone, without the race detector
-	@MODULES="$(MODULES)" RACE= ./scripts/test -short ./...
+test-short: ## the quick ones of these tests alone
+	@./scripts/test quick -short
+
+test-all: test test-rest ## all tests: with the race detector, real servers, other languages, browsers, fleets (a quarter of an hour)
+
+test-rest:
+	@./scripts/install-test-tools
+	@MODULES="$(MODULES)" ./scripts/test rest
 
 lint: ## run golangci-lint and govulncheck (the first time they are built: minutes)
-	@for module in $(MODULES); do (cd $$module && go run $(GOLANGCI_LINT) run ./...) || exit 1; done
-	@MODULES="$(MODULES)" ./scripts/vulnerabilities $(GOVULNCHECK)
+	@for module in . $(MODULES); do (cd $$module && go run $(GOLANGCI_LINT) run ./...) || exit 1; done
+	@MODULES=". $(MODULES)" ./scripts/vulnerabilities $(GOVULNCHECK)
 
 fuzz: ## run each fuzz target for FUZZTIME
 	@FUZZTIME="$(FUZZTIME)" ./scripts/fuzz
@@ -64,7 +70,7 @@ release-modules: ## bin/release: the files of VERSION=v0.1.0 of all modules, as 
 
 # The adapters require a version that need not be there yet.
 tidy: ## go mod tidy in all modules
-	@for module in $(MODULES); do (cd $$module && \
+	@for module in . $(MODULES); do (cd $$module && \
 		{ [ $$module = . ] || go mod edit -replace github.com/hotparam/hotparam=../..; } && \
 		GOWORK=off go mod tidy; status=$$?; \
 		[ $$module = . ] || go mod edit -dropreplace github.com/hotparam/hotparam; exit $$status) || exit 1; done

@@ -2,15 +2,12 @@ package deploy_test
 
 import (
 	"os"
-	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/goccy/go-yaml"
-
-	"github.com/hotparam/hotparam/checks/real"
 )
 
 type alertRule struct {
@@ -143,19 +140,6 @@ func checkExpression(t *testing.T, where, expression string, metrics map[string]
 			if label = strings.TrimSpace(label); label != "" && !slices.Contains(all, label) {
 				t.Errorf("%s: none of %q has the label %s", where, names, label)
 			}
-		}
-	}
-}
-
-// The rules are Prometheus's, and fire by time series as they should.
-func TestAlertsByPromtool(t *testing.T) {
-	t.Parallel()
-	promtool := real.Promtool(t)
-	for _, args := range [][]string{{"check", "rules", "alerts.yml"}, {"test", "rules", "alerts_test.yml"}} {
-		command := exec.CommandContext(t.Context(), promtool, args...)
-		command.Dir = "prometheus"
-		if output, err := command.CombinedOutput(); err != nil {
-			t.Errorf("promtool %q: %v\n%s", args, err, output)
 		}
 	}
 }

@@ -2,16 +2,11 @@ package deploy_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/hotparam/hotparam/checks/real"
 )
 
 type dashboard struct {
@@ -155,23 +150,4 @@ func legendHas(expression, label string) bool {
 	}
 	m := grouping.FindStringSubmatch(expression)
 	return m != nil && slices.Contains(regexp.MustCompile(`\w+`).FindAllString(m[1], -1), label)
-}
-
-// Prometheus understands the expressions: promtool reads them as rules.
-func TestDashboardByPromtool(t *testing.T) {
-	t.Parallel()
-	promtool := real.Promtool(t)
-	var rules strings.Builder
-	rules.WriteString("groups:\n  - name: dashboard\n    rules:\n")
-	for _, p := range readDashboard(t).Panels {
-		for _, target := range p.Targets {
-			fmt.Fprintf(&rules, "      - {record: 'panel:%d:%s', expr: %q}\n", p.ID, strings.ToLower(target.RefID),
-				strings.ReplaceAll(target.Expr, "$__rate_interval", "5m"))
-		}
-	}
-	file := filepath.Join(t.TempDir(), "rules.yml")
-	write(t, file, rules.String())
-	if output, err := exec.CommandContext(t.Context(), promtool, "check", "rules", file).CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, output)
-	}
 }

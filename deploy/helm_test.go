@@ -1,3 +1,5 @@
+//go:build real
+
 package deploy_test
 
 import (
@@ -17,7 +19,7 @@ import (
 	"github.com/hotparam/hotparam/config"
 )
 
-//go:generate go test . -run ^(TestPlainManifestsAreTheChart|TestChartSidecar)$ -update
+//go:generate go test -tags real . -run ^(TestPlainManifestsAreTheChart|TestChartSidecar)$ -update
 
 var update = flag.Bool("update", false, "write what is made from the chart instead of comparing it")
 

@@ -128,7 +128,7 @@ func TestDocumentedFilesAreGood(t *testing.T) {
 }
 
 // snippetFrame is what snippets of Go may use without saying where it comes from.
-const snippetFrame = `ctx context.Context, mux *http.ServeMux, addr, user string, file *config.File, guard *middleware.Guard, hp *hotparam.Hotparam, rules *rules.Rules,
+const snippetFrame = `ctx context.Context, mux *http.ServeMux, addr, user string, file *config.File, guard *middleware.Guard, hp *hotparam.Hotparam, ruleset *rules.Rules,
 	counts *collector.Collector, client redis.UniversalClient, backend limiter.Backend, store *redislimiter.Store`
 
 // foreignImports are the packages that snippets may use besides ours, by name.

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam/checks/real"
 	"github.com/hotparam/hotparam/internal/gateway"
 	"github.com/hotparam/hotparam/internal/gateway/gatewaytest"
 	"github.com/hotparam/hotparam/internal/testenv"
@@ -31,7 +30,7 @@ type fixture struct {
 	*gatewaytest.Fixture
 	t       *testing.T
 	door    *Door
-	program real.HAProxyProgram
+	program string // its path; the one of the PATH if empty
 }
 
 // serve serves a door of these rules, each written as {…}. change may be nil.

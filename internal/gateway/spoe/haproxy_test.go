@@ -1,3 +1,5 @@
+//go:build real
+
 package spoe
 
 import (
@@ -30,7 +32,7 @@ func (f *fixture) haproxy(app http.Handler, environment ...string) *real.HAProxy
 		environment = []string{"HOTPARAM_TIMEOUT=10s"}
 	}
 	environment = append([]string{"APP=" + strings.TrimPrefix(server.URL, "http://"), "HOTPARAM_SPOE=" + f.Addr}, environment...)
-	h := f.program.Start(f.t, "gateways/haproxy/spoe/haproxy.cfg", environment...)
+	h := real.HAProxyProgram(f.program).Start(f.t, "gateways/haproxy/spoe/haproxy.cfg", environment...)
 	f.Await("HAProxy's health check", func() bool { return f.door.Stats().Healthchecks > 0 })
 	return h
 }
@@ -81,7 +83,7 @@ func TestHAProxy(t *testing.T) {
 
 func testHAProxy(t *testing.T, program real.HAProxyProgram) {
 	f := serve(t, nil, termRule, roomRule, byteRule, planRule, blockRule, serveRule)
-	f.program = program
+	f.program = string(program)
 	var served atomic.Int64
 	entered, leave := make(chan struct{}), make(chan struct{})
 	h := f.haproxy(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -168,7 +170,7 @@ func TestHAProxyLongRequests(t *testing.T) {
 
 func testHAProxyLongRequests(t *testing.T, program real.HAProxyProgram) {
 	f := serve(t, nil, termRule)
-	f.program = program
+	f.program = string(program)
 	h := f.haproxy(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	c := client{t, h.Addr}
 	c.statuses(3, "/search?q=phone")
@@ -214,7 +216,7 @@ func TestHAProxyFailsOpen(t *testing.T) {
 
 func testHAProxyFailsOpen(t *testing.T, program real.HAProxyProgram) {
 	f := serve(t, nil, termRule)
-	f.program = program
+	f.program = string(program)
 	h := f.haproxy(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), "HOTPARAM_TIMEOUT=50ms")
 	c := client{t, h.Addr}
 	f.Await("the limit", func() bool { return c.statuses(1, "/search?q=phone")[0] == 429 })

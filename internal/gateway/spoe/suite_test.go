@@ -1,3 +1,5 @@
+//go:build real
+
 package spoe
 
 import (
@@ -68,7 +70,7 @@ func TestSameKeysThroughHAProxy(t *testing.T) {
 func testSameKeysThroughHAProxy(t *testing.T, program real.HAProxyProgram) {
 	gatewaytest.Run(t, func(tb testing.TB, d *gateway.Decider) gatewaytest.Door {
 		f := ofDecider(tb, d)
-		f.program = program
+		f.program = string(program)
 		h := f.haproxy(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X-App", "1") }))
 		without := []string{
 			"non-ASCII, raw", "non-ASCII path, raw", "fragment", // HAProxy answers 400
