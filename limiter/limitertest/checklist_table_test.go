@@ -35,7 +35,7 @@ var checklist = []line{
 		suite + "quotas in any mix admit what the largest of them allows",
 	}},
 	{"A8", "custom status, headers and body; hooks; unique names; an empty target is an error", []string{
-		"middleware TestRefuse", "middleware TestWithLimited", "middleware TestHooks", ". TestValidate",
+		"middleware TestRefuse", "middleware TestWithLimited", "middleware TestHooks", "rules TestValidate",
 	}},
 
 	{"B1", "whole API, slow API, costly parameter, hot parameter", []string{
@@ -43,7 +43,7 @@ var checklist = []line{
 		"middleware TestOneBucket", "middleware TestSlowAPI", "middleware TestExpensiveKeysAreRefused", "middleware TestTwoHotKeys",
 	}},
 	{"B2", "so many per time, at most, at first, and a block; rate 0 is an error", []string{
-		". TestLimitValidate", ". TestParseRate", ". TestParseRateTellsWhatIsWrong", "config TestBadFiles",
+		"rules TestLimitValidate", "rules TestParseRate", "rules TestParseRateTellsWhatIsWrong", "config TestBadFiles",
 	}},
 	{"B3", "matchers of the user's own, in order; what to do where none matches", []string{
 		"middleware TestMatcher", "middleware TestMatchersInOrder", "middleware TestIgnore", "middleware TestNoMatch",
@@ -73,7 +73,7 @@ var checklist = []line{
 	{"B9", "regenerating stamina", []string{"examples/stamina TestStaminaComesBack"}},
 
 	{"C1", "requests become counts of their sorted parameters, by StatsD", []string{"checks/e2e TestPlainStatsDLinesMakeAKeyHot", "collector/statsdsink TestStatsDGolden"}},
-	{"C1 bug", "a parameter that is written twice", []string{". TestTextGolden", "middleware TestRepeatedParameterCountsOnce"}},
+	{"C1 bug", "a parameter that is written twice", []string{"rules TestTextGolden", "middleware TestRepeatedParameterCountsOnce"}},
 	{"C2", "counts above the threshold reach the middleware, which applies the rule", []string{
 		"checks/e2e TestHotParameterIsLimitedOnAllInstancesAndCools",
 		"checks/e2e TestFlashCrowdByGraphite", "checks/e2e TestHotParameterByGraphiteCools",
@@ -164,7 +164,7 @@ var checklist = []line{
 		"limiter/redislimiter TestOneRoundTrip", "limiter/redislimiter TestOneRoundTripInACluster", "limiter TestTakeAllInOneCall",
 	}},
 	{"G5", "shadow mode, per rule and for all", []string{"middleware TestShadow", "middleware TestWithShadow"}},
-	{"G6", "allow and deny lists; limits per value", []string{"middleware TestExceptions", ". TestExceptionMatchesText"}},
+	{"G6", "allow and deny lists; limits per value", []string{"middleware TestExceptions", "rules TestExceptionMatchesText"}},
 	{"G7", "a warning near the limit", []string{"middleware TestHooks"}},
 	{"G8", "expiry with jitter", []string{"limiter/redislimiter TestConfig"}},
 	{"G9", "calendar windows", []string{
@@ -201,7 +201,7 @@ var checklist = []line{
 		suite + "any number may be asked for", "limiter TestTokenBucketOverflow", "limiter TestBucketExtremes", "limiter/redislimiter TestExtremes",
 	}},
 	{"failure mode 11", "a limit of 0", []string{
-		suite + "failure mode: a limit of 0 or less is never taken for one that lets pass", ". TestLimitValidate", "limiter TestNewRefuses",
+		suite + "failure mode: a limit of 0 or less is never taken for one that lets pass", "rules TestLimitValidate", "limiter TestNewRefuses",
 	}},
 	{"failure mode 12", "a retry in the wrong unit", []string{
 		suite + "failure mode: a retry is told in nanoseconds of time, whatever the unit of the rate", "middleware TestHeaders",
