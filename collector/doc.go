@@ -23,8 +23,9 @@
 //	                        │ 5 ms: urgent    │ held back
 //	                        └► localDetector ─┴► OnLocal
 //
-// Counting: table.go bitset.go shard.go. Paces: run.go urgent.go. A flush: flush.go
-// budget.go groups.go accounts.go, sent through sink.go. What may be hot: profile.go
-// candidates.go steer.go; what is hot here alone: local.go ring.go. Room: compact.go
-// pool.go. Where requests come from: origins.go. Who sends: instance.go.
+// The collector and its rules: collector.go reload.go. Counting: table.go bitset.go shard.go.
+// Paces: run.go urgent.go cut.go. A flush: flush.go budget.go groups.go accounts.go, sent
+// through sink.go. What may be hot: profile.go candidates.go steer.go; what is hot here alone:
+// local.go ring.go. Room: compact.go pool.go. Where requests come from: origins.go. Who sends:
+// instance.go. What was counted: counted.go stats.go.
 package collector

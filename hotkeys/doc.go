@@ -24,13 +24,18 @@
 // # Files
 //
 //   - layout.go: the keys in Redis. scripts.go and lua/: what is run there.
-//   - publisher.go: what callers report. desired.go, places.go: which hot keys are
+//   - publisher.go, publisher_config.go: what callers report. desired.go, places.go: which hot keys are
 //     published. reload.go: other rules. suspected.go: which suspects and instances are.
 //   - writer.go: the publisher's goroutine. call.go, renewal.go, schedule.go: its calls.
-//     adopt.go, lease.go: who owns a part of the set. trouble.go, outage.go, healed.go:
+//     adopt.go, lease.go, standby.go: who owns a part of the set. trouble.go, outage.go, healed.go:
 //     failures, and foreign values in Redis.
-//   - watcher.go: the watcher. subscribe.go, hints.go: pushes. follow.go, load.go,
-//     transact.go: polls and reads. state.go, fleet.go: the set as last read. hold.go: what
+//   - watcher.go, lastminute.go: the watcher. subscribe.go, subscription.go, hints.go: pushes. follow.go, load.go,
+//     transact.go, offset.go: polls and reads. state.go, fleet.go: the set as last read. hold.go: what
 //     stays in force without a publisher.
-//   - list.go: the set for people. client*.go, credentials.go: how to reach Redis.
+//   - control.go, operate.go: what operators say of keys. control_watcher.go,
+//     control_subscribe.go: instances obey it.
+//   - heartbeat.go, members.go, differing.go: what instances and aggregators say of themselves.
+//   - snapshot.go, baselines.go: what an aggregator keeps in Redis for the next one.
+//   - list.go, namespaces.go: the set for people. client*.go, credentials.go, rights.go: how to
+//     reach Redis, and what it must allow.
 package hotkeys

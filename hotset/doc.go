@@ -8,6 +8,6 @@
 // those that only this process has found hot ([Set.Mark]). A mark has no effect while its
 // key is published.
 //
-// set.go has the set and its changes, cooled.go the payloads of keys that have cooled and
+// set.go has the set and its changes, pins.go the keys that operators pin, cooled.go the payloads of keys that have cooled and
 // may come back, table.go the snapshot.
 package hotset

@@ -54,10 +54,17 @@
 //	                                      ▲                      routecache.go concrete.go
 //	              SetInstances ───────────┘ sharing.go handover.go
 //
-// Rules can be replaced while requests are served ([Guard.Reload], reload.go), and so
+// Rules can be replaced while requests are served ([Guard.Reload], reload.go former.go), and so
 // can the number of instances that share their limits ([Guard.SetInstances]): both keep
 // what was taken.
 //
 // Keys become hot by the published set ([Guard.HotSet]) or by this instance's own count
 // (localhot.go). The routes and callers of hot keys' requests are sampled (origins.go).
+// Operators' words about keys are in control.go.
+//
+// # Around it
+//
+// guard.go has the guard, options.go and hooks.go what callers set, client.go who a client is,
+// redact.go values that are withheld, together.go several requests at once, rulestats.go and
+// fulltables.go what was counted, trace.go and explain.go what is made of one request.
 package middleware

@@ -10,7 +10,7 @@
 // keys that are compared with no other · together.go those that are · output.go compare.go
 // what a replay said. Shares and multiples are compared in whole numbers of any size.
 //
-// Of rules by which a request makes several keys, [Overlap] holds what is listed
+// Of rules by which a request makes several keys, [Overlap] (overlap.go) holds what is listed
 // against the requests themselves.
 //
 // Only tests and the command cmd/verifyreplay use it.

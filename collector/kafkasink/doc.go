@@ -15,7 +15,8 @@
 //	                                      ▲         │
 //	                                      └─ retry ─┘
 //
-// [Sink.Send] builds records (pack.go, record.go) and adds them to a queue (queue.go). It
+// [Sink.Send] (sink.go, with the settings of config.go, by the rules of rules.go) builds records
+// (pack.go, record.go) and adds them to a queue (queue.go). It
 // does not block. One goroutine, which the first Send starts and [Sink.Close] stops,
 // connects (session.go, cluster.go), passes records to the producer of franz-go, which does
 // not block either, and receives the results (run.go). A record counts towards Config.Buffer until

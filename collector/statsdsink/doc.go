@@ -4,7 +4,8 @@
 //	collector ─► Sink.Send ─► packer ─► socket ══► aggregator
 //	               Spread      meta line   dialer
 //
-// Send writes each count as a line (sink.go; config.go has the settings) and passes it
+// Send writes each count as a line (sink.go; config.go has the settings, rules.go the rules,
+// buckets.go the sums of parts of the keys) and passes it
 // to the packer of the address that [Spread] and the key select (spread.go,
 // rendezvous.go). A packer joins lines to packets and signs them (packer.go). The meta
 // line at the head of each packet states the sender and its sums so far. A socket sends

@@ -4,6 +4,7 @@
 // lost, full or about to expire.
 //
 //	Config ─► Examine ─► redis.go ─► rights.go ─► publisher.go ─► members.go ─► controls.go ─► []Finding
+//	                                                 memory.go       losses.go                    finding.go
 //
 // To test the rights to write, it sets and deletes a key of its own, hotparam:{namespace}:doctor.
 // It changes nothing else.

@@ -24,6 +24,9 @@
 //
 // # The parts of the suite
 //
+// What is tested: backend.go, wrapper.go, algorithm.go, permits.go, semaphore.go; with the quotas
+// of quotas.go, in the world of world.go.
+//
 // Named cases (cases_*.go) state expected results in figures. Each comes from an article or
 // from a defect of another limiter. Their asks are also put to a model (model.go, ideal*.go)
 // in exact fractions and plain lists, and every field of every result must equal the model's.

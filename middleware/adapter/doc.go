@@ -6,6 +6,8 @@
 // github.com/hotparam/hotparam/adapters/chi. Package middlewaretest is the suite that each
 // adapter has to pass.
 //
-//	request ─► Adapter.Serve ─► Guard.Handler ─► next
+//	request ─► Adapter.Serve ─► Guard.Handler ─► next     adapter.go
 //	             template.go: the pattern, and the path that has the router's values
+//	             colons.go: ":name" and "*name" in it
+//	             resolve.go: the same for routers whose requests are not those of net/http
 package adapter
