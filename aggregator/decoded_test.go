@@ -98,15 +98,15 @@ func TestABaselineLacksWhatItsBucketLacks(t *testing.T) {
 	d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: newRecorder(), Memory: 1 << 20})
 	text := []byte("GET /s?q=k")
 	hash := rules.Hash(text)
-	buckets := func(incarnation uint64, of uint32) *decode.Buckets {
-		b := &decode.Buckets{Incarnation: incarnation}
+	buckets := func(incarnation uint64, of int64) *decode.Joint {
+		b := &decode.Joint{Incarnation: incarnation, Missing: make([]int64, wire.Buckets)}
 		for i := range b.Missing {
 			b.Missing[i] = 9
 		}
 		b.Missing[wire.BucketOf(wire.BucketHash(text), incarnation)] = of
 		return b
 	}
-	gap := func(id uint64, n int64, of ...*decode.Buckets) decode.Gap {
+	gap := func(id uint64, n int64, of ...*decode.Joint) decode.Gap {
 		g := decode.Gap{ID: id, From: noon, To: noon.Add(300 * time.Millisecond), Loose: n}
 		copy(g.Buckets[:], of)
 		return g
@@ -228,6 +228,13 @@ func TestLossIsOfItsRule(t *testing.T) {
 	packet(400*time.Millisecond, "b", 1, false, true)
 	if a, b := high(0), high(1); a != 9 || b != 10 {
 		t.Errorf("high is %d and %d, want 9 and 10", a, b)
+	}
+	packet(500*time.Millisecond, "a", 3, true, true)
+	packet(500*time.Millisecond, "a", 2, false, false)
+	packet(500*time.Millisecond, "b", 5, true, false)
+	packet(600*time.Millisecond, "a", 0, false, true)
+	if a, b := high(0), high(1); a != 9+3+2 || b != 10+5 { // each gap lacks its rule's counts once
+		t.Errorf("high is %d and %d, want 14 and 15", a, b)
 	}
 }
 

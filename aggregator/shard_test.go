@@ -240,7 +240,7 @@ func TestSaveWaitsForWhatIsQueued(t *testing.T) {
 	f.Begin()
 	f.Counts([]decode.Count{{Hash: rules.Hash([]byte("k")), Text: []byte("k"), N: 12, When: noon}})
 	f.End(noon, noon, true)
-	wait := shards.Save(10)
+	wait := shards.Save(10, nil)
 	go shards.Run()
 	defer shards.Close()
 	if keys, dropped := wait(); len(keys) != 1 || len(keys[0].Views) != 1 || len(keys[0].Views[0].Counts) != 1 || keys[0].Views[0].Counts[0].N != 12 || dropped != 0 {
@@ -271,7 +271,7 @@ func BenchmarkSave(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				keys, _ := shards.Save(8192)()
+				keys, _ := shards.Save(8192, nil)()
 				s := snapshot.Snapshot{Cut: noon, Rules: []string{"r"}, Keys: keys}
 				data, _ := s.Append(nil)
 				b.ReportMetric(float64(len(data)), "bytes")

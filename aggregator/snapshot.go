@@ -14,8 +14,8 @@ import (
 // Save has each shard copy at most so many of its keys, with their counts, when it has counted
 // all that the feeds have passed on by now. No feed may be used during the call. wait waits
 // for the copies and returns them, those nearest to a threshold first, and how many keys more
-// there are.
-func (s *Shards) Save(most int) (wait func() (keys []snapshot.Key, dropped int)) {
+// there are. Bounds leave out the gaps that are carried, by their IDs.
+func (s *Shards) Save(most int, carried map[uint64]bool) (wait func() (keys []snapshot.Key, dropped int)) {
 	type part struct {
 		keys    []snapshot.Key
 		dropped int
@@ -23,7 +23,9 @@ func (s *Shards) Save(most int) (wait func() (keys []snapshot.Key, dropped int))
 	parts := make(chan part, len(s.shards))
 	for _, shard := range s.shards {
 		shard.afterQueued(func(d *Detector) {
+			d.missing.LeaveOut(carried)
 			keys, dropped := d.save(most / len(s.shards))
+			d.missing.LeaveOut(nil)
 			parts <- part{keys, dropped}
 		})
 	}

@@ -3,6 +3,7 @@ package decode
 import (
 	"time"
 
+	"github.com/hotparam/hotparam/aggregator/internal/snapshot"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -18,10 +19,11 @@ type accounts struct {
 	first uint64    // from this on each packet has come or is in a gap
 	since int64     // the start of the flush of the first one, in ns since the Unix epoch by the sender's clock
 
-	opening   *opening  // nil: what came before it matters no more
-	resumed   bool      // it is of the process before, and nothing was heard of the sender yet
-	resumedAt uint64    // the newest packet that is known to be counted as a whole by it
-	owedSince time.Time // of when counts are owed from before that
+	opening     *opening         // nil: what came before it matters no more
+	resumed     bool             // it is of the process before, and nothing was heard of the sender yet
+	resumedAt   uint64           // the newest packet that is known to be counted as a whole by it
+	owedSince   time.Time        // of when counts are owed from before that
+	carriedOver snapshot.Carried // what the gap of the restart has from before it
 
 	opened      uint64 // accounts up to this one may be older than this state
 	newest      uint64 // account
@@ -91,15 +93,18 @@ type entry struct {
 // packetSums are the sums of a packet, as in [wire.Sums].
 type packetSums struct {
 	booked, loose, heldBack uint64
-	byRule                  []uint64 // as [ruleSums] have them
+	byRule                  parts
+	byBucket                []looseCount
 }
 
 // openGap is a gap that may become smaller still.
 type openGap struct {
 	Gap
-	from, to    uint64 // sequences
-	opened      uint64 // accounts, when the next packet was made
-	first, last uint64 // statements that its packets can be of
-	unheard     int64  // counts on accounts in those of its packets that have not come
-	owed        uint64 // counts on accounts that are missing in it and in the gaps after it, or more
+	from, to     uint64 // sequences
+	opened       uint64 // accounts, when the next packet was made
+	openedBefore uint64 // and when the one before was
+	first, last  uint64 // statements by bucket that its packets can be of
+	lack         *lack  // by rule, that it is in; nil if that is not known
+	unheard      int64  // counts on accounts in those of its packets that have not come
+	owed         uint64 // counts on accounts that are missing in it and in the gaps after it, or more
 }

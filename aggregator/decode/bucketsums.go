@@ -21,8 +21,9 @@ type statement struct {
 	sums   [wire.Buckets]uint32
 	got    [wire.Buckets]uint32 // in packets from it up to the next
 
-	missing *Buckets // from it up to the next known one, as reported last
-	until   uint64   // that one's number
+	missing *Joint // from it up to the next known one, as reported last
+	told    [wire.Buckets]uint32
+	until   uint64 // that one's number
 }
 
 // looseCount is a count on no account, by the bucket of its key.
@@ -91,7 +92,7 @@ func (a *accounts) divide(h Handler) {
 		g := &a.gaps[i]
 		if missing, ok := a.buckets.between(g.first, g.last, a.life); ok && missing != g.Buckets {
 			g.Buckets = missing
-			h.Missing(g.snapshot())
+			h.Missing(g.Gap)
 		}
 	}
 }
@@ -143,7 +144,7 @@ func (b *bucketSums) remembers(number uint64) bool {
 
 // between returns what is missing from each known statement to the next, where packets of the
 // statements from first to last can be. ok is false if that is unknown.
-func (b *bucketSums) between(first, last, incarnation uint64) (missing [MaxBuckets]*Buckets, ok bool) {
+func (b *bucketSums) between(first, last, incarnation uint64) (missing [MaxBuckets]*Joint, ok bool) {
 	var from *statement
 	if b.before.known && b.before.number <= first {
 		from = &b.before
@@ -173,17 +174,17 @@ func (b *bucketSums) between(first, last, incarnation uint64) (missing [MaxBucke
 
 // missing returns what is missing from one statement to the next known one, or nil if it can be
 // too much to tell. The pointer stays the same while that does.
-func (b *bucketSums) missing(from, to *statement, incarnation uint64) *Buckets {
+func (b *bucketSums) missing(from, to *statement, incarnation uint64) *Joint {
 	if to.loose-from.loose >= wire.BucketModulus {
 		return nil
 	}
-	missing := Buckets{Incarnation: incarnation}
-	for i := range missing.Missing {
-		missing.Missing[i] = to.sums[i] - from.sums[i]
+	var missing [wire.Buckets]uint32
+	for i := range missing {
+		missing[i] = to.sums[i] - from.sums[i]
 	}
 	subtract := func(s *statement) {
 		for i, n := range s.got {
-			missing.Missing[i] -= n
+			missing[i] -= n
 		}
 	}
 	if from == &b.before {
@@ -194,12 +195,11 @@ func (b *bucketSums) missing(from, to *statement, incarnation uint64) *Buckets {
 			subtract(s)
 		}
 	}
-	for i := range missing.Missing {
-		missing.Missing[i] %= wire.BucketModulus
+	for i := range missing {
+		missing[i] %= wire.BucketModulus
 	}
-	if from.missing == nil || from.until != to.number || *from.missing != missing {
-		reported := missing // handlers keep the last one, so it is replaced
-		from.missing, from.until = &reported, to.number
+	if from.missing == nil || from.until != to.number || from.told != missing { // handlers keep the last one, so it is replaced
+		from.missing, from.until, from.told = newJoint(incarnation, missing[:]), to.number, missing
 	}
 	return from.missing
 }

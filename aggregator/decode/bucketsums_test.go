@@ -86,7 +86,7 @@ func TestBucketSumsBoundWhatIsMissing(t *testing.T) {
 			tooLate = tooLate || statement-of >= MaxBuckets
 			for k := range keys {
 				missing, bound := int64(0), int64(0)
-				joint := make(map[*Buckets]int64)
+				joint := make(map[*Joint]int64)
 				for _, q := range all[:newest] {
 					if !came[q.meta.Seq] {
 						missing += q.counts[k]
@@ -116,7 +116,7 @@ func TestBucketSumsBoundWhatIsMissing(t *testing.T) {
 		}
 		open := slices.DeleteFunc(slices.Collect(gapsOf(got)), func(g Gap) bool { return g.Loose == 0 })
 		var lacks, missing [wire.Buckets]int64
-		pointed, whole := make(map[*Buckets]int), true
+		pointed, whole := make(map[*Joint]int), true
 		for _, g := range open {
 			whole = whole && g.Buckets[0] != nil
 			for _, b := range g.Buckets {

@@ -29,11 +29,11 @@ type Decoder struct {
 	groups       bool         // the packet reports what is held back of groups,
 	heldBack     []HeldBack   // which is this,
 	heldInGroups int64        // or so much of all of them
-	byRule       []uint64     // the counts of the packet at hand, as ruleSums have them
-	loose        []looseCount // those of rules with a jump that have none
+	byRule       parts        // the counts of the packet at hand, by rule,
+	byBucket     []looseCount // and those of rules with a jump on no account
 	entries      []entry      // those with an account
 	text         []byte       // of those whose text does not stand in the packet
-	parts        fractions
+	fractions    fractions
 	trust        *trust            // nil believes all senders
 	mac          *wire.MAC         // nil if packets need not be signed
 	peer         func() netip.Addr // returns the address of the packet's sender; nil if unknown
@@ -59,7 +59,6 @@ func NewDecoder(ruleset *rules.Rules, e wire.Encoding) *Decoder {
 	d := &Decoder{encoding: e, maxAlike: min(rules.MaxText, e.Limit()/3)}
 	d.compile(n)
 	d.senders = newSenders(n)
-	d.byRule = make([]uint64, len(d.senders.ruled.sums))
 	return d
 }
 

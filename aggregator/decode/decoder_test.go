@@ -245,7 +245,7 @@ func TestDecoderConservesParts(t *testing.T) {
 			}
 			d.Packet(packet, noon, &told)
 		}
-		if missing := truth - float64(told); missing < -1e-6 || missing > 1e-6+2*float64(min(keys, len(d.parts.left))) || d.Stats().Sum != int64(told) {
+		if missing := truth - float64(told); missing < -1e-6 || missing > 1e-6+2*float64(min(keys, len(d.fractions.left))) || d.Stats().Sum != int64(told) {
 			t.Fatalf("%d counts are told, %d by the stats, of %v", told, d.Stats().Sum, truth)
 		}
 	})

@@ -22,5 +22,6 @@
 //     clocklog.go lateness.go stats.go the state of a decoder and its senders
 //   - handler.go what a decoder reports · lookback.go how far back counts matter
 //   - numbered.go reload.go other rules while running
-//   - snapshot.go resume.go resumegap.go what another process counted before
+//   - snapshot.go resume.go resumegap.go resumesums.go carried.go what another process
+//     counted before
 package decode

@@ -21,7 +21,7 @@ func (a *accounts) gap(m *wire.Meta, start time.Time, id uint64) *openGap {
 	}
 	g := openGap{
 		Gap:  Gap{ID: id, From: a.start, To: last, Loose: toCount(m.Sums.Loose - a.sums.Loose), Booked: toCount(m.Sums.Booked - a.sums.Booked), HeldBack: toCount(m.Sums.HeldBack - min(m.Sums.HeldBack, a.sums.HeldBack))},
-		from: a.seq + 1, to: m.Seq - 1, opened: m.Sums.Opened,
+		from: a.seq + 1, to: m.Seq - 1, opened: m.Sums.Opened, openedBefore: a.sums.Opened,
 	}
 	if g.Loose+g.Booked+g.HeldBack == 0 {
 		return nil // they held repeated accounts, or were heartbeats
@@ -46,53 +46,23 @@ func (a *accounts) gap(m *wire.Meta, start time.Time, id uint64) *openGap {
 	return &a.gaps[len(a.gaps)-1]
 }
 
-// snapshot returns a copy of the gap for handlers, which may keep it.
-func (g *openGap) snapshot() Gap {
-	of := g.Gap
-	of.ByRule = slices.Clone(g.ByRule)
-	return of
-}
-
 // found subtracts a packet of the gap that has arrived. Some of its counts on accounts may
 // have been healed before: those that have not arrived are a bound of their own.
-func (g *openGap) found(of *packetSums, ruled *ruled) {
+func (g *openGap) found(of *packetSums) {
 	g.Loose = max(0, g.Loose-toCount(of.loose))
 	g.HeldBack = max(0, g.HeldBack-toCount(of.heldBack))
 	g.unheard = max(0, g.unheard-toCount(of.booked))
 	g.Booked = min(g.Booked, g.unheard)
-	if g.ByRule == nil {
-		return
-	}
-	for place, number := range ruled.numbers {
-		if number >= len(g.ByRule) { // it is a gap from before the rule
-			continue
-		}
-		left := &g.ByRule[number]
-		left.Loose = max(0, left.Loose-toCount(of.byRule[2*place]))
-		left.Booked = max(0, left.Booked-toCount(of.byRule[2*place+1]))
-	}
 }
 
-// refine reports to h how much of each rule the gaps since a packet can lack.
-func (a *accounts) refine(ruled *ruled, between []uint64, since uint64, h Handler) {
-	if between == nil {
-		return
-	}
-	for i := range a.gaps {
-		if g := &a.gaps[i]; g.from > since && g.ByRule == nil {
-			g.ByRule = ruled.byRule(between)
-			h.Missing(g.snapshot())
-		}
-	}
-}
-
-// spare reports to h which keys had no count in a gap except on their accounts.
-func (a *accounts) spare(g *Gap, h Handler) {
+// spare reports to h which keys had no count in a gap except on their accounts, of which so many
+// had been opened before it.
+func (a *accounts) spare(g *Gap, opened uint64, h Handler) {
 	if g.Loose == 0 {
 		return
 	}
 	for key, k := range a.keys {
-		if g.To.UnixNano()-k.heard <= int64(wire.AccountLife) {
+		if k.number <= opened && g.To.UnixNano()-k.heard <= int64(wire.AccountLife) {
 			h.Spare(g.ID, int(key.rule), key.hash, false)
 		}
 	}
@@ -136,8 +106,9 @@ func (a *accounts) pay(n, number, after uint64) {
 
 // finish records what a packet held, and reports the gaps that are smaller now: none lacks
 // more counts on accounts than are owed in all, or since it.
-func (a *accounts) finish(m *wire.Meta, start time.Time, of packetSums, ruled *ruled, h Handler) {
-	a.rules.note(m.Seq, of.byRule)
+func (s *senders) finish(a *accounts, m *wire.Meta, start time.Time, of *packetSums, h Handler) {
+	a.addByRule(m.Seq, of.byRule, s.ruled.size, h)
+	a.addBuckets(m, s.jumps, of.byBucket, h)
 	if m.Seq >= a.seq {
 		if m.Seq > a.seq {
 			a.seq, a.start, a.sums = m.Seq, start.Add(time.Duration(m.Sums.Age)), m.Sums
@@ -146,13 +117,13 @@ func (a *accounts) finish(m *wire.Meta, start time.Time, of packetSums, ruled *r
 		a.sums.Loose += of.loose
 		a.sums.HeldBack += of.heldBack
 	} else {
-		a.opening.note(m, &of)
+		a.opening.note(m, of)
 		unheard := int64(0)
 		for i := range a.gaps {
 			g := &a.gaps[i]
 			if g.from <= m.Seq && m.Seq <= g.to && of.booked+of.loose+of.heldBack > 0 {
-				g.found(&of, ruled)
-				h.Missing(g.snapshot())
+				g.found(of)
+				h.Missing(g.Gap)
 			}
 		}
 		for i := len(a.gaps) - 1; i >= 0; i-- {
@@ -170,7 +141,7 @@ func (a *accounts) finish(m *wire.Meta, start time.Time, of packetSums, ruled *r
 		}
 		if g.Booked > 0 && g.Booked >= 2*most { // a little less is not worth telling
 			g.Booked, filled = most, filled || most == 0
-			h.Missing(g.snapshot())
+			h.Missing(g.Gap)
 		}
 	}
 	if !filled {
@@ -197,3 +168,6 @@ func (a *accounts) prune(keep time.Duration) {
 	})
 	a.owed = min(a.owed, owed)
 }
+
+// toCount is a sum as a count, so bounded that no claim wraps around to nothing.
+func toCount(n uint64) int64 { return int64(min(n, wire.MaxCount)) }

@@ -1,10 +1,6 @@
 package decode
 
-import (
-	"time"
-
-	"github.com/hotparam/hotparam/wire"
-)
+import "time"
 
 // Count is a line: rule number Rule saw the key with this text N times, at When or soon
 // after.
@@ -88,32 +84,31 @@ type Gap struct {
 	Loose, Booked int64
 	// HeldBack is how much is missing of what was reported as held back of groups.
 	HeldBack int64
-	// ByRule bounds how many of them are of each rule, by its number. Nil means that any may
-	// be of any rule.
-	ByRule []RuleGap
+	// ByRule bounds how many of them are of each rule, by two values at twice its number: of
+	// loose counts, and of counts on accounts. Nil means that any may be of any rule.
+	ByRule *Joint
 	// Buckets bound how many of the loose ones of rules with a jump are of keys of each
 	// bucket: the gap lacks no more than all of them together. If the first is nil, it is
 	// unknown.
-	Buckets [MaxBuckets]*Buckets
+	Buckets [MaxBuckets]*Joint
 }
 
-// MaxBuckets is the most that a [Gap] has of [Buckets].
+// MaxBuckets is the most bounds by bucket that a [Gap] has.
 const MaxBuckets = 4
 
-// Buckets bounds how many loose counts of keys of each bucket are missing between two
-// statements of a sender's bucket sums. What is missing there is missing once, so all gaps that
-// point to it together lack no more.
-type Buckets struct {
+// Joint bounds what gaps of a sender lack between two statements of its sums, by bucket or by
+// rule. What is missing there is missing once, so all gaps that point to it together lack no more.
+type Joint struct {
 	Incarnation uint64 // of the sender, for [wire.BucketOf]
-	Missing     [wire.Buckets]uint32
+	Missing     []int64
 }
 
-// RuleGap bounds how many counts of one rule a [Gap] can lack.
-type RuleGap struct{ Loose, Booked int64 }
-
-// Min returns the lower of each.
-func (g RuleGap) Min(o RuleGap) RuleGap {
-	return RuleGap{min(g.Loose, o.Loose), min(g.Booked, o.Booked)}
+func newJoint[N uint32 | uint64](incarnation uint64, missing []N) *Joint {
+	j := &Joint{incarnation, make([]int64, len(missing))}
+	for i, n := range missing {
+		j.Missing[i] = int64(n)
+	}
+	return j
 }
 
 // HeldBack says that N counts of the keys of a group, of When or soon after, are held

@@ -42,7 +42,7 @@ func (d *Decoder) line(line []byte, c *Count, believe bool, h Handler) bool {
 	}
 	d.learn(key, believe)
 	if part > 0 {
-		c.N += d.parts.carry(c.Hash, part)
+		c.N += d.fractions.carry(c.Hash, part)
 	}
 	if c.Estimated {
 		c.Seen = min(c.Seen, c.N)

@@ -11,9 +11,10 @@ import (
 // names an earlier one. m is the meta line of their packet and from its sender; both are nil
 // if unknown. ours reports whether an instance has made the keys.
 func (d *Decoder) lines(packet []byte, common Count, m *wire.Meta, from *sender, ours bool, h Handler) {
-	d.counts, d.text, d.timed, d.entries, d.loose = d.counts[:0], d.text[:0], false, d.entries[:0], d.loose[:0]
+	d.counts, d.text, d.timed, d.entries = d.counts[:0], d.text[:0], false, d.entries[:0]
 	accounts := m != nil && from != nil && m.Sums.Told
-	clear(d.byRule)
+	d.byRule, d.byBucket = d.byRule[:0], d.byBucket[:0]
+	byRule := accounts && d.senders.ruled.size > 0
 	d.groups, d.heldInGroups, d.heldBack = accounts && m.Groups == d.senders.groups, 0, d.heldBack[:0]
 	believe := ours || d.Canonical
 	var line []byte
@@ -47,10 +48,10 @@ func (d *Decoder) lines(packet []byte, common Count, m *wire.Meta, from *sender,
 				d.entries = append(d.entries, entry{*c, account, at})
 				booked = 1
 			} else if accounts && d.jumps[c.Rule] {
-				d.loose = append(d.loose, looseCount{uint32(wire.BucketOf(wire.BucketHash(c.Text), m.Incarnation)), uint32(c.N)})
+				d.byBucket = append(d.byBucket, looseCount{uint32(wire.BucketOf(wire.BucketHash(c.Text), m.Incarnation)), uint32(c.N)})
 			}
-			if place := d.senders.ruled.place[c.Rule]; place >= 0 {
-				d.byRule[2*place+booked] += uint64(c.N)
+			if byRule {
+				d.byRule.add(2*c.Rule+booked, uint64(c.N))
 			}
 		}
 	}
@@ -83,8 +84,7 @@ func (d *Decoder) settle(m *wire.Meta, from *sender, when time.Time, sum int64, 
 	if d.stats.Retold.Add(retold); retold > 0 {
 		d.counts = slices.DeleteFunc(d.counts, func(c Count) bool { return c.N == 0 })
 	}
-	from.accounts.addBuckets(m, d.senders.jumps, d.loose, h)
-	from.accounts.finish(m, when, of, &d.senders.ruled, h)
+	d.senders.finish(&from.accounts, m, when, &of, h)
 	if from.doubt > 0 && sum > 0 {
 		h.Hidden(when.Add(from.doubt), min(sum, wire.MaxCount))
 	}
@@ -96,7 +96,7 @@ func (d *Decoder) packetSums(sum int64) packetSums {
 	for i := range d.entries {
 		booked += d.entries[i].N
 	}
-	return packetSums{uint64(booked), uint64(sum - booked), uint64(d.heldInGroups), d.byRule}
+	return packetSums{uint64(booked), uint64(sum - booked), uint64(d.heldInGroups), d.byRule, d.byBucket}
 }
 
 // hand passes the counts to h.

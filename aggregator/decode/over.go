@@ -57,7 +57,8 @@ func (d *Decoder) isOver(m *wire.Meta, from *sender, when time.Time, sum int64, 
 	d.senders.mu.Lock()
 	defer d.senders.mu.Unlock()
 	if from.incarnation == m.Incarnation {
-		from.accounts.finish(m, when, d.packetSums(sum), &d.senders.ruled, h)
+		of := d.packetSums(sum)
+		d.senders.finish(&from.accounts, m, when, &of, h)
 	}
 	return true
 }

@@ -18,7 +18,6 @@ import (
 func (d *Decoder) Reload(n *Numbered) {
 	d.compile(n)
 	d.senders.reload(n)
-	d.byRule = make([]uint64, len(d.senders.ruled.sums))
 }
 
 // compile makes what the decoder knows of rules.
@@ -58,6 +57,7 @@ func (s *senders) reload(n *Numbered) {
 		a := &known.accounts
 		if !sumsStay {
 			a.rules = ruleSums{}
+			a.opening.forgetRules()
 		}
 		if !jumpsStay {
 			a.buckets, a.statement = nil, 0

@@ -19,6 +19,7 @@ type opening struct {
 	came   packetSums            // of packets before the first
 	apart  map[accountKey]uint64 // counts of these that do not adjoin what else came of the account
 	saved  []savedAccount
+	lack   *lack // by rule, up to the first statement; nil if none came
 }
 
 // resumption is what a decoder that has resumed does not know yet.
@@ -113,7 +114,7 @@ func (a *accounts) takeYoungGap(h Handler) {
 	g := &a.gaps[0]
 	a.owed -= min(a.owed, uint64(g.Booked))
 	g.Loose, g.Booked, g.HeldBack = 0, 0, 0
-	h.Missing(g.snapshot())
+	h.Missing(g.Gap)
 	a.gaps = a.gaps[1:]
 }
 
@@ -145,6 +146,7 @@ func (s *senders) resumeSender(p *snapshot.Sender, cut time.Time) *sender {
 		s.byName = make(map[string]*sender)
 	}
 	from = &sender{name: p.Name, incarnation: p.Incarnation, first: 1, last: p.Seq, heard: p.Heard, accounts: resumedAccounts(p)}
+	s.resumeRuleSums(&from.accounts, p, nil, nil)
 	from.accounts.resumed = true
 	s.byName[from.name] = from
 	s.known.Store(int64(len(s.byName)))
@@ -159,7 +161,7 @@ func (s *senders) resumeSender(p *snapshot.Sender, cut time.Time) *sender {
 func resumedAccounts(p *snapshot.Sender) accounts {
 	return accounts{
 		life: p.Incarnation, sums: p.Sums, seq: p.Seq - 1, start: p.Start, first: max(1, min(p.First, p.Seq-1)),
-		resumedAt: p.Seq - 1, opened: p.Opened, owed: p.Owed, owedSince: p.Since,
+		resumedAt: p.Seq - 1, opened: p.Opened, owed: p.Owed, owedSince: p.Since, carriedOver: p.Carried,
 		pruned: openGap{Gap: Gap{From: p.PrunedFrom}, to: p.PrunedTo, opened: p.PrunedOpened},
 	}
 }
@@ -173,7 +175,11 @@ func (s *senders) resumeAccount(a *accounts, key accountKey, x *snapshot.Account
 		a.keys = make(map[accountKey]*keyAccount)
 	}
 	s.accountsLeft--
-	a.keys[key] = &keyAccount{number: x.Number, low: x.Low, high: x.High, seq: min(x.Seq, a.resumedAt), heard: x.Heard}
+	seq := min(x.Seq, a.resumedAt)
+	if c := &a.carriedOver; c.Seq > 0 && x.Number <= c.Opened { // its next line says what it lacks since then
+		seq = min(seq, c.Seq-1)
+	}
+	a.keys[key] = &keyAccount{number: x.Number, low: x.Low, high: x.High, seq: seq, heard: x.Heard}
 }
 
 // gapBefore records that all that a sender has sent before its first packet here is missing,
@@ -187,7 +193,11 @@ func (s *senders) gapBefore(from *sender, o *opening, h Handler) {
 		return
 	}
 	s.gaps++
-	h.Missing(Gap{ID: s.gaps, From: time.Unix(0, 0), To: o.heard, Loose: toCount(o.sums.Loose), Booked: toCount(o.sums.Booked), HeldBack: toCount(o.sums.HeldBack)})
+	g := Gap{ID: s.gaps, From: time.Unix(0, 0), To: o.heard, Loose: toCount(o.sums.Loose), Booked: toCount(o.sums.Booked), HeldBack: toCount(o.sums.HeldBack)}
+	if o.lack != nil {
+		g.ByRule = o.lack.joint()
+	}
+	h.Missing(g)
 }
 
 // note records what came of a packet before the first one.

@@ -20,11 +20,17 @@ func (s *senders) resumeGap(from *sender, p *snapshot.Sender, h Handler) {
 	}
 	from.continueAt(p.Seq)
 	s.gaps++
-	g := before.gap(&m, o.start, s.gaps)
+	g, opened := before.withCarried(before.gap(&m, o.start, s.gaps), o.seq, o.sums.Opened, s.gaps), before.opened
+	if a.carriedOver = before.carriedOver; a.carriedOver.Seq > 0 {
+		opened = a.carriedOver.Opened
+	}
 	if g != nil {
 		g.widen(before.owedSince, o.heard)
-		g.found(&o.came, &s.ruled)
-		h.Missing(g.snapshot())
+		g.found(&o.came)
+	}
+	s.resumeRuleSums(a, p, g, h)
+	if g != nil {
+		h.Missing(g.Gap)
 		if a.gaps = slices.Insert(a.gaps, 0, *g); len(a.gaps) > maxOpenGaps {
 			a.pruned = a.gaps[0]
 			a.gaps = slices.Delete(a.gaps, 0, 1)
@@ -42,20 +48,20 @@ func (s *senders) resumeGap(from *sender, p *snapshot.Sender, h Handler) {
 	}
 	a.first, a.resumedAt = before.first, before.seq
 	for i := range o.saved {
-		s.settleResumed(from, &o.saved[i], g, h)
+		s.settleResumed(from, &o.saved[i], g, opened, h)
 	}
 	if g == nil {
 		return
 	}
 	for key, k := range a.keys {
-		if k.number <= before.opened { // it had its account all the while
+		if k.number <= opened { // it had its account all the while
 			h.Spare(g.ID, int(key.rule), key.hash, false)
 		}
 	}
 }
 
 // settleResumed compares an account with what was counted of it before.
-func (s *senders) settleResumed(from *sender, x *savedAccount, g *openGap, h Handler) {
+func (s *senders) settleResumed(from *sender, x *savedAccount, g *openGap, opened uint64, h Handler) {
 	a := &from.accounts
 	k := a.keys[x.accountKey]
 	switch {
@@ -72,7 +78,9 @@ func (s *senders) settleResumed(from *sender, x *savedAccount, g *openGap, h Han
 	missing -= apart
 	before := k.low
 	k.low = x.Low
-	h.Spare(g.ID, int(x.rule), x.hash, true)
+	if x.Number <= opened {
+		h.Spare(g.ID, int(x.rule), x.hash, true)
+	}
 	if missing == 0 {
 		return
 	}

@@ -6,82 +6,161 @@ import (
 	"github.com/hotparam/hotparam/wire"
 )
 
-// ruled are the rules whose sums senders report, in order.
+// ruled are the rules whose sums senders state, in order.
 type ruled struct {
 	mark    uint32
-	numbers []int // of the rules
-	place   []int // by rule number, -1: none
-	sums    []uint64
+	numbers []int    // of the rules
+	stated  []uint64 // the sums as they are stated, in order
+	sums    []uint64 // and by number: two values each, as [Gap] has them
+	size    int      // of these; 0 if senders state none
 }
 
 func newRuled(n *Numbered) ruled {
-	r := ruled{mark: wire.RulesMark(n.inOrder), place: make([]int, len(n.byNumber.Rules))}
-	for i := range r.place {
-		r.place[i] = -1
-	}
+	r := ruled{mark: wire.RulesMark(n.inOrder)}
 	if r.mark != 0 {
-		r.numbers = n.numbers
+		r.numbers, r.size = n.numbers, 2*len(n.byNumber.Rules)
 	}
-	for place, number := range r.numbers {
-		r.place[number] = place
-	}
-	r.sums = make([]uint64, 2*len(r.numbers))
+	r.stated, r.sums = make([]uint64, 2*len(r.numbers)), make([]uint64, r.size)
 	return r
 }
 
-// ruleSums split by rule the counts that a sender has sent and those that have arrived. Their
-// difference between two packets with rule sums is how much of each rule is missing. There
-// are two values for each place in [ruled]: loose counts, and counts on accounts.
+// parse reads the rule sums of a packet into r.sums. It returns false if they are of other rules.
+func (r *ruled) parse(text []byte) bool {
+	if r.mark == 0 || !wire.ParseRuleSums(r.stated, text, r.mark) {
+		return false
+	}
+	for place, number := range r.numbers {
+		r.sums[2*number], r.sums[2*number+1] = r.stated[2*place], r.stated[2*place+1]
+	}
+	return true
+}
+
+// ruleSums compare what a sender states of its sums by rule with the counts that have arrived.
+// What a statement has more than the one before it, and has not arrived, is missing between the
+// two. A gap lies between two statements: one that was overtaken is passed over, as its packet
+// does not show which of the counts that have arrived were sent before it. (Sums by bucket need
+// no order, at the price of a number in each packet.)
+//
+// The zero value is the beginning of a sender's life. Counts of then that were never heard of
+// count as missing, so a bound may be too high, and never too low.
 type ruleSums struct {
-	first, last uint64   // sequences of packets with rule sums, or 0
-	base        []uint64 // what had been sent before the first
-	got         []uint64 // what has arrived since
-	missing     []uint64 // what had not, before the last
+	seq  uint64   // of the newest statement
+	have []uint64 // the sums if nothing is missing since then; nil means zeros
 }
 
-// take records the rule sums of the newest packet. It returns how much is missing of each
-// rule since the packet that had them before, or nil if that is unknown.
-func (s *ruleSums) take(seq uint64, told []uint64) (between []uint64, since uint64) {
-	if s.first == 0 {
-		n := len(told)
-		*s = ruleSums{first: seq, last: seq, base: slices.Clone(told), got: make([]uint64, n), missing: make([]uint64, n)}
-		return nil, 0
-	}
-	between, since = make([]uint64, len(told)), s.last
-	for i := range told {
-		sent := told[i] - s.base[i]
-		if sent < s.got[i]+s.missing[i] || told[i] < s.base[i] {
-			*s = ruleSums{} // it contradicts itself: it begins anew with the next
-			return nil, 0
-		}
-		between[i] = sent - s.got[i] - s.missing[i]
-		s.missing[i] += between[i]
-	}
-	s.last = seq
-	return between, since
+// lack is what is missing between two statements, in all gaps there together.
+type lack struct {
+	from, to    uint64 // sequences
+	incarnation uint64
+	missing     []uint64 // modulo 2^64, if the sender contradicts itself
 }
 
-// note adds the counts of a packet.
-func (s *ruleSums) note(seq uint64, counts []uint64) {
-	if s.first == 0 || seq < s.first {
+// parts are the counts of a packet by place in the sums. A place may occur repeatedly.
+type parts []part
+
+type part struct {
+	at int
+	n  uint64
+}
+
+// add adds n counts.
+func (p *parts) add(at int, n uint64) {
+	if last := len(*p) - 1; last >= 0 && (*p)[last].at == at {
+		(*p)[last].n += n
 		return
 	}
-	for i, n := range counts {
-		s.got[i] += n
-		if seq < s.last { // it was missing
-			s.missing[i] -= min(n, s.missing[i])
+	*p = append(*p, part{at, n})
+}
+
+// add adds counts of packets behind the newest statement. size is the number of sums.
+func (s *ruleSums) add(of parts, size int) {
+	if s.have == nil {
+		s.have = make([]uint64, size)
+	}
+	for _, p := range of {
+		s.have[p.at] += p.n
+	}
+}
+
+// subtract removes counts that are not missing.
+func (l *lack) subtract(of parts) {
+	for _, p := range of {
+		if p.at < len(l.missing) { // else the rule is newer
+			l.missing[p.at] -= p.n
 		}
 	}
 }
 
-// byRule returns what is missing of each rule, by its number.
-func (r *ruled) byRule(between []uint64) []RuleGap {
-	of := make([]RuleGap, len(r.place))
-	for place, number := range r.numbers {
-		of[number] = RuleGap{toCount(between[2*place]), toCount(between[2*place+1])}
+// joint returns the bound for handlers, which keep it, or nil if the sender contradicts itself.
+func (l *lack) joint() *Joint {
+	if slices.Max(l.missing) > wire.MaxCount {
+		return nil
 	}
-	return of
+	return newJoint(l.incarnation, l.missing)
 }
 
-// toCount is a sum as a count, so bounded that no claim wraps around to nothing.
-func toCount(n uint64) int64 { return int64(min(n, wire.MaxCount)) }
+// divideByRule divides the gaps before the newest packet of a sender by the sums that it states.
+// It returns the place of the first gap that is divided.
+func (s *senders) divideByRule(a *accounts, m *wire.Meta) (first int) {
+	first = len(a.gaps)
+	if len(m.Rules) == 0 || m.Seq <= a.rules.seq || !s.ruled.parse(m.Rules) {
+		return first
+	}
+	for first > 0 && a.gaps[first-1].from >= a.rules.seq && a.gaps[first-1].lack == nil {
+		first--
+	}
+	opens := a.rules.seq == 0 && a.opening != nil
+	if first < len(a.gaps) || opens {
+		l := &lack{a.rules.seq, m.Seq, a.life, slices.Clone(s.ruled.sums)}
+		for i, n := range a.rules.have {
+			l.missing[i] -= n
+		}
+		if opens {
+			a.opening.lack = l
+		}
+		joint := l.joint()
+		for i := first; i < len(a.gaps); i++ {
+			a.gaps[i].lack, a.gaps[i].ByRule = l, joint
+		}
+	}
+	a.rules.seq, a.rules.have = m.Seq, append(a.rules.have[:0], s.ruled.sums...)
+	return first
+}
+
+// addByRule adds the counts of a packet to those that have arrived. What it had counted as missing
+// between two statements, gaps there lack no more.
+func (a *accounts) addByRule(seq uint64, of parts, size int, h Handler) {
+	if len(of) == 0 {
+		return
+	}
+	if seq >= a.rules.seq {
+		a.rules.add(of, size)
+	} else if l := a.lackAround(seq); l != nil {
+		l.subtract(of)
+		a.reportLack(l, h)
+	}
+}
+
+// lackAround returns what is missing around a packet, or nil if that is not known.
+func (a *accounts) lackAround(seq uint64) *lack {
+	for i := range a.gaps {
+		if l := a.gaps[i].lack; l != nil && l.from <= seq && seq < l.to {
+			return l
+		}
+	}
+	if o := a.opening; o != nil && o.lack != nil && seq < o.lack.to {
+		return o.lack
+	}
+	return nil
+}
+
+// reportLack reports to h the gaps that lack l together, of which less is missing now.
+func (a *accounts) reportLack(l *lack, h Handler) {
+	joint := l.joint()
+	for i := range a.gaps {
+		if g := &a.gaps[i]; g.lack == l {
+			g.ByRule = joint
+			h.Missing(g.Gap)
+		}
+	}
+}

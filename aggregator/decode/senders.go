@@ -222,12 +222,12 @@ func (s *senders) sums(from *sender, m *wire.Meta, start time.Time, h Handler) {
 		s.accountsLeft += len(a.keys)
 		s.open(from, m, start, h)
 		*a = accounts{opening: a.opening, life: m.Incarnation, opened: m.Sums.Opened, first: m.Seq, since: m.Start + m.Sums.Age}
-		s.betweenRules(a, m)
 		a.readBuckets(m, s.jumps)
 		if m.Seq == 1 {
 			a.since = math.MinInt64 // nothing came before
 		}
 		if !isYoung(m) || !s.resumed.until.IsZero() {
+			s.divideByRule(a, m)
 			return
 		}
 		a.first, a.start, a.sums.Told = 1, time.Unix(0, 0), true
@@ -249,36 +249,36 @@ func (s *senders) sums(from *sender, m *wire.Meta, start time.Time, h Handler) {
 	}
 	a.prune(s.keep)
 	s.gaps++
-	between, since := s.betweenRules(a, m)
-	a.refine(&s.ruled, between, since, h)
 	first, last, stated := a.readBuckets(m, s.jumps)
 	flush := start.Add(time.Duration(m.Sums.Age))
-	if g := a.gap(m, flush, s.gaps); g != nil {
+	g, opened := a.gap(m, flush, s.gaps), uint64(math.MaxUint64)
+	if resumed {
+		if g = a.withCarried(g, m.Seq, m.Sums.Opened, s.gaps); a.carriedOver.Seq > 0 {
+			opened = a.carriedOver.Opened
+		}
+	}
+	if g != nil {
 		if latest := flush.Add(from.doubt); from.doubt > 0 && latest.After(g.To) {
 			g.To = latest
 		}
 		if resumed {
 			g.widen(a.owedSince, from.heard)
 		}
-		if between != nil { // no other is so new
-			g.ByRule = s.ruled.byRule(between)
-		}
 		g.first, g.last = first, last
-		h.Missing(g.snapshot())
-		a.spare(&g.Gap, h)
+	}
+	divided := s.divideByRule(a, m)
+	if g != nil {
+		divided = min(divided, len(a.gaps)-1)
+	}
+	for i := divided; i < len(a.gaps); i++ {
+		h.Missing(a.gaps[i].Gap)
+	}
+	if g != nil {
+		a.spare(&g.Gap, opened, h)
 	}
 	if stated {
 		a.divide(h)
 	}
-}
-
-// betweenRules returns what is missing of each rule since the previous packet of the sender
-// with rule sums, or nil if that is unknown.
-func (s *senders) betweenRules(a *accounts, m *wire.Meta) (between []uint64, since uint64) {
-	if s.ruled.mark == 0 || !wire.ParseRuleSums(s.ruled.sums, m.Rules, s.ruled.mark) {
-		return nil, 0
-	}
-	return a.rules.take(m.Seq, s.ruled.sums)
 }
 
 // mark records a sequence. It reports false if it was recorded before.
@@ -328,7 +328,7 @@ func (s *senders) keepSilent(of *sender) {
 		name: of.name, incarnation: of.incarnation, first: of.first, last: of.last, missed: known,
 		accounts: accounts{
 			life: a.life, sums: a.sums, seq: a.seq, start: a.start, first: a.seq + 1, since: a.since,
-			opened: a.lastOpened(),
+			opened: a.lastOpened(), rules: a.rules,
 		},
 	}
 }

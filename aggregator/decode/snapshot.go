@@ -40,6 +40,7 @@ func (d *Decoder) Save(s *snapshot.Snapshot) {
 	if last := all.plain.Load(); last != 0 {
 		s.Plain = s.Cut.Sub(time.Unix(0, last)) < all.keep
 	}
+	s.Carried = make(map[uint64]bool)
 	accounts := 0
 	for name, from := range all.byName {
 		a := &from.accounts
@@ -50,13 +51,16 @@ func (d *Decoder) Save(s *snapshot.Snapshot) {
 			Name: name, Incarnation: a.life, Seq: a.seq, Sums: a.sums, Start: a.start, Heard: from.heard,
 			First: min(a.first, a.seq), Opened: a.lastOpened(), Owed: a.owed,
 			PrunedTo: a.pruned.to, PrunedOpened: a.pruned.opened, PrunedFrom: a.pruned.From,
+			ByRule: a.rules.save(),
 		}
-		if a.resumed {
-			of.Seq, of.Since = a.seq+1, a.owedSince // as it was resumed
+		if a.resumed { // as it was
+			of.Seq, of.Since, of.Carried = a.seq+1, a.owedSince, a.carriedOver
+		} else if s.Cut.Sub(from.heard) <= silentAfter { // else the next process does not wait for it
+			of.Carried = a.carried(s.Cut, &of.ByRule, s.Carried)
 		}
 		for i := range a.gaps {
 			if g := &a.gaps[i]; g.Booked > 0 && (of.Since.IsZero() || g.From.Before(of.Since)) {
-				of.Since = g.From
+				of.Since = savedTime(g.From)
 			}
 		}
 		for key, k := range a.keys {

@@ -29,6 +29,7 @@ type resumeModel struct {
 	*rand.Rand
 	rules   *rules.Rules
 	rule    *rules.Rule
+	others  float64 // counts of a step of another rule
 	texts   []string
 	rates   []float64 // by text: counts of a step
 	debts   []float64
@@ -281,6 +282,10 @@ func (m *resumeModel) step(t testing.TB) {
 			m.senders[m.IntN(len(m.senders))].collector.Add(rules.Hash(member), member, n)
 		}
 	}
+	for range int(m.others * (1 + m.Float64())) {
+		member := fmt.Appendf(nil, "other GET /s?q=%d", m.IntN(100))
+		m.senders[m.IntN(len(m.senders))].collector.Add(rules.Hash(member), member, 1+m.Uint64N(3))
+	}
 	time.Sleep(modelStep)
 	synctest.Wait()
 	now := time.Now()
@@ -370,7 +375,7 @@ func (m *resumeModel) restartSender(t testing.TB) {
 func newResumeModel(r *rand.Rand, thresholds ...rules.Threshold) *resumeModel {
 	rule := hotRule("r", 1, time.Second)
 	rule.Hot = thresholds
-	m := &resumeModel{Rand: r, rules: testRules(rule), truth: make(map[string][]modelCount), redis: make(map[string]rules.Hot), begins: time.Now()}
+	m := &resumeModel{Rand: r, rules: testRules(rule, hotRule("other", 1_000_000, time.Second)), others: float64(r.IntN(8)), truth: make(map[string][]modelCount), redis: make(map[string]rules.Hot), begins: time.Now()}
 	m.rule = &m.rules.Rules[0]
 	for _, q := range []string{"a", "b", "c", "d"} {
 		m.texts = append(m.texts, "GET /s?q="+q)

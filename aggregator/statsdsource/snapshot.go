@@ -103,7 +103,7 @@ func (s *Source) cut(now time.Time) (of *snapshot.Snapshot, wait func() (keys []
 	defer s.listener.decoding.Unlock()
 	of = &snapshot.Snapshot{Cut: now}
 	s.decoders[0].Save(of)
-	return of, s.shards.Save(snapshotKeys)
+	return of, s.shards.Save(snapshotKeys, of.Carried)
 }
 
 // resume continues from the snapshot of the process that published before, unless that was

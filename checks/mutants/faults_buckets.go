@@ -45,12 +45,12 @@ var bucketFaults = []Fault{
 	},
 	{
 		Name: "each gap between the same statements lacks all of the bucket", File: "aggregator/internal/window/joint.go",
-		Old: "j.left -= n", New: "",
+		Old: "	j.left[part] -= n\n", New: "",
 		Package: "aggregator", Test: "TestABaselineLacksWhatItsBucketLacks",
 	},
 	{
 		Name: "a gap that reaches over a statement lacks what is before it", File: "aggregator/internal/window/shortfall.go",
-		Old: "range x.joint {", New: "range x.joint[:1] {",
+		Old: "range x.buckets {", New: "range x.buckets[:1] {",
 		Package: "aggregator", Test: "TestABaselineLacksWhatItsBucketLacks",
 	},
 	{

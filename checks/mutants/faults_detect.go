@@ -98,13 +98,33 @@ var thresholdFaults = []Fault{
 	},
 	{
 		Name: "what is missing of one rule is of no rule", File: "aggregator/decode/rulesums.go",
-		Old: "between[i] = sent - s.got[i] - s.missing[i]", New: "between[i] = 0",
-		Test: "TestRuleSumsBoundWhatIsMissing",
+		Old: "l.missing[i] -= n\n		}\n		if opens", New: "l.missing[i] = 0 * n\n		}\n		if opens",
+		Test: "TestRuleSumsAreWhatIsMissing",
 	},
 	{
 		Name: "what came late is missing of its rule for ever", File: "aggregator/decode/rulesums.go",
-		Old: "s.missing[i] -= min(n, s.missing[i])", New: "",
-		Test: "TestRuleSumsBoundWhatIsMissing",
+		Old: "l.subtract(of)", New: "",
+		Test: "TestRuleSumsAreWhatIsMissing",
+	},
+	{
+		Name: "each gap between the same statements lacks all of its rule", File: "aggregator/internal/window/joint.go",
+		Old: "	j.left[part] -= n\n", New: "	j.left[part] -= n * int64(part&^1) / 2\n",
+		Package: "aggregator", Test: "TestLossIsOfItsRule",
+	},
+	{
+		Name: "with many gaps the oldest are unknown", File: "aggregator/internal/window/missing.go",
+		Old: "(m.used < maxMissing || m.makeRoom())", New: "m.used < maxMissing",
+		Test: "TestManyGapsAreMerged",
+	},
+	{
+		Name: "a merged gap lacks nothing of a key that was spared in one", File: "aggregator/internal/window/merge.go",
+		Old: "			intersect(&k.spared, of[0], of[1])\n", New: "",
+		Test: "TestManyGapsAreMerged",
+	},
+	{
+		Name: "a merged gap is as small as one that was merged is reported to be", File: "aggregator/internal/window/missing.go",
+		Old: "if x.id != g.ID {", New: "if false {",
+		Test: "TestManyGapsAreMerged",
 	},
 	{
 		Name: "what was held back of a group counts again when it comes", File: "aggregator/decode/heldback.go",
@@ -192,7 +212,7 @@ var accountFaults = []Fault{
 	},
 	{
 		Name: "the counts of a gap are no bound", File: "aggregator/internal/window/shortfall.go",
-		Old: "lacks += of.Loose", New: "lacks += 0 * of.Loose",
+		Old: "lacks += x.byRule.take(x.loose", New: "lacks += x.byRule.take(0*x.loose",
 		Package: "aggregator", Test: "TestHealedBounds",
 	},
 	{
@@ -202,7 +222,7 @@ var accountFaults = []Fault{
 	},
 	{
 		Name: "the counts on accounts of a gap are no bound", File: "aggregator/internal/window/shortfall.go",
-		Old: "lacks += of.Booked", New: "",
+		Old: "lacks += x.byRule.take(x.booked", New: "lacks += x.byRule.take(0*x.booked",
 		Package: "aggregator", Test: "TestHealedBounds",
 	},
 	{
@@ -287,7 +307,7 @@ var packetFaults = []Fault{
 	},
 	{
 		Name: "fractions of sampled counts do not add up", File: "aggregator/decode/line.go",
-		Old: "c.N += d.parts.carry(c.Hash, part)", New: "",
+		Old: "c.N += d.fractions.carry(c.Hash, part)", New: "",
 		Test: "TestDecoderConservesParts",
 	},
 }

@@ -45,7 +45,7 @@ var trustFaults = []Fault{
 	},
 	{
 		Name: "what is over a cap is missing", File: "aggregator/decode/over.go",
-		Old: "from.accounts.finish(m, when, d.packetSums(sum), &d.senders.ruled, h)", New: "from.accounts.finish(m, when, packetSums{byRule: d.byRule}, &d.senders.ruled, h)",
+		Old: "of := d.packetSums(sum)", New: "of := packetSums{byRule: d.byRule}",
 		Test: "TestGapAfterACapIsTheGap",
 	},
 	{

@@ -27,7 +27,7 @@ func Parse(data []byte) (*Snapshot, error) {
 		s.Rules = append(s.Rules, string(d.bytes(math.MaxInt32)))
 	}
 	for n := d.uint(); n > 0 && d.ok; n-- {
-		s.Senders = append(s.Senders, d.sender())
+		s.Senders = append(s.Senders, d.sender(len(s.Rules)))
 	}
 	for d.ok && d.byte() != 0 {
 		k := d.key(s.Cut)
@@ -119,7 +119,7 @@ func (d *decoder) bytes(most int) []byte {
 	return b
 }
 
-func (d *decoder) sender() (s Sender) {
+func (d *decoder) sender(rules int) (s Sender) {
 	s.Name = string(d.bytes(wire.MaxInstance))
 	d.require(wire.ValidInstance(s.Name))
 	for _, n := range [...]*uint64{&s.Incarnation, &s.Seq, &s.Sums.Booked, &s.Sums.Loose, &s.Sums.Opened, &s.Sums.Shed, &s.Sums.Parts, &s.Sums.HeldBack, &s.First, &s.Opened, &s.Owed, &s.PrunedTo, &s.PrunedOpened} {
@@ -129,7 +129,19 @@ func (d *decoder) sender() (s Sender) {
 		*t = d.time()
 	}
 	s.Sums.Told = true
-	d.require(s.Seq > 0 && s.First <= s.Seq)
+	c := &s.Carried
+	for _, n := range [...]*uint64{&c.Seq, &c.Opened, &c.Loose, &c.Booked, &c.HeldBack} {
+		*n = d.uint()
+	}
+	c.From, c.To = d.time(), d.time()
+	d.require(max(c.Loose, c.Booked, c.HeldBack) <= wire.MaxCount)
+	if d.uint() != 0 {
+		s.ByRule.Seq = d.uint()
+		for n := 2 * rules; n > 0 && d.ok; n-- {
+			s.ByRule.Have = append(s.ByRule.Have, d.uint())
+		}
+	}
+	d.require(s.Seq > 0 && s.First <= s.Seq && s.ByRule.Seq <= s.Seq && c.Seq <= s.Seq)
 	return s
 }
 

@@ -8,6 +8,9 @@ import (
 // MaxSize bounds an encoded snapshot.
 const MaxSize = 1 << 20
 
+// maxSums is up to which size the sums of senders by rule are encoded: the rest is for keys.
+const maxSums = MaxSize / 4
+
 // magic begins each snapshot. Its last byte is the version of the encoding.
 const magic = "hpsnap\x00\x01"
 
@@ -24,7 +27,7 @@ func (s *Snapshot) Append(dst []byte) (_ []byte, dropped int) {
 	}
 	e.uint(uint64(len(s.Senders)))
 	for i := range s.Senders {
-		e.sender(&s.Senders[i])
+		e.sender(&s.Senders[i], len(e.to)-begin < maxSums)
 	}
 	const end = 1 // a byte after the last key
 	for i := range s.Keys {
@@ -61,13 +64,26 @@ func nanos(t time.Time) int64 {
 	return t.UnixNano()
 }
 
-func (e *encoder) sender(s *Sender) {
+func (e *encoder) sender(s *Sender, sums bool) {
 	e.bytes([]byte(s.Name))
 	for _, n := range [...]uint64{s.Incarnation, s.Seq, s.Sums.Booked, s.Sums.Loose, s.Sums.Opened, s.Sums.Shed, s.Sums.Parts, s.Sums.HeldBack, s.First, s.Opened, s.Owed, s.PrunedTo, s.PrunedOpened} {
 		e.uint(n)
 	}
 	for _, t := range [...]time.Time{s.Start, s.Heard, s.Since, s.PrunedFrom} {
 		e.time(t)
+	}
+	c := &s.Carried
+	for _, n := range [...]uint64{c.Seq, c.Opened, c.Loose, c.Booked, c.HeldBack} {
+		e.uint(n)
+	}
+	e.time(c.From)
+	e.time(c.To)
+	e.flag(sums && s.ByRule.Have != nil)
+	if sums && s.ByRule.Have != nil {
+		e.uint(s.ByRule.Seq)
+		for _, n := range s.ByRule.Have {
+			e.uint(n)
+		}
 	}
 }
 

@@ -21,7 +21,8 @@ type Snapshot struct {
 	// Plain says that counts came lately of senders that do not report their sums: how much
 	// of theirs is missing cannot be known.
 	Plain   bool
-	Rules   []string // what the counts of each rule depend on
+	Rules   []string        // what the counts of each rule depend on
+	Carried map[uint64]bool // the IDs of gaps that are carried; not encoded
 	Senders []Sender
 	Keys    []Key // those to keep first come first
 }
@@ -41,7 +42,27 @@ type Sender struct {
 	PrunedTo     uint64 // the newest packet whose counts are owed no more
 	PrunedOpened uint64
 	PrunedFrom   time.Time
+	ByRule       Sums
+	Carried      Carried
 	Accounts     []Account // of all keys; they are encoded with their keys
+}
+
+// Sums are how far a sender's sums by rule were counted: the next statement of them shows what is
+// missing since the packet Seq.
+type Sums struct {
+	Seq uint64
+	// Have are the sums if nothing is missing since Seq: for each rule of loose counts, and of
+	// counts on accounts. Nil means that nothing is known.
+	Have []uint64
+}
+
+// Carried is what was missing in gaps that ended shortly before the cut. Keys are saved as if there
+// were none: the gap of the restart has them.
+type Carried struct {
+	Seq                     uint64 // the first packet; 0 if there are none
+	Opened                  uint64 // accounts before that
+	Loose, Booked, HeldBack uint64
+	From, To                time.Time
 }
 
 // Account is what was counted of a key's account.
@@ -126,9 +147,26 @@ func (s *Snapshot) Number(rules []string) (some bool) {
 		}
 		some = some || numbers[i] >= 0
 	}
+	for i := range s.Senders {
+		s.Senders[i].ByRule.number(numbers, len(rules))
+	}
 	s.Keys = slices.DeleteFunc(s.Keys, func(k Key) bool { return numbers[k.Rule] < 0 })
 	for i := range s.Keys {
 		s.Keys[i].Rule = numbers[s.Keys[i].Rule]
 	}
 	return some
+}
+
+// number gives the rules of s other numbers, which are less than n, or -1.
+func (s *Sums) number(numbers []int, n int) {
+	if s.Have == nil {
+		return
+	}
+	have := make([]uint64, 2*n)
+	for was, now := range numbers[:len(s.Have)/2] {
+		if now >= 0 {
+			copy(have[2*now:], s.Have[2*was:2*was+2])
+		}
+	}
+	s.Have = have
 }

@@ -3,6 +3,7 @@ package snapshot
 import (
 	"bytes"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,6 +25,12 @@ func drawSnapshot(t *rapid.T) *Snapshot {
 			Sums:  wire.Sums{Told: true, Booked: rapid.Uint64().Draw(t, "booked"), Loose: 7, Opened: 3, Shed: 1, Parts: 2, HeldBack: 9},
 			Start: noon.Add(-time.Second), Heard: noon, First: seq, Opened: 4, Owed: 5, PrunedTo: 6, PrunedOpened: 8, PrunedFrom: noon.Add(-time.Hour),
 		})
+		if seq%3 == 0 {
+			s.Senders[len(s.Senders)-1].Carried = Carried{seq, 2, 3, 4, 5, noon.Add(-time.Second), noon}
+		}
+		if seq%2 == 0 {
+			s.Senders[len(s.Senders)-1].ByRule = Sums{Seq: seq - 1, Have: []uint64{1, rapid.Uint64().Draw(t, "sum"), 0, 4}}
+		}
 	}
 	for i := range rapid.IntRange(0, 5).Draw(t, "keys") {
 		newest := noon.Unix() - rapid.Int64Range(-1, 1000).Draw(t, "newest")
@@ -78,8 +85,12 @@ func TestSnapshotsAreBounded(t *testing.T) {
 
 func TestNumber(t *testing.T) {
 	s := &Snapshot{Rules: []string{"a", "", "gone"}, Keys: []Key{{Rule: 0}, {Rule: 2}, {Rule: 0}}}
+	s.Senders = []Sender{{ByRule: Sums{Have: []uint64{1, 2, 3, 4, 5, 6}}}}
 	if !s.Number([]string{"b", "a", ""}) || len(s.Keys) != 2 || s.Keys[0].Rule != 1 || s.Keys[1].Rule != 1 {
 		t.Errorf("%+v", s.Keys)
+	}
+	if got := s.Senders[0].ByRule.Have; !slices.Equal(got, []uint64{0, 0, 1, 2, 0, 0}) {
+		t.Errorf("sums %v", got)
 	}
 	if s := (&Snapshot{Rules: []string{"gone", ""}}); s.Number([]string{"b", ""}) {
 		t.Error("some rule is said to be there")

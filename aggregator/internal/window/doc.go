@@ -18,8 +18,8 @@
 //     room.go which entry is evicted · cells.go keys without an entry
 //   - sums.go blocks.go an entry's panes, added up · window.go index.go arena.go unit.go where
 //     it is kept
-//   - bounds.go the low and high count of a window · missing.go healed.go shortfall.go what was
-//     lost on the way
+//   - bounds.go the low and high count of a window · missing.go healed.go shortfall.go joint.go
+//     merge.go what was lost on the way
 //   - groups.go totals.go repeats.go all keys of a group, or of a route, together ·
 //     history.go the windows before the present one
 //   - resumed.go what another process counted before

@@ -16,13 +16,15 @@ import (
 // certain if it holds that time. A window that begins in between may have them, and does not
 // count them. A window that ended in between counts them, and may not have them.
 type Missing struct {
-	gaps  [maxMissing]missingGap // a ring; unused ones are of no time
-	next  int
-	byID  map[uint64]int
-	keys  map[MissingKey]*missingOf
-	joint map[*decode.Buckets]*jointBound // by what gaps of it point to
-	swept time.Time
-	from  int64 // gaps of before may have been dropped
+	gaps    [maxMissing]missingGap // a ring; unused ones are of no time
+	next    int
+	used    int // of the ring
+	byID    map[uint64]int
+	keys    map[MissingKey]*missingOf
+	joint   map[*decode.Joint]*jointBound // by what gaps point to
+	swept   time.Time
+	from    int64           // gaps of before may have been dropped
+	leftOut map[uint64]bool // gaps that are left out of sums, by ID
 
 	asked   uint64 // how often counts in gaps were summed up
 	unnamed uint64 // IDs of its own, downwards from the highest
@@ -32,11 +34,12 @@ type Missing struct {
 
 type missingGap struct {
 	id            uint64
-	from, to      int64 // the first and last instant of the gap, in ns since the Unix epoch
+	merged        []uint64 // IDs of the gaps that it stands for; nil if it is one
+	from, to      int64    // the first and last instant of the gap, in ns since the Unix epoch
 	loose, booked int64
-	heldBack      int64 // of groups
-	byRule        []decode.RuleGap
-	joint         [decode.MaxBuckets]*jointBound // the first is nil if nothing is known by bucket
+	heldBack      int64                          // of groups
+	byRule        *jointBound                    // nil if nothing is known by rule
+	buckets       [decode.MaxBuckets]*jointBound // the first is nil if nothing is known by bucket
 }
 
 // MissingKey is a key of a rule, by its number.
@@ -60,8 +63,8 @@ type healedCount struct {
 }
 
 const (
-	// maxMissing bounds the gaps that are kept apart; it is a multiple of 64. With more, as
-	// of many instances over a long window, the oldest are unknown.
+	// maxMissing bounds the gaps that are kept apart; it is a multiple of 64. With more, the
+	// older ones are merged.
 	maxMissing = 2048
 	// maxMissingKeys bounds the keys of which more is known, at some 600 bytes each.
 	maxMissingKeys = 8192
@@ -71,7 +74,7 @@ const (
 
 // NewMissing returns a Missing of which nothing is missing.
 func NewMissing() *Missing {
-	return &Missing{last: sums{rule: -1}, byID: make(map[uint64]int), keys: make(map[MissingKey]*missingOf), joint: make(map[*decode.Buckets]*jointBound), from: math.MinInt64}
+	return &Missing{last: sums{rule: -1}, byID: make(map[uint64]int), keys: make(map[MissingKey]*missingOf), joint: make(map[*decode.Joint]*jointBound), from: math.MinInt64}
 }
 
 // Add records a gap. A gap that is known is made smaller.
@@ -79,10 +82,10 @@ func (m *Missing) Add(g decode.Gap) {
 	m.changes++
 	if at, ok := m.byID[g.ID]; ok {
 		x := &m.gaps[at]
-		x.lessByRule(g.ByRule)
-		if g.Buckets[0] != nil {
-			m.share(x, g.Buckets)
+		if x.id != g.ID { // it is part of a merged one
+			return
 		}
+		m.share(x, &g)
 		if x.loose, x.booked, x.heldBack = min(x.loose, g.Loose), min(x.booked, g.Booked), min(x.heldBack, g.HeldBack); x.loose+x.booked+x.heldBack == 0 {
 			m.drop(x)
 		}
@@ -91,7 +94,7 @@ func (m *Missing) Add(g decode.Gap) {
 	if g.Loose+g.Booked+g.HeldBack == 0 {
 		return
 	}
-	for len(m.byID) < maxMissing && m.gaps[m.next].id != 0 {
+	for (m.used < maxMissing || m.makeRoom()) && m.gaps[m.next].id != 0 {
 		m.next = (m.next + 1) % maxMissing
 	}
 	x := &m.gaps[m.next]
@@ -103,40 +106,32 @@ func (m *Missing) Add(g decode.Gap) {
 		k.spared[m.next/64] &^= 1 << (m.next % 64)
 		k.known[m.next/64] &^= 1 << (m.next % 64)
 	}
-	*x = missingGap{id: g.ID, from: g.From.UnixNano(), to: g.To.UnixNano(), loose: g.Loose, booked: g.Booked, heldBack: g.HeldBack, byRule: g.ByRule}
-	m.share(x, g.Buckets)
+	*x = missingGap{id: g.ID, from: g.From.UnixNano(), to: g.To.UnixNano(), loose: g.Loose, booked: g.Booked, heldBack: g.HeldBack}
+	m.share(x, &g)
+	m.used++
 	m.byID[g.ID] = m.next
 	m.next = (m.next + 1) % maxMissing
 }
 
 // drop forgets a gap.
 func (m *Missing) drop(x *missingGap) {
-	m.share(x, [len(x.joint)]*decode.Buckets{})
+	m.point(&x.byRule, nil)
+	for i := range x.buckets {
+		m.point(&x.buckets[i], nil)
+	}
 	delete(m.byID, x.id)
+	for _, id := range x.merged {
+		delete(m.byID, id)
+	}
+	m.used--
 	*x = missingGap{}
-}
-
-// lessByRule lowers how much is missing of each rule.
-func (x *missingGap) lessByRule(of []decode.RuleGap) {
-	switch {
-	case of == nil:
-		return
-	case x.byRule == nil:
-		x.byRule = of
-		return
-	}
-	less := slices.Clone(of) // the slices are shared, and one may be of before a rule came
-	for rule := range less[:min(len(of), len(x.byRule))] {
-		less[rule] = x.byRule[rule].Min(of[rule])
-	}
-	x.byRule = less
 }
 
 // Spare records that a key lacks nothing of a gap but what its account will reveal. known
 // says that it has revealed it.
 func (m *Missing) Spare(gap uint64, key MissingKey, known bool) {
 	at, ok := m.byID[gap]
-	if !ok {
+	if !ok || m.gaps[at].id != gap {
 		return
 	}
 	if k := m.of(key, m.gaps[at].to); k != nil {
@@ -186,6 +181,12 @@ func (m *Missing) lose(from, to time.Time, n int64) {
 	m.Add(decode.Gap{ID: m.unnamed, From: from, To: to, Loose: n})
 }
 
+// LeaveOut leaves gaps out of what windows lack, by their IDs.
+func (m *Missing) LeaveOut(gaps map[uint64]bool) {
+	m.leftOut = gaps
+	m.changes++
+}
+
 // Sweep forgets what is older than keep. It does so once a second, however often it is
 // called.
 func (m *Missing) Sweep(now time.Time, keep time.Duration) {
@@ -213,7 +214,7 @@ func (m *Missing) Sweep(now time.Time, keep time.Duration) {
 
 // isNothing reports whether nothing is missing, nor was.
 func (m *Missing) isNothing() bool {
-	return m == nil || len(m.byID) == 0 && len(m.keys) == 0 && m.from == math.MinInt64
+	return m == nil || m.used == 0 && len(m.keys) == 0 && m.from == math.MinInt64
 }
 
 // sums are the result of any for a rule's window.

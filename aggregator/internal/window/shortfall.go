@@ -1,7 +1,6 @@
 package window
 
 import (
-	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
@@ -33,7 +32,7 @@ func (m *Missing) lacksOf(k *missingOf, rule int, text []byte, start, end int64)
 // key if k is nil. heldBack is how many of the counts that were reported as held back of
 // groups they lack. A nil text is that of any key.
 func (m *Missing) inGaps(k *missingOf, rule int, text []byte, start, end int64) (lacks, heldBack int64) {
-	if len(m.byID) == 0 {
+	if m.used == 0 {
 		return 0, 0
 	}
 	hash := uint64(0)
@@ -44,23 +43,23 @@ func (m *Missing) inGaps(k *missingOf, rule int, text []byte, start, end int64) 
 	var loose, byBucket int64 // of gaps that are known by bucket
 	for i := range m.gaps {
 		x := &m.gaps[i]
-		if x.id == 0 || x.to < start || x.from >= end {
+		if x.id == 0 || x.to < start || x.from >= end || m.leftOut != nil && m.leftOut[x.id] {
 			continue
 		}
 		heldBack += x.heldBack
-		bit, of := uint64(1)<<(i%64), x.of(rule)
+		bit := uint64(1) << (i % 64)
 		if k == nil || k.known[i/64]&bit == 0 {
-			lacks += of.Booked
+			lacks += x.byRule.take(x.booked, jointBooked, rule, m.asked)
 		}
 		switch {
 		case k != nil && k.spared[i/64]&bit != 0:
-		case text == nil || x.joint[0] == nil:
-			lacks += of.Loose
+		case text == nil || x.buckets[0] == nil:
+			lacks += x.byRule.take(x.loose, jointLoose, rule, m.asked)
 		default:
-			loose += of.Loose
-			for _, j := range x.joint {
+			loose += x.byRule.take(x.loose, jointLooseInBuckets, rule, m.asked)
+			for _, j := range x.buckets {
 				if j != nil {
-					byBucket += j.take(of.Loose, hash, m.asked)
+					byBucket += j.takeOfBucket(x.loose, hash, m.asked)
 				}
 			}
 		}
@@ -117,12 +116,4 @@ func (m *Missing) any(rule int, start, end int64) (s shortfall) {
 	}
 	m.last = sums{rule, start, end, m.changes, s}
 	return s
-}
-
-// of returns how much of a rule is missing.
-func (x *missingGap) of(rule int) decode.RuleGap {
-	if rule >= len(x.byRule) { // by rule it is unknown, or the rule is newer than the gap
-		return decode.RuleGap{Loose: x.loose, Booked: x.booked}
-	}
-	return x.byRule[rule].Min(decode.RuleGap{Loose: x.loose, Booked: x.booked})
 }

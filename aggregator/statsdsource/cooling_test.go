@@ -1,0 +1,64 @@
+package statsdsource
+
+import (
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hotparam/hotparam/rules"
+)
+
+// Keys that end around a restart cool when they do without it, within a second, although
+// packets are lost, and other rules and keys send many more counts in between.
+func TestRatesCoolAsWithoutARestart(t *testing.T) {
+	total, late, worst := 0, 0, time.Duration(0)
+	for seed := range uint64(12) {
+		synctest.Test(t, func(t *testing.T) {
+			th := rules.NewThreshold(rules.Rate{N: 100, Per: 10 * time.Second})
+			th.Hold, th.CoolDown = time.Second, 500*time.Millisecond
+			m := newResumeModel(rand.New(rand.NewPCG(seed, 9)), th)
+			defer m.end()
+			m.mu.Lock()
+			m.loss = 0.02
+			m.mu.Unlock()
+			m.others = 30
+			for i := range m.rates {
+				m.rates[i] = 0.03 // cold
+				if i < 20 {
+					m.rates[i] = 0.3 + 0.02*float64(i)
+				}
+			}
+			m.run(t, 12*time.Second)
+			for i := range 20 { // they end one after the other
+				m.rates[i] = 0
+				if i == 12 {
+					m.kill(t, false)
+				}
+				if i == 16 {
+					m.revive(200 * time.Millisecond)
+				}
+				m.run(t, time.Duration(100+m.IntN(200))*time.Millisecond)
+			}
+			m.run(t, 25*time.Second)
+			for _, p := range m.problems {
+				t.Error(p)
+			}
+			for text, without := range m.twin.cooled {
+				if without.Before(m.resumed.Add(time.Second)) {
+					continue
+				}
+				total++
+				with, ok := m.live.cooled[text]
+				if d := with.Sub(without); !ok || d > time.Second {
+					late++
+					worst = max(worst, d)
+				}
+			}
+		})
+	}
+	t.Logf("%d of %d keys cool more than a second later than without the restart, by up to %v", late, total, worst)
+	if total < 200 || late > total/50 {
+		t.Errorf("%d of %d keys cool more than a second later than without the restart, by up to %v", late, total, worst)
+	}
+}
