@@ -38,6 +38,7 @@ func (d *Detector) compareAll(v *view, pane int64) (hot []rules.Hot) {
 	for _, t := range v.thresholds {
 		if t.Kind == rules.Top {
 			t.rank(pane)
+			t.earlier = nil
 		}
 	}
 	v.Each(0, func(i int32) {

@@ -32,7 +32,7 @@ func (d *Detector) coolDown(t *threshold, w *watched, pane int64) {
 	}
 	if m.below.IsZero() {
 		m.below = end
-		if m.saved != nil && m.saved.holds(w, v, pane, exit) {
+		if m.saved != nil && m.saved.holds(w, t, pane, exit) {
 			m.below = m.saved.below
 		}
 		m.saved = nil

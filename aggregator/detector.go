@@ -126,6 +126,7 @@ func (d *Detector) begin(start time.Time) {
 	for _, r := range d.watches {
 		for _, v := range r.views {
 			v.begin(nil, start, start.Add(-d.lag))
+			v.sinceStart = true
 		}
 	}
 }

@@ -27,7 +27,7 @@
 //   - advance.go time goes on · closing.go a pane is over · scan.go suspects among all keys
 //   - judge.go whether a key is hot, suspect or neither · enter.go it becomes hot or suspect ·
 //     cool.go it cools · adopt.go it was hot in another detector ·
-//     snapshot.go what another one knew of it
+//     snapshot.go resumed.go what another one knew of it
 //   - reload.go keephot.go other rules while running
 //   - attribution.go heirs.go which hot keys are listed · usual.go which are as always ·
 //     kin.go family.go which of them share requests

@@ -251,10 +251,14 @@ func (v *view) begin(from *view, now, over time.Time) {
 		v.Begin(pane)
 		v.began, v.newest, v.closed = pane+1, v.Index(over), v.Index(over)-1
 	}
-	if v.history != nil && (from == nil || from.history == nil) {
+	switch {
+	case v.history == nil:
+	case from == nil:
+		v.history.Start(pane)
+	case from.history == nil:
 		v.history.BeginAt(pane + 1)
 	}
-	if v.groups != nil && (from == nil || from.groups == nil) {
+	if v.groups != nil && from != nil && from.groups == nil {
 		v.groups.Begin(pane)
 	}
 	if v.totals != nil && (from == nil || from.totals == nil) {
@@ -276,7 +280,7 @@ func (v *view) inherit(from *view) {
 		v.groups = from.groups
 	}
 	v.totals, v.repeats = from.totals, from.repeats
-	v.bound, v.began, v.newest, v.closed, v.busy = from.bound, from.began, from.newest, from.closed, from.busy
+	v.bound, v.began, v.newest, v.closed, v.busy, v.sinceStart = from.bound, from.began, from.newest, from.closed, from.busy, from.sinceStart
 	v.was = from
 }
 

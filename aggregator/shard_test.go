@@ -243,16 +243,35 @@ func TestSaveWaitsForWhatIsQueued(t *testing.T) {
 	wait := shards.Save(10, nil)
 	go shards.Run()
 	defer shards.Close()
-	if keys, dropped := wait(); len(keys) != 1 || len(keys[0].Views) != 1 || len(keys[0].Views[0].Counts) != 1 || keys[0].Views[0].Counts[0].N != 12 || dropped != 0 {
+	var s snapshot.Snapshot
+	dropped := wait(&s)
+	if keys := s.Keys; len(keys) != 1 || len(keys[0].Views) != 1 || len(keys[0].Views[0].Counts) != 1 || keys[0].Views[0].Counts[0].N != 12 || dropped != 0 {
 		t.Errorf("saved %+v, dropped %d, want the twelve counts", keys, dropped)
 	}
 }
 
-// BenchmarkSave saves the keys near a threshold of windows of 64 MiB.
+// BenchmarkSave saves the keys near a threshold of windows of 64 MiB, by a rate alone, and by a
+// share of each of a hundred groups, a jump and a rank as well.
 func BenchmarkSave(b *testing.B) {
-	for _, hot := range []int{100, 4000} {
-		b.Run(fmt.Sprint(hot), func(b *testing.B) {
-			shards := NewShards(DetectorConfig{Rules: testRules(hotRule("r", 50, time.Minute)), Publisher: newRecorder(), Memory: 64 << 20}, 2, 1)
+	compared := hotRule("r", 50, time.Minute)
+	for _, kind := range []rules.Kind{rules.Share, rules.Jump, rules.Top} {
+		th := compared.Hot[0]
+		th.Kind, th.Factor, th.Top = kind, rules.Percent(50), 10
+		if kind == rules.Jump {
+			th.Factor = rules.Fraction{Num: 3, Den: 1}
+		}
+		compared.Hot = append(compared.Hot, th)
+	}
+	for _, bench := range []struct {
+		hot  int
+		kind string
+		rule rules.Rule
+	}{
+		{100, "rate", hotRule("r", 50, time.Minute)}, {4000, "rate", hotRule("r", 50, time.Minute)}, {100, "all", compared}, {4000, "all", compared},
+	} {
+		hot := bench.hot
+		b.Run(fmt.Sprint(bench.kind, "-", hot), func(b *testing.B) {
+			shards := NewShards(DetectorConfig{Rules: testRules(bench.rule), Publisher: newRecorder(), Memory: 64 << 20}, 2, 1)
 			go shards.Run()
 			defer shards.Close()
 			f := shards.Feed(0)
@@ -260,19 +279,19 @@ func BenchmarkSave(b *testing.B) {
 				now := noon.Add(time.Duration(at) * time.Second)
 				f.Begin()
 				for i := range hot {
-					text := fmt.Appendf(nil, "GET /s?q=%d", i)
+					text := fmt.Appendf(nil, "GET /s/%d?q=%d", i%100, i)
 					f.Counts([]decode.Count{{Hash: rules.Hash(text), Text: text, N: 2, When: now}})
 				}
 				for i := range 5000 {
-					text := fmt.Appendf(nil, "GET /s?q=cold-%d-%d", at, i)
+					text := fmt.Appendf(nil, "GET /s/%d?q=cold-%d-%d", i%100, at, i)
 					f.Counts([]decode.Count{{Hash: rules.Hash(text), Text: text, N: 1, When: now}})
 				}
 				f.End(now, now, false)
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				keys, _ := shards.Save(8192, nil)()
-				s := snapshot.Snapshot{Cut: noon, Rules: []string{"r"}, Keys: keys}
+				s := snapshot.Snapshot{Cut: noon, Rules: []string{"r"}}
+				shards.Save(8192, nil)(&s)
 				data, _ := s.Append(nil)
 				b.ReportMetric(float64(len(data)), "bytes")
 			}

@@ -2,57 +2,74 @@ package aggregator
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"time"
 
 	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/aggregator/internal/ring"
 	"github.com/hotparam/hotparam/aggregator/internal/snapshot"
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Save has each shard copy at most so many of its keys, with their counts, when it has counted
-// all that the feeds have passed on by now. No feed may be used during the call. wait waits
-// for the copies and returns them, those nearest to a threshold first, and how many keys more
-// there are. Bounds leave out the gaps that are carried, by their IDs.
-func (s *Shards) Save(most int, carried map[uint64]bool) (wait func() (keys []snapshot.Key, dropped int)) {
-	type part struct {
-		keys    []snapshot.Key
-		dropped int
-	}
-	parts := make(chan part, len(s.shards))
+// Save has each shard copy at most so many of its keys, with their counts and what they are
+// compared with, when it has counted all that the feeds have passed on by now. No feed may be
+// used during the call. Bounds leave out the gaps that are carried, by their IDs. wait waits for
+// the copies and adds them to a snapshot, the keys nearest to a threshold first. It returns how
+// many keys more there are.
+func (s *Shards) Save(most int, carried map[uint64]bool) (wait func(to *snapshot.Snapshot) (dropped int)) {
+	parts := make(chan saved, len(s.shards))
 	for _, shard := range s.shards {
 		shard.afterQueued(func(d *Detector) {
 			d.missing.LeaveOut(carried)
-			keys, dropped := d.save(most / len(s.shards))
+			part := d.save(most / len(s.shards))
 			d.missing.LeaveOut(nil)
-			parts <- part{keys, dropped}
+			parts <- part
 		})
 	}
-	return func() (keys []snapshot.Key, dropped int) {
+	return func(to *snapshot.Snapshot) (dropped int) {
+		var keys []snapshot.Key
 		for range s.shards {
 			p := <-parts
 			keys, dropped = append(keys, p.keys...), dropped+p.dropped
+			for i := range p.references {
+				addReference(to, &p.references[i])
+			}
 		}
 		slices.SortStableFunc(keys, func(a, b snapshot.Key) int { return cmp.Compare(b.Nearness, a.Nearness) })
-		return keys, dropped
+		to.Attach(keys)
+		return dropped
 	}
 }
 
+// saved is what a snapshot has of a shard.
+type saved struct {
+	keys       []snapshot.Key
+	references []snapshot.Reference
+	dropped    int
+}
+
 // Resume adds to each shard the counts of its keys that another process saved, numbered by the
-// rules in force, and then what f reports of the packets in between. No feed may be used during
-// the call. It waits until what the feeds have passed on is counted.
-func (s *Shards) Resume(keys []snapshot.Key, f func(decode.Handler)) {
+// rules in force, with what they are compared with, and then what f reports of the packets in
+// between. No feed may be used during the call. It waits until what the feeds have passed on is
+// counted.
+func (s *Shards) Resume(of *snapshot.Snapshot, f func(decode.Handler)) {
 	feed := &Feed{turns: s.feeds[0].turns, shards: s.shards, homes: s.feeds[0].homes}
 	for _, shard := range s.shards {
 		shard.lockIdle()
 		defer shard.mu.Unlock()
 		feed.batches = append(feed.batches, new(batch))
 	}
-	for i := range keys {
-		k := &keys[i]
+	for i := range of.Keys {
+		k := &of.Keys[i]
 		hash := rules.Hash(k.Text)
 		s.shards[feed.place(k.Rule, hash)].detector.resume(k, hash)
+	}
+	for i := range of.References {
+		for _, shard := range s.shards {
+			shard.detector.resumeReference(&of.References[i])
+		}
 	}
 	f(feed)
 	for i, shard := range s.shards {
@@ -62,7 +79,7 @@ func (s *Shards) Resume(keys []snapshot.Key, f func(decode.Handler)) {
 
 // save copies the hot keys, and those of half a threshold or more: of more than most the hot
 // ones first, and then those nearest to their threshold.
-func (d *Detector) save(most int) (keys []snapshot.Key, dropped int) {
+func (d *Detector) save(most int) (s saved) {
 	type named struct {
 		rule     *ruleWatch
 		text     string
@@ -90,6 +107,7 @@ func (d *Detector) save(most int) (keys []snapshot.Key, dropped int) {
 	slices.SortFunc(all, func(a, b named) int {
 		return cmp.Or(cmp.Compare(b.nearness, a.nearness), cmp.Compare(a.text, b.text))
 	})
+	entries := make(map[*view]map[int32]bool)
 	for _, n := range all[:min(len(all), most)] {
 		k := snapshot.Key{Rule: n.rule.number, Text: []byte(n.text), Nearness: n.nearness}
 		w := n.rule.keys[n.text]
@@ -98,48 +116,68 @@ func (d *Detector) save(most int) (keys []snapshot.Key, dropped int) {
 			if i < 0 {
 				continue
 			}
-			if saved, ok := v.Save(i); ok {
-				saved.Below = w.savedBelow(v)
-				k.Views = append(k.Views, saved)
+			if copied, ok := v.Save(i); ok {
+				copied.Below = w.savedBelow(v)
+				if v.history != nil {
+					copied.History = v.history.Save(v.Window, i)
+				}
+				k.Views = append(k.Views, copied)
+				if entries[v] == nil {
+					entries[v] = make(map[int32]bool)
+				}
+				entries[v][i] = true
 			}
 		}
 		if len(k.Views) > 0 {
-			keys = append(keys, k)
+			s.keys = append(s.keys, k)
 		}
 	}
-	return keys, max(0, len(all)-most)
+	for _, r := range d.watches {
+		for _, v := range r.views {
+			if v.Now() != ring.Never {
+				s.references = append(s.references, v.saveReference(entries[v]))
+			}
+		}
+	}
+	s.dropped = max(0, len(all)-most)
+	return s
 }
 
 // savedBelow returns since when the windows of v have been below the exits of the thresholds
-// that hold w hot. Only thresholds on counts are saved: their exit stays. A nil w has none.
+// that hold w hot. A nil w has none.
 func (w *watched) savedBelow(v *view) (below []snapshot.Below) {
 	if w == nil {
 		return nil
 	}
 	for _, t := range v.thresholds {
-		if m := &w.marks[t.number]; m.hot && t.Kind == rules.Absolute && !m.below.IsZero() {
-			below = append(below, snapshot.Below{Count: t.Rate.N, Since: m.below, Until: v.Start(v.closed + 1)})
+		if m := &w.marks[t.number]; m.hot && !m.below.IsZero() {
+			below = append(below, snapshot.Below{Of: t.exitTerms(), Since: m.below, Until: v.Start(v.closed + 1)})
 		}
 	}
 	return below
 }
 
+// exitTerms returns what the exit of t depends on beside counts.
+func (t *threshold) exitTerms() string {
+	return fmt.Sprint(t.Kind, t.Rate.N, t.Factor, t.Over, t.Top, t.Exit)
+}
+
 // resume adds the counts of a key of another process to the windows of the same shape.
 func (d *Detector) resume(k *snapshot.Key, hash uint64) {
-	r := d.rules[k.Rule]
-	if r == nil {
-		return
-	}
 	for i := range k.Views {
 		saved := &k.Views[i]
-		at := slices.IndexFunc(r.views, func(v *view) bool { return v.Pane == saved.Pane && v.Panes == saved.Panes })
-		if at < 0 {
+		v := d.viewOf(k.Rule, saved.Pane, saved.Panes)
+		if v == nil {
 			continue
 		}
-		v := r.views[at]
-		if v.Resume(hash, k.Text, saved, v.least) < 0 {
+		at := v.Resume(hash, k.Text, saved)
+		if at < 0 {
 			d.unnamed++
 			continue
+		}
+		v.GiveName(at, k.Text, v.least)
+		if v.history != nil {
+			v.history.Resume(hash, k.Text, saved.History)
 		}
 		if n := len(saved.Counts); n > 0 {
 			last := saved.Counts[n-1].Pane
@@ -154,49 +192,16 @@ func (d *Detector) resume(k *snapshot.Key, hash uint64) {
 	}
 }
 
-// savedMark is what another process knew of a key that t held hot, up to its cut.
-type savedMark struct {
-	below, until time.Time // windows that ended in between were below the exit
-	view         *snapshot.View
-}
-
-// takeSaved returns what another process knew of a key by t, or nil.
-func (t *threshold) takeSaved(text string) *savedMark {
-	view := t.view.saved[text]
-	if view == nil || t.Kind != rules.Absolute {
+// viewOf returns the view of a rule by the shape of its window, if it has all that this process
+// has heard, and nil otherwise.
+func (d *Detector) viewOf(rule int, pane time.Duration, panes int) *view {
+	if d.rules[rule] == nil {
 		return nil
 	}
-	for _, b := range view.Below {
-		if b.Count == t.Rate.N {
-			return &savedMark{b.Since, b.Until, view}
+	for _, v := range d.rules[rule].views {
+		if v.Pane == pane && v.Panes == panes && v.sinceStart {
+			return v
 		}
 	}
 	return nil
-}
-
-// holds reports whether all windows that ended after those that s knows, up to a pane, were
-// below the exit: all that they can have together is.
-func (s *savedMark) holds(w *watched, v *view, pane, exit int64) bool {
-	first := v.Index(s.until) - int64(v.Panes) + 1
-	kept := max(first, v.Now()-v.Kept()+1)
-	if kept > s.view.Newest+1 || first < s.view.Known {
-		return false
-	}
-	_, sum := v.Span(w.hash, []byte(w.text), pane, pane-kept+1)
-	if sum == rules.Unknown {
-		return false
-	}
-	for _, c := range s.view.Counts {
-		if first <= c.Pane && c.Pane < kept {
-			sum += c.N
-		}
-	}
-	if kept > first {
-		most := int64(0)
-		for _, l := range s.view.Lacks {
-			most = max(most, l.N)
-		}
-		sum += most
-	}
-	return sum < exit
 }

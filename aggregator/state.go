@@ -49,6 +49,8 @@ type view struct {
 	was    *view                     // the one that it goes on with, during a reload
 	saved  map[string]*snapshot.View // of hot keys, by another process, until they are adopted
 
+	sinceStart bool // it has all that came since [DetectorConfig.Start]
+
 	began  int64 // first pane that was seen from its start on; never: none
 	newest int64 // newest pane that holds a count
 	closed int64 // newest pane that is over and has been looked at
@@ -62,6 +64,7 @@ type threshold struct {
 	number int // among those of the rule
 	view   *view
 	ranking
+	earlier map[int64]ranking // by pane: those before the newest window, as far as they were needed
 }
 
 // needs are the counts that decide on a key in one window. A key is hot if its low count is

@@ -10,9 +10,9 @@ import (
 // rank ranks the keys by the window that ends with a pane.
 func (t *threshold) rank(pane int64) {
 	v, k := t.view, &t.ranking
-	lacks := v.LacksAny(pane)
-	k.lows, k.highs, k.pane, k.floor = k.lows[:0], k.highs[:0], pane, v.FloorAt(pane)+max(0, lacks)
-	k.unknown = v.NamesRanOut(pane) || lacks == rules.Unknown || !v.IsWhole(pane) // keys that have no count here had some
+	lacks, before := v.LacksAny(pane), v.Unlisted(pane) // keys that have no count here may have some of before
+	k.lows, k.highs, k.pane, k.floor = k.lows[:0], k.highs[:0], pane, v.FloorAt(pane)+max(0, lacks)+max(0, before)
+	k.unknown = v.NamesRanOut(pane) || lacks == rules.Unknown || before == rules.Unknown
 	v.Each(0, func(i int32) {
 		low, high := v.Bounds(i, pane)
 		if low >= t.Rate.N {
@@ -27,6 +27,23 @@ func (t *threshold) rank(pane int64) {
 	})
 	slices.SortFunc(k.lows, descending)
 	slices.SortFunc(k.highs, descending)
+}
+
+// rankEarlier returns the ranking of the keys by a window before the newest.
+func (t *threshold) rankEarlier(pane int64) ranking {
+	if past, ok := t.earlier[pane]; ok {
+		return past
+	}
+	newest := t.ranking
+	t.ranking = ranking{}
+	t.rank(pane)
+	past := t.ranking
+	t.ranking = newest
+	if t.earlier == nil {
+		t.earlier = make(map[int64]ranking)
+	}
+	t.earlier[pane] = past
+	return past
 }
 
 func descending(a, b int64) int { return cmp.Compare(b, a) }

@@ -151,6 +151,7 @@ func (v *view) restart() {
 		v.totals, v.repeats = v.totals.Restart(), v.repeats.Restart()
 	}
 	v.began, v.newest, v.closed, v.busy = ring.Never, ring.Never, ring.Never, ring.Never
+	v.sinceStart = false
 	v.hide(0)
 }
 

@@ -251,16 +251,18 @@ func (p *modelProcess) onVerdict(v aggregator.Verdict) {
 	last := w.Index(v.At)
 	switch v.Kind {
 	case aggregator.Entered:
-		highest := int64(0)
-		for after := int64(-1); after <= int64(w.Panes); after++ { // a healed count may come late
-			highest = max(highest, p.m.sum(v.Text, w, last+after))
+		why, found := "", false
+		for after := int64(-1); after <= int64(w.Panes) && !found; after++ { // a healed count may come late
+			truth, need := p.m.sum(v.Text, w, last+after), p.m.enters(v.Text, v.Threshold, last+after)
+			found = truth >= need
+			why += fmt.Sprintf(" %d of %d", truth, need)
 		}
-		if highest < v.Threshold.Rate.N {
-			p.fail("%s became hot at %v by %d in %v with %d to %d, the truth is %d: %v killed %v resumed %v restarted %v", v.Text, v.At.Sub(p.m.begins), v.Threshold.Rate.N, v.Threshold.Rate.Per, v.Low, v.High, highest, v.Threshold.Kind, p.m.killed.Sub(p.m.begins), p.m.resumed.Sub(p.m.begins), p.m.restarted.Sub(p.m.begins))
+		if !found {
+			p.fail("%s became hot at %v by %d in %v with %d to %d against %d, the truth is%s: %v killed %v resumed %v restarted %v", v.Text, v.At.Sub(p.m.begins), v.Threshold.Rate.N, v.Threshold.Rate.Per, v.Low, v.High, v.Against, why, v.Threshold.Kind, p.m.killed.Sub(p.m.begins), p.m.resumed.Sub(p.m.begins), p.m.restarted.Sub(p.m.begins))
 		}
 	case aggregator.Left:
-		if truth := p.m.sum(v.Text, w, last-1); truth >= v.Threshold.ExitCount(v.Threshold.Rate.N) && v.Threshold.Kind == rules.Absolute {
-			p.fail("%s left at %v with %d, the exit is %d", v.Text, v.At.Sub(p.m.begins), truth, v.Threshold.ExitCount(v.Threshold.Rate.N))
+		if truth, exit := p.m.sum(v.Text, w, last-1), p.m.leaves(v.Text, v.Threshold, last-1); truth >= exit {
+			p.fail("%s left at %v with %d, the exit is %d, was taken for %d: %v in %v killed %v resumed %v", v.Text, v.At.Sub(p.m.begins), truth, exit, v.Against, v.Threshold.Kind, v.Threshold.Rate.Per, p.m.killed.Sub(p.m.begins), p.m.resumed.Sub(p.m.begins))
 		}
 	}
 }

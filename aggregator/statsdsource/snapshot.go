@@ -81,8 +81,7 @@ func (s *Source) saveSnapshot(ctx context.Context) {
 	cut, wait := s.cut(time.Now())
 	keep := decode.Lookback(s.rules.InOrder()) + time.Minute
 	s.reloading.Unlock()
-	keys, dropped := wait()
-	cut.Attach(keys)
+	dropped := wait(cut)
 	data, more := cut.Append(nil)
 	s.snapshotStats.Dropped.Add(int64(dropped + more))
 	s.snapshotStats.Size.Store(int64(len(data)))
@@ -96,9 +95,9 @@ func (s *Source) saveSnapshot(ctx context.Context) {
 }
 
 // cut records how far packets are counted at an instant at which no reader decodes. wait
-// returns the windows of the keys when the shards have counted all packets up to there, and
+// adds the windows of the keys when the shards have counted all packets up to there, and
 // none after.
-func (s *Source) cut(now time.Time) (of *snapshot.Snapshot, wait func() (keys []snapshot.Key, dropped int)) {
+func (s *Source) cut(now time.Time) (of *snapshot.Snapshot, wait func(to *snapshot.Snapshot) (dropped int)) {
 	s.listener.decoding.Lock()
 	defer s.listener.decoding.Unlock()
 	of = &snapshot.Snapshot{Cut: now}
@@ -169,7 +168,7 @@ func (s *Source) resumeFrom(data []byte) (age time.Duration, err error) {
 	}
 	resume, err := s.decoders[0].Resume(of, s.started, now)
 	if err == nil {
-		s.shards.Resume(of.Keys, resume)
+		s.shards.Resume(of, resume)
 	}
 	return age, err
 }

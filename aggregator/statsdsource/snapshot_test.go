@@ -2,6 +2,7 @@ package statsdsource
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,39 +14,76 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// A key that stopped 40 s before a restart cools when it would have cooled without, not when a
-// window was heard whole.
+// A key cools when it would have cooled without the restart, not when a window was heard whole.
 func TestARestartDelaysNoCooling(t *testing.T) {
-	for _, orderly := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			th := rules.NewThreshold(rules.Rate{N: 3000, Per: time.Minute})
-			m := newResumeModel(rand.New(rand.NewPCG(1, 2)), th)
-			defer m.end()
-			for i := range m.rates {
-				m.rates[i] = 0.3
-			}
-			m.rates[0] = 4
-			m.run(t, 20*time.Second)
-			m.rates[0] = 0
-			m.run(t, 38*time.Second+700*time.Millisecond)
-			if len(m.twin.hot) != 1 || len(m.live.hot) != 1 {
-				t.Fatalf("hot are %v and %v, want the one key", m.twin.hot, m.live.hot)
-			}
-			m.kill(t, orderly)
-			m.run(t, 900*time.Millisecond)
-			m.revive(500 * time.Millisecond)
-			m.run(t, 30*time.Second)
-			for _, p := range m.problems {
-				t.Error(p)
-			}
-			text := m.texts[0]
-			if without, with := m.twin.cooled[text], m.live.cooled[text]; without.IsZero() || with.Sub(without).Abs() > time.Second || with.IsZero() {
-				t.Errorf("the key cooled at %v without the restart and at %v with it", without.Sub(m.begins), with.Sub(m.begins))
-			} else {
-				t.Logf("the key cooled at %v without the restart and at %v with it", without.Sub(m.begins), with.Sub(m.begins))
-			}
-		})
+	const n = 40 // keys that no threshold holds
+	for _, c := range []struct {
+		name      string
+		threshold rules.Threshold
+		// The rates of the key, its rival and each of the others, by step, before and from when.
+		rates  [2][3]float64
+		from   time.Duration
+		stops  time.Duration // the key; zero: it does not
+		killed time.Duration
+	}{
+		{"rate", rules.NewThreshold(rules.Rate{N: 3000, Per: time.Minute}), [2][3]float64{{4, 0.3, 0.3}, {0, 0.3, 0.3}}, 20 * time.Second, 0, 58700 * time.Millisecond},
+		{"share", thresholdOf(rules.Share, 300, time.Minute), [2][3]float64{{4, 0.3, 0.3}, {0.1, 0.3, 0.3}}, 20 * time.Second, 0, 62700 * time.Millisecond},
+		{"share while it is below", thresholdOf(rules.Share, 300, time.Minute), [2][3]float64{{4, 0.3, 0.3}, {0.1, 0.3, 0.3}}, 20 * time.Second, 0, 72700 * time.Millisecond},
+		{"jump", thresholdOf(rules.Jump, 300, 10*time.Second), [2][3]float64{{1, 0, 0}, {4, 0, 0}}, 40 * time.Second, 0, 60700 * time.Millisecond},
+		{"jump while it is below", thresholdOf(rules.Jump, 300, 10*time.Second), [2][3]float64{{1, 0, 0}, {4, 0, 0}}, 40 * time.Second, 60 * time.Second, 65700 * time.Millisecond},
+		{"top", thresholdOf(rules.Top, 100, time.Minute), [2][3]float64{{2, 0.3, 0.1}, {1, 3, 0.1}}, 40 * time.Second, 0, 60700 * time.Millisecond},
+		{"top while it is below", thresholdOf(rules.Top, 100, time.Minute), [2][3]float64{{2, 0.3, 0.1}, {1, 3, 0.1}}, 40 * time.Second, 0, 76700 * time.Millisecond},
+	} {
+		for _, orderly := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				longer := rules.NewThreshold(rules.Rate{N: 1e6, Per: time.Minute}) // for that long a snapshot is used
+				m := newResumeModel(rand.New(rand.NewPCG(1, 2)), c.threshold, longer)
+				defer m.end()
+				set := func(rates [3]float64) {
+					m.rates[0], m.rates[1] = rates[0], rates[1]
+					for i := range n {
+						m.rates[len(m.rates)-1-i] = rates[2]
+					}
+				}
+				set(c.rates[0])
+				m.run(t, c.from)
+				set(c.rates[1])
+				if c.stops > 0 {
+					m.run(t, c.stops-c.from)
+					m.rates[0] = 0
+				}
+				m.run(t, c.killed-max(c.from, c.stops))
+				text := m.texts[0]
+				if _, hot := m.live.hot[text]; !hot {
+					t.Fatalf("%s: hot are %v and %v, want the key", c.name, m.twin.hot, m.live.hot)
+				}
+				m.kill(t, orderly)
+				m.run(t, 900*time.Millisecond)
+				m.revive(500 * time.Millisecond)
+				m.run(t, 40*time.Second)
+				for _, p := range m.problems {
+					t.Errorf("%s: %s", c.name, p)
+				}
+				without, with := m.twin.cooled[text], m.live.cooled[text]
+				if without.IsZero() || without.Before(m.resumed) || with.Sub(without) > time.Second || without.Sub(with) > 2*time.Second || with.IsZero() {
+					t.Errorf("%s: the key cooled at %v without the restart and at %v with it", c.name, without.Sub(m.begins), with.Sub(m.begins))
+				} else {
+					t.Logf("%s: the key cooled at %v without the restart and at %v with it", c.name, without.Sub(m.begins), with.Sub(m.begins))
+				}
+			})
+		}
 	}
+}
+
+// thresholdOf returns a threshold that compares.
+func thresholdOf(kind rules.Kind, n int64, per time.Duration) rules.Threshold {
+	th := rules.NewThreshold(rules.Rate{N: n, Per: per})
+	th.Kind, th.Top, th.Hold, th.CoolDown = kind, 1, 0, 5*time.Second
+	th.Factor = rules.Fraction{Num: 2, Den: 1}
+	if kind == rules.Share {
+		th.Factor = rules.Percent(8)
+	}
+	return th
 }
 
 // Aggregators are killed at any moment and continue from snapshots of any age, packets are lost,
@@ -77,8 +115,13 @@ func TestSnapshotsThatDoNotFitAreRefused(t *testing.T) {
 	for name, spoil := range map[string]func(m *resumeModel, s *snapshot.Snapshot){
 		"too old":     func(m *resumeModel, _ *snapshot.Snapshot) { m.run(t, 10*time.Second) },
 		"future":      func(_ *resumeModel, s *snapshot.Snapshot) { s.Cut = s.Cut.Add(time.Minute) },
-		"other rules": func(_ *resumeModel, s *snapshot.Snapshot) { s.Rules[0] += "x" },
-		"version":     func(m *resumeModel, _ *snapshot.Snapshot) { m.store.data[7]++ },
+		"other rules": func(_ *resumeModel, s *snapshot.Snapshot) {
+			for i := range s.Rules {
+				s.Rules[i] += "x"
+			}
+		},
+		"newer":       func(m *resumeModel, _ *snapshot.Snapshot) { m.store.data[7]++ },
+		"older":       func(m *resumeModel, _ *snapshot.Snapshot) { m.store.data[7]-- },
 		"malformed":   func(m *resumeModel, _ *snapshot.Snapshot) { m.store.data = m.store.data[:len(m.store.data)-1] },
 		"":            func(*resumeModel, *snapshot.Snapshot) {},
 	} {
@@ -93,7 +136,7 @@ func TestSnapshotsThatDoNotFitAreRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			spoil(m, s)
-			if name != "version" && name != "malformed" {
+			if name != "newer" && name != "older" && name != "malformed" {
 				m.store.data, _ = s.Append(nil)
 			}
 			m.revive(0)
@@ -163,35 +206,60 @@ func TestNothingIsKnownWhileASenderIsUnheard(t *testing.T) {
 	})
 }
 
-// Keys that are not in a snapshot may have counted as many as those that are in it.
+// Keys that a snapshot has no room for may have counted as many as those that are in it.
 func TestNoRankIsKnownByTheKeysOfASnapshot(t *testing.T) {
+	for _, bounded := range []bool{false, true} { // whether the snapshot bounds the others
+		synctest.Test(t, func(t *testing.T) {
+			th := rules.NewThreshold(rules.Rate{N: 100, Per: time.Minute})
+			th.Kind, th.Top = rules.Top, 2
+			m := newResumeModel(rand.New(rand.NewPCG(1, 2)), th)
+			defer m.end()
+			m.rates[0], m.rates[1], m.rates[2] = 2, 3, 0.3
+			m.run(t, 10*time.Second)
+			clear(m.rates)
+			m.run(t, time.Second)
+			s := &snapshot.Snapshot{Cut: time.Now()}
+			m.live.source.decoders[0].Save(s)
+			if bounded {
+				if dropped := m.live.source.shards.Save(2, s.Carried)(s); dropped != 2 || len(s.Keys) != 1 {
+					t.Fatalf("dropped %d, saved %d keys", dropped, len(s.Keys))
+				}
+			} else {
+				m.live.source.shards.Save(100, s.Carried)(s)
+				s.References = nil
+				s.Keys = slices.DeleteFunc(s.Keys, func(k snapshot.Key) bool { return string(k.Text) == m.texts[1] })
+			}
+			m.kill(t, false)
+			m.store.data, _ = s.Append(nil)
+			clear(m.redis)
+			m.revive(0)
+			m.rates[2] = 0.3
+			m.run(t, 20*time.Second)
+			if _, hot := m.live.hot[m.texts[2]]; hot {
+				t.Errorf("the third is hot as the second of all keys, others bounded: %v", bounded)
+			}
+		})
+	}
+}
+
+// A rank is known as soon as what the keys of the snapshot have, and at most the others.
+func TestARankIsKnownSoonAfterARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		th := rules.NewThreshold(rules.Rate{N: 100, Per: time.Minute})
-		th.Kind, th.Top = rules.Top, 1
+		th := thresholdOf(rules.Top, 100, time.Minute)
 		m := newResumeModel(rand.New(rand.NewPCG(1, 2)), th)
 		defer m.end()
-		m.rates[0], m.rates[1] = 1, 3
-		m.run(t, 10*time.Second)
-		m.rates[0], m.rates[1] = 0, 0
-		m.run(t, time.Second)
-		m.kill(t, true)
-		s, err := snapshot.Parse(m.store.data)
-		if err != nil || len(s.Keys) != 2 {
-			t.Fatalf("%v, %d keys", err, len(s.Keys))
+		m.rates[0], m.rates[1] = 2, 3
+		m.run(t, 40*time.Second)
+		m.kill(t, false)
+		m.rates[0] = 8
+		m.run(t, 500*time.Millisecond)
+		m.revive(500 * time.Millisecond)
+		m.run(t, 12*time.Second)
+		for _, p := range m.problems {
+			t.Error(p)
 		}
-		for i := range s.Keys { // the one that is hot is left out, as for want of room
-			if string(s.Keys[i].Text) == m.texts[1] {
-				s.Keys = append(s.Keys[:i], s.Keys[i+1:]...)
-				break
-			}
-		}
-		m.store.data, _ = s.Append(nil)
-		clear(m.redis)
-		m.revive(0)
-		m.rates[0] = 0.1
-		m.run(t, 20*time.Second)
-		if _, hot := m.live.hot[m.texts[0]]; hot {
-			t.Error("the second is hot as the first of all keys")
+		if _, hot := m.live.hot[m.texts[0]]; !hot {
+			t.Errorf("hot are %v, want the key that has become the first", m.live.hot)
 		}
 	})
 }

@@ -23,11 +23,23 @@ type restartJudge struct {
 
 	wrong  map[string][]string
 	cooled []restartCooling
-	// Of the keys that a rate held over a restart, how many cooled by their window's snapshot, and
-	// how many not before a window was heard whole: a key whose account is not stated again soon,
-	// as its packets were lost, may have any of the counts that its senders lack.
-	bySnapshot, byWhole int
+	// Of the keys that thresholds of one kind held over a restart, how many cooled by their
+	// window's snapshot, and how many not before a window was heard whole: a key whose account is
+	// not stated again soon, as its packets were lost, may have any of the counts that its senders
+	// lack.
+	coolings map[string]*restartCoolings
 }
+
+// The kinds by which coolings are counted: keys that thresholds of several kinds held are of
+// the last.
+const (
+	coolsByRate   = "rate"
+	coolsCompared = "share, jump or top"
+	coolsBySome   = "several"
+)
+
+// restartCoolings counts by what keys cooled.
+type restartCoolings struct{ bySnapshot, byWhole int }
 
 // restartCooling is how much later than without a restart a key cooled.
 type restartCooling struct {
@@ -150,12 +162,19 @@ func (j *restartJudge) judgeCooling(x *restartSeen, s *restartStay) {
 	}
 	left := s.end(j.end)
 	late := left - without
-	window, jumps, rates := time.Duration(0), false, true
+	window, kind := time.Duration(0), ""
 	for i := range j.rule(s.key).terms {
 		t := &j.rule(s.key).terms[i]
 		for _, name := range s.holders {
 			if name == t.name() {
-				window, jumps, rates = max(window, t.window), jumps || t.kind == "jump", rates && t.kind == "rate"
+				of := coolsCompared
+				if t.kind == "rate" {
+					of = coolsByRate
+				}
+				if window = max(window, t.window); kind != "" && kind != of {
+					of = coolsBySome
+				}
+				kind = of
 			}
 		}
 	}
@@ -174,24 +193,22 @@ func (j *restartJudge) judgeCooling(x *restartSeen, s *restartStay) {
 		j.cooled = append(j.cooled, restartCooling{window, time.Duration(left - due), by})
 	}
 	strict := due + int64(time.Second) + restartPace + width // a window ends with a pane
-	switch coolDown := max(width, int64(restartCoolDown)); {
-	case !spared:
-	case jumps:
-		return // its baseline is of ten windows
-	default:
+	if coolDown := max(width, int64(restartCoolDown)); spared {
 		soon := strict
 		strict = max(strict, max(whole, life.heard+restartKnows)+lossLag+coolDown+int64(time.Second)+restartPace)
-		if !rates {
-			break // what shares and tops compare with is not in snapshots
-		}
 		// When counts of the outage came is not known, so they begin a cool-down.
 		if _, n := j.keys[s.key].in(life.down-int64(time.Second), life.heard); n == 0 {
 			coolDown = 0
 		}
+		of := j.coolings[kind]
+		if of == nil {
+			of = new(restartCoolings)
+			j.coolings[kind] = of
+		}
 		if left <= max(soon, life.heard+restartKnows+coolDown+int64(time.Second)+restartPace)+j.late() {
-			j.bySnapshot++
+			of.bySnapshot++
 		} else {
-			j.byWhole++
+			of.byWhole++
 		}
 	}
 	if left > strict+j.late() {

@@ -232,7 +232,7 @@ func runRestarts(t *testing.T, bin programs, times restartTimes) map[string][]st
 			truth.stalls = append(truth.stalls, lossSpan{reads[i-1], reads[i]})
 		}
 	}
-	j := &restartJudge{restartTruth: newRestartTruth(times, plan, truth, x.reload), t: t, begin: x.begin, end: end, control: x.control.restartSeen, wrong: make(map[string][]string)}
+	j := &restartJudge{restartTruth: newRestartTruth(times, plan, truth, x.reload), t: t, begin: x.begin, end: end, control: x.control.restartSeen, wrong: make(map[string][]string), coolings: make(map[string]*restartCoolings)}
 	for _, s := range seen {
 		j.judge(s)
 	}
@@ -266,9 +266,11 @@ func (j *restartJudge) log(seen []*restartSeen, reads int) {
 		j.wrong[showsNothing] = append(j.wrong[showsNothing],
 			fmt.Sprintf("%d bounds can be of a window that was over, and %d cannot: nothing is shown", j.closed, j.far))
 	}
-	j.t.Logf("of the keys that a rate held, %d cooled by the snapshot, %d when a window was heard whole", j.bySnapshot, j.byWhole)
-	if j.bySnapshot < 3*j.byWhole {
-		j.wrong[wrongCool] = append(j.wrong[wrongCool], "most keys that a rate held cooled when a window was heard whole, and not by the snapshot")
+	for kind, n := range j.coolings {
+		j.t.Logf("of the keys held by %s, %d cooled by the snapshot, %d when a window was heard whole", kind, n.bySnapshot, n.byWhole)
+		if n.bySnapshot < 3*n.byWhole {
+			j.wrong[wrongCool] = append(j.wrong[wrongCool], "most keys held by "+kind+" cooled when a window was heard whole, and not by the snapshot")
+		}
 	}
 	j.t.Logf("keys that an aggregator could find become hot up to %v later than without a restart", j.latest(seen))
 	slices.SortFunc(j.cooled, func(a, b restartCooling) int { return int(b.late - a.late) })

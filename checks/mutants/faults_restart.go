@@ -78,14 +78,104 @@ var restartFaults = []Fault{
 	},
 	{
 		Name: "windows forget the counts that healed in the process before", File: "aggregator/internal/window/resumed.go",
-		Old: "	if healed > 0 || w.resumed != nil {\n		step = 1\n	}\n", New: "",
+		Old: "	if exact && (healed > 0 || w.resumed != nil) {\n		step = 1\n	} else {\n", New: "	if step = w.ring; !exact {\n",
 		Test: "TestResumedBoundsHold",
 	},
 	{
+		Name: "histories forget the counts that healed in the process before", File: "aggregator/internal/window/resumed.go",
+		Old: "		more = healed\n", New: "",
+		Test: "TestResumedHistoriesHold",
+	},
+	{
 		Name: "a rank is known by the keys of the snapshot", File: "aggregator/top.go",
-		Old: " || !v.IsWhole(pane)", New: "",
+		Old: " || before == rules.Unknown", New: "",
 		Package: "aggregator/statsdsource",
 		Test:    "TestNoRankIsKnownByTheKeysOfASnapshot",
+	},
+	{
+		Name: "keys that are not in the snapshot have no part in a rank", File: "aggregator/top.go",
+		Old: "+max(0, lacks)+max(0, before)", New: "+max(0, lacks)",
+		Package: "aggregator/statsdsource",
+		Test:    "TestNoRankIsKnownByTheKeysOfASnapshot",
+	},
+	{
+		Name: "keys near a threshold for which a shard's part has no room are forgotten", File: "aggregator/resumed.go",
+		Old: "			if !saved[i] {\n", New: "			if false {\n",
+		Package: "aggregator/statsdsource",
+		Test:    "TestNoRankIsKnownByTheKeysOfASnapshot",
+	},
+	{
+		Name: "keys without a text are not among those that a snapshot bounds", File: "aggregator/internal/window/resumed.go",
+		Old: "max(n, w.names.unnamedFrom(w.now-w.ring)-1)+", New: "n+",
+		Test: "TestOthersAreBounded",
+	},
+	{
+		Name: "keys that the snapshot before bounded have nothing", File: "aggregator/internal/window/resumed.go",
+		Old: "+lacks.before+before)", New: "+lacks.before)",
+		Test: "TestOthersAreBounded",
+	},
+	{
+		Name: "keys for which a snapshot has no room are forgotten", File: "aggregator/internal/snapshot/encode.go",
+		Old: "				references[j].leaveOut(&s.Keys[i])\n", New: "				_ = references[j]\n",
+		Test: "TestKeysThatDoNotFitAreAmongTheOthers",
+	},
+	{
+		Name: "what totals lack is not saved", File: "aggregator/internal/window/resumedgroups.go",
+		Old: "		b.AddLack(from, n)\n", New: "		_ = n\n",
+		Test: "TestResumedGroupsHold",
+	},
+	{
+		Name: "what took off the total of a group is not saved", File: "aggregator/internal/window/resumedgroups.go",
+		Old: "Counts: savedPanes(&of.Counts), Again: savedPanes(&of.again)}", New: "Counts: savedPanes(&of.Counts)}",
+		Test: "TestResumedGroupsHold",
+	},
+	{
+		Name: "totals that were healed at the cut count as of then", File: "aggregator/internal/window/resumedgroups.go",
+		Old: "	b.Later = w.missing.after(", New: "	b.Later = 0 * w.missing.after(",
+		Test: "TestResumedGroupsHold",
+	},
+	{
+		Name: "groups that began after the process resume", File: "aggregator/internal/window/resumedgroups.go",
+		Old: "if s == nil || g.before != never {", New: "if s == nil {",
+		Test: "TestGroupsOfAReloadDoNotResume",
+	},
+	{
+		Name: "groups are not saved", File: "aggregator/resumed.go",
+		Old: "		r.Groups = v.groups.Save(v.Window, r.Newest)\n", New: "",
+		Package: "aggregator/statsdsource",
+		Test:    "TestARestartDelaysNoCooling",
+	},
+	{
+		Name: "a history is resumed without what it lacks", File: "aggregator/internal/window/resumedhistory.go",
+		Old: "&resumedKey{s.Bounds, s.Newest})", New: "&resumedKey{snapshot.Bounds{Known: s.Known, Later: s.Later}, s.Newest})",
+		Test: "TestResumedHistoriesHold",
+	},
+	{
+		Name: "a history is resumed as if it were known since ever", File: "aggregator/internal/window/resumedhistory.go",
+		Old: "	if h.began > w.unheard+1 {\n", New: "	if false {\n",
+		Test: "TestResumedHistoriesHold",
+	},
+	{
+		Name: "histories are not saved", File: "aggregator/snapshot.go",
+		Old: "					copied.History = v.history.Save(v.Window, i)\n", New: "",
+		Package: "aggregator/statsdsource",
+		Test:    "TestARestartDelaysNoCooling",
+	},
+	{
+		Name: "a history that was made when a rule changed resumes", File: "aggregator/internal/window/resumedhistory.go",
+		Old: "if s != nil && h.whole && s.Pane", New: "if s != nil && s.Pane",
+		Test: "TestHistoriesOfAReloadDoNotResume",
+	},
+	{
+		Name: "a rule that came with a reload resumes", File: "aggregator/snapshot.go",
+		Old: " && v.Panes == panes && v.sinceStart {", New: " && v.Panes == panes {",
+		Test: "TestRulesOfAReloadDoNotResume",
+	},
+	{
+		Name: "a cool-down begins again at a restart", File: "aggregator/cool.go",
+		Old: "if m.saved != nil && m.saved.holds(w, t, pane, exit) {", New: "if false {",
+		Package: "aggregator/statsdsource",
+		Test:    "TestARestartDelaysNoCooling",
 	},
 	{
 		Name: "a process saves a snapshot that has lost the owner", File: "hotkeys/snapshot.go",

@@ -43,6 +43,16 @@ func (r *Counts) Sum(last, panes int64) int64 {
 	return sum
 }
 
+// Each calls f with each pane that has a count, the oldest first.
+func (r *Counts) Each(f func(pane, n int64)) {
+	size := int64(len(r.panes))
+	for p := r.Last - size + 1; p <= r.Last; p++ {
+		if n := r.panes[Slot(p, size)]; n != 0 {
+			f(p, n)
+		}
+	}
+}
+
 // IsZero reports whether r is the zero value, which keeps no panes.
 func (r *Counts) IsZero() bool { return r.panes == nil }
 

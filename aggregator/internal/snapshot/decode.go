@@ -37,6 +37,11 @@ func Parse(data []byte) (*Snapshot, error) {
 		}
 		s.Keys = append(s.Keys, k)
 	}
+	for d.ok && d.byte() != 0 {
+		r := d.reference(s.Cut)
+		d.require(r.Rule < len(s.Rules))
+		s.References = append(s.References, r)
+	}
 	if !d.ok || len(d.rest) > 0 {
 		return nil, ErrMalformed
 	}
@@ -86,9 +91,6 @@ func (d *decoder) within(n, low, high int64) int64 {
 	}
 	return n
 }
-
-// count reads a count.
-func (d *decoder) count() int64 { return d.within(d.int(), 0, wire.MaxCount) }
 
 // index reads a place in a list.
 func (d *decoder) index() int {
@@ -162,28 +164,79 @@ func (d *decoder) key(cut time.Time) (k Key) {
 }
 
 func (d *decoder) view(cut time.Time) (v View) {
-	v.Pane = time.Duration(d.within(d.int(), 1, int64(rules.MaxWindow)))
-	v.Panes = int(min(d.uint(), math.MaxInt32))
-	v.Newest = d.within(d.int(), -maxTime, maxTime)
-	d.require(v.Panes > 0 && (rules.Window{Pane: max(1, v.Pane)}).Index(cut) >= v.Newest-1) // no window may be moved on
-	last := int64(math.MinInt64)
+	v.Pane, v.Panes, v.Newest = d.window(cut)
+	v.Counts = d.panes(v.Newest, 0, wire.MaxCount)
+	v.Bounds = d.bounds(v.Newest, wire.MaxCount)
 	for n := d.uint(); n > 0 && d.ok; n-- {
-		c := Pane{v.Newest - d.within(d.int(), 0, maxTime), d.count()}
-		d.require(c.Pane > last)
-		last = c.Pane
-		v.Counts = append(v.Counts, c)
+		v.Below = append(v.Below, Below{string(d.bytes(math.MaxInt32)), d.time(), d.time()})
 	}
-	v.Known = v.Newest - d.within(d.int(), -1, maxTime)
-	last = math.MinInt64
-	for n := d.uint(); n > 0 && d.ok; n-- {
-		l := Lack{v.Newest - d.within(d.int(), -1, maxTime), d.count()}
-		d.require(l.From > last)
-		last = l.From
-		v.Lacks = append(v.Lacks, l)
-	}
-	v.Later = d.count()
-	for n := d.uint(); n > 0 && d.ok; n-- {
-		v.Below = append(v.Below, Below{d.int(), d.time(), d.time()})
+	if d.uint() != 0 {
+		h := new(History)
+		h.Pane, h.Panes, h.Newest = d.window(cut)
+		h.Counts = d.panes(h.Newest, 0, wire.MaxCount)
+		h.Bounds = d.bounds(h.Newest, wire.MaxCount)
+		v.History = h
 	}
 	return v
+}
+
+// window reads the shape of a window and its pane at the cut.
+func (d *decoder) window(cut time.Time) (pane time.Duration, panes int, newest int64) {
+	pane = time.Duration(d.within(d.int(), 1, int64(rules.MaxWindow)))
+	panes = int(min(d.uint(), math.MaxInt32))
+	newest = d.within(d.int(), -maxTime, maxTime)
+	d.require(panes > 0 && (rules.Window{Pane: max(1, pane)}).Index(cut) >= newest-1) // no window may be moved on
+	return pane, panes, newest
+}
+
+// MaxTotal bounds a count of all keys together. Sums of panes and bounds stay far from
+// overflowing.
+const MaxTotal = 1 << 50
+
+func (d *decoder) reference(cut time.Time) (r Reference) {
+	r.Rule = d.index()
+	r.Pane, r.Panes, r.Newest = d.window(cut)
+	r.Others = d.bounds(r.Newest, MaxTotal)
+	if d.uint() == 0 {
+		return r
+	}
+	r.Groups = &Groups{Bounds: d.bounds(r.Newest, MaxTotal)}
+	for n := d.uint(); n > 0 && d.ok; n-- {
+		r.Groups.Named = append(r.Groups.Named, d.group(r.Newest))
+	}
+	r.Groups.Strays = d.group(r.Newest)
+	r.Groups.AllAgain = d.panes(r.Newest, -MaxTotal, MaxTotal)
+	return r
+}
+
+// group reads a group. Counts that were moved to another pane can leave one below 0.
+func (d *decoder) group(newest int64) (g Group) {
+	g.Name = d.bytes(math.MaxInt32)
+	g.Counts = d.panes(newest, -MaxTotal, MaxTotal)
+	g.Again = d.panes(newest, -MaxTotal, MaxTotal)
+	return g
+}
+
+func (d *decoder) panes(newest, low, high int64) (all []Pane) {
+	last := int64(math.MinInt64)
+	for n := d.uint(); n > 0 && d.ok; n-- {
+		c := Pane{newest - d.within(d.int(), 0, maxTime), d.within(d.int(), low, high)}
+		d.require(c.Pane > last)
+		last = c.Pane
+		all = append(all, c)
+	}
+	return all
+}
+
+func (d *decoder) bounds(newest, most int64) (b Bounds) {
+	b.Known = newest - d.within(d.int(), -1, maxTime)
+	last := int64(math.MinInt64)
+	for n := d.uint(); n > 0 && d.ok; n-- {
+		l := Lack{newest - d.within(d.int(), -1, maxTime), d.within(d.int(), 0, most)}
+		d.require(l.From > last)
+		last = l.From
+		b.Lacks = append(b.Lacks, l)
+	}
+	b.Later = d.within(d.int(), 0, most)
+	return b
 }

@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"encoding/binary"
+	"slices"
 	"time"
 )
 
@@ -12,10 +13,11 @@ const MaxSize = 1 << 20
 const maxSums = MaxSize / 4
 
 // magic begins each snapshot. Its last byte is the version of the encoding.
-const magic = "hpsnap\x00\x01"
+const magic = "hpsnap\x00\x02"
 
 // Append appends s to dst, without the keys that do not fit into MaxSize. It returns how many
-// keys these are.
+// keys these are. What keys are compared with takes at most half of it: a group whose room is
+// gone is unknown to the next process.
 func (s *Snapshot) Append(dst []byte) (_ []byte, dropped int) {
 	begin := len(dst)
 	e := encoder{append(dst, magic...)}
@@ -29,16 +31,71 @@ func (s *Snapshot) Append(dst []byte) (_ []byte, dropped int) {
 	for i := range s.Senders {
 		e.sender(&s.Senders[i], len(e.to)-begin < maxSums)
 	}
-	const end = 1 // a byte after the last key
+	references, room := s.fitReferences()
 	for i := range s.Keys {
 		before := len(e.to)
 		e.to = append(e.to, 1)
-		if e.key(&s.Keys[i], s.Cut); len(e.to)-begin > MaxSize-end {
+		if e.key(&s.Keys[i], s.Cut); len(e.to)-begin > MaxSize-room {
 			e.to = e.to[:before]
 			dropped++
+			for j := range references {
+				references[j].leaveOut(&s.Keys[i])
+			}
+		}
+	}
+	e.to = append(e.to, 0)
+	for i := range references {
+		if at := len(e.to); len(e.to)-begin < MaxSize {
+			e.to = append(e.to, 1)
+			if e.reference(&references[i]); len(e.to)-begin > MaxSize-1 {
+				e.to = e.to[:at]
+			}
 		}
 	}
 	return append(e.to, 0), dropped
+}
+
+// fitReferences returns copies of the references, of those groups that fit, and the room that
+// they take.
+func (s *Snapshot) fitReferences() (fit []Reference, room int) {
+	const ends = 2 // a byte after the last key, and after the last reference
+	room = ends
+	var e encoder
+	for _, r := range s.References {
+		e.to = e.to[:0]
+		if e.reference(&r); room+len(e.to) > MaxSize/2 {
+			r.Groups = nil
+			e.to = e.to[:0]
+			e.reference(&r)
+		}
+		const more = 1 + 3*binary.MaxVarintLen64 // the byte before it, and a bound for the keys that do not fit
+		room += len(e.to) + more
+		fit = append(fit, r)
+	}
+	return fit, min(room, MaxSize/2)
+}
+
+// leaveOut makes a key one of those that are not in the snapshot.
+func (r *Reference) leaveOut(k *Key) {
+	if k.Rule != r.Rule || r.Others.Known > r.Newest {
+		return
+	}
+	at := slices.IndexFunc(k.Views, func(v View) bool { return v.Pane == r.Pane && v.Panes == r.Panes })
+	if at < 0 {
+		return // it is one of the others already
+	}
+	v := &k.Views[at]
+	if v.Known > r.Others.Known {
+		r.Others = Bounds{Known: r.Newest + 1}
+		return
+	}
+	n := v.Most()
+	for _, c := range v.Counts {
+		if c.Pane >= r.Others.Known {
+			n += c.N
+		}
+	}
+	r.Others.Lacks = []Lack{{r.Others.Known, max(n, r.Others.Most())}}
 }
 
 type encoder struct{ to []byte }
@@ -105,25 +162,65 @@ func (e *encoder) key(k *Key, cut time.Time) {
 }
 
 func (e *encoder) view(v *View) {
-	e.int(int64(v.Pane))
-	e.uint(uint64(v.Panes))
-	e.int(v.Newest)
-	e.uint(uint64(len(v.Counts)))
-	for _, c := range v.Counts {
-		e.int(v.Newest - c.Pane)
-		e.int(c.N)
-	}
-	e.int(v.Newest - v.Known)
-	e.uint(uint64(len(v.Lacks)))
-	for _, l := range v.Lacks {
-		e.int(v.Newest - l.From)
-		e.int(l.N)
-	}
-	e.int(v.Later)
+	e.window(v.Pane, v.Panes, v.Newest)
+	e.panes(v.Counts, v.Newest)
+	e.bounds(&v.Bounds, v.Newest)
 	e.uint(uint64(len(v.Below)))
 	for _, b := range v.Below {
-		e.int(b.Count)
+		e.bytes([]byte(b.Of))
 		e.time(b.Since)
 		e.time(b.Until)
 	}
+	e.flag(v.History != nil)
+	if h := v.History; h != nil {
+		e.window(h.Pane, h.Panes, h.Newest)
+		e.panes(h.Counts, h.Newest)
+		e.bounds(&h.Bounds, h.Newest)
+	}
+}
+
+func (e *encoder) window(pane time.Duration, panes int, newest int64) {
+	e.int(int64(pane))
+	e.uint(uint64(panes))
+	e.int(newest)
+}
+
+func (e *encoder) reference(r *Reference) {
+	e.uint(uint64(r.Rule))
+	e.window(r.Pane, r.Panes, r.Newest)
+	e.bounds(&r.Others, r.Newest)
+	e.flag(r.Groups != nil)
+	if g := r.Groups; g != nil {
+		e.bounds(&g.Bounds, r.Newest)
+		e.uint(uint64(len(g.Named)))
+		for i := range g.Named {
+			e.group(&g.Named[i], r.Newest)
+		}
+		e.group(&g.Strays, r.Newest)
+		e.panes(g.AllAgain, r.Newest)
+	}
+}
+
+func (e *encoder) group(g *Group, newest int64) {
+	e.bytes(g.Name)
+	e.panes(g.Counts, newest)
+	e.panes(g.Again, newest)
+}
+
+func (e *encoder) panes(all []Pane, newest int64) {
+	e.uint(uint64(len(all)))
+	for _, c := range all {
+		e.int(newest - c.Pane)
+		e.int(c.N)
+	}
+}
+
+func (e *encoder) bounds(b *Bounds, newest int64) {
+	e.int(newest - b.Known)
+	e.uint(uint64(len(b.Lacks)))
+	for _, l := range b.Lacks {
+		e.int(newest - l.From)
+		e.int(l.N)
+	}
+	e.int(b.Later)
 }

@@ -1,8 +1,8 @@
 // Package snapshot encodes what an aggregator knows, so that the next one knows it after a
-// restart: how far the packets of each sender were counted, and the counts of the keys near a
-// threshold up to there.
+// restart: how far the packets of each sender were counted, and the counts up to there of the
+// keys near a threshold, and of what they are compared with.
 //
-// Both are of one instant, the cut. Each packet was counted in the windows and in its sender's
+// All are of one instant, the cut. Each packet was counted in the windows and in its sender's
 // position, or in neither. So the packets that the next aggregator does not hear are missing
 // as packets lost on the way are, and heal as those do.
 package snapshot
@@ -25,6 +25,8 @@ type Snapshot struct {
 	Carried map[uint64]bool // the IDs of gaps that are carried; not encoded
 	Senders []Sender
 	Keys    []Key // those to keep first come first
+	// References are what keys are compared with, at most one for each window of a rule.
+	References []Reference
 }
 
 // Sender is how far a sender's packets were counted.
@@ -91,11 +93,49 @@ type View struct {
 	Newest int64 // the pane at the cut
 	Counts []Pane
 	Bounds
-	Below []Below
+	Below   []Below
+	History *History // nil without a jump
+}
+
+// History is what a key counted in the windows before, in panes of the history's width.
+type History struct {
+	Pane   time.Duration
+	Panes  int
+	Newest int64
+	Counts []Pane
+	Bounds
 }
 
 // Pane is a count in a pane.
 type Pane struct{ Pane, N int64 }
+
+// Reference is what the keys of a rule are compared with in one of its windows.
+type Reference struct {
+	Rule   int // its place among the rules
+	Pane   time.Duration
+	Panes  int
+	Newest int64 // the pane at the cut
+	// Others bound the counts of each key that is not in the snapshot.
+	Others Bounds
+	Groups *Groups // nil without a share
+}
+
+// Groups are the totals of groups of keys, by pane. The bounds are of the counts of all keys
+// together.
+type Groups struct {
+	Bounds
+	Named []Group // the largest; what the others have is among the strays
+	// Strays are counts of which the group is not known, and AllAgain those of all groups that
+	// count a request again.
+	Strays   Group
+	AllAgain []Pane
+}
+
+// Group is the counts of a group, and those of them that count a request again.
+type Group struct {
+	Name          []byte
+	Counts, Again []Pane
+}
 
 // Bounds are what the counts of a key may lack.
 type Bounds struct {
@@ -110,8 +150,36 @@ type Lack struct{ From, N int64 }
 // Below says that the windows of a threshold that ended between two instants were below its
 // exit.
 type Below struct {
-	Count        int64 // of the threshold
+	Of           string // what the exit depends on
 	Since, Until time.Time
+}
+
+// At returns how many counts a window may lack that begins at a pane, or [rules.Unknown].
+func (b *Bounds) At(first int64) (lacks int64) {
+	if first < b.Known {
+		return rules.Unknown
+	}
+	for _, l := range b.Lacks {
+		if l.From <= first {
+			lacks = l.N
+		}
+	}
+	return lacks
+}
+
+// AddLack appends that windows which begin at a pane or later may lack n.
+func (b *Bounds) AddLack(from, n int64) {
+	if last := len(b.Lacks) - 1; last < 0 && n > 0 || last >= 0 && b.Lacks[last].N != n {
+		b.Lacks = append(b.Lacks, Lack{from, n})
+	}
+}
+
+// Most returns the most that a window may lack, wherever it begins.
+func (b *Bounds) Most() (most int64) {
+	for _, l := range b.Lacks {
+		most = max(most, l.N)
+	}
+	return most
 }
 
 // Attach makes keys those of the snapshot, with the accounts that senders have of them.
@@ -153,6 +221,10 @@ func (s *Snapshot) Number(rules []string) (some bool) {
 	s.Keys = slices.DeleteFunc(s.Keys, func(k Key) bool { return numbers[k.Rule] < 0 })
 	for i := range s.Keys {
 		s.Keys[i].Rule = numbers[s.Keys[i].Rule]
+	}
+	s.References = slices.DeleteFunc(s.References, func(r Reference) bool { return numbers[r.Rule] < 0 })
+	for i := range s.References {
+		s.References[i].Rule = numbers[s.References[i].Rule]
 	}
 	return some
 }

@@ -40,9 +40,23 @@ func drawSnapshot(t *rapid.T) *Snapshot {
 			v.Lacks = append(v.Lacks, Lack{pane, 4})
 		}
 		if i%2 == 0 {
-			v.Below = []Below{{5, noon.Add(-time.Minute), noon}}
+			v.Below = []Below{{`rate 5`, noon.Add(-time.Minute), noon}}
+		}
+		if i%3 == 0 {
+			v.History = &History{Pane: time.Minute, Panes: 14, Newest: newest / 60, Counts: []Pane{{newest/60 - 3, 9}}, Bounds: v.Bounds}
+			v.History.Known, v.History.Lacks = newest/60-5, []Lack{{newest/60 - 5, 1}}
 		}
 		s.Keys = append(s.Keys, Key{Rule: i % 2, Text: []byte(strings.Repeat("k", i)), Views: []View{v}, Accounts: []Account{{Sender: 0, Number: 3, Low: 4, High: 10, Seq: 7, Heard: noon.UnixNano()}}})
+	}
+	for i := range rapid.IntRange(0, 3).Draw(t, "references") {
+		newest := noon.Unix() - rapid.Int64Range(-1, 1000).Draw(t, "newest")
+		panes := []Pane{{newest - 9, rapid.Int64Range(-MaxTotal, MaxTotal).Draw(t, "n")}, {newest, 3}}
+		r := Reference{Rule: i % 2, Pane: time.Second, Panes: 60, Newest: newest, Others: Bounds{Known: newest - 59, Lacks: []Lack{{newest - 59, MaxTotal}}}}
+		if i%2 == 0 {
+			g := Group{Name: []byte("GET /s?q"), Counts: panes, Again: panes[1:]}
+			r.Groups = &Groups{Bounds: r.Others, Named: []Group{g, g}, Strays: Group{Name: []byte("-"), Counts: panes}, AllAgain: panes}
+		}
+		s.References = append(s.References, r)
 	}
 	return s
 }
@@ -80,6 +94,52 @@ func TestSnapshotsAreBounded(t *testing.T) {
 	}
 	if !bytes.Equal(got.Keys[0].Text, s.Keys[0].Text) {
 		t.Error("the first key was dropped")
+	}
+}
+
+// A key for which a snapshot has no room is bounded as one of the others are.
+func TestKeysThatDoNotFitAreAmongTheOthers(t *testing.T) {
+	const newest = 1_767_355_200
+	s := &Snapshot{Cut: noon, Rules: []string{"r"}}
+	key := func(text []byte, n, known int64) Key {
+		return Key{Text: text, Views: []View{{Pane: time.Second, Panes: 60, Newest: newest, Counts: []Pane{{newest - 70, 100}, {newest - 3, n}}, Bounds: Bounds{Known: known, Lacks: []Lack{{newest - 70, 2}}}}}}
+	}
+	for _, c := range []struct{ known, bound, want int64 }{{newest - 70, 5, 9}, {newest - 70, 12, 12}, {newest - 50, 5, rules.Unknown}} {
+		s.Keys = nil
+		for range 6000 {
+			s.Keys = append(s.Keys, key(bytes.Repeat([]byte("x"), 200), 1, newest-70))
+		}
+		s.Keys = append(s.Keys, key(nil, 7, c.known))
+		s.Keys[6000].Text = bytes.Repeat([]byte("y"), 300)
+		s.References = []Reference{{Pane: time.Second, Panes: 60, Newest: newest, Others: Bounds{Known: newest - 59, Lacks: []Lack{{newest - 59, c.bound}}}}}
+		data, dropped := s.Append(nil)
+		got, err := Parse(data)
+		if err != nil || dropped == 0 || len(got.References) != 1 {
+			t.Fatalf("dropped %d: %v", dropped, err)
+		}
+		if n := got.References[0].Others.At(newest - 59); n != c.want {
+			t.Errorf("other keys have at most %d, want %d", n, c.want)
+		}
+		if s.References[0].Others.At(newest-59) != c.bound {
+			t.Error("the snapshot itself has changed")
+		}
+	}
+}
+
+// Groups take at most half of a snapshot, and what does not fit is unknown.
+func TestGroupsAreBounded(t *testing.T) {
+	s := &Snapshot{Cut: noon, Rules: []string{"r"}, Keys: []Key{{Text: []byte("k")}}}
+	for i := range 10 {
+		r := Reference{Pane: time.Duration(i + 1), Panes: 60, Groups: new(Groups)}
+		for range 100 {
+			r.Groups.Named = append(r.Groups.Named, Group{Name: bytes.Repeat([]byte("x"), 1000)})
+		}
+		s.References = append(s.References, r)
+	}
+	data, dropped := s.Append(nil)
+	got, err := Parse(data)
+	if err != nil || len(data) > MaxSize/2+1000 || dropped != 0 || len(got.References) != 10 || got.References[0].Groups == nil || got.References[9].Groups != nil {
+		t.Errorf("%d bytes, %d keys dropped: %v", len(data), dropped, err)
 	}
 }
 

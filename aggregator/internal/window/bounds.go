@@ -32,15 +32,28 @@ func (w *Window) Span(hash uint64, text []byte, end, panes int64) (low, high int
 }
 
 func (w *Window) bound(hash uint64, text []byte, sum, end, panes int64) (low, high int64) {
+	low, high = w.heardBound(hash, text, sum, end, panes)
+	before, misplaced := w.fromBefore(hash, end, panes)
+	return max(0, low-misplaced), plus(high, before)
+}
+
+// plus adds bounds, each of which may be [rules.Unknown].
+func plus(a, b int64) int64 {
+	if a == rules.Unknown || b == rules.Unknown {
+		return rules.Unknown
+	}
+	return a + b
+}
+
+// heardBound bounds a key's count without what another process has counted.
+func (w *Window) heardBound(hash uint64, text []byte, sum, end, panes int64) (low, high int64) {
 	low, high = sum, rules.Unknown
 	lacks, later := w.lacks(hash, text, end, panes)
 	if end < w.now {
 		later += w.held / 2 // see near
 	}
-	before, misplaced := w.fromBefore(hash, end, panes)
-	later += misplaced
-	if w.lost <= end-panes && lacks != rules.Unknown && before != rules.Unknown {
-		high = sum + lacks + before + w.cells.bound(hash, end, panes) + w.hidden.Sum(end, panes) + w.held
+	if w.lost <= end-panes && lacks != rules.Unknown {
+		high = sum + lacks + w.cells.bound(hash, end, panes) + w.hidden.Sum(end, panes) + w.held
 	}
 	return max(0, low-later), high
 }

@@ -22,7 +22,7 @@
 //     merge.go what was lost on the way
 //   - groups.go totals.go repeats.go all keys of a group, or of a route, together ·
 //     history.go the windows before the present one
-//   - resumed.go what another process counted before
+//   - resumed.go resumedgroups.go resumedhistory.go what another process counted before
 //   - resize.go another budget, or a beginning, when rules change
 //
 // Nothing here is safe for concurrent use.

@@ -24,6 +24,7 @@ type Groups struct {
 	strays     group // those whose group is not known, or had no room
 	before     int64 // nothing is known of this pane and of those before it
 	name       []byte
+	resumed    *resumedGroups // what another process counted before
 }
 
 // group is the counts of one group's keys, and how many of them are of requests that
@@ -127,26 +128,33 @@ func (g *Groups) TakeOff(name []byte, pane, n int64) {
 	if g.name, ok = keytext.CutAgain(g.name[:0], name); !ok {
 		return
 	}
-	if g.all.again.IsZero() {
-		g.all.again = ring.New(g.panes)
-	}
-	g.all.again.Add(pane, n)
+	g.takeOffAll(pane, n)
 	if string(g.name) == wire.Rest { // of an unknown group
 		g.strays.again.Add(pane, n)
 		return
 	}
-	of := g.named(true)
-	if of == nil {
-		return
+	if of := g.named(true); of != nil && g.hasAgain(of) {
+		of.again.Add(pane, n)
 	}
+}
+
+func (g *Groups) takeOffAll(pane, n int64) {
+	if g.all.again.IsZero() {
+		g.all.again = ring.New(g.panes)
+	}
+	g.all.again.Add(pane, n)
+}
+
+// hasAgain makes the panes of what is taken off a group, and reports whether there is room.
+func (g *Groups) hasAgain(of *group) bool {
 	if of.again.IsZero() {
 		if g.Used()+8*g.panes > g.budget {
-			return
+			return false
 		}
 		of.again = ring.New(g.panes)
 		g.again++
 	}
-	of.again.Add(pane, n)
+	return true
 }
 
 // Sweep forgets the groups that have no count left.
@@ -184,14 +192,19 @@ func (g *Groups) Bounds(w *Window, text []byte, last int64) (low, high int64) {
 		low = most - g.strays.again.Sum(last, panes)
 		hidden += g.strays.Counts.Sum(last, panes)
 	}
-	if g.again > 0 { // what takes off a total may be among these
+	lacks, later := g.fromBefore(w, last)
+	if g.again > 0 || g.resumed.hasAgain() { // what takes off a total may be among these
 		s.later, s.before = s.later+max(0, s.lacks)+s.heldBack+s.before, s.before+s.later
+		later, lacks = later+max(0, lacks), plus(lacks, later)
+		if lacks == rules.Unknown && g.resumed != nil {
+			low = 0
+		}
 	}
-	low = max(0, low-s.later)
-	if w.untold > 0 || max(w.lost, w.unheard, g.before) > last-panes || s.lacks == rules.Unknown {
+	low = max(0, low-s.later-later)
+	if w.untold > 0 || max(w.lost, g.before) > last-panes || s.lacks == rules.Unknown || lacks == rules.Unknown {
 		return low, rules.Unknown
 	}
-	return low, most + hidden + s.lacks + s.heldBack + s.before
+	return low, most + hidden + s.lacks + s.heldBack + s.before + lacks
 }
 
 // onRoute returns the total of the groups on the route of a key of [keytext.AppendMore] or

@@ -16,6 +16,7 @@ type History struct {
 	of    int64 // panes of the window
 	per   int64 // so many of them are one of these
 	began int64 // first pane of the window that was seen from its start on; none: MaxInt64
+	whole bool  // all counts since [History.Start] came here
 	// Longest says that the rule has no longer window, so that collectors hold nothing back
 	// for longer than this one.
 	Longest bool
@@ -38,7 +39,7 @@ func NewHistory(w rules.Window, grace, budget int64) *History {
 // Restart returns an empty history of the same size.
 func (h *History) Restart() *History {
 	fresh := *h
-	fresh.Window, fresh.began = h.Window.Restart(), math.MaxInt64
+	fresh.Window, fresh.began, fresh.whole = h.Window.Restart(), math.MaxInt64, false
 	return &fresh
 }
 
@@ -65,21 +66,30 @@ func (h *History) straddle() int64 { return h.of + h.of/8 + 1 }
 // no claim. Then what a flood can hide of a key is what it counted just before.
 func (h *History) Baseline(w *Window, i int32, text []byte, last int64, over bool) (low, high int64, windows rules.Fraction) {
 	to := last - h.of
-	from := max(to-decode.BaselineWindows*h.of+1, h.began, max(w.lost, w.unheard)+1)
+	hash := w.Hash(i)
+	k, heard := h.resumedKey(hash), w.unheard+1
+	if h.began > heard {
+		heard = h.began
+	} else if k != nil && k.Known <= floor.Div(w.unheard, h.per) {
+		heard = min(heard, k.Known*h.per)
+	}
+	from := max(to-decode.BaselineWindows*h.of+1, heard, w.lost+1)
 	if h.began == math.MaxInt64 || to-from+1 < h.of {
 		return 0, rules.Unknown, rules.Fraction{Num: 1, Den: 1}
 	}
 	windows = rules.Fraction{Num: to - from + 1, Den: h.of}
-	hash := w.Hash(i)
 	first, end := floor.Div(from, h.per), floor.Div(to, h.per)
+	if from > w.unheard {
+		k = nil
+	}
 	// For low, only what lies between the two ends for certain.
 	if inner, outer := -floor.Div(-from, h.per), floor.Div(to+1, h.per)-1; outer >= inner {
-		low, _ = h.Span(hash, text, outer, outer-inner+1)
+		low, _ = h.span(hash, text, outer, inner, k)
 	}
-	_, most := h.Span(hash, text, end, end-first+1)
+	_, most := h.span(hash, text, end, first, k)
 	if over && h.Longest && h.held > 0 && most != rules.Unknown {
 		early := floor.Div(from-h.straddle(), h.per)
-		if _, all := h.Span(hash, text, end, end-early+1); all != rules.Unknown {
+		if _, all := h.span(hash, text, end, early, k); all != rules.Unknown {
 			most = min(most, all-h.held)
 		}
 	}
@@ -92,4 +102,18 @@ func (h *History) Baseline(w *Window, i int32, text []byte, last int64, over boo
 		most = max(0, most-present)
 	}
 	return low, most, windows
+}
+
+// span is like Span, for panes from first to end. k is what another process counted of the key
+// in some of them, or nil.
+func (h *History) span(hash uint64, text []byte, end, first int64, k *resumedKey) (low, high int64) {
+	if at := h.lookup(hash, text); at != 0 {
+		low = h.total(h.arena.unit(at), end, end-first+1)
+	}
+	low, high = h.heardBound(hash, text, low, end, end-first+1)
+	if k == nil {
+		return low, high
+	}
+	lacks, later := k.lacks(end, first)
+	return max(0, low-later), plus(high, lacks)
 }

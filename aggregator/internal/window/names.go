@@ -7,13 +7,15 @@ import "bytes"
 // another needs the room. A key that has a text is found by its bytes, and others by their
 // keyed hash.
 type names struct {
-	from  int64 // the count from which on a key has its text
-	all   []named
-	free  []uint32
-	hand  int // where the search for one to drop goes on
-	bytes int64
-	most  int64
-	short int64 // the newest pane in which some key had no room for its text; none: ring.Never
+	from    int64 // the count from which on a key has its text
+	above   int64 // up to the pane lowered it was this one, if that is higher
+	lowered int64
+	all     []named
+	free    []uint32
+	hand    int // where the search for one to drop goes on
+	bytes   int64
+	most    int64
+	short   int64 // the newest pane in which some key had no room for its text; none: ring.Never
 }
 
 // named is one text.
@@ -28,7 +30,22 @@ type named struct {
 const nameSize = 56
 
 // NameFrom sets from which count on keys have their text.
-func (w *Window) NameFrom(n int64) { w.names.from = max(1, n) }
+func (w *Window) NameFrom(n int64) {
+	n = max(1, n)
+	if k := &w.names; n < k.from {
+		k.above, k.lowered = max(k.from, k.unnamedFrom(w.now-w.ring)), w.now
+	}
+	w.names.from = n
+}
+
+// unnamedFrom returns the count that no key without a text has, as far as there was room, in a
+// window that ends after a pane.
+func (n *names) unnamedFrom(pane int64) int64 {
+	if n.lowered > pane {
+		return max(n.from, n.above)
+	}
+	return n.from
+}
 
 // Name returns an entry's text, nil if it has none. It must not be changed, and is valid
 // until the next Add or Tidy.

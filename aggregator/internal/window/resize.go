@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/hotparam/hotparam/aggregator/internal/ring"
+	"github.com/hotparam/hotparam/internal/floor"
 )
 
 // Begin records that nothing is known of a pane and of those before it. A window that holds
@@ -22,6 +23,7 @@ func (w *Window) Resize(budget int64, moved func(t *Tag, i int32)) *Window {
 	fresh.now, fresh.hidden, fresh.lost, fresh.overflow = w.now, w.hidden, w.lost, w.overflow
 	fresh.unheard, fresh.resumed = w.unheard, w.resumed
 	fresh.counted, fresh.late, fresh.names.short = w.counted, w.late, w.names.short
+	fresh.names.above, fresh.names.lowered = w.names.above, w.names.lowered
 	w.keepNames(fresh.names.most, fresh)
 	w.keepEntries(fresh.arena.most, fresh)
 	if !fresh.cells.take(&w.cells) {
@@ -169,6 +171,13 @@ func (h *History) Resize(budget int64) *History {
 	of := *h
 	of.Window = h.Window.Resize(budget, nil)
 	return &of
+}
+
+// Start records that the process hears counts from after a pane of the window on.
+func (h *History) Start(pane int64) {
+	h.BeginAt(pane + 1)
+	h.Begin(floor.Div(pane, h.per))
+	h.whole = true
 }
 
 // BeginAt records that the window's panes before one are no part of a baseline.

@@ -1,16 +1,23 @@
 package window
 
 import (
+	"math"
 	"sort"
 
 	"github.com/hotparam/hotparam/aggregator/internal/snapshot"
 	"github.com/hotparam/hotparam/rules"
 )
 
-// resumed are the keys that another process counted before this one began, up to a cut: of
-// these it is known what windows hold from before, and of all others it is not. What was sent
+// resumed is what another process counted before this one began, up to a cut: of these keys it
+// is known what windows hold from before, and of the others at most a bound. What was sent
 // between the cut and the beginning is missing, as [Missing] has it.
-type resumed map[uint64]resumedKey // by hash
+type resumed struct {
+	keys   map[uint64]*resumedKey // by hash
+	others snapshot.Bounds        // of keys that are not among these
+	// A key that has lost its entry may lack as much as any: most is the most of all keys, of
+	// windows that begin at known or later.
+	most, known int64
+}
 
 type resumedKey struct {
 	snapshot.Bounds
@@ -25,59 +32,72 @@ func (w *Window) Save(i int32) (v snapshot.View, ok bool) {
 		return v, false
 	}
 	v.Pane, v.Panes, v.Newest = w.Pane, w.Panes, w.now
-	first, hash := w.now-w.ring+1, e.hash()
+	v.Counts, v.Bounds = w.save(e, w.Name(i), w.now-w.ring+1, true)
+	return v, true
+}
+
+// save returns the counts of an entry from a pane on, and the bounds of windows that begin
+// there or later and end now. Unless they are exact they are as close as a few steps make them.
+func (w *Window) save(e *unit, text []byte, first int64, exact bool) (counts []snapshot.Pane, b snapshot.Bounds) {
+	hash := e.hash()
 	w.panes(e, func(pane, n int64) {
 		if pane < first || pane > w.now {
 			return
 		}
-		at := sort.Search(len(v.Counts), func(k int) bool { return v.Counts[k].Pane >= pane })
-		if at < len(v.Counts) && v.Counts[at].Pane == pane {
-			v.Counts[at].N += n
+		at := sort.Search(len(counts), func(k int) bool { return counts[k].Pane >= pane })
+		if at < len(counts) && counts[at].Pane == pane {
+			counts[at].N += n
 			return
 		}
-		v.Counts = append(v.Counts, snapshot.Pane{})
-		copy(v.Counts[at+1:], v.Counts[at:])
-		v.Counts[at] = snapshot.Pane{Pane: pane, N: n}
+		counts = append(counts, snapshot.Pane{})
+		copy(counts[at+1:], counts[at:])
+		counts[at] = snapshot.Pane{Pane: pane, N: n}
 	})
 	lacks := func(from int64) int64 {
-		_, high := w.bound(hash, w.Name(i), 0, w.now, w.now-from+1)
+		_, high := w.bound(hash, text, 0, w.now, w.now-from+1)
 		return high
 	}
-	v.Known = first
+	b.Known = first
 	if lacks(first) == rules.Unknown { // what is known of a window is known of those that begin later
-		v.Known += int64(sort.Search(int(w.ring), func(k int) bool { return lacks(first+int64(k)) != rules.Unknown }))
+		b.Known += int64(sort.Search(int(w.now-first)+1, func(k int) bool { return lacks(first+int64(k)) != rules.Unknown }))
 	}
 	// Windows that begin later lack less, so a few steps are close and never too low. But counts
 	// that were healed are in the windows that hold the earliest time that they can be of, and
 	// missing in those that begin after that.
-	step := max(1, (w.now-v.Known+1)/8)
-	healed := w.missing.healedOf(MissingKey{hash, w.rule})
-	if healed > 0 || w.resumed != nil {
+	step, more := max(1, (w.now-b.Known+1)/8), int64(0)
+	k, healed := w.resumedKey(hash), w.missing.healedOf(MissingKey{hash, w.rule})
+	if exact && (healed > 0 || w.resumed != nil) {
 		step = 1
+	} else {
+		more = healed
 	}
-	for from := v.Known; from <= w.now; from += step {
-		n, last := lacks(from), len(v.Lacks)-1
-		if last < 0 && n > 0 || last >= 0 && v.Lacks[last].N != n {
-			v.Lacks = append(v.Lacks, snapshot.Lack{From: from, N: n})
+	for from := b.Known; from <= w.now; from += step {
+		n := lacks(from) + more
+		if step > 1 && k != nil && from <= w.unheard {
+			n += k.Most() - k.At(from)
 		}
-		if n == 0 && step > 1 {
+		if b.AddLack(from, n); n == 0 && step > 1 && w.resumed == nil {
 			break
 		}
 	}
-	v.Later = w.held/2 + healed
-	if k, ok := w.resumed[hash]; ok { // what was of later then is of later still
-		v.Later += k.Later
+	b.Later = w.held/2 + healed
+	if k != nil { // what was of later then is of later still
+		b.Later += k.Later
 	}
-	return v, true
+	return counts, b
 }
 
 // Resume adds the counts of a key that another process saved, and the bounds of what it may
 // lack beside them. It returns the key's entry, or -1 if there is no room for it: then nothing
-// is known of the key as of others.
-func (w *Window) Resume(hash uint64, text []byte, v *snapshot.View, from int64) (i int32) {
+// is known of the key.
+func (w *Window) Resume(hash uint64, text []byte, v *snapshot.View) (i int32) {
+	return w.resume(hash, text, v.Counts, &resumedKey{v.Bounds, v.Newest})
+}
+
+func (w *Window) resume(hash uint64, text []byte, counts []snapshot.Pane, k *resumedKey) (i int32) {
 	i, known := -1, true
 	counted, late := w.counted, w.late
-	for _, c := range v.Counts {
+	for _, c := range counts {
 		if c.Pane <= w.now-w.ring {
 			continue // no window that is evaluated holds it
 		}
@@ -89,41 +109,82 @@ func (w *Window) Resume(hash uint64, text []byte, v *snapshot.View, from int64) 
 		i, _, _ = w.Add(hash, text, w.now, 0)
 	}
 	if i < 0 || !known {
-		return -1
+		i, k.Known = -1, math.MaxInt64
 	}
-	w.GiveName(i, text, from)
-	if w.resumed == nil {
-		w.resumed = make(resumed)
-	}
-	w.resumed[hash] = resumedKey{v.Bounds, v.Newest}
+	r := w.resuming()
+	r.keys[hash] = k
+	r.most, r.known = max(r.most, k.Most()), max(r.known, k.Known)
 	return i
+}
+
+func (w *Window) resuming() *resumed {
+	if w.resumed == nil {
+		w.resumed = &resumed{keys: make(map[uint64]*resumedKey), others: snapshot.Bounds{Known: math.MaxInt64}, known: never}
+	}
+	return w.resumed
+}
+
+// SaveOthers bounds the counts of any key that is not saved, in the window that ends now. Those
+// that have a text have at most n there, beside what is hidden of them.
+func (w *Window) SaveOthers(n int64) (b snapshot.Bounds) {
+	first := w.now - int64(w.Panes) + 1
+	lacks, before := w.lacksOfAny(w.now), w.Unlisted(w.now)
+	if w.NamesRanOut(w.now) || w.guesses > 0 || w.lost >= first || lacks.lacks == rules.Unknown || before == rules.Unknown {
+		return snapshot.Bounds{Known: w.now + 1}
+	}
+	b.Known = first
+	b.AddLack(first, max(n, w.names.unnamedFrom(w.now-w.ring)-1)+w.Floor()+lacks.lacks+lacks.before+before)
+	return b
+}
+
+// ResumeOthers sets the bounds of the keys that are not in a snapshot.
+func (w *Window) ResumeOthers(b *snapshot.Bounds) { w.resuming().others = *b }
+
+// Unlisted returns how many counts from before the window began any key may have, in the
+// window that ends with a pane, beside those that it has an entry for, or [rules.Unknown].
+func (w *Window) Unlisted(end int64) int64 {
+	first := end - int64(w.Panes) + 1
+	switch r := w.resumed; {
+	case w.unheard < first:
+		return 0
+	case r == nil || first < r.known || first < r.others.Known:
+		return rules.Unknown
+	default:
+		return max(r.most, r.others.Most())
+	}
 }
 
 // fromBefore returns how many counts from before the window began some panes that end with a
 // pane may lack of a key, or [rules.Unknown], and how many of its counts may be of later.
 func (w *Window) fromBefore(hash uint64, end, panes int64) (lacks, later int64) {
 	first := end - panes + 1
-	if w.unheard < first {
+	switch k, r := w.resumedKey(hash), w.resumed; {
+	case w.unheard < first:
 		return 0, 0
+	case k != nil:
+		return k.lacks(end, first)
+	case r != nil:
+		return r.others.At(first), 0
 	}
-	k, ok := w.resumed[hash]
+	return rules.Unknown, 0
+}
+
+// resumedKey returns what another process counted of a key, or nil.
+func (w *Window) resumedKey(hash uint64) *resumedKey {
+	if w.resumed == nil {
+		return nil
+	}
+	return w.resumed.keys[hash]
+}
+
+// lacks returns how many counts a window from a pane to another may lack, and how many of its
+// counts may be of later.
+func (k *resumedKey) lacks(end, first int64) (lacks, later int64) {
 	if end < k.newest {
 		later = k.Later
 	}
-	if !ok || first < k.Known {
-		return rules.Unknown, later
-	}
-	for _, l := range k.Lacks {
-		if l.From <= first {
-			lacks = l.N
-		}
-	}
-	return lacks, later
+	return k.At(first), later
 }
-
-// IsWhole reports whether the window that ends with a pane was heard from its start on, so that
-// keys that have no count in it have none.
-func (w *Window) IsWhole(end int64) bool { return max(w.lost, w.unheard) <= end-int64(w.Panes) }
 
 // forgetResumed forgets what was counted before the beginning when no window holds it.
 func (w *Window) forgetResumed() {

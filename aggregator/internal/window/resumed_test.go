@@ -58,7 +58,7 @@ func TestResumedBoundsHold(t *testing.T) {
 			resumed = fresh()
 			resumed.Advance(w.now)
 			resumed.Begin(w.now)
-			if resumed.Resume(hash, text, &saved, 1) < 0 {
+			if resumed.Resume(hash, text, &saved) < 0 {
 				t.Fatal("no room")
 			}
 		}

@@ -117,3 +117,24 @@ func (m *Missing) any(rule int, start, end int64) (s shortfall) {
 	m.last = sums{rule, start, end, m.changes, s}
 	return s
 }
+
+// after is like any for all windows that begin at an instant or later and end before another:
+// none lacks more.
+func (m *Missing) after(rule int, start, end int64) (s shortfall) {
+	if m.isNothing() {
+		return s
+	}
+	s = m.any(rule, start, end)
+	s.before, s.later = 0, 0
+	for key, k := range m.keys {
+		for _, h := range k.healed {
+			if key.Rule == rule && h.to >= start {
+				s.before += h.n
+				if h.placed {
+					s.later += h.n
+				}
+			}
+		}
+	}
+	return s
+}

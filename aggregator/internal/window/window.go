@@ -32,7 +32,7 @@ type Window struct {
 	lost   int64       // newest pane of which something is not known
 	// unheard is the newest pane of which nothing was heard, but for the keys that resumed has.
 	unheard int64
-	resumed resumed
+	resumed *resumed // nil without a snapshot
 
 	missing *Missing // packets that were lost on the way; nil if none can be
 	rule    int      // in it
@@ -80,7 +80,7 @@ func New(shape rules.Window, grace int64, budget int64) *Window {
 	// one bound, a time of short texts would make entries that a time of long
 	// ones could not give back.
 	w.cells = newCells(int64(shape.Panes), w.ring, budget/4)
-	w.names = names{from: 1, most: budget / 8, short: ring.Never}
+	w.names = names{from: 1, most: budget / 8, short: ring.Never, lowered: ring.Never}
 	units := int(min(maxUnits, max(2, (budget-budget/4-budget/8)/unitSize)))
 	w.arena = newArena(units)
 	w.index = newIndex(units)

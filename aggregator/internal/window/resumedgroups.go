@@ -1,0 +1,163 @@
+package window
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/hotparam/hotparam/aggregator/internal/ring"
+	"github.com/hotparam/hotparam/aggregator/internal/snapshot"
+	"github.com/hotparam/hotparam/rules"
+)
+
+// resumedGroups bounds what totals lack that another process counted: of all keys together.
+type resumedGroups struct {
+	resumedKey
+	again bool // some of the counts took off a total
+}
+
+// hasAgain reports whether counts that another process took off a total may be missing.
+func (r *resumedGroups) hasAgain() bool { return r != nil && r.again }
+
+// savedGroups bounds the groups that are saved of a window.
+const savedGroups = 256
+
+// Newest returns the newest pane that has a count, at least that of the window.
+func (g *Groups) Newest(w *Window) int64 {
+	return max(w.now, g.all.Last, g.all.again.Last, g.strays.again.Last)
+}
+
+// Save returns the totals of the window w up to a pane, the newest, for groups that continue in
+// another process, or nil if they are too high for a snapshot. The smallest of many groups
+// count as strays.
+func (g *Groups) Save(w *Window, newest int64) *snapshot.Groups {
+	s := &snapshot.Groups{Strays: savedGroup("", &g.strays), AllAgain: savedPanes(&g.all.again)}
+	for name, of := range g.byName {
+		s.Named = append(s.Named, savedGroup(name, of))
+	}
+	slices.SortFunc(s.Named, func(a, b snapshot.Group) int {
+		return cmp.Or(cmp.Compare(sumOf(b.Counts), sumOf(a.Counts)), slices.Compare(a.Name, b.Name))
+	})
+	for len(s.Named) > savedGroups {
+		last := len(s.Named) - 1
+		s.Strays.Counts = addPanes(s.Strays.Counts, s.Named[last].Counts)
+		s.Strays.Again = addPanes(s.Strays.Again, s.Named[last].Again)
+		s.Named = s.Named[:last]
+	}
+	s.Bounds = g.bounds(w, newest)
+	if most := max(s.Most(), s.Later, g.all.Sum(newest, g.panes)); most > snapshot.MaxTotal {
+		return nil
+	}
+	return s
+}
+
+// bounds returns what windows lack that begin at a pane or later and end with the newest.
+func (g *Groups) bounds(w *Window, newest int64) (b snapshot.Bounds) {
+	b.Known = max(newest-g.panes+1, w.lost+1, g.before+1)
+	if m := w.missing; m != nil && m.from != math.MinInt64 {
+		b.Known = max(b.Known, w.Index(time.Unix(0, m.from))+1)
+	}
+	resumed := int64(0)
+	switch {
+	case w.unheard < b.Known:
+	case g.resumed == nil:
+		b.Known = w.unheard + 1
+	default:
+		b.Known, resumed = max(b.Known, g.resumed.Known), g.resumed.Most()
+	}
+	if b.Known > newest || w.untold > 0 {
+		b.Known = newest + 1
+	}
+	end, step := w.Start(newest+1).UnixNano(), max(1, (newest-b.Known+1)/8)
+	b.Later = w.missing.after(w.rule, w.Start(newest-g.panes+1).UnixNano(), end).later
+	if g.resumed != nil && w.unheard > newest-g.panes {
+		b.Later += g.resumed.Later
+	}
+	for from := b.Known; from <= newest; from += step {
+		s := w.missing.after(w.rule, w.Start(from).UnixNano(), end)
+		n := w.hidden.Sum(newest, newest-from+1) + s.lacks + s.heldBack + s.before
+		if from <= w.unheard {
+			n += resumed
+		}
+		b.AddLack(from, n)
+	}
+	return b
+}
+
+// Resume adds what another process saved of the window w. It does nothing if groups have counts
+// of a part of the process's time only.
+func (g *Groups) Resume(w *Window, s *snapshot.Groups, newest int64) {
+	if s == nil || g.before != never {
+		return
+	}
+	for i := range s.Named {
+		of := &s.Named[i]
+		g.name = append(g.name[:0], of.Name...)
+		to := g.named(true)
+		if to != nil && len(of.Again) > 0 && !g.hasAgain(to) {
+			to = nil
+		}
+		g.resumeGroup(to, of)
+	}
+	g.resumeGroup(nil, &s.Strays)
+	for _, c := range s.AllAgain {
+		g.takeOffAll(c.Pane, c.N)
+	}
+	g.resumed = &resumedGroups{resumedKey{s.Bounds, newest}, len(s.AllAgain)+len(s.Strays.Again) > 0}
+}
+
+// resumeGroup adds the counts of a group. A nil to is no group's.
+func (g *Groups) resumeGroup(to *group, of *snapshot.Group) {
+	for _, c := range of.Counts {
+		g.addTo(to, c.Pane, c.N)
+	}
+	if to == nil {
+		to = &g.strays
+	}
+	for _, c := range of.Again {
+		to.again.Add(c.Pane, c.N)
+	}
+}
+
+// fromBefore returns how many counts from before the window began totals may lack, or
+// [rules.Unknown], in the window that ends with a pane, and how many may be of later.
+func (g *Groups) fromBefore(w *Window, last int64) (lacks, later int64) {
+	switch first := last - int64(w.Panes) + 1; {
+	case w.unheard < first:
+		return 0, 0
+	case g.resumed == nil:
+		return rules.Unknown, 0
+	default:
+		return g.resumed.lacks(last, first)
+	}
+}
+
+func savedGroup(name string, of *group) snapshot.Group {
+	return snapshot.Group{Name: []byte(name), Counts: savedPanes(&of.Counts), Again: savedPanes(&of.again)}
+}
+
+func savedPanes(of *ring.Counts) (all []snapshot.Pane) {
+	of.Each(func(pane, n int64) { all = append(all, snapshot.Pane{Pane: pane, N: n}) })
+	return all
+}
+
+func sumOf(all []snapshot.Pane) (sum int64) {
+	for _, c := range all {
+		sum += c.N
+	}
+	return sum
+}
+
+// addPanes returns the counts of both by pane.
+func addPanes(a, b []snapshot.Pane) []snapshot.Pane {
+	for _, c := range b {
+		at, ok := slices.BinarySearchFunc(a, c.Pane, func(of snapshot.Pane, pane int64) int { return cmp.Compare(of.Pane, pane) })
+		if ok {
+			a[at].N += c.N
+		} else {
+			a = slices.Insert(a, at, c)
+		}
+	}
+	return a
+}

@@ -1,0 +1,127 @@
+package aggregator
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/hotparam/hotparam/aggregator/internal/snapshot"
+	"github.com/hotparam/hotparam/rules"
+)
+
+// saveReference copies what the keys of v are compared with. saved has the entries that the
+// snapshot has.
+func (v *view) saveReference(saved map[int32]bool) snapshot.Reference {
+	r := snapshot.Reference{Rule: v.watch.number, Pane: v.Pane, Panes: v.Panes, Newest: v.Now()}
+	if v.groups != nil {
+		r.Newest = v.groups.Newest(v.Window)
+		r.Groups = v.groups.Save(v.Window, r.Newest)
+	}
+	r.Others.Known = r.Newest + 1
+	if v.has(rules.Top) {
+		most := int64(0)
+		v.Each(0, func(i int32) {
+			if !saved[i] {
+				most = max(most, v.Sum(i, v.Now()))
+			}
+		})
+		r.Others = v.SaveOthers(most)
+	}
+	return r
+}
+
+// addReference adds what another shard has of the same window.
+func addReference(s *snapshot.Snapshot, r *snapshot.Reference) {
+	at := slices.IndexFunc(s.References, func(of snapshot.Reference) bool {
+		return of.Rule == r.Rule && of.Pane == r.Pane && of.Panes == r.Panes
+	})
+	if at < 0 {
+		s.References = append(s.References, *r)
+		return
+	}
+	// No shard has all keys, so none compares them.
+	of := &s.References[at]
+	of.Newest = max(of.Newest, r.Newest)
+	of.Others, of.Groups = snapshot.Bounds{Known: of.Newest + 1}, nil
+}
+
+// resumeReference continues what keys of another process were compared with.
+func (d *Detector) resumeReference(r *snapshot.Reference) {
+	v := d.viewOf(r.Rule, r.Pane, r.Panes)
+	if v == nil {
+		return
+	}
+	v.ResumeOthers(&r.Others)
+	if v.groups != nil {
+		v.groups.Resume(v.Window, r.Groups, r.Newest)
+	}
+}
+
+// savedMark is what another process knew of a key that t held hot, up to its cut.
+type savedMark struct {
+	below, until time.Time // windows that ended in between were below the exit
+	view         *snapshot.View
+}
+
+// takeSaved returns what another process knew of a key by t, or nil.
+func (t *threshold) takeSaved(text string) *savedMark {
+	view := t.view.saved[text]
+	if view == nil {
+		return nil
+	}
+	terms := t.exitTerms()
+	for _, b := range view.Below {
+		if b.Of == terms {
+			return &savedMark{b.Since, b.Until, view}
+		}
+	}
+	return nil
+}
+
+// holds reports whether all windows that ended after those that s knows, and before the one that
+// ends with a pane, were below the exit. exit is that of the latter.
+func (s *savedMark) holds(w *watched, t *threshold, pane, exit int64) bool {
+	v := t.view
+	for last := pane - 1; last >= v.Index(s.until); last-- {
+		if last <= v.Now()-v.Kept() { // nothing is kept of it, and of those before it
+			if t.Kind != rules.Absolute {
+				exit = t.ExitCount(t.Rate.N) // whatever the key was compared with
+			}
+			return s.high(w, v, v.Index(s.until)-int64(v.Panes)+1, pane) < uint64(exit)
+		}
+		// Of a window that is not kept whole, what is kept is the least that the key is compared with.
+		if s.high(w, v, last-int64(v.Panes)+1, last) >= uint64(w.exitEarlier(t, last)) {
+			return false
+		}
+	}
+	return true
+}
+
+// high returns the most that w can have from a pane to another, [math.MaxUint64] if that is not
+// known. Panes that are no longer kept have what the snapshot had of them.
+func (s *savedMark) high(w *watched, v *view, first, last int64) uint64 {
+	kept := max(first, v.Now()-v.Kept()+1)
+	_, high := v.Span(w.hash, []byte(w.text), last, last-kept+1)
+	if high == rules.Unknown || kept > first && (kept > s.view.Newest+1 || first < s.view.Known) {
+		return math.MaxUint64
+	}
+	if kept == first {
+		return uint64(high)
+	}
+	for _, c := range s.view.Counts {
+		if first <= c.Pane && c.Pane < kept {
+			high += c.N
+		}
+	}
+	return uint64(high + s.view.Most())
+}
+
+// exitEarlier returns the exit of w by t in a window before the newest.
+func (w *watched) exitEarlier(t *threshold, pane int64) int64 {
+	if t.Kind == rules.Top {
+		newest := t.ranking
+		t.ranking = t.rankEarlier(pane)
+		defer func() { t.ranking = newest }()
+	}
+	return w.needs(t, pane).exit
+}
