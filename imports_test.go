@@ -20,59 +20,59 @@ const module = "github.com/hotparam/hotparam"
 // design, so it is made here on purpose, not by an editor that adds imports.
 var arrows = map[string][]string{
 	"rules":               {"internal/addrlevel", "internal/answer", "internal/duration", "internal/floor", "internal/hexdigit", "internal/jsonpath", "internal/keytext", "internal/pace", "internal/spelling"},
-	"wire":                {"rules", "internal/hexdigit", "internal/keytext"},
-	"limiter":             {"rules", "limiter/internal/breaker", "limiter/internal/calendar"},
-	"limiter/semaphore":   {"rules", "limiter"},
+	"wire":                {"internal/hexdigit", "internal/keytext", "rules"},
+	"limiter":             {"limiter/internal/breaker", "limiter/internal/calendar", "rules"},
+	"limiter/semaphore":   {"limiter", "rules"},
 	"limiter/adaptive":    {"rules"},
-	"limiter/permits":     {"rules", "limiter"},
-	"limiter/limitertest": {"rules", "limiter", "limiter/semaphore", "limiter/permits"},
+	"limiter/permits":     {"limiter", "rules"},
+	"limiter/limitertest": {"limiter", "limiter/permits", "limiter/semaphore", "rules"},
 	"kafka":               {"internal/secret"},
-	"config":              {"rules", "wire", "kafka", "internal/duration", "internal/secret", "internal/spelling"},
-	"collector":           {"rules", "wire", "internal/floor", "internal/keytext", "internal/loglimit", "internal/pace"},
-	"aggregator":          {"rules", "wire", "aggregator/baseline", "aggregator/decode", "aggregator/internal/window", "aggregator/internal/ring", "aggregator/internal/snapshot", "internal/addrlevel", "internal/floor", "internal/keytext", "internal/pace"},
+	"config":              {"internal/duration", "internal/secret", "internal/spelling", "kafka", "rules", "wire"},
+	"collector":           {"internal/floor", "internal/keytext", "internal/loglimit", "internal/pace", "rules", "wire"},
+	"aggregator":          {"aggregator/baseline", "aggregator/decode", "aggregator/internal/ring", "aggregator/internal/snapshot", "aggregator/internal/window", "internal/addrlevel", "internal/floor", "internal/keytext", "internal/pace", "rules", "wire"},
 	"hotset":              {"rules"},
-	"hotkeys":             {"rules", "wire", "hotset", "internal/backoff", "internal/cmpbool", "internal/loglimit", "internal/redisconfig", "internal/secret"},
+	"hotkeys":             {"hotset", "internal/backoff", "internal/cmpbool", "internal/loglimit", "internal/redisconfig", "internal/secret", "rules", "wire"},
 
 	"collector/internal/former":    {"rules"},
-	"collector/statsdsink":         {"rules", "wire", "collector", "collector/internal/former", "internal/backoff", "internal/keytext", "internal/pace"},
-	"collector/kafkasink":          {"rules", "wire", "kafka", "collector", "collector/internal/former", "internal/backoff", "internal/pace"},
-	"aggregator/decode":            {"rules", "wire", "aggregator/internal/ring", "aggregator/internal/snapshot", "internal/countset", "internal/floor", "internal/keytext", "internal/loglimit", "internal/pace"},
-	"aggregator/internal/window":   {"rules", "wire", "aggregator/decode", "aggregator/internal/ring", "aggregator/internal/snapshot", "internal/floor", "internal/keytext"},
+	"collector/statsdsink":         {"collector", "collector/internal/former", "internal/backoff", "internal/keytext", "internal/pace", "rules", "wire"},
+	"collector/kafkasink":          {"collector", "collector/internal/former", "internal/backoff", "internal/pace", "kafka", "rules", "wire"},
+	"aggregator/decode":            {"aggregator/internal/ring", "aggregator/internal/snapshot", "internal/countset", "internal/keytext", "internal/loglimit", "internal/pace", "rules", "wire"},
+	"aggregator/internal/window":   {"aggregator/decode", "aggregator/internal/ring", "aggregator/internal/snapshot", "internal/floor", "internal/keytext", "rules", "wire"},
 	"aggregator/internal/ring":     nil,
 	"aggregator/internal/snapshot": {"rules", "wire"},
-	"aggregator/baseline":          {"rules", "internal/floor"},
+	"aggregator/baseline":          {"internal/floor", "rules"},
 
-	"aggregator/internal/aggregatortest": {"rules", "wire", "internal/pace"},
-	"aggregator/statsdsource":            {"rules", "wire", "aggregator", "aggregator/baseline", "aggregator/decode", "aggregator/internal/snapshot", "internal/countset", "internal/openfiles", "internal/peer", "internal/unixsocket"},
-	"aggregator/kafkasource":             {"rules", "wire", "kafka", "aggregator", "aggregator/baseline", "aggregator/decode", "internal/backoff", "internal/countset", "internal/loglimit"},
-	"aggregator/graphitesource":          {"rules", "wire", "aggregator", "aggregator/baseline", "aggregator/decode", "internal/loglimit"},
-	"limiter/redislimiter":               {"rules", "limiter", "limiter/semaphore", "limiter/permits", "limiter/internal/breaker", "limiter/internal/calendar", "internal/backoff", "internal/loglimit"},
+	"aggregator/internal/aggregatortest": {"internal/pace", "rules", "wire"},
+	"aggregator/statsdsource":            {"aggregator", "aggregator/baseline", "aggregator/decode", "aggregator/internal/snapshot", "internal/countset", "internal/openfiles", "internal/peer", "internal/unixsocket", "rules", "wire"},
+	"aggregator/kafkasource":             {"aggregator", "aggregator/baseline", "aggregator/decode", "internal/backoff", "internal/countset", "internal/loglimit", "kafka", "rules", "wire"},
+	"aggregator/graphitesource":          {"aggregator", "aggregator/baseline", "aggregator/decode", "internal/loglimit", "rules", "wire"},
+	"limiter/redislimiter":               {"internal/backoff", "internal/loglimit", "limiter", "limiter/internal/breaker", "limiter/internal/calendar", "limiter/permits", "limiter/semaphore", "rules"},
 	"limiter/internal/breaker":           nil,
 	"limiter/internal/calendar":          {"rules"},
-	"middleware":                         {"rules", "wire", "collector", "hotset", "limiter", "limiter/semaphore", "internal/addrlevel", "internal/answer", "internal/jsonpath", "internal/keytext", "internal/loglimit"},
+	"middleware":                         {"collector", "hotset", "internal/addrlevel", "internal/answer", "internal/jsonpath", "internal/keytext", "internal/loglimit", "limiter", "limiter/semaphore", "rules", "wire"},
 
 	// What adapters have in common, and the suite that they pass.
-	"middleware/adapter":        {"rules", "middleware"},
-	"middleware/rpc":            {"rules", "middleware", "internal/protofield"},
+	"middleware/adapter":        {"middleware", "rules"},
+	"middleware/rpc":            {"internal/protofield", "middleware", "rules"},
 	"middleware/middlewaretest": {"collector", "config", "middleware", "rules"},
 
-	"hotparam":        {"rules", "wire", "config", "collector", "collector/statsdsink", "hotkeys", "limiter", "limiter/redislimiter", "middleware", "internal/filewatch"},
-	"transport/kafka": {"config", "collector/kafkasink", "hotparam"},
+	"hotparam":        {"collector", "collector/statsdsink", "config", "hotkeys", "internal/filewatch", "limiter", "limiter/redislimiter", "middleware", "rules", "wire"},
+	"transport/kafka": {"hotparam", "collector/kafkasink", "config"},
 
-	"internal/gateway":             {"rules", "middleware", "hotparam", "internal/hexdigit", "internal/loglimit", "internal/peer"},
-	"internal/gateway/rls":         {"rules", "middleware", "middleware/rpc", "internal/gateway", "internal/countset", "internal/loglimit"},
-	"internal/gateway/auth":        {"rules", "middleware", "internal/gateway", "internal/countset", "internal/httpserve", "internal/loglimit", "internal/openfiles"},
-	"internal/gateway/check":       {"rules", "middleware", "internal/gateway", "internal/countset", "internal/httpserve", "internal/loglimit", "internal/openfiles", "internal/spelling"},
-	"internal/gateway/spoe":        {"rules", "middleware", "internal/gateway", "internal/countset", "internal/loglimit"},
-	"internal/gateway/gatewaytest": {"rules", "config", "collector", "middleware", "hotparam", "internal/gateway", "internal/testenv"},
+	"internal/gateway":             {"hotparam", "internal/connlimit", "internal/hexdigit", "internal/httpserve", "internal/loglimit", "middleware", "rules"},
+	"internal/gateway/rls":         {"internal/connlimit", "internal/gateway", "middleware", "middleware/rpc", "rules"},
+	"internal/gateway/auth":        {"internal/gateway", "middleware", "rules"},
+	"internal/gateway/check":       {"internal/gateway", "internal/spelling", "middleware", "rules"},
+	"internal/gateway/spoe":        {"internal/connlimit", "internal/gateway", "internal/loglimit", "middleware", "rules"},
+	"internal/gateway/gatewaytest": {"hotparam", "internal/gateway", "internal/testenv", "middleware"},
 
-	"internal/doctor":  {"rules", "hotkeys"},
-	"internal/explain": {"rules", "hotkeys", "middleware"},
+	"internal/doctor":  {"hotkeys", "rules"},
+	"internal/explain": {"hotkeys", "middleware", "rules"},
 
 	"checks/exact":          nil, // the yardstick: shares no code with what it measures
 	"deploy":                nil, // tests alone
 	"internal/kafkafake":    nil,
-	"internal/httpserve":    {"internal/loglimit", "internal/openfiles"},
+	"internal/httpserve":    {"internal/connlimit", "internal/loglimit", "internal/openfiles"},
 	"internal/openfiles":    nil,
 	"internal/peer":         nil,
 	"internal/filewatch":    nil,
@@ -93,9 +93,9 @@ var arrows = map[string][]string{
 	"internal/hotwords":     {"rules"},
 	"internal/redisconfig":  {"rules"},
 	"internal/termtext":     nil,
-	"internal/top":          {"rules", "hotkeys", "internal/duration", "internal/hotwords", "internal/live", "internal/termtext"},
-	"internal/webhook":      {"rules", "hotkeys", "internal/backoff", "internal/live", "internal/loglimit", "internal/redisconfig"},
-	"internal/live":         {"rules", "wire", "hotkeys", "hotset", "internal/backoff", "internal/hotwords", "internal/loglimit", "internal/redisconfig"},
+	"internal/top":          {"hotkeys", "internal/duration", "internal/hotwords", "internal/live", "internal/termtext", "rules"},
+	"internal/webhook":      {"hotkeys", "internal/backoff", "internal/live", "internal/loglimit", "internal/redisconfig"},
+	"internal/live":         {"hotkeys", "hotset", "internal/backoff", "internal/hotwords", "internal/loglimit", "internal/redisconfig", "rules", "wire"},
 	"internal/pace":         nil,
 	"internal/protofield":   nil, // for adapters, which are modules of their own
 	"internal/countset":     nil,
@@ -103,10 +103,10 @@ var arrows = map[string][]string{
 	"internal/signedpacket": nil,
 	"internal/hotkeytest":   {"rules"},
 	"internal/listed":       {"rules"},
-	"internal/page":         {"rules", "internal/listed", "internal/live", "internal/loglimit", "internal/peer"},
+	"internal/page":         {"internal/listed", "internal/live", "internal/loglimit", "internal/peer", "rules"},
 	"internal/metricpage":   nil, // for tests
 
-	"internal/accesslog":   {"internal/jsonpath"},
+	"internal/accesslog":   {"internal/hexdigit", "internal/jsonpath"},
 	"internal/demo/data":   nil,
 	"internal/testenv":     nil,
 	"internal/replay":      everythingButCommands,
@@ -115,7 +115,7 @@ var arrows = map[string][]string{
 	"internal/suggest":     everythingButCommands,
 	"internal/follow":      everythingButCommands,
 
-	"internal/bench": {"rules", "wire", "kafka", "collector", "collector/statsdsink", "collector/kafkasink", "aggregator", "aggregator/baseline", "aggregator/decode", "aggregator/statsdsource", "aggregator/kafkasource", "hotkeys", "middleware", "internal/accesslog", "internal/kafkafake", "internal/keytext", "internal/pace"},
+	"internal/bench": {"aggregator", "aggregator/decode", "aggregator/kafkasource", "aggregator/statsdsource", "collector", "collector/kafkasink", "collector/statsdsink", "hotkeys", "internal/accesslog", "internal/kafkafake", "internal/keytext", "internal/pace", "kafka", "middleware", "rules", "wire"},
 
 	// The oracle shares no code with what it judges; the instance does what a user could do.
 	"checks/chaos/oracle":       nil,
@@ -124,18 +124,20 @@ var arrows = map[string][]string{
 	"cmd/hotparam": everythingButCommands,
 
 	// An example does what a user could do.
-	"examples/api":          everythingPublic,
-	"examples/scenarios":    everythingPublic,
-	"examples/stamina":      everythingPublic,
-	"examples/outgoing":     everythingPublic,
-	"examples/workers":      everythingPublic,
-	"examples/ownbackend":   everythingPublic,
-	"examples/ownalgorithm": everythingPublic,
+	"examples/api":             everythingPublic,
+	"examples/scenarios":       everythingPublic,
+	"examples/stamina":         everythingPublic,
+	"examples/outgoing":        everythingPublic,
+	"examples/workers":         everythingPublic,
+	"examples/ownbackend":      everythingPublic,
+	"examples/ownalgorithm":    everythingPublic,
+	"internal/connlimit":       {"internal/loglimit", "internal/openfiles", "internal/peer"},
+	"internal/gateway/service": {"hotparam", "config", "internal/countset", "internal/gateway", "internal/gateway/service", "internal/gateway/auth", "internal/gateway/check", "internal/gateway/rls", "internal/gateway/spoe", "internal/loglimit", "internal/sdnotify", "internal/unixsocket"},
 }
 
 var (
 	everythingPublic      = []string{"rules", "wire", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/redislimiter", "kafka", "config", "collector", "collector/statsdsink", "collector/kafkasink", "aggregator", "aggregator/baseline", "aggregator/decode", "aggregator/statsdsource", "aggregator/kafkasource", "aggregator/graphitesource", "hotset", "hotkeys", "middleware", "middleware/adapter", "middleware/rpc", "hotparam", "transport/kafka"}
-	everythingButCommands = append(slices.Clone(everythingPublic), "internal/accesslog", "internal/bench", "internal/cmpbool", "internal/demo", "internal/demo/data", "internal/demo/screen", "internal/doctor", "internal/duration", "internal/explain", "internal/filewatch", "internal/follow", "internal/gateway", "internal/gateway/auth", "internal/gateway/check", "internal/gateway/rls", "internal/gateway/spoe", "internal/hotwords", "internal/httpserve", "internal/kafkafake", "internal/keytext", "internal/listed", "internal/live", "internal/loglimit", "internal/pace", "internal/page", "internal/redisconfig", "internal/replay", "internal/sdnotify", "internal/secret", "internal/spelling", "internal/suggest", "internal/termtext", "internal/top", "internal/unixsocket", "internal/webhook")
+	everythingButCommands = append(slices.Clone(everythingPublic), "internal/accesslog", "internal/bench", "internal/cmpbool", "internal/demo", "internal/demo/data", "internal/demo/screen", "internal/doctor", "internal/duration", "internal/countset", "internal/explain", "internal/filewatch", "internal/follow", "internal/gateway", "internal/gateway/service", "internal/gateway/auth", "internal/gateway/check", "internal/gateway/rls", "internal/gateway/spoe", "internal/hotwords", "internal/httpserve", "internal/kafkafake", "internal/keytext", "internal/listed", "internal/live", "internal/loglimit", "internal/pace", "internal/page", "internal/redisconfig", "internal/replay", "internal/sdnotify", "internal/secret", "internal/spelling", "internal/suggest", "internal/termtext", "internal/top", "internal/unixsocket", "internal/webhook")
 )
 
 // standardOnly are the packages that, with all that they import, bring nothing but the

@@ -45,6 +45,7 @@ func Faults() (all []Fault) {
 		takeoverFaults,
 		bucketFaults,
 		dayFaults,
+		doorFaults,
 	} {
 		all = append(all, part...)
 	}

@@ -6,13 +6,10 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/sync/errgroup"
 
 	logfollow "github.com/hotparam/hotparam/internal/follow"
@@ -118,10 +115,10 @@ func (f *followService) status(now time.Time) (words string, ready bool) {
 		return "not ready: ending", false
 	case !s.Looked.IsZero() && now.Sub(s.Looked) > stuckAfter:
 		return fmt.Sprintf("not ready: the logs have not been read for %v", now.Sub(s.Looked).Round(time.Second)), false
-	case s.Missing == s.Logs:
+	case s.Missing == int64(s.Logs):
 		return "not ready: no log can be read; waiting for them", false
 	}
-	words = "ready, following " + plural(s.Logs-s.Missing, "log")
+	words = "ready, following " + plural(s.Logs-int(s.Missing), "log")
 	if s.Missing > 0 {
 		words += fmt.Sprintf(", and waiting for %d more", s.Missing)
 	}
@@ -133,20 +130,8 @@ func (f *followService) status(now time.Time) (words string, ready bool) {
 
 // newStatusServer serves health, readiness and metrics to everybody.
 func (f *followService) newStatusServer() *httpserve.Server {
-	mux := http.NewServeMux()
-	server := httpserve.New(httpserve.Config{Handler: mux, Health: healthPath, Log: f.log})
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(&followMetrics{follower: f.follower, server: server},
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	mux.HandleFunc("GET "+healthPath, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "healthy") })
-	mux.HandleFunc("GET /-/ready", func(w http.ResponseWriter, _ *http.Request) {
-		words, ready := f.status(time.Now())
-		if !ready {
-			http.Error(w, words, http.StatusServiceUnavailable)
-			return
-		}
-		fmt.Fprintln(w, words)
+	server, _ := newPlainStatusServer(f.log, func() (string, bool) { return f.status(time.Now()) }, func(server *httpserve.Server) []prometheus.Collector {
+		return []prometheus.Collector{&followMetrics{follower: f.follower, server: server}}
 	})
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	return server
 }

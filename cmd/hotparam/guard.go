@@ -9,13 +9,15 @@ import (
 	"slices"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
-	"github.com/hotparam/hotparam/internal/gateway"
-	"github.com/hotparam/hotparam/internal/sdnotify"
+	"github.com/hotparam/hotparam/internal/gateway/service"
+	"github.com/hotparam/hotparam/internal/httpserve"
+	"github.com/hotparam/hotparam/internal/page"
 	"github.com/hotparam/hotparam/rules"
 	_ "github.com/hotparam/hotparam/transport/kafka"
 )
@@ -59,7 +61,7 @@ func runGuard(ctx context.Context, s streams, f *guardFlags) error {
 	if err != nil {
 		return err
 	}
-	keys, err := readDoorKeys(&set.guard, set.log)
+	keys, err := service.ReadKeys(&set.guard, set.log)
 	if err != nil {
 		return configError(err)
 	}
@@ -79,13 +81,48 @@ func runGuard(ctx context.Context, s streams, f *guardFlags) error {
 	if err != nil {
 		return configError(err)
 	}
-	g := &guardService{hp: hp, settings: set, hangups: hangups}
-	err = g.open(ctx, keys)
-	if err == nil {
-		g.logUp()
-		err = g.run(ctx)
+	err = set.serve(ctx, hp, keys, hangups)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), guardCloseTimeout)
+	defer cancel()
+	return errors.Join(err, hp.Close(ctx)) // sends the remaining counts, and leaves the fleet
+}
+
+// guardCloseTimeout bounds the sending of what is left when a guard ends.
+const guardCloseTimeout = 5 * time.Second
+
+// serve opens the doors and serves them, and health and metrics, until ctx ends or one fails.
+func (s *guardSettings) serve(ctx context.Context, hp *hotparam.Hotparam, keys service.Keys, hangups *hangups) error {
+	guard, err := service.Open(ctx, service.Config{
+		Hotparam: hp, Guard: s.guard, Keys: keys, Log: s.log, Changed: s.restartFor,
+		LimitsAlone: s.file.Aggregator.Source == config.SourceNone,
+	})
+	if at := (*service.ListenError)(nil); errors.As(err, &at) {
+		return fmt.Errorf("door %s: %w", at.Door, withAnotherAddress(at.Err, "--"+at.Door+" or guard."+at.Door+" of the file"))
 	}
-	return errors.Join(err, g.close(ctx))
+	if err != nil {
+		return err
+	}
+	defer guard.Close()
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", s.guard.HTTP)
+	if err != nil {
+		return fmt.Errorf("health and metrics: %w", withAnotherAddress(err, "--http, HOTPARAM_HTTP or guard.http"))
+	}
+	defer listener.Close() // the server closes it, if it runs
+	s.logUp(guard, listener.Addr())
+	server, mux := newPlainStatusServer(s.log, guard.Ready, func(server *httpserve.Server) []prometheus.Collector {
+		return []prometheus.Collector{hp, &guardMetrics{service: guard, settings: s, server: server}}
+	})
+	if s.guard.Pprof {
+		// It has no token, so it accepts only programs of this machine, and no requests from web
+		// pages.
+		protection := page.NewGuard(page.GuardConfig{Listener: listener.Addr(), Log: s.log})
+		mux.Handle("GET "+pprofPath, protection.Protect(pprofHandler()))
+	}
+	return guard.Run(ctx, service.RunConfig{
+		Status:  func(ctx context.Context) error { return server.Serve(ctx, listener) },
+		Alive:   func(ctx context.Context) error { return askHealth(ctx, listener.Addr()) },
+		Hangups: hangups.follow,
+	})
 }
 
 // dryRun asks Redis whether it answers, if the rules need it.
@@ -108,74 +145,14 @@ func (s *guardSettings) dryRun(ctx context.Context, w io.Writer, f *guardFlags) 
 	return nil
 }
 
-// guardService is a guard and its doors.
-type guardService struct {
-	hp       *hotparam.Hotparam
-	settings *guardSettings
-	hangups  *hangups
-	systemd  *sdnotify.Notifier
-	listener net.Listener // of health and metrics
-	doors    []*guardDoor
-	status   guardStatus
-}
-
-// open opens all listeners and makes the doors. The caller must call close, even if open fails.
-func (g *guardService) open(ctx context.Context, keys doorKeys) (err error) {
-	if g.systemd, err = sdnotify.New(); err != nil {
-		return err
-	}
-	conf := g.settings.guard
-	decider, err := gateway.New(gateway.Config{
-		Hotparam: g.hp, RawPaths: conf.Paths == config.PathsRaw, TrustCaller: conf.TrustCaller, Log: g.settings.log,
-	})
-	if err != nil {
-		return err
-	}
-	if g.doors, err = makeDoors(&conf, decider, keys, g.settings.log); err != nil {
-		return err
-	}
-	for _, d := range g.doors {
-		if err := d.open(ctx); err != nil {
-			return fmt.Errorf("door %s: %w", d.name, withAnotherAddress(err, "--"+d.name+" or guard."+d.name+" of the file"))
-		}
-	}
-	var lc net.ListenConfig
-	if g.listener, err = lc.Listen(ctx, "tcp", conf.HTTP); err != nil {
-		return fmt.Errorf("health and metrics: %w", withAnotherAddress(err, "--http, HOTPARAM_HTTP or guard.http"))
-	}
-	return nil
-}
-
-// closeTimeout bounds the sending of what is left when a guard ends.
-const guardCloseTimeout = 5 * time.Second
-
-// close closes the listeners that run has not closed, sends the remaining counts, and leaves the
-// fleet.
-func (g *guardService) close(ctx context.Context) error {
-	for _, d := range g.doors {
-		d.close()
-	}
-	if g.listener != nil {
-		_ = g.listener.Close() // the server has already closed it if it ran
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), guardCloseTimeout)
-	defer cancel()
-	err := g.hp.Close(ctx)
-	g.systemd.Close()
-	return err
-}
-
-func (g *guardService) logUp() {
-	log := g.settings.log
-	rules := g.settings.file.Rules
+func (s *guardSettings) logUp(guard *service.Service, status net.Addr) {
+	rules := s.file.Rules
 	args := []any{"version", readVersion().Version, "namespace", rules.Namespace, "rules", len(rules.Rules), "rules_version", rules.Version}
-	for _, d := range g.doors {
-		args = append(args, d.name, d.listener.Addr().String())
-	}
-	log.Info("guard is up", append(args, "http", g.listener.Addr().String())...)
+	guard.Listening(func(name string, address net.Addr) { args = append(args, name, address.String()) })
+	s.log.Info("guard is up", append(args, "http", status.String())...)
 	for i := range rules.Rules {
 		if r := &rules.Rules[i]; readsBody(r) {
-			log.Warn("a rule names fields of the body, which gateways do not pass on: it makes no keys of them here", "rule", r.ID)
+			s.log.Warn("a rule names fields of the body, which gateways do not pass on: it makes no keys of them here", "rule", r.ID)
 		}
 	}
 }

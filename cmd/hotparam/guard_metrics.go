@@ -3,17 +3,13 @@ package main
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/hotparam/hotparam/internal/gateway"
-	"github.com/hotparam/hotparam/internal/gateway/auth"
-	"github.com/hotparam/hotparam/internal/gateway/check"
-	"github.com/hotparam/hotparam/internal/gateway/rls"
-	"github.com/hotparam/hotparam/internal/gateway/spoe"
+	"github.com/hotparam/hotparam/internal/gateway/service"
 	"github.com/hotparam/hotparam/internal/httpserve"
 )
 
 // guardMetrics collects the metrics of the guard's doors.
 type guardMetrics struct {
-	doors    []*guardDoor
+	service  *service.Service
 	settings *guardSettings
 	server   *httpserve.Server
 }
@@ -21,110 +17,27 @@ type guardMetrics struct {
 // Describe implements prometheus.Collector.
 func (m *guardMetrics) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(m, ch) }
 
-// Collect implements prometheus.Collector. It adds up the doors of one name.
+// Collect implements prometheus.Collector.
 func (m *guardMetrics) Collect(ch chan<- prometheus.Metric) {
-	all := make(map[string]doorFigures)
-	for _, d := range m.doors {
-		figures := d.figures()
-		figures.Tickets = d.tickets.Stats()
-		all[d.name] = all[d.name].plus(&figures)
-	}
-	collect(ch, doorMetrics, all)
+	collect(ch, doorMetrics, m.service.Figures())
 	collect(ch, guardFileMetrics, m.settings.restartFor())
 	collect(ch, httpMetrics, m.server.Stats())
 	collect(ch, buildMetrics, readVersion())
 }
 
-// doorFigures has the counters that all doors have.
-type doorFigures struct {
-	Passed, Refused int64
-	Connections     int64
-	Faults          map[string]int64 // calls without a proper decision, by reason
-	Closed          map[string]int64 // connections, by reason
-	Tickets         gateway.TicketStats
-}
-
-// plus returns the sum of the figures of two doors.
-func (f doorFigures) plus(other *doorFigures) doorFigures {
-	sum := func(a, b map[string]int64) map[string]int64 {
-		all := make(map[string]int64, len(b))
-		for _, m := range []map[string]int64{a, b} {
-			for reason, n := range m {
-				all[reason] += n
-			}
-		}
-		return all
-	}
-	a, b := f.Tickets, other.Tickets
-	return doorFigures{
-		Passed: f.Passed + other.Passed, Refused: f.Refused + other.Refused, Connections: f.Connections + other.Connections,
-		Faults: sum(f.Faults, other.Faults), Closed: sum(f.Closed, other.Closed),
-		Tickets: gateway.TicketStats{
-			Held: a.Held + b.Held, Ended: a.Ended + b.Ended, Repeated: a.Repeated + b.Repeated,
-			Unknown: a.Unknown + b.Unknown, Expired: a.Expired + b.Expired, Full: a.Full + b.Full,
-		},
-	}
-}
-
-func rlsFigures(s rls.Stats) doorFigures {
-	f := doorFigures{
-		Passed: s.Calls - s.Limited, Refused: s.Limited, Connections: s.Connections,
-		Faults: map[string]int64{"busy": s.Busy, "unreadable": s.Failed, "slow": s.Slow},
-		Closed: map[string]int64{
-			"idle": s.Displaced, "full": s.Full, "not_allowed": s.Strangers, "tls": s.NoTLS, "slow": s.SlowConnections, "invalid": s.Nonsense,
-		},
-	}
-	for _, fault := range rls.Faults() {
-		f.Faults[fault.String()] = s.Unusable[fault]
-	}
-	return f
-}
-
-func authFigures(s auth.Stats) doorFigures {
-	return doorFigures{
-		Passed: s.Passed, Refused: s.Refused, Connections: s.Connections,
-		Faults: map[string]int64{
-			"incomplete": s.Missing, "ambiguous": s.Ambiguous, "unauthorized": s.Unauthorized, "unknown_path": s.Unknown, "unsendable": s.Unsendable,
-			"too_large": s.HTTP.TooLarge, "unreadable": s.HTTP.Unreadable,
-		},
-		Closed: map[string]int64{"idle": s.HTTP.Evicted, "full": s.HTTP.Refused, "not_allowed": s.Strangers, "tls": s.NoTLS, "slow": s.HTTP.Slow},
-	}
-}
-
-func checkFigures(s check.Stats) doorFigures {
-	return doorFigures{
-		Passed: s.Passed, Refused: s.Refused, Connections: s.Connections,
-		Faults: map[string]int64{"unreadable": s.Bad + s.HTTP.Unreadable, "too_large": s.TooLarge + s.HTTP.TooLarge, "unauthorized": s.Unauthorized},
-		Closed: map[string]int64{"idle": s.HTTP.Evicted, "full": s.HTTP.Refused, "not_allowed": s.Strangers, "tls": s.NoTLS, "slow": s.HTTP.Slow},
-	}
-}
-
-func spoeFigures(s spoe.Stats) doorFigures {
-	return doorFigures{
-		Passed: s.Checks - s.Refused, Refused: s.Refused, Connections: s.Connections,
-		Faults: map[string]int64{
-			"incomplete": s.Incomplete, "unknown_message": s.Unknown, "no_ticket": s.Unheld, "cut": s.Cut, "panic": s.Panics,
-		},
-		Closed: map[string]int64{
-			"idle": s.Displaced, "full": s.Full, "not_allowed": s.Strangers, "tls": s.NoTLS, "invalid": s.Invalid, "too_large": s.TooBig,
-			"fragmented": s.Fragmented, "handshake": s.Handshakes, "slow": s.Slow,
-		},
-	}
-}
-
 // doorMetrics are the metrics of all doors, by name.
-var doorMetrics = []figure[map[string]doorFigures]{
+var doorMetrics = []figure[map[string]*service.Figures]{
 	byDoor(prometheus.CounterValue, "guard_checks_total", "Requests that were decided on, by door and decision.", "decision",
-		func(f *doorFigures, emit func(string, int64)) {
+		func(f *service.Figures, emit func(string, int64)) {
 			emit("passed", f.Passed)
 			emit("refused", f.Refused)
 		}).
 		explain("requests, or calls of `rls`, that were decided: `passed` or `refused`. The reason is in " +
 			"`hotparam_app_requests_total`"),
 	byDoor(prometheus.CounterValue, "guard_faults_total", "Calls that were not used as they came, by door and reason.", "reason",
-		func(f *doorFigures, emit func(string, int64)) {
+		func(f *service.Figures, emit func(string, int64)) {
 			for reason, n := range f.Faults {
-				emit(reason, n)
+				emit(string(reason), n)
 			}
 		}).
 		explain("calls, or parts of them, that were ignored or changed: the log says what to change. `incomplete` (it " +
@@ -134,11 +47,11 @@ var doorMetrics = []figure[map[string]doorFigures]{
 			"`no_ticket` (a request with a cost or a permit, whose end cannot be reported), `unsendable` (the gateway " +
 			"cannot send the rule's response), `cut` (a response that did not fit), `panic`"),
 	byDoor(prometheus.GaugeValue, "guard_connections", "Connections that are open, by door.", "",
-		func(f *doorFigures, emit func(string, int64)) { emit("", f.Connections) }),
+		func(f *service.Figures, emit func(string, int64)) { emit("", f.Connections) }),
 	byDoor(prometheus.CounterValue, "guard_closed_connections_total", "Connections that the guard closed before their time, by door and reason.", "reason",
-		func(f *doorFigures, emit func(string, int64)) {
+		func(f *service.Figures, emit func(string, int64)) {
 			for reason, n := range f.Closed {
-				emit(reason, n)
+				emit(string(reason), n)
 			}
 		}).
 		explain("connections that the guard closed before their time: `full` (as many as may be were busy), `idle` (made " +
@@ -146,9 +59,9 @@ var doorMetrics = []figure[map[string]doorFigures]{
 			"has expired, or no TLS at all), `slow` (a peer that sends or reads too slowly), `invalid` (it does not speak the " +
 			"protocol), and of `spoe` `too_large`, `fragmented`, `handshake`"),
 	byDoor(prometheus.GaugeValue, "guard_tickets", "Requests that are held until their end is told, by door.", "",
-		func(f *doorFigures, emit func(string, int64)) { emit("", int64(f.Tickets.Held)) }),
+		func(f *service.Figures, emit func(string, int64)) { emit("", int64(f.Tickets.Held)) }),
 	byDoor(prometheus.CounterValue, "guard_tickets_total", "Requests that were held and are over, by door and how.", "end",
-		func(f *doorFigures, emit func(string, int64)) {
+		func(f *service.Figures, emit func(string, int64)) {
 			t := &f.Tickets
 			emit("ended", t.Ended)
 			emit("repeated", t.Repeated)
@@ -169,14 +82,14 @@ var guardFileMetrics = []figure[[]string]{
 }
 
 // byDoor returns a metric with the label door, and with a second label unless label is empty.
-func byDoor(kind prometheus.ValueType, name, help, label string, values func(f *doorFigures, emit func(label string, n int64))) figure[map[string]doorFigures] {
+func byDoor(kind prometheus.ValueType, name, help, label string, values func(f *service.Figures, emit func(label string, n int64))) figure[map[string]*service.Figures] {
 	labels := []string{"door"}
 	if label != "" {
 		labels = append(labels, label)
 	}
-	return newFigure(kind, name, help, labels, func(all *map[string]doorFigures, emit func(float64, ...string)) {
+	return newFigure(kind, name, help, labels, func(all *map[string]*service.Figures, emit func(float64, ...string)) {
 		for door, f := range *all {
-			values(&f, func(value string, n int64) {
+			values(f, func(value string, n int64) {
 				of := []string{door}
 				if label != "" {
 					of = append(of, value)

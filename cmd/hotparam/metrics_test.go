@@ -29,11 +29,7 @@ import (
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
 	logfollow "github.com/hotparam/hotparam/internal/follow"
-	"github.com/hotparam/hotparam/internal/gateway"
-	"github.com/hotparam/hotparam/internal/gateway/auth"
-	"github.com/hotparam/hotparam/internal/gateway/check"
-	"github.com/hotparam/hotparam/internal/gateway/rls"
-	"github.com/hotparam/hotparam/internal/gateway/spoe"
+	"github.com/hotparam/hotparam/internal/gateway/service"
 	"github.com/hotparam/hotparam/internal/httpserve"
 	"github.com/hotparam/hotparam/internal/page"
 	"github.com/hotparam/hotparam/limiter"
@@ -141,11 +137,28 @@ func applicationRegistry(t *testing.T, source string) *prometheus.Registry {
 // guardRegistry is what a guard with all doors would serve beside the metrics of applications.
 func guardRegistry(t *testing.T) *prometheus.Registry {
 	t.Helper()
-	g := &guardMetrics{settings: new(guardSettings)}
-	g.server = httpserve.New(httpserve.Config{})
-	for _, figures := range []doorFigures{rlsFigures(rls.Stats{}), authFigures(auth.Stats{}), checkFigures(check.Stats{}), spoeFigures(spoe.Stats{})} {
-		g.doors = append(g.doors, &guardDoor{name: "door", tickets: gateway.NewTickets(gateway.TicketsConfig{}), figures: func() doorFigures { return figures }})
+	path := write(t, "guard: {check: {listen: \"127.0.0.1:0\"}, rls: {listen: \"127.0.0.1:0\"}, spoe: {listen: \"127.0.0.1:0\"}, auth: [{listen: \"127.0.0.1:0\"}]}\n"+
+		"aggregator: {source: none}\nrules:\n  - {id: a, match: {route: /a}, by: [q], limit: {rate: 9/s}}\n")
+	file, err := config.Load(path)
+	if err != nil {
+		t.Fatal(err)
 	}
+	hp, err := hotparam.Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings := new(guardSettings)
+	guard, err := service.Open(t.Context(), service.Config{Hotparam: hp, Guard: file.Guard.WithDefaults(), Changed: settings.restartFor, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		guard.Close()
+		if err := hp.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	g := &guardMetrics{service: guard, settings: settings, server: httpserve.New(httpserve.Config{})}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(g)
 	return registry

@@ -1,30 +1,10 @@
-// Package accesslog reads the access logs of real servers, so that their
-// requests can be replayed.
-//
-// It reads combined (Apache, nginx; common is its beginning), JSON lines as Caddy, Traefik,
-// Envoy and nginx write them, and any other JSON or delimited lines whose fields are named by
-// [Fields]. A file, or standard input, may be plain, gzip or zstd: its first bytes tell. Data
-// flows one way:
-//
-//	source (bytes, plain) ─► lines ─► decoder (format, fields) ─► sorted (files) ──────────► Entry
-//	                                                          └─► reorder (standard input) ─► Entry
-//
-// Files are read whole, then sorted by time all together; the entries are kept
-// compact for that (32 bytes and their text). A single file is not streamed,
-// even when it is in order: to know that it is, it would have to be read twice,
-// and a named pipe cannot be. So every file is known to be readable before its
-// first request is replayed. What is too large for memory goes through standard
-// input, which is streamed: servers write a line when a request is done, and many
-// stamp it with when it began, so a few seconds of it are held back and sorted.
 package accesslog
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
-	"os"
 	"sync/atomic"
 	"time"
 )
@@ -40,80 +20,6 @@ type Entry struct {
 	Took   time.Duration // until the response was sent; 0 when unknown
 
 	values string // see Value
-}
-
-// Options are the settings of a [Log].
-type Options struct {
-	// Format of all files. Default: [Auto].
-	Format Format
-
-	// Fields names the fields of JSON or delimited lines. With Auto they are JSON.
-	Fields *Fields
-
-	// Values are the headers and cookies that are wanted of the lines that have them, as
-	// "header:x-tenant", in lower case, and "cookie:id". See [Entry.Value].
-	Values []string
-
-	// Stdin is what the name "-" stands for. Default: os.Stdin. When the
-	// context ends while a Read of it blocks, that Read is left to end by
-	// itself, and what it yields is lost.
-	Stdin io.Reader
-
-	// Reorder is how much of the log's time is held back to sort standard input:
-	// a request that is written up to so much after a later one is given before
-	// it. Default: 10 s; negative: nothing, requests are given as they come. What
-	// is held takes 256 MiB at most.
-	Reorder time.Duration
-
-	// KeepBad is how many bad lines [Stats] shows, over all files. Default: 5;
-	// negative: none.
-	KeepBad int
-
-	// Progress, if set, is called while bytes are read, in the goroutine that
-	// iterates: with the bytes read so far (compressed, where they are) and
-	// their total, -1 when unknown.
-	Progress func(done, total int64)
-}
-
-func (o *Options) validate() error {
-	if o.Format == "" {
-		o.Format = Auto
-	}
-	if _, err := ParseFormat(string(o.Format)); err != nil {
-		return err
-	}
-	if err := o.validateFields(); err != nil {
-		return err
-	}
-	if len(o.Values) > maxValues {
-		return fmt.Errorf("%d headers and cookies are wanted; at most %d are read", len(o.Values), maxValues)
-	}
-	if o.Stdin == nil {
-		o.Stdin = os.Stdin
-	}
-	if o.Reorder == 0 {
-		o.Reorder = defaultReorder
-	}
-	if o.KeepBad == 0 {
-		o.KeepBad = 5
-	}
-	return nil
-}
-
-func (o *Options) validateFields() error {
-	delimited := splitters[o.Format] != nil
-	switch {
-	case o.Fields == nil && delimited:
-		return fmt.Errorf("format %s: its columns have no names; say with --fields what they are", o.Format)
-	case o.Fields == nil:
-		return nil
-	case o.Format == Auto:
-		o.Format = JSON
-	case o.Format != JSON && !delimited:
-		return fmt.Errorf("format %s: its fields are known; give fields for json, csv, tsv or space", o.Format)
-	}
-	_, err := o.Fields.shape(delimited, o.Values)
-	return err
 }
 
 // Log is one or more access logs, read together, once. Stats may be called at
@@ -141,7 +47,7 @@ func Open(names []string, o Options) (*Log, error) {
 	if len(names) == 0 {
 		return nil, errors.New("access log: none is named; give a file, or - for standard input")
 	}
-	l := &Log{format: o.Format, fields: o.Fields, values: o.Values, reorder: o.Reorder, progress: o.Progress, tally: tally{keep: o.KeepBad}}
+	l := &Log{format: o.Format, fields: o.Fields, values: o.Values, reorder: o.Reorder, progress: o.Progress}
 	for _, name := range names {
 		if name == "-" && len(names) > 1 {
 			return nil, errors.New("access log: standard input (-) is streamed and cannot be sorted together with files; give - alone, or files only")
@@ -316,10 +222,10 @@ func (l *Log) read(ctx context.Context, s source, each func(*request) error) (go
 	case good > 0:
 		return good, nil
 	case bad == 0:
-		return 0, fmt.Errorf("read %s: it is empty; %s", s.name, l.format.expected())
+		return 0, fmt.Errorf("read %s: it is empty; %s", s.name, l.format.description().expected)
 	}
 	return 0, fmt.Errorf("read %s: none of its %d lines is good (line %d: %s: %s); %s",
-		s.name, bad, first.Line, first.Reason, first.Excerpt, l.format.expected())
+		s.name, bad, first.Line, first.Reason, first.Excerpt, l.format.description().expected)
 }
 
 func (l *Log) advance(n int) {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"strings"
+
+	"github.com/hotparam/hotparam/internal/hexdigit"
 )
 
 var (
@@ -128,10 +130,12 @@ func unescape(b []byte) []byte {
 			switch next := b[i+1]; {
 			case next == '"' || next == '\\':
 				i++
-			case next == 'x' && i+3 < len(b) && unhex(b[i+2]) < 16 && unhex(b[i+3]) < 16:
-				out = append(out, unhex(b[i+2])<<4|unhex(b[i+3]))
-				i += 3
-				continue
+			case next == 'x':
+				if c, ok := hexByte(b[i+2:]); ok {
+					out = append(out, c)
+					i += 3
+					continue
+				}
 			case strings.IndexByte(letters, next) >= 0:
 				out = append(out, controls[strings.IndexByte(letters, next)])
 				i++
@@ -143,13 +147,12 @@ func unescape(b []byte) []byte {
 	return out
 }
 
-// unhex is the value of a hexadecimal digit, 16 or more for another byte.
-func unhex(c byte) byte {
-	switch {
-	case '0' <= c && c <= '9':
-		return c - '0'
-	case 'a' <= c|0x20 && c|0x20 <= 'f':
-		return c | 0x20 - 'a' + 10
+// hexByte returns the byte that the first two digits of b stand for, and whether they are digits.
+func hexByte(b []byte) (c byte, ok bool) {
+	if len(b) < 2 {
+		return 0, false
 	}
-	return 16
+	high, ok1 := hexdigit.Value(b[0])
+	low, ok2 := hexdigit.Value(b[1])
+	return high<<4 | low, ok1 && ok2
 }

@@ -3,7 +3,6 @@ package accesslog
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 )
@@ -108,10 +107,13 @@ func (d *decoder) decode(line []byte, r *request) error {
 		}
 		return err
 	}
-	for _, k := range known {
+	for i := range formats {
+		k := &formats[i]
+		if k.fields == nil {
+			continue
+		}
 		r.reset()
-		s := d.shape(k.format)
-		signed, err := s.decodeJSON(line, &d.texts, r)
+		signed, err := d.shape(k.format).decodeJSON(line, &d.texts, r)
 		switch {
 		case errors.Is(err, errJSON):
 			return err
@@ -129,13 +131,11 @@ func (d *decoder) decode(line []byte, r *request) error {
 
 // decodeAs reads a line of a format.
 func (d *decoder) decodeAs(f Format, line []byte, r *request) error {
-	switch {
-	case f == Combined:
+	if f == Combined {
 		return parseCombined(line, r)
-	case splitters[f] != nil:
-		return d.delimited(f).decode(line, &d.texts, r)
-	case f == Envoy && line[0] == '[':
-		return d.envoyText().decode(line, &d.texts, r)
+	}
+	if k := f.description(); k.isDelimited() || k.text != "" && line[0] == '[' {
+		return d.delimited(k).decode(line, &d.texts, r)
 	}
 	_, err := d.shape(f).decodeJSON(line, &d.texts, r)
 	return err
@@ -150,7 +150,7 @@ func (d *decoder) shape(f Format) *shape {
 	if d.fields != nil {
 		s, _ = d.fields.shape(false, d.wanted) // Open has tried it
 	} else {
-		s = knownShape(f, d.wanted)
+		s = f.description().jsonShape(d.wanted)
 	}
 	if d.shapes == nil {
 		d.shapes = make(map[Format]*shape)
@@ -159,54 +159,14 @@ func (d *decoder) shape(f Format) *shape {
 	return s
 }
 
-func (d *decoder) delimited(f Format) *delimited {
+// delimited returns the reader of lines of columns.
+func (d *decoder) delimited(k *description) *delimited {
 	if d.columns == nil {
-		s, _ := d.fields.shape(true, d.wanted) // Open has tried it
-		d.columns = newDelimited(f, s)
+		s := k.textShape(d.wanted)
+		if k.isDelimited() {
+			s, _ = d.fields.shape(true, d.wanted) // Open has tried it
+		}
+		d.columns = newDelimited(k, s)
 	}
 	return d.columns
-}
-
-// envoyText reads Envoy's default format, which is text:
-//
-//	[2026-11-23T10:46:01.272Z] "GET /search?q=phone HTTP/1.1" 200 - 0 5 0 - "-" "curl/8" "id" "host" "upstream"
-func (d *decoder) envoyText() *delimited {
-	if d.columns == nil {
-		d.columns = newDelimited(Space, &shape{unit: time.Millisecond, values: len(d.wanted), forwarded: true, columns: []column{
-			{number: 0, role: roleTime, value: -1}, {number: 1, role: roleRequest, value: -1}, {number: 2, role: roleStatus, value: -1},
-			{number: 5, role: roleBytes, value: -1}, {number: 6, role: roleDuration, value: -1}, {number: 8, role: roleCaller, value: -1},
-		}})
-	}
-	return d.columns
-}
-
-func (f Format) expected() string {
-	const (
-		combined = `combined (192.0.2.1 - - [30/Jun/2017:00:00:00 +0000] "GET /search?q=phone HTTP/1.1" 200 512)`
-		json     = `JSON lines ({"time":"2017-06-30T00:00:00Z","method":"GET","uri":"/search?q=phone"})`
-		fields   = "any other log is read with --fields, which says where a line has what"
-	)
-	switch f {
-	case Combined:
-		return "expected is " + combined + "; if the log has another format, set it to auto or json"
-	case JSON:
-		return "expected is " + json + "; if the log has another format, set it to auto or combined"
-	case Auto:
-		return "expected is " + combined + " or " + json + ", or the JSON of Caddy, Traefik, Envoy or nginx; the format was detected, and can be set to combined or json; " + fields
-	}
-	return fmt.Sprintf("expected is %s; set the format to auto to have it detected; %s", f.words(), fields)
-}
-
-func (f Format) words() string {
-	switch f {
-	case Caddy:
-		return "Caddy's JSON (ts, request.method, request.uri)"
-	case Traefik:
-		return "Traefik's JSON (StartUTC, RequestMethod, RequestPath)"
-	case Envoy:
-		return "Envoy's default text or JSON with start_time, method, path and response_code"
-	case Nginx:
-		return "nginx's JSON with time_iso8601, msec or time_local, and request or request_method and request_uri"
-	}
-	return string(f) + " lines with the fields that were given"
 }

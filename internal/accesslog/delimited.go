@@ -29,8 +29,6 @@ var (
 // escaped in the way of the format; it stops when f returns false.
 type splitter func(line []byte, f func(text []byte, escaped bool) bool) error
 
-var splitters = map[Format]splitter{CSV: splitCSV, TSV: splitTSV, Space: splitSpace}
-
 // splitCSV follows RFC 4180: a column in double quotes may have commas, and quotes twice.
 func splitCSV(line []byte, f func([]byte, bool) bool) error {
 	for {
@@ -134,14 +132,15 @@ func (r *request) plain(f Format, text []byte) []byte {
 // delimited reads lines of columns.
 type delimited struct {
 	format  Format
+	split   splitter
 	shape   *shape
 	columns []column // of the shape, with their numbers
 	named   bool     // some are not found yet
 	most    int      // the greatest number
 }
 
-func newDelimited(f Format, s *shape) *delimited {
-	d := &delimited{format: f, shape: s, columns: append([]column(nil), s.columns...)}
+func newDelimited(k *description, s *shape) *delimited {
+	d := &delimited{format: k.format, split: k.split, shape: s, columns: append([]column(nil), s.columns...)}
 	d.settle()
 	return d
 }
@@ -169,7 +168,7 @@ func (d *delimited) decode(line []byte, t *texts, r *request) error {
 	}
 	t.reset(d.shape.values)
 	number := 0
-	err := splitters[d.format](line, func(text []byte, escaped bool) bool {
+	err := d.split(line, func(text []byte, escaped bool) bool {
 		for i := range d.columns {
 			c := &d.columns[i]
 			if c.number != number {
@@ -198,7 +197,7 @@ func (d *delimited) decode(line []byte, t *texts, r *request) error {
 
 // heading finds the columns that are wanted by name.
 func (d *delimited) heading(line []byte, r *request) error {
-	split := splitters[d.format]
+	split := d.split
 	if d.format == TSV && bytes.IndexByte(line, '\t') < 0 { // CloudFront's heading has spaces
 		split = splitSpace
 	}

@@ -161,7 +161,7 @@ func FuzzFormats(f *testing.F) {
 			return
 		}
 		d := decoder{format: formats[uint(i)%uint(len(formats))], wanted: []string{"header:x-tenant", "cookie:id"}}
-		if splitters[d.format] != nil {
+		if d.format.description().isDelimited() {
 			d.fields = columns
 		}
 		var r request

@@ -1,177 +1,213 @@
 package accesslog
 
 import (
-	"net/textproto"
-	"strings"
+	"fmt"
 	"time"
 )
 
-// known are the servers' logs of JSON lines, as they come or as their documentation and what
-// is built on them have them; a name of a list stands before those that come after it.
-var known = []struct {
-	format Format
-	fields []knownField
-	unit   time.Duration // of a duration without one
-	// place is where it has a header or a cookie.
-	place func(source, name string) [][]string
-}{
-	{format: Caddy, unit: time.Second, place: caddyHeader, fields: []knownField{
-		{roleTime, false, "ts time timestamp"},
-		{roleMethod, true, "request.method"},
-		{roleURI, true, "request.uri"},
-		{roleCaller, false, "request.client_ip request.remote_ip request.remote_addr"},
-		{roleStatus, false, "status"},
-		{roleBytes, false, "size"},
-		{roleDuration, false, "duration"},
-	}},
-	{format: Traefik, unit: time.Nanosecond, place: traefikHeader, fields: []knownField{
-		{roleTime, false, "StartUTC StartLocal time"},
-		{roleMethod, true, "RequestMethod"},
-		{roleURI, true, "RequestPath"},
-		{roleCaller, false, "ClientHost ClientAddr"},
-		{roleStatus, false, "DownstreamStatus OriginStatus"},
-		{roleBytes, false, "DownstreamContentSize OriginContentSize"},
-		{roleDuration, false, "Duration"},
-	}},
-	{format: Envoy, unit: time.Millisecond, place: plainHeader, fields: []knownField{
-		{roleTime, false, "start_time startTime @timestamp timestamp time"},
-		{roleMethod, false, "method :method request_method x_envoy_original_method"},
-		{roleURI, true, "x_envoy_original_path x_envoy_origin_path :path original_path"},
-		{rolePath, false, "path uri request_path request_uri"},
-		{roleCaller, false, "downstream_remote_address_without_port downstream_remote_address downstream_direct_remote_address x_forwarded_for"},
-		{roleStatus, true, "response_code"},
-		{roleStatus, false, "status status_code"},
-		{roleBytes, false, "bytes_sent response_size"},
-		{roleDuration, false, "duration request_duration"},
-		{noRole, true, "response_flags downstream_remote_address upstream_cluster"},
-	}},
-	{format: Nginx, unit: time.Second, place: nginxHeader, fields: []knownField{
-		{roleTime, true, "time_iso8601 msec time_local"},
-		{roleTime, false, "@timestamp timestamp time ts"},
-		{roleMethod, true, "request_method"},
-		{roleMethod, false, "method verb http_method"},
-		{roleURI, true, "request_uri"},
-		{rolePath, false, "uri url path request_path document_uri"},
-		{roleQuery, true, "args query_string request_query"},
-		{roleQuery, false, "query"},
-		{roleRequest, true, "request"},
-		{roleCaller, false, "remote_addr client_ip remote_ip clientip client host"},
-		{roleStatus, false, "status status_code response_code"},
-		{roleBytes, false, "body_bytes_sent bytes_sent body_bytes bytes"},
-		{roleDuration, true, "request_time"},
-		{roleDuration, false, "duration"},
-		{noRole, true, "http_user_agent upstream_response_time server_protocol"},
-	}},
-	{format: JSON, unit: time.Second, place: plainHeader, fields: []knownField{
-		{roleTime, false, "time"},
-		{roleMethod, false, "method"},
-		{roleURI, false, "uri"},
-		{roleCaller, false, "remote_addr"},
-		{roleStatus, false, "status"},
-		{roleBytes, false, "bytes"},
-		{roleBytes, false, "body_bytes_sent"},
-		{roleDuration, false, "duration"},
-	}},
+// Format is how the lines of a log are written. The zero value is [Auto].
+type Format string
+
+const (
+	// Auto chooses the format by the first valid line of each file.
+	Auto Format = "auto"
+
+	// Combined is the combined log format of Apache and nginx, and common,
+	// which is its beginning:
+	//
+	//	192.0.2.1 - - [30/Jun/2017:00:00:00 +0000] "GET /search?q=phone HTTP/1.1" 200 512 "-" "curl/8"
+	//
+	// The number behind the status is the response's bytes, "-" none; if there is
+	// none they are unknown. What follows is ignored, so custom endings do no harm;
+	// so is a pair of double quotes around the whole line. In the request \", \\ and
+	// \xHH are decoded, as both servers write them.
+	Combined Format = "combined"
+
+	// JSON is one object per line:
+	//
+	//	{"time":"2017-06-30T00:00:00.25Z","method":"GET","uri":"/search?q=phone","status":200,"bytes":512,"remote_addr":"192.0.2.1"}
+	//
+	// The first three are required, other fields are ignored, and of a field
+	// that is given twice the last counts. The time is RFC 3339, or a number
+	// (quoted or not) since the Unix epoch, read in the coarsest of seconds,
+	// milliseconds, microseconds and nanoseconds that puts it before the year
+	// 2262. The status may be a number or a string; so may the bytes, which nginx
+	// calls body_bytes_sent. Whatever else they are, they are unknown. The duration
+	// is in seconds.
+	JSON Format = "json"
+
+	// Caddy is that server's own log: JSON with the names that it gives.
+	Caddy Format = "caddy"
+	// Traefik is that server's own log: JSON with the names that it gives.
+	Traefik Format = "traefik"
+	// Envoy is that proxy's log: its default text, or JSON with the names that are usual.
+	Envoy Format = "envoy"
+	// Nginx is that server's log: JSON with the names that are usual.
+	Nginx Format = "nginx"
+
+	// CSV is lines of columns between commas, as in RFC 4180; [Options.Fields] must name them.
+	CSV Format = "csv"
+	// TSV is lines of columns between tabs; [Options.Fields] must name them.
+	TSV Format = "tsv"
+	// Space is lines of columns between spaces; one in double quotes or brackets may have
+	// spaces. [Options.Fields] must name them.
+	Space Format = "space"
+)
+
+// NamedFormats are the formats whose lines name their fields, or have known ones, by commas.
+const NamedFormats = "auto, combined, json, caddy, traefik, envoy, nginx"
+
+// Formats are all formats, by commas. Those that are not among [NamedFormats] need
+// [Options.Fields].
+const Formats = NamedFormats + ", csv, tsv, space"
+
+// ParseFormat reads one of [Formats].
+func ParseFormat(s string) (Format, error) {
+	if Format(s).description() == nil {
+		return "", fmt.Errorf("format %q is unknown; give one of %s", s, Formats)
+	}
+	return Format(s), nil
 }
 
-// knownField are the names of a field, the best first. Signs are peculiar to the server.
+// description says how the lines of a format are read.
+type description struct {
+	format   Format
+	expected string // for errors
+
+	// JSON lines have these fields. The others are the patterns (see spell) of their names, and of
+	// those of headers and cookies. By default the names are written as they stand in fields.
+	fields                []knownField
+	names, header, cookie string
+	unit                  time.Duration // of a duration without one
+	forwarded             bool          // a caller may have a port, or callers before it
+
+	// Delimited lines are split into columns, whose roles are those of text in its order, "-"
+	// for none. Without it, Options.Fields names them.
+	split splitter
+	text  string
+}
+
+// knownField is a field by its names, the best first. Signs are peculiar to the server.
 type knownField struct {
 	role  role
 	sign  bool
 	names string
 }
 
-// knownShape is the shape of a server's log, with the headers and cookies that are wanted.
-func knownShape(f Format, values []string) *shape {
-	for _, k := range known {
-		if k.format != f {
-			continue
+// Patterns of names that whoever runs a server chooses: most often those of its variables or of
+// headers, in one case or the other.
+const (
+	anyCase   = "{name} {NAME} {Name} {dashed} {DASHED} {Dashed}"
+	anyHeader = anyCase + " {snake}"
+)
+
+const (
+	expectedCombined = `combined (192.0.2.1 - - [30/Jun/2017:00:00:00 +0000] "GET /search?q=phone HTTP/1.1" 200 512)`
+	expectedJSON     = `JSON lines ({"time":"2017-06-30T00:00:00Z","method":"GET","uri":"/search?q=phone"})`
+	expectedFields   = "any other log is read with --fields, which says where a line has what"
+	expectedElse     = "; set the format to auto to have it detected; " + expectedFields
+	expectedColumns  = " lines with the fields that were given" + expectedElse
+)
+
+// formats are all formats. JSON lines are detected by trying them in this order. The servers' logs
+// are as they come, or as their documentation and what is built on them have them.
+var formats = []description{
+	{format: Auto, expected: expectedCombined + " or " + expectedJSON + ", or the JSON of Caddy, Traefik, Envoy or nginx; " +
+		"the format was detected, and can be set to combined or json; " + expectedFields},
+	{format: Combined, expected: expectedCombined + "; if the log has another format, set it to auto or json"},
+	{
+		format: Caddy, expected: "Caddy's JSON (ts, request.method, request.uri)" + expectedElse,
+		unit: time.Second, forwarded: true, header: "request.headers.{Name}",
+		fields: []knownField{
+			{roleTime, false, "ts time timestamp"},
+			{roleMethod, true, "request.method"},
+			{roleURI, true, "request.uri"},
+			{roleCaller, false, "request.client_ip request.remote_ip request.remote_addr"},
+			{roleStatus, false, "status"},
+			{roleBytes, false, "size"},
+			{roleDuration, false, "duration"},
+		},
+	},
+	{
+		format: Traefik, expected: "Traefik's JSON (StartUTC, RequestMethod, RequestPath)" + expectedElse,
+		unit: time.Nanosecond, forwarded: true, header: "request_{Name}",
+		fields: []knownField{
+			{roleTime, false, "StartUTC StartLocal time"},
+			{roleMethod, true, "RequestMethod"},
+			{roleURI, true, "RequestPath"},
+			{roleCaller, false, "ClientHost ClientAddr"},
+			{roleStatus, false, "DownstreamStatus OriginStatus"},
+			{roleBytes, false, "DownstreamContentSize OriginContentSize"},
+			{roleDuration, false, "Duration"},
+		},
+	},
+	{
+		// Text is its default:
+		// [2026-11-23T10:46:01.272Z] "GET /search?q=phone HTTP/1.1" 200 - 0 5 0 - "-" "curl/8" "id" "host" "upstream"
+		format: Envoy, expected: "Envoy's default text or JSON with start_time, method, path and response_code" + expectedElse,
+		unit: time.Millisecond, forwarded: true, names: anyCase, header: anyHeader, split: splitSpace, text: "time request status - - bytes duration - caller",
+		fields: []knownField{
+			{roleTime, false, "start_time startTime @timestamp timestamp time"},
+			{roleMethod, false, "method :method request_method x_envoy_original_method"},
+			{roleURI, true, "x_envoy_original_path x_envoy_origin_path :path original_path"},
+			{rolePath, false, "path uri request_path request_uri"},
+			{roleCaller, false, "downstream_remote_address_without_port downstream_remote_address downstream_direct_remote_address x_forwarded_for"},
+			{roleStatus, true, "response_code"},
+			{roleStatus, false, "status status_code"},
+			{roleBytes, false, "bytes_sent response_size"},
+			{roleDuration, false, "duration request_duration"},
+			{noRole, true, "response_flags downstream_remote_address upstream_cluster"},
+		},
+	},
+	{
+		format: Nginx, expected: "nginx's JSON with time_iso8601, msec or time_local, and request or request_method and request_uri" + expectedElse,
+		unit: time.Second, forwarded: true, header: "http_{snake}", cookie: "cookie_{name}",
+		fields: []knownField{
+			{roleTime, true, "time_iso8601 msec time_local"},
+			{roleTime, false, "@timestamp timestamp time ts"},
+			{roleMethod, true, "request_method"},
+			{roleMethod, false, "method verb http_method"},
+			{roleURI, true, "request_uri"},
+			{rolePath, false, "uri url path request_path document_uri"},
+			{roleQuery, true, "args query_string request_query"},
+			{roleQuery, false, "query"},
+			{roleRequest, true, "request"},
+			{roleCaller, false, "remote_addr client_ip remote_ip clientip client host"},
+			{roleStatus, false, "status status_code response_code"},
+			{roleBytes, false, "body_bytes_sent bytes_sent body_bytes bytes"},
+			{roleDuration, true, "request_time"},
+			{roleDuration, false, "duration"},
+			{noRole, true, "http_user_agent upstream_response_time server_protocol"},
+		},
+	},
+	{
+		format: JSON, expected: expectedJSON + "; if the log has another format, set it to auto or combined",
+		unit: time.Second, header: anyHeader,
+		fields: []knownField{
+			{roleTime, false, "time"},
+			{roleMethod, false, "method"},
+			{roleURI, false, "uri"},
+			{roleCaller, false, "remote_addr"},
+			{roleStatus, false, "status"},
+			{roleBytes, false, "bytes"},
+			{roleBytes, false, "body_bytes_sent"},
+			{roleDuration, false, "duration"},
+		},
+	},
+	{format: CSV, expected: "csv" + expectedColumns, split: splitCSV},
+	{format: TSV, expected: "tsv" + expectedColumns, split: splitTSV},
+	{format: Space, expected: "space" + expectedColumns, split: splitSpace},
+}
+
+// description returns what is known of a format, or nil.
+func (f Format) description() *description {
+	for i := range formats {
+		if formats[i].format == f {
+			return &formats[i]
 		}
-		s := &shape{root: newNode(), unit: k.unit, values: len(values), forwarded: f != JSON}
-		ranks := [roles + 1]uint8{}
-		for _, field := range k.fields {
-			for name := range strings.FieldsSeq(field.names) {
-				for _, spelled := range spellings(f, name) {
-					n := s.root.child(strings.Split(spelled, ".")...)
-					n.sign = n.sign || field.sign
-					if n.role == noRole {
-						n.role, n.rank = field.role, ranks[field.role]
-					}
-				}
-				if f != JSON || field.role != roleBytes { // of the two names the last counts
-					ranks[field.role]++
-				}
-			}
-		}
-		s.want(values, k.place)
-		return s
 	}
 	return nil
 }
 
-// spellings are how a name is written: Envoy's names are chosen by whoever runs it, and are
-// most often those of its variables or of the headers, in one case or the other.
-func spellings(f Format, name string) []string {
-	if f != Envoy {
-		return []string{name}
-	}
-	var all []string
-	for _, s := range []string{name, strings.ReplaceAll(name, "_", "-")} {
-		all = append(all, s, strings.ToUpper(s), textproto.CanonicalMIMEHeaderKey(s))
-	}
-	return all
-}
-
-// want makes the shape take headers and cookies.
-func (s *shape) want(values []string, place func(source, name string) [][]string) {
-	for i, value := range values {
-		source, name, _ := strings.Cut(value, ":")
-		for _, path := range place(source, name) {
-			if n := s.root.child(path...); n.value < 0 {
-				n.value = i
-			}
-		}
-		if source == "cookie" {
-			for _, path := range place("header", "cookie") {
-				n := s.root.child(path...)
-				n.cookies = append(n.cookies, cookie{name, i})
-			}
-		}
-	}
-}
-
-func caddyHeader(source, name string) [][]string {
-	if source != "header" {
-		return nil
-	}
-	return [][]string{{"request", "headers", textproto.CanonicalMIMEHeaderKey(name)}}
-}
-
-func traefikHeader(source, name string) [][]string {
-	if source != "header" {
-		return nil
-	}
-	return [][]string{{"request_" + textproto.CanonicalMIMEHeaderKey(name)}}
-}
-
-// nginxHeader has them as $http_name and $cookie_name.
-func nginxHeader(source, name string) [][]string {
-	switch source {
-	case "header":
-		return [][]string{{"http_" + strings.ReplaceAll(name, "-", "_")}}
-	case "cookie":
-		return [][]string{{"cookie_" + name}}
-	}
-	return nil
-}
-
-func plainHeader(source, name string) [][]string {
-	if source != "header" {
-		return nil
-	}
-	var all [][]string
-	for _, s := range spellings(Envoy, name) {
-		all = append(all, []string{s})
-	}
-	return append(all, []string{strings.ReplaceAll(name, "-", "_")})
-}
+// isDelimited reports whether all lines of the format are columns.
+func (d *description) isDelimited() bool { return d.split != nil && d.text == "" }

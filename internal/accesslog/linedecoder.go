@@ -50,7 +50,8 @@ func (d *LineDecoder) Decode(line []byte) (e Entry, ok bool, err error) {
 // NeedsHeading reports whether columns are wanted by names that no line has given yet: who
 // begins in the middle of a file has to read its beginning first.
 func (d *LineDecoder) NeedsHeading() bool {
-	return splitters[d.codec.format] != nil && d.codec.delimited(d.codec.format).named
+	k := d.codec.format.description()
+	return k.isDelimited() && d.codec.delimited(k).named
 }
 
 // Excerpt returns the beginning of a line, safe to print on a terminal.

@@ -1,6 +1,9 @@
 package accesslog
 
-import "time"
+import (
+	"container/heap"
+	"time"
+)
 
 const (
 	// defaultReorder is longer than most requests take: servers write a line when
@@ -22,7 +25,7 @@ type reorder struct {
 	span int64 // nanoseconds of the log's own time
 	most int64 // bytes that the requests which wait may take
 
-	heap   []waiting // the earliest first
+	heap   waitingHeap // the earliest first
 	bytes  int64
 	number uint64 // of the newest request added
 
@@ -36,11 +39,24 @@ type reorder struct {
 type waiting struct {
 	nanos  int64
 	number uint64 // orders equal times
-	entry  *Entry
+	entry  Entry
 }
 
-func (w *waiting) before(other *waiting) bool {
-	return w.nanos < other.nanos || w.nanos == other.nanos && w.number < other.number
+// waitingHeap implements [heap.Interface].
+type waitingHeap []*waiting
+
+func (h waitingHeap) Len() int { return len(h) }
+func (h waitingHeap) Less(i, j int) bool {
+	return h[i].nanos < h[j].nanos || h[i].nanos == h[j].nanos && h[i].number < h[j].number
+}
+func (h waitingHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *waitingHeap) Push(w any)   { *h = append(*h, w.(*waiting)) }
+func (h *waitingHeap) Pop() any {
+	old, last := *h, len(*h)-1
+	w := old[last]
+	old[last] = nil
+	*h = old[:last]
+	return w
 }
 
 func newReorder(span time.Duration) *reorder {
@@ -57,7 +73,7 @@ func (b *reorder) add(e Entry) (late time.Duration) {
 	b.newest = max(b.newest, nanos)
 	b.due = max(b.due, b.newest-b.span)
 	b.number++
-	b.push(waiting{nanos, b.number, &e})
+	heap.Push(&b.heap, &waiting{nanos, b.number, e})
 	b.bytes += e.size()
 	return late
 }
@@ -86,51 +102,10 @@ func (b *reorder) next() (e *Entry, ok bool) {
 		}
 		b.full = true
 	}
-	w := b.pop()
+	w := heap.Pop(&b.heap).(*waiting)
 	b.given = max(b.given, w.nanos)
 	b.bytes -= w.entry.size()
-	return w.entry, true
-}
-
-func (b *reorder) push(w waiting) {
-	at := len(b.heap)
-	b.heap = append(b.heap, w)
-	for at > 0 {
-		parent := (at - 1) / 2
-		if !w.before(&b.heap[parent]) {
-			break
-		}
-		b.heap[at] = b.heap[parent]
-		at = parent
-	}
-	b.heap[at] = w
-}
-
-func (b *reorder) pop() waiting {
-	first, last := b.heap[0], len(b.heap)-1
-	w := b.heap[last]
-	b.heap[last] = waiting{}
-	b.heap = b.heap[:last]
-	if last == 0 {
-		return first
-	}
-	at := 0
-	for {
-		child := 2*at + 1
-		if child >= last {
-			break
-		}
-		if child+1 < last && b.heap[child+1].before(&b.heap[child]) {
-			child++
-		}
-		if !b.heap[child].before(&w) {
-			break
-		}
-		b.heap[at] = b.heap[child]
-		at = child
-	}
-	b.heap[at] = w
-	return first
+	return &w.entry, true
 }
 
 // size is what the entry takes while it waits.

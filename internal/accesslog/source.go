@@ -86,7 +86,7 @@ func (s source) open(ctx context.Context, advance func(int)) (*input, error) {
 		in.close = append(in.close, func() { f.Close() }) // only read: nothing can be lost
 		reader = f
 	}
-	stored := bufio.NewReader(newReads(ctx, reader, advance, s.idle))
+	stored := bufio.NewReader(NewReads(ctx, reader, advance, s.idle))
 	magic, err := stored.Peek(4)
 	if err != nil && err != io.EOF {
 		in.Close()
@@ -125,10 +125,7 @@ func isZstd(magic []byte) bool {
 	return string(magic) == "\x28\xb5\x2f\xfd" || magic[0]>>4 == 5 && string(magic[1:]) == "\x2a\x4d\x18"
 }
 
-// reads makes a Read end with the context, though a Read of a pipe or a terminal
-// cannot be interrupted: it goes on in a goroutine of its own, and is left behind
-// if the context ends first. While the context lasts, no goroutine outlives the
-// Read that started it.
+// reads is the reader of [NewReads].
 type reads struct {
 	ctx     context.Context
 	in      io.Reader
@@ -145,7 +142,15 @@ type readResult struct {
 	err error
 }
 
-func newReads(ctx context.Context, in io.Reader, advance func(int), idle func(time.Time) error) *reads {
+// NewReads returns a reader whose Read ends with ctx, though a Read of a pipe or a terminal cannot
+// be interrupted: that of in continues in a goroutine of its own, and is left behind if ctx ends
+// first. While ctx lasts, no goroutine outlives the Read that started it. advance is called with the
+// number of bytes that a Read of in returned, and idle each 100 ms while it waits, with the time at
+// which the wait began; an error of idle ends the Read. Either may be nil.
+func NewReads(ctx context.Context, in io.Reader, advance func(n int), idle func(began time.Time) error) io.Reader {
+	if advance == nil {
+		advance = func(int) {}
+	}
 	return &reads{
 		ctx: ctx, in: in, advance: advance, idle: idle,
 		buf:  make([]byte, 256<<10),

@@ -12,7 +12,7 @@ import (
 // Stats counts lines. Blank ones are neither good nor bad.
 type Stats struct {
 	Good, Bad int64
-	BadLines  []BadLine // the first few
+	BadLines  []BadLine // the first keptBad, over all files
 	Disorder  Disorder
 }
 
@@ -38,7 +38,6 @@ func newBadLine(file string, line int64, reason error, text []byte) BadLine {
 
 // tally counts for Stats. It is safe for concurrent use.
 type tally struct {
-	keep      int
 	good, bad atomic.Int64
 
 	mu       sync.Mutex // guards what follows
@@ -53,7 +52,7 @@ func (t *tally) addBad(file string, line int64, reason error, text []byte) {
 	t.bad.Add(1)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.lines) < t.keep {
+	if len(t.lines) < keptBad {
 		t.lines = append(t.lines, newBadLine(file, line, reason, text))
 	}
 }
@@ -72,6 +71,9 @@ func (t *tally) stats() Stats {
 	defer t.mu.Unlock()
 	return Stats{Good: t.good.Load(), Bad: t.bad.Load(), BadLines: slices.Clone(t.lines), Disorder: t.disorder}
 }
+
+// keptBad is how many bad lines are shown.
+const keptBad = 5
 
 const maxExcerpt = 120
 

@@ -22,12 +22,6 @@ func TestBadLines(t *testing.T) {
 	if b, want := stats.BadLines[4], (BadLine{File: second, Line: 4, Reason: errHost.Error(), Excerpt: "worse"}); b != want {
 		t.Errorf("got  %+v\nwant %+v", b, want)
 	}
-
-	for keep, want := range map[int]int{-1: 0, 2: 2, 100: 10} {
-		if _, stats, _ := drain(t, []string{first, second}, Options{KeepBad: keep}); len(stats.BadLines) != want || stats.Bad != 10 {
-			t.Errorf("KeepBad %d: %d kept of %d", keep, len(stats.BadLines), stats.Bad)
-		}
-	}
 }
 
 func TestExcerpt(t *testing.T) {

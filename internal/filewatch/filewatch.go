@@ -2,6 +2,12 @@
 // about: the file was written in place, replaced by a rename as editors do, removed and
 // created again, or is behind a symbolic link that was switched, as Kubernetes does when a
 // ConfigMap changes.
+//
+// It polls. github.com/fsnotify/fsnotify was weighed: its notifications do not exist on network
+// file systems and FUSE, an atomic ConfigMap shows as the deletion of the file, and a watch would be
+// needed for every directory that a symbolic link leads through. It would come on top of reading and
+// comparing, and save one read of a small file each 250 ms (see BenchmarkRead). Polling is not in
+// fsnotify yet.
 package filewatch
 
 import (
@@ -21,7 +27,7 @@ type Config struct {
 	// MaxSize bounds how much of the file is read, in bytes. Data for OnChange that is
 	// longer by one byte is the beginning of a file that is too large. Zero means 1 MiB.
 	MaxSize int64
-	// Every is the interval at which the file is read. Default [DefaultEvery].
+	// Every is the interval at which the file is read. The default is 250 ms.
 	Every time.Duration
 	// OnChange receives contents that differ from those that were last known, once they
 	// have been the same for two reads. So it does not receive a file of which the second
@@ -32,19 +38,14 @@ type Config struct {
 	OnAccess func(err error)
 }
 
-// DefaultEvery is the default of Config.Every. A change is reported within twice that.
-const DefaultEvery = 250 * time.Millisecond
+// defaultEvery is the default of Config.Every. A change is reported within twice that.
+const defaultEvery = 250 * time.Millisecond
 
 // Run watches the file until ctx ends. It starts no goroutine, and calls the functions of c
 // from its own. The file and its directory need not exist.
-//
-// The file is read at each interval and its contents are compared: notifications of the
-// file system would have to be registered for every directory that a symbolic link leads
-// through, and do not exist on network file systems. See BenchmarkRead for what a read
-// costs.
 func Run(ctx context.Context, c Config) {
 	if c.Every == 0 {
-		c.Every = DefaultEvery
+		c.Every = defaultEvery
 	}
 	if c.MaxSize == 0 {
 		c.MaxSize = 1 << 20

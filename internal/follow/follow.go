@@ -52,7 +52,7 @@ type Follower struct {
 	requests  requests
 	slots     slots
 	tails     []*tail
-	stream    *stream // nil if files are followed
+	isStream  bool // standard input is followed
 	stats     counters
 }
 
@@ -112,10 +112,15 @@ func (f *Follower) build(file *config.File) (err error) {
 	}
 	f.values = replay.Values(f.rules)
 	f.requests.values, f.requests.clean = replay.NewLogValues(f.rules), cleansPaths(file)
-	f.slots.send, f.slots.end = f.requests.count, f.counts.FlushAt
-	f.slots.old, f.slots.new = func(n int64) { f.stats.old.Add(n) }, func(n int64) { f.stats.future.Add(n) }
+	f.slots.send, f.slots.end = f.count, f.counts.FlushAt
+	f.slots.old, f.slots.new = func(n int64) { f.stats.Old.Add(n) }, func(n int64) { f.stats.Future.Add(n) }
 	f.slots.life.Store(int64(lifeOf(f.rules)))
 	return f.openLogs()
+}
+
+func (f *Follower) count(e *accesslog.Entry) {
+	f.stats.Requests.Add(1)
+	f.requests.count(e)
 }
 
 // lifeOf returns the age up to which a count is of use.
@@ -144,13 +149,11 @@ func (f *Follower) openLogs() error {
 	if _, err := accesslog.NewLineDecoder(options); err != nil {
 		return err
 	}
-	if f.config.Logs[0] == "-" {
-		f.stream = newStream(f.config.Stdin)
-	}
+	f.isStream = f.config.Logs[0] == "-"
 	now := time.Now()
 	for _, path := range f.config.Logs {
 		t := &tail{path: path, options: options, log: f.log, stats: &f.stats}
-		if f.stream != nil {
+		if f.isStream {
 			t.path = "standard input"
 		} else if err := t.begin(now, f.config.FromStart); err != nil {
 			return err
@@ -184,7 +187,7 @@ func (f *Follower) Run(ctx context.Context) error {
 		stop()
 		<-watched
 	}()
-	if f.stream != nil {
+	if f.isStream {
 		f.followStream(ctx)
 	} else {
 		f.followFiles(ctx)

@@ -3,45 +3,45 @@ package follow
 import (
 	"sync/atomic"
 	"time"
+
+	"github.com/hotparam/hotparam/internal/countset"
 )
+
+// Counters count what a follower has read. N is int64 in [Stats] and [atomic.Int64] in a follower.
+type Counters[N any] struct {
+	Lines     N // lines read
+	Requests  N // requests counted
+	Bad       N // lines that are not requests
+	TooLong   N // of Bad: lines longer than 1 MiB
+	Old       N // requests older than every window, not counted
+	Future    N // requests with a future time, counted as of now
+	Rotated   N // rotations of logs
+	Truncated N // truncations of logs
+	Failed    N // failed reads
+
+	// As of the last look at the logs:
+	Missing N // of Stats.Logs: missing or unreadable
+	Files   N // open files: more than Logs during a rotation
+	Behind  N // bytes written and not read yet
+}
 
 // Stats are a follower's counters since it was made, and its current state.
 type Stats struct {
-	Lines     int64 // lines read
-	Requests  int64 // requests counted
-	Bad       int64 // lines that are not requests
-	TooLong   int64 // of Bad: lines longer than 1 MiB
-	Old       int64 // requests older than every window, not counted
-	Future    int64 // requests with a future time, counted as of now
-	Rotated   int64 // rotations of logs
-	Truncated int64 // truncations of logs
-	Failed    int64 // failed reads
-	// Dropped are the sums of the counts that could not be sent, by reason.
-	Dropped map[string]int64
-
-	// As of the last look at the logs:
-	Looked  time.Time // zero if Run has not begun
-	Logs    int       // logs followed
-	Missing int       // of Logs: missing or unreadable
-	Files   int       // open files: more than Logs during a rotation
-	Behind  int64     // bytes written and not read yet
+	Counters[int64]
+	Logs    int              // logs followed
+	Looked  time.Time        // when they were last looked at; zero if Run has not begun
+	Dropped map[string]int64 // sums of the counts that could not be sent, by reason
 }
 
 type counters struct {
-	seen, lines, bad, long, old, future, rotated, truncated, failed atomic.Int64
-	looked, missing, files, behind                                  atomic.Int64
+	Counters[atomic.Int64]
+	looked atomic.Int64
 }
 
 // Stats returns the counters. It is safe for concurrent use.
 func (f *Follower) Stats() Stats {
-	c := &f.stats
-	s := Stats{
-		Lines: c.seen.Load(), Requests: c.lines.Load() - c.old.Load(), Bad: c.bad.Load(), TooLong: c.long.Load(),
-		Old: c.old.Load(), Future: c.future.Load(),
-		Rotated: c.rotated.Load(), Truncated: c.truncated.Load(), Failed: c.failed.Load(), Dropped: f.dropped(),
-		Logs: len(f.config.Logs), Missing: int(c.missing.Load()), Files: int(c.files.Load()), Behind: c.behind.Load(),
-	}
-	if looked := c.looked.Load(); looked > 0 {
+	s := Stats{Counters: countset.Load[Counters[int64]](&f.stats.Counters), Logs: len(f.config.Logs), Dropped: f.dropped()}
+	if looked := f.stats.looked.Load(); looked > 0 {
 		s.Looked = time.Unix(0, looked)
 	}
 	return s
@@ -62,7 +62,7 @@ func (f *Follower) dropped() map[string]int64 {
 func (f *Follower) look(now time.Time) {
 	var missing, files, behind int64
 	for _, t := range f.tails {
-		if len(t.files) == 0 && f.stream == nil {
+		if len(t.files) == 0 && !f.isStream {
 			missing++
 		}
 		for _, file := range t.files {
@@ -70,8 +70,8 @@ func (f *Follower) look(now time.Time) {
 		}
 		files += int64(len(t.files))
 	}
-	f.stats.missing.Store(missing)
-	f.stats.files.Store(files)
-	f.stats.behind.Store(behind)
+	f.stats.Missing.Store(missing)
+	f.stats.Files.Store(files)
+	f.stats.Behind.Store(behind)
 	f.stats.looked.Store(now.UnixNano())
 }

@@ -62,7 +62,7 @@ func (t *tail) poll(room []byte, now time.Time, each func(*accesslog.Entry)) (mo
 	for _, f := range t.files {
 		again, truncated, err := f.read(room, now, t.lines(f, each))
 		if truncated {
-			t.stats.truncated.Add(1)
+			t.stats.Truncated.Add(1)
 			t.log.Info("the log was truncated; reading from its beginning", "log", t.path)
 		}
 		t.report(err, now)
@@ -91,7 +91,7 @@ func (t *tail) turn(now time.Time) {
 		return
 	}
 	if len(t.files) > 0 {
-		t.stats.rotated.Add(1)
+		t.stats.Rotated.Add(1)
 		t.log.Info("the log was rotated; reading the new file", "log", t.path)
 		t.files[len(t.files)-1].grew = now // retireAfter starts now
 	} else {
@@ -112,17 +112,16 @@ func (t *tail) retire(now time.Time, each func(*accesslog.Entry)) {
 func (t *tail) lines(f *file, each func(*accesslog.Entry)) func([]byte) {
 	return func(line []byte) {
 		e, ok, err := f.decoder.Decode(line)
-		t.stats.seen.Add(1)
+		t.stats.Lines.Add(1)
 		switch {
 		case err != nil:
-			if t.stats.bad.Add(1); len(line) > accesslog.MaxLine {
-				t.stats.long.Add(1)
+			if t.stats.Bad.Add(1); len(line) > accesslog.MaxLine {
+				t.stats.TooLong.Add(1)
 			}
 			if unlogged, may := t.odd.Allow(loglimit.Rate{Burst: 3, Every: time.Minute}, time.Now()); may {
 				t.log.Warn("a line is skipped", "log", t.path, "reason", err, "line", accesslog.Excerpt(line), "unlogged", unlogged)
 			}
 		case ok:
-			t.stats.lines.Add(1)
 			each(&e)
 		}
 	}
@@ -136,7 +135,7 @@ func (t *tail) report(err error, now time.Time) {
 		}
 		return
 	}
-	t.stats.failed.Add(1)
+	t.stats.Failed.Add(1)
 	if t.failing.Begin(time.Minute, now) {
 		t.log.Warn("the log cannot be read; trying again", "log", t.path, "err", err)
 	}

@@ -11,9 +11,11 @@
 //	decider.go    the decision, by the rules of one file
 //	together.go   the decision on parts that pass together or not at all
 //	tickets.go    in-flight requests whose end a later call reports
-//	peers.go      the addresses and tokens that a door accepts
-//	admission.go  the connections that a door accepts; secure.go adds TLS
+//	door.go       what all doors have: their configuration; httpdoor.go and token.go those over HTTP
+//	tally.go      what a door decided, ignored and closed, and why
+//	problem.go    the body of an error
 //
 // Each door is a package of its own below this one. It imports this package and the library
-// of its protocol. cmd/hotparam builds the doors from the guard section of the file.
+// of its protocol. Package service builds the doors from the guard section
+// of the file.
 package gateway

@@ -14,16 +14,16 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Defaults of a [TicketsConfig].
+// Defaults of a TicketsConfig.
 const (
-	DefaultMaxTickets = 100_000
-	DefaultTicketAge  = time.Minute
+	defaultMaxTickets = 100_000
+	defaultTicketAge  = time.Minute
 )
 
 // TicketsConfig configures [Tickets]. The zero value has the defaults.
 type TicketsConfig struct {
-	Max int           // maximum number of requests held; zero means DefaultMaxTickets
-	Age time.Duration // time after which a request expires; zero means DefaultTicketAge
+	Max int           // maximum number of requests held; zero means defaultMaxTickets
+	Age time.Duration // time after which a request expires; zero means defaultTicketAge
 	Log *slog.Logger  // nil disables logging
 }
 
@@ -36,9 +36,9 @@ type Tickets struct {
 	config TicketsConfig
 	lines  struct{ full, expired loglimit.Limit } // separate, so that neither silences the other
 
-	mu        sync.Mutex // guards the rest; not held while tickets are ended
-	byID      map[ticketID]*heldRequests
-	oldest    *held // ends of the list of all held requests, in order of age
+	mu        sync.Mutex           // guards the rest; not held while tickets are ended
+	byID      map[ticketID][]*held // oldest first; several if clients choose their own request ids
+	oldest    *held                // ends of the list of all held requests, in order of age
 	newest    *held
 	live      int
 	ended     map[ticketID]struct{} // ids of requests that ended since the last rotation
@@ -60,10 +60,6 @@ type held struct {
 
 	older, newer *held // neighbors in the list of all held requests
 }
-
-// heldRequests holds the requests of one id, oldest first. There can be several if clients choose
-// their own request ids.
-type heldRequests struct{ list []*held }
 
 // EndResult is the result of [Tickets.End].
 type EndResult uint8
@@ -91,16 +87,16 @@ type TicketStats struct {
 // NewTickets returns an empty Tickets. The caller must call Run.
 func NewTickets(c TicketsConfig) *Tickets {
 	if c.Max <= 0 {
-		c.Max = DefaultMaxTickets
+		c.Max = defaultMaxTickets
 	}
 	if c.Age <= 0 {
-		c.Age = DefaultTicketAge
+		c.Age = defaultTicketAge
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	return &Tickets{
-		config: c, byID: make(map[ticketID]*heldRequests), ended: make(map[ticketID]struct{}),
+		config: c, byID: make(map[ticketID][]*held), ended: make(map[ticketID]struct{}),
 		lastEnded: make(map[ticketID]struct{}), nowFunc: time.Now,
 	}
 }
@@ -207,12 +203,7 @@ func (h *held) end(cost middleware.Cost) {
 // add adds a request. The caller holds mu.
 func (t *Tickets) add(h *held) {
 	h.since = t.nowFunc()
-	same := t.byID[h.id]
-	if same == nil {
-		same = new(heldRequests)
-		t.byID[h.id] = same
-	}
-	same.list = append(same.list, h)
+	t.byID[h.id] = append(t.byID[h.id], h)
 	if h.older = t.newest; h.older != nil {
 		h.older.newer = h
 	} else {
@@ -226,11 +217,11 @@ func (t *Tickets) add(h *held) {
 // caller holds mu.
 func (t *Tickets) take(key ticketID) *held {
 	same := t.byID[key]
-	if same == nil {
+	if len(same) == 0 {
 		return nil
 	}
-	h := same.list[0]
-	if same.list = same.list[1:]; len(same.list) == 0 {
+	h := same[0]
+	if t.byID[key] = same[1:]; len(same) == 1 {
 		delete(t.byID, key)
 	}
 	if h.older != nil {

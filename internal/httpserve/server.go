@@ -1,19 +1,27 @@
 // Package httpserve serves HTTP with a bound on everything that a client can hold:
-// time, header bytes, connections and file descriptors. At the bound connections that
-// have no request make room, the one that has been so longest first, and a path for
-// health checks is answered still.
+// time, header bytes, and by package connlimit connections and file descriptors. At the
+// bound, connections without a request make room, the one that has been idle longest
+// first, and a path for health checks is still answered.
+//
+//	server.go    the server and its time-outs
+//	conn.go      what is counted of a connection that net/http does not report
+//	errorlog.go  the log of net/http, at a bounded rate
 package httpserve
 
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"log"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
+	"sync/atomic"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/connlimit"
 	"github.com/hotparam/hotparam/internal/openfiles"
 )
 
@@ -29,7 +37,7 @@ const (
 // Config is what a [Server] needs; Handler is required.
 type Config struct {
 	Handler http.Handler
-	// MaxConnections is how many connections there are; 0 is [DefaultConnections].
+	// MaxConnections is how many connections there are; 0 is 128.
 	// A process that may open few files has fewer: a quarter of those.
 	MaxConnections int
 	// MaxHeaderBytes bounds a request's line and headers; 0 is 16 KiB. The server reads 4 KiB
@@ -37,14 +45,17 @@ type Config struct {
 	MaxHeaderBytes int
 	// Health is a path that is answered beyond MaxConnections, too; empty: none is.
 	Health string
+	// Allow are the networks from which peers may connect; see [connlimit.Config].
+	Allow []netip.Prefix
+	TLS   *tls.Config // nil means plain HTTP
 	// Grace is how long requests may go on when the server ends; 0 is a second.
 	Grace time.Duration
 	// Log gets errors, at most a line in ten seconds. A nil Log disables it.
 	Log *slog.Logger
 }
 
-// DefaultConnections is Config.MaxConnections by default.
-const DefaultConnections = 128
+// defaultConnections is Config.MaxConnections by default.
+const defaultConnections = 128
 
 // reserved is how many connections more than that there are for health.
 const reserved = 16
@@ -58,13 +69,16 @@ type Stats struct {
 	Slow        int64 // closed since a request, or its first byte, did not come in time
 	TooLarge    int64 // requests that were refused for the size of their headers (431)
 	Unreadable  int64 // requests that are none of HTTP (400, 501, 505)
+	Strangers   int64 // closed at once, as the address is not allowed
+	NoTLS       int64 // closed because the TLS handshake failed
 }
 
-// Server serves one listener. Its methods are safe for concurrent use; Serve is called
-// once.
+// Server serves listeners. Its methods are safe for concurrent use.
 type Server struct {
 	cfg   Config
-	conns *connections
+	conns *connlimit.Limiter
+
+	slow, tooLarge, unreadable atomic.Int64 // as in Stats
 
 	headerWithin, readWithin, idleWithin time.Duration
 }
@@ -73,21 +87,27 @@ type Server struct {
 func New(c Config) *Server {
 	c.Grace = cmp.Or(c.Grace, time.Second)
 	c.MaxHeaderBytes = cmp.Or(c.MaxHeaderBytes, maxHeaderBytes)
-	c.MaxConnections = min(cmp.Or(c.MaxConnections, DefaultConnections), max(reserved, openfiles.Limit()/4))
+	c.MaxConnections = min(cmp.Or(c.MaxConnections, defaultConnections), max(reserved, openfiles.Limit()/4))
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	return &Server{
-		cfg: c, conns: newConnections(c.MaxConnections),
+		cfg: c, conns: connlimit.New(connlimit.Config{Max: c.MaxConnections, Reserve: reserved, Allow: c.Allow, TLS: c.TLS, Log: c.Log}),
 		headerWithin: headerTimeout, readWithin: readTimeout, idleWithin: idleTimeout,
 	}
 }
 
 // Stats returns the counters.
-func (s *Server) Stats() Stats { return s.conns.stats() }
+func (s *Server) Stats() Stats {
+	c := s.conns.Stats()
+	return Stats{
+		Connections: int(c.Connections), Evicted: c.Displaced, Refused: c.Full, Starved: c.Starved, Strangers: c.Strangers, NoTLS: c.NoTLS,
+		Slow: s.slow.Load(), TooLarge: s.tooLarge.Load(), Unreadable: s.unreadable.Load(),
+	}
+}
 
 // Serve serves until ctx ends and closes the listener.
-func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	server := &http.Server{
 		Handler:           http.HandlerFunc(s.handle),
 		ReadHeaderTimeout: s.headerWithin,
@@ -99,7 +119,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		ConnContext:       func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
 		ConnState: func(c net.Conn, state http.ConnState) {
 			if c, ok := c.(*conn); ok && state == http.StateIdle {
-				s.conns.setBusy(c, false)
+				c.setServing(false)
 			}
 		},
 	}
@@ -112,9 +132,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 			_ = server.Close() // a request that hangs does not hold us up
 		}
 	})
-	s.conns.open()
-	err := server.Serve(&limitedListener{listener, s.conns})
-	s.conns.close()
+	err := server.Serve(&listener{s.conns.Listener(l), s})
 	if !stop() {
 		<-done
 	}
@@ -129,7 +147,10 @@ type connKey struct{}
 // handle serves a request. On the reserve only health is asked, once a connection.
 func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
 	c, ok := r.Context().Value(connKey{}).(*conn)
-	if ok && s.conns.setBusy(c, true) {
+	if ok {
+		c.setServing(true)
+	}
+	if ok && c.Reserved {
 		w.Header().Set("Connection", "close")
 		if s.cfg.Health == "" || r.URL.Path != s.cfg.Health {
 			http.Error(w, "too many connections", http.StatusServiceUnavailable)

@@ -124,17 +124,7 @@ func TestOldestIdleGoesFirst(t *testing.T) {
 	fmt.Fprint(busy, "GET /slow HTTP/1.1\r\nHost: a\r\n\r\n")
 	eventually(t, "request", func() bool { return waiting.Load() == 1 })
 	// The server knows of a request's end a little later than its client.
-	rests := func() bool {
-		s.conns.mu.Lock()
-		defer s.conns.mu.Unlock()
-		n := 0
-		for c := range s.conns.all {
-			if c.isBusy {
-				n++
-			}
-		}
-		return n == 1
-	}
+	rests := func() bool { return s.conns.Stats().Used == 1 }
 	var conns []net.Conn
 	for range 15 {
 		c := dial(t, addr)
@@ -196,11 +186,10 @@ type fewFiles struct {
 	left int // besides the spares, which the server holds
 }
 
+const spares = 4
+
 func (l *fewFiles) Accept() (net.Conn, error) {
-	l.s.conns.mu.Lock()
-	open := len(l.s.conns.all) + len(l.s.conns.spares)
-	l.s.conns.mu.Unlock()
-	if open >= l.left+spares {
+	if st := l.s.conns.Stats(); int(st.Connections+st.Spares) >= l.left+spares {
 		return nil, &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
 	}
 	return l.Listener.Accept()

@@ -30,15 +30,14 @@ const maxHeaderBody = 2 << 10
 func (d *Door) answer(w http.ResponseWriter, s Scheme, decision rules.Decision) {
 	a := decision.Answer()
 	w.Header()[decisionHeader] = []string{decision.Reason.String()}
+	d.Decided(a.Status == 0)
 	if a.Status == 0 {
-		d.counters.Passed.Add(1)
 		maps.Copy(w.Header(), a.Header)
 		w.WriteHeader(s.success())
 		return
 	}
-	d.counters.Refused.Add(1)
 	if !sendable(s, &a) {
-		d.counters.Unsendable.Add(1)
+		d.Fault(gateway.Unsendable, "")
 		a = plainAnswer(decision, a.Header)
 	}
 	refuse(w, s, &a)

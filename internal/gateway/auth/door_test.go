@@ -19,7 +19,7 @@ func TestSameKeys(t *testing.T) {
 		t.Run(s.String(), func(t *testing.T) {
 			t.Parallel()
 			gatewaytest.Run(t, func(tb testing.TB, d *gateway.Decider) gatewaytest.Door {
-				f := serve(tb, d, Config{})
+				f := serve(tb, d, gateway.DoorConfig{})
 				door := gatewaytest.Door{Ask: func(tb testing.TB, r *gatewaytest.Request) gatewaytest.Answer {
 					return f.asGateway(s, r)
 				}}
@@ -72,7 +72,7 @@ const oneEach = `
 
 func TestAnswers(t *testing.T) {
 	t.Parallel()
-	f := open(t, oneEach, Config{})
+	f := open(t, oneEach, gateway.DoorConfig{})
 	for s := Forwarded; s <= Nginx; s++ {
 		target := "/search?q=" + s.String()
 		pass, refuse := f.ask(s, "GET", target, "192.0.2.1"), f.ask(s, "GET", target, "192.0.2.1")
@@ -93,7 +93,7 @@ func TestAnswers(t *testing.T) {
 			t.Errorf("%s: a request that is refused: %+v", s, refuse)
 		}
 	}
-	if s := f.door.Stats(); s.Passed != 4 || s.Refused != 4 {
+	if s := f.Figures(); s.Passed != 4 || s.Refused != 4 {
 		t.Errorf("stats: %+v", s)
 	}
 }
@@ -107,7 +107,7 @@ func TestServedAnswers(t *testing.T) {
   - {id: away, match: {route: "GET /away"}, limit: {rate: 1/1h, burst: 1, serve: {status: 503, type: text/plain, body: "sold out"}}}
   - {id: line, match: {route: "GET /line"}, limit: {rate: 1/1h, burst: 1, serve: {status: 503, type: application/problem+json, body: "{}"}}}
   - {id: lines, match: {route: "GET /lines"}, limit: {rate: 1/1h, burst: 1, serve: {status: 503, type: application/problem+json, body: "{\n}"}}}
-`, Config{})
+`, gateway.DoorConfig{})
 	second := func(s Scheme, target string) (status int, body string) {
 		f.ask(s, "GET", target, "192.0.2.1")
 		r := f.ask(s, "GET", target, "192.0.2.1")
@@ -132,7 +132,7 @@ func TestServedAnswers(t *testing.T) {
 	if status, body := second(Nginx, "/lines"); status != http.StatusTooManyRequests || body == "{" {
 		t.Errorf("a body of two lines in a header: %d %q, want the default refusal", status, body)
 	}
-	if got := f.door.Stats().Unsendable; got == 0 {
+	if got := f.Faults(gateway.Unsendable); got == 0 {
 		t.Error("stats: no answer was unsendable")
 	}
 }
@@ -140,7 +140,7 @@ func TestServedAnswers(t *testing.T) {
 // Only the headers of its scheme count at an endpoint.
 func TestSpoofedHeaders(t *testing.T) {
 	t.Parallel()
-	f := open(t, oneEach, Config{})
+	f := open(t, oneEach, gateway.DoorConfig{})
 	own := map[Scheme][]string{
 		Forwarded: {"X-Forwarded-Method: POST", "X-Forwarded-Uri: /nothing", "X-Forwarded-Host: other"},
 		Original:  {"X-Original-Method: POST", "X-Original-URI: /nothing", "X-Real-IP: 203.0.113.1"},
@@ -173,13 +173,13 @@ func TestSpoofedHeaders(t *testing.T) {
 				host = []string{header}
 			}
 			for _, twice := range []string{value, ""} {
-				before := f.door.Stats().Ambiguous
+				before := f.Faults(gateway.Ambiguous)
 				r := f.ask(s, "GET", "/search?q=twice-"+fmt.Sprint(s, i), "192.0.2.1", append([]string{name + ": " + twice}, host...)...)
 				status := fmt.Sprint(r.status)
 				if s == Nginx {
 					status = r.header.Get(statusHeader)
 				}
-				if status != "400" || f.door.Stats().Ambiguous != before+1 {
+				if status != "400" || f.Faults(gateway.Ambiguous) != before+1 {
 					t.Errorf("%s: %q beside the gateway's: %+v", s, name+": "+twice, r)
 				}
 			}
@@ -191,7 +191,7 @@ func TestSpoofedHeaders(t *testing.T) {
 // told.
 func TestMissingHeaders(t *testing.T) {
 	t.Parallel()
-	f := open(t, oneEach, Config{})
+	f := open(t, oneEach, gateway.DoorConfig{})
 	for _, s := range []Scheme{Forwarded, Original, Nginx} {
 		for range 3 {
 			r := f.send("GET /"+s.String()+"?q=1", "X-Hotparam-Target: /search?q=1")
@@ -200,7 +200,7 @@ func TestMissingHeaders(t *testing.T) {
 			}
 		}
 	}
-	if got := f.door.Stats().Missing; got != 9 {
+	if got := f.Faults(gateway.Incomplete); got != 9 {
 		t.Errorf("stats: %d questions lack a header, want 9", got)
 	}
 	if n := strings.Count(f.Log.String(), "does not send a required header"); n != 1 || !strings.Contains(f.Log.String(), "X-Forwarded-Method") {
@@ -215,7 +215,7 @@ func TestMissingHeaders(t *testing.T) {
 
 func TestEndpoints(t *testing.T) {
 	t.Parallel()
-	f := open(t, oneEach, Config{Endpoints: []Endpoint{{"/auth", Forwarded}, {"/ask/envoy", Envoy}}})
+	f := open(t, oneEach, gateway.DoorConfig{}, Endpoint{"/auth", Forwarded}, Endpoint{"/ask/envoy", Envoy})
 	for _, path := range []string{"/", "/auth/", "/authentic", "/auth/../auth", "//auth", "/ask", "/ask/envoys", "/forwarded", "/nginx"} {
 		if r := f.send("GET "+path, "X-Forwarded-Method: GET", "X-Forwarded-Uri: /search?q=1"); r.status != http.StatusNotFound {
 			t.Errorf("%s: %+v, want 404", path, r)
@@ -239,7 +239,7 @@ func TestEndpoints(t *testing.T) {
 		"below root":   {{"/", Envoy}, {"/nginx", Nginx}},
 		"Envoy inside": {{"/auth/envoy", Envoy}, {"/auth", Envoy}},
 	} {
-		if _, err := New(Config{Decider: f.door.config.Decider, Endpoints: endpoints}); err == nil {
+		if _, err := New(gateway.DoorConfig{Decider: f.Decider}, endpoints); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
@@ -251,7 +251,7 @@ func TestClientAddress(t *testing.T) {
 	t.Parallel()
 	f := open(t, `
   - {id: addr, match: {route: "GET /a"}, by: ["addr:ip"], limit: {rate: 1/1h, burst: 1}}
-`, Config{})
+`, gateway.DoorConfig{})
 	for s := Forwarded; s <= Nginx; s++ {
 		addr := "192.0.2." + strconv.Itoa(int(s))
 		claims := func(claimed string) reply {

@@ -18,7 +18,7 @@ import (
 
 func TestToken(t *testing.T) {
 	t.Parallel()
-	f := open(t, oneEach, Config{Token: "s3cret"})
+	f := open(t, oneEach, gateway.DoorConfig{Token: "s3cret"})
 	uri := "X-Original-URI: /search?q=1"
 	for name, header := range map[string][]string{
 		"none": {uri}, "another": {uri, "X-Hotparam-Token: s3cre"}, "empty": {uri, "X-Hotparam-Token:"},
@@ -31,7 +31,7 @@ func TestToken(t *testing.T) {
 	if r := f.send("GET /original", uri, "X-Hotparam-Token: s3cret"); r.status != http.StatusOK {
 		t.Errorf("with the token: %+v: nothing was counted before", r)
 	}
-	if got := f.door.Stats().Unauthorized; got != 4 {
+	if got := f.Faults(gateway.Unauthorized); got != 4 {
 		t.Errorf("stats: %d unauthorized, want 4", got)
 	}
 	if strings.Contains(f.Log.String(), "s3cre") {
@@ -41,7 +41,7 @@ func TestToken(t *testing.T) {
 
 func TestAllow(t *testing.T) {
 	t.Parallel()
-	f := open(t, oneEach, Config{Allow: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}})
+	f := open(t, oneEach, gateway.DoorConfig{Allow: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}})
 	conn, err := net.Dial("tcp", f.Addr)
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +52,7 @@ func TestAllow(t *testing.T) {
 	if n, err := conn.Read(make([]byte, 1)); n != 0 || err == nil {
 		t.Error("a connection from elsewhere is served")
 	}
-	if got := f.door.Stats().Strangers; got != 1 {
+	if got := f.Closed("not_allowed"); got != 1 {
 		t.Errorf("stats: %d foreign, want 1", got)
 	}
 }
@@ -66,7 +66,7 @@ func TestUnixSocket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	serveOn(t, l, d, Config{Allow: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}})
+	serveOn(t, l, d, gateway.DoorConfig{Allow: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}})
 	conn, err := net.Dial("unix", path)
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +83,7 @@ func TestWait(t *testing.T) {
 	f := open(t, `
   - {id: slow, match: {route: "GET /slow"}, limit: {rate: 1/10s, burst: 1, wait: 1m}}
   - {id: quick, match: {route: "GET /quick"}, limit: {rate: 200/s, burst: 1, wait: 1m}}
-`, Config{Timeout: 200 * time.Millisecond})
+`, gateway.DoorConfig{Timeout: 200 * time.Millisecond})
 	f.ask(Original, "GET", "/slow", "")
 	start := time.Now()
 	if r := f.ask(Original, "GET", "/slow", ""); r.status != http.StatusTooManyRequests {
@@ -103,7 +103,7 @@ func TestConcurrency(t *testing.T) {
 	t.Parallel()
 	f := open(t, `
   - {id: few, match: {route: "GET /few"}, limit: {concurrency: 1}}
-`, Config{})
+`, gateway.DoorConfig{})
 	for range 3 {
 		if r := f.ask(Forwarded, "GET", "/few", ""); r.status != http.StatusOK {
 			t.Errorf("%+v", r)
@@ -113,7 +113,7 @@ func TestConcurrency(t *testing.T) {
 
 func TestBounds(t *testing.T) {
 	t.Parallel()
-	f := open(t, oneEach, Config{MaxConnections: 64})
+	f := open(t, oneEach, gateway.DoorConfig{MaxConnections: 64})
 	// As long as nginx or Envoy lets a client's be.
 	long := strings.Repeat("a", 60<<10)
 	for s := Forwarded; s <= Nginx; s++ {
@@ -154,7 +154,7 @@ func TestBounds(t *testing.T) {
 	if r := f.ask(Original, "GET", "/search?q=idle", ""); r.status != http.StatusOK {
 		t.Errorf("beside idle connections: %+v", r)
 	}
-	if s := f.door.Stats(); s.HTTP.Connections > 64+32 || s.HTTP.Evicted == 0 {
+	if s := f.Figures(); s.Connections > 64+32 || s.Closed["idle"] == 0 {
 		t.Errorf("stats: %+v, want at most 64 connections and some more", s)
 	}
 	for _, c := range idle {
@@ -163,7 +163,7 @@ func TestBounds(t *testing.T) {
 }
 
 func TestConfig(t *testing.T) {
-	if _, err := New(Config{}); err == nil {
+	if _, err := New(gateway.DoorConfig{}, nil); err == nil {
 		t.Error("no decider: no error")
 	}
 	for s := Forwarded; s <= Nginx; s++ {

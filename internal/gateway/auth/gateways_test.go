@@ -128,7 +128,7 @@ func setUp(t testing.TB, name string, d *gateway.Decider, patient bool) *setup {
 	t.Helper()
 	s := &setup{app: startApplication(t)}
 	s.connections = &countedListener{Listener: gatewaytest.Listen(t, "127.0.0.1:0")}
-	s.fixture = serveOn(t, s.connections, d, Config{})
+	s.fixture = serveOn(t, s.connections, d, gateway.DoorConfig{})
 	values := map[string]string{application0: s.app.addr, door0: s.Addr}
 	if patient && realGateways[name].timeout != "" {
 		values[realGateways[name].timeout] = "20s"
@@ -248,8 +248,8 @@ func TestRealAnswers(t *testing.T) {
 			t.Errorf("%d connections for some 60 requests in turn", got)
 		}
 		s.testSpoofedHeaders()
-		if got := s.door.Stats(); got.Ambiguous != 0 || got.Missing != 0 {
-			t.Errorf("%d requests had a client's headers beside those of the gateway, %d lacked one", got.Ambiguous, got.Missing)
+		if got := s.Figures(); got.Faults[gateway.Ambiguous] != 0 || got.Faults[gateway.Incomplete] != 0 {
+			t.Errorf("%d requests had a client's headers beside those of the gateway, %d lacked one", got.Faults[gateway.Ambiguous], got.Faults[gateway.Incomplete])
 		}
 	})
 }
@@ -347,7 +347,7 @@ func TestRealFailOpen(t *testing.T) {
 			<-done
 		}
 
-		serveOn(t, listen(), d, Config{})
+		serveOn(t, listen(), d, gateway.DoorConfig{})
 		decides("back", "2")
 		s.app.close()
 		if r := s.get("GET /search?q=3"); r.status != http.StatusBadGateway && r.status != http.StatusServiceUnavailable {

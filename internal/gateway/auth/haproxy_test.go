@@ -30,7 +30,7 @@ func startLua(t testing.TB, auth string) *real.HAProxy {
 func TestSameKeysThroughHAProxyLua(t *testing.T) {
 	t.Parallel()
 	gatewaytest.Run(t, func(tb testing.TB, d *gateway.Decider) gatewaytest.Door {
-		h := startLua(tb, serve(tb, d, Config{}).Addr)
+		h := startLua(tb, serve(tb, d, gateway.DoorConfig{}).Addr)
 		return gatewaytest.Door{
 			NoHeaders: true,
 			Without: []string{
@@ -48,7 +48,7 @@ func TestSameKeysThroughHAProxyLua(t *testing.T) {
 // Without hotparam requests pass.
 func TestHAProxyLuaFailsOpen(t *testing.T) {
 	t.Parallel()
-	f := open(t, oneEach, Config{})
+	f := open(t, oneEach, gateway.DoorConfig{})
 	h := startLua(t, f.Addr)
 	request := &gatewaytest.Request{Method: "GET", Target: "/search?q=phone", Header: http.Header{"X-Original-Uri": {"/other"}, "X-Original-Method": {"POST"}}}
 	if a := gatewaytest.AskThrough(t, h.Addr, request); a.Status != 0 {

@@ -26,26 +26,26 @@ type fixture struct {
 }
 
 // serve serves a door of the decider.
-func serve(t testing.TB, d *gateway.Decider, c Config) *fixture {
+func serve(t testing.TB, d *gateway.Decider, c gateway.DoorConfig) *fixture {
 	t.Helper()
 	return serveOn(t, gatewaytest.Listen(t, "127.0.0.1:0"), d, c)
 }
 
-func serveOn(t testing.TB, l net.Listener, d *gateway.Decider, c Config) *fixture {
+func serveOn(t testing.TB, l net.Listener, d *gateway.Decider, c gateway.DoorConfig) *fixture {
 	t.Helper()
 	return serveFixture(t, l, gatewaytest.NewOf(t, d), c)
 }
 
 // open serves a door of these rules.
-func open(t testing.TB, rules string, c Config) *fixture {
+func open(t testing.TB, rules string, c gateway.DoorConfig, endpoints ...Endpoint) *fixture {
 	t.Helper()
-	return serveFixture(t, gatewaytest.Listen(t, "127.0.0.1:0"), gatewaytest.New(t, rules, gateway.Config{}), c)
+	return serveFixture(t, gatewaytest.Listen(t, "127.0.0.1:0"), gatewaytest.New(t, rules, gateway.Config{}), c, endpoints...)
 }
 
-func serveFixture(t testing.TB, l net.Listener, around *gatewaytest.Fixture, c Config) *fixture {
+func serveFixture(t testing.TB, l net.Listener, around *gatewaytest.Fixture, c gateway.DoorConfig, endpoints ...Endpoint) *fixture {
 	t.Helper()
 	c.Decider, c.Log = around.Decider, around.Logger
-	door, err := New(c)
+	door, err := New(c, endpoints)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,9 +4,8 @@ import (
 	"context"
 	"net/http"
 	"strings"
-	"time"
 
-	"github.com/hotparam/hotparam/internal/loglimit"
+	"github.com/hotparam/hotparam/internal/gateway"
 	"github.com/hotparam/hotparam/middleware"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -16,35 +15,31 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	scheme, below, ok := d.endpoint(r)
 	switch {
 	case !ok:
-		d.counters.Unknown.Add(1)
-		d.warn(unknownPath, "a gateway uses a path that is not an endpoint of guard.auth", "path", firstSegment(r.URL.Path))
+		d.Fault(gateway.UnknownPath, "a gateway uses a path that is not an endpoint of guard.auth", "path", firstSegment(r.URL.Path))
 		http.Error(w, "hotparam has no endpoint at this path", http.StatusNotFound)
 		return
-	case !d.token.Accepts(r.Header.Get(tokenHeader)):
-		d.counters.Unauthorized.Add(1)
-		d.warn(noToken, "a gateway did not send the right token: configure it to send the header "+tokenHeader, "peer", r.RemoteAddr)
+	case !d.Accepts(r.Header.Get(tokenHeader)):
+		d.Fault(gateway.Unauthorized, "a gateway did not send the right token: configure it to send the header "+tokenHeader, "peer", r.RemoteAddr)
 		http.Error(w, "hotparam needs its token in "+tokenHeader, http.StatusUnauthorized)
 		return
 	}
 	call, missing, ambiguous := scheme.read(r, below)
 	if ambiguous != "" {
-		d.counters.Ambiguous.Add(1)
-		d.warn(manyHeaders, "a gateway sends a header of its scheme more than once, and the request is refused: configure it to replace the client's header", "header", ambiguous, "scheme", scheme)
+		d.Fault(gateway.Ambiguous, "a gateway sends a header of its scheme more than once, and the request is refused: configure it to replace the client's header", "header", ambiguous, "scheme", scheme)
 		refuse(w, scheme, repeated(ambiguous))
 		return
 	}
 	if missing != "" {
-		d.counters.Missing.Add(1)
-		d.warn(noHeader, "a gateway does not send a required header: without the URI, requests pass undecided", "header", missing, "scheme", scheme)
+		d.Fault(gateway.Incomplete, "a gateway does not send a required header: without the URI, requests pass undecided", "header", missing, "scheme", scheme)
 		if call.Target == "" {
 			w.Header()[decisionHeader] = []string{rules.ReasonOpen.String()}
 			w.WriteHeader(scheme.success())
 			return
 		}
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), d.config.Timeout)
+	ctx, cancel := context.WithTimeout(r.Context(), d.Timeout)
 	defer cancel()
-	decision, ticket := d.config.Decider.Begin(ctx, call)
+	decision, ticket := d.Decider.Begin(ctx, call)
 	ticket.End(middleware.Cost{}) // the protocol does not report the end of a request
 	d.answer(w, scheme, decision)
 }
@@ -68,21 +63,6 @@ func (d *Door) endpoint(r *http.Request) (s Scheme, below string, ok bool) {
 		}
 	}
 	return 0, "", false
-}
-
-// Problems that are logged, each at logRate.
-const (
-	unknownPath = iota
-	noToken
-	manyHeaders
-	noHeader
-	problems // number of problems
-)
-
-var logRate = loglimit.Rate{Burst: 1, Every: time.Minute}
-
-func (d *Door) warn(problem int, message string, args ...any) {
-	d.lines[problem].Warn(logRate, d.config.Log, message, args...)
 }
 
 // firstSegment returns the part of a path that may be logged. The rest may come from a client.

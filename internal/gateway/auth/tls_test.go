@@ -23,7 +23,7 @@ const testToken = "0123456789abcdef0123456789abcdef"
 func TestMutualTLS(t *testing.T) {
 	t.Parallel()
 	testenv.MutualTLS(t, func(_ testing.TB, server *tls.Config) testenv.SecureDoor {
-		f := open(t, oneEach, Config{TLS: server, Token: testToken})
+		f := open(t, oneEach, gateway.DoorConfig{TLS: server, Token: testToken})
 		ask := func(_ testing.TB, client *tls.Config) error {
 			for _, token := range []string{testToken, ""} {
 				conn, err := tls.Dial("tcp", f.Addr, client)
@@ -44,7 +44,7 @@ func TestMutualTLS(t *testing.T) {
 			}
 			return nil
 		}
-		return testenv.SecureDoor{Addr: f.Addr, Ask: ask, NoTLS: func() int64 { return f.door.Stats().NoTLS }}
+		return testenv.SecureDoor{Addr: f.Addr, Ask: ask, NoTLS: func() int64 { return f.Closed("tls") }}
 	})
 }
 
@@ -68,7 +68,7 @@ func TestRealMutualTLS(t *testing.T) {
 			files := testenv.Certificates(t, "guard.internal")
 			for _, expired := range []bool{false, true} {
 				d := gatewaytest.Open(t, oneEach, hotparam.WithMiddleware(middleware.WithHeaders())).Decider(t, gateway.Config{})
-				c := Config{TLS: files.Server(t)}
+				c := gateway.DoorConfig{TLS: files.Server(t)}
 				if how.hasToken {
 					c.Token = testToken
 				}
@@ -90,7 +90,7 @@ func TestRealMutualTLS(t *testing.T) {
 				} else {
 					s.expect("with one that has expired", "/search?q=1", http.StatusOK, http.StatusOK)
 				}
-				if got := s.door.Stats(); (got.NoTLS > 0) != expired || got.Unauthorized > 0 || (got.Passed > 0) == expired {
+				if got := s.Figures(); (got.Closed["tls"] > 0) != expired || got.Faults[gateway.Unauthorized] > 0 || (got.Passed > 0) == expired {
 					t.Errorf("expired %v: %+v; the log:\n%s", expired, got, s.Log)
 				}
 			}

@@ -27,7 +27,7 @@ func TestTraefikFailsClosed(t *testing.T) {
 	s.Stop()
 	s.expect("away", "/search?q=1", http.StatusInternalServerError, http.StatusInternalServerError)
 	s.expect("away, another value", "/search?q=2", http.StatusInternalServerError)
-	serveOn(t, gatewaytest.Listen(t, s.Addr), d, Config{})
+	serveOn(t, gatewaytest.Listen(t, s.Addr), d, gateway.DoorConfig{})
 	s.expect("back", "/search?q=3", http.StatusOK, http.StatusTooManyRequests)
 	s.app.close()
 	s.expect("the application is away", "/search?q=4", http.StatusBadGateway)
@@ -40,7 +40,7 @@ func TestTraefikFailover(t *testing.T) {
 	d := gatewaytest.Open(t, traefikRules).Decider(t, gateway.Config{})
 	health := gatewaytest.Listen(t, "127.0.0.1:0")
 	_, port, _ := net.SplitHostPort(health.Addr().String())
-	s := &setup{app: startApplication(t), fixture: serve(t, d, Config{})}
+	s := &setup{app: startApplication(t), fixture: serve(t, d, gateway.DoorConfig{})}
 	stopHealth := serveHealth(t, health)
 	s.gateway = real.Traefik(t, "traefik", map[string]string{
 		application0: s.app.addr, door0: s.Addr, "port: 9126": "port: " + port, "filename: dynamic.yaml": "filename: failover.yaml",
@@ -59,7 +59,7 @@ func TestTraefikFailover(t *testing.T) {
 	s.expect("hanging", "/search?q=1", http.StatusOK)
 	hanging.Close()
 
-	serveOn(t, gatewaytest.Listen(t, s.Addr), d, Config{})
+	serveOn(t, gatewaytest.Listen(t, s.Addr), d, gateway.DoorConfig{})
 	serveHealth(t, gatewaytest.Listen(t, health.Addr().String()))
 	s.await("/search?q=1", http.StatusTooManyRequests)
 }

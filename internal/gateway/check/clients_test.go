@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/checks/real"
+	"github.com/hotparam/hotparam/internal/gateway"
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
@@ -32,7 +33,7 @@ func TestClients(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			words := client(t)
-			f := open(t, Config{})
+			f := open(t, gateway.DoorConfig{})
 			file := filepath.Join("..", "..", "..", "examples", "clients", name)
 			for base, want := range map[string]string{f.base: "200 429 200 200", nowhere: "200 200 200 200"} {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -18,7 +18,7 @@ import (
 // A request that a program asks about makes the keys that it makes in the Go middleware.
 func TestSameKeys(t *testing.T) {
 	gatewaytest.Run(t, func(tb testing.TB, d *gateway.Decider) gatewaytest.Door {
-		f := serve(tb, gatewaytest.NewOf(tb, d), Config{})
+		f := serve(tb, gatewaytest.NewOf(tb, d), gateway.DoorConfig{})
 		return gatewaytest.Door{Ask: func(tb testing.TB, r *gatewaytest.Request) gatewaytest.Answer {
 			q := question{Method: r.Method, URI: r.Target, Addr: r.Addr, Headers: map[string]values{"Host": {"shop.example"}}}
 			for name, list := range r.Header {
@@ -42,7 +42,7 @@ func TestSameKeys(t *testing.T) {
 }
 
 func TestDecisions(t *testing.T) {
-	f := open(t, Config{})
+	f := open(t, gateway.DoorConfig{})
 	first := f.check(`{"method": "GET", "uri": "/search?q=a"}`)
 	if !first.Allowed || first.Status != 200 || first.Rule != "q" || first.Limit != 1 || first.Headers["Ratelimit"] == "" {
 		t.Errorf("the first request: %+v", first)
@@ -67,14 +67,14 @@ func TestDecisions(t *testing.T) {
 	if got := f.check(`{"method": "GET", "uri": "/spaced"}`); got.Allowed {
 		t.Errorf("a wait of a minute does not fit in a second: %+v", got)
 	}
-	if s := f.door.Stats(); s.Passed == 0 || s.Refused != 4 {
+	if s := f.Figures(); s.Passed == 0 || s.Refused != 4 {
 		t.Errorf("%+v", s)
 	}
 }
 
 // A misspelt field is named, with the one that was probably meant.
 func TestMisspeltField(t *testing.T) {
-	f := open(t, Config{})
+	f := open(t, gateway.DoorConfig{})
 	response, text := f.post("/v1/check", `{"method": "GET", "url": "/search?q=a"}`)
 	if response.StatusCode != 400 || !strings.Contains(string(text), "did you mean") || !strings.Contains(string(text), "uri") {
 		t.Errorf("%s %s", response.Status, text)
@@ -83,7 +83,7 @@ func TestMisspeltField(t *testing.T) {
 
 // What a batch asks is decided one by one.
 func TestBatch(t *testing.T) {
-	f := open(t, Config{})
+	f := open(t, gateway.DoorConfig{})
 	response, text := f.post("/v1/check/batch", `{"checks": [
 		{"method": "GET", "uri": "/search?q=b"}, {"method": "GET", "uri": "/search?q=b"}, {"method": "GET", "uri": "/search?q=c"}]}`)
 	var out struct{ Results []result }
@@ -101,7 +101,7 @@ func TestBatch(t *testing.T) {
 
 // Tickets hold permits and charge costs, each once.
 func TestTickets(t *testing.T) {
-	f := open(t, Config{})
+	f := open(t, gateway.DoorConfig{})
 	const slow = `{"method": "GET", "uri": "/slow", "hold": true}`
 	held := f.check(slow)
 	if held.Ticket == "" || f.check(slow).Reason != "busy" {
@@ -138,7 +138,7 @@ func TestTickets(t *testing.T) {
 func TestTicketsFull(t *testing.T) {
 	around := gatewaytest.New(t, testRules, gateway.Config{})
 	around.Tickets = gateway.NewTickets(gateway.TicketsConfig{Max: 1})
-	f := serve(t, around, Config{})
+	f := serve(t, around, gateway.DoorConfig{})
 	first := f.check(`{"method": "GET", "uri": "/file?name=a", "hold": true}`)
 	if first.Ticket == "" {
 		t.Fatalf("%+v", first)
@@ -153,7 +153,10 @@ func TestTicketsFull(t *testing.T) {
 }
 
 func TestBadRequests(t *testing.T) {
-	f := open(t, Config{Token: "0123456789abcdef", MaxBody: 1000})
+	f := open(t, gateway.DoorConfig{Token: "0123456789abcdef"})
+	f.Stop()
+	f.door.maxBody = 1000
+	f.ServeAgain(f.door)
 	for body, want := range map[string]int{
 		``: 400, `{`: 400, `null`: 400, `[]`: 400, `{}`: 400, `{"method": "GET"}`: 400, `{"uri": "/"}`: 400,
 		`{"method": "GET", "uri": "search"}`:                                     400,
@@ -191,14 +194,14 @@ func TestBadRequests(t *testing.T) {
 		t.Fatal(err)
 	}
 	response.Body.Close()
-	if response.StatusCode != 401 || f.door.Stats().Unauthorized != 2 {
-		t.Errorf("no token: %s, %+v", response.Status, f.door.Stats())
+	if response.StatusCode != 401 || f.Faults(gateway.Unauthorized) != 2 {
+		t.Errorf("no token: %s, %+v", response.Status, f.Figures())
 	}
 }
 
 // A page of another site can send only a few types without asking, and none is taken.
 func TestOtherTypes(t *testing.T) {
-	f := open(t, Config{})
+	f := open(t, gateway.DoorConfig{})
 	for _, media := range []string{"text/plain", "application/x-www-form-urlencoded", ""} {
 		response, err := f.client.Post(f.base+"/v1/check", media, strings.NewReader(`{"method": "GET", "uri": "/"}`))
 		if err != nil {
@@ -220,12 +223,12 @@ func TestOtherTypes(t *testing.T) {
 }
 
 func TestAllow(t *testing.T) {
-	f := open(t, Config{Allow: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}})
+	f := open(t, gateway.DoorConfig{Allow: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}})
 	if response, err := f.client.Post(f.base+"/v1/check", "application/json", strings.NewReader(`{}`)); err == nil {
 		response.Body.Close()
 		t.Errorf("an address that is not allowed: %s", response.Status)
 	}
-	if n := f.door.Stats().Strangers; n == 0 {
+	if n := f.Closed("not_allowed"); n == 0 {
 		t.Error("it was not counted")
 	}
 }
@@ -233,7 +236,7 @@ func TestAllow(t *testing.T) {
 // The document says what the door does: requests that it refuses are refused, and what the door
 // answers is as it says.
 func TestOpenAPI(t *testing.T) {
-	f := open(t, Config{})
+	f := open(t, gateway.DoorConfig{})
 	response, err := f.client.Get(f.base + "/v1/openapi.json")
 	if err != nil {
 		t.Fatal(err)
@@ -290,7 +293,7 @@ func TestOpenAPI(t *testing.T) {
 
 // A program that waits by itself is told how long.
 func TestDelay(t *testing.T) {
-	f := serve(t, gatewaytest.New(t, gatewaytest.Rules(`{id: paced, match: {route: "GET /"}, limit: {rate: 10/s, burst: 1, on_limit: wait, wait: 10s}}`), gateway.Config{}), Config{})
+	f := serve(t, gatewaytest.New(t, gatewaytest.Rules(`{id: paced, match: {route: "GET /"}, limit: {rate: 10/s, burst: 1, on_limit: wait, wait: 10s}}`), gateway.Config{}), gateway.DoorConfig{})
 	f.check(`{"method": "GET", "uri": "/"}`)
 	if got := f.check(`{"method": "GET", "uri": "/"}`); !got.Allowed || got.DelayMS < 1 || got.DelayMS > 100 {
 		t.Errorf("%+v, want a delay of up to 100 ms", got)

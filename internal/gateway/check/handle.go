@@ -18,7 +18,7 @@ func (d *Door) serveCheck(w http.ResponseWriter, r *http.Request) {
 	if !d.read(w, r, &q) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), d.config.Timeout)
+	ctx, cancel := context.WithTimeout(r.Context(), d.Timeout)
 	defer cancel()
 	writeJSON(w, d.check(ctx, &q))
 }
@@ -28,7 +28,7 @@ func (d *Door) serveBatch(w http.ResponseWriter, r *http.Request) {
 	if !d.read(w, r, &b) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), d.config.Timeout)
+	ctx, cancel := context.WithTimeout(r.Context(), d.Timeout)
 	defer cancel()
 	results := make([]result, 0, len(b.Checks))
 	for i := range b.Checks {
@@ -42,7 +42,7 @@ func (d *Door) serveDone(w http.ResponseWriter, r *http.Request) {
 	if !d.read(w, r, &in) {
 		return
 	}
-	if d.config.Tickets.End(in.Ticket, in.cost()) == gateway.Unknown {
+	if d.Tickets.End(in.Ticket, in.cost()) == gateway.Unknown {
 		writeProblem(w, http.StatusGone, "no such ticket: it was ended long ago, is older than guard.ticket_age, or is of another guard")
 		return
 	}
@@ -54,9 +54,9 @@ func (d *Door) check(ctx context.Context, q *question) result {
 	var decision rules.Decision
 	var ticket *middleware.Ticket
 	if q.Resource != "" {
-		decision, ticket = d.config.Decider.EnterNow(ctx, q.Resource, q.params(), q.Context)
+		decision, ticket = d.Decider.EnterNow(ctx, q.Resource, q.params(), q.Context)
 	} else {
-		decision, ticket = d.config.Decider.Begin(ctx, &gateway.Call{
+		decision, ticket = d.Decider.Begin(ctx, &gateway.Call{
 			Method: q.Method, Target: q.URI, Header: q.header(), Addr: q.Addr,
 			Caller: q.Caller, FromProgram: true, Context: q.Context, NoWait: true,
 		})
@@ -68,15 +68,11 @@ func (d *Door) check(ctx context.Context, q *question) result {
 		ticket.End(middleware.Cost{})
 	default:
 		held := false
-		if id, held = d.config.Tickets.Hold(ticket); !held {
+		if id, held = d.Tickets.Hold(ticket); !held {
 			id, decision = "", gateway.NoPlace()
 		}
 	}
-	if decision.Allowed {
-		d.counters.Passed.Add(1)
-	} else {
-		d.counters.Refused.Add(1)
-	}
+	d.Decided(decision.Allowed)
 	out := newResult(&decision, q.Method)
 	out.Ticket = id
 	return out
@@ -86,14 +82,14 @@ func (d *Door) check(ctx context.Context, q *question) result {
 func (d *Door) read(w http.ResponseWriter, r *http.Request, to interface{ validate() error }) (ok bool) {
 	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
 		// Without CORS, a browser does not send this type for a page of another site.
-		d.counters.Bad.Add(1)
+		d.Fault(gateway.Unreadable, "")
 		writeProblem(w, http.StatusUnsupportedMediaType, "want Content-Type: application/json")
 		return false
 	}
-	err := decode(http.MaxBytesReader(w, r.Body, d.config.MaxBody), to)
+	err := decode(http.MaxBytesReader(w, r.Body, d.maxBody), to)
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-		d.counters.TooLarge.Add(1)
-		writeProblem(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("the body has more than %d bytes", d.config.MaxBody))
+		d.Fault(gateway.TooLarge, "")
+		writeProblem(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("the body has more than %d bytes", d.maxBody))
 		return false
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) { // the server counts it and closes the connection
@@ -101,7 +97,7 @@ func (d *Door) read(w http.ResponseWriter, r *http.Request, to interface{ valida
 		return false
 	}
 	if err != nil {
-		d.counters.Bad.Add(1)
+		d.Fault(gateway.Unreadable, "")
 		writeProblem(w, http.StatusBadRequest, err.Error())
 		return false
 	}

@@ -35,12 +35,12 @@ type fixture struct {
 	token  string
 }
 
-func open(t testing.TB, c Config) *fixture {
+func open(t testing.TB, c gateway.DoorConfig) *fixture {
 	t.Helper()
 	return serve(t, gatewaytest.New(t, testRules, gateway.Config{}), c)
 }
 
-func serve(t testing.TB, around *gatewaytest.Fixture, c Config) *fixture {
+func serve(t testing.TB, around *gatewaytest.Fixture, c gateway.DoorConfig) *fixture {
 	t.Helper()
 	c.Decider, c.Tickets, c.Log = around.Decider, around.Tickets, around.Logger
 	door, err := New(c)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hotparam/hotparam/internal/gateway"
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
@@ -14,7 +15,7 @@ import (
 func TestMutualTLS(t *testing.T) {
 	t.Parallel()
 	testenv.MutualTLS(t, func(_ testing.TB, server *tls.Config) testenv.SecureDoor {
-		f := open(t, Config{TLS: server, Token: "0123456789abcdef"})
+		f := open(t, gateway.DoorConfig{TLS: server, Token: "0123456789abcdef"})
 		ask := func(tb testing.TB, config *tls.Config) error {
 			client := http.Client{Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}}
 			status := func(token string) (int, error) {
@@ -38,6 +39,6 @@ func TestMutualTLS(t *testing.T) {
 			}
 			return nil
 		}
-		return testenv.SecureDoor{Addr: f.Addr, Ask: ask, NoTLS: func() int64 { return f.door.Stats().NoTLS }}
+		return testenv.SecureDoor{Addr: f.Addr, Ask: ask, NoTLS: func() int64 { return f.Closed("tls") }}
 	})
 }

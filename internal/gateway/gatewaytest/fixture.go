@@ -19,11 +19,6 @@ import (
 // Patience is the timeout of [Fixture.Await].
 const Patience = 20 * time.Second
 
-// Server is a door.
-type Server interface {
-	Serve(ctx context.Context, l net.Listener) error
-}
-
 // Fixture has the dependencies of a door in a test. Only the test's goroutine may use it.
 type Fixture struct {
 	Guard   *Guard // nil if the fixture is that of a given decider
@@ -34,10 +29,8 @@ type Fixture struct {
 	Addr    string // host:port, or the path of a Unix socket, at which the door is served
 	Stop    func() // ends the door's Serve, as the end of the test does
 
-	// Stats returns the door's, which a failure of Await shows. It may be nil.
-	Stats func() any
-
-	tb testing.TB
+	tb   testing.TB
+	door gateway.Door // that was served last
 }
 
 // New returns the fixture of a decider that has these rules (see [Open]), and c.
@@ -66,20 +59,20 @@ func (f *Fixture) runTickets() {
 }
 
 // Serve serves a door on a free port.
-func (f *Fixture) Serve(door Server) {
+func (f *Fixture) Serve(door gateway.Door) {
 	f.tb.Helper()
 	f.ServeOn(Listen(f.tb, "127.0.0.1:0"), door)
 }
 
 // ServeAgain serves a door at the address of the last one, which must have stopped.
-func (f *Fixture) ServeAgain(door Server) {
+func (f *Fixture) ServeAgain(door gateway.Door) {
 	f.tb.Helper()
 	f.ServeOn(Listen(f.tb, f.Addr), door)
 }
 
 // ServeOn serves a door on l until the test ends, or Stop is called.
-func (f *Fixture) ServeOn(l net.Listener, door Server) {
-	f.Addr = l.Addr().String()
+func (f *Fixture) ServeOn(l net.Listener, door gateway.Door) {
+	f.Addr, f.door = l.Addr().String(), door
 	f.Stop = testenv.Running(f.tb, func(ctx context.Context) error { return door.Serve(ctx, l) })
 }
 
@@ -90,13 +83,23 @@ func (f *Fixture) Await(what string, ready func() bool) {
 		if !time.Now().After(end) {
 			continue
 		}
-		var stats any
-		if f.Stats != nil {
-			stats = f.Stats()
-		}
-		f.tb.Fatalf("%s: not within %v; %+v; the log:\n%s", what, Patience, stats, f.Log)
+		f.tb.Fatalf("%s: not within %v; %+v; the log:\n%s", what, Patience, f.Figures(), f.Log)
 	}
 }
+
+// Figures returns the counters of the door that was served last.
+func (f *Fixture) Figures() (none gateway.Figures) {
+	if f.door == nil {
+		return none
+	}
+	return f.door.Figures()
+}
+
+// Faults returns how many calls the door did not use as they came, for the reason.
+func (f *Fixture) Faults(r gateway.Reason) int64 { return f.Figures().Faults[r] }
+
+// Closed returns how many connections the door closed for the reason.
+func (f *Fixture) Closed(r gateway.Reason) int64 { return f.Figures().Closed[r] }
 
 // Listen listens on a TCP address. One that was free a moment ago may be the own end of somebody's
 // connection for a while.

@@ -11,6 +11,8 @@ import (
 	"google.golang.org/grpc/tap"
 
 	ratelimit "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+
+	"github.com/hotparam/hotparam/internal/gateway"
 )
 
 // callKey is the key of a call's cancel function in its context.
@@ -39,26 +41,25 @@ func kindOf(method string) (kind int, isCall bool) {
 }
 
 // tap is called for each new stream, by the goroutine of its connection. It refuses a call if too
-// many are in flight. It sets the deadline of a call that has none before Config.CallTimeout:
+// many are in flight. It sets the deadline of a call that has none before callTimeout:
 // otherwise a peer that sends a message byte by byte would keep the call in flight forever.
 func (d *Door) tap(ctx context.Context, info *tap.Info) (context.Context, error) {
 	kind, isCall := kindOf(info.FullMethodName)
-	now, most := &d.calls, int64(d.config.MaxCalls)
+	now, most := &d.calls, d.maxCalls
 	if !isCall {
 		now, most = &d.others[kind], maxOthers[kind]
 	}
 	if now.Load() >= most {
-		d.stats.Busy.Add(1)
-		d.complain.add(complainBusy, "refused a call: too many are in flight", "method", info.FullMethodName, "calls", most)
+		d.Fault(gateway.Busy, "refused a call: too many are in flight", "method", info.FullMethodName, "calls", most)
 		return ctx, status.Error(codes.ResourceExhausted, "too many calls in flight")
 	}
 	if !isCall && kind == ofStream {
 		return ctx, nil
 	}
-	if end, ok := ctx.Deadline(); ok && time.Until(end) <= d.config.CallTimeout {
+	if end, ok := ctx.Deadline(); ok && time.Until(end) <= d.callTimeout {
 		return ctx, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, d.config.CallTimeout)
+	ctx, cancel := context.WithTimeout(ctx, d.callTimeout)
 	return context.WithValue(ctx, callKey{}, cancel), nil
 }
 
@@ -96,8 +97,7 @@ func (s callStats) HandleRPC(ctx context.Context, event stats.RPCStats) {
 		switch {
 		case e.Error == nil:
 		case isOurs && status.Code(e.Error) == codes.DeadlineExceeded:
-			s.door.stats.Slow.Add(1)
-			s.door.complain.add(complainSlow, "a call exceeded its time limit and was ended", "within", s.door.config.CallTimeout)
+			s.door.Fault(gateway.Slow, "a call exceeded its time limit and was ended", "within", s.door.callTimeout)
 		case !isOther:
 			s.door.failed(e.Error)
 		}
@@ -110,8 +110,7 @@ func (d *Door) failed(err error) {
 	if code := status.Code(err); code == codes.Canceled || code == codes.DeadlineExceeded {
 		return
 	}
-	d.stats.Failed.Add(1)
-	d.complain.add(complainFailed, "a call failed: Envoy's failure_mode_deny decides whether the request passes", "err", err)
+	d.Fault(gateway.Unreadable, "a call failed: Envoy's failure_mode_deny decides whether the request passes", "err", err)
 }
 
 // TagConn implements [stats.Handler].

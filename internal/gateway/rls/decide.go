@@ -23,10 +23,9 @@ func (d *Door) ShouldRateLimit(ctx context.Context, req *ratelimit.RateLimitRequ
 	case len(req.GetDescriptors()) == 0:
 		return nil, status.Error(codes.InvalidArgument, "there are no descriptors")
 	}
-	d.stats.Calls.Add(1)
 	descriptors := req.GetDescriptors()
 	if len(descriptors) > maxDescriptors {
-		d.fault(TooMany, "a call has too many descriptors: only the first are used", "descriptors", len(descriptors), "used", maxDescriptors)
+		d.Fault(gateway.TooMany, "a call has too many descriptors: only the first are used", "descriptors", len(descriptors), "used", maxDescriptors)
 		descriptors = descriptors[:maxDescriptors]
 	}
 	var few [2]ask
@@ -40,9 +39,7 @@ func (d *Door) ShouldRateLimit(ctx context.Context, req *ratelimit.RateLimitRequ
 	defer cancel()
 	decisions := d.decide(ctx, req.GetDomain(), asks)
 	response := answer(asks, decisions, len(req.GetDescriptors()))
-	if response.GetOverallCode() == ratelimit.RateLimitResponse_OVER_LIMIT {
-		d.stats.Limited.Add(1)
-	}
+	d.Decided(response.GetOverallCode() == ratelimit.RateLimitResponse_OK)
 	return response, nil
 }
 
@@ -75,9 +72,9 @@ func (d *Door) decide(ctx context.Context, domain string, asks []ask) []rules.De
 		a := &asks[alone]
 		var ticket *middleware.Ticket
 		if a.kind == ofRequest {
-			decisions[alone], ticket = d.config.Decider.Begin(ctx, &a.call)
+			decisions[alone], ticket = d.Decider.Begin(ctx, &a.call)
 		} else {
-			decisions[alone], ticket = d.config.Decider.Enter(ctx, domain, a.params)
+			decisions[alone], ticket = d.Decider.Enter(ctx, domain, a.params)
 		}
 		if !d.hold(ctx, a, ticket) {
 			decisions[alone] = gateway.NoPlace()
@@ -109,7 +106,7 @@ func (d *Door) decideTogether(ctx context.Context, domain string, asks []ask, de
 			parts, of = append(parts, part), append(of, i)
 		}
 	}
-	got, tickets := d.config.Decider.Together(ctx, parts)
+	got, tickets := d.Decider.Together(ctx, parts)
 	for p, i := range of {
 		if first := p == 0 || of[p-1] != i; first {
 			if decisions[i] = got[p]; !d.hold(ctx, &asks[i], tickets[p]) {
@@ -135,10 +132,10 @@ func (d *Door) hold(ctx context.Context, a *ask, ticket *middleware.Ticket) bool
 	case errors.Is(ctx.Err(), context.Canceled):
 		ticket.End(middleware.Cost{})
 	case a.id != "":
-		return d.config.Tickets.HoldAs(a.id, ticket)
+		return d.Tickets.HoldAs(a.id, ticket)
 	default:
 		if !ticket.Counts(rules.Units) {
-			d.fault(NoID, "a rule needs the end of a request, but the descriptor has no entry id")
+			d.Fault(gateway.NoID, "a rule needs the end of a request, but the descriptor has no entry id")
 		}
 		ticket.End(middleware.Cost{Units: a.hits})
 	}
@@ -153,7 +150,6 @@ func (d *Door) end(asks []ask) {
 		if a.kind != ofEnd {
 			continue
 		}
-		d.stats.Ends.Add(1)
 		if a.id == "" {
 			continue // merged into an earlier descriptor
 		}
@@ -166,7 +162,7 @@ func (d *Door) end(asks []ask) {
 				}
 			}
 		}
-		d.config.Tickets.End(a.id, cost)
+		d.Tickets.End(a.id, cost)
 	}
 }
 

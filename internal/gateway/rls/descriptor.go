@@ -46,11 +46,11 @@ type ask struct {
 func (d *Door) parse(req *ratelimit.RateLimitRequest, desc *common.RateLimitDescriptor) (a ask) {
 	entries := desc.GetEntries()
 	if len(entries) > maxEntries {
-		d.fault(TooMany, "a descriptor has too many entries: only the first are used", "entries", len(entries), "used", maxEntries)
+		d.Fault(gateway.TooMany, "a descriptor has too many entries: only the first are used", "entries", len(entries), "used", maxEntries)
 		entries = entries[:maxEntries]
 	}
 	if desc.GetLimit() != nil {
-		d.fault(Unsupported, "a descriptor has a limit of its own, which is ignored: limits come from the rules")
+		d.Fault(gateway.Unsupported, "a descriptor has a limit of its own, which is ignored: limits come from the rules")
 	}
 	hits, explicit := hitsOf(req, desc)
 	switch method, path, done := find(entries, "method"), find(entries, "path"), find(entries, "done"); {
@@ -66,18 +66,18 @@ func (d *Door) parse(req *ratelimit.RateLimitRequest, desc *common.RateLimitDesc
 		d.readRequest(&a, entries)
 	case (method != nil || path != nil) && req.GetDomain() == Domain:
 		a.kind = unusable
-		d.fault(Incomplete, "a descriptor of a request needs both method and path")
+		d.Fault(gateway.Incomplete, "a descriptor of a request needs both method and path")
 		return a
 	default:
 		a.params = paramsOf(entries)
 	}
 	if a.hits = hits; hits > maxHits {
-		d.fault(TooMany, "a descriptor has too many hits", "hits", hits, "used", maxHits)
+		d.Fault(gateway.TooMany, "a descriptor has too many hits", "hits", hits, "used", maxHits)
 		a.hits = maxHits
 	}
 	if desc.GetIsNegativeHits() && hits != 0 {
 		a.kind = unusable
-		d.fault(Unsupported, "a descriptor has negative hits and is ignored: hits cannot be returned")
+		d.Fault(gateway.Unsupported, "a descriptor has negative hits and is ignored: hits cannot be returned")
 	}
 	return a
 }
@@ -110,11 +110,11 @@ func (d *Door) readEnd(a *ask, entries []*common.RateLimitDescriptor_Entry, unit
 	switch unit {
 	case "bytes", "ms", "units", "end", "":
 	default:
-		d.fault(UnknownEntry, "an entry done has an unknown unit: want bytes, ms, units or end", "done", unit)
+		d.Fault(gateway.UnknownEntry, "an entry done has an unknown unit: want bytes, ms, units or end", "done", unit)
 	}
 	if a.id == "" {
 		a.kind = unusable
-		d.fault(Incomplete, "a descriptor with the entry done needs the entry id of its request")
+		d.Fault(gateway.Incomplete, "a descriptor with the entry done needs the entry id of its request")
 	}
 }
 
@@ -147,7 +147,7 @@ func (d *Door) readRequest(a *ask, entries []*common.RateLimitDescriptor_Entry) 
 				}
 				c.Context[name] = value
 			default:
-				d.fault(UnknownEntry, "a descriptor of a request has an entry with an unknown key: the key of a header is header:NAME", "key", key)
+				d.Fault(gateway.UnknownEntry, "a descriptor of a request has an entry with an unknown key: the key of a header is header:NAME", "key", key)
 			}
 		}
 	}
@@ -180,10 +180,4 @@ func paramsOf(entries []*common.RateLimitDescriptor_Entry) []rules.Param {
 		params = append(params, p)
 	}
 	return params
-}
-
-// fault counts and logs an ignored descriptor, or an ignored part of one.
-func (d *Door) fault(f Fault, text string, args ...any) {
-	d.stats.Unusable[f].Add(1)
-	d.complain.add(int(f), text, args...)
 }

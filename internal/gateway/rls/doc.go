@@ -9,7 +9,6 @@
 //	descriptor.go  parsing of descriptors
 //	decide.go      the decision on all descriptors of a call
 //	answer.go      the response
-//	stats.go       counters
 //
 // A descriptor with the entries method and path describes a request and has the same keys as
 // with the Go middleware. A descriptor with the entry done reports the end of a request. Any

@@ -1,11 +1,7 @@
 package rls
 
 import (
-	"cmp"
 	"context"
-	"crypto/tls"
-	"errors"
-	"log/slog"
 	"net"
 	"sync/atomic"
 	"time"
@@ -18,17 +14,16 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/reflection"
 
-	"github.com/hotparam/hotparam/internal/countset"
+	"github.com/hotparam/hotparam/internal/connlimit"
 	"github.com/hotparam/hotparam/internal/gateway"
 )
 
-// Defaults of a [Config].
 const (
-	DefaultMaxConnections = 1024
-	DefaultMaxCalls       = 8192
-	DefaultMaxMessage     = 2 << 20
-	DefaultCallTimeout    = 5 * time.Second
-	DefaultGrace          = 5 * time.Second
+	defaultMaxConnections = 1024
+	defaultMaxCalls       = 8192
+	defaultMaxMessage     = 2 << 20
+	defaultCallTimeout    = 5 * time.Second
+	defaultGrace          = 5 * time.Second
 )
 
 // maxStreams is the maximum number of in-flight calls of one connection.
@@ -38,60 +33,41 @@ const maxStreams = 4096
 // far more frequent.
 const maxIdle = 10 * time.Minute
 
-// Config configures a [Door]. Decider and Tickets are required; the rest has defaults.
-type Config struct {
-	Decider *gateway.Decider
-	// Tickets holds requests until their end is reported. Doors may share it.
-	Tickets *gateway.Tickets
-	// TLS, if not nil, makes the door accept only TLS. Its ClientAuth sets whether peers need
-	// a certificate.
-	TLS *tls.Config
-	// Allow are the networks from which TCP peers may connect. Empty means all.
-	Allow gateway.Peers
-
-	MaxConnections int           // open connections; Envoy has one for each of its threads
-	MaxCalls       int           // in-flight calls
-	MaxMessage     int           // bytes of a call
-	CallTimeout    time.Duration // deadline of a call that has no earlier one
-	Grace          time.Duration // time for in-flight calls to end when Serve's ctx ends
-	Log            *slog.Logger  // nil disables logging
-}
-
-// Door serves Envoy's rate limit service, health and reflection. It is safe for concurrent use.
+// Door serves Envoy's rate limit service, health and reflection. A call brings its own deadline, so
+// the Timeout of its configuration is not used.
 type Door struct {
-	config    Config
-	stats     counters
-	calls     atomic.Int64               // in flight
-	others    [otherMethods]atomic.Int64 // health and reflection calls in flight
-	complain  complaints
-	admission gateway.Admission
+	gateway.DoorConfig
+	*gateway.Tally
+	conns  *connlimit.Limiter
+	calls  atomic.Int64               // in flight
+	others [otherMethods]atomic.Int64 // health and reflection calls in flight
+
+	maxCalls    int64         // in-flight calls
+	maxMessage  int           // bytes of a call
+	callTimeout time.Duration // deadline of a call that has no earlier one
+	grace       time.Duration // time for in-flight calls to end when Serve's ctx ends
 
 	ratelimit.UnimplementedRateLimitServiceServer
 }
 
-// New returns a door. It starts nothing.
-func New(c Config) (*Door, error) {
-	if c.Decider == nil || c.Tickets == nil {
-		return nil, errors.New("rls: New needs a Decider and Tickets")
+// New returns a door. Tickets are required. New starts nothing.
+func New(c gateway.DoorConfig) (*Door, error) {
+	if err := c.SetDefaults(0, defaultMaxConnections, true); err != nil {
+		return nil, err
 	}
-	c.MaxConnections = cmp.Or(c.MaxConnections, DefaultMaxConnections)
-	c.MaxCalls = cmp.Or(c.MaxCalls, DefaultMaxCalls)
-	c.MaxMessage = cmp.Or(c.MaxMessage, DefaultMaxMessage)
-	c.CallTimeout = cmp.Or(c.CallTimeout, DefaultCallTimeout)
-	c.Grace = cmp.Or(c.Grace, DefaultGrace)
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
-	d := &Door{config: c, complain: complaints{log: c.Log}}
-	d.admission = gateway.Admission{Peers: c.Allow, Max: c.MaxConnections, Counters: &d.stats.ConnCounters, Log: c.Log}
-	return d, nil
+	return &Door{
+		DoorConfig: c, conns: c.Limiter(false),
+		Tally: gateway.NewTally(c.Log, []gateway.Reason{
+			gateway.Incomplete, gateway.NoID, gateway.UnknownEntry, gateway.TooMany, gateway.Unsupported, gateway.Busy, gateway.Unreadable, gateway.Slow,
+		}, []gateway.Reason{gateway.Slow, gateway.Invalid}),
+		maxCalls: defaultMaxCalls, maxMessage: defaultMaxMessage, callTimeout: defaultCallTimeout, grace: defaultGrace,
+	}, nil
 }
 
-// Stats returns the counters.
-func (d *Door) Stats() Stats { return countset.Load[Stats](&d.stats) }
+// Figures implements [gateway.Door].
+func (d *Door) Figures() gateway.Figures { return d.Tally.Figures(d.conns.Stats()) }
 
-// Serve serves the listener until ctx is done, and closes it. In-flight calls then have
-// Config.Grace to end. Serve may be called for several listeners.
+// Serve implements [gateway.Door].
 func (d *Door) Serve(ctx context.Context, l net.Listener) error {
 	server := grpc.NewServer(d.options()...)
 	ratelimit.RegisterRateLimitServiceServer(server, d)
@@ -104,11 +80,11 @@ func (d *Door) Serve(ctx context.Context, l net.Listener) error {
 	stop := context.AfterFunc(ctx, func() {
 		defer close(ended)
 		state.Shutdown() // Envoys with health checks switch to another guard
-		kill := time.AfterFunc(d.config.Grace, server.Stop)
+		kill := time.AfterFunc(d.grace, server.Stop)
 		defer kill.Stop()
 		server.GracefulStop()
 	})
-	err := server.Serve(settlingListener{d.admission.Listener(l), d})
+	err := server.Serve(settlingListener{d.conns.Listener(l), d})
 	if !stop() {
 		<-ended
 		return nil
@@ -120,17 +96,17 @@ func (d *Door) Serve(ctx context.Context, l net.Listener) error {
 func (d *Door) options() []grpc.ServerOption {
 	options := []grpc.ServerOption{
 		grpc.ForceServerCodecV2(newCodec()),
-		grpc.MaxRecvMsgSize(d.config.MaxMessage),
+		grpc.MaxRecvMsgSize(d.maxMessage),
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.MaxHeaderListSize(16 << 10),
-		grpc.ConnectionTimeout(d.config.CallTimeout), // of handshakes
+		grpc.ConnectionTimeout(d.callTimeout), // of handshakes
 		grpc.InTapHandle(d.tap),
 		grpc.StatsHandler(callStats{d}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 500 * time.Millisecond, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: maxIdle, Time: time.Minute, Timeout: 10 * time.Second}),
 	}
-	if d.config.TLS != nil {
-		options = append(options, grpc.Creds(countedTLS{credentials.NewTLS(d.config.TLS), &d.admission}))
+	if d.TLS != nil {
+		options = append(options, grpc.Creds(countedTLS{credentials.NewTLS(d.TLS), d.conns}))
 	}
 	return options
 }
@@ -138,19 +114,19 @@ func (d *Door) options() []grpc.ServerOption {
 // countedTLS counts failed TLS handshakes.
 type countedTLS struct {
 	credentials.TransportCredentials
-	admission *gateway.Admission
+	conns *connlimit.Limiter
 }
 
 // ServerHandshake implements [credentials.TransportCredentials].
 func (c countedTLS) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	secure, info, err := c.TransportCredentials.ServerHandshake(conn)
 	if err != nil {
-		c.admission.Disagreed(conn.RemoteAddr(), err)
+		c.conns.HandshakeFailed(conn.RemoteAddr(), err)
 	}
 	return secure, info, err
 }
 
 // Clone implements [credentials.TransportCredentials].
 func (c countedTLS) Clone() credentials.TransportCredentials {
-	return countedTLS{c.TransportCredentials.Clone(), c.admission}
+	return countedTLS{c.TransportCredentials.Clone(), c.conns}
 }

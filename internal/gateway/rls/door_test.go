@@ -17,6 +17,8 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	reflectionpb "google.golang.org/grpc/reflection/grpc_reflection_v1"
 	"google.golang.org/grpc/status"
+
+	"github.com/hotparam/hotparam/internal/gateway"
 )
 
 const searchRule = `{id: search, match: {route: "GET /search"}, by: [q], limit: {rate: 2/1h, burst: 2}}`
@@ -54,7 +56,7 @@ func TestRequests(t *testing.T) {
 	if !f.passes(Domain, request("/search?q=boat")) || !f.passes(Domain, request("/other?q=phone")) {
 		t.Error("another key is refused")
 	}
-	if s := f.door.Stats(); s.Calls != 5 || s.Limited != 1 {
+	if s := f.Figures(); s.Passed != 4 || s.Refused != 1 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -76,7 +78,7 @@ func TestEntriesOfARequest(t *testing.T) {
 		}
 	}
 	f.passes(Domain, request("/key", "x-api-key=1"))
-	if n := f.door.Stats().Unusable[UnknownEntry]; n != 1 || !strings.Contains(f.Log.String(), "x-api-key") {
+	if n := f.Faults(gateway.UnknownEntry); n != 1 || !strings.Contains(f.Log.String(), "x-api-key") {
 		t.Errorf("%d unknown entries\n%s", n, f.Log)
 	}
 }
@@ -136,7 +138,7 @@ func TestHits(t *testing.T) {
 		t.Error("want negative hits to be left out")
 	}
 	f.passes("calls", withHits(descriptor("q=c"), 1<<40))
-	if s := f.door.Stats(); s.Unusable[Unsupported] != 1 || s.Unusable[TooMany] != 1 {
+	if s := f.Figures(); s.Faults[gateway.Unsupported] != 1 || s.Faults[gateway.TooMany] != 1 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -186,8 +188,8 @@ func TestEnds(t *testing.T) {
 	if get("z") {
 		t.Error("1,300 of 1,000 bytes are charged: want no more to pass")
 	}
-	if s := f.door.Stats(); s.Ends != 7 {
-		t.Errorf("%+v, want 7 ends", s)
+	if s := f.Tickets.Stats(); s.Ended != 3 || s.Repeated != 1 || s.Unknown != 1 {
+		t.Errorf("%+v, want 3 ends, and 2 of nothing", s)
 	}
 }
 
@@ -198,8 +200,7 @@ func TestUnusableDescriptors(t *testing.T) {
 		if !f.passes(Domain, descriptor(d...)) {
 			t.Errorf("%s: refused", fault)
 		}
-		i := slices.IndexFunc(Faults(), func(f Fault) bool { return f.String() == fault })
-		if n := f.door.Stats().Unusable[i]; n != 1 {
+		if n := f.Faults(gateway.Reason(fault)); n != 1 {
 			t.Errorf("%s: counted %d times", fault, n)
 		}
 	}
@@ -210,7 +211,7 @@ func TestUnusableDescriptors(t *testing.T) {
 		many[i] = "k=v"
 	}
 	f.passes("other", descriptor(many...))
-	if s := f.door.Stats(); s.Unusable[Incomplete] != 2 || s.Unusable[TooMany] != 1 {
+	if s := f.Figures(); s.Faults[gateway.Incomplete] != 2 || s.Faults[gateway.TooMany] != 1 {
 		t.Errorf("%+v", s)
 	}
 	for _, line := range []string{"needs both method and path", "no entry id", "an unknown key", "too many entries"} {
@@ -270,7 +271,7 @@ func TestHealthAndReflection(t *testing.T) {
 }
 
 func TestBadCalls(t *testing.T) {
-	f := open(t, []string{searchRule}, func(c *Config) { c.MaxMessage = 1 << 20 })
+	f := openBounded(t, []string{searchRule}, func(d *Door) { d.maxMessage = 1 << 20 })
 	for want, req := range map[codes.Code]*ratelimit.RateLimitRequest{
 		codes.InvalidArgument:   {Domain: Domain},
 		codes.ResourceExhausted: {Domain: Domain, Descriptors: asList(request("/" + strings.Repeat("x", 1<<20)))},
@@ -282,7 +283,7 @@ func TestBadCalls(t *testing.T) {
 	if r, err := f.client.ShouldRateLimit(t.Context(), &ratelimit.RateLimitRequest{Descriptors: asList(request("/"))}); status.Code(err) != codes.InvalidArgument {
 		t.Errorf("%v, %v", r, err)
 	}
-	f.Await("counted failures", func() bool { return f.door.Stats().Failed == 3 })
+	f.Await("counted failures", func() bool { return f.Faults(gateway.Unreadable) == 3 })
 	if !f.passes(Domain, request("/search?q="+strings.Repeat("x", 900<<10))) {
 		t.Error("a long path is refused")
 	}
@@ -290,13 +291,13 @@ func TestBadCalls(t *testing.T) {
 
 // A peer that sends nothing, or a message byte by byte, loses its call and not the others.
 func TestSlowCallsEnd(t *testing.T) {
-	f := open(t, []string{searchRule}, func(c *Config) { c.CallTimeout = 50 * time.Millisecond; c.MaxCalls = 1 })
+	f := openBounded(t, []string{searchRule}, func(d *Door) { d.callTimeout, d.maxCalls = 50*time.Millisecond, 1 })
 	method := "/" + ratelimit.RateLimitService_ServiceDesc.ServiceName + "/ShouldRateLimit"
 	stream, err := f.conn.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true}, method)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.Await("call", func() bool { return f.door.calls.Load() == 1 || f.door.Stats().Failed > 0 })
+	f.Await("call", func() bool { return f.door.calls.Load() == 1 || f.Faults(gateway.Unreadable) > 0 })
 	if err := stream.RecvMsg(new(ratelimit.RateLimitResponse)); err == nil {
 		t.Error("a call without a message was answered")
 	}
@@ -304,7 +305,7 @@ func TestSlowCallsEnd(t *testing.T) {
 	if !f.passes(Domain, request("/search?q=a")) {
 		t.Error("refused")
 	}
-	f.Await("count", func() bool { return f.door.Stats().Slow == 1 })
+	f.Await("count", func() bool { return f.Faults(gateway.Slow) == 1 })
 	c, err := net.Dial("tcp", f.Addr)
 	if err != nil {
 		t.Fatal(err)
@@ -313,7 +314,7 @@ func TestSlowCallsEnd(t *testing.T) {
 	if _, err := c.Write([]byte("PRI * HTTP/2.0\r\n")); err != nil {
 		t.Fatal(err)
 	}
-	f.Await("end of a connection that does not begin", func() bool { return f.door.Stats().SlowConnections == 1 })
+	f.Await("end of a connection that does not begin", func() bool { return f.Closed(gateway.Slow) == 1 })
 }
 
 // Streams that stay open, as those of health can, take no place of calls, and are few.
@@ -334,8 +335,8 @@ func TestStreamsAtATimeAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Recv(); status.Code(err) != codes.ResourceExhausted || f.door.Stats().Busy != 1 {
-		t.Errorf("%v, %+v", err, f.door.Stats())
+	if _, err := s.Recv(); status.Code(err) != codes.ResourceExhausted || f.Faults(gateway.Busy) != 1 {
+		t.Errorf("%v, %+v", err, f.Figures())
 	}
 	if !f.passes(Domain, request("/")) {
 		t.Error("refused")
@@ -348,12 +349,12 @@ func TestStreamsAtATimeAreBounded(t *testing.T) {
 }
 
 func TestCallsAtATimeAreBounded(t *testing.T) {
-	f := open(t, []string{searchRule}, func(c *Config) { c.MaxCalls = 1 })
+	f := openBounded(t, []string{searchRule}, func(d *Door) { d.maxCalls = 1 })
 	f.passes(Domain, request("/"))
 	f.door.calls.Add(1)
 	_, err := f.client.ShouldRateLimit(t.Context(), &ratelimit.RateLimitRequest{Domain: Domain, Descriptors: asList(request("/"))})
-	if status.Code(err) != codes.ResourceExhausted || f.door.Stats().Busy != 1 {
-		t.Errorf("%v, %+v", err, f.door.Stats())
+	if status.Code(err) != codes.ResourceExhausted || f.Faults(gateway.Busy) != 1 {
+		t.Errorf("%v, %+v", err, f.Figures())
 	}
 	if _, err := healthpb.NewHealthClient(f.conn).Check(t.Context(), &healthpb.HealthCheckRequest{}); err != nil {
 		t.Errorf("health: %v", err)
@@ -366,7 +367,7 @@ func TestCallsAtATimeAreBounded(t *testing.T) {
 
 // Connections beyond the bound, and from elsewhere, are closed.
 func TestConnectionsAreBounded(t *testing.T) {
-	f := open(t, []string{searchRule}, func(c *Config) { c.MaxConnections = 3 })
+	f := open(t, []string{searchRule}, func(c *gateway.DoorConfig) { c.MaxConnections = 3 })
 	f.passes(Domain, request("/"))
 	for range 50 {
 		c, err := net.Dial("tcp", f.Addr)
@@ -375,8 +376,8 @@ func TestConnectionsAreBounded(t *testing.T) {
 		}
 		defer c.Close()
 	}
-	f.Await("48 that give way", func() bool { return f.door.Stats().Displaced == 48 })
-	if s := f.door.Stats(); s.Connections != 3 || !f.passes(Domain, request("/")) {
+	f.Await("48 that give way", func() bool { return f.Closed("idle") == 48 })
+	if s := f.Figures(); s.Connections != 3 || !f.passes(Domain, request("/")) {
 		t.Errorf("%+v", s)
 	}
 	// Who speaks finds room among those that do not, and keeps it; then there is none.
@@ -390,20 +391,20 @@ func TestConnectionsAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	f.Await("one without room", func() bool { return f.door.Stats().Full == 1 })
-	if s := f.door.Stats(); s.Connections != 3 || s.Displaced != 50 {
+	f.Await("one without room", func() bool { return f.Closed("full") == 1 })
+	if s := f.Figures(); s.Connections != 3 || s.Closed["idle"] != 50 {
 		t.Errorf("%+v", s)
 	}
 }
 
 func TestStrangersAreClosed(t *testing.T) {
 	for prefix, want := range map[string]bool{"127.0.0.0/8": true, "10.0.0.0/8": false} {
-		f := open(t, []string{searchRule}, func(c *Config) { c.Allow = []netip.Prefix{netip.MustParsePrefix(prefix)} })
+		f := open(t, []string{searchRule}, func(c *gateway.DoorConfig) { c.Allow = []netip.Prefix{netip.MustParsePrefix(prefix)} })
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		_, err := f.client.ShouldRateLimit(ctx, &ratelimit.RateLimitRequest{Domain: Domain, Descriptors: asList(request("/"))})
-		if (err == nil) != want || (f.door.Stats().Strangers == 0) != want {
-			t.Errorf("%s: %v, %+v", prefix, err, f.door.Stats())
+		if (err == nil) != want || (f.Closed("not_allowed") == 0) != want {
+			t.Errorf("%s: %v, %+v", prefix, err, f.Figures())
 		}
 	}
 }

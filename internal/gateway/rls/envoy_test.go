@@ -23,6 +23,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/hotparam/hotparam/checks/real"
+	"github.com/hotparam/hotparam/internal/gateway"
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
@@ -40,7 +41,7 @@ type behindEnvoy struct {
 var patient = map[string]string{"timeout: 0.02s": "timeout: 20s", "timeout: 0.5s": "timeout: 20s"}
 
 // startEnvoy starts Envoy by the configuration that users are given, but for its times.
-func startEnvoy(t *testing.T, rules []string, times map[string]string, change ...func(*Config)) *behindEnvoy {
+func startEnvoy(t *testing.T, rules []string, times map[string]string, change ...func(*gateway.DoorConfig)) *behindEnvoy {
 	t.Helper()
 	e := &behindEnvoy{fixture: open(t, rules, change...), within: make(chan struct{})}
 	e.link = testenv.NewRelay(t, e.Addr)
@@ -53,7 +54,7 @@ func startEnvoy(t *testing.T, rules []string, times map[string]string, change ..
 	}
 	maps.Copy(values, times)
 	e.envoy = real.Envoy(t, "envoy", values)
-	e.Await("question of Envoy", func() bool { e.get("/ready"); return e.door.Stats().Calls > 0 })
+	e.Await("question of Envoy", func() bool { e.get("/ready"); return e.Figures().Passed > 0 })
 	return e
 }
 
@@ -166,7 +167,7 @@ func (e *behindEnvoy) testEvasions(t *testing.T) {
 	e.get("/search?q=c")
 	for _, target := range []string{"//search?q=c", "/x/../search?q=c", "/search;v=1?q=%63", "/./search?q=c&q=c2", "/%73earch?q=c"} {
 		if r := e.get(target); r.status != 429 {
-			t.Errorf("%s: %d after %v, want 429; %+v, %+v", target, r.status, r.took, e.door.Stats(), e.Guard.Stats().Guard)
+			t.Errorf("%s: %d after %v, want 429; %+v, %+v", target, r.status, r.took, e.Figures(), e.Guard.Stats().Guard)
 		}
 	}
 	for _, h := range []string{"X-Api-Key: \xff\xfe", "Content-Type: \xff"} {

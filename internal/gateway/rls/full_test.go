@@ -10,7 +10,7 @@ import (
 // would be nobody's.
 func TestTicketsFull(t *testing.T) {
 	rules := []string{`{id: slow, match: {route: "GET /slow"}, limit: {concurrency: 2}}`}
-	f := open(t, rules, func(c *Config) { c.Tickets = gateway.NewTickets(gateway.TicketsConfig{Max: 1}) })
+	f := open(t, rules, func(c *gateway.DoorConfig) { c.Tickets = gateway.NewTickets(gateway.TicketsConfig{Max: 1}) })
 	if !f.passes(Domain, request("/slow", "id=1")) {
 		t.Fatal("the first is refused")
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"sync/atomic"
 
+	"github.com/hotparam/hotparam/internal/connlimit"
 	"github.com/hotparam/hotparam/internal/gateway"
 )
 
@@ -21,7 +22,7 @@ func (l settlingListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &settlingConn{Conn: c, door: l.door}, nil
+	return &settlingConn{Conn: c.(*connlimit.Conn), door: l.door}, nil
 }
 
 // settleBytes is the number of bytes after which a connection settles. It is more than the HTTP/2
@@ -32,7 +33,7 @@ const settleBytes = 128
 // settlingConn is a connection that settles after settleBytes. It counts bytes, since grpc does
 // not report the connection of a call.
 type settlingConn struct {
-	net.Conn
+	*connlimit.Conn
 	door *Door
 	read atomic.Int64 // bytes read; not counted beyond settleBytes
 }
@@ -51,21 +52,21 @@ func (c *settlingConn) Read(b []byte) (int, error) {
 		return n, err
 	}
 	if first := c.door.firstByte(); read == 0 && n > 0 && b[0] != first {
-		c.door.stats.Nonsense.Add(1)
+		c.door.Closed(gateway.Invalid, "")
 		c.read.Add(1)
 		return n, err // grpc closes the connection
 	}
 	if c.read.Add(int64(n)) >= settleBytes {
-		gateway.Settle(c.Conn)
+		c.SetUsed(true)
 	} else if errors.Is(err, os.ErrDeadlineExceeded) {
-		c.door.stats.SlowConnections.Add(1)
+		c.door.Closed(gateway.Slow, "")
 	}
 	return n, err
 }
 
 // firstByte returns the first byte of a valid connection.
 func (d *Door) firstByte() byte {
-	if d.config.TLS != nil {
+	if d.TLS != nil {
 		return firstByteTLS
 	}
 	return firstByteHTTP2

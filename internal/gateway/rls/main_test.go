@@ -36,10 +36,16 @@ type fixture struct {
 }
 
 // open serves a door of these rules, each written as {…}.
-func open(t *testing.T, rules []string, change ...func(*Config)) *fixture {
+func open(t *testing.T, rules []string, change ...func(*gateway.DoorConfig)) *fixture {
+	t.Helper()
+	return openBounded(t, rules, func(*Door) {}, change...)
+}
+
+// openBounded is like open, with other bounds of the door.
+func openBounded(t *testing.T, rules []string, bound func(*Door), change ...func(*gateway.DoorConfig)) *fixture {
 	t.Helper()
 	around := gatewaytest.New(t, gatewaytest.Rules(rules...), gateway.Config{TrustCaller: true})
-	c := Config{Decider: around.Decider, Tickets: around.Tickets, Log: around.Logger}
+	c := gateway.DoorConfig{Decider: around.Decider, Tickets: around.Tickets, Log: around.Logger}
 	for _, f := range change {
 		f(&c)
 	}
@@ -47,7 +53,7 @@ func open(t *testing.T, rules []string, change ...func(*Config)) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	around.Stats = func() any { return door.Stats() }
+	bound(door)
 	around.Serve(door)
 	conn := dial(t, around.Addr)
 	return &fixture{around, t, door, conn, ratelimit.NewRateLimitServiceClient(conn)}

@@ -15,7 +15,7 @@ import (
 func TestSameKeysAsTheMiddleware(t *testing.T) {
 	t.Parallel()
 	gatewaytest.Run(t, func(tb testing.TB, d *gateway.Decider) gatewaytest.Door {
-		door, err := New(Config{Decider: d, Tickets: gateway.NewTickets(gateway.TicketsConfig{})})
+		door, err := New(gateway.DoorConfig{Decider: d, Tickets: gateway.NewTickets(gateway.TicketsConfig{})})
 		if err != nil {
 			tb.Fatal(err)
 		}

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"github.com/hotparam/hotparam/checks/real"
+	"github.com/hotparam/hotparam/internal/gateway"
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
@@ -19,7 +20,7 @@ import (
 func TestMutualTLS(t *testing.T) {
 	t.Parallel()
 	testenv.MutualTLS(t, func(_ testing.TB, server *tls.Config) testenv.SecureDoor {
-		f := open(t, []string{searchRule}, func(c *Config) { c.TLS = server })
+		f := open(t, []string{searchRule}, func(c *gateway.DoorConfig) { c.TLS = server })
 		ask := func(tb testing.TB, client *tls.Config) error {
 			conn, err := grpc.NewClient("passthrough:///"+f.Addr, grpc.WithTransportCredentials(credentials.NewTLS(client)))
 			if err != nil {
@@ -29,7 +30,7 @@ func TestMutualTLS(t *testing.T) {
 			_, err = ratelimit.NewRateLimitServiceClient(conn).ShouldRateLimit(tb.Context(), &ratelimit.RateLimitRequest{Domain: Domain, Descriptors: asList(request("/"))})
 			return err
 		}
-		return testenv.SecureDoor{Addr: f.Addr, Ask: ask, NoTLS: func() int64 { return f.door.Stats().NoTLS }}
+		return testenv.SecureDoor{Addr: f.Addr, Ask: ask, NoTLS: func() int64 { return f.Closed("tls") }}
 	})
 }
 
@@ -39,13 +40,13 @@ func TestEnvoyMutualTLS(t *testing.T) {
 	files := testenv.Certificates(t, "guard.internal")
 	changes := map[string]string{"    - name: hotparam\n": real.Across(t, "envoy.md", files)}
 	maps.Copy(changes, patient)
-	e := startEnvoy(t, []string{searchRule}, changes, func(c *Config) { c.TLS = files.Server(t) })
+	e := startEnvoy(t, []string{searchRule}, changes, func(c *gateway.DoorConfig) { c.TLS = files.Server(t) })
 	for n, want := range []int{200, 200, 429} {
 		if got := e.get("/search?q=tls"); got.status != want {
 			t.Errorf("request %d: %+v, want %d", n, got, want)
 		}
 	}
-	if got := e.door.Stats().NoTLS; got != 0 {
+	if got := e.Closed("tls"); got != 0 {
 		t.Errorf("%d connections without TLS; the log:\n%s", got, e.Log)
 	}
 }

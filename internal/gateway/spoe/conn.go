@@ -4,18 +4,19 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"net"
 	"os"
 	"sync"
 	"time"
+
+	"github.com/hotparam/hotparam/internal/connlimit"
+	"github.com/hotparam/hotparam/internal/gateway"
 )
 
 // conn is one connection of HAProxy. One goroutine reads frames. Each NOTIFY has a goroutine of
 // its own, because a decision may query Redis, and the next must not wait for it.
 type conn struct {
 	door      *Door
-	net       net.Conn
-	settle    func() // called after the handshake
+	net       *connlimit.Conn
 	in        *bufio.Reader
 	frameSize int           // the size agreed on in the handshake
 	slots     chan struct{} // one element for each in-flight NOTIFY
@@ -29,8 +30,8 @@ type conn struct {
 	failed  error     // the first write error
 }
 
-func newConn(d *Door, n net.Conn, settle func()) *conn {
-	c := &conn{door: d, net: n, settle: settle, in: bufio.NewReaderSize(n, 16<<10), frameSize: d.frameSize, slots: make(chan struct{}, d.inFlight)}
+func newConn(d *Door, n *connlimit.Conn) *conn {
+	c := &conn{door: d, net: n, in: bufio.NewReaderSize(n, 16<<10), frameSize: d.frameSize, slots: make(chan struct{}, d.inFlight)}
 	c.written.L = &c.mu
 	return c
 }
@@ -90,9 +91,9 @@ func (c *conn) handshake(draining <-chan struct{}) (more bool, err error) {
 		return false, err
 	}
 	c.frameSize = int(min(uint64(c.frameSize), h.frameSize))
-	c.settle()
+	c.net.SetUsed(true)
 	if h.healthcheck {
-		c.door.counters.Healthchecks.Add(1)
+		c.door.healthchecks.Add(1)
 	}
 	return !h.healthcheck, c.write(appendAgentHello(nil, &h, c.frameSize))
 }
@@ -138,8 +139,7 @@ func (c *conn) notify(ctx context.Context, f frame) {
 	b, err := c.tryAnswer(ctx, (*room)[:0], &f)
 	<-c.door.slots // before the write, so that a peer that does not read cannot block others
 	if err != nil {
-		c.door.counters.Invalid.Add(1)
-		c.door.warn(&c.door.logs.broken, "a NOTIFY is not valid; the request passes", "from", c.net.RemoteAddr())
+		c.door.Closed(gateway.Invalid, "a NOTIFY is not valid; the request passes", "from", c.net.RemoteAddr())
 	}
 	*room = b
 	_ = c.write(b) // on an error, write closes the connection, which ends the reader
@@ -151,8 +151,7 @@ var buffers = sync.Pool{New: func() any { return new([]byte) }}
 func (c *conn) tryAnswer(ctx context.Context, room []byte, f *frame) (b []byte, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			c.door.counters.Panics.Add(1)
-			c.door.warn(&c.door.logs.panicked, "a request could not be decided on; it passes", "panic", v)
+			c.door.Fault(gateway.Panicked, "a request could not be decided on; it passes", "panic", v)
 			b, err = appendEmptyAck(room, f), nil
 		}
 	}()
@@ -199,7 +198,7 @@ func (c *conn) write(b []byte) error {
 		c.spare = out[:0]
 		if err != nil {
 			if errors.Is(err, os.ErrDeadlineExceeded) {
-				c.door.counters.Slow.Add(1)
+				c.door.Closed(gateway.Slow, "")
 			}
 			c.failed = err
 			c.written.Broadcast()
@@ -218,8 +217,7 @@ func (c *conn) finish(err error, draining <-chan struct{}) {
 	switch {
 	case errors.As(err, &wrong):
 		s, send = wrong.status, true
-		c.door.countBroken(s)
-		c.door.warn(&c.door.logs.broken, "a connection ended", "from", c.net.RemoteAddr(), "reason", s.String())
+		c.door.Closed(reasonOf(s), "a connection ended", "from", c.net.RemoteAddr(), "reason", s.String())
 	case errors.Is(err, errDisconnected), isClosed(draining), errors.Is(err, os.ErrDeadlineExceeded):
 		send = true // also for an idle connection: HAProxy opens another when it needs one
 	}
@@ -237,18 +235,17 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-func (d *Door) countBroken(s status) {
-	c := &d.counters
+// reasonOf returns the reason for the end of a connection, as metrics name it.
+func reasonOf(s status) gateway.Reason {
 	switch s {
 	case statusTooBig:
-		c.TooBig.Add(1)
+		return gateway.TooLarge
 	case statusFragmentation:
-		c.Fragmented.Add(1)
+		return gateway.Fragmented
 	case statusTimeout:
-		c.Slow.Add(1)
+		return gateway.Slow
 	case statusInvalid:
-		c.Invalid.Add(1)
-	default:
-		c.Handshakes.Add(1)
+		return gateway.Invalid
 	}
+	return gateway.Handshake
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/gateway"
-	"github.com/hotparam/hotparam/internal/loglimit"
 	"github.com/hotparam/hotparam/middleware"
 )
 
@@ -36,8 +35,7 @@ func (d *Door) answer(ctx context.Context, b []byte, f *frame, frameSize int) ([
 		case messageDone:
 			d.end(&a, args)
 		default:
-			d.counters.Unknown.Add(1)
-			d.warn(&d.logs.message, "a message has an unknown name and is ignored", "message", fmt.Sprintf("%.64q", name), "known", messageCheck+", "+messageDone)
+			d.Fault(gateway.UnknownMessage, "a message has an unknown name and is ignored", "message", fmt.Sprintf("%.64q", name), "known", messageCheck+", "+messageDone)
 		}
 	})
 	*room = args[:0]
@@ -52,11 +50,10 @@ func (d *Door) answer(ctx context.Context, b []byte, f *frame, frameSize int) ([
 func (d *Door) check(ctx context.Context, a *actions, args []arg) {
 	var c check
 	if !c.parse(args) {
-		d.counters.Incomplete.Add(1)
-		d.warn(&d.logs.incomplete, "a check lacks the request's method or URI; the request passes", "needed", "method=method uri=pathq", "message", messageCheck)
+		d.Fault(gateway.Incomplete, "a check lacks the request's method or URI; the request passes", "needed", "method=method uri=pathq", "message", messageCheck)
 		return
 	}
-	timeout := d.timeout
+	timeout := d.Timeout
 	if c.timeout > 0 {
 		timeout = c.timeout
 	}
@@ -64,17 +61,13 @@ func (d *Door) check(ctx context.Context, a *actions, args []arg) {
 	ctx, cancel := context.WithDeadline(ctx, began.Add(timeout))
 	defer cancel()
 	call := gateway.Call{Method: c.method, Target: c.uri, Header: c.header, Addr: c.addr, Caller: c.caller, Context: c.context}
-	decision, ticket := d.decider.Begin(ctx, &call)
-	d.counters.Checks.Add(1)
+	decision, ticket := d.Decider.Begin(ctx, &call)
 	if !d.hold(a, &c, ticket, began) {
 		decision = gateway.NoPlace()
 	}
-	if !decision.Allowed {
-		d.counters.Refused.Add(1)
-	}
+	d.Decided(decision.Allowed)
 	if !a.setDecision(&decision) {
-		d.counters.Cut.Add(1)
-		d.warn(&d.logs.cut, "an answer does not fit in a frame; HAProxy gets it without its body", "frame_size", a.max)
+		d.Fault(gateway.Cut, "an answer does not fit in a frame; HAProxy gets it without its body", "frame_size", a.max)
 	}
 }
 
@@ -84,13 +77,12 @@ func (d *Door) hold(a *actions, c *check, ticket *middleware.Ticket, began time.
 	if ticket == nil {
 		return true
 	}
-	if !c.hold || d.tickets == nil {
+	if !c.hold || d.Tickets == nil {
 		ticket.End(middleware.Cost{})
-		d.counters.Unheld.Add(1)
-		d.warn(&d.logs.unheld, "a rule counts costs or limits concurrency, but the check lacks hold=bool(true): the request costs nothing")
+		d.Fault(gateway.NoTicket, "a rule counts costs or limits concurrency, but the check lacks hold=bool(true): the request costs nothing")
 		return true
 	}
-	id, ok := d.tickets.Hold(ticket) // otherwise Hold has ended and counted it
+	id, ok := d.Tickets.Hold(ticket) // otherwise Hold has ended and counted it
 	if ok {
 		a.setString("ticket", joinTicket(id, began))
 	}
@@ -101,31 +93,19 @@ func (d *Door) hold(a *actions, c *check, ticket *middleware.Ticket, began time.
 func (d *Door) end(a *actions, args []arg) {
 	var m done
 	if !m.parse(args) {
-		d.counters.Incomplete.Add(1)
-		d.warn(&d.logs.incomplete, "a message has no ticket and is ignored", "needed", "ticket=var(txn.hp.ticket)", "message", messageDone)
+		d.Fault(gateway.Incomplete, "a message has no ticket and is ignored", "needed", "ticket=var(txn.hp.ticket)", "message", messageDone)
 		return
 	}
 	id, took, ok := splitTicket(m.ticket, time.Now())
-	if !ok || d.tickets == nil {
-		d.counters.Lost.Add(1)
+	if !ok || d.Tickets == nil {
 		return
 	}
 	if m.hasMs {
 		took = time.Duration(min(m.ms, maxMillis)) * time.Millisecond
 	}
-	ended := d.tickets.End(id, middleware.Cost{Bytes: m.bytes, Units: m.units, Time: took}) == gateway.Ended
-	if ended {
-		d.counters.Ended.Add(1)
-	} else {
-		d.counters.Lost.Add(1)
-	}
+	ended := d.Tickets.End(id, middleware.Cost{Bytes: m.bytes, Units: m.units, Time: took}) == gateway.Ended
 	a.setBool("ended", ended)
 }
 
 // maxMillis is the longest duration of a request that a message may report: one day.
 const maxMillis = 24 * 60 * 60 * 1000
-
-// warn logs a warning, at most one a minute for each limit.
-func (d *Door) warn(limit *loglimit.Limit, message string, fields ...any) {
-	limit.Warn(loglimit.Rate{Burst: 1, Every: time.Minute}, d.log, message, fields...)
-}

@@ -14,8 +14,13 @@
 //	decide.go   the handling of each message
 //	conn.go     one connection: frames in, acknowledgements out in any order
 //	door.go     the listener and its limits
-//	stats.go    counters
 //
-// The door uses no library, because it needs little of the protocol: a handshake and one kind of
-// frame each way. It does not announce support for fragments, and refuses them.
+// The door needs little of the protocol: a handshake and one kind of frame each way. It does not
+// announce support for fragments, and refuses them. Libraries were weighed, and none is used.
+// github.com/criteo/haproxy-spoe-go is archived and names github.com/negasus/haproxy-spoe-go as its
+// successor, which is no longer maintained either: its fork needs a replace directive, which a module
+// that others require cannot have. github.com/DropMorePackets/haproxy-go reads a connection without
+// a deadline, starts workers for each that do not end with it, drops the in-flight requests at the
+// end, and panics at a second handshake. So the bounds, which are most of this package, would have to
+// be written around it all the same.
 package spoe

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/tls"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -19,18 +20,8 @@ import (
 )
 
 func TestNewRefuses(t *testing.T) {
-	d := new(gateway.Decider)
-	for want, c := range map[string]Config{
-		"Decider is missing":     {},
-		"Config.Timeout is -1ns": {Decider: d, Timeout: -1},
-		"Config.Timeout is 11s":  {Decider: d, Timeout: 11 * time.Second},
-		"MaxConnections is -1":   {Decider: d, MaxConnections: -1},
-		"MaxFrame is 255":        {Decider: d, MaxFrame: 255},
-		"MaxFrame is 1048577":    {Decider: d, MaxFrame: 1<<20 + 1},
-	} {
-		if _, err := New(c); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", want, err)
-		}
+	if _, err := New(gateway.DoorConfig{}); err == nil || !strings.Contains(err.Error(), "needs a Decider") {
+		t.Error(err)
 	}
 }
 
@@ -95,9 +86,10 @@ func TestDoor(t *testing.T) {
 			t.Errorf("%q: %v", m, got)
 		}
 	}
-	s := f.door.Stats()
-	if s.Checks != 13 || s.Refused != 4 || s.Ended != 2 || s.Lost != 2 || s.Unheld != 2 || s.Incomplete != 2 || s.Unknown != 1 || s.Invalid != 1 || s.Connections != 1 {
-		t.Errorf("%+v", s)
+	s, ends := f.Figures(), f.Tickets.Stats()
+	if s.Passed != 9 || s.Refused != 4 || s.Connections != 1 || ends.Ended != 2 || ends.Repeated != 1 ||
+		s.Faults[gateway.NoTicket] != 2 || s.Faults[gateway.Incomplete] != 2 || s.Faults[gateway.UnknownMessage] != 1 || s.Closed[gateway.Invalid] != 1 {
+		t.Errorf("%+v, %+v", s, ends)
 	}
 	if n := strings.Count(f.Log.String(), "lacks the request's method or URI"); n != 1 {
 		t.Errorf("told %d times; the log:\n%s", n, f.Log)
@@ -117,7 +109,7 @@ func TestSmallFrame(t *testing.T) {
 	if got := p.ask(1, get("/search?q=phone")); got["status"] != "429" || got["retry_after"] != "3600" || got["body"] != "" {
 		t.Errorf("%v", got)
 	}
-	if s := f.door.Stats(); s.Cut != 1 {
+	if s := f.Figures(); s.Faults[gateway.Cut] != 1 {
 		t.Errorf("%+v", s)
 	}
 	p.conn.Write(raw(minFrameSize+1, make([]byte, 9)...))
@@ -128,7 +120,10 @@ func TestSmallFrame(t *testing.T) {
 
 func TestHandshakes(t *testing.T) {
 	t.Parallel()
-	f := serve(t, func(c *Config) { c.MaxFrame = 1000 }, termRule)
+	f := serve(t, nil, termRule)
+	f.Stop()
+	f.door.frameSize = 1000
+	f.ServeAgain(f.door)
 	p := f.dial()
 	p.send(typeHAProxyHello, 0, 0, helloPayload(16380, true))
 	hello := p.receive()
@@ -168,7 +163,10 @@ func TestHandshakes(t *testing.T) {
 	if s, _ := p.ended(); s != statusNormal {
 		t.Errorf("HAProxy disconnects: %v", s)
 	}
-	if s := f.door.Stats(); s.Healthchecks != 1 || s.TooBig != 2 || s.Fragmented != 2 || s.Handshakes != 2 || s.Invalid != 2 {
+	want := map[gateway.Reason]int64{
+		"idle": 0, "full": 0, "not_allowed": 0, "tls": 0, gateway.TooLarge: 2, gateway.Fragmented: 2, gateway.Handshake: 2, gateway.Invalid: 2, gateway.Slow: 0,
+	}
+	if s := f.Figures(); f.door.healthchecks.Load() != 1 || !maps.Equal(s.Closed, want) {
 		t.Errorf("%+v", s)
 	}
 }
@@ -198,15 +196,15 @@ func TestSlowPeers(t *testing.T) {
 	if s, _ := f.connect().ended(); s != statusNormal {
 		t.Errorf("idle: %v", s)
 	}
-	f.Await("the end of all connections", func() bool { return f.door.Stats().Connections == 0 })
-	if s := f.door.Stats(); s.Slow != 2 {
+	f.Await("the end of all connections", func() bool { return f.Figures().Connections == 0 })
+	if s := f.Figures(); s.Closed[gateway.Slow] != 2 {
 		t.Errorf("%+v", s)
 	}
 }
 
 func TestBoundsOfConnections(t *testing.T) {
 	t.Parallel()
-	f := serve(t, func(c *Config) {
+	f := serve(t, func(c *gateway.DoorConfig) {
 		c.MaxConnections = 2
 		c.Allow = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
 	}, termRule)
@@ -216,9 +214,9 @@ func TestBoundsOfConnections(t *testing.T) {
 		t.Error("a third connection was served")
 	}
 	one.conn.Close()
-	f.Await("room", func() bool { return f.door.Stats().Connections == 1 })
+	f.Await("room", func() bool { return f.Figures().Connections == 1 })
 	silent := f.dial()
-	f.Await("one that is silent", func() bool { return f.door.Stats().Connections == 2 })
+	f.Await("one that is silent", func() bool { return f.Figures().Connections == 2 })
 	f.connect()
 	if _, err := silent.in.ReadByte(); err == nil {
 		t.Error("one that says nothing kept its place")
@@ -229,10 +227,10 @@ func TestBoundsOfConnections(t *testing.T) {
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
 	if conn, err := dialer.Dial("tcp", f.Addr); err != nil {
 		t.Log("no second address of this machine:", err)
-	} else if _, err := conn.Read(make([]byte, 1)); err == nil || f.door.Stats().Strangers != 1 {
-		t.Errorf("another address: %v, %+v", err, f.door.Stats())
+	} else if _, err := conn.Read(make([]byte, 1)); err == nil || f.Closed("not_allowed") != 1 {
+		t.Errorf("another address: %v, %+v", err, f.Figures())
 	}
-	if s := f.door.Stats(); s.Full != 1 || s.Displaced != 1 {
+	if s := f.Figures(); s.Closed["full"] != 1 || s.Closed["idle"] != 1 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -246,7 +244,7 @@ func TestDrain(t *testing.T) {
 	for i := range n {
 		p.send(typeNotify, uint64(i), 1, get("/search?q=phone"))
 	}
-	f.Await("all requests", func() bool { return f.door.Stats().Checks == n })
+	f.Await("all requests", func() bool { return f.Figures().Passed+f.Figures().Refused == n })
 	f.Stop()
 	seen := make(map[uint64]bool)
 	for range n {
@@ -286,8 +284,8 @@ func TestPeerThatDoesNotRead(t *testing.T) {
 	if got := other.ask(1, get("/search?q=other")); got["allowed"] != "true" {
 		t.Errorf("%v", got)
 	}
-	f.Await("the end of the connection", func() bool { return f.door.Stats().Connections == 1 })
-	if s := f.door.Stats(); s.Slow != 1 {
+	f.Await("the end of the connection", func() bool { return f.Figures().Connections == 1 })
+	if s := f.Figures(); s.Closed[gateway.Slow] != 1 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -337,7 +335,7 @@ func TestTLS(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewTLSServer(nil) // for its certificate
 	defer server.Close()
-	f := serve(t, func(c *Config) { c.TLS = &tls.Config{Certificates: server.TLS.Certificates} }, termRule)
+	f := serve(t, func(c *gateway.DoorConfig) { c.TLS = &tls.Config{Certificates: server.TLS.Certificates} }, termRule)
 	conn, err := tls.Dial("tcp", f.Addr, &tls.Config{RootCAs: server.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs, ServerName: "example.com"})
 	if err != nil {
 		t.Fatal(err)

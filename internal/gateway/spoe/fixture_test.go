@@ -34,14 +34,14 @@ type fixture struct {
 }
 
 // serve serves a door of these rules, each written as {…}. change may be nil.
-func serve(t *testing.T, change func(*Config), rules ...string) *fixture {
+func serve(t *testing.T, change func(*gateway.DoorConfig), rules ...string) *fixture {
 	t.Helper()
 	return serveFixture(t, gatewaytest.New(t, gatewaytest.Rules(rules...), gateway.Config{}), change)
 }
 
-func serveFixture(t *testing.T, around *gatewaytest.Fixture, change func(*Config)) *fixture {
+func serveFixture(t *testing.T, around *gatewaytest.Fixture, change func(*gateway.DoorConfig)) *fixture {
 	t.Helper()
-	c := Config{Decider: around.Decider, Tickets: around.Tickets, Log: around.Logger, Timeout: time.Second}
+	c := gateway.DoorConfig{Decider: around.Decider, Tickets: around.Tickets, Log: around.Logger, Timeout: time.Second}
 	if change != nil {
 		change(&c)
 	}
@@ -49,7 +49,6 @@ func serveFixture(t *testing.T, around *gatewaytest.Fixture, change func(*Config
 	if err != nil {
 		t.Fatal(err)
 	}
-	around.Stats = func() any { return door.Stats() }
 	around.Serve(door)
 	return &fixture{Fixture: around, t: t, door: door}
 }

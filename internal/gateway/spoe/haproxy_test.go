@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/checks/real"
+	"github.com/hotparam/hotparam/internal/gateway"
 	"github.com/hotparam/hotparam/internal/gateway/gatewaytest"
 	"github.com/hotparam/hotparam/internal/testenv"
 )
@@ -33,7 +34,7 @@ func (f *fixture) haproxy(app http.Handler, environment ...string) *real.HAProxy
 	}
 	environment = append([]string{"APP=" + strings.TrimPrefix(server.URL, "http://"), "HOTPARAM_SPOE=" + f.Addr}, environment...)
 	h := real.HAProxyProgram(f.program).Start(f.t, "gateways/haproxy/spoe/haproxy.cfg", environment...)
-	f.Await("HAProxy's health check", func() bool { return f.door.Stats().Healthchecks > 0 })
+	f.Await("HAProxy's health check", func() bool { return f.door.healthchecks.Load() > 0 })
 	return h
 }
 
@@ -156,7 +157,7 @@ func testHAProxy(t *testing.T, program real.HAProxyProgram) {
 	if got := c.statuses(2, "/room?id=a"); !slices.Equal(got, []int{200, 200}) {
 		t.Errorf("the room is free: %v", got)
 	}
-	if s, held := f.door.Stats(), f.Tickets.Stats(); held.Held != 0 || s.Lost != 0 || s.Unheld != 0 || s.Incomplete != 0 || s.Invalid != 0 {
+	if s, held := f.Figures(), f.Tickets.Stats(); held.Held != 0 || held.Unknown != 0 || held.Repeated != 0 || s.Faults[gateway.NoTicket] != 0 || s.Faults[gateway.Incomplete] != 0 || s.Closed[gateway.Invalid] != 0 {
 		t.Errorf("%+v, %+v; the log:\n%s", s, held, f.Log)
 	}
 }
@@ -295,7 +296,7 @@ func TestHAProxyPipelining(t *testing.T) {
 			t.Errorf("of value %d %d requests passed, want 3", v, got)
 		}
 	}
-	if s := f.door.Stats(); s.Checks != values*each {
+	if s := f.Figures(); s.Passed+s.Refused != values*each {
 		t.Errorf("%+v", s)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/hotparam/hotparam/checks/real"
+	"github.com/hotparam/hotparam/internal/gateway"
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
@@ -21,7 +22,7 @@ import (
 func TestMutualTLS(t *testing.T) {
 	t.Parallel()
 	testenv.MutualTLS(t, func(_ testing.TB, server *tls.Config) testenv.SecureDoor {
-		f := serve(t, func(c *Config) { c.TLS = server }, termRule)
+		f := serve(t, func(c *gateway.DoorConfig) { c.TLS = server }, termRule)
 		ask := func(_ testing.TB, client *tls.Config) error {
 			conn, err := tls.Dial("tcp", f.Addr, client)
 			if err != nil {
@@ -36,7 +37,7 @@ func TestMutualTLS(t *testing.T) {
 			_, err = io.ReadFull(conn, make([]byte, lengthSize))
 			return err
 		}
-		return testenv.SecureDoor{Addr: f.Addr, Ask: ask, NoTLS: func() int64 { return f.door.Stats().NoTLS }}
+		return testenv.SecureDoor{Addr: f.Addr, Ask: ask, NoTLS: func() int64 { return f.Closed("tls") }}
 	})
 }
 
@@ -45,7 +46,7 @@ func TestHAProxyMutualTLS(t *testing.T) {
 	t.Parallel()
 	real.EachHAProxy(t, func(t *testing.T, program real.HAProxyProgram) {
 		files := testenv.Certificates(t, "guard.internal")
-		f := serve(t, func(c *Config) { c.TLS = files.Server(t) }, termRule)
+		f := serve(t, func(c *gateway.DoorConfig) { c.TLS = files.Server(t) }, termRule)
 		both := filepath.Join(t.TempDir(), "both.pem")
 		for _, file := range []string{files.ClientCert, files.ClientKey} {
 			appendFile(t, both, file)
@@ -55,12 +56,12 @@ func TestHAProxyMutualTLS(t *testing.T) {
 		options := real.Across(t, "haproxy.md", files, "/etc/hotparam/client-both.pem", both)
 		h := program.StartChanged(t, "haproxy/spoe", map[string]string{`9134}" check`: `9134}" ` + strings.TrimSpace(options) + " check"},
 			"HOTPARAM_TIMEOUT=10s", "APP="+strings.TrimPrefix(app.URL, "http://"), "HOTPARAM_SPOE="+f.Addr)
-		f.Await("HAProxy's health check", func() bool { return f.door.Stats().Healthchecks > 0 })
+		f.Await("HAProxy's health check", func() bool { return f.door.healthchecks.Load() > 0 })
 		c := client{t, h.Addr}
 		if got := c.statuses(4, "/search?q=phone"); !slices.Equal(got, []int{200, 200, 200, 429}) {
 			t.Errorf("%v", got)
 		}
-		if got := f.door.Stats().NoTLS; got != 0 {
+		if got := f.Closed("tls"); got != 0 {
 			t.Errorf("%d connections without TLS", got)
 		}
 	})

@@ -7,6 +7,11 @@
 // One call without an answer is no failure yet, since a node may stall for a moment: see
 // silence.go.
 //
+// github.com/sony/gobreaker and github.com/cep21/circuit were weighed. They are asked before and after
+// every call and share a lock or counters among all callers also while the service is well, and they
+// probe by letting a caller's request through, which then waits for the time-out. A probe here is a
+// write of its own, off the request path.
+//
 //	node.go    the state of one node
 //	silence.go nodes that do not answer for a moment
 //	log.go     what is logged, and how often

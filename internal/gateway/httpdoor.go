@@ -1,0 +1,48 @@
+package gateway
+
+import (
+	"context"
+	"net"
+	"net/http"
+
+	"github.com/hotparam/hotparam/internal/connlimit"
+	"github.com/hotparam/hotparam/internal/httpserve"
+)
+
+// HTTPDoor is what the doors that speak HTTP have in common: its server, its token and its
+// counters. They differ in the handler.
+type HTTPDoor struct {
+	DoorConfig
+	*Tally
+	token  token
+	server *httpserve.Server
+}
+
+// NewHTTPDoor returns a door. maxHeaderBytes is the maximum size of a request's line and headers;
+// a larger request gets 431. Zero means the default of [httpserve.Config]. It starts nothing.
+func NewHTTPDoor(c DoorConfig, maxHeaderBytes int, handler http.Handler, faults ...Reason) HTTPDoor {
+	return HTTPDoor{
+		DoorConfig: c, Tally: NewTally(c.Log, append(faults, Unauthorized, TooLarge, Unreadable), []Reason{Slow}), token: newToken(c.Token),
+		server: httpserve.New(httpserve.Config{
+			Handler: handler, MaxConnections: c.MaxConnections, MaxHeaderBytes: maxHeaderBytes, Allow: c.Allow, TLS: c.TLS, Log: c.Log,
+		}),
+	}
+}
+
+// Accepts reports whether a peer that sent this token may ask.
+func (d *HTTPDoor) Accepts(sent string) bool { return d.token.accepts(sent) }
+
+// Serve implements [Door]. In-flight requests have a second to end.
+func (d *HTTPDoor) Serve(ctx context.Context, l net.Listener) error { return d.server.Serve(ctx, l) }
+
+// Figures implements [Door].
+func (d *HTTPDoor) Figures() Figures {
+	s := d.server.Stats()
+	f := d.Tally.Figures(connlimit.Stats{
+		Connections: int64(s.Connections), Displaced: s.Evicted, Full: s.Refused, Strangers: s.Strangers, NoTLS: s.NoTLS,
+	})
+	f.Faults[TooLarge] += s.TooLarge
+	f.Faults[Unreadable] += s.Unreadable
+	f.Closed[Slow] += s.Slow
+	return f
+}

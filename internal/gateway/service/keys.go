@@ -1,0 +1,37 @@
+package service
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/hotparam/hotparam/config"
+)
+
+// Keys holds the certificates and tokens of doors, by name and address. Several doors may have an
+// address with port 0.
+type Keys map[string]key
+
+type key struct {
+	tls   *tls.Config // nil without a certificate
+	token string
+}
+
+// ReadKeys reads the files that section guard names.
+func ReadKeys(g *config.Guard, log *slog.Logger) (Keys, error) {
+	keys := make(Keys)
+	var errs []error
+	for name, d := range g.Doors() {
+		token, err := d.Token()
+		if err != nil {
+			errs = append(errs, fmt.Errorf("guard.%s: token: %w", name, err))
+		}
+		encryption, err := newDoorTLS(name, &d, log)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("guard.%s: %w", name, err))
+		}
+		keys[name+" "+d.Listen] = key{encryption, token}
+	}
+	return keys, errors.Join(errs...)
+}
