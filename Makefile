@@ -2,6 +2,7 @@
 MODULES = adapters/chi adapters/gin adapters/echo adapters/fiber adapters/grpc adapters/connect
 FUZZTIME = 20s
 GOVULNCHECK = golang.org/x/vuln/cmd/govulncheck@v1.8.0
+DEADCODE = golang.org/x/tools/cmd/deadcode@v0.52.0
 GOLANGCI_LINT = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
 .PHONY: help build test test-short test-all test-rest lint fuzz bench bench-peers bench-page bench-gateways cover demo release verify-release release-modules tidy metrics manifests pictures verify-replay verify-claims verify-loss verify-restarts verify-stories mutants chaos soak clean
@@ -25,8 +26,9 @@ test-rest:
 	@./scripts/install-test-tools
 	@MODULES="$(MODULES)" ./scripts/test rest
 
-lint: ## run golangci-lint and govulncheck (the first time they are built: minutes)
+lint: ## run golangci-lint, deadcode and govulncheck (the first time they are built: minutes)
 	@for module in . $(MODULES); do (cd $$module && go run $(GOLANGCI_LINT) run ./...) || exit 1; done
+	@MODULES=". $(MODULES)" ./scripts/deadcode $(DEADCODE)
 	@MODULES=". $(MODULES)" ./scripts/vulnerabilities $(GOVULNCHECK)
 
 fuzz: ## run each fuzz target for FUZZTIME

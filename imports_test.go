@@ -19,37 +19,37 @@ const module = "github.com/hotparam/hotparam"
 // tests. It is the table of docs/DESIGN.md: a new arrow is a decision about the
 // design, so it is made here on purpose, not by an editor that adds imports.
 var arrows = map[string][]string{
-	"rules":               {"internal/addrlevel", "internal/answer", "internal/duration", "internal/floor", "internal/hexdigit", "internal/jsonpath", "internal/keytext", "internal/pace", "internal/spelling"},
-	"wire":                {"internal/hexdigit", "internal/keytext", "rules"},
-	"limiter":             {"limiter/internal/breaker", "limiter/internal/calendar", "rules"},
+	"rules":               {"internal/answer", "internal/base"},
+	"wire":                {"internal/base", "rules"},
+	"limiter":             {"internal/base", "limiter/internal/breaker", "limiter/internal/calendar", "rules"},
 	"limiter/semaphore":   {"limiter", "rules"},
 	"limiter/adaptive":    {"rules"},
 	"limiter/permits":     {"limiter", "rules"},
 	"limiter/limitertest": {"limiter", "limiter/permits", "limiter/semaphore", "rules"},
-	"kafka":               {"internal/secret"},
-	"config":              {"internal/duration", "internal/secret", "internal/spelling", "kafka", "rules", "wire"},
-	"collector":           {"internal/floor", "internal/keytext", "internal/loglimit", "internal/pace", "rules", "wire"},
-	"aggregator":          {"aggregator/baseline", "aggregator/decode", "aggregator/internal/ring", "aggregator/internal/snapshot", "aggregator/internal/window", "internal/addrlevel", "internal/floor", "internal/keytext", "internal/pace", "rules", "wire"},
+	"kafka":               {"internal/base"},
+	"config":              {"internal/base", "kafka", "rules", "wire"},
+	"collector":           {"internal/base", "internal/loglimit", "rules", "wire"},
+	"aggregator":          {"aggregator/baseline", "aggregator/decode", "aggregator/internal/ring", "aggregator/internal/snapshot", "aggregator/internal/window", "internal/base", "rules", "wire"},
 	"hotset":              {"rules"},
-	"hotkeys":             {"hotset", "internal/backoff", "internal/cmpbool", "internal/loglimit", "internal/redisconfig", "internal/secret", "rules", "wire"},
+	"hotkeys":             {"hotset", "internal/base", "internal/loglimit", "internal/redisconfig", "rules", "wire"},
 
 	"collector/internal/former":    {"rules"},
-	"collector/statsdsink":         {"collector", "collector/internal/former", "internal/backoff", "internal/keytext", "internal/pace", "rules", "wire"},
-	"collector/kafkasink":          {"collector", "collector/internal/former", "internal/backoff", "internal/pace", "kafka", "rules", "wire"},
-	"aggregator/decode":            {"aggregator/internal/ring", "aggregator/internal/snapshot", "internal/countset", "internal/keytext", "internal/loglimit", "internal/pace", "rules", "wire"},
-	"aggregator/internal/window":   {"aggregator/decode", "aggregator/internal/ring", "aggregator/internal/snapshot", "internal/floor", "internal/keytext", "rules", "wire"},
+	"collector/statsdsink":         {"collector", "collector/internal/former", "internal/base", "rules", "wire"},
+	"collector/kafkasink":          {"collector", "collector/internal/former", "internal/base", "kafka", "rules", "wire"},
+	"aggregator/decode":            {"aggregator/internal/ring", "aggregator/internal/snapshot", "internal/base", "internal/loglimit", "rules", "wire"},
+	"aggregator/internal/window":   {"aggregator/decode", "aggregator/internal/ring", "aggregator/internal/snapshot", "internal/base", "rules", "wire"},
 	"aggregator/internal/ring":     nil,
 	"aggregator/internal/snapshot": {"rules", "wire"},
-	"aggregator/baseline":          {"internal/floor", "rules"},
+	"aggregator/baseline":          {"internal/base", "rules"},
 
-	"aggregator/internal/aggregatortest": {"internal/pace", "rules", "wire"},
-	"aggregator/statsdsource":            {"aggregator", "aggregator/baseline", "aggregator/decode", "aggregator/internal/snapshot", "internal/countset", "internal/openfiles", "internal/peer", "internal/unixsocket", "rules", "wire"},
-	"aggregator/kafkasource":             {"aggregator", "aggregator/baseline", "aggregator/decode", "internal/backoff", "internal/countset", "internal/loglimit", "kafka", "rules", "wire"},
-	"aggregator/graphitesource":          {"aggregator", "aggregator/baseline", "aggregator/decode", "internal/loglimit", "rules", "wire"},
-	"limiter/redislimiter":               {"internal/backoff", "internal/loglimit", "limiter", "limiter/internal/breaker", "limiter/internal/calendar", "limiter/permits", "limiter/semaphore", "rules"},
+	"aggregator/internal/aggregatortest": {"internal/base", "rules", "wire"},
+	"aggregator/statsdsource":            {"aggregator", "aggregator/baseline", "aggregator/decode", "aggregator/internal/snapshot", "internal/base", "rules", "wire"},
+	"aggregator/kafkasource":             {"aggregator", "aggregator/baseline", "aggregator/decode", "internal/base", "internal/loglimit", "kafka", "rules", "wire"},
+	"aggregator/graphitesource":          {"aggregator", "aggregator/baseline", "aggregator/decode", "internal/base", "internal/loglimit", "rules", "wire"},
+	"limiter/redislimiter":               {"internal/base", "internal/loglimit", "limiter", "limiter/internal/breaker", "limiter/internal/calendar", "limiter/permits", "limiter/semaphore", "rules"},
 	"limiter/internal/breaker":           nil,
 	"limiter/internal/calendar":          {"rules"},
-	"middleware":                         {"collector", "hotset", "internal/addrlevel", "internal/answer", "internal/jsonpath", "internal/keytext", "internal/loglimit", "limiter", "limiter/semaphore", "rules", "wire"},
+	"middleware":                         {"collector", "hotset", "internal/answer", "internal/base", "internal/loglimit", "limiter", "limiter/semaphore", "rules", "wire"},
 
 	// What adapters have in common, and the suite that they pass.
 	"middleware/adapter":        {"middleware", "rules"},
@@ -59,10 +59,10 @@ var arrows = map[string][]string{
 	"hotparam":        {"collector", "collector/statsdsink", "config", "hotkeys", "internal/filewatch", "limiter", "limiter/redislimiter", "middleware", "rules", "wire"},
 	"transport/kafka": {"hotparam", "collector/kafkasink", "config"},
 
-	"internal/gateway":             {"hotparam", "internal/connlimit", "internal/hexdigit", "internal/httpserve", "internal/loglimit", "middleware", "rules"},
+	"internal/gateway":             {"hotparam", "internal/base", "internal/connlimit", "internal/httpserve", "internal/loglimit", "middleware", "rules"},
 	"internal/gateway/rls":         {"internal/connlimit", "internal/gateway", "middleware", "middleware/rpc", "rules"},
 	"internal/gateway/auth":        {"internal/gateway", "middleware", "rules"},
-	"internal/gateway/check":       {"internal/gateway", "internal/spelling", "middleware", "rules"},
+	"internal/gateway/check":       {"internal/base", "internal/gateway", "middleware", "rules"},
 	"internal/gateway/spoe":        {"internal/connlimit", "internal/gateway", "internal/loglimit", "middleware", "rules"},
 	"internal/gateway/gatewaytest": {"hotparam", "internal/gateway", "internal/testenv", "middleware"},
 
@@ -72,41 +72,26 @@ var arrows = map[string][]string{
 	"checks/exact":          nil, // the yardstick: shares no code with what it measures
 	"deploy":                nil, // tests alone
 	"internal/kafkafake":    nil,
-	"internal/httpserve":    {"internal/connlimit", "internal/loglimit", "internal/openfiles"},
-	"internal/openfiles":    nil,
-	"internal/peer":         nil,
+	"internal/httpserve":    {"internal/base", "internal/connlimit", "internal/loglimit"},
 	"internal/filewatch":    nil,
-	"internal/secret":       nil,
 	"internal/sdnotify":     nil,
-	"internal/backoff":      nil,
-	"internal/keytext":      nil,
-	"internal/addrlevel":    nil,
 	"internal/answer":       nil,
-	"internal/jsonpath":     nil,
-	"internal/duration":     nil,
-	"internal/floor":        nil,
-	"internal/hexdigit":     nil,
-	"internal/unixsocket":   nil,
-	"internal/spelling":     nil,
-	"internal/cmpbool":      nil,
 	"internal/loglimit":     nil,
 	"internal/hotwords":     {"rules"},
 	"internal/redisconfig":  {"rules"},
 	"internal/termtext":     nil,
-	"internal/top":          {"hotkeys", "internal/duration", "internal/hotwords", "internal/live", "internal/termtext", "rules"},
-	"internal/webhook":      {"hotkeys", "internal/backoff", "internal/live", "internal/loglimit", "internal/redisconfig"},
-	"internal/live":         {"hotkeys", "hotset", "internal/backoff", "internal/hotwords", "internal/loglimit", "internal/redisconfig", "rules", "wire"},
-	"internal/pace":         nil,
+	"internal/top":          {"hotkeys", "internal/base", "internal/hotwords", "internal/live", "internal/termtext", "rules"},
+	"internal/webhook":      {"hotkeys", "internal/base", "internal/live", "internal/loglimit", "internal/redisconfig"},
+	"internal/live":         {"hotkeys", "hotset", "internal/base", "internal/hotwords", "internal/loglimit", "internal/redisconfig", "rules", "wire"},
 	"internal/protofield":   nil, // for adapters, which are modules of their own
-	"internal/countset":     nil,
 	"internal/windowgen":    nil,
 	"internal/signedpacket": nil,
 	"internal/hotkeytest":   {"rules"},
 	"internal/listed":       {"rules"},
-	"internal/page":         {"internal/listed", "internal/live", "internal/loglimit", "internal/peer", "rules"},
+	"internal/page":         {"internal/base", "internal/listed", "internal/live", "internal/loglimit", "rules"},
 	"internal/metricpage":   nil, // for tests
 
-	"internal/accesslog":   {"internal/hexdigit", "internal/jsonpath"},
+	"internal/accesslog":   {"internal/base"},
 	"internal/demo/data":   nil,
 	"internal/testenv":     nil,
 	"internal/replay":      everythingButCommands,
@@ -115,7 +100,7 @@ var arrows = map[string][]string{
 	"internal/suggest":     everythingButCommands,
 	"internal/follow":      everythingButCommands,
 
-	"internal/bench": {"aggregator", "aggregator/decode", "aggregator/kafkasource", "aggregator/statsdsource", "collector", "collector/kafkasink", "collector/statsdsink", "hotkeys", "internal/accesslog", "internal/kafkafake", "internal/keytext", "internal/pace", "kafka", "middleware", "rules", "wire"},
+	"internal/bench": {"aggregator", "aggregator/decode", "aggregator/kafkasource", "aggregator/statsdsource", "collector", "collector/kafkasink", "collector/statsdsink", "hotkeys", "internal/accesslog", "internal/base", "internal/kafkafake", "kafka", "middleware", "rules", "wire"},
 
 	// The oracle shares no code with what it judges; the instance does what a user could do.
 	"checks/chaos/oracle":       nil,
@@ -131,19 +116,20 @@ var arrows = map[string][]string{
 	"examples/workers":         everythingPublic,
 	"examples/ownbackend":      everythingPublic,
 	"examples/ownalgorithm":    everythingPublic,
-	"internal/connlimit":       {"internal/loglimit", "internal/openfiles", "internal/peer"},
-	"internal/gateway/service": {"hotparam", "config", "internal/countset", "internal/gateway", "internal/gateway/service", "internal/gateway/auth", "internal/gateway/check", "internal/gateway/rls", "internal/gateway/spoe", "internal/loglimit", "internal/sdnotify", "internal/unixsocket"},
+	"internal/connlimit":       {"internal/base", "internal/loglimit"},
+	"internal/gateway/service": {"hotparam", "config", "internal/base", "internal/gateway", "internal/gateway/auth", "internal/gateway/check", "internal/gateway/rls", "internal/gateway/spoe", "internal/loglimit", "internal/sdnotify"},
+	"internal/base":            nil,
 }
 
 var (
 	everythingPublic      = []string{"rules", "wire", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/redislimiter", "kafka", "config", "collector", "collector/statsdsink", "collector/kafkasink", "aggregator", "aggregator/baseline", "aggregator/decode", "aggregator/statsdsource", "aggregator/kafkasource", "aggregator/graphitesource", "hotset", "hotkeys", "middleware", "middleware/adapter", "middleware/rpc", "hotparam", "transport/kafka"}
-	everythingButCommands = append(slices.Clone(everythingPublic), "internal/accesslog", "internal/bench", "internal/cmpbool", "internal/demo", "internal/demo/data", "internal/demo/screen", "internal/doctor", "internal/duration", "internal/countset", "internal/explain", "internal/filewatch", "internal/follow", "internal/gateway", "internal/gateway/service", "internal/gateway/auth", "internal/gateway/check", "internal/gateway/rls", "internal/gateway/spoe", "internal/hotwords", "internal/httpserve", "internal/kafkafake", "internal/keytext", "internal/listed", "internal/live", "internal/loglimit", "internal/pace", "internal/page", "internal/redisconfig", "internal/replay", "internal/sdnotify", "internal/secret", "internal/spelling", "internal/suggest", "internal/termtext", "internal/top", "internal/unixsocket", "internal/webhook")
+	everythingButCommands = append(slices.Clone(everythingPublic), "internal/base", "internal/accesslog", "internal/bench", "internal/demo", "internal/demo/data", "internal/demo/screen", "internal/doctor", "internal/explain", "internal/filewatch", "internal/follow", "internal/gateway", "internal/gateway/service", "internal/gateway/auth", "internal/gateway/check", "internal/gateway/rls", "internal/gateway/spoe", "internal/hotwords", "internal/httpserve", "internal/kafkafake", "internal/listed", "internal/live", "internal/loglimit", "internal/page", "internal/redisconfig", "internal/replay", "internal/sdnotify", "internal/suggest", "internal/termtext", "internal/top", "internal/webhook")
 )
 
 // standardOnly are the packages that, with all that they import, bring nothing but the
 // standard library and our own packages into a build. So an API that is guarded takes no
 // Redis, no Kafka and no StatsD client with it until its program asks for one.
-var standardOnly = []string{"rules", "internal/addrlevel", "internal/backoff", "internal/duration", "internal/floor", "internal/hexdigit", "internal/jsonpath", "internal/keytext", "internal/loglimit", "internal/pace", "internal/spelling", "wire", "hotset", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/internal/breaker", "limiter/internal/calendar", "collector", "middleware", "middleware/adapter", "kafka"}
+var standardOnly = []string{"internal/base", "rules", "internal/loglimit", "wire", "hotset", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/internal/breaker", "limiter/internal/calendar", "collector", "middleware", "middleware/adapter", "kafka"}
 
 // testOnly are import paths, with all below them, that only tests and the demo may
 // import, and the packages which are excepted because they are themselves made for

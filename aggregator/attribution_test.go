@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/hotparam/hotparam/aggregator/decode"
-	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -49,7 +49,7 @@ func (c *combined) requests(n int64, params ...string) {
 // pass lets time pass, pane by pane.
 func (c *combined) pass(d time.Duration) {
 	for end := c.now.Add(d); c.now.Before(end); {
-		c.now = c.now.Add(pace.Flush)
+		c.now = c.now.Add(base.FlushInterval)
 		c.Advance(c.now)
 	}
 }
@@ -141,7 +141,7 @@ func TestAttributionIsSteady(t *testing.T) {
 	for i := range 1200 { // 200 a second of one page, and 95 to 105 beside it
 		c.requests(20, "page=1", "q=phone")
 		c.requests(int64(9+i/10%2*2), "page=2", "q=phone")
-		c.pass(pace.Flush)
+		c.pass(base.FlushInterval)
 	}
 	settled := c.now.Add(-117 * time.Second) // what was published before a window was over is put right
 	var late []string
@@ -174,9 +174,9 @@ func TestAttributionCoversAllHotKeys(t *testing.T) {
 				}
 			}
 			c.requests(rapid.Int64Range(1, 80).Draw(t, "n"), params...)
-			c.pass(time.Duration(rapid.IntRange(0, 4).Draw(t, "panes")) * pace.Flush)
+			c.pass(time.Duration(rapid.IntRange(0, 4).Draw(t, "panes")) * base.FlushInterval)
 		}
-		c.pass(pace.Flush)
+		c.pass(base.FlushInterval)
 		r := c.rules[0]
 		listed := make(map[string]bool)
 		for _, w := range r.hot {

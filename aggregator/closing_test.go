@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/aggregator/decode"
-	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -74,7 +74,7 @@ func TestDetectorDoesNotCoolByAWindowFromBefore(t *testing.T) {
 	d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out, Lag: decode.DefaultLag})
 	d.Advance(noon)
 	d.Held(0, 80, 80) // of any key, half of it in a window that is not the newest
-	for at := time.Duration(0); at < 1500*time.Millisecond; at += pace.Flush {
+	for at := time.Duration(0); at < 1500*time.Millisecond; at += base.FlushInterval {
 		now := noon.Add(at)
 		d.Advance(now)
 		if at == time.Second {

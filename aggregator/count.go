@@ -2,7 +2,7 @@ package aggregator
 
 import (
 	"github.com/hotparam/hotparam/aggregator/decode"
-	"github.com/hotparam/hotparam/internal/keytext"
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 // Count implements [decode.Handler].
@@ -17,8 +17,8 @@ func (d *Detector) count(c *decode.Count) {
 	if c.Skew != 0 {
 		r.skew.add(c)
 	}
-	isAgain := (r.shares || r.overlaps) && keytext.IsAgain(c.Text)
-	isTotal := r.overlaps && keytext.IsTotal(c.Text)
+	isAgain := (r.shares || r.overlaps) && base.IsAgain(c.Text)
+	isTotal := r.overlaps && base.IsTotal(c.Text)
 	if d.account != nil && !isAgain && !isTotal {
 		d.account.see(r, c)
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/aggregator/internal/aggregatortest"
-	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
@@ -203,7 +203,7 @@ func TestLossIsOfItsRule(t *testing.T) {
 		sums.Loose += n
 		byRule[2*(rule[0]-'a')] += n
 		if !lost {
-			now := noon.Add(at + pace.Flush)
+			now := noon.Add(at + base.FlushInterval)
 			d.Advance(now)
 			decoder.Packet(bytes, now, d)
 		}

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/hotparam/hotparam/aggregator/decode"
-	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -319,8 +319,8 @@ func TestDetectorDoesNotCoolOnALoss(t *testing.T) {
 	if len(out.changes) != 1 {
 		t.Fatalf("cooled while the window held a loss: %q", out.events())
 	}
-	d.Advance(lost.Add(time.Second + pace.Flush))
-	if want := coolEvent("r", "k", lost.Add(time.Second+pace.Flush), 0, 0); len(out.changes) != 2 || out.events()[1] != want {
+	d.Advance(lost.Add(time.Second + base.FlushInterval))
+	if want := coolEvent("r", "k", lost.Add(time.Second+base.FlushInterval), 0, 0); len(out.changes) != 2 || out.events()[1] != want {
 		t.Fatalf("told %q, want %q in the end", out.events(), want)
 	}
 }

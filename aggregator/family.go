@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hotparam/hotparam/internal/keytext"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -23,7 +23,7 @@ func (r *ruleWatch) parse(w *watched) bool {
 		at = 0
 	}
 	w.route = w.text[:at]
-	if keytext.IsCut([]byte(w.text)) || at == 0 && !r.rule.ParamsOnly {
+	if base.IsCutKey([]byte(w.text)) || at == 0 && !r.rule.ParamsOnly {
 		return false
 	}
 	params := strings.Split(w.text[at:], "&")

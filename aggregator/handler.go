@@ -6,7 +6,7 @@ import (
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/aggregator/internal/ring"
 	"github.com/hotparam/hotparam/aggregator/internal/window"
-	"github.com/hotparam/hotparam/internal/keytext"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
@@ -51,7 +51,7 @@ func (d *Detector) HeldBack(x decode.HeldBack) {
 			continue
 		}
 		pane := v.PaneOf(x.When)
-		if keytext.IsAgain(x.Group) {
+		if base.IsAgain(x.Group) {
 			v.groups.TakeOff(x.Group, pane, x.N)
 		} else {
 			v.groups.AddNamed(x.Group, pane, x.N)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/aggregator/decode"
-	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
@@ -42,7 +42,7 @@ func (r *heldBackRun) send(start time.Time, age time.Duration, mark uint32, line
 	m.Sums.Age = int64(age)
 	packet := string(wire.AppendMeta(nil, m)) + "\n" + strings.Join(lines, "\n")
 	r.detector.Advance(start)
-	r.decoder.Packet([]byte(packet), start.Add(pace.Flush), r.detector)
+	r.decoder.Packet([]byte(packet), start.Add(base.FlushInterval), r.detector)
 	for _, line := range lines {
 		var n uint64
 		_, number, _ := strings.Cut(line, ":")

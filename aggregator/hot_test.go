@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/aggregator/decode"
-	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -18,7 +18,7 @@ func TestPublishedBoundsAreOfAClearWindow(t *testing.T) {
 	for lost := range flushes { // the flush that is lost, from the newest back
 		for _, healed := range []bool{false, true} {
 			d := NewDetector(DetectorConfig{Rules: testRules(hotRule("r", 100, time.Second)), Publisher: newRecorder(), Lag: decode.DefaultLag})
-			at := func(flush int) time.Time { return noon.Add(time.Duration(flush) * pace.Flush) }
+			at := func(flush int) time.Time { return noon.Add(time.Duration(flush) * base.FlushInterval) }
 			for flush := range flushes {
 				d.Advance(at(flush))
 				if flush == flushes-1-lost {
@@ -67,8 +67,8 @@ func TestPublishedBoundsAreNotOfBefore(t *testing.T) {
 	d.Advance(began)
 	d.Count(decode.Count{Hash: hash, Text: text, N: 300, When: began})
 	d.Missing(decode.Gap{ID: 1, From: began, To: began, Loose: 50})
-	for at := time.Duration(0); at < 500*time.Millisecond; at += pace.Flush {
-		d.Advance(began.Add(at + 5*pace.Flush))
+	for at := time.Duration(0); at < 500*time.Millisecond; at += base.FlushInterval {
+		d.Advance(began.Add(at + 5*base.FlushInterval))
 		if h := d.rules[0].hot[0].present(); h.Low < 100 {
 			t.Errorf("%v after it became hot: %d to %d are published", at, h.Low, h.High)
 		}

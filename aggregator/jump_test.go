@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/aggregator/decode"
-	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -24,7 +24,7 @@ func TestJumpComparesWithTenWindows(t *testing.T) {
 		rule.Hot[0].Kind, rule.Hot[0].Factor = rules.Jump, rules.NewFraction(12, 1)
 		out := newRecorder()
 		d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out})
-		for at := -20 * time.Second; at <= 10*time.Second; at += pace.Flush {
+		for at := -20 * time.Second; at <= 10*time.Second; at += base.FlushInterval {
 			now := noon.Add(at)
 			d.Advance(now)
 			n := int64(0)

@@ -3,7 +3,7 @@ package aggregator
 import (
 	"slices"
 
-	"github.com/hotparam/hotparam/internal/keytext"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -49,7 +49,7 @@ func (k *kin) unusualPart() (low int64) {
 // repeatedIn returns how many counts of a key's group, at most, are of requests that count
 // for several keys of the group, in the window of v that ends with a pane.
 func (w *watched) repeatedIn(v *view, pane int64) int64 {
-	return v.repeats.Most(v.Window, keytext.AppendGroup(nil, []byte(w.text), w.rule.rule.ParamsOnly), pane)
+	return v.repeats.Most(v.Window, base.AppendGroup(nil, []byte(w.text), w.rule.rule.ParamsOnly), pane)
 }
 
 // findParts finds which parts of the counts of the hot keys of v are those of other hot keys.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hotparam/hotparam/internal/addrlevel"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -16,14 +16,14 @@ import (
 
 // level is a level of the address that a rule names.
 type level struct {
-	addrlevel.Level
+	base.AddrLevel
 	name string
 }
 
 // levelsOf returns the levels that the rule's keys can have in place of each other.
 func levelsOf(rule *rules.Rule) (levels []level) {
 	for _, p := range rule.By.Names {
-		if l, ok := addrlevel.Parse(p.Name); ok && p.Source == rules.Addr {
+		if l, ok := base.ParseAddrLevel(p.Name); ok && p.Source == rules.Addr {
 			levels = append(levels, level{l, p.Name})
 		}
 	}

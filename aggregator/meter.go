@@ -5,7 +5,7 @@ import (
 
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/aggregator/internal/ring"
-	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -19,7 +19,7 @@ type meter struct {
 	counts []int64 // by slot, the newest ones
 }
 
-const meterSlot = pace.Flush
+const meterSlot = base.FlushInterval
 
 // meterSlots divides time into slots.
 var meterSlots = rules.Window{Pane: meterSlot}

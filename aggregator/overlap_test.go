@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	reference "github.com/hotparam/hotparam/checks/exact"
-	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -51,7 +51,7 @@ func (w *watchOverlap) requests(n int64, params ...string) {
 // endPane ends a pane and returns what is wrong with what is listed then.
 func (w *watchOverlap) endPane() []string {
 	last := w.window.Index(w.now)
-	w.pass(pace.Flush)
+	w.pass(base.FlushInterval)
 	listed := make(map[string]reference.Listing)
 	for key, h := range w.out.hot() {
 		listed[strings.TrimPrefix(key.Text, "GET /s?")] = reference.Listing{Usual: h.Usual, Spared: h.Spared}
@@ -158,13 +158,13 @@ func checkTraceOverlap(t *testing.T, path string, each bool, n int64) {
 		}
 		at := time.Unix(0, r.At).UTC()
 		if requests == 0 {
-			w.now = at.Truncate(pace.Flush)
+			w.now = at.Truncate(base.FlushInterval)
 			w.Advance(w.now)
 			w.first = w.window.Index(w.now) + 1
 		}
-		for panes := 0; !at.Before(w.now.Add(pace.Flush)); panes++ {
+		for panes := 0; !at.Before(w.now.Add(base.FlushInterval)); panes++ {
 			if panes > 400 { // all is over
-				w.pass(at.Truncate(pace.Flush).Sub(w.now))
+				w.pass(at.Truncate(base.FlushInterval).Sub(w.now))
 				break
 			}
 			if wrong := w.endPane(); len(wrong) > 0 {

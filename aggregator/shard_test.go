@@ -9,7 +9,7 @@ import (
 
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/aggregator/internal/snapshot"
-	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
@@ -142,7 +142,7 @@ func TestShardWorksByTheClockWhenNothingComes(t *testing.T) {
 	}
 	close(s.queue)
 	<-done
-	want := coolEvent("terms", "k", noon.Add(2*time.Second+pace.Flush), 0, 0)
+	want := coolEvent("terms", "k", noon.Add(2*time.Second+base.FlushInterval), 0, 0)
 	if events := out.events(); len(events) != 2 || events[1] != want {
 		t.Errorf("told %q, want %q in the end", events, want)
 	}

@@ -8,8 +8,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/aggregator/decode"
-	"github.com/hotparam/hotparam/internal/keytext"
-	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -34,9 +33,9 @@ func TestSharesCountWhatHasNoGroup(t *testing.T) {
 		}
 		for i := range c.strays {
 			long := fmt.Sprintf("GET /s?k=%d", i) + strings.Repeat("x", rules.MaxText)
-			count(keytext.Cut([]byte(long), rules.MaxText), 1)
+			count(base.CutKey([]byte(long), rules.MaxText), 1)
 		}
-		d.Advance(noon.Add(pace.Flush))
+		d.Advance(noon.Add(base.FlushInterval))
 		_, hot := out.hot()[rules.Key{Rule: "r", Text: "GET /s?k=a"}]
 		if hot != c.want {
 			t.Errorf("30 of 90, and %d that may be of any group: hot is %v, want %v; %q", c.strays, hot, c.want, out.events())

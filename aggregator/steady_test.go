@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/aggregator/decode"
-	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -23,10 +23,10 @@ func changesOf(th rules.Threshold, lasts time.Duration, rate func(at time.Durati
 	rule.Hot = []rules.Threshold{th}
 	d := NewDetector(DetectorConfig{Rules: testRules(rule), Publisher: out, Lag: decode.DefaultLag})
 	due := 0.0
-	for at := time.Duration(0); at < lasts; at += pace.Flush {
+	for at := time.Duration(0); at < lasts; at += base.FlushInterval {
 		now := noon.Add(at)
 		d.Advance(now)
-		due += rate(at) * pace.Flush.Seconds()
+		due += rate(at) * base.FlushInterval.Seconds()
 		if n := int64(due); n > 0 {
 			due -= float64(n)
 			d.Count(decode.Count{Hash: 1, Text: []byte("k"), N: n, When: now})

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/aggregator/decode"
-	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -27,7 +27,7 @@ func newScripted(th rules.Threshold, except ...rules.Exception) *scripted {
 
 // run goes from one time to another; each is told the time, and counts.
 func (s *scripted) run(from, to time.Duration, each func(at time.Duration)) {
-	for at := from; at <= to; at += pace.Flush {
+	for at := from; at <= to; at += base.FlushInterval {
 		s.Advance(noon.Add(at))
 		each(at)
 	}

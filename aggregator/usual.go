@@ -3,7 +3,7 @@ package aggregator
 import (
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/aggregator/internal/ring"
-	"github.com/hotparam/hotparam/internal/floor"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -43,21 +43,21 @@ func (w *watched) learnWindow(v *view, end int64) {
 
 // window returns the place of the whole window that ends with a pane.
 func (h *habit) window(v *view, end int64) *habitWindow {
-	number := floor.Div(end, int64(v.Panes))
+	number := base.FloorDiv(end, int64(v.Panes))
 	return &h.windows[ring.Slot(number, int64(len(h.windows)))]
 }
 
 // isWhole reports whether the window that ends with a pane lies between multiples
 // of its length.
 func (v *view) isWhole(end int64) bool {
-	return floor.Div(end+1, int64(v.Panes))*int64(v.Panes) == end+1
+	return base.FloorDiv(end+1, int64(v.Panes))*int64(v.Panes) == end+1
 }
 
 // wholeBefore returns the last pane of the newest whole window before the one that ends with
 // a pane.
 func (v *view) wholeBefore(end int64) int64 {
 	panes := int64(v.Panes)
-	return floor.Div(end-panes+1, panes)*panes - 1
+	return base.FloorDiv(end-panes+1, panes)*panes - 1
 }
 
 // isOnNearlyAll reports whether low counts are nine tenths of the route's requests

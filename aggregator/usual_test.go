@@ -9,7 +9,7 @@ import (
 
 	"github.com/hotparam/hotparam/aggregator/decode"
 	reference "github.com/hotparam/hotparam/checks/exact"
-	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -78,7 +78,7 @@ func (o *overlapping) count(params string, n int64) {
 func (o *overlapping) run(d time.Duration, requests func()) {
 	for end := o.now.Add(d); o.now.Before(end); {
 		requests()
-		o.pass(pace.Flush)
+		o.pass(base.FlushInterval)
 	}
 }
 

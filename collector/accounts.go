@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/floor"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -71,7 +71,7 @@ func (c *Collector) opensCold(k *note) bool {
 	if !c.profiles.all[k.profile].jumps || !c.calm {
 		return false
 	}
-	if second := floor.Div(c.start, int64(time.Second)); second != c.coldSecond {
+	if second := base.FloorDiv(c.start, int64(time.Second)); second != c.coldSecond {
 		c.coldSecond, c.coldOpened = second, 0
 	}
 	c.coldOpened++

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -69,7 +69,7 @@ func TestColdKeysHaveAccounts(t *testing.T) {
 				c.Add(rules.Hash(member), member, 1)
 			}
 			c.Flush(t.Context(), now)
-			now = now.Add(pace.Flush)
+			now = now.Add(base.FlushInterval)
 		}
 		if got := c.opened; got > test.want || test.want > 0 && got < test.want {
 			t.Errorf("%s: %d accounts, want %d", name, got, test.want)
@@ -95,7 +95,7 @@ func TestSuspectsHaveAnAccountAtOnce(t *testing.T) {
 			now := time.Unix(1_700_000_000, 0)
 			flush := func() map[string]Count {
 				c.Flush(t.Context(), now)
-				now = now.Add(pace.Flush)
+				now = now.Add(base.FlushInterval)
 				on := make(map[string]Count)
 				for _, count := range out.flushes[len(out.flushes)-1] {
 					if count.Account.Number > 0 {

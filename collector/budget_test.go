@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -64,7 +64,7 @@ func (l *ledger) Send(_ context.Context, f Flush, counts []Count) Sent {
 		} else {
 			part[0] += c.N
 			oldest := l.unsent[member][0].flush
-			if age := f.Start.Sub(oldest); start.After(oldest) || start.Before(oldest.Add(-age/8-pace.Flush)) {
+			if age := f.Start.Sub(oldest); start.After(oldest) || start.Before(oldest.Add(-age/8-base.FlushInterval)) {
 				fail("%s: the part of %v is sent as of %v", member, oldest, start)
 			}
 			if sent, ok := l.sent[member]; ok && start.Before(sent) {
@@ -114,7 +114,7 @@ func TestBudget(t *testing.T) {
 		var added int64
 		h := int64(1)
 		for range rapid.IntRange(1, 12).Draw(t, "flushes") {
-			now = now.Add(time.Duration(rapid.SampledFrom([]int{1, 1, 1, 7, 300}).Draw(t, "pause")) * pace.Flush)
+			now = now.Add(time.Duration(rapid.SampledFrom([]int{1, 1, 1, 7, 300}).Draw(t, "pause")) * base.FlushInterval)
 			for range rapid.IntRange(0, 120).Draw(t, "adds") {
 				key, n := rapid.IntRange(0, 59).Draw(t, "key"), rapid.SampledFrom([]uint64{1, 1, 1, 2, 3, 40, 5_000}).Draw(t, "n")
 				k.add(c, key, n)
@@ -176,7 +176,7 @@ func TestBudgetAdaptsWithinAFlush(t *testing.T) {
 	var lines []int
 	var held []int64
 	flush := func(from, to int) {
-		now = now.Add(pace.Flush)
+		now = now.Add(base.FlushInterval)
 		for i := from; i < to; i++ {
 			k.add(c, i, 1)
 			out.unsent[string(k.members[i])] = append(out.unsent[string(k.members[i])], taken{now, 1})
@@ -214,7 +214,7 @@ func TestWhatIsOlderThanTheWindowLeaves(t *testing.T) {
 	k := newKeys(4)
 	now := time.Unix(1_700_000_000, 0)
 	for i := range 40 {
-		now = now.Add(pace.Flush)
+		now = now.Add(base.FlushInterval)
 		k.add(c, 0, 100)
 		k.add(c, 1, 100) // these two take the whole budget
 		if i == 0 {
@@ -280,7 +280,7 @@ func TestCandidatesAreSentThroughAFlood(t *testing.T) {
 	add(0, 150) // a quarter of the threshold makes a candidate
 	c.Flush(t.Context(), now)
 	for i := range 5 {
-		now = now.Add(pace.Flush)
+		now = now.Add(base.FlushInterval)
 		add(0, 1)
 		for other := 1; other <= 1_000; other++ {
 			add(other, 3)

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/loglimit"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -72,9 +73,8 @@ type Collector struct {
 	onLocal   atomic.Pointer[func(rules.Hot, bool)]
 	onOrigins atomic.Pointer[func(func(KeyOrigin) bool)]
 
-	dropped struct{ full, tooLong, failed atomic.Int64 }
-	sent    struct{ counts, lines, packets, flushes, urgent atomic.Int64 }
-	figures struct{ aged, raised, unsent, held, candidates, factor, local atomic.Int64 }
+	full    atomic.Int64 // counts that found no room in a table, which requests count
+	stats   base.Guarded[Stats]
 	counted atomic.Pointer[[]*ruleCount]
 
 	flusher
@@ -181,7 +181,7 @@ func (c *Collector) shardOf(hash uint64) *shard { return &c.shards[hash>>60&(sha
 // handleOutcome records counts that an add dropped, and wakes Run if the add asks for it.
 func (c *Collector) handleOutcome(out outcome, n uint64) {
 	if out&full != 0 {
-		c.dropped.full.Add(int64(n))
+		c.full.Add(int64(n))
 	}
 	if out&(full|filling) != 0 {
 		wake(c.nearlyFull)

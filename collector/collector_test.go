@@ -15,7 +15,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -289,7 +289,7 @@ func TestRunNeverStraddlesPanes(t *testing.T) {
 			if s.added.Before(s.start) || w.Index(s.added) != w.Index(s.start) {
 				t.Fatalf("counted at %v, sent as of %v: panes %d and %d", s.added, s.start, w.Index(s.added), w.Index(s.start))
 			}
-			if s.sent.Sub(s.added) > pace.Flush {
+			if s.sent.Sub(s.added) > base.FlushInterval {
 				t.Fatalf("counted at %v, sent at %v", s.added, s.sent)
 			}
 		}
@@ -319,7 +319,7 @@ func TestStartIsNeverAfterACountWhenTheSinkIsSlow(t *testing.T) {
 			if !s.told.Equal(s.sent) {
 				t.Fatalf("sent at %v, and told to be at %v", s.sent, s.told)
 			}
-			if age := s.added.Sub(s.start); age > out.slow+pace.Flush {
+			if age := s.added.Sub(s.start); age > out.slow+base.FlushInterval {
 				t.Fatalf("counted at %v, sent as of %v before", s.added, age)
 			}
 		}

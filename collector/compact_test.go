@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -40,7 +40,7 @@ func TestCompactKeepsTheBusiest(t *testing.T) {
 	out := newSums()
 	c, add := one(t, 64, Config{Sink: out})
 	now := time.Unix(1_700_000_000, 0)
-	flush := func() { now = now.Add(pace.Flush); clear(out.counts); c.Flush(t.Context(), now) }
+	flush := func() { now = now.Add(base.FlushInterval); clear(out.counts); c.Flush(t.Context(), now) }
 	add("idle", 1_000)
 	flush()
 	for i := range idleFlushes {
@@ -84,7 +84,7 @@ func TestSteadyKeysAreLeftInPlace(t *testing.T) {
 		for i := range 48 {
 			add(fmt.Sprint("key ", i), 1)
 		}
-		now = now.Add(pace.Flush)
+		now = now.Add(base.FlushInterval)
 		c.Flush(t.Context(), now)
 	}
 	if c.shards[0].table.Load() != before {
@@ -119,7 +119,7 @@ func TestCompactKeepsWhatIsHeldBack(t *testing.T) {
 		out := newSums()
 		c, add := one(t, 64, Config{Sink: out, Budget: 1, Rules: ruled(over(1<<40, time.Hour))})
 		now := time.Unix(1_700_000_000, 0)
-		flush := func() { now = now.Add(pace.Flush); c.Flush(t.Context(), now) }
+		flush := func() { now = now.Add(base.FlushInterval); c.Flush(t.Context(), now) }
 		total := int64(0)
 		count := func(name string, n int) { add(name, uint64(n)); total += int64(n) }
 		for i := range 63 - test.held { // sent, and needed no longer

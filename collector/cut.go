@@ -3,18 +3,17 @@ package collector
 import (
 	"time"
 
-	"github.com/hotparam/hotparam/internal/floor"
-	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
 // nextCut returns the first instant after t at which a flush must be cut so that no
-// count straddles two panes: the next multiple of [pace.Flush] or of a pane of
+// count straddles two panes: the next multiple of [base.FlushInterval] or of a pane of
 // one of the windows, whichever comes first.
 func nextCut(t time.Time, windows []rules.Window) time.Time {
-	cut := multipleAfter(t, pace.Flush)
+	cut := multipleAfter(t, base.FlushInterval)
 	for _, w := range windows {
-		if w.Pane%pace.Flush != 0 {
+		if w.Pane%base.FlushInterval != 0 {
 			if c := multipleAfter(t, w.Pane); c.Before(cut) {
 				cut = c
 			}
@@ -25,6 +24,6 @@ func nextCut(t time.Time, windows []rules.Window) time.Time {
 
 // multipleAfter returns the first multiple of step, from the Unix epoch, after t.
 func multipleAfter(t time.Time, step time.Duration) time.Time {
-	n := floor.Div(t.UnixNano(), int64(step)) + 1
+	n := base.FloorDiv(t.UnixNano(), int64(step)) + 1
 	return t.Add(time.Duration(n*int64(step) - t.UnixNano())) // keeps t's monotonic reading
 }

@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/windowgen"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -50,7 +50,7 @@ func TestNextCutKeepsTheMonotonicReading(t *testing.T) {
 	if cut.Round(0) == cut { // == tells them apart
 		t.Error("the monotonic reading is gone")
 	}
-	if wait := cut.Sub(now); wait <= 0 || wait > pace.Flush {
+	if wait := cut.Sub(now); wait <= 0 || wait > base.FlushInterval {
 		t.Errorf("the next cut is in %v", wait)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -89,7 +89,7 @@ func TestAFloodDoesNotAllocate(t *testing.T) {
 		for range 500 {
 			flood.add(c)
 		}
-		now = now.Add(pace.Flush)
+		now = now.Add(base.FlushInterval)
 		c.Flush(t.Context(), now)
 	}
 	for range 40 {

@@ -8,8 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/floor"
-	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 // Flush sends the counts since the last flush, within the budget, as counts from start on.
@@ -30,7 +29,7 @@ func (c *Collector) FlushAt(ctx context.Context, start, now time.Time) {
 	c.runs = true
 	c.begin(start, now)
 	c.budget.begin(c.lines)
-	c.flush(ctx, c.lines, now.Sub(instant(c.lastSend)) >= BeatEvery-pace.Flush)
+	c.flush(ctx, c.lines, now.Sub(instant(c.lastSend)) >= BeatEvery-base.FlushInterval)
 	c.sendOrigins(ctx)
 }
 
@@ -236,18 +235,18 @@ func (c *Collector) emit(s *shard, t *table, at int) {
 // for each line. It is not before the key's last send, since the times of a key's parts
 // must not overlap.
 func (c *Collector) rounded(k *note) int64 {
-	eighths := (c.start - k.origin) / (8 * int64(pace.Flush))
+	eighths := (c.start - k.origin) / (8 * int64(base.FlushInterval))
 	if eighths < 2 {
 		return k.origin
 	}
-	step := int64(pace.Flush) << (bits.Len64(uint64(eighths)) - 1)
-	return min(k.origin, max(k.sent, floor.Div(k.origin, step)*step)) // sent is after origin if the clock was set back
+	step := int64(base.FlushInterval) << (bits.Len64(uint64(eighths)) - 1)
+	return min(k.origin, max(k.sent, base.FloorDiv(k.origin, step)*step)) // sent is after origin if the clock was set back
 }
 
 // unsentBound returns an upper bound on the dropped counts of any one key since the last
 // flush.
 func (c *Collector) unsentBound() int64 {
-	c.lost = c.dropped.full.Load() + c.dropped.tooLong.Load()
+	c.lost = c.full.Load() + c.stats.Load().Dropped.TooLong
 	shed := int64(0)
 	for i := range c.shards {
 		shed = max(shed, c.shards[i].shed) // a key is in one shard
@@ -278,7 +277,7 @@ func (c *Collector) send(ctx context.Context, unsent int64) {
 	for i := range counts {
 		sum += counts[i].N
 	}
-	c.sent.flushes.Add(1)
+	c.stats.Change(func(s *Stats) { s.Flushes++ })
 	c.lastSend, c.sentCounts = c.now, sum > 0
 	c.recordSent(c.sink.Send(ctx, f, counts), sum)
 }

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/hotparam/hotparam/internal/keytext"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
@@ -52,13 +52,13 @@ func newGroups(r *rules.Rule) *groups {
 // hold adds n counts of a key that are held back to its group.
 func (g *groups) hold(text []byte, n int64) {
 	switch {
-	case keytext.IsAgain(text):
+	case base.IsAgain(text):
 		g.name = append(g.name[:0], text...)
-	case keytext.IsCut(text):
+	case base.IsCutKey(text):
 		g.rest[0] += n
 		return
 	default:
-		g.name = keytext.AppendGroup(g.name[:0], text, g.paramsOnly)
+		g.name = base.AppendGroup(g.name[:0], text, g.paramsOnly)
 	}
 	at, known := g.at[string(g.name)]
 	switch {
@@ -83,7 +83,7 @@ func (g *groups) hold(text []byte, n int64) {
 
 // lump adds a group's counts to the rest.
 func (g *groups) lump(x *groupHeld) {
-	if keytext.IsAgain(x.name) {
+	if base.IsAgain(x.name) {
 		g.rest[1] += x.n
 	} else {
 		g.rest[0] += x.n
@@ -118,7 +118,7 @@ func (g *groups) take(to []HeldBack, lines int) []HeldBack {
 		to = append(to, HeldBack{g.rule, []byte(wire.Rest), g.rest[0]})
 	}
 	if g.rest[1] > 0 {
-		to = append(to, HeldBack{g.rule, keytext.AppendAgain(nil, []byte(wire.Rest)), g.rest[1]})
+		to = append(to, HeldBack{g.rule, base.AppendAgain(nil, []byte(wire.Rest)), g.rest[1]})
 	}
 	g.rest = [2]int64{}
 	for i := range g.all {

@@ -9,8 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam/internal/keytext"
-	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
@@ -32,8 +31,8 @@ func (g *groupSums) Send(_ context.Context, f Flush, counts []Count) (sent Sent)
 			}
 			continue
 		}
-		name := string(keytext.AppendGroup(nil, c.Text, false))
-		if keytext.IsAgain(c.Text) {
+		name := string(base.AppendGroup(nil, c.Text, false))
+		if base.IsAgain(c.Text) {
 			name = string(c.Text)
 		}
 		g.told[name] += c.N
@@ -107,7 +106,7 @@ func TestGroupsAreToldAtOnce(t *testing.T) {
 					}
 				}
 			}
-			now = now.Add(time.Duration(draw("pause", 1, 12)) * pace.Flush)
+			now = now.Add(time.Duration(draw("pause", 1, 12)) * base.FlushInterval)
 			if draw("clock", 0, 30) == 0 {
 				now = now.Add(-3 * time.Second)
 			}

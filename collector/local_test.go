@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -82,7 +82,7 @@ func TestLocalHotIsExact(t *testing.T) {
 		now := time.Unix(1_700_000_000, 0)
 		hot := false
 		for range rapid.IntRange(1, 80).Draw(t, "flushes") {
-			now = now.Add(time.Duration(rapid.SampledFrom([]int{1, 1, 1, 3, 20}).Draw(t, "pause")) * pace.Flush)
+			now = now.Add(time.Duration(rapid.SampledFrom([]int{1, 1, 1, 3, 20}).Draw(t, "pause")) * base.FlushInterval)
 			add := rapid.SampledFrom([]int64{0, 1, 2, 10, 25}).Draw(t, "n")
 			k.add(c, 0, uint64(add))
 			counts[w.Index(now)] += add
@@ -129,7 +129,7 @@ func TestLocalHotCools(t *testing.T) {
 	epoch := time.Unix(1_700_000_000, 0)
 	hot := []int64{}
 	for i := range 70 {
-		now := epoch.Add(time.Duration(i) * pace.Flush)
+		now := epoch.Add(time.Duration(i) * base.FlushInterval)
 		switch {
 		case i < 20:
 			k.add(c, 0, 10) // 100 a second from flush 9 on
@@ -190,7 +190,7 @@ func TestLocalHotHeedsExceptionsAndKinds(t *testing.T) {
 		}
 		c.Add(rules.Hash(part), part, 20)
 		c.Flush(t.Context(), now)
-		now = now.Add(pace.Flush)
+		now = now.Add(base.FlushInterval)
 		if i == 3 {
 			slices.Sort(l.lines)
 		}
@@ -244,7 +244,7 @@ func TestLocalsAreBounded(t *testing.T) {
 		if s := c.Stats(); s.Local != maxLocalKeys || len(c.local.keys) != maxLocalKeys {
 			t.Fatalf("%+v, %d counted", s, len(c.local.keys))
 		}
-		now = now.Add(pace.Flush)
+		now = now.Add(base.FlushInterval)
 	}
 	c.Flush(t.Context(), now.Add(time.Hour))
 	c.Flush(t.Context(), now.Add(2*time.Hour))

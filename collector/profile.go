@@ -5,8 +5,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/hotparam/hotparam/internal/floor"
-	"github.com/hotparam/hotparam/internal/keytext"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -156,10 +155,10 @@ func (p *profiles) of(rule, text []byte) uint32 {
 	if !ok {
 		return unknown
 	}
-	if keytext.IsAgain(text) { // which is not a key, and never hot
+	if base.IsAgain(text) { // which is not a key, and never hot
 		return max(unknown, p.repeated[n])
 	}
-	if total := p.totals[n]; total != 0 && keytext.IsTotal(text) {
+	if total := p.totals[n]; total != 0 && base.IsTotal(text) {
 		return total
 	}
 	if r := p.all[n].rule; len(r.Except) > 0 && len(text) > 0 {
@@ -183,7 +182,7 @@ type recent struct {
 func (p *profile) count(recents []recent, n uint64, at int64) (load float64) {
 	for i := range p.levels {
 		l, r := &p.levels[i], &recents[i]
-		switch stretch := floor.Div(at, int64(l.Rate.Per)); {
+		switch stretch := base.FloorDiv(at, int64(l.Rate.Per)); {
 		case stretch == r.stretch:
 		case stretch == r.stretch+1:
 			*r = recent{0, r.cur, stretch}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 // Run flushes at each multiple of 100 ms of the wall clock, at the ends of the windows'
@@ -56,7 +56,7 @@ func (c *Collector) Run(ctx context.Context) error {
 			early(ctx)
 			continue
 		}
-		c.flush(ctx, c.budget.lines, now.Add(pace.Flush).Sub(instant(c.lastSend)) > BeatEvery)
+		c.flush(ctx, c.budget.lines, now.Add(base.FlushInterval).Sub(instant(c.lastSend)) > BeatEvery)
 		c.sendOrigins(ctx)
 		start = now // not cut: the timer may have been late
 		next := nextCut(time.Now(), c.windows)
@@ -68,8 +68,8 @@ func (c *Collector) Run(ctx context.Context) error {
 
 // share returns the budget of a flush that comes d after the one before.
 func (c *Collector) share(d time.Duration) int {
-	if c.lines < 0 || d >= pace.Flush {
+	if c.lines < 0 || d >= base.FlushInterval {
 		return c.lines
 	}
-	return int(int64(c.lines) * int64(d) / int64(pace.Flush))
+	return int(int64(c.lines) * int64(d) / int64(base.FlushInterval))
 }

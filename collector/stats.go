@@ -37,54 +37,30 @@ func (d Dropped) Sum() int64 { return d.TableFull + d.TooLong + d.SendError }
 // Stats returns the collector's state and counters. It is safe for concurrent use. At the
 // end of a flush, Counts, Unsent, Aged and Dropped together are all counts that were added.
 func (c *Collector) Stats() Stats {
-	return Stats{
-		Counts:  c.sent.counts.Load(),
-		Lines:   c.sent.lines.Load(),
-		Packets: c.sent.packets.Load(),
-		Flushes: c.sent.flushes.Load(),
-		Urgent:  c.sent.urgent.Load(),
-		Dropped: Dropped{
-			TableFull: c.dropped.full.Load(),
-			TooLong:   c.dropped.tooLong.Load(),
-			SendError: c.dropped.failed.Load(),
-		},
-		Aged:       c.figures.aged.Load(),
-		MarkRaised: c.figures.raised.Load(),
-		Unsent:     c.figures.unsent.Load(),
-		Held:       c.figures.held.Load(),
-		Candidates: c.figures.candidates.Load(),
-		MarkFactor: c.figures.factor.Load(),
-		Local:      c.figures.local.Load(),
-	}
+	s := c.stats.Load()
+	s.Dropped.TableFull = c.full.Load()
+	return s
 }
 
 // publishFigures makes the flushing goroutine's figures available to Stats.
 func (c *Collector) publishFigures() {
-	c.figures.aged.Store(c.aged)
-	c.figures.raised.Store(c.raised)
-	c.figures.unsent.Store(c.unsent)
-	c.figures.held.Store(c.held)
-	c.figures.candidates.Store(c.candidates)
-	c.figures.factor.Store(int64(min(c.factor, 1<<62)))
-	c.figures.local.Store(int64(c.local.hot))
+	c.stats.Change(func(s *Stats) {
+		s.Aged, s.MarkRaised, s.Unsent, s.Held, s.Candidates = c.aged, c.raised, c.unsent, c.held, c.candidates
+		s.MarkFactor, s.Local = int64(min(c.factor, 1<<62)), int64(c.local.hot)
+	})
 	c.publishCounted()
 }
 
 // recordSent records the result of a flush of counts with this sum.
 func (c *Collector) recordSent(sent Sent, sum int64) {
-	c.sent.lines.Add(sent.Lines)
-	c.sent.packets.Add(sent.Packets)
-	c.sent.counts.Add(sum - sent.TooLong - sent.Failed)
-	c.dropped.tooLong.Add(sent.TooLong)
-	c.dropped.failed.Add(sent.Failed)
-	now := time.Now()
-	if sent.Err != nil {
-		if c.failing.Begin(failureLog, now) {
-			c.log.Warn("counts cannot be sent; requests are not affected", "err", sent.Err)
-		}
-	} else if _, log := c.failing.End(now); log {
-		c.log.Info("counts are sent again")
-	}
+	c.stats.Change(func(s *Stats) {
+		s.Lines += sent.Lines
+		s.Packets += sent.Packets
+		s.Counts += sum - sent.TooLong - sent.Failed
+		s.Dropped.TooLong += sent.TooLong
+		s.Dropped.SendError += sent.Failed
+	})
+	c.failing.Report(c.log, failureLog, time.Now(), sent.Err, "counts cannot be sent; requests are not affected", "counts are sent again")
 }
 
 // failureLog is the shortest time between two log lines that counts cannot be sent, and so

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -24,7 +24,7 @@ func TestSteeredKeysAreExempt(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	next := 100 // of the keys that make the flood
 	flush := func(flood int) map[string]int64 {
-		now = now.Add(pace.Flush)
+		now = now.Add(base.FlushInterval)
 		clear(out.counts)
 		for i := range 3 {
 			k.add(c, i, 1)
@@ -112,7 +112,7 @@ func TestInstancesChangeWhoIsACandidate(t *testing.T) {
 	}
 	c.Steer(rules.Fleet{Instances: 10}, nil)
 	c.lines = 40
-	c.Flush(t.Context(), now.Add(pace.Flush))
+	c.Flush(t.Context(), now.Add(base.FlushInterval))
 	if s := c.Stats(); s.Candidates != 20 || s.Unsent != 0 || s.MarkFactor != 1 {
 		t.Errorf("%+v", s)
 	}

@@ -33,7 +33,7 @@ func (c *Collector) flushUrgent(ctx context.Context) {
 		})
 	}
 	if len(c.counts) > 0 {
-		c.sent.urgent.Add(1)
+		c.stats.Change(func(s *Stats) { s.Urgent++ })
 		c.send(ctx, c.unsentBound())
 	}
 	c.publishFigures()

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -257,7 +257,7 @@ type panes struct {
 }
 
 func (p *panes) Send(_ context.Context, f Flush, counts []Count) Sent {
-	if slot := (f.Start.UnixNano()) / int64(pace.Flush); slot != p.slot {
+	if slot := (f.Start.UnixNano()) / int64(base.FlushInterval); slot != p.slot {
 		p.slot, p.lines = slot, 0
 	}
 	p.lines += len(counts)
@@ -299,7 +299,7 @@ func TestHeartbeat(t *testing.T) {
 				t.Fatalf("%d sends, %d beats", len(sends), len(beats))
 			}
 			for i := range sends {
-				if beats[i] != sends[i]+pace.Flush {
+				if beats[i] != sends[i]+base.FlushInterval {
 					t.Errorf("sent at %v, silent at %v", sends[i], beats[i])
 				}
 			}

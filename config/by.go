@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hotparam/hotparam/internal/spelling"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -29,7 +29,7 @@ func (r *ruleReader) by(v values, route rules.Route) rules.By {
 	}
 	if ok {
 		hint := byForms
-		if near := spelling.Nearest(s, slices.Sorted(maps.Keys(byWords))); near != "" {
+		if near := base.NearestWord(s, slices.Sorted(maps.Keys(byWords))); near != "" {
 			hint = fmt.Sprintf("did you mean %q?", near)
 		}
 		r.reject(n, hint, "by %s: want all, each, combinations or a list of names", quote(s))

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/secret"
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 // Guard holds the settings of the guard as a service, section "guard:" of the file. What the
@@ -92,7 +92,7 @@ func (g Guard) WithDefaults() Guard {
 
 // Token reads the token that requests have to have. It returns "" if the file names none.
 func (d Door) Token() (string, error) {
-	token, err := secret.Read(d.TokenFile, d.TokenEnv)
+	token, err := base.ReadSecret(d.TokenFile, d.TokenEnv)
 	if err != nil {
 		return "", err
 	}

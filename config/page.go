@@ -6,7 +6,7 @@ import (
 	"net"
 	"strings"
 
-	"github.com/hotparam/hotparam/internal/secret"
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 // Whether the aggregator serves its page, the words for [Aggregator.Page].
@@ -59,7 +59,7 @@ func isHostName(s string) bool {
 
 // PageToken reads the token that opens the page. It returns "" if the file names none.
 func (a Aggregator) PageToken() (string, error) {
-	token, err := secret.Read(a.PageTokenFile, a.PageTokenEnv)
+	token, err := base.ReadSecret(a.PageTokenFile, a.PageTokenEnv)
 	if err != nil {
 		return "", fmt.Errorf("aggregator.page_token: %w", err)
 	}

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/hotparam/hotparam/internal/spelling"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -33,8 +33,8 @@ func doubtfulRoute(r rules.Route) (message, hint string) {
 	case r.Path() == "":
 	case text != r.Path() && (word == "ANY" || word == "ALL"):
 		return fmt.Sprintf("no request has the method %s", word), fmt.Sprintf("write %q for all methods", r.Path())
-	case text != r.Path() && !slices.Contains(methods, word) && spelling.Nearest(word, methods) != "":
-		return fmt.Sprintf("the method %s is unusual", word), didYouMean(spelling.Nearest(word, methods) + " " + r.Path())
+	case text != r.Path() && !slices.Contains(methods, word) && base.NearestWord(word, methods) != "":
+		return fmt.Sprintf("the method %s is unusual", word), didYouMean(base.NearestWord(word, methods) + " " + r.Path())
 	default:
 		if own, foreign := ownPattern(text); foreign != "" {
 			literal := strings.NewReplacer(":", "%3A", "*", "%2A", "<", "%3C", ">", "%3E", "(", "%28").Replace(foreign)

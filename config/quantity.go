@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/duration"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -72,7 +72,7 @@ func rateHint(s string, unit rules.Unit, example string) string {
 	if unit != rules.Requests && unit != rules.Units || strings.Trim(count, "0123456789") == "" {
 		return example
 	}
-	if _, err := duration.Parse(count); err == nil {
+	if _, err := base.ParseDuration(count); err == nil {
 		return "times are for rules that say count: ms"
 	}
 	if _, ok := ParseBytes(count); ok {
@@ -104,7 +104,7 @@ func parseMillis(s string) (int64, bool) {
 	if n, ok := parseWhole(s); ok {
 		return n, true
 	}
-	d, err := duration.Parse(s)
+	d, err := base.ParseDuration(s)
 	return d.Milliseconds(), err == nil && d%time.Millisecond == 0
 }
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/hotparam/hotparam/internal/secret"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -71,7 +71,7 @@ func (f *File) ReadRedactKey() error {
 	if len(f.Rules.Redact.Names) == 0 {
 		return nil
 	}
-	key, err := secret.Read(f.RedactKey.File, f.RedactKey.Env)
+	key, err := base.ReadSecret(f.RedactKey.File, f.RedactKey.Env)
 	if err != nil {
 		return fmt.Errorf("secrets.redact_key: %w", err)
 	}

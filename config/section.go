@@ -7,8 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/hotparam/hotparam/internal/duration"
-	"github.com/hotparam/hotparam/internal/spelling"
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 // node is a value of the file and where it stands.
@@ -123,7 +122,7 @@ func (d *decoder) section(n *node, s section) values {
 			d.report(f.at, refused.hint, "%s%s: %s does not belong in this file", s.prefix, f.name, refused.what)
 		default:
 			hint := "known are " + strings.Join(s.fields, ", ")
-			if near := spelling.Nearest(f.name, s.fields); near != "" {
+			if near := base.NearestWord(f.name, s.fields); near != "" {
 				hint = fmt.Sprintf("did you mean %q?", near)
 			}
 			d.report(f.at, hint, "unknown field %s in %s", quote(f.name), s.name)
@@ -151,7 +150,7 @@ func (d *decoder) choice(n *node, what string, words ...string) (string, bool) {
 		return s, ok
 	}
 	hint := "for example " + words[0]
-	if near := spelling.Nearest(s, words); near != "" {
+	if near := base.NearestWord(s, words); near != "" {
 		hint = fmt.Sprintf("did you mean %q?", near)
 	}
 	d.reject(n, hint, "%s %s: want %s", what, quote(s), strings.Join(words, " or "))
@@ -164,7 +163,7 @@ func (d *decoder) duration(n *node, what, hint string, otherwise time.Duration) 
 	if !ok {
 		return otherwise
 	}
-	t, err := duration.Parse(strings.TrimSpace(s))
+	t, err := base.ParseDuration(strings.TrimSpace(s))
 	if err != nil || t < 0 {
 		d.reject(n, hint, "%s %s: want a duration, for example 10s or 1m", what, quote(s))
 		return otherwise

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/hotparam/hotparam/internal/secret"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -126,7 +126,7 @@ func (d *decoder) prefixes(n *node, what string, words ...string) (all []netip.P
 // verifies. Without key_file and key_env there are none.
 func (a Aggregator) Keys() (keys [][]byte, err error) {
 	where := cmp.Or(a.KeyFile, a.KeyEnv)
-	text, err := secret.Read(a.KeyFile, a.KeyEnv)
+	text, err := base.ReadSecret(a.KeyFile, a.KeyEnv)
 	if err != nil {
 		return nil, fmt.Errorf("aggregator.key: %w", err)
 	}

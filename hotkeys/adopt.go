@@ -24,7 +24,7 @@ import (
 func (p *Publisher) Adopt(ctx context.Context) (hot []rules.Hot, judged time.Time, err error) {
 	hot, judged, err = p.adopt(ctx)
 	if err != nil {
-		p.stats.failures.Add(1)
+		p.stats.Change(func(s *PublisherStats) { s.Failures++ })
 		return nil, time.Time{}, fmt.Errorf("adopt the hot keys of %s: %w", p.cfg.Owner, err)
 	}
 	return hot, judged, nil
@@ -74,7 +74,7 @@ func (p *Publisher) adopt(ctx context.Context) (hot []rules.Hot, judged time.Tim
 		p.sent[h.Key.String()] = entryTermsOf(h)
 		p.desired.adopt(h)
 	}
-	p.stats.keys.Store(int64(len(p.sent)))
+	p.stats.Change(func(s *PublisherStats) { s.Keys = len(p.sent) })
 	return hot, judged, nil
 }
 
@@ -100,6 +100,6 @@ func (p *Publisher) inherit(name string, answer []string) ([]rules.Hot, error) {
 		}
 		hot = append(hot, h)
 	}
-	p.stats.unreadable.Add(unreadable)
+	p.stats.Change(func(s *PublisherStats) { s.Unreadable += unreadable })
 	return hot, nil
 }

@@ -67,7 +67,7 @@ func (p *Publisher) recordSuccess(name string, answer []string) error {
 		p.recordVersion(v)
 	}
 	if !p.outage.isOn() { // otherwise recovered does it, once all pending changes are written
-		p.stats.connected.Store(true)
+		p.stats.Change(func(s *PublisherStats) { s.Connected = true })
 	}
 	return nil
 }

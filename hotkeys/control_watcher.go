@@ -7,11 +7,11 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/loglimit"
 	"github.com/hotparam/hotparam/internal/redisconfig"
 	"github.com/hotparam/hotparam/rules"
@@ -75,10 +75,7 @@ type ControlWatcher struct {
 	unheard   int    // polls in a row that found a change that was not pushed
 	lastHeard uint64 // pushes received before the last poll
 
-	stats struct {
-		inForce, pushes, polls, loads, foreign, failures atomic.Uint64
-		subscribed, answered                             atomic.Bool
-	}
+	stats base.Guarded[controlStats]
 }
 
 // heldControl is a control with its end on the local clock, monotonic.
@@ -97,6 +94,11 @@ type ControlWatcherStats struct {
 	Loads     uint64 // times that the controls were read
 	Foreign   uint64 // times that controls could not be read
 	Errors    uint64 // failed calls and lost subscriptions
+}
+
+type controlStats struct {
+	ControlWatcherStats // all but Connected
+	subscribed          bool
 }
 
 // NewControlWatcher returns a watcher that updates target. It starts nothing and makes no call;
@@ -128,11 +130,9 @@ func (w *ControlWatcher) Run(ctx context.Context) error {
 
 // Stats returns the state and the counters. It may be called at any time.
 func (w *ControlWatcher) Stats() ControlWatcherStats {
-	s := &w.stats
-	return ControlWatcherStats{
-		InForce: int(s.inForce.Load()), Connected: s.subscribed.Load() && s.answered.Load(), Answered: s.answered.Load(),
-		Pushes: s.pushes.Load(), Polls: s.polls.Load(), Loads: s.loads.Load(), Foreign: s.foreign.Load(), Errors: s.failures.Load(),
-	}
+	s := w.stats.Load()
+	s.Connected = s.subscribed && s.Answered
+	return s.ControlWatcherStats
 }
 
 // follow polls at intervals and after pushes, and removes controls at their end. A push that
@@ -176,7 +176,7 @@ func (w *ControlWatcher) poll(ctx context.Context, hinted bool) {
 	if ctx.Err() != nil {
 		return
 	}
-	w.stats.answered.Store(err == nil)
+	w.stats.Change(func(s *controlStats) { s.Answered = err == nil })
 	o := &w.outage
 	if err == nil {
 		if o.succeeded() {
@@ -184,7 +184,7 @@ func (w *ControlWatcher) poll(ctx context.Context, hinted bool) {
 		}
 		return
 	}
-	w.stats.failures.Add(1)
+	w.stats.Change(func(s *controlStats) { s.Errors++ })
 	if _, begins := o.failed(err); !begins {
 		return
 	}
@@ -213,7 +213,7 @@ func (w *ControlWatcher) look(ctx context.Context, hinted bool) error {
 	case err != nil:
 		return fmt.Errorf("poll the controls: %w", err)
 	}
-	w.stats.polls.Add(1)
+	w.stats.Change(func(s *controlStats) { s.Polls++ })
 	w.check(mark != w.seen && !hinted)
 	switch {
 	case mark == w.seen:
@@ -232,7 +232,7 @@ func (w *ControlWatcher) look(ctx context.Context, hinted bool) error {
 func (w *ControlWatcher) load(ctx context.Context) error {
 	call, cancel := w.call(ctx)
 	defer cancel()
-	w.stats.loads.Add(1)
+	w.stats.Change(func(s *controlStats) { s.Loads++ })
 	issued := time.Now()
 	set, err := readControls(call, w.client, w.layout)
 	switch {
@@ -266,7 +266,7 @@ func (w *ControlWatcher) expire() {
 
 // show updates the target.
 func (w *ControlWatcher) show() {
-	if len(w.held) == 0 && w.stats.inForce.Load() == 0 {
+	if len(w.held) == 0 && w.stats.Load().InForce == 0 {
 		return
 	}
 	controls := make([]rules.Control, len(w.held))
@@ -274,14 +274,14 @@ func (w *ControlWatcher) show() {
 		controls[i] = c.Control
 		controls[i].Until = c.end
 	}
-	w.stats.inForce.Store(uint64(len(controls)))
+	w.stats.Change(func(s *controlStats) { s.InForce = len(controls) })
 	w.target.SetControls(controls)
 }
 
 // reportForeign records that the controls in Redis cannot be read. Those in force last to their
 // end.
 func (w *ControlWatcher) reportForeign(err error) {
-	w.stats.foreign.Add(1)
+	w.stats.Change(func(s *controlStats) { s.Foreign++ })
 	if unlogged, ok := w.foreign.Allow(lineRate, time.Now()); ok {
 		w.cfg.Logger.Warn("the controls in Redis cannot be read; the next hotparam pin, block, allow or release repairs them", "key", w.layout.Control, "err", err, "unlogged", unlogged)
 	}

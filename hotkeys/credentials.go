@@ -6,7 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam/internal/secret"
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 // credentials returns a function that returns user and password for each new connection:
@@ -42,7 +42,7 @@ func (s login) read(user, password string) (string, string, error) {
 	if s.user != "" {
 		user = s.user
 	}
-	own, err := secret.Read(s.file, s.env)
+	own, err := base.ReadSecret(s.file, s.env)
 	if err != nil {
 		return "", "", fmt.Errorf("password: %w", err)
 	}

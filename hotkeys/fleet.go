@@ -116,8 +116,7 @@ func (w *Watcher) showFleet(now time.Time) {
 	}
 	if t := known.mark(); t != w.shownFleet {
 		w.shownFleet = t
-		w.stats.instances.Store(int64(known.instances))
-		w.stats.suspects.Store(int64(len(known.suspects)))
+		w.stats.Change(func(s *watcherStats) { s.Instances, s.Suspects = known.instances, len(known.suspects) })
 		w.target.UpdateFleet(known.toFleet())
 	}
 }

@@ -38,16 +38,19 @@ func (w *Watcher) poll(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return err
 	}
-	w.stats.answered.Store(err == nil)
+	w.stats.Change(func(s *watcherStats) {
+		if s.answered = err == nil; s.answered {
+			s.Answered = time.Now()
+		}
+	})
 	o := &w.outage
 	if err == nil {
-		w.stats.answeredAt.Store(time.Now().UnixNano())
 		if o.succeeded() {
 			w.cfg.Logger.Info("following the hot set again", "version", w.version())
 		}
 		return nil
 	}
-	w.stats.failures.Add(1)
+	w.stats.Change(func(s *watcherStats) { s.Errors++ })
 	if _, begins := o.failed(err); begins {
 		if unlogged, ok := w.lines.Allow(lineRate, time.Now()); ok {
 			o.logged = true
@@ -60,7 +63,7 @@ func (w *Watcher) poll(ctx context.Context) error {
 // reportForeign records that one of our keys in Redis holds a foreign value. The publisher
 // repairs it within a second. Until then the watcher's entries stay in force.
 func (w *Watcher) reportForeign(err error) {
-	w.stats.foreign.Add(1)
+	w.stats.Change(func(s *watcherStats) { s.Foreign++ })
 	if unlogged, ok := w.foreigners.Allow(lineRate, time.Now()); ok {
 		w.cfg.Logger.Warn("a key of the hot set in Redis cannot be read; hot keys stay hot until their entries expire, or until the publisher has repaired the key", "err", err, "unlogged", unlogged)
 	}
@@ -88,7 +91,7 @@ func (w *Watcher) compare(ctx context.Context) error {
 	if err != nil && !errors.Is(err, errForeign) {
 		return fmt.Errorf("poll the version: %w", err)
 	}
-	w.stats.polls.Add(1)
+	w.stats.Change(func(s *watcherStats) { s.Polls++ })
 	w.check()
 	w.mu.Lock()
 	w.state.clock = redisClock{local: issued, redis: at.Val()}
@@ -111,7 +114,7 @@ func (w *Watcher) compare(ctx context.Context) error {
 		// Nothing is published yet, or Redis has lost its state and the
 		// publisher has not noticed. Our entries stay in force until their
 		// end, so that a restart of Redis lifts no limit.
-		w.stats.lost.Add(1)
+		w.stats.Change(func(s *watcherStats) { s.Lost++ })
 		return nil
 	}
 	theirs, err := wire.ParseHotVersion(version.Val())
@@ -196,7 +199,7 @@ const catchUpSlack = 8
 // catchUp reads the changes up to a version from the stream, or the whole set if the
 // stream does not have all of them.
 func (w *Watcher) catchUp(ctx context.Context, to wire.HotVersion) error {
-	w.stats.gaps.Add(1)
+	w.stats.Change(func(s *watcherStats) { s.Gaps++ })
 	from := w.version()
 	messages, err := w.changes(ctx, to.N-from.N)
 	if err != nil {
@@ -235,7 +238,7 @@ func (w *Watcher) changesAfter(messages []redis.XMessage, from wire.HotVersion) 
 		change, err := wire.ParseHotChange([]byte(payload))
 		switch {
 		case err != nil:
-			w.stats.malformed.Add(1)
+			w.stats.Change(func(s *watcherStats) { s.Malformed++ })
 		case change.Version.Run == from.Run && change.Version.N == want:
 			changes = append(changes, change)
 			want++

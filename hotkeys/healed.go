@@ -3,7 +3,6 @@ package hotkeys
 import (
 	"iter"
 	"slices"
-	"sync/atomic"
 )
 
 // healable are the keys in Redis that a publisher repairs if they hold foreign values,
@@ -33,19 +32,10 @@ func (h *Healed) Add(other Healed) {
 	}
 }
 
-type healedCounters [len(healable)]atomic.Uint64
-
-func (h *healedCounters) add(names []string) {
+func (h *Healed) count(names []string) {
 	for _, name := range names {
 		if i := slices.Index(healable[:], name); i >= 0 {
-			h[i].Add(1)
+			h[i]++
 		}
 	}
-}
-
-func (h *healedCounters) load() (counts Healed) {
-	for i := range h {
-		counts[i] = h[i].Load()
-	}
-	return counts
 }

@@ -63,7 +63,7 @@ func (w *Watcher) push(ctx context.Context, payload string) error {
 	}
 	now := time.Now()
 	if !w.hints.polls.take(now) {
-		w.stats.unread.Add(1)
+		w.stats.Change(func(s *watcherStats) { s.Unread++ })
 		return nil
 	}
 	w.hearing.hinted = true
@@ -77,7 +77,7 @@ func (w *Watcher) absorb(payload string) (look bool) {
 	arrival := time.Now()
 	change, err := wire.ParseHotChange([]byte(payload))
 	if err != nil {
-		w.stats.malformed.Add(1) // if the change was made, the next poll finds it
+		w.stats.Change(func(s *watcherStats) { s.Malformed++ }) // if the change was made, the next poll finds it
 		return false
 	}
 	trusted := !arrival.Before(w.hints.distrust)
@@ -96,7 +96,7 @@ func (w *Watcher) absorb(payload string) (look bool) {
 	case change.Version.N > ours.N+1 || change.VersionAlone() || !trusted || len(w.hints.applied) == maxApplied:
 		return true
 	}
-	w.hints.applied = append(w.hints.applied, pushed{change.Version.N, w.hints.sum(payload), w.stats.subscriptions.Load()})
+	w.hints.applied = append(w.hints.applied, pushed{change.Version.N, w.hints.sum(payload), w.stats.Load().subscriptions})
 	w.state.apply(&change, arrival)
 	w.show()
 	return false
@@ -123,7 +123,7 @@ func (w *Watcher) judge(ctx context.Context, theirs wire.HotVersion) (verdict, e
 	h := &w.hints
 	last := h.applied[len(h.applied)-1]
 	denied := notSo
-	if !w.stats.subscribed.Load() || w.stats.subscriptions.Load() != last.subscription {
+	if now := w.stats.Load(); !now.subscribed || now.subscriptions != last.subscription {
 		denied = lostSo
 	}
 	if theirs.N < last.n {
@@ -154,7 +154,7 @@ func (w *Watcher) judge(ctx context.Context, theirs wire.HotVersion) (verdict, e
 // another client publishes on the channel, or Redis has lost the change. No push is
 // applied for distrustTime.
 func (w *Watcher) reportBogus() {
-	w.stats.bogus.Add(1)
+	w.stats.Change(func(s *watcherStats) { s.Bogus++ })
 	now := time.Now()
 	w.hints.distrust = now.Add(distrustTime)
 	if unlogged, ok := w.hints.lines.Allow(lineRate, now); ok {

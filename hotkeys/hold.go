@@ -102,10 +102,18 @@ func (w *Watcher) SetHold(span time.Duration) {
 // showHold publishes how many keys are held, and logs when that begins and ends. The caller
 // holds mu.
 func (w *Watcher) showHold(now time.Time) {
-	was, s := w.stats.held.Swap(int64(w.state.held)), &w.state
+	was, s := 0, &w.state
+	w.stats.Change(func(shown *watcherStats) {
+		was, shown.Held = shown.Held, s.held
+		switch {
+		case was == 0 && s.held > 0:
+			shown.HeldSince = s.since
+		case s.held == 0:
+			shown.HeldSince = time.Time{}
+		}
+	})
 	switch {
 	case was == 0 && s.held > 0:
-		w.stats.heldSince.Store(s.since.UnixNano())
 		if unlogged, ok := w.holds.Allow(lineRate, now); ok {
 			w.cfg.Logger.Warn("no aggregator is heard of; hot keys are held, and stay limited", "keys", s.held, "for", s.span, "unlogged", unlogged)
 		}

@@ -122,18 +122,19 @@ func (p *Publisher) standBy(answer []string) error {
 	p.standby, p.rest = true, time.Duration(rest)*time.Millisecond
 	p.rewrite, p.version, p.own = false, wire.HotVersion{}, ""
 	clear(p.sent)
-	p.stats.keys.Store(0)
-	p.stats.suspects.Store(0)
+	p.stats.Change(func(s *PublisherStats) { s.Keys, s.Suspects = 0, 0 })
 	if p.leaving {
 		return nil
 	}
 	if !p.outage.isOn() {
-		p.stats.connected.Store(true)
+		p.stats.Change(func(s *PublisherStats) { s.Connected = true })
 	}
 	if holder := fmt.Sprintf("%.160q, epoch %.20s", answer[3], answer[2]); answer[0] == statusFenced {
-		p.stats.fencedBy.Store(&holder)
+		p.stats.Change(func(s *PublisherStats) { s.FencedBy = holder })
 	}
-	if p.stats.standby.Swap(true) {
+	was := false
+	p.stats.Change(func(s *PublisherStats) { was, s.Standby = s.Standby, true })
+	if was {
 		return nil
 	}
 	level, message := slog.LevelInfo, "standing by: another process publishes this part of the hot set"
@@ -173,13 +174,13 @@ func (p *Publisher) takeOver(answer []string) error {
 		p.sent[member] = entryTermsOf(h)
 	}
 	p.mu.Unlock()
-	p.stats.keys.Store(int64(len(p.sent)))
-	if !first {
-		p.stats.taken.Add(1)
-	}
 	p.standby = false
-	p.stats.standby.Store(false)
-	p.stats.fencedBy.Store(nil)
+	p.stats.Change(func(s *PublisherStats) {
+		s.Keys, s.Standby, s.FencedBy = len(p.sent), false, ""
+		if !first {
+			s.Takeovers++
+		}
+	})
 	if len(hot) > 0 && p.cfg.Inherit != nil {
 		p.cfg.Inherit(hot)
 	}

@@ -83,7 +83,7 @@ func readEntry(member, info string, score float64) (_ rules.Hot, ok bool) {
 
 // load reads the whole set.
 func (w *Watcher) load(ctx context.Context) error {
-	w.stats.resyncs.Add(1)
+	w.stats.Change(func(s *watcherStats) { s.Resyncs++ })
 	call, cancel := w.call(ctx)
 	defer cancel()
 	issued := time.Now()
@@ -96,7 +96,7 @@ func (w *Watcher) load(ctx context.Context) error {
 		return fmt.Errorf("read the whole set: %w", err)
 	}
 	if set.version == "" {
-		w.stats.lost.Add(1) // between two calls; see compare
+		w.stats.Change(func(s *watcherStats) { s.Lost++ }) // between two calls; see compare
 		return nil
 	}
 	version, err := wire.ParseHotVersion(set.version)

@@ -7,35 +7,33 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam/internal/backoff"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/loglimit"
 )
 
 // outage is a series of failures of one kind of work. It ends when work of that kind
 // succeeds. It is not safe for concurrent use.
 type outage struct {
-	backoff time.Duration // before the next try; 0 if there is no outage
-	tries   int           // failed tries
-	logged  bool          // its beginning was
-	err     error         // of the last try
+	tries  int   // failed tries; 0 if there is no outage
+	logged bool  // its beginning was
+	err    error // of the last try
 }
 
-// The wait after a failure doubles from minBackoff to maxBackoff. Half of it is random,
-// since the instances of a fleet fail at the same time.
+// The wait after a failure doubles from minBackoff to maxBackoff.
 const (
 	minBackoff = 50 * time.Millisecond
 	maxBackoff = time.Second
 )
 
-func (o *outage) isOn() bool { return o.backoff > 0 }
+func (o *outage) isOn() bool { return o.tries > 0 }
 
 // failed records a failure. It returns how long to wait before the next try, and
 // whether the outage begins with it.
 func (o *outage) failed(err error) (wait time.Duration, begins bool) {
 	begins, o.err = !o.isOn(), err
+	wait = base.Backoff(o.tries, minBackoff, maxBackoff)
 	o.tries++
-	o.backoff = min(max(minBackoff, 2*o.backoff), maxBackoff)
-	return backoff.Jitter(o.backoff), begins
+	return wait, begins
 }
 
 // timeout returns how long the next call may take. In an outage that is longer than

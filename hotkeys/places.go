@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/hotparam/hotparam/internal/cmpbool"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -35,7 +35,7 @@ func (w *wanted) strength() float64 {
 // before others, then by strength. The member breaks ties, so that the result does not
 // depend on the order of a map.
 func compareWanted(a, b *wanted) int {
-	order := cmp.Or(-cmpbool.Compare(a.limited(), b.limited()), -cmp.Compare(a.strength(), b.strength()), -cmpbool.Compare(a.placed, b.placed))
+	order := cmp.Or(-base.CompareBool(a.limited(), b.limited()), -cmp.Compare(a.strength(), b.strength()), -base.CompareBool(a.placed, b.placed))
 	if order == 0 {
 		return cmp.Compare(a.member, b.member)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/robfig/cron/v3"
 
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
@@ -51,7 +52,7 @@ type Publisher struct {
 
 	writer // used by Run's goroutine only
 
-	stats publisherStats
+	stats base.Guarded[PublisherStats] // all but what Stats adds
 }
 
 // PublisherStats are a publisher's state, and its counters since it was made.
@@ -94,15 +95,6 @@ type PublisherStats struct {
 	Suspects         int    // suspects that this publisher has published
 	SuspectsOverflow uint64 // suspects that found their set full
 	Instances        int    // instances that send counts to this process
-}
-
-type publisherStats struct {
-	version, fencedBy, trouble            atomic.Pointer[string]
-	keys, suspects, instances             atomic.Int64
-	refused, changes, renewals, pruned    atomic.Uint64
-	rewrites, failures, unreadable, taken atomic.Uint64
-	connected, standby                    atomic.Bool
-	healed                                healedCounters
 }
 
 // NewPublisher returns a publisher. It starts nothing and makes no call; the caller
@@ -186,7 +178,9 @@ func (p *Publisher) wakeUp() {
 }
 
 func (p *Publisher) refuse(h rules.Hot, err error) {
-	if p.stats.refused.Add(1) == 1 {
+	first := false
+	p.stats.Change(func(s *PublisherStats) { s.Refused, first = s.Refused+1, s.Refused == 0 })
+	if first {
 		p.cfg.Logger.Warn("key refused; further ones are only counted", "rule", h.Rule, "err", err)
 	}
 }
@@ -243,31 +237,7 @@ func publishable(h rules.Hot) error {
 
 // Stats returns the publisher's state and counters. It may be called at any time.
 func (p *Publisher) Stats() PublisherStats {
-	s := PublisherStats{
-		Keys:       int(p.stats.keys.Load()),
-		Refused:    p.stats.refused.Load(),
-		Changes:    p.stats.changes.Load(),
-		Renewals:   p.stats.renewals.Load(),
-		Pruned:     p.stats.pruned.Load(),
-		Rewrites:   p.stats.rewrites.Load(),
-		Failures:   p.stats.failures.Load(),
-		Unreadable: p.stats.unreadable.Load(),
-		Connected:  p.stats.connected.Load(),
-		Healed:     p.stats.healed.load(),
-		Standby:    p.stats.standby.Load(),
-		Takeovers:  p.stats.taken.Load(),
-		Suspects:   int(p.stats.suspects.Load()),
-		Instances:  int(p.stats.instances.Load()),
-	}
-	if v := p.stats.version.Load(); v != nil {
-		s.Version = *v
-	}
-	if by := p.stats.fencedBy.Load(); by != nil {
-		s.FencedBy = *by
-	}
-	if why := p.stats.trouble.Load(); why != nil {
-		s.Trouble = *why
-	}
+	s := p.stats.Load()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s.Rules = p.desired.places()

@@ -29,7 +29,7 @@ func (p *Publisher) renew(ctx context.Context) error {
 	suspects := p.suspected.appendTop(nil)
 	instances := p.suspected.appendInstances(nil, time.Now())
 	p.mu.Unlock()
-	p.stats.instances.Store(int64(len(instances) / 2))
+	p.stats.Change(func(s *PublisherStats) { s.Instances = len(instances) / 2 })
 	members := slices.Collect(maps.Keys(top))
 	for suspectArgs := len(suspects); suspectArgs >= 0 || len(members)+len(instances) > 0; suspectArgs = -1 {
 		select {
@@ -59,11 +59,11 @@ func (p *Publisher) renew(ctx context.Context) error {
 			return err
 		}
 		if suspectArgs >= 0 {
-			p.stats.suspects.Store(int64(suspectArgs / 2))
+			p.stats.Change(func(s *PublisherStats) { s.Suspects = suspectArgs / 2 })
 		}
 		members, suspects, instances = members[n:], nil, instances[m:]
 	}
-	p.stats.renewals.Add(1)
+	p.stats.Change(func(s *PublisherStats) { s.Renewals++ })
 	if p.untidy {
 		p.untidy = false
 		return p.prune(ctx)
@@ -82,7 +82,7 @@ func (p *Publisher) writeSuspects(ctx context.Context) error {
 	args := append([]any{0, len(suspects)}, suspects...)
 	ok, err := p.runRenewal(ctx, func(bool) []any { return args })
 	if ok {
-		p.stats.suspects.Store(int64(len(suspects) / 2))
+		p.stats.Change(func(s *PublisherStats) { s.Suspects = len(suspects) / 2 })
 	}
 	return err
 }
@@ -137,7 +137,7 @@ func (p *Publisher) prune(ctx context.Context) error {
 	if n > 0 {
 		p.own = p.version.String()
 	}
-	p.stats.pruned.Add(n)
+	p.stats.Change(func(s *PublisherStats) { s.Pruned += n })
 	strange := make(map[string]time.Time, len(answer)-3)
 	for _, member := range answer[3:] {
 		if since, ok := p.strange[member]; ok {

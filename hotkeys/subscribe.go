@@ -11,27 +11,28 @@ func (w *Watcher) newSubscription() *subscription {
 	return &subscription{
 		client: w.client, channel: w.layout.Changed, timeout: w.cfg.Timeout, poll: w.cfg.Poll, deaf: make(chan struct{}, 1),
 		onState: func(subscribed bool) {
-			if subscribed {
-				w.stats.subscriptions.Add(1)
-			}
-			w.stats.subscribed.Store(subscribed)
+			w.stats.Change(func(s *watcherStats) {
+				if s.subscribed = subscribed; subscribed {
+					s.subscriptions++
+				}
+			})
 			if subscribed {
 				notify(w.kick) // changes from before it are not pushed over it
 			}
 		},
 		onPush: func(payload string) {
-			w.stats.pushes.Add(1)
+			w.stats.Change(func(s *watcherStats) { s.Pushes++ })
 			if len(payload) > wire.MaxPush { // no publisher sends that much
-				w.stats.malformed.Add(1)
+				w.stats.Change(func(s *watcherStats) { s.Malformed++ })
 				return
 			}
 			select {
 			case w.pushes <- payload:
 			default:
-				w.stats.dropped.Add(1)
+				w.stats.Change(func(s *watcherStats) { s.Dropped++ })
 			}
 		},
-		onFailed: func() { w.stats.failures.Add(1) },
+		onFailed: func() { w.stats.Change(func(s *watcherStats) { s.Errors++ }) },
 	}
 }
 
@@ -49,15 +50,15 @@ type hearing struct {
 // poll. The subscription is then at a server to which nobody publishes any more, such as
 // a primary that was cut off from its successor.
 func (w *Watcher) check() {
-	h, now := &w.hearing, w.stats.subscriptions.Load()
-	same := h.subscription == now && w.stats.subscribed.Load()
-	if same && h.missed && h.pushes == w.stats.pushes.Load() {
+	h, now := &w.hearing, w.stats.Load()
+	same := h.subscription == now.subscriptions && now.subscribed
+	if same && h.missed && h.pushes == now.Pushes {
 		if unlogged, ok := w.lines.Allow(lineRate, time.Now()); ok {
 			w.cfg.Logger.Info("changes are not pushed: subscribing again", "unlogged", unlogged)
 		}
 		w.subscription.renew()
 	}
-	h.subscription, h.settled, h.missed, h.pushes = now, same, false, w.stats.pushes.Load()
+	h.subscription, h.settled, h.missed, h.pushes = now.subscriptions, same, false, now.Pushes
 }
 
 // foundByPoll records that a poll found a change that should have been pushed.

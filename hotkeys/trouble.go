@@ -24,15 +24,14 @@ type troubles struct {
 // recordFailure records that a claim, a change or a renewal failed, and returns how long to
 // wait before the next try.
 func (p *Publisher) recordFailure(err error) time.Duration {
-	p.stats.failures.Add(1)
-	p.stats.connected.Store(false)
+	p.stats.Change(func(s *PublisherStats) { s.Failures, s.Connected = s.Failures+1, false })
 	return p.beginOutage(&p.outage, "cannot publish hot keys; retrying", err)
 }
 
 // recordRecovery records that all pending changes are written, or that another process holds
 // the owner.
 func (p *Publisher) recordRecovery() {
-	p.stats.connected.Store(true)
+	p.stats.Change(func(s *PublisherStats) { s.Connected = true })
 	p.endOutage(&p.outage, "publishing hot keys again")
 }
 
@@ -43,7 +42,7 @@ func (p *Publisher) recordPart(o *outage, err error) error {
 	case err == nil:
 		p.endOutage(o, "all of the publisher's work succeeds again")
 	case aboutCommand(err):
-		p.stats.failures.Add(1)
+		p.stats.Change(func(s *PublisherStats) { s.Failures++ })
 		p.beginOutage(o, "part of the publisher's work fails; hot keys are published all the same", err)
 		return nil
 	}
@@ -82,14 +81,13 @@ func (p *Publisher) showTrouble() {
 			words = append(words, o.err.Error())
 		}
 	}
-	text := strings.Join(words, "; ")
-	p.stats.trouble.Store(&text)
+	p.stats.Change(func(s *PublisherStats) { s.Trouble = strings.Join(words, "; ") })
 }
 
 // recordReport records the report at the end of a script's answer.
 func (p *Publisher) recordReport(name string, r report) {
 	p.untidy = p.untidy || r.untidy
-	p.stats.healed.add(r.healed)
+	p.stats.Change(func(s *PublisherStats) { s.Healed.count(r.healed) })
 	if len(r.healed) > 0 {
 		if unlogged, ok := p.healing.Allow(lineRate, time.Now()); ok {
 			p.cfg.Logger.Warn("keys of the hot set in Redis held foreign values and were repaired", "owner", p.cfg.Owner, "keys", r.healed, "unlogged", unlogged)
@@ -97,7 +95,7 @@ func (p *Publisher) recordReport(name string, r report) {
 	}
 	switch {
 	case r.refused != "":
-		p.stats.failures.Add(1)
+		p.stats.Change(func(s *PublisherStats) { s.Failures++ })
 		p.beginOutage(&p.partial, "changes are published, but reach instances late", errors.New(name+": "+r.refused))
 	case name == "change" || name == "rewrite":
 		p.endOutage(&p.partial, "changes reach instances at once again")

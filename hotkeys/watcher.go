@@ -7,12 +7,12 @@ import (
 	"hash/maphash"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/hotparam/hotparam/hotset"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/loglimit"
 	"github.com/hotparam/hotparam/internal/redisconfig"
 	"github.com/hotparam/hotparam/wire"
@@ -89,7 +89,7 @@ type Watcher struct {
 	next       time.Time       // when an entry expires next
 	released   string          // the last event of the controls that ended holds, or empty
 
-	stats watcherStats
+	stats base.Guarded[watcherStats]
 }
 
 // WatcherStats are a watcher's state, and its counters since it was made.
@@ -116,14 +116,9 @@ type WatcherStats struct {
 }
 
 type watcherStats struct {
-	version                                                          atomic.Pointer[string]
-	keys, instances, suspects, held                                  atomic.Int64
-	heldSince                                                        atomic.Int64 // ns since the Unix epoch
-	subscribed, answered                                             atomic.Bool
-	answeredAt                                                       atomic.Int64 // ns since the Unix epoch
-	subscriptions                                                    atomic.Uint64
-	pushes, dropped, malformed, polls, gaps, resyncs, lost, failures atomic.Uint64
-	bogus, unread, foreign                                           atomic.Uint64
+	WatcherStats         // all but Connected
+	subscribed, answered bool
+	subscriptions        uint64
 }
 
 // maxPushes is how many pushes can wait.
@@ -153,7 +148,7 @@ func NewWatcher(client redis.UniversalClient, cfg WatcherConfig, target hotset.W
 		state:  state{entries: make(map[string]*heldEntry)},
 	}
 	w.subscription = w.newSubscription()
-	w.stats.answeredAt.Store(time.Now().UnixNano())
+	w.stats.Change(func(s *watcherStats) { s.Answered = time.Now() })
 	return w, nil
 }
 
@@ -209,8 +204,7 @@ func (w *Watcher) show() {
 	if version := w.state.version; version != w.shown || !change.Empty() {
 		w.shown = version
 		s := version.String()
-		w.stats.version.Store(&s)
-		w.stats.keys.Store(int64(w.state.inForce))
+		w.stats.Change(func(shown *watcherStats) { shown.Version, shown.Keys = s, w.state.inForce })
 		w.target.Update(s, change)
 	}
 	w.showHold(now)
@@ -231,30 +225,7 @@ func (w *Watcher) call(ctx context.Context) (context.Context, context.CancelFunc
 
 // Stats returns the watcher's state and counters. It may be called at any time.
 func (w *Watcher) Stats() WatcherStats {
-	s := WatcherStats{
-		Keys:      int(w.stats.keys.Load()),
-		Instances: int(w.stats.instances.Load()),
-		Suspects:  int(w.stats.suspects.Load()),
-		Held:      int(w.stats.held.Load()),
-		Connected: w.stats.subscribed.Load() && w.stats.answered.Load(),
-		Answered:  time.Unix(0, w.stats.answeredAt.Load()),
-		Pushes:    w.stats.pushes.Load(),
-		Dropped:   w.stats.dropped.Load(),
-		Malformed: w.stats.malformed.Load(),
-		Bogus:     w.stats.bogus.Load(),
-		Unread:    w.stats.unread.Load(),
-		Foreign:   w.stats.foreign.Load(),
-		Polls:     w.stats.polls.Load(),
-		Gaps:      w.stats.gaps.Load(),
-		Resyncs:   w.stats.resyncs.Load(),
-		Lost:      w.stats.lost.Load(),
-		Errors:    w.stats.failures.Load(),
-	}
-	if s.Held > 0 {
-		s.HeldSince = time.Unix(0, w.stats.heldSince.Load())
-	}
-	if v := w.stats.version.Load(); v != nil {
-		s.Version = *v
-	}
-	return s
+	s := w.stats.Load()
+	s.Connected = s.subscribed && s.answered
+	return s.WatcherStats
 }

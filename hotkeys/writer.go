@@ -216,7 +216,7 @@ func (p *Publisher) change(ctx context.Context) (done bool, err error) {
 	}
 	p.recordSent(top)
 	p.own = p.version.String()
-	p.stats.changes.Add(1)
+	p.stats.Change(func(s *PublisherStats) { s.Changes++ })
 	return true, nil
 }
 
@@ -237,7 +237,7 @@ func (p *Publisher) rewriteAll(ctx context.Context) (done bool, err error) {
 	p.rewrite = false
 	p.recordSent(top)
 	p.own = p.version.String()
-	p.stats.rewrites.Add(1)
+	p.stats.Change(func(s *PublisherStats) { s.Rewrites++ })
 	if unlogged, ok := p.writes.Allow(lineRate, time.Now()); ok {
 		p.cfg.Logger.Info("wrote the whole set of hot keys", "owner", p.cfg.Owner, "keys", len(top), "version", p.version, "unlogged", unlogged)
 	}
@@ -255,13 +255,12 @@ func (p *Publisher) recordSent(top map[string]rules.Hot) {
 	for member, h := range top {
 		p.sent[member] = entryTermsOf(h)
 	}
-	p.stats.keys.Store(int64(len(p.sent)))
+	p.stats.Change(func(s *PublisherStats) { s.Keys = len(p.sent) })
 }
 
 func (p *Publisher) recordVersion(v wire.HotVersion) {
 	p.version = v
-	s := v.String()
-	p.stats.version.Store(&s)
+	p.stats.Change(func(s *PublisherStats) { s.Version = v.String() })
 }
 
 // appendEntry appends an entry's arguments of a script: member, score, info.

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/hotparam/hotparam/internal/secret"
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 // Secret returns the password from its file, its variable or the field. A missing or
@@ -12,13 +12,13 @@ import (
 func (s *SASL) Secret() (string, error) {
 	switch {
 	case s.PasswordFile != "": // it goes before the variable
-		password, err := secret.Read(s.PasswordFile, "")
+		password, err := base.ReadSecret(s.PasswordFile, "")
 		if err != nil {
 			return "", fmt.Errorf("sasl: password_file: %w; write the password of user %q to it", err, s.User)
 		}
 		return password, nil
 	case s.PasswordEnv != "":
-		password, err := secret.Read("", s.PasswordEnv)
+		password, err := base.ReadSecret("", s.PasswordEnv)
 		if err != nil {
 			return "", fmt.Errorf("sasl: password_env: %w; set it to the password of user %q", err, s.User)
 		}

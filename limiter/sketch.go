@@ -1,5 +1,7 @@
 package limiter
 
+import "github.com/hotparam/hotparam/internal/base"
+
 // sketch keeps a number of debts, by the hashes of their keys: a count-min sketch (Cormode and
 // Muthukrishnan, 2005) behind a Bloom filter.
 //
@@ -44,10 +46,7 @@ func newSketch(width, keys int) *sketch {
 
 // mixed returns the i-th hash that follows from one (SplitMix64).
 func mixed(hash uint64, i int) uint64 {
-	hash += uint64(i) * 0x9e3779b97f4a7c15
-	hash = (hash ^ hash>>30) * 0xbf58476d1ce4e5b9
-	hash = (hash ^ hash>>27) * 0x94d049bb133111eb
-	return hash ^ hash>>31
+	return base.Mix64(hash + uint64(i)*0x9e3779b97f4a7c15)
 }
 
 // cell returns the numbers of a key in a row.

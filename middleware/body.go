@@ -5,7 +5,7 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/hotparam/hotparam/internal/keytext"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -231,7 +231,7 @@ func (r *request) useUnread(c *candidate) {
 			r.countTotal(c)
 		}
 		r.startKey(c)
-		r.key = keytext.AppendUnread(r.key, r.body.source.String())
+		r.key = base.AppendUnread(r.key, r.body.source.String())
 		r.useKey(c)
 	}
 }

@@ -1,6 +1,6 @@
 package middleware
 
-import "github.com/hotparam/hotparam/internal/addrlevel"
+import "github.com/hotparam/hotparam/internal/base"
 
 // ClientKey returns the identity by which to limit a client, from its address with or
 // without a port: the IPv4 address, or the IPv6 /64 ("2001:db8:1:2::/64"), since one client
@@ -11,7 +11,7 @@ func ClientKey(addr string) string {
 	if !ok {
 		return addr
 	}
-	level, _ := addrlevel.Parse("ip")
+	level, _ := base.ParseAddrLevel("ip")
 	key, ok := level.Append(nil, ip)
 	if !ok { // every address has the level
 		return addr

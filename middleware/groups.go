@@ -3,7 +3,7 @@ package middleware
 import (
 	"bytes"
 
-	"github.com/hotparam/hotparam/internal/keytext"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -37,7 +37,7 @@ func (r *request) beginGroups() bool {
 // add adds a key that was counted to its group.
 func (g *groups) add(text []byte, paramsOnly bool) {
 	start := len(g.texts)
-	g.texts = keytext.AppendGroup(g.texts, text, paramsOnly)
+	g.texts = base.AppendGroup(g.texts, text, paramsOnly)
 	from := 0
 	for i := range g.all {
 		of := &g.all[i]
@@ -62,7 +62,7 @@ func (r *request) countAgain(c *candidate) {
 		if of.again == 0 {
 			continue
 		}
-		name := keytext.AppendAgain(append(groups.again[:0], c.prefix...), text)
+		name := base.AppendAgain(append(groups.again[:0], c.prefix...), text)
 		groups.again = name
 		size := len(name)
 		if name = g.fitKey(name, len(c.prefix)); len(name) != size {

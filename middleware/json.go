@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unsafe"
 
-	"github.com/hotparam/hotparam/internal/jsonpath"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -18,7 +18,7 @@ import (
 // each.
 
 func prepareJSON(x *reader, _ *options) error {
-	steps, message := jsonpath.Parse(x.param.Name)
+	steps, message := base.ParseJSONPath(x.param.Name)
 	if message != "" {
 		return fmt.Errorf("json:%s: %s", x.param.Name, message)
 	}

@@ -1,7 +1,7 @@
 package middleware
 
 import (
-	"github.com/hotparam/hotparam/internal/keytext"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -114,7 +114,7 @@ func (r *request) endKeys(c *candidate, more bool) {
 	}
 	r.guard.more.Add(1)
 	r.startKey(c)
-	r.key = keytext.AppendMore(r.key)
+	r.key = base.AppendMore(r.key)
 	r.useKey(c)
 }
 
@@ -212,7 +212,7 @@ func (r *request) writeHead(c *candidate) {
 // fitKey shortens the part of key after its prefix to the form that is counted.
 func (g *Guard) fitKey(key []byte, prefix int) []byte {
 	if len(key)-prefix > rules.MaxText {
-		key = append(key[:prefix], keytext.Cut(key[prefix:], rules.MaxText)...)
+		key = append(key[:prefix], base.CutKey(key[prefix:], rules.MaxText)...)
 	}
 	if g.counts == nil {
 		return key
@@ -230,7 +230,7 @@ func (r *request) countTotal(c *candidate) {
 	t := c.total
 	if t.key == nil {
 		r.startKey(c)
-		r.key = append(r.key, keytext.Total...)
+		r.key = append(r.key, base.TotalParams...)
 		t = total{r.key, rules.Hash(r.key)}
 	}
 	text := t.key[len(c.prefix):]

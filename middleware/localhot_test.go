@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/collector"
-	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -53,7 +53,7 @@ func (a *alone) load(n int, over time.Duration) (passed int) {
 		}
 	}
 	if over == 0 {
-		time.Sleep(pace.Flush + 10*time.Millisecond) // mostly an urgent flush, after 5 ms, does it
+		time.Sleep(base.FlushInterval + 10*time.Millisecond) // mostly an urgent flush, after 5 ms, does it
 	}
 	return passed
 }

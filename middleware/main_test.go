@@ -12,7 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/hotparam/hotparam/collector"
-	"github.com/hotparam/hotparam/internal/keytext"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -93,11 +93,11 @@ func newFixtureOf(tb tester, rules rules.Rules, counts collector.Config, opts ..
 // counted returns what was counted of keys since it was called last; totals
 // returns it of totals.
 func (f *fixture) counted() map[string]int64 {
-	return f.flushed(func(key rules.Key) bool { return !keytext.IsTotal([]byte(key.Text)) })
+	return f.flushed(func(key rules.Key) bool { return !base.IsTotal([]byte(key.Text)) })
 }
 
 func (f *fixture) totals() map[string]int64 {
-	return f.flushed(func(key rules.Key) bool { return keytext.IsTotal([]byte(key.Text)) })
+	return f.flushed(func(key rules.Key) bool { return base.IsTotal([]byte(key.Text)) })
 }
 
 func (f *fixture) flushed(wanted func(rules.Key) bool) map[string]int64 {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hotparam/hotparam/internal/keytext"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -61,7 +61,7 @@ type total struct {
 }
 
 func newTotal(head []byte) total {
-	key := append(slices.Clip(head), keytext.Total...)
+	key := append(slices.Clip(head), base.TotalParams...)
 	return total{key, rules.Hash(key)}
 }
 

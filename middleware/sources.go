@@ -7,8 +7,7 @@ import (
 	"slices"
 	"unsafe"
 
-	"github.com/hotparam/hotparam/internal/addrlevel"
-	"github.com/hotparam/hotparam/internal/jsonpath"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -18,8 +17,8 @@ type reader struct {
 	param  rules.Param // without a value
 	read   func(*request, *reader)
 	header string                       // as http.Header has it
-	level  addrlevel.Level              // of an address
-	steps  []jsonpath.Step              // of a value in JSON
+	level  base.AddrLevel               // of an address
+	steps  []base.JSONPathStep          // of a value in JSON
 	value  func(context.Context) string // of a [WithParam]
 	client *rules.Client
 }
@@ -159,9 +158,9 @@ func readCookie(r *request, x *reader) {
 }
 
 func prepareAddr(x *reader, _ *options) error {
-	level, ok := addrlevel.Parse(x.param.Name)
+	level, ok := base.ParseAddrLevel(x.param.Name)
 	if !ok {
-		return fmt.Errorf("an address has no level %q: %s", x.param.Name, addrlevel.Hint)
+		return fmt.Errorf("an address has no level %q: %s", x.param.Name, base.AddrLevelHint)
 	}
 	x.level = level
 	return nil

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unsafe"
 
-	"github.com/hotparam/hotparam/internal/keytext"
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 // A Canonicalizer finds the text under which instances count a key of one rule that
@@ -35,20 +35,20 @@ func NewCanonicalizer(r *Rule) *Canonicalizer { return &Canonicalizer{rule: r} }
 //   - a text that was cut, since its hash is of what was cut off, too;
 //   - a text whose parameters cannot be recognised: a route alone, a
 //     name that a program made up;
-//   - the names of counts that are no parameters', [keytext.Total] among them: of these only the
+//   - the names of counts that are no parameters', [base.TotalParams] among them: of these only the
 //     route is looked at.
 //
 // It never changes a text that a guard counts, as then no guard would limit the key:
 // unless that is the name of a resource, "why?b=1&a=2", under a rule for any route.
 func (c *Canonicalizer) Append(dst, text []byte) (_ []byte, changed bool) {
 	s := unsafe.String(unsafe.SliceData(text), len(text)) // kept until the parameters are reset
-	if len(s) <= MaxText && (c.isAlike(s) || c.isCanonical(s) || keytext.IsCut(text)) {
+	if len(s) <= MaxText && (c.isAlike(s) || c.isCanonical(s) || base.IsCutKey(text)) {
 		return dst, false
 	}
 	start := len(dst)
 	dst = c.rule.appendCanonical(dst, s, &c.params, nil)
 	if n := len(dst) - start; n > MaxText {
-		dst = append(dst[:start], keytext.Cut(dst[start:], MaxText)...)
+		dst = append(dst[:start], base.CutKey(dst[start:], MaxText)...)
 	}
 	if string(dst[start:]) == s {
 		return dst[:start], false
@@ -135,7 +135,7 @@ func (r *Rule) split(s string) (route, params string, hasParams bool) {
 // isReservedText reports whether what stands in place of parameters is a name that
 // senders of counts have for what no request can spell: a parameter has a "=".
 func (r *Rule) isReservedText(params string) bool {
-	return params == keytext.Total && r.Overlaps() || keytext.IsReserved(params)
+	return params == base.TotalParams && r.Overlaps() || base.IsReservedParams(params)
 }
 
 // areAssignments reports whether all of s is "name=value&…".

@@ -11,7 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam/internal/keytext"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -39,7 +39,7 @@ func canonical(r *rules.Rule, text string) (string, bool) {
 func TestCanonicalizer(t *testing.T) {
 	long := strings.Repeat("x", 600)
 	cut := rules.Text("GET /s", rules.Param{Name: "q", Value: long})
-	cut = string(keytext.Cut([]byte(cut), rules.MaxText))
+	cut = string(base.CutKey([]byte(cut), rules.MaxText))
 	for _, test := range []struct{ route, text, want string }{
 		{"*", "GET /s?q=phone", ""},
 		{"*", "GET /s?q=7%20inch&q=%C3%A9", ""},
@@ -172,8 +172,8 @@ func TestHoweverParametersAreWritten(t *testing.T) {
 		if paramsOnly {
 			want, written = want[len(route)+1:], written[len(route)+1:]
 		}
-		want = string(keytext.Cut([]byte(want), rules.MaxText))
-		if len(written) <= rules.MaxText && keytext.IsCut([]byte(written)) {
+		want = string(base.CutKey([]byte(want), rules.MaxText))
+		if len(written) <= rules.MaxText && base.IsCutKey([]byte(written)) {
 			return
 		}
 		r := canonicalRule(t2{t}, "*", paramsOnly)
@@ -257,7 +257,7 @@ func FuzzCanonicalizer(f *testing.F) {
 			t.Fatalf("%q is %q, and that is %q", text, got, again)
 		}
 		query, ok := strings.CutPrefix(text, "GET /s?")
-		if !ok || paramsOnly || !parsed.IsAny() || len(text) > 100 || keytext.IsCut([]byte(text)) || strings.ContainsAny(query, ";:?") ||
+		if !ok || paramsOnly || !parsed.IsAny() || len(text) > 100 || base.IsCutKey([]byte(text)) || strings.ContainsAny(query, ";:?") ||
 			query == "~more" || strings.HasPrefix(query, "~again&") {
 			return
 		}
@@ -312,14 +312,14 @@ func TestCanonicalizerLeavesTotals(t *testing.T) {
 			if got, _ := canonical(r, test.text); got != test.want {
 				t.Errorf("%q is %q, want %q", test.text, got, test.want)
 			}
-			if total := keytext.IsTotal([]byte(test.text)); total != keytext.IsTotal([]byte(test.want)) {
+			if total := base.IsTotal([]byte(test.text)); total != base.IsTotal([]byte(test.want)) {
 				t.Errorf("%q: a total: %v", test.text, total)
 			}
 		}
 	}
 	r := canonicalRule(t, "*", true)
 	r.Hot = make([]rules.Threshold, 1)
-	if got, changed := canonical(r, keytext.Total); changed {
+	if got, changed := canonical(r, base.TotalParams); changed {
 		t.Errorf("the total of all requests is %q", got)
 	}
 }

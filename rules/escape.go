@@ -1,6 +1,6 @@
 package rules
 
-import "github.com/hotparam/hotparam/internal/hexdigit"
+import "github.com/hotparam/hotparam/internal/base"
 
 // Canonical text holds the unreserved bytes of RFC 3986 as they are and every
 // other byte as %HH in upper case.
@@ -51,8 +51,8 @@ func unhex(s string) (byte, bool) {
 	if len(s) < 3 {
 		return 0, false
 	}
-	hi, ok1 := hexdigit.Value(s[1])
-	lo, ok2 := hexdigit.Value(s[2])
+	hi, ok1 := base.HexDigit(s[1])
+	lo, ok2 := base.HexDigit(s[2])
 	return hi<<4 | lo, ok1 && ok2
 }
 

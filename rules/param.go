@@ -3,9 +3,7 @@ package rules
 import (
 	"strings"
 
-	"github.com/hotparam/hotparam/internal/addrlevel"
-	"github.com/hotparam/hotparam/internal/jsonpath"
-	"github.com/hotparam/hotparam/internal/spelling"
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 // Source is where a parameter was found. It is part of the parameter's
@@ -89,7 +87,7 @@ func ParseName(s string) (p Param, message, hint string) {
 	source, known := ParseSource(word)
 	if !known || word == "" {
 		hint := "sources are " + allSources
-		if near := spelling.Nearest(word, strings.Split(allSources, ", ")); near != "" {
+		if near := base.NearestWord(word, strings.Split(allSources, ", ")); near != "" {
 			hint = "did you mean " + quoted(near+":"+name)
 		}
 		return Param{}, "unknown source " + quoted(word), hint + "; a query parameter of that very name is " + quoted("query:"+s)
@@ -147,15 +145,15 @@ func checkField(name string) (message, hint string) {
 }
 
 func checkLevel(name string) (message, hint string) {
-	if _, ok := addrlevel.Parse(name); !ok {
-		return "an address has no such level", addrlevel.Hint
+	if _, ok := base.ParseAddrLevel(name); !ok {
+		return "an address has no such level", base.AddrLevelHint
 	}
 	return "", ""
 }
 
 func checkPath(name string) (message, hint string) {
-	if _, message := jsonpath.Parse(name); message != "" {
-		return message, jsonpath.Hint
+	if _, message := base.ParseJSONPath(name); message != "" {
+		return message, base.JSONPathHint
 	}
 	return "", ""
 }

@@ -3,7 +3,7 @@ package rules
 import (
 	"math/bits"
 
-	"github.com/hotparam/hotparam/internal/keytext"
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 // maxPlain is how many parameters a query can have that AppendPlain writes, and
@@ -189,7 +189,7 @@ func word(s string) uint64 {
 }
 
 // reserved returns, as eight bits, which of eight bytes are not unreserved.
-func reserved(w uint64) uint64 { return keytext.Reserved(w) >> 7 * 0x0102040810204080 >> 56 }
+func reserved(w uint64) uint64 { return base.ReservedBytes(w) >> 7 * 0x0102040810204080 >> 56 }
 
 // hidesByte reports whether the digits of an escape stand for "=", "@" or "%".
 func hidesByte(digits string) bool {

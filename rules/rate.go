@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/duration"
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 // Rate is N counts within a window of Per, written "200/s", "10/500ms",
@@ -97,7 +97,7 @@ func parsePer(s string) (time.Duration, error) {
 	if s != "" && s[0] != '.' && (s[0] < '0' || s[0] > '9') {
 		unit = "1" + s
 	}
-	d, err := duration.Parse(unit)
+	d, err := base.ParseDuration(unit)
 	if err != nil || d <= 0 {
 		return 0, errRatePer
 	}

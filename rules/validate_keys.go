@@ -5,8 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hotparam/hotparam/internal/addrlevel"
-	"github.com/hotparam/hotparam/internal/spelling"
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 // validateBy reports errors of the parameters that make the rule's keys.
@@ -55,9 +54,9 @@ func (p Param) nameMessage() string {
 // validateLevel reports a level of the address beside which an earlier one says the same,
 // or all that it says. Combinations never have two levels.
 func (b *By) validateLevel(bad *FieldErrors, i int) {
-	level, _ := addrlevel.Parse(b.Names[i].Name)
+	level, _ := base.ParseAddrLevel(b.Names[i].Name)
 	for _, p := range b.Names[:i] {
-		earlier, ok := addrlevel.Parse(p.Name)
+		earlier, ok := base.ParseAddrLevel(p.Name)
 		if p.Source != Addr || !ok {
 			continue
 		}
@@ -195,7 +194,7 @@ func (b *By) meant(name string, p Param) string {
 			return fmt.Sprintf("did you mean %q?", words[i])
 		}
 	}
-	if near := spelling.Nearest(name, words); near != "" {
+	if near := base.NearestWord(name, words); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)
 	}
 	return "by has " + strings.Join(words, ", ")

@@ -2,7 +2,7 @@ package rules
 
 // A parameter that a request repeats makes a key of each of its values, so that a
 // second one hides nothing. How many keys that can be is bounded: what is beyond is
-// counted once, on the key of [keytext.AppendMore].
+// counted once, on the key of [base.AppendMore].
 
 // MaxKeys is how many keys a rule by each parameter or by names makes of one request at
 // most. A rule by combinations makes [MaxCombinationKeys], but of second values of names

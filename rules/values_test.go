@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam/internal/keytext"
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 // firstValues is the choice of a request's parameters, all of them different and
@@ -215,7 +215,7 @@ func TestNoRequestSpellsAReservedText(t *testing.T) {
 		path := rapid.SampledFrom([]string{"/s", "/~more", "/?~more", "/%3F~more", "/~again&q"}).Draw(t, "path")
 		for _, head := range []string{"", "GET " + string(AppendPath(nil, path)) + "?"} {
 			text := []byte(head + CanonicalQuery(strings.Join(raw, "&")))
-			if len(text) > len(head) && keytext.IsReserved(string(text[len(head):])) {
+			if len(text) > len(head) && base.IsReservedParams(string(text[len(head):])) {
 				t.Fatalf("%q", text)
 			}
 		}
@@ -229,7 +229,7 @@ func TestNoParameterSpellsATotal(t *testing.T) {
 		var p Params
 		p.Add(q)
 		for _, text := range []string{string(p.AppendOne(nil, 0)), Text("GET /s", q)} {
-			if keytext.IsTotal([]byte(text)) {
+			if base.IsTotal([]byte(text)) {
 				t.Fatalf("%q of %+v", text, q)
 			}
 		}

@@ -3,8 +3,7 @@ package rules
 import (
 	"time"
 
-	"github.com/hotparam/hotparam/internal/floor"
-	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 // Bounds of a rule's window.
@@ -24,12 +23,12 @@ type Window struct {
 
 // NewWindow returns the panes of a window of d, which is 1 s to 1 h.
 func NewWindow(d time.Duration) Window {
-	pane := max(pace.Flush, d/60)
+	pane := max(base.FlushInterval, d/60)
 	return Window{Pane: pane, Panes: int(d / pane)}
 }
 
 // Index returns the number of the pane that holds t, counted from the Unix epoch.
-func (w Window) Index(t time.Time) int64 { return floor.Div(t.UnixNano(), int64(w.Pane)) }
+func (w Window) Index(t time.Time) int64 { return base.FloorDiv(t.UnixNano(), int64(w.Pane)) }
 
 // Start returns the first instant of pane i.
 func (w Window) Start(i int64) time.Time { return time.Unix(0, i*int64(w.Pane)) }

@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/windowgen"
 )
 
@@ -36,7 +36,7 @@ func TestWindowIsNeverLongerThanAskedFor(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := anyWindow().Draw(t, "d")
 		w := NewWindow(d)
-		if w.Pane != max(pace.Flush, d/60) || w.Panes < 10 || w.Panes > 60 {
+		if w.Pane != max(base.FlushInterval, d/60) || w.Panes < 10 || w.Panes > 60 {
 			t.Fatalf("%v makes %+v", d, w)
 		}
 		if span := w.Pane * time.Duration(w.Panes); span > d || span+w.Pane <= d {

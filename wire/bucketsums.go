@@ -3,7 +3,6 @@ package wire
 import (
 	"bytes"
 	"encoding/binary"
-	"hash/fnv"
 	"math/bits"
 	"strconv"
 
@@ -35,18 +34,9 @@ const bucketDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345
 
 // JumpsMark identifies the rules whose loose counts bucket sums cover: those with a jump. It
 // is 0 if there are none.
-func JumpsMark(rules *rules.Rules) uint32 {
-	sum, some := fnv.New32a(), false
-	for i := range rules.Rules {
-		if r := &rules.Rules[i]; r.HasJump() {
-			some = true
-			_, _ = sum.Write(append([]byte(r.CountPrefix(rules.Namespace)), 0))
-		}
-	}
-	if !some {
-		return 0
-	}
-	return sum.Sum32() | 1
+func JumpsMark(ruleset *rules.Rules) uint32 {
+	_, mark := markOf(ruleset, (*rules.Rule).HasJump, nil)
+	return mark
 }
 
 const (
@@ -132,33 +122,10 @@ func ParseBuckets(sums *[Buckets]uint32, text []byte, mark uint32) (number uint6
 	return number, true, true
 }
 
-// leadingHex cuts a number off a text, up to a dot or the end. more reports whether there was a dot.
-func leadingHex(text []byte) (n uint64, rest []byte, more, ok bool) {
-	for i, c := range text {
-		if c == '.' {
-			return n, text[i+1:], true, 0 < i && i <= 16
-		}
-		digit := hexValues[c]
-		if digit > 15 {
-			return 0, nil, false, false
-		}
-		n = n<<4 | uint64(digit)
-	}
-	return n, nil, false, 0 < len(text) && len(text) <= 16
-}
-
 // bucketValues are the values of the digits, and -1.
 var bucketValues = func() (values [256]int8) {
 	for i := range values {
 		values[i] = int8(bytes.IndexByte([]byte(bucketDigits), byte(i)))
-	}
-	return values
-}()
-
-// hexValues are the values of hexadecimal digits, and more than 15 for other bytes.
-var hexValues = func() (values [256]uint8) {
-	for i := range values {
-		values[i] = uint8(bytes.IndexByte([]byte("0123456789abcdef"), byte(i)))
 	}
 	return values
 }()

@@ -5,8 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/hotparam/hotparam/internal/hexdigit"
-	"github.com/hotparam/hotparam/internal/keytext"
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 // Encoding is how a key's canonical text is written inside a StatsD line. Both
@@ -119,8 +118,8 @@ func (e Encoding) AppendDecoded(dst, enc []byte) ([]byte, error) {
 			if i+2 >= len(enc) {
 				return dst, ErrEncoding
 			}
-			hi, ok1 := hexdigit.Value(enc[i+1])
-			lo, ok2 := hexdigit.Value(enc[i+2])
+			hi, ok1 := base.HexDigit(enc[i+1])
+			lo, ok2 := base.HexDigit(enc[i+2])
 			if !ok1 || !ok2 {
 				return dst, ErrEncoding
 			}
@@ -159,13 +158,13 @@ func (e Encoding) measure(text []byte, room int) (end, size int) {
 	return end, size
 }
 
-// Fit shortens a text whose encoding would pass the limit by [keytext.CutAt], so
+// Fit shortens a text whose encoding would pass the limit by [base.CutKeyAt], so
 // that it keeps its identity. A
 // text that fits is returned as it is, so Fit(Fit(x)) = Fit(x). Counting and
 // looking up must use the same fitted text. The text is changed in place.
 func (e Encoding) Fit(text []byte) []byte {
 	keeps, _ := e.table()
-	room := e.Limit() - keytext.CutSuffix
+	room := e.Limit() - base.CutKeySuffix
 	if !keeps['~'] {
 		room -= 2
 	}
@@ -173,5 +172,5 @@ func (e Encoding) Fit(text []byte) []byte {
 	if size <= e.Limit() {
 		return text
 	}
-	return keytext.CutAt(text, end)
+	return base.CutKeyAt(text, end)
 }

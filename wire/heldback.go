@@ -2,7 +2,6 @@ package wire
 
 import (
 	"bytes"
-	"hash/fnv"
 	"strconv"
 
 	"github.com/hotparam/hotparam/rules"
@@ -17,7 +16,7 @@ const heldMarker = ".hot_held."
 // hides none of it. The bytes of a parsed one are views into the line.
 type HeldBack struct {
 	Prefix []byte
-	Group  []byte // encoded; as [keytext.AppendGroup] or [keytext.AppendAgain] has it
+	Group  []byte // encoded; as [base.AppendGroup] or [base.AppendAgain] has it
 	N      int64
 }
 
@@ -60,16 +59,7 @@ func ParseHeldBack(line []byte) (HeldBack, error) {
 // GroupsMark identifies the rules for which senders report what is held back of groups:
 // those with a share. It is 0 if there are none. A receiver with other rules ignores the
 // reports.
-func GroupsMark(rules *rules.Rules) uint32 {
-	sum, some := fnv.New32a(), false
-	for i := range rules.Rules {
-		if r := &rules.Rules[i]; r.HasShare() {
-			some = true
-			_, _ = sum.Write(strconv.AppendBool([]byte(r.CountPrefix(rules.Namespace)), r.ParamsOnly))
-		}
-	}
-	if !some {
-		return 0
-	}
-	return sum.Sum32() | 1
+func GroupsMark(ruleset *rules.Rules) uint32 {
+	_, mark := markOf(ruleset, (*rules.Rule).HasShare, func(dst []byte, r *rules.Rule) []byte { return strconv.AppendBool(dst, r.ParamsOnly) })
+	return mark
 }

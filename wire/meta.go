@@ -122,12 +122,11 @@ func (s *Sums) append(dst []byte) []byte {
 
 // parse reads what append wrote; more numbers are passed over.
 func (s *Sums) parse(text []byte) (ok bool) {
+	more := false
 	for _, n := range [...]*uint64{&s.Booked, &s.Loose, &s.Opened, &s.Shed, &s.Parts} {
-		part, rest, more := bytes.Cut(text, []byte{'.'})
-		if *n, ok = parseUint(part, 16, true); !ok || !more {
+		if *n, text, more, ok = leadingHex(text); !ok || !more {
 			return false
 		}
-		text = rest
 	}
 	for i, n := range [...]*int64{&s.Age, &s.Since} {
 		part, rest, more := bytes.Cut(text, []byte{'.'})
@@ -138,8 +137,7 @@ func (s *Sums) parse(text []byte) (ok bool) {
 		text = rest
 	}
 	if len(text) > 0 {
-		part, _, _ := bytes.Cut(text, []byte{'.'})
-		if s.HeldBack, ok = parseUint(part, 16, true); !ok {
+		if s.HeldBack, _, _, ok = leadingHex(text); !ok {
 			return false
 		}
 	}
@@ -182,10 +180,10 @@ func ParseMeta(line []byte) (Meta, error) {
 			m.Instance = value
 			seen |= 2
 		case 'e':
-			m.Incarnation, ok = parseUint(value, 16, ok)
+			m.Incarnation, ok = parseHex(value, ok)
 			seen |= 4
 		case 's':
-			m.Seq, ok = parseUint(value, 10, ok)
+			m.Seq, ok = parseUint(value, ok)
 			seen |= 8
 		case 't':
 			m.Start, ok = parseInt(value, ok)
@@ -208,7 +206,7 @@ func ParseMeta(line []byte) (Meta, error) {
 			m.Sent, ok = parseInt(value, ok)
 		case 'g':
 			var n uint64
-			n, ok = parseUint(value, 16, ok)
+			n, ok = parseHex(value, ok)
 			m.Groups = uint32(n)
 			ok = ok && n <= math.MaxUint32
 		}
@@ -234,23 +232,4 @@ func ValidInstance[T string | []byte](s T) bool {
 		}
 	}
 	return true
-}
-
-func parseUint(s []byte, base int, ok bool) (uint64, bool) {
-	n, err := strconv.ParseUint(string(s), base, 64)
-	return n, ok && err == nil
-}
-
-// parseInt reads a number that is not negative.
-func parseInt(s []byte, ok bool) (int64, bool) {
-	n, good := digitsLong(s)
-	return n, ok && good
-}
-
-func digitsLong(s []byte) (int64, bool) {
-	if n, ok := digits(s); ok {
-		return n, true
-	}
-	n, err := strconv.ParseInt(string(s), 10, 64)
-	return n, err == nil && n >= 0
 }

@@ -110,10 +110,10 @@ func ParseRecordHead(headers []Header) (h RecordHead, ours bool, err error) {
 			h.Instance = x.Value
 		case headerIncarnation:
 			bit = 8
-			h.Incarnation, ok = parseUint(x.Value, 16, ok)
+			h.Incarnation, ok = parseHex(x.Value, ok)
 		case headerSequence:
 			bit = 16
-			h.Seq, ok = parseUint(x.Value, 10, ok)
+			h.Seq, ok = parseUint(x.Value, ok)
 		case headerStart:
 			bit = 32
 			h.Start, ok = parseInt(x.Value, ok)
@@ -137,7 +137,7 @@ func ParseRecordHead(headers []Header) (h RecordHead, ours bool, err error) {
 			ok = h.Sums.parse(x.Value) && ok
 		case headerGroups:
 			var n uint64
-			n, ok = parseUint(x.Value, 16, ok)
+			n, ok = parseHex(x.Value, ok)
 			h.Groups = uint32(n)
 			ok = ok && n <= math.MaxUint32
 		default:

@@ -146,16 +146,5 @@ func ParseControlChange(value []byte) (ControlChange, error) {
 	return ControlChange{Release: raw.Type == "release", Control: c}, err
 }
 
-// A push on the controls' channel is {"version":"run id:n"}. It is a hint: whoever hears it
-// reads the controls from Redis.
-
-// ParseControlPush reads the version of a push.
-func ParseControlPush(value []byte) (HotVersion, error) {
-	var raw struct {
-		Version string `json:"version"`
-	}
-	if err := json.Unmarshal(value, &raw); err != nil {
-		return HotVersion{}, fmt.Errorf("wire: push of the controls: %w", err)
-	}
-	return ParseHotVersion(raw.Version)
-}
+// A push on the controls' channel is {"version":"run id:n"}. It is a hint that nobody parses:
+// whoever hears it reads the controls from Redis.

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bytes"
 	"hash/fnv"
 	"strconv"
 
@@ -20,18 +19,31 @@ const maxRuleSums = 8 + 2*MaxRuleSums*17
 
 // RulesMark identifies the rules whose sums are sent: those with thresholds, in their
 // order. It is 0 where no sums are sent, because there is one rule, or too many.
-func RulesMark(rules *rules.Rules) uint32 {
-	sum, n := fnv.New32a(), 0
-	for i := range rules.Rules {
-		if r := &rules.Rules[i]; len(r.Hot) > 0 {
-			n++
-			_, _ = sum.Write(append([]byte(r.CountPrefix(rules.Namespace)), 0))
-		}
-	}
+func RulesMark(ruleset *rules.Rules) uint32 {
+	n, mark := markOf(ruleset, func(r *rules.Rule) bool { return len(r.Hot) > 0 }, nil)
 	if n < 2 || n > MaxRuleSums {
 		return 0
 	}
-	return sum.Sum32() | 1
+	return mark
+}
+
+// markOf returns how many rules are counted among those marked, and a hash of their names and, if
+// detail is not nil, of what that appends, in their order. The hash is 0 if there are none.
+func markOf(ruleset *rules.Rules, marked func(*rules.Rule) bool, detail func(dst []byte, r *rules.Rule) []byte) (n int, mark uint32) {
+	if detail == nil {
+		detail = func(dst []byte, _ *rules.Rule) []byte { return append(dst, 0) }
+	}
+	sum := fnv.New32a()
+	for i := range ruleset.Rules {
+		if r := &ruleset.Rules[i]; marked(r) {
+			n++
+			_, _ = sum.Write(detail([]byte(r.CountPrefix(ruleset.Namespace)), r))
+		}
+	}
+	if n == 0 {
+		return 0, 0
+	}
+	return n, sum.Sum32() | 1
 }
 
 // AppendRuleSums appends a mark and the sums as hexadecimal numbers, dots between them, as
@@ -47,17 +59,15 @@ func AppendRuleSums(dst []byte, mark uint32, sums []uint64) []byte {
 // ParseRuleSums reads what [AppendRuleSums] wrote with this mark and so many sums, into
 // sums. It is false for any other.
 func ParseRuleSums(sums []uint64, text []byte, mark uint32) bool {
-	part, text, more := bytes.Cut(text, []byte{'.'})
-	if got, ok := parseUint(part, 16, true); !ok || got != uint64(mark) {
+	got, text, more, ok := leadingHex(text)
+	if !ok || got != uint64(mark) {
 		return false
 	}
 	for i := range sums {
 		if !more {
 			return false
 		}
-		part, text, more = bytes.Cut(text, []byte{'.'})
-		var ok bool
-		if sums[i], ok = parseUint(part, 16, true); !ok {
+		if sums[i], text, more, ok = leadingHex(text); !ok {
 			return false
 		}
 	}

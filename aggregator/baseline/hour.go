@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/floor"
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 const (
@@ -21,7 +21,7 @@ const (
 )
 
 // HourOf returns the number of the hour that holds t, counted from the Unix epoch.
-func HourOf(t time.Time) int64 { return floor.Div(t.Unix(), hourSeconds) }
+func HourOf(t time.Time) int64 { return base.FloorDiv(t.Unix(), hourSeconds) }
 
 // StartOf returns the first instant of an hour.
 func StartOf(hour int64) time.Time { return time.Unix(hour*hourSeconds, 0) }

@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 	"math/bits"
 
-	"github.com/hotparam/hotparam/internal/keytext"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
@@ -40,7 +40,7 @@ func (d *Decoder) cutAlike(packet []byte, c *Count, believe bool) (next int) {
 		return 0
 	}
 	for {
-		if marks := keytext.Reserved(binary.LittleEndian.Uint64(packet[at:])); marks != 0 {
+		if marks := base.ReservedBytes(binary.LittleEndian.Uint64(packet[at:])); marks != 0 {
 			at += bits.TrailingZeros64(marks) / 8
 			break
 		}

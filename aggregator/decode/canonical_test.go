@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hotparam/hotparam/internal/keytext"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
@@ -78,7 +78,7 @@ func TestLongKeysOfOtherProgramsAreCut(t *testing.T) {
 	for _, e := range []wire.Encoding{wire.Plain, wire.Strict} {
 		for _, value := range []string{strings.Repeat("x", 700), strings.Repeat("ü", 30), strings.Repeat("%", 150), strings.Repeat("a.", 120)} {
 			full := []byte(rules.Text("GET /s", rules.Param{Name: "b", Value: "1"}, rules.Param{Name: "q", Value: value}))
-			want := string(e.Fit(keytext.Cut(slices.Clone(full), rules.MaxText)))
+			want := string(e.Fit(base.CutKey(slices.Clone(full), rules.MaxText)))
 			d := NewDecoder(decoderRules(), e)
 			var got heard
 			encoded := func(text string) string { return string(e.Append(nil, []byte(text))) }

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/aggregator/internal/ring"
-	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -143,7 +143,7 @@ func (c *clock) skew(by, set time.Duration) time.Duration {
 // goodClock is how far a clock may be off, or what it stamps may be on its way at least, without
 // an effect on bounds: half a flush, so that most counts of a flush are of the pane where it
 // began.
-const goodClock = pace.Flush / 2
+const goodClock = base.FlushInterval / 2
 
 // steadyTime returns a clock that is never set. When the clock of this machine is set, the
 // offsets of all senders change at once, so they are kept against this one. It returns an

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
@@ -192,7 +192,7 @@ func TestClocksDoNotAllocate(t *testing.T) {
 	now, seq := noon, uint64(0)
 	m := meta("api-1", 1, 1)
 	packet := func() {
-		now, seq = now.Add(pace.Flush), seq+1
+		now, seq = now.Add(base.FlushInterval), seq+1
 		m.Seq, m.Start, m.Sent = seq, now.Add(-time.Hour).UnixNano(), now.Add(-time.Hour).UnixNano()
 		d.Record(m, nil, now, true, nobody{})
 	}

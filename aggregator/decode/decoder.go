@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/countset"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
@@ -100,7 +100,7 @@ func (d *Decoder) LimitAccounts(bytes int64) { d.senders.accountsLeft = int(byte
 func (d *Decoder) Stats() Stats {
 	s := &d.stats
 	all := Stats{
-		Counters: countset.Load[Counters[int64]](&s.Counters),
+		Counters: base.LoadCounters[Counters[int64]](&s.Counters),
 		Senders:  d.senders.known.Load(), Late: d.senders.lateNow(), Off: d.senders.offNow(),
 	}
 	if ns := s.lastRefused.Load(); ns > 0 {

@@ -115,7 +115,7 @@ func newJoint[N uint32 | uint64](incarnation uint64, missing []N) *Joint {
 // back by their sender: when they come they are in the group's total already.
 type HeldBack struct {
 	Rule  int
-	Group []byte // as [keytext.AppendGroup], [keytext.AppendAgain] or [wire.Rest] have it
+	Group []byte // as [base.AppendGroup], [base.AppendAgain] or [wire.Rest] have it
 	N     int64
 	When  time.Time
 }

@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -45,8 +45,8 @@ func TestGapsAreByTheRightClock(t *testing.T) {
 	} {
 		for i := range 54 {
 			lost := 1 + i%6
-			begins := 20*second + time.Duration(i/6-6)*pace.Flush
-			last := begins + time.Duration(lost)*pace.Flush
+			begins := 20*second + time.Duration(i/6-6)*base.FlushInterval
+			last := begins + time.Duration(lost)*base.FlushInterval
 			d := NewDecoder(decoderRules(), wire.Plain)
 			var got placed
 			for _, p := range arrivals(25*second, &instance{Name: "api-1", Clock: clock, Delay: always(time.Millisecond)}) {
@@ -59,7 +59,7 @@ func TestGapsAreByTheRightClock(t *testing.T) {
 				t.Fatalf("%s: of %d flushes lost: %+v", name, lost, got.gaps)
 			}
 			from, to := got.gaps[0].From.Sub(noon), got.gaps[0].To.Sub(noon)
-			if from > begins+5*time.Millisecond || to < begins+time.Duration(lost-1)*pace.Flush || from < begins-2*pace.Flush || to > last+2*pace.Flush {
+			if from > begins+5*time.Millisecond || to < begins+time.Duration(lost-1)*base.FlushInterval || from < begins-2*base.FlushInterval || to > last+2*base.FlushInterval {
 				t.Errorf("%s: %d flushes from %v on are missing from %v to %v", name, lost, begins, from, to)
 			}
 		}

@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/countset"
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 // Counters are what a decoder has counted since it was made. N is int64 in [Stats], and
@@ -60,7 +60,7 @@ type LastRefused struct {
 // Merge adds the counters of another decoder. Senders is the maximum, as the same instances
 // send to all.
 func (s *Stats) Merge(o *Stats) {
-	countset.Add(&s.Counters, &o.Counters)
+	base.AddCounters(&s.Counters, &o.Counters)
 	s.Senders = max(s.Senders, o.Senders)
 	s.Late.merge(o.Late)
 	s.Off.merge(o.Off)

@@ -225,13 +225,3 @@ func TestReasons(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-func TestPause(t *testing.T) {
-	for failures, want := range map[int]time.Duration{1: time.Second, 2: 2 * time.Second, 3: 4 * time.Second, 5: 15 * time.Second, 1000: 15 * time.Second} {
-		for range 100 {
-			if p := pause(failures); p < want*4/5 || p > want*6/5 {
-				t.Errorf("after %d failures %v, want about %v", failures, p, want)
-			}
-		}
-	}
-}

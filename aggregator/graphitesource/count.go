@@ -53,7 +53,7 @@ func (j *job) count(a *answer) error {
 		return j.still(now, "there is no newer point of %q than that of %v: do StatsD and carbon run", j.cfg.Heartbeat, time.Unix(j.known*j.step, 0).UTC().Format(time.TimeOnly))
 	}
 	j.shown.moved, j.shown.complete = now, time.Unix(j.known*j.step, 0)
-	j.outage.end(now, x.gaps*j.step)
+	j.outage.Succeeded(j.cfg.Log, now, "Graphite gives counts again", "missed_seconds", x.gaps*j.step)
 	return nil
 }
 

@@ -30,5 +30,5 @@
 //
 // The files: source.go Run, the schedule · job.go one poll · ask.go the request ·
 // client.go answer.go failure.go the answer · count.go what it brings · ledger.go
-// names.go series and points · hot.go what is hot · reload.go other rules · outage.go config.go stats.go
+// names.go series and points · hot.go what is hot · reload.go other rules · config.go stats.go
 package graphitesource

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/loglimit"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -37,7 +38,7 @@ type job struct {
 	tooMuch    bool      // was asked for, it seems
 	failures   int       // in a row
 	next       time.Time // not before
-	outage     *outage
+	outage     *loglimit.Outage
 	clockLines loglimit.Limit
 	differs    bool // the clocks do, and that was logged
 	shown      standing
@@ -49,6 +50,12 @@ const (
 	reread = 10 * time.Second
 	// longestLookback bounds how far back is read.
 	longestLookback = time.Hour
+	// outageEvery is the least time between two logged outages, each with its end, however often
+	// Graphite fails and recovers.
+	outageEvery = 10 * time.Second
+	// firstPause and longestPause bound the time between two tries while Graphite does not answer.
+	firstPause   = time.Second
+	longestPause = 15 * time.Second
 )
 
 func newJob(c *Config, api *client, patience time.Duration) *job {
@@ -56,7 +63,7 @@ func newJob(c *Config, api *client, patience time.Duration) *job {
 		cfg: c, client: api, watches: c.watches(), byRule: make(map[string]int),
 		hot:  &hotSet{Publisher: c.Publisher, keys: make(map[rules.Key]struct{})},
 		step: int64(c.Step / time.Second), patience: patience,
-		outage: &outage{log: c.Log},
+		outage: &loglimit.Outage{},
 	}
 	j.reread = max(3, int64(reread/c.Step))
 	keep := j.reread
@@ -114,13 +121,13 @@ func (j *job) note(now time.Time, err error) {
 	}
 	j.shown.failures[why.reason]++
 	j.shown.why = why.Error()
-	j.outage.begin(now, why)
+	j.outage.Failed(j.cfg.Log, outageEvery, now, "Graphite gives no counts: nothing becomes hot and nothing cools until it does", "reason", why.reason, "err", why.err)
 	if why.reason == silent { // but it answers
 		j.failures = 0
 		return
 	}
 	j.failures++
-	j.next = now.Add(pause(j.failures))
+	j.next = now.Add(base.Backoff(j.failures-1, firstPause, longestPause))
 }
 
 // request asks for the points from a number on, or for so many before now if that is 0.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/backoff"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -56,7 +56,7 @@ func (w *worker) publish(ctx, publishing context.Context, publisher PartitionPub
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(backoff.After(failures, adoptRetry, adoptRetryMost)):
+		case <-time.After(base.Backoff(failures, adoptRetry, adoptRetryMost)):
 		}
 	}
 	if err := publisher.Run(publishing); err != nil && !errors.Is(err, context.Canceled) {

@@ -18,6 +18,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/internal/loglimit"
 	"github.com/hotparam/hotparam/kafka"
 )
 
@@ -274,4 +275,15 @@ func refused(err error, c *Config) (why string, ok bool) {
 		return fmt.Sprintf("group %s has members of another program: give this one a group of its own", c.Group), true
 	}
 	return "", false
+}
+
+// outageEvery is the least time between two logged outages of one kind, each with its end,
+// however often they come and go.
+const outageEvery = 10 * time.Second
+
+// mayLog reports whether one more line of a kind may be logged, of all partitions: ten at
+// once, then one a second.
+func mayLog(lines *loglimit.Limit) bool {
+	_, ok := lines.Allow(loglimit.Rate{Burst: 10, Every: time.Second}, time.Now())
+	return ok
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 
-	"github.com/hotparam/hotparam/internal/backoff"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/kafka"
 )
 
@@ -80,7 +80,7 @@ func (s *Source) connect(more ...kgo.Opt) (*kgo.Client, error) {
 
 // retryBackoff is short, as a partition's new leader is there in a second.
 func retryBackoff(failures int) time.Duration {
-	return backoff.After(failures, 50*time.Millisecond, staleAge)
+	return base.Backoff(failures, 50*time.Millisecond, staleAge)
 }
 
 // retryFor returns how long a request of the group's client is tried. A heartbeat is tried

@@ -38,5 +38,5 @@
 //   - work.go worker.go one partition · adopt.go its take-over · record.go one record ·
 //     intake.go what is unknown · gate.go the way to the publisher
 //   - watermark.go ends.go its time · instances.go the live instances
-//   - reload.go other rules while running · show.go stats.go · outage.go
+//   - reload.go other rules while running · show.go stats.go
 package kafkasource

@@ -10,7 +10,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/hotparam/hotparam/internal/backoff"
+	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/loglimit"
 )
 
 // ends is an answer of a partition's leader: all records that were in it at asked have
@@ -37,7 +38,7 @@ const (
 func (s *Source) watchEnds(ctx context.Context, client *kgo.Client) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	out := outage{log: s.cfg.Log, begins: "a leader does not tell how far its partitions go; they stand still", ends: "all leaders answer again"}
+	var outage loglimit.Outage
 	failures := 0
 	for {
 		select {
@@ -50,10 +51,10 @@ func (s *Source) watchEnds(ctx context.Context, client *kgo.Client) {
 		if ctx.Err() != nil {
 			return
 		}
-		out.note(err)
+		outage.Report(s.cfg.Log, outageEvery, time.Now(), err, "a leader does not tell how far its partitions go; they stand still", "all leaders answer again")
 		if err != nil {
 			s.leaderless.Store(true)
-			timer.Reset(backoff.After(failures, endsAgain, endsAgainMost))
+			timer.Reset(base.Backoff(failures, endsAgain, endsAgainMost))
 			failures++
 			continue
 		}

@@ -8,7 +8,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/hotparam/hotparam/internal/backoff"
+	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/loglimit"
 )
 
 const (
@@ -26,7 +27,7 @@ const (
 
 // poll hands what the brokers bring to the workers until ctx ends.
 func (s *Source) poll(ctx context.Context, client *kgo.Client) error {
-	out := outage{log: s.cfg.Log, begins: "cannot read counts; trying on", ends: "reading counts again"}
+	var outage loglimit.Outage
 	futile := 0 // polls in a row that ended early and brought nothing
 	for ctx.Err() == nil {
 		one, cancel := context.WithTimeout(ctx, pollFor)
@@ -44,13 +45,13 @@ func (s *Source) poll(ctx context.Context, client *kgo.Client) error {
 			s.stats.FetchErrors.Add(1)
 		}
 		if err != nil || fetches.NumRecords() > 0 {
-			out.note(err)
+			outage.Report(s.cfg.Log, outageEvery, time.Now(), err, "cannot read counts; trying on", "reading counts again")
 		}
 		if fetches.NumRecords() > 0 || !early {
 			futile = 0
 			continue
 		}
-		backoff.Wait(ctx, futile, firstPause, lastPause)
+		base.WaitBackoff(ctx, futile, firstPause, lastPause)
 		futile++
 	}
 	return nil

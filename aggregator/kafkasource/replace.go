@@ -8,7 +8,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/hotparam/hotparam/internal/backoff"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/loglimit"
 )
 
@@ -34,7 +34,7 @@ func (s *Source) runClients(ctx context.Context) (*groupClient, error) {
 		if !s.abandon(ctx, client) {
 			break
 		}
-		backoff.Wait(ctx, failures, firstRestart, lastRestart)
+		base.WaitBackoff(ctx, failures, firstRestart, lastRestart)
 	}
 	return nil, nil
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/hotparam/hotparam/internal/backoff"
+	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/loglimit"
 )
 
 // resize is a change of the topic's number of partitions, with where ours are to be read
@@ -30,7 +31,7 @@ const (
 
 // watchSize looks how many partitions the topic has.
 func (s *Source) watchSize(ctx context.Context, client *kgo.Client) {
-	out := outage{log: s.cfg.Log, begins: "cannot see the topic; trying on", ends: "seeing the topic again"}
+	var outage loglimit.Outage
 	failures := 0
 	for {
 		pause := sizeEvery
@@ -42,8 +43,9 @@ func (s *Source) watchSize(ctx context.Context, client *kgo.Client) {
 		if ctx.Err() != nil {
 			return
 		}
-		if out.note(err); err != nil {
-			pause = backoff.After(failures, sizeRetry, sizeRetryMost)
+		outage.Report(s.cfg.Log, outageEvery, time.Now(), err, "cannot see the topic; trying on", "seeing the topic again")
+		if err != nil {
+			pause = base.Backoff(failures, sizeRetry, sizeRetryMost)
 			failures++
 		} else {
 			failures = 0

@@ -7,7 +7,7 @@ import (
 
 	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/aggregator/decode"
-	"github.com/hotparam/hotparam/internal/countset"
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 // show shows the worker's state to Stats.
@@ -33,7 +33,7 @@ func (s *Source) retire(w *worker) {
 // Stats returns the counters and the state.
 func (s *Source) Stats() Stats {
 	c := &s.stats
-	all := Stats{Counters: countset.Load[Counters[int64]](&c.Counters), Replaced: Replaced{
+	all := Stats{Counters: base.LoadCounters[Counters[int64]](&c.Counters), Replaced: Replaced{
 		Throttled: c.replaced[stuckThrottled].Load(), Fetch: c.replaced[stuckFetch].Load(),
 		Ends: c.replaced[stuckEnds].Load(), Group: c.replaced[stuckGroup].Load(),
 	}}

@@ -10,8 +10,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/aggregator/decode"
-	"github.com/hotparam/hotparam/internal/openfiles"
-	"github.com/hotparam/hotparam/internal/peer"
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 const (
@@ -61,7 +60,7 @@ func (r *streamReader) accept(ctx context.Context, l streamListener, reading *sy
 			return err
 		}
 		r.stats.AcceptFailed.Add(1)
-		if openfiles.AreShort(err) && r.makeRoom(time.Now()) {
+		if base.IsOutOfFiles(err) && r.makeRoom(time.Now()) {
 			pause = acceptPause // until it is closed
 		}
 		select {
@@ -76,7 +75,7 @@ func (r *streamReader) accept(ctx context.Context, l streamListener, reading *sy
 // admit registers a connection, or closes it and returns nil if there are too many.
 func (r *streamReader) admit(accepted net.Conn) *conn {
 	now := time.Now()
-	c := &conn{Conn: accepted, from: remote(accepted), peer: peer.Of(accepted), opened: now}
+	c := &conn{Conn: accepted, from: remote(accepted), peer: base.PeerOf(accepted), opened: now}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.conns) >= r.most && !r.displace(&c.peer, now, now) {
@@ -105,12 +104,12 @@ func (r *streamReader) makeRoom(now time.Time) bool {
 // that have sent no line and came before the instant, else the one that has been silent longest, if
 // that is long, or if its peer has two more. A nil newcomer is nobody: a descriptor is needed. It
 // reports whether there was one to close. r.mu is held.
-func (r *streamReader) displace(newcomer *peer.Peer, now, came time.Time) bool {
-	places := make(peer.Places)
+func (r *streamReader) displace(newcomer *base.Peer, now, came time.Time) bool {
+	places := make(base.PeerPlaces)
 	for c := range r.conns {
 		places[c.peer]++
 	}
-	gives := func(peer.Peer) bool { return true }
+	gives := func(base.Peer) bool { return true }
 	if newcomer != nil {
 		gives = places.Gives(*newcomer)
 	}

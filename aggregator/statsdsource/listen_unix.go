@@ -7,7 +7,7 @@ import (
 	"net"
 	"os"
 
-	"github.com/hotparam/hotparam/internal/unixsocket"
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 // socketMode lets every user of the machine write to a Unix socket, as the Datadog agent's
@@ -24,7 +24,7 @@ type unixSocket struct {
 // listens at any more.
 func listenUnix(ctx context.Context, network, path string, listen func() error) (unixSocket, error) {
 	opened := false
-	err := unixsocket.Listen(ctx, network, path, socketMode, func() error {
+	err := base.ListenUnix(ctx, network, path, socketMode, func() error {
 		err := listen()
 		opened = err == nil
 		return err

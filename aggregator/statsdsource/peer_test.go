@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/countset"
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 // addressed is a connection of a peer at an address.
@@ -88,7 +88,7 @@ func TestOnePeerLocksNobodyOut(t *testing.T) {
 				if n := d.Stats().Counts; n != sent.Load() || n < 60*senders {
 					t.Errorf("counted %d of %d", n, sent.Load())
 				}
-				if s := countset.Load[ListenerStats](r.stats); hostiles.Load() < 32 || s.Unused+s.Silent+s.Crowded < senders {
+				if s := base.LoadCounters[ListenerStats](r.stats); hostiles.Load() < 32 || s.Unused+s.Silent+s.Crowded < senders {
 					t.Errorf("%d hostile connections, %+v", hostiles.Load(), s)
 				}
 				sending.Wait()

@@ -14,7 +14,7 @@ import (
 	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/aggregator/baseline"
 	"github.com/hotparam/hotparam/aggregator/decode"
-	"github.com/hotparam/hotparam/internal/countset"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
@@ -196,7 +196,7 @@ type Stats struct {
 
 // Stats returns the counters and figures. It is safe for concurrent use.
 func (s *Source) Stats() Stats {
-	all := Stats{Listener: countset.Load[ListenerStats](s.listener.stats), Detector: s.shards.Stats(), Snapshot: countset.Load[SnapshotStats](&s.snapshotStats)}
+	all := Stats{Listener: base.LoadCounters[ListenerStats](s.listener.stats), Detector: s.shards.Stats(), Snapshot: base.LoadCounters[SnapshotStats](&s.snapshotStats)}
 	for _, d := range s.decoders {
 		of := d.Stats()
 		all.Decoder.Merge(&of)

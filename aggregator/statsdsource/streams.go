@@ -12,8 +12,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/aggregator/decode"
-	"github.com/hotparam/hotparam/internal/openfiles"
-	"github.com/hotparam/hotparam/internal/peer"
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 // streamReader reads lines from connections. To the shards it is one reader: the
@@ -37,13 +36,13 @@ type streamReader struct {
 type conn struct {
 	net.Conn
 	from   netip.Addr // zero: a Unix socket
-	peer   peer.Peer
+	peer   base.Peer
 	opened time.Time
 	heard  atomic.Int64 // when a line came last that was understood, in nanoseconds since the Unix epoch; 0: never
 }
 
 func newStreamReader(stats *listenerStats) *streamReader {
-	return &streamReader{decoding: new(sync.RWMutex), stats: stats, most: min(MaxConnections, openfiles.Limit()/2), conns: make(map[*conn]struct{})}
+	return &streamReader{decoding: new(sync.RWMutex), stats: stats, most: min(MaxConnections, base.OpenFileLimit()/2), conns: make(map[*conn]struct{})}
 }
 
 // run implements reader.

@@ -16,7 +16,7 @@ import (
 
 	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/aggregator/decode"
-	"github.com/hotparam/hotparam/internal/countset"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -86,7 +86,7 @@ func TestStreamReaderBoundsConnections(t *testing.T) {
 		if !r.makeRoom(time.Now()) || !closed(idle) {
 			t.Error("the idle one did not make room for want of descriptors")
 		}
-		if s := countset.Load[ListenerStats](r.stats); s.Refused != 1 || s.Unused != 3 || s.Silent != 2 || s.Accepted != int64(r.most)+3 {
+		if s := base.LoadCounters[ListenerStats](r.stats); s.Refused != 1 || s.Unused != 3 || s.Silent != 2 || s.Accepted != int64(r.most)+3 {
 			t.Errorf("stats %+v", s)
 		}
 	})
@@ -216,7 +216,7 @@ func TestAcceptGoesOnAfterFailures(t *testing.T) {
 		_, _ = theirs.Write([]byte("shop.terms.hot_param.k:1|c\n"))
 		_ = theirs.Close()
 		synctest.Wait()
-		if s := countset.Load[ListenerStats](r.stats); s != (ListenerStats{Accepted: 1, AcceptFailed: 12}) || d.Stats().Counts != 1 {
+		if s := base.LoadCounters[ListenerStats](r.stats); s != (ListenerStats{Accepted: 1, AcceptFailed: 12}) || d.Stats().Counts != 1 {
 			t.Errorf("stats %+v, %+v", s, d.Stats())
 		}
 	})
@@ -281,7 +281,7 @@ func TestStreamsThatAreCutOff(t *testing.T) {
 					_ = theirs.Close()
 				}
 				synctest.Wait()
-				if s := countset.Load[ListenerStats](r.stats); s.Truncated != test.truncated || s.TooLong != test.tooLong || d.Stats().Counts != test.counts || d.Stats().Malformed != 0 {
+				if s := base.LoadCounters[ListenerStats](r.stats); s.Truncated != test.truncated || s.TooLong != test.tooLong || d.Stats().Counts != test.counts || d.Stats().Malformed != 0 {
 					t.Errorf("stats %+v, %+v", s, d.Stats())
 				}
 				end()

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/checks/overlay"
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
@@ -58,6 +59,23 @@ func TestInvariantsHold(t *testing.T) {
 		t.Error(report)
 	} else {
 		t.Log(report)
+	}
+}
+
+// Each fault changes the source as it is: the short tests find one that a change has left behind.
+func TestFaultsApply(t *testing.T) {
+	root, err := overlay.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fault := range Faults() {
+		edits := make([]overlay.Edit, len(fault.Edits))
+		for i, e := range fault.Edits {
+			edits[i] = overlay.Edit(e)
+		}
+		if _, err := overlay.Write(t.TempDir(), root, edits); err != nil {
+			t.Errorf("%s: %v", fault.Name, err)
+		}
 	}
 }
 

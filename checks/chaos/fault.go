@@ -46,8 +46,8 @@ func Faults() []Fault {
 		{
 			Name: "a back-off that is reset by each try", In: "hotparam", Only: []string{"readonly-redis", "readonly-redis"}, Seed: 39, Invariant: "I4",
 			Edits: []Edit{
-				{"hotkeys/outage.go", "backoff.Jitter(o.backoff), begins", "time.Microsecond, begins"},
-				{"hotkeys/outage.go", "\t\"github.com/hotparam/hotparam/internal/backoff\"\n", ""},
+				{"hotkeys/outage.go", "wait = base.Backoff(o.tries, minBackoff, maxBackoff)", "wait = time.Microsecond"},
+				{"hotkeys/outage.go", "\t\"github.com/hotparam/hotparam/internal/base\"\n", ""},
 			},
 		},
 		{
@@ -70,7 +70,7 @@ func Faults() []Fault {
 			Name: "a sink that obeys any pause and is not watched", In: "instance", Only: []string{"throttled-kafka"}, Seed: 1, Counts: "kafka", Invariant: "I2",
 			Edits: []Edit{
 				{"collector/kafkasink/answers.go", "ms < 0 || time.Duration(ms)*time.Millisecond > a.limit", "ms < 0"},
-				{"collector/kafkasink/run.go", "if s.queue.isStalled(", "if false && s.queue.isStalled("},
+				{"collector/kafkasink/run.go", "if s.isStalled(ses, now) {", "if false && s.isStalled(ses, now) {"},
 			},
 		},
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 // Count implements [decode.Handler]; it spreads counts as the daemon does.
@@ -27,17 +28,7 @@ func (r *run) part(key int32) int { return int(r.hash(key, anyRule)>>56) % r.Par
 // hash takes the place of rules.Hash, which differs from process to process.
 // Only where collectors are told of keys that is what they have to be given.
 func (r *run) hash(key int32, rule int) uint64 {
-	return mix(r.Seed*0x9e3779b97f4a7c15+uint64(key)<<8+uint64(rule)) | 1
-}
-
-// mix spreads the bits of a number (the finalizer of SplitMix64, Steele, Lea and
-// Flood 2014).
-func mix(x uint64) uint64 {
-	x ^= x >> 30
-	x *= 0xbf58476d1ce4e5b9
-	x ^= x >> 27
-	x *= 0x94d049bb133111eb
-	return x ^ x>>31
+	return base.Mix64(r.Seed*0x9e3779b97f4a7c15+uint64(key)<<8+uint64(rule)) | 1
 }
 
 // Hidden implements [decode.Handler].

@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"time"
+
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 // Size is how much of a generated stream there is.
@@ -67,7 +69,7 @@ func Bursts(s Size, exponent float64, keys int32, size int64) func(seed uint64) 
 			part{rate: s.Rate, key: func(r *rand.Rand, _, _ int64) int32 { return pick.draw(r) }},
 			part{rate: float64(keys) * float64(size) * 10, key: func(_ *rand.Rand, at, i int64) int32 {
 				key := i / size % int64(keys)
-				if mix(seed+mix(uint64(at/tenth)<<16|uint64(key)))%12 > 0 {
+				if base.Mix64(seed+base.Mix64(uint64(at/tenth)<<16|uint64(key)))%12 > 0 {
 					return none
 				}
 				return s.Keys - 1 - int32(key)

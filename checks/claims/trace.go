@@ -10,6 +10,7 @@ import (
 
 	"github.com/hotparam/hotparam/checks/exact"
 	"github.com/hotparam/hotparam/internal/accesslog"
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 // Trace is an access log, or what [exact.Trace] makes of a trace of something
@@ -54,7 +55,7 @@ func (t *trace) Span() (from, to int64) { return t.events[0].at, t.events[len(t.
 func (t *trace) Next(_, to int64, dst []Event) []Event {
 	for ; t.at < len(t.events) && t.events[t.at].at < to; t.at++ {
 		e := &t.events[t.at]
-		dst = append(dst, Event{Key: e.key, Instance: uint16(mix(e.client^t.seed) % t.instances), N: 1})
+		dst = append(dst, Event{Key: e.key, Instance: uint16(base.Mix64(e.client^t.seed) % t.instances), N: 1})
 	}
 	return dst
 }

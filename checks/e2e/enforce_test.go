@@ -9,14 +9,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 // Time to enforce: from the request that reaches the threshold until the limit is
 // in force on the last instance. Counts leave an instance each 100 ms; all the rest,
 // over real Redis, is to take 50 ms at most.
 func TestTimeToEnforce(t *testing.T) {
-	const goal = pace.Flush + 50*time.Millisecond
+	const goal = base.FlushInterval + 50*time.Millisecond
 	f := newFleet(t, quickCommands(t), searchRule)
 	f.startAggregator()
 	apis := f.startAPIs(3)
@@ -49,7 +49,7 @@ func (f *fleet) crossings(apis []*api, name string, n int) []time.Duration {
 	for i := range times {
 		// A key is found right behind a flush. So that the next one crosses at any
 		// time between two flushes, not always at the same:
-		time.Sleep(rand.N(pace.Flush))
+		time.Sleep(rand.N(base.FlushInterval))
 		times[i] = f.crossing(apis, fmt.Sprintf("%s-%d", name, i))
 	}
 	return times

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hotparam/hotparam/internal/keytext"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
@@ -24,7 +24,7 @@ func TestLongKeys(t *testing.T) {
 			}
 			cut := 0
 			for i, key := range keys {
-				text := e.Fit(keytext.Cut([]byte(key), rules.MaxText))
+				text := e.Fit(base.CutKey([]byte(key), rules.MaxText))
 				if want := string(e.Append(nil, text)); names[i] != want {
 					t.Errorf("%s is %q, want %q", key, names[i], want)
 				}

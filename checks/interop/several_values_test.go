@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hotparam/hotparam/internal/keytext"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -34,7 +34,7 @@ func TestSeveralValues(t *testing.T) {
 		}
 		if pairs.More {
 			more++
-			want = append(want, "GET%20/search?"+string(keytext.AppendMore(nil)))
+			want = append(want, "GET%20/search?"+string(base.AppendMore(nil)))
 		}
 		if len(want) > 1 {
 			several++

@@ -50,7 +50,7 @@ var bodyFaults = []Fault{
 	},
 	{
 		Name: "bodies that cannot be read are all of their route", File: "aggregator/internal/window/groups.go",
-		Old: "case keytext.IsMore(text), keytext.IsUnread(text):", New: "case keytext.IsMore(text):",
+		Old: "case base.IsMore(text), base.IsUnread(text):", New: "case base.IsMore(text):",
 		Package: "aggregator", Test: "TestShareIsOfRequests",
 	},
 }

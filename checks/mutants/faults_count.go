@@ -176,7 +176,7 @@ var collectorFaults = []Fault{
 	},
 	{
 		Name: "polls that fail follow each other at once", File: "aggregator/kafkasource/poll.go",
-		Old: "backoff.Wait(ctx, futile, firstPause, lastPause)", New: "_ = backoff.After(futile, firstPause, lastPause)",
+		Old: "base.WaitBackoff(ctx, futile, firstPause, lastPause)", New: "_ = base.Backoff(futile, firstPause, lastPause)",
 		Test: "TestPollBacksOff",
 	},
 }

@@ -104,7 +104,6 @@ func runAggregator(ctx context.Context, s streams, f aggregatorFlags) error {
 	if err != nil {
 		return err
 	}
-	defer systemd.Close()
 	file := newRulesFile(f, set, p.reload)
 	more, err := newAdmin(set, client, listener.Addr(), file.rules)
 	if err != nil {

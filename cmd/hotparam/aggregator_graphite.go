@@ -10,7 +10,7 @@ import (
 
 	"github.com/hotparam/hotparam/aggregator/graphitesource"
 	"github.com/hotparam/hotparam/config"
-	"github.com/hotparam/hotparam/internal/secret"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -69,7 +69,7 @@ func makeGraphitePipeline(set *settings, client redis.UniversalClient) (*graphit
 
 // readSecret reads what a file or a variable holds; "" if neither is given.
 func readSecret(what, file, env string) (string, error) {
-	text, err := secret.Read(file, env)
+	text, err := base.ReadSecret(file, env)
 	if err == nil {
 		return text, nil
 	}

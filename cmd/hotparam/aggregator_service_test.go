@@ -37,7 +37,6 @@ func TestStuckPipelineGivesNoSignOfLife(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer systemd.Close()
 	var log testenv.Log
 	stop := testenv.Running(t, func(ctx context.Context) error {
 		return reportService(ctx, systemd, stuckPipeline{}, conn.LocalAddr(), slog.New(slog.NewTextHandler(&log, nil)))

@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/hotparam/hotparam/config"
-	"github.com/hotparam/hotparam/internal/secret"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/webhook"
 )
 
@@ -31,7 +31,7 @@ func withWebhook(p pipeline, set *settings, client redis.UniversalClient) (pipel
 	sender, err := webhook.New(client, webhook.Config{
 		Namespace: set.file.Rules.Namespace,
 		URL:       func() (string, error) { return webhookURL(w) },
-		Secret:    func() (string, error) { return secret.Read(w.SecretFile, w.SecretEnv) },
+		Secret:    func() (string, error) { return base.ReadSecret(w.SecretFile, w.SecretEnv) },
 		Slack:     w.Format == config.WebhookSlack,
 		Publishes: p.publishes,
 		UserAgent: "hotparam/" + readVersion().Version,
@@ -52,14 +52,14 @@ func checkWebhook(w config.Webhook) error {
 	if _, err := webhookURL(w); err != nil {
 		return configError(fmt.Errorf("webhook.url: %w", err))
 	}
-	if _, err := secret.Read(w.SecretFile, w.SecretEnv); err != nil {
+	if _, err := base.ReadSecret(w.SecretFile, w.SecretEnv); err != nil {
 		return configError(fmt.Errorf("webhook.secret: %w", err))
 	}
 	return nil
 }
 
 func webhookURL(w config.Webhook) (string, error) {
-	named, err := secret.Read(w.URLFile, w.URLEnv)
+	named, err := base.ReadSecret(w.URLFile, w.URLEnv)
 	if err != nil {
 		return "", err
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hotparam/hotparam/internal/keytext"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -114,10 +114,10 @@ func makesKey(r *rules.Rule, text string) bool {
 	} else if !r.Match.Route.Resource(route) {
 		return false
 	}
-	if source, _, ok := strings.Cut(params, ":~unread"); ok && keytext.IsReserved(params) {
+	if source, _, ok := strings.Cut(params, ":~unread"); ok && base.IsReservedParams(params) {
 		return r.DependsOnBody() && slices.ContainsFunc(r.Named(), func(p rules.Param) bool { return p.Source.String() == source })
 	}
-	if len(r.By.Names) == 0 || params == "" || keytext.IsReserved(params) {
+	if len(r.By.Names) == 0 || params == "" || base.IsReservedParams(params) {
 		return true
 	}
 	for part := range strings.SplitSeq(params, "&") {

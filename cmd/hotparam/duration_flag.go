@@ -5,12 +5,12 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/hotparam/hotparam/internal/duration"
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 // durationVar defines a flag for a duration, which may also be in days and weeks, as in the
 // rules file.
 func durationVar(flags *pflag.FlagSet, d *time.Duration, name string, otherwise time.Duration, usage string) {
 	*d = otherwise
-	flags.Var((*duration.Flag)(d), name, usage)
+	flags.Var((*base.DurationFlag)(d), name, usage)
 }

@@ -72,9 +72,7 @@ func (f *followService) run(ctx context.Context) error {
 	f.leave() // standard input may have ended
 	stop()
 	endRest()
-	err = errors.Join(err, helpers.Wait())
-	f.systemd.Close()
-	return err
+	return errors.Join(err, helpers.Wait())
 }
 
 // leave says that the process ends in order. It may be called more than once.

@@ -134,7 +134,7 @@ func TestList(t *testing.T) {
 		}
 		r = hotparamCommand(t, "list", "--namespace", "shop", "--instances", "--json")
 		r.exits(t, exitOK)
-		var instances []listed.Instance
+		var instances []listed.Member
 		if decodeJSON(t, r.out, &instances); len(instances) != 2 || instances[1].Name != "api-2" || time.Since(instances[1].Heard) > 10*time.Second {
 			t.Errorf("got %+v", instances)
 		}

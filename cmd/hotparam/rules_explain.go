@@ -17,8 +17,8 @@ import (
 
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/explain"
-	"github.com/hotparam/hotparam/internal/secret"
 	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
@@ -169,7 +169,7 @@ func (e *explaining) readBody(in io.Reader) (string, error) {
 
 // ask has a daemon explain the request.
 func (e *explaining) ask(ctx context.Context, q explain.Request) (explain.Document, error) {
-	token, err := secret.Read(e.tokenFile, "")
+	token, err := base.ReadSecret(e.tokenFile, "")
 	if err != nil {
 		return explain.Document{}, usageError(fmt.Errorf("--token-file: %w", err))
 	}

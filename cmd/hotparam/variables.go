@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/hotparam/hotparam/internal/spelling"
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 // variableOf returns the variable of a flag.
@@ -81,7 +81,7 @@ func suggestFlag(cmd *cobra.Command, err error) error {
 	}
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	if near := spelling.Nearest(unknown.GetSpecifiedName(), names); near != "" && len(unknown.GetSpecifiedName()) > 1 {
+	if near := base.NearestWord(unknown.GetSpecifiedName(), names); near != "" && len(unknown.GetSpecifiedName()) > 1 {
 		return fmt.Errorf("%w\nDid you mean --%s?", err, near)
 	}
 	return err
@@ -99,7 +99,7 @@ func noCommand(cmd *cobra.Command, args []string) error {
 			names = append(names, child.Name())
 		}
 	}
-	if near := spelling.Nearest(args[0], names); near != "" {
+	if near := base.NearestWord(args[0], names); near != "" {
 		text += fmt.Sprintf("\nDid you mean %s %s?", cmd.CommandPath(), near)
 	} else {
 		text += "\nKnown are " + strings.Join(names, ", ") + "."

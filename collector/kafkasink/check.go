@@ -14,7 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/hotparam/hotparam/internal/backoff"
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 // Check returns an error if the sink could not send now: if no broker answers and accepts
@@ -124,7 +124,7 @@ func (k check) idempotently(ctx context.Context, b broker) error {
 		case isOneOf(err, kerr.ClusterAuthorizationFailed):
 			return k.mayNot("not write idempotently", b, "--operation IdempotentWrite --cluster")
 		case isOneOf(err, kerr.CoordinatorLoadInProgress, kerr.CoordinatorNotAvailable) && time.Now().Before(end) && ctx.Err() == nil:
-			backoff.Wait(ctx, failures, retryAfter, retrySlowly)
+			base.WaitBackoff(ctx, failures, retryAfter, retrySlowly)
 			continue
 		}
 		return fmt.Errorf("kafka: %s gives no id to an idempotent producer: %w", b.addr, explain(err))

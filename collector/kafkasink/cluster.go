@@ -15,7 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 
-	"github.com/hotparam/hotparam/internal/backoff"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/kafka"
 )
 
@@ -107,7 +107,7 @@ func (k *cluster) client(ctx context.Context, seeds []string, more ...kgo.Opt) (
 		kgo.RequestTimeoutOverhead(k.Timeout),
 		// A request that fails tries each broker once. Whoever asks tries again.
 		kgo.RequestRetries(len(k.Brokers)),
-		kgo.RetryBackoffFn(func(failures int) time.Duration { return backoff.After(failures-1, retryAfter, retrySlowly) }),
+		kgo.RetryBackoffFn(func(failures int) time.Duration { return base.Backoff(failures-1, retryAfter, retrySlowly) }),
 		kgo.MetadataMinAge(retryAfter),
 		kgo.DisableClientMetrics(),
 	}

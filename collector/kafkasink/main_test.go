@@ -12,7 +12,7 @@ import (
 
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/kafkasink"
-	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/kafka"
 	"github.com/hotparam/hotparam/rules"
@@ -79,7 +79,7 @@ type giver struct {
 func (g *giver) send(f collector.Flush, counts ...collector.Count) collector.Sent {
 	g.t.Helper()
 	if f.Start.IsZero() {
-		f.Start = time.Now().Truncate(pace.Flush)
+		f.Start = time.Now().Truncate(base.FlushInterval)
 	}
 	f.Held = max(1, f.Held)
 	for i := range counts {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/internal/former"
-	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -205,7 +205,7 @@ func (p *packer) addBeats(all bool) {
 			}
 			p.closeRecord(int32(i)) // a record of an earlier start does not state the flush
 		}
-		due := p.now.Add(pace.Flush).Sub(h.last) > collector.BeatEvery // the next flush would be late
+		due := p.now.Add(base.FlushInterval).Sub(h.last) > collector.BeatEvery // the next flush would be late
 		if all || due || p.flush.Unsent > 0 || p.flush.Held != h.held || p.flush.Aged > 0 && i == 0 {
 			h.open = newRecord(0)
 			h.open.start = start

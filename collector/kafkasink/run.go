@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/backoff"
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 // The wait before connecting again doubles from firstBackoff to longestBackoff. That is
@@ -24,11 +24,11 @@ const tick = 100 * time.Millisecond
 func (s *Sink) run() {
 	defer close(s.done)
 	for failures := 0; !s.finished(); {
-		before := s.tally.records.Load()
+		before := s.tally.load().Records
 		ses, err := s.connect()
 		if err == nil {
 			s.serve(ses)
-			if s.tally.records.Load() > before { // only a delivery ends an outage
+			if s.tally.load().Records > before { // only a delivery ends an outage
 				failures = 0
 			}
 		} else {
@@ -36,7 +36,7 @@ func (s *Sink) run() {
 			s.expire(time.Now().Add(-giveUp), err)
 		}
 		if !s.finished() {
-			s.await(backoff.After(failures, firstBackoff, longestBackoff))
+			s.await(base.Backoff(failures, firstBackoff, longestBackoff))
 			failures++
 		}
 	}
@@ -89,14 +89,14 @@ func (s *Sink) serve(ses *session) {
 		select {
 		case <-ses.reported:
 			if s.receive(ses) {
-				s.replaced[outOfStepReason].Add(1)
+				s.tally.add(&s.tally.stats.Replaced.OutOfStep, 1)
 				return
 			}
 		case <-s.wake:
 		case now := <-ticks.C:
 			s.expire(now.Add(-giveUp), errTooOld)
 			if s.isStalled(ses, now) {
-				s.replaced[stalledReason].Add(1)
+				s.tally.add(&s.tally.stats.Replaced.Stalled, 1)
 				s.reach.recordStall(s.stallAfter, now)
 				return
 			}
@@ -157,7 +157,7 @@ func (s *Sink) returned(r *record, err error, now time.Time) (broken bool) {
 		return false
 	}
 	r.address(s.topic)
-	s.queue.retryLater(r, now, backoff.After(r.tries, retryAfter, retrySlowly))
+	s.queue.retryLater(r, now, base.Backoff(r.tries, retryAfter, retrySlowly))
 	r.tries++
 	return outOfStep(err)
 }
@@ -171,6 +171,6 @@ func (s *Sink) expire(before time.Time, err error) {
 }
 
 func (s *Sink) failed(r *record, err error, now time.Time) {
-	s.tally.fail(delivery, r.mass, fmt.Errorf("kafka: %w", err), now)
+	s.tally.fail(&s.tally.stats.Failed.Delivery, r.mass, fmt.Errorf("kafka: %w", err), now)
 	r.free()
 }

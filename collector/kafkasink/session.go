@@ -11,7 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/hotparam/hotparam/internal/backoff"
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 // defaultRefresh is how often the cluster is asked for the topic's partitions.
@@ -200,7 +200,7 @@ func (s *Sink) keepRefreshed(ses *session) {
 		case <-time.After(s.refreshEvery):
 		}
 		for failures := 0; s.refresh(ses) != nil && !isClosed(ses.ended); failures++ {
-			backoff.Wait(ses.ctx, failures, retryAfter, retrySlowly)
+			base.WaitBackoff(ses.ctx, failures, retryAfter, retrySlowly)
 		}
 	}
 }
@@ -252,7 +252,7 @@ func (s *Sink) closeSession(ses *session) {
 // abandon takes back the records that a producer does not return. The producer may still
 // send them, so that they arrive twice; aggregators count the first.
 func (s *Sink) abandon(ses *session, now time.Time) {
-	s.abandoned.Add(1)
+	s.tally.add(&s.tally.stats.Abandoned, 1)
 	for _, r := range ses.flying {
 		t := r.twin()
 		if s.ctx.Err() != nil || now.Sub(r.born) >= giveUp {

@@ -29,8 +29,6 @@ type Sink struct {
 	refreshEvery time.Duration
 	stallAfter   time.Duration // how long a session may report nothing about a partition's records
 	sessions     chan struct{} // holds one element for each session that has not ended
-	abandoned    atomic.Int64
-	replaced     [replacements]atomic.Int64
 
 	start   sync.Once // of run
 	wake    chan struct{}
@@ -107,7 +105,7 @@ func (s *Sink) Send(_ context.Context, flush collector.Flush, counts []collector
 			owed += flush.HeldBack[i].N
 		}
 		s.pack.recordMissed(flush, mass+owed)
-		s.tally.fail(notConnected, mass, s.reach.sendError(), now)
+		s.tally.fail(&s.tally.stats.Failed.NotConnected, mass, s.reach.sendError(), now)
 	}
 	sent.Failed, sent.Err = s.tally.takeResult(now)
 	return sent
@@ -116,10 +114,10 @@ func (s *Sink) Send(_ context.Context, flush collector.Flush, counts []collector
 func (s *Sink) count(c *collector.Count, sent *collector.Sent) {
 	switch s.pack.addCount(c) {
 	case lineTooLong:
-		s.tally.failed[tooLong].Add(c.N)
+		s.tally.add(&s.tally.stats.Failed.TooLong, c.N)
 		sent.TooLong += c.N
 	case lineUnknown:
-		s.tally.fail(noRule, c.N, fmt.Errorf("kafka: the sink has no rule %q: it was made with other rules than the guard", c.Rule), s.pack.now)
+		s.tally.fail(&s.tally.stats.Failed.NoRule, c.N, fmt.Errorf("kafka: the sink has no rule %q: it was made with other rules than the guard", c.Rule), s.pack.now)
 	}
 }
 
@@ -157,7 +155,7 @@ func (s *Sink) enqueue(sent *collector.Sent) {
 	for r := range s.pack.sealed(s.topic) {
 		mass, lines := r.mass, r.lines
 		if !s.queue.push(r) { // which owns the record from here on
-			s.tally.fail(bufferFull, mass, errFull, s.pack.now)
+			s.tally.fail(&s.tally.stats.Failed.BufferFull, mass, errFull, s.pack.now)
 			r.free()
 			continue
 		}

@@ -2,7 +2,6 @@ package kafkasink
 
 import (
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -42,46 +41,12 @@ func (f Failed) Sum() int64 { return f.BufferFull + f.Delivery + f.NotConnected 
 // Stats returns the sink's state and counters. It is safe for concurrent use. Once the sink
 // is closed, Delivered and Failed together are all counts that it was sent.
 func (s *Sink) Stats() Stats {
-	t := &s.tally
+	stats := s.tally.load()
 	bytes, records := s.queue.usage()
-	return Stats{
-		Records:   t.records.Load(),
-		Bytes:     t.bytes.Load(),
-		Delivered: t.delivered.Load(),
-		Failed: Failed{
-			BufferFull:   t.failed[bufferFull].Load(),
-			Delivery:     t.failed[delivery].Load(),
-			NotConnected: t.failed[notConnected].Load(),
-			TooLong:      t.failed[tooLong].Load(),
-			NoRule:       t.failed[noRule].Load(),
-		},
-		Buffered:   bytes,
-		Waiting:    int64(records),
-		Partitions: s.partitions(),
-		Connected:  s.reach.connected(),
-		Replaced:   Replaced{Stalled: s.replaced[stalledReason].Load(), OutOfStep: s.replaced[outOfStepReason].Load()},
-		Abandoned:  s.abandoned.Load(),
-	}
+	stats.Buffered, stats.Waiting = bytes, int64(records)
+	stats.Partitions, stats.Connected = s.partitions(), s.reach.connected()
+	return stats
 }
-
-// Why a session was replaced.
-const (
-	stalledReason = iota
-	outOfStepReason
-	replacements
-)
-
-// reason is an index of tally.failed: why counts were not sent.
-type reason int
-
-const (
-	bufferFull reason = iota
-	delivery
-	notConnected
-	tooLong
-	noRule
-	reasons
-)
 
 // failingFor is how long after the last failure Send still returns its error: if some records
 // fail while others get through, that is one outage.
@@ -89,34 +54,45 @@ const failingFor = 5 * time.Second
 
 // tally counts delivered and failed counts, and keeps what the next Send has to return.
 type tally struct {
-	records, bytes, delivered atomic.Int64
-	failed                    [reasons]atomic.Int64
-
 	mu         sync.Mutex
+	stats      Stats     // all but the present state of the queue and of the cluster
 	unreported int64     // sum of the counts that failed since the last Send
 	err        error     // of the last failure
 	failedAt   time.Time // time of the last failure
 	okAt       time.Time // time of the last delivery
 }
 
-func (t *tally) deliver(r *record, now time.Time) {
-	t.records.Add(1)
-	t.bytes.Add(int64(len(r.value)))
-	t.delivered.Add(r.mass)
+func (t *tally) load() Stats {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	return t.stats
+}
+
+// add adds n to a counter, a field of stats.
+func (t *tally) add(counter *int64, n int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	*counter += n
+}
+
+func (t *tally) deliver(r *record, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.stats.Records++
+	t.stats.Bytes += int64(len(r.value))
+	t.stats.Delivered += r.mass
 	t.okAt = now
 }
 
-// fail records that counts with the sum mass failed. It ignores heartbeats, which have
-// none.
-func (t *tally) fail(why reason, mass int64, err error, now time.Time) {
+// fail records that counts with the sum mass failed; why is a field of stats.Failed. It ignores
+// heartbeats, which have none.
+func (t *tally) fail(why *int64, mass int64, err error, now time.Time) {
 	if mass == 0 {
 		return
 	}
-	t.failed[why].Add(mass)
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	*why += mass
 	t.unreported += mass
 	if err != nil {
 		t.err, t.failedAt = err, now

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/collector"
-	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
@@ -62,7 +62,7 @@ func TestAccountsAreTold(t *testing.T) {
 	}
 	now, all := time.Unix(1_700_000_000, 0), []string(nil)
 	flush := func() map[string]uint64 {
-		now = now.Add(pace.Flush)
+		now = now.Add(base.FlushInterval)
 		out.all = nil
 		c.Flush(t.Context(), now)
 		all = append(all, out.all...)
@@ -126,9 +126,9 @@ func TestNoAccountsWithoutMeta(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	for range 5 {
 		c.Add(rules.Hash(member), member, 300)
-		now = now.Add(pace.Flush)
+		now = now.Add(base.FlushInterval)
 		c.Flush(t.Context(), now)
-		now = now.Add(pace.Flush)
+		now = now.Add(base.FlushInterval)
 		c.Flush(t.Context(), now)
 	}
 	for _, packet := range out.all {

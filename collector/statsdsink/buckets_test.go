@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/collector"
-	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
@@ -72,7 +72,7 @@ func TestPacketsStateBucketSums(t *testing.T) {
 				}
 			}
 		}
-		if now = now.Add(pace.Flush); now.Sub(at) > bucketsEvery+pace.Flush && all-stated >= bucketsFrom {
+		if now = now.Add(base.FlushInterval); now.Sub(at) > bucketsEvery+base.FlushInterval && all-stated >= bucketsFrom {
 			t.Fatalf("flush %d: %d counts were sent since the sums were stated", round, all-stated)
 		}
 	}

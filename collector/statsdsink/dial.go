@@ -6,7 +6,7 @@ import (
 	"net"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/backoff"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -97,7 +97,7 @@ func (d *dialer) recordDial(r dialed) {
 	if d.addr.Network == "tcp" || d.addr.Network == "udp" {
 		least = redialFailed
 	}
-	d.pause = backoff.After(d.failed, least, redialMost)
+	d.pause = base.Backoff(d.failed, least, redialMost)
 	if d.failed++; r.err == nil {
 		d.failed = 0
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/cactus/go-statsd-client/v5/statsd"
 
 	"github.com/hotparam/hotparam/collector"
-	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -203,7 +203,7 @@ func (p *packer) connectOuts() {
 // have counts: if Held has changed; after counts, whose loss shows by the next packet's
 // number; and once a second.
 func (p *packer) mustHear(f *collector.Flush) bool {
-	return p.soleDestination || f.Held != p.lastHeld || !p.quiet || f.Start.Add(pace.Flush).Sub(p.last) > collector.BeatEvery
+	return p.soleDestination || f.Held != p.lastHeld || !p.quiet || f.Start.Add(base.FlushInterval).Sub(p.last) > collector.BeatEvery
 }
 
 // hasBegun reports whether the flush has a packet so far.

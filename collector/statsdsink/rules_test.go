@@ -8,7 +8,7 @@ import (
 
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/internal/former"
-	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
@@ -45,7 +45,7 @@ func TestSetRules(t *testing.T) {
 		}
 		out.all = nil
 		c.Flush(t.Context(), now)
-		now = now.Add(pace.Flush)
+		now = now.Add(base.FlushInterval)
 		m, err := wire.ParseMeta([]byte(strings.SplitN(out.all[0], "\n", 2)[0]))
 		if err != nil {
 			t.Fatal(err)

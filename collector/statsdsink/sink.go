@@ -14,7 +14,7 @@ import (
 
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/internal/former"
-	"github.com/hotparam/hotparam/internal/keytext"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -42,7 +42,7 @@ type sinkRule struct {
 // sends reports whether a count is sent. Counts that are not of a key are sent only to
 // hotparam's own listener: another server would take their names for those of keys.
 func (s *Sink) sends(r *sinkRule, c *collector.Count) bool {
-	return s.packers[0].meta && s.encoding != wire.Strict || !keytext.IsAgain(c.Text) && !(r.overlaps && keytext.IsTotal(c.Text))
+	return s.packers[0].meta && s.encoding != wire.Strict || !base.IsAgain(c.Text) && !(r.overlaps && base.IsTotal(c.Text))
 }
 
 // New returns a sink. It dials no address: Send does, and again after errors and, over

@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/hotparam/hotparam/collector"
-	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
@@ -144,7 +144,7 @@ func TestSpreadByHash(t *testing.T) {
 		seen := make([]int, n)
 		var unsent, aged, sum, told int64
 		for range rapid.IntRange(1, 60).Draw(t, "flushes") {
-			start = start.Add(pace.Flush)
+			start = start.Add(base.FlushInterval)
 			f := collector.Flush{Start: start, Held: int64(rapid.SampledFrom([]int{1, 1, 1, 4}).Draw(t, "h"))}
 			if rapid.IntRange(0, 9).Draw(t, "dropped") == 0 {
 				f.Unsent, f.Aged = 3, 5

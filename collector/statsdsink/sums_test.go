@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/collector"
-	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
@@ -34,7 +34,7 @@ func TestPacketsTellSums(t *testing.T) {
 		}
 		out.all = nil
 		c.Flush(t.Context(), now)
-		now = now.Add(pace.Flush)
+		now = now.Add(base.FlushInterval)
 		for i, packet := range out.all {
 			lines := strings.Split(packet, "\n")
 			m, err := wire.ParseMeta([]byte(lines[0]))

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/hotparam/hotparam/internal/hexdigit"
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 var (
@@ -152,7 +152,7 @@ func hexByte(b []byte) (c byte, ok bool) {
 	if len(b) < 2 {
 		return 0, false
 	}
-	high, ok1 := hexdigit.Value(b[0])
-	low, ok2 := hexdigit.Value(b[1])
+	high, ok1 := base.HexDigit(b[0])
+	low, ok2 := base.HexDigit(b[1])
 	return high<<4 | low, ok1 && ok2
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/jsonpath"
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 // Fields says where the lines of a log have what. Of JSON a place is a path (request.uri; a
@@ -116,7 +116,7 @@ func (f *Fields) shape(delimited bool, values []string) (*shape, error) {
 			s.columns = append(s.columns, c)
 			continue
 		}
-		steps, message := jsonpath.Parse(p.where)
+		steps, message := base.ParseJSONPath(p.where)
 		n := s.root
 		for _, step := range steps {
 			if step.Element {

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 // EnforceConfig says how the time to enforce is measured. Command is required; else
@@ -177,7 +177,7 @@ func (f *fleet) sample(ctx context.Context) (enforced, error) {
 // since keys are found right behind one.
 func (f *fleet) begin() int64 {
 	const orders = 3 * time.Millisecond // on their way to the instances
-	return monotonic() + int64(orders) + f.rand.Int64N(int64(pace.Flush))
+	return monotonic() + int64(orders) + f.rand.Int64N(int64(base.FlushInterval))
 }
 
 // picker returns a function that chooses the instance for request i of a burst.

@@ -9,7 +9,7 @@ import (
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/statsdsink"
 	"github.com/hotparam/hotparam/hotkeys"
-	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/middleware"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -150,7 +150,7 @@ func loadInstance(ctx context.Context, load *load, o loadOrder, counts *collecto
 	}
 	// The flush that takes the last counts, and those of what the budget held back.
 	for deadline := time.Now().Add(pipelineDrain); ; {
-		if err := sleep(ctx, 2*pace.Flush); err != nil {
+		if err := sleep(ctx, 2*base.FlushInterval); err != nil {
 			return done, err
 		}
 		if counts.Stats().Unsent == 0 || time.Now().After(deadline) {

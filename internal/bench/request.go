@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/collector"
-	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 // RequestConfig says how what a request pays is measured. The zero value is the
@@ -69,7 +69,7 @@ func Request(ctx context.Context, c RequestConfig) (RequestResult, error) {
 		c.Rounds = 20
 	}
 	if c.Slice == 0 {
-		c.Slice = pace.Flush
+		c.Slice = base.FlushInterval
 	}
 	if c.values == 0 {
 		c.values = requestValues
@@ -144,7 +144,7 @@ func (l *requestLoad) perCall(ctx context.Context, step func(i int), counting *c
 	runtime.ReadMemStats(&before)
 	calls := 0
 	var own, flushes time.Duration
-	for left := length; left > 0; left -= pace.Flush {
+	for left := length; left > 0; left -= base.FlushInterval {
 		if err := ctx.Err(); err != nil {
 			return callCost{}, err
 		}
@@ -153,7 +153,7 @@ func (l *requestLoad) perCall(ctx context.Context, step func(i int), counting *c
 			return callCost{}, err
 		}
 		start := time.Now()
-		for time.Since(start) < min(left, pace.Flush) {
+		for time.Since(start) < min(left, base.FlushInterval) {
 			for range batch {
 				step(l.next)
 				l.next++

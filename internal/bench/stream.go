@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/accesslog"
-	"github.com/hotparam/hotparam/internal/keytext"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
@@ -221,7 +221,7 @@ func (k *keys) of(e accesslog.Entry, f func(key []byte)) {
 // more calls f with the key of what is beyond a request's keys, if there is more.
 func (k *keys) more(more bool, head int, f func(key []byte)) {
 	if more {
-		k.text = keytext.AppendMore(k.text[:head])
+		k.text = base.AppendMore(k.text[:head])
 		f(fit(k.text))
 	}
 }
@@ -229,7 +229,7 @@ func (k *keys) more(more bool, head int, f func(key []byte)) {
 // fit shortens a key as the guard and its sink do.
 func fit(text []byte) []byte {
 	if len(text) > rules.MaxText {
-		text = keytext.Cut(text, rules.MaxText)
+		text = base.CutKey(text, rules.MaxText)
 	}
 	return wire.Plain.Fit(text)
 }

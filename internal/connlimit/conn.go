@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/peer"
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 // Conn is a connection that is counted as open until it is closed.
@@ -15,7 +15,7 @@ type Conn struct {
 	Reserved bool      // accepted beyond Config.Max
 	raw      net.Conn  // below TLS
 	limiter  *Limiter  // counts the connection
-	peer     peer.Peer // at the other end
+	peer     base.Peer // at the other end
 	number   uint64    // in the order of acceptance
 
 	failed atomic.Bool // the TLS handshake failed, and is counted
@@ -26,7 +26,7 @@ type Conn struct {
 }
 
 func newConn(l *Limiter, raw net.Conn) *Conn {
-	c := &Conn{Conn: raw, raw: raw, limiter: l, peer: peer.Of(raw), since: time.Now()}
+	c := &Conn{Conn: raw, raw: raw, limiter: l, peer: base.PeerOf(raw), since: time.Now()}
 	if l.config.TLS != nil {
 		c.Conn = tls.Server(raw, l.config.TLS)
 	}

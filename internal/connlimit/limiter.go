@@ -22,8 +22,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/loglimit"
-	"github.com/hotparam/hotparam/internal/peer"
 )
 
 // Config configures a [Limiter]. The zero value accepts all connections.
@@ -160,8 +160,8 @@ func (l *Limiter) admit(raw net.Conn, onSpare bool) *Conn {
 
 // displace removes a connection for one of newcomer and returns it, or nil if there is none. The
 // caller holds mu, and closes the connection.
-func (l *Limiter) displace(newcomer peer.Peer) *Conn {
-	places := make(peer.Places)
+func (l *Limiter) displace(newcomer base.Peer) *Conn {
+	places := make(base.PeerPlaces)
 	for c := range l.open {
 		places[c.peer]++
 	}

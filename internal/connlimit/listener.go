@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/openfiles"
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 // Listener returns a listener of l's connections, which are of type *[Conn]. It closes connections
@@ -44,7 +44,7 @@ func (l *listener) Accept() (net.Conn, error) {
 			continue
 		}
 		freed := false
-		if openfiles.AreShort(err) {
+		if base.IsOutOfFiles(err) {
 			freed, onSpare = l.limiter.freeDescriptor()
 		}
 		if !freed {

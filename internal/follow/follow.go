@@ -13,8 +13,8 @@ import (
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/accesslog"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/filewatch"
-	"github.com/hotparam/hotparam/internal/pace"
 	"github.com/hotparam/hotparam/internal/replay"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/limiter/semaphore"
@@ -204,7 +204,7 @@ func (f *Follower) Run(ctx context.Context) error {
 func (f *Follower) followFiles(ctx context.Context) {
 	sending := context.WithoutCancel(ctx)
 	room := make([]byte, readAtOnce)
-	ticker := time.NewTicker(pace.Flush)
+	ticker := time.NewTicker(base.FlushInterval)
 	defer ticker.Stop()
 	for {
 		ended := ctx.Err() != nil // what was written before the end is still read

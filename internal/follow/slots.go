@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/accesslog"
-	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 // slots sorts requests by their own times and sends those of each 100 ms together, as often as an
@@ -41,7 +41,7 @@ func (s *slots) flush(ctx context.Context, now time.Time) {
 			at = now
 			s.new(1)
 		}
-		if !start.IsZero() && at.Truncate(pace.Flush) != start.Truncate(pace.Flush) {
+		if !start.IsZero() && at.Truncate(base.FlushInterval) != start.Truncate(base.FlushInterval) {
 			s.end(ctx, start, now)
 			start = time.Time{}
 		}

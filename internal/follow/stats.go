@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/countset"
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 // Counters count what a follower has read. N is int64 in [Stats] and [atomic.Int64] in a follower.
@@ -40,7 +40,7 @@ type counters struct {
 
 // Stats returns the counters. It is safe for concurrent use.
 func (f *Follower) Stats() Stats {
-	s := Stats{Counters: countset.Load[Counters[int64]](&f.stats.Counters), Logs: len(f.config.Logs), Dropped: f.dropped()}
+	s := Stats{Counters: base.LoadCounters[Counters[int64]](&f.stats.Counters), Logs: len(f.config.Logs), Dropped: f.dropped()}
 	if looked := f.stats.looked.Load(); looked > 0 {
 		s.Looked = time.Unix(0, looked)
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/accesslog"
-	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 // followStream reads standard input to its end, or until ctx ends.
@@ -28,7 +28,7 @@ func (f *Follower) followStream(ctx context.Context) {
 	for {
 		n, err := stream.Read(room)
 		in.cut(room[:n], lines)
-		if len(f.slots.all) > maxHeld || time.Since(flushed) >= pace.Flush {
+		if len(f.slots.all) > maxHeld || time.Since(flushed) >= base.FlushInterval {
 			_ = flush(time.Time{}) // always nil
 		}
 		switch {

@@ -5,7 +5,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/hotparam/hotparam/internal/hexdigit"
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 // target is a parsed request target.
@@ -95,8 +95,8 @@ func isEscape(s string) bool {
 	if len(s) < 3 || s[0] != '%' {
 		return false
 	}
-	_, ok1 := hexdigit.Value(s[1])
-	_, ok2 := hexdigit.Value(s[2])
+	_, ok1 := base.HexDigit(s[1])
+	_, ok2 := base.HexDigit(s[2])
 	return ok1 && ok2
 }
 

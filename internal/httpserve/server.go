@@ -21,8 +21,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/connlimit"
-	"github.com/hotparam/hotparam/internal/openfiles"
 )
 
 // What a client may take.
@@ -87,7 +87,7 @@ type Server struct {
 func New(c Config) *Server {
 	c.Grace = cmp.Or(c.Grace, time.Second)
 	c.MaxHeaderBytes = cmp.Or(c.MaxHeaderBytes, maxHeaderBytes)
-	c.MaxConnections = min(cmp.Or(c.MaxConnections, defaultConnections), max(reserved, openfiles.Limit()/4))
+	c.MaxConnections = min(cmp.Or(c.MaxConnections, defaultConnections), max(reserved, base.OpenFileLimit()/4))
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam/internal/backoff"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/loglimit"
 )
 
@@ -73,16 +73,12 @@ func (f *Follower) Run(ctx context.Context, handle func(Update) error) error {
 					return err
 				}
 			}
-			if f.outage.Begin(outageLines, time.Now()) {
-				f.cfg.Logger.Warn("cannot read events from Redis; trying again", "err", err)
-			}
-			timer.Reset(backoff.After(failures, f.cfg.Every/4, 2*f.cfg.Every))
+			f.outage.Failed(f.cfg.Logger, outageLines, time.Now(), "cannot read events from Redis; trying again", "err", err)
+			timer.Reset(base.Backoff(failures, f.cfg.Every/4, 2*f.cfg.Every))
 			failures++
 			continue
 		}
-		if lasted, log := f.outage.End(time.Now()); log {
-			f.cfg.Logger.Info("reading events from Redis again", "after", lasted.Round(time.Millisecond))
-		}
+		f.outage.Succeeded(f.cfg.Logger, time.Now(), "reading events from Redis again")
 		if first || failures > 0 || len(b.events) > 0 || b.missed > 0 || b.lost {
 			if err := handle(Update{Events: b.events, Missed: b.missed, Lost: b.lost}); err != nil {
 				return err

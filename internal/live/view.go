@@ -166,12 +166,8 @@ func (v *View) look(ctx context.Context) {
 		kept := *before
 		kept.Err = err
 		next = &kept
-		if v.outage.Begin(outageLines, time.Now()) {
-			v.cfg.Logger.Warn("cannot read the state of the namespace from Redis; trying again", "err", err)
-		}
-	} else if lasted, log := v.outage.End(time.Now()); log {
-		v.cfg.Logger.Info("reading the state of the namespace from Redis again", "after", lasted.Round(time.Millisecond))
 	}
+	v.outage.Report(v.cfg.Logger, outageLines, time.Now(), err, "cannot read the state of the namespace from Redis; trying again", "reading the state of the namespace from Redis again")
 	next.Seq = before.Seq + 1
 	v.snapshot.Store(next)
 	if err == nil {

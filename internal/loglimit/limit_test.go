@@ -1,6 +1,9 @@
 package loglimit
 
 import (
+	"io"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 )
@@ -86,5 +89,23 @@ func TestOutage(t *testing.T) {
 	}
 	if o.Begin(every, at(36)); !o.Begin(every, at(42)) {
 		t.Error("an outage that lasts is not logged")
+	}
+}
+
+// An outage has a line at its beginning and one at its end, however many tries fail.
+func TestOutageReports(t *testing.T) {
+	var text strings.Builder
+	log := slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}}))
+	var o Outage
+	for i, err := range []error{nil, io.EOF, io.EOF, nil, nil} {
+		o.Report(log, time.Minute, start.Add(time.Duration(i)*time.Second), err, "begins", "ends")
+	}
+	if want := "level=WARN msg=begins err=EOF\nlevel=INFO msg=ends after=2s\n"; text.String() != want {
+		t.Errorf("logged\n%swant\n%s", text.String(), want)
 	}
 }

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/listed"
 	"github.com/hotparam/hotparam/internal/live"
-	"github.com/hotparam/hotparam/internal/peer"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -260,7 +260,7 @@ func TestStreamsAreBounded(t *testing.T) {
 		t.Errorf("%v", session)
 	}
 	// Another peer gets in, in the place of the one that has all.
-	other, ok, err := f.page.hub.join(peer.At("10.0.0.1:1"), false)
+	other, ok, err := f.page.hub.join(base.PeerAt("10.0.0.1:1"), false)
 	if !ok || err != nil {
 		t.Fatalf("another peer is locked out: %v", err)
 	}

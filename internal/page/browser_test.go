@@ -349,7 +349,7 @@ func thousandKeys(t *testing.T, tab *real.Tab) {
 	tab.Eval(`window.frames_ = []; (() => { let last = performance.now(); const step = (now) => { frames_.push(now - last); last = now; requestAnimationFrame(step); }; requestAnimationFrame(step); })()`, nil)
 	var before, after struct{ UsedSize float64 }
 	heap := func(into *struct{ UsedSize float64 }) {
-		tab.Call("HeapProfiler.collectGarbage", map[string]any{})
+		tab.CollectGarbage()
 		tab.Eval("performance.memory.usedJSHeapSize", &into.UsedSize)
 	}
 	heap(&before)

@@ -9,10 +9,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/listed"
 	"github.com/hotparam/hotparam/internal/live"
 	"github.com/hotparam/hotparam/internal/loglimit"
-	"github.com/hotparam/hotparam/internal/peer"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -61,7 +61,7 @@ type reader struct {
 	frames chan []byte   // changes, as they are written; nil for a reader of events alone
 	cut    chan struct{} // closed when the reader is to end
 	why    string        // set before cut is closed
-	peer   peer.Peer
+	peer   base.Peer
 	since  time.Time
 }
 
@@ -209,7 +209,7 @@ func (h *hub) part(name string, value any) json.RawMessage {
 
 // join adds a reader. Its first frame is the whole state, if it reads changes. If there are too
 // many, the oldest of the peer that has most makes room for a peer that has fewer.
-func (h *hub) join(from peer.Peer, readsChanges bool) (r *reader, ok bool, err error) {
+func (h *hub) join(from base.Peer, readsChanges bool) (r *reader, ok bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.isClosed || len(h.readers) >= maxStreams && !h.displace(from) {
@@ -232,8 +232,8 @@ func (h *hub) join(from peer.Peer, readsChanges bool) (r *reader, ok bool, err e
 
 // displace ends a stream for one of newcomer, and reports whether there was one to end. h.mu is
 // held.
-func (h *hub) displace(newcomer peer.Peer) bool {
-	places := make(peer.Places)
+func (h *hub) displace(newcomer base.Peer) bool {
+	places := make(base.PeerPlaces)
 	for r := range h.readers {
 		places[r.peer]++
 	}

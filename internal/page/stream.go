@@ -8,8 +8,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/live"
-	"github.com/hotparam/hotparam/internal/peer"
 )
 
 const (
@@ -49,7 +49,7 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 func (p *Page) view(w http.ResponseWriter, r *http.Request) { p.stream(w, r, true, "") }
 
 func (p *Page) stream(w http.ResponseWriter, r *http.Request, readsChanges bool, last string) {
-	self, ok, err := p.hub.join(peer.At(r.RemoteAddr), readsChanges)
+	self, ok, err := p.hub.join(base.PeerAt(r.RemoteAddr), readsChanges)
 	switch {
 	case err != nil:
 		fail(w, r, http.StatusInternalServerError, err.Error())

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/hotparam/hotparam/internal/cmpbool"
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 // Difference is what became of one key by two versions of the rules.
@@ -49,7 +49,7 @@ func Compare(before, after []KeyReport) []Difference {
 	}
 	slices.SortFunc(all, func(a, b Difference) int {
 		return cmp.Or(
-			-cmpbool.Compare(a.Changed, b.Changed),
+			-base.CompareBool(a.Changed, b.Changed),
 			-cmp.Compare(a.moved(), b.moved()),
 			-cmp.Compare(max(a.Before.Limited, a.After.Limited), max(b.Before.Limited, b.After.Limited)),
 			-cmp.Compare(max(a.Before.Seconds, a.After.Seconds), max(b.Before.Seconds, b.After.Seconds)),

@@ -5,7 +5,7 @@ import (
 
 	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/aggregator/decode"
-	"github.com/hotparam/hotparam/internal/keytext"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -41,7 +41,7 @@ func (r *replay) Close() error { return nil }
 
 // Count takes a count from the decoder.
 func (r *replay) Count(c decode.Count) {
-	if keytext.IsAgain(c.Text) || r.Rules.Rules[c.Rule].Overlaps() && keytext.IsTotal(c.Text) {
+	if base.IsAgain(c.Text) || r.Rules.Rules[c.Rule].Overlaps() && base.IsTotal(c.Text) {
 		r.detector.Count(c) // it is no key
 		return
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/statsdsink"
 	"github.com/hotparam/hotparam/internal/accesslog"
-	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/limiter/semaphore"
 	"github.com/hotparam/hotparam/middleware"
@@ -295,7 +295,7 @@ func (r *replay) moveTo(t time.Time) {
 	if !t.After(r.now) {
 		return
 	}
-	crossed := t.UnixNano()/int64(pace.Flush) != r.now.UnixNano()/int64(pace.Flush)
+	crossed := t.UnixNano()/int64(base.FlushInterval) != r.now.UnixNano()/int64(base.FlushInterval)
 	r.now = t
 	r.detector.Advance(t)
 	if crossed {

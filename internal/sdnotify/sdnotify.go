@@ -1,8 +1,5 @@
 // Package sdnotify tells systemd how a service is: ready, reading its files again, stopping,
-// alive. It speaks the protocol of sd_notify(3), one datagram for each message.
-//
-// It is written here because the protocol is all there is to it: a library for it would be a
-// module more in every build, and leaves the watchdog's loop to its caller.
+// alive. The protocol of sd_notify(3) is that of go-systemd; the loop of the watchdog is here.
 package sdnotify
 
 import (
@@ -11,53 +8,44 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/coreos/go-systemd/v22/daemon"
 )
 
 // Notifier sends messages to systemd. A nil Notifier sends nothing. Its methods are safe for
 // concurrent use.
 type Notifier struct {
-	conn     *net.UnixConn
 	watchdog time.Duration // 0 means that systemd wants no signs of life
 }
 
 // New returns the Notifier that the process's environment asks for, or nil if it was not
-// started by systemd with Type=notify.
+// started by systemd with Type=notify. It returns an error if nobody listens at the socket.
 func New() (*Notifier, error) {
 	path := os.Getenv("NOTIFY_SOCKET")
 	if path == "" {
 		return nil, nil
 	}
-	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: path, Net: "unixgram"}) // "@" begins an abstract name
+	conn, err := net.Dial("unixgram", path)
 	if err != nil {
 		return nil, fmt.Errorf("NOTIFY_SOCKET: %w", err)
 	}
-	return &Notifier{conn: conn, watchdog: watchdogInterval()}, nil
-}
-
-// watchdogInterval is how often at least systemd wants a sign of life of this process; 0 is
-// never.
-func watchdogInterval() time.Duration {
-	if pid := os.Getenv("WATCHDOG_PID"); pid != "" && pid != strconv.Itoa(os.Getpid()) {
-		return 0
-	}
-	usec, err := strconv.ParseInt(os.Getenv("WATCHDOG_USEC"), 10, 64)
-	if err != nil || usec <= 0 {
-		return 0
-	}
-	return time.Duration(usec) * time.Microsecond
+	_ = conn.Close()                               // nothing was written
+	watchdog, _ := daemon.SdWatchdogEnabled(false) // 0 for settings of no use
+	return &Notifier{watchdog}, nil
 }
 
 // Ready says that the service has started, or has read its files again.
-func (n *Notifier) Ready(status string) { n.send("READY=1", "STATUS="+status) }
+func (n *Notifier) Ready(status string) { n.send(daemon.SdNotifyReady, "STATUS="+status) }
 
 // Reloading says that the service reads its files again. Ready must follow.
-func (n *Notifier) Reloading() { n.send("RELOADING=1", monotonic()) }
+func (n *Notifier) Reloading() {
+	n.send(daemon.SdNotifyReloading, strings.TrimSuffix(daemon.SdNotifyMonotonicUsec(), "\n"))
+}
 
 // Stopping says that the service ends in order.
-func (n *Notifier) Stopping() { n.send("STOPPING=1", "STATUS=stopping") }
+func (n *Notifier) Stopping() { n.send(daemon.SdNotifyStopping, "STATUS=stopping") }
 
 // Watch gives systemd a sign of life while alive returns nil, with the status that it
 // returns, until ctx ends. A check that takes longer than half of systemd's patience counts as
@@ -74,7 +62,7 @@ func (n *Notifier) Watch(ctx context.Context, alive func(context.Context) (statu
 	for {
 		switch status, err := check(ctx, n.watchdog/2, alive); {
 		case err == nil:
-			n.send("WATCHDOG=1", "STATUS="+status)
+			n.send(daemon.SdNotifyWatchdog, "STATUS="+status)
 		case ctx.Err() == nil:
 			failed(err)
 		}
@@ -115,14 +103,8 @@ func check(ctx context.Context, patience time.Duration, alive func(context.Conte
 	}
 }
 
-// Close ends the connection. No other method may be called after it.
-func (n *Notifier) Close() {
-	if n != nil {
-		_ = n.conn.Close() // only written to, in datagrams
-	}
-}
-
-// send sends a message. An error is of no use to anybody: whoever reads the socket is systemd.
+// send sends a message. An error is of no use to anybody: whoever reads the socket is systemd. As
+// sd_notify(3) it waits while systemd takes nothing from its queue.
 func (n *Notifier) send(lines ...string) {
 	if n == nil {
 		return
@@ -130,6 +112,5 @@ func (n *Notifier) send(lines ...string) {
 	for i, line := range lines {
 		lines[i] = strings.ReplaceAll(line, "\n", " ")
 	}
-	_ = n.conn.SetWriteDeadline(time.Now().Add(time.Second))
-	_, _ = n.conn.Write([]byte(strings.Join(lines, "\n")))
+	_, _ = daemon.SdNotify(false, strings.Join(lines, "\n"))
 }

@@ -43,7 +43,6 @@ func newNotifier(t *testing.T) *Notifier {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(n.Close)
 	return n
 }
 

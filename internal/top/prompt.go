@@ -8,7 +8,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/hotparam/hotparam/internal/duration"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/hotwords"
 	"github.com/hotparam/hotparam/internal/termtext"
 	"github.com/hotparam/hotparam/rules"
@@ -106,7 +106,7 @@ var oneUnit = regexp.MustCompile(`^\d+[smhd]$`)
 // setLength reads for how long the order is.
 func (p *prompt) setLength() {
 	text := strings.TrimSpace(p.length)
-	d, err := duration.Parse(text)
+	d, err := base.ParseDuration(text)
 	switch {
 	case err != nil || !oneUnit.MatchString(text):
 		p.problem = "want a number and a unit: 90s, 10m, 2h"

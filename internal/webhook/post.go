@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/backoff"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/live"
 	"github.com/hotparam/hotparam/internal/loglimit"
 )
@@ -62,14 +62,10 @@ func (t *tenure) deliver(ctx context.Context, events []live.Event) bool {
 		}
 		if err == nil {
 			t.count.posted.Add(uint64(len(events)))
-			if lasted, log := t.posts.End(time.Now()); log {
-				t.cfg.Logger.Info("the webhook's receiver takes events again", "after", lasted.Round(time.Millisecond))
-			}
+			t.posts.Succeeded(t.cfg.Logger, time.Now(), "the webhook's receiver takes events again")
 			return true
 		}
-		if t.posts.Begin(outageLines, time.Now()) {
-			t.cfg.Logger.Warn("the webhook's receiver does not take events", "err", err)
-		}
+		t.posts.Failed(t.cfg.Logger, outageLines, time.Now(), "the webhook's receiver does not take events", "err", err)
 		switch {
 		case errors.Is(err, errRefused):
 			t.count.refused.Add(uint64(len(events)))
@@ -81,7 +77,7 @@ func (t *tenure) deliver(ctx context.Context, events []live.Event) bool {
 			return true
 		}
 		t.count.retries.Add(1)
-		timer := time.NewTimer(max(wait, backoff.After(failures, t.cfg.least, t.cfg.longest)))
+		timer := time.NewTimer(max(wait, base.Backoff(failures, t.cfg.least, t.cfg.longest)))
 		select {
 		case <-ctx.Done():
 			timer.Stop()

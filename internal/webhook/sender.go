@@ -107,15 +107,7 @@ func (s *Sender) hold(ctx context.Context, position string, done bool) (string, 
 const outageLines = 15 * time.Second
 
 func (s *Sender) logRedis(ctx context.Context, err error) {
-	switch {
-	case ctx.Err() != nil:
-	case err != nil:
-		if s.lines.Begin(outageLines, time.Now()) {
-			s.cfg.Logger.Warn("the webhook cannot send: trying again", "err", err)
-		}
-	default:
-		if lasted, log := s.lines.End(time.Now()); log {
-			s.cfg.Logger.Info("the webhook can send again", "after", lasted.Round(time.Millisecond))
-		}
+	if ctx.Err() == nil {
+		s.lines.Report(s.cfg.Logger, outageLines, time.Now(), err, "the webhook cannot send: trying again", "the webhook can send again")
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/backoff"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -207,5 +207,5 @@ func (s *Semaphore) pause(w *waiter, got semaphoreAnswer) time.Duration {
 	}
 	denied := w.asked
 	w.asked++
-	return backoff.After(denied, least, longest)
+	return base.Backoff(denied, least, longest)
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/pace"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/wire"
 )
 
@@ -34,19 +34,19 @@ type Arrival struct {
 // they arrive.
 func Arrivals(lasts time.Duration, all ...*Instance) (packets []Arrival) {
 	for _, i := range all {
-		seq, before := uint64(0), i.Stamp(-pace.Flush)
-		for at := pace.Flush; at < lasts; at += pace.Flush {
+		seq, before := uint64(0), i.Stamp(-base.FlushInterval)
+		for at := base.FlushInterval; at < lasts; at += base.FlushInterval {
 			if i.Silent != nil && i.Silent(at) {
 				continue
 			}
 			seq++
-			m := wire.Meta{Instance: []byte(i.Name), Incarnation: 1, Seq: seq, Start: i.Stamp(at - pace.Flush), Sent: i.Stamp(at), Held: 1}
+			m := wire.Meta{Instance: []byte(i.Name), Incarnation: 1, Seq: seq, Start: i.Stamp(at - base.FlushInterval), Sent: i.Stamp(at), Held: 1}
 			m.Sums = wire.Sums{Told: true, Loose: seq - 1, Since: m.Start - before}
 			before = m.Start
 			if i.Plain {
 				m.Sent = 0
 			}
-			packets = append(packets, Arrival{i, at - pace.Flush, at + i.Delay(at), m})
+			packets = append(packets, Arrival{i, at - base.FlushInterval, at + i.Delay(at), m})
 		}
 	}
 	slices.SortStableFunc(packets, func(a, b Arrival) int { return int(a.At - b.At) })

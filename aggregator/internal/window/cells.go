@@ -3,7 +3,7 @@ package window
 import (
 	"math"
 
-	"github.com/hotparam/hotparam/internal/floor"
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 // cells count the keys that have no entry: all keys of one cell share a bound. They are those
@@ -49,7 +49,7 @@ func newCells(panes, ring, budget int64) cells {
 
 // spans returns the first and the last span of some panes that end with a pane.
 func (c *cells) spans(end, panes int64) (from, to int64) {
-	return max(0, floor.Div(end-panes+1, c.span)-c.base), floor.Div(end, c.span) - c.base
+	return max(0, base.FloorDiv(end-panes+1, c.span)-c.base), base.FloorDiv(end, c.span) - c.base
 }
 
 func (c *cells) of(hash uint64) *cell {
@@ -61,7 +61,7 @@ func (c *cells) reset() { c.all = nil }
 
 // add adds n to the cell of a hash; false if the cell cannot hold so much.
 func (c *cells) add(hash uint64, pane, n int64) bool {
-	span := floor.Div(pane, c.span) - c.base
+	span := base.FloorDiv(pane, c.span) - c.base
 	if c.all == nil {
 		c.all = make([]cell, c.most)
 		c.base += span - 3*cellSpans

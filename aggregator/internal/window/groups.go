@@ -6,7 +6,7 @@ import (
 
 	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/aggregator/internal/ring"
-	"github.com/hotparam/hotparam/internal/keytext"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
@@ -91,10 +91,10 @@ func (g *Groups) addTo(of *group, pane, n int64) {
 
 // of returns the group of a key, or nil. With create it makes one if there is room.
 func (g *Groups) of(text []byte, create bool) *group {
-	if keytext.IsCut(text) {
+	if base.IsCutKey(text) {
 		return nil
 	}
-	g.name = keytext.AppendGroup(g.name[:0], text, g.paramsOnly)
+	g.name = base.AppendGroup(g.name[:0], text, g.paramsOnly)
 	return g.named(create)
 }
 
@@ -121,11 +121,11 @@ func (g *Groups) TakeOffCount(name []byte, pane, n int64, in decode.InGroup) {
 }
 
 // TakeOff takes n off the total of a group, whose keys had so many counts too much by a
-// name of [keytext.AppendAgain], which comes with the same flush. A group that has no
+// name of [base.AppendAgain], which comes with the same flush. A group that has no
 // room for that keeps too high a total.
 func (g *Groups) TakeOff(name []byte, pane, n int64) {
 	var ok bool
-	if g.name, ok = keytext.CutAgain(g.name[:0], name); !ok {
+	if g.name, ok = base.CutAgain(g.name[:0], name); !ok {
 		return
 	}
 	g.takeOffAll(pane, n)
@@ -180,7 +180,7 @@ func (g *Groups) Bounds(w *Window, text []byte, last int64) (low, high int64) {
 	hidden := w.hidden.Sum(last, panes)
 	known := true
 	switch {
-	case keytext.IsMore(text), keytext.IsUnread(text):
+	case base.IsMore(text), base.IsUnread(text):
 		most = g.onRoute(text, last, panes)
 	case of != nil:
 		most = of.Sum(last, panes)
@@ -207,12 +207,12 @@ func (g *Groups) Bounds(w *Window, text []byte, last int64) (low, high int64) {
 	return low, most + hidden + s.lacks + s.heldBack + s.before + lacks
 }
 
-// onRoute returns the total of the groups on the route of a key of [keytext.AppendMore] or
-// [keytext.AppendUnread]. Requests of the former have keys of other groups, too.
+// onRoute returns the total of the groups on the route of a key of [base.AppendMore] or
+// [base.AppendUnread]. Requests of the former have keys of other groups, too.
 func (g *Groups) onRoute(text []byte, last, panes int64) (sum int64) {
 	route := text[:bytes.LastIndexByte(text, '?')+1]
 	for name, of := range g.byName {
-		if strings.HasPrefix(name, string(route)) && !keytext.IsMore([]byte(name)) {
+		if strings.HasPrefix(name, string(route)) && !base.IsMore([]byte(name)) {
 			sum += of.Sum(last, panes)
 		}
 	}

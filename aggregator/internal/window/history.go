@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/aggregator/decode"
-	"github.com/hotparam/hotparam/internal/floor"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -70,7 +70,7 @@ func (h *History) Baseline(w *Window, i int32, text []byte, last int64, over boo
 	k, heard := h.resumedKey(hash), w.unheard+1
 	if h.began > heard {
 		heard = h.began
-	} else if k != nil && k.Known <= floor.Div(w.unheard, h.per) {
+	} else if k != nil && k.Known <= base.FloorDiv(w.unheard, h.per) {
 		heard = min(heard, k.Known*h.per)
 	}
 	from := max(to-decode.BaselineWindows*h.of+1, heard, w.lost+1)
@@ -78,17 +78,17 @@ func (h *History) Baseline(w *Window, i int32, text []byte, last int64, over boo
 		return 0, rules.Unknown, rules.Fraction{Num: 1, Den: 1}
 	}
 	windows = rules.Fraction{Num: to - from + 1, Den: h.of}
-	first, end := floor.Div(from, h.per), floor.Div(to, h.per)
+	first, end := base.FloorDiv(from, h.per), base.FloorDiv(to, h.per)
 	if from > w.unheard {
 		k = nil
 	}
 	// For low, only what lies between the two ends for certain.
-	if inner, outer := -floor.Div(-from, h.per), floor.Div(to+1, h.per)-1; outer >= inner {
+	if inner, outer := -base.FloorDiv(-from, h.per), base.FloorDiv(to+1, h.per)-1; outer >= inner {
 		low, _ = h.span(hash, text, outer, inner, k)
 	}
 	_, most := h.span(hash, text, end, first, k)
 	if over && h.Longest && h.held > 0 && most != rules.Unknown {
-		early := floor.Div(from-h.straddle(), h.per)
+		early := base.FloorDiv(from-h.straddle(), h.per)
 		if _, all := h.span(hash, text, end, early, k); all != rules.Unknown {
 			most = min(most, all-h.held)
 		}

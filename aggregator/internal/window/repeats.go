@@ -2,14 +2,14 @@ package window
 
 import (
 	"github.com/hotparam/hotparam/aggregator/internal/ring"
-	"github.com/hotparam/hotparam/internal/keytext"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
 // Repeats are, by group, the requests that keys of overlapping rules count once too
 // often when their counts are added up. Keys of one group have the same names, so a
 // request counts for one of them, unless it repeats a parameter: "q=1&q=2" is a request
-// of two. Instances count those beyond the first ([keytext.AppendAgain]).
+// of two. Instances count those beyond the first ([base.AppendAgain]).
 type Repeats struct {
 	panes   int64
 	max     int
@@ -34,9 +34,9 @@ func (r *Repeats) Restart() *Repeats {
 // Used returns how many bytes the repeats hold.
 func (r *Repeats) Used() int64 { return int64(len(r.byGroup)) * (repeatSize + 8*r.panes) }
 
-// Add counts n under a name of [keytext.AppendAgain].
+// Add counts n under a name of [base.AppendAgain].
 func (r *Repeats) Add(name []byte, pane, n int64) {
-	group, ok := keytext.CutAgain(nil, name)
+	group, ok := base.CutAgain(nil, name)
 	if !ok {
 		return
 	}

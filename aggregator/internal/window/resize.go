@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/hotparam/hotparam/aggregator/internal/ring"
-	"github.com/hotparam/hotparam/internal/floor"
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 // Begin records that nothing is known of a pane and of those before it. A window that holds
@@ -176,7 +176,7 @@ func (h *History) Resize(budget int64) *History {
 // Start records that the process hears counts from after a pane of the window on.
 func (h *History) Start(pane int64) {
 	h.BeginAt(pane + 1)
-	h.Begin(floor.Div(pane, h.per))
+	h.Begin(base.FloorDiv(pane, h.per))
 	h.whole = true
 }
 

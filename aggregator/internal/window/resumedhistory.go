@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/hotparam/hotparam/aggregator/internal/snapshot"
-	"github.com/hotparam/hotparam/internal/floor"
+	"github.com/hotparam/hotparam/internal/base"
 )
 
 // Save returns what the key of entry i of the window counted before, for a history that continues
@@ -29,7 +29,7 @@ func (h *History) Save(w *Window, i int32) *snapshot.History {
 
 // after returns the first pane of the history that holds nothing of a pane of the window and of
 // those before it.
-func (h *History) after(pane int64) int64 { return -floor.Div(-pane-1, h.per) }
+func (h *History) after(pane int64) int64 { return -base.FloorDiv(-pane-1, h.per) }
 
 // Resume adds what another process saved of a key. It does nothing if that was of another width,
 // or the history was made when the process had heard counts already.

@@ -4,12 +4,12 @@ import (
 	"bytes"
 
 	"github.com/hotparam/hotparam/aggregator/internal/ring"
-	"github.com/hotparam/hotparam/internal/keytext"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/rules"
 )
 
 // Totals are the requests of each route, of rules of which a request makes several keys.
-// Instances count them ([keytext.Total]), so they cost one line a route and flush. A route
+// Instances count them ([base.TotalParams]), so they cost one line a route and flush. A route
 // that has no room, or of which instances of earlier versions count no total, has none; then
 // the share of its keys is unknown.
 type Totals struct {
@@ -44,7 +44,7 @@ func (t *Totals) Used() int64 { return int64(len(t.byRoute)) * (totalSize + 8*t.
 
 // Add counts n of the total with this text.
 func (t *Totals) Add(text []byte, pane, n int64) {
-	route := text[:len(text)-len(keytext.Total)]
+	route := text[:len(text)-len(base.TotalParams)]
 	of := t.byRoute[string(route)]
 	if of == nil {
 		if len(t.byRoute) >= t.max {

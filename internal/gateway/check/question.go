@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hotparam/hotparam/internal/spelling"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/middleware"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -169,7 +169,7 @@ var fields = []string{"method", "uri", "headers", "addr", "resource", "params", 
 // withNearest adds to the error of an unknown field the name that was probably meant.
 func withNearest(err error) error {
 	if _, name, ok := strings.Cut(err.Error(), "json: unknown field "); ok {
-		if nearest := spelling.Nearest(strings.ToLower(strings.Trim(name, `"`)), fields); nearest != "" {
+		if nearest := base.NearestWord(strings.ToLower(strings.Trim(name, `"`)), fields); nearest != "" {
 			return fmt.Errorf("%w: did you mean %q?", err, nearest)
 		}
 	}

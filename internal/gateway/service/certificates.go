@@ -69,9 +69,7 @@ func (c *doorCertificates) latest(now time.Time) *tls.Config {
 		next, err = c.read()
 	}
 	if err != nil {
-		if c.failing.Begin(time.Minute, now) {
-			c.log.Warn("the door's certificates cannot be read again: the last ones stay in force", "door", c.name, "err", err)
-		}
+		c.failing.Failed(c.log, time.Minute, now, "the door's certificates cannot be read again: the last ones stay in force", "door", c.name, "err", err)
 		return c.inForce
 	}
 	c.failing.End(now)

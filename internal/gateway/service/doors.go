@@ -8,13 +8,12 @@ import (
 	"strings"
 
 	"github.com/hotparam/hotparam/config"
-	"github.com/hotparam/hotparam/internal/countset"
+	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/gateway"
 	"github.com/hotparam/hotparam/internal/gateway/auth"
 	"github.com/hotparam/hotparam/internal/gateway/check"
 	"github.com/hotparam/hotparam/internal/gateway/rls"
 	"github.com/hotparam/hotparam/internal/gateway/spoe"
-	"github.com/hotparam/hotparam/internal/unixsocket"
 )
 
 // door is a door with its listener and its tickets.
@@ -88,7 +87,7 @@ func (d *door) open(ctx context.Context) (err error) {
 		d.listener, err = lc.Listen(ctx, "tcp", d.address)
 		return err
 	}
-	return unixsocket.Listen(ctx, "unix", path, socketMode, func() error {
+	return base.ListenUnix(ctx, "unix", path, socketMode, func() error {
 		d.listener, err = lc.Listen(ctx, "unix", path)
 		return err
 	})
@@ -142,7 +141,7 @@ func (s *Service) Figures() map[string]*Figures {
 		for reason, n := range more.Closed {
 			sum.Closed[reason] += n
 		}
-		countset.Add(&sum.Tickets, &tickets)
+		base.AddCounters(&sum.Tickets, &tickets)
 	}
 	return all
 }

@@ -76,7 +76,6 @@ func (s *Service) Close() {
 	for _, d := range s.doors {
 		d.close()
 	}
-	s.systemd.Close()
 }
 
 // Listening calls f with the name and the address of each door.

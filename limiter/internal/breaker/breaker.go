@@ -250,5 +250,5 @@ func (s *Set[T]) UntilProbe(name string) time.Duration {
 }
 
 // jittered returns 0.75 to 1.25 of d, so that instances do not probe in step. The mean is d,
-// since [Set.UntilProbe] tells clients when to come back; internal/backoff draws from below d.
+// since [Set.UntilProbe] tells clients when to come back; base.Backoff draws from below d.
 func jittered(d time.Duration) time.Duration { return d*3/4 + rand.N(d/2+1) }

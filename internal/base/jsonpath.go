@@ -1,0 +1,62 @@
+package base
+
+import "strings"
+
+// JSONPathHint shows how names are written.
+const JSONPathHint = `json:user.id is the id of user, json:items.*.id that of each element; a dot in a name is written \.`
+
+// MaxSteps is the greatest number of steps of a path, which bounds how deep a document is
+// walked.
+const MaxJSONPathSteps = 16
+
+// JSONPathStep leads from a value to those within it.
+type JSONPathStep struct {
+	Name    string // of a member of an object
+	Element bool   // each element of an array, instead
+}
+
+// ParseJSONPath reads the name by which rules have a value of a JSON document: names with dots between, a star for each element of an array. A
+// backslash stands before a dot or a backslash of a name, and before the star of a name
+// that is nothing else. Each path is written in one way only. If the text is no path, ParseJSONPath
+// returns what is wrong with it.
+func ParseJSONPath(s string) (steps []JSONPathStep, message string) {
+	var name strings.Builder
+	escapedStar := false
+	end := func() {
+		step := JSONPathStep{Name: name.String()}
+		if step.Name == "*" && !escapedStar {
+			step = JSONPathStep{Element: true}
+		}
+		if step == (JSONPathStep{}) {
+			message = "a name between two dots is empty"
+		}
+		if escapedStar && step.Name != "*" {
+			message = "a star within a name needs no backslash"
+		}
+		steps = append(steps, step)
+		name.Reset()
+		escapedStar = false
+	}
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '.':
+			end()
+		case c != '\\':
+			name.WriteByte(c)
+		case i+1 < len(s) && strings.IndexByte(`.\*`, s[i+1]) >= 0:
+			i++
+			escapedStar = escapedStar || s[i] == '*'
+			name.WriteByte(s[i])
+		default:
+			message = `a backslash stands before a dot, a star or a backslash`
+		}
+	}
+	end()
+	if message == "" && len(steps) > MaxJSONPathSteps {
+		message = "the path has more than 16 steps"
+	}
+	if message != "" {
+		return nil, message
+	}
+	return steps, ""
+}

@@ -1,0 +1,41 @@
+package base
+
+// NearestWord returns the word of words that word was probably meant to be: the one with the
+// smallest edit distance, if that is small for its length, else "".
+func NearestWord(word string, words []string) string {
+	best, least := "", 3
+	for _, w := range words {
+		most := min(least, 2+len(w)/4)
+		if d := editDistance(word, w, most); d < most {
+			best, least = w, d
+		}
+	}
+	return best
+}
+
+// editDistance is the edit distance between a and b (optimal string alignment:
+// insert, delete, replace, swap neighbours), or some number of at least most.
+func editDistance(a, b string, most int) int {
+	if len(a)-len(b) >= most || len(b)-len(a) >= most {
+		return most
+	}
+	older, old, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range old {
+		old[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			row[j] = min(old[j]+1, row[j-1]+1, old[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], older[j-2]+1)
+			}
+		}
+		older, old, row = old, row, older
+	}
+	return old[len(b)]
+}
