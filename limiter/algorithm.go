@@ -52,15 +52,19 @@ func inner(q *rules.Quota, custom map[rules.Algorithm]Algorithm) (Algorithm, err
 	return newWords(q)
 }
 
-// adapt puts a state under another quota of its family, or returns nil if it cannot. A running
+// adapt puts a state under another quota of its family, whose algorithm is a, or returns nil if
+// it cannot. A running
 // penalty is kept for at most as long as a new one would last, and does not lock under a quota
 // without one.
-func adapt(s State, q *rules.Quota, now time.Duration) State {
+func adapt(s State, a Algorithm, q *rules.Quota, now time.Duration) State {
 	lock, locked := s.(*penalty)
 	if locked {
 		s = lock.inner
 	}
-	if a, ok := s.(adapter); !ok || !a.Adapt(q, now) {
+	word, ok := s.(*wordState)
+	if plan, shared := a.(*words); ok && shared {
+		word.adapt(plan.gcra, now)
+	} else if s, ok := s.(adapter); !ok || !s.Adapt(q, now) {
 		return nil
 	}
 	if !locked && q.Penalty == 0 {

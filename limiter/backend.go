@@ -128,6 +128,12 @@ func (r *Result) Return() Ask {
 	return Ask{Kind: Return, N: max(r.Taken, 0), Mark: r.Mark, Receipt: r.Receipt}
 }
 
+func (r *Result) keepState(f family) {
+	if r.Taken > 0 && f != unlimitedFamily {
+		r.Receipt.state = f
+	}
+}
+
 // Errors of backends.
 var (
 	// ErrNoKey is returned if the key or the name of an Op is empty.

@@ -2,6 +2,7 @@ package limiter
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hotparam/hotparam/rules"
@@ -10,96 +11,159 @@ import (
 // Bucket holds one thing to a quota, in memory. It is safe for concurrent use. Now is the
 // time since the Unix epoch or, where the quota has no calendar, since any fixed instant,
 // such as time.Since(start).
-type Bucket interface {
-	// Do executes ask at now.
-	Do(now time.Duration, ask Ask) Result
-	// FreshAfter returns how long until the bucket is in its initial state again if
-	// nothing is taken.
-	FreshAfter(now time.Duration) time.Duration
-	// SetQuota replaces the quota at now. What was taken, reserved or owed carries over:
-	// see [Op]. It fails for a quota that is not valid, and with [ErrUnsupported] for an
-	// algorithm that was not given, and then changes nothing.
-	SetQuota(q *rules.Quota, now time.Duration) error
-	// Owe takes permits at now, whether they are there or not; below zero it gives some
-	// back. See [Holding].
-	Owe(permits float64, now time.Duration)
-	// Spent returns how many permits are taken or owed at now.
-	Spent(now time.Duration) float64
+//
+// A token bucket or a leaky bucket without warm-up, penalty and shaping is mostly taken from
+// without a lock. Once made, a Bucket allocates nothing but what a window needs to grow.
+type Bucket struct {
+	held   atomic.Pointer[heldBucket]
+	custom map[rules.Algorithm]Algorithm
+	mu     sync.Mutex // held while the quota changes, or permits are owed
+	owed   opening
 }
 
-// NewBucket returns a Bucket. Without warm-up and penalty a token bucket or leaky bucket is
-// lock-free; other quotas have a lock. Custom holds algorithms of your own, by name; it may
-// be nil.
-func NewBucket(q *rules.Quota, custom map[rules.Algorithm]Algorithm) (Bucket, error) {
-	if bucketed(q) && q.Penalty == 0 {
-		b, err := newBucketed(q, custom)
-		if err != nil {
-			return nil, err
-		}
-		return b, nil
+// heldBucket is a bucket under one quota. Another quota has another one, so whoever has read
+// the quota has read the state that belongs to it.
+type heldBucket struct {
+	heldQuota
+	guarded
+}
+
+// heldQuota is a quota in force and its arithmetic.
+type heldQuota struct {
+	quota     *rules.Quota
+	algorithm Algorithm
+	plan      *words // the algorithm, if it lends words; else nil
+	family    family
+}
+
+func (h *heldQuota) of(*rules.Quota) (Algorithm, error) { return h.algorithm, nil }
+
+func newHeldQuota(q *rules.Quota, custom map[rules.Algorithm]Algorithm) (heldQuota, error) {
+	own := *q // the caller's may change
+	a, err := NewAlgorithm(&own, custom)
+	if err != nil {
+		return heldQuota{}, err
 	}
-	a, err := NewAlgorithm(q, custom)
+	return heldQuota{&own, a, lendable(a), familyOf(q)}, nil
+}
+
+// NewBucket returns a Bucket. Custom holds algorithms of your own, by name; it may be nil.
+func NewBucket(q *rules.Quota, custom map[rules.Algorithm]Algorithm) (*Bucket, error) {
+	held, err := newHeldQuota(q, custom)
 	if err != nil {
 		return nil, err
 	}
-	return &lockedBucket{quota: q, algorithm: a, custom: custom}, nil
+	b := &Bucket{custom: custom}
+	b.hold(held, sides{})
+	return b, nil
 }
 
-// lockedBucket is states under a mutex.
-type lockedBucket struct {
-	mu        sync.Mutex
-	quota     *rules.Quota
-	algorithm Algorithm
-	custom    map[rules.Algorithm]Algorithm
-	sides     sides
-	owed      opening
+func (b *Bucket) hold(q heldQuota, s sides) {
+	held := &heldBucket{heldQuota: q}
+	held.guarded.begin(s, q.plan)
+	b.held.Store(held)
 }
 
-func (b *lockedBucket) of(*rules.Quota) (Algorithm, error) { return b.algorithm, nil }
+// Do executes ask at now.
+func (b *Bucket) Do(now time.Duration, ask Ask) (r Result) {
+	for {
+		held := b.held.Load()
+		if held.plan != nil && held.lent.do(held.plan, instant(now), clockGrain, &ask, &r) {
+			r.keepState(held.family)
+			return r
+		}
+		found, err := held.guarded.do(now, held.quota, maker{algorithms: &held.heldQuota}, &ask, &r)
+		switch {
+		case found == keyDropped:
+		case err != nil: // an algorithm of the user's own that makes no state
+			return open(&ask)
+		default:
+			r.keepState(held.family)
+			return r
+		}
+	}
+}
 
-func (b *lockedBucket) Do(now time.Duration, ask Ask) (r Result) {
+// TakeOne is Do for the Ask{N: 1} of a caller that never gives back: its results stay in
+// registers, where a Result is written and copied.
+func (b *Bucket) TakeOne(now time.Duration) (allowed bool, reason rules.Reason, limit, remaining int64, retryAfter, resetAfter, delay time.Duration) {
+	var d rules.Decision
+	v, plan := b.takeWord(now, 1)
+	if plan != nil {
+		d = plan.decision(v)
+	} else {
+		d = b.Do(now, Ask{N: 1}).Decision
+	}
+	return d.Allowed, d.Reason, d.Limit, d.Remaining, d.RetryAfter, d.ResetAfter, d.Delay
+}
+
+// takeWord takes n, and returns by which arithmetic, or nil if that needs the lock.
+func (b *Bucket) takeWord(now time.Duration, n int64) (verdict, *words) {
+	held := b.held.Load()
+	if held.plan != nil {
+		if v, ok := held.lent.take(held.plan, instant(now), clockGrain, n); ok {
+			return v, held.plan
+		}
+	}
+	return verdict{}, nil
+}
+
+// FreshAfter returns how long until the bucket is in its initial state again if nothing is
+// taken.
+func (b *Bucket) FreshAfter(now time.Duration) (d time.Duration) {
+	b.locked(func(held *heldBucket) { d = held.sides.freshAfter(now) })
+	return d
+}
+
+// locked calls f with the bucket and its state.
+func (b *Bucket) locked(f func(held *heldBucket)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var err error
-	if b.sides.isStraight(b.quota, ask.Kind) {
-		r = b.sides.state.Do(now, ask)
-	} else if r, err = b.sides.do(now, b.quota, maker{algorithms: b}, &ask); err != nil { // an algorithm of the user's own that makes no state
-		return open(&ask, Result{Decision: rules.Decision{Allowed: true}})
-	}
-	if r.Taken > 0 && b.sides.family != unlimitedFamily {
-		r.Receipt.state = b.sides.family
-	}
-	return r
+	held := b.held.Load()
+	held.guarded.locked(func() { f(held) })
 }
 
-func (b *lockedBucket) FreshAfter(now time.Duration) time.Duration {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	_ = b.sides.hold(now, b.quota, maker{algorithms: b}) // what makes no state is as new
-	return b.sides.freshAfter(now)
-}
-
-func (b *lockedBucket) SetQuota(q *rules.Quota, now time.Duration) error {
-	a, err := NewAlgorithm(q, b.custom)
+// SetQuota replaces the quota at now. What was taken, reserved or owed carries over: see [Op].
+// It fails for a quota that is not valid, and with [ErrUnsupported] for an algorithm that was
+// not given, and then changes nothing.
+func (b *Bucket) SetQuota(q *rules.Quota, now time.Duration) error {
+	next, err := newHeldQuota(q, b.custom)
 	if err != nil {
 		return err
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.quota, b.algorithm = q, a
-	if b.sides.state != nil {
-		_ = b.sides.hold(now, q, maker{algorithms: b}) // what makes no state leaves the old one
-	}
+	b.locked(func(held *heldBucket) {
+		s := held.sides
+		if s.state != nil {
+			_ = s.hold(now, next.quota, maker{algorithms: &next}) // what makes no state leaves the old one
+		}
+		held.guarded.drop()
+		b.hold(next, s)
+	})
 	return nil
 }
 
-// open returns the result of an ask that a custom algorithm made no state for, instead of r. What
-// can never pass does not.
-func open(ask *Ask, r Result) Result {
-	if !r.Allowed && r.RetryAfter == 0 {
-		return r
-	}
-	r = Result{Decision: rules.Decision{Allowed: true, Reason: rules.ReasonOpen}}
+// Owe takes permits at now, whether they are there or not; below zero it gives some back. See
+// [Holding].
+func (b *Bucket) Owe(permits float64, now time.Duration) {
+	b.locked(func(held *heldBucket) {
+		b.owed.advance(held.quota, now)
+		ask := b.owed.ask(held.quota, permits, now)
+		b.owed.add(held.quota, &Owing{All: permits}, now)
+		held.sides.owe(now, held.quota, maker{algorithms: &held.heldQuota}, &ask, permits)
+	})
+}
+
+// Spent returns how many permits are taken or owed at now.
+func (b *Bucket) Spent(now time.Duration) (permits float64) {
+	b.locked(func(held *heldBucket) {
+		permits = held.sides.spent(now, held.quota, maker{algorithms: &held.heldQuota})
+	})
+	return permits
+}
+
+// open returns the result of an ask that a custom algorithm made no state for.
+func open(ask *Ask) Result {
+	r := Result{Decision: rules.Decision{Allowed: true, Reason: rules.ReasonOpen}}
 	if ask.Kind.takes() {
 		r.Taken = ask.N
 	}

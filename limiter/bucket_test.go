@@ -100,7 +100,7 @@ func TestKeysAreABucketPerKey(t *testing.T) {
 				if err != nil {
 					rt.Fatal(err)
 				}
-				var buckets [count]limiter.Bucket
+				var buckets [count]*limiter.Bucket
 				var took [count]limiter.Result
 				for i := range buckets {
 					if buckets[i], err = limiter.NewBucket(&q, nil); err != nil {

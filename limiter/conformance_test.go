@@ -46,7 +46,7 @@ func TestFullTablesKeepToTheirQuotas(t *testing.T) {
 // fullKeys is a backend of Keys with room for two of them. They have one quota at a time.
 type fullKeys struct {
 	now   func() time.Duration
-	keys  limiter.Keys
+	keys  *limiter.Keys
 	quota *rules.Quota
 }
 
@@ -133,7 +133,7 @@ func (b *singles) find(op limiter.Op) (single, error) {
 // oneOfKeys is one key of a table in which others come and go at each call, so that
 // what is kept of it is dropped whenever it may be.
 type oneOfKeys struct {
-	limiter.Keys
+	*limiter.Keys
 	mu    sync.Mutex
 	calls int
 }

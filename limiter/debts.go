@@ -2,6 +2,7 @@ package limiter
 
 import (
 	"math"
+	"slices"
 )
 
 // debt is what a key owes when a full table evicts it: bounds from above, so that of two debts
@@ -22,13 +23,13 @@ const (
 // shorter.
 func speedOf(interval int64) int64 { return math.MaxInt64 - interval }
 
-// missing returns how many ns of a bucket's tokens are missing at t, where one token takes
-// interval to earn.
-func (d *debt) missing(t, interval int64) int64 {
-	if d[debtAt] <= t {
+// missing returns how many ns of a bucket's tokens are missing at t by a debt, where one token
+// takes interval to earn.
+func missing(owed []int64, t, interval int64) int64 {
+	if owed[debtAt] <= t {
 		return 0
 	}
-	return rescaled(d[debtAt]-t, interval, math.MaxInt64-d[debtCount])
+	return rescaled(owed[debtAt]-t, interval, math.MaxInt64-owed[debtCount])
 }
 
 func (d *debt) merge(other *debt) {
@@ -42,20 +43,18 @@ func (d *debt) merge(other *debt) {
 // nearly all of their limit are kept apart from the others, so that these do not raise what a
 // key is said to owe that has most of its limit left. The lock of the stripe guards it.
 type debts struct {
-	width   int   // how many of a debt's numbers are kept
 	keys    int   // the stripe has room for so many
 	last    int64 // the latest instant seen
 	until   int64 // by when all is paid
 	due     int64 // no evicted key has a reservation after it
-	marks   int64 // no line of an evicted key has a mark after it; of wordKeys those without back aside
+	marks   int64 // no line of an evicted key has a mark after it
 	classes [2]*sketch
-	r       *reckoning // the arithmetic of the words of wordKeys
 }
 
 // minDebtKeys keeps the sketches of small tables from being all collisions.
 const minDebtKeys = 64
 
-func newDebts(width, keys int) *debts { return &debts{width: width, keys: max(keys, minDebtKeys)} }
+func newDebts(keys int) *debts { return &debts{keys: max(keys, minDebtKeys)} }
 
 // tick records the instant. A clock that went back by more than maxBack is another clock, and all
 // instants move with it.
@@ -66,32 +65,52 @@ func (d *debts) tick(t int64) {
 		return
 	}
 	d.last = t
-	d.move(func(at int64) int64 { return max(at+by, 0) })
-	d.marks, d.due = max(d.marks+by, 0), max(d.due+by, 0)
-	for _, s := range d.classes {
-		if s != nil && d.width > debtAt {
-			for i := debtAt; i < len(s.cells); i += d.width {
-				// A calendar's window may have another place on the new clock.
-				s.cells[i] = max(s.cells[i]+by, t)
-				s.cells[i-debtAt+debtLock] += by
-			}
-		}
-	}
-}
-
-// move changes the instants by which all is paid, in an order-preserving way.
-func (d *debts) move(to func(at int64) int64) {
-	d.until = to(d.until)
+	moved := func(at int64) int64 { return max(at+by, 0) }
+	d.until, d.marks, d.due = moved(d.until), moved(d.marks), moved(d.due)
 	for _, s := range d.classes {
 		if s == nil {
 			continue
 		}
-		for i := 0; i < len(s.cells); i += d.width {
-			if s.cells[i] > 0 {
-				s.cells[i] = to(s.cells[i])
+		s.recent.until, s.older.until = moved(s.recent.until), moved(s.older.until)
+		for cell := range slices.Chunk(s.cells, cellNumbers) {
+			if cell[debtUntil] > 0 {
+				cell[debtUntil] = moved(cell[debtUntil])
+			}
+			cell[debtAt] = max(cell[debtAt]+by, t) // a calendar's window may have another place on the new clock
+			cell[debtLock] += by
+		}
+	}
+}
+
+// rescale has what buckets owe paid at another rate from t on, where one token takes interval to
+// earn. Debts that share a cell are rescaled by the fastest of their rates, so that none is less.
+func (d *debts) rescale(interval, t int64) {
+	latest := t
+	for _, s := range d.classes {
+		if s == nil {
+			continue
+		}
+		for cell := range slices.Chunk(s.cells, cellNumbers) {
+			if cell[debtCount] > speedOf(maxFill) && cell[debtUntil] > t { // of a window it is a number of permits
+				// What is reserved is used when it was promised: see line.
+				promised := max(t, d.due)
+				cell[debtAt] = max(t+missing(cell, t, interval), promised+missing(cell, promised, interval))
+				cell[debtUntil] = max(cell[debtAt], cell[debtLock])
+				cell[debtCount] = speedOf(interval)
+			}
+			latest = max(latest, cell[debtUntil])
+		}
+	}
+	d.until = latest
+	for _, s := range d.classes {
+		if s == nil {
+			continue
+		}
+		for _, f := range []*filter{&s.recent, &s.older} {
+			if f.until > t {
+				f.until = latest
 			}
 		}
-		s.recent.until, s.older.until = to(s.recent.until), to(s.older.until)
 	}
 }
 
@@ -105,7 +124,7 @@ func (d *debts) add(hash uint64, spent bool, owed *debt, t int64) {
 		class = &d.classes[1]
 	}
 	if *class == nil {
-		*class = newSketch(d.width, d.keys)
+		*class = newSketch(d.keys)
 	}
 	d.until, d.due = max(d.until, owed[debtUntil]), max(d.due, owed[debtDue])
 	d.marks = max(d.marks, owed[debtMark])

@@ -52,10 +52,16 @@ func TestEvictedKeysKeepToAllTheirQuotas(t *testing.T) {
 			{at: 2 * s, quota: calendar(rules.CalendarMinute), ask: take(1)},
 		},
 		"a promise of a bucket, and a faster one": {
-			{quota: locking, ask: limiter.Ask{Kind: limiter.Peek, N: 1}}, // the keys have states from now on
 			{quota: slow, ask: take(3), taken: 3},
 			{quota: slow, ask: later(1), taken: 1}, {evict: true},
 			{quota: fast, ask: limiter.Ask{Kind: limiter.Charge, N: 1}, taken: 1},
+			{at: s + time.Microsecond, quota: fast, ask: take(1)},
+		},
+		"a promise of a bucket that returns before a faster one": {
+			{quota: slow, ask: take(3), taken: 3},
+			{quota: slow, ask: later(1), taken: 1}, {evict: true},
+			{quota: slow, ask: limiter.Ask{Kind: limiter.Charge, N: 1}, taken: 1},
+			{quota: fast, ask: limiter.Ask{Kind: limiter.Peek, N: 1}},
 			{at: s + time.Microsecond, quota: fast, ask: take(1)},
 		},
 		"a mark of another bucket": {

@@ -15,8 +15,7 @@ import (
 // set back.
 func TestDebtsAreNeverLess(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		width := rapid.SampledFrom([]int{wordNumbers, stateNumbers}).Draw(rt, "width")
-		d, now := newDebts(width, 64), int64(1e18)
+		d, now := newDebts(64), int64(1e18)
 		d.last = now
 		owed := map[uint64]debt{}
 		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1))
@@ -36,9 +35,7 @@ func TestDebtsAreNeverLess(t *testing.T) {
 			for range rapid.SampledFrom([]int{1, 50, 1500}).Draw(rt, "keys") {
 				key := random.Uint64N(4000)
 				x := debt{debtUntil: now + 1 + random.Int64N(int64(time.Hour))}
-				if width == stateNumbers {
-					x[debtAt], x[debtCount], x[debtLock] = now-random.Int64N(1e9), random.Int64N(100), x[debtUntil]
-				}
+				x[debtAt], x[debtCount], x[debtLock] = now-random.Int64N(1e9), random.Int64N(100), x[debtUntil]
 				d.add(mixed(key, 0), random.IntN(2) == 0, &x, now)
 				owed[key] = x
 			}
@@ -48,7 +45,7 @@ func TestDebtsAreNeverLess(t *testing.T) {
 					continue
 				}
 				got, _ := d.find(mixed(key, 0), now)
-				for _, i := range []int{debtUntil, debtAt, debtCount, debtLock}[:width] {
+				for _, i := range []int{debtUntil, debtAt, debtCount, debtLock} {
 					if got[i] < x[i] {
 						rt.Fatalf("key %d owes %v, and is said to owe %v", key, x, got)
 					}
@@ -128,7 +125,7 @@ func TestDebtsOfStrangers(t *testing.T) {
 // What is owed is paid in the time that was left, also on a clock that was set back by hours.
 func TestDebtsAreAsLongAfterAReset(t *testing.T) {
 	const hour = int64(time.Hour)
-	d := newDebts(stateNumbers, 64)
+	d := newDebts(64)
 	now := 1000 * hour
 	d.tick(now)
 	d.add(1, false, &debt{debtUntil: now + hour, debtAt: now, debtCount: 3, debtLock: now + hour}, now)
@@ -145,7 +142,7 @@ func TestDebtsAreAsLongAfterAReset(t *testing.T) {
 // Each row has other collisions, so a key's debt is rarely that of a stranger.
 func TestSketchTakesTheLeastRow(t *testing.T) {
 	const keys = 1024
-	s := newSketch(wordNumbers, keys)
+	s := newSketch(keys)
 	for i := range uint64(keys / 16) {
 		s.add(mixed(i, 0), &debt{debtUntil: int64(1000 + i)}, 1)
 	}

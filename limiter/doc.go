@@ -17,17 +17,17 @@
 // or waits.
 //
 //	Limiter: Allow, Wait, Reserve, … ─► Op ─► Backend ─► Result
-//	                                          │ Cached, Deferred, Failover: around another
+//	                                          │ Cached, Failover: around another
 //	                                          └ Memory ─► State, one for each key
-//	Bucket, Keys ──────────────────────────────────────►  or one word, without a lock
+//	Bucket, Keys ──────────────────────────────────────► State, its word mostly without a lock
 //
 // The files, in that order. For callers: limiter.go limiter_memory.go per.go wait.go
 // with waitlines.go waitline.go waitask.go for those that wait, reservation.go denied.go, allowall.go several limiters at once, local.go. The seam: backend.go batch.go together.go
-// clustered.go operror.go path.go. Around a backend: cached*.go, deferred*.go, failover*.go with ledger.go,
-// share.go and sharecache.go; holding.go owe*.go for the instances that share a quota. Stores: memory.go snapshot.go restore.go, bucket*.go, keys*.go, on table.go
+// clustered.go operror.go path.go. Around a backend: cached*.go, failover*.go with ledger.go,
+// share.go and sharecache.go; holding.go owe.go opening.go for the instances that share a quota. Stores: memory.go snapshot.go restore.go, bucket.go, keys.go, on table.go
 // node.go states*.go, with debts.go sketch.go for what evicted keys owe.
 // Arithmetic: algorithm.go chooses it, family.go several quotas of one key; gcra.go line.go
-// atomicline.go reckoning.go words.go states of one word; window.go view.go slotlog.go windowstate.go with
+// words.go states of one word; window.go view.go slotlog.go windowstate.go with
 // fixedwindow.go slidinglog.go slidingblocks.go; warmup.go, penalty.go.
 //
 // Packages below: semaphore bounds what is in flight, adaptive sets limits that change,
@@ -111,7 +111,7 @@
 // If a clock goes back by up to a minute, time stands still until it has caught up, and
 // nothing is granted twice. If it goes back further, it is another clock: nothing is granted
 // for the jump, and permits come back in the time that they would have taken, or up to
-// a minute and the deepest debt later for states of one word.
+// a second later for states of one word.
 //
 // # Memory
 //

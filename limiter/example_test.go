@@ -101,47 +101,6 @@ func ExampleAllowAll() {
 	// false by user - 99 of all are left
 }
 
-// A backend that is far away is told ten times a second what was let pass, rather than asked
-// for each request: a key costs it ten calls a second, and what passes beyond the quota is
-// bounded.
-func ExampleNewDeferred() {
-	backend, err := limiter.NewMemory(limiter.MemoryConfig{}) // in earnest redislimiter.New(client, …)
-	if err != nil {
-		panic(err)
-	}
-	deferred, err := limiter.NewDeferred(backend, limiter.DeferredConfig{Every: 100 * time.Millisecond})
-	if err != nil {
-		panic(err)
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	done := make(chan error)
-	go func() { done <- deferred.Run(ctx) }()
-
-	views, err := limiter.New(deferred, "views", limiter.Per(1000, time.Hour))
-	if err != nil {
-		panic(err)
-	}
-	for range 10 {
-		if _, err := views.Allow(ctx, "ada"); err != nil {
-			panic(err)
-		}
-	}
-	stop()
-	if err := <-done; err != nil { // what was let pass has been told
-		panic(err)
-	}
-	told, err := limiter.New(backend, "views", limiter.Per(1000, time.Hour))
-	if err != nil {
-		panic(err)
-	}
-	d, err := told.Peek(context.Background(), "ada", 0)
-	if err != nil {
-		panic(err)
-	}
-	fmt.Println(d.Limit-d.Remaining, "were told")
-	// Output: 10 were told
-}
-
 // While the primary is away this instance decides by its part of the quota, a third.
 func ExampleNewFailover() {
 	away := backendFunc(func(context.Context, limiter.Op) (limiter.Result, error) {

@@ -6,16 +6,12 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// TokenBucket is the Bucket of one word, with a method for each kind of ask.
-type TokenBucket struct{ Bucket }
+// TokenBucket is a Bucket with a method for each kind of ask.
+type TokenBucket struct{ *Bucket }
 
 func NewTokenBucket(rate rules.Rate, burst int64) (*TokenBucket, error) {
-	b := &tokenBucket{}
-	b.at.Store(&b.first)
-	if err := b.first.set(rate, burst); err != nil {
-		return nil, err
-	}
-	return &TokenBucket{b}, nil
+	b, err := NewBucket(&rules.Quota{Algorithm: rules.TokenBucket, Rate: rate, Burst: burst}, nil)
+	return &TokenBucket{b}, err
 }
 
 func (b *TokenBucket) Take(now time.Duration, n int64) rules.Decision {
@@ -30,19 +26,12 @@ func (b *TokenBucket) Charge(now time.Duration, n int64) { b.Do(now, Ask{Kind: C
 
 func (b *TokenBucket) TimeToFull(now time.Duration) time.Duration { return b.FreshAfter(now) }
 
-// Keyed is the Keys of one word each, with a method for each kind of ask.
-type Keyed struct{ *wordKeys }
+// Keyed is Keys of token buckets, with a method for each kind of ask.
+type Keyed struct{ *Keys }
 
 func NewKeyed(rate rules.Rate, burst int64, maxKeys int) (*Keyed, error) {
-	r := &reckoning{}
-	if err := r.set(rate, burst); err != nil {
-		return nil, err
-	}
-	k, err := newWordKeys(r, maxKeys, nil)
-	if err != nil {
-		return nil, err
-	}
-	return &Keyed{k}, nil
+	k, err := NewKeys(&rules.Quota{Algorithm: rules.TokenBucket, Rate: rate, Burst: burst}, maxKeys, nil)
+	return &Keyed{k}, err
 }
 
 func (k *Keyed) Take(now time.Duration, hash uint64, key []byte, n int64) rules.Decision {
@@ -57,7 +46,7 @@ func (k *Keyed) Charge(now time.Duration, hash uint64, key []byte, n int64) {
 	k.Do(now, hash, key, Ask{Kind: Charge, N: max(n, 0)})
 }
 
-func (m *Memory) Sweep() { m.states.table.sweepAll(instant(m.now())) }
+func (m *Memory) Sweep() { m.table.sweepAll(instant(m.now())) }
 
 func (l *Limiter) Name() string { return l.name }
 

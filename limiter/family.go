@@ -132,7 +132,7 @@ func (s *sides) hold(now time.Duration, q *rules.Quota, from maker) error {
 	}
 	next := side{family: familyOf(q), quota: q}
 	if s.state != nil && s.family == next.family {
-		if next.state = adapt(s.state, q, now); next.state != nil {
+		if next.state = adapt(s.state, a, q, now); next.state != nil {
 			s.side = next
 			return nil
 		}
@@ -144,7 +144,7 @@ func (s *sides) hold(now time.Duration, q *rules.Quota, from maker) error {
 			continue
 		}
 		if next.state = o.state; *o.quota != *q {
-			next.state = adapt(o.state, q, now)
+			next.state = adapt(o.state, a, q, now)
 		}
 		if next.state != nil {
 			s.setOthers(append(others[:i], others[i+1:]...))
@@ -185,7 +185,7 @@ func (s *sides) push(now time.Duration) {
 func (s *sides) do(now time.Duration, q *rules.Quota, from maker, ask *Ask) (Result, error) {
 	switch {
 	case ask.Kind == Forget:
-		*s, ask, from.states = sides{}, &Ask{Kind: Peek}, nil
+		*s, ask, from.table = sides{}, &Ask{Kind: Peek}, nil
 	case ask.Kind == Return && ask.N >= 0 && s.state != nil:
 		return s.giveBack(now, q, ask), nil
 	}

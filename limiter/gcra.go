@@ -2,7 +2,6 @@ package limiter
 
 import (
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/hotparam/hotparam/rules"
@@ -30,12 +29,6 @@ type gcra struct {
 	missing  int64 // ns worth of tokens that a new bucket lacks
 	shape    bool  // what is admitted leaves one by one, after a Delay
 	leaky    bool  // a leaky bucket, which no other algorithm takes over
-
-	// ahead is the longest delay of a reservation so far, and owing what was missing then if
-	// that exceeded a burst: a word may be ahead by both.
-	ahead, owing atomic.Int64
-	// due is the latest instant at which what was reserved without a lock may be used.
-	due atomic.Int64
 }
 
 // Within these bounds no sum or difference of instants overflows an int64.
@@ -49,19 +42,14 @@ const (
 // minDebt is how much time's tokens a charge may leave owed, or a burst if that is more.
 const minDebt = int64(time.Minute)
 
-// maxBack is how far the clock may go back and still be the same clock. Within it the bucket
-// waits until the clock has caught up, and earns nothing twice; this also covers a goroutine
-// that was suspended between reading the clock and taking. Beyond it and the deepest debt the
-// clock was reset, and waiting could take forever, so the bucket starts anew, empty.
+// maxBack is how far the clock may go back and still be the same clock. Within it a state waits
+// until the clock has caught up, and earns nothing twice; this also covers a goroutine that was
+// suspended between reading the clock and taking. Beyond it the clock was reset, and waiting could
+// take forever: see clock.
 const maxBack = int64(time.Minute)
 
-// gone is the word of a bucket that its table has dropped, or whose quota has changed: look it
-// up again.
+// gone is the word of a bucket that is in its state: see lentWord.
 const gone = -1
-
-// unborn is the word of a bucket that starts short of its burst, until it is first asked,
-// which is when it starts.
-const unborn = -2
 
 // set sets the rate and the burst.
 func (g *gcra) set(rate rules.Rate, burst int64) error {
@@ -114,29 +102,12 @@ func bucketed(q *rules.Quota) bool {
 // instant converts now to the time of the words.
 func instant(now time.Duration) int64 { return min(max(int64(now), 0), maxNow) }
 
-// first returns the word of a bucket that is new at t, after one that may have been dropped at
-// floor.
-func (g *gcra) first(floor, t int64) int64 {
+// first returns the word of a bucket that is new at t.
+func (g *gcra) first(t int64) int64 {
 	if g.missing == 0 {
-		return floor
+		return 0
 	}
-	return max(floor, t) + g.missing
-}
-
-// current returns the word at t: itself, or an empty bucket's if it dates from before a reset
-// of the clock.
-func (g *gcra) current(word, t int64) int64 {
-	if word-t > g.fill+g.debt+maxBack {
-		return g.reset(word, t)
-	}
-	return word
-}
-
-func (g *gcra) reset(word, t int64) int64 {
-	if word-t > max(g.fill, g.owing.Load())+g.ahead.Load()+maxBack {
-		return t + g.fill
-	}
-	return word
+	return t + g.missing
 }
 
 // verdict is the result of step in words that stay in registers. The Decision is built from it
@@ -151,7 +122,6 @@ type verdict struct {
 // step is the algorithm itself: it returns the next word and the verdict on n, with keep to be
 // left.
 func (g *gcra) step(word, t, n, keep int64) (int64, verdict) {
-	word = g.current(word, t)
 	start := max(word, t)
 	free := g.fill - (start - t) // below 0 also when t is behind
 	switch {
@@ -215,22 +185,15 @@ func (g *gcra) reserve(word, t int64, ask *Ask) (int64, verdict) {
 	case v.allowed && (v.delay == 0 || v.delay <= within), !v.allowed && v.wait == 0:
 		return next, v
 	case v.allowed:
-		return g.current(word, t), verdict{false, v.free + ask.N*g.interval, v.delay - within, 0}
+		return word, verdict{false, v.free + ask.N*g.interval, v.delay - within, 0}
 	case g.shape:
 		v.wait = max(v.wait, g.fill-v.free-within)
 	case v.wait > within:
 		v.wait -= within
 	default:
-		reach(&g.ahead, v.wait)
 		return max(next, t) + ask.N*g.interval, verdict{true, v.free - ask.N*g.interval, 0, v.wait}
 	}
 	return next, v
-}
-
-// reach raises a mark.
-func reach(high *atomic.Int64, to int64) {
-	for old := high.Load(); to > old && !high.CompareAndSwap(old, to); old = high.Load() {
-	}
 }
 
 func (g *gcra) decision(v verdict) (d rules.Decision) {
@@ -254,7 +217,6 @@ func (g *gcra) decide(v verdict, d *rules.Decision) {
 // charged returns the word after a charge of n at t, and how many were charged: the rest is
 // forgiven.
 func (g *gcra) charged(word, t, n int64) (next, taken int64) {
-	word = g.current(word, t)
 	if n == 0 {
 		return word, 0
 	}
@@ -264,9 +226,6 @@ func (g *gcra) charged(word, t, n int64) (next, taken int64) {
 		n = most
 	} else {
 		end = start + n*g.interval
-	}
-	if end-t > g.fill {
-		reach(&g.owing, end-t)
 	}
 	return end, n
 }

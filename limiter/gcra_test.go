@@ -43,33 +43,33 @@ func TestChanged(t *testing.T) {
 	})
 }
 
-// A bucket that nobody asked while its quota changed several times earns at each rate
-// while that held.
-func TestDescend(t *testing.T) {
-	const sec = int64(time.Second)
-	rates := []rules.Rate{{N: 1, Per: time.Second}, {N: 2, Per: time.Second}, {N: 4, Per: time.Second}}
-	var gs []*reckoning
-	for i, r := range rates {
-		g := &reckoning{}
-		if err := g.set(r, 100); err != nil {
+// A key that nobody asked while the quota changed several times earns at each rate while that
+// held.
+func TestKeysEarnAtEachRate(t *testing.T) {
+	quota := func(n int64) *rules.Quota {
+		return &rules.Quota{Algorithm: rules.TokenBucket, Rate: rules.Rate{N: n, Per: time.Second}, Burst: 100}
+	}
+	k, err := NewKeys(quota(1), 8, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := []byte("key")
+	k.Do(0, 1, key, Ask{N: 100})
+	for i, n := range []int64{2, 4} {
+		if err := k.SetQuota(quota(n), time.Duration(i+1)*10*time.Second); err != nil {
 			t.Fatal(err)
 		}
-		if gs = append(gs, g); i > 0 {
-			gs[i-1].succeed(g, int64(i)*10*sec)
-		}
 	}
-	// 100 are missing at 0, 90 at 10 s, 70 at 20 s, which 4 a second earn in 17.5 s.
-	l := line{word: 100 * sec}
-	gs[0].descend(gs[2], &l, nil)
-	if got, want := l.word, 20*sec+17_500*int64(time.Millisecond); got != want {
-		t.Errorf("full at %v, want %v", time.Duration(got), time.Duration(want))
+	// 100 are missing at 0, 90 at 10 s, 70 at 20 s, 50 at 25 s.
+	if r := k.Do(25*time.Second, 1, key, Ask{Kind: Peek}); r.Remaining != 50 {
+		t.Errorf("%+v, want 50 remaining", r)
 	}
 }
 
 // A reservation that waits for longer than any debt is no reset of the clock.
 func TestReserveFarAhead(t *testing.T) {
 	q := &rules.Quota{Rate: rules.Rate{N: 1, Per: time.Second}, Burst: 1}
-	b, err := newBucketed(q, nil)
+	b, err := NewBucket(q, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,8 +15,8 @@ import (
 // granted.
 type holder struct {
 	*Holding
-	keys   Keys
-	single Bucket
+	keys   *Keys
+	single *Bucket
 }
 
 func newHolder(t *testing.T, q *rules.Quota, n int) *holder {

@@ -37,6 +37,8 @@ const (
 	ledgerSpan = time.Second
 	// ledgerMemory is for how long the primary knows the number of a Charge at least.
 	ledgerMemory = 50 * time.Second
+	// maxUnsent bounds what one Charge names, far from any overflow.
+	maxUnsent = 1 << 40
 )
 
 type ledgerShard struct {

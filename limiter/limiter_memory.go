@@ -9,7 +9,6 @@ import (
 // inMemory is what a Limiter on a Memory keeps to find its keys there without an Op.
 type inMemory struct {
 	memory *Memory // nil: it is on another backend
-	prefix string  // of its keys: see named
 	hash   uint64  // of its name
 }
 
@@ -18,7 +17,7 @@ func inMemoryOf(backend Backend, name string) inMemory {
 	if !ok || m == nil {
 		return inMemory{}
 	}
-	return inMemory{m, named(name, ""), m.hashOf(name)}
+	return inMemory{m, m.hashOf(name)}
 }
 
 // inForce is the quota of a Limiter.
@@ -36,7 +35,7 @@ func (l *Limiter) quick(key string, n int64, d *rules.Decision) bool {
 	if m == nil || q == nil {
 		return false
 	}
-	found := m.states.table.findIn(m.hash(l.hash, key), l.prefix, key)
+	found := m.table.findNamed(m.hash(l.hash, key), l.name, key)
 	if found == nil {
 		return false
 	}
@@ -56,7 +55,7 @@ func (l *Limiter) quick(key string, n int64, d *rules.Decision) bool {
 		plan.decide(v, d)
 	}
 	d.Rule = l.name
-	m.states.tend(now)
+	m.table.tend(now)
 	return true
 }
 

@@ -90,12 +90,6 @@ func (g *gcra) changed(old *gcra, l *line, t int64) {
 	l.back, l.turn = end-l.word, turn{t, end, fastest}
 }
 
-// inherit lets the words of g be as far ahead as those of old were with reason.
-func (g *gcra) inherit(old *gcra) {
-	g.ahead.Store(old.ahead.Load())
-	g.owing.Store(rescaled(max(old.fill, old.owing.Load()), g.interval, old.interval))
-}
-
 // leap moves all instants of l by so much, to a clock that shows t. Takes on the clock before
 // are not given back.
 func (l *line) leap(by, t int64) {
@@ -108,7 +102,6 @@ func (l *line) leap(by, t int64) {
 // returned executes ask, a Return, on l at t. A Mark of 0 stands for the latest take.
 func (g *gcra) returned(l *line, t int64, ask *Ask) {
 	n, mark, at := ask.N, ask.Mark, int64(ask.Receipt.At)
-	l.word = g.current(l.word, t)
 	missing := l.word - t
 	if n <= 0 || missing <= 0 || 0 < at && (at < l.born || at > t+maxBack) {
 		return
@@ -176,10 +169,10 @@ func (l *line) owes(g *gcra, t int64) (owed debt, spent bool) {
 
 // indebt has a new line of g begin with a debt, at t. Its own marks come after all others.
 func (l *line) indebt(g *gcra, owed *debt, t int64) {
-	l.word = max(l.word, t+owed.missing(t, g.interval))
+	l.word = max(l.word, t+missing(owed[:], t, g.interval))
 	l.back = max(0, owed[debtMark]-l.word)
 	if due := owed[debtDue]; due > t {
-		l.due, l.late = due, max(l.word, due+owed.missing(due, g.interval))
+		l.due, l.late = due, max(l.word, due+missing(owed[:], due, g.interval))
 	}
 }
 

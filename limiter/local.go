@@ -18,7 +18,8 @@ import (
 // clock of your own use [NewBucket].
 type Local struct {
 	start  time.Time
-	bucket tokenBucket
+	quota  *rules.Quota
+	bucket *Bucket
 	lines  WaitLines
 }
 
@@ -27,22 +28,31 @@ type Local struct {
 // burst is below 1.
 func NewLocal(perSecond float64, burst int64) *Local {
 	rate := rules.Rate{N: 1, Per: time.Duration(math.Ceil(float64(time.Second) / perSecond))}
+	if burst < 1 {
+		panic(fmt.Sprintf("limiter.NewLocal: burst %d: must be at least 1", burst))
+	}
 	if !(perSecond > 0 && perSecond <= rules.MaxRate) {
 		panic(fmt.Sprintf("limiter.NewLocal: %v events per second: must be above 0, at most %d", perSecond, rules.MaxRate))
 	}
-	l := &Local{start: time.Now()}
-	l.bucket.at.Store(&l.bucket.first)
-	if err := l.bucket.first.set(rate, burst); err != nil {
+	quota := &rules.Quota{Algorithm: rules.TokenBucket, Rate: rate, Burst: burst}
+	bucket, err := NewBucket(quota, nil)
+	if err != nil {
 		panic(fmt.Sprintf("limiter.NewLocal: %v", err))
 	}
-	return l
+	return &Local{start: time.Now(), quota: quota, bucket: bucket}
 }
 
 // Allow reports whether an event may happen now.
 func (l *Local) Allow() bool { return l.AllowN(1) }
 
 // AllowN reports whether n events may happen now. If not, it takes nothing.
-func (l *Local) AllowN(n int64) bool { return l.bucket.take(time.Since(l.start), n).Allowed }
+func (l *Local) AllowN(n int64) bool {
+	now := time.Since(l.start)
+	if v, plan := l.bucket.takeWord(now, n); plan != nil {
+		return v.allowed
+	}
+	return l.bucket.Do(now, Ask{N: n}).Allowed
+}
 
 // Wait blocks until an event may happen.
 func (l *Local) Wait(ctx context.Context) error { return l.WaitN(ctx, 1) }
@@ -62,8 +72,7 @@ func (l *Local) WaitN(ctx context.Context, n int64) error {
 		return nil
 	}
 	until, _ := ctx.Deadline()
-	quota := &rules.Quota{Rate: rules.Rate{N: 1, Per: time.Duration(l.bucket.first.interval)}, Burst: l.bucket.first.burst}
-	w, d := l.lines.Stand(&WaitClaim{Asker: localAsker{l}, Quota: quota, N: n, Until: until}, &r)
+	w, d := l.lines.Stand(&WaitClaim{Asker: localAsker{l}, Quota: l.quota, N: n, Until: until}, &r)
 	return w.wait(ctx, d)
 }
 

@@ -22,13 +22,13 @@ import (
 // counted in [Stats].Displaced. What the evicted key owes is kept in less memory, which may say
 // that a key owes more than it does, and never less: docs/LIMITS.md has the probability.
 type Memory struct {
-	states *states
-	clock  func() time.Duration // nil: the time since start is what has passed since epoch
-	start  time.Time
-	epoch  time.Duration
-	grain  int64 // see lentWord
-	seed   maphash.Seed
-	plans  plans
+	table *table
+	clock func() time.Duration // nil: the time since start is what has passed since epoch
+	start time.Time
+	epoch time.Duration
+	grain int64 // see lentWord
+	seed  maphash.Seed
+	plans plans
 }
 
 // MemoryConfig configures a [Memory]. The zero value is valid.
@@ -58,11 +58,11 @@ func NewMemory(c MemoryConfig) (*Memory, error) {
 			return nil, fmt.Errorf("limiter: algorithm %q: a custom name begins with x_ and has only lower case letters, digits, _ and -", name)
 		}
 	}
-	s, err := newStates(c.MaxKeys)
+	s, err := newTable(c.MaxKeys)
 	if err != nil {
 		return nil, err
 	}
-	m := &Memory{states: s, clock: c.Clock, start: time.Now(), seed: maphash.MakeSeed(), plans: plans{custom: c.Algorithms}}
+	m := &Memory{table: s, clock: c.Clock, start: time.Now(), seed: maphash.MakeSeed(), plans: plans{custom: c.Algorithms}}
 	m.epoch = time.Duration(m.start.UnixNano())
 	if m.clock == nil {
 		m.grain = clockGrain
@@ -122,24 +122,24 @@ func (m *Memory) do(now time.Duration, op *Op, r *Result) (err error) {
 		return nil
 	}
 	hash := m.hash(m.hashOf(op.Name), op.Key)
-	if n := m.states.table.findNamed(hash, op.Name, op.Key); n != nil {
-		found, err := n.kept.do(now, op.Quota, maker{algorithms: &m.plans, states: m.states}, &op.Ask, r)
+	if n := m.table.findNamed(hash, op.Name, op.Key); n != nil {
+		found, err := n.kept.do(now, op.Quota, maker{algorithms: &m.plans, table: m.table}, &op.Ask, r)
 		if found == keyCalm {
-			m.states.renew(hash, n, &m.plans)
+			m.table.renew(hash, n, &m.plans)
 		}
 		if found != keyDropped {
-			m.states.tend(now)
+			m.table.tend(now)
 			return err
 		}
 	}
 	var short [64]byte
-	*r, err = m.states.enter(now, hash, appendNamed(short[:0], op.Name, op.Key), op.Quota, &m.plans, &op.Ask)
+	*r, err = m.table.enter(now, hash, appendNamed(short[:0], op.Name, op.Key), op.Quota, &m.plans, &op.Ask)
 	return err
 }
 
 // find returns a key, or nil.
-func (m *Memory) find(name, key string) *node[guarded] {
-	return m.states.table.findNamed(m.hash(m.hashOf(name), key), name, key)
+func (m *Memory) find(name, key string) *node {
+	return m.table.findNamed(m.hash(m.hashOf(name), key), name, key)
 }
 
 // hash returns the hash of a key in the table, where name is that of its name.
@@ -150,7 +150,7 @@ func (m *Memory) hashOf(name string) uint64 {
 }
 
 // Stats returns a snapshot of the counters.
-func (m *Memory) Stats() Stats { return m.states.table.stats() }
+func (m *Memory) Stats() Stats { return m.table.stats() }
 
 // plans caches the algorithms of quotas, so that each is validated and computed once. They are
 // found by value, since a caller may make a quota for each call.

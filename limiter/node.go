@@ -9,21 +9,21 @@ import (
 // node is one key's entry in a table. All but kept and next are fixed.
 //
 // What a take reads of a short key is side by side, in one line of the cache: the key, and what
-// K begins with. Where there are many keys a take mostly waits for memory, and bytes elsewhere
+// kept begins with. Where there are many keys a take mostly waits for memory, and bytes elsewhere
 // would be one more place to wait for.
-type node[K any] struct {
-	next  atomic.Pointer[node[K]]
+type node struct {
+	next  atomic.Pointer[node]
 	hash  uint32             // its lower half
 	short [1 + shortKey]byte // the key's length, and the key; or 0
-	kept  K
+	kept  guarded
 	long  *string // the key if it is longer
 }
 
 // shortKey is how many bytes a key has at most that is kept in its node.
 const shortKey = 27
 
-func newNode[K any](hash uint64, key []byte) *node[K] {
-	n := &node[K]{hash: uint32(hash)}
+func newNode(hash uint64, key []byte) *node {
+	n := &node{hash: uint32(hash)}
 	if size := len(key); 0 < size && size <= shortKey {
 		n.short[0] = byte(size)
 		copy(n.short[1:], key)
@@ -35,10 +35,10 @@ func newNode[K any](hash uint64, key []byte) *node[K] {
 }
 
 // anew returns a node of the same key that keeps nothing yet.
-func (n *node[K]) anew() *node[K] { return &node[K]{hash: n.hash, short: n.short, long: n.long} }
+func (n *node) anew() *node { return &node{hash: n.hash, short: n.short, long: n.long} }
 
 // key returns a copy of the key.
-func (n *node[K]) key() string {
+func (n *node) key() string {
 	if n.long != nil {
 		return *n.long
 	}
@@ -46,14 +46,14 @@ func (n *node[K]) key() string {
 }
 
 // keyed returns the hash of the key under a seed.
-func (n *node[K]) keyed(seed maphash.Seed) uint64 {
+func (n *node) keyed(seed maphash.Seed) uint64 {
 	if n.long != nil {
 		return maphash.String(seed, *n.long)
 	}
 	return maphash.Bytes(seed, n.short[1:1+n.short[0]])
 }
 
-func (n *node[K]) is(hash uint64, key []byte) bool {
+func (n *node) is(hash uint64, key []byte) bool {
 	if n.hash != uint32(hash) {
 		return false
 	}
@@ -64,7 +64,7 @@ func (n *node[K]) is(hash uint64, key []byte) bool {
 }
 
 // isNamed is is for the key named(name, key).
-func (n *node[K]) isNamed(hash uint64, name, key string) bool {
+func (n *node) isNamed(hash uint64, name, key string) bool {
 	if n.hash != uint32(hash) {
 		return false
 	}
@@ -72,17 +72,6 @@ func (n *node[K]) isNamed(hash uint64, name, key string) bool {
 		return isNamed(n.short[1:1+size], name, key)
 	}
 	return isNamed(*n.long, name, key)
-}
-
-// isIn is is for the key prefix+key.
-func (n *node[K]) isIn(hash uint64, prefix, key string) bool {
-	if n.hash != uint32(hash) {
-		return false
-	}
-	if size := int(n.short[0]); size > 0 {
-		return size == len(prefix)+len(key) && string(n.short[1+len(prefix):1+size]) == key && string(n.short[1:1+len(prefix)]) == prefix
-	}
-	return len(*n.long) == len(prefix)+len(key) && (*n.long)[len(prefix):] == key && (*n.long)[:len(prefix)] == prefix
 }
 
 // longName is the first byte of the keys of long names, whose length is in the next four. That

@@ -32,19 +32,9 @@ func (o *Owing) of(key []byte) float64 {
 	return o.All + o.Of[KeyID(key)]
 }
 
-// most returns what the key owes that owes most.
-func (o *Owing) most() float64 {
-	most := 0.0
-	for _, n := range o.Of {
-		most = max(most, n)
-	}
-	return o.All + most
-}
-
 // owe takes permits from l at t, or gives them back. What is given back counts as returned
 // from the head of the line, so that marks stay in order.
 func (g *gcra) owe(l *line, t int64, permits float64) {
-	l.word = g.current(l.word, t)
 	ns := permits * float64(g.interval)
 	if ns < 0 {
 		back := min(int64(-ns), max(0, l.word-t))
@@ -54,58 +44,17 @@ func (g *gcra) owe(l *line, t int64, permits float64) {
 	}
 	start := max(l.word, t)
 	l.word = max(start, min(start+int64(math.Ceil(min(ns, maxFill))), t+maxFill))
-	if l.word-t > g.fill {
-		reach(&g.owing, l.word-t)
-	}
 }
 
-// adopt sets the arithmetic to that of h.
-func (g *gcra) adopt(h *gcra) {
-	g.interval, g.burst, g.fill, g.debt = h.interval, h.burst, h.fill, h.debt
-	g.missing, g.shape, g.leaky = h.missing, h.shape, h.leaky
-}
-
-// Owe implements [Bucket].
-func (b *tokenBucket) Owe(permits float64, now time.Duration) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	t := instant(now)
-	c := b.current(t)
-	if c == nil {
-		b.heir.Load().Owe(permits, now)
-		return
-	}
-	for {
-		old := c.word.Load() // not gone: that needs our lock
-		l := c.line(old)
-		back := l.back
-		c.owe(&l, t, permits)
-		if c.word.CompareAndSwap(old, l.word) {
-			if l.back != back {
-				c.beside().back.Add(l.back - back)
-			}
-			return
-		}
-	}
-}
-
-// Owe implements [Bucket].
-func (b *lockedBucket) Owe(permits float64, now time.Duration) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.owed.advance(b.quota, now)
-	ask := b.owed.ask(b.quota, permits, now)
-	b.owed.add(b.quota, &Owing{All: permits}, now)
-	b.sides.owe(now, b.quota, maker{algorithms: b}, &ask, permits)
-}
-
-// owe has the state of q owe permits: by ask, unless they are a part of a bucket's word. What
-// makes no state owes nothing.
+// owe has the state of q owe permits. What makes no state owes nothing.
 func (s *sides) owe(now time.Duration, q *rules.Quota, from maker, ask *Ask, permits float64) {
-	if s.hold(now, q, from) != nil {
-		return
+	if s.hold(now, q, from) == nil {
+		owe(s.state, now, ask, permits)
 	}
-	state := s.state
+}
+
+// owe has a state owe permits: by ask, unless they are a part of a bucket's word.
+func owe(state State, now time.Duration, ask *Ask, permits float64) {
 	if lock, ok := state.(*penalty); ok {
 		state = lock.inner
 	}
@@ -124,25 +73,6 @@ func (s *sides) owe(now time.Duration, q *rules.Quota, from maker, ask *Ask, per
 	default:
 		state.Do(now, *ask)
 	}
-}
-
-// Spent implements [Bucket].
-func (b *tokenBucket) Spent(now time.Duration) float64 {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	t := instant(now)
-	c := b.current(t)
-	if c == nil {
-		return b.heir.Load().Spent(now)
-	}
-	return float64(max(0, c.word.Load()-t)) / float64(c.interval)
-}
-
-// Spent implements [Bucket].
-func (b *lockedBucket) Spent(now time.Duration) float64 {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.sides.spent(now, b.quota, maker{algorithms: b})
 }
 
 // spent returns how many permits of q are taken or owed. What cannot make a state has taken

@@ -1,9 +1,8 @@
 package limiter
 
 // path says which backend took permits where several stand around each other: a
-// [Failover] takes them from its primary or, while that is away, from its local backend;
-// a [Deferred] takes them itself, or asks. It is a path of two bits for each of them,
-// the outermost lowest. The zero path is what the innermost backend took itself.
+// [Failover] takes them from its primary or, while that is away, from its local backend. It is
+// a path of two bits for each of them, the outermost lowest. The zero path is what the innermost backend took itself.
 type path uint32
 
 const (

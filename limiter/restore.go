@@ -32,7 +32,7 @@ type snapshotReader struct {
 	r      *bufio.Reader
 	now    time.Duration
 	quotas []*rules.Quota
-	last   *node[guarded] // of the key that was read last; nil: it was left out
+	last   *node // of the key that was read last; nil: it was left out
 	counts snapshotCounts
 }
 
@@ -138,7 +138,7 @@ func (s *snapshotReader) key(body []byte) error {
 	hash := s.m.hash(s.m.hashOf(name), key)
 	id, o := appendNamed(nil, name, key), side{familyOf(q), q, state}
 	if s.last == nil || !s.last.is(hash, id) || !s.last.kept.restore(o, s.now) {
-		s.last = s.m.states.restore(s.now, hash, id, o, lendable(a))
+		s.last = s.m.table.restore(s.now, hash, id, o, lendable(a))
 	}
 	if s.last != nil {
 		s.counts.keys++
@@ -166,20 +166,20 @@ func (s *snapshotReader) end(body []byte) error {
 
 // restore puts a state in, unless its key is known or there is no need or room for it; nil:
 // it did not.
-func (k *states) restore(now time.Duration, hash uint64, key []byte, o side, plan *words) *node[guarded] {
-	s := k.table.stripe(hash)
+func (k *table) restore(now time.Duration, hash uint64, key []byte, o side, plan *words) *node {
+	s := k.stripe(hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if o.state.FreshAfter(now) == 0 || k.table.find(hash, key) != nil {
+	if o.state.FreshAfter(now) == 0 || k.find(hash, key) != nil {
 		return nil
 	}
 	o.state, _ = k.inherit(s, key, o.family, o.state, now)
-	if t := instant(now); !k.table.room(s, t) {
+	if t := instant(now); !k.room(s, t) {
 		k.owe(s, k.hash(key), o.family, o.state, t)
 		return nil
 	}
 	n := newGuarded(hash, key, o, plan)
-	k.table.put(hash, n)
+	k.put(hash, n)
 	return n
 }
 

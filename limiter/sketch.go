@@ -13,7 +13,6 @@ import "github.com/hotparam/hotparam/internal/base"
 // small part. Without it a flood fills all cells, and every key that comes for the first time
 // would begin with the debt of some stranger. The hash is keyed, so nobody can aim at a cell.
 type sketch struct {
-	width         int // numbers in a cell
 	rowMask       uint64
 	cells         []int64 // sketchRows rows of cells
 	keys          int
@@ -25,6 +24,7 @@ type sketch struct {
 // 1 key in 600 for an evicted one, and with 16 in 600, 1 in 100 of them.
 const (
 	sketchRows    = 4
+	cellNumbers   = debtDue // of a debt's numbers
 	filterProbes  = 6
 	filterWords   = 2 // for each place of the table
 	filterKeys    = 8 // in one generation, for each place of the table
@@ -39,9 +39,9 @@ type filter struct {
 	until int64 // by when all that is owed by its keys is paid
 }
 
-func newSketch(width, keys int) *sketch {
+func newSketch(keys int) *sketch {
 	row := max(keys/sketchRows, 1)
-	return &sketch{width: width, rowMask: uint64(row - 1), cells: make([]int64, sketchRows*row*width), keys: keys}
+	return &sketch{rowMask: uint64(row - 1), cells: make([]int64, sketchRows*row*cellNumbers), keys: keys}
 }
 
 // mixed returns the i-th hash that follows from one (SplitMix64).
@@ -51,8 +51,8 @@ func mixed(hash uint64, i int) uint64 {
 
 // cell returns the numbers of a key in a row.
 func (s *sketch) cell(hash uint64, row int) []int64 {
-	at := (uint64(row)*(s.rowMask+1) + mixed(hash, row+3)&s.rowMask) * uint64(s.width)
-	return s.cells[at : at+uint64(s.width)]
+	at := (uint64(row)*(s.rowMask+1) + mixed(hash, row+3)&s.rowMask) * cellNumbers
+	return s.cells[at : at+cellNumbers]
 }
 
 // add adds what a key owes at t.

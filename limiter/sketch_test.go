@@ -8,7 +8,7 @@ import "testing"
 func TestSketchHasSeveralRows(t *testing.T) {
 	const places = 1 << 14
 	const keys = places / 8
-	s := newSketch(wordNumbers, places)
+	s := newSketch(places)
 	for i := range uint64(keys) {
 		s.add(mixed(i, 0), &debt{debtUntil: int64(1000 + i)}, 1)
 	}

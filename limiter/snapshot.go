@@ -49,12 +49,12 @@ func (m *Memory) Snapshot(w io.Writer) (written, left int, err error) {
 	buffered := bufio.NewWriter(w)
 	s := &snapshotWriter{w: buffered, m: m, quotas: make(map[rules.Quota]uint64)}
 	_, s.err = buffered.WriteString(snapshotHeader)
-	m.states.table.each(func(n *node[guarded]) bool {
+	m.table.each(func(n *node) bool {
 		s.key(n)
 		return s.err == nil
 	})
 	s.frame('e', binary.AppendUvarint(nil, uint64(s.counts.keys)))
-	s.counts.left += m.states.table.indebted(instant(m.now()))
+	s.counts.left += m.table.indebted(instant(m.now()))
 	if s.err == nil {
 		s.err = buffered.Flush()
 	}
@@ -87,7 +87,7 @@ func (s *snapshotWriter) frame(kind byte, body []byte) {
 	}
 }
 
-func (s *snapshotWriter) key(n *node[guarded]) {
+func (s *snapshotWriter) key(n *node) {
 	id := n.key()
 	name, key := unnamed(id)
 	if len(name) > maxSnapshotKey || len(key) > maxSnapshotKey {

@@ -7,16 +7,6 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// states are the States of many keys, each under a lock of its own.
-type states struct{ table *table[guarded] }
-
-func newStates(maxKeys int) (*states, error) {
-	k := &states{}
-	t, err := newTable(maxKeys, tableRules[guarded]{drop: dropFresh, evict: k.evict})
-	k.table = t
-	return k, err
-}
-
 // guarded is one key's states.
 type guarded struct {
 	lent lentWord
@@ -86,8 +76,8 @@ func (g *guarded) takeNow(now time.Duration, q *rules.Quota, n int64, d *rules.D
 	return ok
 }
 
-// dropFresh drops a key all of whose states are as good as new; one that is in use is left
-// alone.
+// dropFresh marks a key as gone if all of its states are as good as new, and it is not just in use.
+// Otherwise it returns the instant from which they will be, or cannotEvict.
 func dropFresh(g *guarded, now int64) (dropped bool, until int64) {
 	if g.lent.busy(now) {
 		return false, g.lent.word.Load()
@@ -104,12 +94,13 @@ func dropFresh(g *guarded, now int64) (dropped bool, until int64) {
 		g.lend()
 		return false, now + int64(min(left, maxNow))
 	}
-	g.dropped, g.sides = true, sides{}
+	g.drop()
 	return true, 0
 }
 
-// evict implements tableRules.
-func (k *states) evict(s *stripe[guarded], n *node[guarded], now int64) bool {
+// evict marks a key as gone and adds what it owes to the stripe's debts. It returns false, and does
+// nothing, if the key is just in use. The caller holds the lock of the stripe.
+func (k *table) evict(s *stripe, n *node, now int64) bool {
 	g := &n.kept
 	if !g.mu.TryLock() {
 		return false
@@ -119,12 +110,35 @@ func (k *states) evict(s *stripe[guarded], n *node[guarded], now int64) bool {
 		return false
 	}
 	g.settle()
-	hash := n.keyed(k.table.seed)
+	hash := n.keyed(k.seed)
 	for _, x := range append(g.others(), g.side) {
 		k.owe(s, hash, x.family, x.state, now)
 	}
-	g.dropped, g.sides = true, sides{}
+	g.drop()
 	return true
+}
+
+// locked calls f with the states, under the lock, unless the key was dropped.
+func (g *guarded) locked(f func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.dropped {
+		return
+	}
+	g.settle()
+	f()
+	g.lend()
+}
+
+// drop marks the key as gone. The caller holds the lock, and has settled.
+func (g *guarded) drop() { g.dropped, g.sides = true, sides{} }
+
+// eachKept calls f for every key, with its lock held, and its states.
+func (k *table) eachKept(f func(n *node, g *guarded)) {
+	k.each(func(n *node) bool {
+		n.kept.locked(func() { f(n, &n.kept) })
+		return true
+	})
 }
 
 // beginner is where unknown keys may owe permits: it returns the state of such a key, or nil if
@@ -133,21 +147,14 @@ type beginner interface {
 	begin(a Algorithm, q *rules.Quota, key []byte) State
 }
 
-// tend drops some idle keys if it is time to.
-func (k *states) tend(now time.Duration) {
-	if t := instant(now); k.table.due(t) {
-		k.table.tend(t)
-	}
-}
-
 // enter asks a key that is not in the table. Only a state that is not as good as new
 // enters it, and not what an evicted key has only asked for.
-func (k *states) enter(now time.Duration, hash uint64, key []byte, q *rules.Quota, from algorithms, ask *Ask) (r Result, err error) {
-	s := k.table.stripe(hash)
+func (k *table) enter(now time.Duration, hash uint64, key []byte, q *rules.Quota, from algorithms, ask *Ask) (r Result, err error) {
+	s := k.stripe(hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := maker{from, k, s, key}
-	if n := k.table.find(hash, key); n != nil { // another was faster
+	if n := k.find(hash, key); n != nil { // another was faster
 		_, err = n.kept.do(now, q, m, ask, &r) // not dropped: that needs our lock
 		return r, err
 	}
@@ -179,18 +186,18 @@ func (k *states) enter(now time.Duration, hash uint64, key []byte, q *rules.Quot
 			return r, nil
 		}
 	}
-	if !k.table.room(s, t) {
+	if !k.room(s, t) {
 		k.owe(s, k.hash(key), familyOf(q), state, t)
 		return r, nil
 	}
-	k.table.put(hash, newGuarded(hash, key, side{familyOf(q), q, state}, lendable(a)))
+	k.put(hash, newGuarded(hash, key, side{familyOf(q), q, state}, lendable(a)))
 	return r, nil
 }
 
 // newGuarded returns a key with one state. It lends its word while that is of plan, which may
 // be nil.
-func newGuarded(hash uint64, key []byte, o side, plan *words) *node[guarded] {
-	n := newNode[guarded](hash, key)
+func newGuarded(hash uint64, key []byte, o side, plan *words) *node {
+	n := newNode(hash, key)
 	n.kept.begin(sides{side: o}, plan)
 	return n
 }

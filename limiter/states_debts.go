@@ -44,28 +44,25 @@ func debtorOf(s State) debtor {
 }
 
 // hash returns the hash of a key in the debts.
-func (k *states) hash(key []byte) uint64 { return maphash.Bytes(k.table.seed, key) }
-
-// stateNumbers is how many numbers of a debt a state needs.
-const stateNumbers = debtDue
+func (k *table) hash(key []byte) uint64 { return maphash.Bytes(k.seed, key) }
 
 // owe adds what a state owes to the debts. Families do not convert, so each has its own.
-func (k *states) owe(s *stripe[guarded], hash uint64, of family, state State, t int64) {
+func (k *table) owe(s *stripe, hash uint64, of family, state State, t int64) {
 	if state == nil {
 		return
 	}
 	if owed, spent := debtOf(state, time.Duration(t)); owed[debtUntil] > t {
-		k.table.debtsFor(s, stateNumbers, t).add(mixed(hash, int(of)), spent, &owed, t)
+		k.debtsFor(s, t).add(mixed(hash, int(of)), spent, &owed, t)
 	}
 }
 
 // inherit has a new state of a key begin with what the key owes, and returns the state to use.
-func (k *states) inherit(s *stripe[guarded], key []byte, of family, state State, now time.Duration) (_ State, inherits bool) {
+func (k *table) inherit(s *stripe, key []byte, of family, state State, now time.Duration) (_ State, inherits bool) {
 	t := instant(now)
 	if s.settleDebts(t) == nil || of == unlimitedFamily {
 		return state, false
 	}
-	owed, found := k.table.owed(s, mixed(k.hash(key), int(of)), t)
+	owed, found := k.owed(s, mixed(k.hash(key), int(of)), t)
 	if !found {
 		return state, false
 	}
@@ -79,8 +76,8 @@ func (k *states) inherit(s *stripe[guarded], key []byte, of family, state State,
 // maker makes the states of a key: those of a new family begin with what the key owes.
 type maker struct {
 	algorithms
-	states *states          // nil for a key without a table
-	stripe *stripe[guarded] // of the key, whose lock is held; nil if it is not
+	table  *table  // nil for a key without a table
+	stripe *stripe // of the key, whose lock is held; nil if it is not
 	key    []byte
 }
 
@@ -89,7 +86,7 @@ var errUnlocked = errors.New("limiter: a new state without its stripe's lock")
 
 // create returns a new state at now, and whether it begins with a debt.
 func (m *maker) create(a Algorithm, q *rules.Quota, now time.Duration) (state State, inherits bool, err error) {
-	if m.states != nil && m.stripe == nil {
+	if m.table != nil && m.stripe == nil {
 		return nil, false, errUnlocked
 	}
 	var opened State // what an unknown key owes
@@ -99,8 +96,8 @@ func (m *maker) create(a Algorithm, q *rules.Quota, now time.Duration) (state St
 	if state = a.New(q, now); state == nil {
 		return nil, false, errNoState(q)
 	}
-	if m.states != nil {
-		state, inherits = m.states.inherit(m.stripe, m.key, familyOf(q), state, now)
+	if m.table != nil {
+		state, inherits = m.table.inherit(m.stripe, m.key, familyOf(q), state, now)
 	}
 	switch {
 	case opened == nil:

@@ -5,9 +5,8 @@ import (
 )
 
 // lentWord is the word of a key's state while it is lent: takes swap it without the key's
-// lock, as those of [Keys] do. Whoever holds the lock and needs the state settles first, which
-// takes the word back, and lends it again afterwards. Meanwhile the word is gone, and takes
-// queue for the lock.
+// lock. Whoever holds the lock and needs the state settles first, which takes the word back, and
+// lends it again afterwards. Meanwhile the word is gone, and takes queue for the lock.
 //
 // Only the word is lent. What is beside it in the state (see line) changes under the lock
 // alone, and a word with reservations is not lent, since a second one is in force then.
@@ -18,13 +17,14 @@ import (
 type lentWord struct {
 	plan *words       // fixed; nil: there is never a word
 	word atomic.Int64 // gone: it is in the state
-	// last is the state's clock (see clock), to within the grain of takes.
-	last atomic.Int64
+	// stamp is twice the state's clock (see clock), to within the grain of takes; plus one if the
+	// state has something beside the word that the mark of a take needs.
+	stamp atomic.Uint64
 }
 
 // clockGrain is how exactly the words' clocks are known that no clock of the user's can set
-// back: a store for each take would cost more than the take, and make all wait for one line of
-// the cache.
+// back, and those of callers that pass the time: a store for each take would cost more than the
+// take, and make all wait for one line of the cache.
 const clockGrain = int64(1e9)
 
 // lendable returns the arithmetic of words that can be lent, or nil: a queue that shapes keeps
@@ -46,7 +46,14 @@ func (g *guarded) lend() {
 		g.calm = min(g.calm+1, calmEnough)
 		return
 	}
-	g.lent.last.Store(s.last)
+	if max(s.word, s.mark()) <= s.last {
+		s.back = 0 // later takes have later marks without it
+	}
+	stamp := uint64(s.last) << 1
+	if s.back != 0 {
+		stamp++
+	}
+	g.lent.stamp.Store(stamp)
 	g.lent.word.Store(s.word)
 }
 
@@ -57,15 +64,13 @@ func (g *guarded) settle() {
 	}
 	if word := g.lent.word.Swap(gone); word != gone {
 		s := g.state.(*wordState)
-		s.word, s.last = word, max(s.last, g.lent.last.Load())
+		s.word, s.last = word, max(s.last, int64(g.lent.stamp.Load()>>1))
 	}
 }
 
 // take takes n, as wordState.Do does, and returns false if that needs the lock.
 func (w *lentWord) take(p *words, t, grain, n int64) (verdict, bool) {
-	if last := w.last.Load(); t > last+grain {
-		reach(&w.last, t) // before the swap: who settles must know it
-	} else if t < last { // the state knows by how much a clock may go back
+	if _, ok := w.at(t, grain); !ok {
 		return verdict{}, false
 	}
 	for {
@@ -80,13 +85,53 @@ func (w *lentWord) take(p *words, t, grain, n int64) (verdict, bool) {
 	}
 }
 
+// do executes ask and sets r, which is zero, as wordState.Do does. It returns false, and does
+// nothing, if that needs the lock.
+func (w *lentWord) do(p *words, t, grain int64, ask *Ask, r *Result) bool {
+	stamp, ok := w.at(t, grain)
+	if !ok || ask.Kind >= Return {
+		return false
+	}
+	ask.clamp()
+	for {
+		old := w.word.Load()
+		if old == gone {
+			return false
+		}
+		next, v, taken := p.ask(old, t, ask)
+		if v.delay > 0 || taken > 0 && stamp&1 != 0 {
+			return false
+		}
+		if next != old && !w.word.CompareAndSwap(old, next) {
+			continue
+		}
+		p.decide(v, &r.Decision)
+		if r.Taken = taken; taken > 0 {
+			r.name(next, t)
+		}
+		return true
+	}
+}
+
+// at moves the clock to t, unless that is within the grain, and returns the stamp before. It
+// returns false if the clock is set back: the state knows by how much it may be.
+func (w *lentWord) at(t, grain int64) (stamp uint64, ok bool) {
+	for {
+		stamp = w.stamp.Load()
+		last := int64(stamp >> 1)
+		if t <= last+grain || w.stamp.CompareAndSwap(stamp, uint64(t)<<1|stamp&1) { // before the swap: who settles must know it
+			return stamp, t >= last
+		}
+	}
+}
+
 // busy reports whether it is certain, without a look at the state, that the key is in use.
 func (w *lentWord) busy(now int64) bool {
 	if w.plan == nil {
 		return false
 	}
 	word := w.word.Load()
-	return word > now && word-now <= w.plan.fill && now >= w.last.Load()
+	return word > now && word-now <= w.plan.fill && now >= int64(w.stamp.Load()>>1)
 }
 
 // calmEnough is how often a key is asked in turn under one quota before it is replaced: where
@@ -95,15 +140,14 @@ const calmEnough = 16
 
 // renew replaces a key that has been under another quota since it entered by one that lends
 // its word.
-func (k *states) renew(hash uint64, n *node[guarded], from algorithms) {
-	s, g := k.table.stripe(hash), &n.kept
+func (k *table) renew(hash uint64, n *node, from algorithms) {
+	s, g := k.stripe(hash), &n.kept
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.calm = 0
-	state, ok := g.state.(*wordState)
-	if !ok || g.dropped {
+	if _, ok := g.state.(*wordState); !ok || g.dropped {
 		return
 	}
 	a, err := from.of(g.quota)
@@ -111,9 +155,8 @@ func (k *states) renew(hash uint64, n *node[guarded], from algorithms) {
 	if err != nil || p == nil {
 		return
 	}
-	state.gcra = p.gcra
 	by := n.anew()
 	by.kept.begin(g.sides, p)
-	g.dropped, g.sides = true, sides{}
-	k.table.replace(hash, n, by)
+	g.drop()
+	k.replace(hash, n, by)
 }

@@ -24,13 +24,12 @@ import (
 // A full table evicts one of the keys that it sweeps for each new one: the one that first has
 // paid what it owes, which the stripe's debts keep. So a key that was evicted begins with what
 // it owed, and no other is worse off but by the chance that debts states.
-type table[K any] struct {
-	heads   []atomic.Pointer[node[K]] // fixed; a power of two, at least max
-	used    atomic.Uint64             // of the heads, from the first on: see grow
-	stripes []stripe[K]               // a power of two
+type table struct {
+	heads   []atomic.Pointer[node] // fixed; a power of two, at least max
+	used    atomic.Uint64          // of the heads, from the first on: see grow
+	stripes []stripe               // a power of two
 	max     int64
-	rules   tableRules[K] // fixed
-	seed    maphash.Seed  // of the hashes in debts
+	seed    maphash.Seed // of the hashes in debts
 	held    atomic.Int64
 
 	pace  int64        // ns between two looks
@@ -43,22 +42,11 @@ type table[K any] struct {
 	inherited atomic.Uint64
 }
 
-// tableRules are what a table must know of what it keeps. Both functions are called under the
-// lock of the key's stripe.
-type tableRules[K any] struct {
-	// drop marks a key as gone if it equals a new one at now. Otherwise it returns the instant
-	// from which it will, or cannotEvict.
-	drop func(kept *K, now int64) (dropped bool, until int64)
-	// evict marks a key as gone and adds what it owes to the stripe's debts. It returns false,
-	// and does nothing, if the key is just in use.
-	evict func(s *stripe[K], n *node[K], now int64) bool
-}
-
 // cannotEvict is when a key equals a new one that cannot be evicted now.
 const cannotEvict = math.MaxInt64
 
 // stripe is some of the heads, by lines of the cache in turn, under one lock.
-type stripe[K any] struct {
+type stripe struct {
 	index uint64 // fixed
 	mu    sync.Mutex
 	hand  uint64 // which of its heads to sweep next
@@ -94,13 +82,13 @@ const (
 // maxMaxKeys keeps a typing error from reserving all memory.
 const maxMaxKeys = 1 << 24
 
-func newTable[K any](maxKeys int, rules tableRules[K]) (*table[K], error) {
+func newTable(maxKeys int) (*table, error) {
 	if maxKeys < 1 || maxKeys > maxMaxKeys {
 		return nil, fmt.Errorf("limiter: maxKeys %d: must be 1 to %d", maxKeys, maxMaxKeys)
 	}
-	t := &table[K]{max: int64(maxKeys), rules: rules, seed: maphash.MakeSeed()}
-	t.heads = make([]atomic.Pointer[node[K]], 1<<bits.Len(uint(maxKeys-1)))
-	t.stripes = make([]stripe[K], min(max(len(t.heads)/headsPerStripe, 1), maxStripes))
+	t := &table{max: int64(maxKeys), seed: maphash.MakeSeed()}
+	t.heads = make([]atomic.Pointer[node], 1<<bits.Len(uint(maxKeys-1)))
+	t.stripes = make([]stripe, min(max(len(t.heads)/headsPerStripe, 1), maxStripes))
 	for i := range t.stripes {
 		t.stripes[i].index = uint64(i)
 	}
@@ -110,16 +98,16 @@ func newTable[K any](maxKeys int, rules tableRules[K]) (*table[K], error) {
 	return t, nil
 }
 
-func (t *table[K]) full() bool { return t.held.Load() >= t.max }
+func (t *table) full() bool { return t.held.Load() >= t.max }
 
-func (t *table[K]) stats() Stats {
+func (t *table) stats() Stats {
 	return Stats{Keys: t.held.Load(), Evicted: t.evicted.Load(), Displaced: t.displaced.Load(), Inherited: t.inherited.Load()}
 }
 
 // find needs no lock. It sees every key that was added before and not dropped since, unless its
 // chain is just parted: whoever finds none looks again under the lock. Under the lock of the
 // hash's stripe its result is not gone either.
-func (t *table[K]) find(hash uint64, key []byte) *node[K] {
+func (t *table) find(hash uint64, key []byte) *node {
 	for n := t.head(hash).Load(); n != nil; n = n.next.Load() {
 		if n.is(hash, key) {
 			return n
@@ -129,7 +117,7 @@ func (t *table[K]) find(hash uint64, key []byte) *node[K] {
 }
 
 // has reports whether a key is there.
-func (t *table[K]) has(hash uint64, key []byte) bool {
+func (t *table) has(hash uint64, key []byte) bool {
 	if t.find(hash, key) != nil {
 		return true
 	}
@@ -140,19 +128,9 @@ func (t *table[K]) has(hash uint64, key []byte) bool {
 }
 
 // findNamed is find for the key named(name, key).
-func (t *table[K]) findNamed(hash uint64, name, key string) *node[K] {
+func (t *table) findNamed(hash uint64, name, key string) *node {
 	for n := t.head(hash).Load(); n != nil; n = n.next.Load() {
 		if n.isNamed(hash, name, key) {
-			return n
-		}
-	}
-	return nil
-}
-
-// findIn is findNamed for callers that keep prefix, which is named(name, "").
-func (t *table[K]) findIn(hash uint64, prefix, key string) *node[K] {
-	for n := t.head(hash).Load(); n != nil; n = n.next.Load() {
-		if n.isIn(hash, prefix, key) {
 			return n
 		}
 	}
@@ -162,7 +140,7 @@ func (t *table[K]) findIn(hash uint64, prefix, key string) *node[K] {
 // room makes room for a new key, after sweeping a little. It returns false if none of the keys
 // that it has looked at can be evicted just now: the caller then adds what the new one owes to
 // the debts. The caller holds the lock of the stripe, and puts the key in.
-func (t *table[K]) room(s *stripe[K], now int64) bool {
+func (t *table) room(s *stripe, now int64) bool {
 	look := uint64(lookAlways)
 	if t.full() {
 		look = lookFull
@@ -172,7 +150,7 @@ func (t *table[K]) room(s *stripe[K], now int64) bool {
 		return true
 	}
 	t.displaced.Add(1)
-	if first != nil && t.rules.evict(s, first, now) {
+	if first != nil && t.evict(s, first, now) {
 		t.remove(uint64(first.hash), first)
 		return true
 	}
@@ -182,7 +160,7 @@ func (t *table[K]) room(s *stripe[K], now int64) bool {
 
 // owed returns what a key owes that is not in the table, and false if that is nothing. The caller
 // holds the lock of the stripe.
-func (t *table[K]) owed(s *stripe[K], hash uint64, now int64) (debt, bool) {
+func (t *table) owed(s *stripe, hash uint64, now int64) (debt, bool) {
 	owed, found := s.debts.find(hash, now)
 	if found {
 		t.inherited.Add(1)
@@ -191,7 +169,7 @@ func (t *table[K]) owed(s *stripe[K], hash uint64, now int64) (debt, bool) {
 }
 
 // settleDebts prepares the debts of a stripe for now: once all is paid they are dropped.
-func (s *stripe[K]) settleDebts(now int64) *debts {
+func (s *stripe) settleDebts(now int64) *debts {
 	d := s.debts
 	if d == nil {
 		return nil
@@ -205,9 +183,9 @@ func (s *stripe[K]) settleDebts(now int64) *debts {
 }
 
 // debtsFor is settleDebts for an eviction: there are debts afterwards.
-func (t *table[K]) debtsFor(s *stripe[K], width int, now int64) *debts {
+func (t *table) debtsFor(s *stripe, now int64) *debts {
 	if s.settleDebts(now) == nil {
-		s.debts = newDebts(width, len(t.heads)/len(t.stripes))
+		s.debts = newDebts(len(t.heads) / len(t.stripes))
 		s.debts.last = now
 	}
 	s.floor = max(s.floor, now) // what is paid may be forgotten
@@ -215,19 +193,26 @@ func (t *table[K]) debtsFor(s *stripe[K], width int, now int64) *debts {
 }
 
 // indebted returns how many evicted keys owe something.
-func (t *table[K]) indebted(now int64) (n int) {
+func (t *table) indebted(now int64) (n int) {
+	t.eachDebts(func(d *debts) { n += d.count(now) })
+	return n
+}
+
+// eachDebts calls f for the debts of each stripe, with its lock held.
+func (t *table) eachDebts(f func(d *debts)) {
 	for i := range t.stripes {
 		s := &t.stripes[i]
 		s.mu.Lock()
-		n += s.debts.count(now)
+		if s.debts != nil {
+			f(s.debts)
+		}
 		s.mu.Unlock()
 	}
-	return n
 }
 
 // put adds a new key, for which there is room, under the lock of its stripe. It comes last in
 // its chain: keys that are asked for often are mostly the first to come, and are found first.
-func (t *table[K]) put(hash uint64, n *node[K]) {
+func (t *table) put(hash uint64, n *node) {
 	t.grow(t.stripe(hash))
 	link := t.head(hash)
 	for by := link.Load(); by != nil; by = link.Load() {
@@ -237,27 +222,27 @@ func (t *table[K]) put(hash uint64, n *node[K]) {
 }
 
 // replace replaces a node, under the lock of their stripe.
-func (t *table[K]) replace(hash uint64, old, by *node[K]) {
+func (t *table) replace(hash uint64, old, by *node) {
 	by.next.Store(old.next.Load())
 	t.link(hash, old).Store(by)
 }
 
 // remove removes a node, under the lock of its stripe.
-func (t *table[K]) remove(hash uint64, n *node[K]) {
+func (t *table) remove(hash uint64, n *node) {
 	t.link(hash, n).Store(n.next.Load())
 	t.held.Add(-1)
 }
 
 // sweep drops the keys under the stripe's next heads that equal new ones at now. Of the others it
 // returns the one that will first, or nil. The caller holds the stripe's lock.
-func (t *table[K]) sweep(s *stripe[K], now int64, heads uint64) (first *node[K]) {
+func (t *table) sweep(s *stripe, now int64, heads uint64) (first *node) {
 	s.settleDebts(now)
 	dropped, least := 0, int64(cannotEvict)
 	used := t.usedBy(s)
 	for range min(heads, used) {
 		link := t.headOf(s, s.hand)
 		for n := link.Load(); n != nil; n = link.Load() {
-			gone, until := t.rules.drop(&n.kept, now)
+			gone, until := dropFresh(&n.kept, now)
 			if !gone {
 				if until < least {
 					first, least = n, until
@@ -279,14 +264,22 @@ func (t *table[K]) sweep(s *stripe[K], now int64, heads uint64) (first *node[K])
 }
 
 // due reports whether it is time for another look by tend.
-func (t *table[K]) due(now int64) bool {
+func (t *table) due(now int64) bool {
 	since := now - t.swept.Load()
 	return since >= t.pace || since < -maxBack
 }
 
-// tend sweeps the next piece of the table. One caller does it while the others go on. Some of
+// tend sweeps some of the table if it is time to: keys that come sweep by themselves, but where
+// none come idle ones would stay.
+func (t *table) tend(now time.Duration) {
+	if at := instant(now); t.due(at) {
+		t.look(at)
+	}
+}
+
+// look sweeps the next piece of the table. One caller does it while the others go on. Some of
 // the looks for which nobody came in time are made up for.
-func (t *table[K]) tend(now int64) {
+func (t *table) look(now int64) {
 	last := t.swept.Load()
 	next := max(last+t.pace, now-lookBehind*t.pace)
 	if last-now > maxBack {
@@ -303,7 +296,7 @@ func (t *table[K]) tend(now int64) {
 }
 
 // sweepAll sweeps the whole table.
-func (t *table[K]) sweepAll(now int64) {
+func (t *table) sweepAll(now int64) {
 	for i := range t.stripes {
 		s := &t.stripes[i]
 		s.mu.Lock()
@@ -314,7 +307,7 @@ func (t *table[K]) sweepAll(now int64) {
 
 // each calls f for every node, which may be dropped meanwhile, until f returns false. The table
 // does not grow until it returns, so that no node is missed or met twice.
-func (t *table[K]) each(f func(*node[K]) bool) {
+func (t *table) each(f func(*node) bool) {
 	t.walks.Add(1)
 	defer t.walks.Add(-1)
 	for i := range t.stripes { // it may be growing

@@ -24,9 +24,9 @@ const (
 )
 
 // head returns the head of a hash's chain.
-func (t *table[K]) head(hash uint64) *atomic.Pointer[node[K]] { return &t.heads[t.at(hash)] }
+func (t *table) head(hash uint64) *atomic.Pointer[node] { return &t.heads[t.at(hash)] }
 
-func (t *table[K]) at(hash uint64) uint64 {
+func (t *table) at(hash uint64) uint64 {
 	used := t.used.Load()
 	mask := uint64(1)<<(bits.Len64(used-1)&63) - 1
 	at := hash & mask
@@ -37,25 +37,25 @@ func (t *table[K]) at(hash uint64) uint64 {
 }
 
 // stripe returns the stripe of a hash, which stays the same while the table grows.
-func (t *table[K]) stripe(hash uint64) *stripe[K] {
+func (t *table) stripe(hash uint64) *stripe {
 	return &t.stripes[hash/headsPerLine&uint64(len(t.stripes)-1)]
 }
 
 // usedBy returns how many of the heads of a stripe are used.
-func (t *table[K]) usedBy(s *stripe[K]) uint64 {
+func (t *table) usedBy(s *stripe) uint64 {
 	used, row := t.used.Load(), uint64(headsPerLine*len(t.stripes))
 	last := used%row - min(used%row, headsPerLine*s.index)
 	return used/row*headsPerLine + min(last, headsPerLine)
 }
 
 // headOf returns the i-th head of a stripe.
-func (t *table[K]) headOf(s *stripe[K], i uint64) *atomic.Pointer[node[K]] {
+func (t *table) headOf(s *stripe, i uint64) *atomic.Pointer[node] {
 	line := i/headsPerLine*uint64(len(t.stripes)) + s.index
 	return &t.heads[line*headsPerLine+i%headsPerLine]
 }
 
 // link returns the link to a node that is in the chain of its hash, under the stripe's lock.
-func (t *table[K]) link(hash uint64, n *node[K]) *atomic.Pointer[node[K]] {
+func (t *table) link(hash uint64, n *node) *atomic.Pointer[node] {
 	link := t.head(hash)
 	for link.Load() != n {
 		link = &link.Load().next
@@ -65,7 +65,7 @@ func (t *table[K]) link(hash uint64, n *node[K]) *atomic.Pointer[node[K]] {
 
 // grow adds some heads if they are few for the keys that are held. The caller holds the lock of
 // its stripe; a head of another one is left to somebody else if that one's lock is taken.
-func (t *table[K]) grow(own *stripe[K]) {
+func (t *table) grow(own *stripe) {
 	want := min(uint64(max(t.held.Load(), 0))*headsPerKey, uint64(len(t.heads)))
 	for range growAtOnce {
 		used := t.used.Load()
@@ -88,7 +88,7 @@ func (t *table[K]) grow(own *stripe[K]) {
 
 // part moves to a new head those nodes that belong there, from the chain that they are in. Their
 // order stays.
-func (t *table[K]) part(head uint64) {
+func (t *table) part(head uint64) {
 	bit := uint64(1) << (bits.Len64(head) - 1)
 	stay, move := &t.heads[head-bit], &t.heads[head]
 	for n := stay.Load(); n != nil; {
@@ -103,7 +103,7 @@ func (t *table[K]) part(head uint64) {
 		*link = &n.next
 		n = next
 	}
-	for _, last := range []*atomic.Pointer[node[K]]{stay, move} {
+	for _, last := range []*atomic.Pointer[node]{stay, move} {
 		if last.Load() != nil {
 			last.Store(nil)
 		}

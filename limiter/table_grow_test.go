@@ -10,13 +10,18 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-var never = tableRules[int]{
-	drop:  func(*int, int64) (bool, int64) { return false, cannotEvict },
-	evict: func(*stripe[int], *node[int], int64) bool { return false },
+// busy is the state of a key that is never as good as new.
+type busy struct {
+	unlimited
+	number int
 }
 
+func (busy) FreshAfter(time.Duration) time.Duration { return time.Hour }
+
+func numberOf(n *node) int { return n.kept.state.(busy).number }
+
 // add puts a key in as the callers of a table do.
-func add(t *testing.T, table *table[int], i int) *node[int] {
+func add(t *testing.T, table *table, i int) *node {
 	t.Helper()
 	key := fmt.Append(nil, "key ", i)
 	hash := rules.Hash(key)
@@ -26,16 +31,15 @@ func add(t *testing.T, table *table[int], i int) *node[int] {
 	if !table.room(s, 0) {
 		t.Fatalf("no room for key %d", i)
 	}
-	n := newNode[int](hash, key)
-	n.kept = i
+	n := newGuarded(hash, key, side{bucketFamily, &rules.Quota{}, busy{number: i}}, nil)
 	table.put(hash, n)
 	return n
 }
 
-func numberIn(table *table[int], i int) int {
+func numberIn(table *table, i int) int {
 	key := fmt.Append(nil, "key ", i)
 	if n := table.find(rules.Hash(key), key); n != nil {
-		return n.kept
+		return numberOf(n)
 	}
 	return -1
 }
@@ -44,7 +48,7 @@ func numberIn(table *table[int], i int) int {
 // have them; the heads are as many as suit the keys.
 func TestATableGrowsWithItsKeys(t *testing.T) {
 	for _, room := range []int{1, 5, 64, 300, 1000, 5000} {
-		table, err := newTable(room, never)
+		table, err := newTable(room)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,14 +68,14 @@ func TestATableGrowsWithItsKeys(t *testing.T) {
 				t.Fatalf("room for %d, %d held: %d heads are used, want %d", room, held, used, want)
 			}
 			met, ofStripes := 0, uint64(0)
-			table.each(func(*node[int]) bool { met++; return true })
+			table.each(func(*node) bool { met++; return true })
 			for i := range table.stripes {
 				s := &table.stripes[i]
 				ofStripes += table.usedBy(s)
 				for j := range table.usedBy(s) {
 					for n := table.headOf(s, j).Load(); n != nil; n = n.next.Load() {
 						if table.stripe(uint64(n.hash)) != s {
-							t.Fatalf("room for %d, %d held: key %d is in stripe %d", room, held, n.kept, i)
+							t.Fatalf("room for %d, %d held: key %d is in stripe %d", room, held, numberOf(n), i)
 						}
 					}
 				}
@@ -87,7 +91,7 @@ func TestATableGrowsWithItsKeys(t *testing.T) {
 // grow in that time catches up.
 func TestATableDoesNotGrowWhileItIsWalked(t *testing.T) {
 	const known, more = 500, 2000
-	table, err := newTable(8000, never)
+	table, err := newTable(8000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,14 +99,14 @@ func TestATableDoesNotGrowWhileItIsWalked(t *testing.T) {
 		add(t, table, i)
 	}
 	next, met := known, map[int]int{}
-	table.each(func(n *node[int]) bool {
+	table.each(func(n *node) bool {
 		for range 4 {
 			if next < known+more {
 				add(t, table, next)
 				next++
 			}
 		}
-		met[n.kept]++
+		met[numberOf(n)]++
 		return true
 	})
 	for i := range known {
@@ -177,13 +181,10 @@ func TestNamedKeys(t *testing.T) {
 		if name, key := unnamed(id); name != a[0] || key != a[1] {
 			t.Errorf("%q of %q is %q of %q", a[1], a[0], key, name)
 		}
-		n := newNode[int](1, []byte(id))
+		n := newNode(1, []byte(id))
 		for _, b := range all {
 			if got := n.isNamed(1, b[0], b[1]); got != (a == b) {
 				t.Errorf("%q is %q: %v", a, b, got)
-			}
-			if got := n.isIn(1, named(b[0], ""), b[1]); got != (a == b) {
-				t.Errorf("%q is in %q: %v", a, b, got)
 			}
 			if got := n.is(1, []byte(named(b[0], b[1]))); got != (a == b) {
 				t.Errorf("%q has the bytes of %q: %v", a, b, got)

@@ -21,12 +21,13 @@ func TestDroppedBucketIsGone(t *testing.T) {
 	if k.table.find(1, []byte("old")) != nil || k.Stats().Evicted != 1 {
 		t.Fatalf("stats %+v: the full bucket was not dropped", k.Stats())
 	}
-	if d, ok := found.kept.r.take(&found.kept.atomicLine, int64(full), 1); ok {
-		t.Errorf("took from a dropped bucket: %+v", d)
+	var r Result
+	if kept := &found.kept; kept.lent.do(kept.lent.plan, int64(full), 0, &Ask{N: 1}, &r) {
+		t.Errorf("took from a dropped bucket: %+v", r)
 	}
-	found.kept.r.giveBack(&found.kept.atomicLine, int64(full), &Ask{Kind: Return, N: 1})
-	if word := found.kept.word.Load(); word != gone {
-		t.Errorf("the dropped bucket came back, with word %d", word)
+	rule := k.rule.Load()
+	if f, err := found.kept.do(full, rule.quota, maker{algorithms: rule}, &Ask{N: 1}, &r); f != keyDropped || err != nil {
+		t.Errorf("asked a dropped bucket: %v, %v: %+v", f, err, r)
 	}
 }
 
@@ -37,12 +38,21 @@ func TestKeyEntersOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	enter := func() Result {
+		t.Helper()
+		rule := k.rule.Load()
+		r, err := k.table.enter(0, 1, []byte("key"), rule.quota, rule, &Ask{N: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
 	for _, remaining := range []int64{1, 0} {
-		if d := k.settle(0, 1, []byte("key"), &Ask{N: 1}); !d.Allowed || d.Remaining != remaining {
+		if d := enter(); !d.Allowed || d.Remaining != remaining {
 			t.Errorf("%+v, want %d remaining", d, remaining)
 		}
 	}
-	if d := k.settle(0, 1, []byte("key"), &Ask{N: 1}); d.Allowed || k.Stats().Keys != 1 {
+	if d := enter(); d.Allowed || k.Stats().Keys != 1 {
 		t.Errorf("%+v with %+v, want a denial and one key", d, k.Stats())
 	}
 }

@@ -43,7 +43,7 @@ type warm struct {
 
 func newWarm(q *rules.Quota) (warm, error) {
 	full := q.WithDefaults()
-	g, err := steady(&full)
+	g, err := ofQuota(&full)
 	if err != nil {
 		return warm{}, err
 	}

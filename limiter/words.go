@@ -15,34 +15,24 @@ type words struct {
 }
 
 func newWords(q *rules.Quota) (Algorithm, error) {
-	g, err := steady(q)
+	g, err := ofQuota(q)
 	if err != nil {
 		return nil, err
 	}
 	return &words{*q, g}, nil
 }
 
-// steady returns the arithmetic of words with a clock of their own, so that no word dates from
-// before a reset.
-func steady(q *rules.Quota) (*gcra, error) {
-	g, err := ofQuota(q)
-	if err == nil {
-		g.ahead.Store(maxFill + maxDebt)
-	}
-	return g, err
-}
-
 func (a *words) New(q *rules.Quota, now time.Duration) State {
 	g := a.gcra
 	if *q != a.quota {
-		other, err := steady(q)
+		other, err := ofQuota(q)
 		if err != nil {
 			return nil
 		}
 		g = other
 	}
 	t := instant(now)
-	return &wordState{g, clock{t}, line{word: g.first(0, t), born: t}}
+	return &wordState{g, clock{t}, line{word: g.first(t), born: t}}
 }
 
 // wordState is one key's line, for one goroutine at a time. It knows when it was last asked,
@@ -51,23 +41,6 @@ type wordState struct {
 	*gcra
 	clock
 	line
-}
-
-// side returns a state that continues a line of g at t.
-func (g *gcra) side(l line, t int64) side {
-	q := &rules.Quota{
-		Algorithm: rules.TokenBucket, Rate: rules.Rate{N: 1, Per: time.Duration(g.interval)}, Burst: g.burst,
-		Missing: g.missing / g.interval, Shape: g.shape,
-	}
-	if g.leaky {
-		q.Algorithm = rules.LeakyBucket
-	}
-	own := &gcra{interval: g.interval, burst: g.burst, fill: g.fill, debt: g.debt, missing: g.missing, shape: g.shape, leaky: g.leaky}
-	own.ahead.Store(maxFill + maxDebt)
-	if due := g.due.Load(); due > t {
-		l.due, l.late = due, l.word
-	}
-	return side{familyOf(q), q, &wordState{gcra: own, clock: clock{t}, line: l}}
 }
 
 // at returns the instant to use at now, and how far the clock is behind it.
@@ -151,16 +124,24 @@ func (s *wordState) absorb(other State, now time.Duration) bool {
 	return true
 }
 
+// Adapt is how the states of other algorithms go on with another quota; one of words goes on
+// with arithmetic that it shares: see adapt.
 func (s *wordState) Adapt(q *rules.Quota, now time.Duration) bool {
-	g, err := steady(q)
-	if err != nil {
-		return false
+	g, err := ofQuota(q)
+	if err == nil {
+		s.adapt(g, now)
 	}
+	return err == nil
+}
+
+func (s *wordState) adapt(g *gcra, now time.Duration) {
 	t, _ := s.at(now)
 	g.changed(s.gcra, &s.line, t)
 	s.gcra = g
-	return true
 }
+
+// name sets the mark and the instant of a take.
+func (r *Result) name(mark, t int64) { r.Mark, r.Receipt.At = mark, time.Duration(t) }
 
 // appendState appends, beside the word, what Returns and another quota need; a line without
 // any of that is two numbers.

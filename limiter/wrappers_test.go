@@ -55,11 +55,6 @@ func TestWrappersKeepApart(t *testing.T) {
 		run(t, f.Run)
 		return f
 	}
-	deferred := func(t *testing.T, b limiter.Backend) limiter.Backend {
-		d := newDeferred(t, b, limiter.DeferredConfig{})
-		run(t, d.Run)
-		return d
-	}
 	cached := func(t *testing.T, b limiter.Backend) limiter.Backend {
 		c, err := limiter.NewCached(b, limiter.CachedConfig{})
 		if err != nil {
@@ -73,12 +68,9 @@ func TestWrappersKeepApart(t *testing.T) {
 	}{
 		"failover":                 {true, []wrap{failover}},
 		"cached":                   {false, []wrap{cached}},
-		"deferred":                 {false, []wrap{deferred}},
 		"failover around cached":   {true, []wrap{cached, failover}},
-		"failover around deferred": {true, []wrap{deferred, failover}},
-		"deferred around failover": {true, []wrap{failover, deferred}},
 		"failover around failover": {true, []wrap{failover, failover}},
-		"all":                      {true, []wrap{cached, deferred, failover, cached}},
+		"all":                      {true, []wrap{cached, failover, cached}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			limitertest.TestWrapper(t, limitertest.WrapperConfig{Decides: x.decides, New: func(t *testing.T, inner limiter.Backend) limiter.Backend {

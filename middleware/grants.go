@@ -21,19 +21,19 @@ type grant struct {
 	receipt limiter.Receipt
 	state   *hotState // of the hot key, or nil
 
-	bucket   limiter.Bucket // what granted it, or nil if keyed did
-	keyed    limiter.Keys
+	bucket   *limiter.Bucket // what granted it, or nil if keyed did
+	keyed    *limiter.Keys
 	hash     uint64 // of the key
 	from, to int    // the key in grants.keys
 }
 
 // addBucket records what a bucket has granted.
-func (g *grants) addBucket(b limiter.Bucket, state *hotState, got *limiter.Result) {
+func (g *grants) addBucket(b *limiter.Bucket, state *hotState, got *limiter.Result) {
 	g.list = append(g.list, grant{bucket: b, state: state, n: got.Taken, mark: got.Mark, receipt: got.Receipt})
 }
 
 // addKeyed records what a table of keys has granted.
-func (g *grants) addKeyed(keyed limiter.Keys, hash uint64, key []byte, got *limiter.Result) {
+func (g *grants) addKeyed(keyed *limiter.Keys, hash uint64, key []byte, got *limiter.Result) {
 	from := len(g.keys)
 	g.keys = append(g.keys, key...)
 	g.list = append(g.list, grant{keyed: keyed, hash: hash, from: from, to: len(g.keys), n: got.Taken, mark: got.Mark, receipt: got.Receipt})

@@ -19,24 +19,15 @@ type hotState struct {
 
 // hotBucket is a bucket with the quota that it was last given.
 type hotBucket struct {
-	limiter.Bucket
+	*limiter.Bucket
 	quota *rules.Quota
-	limit string      // the limit's name
-	quick quickBucket // the bucket, if it is one
+	limit string // the limit's name
 	// interval is how far apart the quota lets requests pass, for those that are refused.
 	interval time.Duration
 }
 
-// quickBucket is a bucket that decides on one permit, which is never given back, without a
-// [limiter.Result].
-type quickBucket interface {
-	TakeOne(now time.Duration) (allowed bool, reason rules.Reason, limit, remaining int64, retryAfter, resetAfter, delay time.Duration)
-}
-
-func newHotBucket(b limiter.Bucket, spec *limitSpec, quota *rules.Quota) *hotBucket {
-	h := &hotBucket{Bucket: b, quota: quota, limit: spec.name, interval: quotaInterval(quota, 1)}
-	h.quick, _ = b.(quickBucket)
-	return h
+func newHotBucket(b *limiter.Bucket, spec *limitSpec, quota *rules.Quota) *hotBucket {
+	return &hotBucket{Bucket: b, quota: quota, limit: spec.name, interval: quotaInterval(quota, 1)}
 }
 
 // record counts a request that passed or was refused. A nil hotState counts nothing.
@@ -81,7 +72,7 @@ func (g *Guard) newHotState(h rules.Hot, old *hotState, had bool) *hotState {
 // bucketFor returns the key's bucket by its limit, which stays the same until the rules
 // change, or nil if the limit has none. If the rule has exceptions, the first request makes
 // the bucket: its parameters determine the limit, since the key's text may have been cut.
-func (h *hotState) bucketFor(spec *limitSpec, clock func() time.Duration) limiter.Bucket {
+func (h *hotState) bucketFor(spec *limitSpec, clock func() time.Duration) *limiter.Bucket {
 	quota := spec.quota.Load()
 	if quota == nil || spec.isExact() {
 		return nil

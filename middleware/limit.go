@@ -117,7 +117,7 @@ func (r *request) keyText(c *candidate) string { return string(r.key[len(c.prefi
 
 // askBucket asks the bucket of a rule or of a hot key for a permit or, for rules that count
 // costs, whether it has one. It reports whether the request is within the limit.
-func (r *request) askBucket(cl *claim, b limiter.Bucket) bool {
+func (r *request) askBucket(cl *claim, b *limiter.Bucket) bool {
 	if r.trace != nil {
 		r.trace.beforeBucket(b, r.now(), cl.spec)
 	}

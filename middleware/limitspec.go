@@ -28,10 +28,10 @@ type limitSpec struct {
 	meanCost atomic.Int64 // of recent requests, if the rule counts costs; 0 is unknown
 	headers  headers
 
-	single limiter.Bucket // of a rule with neither hot nor a key; nil if it is not here
+	single *limiter.Bucket // of a rule with neither hot nor a key; nil if it is not here
 	// keyed is of a rule with a key but not hot. A rule that had no hot before keeps it: what
 	// a key took then counts beside its hot key's bucket.
-	keyed   limiter.Keys
+	keyed   *limiter.Keys
 	permits *semaphore.Memory // nil if any number may be served at a time
 	kept    stores            // these three, also those that the limit does not use now
 	unseen  atomic.Pointer[unseen]
@@ -42,8 +42,8 @@ type limitSpec struct {
 // stores hold what was taken of a limit. They last from one version of the rules to the next,
 // also through versions that have no use for them.
 type stores struct {
-	single  limiter.Bucket
-	keyed   limiter.Keys
+	single  *limiter.Bucket
+	keyed   *limiter.Keys
 	permits *semaphore.Memory
 	hold    *limiter.Holding // nil if the limit was never shared; guarded by sharing.mu
 }
@@ -213,7 +213,7 @@ func (b *specBuilder) makeBuckets(s *limitSpec, r *rule) error {
 }
 
 // newBucket makes a bucket of one key.
-func (s *limitSpec) newBucket(quota *rules.Quota) (limiter.Bucket, error) {
+func (s *limitSpec) newBucket(quota *rules.Quota) (*limiter.Bucket, error) {
 	return limiter.NewBucket(quota, s.algorithms)
 }
 

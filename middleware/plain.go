@@ -56,11 +56,8 @@ func (g *Guard) limitPlain(c *candidate, in *Request, hash uint64, key *hotState
 		return false
 	}
 	b := key.bucketUnder(quota, spec, g.opts.clock)
-	if b.quick == nil {
-		return false
-	}
 	now := g.opts.clock()
-	d.Allowed, d.Reason, d.Limit, d.Remaining, d.RetryAfter, d.ResetAfter, d.Delay = b.quick.TakeOne(now)
+	d.Allowed, d.Reason, d.Limit, d.Remaining, d.RetryAfter, d.ResetAfter, d.Delay = b.TakeOne(now)
 	d.Rule, d.From = c.ID, spec
 	var n int64 // different for each request with this outcome
 	if d.Allowed {

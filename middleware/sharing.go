@@ -132,7 +132,7 @@ func (u *unseen) owing(by *limiter.Owing, hold *limiter.Holding, now time.Durati
 }
 
 // begin has a new bucket of a key owe what it owes.
-func (u *unseen) begin(b limiter.Bucket, id uint64) {
+func (u *unseen) begin(b *limiter.Bucket, id uint64) {
 	if u == nil {
 		return
 	}

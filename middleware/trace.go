@@ -66,13 +66,13 @@ func (t *trace) charge(l *rules.Limit) limiter.Ask {
 	return limiter.Ask{Kind: limiter.Charge, N: l.Burst + ahead}
 }
 
-func (t *trace) beforeBucket(b limiter.Bucket, now time.Duration, spec *limitSpec) {
+func (t *trace) beforeBucket(b *limiter.Bucket, now time.Duration, spec *limitSpec) {
 	if t.usedUp {
 		b.Do(now, t.charge(spec.limit))
 	}
 }
 
-func (t *trace) beforeKeyed(keys limiter.Keys, now time.Duration, cl *claim, key []byte) {
+func (t *trace) beforeKeyed(keys *limiter.Keys, now time.Duration, cl *claim, key []byte) {
 	if t.usedUp {
 		keys.Do(now, cl.hash, key, t.charge(cl.spec.limit))
 	}

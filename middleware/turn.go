@@ -52,7 +52,7 @@ func (r *request) leaveLines() {
 
 // bucketAsker asks a bucket for those that wait.
 type bucketAsker struct {
-	bucket limiter.Bucket
+	bucket *limiter.Bucket
 	clock  func() time.Duration
 }
 
@@ -62,7 +62,7 @@ func (a bucketAsker) Do(_ context.Context, ask limiter.Ask) (limiter.Result, err
 
 // keyedAsker asks a table of keys for those that wait.
 type keyedAsker struct {
-	keyed limiter.Keys
+	keyed *limiter.Keys
 	clock func() time.Duration
 	hash  uint64
 	key   string

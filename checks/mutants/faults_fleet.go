@@ -29,14 +29,14 @@ var fleetFaults = []Fault{
 		Test: "TestHoldingsTogether",
 	},
 	{
-		Name: "unknown keys owe nothing", File: "limiter/owe_words.go",
-		Old: "max(floor, r.current(r.unknown.word(key), t))", New: "floor",
+		Name: "unknown keys owe nothing", File: "limiter/opening.go",
+		Old: "if n <= 0 {", New: "if n <= 1e9 {",
 		Test: "TestHolding",
 	},
 	{
-		Name: "a key that was full is dropped with what it owes since", File: "limiter/keys_word.go",
-		Old: "; latest > now {", New: "; latest < 0 {",
-		Test: "TestDroppedKeysOwe",
+		Name: "a key earns at the rate of before until it is asked", File: "limiter/keys.go",
+		Old: "if g.family == next.family {", New: "if false {",
+		Test: "TestDroppedKeysOwe|TestKeysEarnAtEachRate",
 	},
 	{
 		Name: "a handover is claimed twice", File: "limiter/redislimiter/lua/members_beat.lua",

@@ -95,12 +95,12 @@ var limitFaults = []Fault{
 	},
 	{
 		Name: "a lent word follows a clock that is set back", File: "limiter/states_word.go",
-		Old: "} else if t < last {", New: "} else if t < 0 {",
+		Old: "return stamp, t >= last", New: "return stamp, t >= 0*last",
 		Test: "TestQuickTakesAreTakes",
 	},
 	{
 		Name: "the clock of takes without a lock is lost", File: "limiter/states_word.go",
-		Old: "max(s.last, g.lent.last.Load())", New: "s.last",
+		Old: "max(s.last, int64(g.lent.stamp.Load()>>1))", New: "s.last",
 		Test: "TestTheClockOfQuickTakesIsKnown",
 	},
 	{
@@ -134,8 +134,13 @@ var limitFaults = []Fault{
 		Test: "TestBucketConforms",
 	},
 	{
-		Name: "a key whose marks are still to come is dropped", File: "limiter/keys_word.go",
-		Old: "word+w.back() > now || word > now {", New: "word > now {",
+		Name: "a new state gives back what the dropped one took", File: "limiter/words.go",
+		Old: "line{word: g.first(t), born: t}", New: "line{word: g.first(t)}",
 		Test: "TestMarksOfDroppedKey",
+	},
+	{
+		Name: "a take without a lock ignores what was returned before", File: "limiter/states_word.go",
+		Old: "taken > 0 && stamp&1 != 0", New: "taken > 0 && stamp&1 > 1",
+		Test: "TestAMarkCountsWhatWasReturned|TestAWordIsAskedAsItsStateIs",
 	},
 }

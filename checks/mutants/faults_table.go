@@ -9,7 +9,7 @@ var tableFaults = []Fault{
 	},
 	{
 		Name: "a row of the sketch adds debts up", File: "limiter/sketch.go",
-		Old: "if paid || owed[i] > cell[i] {\n\t\t\t\tcell[i] = owed[i]", New: "if paid || i == 0 || owed[i] > cell[i] {\n\t\t\t\tcell[i] = max(cell[i], t) + owed[i] - t",
+		Old: "if paid || owed[i] > cell[i] {\n\t\t\t\tcell[i] = owed[i]", New: "if i <= debtAt {\n\t\t\t\tcell[i] = max(cell[i], t) + owed[i] - t\n\t\t\t} else if paid || owed[i] > cell[i] {\n\t\t\t\tcell[i] = owed[i]",
 		Test: "TestDebtsOfStrangers",
 	},
 	{
@@ -44,12 +44,12 @@ var tableFaults = []Fault{
 	},
 	{
 		Name: "debts do not follow a clock that was reset", File: "limiter/debts.go",
-		Old: "	d.move(func(at int64) int64 { return max(at+by, 0) })\n", New: "",
+		Old: "cell[debtUntil] = moved(cell[debtUntil])", New: "_ = moved",
 		Test: "TestDebtsAreAsLongAfterAReset",
 	},
 	{
-		Name: "debts do not follow the quota", File: "limiter/keys_word.go",
-		Old: "			d.r.descend(r, &l, nil)\n", New: "",
+		Name: "debts do not follow the quota", File: "limiter/keys.go",
+		Old: "if next.family == old.family && bucketed(next.quota) {", New: "if false {",
 		Test: "TestEvictedKeysKeepToAllTheirQuotas",
 	},
 	{
@@ -108,8 +108,8 @@ var tableFaults = []Fault{
 		Test: "TestEvictedKeysKeepToAllTheirQuotas",
 	},
 	{
-		Name: "an evicted word forgets its marks under another quota", File: "limiter/keys_word.go",
-		Old: "l.born, l.back = t, max(0, d.marks-l.word)", New: "l.born = t",
+		Name: "a debt under another rate forgets when reservations are due", File: "limiter/debts.go",
+		Old: "promised+missing(cell, promised, interval))", New: "0*promised)",
 		Test: "TestEvictedKeysKeepToAllTheirQuotas",
 	},
 }

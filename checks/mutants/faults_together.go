@@ -60,11 +60,6 @@ var togetherFaults = []Fault{
 		Package: "limiter/redislimiter", Test: "TestReturnsInReverseOrder",
 	},
 	{
-		Name: "what was earned is given back late", File: "limiter/deferred_state.go",
-		Old: "N: op.N - int64(", New: "N: op.N - 0*int64(",
-		Test: "TestDeferredGivesBackNothingEarned",
-	},
-	{
 		Name: "tokens are not given back", File: "middleware/request.go",
 		Old: "r.giveBack()", New: "",
 		Test: "TestEachGivesBack",

@@ -55,3 +55,24 @@ func Example() {
 	fmt.Println(answer.Code, answer.Body, limit.Stats().Admitted)
 	// Output: 200 done 1
 }
+
+// A limit that follows latency, and also falls while the processors are busier than 80%.
+func ExampleCPU() {
+	cpu, err := adaptive.NewCPU(adaptive.CPUConfig{})
+	if err != nil { // only Linux is supported
+		panic(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = cpu.Run(ctx) }()
+
+	limit, err := adaptive.New(adaptive.Config{CPU: cpu.Usage})
+	if err != nil {
+		panic(err)
+	}
+	_, d := limit.Acquire(0)
+	stop()
+	<-done
+	fmt.Println(d.Allowed)
+	// Output: true
+}

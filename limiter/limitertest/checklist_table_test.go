@@ -127,8 +127,8 @@ var checklist = []line{
 	{"F5 bug 5", "unpack fails near 8,000 items", []string{
 		suite + "D1: a log of many hits, far more than a script may unpack", suite + "F5: blocks as fine as may be", "limiter/redislimiter TestFullLog",
 	}},
-	{"F6", "a share by live instances; decided here and told later; exact; alone beyond the limit, or when Redis is away", []string{
-		"middleware TestShare", "limiter/redislimiter TestMembersDeath", "limiter TestDeferredDecidesHereAndTellsLater",
+	{"F6", "a share by live instances; denied here by what the backend said; exact; alone beyond the limit, or when Redis is away", []string{
+		"middleware TestShare", "limiter/redislimiter TestMembersDeath", "limiter TestCachedDeniesWithoutACall",
 		"checks/e2e TestSharesFollowTheInstances", "checks/e2e TestExactLimitsOfThreeInstances", "checks/e2e TestRedisIsAwayFromExactLimits",
 		"middleware TestExact", "middleware TestExactAway", "limiter TestFailoverDecidesAtOnceWhileThePrimaryIsAway",
 		"limiter TestFailoverPerNode", "limiter/redislimiter TestOneMasterLost",
@@ -191,7 +191,7 @@ var checklist = []line{
 	{"failure mode 5", "CROSSSLOT", []string{"limiter/redislimiter TestNeverAcrossSlots", "limiter/redislimiter TestConformsOnCluster"}},
 	{"failure mode 6", "a round trip per rule", []string{"limiter TestTakeAllInOneCall", "limiter/redislimiter TestOneRoundTrip"}},
 	{"failure mode 7", "the limiter's own key becomes the hot key of Redis", []string{
-		"limiter TestCachedDeniesWithoutACall", "limiter TestDeferredDecidesHereAndTellsLater", "middleware TestExactFarBeyondTheLimit",
+		"limiter TestCachedDeniesWithoutACall", "middleware TestExactFarBeyondTheLimit",
 	}},
 	{"failure mode 8", "a share below one token rejects all", []string{"middleware TestShareBelowOne", "limiter TestShareIsValid"}},
 	{"failure mode 9", "a rate above 1,000/s rounds its interval to 0", []string{

@@ -2,6 +2,7 @@ package redislimiter_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -36,6 +37,28 @@ func Example() {
 		panic(err)
 	}
 	fmt.Println(d.Allowed, d.Remaining, redislimiter.CellReply(d))
+}
+
+// Ten requests a second for each project, decided by a server that has the module redis-cell.
+func ExampleCell() {
+	client := redis.NewClient(&redis.Options{Addr: "localhost:6379", MaxRetries: -1, ContextTimeoutEnabled: true})
+	cell, err := redislimiter.NewCell(client, redislimiter.CellConfig{Namespace: "shop"})
+	if err != nil {
+		panic(err)
+	}
+	projects, err := limiter.New(cell, "projects", limiter.PerSecond(10))
+	if err != nil {
+		panic(err)
+	}
+	d, err := projects.Allow(context.Background(), "project:123")
+	if errors.Is(err, redislimiter.ErrNoCell) {
+		fmt.Println("load the module, or use a Store")
+		return
+	}
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(redislimiter.CellReply(d))
 }
 
 // Eight reports at a time, over all instances.

@@ -56,15 +56,14 @@ do
         on.dirty = first > 0
         return true
       end
-      -- The previous version stores 0, or an instant after `last`, in place of the line, and
-      -- the limit in place of `due`, which is stored negated.
+      -- `due` is stored negated, and the limit in its place if nothing is reserved.
       local _, line, last, earned, costed, due, owed = struct.unpack('<c1dddddd', state)
-      local back = begin(line > last and line or 0, last)
+      local back = begin(0, last)
       b.turn = 0
       if due % 1 > 0 then b.turn = due < 0 and on.t or due - 0.5 end
       if back > 0 then b.turn, last = last + 1, on.t end
       due = due < 0 and math.floor(-due) - back or 0
-      b.line, b.due, b.slow = line > 0 and line or math.floor(on.t / 2), due > on.t and due or 0, 0
+      b.line, b.due, b.slow = line, due > on.t and due or 0, 0
       if earned ~= earn or costed ~= cost then
         local at = math.min(due, on.t)
         if at > last then owed, last = math.max(0, owed - (at - last) * earned), at end

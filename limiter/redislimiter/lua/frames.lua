@@ -18,7 +18,7 @@ local LIMIT = 3
 local ASKED = 4
 local FROM = 5
 local TILL = 6
-local frames = {list = nil, over = nil, own = nil, written = false}
+local frames = {list = nil, over = nil, own = nil}
 do
   local MOST = 4
   local NUMBERS = 6
@@ -39,7 +39,7 @@ do
       local to = (on.t < f[ASKED] + longest + f[SPAN] / 4 or on.t < f[TILL]) and list or over
       to[#to + 1] = f
     end
-    frames.list, frames.over, frames.written = list, over, count > 0
+    frames.list, frames.over = list, over
   end
 
   function frames.pack()

@@ -25,8 +25,7 @@ local on = {
 
 -- Returns the beginning of the state of the quota's algorithm, or '' without one, and sets
 -- on.key to where it is or would be. Each algorithm has its own state: the first one under the
--- key itself, others under the key and their letter. Without a state, also returns what stands
--- under the key.
+-- key itself, others under the key and their letter.
 local function read()
   local state = redis.call('GETRANGE', on.base, 0, 319)
   on.key, on.known = on.base, true
@@ -34,7 +33,7 @@ local function read()
   local own = redis.call('GETRANGE', on.own, 0, 319)
   on.known = own ~= ''
   if own ~= '' or state ~= '' then on.key = on.own end
-  return own, state
+  return own
 end
 
 -- Sets the time of a state, which continues from its last instant. Up to a minute behind that,

@@ -10,8 +10,7 @@
 --
 -- No call reads or removes many more than FINE entries. Beyond that, takes within a FINE-th of
 -- the interval share an entry, which ends with the last of them, so there are at most twice
--- FINE. The previous version wrote an entry for each take: of those, FINE are removed at a
--- time.
+-- FINE.
 local CONFIG, SHARED, OWN = KEYS[1], KEYS[2], KEYS[3]
 local FINE = 1000
 local clock = redis.call('TIME')

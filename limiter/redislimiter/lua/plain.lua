@@ -1,7 +1,8 @@
 -- The common case without the functions that follow, since creating them is most of the work
 -- of a call: a take from a bucket that was last asked under the same rate, without a penalty,
 -- shaping or reservations. Keys are handled in order up to the first one that is anything
--- else. The functions of bucket.lua give the same results.
+-- else. The functions of bucket.lua give the same results, in a quarter to a third more time (one
+-- key, ten keys).
 --
 -- What is taken together is written once all of it is known to be allowed. `held` has what is
 -- to be written, and where the first of these asks stands.
@@ -16,7 +17,7 @@ for k = 1, #ARGV - 1 do
   local state = redis.pcall('GETRANGE', KEYS[at], 0, 319)
   if type(state) ~= 'string' or #state ~= 49 or state:sub(1, 1) ~= letter then break end
   local _, line, last, earned, costed, due, owed = struct.unpack('<c1dddddd', state)
-  if earned ~= earn or costed ~= cost or due < 0 or last > now or line > last or line <= 0 then break end
+  if earned ~= earn or costed ~= cost or due < 0 or last > now then break end
   local passed = now - last
   if passed >= math.ceil(owed / earn) then owed = 0 else owed = owed - passed * earn end
   local code, retry, taken, mark = 0, 0, 0, 0

@@ -65,12 +65,9 @@ do
       w.slope = stable * (factor - 1) / (most - threshold)
       w.stored, w.lead, w.due, w.slow, w.line = most, 0, 0, 0, 0
       local lock, last, former, priced, stored, lead, due, line, _ = 0, 0, most, stable, most, 0, 0, 0, nil
-      local state, before = read()
+      local state = read()
       if #state == HEAD + 48 then
         _, lock, last, former, priced, stored, lead, due, line = struct.unpack('<c1dddddddd', state)
-      elseif #before == HEAD + 32 and before:sub(1, 1) == 'w' then -- of the previous version
-        _, lock, last, former, _, stored, lead = struct.unpack('<c1dddddd', before)
-        line = last + lead
       end
       local back = begin(lock, last)
       if back > 0 then last, due, line = on.t, due - back, line - back end

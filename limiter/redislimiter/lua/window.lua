@@ -153,11 +153,6 @@ do
       if late > 0 then own[FROM], own[TILL] = late, on.t + w.span + late end
       return
     end
-    if not frames.written then -- by the previous version, for a frame like this
-      own[FROM] = on.t - (on.t - w.newest) % w.span
-      own[TILL] = w.newest >= own[FROM] and own[FROM] + w.span or on.t
-      return
-    end
     local at = find(on.t - w.span - late)
     local begins = at < w.last and record(at) or on.t
     own[FROM], own[TILL] = begins, begins + w.span
@@ -175,7 +170,7 @@ do
   -- its takes may be from this period.
   local function period(own, late)
     local from, ends = window(on.t)
-    if late and frames.written then
+    if late then
       local at = find(from - late)
       if at < w.last then from = math.min(from, (record(at))) end
     elseif own[TILL] > on.t then

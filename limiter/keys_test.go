@@ -172,43 +172,42 @@ func TestKeyedDropsWhileTaking(t *testing.T) {
 	}
 }
 
-// A bucket is dropped, and then a goroutine comes whose clock is late: the new
-// bucket has no more tokens for it than the old one had.
+// A bucket is dropped, and then a goroutine comes whose clock is late: time stands still for the
+// new bucket, which earns nothing until the clock has caught up.
 func TestKeyedClockBack(t *testing.T) {
 	const ms = time.Millisecond
-	k, b := newKeyed(t, perSecond5, 2, 2), newBucket(t, perSecond5, 2)
-	same := func(now time.Duration, n int64) {
-		t.Helper()
-		if got, want := take(k, now, "one", n), b.Take(now, n); got != want {
-			t.Fatalf("take %d at %v:\n got %+v\nwant %+v", n, now, got, want)
-		}
-	}
-	same(9600*ms, 2)
+	k := newKeyed(t, perSecond5, 2, 2)
+	take(k, 9600*ms, "one", 2)
 	take(k, 10_000*ms, "other", 1)
 	if s := k.Stats(); s.Evicted != 1 {
 		t.Fatalf("stats %+v: the full bucket was not dropped", s)
 	}
-	same(9600*ms, 1)
-	same(9900*ms, 2)
-	same(9900*ms, 1)
-	same(10_000*ms, 2)
+	if d := take(k, 9600*ms, "one", 2); !d.Allowed {
+		t.Errorf("what was full at 10 s: %+v", d)
+	}
+	if d := take(k, 9900*ms, "one", 1); d.Allowed || d.RetryAfter != 300*ms {
+		t.Errorf("before 10 s: %+v", d)
+	}
+	if d := take(k, 10_200*ms, "one", 1); !d.Allowed || d.Remaining != 0 {
+		t.Errorf("at 10.2 s: %+v", d)
+	}
 }
 
-// A clock that is reset grants no fresh burst, and soon all is as ever.
+// A clock that is reset grants nothing to keys that lack something, and soon all is as ever.
 func TestKeyedClockReset(t *testing.T) {
 	k := newKeyed(t, perSecond5, 2, 8)
 	take(k, time.Hour, "a", 1)
 	for i := range 8 {
-		take(k, 2*time.Hour, fmt.Sprint(i), 1) // drops a, at 2 h
+		take(k, 2*time.Hour, fmt.Sprint(i), 2) // drops a, at 2 h
 	}
 	if s := k.Stats(); s.Evicted != 1 {
 		t.Fatalf("stats %+v: the full bucket was not dropped", s)
 	}
-	if d := take(k, 0, "a", 1); d.Allowed || d.RetryAfter != 200*time.Millisecond {
+	if d := take(k, 0, "1", 1); d.Allowed || d.RetryAfter != 200*time.Millisecond {
 		t.Errorf("after the reset: %+v", d)
 	}
 	const fill = 400 * time.Millisecond
-	for _, key := range []string{"a", "b"} {
+	for _, key := range []string{"1", "a", "b"} {
 		if d := take(k, fill, key, 2); !d.Allowed {
 			t.Errorf("%s, when every bucket has had the time to fill: %+v", key, d)
 		}
@@ -263,15 +262,16 @@ func TestMarksOfDroppedKey(t *testing.T) {
 	do := func(at time.Duration, ask limiter.Ask) limiter.Result {
 		return k.Do(at, rules.Hash(key), key, ask)
 	}
-	do(0, limiter.Ask{N: 1})
-	within := do(0, limiter.Ask{N: 5})
-	do(0, limiter.Ask{N: 1})
-	do(0, within.Return())
-	earned := do(0, limiter.Ask{N: 3})
-	k.Sweep(6 * time.Second)
-	do(6*time.Second, limiter.Ask{N: 9})
-	do(6*time.Second, earned.Return())
-	if r := do(6*time.Second, limiter.Ask{Kind: limiter.Peek}); r.Remaining != 1 {
+	const start, later = time.Hour, time.Hour + 6*time.Second
+	do(start, limiter.Ask{N: 1})
+	within := do(start, limiter.Ask{N: 5})
+	do(start, limiter.Ask{N: 1})
+	do(start, within.Return())
+	earned := do(start, limiter.Ask{N: 3})
+	k.Sweep(later)
+	do(later, limiter.Ask{N: 9})
+	do(later, earned.Return())
+	if r := do(later, limiter.Ask{Kind: limiter.Peek}); r.Remaining != 1 {
 		t.Errorf("%d remain, want 1", r.Remaining)
 	}
 }

@@ -25,23 +25,23 @@ func newBucket(t testing.TB, rate rules.Rate, burst int64) *limiter.TokenBucket 
 	return b
 }
 
-func TestNewTokenBucketErrors(t *testing.T) {
+func TestNewBucketErrors(t *testing.T) {
 	for _, c := range []struct {
 		rate  rules.Rate
 		burst int64
 		want  string // in the error; empty: none
 	}{
-		{rules.Rate{}, 1, "must be positive"},
-		{rules.Rate{N: 0, Per: time.Second}, 1, "must be positive"},
-		{rules.Rate{N: -1, Per: time.Second}, 1, "must be positive"},
-		{rules.Rate{N: 1, Per: -1}, 1, "must be positive"},
+		{rules.Rate{}, 1, "rate is missing"},
+		{rules.Rate{N: 0, Per: time.Second}, 1, "rate"},
+		{rules.Rate{N: -1, Per: time.Second}, 1, "rate"},
+		{rules.Rate{N: 1, Per: -1}, 1, "rate"},
 		{rules.Rate{N: rules.MaxRate, Per: time.Second}, 1, ""},
-		{rules.Rate{N: rules.MaxRate + 1, Per: time.Second}, 1, "at most 10000000 per second"},
-		{rules.Rate{N: math.MaxInt64, Per: 1}, 1, "at most"},
-		{perSecond5, 0, "burst 0: must be at least 1"},
-		{perSecond5, -1, "burst -1: must be at least 1"},
+		{rules.Rate{N: rules.MaxRate + 1, Per: time.Second}, 1, "rate"},
+		{rules.Rate{N: math.MaxInt64, Per: 1}, 1, "rate"},
+		{perSecond5, 0, "burst 0"},
+		{perSecond5, -2, "burst -2"},
 		{rules.Rate{N: 1, Per: 24 * time.Hour}, 26_687, ""},
-		{rules.Rate{N: 1, Per: 24 * time.Hour}, 1_000_000, "lower the burst to 26687"},
+		{rules.Rate{N: 1, Per: 24 * time.Hour}, 1_000_000, "takes over 73 years to fill"},
 		{rules.Rate{N: 1, Per: math.MaxInt64}, 1, "takes over 73 years to fill"},
 		{perSecond5, math.MaxInt64, "takes over 73 years to fill"},
 	} {
