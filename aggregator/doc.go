@@ -24,17 +24,17 @@
 //
 //   - shards.go feed.go shard.go batch.go part.go which detector counts which keys
 //   - handler.go what a decoder reports · fetch.go count.go a count
-//   - advance.go time goes on · closing.go a pane is over · scan.go suspects among all keys
+//   - advance.go setclock.go time goes on · closing.go a pane is over · scan.go suspects among all keys
 //   - judge.go whether a key is hot, suspect or neither · enter.go it becomes hot or suspect ·
 //     cool.go it cools · adopt.go it was hot in another detector ·
 //     snapshot.go resumed.go what another one knew of it
 //   - reload.go keephot.go other rules while running
 //   - attribution.go heirs.go which hot keys are listed · usual.go which are as always ·
-//     kin.go family.go which of them share requests
+//     kin.go family.go levels.go which of them share requests
 //   - detector.go a detector and what it publishes · stats.go · account.go one key explained ·
 //     suspects.go the suspects · hot.go ratio.go what is published of a key
 //   - view.go the windows of a rule · watched.go standing.go a key that is hot or suspect ·
-//     threshold.go top.go the counts that it needs
+//     threshold.go top.go the counts that it needs · days.go what keys counted on days before
 //   - state.go what is known of a rule, its windows, thresholds and keys · origins.go meter.go
 //     where requests come from, and their rate · skew.go what clocks may have moved ·
 //     verdict.go decisions · memory.go

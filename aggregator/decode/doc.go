@@ -15,10 +15,10 @@
 //   - stream.go a connection · packet.go a packet and its meta line
 //   - verify.go listed.go replay.go refuse.go whether it is believed
 //   - offsets.go held.go senders.go its sender, by sequence, and when it was sent
-//   - lines.go line.go its counts · canonical.go keys of other programs · fractions.go samples ·
+//   - lines.go alike.go line.go its counts · canonical.go keys of other programs · fractions.go samples ·
 //     heldback.go origin.go lines that are no counts · over.go more than a sender may count
 //   - settle.go gaps.go losses.go packets that are missing, and lines that make up for them
-//   - decoder.go trust.go caps.go keyset.go refusals.go accounts.go rulesums.go clock.go
+//   - decoder.go trust.go caps.go keyset.go refusals.go accounts.go rulesums.go bucketsums.go clock.go
 //     clocklog.go lateness.go stats.go the state of a decoder and its senders
 //   - handler.go what a decoder reports · lookback.go how far back counts matter
 //   - numbered.go reload.go other rules while running

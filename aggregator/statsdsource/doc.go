@@ -14,5 +14,6 @@
 //   - reader.go receive_*.go nap_*.go drops_*.go packets, many at a time, and what the system
 //     dropped
 //   - accept.go streams.go framer.go connections
-//   - feed.go where a reader passes counts · reload.go other rules while running · stats.go limits.go
+//   - feed.go where a reader passes counts · reload.go other rules while running · stats.go limits.go ·
+//     snapshot.go what the next process continues from
 package statsdsource

@@ -6,6 +6,7 @@
 //	change.go        events of hot keys, from the changes that publishers write
 //	heating.go       when a key that is hot is told, and when not again
 //	control.go       events of operators' controls
+//	words.go         what events say in words
 //	tail.go          what was added to the two streams since the last look
 //	follower.go      events as they happen, for one reader
 //	view.go          the state of a namespace, for many readers
