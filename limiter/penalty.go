@@ -69,7 +69,7 @@ func (p *penalty) locked(now, left time.Duration, ask *Ask) Result {
 	r := p.inner.Do(now, peek)
 	retry, within := r.RetryAfter, max(ask.Within, 0)
 	switch {
-	case ask.Kind == Reserve && p.shape: // its turn comes after all that is in the queue
+	case ask.Kind == Reserve && p.shape && ask.N > 0: // its turn comes after all that is in the queue
 		retry = max(retry, r.ResetAfter-within)
 	case ask.Kind == Reserve:
 		retry -= within

@@ -72,10 +72,11 @@ func (s *wordState) Do(now time.Duration, ask Ask) Result {
 		}
 	}
 	if lag > 0 {
-		if ask.Kind == Reserve && v.wait > 0 {
-			r.RetryAfter -= time.Duration(lag) // ask.Within was reduced by it
-		}
+		retry := r.RetryAfter
 		r.behind(lag)
+		if ask.Kind == Reserve {
+			r.RetryAfter = retry // it has lag already, since ask.Within was reduced by it
+		}
 	}
 	return r
 }
