@@ -176,10 +176,7 @@ func (s *senders) resumeAccount(a *accounts, key accountKey, x *snapshot.Account
 	}
 	s.accountsLeft--
 	seq := min(x.Seq, a.resumedAt)
-	if c := &a.carriedOver; c.Seq > 0 && x.Number <= c.Opened { // its next line says what it lacks since then
-		seq = min(seq, c.Seq-1)
-	}
-	a.keys[key] = &keyAccount{number: x.Number, low: x.Low, high: x.High, seq: seq, heard: x.Heard}
+	a.keys[key] = &keyAccount{number: x.Number, low: x.Low, high: x.High, seq: seq, since: seq, heard: x.Heard}
 }
 
 // gapBefore records that all that a sender has sent before its first packet here is missing,

@@ -113,17 +113,17 @@ func TestSnapshotsBoundTheTruth(t *testing.T) {
 // A snapshot that does not fit is refused, and then nothing is known of before.
 func TestSnapshotsThatDoNotFitAreRefused(t *testing.T) {
 	for name, spoil := range map[string]func(m *resumeModel, s *snapshot.Snapshot){
-		"too old":     func(m *resumeModel, _ *snapshot.Snapshot) { m.run(t, 10*time.Second) },
-		"future":      func(_ *resumeModel, s *snapshot.Snapshot) { s.Cut = s.Cut.Add(time.Minute) },
+		"too old": func(m *resumeModel, _ *snapshot.Snapshot) { m.run(t, 10*time.Second) },
+		"future":  func(_ *resumeModel, s *snapshot.Snapshot) { s.Cut = s.Cut.Add(time.Minute) },
 		"other rules": func(_ *resumeModel, s *snapshot.Snapshot) {
 			for i := range s.Rules {
 				s.Rules[i] += "x"
 			}
 		},
-		"newer":       func(m *resumeModel, _ *snapshot.Snapshot) { m.store.data[7]++ },
-		"older":       func(m *resumeModel, _ *snapshot.Snapshot) { m.store.data[7]-- },
-		"malformed":   func(m *resumeModel, _ *snapshot.Snapshot) { m.store.data = m.store.data[:len(m.store.data)-1] },
-		"":            func(*resumeModel, *snapshot.Snapshot) {},
+		"newer":     func(m *resumeModel, _ *snapshot.Snapshot) { m.store.data[7]++ },
+		"older":     func(m *resumeModel, _ *snapshot.Snapshot) { m.store.data[7]-- },
+		"malformed": func(m *resumeModel, _ *snapshot.Snapshot) { m.store.data = m.store.data[:len(m.store.data)-1] },
+		"":          func(*resumeModel, *snapshot.Snapshot) {},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			m := newResumeModel(rand.New(rand.NewPCG(1, 2)), rules.NewThreshold(rules.Rate{N: 300, Per: 10 * time.Second}))
