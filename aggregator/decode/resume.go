@@ -145,7 +145,8 @@ func (s *senders) resumeSender(p *snapshot.Sender, cut time.Time) *sender {
 	if s.byName == nil {
 		s.byName = make(map[string]*sender)
 	}
-	from = &sender{name: p.Name, incarnation: p.Incarnation, first: 1, last: p.Seq, heard: p.Heard, accounts: resumedAccounts(p)}
+	heard := p.Heard.Add(later(cut, s.resumed.since).Sub(cut)) // it was not silent while no process listened
+	from = &sender{name: p.Name, incarnation: p.Incarnation, first: 1, last: p.Seq, heard: heard, accounts: resumedAccounts(p)}
 	s.resumeRuleSums(&from.accounts, p, nil, nil)
 	from.accounts.resumed = true
 	s.byName[from.name] = from

@@ -44,6 +44,11 @@ var restartFaults = []Fault{
 		Test:    "TestNothingIsKnownWhileASenderIsUnheard",
 	},
 	{
+		Name: "an instance was silent while no process listened", File: "aggregator/decode/resume.go",
+		Old: "later(cut, s.resumed.since).Sub(cut)", New: "0",
+		Test: "TestResumeOfAnInstanceThatNoProcessCouldHear",
+	},
+	{
 		Name: "a snapshot is used however old it is", File: "aggregator/statsdsource/snapshot.go",
 		Old: "case age >= longest:", New: "case age >= 1000*longest:",
 		Test: "TestSnapshotsThatDoNotFitAreRefused",
