@@ -259,7 +259,7 @@ var restartFaults = []Fault{
 	},
 	{
 		Name: "a restart spares keys whose accounts the sender may have dropped", File: "aggregator/decode/resumegap.go",
-		Old: "	a.spare(&g.Gap, opened, h)\n", New: "	for key := range a.keys {\n		h.Spare(g.ID, int(key.rule), key.hash, false)\n	}\n",
+		Old: "	a.spare(&g.Gap, opened, h)\n", New: "	for key, k := range a.keys {\n		if k.number <= opened {\n			h.Spare(g.ID, int(key.rule), key.hash, false)\n		}\n	}\n",
 		Test: "TestARestartSparesNoKeyThatWasSilent",
 	},
 }
