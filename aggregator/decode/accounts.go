@@ -48,9 +48,13 @@ type accountKey struct {
 }
 
 // keyAccount is what has been counted of an account: from low to high.
+//
+// An account shows what a gap lacks of its key only if it was followed from before the gap: counts
+// below low, and those that contradict the sender's sums, can be of any gap before since.
 type keyAccount struct {
 	number, low, high uint64
 	seq               uint64 // of the newest packet with it
+	since             uint64 // all counts from this packet on are known; 0 means all that it has
 	heard             int64  // the start of that packet's counts, in ns since the Unix epoch
 }
 

@@ -53,6 +53,15 @@ func (a *accounts) carried(cut time.Time, sums *snapshot.Sums, ids map[uint64]bo
 	return c
 }
 
+// knownTo returns the packet after which the next line of k shows what is missing of it. That is the
+// one before the carried gaps if k had been opened there, and was followed from there.
+func (k *keyAccount) knownTo(c *snapshot.Carried) uint64 {
+	if c.Seq > 0 && k.number <= c.Opened && k.since < c.Seq {
+		return min(k.seq, c.Seq-1)
+	}
+	return k.seq
+}
+
 // savedTime returns t, or the next instant if it is the epoch, which gaps of an unknown time begin
 // with: in a snapshot that is no time.
 func savedTime(t time.Time) time.Time {

@@ -145,7 +145,8 @@ func (s *senders) resumeSender(p *snapshot.Sender, cut time.Time) *sender {
 	if s.byName == nil {
 		s.byName = make(map[string]*sender)
 	}
-	from = &sender{name: p.Name, incarnation: p.Incarnation, first: 1, last: p.Seq, heard: p.Heard, accounts: resumedAccounts(p)}
+	heard := p.Heard.Add(later(cut, s.resumed.since).Sub(cut)) // it was not silent while no process listened
+	from = &sender{name: p.Name, incarnation: p.Incarnation, first: 1, last: p.Seq, heard: heard, accounts: resumedAccounts(p)}
 	s.resumeRuleSums(&from.accounts, p, nil, nil)
 	from.accounts.resumed = true
 	s.byName[from.name] = from
@@ -176,10 +177,7 @@ func (s *senders) resumeAccount(a *accounts, key accountKey, x *snapshot.Account
 	}
 	s.accountsLeft--
 	seq := min(x.Seq, a.resumedAt)
-	if c := &a.carriedOver; c.Seq > 0 && x.Number <= c.Opened { // its next line says what it lacks since then
-		seq = min(seq, c.Seq-1)
-	}
-	a.keys[key] = &keyAccount{number: x.Number, low: x.Low, high: x.High, seq: seq, heard: x.Heard}
+	a.keys[key] = &keyAccount{number: x.Number, low: x.Low, high: x.High, seq: seq, since: seq, heard: x.Heard}
 }
 
 // gapBefore records that all that a sender has sent before its first packet here is missing,

@@ -48,20 +48,16 @@ func (s *senders) resumeGap(from *sender, p *snapshot.Sender, h Handler) {
 	}
 	a.first, a.resumedAt = before.first, before.seq
 	for i := range o.saved {
-		s.settleResumed(from, &o.saved[i], g, opened, h)
+		s.settleResumed(from, &o.saved[i], g, h)
 	}
 	if g == nil {
 		return
 	}
-	for key, k := range a.keys {
-		if k.number <= opened { // it had its account all the while
-			h.Spare(g.ID, int(key.rule), key.hash, false)
-		}
-	}
+	a.spare(&g.Gap, opened, h)
 }
 
 // settleResumed compares an account with what was counted of it before.
-func (s *senders) settleResumed(from *sender, x *savedAccount, g *openGap, opened uint64, h Handler) {
+func (s *senders) settleResumed(from *sender, x *savedAccount, g *openGap, h Handler) {
 	a := &from.accounts
 	k := a.keys[x.accountKey]
 	switch {
@@ -77,8 +73,8 @@ func (s *senders) settleResumed(from *sender, x *savedAccount, g *openGap, opene
 	}
 	missing -= apart
 	before := k.low
-	k.low = x.Low
-	if x.Number <= opened {
+	k.low, k.since = x.Low, min(x.Seq, a.resumedAt)
+	if k.since < g.from {
 		h.Spare(g.ID, int(x.rule), x.hash, true)
 	}
 	if missing == 0 {

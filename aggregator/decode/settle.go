@@ -102,13 +102,13 @@ func (a *accounts) book(m *wire.Meta, e *entry, left *int, h Handler) (missing u
 		// It is older than the state of the sender, so some of it may have been counted
 		// before, or be in packets that are not known to be missing.
 		a.opening.noteApart(key, k.high-k.low)
-		k.low, k.high, k.seq = before, before, 0
+		k.low, k.high, k.seq, k.since = before, before, 0, m.Seq
 	}
 	if e.Total > k.high {
 		missing = before - k.high
 		from, to = a.missed(k.seq, m.Seq)
 		if agrees = before == k.high || before > k.high && missing <= a.owed && !from.IsZero(); !agrees {
-			missing = 0 // with what the sender says of itself
+			missing, k.since = 0, m.Seq // with what the sender says of itself
 		}
 		if missing > 0 {
 			if k.seq >= a.pruned.to || e.Number > a.pruned.opened {

@@ -69,7 +69,7 @@ func (d *Decoder) Save(s *snapshot.Snapshot) {
 			}
 			of.Accounts = append(of.Accounts, snapshot.Account{
 				Sender: len(s.Senders), Hash: key.hash, Rule: int(key.rule),
-				Number: k.number, Low: k.low, High: k.high, Seq: k.seq, Heard: k.heard,
+				Number: k.number, Low: k.low, High: k.high, Seq: k.knownTo(&of.Carried), Heard: k.heard,
 			})
 		}
 		s.Senders = append(s.Senders, of)

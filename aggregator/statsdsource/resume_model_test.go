@@ -43,6 +43,7 @@ type resumeModel struct {
 	store   modelStore
 	redis   map[string]rules.Hot
 	skip    float64 // how often a second has no snapshot
+	kills   int     // the live one is killed once in so many steps
 
 	killed, resumed time.Time
 	restarted       time.Time
@@ -422,6 +423,7 @@ func randomResumeModel(r *rand.Rand) *resumeModel {
 	m.loss = []float64{0, 0, 0.02, 0.2}[r.IntN(4)]
 	m.mu.Unlock()
 	m.skip = []float64{0, 0.3, 0.6}[r.IntN(3)]
+	m.kills = []int{400, 100}[r.IntN(2)]
 	return m
 }
 
@@ -439,7 +441,7 @@ func (m *resumeModel) runRandom(t testing.TB) {
 			if down--; down <= 0 {
 				m.revive(time.Duration(m.IntN(1500)) * time.Millisecond)
 			}
-		case m.IntN(400) == 0:
+		case m.IntN(m.kills) == 0:
 			m.kill(t, m.IntN(3) == 0)
 			down = m.IntN(150)
 		}

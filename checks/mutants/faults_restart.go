@@ -44,6 +44,11 @@ var restartFaults = []Fault{
 		Test:    "TestNothingIsKnownWhileASenderIsUnheard",
 	},
 	{
+		Name: "an instance was silent while no process listened", File: "aggregator/decode/resume.go",
+		Old: "later(cut, s.resumed.since).Sub(cut)", New: "0",
+		Test: "TestResumeOfAnInstanceThatNoProcessCouldHear",
+	},
+	{
 		Name: "a snapshot is used however old it is", File: "aggregator/statsdsource/snapshot.go",
 		Old: "case age >= longest:", New: "case age >= 1000*longest:",
 		Test: "TestSnapshotsThatDoNotFitAreRefused",
@@ -223,13 +228,38 @@ var restartFaults = []Fault{
 		Test: "TestAccountsSpareWhatIsCarried",
 	},
 	{
-		Name: "an account that was opened shortly before the cut spares the key what was lost before it", File: "aggregator/decode/resume.go",
-		Old: "c.Seq > 0 && x.Number <= c.Opened {", New: "c.Seq > 0 {",
+		Name: "an account that was opened shortly before the cut spares the key what was lost before it", File: "aggregator/decode/carried.go",
+		Old: "k.number <= c.Opened && ", New: "",
 		Test: "TestAccountsSpareWhatIsCarried",
 	},
 	{
-		Name: "an account that was opened behind a carried gap says that nothing was lost there", File: "aggregator/decode/resumegap.go",
-		Old: "if x.Number <= opened {", New: "if true {",
+		Name: "an account that was first heard behind a carried gap shows what its key lacks there", File: "aggregator/decode/carried.go",
+		Old: " && k.since < c.Seq {", New: " {",
 		Test: "TestAccountsSpareWhatIsCarried",
+	},
+	{
+		Name: "an account that a packet before the snapshot continues shows what its key lacks in a carried gap", File: "aggregator/decode/resumegap.go",
+		Old: "if k.since < g.from {", New: "if true {",
+		Test: "TestAccountsSpareWhatIsCarried",
+	},
+	{
+		Name: "an account of the process before was followed since ever", File: "aggregator/decode/resume.go",
+		Old: "since: seq, heard", New: "heard",
+		Test: "TestAccountsSpareWhatIsCarried",
+	},
+	{
+		Name: "an account with counts of an unknown time was followed since ever", File: "aggregator/decode/settle.go",
+		Old: "before, before, 0, m.Seq\n", New: "before, before, 0, 0\n",
+		Test: "TestAccountsSpareWhatIsCarried",
+	},
+	{
+		Name: "an account that does not agree with its sender was followed since ever", File: "aggregator/decode/settle.go",
+		Old: "missing, k.since = 0, m.Seq", New: "missing = 0",
+		Test: "TestAccountsSpareWhatIsCarried",
+	},
+	{
+		Name: "a restart spares keys whose accounts the sender may have dropped", File: "aggregator/decode/resumegap.go",
+		Old: "	a.spare(&g.Gap, opened, h)\n", New: "	for key, k := range a.keys {\n		if k.number <= opened {\n			h.Spare(g.ID, int(key.rule), key.hash, false)\n		}\n	}\n",
+		Test: "TestARestartSparesNoKeyThatWasSilent",
 	},
 }
