@@ -2,6 +2,7 @@ package limiter
 
 import (
 	"encoding/binary"
+	"math"
 	"math/bits"
 )
 
@@ -34,8 +35,9 @@ type turn struct {
 	fastest int64 // ns, the shortest interval of these
 }
 
-// mark returns the mark of the latest take.
-func (l *line) mark() int64 { return l.word + l.back }
+// mark returns the mark of the latest take. Where the clock shows a century and much was given
+// back, marks are the greatest number.
+func (l *line) mark() int64 { return l.word + min(l.back, math.MaxInt64-l.word) }
 
 // lift makes the word the one in force at t; lower undoes that, and keeps what was taken in
 // between.
@@ -160,7 +162,7 @@ func (l *line) owes(g *gcra, t int64) (owed debt, spent bool) {
 	if word <= t {
 		return debt{}, false
 	}
-	owed = debt{debtUntil: word, debtAt: word, debtCount: speedOf(g.interval), debtMark: word + l.back}
+	owed = debt{debtUntil: word, debtAt: word, debtCount: speedOf(g.interval), debtMark: word + min(l.back, math.MaxInt64-word)}
 	if l.late > 0 {
 		owed[debtDue] = l.due
 	}
