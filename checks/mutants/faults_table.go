@@ -104,7 +104,7 @@ var tableFaults = []Fault{
 	},
 	{
 		Name: "an evicted bucket forgets its marks", File: "limiter/line.go",
-		Old: ", debtMark: word + l.back}", New: "}",
+		Old: ", debtMark: word + min(l.back, math.MaxInt64-word)}", New: "}",
 		Test: "TestEvictedKeysKeepToAllTheirQuotas",
 	},
 	{
