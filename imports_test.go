@@ -31,7 +31,7 @@ var arrows = map[string][]string{
 	"collector":           {"internal/base", "internal/loglimit", "rules", "wire"},
 	"aggregator":          {"aggregator/baseline", "aggregator/decode", "aggregator/internal/ring", "aggregator/internal/snapshot", "aggregator/internal/window", "internal/base", "rules", "wire"},
 	"hotset":              {"rules"},
-	"hotkeys":             {"hotset", "internal/base", "internal/loglimit", "internal/redisconfig", "rules", "wire"},
+	"hotkeys":             {"hotset", "internal/base", "internal/loglimit", "internal/published", "internal/redisconfig", "rules", "wire"},
 
 	"collector/internal/former":    {"rules"},
 	"collector/statsdsink":         {"collector", "collector/internal/former", "internal/base", "rules", "wire"},
@@ -79,10 +79,11 @@ var arrows = map[string][]string{
 	"internal/loglimit":     nil,
 	"internal/hotwords":     {"rules"},
 	"internal/redisconfig":  {"rules"},
+	"internal/published":    {"rules"},
 	"internal/termtext":     nil,
 	"internal/top":          {"hotkeys", "internal/base", "internal/hotwords", "internal/live", "internal/termtext", "rules"},
 	"internal/webhook":      {"hotkeys", "internal/base", "internal/live", "internal/loglimit", "internal/redisconfig"},
-	"internal/live":         {"hotkeys", "hotset", "internal/base", "internal/hotwords", "internal/loglimit", "internal/redisconfig", "rules", "wire"},
+	"internal/live":         {"hotkeys", "hotset", "internal/base", "internal/hotwords", "internal/loglimit", "internal/published", "internal/redisconfig", "rules"},
 	"internal/protofield":   nil, // for adapters, which are modules of their own
 	"internal/windowgen":    nil,
 	"internal/signedpacket": nil,

@@ -15,7 +15,7 @@ import (
 )
 
 // published is all that readers of the set see.
-func published(t *testing.T, client redis.UniversalClient) map[string]string {
+func publishedHot(t *testing.T, client redis.UniversalClient) map[string]string {
 	t.Helper()
 	ctx := context.Background()
 	all := client.HGetAll(ctx, testLayout.Info).Val()
@@ -47,7 +47,7 @@ func TestAdopt(t *testing.T) {
 			"no json", "]", "no owner", `{"until":99999999999999}`,
 			"nameless", strings.Replace(client.HGet(ctx, testLayout.Info, change.Hot[0].Key.String()).Val(), "kafka-8", "kafka-7", 1)).Err())
 		must(t, client.ZAdd(ctx, testLayout.Hot, redis.Z{Member: "nameless", Score: 1}).Err())
-		was := published(t, client)
+		was := publishedHot(t, client)
 
 		p := testPublisher(t, client, func(c *PublisherConfig) { c.Owner = "kafka-7" })
 		adopted, until, err := p.Adopt(ctx)
@@ -55,7 +55,7 @@ func TestAdopt(t *testing.T) {
 		if !until.Equal(judged) {
 			t.Errorf("the former holder has judged up to %v, want %v", until, judged)
 		}
-		if got := published(t, client); !maps.Equal(got, was) {
+		if got := publishedHot(t, client); !maps.Equal(got, was) {
 			t.Errorf("published: %v, want as before: %v", got, was)
 		}
 		listed, err := List(ctx, client, testNamespace)

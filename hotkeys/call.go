@@ -6,7 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam/wire"
+	"github.com/hotparam/hotparam/internal/published"
 )
 
 // call runs a script. If the script refuses, call records why and returns a nil answer
@@ -16,7 +16,7 @@ func (p *Publisher) call(ctx context.Context, name string, script *redis.Script,
 	defer cancel()
 	head := []any{
 		p.cfg.Owner, p.holder, p.epoch, p.version.Run, p.version.N,
-		p.layout.Changed, wire.MaxPush,
+		p.layout.Changed, published.MaxPush,
 		p.cfg.EntryTTL.Milliseconds(), p.cfg.BeatTTL.Milliseconds(), p.cfg.Events,
 		p.cfg.Lease.Milliseconds(), p.own, p.silence.Milliseconds(), p.judgedArg(),
 	}
@@ -60,7 +60,7 @@ func (p *Publisher) recordSuccess(name string, answer []string) error {
 		if len(answer) < 2 {
 			return fmt.Errorf("%s: unexpected answer %q", name, answer)
 		}
-		v, err := wire.ParseHotVersion(answer[1])
+		v, err := published.ParseVersion(answer[1])
 		if err != nil {
 			return fmt.Errorf("%s: %w, got %q", name, err, answer[1])
 		}

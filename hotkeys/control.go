@@ -10,9 +10,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/redisconfig"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 // ListControls returns the controls of a namespace that are in force, by key. Their times are
@@ -58,7 +58,7 @@ func readControlMark(ctx context.Context, client redis.UniversalClient, layout L
 	var version *redis.SliceCmd
 	var fields *redis.IntCmd
 	err := transact(ctx, client, func(tx redis.Pipeliner) {
-		version = tx.HMGet(ctx, layout.Control, wire.ControlVersionField)
+		version = tx.HMGet(ctx, layout.Control, published.ControlVersionField)
 		fields = tx.HLen(ctx, layout.Control)
 	})
 	if err != nil {
@@ -92,9 +92,9 @@ func readControls(ctx context.Context, client redis.UniversalClient, layout Layo
 	set := controlSet{at: at.Val()}
 	set.fields = int64(len(fields.Val()))
 	for field, value := range fields.Val() {
-		if field == wire.ControlVersionField {
+		if field == published.ControlVersionField {
 			set.version = value
-		} else if c, err := wire.ParseControl(field, []byte(value)); err != nil {
+		} else if c, err := published.ParseControl(field, []byte(value)); err != nil {
 			set.unreadable++
 		} else {
 			set.controls = append(set.controls, c)
@@ -147,7 +147,7 @@ func ReadControlEvents(ctx context.Context, client redis.UniversalClient, namesp
 	var events []ControlEvent
 	for _, m := range slices.Backward(messages) {
 		text, _ := m.Values["change"].(string)
-		change, err := wire.ParseControlChange([]byte(text))
+		change, err := published.ParseControlChange([]byte(text))
 		if err != nil || m.ID == after {
 			continue
 		}

@@ -11,9 +11,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 func order(n int, action rules.ControlAction, span time.Duration) ControlOrder {
@@ -324,22 +324,22 @@ func TestControlsOutliveAFailover(t *testing.T) {
 // What was written is read again; nothing that is read makes a panic.
 func FuzzControl(f *testing.F) {
 	c := rules.Control{Key: rules.Key{Rule: "r", Text: "GET /s?q=1"}, Action: rules.ControlPin, Since: time.UnixMilli(1), Until: time.UnixMilli(2), Why: "a \"b\"\n", By: "ops", Claimed: "ann"}
-	f.Add(c.Key.String(), wire.AppendControl(nil, &c))
+	f.Add(c.Key.String(), published.EncodeControl(&c))
 	f.Add("x", []byte(`{"action":"pin","since":1,"until":2}`))
-	if got, err := wire.ParseControl(c.Key.String(), wire.AppendControl(nil, &c)); err != nil || got != c {
+	if got, err := published.ParseControl(c.Key.String(), published.EncodeControl(&c)); err != nil || got != c {
 		f.Errorf("%+v, %v", got, err)
 	}
 	f.Fuzz(func(t *testing.T, member string, value []byte) {
-		c, err := wire.ParseControl(member, value)
+		c, err := published.ParseControl(member, value)
 		if err != nil {
 			return
 		}
-		again, err := wire.ParseControl(member, wire.AppendControl(nil, &c))
+		again, err := published.ParseControl(member, published.EncodeControl(&c))
 		if err != nil || again.Key != c.Key || again.Action != c.Action || !again.Until.Equal(c.Until) {
 			t.Errorf("%+v, %v, was %+v", again, err, c)
 		}
-		change := wire.ControlChange{Control: c}
-		if got, err := wire.ParseControlChange(wire.AppendControlChange(nil, &change)); err != nil || got.Key != c.Key {
+		change := published.ControlChange{Control: c}
+		if got, err := published.ParseControlChange(published.EncodeControlChange(&change)); err != nil || got.Key != c.Key {
 			t.Errorf("%+v, %v", got, err)
 		}
 	})

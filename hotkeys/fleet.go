@@ -14,8 +14,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 // fleetState is the fleet as last published. It is not safe for concurrent use.
@@ -32,7 +32,7 @@ const unsure = "?"
 func (f *fleetState) unknown() bool { return f.instances == 0 && len(f.suspects) == 0 }
 
 // replace replaces the fleet by what was read.
-func (f *fleetState) replace(beat wire.Beat, members []string) {
+func (f *fleetState) replace(beat published.Beat, members []string) {
 	f.instances, f.digest = beat.Instances, beat.Suspects
 	f.suspects = make(map[string]rules.Key, len(members))
 	f.revision++
@@ -45,7 +45,7 @@ func (f *fleetState) replace(beat wire.Beat, members []string) {
 
 // apply applies a pushed change. A change that does not follow the present state may be
 // older than that; the next poll then corrects the state.
-func (f *fleetState) apply(c *wire.FleetChange) {
+func (f *fleetState) apply(c *published.FleetChange) {
 	if c.Whole && c.Suspects == f.digest {
 		return // it is known already
 	}
@@ -63,7 +63,7 @@ func (f *fleetState) apply(c *wire.FleetChange) {
 		}
 	}
 	for _, key := range c.New {
-		if len(f.suspects) < wire.MaxSuspects {
+		if len(f.suspects) < published.MaxSuspects {
 			f.suspects[key.String()] = key
 		}
 	}
@@ -124,9 +124,9 @@ func (w *Watcher) showFleet(now time.Time) {
 // pollFleet updates the fleet by the heartbeat's value, and reads the suspects if they have
 // changed.
 func (w *Watcher) pollFleet(ctx context.Context, value string) error {
-	beat, err := wire.ParseBeat([]byte(value))
+	beat, err := published.ParseBeat([]byte(value))
 	if err != nil {
-		beat = wire.Beat{} // there is none, or it has no summary of the fleet
+		beat = published.Beat{} // there is none, or it has no summary of the fleet
 	}
 	var members []string
 	w.mu.Lock()
@@ -150,25 +150,25 @@ func (w *Watcher) pollFleet(ctx context.Context, value string) error {
 
 // readSuspects reads the suspects with the heartbeat that has their digest. If they hold a
 // foreign value, it returns no suspects and the given number of instances.
-func (w *Watcher) readSuspects(ctx context.Context, instances int) (wire.Beat, []string, error) {
+func (w *Watcher) readSuspects(ctx context.Context, instances int) (published.Beat, []string, error) {
 	call, cancel := w.call(ctx)
 	defer cancel()
 	var value *redis.StringCmd
 	var members *redis.StringSliceCmd
 	err := transact(call, w.client, func(tx redis.Pipeliner) {
 		value = tx.Get(call, w.layout.Beat)
-		members = tx.ZRevRange(call, w.layout.Suspects, 0, wire.MaxSuspects-1)
+		members = tx.ZRevRange(call, w.layout.Suspects, 0, published.MaxSuspects-1)
 	})
 	switch {
 	case errors.Is(err, errForeign): // the next poll reads them again
 		w.reportForeign(err)
-		return wire.Beat{Instances: instances, Suspects: unsure}, nil, nil
+		return published.Beat{Instances: instances, Suspects: unsure}, nil, nil
 	case err != nil:
-		return wire.Beat{}, nil, fmt.Errorf("read the suspects: %w", err)
+		return published.Beat{}, nil, fmt.Errorf("read the suspects: %w", err)
 	}
-	beat, err := wire.ParseBeat([]byte(value.Val()))
+	beat, err := published.ParseBeat([]byte(value.Val()))
 	if err != nil {
-		return wire.Beat{}, nil, nil
+		return published.Beat{}, nil, nil
 	}
 	return beat, members.Val(), nil
 }

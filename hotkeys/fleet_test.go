@@ -13,9 +13,9 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 func suspect(texts ...string) []rules.Hot {
@@ -90,7 +90,7 @@ func TestFleetLayout(t *testing.T) {
 			}
 		}
 		beat := client.Get(ctx, "hotparam:{shop}:beat").Val()
-		parsed, err := wire.ParseBeat([]byte(beat))
+		parsed, err := published.ParseBeat([]byte(beat))
 		if err != nil || parsed.Instances != 2 || len(parsed.Suspects) != 40 {
 			t.Errorf("beat: %s, %v", beat, err)
 		}
@@ -289,7 +289,7 @@ func TestFleetIsBounded(t *testing.T) {
 		f := newFollower(t, client)
 		next := listened(t, client)
 		var many []rules.Hot
-		for i := range 3 * wire.MaxSuspects / 2 {
+		for i := range 3 * published.MaxSuspects / 2 {
 			many = append(many, hot(fmt.Sprintf("GET /search?q=%0100d", i), float64(i), 50))
 		}
 		f.p.Suspects(0, many)
@@ -303,16 +303,16 @@ func TestFleetIsBounded(t *testing.T) {
 		if n := client.ZCard(ctx, testLayout.Instances).Val(); n != int64(len(instances)) {
 			t.Errorf("%d instances, want %d", n, len(instances))
 		}
-		if n := client.ZCard(ctx, testLayout.Suspects).Val(); n != wire.MaxSuspects {
-			t.Errorf("%d suspects, want %d", n, wire.MaxSuspects)
+		if n := client.ZCard(ctx, testLayout.Suspects).Val(); n != published.MaxSuspects {
+			t.Errorf("%d suspects, want %d", n, published.MaxSuspects)
 		}
-		if s := f.p.Stats(); s.Suspects != wire.MaxSuspects || s.SuspectsOverflow != wire.MaxSuspects/2+1 || s.Instances != len(instances) {
+		if s := f.p.Stats(); s.Suspects != published.MaxSuspects || s.SuspectsOverflow != published.MaxSuspects/2+1 || s.Instances != len(instances) {
 			t.Errorf("%+v", s)
 		}
 		pushes := 0
-		for len(f.w.state.fleet.suspects) < wire.MaxSuspects {
+		for len(f.w.state.fleet.suspects) < published.MaxSuspects {
 			push := next()
-			if len(push) > wire.MaxPush {
+			if len(push) > published.MaxPush {
 				t.Fatalf("a push of %d bytes", len(push))
 			}
 			f.push(push)
@@ -322,7 +322,7 @@ func TestFleetIsBounded(t *testing.T) {
 			t.Errorf("%d pushes, digest %q: want some parts, and the poll to tell the rest", pushes, f.w.state.fleet.digest)
 		}
 		f.poll()
-		if n := len(f.r.fleet.Suspects); n != wire.MaxSuspects || f.w.state.fleet.digest == unsure || f.r.fleet.Instances != len(instances) {
+		if n := len(f.r.fleet.Suspects); n != published.MaxSuspects || f.w.state.fleet.digest == unsure || f.r.fleet.Instances != len(instances) {
 			t.Errorf("%d suspects of %d instances", n, f.r.fleet.Instances)
 		}
 		p := testPublisher(t, client, nil)
@@ -396,7 +396,7 @@ func TestRulesShareTheSuspects(t *testing.T) {
 				told[rule]++
 			}
 		}
-		if told["files"] != wire.MaxSuspects-300 || told["terms"] != 300 {
+		if told["files"] != published.MaxSuspects-300 || told["terms"] != 300 {
 			t.Errorf("%s: %v, want all terms", name, told)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam/wire"
+	"github.com/hotparam/hotparam/internal/published"
 )
 
 // follow keeps the state up to date. It does one thing at a time, so the answer to a call
@@ -117,7 +117,7 @@ func (w *Watcher) compare(ctx context.Context) error {
 		w.stats.Change(func(s *watcherStats) { s.Lost++ })
 		return nil
 	}
-	theirs, err := wire.ParseHotVersion(version.Val())
+	theirs, err := published.ParseVersion(version.Val())
 	if err != nil {
 		w.reportForeign(fmt.Errorf("%w, got %.80q", err, version.Val()))
 		return nil
@@ -169,7 +169,7 @@ func (w *Watcher) compare(ctx context.Context) error {
 }
 
 // advance applies the pushes that wait, and then reads the changes that are still missing.
-func (w *Watcher) advance(ctx context.Context, to wire.HotVersion) error {
+func (w *Watcher) advance(ctx context.Context, to published.Version) error {
 	for range maxPushes {
 		select {
 		case payload := <-w.pushes:
@@ -186,7 +186,7 @@ func (w *Watcher) advance(ctx context.Context, to wire.HotVersion) error {
 	return w.catchUp(ctx, to)
 }
 
-func (w *Watcher) version() wire.HotVersion {
+func (w *Watcher) version() published.Version {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.state.version
@@ -198,7 +198,7 @@ const catchUpSlack = 8
 
 // catchUp reads the changes up to a version from the stream, or the whole set if the
 // stream does not have all of them.
-func (w *Watcher) catchUp(ctx context.Context, to wire.HotVersion) error {
+func (w *Watcher) catchUp(ctx context.Context, to published.Version) error {
 	w.stats.Change(func(s *watcherStats) { s.Gaps++ })
 	from := w.version()
 	messages, err := w.changes(ctx, to.N-from.N)
@@ -230,12 +230,12 @@ const maxCatchUp = 1000
 
 // changesAfter returns the changes that follow the version from without a gap. messages
 // are the newest first.
-func (w *Watcher) changesAfter(messages []redis.XMessage, from wire.HotVersion) []wire.HotChange {
-	var changes []wire.HotChange
+func (w *Watcher) changesAfter(messages []redis.XMessage, from published.Version) []published.Change {
+	var changes []published.Change
 	want := from.N + 1
 	for i := len(messages) - 1; i >= 0; i-- {
 		payload, _ := messages[i].Values["change"].(string)
-		change, err := wire.ParseHotChange([]byte(payload))
+		change, err := published.ParseChange([]byte(payload))
 		switch {
 		case err != nil:
 			w.stats.Change(func(s *watcherStats) { s.Malformed++ })

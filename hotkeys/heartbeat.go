@@ -17,9 +17,9 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/hotparam/hotparam/internal/loglimit"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/redisconfig"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 //go:embed lua/heartbeat.lua
@@ -179,11 +179,11 @@ func (h *Heartbeat) send(ctx context.Context, m *rules.Member) (clock time.Time,
 	ctx, cancel := context.WithTimeout(ctx, h.cfg.Timeout)
 	defer cancel()
 	answer, err := heartbeatScript.Run(ctx, h.client, []string{h.layout.Members, h.layout.MembersInfo, h.layout.MembersVersions},
-		h.field(m.Name), wire.AppendMember(nil, m), memberLife.Milliseconds(), wire.MaxMembers, wire.CutVersion(m.RulesVersion), versionLife.Milliseconds(), h.former).StringSlice()
+		h.field(m.Name), published.EncodeMember(m), memberLife.Milliseconds(), published.MaxMembers, published.CutVersion(m.RulesVersion), versionLife.Milliseconds(), h.former).StringSlice()
 	if err != nil {
 		return time.Time{}, nil, err
 	}
-	h.former = wire.CutVersion(m.RulesVersion)
+	h.former = published.CutVersion(m.RulesVersion)
 	if len(answer) >= 3 {
 		seconds, errSeconds := strconv.ParseInt(answer[0], 10, 64)
 		micros, errMicros := strconv.ParseInt(answer[1], 10, 64)
@@ -200,7 +200,7 @@ var deniedRate = loglimit.Rate{Burst: 1, Every: time.Hour}
 
 // field returns the member's field, with a name that fits.
 func (h *Heartbeat) field(name string) string {
-	return wire.MemberField(name[:min(len(name), wire.MaxMemberName)], h.id)
+	return published.MemberField(name[:min(len(name), published.MaxMemberName)], h.id)
 }
 
 // leave removes this process from the members, so that it is not listed until it counts as

@@ -13,9 +13,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 // A member is listed with what it says, its versions are known to the others, and it is gone
@@ -113,7 +113,7 @@ func TestMembersAreBounded(t *testing.T) {
 	}
 	members, err := ListMembers(ctx, client, testNamespace)
 	must(t, err)
-	if len(members) != 1 || len(members[0].Name) != wire.MaxMemberName || len(members[0].Problem) > 512 {
+	if len(members) != 1 || len(members[0].Name) != published.MaxMemberName || len(members[0].Problem) > 512 {
 		t.Errorf("%+v", members)
 	}
 }

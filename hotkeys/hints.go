@@ -8,7 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/hotparam/hotparam/internal/loglimit"
-	"github.com/hotparam/hotparam/wire"
+	"github.com/hotparam/hotparam/internal/published"
 )
 
 // hints is what is known about pushes. Any client that may publish on the channel can
@@ -75,7 +75,7 @@ func (w *Watcher) push(ctx context.Context, payload string) error {
 // needed to read what the push announces.
 func (w *Watcher) absorb(payload string) (look bool) {
 	arrival := time.Now()
-	change, err := wire.ParseHotChange([]byte(payload))
+	change, err := published.ParseChange([]byte(payload))
 	if err != nil {
 		w.stats.Change(func(s *watcherStats) { s.Malformed++ }) // if the change was made, the next poll finds it
 		return false
@@ -105,7 +105,7 @@ func (w *Watcher) absorb(payload string) (look bool) {
 func (h *hints) sum(payload string) uint64 { return maphash.String(h.seed, payload) }
 
 // confirm records that the state is as read from Redis.
-func (h *hints) confirm(v wire.HotVersion) { h.confirmed, h.applied = v.N, h.applied[:0] }
+func (h *hints) confirm(v published.Version) { h.confirmed, h.applied = v.N, h.applied[:0] }
 
 // verdict is the result of the comparison of pushed changes with Redis.
 type verdict int
@@ -119,7 +119,7 @@ const (
 
 // judge compares each pushed change that was applied since the last poll with the change
 // in Redis, whose version is theirs.
-func (w *Watcher) judge(ctx context.Context, theirs wire.HotVersion) (verdict, error) {
+func (w *Watcher) judge(ctx context.Context, theirs published.Version) (verdict, error) {
 	h := &w.hints
 	last := h.applied[len(h.applied)-1]
 	denied := notSo
@@ -139,7 +139,7 @@ func (w *Watcher) judge(ctx context.Context, theirs wire.HotVersion) (verdict, e
 		inRedis[version], _ = m.Values["change"].(string)
 	}
 	for _, p := range h.applied {
-		change, ok := inRedis[wire.HotVersion{Run: theirs.Run, N: p.n}.String()]
+		change, ok := inRedis[published.Version{Run: theirs.Run, N: p.n}.String()]
 		switch {
 		case !ok:
 			return notKnown, nil

@@ -8,9 +8,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 // channel is a publisher, a watcher, and somebody else who publishes on their channel.
@@ -42,15 +42,15 @@ func newChannel(t *testing.T) *channel {
 
 // next is a well-formed change that follows what is published.
 func (c *channel) next(more uint64, hot []rules.Hot, cool ...rules.Key) string {
-	v, err := wire.ParseHotVersion(c.p.Stats().Version)
+	v, err := published.ParseVersion(c.p.Stats().Version)
 	must(c.t, err)
 	v.N += more
-	change := wire.HotChange{Version: v, At: time.Now(), Beat: time.Hour, Cool: cool}
+	change := published.Change{Version: v, At: time.Now(), Beat: time.Hour, Cool: cool}
 	for _, h := range hot {
 		h.Until = time.Now().Add(time.Hour)
-		change.Hot = append(change.Hot, wire.HotEntry{Hot: h, TTL: time.Hour})
+		change.Hot = append(change.Hot, published.Entry{Hot: h, TTL: time.Hour})
 	}
-	return string(wire.AppendHotChange(nil, &change))
+	return string(published.EncodeChange(&change))
 }
 
 // However much is said on the channel, Redis is read a few times a second, and what
@@ -76,7 +76,7 @@ func TestFloodOfPushes(t *testing.T) {
 		case 3:
 			c.say(fmt.Sprintf(`{"version":%q}`, strings.Replace(c.p.Stats().Version, ":", ":9", 1)))
 		case 4:
-			c.say(strings.Repeat("x", wire.MaxPush+1))
+			c.say(strings.Repeat("x", published.MaxPush+1))
 		case 5:
 			c.say(`{"version":"` + c.p.Stats().Version + `","fleet":{"instances":7,"was":"","suspects":"` + fmt.Sprint(said) + `","new":["r k"],"over":[]}}`)
 		case 6:

@@ -11,9 +11,9 @@ import (
 	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 // heldFleet is a publisher of keys 1 and 2 and an instance that holds them.
@@ -286,7 +286,7 @@ func TestHoldAgainstAccount(t *testing.T) {
 				s.grant(hot(text(i), 1, 50), -time.Second, now)
 			case "cool":
 				*k = account{}
-				s.apply(&wire.HotChange{Cool: []rules.Key{hot(text(i), 1, 50).Key}}, now.Add(-time.Hour))
+				s.apply(&published.Change{Cool: []rules.Key{hot(text(i), 1, 50).Key}}, now.Add(-time.Hour))
 			case "release":
 				k.since = 0
 				if e := s.entries[member(i)]; e != nil {

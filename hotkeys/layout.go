@@ -2,7 +2,7 @@ package hotkeys
 
 // Layout holds the names of a namespace's keys in Redis. All names share one hash tag,
 // so that one script can access them all in a cluster. See docs/design/redis.md for the
-// contents, and package wire for the encoding.
+// contents, and package internal/published for the encoding.
 type Layout struct {
 	Hot       string // ZSET: member "rule key", score requests per second now
 	Info      string // HASH: the same member → JSON

@@ -11,7 +11,7 @@ import (
 
 	"github.com/robfig/cron/v3"
 
-	"github.com/hotparam/hotparam/wire"
+	"github.com/hotparam/hotparam/internal/published"
 )
 
 // DefaultLease is a lease with which a standby takes over within two seconds after the
@@ -120,7 +120,7 @@ func (p *Publisher) standBy(answer []string) error {
 		return fmt.Errorf("standby: %w", err)
 	}
 	p.standby, p.rest = true, time.Duration(rest)*time.Millisecond
-	p.rewrite, p.version, p.own = false, wire.HotVersion{}, ""
+	p.rewrite, p.version, p.own = false, published.Version{}, ""
 	clear(p.sent)
 	p.stats.Change(func(s *PublisherStats) { s.Keys, s.Suspects = 0, 0 })
 	if p.leaving {
@@ -153,7 +153,7 @@ func (p *Publisher) standBy(answer []string) error {
 // to expire: this process may not have counted long enough to know.
 func (p *Publisher) takeOver(answer []string) error {
 	first := p.epoch == 0 && !p.standby // claimed, not taken over
-	p.version, p.own = wire.HotVersion{}, ""
+	p.version, p.own = published.Version{}, ""
 	hot, err := p.inherit("claim", answer)
 	if err != nil {
 		return err

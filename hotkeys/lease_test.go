@@ -14,8 +14,8 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 // leaseClock is a miniredis whose clock stands still until a test moves it.
@@ -58,7 +58,7 @@ func story(tb fataler, client redis.UniversalClient) []written {
 	last := int64(0)
 	for _, e := range client.XRange(context.Background(), testLayout.Events, "-", "+").Val() {
 		epoch, err := strconv.ParseInt(e.Values["epoch"].(string), 10, 64)
-		c, err2 := wire.ParseHotChange([]byte(e.Values["change"].(string)))
+		c, err2 := published.ParseChange([]byte(e.Values["change"].(string)))
 		if err := errors.Join(err, err2); err != nil || e.Values["owner"] != "statsd" {
 			tb.Fatalf("event %v: %v", e.Values, err)
 		}

@@ -9,8 +9,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 // wholeSet is the published set at one instant.
@@ -26,7 +26,7 @@ type wholeSet struct {
 
 // wrote reports whether an owner has changed the set in this run.
 func (s *wholeSet) wrote(owner, run string) bool {
-	v, err := wire.ParseHotVersion(s.owners[owner+":version"])
+	v, err := published.ParseVersion(s.owners[owner+":version"])
 	return err == nil && v.Run == run
 }
 
@@ -70,7 +70,7 @@ func readEntry(member, info string, score float64) (_ rules.Hot, ok bool) {
 	if !ok {
 		return rules.Hot{}, false
 	}
-	h, err := wire.ParseHotInfo([]byte(info))
+	h, err := published.ParseInfo([]byte(info))
 	if err != nil {
 		return rules.Hot{}, false
 	}
@@ -99,7 +99,7 @@ func (w *Watcher) load(ctx context.Context) error {
 		w.stats.Change(func(s *watcherStats) { s.Lost++ }) // between two calls; see compare
 		return nil
 	}
-	version, err := wire.ParseHotVersion(set.version)
+	version, err := published.ParseVersion(set.version)
 	if err != nil {
 		w.reportForeign(fmt.Errorf("%w, got %.80q", err, set.version))
 		return nil

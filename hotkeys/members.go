@@ -10,9 +10,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/redisconfig"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 // memberLife is how long a member is listed after its last heartbeat.
@@ -24,7 +24,7 @@ const membersPerRead = 500
 // ListMembers returns what the instances and aggregators of a namespace say about themselves,
 // aggregators first, by name. Heard is on the local clock, whatever its offset from Redis's.
 // Members that are not allowed to write heartbeats, or of a version before them, are not
-// listed. At most [wire.MaxMembers] are read. The deadline is that of ctx.
+// listed. At most [published.MaxMembers] are read. The deadline is that of ctx.
 func ListMembers(ctx context.Context, client redis.UniversalClient, namespace string) ([]rules.Member, error) {
 	if err := redisconfig.Namespace(namespace); err != nil {
 		return nil, fmt.Errorf("list members: %w", err)
@@ -33,7 +33,7 @@ func ListMembers(ctx context.Context, client redis.UniversalClient, namespace st
 	var heard *redis.ZSliceCmd
 	var at *redis.TimeCmd
 	err := transact(ctx, client, func(tx redis.Pipeliner) {
-		heard = tx.ZRangeWithScores(ctx, layout.Members, -wire.MaxMembers, -1)
+		heard = tx.ZRangeWithScores(ctx, layout.Members, -published.MaxMembers, -1)
 		at = tx.Time(ctx)
 	})
 	if err != nil {
@@ -60,7 +60,7 @@ func ListMembers(ctx context.Context, client redis.UniversalClient, namespace st
 		}
 		for i, field := range part {
 			info, _ := infos[i].(string)
-			if m, err := wire.ParseMember(field, []byte(info)); err == nil {
+			if m, err := published.ParseMember(field, []byte(info)); err == nil {
 				m.Heard = now.Add(-ages[field])
 				members = append(members, m)
 			}

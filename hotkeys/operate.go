@@ -15,9 +15,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/redisconfig"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 //go:embed lua/control.lua
@@ -123,9 +123,9 @@ func operate(ctx context.Context, client redis.UniversalClient, namespace, kind 
 	layout := NewLayout(namespace)
 	var run [8]byte
 	_, _ = rand.Read(run[:]) // never fails
-	change := wire.ControlChange{Release: kind == "release", Control: *c}
+	change := published.ControlChange{Release: kind == "release", Control: *c}
 	answer, err := controlScript.Run(ctx, client, []string{layout.Control, layout.ControlEvents},
-		layout.Control, kind, c.Key.String(), wire.AppendControl(nil, c), wire.AppendControlChange(nil, &change), span.Milliseconds(),
+		layout.Control, kind, c.Key.String(), published.EncodeControl(c), published.EncodeControlChange(&change), span.Milliseconds(),
 		hex.EncodeToString(run[:]), rules.MaxControls, MaxControlEvents).StringSlice()
 	switch {
 	case err != nil:

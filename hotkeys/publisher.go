@@ -12,8 +12,8 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 // Publisher writes one owner's part of the set of hot keys to Redis.
@@ -231,7 +231,7 @@ func publishable(h rules.Hot) error {
 		return err
 	}
 	h.Until = h.Since
-	_, err := wire.ParseHotInfo(wire.AppendHotInfo(nil, h))
+	_, err := published.ParseInfo(published.EncodeInfo(h))
 	return err
 }
 

@@ -13,9 +13,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 func wantInRedis(t *testing.T, client redis.UniversalClient, want map[string]int64) {
@@ -25,9 +25,9 @@ func wantInRedis(t *testing.T, client redis.UniversalClient, want map[string]int
 	}
 }
 
-func parseVersion(t *testing.T, client redis.UniversalClient) wire.HotVersion {
+func parseVersion(t *testing.T, client redis.UniversalClient) published.Version {
 	t.Helper()
-	v, err := wire.ParseHotVersion(version(t, client))
+	v, err := published.ParseVersion(version(t, client))
 	must(t, err)
 	return v
 }
@@ -94,7 +94,7 @@ func TestPublishLayout(t *testing.T) {
 			if pushed.Payload != payload {
 				t.Errorf("pushed %q, but the stream has %q", pushed.Payload, payload)
 			}
-			c, err := wire.ParseHotChange([]byte(payload))
+			c, err := published.ParseChange([]byte(payload))
 			must(t, err)
 			if c.Version.String() != event.Values["version"] || c.Version.N != before.N+uint64(i) || c.Beat != 5*time.Second {
 				t.Errorf("event %d: %+v", i, c)
@@ -333,12 +333,12 @@ func TestVersionGoesBack(t *testing.T) {
 			return c.Del(ctx, testLayout.Hot, testLayout.Info).Err()
 		},
 		"version set back": func(ctx context.Context, c redis.UniversalClient) error {
-			v, err := wire.ParseHotVersion(c.Get(ctx, testLayout.Version).Val())
+			v, err := published.ParseVersion(c.Get(ctx, testLayout.Version).Val())
 			v.N--
 			return errors.Join(err, c.Set(ctx, testLayout.Version, v.String(), 0).Err())
 		},
 		"an old copy": func(ctx context.Context, c redis.UniversalClient) error {
-			v, err := wire.ParseHotVersion(c.Get(ctx, testLayout.Version).Val())
+			v, err := published.ParseVersion(c.Get(ctx, testLayout.Version).Val())
 			v.N--
 			c.HSet(ctx, testLayout.Owners, "statsd", 0)
 			return errors.Join(err, c.Set(ctx, testLayout.Version, v.String(), 0).Err())
@@ -501,9 +501,9 @@ func TestLongPush(t *testing.T) {
 			t.Errorf("pushed %.100s, want %s", msg.Payload, want)
 		}
 		last := client.XRevRangeN(ctx, testLayout.Events, "+", "-", 1).Val()[0].Values["change"].(string)
-		c, err := wire.ParseHotChange([]byte(last))
+		c, err := published.ParseChange([]byte(last))
 		must(t, err)
-		if len(last) <= wire.MaxPush || len(c.Hot) != 500 {
+		if len(last) <= published.MaxPush || len(c.Hot) != 500 {
 			t.Errorf("the stream has %d bytes with %d keys", len(last), len(c.Hot))
 		}
 	})
@@ -544,7 +544,7 @@ func TestPruneRemovesWhatIsOver(t *testing.T) {
 		if after := parseVersion(t, client); after.Run != before.Run || after.N != before.N+1 {
 			t.Errorf("version %v after %v, want the next one", after, before)
 		}
-		c, err := wire.ParseHotChange([]byte(client.XRevRangeN(ctx, testLayout.Events, "+", "-", 1).Val()[0].Values["change"].(string)))
+		c, err := published.ParseChange([]byte(client.XRevRangeN(ctx, testLayout.Events, "+", "-", 1).Val()[0].Values["change"].(string)))
 		must(t, err)
 		if len(c.Cool) != 2 || p.Stats().Pruned != 5 {
 			t.Errorf("cooled %v, pruned %d", c.Cool, p.Stats().Pruned)

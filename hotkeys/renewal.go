@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/hotparam/hotparam/wire"
+	"github.com/hotparam/hotparam/internal/published"
 )
 
 // The most that one call of a renewal writes. Such a call takes Redis some 2 ms, in
@@ -114,7 +114,7 @@ func (p *Publisher) prune(ctx context.Context) error {
 		return err
 	}
 	now := time.Now()
-	args := []any{wire.AppendHotChange(nil, &wire.HotChange{Beat: p.cfg.BeatTTL})}
+	args := []any{published.EncodeChange(&published.Change{Beat: p.cfg.BeatTTL})}
 	for member, since := range p.strange {
 		if now.Sub(since) >= strangeTime {
 			args = append(args, member)

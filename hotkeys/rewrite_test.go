@@ -11,8 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 // twoOwners are two publishers, of keys 1 and 2, and a watcher, that go step by
@@ -110,15 +110,15 @@ func TestStateCounts(t *testing.T) {
 		owners := rapid.SampledFrom([]string{"a", "b"})
 		runs := rapid.SampledFrom([]string{"r", "s"})
 		keys := rapid.IntRange(0, 5)
-		key := func(i int, owner string) wire.HotEntry {
+		key := func(i int, owner string) published.Entry {
 			h := hot(text(i), 100, 50)
 			h.Owner = owner
-			return wire.HotEntry{Hot: h, TTL: 15 * time.Second}
+			return published.Entry{Hot: h, TTL: 15 * time.Second}
 		}
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
 			now = now.Add(time.Duration(rapid.IntRange(0, 3000).Draw(t, "ms")) * time.Millisecond)
 			if rapid.Bool().Draw(t, "whole") {
-				version := wire.HotVersion{Run: runs.Draw(t, "run"), N: 1}
+				version := published.Version{Run: runs.Draw(t, "run"), N: 1}
 				set := wholeSet{at: now, owners: map[string]string{}}
 				for _, owner := range []string{"a", "b"} {
 					set.owners[owner+":version"] = runs.Draw(t, "wrote") + ":1"
@@ -140,7 +140,7 @@ func TestStateCounts(t *testing.T) {
 					}
 				}
 			} else {
-				c := wire.HotChange{Version: s.version, At: now, Beat: time.Hour}
+				c := published.Change{Version: s.version, At: now, Beat: time.Hour}
 				owner := owners.Draw(t, "owner")
 				for _, i := range rapid.SliceOfNDistinct(keys, 0, 3, rapid.ID).Draw(t, "hot") {
 					c.Hot = append(c.Hot, key(i, owner))

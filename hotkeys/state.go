@@ -3,14 +3,14 @@ package hotkeys
 import (
 	"time"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 // state is the published set as the watcher last read it, with ends on the local
 // monotonic clock. It is not safe for concurrent use.
 type state struct {
-	version wire.HotVersion
+	version published.Version
 	entries map[string]*heldEntry // by member
 	fleet   fleetState
 	beat    time.Time  // when the heartbeat expires
@@ -66,7 +66,7 @@ const rewriteTime = 2 * time.Second
 // replace replaces the state by the whole set. After a loss each owner rewrites its own
 // part of the set, at its own time: entries of owners that have not done so stay in force
 // for now.
-func (s *state) replace(version wire.HotVersion, set wholeSet, issued time.Time) {
+func (s *state) replace(version published.Version, set wholeSet, issued time.Time) {
 	began := version.Run != s.version.Run
 	unread := make(map[string]bool, len(set.unreadable))
 	for _, member := range set.unreadable {
@@ -143,7 +143,7 @@ func (s *state) remove(member string) {
 }
 
 // apply applies the change that follows the state's version.
-func (s *state) apply(c *wire.HotChange, arrival time.Time) {
+func (s *state) apply(c *published.Change, arrival time.Time) {
 	issued := s.clock.when(c.At, arrival)
 	for i := range c.Hot {
 		s.grant(c.Hot[i].Hot, c.Hot[i].TTL, issued)
@@ -160,7 +160,7 @@ func (s *state) apply(c *wire.HotChange, arrival time.Time) {
 
 // dropRewritten drops the missed entries of an owner that makes a change: the first change
 // after a loss has all of the owner's entries.
-func (s *state) dropRewritten(c *wire.HotChange) {
+func (s *state) dropRewritten(c *published.Change) {
 	if s.missed == 0 {
 		return
 	}

@@ -3,7 +3,7 @@ package hotkeys
 import (
 	"time"
 
-	"github.com/hotparam/hotparam/wire"
+	"github.com/hotparam/hotparam/internal/published"
 )
 
 // newSubscription returns the subscription to the changes of the hot set, which queues them.
@@ -22,7 +22,7 @@ func (w *Watcher) newSubscription() *subscription {
 		},
 		onPush: func(payload string) {
 			w.stats.Change(func(s *watcherStats) { s.Pushes++ })
-			if len(payload) > wire.MaxPush { // no publisher sends that much
+			if len(payload) > published.MaxPush { // no publisher sends that much
 				w.stats.Change(func(s *watcherStats) { s.Malformed++ })
 				return
 			}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )
@@ -12,7 +13,7 @@ import (
 // suspected holds what a publisher publishes besides hot keys: the suspects, by part of
 // the aggregator, and the instances. It is not safe for concurrent use.
 type suspected struct {
-	shares    map[string]*guarantee      // by rule, of wire.MaxSuspects
+	shares    map[string]*guarantee      // by rule, of published.MaxSuspects
 	parts     map[int]map[string]*wanted // by part and member
 	held      int                        // suspects in all parts
 	overflow  uint64                     // suspects that found the set full
@@ -21,7 +22,7 @@ type suspected struct {
 
 // newSuspected returns an empty set whose places are divided equally between the rules.
 func newSuspected(rules []string) suspected {
-	return suspected{shares: newGuarantees(wire.MaxSuspects, rules), parts: make(map[int]map[string]*wanted)}
+	return suspected{shares: newGuarantees(published.MaxSuspects, rules), parts: make(map[int]map[string]*wanted)}
 }
 
 // replace replaces the suspects of a part and reports whether there are new ones. Of more
@@ -31,8 +32,8 @@ func (s *suspected) replace(part int, suspects []rules.Hot) (fresh bool) {
 	for i, h := range suspects {
 		next[i] = &wanted{Hot: h, member: h.Key.String()}
 	}
-	if len(next) > wire.MaxSuspects {
-		s.overflow += uint64(len(next) - wire.MaxSuspects)
+	if len(next) > published.MaxSuspects {
+		s.overflow += uint64(len(next) - published.MaxSuspects)
 		next = s.first(next)
 	}
 	old, of := s.parts[part], make(map[string]*wanted, len(next))
@@ -43,7 +44,7 @@ func (s *suspected) replace(part int, suspects []rules.Hot) (fresh bool) {
 			continue
 		}
 		fresh = true
-		if s.held+len(of) > wire.MaxSuspects {
+		if s.held+len(of) > published.MaxSuspects {
 			s.overflow++
 		}
 	}
@@ -57,8 +58,8 @@ func (s *suspected) replace(part int, suspects []rules.Hot) (fresh bool) {
 
 // first returns the suspects that come first by rank, as many as can be published.
 func (s *suspected) first(all []*wanted) []*wanted {
-	first := make([]*wanted, 0, wire.MaxSuspects)
-	for _, r := range rank(all, s.shares)[:wire.MaxSuspects] {
+	first := make([]*wanted, 0, published.MaxSuspects)
+	for _, r := range rank(all, s.shares)[:published.MaxSuspects] {
 		first = append(first, r.wanted)
 	}
 	return first
@@ -71,7 +72,7 @@ func (s *suspected) appendTop(args []any) []any {
 		maps.Copy(known, part)
 	}
 	all := slices.Collect(maps.Values(known))
-	if len(all) > wire.MaxSuspects {
+	if len(all) > published.MaxSuspects {
 		all = s.first(all)
 	}
 	for _, w := range all {
@@ -118,13 +119,13 @@ func (p *Publisher) Suspects(part int, suspects []rules.Hot) {
 }
 
 // Instances replaces the instances that send counts, which are published with the next
-// renewal. It does not block. Of more than [wire.MaxInstances], the last heard are
+// renewal. It does not block. Of more than [published.MaxInstances], the last heard are
 // published. Invalid names are ignored.
 func (p *Publisher) Instances(instances []rules.Instance) {
 	instances = slices.DeleteFunc(slices.Clone(instances), func(i rules.Instance) bool { return !wire.ValidInstance(i.Name) })
-	if len(instances) > wire.MaxInstances {
+	if len(instances) > published.MaxInstances {
 		slices.SortFunc(instances, func(a, b rules.Instance) int { return b.Heard.Compare(a.Heard) })
-		instances = instances[:wire.MaxInstances]
+		instances = instances[:published.MaxInstances]
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 	"github.com/hotparam/hotparam/hotset"
 	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/loglimit"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/redisconfig"
-	"github.com/hotparam/hotparam/wire"
 )
 
 // WatcherConfig configures a [Watcher]. Namespace is required; a zero field otherwise
@@ -84,10 +84,10 @@ type Watcher struct {
 
 	mu         sync.Mutex // guards the rest; held while the target is updated, never during a call
 	state      state
-	shown      wire.HotVersion // the target's version
-	shownFleet fleetMark       // the target's fleet
-	next       time.Time       // when an entry expires next
-	released   string          // the last event of the controls that ended holds, or empty
+	shown      published.Version // the target's version
+	shownFleet fleetMark         // the target's fleet
+	next       time.Time         // when an entry expires next
+	released   string            // the last event of the controls that ended holds, or empty
 
 	stats base.Guarded[watcherStats]
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 // lastPush is the newest change as it was pushed.
@@ -529,7 +529,7 @@ func TestNothingOutlivesItsEnd(t *testing.T) {
 	if got := s.dueForRenewal(now.Add(2 * time.Second)); len(got) != 1 || !strings.HasSuffix(got[0], " b") {
 		t.Errorf("ending: %q", got)
 	}
-	s.apply(&wire.HotChange{Version: wire.HotVersion{Run: "x", N: 2}, At: now, Beat: time.Second}, now)
+	s.apply(&published.Change{Version: published.Version{Run: "x", N: 2}, At: now, Beat: time.Second}, now)
 	if !s.beat.Equal(now.Add(5 * time.Second)) {
 		t.Error("a change took time from the heartbeat")
 	}

@@ -11,17 +11,17 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 // writer is the state of the publisher's goroutine: what it knows about Redis.
 type writer struct {
-	epoch   int64           // of our claim; 0 before the first
-	reclaim bool            // the owner must be claimed, or claimed again
-	rewrite bool            // Redis lost state: the whole set must be written
-	version wire.HotVersion // as last seen
-	own     string          // version of our last change; empty if there is none since the claim
+	epoch   int64             // of our claim; 0 before the first
+	reclaim bool              // the owner must be claimed, or claimed again
+	rewrite bool              // Redis lost state: the whole set must be written
+	version published.Version // as last seen
+	own     string            // version of our last change; empty if there is none since the claim
 	// sent holds the entries in Redis by member. An entry whose write failed may be
 	// there too: it has zero terms, so that it is written again.
 	sent    map[string]entryTerms
@@ -170,7 +170,7 @@ func (p *Publisher) recordClaim(name string, answer []string) error {
 	if err != nil {
 		return fmt.Errorf("%s: epoch: %w", name, err)
 	}
-	seen, err := wire.ParseHotVersion(answer[1])
+	seen, err := published.ParseVersion(answer[1])
 	p.reclaim, p.epoch = false, epoch
 	switch {
 	case err != nil: // there is no version: Redis is new, or has lost its state
@@ -190,11 +190,11 @@ func (p *Publisher) recordClaim(name string, answer []string) error {
 // false if something else must be done first.
 func (p *Publisher) change(ctx context.Context) (done bool, err error) {
 	top := p.top()
-	change := wire.HotChange{Beat: p.cfg.BeatTTL}
+	change := published.Change{Beat: p.cfg.BeatTTL}
 	var cool []any
 	for member, h := range top {
 		if t, ok := p.sent[member]; !ok || t != entryTermsOf(h) {
-			change.Hot = append(change.Hot, wire.HotEntry{Hot: h, TTL: p.cfg.EntryTTL})
+			change.Hot = append(change.Hot, published.Entry{Hot: h, TTL: p.cfg.EntryTTL})
 			p.sent[member] = entryTerms{}
 		}
 	}
@@ -206,7 +206,7 @@ func (p *Publisher) change(ctx context.Context) (done bool, err error) {
 	if len(change.Hot) == 0 && len(cool) == 0 {
 		return true, nil
 	}
-	args := []any{wire.AppendHotChange(nil, &change), 3 * len(change.Hot)}
+	args := []any{published.EncodeChange(&change), 3 * len(change.Hot)}
 	for i := range change.Hot {
 		args = appendEntry(args, change.Hot[i].Hot)
 	}
@@ -222,14 +222,14 @@ func (p *Publisher) change(ctx context.Context) (done bool, err error) {
 
 func (p *Publisher) rewriteAll(ctx context.Context) (done bool, err error) {
 	top := p.top()
-	change := wire.HotChange{Beat: p.cfg.BeatTTL}
+	change := published.Change{Beat: p.cfg.BeatTTL}
 	var entries []any
 	for member, h := range top {
-		change.Hot = append(change.Hot, wire.HotEntry{Hot: h, TTL: p.cfg.EntryTTL})
+		change.Hot = append(change.Hot, published.Entry{Hot: h, TTL: p.cfg.EntryTTL})
 		entries = appendEntry(entries, h)
 		p.sent[member] = entryTerms{}
 	}
-	args := []any{newRunID(), wire.AppendHotChange(nil, &change)}
+	args := []any{newRunID(), published.EncodeChange(&change)}
 	answer, err := p.call(ctx, "rewrite", rewriteScript, append(args, entries...)...)
 	if err != nil || answer == nil {
 		return false, err
@@ -258,7 +258,7 @@ func (p *Publisher) recordSent(top map[string]rules.Hot) {
 	p.stats.Change(func(s *PublisherStats) { s.Keys = len(p.sent) })
 }
 
-func (p *Publisher) recordVersion(v wire.HotVersion) {
+func (p *Publisher) recordVersion(v published.Version) {
 	p.version = v
 	p.stats.Change(func(s *PublisherStats) { s.Version = v.String() })
 }
@@ -266,5 +266,5 @@ func (p *Publisher) recordVersion(v wire.HotVersion) {
 // appendEntry appends an entry's arguments of a script: member, score, info.
 func appendEntry(args []any, h rules.Hot) []any {
 	h.Until = time.Time{} // the script fills it in
-	return append(args, h.Key.String(), h.Rate, wire.AppendHotInfo(nil, h))
+	return append(args, h.Key.String(), h.Rate, published.EncodeInfo(h))
 }

@@ -1,6 +1,6 @@
 // Package wire holds every byte that leaves a process, in both directions: the
-// StatsD line that carries a count, the meta line before it, and the values in
-// Redis. Encoders append to a buffer of the caller's; decoders return views
+// StatsD line that carries a count, the meta line before it, and the headers of a
+// Kafka record. Encoders append to a buffer of the caller's; decoders return views
 // into the packet, guess nothing, and never panic.
 //
 // A count travels as

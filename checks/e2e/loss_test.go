@@ -16,8 +16,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/testenv"
-	"github.com/hotparam/hotparam/wire"
 )
 
 // What packets meet on their way. Some come twice, some late and behind others.
@@ -199,7 +199,7 @@ func (r *lossRun) watch(t *testing.T, f *fleet) (stop func()) {
 			read := time.Now().UnixNano()
 			isNew := known[member] != text
 			known[member] = text
-			h, err := wire.ParseHotInfo([]byte(text))
+			h, err := published.ParseInfo([]byte(text))
 			key, ok := numbers[member]
 			if err != nil || !ok {
 				t.Errorf("published: %q: %.100s: %v", member, text, err)
@@ -214,7 +214,7 @@ func (r *lossRun) watch(t *testing.T, f *fleet) (stop func()) {
 			if last = "(" + e.ID; e.Values["change"] == nil {
 				continue
 			}
-			change, err := wire.ParseHotChange([]byte(e.Values["change"].(string)))
+			change, err := published.ParseChange([]byte(e.Values["change"].(string)))
 			if err != nil {
 				t.Errorf("%v: %v", e.Values, err)
 				continue

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/testenv"
-	"github.com/hotparam/hotparam/wire"
 )
 
 // replicas is a fleet with several StatsD aggregators, to which instances send by
@@ -88,7 +88,7 @@ func (r *replicas) undisturbed() {
 			r.t.Errorf("epoch %v wrote after epoch %d", e.Values["epoch"], last)
 		}
 		last = epoch
-		c, err := wire.ParseHotChange([]byte(e.Values["change"].(string)))
+		c, err := published.ParseChange([]byte(e.Values["change"].(string)))
 		if err != nil {
 			r.t.Fatal(err)
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 // restartSeen is what was seen of one namespace's hot set.
@@ -104,7 +104,7 @@ func (x *restartSeen) see(t *testing.T, numbers map[string]int, entries map[stri
 			s = &restartStay{key: key, from: at, claims: make(map[string]int64)}
 		}
 		if x.known[key] != text {
-			h, err := wire.ParseHotInfo([]byte(text))
+			h, err := published.ParseInfo([]byte(text))
 			if err != nil {
 				t.Errorf("%s: published: %q: %.100s: %v", x.name, member, text, err)
 				continue

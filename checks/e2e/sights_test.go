@@ -14,7 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/hotparam/hotparam/hotkeys"
-	"github.com/hotparam/hotparam/wire"
+	"github.com/hotparam/hotparam/internal/published"
 )
 
 // sight is the published set as it was at one moment, or as one instance held to
@@ -119,7 +119,7 @@ func (s *sights) look(ctx context.Context) {
 	seen := sight{at: at, who: "Redis", hot: make(map[string]int64), version: version.Val(), owners: epochs(owners.Val())}
 	for _, member := range hot.Val() {
 		// An entry that is over is not in force, nor is any without a heartbeat.
-		h, err := wire.ParseHotInfo([]byte(info.Val()[member]))
+		h, err := published.ParseInfo([]byte(info.Val()[member]))
 		if err == nil && h.Until.After(clock.Val()) && beat.Val() == 1 {
 			seen.hot[member] = h.Low
 		}
@@ -145,7 +145,7 @@ func epochs(owners map[string]string) map[string]int64 {
 
 func (s *sights) note(e redis.XMessage) {
 	text, _ := e.Values["change"].(string)
-	change, err := wire.ParseHotChange([]byte(text))
+	change, err := published.ParseChange([]byte(text))
 	if err != nil {
 		s.t.Errorf("event %v: %v", e.Values, err)
 		return
@@ -301,8 +301,8 @@ func (s *sights) judgeVersions(complaints *complaints, since time.Duration, faul
 			continue
 		}
 		if before != nil && (failover < 0 || !between(faults[failover], before, seen)) {
-			was, errWas := wire.ParseHotVersion(before.version)
-			is, errIs := wire.ParseHotVersion(seen.version)
+			was, errWas := published.ParseVersion(before.version)
+			is, errIs := published.ParseVersion(seen.version)
 			if errWas != nil || errIs != nil || is.Run != was.Run || is.N < was.N {
 				complaints.tell("version", "%v: version %q after %q", seen.at, seen.version, before.version)
 			}

@@ -44,7 +44,7 @@ var dayFaults = []Fault{
 		Test: "TestReloadKeepsThePast",
 	},
 	{
-		Name: "the past of a jump is not published", File: "wire/redis_cause.go",
+		Name: "the past of a jump is not published", File: "internal/published/info.go",
 		Old: "if _, past, found := strings.Cut(per, \" over \"); found {", New: "if _, past, found := strings.Cut(per, \" over \"); found && false {",
 		Test: "TestHotChangeRoundTrip",
 	},

@@ -181,7 +181,7 @@ local function went_back(run, n)
   return own ~= '' and own ~= on('HGET', OWNERS, owner .. ':version')
 end
 
--- Fills the holes that package wire left in a text.
+-- Fills the holes that package published left in a text.
 local function fill(text, holes)
   return (string.gsub(text, '[\1-\4]', holes))
 end
@@ -254,7 +254,7 @@ local function write_on(first, last)
 end
 
 -- What the keys of a change were before it, for readers of the stream: JSON members of the
--- field "was", see package wire.
+-- field "was", see package internal/published.
 local was_cool, was_again = {}, {}
 
 -- Records that a key which is about to be written was hot before.

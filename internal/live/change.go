@@ -6,18 +6,18 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/hotparam/hotparam/internal/hotwords"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 // changeEvents returns the events of an entry of the stream of hot keys, in order.
-func changeEvents(namespace string, entry position, m *redis.XMessage) (wire.HotChange, []Event, error) {
+func changeEvents(namespace string, entry position, m *redis.XMessage) (published.Change, []Event, error) {
 	payload, _ := m.Values["change"].(string)
-	change, err := wire.ParseHotChange([]byte(payload))
+	change, err := published.ParseChange([]byte(payload))
 	if err != nil {
-		return wire.HotChange{}, nil, err
+		return published.Change{}, nil, err
 	}
-	was := wire.ParseHotWas(text(m.Values["was"]))
+	was := published.ParseBefore(text(m.Values["was"]))
 	owner := text(m.Values["owner"])
 	var events []Event
 	add := func(kind byte, i int, e Event) {
@@ -61,7 +61,7 @@ func whyHot(h *rules.Hot) string {
 	return why
 }
 
-func coolEvent(at time.Time, key rules.Key, owner string, was wire.HotWas) Event {
+func coolEvent(at time.Time, key rules.Key, owner string, was published.Before) Event {
 	e := Event{Type: Cool, Rule: key.Rule, Key: key.Text, By: owner, Why: "hot no longer"}
 	before, ok := was.Cool[key.String()]
 	if !ok {

@@ -5,8 +5,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 // takeControls adds the events of changes of controls, which are the newest first.
@@ -17,7 +17,7 @@ func (t *tail) takeControls(changes []redis.XMessage, b *batch) {
 			continue
 		}
 		t.control = entry
-		change, err := wire.ParseControlChange([]byte(text(changes[i].Values["change"])))
+		change, err := published.ParseControlChange([]byte(text(changes[i].Values["change"])))
 		if err != nil {
 			t.malformed++
 			continue
@@ -36,7 +36,7 @@ func (t *tail) takeControls(changes []redis.XMessage, b *batch) {
 	}
 }
 
-func (t *tail) controlEvent(p position, change *wire.ControlChange) Event {
+func (t *tail) controlEvent(p position, change *published.ControlChange) Event {
 	c := &change.Control
 	e := Event{
 		ID: p.String(), At: c.Since, Type: Type(c.Action), Namespace: t.namespace, Rule: c.Rule, Key: c.Text,

@@ -14,8 +14,8 @@ import (
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/hotset"
 	"github.com/hotparam/hotparam/internal/loglimit"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 const (
@@ -80,7 +80,7 @@ func (r *reader) read(ctx context.Context) (*Snapshot, batch, error) {
 	err := transact(ctx, r.client, func(tx redis.Pipeliner) {
 		beat = tx.PTTL(ctx, r.layout.Beat)
 		scores = tx.ZRangeWithScores(ctx, r.layout.Hot, -maxKeys, -1)
-		suspects = tx.ZRangeWithScores(ctx, r.layout.Suspects, -wire.MaxSuspects, -1)
+		suspects = tx.ZRangeWithScores(ctx, r.layout.Suspects, -published.MaxSuspects, -1)
 		instances = tx.ZRangeWithScores(ctx, r.layout.Instances, -maxInstances, -1)
 		total = tx.ZCard(ctx, r.layout.Instances)
 		if len(due) > 0 {
@@ -147,7 +147,7 @@ func (r *reader) learn(members []string, infos []any, now time.Time) {
 		if !ok || i >= len(infos) {
 			continue
 		}
-		h, err := wire.ParseHotInfo([]byte(text(infos[i])))
+		h, err := published.ParseInfo([]byte(text(infos[i])))
 		if err != nil {
 			continue // it has just cooled, or its publisher repairs it
 		}

@@ -11,8 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 // batch is what a look at the streams found.
@@ -48,7 +48,7 @@ type tail struct {
 	hot       position // the last entry that was read of the stream of hot keys
 	control   position // and of the one of controls
 	begun     bool
-	version   wire.HotVersion
+	version   published.Version
 	malformed uint64 // entries that could not be read
 
 	known map[rules.Key]rules.Control // in force, as the stream says

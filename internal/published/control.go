@@ -1,10 +1,9 @@
-package wire
+package published
 
 import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/hotparam/hotparam/rules"
@@ -14,43 +13,10 @@ import (
 // named so, since a key has a space.
 const ControlVersionField = "version"
 
-// holeAction stands for the action of a control that is released; see holeVersion.
-const holeAction = 1
-
 // MaxControl is the most bytes that a control has in Redis.
 const MaxControl = 4096
 
-// AppendControl appends the value of one entry of the controls' hash:
-//
-//	{"action":"block","since":1732172445123,"until":1732173045123,"why":"scraper","by":"ops","claimed":"ann@laptop"}
-//
-// Times are unix milliseconds on Redis's clock. The key itself is the field that the value is
-// stored under. Where the action is empty, or Since or Until zero, there is a hole, which the
-// operator's script fills.
-func AppendControl(dst []byte, c *rules.Control) []byte {
-	return append(appendControlFields(append(dst, '{'), c), '}')
-}
-
-func appendControlFields(dst []byte, c *rules.Control) []byte {
-	if c.Action == "" {
-		dst = append(append(dst, `"action":"`...), holeAction, '"')
-	} else {
-		dst = appendJSONString(append(dst, `"action":`...), string(c.Action))
-	}
-	dst = appendMillis(append(dst, `,"since":`...), c.Since, holeAt)
-	dst = appendMillis(append(dst, `,"until":`...), c.Until, holeUntil)
-	dst = appendJSONString(append(dst, `,"why":`...), c.Why)
-	dst = appendJSONString(append(dst, `,"by":`...), c.By)
-	return appendJSONString(append(dst, `,"claimed":`...), c.Claimed)
-}
-
-func appendMillis(dst []byte, t time.Time, hole byte) []byte {
-	if t.IsZero() {
-		return append(dst, hole)
-	}
-	return strconv.AppendInt(dst, t.UnixMilli(), 10)
-}
-
+// control is a control in JSON. Times are unix milliseconds on Redis's clock.
 type control struct {
 	Action  rules.ControlAction `json:"action"`
 	Since   int64               `json:"since"`
@@ -60,13 +26,25 @@ type control struct {
 	Claimed string              `json:"claimed"`
 }
 
+func controlOf(c *rules.Control) control {
+	return control{c.Action, millis(c.Since, atHole), millis(c.Until, untilHole), c.Why, c.By, c.Claimed}
+}
+
+// EncodeControl returns the value of one entry of the controls' hash:
+//
+//	{"action":"block","since":1732172445123,"until":1732173045123,"why":"scraper","by":"ops","claimed":"ann@laptop"}
+//
+// The key itself is the field that the value is stored under. If the action is empty, or Since or
+// Until zero, there is a hole, which the operator's script fills.
+func EncodeControl(c *rules.Control) []byte { return encode(controlOf(c)) }
+
 var (
-	errControlKey  = errors.New("wire: control: the key has no valid rule id, or is too long")
-	errControl     = errors.New("wire: control: the action is none, or a time or a text is out of range")
-	errControlSize = errors.New("wire: control: too long")
+	errControlKey  = errors.New("control: the key has no valid rule id, or is too long")
+	errControl     = errors.New("control: the action is none, or a time or a text is out of range")
+	errControlSize = errors.New("control: too long")
 )
 
-// ParseControl reads what [AppendControl] wrote under this member ([rules.Key.String]).
+// ParseControl reads what [EncodeControl] wrote under this member ([rules.Key.String]).
 func ParseControl(member string, value []byte) (rules.Control, error) {
 	if len(value) > MaxControl {
 		return rules.Control{}, errControlSize
@@ -77,16 +55,16 @@ func ParseControl(member string, value []byte) (rules.Control, error) {
 	}
 	var raw control
 	if err := json.Unmarshal(value, &raw); err != nil {
-		return rules.Control{}, fmt.Errorf("wire: control: %w", err)
+		return rules.Control{}, fmt.Errorf("control: %w", err)
 	}
-	c, err := raw.control(key)
+	c, err := raw.parse(key)
 	if err == nil && !c.Action.Valid() {
 		err = errControl
 	}
 	return c, err
 }
 
-func (raw *control) control(key rules.Key) (rules.Control, error) {
+func (raw *control) parse(key rules.Key) (rules.Control, error) {
 	if !raw.Action.Valid() && raw.Action != rules.ControlHold || raw.Since < 0 || raw.Until <= 0 || raw.Since > maxMillis || raw.Until > maxMillis ||
 		len(raw.Why) > rules.MaxControlWhy || len(raw.By) > rules.MaxControlBy || len(raw.Claimed) > rules.MaxControlBy {
 		return rules.Control{}, errControl
@@ -105,41 +83,40 @@ type ControlChange struct {
 	rules.Control
 }
 
-// AppendControlChange appends a change:
+type controlChange struct {
+	Type string `json:"type"`
+	Rule string `json:"rule"`
+	Key  string `json:"key"`
+	control
+}
+
+// EncodeControlChange returns a change:
 //
 //	{"type":"block","rule":"search-terms","key":"GET /search?q=phone","action":"block","since":1732172445123,…}
 //
 // The type is the action, or release. Of a key that had no control and that instances may hold,
-// the action of a release is hold. The rest is as [AppendControl] writes it, holes included.
-func AppendControlChange(dst []byte, c *ControlChange) []byte {
-	kind := string(c.Action)
+// the action of a release is hold. The rest is as [EncodeControl] has it, holes included.
+func EncodeControlChange(c *ControlChange) []byte {
+	raw := controlChange{string(c.Action), c.Rule, c.Text, controlOf(&c.Control)}
 	if c.Release {
-		kind = "release"
+		raw.Type = "release"
 	}
-	dst = appendJSONString(append(dst, `{"type":`...), kind)
-	dst = appendJSONString(append(dst, `,"rule":`...), c.Rule)
-	dst = appendJSONString(append(dst, `,"key":`...), c.Text)
-	return append(appendControlFields(append(dst, ','), &c.Control), '}')
+	return encode(raw)
 }
 
-// ParseControlChange reads what [AppendControlChange] wrote.
+// ParseControlChange reads what [EncodeControlChange] wrote.
 func ParseControlChange(value []byte) (ControlChange, error) {
 	if len(value) > 2*MaxControl {
 		return ControlChange{}, errControlSize
 	}
-	var raw struct {
-		Type string `json:"type"`
-		Rule string `json:"rule"`
-		Key  string `json:"key"`
-		control
-	}
+	var raw controlChange
 	if err := json.Unmarshal(value, &raw); err != nil {
-		return ControlChange{}, fmt.Errorf("wire: change of the controls: %w", err)
+		return ControlChange{}, fmt.Errorf("change of the controls: %w", err)
 	}
 	if !rules.ValidRuleID(raw.Rule) || len(raw.Key) > rules.MaxText {
 		return ControlChange{}, errControlKey
 	}
-	c, err := raw.control.control(rules.Key{Rule: raw.Rule, Text: raw.Key})
+	c, err := raw.parse(rules.Key{Rule: raw.Rule, Text: raw.Key})
 	if err == nil && raw.Type != "release" && (raw.Type != string(c.Action) || !c.Action.Valid()) {
 		err = errControl
 	}

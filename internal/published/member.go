@@ -1,4 +1,4 @@
-package wire
+package published
 
 import (
 	"encoding/json"
@@ -50,13 +50,13 @@ type member struct {
 	Problem   string     `json:"problem,omitempty"`
 }
 
-// AppendMember appends what a member says about itself:
+// EncodeMember returns what a member says about itself:
 //
 //	{"role":"instance","rules":"a1b2c3d4","program":"v1.2.0","started":1732172445123,"offset_ms":-3,"dropped":0,…}
 //
 // Fields that are zero are left out, and texts that are too long are cut. The name is part of
 // the field that the value is stored under ([MemberField]), and Heard is not written.
-func AppendMember(dst []byte, m *rules.Member) []byte {
+func EncodeMember(m *rules.Member) []byte {
 	raw := member{
 		Role: m.Role, Rules: CutVersion(m.RulesVersion), Program: cutText(m.Program, maxVersion),
 		Dropped: m.Dropped, Lost: m.Lost, Arrived: m.Arrived, Used: m.MemoryUsed, Max: m.MemoryMax, Floor: m.Floor, Waiting: m.Waiting, Displaced: m.Displaced,
@@ -72,11 +72,7 @@ func AppendMember(dst []byte, m *rules.Member) []byte {
 		ms := m.Offset.Milliseconds()
 		raw.OffsetMS = &ms
 	}
-	text, err := json.Marshal(raw)
-	if err != nil { // it has no value that JSON cannot have
-		panic(err)
-	}
-	return append(dst, text...)
+	return encode(raw)
 }
 
 // CutVersion returns a version of rules as a heartbeat has it.
@@ -90,9 +86,9 @@ func cutText(s string, n int) string {
 	return strings.ToValidUTF8(s[:n], "")
 }
 
-var errMember = errors.New("wire: heartbeat of a member: a field is out of range, or too long")
+var errMember = errors.New("heartbeat of a member: a field is out of range, or too long")
 
-// ParseMember reads what [AppendMember] wrote under this field.
+// ParseMember reads what [EncodeMember] wrote under this field.
 func ParseMember(field string, value []byte) (rules.Member, error) {
 	name, ok := memberName(field)
 	if !ok || len(value) > 4*MaxMember {
@@ -100,7 +96,7 @@ func ParseMember(field string, value []byte) (rules.Member, error) {
 	}
 	var raw member
 	if err := json.Unmarshal(value, &raw); err != nil {
-		return rules.Member{}, fmt.Errorf("wire: heartbeat of a member: %w", err)
+		return rules.Member{}, fmt.Errorf("heartbeat of a member: %w", err)
 	}
 	switch {
 	case raw.Role != rules.RoleInstance && raw.Role != rules.RoleAggregator,

@@ -1,4 +1,4 @@
-package wire
+package published
 
 import (
 	"testing"
@@ -12,7 +12,7 @@ import (
 func TestHeldInHeartbeat(t *testing.T) {
 	m := rules.Member{Name: "a", Role: rules.RoleInstance, Held: 12, HeldSince: time.UnixMilli(1_732_172_445_123)}
 	const want = `{"role":"instance","held":12,"held_since":1732172445123}`
-	if got := string(AppendMember(nil, &m)); got != want {
+	if got := string(EncodeMember(&m)); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	for value, want := range map[string]int64{want: 12, `{"role":"instance"}`: 0} {
@@ -32,17 +32,17 @@ func TestReleaseOfHeldKey(t *testing.T) {
 	at := time.UnixMilli(1_732_172_445_123)
 	c := ControlChange{Release: true, Control: rules.Control{Key: rules.Key{Rule: "r", Text: "GET /s?q=1"}, Action: rules.ControlHold, Since: at, Until: at.Add(time.Hour)}}
 	const want = `{"type":"release","rule":"r","key":"GET /s?q=1","action":"hold","since":1732172445123,"until":1732176045123,"why":"","by":"","claimed":""}`
-	if got := string(AppendControlChange(nil, &c)); got != want {
+	if got := string(EncodeControlChange(&c)); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	if got, err := ParseControlChange([]byte(want)); err != nil || got != c {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if _, err := ParseControl("r GET /s?q=1", AppendControl(nil, &c.Control)); err == nil {
+	if _, err := ParseControl("r GET /s?q=1", EncodeControl(&c.Control)); err == nil {
 		t.Error("a control that holds is accepted")
 	}
 	c.Release = false
-	if _, err := ParseControlChange(AppendControlChange(nil, &c)); err == nil {
+	if _, err := ParseControlChange(EncodeControlChange(&c)); err == nil {
 		t.Error("a change that sets a hold is accepted")
 	}
 }

@@ -1,4 +1,4 @@
-package wire
+package published
 
 import (
 	"encoding/json"
@@ -74,28 +74,28 @@ func TestHotInfoGolden(t *testing.T) {
 		"spared":   {spared, strings.TrimSuffix(infoPhone, "}") + `,"usual":true,"spared":true}`},
 		"template": {template, strings.Replace(infoPhone, "1732172460123", "\x03", 1)},
 	} {
-		if got := string(AppendHotInfo(nil, tt.hot)); got != tt.want {
+		if got := string(EncodeInfo(tt.hot)); got != tt.want {
 			t.Errorf("%s:\n got %q\nwant %q", name, got, tt.want)
 		}
 	}
 }
 
 func TestHotChangeGolden(t *testing.T) {
-	change := HotChange{
-		Version: HotVersion{Run: "6f1c0a2b9d3e4f58", N: 42},
+	change := Change{
+		Version: Version{Run: "6f1c0a2b9d3e4f58", N: 42},
 		At:      time.UnixMilli(1732172445123),
 		Beat:    5 * time.Second,
-		Hot:     []HotEntry{{Hot: hotPhone(), TTL: 15 * time.Second}},
+		Hot:     []Entry{{Hot: hotPhone(), TTL: 15 * time.Second}},
 		Cool:    []rules.Key{{Rule: "search-terms", Text: "GET /search?q=tablet"}, {Rule: "r", Text: `"`}},
 	}
 	const want = `{"version":"6f1c0a2b9d3e4f58:42","at":1732172445123,"beat_ms":5000,"hot":[{"rule":"search-terms","key":"GET /search?b=2&q=phone","rate":212.5,"ttl_ms":15000,"info":` +
 		infoPhone + `}],"cool":["search-terms GET /search?q=tablet","r \""]}`
-	if got := string(AppendHotChange(nil, &change)); got != want {
+	if got := string(EncodeChange(&change)); got != want {
 		t.Errorf("\n got %s\nwant %s", got, want)
 	}
-	template := HotChange{Beat: 5 * time.Second, Hot: []HotEntry{{Hot: hotPhone(), TTL: time.Second}}}
+	template := Change{Beat: 5 * time.Second, Hot: []Entry{{Hot: hotPhone(), TTL: time.Second}}}
 	template.Hot[0].Until = time.Time{}
-	got := string(AppendHotChange(nil, &template))
+	got := string(EncodeChange(&template))
 	for _, hole := range []string{"\"version\":\"\x01\"", "\"at\":\x02,", "\"until\":\x03,", "\"cool\":[\x04]"} {
 		if strings.Count(got, hole) != 1 {
 			t.Errorf("template has not one %q: %q", hole, got)
@@ -105,14 +105,14 @@ func TestHotChangeGolden(t *testing.T) {
 
 func TestHotVersion(t *testing.T) {
 	for _, s := range []string{"a:1", "6f1c0a2b9d3e4f58:42", "Z9:9007199254740991"} {
-		v, err := ParseHotVersion(s)
+		v, err := ParseVersion(s)
 		if err != nil || v.String() != s {
-			t.Errorf("ParseHotVersion(%q) = %v, %v", s, v, err)
+			t.Errorf("ParseVersion(%q) = %v, %v", s, v, err)
 		}
 	}
 	for _, s := range []string{"", ":", "a:", ":1", "a:0", "a:01", "a:+1", "a:-1", "a:1:2", "a b:1", "a:9007199254740992", "é:1", strings.Repeat("a", 65) + ":1"} {
-		if v, err := ParseHotVersion(s); err == nil {
-			t.Errorf("ParseHotVersion(%q) = %v, want an error", s, v)
+		if v, err := ParseVersion(s); err == nil {
+			t.Errorf("ParseVersion(%q) = %v, want an error", s, v)
 		}
 	}
 }
@@ -142,7 +142,7 @@ func TestParseHotInfoRefuses(t *testing.T) {
 		if value == infoTop {
 			t.Fatalf("%s: nothing was edited", name)
 		}
-		if h, err := ParseHotInfo([]byte(value)); err == nil {
+		if h, err := ParseInfo([]byte(value)); err == nil {
 			t.Errorf("%s: %s was read as %+v", name, value, h)
 		}
 	}
@@ -150,7 +150,7 @@ func TestParseHotInfoRefuses(t *testing.T) {
 
 // An entry of an earlier version has no ratio: its key reached the threshold.
 func TestParseHotInfoWithoutRatio(t *testing.T) {
-	h, err := ParseHotInfo([]byte(strings.Replace(infoPhone, `,"ratio":1.06`, "", 1)))
+	h, err := ParseInfo([]byte(strings.Replace(infoPhone, `,"ratio":1.06`, "", 1)))
 	if err != nil || h.Ratio != 1 {
 		t.Errorf("ratio %v, %v; want 1", h.Ratio, err)
 	}
@@ -163,7 +163,7 @@ func TestParseHotInfoWithoutCause(t *testing.T) {
 		{`"kind":"rate"`, `"kind":"share"`}, {`"kind":"rate","threshold":"200/s"`, `"kind":"top","threshold":"top 1001/s"`}, {`"kind":"rate","threshold":"200/s"`, `"kind":"jump","threshold":"x/s"`},
 	} {
 		value := strings.Replace(infoPhone, edit[0], edit[1], 1)
-		h, err := ParseHotInfo([]byte(value))
+		h, err := ParseInfo([]byte(value))
 		if kept := edit[0] == `"kind":"rate"`; err != nil || value == infoPhone || h.Low != 212 || h.Cause.IsZero() == kept {
 			t.Errorf("%s: %+v, %v", value, h, err)
 		}
@@ -171,7 +171,7 @@ func TestParseHotInfoWithoutCause(t *testing.T) {
 }
 
 func TestVersionAlone(t *testing.T) {
-	c, err := ParseHotChange([]byte(`{"version":"a:7"}`))
+	c, err := ParseChange([]byte(`{"version":"a:7"}`))
 	if err != nil || !c.VersionAlone() || c.Version.N != 7 {
 		t.Errorf("got %+v, %v", c, err)
 	}
@@ -185,7 +185,7 @@ func TestTopIsBounded(t *testing.T) {
 		{Name: strings.Repeat("x", 511) + "é", Count: 8, Over: 9},
 		{Name: "é\n\"", Count: -1, Over: -1}, {}, {}, {Name: "the sixth"},
 	}}
-	got, err := ParseHotInfo(AppendHotInfo(nil, h))
+	got, err := ParseInfo(EncodeInfo(h))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +196,7 @@ func TestTopIsBounded(t *testing.T) {
 		t.Errorf("\n got %+v\nwant %+v", got.Top, want)
 	}
 	many := strings.Replace(infoTop, `"instances":[`, `"instances":[`+strings.Repeat(`{"name":"a","count":1},`, 9), 1)
-	if got, err := ParseHotInfo([]byte(many)); err != nil || len(got.Top.Instances) != rules.MaxOrigins {
+	if got, err := ParseInfo([]byte(many)); err != nil || len(got.Top.Instances) != rules.MaxOrigins {
 		t.Errorf("a writer of ten instances: %+v, %v; want the first %d", got.Top, err, rules.MaxOrigins)
 	}
 }
@@ -220,7 +220,7 @@ func TestBeat(t *testing.T) {
 
 func TestFleetChange(t *testing.T) {
 	const whole = `{"version":"a:7","fleet":{"instances":20,"was":"da39","suspects":"3f78","new":["r GET /?q=1"],"over":["r GET /?q=2"]}}`
-	c, err := ParseHotChange([]byte(whole))
+	c, err := ParseChange([]byte(whole))
 	want := &FleetChange{
 		Instances: 20, Was: "da39", Suspects: "3f78", Whole: true,
 		New: []rules.Key{{Rule: "r", Text: "GET /?q=1"}}, Over: []rules.Key{{Rule: "r", Text: "GET /?q=2"}},
@@ -228,7 +228,7 @@ func TestFleetChange(t *testing.T) {
 	if err != nil || !c.VersionAlone() || c.Version.N != 7 || !reflect.DeepEqual(c.Fleet, want) {
 		t.Errorf("got %+v, %v, want %+v", c.Fleet, err, want)
 	}
-	c, err = ParseHotChange([]byte(`{"version":"a:7","fleet":{"instances":20,"new":["r k"]}}`))
+	c, err = ParseChange([]byte(`{"version":"a:7","fleet":{"instances":20,"new":["r k"]}}`))
 	if err != nil || c.Fleet.Whole || len(c.Fleet.New) != 1 {
 		t.Errorf("got %+v, %v, want a part", c.Fleet, err)
 	}
@@ -239,7 +239,7 @@ func TestFleetChange(t *testing.T) {
 		"no member":      {`"r GET /?q=2"`, `2`},
 		"a thousand one": {`"r GET /?q=1"`, strings.Repeat(`"r k",`, 1000) + `"r k"`},
 	} {
-		if got, err := ParseHotChange([]byte(strings.Replace(whole, edit[0], edit[1], 1))); err == nil {
+		if got, err := ParseChange([]byte(strings.Replace(whole, edit[0], edit[1], 1))); err == nil {
 			t.Errorf("%s: read as %+v", name, got.Fleet)
 		}
 	}
@@ -311,23 +311,23 @@ func genHot(t *rapid.T) rules.Hot {
 // What is written is JSON, and is read back as it was.
 func TestHotChangeRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c := HotChange{
-			Version: HotVersion{Run: rapid.StringMatching(`[0-9a-f]{16}`).Draw(t, "run"), N: rapid.Uint64Range(1, 1<<52).Draw(t, "n")},
+		c := Change{
+			Version: Version{Run: rapid.StringMatching(`[0-9a-f]{16}`).Draw(t, "run"), N: rapid.Uint64Range(1, 1<<52).Draw(t, "n")},
 			At:      time.UnixMilli(rapid.Int64Range(1, maxMillis).Draw(t, "at")),
 			Beat:    time.Duration(rapid.Int64Range(0, 60_000).Draw(t, "beat")) * time.Millisecond,
 		}
 		for range rapid.IntRange(0, 3).Draw(t, "hot") {
 			ttl := time.Duration(rapid.Int64Range(0, 60_000).Draw(t, "ttl")) * time.Millisecond
-			c.Hot = append(c.Hot, HotEntry{Hot: genHot(t), TTL: ttl})
+			c.Hot = append(c.Hot, Entry{Hot: genHot(t), TTL: ttl})
 		}
 		for range rapid.IntRange(0, 3).Draw(t, "cool") {
 			c.Cool = append(c.Cool, genHot(t).Key)
 		}
-		data := AppendHotChange(nil, &c)
+		data := EncodeChange(&c)
 		if !json.Valid(data) {
 			t.Fatalf("not JSON: %q", data)
 		}
-		got, err := ParseHotChange(data)
+		got, err := ParseChange(data)
 		if err != nil {
 			t.Fatalf("%v: %s", err, data)
 		}
@@ -344,11 +344,11 @@ func FuzzParseHotInfo(f *testing.F) {
 	f.Add([]byte(`{"low":1e3}`))
 	f.Add([]byte(`[]`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		h, err := ParseHotInfo(data)
+		h, err := ParseInfo(data)
 		if err != nil {
 			return
 		}
-		again, err := ParseHotInfo(AppendHotInfo(nil, h))
+		again, err := ParseInfo(EncodeInfo(h))
 		if err != nil || !reflect.DeepEqual(again, h) {
 			t.Fatalf("%q: read %+v, then %+v, %v", data, h, again, err)
 		}
@@ -361,14 +361,14 @@ func FuzzParseHotChange(f *testing.F) {
 	f.Add([]byte(`{"version":"a:7","fleet":{"instances":20,"was":"da39","suspects":"3f78","new":["r k"],"over":["r l"]}}`))
 	f.Add([]byte(`{"version":"a:7","at":1,"cool":["k"]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		c, err := ParseHotChange(data)
+		c, err := ParseChange(data)
 		if f := c.Fleet; f != nil && (!c.VersionAlone() || len(f.New) > MaxSuspects || len(f.Over) > MaxSuspects || f.Instances < 0) {
 			t.Fatalf("%q: read %+v", data, f)
 		}
 		if err != nil || c.VersionAlone() {
 			return
 		}
-		again, err := ParseHotChange(AppendHotChange(nil, &c))
+		again, err := ParseChange(EncodeChange(&c))
 		if err != nil || !reflect.DeepEqual(again, c) {
 			t.Fatalf("%q: read %+v, then %+v, %v", data, c, again, err)
 		}
@@ -379,7 +379,7 @@ func FuzzParseHotVersion(f *testing.F) {
 	f.Add("6f1c0a2b9d3e4f58:42")
 	f.Add("a:01")
 	f.Fuzz(func(t *testing.T, s string) {
-		if v, err := ParseHotVersion(s); err == nil && v.String() != s {
+		if v, err := ParseVersion(s); err == nil && v.String() != s {
 			t.Fatalf("%q was read as %q", s, v)
 		}
 	})

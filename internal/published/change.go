@@ -1,0 +1,323 @@
+package published
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hotparam/hotparam/rules"
+)
+
+// Version names one state of the published hot set, written "run id:n". N
+// rises by one with every change of the set, not of a rate. A run id stands for
+// one unbroken history: when Redis loses state, the history starts again under
+// another run id.
+type Version struct {
+	Run string
+	N   uint64
+}
+
+var errVersion = errors.New(`version of the hot set: want "run id:n"`)
+
+// maxRun bounds a run id; the publisher's are 16 hex digits.
+const maxRun = 64
+
+// ParseVersion reads what [Version.String] wrote.
+func ParseVersion(s string) (Version, error) {
+	run, digits, ok := strings.Cut(s, ":")
+	if !ok || run == "" || len(run) > maxRun || strings.ContainsFunc(run, notRun) {
+		return Version{}, errVersion
+	}
+	n, err := strconv.ParseUint(digits, 10, 53) // the publisher's script counts in float64
+	if err != nil || n == 0 || digits[0] == '0' || digits[0] == '+' {
+		return Version{}, errVersion
+	}
+	return Version{Run: run, N: n}, nil
+}
+
+func notRun(r rune) bool {
+	return (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+}
+
+// IsZero reports whether there is no version: nothing was published yet.
+func (v Version) IsZero() bool { return v == Version{} }
+
+// String returns the version as Redis has it; empty for the zero value.
+func (v Version) String() string {
+	if v.IsZero() {
+		return ""
+	}
+	return v.Run + ":" + strconv.FormatUint(v.N, 10)
+}
+
+// MaxPush is the most bytes that a change has on the channel. A longer one is
+// pushed as its version alone, and read from the stream.
+const MaxPush = 64 << 10
+
+// Change is one change of the published hot set, as it is pushed on the
+// channel and kept in the stream.
+type Change struct {
+	Version Version
+	// At is when Redis made the change, on Redis's clock.
+	At time.Time
+	// Beat is how long the publisher's heartbeat was good for at that instant.
+	Beat time.Duration
+	// Hot became hot, or changed their limit.
+	Hot []Entry
+	// Cool are hot no longer.
+	Cool []rules.Key
+	// Fleet is a change of the suspects; it comes with a version alone, and
+	// never with a change of the hot set.
+	Fleet *FleetChange
+}
+
+// Entry is a hot key in a [Change].
+type Entry struct {
+	rules.Hot
+	// TTL is the time from At to Until.
+	TTL time.Duration
+}
+
+// VersionAlone reports whether there is no change of the hot set in the message: it
+// was too long to be pushed, or there was none.
+func (c *Change) VersionAlone() bool { return c.At.IsZero() }
+
+type change struct {
+	Version string       `json:"version"`
+	At      int64        `json:"at"`
+	Beat    int64        `json:"beat_ms"`
+	Hot     []entry      `json:"hot"`
+	Cool    []string     `json:"cool"`
+	Fleet   *fleetChange `json:"fleet,omitempty"`
+}
+
+type entry struct {
+	Rule string  `json:"rule"`
+	Key  string  `json:"key"`
+	Rate float64 `json:"rate"`
+	TTL  int64   `json:"ttl_ms"`
+	Info info    `json:"info"`
+}
+
+// EncodeChange returns a change:
+//
+//	{"version":"6f1c0a2b9d3e4f58:42","at":1732172445123,"beat_ms":5000,
+//	 "hot":[{"rule":"search-terms","key":"GET /search?q=phone","rate":212,"ttl_ms":15000,"info":{…}}],
+//	 "cool":["search-terms GET /search?q=tablet"]}
+//
+// on one line, the info as [EncodeInfo] has it. If the version is zero there are holes for it, for
+// at, and for the cooled members, and if Until is zero for that: the publisher's script fills them.
+func EncodeChange(c *Change) []byte {
+	raw := change{Version: c.Version.String(), At: millis(c.At, atHole), Beat: c.Beat.Milliseconds(), Hot: []entry{}}
+	for i := range c.Hot {
+		e := &c.Hot[i]
+		raw.Hot = append(raw.Hot, entry{e.Rule, e.Text, finite(e.Rate), e.TTL.Milliseconds(), infoOf(&e.Hot)})
+	}
+	if !c.Version.IsZero() { // otherwise nil, which stands for a hole
+		raw.Cool = []string{}
+	}
+	for _, key := range c.Cool {
+		raw.Cool = append(raw.Cool, key.String())
+	}
+	return encode(raw)
+}
+
+var (
+	errChangeTime = errors.New("at, beat_ms or ttl_ms is out of range")
+	errChangeKey  = errors.New("a key has no valid rule id")
+	errChangeRate = errors.New("a rate is negative")
+)
+
+// maxTTLMillis bounds a time to live at a day; real ones are seconds.
+const maxTTLMillis = 24 * 60 * 60 * 1000
+
+// ParseChange reads what [EncodeChange] wrote, or a version alone:
+// {"version":"…"}, with a [FleetChange] or without. A change is taken as a whole
+// or not at all.
+func ParseChange(value []byte) (Change, error) {
+	var raw change
+	if err := json.Unmarshal(value, &raw); err != nil {
+		return Change{}, fmt.Errorf("change of the hot set: %w", err)
+	}
+	version, err := ParseVersion(raw.Version)
+	if err != nil {
+		return Change{}, err
+	}
+	c := Change{Version: version}
+	if raw.At == 0 && len(raw.Hot) == 0 && len(raw.Cool) == 0 {
+		c.Fleet, err = raw.Fleet.parse()
+	} else {
+		err = raw.fill(&c)
+	}
+	if err != nil {
+		return Change{}, fmt.Errorf("change %s of the hot set: %w", version, err)
+	}
+	return c, nil
+}
+
+func (raw *change) fill(c *Change) error {
+	if raw.At <= 0 || raw.At > maxMillis || raw.Beat < 0 || raw.Beat > maxTTLMillis {
+		return errChangeTime
+	}
+	c.At, c.Beat = time.UnixMilli(raw.At), time.Duration(raw.Beat)*time.Millisecond
+	for i := range raw.Hot {
+		r := &raw.Hot[i]
+		h, err := r.Info.hot()
+		switch {
+		case err != nil:
+			return err
+		case !rules.ValidRuleID(r.Rule):
+			return errChangeKey
+		case r.Rate < 0:
+			return errChangeRate
+		case r.TTL < 0 || r.TTL > maxTTLMillis:
+			return errChangeTime
+		}
+		h.Key, h.Rate = rules.Key{Rule: r.Rule, Text: r.Key}, r.Rate
+		c.Hot = append(c.Hot, Entry{Hot: h, TTL: time.Duration(r.TTL) * time.Millisecond})
+	}
+	var err error
+	c.Cool, err = parseMembers(raw.Cool)
+	return err
+}
+
+func parseMembers(members []string) ([]rules.Key, error) {
+	var keys []rules.Key
+	for _, member := range members {
+		key, ok := rules.ParseKey(member)
+		if !ok || !rules.ValidRuleID(key.Rule) {
+			return nil, errChangeKey
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
+}
+
+// Before is what the keys of a change were before it, for readers of the stream that have not
+// seen them become hot. It is by member ([rules.Key.String]).
+type Before struct {
+	// Cool are the keys that cooled, with their last counts. Key is not set.
+	Cool map[string]rules.Hot
+	// Again are the keys among the hot ones that were hot before: the change wrote them with
+	// another limit, or under another owner or publisher.
+	Again map[string]bool
+}
+
+// ParseBefore reads the field "was" of an entry of the stream, which the publisher's script
+// writes:
+//
+//	{"cool":{"search-terms GET /search?q=tablet":{"rate":3,"info":{…}}},
+//	 "again":["search-terms GET /search?q=phone"]}
+//
+// It is empty in entries of earlier versions. What cannot be read is left out.
+func ParseBefore(value string) Before {
+	var raw struct {
+		Cool map[string]struct {
+			Rate float64         `json:"rate"`
+			Info json.RawMessage `json:"info"`
+		} `json:"cool"`
+		Again []string `json:"again"`
+	}
+	if value == "" || json.Unmarshal([]byte(value), &raw) != nil {
+		return Before{}
+	}
+	was := Before{Cool: make(map[string]rules.Hot, len(raw.Cool)), Again: make(map[string]bool, len(raw.Again))}
+	for _, member := range raw.Again {
+		was.Again[member] = true
+	}
+	for member, before := range raw.Cool {
+		if h, err := ParseInfo(before.Info); err == nil {
+			h.Rate = max(0, before.Rate)
+			was.Cool[member] = h
+		}
+	}
+	return was
+}
+
+// Bounds of what is published about a fleet.
+const (
+	MaxSuspects  = 1000    // of one namespace
+	MaxInstances = 100_000 // of one namespace
+	// maxDigest bounds the digest of the suspects; the script's are 40 hex digits.
+	maxDigest = 64
+)
+
+// Beat is the value of the publishers' heartbeat: the fleet in short. The
+// publisher's script writes it:
+//
+//	{"instances":20,"suspects":"da39a3ee5e6b4b0d3255bfef95601890afd80709"}
+type Beat struct {
+	// Instances is how many send counts.
+	Instances int `json:"instances"`
+	// Suspects is a digest of the suspects, whatever their rates. Empty means that there are
+	// none.
+	Suspects string `json:"suspects"`
+}
+
+var errBeat = errors.New("heartbeat: instances or the digest of the suspects is out of range")
+
+// ParseBeat reads a heartbeat.
+func ParseBeat(value []byte) (Beat, error) {
+	var b Beat
+	if err := json.Unmarshal(value, &b); err != nil {
+		return Beat{}, fmt.Errorf("heartbeat: %w", err)
+	}
+	if b.Instances < 0 || b.Instances > MaxInstances || len(b.Suspects) > maxDigest {
+		return Beat{}, errBeat
+	}
+	return b, nil
+}
+
+// FleetChange is a change of the suspects as it is pushed, on the channel of the
+// hot set's changes. The publisher's script writes it, on one line:
+//
+//	{"version":"6f1c0a2b9d3e4f58:42","fleet":{"instances":20,
+//	 "was":"da39…","suspects":"3f78…","new":["search-terms GET /search?q=phone"],"over":["search-terms GET /search?q=tablet"]}}
+//
+// Version is that of the hot set, which a change of the suspects leaves as it
+// is: a reader that does not know the field fleet takes the message for the
+// version alone. A change that is too long for one message comes as several
+// that have no digests and nothing but new: then the poll reads the rest.
+type FleetChange struct {
+	// Instances is how many send counts.
+	Instances int
+	// Was and Suspects are the digests before and after; as in [Beat].
+	Was, Suspects string
+	// Whole reports whether this is all that lies between the digests.
+	Whole bool
+	// New are suspects, Over are so no longer.
+	New, Over []rules.Key
+}
+
+type fleetChange struct {
+	Instances int      `json:"instances"`
+	Was       *string  `json:"was"`
+	Suspects  *string  `json:"suspects"`
+	New       []string `json:"new"`
+	Over      []string `json:"over"`
+}
+
+var errFleet = errors.New("instances, a digest or the number of suspects is out of range")
+
+func (raw *fleetChange) parse() (*FleetChange, error) {
+	if raw == nil {
+		return nil, nil
+	}
+	f := &FleetChange{Instances: raw.Instances}
+	if raw.Was != nil && raw.Suspects != nil {
+		f.Was, f.Suspects, f.Whole = *raw.Was, *raw.Suspects, true
+	}
+	if f.Instances < 0 || f.Instances > MaxInstances || len(f.Was) > maxDigest || len(f.Suspects) > maxDigest ||
+		len(raw.New) > MaxSuspects || len(raw.Over) > MaxSuspects {
+		return nil, errFleet
+	}
+	var err error
+	if f.New, err = parseMembers(raw.New); err != nil {
+		return nil, err
+	}
+	f.Over, err = parseMembers(raw.Over)
+	return f, err
+}

@@ -1,0 +1,293 @@
+package published
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hotparam/hotparam/rules"
+)
+
+// Holes stand in an encoded value for what only Redis knows: a script fills them by Redis's own
+// clock. They are raw control bytes, which JSON text never holds.
+const (
+	holeVersion = "\x01" // the version after the change, or the action of a released control
+	holeAt      = "\x02" // Redis's time, unix milliseconds
+	holeUntil   = "\x03" // Redis's time plus the entry's time to live
+	holeCool    = "\x04" // the cooled members, JSON strings joined by commas
+)
+
+// Times for which holes are written. No encoded time is negative.
+const (
+	atHole    = -2
+	untilHole = -3
+)
+
+// holes replaces what stands for a hole. Within a JSON string each quote has a backslash, so no
+// text of a user matches.
+var holes = strings.NewReplacer(
+	`"version":""`, `"version":"`+holeVersion+`"`, `"action":""`, `"action":"`+holeVersion+`"`,
+	`"at":-2`, `"at":`+holeAt, `"since":-2`, `"since":`+holeAt, `"until":-3`, `"until":`+holeUntil,
+	`"cool":null`, `"cool":[`+holeCool+`]`,
+)
+
+// encode returns a value as JSON on one line. Unlike [json.Marshal] it leaves &, < and > as they
+// are, because people read these values in redis-cli.
+func encode(value any) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(value); err != nil { // no value is one that JSON cannot have
+		panic(err)
+	}
+	return []byte(holes.Replace(strings.TrimSuffix(b.String(), "\n")))
+}
+
+// millis returns a time in unix milliseconds, or hole if t is zero.
+func millis(t time.Time, hole int64) int64 {
+	if t.IsZero() {
+		return hole
+	}
+	return t.UnixMilli()
+}
+
+// finite returns f, or 0 if JSON cannot hold it.
+func finite(f float64) float64 {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return 0
+	}
+	return f
+}
+
+// info is a hot key in JSON. Times are unix milliseconds; High is nil if it is not known, Limit
+// if there is none. Readers of the version before ignore cause, and the fields after it.
+type info struct {
+	Low   *int64     `json:"low"`
+	High  *int64     `json:"high"`
+	Since *int64     `json:"since"`
+	Until *int64     `json:"until"`
+	Limit *string    `json:"limit"`
+	Burst int64      `json:"burst"`
+	Mode  rules.Mode `json:"mode"`
+	Owner string     `json:"owner"`
+	Ratio *float64   `json:"ratio"`
+	cause
+	Also      string `json:"also,omitempty"` // the other thresholds that hold the key hot
+	Estimated bool   `json:"estimated,omitempty"`
+	Usual     bool   `json:"usual,omitempty"`
+	Spared    bool   `json:"spared,omitempty"`
+	Top       *top   `json:"top,omitempty"`
+}
+
+// EncodeInfo returns the value of one entry of the info hash:
+//
+//	{"low":212,"high":230,"since":1732172445123,"until":1732172460123,"limit":"50/s","burst":100,"mode":"limit","owner":"statsd","ratio":1.06,"kind":"rate","threshold":"200/s","min":200,"window_ms":1000,"unit":"requests"}
+//
+// The key itself is the member that the value is stored under. If Until is zero, there is a hole
+// in its place.
+func EncodeInfo(h rules.Hot) []byte { return encode(infoOf(&h)) }
+
+func infoOf(h *rules.Hot) info {
+	since, until, ratio := h.Since.UnixMilli(), millis(h.Until, untilHole), finite(h.Ratio)
+	i := info{
+		Low: &h.Low, Since: &since, Until: &until, Burst: h.Burst, Mode: h.Mode, Owner: h.Owner, Ratio: &ratio,
+		Also: h.Also, Estimated: h.Estimated, Usual: h.Usual, Spared: h.Spared, Top: topOf(h.Top),
+	}
+	if h.High != rules.Unknown {
+		i.High = &h.High
+	}
+	if !h.Limit.IsZero() {
+		limit := h.Limit.String()
+		i.Limit = &limit
+	}
+	if c := h.Cause; !c.IsZero() {
+		i.cause = cause{c.Kind.String(), c.String(), c.Rate.N, c.Rate.Per.Milliseconds(), c.Unit.String()}
+	}
+	return i
+}
+
+var (
+	errInfoMissing = errors.New("low, since or until is missing")
+	errInfoCount   = errors.New("a count is negative, or high is below low")
+	errInfoRatio   = errors.New("the ratio is negative")
+	errInfoTime    = errors.New("a time is not unix milliseconds")
+	errInfoMode    = errors.New("the mode is not limit, wait, serve, shadow or watch")
+	errInfoLimit   = errors.New("mode and limit do not agree")
+)
+
+// ParseInfo reads what [EncodeInfo] wrote, in any order of the fields and with fields that are
+// not known here. Without a ratio, as earlier versions wrote it, the ratio is 1: the key reached
+// its threshold. Key and rate are left empty: they are the member and its score.
+func ParseInfo(value []byte) (rules.Hot, error) {
+	var i info
+	err := json.Unmarshal(value, &i)
+	if err == nil {
+		var h rules.Hot
+		if h, err = i.hot(); err == nil {
+			return h, nil
+		}
+	}
+	return rules.Hot{}, fmt.Errorf("info of a hot key: %w", err)
+}
+
+// maxMillis is the last millisecond of the year 9999: JSON readers that hold
+// numbers as float64 keep everything below it exact.
+const maxMillis = 253402300799999
+
+func (i *info) hot() (rules.Hot, error) {
+	if i.Low == nil || i.Since == nil || i.Until == nil {
+		return rules.Hot{}, errInfoMissing
+	}
+	h := rules.Hot{Low: *i.Low, High: rules.Unknown, Ratio: 1, Burst: i.Burst, Mode: i.Mode, Owner: i.Owner, Estimated: i.Estimated, Usual: i.Usual, Spared: i.Usual && i.Spared, Cause: i.parse(), Also: i.Also}
+	if i.Ratio != nil {
+		if h.Ratio = *i.Ratio; h.Ratio < 0 {
+			return rules.Hot{}, errInfoRatio
+		}
+	}
+	if i.High != nil {
+		h.High = *i.High
+		if h.High < h.Low {
+			return rules.Hot{}, errInfoCount
+		}
+	}
+	if h.Low < 0 || h.Burst < 0 {
+		return rules.Hot{}, errInfoCount
+	}
+	if *i.Since < 0 || *i.Since > maxMillis || *i.Until < 0 || *i.Until > maxMillis {
+		return rules.Hot{}, errInfoTime
+	}
+	h.Since, h.Until = time.UnixMilli(*i.Since), time.UnixMilli(*i.Until)
+	if i.Limit != nil {
+		limit, err := rules.ParseRate(*i.Limit)
+		if err != nil {
+			return rules.Hot{}, err
+		}
+		h.Limit = limit
+	}
+	switch h.Mode {
+	case rules.ModeLimit, rules.ModeWait, rules.ModeServe, rules.ModeShadow:
+		if h.Limit.IsZero() != (h.Burst == 0) { // without either, by concurrency alone
+			return rules.Hot{}, errInfoLimit
+		}
+	case rules.ModeWatch:
+		if !h.Limit.IsZero() {
+			return rules.Hot{}, errInfoLimit
+		}
+	default:
+		return rules.Hot{}, errInfoMode
+	}
+	var err error
+	if h.Top, err = i.Top.attribution(); err != nil {
+		return rules.Hot{}, err
+	}
+	return h, nil
+}
+
+// cause is the threshold that made a key hot. A jump over days has its past behind the window,
+// "8x/10s over day", which readers of the version before ignore. Min is the count that was
+// reached, or for the kinds that compare the least count. It and the entry's low and high are
+// numbers of the unit, within the window.
+type cause struct {
+	Kind      string `json:"kind,omitempty"`
+	Threshold string `json:"threshold,omitempty"`
+	Min       int64  `json:"min,omitempty"`
+	WindowMS  int64  `json:"window_ms,omitempty"`
+	Unit      string `json:"unit,omitempty"`
+}
+
+// maxWindowMS is that of the longest window.
+const maxWindowMS = int64(rules.MaxWindow / time.Millisecond)
+
+// parse returns the cause. One that is missing, or that a later version has written in another
+// way, is not known: it is for people alone, and costs no entry.
+func (i *cause) parse() rules.Cause {
+	kind, known := rules.ParseKind(i.Kind)
+	unit, counted := rules.ParseUnit(i.Unit)
+	if !known || !counted || i.Min < 1 || i.WindowMS < 1 || i.WindowMS > maxWindowMS {
+		return rules.Cause{}
+	}
+	c := rules.Cause{Kind: kind, Unit: unit, Rate: rules.Rate{N: i.Min, Per: time.Duration(i.WindowMS) * time.Millisecond}}
+	var err error
+	switch terms, per, _ := strings.Cut(i.Threshold, "/"); kind {
+	case rules.Share:
+		c.Factor, err = rules.ParseFraction(strings.TrimSuffix(terms, "%"), 100)
+	case rules.Jump:
+		c.Factor, err = rules.ParseFraction(strings.TrimSuffix(terms, "x"), 1)
+		if _, past, found := strings.Cut(per, " over "); found {
+			if c.Over, found = rules.ParseOver(past); !found {
+				return rules.Cause{}
+			}
+		}
+	case rules.Top:
+		c.Top, err = strconv.Atoi(strings.TrimPrefix(terms, "top "))
+	}
+	if err != nil || c.Top < 0 || c.Top > rules.MaxTop {
+		return rules.Cause{}
+	}
+	return c
+}
+
+// maxOrigin is how many bytes the name of an origin has at most.
+const maxOrigin = 512
+
+// top is where a hot key's requests come from and go to.
+type top struct {
+	Routes    []origin `json:"routes,omitempty"`
+	Instances []origin `json:"instances,omitempty"`
+	Callers   []origin `json:"callers,omitempty"`
+	Explains  int      `json:"explains,omitempty"`
+}
+
+type origin struct {
+	Name  string `json:"name"`
+	Count int64  `json:"count"`
+	Over  int64  `json:"over,omitempty"`
+}
+
+// topOf makes fit what a reader would refuse: of an entry that limits, this part is for people
+// alone.
+func topOf(a *rules.Attribution) *top {
+	if a == nil {
+		return nil
+	}
+	list := func(from []rules.Origin) (to []origin) {
+		for _, o := range from[:min(len(from), rules.MaxOrigins)] {
+			name := strings.ToValidUTF8(o.Name, "\uFFFD")
+			if len(name) > maxOrigin {
+				name = strings.ToValidUTF8(name[:maxOrigin], "") // no half of a character
+			}
+			count := max(0, o.Count)
+			to = append(to, origin{name, count, max(0, min(o.Over, count))})
+		}
+		return to
+	}
+	return &top{list(a.Routes), list(a.Instances), list(a.Callers), max(0, a.Explains)}
+}
+
+var errTop = errors.New("top: a count is negative or over more than the count, or a name is too long")
+
+// attribution checks what was read. If a writer lists more origins than are known here, it
+// returns the first ones.
+func (t *top) attribution() (*rules.Attribution, error) {
+	if t == nil {
+		return nil, nil
+	}
+	ok := t.Explains >= 0
+	list := func(from []origin) (to []rules.Origin) {
+		for _, o := range from[:min(len(from), rules.MaxOrigins)] {
+			ok = ok && len(o.Name) <= maxOrigin && o.Over >= 0 && o.Over <= o.Count
+			to = append(to, rules.Origin(o))
+		}
+		return to
+	}
+	a := &rules.Attribution{Routes: list(t.Routes), Instances: list(t.Instances), Callers: list(t.Callers), Explains: t.Explains}
+	if !ok {
+		return nil, errTop
+	}
+	return a, nil
+}
