@@ -21,7 +21,7 @@
 //	scope.go, outside.go   the life of what is started, in a test and in a program
 //	fleet.go, process.go   the processes
 //	redis.go, kafka.go     the servers
-//	relay_*.go             what lies between
+//	relays.go              what lies between
 //	rules.go               the rules, as the file and as the oracle have them
 //	load.go                the requests
 //	watch.go, writers.go   logs, descriptors, goroutines, health; who publishes

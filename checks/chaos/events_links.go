@@ -78,11 +78,11 @@ func slowRestart(r *run, _ *event) func() {
 func loseCounts(r *run, e *event) func() {
 	end := r.judge.begin(effect{publishing: true})
 	for _, relay := range r.apis[e.target].counts {
-		relay.setCut(true)
+		relay.SetCut(true)
 	}
 	return func() {
 		for _, relay := range r.apis[e.target].counts {
-			relay.setCut(false)
+			relay.SetCut(false)
 		}
 		end()
 	}

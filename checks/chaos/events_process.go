@@ -64,9 +64,6 @@ func secondAggregator(r *run, _ *event) func() {
 	second.start()
 	return func() {
 		second.kill()
-		if second.redis != nil {
-			second.redis.close()
-		}
 		end()
 	}
 }

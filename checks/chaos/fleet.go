@@ -77,12 +77,7 @@ func (f *fleet) newRedisRelay(number uint64) *tcpRelay {
 	if f.redis.single == nil {
 		return nil
 	}
-	relay, err := newTCPRelay(f.redis.single.Addr(), f.c.Seed<<8|number, nil)
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Cleanup(relay.close)
-	return relay
+	return newTCPRelay(f.scope, f.redis.single.Addr(), f.c.Seed<<8|number, nil)
 }
 
 // writeConfig writes the file of one process.
@@ -91,7 +86,7 @@ func (f *fleet) writeConfig(path string, relay *tcpRelay, targets []string, admi
 	fmt.Fprintf(&b, "namespace: %s\naggregator: {redis: %q, http: %q, memory: 16MB", namespace, f.redis.url(relay), admin)
 	switch {
 	case f.kafka != nil:
-		fmt.Fprintf(&b, ", source: kafka}\nkafka: {brokers: [\"%s\"], topic: %s, acks: \"1\", session: %v, timeout: %v}", f.kafka.relay.addr(), kafkaTopic, kafkaSession, kafkaTimeout)
+		fmt.Fprintf(&b, ", source: kafka}\nkafka: {brokers: [\"%s\"], topic: %s, acks: \"1\", session: %v, timeout: %v}", f.kafka.relay.Addr(), kafkaTopic, kafkaSession, kafkaTimeout)
 	default:
 		if listen != "" {
 			fmt.Fprintf(&b, ", listen: %q", listen)

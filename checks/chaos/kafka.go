@@ -39,13 +39,8 @@ func startKafka(f *fleet) *kafkaServer {
 			"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "500",
 		},
 		Advertise: func(broker string) string {
-			relay, err := newTCPRelay(broker, f.c.Seed<<8|200, testenv.NewGarbler(f.c.Seed))
-			if err != nil {
-				f.Fatal(err)
-			}
-			f.Cleanup(relay.close)
-			k.relay = relay
-			return relay.addr()
+			k.relay = newTCPRelay(f.scope, broker, f.c.Seed<<8|200, testenv.NewGarbler(f.c.Seed))
+			return k.relay.Addr()
 		},
 	})
 	k.CreateTopic(kafkaTopic, 6, 1, map[string]string{"message.timestamp.type": "LogAppendTime"})

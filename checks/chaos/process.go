@@ -109,12 +109,7 @@ const redisTimeout = 250 * time.Millisecond
 func (f *fleet) newAPI(index int) *api {
 	a := &api{index: index, redis: f.newRedisRelay(uint64(index))}
 	for _, g := range f.aggregators {
-		relay, err := newUDPRelay(g.listen, steadyKey)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Cleanup(relay.close)
-		a.counts = append(a.counts, relay)
+		a.counts = append(a.counts, newUDPRelay(f.scope, g.listen, steadyKey))
 	}
 	a.child = child{
 		f: f, name: fmt.Sprintf("api-%d", index+1), addr: f.freeAddr(), ready: "instance is up",
@@ -133,7 +128,7 @@ func (f *fleet) newAPI(index int) *api {
 func (a *api) write(variant int) {
 	var targets []string
 	for _, relay := range a.counts {
-		targets = append(targets, relay.addr())
+		targets = append(targets, relay.Addr())
 	}
 	a.variant.Store(int64(variant))
 	a.f.writeConfig(a.config, a.redis, targets, "127.0.0.1:0", "", variant)

@@ -32,7 +32,7 @@ type redisServers struct {
 
 func startRedis(s *scope, c *Config) *redisServers {
 	r := &redisServers{relays: make(map[string]*tcpRelay), whole: c.Seed%4 < 2}
-	advertise := func(addr string) string { return r.relay(s, c, addr).addr() }
+	advertise := func(addr string) string { return r.relay(s, c, addr).Addr() }
 	switch c.Redis {
 	case "sentinel":
 		r.sentinel = testenv.RedisSentinelWith(s, testenv.RedisSetConfig{Advertise: advertise})
@@ -52,11 +52,7 @@ func (r *redisServers) relay(s *scope, c *Config, addr string) *tcpRelay {
 	if relay := r.relays[addr]; relay != nil {
 		return relay
 	}
-	relay, err := newTCPRelay(addr, c.Seed<<8|uint64(200+len(r.relays)), nil)
-	if err != nil {
-		s.Fatal(err)
-	}
-	s.Cleanup(relay.close)
+	relay := newTCPRelay(s, addr, c.Seed<<8|uint64(200+len(r.relays)), nil)
 	r.relays[addr] = relay
 	return relay
 }
@@ -69,7 +65,7 @@ func (r *redisServers) url(relay *tcpRelay) string {
 	case r.cluster != nil:
 		return r.cluster.URL()
 	}
-	return "redis://" + relay.addr() + "/0"
+	return "redis://" + relay.Addr() + "/0"
 }
 
 // primary is the server that has the published set now.

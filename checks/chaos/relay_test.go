@@ -51,13 +51,9 @@ func exchange(t *testing.T, conn net.Conn, text string, wait time.Duration) (str
 }
 
 func TestTCPRelay(t *testing.T) {
-	relay, err := newTCPRelay(echo(t), 1, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer relay.close()
+	relay := newTCPRelay(t, echo(t), 1, nil)
 	dial := func() net.Conn {
-		conn, err := net.Dial("tcp", relay.addr())
+		conn, err := net.Dial("tcp", relay.Addr())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,12 +101,8 @@ func TestTCPRelayLeavesServersAlone(t *testing.T) {
 		"*3\r\n$5\r\nPSYNC\r\n$1\r\n?\r\n$2\r\n-1\r\n",
 		"*3\r\n$6\r\nCLIENT\r\n$7\r\nSETNAME\r\n$21\r\nsentinel-0a1b2c3d-cmd\r\n",
 	} {
-		relay, err := newTCPRelay(echo(t), 1, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(relay.close)
-		conn, err := net.Dial("tcp", relay.addr())
+		relay := newTCPRelay(t, echo(t), 1, nil)
+		conn, err := net.Dial("tcp", relay.Addr())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -126,12 +118,8 @@ func TestTCPRelayLeavesServersAlone(t *testing.T) {
 
 // A relay to Kafka damages whole answers, however they come.
 func TestKafkaRelay(t *testing.T) {
-	relay, err := newTCPRelay(echo(t), 1, testenv.NewGarbler(1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer relay.close()
-	conn, err := net.Dial("tcp", relay.addr())
+	relay := newTCPRelay(t, echo(t), 1, testenv.NewGarbler(1))
+	conn, err := net.Dial("tcp", relay.Addr())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,12 +164,8 @@ func TestUDPRelay(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer server.Close()
-	relay, err := newUDPRelay(server.LocalAddr().String(), "q=steady")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer relay.close()
-	conn, err := net.Dial("udp", relay.addr())
+	relay := newUDPRelay(t, server.LocalAddr().String(), "q=steady")
+	conn, err := net.Dial("udp", relay.Addr())
 	if err != nil {
 		t.Fatal(err)
 	}

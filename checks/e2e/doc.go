@@ -5,7 +5,6 @@
 //
 //	fleet_test.go     starts the parts and asks them how they are
 //	load_test.go      steady traffic that records every answer, and judges it
-//	link_test.go      links over TCP and UDP that a test can cut
 //	pipeline_test.go  a hot parameter, from the first request to the last
 //	layout_test.go    what Redis then holds
 //	enforce_test.go   how fast a limit is in force everywhere

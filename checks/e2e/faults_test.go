@@ -193,11 +193,11 @@ func TestLinkToRedisIsSilentForAMoment(t *testing.T) {
 func TestLinkToAggregator(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, quickCommands(t), searchRule)
-	link := newUDPLink(t, f.statsd)
-	u := upset(f, []*api{f.startAPIAt(link.addr(), f.redis.Addr()), f.startAPIAt(link.addr(), f.redis.Addr())})
-	link.cut.Store(true)
+	link := testenv.NewUDPRelay(t, nil, f.statsd)
+	u := upset(f, []*api{f.startAPIAt(link.Addr(), f.redis.Addr()), f.startAPIAt(link.Addr(), f.redis.Addr())})
+	link.SetCut(true)
 	u.faded() // nobody counts, so phone cools
-	link.cut.Store(false)
+	link.SetCut(false)
 	u.recovered()
 	if lost := u.daemon.metric("hotparam_statsd_lost_packets_total"); lost == 0 {
 		t.Error("packets were lost, and hotparam_statsd_lost_packets_total is 0")

@@ -36,7 +36,7 @@ type lossRelay struct {
 
 var lossMeta = regexp.MustCompile(`^hotparam\.meta:1\|c\|#v:1,i:[^,\n]+,e:[^,\n]+,s:(\d+),t:(\d+)`)
 
-// pass is what an [udpLink] does with a packet.
+// pass is what a [testenv.UDPRelay] does with a packet.
 func (r *lossRelay) pass(packet []byte, send func([]byte)) {
 	p := lossPacket{at: time.Now().UnixNano()}
 	if m := lossMeta.FindSubmatch(packet); m != nil {

@@ -98,10 +98,10 @@ func startSenders(t *testing.T, like sender, w weather, config func(instance int
 	dir, x := t.TempDir(), &lossFleet{t: t}
 	for i := range like.Instances {
 		relay := &lossRelay{weather: w, random: rand.New(rand.NewPCG(uint64(like.Instances)+w.seed, uint64(i)))}
-		link := newUDPLinkThrough(t, relay.pass, targets...)
+		link := testenv.NewUDPRelay(t, relay.pass, targets...)
 		t.Cleanup(relay.flight.Wait)
 		s := like
-		s.Config, s.Log, s.Instance = config(i, link.addr()), filepath.Join(dir, fmt.Sprint("sender-", i)), i
+		s.Config, s.Log, s.Instance = config(i, link.Addr()), filepath.Join(dir, fmt.Sprint("sender-", i)), i
 		text, err := json.Marshal(s)
 		if err != nil {
 			t.Fatal(err)

@@ -1,6 +1,8 @@
 package testenv
 
 import (
+	byteorder "encoding/binary"
+	"io"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -8,19 +10,35 @@ import (
 	"time"
 )
 
-// Relay forwards TCP connections to a server, and does to them what a network does when
-// it fails. It is safe for concurrent use.
+// Relay forwards TCP connections to a server and does to them what a failing network does.
+// It is safe for concurrent use.
 type Relay struct {
+	config   RelayConfig
 	listener net.Listener
 	target   string
 	delay    atomic.Int64
 	lose     atomic.Bool
+	change   atomic.Pointer[func([]byte) []byte]
 	work     sync.WaitGroup
 
 	mu    sync.Mutex
 	state LinkState
-	ends  map[net.Conn]struct{} // both ends of every connection
-	holes []*atomic.Bool        // one for each connection: it forwards nothing, ever again
+	ends  map[net.Conn]*relayedConn // both ends of every connection
+}
+
+// RelayConfig is what a [Relay] knows of the protocol. All of it is optional.
+type RelayConfig struct {
+	// Garbler damages answers. The relay then forwards whole answers, each of which begins
+	// with its length in four bytes, as Kafka's do.
+	Garbler *Garbler
+	// Spare reports whether a connection with this data from the client passes unchanged in
+	// every state.
+	Spare func(question []byte) bool
+}
+
+type relayedConn struct {
+	isSilent atomic.Bool // for good
+	isSpared atomic.Bool
 }
 
 // LinkState is what a [Relay] does with connections.
@@ -33,18 +51,29 @@ const (
 	LinkSilent           // connections come about and stay, and nothing comes through
 )
 
-// NewRelay returns a relay to a server, which is up and ends with the test.
-func NewRelay(t testing.TB, target string) *Relay {
+// NewRelay returns a relay to a server. It is up, and ends with the test.
+func NewRelay(t testing.TB, target string) *Relay { return NewRelayWith(t, target, RelayConfig{}) }
+
+// NewRelayWith is as [NewRelay], with a config.
+func NewRelayWith(t testing.TB, target string, config RelayConfig) *Relay {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &Relay{listener: listener, target: target, ends: make(map[net.Conn]struct{})}
+	if config.Garbler != nil {
+		listener = config.Garbler.Wrap(listener)
+	}
+	r := &Relay{config: config, listener: listener, target: target, ends: make(map[net.Conn]*relayedConn)}
 	r.work.Go(r.accept)
 	t.Cleanup(func() {
 		listener.Close()
 		r.Set(LinkCut)
+		r.mu.Lock()
+		for end := range r.ends { // spared ones, too
+			end.Close()
+		}
+		r.mu.Unlock()
 		r.work.Wait()
 	})
 	return r
@@ -59,16 +88,14 @@ func (r *Relay) Set(state LinkState) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.state = state
-	switch state {
-	case LinkCut:
-		for end := range r.ends {
+	for end, conn := range r.ends {
+		switch {
+		case conn.isSpared.Load():
+		case state == LinkCut:
 			end.Close()
+		case state == LinkSilent:
+			conn.isSilent.Store(true)
 		}
-	case LinkSilent:
-		for _, hole := range r.holes {
-			hole.Store(true)
-		}
-	case LinkUp:
 	}
 }
 
@@ -79,18 +106,28 @@ func (r *Relay) Delay(d time.Duration) { r.delay.Store(int64(d)) }
 // lost.
 func (r *Relay) LoseAnswer() { r.lose.Store(true) }
 
+// ChangeAnswers replaces each read of the server's answers by what f makes of it, from now on. A
+// nil f changes nothing. Several connections may call f at a time.
+func (r *Relay) ChangeAnswers(f func(answer []byte) []byte) {
+	if f == nil {
+		r.change.Store(nil)
+		return
+	}
+	r.change.Store(&f)
+}
+
 func (r *Relay) accept() {
 	for {
-		conn, err := r.listener.Accept()
+		client, err := r.listener.Accept()
 		if err != nil {
 			return
 		}
-		r.connect(conn)
+		r.work.Go(func() { r.connect(client) })
 	}
 }
 
 func (r *Relay) connect(client net.Conn) {
-	server, err := net.Dial("tcp", r.target)
+	server, err := net.DialTimeout("tcp", r.target, time.Second)
 	if err != nil {
 		client.Close()
 		return
@@ -102,15 +139,14 @@ func (r *Relay) connect(client net.Conn) {
 		server.Close()
 		return
 	}
-	hole := new(atomic.Bool)
-	hole.Store(r.state == LinkSilent)
-	r.holes = append(r.holes, hole)
-	r.ends[client], r.ends[server] = struct{}{}, struct{}{}
-	r.work.Go(func() { r.forward(server, client, hole, false) })
-	r.work.Go(func() { r.forward(client, server, hole, true) })
+	conn := new(relayedConn)
+	conn.isSilent.Store(r.state == LinkSilent)
+	r.ends[client], r.ends[server] = conn, conn
+	r.work.Go(func() { r.forward(conn, server, client, false) })
+	r.work.Go(func() { r.forward(conn, client, server, true) })
 }
 
-func (r *Relay) forward(to, from net.Conn, hole *atomic.Bool, answers bool) {
+func (r *Relay) forward(conn *relayedConn, to, from net.Conn, answers bool) {
 	defer func() {
 		to.Close()
 		from.Close()
@@ -119,17 +155,30 @@ func (r *Relay) forward(to, from net.Conn, hole *atomic.Bool, answers bool) {
 		delete(r.ends, to)
 		delete(r.ends, from)
 	}()
+	read := func(buf []byte) ([]byte, error) {
+		n, err := from.Read(buf)
+		return buf[:n], err
+	}
+	if answers && r.config.Garbler != nil {
+		read = func(buf []byte) ([]byte, error) { return readWhole(from, buf) }
+	}
 	buf := make([]byte, 64<<10)
 	for {
-		n, err := from.Read(buf)
-		if answers && n > 0 {
+		data, err := read(buf)
+		if !answers && r.config.Spare != nil && r.config.Spare(data) {
+			conn.isSpared.Store(true)
+		}
+		if answers && len(data) > 0 && !conn.isSpared.Load() {
 			if r.lose.CompareAndSwap(true, false) {
 				return
 			}
 			time.Sleep(time.Duration(r.delay.Load()))
+			if change := r.change.Load(); change != nil {
+				data = (*change)(data)
+			}
 		}
-		if !hole.Load() {
-			if _, err := to.Write(buf[:n]); err != nil {
+		if !conn.isSilent.Load() {
+			if _, err := to.Write(data); err != nil {
 				return
 			}
 		}
@@ -137,4 +186,19 @@ func (r *Relay) forward(to, from net.Conn, hole *atomic.Bool, answers bool) {
 			return
 		}
 	}
+}
+
+// readWhole reads one answer, which begins with its length in four bytes.
+func readWhole(from io.Reader, buf []byte) ([]byte, error) {
+	const head = 4
+	n, err := io.ReadFull(from, buf[:head])
+	if err != nil {
+		return buf[:n], err
+	}
+	length := head + int(byteorder.BigEndian.Uint32(buf))
+	if length > len(buf) {
+		buf = append(make([]byte, 0, length), buf[:head]...)
+	}
+	n, err = io.ReadFull(from, buf[head:length])
+	return buf[:head+n], err
 }

@@ -57,13 +57,13 @@ func newAlertStack(t *testing.T, name string) *alertStack {
 	second := name + "-1"
 	s.relay, s.clock = newCountRelay(t, s.statsd, second), newTimeRelay(t, s.redis.Addr())
 	text := fmt.Sprintf("namespace: shop\naggregator: {listen: %s, redis: %s, http: %s, memory: 1MiB}\nstatsd: {addresses: [%s]}\n%s",
-		s.statsd, s.redis.URL(), s.http, s.relay.addr(), alertRules)
+		s.statsd, s.redis.URL(), s.http, s.relay.Addr(), alertRules)
 	for i := range s.files {
 		s.files[i] = filepath.Join(t.TempDir(), "hotparam.yaml")
 		write(t, s.files[i], text)
 	}
 	s.startAggregator()
-	client, err := hotkeys.NewClient("redis://" + s.clock.addr() + "/0")
+	client, err := hotkeys.NewClient("redis://" + s.clock.Addr() + "/0")
 	if err != nil {
 		t.Fatal(err)
 	}
