@@ -79,20 +79,6 @@ func (p *child) lines() int {
 	return strings.Count(process.Stderr(), "\n") + strings.Count(process.Stdout(), "\n")
 }
 
-// descriptors returns how many it has open, 0 where the system does not tell.
-func (p *child) descriptors() int {
-	entries, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.current().PID()))
-	return len(entries)
-}
-
-// resident returns how many bytes of memory it has, 0 where the system does not tell.
-func (p *child) resident() int64 {
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/statm", p.current().PID()))
-	var size, resident int64
-	_, _ = fmt.Sscan(string(text), &size, &resident)
-	return resident * int64(os.Getpagesize())
-}
-
 // api is an instance with the relays through which it reaches the others.
 type api struct {
 	child

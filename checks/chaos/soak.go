@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -160,7 +159,9 @@ func (k *soak) sample(ctx context.Context, r *run, pace time.Duration) {
 }
 
 func (k *soak) add(p *child, heap, goroutines float64) {
-	for i, v := range []float64{float64(p.resident()) / 1e6, heap / 1e6, goroutines, float64(p.descriptors()), float64(p.connections())} {
+	resident, _ := p.current().Memory()
+	descriptors, connections := p.current().Descriptors()
+	for i, v := range []float64{float64(resident) / 1e6, heap / 1e6, goroutines, float64(descriptors), float64(connections)} {
 		k.value(p.name, figures[i], v)
 	}
 }
@@ -188,16 +189,4 @@ func (k *soak) value(process string, f figure, v float64) {
 		k.series = append(k.series, &series{process: process, figure: f})
 	}
 	k.series[i].values = append(k.series[i].values, v)
-}
-
-// connections returns how many sockets the process has open.
-func (p *child) connections() (n int) {
-	dir := fmt.Sprintf("/proc/%d/fd", p.current().PID())
-	entries, _ := os.ReadDir(dir) // nothing, where the system does not tell
-	for _, e := range entries {
-		if target, err := os.Readlink(dir + "/" + e.Name()); err == nil && strings.HasPrefix(target, "socket:") {
-			n++
-		}
-	}
-	return n
 }

@@ -1,7 +1,6 @@
 package chaos
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -13,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/hotparam/hotparam/checks/chaos/oracle"
+	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 // Bounds of I4.
@@ -72,7 +72,8 @@ func (f *fleet) watch(ctx context.Context, j *judge, w *watched) {
 		}
 		now := f.now()
 		f.tell(j, w.lines.Sample(now, float64(w.child.lines())))
-		j.sample(w.descriptors, float64(w.child.descriptors()))
+		descriptors, _ := w.current().Descriptors()
+		j.sample(w.descriptors, float64(descriptors))
 		if w.aggregator {
 			f.checkHealth(ctx, j, client, w)
 		} else if f.kafka != nil {
@@ -165,12 +166,7 @@ func (p *child) metric(ctx context.Context, client *http.Client, name string) (f
 	if err != nil {
 		return 0, err
 	}
-	for lines := bufio.NewScanner(strings.NewReader(text)); lines.Scan(); {
-		if value, ok := strings.CutPrefix(lines.Text(), name+" "); ok {
-			return strconv.ParseFloat(value, 64)
-		}
-	}
-	return 0, fmt.Errorf("no metric %s", name)
+	return testenv.Metric(text, name)
 }
 
 // How many commands Redis may refuse within five seconds. In an outage all clients are

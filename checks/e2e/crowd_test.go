@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"slices"
 	"sync"
 	"testing"
@@ -54,15 +55,7 @@ type term struct {
 	phase        time.Duration // of a tidal one
 
 	mu   sync.Mutex
-	asks []ask
-}
-
-// ask is one request for a term; times are since the crowd's beginning. It was
-// counted between sent and done.
-type ask struct {
-	due, sent, done time.Duration
-	status          int
-	err             error
+	asks []answer
 }
 
 // crowd is known traffic on all instances: what is hot in truth can be reckoned
@@ -120,58 +113,39 @@ func (c *crowd) of(kind kind) []*term {
 
 // begin lets the crowd in.
 func (c *crowd) begin(f *fleet, apis []*api, control string) {
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
 	c.began = time.Now()
 	c.control = &flow{name: "control", url: control, perSecond: 100}
-	running.Go(func() { c.control.run(ctx, f.http) })
+	work := []func(context.Context){func(ctx context.Context) { c.control.run(ctx, f.http) }}
 	colds := c.of(cold)
 	for i, a := range apis {
 		for _, x := range c.terms {
 			if x.kind != cold {
-				running.Go(func() { c.visit(ctx, f, a, hotRate/len(apis), func(int) *term { return x }) })
+				work = append(work, func(ctx context.Context) { c.visit(ctx, a, hotRate/len(apis), func(int) *term { return x }) })
 			}
 		}
-		running.Go(func() {
+		work = append(work, func(ctx context.Context) {
 			// Each begins elsewhere, so that nobody asks for the same at the same time.
-			c.visit(ctx, f, a, coldRate/len(apis), func(n int) *term { return colds[(n+i*coldTerms/len(apis))%coldTerms] })
+			c.visit(ctx, a, coldRate/len(apis), func(n int) *term { return colds[(n+i*coldTerms/len(apis))%coldTerms] })
 		})
 	}
-	c.stop = sync.OnceFunc(func() {
-		cancel()
-		running.Wait()
-	})
-	c.t.Cleanup(c.stop)
+	c.stop = beside(c.t, work...)
 }
 
 // visit asks one instance for one term after the other, at a pace, until ctx ends.
 // One that is then on its way is waited for.
-func (c *crowd) visit(ctx context.Context, f *fleet, a *api, perSecond int, next func(n int) *term) {
-	every := time.Second / time.Duration(perSecond)
-	due := time.Now().Add(rand.N(every)) // or all would come at once
-	timer := time.NewTimer(time.Until(due))
-	defer timer.Stop()
-	for n := 0; ; n++ {
-		select {
-		case <-ctx.Done():
-			return
-		case <-timer.C:
-		}
+func (c *crowd) visit(ctx context.Context, a *api, perSecond int, next func(n int) *term) {
+	begin := time.Now().Add(rand.N(time.Second / time.Duration(perSecond))) // or all would come at once
+	keepPace(ctx, perSecond, begin, func(n int, due time.Time) {
 		x := next(n)
-		if x.wanted(time.Since(c.began)) {
-			at := ask{due: due.Sub(c.began), sent: time.Since(c.began)}
-			at.status, at.err = request(f.http, a.search(x.name))
-			at.done = time.Since(c.began)
-			x.mu.Lock()
-			x.asks = append(x.asks, at)
-			x.mu.Unlock()
+		if !x.wanted(time.Since(c.began)) {
+			return
 		}
-		due = due.Add(every)
-		if most := time.Now().Add(-maxLag); due.Before(most) {
-			due = most // a client that makes up for all at once would change what is hot
-		}
-		timer.Reset(time.Until(due))
-	}
+		got := a.f.ask(a.search(x.name))
+		got.due = due
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		x.asks = append(x.asks, got)
+	})
 }
 
 // wanted tells whether the term is asked for at a time.
@@ -191,7 +165,7 @@ func (c *crowd) truths() map[string]*truth {
 		var tr truth
 		x.mu.Lock()
 		for _, a := range x.asks {
-			tr.sent, tr.done = append(tr.sent, a.sent), append(tr.done, a.done)
+			tr.sent, tr.done = append(tr.sent, a.sent.Sub(c.began)), append(tr.done, a.got.Sub(c.began))
 		}
 		x.mu.Unlock()
 		slices.Sort(tr.sent)
@@ -259,19 +233,19 @@ func (tr *truth) staysHot(at, before time.Duration) bool {
 // and none waited longer than a request elsewhere does.
 func (c *crowd) judge(since time.Duration) {
 	c.t.Helper()
-	now := time.Since(c.began)
+	from, now := c.began.Add(since), time.Now()
 	var took []time.Duration
 	for _, x := range c.terms {
 		x.mu.Lock()
 		failed := 0
 		for _, a := range x.asks {
-			if a.due < since || a.due > now {
+			if a.due.Before(from) || a.due.After(now) {
 				continue
 			}
-			took = append(took, a.done-a.due)
-			if s := (sample{status: a.status, err: a.err}); a.err != nil || a.status != 200 && (x.kind == cold || !refused(s)) {
+			took = append(took, a.took())
+			if a.status != http.StatusOK && (x.kind == cold || !a.refused()) {
 				if failed++; failed <= 3 {
-					c.t.Errorf("%s: status %d after %v at %v, error %v", x.name, a.status, a.done-a.due, a.due, a.err)
+					c.t.Errorf("%s: status %d after %v at %v, error %v", x.name, a.status, a.took(), a.due.Sub(c.began), a.err)
 				}
 			}
 		}
@@ -280,25 +254,5 @@ func (c *crowd) judge(since time.Duration) {
 			c.t.Errorf("%s: %d requests failed", x.name, failed)
 		}
 	}
-	judgeLatency(c.t, took, c.control, c.began.Add(since), c.began.Add(now))
-}
-
-// judgeLatency compares with the control in the same time.
-func judgeLatency(t *testing.T, took []time.Duration, control *flow, from, to time.Time) {
-	t.Helper()
-	var plain []time.Duration
-	for _, s := range control.between(from, to) {
-		plain = append(plain, s.took)
-	}
-	for _, q := range []struct {
-		name     string
-		quantile float64
-		floor    time.Duration // below it nothing is worth telling on a busy machine
-	}{{"median", 0.5, 5 * time.Millisecond}, {"p99", 0.99, 20 * time.Millisecond}} {
-		is, beside := quantile(took, q.quantile), quantile(plain, q.quantile)
-		t.Logf("latency, %s: %v (%d requests), %v beside it without hotparam (%d)", q.name, is, len(took), beside, len(plain))
-		if bound := max(3*beside, q.floor); is > bound {
-			t.Errorf("latency, %s: %v, want at most %v", q.name, is, bound)
-		}
-	}
+	judgeLatency(c.t, took, nil, c.control.between(from, now))
 }

@@ -4,7 +4,8 @@
 // stopped in their tracks, links are cut.
 //
 //	fleet_test.go     starts the parts and asks them how they are
-//	load_test.go      steady traffic that records every answer, and judges it
+//	requests_test.go  requests at a pace, each with its answer
+//	load_test.go      steady traffic, and the judgement of its answers
 //	pipeline_test.go  a hot parameter, from the first request to the last
 //	layout_test.go    what Redis then holds
 //	enforce_test.go   how fast a limit is in force everywhere
@@ -31,7 +32,7 @@
 //	kafka_test.go     a hot parameter over Kafka, and Kafka away
 //	kafka_fleet_test.go kafka_topic_test.go kafka_brokers_test.go  its parts
 //	kafka_faults_test.go what goes away where there are several of all
-//	envoy_test.go gateways_test.go  a crowd behind two gateways of each kind, with a guard each
+//	gateways_test.go  a crowd behind two gateways of each kind, with a guard each
 //	gateway_faults_test.go  their guards killed, stopped and slow; Redis and the aggregator away
 //	doors_test.go     a guard with all doors, and operators' controls at each
 //	guard_slow_test.go guard_flood_test.go guard_rate_test.go  slow senders, 10,000 connections, and

@@ -33,18 +33,23 @@ type guardOfAll struct {
 	rls, auth, check, spoe, http string
 }
 
-// startGuardOfAll starts a guard with all doors and this file.
+// startGuardOfAll starts a guard with all doors and this text as its file.
 func startGuardOfAll(t *testing.T, binary, text string) *guardOfAll {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "guard.yaml")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	return (&fleet{t: t, bin: programs{hotparam: binary}}).startGuardOfAll(path)
+}
+
+// startGuardOfAll starts a guard with all doors and this file.
+func (f *fleet) startGuardOfAll(file string) *guardOfAll {
+	f.t.Helper()
 	const free = "127.0.0.1:0"
-	f := &fleet{t: t}
-	p := f.start(binary, "guard", "--config", path, "--rls", free, "--auth", free, "--check", free, "--spoe", free, "--http", free)
+	p := f.start(f.bin.hotparam, "guard", "--config", file, "--rls", free, "--auth", free, "--check", free, "--spoe", free, "--http", free)
 	at := p.WaitFor(`guard is up.* rls=(\S+) auth=(\S+) check=(\S+) spoe=(\S+) http=(\S+)`)
-	return &guardOfAll{p, t, at[1], at[2], at[3], at[4], at[5]}
+	return &guardOfAll{p, f.t, at[1], at[2], at[3], at[4], at[5]}
 }
 
 // metric returns the value of a metric, whose name includes its labels as they are printed.
@@ -54,17 +59,11 @@ func (g *guardOfAll) metric(name string) int64 {
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	for line := range strings.Lines(text) {
-		if value, ok := strings.CutPrefix(line, name+" "); ok {
-			n, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
-			if err != nil {
-				g.t.Fatal(err)
-			}
-			return int64(n)
-		}
+	n, err := testenv.Metric(text, name)
+	if err != nil {
+		g.t.Fatal(err)
 	}
-	g.t.Fatalf("/metrics has no %s", name)
-	return 0
+	return int64(n)
 }
 
 func fetch(url string) (string, error) {
@@ -238,9 +237,7 @@ func TestControlsAtEveryDoor(t *testing.T) {
     hot: 100000/s
     limit: {rate: 1/1m, burst: 5}
 `)
-	g := startGuardOfAll(t, f.bin.hotparam, fmt.Sprintf(`namespace: shop
-aggregator: {redis: %q, listen: %q}
-rules:%s`, f.redis.URL(), f.statsd, f.rules))
+	g := f.startGuardOfAll(f.file(f.sections()))
 	key := func(door string) string { return "search-terms GET /search?q=" + door }
 	within(t, patience, "the guard follows Redis", func() bool {
 		text, err := fetch("http://" + g.http + "/-/ready")

@@ -63,8 +63,8 @@ func (f *fleet) crossing(apis []*api, q string) time.Duration {
 		share := (threshold - 1 + i) / len(apis) // threshold-1 in sum
 		clients.Go(func() {
 			for range share {
-				if _, err := request(f.http, a.search(q)); err != nil {
-					failures <- err
+				if a := f.ask(a.search(q)); a.err != nil {
+					failures <- a.err
 				}
 			}
 		})
@@ -81,8 +81,8 @@ func (f *fleet) crossing(apis []*api, q string) time.Duration {
 		}
 	}
 	start := time.Now()
-	if _, err := request(f.http, apis[0].search(q)); err != nil {
-		f.t.Fatal(err)
+	if a := f.ask(apis[0].search(q)); a.err != nil {
+		f.t.Fatal(a.err)
 	}
 	for _, a := range apis { // those asked later have been so for a while: the last one counts
 		within(f.t, 5*time.Second, fmt.Sprintf("%q in force on one instance", member), func() bool {

@@ -145,7 +145,7 @@ func TestLinkToRedis(t *testing.T) {
 		t.Run(fault.name, func(t *testing.T) {
 			f := newFleet(t, quickCommands(t), searchRule)
 			link := testenv.NewRelay(t, f.redis.Addr())
-			u := upset(f, []*api{f.startAPIAt(f.statsd, link.Addr()), f.startAPI()})
+			u := upset(f, []*api{f.startAPIOver(f.over(f.statsd, link.Addr())), f.startAPI()})
 			behind := u.apis[:1]
 			link.Set(fault.state)
 			within(t, 4*time.Second, "the instance knows that it is not connected", func() bool {
@@ -167,7 +167,7 @@ func TestLinkToRedisIsSilentForAMoment(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, quickCommands(t), searchRule)
 	link := testenv.NewRelay(t, f.redis.Addr())
-	u := upset(f, []*api{f.startAPIAt(f.statsd, link.Addr()), f.startAPI()})
+	u := upset(f, []*api{f.startAPIOver(f.over(f.statsd, link.Addr())), f.startAPI()})
 	behind := u.apis[:1]
 	failures := func() uint64 { return behind[0].look().Watcher.Errors }
 	before := failures()
@@ -194,7 +194,8 @@ func TestLinkToAggregator(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, quickCommands(t), searchRule)
 	link := testenv.NewUDPRelay(t, nil, f.statsd)
-	u := upset(f, []*api{f.startAPIAt(link.Addr(), f.redis.Addr()), f.startAPIAt(link.Addr(), f.redis.Addr())})
+	behind := f.over(link.Addr(), f.redis.Addr())
+	u := upset(f, []*api{f.startAPIOver(behind), f.startAPIOver(behind)})
 	link.SetCut(true)
 	u.faded() // nobody counts, so phone cools
 	link.SetCut(false)
@@ -224,5 +225,5 @@ func TestAnyOrderOfStart(t *testing.T) {
 	f.awaitWell(recovery, apis, phone)
 	within(t, recovery, "the aggregator ready", daemon.ready)
 	load.stop()
-	load.mustBeGood()
+	mustBeGood(t, load.flows)
 }

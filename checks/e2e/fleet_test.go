@@ -11,8 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -53,9 +51,11 @@ type fleet struct {
 	layout hotkeys.Layout
 	http   *http.Client
 
-	rules  string
-	memory string
-	statsd string // where the aggregator listens
+	rules     string
+	sections  func() string // what a process's file says beside the namespace and the rules
+	variables []string      // of the instances' environment
+	memory    string
+	statsd    string // where the aggregator listens
 
 	redisURL string
 	owner    string        // who publishes phone
@@ -63,18 +63,27 @@ type fleet struct {
 	settles  time.Duration // for how long after a beginning keys may be hot longer than coolWithin
 }
 
+// newFleet returns a fleet whose counts travel by StatsD.
 func newFleet(t *testing.T, bin programs, rules string) *fleet {
 	t.Helper()
+	server := testenv.Redis(t)
+	f := newFleetOn(t, bin, rules, server.URL())
+	f.redis, f.statsd, f.owner, f.beat = server, fmt.Sprintf("127.0.0.1:%d", testenv.FreePort(t)), "statsd", 5*time.Second
+	f.sections = func() string { return f.over(f.statsd, f.redis.Addr()) }
+	return f
+}
+
+// newFleetOn returns a fleet whose Redis, and the way of whose counts, is the caller's doing.
+func newFleetOn(t *testing.T, bin programs, rules, redisURL string) *fleet {
+	t.Helper()
 	f := &fleet{
-		t: t, bin: bin, redis: testenv.Redis(t), layout: hotkeys.NewLayout("shop"),
-		rules: rules, memory: "64MB", owner: "statsd", beat: 5 * time.Second, statsd: fmt.Sprintf("127.0.0.1:%d", testenv.FreePort(t)),
+		t: t, bin: bin, layout: hotkeys.NewLayout("shop"), rules: rules, memory: "64MB", redisURL: redisURL,
 		http: &http.Client{
 			Transport: &http.Transport{MaxIdleConnsPerHost: 64, DisableCompression: true},
 			Timeout:   patience,
 		},
 	}
-	f.redisURL = f.redis.URL()
-	client, err := hotkeys.NewClient(f.redisURL)
+	client, err := hotkeys.NewClient(redisURL)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,50 +97,64 @@ func newFleet(t *testing.T, bin programs, rules string) *fleet {
 	return f
 }
 
-// config writes a configuration file for one process; statsd and redisAddr are
-// where that process finds the others.
-func (f *fleet) config(statsd, redisAddr string) string {
+// over returns the sections of a process that finds the others at these addresses.
+func (f *fleet) over(statsd, redisAddr string) string {
+	return fmt.Sprintf(`aggregator: {listen: %q, redis: "redis://%s/0", http: "127.0.0.1:0", memory: %s}`, statsd, redisAddr, f.memory)
+}
+
+// file writes a configuration file.
+func (f *fleet) file(sections string) (path string) {
 	f.t.Helper()
-	path := filepath.Join(f.t.TempDir(), "hotparam.yaml")
-	text := fmt.Sprintf(`namespace: shop
-aggregator: {listen: "%s", redis: "redis://%s/0", http: "127.0.0.1:0", memory: %s}
-rules:%s`, statsd, redisAddr, f.memory, f.rules)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+	path = filepath.Join(f.t.TempDir(), "hotparam.yaml")
+	f.write(path, sections)
+	return path
+}
+
+// write writes a file anew, which an operator has changed.
+func (f *fleet) write(path, sections string) {
+	f.t.Helper()
+	if err := os.WriteFile(path, []byte("namespace: shop\n"+sections+"\nrules:"+f.rules), 0o600); err != nil {
 		f.t.Fatal(err)
 	}
-	return path
 }
 
 // daemon is a running aggregator.
 type daemon struct {
 	*testenv.Process
-	f   *fleet
-	url string
+	f         *fleet
+	file, url string
 }
 
-func (f *fleet) startAggregator() *daemon {
+// startAggregator starts an aggregator with a file of its own.
+func (f *fleet) startAggregator(arguments ...string) *daemon {
 	f.t.Helper()
-	p := f.start(f.bin.hotparam, "aggregator", "--config", f.config(f.statsd, f.redis.Addr()))
-	return &daemon{p, f, "http://" + p.WaitFor(`aggregator is up.* http=(\S+)`)[1]}
+	return f.startAggregatorOf(f.file(f.sections()), arguments...)
+}
+
+func (f *fleet) startAggregatorOf(file string, arguments ...string) *daemon {
+	f.t.Helper()
+	p := f.start(f.bin.hotparam, append([]string{"aggregator", "--config", file}, arguments...)...)
+	return &daemon{p, f, file, "http://" + p.WaitFor(`aggregator is up.* http=(\S+)`)[1]}
 }
 
 // api is a running instance of the example API.
 type api struct {
 	*testenv.Process
-	f   *fleet
-	url string
+	f         *fleet
+	file, url string
 }
 
 func (f *fleet) startAPI() *api {
 	f.t.Helper()
-	return f.startAPIAt(f.statsd, f.redis.Addr())
+	return f.startAPIOver(f.sections())
 }
 
-// startAPIAt starts an instance that reaches the others over other addresses.
-func (f *fleet) startAPIAt(statsd, redisAddr string) *api {
+// startAPIOver starts an instance whose file has these sections.
+func (f *fleet) startAPIOver(sections string) *api {
 	f.t.Helper()
-	p := f.start(f.bin.api, "--listen", "127.0.0.1:0", "--config", f.config(statsd, redisAddr))
-	return &api{p, f, "http://" + p.WaitFor(`api is up.* address=(\S+)`)[1]}
+	file := f.file(sections)
+	p := f.startWith(f.variables, f.bin.api, "--listen", "127.0.0.1:0", "--config", file)
+	return &api{p, f, file, "http://" + p.WaitFor(`api is up.* address=(\S+)`)[1]}
 }
 
 func (f *fleet) startAPIs(n int) []*api {
@@ -243,17 +266,11 @@ func (d *daemon) ready() bool {
 func (d *daemon) metric(name string) float64 {
 	d.f.t.Helper()
 	_, body := d.f.get(d.url + "/metrics")
-	for line := range strings.Lines(body) {
-		if value, ok := strings.CutPrefix(line, name+" "); ok {
-			v, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
-			if err != nil {
-				d.f.t.Fatalf("/metrics: %q: %v", line, err)
-			}
-			return v
-		}
+	v, err := testenv.Metric(body, name)
+	if err != nil {
+		d.f.t.Fatal(err)
 	}
-	d.f.t.Fatalf("/metrics has no %s", name)
-	return 0
+	return v
 }
 
 // patience is how long anything may take that has no time of its own.

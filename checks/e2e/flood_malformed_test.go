@@ -26,8 +26,7 @@ func TestFloodOfMalformedPackets(t *testing.T) {
 		fmt.Sprintf("127.0.0.1:%d", port), fmt.Sprintf("tcp://127.0.0.1:%d", port),
 		"unix://" + filepath.Join(dir, "packets"), "unixstream://" + filepath.Join(dir, "lines"),
 	}
-	p := f.start(f.bin.hotparam, "aggregator", "--config", f.config(f.statsd, f.redis.Addr()), "--listen", strings.Join(addresses, ","))
-	daemon := &daemon{p, f, "http://" + p.WaitFor(`aggregator is up.* http=(\S+)`)[1]}
+	daemon := f.startAggregator("--listen", strings.Join(addresses, ","))
 	apis := f.startAPIs(1)
 
 	// What is sent by UDP can be dropped, so only the others' good lines are counted on.
@@ -97,7 +96,7 @@ func TestFloodOfMalformedPackets(t *testing.T) {
 		}
 	}
 	t.Logf("%d packets, %d of them good; %.0f lines rejected, %.0f packets dropped by the system", sent.Load(), good.Load(), rejected, daemon.metric("hotparam_statsd_dropped_packets_total"))
-	checkPeak(t, p.PID(), 128<<20)
+	checkPeak(t, daemon.Process, 128<<20)
 }
 
 // nonsense is a packet that is no good count, and ends in a newline.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -24,44 +25,12 @@ type guarded struct {
 	quiet, hot *flow
 }
 
-// gatewayKind is a kind of gateway and the door that it asks.
-type gatewayKind struct {
-	name, door string
-	timeout    time.Duration // after which a request passes, by its configuration
-	start      func(tb testing.TB, app, door string) (addr string)
-}
-
 // faultyGateways are the gateways whose guards are killed, stopped and slowed down. Traefik is not
 // among them: without failover.yaml it passes no requests while the guard is away.
-var faultyGateways = []gatewayKind{
-	{"envoy", "rls", 20 * time.Millisecond, func(tb testing.TB, app, door string) string {
-		return real.Envoy(tb, "envoy", map[string]string{
-			real.EnvoyAddress("127.0.0.1:8080"): real.EnvoyAddress(app),
-			real.EnvoyAddress("127.0.0.1:9131"): real.EnvoyAddress(door),
-		}).Addr
-	}},
-	{"envoy ext_authz", "auth", 20 * time.Millisecond, func(tb testing.TB, app, door string) string {
-		return real.Envoy(tb, "envoy-extauthz", map[string]string{
-			real.EnvoyAddress("127.0.0.1:8080"): real.EnvoyAddress(app),
-			real.EnvoyAddress("127.0.0.1:9132"): real.EnvoyAddress(door),
-		}).Addr
-	}},
-	{"nginx", "auth", 50 * time.Millisecond, func(tb testing.TB, app, door string) string {
-		return real.Nginx(tb, "nginx", map[string]string{"127.0.0.1:8080": app, "127.0.0.1:9132": door}).Addr
-	}},
-	{"njs", "auth", 50 * time.Millisecond, func(tb testing.TB, app, door string) string {
-		return real.NginxNJS(tb, "nginx-njs", map[string]string{"127.0.0.1:8080": app, "127.0.0.1:9132": door}).Addr
-	}},
-	{"caddy", "auth", 50 * time.Millisecond, func(tb testing.TB, app, door string) string {
-		return real.Caddy(tb, "caddy", map[string]string{"127.0.0.1:8080": app, "127.0.0.1:9132": door}).Addr
-	}},
-	{"haproxy", "spoe", 50 * time.Millisecond, func(tb testing.TB, app, door string) string {
-		return real.StartHAProxy(tb, "gateways/haproxy/spoe/haproxy.cfg", "APP="+app, "HOTPARAM_SPOE="+door).Addr
-	}},
-	{"lua", "auth", 50 * time.Millisecond, func(tb testing.TB, app, door string) string {
+var faultyGateways = append(slices.Clone(gatewayKinds),
+	gatewayKind{"lua", "auth", 50 * time.Millisecond, func(tb testing.TB, app, door string, _ time.Duration) string {
 		return real.HAProxy28(tb).Start(tb, "gateways/haproxy/lua/haproxy.cfg", "APP="+app, "HOTPARAM_AUTH="+door).Addr
-	}},
-}
+	}})
 
 const (
 	quietRate   = 25 // requests a second of 500 values in turn, through each gateway
@@ -83,8 +52,8 @@ func (f *fleet) startGuarded(app string) (all []*guarded) {
 	var flows []*flow
 	for i := range faultyGateways {
 		kind := &faultyGateways[i]
-		g := &guarded{fleet: f, kind: kind, door: fmt.Sprintf("127.0.0.1:%d", testenv.FreePort(f.t)), config: f.config(f.statsd, f.redis.Addr())}
-		url := "http://" + kind.start(f.t, app, g.door)
+		g := &guarded{fleet: f, kind: kind, door: fmt.Sprintf("127.0.0.1:%d", testenv.FreePort(f.t)), config: f.file(f.sections())}
+		url := "http://" + kind.start(f.t, app, g.door, kind.timeout)
 		g.startGuard()
 		g.guard.WaitFor("guard is up")
 		g.quiet = &flow{name: kind.name + ", quiet values", url: url + "/search?q=", values: 500, perSecond: quietRate}
@@ -108,9 +77,9 @@ func (g *guarded) isLimiting(since time.Time) bool {
 	return len(last) >= enough && refusedOf(last[len(last)-enough:]) > enough/2
 }
 
-func refusedOf(samples []sample) (n int) {
-	for _, s := range samples {
-		if refused(s) {
+func refusedOf(answers []answer) (n int) {
+	for _, s := range answers {
+		if s.refused() {
 			n++
 		}
 	}
@@ -184,15 +153,15 @@ func (g *guarded) judge(fault string, begin, end time.Time, limits bool) {
 	quiet := g.quiet.between(begin, time.Now())
 	var longest time.Duration
 	for _, s := range quiet {
-		longest = max(longest, s.took)
-		if s.err != nil || s.status != http.StatusOK || s.took > g.kind.timeout+busyMachine {
-			g.t.Errorf("%s, %s: status %d after %v, error %v; want 200 within %v", fault, g.quiet.name, s.status, s.took, s.err, g.kind.timeout)
+		longest = max(longest, s.took())
+		if s.err != nil || s.status != http.StatusOK || s.took() > g.kind.timeout+busyMachine {
+			g.t.Errorf("%s, %s: status %d after %v, error %v; want 200 within %v", fault, g.quiet.name, s.status, s.took(), s.err, g.kind.timeout)
 		}
 	}
 	crowd := g.hot.between(begin, end)
 	for _, s := range crowd {
 		if !g.hot.good(s) {
-			g.t.Errorf("%s, %s: status %d after %v, error %v", fault, g.hot.name, s.status, s.took, s.err)
+			g.t.Errorf("%s, %s: status %d after %v, error %v", fault, g.hot.name, s.status, s.took(), s.err)
 		}
 	}
 	n := refusedOf(crowd)

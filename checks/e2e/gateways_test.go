@@ -4,58 +4,77 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"os/exec"
-	"path/filepath"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/hotparam/hotparam/checks/real"
-	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// gatewayKinds start gateways by deploy/gateways, between an application and a guard, and
-// return their addresses.
-var gatewayKinds = map[string]func(t *testing.T, app string, doors guardDoors) string{
-	"nginx": func(t *testing.T, app string, doors guardDoors) string {
-		return real.Nginx(t, "nginx", map[string]string{"127.0.0.1:8080": app, "127.0.0.1:9132": doors.auth, "50ms": "20s"}).Addr
-	},
-	"njs": func(t *testing.T, app string, doors guardDoors) string {
-		return real.NginxNJS(t, "nginx-njs", map[string]string{"127.0.0.1:8080": app, "127.0.0.1:9132": doors.auth, "50ms": "20s"}).Addr
-	},
-	"caddy": func(t *testing.T, app string, doors guardDoors) string {
-		return real.Caddy(t, "caddy", map[string]string{"127.0.0.1:8080": app, "127.0.0.1:9132": doors.auth, "50ms": "20s"}).Addr
-	},
-	"traefik": func(t *testing.T, app string, doors guardDoors) string {
-		return real.Traefik(t, "traefik", map[string]string{"127.0.0.1:8080": app, "127.0.0.1:9132": doors.auth}).Addr
-	},
-	"envoy": func(t *testing.T, app string, doors guardDoors) string {
-		return real.Envoy(t, "envoy-extauthz", map[string]string{
-			real.EnvoyAddress("127.0.0.1:8080"): real.EnvoyAddress(app),
-			real.EnvoyAddress("127.0.0.1:9132"): real.EnvoyAddress(doors.auth),
-			"0.02s":                             "20s",
-		}).Addr
-	},
-	"haproxy": func(t *testing.T, app string, doors guardDoors) string {
-		return real.StartHAProxy(t, "gateways/haproxy/spoe/haproxy.cfg", "APP="+app, "HOTPARAM_SPOE="+doors.spoe, "HOTPARAM_TIMEOUT=20s").Addr
-	},
+// gatewayKind is a kind of gateway by deploy/gateways, and the door that it asks.
+type gatewayKind struct {
+	name, door string
+	timeout    time.Duration // after which a request passes, by its configuration
+	// start starts one between an application and a door, with another timeout.
+	start func(tb testing.TB, app, door string, timeout time.Duration) (addr string)
 }
+
+var gatewayKinds = []gatewayKind{
+	{"envoy", "rls", 20 * time.Millisecond, func(tb testing.TB, app, door string, timeout time.Duration) string {
+		return real.Envoy(tb, "envoy", envoyEdits(app, "127.0.0.1:9131", door, timeout)).Addr
+	}},
+	{"extauthz", "auth", 20 * time.Millisecond, func(tb testing.TB, app, door string, timeout time.Duration) string {
+		return real.Envoy(tb, "envoy-extauthz", envoyEdits(app, "127.0.0.1:9132", door, timeout)).Addr
+	}},
+	{"nginx", "auth", 50 * time.Millisecond, func(tb testing.TB, app, door string, timeout time.Duration) string {
+		return real.Nginx(tb, "nginx", edits(app, door, timeout)).Addr
+	}},
+	{"njs", "auth", 50 * time.Millisecond, func(tb testing.TB, app, door string, timeout time.Duration) string {
+		return real.NginxNJS(tb, "nginx-njs", edits(app, door, timeout)).Addr
+	}},
+	{"caddy", "auth", 50 * time.Millisecond, func(tb testing.TB, app, door string, timeout time.Duration) string {
+		return real.Caddy(tb, "caddy", edits(app, door, timeout)).Addr
+	}},
+	{"haproxy", "spoe", 50 * time.Millisecond, func(tb testing.TB, app, door string, timeout time.Duration) string {
+		return real.StartHAProxy(tb, "gateways/haproxy/spoe/haproxy.cfg", "APP="+app, "HOTPARAM_SPOE="+door, "HOTPARAM_TIMEOUT="+timeout.String()).Addr
+	}},
+}
+
+// edits are what a file of deploy/gateways says otherwise in a test.
+func edits(app, door string, timeout time.Duration) map[string]string {
+	return map[string]string{"127.0.0.1:8080": app, "127.0.0.1:9132": door, "50ms": timeout.String()}
+}
+
+func envoyEdits(app, doorThere, door string, timeout time.Duration) map[string]string {
+	return map[string]string{
+		real.EnvoyAddress("127.0.0.1:8080"): real.EnvoyAddress(app),
+		real.EnvoyAddress(doorThere):        real.EnvoyAddress(door),
+		"timeout: 0.02s":                    fmt.Sprintf("timeout: %gs", timeout.Seconds()),
+	}
+}
+
+// traefik has no timeout of its own.
+var traefik = gatewayKind{"traefik", "auth", 0, func(tb testing.TB, app, door string, _ time.Duration) string {
+	return real.Traefik(tb, "traefik", map[string]string{"127.0.0.1:8080": app, "127.0.0.1:9132": door}).Addr
+}}
 
 // A crowd comes for one of 2,000 values through two gateways of each kind, each beside a guard
 // of its own. Neither guard alone sees enough of it: the aggregator finds the value hot. From
 // then on both guards together let through exactly its limit, and no other value is touched.
 func TestCrowdBehindGateways(t *testing.T) {
 	t.Parallel()
-	doors := startGuards(t, 2)
-	for name, start := range gatewayKinds {
-		t.Run(name, func(t *testing.T) {
+	kinds := append(slices.Clone(gatewayKinds), traefik)
+	guards := startGuards(t, kinds)
+	for _, kind := range kinds {
+		t.Run(kind.name, func(t *testing.T) {
 			t.Parallel()
 			app := &countingApp{of: "crowd"}
 			server := httptest.NewServer(app)
 			t.Cleanup(server.Close)
-			crowd := crowdBehind{t: t, path: name, app: app}
-			for _, d := range doors {
-				crowd.gateways = append(crowd.gateways, start(t, server.Listener.Addr().String(), d))
+			crowd := crowdBehind{t: t, path: kind.name, app: app}
+			for _, g := range guards {
+				crowd.gateways = append(crowd.gateways, kind.start(t, server.Listener.Addr().String(), g.addr(kind.door), 20*time.Second))
 			}
 			transport := &http.Transport{}
 			crowd.client = http.Client{Transport: transport, Timeout: time.Minute}
@@ -94,7 +113,10 @@ func (c *crowdBehind) run() {
 	if len(served) < 100 {
 		t.Fatalf("%d of the crowd were served, want the 100 that make a value hot", len(served))
 	}
-	t.Logf("limited %v after the 100th request, at both %v after the last; %d passed", c.refused.Sub(served[99]), time.Since(begin), c.passed)
+	took := c.refused.Sub(served[99])
+	if t.Logf("limited %v after the 100th request, at both %v after the last; %d passed", took, time.Since(begin), c.passed); took > time.Second {
+		t.Errorf("limited %v after the 100th request, want at most 1s", took)
+	}
 	for n := range 40 {
 		if status := c.get(n, "crowd"); status != http.StatusTooManyRequests {
 			t.Errorf("the hot value at gateway %d: %d", n%2, status)
@@ -134,36 +156,42 @@ func (c *crowdBehind) get(n int, value string) int {
 	return response.StatusCode
 }
 
-// guardDoors are the addresses of one guard's doors.
-type guardDoors struct{ auth, spoe string }
-
-// startGuards starts an aggregator and guards with rules for each kind of gateway, and returns
-// the addresses of their doors.
-func startGuards(t *testing.T, n int) (doors []guardDoors) {
+// startGuards starts an aggregator and two guards with rules for each kind of gateway.
+func startGuards(t *testing.T, kinds []gatewayKind) []*guardOfAll {
 	t.Helper()
-	binary, redis, dir := commands(t).hotparam, testenv.Redis(t), t.TempDir()
-	text := fmt.Sprintf(`
-namespace: shop
-aggregator: {redis: %q, listen: "127.0.0.1:%d", http: "127.0.0.1:%d"}
-statsd: {addresses: ["127.0.0.1:%[2]d"]}
-rules:
-`, redis.URL(), testenv.FreePort(t), testenv.FreePort(t))
-	for name := range gatewayKinds {
-		text += fmt.Sprintf("  - {id: %[1]s, match: {route: \"GET /%[1]s\"}, by: [q], hot: 100/1m, limit: {rate: 1/1h, burst: 5, scope: exact, when_redis_is_away: closed}}\n", name)
+	rules := ""
+	for _, kind := range kinds {
+		rules += fmt.Sprintf(`
+  - id: %[1]s
+    match: {route: "GET /%[1]s"}
+    by: [q]
+    hot: 100/1m
+    limit: {rate: 1/1h, burst: 5, scope: exact, when_redis_is_away: closed}`, kind.name)
 	}
-	start := func(command, name, guard, ready string) {
-		path := filepath.Join(dir, name+".yaml")
-		if err := os.WriteFile(path, []byte(text+guard), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		testenv.Start(t, exec.Command(binary, command, "--config", path)).WaitFor(ready)
+	f := newFleet(t, commands(t), rules)
+	f.startAggregator()
+	return []*guardOfAll{f.startGuardOfAll(f.file(f.sections())), f.startGuardOfAll(f.file(f.sections()))}
+}
+
+// countingApp is an application that remembers when it served one value.
+type countingApp struct {
+	of string
+
+	mu     sync.Mutex
+	served []time.Time
+}
+
+// ServeHTTP implements [http.Handler].
+func (a *countingApp) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
+	if r.URL.Query().Get("q") == a.of {
+		a.mu.Lock()
+		a.served = append(a.served, time.Now())
+		a.mu.Unlock()
 	}
-	start("aggregator", "aggregator", "", "aggregator is up")
-	for i := range n {
-		d := guardDoors{auth: fmt.Sprintf("127.0.0.1:%d", testenv.FreePort(t)), spoe: fmt.Sprintf("127.0.0.1:%d", testenv.FreePort(t))}
-		guard := fmt.Sprintf("guard: {http: \"127.0.0.1:%d\", auth: [{listen: %q}], spoe: {listen: %q}}\n", testenv.FreePort(t), d.auth, d.spoe)
-		start("guard", fmt.Sprint("guard", i), guard, "guard is up")
-		doors = append(doors, d)
-	}
-	return doors
+}
+
+func (a *countingApp) times() []time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.served
 }

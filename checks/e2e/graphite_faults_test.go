@@ -171,11 +171,5 @@ func TestGraphiteDies(t *testing.T) {
 		t.Logf("%s: ready %v after it was back", part.name, well)
 	}
 	phones.stop()
-	for _, fl := range phones.flows {
-		for _, s := range fl.all() {
-			if !fl.good(s) {
-				t.Fatalf("%s: status %d after %v, error %v", fl.name, s.status, s.took, s.err)
-			}
-		}
-	}
+	mustBeGood(t, phones.flows)
 }

@@ -1,13 +1,11 @@
 package e2e
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -23,19 +21,12 @@ type vitals struct{ files, goroutines, megabytes int }
 
 func (g *guardOfAll) vitals() (v vitals) {
 	g.t.Helper()
-	files, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", g.PID()))
-	if err != nil {
-		g.t.Skip("only where /proc tells what a process holds: ", err)
+	v.files, _ = g.Descriptors()
+	if v.files == 0 {
+		g.t.Skip("only where the system tells what a process holds")
 	}
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", g.PID()))
-	if err != nil {
-		g.t.Fatal(err)
-	}
-	if _, rest, found := bytes.Cut(status, []byte("VmRSS:")); found {
-		kilobytes, _ := strconv.Atoi(string(bytes.Fields(rest)[0]))
-		v.megabytes = kilobytes / 1024
-	}
-	v.files, v.goroutines = len(files), int(g.metric("go_goroutines"))
+	resident, _ := g.Memory()
+	v.megabytes, v.goroutines = int(resident>>20), int(g.metric("go_goroutines"))
 	return v
 }
 

@@ -1,10 +1,7 @@
 package e2e
 
 import (
-	"bytes"
 	"fmt"
-	"os"
-	"strconv"
 	"testing"
 	"time"
 
@@ -51,7 +48,7 @@ func TestKafkaAway(t *testing.T) {
 			for second := range 30 {
 				time.Sleep(time.Second)
 				if second == 5 {
-					before = s.apis[0].memory()
+					before, _ = s.apis[0].Memory()
 				}
 				if in := s.apis[0].look(); in.Sink.Buffered > 1<<20 {
 					t.Errorf("%d bytes wait for Kafka, want at most %d", in.Sink.Buffered, 1<<20)
@@ -62,7 +59,7 @@ func TestKafkaAway(t *testing.T) {
 		},
 		pass: 8 * time.Second,
 	})
-	after := s.apis[0].memory()
+	after, _ := s.apis[0].Memory()
 	t.Logf("resident memory of an instance: %d KB before, %d KB after", before>>10, after>>10)
 	if after > before+6<<20 {
 		t.Errorf("resident memory: %d KB before, %d KB after, want at most 6 MB more", before>>10, after>>10)
@@ -71,24 +68,4 @@ func TestKafkaAway(t *testing.T) {
 	if told := f.account(s, aggregators); told == 0 {
 		t.Error("nothing was told as dropped")
 	}
-}
-
-// memory is how many bytes a process has in memory.
-func (a *api) memory() int64 {
-	a.f.t.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", a.PID()))
-	if err != nil {
-		a.f.t.Skipf("needs /proc: %v", err)
-	}
-	for line := range bytes.Lines(status) {
-		if value, ok := bytes.CutPrefix(line, []byte("VmRSS:")); ok {
-			n, err := strconv.ParseInt(string(bytes.Fields(value)[0]), 10, 64)
-			if err != nil {
-				a.f.t.Fatal(err)
-			}
-			return n << 10
-		}
-	}
-	a.f.t.Fatalf("%s: no VmRSS", status)
-	return 0
 }

@@ -116,7 +116,7 @@ func (f *fleet) redisIsAway(apis []*api, name string, begin, over func()) {
 	}
 
 	wellAnswered(t, answers)
-	meanwhile := slices.DeleteFunc(since(answers, begun), func(a asked) bool { return a.got.After(ended) })
+	meanwhile := slices.DeleteFunc(since(answers, begun), func(a answer) bool { return a.got.After(ended) })
 	control := only(meanwhile, urls[:1])
 	own := only(meanwhile, urls[1:])
 	held := heldUp(own)
@@ -156,7 +156,7 @@ func (f *fleet) exactAgain(apis []*api, name string, limit time.Duration) {
 	})
 }
 
-func heldUp(answers []asked) (n int) {
+func heldUp(answers []answer) (n int) {
 	for _, a := range answers {
 		if a.got.Sub(a.sent) > slow {
 			n++

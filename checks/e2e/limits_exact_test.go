@@ -59,8 +59,8 @@ func TestExactLimitsOfThreeInstances(t *testing.T) {
 
 	window := 500 * time.Millisecond
 	for path, c := range map[string]struct {
-		most  func([]asked) int
-		least func([]asked) int
+		most  func([]answer) int
+		least func([]answer) int
 		fresh int // what the loss gives once more
 	}{
 		"/search?q=phone": {mostOfBucket(200, 200), leastOfBucket(200, 200), 200},
@@ -71,7 +71,7 @@ func TestExactLimitsOfThreeInstances(t *testing.T) {
 		passed, away := count(got, http.StatusOK), count(got, http.StatusServiceUnavailable)
 		most := c.most(got) + c.fresh
 		// Who got no answer in time may have taken all the same.
-		before := slices.DeleteFunc(slices.Clone(got), func(a asked) bool { return a.got.After(flush) })
+		before := slices.DeleteFunc(slices.Clone(got), func(a answer) bool { return a.got.After(flush) })
 		least := c.least(before) + c.least(since(got, flushed))
 		t.Logf("%s: asked %d, passed %d (%d to %d), not decided %d", path, len(got), passed, least, most, away)
 		if passed > most {
@@ -82,7 +82,7 @@ func TestExactLimitsOfThreeInstances(t *testing.T) {
 		}
 	}
 	log := only(answers, urls["/products/7"])
-	for _, part := range [][]asked{slices.DeleteFunc(slices.Clone(log), func(a asked) bool { return a.got.After(flush) }), since(log, flushed)} {
+	for _, part := range [][]answer{slices.DeleteFunc(slices.Clone(log), func(a answer) bool { return a.got.After(flush) }), since(log, flushed)} {
 		if err := moreInAWindow(part, 50, window); err != nil {
 			t.Error(err)
 		}
@@ -95,26 +95,26 @@ func TestExactLimitsOfThreeInstances(t *testing.T) {
 }
 
 // span is the time in which all was decided.
-func span(answers []asked) time.Duration {
+func span(answers []answer) time.Duration {
 	if len(answers) == 0 {
 		return 0
 	}
-	last := slices.MaxFunc(answers, func(a, b asked) int { return a.got.Compare(b.got) })
+	last := slices.MaxFunc(answers, func(a, b answer) int { return a.got.Compare(b.got) })
 	return last.got.Sub(answers[0].sent)
 }
 
 // mostOfBucket is how many a bucket may let pass.
-func mostOfBucket(perSecond, burst int) func([]asked) int {
-	return func(answers []asked) int {
+func mostOfBucket(perSecond, burst int) func([]answer) int {
+	return func(answers []answer) int {
 		return burst + int(float64(perSecond)*span(answers).Seconds()) + 1 // clocks differ by less than it takes to earn one
 	}
 }
 
 // leastOfBucket is how many a bucket must have let pass, by what it refused: then it
 // was empty. What it could not hold while it was full does not count.
-func leastOfBucket(perSecond, burst int) func([]asked) int {
+func leastOfBucket(perSecond, burst int) func([]answer) int {
 	toFull := time.Duration(burst) * time.Second / time.Duration(perSecond)
-	return func(answers []asked) int {
+	return func(answers []answer) int {
 		refused := apart(answers, 100*time.Millisecond)
 		if len(refused) == 0 {
 			return 0
@@ -130,18 +130,18 @@ func leastOfBucket(perSecond, burst int) func([]asked) int {
 }
 
 // mostOfWindow is how many a window of either kind may let pass.
-func mostOfWindow(n int, per time.Duration) func([]asked) int {
-	return func(answers []asked) int { return n * (int((span(answers)+time.Millisecond)/per) + 1) }
+func mostOfWindow(n int, per time.Duration) func([]answer) int {
+	return func(answers []answer) int { return n * (int((span(answers)+time.Millisecond)/per) + 1) }
 }
 
 // leastOfWindow is how many a window of either kind must have let pass: of two
 // refusals a whole window apart each was in a window of its own, which was full.
-func leastOfWindow(n int, per time.Duration) func([]asked) int {
-	return func(answers []asked) int { return n * len(apart(answers, per)) }
+func leastOfWindow(n int, per time.Duration) func([]answer) int {
+	return func(answers []answer) int { return n * len(apart(answers, per)) }
 }
 
 // apart are refusals that were surely so far from each other.
-func apart(answers []asked, by time.Duration) (refused []asked) {
+func apart(answers []answer, by time.Duration) (refused []answer) {
 	for _, a := range answers {
 		if a.status == http.StatusTooManyRequests && (len(refused) == 0 || a.sent.Sub(refused[len(refused)-1].got) >= by) {
 			refused = append(refused, a)
@@ -151,8 +151,8 @@ func apart(answers []asked, by time.Duration) (refused []asked) {
 }
 
 // moreInAWindow tells of more than n that passed within less than per, for sure.
-func moreInAWindow(answers []asked, n int, per time.Duration) error {
-	passed := slices.DeleteFunc(slices.Clone(answers), func(a asked) bool { return a.status != http.StatusOK })
+func moreInAWindow(answers []answer, n int, per time.Duration) error {
+	passed := slices.DeleteFunc(slices.Clone(answers), func(a answer) bool { return a.status != http.StatusOK })
 	for i := range passed {
 		in := 0
 		for _, a := range passed[i:] {

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"io"
 	"net/http"
 	"slices"
 	"sync"
@@ -10,33 +9,11 @@ import (
 	"time"
 )
 
-// asked is one request to a limit, and what came of it. The limit decided at some
-// instant between sent and got.
-type asked struct {
-	url        string
-	sent, got  time.Time
-	status     int
-	retryAfter string
-	err        error
-}
-
-func (f *fleet) ask(url string) asked {
-	a := asked{url: url, sent: time.Now()}
-	res, err := f.http.Get(url)
-	if err == nil {
-		_, err = io.Copy(io.Discard, res.Body)
-		res.Body.Close()
-		a.status, a.retryAfter = res.StatusCode, res.Header.Get("Retry-After")
-	}
-	a.got, a.err = time.Now(), err
-	return a
-}
-
 // askAll asks each instance so many times, all of them at once, and tells how many
 // requests each let pass. Of all others only those that were refused are fine.
 func (f *fleet) askAll(apis []*api, times int, path string) (passed []int, sum int) {
 	f.t.Helper()
-	answers := make([][]asked, len(apis))
+	answers := make([][]answer, len(apis))
 	var clients sync.WaitGroup
 	for i, a := range apis {
 		clients.Go(func() {
@@ -57,17 +34,14 @@ func (f *fleet) askAll(apis []*api, times int, path string) (passed []int, sum i
 
 // hammer has workers ask each URL without a pause, until stop is called, which returns
 // all that was asked, in the order in which it was sent.
-func (f *fleet) hammer(workers int, urls ...string) (stop func() []asked) {
-	ctx, cancel := context.WithCancel(context.Background())
-	var (
-		running sync.WaitGroup
-		mu      sync.Mutex
-		all     []asked
-	)
+func (f *fleet) hammer(workers int, urls ...string) (stop func() []answer) {
+	var mu sync.Mutex
+	var all []answer
+	var work []func(context.Context)
 	for _, url := range urls {
 		for range workers {
-			running.Go(func() {
-				var mine []asked
+			work = append(work, func(ctx context.Context) {
+				var mine []answer
 				for ctx.Err() == nil {
 					mine = append(mine, f.ask(url))
 					time.Sleep(time.Millisecond) // leaves the machine to others
@@ -78,21 +52,17 @@ func (f *fleet) hammer(workers int, urls ...string) (stop func() []asked) {
 			})
 		}
 	}
-	end := func() {
-		cancel()
-		running.Wait()
-	}
-	f.t.Cleanup(end)
-	return func() []asked {
+	end := beside(f.t, work...)
+	return func() []answer {
 		end()
-		slices.SortFunc(all, func(a, b asked) int { return a.sent.Compare(b.sent) })
+		slices.SortFunc(all, func(a, b answer) int { return a.sent.Compare(b.sent) })
 		return all
 	}
 }
 
 // wellAnswered judges answers: all that a limit may say is 200, 429, and 503, the
 // latter two with the time after which to come again.
-func wellAnswered(t *testing.T, answers []asked) {
+func wellAnswered(t *testing.T, answers []answer) {
 	t.Helper()
 	for _, a := range answers {
 		switch {
@@ -107,7 +77,7 @@ func wellAnswered(t *testing.T, answers []asked) {
 	}
 }
 
-func count(answers []asked, status int) (n int) {
+func count(answers []answer, status int) (n int) {
 	for _, a := range answers {
 		if a.status == status {
 			n++
@@ -116,16 +86,16 @@ func count(answers []asked, status int) (n int) {
 	return n
 }
 
-func since(answers []asked, from time.Time) []asked {
-	return slices.DeleteFunc(slices.Clone(answers), func(a asked) bool { return a.sent.Before(from) })
+func since(answers []answer, from time.Time) []answer {
+	return slices.DeleteFunc(slices.Clone(answers), func(a answer) bool { return a.sent.Before(from) })
 }
 
-func only(answers []asked, urls []string) []asked {
-	return slices.DeleteFunc(slices.Clone(answers), func(a asked) bool { return !slices.Contains(urls, a.url) })
+func only(answers []answer, urls []string) []answer {
+	return slices.DeleteFunc(slices.Clone(answers), func(a answer) bool { return !slices.Contains(urls, a.url) })
 }
 
 // settled is when all was done that was on its way at an instant.
-func settled(answers []asked, at time.Time) time.Time {
+func settled(answers []answer, at time.Time) time.Time {
 	done := at
 	for _, a := range answers {
 		if a.sent.Before(at) && a.got.After(done) {

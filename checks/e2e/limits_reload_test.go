@@ -3,7 +3,6 @@ package e2e
 import (
 	"fmt"
 	"net/http"
-	"os"
 	"slices"
 	"syscall"
 	"testing"
@@ -73,7 +72,7 @@ func TestReloadUnderLoad(t *testing.T) {
 		if reloads[i].passes == 0 && most > reloads[i].permits {
 			t.Errorf("%s: %d at work at a time", reloads[i].limit, most)
 		}
-		met := slices.DeleteFunc(since(answers, p.from), func(a asked) bool { return a.got.After(p.to) })
+		met := slices.DeleteFunc(since(answers, p.from), func(a answer) bool { return a.got.After(p.to) })
 		if n := len(met) - count(met, http.StatusOK); n > 0 && i < 2 {
 			t.Errorf("%s: %d of %d refused, though they may wait", reloads[i].limit, n, len(met))
 		}
@@ -85,37 +84,18 @@ func TestReloadUnderLoad(t *testing.T) {
 	}
 }
 
-// configured is an instance whose file can be changed.
-type configured struct {
-	*api
-	file string
-}
-
-func (f *fleet) startConfigured() configured {
-	f.t.Helper()
-	file := f.config(f.statsd, f.redis.Addr())
-	p := f.start(f.bin.api, "--listen", "127.0.0.1:0", "--config", file)
-	return configured{&api{p, f, "http://" + p.WaitFor(`api is up.* address=(\S+)`)[1]}, file}
-}
-
 // reload puts other rules in force, as an operator does.
-func (c configured) reload(rules string) {
-	t := c.f.t
+func (a *api) reload(rules string) {
+	t := a.f.t
 	t.Helper()
-	c.f.rules = rules
-	text, err := os.ReadFile(c.f.config(c.f.statsd, c.f.redis.Addr()))
+	a.f.rules = rules
+	a.f.write(a.file, a.f.sections())
+	file, err := config.Load(a.file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(c.file, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	file, err := config.Load(c.file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.Signal(syscall.SIGHUP)
-	c.WaitFor("rules are in force.*" + file.Rules.Version)
+	a.Signal(syscall.SIGHUP)
+	a.WaitFor("rules are in force.*" + file.Rules.Version)
 }
 
 // The same on processes, by a signal: what has passed counts on under a higher limit.
@@ -130,21 +110,15 @@ func TestReloadOfProcesses(t *testing.T) {
 `, limit)
 	}
 	f := newFleet(t, commands(t), rules("rate: 30/1h, algorithm: sliding_log"))
-	var apis []*api
-	var all []configured
-	var urls []string
-	for range 2 {
-		c := f.startConfigured()
-		all, apis, urls = append(all, c), append(apis, c.api), append(urls, c.url+"/products/load")
-	}
-	stop := f.hammer(3, urls...)
+	apis := f.startAPIs(2)
+	stop := f.hammer(3, apis[0].url+"/products/load", apis[1].url+"/products/load")
 	before := f.passSome(apis, 20, "/products/7")
-	for _, c := range all {
-		c.reload(rules("rate: 50/1h, algorithm: sliding_log"))
+	for _, a := range apis {
+		a.reload(rules("rate: 50/1h, algorithm: sliding_log"))
 	}
 	more := f.passSome(apis, 40, "/products/7")
-	for _, c := range all {
-		c.reload(rules("rate: 10/1h, burst: 10"))
+	for _, a := range apis {
+		a.reload(rules("rate: 10/1h, burst: 10"))
 	}
 	bucket := f.passSome(apis, 20, "/products/7")
 	answers := stop()
@@ -168,7 +142,7 @@ func (f *fleet) passSome(apis []*api, times int, path string) (passed int) {
 // mustPass looks whether so many of a new key pass over all instances.
 func (c *crew) mustPass(want int, path string) {
 	c.t.Helper()
-	var answers []asked
+	var answers []answer
 	for range 20 {
 		for _, url := range c.urls(path) {
 			answers = append(answers, c.ask(url))

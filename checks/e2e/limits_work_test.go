@@ -124,7 +124,7 @@ func TestWaitingLineOfInstances(t *testing.T) {
 	}
 	hangUp()
 	waiting(0)
-	last := make(chan asked, 1)
+	last := make(chan answer, 1)
 	asking.Go(func() { last <- c.ask(other.server.URL + "/work") })
 	waiting(1)
 	c.open()
@@ -144,7 +144,7 @@ func TestPermitsOfAKilledInstance(t *testing.T) {
 		asking.Go(func() { c.ask(url + "/work?hold=1m") })
 	}
 	within(t, patience, "all permits are held", func() bool { return c.leases() == 4 })
-	last := make(chan asked, 1)
+	last := make(chan answer, 1)
 	asking.Go(func() { last <- c.ask(c.workers[0].server.URL + "/work") })
 	within(t, patience, "waiting", func() bool { return c.workers[0].semaphore.Stats().Waiting == 1 })
 	if _, n := c.atWork(); n != 0 {

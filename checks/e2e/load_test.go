@@ -1,108 +1,13 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
-	"strconv"
-	"sync"
 	"testing"
 	"time"
 )
-
-// sample is one request and what became of it.
-type sample struct {
-	at     time.Time // when it was due: a client that is held up hides no delay
-	took   time.Duration
-	status int
-	err    error
-}
-
-// flow is a steady flow of one request, and its samples.
-type flow struct {
-	name, url string
-	values    int // if not 0, url ends with one of so many numbers in turn
-	perSecond int
-	hot       bool // may be limited
-
-	mu      sync.Mutex
-	samples []sample
-}
-
-// maxLag is how far behind its pace a flow makes up for.
-const maxLag = 200 * time.Millisecond
-
-// begin runs flows until stop is called or the test ends.
-func (f *fleet) begin(flows ...*flow) (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	for _, fl := range flows {
-		running.Go(func() { fl.run(ctx, f.http) })
-	}
-	stop = sync.OnceFunc(func() {
-		cancel()
-		running.Wait()
-	})
-	f.t.Cleanup(stop)
-	return stop
-}
-
-// run sends the requests one after the other, at their pace, until ctx ends. One
-// that is then on its way is waited for.
-func (fl *flow) run(ctx context.Context, client *http.Client) {
-	every := time.Second / time.Duration(fl.perSecond)
-	due := time.Now()
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-timer.C:
-		}
-		s, url := sample{at: due}, fl.url
-		if fl.values > 0 {
-			url += strconv.Itoa(len(fl.samples) % fl.values) // which no other goroutine writes
-		}
-		s.status, s.err = request(client, url)
-		s.took = time.Since(due)
-		fl.mu.Lock()
-		fl.samples = append(fl.samples, s)
-		fl.mu.Unlock()
-		due = due.Add(every)
-		if most := time.Now().Add(-maxLag); due.Before(most) {
-			due = most // a client that makes up for all at once would make its key hot
-		}
-		timer.Reset(time.Until(due))
-	}
-}
-
-func request(client *http.Client, url string) (status int, err error) {
-	res, err := client.Get(url)
-	if err != nil {
-		return 0, err
-	}
-	defer res.Body.Close()
-	if _, err := io.Copy(io.Discard, res.Body); err != nil {
-		return 0, err
-	}
-	return res.StatusCode, nil
-}
-
-func (fl *flow) between(from, to time.Time) []sample {
-	fl.mu.Lock()
-	defer fl.mu.Unlock()
-	var in []sample
-	for _, s := range fl.samples {
-		if !s.at.Before(from) && s.at.Before(to) {
-			in = append(in, s)
-		}
-	}
-	return in
-}
 
 // load is traffic on all instances until the test ends: phone, over its
 // threshold, and terms below theirs, all at once. Beside it runs a control: the
@@ -163,36 +68,43 @@ func (l *load) judge(calm, fault time.Time) {
 	var before, during []time.Duration
 	for _, fl := range l.flows {
 		failed := 0
-		for _, s := range fl.between(calm, now) {
-			if !fl.good(s) {
+		for _, a := range fl.between(calm, now) {
+			if !fl.good(a) {
 				if failed++; failed <= 3 {
-					l.t.Errorf("%s: status %d after %v, error %v", fl.name, s.status, s.took, s.err)
+					l.t.Errorf("%s: status %d after %v, error %v", fl.name, a.status, a.took(), a.err)
 				}
 			}
-			if s.at.Before(fault) {
-				before = append(before, s.took)
+			if a.due.Before(fault) {
+				before = append(before, a.took())
 			} else {
-				during = append(during, s.took)
+				during = append(during, a.took())
 			}
 		}
 		if failed > 0 {
 			l.t.Errorf("%s: %d requests failed", fl.name, failed)
 		}
 	}
-	var control []time.Duration
-	for _, s := range l.control.between(fault, now) {
-		control = append(control, s.took)
+	judgeLatency(l.t, during, before, l.control.between(fault, now))
+}
+
+// judgeLatency compares how long requests took with how long they took before, and with a control
+// at the same time.
+func judgeLatency(t *testing.T, took, before []time.Duration, control []answer) {
+	t.Helper()
+	var beside []time.Duration
+	for _, a := range control {
+		beside = append(beside, a.took())
 	}
 	for _, c := range []struct {
 		name     string
 		quantile float64
 		floor    time.Duration // below it nothing is worth telling on a busy machine
 	}{{"median", 0.5, 5 * time.Millisecond}, {"p99", 0.99, 20 * time.Millisecond}} {
-		was, is, beside := quantile(before, c.quantile), quantile(during, c.quantile), quantile(control, c.quantile)
-		l.t.Logf("latency, %s: %v before the fault (%d requests), %v from then on (%d), %v beside it without hotparam",
-			c.name, was, len(before), is, len(during), beside)
-		if bound := max(3*was, 3*beside, c.floor); is > bound {
-			l.t.Errorf("latency, %s: %v since the fault, want at most %v", c.name, is, bound)
+		is, was, plain := quantile(took, c.quantile), quantile(before, c.quantile), quantile(beside, c.quantile)
+		t.Logf("latency, %s: %v (%d requests), %v before (%d), %v beside it without hotparam (%d)",
+			c.name, is, len(took), was, len(before), plain, len(beside))
+		if bound := max(3*was, 3*plain, c.floor); is > bound {
+			t.Errorf("latency, %s: %v, want at most %v", c.name, is, bound)
 		}
 	}
 }
@@ -205,24 +117,3 @@ func quantile(values []time.Duration, q float64) time.Duration {
 	slices.Sort(values)
 	return values[min(int(q*float64(len(values))), len(values)-1)]
 }
-
-// good tells whether a sample's answer is one that its flow may have.
-func (fl *flow) good(s sample) bool {
-	return s.err == nil && (s.status == http.StatusOK || fl.hot && refused(s))
-}
-
-func refused(s sample) bool { return s.status == http.StatusTooManyRequests }
-
-// mustBeGood looks at all requests: none failed, and no other term was refused.
-func (l *load) mustBeGood() {
-	l.t.Helper()
-	for _, fl := range l.flows {
-		for _, s := range fl.all() {
-			if !fl.good(s) {
-				l.t.Fatalf("%s: status %d after %v, error %v", fl.name, s.status, s.took, s.err)
-			}
-		}
-	}
-}
-
-func (fl *flow) all() []sample { return fl.between(time.Time{}, time.Now().Add(time.Hour)) }

@@ -16,7 +16,7 @@ func TestLocalFirst(t *testing.T) {
 	stop := f.begin(alone)
 	within(t, patience, "refused by the one instance", func() bool {
 		all := alone.all()
-		return len(all) > 0 && refused(all[len(all)-1])
+		return len(all) > 0 && all[len(all)-1].refused()
 	})
 	in := apis[0].look()
 	if !in.holds(phone) || !in.Hot[0].Local || in.Guard.Local != 1 {
@@ -34,11 +34,7 @@ func TestLocalFirst(t *testing.T) {
 	within(t, patience, "the aggregator's word in place of the instance's own", func() bool {
 		return all(apis, func(in instance) bool { return in.holds(phone) && !in.Hot[0].Local })
 	})
-	for _, s := range alone.all() {
-		if !alone.good(s) {
-			t.Fatalf("phone: status %d, error %v", s.status, s.err)
-		}
-	}
+	mustBeGood(t, []*flow{alone})
 	if took := time.Since(in.Hot[0].Since); took < 0 {
 		t.Errorf("hot since %v from now", -took)
 	}

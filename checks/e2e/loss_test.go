@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -161,7 +160,7 @@ func runLoss(t *testing.T, instances int, panes int64, w weather) *lossRun {
 	t.Helper()
 	f := newFleet(t, quickCommands(t), lossRules)
 	daemon := f.startAggregator()
-	config := func(_ int, addr string) string { return f.config(addr, f.redis.Addr()) }
+	config := func(_ int, addr string) string { return f.file(f.over(addr, f.redis.Addr())) }
 	senders := startSenders(t, sender{Instances: instances, Panes: panes}, w, config, f.statsd)
 	r := &lossRun{plan: newLossPlan(panes)}
 	begin := senders.begin()
@@ -183,8 +182,6 @@ func (r *lossRun) watch(t *testing.T, f *fleet) (stop func()) {
 	t.Helper()
 	numbers := r.plan.numbers()
 	known, last := make(map[string]string), "-"
-	ctx, cancel := context.WithCancel(t.Context())
-	var work sync.WaitGroup
 	look := func(ctx context.Context) {
 		var info *redis.MapStringStringCmd
 		var events *redis.XMessageSliceCmd
@@ -228,10 +225,9 @@ func (r *lossRun) watch(t *testing.T, f *fleet) (stop func()) {
 			}
 		}
 	}
-	work.Go(func() { every(ctx, 50*time.Millisecond, look) })
+	end := beside(t, func(ctx context.Context) { every(ctx, 50*time.Millisecond, look) })
 	return func() {
-		cancel()
-		work.Wait()
+		end()
 		look(t.Context()) // the last changes
 		slices.SortStableFunc(r.events, func(a, b lossChange) int { return int(a.at - b.at) })
 	}

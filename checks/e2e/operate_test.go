@@ -95,9 +95,7 @@ func TestHealthAndReadiness(t *testing.T) {
 	within(t, recovery, "ready again", daemon.ready)
 
 	// Another daemon for the same namespace takes over; this one says so.
-	other := *f
-	other.statsd = "127.0.0.1:0"
-	successor := other.startAggregator()
+	successor := f.startAggregator("--listen", "127.0.0.1:0")
 	within(t, patience, "the successor ready", successor.ready)
 	within(t, patience, "the first one not ready", func() bool { return !daemon.ready() })
 	if _, body := f.get(daemon.url + "/-/ready"); !strings.Contains(body, "another aggregator") {
@@ -116,9 +114,7 @@ func TestFencedDaemonTakesOverAgain(t *testing.T) {
 	first := f.startAggregator()
 	apis := f.startAPIs(1)
 	within(t, patience, "ready", first.ready)
-	other := *f
-	other.statsd = "127.0.0.1:0"
-	second := other.startAggregator()
+	second := f.startAggregator("--listen", "127.0.0.1:0")
 	within(t, patience, "the second ready", second.ready)
 	within(t, patience, "the first one not ready", func() bool { return !first.ready() })
 	pid := fmt.Sprintf("/%d/", second.PID())

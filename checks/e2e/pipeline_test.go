@@ -39,7 +39,7 @@ func (f *fleet) checkStory(apis []*api) {
 	load.checkLimit(since)
 
 	load.stop()
-	load.mustBeGood()
+	mustBeGood(t, load.flows)
 	t.Logf("refused on all instances %v after the count reached the threshold", limited)
 
 	// A window of a second has to pass without requests, then it may cool.
@@ -65,8 +65,8 @@ func (l *load) awaitRefusals(apis []*api) time.Duration {
 	within(l.t, patience, "phone refused on all instances", func() bool {
 		first = first[:0]
 		for _, fl := range l.flows {
-			if i := slices.IndexFunc(fl.all(), refused); fl.hot && i >= 0 {
-				first = append(first, fl.all()[i].at)
+			if i := slices.IndexFunc(fl.all(), answer.refused); fl.hot && i >= 0 {
+				first = append(first, fl.all()[i].due)
 			}
 		}
 		return len(first) == len(apis)
@@ -75,7 +75,7 @@ func (l *load) awaitRefusals(apis []*api) time.Duration {
 	for _, fl := range l.flows {
 		for _, s := range fl.all() {
 			if fl.hot {
-				asked = append(asked, s.at)
+				asked = append(asked, s.due)
 			}
 		}
 	}

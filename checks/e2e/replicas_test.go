@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -31,42 +29,21 @@ func newReplicas(t *testing.T, spread string) *replicas {
 	for range 2 {
 		r.addrs = append(r.addrs, fmt.Sprintf("127.0.0.1:%d", testenv.FreePort(t)))
 	}
-	return r
-}
-
-// file writes the configuration that all processes share.
-func (r *replicas) file() string {
-	r.t.Helper()
-	path := filepath.Join(r.t.TempDir(), "hotparam.yaml")
-	text := fmt.Sprintf(`namespace: shop
-aggregator: {redis: "redis://%s/0", http: "127.0.0.1:0", memory: %s, lease: %v}
-statsd: {addresses: ["%s"], spread: %s}
-rules:%s`, r.redis.Addr(), r.memory, r.spread == "all", strings.Join(r.addrs, `", "`), r.spread, r.rules)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		r.t.Fatal(err)
+	f.sections = func() string {
+		return fmt.Sprintf(`aggregator: {redis: %q, http: "127.0.0.1:0", memory: %s, lease: %v}
+statsd: {addresses: ["%s"], spread: %s}`, f.redisURL, f.memory, spread == "all", strings.Join(r.addrs, `", "`), spread)
 	}
-	return path
+	return r
 }
 
 // aggregator starts the one of a number.
 func (r *replicas) aggregator(i int) *daemon {
 	r.t.Helper()
-	args := []string{"aggregator", "--config", r.file(), "--listen", r.addrs[i]}
+	arguments := []string{"--listen", r.addrs[i]}
 	if r.spread == "hash" {
-		args = append(args, "--name", strconv.Itoa(i))
+		arguments = append(arguments, "--name", strconv.Itoa(i))
 	}
-	p := r.start(r.bin.hotparam, args...)
-	return &daemon{p, r.fleet, "http://" + p.WaitFor(`aggregator is up.* http=(\S+)`)[1]}
-}
-
-func (r *replicas) instances(n int) []*api {
-	r.t.Helper()
-	apis := make([]*api, n)
-	for i := range apis {
-		p := r.start(r.bin.api, "--listen", "127.0.0.1:0", "--config", r.file())
-		apis[i] = &api{p, r.fleet, "http://" + p.WaitFor(`api is up.* address=(\S+)`)[1]}
-	}
-	return apis
+	return r.startAggregator(arguments...)
 }
 
 func (d *daemon) standsBy() bool { return d.metric("hotparam_standby") == 1 && d.ready() }
@@ -108,7 +85,7 @@ func TestReplicatedAggregators(t *testing.T) {
 	within(t, patience, "the first publishes", holder.publishes)
 	other := r.aggregator(1)
 	within(t, patience, "the second stands by", other.standsBy)
-	apis := r.instances(2)
+	apis := r.startAPIs(2)
 	load := r.startLoad(apis)
 	r.awaitWell(patience, apis, phone)
 	load.calm()
@@ -162,8 +139,7 @@ func TestReplicatedAggregators(t *testing.T) {
 	t.Logf("let go: taken over after %v", took)
 	load.calm()
 	r.undisturbed()
-	load.flows = append(load.flows, fresh...)
-	load.mustBeGood()
+	mustBeGood(t, append(load.flows, fresh...))
 }
 
 // Each has a part of the keys. When one is killed the other's keys are found as
@@ -172,15 +148,14 @@ func TestSharingAggregators(t *testing.T) {
 	t.Parallel()
 	r := newReplicas(t, "hash")
 	daemons := []*daemon{r.aggregator(0), r.aggregator(1)}
-	apis := r.instances(2)
+	apis := r.startAPIs(2)
 	within(t, patience, "both are ready", func() bool { return daemons[0].ready() && daemons[1].ready() })
 	// crowd makes a term hot, and waits until all hold to it if they ought to.
 	crowd := func(term string, found bool) {
 		t.Helper()
 		for i := range 2 * threshold {
-			status, err := request(r.http, apis[i%2].search(term))
-			if err != nil || status != http.StatusOK && status != http.StatusTooManyRequests {
-				t.Fatalf("%s: status %d, %v", term, status, err)
+			if a := r.ask(apis[i%2].search(term)); a.status != http.StatusOK && !a.refused() {
+				t.Fatalf("%s: status %d, %v", term, a.status, a.err)
 			}
 		}
 		if found {

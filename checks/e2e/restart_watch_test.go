@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -64,8 +63,6 @@ func watchRestarts(t *testing.T, client redis.UniversalClient, plan *lossPlan, a
 	t.Helper()
 	numbers := plan.numbers()
 	var reads []int64
-	ctx, cancel := context.WithCancel(t.Context())
-	var work sync.WaitGroup
 	look := func(ctx context.Context) {
 		infos := make([]*redis.MapStringStringCmd, len(all))
 		if _, err := client.Pipelined(ctx, func(p redis.Pipeliner) error {
@@ -82,10 +79,9 @@ func watchRestarts(t *testing.T, client redis.UniversalClient, plan *lossPlan, a
 			x.see(t, numbers, infos[i].Val(), now)
 		}
 	}
-	work.Go(func() { every(ctx, time.Duration(restartPace), look) })
+	end := beside(t, func(ctx context.Context) { every(ctx, time.Duration(restartPace), look) })
 	return func() []int64 {
-		cancel()
-		work.Wait()
+		end()
 		return reads
 	}
 }

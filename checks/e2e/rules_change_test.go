@@ -19,53 +19,30 @@ import (
 // changing is a fleet whose processes each have a file of their own, as a mounted file is.
 type changing struct {
 	*fleet
-	files []string
-	apis  []*api
+	apis       []*api
+	aggregator string // its file
 }
 
-func newChanging(t *testing.T, rules string, instances int) *changing {
-	t.Helper()
-	c := &changing{fleet: newFleet(t, commands(t), rules)}
-	for range instances {
-		file := c.config(c.statsd, c.redis.Addr())
-		p := c.start(c.bin.api, "--listen", "127.0.0.1:0", "--config", file)
-		c.files = append(c.files, file)
-		c.apis = append(c.apis, &api{p, c.fleet, "http://" + p.WaitFor(`api is up.* address=(\S+)`)[1]})
+// files are the files of all processes.
+func (c *changing) files() []string {
+	all := []string{c.aggregator}
+	for _, a := range c.apis {
+		all = append(all, a.file)
 	}
-	c.files = append(c.files, c.config(c.statsd, c.redis.Addr())) // the aggregator's
-	return c
-}
-
-// aggregate starts the aggregator with its file.
-func (c *changing) aggregate() *daemon {
-	c.t.Helper()
-	p := c.start(c.bin.hotparam, "aggregator", "--config", c.files[len(c.files)-1])
-	return &daemon{p, c.fleet, "http://" + p.WaitFor(`aggregator is up.* http=(\S+)`)[1]}
+	return all
 }
 
 // put writes other rules to each file, one after the other, and returns their version.
 func (c *changing) put(rules string) (version string) {
 	c.t.Helper()
 	c.rules = rules
-	text, err := os.ReadFile(c.config(c.statsd, c.redis.Addr()))
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	for _, file := range c.files {
-		if err := os.WriteFile(file, text, 0o600); err != nil {
-			c.t.Fatal(err)
-		}
+	for _, file := range c.files() {
+		c.write(file, c.sections())
 		time.Sleep(20 * time.Millisecond) // they differ for a moment
 	}
-	return versionOf(c.t, text)
-}
-
-// versionOf returns the version of the rules of a file.
-func versionOf(t *testing.T, text []byte) string {
-	t.Helper()
-	file, err := config.Parse("hotparam.yaml", text)
+	file, err := config.Load(c.aggregator)
 	if err != nil {
-		t.Fatal(err)
+		c.t.Fatal(err)
 	}
 	return file.Rules.Version
 }
@@ -93,30 +70,28 @@ func (c *changing) agree(version string, aggregators int) time.Duration {
 // observe looks at all instances until stop is called, which returns how often it looked and
 // what it saw that should not be: an instance without the member.
 func (c *changing) observe(member string) (stop func() (looks int, lost []string)) {
-	ctx, cancel := context.WithCancel(c.t.Context())
-	var watching sync.WaitGroup
 	var mu sync.Mutex
 	var lost []string
+	var work []func(context.Context)
 	looks := 0
 	for i, a := range c.apis {
-		watching.Go(func() {
-			for ctx.Err() == nil {
+		work = append(work, func(ctx context.Context) {
+			every(ctx, 20*time.Millisecond, func(ctx context.Context) {
 				in, err := a.tell(ctx)
 				mu.Lock()
+				defer mu.Unlock()
 				looks++
 				if err == nil && !in.holds(member) && len(lost) < 10 {
 					lost = append(lost, fmt.Sprintf("instance %d at %s: %v", i, time.Now().Format("15:04:05.000"), in.Hot))
 				}
-				mu.Unlock()
-				pause(ctx)
-			}
+			})
 		})
 	}
-	return sync.OnceValues(func() (int, []string) {
-		cancel()
-		watching.Wait()
+	end := beside(c.t, work...)
+	return func() (int, []string) {
+		end()
 		return looks, lost
-	})
+	}
 }
 
 // The versions of the rules that TestRulesChange goes through. Those of products and files
@@ -160,8 +135,9 @@ const (
 func TestRulesChange(t *testing.T) {
 	t.Parallel()
 	first := changingRules("100/s", "rate: 10/s, burst: 5", "rate: 1/1h, burst: 10", "rate: 1/1h, burst: 5", leastRule)
-	c := newChanging(t, first, 3)
-	daemon := c.aggregate()
+	f := newFleet(t, commands(t), first)
+	daemon := f.startAggregator()
+	c := &changing{f, f.startAPIs(3), daemon.file}
 	within(t, patience, "the aggregator ready", daemon.ready)
 
 	var flows, phones, limited []*flow
@@ -209,13 +185,13 @@ func TestRulesChange(t *testing.T) {
 	}
 	c.put(changingRules("300/3s", "rate: 10/s, burst: 4", "rate: 1/1h, burst: 12", "rate: 1/1h, burst: 3", leastRule))
 	time.Sleep(300 * time.Millisecond)
-	c.aggregate()
+	c.startAggregatorOf(c.aggregator)
 	version := c.put(changingRules("300/3s", "rate: 10/s, burst: 4", "rate: 1/1h, burst: 12", "rate: 1/1h, burst: 3", leastRule))
 	c.agree(version, 1) // a daemon that starts has its own time
 	time.Sleep(2 * time.Second)
 
 	// A bad file changes nothing and is told.
-	for _, file := range c.files {
+	for _, file := range c.files() {
 		if err := os.WriteFile(file, []byte("rules: ["), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -282,19 +258,11 @@ func TestRulesChange(t *testing.T) {
 	}
 }
 
-func passedOf(samples []sample) (n int) {
-	for _, s := range samples {
+func passedOf(answers []answer) (n int) {
+	for _, s := range answers {
 		if s.status == http.StatusOK {
 			n++
 		}
 	}
 	return n
-}
-
-// pause waits between two looks, or until ctx ends.
-func pause(ctx context.Context) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(20 * time.Millisecond):
-	}
 }

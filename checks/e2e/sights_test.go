@@ -54,33 +54,14 @@ type sights struct {
 // watch looks at Redis and the instances until stop is called or the test ends.
 func (c *crowd) watch(f *fleet, apis []*api) *sights {
 	s := &sights{t: c.t, crowd: c, client: f.client, layout: f.layout, last: "-"}
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() { every(ctx, 50*time.Millisecond, s.look) })
+	work := []func(context.Context){func(ctx context.Context) { every(ctx, 50*time.Millisecond, s.look) }}
 	for i, a := range apis {
-		running.Go(func() {
+		work = append(work, func(ctx context.Context) {
 			every(ctx, 200*time.Millisecond, func(ctx context.Context) { s.ask(ctx, fmt.Sprintf("instance %d", i), a) })
 		})
 	}
-	s.stop = sync.OnceFunc(func() {
-		cancel()
-		running.Wait()
-	})
-	c.t.Cleanup(s.stop)
+	s.stop = beside(c.t, work...)
 	return s
-}
-
-func every(ctx context.Context, pace time.Duration, do func(context.Context)) {
-	ticker := time.NewTicker(pace)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			do(ctx)
-		}
-	}
 }
 
 // look looks at Redis, all in one transaction.

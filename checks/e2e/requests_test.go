@@ -1,0 +1,161 @@
+package e2e
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+)
+
+// answer is what came of a request. What it was counted or limited by happened at some instant
+// between sent and got.
+type answer struct {
+	url        string
+	due        time.Time // a client that is held up hides no delay
+	sent, got  time.Time
+	status     int
+	retryAfter string
+	err        error
+}
+
+// took is how long the request took from when it was due.
+func (a *answer) took() time.Duration { return a.got.Sub(a.due) }
+
+func (a answer) refused() bool { return a.status == http.StatusTooManyRequests }
+
+// ask sends a request, which is due now.
+func ask(client *http.Client, url string) answer {
+	a := answer{url: url, sent: time.Now()}
+	a.due = a.sent
+	res, err := client.Get(url)
+	if err == nil {
+		_, err = io.Copy(io.Discard, res.Body)
+		res.Body.Close()
+		a.status, a.retryAfter = res.StatusCode, res.Header.Get("Retry-After")
+	}
+	a.got, a.err = time.Now(), err
+	return a
+}
+
+func (f *fleet) ask(url string) answer { return ask(f.http, url) }
+
+// beside does some work beside the test, until stop is called or the test ends.
+func beside(t *testing.T, work ...func(ctx context.Context)) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	for _, do := range work {
+		running.Go(func() { do(ctx) })
+	}
+	stop = sync.OnceFunc(func() {
+		cancel()
+		running.Wait()
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+// every does something at a pace until ctx ends.
+func every(ctx context.Context, pace time.Duration, do func(context.Context)) {
+	ticker := time.NewTicker(pace)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			do(ctx)
+		}
+	}
+}
+
+// maxLag is how far behind its pace a client makes up for: one that makes up for all at once would
+// change what is hot.
+const maxLag = 200 * time.Millisecond
+
+// keepPace does one thing after the other, each when it is due, until ctx ends.
+func keepPace(ctx context.Context, perSecond int, due time.Time, do func(n int, due time.Time)) {
+	timer := time.NewTimer(time.Until(due))
+	defer timer.Stop()
+	for n := 0; ; n++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		do(n, due)
+		due = due.Add(time.Second / time.Duration(perSecond))
+		if most := time.Now().Add(-maxLag); due.Before(most) {
+			due = most
+		}
+		timer.Reset(time.Until(due))
+	}
+}
+
+// flow is a steady flow of one request, and its answers.
+type flow struct {
+	name, url string
+	values    int // if not 0, url ends with one of so many numbers in turn
+	perSecond int
+	hot       bool // may be limited
+
+	mu      sync.Mutex
+	answers []answer
+}
+
+// begin runs flows until stop is called or the test ends.
+func (f *fleet) begin(flows ...*flow) (stop func()) {
+	var work []func(context.Context)
+	for _, fl := range flows {
+		work = append(work, func(ctx context.Context) { fl.run(ctx, f.http) })
+	}
+	return beside(f.t, work...)
+}
+
+// run sends the requests until ctx ends. One that is then on its way is waited for.
+func (fl *flow) run(ctx context.Context, client *http.Client) {
+	keepPace(ctx, fl.perSecond, time.Now(), func(n int, due time.Time) {
+		url := fl.url
+		if fl.values > 0 {
+			url += strconv.Itoa(n % fl.values)
+		}
+		a := ask(client, url)
+		a.due = due
+		fl.mu.Lock()
+		defer fl.mu.Unlock()
+		fl.answers = append(fl.answers, a)
+	})
+}
+
+// between returns the answers to what was due in a time.
+func (fl *flow) between(from, to time.Time) (in []answer) {
+	fl.mu.Lock()
+	defer fl.mu.Unlock()
+	for _, a := range fl.answers {
+		if !a.due.Before(from) && a.due.Before(to) {
+			in = append(in, a)
+		}
+	}
+	return in
+}
+
+func (fl *flow) all() []answer { return fl.between(time.Time{}, time.Now().Add(time.Hour)) }
+
+// good reports whether an answer is one that the flow may have.
+func (fl *flow) good(a answer) bool {
+	return a.err == nil && (a.status == http.StatusOK || fl.hot && a.refused())
+}
+
+// mustBeGood sees that no request failed, and none was refused that may not be.
+func mustBeGood(t *testing.T, flows []*flow) {
+	t.Helper()
+	for _, fl := range flows {
+		for _, a := range fl.all() {
+			if !fl.good(a) {
+				t.Fatalf("%s: status %d after %v, error %v", fl.name, a.status, a.took(), a.err)
+			}
+		}
+	}
+}
