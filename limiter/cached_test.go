@@ -288,7 +288,7 @@ func TestCachedProperty(t *testing.T) {
 		}
 		saved, asked = saved+c.Stats().Saved, asked+c.Stats().Asked
 	})
-	if saved == 0 || asked == 0 {
+	if !testing.Short() && (saved == 0 || asked == 0) {
 		t.Errorf("saved %d calls of %d: nothing was tried", saved, saved+asked)
 	}
 }
@@ -353,7 +353,7 @@ func TestCachedInstancesProperty(t *testing.T) {
 			saved += c.Stats().Saved
 		}
 	})
-	if saved == 0 || wrongly == 0 {
+	if !testing.Short() && (saved == 0 || wrongly == 0) {
 		t.Errorf("%d calls were saved, %d times another had given back: nothing was tried", saved, wrongly)
 	}
 }

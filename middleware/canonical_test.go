@@ -72,7 +72,7 @@ func TestCountedKeysAreLeftAsTheyAre(t *testing.T) {
 			}
 		}
 	})
-	if seen == 0 {
+	if !testing.Short() && seen == 0 {
 		t.Error("nothing was counted")
 	}
 }

@@ -361,7 +361,7 @@ func TestCanonicalizerOfKeysAlike(t *testing.T) {
 			}
 		}
 	})
-	if alike == 0 {
+	if !testing.Short() && alike == 0 {
 		t.Error("no key began as the one before")
 	}
 }

@@ -168,7 +168,7 @@ func TestRouteMatchesWhatServeMuxServes(t *testing.T) {
 			}
 		}
 	})
-	if matched == 0 {
+	if !testing.Short() && matched == 0 {
 		t.Error("nothing ever matched")
 	}
 }

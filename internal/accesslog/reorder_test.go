@@ -94,7 +94,7 @@ func TestReorder(t *testing.T) {
 			t.Fatalf("%v: with a buffer of %v it is not sorted either", err, stats.Disorder.By)
 		}
 	})
-	if late == 0 || inOrder == 0 {
+	if !testing.Short() && (late == 0 || inOrder == 0) {
 		t.Errorf("%d logs were out of order, %d in order: want both", late, inOrder)
 	}
 }

@@ -146,12 +146,12 @@ func TestLoad(t *testing.T) {
 	}
 	from := monotonic()
 	l := newLoad(1)
-	const lasts = 1500 * time.Millisecond // long enough for some probes on a busy machine, too
-	o, err := l.run(t.Context(), loadOrder{From: from, Until: from + int64(lasts), Rate: 1e5}, add)
+	const lasts = 1500 * time.Millisecond // few events, so that a busy machine has time for some probes, too
+	o, err := l.run(t.Context(), loadOrder{From: from, Until: from + int64(lasts), Rate: 1e4}, add)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.Events != 150_000+o.Probes || o.Ended < from+int64(lasts) {
+	if o.Events != 15_000+o.Probes || o.Ended < from+int64(lasts) {
 		t.Errorf("%+v", o)
 	}
 	var sum, probes int64
@@ -168,7 +168,7 @@ func TestLoad(t *testing.T) {
 		t.Errorf("%d events and %d probes were counted, %+v", sum, probes, o)
 	}
 	most := counts["terms GET /search?b=2&q=1"]
-	if share := float64(most) / 15e4; share < 0.12 || share > 0.15 {
+	if share := float64(most) / 15e3; share < 0.12 || share > 0.15 {
 		t.Errorf("the most frequent key has %.3f of the events, want 0.135", share)
 	}
 	if other := newLoad(2); other.ranks[0] == l.ranks[0] && other.ranks[1] == l.ranks[1] && other.ranks[2] == l.ranks[2] && other.ranks[3] == l.ranks[3] {

@@ -93,7 +93,7 @@ func TestOrderOfCompletion(t *testing.T) {
 			t.Fatalf("%+v\n%s", th, strings.Join(wrong, "\n"))
 		}
 	})
-	if sorted == 0 || told == 0 {
+	if !testing.Short() && (sorted == 0 || told == 0) {
 		t.Errorf("%d logs came in order, of %d it was told that they did not: want both", sorted, told)
 	}
 }

@@ -104,7 +104,7 @@ func TestOthersAreBounded(t *testing.T) {
 			judge("after")
 		}
 	})
-	if known == 0 {
+	if !testing.Short() && known == 0 {
 		t.Error("nothing was known")
 	}
 }
