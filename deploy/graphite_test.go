@@ -14,18 +14,10 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/checks/real"
+	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 const graphitePatience = 90 * time.Second
-
-func within(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(graphitePatience); !ok(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %v: %s", graphitePatience, what)
-		}
-	}
-}
 
 // points are those of all series that the target names, and their sum.
 func points(g *real.GraphiteServer, target string) (series, n int, sum float64) {
@@ -70,16 +62,16 @@ func TestStatsDAndGraphite(t *testing.T) {
 				}
 			}
 			all := fmt.Sprintf(test.series, "*")
-			within(t, "all counts in Graphite", func() bool {
+			testenv.Within(t, graphitePatience, "all counts in Graphite", func() bool {
 				_, _, sum := points(g, all)
 				return sum == 2*keys
 			})
 			_, before, _ := points(g, test.beat)
-			within(t, "three seconds more", func() bool {
+			testenv.Within(t, graphitePatience, "three seconds more", func() bool {
 				_, now, _ := points(g, test.beat)
 				return now >= before+3
 			})
-			within(t, "one point of 2 for each key, and no more", func() bool {
+			testenv.Within(t, graphitePatience, "one point of 2 for each key, and no more", func() bool {
 				series, n, sum := points(g, all)
 				return series == keys && n == keys && sum == 2*keys
 			})

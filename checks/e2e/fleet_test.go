@@ -276,23 +276,10 @@ func (d *daemon) metric(name string) float64 {
 // patience is how long anything may take that has no time of its own.
 const patience = 20 * time.Second
 
-// within polls until ok, which must be so within a time, and tells how long it
-// took. The parts are other processes: they have no event that reaches us.
+// within is [testenv.Within].
 func within(t *testing.T, limit time.Duration, what string, ok func() bool) time.Duration {
 	t.Helper()
-	start := time.Now()
-	for {
-		asked := time.Since(start) // the answer is at least as old as the question
-		if ok() {
-			return asked
-		}
-		if asked > limit {
-			t.Fatalf("not within %v: %s", limit, what)
-		}
-		// The longer it takes, the less often it is asked: asking takes processor time
-		// from those that are asked.
-		time.Sleep(min(max(asked/50, 5*time.Millisecond), 50*time.Millisecond))
-	}
+	return testenv.Within(t, limit, what, ok)
 }
 
 // all tells whether ok holds for every instance.
