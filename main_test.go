@@ -100,11 +100,7 @@ func (f *fixture) passes(n int, url string) (passed int) {
 // await waits until a condition holds.
 func (f *fixture) await(what string, condition func() bool) {
 	f.t.Helper()
-	for end := time.Now().Add(longest); !condition(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			f.t.Fatalf("%s: not within %v; the log:\n%s", what, longest, f.log)
-		}
-	}
+	testenv.Eventually(f.t, what, condition, f.log)
 }
 
 func (f *fixture) awaitLog(text string) {

@@ -103,11 +103,7 @@ func TestBackends(t *testing.T) {
 		must(t, heir.settle(ctx))
 		seen.await(t, "what the heir publishes", has(want...))
 		one.Publish(cools(hot(text(2), 1, 50)))
-		for from := time.Now(); one.Stats().FencedBy == ""; time.Sleep(time.Millisecond) {
-			if time.Since(from) > patience {
-				t.Fatalf("the former holder is not fenced: %+v", one.Stats())
-			}
-		}
+		testenv.Eventually(t, "the former holder is fenced", func() bool { return one.Stats().FencedBy != "" }, func() any { return one.Stats() })
 		if s := heir.Stats(); s.Failures != 0 || s.FencedBy != "" || s.Keys != 401 {
 			t.Errorf("heir: %+v", s)
 		}
@@ -336,12 +332,7 @@ func TestFailoverLosesWrites(t *testing.T) {
 		t.Fatal("the replica is not the primary")
 	}
 	from := time.Now()
-	for p.Stats().Rewrites == rewrites {
-		if time.Since(from) > patience {
-			t.Fatalf("the loss was not noticed: %+v", p.Stats())
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	testenv.Eventually(t, "the loss is noticed", func() bool { return p.Stats().Rewrites != rewrites }, func() any { return p.Stats() })
 	t.Logf("rewritten %v after the new primary took writes", time.Since(from).Round(time.Millisecond))
 	seen.await(t, "the set as it ought to be", has(text(2), "stays"))
 	awaitInRedis(t, client, map[string]int64{text(2): 50, "stays": 50})

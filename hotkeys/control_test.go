@@ -43,14 +43,7 @@ func startControls(t *testing.T, client redis.UniversalClient, cfg ControlWatche
 // within waits until ok, and returns how long that took.
 func within(t *testing.T, what string, longest time.Duration, ok func() bool) time.Duration {
 	t.Helper()
-	start := time.Now()
-	for !ok() {
-		if time.Since(start) > longest {
-			t.Fatalf("%s: not within %v", what, longest)
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
-	return time.Since(start)
+	return testenv.Within(t, longest, what, ok)
 }
 
 func (r *controlRecorder) words() string {

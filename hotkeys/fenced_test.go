@@ -21,14 +21,7 @@ func TestFencedTakesOverAgain(t *testing.T) {
 			var first, second *Publisher
 			await := func(what string, ok func() bool) time.Duration {
 				t.Helper()
-				from := time.Now()
-				for !ok() {
-					if time.Since(from) > patience {
-						t.Fatalf("never came: %s; %+v and %+v", what, first.Stats(), second.Stats())
-					}
-					time.Sleep(time.Millisecond)
-				}
-				return time.Since(from)
+				return testenv.Within(t, patience, what, ok, func() any { return []any{first.Stats(), second.Stats()} })
 			}
 			log := new(testenv.Log)
 			first = testPublisher(t, testClient(t, server.URL()), func(c *PublisherConfig) { c.Logger, c.Timeout = loggerTo(log), 0 })

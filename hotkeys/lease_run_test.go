@@ -36,14 +36,7 @@ func newPair(t *testing.T, url string, lease time.Duration) *pair {
 // await polls: what another goroutine does in Redis's time has no event.
 func (p *pair) await(limit time.Duration, what string, ok func() bool) time.Duration {
 	p.t.Helper()
-	from := time.Now()
-	for !ok() {
-		if time.Since(from) > limit {
-			p.t.Fatalf("not within %v: %s; %+v and %+v", limit, what, p.holder.Stats(), p.standby.Stats())
-		}
-		time.Sleep(time.Millisecond)
-	}
-	return time.Since(from)
+	return testenv.Within(p.t, limit, what, ok, func() any { return []any{p.holder.Stats(), p.standby.Stats()} })
 }
 
 // holds tells whether the standby has taken over and published.

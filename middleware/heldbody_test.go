@@ -14,6 +14,7 @@ import (
 	"testing/iotest"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -124,12 +125,8 @@ func TestHeldBytesAreBounded(t *testing.T) {
 		for _, end := range ends {
 			end()
 		}
-		for deadline := time.Now().Add(10 * time.Second); f.bodies.held.Load() != 0 && time.Now().Before(deadline); {
-			time.Sleep(time.Millisecond) // a context calls from a goroutine
-		}
-		if held := f.bodies.held.Load(); held != 0 {
-			t.Errorf("%s: %d bytes are held after all have ended", name, held)
-		}
+		// A context calls from a goroutine.
+		testenv.Eventually(t, name+": no bytes are held after all have ended", func() bool { return f.bodies.held.Load() == 0 })
 		req, _ := post(formType, "user=ann")
 		if f.Check(req); f.Stats().Bodies != s.Bodies+1 {
 			t.Errorf("%s: there is no room after all have ended", name)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 // listening is an aggregator that runs, with a socket of each kind.
@@ -64,11 +65,7 @@ func (l *listening) dial(n int) net.Conn {
 // await waits until the stats are as wanted.
 func (l *listening) await(what string, is func(Stats) bool) {
 	l.t.Helper()
-	for began := time.Now(); !is(l.Stats()); time.Sleep(time.Millisecond) {
-		if time.Since(began) > time.Minute {
-			l.t.Fatalf("waited a minute for %s: %+v", what, l.Stats())
-		}
-	}
+	testenv.Eventually(l.t, what, func() bool { return is(l.Stats()) }, func() any { return l.Stats() })
 }
 
 func (l *listening) write(conn io.Writer, p string) {

@@ -1,12 +1,14 @@
 package statsdsource
 
 import (
+	"fmt"
 	"net"
 	"net/netip"
 	"testing"
 	"time"
 
 	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/internal/testenv"
 )
 
 // Datagrams and connections of others are refused before anything of them is read; Unix
@@ -44,13 +46,10 @@ func TestListedSenders(t *testing.T) {
 			defer conn.Close()
 			send(t, conn, "shop.terms.hot_param.k:1|c\n")
 		}
-		deadline := time.Now().Add(5 * time.Second)
-		for s := a.Stats().Decoder; s.Counts != test.counts || s.Refused[decode.RefusedUnlisted] != test.refused; s = a.Stats().Decoder {
-			if time.Now().After(deadline) {
-				t.Fatalf("%d counts, want %d; refused %v, want %d", s.Counts, test.counts, s.Refused, test.refused)
-			}
-			time.Sleep(5 * time.Millisecond) // real sockets
-		}
+		testenv.Eventually(t, fmt.Sprintf("%d counts, %d refused", test.counts, test.refused), func() bool {
+			s := a.Stats().Decoder
+			return s.Counts == test.counts && s.Refused[decode.RefusedUnlisted] == test.refused
+		}, func() any { return a.Stats().Decoder })
 		_ = stop()
 		<-ran
 	}

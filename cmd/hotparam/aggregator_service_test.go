@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/hotparam/hotparam/internal/sdnotify"
 	"github.com/hotparam/hotparam/internal/testenv"
@@ -41,11 +40,7 @@ func TestStuckPipelineGivesNoSignOfLife(t *testing.T) {
 	stop := testenv.Running(t, func(ctx context.Context) error {
 		return reportService(ctx, systemd, stuckPipeline{}, conn.LocalAddr(), slog.New(slog.NewTextHandler(&log, nil)))
 	})
-	for deadline := time.Now().Add(10 * time.Second); !strings.Contains(log.String(), "nothing is counted"); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the log says nothing")
-		}
-	}
+	testenv.Eventually(t, "the log tells it", func() bool { return strings.Contains(log.String(), "nothing is counted") }, &log)
 	stop()
 	buffer := make([]byte, 4096)
 	for _, want := range []string{"READY=1\nSTATUS=ready", "STOPPING=1\nSTATUS=stopping"} {

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/hotparam/hotparam/internal/testenv"
 )
@@ -54,11 +53,11 @@ func TestGuardMutualTLS(t *testing.T) {
 		t.Errorf("without a certificate: %d", status)
 	}
 	const refused = `hotparam_guard_closed_connections_total{door="auth",reason="tls"} 2`
-	metrics := g.get("/metrics")
-	for deadline := time.Now().Add(20 * time.Second); !strings.Contains(metrics, refused) && time.Now().Before(deadline); {
-		time.Sleep(10 * time.Millisecond) // the client sees its refusal before it is counted
+	metrics := ""
+	testenv.Eventually(t, "the refusals are counted", func() bool { // the client sees its refusal before that
 		metrics = g.get("/metrics")
-	}
+		return strings.Contains(metrics, refused)
+	})
 	for _, want := range []string{
 		refused,
 		`hotparam_guard_faults_total{door="auth",reason="unauthorized"} 1`,

@@ -152,11 +152,7 @@ func TestGuard(t *testing.T) {
 		t.Fatal(err)
 	}
 	question := `{"method": "GET", "uri": "/me", "context": {"plan": "free"}}`
-	for end := time.Now().Add(20 * time.Second); g.passes(question); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("the changed rule is not in force:\n%s", g.log)
-		}
-	}
+	testenv.Eventually(t, "the changed rule is in force", func() bool { return !g.passes(question) }, g.log)
 	if code := g.stop(); code != exitOK {
 		t.Errorf("exit code %d:\n%s", code, g.log)
 	}
@@ -178,11 +174,7 @@ func TestGuardSectionChanges(t *testing.T) {
 	g := startGuard(t, path)
 	await := func(what string, condition func() bool) {
 		t.Helper()
-		for end := time.Now().Add(20 * time.Second); !condition(); time.Sleep(20 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("%s: not within 20 s; the log:\n%s", what, g.log)
-			}
-		}
+		testenv.Eventually(t, what, condition, g.log)
 	}
 	replace := func(section, old, now string) {
 		t.Helper()
@@ -260,11 +252,7 @@ func TestGuardTicketsNeverEnded(t *testing.T) {
 	if !metric(`hotparam_guard_tickets{door="check"} 3`) || !metric(`hotparam_guard_tickets_total{door="check",end="full"} 7`) {
 		t.Errorf("want 3 tickets to be held, and 7 to be told:\n%s", g.get("/metrics"))
 	}
-	for end := time.Now().Add(20 * time.Second); !metric(`hotparam_guard_tickets_total{door="check",end="expired"} 3`); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("the tickets do not expire:\n%s", g.get("/metrics"))
-		}
-	}
+	testenv.Eventually(t, "the tickets expire", func() bool { return metric(`hotparam_guard_tickets_total{door="check",end="expired"} 3`) })
 	if !metric(`hotparam_guard_tickets{door="check"} 0`) {
 		t.Error("tickets are held still")
 	}

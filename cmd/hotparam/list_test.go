@@ -181,9 +181,7 @@ func publish(t *testing.T, server *testenv.RedisServer, change rules.Change) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- publisher.Run(ctx) }()
-	for end := time.Now().Add(20 * time.Second); publisher.Stats().Renewals == 0 && time.Now().Before(end); {
-		time.Sleep(time.Millisecond)
-	}
+	testenv.Eventually(t, "entries are renewed", func() bool { return publisher.Stats().Renewals > 0 })
 	cancel()
 	if err := <-done; err != nil {
 		t.Fatal(err)

@@ -55,11 +55,7 @@ func watching(t *testing.T, args ...string) (out, errs *growing) {
 
 func within(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !is(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("not within 20 s:", what)
-		}
-	}
+	testenv.Eventually(t, what, is)
 }
 
 func TestWatch(t *testing.T) {

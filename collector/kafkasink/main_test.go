@@ -108,11 +108,7 @@ const patience = 20 * time.Second
 
 func (g *giver) await(what string, ok func(kafkasink.Stats) bool) {
 	g.t.Helper()
-	for end := time.Now().Add(patience); !ok(g.sink.Stats()); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(end) {
-			g.t.Fatalf("no %s after 20 s: %+v, %v", what, g.sink.Stats(), g.err)
-		}
-	}
+	testenv.Eventually(g.t, what, func() bool { return ok(g.sink.Stats()) }, func() any { return []any{g.sink.Stats(), g.err} })
 }
 
 // drained awaits that nothing waits any more.

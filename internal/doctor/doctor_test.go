@@ -92,11 +92,7 @@ func (f *fleet) run(run func(context.Context) error) {
 
 func (f *fleet) await(what string, condition func(context.Context) bool) {
 	f.t.Helper()
-	for end := time.Now().Add(20 * time.Second); !condition(f.t.Context()); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			f.t.Fatalf("%s: not within 20 s", what)
-		}
-	}
+	testenv.Eventually(f.t, what, func() bool { return condition(f.t.Context()) })
 }
 
 // suspect has keys be suspects.

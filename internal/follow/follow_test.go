@@ -168,11 +168,7 @@ func (f *fixture) appendTo(name, text string) {
 
 func (f *fixture) await(what string, condition func() bool) {
 	f.t.Helper()
-	for end := time.Now().Add(longest); !condition(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			f.t.Fatalf("%s: not within %v; %+v, %v; the log:\n%s", what, longest, f.Stats(), f.got.all(), f.log)
-		}
-	}
+	testenv.Eventually(f.t, what, condition, func() any { return f.Stats() }, func() any { return f.got.all() }, f.log)
 }
 
 // awaitCount waits until a key has the count want.

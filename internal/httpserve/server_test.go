@@ -82,11 +82,7 @@ func gate(t *testing.T) (http.Handler, *atomic.Int64) {
 
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("in vain: " + what)
-		}
-	}
+	testenv.Eventually(t, what, ok)
 }
 
 // Thousands of connections that say nothing, or only a part of a request, are never

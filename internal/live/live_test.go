@@ -57,11 +57,7 @@ func hot(i int, rate float64) rules.Hot {
 // eventually waits until what is true.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !is(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("not within 20 s:", what)
-		}
-	}
+	testenv.Eventually(t, what, is)
 }
 
 var testConfig = Config{Namespace: "shop", Every: 50 * time.Millisecond, Timeout: 20 * time.Second}

@@ -124,11 +124,7 @@ func start(t *testing.T, client redis.UniversalClient, c Config) (s *Sender, sto
 
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("not within 20 s:", what)
-		}
-	}
+	testenv.Eventually(t, what, is)
 }
 
 func sends(s *Sender) func() bool { return func() bool { return s.Stats().Sending } }

@@ -2,7 +2,6 @@ package redislimiter
 
 import (
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -71,9 +70,5 @@ func clientAt(tb testing.TB, url string) redis.UniversalClient {
 // eventually waits for something that comes soon.
 func eventually(tb testing.TB, what string, is func() bool) {
 	tb.Helper()
-	for end := time.Now().Add(patience); !is(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(end) {
-			tb.Fatalf("never came: %s", what)
-		}
-	}
+	testenv.Eventually(tb, what, is)
 }

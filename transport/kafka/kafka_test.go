@@ -55,11 +55,7 @@ func search(h *hotparam.Hotparam) int {
 
 func await(t *testing.T, log *testenv.Log, what string, condition func() bool) {
 	t.Helper()
-	for end := time.Now().Add(longest); !condition(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%s: not within %v; the log:\n%s", what, longest, log)
-		}
-	}
+	testenv.Eventually(t, what, condition, log)
 }
 
 func TestCountsTravelByKafka(t *testing.T) {

@@ -99,11 +99,7 @@ func TestDoorCertificatesAreRenewed(t *testing.T) {
 	}
 	await := func(what string, condition func() bool) {
 		t.Helper()
-		for end := time.Now().Add(20 * time.Second); !condition(); time.Sleep(50 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("%s: not within 20 s; the log:\n%s", what, log)
-			}
-		}
+		testenv.Eventually(t, what, condition, log)
 	}
 	copyFile(t, renewed.ServerKey, d.Key) // of another certificate
 	await("half a renewal", func() bool {
