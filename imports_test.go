@@ -29,27 +29,27 @@ var arrows = map[string][]string{
 	"kafka":               {"internal/base"},
 	"config":              {"internal/base", "kafka", "rules", "wire"},
 	"collector":           {"internal/base", "internal/loglimit", "rules", "wire"},
-	"aggregator":          {"aggregator/baseline", "aggregator/decode", "aggregator/internal/ring", "aggregator/internal/snapshot", "aggregator/internal/window", "internal/base", "rules", "wire"},
+	"aggregator":          {"internal/baseline", "internal/decode", "internal/ring", "internal/snapshot", "aggregator/internal/window", "internal/base", "rules", "wire"},
 	"hotset":              {"rules"},
 	"hotkeys":             {"hotset", "internal/base", "internal/loglimit", "internal/published", "internal/redisconfig", "rules", "wire"},
 
-	"collector/internal/former":    {"rules"},
-	"collector/statsdsink":         {"collector", "collector/internal/former", "internal/base", "rules", "wire"},
-	"collector/kafkasink":          {"collector", "collector/internal/former", "internal/base", "kafka", "rules", "wire"},
-	"aggregator/decode":            {"aggregator/internal/ring", "aggregator/internal/snapshot", "internal/base", "internal/loglimit", "rules", "wire"},
-	"aggregator/internal/window":   {"aggregator/decode", "aggregator/internal/ring", "aggregator/internal/snapshot", "internal/base", "rules", "wire"},
-	"aggregator/internal/ring":     nil,
-	"aggregator/internal/snapshot": {"rules", "wire"},
-	"aggregator/baseline":          {"internal/base", "rules"},
+	"collector/internal/former":  {"rules"},
+	"collector/statsdsink":       {"collector", "collector/internal/former", "internal/base", "rules", "wire"},
+	"collector/kafkasink":        {"collector", "collector/internal/former", "internal/base", "kafka", "rules", "wire"},
+	"internal/decode":            {"internal/ring", "internal/snapshot", "internal/base", "internal/loglimit", "rules", "wire"},
+	"aggregator/internal/window": {"internal/decode", "internal/ring", "internal/snapshot", "internal/base", "rules", "wire"},
+	"internal/ring":              nil,
+	"internal/snapshot":          {"rules", "wire"},
+	"internal/baseline":          {"internal/base", "rules"},
 
-	"aggregator/internal/aggregatortest": {"internal/base", "rules", "wire"},
-	"aggregator/statsdsource":            {"aggregator", "aggregator/baseline", "aggregator/decode", "aggregator/internal/snapshot", "internal/base", "rules", "wire"},
-	"aggregator/kafkasource":             {"aggregator", "aggregator/baseline", "aggregator/decode", "internal/base", "internal/loglimit", "kafka", "rules", "wire"},
-	"aggregator/graphitesource":          {"aggregator", "aggregator/baseline", "aggregator/decode", "internal/base", "internal/loglimit", "rules", "wire"},
-	"limiter/redislimiter":               {"internal/base", "internal/loglimit", "limiter", "limiter/internal/breaker", "limiter/internal/calendar", "limiter/permits", "limiter/semaphore", "rules"},
-	"limiter/internal/breaker":           nil,
-	"limiter/internal/calendar":          {"rules"},
-	"middleware":                         {"collector", "hotset", "internal/answer", "internal/base", "internal/loglimit", "limiter", "limiter/semaphore", "rules", "wire"},
+	"internal/aggregatortest":   {"internal/base", "rules", "wire"},
+	"internal/statsdsource":     {"aggregator", "internal/baseline", "internal/decode", "internal/snapshot", "internal/base", "rules", "wire"},
+	"internal/kafkasource":      {"aggregator", "internal/baseline", "internal/decode", "internal/base", "internal/loglimit", "kafka", "rules", "wire"},
+	"internal/graphitesource":   {"aggregator", "internal/baseline", "internal/decode", "internal/base", "internal/loglimit", "rules", "wire"},
+	"limiter/redislimiter":      {"internal/base", "internal/loglimit", "limiter", "limiter/internal/breaker", "limiter/internal/calendar", "limiter/permits", "limiter/semaphore", "rules"},
+	"limiter/internal/breaker":  nil,
+	"limiter/internal/calendar": {"rules"},
+	"middleware":                {"collector", "hotset", "internal/answer", "internal/base", "internal/loglimit", "limiter", "limiter/semaphore", "rules", "wire"},
 
 	// What adapters have in common, and the suite that they pass.
 	"middleware/adapter":        {"middleware", "rules"},
@@ -101,7 +101,7 @@ var arrows = map[string][]string{
 	"internal/suggest":     everythingButCommands,
 	"internal/follow":      everythingButCommands,
 
-	"internal/bench": {"aggregator", "aggregator/decode", "aggregator/kafkasource", "aggregator/statsdsource", "collector", "collector/kafkasink", "collector/statsdsink", "hotkeys", "internal/accesslog", "internal/base", "internal/kafkafake", "kafka", "middleware", "rules", "wire"},
+	"internal/bench": {"aggregator", "internal/decode", "internal/kafkasource", "internal/statsdsource", "collector", "collector/kafkasink", "collector/statsdsink", "hotkeys", "internal/accesslog", "internal/base", "internal/kafkafake", "kafka", "middleware", "rules", "wire"},
 
 	// The oracle shares no code with what it judges; the instance does what a user could do.
 	"checks/chaos/oracle":       nil,
@@ -123,8 +123,8 @@ var arrows = map[string][]string{
 }
 
 var (
-	everythingPublic      = []string{"rules", "wire", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/redislimiter", "kafka", "config", "collector", "collector/statsdsink", "collector/kafkasink", "aggregator", "aggregator/baseline", "aggregator/decode", "aggregator/statsdsource", "aggregator/kafkasource", "aggregator/graphitesource", "hotset", "hotkeys", "middleware", "middleware/adapter", "middleware/rpc", "hotparam", "transport/kafka"}
-	everythingButCommands = append(slices.Clone(everythingPublic), "internal/base", "internal/accesslog", "internal/bench", "internal/demo", "internal/demo/data", "internal/demo/screen", "internal/doctor", "internal/explain", "internal/filewatch", "internal/follow", "internal/gateway", "internal/gateway/service", "internal/gateway/auth", "internal/gateway/check", "internal/gateway/rls", "internal/gateway/spoe", "internal/hotwords", "internal/httpserve", "internal/kafkafake", "internal/listed", "internal/live", "internal/loglimit", "internal/page", "internal/redisconfig", "internal/replay", "internal/sdnotify", "internal/suggest", "internal/termtext", "internal/top", "internal/webhook")
+	everythingPublic      = []string{"rules", "wire", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/redislimiter", "kafka", "config", "collector", "collector/statsdsink", "collector/kafkasink", "aggregator", "hotset", "hotkeys", "middleware", "middleware/adapter", "middleware/rpc", "hotparam", "transport/kafka"}
+	everythingButCommands = append(slices.Clone(everythingPublic), "internal/base", "internal/baseline", "internal/decode", "internal/statsdsource", "internal/kafkasource", "internal/graphitesource", "internal/accesslog", "internal/bench", "internal/demo", "internal/demo/data", "internal/demo/screen", "internal/doctor", "internal/explain", "internal/filewatch", "internal/follow", "internal/gateway", "internal/gateway/service", "internal/gateway/auth", "internal/gateway/check", "internal/gateway/rls", "internal/gateway/spoe", "internal/hotwords", "internal/httpserve", "internal/kafkafake", "internal/listed", "internal/live", "internal/loglimit", "internal/page", "internal/redisconfig", "internal/replay", "internal/sdnotify", "internal/suggest", "internal/termtext", "internal/top", "internal/webhook")
 )
 
 // standardOnly are the packages that, with all that they import, bring nothing but the
@@ -137,20 +137,20 @@ var standardOnly = []string{"internal/base", "rules", "internal/loglimit", "wire
 // tests, or are a program that runs without a real server. No public package has them
 // among all that it imports, by whatever way.
 var testOnly = map[string][]string{
-	"testing":                                      {"internal/testenv", "internal/gateway/gatewaytest", "limiter/limitertest", "middleware/middlewaretest"},
-	"pgregory.net/rapid":                           {"internal/windowgen", "limiter/limitertest"},
-	"go.uber.org/goleak":                           {"internal/testenv"},
-	"github.com/docker":                            nil,
-	"github.com/alicebob/miniredis":                {"internal/demo"},
-	"charm.land/bubbletea":                         {"internal/demo/screen", "internal/top"},
-	"charm.land/lipgloss":                          {"internal/demo/screen", "internal/termtext", "internal/top"},
-	"github.com/twmb/franz-go/pkg/kfake":           {"internal/kafkafake"},
-	module + "/internal/testenv":                   {"internal/gateway/gatewaytest"},
-	module + "/limiter/limitertest":                nil,
-	module + "/middleware/middlewaretest":          nil,
-	module + "/internal/signedpacket":              nil,
-	module + "/internal/hotkeytest":                nil,
-	module + "/aggregator/internal/aggregatortest": nil,
+	"testing":                             {"internal/testenv", "internal/gateway/gatewaytest", "limiter/limitertest", "middleware/middlewaretest"},
+	"pgregory.net/rapid":                  {"internal/windowgen", "limiter/limitertest"},
+	"go.uber.org/goleak":                  {"internal/testenv"},
+	"github.com/docker":                   nil,
+	"github.com/alicebob/miniredis":       {"internal/demo"},
+	"charm.land/bubbletea":                {"internal/demo/screen", "internal/top"},
+	"charm.land/lipgloss":                 {"internal/demo/screen", "internal/termtext", "internal/top"},
+	"github.com/twmb/franz-go/pkg/kfake":  {"internal/kafkafake"},
+	module + "/internal/testenv":          {"internal/gateway/gatewaytest"},
+	module + "/limiter/limitertest":       nil,
+	module + "/middleware/middlewaretest": nil,
+	module + "/internal/signedpacket":     nil,
+	module + "/internal/hotkeytest":       nil,
+	module + "/internal/aggregatortest":   nil,
 }
 
 // mainOnly are import paths that only a main package may import, since they are the

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hotparam/hotparam/aggregator/internal/ring"
+	"github.com/hotparam/hotparam/internal/ring"
 	"github.com/hotparam/hotparam/rules"
 )
 

@@ -3,7 +3,7 @@ package aggregator
 import (
 	"time"
 
-	"github.com/hotparam/hotparam/aggregator/internal/ring"
+	"github.com/hotparam/hotparam/internal/ring"
 	"github.com/hotparam/hotparam/rules"
 )
 

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/internal/decode"
 	"github.com/hotparam/hotparam/internal/signedpacket"
 	"github.com/hotparam/hotparam/wire"
 )

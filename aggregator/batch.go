@@ -3,7 +3,7 @@ package aggregator
 import (
 	"time"
 
-	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/internal/decode"
 )
 
 // batch holds what one read of the source has for a shard. What the counts of a packet have

@@ -1,8 +1,8 @@
 package aggregator
 
 import (
-	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/decode"
 )
 
 // Count implements [decode.Handler].

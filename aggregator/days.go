@@ -3,10 +3,10 @@ package aggregator
 import (
 	"time"
 
-	"github.com/hotparam/hotparam/aggregator/baseline"
-	"github.com/hotparam/hotparam/aggregator/decode"
-	"github.com/hotparam/hotparam/aggregator/internal/ring"
 	"github.com/hotparam/hotparam/aggregator/internal/window"
+	"github.com/hotparam/hotparam/internal/baseline"
+	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/ring"
 	"github.com/hotparam/hotparam/rules"
 )
 

@@ -1,8 +1,8 @@
 package aggregator
 
 import (
-	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/aggregator/internal/window"
+	"github.com/hotparam/hotparam/internal/decode"
 )
 
 const (

@@ -7,7 +7,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/hotparam/hotparam/aggregator/internal/aggregatortest"
+	"github.com/hotparam/hotparam/internal/aggregatortest"
 	"github.com/hotparam/hotparam/rules"
 )
 

@@ -1,6 +1,6 @@
 package aggregator
 
-import "github.com/hotparam/hotparam/aggregator/internal/ring"
+import "github.com/hotparam/hotparam/internal/ring"
 
 // highIn returns the most that a key can count in the window of v that ends with a pane.
 func (w *watched) highIn(v *view, pane int64) int64 {

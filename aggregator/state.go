@@ -3,9 +3,9 @@ package aggregator
 import (
 	"time"
 
-	"github.com/hotparam/hotparam/aggregator/decode"
-	"github.com/hotparam/hotparam/aggregator/internal/snapshot"
 	"github.com/hotparam/hotparam/aggregator/internal/window"
+	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/snapshot"
 	"github.com/hotparam/hotparam/rules"
 )
 

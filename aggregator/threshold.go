@@ -4,7 +4,7 @@ import (
 	"math"
 	"unsafe"
 
-	"github.com/hotparam/hotparam/aggregator/internal/ring"
+	"github.com/hotparam/hotparam/internal/ring"
 	"github.com/hotparam/hotparam/rules"
 )
 

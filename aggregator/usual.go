@@ -1,9 +1,9 @@
 package aggregator
 
 import (
-	"github.com/hotparam/hotparam/aggregator/decode"
-	"github.com/hotparam/hotparam/aggregator/internal/ring"
 	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/ring"
 	"github.com/hotparam/hotparam/rules"
 )
 

@@ -3,8 +3,8 @@ package aggregator
 import (
 	"time"
 
-	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/aggregator/internal/window"
+	"github.com/hotparam/hotparam/internal/decode"
 )
 
 // watch makes the key one that is watched, pinned to its entry in v, if it has one. It

@@ -12,7 +12,7 @@ import (
 	"github.com/go-kratos/aegis/topk"
 
 	"github.com/hotparam/hotparam/aggregator"
-	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/internal/decode"
 	"github.com/hotparam/hotparam/rules"
 )
 

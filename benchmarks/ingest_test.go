@@ -14,8 +14,8 @@ import (
 	"github.com/prometheus/statsd_exporter/pkg/mapper"
 
 	"github.com/hotparam/hotparam/aggregator"
-	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/internal/bench"
+	"github.com/hotparam/hotparam/internal/decode"
 	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )

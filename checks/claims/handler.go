@@ -3,8 +3,8 @@ package claims
 import (
 	"time"
 
-	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/decode"
 )
 
 // Count implements [decode.Handler]; it spreads counts as the daemon does.

@@ -4,8 +4,8 @@ package claims
 
 import (
 	"github.com/hotparam/hotparam/aggregator"
-	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/checks/exact"
+	"github.com/hotparam/hotparam/internal/decode"
 	"github.com/hotparam/hotparam/rules"
 )
 

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam/aggregator/kafkasource"
 	"github.com/hotparam/hotparam/checks/real"
 	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/internal/kafkasource"
 	"github.com/hotparam/hotparam/kafka"
 	"github.com/hotparam/hotparam/rules"
 )

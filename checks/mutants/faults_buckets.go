@@ -29,12 +29,12 @@ var bucketFaults = []Fault{
 		Test: "TestBucketsSpread",
 	},
 	{
-		Name: "counts behind a statement are taken for those before it", File: "aggregator/decode/bucketsums.go",
+		Name: "counts behind a statement are taken for those before it", File: "internal/decode/bucketsums.go",
 		Old: "number < to.number; number++", New: "number <= to.number; number++",
 		Test: "TestBucketSumsBoundWhatIsMissing",
 	},
 	{
-		Name: "a gap is of the statement of the packet behind it", File: "aggregator/decode/bucketsums.go",
+		Name: "a gap is of the statement of the packet behind it", File: "internal/decode/bucketsums.go",
 		Old: "if first = a.statement; m.Seq", New: "if first = number; m.Seq",
 		Test: "TestBucketSumsBoundWhatIsMissing",
 	},
@@ -54,22 +54,22 @@ var bucketFaults = []Fault{
 		Package: "aggregator", Test: "TestABaselineLacksWhatItsBucketLacks",
 	},
 	{
-		Name: "gaps between the same statements share no bound", File: "aggregator/decode/bucketsums.go",
+		Name: "gaps between the same statements share no bound", File: "internal/decode/bucketsums.go",
 		Old: "from.missing == nil || from.until", New: "true || from.until",
 		Test: "TestBucketSumsBoundWhatIsMissing",
 	},
 	{
-		Name: "after a lost statement nothing is known by bucket", File: "aggregator/decode/bucketsums.go",
+		Name: "after a lost statement nothing is known by bucket", File: "internal/decode/bucketsums.go",
 		Old: "b.before = *s", New: "b.before = statement{}",
 		Test: "TestBucketSumsBoundWhatIsMissing",
 	},
 	{
-		Name: "counts behind a lost statement count as missing", File: "aggregator/decode/bucketsums.go",
+		Name: "counts behind a lost statement count as missing", File: "internal/decode/bucketsums.go",
 		Old: "b.before.got[i] += n", New: "b.before.got[i] += 0 * n",
 		Test: "TestBucketSumsBoundWhatIsMissing",
 	},
 	{
-		Name: "sums of before the rules changed are compared", File: "aggregator/decode/bucketsums.go",
+		Name: "sums of before the rules changed are compared", File: "internal/decode/bucketsums.go",
 		Old: "newest-b.newest >= wire.BucketsLeap", New: "false",
 		Test: "TestNoBucketsAcrossALeap",
 	},
@@ -94,7 +94,7 @@ var bucketFaults = []Fault{
 		Test: "TestPublishedBoundsAreNotOfBefore",
 	},
 	{
-		Name: "a repeated account without counts says nothing", File: "aggregator/decode/settle.go",
+		Name: "a repeated account without counts says nothing", File: "internal/decode/settle.go",
 		Old: "(e.N > 0 || e.Total < k.high):", New: "true:",
 		Test: "TestAccounts",
 	},

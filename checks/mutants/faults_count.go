@@ -14,12 +14,12 @@ var keyFaults = []Fault{
 		Test: "TestNoKeyHasASecretWithinAValue",
 	},
 	{
-		Name: "merged packets are read as one", File: "aggregator/statsdsource/receive_linux.go",
+		Name: "merged packets are read as one", File: "internal/statsdsource/receive_linux.go",
 		Old: "\t\t\t\tlength = n\n", New: "",
 		Test: "TestReadersReportWhatPacketsSay|TestReceiverTakesMergedPackets",
 	},
 	{
-		Name: "a short packet behind merged ones is dropped", File: "aggregator/statsdsource/reader.go",
+		Name: "a short packet behind merged ones is dropped", File: "internal/statsdsource/reader.go",
 		Old: "|| len(message) == 0", New: "|| len(message) < length",
 		Test: "TestReadersReportWhatPacketsSay|TestReceiverTakesMergedPackets",
 	},
@@ -92,12 +92,12 @@ var keyFaults = []Fault{
 
 var lineFaults = []Fault{
 	{
-		Name: "a line that begins as others may go on as it likes", File: "aggregator/decode/alike.go",
+		Name: "a line that begins as others may go on as it likes", File: "internal/decode/alike.go",
 		Old: "if packet[at] != ':' || ", New: "if at == end && ",
 		Test: "TestDecoderReadsLinesAlikeAsAnyOther",
 	},
 	{
-		Name: "what is known of instances' lines holds for all", File: "aggregator/decode/alike.go",
+		Name: "what is known of instances' lines holds for all", File: "internal/decode/alike.go",
 		Old: "|| !believe && !a.canonical ", New: "",
 		Test: "TestDecoderReadsLinesAlikeAsAnyOther|TestDecoderLearnsHowLinesBegin",
 	},
@@ -175,7 +175,7 @@ var collectorFaults = []Fault{
 		Test: "TestNoIncrementIsLost",
 	},
 	{
-		Name: "polls that fail follow each other at once", File: "aggregator/kafkasource/poll.go",
+		Name: "polls that fail follow each other at once", File: "internal/kafkasource/poll.go",
 		Old: "base.WaitBackoff(ctx, futile, firstPause, lastPause)", New: "_ = base.Backoff(futile, firstPause, lastPause)",
 		Test: "TestPollBacksOff",
 	},

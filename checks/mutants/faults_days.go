@@ -4,32 +4,32 @@ package mutants
 
 var dayFaults = []Fault{
 	{
-		Name: "a day counts by its own hour alone", File: "aggregator/baseline/reference.go",
+		Name: "a day counts by its own hour alone", File: "internal/baseline/reference.go",
 		Old: "low, high = max(low, l), max(high, h)", New: "_, _ = l, h",
 		Package: "aggregator", Test: "TestJumpOverDaysIsExact",
 	},
 	{
-		Name: "the highest of the days is the baseline", File: "aggregator/baseline/reference.go",
+		Name: "the highest of the days is the baseline", File: "internal/baseline/reference.go",
 		Old: "return of[(len(of)-1)/2]", New: "return of[len(of)-1]",
 		Test: "TestAttacksOfThreeDaysChangeNoBaseline",
 	},
 	{
-		Name: "a count is rounded down", File: "aggregator/baseline/quantity.go",
+		Name: "a count is rounded down", File: "internal/baseline/quantity.go",
 		Old: "(n + 1<<shift - 1) >> shift", New: "n >> shift",
 		Test: "TestQuantityIsNeverBelow",
 	},
 	{
-		Name: "keys without room leave no floor", File: "aggregator/baseline/hour.go",
+		Name: "keys without room leave no floor", File: "internal/baseline/hour.go",
 		Old: "r.Floor = max(r.Floor, keys[room].N+1)", New: "",
 		Test: "TestAnHourIsNeverBelowTheTruth",
 	},
 	{
-		Name: "a standby writes", File: "aggregator/baseline/keeper.go",
+		Name: "a standby writes", File: "internal/baseline/keeper.go",
 		Old: "if err == nil && took {", New: "if err == nil {",
 		Test: "TestStandby",
 	},
 	{
-		Name: "the shorter hour is kept", File: "aggregator/baseline/days.go",
+		Name: "the shorter hour is kept", File: "internal/baseline/days.go",
 		Old: "old.seconds() >= h.seconds()", New: "old.seconds() < h.seconds()",
 		Test: "TestTheLongerHourIsKept",
 	},

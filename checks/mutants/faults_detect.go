@@ -97,12 +97,12 @@ var thresholdFaults = []Fault{
 		Package: "aggregator", Test: "TestSharesCountWhatHasNoGroup",
 	},
 	{
-		Name: "what is missing of one rule is of no rule", File: "aggregator/decode/rulesums.go",
+		Name: "what is missing of one rule is of no rule", File: "internal/decode/rulesums.go",
 		Old: "l.missing[i] -= n\n		}\n		if opens", New: "l.missing[i] = 0 * n\n		}\n		if opens",
 		Test: "TestRuleSumsAreWhatIsMissing",
 	},
 	{
-		Name: "what came late is missing of its rule for ever", File: "aggregator/decode/rulesums.go",
+		Name: "what came late is missing of its rule for ever", File: "internal/decode/rulesums.go",
 		Old: "l.subtract(of)", New: "",
 		Test: "TestRuleSumsAreWhatIsMissing",
 	},
@@ -127,12 +127,12 @@ var thresholdFaults = []Fault{
 		Test: "TestManyGapsAreMerged",
 	},
 	{
-		Name: "what was held back of a group counts again when it comes", File: "aggregator/decode/heldback.go",
+		Name: "what was held back of a group counts again when it comes", File: "internal/decode/heldback.go",
 		Old: "return SurelyInGroup", New: "return NotInGroup",
 		Package: "aggregator", Test: "TestHeldBackIsInItsGroup",
 	},
 	{
-		Name: "what was told before a sender was heard of counts as told", File: "aggregator/decode/heldback.go",
+		Name: "what was told before a sender was heard of counts as told", File: "internal/decode/heldback.go",
 		Old: "agree && m.Start <= from.accounts.since:", New: "false:",
 		Package: "aggregator", Test: "TestHeldBackIsInItsGroup",
 	},
@@ -142,7 +142,7 @@ var thresholdFaults = []Fault{
 		Package: "aggregator", Test: "TestHeldBackIsInItsGroup",
 	},
 	{
-		Name: "a sender of other rules is believed to tell groups", File: "aggregator/decode/packet.go",
+		Name: "a sender of other rules is believed to tell groups", File: "internal/decode/packet.go",
 		Old: "m.Groups != d.senders.groups || !m.Sums.Told, now)", New: "!m.Sums.Told, now)",
 		Package: "aggregator", Test: "TestHeldBackIsInItsGroup",
 	},
@@ -201,12 +201,12 @@ var thresholdFaults = []Fault{
 // accountFaults are of what makes up for lost packets.
 var accountFaults = []Fault{
 	{
-		Name: "counts whose beginning is unknown are missing of all later gaps", File: "aggregator/decode/gaps.go",
+		Name: "counts whose beginning is unknown are missing of all later gaps", File: "internal/decode/gaps.go",
 		Old: "			most = min(most, toCount(g.owed))\n", New: "",
 		Test: "TestAccounts",
 	},
 	{
-		Name: "counts that are found are those of any later gap", File: "aggregator/decode/gaps.go",
+		Name: "counts that are found are those of any later gap", File: "internal/decode/gaps.go",
 		Old: "		if g.to > after && g.opened >= number { // they can be of this one\n			return\n		}\n", New: "",
 		Test: "TestAccountsNeverClaimTooMuch",
 	},
@@ -231,22 +231,22 @@ var accountFaults = []Fault{
 		Package: "aggregator", Test: "TestHealedBounds",
 	},
 	{
-		Name: "what was found of a gap is missing still", File: "aggregator/decode/gaps.go",
+		Name: "what was found of a gap is missing still", File: "internal/decode/gaps.go",
 		Old: "g.Booked > 0 && g.Booked >= 2*most", New: "g.Booked > 0 && most == 0",
 		Test: "TestAccounts",
 	},
 	{
-		Name: "a line that was made up for is counted again", File: "aggregator/decode/settle.go",
+		Name: "a line that was made up for is counted again", File: "internal/decode/settle.go",
 		Old: "a.move(m, e, h)\n\t\te.N = 0", New: "a.move(m, e, h)",
 		Test: "TestAccounts",
 	},
 	{
-		Name: "what was made up for is owed still", File: "aggregator/decode/settle.go",
+		Name: "what was made up for is owed still", File: "internal/decode/settle.go",
 		Old: "a.pay(missing, e.Number, k.seq)", New: "",
 		Test: "TestAccounts",
 	},
 	{
-		Name: "an account begins with what was never heard", File: "aggregator/decode/settle.go",
+		Name: "an account begins with what was never heard", File: "internal/decode/settle.go",
 		Old: "e.Number <= a.opened && before > k.high", New: "false",
 		Test: "TestAccounts",
 	},
@@ -271,42 +271,42 @@ var accountFaults = []Fault{
 
 var packetFaults = []Fault{
 	{
-		Name: "a duplicate packet is counted", File: "aggregator/decode/senders.go",
+		Name: "a duplicate packet is counted", File: "internal/decode/senders.go",
 		Old: " || !s.turns.mark(m.Seq) {", New: " {",
 		Test: "TestSendersTakeEachPacketOnceAndCountTheMissing",
 	},
 	{
-		Name: "a gap is not noticed", File: "aggregator/decode/senders.go",
+		Name: "a gap is not noticed", File: "internal/decode/senders.go",
 		Old: "lost = int64(m.Seq - s.last - 1)", New: "lost = 0",
 		Test: "TestSendersTakeEachPacketOnceAndCountTheMissing",
 	},
 	{
-		Name: "a packet that comes after all is still missing", File: "aggregator/decode/senders.go",
+		Name: "a packet that comes after all is still missing", File: "internal/decode/senders.go",
 		Old: "l.found(g.noticed, 1)", New: "",
 		Test: "TestDecoder",
 	},
 	{
-		Name: "held bounds are forgotten", File: "aggregator/decode/packet.go",
+		Name: "held bounds are forgotten", File: "internal/decode/packet.go",
 		Old: "d.senders.held.note(s, m.Held, m.Groups != d.senders.groups || !m.Sums.Told, now)", New: "",
 		Test: "TestDecoder",
 	},
 	{
-		Name: "of what is held back the part before the window is forgotten", File: "aggregator/decode/held.go",
+		Name: "of what is held back the part before the window is forgotten", File: "internal/decode/held.go",
 		Old: "m.bound = 2 * (", New: "m.bound = 1 * (",
 		Test: "TestHeldIsABoundOverEachRulesWindow",
 	},
 	{
-		Name: "what a sender dropped hides nothing", File: "aggregator/decode/packet.go",
+		Name: "what a sender dropped hides nothing", File: "internal/decode/packet.go",
 		Old: "h.Hidden(c.When, unsent)", New: "",
 		Test: "TestDecoder|TestDecoderHiddenMassDoesNotOverflow",
 	},
 	{
-		Name: "a sender's fast clock moves the windows", File: "aggregator/decode/packet.go",
+		Name: "a sender's fast clock moves the windows", File: "internal/decode/packet.go",
 		Old: "start.Before(now) {", New: "m.Start != 0 {",
 		Test: "TestDecoder",
 	},
 	{
-		Name: "fractions of sampled counts do not add up", File: "aggregator/decode/line.go",
+		Name: "fractions of sampled counts do not add up", File: "internal/decode/line.go",
 		Old: "c.N += d.fractions.carry(c.Hash, part)", New: "",
 		Test: "TestDecoderConservesParts",
 	},

@@ -78,7 +78,7 @@ var reloadFaults = []Fault{
 		Test: "TestClaimsHoldThroughReloads",
 	},
 	{
-		Name: "a rule that counts in another unit goes on with its counts", File: "aggregator/decode/numbered.go",
+		Name: "a rule that counts in another unit goes on with its counts", File: "internal/decode/numbered.go",
 		Old: "was.Count == rule.Count && ", New: "",
 		Package: "aggregator", Test: "TestClaimsHoldThroughReloads",
 	},
@@ -103,7 +103,7 @@ var reloadFaults = []Fault{
 		Test: "TestTiedKeysAreTheLastToGo",
 	},
 	{
-		Name: "what is held back when rules change is in the totals twice", File: "aggregator/decode/heldback.go",
+		Name: "what is held back when rules change is in the totals twice", File: "internal/decode/heldback.go",
 		Old: "	case m.Start <= a.since, agree &&", New: "	case agree &&",
 		Test: "TestGroupsThroughReload",
 	},

@@ -33,35 +33,35 @@ var restartFaults = []Fault{
 		Test: "TestDetectorAdoptsByTheThresholdsThatHeld",
 	},
 	{
-		Name: "the StatsD source takes its first window for whole", File: "aggregator/statsdsource/source.go",
+		Name: "the StatsD source takes its first window for whole", File: "internal/statsdsource/source.go",
 		Old: ", Start: s.started, Days: c.Days}", New: ", Days: c.Days}",
 		Test: "TestSourceFindsHotKeysInPackets",
 	},
 	{
-		Name: "high counts are known before each sender was heard again", File: "aggregator/decode/resume.go",
+		Name: "high counts are known before each sender was heard again", File: "internal/decode/resume.go",
 		Old: "	s.losses.awaited = since\n", New: "",
-		Package: "aggregator/statsdsource",
+		Package: "internal/statsdsource",
 		Test:    "TestNothingIsKnownWhileASenderIsUnheard",
 	},
 	{
-		Name: "an instance was silent while no process listened", File: "aggregator/decode/resume.go",
+		Name: "an instance was silent while no process listened", File: "internal/decode/resume.go",
 		Old: "later(cut, s.resumed.since).Sub(cut)", New: "0",
 		Test: "TestResumeOfAnInstanceThatNoProcessCouldHear",
 	},
 	{
-		Name: "a snapshot is used however old it is", File: "aggregator/statsdsource/snapshot.go",
+		Name: "a snapshot is used however old it is", File: "internal/statsdsource/snapshot.go",
 		Old: "case age >= longest:", New: "case age >= 1000*longest:",
 		Test: "TestSnapshotsThatDoNotFitAreRefused",
 	},
 	{
-		Name: "a snapshot from the future is used", File: "aggregator/statsdsource/snapshot.go",
+		Name: "a snapshot from the future is used", File: "internal/statsdsource/snapshot.go",
 		Old: "case age < -decode.DefaultLag:", New: "case age < -longest*1000:",
 		Test: "TestSnapshotsThatDoNotFitAreRefused",
 	},
 	{
-		Name: "a standby counts what it has heard and what the snapshot has of the same packets", File: "aggregator/decode/snapshot.go",
+		Name: "a standby counts what it has heard and what the snapshot has of the same packets", File: "internal/decode/snapshot.go",
 		Old: "o == nil || o.lowest <= p.Seq || is.accounts.began > 0", New: "o == nil",
-		Package: "aggregator/statsdsource",
+		Package: "internal/statsdsource",
 		Test:    "TestAStandbyThatCountedUsesNoSnapshot",
 	},
 	{
@@ -70,15 +70,15 @@ var restartFaults = []Fault{
 		Test: "TestSaveWaitsForWhatIsQueued",
 	},
 	{
-		Name: "windows have packets that the senders' positions do not", File: "aggregator/decode/snapshot.go",
+		Name: "windows have packets that the senders' positions do not", File: "internal/decode/snapshot.go",
 		Old: "Number: k.number, Low: k.low, High: k.high,", New: "Number: k.number, Low: k.low, High: k.low,",
-		Package: "aggregator/statsdsource",
+		Package: "internal/statsdsource",
 		Test:    "TestSnapshotsBoundTheTruth",
 	},
 	{
-		Name: "what was sent between a snapshot and the first packet is no gap", File: "aggregator/decode/resumegap.go",
+		Name: "what was sent between a snapshot and the first packet is no gap", File: "internal/decode/resumegap.go",
 		Old: "		h.Missing(g.Gap)\n		if a.gaps", New: "		if a.gaps",
-		Package: "aggregator/statsdsource",
+		Package: "internal/statsdsource",
 		Test:    "TestSnapshotsBoundTheTruth",
 	},
 	{
@@ -94,19 +94,19 @@ var restartFaults = []Fault{
 	{
 		Name: "a rank is known by the keys of the snapshot", File: "aggregator/top.go",
 		Old: " || before == rules.Unknown", New: "",
-		Package: "aggregator/statsdsource",
+		Package: "internal/statsdsource",
 		Test:    "TestNoRankIsKnownByTheKeysOfASnapshot",
 	},
 	{
 		Name: "keys that are not in the snapshot have no part in a rank", File: "aggregator/top.go",
 		Old: "+max(0, lacks)+max(0, before)", New: "+max(0, lacks)",
-		Package: "aggregator/statsdsource",
+		Package: "internal/statsdsource",
 		Test:    "TestNoRankIsKnownByTheKeysOfASnapshot",
 	},
 	{
 		Name: "keys near a threshold for which a shard's part has no room are forgotten", File: "aggregator/resumed.go",
 		Old: "			if !saved[i] {\n", New: "			if false {\n",
-		Package: "aggregator/statsdsource",
+		Package: "internal/statsdsource",
 		Test:    "TestNoRankIsKnownByTheKeysOfASnapshot",
 	},
 	{
@@ -120,7 +120,7 @@ var restartFaults = []Fault{
 		Test: "TestOthersAreBounded",
 	},
 	{
-		Name: "keys for which a snapshot has no room are forgotten", File: "aggregator/internal/snapshot/encode.go",
+		Name: "keys for which a snapshot has no room are forgotten", File: "internal/snapshot/encode.go",
 		Old: "				references[j].leaveOut(&s.Keys[i])\n", New: "				_ = references[j]\n",
 		Test: "TestKeysThatDoNotFitAreAmongTheOthers",
 	},
@@ -147,7 +147,7 @@ var restartFaults = []Fault{
 	{
 		Name: "groups are not saved", File: "aggregator/resumed.go",
 		Old: "		r.Groups = v.groups.Save(v.Window, r.Newest)\n", New: "",
-		Package: "aggregator/statsdsource",
+		Package: "internal/statsdsource",
 		Test:    "TestARestartDelaysNoCooling",
 	},
 	{
@@ -163,7 +163,7 @@ var restartFaults = []Fault{
 	{
 		Name: "histories are not saved", File: "aggregator/snapshot.go",
 		Old: "					copied.History = v.history.Save(v.Window, i)\n", New: "",
-		Package: "aggregator/statsdsource",
+		Package: "internal/statsdsource",
 		Test:    "TestARestartDelaysNoCooling",
 	},
 	{
@@ -179,7 +179,7 @@ var restartFaults = []Fault{
 	{
 		Name: "a cool-down begins again at a restart", File: "aggregator/cool.go",
 		Old: "if m.saved != nil && m.saved.holds(w, t, pane, exit) {", New: "if false {",
-		Package: "aggregator/statsdsource",
+		Package: "internal/statsdsource",
 		Test:    "TestARestartDelaysNoCooling",
 	},
 	{
@@ -188,77 +188,77 @@ var restartFaults = []Fault{
 		Test: "TestSnapshotIsTheHolders",
 	},
 	{
-		Name: "what a young instance sent before is missing beside the gap to the snapshot", File: "aggregator/decode/resume.go",
+		Name: "what a young instance sent before is missing beside the gap to the snapshot", File: "internal/decode/resume.go",
 		Old: "			from.accounts.takeYoungGap(h)\n", New: "",
 		Test: "TestResumeOfAYoungInstance",
 	},
 	{
-		Name: "the gap of a restart lacks of a rule what was counted before", File: "aggregator/decode/resumesums.go",
+		Name: "the gap of a restart lacks of a rule what was counted before", File: "internal/decode/resumesums.go",
 		Old: "	l.subtract(arrived)\n", New: "",
 		Test: "TestRuleSumsAreWhatIsMissing",
 	},
 	{
-		Name: "sums by rule begin anew with a restart", File: "aggregator/decode/snapshot.go",
+		Name: "sums by rule begin anew with a restart", File: "internal/decode/snapshot.go",
 		Old: "ByRule: a.rules.save(),", New: "",
 		Test: "TestRuleSumsAreWhatIsMissing",
 	},
 	{
-		Name: "the rules of a snapshot's sums have their former numbers", File: "aggregator/internal/snapshot/snapshot.go",
+		Name: "the rules of a snapshot's sums have their former numbers", File: "internal/snapshot/snapshot.go",
 		Old: "copy(have[2*now:], s.Have[2*was:2*was+2])", New: "copy(have[2*was:], s.Have[2*was:2*was+2])",
 		Test: "TestNumber",
 	},
 	{
-		Name: "what was missing shortly before the cut is missing nowhere", File: "aggregator/decode/carried.go",
+		Name: "what was missing shortly before the cut is missing nowhere", File: "internal/decode/carried.go",
 		Old: "g.Loose+toCount(c.Loose)", New: "g.Loose",
 		Test: "TestRuleSumsAreWhatIsMissing",
 	},
 	{
-		Name: "what was missing of a rule shortly before the cut is missing of no rule", File: "aggregator/decode/carried.go",
+		Name: "what was missing of a rule shortly before the cut is missing of no rule", File: "internal/decode/carried.go",
 		Old: "sums.Have[at] -= n", New: "sums.Have[at] -= 0 * n",
 		Test: "TestRuleSumsAreWhatIsMissing",
 	},
 	{
 		Name: "what was missing shortly before the cut bounds keys for good", File: "aggregator/snapshot.go",
 		Old: "d.missing.LeaveOut(carried)", New: "_ = carried",
-		Package: "aggregator/statsdsource", Test: "TestRatesCoolAsWithoutARestart",
+		Package: "internal/statsdsource", Test: "TestRatesCoolAsWithoutARestart",
 	},
 	{
-		Name: "gaps are left out of the bounds of keys that no gap of the restart has", File: "aggregator/decode/snapshot.go",
+		Name: "gaps are left out of the bounds of keys that no gap of the restart has", File: "internal/decode/snapshot.go",
 		Old: "of.Carried = a.carried(s.Cut, &of.ByRule, s.Carried)", New: "a.carried(s.Cut, &of.ByRule, s.Carried)",
 		Test: "TestAccountsSpareWhatIsCarried",
 	},
 	{
-		Name: "an account that was opened shortly before the cut spares the key what was lost before it", File: "aggregator/decode/carried.go",
+		Name: "an account that was opened shortly before the cut spares the key what was lost before it", File: "internal/decode/carried.go",
 		Old: "k.number <= c.Opened && ", New: "",
 		Test: "TestAccountsSpareWhatIsCarried",
 	},
 	{
-		Name: "an account that was first heard behind a carried gap shows what its key lacks there", File: "aggregator/decode/carried.go",
+		Name: "an account that was first heard behind a carried gap shows what its key lacks there", File: "internal/decode/carried.go",
 		Old: " && k.since < c.Seq {", New: " {",
 		Test: "TestAccountsSpareWhatIsCarried",
 	},
 	{
-		Name: "an account that a packet before the snapshot continues shows what its key lacks in a carried gap", File: "aggregator/decode/resumegap.go",
+		Name: "an account that a packet before the snapshot continues shows what its key lacks in a carried gap", File: "internal/decode/resumegap.go",
 		Old: "if k.since < g.from {", New: "if true {",
 		Test: "TestAccountsSpareWhatIsCarried",
 	},
 	{
-		Name: "an account of the process before was followed since ever", File: "aggregator/decode/resume.go",
+		Name: "an account of the process before was followed since ever", File: "internal/decode/resume.go",
 		Old: "since: seq, heard", New: "heard",
 		Test: "TestAccountsSpareWhatIsCarried",
 	},
 	{
-		Name: "an account with counts of an unknown time was followed since ever", File: "aggregator/decode/settle.go",
+		Name: "an account with counts of an unknown time was followed since ever", File: "internal/decode/settle.go",
 		Old: "before, before, 0, m.Seq\n", New: "before, before, 0, 0\n",
 		Test: "TestAccountsSpareWhatIsCarried",
 	},
 	{
-		Name: "an account that does not agree with its sender was followed since ever", File: "aggregator/decode/settle.go",
+		Name: "an account that does not agree with its sender was followed since ever", File: "internal/decode/settle.go",
 		Old: "missing, k.since = 0, m.Seq", New: "missing = 0",
 		Test: "TestAccountsSpareWhatIsCarried",
 	},
 	{
-		Name: "a restart spares keys whose accounts the sender may have dropped", File: "aggregator/decode/resumegap.go",
+		Name: "a restart spares keys whose accounts the sender may have dropped", File: "internal/decode/resumegap.go",
 		Old: "	a.spare(&g.Gap, opened, h)\n", New: "	for key, k := range a.keys {\n		if k.number <= opened {\n			h.Spare(g.ID, int(key.rule), key.hash, false)\n		}\n	}\n",
 		Test: "TestARestartSparesNoKeyThatWasSilent",
 	},

@@ -4,32 +4,32 @@ package mutants
 // counts, and where a clock is set.
 var takeoverFaults = []Fault{
 	{
-		Name: "the Graphite source adopts no keys that are published already", File: "aggregator/graphitesource/source.go",
+		Name: "the Graphite source adopts no keys that are published already", File: "internal/graphitesource/source.go",
 		Old: "s.job.inherit(s.takeInherited())", New: "s.takeInherited()",
 		Test: "TestInheritsAcrossRestarts",
 	},
 	{
-		Name: "the Graphite source does not ask by name for keys that it inherits", File: "aggregator/graphitesource/reload.go",
+		Name: "the Graphite source does not ask by name for keys that it inherits", File: "internal/graphitesource/reload.go",
 		Old: "	j.nameHot()\n}", New: "}",
 		Test: "TestInheritsAcrossRestarts",
 	},
 	{
-		Name: "a hot key is in no answer once its last high point is passed", File: "aggregator/graphitesource/count.go",
+		Name: "a hot key is in no answer once its last high point is passed", File: "internal/graphitesource/count.go",
 		Old: "i := min(max(0, from-s.first), int64(len(s.value)))", New: "i := min(0, from)",
 		Test: "TestInheritsAcrossRestarts",
 	},
 	{
-		Name: "keys that were hot while nobody owned their partition are not published", File: "aggregator/kafkasource/adopt.go",
+		Name: "keys that were hot while nobody owned their partition are not published", File: "internal/kafkasource/adopt.go",
 		Old: "	w.detector.Adopt(missed, w.now)\n", New: "",
 		Test: "TestBurstsInHandOversAreFound",
 	},
 	{
-		Name: "keys that the previous owner judged become hot again", File: "aggregator/kafkasource/adopt.go",
+		Name: "keys that the previous owner judged become hot again", File: "internal/kafkasource/adopt.go",
 		Old: "if h.Since.After(since) && !known[key] {", New: "if !since.IsZero() && !known[key] {",
 		Test: "TestBurstsInHandOversAreFound|TestTakeOverTellsNothingOld",
 	},
 	{
-		Name: "an owner does not say up to when it has judged its partition", File: "aggregator/kafkasource/work.go",
+		Name: "an owner does not say up to when it has judged its partition", File: "internal/kafkasource/work.go",
 		Old: "w.gate.to.Judged(complete)", New: "",
 		Test: "TestBurstsInHandOversAreFound",
 	},
@@ -40,27 +40,27 @@ var takeoverFaults = []Fault{
 		Test:    "TestAdopt",
 	},
 	{
-		Name: "what an instance sent before it was heard of counts as nothing", File: "aggregator/decode/senders.go",
+		Name: "what an instance sent before it was heard of counts as nothing", File: "internal/decode/senders.go",
 		Old: "s.missed = l.miss(s.unheard, now)", New: "s.unheard = 0", Package: "aggregator",
 		Test: "TestInstancesThatAreHeardInMidStream",
 	},
 	{
-		Name: "what a young instance sent before it was heard of counts as nothing", File: "aggregator/decode/senders.go",
+		Name: "what a young instance sent before it was heard of counts as nothing", File: "internal/decode/senders.go",
 		Old: "if !isYoung(m) || !s.resumed", New: "if m.Seq > 0 || !s.resumed",
 		Test: "TestAccounts",
 	},
 	{
-		Name: "a silent instance is forgotten", File: "aggregator/decode/senders.go",
+		Name: "a silent instance is forgotten", File: "internal/decode/senders.go",
 		Old: "			s.keepSilent(known)\n", New: "", Package: "internal/replay",
 		Test: "TestRandomLogs",
 	},
 	{
-		Name: "an instance that says that it has sent nothing makes bounds unknown", File: "aggregator/decode/senders.go",
+		Name: "an instance that says that it has sent nothing makes bounds unknown", File: "internal/decode/senders.go",
 		Old: "return m.Seq <= 1 || m.Sums.Told", New: "return m.Seq <= 1 || !m.Sums.Told", Package: "aggregator",
 		Test: "TestInstancesThatAreHeardInMidStream",
 	},
 	{
-		Name: "packets that the first one heard has overtaken stay missing", File: "aggregator/decode/senders.go",
+		Name: "packets that the first one heard has overtaken stay missing", File: "internal/decode/senders.go",
 		Old: "l.found(s.missed, 1)", New: "_ = l",
 		Test: "TestSendersTakeEachPacketOnceAndCountTheMissing",
 	},
@@ -85,22 +85,22 @@ var takeoverFaults = []Fault{
 		Test: "TestClocksThatAreSetDropNoHotKey",
 	},
 	{
-		Name: "losses are not reported until the clock is where it was before it was set back", File: "aggregator/decode/losses.go",
+		Name: "losses are not reported until the clock is where it was before it was set back", File: "internal/decode/losses.go",
 		Old: "*l = losses{} //", New: "_ = l //",
 		Test: "TestLossesAfterTheClockWasSetBack",
 	},
 	{
-		Name: "the Graphite source forgets what is hot when Graphite's clock is set back", File: "aggregator/graphitesource/job.go",
+		Name: "the Graphite source forgets what is hot when Graphite's clock is set back", File: "internal/graphitesource/job.go",
 		Old: "j.adopted = append(j.detector.Listed(), j.adopted...)", New: "",
 		Test: "TestClocksDropNoKey",
 	},
 	{
-		Name: "a key stays hot until Graphite's clock is where it was before it was set back", File: "aggregator/graphitesource/count.go",
+		Name: "a key stays hot until Graphite's clock is where it was before it was set back", File: "internal/graphitesource/count.go",
 		Old: "h.Since = j.when(newest)", New: "_ = h",
 		Test: "TestClocksDropNoKey",
 	},
 	{
-		Name: "Graphite is not asked for less when its clock is ahead of what is known", File: "aggregator/graphitesource/job.go",
+		Name: "Graphite is not asked for less when its clock is ahead of what is known", File: "internal/graphitesource/job.go",
 		Old: "if !j.tooMuch {", New: "if !j.tooMuch || q.points <= 2*latest.points {",
 		Test: "TestClocksDropNoKey",
 	},

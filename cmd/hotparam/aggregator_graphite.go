@@ -8,9 +8,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/hotparam/hotparam/aggregator/graphitesource"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/graphitesource"
 	"github.com/hotparam/hotparam/rules"
 )
 

@@ -12,9 +12,9 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/hotparam/hotparam/aggregator/kafkasource"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/kafkafake"
+	"github.com/hotparam/hotparam/internal/kafkasource"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
@@ -210,7 +210,7 @@ func TestKafkaMessagesAreDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	var code strings.Builder
-	for _, pattern := range []string{"../../aggregator/kafkasource/*.go", "../../collector/kafkasink/*.go"} {
+	for _, pattern := range []string{"../../internal/kafkasource/*.go", "../../collector/kafkasink/*.go"} {
 		paths, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

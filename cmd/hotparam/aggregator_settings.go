@@ -14,8 +14,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/hotparam/hotparam/aggregator/baseline"
 	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/internal/baseline"
 	"github.com/hotparam/hotparam/wire"
 )
 

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/internal/decode"
 )
 
 var trustModes = map[string]decode.TrustMode{

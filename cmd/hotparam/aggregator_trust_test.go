@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/statsdsink"
 	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/internal/decode"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/wire"
 )

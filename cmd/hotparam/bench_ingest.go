@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/hotparam/hotparam/aggregator/statsdsource"
 	"github.com/hotparam/hotparam/internal/bench"
+	"github.com/hotparam/hotparam/internal/statsdsource"
 )
 
 func newBenchIngest(s streams) *cobra.Command {

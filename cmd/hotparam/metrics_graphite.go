@@ -1,6 +1,6 @@
 package main
 
-import "github.com/hotparam/hotparam/aggregator/graphitesource"
+import "github.com/hotparam/hotparam/internal/graphitesource"
 
 // graphiteMetrics are of the source.
 var graphiteMetrics = []figure[graphitesource.Stats]{

@@ -3,8 +3,8 @@ package main
 import (
 	"strconv"
 
-	"github.com/hotparam/hotparam/aggregator/decode"
-	"github.com/hotparam/hotparam/aggregator/kafkasource"
+	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/kafkasource"
 )
 
 var kafkaDecoderMetrics = kafkaMeanings(decoderMetrics("kafka", "records"))

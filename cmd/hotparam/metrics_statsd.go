@@ -1,6 +1,6 @@
 package main
 
-import "github.com/hotparam/hotparam/aggregator/statsdsource"
+import "github.com/hotparam/hotparam/internal/statsdsource"
 
 var statsdDecoderMetrics = decoderMetrics("statsd", "packets")
 

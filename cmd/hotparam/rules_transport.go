@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/hotparam/hotparam/aggregator/graphitesource"
 	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/internal/graphitesource"
 	"github.com/hotparam/hotparam/wire"
 )
 

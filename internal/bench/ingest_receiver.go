@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"net"
 
-	"github.com/hotparam/hotparam/aggregator/decode"
-	"github.com/hotparam/hotparam/aggregator/statsdsource"
+	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/statsdsource"
 	"github.com/hotparam/hotparam/rules"
 )
 

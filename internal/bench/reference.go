@@ -3,7 +3,7 @@ package bench
 import (
 	"time"
 
-	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/internal/decode"
 	"github.com/hotparam/hotparam/rules"
 )
 

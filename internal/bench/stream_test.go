@@ -12,10 +12,10 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/checks/exact"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/accesslog"
+	"github.com/hotparam/hotparam/internal/decode"
 	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )

@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam"
-	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/accesslog"
 	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/decode"
 	"github.com/hotparam/hotparam/internal/filewatch"
 	"github.com/hotparam/hotparam/internal/replay"
 	"github.com/hotparam/hotparam/limiter"

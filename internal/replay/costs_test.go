@@ -10,11 +10,11 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/hotparam/hotparam/aggregator"
-	"github.com/hotparam/hotparam/aggregator/decode"
 	"github.com/hotparam/hotparam/checks/exact"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/statsdsink"
 	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/internal/decode"
 	"github.com/hotparam/hotparam/rules"
 	"github.com/hotparam/hotparam/wire"
 )

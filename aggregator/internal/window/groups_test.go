@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/internal/decode"
 	"github.com/hotparam/hotparam/rules"
 )
 

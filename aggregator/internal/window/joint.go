@@ -1,7 +1,7 @@
 package window
 
 import (
-	"github.com/hotparam/hotparam/aggregator/decode"
+	"github.com/hotparam/hotparam/internal/decode"
 	"github.com/hotparam/hotparam/wire"
 )
 

@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/hotparam/hotparam/aggregator/internal/ring"
 	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/ring"
 )
 
 // Begin records that nothing is known of a pane and of those before it. A window that holds

@@ -4,7 +4,7 @@ import (
 	"math"
 	"sort"
 
-	"github.com/hotparam/hotparam/aggregator/internal/snapshot"
+	"github.com/hotparam/hotparam/internal/snapshot"
 	"github.com/hotparam/hotparam/rules"
 )
 

@@ -3,8 +3,8 @@ package window
 import (
 	"math"
 
-	"github.com/hotparam/hotparam/aggregator/internal/snapshot"
 	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/snapshot"
 )
 
 // Save returns what the key of entry i of the window counted before, for a history that continues

@@ -1,0 +1,74 @@
+package decode
+
+import (
+	"time"
+
+	"github.com/hotparam/hotparam/internal/ring"
+	"github.com/hotparam/hotparam/rules"
+)
+
+// losses are the missing packets, by when that was noticed. Packets that arrive late or out
+// of order make up for them.
+type losses struct {
+	noticed  [lossSlots]lossSlot
+	settled  time.Time // newest of those that come no more
+	reported time.Time
+	awaited  time.Time // senders that may lack packets of before it were not heard yet; zero: none
+}
+
+// lossSlot is a short time.
+type lossSlot struct {
+	at   int64 // its number
+	n    int64 // packets that are still missing
+	when time.Time
+}
+
+// lossSlots times [Tick] is how late a packet may arrive and still make up for a loss: longer
+// than its counts would be accepted.
+const lossSlots = 64
+
+// miss records n missing packets, and returns the argument for found.
+func (l *losses) miss(n int64, now time.Time) (at int64) {
+	if l.reported.Sub(now) > lossSlots*Tick {
+		*l = losses{} // the clock was set back: those are of a time to come
+	}
+	at = tickOf(now)
+	s := &l.noticed[ring.Slot(at, lossSlots)]
+	if s.at != at {
+		if s.n > 0 && s.when.After(l.settled) {
+			l.settled = s.when
+		}
+		*s = lossSlot{at: at}
+	}
+	s.n += n
+	if now.After(s.when) {
+		s.when = now
+	}
+	return at
+}
+
+// tickOf returns the number of the tick that holds an instant.
+func tickOf(t time.Time) int64 { return rules.Window{Pane: Tick}.Index(t) }
+
+// found records that n missing packets have arrived, or that what they held is bounded.
+func (l *losses) found(at, n int64) {
+	if s := &l.noticed[ring.Slot(at, lossSlots)]; s.at == at {
+		s.n = max(0, s.n-n)
+	}
+}
+
+// report reports to a handler when the newest loss was, if that has changed.
+func (l *losses) report(h Handler) {
+	newest := later(l.settled, l.awaited)
+	for i := range l.noticed {
+		if s := &l.noticed[i]; s.n > 0 && s.when.After(newest) {
+			newest = s.when
+		}
+	}
+	if newest.After(l.reported) {
+		h.Lost(newest)
+	} else if newest.Before(l.reported) {
+		h.Found(newest)
+	}
+	l.reported = newest
+}

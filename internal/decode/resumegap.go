@@ -1,0 +1,114 @@
+package decode
+
+import (
+	"slices"
+	"time"
+
+	"github.com/hotparam/hotparam/internal/snapshot"
+	"github.com/hotparam/hotparam/wire"
+)
+
+// resumeGap records what is missing between the position of a sender and the first packet of it
+// that was heard here, and what its accounts show of that.
+func (s *senders) resumeGap(from *sender, p *snapshot.Sender, h Handler) {
+	a := &from.accounts
+	o, before := a.opening, resumedAccounts(p)
+	m := wire.Meta{Seq: o.seq, Sums: o.sums}
+	if m.Sums.Booked < p.Sums.Booked || m.Sums.Loose < p.Sums.Loose || s.mostClaimed > 0 && claimed(&before, &m) > s.mostClaimed {
+		s.doubtResumed()
+		return
+	}
+	from.continueAt(p.Seq)
+	s.gaps++
+	g, opened := before.withCarried(before.gap(&m, o.start, s.gaps), o.seq, o.sums.Opened, s.gaps), before.opened
+	if a.carriedOver = before.carriedOver; a.carriedOver.Seq > 0 {
+		opened = a.carriedOver.Opened
+	}
+	if g != nil {
+		g.widen(before.owedSince, o.heard)
+		g.found(&o.came)
+	}
+	s.resumeRuleSums(a, p, g, h)
+	if g != nil {
+		h.Missing(g.Gap)
+		if a.gaps = slices.Insert(a.gaps, 0, *g); len(a.gaps) > maxOpenGaps {
+			a.pruned = a.gaps[0]
+			a.gaps = slices.Delete(a.gaps, 0, 1)
+		}
+	}
+	a.owed += before.owed
+	if o.sums.Shed != p.Sums.Shed { // accounts began anew
+		return
+	}
+	if a.opened == o.sums.Opened {
+		a.opened = before.opened
+	}
+	if a.pruned.to == 0 {
+		a.pruned = before.pruned
+	}
+	a.first, a.resumedAt = before.first, before.seq
+	for i := range o.saved {
+		s.settleResumed(from, &o.saved[i], g, h)
+	}
+	if g == nil {
+		return
+	}
+	a.spare(&g.Gap, opened, h)
+}
+
+// settleResumed compares an account with what was counted of it before.
+func (s *senders) settleResumed(from *sender, x *savedAccount, g *openGap, h Handler) {
+	a := &from.accounts
+	k := a.keys[x.accountKey]
+	switch {
+	case k == nil:
+		s.resumeAccount(a, x.accountKey, x.Account)
+		return
+	case k.number != x.Number || k.low < x.High || g == nil:
+		return
+	}
+	missing, apart := k.low-x.High, a.opening.apart[x.accountKey]
+	if missing < apart || missing-apart > a.owed {
+		return
+	}
+	missing -= apart
+	before := k.low
+	k.low, k.since = x.Low, min(x.Seq, a.resumedAt)
+	if k.since < g.from {
+		h.Spare(g.ID, int(x.rule), x.hash, true)
+	}
+	if missing == 0 {
+		return
+	}
+	start, end := a.missed(0, k.seq+1) // some may be of a gap behind the first packet
+	if start.IsZero() {
+		start, end = g.From, g.To
+	}
+	a.pay(missing, x.Number, 0)
+	a.keep(x.Number, heal{x.High, before, start, end})
+	h.Healed(Count{Rule: int(x.rule), Hash: x.hash, Text: x.text, N: toCount(missing), When: start, Instance: from.name}, end)
+}
+
+// continueAt has the packets after seq that have not come count as missing, and those up to it
+// as seen.
+func (s *sender) continueAt(seq uint64) {
+	if s.turns == nil {
+		s.turns = new(turns)
+		for q := s.last; q >= s.first && s.last-q < reorder; q-- {
+			s.turns.mark(q)
+		}
+	}
+	for q := seq; q > 0 && s.last-q < reorder; q-- {
+		s.turns.mark(q)
+	}
+	s.first = 1
+}
+
+// widen makes g one of a restart: counts that are owed from before may be made up for with
+// it, and the sender's clock may not be known yet.
+func (g *openGap) widen(owedSince, heard time.Time) {
+	if !owedSince.IsZero() && owedSince.Before(g.From) {
+		g.From = owedSince
+	}
+	g.To = later(g.To, heard)
+}

@@ -1,0 +1,99 @@
+package decode
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hotparam/hotparam/internal/snapshot"
+)
+
+// A restart is a loss of packets. [Decoder.Save] records how far the packets of each sender were
+// counted, and [Decoder.Resume] continues from there in the next process: the difference to the
+// sums of the first packet that this one heard is a gap, and lines with accounts heal it.
+
+// maxAccounts bounds how many accounts are saved: the decoders wait meanwhile.
+const maxAccounts = 1 << 16
+
+// ErrOverlap is the error of [Decoder.Resume] if this process has counted packets that the
+// other one counted, too.
+var ErrOverlap = errors.New("this process has counted packets that the snapshot counts, too")
+
+// CountsOf returns what the counts of each rule depend on, by number: two processes whose
+// texts for a rule are equal count the same. It is empty for a number that is not in use.
+func (n *Numbered) CountsOf() []string {
+	all := make([]string, len(n.byNumber.Rules))
+	for _, number := range n.numbers {
+		r := &n.byNumber.Rules[number]
+		all[number] = fmt.Sprintf("%q %q %v %v %v %q", r.ID, r.CountPrefix(n.inOrder.Namespace), r.Count, r.ParamsOnly, r.By.Kind, r.By.Names)
+	}
+	return all
+}
+
+// Save records in s how far the packets of each sender were counted. No decoder that shares
+// the senders may be used during the call.
+func (d *Decoder) Save(s *snapshot.Snapshot) {
+	all := d.senders
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	s.Rules = all.rules.CountsOf()
+	if last := all.plain.Load(); last != 0 {
+		s.Plain = s.Cut.Sub(time.Unix(0, last)) < all.keep
+	}
+	s.Carried = make(map[uint64]bool)
+	accounts := 0
+	for name, from := range all.byName {
+		a := &from.accounts
+		if !a.sums.Told || a.life != from.incarnation {
+			continue
+		}
+		of := snapshot.Sender{
+			Name: name, Incarnation: a.life, Seq: a.seq, Sums: a.sums, Start: a.start, Heard: from.heard,
+			First: min(a.first, a.seq), Opened: a.lastOpened(), Owed: a.owed,
+			PrunedTo: a.pruned.to, PrunedOpened: a.pruned.opened, PrunedFrom: a.pruned.From,
+			ByRule: a.rules.save(),
+		}
+		if a.resumed { // as it was
+			of.Seq, of.Since, of.Carried = a.seq+1, a.owedSince, a.carriedOver
+		} else if s.Cut.Sub(from.heard) <= silentAfter { // else the next process does not wait for it
+			of.Carried = a.carried(s.Cut, &of.ByRule, s.Carried)
+		}
+		for i := range a.gaps {
+			if g := &a.gaps[i]; g.Booked > 0 && (of.Since.IsZero() || g.From.Before(of.Since)) {
+				of.Since = savedTime(g.From)
+			}
+		}
+		for key, k := range a.keys {
+			if accounts++; accounts > maxAccounts {
+				break
+			}
+			of.Accounts = append(of.Accounts, snapshot.Account{
+				Sender: len(s.Senders), Hash: key.hash, Rule: int(key.rule),
+				Number: k.number, Low: k.low, High: k.high, Seq: k.knownTo(&of.Carried), Heard: k.heard,
+			})
+		}
+		s.Senders = append(s.Senders, of)
+	}
+}
+
+// Resume returns a function that continues from a snapshot whose keys have the rules' present
+// numbers, and reports to h what is missing in between. started is when this process began to
+// hear packets. No decoder that shares the senders may be used until resume has returned. The
+// error says that the snapshot must not be used.
+func (d *Decoder) Resume(s *snapshot.Snapshot, started, now time.Time) (resume func(h Handler), err error) {
+	all := d.senders
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if all.plain.Load() != 0 && started.Before(s.Cut) {
+		return nil, ErrOverlap
+	}
+	for i := range s.Senders {
+		p := &s.Senders[i]
+		if is := all.byName[p.Name]; is != nil && is.incarnation == p.Incarnation {
+			if o := is.accounts.opening; o == nil || o.lowest <= p.Seq || is.accounts.began > 0 {
+				return nil, ErrOverlap
+			}
+		}
+	}
+	return func(h Handler) { all.resume(s, started, now, h) }, nil
+}

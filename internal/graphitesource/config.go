@@ -1,0 +1,206 @@
+package graphitesource
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/robfig/cron/v3"
+
+	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/internal/baseline"
+	"github.com/hotparam/hotparam/rules"
+	"github.com/hotparam/hotparam/wire"
+)
+
+// Config configures a [Source]. Rules, Publisher and URL are required.
+type Config struct {
+	Rules     *rules.Rules
+	Publisher aggregator.Publisher
+	// URL is the base URL of graphite-web, for example http://127.0.0.1:8080 or
+	// https://graphite.example/base. Requests go to {URL}/render.
+	URL string
+	// Every is the schedule, as robfig/cron writes it: "@every 5s", or five fields with an
+	// optional field for seconds before them. Empty means [DefaultEvery].
+	Every string
+	// Offset delays each request: StatsD flushes at whole seconds, and its points appear a
+	// little later. Zero means [DefaultOffset].
+	Offset time.Duration
+	// Series is how StatsD names the series of a counter, with {name} for the counter's name.
+	// Empty means [DefaultSeries], which is StatsD's legacyNamespace. Without that it is
+	// "stats.counters.{name}.count".
+	Series string
+	// Rate says that the series are counts per second, as StatsD writes to "stats.{name}", or
+	// without legacyNamespace to "stats.counters.{name}.rate".
+	Rate bool
+	// Heartbeat is a series that StatsD writes at each flush, whatever was counted, so that
+	// its newest point shows which counts are complete. Empty means the one that goes with
+	// Series, "statsd.numStats" or "stats.statsd.numStats". With [NoHeartbeat] the clock of
+	// Graphite's machine is used instead.
+	Heartbeat string
+	// Step is StatsD's flushInterval, by which Graphite must keep the points, in whole
+	// seconds. Zero means one second.
+	Step time.Duration
+	// Encoding is how the senders write keys. Use [wire.Strict], unless nothing between them
+	// and Graphite changes names.
+	Encoding wire.Encoding
+	// Canonical says that the keys of all series are canonical, as those of instances are.
+	Canonical bool
+	// Days is what jumps over days compare with. With nil Days they are over the recent past.
+	Days *baseline.Days
+	// Memory is the size of the windows in bytes. Zero means [aggregator.DefaultMemory].
+	Memory int64
+	// Timeout bounds one request. Zero means [DefaultTimeout].
+	Timeout time.Duration
+	// User and Password are sent by basic authentication, and Token as a bearer token.
+	User, Password, Token string
+	// TLS is used for an https URL. A nil TLS trusts the system's authorities.
+	TLS *tls.Config
+	// Log logs one line per event and outage. A nil Log disables it.
+	Log *slog.Logger
+}
+
+// Defaults of a [Config].
+const (
+	DefaultEvery   = "@every 1s"
+	DefaultOffset  = 250 * time.Millisecond
+	DefaultSeries  = "stats_counts.{name}"
+	DefaultTimeout = 10 * time.Second
+)
+
+// NoHeartbeat is the Heartbeat for a StatsD that writes none.
+const NoHeartbeat = "none"
+
+func (c Config) withDefaults() Config {
+	for _, s := range []struct {
+		value *string
+		or    string
+	}{{&c.Every, DefaultEvery}, {&c.Series, DefaultSeries}} {
+		if *s.value == "" {
+			*s.value = s.or
+		}
+	}
+	if c.Heartbeat == "" {
+		c.Heartbeat = "statsd.numStats"
+		if strings.HasPrefix(c.Series, "stats.counters.") {
+			c.Heartbeat = "stats." + c.Heartbeat
+		}
+	}
+	for _, d := range []struct {
+		value *time.Duration
+		or    time.Duration
+	}{{&c.Offset, DefaultOffset}, {&c.Step, time.Second}, {&c.Timeout, DefaultTimeout}} {
+		if *d.value == 0 {
+			*d.value = d.or
+		}
+	}
+	if c.Memory == 0 {
+		c.Memory = aggregator.DefaultMemory
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// maxStep is the longest step. With a longer one no window has ten points.
+const maxStep = time.Minute
+
+func (c *Config) validate() error {
+	switch {
+	case c.Rules == nil:
+		return errors.New("graphite source: Config.Rules is missing")
+	case c.Publisher == nil:
+		return errors.New("graphite source: Config.Publisher is missing")
+	case c.Offset < 0:
+		return fmt.Errorf("graphite source: Config.Offset is %v, must not be negative", c.Offset)
+	case c.Step < time.Second || c.Step > maxStep || c.Step%time.Second != 0:
+		return fmt.Errorf("graphite source: Config.Step is %v, must be whole seconds, 1s to %v", c.Step, maxStep)
+	case c.Timeout < 0:
+		return fmt.Errorf("graphite source: Config.Timeout is %v, must not be negative", c.Timeout)
+	case c.Memory < aggregator.MinMemory:
+		return fmt.Errorf("graphite source: Config.Memory is %d bytes, must be at least %d", c.Memory, aggregator.MinMemory)
+	case c.Token != "" && (c.User != "" || c.Password != ""):
+		return errors.New("graphite source: both a token and a user are given, but Graphite accepts only one of them")
+	case strings.ContainsAny(c.Token+c.User+c.Password, "\r\n\x00"):
+		return errors.New("graphite source: the user, the password or the token has a line break: is it the file's last?")
+	case strings.Contains(c.User, ":"):
+		return errors.New("graphite source: a user's name with \":\" cannot be sent by basic authentication")
+	}
+	if err := c.Rules.Validate(); err != nil {
+		return fmt.Errorf("graphite source: %w", err)
+	}
+	if err := validateSeries("Series", strings.Replace(c.Series, placeholder, "x", 1)); err != nil || strings.Count(c.Series, placeholder) != 1 {
+		return fmt.Errorf("graphite source: Config.Series is %q, must have {name} once among words of A-Z a-z 0-9 _ - joined by dots, for example %q", c.Series, DefaultSeries)
+	}
+	if err := validateSeries("Heartbeat", c.Heartbeat); err != nil {
+		return err
+	}
+	return c.validateWindows()
+}
+
+// validateWindows checks that windows are whole points.
+func (c *Config) validateWindows() error {
+	for i := range c.Rules.Rules {
+		rule := &c.Rules.Rules[i]
+		for _, t := range rule.Hot {
+			if t.Rate.Per%c.Step != 0 {
+				return fmt.Errorf("graphite source: rule %q: a window of %v is not a whole multiple of StatsD's flush interval, %v: it cannot be counted from such points", rule.ID, t.Rate.Per, c.Step)
+			}
+		}
+	}
+	return nil
+}
+
+// validateSeries checks that Graphite reads the name of a series as nothing else.
+func validateSeries(what, name string) error {
+	for word := range strings.SplitSeq(name, ".") {
+		if word == "" || strings.Trim(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-") != "" {
+			return fmt.Errorf("graphite source: Config.%s is %q, must be words of A-Z a-z 0-9 _ - joined by dots", what, name)
+		}
+	}
+	return nil
+}
+
+// parseURL reads the address of graphite-web and makes that of its render API.
+func (c *Config) parseURL() (*url.URL, error) {
+	u, err := url.Parse(c.URL)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" || u.Fragment != "":
+		return nil, fmt.Errorf("graphite source: Config.URL is %q, must be that of graphite-web, for example http://127.0.0.1:8080", c.URL)
+	case u.User != nil:
+		return nil, errors.New("graphite source: Config.URL has a user or a password: give them by Config.User and Config.Password, they must not be in logs")
+	case c.TLS != nil && u.Scheme != "https":
+		return nil, fmt.Errorf("graphite source: Config.URL is %q, with TLS it must begin with https", c.URL)
+	}
+	return u.JoinPath("render"), nil
+}
+
+// parseEvery reads the job's schedule.
+func (c *Config) parseEvery() (cron.Schedule, error) {
+	parser := cron.NewParser(cron.SecondOptional | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor)
+	s, err := parser.Parse(c.Every)
+	if err != nil {
+		return nil, fmt.Errorf("graphite source: Config.Every is %q, must be as robfig/cron writes it, for example %q: %w", c.Every, DefaultEvery, err)
+	}
+	return delayed{s, c.Offset}, nil
+}
+
+// delayed is a schedule that comes later.
+type delayed struct {
+	cron.Schedule
+	by time.Duration
+}
+
+// Next implements [cron.Schedule].
+func (d delayed) Next(t time.Time) time.Time {
+	next := d.Schedule.Next(t.Add(-d.by))
+	if next.IsZero() { // never
+		return next
+	}
+	return next.Add(d.by)
+}

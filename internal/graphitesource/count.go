@@ -1,0 +1,265 @@
+package graphitesource
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/rules"
+)
+
+// extent is what an answer knows.
+type extent struct {
+	first  int64 // oldest point that it has
+	newest int64 // newest point of which all counts have come
+	gaps   int64 // points since what was known before of which nothing is known
+	lost   int64 // the newest of those; 0: there are none
+}
+
+// skew is how many seconds a point may be ahead of the clock of the server that sent it, as
+// several servers may answer. If points that were read before are further ahead, the clock
+// was set back.
+const skew = 60
+
+// count takes an answer in: whole, or not at all if that is an error.
+func (j *job) count(a *answer) error {
+	now := a.at
+	if j.begun && a.served.Unix()+skew < j.known*j.step {
+		if j.mayLogClock(now) {
+			j.cfg.Log.Warn("the clock of Graphite's machine was set back: beginning anew", "by", time.Unix(j.known*j.step, 0).Sub(a.served))
+		}
+		j.restart()
+		return nil
+	}
+	x, ok := j.extent(a)
+	switch {
+	case !ok:
+		return j.still(now, "there is no point of %q: does StatsD run, and write to this Graphite? If its series has another name, give that as heartbeat", j.cfg.Heartbeat)
+	case x.newest*j.step > a.served.Unix()+skew:
+		return failed(malformed, fmt.Errorf("the newest point is of %v, and it is %v there now", time.Unix(x.newest*j.step, 0).UTC(), a.served.UTC()))
+	}
+	moved := !j.begun || x.newest > j.known
+	x.newest = max(x.newest, j.known)
+	t := j.tally(a, x.newest)
+	j.apply(x, t.counts)
+	j.add(x, t)
+	j.begun, j.known = true, x.newest
+	j.ledger.prune(j.known)
+	j.nameHot()
+	if !moved {
+		return j.still(now, "there is no newer point of %q than that of %v: do StatsD and carbon run", j.cfg.Heartbeat, time.Unix(j.known*j.step, 0).UTC().Format(time.TimeOnly))
+	}
+	j.shown.moved, j.shown.complete = now, time.Unix(j.known*j.step, 0)
+	j.outage.Succeeded(j.cfg.Log, now, "Graphite gives counts again", "missed_seconds", x.gaps*j.step)
+	return nil
+}
+
+// still is a failure if time has stood still for too long.
+func (j *job) still(now time.Time, format string, args ...any) error {
+	if now.Sub(j.shown.moved) <= j.patience {
+		return nil
+	}
+	return failed(silent, fmt.Errorf(format, args...))
+}
+
+// extent returns the span of an answer, and false if it has nothing new.
+func (j *job) extent(a *answer) (extent, bool) {
+	var x extent
+	var beats []float64 // from first to newest; nil if each point is known
+	if j.cfg.Heartbeat == NoHeartbeat {
+		if x.first = a.from; x.first == 0 {
+			x.first = a.served.Unix()/j.step - a.points + 2
+		}
+		x.newest = (a.served.Unix()-1)/j.step - 1 // a second, for what is on its way
+	} else {
+		s := j.beats(a.reply)
+		if s == nil {
+			return x, false
+		}
+		x.first = s.first
+		var ok bool
+		if x.newest, ok = s.newest(); !ok {
+			return x, false
+		}
+		beats = s.value[:x.newest-x.first+1]
+	}
+	if !j.begun { // with the first that is known
+		silent := slices.IndexFunc(beats, func(v float64) bool { return !math.IsNaN(v) })
+		silent = max(0, silent)
+		beats = beats[min(silent, len(beats)):]
+		x.first += int64(silent)
+		x.lost = x.first - 1
+	} else {
+		x.miss(j.known+1, min(x.first, x.newest+1))
+	}
+	for i, v := range beats {
+		if point := x.first + int64(i); math.IsNaN(v) && point > j.known {
+			x.miss(point, point+1)
+		}
+	}
+	return x, true
+}
+
+// beats returns the heartbeat of an answer, or nil.
+func (j *job) beats(r *reply) *series {
+	at := slices.IndexFunc(r.series, func(s series) bool { return s.name == j.cfg.Heartbeat })
+	if at < 0 {
+		return nil
+	}
+	return &r.series[at]
+}
+
+// miss records that the points from one number to before another are unknown.
+func (x *extent) miss(from, to int64) {
+	if to > from {
+		x.gaps += to - from
+		x.lost = to - 1
+	}
+}
+
+// tally returns the new counts of an answer, of points up to newest.
+func (j *job) tally(a *answer, newest int64) *tally {
+	t := &tally{counts: j.counts[:0]}
+	j.ledger.polls++
+	for i := range a.series {
+		s := &a.series[i]
+		if s.name == j.cfg.Heartbeat {
+			continue
+		}
+		e := j.ledger.find(s.name, t)
+		if e == nil {
+			continue
+		}
+		w, from := &j.watches[e.watch], int64(0)
+		if j.begun { // older ones are in no window any more
+			from = max(j.known-j.ledger.keep, j.known-j.reread-w.span) + 1
+		}
+		j.ledger.take(e, s, from, newest, t)
+		if s.exceeds(float64(w.above)/j.ledger.scale, newest-j.ledger.keep+1) {
+			e.sent = j.ledger.polls
+		}
+	}
+	slices.SortStableFunc(t.counts, func(a, b one) int { return cmp.Compare(a.point, b.point) })
+	return t
+}
+
+// exceeds reports whether a point from number from on is above value, so that the next request,
+// which begins there, is answered with the series.
+func (s *series) exceeds(value float64, from int64) bool {
+	i := min(max(0, from-s.first), int64(len(s.value)))
+	return slices.ContainsFunc(s.value[i:], func(v float64) bool { return v > value })
+}
+
+// apply counts point by point, the oldest first, and moves the time on to the newest. The
+// time is the start of the newest step, where its counts are placed: a window that ends there
+// holds as many points as it is long. All earlier counts are complete by then. A newer point
+// may have been written while Graphite read, and new series appear a little later.
+func (j *job) apply(x extent, counts []one) {
+	if x.lost > 0 {
+		j.detector.Lost(j.when(x.lost))
+	}
+	at := x.first
+	if j.begun {
+		at = j.known
+	}
+	j.advance(at)
+	if !j.begun || len(j.adopted) > 0 {
+		j.hot.hold() // as far back as that is, keys were hot that have cooled since
+		defer j.hot.release()
+	}
+	j.adopt(at, x.newest)
+	for i := range counts {
+		c := &counts[i]
+		if c.point > at {
+			at = c.point
+			j.advance(at)
+		}
+		j.detector.Count(decode.Count{
+			Rule: j.watches[c.entry.watch].number, Hash: c.entry.hash, Text: c.entry.text, N: c.n, When: j.when(c.point),
+		})
+	}
+	j.advance(max(at, x.newest))
+	clear(counts) // they hold entries
+	j.counts = counts[:0]
+}
+
+// adopt passes the keys that stay hot to the detector, which stands at a point, before it counts
+// those up to newest. A key that was found hot later than that was found by a clock that was
+// ahead, and could not cool until then.
+func (j *job) adopt(at, newest int64) {
+	if len(j.adopted) == 0 {
+		return
+	}
+	for i := range j.adopted {
+		if h := &j.adopted[i]; h.Since.After(j.when(newest)) {
+			h.Since = j.when(newest)
+		}
+	}
+	j.hot.Publish(rules.Change{Cool: j.detector.Adopt(j.adopted, j.when(at))})
+	j.adopted = nil
+}
+
+func (j *job) advance(point int64) { j.detector.AdvanceTo(j.when(point), j.when(point)) }
+
+// add adds to the counters.
+func (j *job) add(x extent, t *tally) {
+	s := &j.shown.stats
+	for _, a := range []struct {
+		sum *int64
+		n   int64
+	}{
+		{&s.Points, t.points}, {&s.Counted, t.counted}, {&s.Revised, t.revised}, {&s.Shrunk, t.shrunk},
+		{&s.BadValue, t.badValue}, {&s.BadKey, t.badKey}, {&s.Foreign, t.foreign}, {&s.Uncanonical, t.uncanonical}, {&s.MissedSeconds, x.gaps * j.step},
+	} {
+		*a.sum = increased(*a.sum, a.n)
+	}
+}
+
+// nameHot lists the hot keys that did not pass the filter. They are requested by name, so
+// that their counts are right until they cool.
+func (j *job) nameHot() {
+	j.named = make([][]string, len(j.watches))
+	n, others := 0, j.otherNames()
+	for _, key := range j.hot.sorted() {
+		at := j.byRule[key.Rule]
+		w := &j.watches[at]
+		if w.above == 0 {
+			continue
+		}
+		encoded := string(j.cfg.Encoding.Append(nil, []byte(key.Text)))
+		for _, name := range append(others[key], encoded) {
+			if !isLiteral([]byte(name)) {
+				continue
+			}
+			if e := j.ledger.entries[j.cfg.series(w.prefix+name)]; e != nil && e.sent == j.ledger.polls {
+				continue
+			}
+			j.named[at] = append(j.named[at], name)
+			if n++; n == maxNamed {
+				return
+			}
+		}
+	}
+}
+
+// otherNames returns the names of the series of hot keys that other programs wrote in another
+// form.
+func (j *job) otherNames() map[rules.Key][]string {
+	names := make(map[rules.Key][]string)
+	for _, e := range j.ledger.entries {
+		if e.other == "" {
+			continue
+		}
+		key := rules.Key{Rule: j.cfg.Rules.Rules[j.watches[e.watch].number].ID, Text: string(e.text)}
+		if _, hot := j.hot.keys[key]; hot {
+			names[key] = append(names[key], e.other)
+		}
+	}
+	for _, all := range names {
+		slices.Sort(all)
+	}
+	return names
+}

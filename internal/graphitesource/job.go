@@ -1,0 +1,266 @@
+package graphitesource
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/loglimit"
+	"github.com/hotparam/hotparam/rules"
+)
+
+// job is the work of each poll. It must not be used by several goroutines at a time.
+type job struct {
+	cfg      *Config
+	client   *client
+	watches  []watch
+	byRule   map[string]int // rule → watch
+	detector *aggregator.Detector
+	hot      *hotSet
+	ledger   *ledger
+
+	step     int64 // seconds
+	reread   int64 // so many points are read again, as they may come late
+	lookback int64 // so many points matter
+	patience time.Duration
+
+	begun  bool       // what follows is known
+	known  int64      // newest point of which all counts have come
+	named  [][]string // keys to ask for by name, by watch
+	counts []one
+
+	adopted []rules.Hot // keys that stay hot until the first points are counted
+
+	tooMuch    bool      // was asked for, it seems
+	failures   int       // in a row
+	next       time.Time // not before
+	outage     *loglimit.Outage
+	clockLines loglimit.Limit
+	differs    bool // the clocks do, and that was logged
+	shown      standing
+}
+
+const (
+	// reread is how far back points are read again: a new series appears only when carbon has
+	// made its file, a second later or more.
+	reread = 10 * time.Second
+	// longestLookback bounds how far back is read.
+	longestLookback = time.Hour
+	// outageEvery is the least time between two logged outages, each with its end, however often
+	// Graphite fails and recovers.
+	outageEvery = 10 * time.Second
+	// firstPause and longestPause bound the time between two tries while Graphite does not answer.
+	firstPause   = time.Second
+	longestPause = 15 * time.Second
+)
+
+func newJob(c *Config, api *client, patience time.Duration) *job {
+	j := &job{
+		cfg: c, client: api, watches: c.watches(), byRule: make(map[string]int),
+		hot:  &hotSet{Publisher: c.Publisher, keys: make(map[rules.Key]struct{})},
+		step: int64(c.Step / time.Second), patience: patience,
+		outage: &loglimit.Outage{},
+	}
+	j.reread = max(3, int64(reread/c.Step))
+	keep := j.reread
+	for i := range j.watches {
+		w := &j.watches[i]
+		j.byRule[c.Rules.Rules[w.number].ID] = i
+		if w.above > 0 {
+			keep = max(keep, w.span+j.reread)
+		}
+	}
+	j.lookback = max(keep, min(int64(decode.Lookback(c.Rules)/c.Step)+j.reread, int64(longestLookback/c.Step)))
+	scale := 1.0
+	if c.Rate {
+		scale = c.Step.Seconds()
+	}
+	j.ledger = newLedger(newNames(c, j.watches), keep, scale)
+	j.detector = j.newDetector()
+	j.shown.moved = time.Now()
+	return j
+}
+
+func (j *job) newDetector() *aggregator.Detector {
+	c := j.cfg
+	return aggregator.NewDetector(aggregator.DetectorConfig{
+		Rules: c.Rules, Publisher: j.hot, Memory: c.Memory, Days: c.Days, Grace: time.Duration(j.reread) * c.Step, RateSpan: c.Step,
+	})
+}
+
+// poll asks Graphite and counts what it answers, unless it failed a short while
+// ago.
+func (j *job) poll(ctx context.Context) {
+	now := time.Now()
+	if now.Before(j.next) {
+		return
+	}
+	r, err := j.read(ctx)
+	if err == nil {
+		err = j.count(r)
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	j.note(time.Now(), err)
+	j.detector.Refresh()
+	j.shown.stats.Detector = j.detector.Stats()
+}
+
+// note records the outcome of a poll.
+func (j *job) note(now time.Time, err error) {
+	j.shown.why = ""
+	var why *failure
+	if !errors.As(err, &why) {
+		j.failures = 0
+		return
+	}
+	j.shown.failures[why.reason]++
+	j.shown.why = why.Error()
+	j.outage.Failed(j.cfg.Log, outageEvery, now, "Graphite gives no counts: nothing becomes hot and nothing cools until it does", "reason", why.reason, "err", why.err)
+	if why.reason == silent { // but it answers
+		j.failures = 0
+		return
+	}
+	j.failures++
+	j.next = now.Add(base.Backoff(j.failures-1, firstPause, longestPause))
+}
+
+// request asks for the points from a number on, or for so many before now if that is 0.
+type request struct{ from, points int64 }
+
+// read asks for all points since the newest one that is known, and for those that
+// may still change. After an outage that is much: if it cannot be had, though the
+// latest points alone can, those have to do. They are asked for by Graphite's own clock: if that
+// was set forward, all points since the newest one are more than is read of an answer.
+func (j *job) read(ctx context.Context) (*answer, error) {
+	q, latest := request{points: j.lookback}, request{points: j.ledger.keep}
+	if j.begun {
+		q.from = j.known - j.ledger.keep + 1
+		q.points = max(j.ledger.keep, time.Now().Add(j.shown.ahead).Unix()/j.step-q.from+1)
+		if most := int64(longestLookback / j.cfg.Step); q.points > most {
+			q = request{points: most}
+		}
+	}
+	if !j.tooMuch {
+		a, err := j.ask(ctx, q)
+		j.tooMuch = isTooMuch(err)
+		return a, err
+	}
+	some, err := j.ask(ctx, latest)
+	if err != nil {
+		return nil, err // fewer points would not help
+	}
+	j.tooMuch = false
+	if all, err := j.ask(ctx, q); err == nil {
+		return all, nil
+	}
+	return some, nil
+}
+
+// isTooMuch reports whether a request for less might succeed.
+func isTooMuch(err error) bool {
+	var why *failure
+	return errors.As(err, &why) && (why.reason == timedOut || why.reason == tooLarge || why.reason == wrongStep)
+}
+
+// answer is the answer to a request.
+type answer struct {
+	*reply
+	request
+}
+
+// retries is how often an internal error of Graphite is worth another try at once,
+// and retryAfter how soon: it is the answer, too, when carbon is just making one of
+// the files, whose header is not there yet.
+const (
+	retries    = 2
+	retryAfter = 75 * time.Millisecond
+)
+
+// ask sends a request, and again after an internal error, unless that is nothing
+// new.
+func (j *job) ask(ctx context.Context, q request) (*answer, error) {
+	for tries := 0; ; tries++ {
+		a, err := j.try(ctx, q)
+		var why *failure
+		if !errors.As(err, &why) || why.reason != badStatus || !why.away || j.failures > 0 || tries == retries {
+			return a, err
+		}
+		j.shown.failures[why.reason]++
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(retryAfter):
+		}
+	}
+}
+
+func (j *job) try(ctx context.Context, q request) (*answer, error) {
+	from := ago(q.points * j.step)
+	if q.from > 0 {
+		from = strconv.FormatInt((q.from-1)*j.step, 10) // Graphite leaves out this one itself
+	}
+	j.shown.stats.Polls++
+	r, err := j.client.ask(ctx, j.cfg.form(j.watches, from, j.named), mostPoints(q.points))
+	if err != nil {
+		return nil, err
+	}
+	j.shown.stats.LastDuration, j.shown.stats.Series = r.took, int64(len(r.series))
+	j.compareClocks(r)
+	return &answer{r, q}, nil
+}
+
+// ago is a time before Graphite's present.
+func ago(seconds int64) string { return "-" + strconv.FormatInt(seconds, 10) + "s" }
+
+// mostPoints returns how many points a series has at most if so many were requested by our
+// clock, which may differ from Graphite's.
+func mostPoints(points int64) int64 { return 2*points + 60 }
+
+// tolerated is how far the clocks may differ before that is logged.
+const tolerated = 2 * time.Second
+
+// compareClocks records how far Graphite's clock is ahead of ours. It is known in whole
+// seconds, and was read while the answer was made.
+func (j *job) compareClocks(r *reply) {
+	j.shown.ahead = 0
+	if r.served.IsZero() {
+		r.served = r.at.Round(0)
+		return
+	}
+	ahead := r.served.Sub(r.at.Round(0))
+	differs := ahead > tolerated || ahead < -tolerated-time.Second-r.took
+	if differs {
+		j.shown.ahead = ahead
+	}
+	if differs != j.differs {
+		j.differs = differs
+		if differs && j.mayLogClock(r.at) {
+			j.cfg.Log.Warn("the clock of Graphite's machine and ours differ; theirs counts", "ahead", ahead.Round(time.Second))
+		}
+	}
+}
+
+// clockLog is how often lines are logged about Graphite's clock, as several servers
+// behind one address have a clock each.
+var clockLog = loglimit.Rate{Burst: 1, Every: 10 * time.Second}
+
+func (j *job) mayLogClock(now time.Time) bool {
+	_, ok := j.clockLines.Allow(clockLog, now)
+	return ok
+}
+
+// when returns the start of the step whose counts a point holds.
+func (j *job) when(point int64) time.Time { return time.Unix((point-1)*j.step, 0) }
+
+// restart begins anew, with what is hot: all points that matter are read again.
+func (j *job) restart() {
+	j.adopted = append(j.detector.Listed(), j.adopted...)
+	j.begun, j.known, j.detector = false, 0, j.newDetector()
+	clear(j.ledger.entries)
+}

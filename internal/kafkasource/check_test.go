@@ -1,0 +1,235 @@
+package kafkasource
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
+
+	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/kafka"
+	"github.com/hotparam/hotparam/rules"
+	"github.com/hotparam/hotparam/wire"
+)
+
+// certificate is one that nobody knows.
+func certificate(t *testing.T) tls.Certificate {
+	s := httptest.NewTLSServer(nil)
+	defer s.Close()
+	return s.TLS.Certificates[0]
+}
+
+func may(kind kmsg.ACLResourceType, name string, op kmsg.ACLOperation) kfake.ACL {
+	return kfake.ACL{Resource: kind, Name: name, Pattern: kmsg.ACLResourcePatternTypeLiteral, Operation: op, Allow: true}
+}
+
+func makeTopic(t *testing.T, cluster *kfake.Cluster, root bool, settings map[string]string) {
+	t.Helper()
+	opts := []kgo.Opt{kgo.SeedBrokers(cluster.ListenAddrs()...)}
+	if root {
+		opts = append(opts, kgo.SASL(plain.Auth{User: "root", Pass: "toor"}.AsMechanism()))
+	}
+	client, err := kgo.NewClient(opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	configs := make(map[string]*string)
+	for name, value := range settings {
+		configs[name] = &value
+	}
+	if _, err := kadm.NewClient(client).CreateTopic(context.Background(), 1, 1, configs, wire.DefaultTopic); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What keeps a source from working is told, with what to do about it.
+func TestCheck(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out with -short")
+	}
+	topic := func(op kmsg.ACLOperation) kfake.ACL { return may(kmsg.ACLResourceTypeTopic, wire.DefaultTopic, op) }
+	group := func(op kmsg.ACLOperation) kfake.ACL { return may(kmsg.ACLResourceTypeGroup, "hotparam-shop", op) }
+	user := func(acls ...kfake.ACL) []kfake.Opt {
+		return []kfake.Opt{kfake.EnableSASL(), kfake.EnableACLs(), kfake.Superuser("PLAIN", "root", "toor"), kfake.User("PLAIN", "ada", "pass", acls...)}
+	}
+	ada := func(c *kafka.Connection) {
+		c.SASL = &kafka.SASL{Mechanism: "PLAIN", User: "ada", Password: "pass"}
+	}
+	withTLS := func(c *kafka.Connection) { c.TLS = &kafka.TLS{} }
+	some := map[string]string{}
+	for _, test := range []struct {
+		name    string
+		cluster []kfake.Opt
+		topic   map[string]string // settings; nil: no topic
+		change  func(*kafka.Connection)
+		want    string // of the error; empty: none
+		warns   string
+	}{
+		{"all is well", nil, map[string]string{"message.timestamp.type": "LogAppendTime"}, nil, "", ""},
+		{"senders' times", nil, some, nil, "", "--add-config message.timestamp.type=LogAppendTime"},
+		{"short retention", nil, map[string]string{"retention.ms": "60000"}, nil, "", "retention.ms=120000"},
+		{"no broker", nil, some, func(c *kafka.Connection) { c.Brokers = []string{"127.0.0.1:1"} }, "no broker answers at 127.0.0.1:1", ""},
+		{"no topic", nil, nil, nil, "kafka-topics.sh --bootstrap-server", ""},
+		{"tls to a plain port", nil, some, func(c *kafka.Connection) {
+			withTLS(c)
+			c.Timeout = 500 * time.Millisecond // the broker does not answer
+		}, "TLS", ""},
+		{"plain to a tls port", []kfake.Opt{kfake.TLS(&tls.Config{Certificates: []tls.Certificate{certificate(t)}})}, nil, nil, "tls", ""},
+		{"an unknown authority", []kfake.Opt{kfake.TLS(&tls.Config{Certificates: []tls.Certificate{certificate(t)}})}, nil, withTLS, "give it as tls ca", ""},
+		{"no password", user(), some, nil, "sasl", ""},
+		{"a wrong password", user(), some, func(c *kafka.Connection) {
+			c.SASL = &kafka.SASL{Mechanism: "PLAIN", User: "ada", Password: "guess"}
+		}, "password of user ada", ""},
+		{"another mechanism", user(), some, func(c *kafka.Connection) {
+			c.SASL = &kafka.SASL{Mechanism: "SCRAM-SHA-512", User: "ada", Password: "pass"}
+		}, "mechanism or the password of user ada", ""},
+		{"no rights on the topic", user(group(kmsg.ACLOperationRead)), some, ada, "READ and DESCRIBE", ""},
+		{"may describe the topic alone", user(topic(kmsg.ACLOperationDescribe), group(kmsg.ACLOperationRead)), some, ada, "READ and DESCRIBE", ""},
+		{"no rights on the group", user(topic(kmsg.ACLOperationRead)), some, ada, "may not join group hotparam-shop", ""},
+		{"all the rights it needs", user(topic(kmsg.ACLOperationRead), group(kmsg.ACLOperationRead)), some, ada, "", ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			cluster, err := kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(1)}, test.cluster...)...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer cluster.Close()
+			if test.topic != nil {
+				makeTopic(t, cluster, test.cluster != nil, test.topic)
+			}
+			var log logged
+			c := Config{
+				Connection: kafka.Connection{Brokers: cluster.ListenAddrs(), Timeout: 10 * time.Second},
+				Rules:      &rules.Rules{Namespace: "shop", Rules: []rules.Rule{hotRule("r", 10, time.Minute)}},
+				Publisher:  func(int32) (PartitionPublisher, error) { return nil, nil },
+				Log:        slog.New(slog.NewTextHandler(&log, nil)),
+			}
+			if test.change != nil {
+				test.change(&c.Connection)
+			}
+			s, err := New(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = s.Check(context.Background())
+			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+				t.Errorf("told %v, want %q", err, test.want)
+			}
+			if test.warns != "" && log.count(test.warns) != 1 {
+				t.Errorf("logged %q, want one with %q", log.lines, test.warns)
+			}
+			if test.name == "all is well" && log.count("WARN") != 0 {
+				t.Errorf("logged %q, want no warning", log.lines)
+			}
+		})
+	}
+}
+
+// A check that ends in the middle of another try says why the one before failed.
+func TestCheckTellsReasonWhenItEnds(t *testing.T) {
+	refused := &net.OpError{Op: "dial", Net: "tcp", Err: refusal{os.NewSyscallError("connect", syscall.ECONNREFUSED)}}
+	for _, test := range []struct {
+		name      string
+		first     error // of the first connection; nil: there is none before the end
+		isByUser  bool
+		want, end string
+	}{
+		{"refused, then cancelled", refused, true, "no broker answers at 127.0.0.1:9092", "context canceled"},
+		{"refused, then its deadline", refused, false, "no broker answers at 127.0.0.1:9092", "context deadline exceeded"},
+		{"no answer within its deadline", nil, false, "does the port speak TLS", "context deadline exceeded"},
+		{"cancelled at once", nil, true, "brokers 127.0.0.1:9092", "context canceled"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, err := New(Config{
+					Connection: kafka.Connection{Brokers: []string{"127.0.0.1:9092"}, TLS: &kafka.TLS{}},
+					Rules:      &rules.Rules{Namespace: "shop", Rules: []rules.Rule{hotRule("r", 10, time.Minute)}},
+					Publisher:  func(int32) (PartitionPublisher, error) { return nil, nil },
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				var dials atomic.Int32
+				s.extra = []kgo.Opt{kgo.Dialer(func(ctx context.Context, _, _ string) (net.Conn, error) {
+					if dials.Add(1) == 1 && test.first != nil {
+						return nil, test.first
+					}
+					if test.isByUser {
+						cancel()
+					}
+					<-ctx.Done()
+					return nil, ctx.Err()
+				})}
+				err = s.Check(ctx)
+				if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), test.end) {
+					t.Errorf("told %v, want %q and %q", err, test.want, test.end)
+				}
+			})
+		})
+	}
+}
+
+func TestConfig(t *testing.T) {
+	good := Config{
+		Connection: kafka.Connection{Brokers: []string{"localhost:9092"}},
+		Rules:      &rules.Rules{Namespace: "shop", Rules: []rules.Rule{hotRule("r", 10, time.Minute)}},
+		Publisher:  func(int32) (PartitionPublisher, error) { return nil, nil },
+	}
+	s, err := New(good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := s.cfg; c.Topic != "hotparam.counters" || c.Group != "hotparam-shop" || c.Session != 10*time.Second || c.Grace != 5*time.Second || s.lookback() != 85*time.Second {
+		t.Errorf("defaults %+v, looks back %v", c, s.lookback())
+	}
+	for name, change := range map[string]func(*Config){
+		"Rules":     func(c *Config) { c.Rules = nil },
+		"Publisher": func(c *Config) { c.Publisher = nil },
+		"Session":   func(c *Config) { c.Session = time.Millisecond },
+		"Grace":     func(c *Config) { c.Grace = time.Millisecond },
+		"Lag":       func(c *Config) { c.Lag = -1 },
+		"Memory":    func(c *Config) { c.Memory = 1 },
+		"brokers":   func(c *Config) { c.Connection.Brokers = nil },
+		"rule":      func(c *Config) { c.Rules = &rules.Rules{Namespace: "shop", Rules: []rules.Rule{{ID: "?"}}} },
+	} {
+		c := good
+		change(&c)
+		if _, err := New(c); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: told %v", name, err)
+		}
+	}
+	c := good
+	c.Connection.Version = "99.0"
+	if s, err := New(c); err == nil {
+		err = s.Run(context.Background())
+		if err == nil || !strings.Contains(err.Error(), "version") {
+			t.Errorf("version 99.0: told %v", err)
+		}
+	}
+	jump := hotRule("j", 10, time.Minute)
+	jump.Hot[0].Kind, jump.Hot[0].Factor = rules.Jump, rules.Percent(200)
+	if got := decode.Lookback(&rules.Rules{Rules: []rules.Rule{hotRule("r", 1, 2*time.Minute), jump}}); got != 11*time.Minute {
+		t.Errorf("a jump over a minute looks back %v, want its baseline, too", got)
+	}
+	if got := homes(&rules.Rules{Namespace: "shop", Rules: []rules.Rule{hotRule("r", 1, time.Minute)}}, 3); fmt.Sprint(got) != "[-1]" {
+		t.Errorf("homes %v, want none", got)
+	}
+}

@@ -1,0 +1,143 @@
+package kafkasource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/internal/baseline"
+	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/kafka"
+	"github.com/hotparam/hotparam/rules"
+	"github.com/hotparam/hotparam/wire"
+)
+
+// PartitionPublisher publishes the hot keys of one partition. A source makes one each time
+// that it gets the partition, and runs it while it has the partition.
+type PartitionPublisher interface {
+	aggregator.Publisher
+	// Adopt takes over the partition's part of the hot set, so that no previous owner can
+	// write it, and returns the keys in it, and up to when the previous owner had judged the
+	// partition's counts, zero if that is not known. It changes none of them. It is called until
+	// it succeeds, before all other methods.
+	Adopt(ctx context.Context) (hot []rules.Hot, judged time.Time, err error)
+	// Judged records that all counts of before until have been judged, for whoever adopts the
+	// partition's part next. It must not block.
+	Judged(until time.Time)
+	// Run publishes until ctx ends, makes a last change and returns.
+	Run(ctx context.Context) error
+}
+
+// Config configures a [Source]. Connection.Brokers, Rules and Publisher are required.
+type Config struct {
+	Connection kafka.Connection
+	// Topic is the topic of the counts. Empty means [wire.DefaultTopic].
+	Topic string
+	// Group is the consumer group whose members share the partitions. Empty means "hotparam-"
+	// and the rules' namespace.
+	Group string
+	// Member names this source in its group across restarts (static membership): a member
+	// that returns within Session gets the same partitions, and no other gets them in
+	// between. It must be unique in the group. If it is empty, the partitions pass on when
+	// the source ends.
+	Member string
+	// Session is how long the group waits for a silent member before others get its
+	// partitions. Zero means [DefaultSession].
+	Session time.Duration
+	Rules   *rules.Rules
+	// Encoding is how the senders write keys.
+	Encoding wire.Encoding
+	// Canonical is the decoders' [decode.Decoder.Canonical].
+	Canonical bool
+	// Days is what jumps over days compare with. With nil Days they are over the recent past.
+	Days *baseline.Days
+	// Memory is the size in bytes of the windows of all partitions of the topic. Zero means
+	// [aggregator.DefaultMemory]. Each partition gets the same part of it, so it is not
+	// exceeded however many are here.
+	Memory int64
+	// Grace is how much older than a window a count may be and still be counted, and how long
+	// a slow sender can delay a partition's time. Zero means [DefaultGrace].
+	Grace time.Duration
+	// Lag is how long counts of programs that send only lines may take to arrive. Zero means
+	// [decode.DefaultLag].
+	Lag time.Duration
+	// Trust decides whose records are believed. A nil Trust believes all. Its caps hold for
+	// each partition. [decode.TrustListed] needs addresses, which records do not have.
+	Trust *decode.Trust
+	// Publisher makes the publisher of a partition.
+	Publisher func(partition int32) (PartitionPublisher, error)
+	// Log logs one line per event and outage. A nil Log disables it.
+	Log *slog.Logger
+}
+
+// Defaults of a [Config].
+const (
+	DefaultSession = 10 * time.Second
+	DefaultGrace   = 5 * time.Second
+)
+
+// MinSession is the shortest session. Brokers may demand a longer one
+// (group.min.session.timeout.ms, 6 s by default).
+const MinSession = time.Second
+
+func (c Config) withDefaults() Config {
+	if c.Topic == "" {
+		c.Topic = wire.DefaultTopic
+	}
+	if c.Group == "" && c.Rules != nil {
+		c.Group = "hotparam-" + c.Rules.Namespace
+	}
+	for _, d := range []struct {
+		value *time.Duration
+		or    time.Duration
+	}{{&c.Session, DefaultSession}, {&c.Grace, DefaultGrace}, {&c.Lag, decode.DefaultLag}, {&c.Connection.Timeout, 5 * time.Second}} {
+		if *d.value == 0 {
+			*d.value = d.or
+		}
+	}
+	if c.Connection.ClientID == "" {
+		c.Connection.ClientID = "hotparam"
+	}
+	if c.Memory == 0 {
+		c.Memory = aggregator.DefaultMemory
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+func (c *Config) validate() error {
+	switch {
+	case c.Rules == nil:
+		return errors.New("kafka source: Config.Rules is missing")
+	case c.Publisher == nil:
+		return errors.New("kafka source: Config.Publisher is missing")
+	case c.Session < MinSession:
+		return fmt.Errorf("kafka source: Config.Session is %v, must be at least %v", c.Session, MinSession)
+	case c.Grace < time.Second:
+		return fmt.Errorf("kafka source: Config.Grace is %v, must be at least 1s: idle senders are heard each second", c.Grace)
+	case c.Lag < 0:
+		return fmt.Errorf("kafka source: Config.Lag is %v, must not be negative", c.Lag)
+	case c.Memory < aggregator.MinMemory:
+		return fmt.Errorf("kafka source: Config.Memory is %d bytes, must be at least %d", c.Memory, aggregator.MinMemory)
+	}
+	if err := c.Connection.Validate(); err != nil {
+		return fmt.Errorf("kafka source: %w", err)
+	}
+	if t := c.Trust; t != nil {
+		if err := t.Validate(); err != nil {
+			return fmt.Errorf("kafka source: Config.%w", err)
+		}
+		if t.Mode == decode.TrustListed {
+			return errors.New("kafka source: Config.Trust is TrustListed: records have no addresses, want TrustAll or TrustSigned")
+		}
+	}
+	if err := c.Rules.Validate(); err != nil {
+		return fmt.Errorf("kafka source: %w", err)
+	}
+	return nil
+}

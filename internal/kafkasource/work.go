@@ -1,0 +1,209 @@
+package kafkasource
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/internal/decode"
+)
+
+// start runs the worker until end.
+func (w *worker) start(ctx context.Context) {
+	ctx, w.stop = context.WithCancel(ctx)
+	w.source.working.Go(func() {
+		defer close(w.done)
+		defer w.source.retire(w)
+		if w.after != nil {
+			<-w.after.done // at most one writes; it ends soon
+			w.after = nil
+		}
+		n := w.source.waitSize(ctx)
+		if n == 0 {
+			return
+		}
+		publisher, err := w.source.cfg.Publisher(w.partition)
+		if err != nil {
+			w.source.fail(fmt.Errorf("kafka source: publisher of partition %d: %w", w.partition, err))
+			return
+		}
+		w.open(n, publisher)
+		w.run(ctx, publisher)
+	})
+}
+
+// end asks the worker to end. With drain it empties its queue first.
+func (w *worker) end(drain bool) {
+	w.drain.Store(drain)
+	w.stop()
+}
+
+// open makes what the worker needs in a topic of n partitions.
+func (w *worker) open(n int, publisher PartitionPublisher) {
+	c := &w.source.cfg
+	w.parts = n
+	w.gate = &gate{to: publisher}
+	rules := w.source.inForce.Load().Rules
+	w.rules = decode.NumberRules(rules)
+	w.decoder = decode.NewDecoder(rules, c.Encoding)
+	w.decoder.Canonical = c.Canonical
+	w.decoder.Believe(c.Trust)
+	windows, accounts := aggregator.SplitMemory(c.Memory)
+	w.decoder.LimitAccounts(accounts / int64(n))
+	w.detector = aggregator.NewDetector(aggregator.DetectorConfig{
+		Rules: rules, Publisher: w.gate, Memory: windows, Grace: c.Grace,
+		Days: c.Days, Part: int(w.partition), Parts: n, Homes: homes(rules, n),
+	})
+	w.in = &intake{Detector: w.detector}
+	w.mark = newWatermark(w.seek, c.Grace, c.Lag)
+	if live := w.source.live.Load(); live != nil {
+		w.mark.setKnown(*live)
+	}
+	w.spoken = w.seek
+	w.now = w.seek
+	w.in.lose(w.seek) // nothing is known of before
+	w.advance(w.seek)
+}
+
+func (w *worker) run(ctx context.Context, publisher PartitionPublisher) {
+	publishing, stopPublishing := context.WithCancel(context.WithoutCancel(ctx))
+	adopted, published := make(chan inheritance, 1), make(chan struct{})
+	go func() {
+		defer close(published)
+		w.publish(ctx, publishing, publisher, adopted)
+	}()
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case b := <-w.queue:
+			w.work(b, time.Now())
+			w.resume()
+		case e := <-w.ends:
+			w.heard(e)
+		case left := <-adopted:
+			w.inherit(left)
+		case <-w.reloads:
+			w.reload()
+		case <-ticker.C:
+		}
+		w.turn(time.Now())
+	}
+	for w.drain.Load() && len(w.queue) > 0 {
+		w.work(<-w.queue, time.Now())
+	}
+	w.turn(time.Now())
+	stopPublishing()
+	<-published
+	w.show()
+}
+
+// work counts a batch.
+func (w *worker) work(b batch, now time.Time) {
+	w.wall = now
+	if b.lost != nil {
+		w.in.lose(now)
+		w.position = b.lost.ResetTo
+		w.source.stats.Truncated.Add(1)
+		if mayLog(&w.source.lines.truncated) {
+			w.source.cfg.Log.Warn("brokers lost records that were taken already: some counts may be missing", "partition", w.partition, "err", b.lost)
+		}
+	}
+	for _, r := range b.records {
+		w.record(r, b.logStart, now)
+	}
+	w.reach()
+}
+
+// heard takes what the partition's leader said of its end.
+func (w *worker) heard(e ends) {
+	if w.position < 0 {
+		w.position = e.start
+	}
+	if e.end == 0 {
+		w.mark.setKnown(nil) // the log is empty
+	}
+	// An end that went back was cut off: it is never reached.
+	if w.pending.asked.IsZero() || e.end < w.pending.end {
+		w.pending = e
+	}
+	w.report.end = e.end
+	w.reach()
+}
+
+// reach looks whether all is read that was in the partition when it was asked.
+func (w *worker) reach() {
+	if w.pending.asked.IsZero() || w.position < 0 || w.position < w.pending.end {
+		return
+	}
+	// A partition that could not be reached for long, or is empty, may have been one that no
+	// sender could write to: that does not prove silence.
+	if before := w.mark.sure; before.IsZero() && w.first || !before.IsZero() && w.pending.asked.Sub(before) > w.source.cfg.Grace {
+		w.in.lose(w.pending.asked)
+	}
+	w.mark.reached(w.pending.asked)
+	if len(w.mark.senders) == 0 {
+		w.report.moved = w.wall // its time may wait to hear of instances, but it is read
+	}
+	w.pending = ends{}
+	if !w.report.covered {
+		w.report.covered = true
+		w.adoptWhenCovered()
+	}
+}
+
+// turn does what is due at least each tick.
+func (w *worker) turn(now time.Time) {
+	w.wall = now
+	w.advance(now)
+	w.letGo(now)
+	if since := now.Sub(w.refreshed); since >= time.Second || since < 0 {
+		w.refreshed = now
+		w.detector.Refresh()
+		instances := w.decoder.Instances(now)
+		w.instances.Store(&instances)
+		clocks := w.decoder.Clocks(now)
+		w.clocks.Store(&clocks)
+		w.live.Store(&liveInstances{names: w.mark.liveNames(), covered: w.report.covered, complete: !w.awaiting})
+		w.show()
+	}
+}
+
+// advance brings the detector to the time up to which all counts have come, and
+// its clock to the present, but no further from that time than counts are kept:
+// while the partition is frozen its windows are, too. It never goes back, or the
+// detector would take it for a clock that was set.
+func (w *worker) advance(clock time.Time) {
+	var elsewhere map[string]time.Time
+	if seen := w.elsewhere.Load(); seen != nil {
+		elsewhere = *seen
+	}
+	before := w.mark.complete
+	complete := w.mark.advance(elsewhere)
+	if complete.After(before) {
+		w.report.moved = w.wall
+	}
+	w.advanced = w.mark.appended
+	w.now = later(w.now, earlier(clock, complete.Add(w.source.cfg.Grace)))
+	w.updateAwaiting(complete)
+	w.decoder.Advance(w.now, w.in)
+	w.detector.AdvanceTo(w.now, complete)
+	if w.gate.isOpen {
+		w.gate.to.Judged(complete)
+	}
+}
+
+// updateAwaiting makes high counts unknown, so that no key cools, while an instance may still
+// return after a break.
+func (w *worker) updateAwaiting(complete time.Time) {
+	before := w.awaiting
+	switch w.awaiting = w.mark.isAwaiting(); {
+	case w.awaiting:
+		w.in.await(w.now)
+	case before:
+		w.in.lose(complete) // the last to return may have been too late for closed panes
+		w.in.caughtUp()
+	}
+}

@@ -1,0 +1,14 @@
+package statsdsource
+
+import (
+	"time"
+
+	"github.com/hotparam/hotparam/internal/decode"
+)
+
+// feed receives the counts of a reader: an [aggregator.Feed].
+type feed interface {
+	decode.PacketHandler
+	Begin()
+	End(arrived, now time.Time, behind bool)
+}

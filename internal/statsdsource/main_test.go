@@ -1,0 +1,57 @@
+package statsdsource
+
+import (
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/hotparam/hotparam/internal/aggregatortest"
+	"github.com/hotparam/hotparam/rules"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// recorder is a Publisher that keeps what it is given.
+type recorder struct {
+	mu      sync.Mutex
+	changes []rules.Change
+	told    chan struct{} // gets a value for each change, if there is room
+}
+
+func newRecorder() *recorder { return &recorder{told: make(chan struct{}, 1)} }
+
+func (r *recorder) Publish(c rules.Change) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.changes = append(r.changes, c)
+	select {
+	case r.told <- struct{}{}:
+	default:
+	}
+}
+
+// hot is the set of keys that are hot after all changes.
+func (r *recorder) hot() map[rules.Key]rules.Hot {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	set := make(map[rules.Key]rules.Hot)
+	for _, c := range r.changes {
+		for _, h := range c.Hot {
+			set[h.Key] = h
+		}
+		for _, h := range c.Cool {
+			delete(set, h.Key)
+		}
+	}
+	return set
+}
+
+func (*recorder) Refresh(int, []rules.Hot)   {}
+func (*recorder) Suspects(int, []rules.Hot)  {}
+func (*recorder) Instances([]rules.Instance) {}
+
+var (
+	hotRule   = aggregatortest.HotRule
+	testRules = aggregatortest.Rules
+)

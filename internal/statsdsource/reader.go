@@ -1,0 +1,167 @@
+package statsdsource
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"net"
+	"net/netip"
+	"os"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/hotparam/hotparam/internal/decode"
+)
+
+// maxBatch is after how many bytes counts are passed to the shards, so that packets of 64 KiB
+// need little more memory than others.
+const maxBatch = 256 << 10
+
+// packetReader reads packets from a socket.
+type packetReader struct {
+	socket   *packetSocket
+	receiver *receiver
+	drops    drops
+	stats    *listenerStats
+	decoding *sync.RWMutex // see listener
+	at       int           // of the message at hand, among those that were read
+	opened   time.Time
+	// handsOver lets the shards' goroutines count while the reader is behind.
+	handsOver bool
+}
+
+func newPacketReader(socket *packetSocket, stats *listenerStats) *packetReader {
+	r := &packetReader{decoding: new(sync.RWMutex), socket: socket, stats: stats, opened: time.Now()}
+	_ = socket.setReadBuffer(socketBuffer) // what it grants is good enough
+	r.receiver = newReceiver(socket)
+	return r
+}
+
+// run implements reader. Each read's packets are decoded and spread over the shards.
+func (r *packetReader) run(ctx context.Context, d *decode.Decoder, out feed) error {
+	stop := context.AfterFunc(ctx, r.socket.interrupt)
+	defer stop()
+	if r.socket.isUDP() && d.WantsPeer() {
+		r.receiver.askSources()
+		d.SetPeer(func() netip.Addr { return r.receiver.source(r.at) })
+	}
+	r.wait(ctx)
+	failures, checked := 0, time.Time{}
+	before, emptied := r.opened, r.opened // the last read, and when no packet waited
+	var end time.Time                     // of the draining
+	for {
+		out.Begin()
+		n, err := r.receiver.read()
+		r.decoding.RLock()
+		now := time.Now()
+		first, last := now, now // the socket was empty
+		packets, size := 0, 0
+		for i := range n {
+			message, length, when := r.receiver.message(i, now, emptied)
+			if size == 0 {
+				first = when
+			}
+			r.at = i
+			for packet := range packetsOf(message, length) {
+				packets++
+				if d.AdmitsPacket() {
+					d.Packet(r.whole(packet), when, out)
+				}
+			}
+			if i == n-1 && r.receiver.full {
+				last = when
+			}
+			if size += len(message) + 1; size >= maxBatch && i < n-1 {
+				out.End(first, when, r.handsOver && now.Sub(first) > behindBy)
+				out.Begin()
+				size = 0
+			}
+		}
+		if now.Sub(checked).Abs() >= decode.Tick {
+			checked = now
+			r.check(d, now, out)
+		}
+		took := now.Sub(before)
+		if err == nil && !r.receiver.full {
+			emptied = before
+		}
+		before = now
+		d.Advance(last, out)
+		out.End(first, last, r.handsOver && now.Sub(first) > behindBy)
+		r.decoding.RUnlock()
+		switch {
+		case err == nil:
+			failures = 0
+		case !errors.Is(err, os.ErrDeadlineExceeded):
+			if failures++; failures > maxFailures || errors.Is(err, net.ErrClosed) {
+				return fmt.Errorf("statsd source: listener on %s: %w", r.socket.addr, err)
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(failurePause):
+			}
+		}
+		switch {
+		case ctx.Err() == nil:
+			if err != nil {
+				r.wait(ctx)
+			}
+			runtime.Gosched() // what was published is sent before this thread blocks
+			nap(packets, r.receiver.full, took, time.Since(now))
+		case end.IsZero():
+			end = now.Add(drainFor)
+			r.socket.waitUntil(end)
+		case now.Before(end): // ctx's own deadline came after that of draining
+			r.socket.waitUntil(end)
+		default:
+			r.decoding.RLock()
+			defer r.decoding.RUnlock()
+			r.check(d, now, out)
+			return nil
+		}
+	}
+}
+
+// packetsOf calls yield for each packet of a message: all are of that length, but for the last one,
+// which may be shorter.
+func packetsOf(message []byte, length int) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for {
+			packet := message[:min(length, len(message))]
+			message = message[len(packet):]
+			if !yield(packet) || len(message) == 0 {
+				return
+			}
+		}
+	}
+}
+
+// wait lets reads wait for a tick, unless ctx has ended. The shards learn the time also when no
+// packets arrive.
+func (r *packetReader) wait(ctx context.Context) {
+	r.socket.waitUntil(time.Now().Add(decode.Tick))
+	if ctx.Err() != nil {
+		r.socket.interrupt()
+	}
+}
+
+// whole returns a packet without its last line if that was truncated for lack of room.
+func (r *packetReader) whole(packet []byte) []byte {
+	if len(packet) <= maxDatagram {
+		return packet
+	}
+	r.stats.TooLong.Add(1)
+	return packet[:bytes.LastIndexByte(packet, '\n')+1]
+}
+
+// check counts the packets that the system has dropped. Packets of other clients have no
+// numbers, so nothing else shows that counts are missing.
+func (r *packetReader) check(d *decode.Decoder, now time.Time, out feed) {
+	if n := r.drops.since(r.socket); n > 0 {
+		r.stats.Dropped.Add(n)
+		d.Dropped(now, out)
+	}
+}

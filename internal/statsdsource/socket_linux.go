@@ -1,0 +1,96 @@
+package statsdsource
+
+import (
+	"errors"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/hotparam/hotparam/internal/decode"
+)
+
+// packetSocket is a socket of packets that is not in the runtime's poller: a read blocks its
+// thread. The poller is edge-triggered and a thread of the runtime always waits in it, so each
+// packet would wake that thread, also while the reader is busy or naps. Without those wake-ups, and
+// with naps, 50,000 packets a second take about half the processor time.
+type packetSocket struct {
+	addr net.Addr
+	file unixSocket // goes with the socket
+
+	using  sync.Mutex // held while the descriptor is used, so that nothing uses one that another file has got
+	fd     int
+	closed atomic.Bool
+}
+
+// newPacketSocket takes the socket of conn, which it closes: that takes the socket out of the
+// poller. The net package has opened it, as it knows how addresses are bound.
+func newPacketSocket(conn packetConn, file unixSocket) (*packetSocket, error) {
+	s := &packetSocket{addr: conn.LocalAddr(), file: file, fd: -1}
+	raw, err := conn.SyscallConn()
+	if err == nil {
+		var dupErr error
+		err = raw.Control(func(fd uintptr) { s.fd, dupErr = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0) })
+		err = errors.Join(err, os.NewSyscallError("fcntl F_DUPFD_CLOEXEC", dupErr))
+	}
+	if err = errors.Join(err, conn.Close()); err == nil {
+		err = os.NewSyscallError("fcntl F_SETFL", unix.SetNonblock(s.fd, false))
+	}
+	if err == nil {
+		// Readers learn the end, and shards the time, also when no packets arrive.
+		tick := unix.NsecToTimeval(int64(decode.Tick))
+		err = os.NewSyscallError("setsockopt SO_RCVTIMEO", unix.SetsockoptTimeval(s.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tick))
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	return s, nil
+}
+
+// use calls f with the descriptor, or returns [net.ErrClosed].
+func (s *packetSocket) use(f func(fd int)) error {
+	s.using.Lock()
+	defer s.using.Unlock()
+	if s.closed.Load() {
+		return net.ErrClosed
+	}
+	f(s.fd)
+	return nil
+}
+
+func (s *packetSocket) isUDP() bool {
+	_, ok := s.addr.(*net.UDPAddr)
+	return ok
+}
+
+// setReadBuffer asks for a buffer of so many bytes.
+func (s *packetSocket) setReadBuffer(bytes int) error {
+	var err error
+	return errors.Join(s.use(func(fd int) { err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, bytes) }), err)
+}
+
+// interrupt does nothing: a read returns within a tick.
+func (s *packetSocket) interrupt() {}
+
+// waitUntil does nothing, as interrupt does.
+func (s *packetSocket) waitUntil(time.Time) {}
+
+// close closes the socket when the read that is under way has returned, which it does at
+// once.
+func (s *packetSocket) close() error {
+	if s.closed.Swap(true) {
+		return nil
+	}
+	err := s.file.remove()
+	if s.fd < 0 {
+		return err
+	}
+	_ = unix.Shutdown(s.fd, unix.SHUT_RD) // ENOTCONN, but it wakes the reader
+	s.using.Lock()
+	defer s.using.Unlock()
+	return errors.Join(err, os.NewSyscallError("close", syscall.Close(s.fd)))
+}

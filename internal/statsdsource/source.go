@@ -1,0 +1,205 @@
+package statsdsource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/baseline"
+	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/rules"
+	"github.com/hotparam/hotparam/wire"
+)
+
+// Config configures a [Source]. Rules and Publisher are required.
+type Config struct {
+	Rules     *rules.Rules
+	Publisher aggregator.Publisher
+	// Listen are the addresses to listen at, as [wire.ParseAddress] reads them. None means
+	// [DefaultListen].
+	Listen []string
+	// Readers is how many sockets and goroutines read each UDP address, at most [MaxReaders].
+	// Zero means 1. With more than one the kernel spreads the senders over them by
+	// SO_REUSEPORT, which needs Linux.
+	Readers int
+	// Encoding is how the senders write keys.
+	Encoding wire.Encoding
+	// Canonical is the decoders' [decode.Decoder.Canonical].
+	Canonical bool
+	// Memory is the size in bytes of the windows of all shards and the accounts of keys. Zero
+	// means [aggregator.DefaultMemory].
+	Memory int64
+	// Shards is how many goroutines share the keys. Zero means one for each processor, at
+	// most 8.
+	Shards int
+	// Lag is how long counts take to arrive. Zero means [decode.DefaultLag].
+	Lag time.Duration
+	// Days is what jumps over days compare with. With nil Days they are over the recent past.
+	Days *baseline.Days
+	// Trust decides whose packets are believed. A nil Trust believes all.
+	Trust *decode.Trust
+	// Snapshots keeps what the source knows over a restart. With nil Snapshots what was counted
+	// before the source began is unknown.
+	Snapshots Snapshots
+	// Log logs instances whose clocks are off, and whether a snapshot was used. A nil Log
+	// disables it.
+	Log *slog.Logger
+}
+
+func (c *Config) validate() error {
+	switch {
+	case c.Rules == nil:
+		return errors.New("statsd source: Config.Rules is missing")
+	case c.Publisher == nil:
+		return errors.New("statsd source: Config.Publisher is missing")
+	case c.Memory < aggregator.MinMemory:
+		return fmt.Errorf("statsd source: Config.Memory is %d bytes, must be at least %d", c.Memory, aggregator.MinMemory)
+	case c.Readers < 0 || c.Readers > MaxReaders:
+		return fmt.Errorf("statsd source: Config.Readers is %d, must be 1 to %d", c.Readers, MaxReaders)
+	case c.Readers > 1 && !canSharePort:
+		return fmt.Errorf("statsd source: Config.Readers is %d: this system cannot spread senders over several sockets, must be 1", c.Readers)
+	case c.Shards < 0 || c.Shards > 256:
+		return fmt.Errorf("statsd source: Config.Shards is %d, must be 1 to 256", c.Shards)
+	case c.Lag < 0:
+		return fmt.Errorf("statsd source: Config.Lag is %v, must not be negative", c.Lag)
+	}
+	if c.Trust != nil {
+		if err := c.Trust.Validate(); err != nil {
+			return fmt.Errorf("statsd source: Config.%w", err)
+		}
+	}
+	return c.Rules.Validate()
+}
+
+// Source listens for StatsD lines and publishes which keys are hot.
+type Source struct {
+	listener *listener
+	decoders []*decode.Decoder // by reader
+	shards   *aggregator.Shards
+	feeds    []feed // by reader
+
+	publisher aggregator.Publisher
+	clocks    *decode.ClockLog
+	log       *slog.Logger
+	started   time.Time
+
+	snapshots     Snapshots
+	snapshotStats snapshotStats
+
+	reloading sync.Mutex // guards what follows
+	rules     *decode.Numbered
+	resumed   bool // the snapshot of the process before was used, or cannot be
+}
+
+// New returns a source whose sockets are open, so that packets queue from now on.
+// [Source.Run] reads them and closes the sockets.
+func New(ctx context.Context, c Config) (*Source, error) {
+	if len(c.Listen) == 0 {
+		c.Listen = []string{DefaultListen}
+	}
+	if c.Readers == 0 {
+		c.Readers = 1
+	}
+	if c.Memory == 0 {
+		c.Memory = aggregator.DefaultMemory
+	}
+	if c.Shards == 0 {
+		c.Shards = min(8, runtime.GOMAXPROCS(0))
+	}
+	if c.Lag == 0 {
+		c.Lag = decode.DefaultLag
+	}
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	listener, err := listenStatsD(ctx, c.Listen, c.Readers)
+	if err != nil {
+		return nil, err
+	}
+	s := &Source{rules: decode.NumberRules(c.Rules), listener: listener, publisher: c.Publisher, clocks: decode.NewClockLog(c.Log), log: c.Log, started: time.Now(), snapshots: c.Snapshots}
+	readers := len(listener.readers())
+	windows, accounts := aggregator.SplitMemory(c.Memory)
+	for i := range readers {
+		s.decoders = append(s.decoders, decode.NewDecoder(c.Rules, c.Encoding))
+		if i == 0 {
+			s.decoders[0].Believe(c.Trust)
+			s.decoders[0].LimitAccounts(accounts)
+		} else {
+			s.decoders[i].ShareSenders(s.decoders[0])
+		}
+		s.decoders[i].Canonical = c.Canonical
+	}
+	s.shards = aggregator.NewShards(aggregator.DetectorConfig{Rules: c.Rules, Publisher: c.Publisher, Memory: windows, Lag: c.Lag, Start: s.started, Days: c.Days}, c.Shards, readers)
+	for i := range readers {
+		s.feeds = append(s.feeds, s.shards.Feed(i))
+	}
+	return s, nil
+}
+
+// Addr returns the first address that the source listens at.
+func (s *Source) Addr() net.Addr { return s.listener.addrs[0] }
+
+// Addrs returns all addresses, in the order of Config.Listen.
+func (s *Source) Addrs() []net.Addr { return slices.Clone(s.listener.addrs) }
+
+// Run reads until ctx ends. Then it counts what has arrived, closes the sockets and returns.
+func (s *Source) Run(ctx context.Context) error {
+	var shards, telling sync.WaitGroup
+	shards.Go(s.shards.Run)
+	reading, stop := context.WithCancel(context.WithoutCancel(ctx))
+	telling.Go(func() { s.tellInstances(reading) })
+	if s.snapshots != nil {
+		telling.Go(func() { s.saveSnapshots(reading) })
+	}
+	err := s.listener.run(ctx, s.decoders, s.feeds)
+	stop()
+	telling.Wait()
+	s.shards.Close()
+	shards.Wait()
+	return errors.Join(err, s.listener.close())
+}
+
+// tellInstances publishes which instances are live and logs those whose clocks are off,
+// each second until ctx ends.
+func (s *Source) tellInstances(ctx context.Context) {
+	ticker := time.NewTicker(instancesEvery)
+	defer ticker.Stop()
+	for {
+		now := time.Now()
+		live := s.decoders[0].Instances(now)
+		s.publisher.Instances(live)
+		s.clocks.Log(now, live, s.decoders[0].Clocks(now))
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// Stats are a source's counters and figures; those of the shards are at most a second
+// old.
+type Stats struct {
+	Listener ListenerStats
+	Decoder  decode.Stats
+	Detector aggregator.DetectorStats
+	Snapshot SnapshotStats
+}
+
+// Stats returns the counters and figures. It is safe for concurrent use.
+func (s *Source) Stats() Stats {
+	all := Stats{Listener: base.LoadCounters[ListenerStats](s.listener.stats), Detector: s.shards.Stats(), Snapshot: base.LoadCounters[SnapshotStats](&s.snapshotStats)}
+	for _, d := range s.decoders {
+		of := d.Stats()
+		all.Decoder.Merge(&of)
+	}
+	return all
+}

@@ -1,0 +1,185 @@
+package statsdsource
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/decode"
+)
+
+// streamReader reads lines from connections. To the shards it is one reader: the
+// goroutines of the connections take turns. One that is at work for the shards, or
+// waits for them, holds up the others; their buffers fill, and the senders wait.
+type streamReader struct {
+	listeners []streamListener
+	stats     *listenerStats
+	most      int // connections
+
+	decoding *sync.RWMutex // see listener
+	turn     sync.Mutex    // guards the decoder and the feed
+	waiting  atomic.Int32  // for their turn
+
+	mu       sync.Mutex
+	conns    map[*conn]struct{}
+	draining bool // the end was asked for
+}
+
+// conn is a connection.
+type conn struct {
+	net.Conn
+	from   netip.Addr // zero: a Unix socket
+	peer   base.Peer
+	opened time.Time
+	heard  atomic.Int64 // when a line came last that was understood, in nanoseconds since the Unix epoch; 0: never
+}
+
+func newStreamReader(stats *listenerStats) *streamReader {
+	return &streamReader{decoding: new(sync.RWMutex), stats: stats, most: min(MaxConnections, base.OpenFileLimit()/2), conns: make(map[*conn]struct{})}
+}
+
+// run implements reader.
+func (r *streamReader) run(ctx context.Context, d *decode.Decoder, out feed) error {
+	ticking, stopTicking := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopTicking()
+	var reading, telling sync.WaitGroup
+	errs := make([]error, len(r.listeners))
+	ctx, fail := context.WithCancel(ctx)
+	defer fail()
+	stop := context.AfterFunc(ctx, r.drain)
+	defer stop()
+	telling.Go(func() { r.tell(ticking, d, out) })
+	for i, l := range r.listeners {
+		reading.Go(func() {
+			defer fail()
+			errs[i] = r.accept(ctx, l, &reading, d, out)
+		})
+	}
+	reading.Wait()
+	stopTicking()
+	telling.Wait()
+	return errors.Join(errs...)
+}
+
+// tell moves the shards' clock on while nothing arrives.
+func (r *streamReader) tell(ctx context.Context, d *decode.Decoder, out feed) {
+	ticker := time.NewTicker(decode.Tick)
+	defer ticker.Stop()
+	for {
+		r.take(d, out, func(time.Time) {})
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// take calls f when it is its turn to use the decoder and the feed. Packets arrive when their
+// turn comes, as they may have waited for shards that were behind.
+func (r *streamReader) take(d *decode.Decoder, out feed, f func(now time.Time)) {
+	r.waiting.Add(1)
+	r.turn.Lock()
+	defer r.turn.Unlock()
+	r.waiting.Add(-1)
+	out.Begin()
+	r.decoding.RLock()
+	defer r.decoding.RUnlock()
+	now := time.Now()
+	f(now)
+	d.Advance(now, out)
+	out.End(now, now, r.waiting.Load() > 0)
+}
+
+// drain wakes all goroutines that wait for input. Each continues for drainFor.
+func (r *streamReader) drain() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.draining = true
+	now := time.Now()
+	for _, l := range r.listeners {
+		_ = l.SetDeadline(now)
+	}
+	for c := range r.conns {
+		_ = c.SetReadDeadline(now)
+	}
+}
+
+// read reads a connection to its end.
+func (r *streamReader) read(c *conn, d *decode.Decoder, out feed) {
+	f := framer{}
+	s := d.NewStream(c.from)
+	draining := false
+	for {
+		n, err := c.Read(f.room())
+		if n > 0 {
+			f.filled(n)
+			before := s.Understood()
+			if r.decode(&f, s, d, out); s.Understood() > before {
+				c.heard.Store(time.Now().UnixNano())
+			}
+		}
+		r.stats.TooLong.Add(f.takeTooLong())
+		switch {
+		case err == nil:
+			continue
+		case errors.Is(err, os.ErrDeadlineExceeded) && !draining && r.goesOn(c):
+			draining = true
+			continue
+		}
+		rest, truncated := f.last()
+		if !errors.Is(err, io.EOF) { // a line that was not sent whole
+			rest, truncated = nil, truncated || len(rest) > 0
+		}
+		if truncated {
+			r.stats.Truncated.Add(1)
+		}
+		if len(rest) > 0 {
+			r.take(d, out, func(now time.Time) {
+				s.Lines(rest, true, now, out)
+			})
+		}
+		return
+	}
+}
+
+// goesOn extends the deadline of a connection, unless the connection was closed for another.
+func (r *streamReader) goesOn(c *conn) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, is := r.conns[c]
+	return is && c.SetReadDeadline(time.Now().Add(drainFor)) == nil
+}
+
+// decode decodes the packets that are complete.
+func (r *streamReader) decode(f *framer, s *decode.Stream, d *decode.Decoder, out feed) {
+	packet, ok := f.next()
+	if !ok {
+		return
+	}
+	r.take(d, out, func(now time.Time) {
+		for ; ok; packet, ok = f.next() {
+			if f.framing == framingLengths {
+				s.Packet(packet, now, out)
+			} else {
+				f.keep(s.Lines(packet, false, now, out))
+			}
+		}
+	})
+}
+
+// close closes the listeners.
+func (r *streamReader) close() error {
+	var errs []error
+	for _, l := range r.listeners {
+		errs = append(errs, l.Close())
+	}
+	return errors.Join(errs...)
+}
