@@ -20,43 +20,43 @@ const module = "github.com/hotparam/hotparam"
 // design, so it is made here on purpose, not by an editor that adds imports.
 var arrows = map[string][]string{
 	"rules":               {"internal/answer", "internal/base"},
-	"wire":                {"internal/base", "rules"},
+	"internal/wire":       {"internal/base", "rules"},
 	"limiter":             {"internal/base", "limiter/internal/breaker", "limiter/internal/calendar", "rules"},
 	"limiter/semaphore":   {"limiter", "rules"},
 	"limiter/adaptive":    {"rules"},
 	"limiter/permits":     {"limiter", "rules"},
 	"limiter/limitertest": {"limiter", "limiter/permits", "limiter/semaphore", "rules"},
 	"kafka":               {"internal/base"},
-	"config":              {"internal/base", "kafka", "rules", "wire"},
-	"collector":           {"internal/base", "internal/loglimit", "rules", "wire"},
-	"aggregator":          {"internal/baseline", "internal/decode", "internal/ring", "internal/snapshot", "aggregator/internal/window", "internal/base", "rules", "wire"},
+	"config":              {"internal/base", "kafka", "rules", "internal/wire"},
+	"collector":           {"internal/base", "internal/loglimit", "rules", "internal/wire"},
+	"aggregator":          {"internal/baseline", "internal/decode", "internal/ring", "internal/snapshot", "aggregator/internal/window", "internal/base", "rules", "internal/wire"},
 	"hotset":              {"rules"},
-	"hotkeys":             {"hotset", "internal/base", "internal/loglimit", "internal/published", "internal/redisconfig", "rules", "wire"},
+	"hotkeys":             {"hotset", "internal/base", "internal/loglimit", "internal/published", "internal/redisconfig", "rules", "internal/wire"},
 
 	"collector/internal/former":  {"rules"},
-	"collector/statsdsink":       {"collector", "collector/internal/former", "internal/base", "rules", "wire"},
-	"collector/kafkasink":        {"collector", "collector/internal/former", "internal/base", "kafka", "rules", "wire"},
-	"internal/decode":            {"internal/ring", "internal/snapshot", "internal/base", "internal/loglimit", "rules", "wire"},
-	"aggregator/internal/window": {"internal/decode", "internal/ring", "internal/snapshot", "internal/base", "rules", "wire"},
+	"collector/statsdsink":       {"collector", "collector/internal/former", "internal/base", "rules", "internal/wire"},
+	"collector/kafkasink":        {"collector", "collector/internal/former", "internal/base", "kafka", "rules", "internal/wire"},
+	"internal/decode":            {"internal/ring", "internal/snapshot", "internal/base", "internal/loglimit", "rules", "internal/wire"},
+	"aggregator/internal/window": {"internal/decode", "internal/ring", "internal/snapshot", "internal/base", "rules", "internal/wire"},
 	"internal/ring":              nil,
-	"internal/snapshot":          {"rules", "wire"},
+	"internal/snapshot":          {"rules", "internal/wire"},
 	"internal/baseline":          {"internal/base", "rules"},
 
-	"internal/aggregatortest":   {"internal/base", "rules", "wire"},
-	"internal/statsdsource":     {"aggregator", "internal/baseline", "internal/decode", "internal/snapshot", "internal/base", "rules", "wire"},
-	"internal/kafkasource":      {"aggregator", "internal/baseline", "internal/decode", "internal/base", "internal/loglimit", "kafka", "rules", "wire"},
-	"internal/graphitesource":   {"aggregator", "internal/baseline", "internal/decode", "internal/base", "internal/loglimit", "rules", "wire"},
+	"internal/aggregatortest":   {"internal/base", "rules", "internal/wire"},
+	"internal/statsdsource":     {"aggregator", "internal/baseline", "internal/decode", "internal/snapshot", "internal/base", "rules", "internal/wire"},
+	"internal/kafkasource":      {"aggregator", "internal/baseline", "internal/decode", "internal/base", "internal/loglimit", "kafka", "rules", "internal/wire"},
+	"internal/graphitesource":   {"aggregator", "internal/baseline", "internal/decode", "internal/base", "internal/loglimit", "rules", "internal/wire"},
 	"limiter/redislimiter":      {"internal/base", "internal/loglimit", "limiter", "limiter/internal/breaker", "limiter/internal/calendar", "limiter/permits", "limiter/semaphore", "rules"},
 	"limiter/internal/breaker":  nil,
 	"limiter/internal/calendar": {"rules"},
-	"middleware":                {"collector", "hotset", "internal/answer", "internal/base", "internal/loglimit", "limiter", "limiter/semaphore", "rules", "wire"},
+	"middleware":                {"collector", "hotset", "internal/answer", "internal/base", "internal/loglimit", "limiter", "limiter/semaphore", "rules", "internal/wire"},
 
 	// What adapters have in common, and the suite that they pass.
 	"middleware/adapter":        {"middleware", "rules"},
 	"middleware/rpc":            {"internal/protofield", "middleware", "rules"},
 	"middleware/middlewaretest": {"collector", "config", "middleware", "rules"},
 
-	"hotparam":        {"collector", "collector/statsdsink", "config", "hotkeys", "internal/filewatch", "limiter", "limiter/redislimiter", "middleware", "rules", "wire"},
+	"hotparam":        {"collector", "collector/statsdsink", "config", "hotkeys", "internal/filewatch", "limiter", "limiter/redislimiter", "middleware", "rules", "internal/wire"},
 	"transport/kafka": {"hotparam", "collector/kafkasink", "config"},
 
 	"internal/gateway":             {"hotparam", "internal/base", "internal/connlimit", "internal/httpserve", "internal/loglimit", "middleware", "rules"},
@@ -101,7 +101,7 @@ var arrows = map[string][]string{
 	"internal/suggest":     everythingButCommands,
 	"internal/follow":      everythingButCommands,
 
-	"internal/bench": {"aggregator", "internal/decode", "internal/kafkasource", "internal/statsdsource", "collector", "collector/kafkasink", "collector/statsdsink", "hotkeys", "internal/accesslog", "internal/base", "internal/kafkafake", "kafka", "middleware", "rules", "wire"},
+	"internal/bench": {"aggregator", "internal/decode", "internal/kafkasource", "internal/statsdsource", "collector", "collector/kafkasink", "collector/statsdsink", "hotkeys", "internal/accesslog", "internal/base", "internal/kafkafake", "kafka", "middleware", "rules", "internal/wire"},
 
 	// The oracle shares no code with what it judges; the instance does what a user could do.
 	"checks/chaos/oracle":       nil,
@@ -123,14 +123,14 @@ var arrows = map[string][]string{
 }
 
 var (
-	everythingPublic      = []string{"rules", "wire", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/redislimiter", "kafka", "config", "collector", "collector/statsdsink", "collector/kafkasink", "aggregator", "hotset", "hotkeys", "middleware", "middleware/adapter", "middleware/rpc", "hotparam", "transport/kafka"}
-	everythingButCommands = append(slices.Clone(everythingPublic), "internal/base", "internal/baseline", "internal/decode", "internal/statsdsource", "internal/kafkasource", "internal/graphitesource", "internal/accesslog", "internal/bench", "internal/demo", "internal/demo/data", "internal/demo/screen", "internal/doctor", "internal/explain", "internal/filewatch", "internal/follow", "internal/gateway", "internal/gateway/service", "internal/gateway/auth", "internal/gateway/check", "internal/gateway/rls", "internal/gateway/spoe", "internal/hotwords", "internal/httpserve", "internal/kafkafake", "internal/listed", "internal/live", "internal/loglimit", "internal/page", "internal/redisconfig", "internal/replay", "internal/sdnotify", "internal/suggest", "internal/termtext", "internal/top", "internal/webhook")
+	everythingPublic      = []string{"rules", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/redislimiter", "kafka", "config", "collector", "collector/statsdsink", "collector/kafkasink", "aggregator", "hotset", "hotkeys", "middleware", "middleware/adapter", "middleware/rpc", "hotparam", "transport/kafka"}
+	everythingButCommands = append(slices.Clone(everythingPublic), "internal/base", "internal/baseline", "internal/wire", "internal/decode", "internal/statsdsource", "internal/kafkasource", "internal/graphitesource", "internal/accesslog", "internal/bench", "internal/demo", "internal/demo/data", "internal/demo/screen", "internal/doctor", "internal/explain", "internal/filewatch", "internal/follow", "internal/gateway", "internal/gateway/service", "internal/gateway/auth", "internal/gateway/check", "internal/gateway/rls", "internal/gateway/spoe", "internal/hotwords", "internal/httpserve", "internal/kafkafake", "internal/listed", "internal/live", "internal/loglimit", "internal/page", "internal/redisconfig", "internal/replay", "internal/sdnotify", "internal/suggest", "internal/termtext", "internal/top", "internal/webhook")
 )
 
 // standardOnly are the packages that, with all that they import, bring nothing but the
 // standard library and our own packages into a build. So an API that is guarded takes no
 // Redis, no Kafka and no StatsD client with it until its program asks for one.
-var standardOnly = []string{"internal/base", "rules", "internal/loglimit", "wire", "hotset", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/internal/breaker", "limiter/internal/calendar", "collector", "middleware", "middleware/adapter", "kafka"}
+var standardOnly = []string{"internal/base", "rules", "internal/loglimit", "internal/wire", "hotset", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/internal/breaker", "limiter/internal/calendar", "collector", "middleware", "middleware/adapter", "kafka"}
 
 // testOnly are import paths, with all below them, that only tests and the demo may
 // import, and the packages which are excepted because they are themselves made for

@@ -10,8 +10,8 @@ import (
 
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/middleware"
-	"github.com/hotparam/hotparam/wire"
 )
 
 // options are what an [Option] sets.

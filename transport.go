@@ -10,7 +10,7 @@ import (
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/statsdsink"
 	"github.com/hotparam/hotparam/config"
-	"github.com/hotparam/hotparam/wire"
+	"github.com/hotparam/hotparam/internal/wire"
 )
 
 // Transport is how counts leave the process.
@@ -82,12 +82,8 @@ func openStatsD(c TransportConfig) (Transport, error) {
 	if err != nil {
 		return Transport{}, err
 	}
-	encoding, err := wire.ParseEncoding(s.Encoding)
-	if err != nil {
-		return Transport{}, err
-	}
 	sink, err := statsdsink.New(statsdsink.Config{
-		Rules: c.File.Rules, Addrs: s.Addresses, Spread: spread, Encoding: encoding, NoMeta: !*s.Meta, Instance: c.Instance, Key: c.Key,
+		Rules: c.File.Rules, Addrs: s.Addresses, Spread: spread, Strict: s.Encoding == wire.Strict.String(), NoMeta: !*s.Meta, Instance: c.Instance, Key: c.Key,
 	})
 	if err != nil {
 		return Transport{}, err

@@ -13,7 +13,7 @@ import (
 
 	"github.com/hotparam/hotparam/internal/decode"
 	"github.com/hotparam/hotparam/internal/signedpacket"
-	"github.com/hotparam/hotparam/wire"
+	"github.com/hotparam/hotparam/internal/wire"
 )
 
 // attacked is an aggregator whose packets come from two addresses.

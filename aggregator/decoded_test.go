@@ -9,8 +9,8 @@ import (
 	"github.com/hotparam/hotparam/internal/aggregatortest"
 	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 // What decoders find in packets, as far as it makes a key hot or bounds its counts.

@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 // GroupSink is a [Sink] whose receiver can add up what is held back of groups

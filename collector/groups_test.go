@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 // groupSums is a sink that adds up what is told of each group as a receiver does: counts

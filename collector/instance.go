@@ -7,7 +7,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/hotparam/hotparam/wire"
+	"github.com/hotparam/hotparam/internal/wire"
 )
 
 // NewIncarnation returns a random number, which sinks send so that receivers can tell a

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/hotparam/hotparam/wire"
+	"github.com/hotparam/hotparam/internal/wire"
 )
 
 // KeyOrigin is a route or a caller that about N of a hot key's requests had. The bytes are

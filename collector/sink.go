@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/hotparam/hotparam/wire"
+	"github.com/hotparam/hotparam/internal/wire"
 )
 
 // Count is one key's count of one flush. The bytes are only valid during the call.

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 // SchemaID is the $id of [Schema].

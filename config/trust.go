@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/hotparam/hotparam/internal/base"
-	"github.com/hotparam/hotparam/wire"
+	"github.com/hotparam/hotparam/internal/wire"
 )
 
 // Whose counts are believed, the words for [Aggregator.Trust].

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/published"
+	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 // suspected holds what a publisher publishes besides hot keys: the suspects, by part of

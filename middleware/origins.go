@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 
 	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 // originSample samples the routes and the callers of one hot key's requests. Each is a

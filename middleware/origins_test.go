@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 // sampleOrigin is what a request of a hot key does.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam/wire"
+	"github.com/hotparam/hotparam/internal/wire"
 )
 
 // The rule of a crowd's terms: hot at 20 per second over all instances. A hot key

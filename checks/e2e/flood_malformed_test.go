@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/testenv"
-	"github.com/hotparam/hotparam/wire"
+	"github.com/hotparam/hotparam/internal/wire"
 )
 
 // Packets of nonsense by all ways in, as fast as they go, for some seconds: the daemon

@@ -13,8 +13,8 @@ import (
 	"github.com/hotparam/hotparam/checks/real"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/statsdsink"
+	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 const (
@@ -55,7 +55,7 @@ func TestRandomKeysByGraphite(t *testing.T) {
 		ruleset.Rules = append(ruleset.Rules, rules.Rule{ID: fmt.Sprintf("part-%d", i)})
 	}
 	sink, err := statsdsink.New(statsdsink.Config{
-		Rules: ruleset, Addrs: []string{counter.Addr()}, Encoding: wire.Strict, NoMeta: true,
+		Rules: ruleset, Addrs: []string{counter.Addr()}, Strict: true, NoMeta: true,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/checks/real"
-	"github.com/hotparam/hotparam/wire"
+	"github.com/hotparam/hotparam/internal/wire"
 )
 
 const (

@@ -7,7 +7,7 @@ import (
 
 	"github.com/hotparam/hotparam/checks/real"
 	"github.com/hotparam/hotparam/internal/testenv"
-	"github.com/hotparam/hotparam/wire"
+	"github.com/hotparam/hotparam/internal/wire"
 )
 
 // A hot parameter over Kafka, from the first request to the last: as by StatsD, and

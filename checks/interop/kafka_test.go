@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/hotparam/hotparam/checks/real"
-	"github.com/hotparam/hotparam/wire"
+	"github.com/hotparam/hotparam/internal/wire"
 )
 
 func TestProducersInOtherLanguages(t *testing.T) {

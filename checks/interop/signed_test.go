@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam/wire"
+	"github.com/hotparam/hotparam/internal/wire"
 )
 
 // A program in another language can sign as instances do: packets and records.

@@ -19,8 +19,8 @@ import (
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/statsdsink"
 	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/middleware"
-	"github.com/hotparam/hotparam/wire"
 )
 
 // Terms that mean something on the way, and how a line has to write them: in plain,
@@ -82,7 +82,7 @@ func TestLinesOfTheMiddleware(t *testing.T) {
 	for _, e := range []wire.Encoding{wire.Plain, wire.Strict} {
 		t.Run(e.String(), func(t *testing.T) {
 			sent := &packets{}
-			sink, err := statsdsink.New(statsdsink.Config{Rules: file.Rules, Sender: sent, Encoding: e, NoMeta: true, Instance: "test"})
+			sink, err := statsdsink.New(statsdsink.Config{Rules: file.Rules, Sender: sent, Strict: e == wire.Strict, NoMeta: true, Instance: "test"})
 			if err != nil {
 				t.Fatal(err)
 			}

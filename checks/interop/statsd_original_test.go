@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/checks/real"
-	"github.com/hotparam/hotparam/wire"
+	"github.com/hotparam/hotparam/internal/wire"
 )
 
 // What programs write in strict goes through the original StatsD as it is, to where a

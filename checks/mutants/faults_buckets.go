@@ -24,7 +24,7 @@ var bucketFaults = []Fault{
 		Test: "TestBucketSumsOfOtherRules",
 	},
 	{
-		Name: "a bucket is the same of all senders", File: "wire/bucketsums.go",
+		Name: "a bucket is the same of all senders", File: "internal/wire/bucketsums.go",
 		Old: "fold(hash^incarnation, bucketFactor)", New: "fold(hash+0*incarnation, bucketFactor)",
 		Test: "TestBucketsSpread",
 	},

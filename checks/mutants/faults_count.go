@@ -102,22 +102,22 @@ var lineFaults = []Fault{
 		Test: "TestDecoderReadsLinesAlikeAsAnyOther|TestDecoderLearnsHowLinesBegin",
 	},
 	{
-		Name: "the fraction of a sampled count is dropped", File: "wire/sample.go",
+		Name: "the fraction of a sampled count is dropped", File: "internal/wire/sample.go",
 		Old: "int64(whole), sum-whole", New: "int64(whole), 0",
 		Test: "TestParseLine",
 	},
 	{
-		Name: "the sample rate is ignored", File: "wire/sample.go",
+		Name: "the sample rate is ignored", File: "internal/wire/sample.go",
 		Old: "sum += n / rate", New: "sum += n",
 		Test: "TestParseLine",
 	},
 	{
-		Name: "what a sender dropped is not read", File: "wire/meta.go",
+		Name: "what a sender dropped is not read", File: "internal/wire/meta.go",
 		Old: "m.Unsent, ok =", New: "_, ok =",
 		Test: "TestMetaRoundTripsWithinItsBound",
 	},
 	{
-		Name: "a line of a foreign prefix counts", File: "wire/cut.go",
+		Name: "a line of a foreign prefix counts", File: "internal/wire/cut.go",
 		Old: " || string(line[:len(head)]) != head {", New: " {",
 		Test: "TestCutCountRefusesOtherLines",
 	},

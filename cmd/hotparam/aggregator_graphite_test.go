@@ -21,8 +21,8 @@ import (
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/middleware"
-	"github.com/hotparam/hotparam/wire"
 )
 
 // fakeGraphite answers as Graphite's render API does, of one hot key.
@@ -251,12 +251,8 @@ func TestGraphiteRulesCount(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := f.StatsD.WithDefaults(f.Aggregator)
-	encoding, err := wire.ParseEncoding(s.Encoding)
-	if err != nil {
-		t.Fatal(err)
-	}
 	out := &lineSink{}
-	sink, err := statsdsink.New(statsdsink.Config{Rules: f.Rules, Sender: out, Encoding: encoding, NoMeta: !*s.Meta})
+	sink, err := statsdsink.New(statsdsink.Config{Rules: f.Rules, Sender: out, Strict: s.Encoding == wire.Strict.String(), NoMeta: !*s.Meta})
 	if err != nil {
 		t.Fatal(err)
 	}

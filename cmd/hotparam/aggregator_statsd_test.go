@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/testenv"
-	"github.com/hotparam/hotparam/wire"
+	"github.com/hotparam/hotparam/internal/wire"
 )
 
 // A daemon takes lines at all the addresses that its file has, whatever they come by.

@@ -7,9 +7,9 @@ import (
 	"log/slog"
 	"regexp"
 
+	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/kafka"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 // Config configures a [Sink]. Rules and Connection are required.
@@ -21,8 +21,6 @@ type Config struct {
 	// Topic is where records go. If empty, it is [wire.DefaultTopic]. It must exist: it
 	// is not created automatically.
 	Topic string
-	// Encoding is how keys are written. The receiver must have the same.
-	Encoding wire.Encoding
 	// Instance names this process among the senders. If empty, it is
 	// [collector.DefaultInstance].
 	Instance string

@@ -8,17 +8,16 @@ import (
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/internal/former"
 	"github.com/hotparam/hotparam/internal/base"
-	"github.com/hotparam/hotparam/wire"
+	"github.com/hotparam/hotparam/internal/wire"
 )
 
 // packer packs the lines of one flush into records. It is used by the goroutine that
 // sends.
 type packer struct {
-	encoding wire.Encoding
-	rules    map[string]*packRule // by id, also of former rules
-	former   former.List
-	head     wire.RecordHead
-	mac      *wire.MAC // nil if records are not signed
+	rules  map[string]*packRule // by id, also of former rules
+	former former.List
+	head   wire.RecordHead
+	mac    *wire.MAC // nil if records are not signed
 
 	now        time.Time
 	flush      collector.Flush  // what the records state
@@ -50,7 +49,7 @@ type packRule struct {
 }
 
 func newPacker(c *Config) packer {
-	p := packer{encoding: c.Encoding, rules: make(map[string]*packRule)}
+	p := packer{rules: make(map[string]*packRule)}
 	p.head.Namespace = []byte(c.Rules.Namespace)
 	p.head.Instance, p.head.Incarnation = []byte(c.Instance), collector.NewIncarnation()
 	if c.Key != nil {
@@ -104,7 +103,7 @@ func (p *packer) addCount(c *collector.Count) lineOutcome {
 	if !ok {
 		return lineUnknown
 	}
-	p.line = p.encoding.Append(append(p.line[:0], rule.head...), c.Text)
+	p.line = wire.Plain.Append(append(p.line[:0], rule.head...), c.Text)
 	at := p.partitionOf(rule, p.line[len(rule.head):])
 	p.line = strconv.AppendInt(append(p.line, ':'), c.N, 10)
 	p.line = append(p.line, "|c"...)
@@ -134,7 +133,7 @@ func (p *packer) addHeldBack(g *collector.HeldBack) {
 		return
 	}
 	at := p.partitionOf(rule, nil)
-	p.line = wire.AppendHeldBack(p.line[:0], p.encoding, rule.prefix, g.Group, g.N)
+	p.line = wire.AppendHeldBack(p.line[:0], wire.Plain, rule.prefix, g.Group, g.N)
 	if p.addLine(at, p.flush.Start.UnixNano(), 0, 0) == lineTaken {
 		p.partitions[at].open.heldBack += g.N
 	}
@@ -145,8 +144,8 @@ func (p *packer) addOrigin(o *collector.KeyOrigin) {
 	if !ok {
 		return // Send reports that
 	}
-	at := p.partitionOf(rule, p.encoding.Append(p.line[:0], o.Text))
-	p.line = wire.AppendOrigin(p.line[:0], p.encoding, rule.prefix, o.Text, wire.OriginLine{Kind: o.Kind, Name: o.Name, N: o.N})
+	at := p.partitionOf(rule, wire.Plain.Append(p.line[:0], o.Text))
+	p.line = wire.AppendOrigin(p.line[:0], wire.Plain, rule.prefix, o.Text, wire.OriginLine{Kind: o.Kind, Name: o.Name, N: o.N})
 	p.addLine(at, p.flush.Start.UnixNano(), 0, 0)
 }
 

@@ -2,8 +2,8 @@ package kafkasink
 
 import (
 	"github.com/hotparam/hotparam/collector/internal/former"
+	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 // SetRules implements [collector.RulesSink]. Counts of rules that are gone are sent as before:
@@ -15,13 +15,11 @@ func (s *Sink) SetRules(rules *rules.Rules) {
 }
 
 func (p *packer) setRules(rules *rules.Rules) {
-	if p.encoding != wire.Strict {
-		p.head.Groups = wire.GroupsMark(rules)
-	}
+	p.head.Groups = wire.GroupsMark(rules)
 	for i := range rules.Rules {
 		rule := &rules.Rules[i]
 		prefix := rule.CountPrefix(rules.Namespace)
-		head := string(wire.AppendKey([]byte(prefix), p.encoding, nil))
+		head := string(wire.AppendKey([]byte(prefix), wire.Plain, nil))
 		p.rules[rule.ID] = &packRule{prefix: prefix, head: head, whole: rule.Whole()}
 	}
 	former.Update(&p.former, p.rules, rules)

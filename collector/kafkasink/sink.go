@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/collector"
-	"github.com/hotparam/hotparam/wire"
+	"github.com/hotparam/hotparam/internal/wire"
 )
 
 // patience is how long Close waits for records to be delivered.
@@ -172,10 +172,10 @@ func (s *Sink) enqueue(sent *collector.Sent) {
 func (s *Sink) Accounts() bool { return true }
 
 // Groups implements [collector.GroupSink].
-func (s *Sink) Groups() bool { return s.pack.encoding != wire.Strict }
+func (s *Sink) Groups() bool { return true }
 
 // Fit implements [collector.Sink].
-func (s *Sink) Fit(text []byte) []byte { return s.pack.encoding.Fit(text) }
+func (s *Sink) Fit(text []byte) []byte { return wire.Plain.Fit(text) }
 
 // Close tries for at most a second to deliver what is left, and stops the sink's goroutine.
 // The error says how many counts were not delivered. After Close all counts that are sent

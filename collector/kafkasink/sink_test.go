@@ -10,8 +10,8 @@ import (
 
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/kafkasink"
+	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/kafka"
-	"github.com/hotparam/hotparam/wire"
 )
 
 func TestRecordsOfAFlush(t *testing.T) {

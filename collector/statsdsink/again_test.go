@@ -8,7 +8,6 @@ import (
 
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 // keptPackets is a sender that keeps what it is given.
@@ -30,7 +29,7 @@ func TestWhatAShareHasTooMuchIsForOurListener(t *testing.T) {
 		want   bool
 	}{
 		"plain":   {Config{}, true},
-		"strict":  {Config{Encoding: wire.Strict}, false},
+		"strict":  {Config{Strict: true}, false},
 		"no meta": {Config{NoMeta: true}, false},
 	} {
 		var out keptPackets

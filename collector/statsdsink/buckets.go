@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/collector"
-	"github.com/hotparam/hotparam/wire"
+	"github.com/hotparam/hotparam/internal/wire"
 )
 
 // bucketSums are the sums of the loose counts of rules with a jump, by bucket of their keys.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/cactus/go-statsd-client/v5/statsd"
 
+	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 // Config configures a [Sink]. Rules and one of Addrs and Sender are required.
@@ -26,8 +26,9 @@ type Config struct {
 	Spread Spread
 	// Sender receives whole packets, instead of sockets.
 	Sender statsd.Sender
-	// Encoding is how keys are written. The receiver must have the same.
-	Encoding wire.Encoding
+	// Strict writes keys in letters, digits and _-= alone, as Graphite can keep them. The receiver
+	// must have the same.
+	Strict bool
 	// NoMeta is for a StatsD server other than hotparam's aggregator: no meta lines or
 	// origins are sent, and nothing is for a flush without counts. Such a server counts
 	// a line when it arrives. It does not learn what was lost or dropped, nor what is

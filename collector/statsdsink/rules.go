@@ -2,8 +2,8 @@ package statsdsink
 
 import (
 	"github.com/hotparam/hotparam/collector/internal/former"
+	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 // maxPlaces bounds the number of prefixes whose sums go on.

@@ -15,7 +15,7 @@ import (
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/collector/internal/former"
 	"github.com/hotparam/hotparam/internal/base"
-	"github.com/hotparam/hotparam/wire"
+	"github.com/hotparam/hotparam/internal/wire"
 )
 
 // Sink is a [collector.Sink] that writes StatsD lines.
@@ -71,7 +71,10 @@ func New(c Config) (*Sink, error) {
 
 // newWithSenders returns a sink that sends by senders, one for each address.
 func newWithSenders(senders []statsd.Sender, c Config) (*Sink, error) {
-	s := &Sink{encoding: c.Encoding, rules: make(map[string]*sinkRule), places: make(map[string]int), homes: newRendezvous(c.Addrs)}
+	s := &Sink{rules: make(map[string]*sinkRule), places: make(map[string]int), homes: newRendezvous(c.Addrs)}
+	if c.Strict {
+		s.encoding = wire.Strict
+	}
 	parts := [][]statsd.Sender{senders}
 	if c.Spread == SpreadHash {
 		parts = slices.Collect(slices.Chunk(senders, 1))

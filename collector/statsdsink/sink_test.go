@@ -13,8 +13,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 // packets is a statsd.Sender that keeps packets, or fails with err.
@@ -68,7 +68,7 @@ func TestStatsDGolden(t *testing.T) {
 	}{
 		{"plain", Config{}, "hotparam.meta:1|c|#v:1,i:api-1,e:abc,s:1,t:1700000000100000000,h:1,u:7,w:1700000000200000000,b:0.0.0.0.0.0.0\n" +
 			"shop.hot_param.b=2&q=1:1|c\nshop.terms.hot_param.GET%20/search?q=a%2Eb:20|c"},
-		{"strict, for a StatsD that is not ours", Config{Encoding: wire.Strict, NoMeta: true},
+		{"strict, for a StatsD that is not ours", Config{Strict: true, NoMeta: true},
 			"shop.hot_param.b=2_26q=1:1|c\nshop.terms.hot_param.GET_20_2Fsearch_3Fq=a_2Eb:20|c"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -98,7 +98,7 @@ func TestStatsDPacketsHoldEveryCount(t *testing.T) {
 		out := &packets{}
 		meta := rapid.Bool().Draw(t, "meta")
 		e := rapid.SampledFrom([]wire.Encoding{wire.Plain, wire.Strict}).Draw(t, "encoding")
-		s, err := New(Config{Rules: statsdRules(), Sender: out, Encoding: e, NoMeta: !meta, Instance: "i"})
+		s, err := New(Config{Rules: statsdRules(), Sender: out, Strict: e == wire.Strict, NoMeta: !meta, Instance: "i"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -160,7 +160,7 @@ func TestStatsDPacketsHoldEveryCount(t *testing.T) {
 func TestStatsDFittedTextsFitAPacket(t *testing.T) {
 	for _, e := range []wire.Encoding{wire.Plain, wire.Strict} {
 		out := &packets{}
-		s := newSink(t, Config{Sender: out, Encoding: e})
+		s := newSink(t, Config{Sender: out, Strict: e == wire.Strict})
 		s.packers[0].head.Instance = bytes.Repeat([]byte("i"), wire.MaxInstance)
 		s.packers[0].head.Incarnation, s.packers[0].head.Seq = 1<<64-1, 1<<63
 		s.rules[strings.Repeat("r", 64)] = &sinkRule{prefix: strings.Repeat("n", 64) + "." + strings.Repeat("r", 64), home: s.packers[0]}

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/hotparam/hotparam/wire"
+	"github.com/hotparam/hotparam/internal/wire"
 )
 
 const (

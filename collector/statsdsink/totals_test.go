@@ -8,7 +8,6 @@ import (
 
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 // lineSender keeps what is sent.
@@ -27,7 +26,7 @@ func TestTotalsAreForOurListener(t *testing.T) {
 		want   bool
 	}{
 		{"plain", Config{}, true},
-		{"strict", Config{Encoding: wire.Strict}, false},
+		{"strict", Config{Strict: true}, false},
 		{"no meta", Config{NoMeta: true}, false},
 	} {
 		out := &lineSender{}

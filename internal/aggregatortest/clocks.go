@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/base"
-	"github.com/hotparam/hotparam/wire"
+	"github.com/hotparam/hotparam/internal/wire"
 )
 
 // Instance is a sender whose clock may be off, and its link to the aggregator. Times are

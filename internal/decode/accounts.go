@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/snapshot"
-	"github.com/hotparam/hotparam/wire"
+	"github.com/hotparam/hotparam/internal/wire"
 )
 
 // accounts are the sums and accounts of one sender. The sums of what it had sent before a

@@ -6,8 +6,8 @@ import (
 	"math/bits"
 
 	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 // alike is how lines begin that differ only in the last value of their keys and in their

@@ -1,7 +1,7 @@
 package decode
 
 import (
-	"github.com/hotparam/hotparam/wire"
+	"github.com/hotparam/hotparam/internal/wire"
 )
 
 // bucketSums are the newest statements of one sender's bucket sums, with the counts that have

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 // Packets are lost, doubled and reordered at random. At no time do the gaps that are reported

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 // However the lines of other programs come, their keys are those that instances count.

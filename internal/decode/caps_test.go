@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 const spacious = 1 << 40

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/snapshot"
-	"github.com/hotparam/hotparam/wire"
+	"github.com/hotparam/hotparam/internal/wire"
 )
 
 // A gap of just before the cut of a snapshot would bound all keys for good: what the accounts of

@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/ring"
+	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 // heldTotals adds up what the instances hide of any key by holding small counts back.

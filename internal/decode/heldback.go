@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/hotparam/hotparam/wire"
+	"github.com/hotparam/hotparam/internal/wire"
 )
 
 // readHeldBack reads a held-back line. It is false if the line is none.

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 type nobody struct{}

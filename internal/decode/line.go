@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 // line decodes a line into c, whose text is valid until the next packet. It returns false for

@@ -3,7 +3,7 @@ package decode
 import (
 	"time"
 
-	"github.com/hotparam/hotparam/wire"
+	"github.com/hotparam/hotparam/internal/wire"
 )
 
 // start returns when the counts of a packet begin, by our clock. The offset of the sender's

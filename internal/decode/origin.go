@@ -3,8 +3,8 @@ package decode
 import (
 	"time"
 
+	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 // OriginCount says that about N of a key's counts, at When or soon after, had the same

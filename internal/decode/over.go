@@ -3,7 +3,7 @@ package decode
 import (
 	"time"
 
-	"github.com/hotparam/hotparam/wire"
+	"github.com/hotparam/hotparam/internal/wire"
 )
 
 // excess returns which cap a packet is over: refused is false if none. What is over one is

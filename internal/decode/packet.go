@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 // Instances returns the instances whose packets arrived in the last ten seconds, by name. It

@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"github.com/hotparam/hotparam/internal/ring"
+	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 // Reload puts other rules in force, whose numbers are those of [Numbered.Next] of the present

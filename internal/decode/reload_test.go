@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 // A rule keeps its number while it counts the same, wherever it stands, and the number of one

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hotparam/hotparam/wire"
+	"github.com/hotparam/hotparam/internal/wire"
 )
 
 // replays are the signed packets that have arrived, so that none is believed twice. A packet

@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/snapshot"
+	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 // opening is the first packet of a sender's life that was heard here, with what came later of

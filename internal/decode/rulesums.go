@@ -3,7 +3,7 @@ package decode
 import (
 	"slices"
 
-	"github.com/hotparam/hotparam/wire"
+	"github.com/hotparam/hotparam/internal/wire"
 )
 
 // ruled are the rules whose sums senders state, in order.

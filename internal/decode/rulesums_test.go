@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/snapshot"
+	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 // ruleSender is a sender that states sums by rule.

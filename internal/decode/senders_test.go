@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/hotparam/hotparam/internal/ring"
+	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 func meta(instance string, incarnation, seq uint64) *wire.Meta {

@@ -3,7 +3,7 @@ package decode
 import (
 	"time"
 
-	"github.com/hotparam/hotparam/wire"
+	"github.com/hotparam/hotparam/internal/wire"
 )
 
 // claimed returns how much a packet says is missing before it.

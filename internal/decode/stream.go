@@ -4,7 +4,7 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/hotparam/hotparam/wire"
+	"github.com/hotparam/hotparam/internal/wire"
 )
 
 // Stream decodes one connection. It uses its decoder, so only one stream of a decoder may

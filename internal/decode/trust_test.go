@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/signedpacket"
-	"github.com/hotparam/hotparam/wire"
+	"github.com/hotparam/hotparam/internal/wire"
 )
 
 var (

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/hotparam/hotparam/wire"
+	"github.com/hotparam/hotparam/internal/wire"
 )
 
 // authentic reports whether a packet is signed, if it has to be. Nothing of it is looked

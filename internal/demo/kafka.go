@@ -16,9 +16,9 @@ import (
 	"github.com/hotparam/hotparam/internal/kafkafake"
 	"github.com/hotparam/hotparam/internal/kafkasource"
 	"github.com/hotparam/hotparam/internal/statsdsource"
+	"github.com/hotparam/hotparam/internal/wire"
 	kafkaconn "github.com/hotparam/hotparam/kafka"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 // kafkaPartitions are enough to see that they work side by side.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/hotparam/hotparam/internal/accesslog"
 	"github.com/hotparam/hotparam/internal/testenv"
-	"github.com/hotparam/hotparam/wire"
+	"github.com/hotparam/hotparam/internal/wire"
 )
 
 func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 const (

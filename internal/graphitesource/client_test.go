@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam/wire"
+	"github.com/hotparam/hotparam/internal/wire"
 )
 
 func goodConfig() Config {

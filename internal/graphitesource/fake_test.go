@@ -21,8 +21,8 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/aggregatortest"
+	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 // graphite answers as graphite-web 1.1 does what this package asks, by the clock of

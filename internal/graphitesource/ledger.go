@@ -3,8 +3,8 @@ package graphitesource
 import (
 	"math"
 
+	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 // ledger records what was counted of each series and point, so that a point is counted once,

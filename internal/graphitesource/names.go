@@ -3,8 +3,8 @@ package graphitesource
 import (
 	"strings"
 
+	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 // names reads the names of series.

@@ -22,9 +22,9 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 
 	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/kafka"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 // certificate is one that nobody knows.

@@ -9,8 +9,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/kafka"
-	"github.com/hotparam/hotparam/wire"
 )
 
 var trustKey = []byte("0123456789abcdef0123456789abcdef")

@@ -6,8 +6,8 @@ import (
 	"math"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 // Errors of Parse.

@@ -11,8 +11,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 // Snapshot is the state at a cut.

@@ -5,7 +5,7 @@ import (
 	"net"
 	"syscall"
 
-	"github.com/hotparam/hotparam/wire"
+	"github.com/hotparam/hotparam/internal/wire"
 )
 
 // listenPackets opens the sockets of an address: of UDP as many as there are to be

@@ -5,7 +5,7 @@ import (
 	"net"
 	"time"
 
-	"github.com/hotparam/hotparam/wire"
+	"github.com/hotparam/hotparam/internal/wire"
 )
 
 // streamListener is a listener for connections, TCP or Unix.

@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/hotparam/hotparam/internal/decode"
-	"github.com/hotparam/hotparam/wire"
+	"github.com/hotparam/hotparam/internal/wire"
 )
 
 // DefaultListen is the default address: the port that all StatsD clients send to.

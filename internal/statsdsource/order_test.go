@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/hotparam/hotparam/internal/decode"
-	"github.com/hotparam/hotparam/wire"
+	"github.com/hotparam/hotparam/internal/wire"
 )
 
 // loggedFeed logs what decoders report, in its order and without times, and passes it on.

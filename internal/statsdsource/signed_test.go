@@ -8,7 +8,7 @@ import (
 
 	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/internal/decode"
-	"github.com/hotparam/hotparam/wire"
+	"github.com/hotparam/hotparam/internal/wire"
 )
 
 // Signed packets that come as lines count once each, however the connection cuts them.

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 // start runs an aggregator on a free port; end stops it and tells Run's error.

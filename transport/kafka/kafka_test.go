@@ -16,8 +16,8 @@ import (
 	"github.com/hotparam/hotparam/collector/kafkasink"
 	"github.com/hotparam/hotparam/internal/kafkafake"
 	"github.com/hotparam/hotparam/internal/testenv"
+	"github.com/hotparam/hotparam/internal/wire"
 	_ "github.com/hotparam/hotparam/transport/kafka"
-	"github.com/hotparam/hotparam/wire"
 )
 
 func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }

@@ -2,7 +2,7 @@ package window
 
 import (
 	"github.com/hotparam/hotparam/internal/decode"
-	"github.com/hotparam/hotparam/wire"
+	"github.com/hotparam/hotparam/internal/wire"
 )
 
 // jointBound is what gaps lack together between two statements of a sender's sums. No gap's part

@@ -1,8 +1,8 @@
 package window
 
 import (
+	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
-	"github.com/hotparam/hotparam/wire"
 )
 
 // lacks returns how many counts of a key a window from start to before end may lack, or

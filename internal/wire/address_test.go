@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hotparam/hotparam/wire"
+	"github.com/hotparam/hotparam/internal/wire"
 )
 
 func TestParseAddress(t *testing.T) {

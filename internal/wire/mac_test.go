@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/hotparam/hotparam/internal/signedpacket"
-	"github.com/hotparam/hotparam/wire"
+	"github.com/hotparam/hotparam/internal/wire"
 )
 
 var (

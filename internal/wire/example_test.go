@@ -3,7 +3,7 @@ package wire_test
 import (
 	"fmt"
 
-	"github.com/hotparam/hotparam/wire"
+	"github.com/hotparam/hotparam/internal/wire"
 )
 
 // A count of a key, as any StatsD takes it.
