@@ -64,20 +64,24 @@ type tail struct {
 // newTail returns a tail that begins after the event with this position. With the zero
 // position it begins with the newest backlog changes.
 func newTail(namespace string, after position, backlog int64) *tail {
-	return &tail{
+	t := &tail{
 		namespace: namespace, layout: hotkeys.NewLayout(namespace), backlog: backlog,
-		after: after, hot: position{millis: after.millis}, known: make(map[rules.Key]rules.Control), heat: newHeatings(),
+		after: after, known: make(map[rules.Key]rules.Control), heat: newHeatings(),
 	}
+	if !after.isZero() { // its change is read again, which may have more events
+		t.hot = position{millis: after.millis}.previous()
+	}
+	return t
 }
 
 // queue adds the commands of a look to an exchange, which take reads the answers of.
 func (t *tail) queue(ctx context.Context, tx redis.Pipeliner) {
 	a := &t.answers
 	a.most = pageSize
-	if t.hot.isZero() {
+	if !t.begun && t.hot.isZero() {
 		a.most = max(1, t.backlog)
 	}
-	a.hot = tx.XRevRangeN(ctx, t.layout.Events, "+", t.hotFrom(), a.most)
+	a.hot = tx.XRevRangeN(ctx, t.layout.Events, "+", t.hot.next().entryID(), a.most)
 	a.control = tx.XRevRangeN(ctx, t.layout.ControlEvents, "+", t.control.next().entryID(), knownControls)
 	a.at = tx.Time(ctx)
 }
@@ -93,7 +97,7 @@ func (t *tail) take(ctx context.Context, client redis.UniversalClient) (batch, e
 		if err != nil || oldest.isZero() {
 			break
 		}
-		page, err = client.XRevRangeN(ctx, t.layout.Events, oldest.previous().entryID(), t.hotFrom(), pageSize).Result()
+		page, err = client.XRevRangeN(ctx, t.layout.Events, oldest.previous().entryID(), t.hot.next().entryID(), pageSize).Result()
 		if err != nil && !errors.Is(err, redis.Nil) {
 			return batch{}, fmt.Errorf("read older changes: %w", err)
 		}
@@ -121,12 +125,12 @@ func (t *tail) take(ctx context.Context, client redis.UniversalClient) (batch, e
 // takeChanges adds the events of changes of hot keys, which are the newest first.
 func (t *tail) takeChanges(changes []redis.XMessage, b *batch) {
 	if t.hot.millis > uint64(b.now.Add(time.Hour).UnixMilli()) { // no publisher wrote that
-		t.hot = position{millis: uint64(b.now.UnixMilli())}
+		t.hot = position{millis: uint64(b.now.UnixMilli())}.previous()
 	}
 	for i := range slices.Backward(changes) {
 		m := &changes[i]
 		entry, err := parseEntryID(m.ID)
-		if err != nil || t.begun && entry.compare(t.hot) <= 0 {
+		if err != nil || entry.compare(t.hot) <= 0 {
 			continue
 		}
 		t.hot = entry
@@ -153,18 +157,6 @@ func (t *tail) takeChanges(changes []redis.XMessage, b *batch) {
 	if !t.begun && (t.after.kind == hotKind || t.after.kind == coolKind) && !slices.ContainsFunc(changes, func(m redis.XMessage) bool { return m.ID == t.after.entryID() }) {
 		b.lost = true // the stream has not kept the change that was seen last
 	}
-	if t.hot.isZero() { // the stream is empty
-		t.hot = position{millis: uint64(max(0, b.now.UnixMilli()))}
-	}
-}
-
-// hotFrom returns the ID of the first change that is wanted. A tail that begins after an event
-// reads its change again: that may have more events.
-func (t *tail) hotFrom() string {
-	if !t.begun {
-		return t.hot.entryID()
-	}
-	return t.hot.next().entryID()
 }
 
 // next returns the first position of an entry after that of p, and the zero position after
@@ -173,7 +165,10 @@ func (p position) next() position {
 	if p.isZero() {
 		return p
 	}
-	return position{millis: p.millis, seq: p.seq + 1}
+	if p.seq++; p.seq == 0 {
+		p.millis++
+	}
+	return position{millis: p.millis, seq: p.seq}
 }
 
 // entryID returns the ID of the stream's entry.
