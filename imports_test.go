@@ -49,7 +49,8 @@ var arrows = map[string][]string{
 	"limiter/redislimiter":      {"internal/base", "internal/loglimit", "limiter", "limiter/internal/breaker", "limiter/internal/calendar", "limiter/permits", "limiter/semaphore", "rules"},
 	"limiter/internal/breaker":  nil,
 	"limiter/internal/calendar": {"rules"},
-	"middleware":                {"collector", "hotset", "internal/answer", "internal/base", "internal/loglimit", "limiter", "limiter/semaphore", "rules", "internal/wire"},
+	"internal/holding":          {"limiter", "rules"},
+	"middleware":                {"collector", "hotset", "internal/answer", "internal/base", "internal/holding", "internal/loglimit", "limiter", "limiter/semaphore", "rules", "internal/wire"},
 
 	// What adapters have in common, and the suite that they pass.
 	"middleware/adapter":        {"middleware", "rules"},
@@ -66,7 +67,7 @@ var arrows = map[string][]string{
 	"internal/gateway/spoe":        {"internal/connlimit", "internal/gateway", "internal/loglimit", "middleware", "rules"},
 	"internal/gateway/gatewaytest": {"hotparam", "internal/gateway", "internal/testenv", "middleware"},
 
-	"internal/doctor":  {"hotkeys", "rules"},
+	"internal/doctor":  {"hotkeys", "internal/published", "rules"},
 	"internal/explain": {"hotkeys", "middleware", "rules"},
 
 	"checks/exact":          nil, // the yardstick: shares no code with what it measures
@@ -130,7 +131,7 @@ var (
 // standardOnly are the packages that, with all that they import, bring nothing but the
 // standard library and our own packages into a build. So an API that is guarded takes no
 // Redis, no Kafka and no StatsD client with it until its program asks for one.
-var standardOnly = []string{"internal/base", "rules", "internal/loglimit", "internal/wire", "hotset", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/internal/breaker", "limiter/internal/calendar", "collector", "middleware", "middleware/adapter", "kafka"}
+var standardOnly = []string{"internal/base", "internal/holding", "rules", "internal/loglimit", "internal/wire", "hotset", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/internal/breaker", "limiter/internal/calendar", "collector", "middleware", "middleware/adapter", "kafka"}
 
 // testOnly are import paths, with all below them, that only tests and the demo may
 // import, and the packages which are excepted because they are themselves made for

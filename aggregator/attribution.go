@@ -79,7 +79,7 @@ func (d *Detector) list(r *ruleWatch, end time.Time, change *rules.Change) {
 		case w.keeps:
 			w.listed, w.listedAt, w.confirmed = true, end, false
 			w.since = end
-			d.report(w, w.by, Verdict{Kind: Listed, At: end}, w.by.view.closed)
+			d.report(w, w.by, Verdict{Kind: verdictListed, At: end}, w.by.view.closed)
 		case w.mayYield(end):
 			h := w.describe(w.by.view.closed)
 			h.Until = end
@@ -88,7 +88,7 @@ func (d *Detector) list(r *ruleWatch, end time.Time, change *rules.Change) {
 			if by == nil {
 				by = r.makesWayFor(w)
 			}
-			d.report(w, w.by, Verdict{Kind: Explained, At: end, By: by.text}, w.by.view.closed)
+			d.report(w, w.by, Verdict{Kind: verdictExplained, At: end, By: by.text}, w.by.view.closed)
 			change.Cool = append(change.Cool, h)
 		}
 		if w.listed {

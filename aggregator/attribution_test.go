@@ -38,7 +38,7 @@ func (c *combined) requests(n int64, params ...string) {
 				some = append(some, p)
 			}
 		}
-		if len(some) > rules.MaxCombination {
+		if len(some) > 3 {
 			continue
 		}
 		text := "GET /s?" + strings.Join(some, "&")

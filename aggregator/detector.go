@@ -38,7 +38,7 @@ type DetectorConfig struct {
 	// lag. Zero is for callers that bring counts in order.
 	Lag time.Duration
 	// RateSpan is the time over which the published rate of a hot key is taken. Zero means
-	// [DefaultRateSpan]. A source whose counts arrive in longer steps sets it to its step.
+	// one second. A source whose counts arrive in longer steps sets it to its step.
 	RateSpan time.Duration
 	// Part is the number of this detector's part of the keys, out of Parts. Zero Parts means
 	// one. Homes has, by rule number, the part that owns a rule which needs all its keys in
@@ -61,9 +61,9 @@ type DetectorConfig struct {
 	OnAccount func(Account)
 }
 
-// DefaultRateSpan evens out counts that arrive in flushes, and is short enough for a rate to
+// defaultRateSpan evens out counts that arrive in flushes, and is short enough for a rate to
 // fall to zero soon after the last request.
-const DefaultRateSpan = time.Second
+const defaultRateSpan = time.Second
 
 // Detector finds which keys are hot. Thresholds on counts and jumps are evaluated on every
 // count. Those on shares and ranks are evaluated when a pane has ended before the lag, as
@@ -103,7 +103,7 @@ func NewDetector(c DetectorConfig) *Detector {
 		c.Grace = decode.DefaultGrace
 	}
 	if c.RateSpan == 0 {
-		c.RateSpan = DefaultRateSpan
+		c.RateSpan = defaultRateSpan
 	}
 	c.Parts = max(1, c.Parts)
 	d := &Detector{

@@ -27,7 +27,7 @@ func (d *Detector) enter(t *threshold, k *candidate, need int64) (first bool) {
 	if v.watch.combines {
 		if by := v.watch.explainer(w); by != nil {
 			w.listed = false
-			d.report(w, t, Verdict{Kind: Explained, At: k.when, Low: k.low, By: by.text}, k.pane)
+			d.report(w, t, Verdict{Kind: verdictExplained, At: k.when, Low: k.low, By: by.text}, k.pane)
 		}
 	}
 	w.published = listing{listed: w.listed}

@@ -137,7 +137,7 @@ func (d *Detector) judgeUsual(v *view, pane int64) {
 		for _, w := range r.hot {
 			if w.by.view == v && !w.usual && w.isOver() && r.parse(w) && r.becomesUsual(w, pane, byShare) && !r.isBesideUsual(w, byShare) {
 				w.usual, w.usualSince = true, end
-				d.report(w, w.by, Verdict{Kind: Usual, At: end}, pane)
+				d.report(w, w.by, Verdict{Kind: verdictUsual, At: end}, pane)
 			}
 		}
 	}
@@ -197,7 +197,7 @@ func (d *Detector) judgeUnusual(v *view, pane int64) {
 			continue
 		}
 		w.usual, w.exceeds = false, false
-		d.report(w, w.by, Verdict{Kind: Unusual, At: end}, pane)
+		d.report(w, w.by, Verdict{Kind: verdictUnusual, At: end}, pane)
 	}
 }
 
@@ -215,9 +215,9 @@ func (d *Detector) judgeSpared(v *view, pane int64) {
 			continue
 		}
 		w.spared = spared
-		decision := Unspared
+		decision := verdictUnspared
 		if spared {
-			decision = Spared
+			decision = verdictSpared
 		}
 		d.report(w, w.by, Verdict{Kind: decision, At: end}, pane)
 	}

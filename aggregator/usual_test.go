@@ -399,7 +399,7 @@ func TestSeveralKeysOnAllRequests(t *testing.T) {
 func TestAKeyOnAllRequestsThatGrows(t *testing.T) {
 	o := newOverlapping(rules.ByCombinations, 100)
 	o.onVerdict = func(v Verdict) {
-		if v.Kind == Unusual && v.Text == "GET /s?lang=en" {
+		if v.Kind == verdictUnusual && v.Text == "GET /s?lang=en" {
 			t.Errorf("usual no longer at %v", v.At.Sub(noon))
 		}
 	}

@@ -11,14 +11,14 @@ type VerdictKind uint8
 
 // Kinds of verdicts.
 const (
-	Entered   VerdictKind = iota // a threshold was passed
-	Left                         // a threshold no longer says that the key is hot
-	Explained                    // hot, but not listed: another key explains its traffic
-	Listed                       // listed after all
-	Usual                        // published as usual: the count is no higher than always
-	Unusual                      // usual no longer
-	Spared                       // usual and not limited, as another key explains the rise
-	Unspared                     // limited again
+	Entered          VerdictKind = iota // a threshold was passed
+	Left                                // a threshold no longer says that the key is hot
+	verdictExplained                    // hot, but not listed: another key explains its traffic
+	verdictListed                       // listed after all
+	verdictUsual                        // published as usual: the count is no higher than always
+	verdictUnusual                      // usual no longer
+	verdictSpared                       // usual and not limited, as another key explains the rise
+	verdictUnspared                     // limited again
 )
 
 var decisionNames = [...]string{"entered", "left", "explained", "listed", "usual", "unusual", "spared", "unspared"}

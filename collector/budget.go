@@ -5,8 +5,8 @@ import (
 	"math/bits"
 )
 
-// DefaultBudget is the default of Config.Budget.
-const DefaultBudget = 2000
+// defaultBudget is the default of Config.Budget.
+const defaultBudget = 2000
 
 // budget chooses the counts that a flush sends: those of all candidates, and of the other
 // keys those of at least h, where h is the least for which the lines fit. It needs neither

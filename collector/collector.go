@@ -32,7 +32,7 @@ type Config struct {
 	MaxKeys int
 	// Budget bounds the lines that are sent in 100 ms: keys with few counts are held
 	// back. Keys that are hot, or may be, are sent all the same. Zero means
-	// [DefaultBudget]; if Budget is negative, there is no bound.
+	// 2,000; if Budget is negative, there is no bound.
 	Budget int
 	// Urgent is how often the counts of keys that may be hot, and are not known to be,
 	// are checked and, unless the sink is a [PatientSink], sent. Zero means
@@ -134,7 +134,7 @@ func New(c Config) (*Collector, error) {
 		c.MaxKeys = DefaultMaxKeys
 	}
 	if c.Budget == 0 {
-		c.Budget = DefaultBudget
+		c.Budget = defaultBudget
 	}
 	if c.Urgent == 0 {
 		c.Urgent = DefaultUrgent

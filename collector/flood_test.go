@@ -53,7 +53,7 @@ func TestFlood(t *testing.T) {
 				time.Sleep(ms)
 				if i%100 == 50 {
 					s := c.Stats()
-					if s.Lines-lines > DefaultBudget {
+					if s.Lines-lines > defaultBudget {
 						t.Fatalf("%d lines in 100 ms", s.Lines-lines)
 					}
 					lines = s.Lines

@@ -109,8 +109,8 @@ func (d *decoder) aggregator(n *node) Aggregator {
 	a.Canonical = d.flag(v.get("canonical"), "aggregator.canonical")
 	a.Redis = d.redis(v.get("redis"))
 	a.HoldWhenAway = d.duration(v.get("hold_when_away"), "aggregator.hold_when_away", "for example 10m", 0)
-	if a.HoldWhenAway > MaxHold {
-		d.reject(v.get("hold_when_away"), "for example 10m", "aggregator.hold_when_away %s: want at most %v", quote(v.get("hold_when_away").text), MaxHold)
+	if a.HoldWhenAway > maxHold {
+		d.reject(v.get("hold_when_away"), "for example 10m", "aggregator.hold_when_away %s: want at most %v", quote(v.get("hold_when_away").text), maxHold)
 	}
 	a.SnapshotFile = d.word(v.get("snapshot_file"), "aggregator.snapshot_file")
 	a.HTTP = d.address(v.get("http"), "aggregator.http", "127.0.0.1:9125")
@@ -155,8 +155,8 @@ func (d *decoder) listeners(n *node) map[string]Problem {
 	return places
 }
 
-// MaxReaders is the highest number of sockets that share a UDP address.
-const MaxReaders = 64
+// maxReaders is the highest number of sockets that share a UDP address.
+const maxReaders = 64
 
 func (d *decoder) readers(n *node) int {
 	s, ok := d.scalar(n, "aggregator.readers")
@@ -164,9 +164,9 @@ func (d *decoder) readers(n *node) int {
 		return 0
 	}
 	readers, err := strconv.Atoi(strings.TrimSpace(s))
-	if err != nil || readers < 1 || readers > MaxReaders {
+	if err != nil || readers < 1 || readers > maxReaders {
 		d.reject(n, "one takes some million lines a second; more than there are processors gain nothing",
-			"aggregator.readers %s: want 1 to %d", quote(s), MaxReaders)
+			"aggregator.readers %s: want 1 to %d", quote(s), maxReaders)
 	}
 	return readers
 }
@@ -193,8 +193,8 @@ func (d *decoder) address(n *node, what, example string) string {
 	return s
 }
 
-// MaxHold is the longest [Aggregator.HoldWhenAway].
-const MaxHold = time.Hour
+// maxHold is the longest [Aggregator.HoldWhenAway].
+const maxHold = time.Hour
 
 // minMemory is the least that windows can work in.
 const minMemory = 1 << 20

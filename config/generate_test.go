@@ -129,7 +129,7 @@ func drawLimit(t *rapid.T, unit rules.Unit) *rules.Limit {
 		l.Mode = rules.ModeLimit
 	}
 	if l.Mode == rules.ModeWait {
-		l.Wait = drawSpan(t, "wait", rules.MaxWait)
+		l.Wait = drawSpan(t, "wait", 10*time.Minute)
 	}
 	if rapid.IntRange(0, 3).Draw(t, "concurrent") == 0 {
 		l.Concurrency = rapid.IntRange(1, rules.MaxConcurrency).Draw(t, "concurrency")
@@ -185,8 +185,8 @@ func drawQuota(t *rapid.T, waits bool) rules.Quota {
 			q.Blocks = rapid.IntRange(1, rules.MaxBlocks).Draw(t, "blocks")
 		}
 	case rapid.Bool().Draw(t, "warm"):
-		q.WarmUp = drawSpan(t, "warm_up", rules.MaxWarmUp)
-		q.ColdFactor = rapid.SampledFrom([]float64{rules.DefaultColdFactor, 1.5, 10}).Draw(t, "cold")
+		q.WarmUp = drawSpan(t, "warm_up", 24*time.Hour)
+		q.ColdFactor = rapid.SampledFrom([]float64{3, 1.5, 10}).Draw(t, "cold")
 	default:
 		q.Missing = rapid.Int64Range(0, q.Burst).Draw(t, "missing")
 	}
@@ -196,7 +196,7 @@ func drawQuota(t *rapid.T, waits bool) rules.Quota {
 // drawException draws one for parameters among names.
 func drawException(t *rapid.T, r *rules.Rule, names []rules.Param) rules.Exception {
 	x := rules.Exception{Action: rules.Action(rapid.IntRange(int(rules.Adjust), int(rules.Block)).Draw(t, "action"))}
-	most := map[rules.ByKind]int{rules.ByEach: 1, rules.ByCombinations: rules.MaxCombination, rules.ByAll: 4, rules.ByNames: 4}[r.By.Kind]
+	most := map[rules.ByKind]int{rules.ByEach: 1, rules.ByCombinations: 3, rules.ByAll: 4, rules.ByNames: 4}[r.By.Kind]
 	for _, p := range rapid.SliceOfNDistinct(rapid.SampledFrom(names), 1, min(most, len(names)), rapid.ID[rules.Param]).Draw(t, "names") {
 		x.Values = append(x.Values, rules.QueryMatch{
 			Name: nameText(p), Value: rapid.SampledFrom([]string{"*", "phone*", "", "1", "true", "é"}).Draw(t, "value"),

@@ -65,12 +65,12 @@ const (
 	PathsRaw   = "raw"   // as the gateway passes them
 )
 
-// AuthSchemes are the words for [AuthEndpoint].Scheme: in which headers a gateway passes a
+// authSchemes are the words for [AuthEndpoint].Scheme: in which headers a gateway passes a
 // request, and how it is answered.
-var AuthSchemes = []string{"forwarded", "original", "nginx", "envoy"}
+var authSchemes = []string{"forwarded", "original", "nginx", "envoy"}
 
-// MinToken is the length that a door's token has at least, in bytes.
-const MinToken = 16
+// minToken is the length that a door's token has at least, in bytes.
+const minToken = 16
 
 // maxTickets bounds guard.max_tickets: a ticket takes some 200 bytes.
 const maxTickets = 10_000_000
@@ -96,8 +96,8 @@ func (d Door) Token() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if token != "" && len(token) < MinToken {
-		return "", fmt.Errorf("%s has %d bytes, want %d at least; make a token by openssl rand -hex 32", cmp.Or(d.TokenFile, d.TokenEnv), len(token), MinToken)
+	if token != "" && len(token) < minToken {
+		return "", fmt.Errorf("%s has %d bytes, want %d at least; make a token by openssl rand -hex 32", cmp.Or(d.TokenFile, d.TokenEnv), len(token), minToken)
 	}
 	return token, nil
 }
@@ -158,10 +158,10 @@ func (d *decoder) authEndpoint(n *node) AuthEndpoint {
 	v := d.section(n, authSection)
 	e := AuthEndpoint{Door: d.doorFields(v, authSection)}
 	e.Path = d.word(v.get("path"), "guard.auth.path")
-	e.Scheme, _ = d.choice(v.get("scheme"), "guard.auth.scheme", AuthSchemes...)
+	e.Scheme, _ = d.choice(v.get("scheme"), "guard.auth.scheme", authSchemes...)
 	switch {
 	case e.Path != "" && !v.has("scheme"):
-		d.reject(n, "one of "+strings.Join(AuthSchemes, ", "), "guard.auth: path %s has no scheme", quote(e.Path))
+		d.reject(n, "one of "+strings.Join(authSchemes, ", "), "guard.auth: path %s has no scheme", quote(e.Path))
 	case e.Path != "" && (e.Path[0] != '/' || strings.ContainsAny(e.Path, "?# ")):
 		d.reject(v.get("path"), "for example /auth", "guard.auth.path %s: want a path that begins with /", quote(e.Path))
 	}
@@ -249,7 +249,7 @@ func (g Guard) Agree() error {
 		paths := []string{e.Path}
 		if e.Scheme == "" {
 			paths = nil
-			for _, scheme := range AuthSchemes {
+			for _, scheme := range authSchemes {
 				paths = append(paths, "/"+scheme)
 			}
 		}

@@ -15,8 +15,8 @@ const (
 	PageOff = "off"
 )
 
-// MinPageToken is the length that a token of the page has at least, in bytes.
-const MinPageToken = 16
+// minPageToken is the length that a token of the page has at least, in bytes.
+const minPageToken = 16
 
 // page reads the settings of the page.
 func (d *decoder) page(v values, a *Aggregator) {
@@ -63,9 +63,9 @@ func (a Aggregator) PageToken() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("aggregator.page_token: %w", err)
 	}
-	if token != "" && len(token) < MinPageToken {
+	if token != "" && len(token) < minPageToken {
 		return "", fmt.Errorf("aggregator.page_token: %s has %d bytes, want %d at least; make a token by openssl rand -hex 32",
-			cmp.Or(a.PageTokenFile, a.PageTokenEnv), len(token), MinPageToken)
+			cmp.Or(a.PageTokenFile, a.PageTokenEnv), len(token), minPageToken)
 	}
 	return token, nil
 }

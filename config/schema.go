@@ -10,8 +10,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// SchemaID is the $id of [Schema].
-const SchemaID = "https://hotparam.dev/schema/hotparam.json"
+// schemaID is the $id of [Schema].
+const schemaID = "https://hotparam.dev/schema/hotparam.json"
 
 // Schema returns the JSON schema (draft 2020-12) of a rules file, for editors. It is made of
 // the same tables of sections and words that the parser reads files by, so a field that the
@@ -24,7 +24,7 @@ const SchemaID = "https://hotparam.dev/schema/hotparam.json"
 func Schema() map[string]any {
 	s := topSection.schema(schemaTop(), "rules")
 	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-	s["$id"] = SchemaID
+	s["$id"] = schemaID
 	s["title"] = "hotparam.yaml"
 	s["description"] = "Rules and settings of hotparam"
 	s["$defs"] = map[string]any{
@@ -275,7 +275,7 @@ func schemaAggregator() schemas {
 		"name":            doc(schemaForm(validName.String()), "Name of this aggregator among others"),
 		"lease":           doc(schemaFlag(), "One of several aggregators publishes, and another takes over when it dies"),
 		"listen":          doc(schema{"anyOf": []schema{address, schemaSome(address)}}, "Addresses for StatsD lines. Default: 127.0.0.1:8125"),
-		"readers":         doc(schemaWhole(1, MaxReaders), "Sockets that share a UDP address"),
+		"readers":         doc(schemaWhole(1, maxReaders), "Sockets that share a UDP address"),
 		"canonical":       doc(schemaFlag(), "Keys of other programs are put into canonical form"),
 		"redis":           doc(scalarOr(redisURL, redisSection.schema(redis)), "Where the hot set is published. Default: redis://127.0.0.1:6379/0"),
 		"snapshot_file":   doc(schemaWord(), "File for what the StatsD aggregator needs after a restart. Default: in Redis"),
@@ -355,7 +355,7 @@ func schemaGuard() schemas {
 		"token_file": doc(schemaWord(), "File with the token that each request has to have"),
 		"token_env":  doc(schemaWord(), "Variable with the token"),
 		"path":       doc(schemaForm(`^/`), "Where gateways with the scheme ask. Default: / and the scheme"),
-		"scheme":     doc(schemaChoice(AuthSchemes...), "In which headers a gateway passes a request, and how it is answered"),
+		"scheme":     doc(schemaChoice(authSchemes...), "In which headers a gateway passes a request, and how it is answered"),
 	}
 	return schemas{
 		"http":         doc(schemaForm(`:[0-9]+$`), "Address for health and metrics. Default: 127.0.0.1:9126"),

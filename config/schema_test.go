@@ -27,10 +27,10 @@ func compileSchema(t interface{ Fatal(...any) }) *jsonschema.Schema {
 		t.Fatal(err)
 	}
 	compiler := jsonschema.NewCompiler()
-	if err := compiler.AddResource(SchemaID, document); err != nil {
+	if err := compiler.AddResource(schemaID, document); err != nil {
 		t.Fatal(err)
 	}
-	compiled, err := compiler.Compile(SchemaID)
+	compiled, err := compiler.Compile(schemaID)
 	if err != nil {
 		t.Fatal(err)
 	}

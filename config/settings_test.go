@@ -52,7 +52,7 @@ func drawSettings(t *rapid.T, ruleset *rules.Rules) File {
 		}
 	}
 	if len(f.Aggregator.Listen) == 0 || anyUDP(f.Aggregator.Listen) {
-		f.Aggregator.Readers = rapid.IntRange(0, MaxReaders).Draw(t, "readers")
+		f.Aggregator.Readers = rapid.IntRange(0, maxReaders).Draw(t, "readers")
 	}
 	f.Aggregator.HoldWhenAway = times("hold")
 	f.Aggregator.SnapshotFile = text("snapshot file", "/var/lib/hotparam/snapshot")

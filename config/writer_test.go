@@ -196,7 +196,7 @@ func (w writer) limit(l *rules.Limit, unit rules.Unit) string {
 	}
 	put(l.Shape || w.coin("shape"), "shape", l.Shape)
 	put(l.WarmUp > 0, "warm_up", l.WarmUp)
-	put(l.ColdFactor != 0 && (l.ColdFactor != rules.DefaultColdFactor || w.coin("cold")), "cold_factor", l.ColdFactor)
+	put(l.ColdFactor != 0 && (l.ColdFactor != 3 || w.coin("cold")), "cold_factor", l.ColdFactor)
 	put(l.Calendar != "", "calendar", l.Calendar)
 	put(l.Zone != "", "zone", l.Zone)
 	put(l.Blocks != 0 && (l.Blocks != rules.DefaultBlocks || w.coin("blocks")), "blocks", l.Blocks)

@@ -109,7 +109,7 @@ func asReader(t *testing.T, admin, client redis.UniversalClient) error {
 	failed = append(failed, controls.look(ctx, true), beatAs(t, admin, client))
 	_, err = ListMembers(ctx, client, testNamespace)
 	failed = append(failed, err)
-	_, err = ReadControlEvents(ctx, client, testNamespace, "", 10)
+	_, err = readControlEvents(ctx, client, testNamespace, "", 10)
 	failed = append(failed, err)
 	sub := client.Subscribe(ctx, testLayout.Changed, testLayout.Control)
 	defer sub.Close()

@@ -113,8 +113,8 @@ func readControls(ctx context.Context, client redis.UniversalClient, layout Layo
 // releaseEvent is the type of the event that an operator released a key.
 const releaseEvent = "release"
 
-// ControlEvent is a change of the controls.
-type ControlEvent struct {
+// controlEvent is a change of the controls.
+type controlEvent struct {
 	// ID is unique in the namespace, and rises.
 	ID string
 	At time.Time // on Redis's clock
@@ -126,13 +126,13 @@ type ControlEvent struct {
 	Control rules.Control
 }
 
-// MaxControlEvents is how many changes of the controls are kept, about.
-const MaxControlEvents = 10_000
+// maxControlEvents is how many changes of the controls are kept, about.
+const maxControlEvents = 10_000
 
-// ReadControlEvents returns the changes of the controls after the one with this ID, the oldest
+// readControlEvents returns the changes of the controls after the one with this ID, the oldest
 // first; if there are more than n, the newest n. With an empty ID it returns the newest n. What
 // cannot be read is left out. The deadline is that of ctx.
-func ReadControlEvents(ctx context.Context, client redis.UniversalClient, namespace, after string, n int) ([]ControlEvent, error) {
+func readControlEvents(ctx context.Context, client redis.UniversalClient, namespace, after string, n int) ([]controlEvent, error) {
 	if err := redisconfig.Namespace(namespace); err != nil {
 		return nil, fmt.Errorf("read changes of controls: %w", err)
 	}
@@ -144,14 +144,14 @@ func ReadControlEvents(ctx context.Context, client redis.UniversalClient, namesp
 	case err != nil && !errors.Is(err, redis.Nil):
 		return nil, fmt.Errorf("read changes of controls: %w", err)
 	}
-	var events []ControlEvent
+	var events []controlEvent
 	for _, m := range slices.Backward(messages) {
 		text, _ := m.Values["change"].(string)
 		change, err := published.ParseControlChange([]byte(text))
 		if err != nil || m.ID == after {
 			continue
 		}
-		e := ControlEvent{ID: m.ID, At: change.Since, Type: string(change.Action), Control: change.Control}
+		e := controlEvent{ID: m.ID, At: change.Since, Type: string(change.Action), Control: change.Control}
 		if change.Release {
 			e.Type = releaseEvent
 		}

@@ -36,6 +36,6 @@
 //     control_subscribe.go: instances obey it.
 //   - heartbeat.go, members.go, differing.go: what instances and aggregators say of themselves.
 //   - snapshot.go, baselines.go: what an aggregator keeps in Redis for the next one.
-//   - list.go, namespaces.go: the set for people. client*.go, credentials.go, rights.go: how to
+//   - list.go, namespaces.go: the set for people. client*.go, credentials.go: how to
 //     reach Redis, and what it must allow.
 package hotkeys

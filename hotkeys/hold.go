@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// MaxHold is the longest time for which hot keys are held; see [Watcher.SetHold].
-const MaxHold = time.Hour
+// maxHold is the longest time for which hot keys are held; see [Watcher.SetHold].
+const maxHold = time.Hour
 
 // holdGrace is how long held entries stay in force after the heartbeat is back. Publishers
 // that were cut off renew their entries within two seconds, and one that was restarted
@@ -77,7 +77,7 @@ func (s *state) ends(e *heldEntry, now time.Time) (own, hold time.Time) {
 // nextEnd returns the end that no entry outlives.
 func (s *state) nextEnd() time.Time {
 	if !s.alive && s.held > 0 {
-		return s.since.Add(MaxHold)
+		return s.since.Add(maxHold)
 	}
 	return s.beat
 }
@@ -89,13 +89,13 @@ func (s *state) setSpan(span time.Duration) {
 
 // SetHold sets how long hot keys stay limited after the publishers' heartbeat, or Redis, is
 // lost: those that were hot then. Zero, the default, means until the heartbeat expires, some
-// seconds; more than [MaxHold] means that. A publisher that is back decides at once on the keys
+// seconds; more than an hour means one. A publisher that is back decides at once on the keys
 // that it publishes; the others end some seconds later. While keys are held, SetHold changes
 // their end. An operator ends the hold of a key by [ReleaseControl], if Redis can be reached.
 func (w *Watcher) SetHold(span time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.state.setSpan(min(max(0, span), MaxHold))
+	w.state.setSpan(min(max(0, span), maxHold))
 	w.show()
 }
 
@@ -136,7 +136,7 @@ func (w *Watcher) pollReleases(ctx context.Context) error {
 	w.mu.Unlock()
 	call, cancel := w.call(ctx)
 	defer cancel()
-	events, err := ReadControlEvents(call, w.client, w.cfg.Namespace, after, maxReleases)
+	events, err := readControlEvents(call, w.client, w.cfg.Namespace, after, maxReleases)
 	switch {
 	case errors.Is(err, errForeign):
 		w.reportForeign(err)

@@ -11,8 +11,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// MaxNamespaces is how many namespaces [ListNamespaces] returns at most.
-const MaxNamespaces = 10
+// maxNamespaces is how many namespaces [ListNamespaces] returns at most.
+const maxNamespaces = 10
 
 // ListNamespaces returns namespaces for which somebody publishes, sorted, by a bounded search
 // of all keys of Redis, which needs the right to SCAN. It is for hints, when a namespace has
@@ -46,7 +46,7 @@ func appendNamespaces(ctx context.Context, found []string, server redis.Cmdable)
 		}
 		for _, key := range keys {
 			name := strings.TrimSuffix(strings.TrimPrefix(key, "hotparam:{"), "}:beat")
-			if rules.ValidNamespace(name) && !slices.Contains(found, name) && len(found) < MaxNamespaces {
+			if rules.ValidNamespace(name) && !slices.Contains(found, name) && len(found) < maxNamespaces {
 				found = append(found, name)
 			}
 		}

@@ -95,7 +95,7 @@ func ReleaseControl(ctx context.Context, client redis.UniversalClient, namespace
 	c := rules.Control{Key: key, Why: why, Claimed: claimed}
 	got, err := operate(ctx, client, namespace, "release", &c, 0)
 	if errors.Is(err, ErrNoControl) && AreKeysHeld(ctx, client, namespace) {
-		got, err = operate(ctx, client, namespace, "release", &c, MaxHold)
+		got, err = operate(ctx, client, namespace, "release", &c, maxHold)
 	}
 	if err != nil {
 		return rules.Control{}, fmt.Errorf("release: %w", err)
@@ -126,7 +126,7 @@ func operate(ctx context.Context, client redis.UniversalClient, namespace, kind 
 	change := published.ControlChange{Release: kind == "release", Control: *c}
 	answer, err := controlScript.Run(ctx, client, []string{layout.Control, layout.ControlEvents},
 		layout.Control, kind, c.Key.String(), published.EncodeControl(c), published.EncodeControlChange(&change), span.Milliseconds(),
-		hex.EncodeToString(run[:]), rules.MaxControls, MaxControlEvents).StringSlice()
+		hex.EncodeToString(run[:]), rules.MaxControls, maxControlEvents).StringSlice()
 	switch {
 	case err != nil:
 		return rules.Control{}, err

@@ -1,6 +1,7 @@
 package hotkeys
 
 import (
+	"github.com/hotparam/hotparam/internal/published"
 	"slices"
 	"strings"
 	"testing"
@@ -10,7 +11,7 @@ import (
 // minimal.
 func TestRightsAreThoseOfTheDocument(t *testing.T) {
 	for user, want := range map[string][]string{
-		"hotparam-reader": ReaderCommands, "hotparam-writer": WriterCommands, "hotparam-limiter": LimiterCommands, "hotparam-operator": OperatorCommands,
+		"hotparam-reader": published.ReaderCommands, "hotparam-writer": published.WriterCommands, "hotparam-limiter": published.LimiterCommands, "hotparam-operator": published.OperatorCommands,
 	} {
 		_, commands := documented(t, user)
 		for i := range commands {

@@ -23,8 +23,8 @@ var (
 // maxSnapshot bounds what LoadSnapshot returns, in bytes.
 const maxSnapshot = 1 << 20
 
-// ErrNotHolder is the error of [Publisher.SaveSnapshot] if another process holds the owner.
-var ErrNotHolder = errors.New("snapshot: another process holds the owner")
+// errNotHolder is the error of [Publisher.SaveSnapshot] if another process holds the owner.
+var errNotHolder = errors.New("snapshot: another process holds the owner")
 
 // SaveSnapshot saves what the process that publishes needs after a restart, for so long, in
 // place of what was saved before. Redis refuses it unless this process holds the owner: the
@@ -36,7 +36,7 @@ func (p *Publisher) SaveSnapshot(ctx context.Context, data []byte, keep time.Dur
 		return fmt.Errorf("snapshot: %w", err)
 	}
 	if saved == 0 {
-		return ErrNotHolder
+		return errNotHolder
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ func TestSnapshotIsTheHolders(t *testing.T) {
 	if data, err := first.LoadSnapshot(ctx); data != nil || err != nil {
 		t.Fatalf("loaded %q, %v before anything was saved", data, err)
 	}
-	if err := first.SaveSnapshot(ctx, []byte("a"), time.Minute); !errors.Is(err, ErrNotHolder) {
+	if err := first.SaveSnapshot(ctx, []byte("a"), time.Minute); !errors.Is(err, errNotHolder) {
 		t.Errorf("saved without the owner: %v", err)
 	}
 	must(t, first.settle(ctx))
@@ -27,7 +27,7 @@ func TestSnapshotIsTheHolders(t *testing.T) {
 		t.Errorf("it is kept for %v", ttl)
 	}
 	must(t, second.settle(ctx))
-	if err := first.SaveSnapshot(ctx, []byte("late"), time.Minute); !errors.Is(err, ErrNotHolder) {
+	if err := first.SaveSnapshot(ctx, []byte("late"), time.Minute); !errors.Is(err, errNotHolder) {
 		t.Errorf("saved after another one has taken the owner: %v", err)
 	}
 	if data, err := second.LoadSnapshot(ctx); string(data) != "a\x00b" || err != nil {

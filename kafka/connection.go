@@ -9,8 +9,8 @@ import (
 
 // Defaults of a [Connection].
 const (
-	DefaultClientID = "hotparam"
-	DefaultTimeout  = 5 * time.Second
+	defaultClientID = "hotparam"
+	defaultTimeout  = 5 * time.Second
 )
 
 // Connection is the way to a cluster. Only Brokers is required.
@@ -19,7 +19,7 @@ type Connection struct {
 	// known.
 	Brokers []string
 	// ClientID names this program in the brokers' logs and quotas. Empty means
-	// [DefaultClientID].
+	// "hotparam".
 	ClientID string
 	// Version is the oldest release that all brokers have, as "3.6": no newer
 	// protocol is used. Empty means as new as the brokers support, or the client's
@@ -29,14 +29,14 @@ type Connection struct {
 	TLS *TLS
 	// SASL is nil for connections without a login.
 	SASL *SASL
-	// Timeout bounds connecting, and each request. Zero means [DefaultTimeout].
+	// Timeout bounds connecting, and each request. Zero means five seconds.
 	Timeout time.Duration
 }
 
 // WithDefaults returns the connection with its defaults filled in.
 func (c Connection) WithDefaults() Connection {
-	c.ClientID = cmp.Or(c.ClientID, DefaultClientID)
-	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
+	c.ClientID = cmp.Or(c.ClientID, defaultClientID)
+	c.Timeout = cmp.Or(c.Timeout, defaultTimeout)
 	return c
 }
 

@@ -143,7 +143,7 @@ func (b *Bucket) SetQuota(q *rules.Quota, now time.Duration) error {
 }
 
 // Owe takes permits at now, whether they are there or not; below zero it gives some back. See
-// [Holding].
+// package holding.
 func (b *Bucket) Owe(permits float64, now time.Duration) {
 	b.locked(func(held *heldBucket) {
 		b.owed.advance(held.quota, now)

@@ -13,7 +13,7 @@ import (
 // CachedConfig configures a [Cached]. The zero value is valid.
 type CachedConfig struct {
 	// Keys is the number of denials that are remembered at a time, up to 16,777,216. Zero
-	// means DefaultCachedKeys. At most 16 bytes for each are reserved; a denial takes about
+	// means 16,384. At most 16 bytes for each are reserved; a denial takes about
 	// 200.
 	Keys int
 	// Longest is the longest time that a denial is remembered. Zero means DefaultLongest.
@@ -25,7 +25,7 @@ type CachedConfig struct {
 
 // Defaults of a [CachedConfig].
 const (
-	DefaultCachedKeys = 1 << 14
+	defaultCachedKeys = 1 << 14
 	DefaultLongest    = time.Second
 )
 
@@ -78,7 +78,7 @@ func NewCached(backend Backend, cfg CachedConfig) (*Cached, error) {
 		return nil, errors.New("limiter: NewCached: no backend")
 	}
 	if cfg.Keys == 0 {
-		cfg.Keys = DefaultCachedKeys
+		cfg.Keys = defaultCachedKeys
 	}
 	if cfg.Longest == 0 {
 		cfg.Longest = DefaultLongest

@@ -27,7 +27,7 @@ type FailoverConfig struct {
 	// must be quick. Nil means one.
 	Instances func() int
 	// MinProbe and MaxProbe are the first time between two probes of a node that is away,
-	// and what that doubles to. Zero means DefaultMinProbe and DefaultMaxProbe.
+	// and what that doubles to. Zero means 100 ms and [DefaultMaxProbe].
 	MinProbe, MaxProbe time.Duration
 	// Logger gets a line when a node of the primary goes away and one when it is back, at
 	// most one such pair a minute for each node, and at most one line a minute about asks
@@ -38,7 +38,7 @@ type FailoverConfig struct {
 // Defaults of a [FailoverConfig].
 const (
 	DefaultTimeout  = 30 * time.Millisecond
-	DefaultMinProbe = 100 * time.Millisecond
+	defaultMinProbe = 100 * time.Millisecond
 	DefaultMaxProbe = 2 * time.Second
 )
 
@@ -53,7 +53,7 @@ func (c *FailoverConfig) validate() error {
 		c.Instances = func() int { return 1 }
 	}
 	if c.MinProbe == 0 {
-		c.MinProbe = DefaultMinProbe
+		c.MinProbe = defaultMinProbe
 	}
 	if c.MaxProbe == 0 {
 		c.MaxProbe = max(DefaultMaxProbe, c.MinProbe)

@@ -61,7 +61,7 @@ func (g *gcra) set(rate rules.Rate, burst int64) error {
 	case burst < 1:
 		return fmt.Errorf("limiter: burst %d: must be at least 1", burst)
 	}
-	token := interval(rate)
+	token := rate.Interval()
 	if burst > maxFill/token {
 		return fmt.Errorf("limiter: burst %d at rate %s takes over 73 years to fill: lower the burst to %d or raise the rate",
 			burst, rate, maxFill/token)
@@ -70,9 +70,6 @@ func (g *gcra) set(rate rules.Rate, burst int64) error {
 	g.debt = min(max(g.fill, minDebt), maxDebt)
 	return nil
 }
-
-// interval returns the ns in which a rate earns one token, rounded up.
-func interval(r rules.Rate) int64 { return (int64(r.Per)-1)/r.N + 1 }
 
 // setQuota sets everything from a quota for which bucketed is true.
 func (g *gcra) setQuota(q *rules.Quota) error {

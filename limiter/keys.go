@@ -120,14 +120,14 @@ func (k *Keys) SetQuota(q *rules.Quota, now time.Duration) error {
 		}
 	})
 	if next.family == old.family && bucketed(next.quota) {
-		k.table.eachDebts(func(d *debts) { d.rescale(interval(next.quota.Rate), instant(now)) })
+		k.table.eachDebts(func(d *debts) { d.rescale(next.quota.Rate.Interval(), instant(now)) })
 	}
 	return nil
 }
 
 // Owe has all keys owe more permits from now on or, below zero, less: also those that are
 // not known yet, as far as they have not earned them by the time that they are. See
-// [Holding]. It costs a lock for each key.
+// package holding. It costs a lock for each key.
 func (k *Keys) Owe(by Owing, now time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -66,12 +66,12 @@ func (o *opening) advance(q *rules.Quota, now time.Duration) {
 	case o.all == 0 && len(o.of) == 0:
 		return
 	case q.Algorithm.Windowed():
-		if now >= windowEnd(q, o.at) {
+		if now >= WindowEnd(q, o.at) {
 			*o = opening{}
 		}
 		return
 	}
-	earned := float64(max(0, now-o.at)) / float64(interval(q.Rate))
+	earned := float64(max(0, now-o.at)) / float64(q.Rate.Interval())
 	o.at = max(o.at, now)
 	o.all = max(0, o.all-earned)
 	for id, n := range o.of {

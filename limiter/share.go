@@ -31,7 +31,7 @@ func Share(q *rules.Quota, n int) (part rules.Quota, below bool) {
 	if part.Algorithm.Windowed() {
 		part.Burst = part.Rate.N
 	} else {
-		part.Burst = max(min(part.Burst/by, maxFill/interval(part.Rate)), 1)
+		part.Burst = max(min(part.Burst/by, maxFill/part.Rate.Interval()), 1)
 	}
 	part.Missing = min(part.Missing/by, part.Burst)
 	return part, below
@@ -44,4 +44,13 @@ func slower(r rules.Rate, by int64) rules.Rate {
 		return rules.Rate{N: max(r.N/by, 1), Per: min(r.Per, maxFill)}
 	}
 	return rules.Rate{N: r.N, Per: r.Per * time.Duration(by)}
+}
+
+// WindowEnd returns when what was taken at an instant has left the window of q.
+func WindowEnd(q *rules.Quota, at time.Duration) time.Duration {
+	if q.Calendar == "" {
+		return at + q.Rate.Per
+	}
+	f := fixedFrame{}.of(q)
+	return time.Duration(f.leaves(f.slot(int64(at), int64(at))))
 }

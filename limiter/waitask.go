@@ -25,7 +25,7 @@ func pace(q *rules.Quota) time.Duration {
 	if q.Rate.N < 1 {
 		return 0
 	}
-	return time.Duration(interval(q.Rate))
+	return time.Duration(q.Rate.Interval())
 }
 
 // expect returns when the caller will have its turn, at the latest unless other processes take

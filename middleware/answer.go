@@ -133,8 +133,8 @@ func (in *Request) imitate() *http.Request {
 	return r
 }
 
-// MaxRecorded is how many bytes of a response are recorded; see [WithServe].
-const MaxRecorded = 1 << 20
+// maxRecorded is how many bytes of a response are recorded; see [WithServe].
+const maxRecorded = 1 << 20
 
 var errTooLong = errors.New("middleware: the answer is too long to be recorded")
 
@@ -160,7 +160,7 @@ func (w *recorder) Write(p []byte) (int, error) {
 	switch {
 	case !hasBody(w.status):
 		return 0, http.ErrBodyNotAllowed
-	case w.tooLong || w.body.Len()+len(p) > MaxRecorded:
+	case w.tooLong || w.body.Len()+len(p) > maxRecorded:
 		w.tooLong = true
 		return 0, errTooLong
 	}

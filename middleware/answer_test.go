@@ -240,10 +240,10 @@ func TestServeRecorded(t *testing.T) {
 		f.Check(search)
 		return f.Check(search).Answer(), err
 	}
-	if a, err := long(MaxRecorded >> 10); a.Status != 200 || a.Header["Ratelimit"] == nil || len(a.Body) != MaxRecorded || err != nil {
+	if a, err := long(maxRecorded >> 10); a.Status != 200 || a.Header["Ratelimit"] == nil || len(a.Body) != maxRecorded || err != nil {
 		t.Errorf("%d, %d bytes, %v", a.Status, len(a.Body), err)
 	}
-	if a, err := long(MaxRecorded>>10 + 1); a.Status != 429 || a.Header["Retry-After"] == nil || err == nil {
+	if a, err := long(maxRecorded>>10 + 1); a.Status != 429 || a.Header["Retry-After"] == nil || err == nil {
 		t.Errorf("%d %v, %v", a.Status, a.Header, err)
 	}
 

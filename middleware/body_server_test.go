@@ -195,7 +195,7 @@ func TestNoContinueForUnread(t *testing.T) {
 	ruleset := bodyRules(t)
 	ruleset.Rules[0].Unread = rules.UnreadReject
 	f := newFixture(t, ruleset)
-	f.bodies.held.Store(rules.DefaultTotalBodies) // by others
+	f.bodies.held.Store(64 << 20) // by others
 	guarded, _ := bodyServers(t, f, false)
 	for head, want := range map[string]Unread{
 		"Content-Length: 8":                                 {NoRoom: 1},

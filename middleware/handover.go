@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/holding"
 	"github.com/hotparam/hotparam/limiter"
 )
 
@@ -15,7 +16,7 @@ const maxHandover = 4000
 // handover is what one instance leaves to another, by the KeyID of the limit's name, which may
 // have values. No key is in it.
 type handover struct {
-	Limits map[uint64]limiter.Handover `json:"limits"`
+	Limits map[uint64]holding.Handover `json:"limits"`
 }
 
 // HandOver gives up what this instance holds of the limits with scope: share, and returns it in
@@ -28,7 +29,7 @@ func (g *Guard) HandOver() []byte {
 	g.sharing.joining.Store(true)
 	limits := 0
 	g.eachShare(func(*rule, *limitSpec, time.Duration) { limits++ })
-	out := handover{make(map[uint64]limiter.Handover)}
+	out := handover{make(map[uint64]holding.Handover)}
 	g.eachShare(func(r *rule, s *limitSpec, now time.Duration) {
 		spent, all := g.spent(r, s, now)
 		most := maxHandover / limits
@@ -48,7 +49,7 @@ func (g *Guard) HandOver() []byte {
 }
 
 // rounded returns left in thousandths, which is no more.
-func rounded(left limiter.Handover) limiter.Handover {
+func rounded(left holding.Handover) holding.Handover {
 	down := func(permits float64) float64 { return math.Floor(permits*1000) / 1000 }
 	left.Left = down(left.Left)
 	for id, permits := range left.Of {

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hotparam/hotparam/limiter"
+	"github.com/hotparam/hotparam/internal/holding"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -127,7 +127,7 @@ func TestHandOverOfKeys(t *testing.T) {
 // More keys than are named make the next instance stricter.
 func TestHandOverIsBounded(t *testing.T) {
 	q := &rules.Quota{Rate: rules.Rate{N: 80, Per: time.Hour}, Burst: 80}
-	left := limiter.NewHolding(q, 8).Leave(time.Hour, map[uint64]float64{1: 9, 2: 5, 3: 3, 4: 2}, true, 2)
+	left := holding.New(q, 8).Leave(time.Hour, map[uint64]float64{1: 9, 2: 5, 3: 3, 4: 2}, true, 2)
 	if left.Left != 7 || len(left.Of) != 2 || left.Of[1] != 1 || left.Of[2] != 5 {
 		t.Errorf("%+v", left)
 	}

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/holding"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/limiter/semaphore"
 	"github.com/hotparam/hotparam/rules"
@@ -45,7 +46,7 @@ type stores struct {
 	single  *limiter.Bucket
 	keyed   *limiter.Keys
 	permits *semaphore.Memory
-	hold    *limiter.Holding // nil if the limit was never shared; guarded by sharing.mu
+	hold    *holding.Holding // nil if the limit was never shared; guarded by sharing.mu
 }
 
 // isShared reports whether each instance has a part of the limit's rate.
@@ -152,7 +153,7 @@ func (b *specBuilder) quotaOf(s *limitSpec) *rules.Quota {
 func (b *specBuilder) hold(s *limitSpec) {
 	b.adopt = append(b.adopt, func(now time.Duration) error {
 		if s.kept.hold == nil {
-			s.kept.hold = limiter.NewHolding(&s.limit.Quota, b.instances)
+			s.kept.hold = holding.New(&s.limit.Quota, b.instances)
 			return nil
 		}
 		by := limiter.Owing{All: s.kept.hold.Resize(&s.limit.Quota, b.instances, now)}

@@ -92,7 +92,7 @@ func WithLimited(f func(http.ResponseWriter, *http.Request, rules.Decision)) Opt
 // of the rule's own answer. Requests to h are not limited.
 //
 // [Guard.Handler] calls h with the server's writer. For other requests
-// [rules.Decision.Answer] calls it and records its response of at most [MaxRecorded] bytes,
+// [rules.Decision.Answer] calls it and records its response of at most 1 MiB,
 // so h cannot stream or hijack. A longer response is dropped, and the request gets the answer
 // that it would have without h. h gets the request of [Request].HTTP or MakeHTTP, or one made
 // of the other fields.

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/holding"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -108,7 +109,7 @@ type unseen struct {
 }
 
 // owing returns u with what keys owe from now on.
-func (u *unseen) owing(by *limiter.Owing, hold *limiter.Holding, now time.Duration) *unseen {
+func (u *unseen) owing(by *limiter.Owing, hold *holding.Holding, now time.Duration) *unseen {
 	next := &unseen{since: now, all: hold.Missing(now), of: make(map[uint64]float64)}
 	before := unseen{}
 	if u != nil {

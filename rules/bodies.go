@@ -9,15 +9,15 @@ type Bodies struct {
 	// [DefaultMaxBody].
 	Max int64
 	// Total is how many bytes of bodies a guard holds at a time, over all requests. Zero
-	// means [DefaultTotalBodies], or Max if that is more.
+	// means 64 MiB, or Max if that is more.
 	Total int64
 }
 
 // Defaults and bounds of [Bodies], in bytes.
 const (
 	DefaultMaxBody     = 64 << 10
-	DefaultTotalBodies = 64 << 20
-	MaxBody            = 64 << 20
+	defaultTotalBodies = 64 << 20
+	maxBody            = 64 << 20
 )
 
 // WithDefaults returns b with the defaults in place of zeros.
@@ -26,14 +26,14 @@ func (b Bodies) WithDefaults() Bodies {
 		b.Max = DefaultMaxBody
 	}
 	if b.Total == 0 {
-		b.Total = max(DefaultTotalBodies, b.Max)
+		b.Total = max(defaultTotalBodies, b.Max)
 	}
 	return b
 }
 
 func (b Bodies) validate() (bad FieldErrors) {
-	if b.Max < 0 || b.Max > MaxBody {
-		bad.add("bodies.max", quoted(fmt.Sprint(b.Max)), "for example 64KiB: each such body is held in memory while it is read", "want a size of 1 byte to %dMiB", MaxBody>>20).needs("bodies.max")
+	if b.Max < 0 || b.Max > maxBody {
+		bad.add("bodies.max", quoted(fmt.Sprint(b.Max)), "for example 64KiB: each such body is held in memory while it is read", "want a size of 1 byte to %dMiB", maxBody>>20).needs("bodies.max")
 		return bad
 	}
 	if b.Total < 0 || b.Total < b.WithDefaults().Max && b.Total != 0 {

@@ -18,7 +18,7 @@ func TestBodiesHaveDefaults(t *testing.T) {
 		{Bodies{}, Bodies{64 << 10, 64 << 20}},
 		{Bodies{Max: 1}, Bodies{1, 64 << 20}},
 		{Bodies{Total: 1 << 20}, Bodies{64 << 10, 1 << 20}},
-		{Bodies{Max: MaxBody}, Bodies{MaxBody, MaxBody}},
+		{Bodies{Max: maxBody}, Bodies{maxBody, maxBody}},
 	} {
 		if got := test.given.WithDefaults(); got != test.want {
 			t.Errorf("%+v: %+v, want %+v", test.given, got, test.want)

@@ -26,9 +26,9 @@ const (
 	Forwarded     ClientHeader = "forwarded" // RFC 7239
 )
 
-// MaxTrusted is how many networks of proxies there may be: each address is compared with
+// maxTrusted is how many networks of proxies there may be: each address is compared with
 // all of them.
-const MaxTrusted = 256
+const maxTrusted = 256
 
 func (c *Client) validate() (bad FieldErrors) {
 	trusts := len(c.Trusted) > 0 || c.TrustUnix
@@ -44,8 +44,8 @@ func (c *Client) validate() (bad FieldErrors) {
 	default:
 		bad.add("client.header", quoted(string(c.Header)), "name the one that your proxies write", "want %s or %s", XForwardedFor, Forwarded)
 	}
-	if len(c.Trusted) > MaxTrusted {
-		bad.add("client.trusted", "", "join networks that lie side by side", "%d networks: want %d at most", len(c.Trusted), MaxTrusted)
+	if len(c.Trusted) > maxTrusted {
+		bad.add("client.trusted", "", "join networks that lie side by side", "%d networks: want %d at most", len(c.Trusted), maxTrusted)
 	}
 	for i, p := range c.Trusted {
 		if !p.IsValid() || p != p.Masked() || p.Addr().Is4In6() {

@@ -6,9 +6,9 @@ import "math/bits"
 // rule with [ByCombinations], each once however often it is repeated, and how
 // many of them one key has at most. All keys of one parameter come first, then
 // all of two, then all of three, of which the last are made only if all of them
-// fit in [MaxCombinationKeys]: with up to five parameters every combination of
+// fit in [maxCombinationKeys]: with up to five parameters every combination of
 // three, with up to seven every pair, and beyond that each parameter alone. Of
-// more than MaxCombinationKeys names the first in canonical order are taken, and
+// more than maxCombinationKeys names the first in canonical order are taken, and
 // second values of names as far as there are no more than [MaxKeys] parameters.
 // So what a key counts depends on nothing but the request, and no
 // parameter is left out for its name.
@@ -16,7 +16,7 @@ type Combinations struct {
 	Hidden int  // as of [Singles]
 	More   bool // some parameters were left out
 
-	at   [MaxCombinationKeys]int32 // in the Params
+	at   [maxCombinationKeys]int32 // in the Params
 	n    int
 	most int  // parameters of one key
 	addr uint // which of them are levels of the address
@@ -44,9 +44,9 @@ func (p *Params) Combine(names []Param, secrets *Secrets) (c Combinations) {
 
 // combined returns how many of n parameters one key has at most.
 func combined(n int) (most int) {
-	for sets, keys := 1, 0; most < min(n, MaxCombination); most++ {
+	for sets, keys := 1, 0; most < min(n, maxCombination); most++ {
 		sets = sets * (n - most) / (most + 1) // of most+1 out of n
-		if keys += sets; keys > MaxCombinationKeys {
+		if keys += sets; keys > maxCombinationKeys {
 			break
 		}
 	}

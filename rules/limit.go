@@ -82,9 +82,9 @@ const (
 	DefaultQueue   = 1000
 	MaxConcurrency = 1_000_000
 	MaxQueue       = 1_000_000
-	MaxWait        = 10 * time.Minute
+	maxWait        = 10 * time.Minute
 	MaxClasses     = 10
-	MaxAnswer      = 64 << 10 // bytes of a Response's body
+	maxAnswer      = 64 << 10 // bytes of a Response's body
 )
 
 // Validate reports the errors of a limit of a rule that counts in this unit: the
@@ -104,8 +104,8 @@ func (l *Limit) validate(unit Unit) (bad FieldErrors) {
 	if l.Queue < 0 || l.Queue > MaxQueue {
 		bad.add("limit.queue", quoted(fmt.Sprint(l.Queue)), "queue: 100 lets a hundred requests wait", "want a whole number of 1 to %d", MaxQueue)
 	}
-	if l.Wait < 0 || l.Wait > MaxWait {
-		bad.add("limit.wait", l.Wait.String(), "for example 2s", wantSpan, time.Millisecond, MaxWait)
+	if l.Wait < 0 || l.Wait > maxWait {
+		bad.add("limit.wait", l.Wait.String(), "for example 2s", wantSpan, time.Millisecond, maxWait)
 	}
 	l.validateWords(&bad)
 	if len(bad) > 0 {
@@ -198,7 +198,7 @@ func (l *Limit) validateAnswers(bad *FieldErrors) {
 	if a != nil && (a.Status < 200 || a.Status > 599) {
 		bad.add("limit.serve.status", quoted(fmt.Sprint(a.Status)), `for example serve: {status: 200, type: application/json, body: "[]"}`, "want 200 to 599")
 	}
-	if a != nil && len(a.Body) > MaxAnswer {
-		bad.add("limit.serve.body", "", serveHint, "%d bytes, at most %d", len(a.Body), MaxAnswer)
+	if a != nil && len(a.Body) > maxAnswer {
+		bad.add("limit.serve.body", "", serveHint, "%d bytes, at most %d", len(a.Body), maxAnswer)
 	}
 }

@@ -50,7 +50,7 @@ func TestLimitValidate(t *testing.T) {
 		{"missing of a window", Requests, with(func(l *Limit) { window(SlidingLog)(l); l.Missing = 1 }), "initial"},
 		{"warm-up", Requests, with(func(l *Limit) { l.WarmUp, l.ColdFactor = time.Minute, 3 }), ""},
 		{"warm-up of a window", Requests, with(func(l *Limit) { window(SlidingLog)(l); l.WarmUp = 1 }), "warm_up"},
-		{"long warm-up", Requests, with(func(l *Limit) { l.WarmUp = MaxWarmUp + 1 }), "warm_up"},
+		{"long warm-up", Requests, with(func(l *Limit) { l.WarmUp = maxWarmUp + 1 }), "warm_up"},
 		{"warm-up and missing", Requests, with(func(l *Limit) { l.WarmUp, l.ColdFactor, l.Missing = time.Minute, 3, 1 }), "warm_up"},
 		{"cold without warm-up", Requests, with(func(l *Limit) { l.ColdFactor = 3 }), "cold_factor"},
 		{"not cold", Requests, with(func(l *Limit) { l.WarmUp, l.ColdFactor = time.Minute, 1 }), "cold_factor"},
@@ -70,7 +70,7 @@ func TestLimitValidate(t *testing.T) {
 		{"penalty", Requests, with(func(l *Limit) { l.Penalty = time.Minute }), ""},
 		{"penalty negative", Requests, with(func(l *Limit) { l.Penalty = -1 }), "penalty"},
 		{"wait", Requests, with(func(l *Limit) { l.Mode, l.Wait = ModeWait, time.Second }), ""},
-		{"wait for ever", Requests, with(func(l *Limit) { l.Mode, l.Wait = ModeWait, MaxWait+1 }), "wait"},
+		{"wait for ever", Requests, with(func(l *Limit) { l.Mode, l.Wait = ModeWait, maxWait+1 }), "wait"},
 		{"wait without a time", Requests, with(func(l *Limit) { l.Mode = ModeWait }), "wait"},
 		{"wait and reject", Requests, with(func(l *Limit) { l.Wait = time.Second }), "wait"},
 		{"queue without concurrency", Requests, with(func(l *Limit) { l.Mode, l.Wait, l.Queue = ModeWait, time.Second, 5 }), "queue"},
@@ -86,7 +86,7 @@ func TestLimitValidate(t *testing.T) {
 		{"serve and reject", Requests, with(func(l *Limit) { l.Serve = &Response{Status: 200} }), "serve"},
 		{"serve no status", Requests, with(func(l *Limit) { l.Mode, l.Serve = ModeServe, &Response{} }), "serve.status"},
 		{"serve a book", Requests, with(func(l *Limit) {
-			l.Mode, l.Serve = ModeServe, &Response{Status: 200, Body: strings.Repeat("x", MaxAnswer+1)}
+			l.Mode, l.Serve = ModeServe, &Response{Status: 200, Body: strings.Repeat("x", maxAnswer+1)}
 		}), "serve.body"},
 		{"mode", Requests, with(func(l *Limit) { l.Mode = ModeWatch }), "on_limit"},
 		{"bytes", Bytes, with(func(*Limit) {}), ""},

@@ -70,7 +70,7 @@ type Quota struct {
 	// WarmUp is how long a token bucket that was idle takes to come to its full
 	// rate, from a ColdFactor-th of it. Zero means at once.
 	WarmUp     time.Duration
-	ColdFactor float64 // above 1; zero means DefaultColdFactor
+	ColdFactor float64 // above 1; zero means 3
 	// Calendar makes fixed windows begin with natural periods of a time zone.
 	// Empty means that a window begins with the first permit that is taken in it.
 	Calendar Calendar
@@ -88,13 +88,13 @@ type Quota struct {
 
 // Defaults and bounds of a quota.
 const (
-	DefaultColdFactor = 3
+	defaultColdFactor = 3
 	DefaultBlocks     = 10
 	MaxBlocks         = 1000
 	MaxLog            = 100_000 // permits of a sliding log, which remembers each
 	MaxPenalty        = 366 * 24 * time.Hour
-	MaxWarmUp         = 24 * time.Hour
-	MaxColdFactor     = 1000
+	maxWarmUp         = 24 * time.Hour
+	maxColdFactor     = 1000
 )
 
 // WithDefaults returns the quota with its defaults filled in. An invalid rate makes no
@@ -110,7 +110,7 @@ func (q Quota) WithDefaults() Quota {
 		q.Blocks = DefaultBlocks
 	}
 	if q.WarmUp > 0 && q.ColdFactor == 0 {
-		q.ColdFactor = DefaultColdFactor
+		q.ColdFactor = defaultColdFactor
 	}
 	return q
 }
@@ -153,11 +153,11 @@ func (q *Quota) validateNumbers(bad *FieldErrors) {
 	if q.WarmUp == 0 && q.ColdFactor == 0 && q.Blocks == 0 && q.Penalty == 0 {
 		return
 	}
-	if q.WarmUp < 0 || q.WarmUp > MaxWarmUp {
-		bad.add("limit.warm_up", q.WarmUp.String(), "for example 30s", wantSpan, time.Millisecond, MaxWarmUp)
+	if q.WarmUp < 0 || q.WarmUp > maxWarmUp {
+		bad.add("limit.warm_up", q.WarmUp.String(), "for example 30s", wantSpan, time.Millisecond, maxWarmUp)
 	}
-	if q.ColdFactor != 0 && !(q.ColdFactor > 1 && q.ColdFactor <= MaxColdFactor) {
-		bad.add("limit.cold_factor", quoted(fmt.Sprint(q.ColdFactor)), coldHint, "want a number above 1, at most %d", MaxColdFactor)
+	if q.ColdFactor != 0 && !(q.ColdFactor > 1 && q.ColdFactor <= maxColdFactor) {
+		bad.add("limit.cold_factor", quoted(fmt.Sprint(q.ColdFactor)), coldHint, "want a number above 1, at most %d", maxColdFactor)
 	}
 	if q.Blocks < 0 || q.Blocks > MaxBlocks {
 		bad.add("limit.blocks", quoted(fmt.Sprint(q.Blocks)), blocksHint, "want a whole number of 1 to %d", MaxBlocks)
@@ -210,7 +210,7 @@ func (q *Quota) validateBucket(bad *FieldErrors) {
 	case q.WarmUp > 0 && q.Missing > 0:
 		bad.add("limit.warm_up", "", warmUpHint, "a bucket that warms up starts cold, and has no limit.initial").needs("limit")
 	case q.ColdFactor != 0 && q.WarmUp == 0:
-		bad.add("limit.cold_factor", fmt.Sprint(q.ColdFactor), "for example {rate: 50/s, warm_up: 30s, cold_factor: 3}", "goes with warm_up, above 1 and at most %d", MaxColdFactor).needs("limit")
+		bad.add("limit.cold_factor", fmt.Sprint(q.ColdFactor), "for example {rate: 50/s, warm_up: 30s, cold_factor: 3}", "goes with warm_up, above 1 and at most %d", maxColdFactor).needs("limit")
 	case q.Shape && q.Algorithm != LeakyBucket && !custom:
 		bad.add("limit.shape", "", shapeHint, "only leaky_bucket has it, not %s", q.Algorithm).needs("limit")
 	}

@@ -112,6 +112,9 @@ func (r Rate) PerSecond() float64 {
 	return float64(r.N) / r.Per.Seconds()
 }
 
+// Interval returns the ns in which the rate earns one permit, rounded up.
+func (r Rate) Interval() int64 { return (int64(r.Per)-1)/r.N + 1 }
+
 // IsZero reports whether no rate was given.
 func (r Rate) IsZero() bool { return r == Rate{} }
 

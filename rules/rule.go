@@ -106,7 +106,7 @@ const (
 	// values if some are repeated; a missing one is left out, a request with none of
 	// them makes no key. See [MaxKeys].
 	ByNames
-	// ByCombinations: a key for each set of up to [MaxCombination] of the named
+	// ByCombinations: a key for each set of up to three of the named
 	// parameters, or of all, so that the most general key that explains the
 	// traffic can be found.
 	ByCombinations
@@ -114,11 +114,11 @@ const (
 
 // Bounds of what [ByCombinations] makes of a request.
 const (
-	MaxCombination = 3 // parameters of one key
+	maxCombination = 3 // parameters of one key
 	MaxCombined    = 4 // parameters that a rule can name
-	// MaxCombinationKeys is how many keys a request makes. Seven parameters have as
+	// maxCombinationKeys is how many keys a request makes. Seven parameters have as
 	// many combinations of one and two.
-	MaxCombinationKeys = 28
+	maxCombinationKeys = 28
 )
 
 // Unit is the quantity that a rule counts of a request.
@@ -261,7 +261,7 @@ const (
 
 // Defaults of a [Threshold].
 const (
-	DefaultExitPercent = 80 // of the threshold
+	defaultExitPercent = 80 // of the threshold
 	DefaultHold        = 10 * time.Second
 	// DefaultCoolDown outlasts the pauses of a crowd that comes in waves, and the
 	// chance by which a count that stays about the threshold falls below the exit.
@@ -270,9 +270,9 @@ const (
 
 // Bounds of a [Rule] and its thresholds.
 const (
-	MaxThresholds = 8    // of one rule
+	maxThresholds = 8    // of one rule
 	MaxExceptions = 1000 // of one rule
-	MaxFactor     = 1e6  // of a jump
+	maxFactor     = 1e6  // of a jump
 	MaxTop        = 1000 // keys
 )
 
@@ -303,7 +303,7 @@ func NewThreshold(rate Rate) Threshold { return Threshold{Rate: rate}.WithDefaul
 
 // WithDefaults returns the threshold with the default exit, hold and cool-down.
 func (t Threshold) WithDefaults() Threshold {
-	t.Exit, t.Hold, t.CoolDown = Percent(DefaultExitPercent), DefaultHold, DefaultCoolDown
+	t.Exit, t.Hold, t.CoolDown = Percent(defaultExitPercent), DefaultHold, DefaultCoolDown
 	return t
 }
 

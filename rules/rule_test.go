@@ -80,7 +80,7 @@ func TestValidate(t *testing.T) {
 		{"unread without a body", func(r *Rules) { r.Rules[1].Unread = UnreadPass }, "unread: neither by nor match names a parameter of the body"},
 		{"unread of no kind", func(r *Rules) { r.Rules[1].Unread = UnreadReject + 1 }, "unread: 3 is none"},
 		{"unread and ignore", func(r *Rules) { r.Rules[0].Unread = UnreadReject }, "an ignore rule"},
-		{"a body that is too large", func(r *Rules) { r.Bodies.Max = MaxBody + 1 }, "want a size of 1 byte to 64MiB"},
+		{"a body that is too large", func(r *Rules) { r.Bodies.Max = maxBody + 1 }, "want a size of 1 byte to 64MiB"},
 		{"a body below nothing", func(r *Rules) { r.Bodies.Max = -1 }, "bodies.max \"-1\": want a size"},
 		{"bodies that one does not fit in", func(r *Rules) { r.Bodies = Bodies{Max: 1000, Total: 999} }, ": want a size of at least bodies.max"},
 		{"bodies that the default does not fit in", func(r *Rules) { r.Bodies = Bodies{Total: DefaultMaxBody - 1} }, ": want a size of at least bodies.max"},
@@ -106,14 +106,14 @@ func TestValidate(t *testing.T) {
 			r.Client = Client{Trusted: []netip.Prefix{netip.MustParsePrefix("10.0.0.1/8")}, Header: Forwarded}
 		}, "client.trusted[0]"},
 		{"many networks", func(r *Rules) {
-			r.Client = Client{Trusted: slices.Repeat([]netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, MaxTrusted+1), Header: Forwarded}
+			r.Client = Client{Trusted: slices.Repeat([]netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, maxTrusted+1), Header: Forwarded}
 		}, "client.trusted: 257 networks"},
 		{"many names", func(r *Rules) { r.Rules[3].By.Names = append(r.Rules[3].By.Names, Param{Name: "d"}) }, "by: more than 4 names to combine"},
 		{"combinations without hot", func(r *Rules) { r.Rules[3].Hot = nil }, "by: combinations are for rules with hot"},
 		{"no such unit", func(r *Rules) { r.Rules[2].Count = Units + 1 }, "count: unit 4"},
 		{"nothing to count", func(r *Rules) { r.Rules[4].Count = Millis }, "count: the rule has neither hot nor limit"},
 		{"many thresholds", func(r *Rules) {
-			for i := range MaxThresholds {
+			for i := range maxThresholds {
 				r.Rules[3].Hot = append(r.Rules[3].Hot, NewThreshold(Rate{10, time.Duration(i+100) * time.Second}))
 			}
 		}, "hot: more than 8 thresholds"},
@@ -127,7 +127,7 @@ func TestValidate(t *testing.T) {
 		{"a share of no number", func(r *Rules) { r.Rules[3].Hot[2].Factor = Fraction{1, 0} }, "hot[2].share"},
 		{"a share's least count", func(r *Rules) { r.Rules[3].Hot[2].Rate.N = 0 }, "hot[2].min"},
 		{"no jump", func(r *Rules) { r.Rules[3].Hot[3].Factor = Percent(100) }, "hot[3].jump"},
-		{"a huge jump", func(r *Rules) { r.Rules[3].Hot[3].Factor = Fraction{MaxFactor*2 + 1, 2} }, "hot[3].jump"},
+		{"a huge jump", func(r *Rules) { r.Rules[3].Hot[3].Factor = Fraction{maxFactor*2 + 1, 2} }, "hot[3].jump"},
 		{"no top", func(r *Rules) { r.Rules[3].Hot[4].Top = 0 }, "hot[4].top"},
 		{"too many on top", func(r *Rules) { r.Rules[3].Hot[4].Top = MaxTop + 1 }, "hot[4].top"},
 		{"allowed is no effect", func(r *Rules) { r.Rules[4].Except[0].Action = Allow }, "does nothing"},

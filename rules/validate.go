@@ -126,8 +126,8 @@ func (r *Rule) validateEffect(bad *FieldErrors) {
 }
 
 func (r *Rule) validateHot(bad *FieldErrors) {
-	if len(r.Hot) > MaxThresholds {
-		bad.addSentence(fmt.Sprintf("hot[%d]", MaxThresholds), "each window of a rule takes memory for every key", "hot: more than %d thresholds", MaxThresholds)
+	if len(r.Hot) > maxThresholds {
+		bad.addSentence(fmt.Sprintf("hot[%d]", maxThresholds), "each window of a rule takes memory for every key", "hot: more than %d thresholds", maxThresholds)
 	}
 	for i := range r.Hot {
 		t, parent := &r.Hot[i], fmt.Sprintf("hot[%d]", i)
@@ -191,8 +191,8 @@ func (t *Threshold) validateKind(bad *FieldErrors) {
 		bad.add("share", factor, "leave it zero", "a factor is for a share or a jump")
 	case t.Kind == Share && (t.Factor.Num < 1 || t.Factor.Den < t.Factor.Num):
 		bad.add("share", factor, shareHint, "a share must be above 0%% and at most 100%%")
-	case t.Kind == Jump && (t.Factor.Den < 1 || t.Factor.Cmp(1) <= 0 || t.Factor.Cmp(MaxFactor) > 0):
-		bad.add("jump", factor, jumpHint, "a jump must be above 1x and at most %dx", int64(MaxFactor))
+	case t.Kind == Jump && (t.Factor.Den < 1 || t.Factor.Cmp(1) <= 0 || t.Factor.Cmp(maxFactor) > 0):
+		bad.add("jump", factor, jumpHint, "a jump must be above 1x and at most %dx", int64(maxFactor))
 	}
 	switch {
 	case t.Kind != Jump && t.Over != OverRecent:

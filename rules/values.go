@@ -5,7 +5,7 @@ package rules
 // counted once, on the key of [base.AppendMore].
 
 // MaxKeys is how many keys a rule by each parameter or by names makes of one request at
-// most. A rule by combinations makes [MaxCombinationKeys], but of second values of names
+// most. A rule by combinations makes [maxCombinationKeys], but of second values of names
 // no more than this.
 const MaxKeys = 8
 

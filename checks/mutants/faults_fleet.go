@@ -4,39 +4,39 @@ package mutants
 
 var fleetFaults = []Fault{
 	{
-		Name: "a joiner starts full", File: "limiter/holding.go",
+		Name: "a joiner starts full", File: "internal/holding/holding.go",
 		Old: "h.set(now, float64(max(0, h.part.Burst)), 0)", New: "h.set(now, missing, 0)",
 		Test: "TestHolding",
 	},
 	{
-		Name: "a part that grows is full", File: "limiter/holding.go",
+		Name: "a part that grows is full", File: "internal/holding/holding.go",
 		Old: "	return h.missing - missing\n}\n\n// Trim", New: "	return min(0, h.missing-missing)\n}\n\n// Trim",
 		Test: "TestHolding",
 	},
 	{
-		Name: "what is held beyond a part lasts", File: "limiter/holding.go",
+		Name: "what is held beyond a part lasts", File: "internal/holding/holding.go",
 		Old: "h.beyond * max(0, 1-float64(passed)/fill)", New: "h.beyond * max(1, 1-float64(passed)/fill)",
 		Test: "TestHolding",
 	},
 	{
-		Name: "a handover is not less with time", File: "limiter/holding.go",
+		Name: "a handover is not less with time", File: "internal/holding/holding.go",
 		Old: "lost := h.Earned(age, false)", New: "lost := h.Earned(0, false)",
 		Test: "TestHolding",
 	},
 	{
-		Name: "keys that owed more than others are forgotten", File: "limiter/holding.go",
+		Name: "keys that owed more than others are forgotten", File: "internal/holding/holding.go",
 		Old: "own < accepted {", New: "own < 0 {",
 		Test: "TestHoldingsTogether",
 	},
 	{
 		Name: "unknown keys owe nothing", File: "limiter/opening.go",
 		Old: "if n <= 0 {", New: "if n <= 1e9 {",
-		Test: "TestHolding",
+		Package: "internal/holding", Test: "TestHolding",
 	},
 	{
 		Name: "a key earns at the rate of before until it is asked", File: "limiter/keys.go",
 		Old: "if g.family == next.family {", New: "if false {",
-		Test: "TestDroppedKeysOwe|TestKeysEarnAtEachRate",
+		Package: "internal/holding", Test: "TestDroppedKeysOwe",
 	},
 	{
 		Name: "a handover is claimed twice", File: "limiter/redislimiter/lua/members_beat.lua",

@@ -74,9 +74,9 @@ var limitFaults = []Fault{
 		Test: "TestBucketConforms",
 	},
 	{
-		Name: "a token costs a nanosecond too little", File: "limiter/gcra.go",
+		Name: "a token costs a nanosecond too little", File: "rules/rate.go",
 		Old: "(int64(r.Per)-1)/r.N + 1", New: "int64(r.Per) / r.N",
-		Test: "TestBucketConforms",
+		Package: "limiter", Test: "TestBucketConforms",
 	},
 	{
 		Name: "a bucket has one token more", File: "limiter/gcra.go",

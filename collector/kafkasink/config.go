@@ -31,7 +31,7 @@ type Config struct {
 	// Compression is how records are compressed.
 	Compression Compression
 	// Buffer bounds the bytes of the records that wait or are in flight. Zero means
-	// [DefaultBuffer]. A busy instance sends some MB a second.
+	// 16 MiB. A busy instance sends some MB a second.
 	Buffer int64
 	// Key signs each record, for aggregators that accept only signed ones. It has at
 	// least [wire.MinKey] bytes. If nil, records are not signed.
@@ -41,8 +41,8 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// DefaultBuffer is the default of Config.Buffer.
-const DefaultBuffer = 16 << 20
+// defaultBuffer is the default of Config.Buffer.
+const defaultBuffer = 16 << 20
 
 // minBuffer holds two of the largest records.
 const minBuffer = 2 * wire.MaxRecord

@@ -71,7 +71,7 @@ func New(c Config) (*Sink, error) {
 func (c Config) withDefaults() Config {
 	c.Connection = c.Connection.WithDefaults()
 	c.Topic = cmp.Or(c.Topic, wire.DefaultTopic)
-	c.Buffer = cmp.Or(c.Buffer, DefaultBuffer)
+	c.Buffer = cmp.Or(c.Buffer, defaultBuffer)
 	c.Instance = cmp.Or(c.Instance, collector.DefaultInstance())
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

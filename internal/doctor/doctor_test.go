@@ -16,6 +16,7 @@ import (
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/doctor"
+	"github.com/hotparam/hotparam/internal/published"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -348,7 +349,7 @@ func TestMissingRightsAreNamed(t *testing.T) {
 	for _, role := range []struct {
 		user     string
 		commands []string
-	}{{"reader", hotkeys.ReaderCommands}, {"writer", hotkeys.WriterCommands}} {
+	}{{"reader", published.ReaderCommands}, {"writer", published.WriterCommands}} {
 		if statuses, all := examine(role.user, nil, role.commands); !slices.Equal(statuses, []doctor.Status{doctor.OK}) {
 			t.Errorf("%s with all rights:\n%s", role.user, all)
 		}
@@ -362,14 +363,14 @@ func TestMissingRightsAreNamed(t *testing.T) {
 			}
 		}
 	}
-	both := slices.Concat(hotkeys.ReaderCommands, hotkeys.LimiterCommands)
+	both := slices.Concat(published.ReaderCommands, published.LimiterCommands)
 	if statuses, all := examine("limiter", exact, both); !slices.Equal(statuses, []doctor.Status{doctor.OK}) {
 		t.Errorf("an instance that asks Redis:\n%s", all)
 	}
 	if statuses, all := examine("limiter", exact, without(both, "getrange")); !slices.Contains(statuses, doctor.Problem) || !strings.Contains(all, "scope: exact or share do: it lacks +getrange") {
 		t.Errorf("an instance that asks Redis without getrange:\n%s", all)
 	}
-	if _, all := examine("reader", nil, hotkeys.ReaderCommands, "resetchannels"); !strings.Contains(all, "may not subscribe to hotparam:{shop}:changed") {
+	if _, all := examine("reader", nil, published.ReaderCommands, "resetchannels"); !strings.Contains(all, "may not subscribe to hotparam:{shop}:changed") {
 		t.Errorf("without the channel:\n%s", all)
 	}
 	if left, err := admin.Keys(t.Context(), "*doctor*").Result(); err != nil || len(left) > 0 {

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/published"
 )
 
 // probe is a command and a call of it that changes nothing but the doctor's own key.
@@ -55,10 +56,10 @@ func (x *examination) rights(ctx context.Context) {
 		}
 		return missing
 	}
-	reads, writes := lackOf(hotkeys.ReaderCommands), lackOf(hotkeys.WriterCommands)
+	reads, writes := lackOf(published.ReaderCommands), lackOf(published.WriterCommands)
 	var onlyWriter int
-	for _, command := range hotkeys.WriterCommands {
-		if !slices.Contains(hotkeys.ReaderCommands, command) {
+	for _, command := range published.WriterCommands {
+		if !slices.Contains(published.ReaderCommands, command) {
 			onlyWriter++
 		}
 	}
@@ -76,7 +77,7 @@ func (x *examination) rights(ctx context.Context) {
 		x.lack("publish, as an aggregator does", writes)
 	}
 	if x.Rules != nil && x.Rules.ShareLimits() {
-		if missing := lackOf(hotkeys.LimiterCommands); len(missing) > 0 {
+		if missing := lackOf(published.LimiterCommands); len(missing) > 0 {
 			x.lack("hold limits over all instances, as rules with scope: exact or share do", missing)
 		}
 	}

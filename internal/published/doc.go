@@ -5,4 +5,5 @@
 //	change.go   a change of the set or of the suspects, the version and the heartbeat after it
 //	control.go  what operators say of keys
 //	member.go   what instances and aggregators say of themselves
+//	rights.go   the commands that its users need
 package published

@@ -38,7 +38,7 @@ type Limiter struct {
 
 // Config configures a [Limiter]. The zero value is valid.
 type Config struct {
-	// Min and Max bound the limit. Zero means 1 and DefaultMax. Initial is the first
+	// Min and Max bound the limit. Zero means 1 and 1,000. Initial is the first
 	// limit; zero means 20, or the nearest bound. Choose it rather too low than too high:
 	// the limit doubles in a window in which it is too low.
 	Min, Max, Initial int
@@ -57,15 +57,15 @@ type Config struct {
 	CPUTarget float64 // zero means 0.8
 }
 
-// DefaultMax is the default of Config.Max.
-const DefaultMax = 1000
+// defaultMax is the default of Config.Max.
+const defaultMax = 1000
 
 func (c Config) withDefaults() Config {
 	if c.Min == 0 {
 		c.Min = 1
 	}
 	if c.Max == 0 {
-		c.Max = max(DefaultMax, c.Min)
+		c.Max = max(defaultMax, c.Min)
 	}
 	if c.Initial == 0 {
 		c.Initial = min(max(20, c.Min), c.Max)

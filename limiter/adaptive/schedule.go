@@ -36,14 +36,14 @@ type Hours struct {
 	From, To time.Duration
 	// Days are the days on which it begins. None means every day.
 	Days []time.Weekday
-	// Factor scales the limit: 1/MaxFactor to MaxFactor.
+	// Factor scales the limit: 1/1000 to 1000.
 	Factor float64
 }
 
-// MaxFactor is the largest factor by which a schedule raises or lowers a limit.
-const MaxFactor = 1000
+// maxFactor is the largest factor by which a schedule raises or lowers a limit.
+const maxFactor = 1000
 
-const minFactor = 1.0 / MaxFactor
+const minFactor = 1.0 / maxFactor
 
 // NewSchedule returns a Schedule.
 func NewSchedule(c ScheduleConfig) (*Schedule, error) {
@@ -70,8 +70,8 @@ func (h *Hours) validate() error {
 		return fmt.Errorf("from %v: must be 0 to less than 24h", h.From)
 	case h.To < 0 || h.To > clockDay:
 		return fmt.Errorf("to %v: must be 0 to 24h", h.To)
-	case !(h.Factor >= minFactor && h.Factor <= MaxFactor):
-		return fmt.Errorf("factor %v: must be %v to %d", h.Factor, minFactor, MaxFactor)
+	case !(h.Factor >= minFactor && h.Factor <= maxFactor):
+		return fmt.Errorf("factor %v: must be %v to %d", h.Factor, minFactor, maxFactor)
 	}
 	for _, d := range h.Days {
 		if d < time.Sunday || d > time.Saturday {

@@ -17,7 +17,7 @@ import (
 type CellConfig struct {
 	// Namespace keeps fleets apart: [A-Za-z0-9_-]+. Required.
 	Namespace string
-	// Timeout bounds a call whose context has no deadline. Default [DefaultTimeout].
+	// Timeout bounds a call whose context has no deadline. Default 50 ms.
 	Timeout time.Duration
 }
 
@@ -44,7 +44,7 @@ var ErrNoCell = errors.New(`the server has not loaded the module redis-cell (loa
 // caller closes the client. NewCell fails for a client that ignores the deadlines of contexts.
 func NewCell(client redis.UniversalClient, cfg CellConfig) (*Cell, error) {
 	if cfg.Timeout == 0 {
-		cfg.Timeout = DefaultTimeout
+		cfg.Timeout = defaultTimeout
 	}
 	if err := (Config{Namespace: cfg.Namespace, Timeout: cfg.Timeout}).validate(); err != nil {
 		return nil, fmt.Errorf("redislimiter: cell: %w", err)

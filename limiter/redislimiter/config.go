@@ -14,7 +14,7 @@ import (
 type Config struct {
 	// Namespace keeps fleets apart: [A-Za-z0-9_-]+. Required.
 	Namespace string
-	// Timeout bounds a call whose context has no deadline. Default [DefaultTimeout].
+	// Timeout bounds a call whose context has no deadline. Default 50 ms.
 	Timeout time.Duration
 	// Jitter is the longest random delay added to the expiry of a key, so that keys created at
 	// one time do not expire at one time. Default 0.
@@ -30,12 +30,12 @@ type Config struct {
 	Clock func() time.Duration
 }
 
-// DefaultTimeout bounds a call whose context has no deadline.
-const DefaultTimeout = 50 * time.Millisecond
+// defaultTimeout bounds a call whose context has no deadline.
+const defaultTimeout = 50 * time.Millisecond
 
 func (c Config) withDefaults() Config {
 	if c.Timeout == 0 {
-		c.Timeout = DefaultTimeout
+		c.Timeout = defaultTimeout
 	}
 	return c
 }

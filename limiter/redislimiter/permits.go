@@ -27,7 +27,7 @@ type PermitsConfig struct {
 	// Client identifies the client whose permits are counted if the rate is PerClient, any
 	// bytes. By default each NewPermits is a client of its own.
 	Client string
-	// Timeout bounds each call to Redis. Default [DefaultTimeout].
+	// Timeout bounds each call to Redis. Default 50 ms.
 	Timeout time.Duration
 	// Retry is how long a server that failed is left alone before a call probes it, up to four
 	// times as long if it is still away. Until then calls fail at once. Default 250 ms.
@@ -39,7 +39,7 @@ func (c PermitsConfig) withDefaults() PermitsConfig {
 		c.Client = incarnation()
 	}
 	if c.Timeout == 0 {
-		c.Timeout = DefaultTimeout
+		c.Timeout = defaultTimeout
 	}
 	if c.Retry == 0 {
 		c.Retry = defaultRetry

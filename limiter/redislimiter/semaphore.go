@@ -27,7 +27,7 @@ type SemaphoreConfig struct {
 	// Lease is how long permits stay taken without being renewed: the permits of a crashed
 	// process are free after it. Default 10 s; 300 ms to 10 min.
 	Lease time.Duration
-	// Timeout bounds each call to Redis on the request path. Default [DefaultTimeout].
+	// Timeout bounds each call to Redis on the request path. Default 50 ms.
 	Timeout time.Duration
 	// Retry is how long a server that failed is left alone before it is probed, up to four
 	// times as long if it is still away. Until then calls to it fail at once. Default 250 ms.
@@ -45,7 +45,7 @@ func (c SemaphoreConfig) withDefaults() SemaphoreConfig {
 		c.Lease = 10 * time.Second
 	}
 	if c.Timeout == 0 {
-		c.Timeout = DefaultTimeout
+		c.Timeout = defaultTimeout
 	}
 	if c.Retry == 0 {
 		c.Retry = defaultRetry

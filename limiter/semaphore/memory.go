@@ -35,7 +35,7 @@ type Memory struct {
 // Config configures a [Memory]. The zero value is valid.
 type Config struct {
 	// MaxKeys is the number of keys whose permits may be held at a time, up to 16,777,216.
-	// Zero means DefaultKeys. A key beyond it never holds more than its permits, and does not
+	// Zero means 65,536. A key beyond it never holds more than its permits, and does not
 	// wait. It may be refused while fewer are held, since such keys share counters.
 	// Stats.Crowded counts it. The counters take at most 64 bytes for each of MaxKeys, once
 	// there was no room for a key.
@@ -44,8 +44,8 @@ type Config struct {
 	Unfair bool
 }
 
-// DefaultKeys is the default of Config.MaxKeys.
-const DefaultKeys = 1 << 16
+// defaultKeys is the default of Config.MaxKeys.
+const defaultKeys = 1 << 16
 
 // mostKeys keeps a typing error from reserving all memory.
 const mostKeys = 1 << 24
@@ -59,7 +59,7 @@ const crowdRetry = time.Second
 // New returns a Memory. It starts nothing.
 func New(c Config) (*Memory, error) {
 	if c.MaxKeys == 0 {
-		c.MaxKeys = DefaultKeys
+		c.MaxKeys = defaultKeys
 	}
 	if c.MaxKeys < 1 || c.MaxKeys > mostKeys {
 		return nil, fmt.Errorf("semaphore: MaxKeys %d: must be 1 to %d", c.MaxKeys, mostKeys)

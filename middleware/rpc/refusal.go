@@ -18,17 +18,17 @@ type Code uint32
 // Codes of refusals.
 const (
 	Canceled           Code = 1
-	InvalidArgument    Code = 3
+	invalidArgument    Code = 3
 	DeadlineExceeded   Code = 4
-	NotFound           Code = 5
-	PermissionDenied   Code = 7
-	ResourceExhausted  Code = 8
-	FailedPrecondition Code = 9
-	Aborted            Code = 10
-	Unimplemented      Code = 12
-	Internal           Code = 13
-	Unavailable        Code = 14
-	Unauthenticated    Code = 16
+	notFound           Code = 5
+	permissionDenied   Code = 7
+	resourceExhausted  Code = 8
+	failedPrecondition Code = 9
+	aborted            Code = 10
+	unimplemented      Code = 12
+	internalError      Code = 13
+	unavailable        Code = 14
+	unauthenticated    Code = 16
 )
 
 // Domain is that of the ErrorInfo of refusals.
@@ -63,7 +63,7 @@ func (r *Refusal) OverQuota() bool {
 // context has ended while it waited gets the context's code.
 func NewRefusal(ctx context.Context, d rules.Decision, answer rules.Answer, request any) *Refusal {
 	r := &Refusal{
-		Code: ResourceExhausted, Message: "too many requests for these parameters",
+		Code: resourceExhausted, Message: "too many requests for these parameters",
 		Decision: d, Request: request, Header: metadata(answer.Header),
 	}
 	r.Decision.From = nil
@@ -76,13 +76,13 @@ func NewRefusal(ctx context.Context, d rules.Decision, answer rules.Answer, requ
 	}
 	switch d.Reason {
 	case rules.ReasonNoMatch, rules.ReasonBlocked:
-		r.Code, r.Message = PermissionDenied, "not allowed"
+		r.Code, r.Message = permissionDenied, "not allowed"
 		return r
 	case rules.ReasonUnread:
-		r.Code, r.Message = InvalidArgument, "the request cannot be read"
+		r.Code, r.Message = invalidArgument, "the request cannot be read"
 		return r
 	case rules.ReasonBusy, rules.ReasonAway:
-		r.Code, r.Message = Unavailable, "no room for such requests now"
+		r.Code, r.Message = unavailable, "no room for such requests now"
 		r.Wait = time.Second
 	case rules.ReasonServed:
 		r.Code = codeOf(answer.Status)
@@ -111,27 +111,27 @@ func isMessage(body string) bool {
 func codeOf(status int) Code {
 	switch status {
 	case http.StatusBadRequest:
-		return InvalidArgument
+		return invalidArgument
 	case http.StatusUnauthorized:
-		return Unauthenticated
+		return unauthenticated
 	case http.StatusForbidden:
-		return PermissionDenied
+		return permissionDenied
 	case http.StatusNotFound:
-		return NotFound
+		return notFound
 	case http.StatusConflict:
-		return Aborted
+		return aborted
 	case http.StatusPreconditionFailed:
-		return FailedPrecondition
+		return failedPrecondition
 	case http.StatusInternalServerError:
-		return Internal
+		return internalError
 	case http.StatusNotImplemented:
-		return Unimplemented
+		return unimplemented
 	case http.StatusBadGateway, http.StatusServiceUnavailable:
-		return Unavailable
+		return unavailable
 	case http.StatusGatewayTimeout:
 		return DeadlineExceeded
 	}
-	return ResourceExhausted
+	return resourceExhausted
 }
 
 // metadata returns the headers of an answer without those that describe its body, or that the

@@ -64,15 +64,15 @@ func TestRefusals(t *testing.T) {
 		wait    time.Duration
 		quota   bool
 	}{
-		{rules.Decision{Reason: rules.ReasonLimited, RetryAfter: 1500 * time.Millisecond}, ResourceExhausted, "too many requests for these parameters; retry in 2 s", 1500 * time.Millisecond, true},
-		{rules.Decision{Reason: rules.ReasonLimited, RetryAfter: time.Second, Backoff: 4 * time.Second}, ResourceExhausted, "too many requests for these parameters; retry in 4 s", 4 * time.Second, true},
-		{rules.Decision{Reason: rules.ReasonLimited}, ResourceExhausted, "too many requests for these parameters", 0, true},
-		{rules.Decision{Reason: rules.ReasonLocked, RetryAfter: time.Minute}, ResourceExhausted, "too many requests for these parameters; retry in 60 s", time.Minute, true},
-		{rules.Decision{Reason: rules.ReasonBusy}, Unavailable, "no room for such requests now; retry in 1 s", time.Second, false},
-		{rules.Decision{Reason: rules.ReasonAway, RetryAfter: 3 * time.Second}, Unavailable, "no room for such requests now; retry in 3 s", 3 * time.Second, false},
-		{rules.Decision{Reason: rules.ReasonBlocked}, PermissionDenied, "not allowed", 0, false},
-		{rules.Decision{Reason: rules.ReasonNoMatch}, PermissionDenied, "not allowed", 0, false},
-		{rules.Decision{Reason: rules.ReasonUnread}, InvalidArgument, "the request cannot be read", 0, false},
+		{rules.Decision{Reason: rules.ReasonLimited, RetryAfter: 1500 * time.Millisecond}, resourceExhausted, "too many requests for these parameters; retry in 2 s", 1500 * time.Millisecond, true},
+		{rules.Decision{Reason: rules.ReasonLimited, RetryAfter: time.Second, Backoff: 4 * time.Second}, resourceExhausted, "too many requests for these parameters; retry in 4 s", 4 * time.Second, true},
+		{rules.Decision{Reason: rules.ReasonLimited}, resourceExhausted, "too many requests for these parameters", 0, true},
+		{rules.Decision{Reason: rules.ReasonLocked, RetryAfter: time.Minute}, resourceExhausted, "too many requests for these parameters; retry in 60 s", time.Minute, true},
+		{rules.Decision{Reason: rules.ReasonBusy}, unavailable, "no room for such requests now; retry in 1 s", time.Second, false},
+		{rules.Decision{Reason: rules.ReasonAway, RetryAfter: 3 * time.Second}, unavailable, "no room for such requests now; retry in 3 s", 3 * time.Second, false},
+		{rules.Decision{Reason: rules.ReasonBlocked}, permissionDenied, "not allowed", 0, false},
+		{rules.Decision{Reason: rules.ReasonNoMatch}, permissionDenied, "not allowed", 0, false},
+		{rules.Decision{Reason: rules.ReasonUnread}, invalidArgument, "the request cannot be read", 0, false},
 	} {
 		r := NewRefusal(t.Context(), c.d, c.d.Answer(), "m")
 		if r.Code != c.code || r.Message != c.message || r.Wait != c.wait || r.OverQuota() != c.quota || r.Request != "m" {

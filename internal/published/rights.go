@@ -1,4 +1,4 @@
-package hotkeys
+package published
 
 // The commands that users of Redis need, as docs/REDIS.md lists them: a test holds the two
 // together, and others that each is needed.

@@ -1,10 +1,12 @@
-package limiter
+// Package holding keeps account of what one instance holds of a quota that a fleet shares.
+package holding
 
 import (
 	"cmp"
 	"slices"
 	"time"
 
+	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -31,10 +33,10 @@ type Holding struct {
 	beyond float64
 }
 
-// NewHolding returns the holding of one of n instances that has its whole part.
-func NewHolding(q *rules.Quota, n int) *Holding {
+// New returns the holding of one of n instances that has its whole part.
+func New(q *rules.Quota, n int) *Holding {
 	h := &Holding{whole: q.WithDefaults()}
-	h.part, _ = Share(q, n)
+	h.part, _ = limiter.Share(q, n)
 	return h
 }
 
@@ -49,7 +51,7 @@ func (h *Holding) Resize(q *rules.Quota, n int, now time.Duration) (owed float64
 	held, whole := float64(h.part.Burst)-missing+beyond, q.WithDefaults()
 	same := whole == h.whole
 	h.whole = whole
-	h.part, _ = Share(q, n)
+	h.part, _ = limiter.Share(q, n)
 	if !same || whole.Burst == rules.Unlimited {
 		h.set(now, missing, 0)
 		return 0
@@ -116,11 +118,11 @@ func (h *Holding) Leave(now time.Duration, spent map[uint64]float64, all bool, m
 
 // Inherit takes over what another instance left some time ago, without what the others may
 // have earned of it since then. It returns what all keys owe, which is below zero.
-func (h *Holding) Inherit(left Handover, age, now time.Duration) Owing {
+func (h *Holding) Inherit(left Handover, age, now time.Duration) limiter.Owing {
 	missing, _ := h.state(now)
 	lost := h.Earned(age, false)
 	accepted := h.Accept(left.Left-lost, now)
-	by := Owing{All: -accepted, Of: make(map[uint64]float64)}
+	by := limiter.Owing{All: -accepted, Of: make(map[uint64]float64)}
 	for id, n := range left.Of {
 		if own := max(0, min(n-lost, missing)); own < accepted {
 			by.Of[id] = accepted - own
@@ -150,7 +152,7 @@ func (h *Holding) Earned(d time.Duration, alone bool) float64 {
 	}
 	switch {
 	case !q.Algorithm.Windowed():
-		return float64(d) / float64(interval(q.Rate))
+		return float64(d) / float64(q.Rate.Interval())
 	case d < q.Rate.Per:
 		return 0
 	}
@@ -163,13 +165,13 @@ func (h *Holding) state(now time.Duration) (missing, beyond float64) {
 		return 0, 0
 	}
 	if h.whole.Algorithm.Windowed() {
-		if now >= windowEnd(&h.whole, h.at) {
+		if now >= limiter.WindowEnd(&h.whole, h.at) {
 			return 0, 0
 		}
 		return h.missing, h.beyond
 	}
 	passed := max(0, now-h.at)
-	fill := float64(h.whole.Burst) * float64(interval(h.whole.Rate))
+	fill := float64(h.whole.Burst) * float64(h.whole.Rate.Interval())
 	return max(0, h.missing-h.Earned(passed, true)), h.beyond * max(0, 1-float64(passed)/fill)
 }
 
@@ -180,13 +182,4 @@ func (h *Holding) set(now time.Duration, missing, beyond float64) {
 		h.at = now
 	}
 	h.missing, h.beyond = missing, beyond
-}
-
-// windowEnd returns when what was taken at `at` has left the window.
-func windowEnd(q *rules.Quota, at time.Duration) time.Duration {
-	if q.Calendar == "" {
-		return at + q.Rate.Per
-	}
-	f := fixedFrame{}.of(q)
-	return time.Duration(f.leaves(f.slot(int64(at), int64(at))))
 }

@@ -1,4 +1,4 @@
-package limiter
+package holding
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -15,27 +16,27 @@ import (
 // granted.
 type holder struct {
 	*Holding
-	keys   *Keys
-	single *Bucket
+	keys   *limiter.Keys
+	single *limiter.Bucket
 }
 
 func newHolder(t *testing.T, q *rules.Quota, n int) *holder {
 	t.Helper()
-	h := &holder{Holding: NewHolding(q, n)}
+	h := &holder{Holding: New(q, n)}
 	var err error
-	if h.keys, err = NewKeys(h.Part(), 100, nil); err != nil {
+	if h.keys, err = limiter.NewKeys(h.Part(), 100, nil); err != nil {
 		t.Fatal(err)
 	}
-	if h.single, err = NewBucket(h.Part(), nil); err != nil {
+	if h.single, err = limiter.NewBucket(h.Part(), nil); err != nil {
 		t.Fatal(err)
 	}
 	return h
 }
 
 // owe has both stores owe permits.
-func (h *holder) owe(by Owing, key string, now time.Duration) {
+func (h *holder) owe(by limiter.Owing, key string, now time.Duration) {
 	h.keys.Owe(by, now)
-	h.single.Owe(by.of([]byte(key)), now)
+	h.single.Owe(by.All+by.Of[limiter.KeyID([]byte(key))], now)
 }
 
 func (h *holder) resize(t *testing.T, q *rules.Quota, n int, now time.Duration) {
@@ -43,7 +44,7 @@ func (h *holder) resize(t *testing.T, q *rules.Quota, n int, now time.Duration) 
 	owed := h.Resize(q, n, now)
 	part := *h.Part()
 	if owed > 0 {
-		h.owe(Owing{All: owed}, "", now)
+		h.owe(limiter.Owing{All: owed}, "", now)
 	}
 	for _, err := range []error{h.keys.SetQuota(&part, now), h.single.SetQuota(&part, now)} {
 		if err != nil {
@@ -51,13 +52,13 @@ func (h *holder) resize(t *testing.T, q *rules.Quota, n int, now time.Duration) 
 		}
 	}
 	if owed < 0 {
-		h.owe(Owing{All: owed}, "", now)
+		h.owe(limiter.Owing{All: owed}, "", now)
 	}
 }
 
 // take takes what there is of a key, and returns how much that was in each store.
 func (h *holder) take(key string, now time.Duration) (keyed, single int64) {
-	ask := Ask{Kind: AtMost, N: math.MaxInt32}
+	ask := limiter.Ask{Kind: limiter.AtMost, N: math.MaxInt32}
 	return h.keys.Do(now, rules.Hash([]byte(key)), []byte(key), ask).Taken, h.single.Do(now, ask).Taken
 }
 
@@ -74,26 +75,26 @@ func TestHolding(t *testing.T) {
 		want int64
 	}{
 		{"nothing happens", func(*holder, *time.Duration) {}, 10},
-		{"empty", func(h *holder, now *time.Duration) { h.owe(Owing{All: h.Empty(*now)}, "k", *now) }, 0},
+		{"empty", func(h *holder, now *time.Duration) { h.owe(limiter.Owing{All: h.Empty(*now)}, "k", *now) }, 0},
 		{"empty, and part of more than it knew", func(h *holder, now *time.Duration) {
 			h.resize(t, q, 1, *now)
-			h.owe(Owing{All: h.Empty(*now)}, "k", *now)
+			h.owe(limiter.Owing{All: h.Empty(*now)}, "k", *now)
 			h.resize(t, q, 8, *now)
 		}, 0},
 		{"earned", func(h *holder, now *time.Duration) {
-			h.owe(Owing{All: h.Empty(*now)}, "k", *now)
+			h.owe(limiter.Owing{All: h.Empty(*now)}, "k", *now)
 			*now += 24 * minute
 		}, 3},
 		{"accepted", func(h *holder, now *time.Duration) {
-			h.owe(Owing{All: h.Empty(*now)}, "k", *now)
-			h.owe(Owing{All: -h.Accept(4, *now)}, "k", *now)
+			h.owe(limiter.Owing{All: h.Empty(*now)}, "k", *now)
+			h.owe(limiter.Owing{All: -h.Accept(4, *now)}, "k", *now)
 		}, 4},
 		{"one key had less", func(h *holder, now *time.Duration) {
-			h.owe(Owing{All: h.Empty(*now)}, "k", *now)
-			h.owe(Owing{All: -h.Accept(8, *now), Of: map[uint64]float64{KeyID([]byte("k")): 5}}, "k", *now)
+			h.owe(limiter.Owing{All: h.Empty(*now)}, "k", *now)
+			h.owe(limiter.Owing{All: -h.Accept(8, *now), Of: map[uint64]float64{limiter.KeyID([]byte("k")): 5}}, "k", *now)
 		}, 3},
 		{"inherited late", func(h *holder, now *time.Duration) {
-			h.owe(Owing{All: h.Empty(*now)}, "k", *now)
+			h.owe(limiter.Owing{All: h.Empty(*now)}, "k", *now)
 			h.owe(h.Inherit(Handover{Left: 8}, 3*minute, *now), "k", *now) // others may have earned 3
 		}, 5},
 		{"a joiner comes and leaves", func(h *holder, now *time.Duration) {
@@ -119,7 +120,7 @@ func TestHolding(t *testing.T) {
 			t.Run(fmt.Sprint(c.name, known), func(t *testing.T) {
 				h, now := newHolder(t, q, 8), start
 				if known { // it is in the table, and full
-					h.keys.Do(now-time.Hour, rules.Hash([]byte("k")), []byte("k"), Ask{N: 1})
+					h.keys.Do(now-time.Hour, rules.Hash([]byte("k")), []byte("k"), limiter.Ask{N: 1})
 				}
 				c.run(h, &now)
 				if keyed, single := h.take("k", now); keyed != c.want || single != c.want {
@@ -164,7 +165,7 @@ func mixHoldings(t *testing.T, q *rules.Quota, r *rand.Rand) {
 	now := start
 	fleet := []*holder{newHolder(t, q, 2), newHolder(t, q, 2)}
 	granted := map[string][]admitted{}
-	fill := time.Duration(q.Burst) * time.Duration(interval(q.Rate))
+	fill := time.Duration(q.Burst) * time.Duration(q.Rate.Interval())
 	var log []string
 	note := func(what ...any) { log = append(log, fmt.Sprintln(append([]any{now - start}, what...)...)) }
 	join := func() *holder { // the others hear of it at once
@@ -172,7 +173,7 @@ func mixHoldings(t *testing.T, q *rules.Quota, r *rand.Rand) {
 			h.resize(t, q, len(fleet)+1, now)
 		}
 		h := newHolder(t, q, len(fleet)+1)
-		h.owe(Owing{All: h.Empty(now)}, "", now)
+		h.owe(limiter.Owing{All: h.Empty(now)}, "", now)
 		fleet = append(fleet, h)
 		return h
 	}
@@ -194,7 +195,7 @@ func mixHoldings(t *testing.T, q *rules.Quota, r *rand.Rand) {
 		key := fmt.Sprint(r.IntN(3))
 		switch move := r.IntN(14); {
 		case move < 6:
-			ask := Ask{Kind: AtMost, N: 1 + r.Int64N(q.Burst)}
+			ask := limiter.Ask{Kind: limiter.AtMost, N: 1 + r.Int64N(q.Burst)}
 			n := fleet[i].keys.Do(now, rules.Hash([]byte(key)), []byte(key), ask).Taken
 			granted[key] = append(granted[key], admitted{now, n})
 			note("take", i, "key", key, n)
@@ -238,7 +239,7 @@ func mixHoldings(t *testing.T, q *rules.Quota, r *rand.Rand) {
 				sum += g.n
 				most := float64(q.Burst)
 				if d := g.at - all[i].at; !q.Algorithm.Windowed() {
-					most += float64(d) / float64(interval(q.Rate))
+					most += float64(d) / float64(q.Rate.Interval())
 				} else {
 					most *= 1 + float64(d/q.Rate.Per)
 				}
@@ -255,15 +256,15 @@ func TestDroppedKeysOwe(t *testing.T) {
 	q := &rules.Quota{Rate: rules.Rate{N: 80, Per: time.Hour}, Burst: 80}
 	h, now := newHolder(t, q, 1), start
 	key := []byte("k")
-	h.keys.Do(now, rules.Hash(key), key, Ask{N: 40})
-	h.keys.Owe(Owing{All: 40}, now)
+	h.keys.Do(now, rules.Hash(key), key, limiter.Ask{N: 40})
+	h.keys.Owe(limiter.Owing{All: 40}, now)
 	part := rules.Quota{Rate: rules.Rate{N: 8, Per: time.Hour}, Burst: 80} // ten times slower
 	if err := h.keys.SetQuota(&part, now); err != nil {
 		t.Fatal(err)
 	}
 	now += time.Hour // by the rate of before it would be full
 	h.keys.Sweep(now)
-	if got := h.keys.Do(now, rules.Hash(key), key, Ask{Kind: AtMost, N: 80}); got.Taken != 8 {
+	if got := h.keys.Do(now, rules.Hash(key), key, limiter.Ask{Kind: limiter.AtMost, N: 80}); got.Taken != 8 {
 		t.Errorf("%d permits, want those of an hour, 8", got.Taken)
 	}
 }
