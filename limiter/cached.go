@@ -16,7 +16,7 @@ type CachedConfig struct {
 	// means 16,384. At most 16 bytes for each are reserved; a denial takes about
 	// 200.
 	Keys int
-	// Longest is the longest time that a denial is remembered. Zero means DefaultLongest.
+	// Longest is the longest time that a denial is remembered. Zero means a second.
 	Longest time.Duration
 	// Clock returns the time since a fixed instant, for tests and replays. Nil means the
 	// monotonic clock.
@@ -26,7 +26,7 @@ type CachedConfig struct {
 // Defaults of a [CachedConfig].
 const (
 	defaultCachedKeys = 1 << 14
-	DefaultLongest    = time.Second
+	defaultLongest    = time.Second
 )
 
 // Cached is a backend that remembers denials. However far demand exceeds the limit, a key
@@ -81,7 +81,7 @@ func NewCached(backend Backend, cfg CachedConfig) (*Cached, error) {
 		cfg.Keys = defaultCachedKeys
 	}
 	if cfg.Longest == 0 {
-		cfg.Longest = DefaultLongest
+		cfg.Longest = defaultLongest
 	}
 	if cfg.Clock == nil {
 		start := time.Now()

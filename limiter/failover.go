@@ -27,7 +27,7 @@ type FailoverConfig struct {
 	// must be quick. Nil means one.
 	Instances func() int
 	// MinProbe and MaxProbe are the first time between two probes of a node that is away,
-	// and what that doubles to. Zero means 100 ms and [DefaultMaxProbe].
+	// and what that doubles to. Zero means 100 ms and two seconds.
 	MinProbe, MaxProbe time.Duration
 	// Logger gets a line when a node of the primary goes away and one when it is back, at
 	// most one such pair a minute for each node, and at most one line a minute about asks
@@ -39,7 +39,7 @@ type FailoverConfig struct {
 const (
 	DefaultTimeout  = 30 * time.Millisecond
 	defaultMinProbe = 100 * time.Millisecond
-	DefaultMaxProbe = 2 * time.Second
+	defaultMaxProbe = 2 * time.Second
 )
 
 func (c *FailoverConfig) validate() error {
@@ -56,7 +56,7 @@ func (c *FailoverConfig) validate() error {
 		c.MinProbe = defaultMinProbe
 	}
 	if c.MaxProbe == 0 {
-		c.MaxProbe = max(DefaultMaxProbe, c.MinProbe)
+		c.MaxProbe = max(defaultMaxProbe, c.MinProbe)
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

@@ -231,7 +231,7 @@ func TestFailoverNodesProperty(t *testing.T) {
 			f      = newClusterFailover(t, c, &log)
 			well   = map[string]time.Time{} // since when; not there: away
 			bad    = map[string]bool{}
-			back   = limiter.DefaultMaxProbe*5/4 + limiter.DefaultTimeout
+			back   = 2*time.Second*5/4 + limiter.DefaultTimeout
 			start  = time.Now()
 			stop   = runInBubble(t, f.Run)
 			random = func(key string) string {

@@ -675,7 +675,7 @@ func TestFailoverProperty(t *testing.T) {
 		p.hangs.Store(false)
 		p.refuses.Store(false)
 		latency.Store(0)
-		time.Sleep(limiter.DefaultMaxProbe*5/4 + timeout)
+		time.Sleep(2*time.Second*5/4 + timeout)
 		if s := f.Stats(); !s.Away.IsZero() {
 			t.Errorf("it is not back: %+v", s)
 		}
