@@ -294,6 +294,18 @@ func (g packageGraph) reach(t *testing.T, name string) map[string]string {
 }
 
 // listPackages lists the module's packages.
+// The program as it is deployed has no server of tests in it, and no template: with these the
+// linker keeps every method of every type, which are a third of its size.
+func TestLeanBuild(t *testing.T) {
+	for _, p := range list(t, "-deps", "-tags=lean,grpcnotrace", "./cmd/hotparam") {
+		for _, path := range []string{"github.com/alicebob/miniredis", "github.com/yuin/gopher-lua", "github.com/twmb/franz-go/pkg/kfake", module + "/internal/demo", "html/template"} {
+			if isBelow(p.ImportPath, path) {
+				t.Errorf("it links %s", p.ImportPath)
+			}
+		}
+	}
+}
+
 func listPackages(t *testing.T) []goPackage {
 	t.Helper()
 	return list(t, "./...")

@@ -84,7 +84,7 @@ func TestDockerfileBuilds(t *testing.T) {
 			line = i.text
 		}
 	}
-	if !strings.Contains(line, "CGO_ENABLED=0") || !strings.Contains(line, " -trimpath ") {
+	if !strings.Contains(line, "CGO_ENABLED=0") || !strings.Contains(line, " -trimpath -tags=lean,grpcnotrace ") {
 		t.Fatalf("RUN %s", line)
 	}
 	line = strings.ReplaceAll(strings.Replace(line, "go build ", "go list -f {{.Name}} ", 1), "-o /out/ ", "")

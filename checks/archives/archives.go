@@ -31,6 +31,7 @@ type Config struct {
 	Version       string   // "v1.2.3"
 	Out           string   // a directory for what is made; what is there of the same names is replaced
 	Package       string   // the command, "./cmd/hotparam"
+	Tags          string   // of its build, "lean,grpcnotrace"; may be empty
 	Architectures []string // of Linux: "amd64"
 	// Files are in each archive, by their names there, as paths below Root.
 	Files map[string]string
@@ -87,7 +88,7 @@ func (c *Config) name() string { return filepath.Base(c.Package) }
 // stamped in; the paths of this machine are not.
 func (c *Config) compile(ctx context.Context, arch, to string) error {
 	_, err := c.run(ctx, []string{"CGO_ENABLED=0", "GOOS=linux", "GOARCH=" + arch, "GOWORK=off", "GOFLAGS=", "GOAMD64=v1", "GOARM64=v8.0"},
-		"go", "build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w -buildid= -X main.version="+c.Version, "-o", to, c.Package)
+		"go", "build", "-trimpath", "-buildvcs=true", "-tags="+c.Tags, "-ldflags=-s -w -buildid= -X main.version="+c.Version, "-o", to, c.Package)
 	return err
 }
 

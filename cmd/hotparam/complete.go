@@ -13,7 +13,6 @@ import (
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/accesslog"
-	"github.com/hotparam/hotparam/internal/demo"
 )
 
 // A shell waits for completions, so what Redis does not say at once is left out.
@@ -22,7 +21,7 @@ const completeTimeout = 300 * time.Millisecond
 // flagWords are the values of flags that take one of a few words, wherever they are.
 var flagWords = map[string][]string{
 	"source": config.Sources, "encoding": {"plain", "strict"}, "log-format": {"text", "json"}, "log-level": logLevels,
-	"transport": {demo.StatsD, demo.Kafka}, "format": strings.Split(accesslog.Formats, ", "),
+	"transport": demoTransports, "format": strings.Split(accesslog.Formats, ", "),
 }
 
 // addCompletions makes the shell complete values of flags and arguments, of all commands.

@@ -5,16 +5,27 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
-
-	"github.com/hotparam/hotparam/internal/demo"
-	"github.com/hotparam/hotparam/internal/demo/screen"
 )
 
 // unattendedDemo is how long the demo runs without a terminal, where no key can end it.
 const unattendedDemo = 20 * time.Second
+
+// demoTransports are the words for --transport.
+var demoTransports = []string{"statsd", "kafka"}
+
+// demoOptions are the flags of demo.
+type demoOptions struct {
+	transport    string
+	length       time.Duration
+	live, asJSON bool
+}
+
+// runDemo runs the demo. It is nil in a lean build, which links no embedded servers.
+var runDemo func(context.Context, streams, demoOptions) error
 
 func newDemo(s streams) *cobra.Command {
 	var length time.Duration
@@ -43,25 +54,20 @@ line per event, for 20 seconds, with a crowd in between.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			live := !asJSON && interactive(s)
 			switch {
-			case transport != demo.StatsD && transport != demo.Kafka:
+			case !slices.Contains(demoTransports, transport):
 				return usageError(fmt.Errorf("--transport %q: want statsd or kafka", transport))
 			case length < 0:
 				return usageError(fmt.Errorf("--for %v: must not be negative", length))
 			case !cmd.Flags().Changed("for") && !live:
 				length = unattendedDemo
 			}
-			show := screen.Config{Transport: transport, Length: length, In: s.in, Out: s.out, Err: s.err}
-			switch {
-			case asJSON:
-				return demoJSON(cmd.Context(), s, show)
-			case live:
-				return demoLive(cmd.Context(), show)
-			default:
-				return screen.Lines(cmd.Context(), show)
+			if runDemo == nil {
+				return errors.New("this build, as it is deployed, has no servers in it: go run github.com/hotparam/hotparam/cmd/hotparam@latest demo")
 			}
+			return runDemo(cmd.Context(), s, demoOptions{transport, length, live, asJSON})
 		},
 	}
-	cmd.Flags().StringVar(&transport, "transport", demo.StatsD, "what counts go over: statsd (UDP) or kafka (embedded)")
+	cmd.Flags().StringVar(&transport, "transport", demoTransports[0], "what counts go over: statsd (UDP) or kafka (embedded)")
 	durationVar(cmd.Flags(), &length, "for", 0, "run for this `duration`, such as 30s; 0: until q or Ctrl-C")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object at the end, and nothing else")
 	return cmd
@@ -71,20 +77,4 @@ line per event, for 20 seconds, with a crowd in between.`,
 func interactive(s streams) bool {
 	in, ok := s.in.(io.Writer) // as a terminal is
 	return ok && terminal(in) && terminal(s.out)
-}
-
-// demoLive shows the live view. A person who asks twice to quit does not wait for the summary.
-func demoLive(ctx context.Context, show screen.Config) error {
-	if err := screen.Live(ctx, show); !errors.Is(err, screen.ErrImpatient) {
-		return err
-	}
-	return errReported
-}
-
-func demoJSON(ctx context.Context, s streams, show screen.Config) error {
-	result, err := screen.Result(ctx, show)
-	if result == nil {
-		return err
-	}
-	return errors.Join(err, newJSON(s.out).Encode(result))
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -91,6 +92,7 @@ func run(ctx context.Context, args []string, s streams) int {
 }
 
 func newRoot(s streams) *cobra.Command {
+	var version bool
 	root := &cobra.Command{
 		Use:   "hotparam",
 		Short: "Find the parameter values of an API that are hot right now, and limit just those",
@@ -104,8 +106,14 @@ precedes the file.`,
   hotparam aggregator --config hotparam.yaml     # run the daemon
   hotparam list                                  # what is hot now?
   hotparam doctor --config hotparam.yaml         # is anything wrong?`,
-		Args:              noCommand,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args: noCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if version {
+				_, err := fmt.Fprintln(s.out, versionLine())
+				return err
+			}
+			return cmd.Help()
+		},
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		DisableAutoGenTag: true,
@@ -115,10 +123,9 @@ precedes the file.`,
 	root.SetErr(s.err)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError(suggestFlag(cmd, err)) })
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return applyVariables(cmd) }
-	root.Version = readVersion().Version
-	root.SetVersionTemplate(versionLine() + "\n")
-	root.SetUsageTemplate(usageTemplate)
-	root.SetHelpTemplate(helpTemplate)
+	root.Flags().BoolVarP(&version, "version", "v", false, "version for hotparam")
+	root.SetUsageFunc(writeUsage)
+	root.SetHelpFunc(writeHelp)
 	root.AddCommand(
 		newDemo(s), newAggregator(s), newGuard(s), newReplay(s), newFollow(s), newList(s), newWatch(s), newTop(s),
 		newControl(s, rules.ControlPin), newControl(s, rules.ControlBlock), newControl(s, rules.ControlAllow), newControl(s, ""),
@@ -128,26 +135,43 @@ precedes the file.`,
 	return root
 }
 
-// Help begins with what the command is for, then shows examples, then flags.
-const (
-	helpTemplate = `{{with or .Long .Short}}{{. | trimTrailingWhitespaces}}
+// writeHelp begins with what the command is for, then shows examples, then flags. It is no
+// template: with text/template the linker keeps every method of every type, five megabytes of
+// them.
+func writeHelp(cmd *cobra.Command, _ []string) {
+	about := cmd.Long
+	if about == "" {
+		about = cmd.Short
+	}
+	if about = strings.TrimRightFunc(about, unicode.IsSpace); about != "" {
+		fmt.Fprint(cmd.OutOrStdout(), about, "\n\n")
+	}
+	fmt.Fprint(cmd.OutOrStdout(), cmd.UsageString())
+}
 
-{{end}}{{.UsageString}}`
-
-	usageTemplate = `{{if .HasExample}}Examples:
-{{.Example}}
-
-{{end}}Usage:{{if .Runnable}}
-  {{.UseLine}}{{end}}{{if .HasAvailableSubCommands}}
-  {{.CommandPath}} [command]{{end}}{{if .HasAvailableSubCommands}}
-
-Commands:{{range .Commands}}{{if (or .IsAvailableCommand (eq .Name "help"))}}
-  {{rpad .Name .NamePadding }} {{.Short}}{{end}}{{end}}{{end}}{{if .HasAvailableLocalFlags}}
-
-Flags:
-{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}
-`
-)
+func writeUsage(cmd *cobra.Command) error {
+	var b strings.Builder
+	if cmd.HasExample() {
+		fmt.Fprintf(&b, "Examples:\n%s\n\n", cmd.Example)
+	}
+	b.WriteString("Usage:")
+	if cmd.Runnable() {
+		b.WriteString("\n  " + cmd.UseLine())
+	}
+	if cmd.HasAvailableSubCommands() {
+		fmt.Fprintf(&b, "\n  %s [command]\n\nCommands:", cmd.CommandPath())
+		for _, c := range cmd.Commands() {
+			if c.IsAvailableCommand() || c.Name() == "help" {
+				fmt.Fprintf(&b, "\n  %-*s %s", c.NamePadding(), c.Name(), c.Short)
+			}
+		}
+	}
+	if cmd.HasAvailableLocalFlags() {
+		b.WriteString("\n\nFlags:\n" + strings.TrimRightFunc(cmd.LocalFlags().FlagUsages(), unicode.IsSpace))
+	}
+	_, err := fmt.Fprintln(cmd.OutOrStderr(), &b)
+	return err
+}
 
 // args checks a command's arguments against their names: "FILE" must be there, "[N]" may be, and
 // the last may be repeated if it ends in "...".

@@ -9,29 +9,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
-
-	"github.com/hotparam/hotparam/internal/kafkafake"
 )
 
 // ErrNoKafka says that there is no Kafka to go over.
 var ErrNoKafka = errors.New("there is no Kafka to go over")
-
-// runBroker is an embedded Kafka. It answers its address.
-func runBroker(_ context.Context, l *link) error {
-	var none struct{}
-	if err := l.configure(&none); err != nil {
-		return err
-	}
-	broker, err := kafkafake.Start(1)
-	if err != nil {
-		return err
-	}
-	defer broker.Close()
-	if err := l.send(broker.Addr()); err != nil {
-		return err
-	}
-	return l.untilEnd()
-}
 
 // benchTopic is a topic, and a consumer group of the same name, for one measurement.
 type benchTopic struct {
@@ -45,6 +26,9 @@ const topicPartitions = 12
 // useKafka finds the Kafka that was given, or starts one, and makes the topic.
 func (p *pipeline) useKafka(ctx context.Context) (brokers []string, err error) {
 	if brokers = p.config.Brokers; len(brokers) == 0 {
+		if parts["broker"] == nil {
+			return nil, fmt.Errorf("%w: this build, as it is deployed, has none in it: name one by --brokers", ErrNoKafka)
+		}
 		broker, err := p.harness.start(ctx, "broker", struct{}{})
 		if err != nil {
 			return nil, err

@@ -18,20 +18,22 @@ import (
 // which is their configuration, and answer on their standard output. They end when
 // their input does.
 
+// parts are what runs in processes of their own, by name. A lean build has no broker.
+var parts = map[string]func(context.Context, *link) error{
+	"receiver":            runReceiver,
+	"sender":              runSender,
+	"aggregator":          runAggregator,
+	"instance":            runInstance,
+	"pipeline-aggregator": runPipelineAggregator,
+	"pipeline-instance":   runPipelineInstance,
+	"redis":               runRedis,
+}
+
 // RunPart is the whole life of the part called name, in a process of its own. It
 // returns when in has ended; signals do not end it, since a terminal sends them to
 // all processes at once, and the one that started the part ends it in order.
 func RunPart(ctx context.Context, name string, in io.Reader, out io.Writer) error {
-	run, ok := map[string]func(context.Context, *link) error{
-		"receiver":            runReceiver,
-		"sender":              runSender,
-		"aggregator":          runAggregator,
-		"instance":            runInstance,
-		"pipeline-aggregator": runPipelineAggregator,
-		"pipeline-instance":   runPipelineInstance,
-		"broker":              runBroker,
-		"redis":               runRedis,
-	}[name]
+	run, ok := parts[name]
 	if !ok {
 		return fmt.Errorf("bench: there is no part %q", name)
 	}

@@ -21,7 +21,7 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	made, err := archives.Build(ctx, archives.Config{
-		Root: ".", Version: os.Args[1], Out: os.Args[2], Package: "./cmd/hotparam", Architectures: []string{"amd64", "arm64"},
+		Root: ".", Version: os.Args[1], Out: os.Args[2], Package: "./cmd/hotparam", Tags: "lean,grpcnotrace", Architectures: []string{"amd64", "arm64"},
 		Files: map[string]string{
 			"LICENSE": "LICENSE", "README.md": "README.md", "CHANGELOG.md": "CHANGELOG.md", "hotparam.yaml": "deploy/hotparam.yaml",
 			"systemd/hotparam-aggregator.service": "deploy/systemd/hotparam-aggregator.service",

@@ -1,0 +1,28 @@
+//go:build !lean
+
+package bench
+
+import (
+	"context"
+
+	"github.com/hotparam/hotparam/internal/kafkafake"
+)
+
+func init() { parts["broker"] = runBroker }
+
+// runBroker is an embedded Kafka. It answers its address.
+func runBroker(_ context.Context, l *link) error {
+	var none struct{}
+	if err := l.configure(&none); err != nil {
+		return err
+	}
+	broker, err := kafkafake.Start(1)
+	if err != nil {
+		return err
+	}
+	defer broker.Close()
+	if err := l.send(broker.Addr()); err != nil {
+		return err
+	}
+	return l.untilEnd()
+}
