@@ -50,7 +50,11 @@ func (d *Detector) adopt(r *ruleWatch, h *rules.Hot, now time.Time) bool {
 			continue
 		}
 		for _, t := range v.thresholds {
-			if w.marks[t.number].hot || !slices.Contains(holders, t) {
+			if !slices.Contains(holders, t) {
+				continue
+			}
+			if m := &w.marks[t.number]; m.hot { // it was found by what came since, or is resumed
+				m.hold = earlier(m.hold, h.Since.Add(t.Hold))
 				continue
 			}
 			m := mark{hot: true, before: h.Ratio, over: v.Start(v.PaneOf(h.Since) + 1), hold: h.Since.Add(t.Hold)}

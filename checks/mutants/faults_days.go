@@ -34,6 +34,11 @@ var dayFaults = []Fault{
 		Test: "TestTheLongerHourIsKept",
 	},
 	{
+		Name: "a process that takes keys over holds them anew", File: "aggregator/adopt.go",
+		Old: "m.hold = earlier(m.hold, h.Since.Add(t.Hold))\n", New: "",
+		Package: "internal/statsdsource", Test: "TestAKeyIsHeldFromWhenItBecameHot",
+	},
+	{
 		Name: "both jumps over one window have one state when a key is adopted", File: "aggregator/adopt.go",
 		Old: "if past != rules.OverRecent {", New: "if false {",
 		Test: "TestDetectorAdoptsByThePast",

@@ -75,6 +75,29 @@ func TestARestartDelaysNoCooling(t *testing.T) {
 	}
 }
 
+// A hot key is held from when it became hot, also by a process that has found it hot itself, by a
+// snapshot or by what came since, when it takes it over.
+func TestAKeyIsHeldFromWhenItBecameHot(t *testing.T) {
+	for _, orderly := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			m := newResumeModel(rand.New(rand.NewPCG(1, 2)), rules.NewThreshold(rules.Rate{N: 40, Per: time.Second}))
+			defer m.end()
+			m.rates[0] = 4
+			m.run(t, 17*time.Second)
+			m.kill(t, orderly)
+			m.run(t, 900*time.Millisecond)
+			m.revive(500 * time.Millisecond)
+			m.run(t, 2*time.Second)
+			m.rates[0] = 0
+			m.run(t, 15*time.Second)
+			without, with := m.twin.cooled[m.texts[0]], m.live.cooled[m.texts[0]]
+			if without.IsZero() || with.IsZero() || with.Sub(without) > time.Second {
+				t.Errorf("orderly %v: the key cooled at %v without the restart and at %v with it", orderly, without.Sub(m.begins), with.Sub(m.begins))
+			}
+		})
+	}
+}
+
 // thresholdOf returns a threshold that compares.
 func thresholdOf(kind rules.Kind, n int64, per time.Duration) rules.Threshold {
 	th := rules.NewThreshold(rules.Rate{N: n, Per: per})
