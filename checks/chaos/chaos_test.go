@@ -117,7 +117,7 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 // A fault whose source has changed is not planted in silence.
 func TestFaultMustMatchOnce(t *testing.T) {
 	for _, old := range []string{"no such text", "func "} {
-		_, err := Programs{}.Plant(t.TempDir(), Fault{Name: "fault", In: "instance", Edits: []Edit{{"wire/line.go", old, ""}}})
+		_, err := Programs{}.Plant(t.TempDir(), Fault{Name: "fault", In: "instance", Edits: []Edit{{"internal/wire/line.go", old, ""}}})
 		if err == nil || !strings.Contains(err.Error(), "want once") {
 			t.Errorf("%q: %v", old, err)
 		}

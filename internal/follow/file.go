@@ -21,7 +21,8 @@ type file struct {
 	partial []byte      // the beginning of an incomplete line
 	long    bool        // the rest of a line that is too long is being skipped
 	decoder *accesslog.LineDecoder
-	grew    time.Time // when it last grew
+	options accesslog.Options // of the decoder
+	grew    time.Time         // when it last grew
 }
 
 // openFile opens the file at path, at its beginning.
@@ -44,7 +45,7 @@ func openFile(path string, now time.Time, options accesslog.Options) (*file, err
 	if err != nil {
 		return nil, errors.Join(err, o.Close())
 	}
-	return &file{os: o, info: info, decoder: decoder, grew: now}, nil
+	return &file{os: o, info: info, decoder: decoder, options: options, grew: now}, nil
 }
 
 // skipToEnd seeks to the end of the file. It reads the names of the columns first, and if the last
@@ -97,6 +98,7 @@ func (f *file) read(room []byte, now time.Time, line func([]byte)) (more, trunca
 	if f.size = info.Size(); f.size < f.offset {
 		truncated = true
 		f.offset, f.partial, f.long = 0, f.partial[:0], false
+		f.decoder, _ = accesslog.NewLineDecoder(f.options) // openFile has checked the options
 	}
 	n, err := f.os.ReadAt(room, f.offset)
 	if err != nil && !errors.Is(err, io.EOF) {
