@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kmsg"
+
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -242,4 +244,40 @@ func TestNobodyWroteBeforeTheFirstRecord(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The client asks at once for the first record that counts and for the end, where it begins if
+// there is none. What is written between the answers it does not read: that is a loss, and still
+// nobody wrote to the log before.
+func TestWrittenWhileTheStartIsLookedFor(t *testing.T) {
+	inWorld(t, 1, 1, func(w *world) {
+		begin := time.Now()
+		w.cluster.ControlKey(int16(kmsg.ListOffsets), func(r kmsg.Request) (kmsg.Response, error, bool) {
+			w.cluster.KeepControl()
+			asked := r.(*kmsg.ListOffsetsRequest).Topics[0]
+			if asked.Partitions[0].CurrentLeaderEpoch < 0 || time.Since(begin) > 100*time.Millisecond {
+				return nil, nil, false // it is ours, or of later
+			}
+			answer := r.ResponseKind().(*kmsg.ListOffsetsResponse)
+			topic, p := kmsg.NewListOffsetsResponseTopic(), kmsg.NewListOffsetsResponseTopicPartition()
+			topic.Topic, p.LeaderEpoch = asked.Topic, 0
+			if p.Offset = -1; asked.Partitions[0].Timestamp == toEnd {
+				p.Offset = 1
+			}
+			topic.Partitions = append(topic.Partitions, p)
+			answer.Topics = append(answer.Topics, topic)
+			return answer, nil, true
+		})
+		w.instance("b", 1).runs(nil)
+		stop := w.instance("a", 1).runs(everywhere(1))
+		w.join()
+		w.allHot(1)
+		stop()
+		w.instance("a", 1).runs(nil)
+		end := time.Now()
+		w.until("the key cool", func() bool { return !w.redis.hot("q=0") })
+		if took := time.Since(end); took > 5*time.Second {
+			w.Errorf("cool after %v", took)
+		}
+	})
 }

@@ -19,7 +19,7 @@ import (
 type ends struct {
 	asked time.Time
 	end   int64
-	start int64 // the first offset to read; -1: not asked
+	start int64 // the first record that is not older than what is read; -1: not asked
 }
 
 const (
@@ -65,7 +65,7 @@ func (s *Source) watchEnds(ctx context.Context, client *kgo.Client) {
 }
 
 // askEnds asks once, and passes the answers to the workers. It also passes the start to
-// workers that have read nothing yet, as they have read all before it.
+// workers that do not know it yet.
 func (s *Source) askEnds(ctx context.Context, client *kgo.Client, workers []*worker) error {
 	byLeader := make(map[int32][]*worker)
 	var failed error
@@ -94,18 +94,17 @@ func (s *Source) askEnds(ctx context.Context, client *kgo.Client, workers []*wor
 // askLeader asks one broker.
 func (s *Source) askLeader(ctx context.Context, client *kgo.Client, leader int32, workers []*worker) error {
 	broker := client.Broker(int(leader))
-	times := make(map[int32]int64)
+	endsOf, startsOf := make(map[int32]int64), make(map[int32]int64)
 	for _, w := range workers {
-		if w.shown.Load().position < 0 {
-			times[w.partition] = w.seek.UnixMilli()
+		endsOf[w.partition] = toEnd
+		if w.shown.Load().start < 0 {
+			startsOf[w.partition] = w.seek.UnixMilli()
 		}
 	}
-	starts, err := s.listOffsets(ctx, broker, times)
-	for _, w := range workers {
-		times[w.partition] = toEnd
-	}
 	asked := time.Now()
-	found, endErr := s.listOffsets(ctx, broker, times)
+	found, endErr := s.listOffsets(ctx, broker, endsOf)
+	// The start is asked for last: if no record is new enough then, none before the end is.
+	starts, err := s.listOffsets(ctx, broker, startsOf)
 	for _, w := range workers {
 		end, ok := found[w.partition]
 		if !ok {

@@ -20,13 +20,17 @@ func (w *worker) record(r *kgo.Record, logStart int64, clock time.Time) {
 	if appended.UnixMilli() <= 0 || appended.After(clock) {
 		appended = clock // it has no stamp, or one by a clock that is fast
 	}
-	if w.first && logStart > 0 && r.Offset <= logStart {
-		w.in.lose(appended) // older records are deleted already
+	if w.begun < 0 {
+		w.begun = r.Offset
+		if logStart > 0 && r.Offset <= logStart {
+			w.in.lose(appended) // older records are deleted already
+		}
+		w.loseSkipped(appended)
 	}
 	if r.Offset == 0 {
 		w.mark.setKnown(nil) // it is the first record of all
 	}
-	w.first, w.position = false, r.Offset+1
+	w.position = r.Offset + 1
 	s.Records.Add(1)
 	if r.Attrs.IsControl() {
 		return

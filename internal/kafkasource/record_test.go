@@ -190,6 +190,23 @@ func TestHighIsUnknown(t *testing.T) {
 		t.Error("known after the brokers lost records")
 	}
 
+	// The client began behind the first record that counts.
+	for begun, unknown := range []bool{false, true} {
+		for _, told := range []bool{true, false} {
+			w = bench(t)
+			if !told {
+				w.oldest = -1
+			}
+			at := noon.Add(2 * time.Second)
+			w.spoken = at
+			w.record(stamped(headed(head(1, at), 0, line("q=1", 150)), int64(begun), at), 0, at)
+			w.heard(ends{asked: at, end: 2, start: 0})
+			if w.turn(at); (high(w) == rules.Unknown) != unknown {
+				t.Errorf("begun at %d, told before %v: high %d", begun, told, high(w))
+			}
+		}
+	}
+
 	w = bench(t)
 	w.report.covered, w.gate.isOpen = false, false
 	w.inherit(inheritance{})

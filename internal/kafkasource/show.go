@@ -13,7 +13,7 @@ import (
 // show shows the worker's state to Stats.
 func (w *worker) show() {
 	r := w.report
-	r.position, r.complete, r.read = w.position, w.mark.complete, w.mark.sure
+	r.position, r.start, r.complete, r.read = w.position, w.oldest, w.mark.complete, w.mark.sure
 	r.decoder, r.detector = w.decoder.Stats(), w.detector.Stats()
 	w.shown.Store(&r)
 }

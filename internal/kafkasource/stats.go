@@ -93,7 +93,8 @@ const frozenAfter = 3 * time.Second
 
 // report is the state of a worker, for Stats.
 type report struct {
-	position, end    int64
+	position         int64
+	start, end       int64
 	newest           time.Time // of the counts
 	complete         time.Time
 	moved            time.Time // when that last went on

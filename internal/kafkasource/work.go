@@ -119,11 +119,15 @@ func (w *worker) work(b batch, now time.Time) {
 
 // heard takes what the partition's leader said of its end.
 func (w *worker) heard(e ends) {
-	if w.position < 0 {
-		w.position = e.start
+	if w.oldest < 0 && e.start >= 0 {
+		w.oldest = e.start
+		w.loseSkipped(w.mark.appended)
+		if w.position < 0 {
+			w.position = e.start
+		}
 	}
-	if e.end == 0 {
-		w.mark.setKnown(nil) // the log is empty
+	if e.end == 0 || e.start == 0 {
+		w.mark.setKnown(nil) // nothing is older than what is read
 	}
 	// An end that went back was cut off: it is never reached.
 	if w.pending.asked.IsZero() || e.end < w.pending.end {
@@ -133,6 +137,15 @@ func (w *worker) heard(e ends) {
 	w.reach()
 }
 
+// loseSkipped looks whether the client has left records out: it asks for the first record since
+// seek and for the end at once, and begins at the end if there was none. What was written
+// between the two answers is not read.
+func (w *worker) loseSkipped(appended time.Time) {
+	if w.oldest >= 0 && w.begun > w.oldest {
+		w.in.lose(appended)
+	}
+}
+
 // reach looks whether all is read that was in the partition when it was asked.
 func (w *worker) reach() {
 	if w.pending.asked.IsZero() || w.position < 0 || w.position < w.pending.end {
@@ -140,7 +153,7 @@ func (w *worker) reach() {
 	}
 	// A partition that could not be reached for long, or is empty, may have been one that no
 	// sender could write to: that does not prove silence.
-	if before := w.mark.sure; before.IsZero() && w.first || !before.IsZero() && w.pending.asked.Sub(before) > w.source.cfg.Grace {
+	if before := w.mark.sure; before.IsZero() && w.begun < 0 || !before.IsZero() && w.pending.asked.Sub(before) > w.source.cfg.Grace {
 		w.in.lose(w.pending.asked)
 	}
 	w.mark.reached(w.pending.asked)

@@ -47,7 +47,8 @@ type worker struct {
 	spoken    time.Time // the newest record that was sent by an instance
 	awaiting  bool      // an instance may still return after a break
 	position  int64     // offset that is read next; -1: not known
-	first     bool      // no record has come yet
+	begun     int64     // offset that was read first; -1: none yet
+	oldest    int64     // offset of the first record since seek; -1: not known
 	pending   ends      // end that is to be reached
 	refreshed time.Time
 	report    report
@@ -85,10 +86,11 @@ func (s *Source) newWorker(partition int32, now time.Time) *worker {
 		done:      make(chan struct{}),
 		reloads:   make(chan struct{}, 1),
 		position:  -1,
-		first:     true,
+		begun:     -1,
+		oldest:    -1,
 	}
 	w.toldAt.Store(now.UnixNano())
-	w.shown.Store(&report{position: -1, end: -1})
+	w.shown.Store(&report{position: -1, start: -1, end: -1})
 	return w
 }
 
