@@ -1,12 +1,8 @@
 package config
 
 import (
-	"cmp"
-	"net"
 	"net/netip"
 	"regexp"
-	"strconv"
-	"strings"
 	"time"
 )
 
@@ -76,64 +72,48 @@ var sources = []string{SourceStatsD, SourceKafka, SourceGraphite, SourceNone}
 // defaultListen is where a StatsD listens, ours as any.
 const defaultListen = "127.0.0.1:8125"
 
+// settings are the fields of the section.
+func (a *Aggregator) settings() settings {
+	return settings{
+		{"source", choice(&a.Source, sources...), SourceStatsD, "How counts come, or none, if no rule has hot"},
+		{"name", written(&a.Name, validName.String(), "for example agg-1", "1 to 64 of A-Z a-z 0-9 . _ -", ValidName), "", "Name of this aggregator among others"},
+		{"lease", flag(&a.Lease), "", "One of several aggregators publishes, and another takes over when it dies"},
+		{"listen", as(&a.Listen, oneOrMore(schemaForm(`:[0-9]+$|^unix`)), (*decoder).listen), defaultListen, "Addresses for StatsD lines"},
+		{"readers", number(&a.Readers, "one takes some million lines a second; more than there are processors gain nothing", "", maxReaders), "1", "Sockets that share a UDP address"},
+		{"canonical", flag(&a.Canonical), "", "Keys of other programs are put into canonical form"},
+		{"redis", a.Redis.value(), "", "Where the hot set is published. Default: " + defaultRedis},
+		{"hold_when_away", span(&a.HoldWhenAway, "10m", 0, maxHold), "", "How long hot keys stay limited while the aggregator or Redis is away, at most 1h. Default: some seconds"},
+		{"snapshot_file", word(&a.SnapshotFile), "", "File for what the StatsD aggregator needs after a restart. Default: in Redis"},
+		{"http", address(&a.HTTP, "127.0.0.1:9125"), "127.0.0.1:9125", "Address for the page, health and metrics"},
+		{"page", choice(&a.Page, PageOn, PageOff), PageOn, "Whether there is a page with what is hot"},
+		{"page_token_file", word(&a.PageTokenFile), "", "File with the token that opens the page"},
+		{"page_token_env", variable(&a.PageTokenEnv), "", "Variable with the token that opens the page"},
+		{"page_hosts", as(&a.PageHosts, schemaSome(schemaForm(`^[A-Za-z0-9._:-]+$`)), (*decoder).pageHosts), "", "Further names by which browsers reach the page"},
+		{"pprof", onOff(&a.Pprof), "off", "Profiles of the process at /debug/pprof/"},
+		{"memory", size(&a.Memory, "64MB is enough for some 200,000 keys", minMemory), "64MiB", "For windows; when it is full, counts become bounds. The process takes up to twice as much, and 67 MB at 16MiB"},
+		{"trust", choice(&a.Trust, TrustAll, TrustListed, TrustSigned), TrustAll, "Whose counts are believed"},
+		{"senders", networks(&a.Senders), "", "Networks of senders, for trust: listed"},
+		{"key_file", word(&a.KeyFile), "", "File with the keys that sign counts"},
+		{"key_env", variable(&a.KeyEnv), "", "Variable with the keys that sign counts"},
+		{"caps", within(&a.Caps, a.Caps.settings(), "for example caps: {counts: 1000000, names: 500}"), "", "What one sender can do"},
+	}
+}
+
 // WithDefaults returns the settings with the default for each that is zero.
 func (a Aggregator) WithDefaults() Aggregator {
-	a.Source = cmp.Or(a.Source, SourceStatsD)
-	if len(a.Listen) == 0 {
-		a.Listen = []string{defaultListen}
-	}
-	a.Readers = cmp.Or(a.Readers, 1)
-	a.Redis.URL = cmp.Or(a.Redis.URL, "redis://127.0.0.1:6379/0")
-	a.HTTP = cmp.Or(a.HTTP, "127.0.0.1:9125")
-	a.Page = cmp.Or(a.Page, PageOn)
-	a.Memory = cmp.Or(a.Memory, 64<<20)
-	a.Trust = cmp.Or(a.Trust, TrustAll)
-	a.Caps = a.Caps.WithDefaults()
+	a.settings().setDefaults()
 	return a
 }
 
-var aggregatorSection = section{
-	name: "aggregator", prefix: "aggregator.",
-	fields:  []string{"source", "name", "lease", "listen", "readers", "canonical", "redis", "hold_when_away", "snapshot_file", "http", "page", "page_token_file", "page_token_env", "page_hosts", "pprof", "memory", "trust", "senders", "key_file", "key_env", "caps"},
-	example: "for example aggregator: {listen: 127.0.0.1:8125, redis: redis://127.0.0.1:6379/0}",
-}
-
-func (d *decoder) aggregator(n *node) Aggregator {
-	v := d.section(n, aggregatorSection)
-	var a Aggregator
-	a.Source, _ = d.choice(v.get("source"), "aggregator.source", sources...)
-	a.Name = d.aggregatorName(v.get("name"))
-	a.Lease = d.flag(v.get("lease"), "aggregator.lease")
-	a.Listen = d.listen(v.get("listen"))
-	a.Readers = d.readers(v.get("readers"))
-	a.Canonical = d.flag(v.get("canonical"), "aggregator.canonical")
-	a.Redis = d.redis(v.get("redis"))
-	a.HoldWhenAway = d.duration(v.get("hold_when_away"), "aggregator.hold_when_away", "for example 10m", 0)
-	if a.HoldWhenAway > maxHold {
-		d.reject(v.get("hold_when_away"), "for example 10m", "aggregator.hold_when_away %s: want at most %v", quote(v.get("hold_when_away").text), maxHold)
-	}
-	a.SnapshotFile = d.word(v.get("snapshot_file"), "aggregator.snapshot_file")
-	a.HTTP = d.address(v.get("http"), "aggregator.http", "127.0.0.1:9125")
-	a.Memory = d.size(v.get("memory"), "aggregator.memory", "64MB is enough for some 200,000 keys", minMemory)
-	d.page(v, &a)
-	pprof, _ := d.choice(v.get("pprof"), "aggregator.pprof", "on", "off")
-	a.Pprof = pprof == "on"
+func (d *decoder) aggregator(n *node) (a Aggregator) {
+	v := d.settings(n, "aggregator", "for example aggregator: {listen: 127.0.0.1:8125, redis: redis://127.0.0.1:6379/0}", a.settings())
 	d.trust(v, &a)
 	return a
 }
 
-func (d *decoder) aggregatorName(n *node) string {
-	s, ok := d.scalar(n, "aggregator.name")
-	if ok && !ValidName(s) {
-		d.reject(n, "for example agg-1", "aggregator.name %s: want 1 to 64 of A-Z a-z 0-9 . _ -", quote(s))
-	}
-	return s
-}
-
 // listen reads one address or a list of them.
-func (d *decoder) listen(n *node) []string {
-	const what = "aggregator.listen"
-	if n != nil && n.kind == scalarKind {
+func (d *decoder) listen(n *node, what string) []string {
+	if n.kind == scalarKind {
 		return []string{d.statsdAddress(n, what)}
 	}
 	return d.addresses(n, what, "127.0.0.1:8125, unix:///run/hotparam/statsd.sock", d.statsdAddress)
@@ -158,40 +138,11 @@ func (d *decoder) listeners(n *node) map[string]Problem {
 // maxReaders is the highest number of sockets that share a UDP address.
 const maxReaders = 64
 
-func (d *decoder) readers(n *node) int {
-	s, ok := d.scalar(n, "aggregator.readers")
-	if !ok {
-		return 0
-	}
-	readers, err := strconv.Atoi(strings.TrimSpace(s))
-	if err != nil || readers < 1 || readers > maxReaders {
-		d.reject(n, "one takes some million lines a second; more than there are processors gain nothing",
-			"aggregator.readers %s: want 1 to %d", quote(s), maxReaders)
-	}
-	return readers
-}
-
 var validName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
 // ValidName reports whether s can be an aggregator's name: 1 to 64 of A-Z a-z
 // 0-9 . _ -.
 func ValidName(s string) bool { return validName.MatchString(s) }
-
-// address reads host:port; the host may be empty for all addresses.
-func (d *decoder) address(n *node, what, example string) string {
-	s, ok := d.scalar(n, what)
-	if !ok {
-		return ""
-	}
-	_, port, err := net.SplitHostPort(s)
-	if err == nil {
-		_, err = strconv.ParseUint(port, 10, 16)
-	}
-	if err != nil {
-		d.reject(n, "for example "+example, "%s %s: want host:port", what, quote(s))
-	}
-	return s
-}
 
 // maxHold is the longest [Aggregator.HoldWhenAway].
 const maxHold = time.Hour

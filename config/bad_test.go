@@ -602,7 +602,7 @@ func TestHints(t *testing.T) {
 		{rule("hot: 1/s", "by: [path:id, query]", "allow: {page: a}"), "by has path:id, query"},
 		{rule("limit: 1/s", "allow: {page: a}"), "add by: [page]"},
 		{good + "kafka: {brkers: ['a:1']}\n", `did you mean "brokers"?`},
-		{good + "kafka: {sasl: {password: geheim}}\n", saslSection.example},
+		{good + "kafka: {sasl: {password: geheim}}\n", "for example sasl: {mechanism: scram-sha-512, user: hotparam, password_file: kafka.password}"},
 		{good + "aggregator: {redis: {password: geheim}}\n", noPassword},
 		{good + "graphite: {token: geheim}\n", noToken},
 		{good + "aggregator: {redis: {tls: true}}\n", "known are url, username, password_file, password_env, sentinel_username, sentinel_password_file, sentinel_password_env, ca, cert, key, server_name, insecure"},

@@ -6,28 +6,27 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-var clientSection = section{
-	name: "client", prefix: "client.",
-	fields:  []string{"trusted", "header"},
-	example: "for example client: {trusted: [10.0.0.0/8], header: x-forwarded-for}",
-}
-
 // unixWord stands in client.trusted for peers on Unix sockets.
 const unixWord = "unix"
 
+func clientSettings(c *rules.Client) settings {
+	return settings{
+		{"trusted", networks(&c.Trusted, unixWord), "", "Networks of the proxies whose header is believed, and unix for Unix sockets"},
+		{"header", as(&c.Header, schemaChoice(string(rules.XForwardedFor), string(rules.Forwarded)), func(d *decoder, n *node, what string) rules.ClientHeader {
+			s, _ := d.choice(n, what, string(rules.XForwardedFor), string(rules.Forwarded))
+			return rules.ClientHeader(s)
+		}), "", "The header in which these proxies name their client"},
+	}
+}
+
 // client reads which address is the client's.
 func (d *decoder) client(n *node) (c rules.Client) {
-	v := d.section(n, clientSection)
-	if v == nil {
-		return c
-	}
-	if len(n.fields) == 0 {
-		d.reject(n, clientSection.example, "client is empty")
+	const example = "for example client: {trusted: [10.0.0.0/8], header: x-forwarded-for}"
+	v := d.settings(n, "client", example, clientSettings(&c))
+	if v != nil && len(n.fields) == 0 {
+		d.reject(n, example, "client is empty")
 	}
 	trusted := v.get("trusted")
-	c.Trusted = d.prefixes(trusted, "client.trusted", unixWord)
 	c.TrustUnix = trusted != nil && slices.ContainsFunc(trusted.items, func(item *node) bool { return item.text == unixWord })
-	header, _ := d.choice(v.get("header"), "client.header", string(rules.XForwardedFor), string(rules.Forwarded))
-	c.Header = rules.ClientHeader(header)
 	return c
 }

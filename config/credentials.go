@@ -1,8 +1,6 @@
 package config
 
 import (
-	"regexp"
-
 	"github.com/hotparam/hotparam/kafka"
 )
 
@@ -25,49 +23,39 @@ const (
 	noToken     = "this file is shared and kept in version control: name a file that holds the token in token_file, or a variable in token_env"
 )
 
-var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-
-// password reads where a password, a token or a key is: a file or a variable.
-func (d *decoder) password(v values, prefix, name string) (file, env string) {
-	atFile, atEnv := v.get(name+"_file"), v.get(name+"_env")
-	file, env = d.word(atFile, prefix+name+"_file"), d.word(atEnv, prefix+name+"_env")
-	if env != "" && !variable.MatchString(env) {
-		d.report(atEnv.at, "the name of a variable, not what it holds: for example REDIS_PASSWORD", "%s%s_env is no name of a variable", prefix, name)
+// tlsSettings are the fields of TLS, wherever they stand.
+func tlsSettings(ca, cert, key, serverName *string, insecure *bool) settings {
+	return settings{
+		{"ca", word(ca), "", "File of the authorities, PEM"},
+		{"cert", word(cert), "", "File of a client certificate, PEM"},
+		{"key", word(key), "", "File of its key, PEM"},
+		{"server_name", word(serverName), "", "Name that the server's certificate must have"},
+		{"insecure", flag(insecure), "", "Accept any certificate"},
 	}
-	if atFile != nil && atEnv != nil {
-		d.report(atEnv.at, "keep one of them", "%s%s_file and %s_env are both there", prefix, name, name)
-	}
-	return file, env
 }
 
-// tlsFields are the fields of TLS, wherever they stand.
-var tlsFields = []string{"ca", "cert", "key", "server_name", "insecure"}
+// settingsOf are the fields of t.
+func settingsOf(t *kafka.TLS) settings {
+	return tlsSettings(&t.CA, &t.Cert, &t.Key, &t.ServerName, &t.Insecure)
+}
 
 // tls reads TLS that is a section of its own.
 func (d *decoder) tls(n *node, what string) *kafka.TLS {
-	s := section{name: what, prefix: what + ".", fields: tlsFields, example: "for example tls: {ca: ca.pem}"}
-	t := d.tlsFiles(d.section(n, s), s.prefix)
-	return &t
+	t := new(kafka.TLS)
+	d.agreeTLS(d.settings(n, what, "for example tls: {ca: ca.pem}", settingsOf(t)), what, t.Insecure)
+	return t
 }
 
-// tlsFiles reads the fields of TLS.
-func (d *decoder) tlsFiles(v values, prefix string) kafka.TLS {
-	t := kafka.TLS{
-		CA:         d.word(v.get("ca"), prefix+"ca"),
-		Cert:       d.word(v.get("cert"), prefix+"cert"),
-		Key:        d.word(v.get("key"), prefix+"key"),
-		ServerName: d.word(v.get("server_name"), prefix+"server_name"),
-		Insecure:   d.flag(v.get("insecure"), prefix+"insecure"),
-	}
+// agreeTLS reports fields of TLS in a section that do not go together.
+func (d *decoder) agreeTLS(v values, what string, insecure bool) {
 	for _, pair := range [][2]string{{"cert", "key"}, {"key", "cert"}} {
-		if one, other := v.get(pair[0]), v.has(pair[1]); one != nil && !other {
-			d.report(one.at, "a certificate of our own is two PEM files, cert and key", "%s%s is there without %s", prefix, pair[0], pair[1])
+		if one := v.get(pair[0]); one != nil && !v.has(pair[1]) {
+			d.report(one.at, "a certificate of our own is two PEM files, cert and key", "%s.%s is there without %s", what, pair[0], pair[1])
 		}
 	}
-	if n := v.get("insecure"); t.Insecure && v.has("ca") {
-		d.reject(n, "remove ca, or better insecure", "%sinsecure takes any certificate, so ca has no effect", prefix)
+	if n := v.get("insecure"); insecure && v.has("ca") {
+		d.reject(n, "remove ca, or better insecure", "%s.insecure takes any certificate, so ca has no effect", what)
 	}
-	return t
 }
 
 // word reads text that is not empty.

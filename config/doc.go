@@ -10,6 +10,9 @@
 // Package hotparam alone judges rules, by the paths of their fields; validate finds
 // the places of these in the file. The sections report what only a file can get
 // wrong: unknown fields, words, numbers and units that cannot be read.
+// The sections that become a struct alone, all but the rules, are declared: a setting is one
+// row of its struct's method settings, from which come reading, defaults, comparison and the
+// schema. settings says how rows work, and scalars has the kinds of values.
 // Every scalar is read as its text, whatever YAML takes it for: a value pattern
 // of 1 or true needs no quotes.
 //

@@ -42,20 +42,34 @@ type Graphite struct {
 	TLS *kafka.TLS
 }
 
-// WithDefaults returns the settings with the default for the URL and the step.
-func (g Graphite) WithDefaults() Graphite {
-	g.URL = cmp.Or(g.URL, "http://127.0.0.1:8080")
-	g.Step = cmp.Or(g.Step, time.Second)
-	return g
+// settings are the fields of the section.
+func (g *Graphite) settings() settings {
+	return settings{
+		{"url", as(&g.URL, schema{"type": "string", "pattern": "^[hH][tT][tT][pP][sS]?://"}, (*decoder).graphiteURL), "http://127.0.0.1:8080", "The URL above render"},
+		{"every", as(&g.Every, schemaText(), (*decoder).schedule), "", `When it is asked: "@every 1s", or a cron spec`},
+		{"offset", span(&g.Offset, "250ms", minOffset, maxOffset), "", "How long after these instants"},
+		{"series", as(&g.Series, schemaForm(`\{name\}`), func(d *decoder, n *node, what string) string {
+			return d.series(n, what, 1, "stats_counts.{name}")
+		}), "", "Name of a counter's series, with {name} in it"},
+		{"rate", flag(&g.Rate), "", "Values are per second"},
+		{"heartbeat", as(&g.Heartbeat, schemaText(), func(d *decoder, n *node, what string) string {
+			return d.series(n, what, 0, "statsd.numStats, or none")
+		}), "", "A series that the StatsD writes with each flush, or none"},
+		{"step", span(&g.Step, "10s", minStep, maxStep), "1s", "How often the StatsD flushes"},
+		{"timeout", span(&g.Timeout, "5s", minTimeout, maxTimeout), "", "Bounds a request"},
+		{"user", word(&g.User), "", ""},
+		{"password_file", word(&g.PasswordFile), "", ""},
+		{"password_env", variable(&g.PasswordEnv), "", ""},
+		{"token_file", word(&g.TokenFile), "", ""},
+		{"token_env", variable(&g.TokenEnv), "", ""},
+		{"tls", as(&g.TLS, ref("tls"), (*decoder).tls), "", ""},
+	}
 }
 
-var graphiteSection = section{
-	name: "graphite", prefix: "graphite.",
-	fields: []string{
-		"url", "every", "offset", "series", "rate", "heartbeat", "step", "timeout",
-		"user", "password_file", "password_env", "token_file", "token_env", "tls",
-	},
-	example: "for example graphite: {url: http://graphite.example:8080}",
+// WithDefaults returns the settings with the default for the URL and the step.
+func (g Graphite) WithDefaults() Graphite {
+	g.settings().setDefaults()
+	return g
 }
 
 // Bounds of what a job can do about each second.
@@ -64,33 +78,27 @@ const (
 	minStep, maxStep     = time.Second, time.Minute
 )
 
-func (d *decoder) graphite(n *node) Graphite {
-	v := d.section(n, graphiteSection)
-	var g Graphite
-	g.URL = d.graphiteURL(v.get("url"))
-	g.Every = d.schedule(v.get("every"), "graphite.every")
-	g.Offset = d.span(v.get("offset"), "graphite.offset", "250ms", minOffset, maxOffset)
-	g.Series = d.series(v.get("series"), "graphite.series", 1, "stats_counts.{name}")
-	g.Rate = d.flag(v.get("rate"), "graphite.rate")
-	g.Heartbeat = d.series(v.get("heartbeat"), "graphite.heartbeat", 0, "statsd.numStats, or none")
-	if g.Step = d.span(v.get("step"), "graphite.step", "10s", minStep, maxStep); g.Step%time.Second != 0 {
+func (d *decoder) graphite(n *node) (g Graphite) {
+	v := d.settings(n, "graphite", "for example graphite: {url: http://graphite.example:8080}", g.settings())
+	if g.Step%time.Second != 0 {
 		d.reject(v.get("step"), "Graphite knows no shorter time", "graphite.step %v: want whole seconds", g.Step)
 	}
-	g.Timeout = d.span(v.get("timeout"), "graphite.timeout", "5s", minTimeout, maxTimeout)
-	d.graphiteUser(v, &g)
-	g.TLS = d.graphiteTLS(v.get("tls"), g.URL)
+	if n := v.get("tls"); n != nil && strings.HasPrefix(g.URL, "http://") {
+		d.reject(n, "want url: https://…, or no tls", "graphite.tls: the url asks for no TLS")
+	}
+	d.graphiteUser(v)
 	return g
 }
 
-func (d *decoder) graphiteURL(n *node) string {
-	s, ok := d.scalar(n, "graphite.url")
+func (d *decoder) graphiteURL(n *node, what string) string {
+	s, ok := d.scalar(n, what)
 	if !ok {
 		return ""
 	}
 	if err := CheckGraphiteURL(s); err != nil {
 		// It is not shown: it may hold a password in a form that is not known to be
 		// one.
-		d.reject(n, "for example http://graphite.example:8080; user, password_file and token_file say who we are", "graphite.url: %v", err)
+		d.reject(n, "for example http://graphite.example:8080; user, password_file and token_file say who we are", "%s: %v", what, err)
 	}
 	return s
 }
@@ -155,11 +163,8 @@ func (d *decoder) series(n *node, what string, names int, example string) string
 	return s
 }
 
-// graphiteUser reads the credentials for Graphite: a user with a password, or a token.
-func (d *decoder) graphiteUser(v values, g *Graphite) {
-	g.User = d.word(v.get("user"), "graphite.user")
-	g.PasswordFile, g.PasswordEnv = d.password(v, graphiteSection.prefix, "password")
-	g.TokenFile, g.TokenEnv = d.password(v, graphiteSection.prefix, "token")
+// graphiteUser looks at the credentials for Graphite: a user with a password, or a token.
+func (d *decoder) graphiteUser(v values) {
 	user := v.get("user")
 	password := cmp.Or(v.get("password_file"), v.get("password_env"))
 	token := cmp.Or(v.get("token_file"), v.get("token_env"))
@@ -171,16 +176,4 @@ func (d *decoder) graphiteUser(v values, g *Graphite) {
 	case password != nil && user == nil:
 		d.report(password.at, "add user", "graphite: a password is there without user")
 	}
-}
-
-// graphiteTLS reads the fields of TLS, which the URL must ask for.
-func (d *decoder) graphiteTLS(n *node, url string) *kafka.TLS {
-	if n == nil {
-		return nil
-	}
-	t := d.tls(n, "graphite.tls")
-	if strings.HasPrefix(url, "http://") {
-		d.reject(n, "want url: https://…, or no tls", "graphite.tls: the url asks for no TLS")
-	}
-	return t
 }

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -75,12 +74,60 @@ const minToken = 16
 // maxTickets bounds guard.max_tickets: a ticket takes some 200 bytes.
 const maxTickets = 10_000_000
 
+// settings are the fields of the section.
+func (g *Guard) settings() settings {
+	auth := schemaList(new(AuthEndpoint).settings().schema())
+	return settings{
+		{"http", address(&g.HTTP, "127.0.0.1:9126"), "127.0.0.1:9126", "Address for health and metrics"},
+		{"pprof", onOff(&g.Pprof), "off", "Serves profiles at /debug/pprof/ on a loopback address"},
+		{"rls", within(&g.RLS, g.RLS.settings(), `for example rls: {listen: "127.0.0.1:9131"}`), "", "Envoy's rate limit service"},
+		{"auth", value{to: &g.Auth, schema: auth, read: g.readAuth, items: g.authSettings}, "", "Gateways that ask over HTTP: nginx, Caddy, Traefik, Envoy, HAProxy"},
+		{"check", within(&g.Check, g.Check.tokenSettings(), `for example check: {listen: "127.0.0.1:9133"}`), "", "Programs in any language: POST /v1/check"},
+		{"spoe", within(&g.SPOE, g.SPOE.settings(), `for example spoe: {listen: "127.0.0.1:9134"}`), "", "HAProxy's SPOE"},
+		{"paths", choice(&g.Paths, PathsClean, PathsRaw), PathsClean, "How rules see paths"},
+		{"trust_caller", flag(&g.TrustCaller), "", "The caller is who a gateway says"},
+		{"ticket_age", span(&g.TicketAge, "1m", time.Second, 24*time.Hour), "1m", "How long a request may go on whose end another call tells"},
+		{"max_tickets", number(&g.MaxTickets, "for example 100000", "", maxTickets), "100000", "How many such requests there may be"},
+	}
+}
+
+func (d *Door) settings() settings {
+	return settings{
+		{"listen", written(&d.Listen, `:[0-9]+$|^unix:`, "for example 127.0.0.1:9131 or unix:/run/hotparam/guard.sock", "host:port or unix:PATH", func(s string) bool { return CheckDoorAddress(s) == nil }), "", "host:port or unix:PATH"},
+		{"cert", word(&d.Cert), "", "File of the door's certificate, PEM"},
+		{"key", word(&d.Key), "", "File of its key, PEM"},
+		{"client_ca", word(&d.ClientCA), "", "File of the authorities of clients' certificates, PEM"},
+		{"allow", networks(&d.Allow), "", "Networks that may connect"},
+		{"insecure", flag(&d.Insecure), "", "Whoever can connect may ask"},
+	}
+}
+
+// tokenSettings are those of a door whose requests may have a token.
+func (d *Door) tokenSettings() settings {
+	return append(d.settings(), settings{
+		{"token_file", word(&d.TokenFile), "", "File with the token that each request has to have"},
+		{"token_env", variable(&d.TokenEnv), "", "Variable with the token"},
+	}...)
+}
+
+func (e *AuthEndpoint) settings() settings {
+	return append(e.tokenSettings(), settings{
+		{"path", as(&e.Path, schemaForm(`^/`), (*decoder).word), "", "Where gateways with the scheme ask. Default: / and the scheme"},
+		{"scheme", choice(&e.Scheme, authSchemes...), "", "In which headers a gateway passes a request, and how it is answered"},
+	}...)
+}
+
+// authSettings returns the settings of each endpoint.
+func (g *Guard) authSettings() (all []settings) {
+	for i := range g.Auth {
+		all = append(all, g.Auth[i].settings())
+	}
+	return all
+}
+
 // WithDefaults returns the settings with the default for each that is zero.
 func (g Guard) WithDefaults() Guard {
-	g.HTTP = cmp.Or(g.HTTP, "127.0.0.1:9126")
-	g.Paths = cmp.Or(g.Paths, PathsClean)
-	g.TicketAge = cmp.Or(g.TicketAge, time.Minute)
-	g.MaxTickets = cmp.Or(g.MaxTickets, 100_000)
+	g.settings().setDefaults()
 	g.Auth = slices.Clone(g.Auth)
 	for i := range g.Auth {
 		if e := &g.Auth[i]; e.Scheme != "" && e.Path == "" {
@@ -89,6 +136,11 @@ func (g Guard) WithDefaults() Guard {
 	}
 	return g
 }
+
+// Differs returns the names of the settings that differ between g and other, as the section
+// guard of a file has them: "ticket_age", "rls.listen", "auth[0].path". If there are more or
+// fewer endpoints of auth, it is "auth" alone.
+func (g Guard) Differs(other Guard) []string { return g.settings().differ(other.settings(), "") }
 
 // Token reads the token that requests have to have. It returns "" if the file names none.
 func (d Door) Token() (string, error) {
@@ -102,95 +154,26 @@ func (d Door) Token() (string, error) {
 	return token, nil
 }
 
-var (
-	guardSection = section{
-		name: "guard", prefix: "guard.",
-		fields:  []string{"http", "pprof", "rls", "auth", "check", "spoe", "paths", "trust_caller", "ticket_age", "max_tickets"},
-		example: `for example guard: {rls: {listen: "127.0.0.1:9131"}}`,
-	}
-	peerFields  = []string{"listen", "cert", "key", "client_ca", "allow", "insecure"}
-	tokenFields = append(slices.Clone(peerFields), "token_file", "token_env")
-
-	rlsSection   = section{name: "guard.rls", prefix: "guard.rls.", fields: peerFields, example: `for example rls: {listen: "127.0.0.1:9131"}`}
-	spoeSection  = section{name: "guard.spoe", prefix: "guard.spoe.", fields: peerFields, example: `for example spoe: {listen: "127.0.0.1:9134"}`}
-	checkSection = section{name: "guard.check", prefix: "guard.check.", fields: tokenFields, example: `for example check: {listen: "127.0.0.1:9133"}`}
-	authSection  = section{
-		name: "guard.auth", prefix: "guard.auth.", fields: append(slices.Clone(tokenFields), "path", "scheme"),
-		example: `for example auth: [{listen: "127.0.0.1:9132", path: /auth, scheme: forwarded}]`,
-	}
-)
-
-func (d *decoder) guard(n *node) Guard {
-	v := d.section(n, guardSection)
-	var g Guard
-	g.HTTP = d.address(v.get("http"), "guard.http", "127.0.0.1:9126")
-	pprof, _ := d.choice(v.get("pprof"), "guard.pprof", "on", "off")
-	g.Pprof = pprof == "on"
-	g.RLS = d.door(v.get("rls"), rlsSection)
-	g.Check = d.door(v.get("check"), checkSection)
-	g.SPOE = d.door(v.get("spoe"), spoeSection)
-	for _, item := range d.list(v.get("auth"), "guard.auth") {
-		g.Auth = append(g.Auth, d.authEndpoint(item))
-	}
-	g.Paths, _ = d.choice(v.get("paths"), "guard.paths", PathsClean, PathsRaw)
-	g.TrustCaller = d.flag(v.get("trust_caller"), "guard.trust_caller")
-	g.TicketAge = d.span(v.get("ticket_age"), "guard.ticket_age", "1m", time.Second, 24*time.Hour)
-	g.MaxTickets = d.tickets(v.get("max_tickets"))
+func (d *decoder) guard(n *node) (g Guard) {
+	d.settings(n, "guard", `for example guard: {rls: {listen: "127.0.0.1:9131"}}`, g.settings())
 	if err := g.Agree(); n != nil && err != nil && len(d.problems) == 0 {
 		d.report(n.at, "see docs/GATEWAYS.md", "%v", err)
 	}
 	return g
 }
 
-func (d *decoder) tickets(n *node) int {
-	s, ok := d.scalar(n, "guard.max_tickets")
-	if !ok {
-		return 0
+func (g *Guard) readAuth(d *decoder, n *node, what string) {
+	for _, item := range d.list(n, what) {
+		var e AuthEndpoint
+		v := d.settings(item, what, `for example auth: [{listen: "127.0.0.1:9132", path: /auth, scheme: forwarded}]`, e.settings())
+		switch {
+		case e.Path != "" && !v.has("scheme"):
+			d.reject(item, "one of "+strings.Join(authSchemes, ", "), "guard.auth: path %s has no scheme", quote(e.Path))
+		case e.Path != "" && (e.Path[0] != '/' || strings.ContainsAny(e.Path, "?# ")):
+			d.reject(v.get("path"), "for example /auth", "guard.auth.path %s: want a path that begins with /", quote(e.Path))
+		}
+		g.Auth = append(g.Auth, e)
 	}
-	number, err := strconv.Atoi(strings.ReplaceAll(s, "_", ""))
-	if err != nil || number < 1 || number > maxTickets {
-		d.reject(n, "for example 100000", "guard.max_tickets %s: want 1 to %d", quote(s), maxTickets)
-	}
-	return number
-}
-
-func (d *decoder) authEndpoint(n *node) AuthEndpoint {
-	v := d.section(n, authSection)
-	e := AuthEndpoint{Door: d.doorFields(v, authSection)}
-	e.Path = d.word(v.get("path"), "guard.auth.path")
-	e.Scheme, _ = d.choice(v.get("scheme"), "guard.auth.scheme", authSchemes...)
-	switch {
-	case e.Path != "" && !v.has("scheme"):
-		d.reject(n, "one of "+strings.Join(authSchemes, ", "), "guard.auth: path %s has no scheme", quote(e.Path))
-	case e.Path != "" && (e.Path[0] != '/' || strings.ContainsAny(e.Path, "?# ")):
-		d.reject(v.get("path"), "for example /auth", "guard.auth.path %s: want a path that begins with /", quote(e.Path))
-	}
-	return e
-}
-
-func (d *decoder) door(n *node, s section) Door { return d.doorFields(d.section(n, s), s) }
-
-func (d *decoder) doorFields(v values, s section) Door {
-	t := Door{
-		Listen:   d.doorAddress(v.get("listen"), s.prefix+"listen"),
-		Cert:     d.word(v.get("cert"), s.prefix+"cert"),
-		Key:      d.word(v.get("key"), s.prefix+"key"),
-		ClientCA: d.word(v.get("client_ca"), s.prefix+"client_ca"),
-		Allow:    d.prefixes(v.get("allow"), s.prefix+"allow"),
-		Insecure: d.flag(v.get("insecure"), s.prefix+"insecure"),
-	}
-	if slices.Contains(s.fields, "token_file") {
-		t.TokenFile, t.TokenEnv = d.password(v, s.prefix, "token")
-	}
-	return t
-}
-
-func (d *decoder) doorAddress(n *node, what string) string {
-	s, ok := d.scalar(n, what)
-	if ok && CheckDoorAddress(s) != nil {
-		d.reject(n, "for example 127.0.0.1:9131 or unix:/run/hotparam/guard.sock", "%s %s: want host:port or unix:PATH", what, quote(s))
-	}
-	return s
 }
 
 // CheckDoorAddress reports an error of the address of a door.
@@ -201,11 +184,7 @@ func CheckDoorAddress(s string) error {
 		}
 		return nil
 	}
-	_, port, err := net.SplitHostPort(s)
-	if err == nil {
-		_, err = strconv.ParseUint(port, 10, 16)
-	}
-	if err != nil {
+	if !isHostPort(s) {
 		return errors.New("want host:port or unix:PATH")
 	}
 	return nil
@@ -280,12 +259,7 @@ func (g Guard) Agree() error {
 }
 
 func (d Door) equal(other Door) bool {
-	return slices.Equal(d.Allow, other.Allow) && d.withoutAllow() == other.withoutAllow()
-}
-
-// withoutAllow returns the door's settings that can be compared.
-func (d Door) withoutAllow() [7]string {
-	return [...]string{d.Listen, d.Cert, d.Key, d.ClientCA, d.TokenFile, d.TokenEnv, strconv.FormatBool(d.Insecure)}
+	return len(d.tokenSettings().differ(other.tokenSettings(), "")) == 0
 }
 
 // agree reports an error of one door.

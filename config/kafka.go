@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/kafka"
 )
 
@@ -52,21 +53,6 @@ func (k Kafka) WithDefaults() Kafka {
 	return k
 }
 
-var kafkaSection = section{
-	name: "kafka", prefix: "kafka.",
-	fields: []string{
-		"brokers", "topic", "client_id", "version", "tls", "sasl", "timeout",
-		"acks", "idempotent", "compression", "buffer", "group", "session",
-	},
-	example: "for example kafka: {brokers: [kafka-1:9092, kafka-2:9092]}",
-}
-
-var saslSection = section{
-	name: "kafka.sasl", prefix: "kafka.sasl.",
-	fields:  []string{"mechanism", "user", "password_file", "password_env"},
-	example: "for example sasl: {mechanism: scram-sha-512, user: hotparam, password_file: kafka.password}",
-}
-
 var saslMechanisms = []string{"plain", "scram-sha-256", "scram-sha-512"}
 
 // Bounds of times, as brokers have them by default or better.
@@ -78,32 +64,50 @@ const (
 // minBuffer is the least that a few records fit in.
 const minBuffer = 1 << 20
 
-func (d *decoder) kafka(n *node) Kafka {
-	before := len(d.problems)
-	v := d.section(n, kafkaSection)
-	var k Kafka
-	k.Brokers = d.servers(v.get("brokers"), "kafka.brokers", "kafka-1:9092")
-	k.Topic = d.kafkaName(v.get("topic"), "kafka.topic", "hotparam.counters")
-	k.ClientID = d.kafkaName(v.get("client_id"), "kafka.client_id", "hotparam")
-	k.Version = d.kafkaVersion(v.get("version"))
-	k.TLS = d.kafkaTLS(v.get("tls"))
-	k.SASL = d.sasl(v.get("sasl"))
-	k.Timeout = d.span(v.get("timeout"), "kafka.timeout", "5s", minTimeout, maxTimeout)
+// settings are the fields of the section.
+func (k *Kafka) settings() settings {
+	return settings{
+		{"brokers", as(&k.Brokers, schemaSome(schemaForm(`:[0-9]+$`)), func(d *decoder, n *node, what string) []string {
+			return d.servers(n, what, "kafka-1:9092")
+		}), "", "host:port of brokers. Default: " + defaultBroker},
+		{"topic", nameInKafka(&k.Topic, "hotparam.counters"), "", "Default: " + wire.DefaultTopic},
+		{"client_id", nameInKafka(&k.ClientID, "hotparam"), "", "Name of the client at the brokers"},
+		{"version", as(&k.Version, schemaText(), (*decoder).kafkaVersion), "", `The oldest release among the brokers, for example "3.6"`},
+		{"tls", as(&k.TLS, schema{"anyOf": []schema{schemaFlag(), ref("tls")}}, (*decoder).kafkaTLS), "", "true, or fields"},
+		{"sasl", as(&k.SASL, saslSettings(new(kafka.SASL)).schema("mechanism", "user"), (*decoder).sasl), "", "Who we are at the brokers"},
+		{"timeout", span(&k.Timeout, "5s", minTimeout, maxTimeout), "", "Bounds a request to a broker"},
+		{"acks", as(&k.Acks, schema{"enum": []any{AcksOne, AcksAll, 1}}, (*decoder).acks), "", "Default: 1"},
+		{"idempotent", flag(&k.Idempotent), "", "Needs acks: all"},
+		{"compression", choice(&k.Compression, "zstd", "lz4", "none"), "", "Default: zstd"},
+		{"buffer", size(&k.Buffer, "16MiB holds what a busy instance counts in minutes", minBuffer), "", "What waits for the brokers"},
+		{"group", nameInKafka(&k.Group, "hotparam-shop"), "", "Consumer group. Default: hotparam-namespace"},
+		{"session", span(&k.Session, "10s", minSession, maxSession), "", "After what time without a heartbeat an aggregator is taken for dead"},
+	}
+}
 
-	k.Acks, _ = d.choice(v.get("acks"), "kafka.acks", AcksOne, AcksAll)
-	k.Idempotent = d.flag(v.get("idempotent"), "kafka.idempotent")
+func saslSettings(s *kafka.SASL) settings {
+	var words []string // in lower or upper case
+	for _, m := range saslMechanisms {
+		words = append(words, m, strings.ToUpper(m))
+	}
+	return settings{
+		{"mechanism", as(&s.Mechanism, schemaChoice(words...), (*decoder).mechanism), "", ""},
+		{"user", word(&s.User), "", ""},
+		{"password_file", word(&s.PasswordFile), "", ""},
+		{"password_env", variable(&s.PasswordEnv), "", ""},
+	}
+}
+
+func (d *decoder) kafka(n *node) (k Kafka) {
+	const example = "for example kafka: {brokers: [kafka-1:9092, kafka-2:9092]}"
+	before := len(d.problems)
+	v := d.settings(n, "kafka", example, k.settings())
 	if k.Idempotent && k.Acks != AcksAll {
 		d.reject(v.get("idempotent"), "add acks: all, or remove idempotent", "kafka.idempotent needs acks: all")
 	}
-	k.Compression, _ = d.choice(v.get("compression"), "kafka.compression", "zstd", "lz4", "none")
-	k.Buffer = d.size(v.get("buffer"), "kafka.buffer", "16MiB holds what a busy instance counts in minutes", minBuffer)
-
-	k.Group = d.kafkaName(v.get("group"), "kafka.group", "hotparam-shop")
-	k.Session = d.span(v.get("session"), "kafka.session", "10s", minSession, maxSession)
-
 	if full := k.WithDefaults(); n != nil && len(d.problems) == before {
 		if err := full.Validate(); err != nil { // what it knows better
-			d.reject(n, kafkaSection.example, "kafka.%v", err)
+			d.reject(n, example, "kafka.%v", err)
 		}
 	}
 	return k
@@ -111,19 +115,17 @@ func (d *decoder) kafka(n *node) Kafka {
 
 var kafkaName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,249}$`)
 
-// kafkaName reads a name as Kafka has them.
-func (d *decoder) kafkaName(n *node, what, example string) string {
-	s, ok := d.scalar(n, what)
-	if ok && (!kafkaName.MatchString(s) || s == "." || s == "..") {
-		d.reject(n, "for example "+example, "%s %s: want 1 to 249 of A-Z a-z 0-9 . _ -", what, quote(s))
-	}
-	return s
+// nameInKafka is a name as Kafka has them.
+func nameInKafka(to *string, example string) value {
+	return written(to, kafkaName.String(), "for example "+example, "1 to 249 of A-Z a-z 0-9 . _ -", func(s string) bool {
+		return kafkaName.MatchString(s) && s != "." && s != ".."
+	})
 }
 
 var release = regexp.MustCompile(`^[0-9]{1,3}(\.[0-9]{1,3}){1,2}$`)
 
-func (d *decoder) kafkaVersion(n *node) string {
-	s, ok := d.scalar(n, "kafka.version")
+func (d *decoder) kafkaVersion(n *node, what string) string {
+	s, ok := d.scalar(n, what)
 	if ok && !release.MatchString(s) {
 		d.reject(n, `the oldest release among the brokers; without it they tell`, `kafka.version %s: want a release, for example "3.6"`, quote(s))
 	}
@@ -131,43 +133,45 @@ func (d *decoder) kafkaVersion(n *node) string {
 }
 
 // kafkaTLS reads true, false, or fields; nil is no TLS.
-func (d *decoder) kafkaTLS(n *node) *kafka.TLS {
+func (d *decoder) kafkaTLS(n *node, what string) *kafka.TLS {
 	switch {
-	case n == nil:
-		return nil
 	case n.kind != scalarKind:
-		return d.tls(n, "kafka.tls")
-	case d.flag(n, "kafka.tls"):
+		return d.tls(n, what)
+	case d.flag(n, what):
 		return &kafka.TLS{}
 	}
 	return nil
 }
 
-func (d *decoder) sasl(n *node) *kafka.SASL {
-	if n == nil {
-		return nil
+func (d *decoder) acks(n *node, what string) string {
+	s, _ := d.choice(n, what, AcksOne, AcksAll)
+	return s
+}
+
+// mechanism reads a word that is written in both cases.
+func (d *decoder) mechanism(n *node, what string) string {
+	lower := *n
+	if lower.kind == scalarKind {
+		lower.text = strings.ToLower(n.text)
 	}
-	v := d.section(n, saslSection)
+	s, _ := d.choice(&lower, what, saslMechanisms...)
+	return strings.ToUpper(s)
+}
+
+func (d *decoder) sasl(n *node, what string) *kafka.SASL {
+	const example = "for example sasl: {mechanism: scram-sha-512, user: hotparam, password_file: kafka.password}"
+	s := new(kafka.SASL)
+	v := d.settings(n, what, example, saslSettings(s))
 	if v == nil {
 		return nil
 	}
-	s := &kafka.SASL{User: d.word(v.get("user"), "kafka.sasl.user")}
-	mechanism := v.get("mechanism")
-	if mechanism != nil && mechanism.kind == scalarKind { // written in both cases
-		lower := *mechanism
-		lower.text = strings.ToLower(mechanism.text)
-		mechanism = &lower
-	}
-	word, _ := d.choice(mechanism, "kafka.sasl.mechanism", saslMechanisms...)
-	s.Mechanism = strings.ToUpper(word)
-	s.PasswordFile, s.PasswordEnv = d.password(v, saslSection.prefix, "password")
 	for _, name := range []string{"mechanism", "user"} {
 		if !v.has(name) {
-			d.reject(n, saslSection.example, "kafka.sasl.%s is missing", name)
+			d.reject(n, example, "%s.%s is missing", what, name)
 		}
 	}
 	if !v.has("password_file") && !v.has("password_env") {
-		d.reject(n, saslSection.example, "kafka.sasl has neither password_file nor password_env")
+		d.reject(n, example, "%s has neither password_file nor password_env", what)
 	}
 	return s
 }

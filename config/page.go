@@ -18,21 +18,14 @@ const (
 // minPageToken is the length that a token of the page has at least, in bytes.
 const minPageToken = 16
 
-// page reads the settings of the page.
-func (d *decoder) page(v values, a *Aggregator) {
-	a.Page, _ = d.choice(v.get("page"), "aggregator.page", PageOn, PageOff)
-	a.PageTokenFile, a.PageTokenEnv = d.password(v, aggregatorSection.prefix, "page_token")
-	a.PageHosts = d.pageHosts(v.get("page_hosts"))
-}
-
 // maxPageHosts bounds the list, which each request is compared with.
 const maxPageHosts = 32
 
 // pageHosts reads names of the server, without ports.
-func (d *decoder) pageHosts(n *node) (hosts []string) {
-	const what, example = "aggregator.page_hosts", "for example [hotparam.example, 10.0.0.5]"
+func (d *decoder) pageHosts(n *node, what string) (hosts []string) {
+	const example = "for example [hotparam.example, 10.0.0.5]"
 	items := d.list(n, what)
-	if n != nil && n.kind == listKind && (len(items) == 0 || len(items) > maxPageHosts) {
+	if n.kind == listKind && (len(items) == 0 || len(items) > maxPageHosts) {
 		d.reject(n, example, "%s: want 1 to %d names, found %d", what, maxPageHosts, len(items))
 	}
 	for _, item := range items {

@@ -24,36 +24,37 @@ type Redis struct {
 	Insecure bool
 }
 
-var redisSection = section{
-	name: "aggregator.redis", prefix: "aggregator.redis.",
-	fields: []string{
-		"url", "username", "password_file", "password_env",
-		"sentinel_username", "sentinel_password_file", "sentinel_password_env",
-		"ca", "cert", "key", "server_name", "insecure",
-	},
-	example: "for example redis: redis://127.0.0.1:6379/0, or redis: {url: rediss://redis.example:6380/0, username: hotparam, password_file: redis.password}",
+const defaultRedis = "redis://127.0.0.1:6379/0"
+
+func (r *Redis) settings() settings {
+	return append(settings{
+		{"url", as(&r.URL, schemaRedisURL(), (*decoder).redisURL), defaultRedis, ""},
+		{"username", word(&r.Username), "", ""},
+		{"password_file", word(&r.PasswordFile), "", ""},
+		{"password_env", variable(&r.PasswordEnv), "", ""},
+		{"sentinel_username", word(&r.SentinelUsername), "", ""},
+		{"sentinel_password_file", word(&r.SentinelPasswordFile), "", ""},
+		{"sentinel_password_env", variable(&r.SentinelPasswordEnv), "", ""},
+	}, tlsSettings(&r.CA, &r.Cert, &r.Key, &r.ServerName, &r.Insecure)...)
 }
 
-// redis reads a URL, or fields of which the URL is one.
-func (d *decoder) redis(n *node) Redis {
-	const what = "aggregator.redis"
-	if n == nil {
-		return Redis{}
+// value is a URL, or fields of which the URL is one.
+func (r *Redis) value() value {
+	const example = "for example redis: redis://127.0.0.1:6379/0, or redis: {url: rediss://redis.example:6380/0, username: hotparam, password_file: redis.password}"
+	v := within(r, r.settings(), example)
+	v.schema = scalarOr(schemaRedisURL, v.schema)
+	v.read = func(d *decoder, n *node, what string) {
+		if n.kind == scalarKind {
+			r.URL = d.redisURL(n, what)
+			return
+		}
+		d.agreeTLS(d.settings(n, what, example, r.settings()), what, r.Insecure)
 	}
-	if n.kind == scalarKind {
-		return Redis{URL: d.redisURL(n, what)}
-	}
-	v := d.section(n, redisSection)
-	t := d.tlsFiles(v, redisSection.prefix)
-	r := Redis{
-		URL: d.redisURL(v.get("url"), what+".url"),
-		CA:  t.CA, Cert: t.Cert, Key: t.Key, ServerName: t.ServerName, Insecure: t.Insecure,
-	}
-	r.Username = d.word(v.get("username"), what+".username")
-	r.SentinelUsername = d.word(v.get("sentinel_username"), what+".sentinel_username")
-	r.PasswordFile, r.PasswordEnv = d.password(v, redisSection.prefix, "password")
-	r.SentinelPasswordFile, r.SentinelPasswordEnv = d.password(v, redisSection.prefix, "sentinel_password")
-	return r
+	return v
+}
+
+func schemaRedisURL() schema {
+	return schema{"type": "string", "pattern": "^([rR][eE][dD][iI][sS][sS]?|[uU][nN][iI][xX]):"}
 }
 
 func (d *decoder) redisURL(n *node, what string) string {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -8,17 +9,31 @@ import (
 
 const reference = "../docs/RULES.md"
 
-// The reference names every field.
+// The reference names every field, and beside a setting its default.
 func TestReferenceNamesAllFields(t *testing.T) {
 	text, err := os.ReadFile(reference)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range []section{topSection, secretsSection, clientSection, bodiesSection, aggregatorSection, redisSection, statsdSection, kafkaSection, saslSection, graphiteSection, webhookSection, guardSection, authSection, {name: "tls", fields: tlsFields}, ruleSection, matchSection, hotSection, limitSection, prioritySection, serveSection, exceptSection} {
-		for _, field := range s.fields {
-			if !strings.Contains(string(text), "`"+field+"`") {
-				t.Errorf("%s: the field %s of %s is missing", reference, field, s.name)
-			}
+	schemaFields(Schema(), "", func(path string, _ schema) {
+		field := path[strings.LastIndexByte(path, '.')+1:]
+		if !strings.Contains(string(text), "`"+field+"`") {
+			t.Errorf("%s: the field %s is missing", reference, path)
 		}
+	})
+	var defaults func(all settings, section string)
+	defaults = func(all settings, section string) {
+		for _, s := range all {
+			row := func(name string) bool {
+				return strings.Contains(string(text), fmt.Sprintf("| `%s` | `%s` |", name, s.byDefault))
+			}
+			if s.byDefault != "" && !row(s.name) && !row(section) { // redis is its url
+				t.Errorf("%s: no row says that %s is %s by default", reference, s.name, s.byDefault)
+			}
+			defaults(s.value.inner, s.name)
+		}
+	}
+	for _, all := range []settings{new(Aggregator).settings(), new(StatsD).settings(), new(Kafka).settings(), new(Graphite).settings(), new(Webhook).settings(), new(Guard).settings()} {
+		defaults(all, "")
 	}
 }

@@ -4,9 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
-	"github.com/hotparam/hotparam/internal/wire"
+	"github.com/hotparam/hotparam/kafka"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -14,7 +13,7 @@ import (
 const schemaID = "https://hotparam.dev/schema/hotparam.json"
 
 // Schema returns the JSON schema (draft 2020-12) of a rules file, for editors. It is made of
-// the same tables of sections and words that the parser reads files by, so a field that the
+// the same tables of settings, sections and words that the parser reads files by, so a field that the
 // parser knows is in it. Reflection over the types that a file becomes, as
 // github.com/invopop/jsonschema has it, was rejected: they are what a file means, and not how
 // it is written ("200/s" becomes a Threshold).
@@ -31,7 +30,7 @@ func Schema() map[string]any {
 		"rule":      ruleSection.schema(schemaRule(), "id", "match"),
 		"limit":     scalarOr(schemaRate, limitSection.schema(schemaLimit())),
 		"threshold": scalarOr(schemaTerms, hotSection.schema(schemaHot())),
-		"tls":       section{name: "tls", fields: tlsFields}.schema(schemaTLS()),
+		"tls":       settingsOf(new(kafka.TLS)).schema(),
 	}
 	return s
 }
@@ -124,42 +123,22 @@ func schemaTerms() schema {
 }
 
 func schemaTop() schemas {
-	prefixes := schemaSome(schemaForm(`[.:]|^unix$`))
 	return schemas{
-		"namespace": doc(schemaForm(`^[A-Za-z0-9_-]{1,64}$`), "Keeps the fleets of one Redis apart. Default: "+DefaultNamespace),
-		"evaluate":  doc(schemaChoice("all", "first"), "Whether all rules that match a request apply, or only the first. Default: all"),
-		"no_match":  doc(schemaChoice("allow", "deny"), "What happens to requests that no rule matches. Default: allow"),
-		"secrets": doc(secretsSection.schema(schemas{
-			"extra":           doc(schemaList(schemaWord()), "Further parameters that look secret and make no keys"),
-			"except":          doc(schemaList(schemaWord()), "Parameters that look secret and make keys all the same"),
-			"redact":          doc(schemaSome(schemaWord()), "Parameters that make keys with a hash in place of the value"),
-			"redact_key_file": doc(schemaWord(), "File with the key of redact: openssl rand -hex 32"),
-			"redact_key_env":  doc(schemaWord(), "Variable with the key of redact"),
-		}), "Which parameters never leave the process"),
-		"client": doc(clientSection.schema(schemas{
-			"trusted": doc(prefixes, "Networks of the proxies whose header is believed, and unix for Unix sockets"),
-			"header":  doc(schemaChoice(string(rules.XForwardedFor), string(rules.Forwarded)), "The header in which these proxies name their client"),
-		}), "Whose address is the client's, for rules by addr:"),
-		"bodies": doc(bodiesSection.schema(schemas{
-			"max":   doc(schemaSize(), "The largest body that is read for rules by form: or json:"),
-			"total": doc(schemaSize(), "How many bytes of bodies are held at a time"),
-		}), "How much of request bodies is read"),
+		"namespace":  doc(schemaForm(`^[A-Za-z0-9_-]{1,64}$`), "Keeps the fleets of one Redis apart. Default: "+DefaultNamespace),
+		"evaluate":   doc(schemaChoice("all", "first"), "Whether all rules that match a request apply, or only the first. Default: all"),
+		"no_match":   doc(schemaChoice("allow", "deny"), "What happens to requests that no rule matches. Default: allow"),
+		"secrets":    doc(new(secretSettings).settings().schema(), "Which parameters never leave the process"),
+		"client":     doc(clientSettings(new(rules.Client)).schema(), "Whose address is the client's, for rules by addr:"),
+		"bodies":     doc(bodiesSettings(new(rules.Bodies)).schema(), "How much of request bodies is read"),
 		"instances":  doc(schemaWhole(1, maxInstances), "How many instances share limits, until Redis says it"),
 		"max_keys":   doc(schemaWhole(1, rules.MaxLimitKeys), "How many keys each limit has places for in a process. Default: 65536"),
-		"aggregator": doc(aggregatorSection.schema(schemaAggregator()), "The daemon"),
-		"statsd":     doc(statsdSection.schema(schemaStatsD()), "How instances send counts as StatsD lines"),
-		"kafka":      doc(kafkaSection.schema(schemaKafka()), "Counts by Kafka"),
-		"graphite":   doc(graphiteSection.schema(schemaGraphite()), "Counts from Graphite"),
-		"webhook": doc(webhookSection.schema(schemas{
-			"url":         doc(schemaForm(`^https?://`), "Where events are posted"),
-			"url_file":    doc(schemaWord(), "File with the URL, if that is a secret, as Slack's"),
-			"url_env":     doc(schemaWord(), "Variable with the URL"),
-			"secret_file": doc(schemaWord(), "File with the key of the signature: openssl rand -hex 32"),
-			"secret_env":  doc(schemaWord(), "Variable with the key of the signature"),
-			"format":      doc(schemaChoice(WebhookJSON, WebhookSlack), "One event as JSON, or a message for Slack. Default: json"),
-		}), "Posts events to a URL"),
-		"guard": doc(guardSection.schema(schemaGuard()), "The guard as a service, for gateways and programs in any language"),
-		"rules": doc(schemaSome(ref("rule")), "Which requests count, when a key is hot, and what happens then"),
+		"aggregator": doc(new(Aggregator).settings().schema(), "The daemon"),
+		"statsd":     doc(new(StatsD).settings().schema(), "How instances send counts as StatsD lines"),
+		"kafka":      doc(new(Kafka).settings().schema(), "Counts by Kafka"),
+		"graphite":   doc(new(Graphite).settings().schema(), "Counts from Graphite"),
+		"webhook":    doc(new(Webhook).settings().schema(), "Posts events to a URL"),
+		"guard":      doc(new(Guard).settings().schema(), "The guard as a service, for gateways and programs in any language"),
+		"rules":      doc(schemaSome(ref("rule")), "Which requests count, when a key is hot, and what happens then"),
 	}
 }
 
@@ -246,127 +225,5 @@ func schemaLimit() schemas {
 		"serve": doc(serveSection.schema(schemas{
 			"status": schemaWhole(200, 599), "type": schemaForm(`/`), "body": schemaText(),
 		}), "The response of on_limit: serve"),
-	}
-}
-
-func schemaTLS() schemas {
-	return schemas{
-		"ca": doc(schemaWord(), "File of the authorities, PEM"), "cert": doc(schemaWord(), "File of a client certificate, PEM"), "key": doc(schemaWord(), "File of its key, PEM"),
-		"server_name": doc(schemaWord(), "Name that the server's certificate must have"), "insecure": doc(schemaFlag(), "Accept any certificate"),
-	}
-}
-
-func schemaAggregator() schemas {
-	address := schemaForm(`:[0-9]+$|^unix`)
-	redisURL := func() schema {
-		return schema{"type": "string", "pattern": "^([rR][eE][dD][iI][sS][sS]?|[uU][nN][iI][xX]):"}
-	}
-	redis := schemaTLS()
-	redis["url"] = redisURL()
-	for _, name := range redisSection.fields {
-		if redis[name] == nil {
-			redis[name] = schemaWord()
-		}
-	}
-	// A cap is a number with _ between its digits, or none.
-	most := schema{"type": []string{"integer", "string"}, "minimum": 1, "pattern": `^([+]?[0-9_]+|none)$`}
-	return schemas{
-		"source":          doc(schemaChoice(sources...), "How counts come, or none, if no rule has hot. Default: statsd"),
-		"name":            doc(schemaForm(validName.String()), "Name of this aggregator among others"),
-		"lease":           doc(schemaFlag(), "One of several aggregators publishes, and another takes over when it dies"),
-		"listen":          doc(schema{"anyOf": []schema{address, schemaSome(address)}}, "Addresses for StatsD lines. Default: 127.0.0.1:8125"),
-		"readers":         doc(schemaWhole(1, maxReaders), "Sockets that share a UDP address"),
-		"canonical":       doc(schemaFlag(), "Keys of other programs are put into canonical form"),
-		"redis":           doc(scalarOr(redisURL, redisSection.schema(redis)), "Where the hot set is published. Default: redis://127.0.0.1:6379/0"),
-		"snapshot_file":   doc(schemaWord(), "File for what the StatsD aggregator needs after a restart. Default: in Redis"),
-		"hold_when_away":  doc(schemaDuration(), "How long hot keys stay limited while the aggregator or Redis is away, at most 1h. Default: some seconds"),
-		"http":            doc(schemaForm(`:[0-9]+$`), "Address for the page, health and metrics. Default: 127.0.0.1:9125"),
-		"page":            doc(schemaChoice(PageOn, PageOff), "Whether there is a page with what is hot. Default: on"),
-		"page_token_file": doc(schemaWord(), "File with the token that opens the page"),
-		"page_token_env":  doc(schemaWord(), "Variable with the token that opens the page"),
-		"page_hosts":      doc(schemaSome(schemaForm(`^[A-Za-z0-9._:-]+$`)), "Further names by which browsers reach the page"),
-		"pprof":           doc(schemaChoice("on", "off"), "Profiles of the process at /debug/pprof/. Default: off"),
-		"memory":          doc(schemaSize(), "For windows; when it is full, counts become bounds. The process takes up to twice as much, and 67 MB at 16MiB. Default: 64MiB"),
-		"trust":           doc(schemaChoice(TrustAll, TrustListed, TrustSigned), "Whose counts are believed. Default: all"),
-		"senders":         doc(schemaSome(schemaForm(`[.:]`)), "Networks of senders, for trust: listed"),
-		"key_file":        doc(schemaWord(), "File with the keys that sign counts"),
-		"key_env":         doc(schemaWord(), "Variable with the keys that sign counts"),
-		"caps":            doc(capsSection.schema(schemas{"counts": most, "keys": most, "names": most, "new_names": most}), "What one sender can do"),
-	}
-}
-
-func schemaStatsD() schemas {
-	return schemas{
-		"addresses": doc(schemaSome(schemaForm(`:[0-9]+$|^unix`)), "Where counts are sent. Default: where the aggregator listens"),
-		"spread":    doc(schemaChoice(SpreadHash, SpreadAll), "With several addresses: a part of the keys each, or everything to each"),
-		"encoding":  doc(schemaChoice(wire.Plain.String(), wire.Strict.String()), "How keys are written. Default: plain"),
-		"meta":      doc(schemaFlag(), "Lines that state instance, time and losses. Default: true"),
-	}
-}
-
-func schemaKafka() schemas {
-	name := schemaForm(kafkaName.String())
-	var mechanisms []string // in lower or upper case
-	for _, m := range saslMechanisms {
-		mechanisms = append(mechanisms, m, strings.ToUpper(m))
-	}
-	return schemas{
-		"brokers":   doc(schemaSome(schemaForm(`:[0-9]+$`)), "host:port of brokers. Default: 127.0.0.1:9092"),
-		"topic":     doc(name, "Default: "+wire.DefaultTopic),
-		"client_id": doc(name, "Name of the client at the brokers"),
-		"version":   doc(schemaText(), `The oldest release among the brokers, for example "3.6"`),
-		"tls":       doc(schema{"anyOf": []schema{schemaFlag(), ref("tls")}}, "true, or fields"),
-		"sasl": doc(saslSection.schema(schemas{
-			"mechanism": schemaChoice(mechanisms...), "user": schemaWord(), "password_file": schemaWord(), "password_env": schemaWord(),
-		}, "mechanism", "user"), "Who we are at the brokers"),
-		"timeout":     doc(schemaDuration(), "Bounds a request to a broker"),
-		"acks":        doc(schema{"enum": []any{AcksOne, AcksAll, 1}}, "Default: 1"),
-		"idempotent":  doc(schemaFlag(), "Needs acks: all"),
-		"compression": doc(schemaChoice("zstd", "lz4", "none"), "Default: zstd"),
-		"buffer":      doc(schemaSize(), "What waits for the brokers"),
-		"group":       doc(name, "Consumer group. Default: hotparam-namespace"),
-		"session":     doc(schemaDuration(), "After what time without a heartbeat an aggregator is taken for dead"),
-	}
-}
-
-func schemaGraphite() schemas {
-	return schemas{
-		"url":       doc(schema{"type": "string", "pattern": "^[hH][tT][tT][pP][sS]?://"}, "The URL above render"),
-		"every":     doc(schemaText(), `When it is asked: "@every 1s", or a cron spec`),
-		"offset":    doc(schemaDuration(), "How long after these instants"),
-		"series":    doc(schemaForm(`\{name\}`), "Name of a counter's series, with {name} in it"),
-		"rate":      doc(schemaFlag(), "Values are per second"),
-		"heartbeat": doc(schemaText(), "A series that the StatsD writes with each flush, or none"),
-		"step":      doc(schemaDuration(), "How often the StatsD flushes. Default: 1s"),
-		"timeout":   doc(schemaDuration(), "Bounds a request"),
-		"user":      schemaWord(), "password_file": schemaWord(), "password_env": schemaWord(), "token_file": schemaWord(), "token_env": schemaWord(),
-		"tls": ref("tls"),
-	}
-}
-
-func schemaGuard() schemas {
-	fields := schemas{
-		"listen":     doc(schemaForm(`:[0-9]+$|^unix:`), "host:port or unix:PATH"),
-		"cert":       doc(schemaWord(), "File of the door's certificate, PEM"),
-		"key":        doc(schemaWord(), "File of its key, PEM"),
-		"client_ca":  doc(schemaWord(), "File of the authorities of clients' certificates, PEM"),
-		"allow":      doc(schemaSome(schemaForm(`[.:]`)), "Networks that may connect"),
-		"insecure":   doc(schemaFlag(), "Whoever can connect may ask"),
-		"token_file": doc(schemaWord(), "File with the token that each request has to have"),
-		"token_env":  doc(schemaWord(), "Variable with the token"),
-		"path":       doc(schemaForm(`^/`), "Where gateways with the scheme ask. Default: / and the scheme"),
-		"scheme":     doc(schemaChoice(authSchemes...), "In which headers a gateway passes a request, and how it is answered"),
-	}
-	return schemas{
-		"http":         doc(schemaForm(`:[0-9]+$`), "Address for health and metrics. Default: 127.0.0.1:9126"),
-		"pprof":        doc(schemaChoice("on", "off"), "Serves profiles at /debug/pprof/ on a loopback address. Default: off"),
-		"rls":          doc(rlsSection.schema(fields), "Envoy's rate limit service"),
-		"auth":         doc(schemaList(authSection.schema(fields)), "Gateways that ask over HTTP: nginx, Caddy, Traefik, Envoy, HAProxy"),
-		"check":        doc(checkSection.schema(fields), "Programs in any language: POST /v1/check"),
-		"spoe":         doc(spoeSection.schema(fields), "HAProxy's SPOE"),
-		"paths":        doc(schemaChoice(PathsClean, PathsRaw), "How rules see paths. Default: clean"),
-		"trust_caller": doc(schemaFlag(), "The caller is who a gateway says"),
-		"ticket_age":   doc(schemaDuration(), "How long a request may go on whose end another call tells. Default: 1m"),
-		"max_tickets":  doc(schema{"type": []string{"integer", "string"}, "minimum": 1, "pattern": `^[+]?[0-9_]+$`}, "How many such requests there may be. Default: 100000"),
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +15,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
 	"pgregory.net/rapid"
+
+	"github.com/hotparam/hotparam/kafka"
 )
 
 // compileSchema compiles the schema by a library that has no part in making it.
@@ -78,35 +81,47 @@ func TestSchemaAcceptsTheExamples(t *testing.T) {
 	}
 }
 
-// Each field of each section has a schema and a value that it refuses or describes, and no
-// section takes a field that it does not know.
+// schemaFields visits the fields of all sections below a schema, with their paths.
+func schemaFields(of any, path string, visit func(path string, of schema)) {
+	switch of := of.(type) {
+	case schema:
+		for name, inner := range of {
+			if name != "properties" {
+				schemaFields(inner, path, visit)
+				continue
+			}
+			for name, field := range inner.(schema) {
+				visit(path+"."+name, field.(schema))
+				schemaFields(field, path+"."+name, visit)
+			}
+		}
+	case []schema:
+		for _, inner := range of {
+			schemaFields(inner, path, visit)
+		}
+	}
+}
+
+// Of each field the schema says something, and no section takes one that it does not know.
 func TestSchemaKnowsAllFields(t *testing.T) {
+	schemaFields(Schema(), "", func(path string, of schema) {
+		if len(of) == 0 {
+			t.Errorf("%s: config/schema.go says nothing about it", path)
+		}
+	})
 	object := func(s any) map[string]any { return s.(schema)["properties"].(schema) }
-	top := object(Schema())
 	defs := Schema()["$defs"].(schema)
 	second := func(s any) any { return s.(schema)["anyOf"].([]schema)[1] }
-	rule := object(defs["rule"])
-	guard := object(top["guard"])
-	aggregator, limit := object(top["aggregator"]), object(second(defs["limit"]))
+	rule, limit := object(defs["rule"]), object(second(defs["limit"]))
 	for _, s := range []struct {
 		section
 		properties map[string]any
 	}{
-		{topSection, top}, {secretsSection, object(top["secrets"])}, {clientSection, object(top["client"])}, {bodiesSection, object(top["bodies"])},
-		{aggregatorSection, aggregator}, {redisSection, object(second(aggregator["redis"]))}, {capsSection, object(aggregator["caps"])},
-		{statsdSection, object(top["statsd"])}, {kafkaSection, object(top["kafka"])}, {saslSection, object(object(top["kafka"])["sasl"])},
-		{graphiteSection, object(top["graphite"])}, {webhookSection, object(top["webhook"])}, {section{name: "tls", fields: tlsFields}, object(defs["tls"])},
-		{guardSection, guard}, {rlsSection, object(guard["rls"])}, {authSection, object(guard["auth"].(schema)["items"])}, {checkSection, object(guard["check"])}, {spoeSection, object(guard["spoe"])},
-		{ruleSection, rule}, {matchSection, object(rule["match"])}, {hotSection, object(second(defs["threshold"]))}, {limitSection, limit},
-		{prioritySection, object(limit["priority"])}, {serveSection, object(limit["serve"])}, {exceptSection, object(rule["except"].(schema)["items"])},
+		{topSection, object(Schema())}, {ruleSection, rule}, {matchSection, object(rule["match"])}, {hotSection, object(second(defs["threshold"]))},
+		{limitSection, limit}, {prioritySection, object(limit["priority"])}, {serveSection, object(limit["serve"])}, {exceptSection, object(rule["except"].(schema)["items"])},
 	} {
 		if got, want := slices.Sorted(maps.Keys(s.properties)), slices.Sorted(slices.Values(s.fields)); !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", s.name, got, want)
-		}
-		for name, of := range s.properties {
-			if len(of.(schema)) == 0 {
-				t.Errorf("%s.%s: config/schema.go says nothing about it", s.name, name)
-			}
 		}
 	}
 }
@@ -225,4 +240,22 @@ func (p *container) mutate(t *rapid.T) (certain bool) {
 	}
 	p.object[name] = other
 	return other == nil
+}
+
+// Each field of a struct is a setting, so none is left out when files are compared.
+func TestEachFieldIsASetting(t *testing.T) {
+	for _, test := range []struct {
+		of   any
+		all  settings
+		more int // settings that are in a struct within
+	}{
+		{Guard{}, new(Guard).settings(), 0}, {Door{}, new(Door).tokenSettings(), 0}, {AuthEndpoint{}, new(AuthEndpoint).settings(), 7},
+		{Aggregator{}, new(Aggregator).settings(), 0}, {Caps{}, new(Caps).settings(), 0}, {Redis{}, new(Redis).settings(), 0},
+		{StatsD{}, new(StatsD).settings(), 0}, {Kafka{}, new(Kafka).settings(), reflect.TypeFor[kafka.Connection]().NumField() - 1}, {Graphite{}, new(Graphite).settings(), 0},
+		{Webhook{}, new(Webhook).settings(), 0}, {kafka.TLS{}, settingsOf(new(kafka.TLS)), 0},
+	} {
+		if n := reflect.TypeOf(test.of).NumField(); n+test.more != len(test.all) {
+			t.Errorf("%T has %d fields, and %d settings, want %d", test.of, n, len(test.all), n+test.more)
+		}
+	}
 }

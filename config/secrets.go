@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -8,51 +9,56 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-var secretsSection = section{
-	name: "secrets", prefix: "secrets.",
-	fields:  []string{"extra", "except", "redact", "redact_key_file", "redact_key_env"},
-	example: "for example secrets: {extra: [pin], except: [token]}",
-}
-
 // KeyPlace is where a key is: in a file, or in a variable of the environment. At most one of
 // them is set.
 type KeyPlace struct{ File, Env string }
 
+// secretSettings are the fields of the section secrets.
+type secretSettings struct {
+	extra, except []string
+	redact        []rules.Param
+	key           KeyPlace // of redact
+}
+
+func (s *secretSettings) settings() settings {
+	return settings{
+		{"extra", as(&s.extra, schemaList(schemaWord()), (*decoder).names), "", "Further parameters that look secret and make no keys"},
+		{"except", as(&s.except, schemaList(schemaWord()), (*decoder).names), "", "Parameters that look secret and make keys all the same"},
+		{"redact", as(&s.redact, schemaSome(schemaWord()), (*decoder).redacted), "", "Parameters that make keys with a hash in place of the value"},
+		{"redact_key_file", word(&s.key.File), "", "File with the key of redact: openssl rand -hex 32"},
+		{"redact_key_env", variable(&s.key.Env), "", "Variable with the key of redact"},
+	}
+}
+
 // secrets reads which parameters make no keys, and which make keys without their values. It
 // returns where the key of these is.
-func (d *decoder) secrets(n *node, ruleset *rules.Rules) (key KeyPlace) {
-	s := d.section(n, secretsSection)
-	if s == nil {
-		return key
+func (d *decoder) secrets(n *node, ruleset *rules.Rules) KeyPlace {
+	var s secretSettings
+	v := d.settings(n, "secrets", "for example secrets: {extra: [pin], except: [token]}", s.settings())
+	if v == nil {
+		return s.key
 	}
-	extra, except := d.names(s.get("extra"), "secrets.extra"), d.names(s.get("except"), "secrets.except")
-	ruleset.Secrets = rules.NewSecrets(extra, except)
-	ruleset.Redact.Names = d.redacted(s.get("redact"))
-	key.File, key.Env = d.password(s, secretsSection.prefix, "redact_key")
-	named := s.has("redact_key_file") || s.has("redact_key_env")
-	switch n := s.get("redact"); {
-	case n != nil && len(ruleset.Redact.Names) == 0 && !n.anyBad():
+	ruleset.Secrets = rules.NewSecrets(s.extra, s.except)
+	ruleset.Redact.Names = s.redact
+	named := v.has("redact_key_file") || v.has("redact_key_env")
+	at := cmp.Or(v.get("redact_key_file"), v.get("redact_key_env"))
+	switch n := v.get("redact"); {
+	case n != nil && len(s.redact) == 0 && !n.anyBad():
 		d.reject(n, "name at least one parameter, or remove it", "secrets.redact: the list is empty")
 	case n != nil && !named:
 		d.report(n.at, "make one by openssl rand -hex 32, and name its file in redact_key_file, or a variable that holds it in redact_key_env", "secrets.redact without a key")
-	case !s.has("redact") && named:
-		at := s.get("redact_key_file")
-		if at == nil {
-			at = s.get("redact_key_env")
-		}
-		if at != nil {
-			d.report(at.at, "add redact: with the parameters whose values shall not leave the process, or remove it", "secrets has a key and no redact")
-		}
+	case !v.has("redact") && at != nil:
+		d.report(at.at, "add redact: with the parameters whose values shall not leave the process, or remove it", "secrets has a key and no redact")
 	}
-	return key
+	return s.key
 }
 
 // redacted reads the names of secrets.redact. One that cannot be read is empty, so that each
 // is where its item is in the list.
-func (d *decoder) redacted(n *node) (names []rules.Param) {
-	for _, item := range d.list(n, "secrets.redact") {
+func (d *decoder) redacted(n *node, what string) (names []rules.Param) {
+	for _, item := range d.list(n, what) {
 		var p rules.Param
-		if s, ok := d.scalar(item, "secrets.redact"); ok {
+		if s, ok := d.scalar(item, what); ok {
 			var err *nameError
 			if p, err = parseName(s, rules.Route{}); err != nil { // which may have any wildcard
 				d.reject(item, err.hint, "secrets.redact %s: %s", quote(s), err.message)

@@ -171,31 +171,6 @@ func (d *decoder) duration(n *node, what, hint string, otherwise time.Duration) 
 	return t
 }
 
-// span reads a time within bounds; 0 if there is none.
-func (d *decoder) span(n *node, what, example string, least, most time.Duration) time.Duration {
-	t := d.duration(n, what, "for example "+example, least)
-	switch {
-	case n == nil:
-		return 0
-	case t < least || t > most:
-		d.reject(n, "for example "+example, "%s %s: want %v to %v", what, quote(n.text), least, most)
-	}
-	return t
-}
-
-// size reads a number of bytes; 0 if there is none.
-func (d *decoder) size(n *node, what, hint string, least int64) int64 {
-	s, ok := d.scalar(n, what)
-	if !ok {
-		return 0
-	}
-	size, ok := ParseBytes(s)
-	if !ok || size < least {
-		d.reject(n, hint, "%s %s: want a size of at least %dMiB, for example 64MB or 256MiB", what, quote(s), least>>20)
-	}
-	return size
-}
-
 // list reads a list.
 func (d *decoder) list(n *node, what string) []*node {
 	if n == nil {

@@ -41,9 +41,7 @@ func (s StatsD) WithDefaults(a Aggregator) StatsD {
 			s.Addresses = []string{defaultListen}
 		}
 	}
-	if s.Spread == "" {
-		s.Spread = SpreadHash
-	}
+	s.settings().setDefaults()
 	if s.Encoding == "" {
 		s.Encoding = wire.Plain.String()
 		if foreign {
@@ -57,25 +55,26 @@ func (s StatsD) WithDefaults(a Aggregator) StatsD {
 	return s
 }
 
-var statsdSection = section{
-	name: "statsd", prefix: "statsd.",
-	fields:  []string{"addresses", "spread", "encoding", "meta"},
-	example: "for example statsd: {addresses: [10.0.0.5:8125, 10.0.0.6:8125], spread: hash}",
+// settings are the fields of the section.
+func (s *StatsD) settings() settings {
+	return settings{
+		{"addresses", as(&s.Addresses, schemaSome(schemaForm(`:[0-9]+$|^unix`)), func(d *decoder, n *node, what string) []string {
+			return d.addresses(n, what, "10.0.0.5:8125", d.hosted(d.statsdAddress))
+		}), "", "Where counts are sent. Default: where the aggregator listens"},
+		{"spread", choice(&s.Spread, SpreadHash, SpreadAll), SpreadHash, "With several addresses: a part of the keys each, or everything to each"},
+		{"encoding", choice(&s.Encoding, wire.Plain.String(), wire.Strict.String()), "", "How keys are written. Default: plain"},
+		{"meta", as(&s.Meta, schemaFlag(), func(d *decoder, n *node, what string) *bool {
+			meta := d.flag(n, what)
+			return &meta
+		}), "", "Lines that state instance, time and losses. Default: true"},
+	}
 }
 
 // maxAddresses bounds a list of servers.
 const maxAddresses = 64
 
-func (d *decoder) statsd(n *node) StatsD {
-	v := d.section(n, statsdSection)
-	var s StatsD
-	s.Addresses = d.addresses(v.get("addresses"), "statsd.addresses", "10.0.0.5:8125", d.hosted(d.statsdAddress))
-	s.Spread, _ = d.choice(v.get("spread"), "statsd.spread", SpreadHash, SpreadAll)
-	s.Encoding, _ = d.choice(v.get("encoding"), "statsd.encoding", wire.Plain.String(), wire.Strict.String())
-	if n := v.get("meta"); n != nil {
-		meta := d.flag(n, "statsd.meta")
-		s.Meta = &meta
-	}
+func (d *decoder) statsd(n *node) (s StatsD) {
+	d.settings(n, "statsd", "for example statsd: {addresses: [10.0.0.5:8125, 10.0.0.6:8125], spread: hash}", s.settings())
 	return s
 }
 
@@ -110,7 +109,10 @@ func (d *decoder) hosted(read func(*node, string) string) func(*node, string) st
 
 // servers reads a list of host:port.
 func (d *decoder) servers(n *node, what, example string) []string {
-	return d.addresses(n, what, example, d.hosted(func(n *node, what string) string { return d.address(n, what, example) }))
+	return d.addresses(n, what, example, d.hosted(func(n *node, what string) (s string) {
+		address(&s, example).read(d, n, what)
+		return s
+	}))
 }
 
 // addresses reads a list of addresses that are all different.

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/hotparam/hotparam/internal/base"
@@ -30,51 +28,18 @@ type Caps struct {
 // NoCap is the word none.
 const NoCap = -1
 
-var capsSection = section{
-	name: "aggregator.caps", prefix: "aggregator.caps.",
-	fields:  []string{"counts", "keys", "names", "new_names"},
-	example: "for example caps: {counts: 1000000, names: 500}",
-}
-
-// WithDefaults returns the caps with the default for each that is zero.
-func (c Caps) WithDefaults() Caps {
-	return Caps{
-		Counts: cmp.Or(c.Counts, 100_000_000), Keys: cmp.Or(c.Keys, 250_000),
-		Names: cmp.Or(c.Names, 10_000), NewNames: cmp.Or(c.NewNames, 1_000),
+func (c *Caps) settings() settings {
+	const hint = "without it the default holds, which no sender of ours comes near; none is no bound"
+	return settings{
+		{"counts", number(&c.Counts, hint, "none", 1<<50), "100000000", "What it counts in a second"},
+		{"keys", number(&c.Keys, hint, "none", 1<<24), "250000", "Its keys that differ, in a second"},
+		{"names", number(&c.Names, hint, "none", 100_000), "10000", "Names of instances, in all"},
+		{"new_names", number(&c.NewNames, hint, "none", 100_000), "1000", "New ones of these, of one address in a minute"},
 	}
 }
 
-func (d *decoder) caps(n *node) Caps {
-	v := d.section(n, capsSection)
-	read := func(name string, most int64) int64 {
-		what := capsSection.prefix + name
-		n := v.get(name)
-		s, ok := d.scalar(n, what)
-		if !ok {
-			return 0
-		}
-		if s == "none" {
-			return NoCap
-		}
-		number, err := strconv.ParseInt(strings.ReplaceAll(s, "_", ""), 10, 64)
-		if err != nil || number < 1 || number > most {
-			d.reject(n, "without it the default holds, which no sender of ours comes near; none is no bound", "%s %s: want 1 to %d, or none", what, quote(s), most)
-			return 0
-		}
-		return number
-	}
-	return Caps{
-		Counts: read("counts", 1<<50), Keys: int(read("keys", 1<<24)),
-		Names: int(read("names", 100_000)), NewNames: int(read("new_names", 100_000)),
-	}
-}
-
-// trust reads whose counts are believed.
+// trust looks at whose counts are believed.
 func (d *decoder) trust(v values, a *Aggregator) {
-	a.Trust, _ = d.choice(v.get("trust"), "aggregator.trust", TrustAll, TrustListed, TrustSigned)
-	a.Senders = d.prefixes(v.get("senders"), "aggregator.senders")
-	a.KeyFile, a.KeyEnv = d.password(v, aggregatorSection.prefix, "key")
-	a.Caps = d.caps(v.get("caps"))
 	at := v.get("trust")
 	switch {
 	case a.Trust == TrustListed && !v.has("senders"):
@@ -85,41 +50,6 @@ func (d *decoder) trust(v values, a *Aggregator) {
 	if n := v.get("senders"); n != nil && a.Trust != TrustListed {
 		d.reject(n, "add trust: listed, or remove it", "aggregator.senders has no effect: only trust: listed checks addresses")
 	}
-}
-
-// maxPrefixes bounds the list: each packet is held against all of it.
-const maxPrefixes = 256
-
-// prefixes reads a list of networks, and of addresses alone. Items that are one of words
-// are left out.
-func (d *decoder) prefixes(n *node, what string, words ...string) (all []netip.Prefix) {
-	const example = "for example [10.0.0.0/8, 192.0.2.7, 2001:db8::/32]"
-	items := d.list(n, what)
-	if n != nil && n.kind == listKind && (len(items) == 0 || len(items) > maxPrefixes) {
-		d.reject(n, example, "%s: want 1 to %d networks, found %d", what, maxPrefixes, len(items))
-	}
-	for _, item := range items {
-		s, ok := d.scalar(item, what)
-		if !ok || slices.Contains(words, s) {
-			continue
-		}
-		p, err := netip.ParsePrefix(s)
-		if a, bad := netip.ParseAddr(s); bad == nil && a.Zone() == "" {
-			a = a.Unmap()
-			p, err = netip.PrefixFrom(a, a.BitLen()), nil
-		}
-		switch {
-		case err != nil:
-			d.reject(item, example, "%s %s: want a network in CIDR notation, or an address", what, quote(s))
-		case p.Addr().Is4In6():
-			d.reject(item, "write it as IPv4: addresses of IPv4 are compared as such, wherever they come in", "%s %s: is IPv4 written as IPv6", what, quote(s))
-		case p != p.Masked():
-			d.reject(item, fmt.Sprintf("did you mean %v?", p.Masked()), "%s %s: has bits behind its prefix", what, quote(s))
-		default:
-			all = append(all, p)
-		}
-	}
-	return all
 }
 
 // Keys reads the keys that sign and verify: the first line signs, and each of them

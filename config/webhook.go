@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"net/url"
 )
@@ -26,43 +27,46 @@ const (
 // On reports whether events are posted.
 func (w Webhook) On() bool { return w.URL != "" || w.URLFile != "" || w.URLEnv != "" }
 
-var webhookSection = section{
-	name: "webhook", prefix: "webhook.",
-	fields:  []string{"url", "url_file", "url_env", "secret_file", "secret_env", "format"},
-	example: "for example webhook: {url: https://ops.example/hotparam, secret_file: webhook.secret}",
+// settings are the fields of the section.
+func (w *Webhook) settings() settings {
+	return settings{
+		{"url", as(&w.URL, schemaForm(`^https?://`), (*decoder).webhookURL), "", "Where events are posted"},
+		{"url_file", word(&w.URLFile), "", "File with the URL, if that is a secret, as Slack's"},
+		{"url_env", variable(&w.URLEnv), "", "Variable with the URL"},
+		{"secret_file", word(&w.SecretFile), "", "File with the key of the signature: openssl rand -hex 32"},
+		{"secret_env", variable(&w.SecretEnv), "", "Variable with the key of the signature"},
+		{"format", choice(&w.Format, WebhookJSON, WebhookSlack), WebhookJSON, "One event as JSON, or a message for Slack"},
+	}
 }
 
-func (d *decoder) webhook(n *node) Webhook {
-	v := d.section(n, webhookSection)
+func (d *decoder) webhook(n *node) (w Webhook) {
+	const example = "for example webhook: {url: https://ops.example/hotparam, secret_file: webhook.secret}"
 	if n == nil {
-		return Webhook{}
+		return w
 	}
-	var w Webhook
-	if s, ok := d.scalar(v.get("url"), "webhook.url"); ok {
-		if err := CheckWebhookURL(s); err != nil {
-			// It is not shown: it may be a secret.
-			d.reject(v.get("url"), "for example https://ops.example/hotparam", "webhook.url: %v", err)
-		}
-		w.URL = s
-	}
-	w.URLFile, w.URLEnv = d.password(v, webhookSection.prefix, "url")
-	w.SecretFile, w.SecretEnv = d.password(v, webhookSection.prefix, "secret")
-	if w.Format, _ = d.choice(v.get("format"), "webhook.format", WebhookJSON, WebhookSlack); w.Format == "" {
-		w.Format = WebhookJSON
-	}
-	url, elsewhere := v.get("url"), v.get("url_file")
-	if elsewhere == nil {
-		elsewhere = v.get("url_env")
-	}
+	v := d.settings(n, "webhook", example, w.settings())
+	w.settings().setDefaults()
+	url, elsewhere := v.get("url"), cmp.Or(v.get("url_file"), v.get("url_env"))
 	switch {
 	case url == nil && elsewhere == nil:
-		d.reject(n, webhookSection.example, "webhook: url is missing")
+		d.reject(n, example, "webhook: url is missing")
 	case url != nil && elsewhere != nil:
 		d.report(elsewhere.at, "keep one of them", "webhook: the URL is in two places")
 	case w.Format == WebhookJSON && !v.has("secret_file") && !v.has("secret_env"):
 		d.reject(n, "the receiver checks by it that a request is ours: openssl rand -hex 32 > webhook.secret", "webhook: neither secret_file nor secret_env is there")
 	}
 	return w
+}
+
+func (d *decoder) webhookURL(n *node, what string) string {
+	s, ok := d.scalar(n, what)
+	if ok {
+		if err := CheckWebhookURL(s); err != nil {
+			// It is not shown: it may be a secret.
+			d.reject(n, "for example https://ops.example/hotparam", "%s: %v", what, err)
+		}
+	}
+	return s
 }
 
 // CheckWebhookURL reports an error of the URL of a webhook. The error does not show it.

@@ -19,7 +19,7 @@ const signingKey = "0123456789abcdef0123456789abcdef"
 
 // The defaults of the file are those of the library.
 func TestCapsAgree(t *testing.T) {
-	c, want := config.Caps{}.WithDefaults(), decode.DefaultCaps
+	c, want := config.Aggregator{}.WithDefaults().Caps, decode.DefaultCaps
 	if got := (decode.Caps{Counts: c.Counts, Keys: c.Keys, Names: c.Names, NewNames: c.NewNames}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}

@@ -1,0 +1,170 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// word is text that is not empty.
+func word(to *string) value { return as(to, schemaWord(), (*decoder).word) }
+
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// variable is the name of a variable of the environment, which holds a secret.
+func variable(to *string) value {
+	return as(to, schemaWord(), func(d *decoder, n *node, what string) string {
+		s := d.word(n, what)
+		if s != "" && !variableName.MatchString(s) {
+			d.report(n.at, "the name of a variable, not what it holds: for example REDIS_PASSWORD", "%s is no name of a variable", what)
+		}
+		return s
+	})
+}
+
+// written is text that a pattern describes to editors, and valid decides on.
+func written(to *string, pattern, hint, want string, valid func(string) bool) value {
+	return as(to, schemaForm(pattern), func(d *decoder, n *node, what string) string {
+		s, ok := d.scalar(n, what)
+		if ok && !valid(s) {
+			d.reject(n, hint, "%s %s: want %s", what, quote(s), want)
+		}
+		return s
+	})
+}
+
+// address is host:port, with or without a host.
+func address(to *string, example string) value {
+	return written(to, `:[0-9]+$`, "for example "+example, "host:port", isHostPort)
+}
+
+func isHostPort(s string) bool {
+	_, port, err := net.SplitHostPort(s)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	return err == nil
+}
+
+// choice is one of a few words.
+func choice(to *string, words ...string) value {
+	return as(to, schemaChoice(words...), func(d *decoder, n *node, what string) string {
+		s, _ := d.choice(n, what, words...)
+		return s
+	})
+}
+
+// flag is true or false.
+func flag(to *bool) value { return as(to, schemaFlag(), (*decoder).flag) }
+
+// onOff is on or off.
+func onOff(to *bool) value {
+	return as(to, schemaChoice("on", "off"), func(d *decoder, n *node, what string) bool {
+		s, _ := d.choice(n, what, "on", "off")
+		return s == "on"
+	})
+}
+
+// span is a time within bounds.
+func span(to *time.Duration, example string, least, most time.Duration) value {
+	return as(to, schemaDuration(), func(d *decoder, n *node, what string) time.Duration {
+		t := d.duration(n, what, "for example "+example, least)
+		want := fmt.Sprintf("%v to %v", least, most)
+		if least == 0 {
+			want = fmt.Sprintf("at most %v", most)
+		}
+		if t < least || t > most {
+			d.reject(n, "for example "+example, "%s %s: want %s", what, quote(n.text), want)
+		}
+		return t
+	})
+}
+
+// size is a number of bytes.
+func size(to *int64, hint string, least int64) value {
+	return as(to, schemaSize(), func(d *decoder, n *node, what string) int64 {
+		s, ok := d.scalar(n, what)
+		if !ok {
+			return 0
+		}
+		bytes, ok := ParseBytes(s)
+		if !ok || bytes < least {
+			d.reject(n, hint, "%s %s: want a size of at least %dMiB, for example 64MB or 256MiB", what, quote(s), least>>20)
+		}
+		return bytes
+	})
+}
+
+// number is a whole number of at least 1, with _ between its digits where one likes. none is
+// the word for no bound, and "" if there must be one.
+func number[T int | int64](to *T, hint, none string, most int64) value {
+	s := schemaWhole(1, most)
+	s["pattern"] = `^\s*[+]?[0-9_]+\s*$`
+	want := fmt.Sprintf("1 to %d", most)
+	if none != "" {
+		s["pattern"] = `^(\s*[+]?[0-9_]+\s*|` + none + `)$`
+		want += ", or " + none
+	}
+	return as(to, s, func(d *decoder, n *node, what string) T {
+		text, ok := d.scalar(n, what)
+		if ok && none != "" && text == none {
+			return NoCap
+		}
+		i, err := strconv.ParseInt(strings.ReplaceAll(strings.TrimSpace(text), "_", ""), 10, 64)
+		if ok && (err != nil || i < 1 || i > most) {
+			d.reject(n, hint, "%s %s: want %s", what, quote(text), want)
+			return 0
+		}
+		return T(i)
+	})
+}
+
+// networks is a list of networks, and of addresses alone. Items that are one of words are
+// left out.
+func networks(to *[]netip.Prefix, words ...string) value {
+	pattern := `[.:]`
+	for _, w := range words {
+		pattern += "|^" + w + "$"
+	}
+	return as(to, schemaSome(schemaForm(pattern)), func(d *decoder, n *node, what string) []netip.Prefix {
+		return d.prefixes(n, what, words...)
+	})
+}
+
+// maxPrefixes bounds the list: each packet is held against all of it.
+const maxPrefixes = 256
+
+func (d *decoder) prefixes(n *node, what string, words ...string) (all []netip.Prefix) {
+	const example = "for example [10.0.0.0/8, 192.0.2.7, 2001:db8::/32]"
+	items := d.list(n, what)
+	if n.kind == listKind && (len(items) == 0 || len(items) > maxPrefixes) {
+		d.reject(n, example, "%s: want 1 to %d networks, found %d", what, maxPrefixes, len(items))
+	}
+	for _, item := range items {
+		s, ok := d.scalar(item, what)
+		if !ok || slices.Contains(words, s) {
+			continue
+		}
+		p, err := netip.ParsePrefix(s)
+		if a, bad := netip.ParseAddr(s); bad == nil && a.Zone() == "" {
+			a = a.Unmap()
+			p, err = netip.PrefixFrom(a, a.BitLen()), nil
+		}
+		switch {
+		case err != nil:
+			d.reject(item, example, "%s %s: want a network in CIDR notation, or an address", what, quote(s))
+		case p.Addr().Is4In6():
+			d.reject(item, "write it as IPv4: addresses of IPv4 are compared as such, wherever they come in", "%s %s: is IPv4 written as IPv6", what, quote(s))
+		case p != p.Masked():
+			d.reject(item, fmt.Sprintf("did you mean %v?", p.Masked()), "%s %s: has bits behind its prefix", what, quote(s))
+		default:
+			all = append(all, p)
+		}
+	}
+	return all
+}
