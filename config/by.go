@@ -43,7 +43,7 @@ const byForms = "by: all, by: each, by: combinations, or names in a list as in b
 
 var bySection = section{
 	name: "by", prefix: "by.",
-	fields:  []string{"combinations"},
+	fields:  settings{{"combinations", shown(schemaSome(schemaWord())), "", ""}},
 	example: byForms,
 }
 

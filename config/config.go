@@ -84,8 +84,24 @@ func Parse(name string, data []byte) (*File, error) {
 }
 
 var topSection = section{
-	name:    "the file",
-	fields:  []string{"namespace", "evaluate", "no_match", "secrets", "client", "bodies", "instances", "max_keys", "aggregator", "statsd", "kafka", "graphite", "webhook", "guard", "rules"},
+	name: "the file",
+	fields: settings{
+		{"namespace", shown(schemaForm(`^[A-Za-z0-9_-]{1,64}$`)), DefaultNamespace, "Keeps the fleets of one Redis apart"},
+		{"evaluate", shown(schemaChoice("all", "first")), "", "Whether all rules that match a request apply, or only the first. Default: all"},
+		{"no_match", shown(schemaChoice("allow", "deny")), "", "What happens to requests that no rule matches. Default: allow"},
+		{"secrets", shown(new(secretSettings).settings().schema()), "", "Which parameters never leave the process"},
+		{"client", shown(clientSettings(new(rules.Client)).schema()), "", "Whose address is the client's, for rules by addr:"},
+		{"bodies", shown(bodiesSettings(new(rules.Bodies)).schema()), "", "How much of request bodies is read"},
+		{"instances", shown(schemaWhole(1, maxInstances)), "", "How many instances share limits, until Redis says it"},
+		{"max_keys", shown(schemaWhole(1, rules.MaxLimitKeys)), "", "How many keys each limit has places for in a process. Default: 65536"},
+		{"aggregator", shown(new(Aggregator).settings().schema()), "", "The daemon"},
+		{"statsd", shown(new(StatsD).settings().schema()), "", "How instances send counts as StatsD lines"},
+		{"kafka", shown(new(Kafka).settings().schema()), "", "Counts by Kafka"},
+		{"graphite", shown(new(Graphite).settings().schema()), "", "Counts from Graphite"},
+		{"webhook", shown(new(Webhook).settings().schema()), "", "Posts events to a URL"},
+		{"guard", shown(new(Guard).settings().schema()), "", "The guard as a service, for gateways and programs in any language"},
+		{"rules", shown(schemaSome(ref("rule"))), "", "Which requests count, when a key is hot, and what happens then"},
+	},
 	example: "begin with namespace: and rules:",
 }
 

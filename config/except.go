@@ -8,7 +8,12 @@ import (
 
 var exceptSection = section{
 	name: "an exception", prefix: "except.",
-	fields:  []string{"values", "action", "hot", "limit"},
+	fields: settings{
+		{"values", shown(schemaValues()), "", "Names with a pattern, or several; a star stands for any text"},
+		{"action", shown(schemaChoice("allow", "block")), "", "allow neither counts nor limits, block refuses"},
+		{"hot", shown(schemaRate()), "", "A threshold in place of the rule's, over the same window"},
+		{"limit", shown(ref("limit")), "", ""},
+	},
 	example: `for example except: [{values: {q: "phone*"}, action: allow}]`,
 }
 

@@ -11,12 +11,23 @@ import (
 
 var hotSection = section{
 	name: "hot", prefix: "hot.",
-	fields:  []string{"rate", "share", "jump", "top", "min", "window", "over", "exit", "hold", "cool_down"},
+	fields: settings{
+		{"rate", shown(schemaTerms()), "", "Hot at so many within a window: 200/s, 60/1m, 10MB/10s"},
+		{"share", shown(schemaForm(`%`)), "", "Hot at such a part of the route's requests: 20%"},
+		{"jump", shown(schemaForm(`[xX]`)), "", "Hot at such a multiple of what the key had before: 8x"},
+		{"top", shown(schemaWhole(1, 1000)), "", "Hot if it is among the first so many"},
+		{"min", shown(schemaText()), "", "The least count for share, jump and top: 50, or 50/10s"},
+		{"window", shown(schemaDuration()), "", "The window of share, jump and top: 10s"},
+		{"over", shown(schemaChoice("day")), "", "The past that jump compares with: day is the same hour of the days before"},
+		{"exit", shown(schemaText()), "", "Below what the key cools: 80%, 160/s, 160. Default: 80%"},
+		{"hold", shown(schemaDuration()), "", "The least time for which a key stays hot. Default: 10s"},
+		{"cool_down", shown(schemaDuration()), "", "How long a key must stay below exit to cool. Default: 5s"},
+	},
 	example: "for example hot: 200/s, or hot: {rate: 200/s, exit: 80%, hold: 10s}",
 }
 
 // kindFields are the fields that say what a count is compared with, by kind.
-var kindFields = hotSection.fields[:rules.Top+1]
+var kindFields = hotSection.fields.names()[:rules.Top+1]
 
 // hot reads the thresholds of a rule: one, or a list of them.
 func (r *ruleReader) hot(n *node, unit rules.Unit) []rules.Threshold {

@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,9 +13,27 @@ import (
 
 var limitSection = section{
 	name: "limit", prefix: "limit.",
-	fields: []string{
-		"rate", "burst", "algorithm", "initial", "shape", "warm_up", "cold_factor", "calendar", "zone", "blocks", "count_denied", "penalty",
-		"scope", "when_redis_is_away", "on_limit", "wait", "concurrency", "queue", "priority", "serve",
+	fields: settings{
+		{"rate", shown(schemaRate()), "", "50/s, 5/1m, 2MB/s"},
+		{"burst", shown(schemaText()), "", "How much passes at once. Default: the count of rate"},
+		{"algorithm", shown(schema{"anyOf": []schema{schemaChoice(algorithms...), {"type": "string", "pattern": "^x_"}}}), "", "Default: " + string(rules.TokenBucket) + "; x_… names one of your own"},
+		{"initial", shown(schemaText()), "", "What a new bucket holds. Default: burst"},
+		{"shape", shown(schemaFlag()), "", "Requests that pass are spaced evenly"},
+		{"warm_up", shown(schemaDuration()), "", "How long the rate rises after a quiet time"},
+		{"cold_factor", shown(schemaText()), "", "The rate begins at 1/cold_factor with warm_up"},
+		{"calendar", shown(schemaChoice(calendars...)), "", "Windows of the calendar, for algorithm: fixed_window"},
+		{"zone", shown(schemaText()), "", "Time zone of calendar, such as Europe/Berlin"},
+		{"blocks", shown(schemaWhole(1, 1<<31)), "", "Parts of a window of algorithm: sliding_blocks"},
+		{"count_denied", shown(schemaFlag()), "", "Refused requests count, too"},
+		{"penalty", shown(schemaDuration()), "", "How long a key is locked after a refusal"},
+		{"scope", shown(schemaChoice(string(rules.ScopeInstance), string(rules.ScopeShare), string(rules.ScopeExact))), "", "Whose requests share the limit. Default: instance"},
+		{"when_redis_is_away", shown(schemaChoice(string(rules.AwayLocal), string(rules.AwayOpen), string(rules.AwayClosed))), "", "For scope: exact. Default: local"},
+		{"on_limit", shown(schemaChoice("reject", "wait", "serve", "shadow")), "", "What happens to requests over the limit. Default: reject"},
+		{"wait", shown(schemaDuration()), "", "The longest that a request waits"},
+		{"concurrency", shown(schemaWhole(1, rules.MaxConcurrency)), "", "How many requests are served at a time"},
+		{"queue", shown(schemaWhole(1, rules.MaxQueue)), "", fmt.Sprintf("How many more may wait for concurrency. Default: %d", rules.DefaultQueue)},
+		{"priority", shown(prioritySection.fields.schema(prioritySection.fields.names()...)), "", "Which values of a parameter come first"},
+		{"serve", shown(serveSection.fields.schema()), "", "The response of on_limit: serve"},
 	},
 	example: "for example limit: 50/s, or limit: {rate: 50/s, burst: 100}",
 }

@@ -9,7 +9,7 @@ import (
 
 var prioritySection = section{
 	name: "limit.priority", prefix: "limit.priority.",
-	fields:  []string{"by", "first"},
+	fields:  settings{{"by", shown(schemaWord()), "", ""}, {"first", shown(schemaSome(schemaText())), "", ""}},
 	example: "for example priority: {by: tier, first: [gold, silver]}",
 }
 
@@ -32,7 +32,7 @@ func (r *ruleReader) priority(n *node) *rules.Priority {
 			p.First = append(p.First, s)
 		}
 	}
-	for _, name := range prioritySection.fields {
+	for _, name := range prioritySection.fields.names() {
 		if !v.has(name) {
 			r.reject(n, prioritySection.example, "limit.priority.%s is missing", name)
 		}
@@ -42,7 +42,11 @@ func (r *ruleReader) priority(n *node) *rules.Priority {
 
 var serveSection = section{
 	name: "limit.serve", prefix: "limit.serve.",
-	fields:  []string{"status", "type", "body"},
+	fields: settings{
+		{"status", shown(schemaWhole(200, 599)), "", ""},
+		{"type", shown(schemaForm(`/`)), "", ""},
+		{"body", shown(schemaText()), "", ""},
+	},
 	example: `for example serve: {status: 200, type: application/json, body: "[]"}`,
 }
 

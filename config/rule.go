@@ -2,14 +2,30 @@ package config
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/hotparam/hotparam/rules"
 )
 
 var ruleSection = section{
-	name:    "a rule",
-	fields:  []string{"id", "match", "action", "by", "unread", "count", "hot", "limit", "except", "allow", "block", "prefix", "key"},
+	name: "a rule",
+	fields: settings{
+		{"id", shown(schemaForm(`^[a-z0-9_-]{1,64}$`)), "", "Name of the rule in lists, metrics and keys"},
+		{"match", shown(matchSection.fields.schema("route")), "", "Which requests the rule is for"},
+		{"action", shown(schemaChoice("ignore")), "", "ignore exempts the requests from all rules"},
+		{"by", shown(schema{"anyOf": []schema{schemaChoice(slices.Sorted(maps.Keys(byWords))...), schemaSome(schemaWord()), bySection.fields.schema("combinations")}}), "", "The parameters that make keys: names such as q, path:id, header:x-tenant, addr:ip, form:user, json:item.sku, ctx:user"},
+		{"unread", shown(schemaChoice(unreadWords()...)), "", "What happens to requests whose body cannot be read"},
+		{"count", shown(schemaChoice(unitWords()...)), "", "What a request adds to its keys' counts. Default: requests"},
+		{"hot", shown(oneOrMore(ref("threshold"))), "", "When a key is hot: 200/s, 20%, 8x, or fields; of several any"},
+		{"limit", shown(ref("limit")), "", "What a hot key is held to, or every request if there is no hot: 50/s, or fields"},
+		{"except", shown(schemaList(exceptSection.fields.schema("values"))), "", "Other terms for some values; the first that matches counts"},
+		{"allow", shown(schema{"anyOf": []schema{schemaValues(), schemaList(schemaValues())}}), "", "Values that are neither counted nor limited"},
+		{"block", shown(schema{"anyOf": []schema{schemaValues(), schemaList(schemaValues())}}), "", "Values that are always refused"},
+		{"prefix", shown(schemaText()), "", "StatsD prefix of the rule's counts. Default: namespace.id"},
+		{"key", shown(schemaChoice("params", "full")), "", "params leaves the route out of keys"},
+	},
 	example: `for example - {id: search, match: {route: "GET /search"}, limit: {rate: 50/s}}`,
 }
 
@@ -84,7 +100,7 @@ func (r *ruleReader) count(n *node) rules.Unit {
 
 // nothingElse reports fields that have no effect in an ignore rule.
 func (r *ruleReader) nothingElse(v values) {
-	for _, name := range ruleSection.fields[3:] { // all behind id, match and action
+	for _, name := range ruleSection.fields.names()[3:] { // all behind id, match and action
 		if n := v.get(name); n != nil {
 			r.reject(n, "remove it, or remove action: ignore", "%s: an ignore rule only exempts requests from the others", name)
 		}
@@ -93,7 +109,10 @@ func (r *ruleReader) nothingElse(v values) {
 
 var matchSection = section{
 	name: "match", prefix: "match.",
-	fields:  []string{"route", "query"},
+	fields: settings{
+		{"route", shown(schemaWord()), "", `"*", a pattern such as "GET /u/{id}" or "/static/", or a resource`},
+		{"query", shown(schema{"type": "object", "additionalProperties": schemaText()}), "", "Parameters that the request must have; a star stands for any text"},
+	},
 	example: `for example match: {route: "GET /search", query: {filter: "*"}}`,
 }
 

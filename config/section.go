@@ -82,7 +82,7 @@ func (d *decoder) reject(n *node, hint, format string, args ...any) {
 type section struct {
 	name    string // in messages
 	prefix  string // of its fields' names in messages
-	fields  []string
+	fields  settings
 	example string // the hint for a node that is no such map
 }
 
@@ -105,24 +105,24 @@ func (d *decoder) section(n *node, s section) values {
 		d.reject(n, s.example, "%s: want fields, found %s", s.name, n.kind)
 		return nil
 	}
-	found := make(values, len(n.fields))
+	known, found := s.fields.names(), make(values, len(n.fields))
 	for _, f := range n.fields {
 		refused, isRefused := refusedFields[f.name]
 		if !isRefused {
 			refused, isRefused = refusedFields[s.prefix+f.name]
 		}
-		n.incomplete = n.incomplete || !slices.Contains(s.fields, f.name)
+		n.incomplete = n.incomplete || !slices.Contains(known, f.name)
 		switch {
-		case slices.Contains(s.fields, f.name) && f.value.kind == nullKind:
+		case slices.Contains(known, f.name) && f.value.kind == nullKind:
 			d.report(f.at, "give it a value or remove it", "%s%s is empty", s.prefix, f.name)
 			found[f.name], f.value.bad = nil, true
-		case slices.Contains(s.fields, f.name):
+		case slices.Contains(known, f.name):
 			found[f.name] = f.value
 		case isRefused:
 			d.report(f.at, refused.hint, "%s%s: %s does not belong in this file", s.prefix, f.name, refused.what)
 		default:
-			hint := "known are " + strings.Join(s.fields, ", ")
-			if near := base.NearestWord(f.name, s.fields); near != "" {
+			hint := "known are " + strings.Join(known, ", ")
+			if near := base.NearestWord(f.name, known); near != "" {
 				hint = fmt.Sprintf("did you mean %q?", near)
 			}
 			d.report(f.at, hint, "unknown field %s in %s", quote(f.name), s.name)

@@ -33,6 +33,9 @@ func as[T any](to *T, s schema, read func(d *decoder, n *node, what string) T) v
 	return value{to: to, schema: s, read: func(d *decoder, n *node, what string) { *to = read(d, n, what) }}
 }
 
+// shown is a value that is read in another way, as those of rules are.
+func shown(s schema) value { return value{schema: s} }
+
 // within returns the value that is a section of its own.
 func within(to any, inner settings, example string) value {
 	return value{to: to, inner: inner, schema: inner.schema(), read: func(d *decoder, n *node, what string) {
@@ -42,7 +45,7 @@ func within(to any, inner settings, example string) value {
 
 // settings reads the section of a name into what all are bound to, and returns its fields.
 func (d *decoder) settings(n *node, name, example string, all settings) values {
-	v := d.section(n, section{name: name, prefix: name + ".", fields: all.names(), example: example})
+	v := d.section(n, section{name: name, prefix: name + ".", fields: all, example: example})
 	for _, s := range all {
 		if field := v.get(s.name); field != nil {
 			s.value.read(d, field, name+"."+s.name)
@@ -92,15 +95,19 @@ func (all settings) differ(other settings, prefix string) (names []string) {
 
 // schema returns that of the section. The named fields must be there.
 func (all settings) schema(required ...string) schema {
-	fields := make(schemas)
+	properties := make(schema, len(all))
 	for _, s := range all {
 		about := s.doc
 		if s.byDefault != "" {
 			about = strings.TrimPrefix(about+". Default: "+s.byDefault, ". ")
 		}
-		if fields[s.name] = s.value.schema; about != "" {
-			fields[s.name] = doc(s.value.schema, about)
+		if properties[s.name] = s.value.schema; about != "" {
+			properties[s.name] = doc(s.value.schema, about)
 		}
 	}
-	return section{fields: all.names()}.schema(fields, required...)
+	object := schema{"type": "object", "properties": properties, "additionalProperties": false}
+	if len(required) > 0 {
+		object["required"] = required
+	}
+	return object
 }
