@@ -1,10 +1,5 @@
 package rules
 
-import (
-	"strconv"
-	"strings"
-)
-
 // Cause is the threshold that made a key hot, as it is published with the key: an
 // exception's rate stands in place of the rule's. The zero value means that it is not
 // known, as in an entry of an earlier version. Causes can be compared with ==.
@@ -38,18 +33,5 @@ func (c Cause) String() string {
 	if c.IsZero() {
 		return ""
 	}
-	rate := c.Rate.String()
-	_, per, _ := strings.Cut(rate, "/")
-	switch c.Kind {
-	case Share:
-		return c.Factor.Decimal(100) + "%/" + per
-	case Jump:
-		if c.Over != OverRecent {
-			per += " over " + c.Over.String()
-		}
-		return c.Factor.Decimal(1) + "x/" + per
-	case Top:
-		return "top " + strconv.Itoa(c.Top) + "/" + per
-	}
-	return rate
+	return c.terms()
 }

@@ -16,7 +16,7 @@
 //	values.go combinations.go plain.go      keys of repeated and combined parameters
 //	canonical.go                            keys that another program wrote
 //	rule.go route.go exception.go           which requests count
-//	rate.go fraction.go window.go           when a key is hot
+//	kind.go rate.go fraction.go window.go   when a key is hot
 //	limit.go limit_keys.go quota.go         what then holds it
 //	validate.go validate_keys.go            what is wrong with rules, as fielderror.go says it
 //	hot.go cause.go control.go member.go    what is found, and what people and members say

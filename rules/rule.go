@@ -171,65 +171,6 @@ type Threshold struct {
 	CoolDown time.Duration
 }
 
-// Kind is what a threshold compares a key's count with.
-type Kind uint8
-
-// Kinds of threshold. The low count of the key is compared with the high count
-// of the reference, so a key that is called hot is certain to be hot.
-const (
-	Absolute Kind = iota // with Rate.N alone
-	// Share: with Factor × the counts of all keys of the rule on the same route
-	// that have the same parameters' names.
-	Share
-	// Jump: with Factor × the key's own baseline: its mean count per window, see [Over].
-	Jump
-	// Top: with the counts of the other keys of the rule: the Top highest are hot.
-	Top
-)
-
-var kindNames = [...]string{"rate", "share", "jump", "top"}
-
-// String returns the kind as the rules file names its field.
-func (k Kind) String() string {
-	if int(k) < len(kindNames) {
-		return kindNames[k]
-	}
-	return "invalid"
-}
-
-// ParseKind reads what [Kind.String] writes.
-func ParseKind(s string) (Kind, bool) {
-	at := slices.Index(kindNames[:], s)
-	return Kind(max(0, at)), at >= 0
-}
-
-// Over is the past that makes a key's baseline.
-type Over uint8
-
-// Pasts.
-const (
-	OverRecent Over = iota // the ten windows before the present one
-	// OverDay: the same hour, UTC, and its neighbours, of up to seven days before. The ten
-	// windows before are the baseline until an hour of a day before is known.
-	OverDay
-)
-
-var overNames = [...]string{"", "day"}
-
-// String returns the past as the rules file names it, "" for the recent one.
-func (o Over) String() string {
-	if int(o) < len(overNames) {
-		return overNames[o]
-	}
-	return "invalid"
-}
-
-// ParseOver reads the past that a rules file names: "day".
-func ParseOver(s string) (Over, bool) {
-	at := slices.Index(overNames[1:], s)
-	return Over(at + 1), at >= 0
-}
-
 // ExitCount returns the count below which a hot key cools that needed n: at least 1, so
 // that a silent key always cools.
 func (t *Threshold) ExitCount(n int64) int64 { return max(1, Portion(n, t.Exit)) }

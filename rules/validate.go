@@ -148,10 +148,7 @@ func (r *Rule) validateHot(bad *FieldErrors) {
 }
 
 const (
-	shareHint = "20% is a fifth of what the rule counts on the route, 20%/1m the same within a minute"
-	jumpHint  = "8x is eight times what the key had before, 8x/1m the same within a minute"
 	rateHint  = "200/s is 200 within a second, 60/1m is 60 within a minute"
-	overHint  = "over: day compares a key with its own same hour of the days before"
 	leastHint = "min is the count below which nothing is hot, for example 50/10s"
 )
 
@@ -181,31 +178,6 @@ func (t *Threshold) validate() (bad FieldErrors) {
 	}
 	t.validateKind(&bad)
 	return bad
-}
-
-// validateKind reports errors of the number that the kind has besides its rate.
-func (t *Threshold) validateKind(bad *FieldErrors) {
-	factor := fmt.Sprintf("%d/%d", t.Factor.Num, t.Factor.Den)
-	switch {
-	case t.Kind != Share && t.Kind != Jump && t.Factor != Fraction{}:
-		bad.add("share", factor, "leave it zero", "a factor is for a share or a jump")
-	case t.Kind == Share && (t.Factor.Num < 1 || t.Factor.Den < t.Factor.Num):
-		bad.add("share", factor, shareHint, "a share must be above 0%% and at most 100%%")
-	case t.Kind == Jump && (t.Factor.Den < 1 || t.Factor.Cmp(1) <= 0 || t.Factor.Cmp(maxFactor) > 0):
-		bad.add("jump", factor, jumpHint, "a jump must be above 1x and at most %dx", int64(maxFactor))
-	}
-	switch {
-	case t.Kind != Jump && t.Over != OverRecent:
-		bad.add("over", "", "remove it: only a jump compares a key with its past", "the threshold is no jump")
-	case int(t.Over) >= len(overNames):
-		bad.add("over", "", overHint, "over %d is none", t.Over)
-	}
-	switch {
-	case t.Kind != Top && t.Top != 0:
-		bad.add("top", quoted(fmt.Sprint(t.Top)), "leave it zero", "a number of keys is for top")
-	case t.Kind == Top && (t.Top < 1 || t.Top > MaxTop):
-		bad.add("top", quoted(fmt.Sprint(t.Top)), "top: 10 makes the ten keys with the highest counts hot", "want a whole number of 1 to %d", MaxTop)
-	}
 }
 
 // ValidNamespace reports whether s can be a namespace: [A-Za-z0-9_-]+.

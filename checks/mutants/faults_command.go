@@ -19,7 +19,7 @@ var commandFaults = []Fault{
 		Test: "TestExplain",
 	},
 	{
-		Name: "the schema takes fields that nobody knows", File: "config/schema.go",
+		Name: "the schema takes fields that nobody knows", File: "config/settings.go",
 		Old: "\"additionalProperties\": false}\n	if len(required)", New: "\"additionalProperties\": true}\n	if len(required)",
 		Test: "TestSchemaAndParserAgreeOverMutatedFiles",
 	},

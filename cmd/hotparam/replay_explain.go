@@ -174,13 +174,8 @@ func stepWords(s *replay.Step, t *rules.Threshold, unit rules.Unit) string {
 
 // against is what the count that is needed was made of.
 func against(t *rules.Threshold) string {
-	switch t.Kind {
-	case rules.Share:
-		return ", " + t.Factor.Decimal(100) + "% of its route's"
-	case rules.Jump:
-		return ", " + t.Factor.Decimal(1) + "x its " + baselineWords(t.Over)
-	case rules.Top:
-		return fmt.Sprintf(", a place among the top %d", t.Top)
+	if compared := t.Compared(); compared != "" {
+		return ", " + compared
 	}
 	return ""
 }

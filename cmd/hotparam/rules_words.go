@@ -140,16 +140,11 @@ func clientWords(c *rules.Client) string {
 func thresholdWords(t *rules.Threshold, unit rules.Unit) string {
 	rate := rateWords(t.Rate, unit)
 	exit := t.Exit.Decimal(100) + "% of that"
-	var at string
-	switch t.Kind {
-	case rules.Share:
-		at = fmt.Sprintf("%s%% of the route and %s", t.Factor.Decimal(100), rate)
-	case rules.Jump:
-		at = fmt.Sprintf("%sx the %s and %s", t.Factor.Decimal(1), baselineWords(t.Over), rate)
-	case rules.Top:
-		at = fmt.Sprintf("a place among the top %d and %s", t.Top, rate)
-	default:
-		at, exit = rate, countWords(t.ExitCount(t.Rate.N), unit)
+	at := rate
+	if compared := t.Compared(); compared != "" {
+		at = compared + " and " + rate
+	} else {
+		exit = countWords(t.ExitCount(t.Rate.N), unit)
 	}
 	terms := []string{"cool below " + exit}
 	if t.CoolDown > 0 {
@@ -159,14 +154,6 @@ func thresholdWords(t *rules.Threshold, unit rules.Unit) string {
 		terms = append(terms, "after "+spanWords(t.Hold)+" at the earliest")
 	}
 	return at + " (" + strings.Join(terms, ", ") + ")"
-}
-
-// baselineWords names what a jump compares with.
-func baselineWords(over rules.Over) string {
-	if over == rules.OverDay {
-		return "baseline of the same hour of the days before (the recent past until one is known)"
-	}
-	return "baseline"
 }
 
 func exceptWords(all []rules.Exception) string {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 	"time"
 
@@ -206,27 +205,12 @@ const maxWindowMS = int64(rules.MaxWindow / time.Millisecond)
 // parse returns the cause. One that is missing, or that a later version has written in another
 // way, is not known: it is for people alone, and costs no entry.
 func (i *cause) parse() rules.Cause {
-	kind, known := rules.ParseKind(i.Kind)
-	unit, counted := rules.ParseUnit(i.Unit)
-	if !known || !counted || i.Min < 1 || i.WindowMS < 1 || i.WindowMS > maxWindowMS {
+	if i.Min < 1 || i.WindowMS < 1 || i.WindowMS > maxWindowMS {
 		return rules.Cause{}
 	}
-	c := rules.Cause{Kind: kind, Unit: unit, Rate: rules.Rate{N: i.Min, Per: time.Duration(i.WindowMS) * time.Millisecond}}
-	var err error
-	switch terms, per, _ := strings.Cut(i.Threshold, "/"); kind {
-	case rules.Share:
-		c.Factor, err = rules.ParseFraction(strings.TrimSuffix(terms, "%"), 100)
-	case rules.Jump:
-		c.Factor, err = rules.ParseFraction(strings.TrimSuffix(terms, "x"), 1)
-		if _, past, found := strings.Cut(per, " over "); found {
-			if c.Over, found = rules.ParseOver(past); !found {
-				return rules.Cause{}
-			}
-		}
-	case rules.Top:
-		c.Top, err = strconv.Atoi(strings.TrimPrefix(terms, "top "))
-	}
-	if err != nil || c.Top < 0 || c.Top > rules.MaxTop {
+	rate := rules.Rate{N: i.Min, Per: time.Duration(i.WindowMS) * time.Millisecond}
+	c, ok := rules.ParseCause(i.Kind, i.Unit, i.Threshold, rate)
+	if !ok {
 		return rules.Cause{}
 	}
 	return c

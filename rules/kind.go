@@ -1,0 +1,158 @@
+package rules
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Kind is what a threshold compares a key's count with.
+type Kind uint8
+
+// Kinds of threshold. The low count of the key is compared with the high count
+// of the reference, so a key that is called hot is certain to be hot.
+const (
+	Absolute Kind = iota // with Rate.N alone
+	// Share: with Factor × the counts of all keys of the rule on the same route
+	// that have the same parameters' names.
+	Share
+	// Jump: with Factor × the key's own baseline: its mean count per window, see [Over].
+	Jump
+	// Top: with the counts of the other keys of the rule: the Top highest are hot.
+	Top
+)
+
+var kindNames = [...]string{"rate", "share", "jump", "top"}
+
+// String returns the kind as the rules file names its field.
+func (k Kind) String() string {
+	if int(k) < len(kindNames) {
+		return kindNames[k]
+	}
+	return "invalid"
+}
+
+// Over is the past that makes a key's baseline.
+type Over uint8
+
+// Pasts.
+const (
+	OverRecent Over = iota // the ten windows before the present one
+	// OverDay: the same hour, UTC, and its neighbours, of up to seven days before. The ten
+	// windows before are the baseline until an hour of a day before is known.
+	OverDay
+)
+
+var overNames = [...]string{"", "day"}
+
+// String returns the past as the rules file names it, "" for the recent one.
+func (o Over) String() string {
+	if int(o) < len(overNames) {
+		return overNames[o]
+	}
+	return "invalid"
+}
+
+// ParseOver reads the past that a rules file names: "day".
+func ParseOver(s string) (Over, bool) {
+	at := slices.Index(overNames[1:], s)
+	return Over(at + 1), at >= 0
+}
+
+const (
+	shareHint = "20% is a fifth of what the rule counts on the route, 20%/1m the same within a minute"
+	jumpHint  = "8x is eight times what the key had before, 8x/1m the same within a minute"
+	overHint  = "over: day compares a key with its own same hour of the days before"
+)
+
+// validateKind reports errors of the number that the kind has besides its rate.
+func (t *Threshold) validateKind(bad *FieldErrors) {
+	factor := fmt.Sprintf("%d/%d", t.Factor.Num, t.Factor.Den)
+	switch {
+	case t.Kind != Share && t.Kind != Jump && t.Factor != Fraction{}:
+		bad.add("share", factor, "leave it zero", "a factor is for a share or a jump")
+	case t.Kind == Share && (t.Factor.Num < 1 || t.Factor.Den < t.Factor.Num):
+		bad.add("share", factor, shareHint, "a share must be above 0%% and at most 100%%")
+	case t.Kind == Jump && (t.Factor.Den < 1 || t.Factor.Cmp(1) <= 0 || t.Factor.Cmp(maxFactor) > 0):
+		bad.add("jump", factor, jumpHint, "a jump must be above 1x and at most %dx", int64(maxFactor))
+	}
+	switch {
+	case t.Kind != Jump && t.Over != OverRecent:
+		bad.add("over", "", "remove it: only a jump compares a key with its past", "the threshold is no jump")
+	case int(t.Over) >= len(overNames):
+		bad.add("over", "", overHint, "over %d is none", t.Over)
+	}
+	switch {
+	case t.Kind != Top && t.Top != 0:
+		bad.add("top", quoted(fmt.Sprint(t.Top)), "leave it zero", "a number of keys is for top")
+	case t.Kind == Top && (t.Top < 1 || t.Top > MaxTop):
+		bad.add("top", quoted(fmt.Sprint(t.Top)), "top: 10 makes the ten keys with the highest counts hot", "want a whole number of 1 to %d", MaxTop)
+	}
+}
+
+// Compared says in words what a key's count is compared with: "20% of the route", "8x the
+// baseline", "a place among the top 3". It is "" for a rate.
+func (t *Threshold) Compared() string {
+	switch t.Kind {
+	case Share:
+		return t.Factor.Decimal(100) + "% of the route"
+	case Jump:
+		baseline := "x the baseline"
+		if t.Over == OverDay {
+			baseline += " of the same hour of the days before (the recent past until one is known)"
+		}
+		return t.Factor.Decimal(1) + baseline
+	case Top:
+		return "a place among the top " + strconv.Itoa(t.Top)
+	}
+	return ""
+}
+
+// terms is the cause as [Cause.String] writes it.
+func (c Cause) terms() string {
+	rate := c.Rate.String()
+	_, per, _ := strings.Cut(rate, "/")
+	switch c.Kind {
+	case Share:
+		return c.Factor.Decimal(100) + "%/" + per
+	case Jump:
+		if c.Over != OverRecent {
+			per += " over " + c.Over.String()
+		}
+		return c.Factor.Decimal(1) + "x/" + per
+	case Top:
+		return "top " + strconv.Itoa(c.Top) + "/" + per
+	}
+	return rate
+}
+
+// ParseCause reads the names of a cause's kind and unit, and the rest of it from what
+// [Cause.String] writes; of a kind that compares, rate is the least count. It is false for
+// what it does not know, such as a kind of a later version.
+func ParseCause(kind, unit, text string, rate Rate) (c Cause, ok bool) {
+	k := slices.Index(kindNames[:], kind)
+	u, ok := ParseUnit(unit)
+	if k < 0 || !ok {
+		return Cause{}, false
+	}
+	c = Cause{Kind: Kind(k), Unit: u, Rate: rate}
+	terms, per, _ := strings.Cut(text, "/")
+	var err error
+	switch c.Kind {
+	case Share:
+		c.Factor, err = ParseFraction(strings.TrimSuffix(terms, "%"), 100)
+	case Jump:
+		c.Factor, err = ParseFraction(strings.TrimSuffix(terms, "x"), 1)
+		if _, past, found := strings.Cut(per, " over "); found {
+			if c.Over, ok = ParseOver(past); !ok {
+				return Cause{}, false
+			}
+		}
+	case Top:
+		if c.Top, err = strconv.Atoi(strings.TrimPrefix(terms, "top ")); c.Top < 0 || c.Top > MaxTop {
+			return Cause{}, false
+		}
+	}
+	return c, err == nil
+}
