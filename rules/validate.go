@@ -153,8 +153,8 @@ const (
 )
 
 func (t *Threshold) validate() (bad FieldErrors) {
-	if t.Kind > Top {
-		bad.add("kind", "", "want a rate, a share, a jump or a top", "kind %d is none", t.Kind)
+	if int(t.Kind) >= len(kindNames) {
+		bad.add("kind", "", "want one of "+strings.Join(kindNames[:], ", "), "kind %d is none", t.Kind)
 		return bad
 	}
 	count, countHint, window, windowHint := "rate", rateHint, "rate", rateHint
