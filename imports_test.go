@@ -74,6 +74,7 @@ var arrows = map[string][]string{
 	"deploy":                nil, // tests alone
 	"internal/kafkafake":    nil,
 	"internal/httpserve":    {"internal/base", "internal/connlimit", "internal/loglimit"},
+	"internal/status":       {"internal/httpserve"},
 	"internal/filewatch":    nil,
 	"internal/sdnotify":     nil,
 	"internal/answer":       nil,
@@ -125,7 +126,7 @@ var arrows = map[string][]string{
 
 var (
 	everythingPublic      = []string{"rules", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/redislimiter", "kafka", "config", "collector", "collector/statsdsink", "collector/kafkasink", "aggregator", "hotset", "hotkeys", "middleware", "middleware/adapter", "middleware/rpc", "hotparam", "transport/kafka"}
-	everythingButCommands = append(slices.Clone(everythingPublic), "internal/base", "internal/baseline", "internal/wire", "internal/decode", "internal/statsdsource", "internal/kafkasource", "internal/graphitesource", "internal/accesslog", "internal/bench", "internal/demo", "internal/demo/data", "internal/demo/screen", "internal/doctor", "internal/explain", "internal/filewatch", "internal/follow", "internal/gateway", "internal/gateway/service", "internal/gateway/auth", "internal/gateway/check", "internal/gateway/rls", "internal/gateway/spoe", "internal/hotwords", "internal/httpserve", "internal/kafkafake", "internal/listed", "internal/live", "internal/loglimit", "internal/page", "internal/redisconfig", "internal/replay", "internal/sdnotify", "internal/suggest", "internal/termtext", "internal/top", "internal/webhook")
+	everythingButCommands = append(slices.Clone(everythingPublic), "internal/base", "internal/baseline", "internal/wire", "internal/decode", "internal/statsdsource", "internal/kafkasource", "internal/graphitesource", "internal/accesslog", "internal/bench", "internal/demo", "internal/demo/data", "internal/demo/screen", "internal/doctor", "internal/explain", "internal/filewatch", "internal/follow", "internal/gateway", "internal/gateway/service", "internal/gateway/auth", "internal/gateway/check", "internal/gateway/rls", "internal/gateway/spoe", "internal/hotwords", "internal/httpserve", "internal/kafkafake", "internal/listed", "internal/live", "internal/loglimit", "internal/page", "internal/redisconfig", "internal/replay", "internal/sdnotify", "internal/status", "internal/suggest", "internal/termtext", "internal/top", "internal/webhook")
 )
 
 // standardOnly are the packages that, with all that they import, bring nothing but the

@@ -17,6 +17,7 @@ import (
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/explain"
 	"github.com/hotparam/hotparam/internal/sdnotify"
+	"github.com/hotparam/hotparam/internal/status"
 	"github.com/hotparam/hotparam/internal/termtext"
 )
 
@@ -81,7 +82,7 @@ func runAggregator(ctx context.Context, s streams, f aggregatorFlags) error {
 			f.config, plural(len(rules.Rules), "rule"), rules.Version, sourceWords(set.file), redacted(conf.Redis.URL), conf.HTTP)
 		return set.dryRun(ctx, s.err, client)
 	}
-	hangups, ignoreHangups := catchHangups()
+	hangups, ignoreHangups := status.CatchHangups()
 	defer ignoreHangups()
 	var p pipeline
 	switch conf.Source {

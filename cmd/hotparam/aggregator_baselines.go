@@ -8,6 +8,7 @@ import (
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/baseline"
+	"github.com/hotparam/hotparam/internal/status"
 )
 
 // newDays returns what jumps over days compare with, still empty. The share of the keys that
@@ -49,25 +50,25 @@ func (p *comparingPipeline) Run(ctx context.Context) error {
 	return err
 }
 
-func (p *comparingPipeline) collect(s samples) {
+func (p *comparingPipeline) collect(s status.Samples) {
 	p.pipeline.collect(s)
-	collect(s, baselineMetrics, p.keeper.Stats())
+	status.Collect(s, baselineMetrics, p.keeper.Stats())
 }
 
 // baselineMetrics are of jumps over days.
-var baselineMetrics = []figure[baseline.Stats]{
-	flagOf("baselines_failing", "1 if what keys counted on the days before cannot be read from or written to Redis.",
+var baselineMetrics = []status.Figure[baseline.Stats]{
+	status.Flag("baselines_failing", "1 if what keys counted on the days before cannot be read from or written to Redis.",
 		func(s *baseline.Stats) bool { return s.Failing }).
-		explain("1 if what keys counted on the days before cannot be read from or written to Redis: [jumps over " +
+		Explain("1 if what keys counted on the days before cannot be read from or written to Redis: [jumps over " +
 			"days](docs/RULES.md#jumps-over-days) go by what is known already"),
-	counterOf("baselines_failures_total", "Times that baselines could not be read or written.",
+	status.Counter("baselines_failures_total", "Times that baselines could not be read or written.",
 		func(s *baseline.Stats) int64 { return s.Failures }),
-	gaugeOf("baselines_known", "Hours of the days before, and of this one, that are known.",
+	status.Gauge("baselines_known", "Hours of the days before, and of this one, that are known.",
 		func(s *baseline.Stats) float64 { return float64(s.Hours) }),
-	gaugeOf("baselines_bytes", "Bytes of the hours that are known.",
+	status.Gauge("baselines_bytes", "Bytes of the hours that are known.",
 		func(s *baseline.Stats) float64 { return float64(s.Bytes) }),
-	gaugeOf("baselines_unsaved", "Hours of a part of the keys that are not in Redis yet.",
+	status.Gauge("baselines_unsaved", "Hours of a part of the keys that are not in Redis yet.",
 		func(s *baseline.Stats) float64 { return float64(s.Unsaved) }),
-	counterOf("baselines_dropped_total", "DATA LOSS: hours that could not be read, or had no room.",
+	status.Counter("baselines_dropped_total", "DATA LOSS: hours that could not be read, or had no room.",
 		func(s *baseline.Stats) int64 { return s.Unreadable + s.Refused }),
 }

@@ -21,7 +21,7 @@ func TestHangupIsNoEnd(t *testing.T) {
 		}
 	}
 	daemon.find("(rules are in force).* changed=false")
-	if body := daemon.get(healthPath); body != "healthy\n" {
+	if body := daemon.get("/-/healthy"); body != "healthy\n" {
 		t.Errorf("%q", body)
 	}
 	if n := strings.Count(daemon.log.String(), "rules are in force"); n > rulesLog.Burst {
@@ -43,7 +43,7 @@ func TestIdleClientsDoNotKeepHealthAway(t *testing.T) {
 			fmt.Fprint(conn, "GET /metrics HT")
 		}
 	}
-	if body := daemon.get(healthPath); body != "healthy\n" {
+	if body := daemon.get("/-/healthy"); body != "healthy\n" {
 		t.Errorf("%q", body)
 	}
 	eventually(t, func() error {

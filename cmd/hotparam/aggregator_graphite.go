@@ -11,6 +11,7 @@ import (
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/graphitesource"
+	"github.com/hotparam/hotparam/internal/status"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -101,11 +102,11 @@ func (p *graphitePipeline) ready() (string, error) {
 	return words, err
 }
 
-func (p *graphitePipeline) collect(s samples) {
+func (p *graphitePipeline) collect(s status.Samples) {
 	stats := p.source.Stats()
-	collect(s, graphiteMetrics, stats)
-	collect(s, detectorMetrics, stats.Detector)
-	collect(s, publisherMetrics, p.publisher.Stats())
+	status.Collect(s, graphiteMetrics, stats)
+	status.Collect(s, detectorMetrics, stats.Detector)
+	status.Collect(s, publisherMetrics, p.publisher.Stats())
 }
 
 func (p *graphitePipeline) where() slog.Attr { return slog.String(config.SourceGraphite, p.url) }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/kafkasource"
+	"github.com/hotparam/hotparam/internal/status"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -150,17 +151,17 @@ func kafkaReady(source *kafkasource.Stats, published *hotkeys.PublisherStats) (s
 	return withTrouble(words, published) + clockWords(&source.Decoder) + lateWords(&source.Decoder) + refusedWords(&source.Decoder), nil
 }
 
-func (p *kafkaPipeline) collect(s samples) {
+func (p *kafkaPipeline) collect(s status.Samples) {
 	stats := p.source.Stats()
-	collect(s, kafkaMetrics, stats)
+	status.Collect(s, kafkaMetrics, stats)
 	decoder := stats.Decoder
 	decoder.Packets = stats.Records // those that were not decoded, too
-	collect(s, kafkaDecoderMetrics, decoder)
+	status.Collect(s, kafkaDecoderMetrics, decoder)
 	for _, partition := range stats.Partitions {
-		collect(s, partitionMetrics, partition)
+		status.Collect(s, partitionMetrics, partition)
 	}
-	collect(s, detectorMetrics, stats.Detector)
-	collect(s, publisherMetrics, p.publishers.stats())
+	status.Collect(s, detectorMetrics, stats.Detector)
+	status.Collect(s, publisherMetrics, p.publishers.stats())
 }
 
 func (p *kafkaPipeline) where() slog.Attr {

@@ -13,6 +13,7 @@ import (
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/live"
 	"github.com/hotparam/hotparam/internal/page"
+	"github.com/hotparam/hotparam/internal/status"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -45,7 +46,7 @@ func newAdmin(set *settings, client redis.UniversalClient, listener net.Addr, ru
 		Token: token, Listener: listener, Hosts: append([]string{host}, conf.PageHosts...), Log: set.log,
 	})}
 	if conf.Pprof {
-		a.handle("GET "+pprofPath, pprofHandler())
+		a.handle("GET "+status.PprofPath, status.Pprof())
 	}
 	if conf.Page == config.PageOff {
 		return a, nil

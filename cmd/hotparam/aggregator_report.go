@@ -13,6 +13,7 @@ import (
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/status"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -112,16 +113,16 @@ func (p *reportingPipeline) readFleet(ctx context.Context) fleetFigures {
 	return f
 }
 
-func (p *reportingPipeline) collect(s samples) {
+func (p *reportingPipeline) collect(s status.Samples) {
 	p.pipeline.collect(s)
 	p.mu.Lock()
 	f := p.fleet
 	p.mu.Unlock()
-	collect(s, fleetMetrics, f)
+	status.Collect(s, fleetMetrics, f)
 }
 
-var fleetMetrics = []figure[fleetFigures]{
-	gaugesBy("members", "Instances and aggregators whose heartbeats are heard, by role.", "role",
+var fleetMetrics = []status.Figure[fleetFigures]{
+	status.GaugesBy("members", "Instances and aggregators whose heartbeats are heard, by role.", "role",
 		func(f *fleetFigures, emit func(string, float64)) {
 			if f.Roles == nil {
 				return
@@ -130,14 +131,14 @@ var fleetMetrics = []figure[fleetFigures]{
 				emit(string(role), float64(f.Roles[role]))
 			}
 		}).
-		explain("instances and aggregators whose heartbeats are heard, this one included, by `role`; missing while Redis is away. Those without the right to write heartbeats are not among them"),
-	gaugeOf("members_other_rules", "Instances and aggregators whose rules are not those of this aggregator.",
+		Explain("instances and aggregators whose heartbeats are heard, this one included, by `role`; missing while Redis is away. Those without the right to write heartbeats are not among them"),
+	status.Gauge("members_other_rules", "Instances and aggregators whose rules are not those of this aggregator.",
 		func(f *fleetFigures) float64 { return float64(f.Others) }).
-		explain("instances and aggregators whose rules are of another version than this aggregator's: `hotparam list --instances` marks them"),
-	gaugeOf("rules_versions", "Versions of the rules that instances and aggregators have now; 0 if it is not known.",
+		Explain("instances and aggregators whose rules are of another version than this aggregator's: `hotparam list --instances` marks them"),
+	status.Gauge("rules_versions", "Versions of the rules that instances and aggregators have now; 0 if it is not known.",
 		func(f *fleetFigures) float64 { return float64(f.Versions) }).
-		explain("how many versions of the rules instances and aggregators have now: more than 1 while they differ, 0 while Redis is away or the rights for heartbeats are missing"),
-	gaugesBy("controls", "Keys that operators pin, block or allow, by action.", "action",
+		Explain("how many versions of the rules instances and aggregators have now: more than 1 while they differ, 0 while Redis is away or the rights for heartbeats are missing"),
+	status.GaugesBy("controls", "Keys that operators pin, block or allow, by action.", "action",
 		func(f *fleetFigures, emit func(string, float64)) {
 			if f.Controls == nil {
 				return
@@ -146,7 +147,7 @@ var fleetMetrics = []figure[fleetFigures]{
 				emit(string(action), float64(f.Controls[action]))
 			}
 		}).
-		explain("keys that operators `pin`, `block` or `allow` now; missing while Redis is away"),
+		Explain("keys that operators `pin`, `block` or `allow` now; missing while Redis is away"),
 }
 
 func lostSum(d *decode.Stats) int64 { return max(0, d.LostPackets-d.Recovered) }

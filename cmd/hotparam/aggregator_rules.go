@@ -18,6 +18,7 @@ import (
 	"github.com/hotparam/hotparam/internal/filewatch"
 	"github.com/hotparam/hotparam/internal/loglimit"
 	"github.com/hotparam/hotparam/internal/sdnotify"
+	"github.com/hotparam/hotparam/internal/status"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -239,7 +240,7 @@ func (s *settings) differsFrom(other *settings) (sections []string) {
 type reloadingPipeline struct {
 	pipeline
 	file    *rulesFile
-	hangups *hangups
+	hangups *status.Hangups
 	systemd *sdnotify.Notifier
 }
 
@@ -248,7 +249,7 @@ func (p *reloadingPipeline) Run(ctx context.Context) error {
 	following, stop := context.WithCancel(ctx)
 	var group errgroup.Group
 	group.Go(func() error { return p.file.watch(following) })
-	group.Go(func() error { return p.hangups.follow(following, p.reloadNow) })
+	group.Go(func() error { return p.hangups.Follow(following, p.reloadNow) })
 	err := p.pipeline.Run(ctx)
 	stop()
 	return errors.Join(err, group.Wait())
@@ -270,23 +271,23 @@ func (p *reloadingPipeline) ready() (string, error) {
 	return words + stats.words(), nil
 }
 
-func (p *reloadingPipeline) collect(s samples) {
+func (p *reloadingPipeline) collect(s status.Samples) {
 	p.pipeline.collect(s)
-	collect(s, rulesMetrics, p.file.read())
+	status.Collect(s, rulesMetrics, p.file.read())
 }
 
-var rulesMetrics = []figure[rulesStats]{
-	gaugesBy("rules_info", "1; the label is the version of the rules in force.", "version",
+var rulesMetrics = []status.Figure[rulesStats]{
+	status.GaugesBy("rules_info", "1; the label is the version of the rules in force.", "version",
 		func(s *rulesStats, emit func(string, float64)) { emit(s.Version, 1) }).
-		explain("1; the label is the version of the rules in force: a hash of [what decides](docs/RUNNING.md#which-rules-are-where) in the file. It differs between processes only while they read a change"),
-	gaugeOf("rules_loaded_timestamp_seconds", "When the rules in force were read, in seconds since the Unix epoch.",
+		Explain("1; the label is the version of the rules in force: a hash of [what decides](docs/RUNNING.md#which-rules-are-where) in the file. It differs between processes only while they read a change"),
+	status.Gauge("rules_loaded_timestamp_seconds", "When the rules in force were read, in seconds since the Unix epoch.",
 		func(s *rulesStats) float64 { return float64(s.Loaded.UnixMilli()) / 1000 }),
-	counterOf("rules_reloads_total", "Files whose rules were put in force since the start.",
+	status.Counter("rules_reloads_total", "Files whose rules were put in force since the start.",
 		func(s *rulesStats) int64 { return s.Reloads }),
-	counterOf("rules_rejected_total", "Files that could not be used; the rules stayed as they were.",
+	status.Counter("rules_rejected_total", "Files that could not be used; the rules stayed as they were.",
 		func(s *rulesStats) int64 { return s.Rejected }).
-		explain("files that could not be used: the last good one stays in force. The log names the line and what to do"),
-	flagOf("rules_refused", "1 while the file as it is now cannot be used.",
+		Explain("files that could not be used: the last good one stays in force. The log names the line and what to do"),
+	status.Flag("rules_refused", "1 while the file as it is now cannot be used.",
 		func(s *rulesStats) bool { return s.Problem != "" }).
-		explain("1 while the file as it is now cannot be used, so that the rules in force are not those of the file; `/-/ready` says why. **Alert on this**"),
+		Explain("1 while the file as it is now cannot be used, so that the rules in force are not those of the file; `/-/ready` says why. **Alert on this**"),
 }

@@ -6,14 +6,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hotparam/hotparam/internal/httpserve"
+	"github.com/hotparam/hotparam/internal/page"
 	"github.com/hotparam/hotparam/internal/sdnotify"
+	"github.com/hotparam/hotparam/internal/status"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -30,7 +29,7 @@ type pipeline interface {
 	// publishes reports whether what is found here reaches Redis: not on a standby.
 	publishes() bool
 	// collect gives the pipeline's metrics.
-	collect(samples)
+	collect(status.Samples)
 	// reportTo adds to a heartbeat what the pipeline drops and loses, as totals, and what it
 	// holds.
 	reportTo(m *rules.Member)
@@ -60,25 +59,30 @@ func serve(ctx context.Context, p pipeline, listener net.Listener, more *admin, 
 // newStatusServer serves health, readiness and metrics to everybody, and more to those who
 // may read it.
 func newStatusServer(p pipeline, more *admin, log *slog.Logger) *httpserve.Server {
-	mux := http.NewServeMux()
-	server := httpserve.New(httpserve.Config{Handler: mux, Health: healthPath, Log: log})
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(newMetrics(p, server, more.page))
-	mux.HandleFunc("GET "+healthPath, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "healthy") })
-	mux.HandleFunc("GET /-/ready", func(w http.ResponseWriter, _ *http.Request) {
-		words, err := p.ready()
-		if err != nil {
-			http.Error(w, "not ready: "+err.Error(), http.StatusServiceUnavailable)
-			return
-		}
-		fmt.Fprintln(w, words)
-	})
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	server, mux := status.NewServer(statusOf(p, more.page, log))
 	more.register(mux)
 	return server
 }
 
-const healthPath = "/-/healthy"
+// statusOf is what the daemon says of itself. shown is nil without a page.
+func statusOf(p pipeline, shown *page.Page, log *slog.Logger) status.Config {
+	return status.Config{
+		Log: log, Build: readVersion(),
+		Ready: func() (string, bool) {
+			words, err := p.ready()
+			if err != nil {
+				return "not ready: " + err.Error(), false
+			}
+			return words, true
+		},
+		Collect: func(s status.Samples) {
+			p.collect(s)
+			if shown != nil {
+				status.Collect(s, pageMetrics, shown.Stats())
+			}
+		},
+	}
+}
 
 // What keeps a pipeline from publishing.
 var (

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/hotparam/hotparam/internal/statsdsource"
+	"github.com/hotparam/hotparam/internal/status"
 	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -72,12 +73,12 @@ func (p *statsdPipeline) ready() (string, error) {
 	return words + clockWords(&stats.Decoder) + lateWords(&stats.Decoder) + refusedWords(&stats.Decoder), nil
 }
 
-func (p *statsdPipeline) collect(s samples) {
+func (p *statsdPipeline) collect(s status.Samples) {
 	stats := p.agg.Stats()
-	collect(s, statsdDecoderMetrics, stats.Decoder)
-	collect(s, statsdMetrics, stats)
-	collect(s, detectorMetrics, stats.Detector)
-	collect(s, publisherMetrics, p.publisher.Stats())
+	status.Collect(s, statsdDecoderMetrics, stats.Decoder)
+	status.Collect(s, statsdMetrics, stats)
+	status.Collect(s, detectorMetrics, stats.Detector)
+	status.Collect(s, publisherMetrics, p.publisher.Stats())
 }
 
 func (p *statsdPipeline) where() slog.Attr {

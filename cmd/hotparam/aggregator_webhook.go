@@ -10,6 +10,7 @@ import (
 
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/status"
 	"github.com/hotparam/hotparam/internal/webhook"
 )
 
@@ -77,22 +78,22 @@ func (p *hookedPipeline) Run(ctx context.Context) error {
 	return errors.Join(err, <-done)
 }
 
-func (p *hookedPipeline) collect(s samples) {
+func (p *hookedPipeline) collect(s status.Samples) {
 	p.pipeline.collect(s)
-	collect(s, webhookMetrics, p.sender.Stats())
+	status.Collect(s, webhookMetrics, p.sender.Stats())
 }
 
 // webhookMetrics are of the webhook, if there is one.
-var webhookMetrics = []figure[webhook.Stats]{
-	flagOf("webhook_sending", "1 if this daemon posts events to the webhook: of all daemons of a namespace one does.",
+var webhookMetrics = []status.Figure[webhook.Stats]{
+	status.Flag("webhook_sending", "1 if this daemon posts events to the webhook: of all daemons of a namespace one does.",
 		func(w *webhook.Stats) bool { return w.Sending }),
-	gaugeOf("webhook_queued", "Events that wait to be posted.",
+	status.Gauge("webhook_queued", "Events that wait to be posted.",
 		func(w *webhook.Stats) float64 { return float64(w.Queued) }),
-	counterOf("webhook_posted_total", "Events that the webhook's receiver took.",
+	status.Counter("webhook_posted_total", "Events that the webhook's receiver took.",
 		func(w *webhook.Stats) int64 { return int64(w.Posted) }),
-	counterOf("webhook_retries_total", "Requests to the webhook's receiver that failed, and were made again.",
+	status.Counter("webhook_retries_total", "Requests to the webhook's receiver that failed, and were made again.",
 		func(w *webhook.Stats) int64 { return int64(w.Retries) }),
-	countersBy("webhook_dropped_total", "DATA LOSS: events that were not posted, by reason.", "reason",
+	status.CountersBy("webhook_dropped_total", "DATA LOSS: events that were not posted, by reason.", "reason",
 		func(w *webhook.Stats, emit func(string, int64)) {
 			emit("queue_full", int64(w.QueueFull))
 			emit("refused", int64(w.Refused))
@@ -100,7 +101,7 @@ var webhookMetrics = []figure[webhook.Stats]{
 			emit("too_old", int64(w.TooOld))
 			emit("missed", int64(w.Missed))
 		}).
-		explain("events that were not [posted](docs/WATCHING.md#the-webhook): `queue_full` (1,000 wait: the receiver " +
+		Explain("events that were not [posted](docs/WATCHING.md#the-webhook): `queue_full` (1,000 wait: the receiver " +
 			"takes them too slowly); `refused` (it answers with a redirect, or with a 4xx that says that it never " +
 			"will); `gave_up` (it did not take them for 15 minutes); `too_old` (they happened over an hour ago, as " +
 			"when no daemon ran); `missed` (changes that Redis removed before they were read)"),

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/hotparam/hotparam/internal/status"
 )
 
 // result is what a run of the command came to.
@@ -204,7 +206,7 @@ func TestVersion(t *testing.T) {
 	}
 	r = hotparamCommand(t, "version", "--json")
 	r.exits(t, exitOK)
-	var v versionInfo
+	var v status.Build
 	decodeJSON(t, r.out, &v)
 	if v.Go == "" || v.Platform == "" || v.Version == "" {
 		t.Errorf("version --json: %+v, want all of version, go and platform", v)

@@ -12,6 +12,7 @@ import (
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/accesslog"
 	logfollow "github.com/hotparam/hotparam/internal/follow"
+	"github.com/hotparam/hotparam/internal/status"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -95,7 +96,7 @@ func runFollow(ctx context.Context, s streams, f followFlags, logs []string) err
 		return err
 	}
 	remarkFollowed(s, file)
-	hangups, ignoreHangups := catchHangups()
+	hangups, ignoreHangups := status.CatchHangups()
 	defer ignoreHangups()
 	follower, err := logfollow.New(logfollow.Config{
 		Path: f.config, Logs: logs, Stdin: s.in, Format: format, Fields: fields, FromStart: f.fromStart, Instance: f.instance, Log: log,

@@ -9,18 +9,18 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
 	logfollow "github.com/hotparam/hotparam/internal/follow"
 	"github.com/hotparam/hotparam/internal/httpserve"
 	"github.com/hotparam/hotparam/internal/sdnotify"
+	"github.com/hotparam/hotparam/internal/status"
 )
 
 // followService is a follower with its health, its metrics and its reports to systemd.
 type followService struct {
 	follower *logfollow.Follower
-	hangups  *hangups
+	hangups  *status.Hangups
 	log      *slog.Logger
 	systemd  *sdnotify.Notifier
 	listener net.Listener // of health and metrics; nil if they are not served
@@ -58,7 +58,7 @@ func (f *followService) run(ctx context.Context) error {
 			return nil
 		})
 	}
-	helpers.Go(func() error { return f.hangups.follow(rest, f.reload) })
+	helpers.Go(func() error { return f.hangups.Follow(rest, f.reload) })
 	helpers.Go(func() error { return f.reportService(rest) })
 	helpers.Go(func() error {
 		if err := f.follower.Check(ctx); err != nil && ctx.Err() == nil {
@@ -128,8 +128,10 @@ func (f *followService) status(now time.Time) (words string, ready bool) {
 
 // newStatusServer serves health, readiness and metrics to everybody.
 func (f *followService) newStatusServer() *httpserve.Server {
-	server, _ := newPlainStatusServer(f.log, func() (string, bool) { return f.status(time.Now()) }, func(server *httpserve.Server) []prometheus.Collector {
-		return []prometheus.Collector{&followMetrics{follower: f.follower, server: server}}
+	server, _ := status.NewServer(status.Config{
+		Log: f.log, Build: readVersion(),
+		Ready:   func() (string, bool) { return f.status(time.Now()) },
+		Collect: func(s status.Samples) { collectFollower(s, f.follower) },
 	})
 	return server
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/gateway/service"
-	"github.com/hotparam/hotparam/internal/httpserve"
 	"github.com/hotparam/hotparam/internal/page"
+	"github.com/hotparam/hotparam/internal/status"
 	"github.com/hotparam/hotparam/rules"
 	_ "github.com/hotparam/hotparam/transport/kafka"
 )
@@ -70,7 +70,7 @@ func runGuard(ctx context.Context, s streams, f *guardFlags) error {
 			set.file.Rules.Version, doorWords(&set.guard), set.guard.HTTP)
 		return set.dryRun(ctx, s.err, f)
 	}
-	hangups, ignoreHangups := catchHangups()
+	hangups, ignoreHangups := status.CatchHangups()
 	defer ignoreHangups()
 	options, closeRedis, err := set.attachOptions(f)
 	if err != nil {
@@ -91,7 +91,7 @@ func runGuard(ctx context.Context, s streams, f *guardFlags) error {
 const guardCloseTimeout = 5 * time.Second
 
 // serve opens the doors and serves them, and health and metrics, until ctx ends or one fails.
-func (s *guardSettings) serve(ctx context.Context, hp *hotparam.Hotparam, keys service.Keys, hangups *hangups) error {
+func (s *guardSettings) serve(ctx context.Context, hp *hotparam.Hotparam, keys service.Keys, hangups *status.Hangups) error {
 	guard, err := service.Open(ctx, service.Config{
 		Hotparam: hp, Guard: s.guard, Keys: keys, Log: s.log, Changed: s.restartFor,
 		LimitsAlone: s.file.Aggregator.Source == config.SourceNone,
@@ -109,19 +109,20 @@ func (s *guardSettings) serve(ctx context.Context, hp *hotparam.Hotparam, keys s
 	}
 	defer listener.Close() // the server closes it, if it runs
 	s.logUp(guard, listener.Addr())
-	server, mux := newPlainStatusServer(s.log, guard.Ready, func(server *httpserve.Server) []prometheus.Collector {
-		return []prometheus.Collector{hp, &guardMetrics{service: guard, settings: s, server: server}}
+	server, mux := status.NewServer(status.Config{
+		Log: s.log, Build: readVersion(), Ready: guard.Ready, Others: []prometheus.Collector{hp},
+		Collect: func(to status.Samples) { collectGuard(to, guard, s) },
 	})
 	if s.guard.Pprof {
 		// It has no token, so it accepts only programs of this machine, and no requests from web
 		// pages.
 		protection := page.NewGuard(page.GuardConfig{Listener: listener.Addr(), Log: s.log})
-		mux.Handle("GET "+pprofPath, protection.Protect(pprofHandler()))
+		mux.Handle("GET "+status.PprofPath, protection.Protect(status.Pprof()))
 	}
 	return guard.Run(ctx, service.RunConfig{
 		Status:  func(ctx context.Context) error { return server.Serve(ctx, listener) },
-		Alive:   func(ctx context.Context) error { return askHealth(ctx, listener.Addr()) },
-		Hangups: hangups.follow,
+		Alive:   func(ctx context.Context) error { return status.AskHealth(ctx, listener.Addr()) },
+		Hangups: hangups.Follow,
 	})
 }
 
@@ -145,11 +146,11 @@ func (s *guardSettings) dryRun(ctx context.Context, w io.Writer, f *guardFlags) 
 	return nil
 }
 
-func (s *guardSettings) logUp(guard *service.Service, status net.Addr) {
+func (s *guardSettings) logUp(guard *service.Service, self net.Addr) {
 	rules := s.file.Rules
 	args := []any{"version", readVersion().Version, "namespace", rules.Namespace, "rules", len(rules.Rules), "rules_version", rules.Version}
 	guard.Listening(func(name string, address net.Addr) { args = append(args, name, address.String()) })
-	s.log.Info("guard is up", append(args, "http", status.String())...)
+	s.log.Info("guard is up", append(args, "http", self.String())...)
 	for i := range rules.Rules {
 		if r := &rules.Rules[i]; readsBody(r) {
 			s.log.Warn("a rule names fields of the body, which gateways do not pass on: it makes no keys of them here", "rule", r.ID)

@@ -4,35 +4,23 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/hotparam/hotparam/internal/gateway/service"
-	"github.com/hotparam/hotparam/internal/httpserve"
+	"github.com/hotparam/hotparam/internal/status"
 )
 
-// guardMetrics collects the metrics of the guard's doors.
-type guardMetrics struct {
-	service  *service.Service
-	settings *guardSettings
-	server   *httpserve.Server
-}
-
-// Describe implements prometheus.Collector.
-func (m *guardMetrics) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(m, ch) }
-
-// Collect implements prometheus.Collector.
-func (m *guardMetrics) Collect(ch chan<- prometheus.Metric) {
-	collect(ch, doorMetrics, m.service.Figures())
-	collect(ch, guardFileMetrics, m.settings.restartFor())
-	collect(ch, httpMetrics, m.server.Stats())
-	collect(ch, buildMetrics, readVersion())
+// collectGuard gives the metrics of the guard's doors.
+func collectGuard(s status.Samples, guard *service.Service, settings *guardSettings) {
+	status.Collect(s, doorMetrics, guard.Figures())
+	status.Collect(s, guardFileMetrics, settings.restartFor())
 }
 
 // doorMetrics are the metrics of all doors, by name.
-var doorMetrics = []figure[map[string]*service.Figures]{
+var doorMetrics = []status.Figure[map[string]*service.Figures]{
 	byDoor(prometheus.CounterValue, "guard_checks_total", "Requests that were decided on, by door and decision.", "decision",
 		func(f *service.Figures, emit func(string, int64)) {
 			emit("passed", f.Passed)
 			emit("refused", f.Refused)
 		}).
-		explain("requests, or calls of `rls`, that were decided: `passed` or `refused`. The reason is in " +
+		Explain("requests, or calls of `rls`, that were decided: `passed` or `refused`. The reason is in " +
 			"`hotparam_app_requests_total`"),
 	byDoor(prometheus.CounterValue, "guard_faults_total", "Calls that were not used as they came, by door and reason.", "reason",
 		func(f *service.Figures, emit func(string, int64)) {
@@ -40,7 +28,7 @@ var doorMetrics = []figure[map[string]*service.Figures]{
 				emit(string(reason), n)
 			}
 		}).
-		explain("calls, or parts of them, that were ignored or changed: the log says what to change. `incomplete` (it " +
+		Explain("calls, or parts of them, that were ignored or changed: the log says what to change. `incomplete` (it " +
 			"lacks the request's method or path, and limits nothing), `ambiguous` (a header of the scheme is " +
 			"repeated), `unauthorized`, `unreadable`, `too_large`, `busy` (too many in flight), `slow` (it exceeded its time limit), `unknown_path`, " +
 			"`unknown_message`, `unknown_entry`, `too_many` (descriptors or entries), `unsupported`, `no_id` and " +
@@ -54,7 +42,7 @@ var doorMetrics = []figure[map[string]*service.Figures]{
 				emit(string(reason), n)
 			}
 		}).
-		explain("connections that the guard closed before their time: `full` (as many as may be were busy), `idle` (made " +
+		Explain("connections that the guard closed before their time: `full` (as many as may be were busy), `idle` (made " +
 			"room for another), `not_allowed` (by `allow`), `tls` (TLS was not agreed on: no certificate of `client_ca`, one that " +
 			"has expired, or no TLS at all), `slow` (a peer that sends or reads too slowly), `invalid` (it does not speak the " +
 			"protocol), and of `spoe` `too_large`, `fragmented`, `handshake`"),
@@ -69,25 +57,25 @@ var doorMetrics = []figure[map[string]*service.Figures]{
 			emit("expired", t.Expired)
 			emit("full", t.Full)
 		}).
-		explain("ends of requests that cost something or hold permits: `ended` (told, and charged), `repeated` (told " +
+		Explain("ends of requests that cost something or hold permits: `ended` (told, and charged), `repeated` (told " +
 			"again), `unknown` (of no request that is held); and without cost, as the guard ended them itself: `expired` (not told " +
 			"within `guard.ticket_age`), `full` (`guard.max_tickets` were held, and the request was refused)"),
 }
 
 // guardFileMetrics are the metrics of the fields of section guard that need a restart.
-var guardFileMetrics = []figure[[]string]{
-	flagOf("guard_restart_needed", "1 while the section guard of the file is not what runs.",
+var guardFileMetrics = []status.Figure[[]string]{
+	status.Flag("guard_restart_needed", "1 while the section guard of the file is not what runs.",
 		func(fields *[]string) bool { return len(*fields) > 0 }).
-		explain("1 while the section `guard` of the file is not what runs: `/-/ready` and the log name the fields, which a restart puts in force"),
+		Explain("1 while the section `guard` of the file is not what runs: `/-/ready` and the log name the fields, which a restart puts in force"),
 }
 
 // byDoor returns a metric with the label door, and with a second label unless label is empty.
-func byDoor(kind prometheus.ValueType, name, help, label string, values func(f *service.Figures, emit func(label string, n int64))) figure[map[string]*service.Figures] {
+func byDoor(kind prometheus.ValueType, name, help, label string, values func(f *service.Figures, emit func(label string, n int64))) status.Figure[map[string]*service.Figures] {
 	labels := []string{"door"}
 	if label != "" {
 		labels = append(labels, label)
 	}
-	return newFigure(kind, name, help, labels, func(all *map[string]*service.Figures, emit func(float64, ...string)) {
+	return status.NewFigure(kind, name, help, labels, func(all *map[string]*service.Figures, emit func(float64, ...string)) {
 		for door, f := range *all {
 			values(f, func(value string, n int64) {
 				of := []string{door}

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/hotparam/hotparam/internal/metricpage"
+	"github.com/hotparam/hotparam/internal/status"
 )
 
 //go:generate go test . -run ^TestMetricsPageIsUpToDate$ -update
@@ -21,7 +22,7 @@ func TestMetricsPageIsUpToDate(t *testing.T) {
 		"statsd":    append(pageRows(statsdDecoderMetrics), pageRows(statsdMetrics)...),
 		"detector":  pageRows(detectorMetrics),
 		"publisher": pageRows(publisherMetrics),
-		"process":   slices.Concat(pageRows(rulesMetrics), pageRows(httpMetrics), pageRows(pageMetrics), pageRows(buildMetrics)),
+		"process":   slices.Concat(pageRows(rulesMetrics), pageRows(pageMetrics), pageRows(status.HTTPFigures), pageRows(status.BuildFigures)),
 		"fleet":     pageRows(fleetMetrics),
 		"kafka":     append(append(pageRows(kafkaDecoderMetrics), pageRows(kafkaMetrics)...), pageRows(partitionMetrics)...),
 		"graphite":  pageRows(graphiteMetrics),
@@ -35,10 +36,10 @@ func TestMetricsPageIsUpToDate(t *testing.T) {
 	}
 }
 
-func pageRows[S any](table []figure[S]) (rows []metricpage.Row) {
+func pageRows[S any](table []status.Figure[S]) (rows []metricpage.Row) {
 	for i := range table {
 		f := &table[i]
-		rows = append(rows, metricpage.Row{Name: f.name, Labels: f.labels, Kind: kindWords[f.kind], Help: f.help, Meaning: f.meaning})
+		rows = append(rows, metricpage.Row{Name: f.Name, Labels: f.Labels, Kind: kindWords[f.Kind], Help: f.Help, Meaning: f.Meaning})
 	}
 	return rows
 }

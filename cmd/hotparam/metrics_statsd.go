@@ -1,52 +1,55 @@
 package main
 
-import "github.com/hotparam/hotparam/internal/statsdsource"
+import (
+	"github.com/hotparam/hotparam/internal/statsdsource"
+	"github.com/hotparam/hotparam/internal/status"
+)
 
 var statsdDecoderMetrics = decoderMetrics("statsd", "packets")
 
 // statsdMetrics are of our own listener.
-var statsdMetrics = []figure[statsdsource.Stats]{
-	counterOf("statsd_events_total", "Events and service checks of DogStatsD, which are ignored.",
+var statsdMetrics = []status.Figure[statsdsource.Stats]{
+	status.Counter("statsd_events_total", "Events and service checks of DogStatsD, which are ignored.",
 		func(s *statsdsource.Stats) int64 { return s.Decoder.Events }),
-	counterOf("statsd_dropped_packets_total", "DATA LOSS: UDP packets that the system dropped, as the socket's buffer was full.",
+	status.Counter("statsd_dropped_packets_total", "DATA LOSS: UDP packets that the system dropped, as the socket's buffer was full.",
 		func(s *statsdsource.Stats) int64 { return s.Listener.Dropped }).
-		explain("UDP packets that the system dropped, as the socket's buffer was full (Linux): more " +
+		Explain("UDP packets that the system dropped, as the socket's buffer was full (Linux): more " +
 			"`aggregator.readers`, or a larger `net.core.rmem_max`"),
-	counterOf("statsd_too_long_total", "DATA LOSS: lines and packets over 64 KiB.",
+	status.Counter("statsd_too_long_total", "DATA LOSS: lines and packets over 64 KiB.",
 		func(s *statsdsource.Stats) int64 { return s.Listener.TooLong }).
-		explain("lines and packets over 64 KiB; the other lines of their connection are counted, and of a packet " +
+		Explain("lines and packets over 64 KiB; the other lines of their connection are counted, and of a packet " +
 			"those within 64 KiB"),
-	counterOf("statsd_truncated_total", "DATA LOSS: lines that the end of their connection cut off.",
+	status.Counter("statsd_truncated_total", "DATA LOSS: lines that the end of their connection cut off.",
 		func(s *statsdsource.Stats) int64 { return s.Listener.Truncated }),
-	gaugeOf("statsd_connections", "Connections by TCP and Unix sockets that are open.",
+	status.Gauge("statsd_connections", "Connections by TCP and Unix sockets that are open.",
 		func(s *statsdsource.Stats) float64 { return float64(s.Listener.Connections) }),
-	counterOf("statsd_accepted_connections_total", "Connections that were accepted, in all.",
+	status.Counter("statsd_accepted_connections_total", "Connections that were accepted, in all.",
 		func(s *statsdsource.Stats) int64 { return s.Listener.Accepted }),
-	counterOf("statsd_refused_connections_total", "DATA LOSS: connections that found as many open as may be.",
+	status.Counter("statsd_refused_connections_total", "DATA LOSS: connections that found as many open as may be.",
 		func(s *statsdsource.Stats) int64 { return s.Listener.Refused }).
-		explain("connections that were closed at once, as 1,024 senders (or half as many as the process may open " +
+		Explain("connections that were closed at once, as 1,024 senders (or half as many as the process may open " +
 			"files) had sent lines within 15 s, and no other peer had two more"),
-	countersBy("statsd_displaced_connections_total", "Connections that were closed to make room, by reason.", "reason",
+	status.CountersBy("statsd_displaced_connections_total", "Connections that were closed to make room, by reason.", "reason",
 		func(s *statsdsource.Stats, emit func(string, int64)) {
 			emit("unused", s.Listener.Unused)
 			emit("silent", s.Listener.Silent)
 			emit("crowded", s.Listener.Crowded)
 		}).
-		explain("connections that were closed to make room: `unused` (had sent no line that was understood; these go first, " +
+		Explain("connections that were closed to make room: `unused` (had sent no line that was understood; these go first, " +
 			"those of the peer that has most), `silent` (no line for over 15 s), `crowded` (of the peer that has most, " +
 			"for one that has fewer); their clients connect anew"),
-	counterOf("statsd_accept_failures_total", "Connections that could not be accepted, for want of file descriptors; accepting is retried.",
+	status.Counter("statsd_accept_failures_total", "Connections that could not be accepted, for want of file descriptors; accepting is retried.",
 		func(s *statsdsource.Stats) int64 { return s.Listener.AcceptFailed }),
-	counterOf("statsd_snapshots_total", "Snapshots that were saved for the aggregator after this one.",
+	status.Counter("statsd_snapshots_total", "Snapshots that were saved for the aggregator after this one.",
 		func(s *statsdsource.Stats) int64 { return s.Snapshot.Saved }).
-		explain("snapshots that were saved for the aggregator after this one, each second by the one in office"),
-	counterOf("statsd_snapshots_failed_total", "Snapshots that could not be saved.",
+		Explain("snapshots that were saved for the aggregator after this one, each second by the one in office"),
+	status.Counter("statsd_snapshots_failed_total", "Snapshots that could not be saved.",
 		func(s *statsdsource.Stats) int64 { return s.Snapshot.Failed }).
-		explain("snapshots that could not be saved, for want of Redis, of the right to `hotparam:{shop}:snapshot:*`, or of room for `aggregator.snapshot_file`"),
-	counterOf("statsd_snapshots_refused_total", "Snapshots that this process could not continue from; the log says why.",
+		Explain("snapshots that could not be saved, for want of Redis, of the right to `hotparam:{shop}:snapshot:*`, or of room for `aggregator.snapshot_file`"),
+	status.Counter("statsd_snapshots_refused_total", "Snapshots that this process could not continue from; the log says why.",
 		func(s *statsdsource.Stats) int64 { return s.Snapshot.Refused }),
-	counterOf("statsd_snapshot_dropped_keys_total", "Keys near a threshold that had no room in snapshots.",
+	status.Counter("statsd_snapshot_dropped_keys_total", "Keys near a threshold that had no room in snapshots.",
 		func(s *statsdsource.Stats) int64 { return s.Snapshot.Dropped }),
-	gaugeOf("statsd_snapshot_bytes", "Size in bytes of the newest snapshot.",
+	status.Gauge("statsd_snapshot_bytes", "Size in bytes of the newest snapshot.",
 		func(s *statsdsource.Stats) float64 { return float64(s.Snapshot.Size) }),
 }

@@ -32,6 +32,7 @@ import (
 	"github.com/hotparam/hotparam/internal/httpserve"
 	"github.com/hotparam/hotparam/internal/kafkasource"
 	"github.com/hotparam/hotparam/internal/page"
+	"github.com/hotparam/hotparam/internal/status"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/limiter/redislimiter"
 	"github.com/hotparam/hotparam/middleware"
@@ -100,7 +101,6 @@ func daemonRegistry(t *testing.T, source string) *prometheus.Registry {
 		})
 		p = statsd
 	}
-	registry := prometheus.NewRegistry()
 	set.file.Webhook = config.Webhook{URL: "http://127.0.0.1:1/", Format: config.WebhookSlack}
 	if p, err = withWebhook(p, set, client); err != nil {
 		t.Fatal(err)
@@ -110,8 +110,8 @@ func daemonRegistry(t *testing.T, source string) *prometheus.Registry {
 	if p, err = withBaselines(p, set, client); err != nil {
 		t.Fatal(err)
 	}
-	registry.MustRegister(newMetrics(p, httpserve.New(httpserve.Config{}), page.New(page.Config{Guard: page.NewGuard(page.GuardConfig{})})))
-	return registry
+	shown := page.New(page.Config{Guard: page.NewGuard(page.GuardConfig{})})
+	return status.Registry(statusOf(p, shown, nil), httpserve.New(httpserve.Config{}))
 }
 
 // applicationRegistry is what an application would serve whose counts travel like this. Nothing
@@ -158,10 +158,7 @@ func guardRegistry(t *testing.T) *prometheus.Registry {
 			t.Error(err)
 		}
 	})
-	g := &guardMetrics{service: guard, settings: settings, server: httpserve.New(httpserve.Config{})}
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(g)
-	return registry
+	return status.Registry(status.Config{Collect: func(s status.Samples) { collectGuard(s, guard, settings) }}, httpserve.New(httpserve.Config{}))
 }
 
 // followRegistry is what a follower would serve.
@@ -177,9 +174,7 @@ func followRegistry(t *testing.T) *prometheus.Registry {
 			t.Error(err)
 		}
 	})
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(&followMetrics{follower: follower, server: httpserve.New(httpserve.Config{})})
-	return registry
+	return status.Registry(status.Config{Collect: func(s status.Samples) { collectFollower(s, follower) }}, httpserve.New(httpserve.Config{}))
 }
 
 // newKafkaSource is a pipeline of which the brokers were not asked.
@@ -196,17 +191,17 @@ func newKafkaSource(t *testing.T, set *settings, client redis.UniversalClient) *
 // kafkaUnderTest has one partition, which the pipeline, not started, has not.
 type kafkaUnderTest struct{ *kafkaPipeline }
 
-func (p kafkaUnderTest) collect(s samples) {
+func (p kafkaUnderTest) collect(s status.Samples) {
 	p.kafkaPipeline.collect(s)
-	collect(s, partitionMetrics, kafkasource.PartitionStats{})
+	status.Collect(s, partitionMetrics, kafkasource.PartitionStats{})
 }
 
 // reportingUnderTest has heard of a fleet, which is nobody's.
 type reportingUnderTest struct{ pipeline }
 
-func (p reportingUnderTest) collect(s samples) {
+func (p reportingUnderTest) collect(s status.Samples) {
 	p.pipeline.collect(s)
-	collect(s, fleetMetrics, fleetFigures{Roles: map[rules.Role]int{}, Controls: map[rules.ControlAction]int{}})
+	status.Collect(s, fleetMetrics, fleetFigures{Roles: map[rules.Role]int{}, Controls: map[rules.ControlAction]int{}})
 }
 
 // Every metric is documented, and whatever is documented is there: type, labels

@@ -1,4 +1,4 @@
-package main
+package status
 
 import (
 	"io"
@@ -10,7 +10,7 @@ import (
 
 // Profiles may take longer than the server's time-out for other answers, and not for ever.
 func TestProfilesOutlastTheTimeout(t *testing.T) {
-	server := httptest.NewUnstartedServer(pprofHandler())
+	server := httptest.NewUnstartedServer(Pprof())
 	server.Config.WriteTimeout = 500 * time.Millisecond
 	server.Start()
 	defer server.Close()
@@ -18,7 +18,7 @@ func TestProfilesOutlastTheTimeout(t *testing.T) {
 		"": http.StatusOK, "heap": http.StatusOK, "goroutine?debug=1": http.StatusOK, "trace?seconds=0.7": http.StatusOK,
 		"profile?seconds=1000": http.StatusBadRequest, "nothing": http.StatusNotFound,
 	} {
-		response, err := http.Get(server.URL + pprofPath + path)
+		response, err := http.Get(server.URL + PprofPath + path)
 		if err != nil {
 			t.Fatal(err)
 		}

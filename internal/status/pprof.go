@@ -1,4 +1,4 @@
-package main
+package status
 
 import (
 	"context"
@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-const pprofPath = "/debug/pprof/"
+const PprofPath = "/debug/pprof/"
 
-// pprofHandler serves what `go tool pprof` reads. The caller checks who may read it: a profile
+// Pprof serves what `go tool pprof` reads. The caller checks who may read it: a profile
 // has no values of parameters, but it shows addresses of the heap and the command line.
-func pprofHandler() http.Handler {
+func Pprof() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET "+pprofPath, pprof.Index)
-	mux.HandleFunc("GET "+pprofPath+"cmdline", pprof.Cmdline)
-	mux.HandleFunc("GET "+pprofPath+"symbol", pprof.Symbol)
-	mux.Handle("GET "+pprofPath+"profile", patient(30*time.Second, pprof.Profile))
-	mux.Handle("GET "+pprofPath+"trace", patient(time.Second, pprof.Trace))
+	mux.HandleFunc("GET "+PprofPath, pprof.Index)
+	mux.HandleFunc("GET "+PprofPath+"cmdline", pprof.Cmdline)
+	mux.HandleFunc("GET "+PprofPath+"symbol", pprof.Symbol)
+	mux.Handle("GET "+PprofPath+"profile", patient(30*time.Second, pprof.Profile))
+	mux.Handle("GET "+PprofPath+"trace", patient(time.Second, pprof.Trace))
 	return mux
 }
 

@@ -1,0 +1,120 @@
+package status
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/hotparam/hotparam/internal/httpserve"
+)
+
+// Config is what a process says of itself.
+type Config struct {
+	Log   *slog.Logger
+	Build Build
+	// Ready says in a few words how the process is, and whether it does its work.
+	Ready func() (words string, ready bool)
+	// Collect gives the process's metrics, besides those of its server, its build and Go.
+	Collect func(Samples)
+	// Others are further metrics.
+	Others []prometheus.Collector
+}
+
+// healthPath answers as long as the process serves at all.
+const healthPath = "/-/healthy"
+
+// NewServer returns the server of health, readiness and metrics, to everybody, and its mux.
+func NewServer(c Config) (*httpserve.Server, *http.ServeMux) {
+	mux := http.NewServeMux()
+	server := httpserve.New(httpserve.Config{Handler: mux, Health: healthPath, Log: c.Log})
+	mux.HandleFunc("GET "+healthPath, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "healthy") })
+	mux.HandleFunc("GET /-/ready", func(w http.ResponseWriter, _ *http.Request) {
+		words, ready := c.Ready()
+		if !ready {
+			http.Error(w, words, http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintln(w, words)
+	})
+	mux.Handle("GET /metrics", promhttp.HandlerFor(Registry(c, server), promhttp.HandlerOpts{}))
+	return server, mux
+}
+
+// Registry returns the metrics of a process with this server.
+func Registry(c Config, server *httpserve.Server) *prometheus.Registry {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(append([]prometheus.Collector{
+		&process{c, server}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	}, c.Others...)...)
+	return registry
+}
+
+// process is read when it is scraped.
+type process struct {
+	Config
+	server *httpserve.Server
+}
+
+// Describe implements prometheus.Collector.
+func (p *process) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(p, ch) }
+
+// Collect implements prometheus.Collector.
+func (p *process) Collect(ch chan<- prometheus.Metric) {
+	p.Config.Collect(ch)
+	Collect(ch, HTTPFigures, p.server.Stats())
+	Collect(ch, BuildFigures, p.Build)
+}
+
+// HTTPFigures are of the server that serves them.
+var HTTPFigures = []Figure[httpserve.Stats]{
+	Gauge("http_connections", "Connections to this address that are open.",
+		func(h *httpserve.Stats) float64 { return float64(h.Connections) }),
+	Counter("http_evicted_connections_total", "Connections without a request that made room for others.",
+		func(h *httpserve.Stats) int64 { return h.Evicted }).
+		Explain("connections without a request that were closed, oldest first, as there were 128 (or a quarter of " +
+			"the files that the process may open) or no file descriptor"),
+	Counter("http_refused_connections_total", "Connections that were closed at once, as all had requests.",
+		func(h *httpserve.Stats) int64 { return h.Refused }).
+		Explain("connections that were closed at once, as all had requests; 16 more than 128 are accepted for " +
+			"`/-/healthy`"),
+	Counter("http_accept_failures_total", "Times that there was no file descriptor for a connection.",
+		func(h *httpserve.Stats) int64 { return h.Starved }).
+		Explain("times that there was no file descriptor for a connection; four are reserved for `/-/healthy`"),
+}
+
+// AskHealth asks a process's own server, as any other client does.
+func AskHealth(ctx context.Context, server net.Addr) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+reachable(server)+healthPath, http.NoBody)
+	if err != nil {
+		return err
+	}
+	request.Close = true // a connection that is kept takes a place
+	response, err := http.DefaultTransport.RoundTrip(request)
+	if err != nil {
+		return fmt.Errorf("its own health: %w", err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("its own health: %s", response.Status)
+	}
+	return nil
+}
+
+// reachable is the address by which a process reaches its own listener, which may be one on
+// all interfaces.
+func reachable(addr net.Addr) string {
+	tcp, ok := addr.(*net.TCPAddr)
+	switch {
+	case !ok || !tcp.IP.IsUnspecified():
+		return addr.String()
+	case tcp.IP.To4() != nil:
+		return fmt.Sprintf("127.0.0.1:%d", tcp.Port)
+	}
+	return fmt.Sprintf("[::1]:%d", tcp.Port)
+}
