@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/internal/hotwords"
 	"github.com/hotparam/hotparam/internal/live"
 	"github.com/hotparam/hotparam/internal/page"
 	"github.com/hotparam/hotparam/internal/status"
@@ -120,12 +121,8 @@ func (s *settings) pageToken() (string, error) {
 func pageRules(rules *rules.Rules) page.Rules {
 	all := page.Rules{Namespace: rules.Namespace, Version: rules.Version, Rules: make([]page.Rule, 0, len(rules.Rules))}
 	for i := range rules.Rules {
-		all.Rules = append(all.Rules, page.Rule{ID: rules.Rules[i].ID, Words: ruleWords(&rules.Rules[i])})
+		all.Rules = append(all.Rules, page.Rule{ID: rules.Rules[i].ID, Words: hotwords.Rule(&rules.Rules[i])})
 	}
-	for _, words := range []string{bodiesWords(rules), clientWords(&rules.Client), redactWords(rules.Redact.Names), maxKeysWords(rules), daysWords(rules)} {
-		if words != "" {
-			all.Also = append(all.Also, words)
-		}
-	}
+	all.Also = hotwords.Also(rules)
 	return all
 }

@@ -13,6 +13,10 @@ var (
 	sizeWords   = hotwords.Size
 	spanWords   = hotwords.Span
 
+	ruleWords      = hotwords.Rule
+	thresholdWords = hotwords.Threshold
+	limitWords     = hotwords.Limit
+
 	originCount = hotwords.OriginCount
 	plural      = hotwords.Plural
 	thousands   = hotwords.Thousands

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/internal/hotwords"
 )
 
 func newRules(s streams) *cobra.Command {
@@ -111,10 +112,8 @@ func describe(w io.Writer, path string, file *config.File) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: good, %s, version %s\n", path, plural(len(file.Rules.Rules), "rule"), file.Rules.Version)
 	fmt.Fprintf(&b, "  counts: %s\n", transportWords(file))
-	for _, words := range []string{redactWords(file.Rules.Redact.Names), clientWords(&file.Rules.Client), bodiesWords(file.Rules), maxKeysWords(file.Rules), daysWords(file.Rules)} {
-		if words != "" {
-			fmt.Fprintf(&b, "  %s\n", words)
-		}
+	for _, words := range hotwords.Also(file.Rules) {
+		fmt.Fprintf(&b, "  %s\n", words)
 	}
 	for i := range file.Rules.Rules {
 		fmt.Fprintf(&b, "  %s\n", ruleWords(&file.Rules.Rules[i]))

@@ -1,7 +1,8 @@
-// Package hotwords says in words what is known of a hot key.
+// Package hotwords says in words what a rule says, and what is known of a hot key.
 //
-//	hot.go      a hot key: its rate, its bounds, its threshold
-//	numbers.go  numbers of a unit, as a rules file has them
+//	rule.go limit.go  a rule: its parameters, its thresholds, its limit
+//	hot.go            a hot key: its rate, its bounds, its threshold
+//	numbers.go        numbers of a unit, as a rules file has them
 package hotwords
 
 import (

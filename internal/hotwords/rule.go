@@ -1,4 +1,4 @@
-package main
+package hotwords
 
 import (
 	"fmt"
@@ -8,8 +8,18 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// ruleWords is a rule in words, with all that it leaves to defaults.
-func ruleWords(r *rules.Rule) string {
+// Also returns what a file says beside its rules and does not leave to the default, a line each.
+func Also(ruleset *rules.Rules) (lines []string) {
+	for _, words := range []string{redactWords(ruleset.Redact.Names), clientWords(&ruleset.Client), bodiesWords(ruleset), maxKeysWords(ruleset), daysWords(ruleset)} {
+		if words != "" {
+			lines = append(lines, words)
+		}
+	}
+	return lines
+}
+
+// Rule is a rule in words, with all that it leaves to defaults.
+func Rule(r *rules.Rule) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s", r.ID, r.Match.Route)
 	for i, q := range r.Match.Query {
@@ -23,12 +33,12 @@ func ruleWords(r *rules.Rule) string {
 	if len(r.Hot) > 0 {
 		var hot []string
 		for i := range r.Hot {
-			hot = append(hot, thresholdWords(&r.Hot[i], r.Count))
+			hot = append(hot, Threshold(&r.Hot[i], r.Count))
 		}
 		parts = append(parts, "hot at "+strings.Join(hot, " or at "))
 	}
 	if r.Limit != nil {
-		parts = append(parts, limitWords(r.Limit, r.Count))
+		parts = append(parts, Limit(r.Limit, r.Count))
 	} else if len(r.Hot) > 0 {
 		parts = append(parts, "listed only")
 	}
@@ -94,7 +104,7 @@ func bodiesWords(ruleset *rules.Rules) string {
 		return ""
 	}
 	b := ruleset.Bodies.WithDefaults()
-	return fmt.Sprintf("bodies are read up to %s, %s at a time", sizeWords(b.Max), sizeWords(b.Total))
+	return fmt.Sprintf("bodies are read up to %s, %s at a time", Size(b.Max), Size(b.Total))
 }
 
 // maxKeysWords says how many keys each limit has places for; empty where that is the default.
@@ -136,22 +146,22 @@ func clientWords(c *rules.Client) string {
 	return fmt.Sprintf("clients behind %s are those that %s names", strings.Join(trusted, ", "), c.Header)
 }
 
-// thresholdWords is when a key is hot, and when no more.
-func thresholdWords(t *rules.Threshold, unit rules.Unit) string {
-	rate := rateWords(t.Rate, unit)
+// Threshold is when a key is hot, and when no more.
+func Threshold(t *rules.Threshold, unit rules.Unit) string {
+	rate := Rate(t.Rate, unit)
 	exit := t.Exit.Decimal(100) + "% of that"
 	at := rate
 	if compared := t.Compared(); compared != "" {
 		at = compared + " and " + rate
 	} else {
-		exit = countWords(t.ExitCount(t.Rate.N), unit)
+		exit = Count(t.ExitCount(t.Rate.N), unit)
 	}
 	terms := []string{"cool below " + exit}
 	if t.CoolDown > 0 {
-		terms = append(terms, "for "+spanWords(t.CoolDown))
+		terms = append(terms, "for "+Span(t.CoolDown))
 	}
 	if t.Hold > 0 {
-		terms = append(terms, "after "+spanWords(t.Hold)+" at the earliest")
+		terms = append(terms, "after "+Span(t.Hold)+" at the earliest")
 	}
 	return at + " (" + strings.Join(terms, ", ") + ")"
 }

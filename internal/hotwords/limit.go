@@ -1,4 +1,4 @@
-package main
+package hotwords
 
 import (
 	"fmt"
@@ -8,8 +8,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// limitWords is what a rule or an exception holds requests to.
-func limitWords(l *rules.Limit, unit rules.Unit) string {
+// Limit is what a rule or an exception holds requests to.
+func Limit(l *rules.Limit, unit rules.Unit) string {
 	var parts []string
 	switch {
 	case l.Burst == rules.Unlimited:
@@ -24,7 +24,7 @@ func limitWords(l *rules.Limit, unit rules.Unit) string {
 	case rules.ModeShadow:
 		parts = append(parts, "shadow")
 	case rules.ModeWait:
-		wait := "wait up to " + spanWords(l.Wait)
+		wait := "wait up to " + Span(l.Wait)
 		if l.Queue > 0 {
 			wait += fmt.Sprintf(" in a queue of %d", l.Queue)
 		}
@@ -44,7 +44,7 @@ func limitWords(l *rules.Limit, unit rules.Unit) string {
 
 // quotaWords returns the quota in words, with its algorithm.
 func quotaWords(q *rules.Quota, unit rules.Unit) []string {
-	parts := []string{"limit " + rateWords(q.Rate, unit)}
+	parts := []string{"limit " + Rate(q.Rate, unit)}
 	if q.Algorithm.Windowed() {
 		words := strings.ReplaceAll(string(q.Algorithm), "_", " ")
 		switch {
@@ -58,7 +58,7 @@ func quotaWords(q *rules.Quota, unit rules.Unit) []string {
 		}
 		parts = append(parts, words)
 	} else {
-		parts = append(parts, "burst "+countWords(q.Burst, unit))
+		parts = append(parts, "burst "+Count(q.Burst, unit))
 		if q.Algorithm != "" && q.Algorithm != rules.TokenBucket {
 			parts = append(parts, strings.ReplaceAll(string(q.Algorithm), "_", " "))
 		}
@@ -67,11 +67,11 @@ func quotaWords(q *rules.Quota, unit rules.Unit) []string {
 		there bool
 		words string
 	}{
-		{q.Missing > 0, "initially " + countWords(q.Burst-q.Missing, unit)},
+		{q.Missing > 0, "initially " + Count(q.Burst-q.Missing, unit)},
 		{q.Shape, "shaped"},
-		{q.WarmUp > 0, "warms up in " + spanWords(q.WarmUp) + " from 1/" + strconv.FormatFloat(q.ColdFactor, 'g', 4, 64)},
+		{q.WarmUp > 0, "warms up in " + Span(q.WarmUp) + " from 1/" + strconv.FormatFloat(q.ColdFactor, 'g', 4, 64)},
 		{q.CountDenied, "refused ones count"},
-		{q.Penalty > 0, "locked for " + spanWords(q.Penalty) + " after a refusal"},
+		{q.Penalty > 0, "locked for " + Span(q.Penalty) + " after a refusal"},
 	} {
 		if extra.there {
 			parts = append(parts, extra.words)
