@@ -68,7 +68,8 @@ var arrows = map[string][]string{
 	"internal/gateway/gatewaytest": {"hotparam", "internal/gateway", "internal/testenv", "middleware"},
 
 	"internal/doctor":  {"hotkeys", "internal/published", "rules"},
-	"internal/explain": {"hotkeys", "middleware", "rules"},
+	"internal/explain": {"config", "hotkeys", "internal/hotwords", "internal/wire", "middleware", "rules"},
+	"internal/daemon":  {"aggregator", "collector", "config", "hotkeys", "internal/base", "internal/baseline", "internal/decode", "internal/explain", "internal/filewatch", "internal/graphitesource", "internal/hotwords", "internal/httpserve", "internal/kafkasource", "internal/live", "internal/loglimit", "internal/page", "internal/sdnotify", "internal/statsdsource", "internal/status", "internal/webhook", "internal/wire", "rules"},
 
 	"checks/exact":          nil, // the yardstick: shares no code with what it measures
 	"deploy":                nil, // tests alone
@@ -120,13 +121,13 @@ var arrows = map[string][]string{
 	"examples/ownbackend":      everythingPublic,
 	"examples/ownalgorithm":    everythingPublic,
 	"internal/connlimit":       {"internal/base", "internal/loglimit"},
-	"internal/gateway/service": {"hotparam", "config", "internal/base", "internal/gateway", "internal/gateway/auth", "internal/gateway/check", "internal/gateway/rls", "internal/gateway/spoe", "internal/loglimit", "internal/sdnotify"},
+	"internal/gateway/service": {"hotparam", "config", "internal/base", "internal/gateway", "internal/gateway/auth", "internal/gateway/check", "internal/gateway/rls", "internal/gateway/spoe", "internal/loglimit", "internal/sdnotify", "internal/status"},
 	"internal/base":            nil,
 }
 
 var (
 	everythingPublic      = []string{"rules", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/redislimiter", "kafka", "config", "collector", "collector/statsdsink", "collector/kafkasink", "aggregator", "hotset", "hotkeys", "middleware", "middleware/adapter", "middleware/rpc", "hotparam", "transport/kafka"}
-	everythingButCommands = append(slices.Clone(everythingPublic), "internal/base", "internal/baseline", "internal/wire", "internal/decode", "internal/statsdsource", "internal/kafkasource", "internal/graphitesource", "internal/accesslog", "internal/bench", "internal/demo", "internal/demo/data", "internal/demo/screen", "internal/doctor", "internal/explain", "internal/filewatch", "internal/follow", "internal/gateway", "internal/gateway/service", "internal/gateway/auth", "internal/gateway/check", "internal/gateway/rls", "internal/gateway/spoe", "internal/hotwords", "internal/httpserve", "internal/kafkafake", "internal/listed", "internal/live", "internal/loglimit", "internal/page", "internal/redisconfig", "internal/replay", "internal/sdnotify", "internal/status", "internal/suggest", "internal/termtext", "internal/top", "internal/webhook")
+	everythingButCommands = append(slices.Clone(everythingPublic), "internal/base", "internal/baseline", "internal/wire", "internal/decode", "internal/statsdsource", "internal/kafkasource", "internal/graphitesource", "internal/accesslog", "internal/bench", "internal/daemon", "internal/demo", "internal/demo/data", "internal/demo/screen", "internal/doctor", "internal/explain", "internal/filewatch", "internal/follow", "internal/gateway", "internal/gateway/service", "internal/gateway/auth", "internal/gateway/check", "internal/gateway/rls", "internal/gateway/spoe", "internal/hotwords", "internal/httpserve", "internal/kafkafake", "internal/listed", "internal/live", "internal/loglimit", "internal/page", "internal/redisconfig", "internal/replay", "internal/sdnotify", "internal/status", "internal/suggest", "internal/termtext", "internal/top", "internal/webhook")
 )
 
 // standardOnly are the packages that, with all that they import, bring nothing but the

@@ -18,7 +18,7 @@ var reloadFaults = []Fault{
 		Test: "TestVersionIsOfWhatIsMeant",
 	},
 	{
-		Name: "a bad file is good once it was unreadable", File: "cmd/hotparam/aggregator_rules.go",
+		Name: "a bad file is good once it was unreadable", File: "internal/daemon/rulesfile.go",
 		Old: "	r.away = \"\"\n	if err != nil {", New: "	r.away, r.stats.Problem = \"\", \"\"\n	if err != nil {",
 		Test: "TestBadFileThatIsUnreadableStaysBad",
 	},

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"slices"
 	"strings"
 
@@ -15,9 +14,7 @@ import (
 
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
-	"github.com/hotparam/hotparam/internal/explain"
-	"github.com/hotparam/hotparam/internal/sdnotify"
-	"github.com/hotparam/hotparam/internal/status"
+	"github.com/hotparam/hotparam/internal/daemon"
 	"github.com/hotparam/hotparam/internal/termtext"
 )
 
@@ -64,69 +61,36 @@ func runAggregator(ctx context.Context, s streams, f aggregatorFlags) error {
 		return err
 	}
 	defer func() { _ = client.Close() }() // the publishers have said all
-	rules, conf := set.file.Rules, set.file.Aggregator
 	for _, warning := range set.file.Warnings() {
 		set.log.Warn(warning.Message, "line", warning.Line, "hint", warning.Hint)
 	}
-	if _, err := set.trust(); err != nil { // the check reads the keys, too
-		return err
-	}
-	if _, err := set.pageToken(); err != nil {
-		return err
-	}
-	if err := checkWebhook(set.file.Webhook); err != nil {
-		return err
+	conf := set.file.Aggregator
+	d, err := daemon.New(daemon.Config{
+		Path: f.config, File: set.file, Override: func(file *config.File) error { return (&settings{file: file}).override(&f) },
+		Encoding: set.encoding, Redis: client, RedisWords: redacted(conf.Redis.URL), Build: readVersion(), Log: set.log,
+	})
+	if err != nil {
+		return daemonError(err)
 	}
 	if f.dryRun {
-		fmt.Fprintf(s.err, "%s: good, %s, version %s; %s, Redis %s, HTTP %s\n",
-			f.config, plural(len(rules.Rules), "rule"), rules.Version, sourceWords(set.file), redacted(conf.Redis.URL), conf.HTTP)
-		return set.dryRun(ctx, s.err, client)
+		fmt.Fprintf(s.err, "%s: good, %s, version %s; %s, Redis %s, HTTP %s\n", f.config, plural(len(set.file.Rules.Rules), "rule"),
+			set.file.Rules.Version, daemon.SourceWords(set.file), redacted(conf.Redis.URL), conf.HTTP)
+		return set.dryRun(ctx, s.err, client, d)
 	}
-	hangups, ignoreHangups := status.CatchHangups()
-	defer ignoreHangups()
-	var p pipeline
-	switch conf.Source {
-	case config.SourceKafka:
-		p, err = newKafkaPipeline(ctx, set, client)
-	case config.SourceGraphite:
-		p, err = newGraphitePipeline(ctx, set, client)
-	default:
-		p, err = newStatsDPipeline(ctx, set, client)
+	return daemonError(d.Run(ctx))
+}
+
+// daemonError returns an error of the daemon with its exit code.
+func daemonError(err error) error {
+	var unusable *daemon.ConfigError
+	var unreachable *daemon.UnreachableError
+	switch {
+	case errors.As(err, &unusable):
+		return configError(err)
+	case errors.As(err, &unreachable):
+		return unreachableError(err)
 	}
-	if err != nil {
-		return err
-	}
-	var lc net.ListenConfig
-	listener, err := lc.Listen(ctx, "tcp", conf.HTTP)
-	if err != nil {
-		return fmt.Errorf("health and metrics: %w", withAnotherAddress(err, "--http, HOTPARAM_HTTP or aggregator.http"))
-	}
-	systemd, err := sdnotify.New()
-	if err != nil {
-		return err
-	}
-	file := newRulesFile(f, set, p.reload)
-	more, err := newAdmin(set, client, listener.Addr(), file.rules)
-	if err != nil {
-		return err
-	}
-	more.handle("POST "+explain.Path, explain.NewHandler(explain.Source{Client: client, Rules: func() explain.Rules {
-		return explainRules(set.file, file.rules())
-	}}))
-	set.log.Info("aggregator is up", "version", readVersion().Version, "namespace", rules.Namespace,
-		"rules", len(rules.Rules), "rules_version", rules.Version,
-		"source", conf.Source, p.where(), "redis", redacted(conf.Redis.URL), "http", listener.Addr().String(), more.words())
-	if p, err = withWebhook(p, set, client); err != nil {
-		return err
-	}
-	if p, err = withBaselines(p, set, client); err != nil {
-		return err
-	}
-	p = &reloadingPipeline{p, file, hangups, systemd}
-	if p, err = newReportingPipeline(p, client, set, file); err != nil {
-		return err
-	}
-	return serve(ctx, p, listener, more, systemd, set.log)
+	return err
 }
 
 // redis is a client for the Redis that holds the hot set.
@@ -142,22 +106,17 @@ func (s *settings) redis() (redis.UniversalClient, error) {
 }
 
 // dryRun asks the servers that the aggregator needs whether they answer.
-func (s *settings) dryRun(ctx context.Context, w io.Writer, client redis.UniversalClient) error {
+func (s *settings) dryRun(ctx context.Context, w io.Writer, client redis.UniversalClient, d *daemon.Daemon) error {
 	if err := pingRedis(ctx, client, s.file.Aggregator.Redis.URL); err != nil {
 		return err
 	}
+	server, err := d.Check(ctx)
+	if err != nil {
+		return daemonError(err)
+	}
 	answer := "Redis answers"
-	switch s.file.Aggregator.Source {
-	case config.SourceKafka:
-		if _, err := newKafkaPipeline(ctx, s, client); err != nil {
-			return err
-		}
-		answer = "Redis and Kafka answer"
-	case config.SourceGraphite:
-		if _, err := newGraphitePipeline(ctx, s, client); err != nil {
-			return err
-		}
-		answer = "Redis and Graphite answer"
+	if server != "" {
+		answer = "Redis and " + server + " answer"
 	}
 	fmt.Fprintf(w, "%s; hotparam doctor says what the user of Redis may do\n", answer)
 	return nil

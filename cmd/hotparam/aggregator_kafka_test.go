@@ -2,22 +2,18 @@ package main
 
 import (
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/kafkafake"
-	"github.com/hotparam/hotparam/internal/kafkasource"
 	"github.com/hotparam/hotparam/internal/testenv"
 	"github.com/hotparam/hotparam/internal/wire"
-	"github.com/hotparam/hotparam/rules"
 )
 
 func fakeKafka(t *testing.T, topics ...string) string {
@@ -28,31 +24,6 @@ func fakeKafka(t *testing.T, topics ...string) string {
 	}
 	t.Cleanup(broker.Close)
 	return broker.Addr()
-}
-
-// A partition that is not read makes a daemon not ready, one that an instance holds up
-// does not.
-func TestKafkaReady(t *testing.T) {
-	at := func(partition int32, frozen, unread bool) kafkasource.PartitionStats {
-		return kafkasource.PartitionStats{Partition: partition, Adopted: true, Frozen: frozen, Unread: unread}
-	}
-	for _, test := range []struct {
-		partitions []kafkasource.PartitionStats
-		want       string
-	}{
-		{[]kafkasource.PartitionStats{at(0, false, false), at(1, false, false)}, "ready: 2 partitions"},
-		{[]kafkasource.PartitionStats{at(0, true, false), at(1, false, false)}, "ready: 2 partitions; nothing cools in 1 of them, as an instance is slow, has died or cannot write them: 0"},
-		{[]kafkasource.PartitionStats{at(0, true, false), at(1, true, true)}, "1 of 2 partitions stand still, as their brokers do not answer: 1"},
-		{nil, "standby: the other aggregators have all partitions, this one gets some when one of them ends"},
-	} {
-		got, err := kafkaReady(&kafkasource.Stats{Counters: kafkasource.Counters[int64]{Rebalances: 1}, Partitions: test.partitions}, &hotkeys.PublisherStats{Connected: true})
-		if err != nil {
-			got = err.Error()
-		}
-		if got != test.want || (err != nil) != strings.Contains(test.want, "brokers") {
-			t.Errorf("%+v:\ngot  %s, %v\nwant %s", test.partitions, got, err, test.want)
-		}
-	}
 }
 
 // What keeps a daemon from reading is told within seconds, with what to do and with
@@ -102,20 +73,6 @@ func TestAggregatorKafkaSettings(t *testing.T) {
 			args := append([]string{"aggregator", "--dry-run", "--config", write(t, goodRules+test.file)}, test.flags...)
 			hotparamCommand(t, args...).exits(t, test.code, test.says...)
 		})
-	}
-}
-
-// What a publisher publishes outlasts the session of its aggregator.
-func TestPartitionConfig(t *testing.T) {
-	for session, want := range map[time.Duration][2]time.Duration{
-		0:                       {15 * time.Second, 15 * time.Second},
-		1500 * time.Millisecond: {15 * time.Second, 10 * time.Second},
-		time.Minute:             {65 * time.Second, 65 * time.Second},
-	} {
-		c := partitionConfig(&rules.Rules{Namespace: "shop"}, session, slog.Default())
-		if got := [2]time.Duration{c.EntryTTL, c.BeatTTL}; got != want {
-			t.Errorf("session %v: %v, want %v", session, got, want)
-		}
 	}
 }
 

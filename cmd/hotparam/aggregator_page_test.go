@@ -16,7 +16,7 @@ import (
 )
 
 // status asks the daemon and returns the status and the body of its answer.
-func (d *daemon) status(path string, headers ...string) (int, string) {
+func (d *running) status(path string, headers ...string) (int, string) {
 	d.t.Helper()
 	req, err := http.NewRequestWithContext(d.t.Context(), http.MethodGet, d.http+path, http.NoBody)
 	if err != nil {

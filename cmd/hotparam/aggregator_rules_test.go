@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/testenv"
-	"github.com/hotparam/hotparam/rules"
 )
 
 // The rules of a file that is switched, as Kubernetes does, are in force soon. One that cannot
@@ -72,64 +70,4 @@ func TestChangedFileIsInForce(t *testing.T) {
 	if got := daemon.get("/-/ready"); strings.Contains(got, "in force") {
 		t.Errorf("/-/ready of a good file: %q", got)
 	}
-}
-
-// A reload is announced at once, so that the version in the heartbeat is that of the rules in
-// force; so is a file that is refused.
-func TestReloadIsAnnounced(t *testing.T) {
-	t.Parallel()
-	path := write(t, goodRules)
-	put := func(text string) {
-		t.Helper()
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	first, err := config.Parse(path, []byte(goodRules))
-	if err != nil {
-		t.Fatal(err)
-	}
-	announced := 0
-	file := newRulesFile(aggregatorFlags{config: path}, &settings{file: first, log: slog.New(slog.DiscardHandler)}, func(*rules.Rules) error { return nil })
-	file.onChange(func() { announced++ })
-	for i, step := range []struct {
-		text string
-		want int
-	}{{goodRules, 1}, {strings.Replace(goodRules, "200/s", "300/s", 1), 2}, {strings.Replace(goodRules, "200/s", "many", 1), 3}, {strings.Replace(goodRules, "200/s", "300/s", 1), 4}} {
-		put(step.text)
-		if file.reload(); announced != step.want {
-			t.Errorf("after step %d %d were announced, want %d", i, announced, step.want)
-		}
-	}
-}
-
-// A file that cannot be used stays so while it cannot be read, and after that. Only other contents
-// are looked at.
-func TestBadFileThatIsUnreadableStaysBad(t *testing.T) {
-	t.Parallel()
-	first, err := config.Parse("f.yaml", []byte(goodRules))
-	if err != nil {
-		t.Fatal(err)
-	}
-	puts := 0
-	file := newRulesFile(aggregatorFlags{config: "f.yaml"}, &settings{file: first, log: slog.New(slog.DiscardHandler)}, func(*rules.Rules) error { puts++; return nil })
-	want := func(step, problem string, rejected int64, wantPuts int) {
-		t.Helper()
-		if s := file.read(); !strings.HasPrefix(s.Problem, problem) || (s.Problem == "") != (problem == "") || s.Rejected != rejected || puts != wantPuts {
-			t.Errorf("%s: problem %q, %d rejected, %d put in force, want %q, %d, %d", step, s.Problem, s.Rejected, puts, problem, rejected, wantPuts)
-		}
-	}
-	bad := strings.Replace(goodRules, "200/s", "many", 1)
-	file.use([]byte(bad), false)
-	want("bad", "line ", 1, 0)
-	file.access(os.ErrPermission)
-	want("unreadable", os.ErrPermission.Error(), 2, 0)
-	file.access(nil)
-	want("readable again", "line ", 2, 0)
-	file.use([]byte(bad), false)
-	want("the same", "line ", 2, 0)
-	file.use([]byte("# mended\n"+goodRules), false)
-	want("mended", "", 2, 0) // the rules in force are those of the file
-	file.use([]byte(strings.Replace(goodRules, "200/s", "300/s", 1)), false)
-	want("other rules", "", 2, 1)
 }

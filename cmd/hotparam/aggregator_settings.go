@@ -6,7 +6,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -15,7 +14,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/hotparam/hotparam/config"
-	"github.com/hotparam/hotparam/internal/baseline"
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
@@ -50,7 +48,6 @@ type settings struct {
 	file     *config.File
 	encoding wire.Encoding
 	log      *slog.Logger
-	days     *baseline.Days
 	ownRedis bool // the URL is a flag's or a variable's
 }
 
@@ -61,7 +58,6 @@ func (f *aggregatorFlags) settings(w io.Writer) (*settings, error) {
 	}
 	s := &settings{file: file, log: log}
 	err = s.override(f)
-	s.days = newDays(s.file.Aggregator)
 	return s, err
 }
 
@@ -182,23 +178,6 @@ func checkAddress(name, address string) error {
 		return fmt.Errorf("--%s or HOTPARAM_%s %q: want host:port, for example 127.0.0.1:9125", name, strings.ToUpper(name), address)
 	}
 	return nil
-}
-
-// withoutCredentials returns a Redis URL without users and passwords, for commands that others
-// are to type: "" if it has no such form.
-func withoutCredentials(redisURL string) string {
-	if !strings.Contains(redisURL, "://") { // host:port
-		return redisURL
-	}
-	u, err := url.Parse(redisURL)
-	if err != nil {
-		return ""
-	}
-	query := u.Query()
-	query.Del("username")
-	query.Del("password")
-	u.User, u.RawQuery = nil, query.Encode()
-	return u.String()
 }
 
 var passwordOption = regexp.MustCompile(`(password=)[^&]*`)

@@ -141,3 +141,9 @@ func TestOffClocksAreNamed(t *testing.T) {
 		t.Errorf("the log speaks %d times of clocks:\n%s", n, log)
 	}
 }
+
+// A directory for snapshots that does not exist is an error of the settings.
+func TestNoDirectoryForSnapshots(t *testing.T) {
+	file := write(t, goodRules+"aggregator: {snapshot_file: "+filepath.Join(t.TempDir(), "none", "snapshot")+"}\n")
+	hotparamCommand(t, "aggregator", "--config", file, "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0").exits(t, exitConfig, "aggregator.snapshot_file")
+}

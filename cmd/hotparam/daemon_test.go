@@ -14,18 +14,18 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// daemon is an aggregator that runs in this process.
-type daemon struct {
+// running is an aggregator that runs in this process.
+type running struct {
 	t    *testing.T
 	log  *testenv.Log
 	end  func() int
 	http string
 }
 
-func startDaemon(t *testing.T, args ...string) *daemon {
+func startDaemon(t *testing.T, args ...string) *running {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	d, code := &daemon{t: t, log: new(testenv.Log)}, make(chan int, 1)
+	d, code := &running{t: t, log: new(testenv.Log)}, make(chan int, 1)
 	go func() {
 		code <- run(ctx, append([]string{"aggregator", "--http", "127.0.0.1:0"}, args...), streams{in: strings.NewReader(""), out: io.Discard, err: d.log})
 	}()
@@ -40,7 +40,7 @@ func startDaemon(t *testing.T, args ...string) *daemon {
 }
 
 // find waits for a line of the log and gives what its group stands for.
-func (d *daemon) find(pattern string) string {
+func (d *running) find(pattern string) string {
 	d.t.Helper()
 	line, found := regexp.MustCompile(pattern), ""
 	eventually(d.t, func() error {
@@ -54,7 +54,7 @@ func (d *daemon) find(pattern string) string {
 	return found
 }
 
-func (d *daemon) get(path string) string {
+func (d *running) get(path string) string {
 	d.t.Helper()
 	req, err := http.NewRequestWithContext(d.t.Context(), http.MethodGet, d.http+path, http.NoBody)
 	if err != nil {
@@ -73,7 +73,7 @@ func (d *daemon) get(path string) string {
 }
 
 // is checks readiness.
-func (d *daemon) is(want string) func() error {
+func (d *running) is(want string) func() error {
 	return func() error {
 		if got := strings.TrimSpace(d.get("/-/ready")); got != want {
 			return fmt.Errorf("/-/ready: %q, want %q", got, want)
@@ -83,7 +83,7 @@ func (d *daemon) is(want string) func() error {
 }
 
 // serves checks that metrics have these lines.
-func (d *daemon) serves(lines ...string) func() error {
+func (d *running) serves(lines ...string) func() error {
 	return func() error {
 		metrics := d.get("/metrics")
 		for _, line := range lines {

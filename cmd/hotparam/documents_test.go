@@ -266,3 +266,29 @@ func documents(t *testing.T) map[string]string {
 	}
 	return found
 }
+
+// Metrics that other documents name are there.
+func TestDocumentsNameMetricsThatExist(t *testing.T) {
+	page, err := os.ReadFile("../../METRICS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for path, text := range documents(t) {
+		if path == "METRICS.md" || path == "CHANGELOG.md" {
+			continue
+		}
+		for _, name := range regexp.MustCompile(`@?\bhotparam_[a-z_]+\b`).FindAllString(text, -1) {
+			if name[0] == '@' {
+				continue // a location of nginx
+			}
+			n++
+			if !strings.HasSuffix(name, "_") && !regexp.MustCompile("(?m)^\\| `"+name+"[{`]").Match(page) {
+				t.Errorf("%s: METRICS.md does not have %s", path, name)
+			}
+		}
+	}
+	if n < 20 {
+		t.Errorf("documents name %d metrics", n)
+	}
+}

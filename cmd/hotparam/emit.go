@@ -15,6 +15,7 @@ import (
 	"github.com/hotparam/hotparam"
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/internal/daemon"
 	"github.com/hotparam/hotparam/internal/termtext"
 	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
@@ -82,7 +83,7 @@ func (e *emission) run(ctx context.Context, s streams, args []string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(s.err, "sent %d of %d counts of %s by rule %s: %s\n", sent.Counts, n, printable(key.Text), key.Rule, transportWords(file))
+	fmt.Fprintf(s.err, "sent %d of %d counts of %s by rule %s: %s\n", sent.Counts, n, printable(key.Text), key.Rule, daemon.TransportWords(file))
 	if sent.Counts < n {
 		return unreachableError(fmt.Errorf("%d counts could not be sent; hotparam doctor --config %s looks for the reason", n-sent.Counts, e.config))
 	}

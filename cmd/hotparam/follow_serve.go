@@ -32,7 +32,7 @@ func (f *followService) open(ctx context.Context, address string) (err error) {
 	if address != "" {
 		var lc net.ListenConfig
 		if f.listener, err = lc.Listen(ctx, "tcp", address); err != nil {
-			return fmt.Errorf("health and metrics: %w", withAnotherAddress(err, "--http or HOTPARAM_HTTP"))
+			return fmt.Errorf("health and metrics: %w", status.WithAnotherAddress(err, "--http or HOTPARAM_HTTP"))
 		}
 	}
 	if f.systemd, err = sdnotify.New(); err != nil && f.listener != nil {
@@ -53,7 +53,7 @@ func (f *followService) run(ctx context.Context) error {
 		helpers.Go(func() error {
 			defer stop()
 			if err := f.newStatusServer().Serve(rest, f.listener); err != nil {
-				return fmt.Errorf("health and metrics: %w", withAnotherAddress(err, "--http or HOTPARAM_HTTP"))
+				return fmt.Errorf("health and metrics: %w", status.WithAnotherAddress(err, "--http or HOTPARAM_HTTP"))
 			}
 			return nil
 		})
@@ -97,7 +97,7 @@ func (f *followService) reportService(ctx context.Context) error {
 	f.systemd.Watch(ctx, func(context.Context) (string, error) {
 		words, _ := f.status(time.Now())
 		looked := f.follower.Stats().Looked
-		if since := time.Since(looked); !looked.IsZero() && since > stuckAfter {
+		if since := time.Since(looked); !looked.IsZero() && since > status.StuckAfter {
 			return "", fmt.Errorf("the logs have not been read for %v", since.Round(time.Second))
 		}
 		return words, nil
@@ -111,7 +111,7 @@ func (f *followService) status(now time.Time) (words string, ready bool) {
 	switch {
 	case f.ending.Load():
 		return "not ready: ending", false
-	case !s.Looked.IsZero() && now.Sub(s.Looked) > stuckAfter:
+	case !s.Looked.IsZero() && now.Sub(s.Looked) > status.StuckAfter:
 		return fmt.Sprintf("not ready: the logs have not been read for %v", now.Sub(s.Looked).Round(time.Second)), false
 	case s.Missing == int64(s.Logs):
 		return "not ready: no log can be read; waiting for them", false
@@ -131,7 +131,7 @@ func (f *followService) newStatusServer() *httpserve.Server {
 	server, _ := status.NewServer(status.Config{
 		Log: f.log, Build: readVersion(),
 		Ready:   func() (string, bool) { return f.status(time.Now()) },
-		Collect: func(s status.Samples) { collectFollower(s, f.follower) },
+		Collect: f.follower.Collect,
 	})
 	return server
 }

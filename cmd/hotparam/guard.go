@@ -97,7 +97,7 @@ func (s *guardSettings) serve(ctx context.Context, hp *hotparam.Hotparam, keys s
 		LimitsAlone: s.file.Aggregator.Source == config.SourceNone,
 	})
 	if at := (*service.ListenError)(nil); errors.As(err, &at) {
-		return fmt.Errorf("door %s: %w", at.Door, withAnotherAddress(at.Err, "--"+at.Door+" or guard."+at.Door+" of the file"))
+		return fmt.Errorf("door %s: %w", at.Door, status.WithAnotherAddress(at.Err, "--"+at.Door+" or guard."+at.Door+" of the file"))
 	}
 	if err != nil {
 		return err
@@ -105,13 +105,13 @@ func (s *guardSettings) serve(ctx context.Context, hp *hotparam.Hotparam, keys s
 	defer guard.Close()
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", s.guard.HTTP)
 	if err != nil {
-		return fmt.Errorf("health and metrics: %w", withAnotherAddress(err, "--http, HOTPARAM_HTTP or guard.http"))
+		return fmt.Errorf("health and metrics: %w", status.WithAnotherAddress(err, "--http, HOTPARAM_HTTP or guard.http"))
 	}
 	defer listener.Close() // the server closes it, if it runs
 	s.logUp(guard, listener.Addr())
 	server, mux := status.NewServer(status.Config{
 		Log: s.log, Build: readVersion(), Ready: guard.Ready, Others: []prometheus.Collector{hp},
-		Collect: func(to status.Samples) { collectGuard(to, guard, s) },
+		Collect: guard.Collect,
 	})
 	if s.guard.Pprof {
 		// It has no token, so it accepts only programs of this machine, and no requests from web

@@ -15,7 +15,6 @@ var (
 
 	ruleWords      = hotwords.Rule
 	thresholdWords = hotwords.Threshold
-	limitWords     = hotwords.Limit
 
 	originCount = hotwords.OriginCount
 	plural      = hotwords.Plural

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"syscall"
 
 	"github.com/redis/go-redis/v9"
 
@@ -38,15 +37,6 @@ func pingRedis(ctx context.Context, client redis.UniversalClient, url string) er
 		return noRedisError(err, url)
 	}
 	return nil
-}
-
-// withAnotherAddress adds to the error of a listener whose address is in use where another one
-// can be named.
-func withAnotherAddress(err error, where string) error {
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("%w by another program: choose another address by %s", err, where)
-	}
-	return err
 }
 
 // noRedisError says what to do about a Redis that does not answer at a URL, or that

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/internal/daemon"
 	"github.com/hotparam/hotparam/internal/hotwords"
 )
 
@@ -111,7 +112,7 @@ func parseFile(in io.Reader, path string) (*config.File, config.Problems, error)
 func describe(w io.Writer, path string, file *config.File) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: good, %s, version %s\n", path, plural(len(file.Rules.Rules), "rule"), file.Rules.Version)
-	fmt.Fprintf(&b, "  counts: %s\n", transportWords(file))
+	fmt.Fprintf(&b, "  counts: %s\n", daemon.TransportWords(file))
 	for _, words := range hotwords.Also(file.Rules) {
 		fmt.Fprintf(&b, "  %s\n", words)
 	}

@@ -19,8 +19,6 @@ import (
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/base"
 	"github.com/hotparam/hotparam/internal/explain"
-	"github.com/hotparam/hotparam/internal/wire"
-	"github.com/hotparam/hotparam/rules"
 )
 
 // explaining is what `hotparam rules explain` was asked for.
@@ -196,7 +194,7 @@ func (e *explaining) explain(ctx context.Context, s streams, q explain.Request) 
 	if err != nil {
 		return explain.Document{}, err
 	}
-	d, err := explain.Explain(q, explainRules(file, file.Rules), facts)
+	d, err := explain.Explain(q, explain.RulesOf(file, file.Rules), facts)
 	if err != nil {
 		return d, usageError(err)
 	}
@@ -223,17 +221,6 @@ func (e *explaining) facts(ctx context.Context, file *config.File) (explain.Fact
 		facts.Unknown += " (" + redacted(settings.URL) + ")"
 	}
 	return facts, nil
-}
-
-// explainRules are rules with what the command knows of them. file says how their keys are
-// sent.
-func explainRules(file *config.File, rules *rules.Rules) explain.Rules {
-	r := explain.Rules{Rules: rules, LimitWords: limitWords}
-	encoding, err := wire.ParseEncoding(file.StatsD.WithDefaults(file.Aggregator).Encoding)
-	if source := file.Aggregator.Source; err == nil && source != config.SourceKafka && source != config.SourceNone {
-		r.Fit = encoding.Fit
-	}
-	return r
 }
 
 // writeExplanation writes a document for people.

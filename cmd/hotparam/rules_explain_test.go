@@ -88,7 +88,7 @@ func TestExplainHotKeys(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		return explainRules(file, file.Rules)
+		return explain.RulesOf(file, file.Rules)
 	}})
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+explain.Path, func(w http.ResponseWriter, r *http.Request) {

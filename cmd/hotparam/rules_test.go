@@ -5,10 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/hotparam/hotparam/config"
-	"github.com/hotparam/hotparam/rules"
 )
 
 func TestLint(t *testing.T) {
@@ -114,69 +112,6 @@ func TestLintSaysWhenDaysAreNotKnown(t *testing.T) {
 		r := hotparamCommand(t, "rules", "lint", write(t, fmt.Sprintf(file, hot)))
 		if r.code != exitOK || strings.Contains(r.err, want) != is {
 			t.Errorf("%s: exit code %d, %s\nwant the notice: %v", hot, r.code, r.err, is)
-		}
-	}
-}
-
-// How counts travel is told in words, too.
-func TestTransportInWords(t *testing.T) {
-	for settings, want := range map[string]string{
-		"":                                    "StatsD to 127.0.0.1:8125",
-		"aggregator: {listen: ':9'}":          "StatsD to :9",
-		"statsd: {addresses: ['a:1', 'b:1']}": "StatsD to a:1, b:1, a part of the keys to each",
-		"statsd: {addresses: ['a:1', 'b:1'], spread: all}\naggregator: {lease: true}": "StatsD to a:1, b:1, everything to each; one of them publishes",
-		"aggregator: {listen: [':9', 'tcp://:9'], readers: 4}":                        "StatsD to :9",
-		"statsd: {addresses: ['unix:///run/s'], encoding: strict, meta: false}":       "StatsD to unix:///run/s, keys strict, no meta lines",
-		"aggregator: {source: graphite}":                                              "StatsD to 127.0.0.1:8125, keys strict, no meta lines; Graphite at http://127.0.0.1:8080, asked @every 1s for stats_counts.{name} in steps of 1s",
-		"aggregator: {source: graphite}\nstatsd: {addresses: ['s:1', 't:1']}\ngraphite: {url: 'https://g', every: '@every 5s', series: 'stats.{name}', rate: true, user: u, password_env: P}": "StatsD to s:1, t:1, a part of the keys to each, keys strict, no meta lines; Graphite at https://g, asked @every 5s for stats.{name} (per second) in steps of 1s, as user u",
-		"aggregator: {source: kafka}": "Kafka topic hotparam.counters at 127.0.0.1:9092, acks=1",
-		"aggregator: {source: kafka}\nkafka: {topic: t, tls: true, acks: all, idempotent: true}":   "Kafka topic t at 127.0.0.1:9092, acks=all, idempotent, TLS",
-		"aggregator: {source: kafka}\nkafka: {sasl: {mechanism: plain, user: u, password_env: P}}": "Kafka topic hotparam.counters at 127.0.0.1:9092, acks=1, SASL PLAIN in the clear",
-	} {
-		file, err := config.Parse("f.yaml", []byte(goodRules+settings))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := transportWords(file); got != want {
-			t.Errorf("%s:\n%s, want\n%s", settings, got, want)
-		}
-	}
-}
-
-func TestLimitWords(t *testing.T) {
-	for limit, want := range map[string]string{
-		"50/s": "limit 50/s, burst 50",
-		"{rate: 50/s, burst: 100, initial: 0, penalty: 1m}":                                 "limit 50/s, burst 100, initially 0, locked for 1m after a refusal",
-		"{rate: 50/s, algorithm: gcra, warm_up: 30s, on_limit: shadow}":                     "limit 50/s, burst 50, gcra, warms up in 30s from 1/3, shadow",
-		"{rate: 5/s, burst: 9, algorithm: leaky_bucket, shape: true, wait: 2s}":             "limit 5/s, burst 9, leaky bucket, shaped, wait up to 2s",
-		"{rate: 7/30d, algorithm: fixed_window, calendar: month, zone: Europe/Berlin}":      "limit 7/30d, fixed window of a calendar month in Europe/Berlin",
-		"{rate: 7/1m, algorithm: sliding_blocks, count_denied: true, scope: share}":         "limit 7/1m, 10 sliding blocks, refused ones count, shared by all instances",
-		"{rate: 7/1m, algorithm: sliding_log, scope: exact}":                                "limit 7/1m, sliding log, over all instances by Redis, local when it is away",
-		"{rate: 7/1m, algorithm: x_own, serve: {status: 203}}":                              "limit 7/1m, burst 7, x own, serve 203",
-		"{concurrency: 8, wait: 2s, queue: 5, priority: {by: tier, first: [gold, silver]}}": "8 at a time, wait up to 2s in a queue of 5, first tier gold, silver",
-		"{rate: 7/1m, scope: exact, when_redis_is_away: closed, on_limit: serve}":           "limit 7/1m, burst 7, serve what code gives, over all instances by Redis, closed when it is away",
-	} {
-		f, err := config.Parse("f.yaml", []byte("rules: [{id: a, match: {route: '*'}, limit: "+limit+"}]"))
-		if err != nil {
-			t.Error(err)
-			continue
-		}
-		if got := limitWords(f.Rules.Rules[0].Limit, rules.Requests); got != want {
-			t.Errorf("%s: got\n%s, want\n%s", limit, got, want)
-		}
-	}
-}
-
-func TestGraphiteWords(t *testing.T) {
-	for _, test := range []struct {
-		g    config.Graphite
-		want string
-	}{
-		{config.Graphite{URL: "http://g", TokenEnv: "T"}, "Graphite at http://g, asked @every 1s for stats_counts.{name} in steps of 1s, with a token in the clear"},
-		{config.Graphite{URL: "https://g", TokenFile: "f", Step: 10 * time.Second}, "Graphite at https://g, asked @every 1s for stats_counts.{name} in steps of 10s, with a token"},
-	} {
-		if got := graphiteWords(test.g.WithDefaults()); got != test.want {
-			t.Errorf("got\n%s, want\n%s", got, test.want)
 		}
 	}
 }

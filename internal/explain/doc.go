@@ -7,6 +7,6 @@
 // The command explains by a file, and a daemon by the rules that it has in force
 // ([NewHandler], asked by [Ask]). Both have the same [Document].
 //
-// request.go a request as JSON · facts.go what is in Redis · document.go what is said ·
+// request.go a request as JSON · rules.go rules of a file · facts.go what is in Redis · document.go what is said ·
 // why.go in words · handler.go ask.go the way to a daemon
 package explain

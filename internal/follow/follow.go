@@ -16,6 +16,7 @@ import (
 	"github.com/hotparam/hotparam/internal/decode"
 	"github.com/hotparam/hotparam/internal/filewatch"
 	"github.com/hotparam/hotparam/internal/replay"
+	"github.com/hotparam/hotparam/internal/status"
 	"github.com/hotparam/hotparam/limiter"
 	"github.com/hotparam/hotparam/limiter/semaphore"
 	"github.com/hotparam/hotparam/middleware"
@@ -94,7 +95,7 @@ func (f *Follower) build(file *config.File) (err error) {
 		return err
 	}
 	f.rules = file.Rules
-	f.inForce.stats = RulesStats{Version: f.rules.Version, Rules: len(f.rules.Rules), Loaded: time.Now()}
+	f.inForce.stats = status.RulesFile{Version: f.rules.Version, Rules: len(f.rules.Rules), Loaded: time.Now()}
 	key, err := file.Aggregator.SigningKey()
 	if err != nil {
 		return err

@@ -7,25 +7,17 @@ import (
 
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/replay"
+	"github.com/hotparam/hotparam/internal/status"
 )
-
-// RulesStats describes the rules in force and the reading of the file.
-type RulesStats struct {
-	Version           string
-	Rules             int
-	Loaded            time.Time // when these rules came into force
-	Reloads, Rejected int64
-	Problem           string // of the file as it is now; "" if its rules are in force
-}
 
 // rulesState has the rules' stats. It is locked while rules are replaced.
 type rulesState struct {
 	sync.Mutex
-	stats RulesStats
+	stats status.RulesFile
 }
 
 // Rules returns the current stats of the rules. It is safe for concurrent use.
-func (f *Follower) Rules() RulesStats {
+func (f *Follower) Rules() status.RulesFile {
 	f.inForce.Lock()
 	defer f.inForce.Unlock()
 	return f.inForce.stats

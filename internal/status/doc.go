@@ -3,5 +3,5 @@
 //
 //	figure.go   a metric and what METRICS.md says of it, declared once
 //	server.go   health, readiness, metrics · pprof.go profiles · build.go the version
-//	hangups.go  SIGHUP
+//	rules.go    the rules file, as all of them follow one · hangups.go SIGHUP
 package status

@@ -2,10 +2,13 @@ package status
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
+	"syscall"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -88,6 +91,15 @@ var HTTPFigures = []Figure[httpserve.Stats]{
 		Explain("times that there was no file descriptor for a connection; four are reserved for `/-/healthy`"),
 }
 
+// WithAnotherAddress adds to the error of a listener whose address is in use where another one
+// can be named.
+func WithAnotherAddress(err error, where string) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("%w by another program: choose another address by %s", err, where)
+	}
+	return err
+}
+
 // AskHealth asks a process's own server, as any other client does.
 func AskHealth(ctx context.Context, server net.Addr) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+reachable(server)+healthPath, http.NoBody)
@@ -118,3 +130,7 @@ func reachable(addr net.Addr) string {
 	}
 	return fmt.Sprintf("[::1]:%d", tcp.Port)
 }
+
+// StuckAfter is how long what counts may go without having worked anything off, until it is stuck. It reports each
+// second, whether counts arrive or not.
+const StuckAfter = 10 * time.Second

@@ -5,7 +5,8 @@
 //	certificates.go  certificates that are renewed
 //	doors.go         the doors and their listeners
 //	service.go       the order in which all of it begins and ends
+//	metrics.go       its metrics
 //
-// The command's part is flags, printing, metrics and the server of health: it passes that server
+// The command's part is flags, printing and the server of health: it passes that server
 // to [Service.Run].
 package service

@@ -1,0 +1,74 @@
+package daemon
+
+import (
+	"context"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/baseline"
+	"github.com/hotparam/hotparam/internal/status"
+)
+
+// newDays returns what jumps over days compare with, still empty. The share of the keys that
+// this daemon counts is named as the part of the set that it publishes.
+func newDays(a config.Aggregator) *baseline.Days {
+	share := a.Source
+	if a.Name != "" && a.Source != config.SourceKafka { // there a partition is whoever's
+		share += "-" + a.Name
+	}
+	return baseline.NewDays(share)
+}
+
+// comparingPipeline is a pipeline beside which baselines are kept in Redis.
+type comparingPipeline struct {
+	pipeline
+	keeper *baseline.Keeper
+}
+
+// withBaselines adds the keeper of the baselines to a pipeline.
+func withBaselines(p pipeline, set *settings, client redis.UniversalClient) (pipeline, error) {
+	store, err := hotkeys.NewBaselines(client, set.file.Rules.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	return &comparingPipeline{p, baseline.NewKeeper(baseline.KeeperConfig{Days: set.days, Store: store, InOffice: p.publishes, Log: set.log})}, nil
+}
+
+// Run implements pipeline.
+func (p *comparingPipeline) Run(ctx context.Context) error {
+	keeping, stop := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		p.keeper.Run(keeping)
+	}()
+	err := p.pipeline.Run(ctx)
+	stop()
+	<-done
+	return err
+}
+
+func (p *comparingPipeline) collect(s status.Samples) {
+	p.pipeline.collect(s)
+	status.Collect(s, baselineMetrics, p.keeper.Stats())
+}
+
+// baselineMetrics are of jumps over days.
+var baselineMetrics = []status.Figure[baseline.Stats]{
+	status.Flag("baselines_failing", "1 if what keys counted on the days before cannot be read from or written to Redis.",
+		func(s *baseline.Stats) bool { return s.Failing }).
+		Explain("1 if what keys counted on the days before cannot be read from or written to Redis: [jumps over " +
+			"days](docs/RULES.md#jumps-over-days) go by what is known already"),
+	status.Counter("baselines_failures_total", "Times that baselines could not be read or written.",
+		func(s *baseline.Stats) int64 { return s.Failures }),
+	status.Gauge("baselines_known", "Hours of the days before, and of this one, that are known.",
+		func(s *baseline.Stats) float64 { return float64(s.Hours) }),
+	status.Gauge("baselines_bytes", "Bytes of the hours that are known.",
+		func(s *baseline.Stats) float64 { return float64(s.Bytes) }),
+	status.Gauge("baselines_unsaved", "Hours of a part of the keys that are not in Redis yet.",
+		func(s *baseline.Stats) float64 { return float64(s.Unsaved) }),
+	status.Counter("baselines_dropped_total", "DATA LOSS: hours that could not be read, or had no room.",
+		func(s *baseline.Stats) int64 { return s.Unreadable + s.Refused }),
+}

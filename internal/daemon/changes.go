@@ -1,0 +1,107 @@
+package daemon
+
+import (
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/hotwords"
+	"github.com/hotparam/hotparam/internal/loglimit"
+	"github.com/hotparam/hotparam/rules"
+)
+
+// changeLines is how many keys are logged as they become hot, and as many as they cool: what
+// a person reads in an incident, and never a flood of them.
+var changeLines = loglimit.Rate{Burst: 20, Every: time.Second}
+
+// changeLog logs what becomes hot and what cools, at a bounded rate. A nil log
+// disables it. It is safe for concurrent use.
+type changeLog struct {
+	log       *slog.Logger
+	hot, cool loglimit.Limit
+
+	mu sync.Mutex
+	// since holds since when each key is hot that was reported as hot: a change of its limit is
+	// no news.
+	since map[rules.Key]time.Time
+}
+
+// maxLogged bounds how many hot keys are known. Of those beyond, a change of the limit is logged
+// as if they had become hot.
+const maxLogged = 10_000
+
+// becameHot records a hot key and reports whether it was not hot before.
+func (c *changeLog) becameHot(h *rules.Hot) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	since, known := c.since[h.Key]
+	if known && since.Equal(h.Since) {
+		return false
+	}
+	if c.since == nil {
+		c.since = make(map[rules.Key]time.Time)
+	}
+	if known || len(c.since) < maxLogged {
+		c.since[h.Key] = h.Since
+	}
+	return true
+}
+
+// cooled forgets a key.
+func (c *changeLog) cooled(key rules.Key) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.since, key)
+}
+
+// write logs a change, unless it is a standby's: the one that publishes logs the same.
+func (c *changeLog) write(change *rules.Change, publisher *hotkeys.Publisher) {
+	if c.log == nil {
+		return
+	}
+	asked, standby := false, false
+	silent := func() bool {
+		if !asked {
+			asked, standby = true, publisher.Standby()
+		}
+		return standby
+	}
+	for i := range change.Hot {
+		if !c.becameHot(&change.Hot[i]) {
+			continue
+		}
+		if unlogged, ok := c.hot.Allow(changeLines, time.Now()); ok && !silent() {
+			c.line("hot", &change.Hot[i], unlogged)
+		}
+	}
+	for i := range change.Cool {
+		c.cooled(change.Cool[i].Key)
+		if unlogged, ok := c.cool.Allow(changeLines, time.Now()); ok && !silent() {
+			c.line("cool", &change.Cool[i], unlogged)
+		}
+	}
+}
+
+func (c *changeLog) line(what string, h *rules.Hot, unlogged int) {
+	args := []any{"rule", h.Rule, "key", h.Text, "rate", hotwords.Speed(h.Rate, h.Cause.Unit), "count", hotwords.Bounds(h), "threshold", hotwords.Cause(h.Cause)}
+	if !h.Limit.IsZero() {
+		args = append(args, "limit", hotwords.Rate(h.Limit, h.Cause.Unit), "mode", string(h.Mode))
+	}
+	if unlogged > 0 {
+		args = append(args, "unlogged", unlogged)
+	}
+	c.log.Info(what, args...)
+}
+
+// loggedPublisher logs the changes that it publishes.
+type loggedPublisher struct {
+	*hotkeys.Publisher
+	changes *changeLog
+}
+
+// Publish implements aggregator.Publisher.
+func (p loggedPublisher) Publish(change rules.Change) {
+	p.changes.write(&change, p.Publisher)
+	p.Publisher.Publish(change)
+}

@@ -1,0 +1,153 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/graphitesource"
+	"github.com/hotparam/hotparam/internal/status"
+	"github.com/hotparam/hotparam/rules"
+)
+
+var graphiteWay = source{
+	open: func(ctx context.Context, set *settings, client redis.UniversalClient) (pipeline, error) {
+		return newGraphitePipeline(ctx, set, client)
+	},
+	server: "Graphite",
+	read:   func(f *config.File) string { return graphiteWords(f.Graphite.WithDefaults()) },
+	sent: func(f *config.File) string {
+		return sentByStatsD(f) + "; " + graphiteWords(f.Graphite.WithDefaults())
+	},
+}
+
+// graphiteWords is what Graphite is asked for, and when, and as whom.
+func graphiteWords(g config.Graphite) string {
+	series := cmp.Or(g.Series, graphitesource.DefaultSeries)
+	if g.Rate {
+		series += " (per second)"
+	}
+	words := fmt.Sprintf("Graphite at %s, asked %s for %s in steps of %v", g.URL, cmp.Or(g.Every, graphitesource.DefaultEvery), series, g.Step)
+	switch {
+	case g.User != "":
+		words += ", as user " + g.User
+	case g.TokenFile+g.TokenEnv != "":
+		words += ", with a token"
+	default:
+		return words
+	}
+	if strings.HasPrefix(g.URL, "http:") {
+		words += " in the clear"
+	}
+	return words
+}
+
+// graphitePipeline is a job that asks Graphite, with one publisher.
+type graphitePipeline struct {
+	owner
+	source *graphitesource.Source
+	url    string
+}
+
+// newGraphitePipeline asks Graphite whether all is well: it is an error, within
+// seconds, if it does not answer or does not let us.
+func newGraphitePipeline(ctx context.Context, set *settings, client redis.UniversalClient) (*graphitePipeline, error) {
+	p, err := makeGraphitePipeline(set, client)
+	if err != nil {
+		return nil, configError(err)
+	}
+	if err := p.source.Check(ctx); err != nil {
+		if errors.Is(err, graphitesource.ErrUnreachable) {
+			return nil, unreachableError(err)
+		}
+		return nil, configError(err)
+	}
+	return p, nil
+}
+
+// makeGraphitePipeline makes no call.
+func makeGraphitePipeline(set *settings, client redis.UniversalClient) (*graphitePipeline, error) {
+	p := &graphitePipeline{url: set.file.Graphite.URL}
+	o, err := newOwner(set, client, func(published []rules.Hot) { p.source.Inherit(published) })
+	if err != nil {
+		return nil, err
+	}
+	p.owner = o
+	g := set.file.Graphite
+	c := graphitesource.Config{
+		Rules: set.file.Rules, Publisher: o.publisher, Encoding: set.encoding, Canonical: set.file.Aggregator.Canonical, Memory: set.file.Aggregator.Memory,
+		Days: set.days, URL: g.URL, Every: g.Every, Offset: g.Offset, Timeout: g.Timeout,
+		Series: g.Series, Rate: g.Rate, Heartbeat: g.Heartbeat, Step: g.Step,
+		User: g.User, Log: set.log,
+	}
+	if c.Password, err = readSecret("password", g.PasswordFile, g.PasswordEnv); err != nil {
+		return nil, err
+	}
+	if c.Token, err = readSecret("token", g.TokenFile, g.TokenEnv); err != nil {
+		return nil, err
+	}
+	if g.TLS != nil {
+		if c.TLS, err = g.TLS.Config(); err != nil {
+			return nil, fmt.Errorf("graphite.%w", err)
+		}
+	}
+	p.source, err = graphitesource.New(c)
+	return p, err
+}
+
+// readSecret reads what a file or a variable holds; "" if neither is given.
+func readSecret(what, file, env string) (string, error) {
+	text, err := base.ReadSecret(file, env)
+	if err == nil {
+		return text, nil
+	}
+	field := what + "_env"
+	if file != "" {
+		field = what + "_file"
+	}
+	return "", fmt.Errorf("graphite.%s: %w", field, err)
+}
+
+// Run implements pipeline.
+func (p *graphitePipeline) Run(ctx context.Context) error {
+	return p.run(ctx, func(ctx context.Context) error {
+		err := p.source.Run(ctx)
+		p.log.Info("aggregator has drained", "counts", p.source.Stats().Counted)
+		return err
+	})
+}
+
+func (p *graphitePipeline) reload(rules *rules.Rules) error {
+	return p.owner.reload(rules, p.source.Reload)
+}
+
+func (p *graphitePipeline) ready() (string, error) {
+	words, err := p.owner.ready()
+	if stats := p.source.Stats(); err == nil && stats.Frozen {
+		return "", errors.New("time stands still: " + stats.Why)
+	}
+	return words, err
+}
+
+func (p *graphitePipeline) collect(s status.Samples) {
+	stats := p.source.Stats()
+	status.Collect(s, graphiteMetrics, stats)
+	status.Collect(s, detectorMetrics, stats.Detector)
+	status.Collect(s, publisherMetrics, p.publisher.Stats())
+}
+
+func (p *graphitePipeline) where() slog.Attr { return slog.String(config.SourceGraphite, p.url) }
+
+// reportTo implements pipeline.
+func (p *graphitePipeline) reportTo(m *rules.Member) {
+	stats := p.source.Stats()
+	m.Dropped, m.Waiting = stats.BadValue, int64(p.publisher.Stats().Waiting)
+	reportDetector(m, &stats.Detector)
+}

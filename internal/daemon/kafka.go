@@ -1,0 +1,208 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/kafkasource"
+	"github.com/hotparam/hotparam/internal/status"
+	"github.com/hotparam/hotparam/internal/wire"
+	"github.com/hotparam/hotparam/rules"
+)
+
+var kafkaWay = source{
+	open: func(ctx context.Context, set *settings, client redis.UniversalClient) (pipeline, error) {
+		return newKafkaPipeline(ctx, set, client)
+	},
+	server: "Kafka",
+	read:   topicWords,
+	sent: func(f *config.File) string {
+		words := topicWords(f) + ", acks=" + cmp.Or(f.Kafka.Acks, config.AcksOne)
+		if f.Kafka.Idempotent {
+			words += ", idempotent"
+		}
+		switch k := f.Kafka; {
+		case k.SASL != nil && k.TLS != nil:
+			words += ", TLS, SASL " + k.SASL.Mechanism
+		case k.SASL != nil:
+			words += ", SASL " + k.SASL.Mechanism + " in the clear"
+		case k.TLS != nil:
+			words += ", TLS"
+		}
+		return words + trustWords(f.Aggregator)
+	},
+}
+
+func topicWords(f *config.File) string {
+	k := f.Kafka.WithDefaults()
+	return fmt.Sprintf("Kafka topic %s at %s", cmp.Or(k.Topic, wire.DefaultTopic), strings.Join(k.Brokers, ", "))
+}
+
+// kafkaPipeline is a member of a consumer group, with a publisher for each of its
+// partitions.
+type kafkaPipeline struct {
+	source     *kafkasource.Source
+	publishers *publishers
+	brokers    []string
+	log        *slog.Logger
+}
+
+// newKafkaPipeline asks the brokers whether all is well: it is an error, within
+// seconds, if they do not answer or do not let us.
+func newKafkaPipeline(ctx context.Context, set *settings, client redis.UniversalClient) (*kafkaPipeline, error) {
+	p, err := makeKafkaPipeline(set, client)
+	if err != nil {
+		return nil, configError(err)
+	}
+	if err := p.source.Check(ctx); err != nil {
+		if noAnswer(err) {
+			return nil, unreachableError(err)
+		}
+		return nil, configError(err)
+	}
+	return p, nil
+}
+
+// makeKafkaPipeline reaches no broker.
+func makeKafkaPipeline(set *settings, client redis.UniversalClient) (*kafkaPipeline, error) {
+	rules, k := set.file.Rules, set.file.Kafka
+	trust, err := set.trust()
+	if err != nil {
+		return nil, err
+	}
+	p := &kafkaPipeline{
+		publishers: newPublishers(client, partitionConfig(rules, k.Session, set.log)),
+		brokers:    k.Brokers,
+		log:        set.log,
+	}
+	p.source, err = kafkasource.New(kafkasource.Config{
+		Connection: k.Connection, Topic: k.Topic, Group: k.Group, Session: k.Session,
+		Member: set.file.Aggregator.Name,
+		Rules:  rules, Encoding: set.encoding, Canonical: set.file.Aggregator.Canonical, Memory: set.file.Aggregator.Memory,
+		Publisher: func(partition int32) (kafkasource.PartitionPublisher, error) { return p.publishers.of(partition) },
+		Days:      set.days,
+		Trust:     trust,
+		Log:       set.log,
+	})
+	return p, err
+}
+
+// partitionConfig is the configuration of a partition's publisher. What it
+// publishes lasts until another aggregator has the partition: the session of the
+// one that died, and a rebalance; and until Redis has failed over.
+func partitionConfig(rules *rules.Rules, session time.Duration, log *slog.Logger) hotkeys.PublisherConfig {
+	const rebalance = 5 * time.Second
+	if session == 0 {
+		session = kafkasource.DefaultSession
+	}
+	return hotkeys.PublisherConfig{
+		Namespace: rules.Namespace, Rules: hotRules(rules), Logger: log,
+		EntryTTL: max(15*time.Second, session+rebalance),
+		BeatTTL:  max(10*time.Second, session+rebalance),
+	}
+}
+
+// noAnswer reports whether an error is that no broker answers, and not what one
+// answered.
+func noAnswer(err error) bool {
+	var network *net.OpError
+	return errors.As(err, &network) && network.Op == "dial" || errors.Is(err, context.DeadlineExceeded)
+}
+
+// Run implements pipeline.
+func (p *kafkaPipeline) Run(ctx context.Context) error {
+	err := p.source.Run(ctx)
+	p.log.Info("aggregator has drained", "counts", p.source.Stats().Decoder.Counts)
+	if err != nil {
+		return configError(err) // brokers that are away are waited for: these refuse us
+	}
+	return nil
+}
+
+func (p *kafkaPipeline) reload(rules *rules.Rules) error {
+	if err := p.source.Reload(rules); err != nil {
+		return err
+	}
+	p.publishers.reload(hotRules(rules))
+	return nil
+}
+
+// publishes reports whether there is a partition here whose hot keys reach Redis.
+func (p *kafkaPipeline) publishes() bool { return p.publishers.publish() }
+
+func (p *kafkaPipeline) ready() (string, error) {
+	source, published := p.source.Stats(), p.publishers.stats()
+	return kafkaReady(&source, &published)
+}
+
+// kafkaReady is not ready if partitions are not read. One whose time an instance holds
+// up is read and published: nothing cools in it, as in any deploy that kills instances.
+func kafkaReady(source *kafkasource.Stats, published *hotkeys.PublisherStats) (string, error) {
+	var waiting, unread, heldUp []string
+	for _, partition := range source.Partitions {
+		name := fmt.Sprint(partition.Partition)
+		if !partition.Adopted {
+			waiting = append(waiting, name)
+		}
+		switch {
+		case partition.Frozen && partition.Unread:
+			unread = append(unread, name)
+		case partition.Frozen:
+			heldUp = append(heldUp, name)
+		}
+	}
+	n := len(source.Partitions)
+	notPublished := whyNotPublished(published)
+	switch {
+	case source.Rebalances == 0:
+		return "", errors.New("the consumer group has not given out partitions yet")
+	case notPublished != nil:
+		return "", notPublished
+	case len(waiting) > 0:
+		return "", fmt.Errorf("%w: %d of %d partitions are not taken over yet: %s", errNoRedis, len(waiting), n, strings.Join(waiting, ", "))
+	case len(unread) > 0:
+		return "", fmt.Errorf("%d of %d partitions stand still, as their brokers do not answer: %s", len(unread), n, strings.Join(unread, ", "))
+	case n == 0:
+		return "standby: the other aggregators have all partitions, this one gets some when one of them ends", nil
+	}
+	words := fmt.Sprintf("ready: %d partitions", n) + placesWords(published)
+	if len(heldUp) > 0 {
+		words += fmt.Sprintf("; nothing cools in %d of them, as an instance is slow, has died or cannot write them: %s", len(heldUp), strings.Join(heldUp, ", "))
+	}
+	return withTrouble(words, published) + clockWords(&source.Decoder) + lateWords(&source.Decoder) + refusedWords(&source.Decoder), nil
+}
+
+func (p *kafkaPipeline) collect(s status.Samples) {
+	stats := p.source.Stats()
+	status.Collect(s, kafkaMetrics, stats)
+	decoder := stats.Decoder
+	decoder.Packets = stats.Records // those that were not decoded, too
+	status.Collect(s, kafkaDecoderMetrics, decoder)
+	for _, partition := range stats.Partitions {
+		status.Collect(s, partitionMetrics, partition)
+	}
+	status.Collect(s, detectorMetrics, stats.Detector)
+	status.Collect(s, publisherMetrics, p.publishers.stats())
+}
+
+func (p *kafkaPipeline) where() slog.Attr {
+	return slog.String("brokers", strings.Join(p.brokers, ","))
+}
+
+// reportTo implements pipeline.
+func (p *kafkaPipeline) reportTo(m *rules.Member) {
+	stats := p.source.Stats()
+	m.Dropped, m.Lost, m.Arrived = refusedSum(&stats.Decoder), lostSum(&stats.Decoder), stats.Decoder.Packets
+	m.Waiting = int64(p.publishers.stats().Waiting)
+	reportDetector(m, &stats.Detector)
+}

@@ -1,0 +1,146 @@
+package daemon
+
+import (
+	"strconv"
+
+	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/kafkasource"
+	"github.com/hotparam/hotparam/internal/status"
+)
+
+var kafkaDecoderMetrics = kafkaMeanings(decoderMetrics("kafka", "records"))
+
+// kafkaMeanings has METRICS.md say of each metric what is different with Kafka, or which one of
+// StatsD's it is like.
+func kafkaMeanings(table []status.Figure[decode.Stats]) []status.Figure[decode.Stats] {
+	for i := range table {
+		f := &table[i]
+		statsd := statsdDecoderMetrics[i]
+		switch meaning := kafkaExplained[f.Name]; {
+		case meaning != "":
+			f.Meaning = meaning
+		case statsd.Meaning != "":
+			f.Meaning = "as `" + statsd.Name + "`"
+		}
+	}
+	return table
+}
+
+// kafkaExplained are the meanings of the decoder's metrics that differ from those of StatsD.
+var kafkaExplained = map[string]string{
+	"hotparam_kafka_records_total": "records that were read, including those that are read again after a rebalance",
+	"hotparam_kafka_lines_total":   "lines in them",
+	"hotparam_kafka_counts_total":  "lines that were counts of a rule's key",
+	"hotparam_kafka_counted_total": "what the counts add up to",
+	"hotparam_kafka_rejected_total": "lines that were no counts: `malformed`, `foreign`, `not_counter`, `negative`, `bad_key`, `no_rule`, " +
+		"as with StatsD",
+	"hotparam_kafka_lost_records_total": "gaps in the senders' sequences: what a broker lost, or a sender dropped; as " +
+		"`hotparam_statsd_lost_packets_total`",
+	"hotparam_kafka_recovered_records_total": "records that were counted as lost and came after all",
+	"hotparam_kafka_duplicate_records_total": "records that came twice and were counted once",
+	"hotparam_kafka_origins_total":           "lines with the routes and callers of hot keys",
+	"hotparam_kafka_samples_total":           "counts that came with a rate, and are estimates",
+	"hotparam_kafka_uncanonical_total": "counts of other programs whose keys were not canonical: their parts may be in several partitions, " +
+		"as a key is [sent by what it looks like](docs/PRODUCERS.md#the-record)",
+	"hotparam_kafka_refused_records_total": "records, as `hotparam_statsd_refused_packets_total`: `unsigned`, `bad_mac`, `time`, `replayed` " +
+		"with `trust: signed`; `counts`, `keys`, `names` over a cap; `unlisted` never",
+	"hotparam_kafka_senders": "instances heard of in the last minute",
+	"hotparam_kafka_late_senders": "of these, those all of whose counts are over two seconds old when they come: as " +
+		"`hotparam_statsd_late_senders`; without `LogAppendTime` the clock may be slow",
+	"hotparam_kafka_off_clocks": "of these, those whose clocks are off by more than a quarter of a second: their counts are placed as " +
+		"if they were right if the topic has `LogAppendTime`, else by the clock that is off. `/-/ready` " +
+		"names the one that is off by most, the log each: run chrony or another NTP client there",
+	"hotparam_kafka_clock_offset_seconds": "by how much that clock is behind; negative, it is ahead",
+}
+
+// kafkaMetrics are of the source.
+var kafkaMetrics = []status.Figure[kafkasource.Stats]{
+	status.Counter("kafka_plain_records_total", "Records without headers, of programs that send lines alone.",
+		func(k *kafkasource.Stats) int64 { return k.NoHeaders }),
+	status.Counter("kafka_mismatched_records_total", "Records of senders that know of another number of partitions.",
+		func(k *kafkasource.Stats) int64 { return k.Mismatched }).
+		Explain("records of senders that know of another number of partitions: for some seconds after partitions " +
+			"were added; until then nothing cools"),
+	status.Counter("kafka_truncations_total", "DATA LOSS: times that brokers lost records which they had taken.",
+		func(k *kafkasource.Stats) int64 { return k.Truncated }).
+		Explain("times that brokers lost records that they had accepted: a leader died before others had them " +
+			"(`acks: 1`)"),
+	status.Counter("kafka_fetch_errors_total", "Fetches that failed; they are tried again.",
+		func(k *kafkasource.Stats) int64 { return k.FetchErrors }),
+	status.Counter("kafka_commit_errors_total", "Failed commits of the position in the group; only the display of other tools depends on it.",
+		func(k *kafkasource.Stats) int64 { return k.CommitErrors }),
+	status.Counter("kafka_pauses_total", "Times that a partition was not read on, as counting was behind.",
+		func(k *kafkasource.Stats) int64 { return k.Pauses }),
+	status.Counter("kafka_abandoned_clients_total", "Replaced clients that did not end in time; at most four are awaited at once.",
+		func(k *kafkasource.Stats) int64 { return k.Abandoned }),
+	status.Gauge("kafka_partitions", "Partitions that this daemon has.",
+		func(k *kafkasource.Stats) float64 { return float64(len(k.Partitions)) }),
+	status.Counter("kafka_rebalances_total", "Times that the group gave out partitions, of nothing new, too.",
+		func(k *kafkasource.Stats) int64 { return k.Rebalances }),
+	status.Counter("kafka_assigned_partitions_total", "Partitions that came from the group.",
+		func(k *kafkasource.Stats) int64 { return k.Assigned }),
+	status.Counter("kafka_revoked_partitions_total", "Partitions that went to another daemon in good order.",
+		func(k *kafkasource.Stats) int64 { return k.Revoked }),
+	status.Counter("kafka_taken_partitions_total", "Partitions that went because the group had not heard of this daemon for a session.",
+		func(k *kafkasource.Stats) int64 { return k.Lost }),
+	status.Counter("kafka_resizes_total", "Times that the topic got more partitions.",
+		func(k *kafkasource.Stats) int64 { return k.Resizes }),
+	status.Counter("kafka_adopt_failures_total", "Tries to take a partition's hot keys over that failed.",
+		func(k *kafkasource.Stats) int64 { return k.AdoptFailures }).
+		Explain("failed tries to take a partition's hot keys over from Redis; until one succeeds no key of the " +
+			"partition is published"),
+	status.CountersBy("kafka_rejected_records_total", "DATA LOSS: records that were not counted, by reason.", "reason",
+		func(k *kafkasource.Stats, emit func(string, int64)) {
+			emit("bad_headers", k.BadHeaders)
+			emit("namespace", k.Foreign)
+		}).
+		Explain("records that were not counted: `bad_headers` (no known version of hotparam wrote them); `namespace` " +
+			"(of another fleet: give each a topic of its own)"),
+	status.CountersBy("kafka_replaced_clients_total", "Clients that were replaced as they were stuck, by reason.", "reason",
+		func(k *kafkasource.Stats, emit func(string, int64)) {
+			emit("throttled", k.Replaced.Throttled)
+			emit("fetch", k.Replaced.Fetch)
+			emit("ends", k.Replaced.Ends)
+			emit("group", k.Replaced.Group)
+		}).
+		Explain("clients of the brokers that were replaced as they were stuck while another got answers: `throttled` " +
+			"(a broker asked for a pause longer than the session), `fetch`, `ends`, `group`"),
+	status.Gauge("kafka_uncovered_partitions", "Partitions of which not all is read that was there when they came; none of their keys becomes hot or cools.",
+		partitionsThat(func(p *kafkasource.PartitionStats) bool { return !p.Covered })),
+	status.Gauge("kafka_frozen_partitions", "Partitions whose time stands still, as their brokers do not answer.",
+		partitionsThat(func(p *kafkasource.PartitionStats) bool { return p.Frozen })).
+		Explain("partitions whose time has stood still for 3 s, as their brokers do not answer (then `/-/ready` " +
+			"answers 503), or an instance is slow, has died or cannot write them; nothing of them cools"),
+}
+
+// partitionsThat returns how many partitions of a source is reports true for.
+func partitionsThat(is func(*kafkasource.PartitionStats) bool) func(*kafkasource.Stats) float64 {
+	return func(k *kafkasource.Stats) (n float64) {
+		for i := range k.Partitions {
+			if is(&k.Partitions[i]) {
+				n++
+			}
+		}
+		return n
+	}
+}
+
+// partitionMetrics are of each partition of the source.
+var partitionMetrics = []status.Figure[kafkasource.PartitionStats]{
+	status.GaugesBy("kafka_lag_records", "Records that are still to be read; absent while it is not known.", "partition",
+		func(p *kafkasource.PartitionStats, emit func(string, float64)) {
+			if p.Records >= 0 { // it is known
+				emit(partitionName(p), float64(p.Records))
+			}
+		}),
+	status.GaugesBy("kafka_delay_seconds", "How old the newest counts are that were read: 0.1 to 1 in good times.", "partition",
+		func(p *kafkasource.PartitionStats, emit func(string, float64)) {
+			emit(partitionName(p), p.Delay.Seconds())
+		}),
+	status.GaugesBy("kafka_behind_seconds", "How old the time is up to which all counts have come: no key cools by newer counts.", "partition",
+		func(p *kafkasource.PartitionStats, emit func(string, float64)) {
+			emit(partitionName(p), p.Behind.Seconds())
+		}),
+}
+
+func partitionName(p *kafkasource.PartitionStats) string { return strconv.Itoa(int(p.Partition)) }

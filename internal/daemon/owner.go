@@ -1,0 +1,152 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/hotwords"
+	"github.com/hotparam/hotparam/rules"
+)
+
+// owner publishes for a source that counts all keys by itself: one owner in Redis.
+type owner struct {
+	publisher loggedPublisher
+	log       *slog.Logger
+}
+
+// newOwner is named as its source is, and as this one of several aggregators. inherit gets the
+// keys that are published already when it takes its part of the set.
+func newOwner(set *settings, client redis.UniversalClient, inherit func([]rules.Hot)) (owner, error) {
+	conf := set.file.Aggregator
+	c := hotkeys.PublisherConfig{Namespace: set.file.Rules.Namespace, Owner: conf.Source, Rules: hotRules(set.file.Rules), Inherit: inherit, Logger: set.log}
+	if conf.Name != "" {
+		c.Owner += "-" + conf.Name
+	}
+	if conf.Lease {
+		c.Lease = hotkeys.DefaultLease
+	}
+	publisher, err := hotkeys.NewPublisher(client, c)
+	return owner{loggedPublisher{publisher, &changeLog{log: set.log}}, set.log}, err
+}
+
+// run runs a source until ctx ends, and publishes until the source has ended, so
+// that what it found last is published, too.
+func (o owner) run(ctx context.Context, source func(context.Context) error) error {
+	publishing, published := context.WithCancel(context.WithoutCancel(ctx))
+	defer published()
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		defer published()
+		return source(ctx)
+	})
+	group.Go(func() error { return o.publisher.Run(publishing) })
+	return group.Wait()
+}
+
+// reload puts other rules in force in a source, and then in the publisher.
+func (o owner) reload(rules *rules.Rules, source func(*rules.Rules) error) error {
+	if err := source(rules); err != nil {
+		return err
+	}
+	o.publisher.Reload(hotRules(rules))
+	return nil
+}
+
+func (o owner) publishes() bool { return o.publisher.Publishes() }
+
+// ready returns a description of the publisher's state, or the error why hot keys are not published.
+func (o owner) ready() (string, error) {
+	stats := o.publisher.Stats()
+	if err := whyNotPublished(&stats); err != nil {
+		return "", err
+	}
+	if stats.Standby {
+		return "standby: another aggregator publishes, this one takes over when it dies", nil
+	}
+	return withTrouble("ready"+placesWords(&stats), &stats), nil
+}
+
+// hotRules are the ids of the rules that find hot keys, which share the places of the
+// published set.
+func hotRules(rules *rules.Rules) (ids []string) {
+	for i := range rules.Rules {
+		if len(rules.Rules[i].Hot) > 0 {
+			ids = append(ids, rules.Rules[i].ID)
+		}
+	}
+	return ids
+}
+
+// placesWords names the rules of which hot keys are not published; it is empty if all
+// are.
+func placesWords(stats *hotkeys.PublisherStats) string {
+	var waiting []string
+	for _, rule := range slices.Sorted(maps.Keys(stats.Rules)) {
+		if n := stats.Rules[rule].Waiting; n > 0 {
+			waiting = append(waiting, fmt.Sprintf("%d of %s", n, rule))
+		}
+	}
+	words := ""
+	if len(waiting) > 0 {
+		words = "; the published set is full, hot keys wait for a place: " + strings.Join(waiting, ", ")
+	}
+	if n := stats.Unpublishable; n > 0 {
+		words += fmt.Sprintf("; %s cannot be published, as no instance could read them", hotwords.Plural(n, "hot key"))
+	}
+	return words
+}
+
+// lateWords names the instance whose counts arrive latest, or is empty if none are late.
+func lateWords(stats *decode.Stats) string {
+	late := &stats.Late
+	if late.N == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; counts of %s come late, those of %s by %v: are they held up on their way, or is the clock there slow?",
+		hotwords.Plural(int(late.N), "instance"), late.Latest, late.Age.Round(100*time.Millisecond))
+}
+
+// clockWords names the instance whose clock is off by most, or is empty if all are right.
+func clockWords(stats *decode.Stats) string {
+	off := &stats.Off
+	if off.N == 0 {
+		return ""
+	}
+	placed := "its counts are placed as if it were right"
+	if !off.Worst.Corrected {
+		placed = "its counts are placed by it, as the topic has no LogAppendTime"
+	}
+	return fmt.Sprintf("; the clock of %s is off, that of %s is %s: run chrony or another NTP client there; %s",
+		hotwords.Plural(int(off.N), "instance"), off.Worst.Name, off.Worst.Words(), placed)
+}
+
+// whyNotPublished returns why hot keys are not published, or nil.
+func whyNotPublished(stats *hotkeys.PublisherStats) error {
+	switch {
+	case stats.FencedBy != "":
+		return fmt.Errorf("%w: fenced by %s; this one takes over when that one ends or falls silent", errFenced, stats.FencedBy)
+	case stats.Connected:
+		return nil
+	case stats.Trouble != "":
+		return fmt.Errorf("%w: %s", errNoRedis, stats.Trouble)
+	}
+	return errNoRedis
+}
+
+// withTrouble adds what fails though hot keys are published.
+func withTrouble(words string, stats *hotkeys.PublisherStats) string {
+	if stats.Trouble != "" {
+		words += "; but " + stats.Trouble
+	}
+	return words
+}

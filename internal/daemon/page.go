@@ -1,0 +1,138 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/internal/hotwords"
+	"github.com/hotparam/hotparam/internal/live"
+	"github.com/hotparam/hotparam/internal/page"
+	"github.com/hotparam/hotparam/internal/status"
+	"github.com/hotparam/hotparam/rules"
+)
+
+// admin is what the daemon's HTTP server serves besides health, readiness and metrics:
+// the page with its API, and whatever else only those may read who may read the page.
+type admin struct {
+	guard *page.Guard
+	view  *live.View // nil without a page
+	page  *page.Page // nil without a page
+	more  []adminRoute
+}
+
+type adminRoute struct {
+	pattern string
+	handler http.Handler
+}
+
+// newAdmin returns what is served on a listener. rules returns the rules in force.
+func newAdmin(set *settings, client redis.UniversalClient, listener net.Addr, rules func() *rules.Rules) (*admin, error) {
+	conf := set.file.Aggregator
+	token, err := conf.PageToken()
+	if err != nil {
+		return nil, &ConfigError{err}
+	}
+	host, _, err := net.SplitHostPort(conf.HTTP)
+	if err != nil {
+		return nil, err
+	}
+	a := &admin{guard: page.NewGuard(page.GuardConfig{
+		Token: token, Listener: listener, Hosts: append([]string{host}, conf.PageHosts...), Log: set.log,
+	})}
+	if conf.Pprof {
+		a.handle("GET "+status.PprofPath, status.Pprof())
+	}
+	if conf.Page == config.PageOff {
+		return a, nil
+	}
+	if a.view, err = live.NewView(client, live.Config{Namespace: rules().Namespace, Logger: set.log}); err != nil {
+		return nil, err
+	}
+	a.page = page.New(page.Config{
+		Guard: a.guard, View: a.view, Redis: withoutCredentials(conf.Redis.URL), Version: set.build.Version, Log: set.log,
+		Rules: func() page.Rules { return pageRules(rules()) },
+	})
+	return a, nil
+}
+
+// handle adds something that is guarded as the page is. It is called before run.
+func (a *admin) handle(pattern string, handler http.Handler) {
+	a.more = append(a.more, adminRoute{pattern, handler})
+}
+
+// register adds all to the server's mux.
+func (a *admin) register(mux *http.ServeMux) {
+	if a.page != nil {
+		a.page.Register(mux)
+	} else if a.guard.HasToken() {
+		mux.Handle("/login", a.guard.Login())
+		mux.Handle("/logout", a.guard.Login())
+	}
+	for _, route := range a.more {
+		mux.Handle(route.pattern, a.guard.Protect(route.handler))
+	}
+}
+
+// run keeps the page up to date until ctx ends.
+func (a *admin) run(ctx context.Context) error {
+	if a.page == nil {
+		return nil
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return a.view.Run(ctx) })
+	group.Go(func() error { return a.page.Run(ctx) })
+	if err := group.Wait(); err != nil {
+		return fmt.Errorf("the page: %w", err)
+	}
+	return nil
+}
+
+// words say in the log who may read the page.
+func (a *admin) words() slog.Attr {
+	state := "open to this machine"
+	switch {
+	case a.page == nil:
+		state = "off"
+	case a.guard.IsClosed():
+		state = "closed: aggregator.http is not a loopback address, and aggregator.page_token_file or page_token_env is missing"
+	case a.guard.HasToken():
+		state = "with a token"
+	}
+	return slog.String("page", state)
+}
+
+// pageRules returns rules as `rules lint` writes them.
+func pageRules(rules *rules.Rules) page.Rules {
+	all := page.Rules{Namespace: rules.Namespace, Version: rules.Version, Rules: make([]page.Rule, 0, len(rules.Rules))}
+	for i := range rules.Rules {
+		all.Rules = append(all.Rules, page.Rule{ID: rules.Rules[i].ID, Words: hotwords.Rule(&rules.Rules[i])})
+	}
+	all.Also = hotwords.Also(rules)
+	return all
+}
+
+// withoutCredentials returns a Redis URL without users and passwords, for commands that others
+// are to type: "" if it has no such form.
+func withoutCredentials(redisURL string) string {
+	if !strings.Contains(redisURL, "://") { // host:port
+		return redisURL
+	}
+	u, err := url.Parse(redisURL)
+	if err != nil {
+		return ""
+	}
+	query := u.Query()
+	query.Del("username")
+	query.Del("password")
+	u.User, u.RawQuery = nil, query.Encode()
+	return u.String()
+}

@@ -1,0 +1,181 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/rules"
+)
+
+// publishers are those of the partitions that are here, one for each. They come
+// and go with the partitions; what those that went have counted stays.
+type publishers struct {
+	client redis.UniversalClient
+	config hotkeys.PublisherConfig // but the owner; its Rules are guarded by mu
+
+	changes changeLog
+
+	mu   sync.Mutex
+	live map[*partitionPublisher]struct{}
+	gone hotkeys.PublisherStats
+}
+
+func newPublishers(client redis.UniversalClient, config hotkeys.PublisherConfig) *publishers {
+	return &publishers{client: client, config: config, changes: changeLog{log: config.Logger}, live: make(map[*partitionPublisher]struct{})}
+}
+
+// partitionPublisher is a publisher that is counted while it runs.
+type partitionPublisher struct {
+	*hotkeys.Publisher
+	partition int32
+	all       *publishers
+}
+
+// of makes the publisher of a partition. It owns the partition's part of the set.
+func (p *publishers) of(partition int32) (*partitionPublisher, error) {
+	p.mu.Lock()
+	config := p.config
+	p.mu.Unlock()
+	config.Owner = fmt.Sprintf("kafka-%d", partition)
+	publisher, err := hotkeys.NewPublisher(p.client, config)
+	if err != nil {
+		return nil, err
+	}
+	return &partitionPublisher{publisher, partition, p}, nil
+}
+
+// reload sets the rules that share the places, of all publishers.
+func (p *publishers) reload(rules []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.config.Rules = rules
+	for publisher := range p.live {
+		publisher.Reload(rules)
+	}
+}
+
+// Adopt is the publisher's; what fails before it runs is counted, too.
+func (p *partitionPublisher) Adopt(ctx context.Context) ([]rules.Hot, time.Time, error) {
+	hot, judged, err := p.Publisher.Adopt(ctx)
+	if err != nil {
+		p.all.mu.Lock()
+		p.all.gone.Failures++
+		p.all.mu.Unlock()
+	}
+	return hot, judged, err
+}
+
+// Publish is the publisher's, and logs the change.
+func (p *partitionPublisher) Publish(change rules.Change) {
+	p.all.changes.write(&change, p.Publisher)
+	p.Publisher.Publish(change)
+}
+
+// publish reports whether one of them does.
+func (p *publishers) publish() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for publisher := range p.live {
+		if publisher.Publishes() {
+			return true
+		}
+	}
+	return false
+}
+
+// Run is the publisher's.
+func (p *partitionPublisher) Run(ctx context.Context) error {
+	p.all.mu.Lock()
+	p.all.live[p] = struct{}{}
+	p.all.mu.Unlock()
+	defer func() {
+		p.all.mu.Lock()
+		defer p.all.mu.Unlock()
+		delete(p.all.live, p)
+		s := p.Stats()
+		addCounters(&p.all.gone, s)
+		if p.all.gone.Rules == nil {
+			p.all.gone.Rules = make(map[string]hotkeys.RulePlaces)
+		}
+		for rule, of := range s.Rules { // what went holds no place, and waits for none
+			s.Rules[rule] = hotkeys.RulePlaces{Overflow: of.Overflow}
+		}
+		addPlaces(p.all.gone.Rules, s.Rules)
+	}()
+	return p.Publisher.Run(ctx)
+}
+
+// stats adds up the publishers' counters and figures. They are connected when none
+// is not, and fenced when one is. Of who has fenced them, and of their trouble, it has
+// the first partition's.
+func (p *publishers) stats() hotkeys.PublisherStats {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	sum := p.gone
+	sum.Rules = make(map[string]hotkeys.RulePlaces)
+	for _, rule := range p.config.Rules {
+		sum.Rules[rule] = hotkeys.RulePlaces{}
+	}
+	addPlaces(sum.Rules, p.gone.Rules)
+	sum.Connected = true
+	fenced, trouble := make(map[int32]string), make(map[int32]string)
+	for publisher := range p.live {
+		s := publisher.Stats()
+		addCounters(&sum, s)
+		addPlaces(sum.Rules, s.Rules)
+		sum.Keys += s.Keys
+		sum.Waiting += s.Waiting
+		sum.Unpublishable += s.Unpublishable
+		sum.Suspects += s.Suspects
+		sum.Instances = max(sum.Instances, s.Instances) // each has all of them
+		sum.Connected = sum.Connected && s.Connected
+		if s.FencedBy != "" {
+			fenced[publisher.partition] = s.FencedBy
+		}
+		if s.Trouble != "" {
+			trouble[publisher.partition] = s.Trouble
+		}
+	}
+	sum.FencedBy, sum.Trouble = firstPartition(fenced), firstPartition(trouble)
+	return sum
+}
+
+func addPlaces(sum, rules map[string]hotkeys.RulePlaces) {
+	for rule, of := range rules {
+		s := sum[rule]
+		s.Placed += of.Placed
+		s.Waiting += of.Waiting
+		s.Overflow += of.Overflow
+		sum[rule] = s
+	}
+}
+
+// firstPartition returns the words of the lowest partition, and how many have any.
+func firstPartition(words map[int32]string) string {
+	if len(words) == 0 {
+		return ""
+	}
+	first := slices.Min(slices.Collect(maps.Keys(words)))
+	return fmt.Sprintf("%s (partition %d, one of %d)", words[first], first, len(words))
+}
+
+func addCounters(sum *hotkeys.PublisherStats, s hotkeys.PublisherStats) {
+	sum.Overflow += s.Overflow
+	sum.Refused += s.Refused
+	sum.Changes += s.Changes
+	sum.Renewals += s.Renewals
+	sum.Pruned += s.Pruned
+	sum.Rewrites += s.Rewrites
+	sum.Failures += s.Failures
+	sum.Unreadable += s.Unreadable
+	sum.SuspectsOverflow += s.SuspectsOverflow
+	sum.Takeovers += s.Takeovers
+	sum.Healed.Add(s.Healed)
+}

@@ -1,0 +1,165 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hotparam/hotparam/aggregator"
+	"github.com/hotparam/hotparam/collector"
+	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/status"
+	"github.com/hotparam/hotparam/rules"
+)
+
+// reportingPipeline is a pipeline that tells others how it is by heartbeats, and looks what
+// others tell.
+type reportingPipeline struct {
+	pipeline
+	beat      *hotkeys.Heartbeat
+	client    redis.UniversalClient
+	namespace string
+	version   func() string // of the rules
+
+	mu    sync.Mutex
+	fleet fleetFigures
+}
+
+// fleetFigures are what members of the fleet say, and what operators do.
+type fleetFigures struct {
+	Roles    map[rules.Role]int
+	Others   int // members with other rules
+	Versions int // of the rules
+	Controls map[rules.ControlAction]int
+}
+
+func newReportingPipeline(p pipeline, client redis.UniversalClient, set *settings, file *rulesFile) (*reportingPipeline, error) {
+	r := &reportingPipeline{pipeline: p, client: client, namespace: set.file.Rules.Namespace, version: file.rulesVersion}
+	self := rules.Member{Name: set.file.Aggregator.Name, Role: rules.RoleAggregator, Program: set.build.Version, Started: time.Now(), MemoryMax: set.file.Aggregator.Memory}
+	if self.Name == "" {
+		self.Name = collector.DefaultInstance()
+	}
+	var err error
+	r.beat, err = hotkeys.NewHeartbeat(client, hotkeys.HeartbeatConfig{Namespace: r.namespace, Logger: set.log, Member: func() rules.Member {
+		m, rules := self, file.read()
+		m.RulesVersion, m.Problem = rules.Version, rules.Problem
+		p.reportTo(&m)
+		return m
+	}})
+	if err != nil {
+		return nil, err
+	}
+	file.onChange(r.beat.Now) // others see the version now, not with the next heartbeat
+	return r, nil
+}
+
+// Run implements pipeline.
+func (p *reportingPipeline) Run(ctx context.Context) error {
+	reporting, stop := context.WithCancel(ctx)
+	defer stop()
+	var group errgroup.Group
+	group.Go(func() error { return p.beat.Run(reporting) })
+	group.Go(func() error { p.look(reporting); return nil })
+	err := p.pipeline.Run(ctx)
+	stop()
+	return errors.Join(err, group.Wait())
+}
+
+// lookAtFleet is how often an aggregator reads what others tell.
+const lookAtFleet = 2 * time.Second
+
+// look reads what others tell until ctx ends.
+func (p *reportingPipeline) look(ctx context.Context) {
+	ticker := time.NewTicker(lookAtFleet)
+	defer ticker.Stop()
+	for {
+		f := p.readFleet(ctx)
+		p.mu.Lock()
+		p.fleet = f
+		p.mu.Unlock()
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// readFleet returns what others tell. What cannot be read is not known.
+func (p *reportingPipeline) readFleet(ctx context.Context) fleetFigures {
+	ctx, cancel := context.WithTimeout(ctx, lookAtFleet)
+	defer cancel()
+	f := fleetFigures{Versions: len(p.beat.Stats().Versions)}
+	if members, err := hotkeys.ListMembers(ctx, p.client, p.namespace); err == nil {
+		f.Roles = make(map[rules.Role]int)
+		for i := range members {
+			f.Roles[members[i].Role]++
+			if members[i].RulesVersion != p.version() {
+				f.Others++
+			}
+		}
+	}
+	if controls, err := hotkeys.ListControls(ctx, p.client, p.namespace); err == nil {
+		f.Controls = make(map[rules.ControlAction]int)
+		for i := range controls {
+			f.Controls[controls[i].Action]++
+		}
+	}
+	return f
+}
+
+func (p *reportingPipeline) collect(s status.Samples) {
+	p.pipeline.collect(s)
+	p.mu.Lock()
+	f := p.fleet
+	p.mu.Unlock()
+	status.Collect(s, fleetMetrics, f)
+}
+
+var fleetMetrics = []status.Figure[fleetFigures]{
+	status.GaugesBy("members", "Instances and aggregators whose heartbeats are heard, by role.", "role",
+		func(f *fleetFigures, emit func(string, float64)) {
+			if f.Roles == nil {
+				return
+			}
+			for _, role := range []rules.Role{rules.RoleInstance, rules.RoleAggregator} {
+				emit(string(role), float64(f.Roles[role]))
+			}
+		}).
+		Explain("instances and aggregators whose heartbeats are heard, this one included, by `role`; missing while Redis is away. Those without the right to write heartbeats are not among them"),
+	status.Gauge("members_other_rules", "Instances and aggregators whose rules are not those of this aggregator.",
+		func(f *fleetFigures) float64 { return float64(f.Others) }).
+		Explain("instances and aggregators whose rules are of another version than this aggregator's: `hotparam list --instances` marks them"),
+	status.Gauge("rules_versions", "Versions of the rules that instances and aggregators have now; 0 if it is not known.",
+		func(f *fleetFigures) float64 { return float64(f.Versions) }).
+		Explain("how many versions of the rules instances and aggregators have now: more than 1 while they differ, 0 while Redis is away or the rights for heartbeats are missing"),
+	status.GaugesBy("controls", "Keys that operators pin, block or allow, by action.", "action",
+		func(f *fleetFigures, emit func(string, float64)) {
+			if f.Controls == nil {
+				return
+			}
+			for _, action := range []rules.ControlAction{rules.ControlBlock, rules.ControlAllow, rules.ControlPin} {
+				emit(string(action), float64(f.Controls[action]))
+			}
+		}).
+		Explain("keys that operators `pin`, `block` or `allow` now; missing while Redis is away"),
+}
+
+func lostSum(d *decode.Stats) int64 { return max(0, d.LostPackets-d.Recovered) }
+
+func refusedSum(d *decode.Stats) (n int64) {
+	for why := range decode.Refusal(decode.Refusals) {
+		n += d.Refused[why]
+	}
+	return n
+}
+
+func reportDetector(m *rules.Member, d *aggregator.DetectorStats) {
+	m.MemoryUsed, m.Floor = d.Memory, d.Floor
+	m.Dropped += d.Late + d.Unnamed
+}

@@ -1,0 +1,258 @@
+package daemon
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/internal/filewatch"
+	"github.com/hotparam/hotparam/internal/loglimit"
+	"github.com/hotparam/hotparam/internal/sdnotify"
+	"github.com/hotparam/hotparam/internal/status"
+	"github.com/hotparam/hotparam/rules"
+)
+
+// rulesFile is the daemon's file, which is read again on SIGHUP and when it has changed. A
+// file that cannot be used leaves the rules of the last good one in force. It is safe for
+// concurrent use.
+type rulesFile struct {
+	log      *slog.Logger
+	started  *settings                      // what the process began with
+	putRules func(rules *rules.Rules) error // of the pipeline
+
+	mu      sync.Mutex // guards what follows; held while rules are put in force
+	changed func()     // called after each reading, under mu; may be nil
+	inForce *rules.Rules
+	latest  *settings // of the last good file
+	tried   []byte    // the contents that were parsed last, good or bad; nil before the first
+	away    string    // why the file cannot be read; "" if it can
+	stats   status.RulesFile
+	lines   loglimit.Limit
+}
+
+func newRulesFile(set *settings, put func(*rules.Rules) error) *rulesFile {
+	rules := set.file.Rules
+	return &rulesFile{
+		log: set.log, started: set, putRules: put, inForce: rules, latest: set,
+		stats: status.RulesFile{Version: rules.Version, Rules: len(rules.Rules), Loaded: time.Now()},
+	}
+}
+
+// onChange sets f, which is called after each reading of the file that is used or refused. It
+// must not block, nor call r.
+func (r *rulesFile) onChange(f func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.changed = f
+}
+
+// announce calls the function that onChange set. The caller holds mu.
+func (r *rulesFile) announce() {
+	if r.changed != nil {
+		r.changed()
+	}
+}
+
+// rulesVersion returns the version of the rules in force.
+func (r *rulesFile) rulesVersion() string { return r.read().Version }
+
+// rules returns the rules in force.
+func (r *rulesFile) rules() *rules.Rules {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.inForce
+}
+
+// read returns the present figures.
+func (r *rulesFile) read() status.RulesFile {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.stats
+	s.Problem = cmp.Or(r.away, s.Problem)
+	return s
+}
+
+// watch reads the file again whenever it changes, until ctx ends.
+func (r *rulesFile) watch(ctx context.Context) error {
+	filewatch.Run(ctx, filewatch.Config{
+		Path: r.started.path, MaxSize: config.MaxSize,
+		OnChange: func(data []byte) { r.use(data, false) },
+		OnAccess: r.access,
+	})
+	return nil
+}
+
+// reload reads the file now.
+func (r *rulesFile) reload() {
+	data, err := config.Read(r.started.path)
+	if err != nil {
+		r.access(err)
+		return
+	}
+	r.use(data, true)
+}
+
+// access is called with an error when the file cannot be read, and with nil when it can be
+// read again. What was wrong with its contents still is: they follow only if they have changed.
+func (r *rulesFile) access(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.away = ""
+	if err != nil {
+		r.away = r.reject(err)
+	} else {
+		r.log.Info("the file can be read again", "file", r.started.path)
+	}
+	r.announce()
+}
+
+// use puts the rules of a file in force, and logs what has changed. A file with the contents
+// that were parsed last is not looked at again, unless that is asked for, by SIGHUP.
+func (r *rulesFile) use(data []byte, asked bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !asked && bytes.Equal(data, r.tried) {
+		return
+	}
+	r.tried, r.away = data, ""
+	defer r.announce()
+	next, err := r.parse(data)
+	isNew := err == nil && next.file.Rules.Version != r.stats.Version
+	if isNew {
+		err = r.putRules(next.file.Rules)
+	}
+	if err != nil {
+		r.stats.Problem = r.reject(err)
+		return
+	}
+	rules, before, wasBad := next.file.Rules, r.latest, r.stats.Problem != ""
+	r.inForce, r.latest, r.stats.Problem = rules, next, ""
+	if isNew {
+		r.stats.Reloads++
+		r.stats.Version, r.stats.Rules, r.stats.Loaded = rules.Version, len(rules.Rules), time.Now()
+	}
+	if !r.mayLog() {
+		return
+	}
+	if isNew || wasBad || asked {
+		r.log.Info("rules are in force", "rules_version", rules.Version, "rules", len(rules.Rules), "changed", isNew)
+		for _, warning := range next.file.Warnings() {
+			r.log.Warn(warning.Message, "line", warning.Line, "hint", warning.Hint)
+		}
+	}
+	if changed := next.differsFrom(r.started); len(changed) > 0 && len(next.differsFrom(before)) > 0 {
+		r.log.Warn("the file has other settings than when the aggregator started: they need a restart", "sections", strings.Join(changed, ","))
+	}
+}
+
+// parse reads the contents of the file, under the flags and variables that the process
+// started with.
+func (r *rulesFile) parse(data []byte) (*settings, error) {
+	file, err := config.Parse(r.started.path, data)
+	if err != nil {
+		return nil, err
+	}
+	if was := r.inForce.Namespace; file.Rules.Namespace != was {
+		return nil, fmt.Errorf("the namespace is %q now, was %q: another one needs a restart", file.Rules.Namespace, was)
+	}
+	return &settings{file: file}, r.started.override(file)
+}
+
+// reject counts a file that cannot be used, logs why, what is wrong first and how much more
+// there is, and returns the first in words. The caller holds mu.
+func (r *rulesFile) reject(err error) (problem string) {
+	r.stats.Rejected++
+	log := r.log
+	if !r.mayLog() {
+		log = slog.New(slog.DiscardHandler)
+	}
+	var problems config.Problems
+	if !errors.As(err, &problems) || len(problems) == 0 {
+		log.Error("the rules stay as they are: the file cannot be used", "file", r.started.path, "rules_version", r.stats.Version, "err", err)
+		return err.Error()
+	}
+	first := problems[0]
+	args := []any{"file", r.started.path, "rules_version", r.stats.Version, "line", first.Line, "err", first.Message, "hint", first.Hint}
+	if more := len(problems) - 1; more > 0 {
+		args = append(args, "more", more)
+	}
+	log.Error("the rules stay as they are: the file cannot be used", args...)
+	return fmt.Sprintf("line %d: %s", first.Line, first.Message)
+}
+
+// rulesLog is how many lines are logged about the file: a loop may send SIGHUP or write it.
+var rulesLog = loglimit.Rate{Burst: 10, Every: 10 * time.Second}
+
+func (r *rulesFile) mayLog() bool {
+	_, ok := r.lines.Allow(rulesLog, time.Now())
+	return ok
+}
+
+// differsFrom returns the sections of the file, other than its rules, that differ.
+func (s *settings) differsFrom(other *settings) (sections []string) {
+	a, b := s.file, other.file
+	is, was := a.Aggregator, b.Aggregator
+	is.HoldWhenAway, was.HoldWhenAway = 0, 0 // instances obey it at once
+	for _, x := range []struct {
+		name    string
+		is, was any
+	}{
+		{"aggregator", is, was}, {"statsd", a.StatsD, b.StatsD},
+		{"kafka", a.Kafka, b.Kafka}, {"graphite", a.Graphite, b.Graphite}, {"webhook", a.Webhook, b.Webhook},
+	} {
+		if !reflect.DeepEqual(x.is, x.was) {
+			sections = append(sections, x.name)
+		}
+	}
+	return sections
+}
+
+// reloadingPipeline is a pipeline whose rules follow a file.
+type reloadingPipeline struct {
+	pipeline
+	file    *rulesFile
+	hangups *status.Hangups
+	systemd *sdnotify.Notifier
+}
+
+// Run implements pipeline.
+func (p *reloadingPipeline) Run(ctx context.Context) error {
+	following, stop := context.WithCancel(ctx)
+	var group errgroup.Group
+	group.Go(func() error { return p.file.watch(following) })
+	group.Go(func() error { return p.hangups.Follow(following, p.reloadNow) })
+	err := p.pipeline.Run(ctx)
+	stop()
+	return errors.Join(err, group.Wait())
+}
+
+// reloadNow reads the file, and tells systemd, whose `systemctl reload` waits for it.
+func (p *reloadingPipeline) reloadNow() {
+	p.systemd.Reloading()
+	p.file.reload()
+	p.systemd.Ready(statusWords(p))
+}
+
+func (p *reloadingPipeline) ready() (string, error) {
+	words, err := p.pipeline.ready()
+	stats := p.file.read()
+	if err != nil {
+		return "", fmt.Errorf("%w%s", err, stats.Words())
+	}
+	return words + stats.Words(), nil
+}
+
+func (p *reloadingPipeline) collect(s status.Samples) {
+	p.pipeline.collect(s)
+	status.Collect(s, status.RulesFigures, p.file.read())
+}

@@ -1,0 +1,74 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/internal/hotwords"
+	"github.com/hotparam/hotparam/internal/wire"
+)
+
+// source is a way by which counts come, in each file of a source.
+type source struct {
+	open func(ctx context.Context, set *settings, client redis.UniversalClient) (pipeline, error)
+	// server is what open asks whether it answers; "" if nothing is to be asked.
+	server string
+	// read is where the aggregator takes counts from, in words, and sent how instances send
+	// them.
+	read, sent func(*config.File) string
+}
+
+// sources are the ways of [config.Sources].
+var sources = map[string]source{
+	config.SourceStatsD:   statsdWay,
+	config.SourceKafka:    kafkaWay,
+	config.SourceGraphite: graphiteWay,
+}
+
+// SourceWords is where an aggregator takes counts from.
+func SourceWords(f *config.File) string { return sources[f.Aggregator.WithDefaults().Source].read(f) }
+
+// TransportWords is how counts travel from instances to aggregators.
+func TransportWords(f *config.File) string {
+	if f.Aggregator.Source == config.SourceNone {
+		return "none: only limits, without an aggregator"
+	}
+	return sources[f.Aggregator.WithDefaults().Source].sent(f)
+}
+
+// sentByStatsD is how instances send by StatsD.
+func sentByStatsD(f *config.File) string {
+	s := f.StatsD.WithDefaults(f.Aggregator)
+	words := "StatsD to " + strings.Join(s.Addresses, ", ")
+	switch {
+	case len(s.Addresses) == 1:
+	case s.Spread == config.SpreadAll:
+		words += ", everything to each; one of them publishes"
+	default:
+		words += ", a part of the keys to each"
+	}
+	if s.Encoding != wire.Plain.String() {
+		words += ", keys " + s.Encoding
+	}
+	if !*s.Meta {
+		words += ", no meta lines"
+	}
+	return words + trustWords(f.Aggregator)
+}
+
+// trustWords is whose counts are believed, if not everybody's.
+func trustWords(a config.Aggregator) string {
+	switch {
+	case a.Trust == config.TrustSigned:
+		return ", signed"
+	case a.Trust == config.TrustListed:
+		return fmt.Sprintf(", from %s listed", hotwords.Plural(len(a.Senders), "network"))
+	case a.KeyFile+a.KeyEnv != "":
+		return ", signed, which nobody has to be"
+	}
+	return ""
+}

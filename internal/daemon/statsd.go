@@ -1,0 +1,118 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/internal/statsdsource"
+	"github.com/hotparam/hotparam/internal/status"
+	"github.com/hotparam/hotparam/internal/wire"
+	"github.com/hotparam/hotparam/rules"
+)
+
+var statsdWay = source{
+	open: func(ctx context.Context, set *settings, client redis.UniversalClient) (pipeline, error) {
+		return newStatsDPipeline(ctx, set, client)
+	},
+	read: func(f *config.File) string {
+		a := f.Aggregator.WithDefaults()
+		words := "StatsD " + strings.Join(a.Listen, ", ") + trustWords(a)
+		if a.Readers > 1 {
+			words += fmt.Sprintf(" by %d readers", a.Readers)
+		}
+		if e := f.StatsD.WithDefaults(a).Encoding; e != wire.Plain.String() {
+			words += ", keys " + e
+		}
+		return words
+	},
+	sent: sentByStatsD,
+}
+
+// statsdPipeline is our own StatsD listener, with one publisher.
+type statsdPipeline struct {
+	owner
+	agg *statsdsource.Source
+}
+
+func newStatsDPipeline(ctx context.Context, set *settings, client redis.UniversalClient) (*statsdPipeline, error) {
+	p := new(statsdPipeline)
+	o, err := newOwner(set, client, func(published []rules.Hot) { p.agg.Inherit(published) })
+	if err != nil {
+		return nil, err
+	}
+	trust, err := set.trust()
+	if err != nil {
+		return nil, err
+	}
+	conf := set.file.Aggregator
+	p.owner = o
+	kept := statsdsource.Snapshots(snapshots{o.publisher.Publisher})
+	if conf.SnapshotFile != "" {
+		if _, err := os.Stat(filepath.Dir(conf.SnapshotFile)); err != nil {
+			return nil, configError(fmt.Errorf("aggregator.snapshot_file: %w", err))
+		}
+		kept = fileSnapshots{conf.SnapshotFile, o.publisher.Publisher}
+	}
+	p.agg, err = statsdsource.New(ctx, statsdsource.Config{
+		Rules: set.file.Rules, Publisher: o.publisher, Listen: conf.Listen, Readers: conf.Readers, Encoding: set.encoding, Canonical: conf.Canonical, Memory: conf.Memory,
+		Days: set.days, Trust: trust, Log: set.log, Snapshots: kept,
+	})
+	if err != nil {
+		return nil, status.WithAnotherAddress(err, "--listen, HOTPARAM_LISTEN or aggregator.listen")
+	}
+	return p, nil
+}
+
+// Run implements pipeline.
+func (p *statsdPipeline) Run(ctx context.Context) error {
+	return p.run(ctx, func(ctx context.Context) error {
+		err := p.agg.Run(ctx)
+		p.log.Info("aggregator has drained", "counts", p.agg.Stats().Decoder.Counts)
+		return err
+	})
+}
+
+func (p *statsdPipeline) reload(rules *rules.Rules) error {
+	return p.owner.reload(rules, p.agg.Reload)
+}
+
+func (p *statsdPipeline) ready() (string, error) {
+	words, err := p.owner.ready()
+	if err != nil {
+		return "", err
+	}
+	stats := p.agg.Stats()
+	return words + clockWords(&stats.Decoder) + lateWords(&stats.Decoder) + refusedWords(&stats.Decoder), nil
+}
+
+func (p *statsdPipeline) collect(s status.Samples) {
+	stats := p.agg.Stats()
+	status.Collect(s, statsdDecoderMetrics, stats.Decoder)
+	status.Collect(s, statsdMetrics, stats)
+	status.Collect(s, detectorMetrics, stats.Detector)
+	status.Collect(s, publisherMetrics, p.publisher.Stats())
+}
+
+func (p *statsdPipeline) where() slog.Attr {
+	var addresses []string
+	for _, a := range p.agg.Addrs() {
+		addresses = append(addresses, wire.Address{Network: a.Network(), Addr: a.String()}.String())
+	}
+	return slog.String("statsd", strings.Join(addresses, ","))
+}
+
+// reportTo implements pipeline.
+func (p *statsdPipeline) reportTo(m *rules.Member) {
+	stats := p.agg.Stats()
+	m.Dropped = stats.Listener.Dropped + stats.Listener.TooLong + stats.Listener.Truncated + refusedSum(&stats.Decoder)
+	m.Lost, m.Arrived = lostSum(&stats.Decoder), stats.Decoder.Packets
+	m.Waiting = int64(p.publisher.Stats().Waiting)
+	reportDetector(m, &stats.Detector)
+}

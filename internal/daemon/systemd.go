@@ -1,0 +1,61 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/hotparam/hotparam/internal/sdnotify"
+	"github.com/hotparam/hotparam/internal/status"
+)
+
+// reportService tells systemd that the daemon is ready, then that it is alive, and, once ctx
+// ends, that it stops. Ready means that counts are received and that /-/ready answers, not that
+// Redis does: a daemon that waits for Redis need not be started again.
+func reportService(ctx context.Context, systemd *sdnotify.Notifier, p pipeline, self net.Addr, log *slog.Logger) error {
+	systemd.Ready(statusWords(p))
+	systemd.Watch(ctx, func(ctx context.Context) (string, error) {
+		if err := p.alive(); err != nil {
+			return "", err
+		}
+		return statusWords(p), status.AskHealth(ctx, self)
+	}, func(err error) { log.Error("this process is about to be restarted by its watchdog", "err", err) })
+	<-ctx.Done()
+	systemd.Stopping()
+	return nil
+}
+
+// statusWords are what `systemctl status` shows: the answer of /-/ready.
+func statusWords(p pipeline) string {
+	words, err := p.ready()
+	if err != nil {
+		return "not ready: " + err.Error()
+	}
+	return words
+}
+
+// alive implements pipeline. What it asks takes the locks of all stages.
+func (p *statsdPipeline) alive() error {
+	p.publisher.Stats()
+	if reached := p.agg.Stats().Detector.Reached; !reached.IsZero() && time.Since(reached) > status.StuckAfter {
+		return fmt.Errorf("what was received has not been counted for %v", time.Since(reached).Round(time.Second))
+	}
+	return nil
+}
+
+// alive implements pipeline. A source without progress is none of this process's faults: a
+// client that is stuck is replaced.
+func (p *kafkaPipeline) alive() error {
+	p.source.Stats()
+	p.publishers.stats()
+	return nil
+}
+
+// alive implements pipeline.
+func (p *graphitePipeline) alive() error {
+	p.source.Stats()
+	p.publisher.Stats()
+	return nil
+}

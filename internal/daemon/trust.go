@@ -1,0 +1,40 @@
+package daemon
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/internal/decode"
+)
+
+var trustModes = map[string]decode.TrustMode{
+	config.TrustAll: decode.TrustAll, config.TrustListed: decode.TrustListed, config.TrustSigned: decode.TrustSigned,
+}
+
+// trust is whose counts are believed. The keys are read.
+func (s *settings) trust() (*decode.Trust, error) {
+	a := s.file.Aggregator
+	keys, err := a.Keys()
+	if err != nil {
+		return nil, configError(err)
+	}
+	bound := func(n int) int { return max(n, 0) } // config.NoCap is none
+	return &decode.Trust{
+		Mode: trustModes[a.Trust], Senders: a.Senders, Keys: keys, Log: s.log,
+		Caps: decode.Caps{
+			Counts: max(a.Caps.Counts, 0), Keys: bound(a.Caps.Keys), Names: bound(a.Caps.Names), NewNames: bound(a.Caps.NewNames),
+		},
+	}, nil
+}
+
+// refusedFor is how long a refusal is reported.
+const refusedFor = time.Minute
+
+// refusedWords tell what was not believed lately.
+func refusedWords(stats *decode.Stats) string {
+	if last := stats.LastRefused; !last.When.IsZero() && time.Since(last.When) < refusedFor {
+		return fmt.Sprintf("; what some senders send is dropped, lately as %s (hotparam_*_refused_*_total; docs/SECURITY.md)", last.Why)
+	}
+	return ""
+}

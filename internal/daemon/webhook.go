@@ -1,0 +1,108 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/status"
+	"github.com/hotparam/hotparam/internal/webhook"
+)
+
+// hookedPipeline is a pipeline beside which events are posted.
+type hookedPipeline struct {
+	pipeline
+	sender *webhook.Sender
+}
+
+// withWebhook adds the webhook of the file to a pipeline, if it has one.
+func withWebhook(p pipeline, set *settings, client redis.UniversalClient) (pipeline, error) {
+	w := set.file.Webhook
+	if !w.On() {
+		return p, nil
+	}
+	if err := checkWebhook(w); err != nil {
+		return nil, err
+	}
+	sender, err := webhook.New(client, webhook.Config{
+		Namespace: set.file.Rules.Namespace,
+		URL:       func() (string, error) { return webhookURL(w) },
+		Secret:    func() (string, error) { return base.ReadSecret(w.SecretFile, w.SecretEnv) },
+		Slack:     w.Format == config.WebhookSlack,
+		Publishes: p.publishes,
+		UserAgent: "hotparam/" + set.build.Version,
+		Logger:    set.log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &hookedPipeline{p, sender}, nil
+}
+
+// checkWebhook reads the files and variables that the webhook names, so that a missing one is
+// reported at the start.
+func checkWebhook(w config.Webhook) error {
+	if !w.On() {
+		return nil
+	}
+	if _, err := webhookURL(w); err != nil {
+		return configError(fmt.Errorf("webhook.url: %w", err))
+	}
+	if _, err := base.ReadSecret(w.SecretFile, w.SecretEnv); err != nil {
+		return configError(fmt.Errorf("webhook.secret: %w", err))
+	}
+	return nil
+}
+
+func webhookURL(w config.Webhook) (string, error) {
+	named, err := base.ReadSecret(w.URLFile, w.URLEnv)
+	if err != nil {
+		return "", err
+	}
+	url := cmp.Or(w.URL, named)
+	return url, config.CheckWebhookURL(url)
+}
+
+// Run implements pipeline.
+func (p *hookedPipeline) Run(ctx context.Context) error {
+	posting, stop := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() { done <- p.sender.Run(posting) }()
+	err := p.pipeline.Run(ctx)
+	stop()
+	return errors.Join(err, <-done)
+}
+
+func (p *hookedPipeline) collect(s status.Samples) {
+	p.pipeline.collect(s)
+	status.Collect(s, webhookMetrics, p.sender.Stats())
+}
+
+// webhookMetrics are of the webhook, if there is one.
+var webhookMetrics = []status.Figure[webhook.Stats]{
+	status.Flag("webhook_sending", "1 if this daemon posts events to the webhook: of all daemons of a namespace one does.",
+		func(w *webhook.Stats) bool { return w.Sending }),
+	status.Gauge("webhook_queued", "Events that wait to be posted.",
+		func(w *webhook.Stats) float64 { return float64(w.Queued) }),
+	status.Counter("webhook_posted_total", "Events that the webhook's receiver took.",
+		func(w *webhook.Stats) int64 { return int64(w.Posted) }),
+	status.Counter("webhook_retries_total", "Requests to the webhook's receiver that failed, and were made again.",
+		func(w *webhook.Stats) int64 { return int64(w.Retries) }),
+	status.CountersBy("webhook_dropped_total", "DATA LOSS: events that were not posted, by reason.", "reason",
+		func(w *webhook.Stats, emit func(string, int64)) {
+			emit("queue_full", int64(w.QueueFull))
+			emit("refused", int64(w.Refused))
+			emit("gave_up", int64(w.GaveUp))
+			emit("too_old", int64(w.TooOld))
+			emit("missed", int64(w.Missed))
+		}).
+		Explain("events that were not [posted](docs/WATCHING.md#the-webhook): `queue_full` (1,000 wait: the receiver " +
+			"takes them too slowly); `refused` (it answers with a redirect, or with a 4xx that says that it never " +
+			"will); `gave_up` (it did not take them for 15 minutes); `too_old` (they happened over an hour ago, as " +
+			"when no daemon ran); `missed` (changes that Redis removed before they were read)"),
+}

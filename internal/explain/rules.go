@@ -1,0 +1,18 @@
+package explain
+
+import (
+	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/internal/hotwords"
+	"github.com/hotparam/hotparam/internal/wire"
+	"github.com/hotparam/hotparam/rules"
+)
+
+// RulesOf returns rules of a file, which says how their keys are sent.
+func RulesOf(file *config.File, ruleset *rules.Rules) Rules {
+	r := Rules{Rules: ruleset, LimitWords: hotwords.Limit}
+	encoding, err := wire.ParseEncoding(file.StatsD.WithDefaults(file.Aggregator).Encoding)
+	if source := file.Aggregator.Source; err == nil && source != config.SourceKafka && source != config.SourceNone {
+		r.Fit = encoding.Fit
+	}
+	return r
+}

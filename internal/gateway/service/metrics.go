@@ -1,0 +1,88 @@
+package service
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/hotparam/hotparam/internal/status"
+)
+
+// Collect gives the metrics of the doors.
+func (s *Service) Collect(to status.Samples) {
+	status.Collect(to, DoorFigures, s.Figures())
+	status.Collect(to, FileFigures, s.config.Changed())
+}
+
+// DoorFigures are the metrics of all doors, by name.
+var DoorFigures = []status.Figure[map[string]*Figures]{
+	byDoor(prometheus.CounterValue, "guard_checks_total", "Requests that were decided on, by door and decision.", "decision",
+		func(f *Figures, emit func(string, int64)) {
+			emit("passed", f.Passed)
+			emit("refused", f.Refused)
+		}).
+		Explain("requests, or calls of `rls`, that were decided: `passed` or `refused`. The reason is in " +
+			"`hotparam_app_requests_total`"),
+	byDoor(prometheus.CounterValue, "guard_faults_total", "Calls that were not used as they came, by door and reason.", "reason",
+		func(f *Figures, emit func(string, int64)) {
+			for reason, n := range f.Faults {
+				emit(string(reason), n)
+			}
+		}).
+		Explain("calls, or parts of them, that were ignored or changed: the log says what to change. `incomplete` (it " +
+			"lacks the request's method or path, and limits nothing), `ambiguous` (a header of the scheme is " +
+			"repeated), `unauthorized`, `unreadable`, `too_large`, `busy` (too many in flight), `slow` (it exceeded its time limit), `unknown_path`, " +
+			"`unknown_message`, `unknown_entry`, `too_many` (descriptors or entries), `unsupported`, `no_id` and " +
+			"`no_ticket` (a request with a cost or a permit, whose end cannot be reported), `unsendable` (the gateway " +
+			"cannot send the rule's response), `cut` (a response that did not fit), `panic`"),
+	byDoor(prometheus.GaugeValue, "guard_connections", "Connections that are open, by door.", "",
+		func(f *Figures, emit func(string, int64)) { emit("", f.Connections) }),
+	byDoor(prometheus.CounterValue, "guard_closed_connections_total", "Connections that the guard closed before their time, by door and reason.", "reason",
+		func(f *Figures, emit func(string, int64)) {
+			for reason, n := range f.Closed {
+				emit(string(reason), n)
+			}
+		}).
+		Explain("connections that the guard closed before their time: `full` (as many as may be were busy), `idle` (made " +
+			"room for another), `not_allowed` (by `allow`), `tls` (TLS was not agreed on: no certificate of `client_ca`, one that " +
+			"has expired, or no TLS at all), `slow` (a peer that sends or reads too slowly), `invalid` (it does not speak the " +
+			"protocol), and of `spoe` `too_large`, `fragmented`, `handshake`"),
+	byDoor(prometheus.GaugeValue, "guard_tickets", "Requests that are held until their end is told, by door.", "",
+		func(f *Figures, emit func(string, int64)) { emit("", int64(f.Tickets.Held)) }),
+	byDoor(prometheus.CounterValue, "guard_tickets_total", "Requests that were held and are over, by door and how.", "end",
+		func(f *Figures, emit func(string, int64)) {
+			t := &f.Tickets
+			emit("ended", t.Ended)
+			emit("repeated", t.Repeated)
+			emit("unknown", t.Unknown)
+			emit("expired", t.Expired)
+			emit("full", t.Full)
+		}).
+		Explain("ends of requests that cost something or hold permits: `ended` (told, and charged), `repeated` (told " +
+			"again), `unknown` (of no request that is held); and without cost, as the guard ended them itself: `expired` (not told " +
+			"within `guard.ticket_age`), `full` (`guard.max_tickets` were held, and the request was refused)"),
+}
+
+// FileFigures are the metrics of the fields of section guard that need a restart.
+var FileFigures = []status.Figure[[]string]{
+	status.Flag("guard_restart_needed", "1 while the section guard of the file is not what runs.",
+		func(fields *[]string) bool { return len(*fields) > 0 }).
+		Explain("1 while the section `guard` of the file is not what runs: `/-/ready` and the log name the fields, which a restart puts in force"),
+}
+
+// byDoor returns a metric with the label door, and with a second label unless label is empty.
+func byDoor(kind prometheus.ValueType, name, help, label string, values func(f *Figures, emit func(label string, n int64))) status.Figure[map[string]*Figures] {
+	labels := []string{"door"}
+	if label != "" {
+		labels = append(labels, label)
+	}
+	return status.NewFigure(kind, name, help, labels, func(all *map[string]*Figures, emit func(float64, ...string)) {
+		for door, f := range *all {
+			values(f, func(value string, n int64) {
+				of := []string{door}
+				if label != "" {
+					of = append(of, value)
+				}
+				emit(float64(n), of...)
+			})
+		}
+	})
+}

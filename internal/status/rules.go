@@ -1,0 +1,40 @@
+package status
+
+import (
+	"fmt"
+	"time"
+)
+
+// RulesFile describes the rules in force and the reading of their file.
+type RulesFile struct {
+	Version           string
+	Rules             int
+	Loaded            time.Time // when these rules were put in force
+	Reloads, Rejected int64
+	Problem           string // of the file as it is now; "" if its rules are in force
+}
+
+// Words returns what /-/ready says of the file, or "" if its rules are in force.
+func (f *RulesFile) Words() string {
+	if f.Problem == "" {
+		return ""
+	}
+	return fmt.Sprintf("; the file cannot be used, rules of version %s stay in force: %s", f.Version, f.Problem)
+}
+
+// RulesFigures are of the rules file.
+var RulesFigures = []Figure[RulesFile]{
+	GaugesBy("rules_info", "1; the label is the version of the rules in force.", "version",
+		func(f *RulesFile, emit func(string, float64)) { emit(f.Version, 1) }).
+		Explain("1; the label is the version of the rules in force: a hash of [what decides](docs/RUNNING.md#which-rules-are-where) in the file. It differs between processes only while they read a change"),
+	Gauge("rules_loaded_timestamp_seconds", "When the rules in force were read, in seconds since the Unix epoch.",
+		func(f *RulesFile) float64 { return float64(f.Loaded.UnixMilli()) / 1000 }),
+	Counter("rules_reloads_total", "Files whose rules were put in force since the start.",
+		func(f *RulesFile) int64 { return f.Reloads }),
+	Counter("rules_rejected_total", "Files that could not be used; the rules stayed as they were.",
+		func(f *RulesFile) int64 { return f.Rejected }).
+		Explain("files that could not be used: the last good one stays in force. The log names the line and what to do"),
+	Flag("rules_refused", "1 while the file as it is now cannot be used.",
+		func(f *RulesFile) bool { return f.Problem != "" }).
+		Explain("1 while the file as it is now cannot be used, so that the rules in force are not those of the file; `/-/ready` says why. **Alert on this**"),
+}
