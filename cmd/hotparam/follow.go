@@ -104,16 +104,16 @@ func runFollow(ctx context.Context, s streams, f followFlags, logs []string) err
 	if err != nil {
 		return configError(err)
 	}
-	service := &followService{follower: follower, hangups: hangups, log: log}
-	if err := service.open(ctx, f.http); err != nil {
+	service := &logfollow.Service{Follower: follower, Hangups: hangups, Build: readVersion(), Log: log}
+	if err := service.Open(ctx, f.http); err != nil {
 		return errors.Join(err, follower.Close())
 	}
 	started := []any{"logs", logs, "rules", len(file.Rules.Rules), "version", file.Rules.Version}
-	if service.listener != nil {
-		started = append(started, "http", service.listener.Addr().String())
+	if at := service.Addr(); at != nil {
+		started = append(started, "http", at.String())
 	}
 	log.Info("following", started...)
-	err = service.run(ctx)
+	err = service.Run(ctx)
 	stats := follower.Stats()
 	log.Info("done", "requests", stats.Requests, "bad", stats.Bad, "old", stats.Old, "future", stats.Future, "rotated", stats.Rotated, "truncated", stats.Truncated)
 	return err

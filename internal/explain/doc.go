@@ -8,5 +8,5 @@
 // ([NewHandler], asked by [Ask]). Both have the same [Document].
 //
 // request.go a request as JSON · rules.go rules of a file · facts.go what is in Redis · document.go what is said ·
-// why.go in words · handler.go ask.go the way to a daemon
+// why.go text.go in words · handler.go ask.go the way to a daemon
 package explain

@@ -8,7 +8,7 @@
 //	slots.go     requests sorted by their own times, and sent by these
 //	follow.go    the follower
 //	reload.go    rules that change
-//	stats.go     counters · metrics.go the metrics of them
+//	stats.go     counters · metrics.go the metrics of them · service.go the process
 //
 // A line may be written late: when its request is done, or when a buffer of the server is
 // full. So a request is counted when it happened by its own line, not when its line came; what

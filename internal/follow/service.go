@@ -1,4 +1,4 @@
-package main
+package follow
 
 import (
 	"context"
@@ -11,24 +11,34 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	logfollow "github.com/hotparam/hotparam/internal/follow"
+	"github.com/hotparam/hotparam/internal/hotwords"
 	"github.com/hotparam/hotparam/internal/httpserve"
 	"github.com/hotparam/hotparam/internal/sdnotify"
 	"github.com/hotparam/hotparam/internal/status"
 )
 
-// followService is a follower with its health, its metrics and its reports to systemd.
-type followService struct {
-	follower *logfollow.Follower
-	hangups  *status.Hangups
-	log      *slog.Logger
+// Service is a follower as a process, with its health, its metrics and its reports to systemd.
+type Service struct {
+	Follower *Follower
+	Hangups  *status.Hangups
+	Build    status.Build
+	Log      *slog.Logger
+
 	systemd  *sdnotify.Notifier
 	listener net.Listener // of health and metrics; nil if they are not served
 	ending   atomic.Bool
 }
 
-// open opens the listener at an address, if it is not empty.
-func (f *followService) open(ctx context.Context, address string) (err error) {
+// Addr returns the address of health and metrics; nil if they are not served.
+func (f *Service) Addr() net.Addr {
+	if f.listener == nil {
+		return nil
+	}
+	return f.listener.Addr()
+}
+
+// Open opens the listener at an address, if it is not empty.
+func (f *Service) Open(ctx context.Context, address string) (err error) {
 	if address != "" {
 		var lc net.ListenConfig
 		if f.listener, err = lc.Listen(ctx, "tcp", address); err != nil {
@@ -41,9 +51,9 @@ func (f *followService) open(ctx context.Context, address string) (err error) {
 	return err
 }
 
-// run follows the logs until ctx ends, standard input does, or health can no longer be served.
+// Run follows the logs until ctx ends, standard input does, or health can no longer be served.
 // What it needs meanwhile ends after it.
-func (f *followService) run(ctx context.Context) error {
+func (f *Service) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	rest, endRest := context.WithCancel(context.WithoutCancel(ctx))
@@ -58,17 +68,17 @@ func (f *followService) run(ctx context.Context) error {
 			return nil
 		})
 	}
-	helpers.Go(func() error { return f.hangups.Follow(rest, f.reload) })
+	helpers.Go(func() error { return f.Hangups.Follow(rest, f.reload) })
 	helpers.Go(func() error { return f.reportService(rest) })
 	helpers.Go(func() error {
-		if err := f.follower.Check(ctx); err != nil && ctx.Err() == nil {
-			f.log.Warn("counts do not arrive", "err", err)
+		if err := f.Follower.Check(ctx); err != nil && ctx.Err() == nil {
+			f.Log.Warn("counts do not arrive", "err", err)
 		}
 		return nil
 	})
 	leaving := context.AfterFunc(ctx, f.leave)
 	defer leaving()
-	err := f.follower.Run(ctx)
+	err := f.Follower.Run(ctx)
 	f.leave() // standard input may have ended
 	stop()
 	endRest()
@@ -76,38 +86,38 @@ func (f *followService) run(ctx context.Context) error {
 }
 
 // leave says that the process ends in order. It may be called more than once.
-func (f *followService) leave() {
+func (f *Service) leave() {
 	if !f.ending.Swap(true) {
 		f.systemd.Stopping()
 	}
 }
 
 // reload reads the file again.
-func (f *followService) reload() {
+func (f *Service) reload() {
 	f.systemd.Reloading()
-	f.follower.Reload()
+	f.Follower.Reload()
 	words, _ := f.status(time.Now())
 	f.systemd.Ready(words)
 }
 
 // reportService tells systemd how the follower is, as reportService does for the aggregator.
-func (f *followService) reportService(ctx context.Context) error {
+func (f *Service) reportService(ctx context.Context) error {
 	words, _ := f.status(time.Now())
 	f.systemd.Ready(words)
 	f.systemd.Watch(ctx, func(context.Context) (string, error) {
 		words, _ := f.status(time.Now())
-		looked := f.follower.Stats().Looked
+		looked := f.Follower.Stats().Looked
 		if since := time.Since(looked); !looked.IsZero() && since > status.StuckAfter {
 			return "", fmt.Errorf("the logs have not been read for %v", since.Round(time.Second))
 		}
 		return words, nil
-	}, func(err error) { f.log.Error("this process is about to be restarted by its watchdog", "err", err) })
+	}, func(err error) { f.Log.Error("this process is about to be restarted by its watchdog", "err", err) })
 	return nil
 }
 
 // status says in a line how the follower is, and whether requests are counted.
-func (f *followService) status(now time.Time) (words string, ready bool) {
-	s := f.follower.Stats()
+func (f *Service) status(now time.Time) (words string, ready bool) {
+	s := f.Follower.Stats()
 	switch {
 	case f.ending.Load():
 		return "not ready: ending", false
@@ -116,22 +126,22 @@ func (f *followService) status(now time.Time) (words string, ready bool) {
 	case s.Missing == int64(s.Logs):
 		return "not ready: no log can be read; waiting for them", false
 	}
-	words = "ready, following " + plural(s.Logs-int(s.Missing), "log")
+	words = "ready, following " + hotwords.Plural(s.Logs-int(s.Missing), "log")
 	if s.Missing > 0 {
 		words += fmt.Sprintf(", and waiting for %d more", s.Missing)
 	}
-	if problem := f.follower.Rules().Problem; problem != "" {
+	if problem := f.Follower.Rules().Problem; problem != "" {
 		words += "; the file cannot be used, and the last good one is in force: " + problem
 	}
 	return words, true
 }
 
 // newStatusServer serves health, readiness and metrics to everybody.
-func (f *followService) newStatusServer() *httpserve.Server {
+func (f *Service) newStatusServer() *httpserve.Server {
 	server, _ := status.NewServer(status.Config{
-		Log: f.log, Build: readVersion(),
+		Log: f.Log, Build: f.Build,
 		Ready:   func() (string, bool) { return f.status(time.Now()) },
-		Collect: f.follower.Collect,
+		Collect: f.Follower.Collect,
 	})
 	return server
 }
