@@ -57,7 +57,7 @@ type Ask struct {
 	Together bool
 	N        int64
 	// Keep is how many permits must be left afterwards; otherwise nothing is taken. It
-	// applies to Take, Peek, AtMost and Reserve. In a Return it is how many permits of the
+	// applies to Take, Peek, AtMost and Reserve of at least 1. In a Return it is how many permits of the
 	// Result later Returns may still give back; zero makes this the last one.
 	Keep int64
 	// Within is the longest delay that a Reserve accepts.

@@ -95,6 +95,9 @@ func (b *fakeBucket) do(op limiter.Op) limiter.Result {
 	free := time.Duration(size)*interval - start.Sub(now) // what there is, as time
 	asks := op.Kind == limiter.Take || op.Kind == limiter.Peek || op.Kind == limiter.AtMost || op.Kind == limiter.Reserve
 	n, wait := op.N, max(0, time.Duration(op.N+op.Keep)*interval-free)
+	if op.N == 0 { // it takes nothing, so there is nothing to keep
+		wait = 0
+	}
 	switch {
 	case op.Kind == limiter.Forget:
 		*b, start, n, free = fakeBucket{}, now, 0, time.Duration(size)*interval
@@ -104,7 +107,7 @@ func (b *fakeBucket) do(op limiter.Op) limiter.Result {
 	case asks && op.N < 0:
 		res.Allowed, n = false, 0
 	case asks && now.Before(b.locked):
-		if op.Kind == limiter.AtMost {
+		if op.Kind == limiter.AtMost && op.N > 0 {
 			wait = max(0, time.Duration(min(op.N, 1)+op.Keep)*interval-free)
 		}
 		res.Allowed, res.Reason, res.RetryAfter, n = false, rules.ReasonLocked, max(b.locked.Sub(now), wait-op.Within), 0
