@@ -57,7 +57,7 @@ var arrows = map[string][]string{
 	"middleware/rpc":            {"internal/protofield", "middleware", "rules"},
 	"middleware/middlewaretest": {"collector", "config", "middleware", "rules"},
 
-	"hotparam":        {"collector", "collector/statsdsink", "config", "hotkeys", "internal/filewatch", "limiter", "limiter/redislimiter", "middleware", "rules", "internal/wire"},
+	"hotparam":        {"collector", "collector/statsdsink", "config", "hotkeys", "internal/figure", "internal/filewatch", "limiter", "limiter/redislimiter", "middleware", "rules", "internal/wire"},
 	"transport/kafka": {"hotparam", "collector/kafkasink", "config"},
 
 	"internal/gateway":             {"hotparam", "internal/base", "internal/connlimit", "internal/httpserve", "internal/loglimit", "middleware", "rules"},
@@ -69,13 +69,14 @@ var arrows = map[string][]string{
 
 	"internal/doctor":  {"hotkeys", "internal/published", "rules"},
 	"internal/explain": {"config", "hotkeys", "internal/hotwords", "internal/termtext", "internal/wire", "middleware", "rules"},
-	"internal/daemon":  {"aggregator", "collector", "config", "hotkeys", "internal/base", "internal/baseline", "internal/decode", "internal/explain", "internal/filewatch", "internal/graphitesource", "internal/hotwords", "internal/httpserve", "internal/kafkasource", "internal/live", "internal/loglimit", "internal/page", "internal/sdnotify", "internal/statsdsource", "internal/status", "internal/webhook", "internal/wire", "rules"},
+	"internal/daemon":  {"aggregator", "collector", "config", "hotkeys", "internal/base", "internal/baseline", "internal/decode", "internal/explain", "internal/figure", "internal/filewatch", "internal/graphitesource", "internal/hotwords", "internal/httpserve", "internal/kafkasource", "internal/live", "internal/loglimit", "internal/page", "internal/sdnotify", "internal/statsdsource", "internal/status", "internal/webhook", "internal/wire", "rules"},
 
 	"checks/exact":          nil, // the yardstick: shares no code with what it measures
 	"deploy":                nil, // tests alone
 	"internal/kafkafake":    nil,
 	"internal/httpserve":    {"internal/base", "internal/connlimit", "internal/loglimit"},
-	"internal/status":       {"internal/httpserve"},
+	"internal/status":       {"internal/figure", "internal/httpserve"},
+	"internal/figure":       nil,
 	"internal/filewatch":    nil,
 	"internal/sdnotify":     nil,
 	"internal/answer":       nil,
@@ -121,13 +122,13 @@ var arrows = map[string][]string{
 	"examples/ownbackend":      everythingPublic,
 	"examples/ownalgorithm":    everythingPublic,
 	"internal/connlimit":       {"internal/base", "internal/loglimit"},
-	"internal/gateway/service": {"hotparam", "config", "internal/base", "internal/gateway", "internal/gateway/auth", "internal/gateway/check", "internal/gateway/rls", "internal/gateway/spoe", "internal/loglimit", "internal/sdnotify", "internal/status"},
+	"internal/gateway/service": {"hotparam", "config", "internal/base", "internal/gateway", "internal/gateway/auth", "internal/gateway/check", "internal/gateway/rls", "internal/gateway/spoe", "internal/loglimit", "internal/figure", "internal/sdnotify", "internal/status"},
 	"internal/base":            nil,
 }
 
 var (
 	everythingPublic      = []string{"rules", "limiter", "limiter/semaphore", "limiter/adaptive", "limiter/permits", "limiter/redislimiter", "kafka", "config", "collector", "collector/statsdsink", "collector/kafkasink", "aggregator", "hotset", "hotkeys", "middleware", "middleware/adapter", "middleware/rpc", "hotparam", "transport/kafka"}
-	everythingButCommands = append(slices.Clone(everythingPublic), "internal/base", "internal/baseline", "internal/wire", "internal/decode", "internal/statsdsource", "internal/kafkasource", "internal/graphitesource", "internal/accesslog", "internal/bench", "internal/daemon", "internal/demo", "internal/demo/data", "internal/demo/screen", "internal/doctor", "internal/explain", "internal/filewatch", "internal/follow", "internal/gateway", "internal/gateway/service", "internal/gateway/auth", "internal/gateway/check", "internal/gateway/rls", "internal/gateway/spoe", "internal/hotwords", "internal/httpserve", "internal/kafkafake", "internal/listed", "internal/live", "internal/loglimit", "internal/page", "internal/redisconfig", "internal/replay", "internal/sdnotify", "internal/status", "internal/suggest", "internal/termtext", "internal/top", "internal/webhook")
+	everythingButCommands = append(slices.Clone(everythingPublic), "internal/base", "internal/baseline", "internal/wire", "internal/decode", "internal/statsdsource", "internal/kafkasource", "internal/graphitesource", "internal/accesslog", "internal/bench", "internal/daemon", "internal/demo", "internal/demo/data", "internal/demo/screen", "internal/doctor", "internal/explain", "internal/figure", "internal/filewatch", "internal/follow", "internal/gateway", "internal/gateway/service", "internal/gateway/auth", "internal/gateway/check", "internal/gateway/rls", "internal/gateway/spoe", "internal/hotwords", "internal/httpserve", "internal/kafkafake", "internal/listed", "internal/live", "internal/loglimit", "internal/page", "internal/redisconfig", "internal/replay", "internal/sdnotify", "internal/status", "internal/suggest", "internal/termtext", "internal/top", "internal/webhook")
 )
 
 // standardOnly are the packages that, with all that they import, bring nothing but the

@@ -19,8 +19,8 @@ func TestMetricsPageIsUpToDate(t *testing.T) {
 		prometheus.CounterValue: "counter", prometheus.GaugeValue: "gauge", prometheus.UntypedValue: "histogram",
 	}
 	var rows []metricpage.Row
-	for _, m := range allMetrics {
-		rows = append(rows, metricpage.Row{Name: m.name, Labels: m.labels, Kind: kinds[m.kind], Help: m.help, Meaning: m.meaning})
+	for _, f := range figures {
+		rows = append(rows, metricpage.Row{Name: f.Name, Labels: f.Labels, Kind: kinds[f.Kind], Help: f.Help, Meaning: f.Meaning})
 	}
 	if err := metricpage.Sync("METRICS.md", map[string][]metricpage.Row{"application": rows}, *updatePage); err != nil {
 		t.Error(err)

@@ -8,7 +8,7 @@ import (
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/baseline"
-	"github.com/hotparam/hotparam/internal/status"
+	"github.com/hotparam/hotparam/internal/figure"
 )
 
 // newDays returns what jumps over days compare with, still empty. The share of the keys that
@@ -50,25 +50,25 @@ func (p *comparingPipeline) Run(ctx context.Context) error {
 	return err
 }
 
-func (p *comparingPipeline) collect(s status.Samples) {
+func (p *comparingPipeline) collect(s figure.Samples) {
 	p.pipeline.collect(s)
-	status.Collect(s, baselineMetrics, p.keeper.Stats())
+	figure.Collect(s, baselineMetrics, p.keeper.Stats())
 }
 
 // baselineMetrics are of jumps over days.
-var baselineMetrics = []status.Figure[baseline.Stats]{
-	status.Flag("baselines_failing", "1 if what keys counted on the days before cannot be read from or written to Redis.",
+var baselineMetrics = []figure.Figure[baseline.Stats]{
+	figure.Flag("baselines_failing", "1 if what keys counted on the days before cannot be read from or written to Redis.",
 		func(s *baseline.Stats) bool { return s.Failing }).
 		Explain("1 if what keys counted on the days before cannot be read from or written to Redis: [jumps over " +
 			"days](docs/RULES.md#jumps-over-days) go by what is known already"),
-	status.Counter("baselines_failures_total", "Times that baselines could not be read or written.",
+	figure.Counter("baselines_failures_total", "Times that baselines could not be read or written.",
 		func(s *baseline.Stats) int64 { return s.Failures }),
-	status.Gauge("baselines_known", "Hours of the days before, and of this one, that are known.",
+	figure.Gauge("baselines_known", "Hours of the days before, and of this one, that are known.",
 		func(s *baseline.Stats) float64 { return float64(s.Hours) }),
-	status.Gauge("baselines_bytes", "Bytes of the hours that are known.",
+	figure.Gauge("baselines_bytes", "Bytes of the hours that are known.",
 		func(s *baseline.Stats) float64 { return float64(s.Bytes) }),
-	status.Gauge("baselines_unsaved", "Hours of a part of the keys that are not in Redis yet.",
+	figure.Gauge("baselines_unsaved", "Hours of a part of the keys that are not in Redis yet.",
 		func(s *baseline.Stats) float64 { return float64(s.Unsaved) }),
-	status.Counter("baselines_dropped_total", "DATA LOSS: hours that could not be read, or had no room.",
+	figure.Counter("baselines_dropped_total", "DATA LOSS: hours that could not be read, or had no room.",
 		func(s *baseline.Stats) int64 { return s.Unreadable + s.Refused }),
 }

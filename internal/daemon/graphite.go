@@ -12,8 +12,8 @@ import (
 
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/base"
+	"github.com/hotparam/hotparam/internal/figure"
 	"github.com/hotparam/hotparam/internal/graphitesource"
-	"github.com/hotparam/hotparam/internal/status"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -136,11 +136,11 @@ func (p *graphitePipeline) ready() (string, error) {
 	return words, err
 }
 
-func (p *graphitePipeline) collect(s status.Samples) {
+func (p *graphitePipeline) collect(s figure.Samples) {
 	stats := p.source.Stats()
-	status.Collect(s, graphiteMetrics, stats)
-	status.Collect(s, detectorMetrics, stats.Detector)
-	status.Collect(s, publisherMetrics, p.publisher.Stats())
+	figure.Collect(s, graphiteMetrics, stats)
+	figure.Collect(s, detectorMetrics, stats.Detector)
+	figure.Collect(s, publisherMetrics, p.publisher.Stats())
 }
 
 func (p *graphitePipeline) where() slog.Attr { return slog.String(config.SourceGraphite, p.url) }

@@ -14,8 +14,8 @@ import (
 
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
+	"github.com/hotparam/hotparam/internal/figure"
 	"github.com/hotparam/hotparam/internal/kafkasource"
-	"github.com/hotparam/hotparam/internal/status"
 	"github.com/hotparam/hotparam/internal/wire"
 	"github.com/hotparam/hotparam/rules"
 )
@@ -182,17 +182,17 @@ func kafkaReady(source *kafkasource.Stats, published *hotkeys.PublisherStats) (s
 	return withTrouble(words, published) + clockWords(&source.Decoder) + lateWords(&source.Decoder) + refusedWords(&source.Decoder), nil
 }
 
-func (p *kafkaPipeline) collect(s status.Samples) {
+func (p *kafkaPipeline) collect(s figure.Samples) {
 	stats := p.source.Stats()
-	status.Collect(s, kafkaMetrics, stats)
+	figure.Collect(s, kafkaMetrics, stats)
 	decoder := stats.Decoder
 	decoder.Packets = stats.Records // those that were not decoded, too
-	status.Collect(s, kafkaDecoderMetrics, decoder)
+	figure.Collect(s, kafkaDecoderMetrics, decoder)
 	for _, partition := range stats.Partitions {
-		status.Collect(s, partitionMetrics, partition)
+		figure.Collect(s, partitionMetrics, partition)
 	}
-	status.Collect(s, detectorMetrics, stats.Detector)
-	status.Collect(s, publisherMetrics, p.publishers.stats())
+	figure.Collect(s, detectorMetrics, stats.Detector)
+	figure.Collect(s, publisherMetrics, p.publishers.stats())
 }
 
 func (p *kafkaPipeline) where() slog.Attr {

@@ -4,25 +4,25 @@ import (
 	"github.com/hotparam/hotparam/aggregator"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/figure"
 	"github.com/hotparam/hotparam/internal/page"
-	"github.com/hotparam/hotparam/internal/status"
 )
 
 // decoderMetrics returns the metrics of what arrived at a source. Their names begin with
 // the source; unit is what lines arrive in, "packets".
-func decoderMetrics(source, unit string) []status.Figure[decode.Stats] {
+func decoderMetrics(source, unit string) []figure.Figure[decode.Stats] {
 	name := func(s string) string { return source + "_" + s }
-	return []status.Figure[decode.Stats]{
-		status.Counter(name(unit+"_total"), "What arrived: "+unit+".",
+	return []figure.Figure[decode.Stats]{
+		figure.Counter(name(unit+"_total"), "What arrived: "+unit+".",
 			func(d *decode.Stats) int64 { return d.Packets }).
 			Explain(unit + " that arrived"),
-		status.Counter(name("lines_total"), "Lines that arrived, meta lines aside.",
+		figure.Counter(name("lines_total"), "Lines that arrived, meta lines aside.",
 			func(d *decode.Stats) int64 { return d.Lines }),
-		status.Counter(name("counts_total"), "Lines that were counts of a rule's key.",
+		figure.Counter(name("counts_total"), "Lines that were counts of a rule's key.",
 			func(d *decode.Stats) int64 { return d.Counts }),
-		status.Counter(name("counted_total"), "What the counts add up to.",
+		figure.Counter(name("counted_total"), "What the counts add up to.",
 			func(d *decode.Stats) int64 { return d.Sum }),
-		status.CountersBy(name("rejected_total"), "DATA LOSS: lines that were no counts, by reason.", "reason",
+		figure.CountersBy(name("rejected_total"), "DATA LOSS: lines that were no counts, by reason.", "reason",
 			func(d *decode.Stats, emit func(string, int64)) {
 				emit("malformed", d.Malformed)
 				emit("foreign", d.Foreign)
@@ -35,41 +35,41 @@ func decoderMetrics(source, unit string) []status.Figure[decode.Stats] {
 				"telemetry: no harm); `not_counter` (a gauge, a timer); `negative`; `bad_key` (an escape that the " +
 				"encoding does not know: is `statsd.encoding` the senders'?); `no_rule` (no rule has this prefix: do " +
 				"sender and daemon have the same rules?)"),
-		status.Counter(name("lost_"+unit+"_total"), "DATA LOSS: "+unit+" that senders sent and that never arrived.",
+		figure.Counter(name("lost_"+unit+"_total"), "DATA LOSS: "+unit+" that senders sent and that never arrived.",
 			func(d *decode.Stats) int64 { return d.LostPackets }).
 			Explain("gaps in the senders' sequences. The next packet reports how much was in them: keys' high counts are " +
 				"higher by that until the keys' own lines report it, or the window has passed. For senders that do " +
 				"not report it, as those of an earlier version, high counts are unknown meanwhile, and no key cools"),
-		status.Counter(name("recovered_"+unit+"_total"), "What was counted as lost and arrived after all: "+unit+".",
+		figure.Counter(name("recovered_"+unit+"_total"), "What was counted as lost and arrived after all: "+unit+".",
 			func(d *decode.Stats) int64 { return d.Recovered }).
 			Explain(unit + " that were counted as lost and arrived after all"),
-		status.Counter(name("healed_total"), "Counts of what was lost that later lines of the same keys made up for.",
+		figure.Counter(name("healed_total"), "Counts of what was lost that later lines of the same keys made up for.",
 			func(d *decode.Stats) int64 { return d.Healed }),
-		status.Counter(name("retold_total"), "Healed counts that arrived after all, and were not counted again.",
+		figure.Counter(name("retold_total"), "Healed counts that arrived after all, and were not counted again.",
 			func(d *decode.Stats) int64 { return d.Retold }).
 			Explain("of these, those whose packets arrived after all: they were moved to their time, and not counted again"),
-		status.Counter(name("duplicate_"+unit+"_total"), "What arrived twice and was counted once: "+unit+".",
+		figure.Counter(name("duplicate_"+unit+"_total"), "What arrived twice and was counted once: "+unit+".",
 			func(d *decode.Stats) int64 { return d.Duplicates }).
 			Explain(unit + " that arrived twice and were counted once"),
-		status.Counter(name("aged_total"), "Counts that instances held back until they were older than any window.",
+		figure.Counter(name("aged_total"), "Counts that instances held back until they were older than any window.",
 			func(d *decode.Stats) int64 { return d.Aged }).
 			Explain("counts that instances held back, under their budget of lines, until they were older than any " +
 				"window: part of no key's count, and of no claim"),
-		status.Counter(name("origins_total"), "Lines with the routes and callers of hot keys.",
+		figure.Counter(name("origins_total"), "Lines with the routes and callers of hot keys.",
 			func(d *decode.Stats) int64 { return d.Origins }),
-		status.Counter(name("held_back_total"), "Lines that report what is held back of a group of keys.",
+		figure.Counter(name("held_back_total"), "Lines that report what is held back of a group of keys.",
 			func(d *decode.Stats) int64 { return d.HeldBack }).
 			Explain("lines that report how much instances hold back of a group of keys, for shares: many of them are the " +
 				"sign of a flood"),
-		status.Counter(name("uncanonical_total"), "Counts of other programs whose keys were not canonical, and were made so.",
+		figure.Counter(name("uncanonical_total"), "Counts of other programs whose keys were not canonical, and were made so.",
 			func(d *decode.Stats) int64 { return d.Uncanonical }).
 			Explain("counts of [other programs](docs/PRODUCERS.md) whose keys were not canonical (parameters out of " +
 				"order, other escapes), and were counted in canonical form"),
-		status.Counter(name("samples_total"), "Counts that are estimates, as they were sampled.",
+		figure.Counter(name("samples_total"), "Counts that are estimates, as they were sampled.",
 			func(d *decode.Stats) int64 { return d.Samples }).
 			Explain("counts that came with a rate (`@0.1`): their keys are hot by what the samples stand for, and listed " +
 				"as `estimated`"),
-		status.CountersBy(name("refused_"+unit+"_total"), "DATA LOSS: "+unit+" that were not believed, or over a cap, by reason.", "reason",
+		figure.CountersBy(name("refused_"+unit+"_total"), "DATA LOSS: "+unit+" that were not believed, or over a cap, by reason.", "reason",
 			func(d *decode.Stats, emit func(string, int64)) {
 				for why := range decode.Refusal(decode.Refusals) {
 					emit(why.String(), d.Refused[why])
@@ -81,92 +81,92 @@ func decoderMetrics(source, unit string) []status.Figure[decode.Stats] {
 				"clock there wrong? the log names the instance); `replayed` (came before; the network doubles " +
 				"packets, too). Over a [cap](docs/RULES.md#aggregator): `counts`, `keys`, `names`. A line is logged " +
 				"with the address, and `/-/ready` says so for a minute"),
-		status.Gauge(name("senders"), "Instances heard of in the last minute.",
+		figure.Gauge(name("senders"), "Instances heard of in the last minute.",
 			func(d *decode.Stats) float64 { return float64(d.Senders) }),
-		status.Gauge(name("late_senders"), "Instances whose counts come over two seconds late.",
+		figure.Gauge(name("late_senders"), "Instances whose counts come over two seconds late.",
 			func(d *decode.Stats) float64 { return float64(d.Late.N) }).
 			Explain("of these, those all of whose counts are over two seconds old when they arrive: they are delayed on " +
 				"their way or, with a version that sends no send time, its clock is slow. `/-/ready` names the latest"),
-		status.Gauge(name("off_clocks"), "Instances whose clocks are off by more than a quarter of a second.",
+		figure.Gauge(name("off_clocks"), "Instances whose clocks are off by more than a quarter of a second.",
 			func(d *decode.Stats) float64 { return float64(d.Off.N) }).
 			Explain("of these, those whose clocks are off by more than a quarter of a second: their counts are " +
 				"[placed](docs/design/aggregator.md#clocks) as if they were right. `/-/ready` names the one that is " +
 				"off by most, the log names each: run chrony or another NTP client there"),
-		status.Gauge(name("clock_offset_seconds"), "By how much the clock that is off by most is behind; negative, it is ahead.",
+		figure.Gauge(name("clock_offset_seconds"), "By how much the clock that is off by most is behind; negative, it is ahead.",
 			func(d *decode.Stats) float64 { return d.Off.Worst.Behind.Seconds() }),
 	}
 }
 
 // detectorMetrics are of the windows.
-var detectorMetrics = []status.Figure[aggregator.DetectorStats]{
-	status.Gauge("keys", "Keys with a count of their own.",
+var detectorMetrics = []figure.Figure[aggregator.DetectorStats]{
+	figure.Gauge("keys", "Keys with a count of their own.",
 		func(d *aggregator.DetectorStats) float64 { return float64(d.Keys) }),
-	status.Gauge("hot_keys", "Keys that are hot and listed.",
+	figure.Gauge("hot_keys", "Keys that are hot and listed.",
 		func(d *aggregator.DetectorStats) float64 { return float64(d.Hot) }),
-	status.Gauge("explained_keys", "Keys that are hot for no other reason than a more general key, which is listed in their place.",
+	figure.Gauge("explained_keys", "Keys that are hot for no other reason than a more general key, which is listed in their place.",
 		func(d *aggregator.DetectorStats) float64 { return float64(d.Explained) }),
-	status.Gauge("usual_keys", "Keys that are listed as usual.",
+	figure.Gauge("usual_keys", "Keys that are listed as usual.",
 		func(d *aggregator.DetectorStats) float64 { return float64(d.Usual) }).
 		Explain("of the hot keys, those that are listed as usual: on nine tenths of their route's requests, or not " +
 			"far above their mean of ten windows"),
-	status.Gauge("spared_keys", "Usual keys that are not limited, because hot keys listed beside them explain the unusual traffic.",
+	figure.Gauge("spared_keys", "Usual keys that are not limited, because hot keys listed beside them explain the unusual traffic.",
 		func(d *aggregator.DetectorStats) float64 { return float64(d.Spared) }),
-	status.Gauge("suspect_keys", "Keys that may be hot but are not known to be, because counts hidden of them could reach the threshold.",
+	figure.Gauge("suspect_keys", "Keys that may be hot but are not known to be, because counts hidden of them could reach the threshold.",
 		func(d *aggregator.DetectorStats) float64 { return float64(d.Suspects) }),
-	status.Counter("unnamed_counts_total", "DATA LOSS: counts of keys that were hot and had no room for their name.",
+	figure.Counter("unnamed_counts_total", "DATA LOSS: counts of keys that were hot and had no room for their name.",
 		func(d *aggregator.DetectorStats) int64 { return d.Unnamed }).
 		Explain("counts of keys that were hot and had no room for their name: `aggregator.memory` is too small"),
-	status.Gauge("window_bytes", "Bytes that the windows hold.",
+	figure.Gauge("window_bytes", "Bytes that the windows hold.",
 		func(d *aggregator.DetectorStats) float64 { return float64(d.Memory) }).
 		Explain("bytes that the windows hold; bounded by `aggregator.memory`"),
-	status.Counter("evicted_keys_total", "Keys that were evicted when the memory budget was full; their counts are in the bounds of the others.",
+	figure.Counter("evicted_keys_total", "Keys that were evicted when the memory budget was full; their counts are in the bounds of the others.",
 		func(d *aggregator.DetectorStats) int64 { return d.Evicted }),
-	status.Counter("late_counts_total", "DATA LOSS: counts that came too late for any window.",
+	figure.Counter("late_counts_total", "DATA LOSS: counts that came too late for any window.",
 		func(d *aggregator.DetectorStats) int64 { return d.Late }).
 		Explain("counts that came too late for any window: they were delayed on their way by more than two seconds, " +
 			"or a [clock](docs/design/aggregator.md#clocks) that is slow was not known yet"),
-	status.Gauge("floor", "The most that can be hidden of any key in its window; 0 while counts are exact.",
+	figure.Gauge("floor", "The most that can be hidden of any key in its window; 0 while counts are exact.",
 		func(d *aggregator.DetectorStats) float64 { return float64(d.Floor) }),
 }
 
 // publisherMetrics are of the published set.
-var publisherMetrics = []status.Figure[hotkeys.PublisherStats]{
-	status.Gauge("published_keys", "Keys in Redis that are this daemon's.",
+var publisherMetrics = []figure.Figure[hotkeys.PublisherStats]{
+	figure.Gauge("published_keys", "Keys in Redis that are this daemon's.",
 		func(p *hotkeys.PublisherStats) float64 { return float64(p.Keys) }),
-	status.Gauge("unpublishable_keys", "Hot keys that are not published, because no watcher could read them.",
+	figure.Gauge("unpublishable_keys", "Hot keys that are not published, because no watcher could read them.",
 		func(p *hotkeys.PublisherStats) float64 { return float64(p.Unpublishable) }),
-	status.Counter("published_refused_total", "DATA LOSS: hot keys and suspects that no watcher could read.",
+	figure.Counter("published_refused_total", "DATA LOSS: hot keys and suspects that no watcher could read.",
 		func(p *hotkeys.PublisherStats) int64 { return int64(p.Refused) }),
-	status.Gauge("published_suspects", "Suspects in Redis that are this daemon's: keys that may be hot but are not known to be.",
+	figure.Gauge("published_suspects", "Suspects in Redis that are this daemon's: keys that may be hot but are not known to be.",
 		func(p *hotkeys.PublisherStats) float64 { return float64(p.Suspects) }),
-	status.Counter("published_suspects_overflow_total", "DATA LOSS: suspects that found their set full.",
+	figure.Counter("published_suspects_overflow_total", "DATA LOSS: suspects that found their set full.",
 		func(p *hotkeys.PublisherStats) int64 { return int64(p.SuspectsOverflow) }).
 		Explain("suspects that found their set (1,000 keys, of which each rule is guaranteed an equal part) full: " +
 			"collectors do not send them exactly"),
-	status.Gauge("published_instances", "Instances that this daemon published as heard of in the last 10 seconds.",
+	figure.Gauge("published_instances", "Instances that this daemon published as heard of in the last 10 seconds.",
 		func(p *hotkeys.PublisherStats) float64 { return float64(p.Instances) }),
-	status.Counter("published_changes_total", "Changes of the set written to Redis.",
+	figure.Counter("published_changes_total", "Changes of the set written to Redis.",
 		func(p *hotkeys.PublisherStats) int64 { return int64(p.Changes) }),
-	status.Counter("published_renewals_total", "Renewals of the entries' ends, one a second.",
+	figure.Counter("published_renewals_total", "Renewals of the entries' ends, one a second.",
 		func(p *hotkeys.PublisherStats) int64 { return int64(p.Renewals) }),
-	status.Counter("published_rewrites_total", "Times that the whole set was written because Redis had lost it.",
+	figure.Counter("published_rewrites_total", "Times that the whole set was written because Redis had lost it.",
 		func(p *hotkeys.PublisherStats) int64 { return int64(p.Rewrites) }),
-	status.Counter("published_unreadable_total", "Entries that were found in Redis when a part of the set was taken over, and could not be read.",
+	figure.Counter("published_unreadable_total", "Entries that were found in Redis when a part of the set was taken over, and could not be read.",
 		func(p *hotkeys.PublisherStats) int64 { return int64(p.Unreadable) }),
-	status.Counter("redis_failures_total", "Calls to Redis that failed.",
+	figure.Counter("redis_failures_total", "Calls to Redis that failed.",
 		func(p *hotkeys.PublisherStats) int64 { return int64(p.Failures) }),
-	status.Flag("redis_connected", "1 if nothing fails that must be written to Redis.",
+	figure.Flag("redis_connected", "1 if nothing fails that must be written to Redis.",
 		func(p *hotkeys.PublisherStats) bool { return p.Connected }).
 		Explain("1 if no required write to Redis fails; `/-/ready` says which does"),
-	status.Flag("standby", "1 if another daemon publishes under the lease, and this one takes over when it dies.",
+	figure.Flag("standby", "1 if another daemon publishes under the lease, and this one takes over when it dies.",
 		func(p *hotkeys.PublisherStats) bool { return p.Standby }),
-	status.Counter("takeovers_total", "Times that this daemon took over after it stood by; with a lease the first time counts, too.",
+	figure.Counter("takeovers_total", "Times that this daemon took over after it stood by; with a lease the first time counts, too.",
 		func(p *hotkeys.PublisherStats) int64 { return int64(p.Takeovers) }),
-	status.Flag("fenced", "1 if another daemon publishes in our place, and this one takes over when it is silent.",
+	figure.Flag("fenced", "1 if another daemon publishes in our place, and this one takes over when it is silent.",
 		func(p *hotkeys.PublisherStats) bool { return p.FencedBy != "" }).
 		Explain("1 if another daemon publishes in this one's place: two run where one should. This one takes over " +
 			"when the other ends or falls silent; `/-/ready` names it"),
-	status.GaugesBy("published_waiting_keys", "Hot keys that are not published, as the set is full, by rule.", "rule",
+	figure.GaugesBy("published_waiting_keys", "Hot keys that are not published, as the set is full, by rule.", "rule",
 		func(p *hotkeys.PublisherStats, emit func(string, float64)) {
 			for rule, places := range p.Rules {
 				emit(rule, float64(places.Waiting))
@@ -174,13 +174,13 @@ var publisherMetrics = []status.Figure[hotkeys.PublisherStats]{
 		}).
 		Explain("hot keys that are not published, and so limited nowhere, because all places of the set are taken: " +
 			"[how they are shared](docs/design/redis.md#places). `/-/ready` names the rules, too"),
-	status.CountersBy("published_overflow_total", "DATA LOSS: times that a hot key found no place in the published set (1,000 for each owner), or lost its own.", "rule",
+	figure.CountersBy("published_overflow_total", "DATA LOSS: times that a hot key found no place in the published set (1,000 for each owner), or lost its own.", "rule",
 		func(p *hotkeys.PublisherStats, emit func(string, int64)) {
 			for rule, places := range p.Rules {
 				emit(rule, int64(places.Overflow))
 			}
 		}),
-	status.CountersBy("redis_healed_total", "Times that a key of ours in Redis held what is not ours and was put right.", "key",
+	figure.CountersBy("redis_healed_total", "Times that a key of ours in Redis held what is not ours and was put right.", "key",
 		func(p *hotkeys.PublisherStats, emit func(string, int64)) {
 			for key, n := range p.Healed.All() {
 				emit(key, int64(n))
@@ -192,16 +192,16 @@ var publisherMetrics = []status.Figure[hotkeys.PublisherStats]{
 }
 
 // pageMetrics are of the page and its API.
-var pageMetrics = []status.Figure[page.Stats]{
-	status.Gauge("page_streams", "Browsers and programs that follow the page's streams.",
+var pageMetrics = []figure.Figure[page.Stats]{
+	figure.Gauge("page_streams", "Browsers and programs that follow the page's streams.",
 		func(p *page.Stats) float64 { return float64(p.Streams) }).
 		Explain("browsers and programs that follow `/api/v1/events` or the page; 32 at most"),
-	status.Counter("page_cut_streams_total", "Streams that were ended as their reader was too slow.",
+	figure.Counter("page_cut_streams_total", "Streams that were ended as their reader was too slow.",
 		func(p *page.Stats) int64 { return int64(p.Cut) }).
 		Explain("streams that were ended as their reader was too slow; it can resume behind the last event that it has"),
-	status.Counter("page_refused_streams_total", "Streams that were refused as too many were open.",
+	figure.Counter("page_refused_streams_total", "Streams that were refused as too many were open.",
 		func(p *page.Stats) int64 { return int64(p.Refused) }),
-	status.Counter("page_wrong_tokens_total", "Wrong tokens at the login and in header Authorization.",
+	figure.Counter("page_wrong_tokens_total", "Wrong tokens at the login and in header Authorization.",
 		func(p *page.Stats) int64 { return int64(p.WrongTokens) }).
 		Explain("wrong tokens at the login and in header Authorization; an address that sends ten is refused until it has waited"),
 }

@@ -1,46 +1,46 @@
 package daemon
 
 import (
+	"github.com/hotparam/hotparam/internal/figure"
 	"github.com/hotparam/hotparam/internal/graphitesource"
-	"github.com/hotparam/hotparam/internal/status"
 )
 
 // graphiteMetrics are of the source.
-var graphiteMetrics = []status.Figure[graphitesource.Stats]{
-	status.Counter("graphite_polls_total", "Times that Graphite was asked.",
+var graphiteMetrics = []figure.Figure[graphitesource.Stats]{
+	figure.Counter("graphite_polls_total", "Times that Graphite was asked.",
 		func(g *graphitesource.Stats) int64 { return g.Polls }),
-	status.Counter("graphite_skipped_total", "Times that the job was due while it still ran; the next run makes up for it.",
+	figure.Counter("graphite_skipped_total", "Times that the job was due while it still ran; the next run makes up for it.",
 		func(g *graphitesource.Stats) int64 { return g.Skipped }),
-	status.Counter("graphite_panics_total", "Times that the job panicked and went on: please report it.",
+	figure.Counter("graphite_panics_total", "Times that the job panicked and went on: please report it.",
 		func(g *graphitesource.Stats) int64 { return g.Panics }),
-	status.Gauge("graphite_poll_seconds", "How long the newest answer took.",
+	figure.Gauge("graphite_poll_seconds", "How long the newest answer took.",
 		func(g *graphitesource.Stats) float64 { return g.LastDuration.Seconds() }).
 		Explain("how long the newest answer took; well below `graphite.every` in good times"),
-	status.Gauge("graphite_series", "Series in the newest answer: keys that may be hot, since Graphite leaves out the others.",
+	figure.Gauge("graphite_series", "Series in the newest answer: keys that may be hot, since Graphite leaves out the others.",
 		func(g *graphitesource.Stats) float64 { return float64(g.Series) }),
-	status.Counter("graphite_points_total", "Points with a value that were read, each as often as it came: those of the last ten seconds are read again.",
+	figure.Counter("graphite_points_total", "Points with a value that were read, each as often as it came: those of the last ten seconds are read again.",
 		func(g *graphitesource.Stats) int64 { return g.Points }),
-	status.Counter("graphite_counted_total", "What was counted.",
+	figure.Counter("graphite_counted_total", "What was counted.",
 		func(g *graphitesource.Stats) int64 { return g.Counted }),
-	status.Counter("graphite_revised_points_total", "Points that grew after they had been counted, because counts came late; the difference was counted, too.",
+	figure.Counter("graphite_revised_points_total", "Points that grew after they had been counted, because counts came late; the difference was counted, too.",
 		func(g *graphitesource.Stats) int64 { return g.Revised }),
-	status.Counter("graphite_shrunk_points_total", "DATA LOSS: points that shrank after they had been counted; nothing is subtracted: do two StatsDs write the same series?.",
+	figure.Counter("graphite_shrunk_points_total", "DATA LOSS: points that shrank after they had been counted; nothing is subtracted: do two StatsDs write the same series?.",
 		func(g *graphitesource.Stats) int64 { return g.Shrunk }),
-	status.Counter("graphite_uncanonical_total", "Series whose keys were not canonical: each is asked for alone, and counted in canonical form.",
+	figure.Counter("graphite_uncanonical_total", "Series whose keys were not canonical: each is asked for alone, and counted in canonical form.",
 		func(g *graphitesource.Stats) int64 { return g.Uncanonical }),
-	status.Counter("graphite_missed_seconds_total", "DATA LOSS: seconds of which nothing is known.",
+	figure.Counter("graphite_missed_seconds_total", "DATA LOSS: seconds of which nothing is known.",
 		func(g *graphitesource.Stats) int64 { return g.MissedSeconds }).
 		Explain("seconds without known counts, because Graphite did not answer for longer than it keeps, or than it " +
 			"returns at once; until the window has passed, keys' high counts are unknown and nothing cools"),
-	status.Gauge("graphite_behind_seconds", "Age of the time up to which all counts are known.",
+	figure.Gauge("graphite_behind_seconds", "Age of the time up to which all counts are known.",
 		func(g *graphitesource.Stats) float64 { return g.Behind.Seconds() }).
 		Explain("how old the time is up to which all counts are known: below 3 in good times, with `graphite.step: " +
 			"1s`"),
-	status.Flag("graphite_frozen", "1 if that time stands still.",
+	figure.Flag("graphite_frozen", "1 if that time stands still.",
 		func(g *graphitesource.Stats) bool { return g.Frozen }).
 		Explain("1 if that time stands still, because Graphite gives no usable answer, or no new points; no key " +
 			"becomes hot, and none cools"),
-	status.CountersBy("graphite_failures_total", "Times that Graphite gave no answer that counts, by reason.", "reason",
+	figure.CountersBy("graphite_failures_total", "Times that Graphite gave no answer that counts, by reason.", "reason",
 		func(g *graphitesource.Stats, emit func(string, int64)) {
 			for reason, n := range g.Failures {
 				emit(reason, n)
@@ -50,7 +50,7 @@ var graphiteMetrics = []status.Figure[graphitesource.Stats]{
 			"(401, 403); `status` (any other); `malformed` (not what Graphite writes: does the URL lead to it?); " +
 			"`too_large`; `step` (its points are not as far apart as `graphite.step` says: are its retentions?); " +
 			"`silent` (it answers, and has had no new point for 5 s: StatsD or carbon is away)"),
-	status.CountersBy("graphite_rejected_total", "DATA LOSS: points or series that were not counted, by reason.", "reason",
+	figure.CountersBy("graphite_rejected_total", "DATA LOSS: points or series that were not counted, by reason.", "reason",
 		func(g *graphitesource.Stats, emit func(string, int64)) {
 			emit("bad_value", g.BadValue)
 			emit("bad_key", g.BadKey)

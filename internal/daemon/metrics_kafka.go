@@ -4,15 +4,15 @@ import (
 	"strconv"
 
 	"github.com/hotparam/hotparam/internal/decode"
+	"github.com/hotparam/hotparam/internal/figure"
 	"github.com/hotparam/hotparam/internal/kafkasource"
-	"github.com/hotparam/hotparam/internal/status"
 )
 
 var kafkaDecoderMetrics = kafkaMeanings(decoderMetrics("kafka", "records"))
 
 // kafkaMeanings has METRICS.md say of each metric what is different with Kafka, or which one of
 // StatsD's it is like.
-func kafkaMeanings(table []status.Figure[decode.Stats]) []status.Figure[decode.Stats] {
+func kafkaMeanings(table []figure.Figure[decode.Stats]) []figure.Figure[decode.Stats] {
 	for i := range table {
 		f := &table[i]
 		statsd := statsdDecoderMetrics[i]
@@ -54,49 +54,49 @@ var kafkaExplained = map[string]string{
 }
 
 // kafkaMetrics are of the source.
-var kafkaMetrics = []status.Figure[kafkasource.Stats]{
-	status.Counter("kafka_plain_records_total", "Records without headers, of programs that send lines alone.",
+var kafkaMetrics = []figure.Figure[kafkasource.Stats]{
+	figure.Counter("kafka_plain_records_total", "Records without headers, of programs that send lines alone.",
 		func(k *kafkasource.Stats) int64 { return k.NoHeaders }),
-	status.Counter("kafka_mismatched_records_total", "Records of senders that know of another number of partitions.",
+	figure.Counter("kafka_mismatched_records_total", "Records of senders that know of another number of partitions.",
 		func(k *kafkasource.Stats) int64 { return k.Mismatched }).
 		Explain("records of senders that know of another number of partitions: for some seconds after partitions " +
 			"were added; until then nothing cools"),
-	status.Counter("kafka_truncations_total", "DATA LOSS: times that brokers lost records which they had taken.",
+	figure.Counter("kafka_truncations_total", "DATA LOSS: times that brokers lost records which they had taken.",
 		func(k *kafkasource.Stats) int64 { return k.Truncated }).
 		Explain("times that brokers lost records that they had accepted: a leader died before others had them " +
 			"(`acks: 1`)"),
-	status.Counter("kafka_fetch_errors_total", "Fetches that failed; they are tried again.",
+	figure.Counter("kafka_fetch_errors_total", "Fetches that failed; they are tried again.",
 		func(k *kafkasource.Stats) int64 { return k.FetchErrors }),
-	status.Counter("kafka_commit_errors_total", "Failed commits of the position in the group; only the display of other tools depends on it.",
+	figure.Counter("kafka_commit_errors_total", "Failed commits of the position in the group; only the display of other tools depends on it.",
 		func(k *kafkasource.Stats) int64 { return k.CommitErrors }),
-	status.Counter("kafka_pauses_total", "Times that a partition was not read on, as counting was behind.",
+	figure.Counter("kafka_pauses_total", "Times that a partition was not read on, as counting was behind.",
 		func(k *kafkasource.Stats) int64 { return k.Pauses }),
-	status.Counter("kafka_abandoned_clients_total", "Replaced clients that did not end in time; at most four are awaited at once.",
+	figure.Counter("kafka_abandoned_clients_total", "Replaced clients that did not end in time; at most four are awaited at once.",
 		func(k *kafkasource.Stats) int64 { return k.Abandoned }),
-	status.Gauge("kafka_partitions", "Partitions that this daemon has.",
+	figure.Gauge("kafka_partitions", "Partitions that this daemon has.",
 		func(k *kafkasource.Stats) float64 { return float64(len(k.Partitions)) }),
-	status.Counter("kafka_rebalances_total", "Times that the group gave out partitions, of nothing new, too.",
+	figure.Counter("kafka_rebalances_total", "Times that the group gave out partitions, of nothing new, too.",
 		func(k *kafkasource.Stats) int64 { return k.Rebalances }),
-	status.Counter("kafka_assigned_partitions_total", "Partitions that came from the group.",
+	figure.Counter("kafka_assigned_partitions_total", "Partitions that came from the group.",
 		func(k *kafkasource.Stats) int64 { return k.Assigned }),
-	status.Counter("kafka_revoked_partitions_total", "Partitions that went to another daemon in good order.",
+	figure.Counter("kafka_revoked_partitions_total", "Partitions that went to another daemon in good order.",
 		func(k *kafkasource.Stats) int64 { return k.Revoked }),
-	status.Counter("kafka_taken_partitions_total", "Partitions that went because the group had not heard of this daemon for a session.",
+	figure.Counter("kafka_taken_partitions_total", "Partitions that went because the group had not heard of this daemon for a session.",
 		func(k *kafkasource.Stats) int64 { return k.Lost }),
-	status.Counter("kafka_resizes_total", "Times that the topic got more partitions.",
+	figure.Counter("kafka_resizes_total", "Times that the topic got more partitions.",
 		func(k *kafkasource.Stats) int64 { return k.Resizes }),
-	status.Counter("kafka_adopt_failures_total", "Tries to take a partition's hot keys over that failed.",
+	figure.Counter("kafka_adopt_failures_total", "Tries to take a partition's hot keys over that failed.",
 		func(k *kafkasource.Stats) int64 { return k.AdoptFailures }).
 		Explain("failed tries to take a partition's hot keys over from Redis; until one succeeds no key of the " +
 			"partition is published"),
-	status.CountersBy("kafka_rejected_records_total", "DATA LOSS: records that were not counted, by reason.", "reason",
+	figure.CountersBy("kafka_rejected_records_total", "DATA LOSS: records that were not counted, by reason.", "reason",
 		func(k *kafkasource.Stats, emit func(string, int64)) {
 			emit("bad_headers", k.BadHeaders)
 			emit("namespace", k.Foreign)
 		}).
 		Explain("records that were not counted: `bad_headers` (no known version of hotparam wrote them); `namespace` " +
 			"(of another fleet: give each a topic of its own)"),
-	status.CountersBy("kafka_replaced_clients_total", "Clients that were replaced as they were stuck, by reason.", "reason",
+	figure.CountersBy("kafka_replaced_clients_total", "Clients that were replaced as they were stuck, by reason.", "reason",
 		func(k *kafkasource.Stats, emit func(string, int64)) {
 			emit("throttled", k.Replaced.Throttled)
 			emit("fetch", k.Replaced.Fetch)
@@ -105,9 +105,9 @@ var kafkaMetrics = []status.Figure[kafkasource.Stats]{
 		}).
 		Explain("clients of the brokers that were replaced as they were stuck while another got answers: `throttled` " +
 			"(a broker asked for a pause longer than the session), `fetch`, `ends`, `group`"),
-	status.Gauge("kafka_uncovered_partitions", "Partitions of which not all is read that was there when they came; none of their keys becomes hot or cools.",
+	figure.Gauge("kafka_uncovered_partitions", "Partitions of which not all is read that was there when they came; none of their keys becomes hot or cools.",
 		partitionsThat(func(p *kafkasource.PartitionStats) bool { return !p.Covered })),
-	status.Gauge("kafka_frozen_partitions", "Partitions whose time stands still, as their brokers do not answer.",
+	figure.Gauge("kafka_frozen_partitions", "Partitions whose time stands still, as their brokers do not answer.",
 		partitionsThat(func(p *kafkasource.PartitionStats) bool { return p.Frozen })).
 		Explain("partitions whose time has stood still for 3 s, as their brokers do not answer (then `/-/ready` " +
 			"answers 503), or an instance is slow, has died or cannot write them; nothing of them cools"),
@@ -126,18 +126,18 @@ func partitionsThat(is func(*kafkasource.PartitionStats) bool) func(*kafkasource
 }
 
 // partitionMetrics are of each partition of the source.
-var partitionMetrics = []status.Figure[kafkasource.PartitionStats]{
-	status.GaugesBy("kafka_lag_records", "Records that are still to be read; absent while it is not known.", "partition",
+var partitionMetrics = []figure.Figure[kafkasource.PartitionStats]{
+	figure.GaugesBy("kafka_lag_records", "Records that are still to be read; absent while it is not known.", "partition",
 		func(p *kafkasource.PartitionStats, emit func(string, float64)) {
 			if p.Records >= 0 { // it is known
 				emit(partitionName(p), float64(p.Records))
 			}
 		}),
-	status.GaugesBy("kafka_delay_seconds", "How old the newest counts are that were read: 0.1 to 1 in good times.", "partition",
+	figure.GaugesBy("kafka_delay_seconds", "How old the newest counts are that were read: 0.1 to 1 in good times.", "partition",
 		func(p *kafkasource.PartitionStats, emit func(string, float64)) {
 			emit(partitionName(p), p.Delay.Seconds())
 		}),
-	status.GaugesBy("kafka_behind_seconds", "How old the time is up to which all counts have come: no key cools by newer counts.", "partition",
+	figure.GaugesBy("kafka_behind_seconds", "How old the time is up to which all counts have come: no key cools by newer counts.", "partition",
 		func(p *kafkasource.PartitionStats, emit func(string, float64)) {
 			emit(partitionName(p), p.Behind.Seconds())
 		}),

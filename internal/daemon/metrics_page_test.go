@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/hotparam/hotparam/internal/figure"
 	"github.com/hotparam/hotparam/internal/follow"
 	"github.com/hotparam/hotparam/internal/gateway/service"
 	"github.com/hotparam/hotparam/internal/metricpage"
@@ -38,7 +39,7 @@ func TestMetricsPageIsUpToDate(t *testing.T) {
 	}
 }
 
-func pageRows[S any](table []status.Figure[S]) (rows []metricpage.Row) {
+func pageRows[S any](table []figure.Figure[S]) (rows []metricpage.Row) {
 	for i := range table {
 		f := &table[i]
 		rows = append(rows, metricpage.Row{Name: f.Name, Labels: f.Labels, Kind: kindWords[f.Kind], Help: f.Help, Meaning: f.Meaning})

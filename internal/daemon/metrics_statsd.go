@@ -1,35 +1,35 @@
 package daemon
 
 import (
+	"github.com/hotparam/hotparam/internal/figure"
 	"github.com/hotparam/hotparam/internal/statsdsource"
-	"github.com/hotparam/hotparam/internal/status"
 )
 
 var statsdDecoderMetrics = decoderMetrics("statsd", "packets")
 
 // statsdMetrics are of our own listener.
-var statsdMetrics = []status.Figure[statsdsource.Stats]{
-	status.Counter("statsd_events_total", "Events and service checks of DogStatsD, which are ignored.",
+var statsdMetrics = []figure.Figure[statsdsource.Stats]{
+	figure.Counter("statsd_events_total", "Events and service checks of DogStatsD, which are ignored.",
 		func(s *statsdsource.Stats) int64 { return s.Decoder.Events }),
-	status.Counter("statsd_dropped_packets_total", "DATA LOSS: UDP packets that the system dropped, as the socket's buffer was full.",
+	figure.Counter("statsd_dropped_packets_total", "DATA LOSS: UDP packets that the system dropped, as the socket's buffer was full.",
 		func(s *statsdsource.Stats) int64 { return s.Listener.Dropped }).
 		Explain("UDP packets that the system dropped, as the socket's buffer was full (Linux): more " +
 			"`aggregator.readers`, or a larger `net.core.rmem_max`"),
-	status.Counter("statsd_too_long_total", "DATA LOSS: lines and packets over 64 KiB.",
+	figure.Counter("statsd_too_long_total", "DATA LOSS: lines and packets over 64 KiB.",
 		func(s *statsdsource.Stats) int64 { return s.Listener.TooLong }).
 		Explain("lines and packets over 64 KiB; the other lines of their connection are counted, and of a packet " +
 			"those within 64 KiB"),
-	status.Counter("statsd_truncated_total", "DATA LOSS: lines that the end of their connection cut off.",
+	figure.Counter("statsd_truncated_total", "DATA LOSS: lines that the end of their connection cut off.",
 		func(s *statsdsource.Stats) int64 { return s.Listener.Truncated }),
-	status.Gauge("statsd_connections", "Connections by TCP and Unix sockets that are open.",
+	figure.Gauge("statsd_connections", "Connections by TCP and Unix sockets that are open.",
 		func(s *statsdsource.Stats) float64 { return float64(s.Listener.Connections) }),
-	status.Counter("statsd_accepted_connections_total", "Connections that were accepted, in all.",
+	figure.Counter("statsd_accepted_connections_total", "Connections that were accepted, in all.",
 		func(s *statsdsource.Stats) int64 { return s.Listener.Accepted }),
-	status.Counter("statsd_refused_connections_total", "DATA LOSS: connections that found as many open as may be.",
+	figure.Counter("statsd_refused_connections_total", "DATA LOSS: connections that found as many open as may be.",
 		func(s *statsdsource.Stats) int64 { return s.Listener.Refused }).
 		Explain("connections that were closed at once, as 1,024 senders (or half as many as the process may open " +
 			"files) had sent lines within 15 s, and no other peer had two more"),
-	status.CountersBy("statsd_displaced_connections_total", "Connections that were closed to make room, by reason.", "reason",
+	figure.CountersBy("statsd_displaced_connections_total", "Connections that were closed to make room, by reason.", "reason",
 		func(s *statsdsource.Stats, emit func(string, int64)) {
 			emit("unused", s.Listener.Unused)
 			emit("silent", s.Listener.Silent)
@@ -38,18 +38,18 @@ var statsdMetrics = []status.Figure[statsdsource.Stats]{
 		Explain("connections that were closed to make room: `unused` (had sent no line that was understood; these go first, " +
 			"those of the peer that has most), `silent` (no line for over 15 s), `crowded` (of the peer that has most, " +
 			"for one that has fewer); their clients connect anew"),
-	status.Counter("statsd_accept_failures_total", "Connections that could not be accepted, for want of file descriptors; accepting is retried.",
+	figure.Counter("statsd_accept_failures_total", "Connections that could not be accepted, for want of file descriptors; accepting is retried.",
 		func(s *statsdsource.Stats) int64 { return s.Listener.AcceptFailed }),
-	status.Counter("statsd_snapshots_total", "Snapshots that were saved for the aggregator after this one.",
+	figure.Counter("statsd_snapshots_total", "Snapshots that were saved for the aggregator after this one.",
 		func(s *statsdsource.Stats) int64 { return s.Snapshot.Saved }).
 		Explain("snapshots that were saved for the aggregator after this one, each second by the one in office"),
-	status.Counter("statsd_snapshots_failed_total", "Snapshots that could not be saved.",
+	figure.Counter("statsd_snapshots_failed_total", "Snapshots that could not be saved.",
 		func(s *statsdsource.Stats) int64 { return s.Snapshot.Failed }).
 		Explain("snapshots that could not be saved, for want of Redis, of the right to `hotparam:{shop}:snapshot:*`, or of room for `aggregator.snapshot_file`"),
-	status.Counter("statsd_snapshots_refused_total", "Snapshots that this process could not continue from; the log says why.",
+	figure.Counter("statsd_snapshots_refused_total", "Snapshots that this process could not continue from; the log says why.",
 		func(s *statsdsource.Stats) int64 { return s.Snapshot.Refused }),
-	status.Counter("statsd_snapshot_dropped_keys_total", "Keys near a threshold that had no room in snapshots.",
+	figure.Counter("statsd_snapshot_dropped_keys_total", "Keys near a threshold that had no room in snapshots.",
 		func(s *statsdsource.Stats) int64 { return s.Snapshot.Dropped }),
-	status.Gauge("statsd_snapshot_bytes", "Size in bytes of the newest snapshot.",
+	figure.Gauge("statsd_snapshot_bytes", "Size in bytes of the newest snapshot.",
 		func(s *statsdsource.Stats) float64 { return float64(s.Snapshot.Size) }),
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/baseline"
+	"github.com/hotparam/hotparam/internal/figure"
 	"github.com/hotparam/hotparam/internal/follow"
 	"github.com/hotparam/hotparam/internal/gateway/service"
 	"github.com/hotparam/hotparam/internal/httpserve"
@@ -190,17 +191,17 @@ func newKafkaSource(t *testing.T, set *settings, client redis.UniversalClient) *
 // kafkaUnderTest has one partition, which the pipeline, not started, has not.
 type kafkaUnderTest struct{ *kafkaPipeline }
 
-func (p kafkaUnderTest) collect(s status.Samples) {
+func (p kafkaUnderTest) collect(s figure.Samples) {
 	p.kafkaPipeline.collect(s)
-	status.Collect(s, partitionMetrics, kafkasource.PartitionStats{})
+	figure.Collect(s, partitionMetrics, kafkasource.PartitionStats{})
 }
 
 // reportingUnderTest has heard of a fleet, which is nobody's.
 type reportingUnderTest struct{ pipeline }
 
-func (p reportingUnderTest) collect(s status.Samples) {
+func (p reportingUnderTest) collect(s figure.Samples) {
 	p.pipeline.collect(s)
-	status.Collect(s, fleetMetrics, fleetFigures{Roles: map[rules.Role]int{}, Controls: map[rules.ControlAction]int{}})
+	figure.Collect(s, fleetMetrics, fleetFigures{Roles: map[rules.Role]int{}, Controls: map[rules.ControlAction]int{}})
 }
 
 // Every metric is documented, and whatever is documented is there: type, labels

@@ -13,7 +13,7 @@ import (
 	"github.com/hotparam/hotparam/collector"
 	"github.com/hotparam/hotparam/hotkeys"
 	"github.com/hotparam/hotparam/internal/decode"
-	"github.com/hotparam/hotparam/internal/status"
+	"github.com/hotparam/hotparam/internal/figure"
 	"github.com/hotparam/hotparam/rules"
 )
 
@@ -113,16 +113,16 @@ func (p *reportingPipeline) readFleet(ctx context.Context) fleetFigures {
 	return f
 }
 
-func (p *reportingPipeline) collect(s status.Samples) {
+func (p *reportingPipeline) collect(s figure.Samples) {
 	p.pipeline.collect(s)
 	p.mu.Lock()
 	f := p.fleet
 	p.mu.Unlock()
-	status.Collect(s, fleetMetrics, f)
+	figure.Collect(s, fleetMetrics, f)
 }
 
-var fleetMetrics = []status.Figure[fleetFigures]{
-	status.GaugesBy("members", "Instances and aggregators whose heartbeats are heard, by role.", "role",
+var fleetMetrics = []figure.Figure[fleetFigures]{
+	figure.GaugesBy("members", "Instances and aggregators whose heartbeats are heard, by role.", "role",
 		func(f *fleetFigures, emit func(string, float64)) {
 			if f.Roles == nil {
 				return
@@ -132,13 +132,13 @@ var fleetMetrics = []status.Figure[fleetFigures]{
 			}
 		}).
 		Explain("instances and aggregators whose heartbeats are heard, this one included, by `role`; missing while Redis is away. Those without the right to write heartbeats are not among them"),
-	status.Gauge("members_other_rules", "Instances and aggregators whose rules are not those of this aggregator.",
+	figure.Gauge("members_other_rules", "Instances and aggregators whose rules are not those of this aggregator.",
 		func(f *fleetFigures) float64 { return float64(f.Others) }).
 		Explain("instances and aggregators whose rules are of another version than this aggregator's: `hotparam list --instances` marks them"),
-	status.Gauge("rules_versions", "Versions of the rules that instances and aggregators have now; 0 if it is not known.",
+	figure.Gauge("rules_versions", "Versions of the rules that instances and aggregators have now; 0 if it is not known.",
 		func(f *fleetFigures) float64 { return float64(f.Versions) }).
 		Explain("how many versions of the rules instances and aggregators have now: more than 1 while they differ, 0 while Redis is away or the rights for heartbeats are missing"),
-	status.GaugesBy("controls", "Keys that operators pin, block or allow, by action.", "action",
+	figure.GaugesBy("controls", "Keys that operators pin, block or allow, by action.", "action",
 		func(f *fleetFigures, emit func(string, float64)) {
 			if f.Controls == nil {
 				return

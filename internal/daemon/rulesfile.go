@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/internal/figure"
 	"github.com/hotparam/hotparam/internal/filewatch"
 	"github.com/hotparam/hotparam/internal/loglimit"
 	"github.com/hotparam/hotparam/internal/sdnotify"
@@ -252,7 +253,7 @@ func (p *reloadingPipeline) ready() (string, error) {
 	return words + stats.Words(), nil
 }
 
-func (p *reloadingPipeline) collect(s status.Samples) {
+func (p *reloadingPipeline) collect(s figure.Samples) {
 	p.pipeline.collect(s)
-	status.Collect(s, status.RulesFigures, p.file.read())
+	figure.Collect(s, status.RulesFigures, p.file.read())
 }

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/hotparam/hotparam/internal/figure"
 	"github.com/hotparam/hotparam/internal/httpserve"
 	"github.com/hotparam/hotparam/internal/page"
 	"github.com/hotparam/hotparam/internal/sdnotify"
@@ -29,7 +30,7 @@ type pipeline interface {
 	// publishes reports whether what is found here reaches Redis: not on a standby.
 	publishes() bool
 	// collect gives the pipeline's metrics.
-	collect(status.Samples)
+	collect(figure.Samples)
 	// reportTo adds to a heartbeat what the pipeline drops and loses, as totals, and what it
 	// holds.
 	reportTo(m *rules.Member)
@@ -75,10 +76,10 @@ func statusOf(p pipeline, shown *page.Page, set *settings) status.Config {
 			}
 			return words, true
 		},
-		Collect: func(s status.Samples) {
+		Collect: func(s figure.Samples) {
 			p.collect(s)
 			if shown != nil {
-				status.Collect(s, pageMetrics, shown.Stats())
+				figure.Collect(s, pageMetrics, shown.Stats())
 			}
 		},
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/hotparam/hotparam/config"
+	"github.com/hotparam/hotparam/internal/figure"
 	"github.com/hotparam/hotparam/internal/statsdsource"
 	"github.com/hotparam/hotparam/internal/status"
 	"github.com/hotparam/hotparam/internal/wire"
@@ -92,12 +93,12 @@ func (p *statsdPipeline) ready() (string, error) {
 	return words + clockWords(&stats.Decoder) + lateWords(&stats.Decoder) + refusedWords(&stats.Decoder), nil
 }
 
-func (p *statsdPipeline) collect(s status.Samples) {
+func (p *statsdPipeline) collect(s figure.Samples) {
 	stats := p.agg.Stats()
-	status.Collect(s, statsdDecoderMetrics, stats.Decoder)
-	status.Collect(s, statsdMetrics, stats)
-	status.Collect(s, detectorMetrics, stats.Detector)
-	status.Collect(s, publisherMetrics, p.publisher.Stats())
+	figure.Collect(s, statsdDecoderMetrics, stats.Decoder)
+	figure.Collect(s, statsdMetrics, stats)
+	figure.Collect(s, detectorMetrics, stats.Detector)
+	figure.Collect(s, publisherMetrics, p.publisher.Stats())
 }
 
 func (p *statsdPipeline) where() slog.Attr {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/hotparam/hotparam/config"
 	"github.com/hotparam/hotparam/internal/base"
-	"github.com/hotparam/hotparam/internal/status"
+	"github.com/hotparam/hotparam/internal/figure"
 	"github.com/hotparam/hotparam/internal/webhook"
 )
 
@@ -78,22 +78,22 @@ func (p *hookedPipeline) Run(ctx context.Context) error {
 	return errors.Join(err, <-done)
 }
 
-func (p *hookedPipeline) collect(s status.Samples) {
+func (p *hookedPipeline) collect(s figure.Samples) {
 	p.pipeline.collect(s)
-	status.Collect(s, webhookMetrics, p.sender.Stats())
+	figure.Collect(s, webhookMetrics, p.sender.Stats())
 }
 
 // webhookMetrics are of the webhook, if there is one.
-var webhookMetrics = []status.Figure[webhook.Stats]{
-	status.Flag("webhook_sending", "1 if this daemon posts events to the webhook: of all daemons of a namespace one does.",
+var webhookMetrics = []figure.Figure[webhook.Stats]{
+	figure.Flag("webhook_sending", "1 if this daemon posts events to the webhook: of all daemons of a namespace one does.",
 		func(w *webhook.Stats) bool { return w.Sending }),
-	status.Gauge("webhook_queued", "Events that wait to be posted.",
+	figure.Gauge("webhook_queued", "Events that wait to be posted.",
 		func(w *webhook.Stats) float64 { return float64(w.Queued) }),
-	status.Counter("webhook_posted_total", "Events that the webhook's receiver took.",
+	figure.Counter("webhook_posted_total", "Events that the webhook's receiver took.",
 		func(w *webhook.Stats) int64 { return int64(w.Posted) }),
-	status.Counter("webhook_retries_total", "Requests to the webhook's receiver that failed, and were made again.",
+	figure.Counter("webhook_retries_total", "Requests to the webhook's receiver that failed, and were made again.",
 		func(w *webhook.Stats) int64 { return int64(w.Retries) }),
-	status.CountersBy("webhook_dropped_total", "DATA LOSS: events that were not posted, by reason.", "reason",
+	figure.CountersBy("webhook_dropped_total", "DATA LOSS: events that were not posted, by reason.", "reason",
 		func(w *webhook.Stats, emit func(string, int64)) {
 			emit("queue_full", int64(w.QueueFull))
 			emit("refused", int64(w.Refused))

@@ -1,22 +1,23 @@
 package follow
 
 import (
+	"github.com/hotparam/hotparam/internal/figure"
 	"github.com/hotparam/hotparam/internal/status"
 )
 
 // Collect gives the follower's metrics.
-func (f *Follower) Collect(s status.Samples) {
-	status.Collect(s, Figures, f.Stats())
-	status.Collect(s, status.RulesFigures, f.Rules())
+func (f *Follower) Collect(s figure.Samples) {
+	figure.Collect(s, Figures, f.Stats())
+	figure.Collect(s, status.RulesFigures, f.Rules())
 }
 
 // Figures are of the logs that are followed.
-var Figures = []status.Figure[Stats]{
-	status.Counter("follow_lines_total", "Lines that were read.",
+var Figures = []figure.Figure[Stats]{
+	figure.Counter("follow_lines_total", "Lines that were read.",
 		func(s *Stats) int64 { return s.Lines }),
-	status.Counter("follow_requests_total", "Requests that were counted.",
+	figure.Counter("follow_requests_total", "Requests that were counted.",
 		func(s *Stats) int64 { return s.Requests }),
-	status.CountersBy("follow_skipped_lines_total", "DATA LOSS: lines that were not counted, by reason.", "reason",
+	figure.CountersBy("follow_skipped_lines_total", "DATA LOSS: lines that were not counted, by reason.", "reason",
 		func(s *Stats, emit func(string, int64)) {
 			emit("unreadable", s.Bad-s.TooLong)
 			emit("too_long", s.TooLong)
@@ -25,10 +26,10 @@ var Figures = []status.Figure[Stats]{
 		Explain("lines that were not counted: `unreadable` (no requests in the log's format; the log has some of them), " +
 			"`too_long` (over 1 MiB), `old` (written more than two seconds after their windows: does the server hold lines " +
 			"back, or is a clock wrong?)"),
-	status.Counter("follow_future_requests_total", "Requests with a time to come, which were counted as of now.",
+	figure.Counter("follow_future_requests_total", "Requests with a time to come, which were counted as of now.",
 		func(s *Stats) int64 { return s.Future }).
 		Explain("requests with a time to come, which were counted as of now: a clock is wrong, or the time zone that a log leaves out"),
-	status.CountersBy("follow_dropped_counts_total", "DATA LOSS: counts that could not be sent, by reason.", "reason",
+	figure.CountersBy("follow_dropped_counts_total", "DATA LOSS: counts that could not be sent, by reason.", "reason",
 		func(s *Stats, emit func(string, int64)) {
 			for reason, n := range s.Dropped {
 				emit(reason, n)
@@ -36,22 +37,22 @@ var Figures = []status.Figure[Stats]{
 		}).
 		Explain("counts that could not be sent: `table_full`, `too_long`, `send_error`, and by Kafka `buffer_full`, " +
 			"`delivery`, `not_connected` and `no_rule`, as of `hotparam_app_dropped_counts_total`"),
-	status.Gauge("follow_behind_bytes", "Bytes of the logs that are written and not read.",
+	figure.Gauge("follow_behind_bytes", "Bytes of the logs that are written and not read.",
 		func(s *Stats) float64 { return float64(s.Behind) }).
 		Explain("bytes of the logs that are written and not read yet: about 0 in good times. While it grows, lines come faster than they are read"),
-	status.Gauge("follow_logs", "Logs that are followed.",
+	figure.Gauge("follow_logs", "Logs that are followed.",
 		func(s *Stats) float64 { return float64(s.Logs) }),
-	status.Gauge("follow_missing_logs", "Logs that are not there, or cannot be read.",
+	figure.Gauge("follow_missing_logs", "Logs that are not there, or cannot be read.",
 		func(s *Stats) float64 { return float64(s.Missing) }).
 		Explain("of these, logs that are not there, or cannot be read: the log says which"),
-	status.Gauge("follow_files", "Open files of the logs.",
+	figure.Gauge("follow_files", "Open files of the logs.",
 		func(s *Stats) float64 { return float64(s.Files) }).
 		Explain("open files of the logs: more than logs for some seconds after a rotation"),
-	status.CountersBy("follow_rotations_total", "Times that a log was rotated, by how.", "how",
+	figure.CountersBy("follow_rotations_total", "Times that a log was rotated, by how.", "how",
 		func(s *Stats, emit func(string, int64)) {
 			emit("rename", s.Rotated)
 			emit("truncate", s.Truncated)
 		}),
-	status.Counter("follow_read_failures_total", "Reads of logs that failed; they are tried again.",
+	figure.Counter("follow_read_failures_total", "Reads of logs that failed; they are tried again.",
 		func(s *Stats) int64 { return s.Failed }),
 }

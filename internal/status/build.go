@@ -3,6 +3,8 @@ package status
 import (
 	"runtime"
 	"runtime/debug"
+
+	"github.com/hotparam/hotparam/internal/figure"
 )
 
 // Build says which program runs.
@@ -32,7 +34,7 @@ func ReadBuild(version string) Build {
 }
 
 // BuildFigures are of the program.
-var BuildFigures = []Figure[Build]{
-	GaugesBy("build_info", "1; the version is the label.", "version",
+var BuildFigures = []figure.Figure[Build]{
+	figure.GaugesBy("build_info", "1; the version is the label.", "version",
 		func(b *Build, emit func(string, float64)) { emit(b.Version, 1) }),
 }

@@ -3,6 +3,8 @@ package status
 import (
 	"fmt"
 	"time"
+
+	"github.com/hotparam/hotparam/internal/figure"
 )
 
 // RulesFile describes the rules in force and the reading of their file.
@@ -23,18 +25,18 @@ func (f *RulesFile) Words() string {
 }
 
 // RulesFigures are of the rules file.
-var RulesFigures = []Figure[RulesFile]{
-	GaugesBy("rules_info", "1; the label is the version of the rules in force.", "version",
+var RulesFigures = []figure.Figure[RulesFile]{
+	figure.GaugesBy("rules_info", "1; the label is the version of the rules in force.", "version",
 		func(f *RulesFile, emit func(string, float64)) { emit(f.Version, 1) }).
 		Explain("1; the label is the version of the rules in force: a hash of [what decides](docs/RUNNING.md#which-rules-are-where) in the file. It differs between processes only while they read a change"),
-	Gauge("rules_loaded_timestamp_seconds", "When the rules in force were read, in seconds since the Unix epoch.",
+	figure.Gauge("rules_loaded_timestamp_seconds", "When the rules in force were read, in seconds since the Unix epoch.",
 		func(f *RulesFile) float64 { return float64(f.Loaded.UnixMilli()) / 1000 }),
-	Counter("rules_reloads_total", "Files whose rules were put in force since the start.",
+	figure.Counter("rules_reloads_total", "Files whose rules were put in force since the start.",
 		func(f *RulesFile) int64 { return f.Reloads }),
-	Counter("rules_rejected_total", "Files that could not be used; the rules stayed as they were.",
+	figure.Counter("rules_rejected_total", "Files that could not be used; the rules stayed as they were.",
 		func(f *RulesFile) int64 { return f.Rejected }).
 		Explain("files that could not be used: the last good one stays in force. The log names the line and what to do"),
-	Flag("rules_refused", "1 while the file as it is now cannot be used.",
+	figure.Flag("rules_refused", "1 while the file as it is now cannot be used.",
 		func(f *RulesFile) bool { return f.Problem != "" }).
 		Explain("1 while the file as it is now cannot be used, so that the rules in force are not those of the file; `/-/ready` says why. **Alert on this**"),
 }

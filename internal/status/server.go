@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/hotparam/hotparam/internal/figure"
 	"github.com/hotparam/hotparam/internal/httpserve"
 )
 
@@ -24,7 +25,7 @@ type Config struct {
 	// Ready says in a few words how the process is, and whether it does its work.
 	Ready func() (words string, ready bool)
 	// Collect gives the process's metrics, besides those of its server, its build and Go.
-	Collect func(Samples)
+	Collect func(figure.Samples)
 	// Others are further metrics.
 	Others []prometheus.Collector
 }
@@ -70,23 +71,23 @@ func (p *process) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCo
 // Collect implements prometheus.Collector.
 func (p *process) Collect(ch chan<- prometheus.Metric) {
 	p.Config.Collect(ch)
-	Collect(ch, HTTPFigures, p.server.Stats())
-	Collect(ch, BuildFigures, p.Build)
+	figure.Collect(ch, HTTPFigures, p.server.Stats())
+	figure.Collect(ch, BuildFigures, p.Build)
 }
 
 // HTTPFigures are of the server that serves them.
-var HTTPFigures = []Figure[httpserve.Stats]{
-	Gauge("http_connections", "Connections to this address that are open.",
+var HTTPFigures = []figure.Figure[httpserve.Stats]{
+	figure.Gauge("http_connections", "Connections to this address that are open.",
 		func(h *httpserve.Stats) float64 { return float64(h.Connections) }),
-	Counter("http_evicted_connections_total", "Connections without a request that made room for others.",
+	figure.Counter("http_evicted_connections_total", "Connections without a request that made room for others.",
 		func(h *httpserve.Stats) int64 { return h.Evicted }).
 		Explain("connections without a request that were closed, oldest first, as there were 128 (or a quarter of " +
 			"the files that the process may open) or no file descriptor"),
-	Counter("http_refused_connections_total", "Connections that were closed at once, as all had requests.",
+	figure.Counter("http_refused_connections_total", "Connections that were closed at once, as all had requests.",
 		func(h *httpserve.Stats) int64 { return h.Refused }).
 		Explain("connections that were closed at once, as all had requests; 16 more than 128 are accepted for " +
 			"`/-/healthy`"),
-	Counter("http_accept_failures_total", "Times that there was no file descriptor for a connection.",
+	figure.Counter("http_accept_failures_total", "Times that there was no file descriptor for a connection.",
 		func(h *httpserve.Stats) int64 { return h.Starved }).
 		Explain("times that there was no file descriptor for a connection; four are reserved for `/-/healthy`"),
 }

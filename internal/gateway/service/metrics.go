@@ -3,17 +3,17 @@ package service
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/hotparam/hotparam/internal/status"
+	"github.com/hotparam/hotparam/internal/figure"
 )
 
 // Collect gives the metrics of the doors.
-func (s *Service) Collect(to status.Samples) {
-	status.Collect(to, DoorFigures, s.Figures())
-	status.Collect(to, FileFigures, s.config.Changed())
+func (s *Service) Collect(to figure.Samples) {
+	figure.Collect(to, DoorFigures, s.Figures())
+	figure.Collect(to, FileFigures, s.config.Changed())
 }
 
 // DoorFigures are the metrics of all doors, by name.
-var DoorFigures = []status.Figure[map[string]*Figures]{
+var DoorFigures = []figure.Figure[map[string]*Figures]{
 	byDoor(prometheus.CounterValue, "guard_checks_total", "Requests that were decided on, by door and decision.", "decision",
 		func(f *Figures, emit func(string, int64)) {
 			emit("passed", f.Passed)
@@ -62,19 +62,19 @@ var DoorFigures = []status.Figure[map[string]*Figures]{
 }
 
 // FileFigures are the metrics of the fields of section guard that need a restart.
-var FileFigures = []status.Figure[[]string]{
-	status.Flag("guard_restart_needed", "1 while the section guard of the file is not what runs.",
+var FileFigures = []figure.Figure[[]string]{
+	figure.Flag("guard_restart_needed", "1 while the section guard of the file is not what runs.",
 		func(fields *[]string) bool { return len(*fields) > 0 }).
 		Explain("1 while the section `guard` of the file is not what runs: `/-/ready` and the log name the fields, which a restart puts in force"),
 }
 
 // byDoor returns a metric with the label door, and with a second label unless label is empty.
-func byDoor(kind prometheus.ValueType, name, help, label string, values func(f *Figures, emit func(label string, n int64))) status.Figure[map[string]*Figures] {
+func byDoor(kind prometheus.ValueType, name, help, label string, values func(f *Figures, emit func(label string, n int64))) figure.Figure[map[string]*Figures] {
 	labels := []string{"door"}
 	if label != "" {
 		labels = append(labels, label)
 	}
-	return status.NewFigure(kind, name, help, labels, func(all *map[string]*Figures, emit func(float64, ...string)) {
+	return figure.New(kind, name, help, labels, func(all *map[string]*Figures, emit func(float64, ...string)) {
 		for door, f := range *all {
 			values(f, func(value string, n int64) {
 				of := []string{door}
