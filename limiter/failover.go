@@ -158,7 +158,7 @@ func NewFailover(primary Backend, cfg FailoverConfig) (*Failover, error) {
 	}
 	f.batcher, _ = f.primary.(Batcher)
 	f.breakers = breaker.New(breaker.Config[Op]{
-		Probe: f.probe, Min: cfg.MinProbe, Max: cfg.MaxProbe, Logger: cfg.Logger,
+		Probe: f.probe, Back: f.owed.wake, Min: cfg.MinProbe, Max: cfg.MaxProbe, Logger: cfg.Logger,
 		Begun: "limiter: the backend is away", Over: "limiter: the backend is back",
 	})
 	return &Failover{away: cfg.Away, failover: f}, nil
@@ -187,7 +187,7 @@ func (f *failover) probe(ctx context.Context, sample Op) error {
 	defer cancel()
 	err := probe(ctx, f.primary, sample)
 	if err == nil {
-		f.markRecovered()
+		f.markRecovered() // before calls go there again
 	}
 	return err
 }

@@ -244,6 +244,7 @@ func (f *Failover) down(ctx context.Context, op Op) bool {
 func (f *Failover) heard(ctx context.Context, op Op) {
 	if f.breakers.Doubted() && f.breakers.Answered(nodeOf(ctx, f.primary, op)) {
 		f.markRecovered()
+		f.owed.wake()
 	}
 }
 

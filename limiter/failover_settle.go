@@ -75,11 +75,8 @@ func (f *Failover) overdrawn(ctx context.Context, began time.Time, op Op, res Re
 	return denial, true
 }
 
-// markRecovered records that a node answers again, and has what is owed charged.
-func (f *failover) markRecovered() {
-	f.recovered.Store(int64(time.Since(f.made)))
-	f.owed.wake()
-}
+// markRecovered records that a node answers again.
+func (f *failover) markRecovered() { f.recovered.Store(int64(time.Since(f.made))) }
 
 // recoveries is for how many time-outs after a recovery other instances may not have charged
 // what they granted.

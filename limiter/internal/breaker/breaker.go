@@ -32,6 +32,9 @@ type Config[T any] struct {
 	// Probe writes to the node that has sample, and returns nil if that succeeded. It
 	// bounds its own time.
 	Probe func(ctx context.Context, sample T) error
+	// Back is called when a node has answered its probe and calls go to it again; nil is
+	// nothing. It must not block, nor call the Set's methods.
+	Back func()
 	// Min and Max bound the time between two probes: the first, and what it doubles to.
 	Min, Max time.Duration
 	// Begun and Over are the log lines of an outage's two ends.
@@ -237,6 +240,9 @@ func (s *Set[T]) probe(ctx context.Context, n *node[T]) {
 	n.since = now
 	n.away.Store(false)
 	s.open.Add(-1)
+	if s.Back != nil {
+		s.Back()
+	}
 }
 
 // UntilProbe returns how long until a node that is away is probed next.
