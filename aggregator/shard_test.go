@@ -250,6 +250,32 @@ func TestSaveWaitsForWhatIsQueued(t *testing.T) {
 	}
 }
 
+// The gaps that a snapshot carries are no part of the bounds that it saves: whoever resumes it
+// has them, and may fill them.
+func TestSaveLeavesOutCarriedGaps(t *testing.T) {
+	for _, carried := range []map[uint64]bool{nil, {7: true}, {8: true}} {
+		shards := NewShards(DetectorConfig{Rules: testRules(hotRule("r", 10, time.Second)), Publisher: newRecorder(), Memory: 1 << 20, Start: noon.Add(-time.Minute)}, 1, 1)
+		f := shards.Feed(0)
+		f.Begin()
+		f.Counts([]decode.Count{{Hash: rules.Hash([]byte("k")), Text: []byte("k"), N: 12, When: noon}})
+		f.Missing(decode.Gap{ID: 7, From: noon.Add(-time.Millisecond), To: noon, Loose: 5})
+		f.End(noon, noon, true)
+		wait := shards.Save(10, carried)
+		go shards.Run()
+		var s snapshot.Snapshot
+		wait(&s)
+		shards.Close()
+		v := s.Keys[0].Views[0]
+		want := int64(5)
+		if carried[7] {
+			want = 0
+		}
+		if lacks := v.At(v.Newest); lacks != want {
+			t.Errorf("with %v carried the key lacks %d, want %d", carried, lacks, want)
+		}
+	}
+}
+
 // BenchmarkSave saves the keys near a threshold of windows of 64 MiB, by a rate alone, and by a
 // share of each of a hundred groups, a jump and a rank as well.
 func BenchmarkSave(b *testing.B) {
