@@ -31,8 +31,9 @@ lint: ## run golangci-lint, deadcode and govulncheck (the first time they are bu
 	@MODULES=". $(MODULES)" ./scripts/deadcode $(DEADCODE)
 	@MODULES=". $(MODULES)" ./scripts/vulnerabilities $(GOVULNCHECK)
 
-fuzz: ## run each fuzz target for FUZZTIME
+fuzz: ## run each fuzz target for FUZZTIME, and the tests with other random cases
 	@FUZZTIME="$(FUZZTIME)" ./scripts/fuzz
+	RAPID_SEED=0 ./scripts/test quick
 
 bench: ## run the benchmarks with allocations
 	go test -run '^$$' -bench . -benchmem ./...
