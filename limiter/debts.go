@@ -43,11 +43,13 @@ func (d *debt) merge(other *debt) {
 // nearly all of their limit are kept apart from the others, so that these do not raise what a
 // key is said to owe that has most of its limit left. The lock of the stripe guards it.
 type debts struct {
-	keys    int   // the stripe has room for so many
-	last    int64 // the latest instant seen
-	until   int64 // by when all is paid
-	due     int64 // no evicted key has a reservation after it
-	marks   int64 // no line of an evicted key has a mark after it
+	keys    int    // the stripe has room for so many
+	last    int64  // the latest instant seen
+	until   int64  // by when all is paid
+	due     int64  // no evicted key has a reservation after it
+	marks   int64  // no line of an evicted key has a mark after it
+	family  family // of the debts that were added last
+	mixed   int64  // by when all debts of other families are paid
 	classes [2]*sketch
 }
 
@@ -66,7 +68,7 @@ func (d *debts) tick(t int64) {
 	}
 	d.last = t
 	moved := func(at int64) int64 { return max(at+by, 0) }
-	d.until, d.marks, d.due = moved(d.until), moved(d.marks), moved(d.due)
+	d.until, d.marks, d.due, d.mixed = moved(d.until), moved(d.marks), moved(d.due), moved(d.mixed)
 	for _, s := range d.classes {
 		if s == nil {
 			continue
@@ -82,16 +84,20 @@ func (d *debts) tick(t int64) {
 	}
 }
 
-// rescale has what buckets owe paid at another rate from t on, where one token takes interval to
-// earn. Debts that share a cell are rescaled by the fastest of their rates, so that none is less.
-func (d *debts) rescale(interval, t int64) {
+// rescale has what buckets of a family owe paid at another rate from t on, where one token takes
+// interval to earn. Debts that share a cell are rescaled by the fastest of their rates, so that
+// none is less. While there are debts of other families, which keep their own rates, none is paid
+// faster than before: cells do not tell them apart.
+func (d *debts) rescale(of family, interval, t int64) {
+	alone := d.family == of && d.mixed <= t
 	latest := t
 	for _, s := range d.classes {
 		if s == nil {
 			continue
 		}
 		for cell := range slices.Chunk(s.cells, cellNumbers) {
-			if cell[debtCount] > speedOf(maxFill) && cell[debtUntil] > t { // of a window it is a number of permits
+			isBucket := cell[debtCount] > speedOf(maxFill) // of a window it is a number of permits
+			if isBucket && cell[debtUntil] > t && (alone || cell[debtCount] > speedOf(interval)) {
 				// What is reserved is used when it was promised: see line.
 				promised := max(t, d.due)
 				cell[debtAt] = max(t+missing(cell, t, interval), promised+missing(cell, promised, interval))
@@ -114,10 +120,14 @@ func (d *debts) rescale(interval, t int64) {
 	}
 }
 
-// add adds what a key owes at t. Spent reports whether less than one permit is left to it.
-func (d *debts) add(hash uint64, spent bool, owed *debt, t int64) {
+// add adds what a key owes at t under a quota of the family. Spent reports whether less than one
+// permit is left to it.
+func (d *debts) add(hash uint64, of family, spent bool, owed *debt, t int64) {
 	if owed[debtUntil] <= t {
 		return
+	}
+	if d.family != of {
+		d.family, d.mixed = of, d.until
 	}
 	class := &d.classes[0]
 	if spent {

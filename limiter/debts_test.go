@@ -36,7 +36,7 @@ func TestDebtsAreNeverLess(t *testing.T) {
 				key := random.Uint64N(4000)
 				x := debt{debtUntil: now + 1 + random.Int64N(int64(time.Hour))}
 				x[debtAt], x[debtCount], x[debtLock] = now-random.Int64N(1e9), random.Int64N(100), x[debtUntil]
-				d.add(mixed(key, 0), random.IntN(2) == 0, &x, now)
+				d.add(mixed(key, 0), bucketFamily, random.IntN(2) == 0, &x, now)
 				owed[key] = x
 			}
 			for key, x := range owed {
@@ -128,7 +128,7 @@ func TestDebtsAreAsLongAfterAReset(t *testing.T) {
 	d := newDebts(64)
 	now := 1000 * hour
 	d.tick(now)
-	d.add(1, false, &debt{debtUntil: now + hour, debtAt: now, debtCount: 3, debtLock: now + hour}, now)
+	d.add(1, bucketFamily, false, &debt{debtUntil: now + hour, debtAt: now, debtCount: 3, debtLock: now + hour}, now)
 	now -= 100 * hour
 	d.tick(now)
 	if got, found := d.find(1, now+hour-1); !found || got[debtUntil] != now+hour || got[debtLock] != now+hour || got[debtAt] != now {
@@ -154,5 +154,36 @@ func TestSketchTakesTheLeastRow(t *testing.T) {
 	}
 	if wrong > 1 {
 		t.Errorf("%d of %d owe what another key does", wrong, keys/16)
+	}
+}
+
+// A bucket's debt is paid at the rate of its own family, however fast that of another becomes;
+// at a slower one it may be.
+func TestDebtsKeepTheRateOfTheirFamily(t *testing.T) {
+	const now, interval = int64(1000 * time.Hour), int64(time.Second)
+	owes := func(n int64) *debt {
+		return &debt{debtUntil: now + n*interval, debtAt: now + n*interval, debtCount: speedOf(interval)}
+	}
+	for name, test := range map[string]struct {
+		add     func(d *debts)
+		rescale family
+		to      int64 // the interval
+		until   int64 // when the debt of key 1 is paid
+	}{
+		"its own, faster":            {func(*debts) {}, leakyFamily, interval / 10, now + interval/10},
+		"its own, slower":            {func(*debts) {}, leakyFamily, 2 * interval, now + 2*interval},
+		"another, faster":            {func(*debts) {}, bucketFamily, interval / 10, now + interval},
+		"another with debts, faster": {func(d *debts) { d.add(2, bucketFamily, true, owes(3), now) }, bucketFamily, interval / 10, now + interval},
+		"its own among others":       {func(d *debts) { d.add(2, bucketFamily, true, owes(3), now) }, leakyFamily, interval / 10, now + interval},
+		"its own again":              {func(d *debts) { d.add(2, bucketFamily, true, owes(3), now); d.add(3, leakyFamily, true, owes(1), now) }, leakyFamily, interval / 10, now + interval},
+	} {
+		d := newDebts(1 << 10)
+		d.tick(now)
+		d.add(1, leakyFamily, true, owes(1), now)
+		test.add(d)
+		d.rescale(test.rescale, test.to, now)
+		if got, found := d.find(1, now); !found || got[debtUntil] != test.until {
+			t.Errorf("%s: paid %v later, want %v", name, time.Duration(got[debtUntil]-now), time.Duration(test.until-now))
+		}
 	}
 }

@@ -120,7 +120,7 @@ func (k *Keys) SetQuota(q *rules.Quota, now time.Duration) error {
 		}
 	})
 	if next.family == old.family && bucketed(next.quota) {
-		k.table.eachDebts(func(d *debts) { d.rescale(next.quota.Rate.Interval(), instant(now)) })
+		k.table.eachDebts(func(d *debts) { d.rescale(next.family, next.quota.Rate.Interval(), instant(now)) })
 	}
 	return nil
 }

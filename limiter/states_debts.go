@@ -52,7 +52,7 @@ func (k *table) owe(s *stripe, hash uint64, of family, state State, t int64) {
 		return
 	}
 	if owed, spent := debtOf(state, time.Duration(t)); owed[debtUntil] > t {
-		k.debtsFor(s, t).add(mixed(hash, int(of)), spent, &owed, t)
+		k.debtsFor(s, t).add(mixed(hash, int(of)), of, spent, &owed, t)
 	}
 }
 

@@ -48,6 +48,11 @@ var tableFaults = []Fault{
 		Test: "TestDebtsAreAsLongAfterAReset",
 	},
 	{
+		Name: "debts of one family are paid at the rate of another", File: "limiter/debts.go",
+		Old: "alone := d.family == of && d.mixed <= t", New: "alone := true",
+		Test: "TestDebtsKeepTheRateOfTheirFamily",
+	},
+	{
 		Name: "debts do not follow the quota", File: "limiter/keys.go",
 		Old: "if next.family == old.family && bucketed(next.quota) {", New: "if false {",
 		Test: "TestEvictedKeysKeepToAllTheirQuotas",
