@@ -54,22 +54,22 @@ func bubble(t *testing.T, f func(t *testing.T, s *service)) {
 // Who is told that a node is back finds it open to calls: it has no other reason to look again.
 func TestBackWhenCallsGoThere(t *testing.T) {
 	bubble(t, func(t *testing.T, s *service) {
-		told := 0
+		var told atomic.Int64
 		s.Back = func() {
-			if told++; s.open.Load() != 0 || s.nodeAway("a") {
+			if told.Add(1); s.open.Load() != 0 || s.nodeAway("a") {
 				t.Error("told before")
 			}
 		}
 		s.fail("a")
 		s.fail("a")
 		time.Sleep(time.Second)
-		if !s.Any() || told != 0 {
-			t.Fatalf("away: %v, told %d times", s.Any(), told)
+		if !s.Any() || told.Load() != 0 {
+			t.Fatalf("away: %v, told %d times", s.Any(), told.Load())
 		}
 		s.well.Store(true)
 		time.Sleep(3 * time.Second)
-		if s.Any() || told != 1 {
-			t.Errorf("away: %v, told %d times, want once", s.Any(), told)
+		if s.Any() || told.Load() != 1 {
+			t.Errorf("away: %v, told %d times, want once", s.Any(), told.Load())
 		}
 	})
 }
