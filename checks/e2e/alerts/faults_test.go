@@ -128,6 +128,9 @@ func (f *watchedFault) notYet(shown bool, firing []string) (missing []string) {
 		return missing // doctor is asked last, as it takes longest
 	}
 	problems := f.stack.askDoctor()
+	if shown && slices.Contains(f.may, "HotparamPacketsLost") && !slices.Contains(checks, "losses") {
+		problems = slices.DeleteFunc(problems, func(p doctor.Finding) bool { return p.Check == "losses" })
+	}
 	said := func(p doctor.Finding) bool { return strings.Contains(p.What, f.says) }
 	switch {
 	case !shown && len(problems) > 0:
