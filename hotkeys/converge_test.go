@@ -14,8 +14,7 @@ import (
 // its scripts, its stream or its answers. Whenever that stops, two watchers and
 // Redis come to hold what the publishers ought to have published, nothing more.
 func TestWatchersConverge(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := testenv.Seed(t)
 	random := rand.New(rand.NewPCG(seed, 0))
 	server := testenv.Redis(t)
 	admin := testClient(t, server.URL())

@@ -61,8 +61,7 @@ func TestFloodOfPushes(t *testing.T) {
 	}
 	c := newChannel(t)
 	before, from := c.w.Stats(), time.Now()
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := testenv.Seed(t)
 	random := rand.New(rand.NewPCG(seed, 0))
 	said := 0
 	for ; time.Since(from) < 3*time.Second; said++ {

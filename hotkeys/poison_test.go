@@ -111,8 +111,7 @@ func TestPoisonedKeysHeal(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out with -short")
 	}
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := testenv.Seed(t)
 	server := testenv.Redis(t)
 	admin := testClient(t, server.URL())
 	p := &poisoner{t, rand.New(rand.NewPCG(seed, 0)), admin}

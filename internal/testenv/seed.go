@@ -1,0 +1,19 @@
+package testenv
+
+import (
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+)
+
+// Seed returns the seed of a test's random choices, and logs it: RAPID_SEED, as tests of properties
+// have it, or another each time.
+func Seed(tb testing.TB) uint64 {
+	seed, err := strconv.ParseUint(os.Getenv("RAPID_SEED"), 10, 64)
+	if err != nil || seed == 0 {
+		seed = rand.Uint64()
+	}
+	tb.Logf("seed %d", seed)
+	return seed
+}
