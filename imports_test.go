@@ -94,7 +94,7 @@ var arrows = map[string][]string{
 	"internal/hotkeytest":   {"rules"},
 	"internal/listed":       {"rules"},
 	"internal/page":         {"internal/base", "internal/listed", "internal/live", "internal/loglimit", "rules"},
-	"internal/metricpage":   nil, // for tests
+	"internal/metricpage":   {"internal/figure"}, // for tests
 
 	"internal/accesslog":   {"internal/base"},
 	"internal/demo/data":   nil,

@@ -12,10 +12,7 @@ const unixWord = "unix"
 func clientSettings(c *rules.Client) settings {
 	return settings{
 		{"trusted", networks(&c.Trusted, unixWord), "", "Networks of the proxies whose header is believed, and unix for Unix sockets"},
-		{"header", as(&c.Header, schemaChoice(string(rules.XForwardedFor), string(rules.Forwarded)), func(d *decoder, n *node, what string) rules.ClientHeader {
-			s, _ := d.choice(n, what, string(rules.XForwardedFor), string(rules.Forwarded))
-			return rules.ClientHeader(s)
-		}), "", "The header in which these proxies name their client"},
+		{"header", choice(&c.Header, rules.XForwardedFor, rules.Forwarded), "", "The header in which these proxies name their client"},
 	}
 }
 

@@ -112,7 +112,7 @@ func (d *Door) tokenSettings() settings {
 
 func (e *AuthEndpoint) settings() settings {
 	return append(e.tokenSettings(), settings{
-		{"path", as(&e.Path, schemaForm(`^/`), (*decoder).word), "", "Where gateways with the scheme ask. Default: / and the scheme"},
+		{"path", word(&e.Path).shownAs(schemaForm(`^/`)), "", "Where gateways with the scheme ask. Default: / and the scheme"},
 		{"scheme", choice(&e.Scheme, authSchemes...), "", "In which headers a gateway passes a request, and how it is answered"},
 	}...)
 }

@@ -76,7 +76,7 @@ func (k *Kafka) settings() settings {
 		{"tls", as(&k.TLS, schema{"anyOf": []schema{schemaFlag(), ref("tls")}}, (*decoder).kafkaTLS), "", "true, or fields"},
 		{"sasl", as(&k.SASL, saslSettings(new(kafka.SASL)).schema("mechanism", "user"), (*decoder).sasl), "", "Who we are at the brokers"},
 		{"timeout", span(&k.Timeout, "5s", minTimeout, maxTimeout), "", "Bounds a request to a broker"},
-		{"acks", as(&k.Acks, schema{"enum": []any{AcksOne, AcksAll, 1}}, (*decoder).acks), "", "Default: 1"},
+		{"acks", choice(&k.Acks, AcksOne, AcksAll).shownAs(schema{"enum": []any{AcksOne, AcksAll, 1}}), "", "Default: 1"},
 		{"idempotent", flag(&k.Idempotent), "", "Needs acks: all"},
 		{"compression", choice(&k.Compression, "zstd", "lz4", "none"), "", "Default: zstd"},
 		{"buffer", size(&k.Buffer, "16MiB holds what a busy instance counts in minutes", minBuffer), "", "What waits for the brokers"},
@@ -141,11 +141,6 @@ func (d *decoder) kafkaTLS(n *node, what string) *kafka.TLS {
 		return &kafka.TLS{}
 	}
 	return nil
-}
-
-func (d *decoder) acks(n *node, what string) string {
-	s, _ := d.choice(n, what, AcksOne, AcksAll)
-	return s
 }
 
 // mechanism reads a word that is written in both cases.

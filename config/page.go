@@ -24,11 +24,7 @@ const maxPageHosts = 32
 // pageHosts reads names of the server, without ports.
 func (d *decoder) pageHosts(n *node, what string) (hosts []string) {
 	const example = "for example [hotparam.example, 10.0.0.5]"
-	items := d.list(n, what)
-	if n.kind == listKind && (len(items) == 0 || len(items) > maxPageHosts) {
-		d.reject(n, example, "%s: want 1 to %d names, found %d", what, maxPageHosts, len(items))
-	}
-	for _, item := range items {
+	for _, item := range d.some(n, what, example, maxPageHosts, "names") {
 		s, ok := d.scalar(item, what)
 		switch {
 		case !ok:

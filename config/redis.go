@@ -42,7 +42,7 @@ func (r *Redis) settings() settings {
 func (r *Redis) value() value {
 	const example = "for example redis: redis://127.0.0.1:6379/0, or redis: {url: rediss://redis.example:6380/0, username: hotparam, password_file: redis.password}"
 	v := within(r, r.settings(), example)
-	v.schema = scalarOr(schemaRedisURL, v.schema)
+	v = v.shownAs(scalarOr(schemaRedisURL, v.schema))
 	v.read = func(d *decoder, n *node, what string) {
 		if n.kind == scalarKind {
 			r.URL = d.redisURL(n, what)

@@ -52,10 +52,14 @@ func isHostPort(s string) bool {
 }
 
 // choice is one of a few words.
-func choice(to *string, words ...string) value {
-	return as(to, schemaChoice(words...), func(d *decoder, n *node, what string) string {
-		s, _ := d.choice(n, what, words...)
-		return s
+func choice[T ~string](to *T, words ...T) value {
+	texts := make([]string, len(words))
+	for i, w := range words {
+		texts[i] = string(w)
+	}
+	return as(to, schemaChoice(texts...), func(d *decoder, n *node, what string) T {
+		s, _ := d.choice(n, what, texts...)
+		return T(s)
 	})
 }
 
@@ -141,11 +145,7 @@ const maxPrefixes = 256
 
 func (d *decoder) prefixes(n *node, what string, words ...string) (all []netip.Prefix) {
 	const example = "for example [10.0.0.0/8, 192.0.2.7, 2001:db8::/32]"
-	items := d.list(n, what)
-	if n.kind == listKind && (len(items) == 0 || len(items) > maxPrefixes) {
-		d.reject(n, example, "%s: want 1 to %d networks, found %d", what, maxPrefixes, len(items))
-	}
-	for _, item := range items {
+	for _, item := range d.some(n, what, example, maxPrefixes, "networks") {
 		s, ok := d.scalar(item, what)
 		if !ok || slices.Contains(words, s) {
 			continue

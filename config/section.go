@@ -183,6 +183,15 @@ func (d *decoder) list(n *node, what string) []*node {
 	return n.items
 }
 
+// some reads a list of at least one and at most so many things.
+func (d *decoder) some(n *node, what, example string, most int, things string) []*node {
+	items := d.list(n, what)
+	if n.kind == listKind && (len(items) == 0 || len(items) > most) {
+		d.reject(n, example, "%s: want 1 to %d %s, found %d", what, most, things, len(items))
+	}
+	return items
+}
+
 // quote is a value of the file as messages show it: on one line, not too long,
 // without passwords.
 func quote(s string) string {

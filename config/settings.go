@@ -36,6 +36,12 @@ func as[T any](to *T, s schema, read func(d *decoder, n *node, what string) T) v
 // shown is a value that is read in another way, as those of rules are.
 func shown(s schema) value { return value{schema: s} }
 
+// shownAs returns v with another schema.
+func (v value) shownAs(s schema) value {
+	v.schema = s
+	return v
+}
+
 // within returns the value that is a section of its own.
 func within(to any, inner settings, example string) value {
 	return value{to: to, inner: inner, schema: inner.schema(), read: func(d *decoder, n *node, what string) {

@@ -117,13 +117,9 @@ func (d *decoder) servers(n *node, what, example string) []string {
 
 // addresses reads a list of addresses that are all different.
 func (d *decoder) addresses(n *node, what, example string, read func(n *node, what string) string) []string {
-	items := d.list(n, what)
-	if n != nil && n.kind == listKind && (len(items) == 0 || len(items) > maxAddresses) {
-		d.reject(n, fmt.Sprintf("for example [%s]", example), "%s: want 1 to %d addresses, found %d", what, maxAddresses, len(items))
-	}
 	var found []string
 	seen := make(map[string]int)
-	for _, item := range items {
+	for _, item := range d.some(n, what, fmt.Sprintf("for example [%s]", example), maxAddresses, "addresses") {
 		s := read(item, what)
 		if s == "" {
 			continue

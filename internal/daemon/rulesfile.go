@@ -241,7 +241,8 @@ func (p *reloadingPipeline) Run(ctx context.Context) error {
 func (p *reloadingPipeline) reloadNow() {
 	p.systemd.Reloading()
 	p.file.reload()
-	p.systemd.Ready(statusWords(p))
+	words, _ := readyWords(p)
+	p.systemd.Ready(words)
 }
 
 func (p *reloadingPipeline) ready() (string, error) {

@@ -69,13 +69,7 @@ func newStatusServer(p pipeline, more *admin, set *settings) *httpserve.Server {
 func statusOf(p pipeline, shown *page.Page, set *settings) status.Config {
 	return status.Config{
 		Log: set.log, Build: set.build,
-		Ready: func() (string, bool) {
-			words, err := p.ready()
-			if err != nil {
-				return "not ready: " + err.Error(), false
-			}
-			return words, true
-		},
+		Ready: func() (string, bool) { return readyWords(p) },
 		Collect: func(s figure.Samples) {
 			p.collect(s)
 			if shown != nil {

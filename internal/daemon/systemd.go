@@ -15,25 +15,27 @@ import (
 // ends, that it stops. Ready means that counts are received and that /-/ready answers, not that
 // Redis does: a daemon that waits for Redis need not be started again.
 func reportService(ctx context.Context, systemd *sdnotify.Notifier, p pipeline, self net.Addr, log *slog.Logger) error {
-	systemd.Ready(statusWords(p))
+	words, _ := readyWords(p)
+	systemd.Ready(words)
 	systemd.Watch(ctx, func(ctx context.Context) (string, error) {
 		if err := p.alive(); err != nil {
 			return "", err
 		}
-		return statusWords(p), status.AskHealth(ctx, self)
+		words, _ := readyWords(p)
+		return words, status.AskHealth(ctx, self)
 	}, func(err error) { log.Error("this process is about to be restarted by its watchdog", "err", err) })
 	<-ctx.Done()
 	systemd.Stopping()
 	return nil
 }
 
-// statusWords are what `systemctl status` shows: the answer of /-/ready.
-func statusWords(p pipeline) string {
+// readyWords is the answer of /-/ready, which `systemctl status` shows, too.
+func readyWords(p pipeline) (words string, ready bool) {
 	words, err := p.ready()
 	if err != nil {
-		return "not ready: " + err.Error()
+		return "not ready: " + err.Error(), false
 	}
-	return words
+	return words, true
 }
 
 // alive implements pipeline. What it asks takes the locks of all stages.

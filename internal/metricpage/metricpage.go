@@ -10,6 +10,10 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/hotparam/hotparam/internal/figure"
 )
 
 // Row is one metric.
@@ -21,6 +25,19 @@ type Row struct {
 	// Meaning is said in place of Help if it is not "": Markdown, without a capital and a full
 	// stop.
 	Meaning string
+}
+
+// Rows returns the rows of a table of metrics.
+func Rows[S any](table []figure.Figure[S]) (rows []Row) {
+	for i := range table {
+		f := &table[i]
+		rows = append(rows, Row{Name: f.Name, Labels: f.Labels, Kind: kinds[f.Kind], Help: f.Help, Meaning: f.Meaning})
+	}
+	return rows
+}
+
+var kinds = map[prometheus.ValueType]string{
+	prometheus.CounterValue: "counter", prometheus.GaugeValue: "gauge", prometheus.UntypedValue: "histogram",
 }
 
 // DataLoss begins the help of a metric that counts what is lost.
