@@ -85,7 +85,7 @@ func TestFaults(t *testing.T) {
 				if s.Failures[test.reason] == 0 || !s.Frozen || s.Why == "" || s.Behind < 39*time.Second {
 					t.Errorf("stats %+v, want failures by %s", s, test.reason)
 				}
-				if test.reason != "silent" && s.Polls > 12+10 {
+				if test.reason != "silent" && s.Polls > 12+retries+10 {
 					t.Errorf("asked %d times in 52 s", s.Polls)
 				}
 				if w.log.count() != 1 || w.log.count("level=WARN", `msg="Graphite`, "reason="+test.reason) != 1 {
