@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -31,9 +32,13 @@ const unsure = "?"
 
 func (f *fleetState) unknown() bool { return f.instances == 0 && len(f.suspects) == 0 }
 
-// replace replaces the fleet by what was read.
+// replace replaces the fleet by what was read. Members that have another digest than the
+// heartbeat says are not what publishers wrote, and the next poll reads them again.
 func (f *fleetState) replace(beat published.Beat, members []string) {
 	f.instances, f.digest = beat.Instances, beat.Suspects
+	if digest(slices.Values(members)) != beat.Suspects {
+		f.digest = unsure
+	}
 	f.suspects = make(map[string]rules.Key, len(members))
 	f.revision++
 	for _, member := range members {
@@ -67,18 +72,26 @@ func (f *fleetState) apply(c *published.FleetChange) {
 			f.suspects[key.String()] = key
 		}
 	}
-	if follows && digest(f.suspects) != c.Suspects {
+	if follows && digest(maps.Keys(f.suspects)) != c.Suspects {
 		f.digest = unsure // no publisher pushed this
 	}
 }
 
-// digest returns the digest that the publisher's script computes. If Redis's locale sorts
-// in another order they differ, and each push of suspects is followed by a read.
-func digest(suspects map[string]rules.Key) string {
-	if len(suspects) == 0 {
+// digest returns the digest that the publisher's script computes of a set of members.
+func digest(members iter.Seq[string]) string {
+	var hashes []string
+	for member := range members {
+		hashes = append(hashes, sha1Hex(member))
+	}
+	if len(hashes) == 0 {
 		return ""
 	}
-	sum := sha1.Sum([]byte(strings.Join(slices.Sorted(maps.Keys(suspects)), "\n")))
+	slices.Sort(hashes)
+	return sha1Hex(strings.Join(hashes, ""))
+}
+
+func sha1Hex(text string) string {
+	sum := sha1.Sum([]byte(text))
 	return hex.EncodeToString(sum[:])
 }
 

@@ -100,7 +100,7 @@ func TestFleetLayout(t *testing.T) {
 			}
 		}
 		push := next()
-		want := fmt.Sprintf(`{"version":"%s","fleet":{"instances":2,"was":"","suspects":"%s","new":["search-terms GET /a","search-terms GET /b"],"over":[]}}`, before, parsed.Suspects)
+		want := fmt.Sprintf(`{"version":"%s","fleet":{"instances":2,"was":"","suspects":"%s","new":["search-terms GET /b","search-terms GET /a"],"over":[]}}`, before, parsed.Suspects)
 		if strings.ReplaceAll(push, `\/`, "/") != want { // the same to JSON
 			t.Errorf("pushed\n%s, want\n%s", push, want)
 		}
@@ -280,6 +280,23 @@ func TestFleetIsFenced(t *testing.T) {
 		f.renew()
 		f.poll()
 		f.wantFleet(1, "new")
+	})
+}
+
+// A watcher that reads the suspects while somebody else's stands among them takes it for one,
+// and reads them again until they are the publishers'.
+func TestForeignSuspectsAreReadAgain(t *testing.T) {
+	onBoth(t, func(t *testing.T, client redis.UniversalClient) {
+		f := newFollower(t, client)
+		f.p.Suspects(0, suspect("a"))
+		f.p.Instances(heard(map[string]time.Duration{"api-1": 0}))
+		f.renew()
+		must(t, client.ZAdd(t.Context(), testLayout.Suspects, redis.Z{Score: 7, Member: hot("foreign", 1, 1).Key.String()}).Err())
+		f.poll()
+		f.wantFleet(1, "a", "foreign")
+		f.renew()
+		f.poll()
+		f.wantFleet(1, "a")
 	})
 }
 

@@ -3,6 +3,7 @@ package hotkeys
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -155,7 +156,7 @@ func TestForgedSuspects(t *testing.T) {
 	c.p.Suspects(0, []rules.Hot{hot("suspect", 10, 5)})
 	c.p.Instances([]rules.Instance{{Name: "api-1", Heard: time.Now().Add(time.Hour)}})
 	c.r.awaitFleet(t, "the suspect", 1, "suspect")
-	was := digest(map[string]rules.Key{hot("suspect", 1, 1).Key.String(): {}})
+	was := digest(slices.Values([]string{hot("suspect", 1, 1).Key.String()}))
 	version := c.p.Stats().Version
 	c.say(`{"version":"` + version + `","fleet":{"instances":1,"was":"` + was + `","suspects":"x","new":[],"over":["search-terms suspect"]}}`)
 	c.say(`{"version":"` + version + `","fleet":{"instances":1,"was":"x","suspects":"` + was + `","new":["search-terms forged"],"over":[]}}`)

@@ -56,10 +56,14 @@ call('ZREMRANGEBYRANK', SUSPECTS, 0, -1 - max_suspects)
 call('PEXPIRE', SUSPECTS, beat_ttl)
 local after = call('ZRANGE', SUSPECTS, 0, -1)
 
+-- Returns the digest of a set of members. Their hashes are sorted, not the members: table.sort
+-- compares by Redis's locale, which orders hexadecimal digits as all others do.
 local function digest(members)
   if #members == 0 then return '' end
-  table.sort(members)
-  return redis.sha1hex(table.concat(members, '\n'))
+  local hashes = {}
+  for i, member in ipairs(members) do hashes[i] = redis.sha1hex(member) end
+  table.sort(hashes)
+  return redis.sha1hex(table.concat(hashes))
 end
 local was, is = digest(before), digest(after)
 local live = whole(call('ZCARD', INSTANCES))
