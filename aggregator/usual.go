@@ -22,11 +22,11 @@ import (
 // usualShare of usualOf is the part of its route's requests that makes a key usual: 9 of 10.
 const usualShare, usualOf = 9, 10
 
-// recall records the windows of a key before it became hot that are still kept, as of the
-// window that ends with a pane.
+// recall records the windows of a key that are still kept when it becomes hot in a pane: the
+// newest of them has ended by then, and may lie in part in the window that ends with the pane.
 func (w *watched) recall(v *view, pane int64) {
 	panes := int64(v.Panes)
-	for end := v.wholeBefore(pane); end-panes+1 > v.Now()-v.Kept() && end-panes+1 >= v.began && v.began != ring.Never; end -= panes {
+	for end := v.wholeBefore(pane + panes); end-panes+1 > v.Now()-v.Kept() && end-panes+1 >= v.began && v.began != ring.Never; end -= panes {
 		w.learnWindow(v, end)
 	}
 }

@@ -427,6 +427,18 @@ func TestAKeyOnAllRequestsThatGrows(t *testing.T) {
 }
 
 // Of keys of a group of which something is not known the one with the highest count tells.
+// A key that became hot in the middle of a window was not there in the one that ended just
+// before, which is kept: so it rose, and is not usual beside what came later.
+func TestTheWindowThatHasJustEndedIsKnown(t *testing.T) {
+	o := newOverlapping(rules.ByCombinations, 10)
+	o.run(2*time.Second, func() {})
+	o.run(500*time.Millisecond, func() { o.requests(16, "a=3", "c=1") })
+	o.run(500*time.Millisecond, func() { o.requests(7, "a=1", "b=1", "c=1") })
+	if got := o.listing(); got != "a=1&b=1, a=3, c=1 spared" {
+		t.Errorf("listed: %s", got)
+	}
+}
+
 func TestGroupTally(t *testing.T) {
 	var low groupTally
 	for _, n := range []int64{5, 7, 3} {

@@ -29,6 +29,11 @@ var windowFaults = []Fault{
 		Test: "TestDetectorSuspectsWhatMayBeHot",
 	},
 	{
+		Name: "a key that becomes hot does not know the window that has just ended", File: "aggregator/usual.go",
+		Old: "v.wholeBefore(pane + panes)", New: "v.wholeBefore(pane)",
+		Test: "TestTheWindowThatHasJustEndedIsKnown",
+	},
+	{
 		Name: "high is known after a loss", File: "aggregator/internal/window/bounds.go",
 		Old: "w.lost <= end-panes &&", New: "",
 		Package: "aggregator", Test: "TestDetectorIsExactInOrder|TestDetectorFreezesWhileCountsAreMissing",
