@@ -46,7 +46,7 @@ func login(path string) func(addr, user string) (*http.Request, error) {
 
 var beginnings = []documented{
 	{
-		name: "README.md", heading: "## Attach it to your API", rules: "README.md\n## Say what is hot",
+		name: "README.md", heading: "## Attach it to your API", rules: "README.md\n## Write rules",
 		before: `mux := http.NewServeMux()
 			mux.HandleFunc("GET /search", func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, r.FormValue("q")) })`,
 		ask: func(addr, value string) (*http.Request, error) {
