@@ -59,7 +59,7 @@ var figures = []figure.Figure[scrape]{
 		}).
 		Explain("requests that a limit of the rule decided on: `within` it; refused as `limited` (over the limit), " +
 			"`blocked` (a value that the rule blocks), `locked` (a penalty lasts), `busy` (all permits in use), " +
-			"`away` (Redis is away, and the limit fails closed), `unread` (a body that cannot be read, by " +
+			"`away` (Redis is unavailable, and the limit fails closed), `unread` (a body that cannot be read, by " +
 			"`unread: reject`), or answered by the rule as `served`; let pass as `shadow` (over a limit that " +
 			"only watches) or `open` (hotparam could not decide); `gone`, its client left while it waited. A " +
 			"request counts for the rule that decided, and for each limit in shadow mode that it is over. Rules " +
@@ -88,7 +88,7 @@ var figures = []figure.Figure[scrape]{
 			}
 		}).
 		Explain("keys of the rule's limits that lost their place in a table with `max_keys` others, or found none; " +
-			"without a rule, keys of limits with `scope: exact` while Redis is away. They are " +
+			"without a rule, keys of limits with `scope: exact` while Redis is unavailable. They are " +
 			"[limited all the same](docs/LIMITS.md#a-full-table-of-keys), and a key may be refused that should not be"),
 	figure.Gauge("app_waiting_requests", "Requests that wait for their turn.",
 		func(s *scrape) float64 { return float64(s.guarded.Waiting) }),
@@ -109,7 +109,7 @@ var figures = []figure.Figure[scrape]{
 		Explain("how long requests waited for limits with `scope: exact`, each for all its limits"),
 	figure.Gauge("app_redis_away_nodes", "Servers of Redis that limits with scope: exact find unavailable.",
 		func(s *scrape) float64 { return float64(s.guard.BackendStats().Nodes) }).
-		Explain("servers of Redis that these limits find unavailable: `when_redis_is_away` decides meanwhile"),
+		Explain("servers of Redis that these limits find unavailable; until they return, `when_redis_is_away` decides"),
 	figure.CountersBy("app_dropped_counts_total", "DATA LOSS: counts that could not be sent, by reason.", "reason",
 		func(s *scrape, emit func(string, int64)) {
 			for reason, n := range s.dropped() {
@@ -118,7 +118,7 @@ var figures = []figure.Figure[scrape]{
 		}).
 		Explain("counts that could not be sent: `table_full` (too many distinct keys between two flushes), " +
 			"`too_long` (the key's line fits no packet or record); by StatsD `send_error` (nobody listens, no " +
-			"such host); by Kafka `buffer_full` (the brokers are away or slow), `delivery` (they refused the " +
+			"such host); by Kafka `buffer_full` (the brokers are unavailable or slow), `delivery` (they refused the " +
 			"record), `not_connected` (the partitions were not known yet), `no_rule` (the sink has other rules)"),
 	figure.New(prometheus.GaugeValue, "app_rules_info", "1, with the version of the rules in force and the id of the key that redacts values.", []string{"version", "redact_key"},
 		func(s *scrape, emit func(float64, ...string)) { emit(1, s.told.Version, s.told.RedactKey) }).
@@ -162,9 +162,9 @@ var figures = []figure.Figure[scrape]{
 			}
 		}).
 		Explain("failed calls and lost subscriptions"),
-	ofWatcher("app_held_keys", "Hot keys that are held while no aggregator is heard of.",
+	ofWatcher("app_held_keys", "Hot keys held while no aggregator sends heartbeats.",
 		func(s *scrape) float64 { return float64(s.watcher.Held) }).
-		Explain("hot keys that stay limited by `aggregator.hold_when_away` while no aggregator is heard of; 0 in good times"),
+		Explain("hot keys that stay limited by `aggregator.hold_when_away` while no aggregator sends heartbeats; normally 0"),
 	ofWatcher("app_held_seconds", "For how long hot keys are held; 0 if none is.",
 		func(s *scrape) float64 {
 			if s.watcher.HeldSince.IsZero() {
@@ -176,7 +176,7 @@ var figures = []figure.Figure[scrape]{
 	ofWatcher("app_rules_versions", "Versions of the rules that instances and aggregators have now; 0 if it is not known.",
 		func(s *scrape) float64 { return float64(len(s.heartbeat.Stats().Versions)) }).
 		Explain("how many versions of the rules instances and aggregators have now: more than 1 while they differ, " +
-			"0 while Redis is away or the rights for heartbeats are missing"),
+			"0 while Redis is unavailable or the rights for heartbeats are missing"),
 	figure.GaugesBy("app_controls", "Keys that operators pin, block or allow, by action.", "action",
 		func(s *scrape, emit func(string, float64)) {
 			if s.watcher == nil {

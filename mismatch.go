@@ -102,14 +102,14 @@ func (m *mismatch) look(ctx context.Context) {
 	switch {
 	case m.silent >= patience && !m.toldSilent:
 		m.toldSilent = true
-		m.log.Warn("nobody publishes hot keys for this namespace: start an aggregator with the same file, or correct namespace or aggregator.redis; until then keys are limited by the count of this instance alone",
+		m.log.Warn("no aggregator publishes hot keys for this namespace: start one with the same file, or correct namespace or aggregator.redis; until then this instance limits keys by its own count alone",
 			"namespace", m.namespace, "there are", m.namespaces(ctx))
 	case publishes && m.toldSilent:
 		m.toldSilent = false
 		m.log.Info("an aggregator publishes hot keys for this namespace now", "namespace", m.namespace)
 	case m.unheard >= patience && !m.toldUnheard:
 		m.toldUnheard = true
-		m.log.Warn("the aggregator has not heard of this instance, so its counts do not arrive: statsd.addresses, or kafka, must lead to an aggregator with this namespace; it refuses counts that are not signed, or not from its senders, if its file says so",
+		m.log.Warn("counts of this instance do not reach an aggregator: statsd.addresses, or kafka, must lead to one with this namespace; its file may also refuse unsigned counts or unlisted senders",
 			"namespace", m.namespace, "instance", m.name)
 	case lists && m.toldUnheard:
 		m.toldUnheard = false

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	nobody  = "nobody publishes hot keys for this namespace"
-	unheard = "the aggregator has not heard of this instance"
+	nobody  = "no aggregator publishes hot keys for this namespace"
+	unheard = "counts of this instance do not reach an aggregator"
 	unknown = "keys are hot by rules that this file does not have"
 )
 

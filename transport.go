@@ -65,7 +65,7 @@ func OpenTransport(c TransportConfig) (Transport, error) {
 	case config.SourceStatsD, config.SourceGraphite:
 		return openStatsD(c)
 	case config.SourceNone:
-		return Transport{}, errors.New("aggregator.source: none: nothing is counted, so there are no counts to send")
+		return Transport{}, errors.New("aggregator.source: none: counting is disabled, so there are no counts to send")
 	}
 	transports.Lock()
 	open := transports.open[source]

@@ -94,7 +94,7 @@ func (d *decoder) agree(f *File, root *node, top values) {
 	for i := range f.Rules.Rules {
 		if f.Aggregator.Source == SourceNone && len(f.Rules.Rules[i].Hot) > 0 {
 			d.report(d.placeOf(root, fmt.Sprintf("rules[%d].hot", i)).node.at, "remove hot, and every key of the rule is limited; or choose another source",
-				"hot: with aggregator.source: none nothing is counted, so no key becomes hot")
+				"hot: aggregator.source: none disables counting, so no key becomes hot")
 		}
 	}
 	for _, c := range f.conflicts() {

@@ -94,10 +94,10 @@ var badFiles = []struct {
 		"2:19: secrets.redact: the list is empty", "2:59: secrets.redact_key_file and redact_key_env are both there",
 	}},
 	{"exceptions of redacted values", "secrets: {redact: [q], redact_key_env: K}\n" + rule("hot: 9/s", "by: [q]", "except: [{values: {q: a}, hot: 5/s}]"), []string{
-		`7:36: except.hot "5/s": an exception of the rule names a redacted parameter, whose values the aggregator does not know, so it cannot tell which keys have another threshold`,
+		`7:36: except.hot "5/s": an exception of the rule names a redacted parameter, whose values the aggregator does not know, so it cannot know which keys have another threshold`,
 	}},
 	{"levels that are redacted", "secrets: {redact: ['addr:ip'], redact_key_env: K}\n" + rule("hot: 9/s", "by: {combinations: ['addr:ip', 'addr:v4/24']}"), []string{
-		`6:25: by "addr:ip": the level is redacted, so the aggregator cannot tell in which network of the other levels an address is`,
+		`6:25: by "addr:ip": the level is redacted, so the aggregator cannot know the networks of an address at other levels`,
 	}},
 	{"secrets with parts", good + "secrets: {extra: [pin, \"user[pin]\"]}\n", []string{
 		`2:24: secrets.extra: "user[pin]" has parts`,
@@ -166,7 +166,7 @@ var badFiles = []struct {
 	}},
 	{"names of RPC fields", rule("limit: {rate: 1/s}", "by: ['rpc:x-y']"), []string{`5:10: by "rpc:x-y": no field of a message can have this name`}},
 	{"paths of JSON", rule("limit: {rate: 1/s}", `by: ['json:a..b', 'json:', 'json:a\b', 'json:a\*', 'form:', 'fom:x']`), []string{
-		`5:10: by "json:a..b": a name between two dots is empty`, `5:23: by "json:": the name is empty`, `5:32: by "json:a\\b": a backslash stands before a dot, a star or a backslash`,
+		`5:10: by "json:a..b": a name between two dots is empty`, `5:23: by "json:": the name is empty`, `5:32: by "json:a\\b": a backslash may only precede a dot, a star or a backslash`,
 		`5:44: by "json:a\\*": a star within a name needs no backslash`, `5:56: by "form:": the name is empty`, `5:65: by "fom:x": unknown source "fom"`,
 	}},
 	{"bodies", good + "bodies: {max: 0, total: 1x, least: 1}\n", []string{
@@ -438,8 +438,8 @@ var badFiles = []struct {
 	{"held for too long", good + "aggregator: {hold_when_away: 61m}\n", []string{`2:30: aggregator.hold_when_away "61m": want at most 1h0m0s`}},
 	{"held for never", good + "aggregator: {hold_when_away: -1m}\n", []string{`2:30: aggregator.hold_when_away "-1m": want a duration, for example 10s or 1m`}},
 	{"hot with no source", "aggregator: {source: none}\nrules:\n  - {id: a, match: {route: '*'}, limit: 1/s}\n  - {id: b, match: {route: '*'}, hot: 20/s, limit: 1/s}\n  - {id: c, match: {route: '*'}, hot: [{rate: 1/s}]}\n", []string{
-		"4:39: hot: with aggregator.source: none nothing is counted, so no key becomes hot",
-		"5:39: hot: with aggregator.source: none nothing is counted, so no key becomes hot",
+		"4:39: hot: aggregator.source: none disables counting, so no key becomes hot",
+		"5:39: hot: aggregator.source: none disables counting, so no key becomes hot",
 	}},
 	{"lease with kafka", good + "aggregator: {lease: true, source: kafka}\n", []string{
 		"2:21: aggregator.lease: with source: kafka each partition has one owner already",
@@ -534,9 +534,9 @@ var badFiles = []struct {
 	// prefix and key.
 	{"prefix", rule("hot: {rate: 1/s}", "prefix: a..b"), []string{`5:13: prefix "a..b": want parts of A-Z a-z 0-9 _ - with dots between, 129 bytes at most`}},
 	{"prefix without hot", rule("limit: {rate: 1/s}", "prefix: a"), []string{"5:13: prefix: the rule has no hot"}},
-	{"prefix with the marker", rule("hot: {rate: 1/s}", "prefix: a.hot_param"), []string{`5:13: prefix "a.hot_param": "hot_param" stands between a prefix and its key`}},
+	{"prefix with the marker", rule("hot: {rate: 1/s}", "prefix: a.hot_param"), []string{`5:13: prefix "a.hot_param": "hot_param" is between a prefix and its key`}},
 	{"id as the marker", "rules:\n  - {id: hot_param, match: {route: '*'}, hot: {rate: 1/s}}\n", []string{
-		`2:10: prefix "hotparam.hot_param": "hot_param" stands between a prefix and its key`,
+		`2:10: prefix "hotparam.hot_param": "hot_param" is between a prefix and its key`,
 	}},
 	{"same prefix", "rules:\n  - {id: a, match: {route: '*'}, hot: {rate: 1/s}, prefix: x.y}\n  - {id: b, match: {route: '*'}, hot: {rate: 1/s}, prefix: x.y}\n", []string{
 		`3:60: prefix "x.y" is that of the rule in line 2 too: their counts could not be distinguished`,
@@ -591,9 +591,9 @@ func TestHints(t *testing.T) {
 		{rule("hot: 10MB/s"), "sizes are for rules that say count: bytes"},
 		{rule("hot: 500ms/s"), "times are for rules that say count: ms"},
 		{rule("hot: 0/s"), "200/s is 200 within a second, 60/1m is 60 within a minute"},
-		{rule("hot: 120%"), "20% is a fifth of what the rule counts on the route, 20%/1m the same within a minute"},
+		{rule("hot: 120%"), "20% is a fifth of the route's count, 20%/1m the same within a minute"},
 		{rule("hot: 1x"), "8x is eight times what the key had before, 8x/1m the same within a minute"},
-		{rule("hot: 20%", "count: bytes"), "min is the count below which nothing is hot, for example min: 1MB/s"},
+		{rule("hot: 20%", "count: bytes"), "min is the count below which no key is hot, for example min: 1MB/s"},
 		{rule("hot: 200/s", "count: byte"), `did you mean "bytes"?`},
 		{rule("hot: [200/s, 5000/1m]", "except: [{values: {q: a}, hot: 9/1h}]"), "the rule has 200/s and 5000/1m: give a count over the same window"},
 		{rule("hot: 20%", "except: [{values: {q: a}, hot: 9/s}]"), "an exception takes the place of a rate such as hot: 200/s, and the rule has none"},

@@ -101,7 +101,7 @@ func parseName(s string, route rules.Route) (rules.Param, *nameError) {
 	case message != "":
 		return rules.Param{}, &nameError{message, hint, false}
 	case p.Source == rules.Path && !slices.Contains(route.Names(), name) && !open(route):
-		return rules.Param{}, &nameError{fmt.Sprintf("the route has no wildcard {%s}", name), fmt.Sprintf("write the route with /{%s}/ in its place", name), true}
+		return rules.Param{}, &nameError{fmt.Sprintf("the route has no wildcard {%s}", name), fmt.Sprintf("write the route with /{%s}/ instead", name), true}
 	case !strings.Contains(s, ":") && slices.Contains(route.Names(), name):
 		return rules.Param{}, &nameError{
 			fmt.Sprintf("the route has a wildcard {%s}, but a bare name is one of the query", name),

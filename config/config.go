@@ -88,7 +88,7 @@ var topSection = section{
 	fields: settings{
 		{"namespace", shown(schemaForm(`^[A-Za-z0-9_-]{1,64}$`)), DefaultNamespace, "Keeps the fleets of one Redis apart"},
 		{"evaluate", shown(schemaChoice("all", "first")), "", "Whether all rules that match a request apply, or only the first. Default: all"},
-		{"no_match", shown(schemaChoice("allow", "deny")), "", "What happens to requests that no rule matches. Default: allow"},
+		{"no_match", shown(schemaChoice("allow", "deny")), "", "Decision for requests that no rule matches. Default: allow"},
 		{"secrets", shown(new(secretSettings).settings().schema()), "", "Which parameters never leave the process"},
 		{"client", shown(clientSettings(new(rules.Client)).schema()), "", "Whose address is the client's, for rules by addr:"},
 		{"bodies", shown(bodiesSettings(new(rules.Bodies)).schema()), "", "How much of request bodies is read"},
@@ -100,7 +100,7 @@ var topSection = section{
 		{"graphite", shown(new(Graphite).settings().schema()), "", "Counts from Graphite"},
 		{"webhook", shown(new(Webhook).settings().schema()), "", "Posts events to a URL"},
 		{"guard", shown(new(Guard).settings().schema()), "", "The guard as a service, for gateways and programs in any language"},
-		{"rules", shown(schemaSome(ref("rule"))), "", "Which requests count, when a key is hot, and what happens then"},
+		{"rules", shown(schemaSome(ref("rule"))), "", "Which requests count, when a key is hot, and how it is limited"},
 	},
 	example: "begin with namespace: and rules:",
 }

@@ -9,7 +9,7 @@ import (
 var exceptSection = section{
 	name: "an exception", prefix: "except.",
 	fields: settings{
-		{"values", shown(schemaValues()), "", "Names with a pattern, or several; a star stands for any text"},
+		{"values", shown(schemaValues()), "", "Names with a pattern, or several; a star matches any text"},
 		{"action", shown(schemaChoice("allow", "block")), "", "allow neither counts nor limits, block refuses"},
 		{"hot", shown(schemaRate()), "", "A threshold in place of the rule's, over the same window"},
 		{"limit", shown(ref("limit")), "", ""},
@@ -17,7 +17,7 @@ var exceptSection = section{
 	example: `for example except: [{values: {q: "phone*"}, action: allow}]`,
 }
 
-const valuesExample = `for example values: {q: "phone*"}, or values: {q: [tv, radio]}; a star stands for any text`
+const valuesExample = `for example values: {q: "phone*"}, or values: {q: [tv, radio]}; a star matches any text`
 
 // exceptions reads except, then allow, then block: the first that matches counts.
 func (r *ruleReader) exceptions(v values, rule *rules.Rule) []rules.Exception {
@@ -127,7 +127,7 @@ func (r *ruleReader) values(n *node, what string, rule *rules.Rule) (all [][]rul
 		}
 		patterns := r.patterns(f, what)
 		if len(all)*max(1, len(patterns)) > rules.MaxExceptions {
-			r.report(f.at, "use patterns: a star stands for any text", "%s: over %d combinations of values", what, rules.MaxExceptions)
+			r.report(f.at, "use patterns: a star matches any text", "%s: over %d combinations of values", what, rules.MaxExceptions)
 			f.value.bad = true
 			return nil, nil
 		}

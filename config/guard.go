@@ -86,7 +86,7 @@ func (g *Guard) settings() settings {
 		{"spoe", within(&g.SPOE, g.SPOE.settings(), `for example spoe: {listen: "127.0.0.1:9134"}`), "", "HAProxy's SPOE"},
 		{"paths", choice(&g.Paths, PathsClean, PathsRaw), PathsClean, "How rules see paths"},
 		{"trust_caller", flag(&g.TrustCaller), "", "The caller is who a gateway says"},
-		{"ticket_age", span(&g.TicketAge, "1m", time.Second, 24*time.Hour), "1m", "How long a request may go on whose end another call tells"},
+		{"ticket_age", span(&g.TicketAge, "1m", time.Second, 24*time.Hour), "1m", "How long a request may take whose end another call reports"},
 		{"max_tickets", number(&g.MaxTickets, "for example 100000", "", maxTickets), "100000", "How many such requests there may be"},
 	}
 }

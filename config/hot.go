@@ -14,7 +14,7 @@ var hotSection = section{
 	fields: settings{
 		{"rate", shown(schemaTerms()), "", "Hot at so many within a window: 200/s, 60/1m, 10MB/10s"},
 		{"share", shown(schemaForm(`%`)), "", "Hot at such a part of the route's requests: 20%"},
-		{"jump", shown(schemaForm(`[xX]`)), "", "Hot at such a multiple of what the key had before: 8x"},
+		{"jump", shown(schemaForm(`[xX]`)), "", "Hot at this multiple of the key's earlier count: 8x"},
 		{"top", shown(schemaWhole(1, 1000)), "", "Hot if it is among the first so many"},
 		{"min", shown(schemaText()), "", "The least count for share, jump and top: 50, or 50/10s"},
 		{"window", shown(schemaDuration()), "", "The window of share, jump and top: 10s"},
@@ -113,7 +113,7 @@ func (r *ruleReader) terms(n *node, what string, kind rules.Kind, unit rules.Uni
 func termsHint(s string, kind rules.Kind, unit rules.Unit) string {
 	switch kind {
 	case rules.Share:
-		return "20% is a fifth of what the rule counts on the route, 20%/1m the same within a minute"
+		return "20% is a fifth of the route's count, 20%/1m the same within a minute"
 	case rules.Jump:
 		return "8x is eight times what the key had before, 8x/1m the same within a minute"
 	}
@@ -140,7 +140,7 @@ func (r *ruleReader) least(n *node, v values, t *rules.Threshold, unit rules.Uni
 			reason = "want " + quantities[unit].want + ", or a rate"
 		}
 		if reason != "" {
-			r.reject(min, rateHint(s, unit, "min is the count below which nothing is hot, for example 50/10s"), "hot.min %s: %s", quote(s), reason)
+			r.reject(min, rateHint(s, unit, "min is the count below which no key is hot, for example 50/10s"), "hot.min %s: %s", quote(s), reason)
 			rate = rules.Rate{N: 1, Per: t.Rate.Per}
 		}
 		r.sameWindow(min, "hot.min", t, rate.Per)
@@ -151,7 +151,7 @@ func (r *ruleReader) least(n *node, v values, t *rules.Threshold, unit rules.Uni
 		r.sameWindow(window, "hot.window", t, cmp.Or(d, invalid)) // 0 is no default here
 	}
 	if t.Rate.N == 0 && unit != rules.Requests && unit != anyUnit {
-		r.reject(n, "min is the count below which nothing is hot, for example min: "+strings.Trim(strings.Fields(quantities[unit].rate)[0], `"`),
+		r.reject(n, "min is the count below which no key is hot, for example min: "+strings.Trim(strings.Fields(quantities[unit].rate)[0], `"`),
 			"hot.min is missing: it has a default only for count: requests")
 	}
 	withLeast(t)

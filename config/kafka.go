@@ -127,7 +127,7 @@ var release = regexp.MustCompile(`^[0-9]{1,3}(\.[0-9]{1,3}){1,2}$`)
 func (d *decoder) kafkaVersion(n *node, what string) string {
 	s, ok := d.scalar(n, what)
 	if ok && !release.MatchString(s) {
-		d.reject(n, `the oldest release among the brokers; without it they tell`, `kafka.version %s: want a release, for example "3.6"`, quote(s))
+		d.reject(n, `the oldest release among the brokers; by default it is detected`, `kafka.version %s: want a release, for example "3.6"`, quote(s))
 	}
 	return s
 }

@@ -28,7 +28,7 @@ var limitSection = section{
 		{"penalty", shown(schemaDuration()), "", "How long a key is locked after a refusal"},
 		{"scope", shown(schemaChoice(string(rules.ScopeInstance), string(rules.ScopeShare), string(rules.ScopeExact))), "", "Whose requests share the limit. Default: instance"},
 		{"when_redis_is_away", shown(schemaChoice(string(rules.AwayLocal), string(rules.AwayOpen), string(rules.AwayClosed))), "", "For scope: exact. Default: local"},
-		{"on_limit", shown(schemaChoice("reject", "wait", "serve", "shadow")), "", "What happens to requests over the limit. Default: reject"},
+		{"on_limit", shown(schemaChoice("reject", "wait", "serve", "shadow")), "", "Decision for requests over the limit. Default: reject"},
 		{"wait", shown(schemaDuration()), "", "The longest that a request waits"},
 		{"concurrency", shown(schemaWhole(1, rules.MaxConcurrency)), "", "How many requests are served at a time"},
 		{"queue", shown(schemaWhole(1, rules.MaxQueue)), "", fmt.Sprintf("How many more may wait for concurrency. Default: %d", rules.DefaultQueue)},

@@ -16,7 +16,7 @@ var ruleSection = section{
 		{"match", shown(matchSection.fields.schema("route")), "", "Which requests the rule is for"},
 		{"action", shown(schemaChoice("ignore")), "", "ignore exempts the requests from all rules"},
 		{"by", shown(schema{"anyOf": []schema{schemaChoice(slices.Sorted(maps.Keys(byWords))...), schemaSome(schemaWord()), bySection.fields.schema("combinations")}}), "", "The parameters that make keys: names such as q, path:id, header:x-tenant, addr:ip, form:user, json:item.sku, ctx:user"},
-		{"unread", shown(schemaChoice(unreadWords()...)), "", "What happens to requests whose body cannot be read"},
+		{"unread", shown(schemaChoice(unreadWords()...)), "", "Decision for requests with an unreadable body"},
 		{"count", shown(schemaChoice(unitWords()...)), "", "What a request adds to its keys' counts. Default: requests"},
 		{"hot", shown(oneOrMore(ref("threshold"))), "", "When a key is hot: 200/s, 20%, 8x, or fields; of several any"},
 		{"limit", shown(ref("limit")), "", "What a hot key is held to, or every request if there is no hot: 50/s, or fields"},
@@ -111,7 +111,7 @@ var matchSection = section{
 	name: "match", prefix: "match.",
 	fields: settings{
 		{"route", shown(schemaWord()), "", `"*", a pattern such as "GET /u/{id}" or "/static/", or a resource`},
-		{"query", shown(schema{"type": "object", "additionalProperties": schemaText()}), "", "Parameters that the request must have; a star stands for any text"},
+		{"query", shown(schema{"type": "object", "additionalProperties": schemaText()}), "", "Parameters that the request must have; a star matches any text"},
 	},
 	example: `for example match: {route: "GET /search", query: {filter: "*"}}`,
 }
@@ -143,7 +143,7 @@ func (r *ruleReader) query(n *node, route rules.Route) []rules.QueryMatch {
 	if n == nil {
 		return nil
 	}
-	const example = `for example query: {filter: "*", lang: en}; a star stands for any text`
+	const example = `for example query: {filter: "*", lang: en}; a star matches any text`
 	if n.kind != mapKind {
 		r.reject(n, example, "match.query: want names with values, found %s", n.kind)
 		return nil

@@ -31,7 +31,7 @@ const NoCap = -1
 func (c *Caps) settings() settings {
 	const hint = "without it the default holds, which no sender of ours comes near; none is no bound"
 	return settings{
-		{"counts", number(&c.Counts, hint, "none", 1<<50), "100000000", "What it counts in a second"},
+		{"counts", number(&c.Counts, hint, "none", 1<<50), "100000000", "Its count per second"},
 		{"keys", number(&c.Keys, hint, "none", 1<<24), "250000", "Its keys that differ, in a second"},
 		{"names", number(&c.Names, hint, "none", 100_000), "10000", "Names of instances, in all"},
 		{"new_names", number(&c.NewNames, hint, "none", 100_000), "1000", "New ones of these, of one address in a minute"},

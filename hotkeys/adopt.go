@@ -48,7 +48,7 @@ const adoptHead = 5
 
 var (
 	errAdoptedLate   = errors.New("this publisher has claimed its owner already")
-	errAdoptedLeased = errors.New("this publisher has a lease: it takes over by itself")
+	errAdoptedLeased = errors.New("this publisher has a lease, so it takes over automatically")
 )
 
 func (p *Publisher) adopt(ctx context.Context) (hot []rules.Hot, judged time.Time, err error) {

@@ -125,7 +125,7 @@ func (w *Watcher) compare(ctx context.Context) error {
 	verdict := asPushed
 	if len(w.hints.applied) > 0 && theirs.Run == ours.Run && theirs.N >= w.hints.confirmed {
 		if verdict, err = w.judge(ctx, theirs); err != nil {
-			return fmt.Errorf("compare what was pushed: %w", err)
+			return fmt.Errorf("compare the pushed changes: %w", err)
 		}
 		switch verdict {
 		case asPushed:

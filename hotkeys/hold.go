@@ -115,7 +115,7 @@ func (w *Watcher) showHold(now time.Time) {
 	switch {
 	case was == 0 && s.held > 0:
 		if unlogged, ok := w.holds.Allow(lineRate, now); ok {
-			w.cfg.Logger.Warn("no aggregator is heard of; hot keys are held, and stay limited", "keys", s.held, "for", s.span, "unlogged", unlogged)
+			w.cfg.Logger.Warn("no aggregator sends heartbeats; hot keys are held and stay limited", "keys", s.held, "for", s.span, "unlogged", unlogged)
 		}
 	case was > 0 && s.held == 0:
 		w.released = ""

@@ -113,7 +113,7 @@ func (p *Publisher) finish(ctx context.Context) {
 		p.cfg.Logger.Warn("the last change was not published", "err", err)
 	}
 	if err := p.release(ctx); err != nil {
-		p.cfg.Logger.Warn("the owner was not released: the claim ends by itself", "err", err)
+		p.cfg.Logger.Warn("the owner was not released; the claim expires", "err", err)
 	}
 }
 

@@ -168,7 +168,7 @@ func (r *allRound) giveBack(ctx context.Context) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("limiter: give back: %w", err)
+		return fmt.Errorf("limiter: return permits: %w", err)
 	}
 	return nil
 }

@@ -159,7 +159,7 @@ func NewFailover(primary Backend, cfg FailoverConfig) (*Failover, error) {
 	f.batcher, _ = f.primary.(Batcher)
 	f.breakers = breaker.New(breaker.Config[Op]{
 		Probe: f.probe, Back: f.owed.wake, Min: cfg.MinProbe, Max: cfg.MaxProbe, Logger: cfg.Logger,
-		Begun: "limiter: the backend is away", Over: "limiter: the backend is back",
+		Begun: "limiter: the backend is unavailable", Over: "limiter: the backend is back",
 	})
 	return &Failover{away: cfg.Away, failover: f}, nil
 }

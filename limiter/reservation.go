@@ -32,7 +32,7 @@ func (r *Reservation) Cancel(ctx context.Context) error {
 	op := r.op
 	r.op.N = 0
 	if _, err := r.backend.Do(ctx, op); err != nil {
-		return fmt.Errorf("limiter %q: give back: %w", op.Name, err)
+		return fmt.Errorf("limiter %q: return permits: %w", op.Name, err)
 	}
 	return nil
 }

@@ -80,7 +80,7 @@ func (c *concreteRoutes) warnOfFull() {
 	if c.full.Load() || c.full.Swap(true) {
 		return
 	}
-	c.log.Warn("there are too many routes to remember: further ones are made anew for each request, which is slow, and each makes keys of its own; pass the router's pattern as the route, see WithRoute, and names of resources that are few",
+	c.log.Warn("there are too many routes to remember: further ones are computed for each request, which is slow, and each makes its own keys; pass the router's pattern as the route, see WithRoute, and few names of resources",
 		"routes", maxNames)
 }
 

@@ -61,7 +61,7 @@ func ParseOver(s string) (Over, bool) {
 }
 
 const (
-	shareHint = "20% is a fifth of what the rule counts on the route, 20%/1m the same within a minute"
+	shareHint = "20% is a fifth of the route's count, 20%/1m the same within a minute"
 	jumpHint  = "8x is eight times what the key had before, 8x/1m the same within a minute"
 	overHint  = "over: day compares a key with its own same hour of the days before"
 )

@@ -313,7 +313,7 @@ func (r *Rule) validateRedacted(bad *FieldErrors, x *Redaction) {
 	for i := range r.Except {
 		if named && !r.Except[i].Rate.IsZero() {
 			bad.add(fmt.Sprintf("except[%d].hot", i), quoted(r.Except[i].Rate.String()), "give the values a rule of their own, by match, or an exception with limit, action: allow or action: block",
-				"an exception of the rule names a redacted parameter, whose values the aggregator does not know, so it cannot tell which keys have another threshold")
+				"an exception of the rule names a redacted parameter, whose values the aggregator does not know, so it cannot know which keys have another threshold")
 		}
 	}
 	levels, first := 0, -1
@@ -327,7 +327,7 @@ func (r *Rule) validateRedacted(bad *FieldErrors, x *Redaction) {
 	}
 	if r.By.Kind == ByCombinations && levels > 1 && first >= 0 {
 		bad.add(fmt.Sprintf("by[%d]", first), quoted(r.By.Names[first].written()), "redact none of them, or write a rule for each",
-			"the level is redacted, so the aggregator cannot tell in which network of the other levels an address is")
+			"the level is redacted, so the aggregator cannot know the networks of an address at other levels")
 	}
 }
 

@@ -55,7 +55,7 @@ func TestValidate(t *testing.T) {
 		{"no route but a query", func(r *Rules) { r.Rules[0].Match = Match{Query: []QueryMatch{{"q", "*"}}} }, "match.route is missing"},
 		{"a secret makes no key", func(r *Rules) { r.Rules[1].By.Names[0].Name = "password" }, "by[0] \"password\""},
 		{"the default prefix of another rule", func(r *Rules) { r.Rules[3].Prefix = "Shop_1.terms" }, "rules[1].prefix"},
-		{"the marker as an id", func(r *Rules) { r.Rules[1].ID = "hot_param" }, "stands between"},
+		{"the marker as an id", func(r *Rules) { r.Rules[1].ID = "hot_param" }, "is between"},
 		{"ignore and limit", func(r *Rules) { r.Rules[2].Ignore = true }, "ignore"},
 		{"ignore and hot", func(r *Rules) { r.Rules[1].Ignore = true }, "ignore"},
 		{"nothing to do", func(r *Rules) { r.Rules[2].Limit = nil }, "does nothing"},

@@ -56,7 +56,7 @@ func (u *uses) add(namespace string, i int, rule *Rule) (bad FieldErrors) {
 	case len(rule.Hot) == 0 && rule.Prefix == "", rule.Prefix == "" && len(bad) > 0:
 		// There are no counts, or no prefix for them.
 	case slices.Contains(strings.Split(rule.Prefix, "."), marker), strings.Contains(prefix+".", "."+marker+"."):
-		bad.add("prefix", quoted(prefix), "choose another", "%q stands between a prefix and its key", marker).needs("id")
+		bad.add("prefix", quoted(prefix), "choose another", "%q is between a prefix and its key", marker).needs("id")
 	case len(rule.Hot) == 0:
 	case twice:
 		e := bad.addSentence("prefix", "give one of the two another prefix", "prefix %q is that of the rule in %s too: their counts could not be distinguished", prefix, earlier)
@@ -95,7 +95,7 @@ func (r *Rule) validate(rules *Rules) (bad FieldErrors) {
 	r.validateUnread(&bad)
 	r.validateHot(&bad)
 	if len(r.Except) > MaxExceptions {
-		bad.addSentence("except", "use patterns: a star stands for any text", "%d exceptions: a rule has at most %d, since each key is compared with them", len(r.Except), MaxExceptions)
+		bad.addSentence("except", "use patterns: a star matches any text", "%d exceptions: a rule has at most %d, since each key is compared with them", len(r.Except), MaxExceptions)
 	}
 	for i := range r.Except {
 		own := r.Except[i].validate(r, rules)
@@ -149,7 +149,7 @@ func (r *Rule) validateHot(bad *FieldErrors) {
 
 const (
 	rateHint  = "200/s is 200 within a second, 60/1m is 60 within a minute"
-	leastHint = "min is the count below which nothing is hot, for example 50/10s"
+	leastHint = "min is the count below which no key is hot, for example 50/10s"
 )
 
 func (t *Threshold) validate() (bad FieldErrors) {

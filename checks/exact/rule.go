@@ -96,7 +96,7 @@ func (t Threshold) yaml() string {
 }
 
 // Exception sets other terms for the keys of which the parameter Name has a value like
-// Pattern, in which a star stands for any text.
+// Pattern, in which a star matches any text.
 type Exception struct {
 	Name, Pattern string
 	// Action is "allow" or "block": such keys are not counted; else "".

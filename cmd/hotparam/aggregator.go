@@ -23,19 +23,19 @@ func newAggregator(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "aggregator --config FILE",
 		Short: "Run the daemon that finds hot keys and publishes them to Redis",
-		Long: `Run the daemon. It receives counts as StatsD lines, from Kafka, or from the Graphite
-that a StatsD writes to, finds the keys that are hot by the rules, and publishes them
-to Redis. It serves a page with what is hot at /, its API at /api/v1, and /-/healthy,
+		Long: `Run the aggregator. It receives counts as StatsD lines, from Kafka, or from the Graphite
+behind a StatsD. It finds the keys that are hot by the rules, and publishes them to
+Redis. It serves a page of the hot keys at /, its API at /api/v1, and /-/healthy,
 /-/ready and /metrics.
 
-SIGTERM shuts it down in order, a second signal at once.
+SIGTERM shuts it down in order. A second signal stops it at once.
 
-The rules of a file that has changed are in force about half a second later, and at
-once with SIGHUP: what is counted and what is hot stays as far as the new rules allow.
-A file that cannot be used changes nothing: the log, /-/ready and /metrics say why.
-Other settings of the file, such as addresses, need a restart.
+Changed rules are in force about half a second later, and at once with SIGHUP. Counts
+and hot keys are kept as far as the new rules allow. An invalid file changes nothing:
+the log, /-/ready and /metrics have its error. Other settings of the file, such as
+addresses, need a restart.
 
-A flag overrides its variable (HOTPARAM_ and the flag's name, as HOTPARAM_REDIS),
+A flag overrides its variable (HOTPARAM_ and the flag's name, such as HOTPARAM_REDIS),
 which overrides the file.`,
 		Example: `  hotparam aggregator --config hotparam.yaml
   hotparam aggregator --config hotparam.yaml --check       # is the file good?

@@ -123,7 +123,7 @@ func TestPageShowsAHotKey(t *testing.T) {
 	tab.Press("5")
 	tab.Wait("document.getElementById('view-rules').innerText.includes('search-terms')")
 	server.Kill()
-	tab.Wait("document.getElementById('banners').innerText.includes('Redis is away')")
+	tab.Wait("document.getElementById('banners').innerText.includes('Redis is unavailable')")
 	for _, problem := range tab.Problems() {
 		t.Errorf("the browser says: %s", problem)
 	}

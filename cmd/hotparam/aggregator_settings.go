@@ -80,7 +80,7 @@ func (s *settings) override(f *aggregatorFlags) error {
 	a, k, g, d := s.file.Aggregator.WithDefaults(), s.file.Kafka.WithDefaults(), s.file.Graphite.WithDefaults(), s.file.StatsD
 	override(&a.Source, f.source)
 	if a.Source == config.SourceNone {
-		return configError(errors.New("aggregator.source: none: instances count nothing, so there is nothing to aggregate and no aggregator is needed"))
+		return configError(errors.New("aggregator.source: none: instances send no counts, so no aggregator is needed"))
 	}
 	override(&a.Name, f.name)
 	override(&a.HTTP, f.http)

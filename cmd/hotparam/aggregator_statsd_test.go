@@ -73,7 +73,7 @@ func TestLateInstanceIsNamed(t *testing.T) {
 		if _, err := fmt.Fprintf(conn, "%s\nshop.search-terms.hot_param.GET%%20/search?q=1:1|c\n", packet); err != nil {
 			return err
 		}
-		return d.is("ready; counts of 1 instance come late, those of api-2 by 1h0m0s: are they held up on their way, or is the clock there slow?")()
+		return d.is("ready; counts of 1 instance come late, those of api-2 by 1h0m0s: are they delayed on the network, or is the clock there slow?")()
 	})
 	eventually(t, d.serves("hotparam_statsd_senders 1", "hotparam_statsd_late_senders 1"))
 	if metrics := d.get("/metrics"); strings.Contains(metrics, "\nhotparam_late_counts_total 0\n") {

@@ -18,15 +18,14 @@ func newBench(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure hotparam on this machine: request cost, ingest, accuracy, time to enforce, the whole chain",
-		Long: `Measure hotparam on this machine. Each measurement ends within a minute, starts
-what it needs and leaves nothing behind. What is compared is measured in the same
-run, in turns, and reported as medians: on a busy machine only the ratios mean
-anything.`,
-		Example: `  hotparam bench request               # what does a request pay?
+		Long: `Measure hotparam on this machine. Each measurement ends within a minute, starts the
+servers that it needs, and leaves nothing behind. Compared programs alternate in the
+same run, and results are medians. On a busy machine only the ratios are meaningful.`,
+		Example: `  hotparam bench request               # what does a request cost?
   hotparam bench ingest --vs minimal   # how many lines does the aggregator take in?
   hotparam bench detect                # does it find what an exact count finds?
-  hotparam bench enforce               # how soon does a burst meet its limit? (needs a Redis)
-  hotparam bench pipeline              # what does the whole chain take? (needs a Redis)
+  hotparam bench enforce               # how soon is a burst limited? (needs a Redis)
+  hotparam bench pipeline              # what does the whole chain cost? (needs a Redis)
   hotparam bench enforce --json | jq .p99_ms`,
 		Args: args(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },

@@ -18,19 +18,18 @@ func newBenchIngest(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ingest",
 		Short: "Measure how many StatsD lines the aggregator takes in, from socket to window",
-		Long: `Measure how many StatsD lines the aggregator takes in over UDP, from the socket to
-the window. A process of its own sends "shop.hot_param.b=2&q=1:1|c", 100,000 values
-of q by Zipf's law, 20 lines a packet: as fast as it can, and 50,000 and 5,000 packets
-a second at random times, to one reader and to two (on Linux). CPU is the user and
-system time of the process that receives; lost is what was sent and not counted.
+		Long: `Measure how many StatsD lines the aggregator receives over UDP, from the socket to the
+window. A separate process sends "shop.hot_param.b=2&q=1:1|c", 100,000 values of q by
+Zipf's law, 20 lines a packet: as fast as possible, and 50,000 and 5,000 packets a
+second at random times, to one reader and to two (on Linux). CPU is the user and system
+time of the receiving process. Lost lines were sent and not counted.
 
-"--rate" and "--readers" measure something else. A rate of 0 is as fast as it can, which
-is measured twice on Linux: with packets by themselves, and with up to 32 of one length
-merged, which the system cuts where a receiver does not take them as one.
+"--rate" and "--readers" set other loads. A rate of 0 means as fast as possible. On Linux
+that is measured twice: with single packets, and with up to 32 of one length merged,
+which the system splits for receivers that do not accept merged packets.
 
-"--vs minimal" measures in turns a reader that does the least: one read at a time,
-parse, a Go map, no window and no bounds. The ratio is that of the lines per CPU
-second.
+"--vs minimal" alternates with a minimal reader: one read at a time, parse, a Go map, no
+window and no bounds. The ratio compares lines per CPU second.
 
 The JSON object has "loads": of each packets_per_second, readers, merged, lines_per_second,
 lines_per_cpu_second and lost, with "--vs minimal" also minimal_lines_per_second,
@@ -121,6 +120,6 @@ func ingestText(s streams, r bench.IngestResult) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprint(s.out, "\nWhere a flood saturates the reader the socket drops the rest: what it lost is what did not fit.\n")
+	_, err := fmt.Fprint(s.out, "\nA flood saturates the reader, and the socket drops the rest.\n")
 	return err
 }

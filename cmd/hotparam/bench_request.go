@@ -14,21 +14,20 @@ func newBenchRequest(s streams) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "request",
-		Short: "Measure what a request pays, hot or not, beside the least that counting it can cost",
-		Long: `Measure what the check of a request takes of one processor's time: two parameters,
-one of them with 100,000 values by Zipf's law. The guard and its collector are as they
-are by default, and have seen all requests once.
+		Short: "Measure the cost of a request, hot or not, and compare it with the least possible cost",
+		Long: `Measure the processor time of checking a request with two parameters, one of them with
+100,000 values by Zipf's law. The guard and its collector have default settings, and have
+seen all requests once.
 
-The floor is the least that counting a request can cost: its two parameters sorted by
-hand, a hash, a load from a map of all values that never changes, one atomic add.
-× FLOOR is the median, over the rounds, of a case's time as a multiple of the floor
-beside it.
+The floor is the least possible cost of counting a request: two parameters sorted by
+a fixed comparison, a hash, a load from an immutable map of all values, one atomic add.
+× FLOOR is the median, over the rounds, of a case's time divided by the floor measured
+next to it.
 
-The first four cases are the most common ones: a key that is not hot, and a hot one whose
-bucket lets the request pass or refuses it, without and with the answer by net/http. Others
-are refusals by other means, queries that cost more to read, and sources other than the
-query. "parse_form" is net/http's own reading of the form that
-"form" reads too, without hotparam.
+The first four cases are the most common: a key that is not hot, and a hot key whose
+bucket allows or refuses the request, without and with the response by net/http. Others are
+other kinds of refusals, queries that take longer to read, and sources other than the query.
+"parse_form" is net/http's reading of the form of case "form", without hotparam.
 
 "On the side" is what the collector does each 100 ms, flushing and sending to a socket,
 for each cold request: no request waits for it. The more requests come in 100 ms the

@@ -45,9 +45,9 @@ func TestCompletion(t *testing.T) {
 
 func TestListNamesTheNamespacesThatExist(t *testing.T) {
 	server := testenv.Redis(t)
-	hotparamCommand(t, "list", "--redis", server.Addr()).exits(t, exitOK, "nothing is hot", "nor for any other")
+	hotparamCommand(t, "list", "--redis", server.Addr()).exits(t, exitOK, "nothing is hot", "for this or any other namespace")
 	publish(t, server, rules.Change{})
-	hotparamCommand(t, "list", "--redis", server.Addr(), "--namespace", "shpo").exits(t, exitOK, "nothing is hot", "aggregators do for shop: choose one by --namespace")
+	hotparamCommand(t, "list", "--redis", server.Addr(), "--namespace", "shpo").exits(t, exitOK, "nothing is hot", "some do for shop: choose one with --namespace")
 	r := hotparamCommand(t, "list", "--redis", server.Addr(), "--namespace", "shop")
 	if r.exits(t, exitOK, "nothing is hot"); strings.Contains(r.err, "there are") {
 		t.Errorf("stderr: %s", r.err)

@@ -33,20 +33,20 @@ type operation struct {
 // controlTexts has the help of the commands.
 var controlTexts = map[rules.ControlAction]struct{ short, long string }{
 	rules.ControlPin: {
-		"Hold a key to its rule's limit for a while, hot or not",
-		"Hold KEY to its rule's limit as if it was hot, whatever an exception in the rules file says.",
+		"Apply a rule's limit to a key for a time, hot or not",
+		"Apply the rule's limit to KEY as if it were hot, even against an exception in the rules file.",
 	},
 	rules.ControlBlock: {
-		"Refuse a key's requests for a while",
-		"Refuse each request that makes KEY, with 403. They are counted all the same.",
+		"Refuse a key's requests for a time",
+		"Refuse each request that has KEY with 403. Refused requests are still counted.",
 	},
 	rules.ControlAllow: {
-		"Lift the limit of a key's rule from it for a while",
-		"Count the requests that make KEY, and do not limit them by its rule. Other rules that\nmatch them still do.",
+		"Exempt a key from its rule's limit for a time",
+		"Count the requests that have KEY, without limiting them by its rule. Other matching rules\nstill limit them.",
 	},
 	"": {
-		"End what pin, block or allow said of a key, and its hold",
-		"End what hotparam pin, block or allow said of KEY. Instances that hold it while no\naggregator is heard of (aggregator.hold_when_away) let it go.",
+		"End a control of a key, and its hold",
+		"End a control of KEY by hotparam pin, block or allow. Instances that hold KEY while no\naggregator sends heartbeats (aggregator.hold_when_away) release it.",
 	},
 }
 
@@ -66,12 +66,12 @@ func newControl(s streams, action rules.ControlAction) *cobra.Command {
 		Short: texts.short,
 		Long: texts.long + `
 
-KEY is as hotparam list prints it, with or without the rule before it. Without it the key
-is looked for among the hot keys, then among those with a control, and then, with
---config, among the keys that rules of the file can make. It is one key and no pattern.
+KEY is printed by hotparam list, with or without its rule in front. Without the rule, the key
+is searched among the hot keys, then among keys with a control, and then, with --config,
+among the keys that rules of the file can make. KEY is a single key, not a pattern.
 
-All instances obey within a second, and go on while Redis is away. It needs a user of Redis
-with the rights of hotparam-operator (docs/REDIS.md).`,
+All instances obey within a second, and continue to during a Redis outage. The command needs
+a Redis user with the rights of hotparam-operator (docs/REDIS.md).`,
 		Example: fmt.Sprintf(`  hotparam %[1]s 'GET /search?q=phone'%[2]s --config hotparam.yaml
   hotparam %[1]s 'search-terms GET /search?q=phone'%[2]s --why 'INC-1234' --namespace shop
   hotparam %[1]s 'GET /search?q=phone'%[2]s --namespace shop --redis redis://10.0.0.5:6379/0 --yes --json
@@ -194,7 +194,7 @@ func (op *operation) isObeyed(ctx context.Context, client redis.UniversalClient)
 	if members, err := hotkeys.ListMembers(ctx, client, op.redisPlace.namespace); err != nil || len(members) > 0 {
 		return nil // a user who may not read the members may still act
 	}
-	return fmt.Errorf("%s: no instance is heard of in namespace %s at %s, so nothing was done. %s", op.action, op.redisPlace.namespace, redacted(op.redisPlace.redis.URL), strings.TrimSpace(otherNamespaces(ctx, client, op.redisPlace.namespace)))
+	return fmt.Errorf("%s: no instance sends heartbeats in namespace %s at %s, so nothing was changed. %s", op.action, op.redisPlace.namespace, redacted(op.redisPlace.redis.URL), strings.TrimSpace(otherNamespaces(ctx, client, op.redisPlace.namespace)))
 }
 
 // confirmed asks for confirmation on a terminal and reports whether it was given. Without a
@@ -214,6 +214,11 @@ func (op *operation) confirmed(s streams, key rules.Key) bool {
 	return answer == "y" || answer == "yes"
 }
 
+// controlled has the past participle of each control.
+var controlled = map[rules.ControlAction]string{
+	rules.ControlPin: "pinned", rules.ControlBlock: "blocked", rules.ControlAllow: "allowed",
+}
+
 func (op *operation) report(w io.Writer, c *rules.Control) error {
 	if op.json {
 		return newJSON(w).Encode(struct {
@@ -223,19 +228,19 @@ func (op *operation) report(w io.Writer, c *rules.Control) error {
 	}
 	what := fmt.Sprintf("%s (rule %s) in namespace %s", printable(c.Text), printable(c.Rule), op.redisPlace.namespace)
 	until := c.Until.Local().Format(time.TimeOnly)
-	by := "by a user that Redis does not name"
+	by := "By a user that Redis does not name"
 	if c.By != "" {
-		by = "by Redis user " + printable(c.By)
+		by = "Redis user " + printable(c.By)
 	}
-	by += ", who claims to be " + printable(c.Claimed)
+	by += "; reported by " + printable(c.Claimed)
 	var err error
 	switch {
 	case c.Action == rules.ControlHold:
-		_, err = fmt.Fprintf(w, "released %s, if instances hold it; %s\n", what, by)
+		_, err = fmt.Fprintf(w, "released %s, if instances hold it. %s\n", what, by)
 	case op.action == "":
-		_, err = fmt.Fprintf(w, "released %s, which %s was to hold until %s; %s\n", what, c.Action, until, by)
+		_, err = fmt.Fprintf(w, "released %s. Its %s would have ended at %s. %s\n", what, c.Action, until, by)
 	default:
-		_, err = fmt.Fprintf(w, "%s %s until %s; %s\n", c.Action, what, until, by)
+		_, err = fmt.Fprintf(w, "%s %s until %s. %s\n", controlled[c.Action], what, until, by)
 	}
 	return err
 }

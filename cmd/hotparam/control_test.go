@@ -30,7 +30,7 @@ func TestControlCommands(t *testing.T) {
 
 	r := at("block", "GET /search?q=phone", "--for", "10m", "--why", "a scraper")
 	r.exits(t, exitOK, "is not hot in namespace shop now")
-	if !strings.HasPrefix(r.out, "block GET /search?q=phone (rule terms) in namespace shop until ") || !strings.Contains(r.out, "by Redis user default, who claims to be ") {
+	if !strings.HasPrefix(r.out, "blocked GET /search?q=phone (rule terms) in namespace shop until ") || !strings.Contains(r.out, "Redis user default; reported by ") {
 		t.Errorf("%q", r.out)
 	}
 	// As list prints it, and without the file: the key has a control now.
@@ -63,7 +63,7 @@ func TestControlCommands(t *testing.T) {
 	at("release", "GET /search?q=other").exits(t, exitFailure, "has no control", "list --controls")
 	r = at("release", "GET /search?q=phone")
 	r.exits(t, exitOK)
-	if !strings.HasPrefix(r.out, "released GET /search?q=phone (rule terms) in namespace shop, which pin was to hold until ") {
+	if !strings.HasPrefix(r.out, "released GET /search?q=phone (rule terms) in namespace shop. Its pin would have ended at ") {
 		t.Errorf("%q", r.out)
 	}
 	at("release", "GET /search?q=phone").exits(t, exitFailure, "has no control")
@@ -164,7 +164,7 @@ func TestControlInAnotherNamespace(t *testing.T) {
 	block := func(namespace string) result {
 		return hotparamCommand(t, "block", "terms GET /search?q=phone", "--for", "10m", "--namespace", namespace)
 	}
-	block("hotparam").exits(t, exitFailure, "no instance is heard of in namespace hotparam", "nothing was done", "start an aggregator")
+	block("hotparam").exits(t, exitFailure, "no instance sends heartbeats in namespace hotparam", "nothing was changed", "start one")
 	instanceIn(t, server.URL(), "shop", 0)
 	client, err := hotkeys.NewClient(server.URL())
 	if err != nil {
@@ -174,8 +174,8 @@ func TestControlInAnotherNamespace(t *testing.T) {
 	if err := client.Set(t.Context(), hotkeys.NewLayout("shop").Beat, "", time.Minute).Err(); err != nil {
 		t.Fatal(err)
 	}
-	block("hotparam").exits(t, exitFailure, "namespace hotparam", "aggregators do for shop", "--namespace")
-	hotparamCommand(t, "release", "terms GET /search?q=phone").exits(t, exitFailure, "in namespace hotparam", "aggregators do for shop")
+	block("hotparam").exits(t, exitFailure, "namespace hotparam", "some do for shop", "--namespace")
+	hotparamCommand(t, "release", "terms GET /search?q=phone").exits(t, exitFailure, "in namespace hotparam", "some do for shop")
 	if n := client.Exists(t.Context(), hotkeys.NewLayout("hotparam").Control).Val(); n != 0 {
 		t.Error("a control was written")
 	}

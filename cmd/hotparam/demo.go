@@ -41,14 +41,14 @@ are hot at 10 requests per second over all instances; each instance then serves
 5 per second of them. Counts go to the aggregator as StatsD lines over UDP, or with
 "--transport kafka" by an embedded Kafka, as they would between machines.
 
-On a terminal it shows what is hot until q or Ctrl-C, and f starts a flash crowd: 500
-requests per second more for one company, for 15 seconds. The same requests go to the
-same API without limits, and the view compares how those for all other companies fare:
-both read from a database that answers 600 requests per second. Elsewhere it prints a
-line per event, for 20 seconds, with a crowd in between.`,
-		Example: `  hotparam demo                     # watch; it shows what to try meanwhile
+On a terminal it shows the hot keys until q or Ctrl-C. f starts a flash crowd: 500 more
+requests per second for one company, for 15 seconds. The same requests go to the same API
+without limits, and the view compares the requests for all other companies. Both read
+from a database that serves 600 requests per second. Without a terminal it prints a line
+per event, for 20 seconds, with one flash crowd.`,
+		Example: `  hotparam demo                     # watch; it suggests keys to press
   hotparam demo --for 1m            # end after a minute
-  hotparam demo --transport kafka   # the same by Kafka, which is embedded, too
+  hotparam demo --transport kafka   # the same over an embedded Kafka
   hotparam demo --json | jq .hot    # one object at the end`,
 		Args: args(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -62,13 +62,13 @@ line per event, for 20 seconds, with a crowd in between.`,
 				length = unattendedDemo
 			}
 			if runDemo == nil {
-				return errors.New("this build, as it is deployed, has no servers in it: go run github.com/hotparam/hotparam/cmd/hotparam@latest demo")
+				return errors.New("this build is for deployment and contains no servers: go run github.com/hotparam/hotparam/cmd/hotparam@latest demo")
 			}
 			return runDemo(cmd.Context(), s, demoOptions{transport, length, live, asJSON})
 		},
 	}
 	cmd.Flags().StringVar(&transport, "transport", demoTransports[0], "what counts go over: statsd (UDP) or kafka (embedded)")
-	durationVar(cmd.Flags(), &length, "for", 0, "run for this `duration`, such as 30s; 0: until q or Ctrl-C")
+	durationVar(cmd.Flags(), &length, "for", 0, "run for this `duration`, such as 30s; 0 means until q or Ctrl-C")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object at the end, and nothing else")
 	return cmd
 }

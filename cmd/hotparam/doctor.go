@@ -21,14 +21,14 @@ func newDoctor(s streams) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "doctor [--config FILE]",
-		Short: "Look for what is wrong with a fleet, and say what to do; exit 1 if something is",
-		Long: `Look for what is wrong with a fleet: is Redis reached with the rights needed, does an
-aggregator publish, does it hear each instance, are rules and clocks the same, are
-counts lost, is memory or the published set full, is a control about to end or refused.
-Each finding says what to do. The exit code is 1 if there is a problem.
+		Short: "Find problems of a fleet and print a fix for each; exit 1 if there are any",
+		Long: `Find problems of a fleet: Redis unreachable or rights missing, no aggregator, instances
+whose counts do not arrive, rules or clocks that differ, lost counts, full memory or a
+full published set, controls that end soon or are refused. Each finding has a fix. The
+exit code is 1 if there is a problem.
 
-It reads Redis, and writes a key of its own there, which it deletes, to see what the
-user may write. Run it where an instance or an aggregator runs, as its user.`,
+It reads Redis, and writes and deletes one key there, to check the user's rights. Run it
+where an instance or an aggregator runs, as its user.`,
 		Example: `  hotparam doctor --config hotparam.yaml
   hotparam doctor --namespace shop --redis 10.0.0.5:6379
   hotparam doctor --config hotparam.yaml --json | jq '.[] | select(.status == "problem")'`,

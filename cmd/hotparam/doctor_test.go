@@ -19,12 +19,12 @@ func TestDoctor(t *testing.T) {
 	r = hotparamCommand(t, "doctor", "--config", file, "--redis", server.Addr(), "--json")
 	var found []doctor.Finding
 	decodeJSON(t, r.out, &found)
-	if r.code != exitFailure || found[0].Check != "file" || found[0].Status != doctor.OK || !strings.Contains(r.out, "nobody publishes") {
+	if r.code != exitFailure || found[0].Check != "file" || found[0].Status != doctor.OK || !strings.Contains(r.out, "no aggregator publishes") {
 		t.Errorf("exit code %d\n%s", r.code, r.out)
 	}
 	publish(t, server, rules.Change{})
 	r = hotparamCommand(t, "doctor", "--config", file, "--redis", server.Addr())
-	if r.code != exitOK || !strings.Contains(r.out, "hears 2 instances") {
+	if r.code != exitOK || !strings.Contains(r.out, "receives counts of 2 instances") {
 		t.Errorf("exit code %d\n%s", r.code, r.out)
 	}
 	hotparamCommand(t, "doctor", "--namespace", "a b").exits(t, exitUsage, "--namespace")

@@ -32,11 +32,11 @@ func newEmit(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "emit --config FILE KEY [N]",
 		Short: "Send counts of a key as an instance would, to try a set-up",
-		Long: `Send N counts of a key (default 1) the way that instances send theirs: as StatsD lines,
-or to Kafka, as the file says. Use it to see whether counts arrive, and what becomes of
-a hot key. The key is written as list prints it.
+		Long: `Send N counts of a key (default 1) as instances do: as StatsD lines or to Kafka, as the
+file says. Use it to check that counts arrive and that a hot key is limited. Write the
+key as list prints it.
 
-The counts are real: with enough of them the key becomes hot, and is limited.`,
+The counts are real: with enough of them the key becomes hot and is limited.`,
 		Example: `  hotparam emit --config hotparam.yaml 'GET /search?q=phone' 500
   hotparam emit --config hotparam.yaml 'GET /search?q=phone' 5000 --over 10s   # 500 a second
   hotparam emit --config hotparam.yaml --rule search-terms 'GET /search?q=phone'
@@ -45,7 +45,7 @@ The counts are real: with enough of them the key becomes hot, and is limited.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return e.run(cmd.Context(), s, args) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&e.config, "config", "", "rules `file`, which says where counts are sent")
+	f.StringVar(&e.config, "config", "", "rules `file`, with the destination of counts")
 	f.StringVar(&e.rule, "rule", "", "`id` of the rule, if several make such keys")
 	f.StringVar(&e.instance, "instance", "hotparam-emit", "`name` by which the aggregator lists the sender")
 	durationVar(f, &e.over, "over", 0, "spread the counts over this `duration`, at most 1h (default all at once)")
@@ -65,7 +65,7 @@ func (e *emission) run(ctx context.Context, s streams, args []string) error {
 	}
 	switch {
 	case e.config == "":
-		return usageError(errors.New("--config is missing: it says where counts are sent"))
+		return usageError(errors.New("--config is missing: it has the destination of counts"))
 	case e.over < 0 || e.over > time.Hour:
 		return usageError(fmt.Errorf("--over %v: want at most 1h", e.over))
 	case !wire.ValidInstance(e.instance):
@@ -90,7 +90,7 @@ func (e *emission) run(ctx context.Context, s streams, args []string) error {
 	rule := ruleByID(file.Rules, key.Rule)
 	fmt.Fprintf(s.err, "The rule: %s\n", printable(ruleWords(rule)))
 	if file.Aggregator.Source != config.SourceKafka && sent.Counts == n {
-		fmt.Fprintln(s.err, "Whether UDP lines arrived is not known to who sends them.")
+		fmt.Fprintln(s.err, "UDP is not acknowledged. Check that the counts arrived:")
 	}
 	fmt.Fprintf(s.err, "See it:   hotparam list --config %[1]s   and   hotparam list --instances --config %[1]s\n", e.config)
 	return nil

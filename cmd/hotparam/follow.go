@@ -30,17 +30,17 @@ func newFollow(s streams) *cobra.Command {
 		Use:   "follow --config FILE LOG...",
 		Short: "Count the requests of access logs as they are written: hot parameters without touching a request",
 		Long: `Count the requests of access logs as they are written, and send the counts as an instance
-does: hot parameters are known live, and no request is touched. The aggregator finds them, and
-list, top, watch, alerts and guards elsewhere have them.
+does. Hot parameters are found live, without touching a request. The aggregator publishes
+them to list, top, watch, alerts, and guards elsewhere.
 
-Logs are what replay reads: combined format, JSON lines of Caddy, Traefik, Envoy and nginx,
-any other by --fields; plain text alone. "-" is standard input. Each is followed by its path,
-through rotation by rename and by truncation, and may come later. It is read from its end, or
-with --from-start from its beginning.
+It reads the formats of replay: combined format, JSON lines of Caddy, Traefik, Envoy and
+nginx, and others with --fields, but plain text only. "-" is standard input. It follows each
+path through rotation by rename and by truncation. A file may appear later. It is read from
+its end, or with --from-start from its beginning.
 
-A request is counted at the time that its line says. So clocks should agree, and lines should
-come soon: what comes more than 2 s after its window is dropped, and counted as old. Of nginx
-leave out buffer= of access_log, or give it flush=1s.
+A request is counted at the time in its line. Clocks should therefore agree, and lines should
+arrive soon: a line more than 2 s after its window is dropped and counted as old. For nginx,
+omit buffer= of access_log, or add flush=1s.
 
 Rules with a limit limit nothing here: the requests have been served. Rules with count: bytes
 or ms need logs that have them, those by header or cookie logs with these. A changed rules
@@ -125,15 +125,15 @@ func remarkFollowed(s streams, file *config.File) {
 		r := &file.Rules.Rules[i]
 		for _, p := range r.Named() {
 			if !inLogs(p.Source) {
-				fmt.Fprintf(s.err, "rule %q names %s:%s, which an access log does not tell: no request has it\n", r.ID, p.Source, p.Name)
+				fmt.Fprintf(s.err, "rule %q names %s:%s, which an access log does not contain: no request has it\n", r.ID, p.Source, p.Name)
 			}
 		}
 		if r.Count == rules.Units {
-			fmt.Fprintf(s.err, "rule %q counts %s, which an access log does not tell: it finds nothing\n", r.ID, r.Count)
+			fmt.Fprintf(s.err, "rule %q counts %s, which an access log does not contain: it finds no keys\n", r.ID, r.Count)
 		}
 		for _, t := range r.Hot {
 			if t.Rate.Per > 0 && t.Rate.Per < time.Second {
-				fmt.Fprintf(s.err, "rule %q has a window of %s, and many logs have whole seconds: what is hot may differ\n", r.ID, t.Rate.Per)
+				fmt.Fprintf(s.err, "rule %q has a window of %s, but many logs have whole seconds: hot keys may differ\n", r.ID, t.Rate.Per)
 				break
 			}
 		}

@@ -27,9 +27,9 @@ func newGuard(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "guard --config FILE",
 		Short: "Run the guard as a service, for gateways and programs in any language",
-		Long: `Run the guard as a service, in front of a program that cannot be changed. It counts,
+		Long: `Run the guard as a service for programs in other languages, or without changes. It counts,
 follows the hot keys in Redis and limits by the rules of the file, as a Go program with the
-middleware does. A gateway, or the program itself, asks at one of its doors whether a request
+middleware does. A gateway, or the program itself, asks one of its doors whether a request
 may pass:
 
   --rls    Envoy, by its rate limit service v3 (gRPC)
@@ -37,11 +37,10 @@ may pass:
   --check  any program, by POST /v1/check
   --spoe   HAProxy, by SPOE
 
-An address is host:port or unix:PATH. One that is neither loopback nor a Unix socket needs
-the file to say who may ask. --http serves /-/healthy, /-/ready and /metrics.
+An address is host:port or unix:PATH. An address that is neither loopback nor a Unix socket
+needs a list of allowed clients in the file. --http serves /-/healthy, /-/ready and /metrics.
 
-SIGTERM shuts it down in order, a second signal at once. The rules of a file that has
-changed are in force about half a second later, and at once with SIGHUP, renewed
+SIGTERM shuts it down in order. A second signal stops it at once. Changed rules are in force about half a second later, and at once with SIGHUP, renewed
 certificates within a second. Other settings and tokens need a restart.`,
 		Example: `  hotparam guard --config hotparam.yaml --rls 127.0.0.1:9131     # beside Envoy
   hotparam guard --config hotparam.yaml --auth 127.0.0.1:9132    # beside nginx, Caddy or Traefik

@@ -134,7 +134,7 @@ func TestGuard(t *testing.T) {
 	if got := g.get("/-/healthy"); got != "200 OK healthy\n" {
 		t.Error(got)
 	}
-	if got := g.get("/-/ready"); !strings.HasPrefix(got, "200 OK ready, but Redis is away") {
+	if got := g.get("/-/ready"); !strings.HasPrefix(got, "200 OK ready, but Redis is unavailable") {
 		t.Error(got)
 	}
 	metrics := g.get("/metrics")

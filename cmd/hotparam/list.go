@@ -27,10 +27,10 @@ func newList(s streams) *cobra.Command {
 		Use:   "list",
 		Short: "List the keys that are hot in Redis now",
 		Example: `  hotparam list --namespace shop
-  hotparam list --config hotparam.yaml   # with its namespace, and its way to Redis
-  hotparam list --wide        # and where the requests come from
-  hotparam list --suspects    # what may be hot and cannot be told yet
-  hotparam list --instances   # who sends counts and who counts, by which rules
+  hotparam list --config hotparam.yaml   # with the file's namespace and Redis
+  hotparam list --wide        # with routes, instances and callers
+  hotparam list --suspects    # keys that may be hot
+  hotparam list --instances   # instances and aggregators, with their rules
   hotparam list --controls    # what operators pin, block or allow
   hotparam list --redis redis://10.0.0.5:6379/0 --json | jq '.[0].key'`,
 		Args: args(),
@@ -96,11 +96,11 @@ func otherNamespaces(ctx context.Context, client redis.UniversalClient, namespac
 	spaces, err := hotkeys.ListNamespaces(ctx, client)
 	switch {
 	case len(spaces) > 0:
-		return fmt.Sprintf("Nobody publishes for this namespace, but aggregators do for %s: choose one by --namespace.\n", strings.Join(spaces, ", "))
+		return fmt.Sprintf("No aggregator publishes for this namespace, but some do for %s: choose one with --namespace.\n", strings.Join(spaces, ", "))
 	case err != nil:
-		return "Nobody publishes for this namespace; which there are cannot be read.\n"
+		return "No aggregator publishes for this namespace. The existing namespaces cannot be read.\n"
 	}
-	return "Nobody publishes for this namespace, nor for any other: start an aggregator, or name another Redis by --redis.\n"
+	return "No aggregator publishes for this or any other namespace: start one, or name another Redis with --redis.\n"
 }
 
 // read reads what was asked for.

@@ -19,8 +19,8 @@ type (
 func (r memberRows) len() int  { return len(r) }
 func (r controlRows) len() int { return len(r) }
 
-func (r memberRows) none() string  { return "no instance has been heard of lately" }
-func (r controlRows) none() string { return "operators pin, block and allow nothing" }
+func (r memberRows) none() string  { return "no instance has sent heartbeats lately" }
+func (r controlRows) none() string { return "no controls are set" }
 
 func (r memberRows) values() any  { return []listed.Member(r) }
 func (r controlRows) values() any { return listed.OfControls(r) }

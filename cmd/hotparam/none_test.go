@@ -21,7 +21,7 @@ func TestSourceNone(t *testing.T) {
 	file, shared := write(t, limitsOnly), write(t, sharedOnly)
 	hot := write(t, limitsOnly+"  - {id: h, match: {route: '*'}, hot: 9/s, limit: 1/s}\n")
 	for _, args := range [][]string{{"aggregator", "--config"}, {"aggregator", "--check", "--config"}} {
-		hotparamCommand(t, append(args, file)...).exits(t, exitConfig, "nothing to aggregate")
+		hotparamCommand(t, append(args, file)...).exits(t, exitConfig, "no aggregator is needed")
 		hotparamCommand(t, append(args, hot)...).exits(t, exitConfig, hot+":5:39", "no key becomes hot", "remove hot")
 	}
 	hotparamCommand(t, "rules", "lint", file).exits(t, exitOK, "counts: none: only limits, without an aggregator")

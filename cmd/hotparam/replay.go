@@ -35,17 +35,17 @@ func newReplay(s streams) *cobra.Command {
 parameters were hot, when, and how many requests would have been refused.
 
 Logs are in combined format, or JSON lines as Caddy, Traefik, Envoy and nginx write
-them or with time, method, uri, status, bytes, remote_addr; the first good line tells
-which. Any other JSON is read by --fields, which says where a line has what: time,
+them or with time, method, uri, status, bytes, remote_addr. The first valid line decides
+the format. Other JSON needs --fields, which names the place of each field: time,
 method, uri (or path and query, or request, a line such as GET /a HTTP/1.1), caller,
 status, bytes, duration (in seconds, or duration_ms, _us, _ns), header:NAME,
 cookie:NAME. A dot leads into an object; one within a name is written \., a comma \,.
 With --format csv, tsv or space a field is a column: its number from 1, or its name in
 the file's first line. Logs may be plain, gzip or zstd; "-" is standard input. Files
 are sorted by time together. Standard input is followed, and sorted within --reorder
-of the log's own time: servers write a line when a request is done, and many stamp it
-with when it began. Events come so much later. Requests that come later still are
-reported, with the buffer that would be enough.
+of the log's own time: servers write a line at the end of a request, and many stamp it
+with the begin. Events are delayed by that time. Later requests are reported, with the
+buffer that would be enough.
 
 Each event names the threshold that made the key hot. Rules with count: bytes need
 logs that have them, rules with count: ms logs with durations, and rules by header or
@@ -162,11 +162,11 @@ func runReplay(ctx context.Context, s streams, f replayFlags, files []string) er
 	for i := range ruleset.Rules {
 		for _, p := range ruleset.Rules[i].Named() {
 			if !inLogs(p.Source) {
-				fmt.Fprintf(s.err, "rule %q names %s:%s, which an access log does not tell: no request has it\n", ruleset.Rules[i].ID, p.Source, p.Name)
+				fmt.Fprintf(s.err, "rule %q names %s:%s, which an access log does not contain: no request has it\n", ruleset.Rules[i].ID, p.Source, p.Name)
 			}
 		}
 		if r := &ruleset.Rules[i]; r.Count == rules.Units {
-			fmt.Fprintf(s.err, "rule %q counts %s, which an access log does not tell: it finds nothing\n", r.ID, r.Count)
+			fmt.Fprintf(s.err, "rule %q counts %s, which an access log does not contain: it finds no keys\n", r.ID, r.Count)
 		}
 	}
 	run := replayRun{streams: s, replayFlags: f, files: files, format: format, places: fields, rules: ruleset}

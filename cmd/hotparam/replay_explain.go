@@ -142,7 +142,7 @@ func listingWords(s *replay.Step) string {
 	case "explained":
 		return "not listed from here on: " + s.By + " explains its traffic"
 	case "usual":
-		return "usual: its count is what it always is"
+		return "usual: its count is as high as always"
 	case "unusual":
 		return "usual no longer"
 	case "spared":

@@ -123,7 +123,7 @@ func TestReplayBytes(t *testing.T) {
 	withInput(t, accessLog(), "replay", "--config", rules, "-").exits(t, exitOK,
 		`rule "files" counts bytes, which no line of the log has: it finds nothing`, "body_bytes_sent")
 	half := strings.Replace(sized, `","body_bytes_sent":"1234"}`, `"}`, 5)
-	withInput(t, half, "replay", "--config", rules, "-").exits(t, exitOK, `counts bytes, which 5 of 55 requests do not tell`)
+	withInput(t, half, "replay", "--config", rules, "-").exits(t, exitOK, `counts bytes, which 5 of 55 requests lack`)
 	millis := write(t, strings.NewReplacer("bytes", "ms", "10KB/s, 20KB/1m", "100/s", "3KB/s", "50/s").Replace(byteRules))
 	withInput(t, sized, "replay", "--config", millis, "-").exits(t, exitOK, `rule "files" counts milliseconds, and no line of the log has a duration`)
 }
@@ -150,7 +150,7 @@ rules:
   - {id: logins, match: {route: "POST /login"}, by: ["json:user"], unread: reject, hot: 1/s}
 `)
 	r := withInput(t, accessLog(), "replay", "--config", rules, "-")
-	r.exits(t, exitOK, `rule "users" names ctx:user, which an access log does not tell`, `rule "users" names header:x-plan`, `rule "terms" names cookie:tier`, `rule "logins" names json:user`)
+	r.exits(t, exitOK, `rule "users" names ctx:user, which an access log does not contain`, `rule "users" names header:x-plan`, `rule "terms" names cookie:tier`, `rule "logins" names json:user`)
 	if !strings.Contains(r.out, "GET /search?q=phone") || strings.Contains(r.out, "ctx:") {
 		t.Errorf("%s%s", r.out, r.err)
 	}

@@ -59,7 +59,7 @@ func showDisorder(w io.Writer, reorder time.Duration, d accesslog.Disorder) {
 		return
 	}
 	verb := plural(int(d.Late), "request") + " came"
-	fmt.Fprintf(w, "%s out of order, up to %s late: what was hot, and when, may differ from what the sorted log gives; ", verb, d.By)
+	fmt.Fprintf(w, "%s out of order, up to %s late: hot keys and times may differ from those of the sorted log; ", verb, d.By)
 	if d.Full && d.By <= reorder {
 		fmt.Fprintln(w, "there was no room to hold back so many requests: save the log to a file, which is sorted as a whole")
 		return
@@ -80,7 +80,7 @@ func showNoBytes(w io.Writer, ruleset *rules.Rules, s replay.Summary) {
 	case s.NoBytes == s.Requests:
 		fmt.Fprintf(w, "rule %q counts bytes, which no line of the log has: it finds nothing; %s\n", ruleset.Rules[at].ID, hint)
 	default:
-		fmt.Fprintf(w, "rule %q counts bytes, which %d of %d requests do not tell: these count nothing; %s\n",
+		fmt.Fprintf(w, "rule %q counts bytes, which %d of %d requests lack: these count as 0; %s\n",
 			ruleset.Rules[at].ID, s.NoBytes, s.Requests, hint)
 	}
 }

@@ -54,7 +54,7 @@ func runSuggest(ctx context.Context, s streams, f replayFlags, files []string) e
 	for flag, given := range map[string]bool{"--config": f.config != "", "--by": f.by != "", "--hot": f.hot != "", "--limit": f.limit != "",
 		"--explain": f.explain != "", "--what-if": f.whatIf != "", "--speed": f.speed != 0} {
 		if given {
-			return usageError(fmt.Errorf("--suggest looks for rules by itself; it does not go with %s", flag))
+			return usageError(fmt.Errorf("--suggest proposes its own rules, so it does not go with %s", flag))
 		}
 	}
 	perDay, err := keysPerDay(f.suggest)
@@ -130,7 +130,7 @@ func suggestionText(w io.Writer, r *suggest.Result, perDay float64, files []stri
 		fmt.Fprintf(&b, "\n%s requests were left out: their paths are too many, or no route's.\n", thousands(r.LeftOut))
 	}
 	if r.Full {
-		b.WriteString("\nThere are more values than could be told apart: the shares are those of the first million.\n")
+		b.WriteString("\nThere are more values than can be distinguished: the shares are those of the first million.\n")
 	}
 	if r.Rules != "" {
 		b.WriteString("\nThe limits refuse nothing while on_limit is shadow. Each is what an instance lets pass of a hot value.\n")
@@ -183,7 +183,7 @@ func measuredWords(r *suggest.Result, perDay float64) string {
 	case float64(r.Most) < 0.8*want:
 		fmt.Fprintf(&b, "More are not to be had: %d is what thresholds make hot that are as low as they can be and still\nmean something.\n", r.Most)
 	case float64(r.Hot) < 0.7*want || float64(r.Hot) > 1.4*want:
-		b.WriteString("It is not nearer to what was asked for because several values reach a threshold together.\n")
+		b.WriteString("No threshold comes closer, because several values reach it together.\n")
 	}
 	return b.String()
 }
@@ -220,7 +220,7 @@ func suggestionTable(w io.Writer, r *suggest.Result) error {
 		}
 	}
 	if more > 0 {
-		fmt.Fprintf(w, "… and %d more for which nothing is proposed; --json has them all\n", more)
+		fmt.Fprintf(w, "… and %d more without a proposal; --json lists all\n", more)
 	}
 	if few > 0 {
 		fmt.Fprintf(w, "%s of fewer than %d requests each are not judged; --json has them.\n", plural(few, "parameter"), suggest.LeastRequests)

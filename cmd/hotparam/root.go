@@ -103,9 +103,9 @@ is --redis, HOTPARAM_LOG_LEVEL is --log-level. A flag precedes its variable, whi
 precedes the file.`,
 		Example: `  hotparam demo                                  # see it work: real traffic, nothing to install
   hotparam replay --by q --hot 60/1m access.log  # what was hot in my log?
-  hotparam aggregator --config hotparam.yaml     # run the daemon
+  hotparam aggregator --config hotparam.yaml     # run the aggregator
   hotparam list                                  # what is hot now?
-  hotparam doctor --config hotparam.yaml         # is anything wrong?`,
+  hotparam doctor --config hotparam.yaml         # are there problems?`,
 		Args: noCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if version {

@@ -34,8 +34,8 @@ func newLint(s streams) *cobra.Command {
 		Short: "Check rules files; exit 3 if one is not valid",
 		Long: `Check rules files; - is standard input. All errors are reported with line, column and a
 hint, and the exit code is 3. A valid file is printed in plain English, rule by rule,
-defaults included, with warnings about what probably does not do what was meant; they
-leave the exit code at 0.`,
+including defaults, with warnings about likely mistakes. Warnings do not change the exit
+code.`,
 		Example: `  hotparam rules lint hotparam.yaml
   hotparam rules lint deploy/*.yaml
   helm template . | yq .data | hotparam rules lint -

@@ -36,17 +36,17 @@ func newExplain(s streams) *cobra.Command {
 	var e explaining
 	cmd := &cobra.Command{
 		Use:   "explain {--config FILE | --from URL} {METHOD URL | --resource NAME [PARAM=VALUE…]}",
-		Short: "Say which rules match a request, its keys, and what is decided",
-		Long: `Say which rules match a request, the keys that they make, which of these are hot, and
-what is decided, and why. It takes no token and counts nothing. The exit code is 0
-whatever the decision.
+		Short: "Explain a request: the rules that match, its keys, and the decision",
+		Long: `Explain a request: the rules that match it, its keys, which of them are hot, and the
+decision with its reason. It takes no token and counts nothing. The exit code is 0 for
+any decision.
 
-Whether keys are hot is read from Redis. With --from a running daemon is asked, which
-explains by the rules that it has in force.
+Hot keys are read from Redis. With --from, a running aggregator or guard explains the
+request by its rules in force.
 
-With --resource the request is not HTTP: it is one that the program passes to Enter, or an
-RPC, such as shop.Search/Find. Its parameters are q=phone, the fields of an RPC's message
-rpc:user.id=7, and -H gives an RPC's metadata.`,
+With --resource the request is not HTTP: it is a resource that the program passes to Enter,
+or an RPC, such as shop.Search/Find. Parameters are written as q=phone, fields of an RPC's
+message as rpc:user.id=7, and metadata of an RPC with -H.`,
 		Example: `  hotparam rules explain --config hotparam.yaml GET '/search?q=phone'
   hotparam rules explain --config hotparam.yaml GET /cart -H 'X-Tenant:acme' --client 203.0.113.7
   hotparam rules explain --config hotparam.yaml POST /login -d 'user=ann&password=x'

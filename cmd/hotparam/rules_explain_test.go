@@ -28,7 +28,7 @@ func TestExplainWithoutRedis(t *testing.T) {
 		{"asked in vain", []string{"GET", "/search?q=phone"}, explain.Unknown, "Redis cannot be asked"},
 		{"not asked", []string{"GET", "/search?q=phone", "--no-redis"}, explain.Unknown, "--no-redis"},
 		{"no rule", []string{"GET", "https://shop.example/other"}, explain.Pass, "No rule matches"},
-		{"no key", []string{"get", "/search"}, explain.Pass, "make no key"},
+		{"no key", []string{"get", "/search"}, explain.Pass, "has no key"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			args := append([]string{"rules", "explain", "--config", file}, test.flags...)

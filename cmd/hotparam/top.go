@@ -13,12 +13,12 @@ func newTop(s streams) *cobra.Command {
 	var f redisFlags
 	cmd := &cobra.Command{
 		Use:   "top",
-		Short: "Watch what is hot on a live screen, and act on it",
-		Long: `Show the hot keys of a namespace on a live screen, each with its line over the last
-minutes. Enter shows all that is known of a key: its threshold, bounds and limit, and the
-routes, instances and callers of its requests. p, b and a pin, block and allow it for some
-time, and r ends that, after a confirmation; the user of Redis needs the rights of
-hotparam-operator for it. ? lists all keys.`,
+		Short: "Show hot keys on a live screen, and control them",
+		Long: `Show the hot keys of a namespace on a live screen, each with a graph of the last minutes.
+Enter shows details of a key: its threshold, bounds and limit, and the routes, instances
+and callers of its requests. p, b and a pin, block and allow it for a time, and r ends
+that, each after a confirmation. They need a Redis user with the rights of
+hotparam-operator. ? lists all keys of the keyboard.`,
 		Example: `  hotparam top --namespace shop
   hotparam top --config hotparam.yaml
   hotparam top --redis redis://hotparam-operator@10.0.0.5:6379/0 --namespace shop`,

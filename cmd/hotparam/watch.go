@@ -17,13 +17,13 @@ func newWatch(s streams) *cobra.Command {
 	var after string
 	cmd := &cobra.Command{
 		Use:   "watch",
-		Short: "Print what becomes hot, cools or is controlled, as it happens",
-		Long: `Print one line for each event, as it happens: when, what, which rule and key, and why.
-A key becomes hot, or cools; an operator pins, blocks, allows or releases one; or such a
-control reaches its end.
+		Short: "Print events as they happen: keys that become hot, cool or are controlled",
+		Long: `Print one line for each event as it happens: time, kind, rule, key and reason. A key
+becomes hot or cools, an operator pins, blocks, allows or releases it, or such a control
+ends.
 
-With --json each line is the same JSON as of the page's /api/v1/events and of the
-webhook. While Redis is away watch waits, and then goes on where it was.`,
+With --json each line is the JSON of the page's /api/v1/events and of the webhook. During
+a Redis outage watch waits, and then continues where it stopped.`,
 		Example: `  hotparam watch --namespace shop
   hotparam watch --config hotparam.yaml
   hotparam watch --json | jq -r 'select(.type == "hot") | .key'

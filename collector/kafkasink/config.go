@@ -126,7 +126,7 @@ func (c *Config) validate() error {
 	case c.Acks > AcksAll:
 		return fmt.Errorf("Config.Acks %d: want AcksLocal or AcksAll", c.Acks)
 	case c.Idempotent && c.Acks != AcksAll:
-		return errors.New("Config.Idempotent needs Acks: AcksAll; with less the brokers cannot tell what came twice")
+		return errors.New("Config.Idempotent needs Acks: AcksAll; with fewer acks the brokers cannot detect duplicates")
 	case int(c.Compression) >= len(compressions):
 		return fmt.Errorf("Config.Compression %d: want Zstd, LZ4 or NoCompression", c.Compression)
 	case c.Buffer < minBuffer:

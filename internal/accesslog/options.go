@@ -62,7 +62,7 @@ func (o *Options) validateFields() error {
 	delimited := o.Format.description().isDelimited()
 	switch {
 	case o.Fields == nil && delimited:
-		return fmt.Errorf("format %s: its columns have no names; say with --fields what they are", o.Format)
+		return fmt.Errorf("format %s: its columns have no names; name them with --fields", o.Format)
 	case o.Fields == nil:
 		return nil
 	case o.Format == Auto:

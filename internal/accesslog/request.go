@@ -13,7 +13,7 @@ const (
 )
 
 var (
-	errMethod   = errors.New("the method is not made of upper-case letters")
+	errMethod   = errors.New("the method has characters other than upper-case letters")
 	errNoTarget = errors.New("the request has no target")
 	errTarget   = errors.New("the target is not a path, a URL or *")
 	errControl  = errors.New("the target holds a space or a control character")

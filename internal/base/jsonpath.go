@@ -48,7 +48,7 @@ func ParseJSONPath(s string) (steps []JSONPathStep, message string) {
 			escapedStar = escapedStar || s[i] == '*'
 			name.WriteByte(s[i])
 		default:
-			message = `a backslash stands before a dot, a star or a backslash`
+			message = `a backslash may only precede a dot, a star or a backslash`
 		}
 	}
 	end()

@@ -27,7 +27,7 @@ const topicPartitions = 12
 func (p *pipeline) useKafka(ctx context.Context) (brokers []string, err error) {
 	if brokers = p.config.Brokers; len(brokers) == 0 {
 		if parts["broker"] == nil {
-			return nil, fmt.Errorf("%w: this build, as it is deployed, has none in it: name one by --brokers", ErrNoKafka)
+			return nil, fmt.Errorf("%w: this build is for deployment and contains no broker: name one with --brokers", ErrNoKafka)
 		}
 		broker, err := p.harness.start(ctx, "broker", struct{}{})
 		if err != nil {

@@ -174,7 +174,7 @@ func newKeys(ruleset *rules.Rules) (*keys, error) {
 	case rules.ByAll, rules.ByEach, rules.ByNames:
 		return &keys{by: by, secrets: &ruleset.Secrets}, nil
 	default:
-		return nil, errors.New("bench: keys are made of all parameters, of each, or of named ones")
+		return nil, errors.New("bench: keys consist of all parameters, of each, or of named ones")
 	}
 }
 

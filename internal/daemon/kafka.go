@@ -171,7 +171,7 @@ func kafkaReady(source *kafkasource.Stats, published *hotkeys.PublisherStats) (s
 	case len(waiting) > 0:
 		return "", fmt.Errorf("%w: %d of %d partitions are not taken over yet: %s", errNoRedis, len(waiting), n, strings.Join(waiting, ", "))
 	case len(unread) > 0:
-		return "", fmt.Errorf("%d of %d partitions stand still, as their brokers do not answer: %s", len(unread), n, strings.Join(unread, ", "))
+		return "", fmt.Errorf("%d of %d partitions are stalled, because their brokers do not answer: %s", len(unread), n, strings.Join(unread, ", "))
 	case n == 0:
 		return "standby: the other aggregators have all partitions, this one gets some when one of them ends", nil
 	}

@@ -40,10 +40,10 @@ func decoderMetrics(source, unit string) []figure.Figure[decode.Stats] {
 			Explain("gaps in the senders' sequences. The next packet reports how much was in them: keys' high counts are " +
 				"higher by that until the keys' own lines report it, or the window has passed. For senders that do " +
 				"not report it, as those of an earlier version, high counts are unknown meanwhile, and no key cools"),
-		figure.Counter(name("recovered_"+unit+"_total"), "What was counted as lost and arrived after all: "+unit+".",
+		figure.Counter(name("recovered_"+unit+"_total"), "Counts that were taken as lost and arrived late: "+unit+".",
 			func(d *decode.Stats) int64 { return d.Recovered }).
 			Explain(unit + " that were counted as lost and arrived after all"),
-		figure.Counter(name("healed_total"), "Counts of what was lost that later lines of the same keys made up for.",
+		figure.Counter(name("healed_total"), "Lost counts that later lines of the same keys carried.",
 			func(d *decode.Stats) int64 { return d.Healed }),
 		figure.Counter(name("retold_total"), "Healed counts that arrived after all, and were not counted again.",
 			func(d *decode.Stats) int64 { return d.Retold }).
@@ -57,7 +57,7 @@ func decoderMetrics(source, unit string) []figure.Figure[decode.Stats] {
 				"window: part of no key's count, and of no claim"),
 		figure.Counter(name("origins_total"), "Lines with the routes and callers of hot keys.",
 			func(d *decode.Stats) int64 { return d.Origins }),
-		figure.Counter(name("held_back_total"), "Lines that report what is held back of a group of keys.",
+		figure.Counter(name("held_back_total"), "Lines that report the counts held back of a group of keys.",
 			func(d *decode.Stats) int64 { return d.HeldBack }).
 			Explain("lines that report how much instances hold back of a group of keys, for shares: many of them are the " +
 				"sign of a flood"),
@@ -81,7 +81,7 @@ func decoderMetrics(source, unit string) []figure.Figure[decode.Stats] {
 				"clock there wrong? the log names the instance); `replayed` (came before; the network doubles " +
 				"packets, too). Over a [cap](docs/RULES.md#aggregator): `counts`, `keys`, `names`. A line is logged " +
 				"with the address, and `/-/ready` says so for a minute"),
-		figure.Gauge(name("senders"), "Instances heard of in the last minute.",
+		figure.Gauge(name("senders"), "Instances that sent counts in the last minute.",
 			func(d *decode.Stats) float64 { return float64(d.Senders) }),
 		figure.Gauge(name("late_senders"), "Instances whose counts come over two seconds late.",
 			func(d *decode.Stats) float64 { return float64(d.Late.N) }).
@@ -103,13 +103,13 @@ var detectorMetrics = []figure.Figure[aggregator.DetectorStats]{
 		func(d *aggregator.DetectorStats) float64 { return float64(d.Keys) }),
 	figure.Gauge("hot_keys", "Keys that are hot and listed.",
 		func(d *aggregator.DetectorStats) float64 { return float64(d.Hot) }),
-	figure.Gauge("explained_keys", "Keys that are hot for no other reason than a more general key, which is listed in their place.",
+	figure.Gauge("explained_keys", "Hot keys that are explained by a more general key, which is listed instead.",
 		func(d *aggregator.DetectorStats) float64 { return float64(d.Explained) }),
 	figure.Gauge("usual_keys", "Keys that are listed as usual.",
 		func(d *aggregator.DetectorStats) float64 { return float64(d.Usual) }).
 		Explain("of the hot keys, those that are listed as usual: on nine tenths of their route's requests, or not " +
 			"far above their mean of ten windows"),
-	figure.Gauge("spared_keys", "Usual keys that are not limited, because hot keys listed beside them explain the unusual traffic.",
+	figure.Gauge("spared_keys", "Usual keys that are not limited, because other listed hot keys explain the unusual traffic.",
 		func(d *aggregator.DetectorStats) float64 { return float64(d.Spared) }),
 	figure.Gauge("suspect_keys", "Keys that may be hot but are not known to be, because counts hidden of them could reach the threshold.",
 		func(d *aggregator.DetectorStats) float64 { return float64(d.Suspects) }),
@@ -143,7 +143,7 @@ var publisherMetrics = []figure.Figure[hotkeys.PublisherStats]{
 		func(p *hotkeys.PublisherStats) int64 { return int64(p.SuspectsOverflow) }).
 		Explain("suspects that found their set (1,000 keys, of which each rule is guaranteed an equal part) full: " +
 			"collectors do not send them exactly"),
-	figure.Gauge("published_instances", "Instances that this daemon published as heard of in the last 10 seconds.",
+	figure.Gauge("published_instances", "Instances that sent counts in the last 10 seconds, as this aggregator published.",
 		func(p *hotkeys.PublisherStats) float64 { return float64(p.Instances) }),
 	figure.Counter("published_changes_total", "Changes of the set written to Redis.",
 		func(p *hotkeys.PublisherStats) int64 { return int64(p.Changes) }),
@@ -180,7 +180,7 @@ var publisherMetrics = []figure.Figure[hotkeys.PublisherStats]{
 				emit(rule, int64(places.Overflow))
 			}
 		}),
-	figure.CountersBy("redis_healed_total", "Times that a key of ours in Redis held what is not ours and was put right.", "key",
+	figure.CountersBy("redis_healed_total", "Repairs of our keys in Redis that held foreign values.", "key",
 		func(p *hotkeys.PublisherStats, emit func(string, int64)) {
 			for key, n := range p.Healed.All() {
 				emit(key, int64(n))

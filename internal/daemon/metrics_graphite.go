@@ -28,7 +28,7 @@ var graphiteMetrics = []figure.Figure[graphitesource.Stats]{
 		func(g *graphitesource.Stats) int64 { return g.Shrunk }),
 	figure.Counter("graphite_uncanonical_total", "Series whose keys were not canonical: each is asked for alone, and counted in canonical form.",
 		func(g *graphitesource.Stats) int64 { return g.Uncanonical }),
-	figure.Counter("graphite_missed_seconds_total", "DATA LOSS: seconds of which nothing is known.",
+	figure.Counter("graphite_missed_seconds_total", "DATA LOSS: seconds without known counts.",
 		func(g *graphitesource.Stats) int64 { return g.MissedSeconds }).
 		Explain("seconds without known counts, because Graphite did not answer for longer than it keeps, or than it " +
 			"returns at once; until the window has passed, keys' high counts are unknown and nothing cools"),
@@ -36,7 +36,7 @@ var graphiteMetrics = []figure.Figure[graphitesource.Stats]{
 		func(g *graphitesource.Stats) float64 { return g.Behind.Seconds() }).
 		Explain("how old the time is up to which all counts are known: below 3 in good times, with `graphite.step: " +
 			"1s`"),
-	figure.Flag("graphite_frozen", "1 if that time stands still.",
+	figure.Flag("graphite_frozen", "1 if that time is stalled.",
 		func(g *graphitesource.Stats) bool { return g.Frozen }).
 		Explain("1 if that time stands still, because Graphite gives no usable answer, or no new points; no key " +
 			"becomes hot, and none cools"),

@@ -44,7 +44,7 @@ var kafkaExplained = map[string]string{
 		"as a key is [sent by what it looks like](docs/PRODUCERS.md#the-record)",
 	"hotparam_kafka_refused_records_total": "records, as `hotparam_statsd_refused_packets_total`: `unsigned`, `bad_mac`, `time`, `replayed` " +
 		"with `trust: signed`; `counts`, `keys`, `names` over a cap; `unlisted` never",
-	"hotparam_kafka_senders": "instances heard of in the last minute",
+	"hotparam_kafka_senders": "instances that sent counts in the last minute",
 	"hotparam_kafka_late_senders": "of these, those all of whose counts are over two seconds old when they come: as " +
 		"`hotparam_statsd_late_senders`; without `LogAppendTime` the clock may be slow",
 	"hotparam_kafka_off_clocks": "of these, those whose clocks are off by more than a quarter of a second: their counts are placed as " +
@@ -57,7 +57,7 @@ var kafkaExplained = map[string]string{
 var kafkaMetrics = []figure.Figure[kafkasource.Stats]{
 	figure.Counter("kafka_plain_records_total", "Records without headers, of programs that send lines alone.",
 		func(k *kafkasource.Stats) int64 { return k.NoHeaders }),
-	figure.Counter("kafka_mismatched_records_total", "Records of senders that know of another number of partitions.",
+	figure.Counter("kafka_mismatched_records_total", "Records of senders that use another number of partitions.",
 		func(k *kafkasource.Stats) int64 { return k.Mismatched }).
 		Explain("records of senders that know of another number of partitions: for some seconds after partitions " +
 			"were added; until then nothing cools"),
@@ -81,7 +81,7 @@ var kafkaMetrics = []figure.Figure[kafkasource.Stats]{
 		func(k *kafkasource.Stats) int64 { return k.Assigned }),
 	figure.Counter("kafka_revoked_partitions_total", "Partitions that went to another daemon in good order.",
 		func(k *kafkasource.Stats) int64 { return k.Revoked }),
-	figure.Counter("kafka_taken_partitions_total", "Partitions that went because the group had not heard of this daemon for a session.",
+	figure.Counter("kafka_taken_partitions_total", "Partitions lost because the group had no heartbeat of this aggregator for a session.",
 		func(k *kafkasource.Stats) int64 { return k.Lost }),
 	figure.Counter("kafka_resizes_total", "Times that the topic got more partitions.",
 		func(k *kafkasource.Stats) int64 { return k.Resizes }),
@@ -107,7 +107,7 @@ var kafkaMetrics = []figure.Figure[kafkasource.Stats]{
 			"(a broker asked for a pause longer than the session), `fetch`, `ends`, `group`"),
 	figure.Gauge("kafka_uncovered_partitions", "Partitions of which not all is read that was there when they came; none of their keys becomes hot or cools.",
 		partitionsThat(func(p *kafkasource.PartitionStats) bool { return !p.Covered })),
-	figure.Gauge("kafka_frozen_partitions", "Partitions whose time stands still, as their brokers do not answer.",
+	figure.Gauge("kafka_frozen_partitions", "Stalled partitions, whose brokers do not answer.",
 		partitionsThat(func(p *kafkasource.PartitionStats) bool { return p.Frozen })).
 		Explain("partitions whose time has stood still for 3 s, as their brokers do not answer (then `/-/ready` " +
 			"answers 503), or an instance is slow, has died or cannot write them; nothing of them cools"),

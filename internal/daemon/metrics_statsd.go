@@ -37,8 +37,8 @@ var statsdMetrics = []figure.Figure[statsdsource.Stats]{
 		}).
 		Explain("connections that were closed to make room: `unused` (had sent no line that was understood; these go first, " +
 			"those of the peer that has most), `silent` (no line for over 15 s), `crowded` (of the peer that has most, " +
-			"for one that has fewer); their clients connect anew"),
-	figure.Counter("statsd_accept_failures_total", "Connections that could not be accepted, for want of file descriptors; accepting is retried.",
+			"for one that has fewer); their clients reconnect"),
+	figure.Counter("statsd_accept_failures_total", "Connections that could not be accepted, because file descriptors ran out; accepting is retried.",
 		func(s *statsdsource.Stats) int64 { return s.Listener.AcceptFailed }),
 	figure.Counter("statsd_snapshots_total", "Snapshots that were saved for the aggregator after this one.",
 		func(s *statsdsource.Stats) int64 { return s.Snapshot.Saved }).

@@ -112,7 +112,7 @@ func lateWords(stats *decode.Stats) string {
 	if late.N == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; counts of %s come late, those of %s by %v: are they held up on their way, or is the clock there slow?",
+	return fmt.Sprintf("; counts of %s come late, those of %s by %v: are they delayed on the network, or is the clock there slow?",
 		hotwords.Plural(int(late.N), "instance"), late.Latest, late.Age.Round(100*time.Millisecond))
 }
 

@@ -42,7 +42,7 @@ func readyWords(p pipeline) (words string, ready bool) {
 func (p *statsdPipeline) alive() error {
 	p.publisher.Stats()
 	if reached := p.agg.Stats().Detector.Reached; !reached.IsZero() && time.Since(reached) > status.StuckAfter {
-		return fmt.Errorf("what was received has not been counted for %v", time.Since(reached).Round(time.Second))
+		return fmt.Errorf("received counts have not been processed for %v", time.Since(reached).Round(time.Second))
 	}
 	return nil
 }

@@ -53,7 +53,7 @@ func (l *ClockLog) Log(now time.Time, live []rules.Instance, off []SenderClock) 
 		}
 	}
 	if most := len(off)*2 > len(live) && len(live) > 2; most && len(news) > 1 && l.allows(now) {
-		l.log.Warn("the clocks of most instances differ from the one that their counts are placed by: is that one off?",
+		l.log.Warn("the clocks of most instances differ from the clock that places their counts: is that clock wrong?",
 			"instances", clockNames(news), "off", len(off), "live", len(live), "hint", "run chrony or another NTP client here, or on the brokers; then on the instances")
 		for _, c := range news {
 			l.name(c)
@@ -65,7 +65,7 @@ func (l *ClockLog) Log(now time.Time, live []rules.Instance, off []SenderClock) 
 			return
 		}
 		l.log.Warn("the clock of an instance is off", "instance", c.Name, "by", c.Words(), "corrected", c.Corrected,
-			"hint", "run chrony or another NTP client there; if the clock is right, what the instance sends is on its way for that long")
+			"hint", "run chrony or another NTP client there; if the clock is right, packets of the instance are delayed by that time")
 		l.name(c)
 	}
 }

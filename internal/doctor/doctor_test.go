@@ -194,15 +194,15 @@ func TestEachFaultIsFound(t *testing.T) {
 		"all is well": {func(f *fleet) {
 			f.publish("api-1", "api-2")
 			f.members(aggregator, instance("api-1", version), instance("api-2", version))
-		}, "counts", doctor.OK, "hears 2 instances"},
-		"no aggregator": {func(*fleet) {}, "publisher", doctor.Problem, "nobody publishes"},
+		}, "counts", doctor.OK, "receives counts of 2 instances"},
+		"no aggregator": {func(*fleet) {}, "publisher", doctor.Problem, "no aggregator publishes"},
 		"nobody is heard": {func(f *fleet) {
 			f.publish()
-		}, "counts", doctor.Problem, "hears no instance"},
+		}, "counts", doctor.Problem, "no instance sends counts"},
 		"one is not heard": {func(f *fleet) {
 			f.publish("api-1")
 			f.members(aggregator, instance("api-1", version), instance("api-2", version))
-		}, "counts", doctor.Problem, "instance api-2 runs, and the aggregator does not hear it"},
+		}, "counts", doctor.Problem, "instance api-2 runs, but its counts do not reach the aggregator"},
 		"old rules": {func(f *fleet) {
 			f.publish("api-1")
 			f.members(aggregator, instance("api-1", "0123456789ab"))
@@ -234,13 +234,13 @@ func TestEachFaultIsFound(t *testing.T) {
 			m.Lost = 7
 			f.publish("api-1")
 			f.members(m)
-		}, "losses", doctor.Problem, "packets to aggregator agg-1 in the last minute "},
+		}, "losses", doctor.Problem, "packets to aggregator agg-1 in the last minute, "},
 		"few lost": {func(f *fleet) {
 			m := aggregator
 			m.Lost, m.Arrived = 7, 1<<50
 			f.publish("api-1")
 			f.members(m)
-		}, "losses", doctor.Warning, "were lost on the way"},
+		}, "losses", doctor.Warning, "were lost"},
 		"an aggregator drops": {func(f *fleet) {
 			m := aggregator
 			m.Dropped = 7
@@ -303,7 +303,7 @@ func TestNamespacesThatExistAreNamed(t *testing.T) {
 	server := testenv.Redis(t)
 	admin := client(t, hotkeys.ClientConfig{URL: server.URL()})
 	(&fleet{t, admin, "prod"}).publish("api-1")
-	if _, all := examined(t, doctor.Config{Client: admin, Namespace: "shop"}, "publisher"); !strings.Contains(all, `nobody publishes for namespace "shop"; there are prod`) {
+	if _, all := examined(t, doctor.Config{Client: admin, Namespace: "shop"}, "publisher"); !strings.Contains(all, `no aggregator publishes for namespace "shop"; there are prod`) {
 		t.Errorf("all:\n%s", all)
 	}
 }

@@ -101,7 +101,7 @@ func Examine(ctx context.Context, c Config) []Finding {
 
 // limitsOnly runs the checks of a fleet that counts nothing.
 func (x *examination) limitsOnly(ctx context.Context) {
-	x.add("counts", OK, "source: none: nothing is counted, so no aggregator is needed", "")
+	x.add("counts", OK, "source: none: instances send no counts, so no aggregator is needed", "")
 	if !x.Rules.ShareLimits() {
 		x.add("redis", OK, "no limit has scope: share or exact, so no Redis is needed", "")
 	} else if x.redis(ctx) {
@@ -123,6 +123,6 @@ func (x *examination) transport(ctx context.Context) {
 		return
 	}
 	if err := x.Transport(ctx); err != nil {
-		x.add("counts", Problem, fmt.Sprintf("counts cannot be sent: %v", err), "correct section kafka or statsd of the file, or start what it names")
+		x.add("counts", Problem, fmt.Sprintf("counts cannot be sent: %v", err), "correct section kafka or statsd of the file, or start the server that it names")
 	}
 }

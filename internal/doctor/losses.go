@@ -35,7 +35,7 @@ func (x *examination) losses(members []rules.Member) {
 			if float64(m.Lost) <= maxLost*float64(m.Lost+m.Arrived) {
 				status = Warning
 			}
-			x.add("losses", status, fmt.Sprintf("of %s to aggregator %s in the last minute %d were lost on the way", plural64(m.Lost+m.Arrived, "packet"), m.Name, m.Lost), mendLost)
+			x.add("losses", status, fmt.Sprintf("of %s to aggregator %s in the last minute, %d were lost", plural64(m.Lost+m.Arrived, "packet"), m.Name, m.Lost), mendLost)
 		}
 	}
 	if bad == 0 {

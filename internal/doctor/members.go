@@ -42,13 +42,13 @@ func (x *examination) members(ctx context.Context) {
 
 // heard checks that the counts of all running instances arrive.
 func (x *examination) heard(members []rules.Member, heard []rules.Instance) {
-	const mend = "statsd.addresses, or kafka, must lead from there to an aggregator of this namespace; look at firewalls, and if the file has trust at the aggregator's log"
+	const mend = "check that its statsd.addresses, or kafka, reaches an aggregator of this namespace; check firewalls, and the aggregator's log if the file sets trust"
 	lately := make(map[string]time.Time)
 	for _, i := range heard {
 		lately[i.Name] = i.Heard
 	}
 	if !x.published {
-		x.add("counts", Unknown, "nobody publishes, so nobody says which instances are heard", "")
+		x.add("counts", Unknown, "no aggregator publishes, so the instances that send counts are unknown", "")
 		return
 	}
 	if x.Nameless {
@@ -62,21 +62,21 @@ func (x *examination) heard(members []rules.Member, heard []rules.Instance) {
 		}
 		if _, found := lately[m.Name]; !found && time.Since(m.Started) > heardWithin {
 			bad++
-			x.add("counts", Problem, fmt.Sprintf("instance %s runs, and the aggregator does not hear it: its counts do not arrive", m.Name), mend)
+			x.add("counts", Problem, fmt.Sprintf("instance %s runs, but its counts do not reach the aggregator", m.Name), mend)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(lately)) {
 		if age := time.Since(lately[name]); age > heardWithin {
 			bad++
-			x.add("counts", Problem, fmt.Sprintf("instance %s was last heard %.0f s ago", name, age.Seconds()), "if it has not ended: "+mend)
+			x.add("counts", Problem, fmt.Sprintf("the last counts of instance %s arrived %.0f s ago", name, age.Seconds()), "if it still runs: "+mend)
 		}
 	}
 	switch {
 	case bad > 0:
 	case len(heard) == 0:
-		x.add("counts", Problem, "the aggregator hears no instance", "start one, or try the way by hotparam emit --config FILE 'GET /path?name=value' 100; "+mend)
+		x.add("counts", Problem, "no instance sends counts to the aggregator", "start one, or test the path with hotparam emit --config FILE 'GET /path?name=value' 100; "+mend)
 	default:
-		x.add("counts", OK, "the aggregator hears "+plural(len(heard), "instance"), "")
+		x.add("counts", OK, "the aggregator receives counts of "+plural(len(heard), "instance"), "")
 	}
 }
 
@@ -87,7 +87,7 @@ func (x *examination) versions(members []rules.Member) {
 		version := cmp.Or(m.RulesVersion, "unknown")
 		by[version] = append(by[version], string(m.Role)+" "+m.Name)
 		if m.Problem != "" {
-			x.add("rules", Problem, fmt.Sprintf("%s %s: %s", m.Role, m.Name, m.Problem), "correct its file (hotparam rules lint FILE); it goes on with the last good one until then")
+			x.add("rules", Problem, fmt.Sprintf("%s %s: %s", m.Role, m.Name, m.Problem), "correct its file (hotparam rules lint FILE); until then it keeps the last valid one")
 		}
 	}
 	delete(by, "unknown")
@@ -97,9 +97,9 @@ func (x *examination) versions(members []rules.Member) {
 		for _, version := range slices.Sorted(maps.Keys(by)) {
 			parts = append(parts, version+" at "+someOf(by[version]))
 		}
-		mend := "give all the same file: it is read when it changes, and on SIGHUP"
+		mend := "give all of them the same file; a changed file is read automatically, and on SIGHUP"
 		if slices.ContainsFunc(slices.Collect(maps.Keys(by)), isEarlier) {
-			mend += "; a version of 12 digits is of an earlier release, which hashes the file as it is written: it cannot be compared, so finish the upgrade"
+			mend += "; a version of 12 digits is of an earlier release, which hashes the text of the file: it cannot be compared, so finish the upgrade"
 		}
 		x.add("rules", Problem, "rules differ: "+strings.Join(parts, "; "), mend)
 	case len(by) == 0:

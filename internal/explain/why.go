@@ -41,15 +41,15 @@ func (w *why) decision() string {
 	case d.Reason == rules.ReasonUnread:
 		return fmt.Sprintf("The body cannot be read, and rule %s has unread: reject.", d.Rule)
 	case !d.Allowed:
-		return fmt.Sprintf("Rule %s refuses it (%s), even with all of its limit left.", d.Rule, d.Reason)
+		return fmt.Sprintf("Rule %s refuses it (%s), even with its whole limit available.", d.Rule, d.Reason)
 	case w.d.Decision == Limit:
-		return fmt.Sprintf("It passes while each limit below has room; beyond, rule %s refuses it.", w.d.Rule)
+		return fmt.Sprintf("It is allowed until a limit below is exhausted. Then rule %s refuses it.", w.d.Rule)
 	case w.x.Over.Reason == rules.ReasonShadow:
-		return fmt.Sprintf("Rule %s only counts what is over its limit (on_limit: shadow), so the request passes.", w.x.Over.Rule)
+		return fmt.Sprintf("Rule %s only counts requests over its limit (on_limit: shadow), so the request passes.", w.x.Over.Rule)
 	case w.x.Over.Delay > 0:
 		return fmt.Sprintf("Over the limit of rule %s it waits for its turn.", w.x.Over.Rule)
 	case len(w.d.Keys) == 0:
-		return "The rules that match make no key of this request, since it has none of their parameters, so it passes."
+		return "The request has none of the parameters of the matching rules, so it has no key and passes."
 	}
 	return w.notLimited()
 }
@@ -66,7 +66,7 @@ func (w *why) notLimited() string {
 	}
 	switch {
 	case w.d.Decision == Unknown:
-		return "It passes unless one of its keys is hot, which is not known."
+		return "It passes unless one of its keys is hot, which is unknown."
 	case w.controlled(rules.ControlAllow):
 		return "An operator allows a key, so its rule counts the request and does not limit it."
 	case has(func(k *Key) bool { return k.Spared }):
@@ -120,7 +120,7 @@ func (w *why) unknown() (all []string) {
 		all = append(all, names+": the client's address is not known; give it by --client.")
 	}
 	if w.foreign && slices.ContainsFunc(w.d.Keys, func(k Key) bool { return strings.Contains(k.Key, "hmac-?") }) {
-		all = append(all, "hmac-? stands for a redacted value: without the key of secrets.redact its text, and whether it is hot, is not known.")
+		all = append(all, "hmac-? represents a redacted value. Without the key of secrets.redact its text is unknown, and so is whether it is hot.")
 	}
 	if len(w.rules.Rules) > 0 && w.q.Route == "" && w.concrete() {
 		all = append(all, "A rule for all routes has the path in its key; if the program's router has a pattern for it, give that by --route.")

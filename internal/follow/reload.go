@@ -55,7 +55,7 @@ func (f *Follower) putInForce(data []byte) {
 	f.slots.life.Store(int64(lifeOf(file.Rules)))
 	for _, value := range replay.Values(file.Rules) {
 		if !slices.Contains(f.values, value) {
-			f.log.Warn("a rule names what is not read of the logs until this process is started again", "name", value)
+			f.log.Warn("a rule names a field that is not read from the logs until this process restarts", "name", value)
 		}
 	}
 	s := &f.inForce.stats

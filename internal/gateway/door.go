@@ -50,7 +50,7 @@ type DoorConfig struct {
 // required field is missing.
 func (c *DoorConfig) SetDefaults(timeout time.Duration, maxConnections int, needsTickets bool) error {
 	if c.Decider == nil || needsTickets && c.Tickets == nil {
-		return errors.New("gateway: a door needs a Decider, and Tickets if it is told of ends")
+		return errors.New("gateway: a door needs a Decider, and Tickets if ends are reported to it")
 	}
 	c.Timeout = cmp.Or(c.Timeout, timeout)
 	c.MaxConnections = cmp.Or(c.MaxConnections, maxConnections)

@@ -29,7 +29,7 @@ func (j *job) count(a *answer) error {
 	now := a.at
 	if j.begun && a.served.Unix()+skew < j.known*j.step {
 		if j.mayLogClock(now) {
-			j.cfg.Log.Warn("the clock of Graphite's machine was set back: beginning anew", "by", time.Unix(j.known*j.step, 0).Sub(a.served))
+			j.cfg.Log.Warn("the clock of Graphite's machine was set back: starting again", "by", time.Unix(j.known*j.step, 0).Sub(a.served))
 		}
 		j.restart()
 		return nil

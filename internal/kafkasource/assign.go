@@ -100,7 +100,7 @@ func (s *Source) lost(_ context.Context, _ *kgo.Client, gone map[string][]int32)
 	if n > 0 {
 		s.stats.Lost.Add(n)
 		if mayLog(&s.lines.lost) {
-			s.cfg.Log.Warn("out of the group; partitions stand still until it is joined again", "topic", s.cfg.Topic, "partitions", gone[s.cfg.Topic])
+			s.cfg.Log.Warn("out of the group; partitions are stalled until it joins again", "topic", s.cfg.Topic, "partitions", gone[s.cfg.Topic])
 		}
 	}
 }

@@ -26,7 +26,7 @@ func (s *Source) runClients(ctx context.Context) (*groupClient, error) {
 		now := time.Now()
 		s.stats.replaced[stuck.reason].Add(1)
 		if _, ok := lines.Allow(loglimit.Rate{Burst: 1, Every: restartLog}, now); ok {
-			s.cfg.Log.Warn("replacing the client of the brokers; partitions stand still until it has joined the group", "why", stuck.what)
+			s.cfg.Log.Warn("replacing the Kafka client; partitions are stalled until it has joined the group", "why", stuck.what)
 		}
 		if now.Sub(began) > steadyFor {
 			failures = 0

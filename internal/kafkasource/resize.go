@@ -156,7 +156,7 @@ func (s *Source) replaceAll(ctx context.Context, change *resize) (offsets map[in
 		}
 	}
 	if mayLog(&s.lines.resized) {
-		s.cfg.Log.Info("the topic has another number of partitions: all are read anew", "topic", s.cfg.Topic, "partitions", change.size)
+		s.cfg.Log.Info("the number of partitions has changed: all are read again", "topic", s.cfg.Topic, "partitions", change.size)
 	}
 	s.stats.Resizes.Add(1)
 	s.size = change.size

@@ -318,7 +318,7 @@ func whatIsWrong(t *testing.T, tab *real.Tab) {
 	away.Err = fmt.Errorf("dial tcp 10.0.0.5:6379: connect: connection refused")
 	away.Members = s.Members[:2]
 	view.show(away)
-	tab.Wait("document.getElementById('banners').innerText.includes('Redis is away')")
+	tab.Wait("document.getElementById('banners').innerText.includes('Redis is unavailable')")
 	tab.Wait("document.getElementById('facts').innerText.includes('away')")
 	tab.Press("1")
 	picture(t, tab, "redis-away")

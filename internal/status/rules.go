@@ -36,7 +36,7 @@ var RulesFigures = []figure.Figure[RulesFile]{
 	figure.Counter("rules_rejected_total", "Files that could not be used; the rules stayed as they were.",
 		func(f *RulesFile) int64 { return f.Rejected }).
 		Explain("files that could not be used: the last good one stays in force. The log names the line and what to do"),
-	figure.Flag("rules_refused", "1 while the file as it is now cannot be used.",
+	figure.Flag("rules_refused", "1 while the present file is invalid.",
 		func(f *RulesFile) bool { return f.Problem != "" }).
-		Explain("1 while the file as it is now cannot be used, so that the rules in force are not those of the file; `/-/ready` says why. **Alert on this**"),
+		Explain("1 while the present file is invalid, so the rules in force are not those of the file; `/-/ready` says why. **Alert on this**"),
 }

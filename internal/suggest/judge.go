@@ -149,7 +149,7 @@ func (s *survey) judgeOthers(p *param, usual []Usual, out *Param) (why string) {
 	case out.Peak < leastPeak:
 		return "no value comes often at a time" + beside
 	case float64(top) < standsOut*mean && float64(out.Peak)*float64(len(others)) < standsOut*float64(out.all):
-		return "no value stands out" + beside
+		return "no value is frequent enough" + beside
 	}
 	return ""
 }

@@ -181,7 +181,7 @@ func TestNothingIsProposed(t *testing.T) {
 		{"each its own", func(i int) string { return "/a?id=" + strconv.Itoa(i) }, "nearly every request has a value of its own"},
 		{"an option", func(i int) string { return "/a?sort=" + strconv.Itoa(i*i%3) }, "few values: an option, hot at all times or never"},
 		{"the same", func(int) string { return "/a?v=1" }, "always the same value"},
-		{"even", func(i int) string { return "/a?q=" + strconv.Itoa(i/10%12) }, "no value stands out"},
+		{"even", func(i int) string { return "/a?q=" + strconv.Itoa(i/10%12) }, "no value is frequent enough"},
 		{"few requests", func(i int) string { return []string{"/a", "/a?q=1"}[min(1, i%100/99)] }, "too few requests"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

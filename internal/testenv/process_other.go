@@ -10,5 +10,5 @@ import (
 // dieWithParent can do nothing here: a killed test process leaves its children.
 func dieWithParent(*exec.Cmd) {}
 
-// awaitStopped trusts that the signal is delivered by now.
-func awaitStopped(context.Context, int) error { return nil }
+// AwaitStopped trusts that the signal is delivered by now.
+func AwaitStopped(context.Context, int) error { return nil }

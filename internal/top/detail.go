@@ -46,9 +46,9 @@ func (m *model) details(r *row, height int) []string {
 	}
 	switch {
 	case h.Spared:
-		fact("usual", "yes: its count is what it always is, and it is not limited, as other hot keys explain the traffic")
+		fact("usual", "yes: its count is as high as always. It is not limited, because other hot keys explain the traffic")
 	case h.Usual:
-		fact("usual", "yes: its count is what it always is")
+		fact("usual", "yes: its count is as high as always")
 	}
 	fact("found by", "%s", h.Owner)
 	origins := m.origins(h)
@@ -72,7 +72,7 @@ func operatorWords(c *rules.Control) string {
 func (m *model) origins(h *live.HotKey) []string {
 	top := h.Top
 	if top == nil {
-		return []string{"", " " + termtext.Faint.Render("Where the requests come from is not known yet.")}
+		return []string{"", " " + termtext.Faint.Render("The routes, instances and callers are not known yet.")}
 	}
 	window, sampled := hotwords.OriginSpans(&h.Hot)
 	in := func(d time.Duration) string {

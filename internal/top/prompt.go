@@ -137,7 +137,7 @@ func (p *prompt) lines() []string {
 	line := " For how long? " + p.length
 	switch p.step {
 	case askLength:
-		line += "█  " + termtext.Faint.Render("type another, Enter to go on, Esc to leave it")
+		line += "█  " + termtext.Faint.Render("type another, Enter to continue, Esc to cancel")
 	case askWhy:
 		line = " Why? (others see it) " + termtext.Printable(p.why) + "█  " + termtext.Faint.Render("Enter to go on")
 	case confirm:

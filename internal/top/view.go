@@ -85,7 +85,7 @@ func (m *model) head() []string {
 	case s.Err != nil && s.Read.IsZero():
 		lines = append(lines, termtext.Alarm.Render(termtext.Printable(fmt.Sprintf(" Redis at %s cannot be read, trying again: %v", m.redis, s.Err))))
 	case s.Err != nil:
-		lines = append(lines, termtext.Alarm.Render(termtext.Printable(fmt.Sprintf(" Redis is away: this is what was so %s ago. %v", time.Since(s.Read).Round(time.Second), s.Err))))
+		lines = append(lines, termtext.Alarm.Render(termtext.Printable(fmt.Sprintf(" Redis is unavailable: this was read %s ago. %v", time.Since(s.Read).Round(time.Second), s.Err))))
 	case s.Seq > 0 && !s.Published:
 		lines = append(lines, termtext.Warm.Render(" No aggregator publishes for this namespace now, so no key is limited."))
 	}

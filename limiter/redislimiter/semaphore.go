@@ -253,7 +253,7 @@ func (s *Semaphore) busy(w *waiter, permits, free int64) rules.Decision {
 }
 
 // ErrAway is returned if Redis was not asked because it did not answer shortly before.
-var ErrAway = errors.New("redislimiter: Redis is away, and is not asked until a probe succeeds")
+var ErrAway = errors.New("redislimiter: Redis is unavailable, and is not asked until a probe succeeds")
 
 // newLease returns a lease that is not held yet.
 func (s *Semaphore) newLease(key string, n int64, start time.Time) *heldLease {

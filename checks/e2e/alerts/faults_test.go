@@ -37,14 +37,14 @@ var alertFaults = []alertFault{
 		may:    []string{"HotparamCountsDropped", "HotparamInstancesUnheard"},
 		strike: func(s *alertStack) { s.aggregator.Kill() },
 		mend:   (*alertStack).restartAggregator,
-		says:   `nobody publishes for namespace "shop"`,
+		says:   `no aggregator publishes for namespace "shop"`,
 	},
 	{
 		name: "packets-lost", want: []string{"HotparamPacketsLost"},
 		strike: func(s *alertStack) { s.relay.lose.Store(30) },
 		// As with a larger buffer of its socket, it begins to count what is lost anew.
 		mend: func(s *alertStack) { s.relay.lose.Store(0); s.restartAggregator() },
-		says: "were lost on the way",
+		says: "were lost",
 	},
 	{
 		name: "clock-off", want: []string{"HotparamClockOff"},

@@ -45,9 +45,9 @@ var DoorFigures = []figure.Figure[map[string]*Figures]{
 			"room for another), `not_allowed` (by `allow`), `tls` (TLS was not agreed on: no certificate of `client_ca`, one that " +
 			"has expired, or no TLS at all), `slow` (a peer that sends or reads too slowly), `invalid` (it does not speak the " +
 			"protocol), and of `spoe` `too_large`, `fragmented`, `handshake`"),
-	byDoor(prometheus.GaugeValue, "guard_tickets", "Requests that are held until their end is told, by door.", "",
+	byDoor(prometheus.GaugeValue, "guard_tickets", "Requests held until their end is reported, by door.", "",
 		func(f *Figures, emit func(string, int64)) { emit("", int64(f.Tickets.Held)) }),
-	byDoor(prometheus.CounterValue, "guard_tickets_total", "Requests that were held and are over, by door and how.", "end",
+	byDoor(prometheus.CounterValue, "guard_tickets_total", "Held requests that have ended, by door and outcome.", "end",
 		func(f *Figures, emit func(string, int64)) {
 			t := &f.Tickets
 			emit("ended", t.Ended)

@@ -165,7 +165,7 @@ func (s *Service) words() string {
 	case s.config.LimitsAlone:
 		words = "ready, with limits alone (source: none)"
 	case !stats.Watcher.Connected:
-		words = "ready, but Redis is away: hot keys stay as they were, and limits with scope: exact do as they say"
+		words = "ready, but Redis is unavailable: hot keys stay as they were, and limits with scope: exact follow when_redis_is_away"
 	}
 	if stats.Rules.Problem != "" {
 		words += "; the file cannot be used, and the last good one is in force: " + stats.Rules.Problem

@@ -114,7 +114,7 @@ export class Detail {
       parts.push(el("h3", {}, words), el("table", { class: "origins" }, el("tbody", {}, top[name].map((o) =>
         el("tr", {}, el("td", {}, visible(o.name, 300)), el("td", {}, bounds(o.low, o.high, ""))))))); 
     }
-    if (top?.explains) parts.push(el("p", { class: "dim" }, `Explains ${top.explains} more specific keys, which are hot for no other reason.`));
+    if (top?.explains) parts.push(el("p", { class: "dim" }, `Explains ${top.explains} more specific keys, which are hot only because of this one.`));
     replace(this.origins, parts);
   }
 

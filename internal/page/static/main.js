@@ -164,9 +164,9 @@ let bannerShape = "";
 function showBanners() {
   const f = store.facts;
   const list = [];
-  if (linkState === "waiting" && store.ready) list.push(["No connection to the aggregator.", `What is shown is as of ${clock(store.now)}. Connecting again.`]);
-  else if (f.redis?.known && !f.redis.connected) list.push(["Redis is away.", `What is shown was read before. Instances keep their limits until entries expire. ${visible(f.redis.problem ?? "", 300)}`]);
-  else if (f.redis?.connected && !f.published) list.push(["No aggregator publishes.", "So no key is hot, and none is limited. /-/ready of each aggregator says why."]);
+  if (linkState === "waiting" && store.ready) list.push(["No connection to the aggregator.", `The data is from ${clock(store.now)}. Connecting again.`]);
+  else if (f.redis?.known && !f.redis.connected) list.push(["Redis is unavailable.", `The data was read before. Instances keep their limits until entries expire. ${visible(f.redis.problem ?? "", 300)}`]);
+  else if (f.redis?.connected && !f.published) list.push(["No aggregator publishes.", "No key is hot, so none is limited. /-/ready of each aggregator has the reason."]);
   const troubles = panels.troubles(store);
   list.push(...troubles.filter((t) => t.bad).map((t) => [t.title, `${t.names}: ${t.words}`]));
   const minor = troubles.filter((t) => !t.bad);
@@ -208,8 +208,8 @@ function showEmpty() {
   node.hidden = kind === "";
   if (kind === emptyShape) return;
   emptyShape = kind;
-  if (kind === "calm") replace(node, ...panels.empty("Nothing is hot", `No key reaches its threshold now. To see one, count a key of your rules as if requests had come:`, command("hotparam emit 'GET /search?q=phone' 300 --config hotparam.yaml")).childNodes);
-  if (kind === "alone") replace(node, ...panels.empty("Nothing is hot, and nobody sends counts", "No instance has been heard of. If instances run, ask what keeps their counts away:", command("hotparam doctor --config hotparam.yaml"), "To try the way from a count to this page without an instance:", command("hotparam emit 'GET /search?q=phone' 300 --config hotparam.yaml")).childNodes);
+  if (kind === "calm") replace(node, ...panels.empty("Nothing is hot", `No key reaches its threshold now. To see one, send counts of a key of your rules:`, command("hotparam emit 'GET /search?q=phone' 300 --config hotparam.yaml")).childNodes);
+  if (kind === "alone") replace(node, ...panels.empty("No key is hot, and no instance sends counts", "No instance sends heartbeats. If instances run, find the reason:", command("hotparam doctor --config hotparam.yaml"), "To test the path of a count to this page without an instance:", command("hotparam emit 'GET /search?q=phone' 300 --config hotparam.yaml")).childNodes);
   if (kind === "filtered") {
     const clear = el("button", { type: "button", class: "quiet" }, "Clear the filter");
     clear.addEventListener("click", clearFilter);

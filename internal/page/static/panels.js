@@ -75,8 +75,8 @@ export function troubles(store) {
 
 export function members(node, store) {
   if (store.members.length === 0) {
-    replace(node, empty("No instance has been heard of",
-      "Instances send counts to this aggregator, and tell their version and clock by Redis. Check that they run with this rules file, and whether their counts arrive:",
+    replace(node, empty("No instance sends heartbeats",
+      "Instances send counts to this aggregator, and report their version and clock in Redis. Check that they run with this rules file, and that their counts arrive:",
       command("hotparam doctor --config hotparam.yaml"), command("hotparam emit 'GET /search?q=phone' 300 --config hotparam.yaml")));
     return;
   }
@@ -113,7 +113,7 @@ function losses(m) {
 
 export function rules(node, answer) {
   if (!answer) { replace(node, el("p", { class: "dim" }, "Loading…")); return; }
-  replace(node, el("h2", {}, `Namespace ${visible(answer.namespace, 80)}, version ${visible(answer.version, 40)}: what is in force at this aggregator`),
+  replace(node, el("h2", {}, `Namespace ${visible(answer.namespace, 80)}, version ${visible(answer.version, 40)}: the rules in force at this aggregator`),
     el("ul", { class: "rules" }, answer.rules.map((r) => {
       const text = r.words.startsWith(`${r.id}: `) ? r.words.slice(r.id.length + 2) : r.words;
       return el("li", {}, el("b", {}, visible(r.id, 120)), el("p", {}, visible(text)));
@@ -125,7 +125,7 @@ const eventTags = { hot: "hot", cool: "", block: "bad", pin: "warn", allow: "war
 
 export function events(node, store) {
   if (store.events.length === 0) {
-    replace(node, empty("No events yet", "What becomes hot and cools, and what operators do, is listed here as it happens. Programs read the same from a stream, and terminals too:",
+    replace(node, empty("No events yet", "Keys that become hot and cool, and the controls of operators, appear here as they happen. Programs and terminals can read the same stream:",
       command(`curl -N ${shellWord(`${location.origin}/api/v1/events`)}`), command(`hotparam watch --json${at(store.facts)}`)));
     return;
   }
