@@ -1,5 +1,5 @@
-// Package figure declares metrics: the name and help of a metric, the function that reads it and
-// its entry in METRICS.md stand in one place.
+// Package figure declares metrics. One declaration holds the name and the help of a metric, the
+// function that reads it and its text for METRICS.md.
 package figure
 
 import "github.com/prometheus/client_golang/prometheus"
