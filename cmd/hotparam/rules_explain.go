@@ -30,7 +30,6 @@ type explaining struct {
 	noRedis, json   bool
 	// eitherByVariable is set if --config or --from has the value of its variable. Both may then
 	// be set: --from wins, unless --config is a flag and so precedes the variable of --from.
-	// given, --from then takes precedence.
 	eitherByVariable bool
 }
 
