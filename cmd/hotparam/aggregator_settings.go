@@ -149,8 +149,8 @@ func parseListen(list string) ([]string, error) {
 	return addresses, nil
 }
 
-// nameless returns an error if an aggregator shares the keys with others and has no name. Without
-// one it would overwrite what the others publish.
+// nameless returns an error if an aggregator shares the keys with others and has no name. Aggregators
+// without names would publish as the same owner, and so against each other.
 func (s *settings) nameless() error {
 	a, several := s.file.Aggregator, len(s.file.StatsD.Addresses)
 	if a.Source == config.SourceStatsD && a.Name == "" && !a.Lease && several > 1 {

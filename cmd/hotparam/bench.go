@@ -104,7 +104,7 @@ func intStep(step func(done, total int64)) func(done, total int) {
 
 const gaugeWidth = 40
 
-// gauge draws value as a bar that is full at most, in eighths of a character.
+// gauge draws value as a bar in eighths of a character. The full width stands for most.
 func gauge(value, most float64) string {
 	if most <= 0 || value <= 0 {
 		return ""

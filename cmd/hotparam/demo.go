@@ -75,6 +75,6 @@ line per event, for 20 seconds, with a crowd in between.`,
 
 // interactive reports whether a person sees the output and can press keys.
 func interactive(s streams) bool {
-	in, ok := s.in.(io.Writer) // true for a terminal, which is opened for writing too
+	in, ok := s.in.(io.Writer) // true for an *os.File, such as a terminal
 	return ok && terminal(in) && terminal(s.out)
 }

@@ -168,7 +168,7 @@ func (e *emission) add(ctx context.Context, counts *collector.Collector, key rul
 	}
 }
 
-// awaitSent waits until the counts have been sent or dropped, but at most for some flushes.
+// awaitSent waits until the counts have been sent or dropped, but for a few seconds at most.
 func (e *emission) awaitSent(ctx context.Context, counts *collector.Collector, n int64) {
 	const patience, step = 5 * time.Second, 10 * time.Millisecond
 	for end := time.Now().Add(patience); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(step) {

@@ -119,7 +119,7 @@ func runFollow(ctx context.Context, s streams, f followFlags, logs []string) err
 	return err
 }
 
-// remarkFollowed reports each requirement of the rules that no access log meets.
+// remarkFollowed warns about rules that need more than access logs provide.
 func remarkFollowed(s streams, file *config.File) {
 	for i := range file.Rules.Rules {
 		r := &file.Rules.Rules[i]

@@ -25,8 +25,8 @@ type fleetConfig struct {
 	Aggregator string // address
 }
 
-// rules returns a limit far below the threshold, and a hold so short that the hot set does not
-// grow with the samples.
+// rules returns rules with a limit far below the threshold, and with a hold so short that the hot
+// set does not grow with the samples.
 func (c *fleetConfig) rules() *rules.Rules {
 	hot := rules.NewThreshold(rules.Rate{N: int64(c.Threshold), Per: time.Second})
 	hot.Hold = time.Second
@@ -60,7 +60,8 @@ func runAggregator(ctx context.Context, l *link) (err error) {
 	}, a.Run, publisher.Run)
 }
 
-// serve runs the loops until talk returns. It stops them then, and returns all errors.
+// serve runs the loops until talk returns, and then waits for them to end. It returns the error of
+// talk and the first error of the loops.
 func (l *link) serve(ctx context.Context, talk func() error, loops ...func(context.Context) error) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()

@@ -11,7 +11,7 @@ import (
 	"github.com/hotparam/hotparam/internal/figure"
 )
 
-// newDays returns the history that jumps over days compare with, still empty. Its name is that of
+// newDays returns the still empty history that jumps over days compare with. It is named after
 // the share of the keys that this daemon counts and publishes.
 func newDays(a config.Aggregator) *baseline.Days {
 	share := a.Source

@@ -31,8 +31,8 @@ type pipeline interface {
 	publishes() bool
 	// collect sends the pipeline's metrics.
 	collect(figure.Samples)
-	// reportTo adds the pipeline's totals of dropped and lost counts, and its current load, to a
-	// heartbeat.
+	// reportTo adds the pipeline's totals of dropped and lost counts, its waiting keys and its
+	// memory to a heartbeat.
 	reportTo(m *rules.Member)
 	// alive returns an error if the pipeline is stuck, so that only a restart of the process
 	// helps. It may itself block then. An unavailable server is not such an error.

@@ -197,8 +197,8 @@ func (e *exact) answers() (allowed, limited int64) {
 	return e.allowed, e.limited
 }
 
-// settle ends the measurement when the traffic has ended. It counts the keys that should be
-// limited by now, and drops the deadlines of the others.
+// settle ends the measurement when the traffic has ended. It counts the keys that have
+// gone without their limit for too long, and drops the deadlines of the others.
 func (e *exact) settle(now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -18,7 +18,7 @@ type redisServer struct {
 
 func startRedis() (*redisServer, error) {
 	r := &redisServer{Miniredis: miniredis.NewMiniRedis()}
-	r.ClockTTL(true) // otherwise keys expire only when the test advances the clock
+	r.ClockTTL(true) // otherwise keys expire only in calls of FastForward
 	if err := r.StartAddr("127.0.0.1:0"); err != nil {
 		return nil, fmt.Errorf("embedded Redis: %w", err)
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // twin is the same API without limits. It gets the same requests, to show their latency without
-// hotparam.
+// limits.
 type twin struct {
 	server   *httpserve.Server
 	listener net.Listener

@@ -99,7 +99,7 @@ func Examine(ctx context.Context, c Config) []Finding {
 	return x.found
 }
 
-// limitsOnly runs the checks of a fleet without counting.
+// limitsOnly runs the checks of a fleet that does not count.
 func (x *examination) limitsOnly(ctx context.Context) {
 	x.add("counts", OK, "source: none: nothing is counted, so no aggregator is needed", "")
 	if !x.Rules.ShareLimits() {

@@ -13,7 +13,7 @@ import (
 )
 
 // Speed formats a rate of a unit: "208.0/s", "1.5 MB/s", "350.0 ms/s", "12.0 units/s". The rate
-// of a key whose unit is unknown is a plain number.
+// of a key whose unit is unknown is formatted as one of requests, the zero unit.
 func Speed(perSecond float64, unit rules.Unit) string {
 	switch unit {
 	case rules.Bytes:

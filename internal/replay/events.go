@@ -32,13 +32,13 @@ type Event struct {
 	Cause rules.Cause `json:"-"`
 }
 
-// Send receives a packet from the collector's sink.
+// Send decodes a packet from the collector's sink.
 func (r *replay) Send(packet []byte) (int, error) {
 	r.decoder.Packet(packet, r.now, r)
 	return len(packet), nil
 }
 
-// Close implements the sink's sender, together with Send.
+// Close does nothing. With Send it makes r a sender for the sink.
 func (r *replay) Close() error { return nil }
 
 // Count records a count from the decoder.

@@ -1,7 +1,7 @@
-// Package replay sends an access log through the whole pipeline on the log's own clock. Keys and
-// counts by the guard, the collector, the bytes on the wire, the decoder, the windows and the
-// detector, the hot set and the limits are those of production. Only sockets and Redis are left
-// out. The clock is the log's, so a day passes in seconds and every run has the same result.
+// Package replay sends an access log through the whole pipeline on the log's own clock. The guard
+// that makes keys and counts, the collector, the bytes on the wire, the decoder, the windows and
+// the detector, the hot set and the limits are those of production. Only sockets and Redis are
+// left out. The clock is the log's, so a day passes in seconds and every run has the same result.
 package replay
 
 import (
