@@ -216,8 +216,8 @@ func (s *search) guess(want int) float64 {
 // near reports whether n is within a tenth of want.
 func near(n, want int) bool { return abs(n-want)*10 <= want }
 
-// nearer reports whether n is closer to want than the count than is. Of two equally close counts the
-// smaller one is.
+// nearer reports whether n is closer to want than the count than is. The smaller of
+// two equally close counts is closer.
 func nearer(n, than, want int) bool {
 	a, b := abs(n-want), abs(than-want)
 	return a < b || a == b && n < than
