@@ -60,7 +60,7 @@ func runAggregator(ctx context.Context, s streams, f aggregatorFlags) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = client.Close() }() // the publishers have said all
+	defer func() { _ = client.Close() }() // the publishers have sent everything
 	for _, warning := range set.file.Warnings() {
 		set.log.Warn(warning.Message, "line", warning.Line, "hint", warning.Hint)
 	}
@@ -80,7 +80,7 @@ func runAggregator(ctx context.Context, s streams, f aggregatorFlags) error {
 	return daemonError(d.Run(ctx))
 }
 
-// daemonError returns an error of the daemon with its exit code.
+// daemonError wraps an error of the daemon with its exit code.
 func daemonError(err error) error {
 	var unusable *daemon.ConfigError
 	var unreachable *daemon.UnreachableError
@@ -93,7 +93,7 @@ func daemonError(err error) error {
 	return err
 }
 
-// redis is a client for the Redis that holds the hot set.
+// redis returns a client for the Redis that holds the hot set.
 func (s *settings) redis() (redis.UniversalClient, error) {
 	client, err := hotkeys.NewClientFrom(hotkeys.ClientConfig(s.file.Aggregator.Redis))
 	switch {
@@ -105,7 +105,7 @@ func (s *settings) redis() (redis.UniversalClient, error) {
 	return nil, configError(fmt.Errorf("aggregator.redis: %w", err))
 }
 
-// dryRun asks the servers that the aggregator needs whether they answer.
+// dryRun checks that the servers that the aggregator needs answer.
 func (s *settings) dryRun(ctx context.Context, w io.Writer, client redis.UniversalClient, d *daemon.Daemon) error {
 	if err := pingRedis(ctx, client, s.file.Aggregator.Redis.URL); err != nil {
 		return err
@@ -122,7 +122,7 @@ func (s *settings) dryRun(ctx context.Context, w io.Writer, client redis.Univers
 	return nil
 }
 
-// loadConfig reads the rules file, and writes its errors to w.
+// loadConfig reads the rules file. It writes the problems of an invalid one to w.
 func loadConfig(w io.Writer, path string) (*config.File, error) {
 	file, err := config.Load(path)
 	var problems config.Problems
@@ -138,7 +138,7 @@ func loadConfig(w io.Writer, path string) (*config.File, error) {
 	return file, nil
 }
 
-// newLogger returns the log of a daemon, by --log-format and --log-level.
+// newLogger returns a daemon's logger for the values of --log-format and --log-level.
 func newLogger(w io.Writer, format, level string) (*slog.Logger, error) {
 	var least slog.Level
 	if !slices.Contains(logLevels, level) || least.UnmarshalText([]byte(level)) != nil {
@@ -147,7 +147,7 @@ func newLogger(w io.Writer, format, level string) (*slog.Logger, error) {
 	options := &slog.HandlerOptions{Level: least}
 	switch format {
 	case "text":
-		return slog.New(slog.NewTextHandler(termtext.NewEscapingWriter(w), options)), nil // it leaves DEL as it is
+		return slog.New(slog.NewTextHandler(termtext.NewEscapingWriter(w), options)), nil // TextHandler does not escape DEL
 	case "json":
 		return slog.New(slog.NewJSONHandler(termtext.NewEscapingWriter(w), options)), nil
 	}

@@ -43,12 +43,12 @@ func (f *aggregatorFlags) register(flags *pflag.FlagSet) {
 	_ = flags.MarkHidden("check")
 }
 
-// settings are the daemon's, after flags, variables and file.
+// settings are the daemon's settings, merged from flags, variables and file.
 type settings struct {
 	file     *config.File
 	encoding wire.Encoding
 	log      *slog.Logger
-	ownRedis bool // the URL is a flag's or a variable's
+	ownRedis bool // the URL is from a flag or a variable
 }
 
 func (f *aggregatorFlags) settings(w io.Writer) (*settings, error) {
@@ -61,7 +61,8 @@ func (f *aggregatorFlags) settings(w io.Writer) (*settings, error) {
 	return s, err
 }
 
-// loadDaemon reads the file of a daemon, and returns it with the daemon's log, which w gets.
+// loadDaemon reads the file of a daemon, and returns it with the daemon's logger, which writes to
+// w.
 func loadDaemon(w io.Writer, path, logFormat, logLevel string) (*config.File, *slog.Logger, error) {
 	if path == "" {
 		return nil, nil, usageError(errors.New("--config is missing: it names the file with the rules"))
@@ -74,8 +75,8 @@ func loadDaemon(w io.Writer, path, logFormat, logLevel string) (*config.File, *s
 	return file, log, err
 }
 
-// override sets what flags say, and checks it; what the file says
-// has been checked.
+// override applies the flags and checks their values. The values of the file have been checked
+// already.
 func (s *settings) override(f *aggregatorFlags) error {
 	a, k, g, d := s.file.Aggregator.WithDefaults(), s.file.Kafka.WithDefaults(), s.file.Graphite.WithDefaults(), s.file.StatsD
 	override(&a.Source, f.source)
@@ -115,7 +116,7 @@ func (s *settings) override(f *aggregatorFlags) error {
 	if a.Name != "" && !config.ValidName(a.Name) {
 		errs = append(errs, fmt.Errorf("--name or HOTPARAM_NAME %q: want 1 to 64 of A-Z a-z 0-9 . _ -", a.Name))
 	}
-	if a.Source != config.SourceKafka { // its senders have nothing of section statsd
+	if a.Source != config.SourceKafka { // section statsd does not apply to Kafka's senders
 		encoding = d.WithDefaults(a).Encoding
 	}
 	var err error
@@ -135,7 +136,7 @@ func (s *settings) override(f *aggregatorFlags) error {
 	return nil
 }
 
-// parseListen reads addresses that a flag or a variable gave.
+// parseListen parses the addresses of a flag or a variable.
 func parseListen(list string) ([]string, error) {
 	var addresses []string
 	for s := range strings.SplitSeq(list, ",") {
@@ -148,8 +149,8 @@ func parseListen(list string) ([]string, error) {
 	return addresses, nil
 }
 
-// nameless returns an error if an aggregator shares the keys with others and has no
-// name: it would publish against them.
+// nameless returns an error if an aggregator shares the keys with others and has no name. Aggregators
+// without names would publish as the same owner, and so against each other.
 func (s *settings) nameless() error {
 	a, several := s.file.Aggregator, len(s.file.StatsD.Addresses)
 	if a.Source == config.SourceStatsD && a.Name == "" && !a.Lease && several > 1 {
@@ -159,7 +160,7 @@ func (s *settings) nameless() error {
 }
 
 // override sets a value of the file from a flag, unless that is empty, and reports whether it
-// did. A flag's variable has set the flag before ([applyVariables]).
+// did. The flag includes the value of its variable, which [applyVariables] has set.
 func override(value *string, flag string) bool {
 	if flag != "" {
 		*value = flag
@@ -167,8 +168,8 @@ func override(value *string, flag string) bool {
 	return flag != ""
 }
 
-// checkAddress checks an address that a flag or a variable gave; those of the file
-// have been checked.
+// checkAddress checks an address from a flag or a variable. The addresses of the file have been
+// checked already.
 func checkAddress(name, address string) error {
 	_, port, err := net.SplitHostPort(address)
 	if err == nil {
@@ -182,7 +183,7 @@ func checkAddress(name, address string) error {
 
 var passwordOption = regexp.MustCompile(`(password=)[^&]*`)
 
-// redacted is a Redis URL without its passwords.
+// redacted returns a Redis URL without its passwords.
 func redacted(url string) string {
 	url = passwordOption.ReplaceAllString(url, "$1…")
 	at := strings.LastIndexByte(url, '@')

@@ -34,7 +34,7 @@ same run, and results are medians. On a busy machine only the ratios are meaning
 	return cmd
 }
 
-// newBenchPart is what the measurements start processes of their own with.
+// newBenchPart returns the hidden command with which the measurements start processes.
 func newBenchPart(s streams) *cobra.Command {
 	return &cobra.Command{
 		Use:     "part NAME",
@@ -48,7 +48,7 @@ func newBenchPart(s streams) *cobra.Command {
 	}
 }
 
-// partCommand starts a part.
+// partCommand returns the command line that starts a part.
 func partCommand() ([]string, error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -57,7 +57,7 @@ func partCommand() ([]string, error) {
 	return []string{program, "bench", "part"}, nil
 }
 
-// maxRounds is where more of them tell nothing new.
+// maxRounds is the number beyond which more rounds add no information.
 const maxRounds = 1000
 
 func checkRounds(n int) error {
@@ -67,7 +67,7 @@ func checkRounds(n int) error {
 	return nil
 }
 
-// interruptedError says so instead of what the parts said when they ended.
+// interruptedError replaces the errors of interrupted parts by a single word.
 func interruptedError(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return errors.New("interrupted")
@@ -75,8 +75,8 @@ func interruptedError(err error) error {
 	return err
 }
 
-// newBar is a bar on the terminal; without one it is nothing. It counts what it is
-// told, up to a total that may be unknown (-1).
+// newBar returns the functions of a progress bar: step sets the number done and the total, which
+// is -1 if unknown, and end removes the bar. Without a terminal they do nothing.
 func newBar(s streams, what string) (step func(done, total int64), end func()) {
 	if !terminal(s.err) {
 		return func(int64, int64) {}, func() {}
@@ -90,20 +90,20 @@ func newBar(s streams, what string) (step func(done, total int64), end func()) {
 	)
 	return func(done, total int64) {
 			bar.ChangeMax64(total)
-			_ = bar.Set64(done) // the bar is only for show
+			_ = bar.Set64(done) // display only: an error does not matter
 		}, func() {
 			_ = bar.Finish()
 		}
 }
 
-// intStep is a bar's step for few things.
+// intStep adapts a bar's step to int.
 func intStep(step func(done, total int64)) func(done, total int) {
 	return func(done, total int) { step(int64(done), int64(total)) }
 }
 
 const gaugeWidth = 40
 
-// gauge is a bar of value beside others up to most, in eighths of a character.
+// gauge draws value as a bar in eighths of a character. The full width stands for most.
 func gauge(value, most float64) string {
 	if most <= 0 || value <= 0 {
 		return ""
@@ -127,8 +127,8 @@ func metric(v float64) string {
 	return fmt.Sprintf("%.0f", v)
 }
 
-// benchError returns the error of a benchmark with what to do about it. Redis is the URL
-// that was given, if any, and brokers are those of Kafka.
+// benchError adds advice to the error of a benchmark. Redis is the URL that was given, or "", and
+// brokers are the Kafka brokers.
 func benchError(err error, redis string, brokers []string) error {
 	switch {
 	case errors.Is(err, context.Canceled):

@@ -88,8 +88,7 @@ had ended), events_per_second and memory_bytes.`,
 	return cmd
 }
 
-// Bounds of a generated stream: the exact count takes some 200 bytes for each key
-// that comes.
+// Bounds of a generated stream. The exact count takes about 200 bytes for each distinct key.
 const (
 	maxZipf = 10
 	maxKeys = 100_000_000
@@ -189,7 +188,7 @@ func detectText(s streams, f detectFlags, r bench.DetectResult) error {
 	return nearText(s, r.Near)
 }
 
-// nearText is a histogram of the keys that are truly hot.
+// nearText writes a histogram of the keys that are truly hot.
 func nearText(s streams, near []bench.Near) error {
 	most := 0
 	for _, n := range near {

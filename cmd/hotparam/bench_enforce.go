@@ -61,7 +61,7 @@ instance.`,
 const (
 	maxInstances = 200
 	maxSamples   = 100_000
-	maxOver      = 900 * time.Millisecond // the count is of a second
+	maxOver      = 900 * time.Millisecond // the threshold counts within a second
 )
 
 func (f *enforceFlags) config() (bench.EnforceConfig, error) {

@@ -75,7 +75,7 @@ minimal_lines_per_cpu_second and ratio.`,
 	return cmd
 }
 
-// checkLoads checks what is to be measured.
+// checkLoads checks the rates and the numbers of readers.
 func checkLoads(rates, readers []int) error {
 	for _, r := range rates {
 		if r < 0 || r > 1_000_000 {

@@ -15,20 +15,21 @@ import (
 	"github.com/hotparam/hotparam/internal/accesslog"
 )
 
-// A shell waits for completions, so what Redis does not say at once is left out.
+// completeTimeout bounds a completion: the shell waits for it, so slow answers of Redis are left
+// out.
 const completeTimeout = 300 * time.Millisecond
 
-// flagWords are the values of flags that take one of a few words, wherever they are.
+// flagWords holds the values of flags that take one of a few words, in any command.
 var flagWords = map[string][]string{
 	"source": config.Sources, "encoding": {"plain", "strict"}, "log-format": {"text", "json"}, "log-level": logLevels,
 	"transport": demoTransports, "format": strings.Split(accesslog.Formats, ", "),
 }
 
-// addCompletions makes the shell complete values of flags and arguments, of all commands.
+// addCompletions adds the shell's completion of flag values and arguments to all commands.
 func addCompletions(cmd *cobra.Command) {
 	register := func(flag string, f cobra.CompletionFunc) {
 		if cmd.Flags().Lookup(flag) != nil {
-			_ = cmd.RegisterFlagCompletionFunc(flag, f) // it has none yet
+			_ = cmd.RegisterFlagCompletionFunc(flag, f) // it fails only if one exists already
 		}
 	}
 	for flag, words := range flagWords {
@@ -50,7 +51,7 @@ func addCompletions(cmd *cobra.Command) {
 	}
 }
 
-// atRedis calls read with what the command's flags say of Redis and namespace.
+// atRedis calls read with a client and the place that the command's flags name.
 func atRedis(cmd *cobra.Command, read func(context.Context, redis.UniversalClient, *redisPlace) []string) []string {
 	if applyVariables(cmd) != nil {
 		return nil
@@ -59,7 +60,7 @@ func atRedis(cmd *cobra.Command, read func(context.Context, redis.UniversalClien
 		if f := cmd.Flags().Lookup(flag); f != nil {
 			return f.Value.String()
 		}
-		return os.Getenv(variableOf(flag)) // a command that needs it for completions alone
+		return os.Getenv(variableOf(flag)) // the command has the setting only for completion
 	}
 	flags := redisFlags{config: value("config"), redis: redisURL(value("redis")), namespace: value("namespace")}
 	place, err := flags.place(io.Discard)
@@ -70,7 +71,7 @@ func atRedis(cmd *cobra.Command, read func(context.Context, redis.UniversalClien
 	if err != nil {
 		return nil
 	}
-	defer func() { _ = client.Close() }() // nothing was written
+	defer func() { _ = client.Close() }() // the client has only read
 	ctx, cancel := context.WithTimeout(context.Background(), completeTimeout)
 	defer cancel()
 	return read(ctx, client, &place)
@@ -78,18 +79,18 @@ func atRedis(cmd *cobra.Command, read func(context.Context, redis.UniversalClien
 
 func completeNamespaces(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return atRedis(cmd, func(ctx context.Context, client redis.UniversalClient, _ *redisPlace) []string {
-		found, _ := hotkeys.ListNamespaces(ctx, client) // what was found before an error is offered
+		found, _ := hotkeys.ListNamespaces(ctx, client) // namespaces found before an error are still offered
 		return found
 	}), cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeKeys offers the keys that are hot, and those that have a control.
+// completeKeys offers the hot keys and those with a control.
 func completeKeys(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	return atRedis(cmd, func(ctx context.Context, client redis.UniversalClient, place *redisPlace) (keys []string) {
-		hot, _ := hotkeys.List(ctx, client, place.namespace) // without Redis there is nothing to offer
+		hot, _ := hotkeys.List(ctx, client, place.namespace) // without Redis there are no keys to offer
 		for i := range hot {
 			keys = append(keys, cobra.CompletionWithDesc(printable(hot[i].Text), "hot by "+hot[i].Rule))
 		}
@@ -101,7 +102,7 @@ func completeKeys(cmd *cobra.Command, args []string, _ string) ([]string, cobra.
 	}), cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeRules offers the rules of the file or, without one, those of hot keys.
+// completeRules offers the rules of the file. Without a file it offers the rules of hot keys.
 func completeRules(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return atRedis(cmd, func(ctx context.Context, client redis.UniversalClient, place *redisPlace) (ids []string) {
 		if place.file != nil {

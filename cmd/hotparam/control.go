@@ -30,7 +30,7 @@ type operation struct {
 	yes, json bool
 }
 
-// controlTexts has the help of the commands.
+// controlTexts holds the help of the commands.
 var controlTexts = map[rules.ControlAction]struct{ short, long string }{
 	rules.ControlPin: {
 		"Apply a rule's limit to a key for a time, hot or not",
@@ -98,7 +98,7 @@ a Redis user with the rights of hotparam-operator (docs/REDIS.md).`,
 	return cmd
 }
 
-// durationWords writes a duration without zero parts: "24h", "10m", "1h30m".
+// durationWords formats a duration without zero parts: "24h", "10m", "1h30m".
 func durationWords(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
@@ -146,7 +146,7 @@ func (op *operation) run(ctx context.Context, s streams, words string) error {
 	}
 	held := false
 	if op.action == "" {
-		hot = nil // it has a control, or is held, or there is nothing to do
+		hot = nil // a key to release has a control or is held
 		held = hotkeys.AreKeysHeld(reading, client, op.redisPlace.namespace)
 	}
 	var ruleset *rules.Rules
@@ -184,15 +184,15 @@ func (op *operation) run(ctx context.Context, s streams, words string) error {
 	return op.report(s.out, &c)
 }
 
-// isObeyed returns an error if neither an aggregator nor an instance is heard of in the
-// namespace: a control there would act on nothing, and most likely another one was meant.
-// Instances obey without an aggregator as well.
+// isObeyed returns an error if neither an aggregator nor an instance has reported in the
+// namespace. A control would have no effect there, and most likely another namespace was meant.
+// An instance suffices, since instances obey without an aggregator as well.
 func (op *operation) isObeyed(ctx context.Context, client redis.UniversalClient) error {
 	if isPublished(ctx, client, op.redisPlace.namespace) {
 		return nil
 	}
 	if members, err := hotkeys.ListMembers(ctx, client, op.redisPlace.namespace); err != nil || len(members) > 0 {
-		return nil // a user who may not read the members may still act
+		return nil // a user without the right to read the members may still act
 	}
 	return fmt.Errorf("%s: no instance sends heartbeats in namespace %s at %s, so nothing was changed. %s", op.action, op.redisPlace.namespace, redacted(op.redisPlace.redis.URL), strings.TrimSpace(otherNamespaces(ctx, client, op.redisPlace.namespace)))
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// foundKey is the key that an operator named.
+// foundKey is the key that the operator's words name.
 type foundKey struct {
 	key       rules.Key
 	seen      bool // it is hot, or has a control
@@ -23,7 +23,7 @@ type foundKey struct {
 // rules may be nil.
 func findOperated(words string, hot []rules.Hot, controls []rules.Control, ruleset *rules.Rules) (foundKey, error) {
 	words = strings.TrimSpace(words)
-	if rule, rest, ok := strings.Cut(words, " "); ok && rules.ValidRuleID(rule) { // the form that list prints, in columns
+	if rule, rest, ok := strings.Cut(words, " "); ok && rules.ValidRuleID(rule) { // list prints a key in columns
 		words = rule + " " + strings.TrimLeft(rest, " ")
 	}
 	if at := strings.LastIndexByte(words, '?'); at >= 0 && strings.Contains(words[at:], "*") {
@@ -70,7 +70,7 @@ func onlyOne(words string, keys []rules.Key) (*rules.Key, error) {
 	return nil, errors.New(b.String())
 }
 
-// errUnseen means that neither a key nor its rule is known.
+// errUnseen means that the key is neither hot nor controlled, and its rule is unknown.
 var errUnseen = errors.New("the key is neither hot nor has a control")
 
 // unseenKey returns a key that is neither hot nor controlled.
@@ -97,8 +97,8 @@ func unseenKey(words string, ruleset *rules.Rules) (*rules.Key, error) {
 	return key, err
 }
 
-// makesKey reports whether a rule may make keys of this text: the text has the rule's names, and
-// its route unless the rule's keys have none.
+// makesKey reports whether a rule may make keys of this text. The text must have the rule's
+// names, and its route unless the rule's keys have none.
 func makesKey(r *rules.Rule, text string) bool {
 	if r.By.Kind == rules.ByNone || r.Ignore {
 		return false
@@ -129,7 +129,7 @@ func makesKey(r *rules.Rule, text string) bool {
 	return true
 }
 
-// nameInKey returns a parameter's name as it stands in keys: with its source, and escaped.
+// nameInKey returns a parameter's name as written in keys: with its source, and escaped.
 func nameInKey(p rules.Param) string {
 	return strings.TrimSuffix(rules.Text("", rules.Param{Source: p.Source, Name: p.Name})[1:], "=")
 }

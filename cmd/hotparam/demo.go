@@ -11,10 +11,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// unattendedDemo is how long the demo runs without a terminal, where no key can end it.
+// unattendedDemo is the length of the demo without a terminal, where no key press can end it.
 const unattendedDemo = 20 * time.Second
 
-// demoTransports are the words for --transport.
+// demoTransports are the values of --transport.
 var demoTransports = []string{"statsd", "kafka"}
 
 // demoOptions are the flags of demo.
@@ -24,7 +24,7 @@ type demoOptions struct {
 	live, asJSON bool
 }
 
-// runDemo runs the demo. It is nil in a lean build, which links no embedded servers.
+// runDemo runs the demo. It is nil in a lean build, which contains no embedded servers.
 var runDemo func(context.Context, streams, demoOptions) error
 
 func newDemo(s streams) *cobra.Command {
@@ -73,8 +73,8 @@ per event, for 20 seconds, with one flash crowd.`,
 	return cmd
 }
 
-// interactive reports whether a person looks at the output and can press keys.
+// interactive reports whether a person sees the output and can press keys.
 func interactive(s streams) bool {
-	in, ok := s.in.(io.Writer) // as a terminal is
+	in, ok := s.in.(io.Writer) // true for an *os.File, such as a terminal
 	return ok && terminal(in) && terminal(s.out)
 }

@@ -22,7 +22,7 @@ func init() {
 	}
 }
 
-// demoLive shows the live view. A person who asks twice to quit does not wait for the summary.
+// demoLive shows the live view. If a person asks twice to quit, it returns without a summary.
 func demoLive(ctx context.Context, show screen.Config) error {
 	if err := screen.Live(ctx, show); !errors.Is(err, screen.ErrImpatient) {
 		return err

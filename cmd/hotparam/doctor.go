@@ -49,7 +49,7 @@ func runDoctor(ctx context.Context, s streams, f *redisFlags, asJSON bool) error
 	if err != nil {
 		return err
 	}
-	defer func() { _ = client.Close() }() // everything was read
+	defer func() { _ = client.Close() }() // the client has only read
 	c := doctor.Config{Client: client, Namespace: place.namespace, Where: redacted(place.redis.URL)}
 	var found []doctor.Finding
 	if file := place.file; file != nil {
@@ -63,7 +63,7 @@ func runDoctor(ctx context.Context, s streams, f *redisFlags, asJSON bool) error
 		case err != nil:
 			found = append(found, doctor.Finding{Check: "counts", Status: doctor.Problem, What: "counts cannot be sent: " + err.Error(), Mend: "correct section statsd or kafka of the file"})
 		default:
-			defer func() { _ = transport.Sink.Close() }() // nothing was sent
+			defer func() { _ = transport.Sink.Close() }() // the sink has sent nothing
 			c.Transport = transport.Check
 		}
 	}
@@ -84,7 +84,7 @@ func runDoctor(ctx context.Context, s streams, f *redisFlags, asJSON bool) error
 	return nil
 }
 
-// examineFile looks at the file, which is valid.
+// examineFile returns the findings about the file, which is valid.
 func examineFile(path string, file *config.File) []doctor.Finding {
 	found := []doctor.Finding{{
 		Check: "file", Status: doctor.OK,
@@ -99,13 +99,13 @@ func examineFile(path string, file *config.File) []doctor.Finding {
 	return found
 }
 
-// nameless reports whether counts come without the names of instances.
+// nameless reports whether counts arrive without the names of instances.
 func nameless(file *config.File) bool {
 	a := file.Aggregator.WithDefaults()
 	return a.Source == config.SourceGraphite || a.Source == config.SourceStatsD && !*file.StatsD.WithDefaults(a).Meta
 }
 
-// writeFindings writes findings for people.
+// writeFindings writes findings as text.
 func writeFindings(w io.Writer, found []doctor.Finding) error {
 	var b strings.Builder
 	for _, f := range found {

@@ -21,7 +21,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// emission is what `hotparam emit` was asked for.
+// emission holds the flags of `hotparam emit`.
 type emission struct {
 	config, rule, instance string
 	over                   time.Duration
@@ -52,7 +52,7 @@ The counts are real: with enough of them the key becomes hot and is limited.`,
 	return cmd
 }
 
-// maxEmitted bounds the counts, so that a slip of the hand fills no window for long.
+// maxEmitted bounds the counts, so that a typing error does not fill a window for long.
 const maxEmitted = 100_000_000
 
 func (e *emission) run(ctx context.Context, s streams, args []string) error {
@@ -96,7 +96,7 @@ func (e *emission) run(ctx context.Context, s streams, args []string) error {
 	return nil
 }
 
-// send sends the counts, and returns what the collector says was sent.
+// send sends the counts, and returns the collector's statistics.
 func (e *emission) send(ctx context.Context, w io.Writer, file *config.File, key rules.Key, n int64) (collector.Stats, error) {
 	none := collector.Stats{}
 	log := slog.New(slog.NewTextHandler(termtext.NewEscapingWriter(w), &slog.HandlerOptions{Level: slog.LevelWarn}))
@@ -112,7 +112,7 @@ func (e *emission) send(ctx context.Context, w io.Writer, file *config.File, key
 	if err != nil {
 		return none, errors.Join(err, transport.Sink.Close())
 	}
-	// The collector ends after the counts are in, whatever ends the command.
+	// The collector outlives ctx, so that it still sends the added counts.
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan error, 1)
 	go func() { done <- counts.Run(running) }()
@@ -139,7 +139,7 @@ func checkTransport(ctx context.Context, transport hotparam.Transport) error {
 	return nil
 }
 
-// add counts, all at once or spread over a time in steps.
+// add adds the counts, all at once or in steps over e.over.
 func (e *emission) add(ctx context.Context, counts *collector.Collector, key rules.Key, n int64) {
 	const step = 20 * time.Millisecond
 	member := []byte(key.Rule + " ")
@@ -168,7 +168,7 @@ func (e *emission) add(ctx context.Context, counts *collector.Collector, key rul
 	}
 }
 
-// awaitSent waits until the counts have left, for some flushes at most.
+// awaitSent waits until the counts have been sent or dropped, but for a few seconds at most.
 func (e *emission) awaitSent(ctx context.Context, counts *collector.Collector, n int64) {
 	const patience, step = 5 * time.Second, 10 * time.Millisecond
 	for end := time.Now().Add(patience); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(step) {
@@ -179,7 +179,8 @@ func (e *emission) awaitSent(ctx context.Context, counts *collector.Collector, n
 	}
 }
 
-// findKey returns the key that was meant: "rule key", or a key alone if one rule makes such.
+// findKey returns the key that text names: "rule key", or a key alone if exactly one rule makes
+// it.
 func findKey(ruleset *rules.Rules, id, text string) (rules.Key, error) {
 	if id == "" {
 		if key, ok := rules.ParseKey(text); ok && ruleByID(ruleset, key.Rule) != nil {
@@ -219,7 +220,7 @@ func ruleByID(rules *rules.Rules, id string) *rules.Rule {
 	return nil
 }
 
-// canonicalText is the text of a key as it is counted.
+// canonicalText returns the text of a key in the form that is counted.
 func canonicalText(rule *rules.Rule, text string) string {
 	if canonical, changed := rules.NewCanonicalizer(rule).Append(nil, []byte(text)); changed {
 		return string(canonical)

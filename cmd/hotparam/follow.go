@@ -20,7 +20,7 @@ type followFlags struct {
 	config, instance    string
 	http                string
 	logFormat, logLevel string
-	form                replayFlags // of which the flags of the log's form are used
+	form                replayFlags // only the flags for the form of the log are used
 	fromStart           bool
 }
 
@@ -119,7 +119,7 @@ func runFollow(ctx context.Context, s streams, f followFlags, logs []string) err
 	return err
 }
 
-// remarkFollowed says what rules want that no log has.
+// remarkFollowed warns about rules that need more than access logs provide.
 func remarkFollowed(s streams, file *config.File) {
 	for i := range file.Rules.Rules {
 		r := &file.Rules.Rules[i]

@@ -86,7 +86,7 @@ func runGuard(ctx context.Context, s streams, f *guardFlags) error {
 	return errors.Join(err, hp.Close(ctx)) // sends the remaining counts, and leaves the fleet
 }
 
-// guardCloseTimeout bounds the sending of what is left when a guard ends.
+// guardCloseTimeout bounds the sending of the remaining counts when a guard ends.
 const guardCloseTimeout = 5 * time.Second
 
 // serve opens the doors and serves them, and health and metrics, until ctx ends or one fails.
@@ -125,7 +125,7 @@ func (s *guardSettings) serve(ctx context.Context, hp *hotparam.Hotparam, keys s
 	})
 }
 
-// dryRun asks Redis whether it answers, if the rules need it.
+// dryRun checks that Redis answers, if the rules need it.
 func (s *guardSettings) dryRun(ctx context.Context, w io.Writer, f *guardFlags) error {
 	if s.file.Aggregator.Source == config.SourceNone && !slices.ContainsFunc(s.file.Rules.Rules, func(r rules.Rule) bool {
 		return r.Limit != nil && r.Limit.Scope != rules.ScopeInstance && r.Limit.Scope != ""

@@ -65,7 +65,7 @@ func (f *guardFlags) settings(w io.Writer) (*guardSettings, error) {
 	return s, nil
 }
 
-// override sets the values of flags and variables.
+// override applies the flags and variables to section guard.
 func (f *guardFlags) override(g config.Guard) (config.Guard, error) {
 	if f.http != "" {
 		g.HTTP = f.http
@@ -143,14 +143,14 @@ func doorWords(g *config.Guard) string {
 	return strings.Join(words, ", ")
 }
 
-// redis returns how to reach Redis, by the flag or the file.
+// redis returns the configuration of Redis, from the flag or the file.
 func (s *guardSettings) redis(f *guardFlags) hotkeys.ClientConfig {
 	conf := hotkeys.ClientConfig(s.file.Aggregator.WithDefaults().Redis)
 	override(&conf.URL, f.redis)
 	return conf
 }
 
-// attachOptions returns the options of the guard itself, and a function that closes what they hold.
+// attachOptions returns the options of the guard, and a function that closes their resources.
 func (s *guardSettings) attachOptions(f *guardFlags) (options []hotparam.Option, closing func(), err error) {
 	closing = func() {}
 	options = []hotparam.Option{
@@ -169,7 +169,7 @@ func (s *guardSettings) attachOptions(f *guardFlags) (options []hotparam.Option,
 			return nil, closing, usageError(err)
 		}
 		options = append(options, hotparam.WithRedis(client))
-		closing = func() { _ = client.Close() } // nothing uses it any more
+		closing = func() { _ = client.Close() } // the guard has ended
 	}
 	return options, closing, nil
 }

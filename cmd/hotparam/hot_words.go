@@ -2,7 +2,7 @@ package main
 
 import "github.com/hotparam/hotparam/internal/hotwords"
 
-// What is known of hot keys, in words.
+// Short names for the functions of package hotwords.
 var (
 	speedWords  = hotwords.Speed
 	bytesWords  = hotwords.Bytes

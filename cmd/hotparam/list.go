@@ -13,7 +13,7 @@ import (
 	"github.com/hotparam/hotparam/internal/listed"
 )
 
-// listing is what `hotparam list` was asked for.
+// listing holds the flags of `hotparam list`.
 type listing struct {
 	redisFlags
 	suspects, instances bool
@@ -62,7 +62,7 @@ func list(ctx context.Context, s streams, l listing) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = client.Close() }() // nothing was written
+	defer func() { _ = client.Close() }() // the client has only read
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 	rows, err := l.read(ctx, client)
@@ -87,8 +87,8 @@ func isPublished(ctx context.Context, client redis.UniversalClient, namespace st
 	return client.PTTL(ctx, hotkeys.NewLayout(namespace).Beat).Val() > 0
 }
 
-// otherNamespaces returns a line with the namespaces that exist if nobody publishes for this
-// one, or "".
+// otherNamespaces returns a line with the existing namespaces if no aggregator publishes for this
+// one. Otherwise it returns "".
 func otherNamespaces(ctx context.Context, client redis.UniversalClient, namespace string) string {
 	if isPublished(ctx, client, namespace) {
 		return ""
@@ -103,7 +103,7 @@ func otherNamespaces(ctx context.Context, client redis.UniversalClient, namespac
 	return "No aggregator publishes for this or any other namespace: start one, or name another Redis with --redis.\n"
 }
 
-// read reads what was asked for.
+// read reads the rows that the flags ask for.
 func (l listing) read(ctx context.Context, client redis.UniversalClient) (rows, error) {
 	switch {
 	case l.suspects:

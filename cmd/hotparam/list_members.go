@@ -73,8 +73,8 @@ func has(n int) string {
 	return fmt.Sprintf("%d members have", n)
 }
 
-// usualRules returns the version of the rules that aggregators have or, without them, the one
-// that most have.
+// usualRules returns the version of the rules that most aggregators have. Without aggregators it
+// returns the most frequent version.
 func (r memberRows) usualRules() string {
 	votes := make(map[string]int)
 	for i := range r {

@@ -12,10 +12,10 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// rows are what a list prints: as a table, or as values that become JSON.
+// rows are the entries of a list, printed as a table or as JSON values.
 type rows interface {
 	len() int
-	none() string // in words
+	none() string // the text for an empty list
 	table(w io.Writer, wide bool) error
 	values() any // a slice, never nil
 }
@@ -32,8 +32,8 @@ func (r hotRows) none() string     { return "nothing is hot" }
 func (r suspectRows) none() string { return "nothing is suspect" }
 
 func (r hotRows) table(w io.Writer, wide bool) error {
-	// A line without tabs would end a column, so that what comes below a key is
-	// put in afterwards.
+	// tabwriter would end a column at a line without tabs, so the lines below a key are added
+	// afterwards.
 	var heads strings.Builder
 	t := tabwriter.NewWriter(&heads, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "RATE\tCOUNT\tHOT AT\tLIMIT\tMODE\tSINCE\tRULE\tKEY")
@@ -70,7 +70,7 @@ func (r hotRows) table(w io.Writer, wide bool) error {
 	return nil
 }
 
-// below returns where a key's requests come from, in lines that follow its own.
+// below returns the origins of a key's requests, in lines that follow the key's own.
 func below(h *rules.Hot) string {
 	top := h.Top
 	if top == nil {

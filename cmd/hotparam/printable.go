@@ -2,5 +2,5 @@ package main
 
 import "github.com/hotparam/hotparam/internal/termtext"
 
-// printable is what every text of others passes on its way to a person.
+// printable escapes text from outside. All such text passes through it before it is shown.
 var printable = termtext.Printable

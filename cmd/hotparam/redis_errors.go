@@ -10,13 +10,14 @@ import (
 	"github.com/hotparam/hotparam/hotkeys"
 )
 
-// Users of Redis as docs/REDIS.md names them.
+// Names of Redis users in docs/REDIS.md.
 const (
 	readerUser   = "hotparam-reader"
 	operatorUser = "hotparam-operator"
 )
 
-// explain returns an error of Redis with what to do about it. user has the rights that are needed.
+// explain adds advice to an error of Redis. The user is the one in docs/REDIS.md with the needed
+// rights.
 func (p *redisPlace) explain(err error, user string) error {
 	switch {
 	case errors.Is(err, hotkeys.ErrNoControl):
@@ -29,7 +30,7 @@ func (p *redisPlace) explain(err error, user string) error {
 	return noRedisError(err, p.redis.URL)
 }
 
-// pingRedis returns an error, with what to do about it, if Redis at a URL does not answer in time.
+// pingRedis returns an error with advice if the Redis at a URL does not answer in time.
 func pingRedis(ctx context.Context, client redis.UniversalClient, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
@@ -39,8 +40,8 @@ func pingRedis(ctx context.Context, client redis.UniversalClient, url string) er
 	return nil
 }
 
-// noRedisError says what to do about a Redis that does not answer at a URL, or that
-// could not be started where none was given.
+// noRedisError adds advice to an error of a Redis that does not answer at url. If url is "", a
+// Redis could not be started.
 func noRedisError(err error, url string) error {
 	if url == "" {
 		return unreachableError(fmt.Errorf("%w: install redis-server (Debian: apt-get install redis-server), or set --redis or HOTPARAM_REDIS", err))

@@ -12,11 +12,11 @@ import (
 	"github.com/hotparam/hotparam/internal/redisconfig"
 )
 
-// redisFlags are the flags of commands that look at a namespace in Redis.
+// redisFlags are the flags of commands that read a namespace in Redis.
 type redisFlags struct{ config, redis, namespace string }
 
 func (f *redisFlags) register(flags *pflag.FlagSet) {
-	// The variables are no defaults of the flags, or help would show a password.
+	// The values of variables are not flag defaults, since help would then show a password.
 	flags.StringVar(&f.config, "config", "", "rules `file` with the namespace and the way to Redis")
 	flags.StringVar(&f.redis, "redis", "", "Redis `URL` or host:port (default "+config.Aggregator{}.WithDefaults().Redis.URL+")")
 	flags.StringVar(&f.namespace, "namespace", "", "`name` of the fleet, as in the rules file (default "+config.DefaultNamespace+")")
@@ -29,7 +29,7 @@ type redisPlace struct {
 	file      *config.File // nil if none was named
 }
 
-// place returns what flags say, else the file.
+// place returns the place that the flags name, with defaults from the file.
 func (f *redisFlags) place(w io.Writer) (redisPlace, error) {
 	p := redisPlace{namespace: config.DefaultNamespace}
 	if f.config != "" {
@@ -48,7 +48,7 @@ func (f *redisFlags) place(w io.Writer) (redisPlace, error) {
 	return p, nil
 }
 
-// client returns a client, which the caller closes.
+// client returns a client, which the caller must close.
 func (p *redisPlace) client() (redis.UniversalClient, error) {
 	client, err := hotkeys.NewClientFrom(hotkeys.ClientConfig(p.redis))
 	if err != nil {

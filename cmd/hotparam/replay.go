@@ -112,7 +112,7 @@ a "suggestion" (hot_keys, hot_keys_of_each_day, refused, rules).`,
 	return cmd
 }
 
-// rules are those of the file or of the flags.
+// rules returns the rules of the file or of the flags.
 func (f *replayFlags) rules(w io.Writer) (*rules.Rules, error) {
 	switch {
 	case f.config != "" && (f.by != "" || f.hot != "" || f.limit != ""):
@@ -191,12 +191,12 @@ type replayRun struct {
 	rules  *rules.Rules
 }
 
-// replay sends the log through the pipeline. remarks is whether what is to be said of
-// the log is shown: the lines that are skipped, and those that are out of order.
+// replay sends the log through the pipeline. If remarks is true, it reports the skipped lines and
+// the requests out of order.
 func (r *replayRun) replay(ctx context.Context, c replay.Config, bar *progress, remarks bool) (replay.Summary, error) {
 	reorder := r.reorder
 	if reorder == 0 {
-		reorder = -1 // as it comes
+		reorder = -1 // no sorting
 	}
 	log, err := accesslog.Open(r.files, accesslog.Options{
 		Format: r.format, Fields: r.places, Values: replay.Values(c.Rules), Stdin: r.in, Reorder: reorder, Progress: bar.read,
@@ -216,7 +216,7 @@ func (r *replayRun) replay(ctx context.Context, c replay.Config, bar *progress, 
 	return summary, err
 }
 
-// events prints what became hot and cooled.
+// events prints each key that becomes hot or cools.
 func (r *replayRun) events(ctx context.Context) error {
 	bar, out := newProgress(r.streams), bufio.NewWriter(r.out)
 	live := r.speed > 0 || terminal(r.out) || slices.Contains(r.files, "-")
@@ -229,7 +229,7 @@ func (r *replayRun) events(ctx context.Context) error {
 	return errors.Join(err, events.err, out.Flush())
 }
 
-// orderWords are how many requests were out of order.
+// orderWords describes how many requests were out of order.
 func orderWords(s replay.Summary) string {
 	if s.OutOfOrder == 0 {
 		return "all in order"
@@ -241,10 +241,10 @@ func orderWords(s replay.Summary) string {
 type eventPrinter struct {
 	out   *bufio.Writer
 	json  bool
-	flush bool // after each event
+	flush bool // flush after each event
 	bar   *progress
 
-	widest int // threshold so far
+	widest int // width of the longest threshold so far
 	err    error
 }
 
@@ -260,8 +260,8 @@ func (p *eventPrinter) print(e replay.Event) {
 	}
 }
 
-// relisted prints how a hot key is listed from now on. In JSON, where events are
-// those that begin and end a key's time, the explanation of a key tells of it.
+// relisted prints a change in how a hot key is listed. It prints nothing in JSON, where events
+// only begin and end a key's hot time; there the key's explanation has these changes.
 func (p *eventPrinter) relisted(e replay.Event) {
 	if !p.json {
 		p.print(e)
@@ -284,7 +284,7 @@ func (p *eventPrinter) text(e replay.Event) {
 	p.keep(err)
 }
 
-// width is how wide the column of thresholds is.
+// width returns the width of the column of thresholds.
 func (p *eventPrinter) width(threshold string) int {
 	p.widest = max(p.widest, len(threshold))
 	return p.widest

@@ -13,7 +13,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// explain writes why a key was hot or not.
+// explain writes the reasons why a key was hot or not.
 func (r *replayRun) explain(ctx context.Context) error {
 	var all []replay.Explanation
 	_, err := r.replay(ctx, replay.Config{
@@ -42,7 +42,7 @@ func (r *replayRun) explain(ctx context.Context) error {
 	return out.Flush()
 }
 
-// keyToExplain is the key with its rule, if its first word is the id of one.
+// keyToExplain returns the key, with its rule if the first word is the id of one.
 func (r *replayRun) keyToExplain() rules.Key {
 	if key, ok := rules.ParseKey(r.replayFlags.explain); ok {
 		for i := range r.rules.Rules {
@@ -54,7 +54,7 @@ func (r *replayRun) keyToExplain() rules.Key {
 	return rules.Key{Text: r.replayFlags.explain}
 }
 
-// noSuchKey says what the key may have been meant to be.
+// noSuchKey returns an error that lists the keys nearest to the missing one.
 func noSuchKey(e *replay.NoSuchKey, rules *rules.Rules) error {
 	if len(e.Nearest) == 0 {
 		return fmt.Errorf("%w; no request of the log made any key", e)
@@ -71,7 +71,7 @@ func noSuchKey(e *replay.NoSuchKey, rules *rules.Rules) error {
 	return errors.New(b.String())
 }
 
-// explanation writes an explanation for people.
+// explanation writes an explanation as text.
 func explanation(w io.Writer, x *replay.Explanation) error {
 	unit := x.Source.Count
 	clock := newClock(x.First, x.Last)
@@ -128,7 +128,7 @@ func times(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// few are at most a dozen steps; where some are left out there is an empty one.
+// few returns at most a dozen steps. An empty step marks where others were left out.
 func few(steps []replay.Step) []replay.Step {
 	const head, tail = 7, 4
 	if len(steps) <= head+tail+1 {
@@ -153,7 +153,7 @@ func listingWords(s *replay.Step) string {
 	return "listed: its traffic is its own"
 }
 
-// stepWords is one decision: what was compared with what.
+// stepWords describes one decision: the count and the value that it was compared with.
 func stepWords(s *replay.Step, t *rules.Threshold, unit rules.Unit) string {
 	count := countWords(s.Low, unit)
 	if s.High == nil {
@@ -172,7 +172,8 @@ func stepWords(s *replay.Step, t *rules.Threshold, unit rules.Unit) string {
 	return words
 }
 
-// against is what the count that is needed was made of.
+// against describes the reference of a threshold's required count, or returns "" if there is
+// none.
 func against(t *rules.Threshold) string {
 	if compared := t.Compared(); compared != "" {
 		return ", " + compared
@@ -180,7 +181,7 @@ func against(t *rules.Threshold) string {
 	return ""
 }
 
-// fellShort returns how near to its threshold a key came that was never hot.
+// fellShort describes how close a key that was never hot came to its threshold.
 func fellShort(t *replay.Trial, c clock, unit rules.Unit) string {
 	var best *replay.Pane
 	unknown := false
@@ -201,7 +202,7 @@ func fellShort(t *replay.Trial, c clock, unit rules.Unit) string {
 		c.time(best.Time), countWords(best.Low, unit), countWords(*best.Enter, unit), spanWords(t.Source.Rate.Per), against(t.Source))
 }
 
-// clock writes times of day, with the date where there is more than one.
+// clock formats times of day, with the date if the log has more than one day.
 type clock struct{ layout string }
 
 func newClock(first, last time.Time) clock {

@@ -18,8 +18,8 @@ func inLogs(s rules.Source) bool {
 	return s == rules.Query || s == rules.Path || s == rules.Header || s == rules.Cookie || s == rules.Addr
 }
 
-// logForm returns how the flags say that the log is written. The fields are nil if the flags
-// have none.
+// logForm returns the log's format and fields according to the flags. The fields are nil if no
+// flag sets them.
 func (f *replayFlags) logForm() (accesslog.Format, *accesslog.Fields, error) {
 	format, err := accesslog.ParseFormat(f.format)
 	if err != nil {
@@ -53,7 +53,7 @@ func showBadLines(w io.Writer, stats accesslog.Stats) {
 	}
 }
 
-// showDisorder says that requests came later than standard input was sorted for.
+// showDisorder reports the requests that came later than standard input was sorted for.
 func showDisorder(w io.Writer, reorder time.Duration, d accesslog.Disorder) {
 	if d.Late == 0 {
 		return
@@ -71,7 +71,7 @@ func showDisorder(w io.Writer, reorder time.Duration, d accesslog.Disorder) {
 	fmt.Fprintf(w, "give --reorder %s, or save the log to a file, which is sorted as a whole\n", enough)
 }
 
-// showNoBytes says that a rule counts what the log does not tell.
+// showNoBytes reports that a rule counts bytes while lines of the log have none.
 func showNoBytes(w io.Writer, ruleset *rules.Rules, s replay.Summary) {
 	const hint = `they are the number behind the status in combined format, "bytes" or "body_bytes_sent" in JSON lines`
 	at := slices.IndexFunc(ruleset.Rules, func(r rules.Rule) bool { return r.Count == rules.Bytes })
@@ -85,7 +85,7 @@ func showNoBytes(w io.Writer, ruleset *rules.Rules, s replay.Summary) {
 	}
 }
 
-// showNotTold says what else rules want that no line of the log has.
+// showNotTold reports all other fields that rules need and no line of the log has.
 func showNotTold(w io.Writer, ruleset *rules.Rules, s replay.Summary) {
 	if s.Requests == 0 {
 		return

@@ -12,13 +12,14 @@ import (
 )
 
 const (
-	// maxRows is how long the table of panes gets, barWidth how wide its bars.
+	// maxRows is the maximal number of rows of the table of panes, barWidth the width of its
+	// bars.
 	maxRows  = 44
 	barWidth = 32
 )
 
-// paneTable writes how a key stood pane by pane: all that is around a decision or
-// the highest count, and the rest in short.
+// paneTable writes the counts of a key pane by pane. It shows the panes around each decision and
+// around the highest count, and folds the others.
 func paneTable(w io.Writer, t *replay.Trial, c clock) error {
 	if len(t.Panes) == 0 {
 		return nil
@@ -66,7 +67,7 @@ func paneTable(w io.Writer, t *replay.Trial, c clock) error {
 	return nil
 }
 
-// row is one pane, or many in short.
+// row is one pane, or several panes folded into one row.
 type row struct {
 	replay.Pane
 	n       int
@@ -74,10 +75,10 @@ type row struct {
 	counted int64
 	least   int64 // low counts of the window
 	most    int64
-	hot     bool // all of them
+	hot     bool // whether all of them are hot
 }
 
-// fold makes rows of panes.
+// fold returns the rows for the panes of t. It keeps that many panes around each decision.
 func fold(t *replay.Trial, around int) []row {
 	pane := time.Duration(t.Pane * float64(time.Second))
 	shown := make([]bool, len(t.Panes))
@@ -105,7 +106,7 @@ func fold(t *replay.Trial, around int) []row {
 			shown[i] = false
 		}
 	}
-	for from, i := 0, 0; i < len(shown); i++ { // one or two are as short to write as their number
+	for from, i := 0, 0; i < len(shown); i++ { // one or two panes are as short as their number
 		switch {
 		case shown[i]:
 			from = i + 1
@@ -133,7 +134,7 @@ func fold(t *replay.Trial, around int) []row {
 // sameStand reports whether two panes would look the same.
 func sameStand(a, b *replay.Pane) bool { return a.Low == b.Low && a.Hot == b.Hot }
 
-// window is the count in the window, with its bounds where they differ.
+// window returns the count in the window, with its bounds if they differ.
 func (r *row) window() string {
 	low := strconv.FormatInt(r.Low, 10)
 	switch {
@@ -145,7 +146,7 @@ func (r *row) window() string {
 	return low
 }
 
-// bar is the count in the window as a bar, with a mark where it is hot.
+// bar draws the count in the window, with a mark if the pane is hot.
 func (r *row) bar(most int64) string {
 	eighths := int(r.Low * 8 * barWidth / most)
 	bar := strings.Repeat("█", eighths/8)
@@ -164,7 +165,7 @@ func (r *row) bar(most int64) string {
 	return bar
 }
 
-// words are many panes in short.
+// words summarizes folded panes.
 func (r *row) words() string {
 	window := strconv.FormatInt(r.least, 10)
 	if r.most > r.least {

@@ -8,10 +8,10 @@ import (
 	"github.com/schollz/progressbar/v3"
 )
 
-// progress is a bar on the terminal; without one it is nothing. Files are read
+// progress is a progress bar on the terminal. Without a terminal it shows nothing. Files are read
 // as a whole before they are replayed, so there are two bars, one after the other.
 type progress struct {
-	out    io.Writer // nil: no bar
+	out    io.Writer // nil disables the bar
 	shared bool      // events are printed on the same terminal
 	bar    *progressbar.ProgressBar
 	phase  string
@@ -34,7 +34,7 @@ func (p *progress) read(done, total int64) {
 
 // replayed shows how many requests have been replayed.
 func (p *progress) replayed(done, total int64) {
-	if done < total { // else they are read meanwhile, and that bar is the better one
+	if done < total { // otherwise the log is being read, and the bar for reading is better
 		p.replay = true
 		p.set("replaying", done, total, false)
 	}
@@ -57,7 +57,7 @@ func (p *progress) set(phase string, done, total int64, bytes bool) {
 			progressbar.OptionClearOnFinish(),
 		)
 	}
-	_ = p.bar.Set64(done) // the bar is only for show
+	_ = p.bar.Set64(done) // display only: an error does not matter
 }
 
 // hide makes room for a line of output on the same terminal.
@@ -73,7 +73,7 @@ func (p *progress) done() {
 	}
 }
 
-// search shows a search that replays the log again and again.
+// search shows the progress of a search that replays the log repeatedly.
 func (p *progress) search(number int, done, total int64) {
 	p.replay = true
 	p.set(fmt.Sprintf("replay %d", number), done, total, false)

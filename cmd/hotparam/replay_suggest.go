@@ -23,23 +23,23 @@ type suggestion struct {
 	Requests int64   `json:"requests"`
 	Skipped  int64   `json:"skipped"`
 	Seconds  float64 `json:"seconds"`
-	Secret   int     `json:"secret_parameters"` // left out
+	Secret   int     `json:"secret_parameters"` // parameters that were left out
 	LeftOut  int64   `json:"requests_left_out"`
 	Days     float64 `json:"days"`
 	Hot      int     `json:"hot_keys"` // counted once each day
 	PerDay   []int   `json:"hot_keys_of_each_day"`
-	Most     int     `json:"most_hot_keys"` // that the least thresholds make
+	Most     int     `json:"most_hot_keys"` // number that the lowest thresholds make hot
 	Refused  int64   `json:"refused"`       // requests that all limits together would have refused
-	Rules    string  `json:"rules"`         // empty: there is nothing to propose
+	Rules    string  `json:"rules"`         // "" if there is nothing to propose
 }
 
-// parameterLine is one of the lines before.
+// parameterLine is one of the lines before the suggestion.
 type parameterLine struct {
 	Event string `json:"event"` // "parameter"
 	*suggest.Param
 }
 
-// keysPerDay reads "10/day".
+// keysPerDay parses a value such as "10/day".
 func keysPerDay(s string) (float64, error) {
 	number, unit, found := strings.Cut(s, "/")
 	n, err := strconv.ParseFloat(number, 64)
@@ -107,8 +107,8 @@ func suggestionJSON(w io.Writer, r *suggest.Result, skipped int64) error {
 	})
 }
 
-// unproposedRows is how many rows the table has before those for which nothing is proposed
-// are left out.
+// unproposedRows is the number of rows from which parameters without a proposal are left out of
+// the table.
 const unproposedRows = 40
 
 // suggestionText writes a rules file, with the reasons in comments.
@@ -144,7 +144,7 @@ func suggestionText(w io.Writer, r *suggest.Result, perDay float64, files []stri
 	return err
 }
 
-// cautionWords says what the limits would have refused: first of all which of them refuse much.
+// cautionWords warns of the limits that would have refused many requests, or returns "".
 func cautionWords(r *suggest.Result) string {
 	var b strings.Builder
 	for _, p := range r.Params {
@@ -159,7 +159,7 @@ func cautionWords(r *suggest.Result) string {
 	return ""
 }
 
-// measuredWords says what the rules make hot.
+// measuredWords describes the keys that the rules would have made hot.
 func measuredWords(r *suggest.Result, perDay float64) string {
 	var b strings.Builder
 	span := r.Last.Sub(r.First)
@@ -228,7 +228,7 @@ func suggestionTable(w io.Writer, r *suggest.Result) error {
 	return nil
 }
 
-// unproposed is 1 where nothing is proposed, which comes last.
+// unproposed returns 1 if nothing is proposed for p, which sorts last, and 0 otherwise.
 func unproposed(p *suggest.Param) int {
 	if p.Threshold == "" {
 		return 1
@@ -246,7 +246,7 @@ func windowWord(seconds float64) string {
 	return fmt.Sprintf("%.0fm", seconds/60)
 }
 
-// nothingToPropose says why no rules are proposed.
+// nothingToPropose describes why no rules are proposed.
 func nothingToPropose(r *suggest.Result) string {
 	if len(r.Params) == 0 {
 		return "nothing to propose: no request has parameters, and no path has values"

@@ -21,15 +21,15 @@ type comparison struct {
 	Requests int64   `json:"requests"`
 	Skipped  int64   `json:"skipped"`
 	Seconds  float64 `json:"seconds"`
-	Changed  int     `json:"changed"` // keys
+	Changed  int     `json:"changed"` // number of keys
 	Before   totals  `json:"before"`
 	After    totals  `json:"after"`
 }
 
-// totals are what one version of the rules comes to.
+// totals are the results of one version of the rules.
 type totals struct {
-	Hot     int64 `json:"hot"`     // keys that were hot at some time
-	Limited int64 `json:"limited"` // requests
+	Hot     int64 `json:"hot"`     // keys that were hot at least once
+	Limited int64 `json:"limited"` // number of requests
 }
 
 // whatIf compares two versions of the rules on the same log.
@@ -72,7 +72,7 @@ func (r *replayRun) whatIf(ctx context.Context) error {
 	return errors.Join(differences(out, all, sum), out.Flush())
 }
 
-// outcome replays the log by one version of the rules.
+// outcome returns the results of replaying the log with one version of the rules.
 func (r *replayRun) outcome(ctx context.Context, rules *rules.Rules, remarks bool) (replay.Summary, []replay.KeyReport, error) {
 	var keys []replay.KeyReport
 	summary, err := r.replay(ctx, replay.Config{
@@ -81,7 +81,7 @@ func (r *replayRun) outcome(ctx context.Context, rules *rules.Rules, remarks boo
 	return summary, keys, err
 }
 
-// maxDifferences is how many keys the table has.
+// maxDifferences is the maximal number of keys in the table.
 const maxDifferences = 30
 
 func differences(w io.Writer, all []replay.Difference, sum comparison) error {
@@ -124,7 +124,7 @@ func arrow(before, after string) string {
 	return before + " → " + after
 }
 
-// hotFor is how often and how long a key was hot.
+// hotFor describes how often and how long a key was hot.
 func hotFor(o replay.Outcome) string {
 	switch o.Hot {
 	case 0:
@@ -135,7 +135,7 @@ func hotFor(o replay.Outcome) string {
 	return fmt.Sprintf("%s in %d times", shortSeconds(o.Seconds), o.Hot)
 }
 
-// shortSeconds is a time with three digits, more or less.
+// shortSeconds formats a time with about three digits.
 func shortSeconds(seconds float64) string {
 	d := time.Duration(seconds * float64(time.Second))
 	switch {

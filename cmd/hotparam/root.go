@@ -17,7 +17,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// streams are where a command reads and writes: data to out, everything else to
+// streams are the input and outputs of a command. It writes data to out and everything else to
 // err.
 type streams struct {
 	in       io.Reader
@@ -30,7 +30,8 @@ func terminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
 }
 
-// newJSON encodes to w. "&" is part of keys, and stays readable.
+// newJSON returns an encoder to w. It does not escape "&", which keys contain, so that they stay
+// readable.
 func newJSON(w io.Writer) *json.Encoder {
 	enc := json.NewEncoder(termtext.NewEscapingWriter(w))
 	enc.SetEscapeHTML(false)
@@ -46,7 +47,7 @@ const (
 	exitUnreachable
 )
 
-// exitError is an error that knows its exit code.
+// exitError is an error with an exit code.
 type exitError struct {
 	code int
 	err  error
@@ -59,10 +60,10 @@ func usageError(err error) error       { return &exitError{exitUsage, err} }
 func configError(err error) error      { return &exitError{exitConfig, err} }
 func unreachableError(err error) error { return &exitError{exitUnreachable, err} }
 
-// errReported says that everything about a failure has been printed.
+// errReported means that everything about a failure has been printed already.
 var errReported = errors.New("reported")
 
-// run is the program without its process: it returns the exit code.
+// run runs the program within this process and returns the exit code.
 func run(ctx context.Context, args []string, s streams) int {
 	root := newRoot(s)
 	root.SetArgs(args)
@@ -135,9 +136,8 @@ precedes the file.`,
 	return root
 }
 
-// writeHelp begins with what the command is for, then shows examples, then flags. It is no
-// template: with text/template the linker keeps every method of every type, five megabytes of
-// them.
+// writeHelp writes the command's description, its examples and its flags. It uses no template,
+// since text/template makes the linker keep every method of every type, which is five megabytes.
 func writeHelp(cmd *cobra.Command, _ []string) {
 	about := cmd.Long
 	if about == "" {
@@ -173,8 +173,8 @@ func writeUsage(cmd *cobra.Command) error {
 	return err
 }
 
-// args checks a command's arguments against their names: "FILE" must be there, "[N]" may be, and
-// the last may be repeated if it ends in "...".
+// args returns a check of a command's arguments against their names. "FILE" is required, "[N]" is
+// optional, and the last one may be repeated if its name ends in "...".
 func args(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		command := strings.TrimPrefix(cmd.CommandPath(), "hotparam ")

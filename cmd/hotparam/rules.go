@@ -49,9 +49,9 @@ code.`,
 	return cmd
 }
 
-// lint checks all files, whatever is wrong with the first.
+// lint checks all files, even if the first is not valid.
 func lint(s streams, paths []string, asJSON bool) error {
-	all := config.Problems{} // encodes as [], not as null
+	all := config.Problems{} // encoded as [], not as null
 	bad := false
 	for _, path := range paths {
 		file, problems, err := parseFile(s.in, path)
@@ -84,8 +84,8 @@ func lint(s streams, paths []string, asJSON bool) error {
 	return nil
 }
 
-// parseFile reads a file, or standard input if the path is "-". The file is nil if it is not
-// valid; of a valid one the problems are warnings.
+// parseFile reads a file, or standard input if the path is "-". If the file is not valid, it
+// returns a nil file and its problems. Otherwise the problems are warnings.
 func parseFile(in io.Reader, path string) (*config.File, config.Problems, error) {
 	var file *config.File
 	var err error

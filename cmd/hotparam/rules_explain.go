@@ -19,7 +19,7 @@ import (
 	"github.com/hotparam/hotparam/internal/explain"
 )
 
-// explaining is what `hotparam rules explain` was asked for.
+// explaining holds the flags of `hotparam rules explain`.
 type explaining struct {
 	config, redis   string
 	from, tokenFile string
@@ -28,7 +28,8 @@ type explaining struct {
 	route, client   string
 	resource        string
 	noRedis, json   bool
-	// eitherByVariable is set if --config or --from is a variable's: then --from is asked.
+	// eitherByVariable is set if --config or --from has the value of its variable. Both may then
+	// be set: --from wins, unless --config is a flag and so precedes the variable of --from.
 	eitherByVariable bool
 }
 
@@ -156,20 +157,20 @@ func (e *explaining) readBody(in io.Reader) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		defer f.Close() // nothing was written
+		defer f.Close() // the file was only read
 		in = f
 	}
 	text, err := io.ReadAll(io.LimitReader(in, explain.MaxBody+1))
 	return string(text), err
 }
 
-// ask has a daemon explain the request.
+// ask sends the request to a daemon, which explains it.
 func (e *explaining) ask(ctx context.Context, q explain.Request) (explain.Document, error) {
 	token, err := base.ReadSecret(e.tokenFile, "")
 	if err != nil {
 		return explain.Document{}, usageError(fmt.Errorf("--token-file: %w", err))
 	}
-	token = cmp.Or(token, os.Getenv("HOTPARAM_TOKEN")) // a token is no flag: others see the arguments of a process
+	token = cmp.Or(token, os.Getenv("HOTPARAM_TOKEN")) // not a flag: others can see the arguments of a process
 	d, err := explain.Ask(ctx, explain.Daemon{URL: e.from, Token: token}, q)
 	switch {
 	case errors.Is(err, explain.ErrURL):
@@ -186,7 +187,8 @@ func (e *explaining) explain(ctx context.Context, s streams, q explain.Request) 
 	if err != nil {
 		return explain.Document{}, err
 	}
-	// Without the key of redacted values, which is often on servers alone, the rest is explained.
+	// The key of redacted values is often present on servers only. Without it the rest is
+	// explained.
 	_ = file.ReadRedactKey()
 	facts, err := e.facts(ctx, file)
 	if err != nil {
@@ -199,13 +201,13 @@ func (e *explaining) explain(ctx context.Context, s streams, q explain.Request) 
 	return d, nil
 }
 
-// facts reads what is hot, unless that is not wanted.
+// facts reads the hot keys and controls from Redis, unless --no-redis is set.
 func (e *explaining) facts(ctx context.Context, file *config.File) (explain.Facts, error) {
 	if e.noRedis {
 		return explain.Facts{Unknown: "Redis was not asked (--no-redis)"}, nil
 	}
 	if file.Aggregator.Source == config.SourceNone {
-		return explain.Facts{}, nil // nothing becomes hot
+		return explain.Facts{}, nil // no key becomes hot
 	}
 	settings := file.Aggregator.WithDefaults().Redis
 	override(&settings.URL, e.redis)
@@ -213,7 +215,7 @@ func (e *explaining) facts(ctx context.Context, file *config.File) (explain.Fact
 	if err != nil {
 		return explain.Facts{}, usageError(err)
 	}
-	defer func() { _ = client.Close() }() // nothing was written
+	defer func() { _ = client.Close() }() // the client has only read
 	facts := explain.Read(ctx, client, file.Rules.Namespace)
 	if facts.Unknown != "" {
 		facts.Unknown += " (" + redacted(settings.URL) + ")"

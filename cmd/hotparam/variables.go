@@ -12,21 +12,20 @@ import (
 	"github.com/hotparam/hotparam/internal/base"
 )
 
-// variableOf returns the variable of a flag.
+// variableOf returns the name of the environment variable of a flag.
 func variableOf(flag string) string {
 	return "HOTPARAM_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// withoutVariable are flags that a variable must not set: it would answer every question yes,
-// or have every command do nothing but help.
+// withoutVariable holds the flags that a variable must not set: it would answer every question
+// with yes, or make every command only print help.
 var withoutVariable = map[string]bool{"help": true, "version": true, "yes": true}
 
-// fromVariable marks a flag whose value is its variable's.
+// fromVariable marks a flag that has the value of its variable.
 const fromVariable = "hotparam_variable"
 
-// applyVariables sets the flags that were not given by their variables, and writes addresses of
-// Redis as URLs. It runs before each command: a variable works for every flag, or help would
-// promise what some commands do not do.
+// applyVariables sets flags that were not given from their variables, and rewrites addresses of
+// Redis as URLs. It runs before each command, because help promises a variable for every flag.
 func applyVariables(cmd *cobra.Command) error {
 	var errs []error
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
@@ -39,7 +38,7 @@ func applyVariables(cmd *cobra.Command) error {
 			f.Annotations = map[string][]string{fromVariable: {"true"}}
 		}
 		if f.Name == "redis" && f.Changed {
-			_ = f.Value.Set(redisURL(f.Value.String())) // text takes any
+			_ = f.Value.Set(redisURL(f.Value.String())) // setting a string flag never fails
 		}
 	})
 	if err := errors.Join(errs...); err != nil {
@@ -48,7 +47,7 @@ func applyVariables(cmd *cobra.Command) error {
 	return nil
 }
 
-// shownValue is a value as errors show it.
+// shownValue returns a value without passwords, for errors.
 func shownValue(flag, value string) string {
 	if flag == "redis" || flag == "graphite" {
 		return redacted(value)
@@ -65,7 +64,7 @@ func byVariable(cmd *cobra.Command, flag string) bool {
 // redisURL returns the URL of a Redis that may be given as host:port.
 func redisURL(s string) string {
 	if s == "" || strings.Contains(s, "://") || !strings.Contains(s, ":") {
-		return s // no port: the client's error says what a URL is
+		return s // without a port the client's error explains the form of a URL
 	}
 	if !strings.Contains(s, "/") {
 		s += "/0"
@@ -73,7 +72,7 @@ func redisURL(s string) string {
 	return "redis://" + s
 }
 
-// suggestFlag adds the flag that was probably meant to the error of one that does not exist.
+// suggestFlag adds the most similar flag to the error of an unknown one.
 func suggestFlag(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) {
@@ -87,7 +86,7 @@ func suggestFlag(cmd *cobra.Command, err error) error {
 	return err
 }
 
-// noCommand is the check of the arguments of a command that only has commands below it.
+// noCommand checks the arguments of a command that only has subcommands.
 func noCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil

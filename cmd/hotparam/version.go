@@ -13,7 +13,7 @@ var version = ""
 
 func readVersion() status.Build { return status.ReadBuild(version) }
 
-// versionLine is what version and --version print.
+// versionLine returns the output of version and --version.
 func versionLine() string {
 	v := readVersion()
 	return fmt.Sprintf("hotparam %s (%s, %s)", v.Version, v.Go, v.Platform)

@@ -51,7 +51,7 @@ func (w *watcher) watch(ctx context.Context, after string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = client.Close() }() // nothing was written
+	defer func() { _ = client.Close() }() // the client has only read
 	follower, err := live.NewFollower(client, live.Config{Namespace: w.at.namespace, Every: watchEvery}, after)
 	if err != nil {
 		return err
@@ -59,10 +59,10 @@ func (w *watcher) watch(ctx context.Context, after string) (err error) {
 	return follower.Run(ctx, w.update)
 }
 
-// watchEvery is how often the streams are read.
+// watchEvery is the interval at which the streams are read.
 const watchEvery = 500 * time.Millisecond
 
-// watcher prints what a follower finds.
+// watcher prints the events of a follower.
 type watcher struct {
 	streams
 	redisFlags
@@ -76,7 +76,7 @@ func (w *watcher) update(u live.Update) error {
 	case u.Err != nil:
 		w.away = true
 		fmt.Fprintln(w.err, printable(fmt.Sprintf("hotparam: cannot read events at %s, trying again: %v", redacted(w.at.redis.URL), u.Err)))
-		return nil //nolint:nilerr // it goes on by itself
+		return nil //nolint:nilerr // the follower retries
 	case !w.begun:
 		fmt.Fprintf(w.err, "watching namespace %q at %s\n", w.at.namespace, redacted(w.at.redis.URL))
 	case w.away:
@@ -104,8 +104,9 @@ func (w *watcher) update(u live.Update) error {
 	return nil
 }
 
-// eventLine is an event in one line: "15:04:05.123  hot      search-terms GET /search?q=phone:
-// 212-230 in 1s, hot at 200/s; limit 50/s".
+// eventLine formats an event as one line:
+//
+//	15:04:05.123  hot      search-terms GET /search?q=phone: 212-230 in 1s, hot at 200/s; limit 50/s
 func eventLine(e *live.Event) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %-7s  %s %s", e.At.Local().Format("15:04:05.000"), e.Type, e.Rule, e.Key)
@@ -125,7 +126,7 @@ func eventLine(e *live.Event) string {
 	return printable(b.String())
 }
 
-// limitOf is a limit with its unit, as "2MB/s".
+// limitOf formats a limit with its unit, such as "2MB/s".
 func limitOf(e *live.Event) string {
 	rate, err := rules.ParseRate(e.Limit)
 	if err != nil || e.Counts == nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// ErrNoKafka says that there is no Kafka to go over.
+// ErrNoKafka means that no Kafka is available.
 var ErrNoKafka = errors.New("there is no Kafka to go over")
 
 // benchTopic is a topic, and a consumer group of the same name, for one measurement.
@@ -20,10 +20,10 @@ type benchTopic struct {
 	name    string
 }
 
-// topicPartitions is how many partitions it has.
+// topicPartitions is the number of the topic's partitions.
 const topicPartitions = 12
 
-// useKafka finds the Kafka that was given, or starts one, and makes the topic.
+// useKafka uses the given Kafka, or starts one, and creates the topic.
 func (p *pipeline) useKafka(ctx context.Context) (brokers []string, err error) {
 	if brokers = p.config.Brokers; len(brokers) == 0 {
 		if parts["broker"] == nil {
@@ -50,12 +50,12 @@ func (p *pipeline) useKafka(ctx context.Context) (brokers []string, err error) {
 	return brokers, nil
 }
 
-// remove takes topic and group away.
+// remove deletes the topic and the group.
 func (t *benchTopic) remove() error {
 	err := t.admin(context.Background(), func(ctx context.Context, admin *kadm.Client) error {
 		_, err := admin.DeleteTopic(ctx, t.name)
 		_, groupErr := admin.DeleteGroup(ctx, t.name)
-		if errors.Is(groupErr, kerr.GroupIDNotFound) { // it had no member yet
+		if errors.Is(groupErr, kerr.GroupIDNotFound) { // it has had no member yet
 			groupErr = nil
 		}
 		return errors.Join(err, groupErr)
@@ -66,7 +66,7 @@ func (t *benchTopic) remove() error {
 	return nil
 }
 
-// adminTimeout bounds what is asked of a Kafka that may not be there.
+// adminTimeout bounds requests to a Kafka that may not be running.
 const adminTimeout = 5 * time.Second
 
 func (t *benchTopic) admin(ctx context.Context, do func(context.Context, *kadm.Client) error) error {

@@ -10,7 +10,7 @@ import (
 
 func init() { parts["broker"] = runBroker }
 
-// runBroker is an embedded Kafka. It answers its address.
+// runBroker runs an embedded Kafka. It answers with its address.
 func runBroker(_ context.Context, l *link) error {
 	var none struct{}
 	if err := l.configure(&none); err != nil {

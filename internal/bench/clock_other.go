@@ -4,10 +4,10 @@ package bench
 
 import "time"
 
-// monotonic is the wall clock, which is all that processes share here.
+// monotonic returns the wall clock, the only clock that processes share here.
 func monotonic() int64 { return time.Now().UnixNano() }
 
 var started = time.Now()
 
-// cpuTime is the time since the start, which is more.
+// cpuTime returns the time since the start, which overestimates the processor time.
 func cpuTime() (time.Duration, error) { return time.Since(started), nil }

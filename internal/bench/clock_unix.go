@@ -10,17 +10,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// monotonic is a clock in nanoseconds that all processes of this machine share, and
-// that cannot be set.
+// monotonic returns the time in nanoseconds of a clock that all processes of this machine share,
+// and that cannot be set.
 func monotonic() int64 {
 	var t unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) != nil {
-		return time.Now().UnixNano() // no system that Go runs on comes here
+		return time.Now().UnixNano() // unreachable on the systems that Go supports
 	}
 	return t.Nano()
 }
 
-// cpuTime is the processor time that this process has taken, user and system.
+// cpuTime returns the user and system time of this process.
 func cpuTime() (time.Duration, error) {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -14,22 +14,21 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// DetectConfig selects the stream and the rules. Rules, Memory and one of Generate and
-// Log are required.
+// DetectConfig configures [Detect]. Rules, Memory, and either Generate or Log are required.
 type DetectConfig struct {
-	// Rules is one rule with one absolute threshold.
+	// Rules holds one rule with one absolute threshold.
 	Rules *rules.Rules
-	// Memory is how many bytes the detector may take.
+	// Memory is the detector's memory budget in bytes.
 	Memory int64
-	// Generate is a stream to make, Log one to read.
+	// Generate describes a stream to generate, Log one to read.
 	Generate *Generate
 	Log      *accesslog.Log
-	// Progress is told how much of the stream is over, of how much; total is -1
-	// where that is not known. Nil: nobody is.
+	// Progress, if not nil, is called with the number of processed events and the total, which is
+	// -1 if unknown.
 	Progress func(done, total int64)
 }
 
-// Generate is a stream by Zipf's law: Windows times Events events, of Keys keys.
+// Generate describes a stream by Zipf's law: Windows times Events events, drawn from Keys keys.
 type Generate struct {
 	Zipf    float64
 	Keys    int
@@ -38,43 +37,43 @@ type Generate struct {
 	Seed    uint64
 }
 
-// DetectResult says how good detection was beside an exact count. A key is truly
-// hot if its true count in some window, that is in the panes of the window until
-// any event, reached the threshold. What was hot is what the detector published.
+// DetectResult compares detection with an exact count. A key is truly hot if its exact count
+// reached the threshold, at any event, in the panes of the window that ends there. A key is hot
+// if the detector published it.
 type DetectResult struct {
-	Precision        *float64 `json:"precision"` // null where nothing was hot
-	Recall           *float64 `json:"recall"`    // null where nothing was truly hot
+	Precision        *float64 `json:"precision"` // null if nothing was hot
+	Recall           *float64 `json:"recall"`    // null if nothing was truly hot
 	MissedAboveFloor int      `json:"missed_above_floor"`
 	FalseHot         int      `json:"false_hot"`
-	Floor            int64    `json:"floor"`             // the highest at the end of any pane
-	Threshold        int64    `json:"threshold"`         // above the floor, or nothing is shown
-	Bounds           int      `json:"bounds"`            // pairs of low and high that were published
-	WrongBounds      int      `json:"wrong_bounds"`      // of these, low above or high below the exact count
-	Cooled           int      `json:"cooled"`            // times that a key cooled
-	CooledEarly      int      `json:"cooled_early"`      // of these, at the exit or above it
-	CooledLate       int      `json:"cooled_late"`       // keys that stayed hot by more than two seconds
-	EventsPerSecond  float64  `json:"events_per_second"` // of processor time
-	MemoryBytes      int64    `json:"memory_bytes"`      // of the heap, that decoder and detector hold at the end
+	Floor            int64    `json:"floor"`             // highest floor at the end of any pane
+	Threshold        int64    `json:"threshold"`         // the result is meaningless unless it is above the floor
+	Bounds           int      `json:"bounds"`            // published pairs of low and high
+	WrongBounds      int      `json:"wrong_bounds"`      // pairs with low above or high below the exact count
+	Cooled           int      `json:"cooled"`            // number of times that a key cooled
+	CooledEarly      int      `json:"cooled_early"`      // number of these at or above the exit
+	CooledLate       int      `json:"cooled_late"`       // keys that stayed hot for over two seconds too long
+	EventsPerSecond  float64  `json:"events_per_second"` // per second of processor time
+	MemoryBytes      int64    `json:"memory_bytes"`      // heap of decoder and detector at the end
 
 	Events int64  `json:"-"`
-	Keys   int    `json:"-"` // distinct
+	Keys   int    `json:"-"` // distinct keys
 	Hot    int    `json:"-"`
 	Near   []Near `json:"-"`
 }
 
-// Near is how many truly hot keys had a peak of at least From and below To times the
+// Near is the number of truly hot keys whose peak was at least From and below To times the
 // threshold, and how many of them were found.
 type Near struct {
 	From, To  float64
 	True, Hot int
 }
 
-// LineRules are the rules for a generated stream: one threshold over one window.
+// LineRules returns the rules for a generated stream: one threshold over one window.
 func LineRules(hot rules.Rate) *rules.Rules { return lineRules(rules.NewThreshold(hot)) }
 
-// Detect sends a stream through decoder and detector, as lines of one count each on
-// the stream's own clock, and beside it through an exact count. A pane's events are
-// made before they are timed; only decoder and detector are.
+// Detect sends a stream through decoder and detector, as lines of one count each on the stream's
+// own clock, and also through an exact count. A pane's events are generated before they are
+// timed, so only decoder and detector are timed.
 func Detect(ctx context.Context, c DetectConfig) (DetectResult, error) {
 	threshold := c.Rules.Rules[0].Hot[0].Rate
 	window := c.Rules.Rules[0].Hot[0].Window()
@@ -127,7 +126,7 @@ func Detect(ctx context.Context, c DetectConfig) (DetectResult, error) {
 		result.EventsPerSecond = math.Round(float64(result.Events) / took.Seconds())
 	}
 	result.MemoryBytes = d.release()
-	runtime.KeepAlive(b) // the decoder has views of its last packet, which is ours
+	runtime.KeepAlive(b) // the decoder references its last packet, which belongs to b
 	result.judge(exact, d.hot, threshold.N)
 	j := d.judging
 	result.Bounds, result.WrongBounds, result.Cooled, result.CooledEarly = j.bounds, j.wrongBounds, j.cooled, j.cooledEarly
@@ -135,7 +134,7 @@ func Detect(ctx context.Context, c DetectConfig) (DetectResult, error) {
 	return result, nil
 }
 
-// judge compares what was hot with the exact count.
+// judge compares the hot keys with the exact count.
 func (r *DetectResult) judge(exact *reference, hot map[string]struct{}, threshold int64) {
 	r.Keys, r.Hot = len(exact.keys), len(hot)
 	r.Near = nearBuckets()
@@ -167,7 +166,7 @@ func (r *DetectResult) judge(exact *reference, hot map[string]struct{}, threshol
 	}
 }
 
-// nearBuckets are multiples of the threshold: the nearer, the harder to tell.
+// nearBuckets returns multiples of the threshold: the nearer to it, the harder to detect.
 func nearBuckets() []Near {
 	bounds := []float64{1, 1.02, 1.05, 1.1, 1.2, 1.5, 2, 5, math.Inf(1)}
 	buckets := make([]Near, len(bounds)-1)
@@ -186,21 +185,21 @@ func nearBucket(buckets []Near, multiple float64) *Near {
 	return &buckets[len(buckets)-1]
 }
 
-// detection is the measured detector, and its publisher.
+// detection is the measured detector and its publisher.
 type detection struct {
 	decoder  *decode.Decoder
 	detector *aggregator.Detector
 	hot      map[string]struct{}
 	advanced time.Time
-	told     time.Time // when the hot keys' present counts were asked for
+	told     time.Time // time of the last Refresh
 	judging  *judging
 }
 
-// advanceEvery is how often the detector is advanced: a shard is with each
-// read.
+// advanceEvery is the interval at which the detector is advanced, like that of a shard, which
+// advances with each read.
 const advanceEvery = time.Millisecond
 
-// feed returns how much processor time a batch took.
+// feed processes a batch and returns the processor time that it took.
 func (d *detection) feed(b *batch) (time.Duration, error) {
 	from, err := cpuTime()
 	if err != nil {
@@ -225,17 +224,17 @@ func (d *detection) feed(b *batch) (time.Duration, error) {
 	return to - from, err
 }
 
-// refreshEvery is how often the present counts of hot keys are told: between two panes, so
-// that it is known of which window they are.
+// refreshEvery is the interval at which the counts of hot keys are published. That happens
+// between two panes, so that their window is known.
 const refreshEvery = time.Second
 
-// silence lets time pass after the stream until every key must be cool, and judges what
-// is told meanwhile: one that is still hot then is late.
+// silence advances the time after the stream until every key must have cooled, and judges the
+// published changes. A key that is still hot then is late.
 func (d *detection) silence(floor int64) {
 	j := d.judging
 	pane := d.advanced.UnixNano()/j.exact.pane + 1
 	t := j.threshold
-	// What is hidden leaves with its cell, some panes after its window.
+	// Hidden counts leave with their cell, some panes after their window.
 	last := pane + int64(t.Rate.Per+t.Hold+t.CoolDown+slack)/j.exact.pane + int64(j.exact.panes)
 	for ; pane <= last; pane++ {
 		now := time.Unix(0, pane*j.exact.pane)
@@ -253,7 +252,7 @@ func (d *detection) silence(floor int64) {
 	}
 }
 
-// release forgets the detector and returns how much of the heap it held.
+// release drops the detector and returns the heap that it held.
 func (d *detection) release() int64 {
 	held := heap()
 	d.decoder, d.detector = nil, nil
@@ -262,7 +261,7 @@ func (d *detection) release() int64 {
 
 func heap() int64 {
 	runtime.GC()
-	runtime.GC() // what the first one has found in pools
+	runtime.GC() // the second one frees the contents of pools
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)

@@ -6,25 +6,25 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// judging holds what a detector publishes against an exact count: bounds as they are told,
-// and when keys cool. It is asked between two panes, when the count is complete up to the
-// pane before.
+// judging checks the published changes of a detector against an exact count: their bounds, and
+// the times at which keys cool. It runs between two panes, when the count is complete up to the
+// previous pane.
 type judging struct {
 	exact     *reference
 	threshold *rules.Threshold
 	told      []telling
-	hot       map[string]time.Time // since when
-	below     map[string]time.Time // since when a hot key is below the exit by all that can be hidden
+	hot       map[string]time.Time // start of each key's hot time
+	below     map[string]time.Time // time since which the exit exceeds a hot key's count and floor
 	late      map[string]struct{}
 
 	bounds, wrongBounds, cooled, cooledEarly int
 }
 
-// telling is one thing that was published.
+// telling is one published change or refresh.
 type telling struct {
 	rules.Hot
 	kind   tellingKind
-	before int64 // what the key had before the batch in which it became hot
+	before int64 // exact count before the batch in which the key became hot
 }
 
 type tellingKind uint8
@@ -35,15 +35,15 @@ const (
 	refreshed
 )
 
-// slack is how much later than it must a key may cool: what is hidden leaves up to a span
-// of cells after its window.
+// slack is the tolerated delay of a key that must cool: hidden counts leave up to a span of cells
+// after their window.
 const slack = 2 * time.Second
 
 func newJudging(exact *reference, t *rules.Threshold) *judging {
 	return &judging{exact: exact, threshold: t, hot: make(map[string]time.Time), below: make(map[string]time.Time), late: make(map[string]struct{})}
 }
 
-// bound checks bounds of a count that is at least least and at most most.
+// bound checks the bounds of a count that is between least and most.
 func (j *judging) bound(h *rules.Hot, least, most int64) {
 	j.bounds++
 	if h.Low > most || h.High != rules.Unknown && h.High < least {
@@ -51,8 +51,8 @@ func (j *judging) bound(h *rules.Hot, least, most int64) {
 	}
 }
 
-// panesOver judges what was published of panes that are over, before the count goes on to the
-// next one, in which a key may have become hot: what it had until then is noted.
+// panesOver judges the changes published for ended panes. It runs before the exact count includes
+// the next pane, in which a key may have become hot, so it records the key's count until then.
 func (j *judging) panesOver(pane int64, now time.Time, floor int64) {
 	for i := range j.told {
 		t := &j.told[i]
@@ -78,7 +78,7 @@ func (j *judging) panesOver(pane int64, now time.Time, floor int64) {
 	}
 }
 
-// lateness notes a hot key that should be cool.
+// lateness records a hot key that should have cooled.
 func (j *judging) lateness(t *telling, truth int64, now time.Time, floor int64) {
 	if truth+floor >= j.exit() {
 		delete(j.below, t.Text)
@@ -98,7 +98,7 @@ func (j *judging) lateness(t *telling, truth int64, now time.Time, floor int64) 
 	}
 }
 
-// paneCounted judges what became hot in a pane, when the count has all of it.
+// paneCounted judges the keys that became hot in a pane, once the count includes the whole pane.
 func (j *judging) paneCounted(pane int64) {
 	for i := range j.told {
 		if t := &j.told[i]; t.kind == becameHot {

@@ -1,13 +1,11 @@
-// Package bench measures hotparam on the machine that it runs on, for the
-// command `hotparam bench`: what a request pays ([Request]), how many lines the
-// aggregator takes in ([Ingest]), how good detection is beside an exact count
-// ([Detect]), how long it takes from a burst to the limit in force on the last of many
-// instances ([Enforce]), and what the whole chain takes over UDP and over Kafka
-// ([Pipeline]).
+// Package bench measures hotparam on the machine that it runs on, for the command `hotparam
+// bench`. [Request] measures the cost of a request, and [Ingest] the lines per second that the
+// aggregator processes. [Detect] compares detection with an exact count. [Enforce] measures the
+// time from a burst to its limit in force on the last of many instances, and [Pipeline] the cost
+// of the whole chain over UDP and over Kafka.
 //
-// Alternatives are measured in the same run, in turns, and reported as medians:
-// then a machine that is busy changes all figures alike. What has to be a process
-// of its own, such as a sender or an instance, is the program itself, started anew
-// as a part ([RunPart]): a part ends when its standard input does, so none outlives
-// the process that started it, however that ends.
+// Alternatives are measured in the same run, in turns, and reported as medians, so that load on
+// the machine changes all figures alike. Parts that need their own process, such as a sender or
+// an instance, run this program again as a part ([RunPart]). A part ends when its standard input
+// does, so none outlives the process that started it, however that process ends.
 package bench

@@ -11,29 +11,29 @@ import (
 	"github.com/hotparam/hotparam/internal/base"
 )
 
-// EnforceConfig says how the time to enforce is measured. Command is required; else
-// the zero value is the default.
+// EnforceConfig configures [Enforce]. Command is required. The zero value of any other field is
+// its default.
 type EnforceConfig struct {
-	// Command starts a part of this program: see [RunPart].
+	// Command is the command that starts a part of this program: see [RunPart].
 	Command []string
-	// Instances is how many there are; 0 is 20.
+	// Instances is the number of instances. Zero means 20.
 	Instances int
-	// Samples is how many bursts there are; 0 is 200.
+	// Samples is the number of bursts. Zero means 200.
 	Samples int
-	// Threshold is at how many requests within a second a key is hot; 0 is ten for
-	// each instance. A burst has twice as many.
+	// Threshold is the number of requests within a second that makes a key hot. Zero means ten
+	// for each instance. A burst has twice as many.
 	Threshold int
-	// Over is how long a burst takes; 0 is 50 ms.
+	// Over is the length of a burst. Zero means 50 ms.
 	Over time.Duration
-	// Zipf spreads a burst over the instances by Zipf's law with exponent 1, in a
-	// new order for each; else they take turns.
+	// Zipf spreads a burst over the instances by Zipf's law with exponent 1, in a new order for
+	// each burst. Otherwise the instances take turns.
 	Zipf bool
-	// Slow leaves urgent flushes off.
+	// Slow disables urgent flushes.
 	Slow bool
-	// Redis is the URL of a Redis to go over; empty: a redis-server of the PATH is
+	// Redis is the URL of a Redis to use. If it is empty, a redis-server from the PATH is
 	// started.
 	Redis string
-	// Progress, if not nil, is called with how much of the run is over.
+	// Progress, if not nil, is called with the number of measured bursts and the total.
 	Progress func(done, total int)
 }
 
@@ -52,33 +52,33 @@ func (c *EnforceConfig) setDefaults() {
 	}
 }
 
-// ErrNoRedis says that there is no Redis to go over.
+// ErrNoRedis means that no Redis is available.
 var ErrNoRedis = errors.New("there is no Redis to go over")
 
-// EnforceResult is how long it took from the request that made the fleet's count of
-// a key reach the threshold to its limit in force on the last instance.
+// EnforceResult has the times from the request that made the fleet's count of a key reach the
+// threshold to its limit in force on the last instance.
 type EnforceResult struct {
 	N     int     `json:"n"`
 	P50MS float64 `json:"p50_ms"`
 	P99MS float64 `json:"p99_ms"`
 	MaxMS float64 `json:"max_ms"`
 
-	// Last are all those times, First those to the first request that was refused on
-	// any instance; both are sorted.
+	// Last holds all these times. First holds the times to the first request that was refused on
+	// any instance. Both are sorted.
 	Last  []time.Duration `json:"-"`
 	First []time.Duration `json:"-"`
-	// Missed are samples in which some instance did not hold the key to its limit
-	// within [EnforceLimit]; they are in Last with that time.
+	// Missed is the number of samples in which some instance did not enforce the limit within
+	// [EnforceLimit]. They are in Last with that time.
 	Missed int `json:"-"`
 }
 
-// EnforceLimit is how long a burst is waited for.
+// EnforceLimit bounds the wait for a burst's limit.
 const EnforceLimit = 2 * time.Second
 
-// Enforce measures with real processes: instances, each a guard with its collector
-// and its watcher, and an aggregator, over sockets and a Redis. Each burst is for a
-// key of its own, begins at any time between two flushes, and its limit is one
-// request per second on each instance.
+// Enforce measures with real processes over sockets and a Redis: an aggregator, and instances
+// that each have a guard with its collector and its watcher. Each burst is for a new key and
+// begins at a random time between two flushes. Its limit is one request per second on each
+// instance.
 func Enforce(ctx context.Context, c EnforceConfig) (result EnforceResult, err error) {
 	c.setDefaults()
 	f, err := newFleet(ctx, c)
@@ -123,8 +123,8 @@ func (r *EnforceResult) sum() {
 	r.P50MS, r.P99MS, r.MaxMS = ms(Percentile(r.Last, 50)), ms(Percentile(r.Last, 99)), ms(Percentile(r.Last, 100))
 }
 
-// warmFor is how long bursts are not counted: connections are made, scripts loaded,
-// and polls have told the instances how many they are.
+// warmFor is the time in which bursts are not counted. Until then connections are made, scripts
+// are loaded, and polls have reported the number of instances to each of them.
 const warmFor = 2 * time.Second
 
 func (f *fleet) warmUp(ctx context.Context) error {
@@ -137,11 +137,11 @@ func (f *fleet) warmUp(ctx context.Context) error {
 	return nil
 }
 
-// enforced is what one burst came to.
+// enforced is the result of one burst.
 type enforced struct {
-	last    time.Duration // from the crossing to the limit in force on the last instance
-	first   time.Duration // to the first request refused on any
-	refused bool          // there was one
+	last    time.Duration // time from reaching the threshold to the limit in force on the last instance
+	first   time.Duration // time to the first refused request on any instance
+	refused bool          // whether there was one
 	missed  bool
 }
 
@@ -173,10 +173,10 @@ func (f *fleet) sample(ctx context.Context) (enforced, error) {
 	return judge(outcomes, f.config.Threshold), ctx.Err()
 }
 
-// begin is when the next burst begins: soon, but at any time between two flushes,
-// since keys are found right behind one.
+// begin returns the start of the next burst: soon, but at a random time between two flushes,
+// since keys are detected right after a flush.
 func (f *fleet) begin() int64 {
-	const orders = 3 * time.Millisecond // on their way to the instances
+	const orders = 3 * time.Millisecond // time for the orders to reach the instances
 	return monotonic() + int64(orders) + f.rand.Int64N(int64(base.FlushInterval))
 }
 
@@ -190,7 +190,7 @@ func (f *fleet) picker() func(i int) int {
 	return func(int) int { return order[zipf.Draw()-1] }
 }
 
-// judge finds the request that reached the threshold, and what came of it.
+// judge finds the request that reached the threshold, and the times from it to the limit.
 func judge(outcomes []outcome, threshold int) enforced {
 	var requests []int64
 	for _, o := range outcomes {

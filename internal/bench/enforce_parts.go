@@ -16,7 +16,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// fleetConfig is what the parts of a fleet have in common.
+// fleetConfig is the configuration that the parts of a fleet share.
 type fleetConfig struct {
 	Redis      string // URL
 	Namespace  string
@@ -25,15 +25,15 @@ type fleetConfig struct {
 	Aggregator string // address
 }
 
-// rules: a limit far below the threshold, and a hold so short that the hot set does
-// not grow with the samples.
+// rules returns rules with a limit far below the threshold, and with a hold so short that the hot
+// set does not grow with the samples.
 func (c *fleetConfig) rules() *rules.Rules {
 	hot := rules.NewThreshold(rules.Rate{N: int64(c.Threshold), Per: time.Second})
 	hot.Hold = time.Second
 	return searchRules(c.Namespace, hot, &rules.Limit{Quota: rules.Quota{Rate: rules.Rate{N: 1, Per: time.Second}, Burst: 1}, Mode: rules.ModeLimit})
 }
 
-// runAggregator answers the address that it listens on.
+// runAggregator answers with the address that it listens on.
 func runAggregator(ctx context.Context, l *link) (err error) {
 	var c fleetConfig
 	if err := l.configure(&c); err != nil {
@@ -60,7 +60,8 @@ func runAggregator(ctx context.Context, l *link) (err error) {
 	}, a.Run, publisher.Run)
 }
 
-// serve runs loops until talk returns or one of them fails.
+// serve runs the loops until talk returns, and then waits for them to end. It returns the error of
+// talk and the first error of the loops.
 func (l *link) serve(ctx context.Context, talk func() error, loops ...func(context.Context) error) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -79,23 +80,24 @@ type instanceConfig struct {
 	Number, Of int
 }
 
-// burst is an instance's part of one: a request at each instant, in monotonic time,
-// then now and then one until the key is in force here, or Until.
+// burst is one instance's part of a burst. It has a request at each time of At, in monotonic
+// time. After them the instance probes periodically until the key is in force there, or until
+// Until.
 type burst struct {
 	Query string
 	At    []int64
 	Until int64
 }
 
-// outcome is what came of it: when the requests were, the first of them that was
-// refused, and when the key came into the hot set; zero means never.
+// outcome is the result of a burst on one instance: the times of its requests, of the first
+// refused one, and of the key's arrival in the hot set. Zero means never.
 type outcome struct {
 	Requests []int64
 	Refused  int64
 	Swapped  int64
 }
 
-// inForce is when the limit was, as the instance saw it first; zero means never.
+// inForce returns the time at which the instance first saw the limit in force. Zero means never.
 func (o *outcome) inForce() int64 {
 	if o.Refused != 0 && (o.Swapped == 0 || o.Refused < o.Swapped) {
 		return o.Refused
@@ -103,22 +105,21 @@ func (o *outcome) inForce() int64 {
 	return o.Swapped
 }
 
-// instance is an instance of an API without the API.
+// instance is an instance of an API without the API itself.
 type instance struct {
 	guard *middleware.Guard
 	await atomic.Pointer[awaited]
 	over  atomic.Bool
-	probe time.Duration // by which this instance's probes are later than the first one's
+	probe time.Duration // offset of this instance's probes from those of the first one
 }
 
-// awaited is a key that is to become hot, and when it did.
+// awaited is a key that should become hot, and the time at which it did.
 type awaited struct {
 	text string
 	at   atomic.Int64
 }
 
-// runInstance answers when it follows the hot set, and then each burst with its
-// outcome.
+// runInstance answers once it follows the hot set, and then answers each burst with its outcome.
 func runInstance(ctx context.Context, l *link) (err error) {
 	var c instanceConfig
 	if err := l.configure(&c); err != nil {
@@ -157,10 +158,10 @@ func runInstance(ctx context.Context, l *link) (err error) {
 	}, counts.Run, watcher.Run)
 }
 
-// bursts answers each burst with its outcome until the input ends, which ends the
-// burst at hand as well.
+// bursts answers each burst with its outcome until the input ends. The end of the input also ends
+// the current burst.
 func (in *instance) bursts(l *link) error {
-	bursts, ended := make(chan burst, 1), make(chan error, 1) // told one by one
+	bursts, ended := make(chan burst, 1), make(chan error, 1) // bursts are sent one by one
 	go func() {
 		defer close(bursts)
 		for {
@@ -176,13 +177,14 @@ func (in *instance) bursts(l *link) error {
 	var errs []error
 	for b := range bursts {
 		if err := l.send(in.run(b)); err != nil {
-			errs = append(errs, err) // nobody reads; so the input ends as well
+			errs = append(errs, err) // no one reads; so the input ends as well
 		}
 	}
 	return errors.Join(append(errs, <-ended)...)
 }
 
-// collectorConfig is the collector of an instance, with or without urgent flushes.
+// collectorConfig returns the configuration of an instance's collector, with or without urgent
+// flushes.
 func collectorConfig(sink collector.Sink, rules *rules.Rules, slow bool) collector.Config {
 	c := collector.Config{Sink: sink, Rules: rules}
 	if slow {
@@ -191,7 +193,7 @@ func collectorConfig(sink collector.Sink, rules *rules.Rules, slow bool) collect
 	return c
 }
 
-// swapped notes when the key that is awaited came into the hot set.
+// swapped records the time at which the awaited key came into the hot set.
 func (in *instance) swapped(_ string, hot []rules.Hot) {
 	a := in.await.Load()
 	if a == nil || a.at.Load() != 0 {
@@ -205,7 +207,7 @@ func (in *instance) swapped(_ string, hot []rules.Hot) {
 	}
 }
 
-// probeEvery is how often an instance asks, after its part of a burst, whether the
+// probeEvery is the interval at which an instance checks, after its part of a burst, whether the
 // key is in force.
 const probeEvery = 5 * time.Millisecond
 
@@ -225,14 +227,14 @@ func (in *instance) run(b burst) outcome {
 		time.Sleep(time.Duration(next - monotonic()))
 		in.request(b.Query, &o)
 		if a.at.Load() != 0 && o.Refused == 0 {
-			in.request(b.Query, &o) // the first one may have had the one token
+			in.request(b.Query, &o) // the first one may have taken the only token
 		}
 	}
 	o.Swapped = a.at.Load()
 	return o
 }
 
-// firstProbe is when the first probe is: those of all instances come one by one.
+// firstProbe returns the time of the first probe. The instances probe one after the other.
 func (in *instance) firstProbe(b burst) int64 {
 	after := b.Until - int64(EnforceLimit)
 	if n := len(b.At); n > 0 {
@@ -241,7 +243,7 @@ func (in *instance) firstProbe(b burst) int64 {
 	return after + int64(in.probe)
 }
 
-// request is counted as of before it was checked, and refused as of after.
+// request sends a request. Its time is taken before the check, that of a refusal after it.
 func (in *instance) request(query string, o *outcome) {
 	o.Requests = append(o.Requests, monotonic())
 	if d := in.guard.Check(request(query)); !d.Allowed && o.Refused == 0 {

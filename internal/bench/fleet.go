@@ -6,7 +6,7 @@ import (
 	mathrand "math/rand/v2"
 )
 
-// fleet is what runs: a Redis, an aggregator, instances.
+// fleet holds the running parts: a Redis, an aggregator, instances.
 type fleet struct {
 	harness
 	config    EnforceConfig
@@ -15,8 +15,8 @@ type fleet struct {
 	samples   int
 }
 
-// newFleet starts all of it and returns when all instances follow the hot set. What
-// it returns is to be stopped, whether or not there is an error.
+// newFleet starts all parts and returns when all instances follow the hot set. The caller must
+// stop the returned fleet even if there is an error.
 func newFleet(ctx context.Context, c EnforceConfig) (*fleet, error) {
 	f := &fleet{harness: newHarness(c.Command, c.Redis), config: c, rand: newRand(1)}
 	if err := f.useRedis(ctx); err != nil {

@@ -15,12 +15,12 @@ import (
 	"github.com/hotparam/hotparam/hotkeys"
 )
 
-// harness is what a measurement with processes of its own stands on: its parts, and
-// a Redis with a namespace for it alone.
+// harness holds the parts of a measurement with several processes, and a Redis with a namespace
+// for the measurement.
 type harness struct {
-	command   []string // of a part
-	given     string   // URL of a Redis that was there before; empty: none
-	parts     []*part  // in the order of their start
+	command   []string // command that starts a part
+	given     string   // URL of an existing Redis, or empty
+	parts     []*part  // parts in the order in which they started
 	redis     string   // URL
 	namespace string
 }
@@ -37,7 +37,7 @@ func (h *harness) start(ctx context.Context, name string, config any) (*part, er
 	return p, err
 }
 
-// useRedis finds the Redis that was given, or starts a server of the PATH.
+// useRedis uses the given Redis, or starts a redis-server from the PATH.
 func (h *harness) useRedis(ctx context.Context) error {
 	if h.redis = h.given; h.redis == "" {
 		if err := h.startRedis(ctx); err != nil {
@@ -67,8 +67,8 @@ func (h *harness) startRedis(ctx context.Context) error {
 	return server.receive(&h.redis)
 }
 
-// stop ends all parts, the last one first, so that what has been counted still finds
-// its way, and leaves nothing in a Redis that was there before.
+// stop ends all parts, the last one first, so that counts in flight still arrive. It deletes the
+// measurement's keys from a Redis that existed before.
 func (h *harness) stop() error {
 	var errs []error
 	for _, p := range slices.Backward(h.parts) {
@@ -85,7 +85,7 @@ func (h *harness) withRedis(do func(redis.UniversalClient) error) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = client.Close() }() // all answers are there
+	defer func() { _ = client.Close() }() // all answers have arrived
 	return do(client)
 }
 

@@ -10,37 +10,36 @@ import (
 
 // IngestConfig configures [Ingest]. Command is required.
 type IngestConfig struct {
-	// Command starts a part of this program: see [RunPart].
+	// Command is the command that starts a part of this program: see [RunPart].
 	Command []string
-	// Loads are what is measured, in turns. None means those that [IngestLoads]
-	// returns by default.
+	// Loads are the loads to measure, in turns. None means the default of [IngestLoads].
 	Loads []IngestLoad
-	// Rounds is how often each is measured. Zero means 5.
+	// Rounds is the number of measurements of each load. Zero means 5.
 	Rounds int
-	// Slice is how long it is measured each time. Zero means 1 s.
+	// Slice is the length of one measurement. Zero means 1 s.
 	Slice time.Duration
-	// VsMinimal measures a minimal reader, too, in turns.
+	// VsMinimal also measures a minimal reader, in turns.
 	VsMinimal bool
-	// Progress, if not nil, is called with how much of the run is over.
+	// Progress, if not nil, is called with the number of finished measurements and the total.
 	Progress func(done, total int)
 }
 
-// IngestLoad is how packets are sent, and how many sockets share the port.
+// IngestLoad describes how packets are sent, and how many sockets share the port.
 type IngestLoad struct {
-	// Rate is how many packets are sent a second, at random times as those of a fleet
-	// arrive. Zero means as fast as possible.
+	// Rate is the number of packets sent per second, at random times like those of a fleet. Zero
+	// means as fast as possible.
 	Rate    int `json:"packets_per_second"`
 	Readers int `json:"readers"`
-	// Merged is that up to 32 packets of one length are passed to the system as one message
-	// (UDP_SEGMENT). It passes them on as one to a socket that takes that (UDP_GRO), and cuts
-	// them for others. Otherwise each packet is sent by itself.
+	// Merged passes up to 32 packets of one length to the system as one message (UDP_SEGMENT).
+	// The system delivers them as one to a socket that accepts that (UDP_GRO), and splits them
+	// for others. Otherwise each packet is sent separately.
 	Merged bool `json:"merged"`
 }
 
-// IngestLoads returns the loads of each number of readers at each rate. Without rates they are
-// a flood and two below saturation, and without readers one and, where sockets can share a
-// port, two. A flood is measured of packets by themselves, and of merged ones on systems that have
-// them.
+// IngestLoads returns the loads for each number of readers at each rate. The default rates are a
+// flood and two rates below saturation. The default numbers of readers are one and, where sockets
+// can share a port, two. A flood is measured with separate packets, and also with merged ones on
+// systems that support them.
 func IngestLoads(rates, readers []int) (all []IngestLoad) {
 	if len(rates) == 0 {
 		rates = []int{0, 50_000, 5_000}
@@ -61,35 +60,35 @@ func IngestLoads(rates, readers []int) (all []IngestLoad) {
 	return all
 }
 
-// IngestResult has a figure for each load.
+// IngestResult has the figures for each load.
 type IngestResult struct {
 	Loads []IngestFigures `json:"loads"`
 }
 
-// IngestFigures are what the aggregator takes in under one load: medians over the rounds. CPU
-// is the user and system time of the whole process that receives, and of it alone.
+// IngestFigures are the figures of the aggregator under one load, as medians over the rounds. CPU
+// is the user and system time of the whole receiving process, and of that process alone.
 type IngestFigures struct {
 	IngestLoad
 	LinesPerSecond    float64 `json:"lines_per_second"`
 	LinesPerCPUSecond float64 `json:"lines_per_cpu_second"`
-	Lost              int64   `json:"lost"` // lines sent less those counted, of all rounds
+	Lost              int64   `json:"lost"` // lines sent minus lines counted, over all rounds
 
 	*Minimal
 
-	Sent int64 `json:"-"` // lines of all rounds
+	Sent int64 `json:"-"` // lines sent, over all rounds
 }
 
-// Minimal is the same of a minimal reader: one read at a time, the least parsing that these
-// lines need, a Go map for each socket, no window and no bounds.
+// Minimal has the same figures for a minimal reader: one read at a time, the least parsing that
+// these lines need, a Go map for each socket, no window and no bounds.
 type Minimal struct {
 	LinesPerSecond    float64 `json:"minimal_lines_per_second"`
 	LinesPerCPUSecond float64 `json:"minimal_lines_per_cpu_second"`
-	// Ratio is that of the lines per CPU second, the aggregator's over the minimal reader's:
-	// the median of the rounds' ratios.
+	// Ratio is the aggregator's lines per CPU second divided by the minimal reader's: the median
+	// of the ratios of the rounds.
 	Ratio float64 `json:"ratio"`
 }
 
-// Ingest measures from the socket to the window.
+// Ingest measures the aggregator from the socket to the window.
 func Ingest(ctx context.Context, c IngestConfig) (IngestResult, error) {
 	if c.Rounds == 0 {
 		c.Rounds = 5
@@ -163,11 +162,11 @@ func medianOf(rounds []ingestRound, f func(ingestRound) float64) float64 {
 
 // ingestRound is one measurement.
 type ingestRound struct {
-	sent, counted int64 // lines, from the first to the last
+	sent, counted int64 // lines, over the whole run
 	from, to      reading
 }
 
-// reading is what a receiver has done by an instant.
+// reading is the progress of a receiver at a point in time.
 type reading struct {
 	Lines int64
 	CPU   time.Duration
@@ -178,10 +177,11 @@ func (r ingestRound) lines() float64     { return float64(r.to.Lines - r.from.Li
 func (r ingestRound) perSecond() float64 { return r.lines() / (float64(r.to.At-r.from.At) / 1e9) }
 func (r ingestRound) perCPU() float64    { return r.lines() / (r.to.CPU - r.from.CPU).Seconds() }
 
-// settle is how long lines flow before they are measured: all keys have been seen.
+// settle is the time before a measurement in which lines are sent, so that all keys have been
+// seen.
 const settle = 300 * time.Millisecond
 
-// round starts a receiver and a sender, measures while lines flow, and ends both.
+// round starts a receiver and a sender, measures while lines are received, and ends both.
 func (c *IngestConfig) round(ctx context.Context, kind string, load IngestLoad) (r ingestRound, err error) {
 	receiver, err := startPart(ctx, c.Command, "receiver", receiverConfig{Kind: kind, Readers: load.Readers})
 	if err != nil {
@@ -227,7 +227,7 @@ func (c *IngestConfig) round(ctx context.Context, kind string, load IngestLoad) 
 	return r, nil
 }
 
-// read asks a receiver for a reading.
+// read requests a reading from a receiver.
 func (p *part) read() (r reading, err error) {
 	if err := p.send("read"); err != nil {
 		return r, err
@@ -235,8 +235,8 @@ func (p *part) read() (r reading, err error) {
 	return r, p.receive(&r)
 }
 
-// interrupted is the end of ctx where that is what brought err about: parts that
-// end then say much else.
+// interrupted returns the error of ctx if it has ended, and err otherwise. Parts that end then
+// return various other errors.
 func interrupted(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-// minimal is the least that takes in these lines, and no others: no daemon around it, no
-// window, no bounds, one prefix that it steps over unread. It shares no code with what it is
-// compared with.
+// minimal is the least code that reads these lines, and no others: no daemon around it, no
+// window, no bounds, and one prefix that it skips unread. It shares no code with the aggregator,
+// which is compared with it.
 type minimal struct {
 	conns []*net.UDPConn
 	sum   atomic.Int64
 }
 
-// newMinimal opens as many sockets as there are to be readers, which share a port.
+// newMinimal opens a socket for each reader. The sockets share a port.
 func newMinimal(ctx context.Context, readers int) (*minimal, error) {
 	m, addr := new(minimal), "127.0.0.1:0"
 	var lc net.ListenConfig
@@ -33,7 +33,7 @@ func newMinimal(ctx context.Context, readers int) (*minimal, error) {
 			return nil, errors.Join(err, m.close())
 		}
 		m.conns = append(m.conns, conn.(*net.UDPConn))
-		_ = conn.(*net.UDPConn).SetReadBuffer(8 << 20) // as much as the aggregator asks for
+		_ = conn.(*net.UDPConn).SetReadBuffer(8 << 20) // as much as the aggregator requests
 		addr = conn.LocalAddr().String()
 	}
 	return m, nil
@@ -50,7 +50,7 @@ func (m *minimal) close() (err error) {
 }
 
 func (m *minimal) run(ctx context.Context) error {
-	defer func() { _ = m.close() }() // all is read
+	defer func() { _ = m.close() }() // everything has been read
 	errs := make([]error, len(m.conns))
 	var reading sync.WaitGroup
 	for i, conn := range m.conns {
@@ -76,8 +76,8 @@ func (m *minimal) read(ctx context.Context, conn *net.UDPConn) error {
 	}
 }
 
-// CountLines adds the counts of a packet's lines to counts, by key, and returns the number of
-// lines. The lines are those that a sender of [Ingest] writes.
+// CountLines adds the counts in a packet's lines to counts, by key, and returns the number of
+// lines. The lines have the form that a sender of [Ingest] writes.
 func CountLines(packet []byte, counts map[string]*int64) (lines int64) {
 	for len(packet) > 0 {
 		key, n, rest, ok := CutLine(packet, len(linePrefix))
@@ -97,9 +97,9 @@ func CountLines(packet []byte, counts map[string]*int64) (lines int64) {
 }
 
 // CutLine parses the first line of a packet, "PREFIXKEY:N|c" with a prefix of that length, and
-// returns its key and its count with the rest of the packet. It does the least that any reader
-// must: it shares no code with package decode, which is compared with it. ok is false if the line
-// has another form.
+// returns its key, its count and the rest of the packet. It does only the work that any reader
+// must do, and shares no code with package decode, which is compared with it. ok is false if the
+// line has another form.
 func CutLine(packet []byte, prefix int) (key []byte, n int64, rest []byte, ok bool) {
 	line := packet
 	if end := bytes.IndexByte(packet, '\n'); end >= 0 {

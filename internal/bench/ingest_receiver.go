@@ -22,17 +22,17 @@ type receiverConfig struct {
 	Readers int
 }
 
-// receiver counts what comes to a socket.
+// receiver counts the lines that arrive at a socket.
 type receiver interface {
 	addr() net.Addr
-	// run reads until ctx ends, and then what the socket still holds.
+	// run reads until ctx ends, and then reads the rest of the socket's buffer.
 	run(ctx context.Context) error
-	// lines is how many were counted. It is safe for concurrent use.
+	// lines returns the number of counted lines. It is safe for concurrent use.
 	lines() int64
 }
 
-// runReceiver answers its address, then each request with a reading, and at the end
-// of its input the last one, when all that had come is counted.
+// runReceiver answers with its address, and then answers each request with a reading. When its
+// input ends it counts everything received and answers with the last reading.
 func runReceiver(ctx context.Context, l *link) error {
 	var c receiverConfig
 	if err := l.configure(&c); err != nil {
@@ -78,13 +78,13 @@ func (l *link) sendReading(r receiver) error {
 	return l.send(reading{Lines: r.lines(), CPU: cpu, At: monotonic()})
 }
 
-// whole is the aggregator as the daemon runs it, with a publisher that keeps
-// nothing: no key reaches the threshold.
+// whole is the aggregator as the daemon runs it. Its publisher discards everything: no key
+// reaches the threshold.
 type whole struct{ *statsdsource.Source }
 
 func newWhole(ctx context.Context, readers int) (whole, error) {
 	a, err := statsdsource.New(ctx, statsdsource.Config{
-		Trust: &decode.Trust{Caps: decode.DefaultCaps}, // as the daemon
+		Trust: &decode.Trust{Caps: decode.DefaultCaps}, // as in the daemon
 		Rules: lineRules(rules.NewThreshold(unreachable)), Publisher: nobody{}, Listen: []string{"127.0.0.1:0"}, Readers: readers,
 	})
 	return whole{a}, err
@@ -93,7 +93,7 @@ func newWhole(ctx context.Context, readers int) (whole, error) {
 func (w whole) addr() net.Addr                { return w.Addr() }
 func (w whole) run(ctx context.Context) error { return w.Run(ctx) }
 
-// lines are those that were decoded, less those that came too late for a window.
+// lines returns the number of decoded lines minus the counts that came too late for a window.
 func (w whole) lines() int64 {
 	s := w.Stats()
 	return s.Decoder.Counts - s.Detector.Late

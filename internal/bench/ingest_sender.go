@@ -15,28 +15,28 @@ import (
 	"golang.org/x/net/ipv4"
 )
 
-// What a sender sends: "shop.hot_param.b=2&q=1:1|c", 20 lines a packet, 100,000
-// values of q by Zipf's law with exponent 1.1.
+// The stream of a sender: "shop.hot_param.b=2&q=1:1|c", 20 lines a packet, 100,000 values of q by
+// Zipf's law with exponent 1.1.
 const (
 	linePrefix     = "shop.hot_param."
 	linesPerPacket = 20
 	lineValues     = 100_000
 	lineZipf       = 1.1
-	packets        = 1 << 13 // before the stream starts over
-	sendBatch      = 8       // messages of one system call, where the system can
-	segmentsEach   = 32      // packets of one message, at most
-	senderSockets  = 16      // among which readers that share a port divide
+	packets        = 1 << 13 // number after which the stream repeats
+	sendBatch      = 8       // messages per system call, where the system supports several
+	segmentsEach   = 32      // most packets in one message
+	senderSockets  = 16      // several, so that readers that share a port each get some
 )
 
-// senderConfig has an address, and how many packets to send there a second: zero means as
-// many as possible, merged or not.
+// senderConfig is the address and the rate of a sender. A rate of zero means as fast as possible,
+// merged or not.
 type senderConfig struct {
 	Addr   string
 	Rate   int
 	Merged bool
 }
 
-// appendLine appends one line about a value.
+// appendLine appends one line for a value.
 func appendLine(dst []byte, value int) []byte {
 	return append(appendKey(append(dst, linePrefix...), value), ":1|c"...)
 }
@@ -45,7 +45,7 @@ func appendKey(dst []byte, value int) []byte {
 	return strconv.AppendInt(append(dst, "b=2&q="...), int64(value), 10)
 }
 
-// Packets makes n packets of lines.
+// Packets generates n packets of lines.
 func Packets(n int) [][]byte {
 	zipf := NewZipf(newRand(1), lineZipf, lineValues)
 	made := make([][]byte, n)
@@ -62,8 +62,8 @@ func Packets(n int) [][]byte {
 	return made
 }
 
-// runSender answers when it begins to send, and at the end of its input how many
-// lines it has sent.
+// runSender answers when it begins to send, and at the end of its input with the number of lines
+// that it has sent.
 func runSender(ctx context.Context, l *link) error {
 	var c senderConfig
 	if err := l.configure(&c); err != nil {
@@ -106,13 +106,13 @@ func runSender(ctx context.Context, l *link) error {
 	return l.send(sent * linesPerPacket)
 }
 
-// message is one or more packets.
+// message holds one or more packets.
 type message struct {
 	ipv4.Message
 	packets int64
 }
 
-// singles makes a message of each packet.
+// singles returns a message for each packet.
 func singles(packets [][]byte) (all []message) {
 	for _, p := range packets {
 		all = append(all, message{ipv4.Message{Buffers: [][]byte{p}}, 1})
@@ -120,9 +120,9 @@ func singles(packets [][]byte) (all []message) {
 	return all
 }
 
-// joined makes messages of packets of one length each, which the system cuts: a sender that
-// pays for each packet is slower than a good receiver. Where the system cannot, it
-// is [singles].
+// joined returns messages that each hold packets of one length, which the system splits. A sender
+// that pays for each packet separately is slower than a good receiver. If the system cannot split
+// messages, joined returns the same as [singles].
 func joined(packets [][]byte, conn *net.UDPConn) (all []message) {
 	if segments(conn, 1) == nil {
 		return singles(packets)
@@ -141,8 +141,8 @@ func joined(packets [][]byte, conn *net.UDPConn) (all []message) {
 	return all
 }
 
-// flood sends the messages over and over as fast as the system takes them, and returns
-// how many packets it took.
+// flood sends the messages repeatedly as fast as the system accepts them, and returns the number
+// of accepted packets.
 func flood(conns []*ipv4.PacketConn, messages []message, over *atomic.Bool) (sent int64, err error) {
 	batch := make([]ipv4.Message, sendBatch)
 	for next, turn := 0, 0; !over.Load(); turn++ {
@@ -161,8 +161,8 @@ func flood(conns []*ipv4.PacketConn, messages []message, over *atomic.Bool) (sen
 	return sent, nil
 }
 
-// trickle sends packets at random times, a number of them a second on average, and returns
-// how many it sent.
+// trickle sends packets at random times, rate of them per second on average, and returns the
+// number sent.
 func trickle(conns []*ipv4.PacketConn, packets []message, rate int, over *atomic.Bool) (sent int64, err error) {
 	exactSleep()
 	rnd, due := newRand(3), time.Now()

@@ -14,7 +14,7 @@ import (
 // canSharePort reports whether the system spreads senders over sockets that share a port.
 const canSharePort = true
 
-// sharePort makes a socket share its port before it is bound.
+// sharePort makes a socket share its port. It must be called before the socket is bound.
 func sharePort(_, _ string, raw syscall.RawConn) error {
 	var err error
 	if controlErr := raw.Control(func(fd uintptr) {
@@ -25,11 +25,11 @@ func sharePort(_, _ string, raw syscall.RawConn) error {
 	return err
 }
 
-// canSegment reports whether the system can cut a message into packets.
+// canSegment reports whether the system can split a message into packets.
 const canSegment = true
 
-// segments returns the control message by which the system cuts what is sent into packets of
-// a size (UDP_SEGMENT), or nil if it cannot.
+// segments returns the control message that makes the system split a message into packets of a
+// size (UDP_SEGMENT), or nil if it cannot.
 func segments(conn *net.UDPConn, size int) []byte {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -47,11 +47,11 @@ func segments(conn *net.UDPConn, size int) []byte {
 	return b
 }
 
-// exactSleep makes the thread of this goroutine wake when it is due. The default is up to
-// 50 µs late, so that packets would be sent several at a time.
+// exactSleep makes the thread of this goroutine wake on time. By default it wakes up to 50 µs
+// late, so that packets would be sent several at a time.
 func exactSleep() {
 	runtime.LockOSThread()
-	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // late is worse, not wrong
+	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // an error only makes it less exact
 }
 
 // pause sleeps for d.

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// canSharePort is false where the system gives all packets to one of the sockets that share a
+// canSharePort is false where the system delivers all packets to one of the sockets that share a
 // port.
 const canSharePort = false
 

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// Machine is what was measured on, and when, in words for a page of results.
+// Machine describes the measured machine and the date, for a page of results.
 type Machine struct{ Date, CPU, Cores, System, Go, Redis string }
 
-// ThisMachine describes this machine, now.
+// ThisMachine describes this machine at the current date.
 func ThisMachine(ctx context.Context) Machine {
 	return Machine{
 		Date:   time.Now().UTC().Format(time.DateOnly),
@@ -30,7 +30,7 @@ func (m Machine) String() string {
 	return fmt.Sprintf("%s: %s, %s, %s, %s, %s", m.Date, m.CPU, m.Cores, m.System, m.Go, m.Redis)
 }
 
-// cpuName is the processor as Linux knows it.
+// cpuName returns the processor's name according to Linux.
 func cpuName() string {
 	info, err := os.ReadFile("/proc/cpuinfo")
 	if err == nil {

@@ -14,11 +14,10 @@ import (
 	"time"
 )
 
-// Parts are configured by JSON values on their standard input, the first of
-// which is their configuration, and answer on their standard output. They end when
-// their input does.
+// Parts read JSON values from standard input and write their answers to standard output. The
+// first value is their configuration. They end when their input ends.
 
-// parts are what runs in processes of their own, by name. A lean build has no broker.
+// parts holds the parts by name. A lean build has no broker.
 var parts = map[string]func(context.Context, *link) error{
 	"receiver":            runReceiver,
 	"sender":              runSender,
@@ -29,9 +28,9 @@ var parts = map[string]func(context.Context, *link) error{
 	"redis":               runRedis,
 }
 
-// RunPart is the whole life of the part called name, in a process of its own. It
-// returns when in has ended; signals do not end it, since a terminal sends them to
-// all processes at once, and the one that started the part ends it in order.
+// RunPart runs the part called name, in a process of its own, until in ends. Signals do not end
+// it: a terminal sends them to all processes at once, and the process that started the part ends
+// it in order.
 func RunPart(ctx context.Context, name string, in io.Reader, out io.Writer) error {
 	run, ok := parts[name]
 	if !ok {
@@ -43,13 +42,13 @@ func RunPart(ctx context.Context, name string, in io.Reader, out io.Writer) erro
 	return nil
 }
 
-// link is a part's end of the line to the process that started it.
+// link is the part's connection to the process that started it.
 type link struct {
 	dec *json.Decoder
 	enc *json.Encoder
 }
 
-// receive waits for the next value; it is false when there will be none.
+// receive waits for the next value. It reports false if the input has ended.
 func (l *link) receive(v any) (bool, error) {
 	switch err := l.dec.Decode(v); {
 	case err == nil:
@@ -61,7 +60,7 @@ func (l *link) receive(v any) (bool, error) {
 	}
 }
 
-// configure reads the configuration; without one the part has nothing to do.
+// configure reads the configuration. It returns an error if there is none.
 func (l *link) configure(v any) error {
 	ok, err := l.receive(v)
 	if err == nil && !ok {
@@ -82,7 +81,7 @@ func (l *link) untilEnd() error {
 	}
 }
 
-// part is a part that runs.
+// part is a running part, as seen by the process that started it.
 type part struct {
 	name   string
 	cmd    *exec.Cmd
@@ -90,14 +89,14 @@ type part struct {
 	dec    *json.Decoder
 	enc    *json.Encoder
 	stderr head
-	end    func() error // closes in, waits for the end
+	end    func() error // closes in and waits for the part to end
 }
 
-// partGrace is how long a part may take to end after its input has.
+// partGrace is the time that a part has to end after its input has ended.
 const partGrace = 5 * time.Second
 
-// startPart starts a part by command, which is the program with the arguments that
-// come before the part's name. The part ends with ctx.
+// startPart starts the part called name with command, the program and the arguments that precede
+// the name. The part ends with ctx.
 func startPart(ctx context.Context, command []string, name string, config any) (*part, error) {
 	p := &part{name: name}
 	p.cmd = exec.CommandContext(ctx, command[0], append(command[1:len(command):len(command)], name)...)
@@ -117,10 +116,10 @@ func startPart(ctx context.Context, command []string, name string, config any) (
 		return nil, p.failed(err)
 	}
 	p.end = sync.OnceValue(func() error {
-		_ = in.Close() // it may have been closed by the context's end
+		_ = in.Close() // the end of the context may have closed it
 		kill := time.AfterFunc(partGrace, func() { _ = p.cmd.Process.Kill() })
 		defer kill.Stop()
-		_, _ = io.Copy(io.Discard, out) // else a part that still writes would not end
+		_, _ = io.Copy(io.Discard, out) // otherwise a part that still writes would not end
 		return p.cmd.Wait()
 	})
 	if err := p.send(config); err != nil {
@@ -152,7 +151,7 @@ func (p *part) receive(v any) error {
 	return p.failed(err)
 }
 
-// last ends the part's input and takes the answer that it gives then.
+// last closes the part's input and receives its last answer.
 func (p *part) last(v any) error {
 	if err := p.in.Close(); err != nil {
 		return p.failed(err)
@@ -160,7 +159,7 @@ func (p *part) last(v any) error {
 	return p.receive(v)
 }
 
-// stop ends the part, whatever state it is in, and waits for it.
+// stop ends the part in any state, and waits for its end.
 func (p *part) stop() error {
 	if err := p.end(); err != nil {
 		return p.failed(err)
@@ -175,8 +174,8 @@ func (p *part) failed(err error) error {
 	return fmt.Errorf("bench: %s: %w", p.name, err)
 }
 
-// head keeps the beginning of what is written: parts say nothing until they fail,
-// and a panic says first what it is. It is safe for concurrent use.
+// head keeps the beginning of a part's output. Parts write nothing until they fail, and a panic
+// begins with its reason. It is safe for concurrent use.
 type head struct {
 	mu    sync.Mutex
 	begin []byte
@@ -192,7 +191,7 @@ func (h *head) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String is the first line that says something.
+// String returns the first line that is not empty.
 func (h *head) String() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -12,33 +12,32 @@ import (
 	"github.com/hotparam/hotparam/hotkeys"
 )
 
-// Transports that a [Pipeline] can go over.
+// Transports of a [Pipeline].
 const (
 	TransportStatsD = "statsd"
 	TransportKafka  = "kafka"
 )
 
-// PipelineConfig says how the whole chain is measured. Command and Transport are
-// required; else the zero value is the default.
+// PipelineConfig configures [Pipeline]. Command and Transport are required. The zero value of any
+// other field is its default.
 type PipelineConfig struct {
-	// Command starts a part of this program: see [RunPart].
+	// Command is the command that starts a part of this program: see [RunPart].
 	Command []string
 	// Transport is [TransportStatsD] or [TransportKafka].
 	Transport string
-	// Rate is how many events there are in a second, over all instances; 0 is
-	// 200,000.
+	// Rate is the number of events per second, over all instances. Zero means 200,000.
 	Rate int
-	// For is how long there are; 0 is 10 s.
+	// For is the time in which events are generated. Zero means 10 s.
 	For time.Duration
-	// Instances is how many there are; 0 is 6.
+	// Instances is the number of instances. Zero means 6.
 	Instances int
-	// Brokers are some of the host:port of a Kafka to go over; empty: an embedded one
-	// in a process of its own.
+	// Brokers are addresses, host:port, of a Kafka to use. If there are none, an embedded one
+	// runs in a process of its own.
 	Brokers []string
-	// Redis is the URL of a Redis to go over; empty: a redis-server of the PATH is
+	// Redis is the URL of a Redis to use. If it is empty, a redis-server from the PATH is
 	// started.
 	Redis string
-	// Progress, if not nil, is called with how much of the run is over.
+	// Progress, if not nil, is called with the elapsed and the total seconds.
 	Progress func(done, total int)
 }
 
@@ -54,32 +53,33 @@ func (c *PipelineConfig) setDefaults() {
 	}
 }
 
-// PipelineResult is what the whole chain came to: from the count in a collector to
-// the detector's window, with the hot keys going back by Redis.
+// PipelineResult is the result for the whole chain, from the count in a collector to the
+// detector's window, with the hot keys returning by Redis.
 type PipelineResult struct {
-	Events          int64   `json:"events"`  // counts that the instances' collectors were given
-	Seconds         float64 `json:"seconds"` // in which they were
+	Events          int64   `json:"events"`  // counts added to the instances' collectors
+	Seconds         float64 `json:"seconds"` // time in which they were added
 	EventsPerSecond float64 `json:"events_per_second"`
-	// CPUSeconds are user and system time of the instances' processes, with what
-	// gives them events, and of the aggregator's, until all that came is counted.
+	// CPUSeconds is the user and system time of the instances' processes, including the
+	// generation of events, and of the aggregator's process, until all arrived events are
+	// counted.
 	CPUSeconds float64 `json:"cpu_seconds"`
-	// LagMS is the 99th percentile of the time from an event's count to the detector
-	// having it in its window, of the Probes that came there.
+	// LagMS is the 99th percentile, over the Probes that arrived, of the time from an event's
+	// count until the detector has it in its window.
 	LagMS float64 `json:"lag_ms"`
-	// Lost are events that the detector has not in its windows in the end; below 0
-	// are those that it has twice.
+	// Lost is the number of events missing from the detector's windows at the end. A negative
+	// number means that events were counted twice.
 	Lost int64 `json:"lost"`
 
 	Probes int   `json:"-"`
-	probed int64 // that were sent
-	// Instances and Aggregator are the parts of CPUSeconds.
+	probed int64 // number of probes sent
+	// Instances and Aggregator are their shares of CPUSeconds.
 	Instances, Aggregator float64 `json:"-"`
-	// Hot is how many keys were hot in Redis at the end.
+	// Hot is the number of hot keys in Redis at the end.
 	Hot int `json:"-"`
 }
 
-// Pipeline measures with real processes: instances, each a guard with its collector
-// and its watcher, the transport, an aggregator, and a Redis.
+// Pipeline measures with real processes: instances, each a guard with its collector and its
+// watcher, the transport, an aggregator, and a Redis.
 func Pipeline(ctx context.Context, c PipelineConfig) (result PipelineResult, err error) {
 	c.setDefaults()
 	p := &pipeline{harness: newHarness(c.Command, c.Redis), config: c}
@@ -92,17 +92,17 @@ func Pipeline(ctx context.Context, c PipelineConfig) (result PipelineResult, err
 	return p.measure(ctx)
 }
 
-// pipeline is what runs: a Redis, a broker unless there is one, an aggregator,
+// pipeline holds the running parts: a Redis, a broker unless one was given, an aggregator,
 // instances.
 type pipeline struct {
 	harness
 	config     PipelineConfig
-	topic      *benchTopic // nil: not over Kafka
+	topic      *benchTopic // nil unless over Kafka
 	aggregator *part
 	instances  []*part
 }
 
-// start starts all of it, and returns when all are ready.
+// start starts all parts, and returns when all are ready.
 func (p *pipeline) start(ctx context.Context) error {
 	if err := p.useRedis(ctx); err != nil {
 		return err
@@ -140,7 +140,7 @@ func (p *pipeline) start(ctx context.Context) error {
 	return nil
 }
 
-// stop also leaves nothing in a Kafka that was there before.
+// stop ends all parts. It also deletes the topic from a Kafka that existed before.
 func (p *pipeline) stop() error {
 	err := p.harness.stop()
 	if p.topic != nil && len(p.config.Brokers) > 0 {
@@ -150,10 +150,11 @@ func (p *pipeline) stop() error {
 }
 
 const (
-	// pipelineSettle is how long it runs without events: connections are made, and
-	// each instance has been heard of.
+	// pipelineSettle is the time without events at the start, in which connections are made and
+	// each instance becomes known to the aggregator.
 	pipelineSettle = 1500 * time.Millisecond
-	// pipelineDrain is how long what is on its way may take without any of it coming.
+	// pipelineDrain is the longest time without an arrival after which events in flight are given
+	// up.
 	pipelineDrain = 2 * time.Second
 	drainPoll     = 100 * time.Millisecond
 )
@@ -213,7 +214,7 @@ func (p *pipeline) measure(ctx context.Context) (r PipelineResult, err error) {
 	return r, nil
 }
 
-// wait waits for the end of the load.
+// wait returns when the load has ended.
 func (p *pipeline) wait(ctx context.Context, order loadOrder) error {
 	total := int(p.config.For / time.Second)
 	for second := 0; ; second++ {
@@ -230,7 +231,7 @@ func (p *pipeline) wait(ctx context.Context, order loadOrder) error {
 	}
 }
 
-// hot is how many keys are hot in Redis.
+// hot returns the number of hot keys in Redis.
 func (p *pipeline) hot(ctx context.Context) (n int, err error) {
 	err = p.withRedis(func(client redis.UniversalClient) error {
 		hot, err := hotkeys.List(ctx, client, p.namespace)
@@ -240,7 +241,7 @@ func (p *pipeline) hot(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
-// drain waits until all events are counted, or nothing comes any more.
+// drain waits until all events are counted, or no more arrive.
 func (p *pipeline) drain(ctx context.Context, events int64) (last tally, err error) {
 	for changed := time.Now(); ; {
 		t, err := p.aggregator.tally()

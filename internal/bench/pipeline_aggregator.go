@@ -15,13 +15,13 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// tally is what the aggregator has counted by now, and what that took.
+// tally is the aggregator's current total and the processor time spent on it.
 type tally struct {
 	Counted int64 // sum of all counts in windows
 	CPU     time.Duration
 }
 
-// tally asks the aggregator for one.
+// tally requests a tally from the aggregator.
 func (p *part) tally() (t tally, err error) {
 	if err := p.send("tally"); err != nil {
 		return t, err
@@ -31,16 +31,17 @@ func (p *part) tally() (t tally, err error) {
 
 // pipelineSource is the aggregator's end of a transport.
 type pipelineSource interface {
-	// ready returns the address to send to, if there is one, when what is sent will
-	// be counted.
+	// ready waits until everything sent will be counted. It returns the address to send to, if
+	// the transport has one.
 	ready(ctx context.Context) (string, error)
 	stats() statsdsource.Stats
-	// loops are to be run.
+	// loops returns the functions to run.
 	loops() []func(context.Context) error
 }
 
-// runPipelineAggregator answers the address to send to when it is ready, then each
-// request with a tally, and at the end of its input the probes that it saw.
+// runPipelineAggregator answers with the address to send to when it is ready, and then answers
+// each request with a tally. When its input ends it answers with the lags of the probes that it
+// saw.
 func runPipelineAggregator(ctx context.Context, l *link) (err error) {
 	var c pipelineConfig
 	if err := l.configure(&c); err != nil {
@@ -88,14 +89,14 @@ func runPipelineAggregator(ctx context.Context, l *link) (err error) {
 	}, source.loops()...)
 }
 
-// probes notes when probes become hot, which is as they are counted. Other keys it
-// passes on. It is safe for concurrent use.
+// probes records the lags of probes when they become hot, which they do as soon as they are
+// counted. It is safe for concurrent use.
 type probes struct {
 	mu   sync.Mutex
 	lags []int64 // ns, from the count to the window
 }
 
-// sorted are the times that probes took.
+// sorted returns the lags of all probes.
 func (p *probes) sorted() []int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -113,7 +114,7 @@ func (p *probes) see(hot []rules.Hot) {
 	}
 }
 
-// probed is a publisher that hears nothing of probes.
+// probed is a publisher that records probes and does not publish them.
 type probed struct {
 	aggregator.Publisher
 	probes *probes
@@ -132,7 +133,7 @@ func (p *probed) Refresh(part int, hot []rules.Hot) {
 	p.Publisher.Refresh(part, others(hot))
 }
 
-// others are those that are no probes.
+// others returns the keys that are not probes.
 func others(hot []rules.Hot) []rules.Hot {
 	return slices.DeleteFunc(slices.Clone(hot), func(h rules.Hot) bool { return h.Rule == ruleProbe })
 }

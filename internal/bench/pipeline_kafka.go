@@ -22,7 +22,7 @@ func (c *pipelineInstanceConfig) kafkaSink(rules *rules.Rules) (collector.Sink, 
 	})
 }
 
-// kafkaSource is the aggregator over Kafka, alone in its group.
+// kafkaSource is the aggregator over Kafka. It is the only member of its group.
 type kafkaSource struct{ *kafkasource.Source }
 
 func (c *pipelineConfig) kafkaSource(client redis.UniversalClient, seen *probes) (*kafkaSource, error) {
@@ -58,10 +58,10 @@ func (p *probedPartition) Judged(until time.Time) { p.partition.Judged(until) }
 // Run implements [kafkasource.Publisher].
 func (p *probedPartition) Run(ctx context.Context) error { return p.partition.Run(ctx) }
 
-// assignTimeout is how long a group of one may take to be formed.
+// assignTimeout bounds the formation of a group with one member.
 const assignTimeout = 20 * time.Second
 
-// ready waits for all partitions.
+// ready waits until all partitions are assigned.
 func (s *kafkaSource) ready(ctx context.Context) (string, error) {
 	for deadline := time.Now().Add(assignTimeout); ; {
 		if n := len(s.Source.Stats().Partitions); n == topicPartitions {

@@ -9,27 +9,28 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// What an instance counts: 100,000 values of q by Zipf's law with exponent 1.1, so
-// that the most frequent has an eighth of all events.
+// The events of an instance: 100,000 values of q by Zipf's law with exponent 1.1. The most
+// frequent value has an eighth of all events.
 const (
 	loadKeys = 100_000
 	loadZipf = 1.1
-	loadLoop = 1 << 18 // events before the stream starts over, a power of two
+	loadLoop = 1 << 18 // events after which the stream repeats; a power of two
 )
 
-// Events come in clumps, so that waking up for them costs little beside them: each
-// 5 to 15 ms, so that clumps keep no step with flushes.
+// Events come in clumps, so that waking up for them costs little compared with them. Their
+// interval is 5 to 15 ms, so that clumps and flushes do not synchronize.
 const (
 	clumpLeast = 5 * time.Millisecond
 	clumpMost  = 15 * time.Millisecond
-	// probeShare is one in how many clumps has a probe.
+	// probeShare is the number of clumps per probe, on average.
 	probeShare = 10
 )
 
-// probeQuery is what comes before the instant of a probe in its key.
+// probeQuery precedes the time of a probe in its key.
 const probeQuery = "t="
 
-// load is made in advance, so that an event costs a look-up before it is counted.
+// load is the stream of an instance's events. It is generated in advance, so that an event costs
+// only a look-up before it is counted.
 type load struct {
 	rand  *rand.Rand
 	keys  []loadKey
@@ -59,22 +60,21 @@ func newLoadKey(rule, text string) loadKey {
 	return loadKey{rules.Hash(member), member}
 }
 
-// loadOrder is when an instance counts how many events per second; the instants are
-// monotonic.
+// loadOrder is the time and rate at which an instance counts events. The times are monotonic.
 type loadOrder struct {
 	From, Until int64
 	Rate        float64
 }
 
-// loaded is what an instance has counted, and what that took.
+// loaded is what an instance has counted, and the processor time that it took.
 type loaded struct {
-	Events int64 // probes among them
+	Events int64 // including probes
 	Probes int64
 	Ended  int64 // monotonic
 	CPU    time.Duration
 }
 
-// run counts events by add.
+// run counts the events of an order by calling add.
 func (l *load) run(ctx context.Context, o loadOrder, add func(hash uint64, member []byte, n uint64)) (r loaded, err error) {
 	next := o.From
 	for done := int64(0); ; {
@@ -100,12 +100,12 @@ func (l *load) run(ctx context.Context, o loadOrder, add func(hash uint64, membe
 	}
 }
 
-// newProbe is a key of its own that says when it was counted.
+// newProbe returns a new key that contains the time of its count.
 func newProbe(now int64) loadKey {
 	return newLoadKey(ruleProbe, probeRoute+"?"+probeQuery+strconv.FormatInt(now, 10))
 }
 
-// probeAt is when a probe was counted; false: the key is none.
+// probeAt returns the time at which a probe was counted. ok is false if the key is not a probe.
 func probeAt(key rules.Key) (at int64, ok bool) {
 	const head = len(probeRoute) + len("?") + len(probeQuery)
 	if key.Rule != ruleProbe || len(key.Text) < head {

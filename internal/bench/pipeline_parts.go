@@ -14,27 +14,27 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// pipelineConfig is what the parts have in common.
+// pipelineConfig is the configuration that the parts share.
 type pipelineConfig struct {
 	Transport string
 	Redis     string // URL
 	Namespace string
-	Rate      int    // events per second, of all instances
+	Rate      int    // events per second, over all instances
 	StatsD    string // address
 	Brokers   []string
 	Topic     string
 }
 
-// Rules of a pipeline.
+// Rules and route of a pipeline.
 const (
 	ruleTerms  = "terms"
 	ruleProbe  = "probe"
 	probeRoute = "GET /probe"
 )
 
-// rules: a key is hot at half a percent of all events, which are some twenty of
-// them, and is watched. Probes are hot at once, but only the aggregator knows: so
-// instances send them as they send any key that comes once.
+// rules returns the rules of a part. A key is hot at half a percent of all events, which about
+// twenty keys reach, and is only watched. Probes are hot at once, but only for the aggregator, so
+// instances send them like any key that occurs once.
 func (c *pipelineConfig) rules(probes bool) *rules.Rules {
 	second := func(n int64) rules.Rate { return rules.Rate{N: n, Per: time.Second} }
 	ruleset := searchRules(c.Namespace, rules.NewThreshold(second(max(10, int64(c.Rate)/200))), nil)
@@ -60,8 +60,8 @@ type pipelineInstanceConfig struct {
 	Seed uint64
 }
 
-// runPipelineInstance answers when it follows the hot set, then the order to load
-// with what it has counted, when all of it is sent.
+// runPipelineInstance answers when it follows the hot set. It then carries out one order, and
+// answers with the totals when all counts are sent.
 func runPipelineInstance(ctx context.Context, l *link) (err error) {
 	var c pipelineInstanceConfig
 	if err := l.configure(&c); err != nil {
@@ -111,13 +111,13 @@ func runPipelineInstance(ctx context.Context, l *link) (err error) {
 		if err == nil {
 			err = l.send(done)
 		} else if ctx.Err() != nil {
-			err = nil // the input ended first: nobody reads
+			err = nil // the input ended first: no one reads the answer
 		}
 		return errors.Join(err, <-ended)
 	}, counts.Run, watcher.Run)
 }
 
-// sink is the collector's end of the transport.
+// sink returns the instance's end of the transport.
 func (c *pipelineInstanceConfig) sink(rules *rules.Rules) (collector.Sink, error) {
 	if c.Transport == TransportKafka {
 		return c.kafkaSink(rules)
@@ -125,7 +125,7 @@ func (c *pipelineInstanceConfig) sink(rules *rules.Rules) (collector.Sink, error
 	return statsdsink.New(statsdsink.Config{Rules: rules, Addrs: []string{c.StatsD}, Instance: c.Name})
 }
 
-// connected waits until a watcher is.
+// connected waits until a watcher is connected.
 func connected(watcher *hotkeys.Watcher) error {
 	for deadline := time.Now().Add(10 * time.Second); !watcher.Stats().Connected; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -135,8 +135,8 @@ func connected(watcher *hotkeys.Watcher) error {
 	return nil
 }
 
-// loadInstance carries an order out, and returns when the collector has sent all
-// that it will.
+// loadInstance carries out an order, and returns when the collector has sent all counts that it
+// will send.
 func loadInstance(ctx context.Context, load *load, o loadOrder, counts *collector.Collector) (done loaded, err error) {
 	if err := sleep(ctx, time.Duration(o.From-monotonic())); err != nil {
 		return done, err
@@ -148,7 +148,7 @@ func loadInstance(ctx context.Context, load *load, o loadOrder, counts *collecto
 	if done, err = load.run(ctx, o, counts.Add); err != nil {
 		return done, err
 	}
-	// The flush that takes the last counts, and those of what the budget held back.
+	// Wait until the last counts, and the counts that the budget held back, have been flushed.
 	for deadline := time.Now().Add(pipelineDrain); ; {
 		if err := sleep(ctx, 2*base.FlushInterval); err != nil {
 			return done, err

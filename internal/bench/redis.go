@@ -17,8 +17,8 @@ import (
 
 type redisConfig struct{ Path string }
 
-// runRedis is a part around a redis-server, which would not end with its parent by
-// itself. It answers the server's URL.
+// runRedis runs a redis-server, which would not end with its parent otherwise. It answers with
+// the server's URL.
 func runRedis(ctx context.Context, l *link) error {
 	var c redisConfig
 	if err := l.configure(&c); err != nil {
@@ -39,17 +39,16 @@ func runRedis(ctx context.Context, l *link) error {
 	return errors.Join(err, server.stop())
 }
 
-// redisServer is a redis-server on a free port with a directory of its own, which
-// persists nothing.
+// redisServer is a redis-server on a free port with a directory of its own. It persists nothing.
 type redisServer struct {
 	cmd  *exec.Cmd
 	dir  string
 	addr string
 	said *bufio.Scanner
-	gone chan struct{} // closed when it has ended
+	gone chan struct{} // closed when the server has ended
 }
 
-// errPortTaken says that another process was faster.
+// errPortTaken means that another process has taken the port first.
 var errPortTaken = errors.New("another process has the port")
 
 func startRedis(ctx context.Context, path string) (_ *redisServer, err error) {
@@ -74,8 +73,8 @@ func startRedis(ctx context.Context, path string) (_ *redisServer, err error) {
 	err = s.awaitReady()
 	go func() {
 		defer close(s.gone)
-		_, _ = io.Copy(io.Discard, out) // it would wait for its reader
-		_ = s.cmd.Wait()                // by a signal, or of its own: nothing to keep was in it
+		_, _ = io.Copy(io.Discard, out) // the server would block without a reader
+		_ = s.cmd.Wait()                // it ended by a signal or on its own; its data is not needed
 	}()
 	if err != nil {
 		return nil, errors.Join(err, s.stop())
@@ -83,8 +82,8 @@ func startRedis(ctx context.Context, path string) (_ *redisServer, err error) {
 	return s, nil
 }
 
-// awaitReady reads what the server says until it takes connections: on a port that
-// another one has it never says so.
+// awaitReady reads the server's output until it accepts connections. A server whose port is taken
+// never reports that.
 func (s *redisServer) awaitReady() error {
 	last := "it said nothing"
 	for s.said.Scan() {
@@ -102,7 +101,7 @@ func (s *redisServer) awaitReady() error {
 
 // stop ends the server and removes its directory.
 func (s *redisServer) stop() error {
-	_ = s.cmd.Process.Signal(syscall.SIGTERM) // fails where it has ended
+	_ = s.cmd.Process.Signal(syscall.SIGTERM) // fails if the server has ended
 	var err error
 	select {
 	case <-s.gone:

@@ -7,8 +7,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// reference counts every key in every window, exactly, without a bound on memory:
-// the yardstick of [Detect]. It is fed by a decoder, as the detector is.
+// reference counts every key in every window exactly, without a bound on memory. [Detect]
+// compares with it. A decoder feeds it, as it does the detector.
 type reference struct {
 	pane  int64 // nanoseconds
 	panes int
@@ -19,7 +19,7 @@ type reference struct {
 
 type referenceKey struct {
 	last int64 // pane
-	sum  int64 // of the panes of the window that ends with it
+	sum  int64 // sum of the panes of the window that ends with last
 	peak int64 // highest sum so far
 }
 
@@ -27,7 +27,7 @@ func newReference(w rules.Window) *reference {
 	return &reference{pane: int64(w.Pane), panes: w.Panes, ids: make(map[string]int32)}
 }
 
-// Count implements [decode.Handler]. Times must not go back.
+// Count implements [decode.Handler]. Times must not decrease.
 func (r *reference) Count(c decode.Count) {
 	pane := c.When.UnixNano() / r.pane
 	id, ok := r.ids[string(c.Text)]
@@ -53,8 +53,8 @@ func (r *reference) Count(c decode.Count) {
 	k.peak = max(k.peak, k.sum)
 }
 
-// count is what a key has in the window that ends with a pane, as far as it has come; the
-// pane is not before the newest one of the key.
+// count returns the key's current count in the window that ends with a pane. The pane must not
+// precede the newest one of the key.
 func (r *reference) count(text string, pane int64) (sum int64) {
 	id, ok := r.ids[text]
 	if !ok {

@@ -12,47 +12,46 @@ import (
 	"github.com/hotparam/hotparam/internal/base"
 )
 
-// RequestConfig says how what a request pays is measured. The zero value is the
-// default.
+// RequestConfig configures [Request]. The zero value is the default.
 type RequestConfig struct {
-	// Rounds is how often the cases are measured, in turns; 0 is 20. Those that no goal is
-	// about are measured in every second round.
+	// Rounds is the number of rounds in which the cases are measured, in turns. Zero means 20.
+	// Cases without a goal are measured in every second round.
 	Rounds int
-	// Slice is how long it is measured each time; 0 is 100 ms, which end with a flush.
+	// Slice is the length of one measurement. Zero means 100 ms, which end with a flush.
 	Slice time.Duration
-	// Progress, if not nil, is called with how much of the run is over.
+	// Progress, if not nil, is called with the number of finished measurements and the total.
 	Progress func(done, total int)
 
-	values int // of a parameter; 0 is requestValues
+	values int // values of a parameter; zero means requestValues
 }
 
-// RequestResult is what a request pays: medians over the rounds, in time of the one
-// processor, so that what else runs on the machine is not in them. The request's own
-// goroutine pays FloorNS, ColdNS and HotNS; FlushNS is paid by another, on the side.
+// RequestResult is the cost of a request: medians over the rounds, in time of a single processor,
+// so that other programs on the machine are not included. The request's own goroutine pays
+// FloorNS, ColdNS and HotNS. Another goroutine pays FlushNS.
 type RequestResult struct {
-	FloorNS    float64 `json:"floor_ns"` // the least that counting a request can cost: see requestLoad.floor
+	FloorNS    float64 `json:"floor_ns"` // the least cost of counting a request: see requestLoad.floor
 	ColdNS     float64 `json:"cold_ns"`  // the whole check of a request whose key is not hot
 	ColdAllocs float64 `json:"cold_allocs"`
-	HotNS      float64 `json:"hot_ns"` // the same where the key is hot, and over its limit
+	HotNS      float64 `json:"hot_ns"` // the same if the key is hot, and over its limit
 	HotAllocs  float64 `json:"hot_allocs"`
-	// FlushNS is what the collector's flushes, each 100 ms, and the socket that they
-	// send to take for each cold request, while these come as fast as they can.
-	// Their allocations are in ColdAllocs.
+	// FlushNS is the time per cold request of the collector's flushes, every 100 ms, including
+	// the socket that they send to, at the highest possible rate of requests. Their allocations
+	// are in ColdAllocs.
 	FlushNS float64 `json:"flush_ns"`
-	// Cases are all that were measured, the floor left out, in the order of the tables.
+	// Cases are all measured cases except the floor, in the order of the tables.
 	Cases []RequestCost `json:"cases"`
 }
 
-// RequestCost is what a request of one case pays.
+// RequestCost is the cost of a request in one case.
 type RequestCost struct {
 	Name   string  `json:"case"`
 	What   string  `json:"what"`
 	NS     float64 `json:"ns"`
-	Floors float64 `json:"floors"` // the median of NS as a multiple of the floor beside it
+	Floors float64 `json:"floors"` // the median of NS divided by the floor measured next to it
 	Allocs float64 `json:"allocs"`
 }
 
-// Case returns the cost of the case of this name, or a zero one.
+// Case returns the cost of the case with this name, or a zero one.
 func (r *RequestResult) Case(name string) RequestCost {
 	for _, c := range r.Cases {
 		if c.Name == name {
@@ -62,8 +61,8 @@ func (r *RequestResult) Case(name string) RequestCost {
 	return RequestCost{}
 }
 
-// Request measures what a request pays on one processor, to which it sets the
-// runtime until it returns.
+// Request measures the cost of a request on one processor. It sets GOMAXPROCS to 1 until it
+// returns.
 func Request(ctx context.Context, c RequestConfig) (RequestResult, error) {
 	if c.Rounds == 0 {
 		c.Rounds = 20
@@ -83,9 +82,9 @@ func Request(ctx context.Context, c RequestConfig) (RequestResult, error) {
 	return measured, errors.Join(err, load.Close())
 }
 
-// measure measures each case in turns, and the floor before each, for a fourth of the
-// time: on a busy machine the next moment may be twice as slow, so a case has a floor of
-// its own beside it.
+// measure measures the cases in turns, and before each one the floor, for a fourth of the time.
+// On a busy machine the next moment may be twice as slow, so each case is compared with a floor
+// measured next to it.
 func (l *requestLoad) measure(ctx context.Context, c RequestConfig) (RequestResult, error) {
 	type series struct{ ns, floors, flush, allocs []float64 }
 	all := make([]series, len(l.cases))
@@ -129,14 +128,14 @@ func (l *requestLoad) measure(ctx context.Context, c RequestConfig) (RequestResu
 	return r, l.check()
 }
 
-// callCost is what a call takes: nanoseconds of processor time, of its own and of
-// the flushes for it, and allocations of both.
+// callCost is the cost of a call: nanoseconds of processor time, its own and that of its share of
+// the flushes, and the allocations of both.
 type callCost struct{ ns, flush, allocs float64 }
 
-// perCall returns what a call of step takes, where it is called for a time and what
-// it counted is flushed each 100 ms, unless counting is nil.
+// perCall returns the cost of a call of step, which it calls for length. It flushes the counts
+// every 100 ms, unless counting is nil.
 func (l *requestLoad) perCall(ctx context.Context, step func(i int), counting *collector.Collector, length time.Duration) (callCost, error) {
-	const batch = 1 << 9 // calls between two looks at the clock
+	const batch = 1 << 9 // calls between two readings of the clock
 	var before, after runtime.MemStats
 	if counting != nil {
 		runtime.GC()

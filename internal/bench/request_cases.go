@@ -11,7 +11,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Names of the cases that goals are about.
+// Names of the cases with goals.
 const (
 	CaseCold     = "cold"
 	CasePassed   = "hot_passed"
@@ -24,18 +24,18 @@ var goalCases = []string{CaseCold, CasePassed, CaseRefused, CaseAnswered}
 var (
 	// tight is a limit that refuses all but the first request.
 	tight = rules.Limit{Quota: rules.Quota{Rate: rules.Rate{N: 1, Per: time.Hour}, Burst: 1}, Mode: rules.ModeLimit}
-	// wide is one that refuses none.
+	// wide is a limit that refuses none.
 	wide = rules.Limit{Quota: rules.Quota{Rate: rules.Rate{N: rules.MaxRate, Per: time.Second}, Burst: rules.MaxRate}, Mode: rules.ModeLimit}
 )
 
-// hotQuery and hotKey are of a request whose key is hot, or blocked.
+// hotQuery and hotKey are the query and the key of a request whose key is hot, or blocked.
 const hotQuery = "q=hot&b=2"
 
 var hotQueries = []string{hotQuery}
 
 var hotKey = rules.Key{Rule: ruleTerms, Text: route + "?b=2&q=hot"}
 
-// benchRules are one rule, which counts and limits each request of the route.
+// benchRules returns a single rule, which counts and limits each request of the route.
 func benchRules(limit rules.Limit, by ...rules.Param) *rules.Rules {
 	ruleset := searchRules("shop", rules.NewThreshold(unreachable), &limit)
 	if len(by) > 0 {
@@ -44,7 +44,7 @@ func benchRules(limit rules.Limit, by ...rules.Param) *rules.Rules {
 	return ruleset
 }
 
-// addCases makes the guards and what is asked of them.
+// addCases adds the guards and the cases.
 func (l *requestLoad) addCases(ctx context.Context) error {
 	l.w.header = make(http.Header)
 	for _, add := range []func(context.Context) error{
@@ -57,7 +57,8 @@ func (l *requestLoad) addCases(ctx context.Context) error {
 	return nil
 }
 
-// addCheck adds a case of the requests that nth returns, which are to be allowed, or not.
+// addCheck adds a case of the requests that nth returns. The guard must allow them, or refuse
+// them.
 func (l *requestLoad) addCheck(g *benchGuard, name, what string, allowed bool, nth func(i int) middleware.Request) func(i int) {
 	wrong := 0
 	return l.addStep(g, name, what, &wrong, func(i int) {
@@ -67,13 +68,13 @@ func (l *requestLoad) addCheck(g *benchGuard, name, what string, allowed bool, n
 	})
 }
 
-// addStep adds a case that counts in wrong what it did not do.
+// addStep adds a case whose step counts unexpected outcomes in wrong.
 func (l *requestLoad) addStep(g *benchGuard, name, what string, wrong *int, step func(i int)) func(i int) {
 	l.cases = append(l.cases, requestCase{name: name, what: what, step: step, counting: g.counting, wrong: func() int { return *wrong }})
 	return step
 }
 
-// addQuery is addCheck for queries, a power of two, one after the other.
+// addQuery is addCheck for queries that are used in turn. Their number must be a power of two.
 func (l *requestLoad) addQuery(g *benchGuard, name, what string, allowed bool, queries []string) func(i int) {
 	wrong, last := 0, len(queries)-1
 	return l.addStep(g, name, what, &wrong, func(i int) {
@@ -100,20 +101,20 @@ func (l *requestLoad) addPassed(context.Context) error {
 	return err
 }
 
-// addRefused adds the decision alone, and the same with its answer by net/http.
+// addRefused adds the decision alone, and the decision with its answer by net/http.
 func (l *requestLoad) addRefused(context.Context) error {
 	g, err := l.newGuard(benchRules(tight))
 	if err != nil {
 		return err
 	}
 	g.heat(hotKey)
-	g.Check(request(hotQuery)) // the one that passes
+	g.Check(request(hotQuery)) // the only one that passes
 	l.addQuery(g, CaseRefused, "hot, over its limit", false, hotQueries)
 	l.addHandler(g, CaseAnswered, "the same, and its 429 written", http.StatusTooManyRequests)
 	return nil
 }
 
-// addHandler adds a case of hot requests to a handler, which get this status.
+// addHandler adds a case of hot requests to a handler, which answers with this status.
 func (l *requestLoad) addHandler(g *benchGuard, name, what string, status int) {
 	h := g.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	in := httpRequest("GET", "/search?"+hotQuery, nil)
@@ -128,7 +129,7 @@ func (l *requestLoad) addHandler(g *benchGuard, name, what string, status int) {
 	}})
 }
 
-// httpRequest returns a request as a mux with the route hands it to a handler.
+// httpRequest returns a request as a mux with the route passes it to a handler.
 func httpRequest(method, target string, body io.Reader) *http.Request {
 	in, err := http.NewRequestWithContext(context.Background(), method, target, body)
 	if err != nil {
@@ -157,7 +158,7 @@ func (l *requestLoad) addStopped(context.Context) error {
 	return err
 }
 
-// addQueries adds queries that cost more to read than two plain parameters.
+// addQueries adds queries that cost more to parse than two plain parameters.
 func (l *requestLoad) addQueries(ctx context.Context) error {
 	for _, c := range []struct{ name, what, before, after string }{
 		{"escaped", "not hot, q=caf%C3%A9+…&b=%32", "q=caf%C3%A9+", "&b=%32"},
@@ -193,7 +194,7 @@ type userKey struct{}
 
 func userOf(ctx context.Context) string { return *ctx.Value(userKey{}).(*string) }
 
-// addSources adds keys of a header, a cookie and what the program knows.
+// addSources adds keys from a header, a cookie and the program's context.
 func (l *requestLoad) addSources(ctx context.Context) error {
 	in := httpRequest("GET", "/search?q=1&b=2", nil)
 	in.Header = http.Header{"X-Plan": {""}, "Cookie": {""}, "Accept": {"*/*"}, "User-Agent": {"bench"}}
@@ -226,13 +227,13 @@ func (l *requestLoad) addSources(ctx context.Context) error {
 	return nil
 }
 
-// formBody is a request's body that is used again.
+// formBody is a reusable request body.
 type formBody struct{ strings.Reader }
 
 func (*formBody) Close() error { return nil }
 
-// addForm adds a field of a form. The guard reads the body and holds it, and a handler reads it
-// again and parses it. Beside it is the same handler without a guard.
+// addForm adds a field of a form. The guard reads and buffers the body, and the handler reads it
+// again and parses it. The same handler without a guard is measured for comparison.
 func (l *requestLoad) addForm(ctx context.Context) error {
 	ruleset := benchRules(tight, rules.Param{Source: rules.Form, Name: "q"})
 	var err error

@@ -19,40 +19,39 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// requestLoad is what requests are measured with: two parameters, "q=…&b=2", of
-// which q has values by Zipf's law with exponent 1.1, or the same values
-// elsewhere in the request. Its methods are for one goroutine.
+// requestLoad holds the requests of the measurement: two parameters, "q=…&b=2", with values of q
+// by Zipf's law with exponent 1.1, or the same values elsewhere in the request. Its methods must
+// not be called concurrently.
 type requestLoad struct {
-	queries []string // a power of two
-	values  []string // of q, pieces of the queries
+	queries []string // their number is a power of two
+	values  []string // values of q, substrings of the queries
 	seed    maphash.Seed
 	counts  map[uint64]*atomic.Int64
 	buf     [64]byte
-	next    int // the request that comes next
+	next    int // number of the next request
 
 	cases  []requestCase
 	socket net.PacketConn
 	guards []*benchGuard
 	w      discardWriter
-	end    context.CancelFunc // of the context that requests have: one that can end, as a server's
+	end    context.CancelFunc // ends the context of the requests, which can end like a server's
 }
 
-// requestCase is one way that a request can go.
+// requestCase is one case of a request.
 type requestCase struct {
 	name, what string
 	step       func(i int)
-	counting   *collector.Collector // that step counts with
-	// wrong is how many requests did not go that way.
+	counting   *collector.Collector // collector of the counts of step
+	// wrong returns the number of requests with an unexpected outcome.
 	wrong func() int
 }
 
-// requestValues is how many values there are by default.
+// requestValues is the default number of values.
 const requestValues = 100_000
 
-// newRequestLoad makes the load: a map of all values for the floor, and guards and
-// collectors as they are by default, which have seen the stream once. The collectors
-// send to a socket that no process reads: sending costs the sender what it always
-// costs, and nothing else.
+// newRequestLoad returns the load: a map of all values for the floor, and guards and collectors
+// with their defaults, which have seen the stream once. The collectors send to a socket that no
+// process reads, so that the cost is exactly the sender's usual cost.
 func newRequestLoad(ctx context.Context, values int) (*requestLoad, error) {
 	l := &requestLoad{seed: maphash.MakeSeed(), counts: make(map[uint64]*atomic.Int64, values)}
 	for i := range values {
@@ -62,7 +61,7 @@ func newRequestLoad(ctx context.Context, values int) (*requestLoad, error) {
 	draws := 1 << bits.Len(uint(values))
 	l.queries, l.values = make([]string, draws), make([]string, draws)
 	for i := range l.queries {
-		q := queryOf(zipf.Draw()) // with bytes of its own, next to those before it, as it comes from a connection
+		q := queryOf(zipf.Draw()) // a separate string next to the previous ones, as if from a connection
 		l.queries[i], l.values[i] = q, q[len("q="):strings.IndexByte(q, '&')]
 	}
 	var lc net.ListenConfig
@@ -89,17 +88,16 @@ func (l *requestLoad) Close() error {
 	return err
 }
 
-// at is where request i is in the stream, which starts over.
+// at returns the index of request i in the stream, which repeats.
 func (l *requestLoad) at(i int) int { return i & (len(l.queries) - 1) }
 
-// floor is the least that counting request i can cost: its two parameters, in which
-// there is nothing to decode, sorted by hand, a hash, a load from a map that never
-// changes, one atomic add.
+// floor does the least work that counts request i. It sorts two parameters without escapes by
+// hand, computes a hash, loads from a map that never changes, and makes one atomic add.
 func (l *requestLoad) floor(i int) {
 	l.counts[maphash.Bytes(l.seed, SortTwo(l.buf[:0], l.queries[l.at(i)]))].Add(1)
 }
 
-// check returns an error if the load did not do what it was to measure.
+// check returns an error if the requests had other outcomes than the measured ones.
 func (l *requestLoad) check() error {
 	for _, c := range l.cases {
 		if n := c.wrong(); n > 0 {
@@ -140,7 +138,7 @@ func (g *benchGuard) heat(key rules.Key) {
 	g.HotSet().Update("", rules.Change{Hot: []rules.Hot{{Key: key, Low: 1, High: 1, Rate: 1, Mode: rules.ModeLimit}}})
 }
 
-// warm has the guard see the stream once.
+// warm runs the stream through the guard once.
 func (g *benchGuard) warm(ctx context.Context, draws int, step func(i int)) {
 	for i := range draws {
 		step(i)
@@ -154,7 +152,7 @@ func request(query string) middleware.Request {
 	return middleware.Request{Method: "GET", Path: "/search", Query: query, Pattern: route}
 }
 
-// discardWriter is an http.ResponseWriter that keeps nothing but its status.
+// discardWriter is an http.ResponseWriter that keeps only the status.
 type discardWriter struct {
 	header http.Header
 	status int
@@ -164,14 +162,14 @@ func (w *discardWriter) Header() http.Header         { return w.header }
 func (w *discardWriter) WriteHeader(status int)      { w.status = status }
 func (w *discardWriter) Write(p []byte) (int, error) { return len(p), nil }
 
-// reset makes it the writer of another response.
+// reset prepares the writer for another response.
 func (w *discardWriter) reset() {
 	clear(w.header)
 	w.status = 0
 }
 
-// SortTwo appends a query of two parameters to dst, with the parameters sorted and nothing
-// decoded. It is the least work that makes a key.
+// SortTwo appends a query of two parameters to dst, with the parameters sorted and without
+// decoding. It is the least work that makes a key.
 func SortTwo(dst []byte, query string) []byte {
 	amp := 0
 	for query[amp] != '&' {

@@ -6,13 +6,13 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// route is what all requests are for.
+// route is the route of all requests.
 const route = "GET /search"
 
-// unreachable is a threshold at which nothing is hot.
+// unreachable is a threshold that no key reaches.
 var unreachable = rules.Rate{N: rules.MaxRate, Per: time.Second}
 
-// searchRules are one rule about the parameters of all requests.
+// searchRules returns one rule for the parameters of all requests.
 func searchRules(namespace string, hot rules.Threshold, limit *rules.Limit) *rules.Rules {
 	r, err := rules.ParseRoute(route)
 	if err != nil {
@@ -31,7 +31,7 @@ func searchRules(namespace string, hot rules.Threshold, limit *rules.Limit) *rul
 	}
 }
 
-// lineRules are [searchRules] whose keys are written as "shop.hot_param.b=2&q=1".
+// lineRules returns [searchRules] with keys in the form "shop.hot_param.b=2&q=1".
 func lineRules(hot rules.Threshold) *rules.Rules {
 	rules := searchRules("shop", hot, nil)
 	rules.Rules[0].Prefix, rules.Rules[0].ParamsOnly = "shop", true

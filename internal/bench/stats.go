@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Median is the middle of the values, or the mean of the two in the middle; 0 for
-// none.
+// Median returns the middle value, or the mean of the two middle values. It returns 0 if there
+// are none.
 func Median(values []float64) float64 {
 	if len(values) == 0 {
 		return 0
@@ -18,14 +18,14 @@ func Median(values []float64) float64 {
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
-// Percentile is the nearest-rank percentile p, above 0 and at most 100, of sorted
-// values: the least of them that p percent do not exceed. It is 0 for none.
+// Percentile returns the nearest-rank percentile p of sorted values: the least of them that p
+// percent do not exceed. p must be above 0 and at most 100. It returns 0 if there are no values.
 func Percentile[T cmp.Ordered](sorted []T, p float64) T {
 	var none T
 	if len(sorted) == 0 {
 		return none
 	}
-	// The product is a whole number more often than it is one in floating point.
+	// In floating point the product may be slightly above a whole number.
 	rank := int(math.Ceil(p/100*float64(len(sorted)) - 1e-9))
 	return sorted[min(max(rank, 1), len(sorted))-1]
 }
@@ -36,9 +36,8 @@ type Bucket struct {
 	N        int
 }
 
-// Histogram sorts values, none of them negative, into at most most buckets of one
-// round width, empty ones included, from that of the smallest value to that of the
-// largest.
+// Histogram sorts non-negative values into buckets of equal round width, at most most of them.
+// The buckets range from that of the smallest value to that of the largest, including empty ones.
 func Histogram(values []time.Duration, most int) []Bucket {
 	if len(values) == 0 || most < 1 {
 		return nil
@@ -57,8 +56,8 @@ func Histogram(values []time.Duration, most int) []Bucket {
 	return buckets
 }
 
-// roundWidth is the least of 1, 2 and 5 times a power of ten, in nanoseconds, that
-// needs no more than most buckets.
+// roundWidth returns the least of 1, 2 and 5 times a power of ten, in nanoseconds, that needs at
+// most most buckets.
 func roundWidth(low, high time.Duration, most int) time.Duration {
 	for unit := time.Microsecond; ; unit *= 10 {
 		for _, times := range []time.Duration{1, 2, 5} {

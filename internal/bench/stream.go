@@ -15,30 +15,30 @@ import (
 
 // stream is a source of lines for [Detect].
 type stream interface {
-	// fill adds the lines of the present pane to a batch, as far as there is room;
-	// it is false with the last ones.
+	// fill adds the lines of the current pane to a batch, up to its capacity. It reports false
+	// with the last lines.
 	fill(*batch) (more bool, err error)
 	progress() (done, total int64)
 }
 
-// batch is lines in packets; the lines of a packet are of one instant.
+// batch holds lines in packets. All lines of a packet have the same time.
 type batch struct {
 	text   []byte
-	ends   []int   // of the packets in text
-	at     []int64 // of the packets, in nanoseconds since the Unix epoch
-	lines  int     // of the last packet
+	ends   []int   // ends of the packets in text
+	at     []int64 // times of the packets, in nanoseconds since the Unix epoch
+	lines  int     // number of lines in the last packet
 	events int
 }
 
-// maxBatch is how many events a batch takes.
+// maxBatch is the capacity of a batch in events.
 const maxBatch = 1 << 20
 
 func (b *batch) reset() {
 	b.text, b.ends, b.at, b.lines, b.events = b.text[:0], b.ends[:0], b.at[:0], 0, 0
 }
 
-// add adds a line, of at or, where the packet that was begun is to be filled, of its
-// instant.
+// add adds a line at a time. If fill is set and the last packet is not full, the line joins it
+// and takes its time.
 func (b *batch) add(at int64, fill bool, prefix string, key []byte) {
 	last := len(b.at) - 1
 	if last >= 0 && b.lines < linesPerPacket && (fill || b.at[last] == at) {
@@ -78,8 +78,8 @@ func (c *DetectConfig) stream(ctx context.Context, w rules.Window) (_ stream, cl
 	return &logged{prefix: prefix, pane: int64(w.Pane), log: c.Log, next: next, keys: maker}, stop, nil
 }
 
-// generated is a stream by Zipf's law, its events evenly spread over each window.
-// Twenty events share a packet, and so an instant.
+// generated is a stream by Zipf's law, with events evenly spread over each window. Twenty events
+// share a packet, and therefore a time.
 type generated struct {
 	Generate
 	prefix string
@@ -90,12 +90,12 @@ type generated struct {
 	key    []byte
 }
 
-// streamStart is where the clock of generated streams begins.
+// streamStart is the start of the clock of generated streams.
 const streamStart = 1_700_000_000 * int64(time.Second)
 
 func (g *generated) total() int64 { return int64(g.Windows) * int64(g.Events) }
 
-// at is when event i comes.
+// at returns the time of event i.
 func (g *generated) at(i int64) int64 {
 	window, event := i/int64(g.Events), i%int64(g.Events)
 	within := float64(event) / float64(g.Events) * float64(g.window)
@@ -118,7 +118,7 @@ func (g *generated) fill(b *batch) (more bool, err error) {
 
 func (g *generated) progress() (done, total int64) { return g.done, g.total() }
 
-// logged is a stream from an access log, on its clock, which is never turned back.
+// logged is a stream from an access log, on the log's clock, which never goes backward.
 type logged struct {
 	prefix string
 	pane   int64
@@ -126,7 +126,7 @@ type logged struct {
 	next   func() (accesslog.Entry, error, bool)
 	keys   *keys
 	now    int64
-	ahead  accesslog.Entry // read, and of a later pane
+	ahead  accesslog.Entry // the next entry, already read, of a later pane
 	held   bool
 	done   int64
 }
@@ -160,7 +160,7 @@ func (l *logged) progress() (done, total int64) {
 	return l.done, l.log.Stats().Good
 }
 
-// keys makes the keys of a log's requests, by a rule for all of them.
+// keys makes the keys of a log's requests, by one rule for all of them.
 type keys struct {
 	by      rules.By
 	secrets *rules.Secrets
@@ -212,13 +212,13 @@ func (k *keys) of(e accesslog.Entry, f func(key []byte)) {
 		}
 	default:
 		if k.text, n = k.params.AppendAll(k.text, k.secrets); n == 0 {
-			k.text = k.text[:head-1] // a route alone, without "?"
+			k.text = k.text[:head-1] // only a route, without "?"
 		}
 	}
 	f(fit(k.text))
 }
 
-// more calls f with the key of what is beyond a request's keys, if there is more.
+// more calls f with the key that stands for a request's further keys, if there are any.
 func (k *keys) more(more bool, head int, f func(key []byte)) {
 	if more {
 		k.text = base.AppendMore(k.text[:head])

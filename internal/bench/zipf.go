@@ -5,21 +5,22 @@ import (
 	"math/rand/v2"
 )
 
-// Zipf draws ranks 1 to n so that rank k comes in proportion to k^-s, by
-// rejection-inversion: W. Hörmann, G. Derflinger, "Rejection-inversion to generate
-// variates from monotone discrete distributions", ACM TOMACS 6(3), 1996. A draw
-// takes constant time and no table. [rand.Zipf] does so, too, but not for s of 1
-// and below, which real traffic has. A Zipf is used by one goroutine.
+// Zipf draws ranks 1 to n with probabilities in proportion to k^-s for rank k, by
+// rejection-inversion: W. Hörmann, G. Derflinger, "Rejection-inversion to generate variates from
+// monotone discrete distributions", ACM TOMACS 6(3), 1996. A draw takes constant time and needs
+// no table. So does [rand.Zipf], but not for s of 1 and below, which real traffic has. A Zipf is
+// not safe for concurrent use.
 type Zipf struct {
 	rand     *rand.Rand
 	s        float64
 	n        float64
-	first    float64 // integral up to 1.5, less the weight of rank 1
+	first    float64 // integral up to 1.5, minus the weight of rank 1
 	last     float64 // integral up to n + 0.5
-	shortcut float64 // a rank so near to its inverse is taken unseen
+	shortcut float64 // a rank this close to its inverse is accepted without a test
 }
 
-// NewZipf makes a generator; s is at least 0 (all ranks alike), n at least 1.
+// NewZipf returns a generator. s is at least 0, which makes all ranks equally likely, and n at
+// least 1.
 func NewZipf(r *rand.Rand, s float64, n int) *Zipf {
 	z := &Zipf{rand: r, s: s, n: float64(n)}
 	z.first = z.integral(1.5) - 1
@@ -28,7 +29,7 @@ func NewZipf(r *rand.Rand, s float64, n int) *Zipf {
 	return z
 }
 
-// Draw gives the next rank.
+// Draw returns the next rank.
 func (z *Zipf) Draw() int {
 	for {
 		u := z.last + z.rand.Float64()*(z.first-z.last)
@@ -40,23 +41,23 @@ func (z *Zipf) Draw() int {
 	}
 }
 
-// weight is x^-s.
+// weight returns x^-s.
 func (z *Zipf) weight(x float64) float64 { return math.Exp(-z.s * math.Log(x)) }
 
-// integral is that of the weight from 1 to x: (x^(1-s) - 1) / (1-s), and log x
-// where s is 1.
+// integral returns the integral of the weight from 1 to x: (x^(1-s) - 1) / (1-s), or log x if s
+// is 1.
 func (z *Zipf) integral(x float64) float64 {
 	log := math.Log(x)
 	return expm1Over((1-z.s)*log) * log
 }
 
-// inverse is that of the integral.
+// inverse returns the inverse of the integral.
 func (z *Zipf) inverse(u float64) float64 {
-	t := max(u*(1-z.s), -1) // rounding may take it below
+	t := max(u*(1-z.s), -1) // rounding may make it smaller
 	return math.Exp(log1pOver(t) * u)
 }
 
-// expm1Over is (eˣ - 1) / x, near 0 by its series.
+// expm1Over returns (eˣ - 1) / x. Near 0 it uses the series.
 func expm1Over(x float64) float64 {
 	if math.Abs(x) > 1e-8 {
 		return math.Expm1(x) / x
@@ -64,7 +65,7 @@ func expm1Over(x float64) float64 {
 	return 1 + x/2*(1+x/3)
 }
 
-// log1pOver is log(1 + x) / x, near 0 by its series.
+// log1pOver returns log(1 + x) / x. Near 0 it uses the series.
 func log1pOver(x float64) float64 {
 	if math.Abs(x) > 1e-8 {
 		return math.Log1p(x) / x
@@ -72,5 +73,5 @@ func log1pOver(x float64) float64 {
 	return 1 - x*(0.5-x/3)
 }
 
-// newRand is the source of what a seed stands for.
+// newRand returns the random source for a seed.
 func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0x686f747061726d)) }

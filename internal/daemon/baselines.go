@@ -11,17 +11,17 @@ import (
 	"github.com/hotparam/hotparam/internal/figure"
 )
 
-// newDays returns what jumps over days compare with, still empty. The share of the keys that
-// this daemon counts is named as the part of the set that it publishes.
+// newDays returns the still empty history that jumps over days compare with. It is named after
+// the share of the keys that this daemon counts and publishes.
 func newDays(a config.Aggregator) *baseline.Days {
 	share := a.Source
-	if a.Name != "" && a.Source != config.SourceKafka { // there a partition is whoever's
+	if a.Name != "" && a.Source != config.SourceKafka { // a Kafka partition moves between aggregators
 		share += "-" + a.Name
 	}
 	return baseline.NewDays(share)
 }
 
-// comparingPipeline is a pipeline beside which baselines are kept in Redis.
+// comparingPipeline is a pipeline that keeps baselines in Redis while it runs.
 type comparingPipeline struct {
 	pipeline
 	keeper *baseline.Keeper
@@ -55,7 +55,7 @@ func (p *comparingPipeline) collect(s figure.Samples) {
 	figure.Collect(s, baselineMetrics, p.keeper.Stats())
 }
 
-// baselineMetrics are of jumps over days.
+// baselineMetrics are the metrics of jumps over days.
 var baselineMetrics = []figure.Figure[baseline.Stats]{
 	figure.Flag("baselines_failing", "1 if what keys counted on the days before cannot be read from or written to Redis.",
 		func(s *baseline.Stats) bool { return s.Failing }).

@@ -11,24 +11,24 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// changeLines is how many keys are logged as they become hot, and as many as they cool: what
-// a person reads in an incident, and never a flood of them.
+// changeLines limits the lines about keys that become hot, and separately those about keys that
+// cool. A person can read that many in an incident; more would be a flood.
 var changeLines = loglimit.Rate{Burst: 20, Every: time.Second}
 
-// changeLog logs what becomes hot and what cools, at a bounded rate. A nil log
-// disables it. It is safe for concurrent use.
+// changeLog logs each key that becomes hot or cools, at a bounded rate. A nil log disables it. It
+// is safe for concurrent use.
 type changeLog struct {
 	log       *slog.Logger
 	hot, cool loglimit.Limit
 
 	mu sync.Mutex
-	// since holds since when each key is hot that was reported as hot: a change of its limit is
-	// no news.
+	// since holds the time at which each reported hot key became hot. It identifies changes of
+	// the limit of a key that is hot already, which are not logged.
 	since map[rules.Key]time.Time
 }
 
-// maxLogged bounds how many hot keys are known. Of those beyond, a change of the limit is logged
-// as if they had become hot.
+// maxLogged bounds the number of hot keys in changeLog.since. Beyond it, a change of a key's
+// limit is logged as if the key had become hot.
 const maxLogged = 10_000
 
 // becameHot records a hot key and reports whether it was not hot before.
@@ -48,14 +48,14 @@ func (c *changeLog) becameHot(h *rules.Hot) bool {
 	return true
 }
 
-// cooled forgets a key.
+// cooled removes a key from the reported ones.
 func (c *changeLog) cooled(key rules.Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.since, key)
 }
 
-// write logs a change, unless it is a standby's: the one that publishes logs the same.
+// write logs a change, except on a standby: the publishing aggregator logs the same change.
 func (c *changeLog) write(change *rules.Change, publisher *hotkeys.Publisher) {
 	if c.log == nil {
 		return
@@ -94,7 +94,7 @@ func (c *changeLog) line(what string, h *rules.Hot, unlogged int) {
 	c.log.Info(what, args...)
 }
 
-// loggedPublisher logs the changes that it publishes.
+// loggedPublisher is a publisher that logs its changes.
 type loggedPublisher struct {
 	*hotkeys.Publisher
 	changes *changeLog

@@ -16,14 +16,15 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// Config is what a daemon is given.
+// Config configures a daemon.
 type Config struct {
-	// Path is the rules file, which is followed. File is what it said, under the flags.
+	// Path is the rules file, which the daemon follows. File is its parsed content, with the
+	// flags applied.
 	Path string
 	File *config.File
-	// Override puts the flags over a file that is read later, and checks it.
+	// Override applies the flags to a file that is read later, and checks it.
 	Override func(*config.File) error
-	// Encoding is how senders of StatsD lines write keys.
+	// Encoding is the encoding of keys in StatsD lines.
 	Encoding wire.Encoding
 	// Redis holds the hot set. RedisWords is its URL without passwords, for the log.
 	Redis      redis.UniversalClient
@@ -32,7 +33,7 @@ type Config struct {
 	Log        *slog.Logger
 }
 
-// settings are what all of the daemon goes by.
+// settings are the settings that all parts of the daemon share.
 type settings struct {
 	path     string
 	file     *config.File
@@ -43,15 +44,15 @@ type settings struct {
 	days     *baseline.Days
 }
 
-// Daemon is an aggregator as a process.
+// Daemon is an aggregator that runs as a process.
 type Daemon struct {
 	*settings
 	client     redis.UniversalClient
 	redisWords string
 }
 
-// New reads the keys and tokens that the file names, so that one that is missing is told at
-// once, and makes no call. The error is a [ConfigError].
+// New returns a daemon. It reads the keys and tokens that the file names, so that a missing one
+// is reported at once, and makes no network call. The error is a [ConfigError].
 func New(c Config) (*Daemon, error) {
 	set := &settings{
 		path: c.Path, file: c.File, override: c.Override, encoding: c.Encoding, build: c.Build, log: c.Log, days: newDays(c.File.Aggregator),
@@ -68,8 +69,8 @@ func New(c Config) (*Daemon, error) {
 	return &Daemon{set, c.Redis, c.RedisWords}, nil
 }
 
-// Check asks the server that counts come from whether it answers, and returns what it is; "" if
-// there is none to be asked. The error is a [ConfigError] or an [UnreachableError].
+// Check connects to the server of the source and returns its name, such as "Kafka". The name is
+// "" if the source has no server. The error is a [ConfigError] or an [UnreachableError].
 func (d *Daemon) Check(ctx context.Context) (server string, err error) {
 	from := sources[d.file.Aggregator.Source]
 	if from.server != "" {
@@ -78,7 +79,7 @@ func (d *Daemon) Check(ctx context.Context) (server string, err error) {
 	return from.server, err
 }
 
-// Run works until ctx ends, then ends in order.
+// Run runs the daemon until ctx ends, then shuts it down in order.
 func (d *Daemon) Run(ctx context.Context) error {
 	hangups, ignoreHangups := status.CatchHangups()
 	defer ignoreHangups()

@@ -1,16 +1,16 @@
-// Package daemon is the aggregator as a process: counts that arrive from a source become hot keys
-// in Redis, and its page, its metrics and its heartbeats say how it is.
+// Package daemon runs the aggregator as a process. It turns the counts from a source into hot
+// keys in Redis, and reports its state on its page, in its metrics and in its heartbeats.
 //
-//	daemon.go  what it is given, and the order in which it begins
+//	daemon.go  the configuration, and the order of the start
 //	serve.go   a pipeline: one source, its detector, its publishers
 //	sources.go statsd.go kafka.go graphite.go  the sources, and how counts travel, in words
-//	owner.go publishers.go changes.go   what is published, by one owner or by partition, and its log
-//	trust.go snapshots.go baselines.go  whose counts are believed, and what outlasts a restart
-//	rulesfile.go report.go webhook.go   the rules file that it follows, heartbeats, events for others
-//	page.go systemd.go                  who may look, and what systemd is told
+//	owner.go publishers.go changes.go   publishing by one owner or by partition, and its log
+//	trust.go snapshots.go baselines.go  which counts are accepted, and the state kept over a restart
+//	rulesfile.go report.go webhook.go   the rules file that it follows, heartbeats, the webhook
+//	page.go systemd.go                  the page and access to it, and notifications to systemd
 //	metrics.go metrics_statsd.go metrics_kafka.go metrics_graphite.go  its metrics
-//	errors.go  whose fault an error is
+//	errors.go  the kinds of errors
 //
-// Around a pipeline lie others, each of which adds one thing: the webhook, the baselines, the
+// A pipeline is wrapped by others, each of which adds one thing: the webhook, the baselines, the
 // rules file, the heartbeats.
 package daemon

@@ -1,12 +1,13 @@
 package daemon
 
-// A ConfigError is of a setting that cannot be used, or of a server that refuses us for it.
+// A ConfigError reports a setting that cannot be used, or a server that refuses access because of
+// one.
 type ConfigError struct{ Err error }
 
 func (e *ConfigError) Error() string { return e.Err.Error() }
 func (e *ConfigError) Unwrap() error { return e.Err }
 
-// An UnreachableError is of a server that does not answer.
+// An UnreachableError reports a server that does not answer.
 type UnreachableError struct{ Err error }
 
 func (e *UnreachableError) Error() string { return e.Err.Error() }

@@ -28,7 +28,7 @@ var graphiteWay = source{
 	},
 }
 
-// graphiteWords is what Graphite is asked for, and when, and as whom.
+// graphiteWords describes the requests to Graphite: their series, interval and credentials.
 func graphiteWords(g config.Graphite) string {
 	series := cmp.Or(g.Series, graphitesource.DefaultSeries)
 	if g.Rate {
@@ -49,15 +49,15 @@ func graphiteWords(g config.Graphite) string {
 	return words
 }
 
-// graphitePipeline is a job that asks Graphite, with one publisher.
+// graphitePipeline is the pipeline that polls Graphite. It has one publisher.
 type graphitePipeline struct {
 	owner
 	source *graphitesource.Source
 	url    string
 }
 
-// newGraphitePipeline asks Graphite whether all is well: it is an error, within
-// seconds, if it does not answer or does not let us.
+// newGraphitePipeline returns a pipeline after checking that Graphite answers and grants access.
+// If it does not, newGraphitePipeline returns an error within seconds.
 func newGraphitePipeline(ctx context.Context, set *settings, client redis.UniversalClient) (*graphitePipeline, error) {
 	p, err := makeGraphitePipeline(set, client)
 	if err != nil {
@@ -72,7 +72,7 @@ func newGraphitePipeline(ctx context.Context, set *settings, client redis.Univer
 	return p, nil
 }
 
-// makeGraphitePipeline makes no call.
+// makeGraphitePipeline returns a pipeline without making any network call.
 func makeGraphitePipeline(set *settings, client redis.UniversalClient) (*graphitePipeline, error) {
 	p := &graphitePipeline{url: set.file.Graphite.URL}
 	o, err := newOwner(set, client, func(published []rules.Hot) { p.source.Inherit(published) })
@@ -102,7 +102,7 @@ func makeGraphitePipeline(set *settings, client redis.UniversalClient) (*graphit
 	return p, err
 }
 
-// readSecret reads what a file or a variable holds; "" if neither is given.
+// readSecret returns the secret in a file or an environment variable, or "" if neither is named.
 func readSecret(what, file, env string) (string, error) {
 	text, err := base.ReadSecret(file, env)
 	if err == nil {

@@ -48,7 +48,7 @@ func topicWords(f *config.File) string {
 	return fmt.Sprintf("Kafka topic %s at %s", cmp.Or(k.Topic, wire.DefaultTopic), strings.Join(k.Brokers, ", "))
 }
 
-// kafkaPipeline is a member of a consumer group, with a publisher for each of its
+// kafkaPipeline is the pipeline of a consumer group member. It has a publisher for each of its
 // partitions.
 type kafkaPipeline struct {
 	source     *kafkasource.Source
@@ -57,8 +57,8 @@ type kafkaPipeline struct {
 	log        *slog.Logger
 }
 
-// newKafkaPipeline asks the brokers whether all is well: it is an error, within
-// seconds, if they do not answer or do not let us.
+// newKafkaPipeline returns a pipeline after checking that the brokers answer and grant access. If
+// they do not, newKafkaPipeline returns an error within seconds.
 func newKafkaPipeline(ctx context.Context, set *settings, client redis.UniversalClient) (*kafkaPipeline, error) {
 	p, err := makeKafkaPipeline(set, client)
 	if err != nil {
@@ -73,7 +73,7 @@ func newKafkaPipeline(ctx context.Context, set *settings, client redis.Universal
 	return p, nil
 }
 
-// makeKafkaPipeline reaches no broker.
+// makeKafkaPipeline returns a pipeline without contacting any broker.
 func makeKafkaPipeline(set *settings, client redis.UniversalClient) (*kafkaPipeline, error) {
 	rules, k := set.file.Rules, set.file.Kafka
 	trust, err := set.trust()
@@ -97,9 +97,9 @@ func makeKafkaPipeline(set *settings, client redis.UniversalClient) (*kafkaPipel
 	return p, err
 }
 
-// partitionConfig is the configuration of a partition's publisher. What it
-// publishes lasts until another aggregator has the partition: the session of the
-// one that died, and a rebalance; and until Redis has failed over.
+// partitionConfig returns the configuration of a partition's publisher. Published entries must
+// last until another aggregator has taken the partition over, which takes the dead one's session
+// and a rebalance. They must also last until Redis has failed over.
 func partitionConfig(rules *rules.Rules, session time.Duration, log *slog.Logger) hotkeys.PublisherConfig {
 	const rebalance = 5 * time.Second
 	if session == 0 {
@@ -112,8 +112,8 @@ func partitionConfig(rules *rules.Rules, session time.Duration, log *slog.Logger
 	}
 }
 
-// noAnswer reports whether an error is that no broker answers, and not what one
-// answered.
+// noAnswer reports whether err means that no broker answered, as opposed to an answer that is an
+// error.
 func noAnswer(err error) bool {
 	var network *net.OpError
 	return errors.As(err, &network) && network.Op == "dial" || errors.Is(err, context.DeadlineExceeded)
@@ -124,7 +124,7 @@ func (p *kafkaPipeline) Run(ctx context.Context) error {
 	err := p.source.Run(ctx)
 	p.log.Info("aggregator has drained", "counts", p.source.Stats().Decoder.Counts)
 	if err != nil {
-		return configError(err) // brokers that are away are waited for: these refuse us
+		return configError(err) // unavailable brokers are retried: this error is a refusal
 	}
 	return nil
 }
@@ -137,7 +137,7 @@ func (p *kafkaPipeline) reload(rules *rules.Rules) error {
 	return nil
 }
 
-// publishes reports whether there is a partition here whose hot keys reach Redis.
+// publishes reports whether the hot keys of at least one partition reach Redis from here.
 func (p *kafkaPipeline) publishes() bool { return p.publishers.publish() }
 
 func (p *kafkaPipeline) ready() (string, error) {
@@ -145,8 +145,9 @@ func (p *kafkaPipeline) ready() (string, error) {
 	return kafkaReady(&source, &published)
 }
 
-// kafkaReady is not ready if partitions are not read. One whose time an instance holds
-// up is read and published: nothing cools in it, as in any deploy that kills instances.
+// kafkaReady returns an error if partitions are not read. A partition whose time is held up by an
+// instance counts as ready. It is still read and published, but nothing cools in it, as in any
+// deploy that kills instances.
 func kafkaReady(source *kafkasource.Stats, published *hotkeys.PublisherStats) (string, error) {
 	var waiting, unread, heldUp []string
 	for _, partition := range source.Partitions {
@@ -186,7 +187,7 @@ func (p *kafkaPipeline) collect(s figure.Samples) {
 	stats := p.source.Stats()
 	figure.Collect(s, kafkaMetrics, stats)
 	decoder := stats.Decoder
-	decoder.Packets = stats.Records // those that were not decoded, too
+	decoder.Packets = stats.Records // including records that were not decoded
 	figure.Collect(s, kafkaDecoderMetrics, decoder)
 	for _, partition := range stats.Partitions {
 		figure.Collect(s, partitionMetrics, partition)

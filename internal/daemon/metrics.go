@@ -8,8 +8,8 @@ import (
 	"github.com/hotparam/hotparam/internal/page"
 )
 
-// decoderMetrics returns the metrics of what arrived at a source. Their names begin with
-// the source; unit is what lines arrive in, "packets".
+// decoderMetrics returns the metrics of a source's decoder. Their names begin with source. The
+// unit is the noun for one delivery of lines, such as "packets".
 func decoderMetrics(source, unit string) []figure.Figure[decode.Stats] {
 	name := func(s string) string { return source + "_" + s }
 	return []figure.Figure[decode.Stats]{
@@ -97,7 +97,7 @@ func decoderMetrics(source, unit string) []figure.Figure[decode.Stats] {
 	}
 }
 
-// detectorMetrics are of the windows.
+// detectorMetrics are the metrics of the windows.
 var detectorMetrics = []figure.Figure[aggregator.DetectorStats]{
 	figure.Gauge("keys", "Keys with a count of their own.",
 		func(d *aggregator.DetectorStats) float64 { return float64(d.Keys) }),
@@ -129,7 +129,7 @@ var detectorMetrics = []figure.Figure[aggregator.DetectorStats]{
 		func(d *aggregator.DetectorStats) float64 { return float64(d.Floor) }),
 }
 
-// publisherMetrics are of the published set.
+// publisherMetrics are the metrics of the published set.
 var publisherMetrics = []figure.Figure[hotkeys.PublisherStats]{
 	figure.Gauge("published_keys", "Keys in Redis that are this daemon's.",
 		func(p *hotkeys.PublisherStats) float64 { return float64(p.Keys) }),
@@ -191,7 +191,7 @@ var publisherMetrics = []figure.Figure[hotkeys.PublisherStats]{
 			"another program writes to keys of this namespace"),
 }
 
-// pageMetrics are of the page and its API.
+// pageMetrics are the metrics of the page and its API.
 var pageMetrics = []figure.Figure[page.Stats]{
 	figure.Gauge("page_streams", "Browsers and programs that follow the page's streams.",
 		func(p *page.Stats) float64 { return float64(p.Streams) }).

@@ -5,7 +5,7 @@ import (
 	"github.com/hotparam/hotparam/internal/graphitesource"
 )
 
-// graphiteMetrics are of the source.
+// graphiteMetrics are the metrics of the Graphite source.
 var graphiteMetrics = []figure.Figure[graphitesource.Stats]{
 	figure.Counter("graphite_polls_total", "Times that Graphite was asked.",
 		func(g *graphitesource.Stats) int64 { return g.Polls }),

@@ -10,8 +10,8 @@ import (
 
 var kafkaDecoderMetrics = kafkaMeanings(decoderMetrics("kafka", "records"))
 
-// kafkaMeanings has METRICS.md say of each metric what is different with Kafka, or which one of
-// StatsD's it is like.
+// kafkaMeanings sets the text for METRICS.md of each metric: its difference from the StatsD
+// metric, or a reference to that metric if there is none.
 func kafkaMeanings(table []figure.Figure[decode.Stats]) []figure.Figure[decode.Stats] {
 	for i := range table {
 		f := &table[i]
@@ -26,7 +26,7 @@ func kafkaMeanings(table []figure.Figure[decode.Stats]) []figure.Figure[decode.S
 	return table
 }
 
-// kafkaExplained are the meanings of the decoder's metrics that differ from those of StatsD.
+// kafkaExplained holds the meanings of the decoder's metrics that differ from those of StatsD.
 var kafkaExplained = map[string]string{
 	"hotparam_kafka_records_total": "records that were read, including those that are read again after a rebalance",
 	"hotparam_kafka_lines_total":   "lines in them",
@@ -53,7 +53,7 @@ var kafkaExplained = map[string]string{
 	"hotparam_kafka_clock_offset_seconds": "by how much that clock is behind; negative, it is ahead",
 }
 
-// kafkaMetrics are of the source.
+// kafkaMetrics are the metrics of the Kafka source.
 var kafkaMetrics = []figure.Figure[kafkasource.Stats]{
 	figure.Counter("kafka_plain_records_total", "Records without headers, of programs that send lines alone.",
 		func(k *kafkasource.Stats) int64 { return k.NoHeaders }),
@@ -113,7 +113,8 @@ var kafkaMetrics = []figure.Figure[kafkasource.Stats]{
 			"answers 503), or an instance is slow, has died or cannot write them; nothing of them cools"),
 }
 
-// partitionsThat returns how many partitions of a source is reports true for.
+// partitionsThat returns a function that counts the partitions of a source for which is returns
+// true.
 func partitionsThat(is func(*kafkasource.PartitionStats) bool) func(*kafkasource.Stats) float64 {
 	return func(k *kafkasource.Stats) (n float64) {
 		for i := range k.Partitions {
@@ -125,11 +126,11 @@ func partitionsThat(is func(*kafkasource.PartitionStats) bool) func(*kafkasource
 	}
 }
 
-// partitionMetrics are of each partition of the source.
+// partitionMetrics are the metrics of each partition of the source.
 var partitionMetrics = []figure.Figure[kafkasource.PartitionStats]{
 	figure.GaugesBy("kafka_lag_records", "Records that are still to be read; absent while it is not known.", "partition",
 		func(p *kafkasource.PartitionStats, emit func(string, float64)) {
-			if p.Records >= 0 { // it is known
+			if p.Records >= 0 { // negative if unknown
 				emit(partitionName(p), float64(p.Records))
 			}
 		}),

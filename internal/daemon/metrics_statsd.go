@@ -7,7 +7,7 @@ import (
 
 var statsdDecoderMetrics = decoderMetrics("statsd", "packets")
 
-// statsdMetrics are of our own listener.
+// statsdMetrics are the metrics of the built-in StatsD listener.
 var statsdMetrics = []figure.Figure[statsdsource.Stats]{
 	figure.Counter("statsd_events_total", "Events and service checks of DogStatsD, which are ignored.",
 		func(s *statsdsource.Stats) int64 { return s.Decoder.Events }),

@@ -18,14 +18,14 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// owner publishes for a source that counts all keys by itself: one owner in Redis.
+// owner publishes for a source that counts all keys. It is a single owner of the set in Redis.
 type owner struct {
 	publisher loggedPublisher
 	log       *slog.Logger
 }
 
-// newOwner is named as its source is, and as this one of several aggregators. inherit gets the
-// keys that are published already when it takes its part of the set.
+// newOwner returns an owner that is named after its source and, if it has one, the name of this
+// aggregator. It calls inherit with the published keys when it takes over its part of the set.
 func newOwner(set *settings, client redis.UniversalClient, inherit func([]rules.Hot)) (owner, error) {
 	conf := set.file.Aggregator
 	c := hotkeys.PublisherConfig{Namespace: set.file.Rules.Namespace, Owner: conf.Source, Rules: hotRules(set.file.Rules), Inherit: inherit, Logger: set.log}
@@ -39,8 +39,8 @@ func newOwner(set *settings, client redis.UniversalClient, inherit func([]rules.
 	return owner{loggedPublisher{publisher, &changeLog{log: set.log}}, set.log}, err
 }
 
-// run runs a source until ctx ends, and publishes until the source has ended, so
-// that what it found last is published, too.
+// run runs a source until ctx ends. It publishes until the source has ended, so that the last
+// results of the source are published too.
 func (o owner) run(ctx context.Context, source func(context.Context) error) error {
 	publishing, published := context.WithCancel(context.WithoutCancel(ctx))
 	defer published()
@@ -53,7 +53,7 @@ func (o owner) run(ctx context.Context, source func(context.Context) error) erro
 	return group.Wait()
 }
 
-// reload puts other rules in force in a source, and then in the publisher.
+// reload puts rules in force in the source first, and then in the publisher.
 func (o owner) reload(rules *rules.Rules, source func(*rules.Rules) error) error {
 	if err := source(rules); err != nil {
 		return err
@@ -64,7 +64,7 @@ func (o owner) reload(rules *rules.Rules, source func(*rules.Rules) error) error
 
 func (o owner) publishes() bool { return o.publisher.Publishes() }
 
-// ready returns a description of the publisher's state, or the error why hot keys are not published.
+// ready returns the publisher's state in words, or an error if hot keys are not published.
 func (o owner) ready() (string, error) {
 	stats := o.publisher.Stats()
 	if err := whyNotPublished(&stats); err != nil {
@@ -76,7 +76,7 @@ func (o owner) ready() (string, error) {
 	return withTrouble("ready"+placesWords(&stats), &stats), nil
 }
 
-// hotRules are the ids of the rules that find hot keys, which share the places of the
+// hotRules returns the ids of the rules that find hot keys. They share the places of the
 // published set.
 func hotRules(rules *rules.Rules) (ids []string) {
 	for i := range rules.Rules {
@@ -87,8 +87,8 @@ func hotRules(rules *rules.Rules) (ids []string) {
 	return ids
 }
 
-// placesWords names the rules of which hot keys are not published; it is empty if all
-// are.
+// placesWords names the rules with hot keys that are not published. It returns "" if all are
+// published.
 func placesWords(stats *hotkeys.PublisherStats) string {
 	var waiting []string
 	for _, rule := range slices.Sorted(maps.Keys(stats.Rules)) {
@@ -106,7 +106,7 @@ func placesWords(stats *hotkeys.PublisherStats) string {
 	return words
 }
 
-// lateWords names the instance whose counts arrive latest, or is empty if none are late.
+// lateWords names the instance whose counts arrive latest, or returns "" if none are late.
 func lateWords(stats *decode.Stats) string {
 	late := &stats.Late
 	if late.N == 0 {
@@ -116,7 +116,7 @@ func lateWords(stats *decode.Stats) string {
 		hotwords.Plural(int(late.N), "instance"), late.Latest, late.Age.Round(100*time.Millisecond))
 }
 
-// clockWords names the instance whose clock is off by most, or is empty if all are right.
+// clockWords names the instance with the largest clock offset, or returns "" if all are right.
 func clockWords(stats *decode.Stats) string {
 	off := &stats.Off
 	if off.N == 0 {
@@ -130,7 +130,7 @@ func clockWords(stats *decode.Stats) string {
 		hotwords.Plural(int(off.N), "instance"), off.Worst.Name, off.Worst.Words(), placed)
 }
 
-// whyNotPublished returns why hot keys are not published, or nil.
+// whyNotPublished returns the reason why hot keys are not published, or nil if they are.
 func whyNotPublished(stats *hotkeys.PublisherStats) error {
 	switch {
 	case stats.FencedBy != "":
@@ -143,7 +143,7 @@ func whyNotPublished(stats *hotkeys.PublisherStats) error {
 	return errNoRedis
 }
 
-// withTrouble adds what fails though hot keys are published.
+// withTrouble appends to words the failure that stats report although hot keys are published.
 func withTrouble(words string, stats *hotkeys.PublisherStats) string {
 	if stats.Trouble != "" {
 		words += "; but " + stats.Trouble

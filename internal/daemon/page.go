@@ -20,8 +20,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// admin is what the daemon's HTTP server serves besides health, readiness and metrics:
-// the page with its API, and whatever else only those may read who may read the page.
+// admin is the protected part of the daemon's HTTP server: the page with its API, and all else
+// with the same access control. Health, readiness and metrics are not part of it.
 type admin struct {
 	guard *page.Guard
 	view  *live.View // nil without a page
@@ -34,7 +34,8 @@ type adminRoute struct {
 	handler http.Handler
 }
 
-// newAdmin returns what is served on a listener. rules returns the rules in force.
+// newAdmin returns the protected handlers for a listener. The function rules returns the rules in
+// force.
 func newAdmin(set *settings, client redis.UniversalClient, listener net.Addr, rules func() *rules.Rules) (*admin, error) {
 	conf := set.file.Aggregator
 	token, err := conf.PageToken()
@@ -64,12 +65,12 @@ func newAdmin(set *settings, client redis.UniversalClient, listener net.Addr, ru
 	return a, nil
 }
 
-// handle adds something that is guarded as the page is. It is called before run.
+// handle adds a handler with the page's access control. It must be called before run.
 func (a *admin) handle(pattern string, handler http.Handler) {
 	a.more = append(a.more, adminRoute{pattern, handler})
 }
 
-// register adds all to the server's mux.
+// register adds all handlers to the server's mux.
 func (a *admin) register(mux *http.ServeMux) {
 	if a.page != nil {
 		a.page.Register(mux)
@@ -96,7 +97,7 @@ func (a *admin) run(ctx context.Context) error {
 	return nil
 }
 
-// words say in the log who may read the page.
+// words describes, for the log, who has access to the page.
 func (a *admin) words() slog.Attr {
 	state := "open to this machine"
 	switch {
@@ -110,7 +111,7 @@ func (a *admin) words() slog.Attr {
 	return slog.String("page", state)
 }
 
-// pageRules returns rules as `rules lint` writes them.
+// pageRules returns rules in the words of `rules lint`.
 func pageRules(rules *rules.Rules) page.Rules {
 	all := page.Rules{Namespace: rules.Namespace, Version: rules.Version, Rules: make([]page.Rule, 0, len(rules.Rules))}
 	for i := range rules.Rules {
@@ -120,8 +121,8 @@ func pageRules(rules *rules.Rules) page.Rules {
 	return all
 }
 
-// withoutCredentials returns a Redis URL without users and passwords, for commands that others
-// are to type: "" if it has no such form.
+// withoutCredentials returns a Redis URL without user and password, for commands that people copy
+// from the page. It returns "" if the URL cannot be parsed.
 func withoutCredentials(redisURL string) string {
 	if !strings.Contains(redisURL, "://") { // host:port
 		return redisURL

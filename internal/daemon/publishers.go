@@ -14,11 +14,11 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// publishers are those of the partitions that are here, one for each. They come
-// and go with the partitions; what those that went have counted stays.
+// publishers are the publishers of this aggregator's partitions, one for each. They come and go
+// with the partitions. The counters of ended publishers are kept.
 type publishers struct {
 	client redis.UniversalClient
-	config hotkeys.PublisherConfig // but the owner; its Rules are guarded by mu
+	config hotkeys.PublisherConfig // without the owner; its Rules are guarded by mu
 
 	changes changeLog
 
@@ -31,14 +31,14 @@ func newPublishers(client redis.UniversalClient, config hotkeys.PublisherConfig)
 	return &publishers{client: client, config: config, changes: changeLog{log: config.Logger}, live: make(map[*partitionPublisher]struct{})}
 }
 
-// partitionPublisher is a publisher that is counted while it runs.
+// partitionPublisher is the publisher of one partition. Its statistics are added to all.
 type partitionPublisher struct {
 	*hotkeys.Publisher
 	partition int32
 	all       *publishers
 }
 
-// of makes the publisher of a partition. It owns the partition's part of the set.
+// of returns a publisher for a partition. It owns the partition's part of the set.
 func (p *publishers) of(partition int32) (*partitionPublisher, error) {
 	p.mu.Lock()
 	config := p.config
@@ -51,7 +51,7 @@ func (p *publishers) of(partition int32) (*partitionPublisher, error) {
 	return &partitionPublisher{publisher, partition, p}, nil
 }
 
-// reload sets the rules that share the places, of all publishers.
+// reload sets the rules that share the places in the sets of all publishers.
 func (p *publishers) reload(rules []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -61,7 +61,8 @@ func (p *publishers) reload(rules []string) {
 	}
 }
 
-// Adopt is the publisher's; what fails before it runs is counted, too.
+// Adopt calls the publisher's Adopt. It counts failures in all, as the publisher is not in
+// all.live before it runs.
 func (p *partitionPublisher) Adopt(ctx context.Context) ([]rules.Hot, time.Time, error) {
 	hot, judged, err := p.Publisher.Adopt(ctx)
 	if err != nil {
@@ -72,13 +73,13 @@ func (p *partitionPublisher) Adopt(ctx context.Context) ([]rules.Hot, time.Time,
 	return hot, judged, err
 }
 
-// Publish is the publisher's, and logs the change.
+// Publish logs the change and calls the publisher's Publish.
 func (p *partitionPublisher) Publish(change rules.Change) {
 	p.all.changes.write(&change, p.Publisher)
 	p.Publisher.Publish(change)
 }
 
-// publish reports whether one of them does.
+// publish reports whether at least one of the publishers publishes.
 func (p *publishers) publish() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -90,7 +91,7 @@ func (p *publishers) publish() bool {
 	return false
 }
 
-// Run is the publisher's.
+// Run calls the publisher's Run, and keeps its counters after it has ended.
 func (p *partitionPublisher) Run(ctx context.Context) error {
 	p.all.mu.Lock()
 	p.all.live[p] = struct{}{}
@@ -104,7 +105,7 @@ func (p *partitionPublisher) Run(ctx context.Context) error {
 		if p.all.gone.Rules == nil {
 			p.all.gone.Rules = make(map[string]hotkeys.RulePlaces)
 		}
-		for rule, of := range s.Rules { // what went holds no place, and waits for none
+		for rule, of := range s.Rules { // an ended publisher has no keys placed or waiting
 			s.Rules[rule] = hotkeys.RulePlaces{Overflow: of.Overflow}
 		}
 		addPlaces(p.all.gone.Rules, s.Rules)
@@ -112,9 +113,8 @@ func (p *partitionPublisher) Run(ctx context.Context) error {
 	return p.Publisher.Run(ctx)
 }
 
-// stats adds up the publishers' counters and figures. They are connected when none
-// is not, and fenced when one is. Of who has fenced them, and of their trouble, it has
-// the first partition's.
+// stats returns the sums of the publishers' counters and gauges. Connected is true if all are
+// connected. FencedBy and Trouble are those of the lowest partition that has any.
 func (p *publishers) stats() hotkeys.PublisherStats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -134,7 +134,7 @@ func (p *publishers) stats() hotkeys.PublisherStats {
 		sum.Waiting += s.Waiting
 		sum.Unpublishable += s.Unpublishable
 		sum.Suspects += s.Suspects
-		sum.Instances = max(sum.Instances, s.Instances) // each has all of them
+		sum.Instances = max(sum.Instances, s.Instances) // each publisher counts all instances
 		sum.Connected = sum.Connected && s.Connected
 		if s.FencedBy != "" {
 			fenced[publisher.partition] = s.FencedBy
@@ -157,7 +157,7 @@ func addPlaces(sum, rules map[string]hotkeys.RulePlaces) {
 	}
 }
 
-// firstPartition returns the words of the lowest partition, and how many have any.
+// firstPartition returns the text of the lowest partition and the number of partitions with one.
 func firstPartition(words map[int32]string) string {
 	if len(words) == 0 {
 		return ""

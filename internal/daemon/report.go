@@ -17,24 +17,24 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// reportingPipeline is a pipeline that tells others how it is by heartbeats, and looks what
-// others tell.
+// reportingPipeline is a pipeline that reports its state to others by heartbeats, and reads
+// theirs.
 type reportingPipeline struct {
 	pipeline
 	beat      *hotkeys.Heartbeat
 	client    redis.UniversalClient
 	namespace string
-	version   func() string // of the rules
+	version   func() string // version of the rules in force
 
 	mu    sync.Mutex
 	fleet fleetFigures
 }
 
-// fleetFigures are what members of the fleet say, and what operators do.
+// fleetFigures are counts of the fleet's members and of the operators' controls.
 type fleetFigures struct {
 	Roles    map[rules.Role]int
 	Others   int // members with other rules
-	Versions int // of the rules
+	Versions int // number of versions of the rules
 	Controls map[rules.ControlAction]int
 }
 
@@ -54,7 +54,7 @@ func newReportingPipeline(p pipeline, client redis.UniversalClient, set *setting
 	if err != nil {
 		return nil, err
 	}
-	file.onChange(r.beat.Now) // others see the version now, not with the next heartbeat
+	file.onChange(r.beat.Now) // others see the version at once, not with the next heartbeat
 	return r, nil
 }
 
@@ -70,10 +70,10 @@ func (p *reportingPipeline) Run(ctx context.Context) error {
 	return errors.Join(err, group.Wait())
 }
 
-// lookAtFleet is how often an aggregator reads what others tell.
+// lookAtFleet is the interval at which an aggregator reads the heartbeats and controls.
 const lookAtFleet = 2 * time.Second
 
-// look reads what others tell until ctx ends.
+// look reads the heartbeats and controls until ctx ends.
 func (p *reportingPipeline) look(ctx context.Context) {
 	ticker := time.NewTicker(lookAtFleet)
 	defer ticker.Stop()
@@ -90,7 +90,7 @@ func (p *reportingPipeline) look(ctx context.Context) {
 	}
 }
 
-// readFleet returns what others tell. What cannot be read is not known.
+// readFleet returns the figures of the fleet. A map that cannot be read is nil.
 func (p *reportingPipeline) readFleet(ctx context.Context) fleetFigures {
 	ctx, cancel := context.WithTimeout(ctx, lookAtFleet)
 	defer cancel()

@@ -23,20 +23,20 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// rulesFile is the daemon's file, which is read again on SIGHUP and when it has changed. A
-// file that cannot be used leaves the rules of the last good one in force. It is safe for
+// rulesFile follows the daemon's rules file, which is read again on SIGHUP and when it changes.
+// If a file cannot be used, the rules of the last valid one stay in force. It is safe for
 // concurrent use.
 type rulesFile struct {
 	log      *slog.Logger
-	started  *settings                      // what the process began with
-	putRules func(rules *rules.Rules) error // of the pipeline
+	started  *settings                      // the settings at the start of the process
+	putRules func(rules *rules.Rules) error // puts rules in force in the pipeline
 
-	mu      sync.Mutex // guards what follows; held while rules are put in force
+	mu      sync.Mutex // guards the fields below; held while rules are put in force
 	changed func()     // called after each reading, under mu; may be nil
 	inForce *rules.Rules
-	latest  *settings // of the last good file
-	tried   []byte    // the contents that were parsed last, good or bad; nil before the first
-	away    string    // why the file cannot be read; "" if it can
+	latest  *settings // settings of the last valid file
+	tried   []byte    // contents parsed last, valid or not; nil before the first
+	away    string    // why the file cannot be read, or ""
 	stats   status.RulesFile
 	lines   loglimit.Limit
 }
@@ -49,15 +49,15 @@ func newRulesFile(set *settings, put func(*rules.Rules) error) *rulesFile {
 	}
 }
 
-// onChange sets f, which is called after each reading of the file that is used or refused. It
-// must not block, nor call r.
+// onChange sets f, which is called after each reading of the file, whether accepted or rejected.
+// It must not block and must not call methods of r.
 func (r *rulesFile) onChange(f func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.changed = f
 }
 
-// announce calls the function that onChange set. The caller holds mu.
+// announce calls the function set by onChange. The caller holds mu.
 func (r *rulesFile) announce() {
 	if r.changed != nil {
 		r.changed()
@@ -74,7 +74,7 @@ func (r *rulesFile) rules() *rules.Rules {
 	return r.inForce
 }
 
-// read returns the present figures.
+// read returns the current status of the file.
 func (r *rulesFile) read() status.RulesFile {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -103,8 +103,9 @@ func (r *rulesFile) reload() {
 	r.use(data, true)
 }
 
-// access is called with an error when the file cannot be read, and with nil when it can be
-// read again. What was wrong with its contents still is: they follow only if they have changed.
+// access is called with an error when the file cannot be read, and with nil when it can be read
+// again. In the second case a problem with the contents remains: the watcher delivers contents
+// only if they have changed.
 func (r *rulesFile) access(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -117,8 +118,8 @@ func (r *rulesFile) access(err error) {
 	r.announce()
 }
 
-// use puts the rules of a file in force, and logs what has changed. A file with the contents
-// that were parsed last is not looked at again, unless that is asked for, by SIGHUP.
+// use puts the rules in data in force and logs the change. It ignores contents equal to the ones
+// parsed last, unless asked is set, as it is for SIGHUP.
 func (r *rulesFile) use(data []byte, asked bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -156,8 +157,8 @@ func (r *rulesFile) use(data []byte, asked bool) {
 	}
 }
 
-// parse reads the contents of the file, under the flags and variables that the process
-// started with.
+// parse parses the contents of the file and applies the flags and environment variables of the
+// process.
 func (r *rulesFile) parse(data []byte) (*settings, error) {
 	file, err := config.Parse(r.started.path, data)
 	if err != nil {
@@ -169,8 +170,8 @@ func (r *rulesFile) parse(data []byte) (*settings, error) {
 	return &settings{file: file}, r.started.override(file)
 }
 
-// reject counts a file that cannot be used, logs why, what is wrong first and how much more
-// there is, and returns the first in words. The caller holds mu.
+// reject counts a file that cannot be used. It logs the first problem and the number of further
+// ones, and returns the first in words. The caller holds mu.
 func (r *rulesFile) reject(err error) (problem string) {
 	r.stats.Rejected++
 	log := r.log
@@ -191,7 +192,7 @@ func (r *rulesFile) reject(err error) (problem string) {
 	return fmt.Sprintf("line %d: %s", first.Line, first.Message)
 }
 
-// rulesLog is how many lines are logged about the file: a loop may send SIGHUP or write it.
+// rulesLog limits the lines logged about the file: a loop may send SIGHUP or write the file.
 var rulesLog = loglimit.Rate{Burst: 10, Every: 10 * time.Second}
 
 func (r *rulesFile) mayLog() bool {
@@ -199,11 +200,11 @@ func (r *rulesFile) mayLog() bool {
 	return ok
 }
 
-// differsFrom returns the sections of the file, other than its rules, that differ.
+// differsFrom returns the sections of the file, other than its rules, that differ from other's.
 func (s *settings) differsFrom(other *settings) (sections []string) {
 	a, b := s.file, other.file
 	is, was := a.Aggregator, b.Aggregator
-	is.HoldWhenAway, was.HoldWhenAway = 0, 0 // instances obey it at once
+	is.HoldWhenAway, was.HoldWhenAway = 0, 0 // instances apply it without a restart
 	for _, x := range []struct {
 		name    string
 		is, was any
@@ -237,7 +238,7 @@ func (p *reloadingPipeline) Run(ctx context.Context) error {
 	return errors.Join(err, group.Wait())
 }
 
-// reloadNow reads the file, and tells systemd, whose `systemctl reload` waits for it.
+// reloadNow reads the file and notifies systemd, since `systemctl reload` waits for it.
 func (p *reloadingPipeline) reloadNow() {
 	p.systemd.Reloading()
 	p.file.reload()

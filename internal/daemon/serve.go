@@ -17,32 +17,32 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// pipeline turns counts into published keys. There is one for each source.
+// pipeline turns counts into published keys. Each source has its own.
 type pipeline interface {
-	// Run works until ctx ends, then ends in the order of the data: what has
-	// arrived is counted, and what that changes is published.
+	// Run works until ctx ends, then shuts down in the order of the data: received counts are
+	// counted, and the resulting changes are published.
 	Run(ctx context.Context) error
-	// ready returns in a few words that counts become published keys, or the error why
-	// they do not.
+	// ready returns a short description of the state, or an error if counts do not become
+	// published keys.
 	ready() (string, error)
-	// reload puts other rules in force. If it returns an error, the present ones stay.
+	// reload puts other rules in force. If it returns an error, the current ones stay.
 	reload(rules *rules.Rules) error
-	// publishes reports whether what is found here reaches Redis: not on a standby.
+	// publishes reports whether hot keys found here reach Redis, which they do not on a standby.
 	publishes() bool
-	// collect gives the pipeline's metrics.
+	// collect sends the pipeline's metrics.
 	collect(figure.Samples)
-	// reportTo adds to a heartbeat what the pipeline drops and loses, as totals, and what it
-	// holds.
+	// reportTo adds the pipeline's totals of dropped and lost counts, its waiting keys and its
+	// memory to a heartbeat.
 	reportTo(m *rules.Member)
-	// alive returns an error if the pipeline has stopped working, for which nothing but
-	// another process helps. It may block if it has. Servers that are away are no such error.
+	// alive returns an error if the pipeline is stuck, so that only a restart of the process
+	// helps. It may itself block then. An unavailable server is not such an error.
 	alive() error
-	// where is where counts come from, for the log.
+	// where returns the address that counts come from, for the log.
 	where() slog.Attr
 }
 
-// serve runs a pipeline until ctx ends, and reports its state over HTTP and to systemd
-// meanwhile.
+// serve runs a pipeline until ctx ends. While it runs, serve reports its state over HTTP and to
+// systemd.
 func serve(ctx context.Context, p pipeline, listener net.Listener, more *admin, systemd *sdnotify.Notifier, set *settings) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return p.Run(ctx) })
@@ -57,15 +57,15 @@ func serve(ctx context.Context, p pipeline, listener net.Listener, more *admin, 
 	return group.Wait()
 }
 
-// newStatusServer serves health, readiness and metrics to everybody, and more to those who
-// may read it.
+// newStatusServer returns a server that serves health, readiness and metrics to everyone, and
+// more to authorized clients.
 func newStatusServer(p pipeline, more *admin, set *settings) *httpserve.Server {
 	server, mux := status.NewServer(statusOf(p, more.page, set))
 	more.register(mux)
 	return server
 }
 
-// statusOf is what the daemon says of itself. shown is nil without a page.
+// statusOf returns the configuration of the status server. shown is nil without a page.
 func statusOf(p pipeline, shown *page.Page, set *settings) status.Config {
 	return status.Config{
 		Log: set.log, Build: set.build,
@@ -79,7 +79,7 @@ func statusOf(p pipeline, shown *page.Page, set *settings) status.Config {
 	}
 }
 
-// What keeps a pipeline from publishing.
+// Reasons why a pipeline does not publish.
 var (
 	errFenced  = errors.New("another aggregator publishes for this namespace")
 	errNoRedis = errors.New("cannot publish to Redis")

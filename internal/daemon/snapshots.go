@@ -27,8 +27,8 @@ type fileSnapshots struct {
 	*hotkeys.Publisher
 }
 
-// Save implements [statsdsource.Snapshots]. A reader finds the whole snapshot or the one before.
-// A snapshot says itself when it is too old.
+// Save implements [statsdsource.Snapshots]. A reader finds either the complete snapshot or the
+// previous one. The expiry is not needed here, since a snapshot contains its own time.
 func (f fileSnapshots) Save(_ context.Context, data []byte, _ time.Duration) error {
 	fresh := f.path + ".new"
 	if err := os.WriteFile(fresh, data, 0o600); err != nil {

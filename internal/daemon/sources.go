@@ -12,27 +12,27 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// source is a way by which counts come, in each file of a source.
+// source is a kind of source of counts. The file of each source declares one.
 type source struct {
 	open func(ctx context.Context, set *settings, client redis.UniversalClient) (pipeline, error)
-	// server is what open asks whether it answers; "" if nothing is to be asked.
+	// server is the name of the server that open contacts, or "" if there is none.
 	server string
-	// read is where the aggregator takes counts from, in words, and sent how instances send
+	// read describes where the aggregator takes counts from. sent describes how instances send
 	// them.
 	read, sent func(*config.File) string
 }
 
-// sources are the ways of [config.Sources].
+// sources holds the source for each of [config.Sources].
 var sources = map[string]source{
 	config.SourceStatsD:   statsdWay,
 	config.SourceKafka:    kafkaWay,
 	config.SourceGraphite: graphiteWay,
 }
 
-// SourceWords is where an aggregator takes counts from.
+// SourceWords describes where an aggregator takes counts from.
 func SourceWords(f *config.File) string { return sources[f.Aggregator.WithDefaults().Source].read(f) }
 
-// TransportWords is how counts travel from instances to aggregators.
+// TransportWords describes how counts travel from instances to aggregators.
 func TransportWords(f *config.File) string {
 	if f.Aggregator.Source == config.SourceNone {
 		return "none: only limits, without an aggregator"
@@ -40,7 +40,7 @@ func TransportWords(f *config.File) string {
 	return sources[f.Aggregator.WithDefaults().Source].sent(f)
 }
 
-// sentByStatsD is how instances send by StatsD.
+// sentByStatsD describes how instances send counts by StatsD.
 func sentByStatsD(f *config.File) string {
 	s := f.StatsD.WithDefaults(f.Aggregator)
 	words := "StatsD to " + strings.Join(s.Addresses, ", ")
@@ -60,7 +60,7 @@ func sentByStatsD(f *config.File) string {
 	return words + trustWords(f.Aggregator)
 }
 
-// trustWords is whose counts are believed, if not everybody's.
+// trustWords describes which counts are accepted. It returns "" if all are.
 func trustWords(a config.Aggregator) string {
 	switch {
 	case a.Trust == config.TrustSigned:

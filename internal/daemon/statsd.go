@@ -36,7 +36,7 @@ var statsdWay = source{
 	sent: sentByStatsD,
 }
 
-// statsdPipeline is our own StatsD listener, with one publisher.
+// statsdPipeline is the pipeline of the built-in StatsD listener. It has one publisher.
 type statsdPipeline struct {
 	owner
 	agg *statsdsource.Source

@@ -11,9 +11,9 @@ import (
 	"github.com/hotparam/hotparam/internal/status"
 )
 
-// reportService tells systemd that the daemon is ready, then that it is alive, and, once ctx
-// ends, that it stops. Ready means that counts are received and that /-/ready answers, not that
-// Redis does: a daemon that waits for Redis need not be started again.
+// reportService notifies systemd that the daemon is ready, then that it is alive, and, once ctx
+// ends, that it stops. Ready means that counts are received and that /-/ready answers. It does
+// not depend on Redis: restarting a daemon that waits for Redis would not help.
 func reportService(ctx context.Context, systemd *sdnotify.Notifier, p pipeline, self net.Addr, log *slog.Logger) error {
 	words, _ := readyWords(p)
 	systemd.Ready(words)
@@ -29,7 +29,7 @@ func reportService(ctx context.Context, systemd *sdnotify.Notifier, p pipeline, 
 	return nil
 }
 
-// readyWords is the answer of /-/ready, which `systemctl status` shows, too.
+// readyWords returns the answer of /-/ready, which `systemctl status` shows too.
 func readyWords(p pipeline) (words string, ready bool) {
 	words, err := p.ready()
 	if err != nil {
@@ -38,7 +38,7 @@ func readyWords(p pipeline) (words string, ready bool) {
 	return words, true
 }
 
-// alive implements pipeline. What it asks takes the locks of all stages.
+// alive implements pipeline. Stats takes the locks of all stages, so it blocks if one is stuck.
 func (p *statsdPipeline) alive() error {
 	p.publisher.Stats()
 	if reached := p.agg.Stats().Detector.Reached; !reached.IsZero() && time.Since(reached) > status.StuckAfter {
@@ -47,7 +47,7 @@ func (p *statsdPipeline) alive() error {
 	return nil
 }
 
-// alive implements pipeline. A source without progress is none of this process's faults: a
+// alive implements pipeline. A source without progress is no reason to restart this process: a
 // client that is stuck is replaced.
 func (p *kafkaPipeline) alive() error {
 	p.source.Stats()

@@ -12,14 +12,14 @@ var trustModes = map[string]decode.TrustMode{
 	config.TrustAll: decode.TrustAll, config.TrustListed: decode.TrustListed, config.TrustSigned: decode.TrustSigned,
 }
 
-// trust is whose counts are believed. The keys are read.
+// trust returns the rules for accepting counts. It reads the keys.
 func (s *settings) trust() (*decode.Trust, error) {
 	a := s.file.Aggregator
 	keys, err := a.Keys()
 	if err != nil {
 		return nil, configError(err)
 	}
-	bound := func(n int) int { return max(n, 0) } // config.NoCap is none
+	bound := func(n int) int { return max(n, 0) } // config.NoCap is negative: no limit
 	return &decode.Trust{
 		Mode: trustModes[a.Trust], Senders: a.Senders, Keys: keys, Log: s.log,
 		Caps: decode.Caps{
@@ -28,10 +28,10 @@ func (s *settings) trust() (*decode.Trust, error) {
 	}, nil
 }
 
-// refusedFor is how long a refusal is reported.
+// refusedFor is the time for which a refusal is reported.
 const refusedFor = time.Minute
 
-// refusedWords tell what was not believed lately.
+// refusedWords describes the last refusal, or returns "" if there was none within refusedFor.
 func refusedWords(stats *decode.Stats) string {
 	if last := stats.LastRefused; !last.When.IsZero() && time.Since(last.When) < refusedFor {
 		return fmt.Sprintf("; what some senders send is dropped, lately as %s (hotparam_*_refused_*_total; docs/SECURITY.md)", last.Why)

@@ -14,13 +14,13 @@ import (
 	"github.com/hotparam/hotparam/internal/webhook"
 )
 
-// hookedPipeline is a pipeline beside which events are posted.
+// hookedPipeline is a pipeline that posts events to a webhook while it runs.
 type hookedPipeline struct {
 	pipeline
 	sender *webhook.Sender
 }
 
-// withWebhook adds the webhook of the file to a pipeline, if it has one.
+// withWebhook adds the webhook of the file to a pipeline, if the file has one.
 func withWebhook(p pipeline, set *settings, client redis.UniversalClient) (pipeline, error) {
 	w := set.file.Webhook
 	if !w.On() {
@@ -83,7 +83,7 @@ func (p *hookedPipeline) collect(s figure.Samples) {
 	figure.Collect(s, webhookMetrics, p.sender.Stats())
 }
 
-// webhookMetrics are of the webhook, if there is one.
+// webhookMetrics are the metrics of the webhook, if there is one.
 var webhookMetrics = []figure.Figure[webhook.Stats]{
 	figure.Flag("webhook_sending", "1 if this daemon posts events to the webhook: of all daemons of a namespace one does.",
 		func(w *webhook.Stats) bool { return w.Sending }),

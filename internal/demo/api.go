@@ -18,7 +18,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// api is one instance of the API, with the middleware as a user attaches it.
+// api is one instance of the API, with the middleware attached as a user attaches it.
 type api struct {
 	server   *httpserve.Server
 	listener net.Listener
@@ -39,7 +39,7 @@ func newAPI(ctx context.Context, n int, ruleset *rules.Rules, transport transpor
 		if err == nil {
 			return
 		}
-		_ = listener.Close() // the other error is the one to tell
+		_ = listener.Close() // the error that led here is the one to report
 		if sink != nil {
 			_ = sink.Close()
 		}
@@ -85,8 +85,8 @@ func newAPI(ctx context.Context, n int, ruleset *rules.Rules, transport transpor
 	return a, nil
 }
 
-// keyOf is the text of the key that the demo's rule makes of a request, made
-// another way; empty: it makes none.
+// keyOf returns the text of the key of a request under the demo's rule, or "" if it has none. It
+// is computed independently of the middleware.
 func keyOf(r *http.Request) string {
 	cik := r.URL.Query()["cik"]
 	if len(cik) == 0 {
@@ -101,7 +101,7 @@ func keyOf(r *http.Request) string {
 
 func (a *api) url() string { return "http://" + a.listener.Addr().String() }
 
-// run serves until ctx ends, and then sends what was still counted.
+// run serves until ctx ends, and then sends the remaining counts.
 func (a *api) run(ctx context.Context) error {
 	counting, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -113,8 +113,8 @@ func (a *api) run(ctx context.Context) error {
 	return errors.Join(err, parts.Wait())
 }
 
-// lastAnswers is how long requests that are being served may take to end, and
-// maxConnections how many clients there may be: yours, too.
+// lastAnswers is the time that requests in flight have to end. maxConnections bounds the number
+// of connections, including those of the demo's user.
 const (
 	lastAnswers    = time.Second
 	maxConnections = 1024

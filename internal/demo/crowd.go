@@ -6,32 +6,33 @@ import (
 	"time"
 )
 
-// A flash crowd: everybody asks for one company.
+// The demo's flash crowd: many requests for a single company.
 const (
-	CrowdRate   = 500 // requests per second, besides the log's
+	CrowdRate   = 500 // requests per second, in addition to the log's
 	CrowdLength = 15 * time.Second
 
 	crowdValue  = "320193"
 	crowdTarget = "/Archives/edgar/data?cik=" + crowdValue + "&accession=0000320193-17-000009&doc=-index.htm"
-	// CrowdKey is what it asks for.
+	// CrowdKey is the key that the crowd requests.
 	CrowdKey = Route + "?" + Param + "=" + crowdValue
 
 	crowdTick = 10 * time.Millisecond
-	// settling is how long after its begin a crowd is measured: at first nobody knows of it.
+	// settling is the time from the crowd's start to the first measurement, as detection takes a
+	// moment.
 	settling = time.Second
 )
 
-// crowd is the flash crowd, while there is one.
+// crowd is the demo's flash crowd. It is idle most of the time.
 type crowd struct {
 	mu         sync.Mutex
 	from, till time.Time
-	started    chan struct{} // has room for one
+	started    chan struct{} // has a buffer of one
 	any        bool
 }
 
 func newCrowd() *crowd { return &crowd{started: make(chan struct{}, 1)} }
 
-// start begins one.
+// start starts a crowd or extends the current one, which then ends after length from now.
 func (c *crowd) start(length time.Duration) {
 	now := time.Now()
 	c.mu.Lock()
@@ -46,28 +47,29 @@ func (c *crowd) start(length time.Duration) {
 	}
 }
 
-// stop ends it.
+// stop ends the crowd.
 func (c *crowd) stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.till = time.Time{}
 }
 
-// left is how long it lasts yet; 0: there is none.
+// left returns the remaining time of the crowd, or 0 if there is none.
 func (c *crowd) left(now time.Time) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return max(0, c.till.Sub(now))
 }
 
-// measured reports whether a request of this moment says how others fare beside the crowd.
+// measured reports whether the latency of a request sent at this time counts as one during a
+// crowd.
 func (c *crowd) measured(at time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return at.After(c.from.Add(settling)) && at.Before(c.till)
 }
 
-// run calls send for each of its requests until ctx ends.
+// run calls send for each of the crowd's requests until ctx ends.
 func (c *crowd) run(ctx context.Context, send func()) {
 	for {
 		select {
@@ -84,7 +86,7 @@ func (c *crowd) run(ctx context.Context, send func()) {
 				return
 			case now = <-ticker.C:
 			}
-			due += min(now.Sub(last), time.Second/4).Seconds() * CrowdRate // a pause is not made up for
+			due += min(now.Sub(last), time.Second/4).Seconds() * CrowdRate // requests missed in a pause are not caught up
 			for last = now; due >= 1; due-- {
 				send()
 			}

@@ -6,27 +6,26 @@ import (
 	"time"
 )
 
-// What an API reads its answers from.
+// Properties of the database that an API reads its answers from.
 const (
-	// databaseRate is how many requests per second the database answers. The log has up to
-	// 443, so there is room for it, but not for a crowd.
+	// databaseRate is the number of requests per second that the database answers. The log has up
+	// to 443, so there is room for it, but not for a crowd.
 	databaseRate = 600
-	// databaseTime is how long an answer takes when nobody waits.
+	// databaseTime is the time of an answer that does not wait.
 	databaseTime = 8 * time.Millisecond
-	// databasePatience is how long a request waits for its turn before it fails.
+	// databasePatience is the time after which a waiting request fails.
 	databasePatience = 300 * time.Millisecond
 )
 
-// database stands for what is behind an API and is shared by all its instances: it answers so
-// many requests per second, those that come faster wait in the order in which they came. Whose
-// turn comes when is computed, so that how it fares depends on the requests and not on how
-// busy the machine is.
+// database simulates the backend that all instances of an API share. It answers a fixed number of
+// requests per second. Faster ones wait in the order in which they came. The turns are computed,
+// so that waiting times depend on the requests and not on the load of the machine.
 type database struct {
 	mu   sync.Mutex
-	free time.Time // when the last request's turn is over
+	free time.Time // end of the last request's turn
 }
 
-// ask waits for an answer. It reports false if there is none in time.
+// ask waits for an answer. It reports whether one came in time.
 func (d *database) ask(ctx context.Context) bool {
 	now := time.Now()
 	d.mu.Lock()

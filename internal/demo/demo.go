@@ -1,8 +1,8 @@
-// Package demo runs the whole of hotparam in one process, on real traffic and
-// with nothing to install: three API instances (HTTP servers on loopback) with
-// the middleware, the aggregator with its UDP listener or an embedded Kafka, an
-// embedded Redis-compatible server, and a real access log replayed over HTTP at its
-// own speed. The parts talk over sockets, as they would between machines.
+// Package demo runs the whole of hotparam in one process, on real traffic and with nothing to
+// install. It has three API instances with the middleware (HTTP servers on loopback) and an
+// embedded Redis-compatible server. The aggregator takes counts from its UDP listener or from an
+// embedded Kafka. A real access log is replayed over HTTP at its original speed. The parts
+// communicate over sockets, as they would between machines.
 package demo
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// What the demo runs on.
+// Constants of the demo's rule and fleet.
 const (
 	Namespace = "demo"
 	Route     = "GET /Archives/edgar/data"
@@ -27,8 +27,8 @@ const (
 	Instances = 3
 )
 
-// Rules are the demo's: a company's filings are hot at 10 requests per second
-// over all instances, and each instance then serves 5 per second of them.
+// Rules returns the demo's rules. A company's filings are hot at 10 requests per second over all
+// instances, and each instance then serves 5 of them per second.
 func Rules() *rules.Rules {
 	route, err := rules.ParseRoute(Route)
 	if err != nil {
@@ -48,10 +48,10 @@ func Rules() *rules.Rules {
 	}
 }
 
-// Demo is one run.
+// Demo is one run of the demo.
 type Demo struct {
 	redis     *redisServer
-	client    redis.UniversalClient // of snapshots
+	client    redis.UniversalClient // reads hot keys for snapshots
 	transport transport
 	apis      []*api
 	twin      *twin
@@ -59,9 +59,8 @@ type Demo struct {
 	exact     *exact
 }
 
-// New starts the embedded servers and opens all ports; [Demo.Run] does the rest
-// and closes them. When New fails it has closed what it had opened. The transport is
-// [StatsD] or [Kafka].
+// New starts the embedded servers and opens all ports. [Demo.Run] does the rest and closes them.
+// If New fails, it closes everything that it opened. The transport is [StatsD] or [Kafka].
 func New(ctx context.Context, transport string, log *slog.Logger) (d *Demo, err error) {
 	rules := Rules()
 	d = &Demo{exact: newExact(&rules.Rules[0].Hot[0], Instances)}
@@ -95,13 +94,13 @@ func New(ctx context.Context, transport string, log *slog.Logger) (d *Demo, err 
 	return d, err
 }
 
-// abandon closes what New has opened: a part that is run when all is over does
-// so and returns.
+// abandon closes everything that New has opened. Each part closes its resources when its run
+// function is called with an ended context.
 func (d *Demo) abandon() {
 	over, cancel := context.WithCancel(context.Background())
 	cancel()
 	for _, a := range d.apis {
-		_ = a.run(over) // New's error is the one to tell
+		_ = a.run(over) // New's error is the one to report
 	}
 	if d.twin != nil {
 		_ = d.twin.run(over)
@@ -117,9 +116,8 @@ func (d *Demo) abandon() {
 	}
 }
 
-// Run replays the log over and over until ctx ends or a part fails, then ends
-// the parts in the order of the data, so that what was sent is counted and what
-// was counted is published.
+// Run replays the log repeatedly until ctx ends or a part fails. It then ends the parts in the
+// order of the data, so that all sent requests are counted and all counts are published.
 func (d *Demo) Run(ctx context.Context) error {
 	defer d.redis.close()
 	ctx, cancel := context.WithCancel(ctx)
@@ -146,14 +144,14 @@ func (d *Demo) Run(ctx context.Context) error {
 	return nil
 }
 
-// stage is the parts that end together, and later than the stage before.
+// stage is a group of parts that end together, after those of the previous stage.
 type stage struct {
 	parts errgroup.Group
 	stop  context.CancelFunc
 }
 
-// start runs parts until they are stopped, whatever becomes of ctx; one that
-// fails calls fail.
+// start runs parts until the stage is stopped, even if ctx has ended. A part that fails calls
+// fail.
 func start(ctx context.Context, fail func(), parts ...func(context.Context) error) *stage {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s := &stage{stop: stop}
@@ -169,13 +167,13 @@ func start(ctx context.Context, fail func(), parts ...func(context.Context) erro
 	return s
 }
 
-// RedisAddr is where redis-cli finds the embedded server.
+// RedisAddr returns the address of the embedded server, for redis-cli.
 func (d *Demo) RedisAddr() string { return d.redis.Addr() }
 
-// Transport says what counts go over, and where to.
+// Transport describes the transport of counts and its address.
 func (d *Demo) Transport() string { return d.transport.over() }
 
-// URLs are the base URLs of the API instances.
+// URLs returns the base URLs of the API instances.
 func (d *Demo) URLs() []string {
 	urls := make([]string, len(d.apis))
 	for i, a := range d.apis {
@@ -184,8 +182,8 @@ func (d *Demo) URLs() []string {
 	return urls
 }
 
-// Key is one hot key as it stands in Redis, with what all instances made of its
-// requests since it has been hot.
+// Key is one hot key as published in Redis, with the number of its requests that all instances
+// have passed and refused since it became hot.
 type Key struct {
 	rules.Hot
 	Passed, Refused int64
@@ -195,32 +193,32 @@ type Key struct {
 type Snapshot struct {
 	At                       time.Time
 	Allowed, Limited, Failed int64
-	Hot                      []Key // the highest rate first
+	Hot                      []Key // highest rate first
 	Keys                     int64 // distinct keys that the aggregator counts; at most a second old
 	Enforce                  Percentiles
-	LogTime                  time.Time // where the log is
-	// CrowdLeft is how long the flash crowd lasts yet; 0: there is none.
+	LogTime                  time.Time // current time in the log
+	// CrowdLeft is the remaining time of the flash crowd, or 0 if there is none.
 	CrowdLeft time.Duration
-	// Limits and NoLimits are how requests for other companies fared in the last moments, at
-	// the API and at its twin without limits.
+	// Limits and NoLimits are the recent latencies of requests for other companies, at the API
+	// and at its twin without limits.
 	Limits, NoLimits Latency
 }
 
-// Compare sends each request to the API's twin without limits as well, from now on.
+// Compare makes the demo send each request from now on to the API's twin without limits as well.
 func (d *Demo) Compare() { d.traffic.compare.Store(true) }
 
-// StartCrowd begins a flash crowd of [CrowdRate] on [CrowdKey], or lets it go on, for a time,
-// and compares.
+// StartCrowd starts a flash crowd of [CrowdRate] on [CrowdKey], or extends the current one. It
+// also calls Compare.
 func (d *Demo) StartCrowd(length time.Duration) {
 	d.Compare()
 	d.traffic.crowd.start(length)
 }
 
-// StopCrowd ends it.
+// StopCrowd ends the flash crowd.
 func (d *Demo) StopCrowd() { d.traffic.crowd.stop() }
 
-// Snapshot returns the present state while [Demo.Run] runs. It asks Redis for
-// the hot keys, with the deadline of ctx. It is safe for concurrent use.
+// Snapshot returns the current state while [Demo.Run] runs. It asks Redis for the hot keys, with
+// the deadline of ctx. It is safe for concurrent use.
 func (d *Demo) Snapshot(ctx context.Context) (Snapshot, error) {
 	hot, err := hotkeys.List(ctx, d.client, Namespace)
 	if err != nil {
@@ -255,19 +253,19 @@ func (d *Demo) Snapshot(ctx context.Context) (Snapshot, error) {
 	return s, nil
 }
 
-// Result is what the demo came to.
+// Result is the outcome of the demo.
 type Result struct {
-	Requests int64            `json:"requests"` // that were answered
+	Requests int64            `json:"requests"` // number of answered requests
 	Allowed  int64            `json:"allowed"`
 	Limited  int64            `json:"limited"`
-	Failed   int64            `json:"failed"` // that were not answered, or otherwise
-	Hot      []HotResult      `json:"hot"`    // keys that were hot at some time, the highest peak first
+	Failed   int64            `json:"failed"` // number of requests with no answer or an unexpected one
+	Hot      []HotResult      `json:"hot"`    // keys that were hot at least once, highest peak first
 	Enforce  Percentiles      `json:"time_to_enforce_ms"`
-	Dropped  map[string]int64 `json:"dropped"` // counts that were not counted, by reason
-	Crowd    *CrowdResult     `json:"crowd"`   // null: there was none
+	Dropped  map[string]int64 `json:"dropped"` // counts that were lost, by reason
+	Crowd    *CrowdResult     `json:"crowd"`   // null if there was none
 }
 
-// CrowdResult is how requests for other companies fared while there was a flash crowd.
+// CrowdResult holds the latencies of requests for other companies during a flash crowd.
 type CrowdResult struct {
 	Key      string  `json:"key"`
 	Rate     int     `json:"rate"`
@@ -275,7 +273,7 @@ type CrowdResult struct {
 	NoLimits Latency `json:"without_limits"`
 }
 
-// HotResult is one key that was hot.
+// HotResult is a key that was hot at least once.
 type HotResult struct {
 	Key      string  `json:"key"`
 	PeakRate float64 `json:"peak_rate"` // per second, over all instances

@@ -9,41 +9,40 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// exact counts every request at the moment it arrives, with one lock for all
-// instances: what no real fleet could do, and what the demo is measured by. It
-// knows when a key really crossed the threshold, and so how long it took until
-// the limit was in force on the last instance. It keeps all keys that it ever
-// saw, which of the demo's log are a few thousand.
+// exact counts every request at the moment it arrives, with one lock for all instances. No real
+// fleet could do so; the demo is measured against it. It knows when a key really crossed the
+// threshold, and so the time until the limit was in force on the last instance. It keeps all keys
+// that it ever saw, a few thousand in the demo's log.
 type exact struct {
 	threshold rules.Rate
 	window    rules.Window
 
 	mu               sync.Mutex
 	keys             map[string]*exactKey
-	force            []map[string]bool // by instance: the keys that it limits
+	force            []map[string]bool // keys that each instance limits
 	allowed, limited int64
-	waits            []time.Duration // times to enforce, sorted
+	waits            []time.Duration // times to enforce, in ascending order
 	missed           int64
 }
 
 type exactKey struct {
 	panes []int64     // counts of the window's panes
-	over  []time.Time // by pane: when its first request found the key at its threshold
+	over  []time.Time // time of the first request of each pane that found the key at its threshold
 	last  int64       // newest pane
-	sum   int64       // of the panes
+	sum   int64       // sum of the panes
 	peak  int64       // highest sum
 
-	force   int       // how many instances limit it
-	due     time.Time // since when all of them ought to; zero: they do, or need not
+	force   int       // number of instances that limit it
+	due     time.Time // time from which all instances should limit it; zero if they do or need not
 	wasHot  bool
 	limited int64
 }
 
-// Counts are placed by flushes, so what arrives within moments of a pane's edge
-// may be found in the pane beside.
+// edge is the tolerance at the edges of panes. Counts are placed by flushes, so a request within
+// moments of a pane's edge may be found in the neighboring pane.
 const (
 	edge = 5 * time.Millisecond
-	// patience is how long a key may be over its threshold without a limit.
+	// patience is the longest time that a key may exceed its threshold without a limit.
 	patience = 2 * time.Second
 )
 
@@ -64,7 +63,7 @@ func (e *exact) key(text string) *exactKey {
 	return k
 }
 
-// arrived notes a request.
+// arrived records a request for the key with this text.
 func (e *exact) arrived(text string, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -80,15 +79,15 @@ func (e *exact) arrived(text string, now time.Time) {
 		*over = now
 	}
 	e.overdue(k, now)
-	// Without the oldest pane, it is over the threshold wherever the flushes
-	// place what is near an edge: now it must become hot.
+	// Without the oldest pane, the key exceeds the threshold wherever the flushes place the
+	// requests near an edge: it must become hot now.
 	if k.due.IsZero() && k.force < len(e.force) && k.sum-k.panes[(k.last+1)%n] >= e.threshold.N {
 		k.due = now
 	}
 }
 
-// roll moves on to a newer pane. Requests take the lock in another order than
-// they take the time, so pane may also be older: then it is the newest that counts.
+// roll advances k to a newer pane. Requests may take the lock in another order than they take the
+// time, so pane may also be older. The request then counts in the newest pane.
 func (k *exactKey) roll(pane int64) {
 	n := int64(len(k.panes))
 	k.last = max(k.last, pane-n)
@@ -99,7 +98,7 @@ func (k *exactKey) roll(pane int64) {
 	}
 }
 
-// overdue counts a key that ought to have been limited for too long.
+// overdue counts a key that has gone without its limit for too long.
 func (e *exact) overdue(k *exactKey, now time.Time) {
 	if !k.due.IsZero() && now.Sub(k.due) > patience {
 		e.missed++
@@ -107,7 +106,7 @@ func (e *exact) overdue(k *exactKey, now time.Time) {
 	}
 }
 
-// passed and refused note how a request was answered.
+// passed and refused record the answer to a request.
 func (e *exact) passed() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -121,7 +120,7 @@ func (e *exact) refused(text string) {
 	e.key(text).limited++
 }
 
-// inForce notes which keys an instance limits from now on.
+// inForce records the keys that an instance limits from now on.
 func (e *exact) inForce(instance int, hot []rules.Hot, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -146,21 +145,21 @@ func (e *exact) inForce(instance int, hot []rules.Hot, now time.Time) {
 	e.force[instance] = in
 }
 
-// crossing is when the request arrived that made a key hot, whose count was
-// placed in the pane of since: a count is taken for the pane before its own
-// when a flush comes moments late, never for an earlier one.
+// crossing returns the arrival time of the request that made a key hot, whose count was placed in
+// the pane of since. A flush that comes moments late may place a count in the pane before its
+// own, but never in an earlier one.
 func (e *exact) crossing(k *exactKey, since time.Time) time.Time {
 	n := int64(len(k.panes))
 	pane := e.window.Index(since)
 	for p := pane - 1; p <= pane+1; p++ {
 		if p <= k.last-n || p > k.last {
-			continue // forgotten, or to come
+			continue // dropped already, or in the future
 		}
 		if at := k.over[p%n]; !at.IsZero() && !at.Before(since.Add(-edge)) {
 			return at
 		}
 	}
-	return since // rather too long a wait than none
+	return since // prefer a wait that is too long over none
 }
 
 func (e *exact) enforced(wait time.Duration) {
@@ -168,20 +167,20 @@ func (e *exact) enforced(wait time.Duration) {
 	e.waits = slices.Insert(e.waits, i, wait)
 }
 
-// Percentiles are in milliseconds; nil when there is nothing to take them of.
+// Percentiles are in milliseconds. They are nil if there are no samples.
 type Percentiles struct {
 	P50 *float64 `json:"p50"`
 	P99 *float64 `json:"p99"`
 }
 
-// percentiles are those of the times to enforce.
+// percentiles returns the percentiles of the times to enforce.
 func (e *exact) percentiles() Percentiles {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return Percentiles{P50: percentile(e.waits, 50), P99: percentile(e.waits, 99)}
 }
 
-// percentile is the nearest rank, in milliseconds with one decimal.
+// percentile returns the nearest-rank percentile, in milliseconds with one decimal.
 func percentile(sorted []time.Duration, p int) *float64 {
 	if len(sorted) == 0 {
 		return nil
@@ -191,15 +190,15 @@ func percentile(sorted []time.Duration, p int) *float64 {
 	return &ms
 }
 
-// answers are how many requests passed, and how many were refused.
+// answers returns the numbers of passed and of refused requests.
 func (e *exact) answers() (allowed, limited int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.allowed, e.limited
 }
 
-// settle is for the end of the traffic: it counts the keys that ought to be
-// limited by now, and forgets those that still had time.
+// settle ends the measurement when the traffic has ended. It counts the keys that have
+// gone without their limit for too long, and drops the deadlines of the others.
 func (e *exact) settle(now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -209,20 +208,19 @@ func (e *exact) settle(now time.Time) {
 	}
 }
 
-// unenforced is how often a key went over its threshold and was not limited by
-// all instances within the patience.
+// unenforced returns how often a key went over its threshold and was not limited by all instances
+// within patience.
 func (e *exact) unenforced() int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.missed
 }
 
-// hot are the keys that were limited somewhere, at some time: the highest peak
-// first.
+// hot returns the keys that at least one instance has limited, highest peak first.
 func (e *exact) hot() []HotResult {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	hot := []HotResult{} // in JSON an array, also when it is empty
+	hot := []HotResult{} // encoded in JSON as an array even if empty
 	for text, k := range e.keys {
 		if k.wasHot {
 			rate := float64(k.peak) / e.threshold.Per.Seconds()

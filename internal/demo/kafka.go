@@ -21,10 +21,10 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// kafkaPartitions are enough to see that they work side by side.
+// kafkaPartitions is enough to show that partitions work in parallel.
 const kafkaPartitions = 4
 
-// kafka is an embedded broker, and an aggregator that is alone in its group.
+// kafka is an embedded broker and an aggregator that is the only member of its group.
 type kafka struct {
 	rules  *rules.Rules
 	log    *slog.Logger
@@ -58,7 +58,7 @@ func (k *kafka) connection() kafkaconn.Connection {
 	return kafkaconn.Connection{Brokers: []string{k.broker.Addr()}}
 }
 
-// publisher makes that of a partition.
+// publisher returns a publisher for a partition.
 func (k *kafka) publisher(partition int32) (kafkasource.PartitionPublisher, error) {
 	c := publisherConfig(k.log)
 	c.Owner = fmt.Sprintf("kafka-%d", partition)
@@ -72,12 +72,12 @@ func (k *kafka) publisher(partition int32) (kafkasource.PartitionPublisher, erro
 	return p, nil
 }
 
-// connectTimeout is how long the embedded broker may take to answer.
+// connectTimeout is the time that the embedded broker has to answer.
 const connectTimeout = 10 * time.Second
 
-// sink is connected when it returns: a sink connects when it is first used, and
-// drops what comes before it knows the partitions. A user's service hardly minds,
-// but the demo would have to tell of it.
+// sink returns a sink that is connected already. A sink connects on its first use, and drops
+// counts that arrive before it knows the partitions. That hardly matters to a user's service, but
+// the demo would have to report it.
 func (k *kafka) sink(ctx context.Context, instance string) (collector.Sink, error) {
 	sink, err := kafkasink.New(kafkasink.Config{Rules: k.rules, Connection: k.connection(), Instance: instance, Log: k.log})
 	if err != nil {

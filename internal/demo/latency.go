@@ -6,24 +6,24 @@ import (
 	"time"
 )
 
-// latencySpan is the time that a present latency is taken over.
+// latencySpan is the time over which the current latency is taken.
 const latencySpan = 2 * time.Second
 
-// maxLatencies bounds what is kept of a crowd: as many requests as come in a minute.
+// maxLatencies bounds the samples kept of a crowd: about as many requests as come in a minute.
 const maxLatencies = 1 << 15
 
-// Latency is how requests fared that were not refused.
+// Latency summarizes the requests that were not refused.
 type Latency struct {
 	Percentiles
 	Requests int     `json:"requests"`
-	Failed   float64 `json:"failed_share"` // part of them that the database did not answer
+	Failed   float64 `json:"failed_share"` // share of the requests that the database did not answer
 }
 
-// latencies records how long requests for other companies than the crowd's took.
+// latencies records the latencies of requests for other companies than the crowd's.
 type latencies struct {
 	mu     sync.Mutex
-	recent []answer // of latencySpan
-	crowd  []answer // of all crowds, the first second of each left out
+	recent []answer // answers within latencySpan
+	crowd  []answer // answers during all crowds, without the first second of each
 }
 
 type answer struct {
@@ -43,7 +43,7 @@ func (l *latencies) add(a answer, crowd bool) {
 	}
 }
 
-// now is the latency of the last moments.
+// now returns the latency over latencySpan.
 func (l *latencies) now(at time.Time) Latency {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -51,7 +51,7 @@ func (l *latencies) now(at time.Time) Latency {
 	return latencyOf(l.recent)
 }
 
-// ofCrowds is the latency while there were crowds.
+// ofCrowds returns the latency during all crowds.
 func (l *latencies) ofCrowds() Latency {
 	l.mu.Lock()
 	defer l.mu.Unlock()

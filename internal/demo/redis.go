@@ -18,18 +18,18 @@ type redisServer struct {
 
 func startRedis() (*redisServer, error) {
 	r := &redisServer{Miniredis: miniredis.NewMiniRedis()}
-	r.ClockTTL(true) // else keys expire only when told that time has passed
+	r.ClockTTL(true) // otherwise keys expire only in calls of FastForward
 	if err := r.StartAddr("127.0.0.1:0"); err != nil {
 		return nil, fmt.Errorf("embedded Redis: %w", err)
 	}
 	return r, nil
 }
 
-// redisTimeout bounds calls. It is long, as only a machine that is very busy
-// keeps this server from answering: no reason to tell of an outage.
+// redisTimeout bounds calls. It is long because only a very busy machine keeps this server from
+// answering, which is no reason to report an outage.
 const redisTimeout = 2 * time.Second
 
-// client makes a client that is closed with the server.
+// client returns a client that is closed with the server.
 func (r *redisServer) client() (redis.UniversalClient, error) {
 	c, err := hotkeys.NewClient("redis://" + r.Addr() + "/0")
 	if err == nil {
@@ -40,7 +40,7 @@ func (r *redisServer) client() (redis.UniversalClient, error) {
 
 func (r *redisServer) close() {
 	for _, c := range r.clients {
-		_ = c.Close() // nothing is left to send
+		_ = c.Close() // all data has been sent
 	}
 	r.Close()
 }

@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// How many requests can be on their way to an API at a time: more than come while its database
-// lets one wait. With limits hardly any waits, and few workers keep a slow machine from falling behind.
+// The numbers of requests that can be in flight to an API at a time: more than arrive while its
+// database lets one wait. With limits hardly any request waits, and few workers keep a slow
+// machine from falling behind.
 const (
 	workers     = 32
 	twinWorkers = 512
@@ -25,11 +26,10 @@ type sender struct {
 	client    *http.Client
 	crowd     *crowd
 	latencies latencies
-	failed    atomic.Int64 // requests that got no answer, or an unknown one
+	failed    atomic.Int64 // requests with no answer, or an unexpected one
 }
 
-// due is a request, and since when it is to be sent: if it has to wait for a worker, that is
-// part of its time.
+// due is a request and the time at which it is due. Waiting for a worker is part of its latency.
 type due struct {
 	request
 	at    time.Time
@@ -61,7 +61,7 @@ func (s *sender) send(ctx context.Context, d due) {
 	}
 	resp, err := s.client.Do(req)
 	if err != nil {
-		if ctx.Err() == nil { // else the demo is over
+		if ctx.Err() == nil { // otherwise the demo has ended
 			s.failed.Add(1)
 		}
 		return

@@ -13,30 +13,30 @@ import (
 	"github.com/hotparam/hotparam/internal/demo/data"
 )
 
-// traffic is the real access log, replayed over HTTP at its own speed, and now and then a
-// flash crowd. The API and its twin without limits get the same requests.
+// traffic replays the real access log over HTTP at its original speed, with an occasional flash
+// crowd. The API and its twin without limits get the same requests.
 type traffic struct {
 	requests []request
-	length   time.Duration // of the log, until it begins again
+	length   time.Duration // length of the log, after which it repeats
 	api      *sender
 	twin     *sender
 	crowd    *crowd
-	compare  atomic.Bool // the twin gets the requests, too
+	compare  atomic.Bool // whether the twin gets the requests too
 
-	start time.Time    // of the log
+	start time.Time    // time of the log's first request
 	at    atomic.Int64 // log time, Unix nanoseconds
 }
 
 type request struct {
-	after time.Duration // since the log's start
-	// instance is the number of the one that gets it.
+	after time.Duration // time since the log's start
+	// instance is the number of the instance that gets the request.
 	instance uint32
 	target   string
 }
 
-// newTraffic reads the log. It has whole seconds; the requests of a second are
-// spread over it evenly. A client's requests all go to one instance, as many a
-// load balancer does it: so the load on a company's filings is uneven.
+// newTraffic reads the log. It has whole seconds, so the requests of a second are spread evenly
+// over it. All requests of a client go to one instance, as with many load balancers, so the load
+// on a company's filings is uneven.
 func newTraffic(ctx context.Context, urls []string, twin string) (*traffic, error) {
 	log, err := accesslog.Open([]string{"-"}, accesslog.Options{Stdin: bytes.NewReader(data.EDGAR)})
 	if err != nil {
@@ -106,7 +106,8 @@ func (t *traffic) run(ctx context.Context) {
 	}
 }
 
-// send gives a request to the API and, once there is something to compare, to its twin. It reports false when ctx has ended.
+// send sends a request to the API and, while comparing, to its twin. It reports false if ctx has
+// ended.
 func (t *traffic) send(ctx context.Context, r request, crowd bool) bool {
 	d := due{request: r, at: time.Now(), crowd: crowd}
 	for _, s := range []*sender{t.api, t.twin} {
@@ -122,5 +123,5 @@ func (t *traffic) send(ctx context.Context, r request, crowd bool) bool {
 	return true
 }
 
-// now is where the log is.
+// now returns the current time in the log.
 func (t *traffic) now() time.Time { return time.Unix(0, t.at.Load()).UTC() }

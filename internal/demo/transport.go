@@ -12,22 +12,22 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Transports that counts can go over.
+// Transports for counts.
 const (
 	StatsD = "statsd"
 	Kafka  = "kafka"
 )
 
-// transport takes counts from the instances to the set of hot keys in Redis.
+// transport carries counts from the instances to the set of hot keys in Redis.
 type transport interface {
-	// sink is where an instance sends its counts, ready to take them.
+	// sink returns a sink for an instance's counts that is ready to use.
 	sink(ctx context.Context, instance string) (collector.Sink, error)
-	// stages are to be run, and end one after the other.
+	// stages returns functions to run, which are to be ended one after the other.
 	stages() []func(context.Context) error
 	stats() statsdsource.Stats
-	// overflow is how many hot keys found no room in Redis.
+	// overflow returns the number of hot keys that found no room in Redis.
 	overflow() int64
-	// over says what it is, and where.
+	// over describes the transport and its address.
 	over() string
 	// close releases the remaining resources when the stages have ended.
 	close()
@@ -43,7 +43,7 @@ func newTransport(ctx context.Context, name string, rules *rules.Rules, redis *r
 	return nil, fmt.Errorf("there is no transport %q", name)
 }
 
-// statsd is the aggregator's own UDP listener.
+// statsd is the transport over the aggregator's UDP listener.
 type statsd struct {
 	rules      *rules.Rules
 	publisher  *hotkeys.Publisher

@@ -10,8 +10,8 @@ import (
 	"github.com/hotparam/hotparam/internal/httpserve"
 )
 
-// twin is the same API without limits: it gets the same requests, and shows what becomes of
-// them.
+// twin is the same API without limits. It gets the same requests, to show their latency without
+// limits.
 type twin struct {
 	server   *httpserve.Server
 	listener net.Listener
@@ -34,7 +34,7 @@ func newTwin(ctx context.Context, log *slog.Logger) (*twin, error) {
 func (t *twin) url() string                   { return "http://" + t.listener.Addr().String() }
 func (t *twin) run(ctx context.Context) error { return t.server.Serve(ctx, t.listener) }
 
-// filings answers from a database.
+// filings returns a handler that answers from a database.
 func filings(d *database) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !d.ask(r.Context()) {

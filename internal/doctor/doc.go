@@ -1,7 +1,7 @@
-// Package doctor diagnoses a fleet from its state in Redis, and says how to fix what it finds. It
-// checks the connection to Redis and the user's rights, whether an aggregator publishes and
-// receives the counts of all instances, whether rules and clocks agree, and whether anything is
-// lost, full or about to expire.
+// Package doctor diagnoses a fleet from its state in Redis, and describes how to fix the problems.
+// It checks the connection to Redis and the user's rights. It then checks whether an aggregator
+// publishes and receives the counts of all instances, whether rules and clocks agree, and whether
+// anything is lost, full or about to expire.
 //
 //	Config ─► Examine ─► redis.go ─► rights.go ─► publisher.go ─► members.go ─► controls.go ─► []Finding
 //	                                                 memory.go       losses.go                    finding.go

@@ -43,8 +43,8 @@ type Config struct {
 	Rules *rules.Rules
 	// Nameless reports that counts have no instance names, as from another StatsD daemon.
 	Nameless bool
-	// LimitsOnly reports that the file has source: none. Redis then serves limits of all
-	// instances alone.
+	// LimitsOnly reports that the file has source: none. Redis is then used only by limits that
+	// instances share.
 	LimitsOnly bool
 	// Transport returns an error if counts cannot be sent. Nil means that this cannot be
 	// tested, as with UDP.
@@ -99,7 +99,7 @@ func Examine(ctx context.Context, c Config) []Finding {
 	return x.found
 }
 
-// limitsOnly runs the checks of a fleet that counts nothing.
+// limitsOnly runs the checks of a fleet that does not count.
 func (x *examination) limitsOnly(ctx context.Context) {
 	x.add("counts", OK, "source: none: instances send no counts, so no aggregator is needed", "")
 	if !x.Rules.ShareLimits() {

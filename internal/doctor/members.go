@@ -13,8 +13,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// members checks the heartbeats of instances and aggregators, and the senders whose counts reach
-// the aggregator.
+// members checks the heartbeats of instances and aggregators, and whether the counts of all
+// instances reach the aggregator.
 func (x *examination) members(ctx context.Context) {
 	call, cancel := x.call(ctx)
 	defer cancel()
@@ -111,8 +111,8 @@ func (x *examination) versions(members []rules.Member) {
 	}
 }
 
-// isEarlier reports whether a version of rules is of the release before versions were hashes of
-// what decides.
+// isEarlier reports whether a version of rules is from an earlier release, which hashed the
+// file's text. Since then a version hashes only what affects decisions.
 func isEarlier(version string) bool { return len(version) == 12 }
 
 func (x *examination) clocks(members []rules.Member) {
@@ -135,7 +135,7 @@ func (x *examination) clocks(members []rules.Member) {
 	}
 }
 
-// someOf returns names as a list, of at most five.
+// someOf joins at most five names, and the number of the others.
 func someOf(names []string) string {
 	const most = 5
 	if len(names) > most {

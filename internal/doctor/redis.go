@@ -100,7 +100,7 @@ func infoField(text, name string) string {
 }
 
 func infoNumber(text, name string) int64 {
-	n, _ := strconv.ParseInt(infoField(text, name), 10, 64) // 0 where Redis does not say
+	n, _ := strconv.ParseInt(infoField(text, name), 10, 64) // 0 if the field is missing
 	return n
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/hotparam/hotparam/internal/published"
 )
 
-// probe is a command and a call of it that changes nothing but the doctor's own key.
+// probe is a command with arguments that affect only the doctor's own key.
 type probe struct {
 	command string
 	args    []any
@@ -64,7 +64,7 @@ func (x *examination) rights(ctx context.Context) {
 		}
 	}
 	switch {
-	case x.LimitsOnly: // it needs neither
+	case x.LimitsOnly: // it needs neither set of commands
 	case len(reads) == 0 && len(writes) == 0:
 		x.add("rights", OK, "the user of Redis may do all that instances and aggregators do", "")
 	case len(writes) == 0:
@@ -105,7 +105,7 @@ func (x *examination) user() string {
 	return "USER"
 }
 
-// probe runs the commands, and returns those that the user may not run. full is the error of a
+// probe runs the commands and returns the ones that the user may not run. full is the error of a
 // Redis that is out of memory.
 func (x *examination) probe(ctx context.Context) (lacks map[string]bool, full string, err error) {
 	call, cancel := x.call(ctx)
@@ -160,7 +160,7 @@ func (x *examination) probeTransaction(ctx context.Context, key string, lacks ma
 // probeSubscription subscribes to the channel of changes.
 func (x *examination) probeSubscription(ctx context.Context, lacks map[string]bool) {
 	sub := x.Client.Subscribe(ctx)
-	defer sub.Close() // nothing was written
+	defer sub.Close() // the subscription has only read
 	channel := hotkeys.NewLayout(x.Namespace).Changed
 	err := sub.Subscribe(ctx, channel)
 	if err == nil {

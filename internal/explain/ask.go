@@ -13,21 +13,21 @@ import (
 	"time"
 )
 
-// Daemon is where a daemon is reached.
+// Daemon is the address of a daemon and its token.
 type Daemon struct {
-	// URL is that of its HTTP server, such as http://127.0.0.1:9125.
+	// URL is the URL of its HTTP server, such as http://127.0.0.1:9125.
 	URL string
-	// Token is that of its page, or empty.
+	// Token is the token of its page, or empty.
 	Token string
 }
 
-// ErrURL means that the URL of a daemon cannot be one.
+// ErrURL means that the URL of a daemon is not valid.
 var ErrURL = errors.New("want the URL of a daemon's HTTP server, such as http://127.0.0.1:9125")
 
-// askTimeout bounds the time that a daemon has.
+// askTimeout bounds the time of a daemon's answer.
 const askTimeout = 10 * time.Second
 
-// Ask has a daemon explain a request by the rules that it has in force.
+// Ask asks a daemon to explain a request by the rules in force there.
 func Ask(ctx context.Context, daemon Daemon, q Request) (Document, error) {
 	none := Document{}
 	base := daemon.URL
@@ -56,7 +56,7 @@ func Ask(ctx context.Context, daemon Daemon, q Request) (Document, error) {
 	if err != nil {
 		return none, fmt.Errorf("the daemon cannot be asked: %w", errors.Unwrap(err))
 	}
-	defer resp.Body.Close() // nothing was written
+	defer resp.Body.Close() // the response has only been read
 	text, err = io.ReadAll(io.LimitReader(resp.Body, maxMessage))
 	if err != nil {
 		return none, fmt.Errorf("the daemon's answer ends early: %w", err)

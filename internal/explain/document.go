@@ -12,36 +12,38 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Document is what is said about a request, in the JSON of the command and of a daemon.
+// Document is the explanation of a request, in the JSON of the command and of a daemon.
 type Document struct {
-	// Matches are the ids of the rules that match, in the order in which they are asked.
+	// Matches are the ids of the matching rules, in the order in which they are evaluated.
 	Matches []string `json:"matches"`
-	// Keys are those that these rules make.
+	// Keys are the keys of the request under these rules.
 	Keys []Key `json:"keys"`
-	// Limits are those of rules that make no keys, which hold all requests of the rule together.
+	// Limits are the limits of rules without keys, which apply to all requests of the rule
+	// together.
 	Limits   []RuleLimit `json:"limits,omitempty"`
 	Decision Decision    `json:"decision"`
-	// Rule is that which decides, if there is one.
+	// Rule is the id of the deciding rule, if there is one.
 	Rule string `json:"rule,omitempty"`
-	// Why says in sentences how the decision comes about, and what is not known.
+	// Why explains in sentences how the decision comes about, and which facts are unknown.
 	Why []string `json:"why"`
-	// Answer is what a refused request gets. It is null if the request passes, or is for a
+	// Answer is the response to a refused request. It is null if the request passes, or is for a
 	// resource that is not HTTP.
 	Answer    *Answer `json:"answer"`
 	Namespace string  `json:"namespace"`
-	// Version is that of the rules.
+	// Version is the version of the rules.
 	Version string `json:"version"`
 }
 
-// Decision is the outcome in a word.
+// Decision is the outcome in one word.
 type Decision string
 
 // Decisions.
 const (
-	Pass   Decision = "pass"   // it passes, whatever comes beside it
-	Limit  Decision = "limit"  // it passes while its limits have room, and is refused beyond
+	Pass   Decision = "pass"   // it passes regardless of other requests
+	Limit  Decision = "limit"  // it passes until one of its limits is exhausted
 	Refuse Decision = "refuse" // it is refused
-	// Unknown is neither Limit nor Pass: it is not known whether a key with a limit is hot.
+	// Unknown means Limit or Pass, depending on whether a key with a limit is hot, which is
+	// unknown.
 	Unknown Decision = "unknown"
 )
 
@@ -55,29 +57,29 @@ type RuleLimit struct {
 type Key struct {
 	Key  string `json:"key"`
 	Rule string `json:"rule"`
-	// Hot is null if it is not known, and if Always is set.
+	// Hot is null if it is unknown, or if Always is set.
 	Hot *bool `json:"hot"`
 	// Always reports that the key's rule has no hot, so that its limit always applies.
 	Always  bool     `json:"always,omitempty"`
 	Control *Control `json:"control"`
-	// Exception is what an exception of the rule says of the key: allow or block.
+	// Exception is the action of an exception of the rule for the key: allow or block.
 	Exception string `json:"exception,omitempty"`
-	// Limit is what the key is held to while it is hot, or always if its rule has no hot, in
-	// words.
+	// Limit describes the key's limit in words. It applies while the key is hot, or always if its
+	// rule has no hot.
 	Limit string     `json:"limit,omitempty"`
-	Rate  float64    `json:"rate,omitempty"` // of a hot key, per second
+	Rate  float64    `json:"rate,omitempty"` // rate of a hot key per second
 	Since *time.Time `json:"since,omitempty"`
-	// Spared reports that the key is hot and usual, and so not limited.
+	// Spared reports that the key is hot and usual, and therefore not limited.
 	Spared bool `json:"spared,omitempty"`
 }
 
-// Control is what an operator has said about a key for some time.
+// Control is a control that an operator has set on a key.
 type Control struct {
 	Action string    `json:"action"`
 	Until  time.Time `json:"until"`
 	Why    string    `json:"why,omitempty"`
 	By     string    `json:"by,omitempty"`
-	// Claimed is who the operator's program says they are, which nothing proves.
+	// Claimed is the operator's name as reported by their program. It is not verified.
 	Claimed string `json:"claimed,omitempty"`
 }
 
@@ -88,17 +90,17 @@ type Answer struct {
 	Body    string      `json:"body"`
 }
 
-// Rules are what requests are explained by.
+// Rules are the rules by which requests are explained, with their formatting.
 type Rules struct {
 	*rules.Rules
 	// Fit shortens the text of a key as the sink of instances does. It may be nil.
 	Fit func(text []byte) []byte
-	// LimitWords returns a limit in words.
+	// LimitWords describes a limit in words.
 	LimitWords func(*rules.Limit, rules.Unit) string
 }
 
-// placeholder stands for the digits of a value that was redacted by a key that is not the
-// fleet's.
+// placeholder matches the hash of a redacted value. If the redaction key is not the fleet's, the
+// hash is not the fleet's either.
 var placeholder = regexp.MustCompile(`hmac-[0-9a-f]{32}`)
 
 // Explain explains a request.
@@ -129,14 +131,14 @@ func Explain(q Request, rules Rules, facts Facts) (Document, error) {
 	}
 	d.decide(&x)
 	if q.Resource != "" {
-		d.Answer = nil // its program makes one of its own
+		d.Answer = nil // the program makes its own answer
 	}
 	w := why{d: &d, x: &x, q: &q, rules: &own, facts: &facts, foreign: foreign}
 	d.Why = w.sentences()
 	return d, nil
 }
 
-// key returns a key as the document has it.
+// key returns a key in the form of the document.
 func (r *Rules) key(x *middleware.ExplainedKey, facts *Facts, foreign bool) Key {
 	k := Key{Key: x.Text, Rule: x.Rule, Control: facts.control(x.Key), Always: !x.Counted && x.Action == rules.Adjust}
 	switch x.Action {
@@ -171,7 +173,7 @@ func (r *Rules) limitWords(id string, l *rules.Limit) string {
 	return r.LimitWords(l, r.Rules.Rules[at].Count)
 }
 
-// decide sets the outcome.
+// decide sets the decision, its rule and the answer.
 func (d *Document) decide(x *middleware.Explanation) {
 	refused := &x.Over
 	switch {

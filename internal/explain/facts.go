@@ -13,18 +13,19 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Facts are what is in force beside the rules: the hot keys, and operators' controls.
+// Facts are the state in addition to the rules: the hot keys and the operators' controls.
 type Facts struct {
 	Hot      []rules.Hot
 	Controls []rules.Control
-	// Unknown is why hot keys are not known, or empty, and NoControls why controls are not.
+	// Unknown is the reason why hot keys are unknown, or empty. NoControls is the same for
+	// controls.
 	Unknown, NoControls string
 }
 
 // readTimeout bounds the time to read facts.
 const readTimeout = 2 * time.Second
 
-// Read reads what is in force in a namespace. If it cannot be read, Unknown says why.
+// Read reads the facts of a namespace. If the hot keys cannot be read, Unknown has the reason.
 func Read(ctx context.Context, client redis.UniversalClient, namespace string) Facts {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -45,13 +46,13 @@ func (f *Facts) config(rules *rules.Rules, fit func([]byte) []byte) middleware.E
 	return middleware.ExplainConfig{Rules: rules, Hot: f.Hot, Controls: f.Controls, Fit: fit}
 }
 
-// isHot reports whether the key is among the hot keys: of a pinned key the guard knows only
-// that it is to be limited as these.
+// isHot reports whether the key is among the hot keys. The guard's explanation cannot answer this,
+// since a guard treats a pinned key like a hot one.
 func (f *Facts) isHot(key rules.Key) bool {
 	return slices.ContainsFunc(f.Hot, func(h rules.Hot) bool { return h.Key == key })
 }
 
-// control returns what an operator has said about the key, or nil.
+// control returns the control of the key, or nil if there is none.
 func (f *Facts) control(key rules.Key) *Control {
 	at := slices.IndexFunc(f.Controls, func(c rules.Control) bool { return c.Key == key })
 	if at < 0 {

@@ -9,25 +9,25 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Path is where a daemon explains requests: POST with a [Request] as JSON, answered by a
-// [Document], or by {"error": …}.
+// Path is the path at which a daemon explains requests. It takes a POST with a [Request] as JSON,
+// and answers with a [Document] or with {"error": …}.
 const Path = "/api/v1/explain"
 
-// Source is what a daemon explains by.
+// Source provides the facts by which a daemon explains.
 type Source struct {
-	// Rules returns those that are in force.
+	// Rules returns the rules in force.
 	Rules func() Rules
 	// Client reads the hot keys.
 	Client redis.UniversalClient
 }
 
 const (
-	maxMessage     = 2*MaxBody + 64<<10 // JSON escapes bytes
+	maxMessage     = 2*MaxBody + 64<<10 // larger than MaxBody, since JSON escapes bytes
 	handlerTimeout = 5 * time.Second
 )
 
 // NewHandler returns the handler of [Path]. It explains one request at a time, since each takes
-// some megabytes, and has others wait for that, at most 5 s.
+// some megabytes. Other requests wait for their turn, at most 5 s.
 func NewHandler(source Source) http.Handler {
 	turn := make(chan struct{}, 1)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -65,5 +65,5 @@ func send(w http.ResponseWriter, status int, value any) {
 	w.WriteHeader(status)
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(value) // the client has gone
+	_ = enc.Encode(value) // an error means that the client has disconnected
 }

@@ -11,21 +11,22 @@ import (
 	"github.com/hotparam/hotparam/middleware"
 )
 
-// Request is the request to explain, as it is sent to a daemon.
+// Request is a request to explain, in the form that is sent to a daemon.
 type Request struct {
 	Method string `json:"method"`
-	// URL is a path with its query, or a whole URL, whose host is then the header Host.
+	// URL is a path with its query, or a whole URL. The host of a whole URL becomes the header
+	// Host.
 	URL     string      `json:"url"`
 	Headers http.Header `json:"headers,omitempty"`
 	Body    string      `json:"body,omitempty"`
-	// Route is the pattern of the program's router for the request, such as "GET /u/{id}". If
-	// it is empty, rules match the path, and keys have the pattern of their rule.
+	// Route is the pattern of the program's router for the request, such as "GET /u/{id}". If it
+	// is empty, rules match the path, and keys have the pattern of their rule.
 	Route string `json:"route,omitempty"`
-	// Client is the address of the connection's peer. If it is empty, the address is not known.
+	// Client is the address of the connection's peer, or empty if it is unknown.
 	Client string `json:"client,omitempty"`
-	// Resource is the name of a resource that is not HTTP, in place of Method, URL, Body and
-	// Route, and Params are the parameters of its request. Those that begin with "rpc:" are
-	// fields of its message.
+	// Resource is the name of a resource that is not HTTP. It replaces Method, URL, Body and
+	// Route. Params are the parameters of its request; names that begin with "rpc:" are fields of
+	// an RPC's message.
 	Resource string     `json:"resource,omitempty"`
 	Params   url.Values `json:"params,omitempty"`
 }
@@ -33,7 +34,7 @@ type Request struct {
 // MaxBody is the largest body that is explained, in bytes.
 const MaxBody = 4 << 20
 
-// guarded returns the request as a guard gets it.
+// guarded returns the request in the form that a guard gets.
 func (q *Request) guarded() (middleware.Request, error) {
 	if q.Resource != "" {
 		return q.ofResource()
@@ -63,8 +64,8 @@ func (q *Request) guarded() (middleware.Request, error) {
 	}, nil
 }
 
-// ofResource returns a request for a resource as a guard gets it from Enter, or from an adapter
-// of RPCs.
+// ofResource returns a request for a resource in the form that a guard gets from Enter, or from
+// an adapter for RPCs.
 func (q *Request) ofResource() (middleware.Request, error) {
 	if q.Method != "" || q.URL != "" || q.Body != "" || q.Route != "" {
 		return middleware.Request{}, errors.New("a resource has parameters, and neither a method, a URL, a body nor a route")
@@ -87,7 +88,7 @@ func (q *Request) ofResource() (middleware.Request, error) {
 	}, nil
 }
 
-// address sets who sent the request, and its headers.
+// address sets the address of the client and the headers.
 func (q *Request) address(in *http.Request) error {
 	in.RemoteAddr = ""
 	if q.Client != "" {
@@ -99,7 +100,7 @@ func (q *Request) address(in *http.Request) error {
 	}
 	for name, values := range q.Headers {
 		for _, value := range values {
-			if http.CanonicalHeaderKey(name) == "Host" { // which net/http takes out of the headers
+			if http.CanonicalHeaderKey(name) == "Host" { // net/http has it outside of the headers
 				in.Host = value
 				continue
 			}

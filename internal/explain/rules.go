@@ -7,7 +7,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// RulesOf returns rules of a file, which says how their keys are sent.
+// RulesOf returns ruleset with the settings of a file that affect the form of keys.
 func RulesOf(file *config.File, ruleset *rules.Rules) Rules {
 	r := Rules{Rules: ruleset, LimitWords: hotwords.Limit}
 	encoding, err := wire.ParseEncoding(file.StatsD.WithDefaults(file.Aggregator).Encoding)

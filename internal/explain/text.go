@@ -12,7 +12,7 @@ import (
 	"github.com/hotparam/hotparam/internal/termtext"
 )
 
-// WriteText writes for people what is said of a request.
+// WriteText writes the explanation of q as text.
 func (d *Document) WriteText(w io.Writer, q Request) error {
 	var b strings.Builder
 	if q.Resource == "" {
@@ -65,7 +65,7 @@ func (d *Document) WriteText(w io.Writer, q Request) error {
 	return err
 }
 
-// keyWords is what is known of a key.
+// keyWords describes the state of a key.
 func keyWords(k *Key) string {
 	var words []string
 	if c := k.Control; c != nil {

@@ -9,17 +9,17 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// why makes the sentences of a document.
+// why composes the sentences of a document.
 type why struct {
 	d       *Document
 	x       *middleware.Explanation
 	q       *Request
 	rules   *rules.Rules
 	facts   *Facts
-	foreign bool // values are redacted by a key that is not the fleet's
+	foreign bool // values are redacted with a random key, not with the fleet's
 }
 
-// sentences returns first why it was decided so, then what is not known.
+// sentences returns the reason for the decision, followed by the unknown facts.
 func (w *why) sentences() []string {
 	all := append([]string{w.decision()}, w.counted()...)
 	return append(all, w.unknown()...)
@@ -54,12 +54,12 @@ func (w *why) decision() string {
 	return w.notLimited()
 }
 
-// controlled reports whether an operator has said so of one of the keys.
+// controlled reports whether an operator has set a control with this action on one of the keys.
 func (w *why) controlled(action rules.ControlAction) bool {
 	return slices.ContainsFunc(w.d.Keys, func(k Key) bool { return k.Control != nil && k.Control.Action == string(action) })
 }
 
-// notLimited says why no limit applies to any of the keys.
+// notLimited returns the reason why no limit applies to any of the keys.
 func (w *why) notLimited() string {
 	has := func(f func(*Key) bool) bool {
 		return slices.ContainsFunc(w.d.Keys, func(k Key) bool { return f(&k) })
@@ -79,7 +79,7 @@ func (w *why) notLimited() string {
 	return "None of its keys is hot, so it is counted and passes."
 }
 
-// counted says what became of parameters.
+// counted describes parameters and bodies from which no separate key was made.
 func (w *why) counted() (all []string) {
 	if n := w.x.Withheld; n > 0 {
 		all = append(all, fmt.Sprintf("%d of its parameters make no key, because their names look secret (section secrets).", n))
@@ -102,7 +102,7 @@ func (w *why) counted() (all []string) {
 	return all
 }
 
-// unknown says what an explanation cannot know.
+// unknown describes the facts that the explanation lacks.
 func (w *why) unknown() (all []string) {
 	if !w.facts.known() {
 		all = append(all, "Whether keys are hot is not known: "+w.facts.Unknown+".")
@@ -128,7 +128,7 @@ func (w *why) unknown() (all []string) {
 	return all
 }
 
-// named returns the parameters of this source that matching rules name.
+// named returns the parameters with this source in the matching rules.
 func (w *why) named(source rules.Source) string {
 	var names []string
 	for i := range w.rules.Rules {
@@ -145,7 +145,7 @@ func (w *why) named(source rules.Source) string {
 	return strings.Join(names, ", ")
 }
 
-// concrete reports whether a rule that matches has keys with the request's own path.
+// concrete reports whether a matching rule makes keys with the request's own path.
 func (w *why) concrete() bool {
 	return slices.ContainsFunc(w.rules.Rules, func(r rules.Rule) bool {
 		return slices.Contains(w.d.Matches, r.ID) && r.Match.Route.IsAny() && r.By.Kind != rules.ByNone && !r.ParamsOnly

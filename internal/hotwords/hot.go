@@ -1,4 +1,4 @@
-// Package hotwords says in words what a rule says, and what is known of a hot key.
+// Package hotwords describes rules and hot keys in words.
 //
 //	rule.go limit.go  a rule: its parameters, its thresholds, its limit
 //	hot.go            a hot key: its rate, its bounds, its threshold
@@ -12,8 +12,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Speed returns a rate of a unit: "208.0/s", "1.5 MB/s", "350.0 ms/s", "12.0 units/s". Of
-// a key whose unit is not known it is a plain number.
+// Speed formats a rate of a unit: "208.0/s", "1.5 MB/s", "350.0 ms/s", "12.0 units/s". The rate
+// of a key whose unit is unknown is formatted as one of requests, the zero unit.
 func Speed(perSecond float64, unit rules.Unit) string {
 	switch unit {
 	case rules.Bytes:
@@ -24,7 +24,7 @@ func Speed(perSecond float64, unit rules.Unit) string {
 	return fmt.Sprintf("%.1f %s/s", perSecond, unit)
 }
 
-// Bytes returns a number of bytes in the unit that leaves at most three digits before the
+// Bytes formats a number of bytes in the unit that leaves at most three digits before the decimal
 // point.
 func Bytes(n float64) string {
 	unit := "B"
@@ -65,8 +65,8 @@ func Bounds(h *rules.Hot) string {
 	return words + " in " + Span(h.Cause.Rate.Per)
 }
 
-// Cause returns the threshold that made a key hot: "200/s", "10MB/1m", "20%/1m",
-// "8x/1m", "8x/1m over day", "top 3/1m"; "-" if that is not known.
+// Cause formats the threshold that made a key hot: "200/s", "10MB/1m", "20%/1m", "8x/1m", "8x/1m
+// over day", "top 3/1m". It returns "-" if the threshold is unknown.
 func Cause(c rules.Cause) string {
 	switch {
 	case c.IsZero():

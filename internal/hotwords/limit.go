@@ -8,7 +8,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Limit is what a rule or an exception holds requests to.
+// Limit describes the limit of a rule or of an exception.
 func Limit(l *rules.Limit, unit rules.Unit) string {
 	var parts []string
 	switch {
@@ -42,7 +42,7 @@ func Limit(l *rules.Limit, unit rules.Unit) string {
 	return strings.Join(append(parts, scopeWords(l)...), ", ")
 }
 
-// quotaWords returns the quota in words, with its algorithm.
+// quotaWords describes a quota and its algorithm, one part per property.
 func quotaWords(q *rules.Quota, unit rules.Unit) []string {
 	parts := []string{"limit " + Rate(q.Rate, unit)}
 	if q.Algorithm.Windowed() {

@@ -8,13 +8,13 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Rate returns a rate of a unit as a rules file has it: "200/s", "10MB/1m".
+// Rate formats a rate of a unit in the syntax of a rules file: "200/s", "10MB/1m".
 func Rate(r rules.Rate, unit rules.Unit) string {
 	_, per, _ := strings.Cut(r.String(), "/")
 	return Count(r.N, unit) + "/" + per
 }
 
-// Count returns a number of a unit as a rules file has it.
+// Count formats a number of a unit in the syntax of a rules file.
 func Count(n int64, unit rules.Unit) string {
 	switch unit {
 	case rules.Bytes:
@@ -27,7 +27,7 @@ func Count(n int64, unit rules.Unit) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// Size returns a number of bytes in the largest unit in which it is whole: "10MB".
+// Size formats a number of bytes in the largest unit that divides it: "10MB".
 func Size(n int64) string {
 	for _, size := range []struct {
 		unit  string
@@ -40,7 +40,7 @@ func Size(n int64) string {
 	return strconv.FormatInt(n, 10) + "B"
 }
 
-// Span returns a window or another time as a rules file has it: "1s", "1m".
+// Span formats a window or another duration in the syntax of a rules file: "1s", "1m".
 func Span(d time.Duration) string {
 	if d == time.Second {
 		return "1s" // which a rate leaves out
@@ -49,7 +49,7 @@ func Span(d time.Duration) string {
 	return span
 }
 
-// Plural returns a number of things: "1 key", "2 keys".
+// Plural formats a number of things: "1 key", "2 keys".
 func Plural(n int, word string) string {
 	if n != 1 {
 		word += "s"
@@ -57,7 +57,7 @@ func Plural(n int, word string) string {
 	return strconv.Itoa(n) + " " + word
 }
 
-// OriginCount returns the count of an origin: "7", or its bounds where it is not exact: "5-7".
+// OriginCount formats the count of an origin: "7", or its bounds if it is not exact: "5-7".
 func OriginCount(o rules.Origin) string {
 	if o.Over == 0 {
 		return strconv.FormatInt(o.Count, 10)
@@ -65,8 +65,8 @@ func OriginCount(o rules.Origin) string {
 	return strconv.FormatInt(o.Count-o.Over, 10) + "-" + strconv.FormatInt(o.Count, 10)
 }
 
-// OriginSpans returns over which time the origins of a hot key are counted: its instances, and
-// its routes and callers. They are 0 where the key's window is not known.
+// OriginSpans returns the times over which the origins of a hot key are counted: one for its
+// instances, one for its sampled routes and callers. Both are 0 if the key's window is unknown.
 func OriginSpans(h *rules.Hot) (instances, sampled time.Duration) {
 	if h.Cause.IsZero() {
 		return 0, 0
@@ -74,7 +74,7 @@ func OriginSpans(h *rules.Hot) (instances, sampled time.Duration) {
 	return h.Cause.Rate.Per, max(rules.MinOriginSpan, h.Cause.Rate.Per)
 }
 
-// Thousands writes 1234567 as 1,234,567.
+// Thousands formats n with separators: 1234567 becomes "1,234,567".
 func Thousands(n int64) string {
 	s := strconv.FormatInt(n, 10)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {

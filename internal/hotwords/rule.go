@@ -8,7 +8,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Also returns what a file says beside its rules and does not leave to the default, a line each.
+// Also describes the settings outside of the rules that differ from their defaults, one line
+// each.
 func Also(ruleset *rules.Rules) (lines []string) {
 	for _, words := range []string{redactWords(ruleset.Redact.Names), clientWords(&ruleset.Client), bodiesWords(ruleset), maxKeysWords(ruleset), daysWords(ruleset)} {
 		if words != "" {
@@ -18,7 +19,7 @@ func Also(ruleset *rules.Rules) (lines []string) {
 	return lines
 }
 
-// Rule is a rule in words, with all that it leaves to defaults.
+// Rule describes a rule in words, including its defaults.
 func Rule(r *rules.Rule) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s", r.ID, r.Match.Route)
@@ -79,7 +80,7 @@ func nameWords(p rules.Param) string {
 	return p.Source.String() + ":" + p.Name
 }
 
-// redactWords is which parameters make keys without their values; empty if all have them.
+// redactWords describes which parameters appear in keys as hashes. It returns "" if none do.
 func redactWords(names []rules.Param) string {
 	if len(names) == 0 {
 		return ""
@@ -95,7 +96,7 @@ var unreadWords = map[rules.Unread]string{
 	rules.UnreadLimit: "held to one key", rules.UnreadPass: "not concerned", rules.UnreadReject: "refused",
 }
 
-// bodiesWords is how much of bodies is held; empty where no rule reads one.
+// bodiesWords describes how much of bodies is read. It returns "" if no rule reads one.
 func bodiesWords(ruleset *rules.Rules) string {
 	reads := slices.ContainsFunc(ruleset.Rules, func(r rules.Rule) bool {
 		return slices.ContainsFunc(r.Named(), func(p rules.Param) bool { return p.Source.ReadsBody() })
@@ -107,7 +108,7 @@ func bodiesWords(ruleset *rules.Rules) string {
 	return fmt.Sprintf("bodies are read up to %s, %s at a time", Size(b.Max), Size(b.Total))
 }
 
-// maxKeysWords says how many keys each limit has places for; empty where that is the default.
+// maxKeysWords describes how many keys each limit has places for. It returns "" for the default.
 func maxKeysWords(rules *rules.Rules) string {
 	if rules.LimitKeys == 0 {
 		return ""
@@ -115,8 +116,8 @@ func maxKeysWords(rules *rules.Rules) string {
 	return fmt.Sprintf("each limit has places for %d keys in a process", rules.LimitKeys)
 }
 
-// daysWords says of the rules with a jump over days when they are held to the recent past, and
-// where the days are kept; empty if there is none.
+// daysWords describes when rules with a jump over days fall back to the recent past, and where
+// the days are kept. It returns "" if there is no such rule.
 func daysWords(ruleset *rules.Rules) string {
 	var ids []string
 	for i := range ruleset.Rules {
@@ -131,7 +132,7 @@ func daysWords(ruleset *rules.Rules) string {
 		strings.Join(ids, ", "), ruleset.Namespace)
 }
 
-// clientWords is whose address is the client's; empty where it is the peer's.
+// clientWords describes where a client's address is found. It returns "" if it is the peer's.
 func clientWords(c *rules.Client) string {
 	if c.Header == "" {
 		return ""
@@ -146,7 +147,7 @@ func clientWords(c *rules.Client) string {
 	return fmt.Sprintf("clients behind %s are those that %s names", strings.Join(trusted, ", "), c.Header)
 }
 
-// Threshold is when a key is hot, and when no more.
+// Threshold describes when a key becomes hot and when it cools.
 func Threshold(t *rules.Threshold, unit rules.Unit) string {
 	rate := Rate(t.Rate, unit)
 	exit := t.Exit.Decimal(100) + "% of that"

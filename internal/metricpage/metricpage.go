@@ -1,5 +1,5 @@
 // Package metricpage writes the tables of METRICS.md from the declarations of the metrics, so
-// that what a metric means is said once, beside the code that reads it.
+// that the meaning of a metric is written once, next to the code that reads it.
 package metricpage
 
 import (
@@ -16,13 +16,13 @@ import (
 	"github.com/hotparam/hotparam/internal/figure"
 )
 
-// Row is one metric.
+// Row is one metric of a table.
 type Row struct {
 	Name   string
 	Labels []string // in any order
 	Kind   string   // counter, gauge or histogram
-	Help   string   // of /metrics: a sentence, which DataLoss may precede
-	// Meaning is said in place of Help if it is not "": Markdown, without a capital and a full
+	Help   string   // help text of /metrics: a sentence, after DataLoss if the metric counts losses
+	// Meaning replaces Help unless it is "". It is Markdown, without an initial capital or a full
 	// stop.
 	Meaning string
 }
@@ -40,7 +40,7 @@ var kinds = map[prometheus.ValueType]string{
 	prometheus.CounterValue: "counter", prometheus.GaugeValue: "gauge", prometheus.UntypedValue: "histogram",
 }
 
-// DataLoss begins the help of a metric that counts what is lost.
+// DataLoss begins the help of a metric that counts lost data.
 const DataLoss = "DATA LOSS: "
 
 // Table returns the rows as a Markdown table, in their order.
@@ -70,8 +70,8 @@ func (r Row) meaning() string {
 	return text
 }
 
-// Replace returns page with what stands between the marks of section replaced by table. The
-// marks are comments, on lines of their own:
+// Replace returns page with table in place of the text between the marks of section. The marks
+// are comments, on lines of their own:
 //
 //	<!-- made by "make metrics": SECTION -->
 //	<!-- end -->
@@ -88,11 +88,11 @@ func Replace(page, section, table string) (string, error) {
 	return before + begin + table + end + after, nil
 }
 
-// ErrStale is returned by [Sync] if a page is not what the code says.
+// ErrStale is returned by [Sync] if a page differs from the declarations in the code.
 var ErrStale = errors.New(`not up to date: run "make metrics"`)
 
-// Sync compares the sections of the page at path with the tables, by section. It returns
-// [ErrStale] if they differ, unless write is set: then it writes the page.
+// Sync compares the sections of the page at path with tables, which is keyed by section. If they
+// differ, it writes the page if write is set, and returns [ErrStale] otherwise.
 func Sync(path string, tables map[string][]Row, write bool) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -113,7 +113,7 @@ func Sync(path string, tables map[string][]Row, write bool) error {
 	return os.WriteFile(path, []byte(page), 0o644)
 }
 
-// firstDifference returns the first line of want that old does not have, for an error.
+// firstDifference describes, for an error, the first line of want that is missing in old.
 func firstDifference(old, want string) string {
 	have := make(map[string]bool)
 	for line := range strings.Lines(old) {

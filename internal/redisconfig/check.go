@@ -1,5 +1,5 @@
-// Package redisconfig checks what the configs of all that reads and writes a namespace in Redis
-// have in common.
+// Package redisconfig checks the fields shared by the configs of all readers and writers of a
+// namespace in Redis.
 package redisconfig
 
 import (
@@ -15,7 +15,8 @@ import (
 // namespaceForm is the form of a namespace, in words.
 const namespaceForm = "want one or more of A-Z a-z 0-9 _ -"
 
-// Namespace returns an error that says what a namespace must be, or nil if this is one.
+// Namespace returns an error that describes the form of a namespace, or nil if namespace is
+// valid.
 func Namespace(namespace string) error {
 	if rules.ValidNamespace(namespace) {
 		return nil
@@ -29,7 +30,8 @@ type Span struct {
 	Length time.Duration
 }
 
-// Check checks the fields of the config type with this name, and the client that it comes with.
+// Check checks the common fields of a config and its client. Errors begin with config, the name
+// of the config's type.
 func Check(config, namespace string, client redis.UniversalClient, spans ...Span) error {
 	if !rules.ValidNamespace(namespace) {
 		return fmt.Errorf("%s.Namespace %q: %s", config, namespace, namespaceForm)

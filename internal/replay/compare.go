@@ -7,25 +7,25 @@ import (
 	"github.com/hotparam/hotparam/internal/base"
 )
 
-// Difference is what became of one key by two versions of the rules.
+// Difference holds the outcomes of one key under two versions of the rules.
 type Difference struct {
 	Event   string  `json:"event"` // "key"
 	Rule    string  `json:"rule"`
-	Key     string  `json:"key,omitempty"` // none: the rule's own limit, or what it blocks
+	Key     string  `json:"key,omitempty"` // empty for the rule's own limit, or for what the rule blocks
 	Before  Outcome `json:"before"`
 	After   Outcome `json:"after"`
 	Changed bool    `json:"changed"`
 }
 
-// Outcome is what became of a key.
+// Outcome is the outcome of one key.
 type Outcome struct {
-	Hot     int     `json:"hot"`     // times
-	Seconds float64 `json:"seconds"` // hot, in all
-	Limited int64   `json:"limited"` // requests
+	Hot     int     `json:"hot"`     // number of times
+	Seconds float64 `json:"seconds"` // total time hot
+	Limited int64   `json:"limited"` // number of requests
 }
 
-// Compare brings the reports of two replays of one log together: what differs
-// first, and of that what changes the most requests.
+// Compare merges the reports of two replays of the same log. Changed keys come first, in
+// descending order of the difference in limited requests.
 func Compare(before, after []KeyReport) []Difference {
 	type name struct{ rule, key string }
 	byName := make(map[name]*Difference)
@@ -59,7 +59,7 @@ func Compare(before, after []KeyReport) []Difference {
 	return all
 }
 
-// moved is by how many requests the two differ.
+// moved returns the difference in limited requests.
 func (d *Difference) moved() int64 {
 	n := d.After.Limited - d.Before.Limited
 	return max(n, -n)

@@ -9,19 +9,21 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Event says that a key became hot or cooled; or, to OnRelisted, how a hot key is
-// listed from now on: "usual" or "unusual"; "spared", a usual key that is not
-// limited, or "limited", one that is again.
+// Event reports that a key became hot or cooled. For OnRelisted it reports a change in how a hot
+// key is listed: "usual" or "unusual"; "spared", a usual key that is no longer limited; or
+// "limited", a spared key that is limited again.
 type Event struct {
-	Event string  `json:"event"` // "hot" or "cool", or one of these
+	Event string  `json:"event"` // "hot" or "cool", or one of the changes above
 	Key   string  `json:"key"`
 	Rule  string  `json:"rule"`
-	Time  string  `json:"time"` // RFC 3339, UTC: of the request that crossed the threshold; when the key cooled
+	Time  string  `json:"time"` // RFC 3339, UTC: of the request that crossed the threshold, or when the key cooled
 	Rate  float64 `json:"rate"` // Low per second, over the rule's window
 	Low   int64   `json:"low"`  // bounds of the count in the window
-	High  *int64  `json:"high"` // null when unknown
-	// Threshold is the one that made the key hot, or of a key that cooled the last that held it so: "200/s", "20%/1m" of the route, "8x/1m"
-	// over the baseline, "8x/1m over day" over that of the days before, "top 3/1m". Low and High are counts of Unit within Window.
+	High  *int64  `json:"high"` // null if unknown
+	// Threshold is the threshold that made the key hot, or the last one that held a cooled key
+	// hot. It has the form "200/s", "20%/1m" of the route, "8x/1m" over the baseline, "8x/1m over
+	// day" over the baseline of the days before, or "top 3/1m". Low and High are counts of Unit
+	// within Window.
 	Threshold string  `json:"threshold"`
 	Kind      string  `json:"kind"` // "rate", "share", "jump", "top"
 	Window    float64 `json:"window_seconds"`
@@ -30,19 +32,19 @@ type Event struct {
 	Cause rules.Cause `json:"-"`
 }
 
-// Send takes a packet from the collector's sink.
+// Send decodes a packet from the collector's sink.
 func (r *replay) Send(packet []byte) (int, error) {
 	r.decoder.Packet(packet, r.now, r)
 	return len(packet), nil
 }
 
-// Close belongs to Send.
+// Close does nothing. With Send it makes r a sender for the sink.
 func (r *replay) Close() error { return nil }
 
-// Count takes a count from the decoder.
+// Count records a count from the decoder.
 func (r *replay) Count(c decode.Count) {
 	if base.IsAgain(c.Text) || r.Rules.Rules[c.Rule].Overlaps() && base.IsTotal(c.Text) {
-		r.detector.Count(c) // it is no key
+		r.detector.Count(c) // not a key
 		return
 	}
 	id := c.Hash ^ uint64(c.Rule)*0x9e3779b97f4a7c15
@@ -58,30 +60,30 @@ func (r *replay) Count(c decode.Count) {
 	r.detector.Count(c)
 }
 
-// Hidden passes on what the decoder says.
+// Hidden passes the decoder's report on to the detector.
 func (r *replay) Hidden(when time.Time, n int64) { r.detector.Hidden(when, n) }
 
-// Held passes on what the decoder says.
+// Held passes the decoder's report on to the detector.
 func (r *replay) Held(rule int, bound, untold int64) { r.detector.Held(rule, bound, untold) }
 
 // HeldBack implements [decode.Handler].
 func (r *replay) HeldBack(x decode.HeldBack) { r.detector.HeldBack(x) }
 
-// Lost passes on what the decoder says.
+// Lost passes the decoder's report on to the detector.
 func (r *replay) Lost(when time.Time) { r.detector.Lost(when) }
 
-// Found passes on what the decoder says.
+// Found passes the decoder's report on to the detector.
 func (r *replay) Found(newest time.Time) { r.detector.Found(newest) }
 
-// Missing passes on what the decoder says.
+// Missing passes the decoder's report on to the detector.
 func (r *replay) Missing(g decode.Gap) { r.detector.Missing(g) }
 
-// Spare passes on what the decoder says.
+// Spare passes the decoder's report on to the detector.
 func (r *replay) Spare(gap uint64, rule int, hash uint64, known bool) {
 	r.detector.Spare(gap, rule, hash, known)
 }
 
-// decided takes a decision of the detector; what comes of it is published next.
+// decided records a decision of the detector. The detector publishes the resulting change next.
 func (r *replay) decided(v aggregator.Verdict) {
 	r.decidedAt = v.At
 	if r.explainer != nil {
@@ -89,13 +91,13 @@ func (r *replay) decided(v aggregator.Verdict) {
 	}
 }
 
-// Healed passes on what the decoder says.
+// Healed passes the decoder's report on to the detector.
 func (r *replay) Healed(c decode.Count, until time.Time) { r.detector.Healed(c, until) }
 
-// Moved passes on what the decoder says.
+// Moved passes the decoder's report on to the detector.
 func (r *replay) Moved(c decode.Count, from, to time.Time) { r.detector.Moved(c, from, to) }
 
-// Publish takes a change from the detector.
+// Publish records a change from the detector.
 func (r *replay) Publish(change rules.Change) {
 	r.pending = append(r.pending, change)
 	for _, h := range change.Hot {
@@ -113,7 +115,7 @@ func (r *replay) Publish(change rules.Change) {
 	}
 }
 
-// relist reports how a listed key is listed from now on.
+// relist reports a change in how a key is listed.
 func (r *replay) relist(old, h rules.Hot) {
 	switch {
 	case h.Spared && !old.Spared:
@@ -127,14 +129,13 @@ func (r *replay) relist(old, h rules.Hot) {
 	}
 }
 
-// Refresh has nothing to do: the counts in between are not used.
+// Refresh does nothing: the counts between changes are not used.
 func (*replay) Refresh(int, []rules.Hot) {}
 
-// Suspects has nothing to do: there is no fleet whose collectors would send them
-// sooner.
+// Suspects does nothing: there is no fleet whose collectors would send suspects sooner.
 func (*replay) Suspects(int, []rules.Hot) {}
 
-// Instances has nothing to do: there is one.
+// Instances does nothing: there is only one.
 func (*replay) Instances([]rules.Instance) {}
 
 func (r *replay) tell(event string, h rules.Hot, t time.Time) {

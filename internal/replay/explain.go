@@ -9,18 +9,18 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Explanation says why a key was hot or not.
+// Explanation explains why a key was hot or not.
 type Explanation struct {
 	Event    string    `json:"event"` // "explanation"
 	Rule     string    `json:"rule"`
 	Key      string    `json:"key"`
-	Counted  int64     `json:"counted"` // in all, in the rule's unit
-	First    time.Time `json:"first"`   // count
+	Counted  int64     `json:"counted"` // total, in the rule's unit
+	First    time.Time `json:"first"`   // time of the first count
 	Last     time.Time `json:"last"`
-	Hot      int       `json:"hot"`     // times
-	Seconds  float64   `json:"seconds"` // hot, in all
-	Limited  int64     `json:"limited"` // requests
-	Allowed  bool      `json:"allowed"` // an exception says that it is never hot
+	Hot      int       `json:"hot"`     // number of times
+	Seconds  float64   `json:"seconds"` // total time hot
+	Limited  int64     `json:"limited"` // number of requests
+	Allowed  bool      `json:"allowed"` // whether an exception keeps it from ever being hot
 	Listings []Step    `json:"listings"`
 
 	Thresholds []Trial `json:"thresholds"`
@@ -28,7 +28,7 @@ type Explanation struct {
 	Source *rules.Rule `json:"-"`
 }
 
-// Trial is how a key stood with one threshold of its rule.
+// Trial is the history of a key under one threshold of its rule.
 type Trial struct {
 	Threshold string  `json:"threshold"`
 	Window    float64 `json:"window_seconds"`
@@ -37,8 +37,7 @@ type Trial struct {
 	CoolDown  float64 `json:"cool_down_seconds"`
 	Steps     []Step  `json:"steps"`
 	Panes     []Pane  `json:"panes"`
-	// Omitted is how many panes there were besides: no more than a million are
-	// kept.
+	// Omitted is the number of further panes. At most maxPanes panes are kept.
 	Omitted int64 `json:"panes_omitted"`
 
 	Source *rules.Threshold `json:"-"`
@@ -49,34 +48,34 @@ type Step struct {
 	Decision string    `json:"decision"` // "entered", "left", "explained", "listed", "usual", "unusual", "spared", "unspared"
 	Time     time.Time `json:"time"`
 	Low      int64     `json:"low"`
-	High     *int64    `json:"high"` // null when unknown
-	// Against is the count that was reached, or that was not any more.
+	High     *int64    `json:"high"` // null if unknown
+	// Against is the count that was reached, or no longer reached.
 	Against int64 `json:"against,omitempty"`
-	// Hold is until when an entered key stays hot at least.
+	// Hold is the earliest time at which an entered key can cool.
 	Hold *time.Time `json:"hold_until,omitempty"`
 	// By is the key that explains this one.
 	By string `json:"by,omitempty"`
 }
 
-// Pane is how the key stood at the end of a pane.
+// Pane is the state of the key at the end of a pane.
 type Pane struct {
-	Time    time.Time `json:"time"`    // at which the pane began
-	Counted int64     `json:"counted"` // in the pane
-	Low     int64     `json:"low"`     // in the window that ends with it
-	High    *int64    `json:"high"`    // null when unknown
-	Enter   *int64    `json:"enter"`   // hot from this count on; null when that is not known
-	Exit    int64     `json:"exit"`    // cool below it
-	Hot     bool      `json:"hot"`     // by this threshold
-	Listed  bool      `json:"listed"`  // and published
+	Time    time.Time `json:"time"`    // start of the pane
+	Counted int64     `json:"counted"` // count in the pane
+	Low     int64     `json:"low"`     // count in the window that ends with the pane
+	High    *int64    `json:"high"`    // null if unknown
+	Enter   *int64    `json:"enter"`   // count from which it is hot; null if unknown
+	Exit    int64     `json:"exit"`    // count below which it cools
+	Hot     bool      `json:"hot"`     // whether it is hot by this threshold
+	Listed  bool      `json:"listed"`  // whether it is also published
 }
 
-// maxPanes is how many panes are kept of a threshold.
+// maxPanes bounds the panes that are kept for a threshold.
 const maxPanes = 1 << 20
 
-// NoSuchKey is the error when no request had the key that is to be explained.
+// NoSuchKey is the error if no request had the key to explain.
 type NoSuchKey struct {
 	Key     rules.Key
-	Nearest []rules.Key // those that were there and look most like it
+	Nearest []rules.Key // the most similar keys in the log
 }
 
 func (e *NoSuchKey) Error() string {
@@ -87,7 +86,7 @@ func (e *NoSuchKey) Error() string {
 	return "no request had the key " + key
 }
 
-// explainer keeps account of one key.
+// explainer collects the explanations of one key.
 type explainer struct {
 	rules   *rules.Rules
 	key     rules.Key
@@ -99,12 +98,12 @@ func newExplainer(rules *rules.Rules, key rules.Key) *explainer {
 	return &explainer{rules: rules.OfKeys(), key: key, nearest: nearest{to: key.Text}, byRule: make(map[string]*Explanation)}
 }
 
-// is reports whether a key is the one.
+// is reports whether a key is the one to explain.
 func (x *explainer) is(rule, text string) bool {
 	return text == x.key.Text && (x.key.Rule == "" || x.key.Rule == rule)
 }
 
-// newKey notes a key that comes for the first time.
+// newKey records a key at its first count.
 func (x *explainer) newKey(key rules.Key) {
 	if !x.is(key.Rule, key.Text) {
 		x.nearest.add(key)
@@ -127,7 +126,7 @@ func (x *explainer) count(c *decode.Count) {
 	}
 }
 
-// of is the explanation by a rule.
+// of returns the explanation for a rule. It creates one if there is none.
 func (x *explainer) of(rule *rules.Rule) *Explanation {
 	if e := x.byRule[rule.ID]; e != nil {
 		return e
@@ -153,7 +152,7 @@ func (e *Explanation) trial(t *rules.Threshold) *Trial {
 	return &e.Thresholds[i]
 }
 
-// known is a bound as JSON has it.
+// known returns a bound in the form for JSON: nil if it is unknown.
 func known(n int64) *int64 {
 	if n == rules.Unknown {
 		return nil
@@ -192,7 +191,7 @@ func (x *explainer) account(a aggregator.Account) {
 	})
 }
 
-// pane is the widest pane of the rules' windows.
+// pane returns the widest pane of the rules' windows.
 func (x *explainer) pane() (widest time.Duration) {
 	for _, w := range x.rules.Windows() {
 		widest = max(widest, w.Pane)
@@ -217,7 +216,7 @@ func (x *explainer) end(reports []KeyReport) (all []Explanation) {
 	return all
 }
 
-// err returns the error of the key, if it has one.
+// err returns a NoSuchKey error if no rule counted the key.
 func (x *explainer) err() error {
 	if len(x.byRule) > 0 {
 		return nil

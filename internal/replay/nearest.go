@@ -7,7 +7,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// nearest keeps the few keys that look most like a text.
+// nearest keeps the few keys that are most similar to a text.
 type nearest struct {
 	to    string
 	found []near
@@ -19,7 +19,7 @@ type near struct {
 	distance int
 }
 
-// maxNearest is how many are kept.
+// maxNearest is the number of keys that are kept.
 const maxNearest = 5
 
 func (n *nearest) add(key rules.Key) {
@@ -28,7 +28,7 @@ func (n *nearest) add(key rules.Key) {
 		far = n.found[maxNearest-1].distance
 	}
 	if d := abs(len(n.to) - len(key.Text)); d >= far {
-		return // it is at least that far
+		return // the difference in length is a lower bound
 	}
 	d := n.distance(key.Text)
 	if d >= far && len(n.found) == maxNearest {
@@ -41,8 +41,8 @@ func (n *nearest) add(key rules.Key) {
 
 func abs(n int) int { return max(n, -n) }
 
-// distance is how many bytes have to be put in, taken out or changed to make one
-// text of the other (Levenshtein 1966).
+// distance returns the number of bytes to insert, delete or change that turns one text into the
+// other (Levenshtein 1966).
 func (n *nearest) distance(text string) int {
 	before, row := n.rows[0][:0], n.rows[1]
 	for j := range len(text) + 1 {

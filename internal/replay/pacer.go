@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// pacer holds a replay back to a multiple of the log's own speed.
+// pacer slows a replay down to a multiple of the log's own speed.
 type pacer struct {
-	speed float64 // 0: not at all
+	speed float64 // zero disables it
 	began time.Time
 	first time.Time
 }
 
-// maxWait is as good as for ever.
+// maxWait is practically forever.
 const maxWait = 100 * 365 * 24 * time.Hour
 
-// until waits for the instant t of the log.
+// until waits for the time t of the log.
 func (p *pacer) until(ctx context.Context, t time.Time) error {
 	if p.speed == 0 {
 		return ctx.Err()
@@ -24,7 +24,7 @@ func (p *pacer) until(ctx context.Context, t time.Time) error {
 		p.began, p.first = time.Now(), t
 	}
 	behind := float64(t.Sub(p.first)) / p.speed
-	due := p.began.Add(time.Duration(min(behind, float64(maxWait)))) // 1/speed can be beyond what a Duration holds
+	due := p.began.Add(time.Duration(min(behind, float64(maxWait)))) // 1/speed can exceed the range of Duration
 	wait := time.Until(due)
 	if wait <= 0 {
 		return ctx.Err()

@@ -1,8 +1,7 @@
-// Package replay sends an access log through the whole pipeline on the log's
-// own clock: the guard that makes keys and counts, the collector, the bytes on
-// the wire, the decoder, the windows and the detector, the hot set and the
-// limits are those of production. Only sockets and Redis are left out, and the
-// clock is the log's, so a day passes in seconds and every run gives the same.
+// Package replay sends an access log through the whole pipeline on the log's own clock. The guard
+// that makes keys and counts, the collector, the bytes on the wire, the decoder, the windows and
+// the detector, the hot set and the limits are those of production. Only sockets and Redis are
+// left out. The clock is the log's, so a day passes in seconds and every run has the same result.
 package replay
 
 import (
@@ -28,31 +27,28 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Config is what a replay needs; Rules and Log are required.
+// Config configures a replay. Rules and Log are required.
 type Config struct {
 	Rules *rules.Rules
 	Log   Log
-	// Speed is how many times faster than the log the replay goes; 0: as fast
-	// as it can.
+	// Speed is the speed of the replay as a multiple of the log's. Zero means as fast as
+	// possible.
 	Speed float64
-	// Memory bounds the windows; 0 is 1 GiB, taken as it is needed.
+	// Memory bounds the windows. Zero means 1 GiB, which is allocated only as needed.
 	Memory int64
 	// OnEvent, if not nil, is called with each event as it happens.
 	OnEvent func(Event)
 	// OnRelisted, if not nil, is called with each change of how a hot key is listed.
 	OnRelisted func(Event)
-	// OnKey is told at the end of each key that was ever hot, and of each rule
-	// without hot that refused requests: what was most limited first. Nil: nobody
-	// is.
+	// OnKey, if not nil, is called at the end for each key that was ever hot, and for each rule
+	// without hot that refused requests. The most limited ones come first.
 	OnKey func(KeyReport)
-	// Explain is a key to explain, of any rule if it names none; OnExplained is
-	// told at the end, once for each rule that counted it. Nil: nothing is
-	// explained.
+	// Explain is the key to explain, under any rule if it names none. OnExplained, if not nil, is
+	// called at the end, once for each rule that counted the key.
 	Explain     rules.Key
 	OnExplained func(Explanation)
-	// OnProgress is told now and then how many requests were replayed, of how
-	// many; of standard input, which is read as it is replayed, the two are the
-	// same. Nil: nobody is told.
+	// OnProgress, if not nil, is called periodically with the number of replayed requests and the
+	// total. For standard input, which is read during the replay, the two are equal.
 	OnProgress func(done, total int64)
 }
 
@@ -63,40 +59,37 @@ type Log interface {
 	Stats() accesslog.Stats
 }
 
-// Summary is what a replay comes to.
+// Summary is the result of a replay.
 type Summary struct {
 	Event    string `json:"event"`    // "summary"
-	Requests int64  `json:"requests"` // that were replayed
+	Requests int64  `json:"requests"` // replayed requests
 	Skipped  int64  `json:"skipped"`  // bad lines
 	Keys     int64  `json:"keys"`     // distinct keys that were counted
-	Hot      int64  `json:"hot"`      // distinct keys that were hot at some time
+	Hot      int64  `json:"hot"`      // distinct keys that were ever hot
 	Limited  int64  `json:"limited"`  // requests that would have been refused
 	Late     int64  `json:"late"`     // counts that came too late for any window
-	// OutOfOrder is how many requests of standard input came later than the reorder
-	// buffer allows, by up to so many seconds: what is found may differ from what is
-	// found in the sorted log. BufferFull: the buffer had no room for all that it
-	// was to hold.
+	// OutOfOrder is the number of requests from standard input that came later than the reorder
+	// buffer allows, and Behind the largest delay. The result may then differ from that for the
+	// sorted log. BufferFull reports that the buffer was too small for the reorder time.
 	OutOfOrder int64   `json:"out_of_order"`
 	Behind     float64 `json:"out_of_order_seconds"`
 	BufferFull bool    `json:"buffer_full"`
-	// NoBytes is how many requests have no bytes in the log, where a rule counts
-	// them.
+	// NoBytes is the number of requests without bytes in the log, if a rule counts bytes.
 	NoBytes int64 `json:"no_bytes"`
-	// NoTime reports that no request has a duration in the log, where a rule counts costs.
+	// NoTime reports that no request in the log has a duration, although a rule counts costs.
 	NoTime bool `json:"-"`
-	// NotTold are the headers and cookies that rules name and no request has in the log,
-	// as "header:x-tenant", by commas.
+	// NotTold lists the headers and cookies that rules name and no request in the log has, such
+	// as "header:x-tenant", separated by commas.
 	NotTold string  `json:"-"`
-	Seconds float64 `json:"seconds"` // from the first request to the last
+	Seconds float64 `json:"seconds"` // time from the first request to the last
 }
 
-// flushAfter is how many requests of one instant are counted before a flush, so
-// that the collector's tables never fill. An instant of more requests, where a
-// log has whole seconds, is told in parts: the counts of an event are then those
-// of the part that brought it about.
+// flushAfter is the number of requests of one instant that are counted before a flush, so that
+// the collector's tables never fill up. In a log with whole seconds an instant may have more. It
+// is then flushed in parts, and the counts in an event are those up to the part that caused it.
 const flushAfter = 10_000
 
-// progressEvery is how many requests are replayed between two calls of OnProgress.
+// progressEvery is the number of requests between two calls of OnProgress.
 const progressEvery = 4096
 
 // replay is one run.
@@ -107,29 +100,29 @@ type replay struct {
 	decoder  *decode.Decoder
 	detector *aggregator.Detector
 
-	now     time.Time // of the newest request; late ones do not turn it back
-	at      time.Time // of the request at hand
+	now     time.Time // time of the newest request; late requests do not turn it back
+	at      time.Time // time of the current request
 	first   time.Time
-	pending []rules.Change // of the hot set, not yet in force
+	pending []rules.Change // changes of the hot set that are not in force yet
 
 	keys      map[uint64]struct{}
 	hot       map[rules.Key]struct{}
-	listed    map[rules.Key]rules.Hot // as they were listed last
-	decidedAt time.Time               // when the last decision was
-	reports   *reports                // nil if not wanted
-	explainer *explainer              // nil if not wanted
-	costs     bool                    // some rule counts bytes or milliseconds
+	listed    map[rules.Key]rules.Hot // last published state
+	decidedAt time.Time               // time of the last decision
+	reports   *reports                // nil if not requested
+	explainer *explainer              // nil if not requested
+	costs     bool                    // whether some rule counts bytes or milliseconds
 	values    *LogValues
-	took      time.Duration // of all requests
+	took      time.Duration // total duration of all requests
 	noBytes   int64
 	limited   int64
-	shadowed  int64 // of the guard, so far
+	shadowed  int64 // the guard's count so far
 	unflushed int
-	done      int64 // requests
+	done      int64 // number of requests
 }
 
-// Run replays the log. When ctx ends or the log breaks it returns the summary
-// of what was replayed together with the error.
+// Run replays the log. If ctx ends or the log cannot be read further, it returns the summary of
+// the replayed part together with the error.
 func Run(ctx context.Context, c Config) (Summary, error) {
 	r := &replay{
 		Config: c, keys: make(map[uint64]struct{}), hot: make(map[rules.Key]struct{}),
@@ -188,9 +181,9 @@ func (r *replay) assemble() error {
 	return nil
 }
 
-// newGuard makes the guard of the one instance that got all requests: nothing waits, and
-// what Redis would decide for all instances is decided here. How many are served at a
-// time a log does not tell.
+// newGuard returns the guard of a single instance that got all requests. No request waits, and
+// limits that production decides in Redis for all instances are decided in memory. A log does not
+// have the number of concurrent requests.
 func (r *replay) newGuard() (*middleware.Guard, error) {
 	clock := func() time.Duration { return time.Duration(r.now.UnixNano()) }
 	all, err := limiter.NewMemory(limiter.MemoryConfig{Clock: clock})
@@ -206,7 +199,7 @@ func (r *replay) newGuard() (*middleware.Guard, error) {
 	}
 	for i := range r.Rules.Rules {
 		for _, p := range r.Rules.Rules[i].Named() {
-			if p.Source == rules.Ctx { // which a log does not have
+			if p.Source == rules.Ctx { // a log does not have it
 				opts = append(opts, middleware.WithParam(p.Name, func(context.Context) string { return "" }))
 			}
 		}
@@ -222,7 +215,7 @@ func (r *replay) requests(ctx context.Context) error {
 		}
 		if r.first.IsZero() {
 			r.first, r.now, r.at = entry.Time, entry.Time, entry.Time
-			r.detector.Advance(r.now) // it cools keys from the first pane that it knows of
+			r.detector.Advance(r.now) // keys can cool from this pane on
 			if err := pace.until(ctx, r.now); err != nil {
 				return err
 			}
@@ -238,7 +231,7 @@ func (r *replay) requests(ctx context.Context) error {
 		}
 		d := r.request(&entry)
 		if shadowed := r.guard.Stats().Shadowed; !d.Allowed || shadowed > r.shadowed {
-			r.limited++ // also by a limit in shadow mode, which a replay asks about like any other
+			r.limited++ // a limit in shadow mode counts too: a replay evaluates it like any other
 			r.shadowed = shadowed
 		}
 		if r.reports != nil {
@@ -256,8 +249,8 @@ func (r *replay) requests(ctx context.Context) error {
 	return nil
 }
 
-// request lets one request through the guard. It is done at once: a log tells when
-// a request began or when it ended, not both.
+// request sends one request through the guard. The request ends at once: a log has either its
+// start or its end, not both.
 func (r *replay) request(e *accesslog.Entry) rules.Decision {
 	path, query, _ := strings.Cut(e.Target, "?")
 	req := middleware.Request{Method: e.Method, Path: path, Query: query}
@@ -274,9 +267,8 @@ func (r *replay) request(e *accesslog.Entry) rules.Decision {
 	return d
 }
 
-// flush sends what was counted of the present instant: each flush holds the
-// counts of one instant of the log, so the time of an event is that of the
-// request that brought it about.
+// flush sends the counts of the current instant. Each flush holds the counts of one instant of
+// the log, so the time of an event is that of the request that caused it.
 func (r *replay) flush() {
 	if r.unflushed > 0 {
 		r.counts.Flush(context.Background(), r.at)
@@ -284,9 +276,8 @@ func (r *replay) flush() {
 	}
 }
 
-// moveTo goes to the instant of the next request. The hot set changes where in
-// production a flush would have brought the change about: at multiples of
-// 100 ms.
+// moveTo advances the clock to the next request. The hot set changes at multiples of 100 ms,
+// where a flush would have changed it in production.
 func (r *replay) moveTo(t time.Time) {
 	r.at = t
 	if t.Before(r.first) {
@@ -303,7 +294,7 @@ func (r *replay) moveTo(t time.Time) {
 	}
 }
 
-// putInForce brings the changes of the hot set to the limits.
+// putInForce applies the pending changes of the hot set to the limits.
 func (r *replay) putInForce() {
 	for _, change := range r.pending {
 		if r.reports != nil {
@@ -317,14 +308,14 @@ func (r *replay) putInForce() {
 	r.pending = r.pending[:0]
 }
 
-// end closes the windows and keys that are still open when the log is over.
+// end closes the windows and keys that are still open at the end of the log.
 func (r *replay) end() {
 	r.putInForce()
 	if r.reports == nil {
 		return
 	}
 	if r.explainer != nil {
-		r.detector.Advance(r.now.Add(r.explainer.pane())) // so that the last pane is over
+		r.detector.Advance(r.now.Add(r.explainer.pane())) // completes the last pane
 	}
 	all := r.reports.end(r.now)
 	if r.OnKey != nil {

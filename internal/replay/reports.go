@@ -9,24 +9,24 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// KeyReport is what became of one key; or, without a key, of the requests that a
-// rule without hot limits or an exception blocks.
+// KeyReport is the outcome of one key. Without a key it is that of the requests that a rule
+// without hot limits, or that an exception blocks.
 type KeyReport struct {
 	Rule string `json:"rule"`
 	Key  string `json:"key,omitempty"`
-	// Hot is how often the key was hot, Seconds for how long in all.
+	// Hot is the number of times that the key was hot, and Seconds the total time.
 	Hot     int     `json:"hot"`
 	Seconds float64 `json:"seconds"`
-	// Limited is how many of its requests would have been refused.
+	// Limited is the number of its requests that would have been refused.
 	Limited int64 `json:"limited"`
 }
 
-// reports keeps account of each key that is ever hot.
+// reports collects the outcome of each key that is ever hot.
 type reports struct {
 	guard *middleware.Guard
 	keys  map[rules.Key]*report
-	rules map[string]int64 // refused, for whatever key
-	hot   map[string]bool  // the rules with hot
+	rules map[string]int64 // refused requests by rule, for rules without hot and for exceptions
+	hot   map[string]bool  // rules with hot
 }
 
 type report struct {
@@ -36,7 +36,7 @@ type report struct {
 	lasted  time.Duration
 	limited int64
 	inForce bool
-	before  int64 // refused before the present time in force
+	before  int64 // requests refused before the current time in force
 }
 
 func newReports(ruleset *rules.Rules, guard *middleware.Guard) *reports {
@@ -47,7 +47,7 @@ func newReports(ruleset *rules.Rules, guard *middleware.Guard) *reports {
 	return r
 }
 
-// event notes that a key became hot or cooled.
+// event records that a key became hot or cooled.
 func (r *reports) event(hot bool, h rules.Hot, t time.Time) {
 	k := r.keys[h.Key]
 	if k == nil {
@@ -72,7 +72,7 @@ func (r *reports) decided(d rules.Decision) {
 	}
 }
 
-// refused is how often each hot key's limit has refused so far.
+// refused returns how often each hot key's limit has refused so far.
 func (r *reports) refused() map[rules.Key]int64 {
 	all := make(map[rules.Key]int64)
 	for _, k := range r.guard.HotKeys() {
@@ -81,7 +81,7 @@ func (r *reports) refused() map[rules.Key]int64 {
 	return all
 }
 
-// cooling takes the account of keys whose limit is about to end.
+// cooling books the refusals of keys whose limit is about to end.
 func (r *reports) cooling(change rules.Change) {
 	if len(change.Cool) == 0 {
 		return
@@ -99,8 +99,8 @@ func (r *reports) close(key rules.Key, refused map[rules.Key]int64) {
 	}
 }
 
-// heating begins the account of keys whose limit has just begun. One that
-// comes back soon goes on with the figures that it had.
+// heating starts to count the refusals of keys whose limit has just begun. The guard keeps the
+// count of a key that returns soon, so the earlier refusals are subtracted.
 func (r *reports) heating(change rules.Change) {
 	if len(change.Hot) == 0 {
 		return
@@ -113,7 +113,7 @@ func (r *reports) heating(change rules.Change) {
 	}
 }
 
-// end closes all accounts and returns them, what was most limited first.
+// end closes all accounts and returns the reports, the most limited keys first.
 func (r *reports) end(now time.Time) []KeyReport {
 	refused := r.refused()
 	var all []KeyReport

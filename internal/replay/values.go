@@ -12,7 +12,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Values are the headers and cookies that rules name: the log is to be opened with them.
+// Values returns the headers and cookies that rules name. The log must be opened with them.
 func Values(ruleset *rules.Rules) []string {
 	var values []string
 	add := func(source, name string) {
@@ -33,14 +33,15 @@ func Values(ruleset *rules.Rules) []string {
 	return values
 }
 
-// LogValues gives the guard what a log says of requests besides their targets.
+// LogValues passes the headers, cookies and addresses of a log to the guard.
 type LogValues struct {
 	names []string
 	seen  []bool
-	addr  bool // some rule wants the client's address
+	addr  bool // whether some rule needs the client's address
 }
 
-// NewLogValues returns what rules want. The log is to be opened with [Values] of the rules.
+// NewLogValues returns the values that rules need. The log must be opened with [Values] of the
+// rules.
 func NewLogValues(ruleset *rules.Rules) *LogValues {
 	v := &LogValues{names: Values(ruleset)}
 	v.seen = make([]bool, len(v.names))
@@ -50,7 +51,7 @@ func NewLogValues(ruleset *rules.Rules) *LogValues {
 	return v
 }
 
-// Add makes the headers, cookies and the address of the entry those of the request.
+// Add adds the headers, the cookies and the address of the entry to the request.
 func (v *LogValues) Add(req *middleware.Request, e *accesslog.Entry) {
 	if len(v.names) == 0 && !v.addr {
 		return
@@ -74,7 +75,7 @@ func (v *LogValues) Add(req *middleware.Request, e *accesslog.Entry) {
 	req.HTTP = r
 }
 
-// notTold are those that no request had.
+// notTold returns the values that no request had.
 func (v *LogValues) notTold() string {
 	var names []string
 	for i, name := range v.names {

@@ -1,6 +1,6 @@
-// Package suggest proposes rules from an access log: it finds the routes and their parameters,
-// measures how much the requests of each gather on few values, and searches thresholds by
-// replaying the log until about as many keys a day become hot as were asked for.
+// Package suggest proposes rules from an access log. It finds the routes and their parameters,
+// and measures how much each parameter's requests concentrate on a few values. It then searches
+// thresholds by replaying the log, until about the wanted number of keys a day becomes hot.
 //
 //	log, kept in memory ─► routes (paths to patterns) ─► params, values (counts; usual values)
 //	    ─► judge (how concentrated) ─► search (thresholds, each measured by a replay)

@@ -8,60 +8,62 @@ import (
 	"time"
 )
 
-// Param says how the requests of a route gather on the values of a parameter.
+// Param describes how the requests of a route concentrate on the values of a parameter.
 type Param struct {
 	Route    string  `json:"route"`
 	Name     string  `json:"parameter"`
-	Requests int64   `json:"requests"` // that have it
-	Values   int     `json:"values"`   // distinct ones
+	Requests int64   `json:"requests"` // requests with the parameter
+	Values   int     `json:"values"`   // number of distinct values
 	Top      float64 `json:"top_share"`
 	Top10    float64 `json:"top10_share"`
-	TopValue string  `json:"top_value,omitempty"` // empty where it looks private; two quotes if it is empty
+	TopValue string  `json:"top_value,omitempty"` // "" if it looks private; two quotes if the value is empty
 	// Usual are the values that the proposed rule does not limit.
 	Usual []Usual `json:"usual,omitempty"`
-	// Peak is the most requests of one value in a window of this length, the values in Usual
-	// aside.
+	// Peak is the highest number of requests for one value in a window of this length, without
+	// the values in Usual.
 	Peak   int64   `json:"peak"`
 	Window float64 `json:"window_seconds"`
-	// Threshold is what is proposed, "60/1m"; where nothing is, Why says why. Jump is the multiple
-	// of a value's own past that it needs besides, "4x", where no rule can name the usual values.
+	// Threshold is the proposed threshold, "60/1m". If there is none, Why has the reason. Jump is
+	// the multiple of its own past that a value must reach in addition, "4x". It is set if no
+	// rule can name the usual values.
 	Threshold string `json:"threshold,omitempty"`
 	Jump      string `json:"jump,omitempty"`
 	Why       string `json:"why,omitempty"`
-	// Limit is the proposed limit: the threshold, or with a jump what the usual values have at
-	// most, if that is more, since it would else refuse their ordinary requests when one jumps.
+	// Limit is the proposed limit. It equals the threshold. With a jump it is the highest count
+	// of the usual values, if that is higher, since it would otherwise refuse their ordinary
+	// requests when one jumps.
 	Limit string `json:"limit,omitempty"`
-	Hot   int    `json:"hot_keys"` // that it made hot, counted once each day
-	// Refused is how many of Requests the limit of the proposed rule alone refuses when the
-	// log is replayed, of RefusedValues values.
+	Hot   int    `json:"hot_keys"` // number of keys that it made hot, counted once each day
+	// Refused is the number of Requests that the limit of the proposed rule alone refuses when
+	// the log is replayed, and RefusedValues the number of their values.
 	Refused       int64 `json:"refused"`
 	RefusedValues int   `json:"refused_values"`
 
 	window time.Duration
-	all    int64   // the most requests of all values in a window, usual values aside
-	steady int64   // the most requests of a usual value in a window that no rule can name
-	peaks  []int64 // of the values, the highest first; only those that a threshold may reach
+	all    int64   // highest number of requests for all values in a window, without usual values
+	steady int64   // highest number of requests in a window for a usual value that no rule can name
+	peaks  []int64 // peaks of the values in descending order, at least leastCount
 	rule   string
 }
 
-// LeastRequests is how many requests must have a parameter for it to be judged.
+// LeastRequests is the number of requests that a parameter needs in order to be judged.
 const LeastRequests = 100
 
-// jumpFactor is the proposed multiple of a value's own past: usual values hardly have it by day.
+// jumpFactor is the proposed multiple of a value's own past. Usual values rarely reach it by day.
 const jumpFactor = "4x"
 
 const tooFew = "too few requests"
 
-// Bounds of what is proposed.
+// Bounds for a proposal.
 const (
 	leastValues = 10
-	fewValues   = 50 // if ten of them have nearly all requests
-	leastPeak   = 5  // of a value in the longest window
-	clearPeak   = 20 // of a value in the window that is taken
-	standsOut   = 3  // times the mean
+	fewValues   = 50 // with fewer values, ten must not have nearly all requests
+	leastPeak   = 5  // of one value in the longest window
+	clearPeak   = 20 // of one value in the chosen window
+	standsOut   = 3  // as a multiple of the mean
 )
 
-// params judges all parameters, those with most requests first.
+// params judges all parameters, and returns them in descending order of requests.
 func (s *survey) params() []*Param {
 	var all []*Param
 	for _, r := range s.all {
@@ -105,8 +107,8 @@ func (s *survey) judge(r *route, p *param) *Param {
 	return out
 }
 
-// judgeOthers judges a parameter by its values that are not usual, and returns why nothing
-// is proposed for it, if so.
+// judgeOthers judges a parameter by its values that are not usual. It returns the reason why
+// no rule is proposed for it, or "".
 func (s *survey) judgeOthers(p *param, usual []Usual, out *Param) (why string) {
 	others := maps.Clone(p.values)
 	for _, u := range usual {
@@ -163,8 +165,8 @@ func firstTen(counts []int64) (sum int64) {
 	return sum
 }
 
-// window chooses the shortest in which some value comes often enough for its count to mean
-// something, and which the log has some of. It returns the highest counts of a value, too.
+// window chooses the shortest window in which some value reaches a significant count. The log
+// must span at least two of them. It also returns the highest count of a value in each window.
 func (s *survey) window(values map[string]*value) (best int, peaks [len(windows)]int64) {
 	for _, v := range values {
 		for i := range v.slots {

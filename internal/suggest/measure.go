@@ -9,9 +9,9 @@ import (
 	"github.com/hotparam/hotparam/internal/replay"
 )
 
-// measure replays the log with each proposed rule alone, its limit in force, to count what
-// the limit refuses, and then with all of them. Alone, since of a request that two limits
-// refuse only one would count it.
+// measure replays the log with each proposed rule alone, its limit in force, to count the
+// requests that the limit refuses. It then replays the log with all of them. A single replay with
+// all rules would not suffice: a request that two limits refuse would be counted for only one.
 func (s *search) measure(ctx context.Context) error {
 	var all strings.Builder
 	for _, p := range s.params {
@@ -45,7 +45,7 @@ func (s *search) measure(ctx context.Context) error {
 	return err
 }
 
-// refused returns how many requests rules refuse when the log is replayed.
+// refused returns how many requests the rules refuse when the log is replayed.
 func (s *search) refused(ctx context.Context, rules string, onKey func(replay.KeyReport)) (int64, error) {
 	file, err := config.Parse("suggestion", []byte("rules:\n"+rules))
 	if err != nil {

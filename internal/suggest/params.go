@@ -10,36 +10,36 @@ import (
 )
 
 const (
-	// maxValues bounds the memory for values, about 100 bytes each with their text. Those that
-	// come when there are so many are not told apart.
+	// maxValues bounds the memory for values, about 100 bytes each with their text. Beyond it,
+	// further values are not distinguished.
 	maxValues = 1 << 20
 	// maxParams bounds the parameters of a route.
 	maxParams = 200
-	// maxText is what is kept of a value.
+	// maxText is the number of bytes that are kept of a value.
 	maxText = 128
 )
 
-// windows are those that a threshold may have, the shortest first.
+// windows are the possible windows of a threshold, shortest first.
 var windows = [...]time.Duration{time.Second, 10 * time.Second, time.Minute, 10 * time.Minute}
 
 // param is a parameter of a route.
 type param struct {
-	name     string // as rules write it
+	name     string // name in the syntax of rules
 	requests int64
-	last     int64 // the number of the last of them
-	untold   int64 // of values that were not told apart
+	last     int64 // number of the last request
+	untold   int64 // requests whose values were not distinguished
 	values   map[string]*value
-	all      value        // of all values together
+	all      value        // counts of all values together
 	parts    [parts]int32 // requests by part of the log
 }
 
-// survey is what a log has.
+// survey holds the routes, parameters and values of a log.
 type survey struct {
 	routes      routes
 	all         []*route
 	requests    int64
 	first, last time.Time
-	secret      map[string]bool // parameters that look secret, by their names
+	secret      map[string]bool // names of parameters that look secret
 	values      int
 	full        bool
 }
@@ -47,8 +47,8 @@ type survey struct {
 // reading calls f for each entry of the log.
 type reading func(f func(*accesslog.Entry)) error
 
-// look goes through the log three times: for its routes, for their parameters, and for the
-// parts of the log in which frequent values are.
+// look reads the log three times: for its routes, for their parameters, and for the distribution
+// of frequent values over the parts of the log.
 func look(entries reading) (*survey, error) {
 	s := &survey{secret: make(map[string]bool)}
 	err := entries(func(e *accesslog.Entry) {
@@ -80,8 +80,8 @@ func look(entries reading) (*survey, error) {
 	return s, s.parameters(entries, s.countParts)
 }
 
-// parameters calls f for each parameter of each request: with its name as rules write it,
-// its value, the time and the number of the request.
+// parameters calls f for each parameter of each request, with its name in the syntax of rules,
+// its value, and the time and number of the request.
 func (s *survey) parameters(entries reading, f func(r *route, name, text string, at time.Time, number int64)) error {
 	var room []string
 	var number int64
@@ -113,7 +113,7 @@ func (s *survey) parameters(entries reading, f func(r *route, name, text string,
 	})
 }
 
-// queryName is how rules name a parameter of the query.
+// queryName returns the name of a query parameter in the syntax of rules.
 func queryName(name string) string {
 	if strings.Contains(name, ":") {
 		return "query:" + name
@@ -154,12 +154,11 @@ func (s *survey) count(r *route, name, text string, at time.Time, number int64) 
 	v.count(at)
 }
 
-// countParts counts the requests of a parameter, and of its frequent values, by part of the
-// log.
+// countParts counts the requests of a parameter, and of its frequent values, by part of the log.
 func (s *survey) countParts(r *route, name, text string, at time.Time, number int64) {
 	p := r.params[name]
 	if p == nil {
-		return // secret, or one too many
+		return // secret, or beyond maxParams
 	}
 	part := 0
 	if span := s.last.Sub(s.first); span > 0 {

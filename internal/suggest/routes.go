@@ -8,16 +8,16 @@ import (
 )
 
 const (
-	// maxNodes bounds the memory for paths. Those of a log with more are left out.
+	// maxNodes bounds the memory for paths. Further paths are left out.
 	maxNodes = 200_000
-	// manyChildren is how many different segments in one place are taken for values.
+	// manyChildren is the number of different segments in one place that are taken for values.
 	manyChildren = 100
 )
 
-// routes makes patterns of paths. A segment that is a number, a UUID or a long code is a
-// value, and so are segments in one place of which there are very many and below which there
-// is nothing. What is not so certain stays as it is: a rule for one path is narrow, one for a
-// wrong pattern counts things together that have nothing in common.
+// routes derives patterns from paths. A segment that is a number, a UUID or a long code is a
+// value. So are segments without children, if one place has very many of them. Uncertain segments
+// stay literal: a rule for one path is only narrow, but a wrong pattern counts unrelated requests
+// together.
 type routes struct {
 	methods map[string]*node
 	nodes   int
@@ -27,26 +27,26 @@ type routes struct {
 // node is a segment of a path.
 type node struct {
 	literal  map[string]*node
-	value    *node  // of segments that are values
-	only     string // the one segment that is a value, while there is no other
-	requests int64  // that end here
+	value    *node  // the child for all segments that are values
+	only     string // the only value segment so far, or ""
+	requests int64  // requests whose path ends here
 	route    *route
 }
 
-// route is a pattern, with its parameters.
+// route is a pattern with its parameters.
 type route struct {
 	pattern string   // "GET /orders/{order}"
-	names   []string // of the wildcards
+	names   []string // names of the wildcards
 	params  map[string]*param
 }
 
-// add takes the path of a request.
+// add adds the path of a request.
 func (r *routes) add(method, path string) {
 	if r.methods == nil {
 		r.methods = make(map[string]*node)
 	}
 	if method == "HEAD" {
-		method = "GET" // as routes have it
+		method = "GET" // routes for GET match HEAD too
 	}
 	n := r.methods[method]
 	if n == nil {
@@ -68,7 +68,7 @@ func (r *routes) add(method, path string) {
 	n.requests++
 }
 
-// segments yields those of a path, in the form in which rules compare them.
+// segments yields the segments of a path in the form in which rules compare them.
 func segments(path string) func(yield func(string) bool) {
 	path = string(rules.AppendPath(nil, path))
 	return strings.SplitSeq(strings.TrimPrefix(path, "/"), "/")
@@ -104,8 +104,8 @@ func (n *node) setLiteral(segment string, child *node) {
 	n.literal[segment] = child
 }
 
-// isValue reports whether a segment is a value for certain: a number, a UUID, or a code of
-// letters and digits that no name looks like.
+// isValue reports whether a segment is certainly a value: a number, a UUID, or a code of letters
+// and digits that does not look like a name.
 func isValue(s string) bool {
 	digits, letters, hex, dashes := 0, 0, true, 0
 	for i := range len(s) {
@@ -134,7 +134,7 @@ func isValue(s string) bool {
 	return hex && len(s) >= 12 && digits >= 3 || len(s) >= 20 && digits >= 4 // a hash; a ULID and the like
 }
 
-// settle makes routes of the paths, once all were added.
+// settle returns the routes, once all paths have been added.
 func (r *routes) settle() []*route {
 	var all []*route
 	for method, n := range r.methods {
@@ -145,7 +145,7 @@ func (r *routes) settle() []*route {
 }
 
 func (n *node) settle(prefix string, names []string, depth int, all *[]*route) {
-	if n.value != nil && n.only != "" { // as in /api/2: there is nothing to tell apart
+	if n.value != nil && n.only != "" { // a single value, as in /api/2: a constant
 		n.setLiteral(n.only, n.value)
 		n.value = nil
 	}
@@ -171,7 +171,7 @@ func (n *node) settle(prefix string, names []string, depth int, all *[]*route) {
 	}
 }
 
-// gather makes one wildcard of very many segments below which there is nothing.
+// gather replaces very many segments without children by one wildcard.
 func (n *node) gather() {
 	leaves := 0
 	for segment, child := range n.literal {
@@ -193,7 +193,7 @@ func (n *node) gather() {
 	}
 }
 
-// wildcard names a value after the segment before it: {order} below /orders.
+// wildcard names a value after the preceding segment: {order} below /orders.
 func wildcard(prefix string, names []string) string {
 	last := strings.ToLower(prefix[strings.LastIndexByte(prefix, '/')+1:])
 	name := strings.Map(func(r rune) rune {
@@ -219,8 +219,8 @@ func wildcard(prefix string, names []string) string {
 	return unique
 }
 
-// find returns the route of a request and the values of its wildcards, nil if the path was
-// left out.
+// find returns the route of a request and the values of its wildcards. The route is nil if the
+// path was left out.
 func (r *routes) find(method, path string, values []string) (*route, []string) {
 	if method == "HEAD" {
 		method = "GET"

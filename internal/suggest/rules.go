@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// rulesOf is the rules file by which a part of each route's peak is hot.
+// rulesOf returns the rules file with thresholds at a fraction, part, of each parameter's peak.
 func rulesOf(params []*Param, part float64) string {
 	var b strings.Builder
 	b.WriteString("rules:\n")
@@ -18,7 +18,7 @@ func rulesOf(params []*Param, part float64) string {
 	return b.String()
 }
 
-// rules is the parameter's rule by a threshold.
+// rules returns the parameter's rule with a threshold.
 func (p *Param) rules(hot string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "  - id: %s\n    match: {route: %s}\n    by: [%s]\n    hot: %s\n", p.rule, quote(p.Route), quote(p.Name), p.hot(hot))
@@ -31,7 +31,7 @@ func (p *Param) rules(hot string) string {
 	return b.String()
 }
 
-// hot is the threshold as the rule has it.
+// hot returns the field hot of the rule with a threshold.
 func (p *Param) hot(threshold string) string {
 	if p.Jump == "" {
 		return threshold
@@ -39,7 +39,7 @@ func (p *Param) hot(threshold string) string {
 	return fmt.Sprintf("{jump: %s, min: %s} # a value that no rule can name is always frequent, with up to %s", p.Jump, threshold, rate(p.steady, p.window))
 }
 
-// words says why a value is excepted.
+// words describes why a value is excepted.
 func (u *Usual) words() string {
 	share := Percent(u.Share)
 	if u.None {
@@ -48,12 +48,12 @@ func (u *Usual) words() string {
 	return share + " of the requests: it is always frequent"
 }
 
-// proposal is the rule as it is proposed, which refuses nothing yet.
+// proposal returns the rule as proposed, in shadow mode.
 func (p *Param) proposal() string {
 	return fmt.Sprintf("%s    limit: {rate: %s, on_limit: shadow} # %s\n", p.rules(p.Threshold), p.Limit, p.RefusedWords())
 }
 
-// RefusedWords says what the limit would have refused.
+// RefusedWords describes the requests that the limit would have refused.
 func (p *Param) RefusedWords() string {
 	if p.Refused == 0 {
 		return "would have refused nothing"
@@ -65,16 +65,17 @@ func (p *Param) RefusedWords() string {
 	return fmt.Sprintf("would have refused %d of %d requests (%s), of %s", p.Refused, p.Requests, Percent(p.RefusedShare()), values)
 }
 
-// RefusedShare is the part of the parameter's requests that its limit would have refused.
+// RefusedShare returns the fraction of the parameter's requests that its limit would have
+// refused.
 func (p *Param) RefusedShare() float64 { return float64(p.Refused) / float64(p.Requests) }
 
-// RefusesMuch reports whether the proposed limit refuses so much that people should look at
-// it before they use it.
+// RefusesMuch reports whether the proposed limit refuses so much that people should check it
+// before they use it.
 func (p *Param) RefusesMuch() bool { return p.Threshold != "" && p.RefusedShare() > muchRefused }
 
 const muchRefused = 0.03
 
-// Percent writes a share with enough digits to tell it from none.
+// Percent formats a share with enough digits to distinguish it from zero.
 func Percent(share float64) string {
 	switch percent := 100 * share; {
 	case percent > 0 && percent < 0.1:
@@ -84,10 +85,10 @@ func Percent(share float64) string {
 	}
 }
 
-// quote writes a text as YAML reads it, whatever it holds.
+// quote quotes any text for YAML.
 func quote(s string) string { return strconv.QuoteToASCII(s) }
 
-// ruleID names a rule after its route and its parameter.
+// ruleID derives a unique id of a rule from its route and its parameter.
 func ruleID(p *Param, before []*Param) string {
 	_, path, _ := strings.Cut(p.Route, " ")
 	_, name, found := strings.Cut(p.Name, ":")
@@ -118,7 +119,7 @@ func ruleID(p *Param, before []*Param) string {
 	return unique
 }
 
-// rate is a threshold as rules write it.
+// rate formats a threshold in the syntax of rules.
 func rate(n int64, d time.Duration) string {
 	per := map[time.Duration]string{time.Second: "s", 10 * time.Second: "10s", time.Minute: "1m", 10 * time.Minute: "10m"}[d]
 	return strconv.FormatInt(n, 10) + "/" + per

@@ -16,48 +16,49 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Config is what a search needs.
+// Config configures a search.
 type Config struct {
 	Log *accesslog.Kept
-	// PerDay is about how many keys are to become hot a day, all rules together.
+	// PerDay is the approximate number of keys to become hot per day, over all rules.
 	PerDay float64
-	// OnReplay, if not nil, is called before each replay, with its number, and while it runs.
+	// OnReplay, if not nil, is called before each replay and while it runs, with the number of
+	// the replay.
 	OnReplay func(number int, done, total int64)
 }
 
-// Result is what is proposed.
+// Result is the proposal and its measurements.
 type Result struct {
 	Requests    int64
 	First, Last time.Time
-	Params      []*Param // all that were looked at; those with most requests first
-	Secret      int      // parameters that look secret, and were left out
-	LeftOut     int64    // requests whose paths were too many
-	Full        bool     // values were too many to be told apart
-	// Rules is the rules file; empty: there is nothing to propose.
+	Params      []*Param // all parameters, in descending order of requests
+	Secret      int      // number of parameters that look secret, and were left out
+	LeftOut     int64    // number of requests whose paths were left out
+	Full        bool     // whether there were too many values to distinguish
+	// Rules is the rules file, or "" if there is nothing to propose.
 	Rules string
-	// Hot is how many keys became hot when the log was replayed with the rules, counted once
-	// each day; Days is how many days the log spans, at least one. Most is Hot at the lowest
-	// thresholds that are proposed.
+	// Hot is the number of keys that became hot when the log was replayed with the rules, counted
+	// once each day. Days is the length of the log in days, at least one. Most is Hot at the
+	// lowest thresholds that are ever proposed.
 	Hot  int
 	Days float64
 	Most int
-	// PerDay is Hot of each day of the log.
+	// PerDay is Hot for each day of the log.
 	PerDay  []int
 	Replays int
-	// Refused is how many requests all limits together refuse when the log is replayed.
+	// Refused is the number of requests that all limits together refuse when the log is replayed.
 	Refused int64
 }
 
-// maxRules is how many rules are proposed.
+// maxRules bounds the number of proposed rules.
 const maxRules = 20
 
 const (
 	day        = 24 * time.Hour
-	leastCount = 5  // of a threshold
-	maxReplays = 24 // of a search: each halves what is left
+	leastCount = 5  // lowest threshold
+	maxReplays = 24 // most replays of a search: each about halves the interval
 )
 
-// Find looks for rules.
+// Find searches rules for a log.
 func Find(ctx context.Context, c Config) (*Result, error) {
 	if !(c.PerDay > 0) {
 		return nil, fmt.Errorf("suggest: %v keys a day; must be above 0", c.PerDay)
@@ -98,18 +99,18 @@ func Find(ctx context.Context, c Config) (*Result, error) {
 	return r, search.run(ctx)
 }
 
-// search looks for the part of each route's peak from which on a value is hot. It is one for
-// all rules, so that what is hot on a busy route is not what is hot on a quiet one, and one
-// number decides how many keys there are.
+// search finds the fraction of each route's peak from which a value is hot. All rules share the
+// fraction, so that a busy route has higher thresholds than a quiet one, and a single number
+// determines how many keys are hot.
 type search struct {
 	Config
 	first  time.Time
 	params []*Param
 	result *Result
-	tried  map[string]trial // by the rules
+	tried  map[string]trial // results by rules file
 }
 
-// trial is what a replay came to.
+// trial is the result of one replay.
 type trial struct {
 	part   float64
 	rules  string
@@ -118,20 +119,20 @@ type trial struct {
 	byRule map[string]int
 }
 
-// named gives the parameter's rule its id, and reports whether there can be one.
+// named sets the id of the parameter's rule, and reports whether a rule can name the parameter.
 func (s *search) named(p *Param) bool {
 	p.rule = ruleID(p, s.params)
 	file, err := config.Parse("", []byte(rulesOf([]*Param{p}, 1)))
 	if err != nil || !utf8.ValidString(p.Name) {
 		return false
 	}
-	// A name may mean something else in a rule.
+	// A parameter's name may be a keyword in a rule.
 	by := file.Rules.Rules[0].By
 	name := strings.TrimPrefix(p.Name, "query:")
 	return by.Kind == rules.ByNames && len(by.Names) == 1 && strings.TrimPrefix(by.Names[0].Source.String()+":"+by.Names[0].Name, ":") == name
 }
 
-// threshold is the least count of a parameter's hot values, where a part of the peak is hot.
+// threshold returns the count from which a value is hot, for a fraction of the peak.
 func (p *Param) threshold(part float64) int64 {
 	return max(leastCount, int64(math.Ceil(part*float64(p.all))))
 }
@@ -140,13 +141,13 @@ func (s *search) run(ctx context.Context) error {
 	s.tried = make(map[string]trial)
 	want := int(math.Round(s.PerDay * s.result.Days))
 	want = max(1, want)
-	low, err := s.try(ctx, 0) // the least thresholds
+	low, err := s.try(ctx, 0) // the lowest thresholds
 	if err != nil {
 		return err
 	}
 	s.result.Most = low.hot
 	best := low
-	high := trial{part: 2} // twice what came at most: nothing is hot
+	high := trial{part: 2} // twice the peak: no value is hot
 	part := s.guess(want)
 	for low.hot > want && s.result.Replays < maxReplays && !near(best.hot, want) {
 		if !(part > low.part && part < high.part) {
@@ -165,8 +166,8 @@ func (s *search) run(ctx context.Context) error {
 		if nearer(t.hot, best.hot, want) {
 			best = t
 		}
-		// While only one end was found by a replay, the other is sought nearby: what was guessed
-		// is not far off.
+		// While a replay has found only one end, the other is searched close by, as the guess is
+		// not far off.
 		if t.hot > want {
 			if low = t; high.part < 2 {
 				part = 0
@@ -182,13 +183,13 @@ func (s *search) run(ctx context.Context) error {
 		}
 	}
 	if best.hot == 0 {
-		best = low // some value is to be hot: it is what the rules are for
+		best = low // some value should be hot: that is the purpose of the rules
 	}
 	s.take(best)
 	return s.measure(ctx)
 }
 
-// guess is the part of which about so many values have a peak.
+// guess returns the fraction of the peak that about want values reach.
 func (s *search) guess(want int) float64 {
 	low, high := 1e-6, 2.0
 	for range 40 {
@@ -212,11 +213,11 @@ func (s *search) guess(want int) float64 {
 	return high
 }
 
-// near reports whether a count is about what is wanted.
+// near reports whether n is within a tenth of want.
 func near(n, want int) bool { return abs(n-want)*10 <= want }
 
-// nearer reports whether a count is nearer to what is wanted than another one. Of two that
-// are as near the smaller is.
+// nearer reports whether n is closer to want than the count than is. The smaller of
+// two equally close counts is closer.
 func nearer(n, than, want int) bool {
 	a, b := abs(n-want), abs(than-want)
 	return a < b || a == b && n < than
@@ -224,7 +225,7 @@ func nearer(n, than, want int) bool {
 
 func abs(n int) int { return max(n, -n) }
 
-// take makes a trial the proposal, without the rules that made nothing hot.
+// take makes a trial the proposal, without the rules that made no key hot.
 func (s *search) take(t trial) {
 	s.result.Hot, s.result.PerDay = t.hot, t.perDay
 	s.params = slices.DeleteFunc(s.params, func(p *Param) bool {
@@ -238,7 +239,7 @@ func (s *search) take(t trial) {
 	})
 }
 
-// try replays the log.
+// try replays the log with thresholds at a fraction of the peak.
 func (s *search) try(ctx context.Context, part float64) (trial, error) {
 	t := trial{rules: rulesOf(s.params, part), byRule: make(map[string]int), part: part}
 	if known, ok := s.tried[t.rules]; ok {
@@ -261,7 +262,7 @@ func (s *search) try(ctx context.Context, part float64) (trial, error) {
 		}
 		at, err := time.Parse(time.RFC3339Nano, e.Time)
 		if err != nil {
-			return // cannot be: it is written so
+			return // impossible: replay writes this format
 		}
 		d := hotDay{e.Rule, e.Key, min(max(0, int(at.Sub(s.first)/day)), len(t.perDay)-1)}
 		if !seen[d] {
@@ -278,7 +279,7 @@ func (s *search) try(ctx context.Context, part float64) (trial, error) {
 	return t, nil
 }
 
-// replay replays the log once, and reports how far it is.
+// replay replays the log once, and reports its progress.
 func (s *search) replay(ctx context.Context, c replay.Config) (replay.Summary, error) {
 	s.result.Replays++
 	if number := s.result.Replays; s.OnReplay != nil {

@@ -8,13 +8,12 @@ import (
 	"unicode/utf8"
 )
 
-// value counts the requests of one value, in windows that follow each other. A peak may so
-// be half of the peak in a sliding window: it is where the search begins, and a replay
-// decides.
+// value counts the requests for one value, in consecutive windows. A peak may therefore be half
+// of the peak in a sliding window. It is only the start of the search; a replay decides.
 type value struct {
 	requests int64
 	slots    [len(windows)]slot
-	parts    *[parts]int32 // requests by part of the log, of values that may be usual
+	parts    *[parts]int32 // requests by part of the log; nil unless the value may be usual
 }
 
 type slot struct {
@@ -35,29 +34,28 @@ func (v *value) count(at time.Time) {
 }
 
 const (
-	// parts is how many equal parts of the log are looked at one by one.
+	// parts is the number of equal parts of the log that are examined separately.
 	parts = 20
-	// leastInPart is how many requests a part must have to be judged.
+	// leastInPart is the number of requests that a part needs in order to be judged.
 	leastInPart = 10
-	// usualShare is the least share of the requests in a part that makes a value usual there.
+	// usualShare is the share of a part's requests that makes a value usual in that part.
 	usualShare = 0.1
-	// optionShare is the share of all requests from which on a few usual values are an option.
+	// optionShare is the share of all requests from which a few usual values are an option.
 	optionShare = 0.8
-	// noneShare is the least share of all requests for which a value that means none is
-	// excepted.
+	// noneShare is the share of all requests from which a value that means none is excepted.
 	noneShare = 0.01
 )
 
-// Usual is a value that has no limit in the proposed rule: a limit on it would refuse the
-// traffic of an ordinary day.
+// Usual is a value without a limit in the proposed rule, since a limit would refuse the traffic
+// of an ordinary day.
 type Usual struct {
 	Value string  `json:"value"`
-	Share float64 `json:"share"` // of the requests that have the parameter
-	None  bool    `json:"none"`  // the value means that there is none
+	Share float64 `json:"share"` // share of the requests with the parameter
+	None  bool    `json:"none"`  // whether the value means that there is none
 }
 
-// noneWords are values that clients and servers write where there is no value, in lower
-// case. Their requests have nothing else in common.
+// noneWords are the texts that clients and servers write for a missing value, in lower case.
+// Their requests have nothing else in common.
 var noneWords = []string{
 	"", "-", "--", "_", "0", "null", "nil", "none", "undefined", "nan", "n/a", "unknown",
 	"(null)", "(none)", "(not set)", "<null>", "[object object]",
@@ -67,14 +65,14 @@ func isNone(text string) bool {
 	return slices.Contains(noneWords, strings.ToLower(strings.TrimSpace(text)))
 }
 
-// mayBeUsual reports whether a value has so many of all requests that its parts are counted.
+// mayBeUsual reports whether a value has enough requests to be counted by part of the log.
 func (p *param) mayBeUsual(v *value) bool {
 	return float64(v.requests) >= usualShare*float64(p.requests)/2 && v.requests >= leastInPart
 }
 
-// usual returns the values whose requests are no sign of trouble, the most frequent first:
-// those that mean none and are no rarity, and those that have usualShare of the requests in at
-// least half of the parts of the log. A value that has its requests in a burst is not usual.
+// usual returns the values whose requests are no sign of trouble, most frequent first. These are
+// values that mean none and are not rare, and values that have usualShare of the requests in at
+// least half of the parts of the log. A value whose requests come in one burst is not usual.
 func (p *param) usual() []Usual {
 	var all []Usual
 	for text, v := range p.values {
@@ -89,7 +87,7 @@ func (p *param) usual() []Usual {
 	return all
 }
 
-// alwaysThere reports whether a value has usualShare of the requests in half of the parts.
+// alwaysThere reports whether a value has usualShare of the requests in half of the judged parts.
 func (p *param) alwaysThere(v *value) bool {
 	judged, with := 0, 0
 	for i, n := range p.parts {
@@ -104,8 +102,8 @@ func (p *param) alwaysThere(v *value) bool {
 	return judged > 0 && 2*with >= judged
 }
 
-// isOption reports whether usual values have nearly all requests between them, so that the
-// parameter chooses between a few and other values are stray.
+// isOption reports whether several usual values have nearly all requests. The parameter then
+// selects among a few values, and others are stray.
 func isOption(usual []Usual) bool {
 	n, share := 0, 0.0
 	for _, u := range usual {
@@ -125,14 +123,14 @@ func plainText(text string, decode func(string) (string, error)) string {
 	return text[:min(len(text), maxText)]
 }
 
-// isWritable reports whether a rule can name the value: a star would stand for any text, a long
-// value may have been cut, and a value that looks like a token or an address of a person is not
-// written anywhere.
+// isWritable reports whether a rule can name the value. It cannot if the value contains a star,
+// which would match any text, or if it is so long that it may have been cut. A value that looks
+// like a token or a person's address must not be written anywhere.
 func (u *Usual) isWritable() bool {
 	return len(u.Value) < maxText && utf8.ValidString(u.Value) && !strings.Contains(u.Value, "*") && !looksPrivate(u.Value)
 }
 
-// looksPrivate reports whether a value looks like a token or an address of a person.
+// looksPrivate reports whether a value looks like a token or a person's address.
 func looksPrivate(text string) bool {
 	digits, letters := 0, 0
 	for i := range len(text) {
@@ -148,7 +146,7 @@ func looksPrivate(text string) bool {
 	return len(text) >= 20 && digits >= 3 && letters >= 3 || strings.HasPrefix(text, "eyJ") || strings.Contains(text, "@")
 }
 
-// shown returns a value for people to read, empty if it looks private. An empty value is a pair
+// shown returns a value for display, or "" if it looks private. An empty value is shown as a pair
 // of quotes.
 func shown(text string) string {
 	const most = 40

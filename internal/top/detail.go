@@ -13,7 +13,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// details are all that is known of a key, in so many lines.
+// details returns the lines that describe a key. They include a chart if height leaves room for one.
 func (m *model) details(r *row, height int) []string {
 	lines := []string{"", " " + termtext.Bold.Render(termtext.Printable(r.key.Text))}
 	fact := func(name, format string, args ...any) {
@@ -60,7 +60,7 @@ func (m *model) details(r *row, height int) []string {
 	return append(lines, origins...)
 }
 
-// operatorWords is who set a control: what Redis knows, and what is only claimed.
+// operatorWords describes who set a control: the Redis user, and the claimed name.
 func operatorWords(c *rules.Control) string {
 	if c.Claimed == "" {
 		return c.By
@@ -68,7 +68,7 @@ func operatorWords(c *rules.Control) string {
 	return c.By + " (claims to be " + c.Claimed + ")"
 }
 
-// origins are the routes, instances and callers: beside each other if there is room.
+// origins returns the routes, instances and callers of a key, side by side if there is room.
 func (m *model) origins(h *live.HotKey) []string {
 	top := h.Top
 	if top == nil {

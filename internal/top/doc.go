@@ -1,10 +1,10 @@
-// Package top is a live screen of what is hot in a namespace, from which an operator acts.
+// Package top shows the hot keys of a namespace on a live screen, from which an operator can act.
 //
-//	top.go       runs the screen: snapshots in, keys in, the terminal out
-//	model.go     what is on the screen, and what each key does
+//	top.go       runs the screen: snapshots and keys in, the terminal out
+//	model.go     the content of the screen, and the effect of each key
 //	prompt.go    the questions before an order
-//	operator.go  carries orders out
+//	operator.go  carries out orders
 //	view.go      the table of keys, the head and the foot
-//	detail.go    everything known of one key
+//	detail.go    the details of one key
 //	lines.go     a key's rate over time
 package top

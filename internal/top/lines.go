@@ -11,11 +11,11 @@ import (
 	"github.com/hotparam/hotparam/internal/termtext"
 )
 
-// ticks are the eighths of a line's height.
+// ticks are blocks of zero to eight eighths of a line's height.
 var ticks = []rune(" ▁▂▃▄▅▆▇█")
 
-// resample returns the highest rate in each of width equal parts of the time before end, NaN
-// where nothing is known.
+// resample divides the time before end into width equal parts, and returns the highest rate in
+// each, or NaN where it is unknown.
 func resample(h live.History, end time.Time, length time.Duration, width int) []float64 {
 	parts := make([]float64, width)
 	for i := range parts {
@@ -32,7 +32,7 @@ func resample(h live.History, end time.Time, length time.Duration, width int) []
 	return parts
 }
 
-// sparkline is a line of one row, of five or six seconds a column.
+// sparkline draws a key's rate in one row, five or six seconds to a column.
 func sparkline(h live.History, end time.Time, width int) string {
 	length := time.Minute
 	if width >= wideLine {
@@ -52,8 +52,8 @@ func highest(parts []float64) float64 {
 	return most
 }
 
-// blocks returns row of rows of a line's picture, 0 being the lowest. Where something is known,
-// the lowest has a tick at least.
+// blocks returns one row of a chart with that many rows; row 0 is the lowest. Known values have
+// at least a tick in the lowest row.
 func blocks(parts []float64, most float64, row, rows int) []rune {
 	line := make([]rune, len(parts))
 	for i, v := range parts {
@@ -73,7 +73,7 @@ func blocks(parts []float64, most float64, row, rows int) []rune {
 	return line
 }
 
-// chart is the line of a key over the last minutes, with the threshold where that is a rate.
+// chart draws a key's rate over the last minutes, with the threshold if that is a rate.
 func chart(h *live.HotKey, end time.Time, width, height int) []string {
 	const axis = 12
 	length, ago := live.MaxPoints*time.Second, "5 minutes ago"

@@ -13,7 +13,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// row is a key on the screen: a hot one, one that an operator controls, or both.
+// row is a key on the screen: a hot key, one with an operator's control, or both.
 type row struct {
 	key     rules.Key
 	hot     *live.HotKey   // nil if it is not hot
@@ -21,7 +21,7 @@ type row struct {
 	folded  string         // rule and key in lower case, for the filter
 }
 
-// sorting is what rows are sorted by.
+// sorting is the order of the rows.
 type sorting int
 
 const (
@@ -35,32 +35,32 @@ const (
 
 var sortWords = [sortings]string{"rate", "ratio to the threshold", "time", "rule", "key"}
 
-// model is the screen. Its methods do not block: what takes time is a
-// command that bubbletea runs.
+// model is the state of the screen. Its methods do not block: slow operations are commands that
+// bubbletea runs.
 type model struct {
 	namespace, redis string
 	operate          func(order) orderDone
 
 	snapshot *live.Snapshot
-	all      []row // of the snapshot
-	rows     []row // those that pass the filter, sorted
+	all      []row // rows of the snapshot
+	rows     []row // rows that pass the filter, sorted
 
 	sort      sorting
 	reverse   bool
 	filter    string
-	filtering bool // what is typed goes to the filter
+	filtering bool // whether keys edit the filter
 
 	selected rules.Key
 	moved    bool // a person chose the selected key; otherwise the first row is selected
-	cursor   int  // of the selected key in rows
-	offset   int  // of the first row that is shown
+	cursor   int  // index of the selected key in rows
+	offset   int  // index of the first visible row
 
 	detail bool
 	help   bool
 	prompt *prompt
-	note   string // the answer to the last order
-	failed bool   // it is an error
-	busy   bool   // an order is under way
+	note   string // answer to the last order
+	failed bool   // whether note is an error
+	busy   bool   // whether an order is in flight
 
 	width, height int
 }
@@ -96,7 +96,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// gather makes the rows of a new snapshot.
+// gather builds the rows of a new snapshot.
 func (m *model) gather() {
 	s := m.snapshot
 	controls := make(map[rules.Key]*rules.Control, len(s.Controls))
@@ -141,13 +141,14 @@ func (m *model) arrange() {
 		return
 	}
 	at := slices.IndexFunc(m.rows, func(r row) bool { return r.key == m.selected })
-	if at < 0 { // it is gone: the one in its place
+	if at < 0 { // no longer there: select the key in its place
 		at = max(0, min(m.cursor, len(m.rows)-1))
 	}
 	m.move(at)
 }
 
-// compare orders rows by what is chosen. Keys that are not hot come last.
+// compare orders rows by the chosen sorting. By rate, ratio and time, keys that are not hot come
+// last.
 func (m *model) compare(a, b *row) int {
 	value := func(r *row) (rate, ratio, since float64) {
 		if r.hot == nil {
@@ -170,7 +171,7 @@ func (m *model) compare(a, b *row) int {
 	return cmp.Compare(otherRate, rate)
 }
 
-// move selects a row, and scrolls so that it is shown.
+// move selects a row, and scrolls it into view.
 func (m *model) move(to int) {
 	if len(m.rows) == 0 {
 		m.cursor, m.offset = 0, 0
@@ -183,7 +184,8 @@ func (m *model) move(to int) {
 	m.offset = min(max(m.offset, m.cursor-page+1), m.cursor)
 }
 
-// choose selects a row for a person, whose choice then outlives new orders of the rows.
+// choose selects a row for a person. The selection then survives a change in the order of the
+// rows.
 func (m *model) choose(to int) {
 	m.move(to)
 	m.moved = true
@@ -244,7 +246,7 @@ func (m *model) press(msg tea.KeyPressMsg) tea.Cmd {
 		m.choose(m.cursor - m.page())
 	case "g", "home":
 		m.move(0)
-		m.moved = m.detail // on the list it follows the top again
+		m.moved = m.detail // in the list, the selection follows the first row again
 	case "G", "shift+g", "end":
 		m.choose(len(m.rows) - 1)
 	case "p":
@@ -292,7 +294,7 @@ func withoutLast(text string) string {
 	return string(runes[:max(0, len(runes)-1)])
 }
 
-// clock is Redis's clock now, as far as is known.
+// clock estimates the current time of Redis's clock.
 func (m *model) clock() time.Time {
 	s := m.snapshot
 	if s.Read.IsZero() {

@@ -19,7 +19,7 @@ type operator struct {
 	done               func()            // called after a change
 }
 
-// order is what a person asks for on the screen. An empty action is a release.
+// order is a person's order from the screen. An empty action is a release.
 type order struct {
 	key    rules.Key
 	action rules.ControlAction
@@ -27,7 +27,7 @@ type order struct {
 	why    string
 }
 
-// orderDone is the answer to an order.
+// orderDone is the result of an order.
 type orderDone struct {
 	words string
 	err   error
@@ -51,7 +51,7 @@ func (o operator) run(what order) orderDone {
 	return orderDone{words: words}
 }
 
-// carryOut returns what was done, in words.
+// carryOut carries out an order and describes the result in words.
 func (o operator) carryOut(ctx context.Context, what order) (string, error) {
 	if what.action == "" {
 		c, err := hotkeys.ReleaseControl(ctx, o.client, o.namespace, what.key, what.why, o.claimed)

@@ -14,13 +14,13 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// prompt asks for what an order needs, and then whether to carry it out.
+// prompt asks for the parts of an order, and then for confirmation.
 type prompt struct {
 	order
 	step    promptStep
-	length  string // as typed, or as proposed
-	typed   bool   // length was typed, or changed
-	problem string // of what was typed
+	length  string // text as typed, or the default
+	typed   bool   // whether length was typed or changed
+	problem string // problem with the typed text
 }
 
 type promptStep int
@@ -52,7 +52,7 @@ func (m *model) ask(action rules.ControlAction) {
 	}
 }
 
-// add adds text to what is typed.
+// add appends text to the current input.
 func (p *prompt) add(text string) {
 	p.problem = ""
 	switch p.step {
@@ -69,8 +69,8 @@ func (p *prompt) add(text string) {
 	}
 }
 
-// answer handles a key while the prompt is open. It returns the command that carries the
-// order out, once that is confirmed.
+// answer handles a key while the prompt is open. Once the order is confirmed, it returns the
+// command that carries it out.
 func (m *model) answer(msg tea.KeyPressMsg) tea.Cmd {
 	p := m.prompt
 	switch key := msg.String(); {
@@ -100,10 +100,11 @@ func (m *model) answer(msg tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
-// oneUnit is a number with a unit. More of them, "10m5m", are more likely a slip.
+// oneUnit matches a number with a single unit. More units, "10m5m", are more likely a typing
+// error.
 var oneUnit = regexp.MustCompile(`^\d+[smhd]$`)
 
-// setLength reads for how long the order is.
+// setLength parses the duration of the order.
 func (p *prompt) setLength() {
 	text := strings.TrimSpace(p.length)
 	d, err := base.ParseDuration(text)
@@ -117,7 +118,7 @@ func (p *prompt) setLength() {
 	}
 }
 
-// what says in words what an order does.
+// what describes the effect of an order in words.
 func (p *prompt) what() string {
 	key := termtext.Printable(p.key.String())
 	switch p.action {
@@ -131,7 +132,7 @@ func (p *prompt) what() string {
 	return "Release " + key
 }
 
-// lines are the prompt on the screen.
+// lines returns the prompt's lines on the screen.
 func (p *prompt) lines() []string {
 	lines := []string{termtext.Bold.Render(" " + p.what())}
 	line := " For how long? " + p.length

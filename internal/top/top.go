@@ -17,9 +17,9 @@ import (
 // Config configures [Run].
 type Config struct {
 	Namespace string
-	// Redis is the address that messages name.
+	// Redis is the address of Redis, for messages.
 	Redis string
-	// Claimed is who the operator claims to be. It is recorded with each order.
+	// Claimed is the claimed name of the operator. It is recorded with each order.
 	Claimed string
 	// In and Out are the terminal.
 	In  io.Reader
@@ -41,7 +41,7 @@ func Run(ctx context.Context, client redis.UniversalClient, cfg Config) error {
 	operator := operator{client: client, namespace: cfg.Namespace, claimed: cfg.Claimed, explain: cfg.Explain, done: view.Now}
 	program := tea.NewProgram(newModel(cfg.Namespace, cfg.Redis, operator.run),
 		tea.WithInput(cfg.In), tea.WithOutput(cfg.Out), tea.WithEnvironment(os.Environ()),
-		tea.WithContext(ctx), tea.WithoutSignalHandler(), // ctx is what a signal ends
+		tea.WithContext(ctx), tea.WithoutSignalHandler(), // a signal ends ctx
 		tea.WithFPS(framesPerSecond),
 	)
 	var parts sync.WaitGroup
@@ -57,20 +57,20 @@ func Run(ctx context.Context, client redis.UniversalClient, cfg Config) error {
 	return err
 }
 
-// framesPerSecond bounds how often the screen is written, however many updates come.
+// framesPerSecond bounds the frame rate, however frequent the updates are.
 const framesPerSecond = 30
 
-// snapshotTaken tells the screen of a newer state.
+// snapshotTaken is the message with a newer snapshot.
 type snapshotTaken struct{ *live.Snapshot }
 
-// states are the states of a namespace, as [live.View] has them.
+// states is the part of [live.View] that the screen uses.
 type states interface {
 	Snapshot() *live.Snapshot
 	Changed() <-chan struct{}
 }
 
-// sendSnapshots passes each newer snapshot to the screen until ctx ends. While the screen is
-// busy it skips those between.
+// sendSnapshots sends each newer snapshot to the screen until ctx ends. While the screen is busy
+// it skips intermediate ones.
 func sendSnapshots(ctx context.Context, view states, send func(tea.Msg)) {
 	for {
 		changed := view.Changed()

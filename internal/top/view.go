@@ -22,10 +22,10 @@ func (m *model) View() tea.View {
 	return v
 }
 
-// screen returns the lines of the screen: as many as it has, none wider than it.
+// screen returns as many lines as the screen has, none wider than the screen.
 func (m *model) screen() []string {
 	if m.width < 1 || m.height < 1 {
-		return nil // not known yet
+		return nil // unknown yet
 	}
 	lines := m.head()
 	foot := m.foot()
@@ -54,12 +54,12 @@ func (m *model) screen() []string {
 	return lines
 }
 
-// page is how many rows of the table fit.
+// page returns the number of table rows that fit.
 func (m *model) page() int {
 	return max(1, m.height-len(m.head())-len(m.foot())-1)
 }
 
-// head says where this is, what there is, and what is wrong.
+// head returns the lines with the namespace, the totals and any problem.
 func (m *model) head() []string {
 	s := m.snapshot
 	state := fmt.Sprintf(" · %d hot · %d suspect · %s", len(s.Hot), len(s.Suspects), hotwords.Plural(s.InstancesTotal, "instance"))
@@ -101,7 +101,7 @@ func (m *model) head() []string {
 	return lines
 }
 
-// foot is the prompt, the last answer, or the keys.
+// foot returns the prompt, the last answer, or the help on keys.
 func (m *model) foot() []string {
 	switch {
 	case m.prompt != nil:
@@ -118,7 +118,7 @@ func (m *model) foot() []string {
 	return []string{termtext.Faint.Render(" Enter details · / filter · s sort · p pin b block a allow r release · ? help")}
 }
 
-// wrapped is a text in as many lines as it takes, up to three.
+// wrapped wraps a text to at most three lines.
 func wrapped(style lipgloss.Style, text string, width int) []string {
 	lines := strings.Split(lipgloss.NewStyle().Width(max(1, width-2)).Render(termtext.Printable(text)), "\n")
 	lines = lines[:min(len(lines), 3)]
@@ -149,7 +149,7 @@ func helpLines() []string {
 	}
 }
 
-// column is a column of the table beside the key.
+// column is a column of the table next to the key.
 type column struct {
 	title string
 	width int
@@ -157,13 +157,13 @@ type column struct {
 	cell  func(m *model, r *row) string
 }
 
-// rankedColumn is a column and how important it is, if there is not room for all.
+// rankedColumn is a column with its importance, for screens too narrow for all.
 type rankedColumn struct {
 	column
 	rank int
 }
 
-// allColumns are in the order in which they stand.
+// allColumns are the columns in the order of display.
 var allColumns = [...]rankedColumn{
 	{column{"RATE", 11, true, func(_ *model, r *row) string { return hotwords.Speed(r.hot.Rate, r.hot.Cause.Unit) }}, 9},
 	{column{"LINE", narrowLine, false, func(m *model, r *row) string { return sparkline(r.hot.History, m.clock(), m.lineWidth()) }}, 7},
@@ -175,7 +175,7 @@ var allColumns = [...]rankedColumn{
 	{column{"RULE", 16, false, func(_ *model, r *row) string { return termtext.Printable(r.key.Rule) }}, 4},
 }
 
-// Widths of the lines.
+// Widths of the column LINE.
 const narrowLine, wideLine = 12, 20
 
 func (m *model) lineWidth() int {
@@ -185,10 +185,10 @@ func (m *model) lineWidth() int {
 	return wideLine
 }
 
-// leastKey is the room that a key has at least, if there is any; on a narrow screen it is half.
+// leastKey is the minimal width of a key. On a narrow screen it is half of the screen.
 const leastKey = 26
 
-// columns chooses the columns that fit, and returns the room for the key.
+// columns returns the columns that fit, and the width left for the key.
 func (m *model) columns() (shown []column, key int) {
 	key = min(leastKey, m.width/2)
 	room := m.width - 2 - key
@@ -198,7 +198,7 @@ func (m *model) columns() (shown []column, key int) {
 			all[i].width = m.lineWidth()
 		}
 	}
-	// No column stands where a more important one had no room.
+	// A column is left out if a more important one has no room.
 	least := 10
 	for rank := 9; rank >= 2; rank-- {
 		i := slices.IndexFunc(all[:], func(c rankedColumn) bool { return c.rank == rank })
@@ -222,7 +222,7 @@ func limitCell(r *row) string {
 	return hotwords.Rate(r.hot.Limit, r.hot.Cause.Unit)
 }
 
-// state is what happens to the key's requests: by an operator, or else by its rule.
+// state describes the treatment of the key's requests, by an operator's control or by its rule.
 func (m *model) state(r *row) string {
 	if c := r.control; c != nil {
 		word := map[rules.ControlAction]string{rules.ControlBlock: "blocked", rules.ControlAllow: "allowed", rules.ControlPin: "pinned"}[c.Action]
@@ -237,7 +237,7 @@ func (m *model) state(r *row) string {
 	return string(r.hot.Mode)
 }
 
-// roughly is a time in its largest unit.
+// roughly formats a duration in its largest unit.
 func roughly(d time.Duration) string {
 	switch d = max(0, d); {
 	case d < time.Minute:
@@ -248,7 +248,7 @@ func roughly(d time.Duration) string {
 	return fmt.Sprintf("%dh", int(d.Hours()))
 }
 
-// table is the rows that fit into so many lines, with their titles.
+// table returns the column titles and the rows that fit into height lines.
 func (m *model) table(height int) []string {
 	if len(m.rows) == 0 {
 		return m.empty()
@@ -270,7 +270,7 @@ func (m *model) table(height int) []string {
 	return lines
 }
 
-// line is one row. The selected one has a mark, too: there may be no colours.
+// line returns one row. The selected row also has a mark, since there may be no colors.
 func (m *model) line(r *row, shown []column, keyWidth int, selected bool) string {
 	var b strings.Builder
 	b.WriteString("  ")
@@ -297,7 +297,7 @@ func (m *model) line(r *row, shown []column, keyWidth int, selected bool) string
 	return line
 }
 
-// cellOf is a cell of so many columns. A text that is too long loses its end.
+// cellOf fits a text to a cell of the given width. It cuts the end of a longer text.
 func cellOf(text string, width int, right bool) string {
 	if lipgloss.Width(text) > width {
 		text = termtext.Fit(text, width-1) + "…"

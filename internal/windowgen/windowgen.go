@@ -16,8 +16,8 @@ func Length(least, most time.Duration) *rapid.Generator[time.Duration] {
 	)
 }
 
-// Time draws a time within a hundred years of 1970, often at the edge of a pane. Start
-// returns when a pane starts, which is given by its number.
+// Time draws a time within a hundred years of 1970, often at the edge of a pane. Start returns
+// the time at which the pane with the given number starts.
 func Time(pane time.Duration, start func(number int64) time.Time) *rapid.Generator[time.Time] {
 	const century = 100 * 365 * 24 * int64(time.Hour)
 	edge := rapid.Custom(func(t *rapid.T) time.Time {

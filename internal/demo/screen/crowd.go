@@ -11,13 +11,13 @@ import (
 	"github.com/hotparam/hotparam/internal/termtext"
 )
 
-// latencyHistory is the latencies of the last moments, with limits and without.
+// latencyHistory holds the recent latencies, with limits and without.
 type latencyHistory struct {
 	last   time.Time
 	points [][2]demo.Latency
 }
 
-// How often a point is kept, and how many.
+// The interval of the history's points, and the number of points kept.
 const (
 	pointEvery = 500 * time.Millisecond
 	pointsKept = 60
@@ -32,15 +32,16 @@ func (h *latencyHistory) add(s demo.Snapshot) {
 	h.points = h.points[max(0, len(h.points)-pointsKept):]
 }
 
-// Latencies that are drawn as such: a line's height is that of the slowest, which is how long
-// the demo's database lets a request wait.
+// Bounds of the colors and of the height of the latency chart. The full height is the longest
+// time that the demo's database lets a request wait.
 const (
 	slow      = 50.0 // ms
 	verySlow  = 150.0
 	fullChart = 310.0
 )
 
-// latency shows how requests for other companies fare with limits and without, side by side.
+// latency shows the latencies of requests for other companies with limits and without, one line
+// each.
 func (v *view) latency(width int) []string {
 	const label, figures = 15, 34
 	chart := max(0, min(pointsKept, width-label-figures-4))
@@ -60,7 +61,7 @@ func (v *view) latency(width int) []string {
 	return lines
 }
 
-// milliseconds is a latency in its colour.
+// milliseconds formats a latency in its color.
 func milliseconds(ms *float64) string {
 	if ms == nil {
 		return termtext.Faint.Render(termtext.Pad("-", 9, true))
@@ -78,11 +79,11 @@ func speed(ms float64) lipgloss.Style {
 	return termtext.Calm
 }
 
-// line draws the median over time.
+// line draws the median latency over time.
 func (h *latencyHistory) line(i, width int) string {
 	levels := []rune("▁▂▃▄▅▆▇█")
 	points := h.points[max(0, len(h.points)-width):]
-	var b, run strings.Builder // a run has one colour
+	var b, run strings.Builder // a run has a single color
 	style := termtext.Faint
 	b.WriteString(strings.Repeat(" ", width-len(points)))
 	for n, p := range points {
@@ -103,7 +104,7 @@ func (h *latencyHistory) line(i, width int) string {
 	return b.String()
 }
 
-// legend says what the bars mean.
+// legend explains the bars.
 func legend(width int) string {
 	return flow([]string{
 		termtext.Faint.Render("rate:") + " " + termtext.Calm.Render("━") + termtext.Faint.Render(fmt.Sprintf(" below the threshold, %.0f/s", threshold)),
@@ -112,7 +113,7 @@ func legend(width int) string {
 	}, "  ", width)[0]
 }
 
-// crowdWords say what the key f does.
+// crowdWords describes the effect of the key f.
 func (v *view) crowdWords() string {
 	if left := v.now.CrowdLeft; left > 0 {
 		return fmt.Sprintf("f end the flash crowd (%.0f s left)", left.Seconds())
@@ -120,9 +121,9 @@ func (v *view) crowdWords() string {
 	return fmt.Sprintf("f flash crowd: %d/s for one company", demo.CrowdRate)
 }
 
-// When an unattended demo has its crowd: after a part of its time, for another.
+// When an unattended demo starts its crowd, and how long the crowd lasts.
 const (
-	leastWithCrowd   = 10 * time.Second // a shorter one has none
+	leastWithCrowd   = 10 * time.Second // a shorter demo has no crowd
 	crowdAfter       = 0.4
 	crowdPart        = 0.4
 	crowdAtMost      = demo.CrowdLength
@@ -130,7 +131,7 @@ const (
 )
 
 // unattendedCrowd returns when the crowd of an unattended demo begins, and how long it lasts.
-// Zero means that there is no crowd.
+// Both are zero if there is no crowd.
 func unattendedCrowd(length time.Duration) (after, lasts time.Duration) {
 	if length < leastWithCrowd {
 		return 0, 0
@@ -149,7 +150,7 @@ func startCrowd(d *demo.Demo, length time.Duration) (cancel func() bool) {
 	return time.AfterFunc(after, func() { d.StartCrowd(lasts) }).Stop
 }
 
-// crowdSummary says how the others fared.
+// crowdSummary describes the latencies of the other companies' requests during the crowd.
 func crowdSummary(c *demo.CrowdResult) string {
 	if c == nil || c.Limits.P50 == nil || c.NoLimits.P50 == nil {
 		return ""

@@ -14,14 +14,14 @@ import (
 	"github.com/hotparam/hotparam/internal/termtext"
 )
 
-// How often the lines are updated, and how often one shows everything.
+// The intervals of the updates and of the status lines.
 const (
 	linesEvery  = 100 * time.Millisecond
 	statusEvery = 5 * time.Second
 )
 
-// Lines runs the demo without a terminal. It writes a line when a key becomes hot or cools, and
-// every few seconds one about the whole.
+// Lines runs the demo without a terminal. It writes a line when a key becomes hot or cools, and a
+// status line every few seconds.
 func Lines(ctx context.Context, cfg Config) error {
 	d, err := demo.New(ctx, cfg.Transport, newLog(cfg.Err))
 	if err != nil {
@@ -43,24 +43,24 @@ func Lines(ctx context.Context, cfg Config) error {
 			writeSummary(cfg.Out, d.Result(), time.Since(began))
 			return err
 		case <-ticker.C:
-			if now, err := snapshot(ctx, d); err == nil { // else it is ending
+			if now, err := snapshot(ctx, d); err == nil { // an error means that the demo is ending
 				lines.show(now)
 			}
 		}
 	}
 }
 
-// linePrinter prints what has changed between snapshots.
+// linePrinter prints the changes between snapshots.
 type linePrinter struct {
 	out   io.Writer
 	began time.Time
 	curl  func(text string) string
 
-	tried  bool // the command was printed
+	tried  bool // whether the command was printed
 	hot    []demo.Key
 	meter  meter
-	status time.Time // of the next line about the whole
-	crowd  bool      // there is one
+	status time.Time // time of the next status line
+	crowd  bool      // whether a crowd is running
 }
 
 func newLinePrinter(out io.Writer, began time.Time, curl func(text string) string) *linePrinter {
@@ -101,14 +101,14 @@ func (l *linePrinter) show(s demo.Snapshot) {
 	}
 }
 
-// missing are the keys of these that are not among those.
+// missing returns the keys of these that are not among those.
 func missing(these, those []demo.Key) []demo.Key {
 	return slices.DeleteFunc(slices.Clone(these), func(k demo.Key) bool {
 		return slices.ContainsFunc(those, func(other demo.Key) bool { return other.Key == k.Key })
 	})
 }
 
-// writeIntro writes what runs, and where.
+// writeIntro writes the parts of the demo and their addresses.
 func writeIntro(w io.Writer, d *demo.Demo) {
 	rule := demo.Rules().Rules[0]
 	urls := strings.Join(d.URLs(), " ")
@@ -120,7 +120,7 @@ func writeIntro(w io.Writer, d *demo.Demo) {
 	fmt.Fprintf(w, "  try    %s\n\n", tryRedis(d)[0])
 }
 
-// summaryKeys is how many keys a summary lists.
+// summaryKeys is the number of keys that a summary lists.
 const summaryKeys = 15
 
 // writeSummary writes the demo's result.

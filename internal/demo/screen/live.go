@@ -13,7 +13,7 @@ import (
 	"github.com/hotparam/hotparam/internal/demo"
 )
 
-// frameEvery is the pace of the live view.
+// frameEvery is the update interval of the live view.
 const frameEvery = 200 * time.Millisecond
 
 // Live runs the demo with a live view on the terminal, and leaves a summary there.
@@ -38,7 +38,7 @@ func Live(ctx context.Context, cfg Config) error {
 	}
 	program := tea.NewProgram(model{view: shown, stop: cancel, crowd: d},
 		tea.WithInput(cfg.In), tea.WithOutput(cfg.Out), tea.WithEnvironment(os.Environ()),
-		tea.WithoutSignalHandler(), // ctx is what a signal ends
+		tea.WithoutSignalHandler(), // a signal ends ctx
 		tea.WithFPS(int(2*time.Second/frameEvery)),
 	)
 	var parts sync.WaitGroup
@@ -54,7 +54,7 @@ func Live(ctx context.Context, cfg Config) error {
 		return failed
 	}
 	if last.(model).impatient {
-		return ErrImpatient // at once: the process ends what still runs
+		return ErrImpatient // return at once: exiting the process ends the remaining parts
 	}
 	parts.Wait()
 	writeSummary(cfg.Out, d.Result(), time.Since(began))
@@ -64,8 +64,8 @@ func Live(ctx context.Context, cfg Config) error {
 	return err
 }
 
-// ErrImpatient is the error of [Live] after a person asked twice to quit: parts of the demo still
-// run, and the process should exit.
+// ErrImpatient is returned by [Live] if a person asks twice to quit. Parts of the demo still run
+// then, and the process should exit.
 var ErrImpatient = errors.New("asked twice to quit")
 
 // follow sends snapshots until ctx ends.
@@ -77,33 +77,33 @@ func follow(ctx context.Context, d *demo.Demo, send func(tea.Msg)) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			if now, err := snapshot(ctx, d); err == nil { // else it is ending
+			if now, err := snapshot(ctx, d); err == nil { // an error means that the demo is ending
 				send(snapshotMsg(now))
 			}
 		}
 	}
 }
 
-// What the program is told.
+// Messages to the program.
 type (
 	snapshotMsg demo.Snapshot
 	endedMsg    struct{}
 )
 
-// crowdStarter is the part of the demo that a key reaches.
+// crowdStarter is the part of the demo that the key f controls.
 type crowdStarter interface {
 	StartCrowd(length time.Duration)
 	StopCrowd()
 }
 
-// model is the view with its keys.
+// model is the view and the handling of its keys.
 type model struct {
 	view          view
 	width, height int
 	stop          func() // asks the demo to end
 	crowd         crowdStarter
 	ending        bool
-	impatient     bool // asked twice
+	impatient     bool // asked twice to quit
 }
 
 // Init implements [tea.Model].
@@ -146,8 +146,7 @@ func (m model) View() tea.View {
 	return v
 }
 
-// lastLine is a writer that keeps the last line, for a log that would tear the
-// screen.
+// lastLine is a writer that keeps the last line. Logging to the terminal would garble the screen.
 type lastLine struct {
 	mu   sync.Mutex
 	line []byte

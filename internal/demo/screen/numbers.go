@@ -10,7 +10,7 @@ import (
 	"github.com/hotparam/hotparam/internal/hotwords"
 )
 
-// meter is a rate over the last moments of a counter that only rises.
+// meter measures the recent rate of a counter that only rises.
 type meter struct{ readings []reading }
 
 type reading struct {
@@ -18,7 +18,7 @@ type reading struct {
 	n  int64
 }
 
-// meterSpan is how long a time the rate is taken over.
+// meterSpan is the time over which the rate is taken.
 const meterSpan = 2 * time.Second
 
 func (m *meter) add(at time.Time, n int64) {
@@ -28,7 +28,7 @@ func (m *meter) add(at time.Time, n int64) {
 	}
 }
 
-// perSecond is 0 until there are two readings.
+// perSecond returns the rate, or 0 until there are two readings.
 func (m *meter) perSecond() float64 {
 	if len(m.readings) < 2 {
 		return 0
@@ -37,7 +37,7 @@ func (m *meter) perSecond() float64 {
 	return float64(last.n-first.n) / last.at.Sub(first.at).Seconds()
 }
 
-// dropped describes what was not counted, and why.
+// dropped describes the lost counts by reason.
 func dropped(reasons map[string]int64) string {
 	var parts []string
 	for _, reason := range slices.Sorted(maps.Keys(reasons)) {

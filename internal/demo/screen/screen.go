@@ -1,10 +1,10 @@
 // Package screen shows a running demo to a person.
 //
-//	screen.go   what a demo is started with, and what its user can try
+//	screen.go   the configuration, and commands for the user to try
 //	live.go     the live view: its loop and its keys
-//	view.go     the whole of it; table.go its table, crowd.go the flash crowd and its effect
+//	view.go     the whole view; table.go its table, crowd.go the flash crowd and its effect
 //	lines.go    the output without a terminal, and the summary at the end
-//	numbers.go  a rate, and what was dropped, in words
+//	numbers.go  a rate, and the dropped counts, in words
 package screen
 
 import (
@@ -25,11 +25,11 @@ type Config struct {
 	Length    time.Duration // zero means until a person quits or the context ends
 	In        io.Reader     // the keys of a live view
 	Out       io.Writer
-	Err       io.Writer // for warnings
+	Err       io.Writer // gets warnings
 }
 
-// Result runs the demo and returns its result, which is nil if it could not start. It writes to
-// cfg.Err alone.
+// Result runs the demo and returns its result, which is nil if the demo could not start. It
+// writes only to cfg.Err.
 func Result(ctx context.Context, cfg Config) (*demo.Result, error) {
 	d, err := demo.New(ctx, cfg.Transport, newLog(cfg.Err))
 	if err != nil {
@@ -44,7 +44,7 @@ func Result(ctx context.Context, cfg Config) (*demo.Result, error) {
 	return &result, err
 }
 
-// runFor returns ctx with an end after a time. Zero means no end.
+// runFor returns a copy of ctx that ends after length. Zero means no end.
 func runFor(ctx context.Context, length time.Duration) (context.Context, context.CancelFunc) {
 	if length == 0 {
 		return context.WithCancel(ctx)
@@ -52,12 +52,12 @@ func runFor(ctx context.Context, length time.Duration) (context.Context, context
 	return context.WithTimeout(ctx, length)
 }
 
-// newLog returns a log of what goes wrong.
+// newLog returns a logger for warnings and errors.
 func newLog(w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
 
-// snapshotTimeout is how long the embedded Redis may take to answer.
+// snapshotTimeout is the time that the embedded Redis has to answer.
 const snapshotTimeout = 500 * time.Millisecond
 
 func snapshot(ctx context.Context, d *demo.Demo) (demo.Snapshot, error) {
@@ -66,16 +66,16 @@ func snapshot(ctx context.Context, d *demo.Demo) (demo.Snapshot, error) {
 	return d.Snapshot(ctx)
 }
 
-// tryRedis are commands that read the hot keys, the fullest first: the rest is
-// for narrow terminals.
+// tryRedis returns commands that read the hot keys, the longest first. The shorter ones are for
+// narrow terminals.
 func tryRedis(d *demo.Demo) []string {
 	_, port, _ := net.SplitHostPort(d.RedisAddr())
 	read := fmt.Sprintf("redis-cli -p %s ZREVRANGE 'hotparam:{%s}:hot' 0 -1", port, demo.Namespace)
 	return []string{read + " WITHSCORES", read}
 }
 
-// tryCurl are commands that ask for a key's text ("GET /path?query"). Curl makes
-// nine requests of "#[1-9]", of which it sends none: more than the burst.
+// tryCurl returns commands that request a key's text ("GET /path?query"). Curl expands "#[1-9]"
+// to nine requests, more than the burst, and does not send the fragment.
 func tryCurl(d *demo.Demo, text string) []string {
 	url := d.URLs()[0]
 	_, target, _ := strings.Cut(text, " ")

@@ -11,23 +11,22 @@ import (
 	"github.com/hotparam/hotparam/internal/termtext"
 )
 
-// column is one of the table's. A narrow terminal shows only the columns that
-// matter most.
+// column is a column of the table. A narrow terminal shows only the most important columns.
 type column struct {
 	title string
 	width int
-	rank  int // lower: leaves later
+	rank  int // columns of lower rank are dropped later
 	right bool
 	cell  func(k demo.Key, now time.Time) string
 }
 
-// Widths of the columns that take what room there is.
+// Bounds of the widths of the flexible columns.
 const (
 	keyLeast, keyMost = 20, 60
 	barLeast, barMost = 18, 36
 )
 
-// columns are those on the right of the key; the bar has no cell.
+// columns returns the columns to the right of the key. The bar's column has no cell function.
 func columns() []column {
 	return []column{
 		{"RATE/S", 6, 0, true, func(k demo.Key, _ time.Time) string { return fmt.Sprintf("%.0f", k.Rate) }},
@@ -39,8 +38,8 @@ func columns() []column {
 	}
 }
 
-// layout picks the columns that fit beside a key, and gives the rest of the
-// width to the key and to the bar.
+// layout selects the columns that fit next to the key, and divides the remaining width between
+// the key and the bar.
 func layout(width, longest int) (key int, shown []column) {
 	shown = columns()
 	need := func() int {
@@ -127,9 +126,9 @@ func (v *view) row(k demo.Key, key int, shown []column) string {
 	return " " + strings.Join(cells, "  ")
 }
 
-// cooledRow is the row of a key that has cooled.
+// cooledRow returns the row of a cooled key.
 func cooledRow(c cooledKey, key int, shown []column) string {
-	c.Rate = 0 // the last one is old
+	c.Rate = 0 // the last rate is old
 	cells := []string{termtext.Pad(termtext.Shorten(termtext.Printable(c.Text), key), key, false)}
 	for _, col := range shown {
 		text := "cooled"
@@ -141,31 +140,31 @@ func cooledRow(c cooledKey, key int, shown []column) string {
 	return " " + strings.Join(cells, "  ")
 }
 
-// The bar's scale: the threshold is at a third of it, and what all instances
-// let pass together at half.
+// The bar's scale. The threshold is at a third of it, and the total rate that all instances pass
+// is at half.
 var (
 	threshold = demo.Rules().Rules[0].Hot[0].Rate.PerSecond()
 	passes    = demo.Instances * demo.Rules().Rules[0].Limit.Rate.PerSecond()
 	fullScale = 2 * passes
 )
 
-// mark is the cell that holds a rate.
+// mark returns the index of the cell that holds a rate.
 func mark(rate float64, width int) int { return int(rate / fullScale * float64(width)) }
 
-// scaleTitle names the bar's marks.
+// scaleTitle returns the bar's title, which labels its marks.
 func scaleTitle(width int) string {
 	title := termtext.Pad("", mark(threshold, width), false) + fmt.Sprintf("%.0f", threshold)
 	title = termtext.Pad(title, mark(passes, width), false) + fmt.Sprintf("%.0f", passes)
 	return title
 }
 
-// bar draws a rate: green up to the threshold, yellow up to what passes, red
-// beyond, which is refused.
+// bar draws a rate: green up to the threshold, yellow up to the rate that passes, red beyond it,
+// where requests are refused.
 func bar(rate float64, width int) string {
 	hot, full := mark(threshold, width), mark(passes, width)
 	halves := int(math.Round(2 * min(rate/fullScale, 1) * float64(width)))
 	var cells strings.Builder
-	for from := 0; from < width; { // runs of one colour
+	for from := 0; from < width; { // a run has a single color
 		style, to := &termtext.Calm, hot
 		switch {
 		case 2*from+1 > halves:

@@ -13,32 +13,32 @@ import (
 	"github.com/hotparam/hotparam/internal/termtext"
 )
 
-// view is what the live view shows.
+// view is the content of the live view.
 type view struct {
-	transport string                     // what counts go over
-	redis     []string                   // commands to try, the fullest first
-	curl      func(text string) []string // of a key
-	warning   func() string              // the last one; empty: none
-	ends      time.Time                  // zero: when it is asked to
+	transport string                     // transport of counts, in words
+	redis     []string                   // commands to try, longest first
+	curl      func(text string) []string // commands that request a key
+	warning   func() string              // returns the last warning, or ""
+	ends      time.Time                  // zero if the demo has no fixed length
 	ending    bool
 
 	now     demo.Snapshot
 	meter   meter
 	history latencyHistory
 	cooled  []cooledKey
-	tried   demo.Key // what curl asks for: a key is kept while it is hot
+	tried   demo.Key // key that the curl commands request; kept while it is hot
 }
 
-// cooledKey is a key that is shown a little longer.
+// cooledKey is a key that is shown for a while after it has cooled.
 type cooledKey struct {
 	demo.Key
 	at time.Time
 }
 
-// showCooled is how long.
+// showCooled is the time for which a cooled key is shown.
 const showCooled = 4 * time.Second
 
-// update takes the state of now.
+// update sets the current state.
 func (v *view) update(s demo.Snapshot) {
 	for _, k := range missing(v.now.Hot, s.Hot) {
 		v.cooled = append(v.cooled, cooledKey{k, s.At})
@@ -55,13 +55,13 @@ func (v *view) update(s demo.Snapshot) {
 	v.history.add(s)
 }
 
-// tall is a height that has room for more than the bare facts.
+// tall is the least height of a terminal that shows more than the bare facts.
 const tall = 20
 
-// render fills a terminal of width and height, no line longer than that.
+// render fills a terminal of the given width and height.
 func (v *view) render(width, height int) string {
 	if width < 1 || height < 1 {
-		return "" // not known yet
+		return "" // unknown yet
 	}
 	head, try := v.head(width), v.try(width)
 	head = head[:min(len(head), height/5)]
@@ -86,7 +86,7 @@ func (v *view) render(width, height int) string {
 	return strings.Join(lines[:min(len(lines), height)], "\n")
 }
 
-// head says how the whole is doing, what matters most first.
+// head shows the state of the demo, most important items first.
 func (v *view) head(width int) []string {
 	s := v.now
 	rule := demo.Rules().Rules[0]
@@ -102,7 +102,7 @@ func (v *view) head(width int) []string {
 		termtext.Warm.Render(fmt.Sprintf("%d hot", len(s.Hot))),
 		refused.Render(hotwords.Thousands(s.Limited) + " refused"),
 	}
-	if n := len(v.cooled); n > 0 { // they have rows as well
+	if n := len(v.cooled); n > 0 { // cooled keys have rows too
 		items[4] += termtext.Faint.Render(fmt.Sprintf(", %d cooled", n))
 	}
 	if s.Enforce.P50 != nil {
@@ -116,7 +116,7 @@ func (v *view) head(width int) []string {
 	return flow(items, termtext.Faint.Render(" · "), width)
 }
 
-// flow puts items into lines that they fit.
+// flow breaks items into lines of at most width.
 func flow(items []string, between string, width int) []string {
 	var lines []string
 	line := ""
@@ -136,7 +136,7 @@ func flow(items []string, between string, width int) []string {
 
 // fit cuts a line to width.
 
-// try says what to do meanwhile, in the longest form that fits.
+// try shows commands to try, in the longest form that fits.
 func (v *view) try(width int) []string {
 	lines := []string{v.command(v.redis, width)}
 	if v.tried.Text != "" {
