@@ -18,7 +18,7 @@ type judge struct {
 	exact   func() bool
 	floor   func(rule int) int64
 	unheard func(since int64) int64 // see network.unheard
-	crowded func() bool             // reports whether the detectors have room for all hot keys' names
+	crowded func() bool             // reports whether there are more hot keys than room for them
 	changed bool                    // hot keys or suspects changed since the last steer
 	began   int64
 	// slackClocks reports whether all clocks are known, keep their time and are off by at most

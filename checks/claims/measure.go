@@ -6,7 +6,7 @@ import "runtime"
 type measure struct {
 	mallocs uint64 // allocations in the collectors' Add
 	before  uint64
-	memory  int64 // bytes that the detectors hold at the end, since they never shrink
+	memory  int64 // bytes that the detectors hold at the end; they never release any
 }
 
 // start and stop enclose code that must not allocate.

@@ -27,7 +27,7 @@ type reference struct {
 // pane is one pane's counts.
 type pane struct {
 	number  int64
-	counts  []uint32 // number of keys that come once in all earlier panes
+	counts  []uint32 // count of each key
 	touched []int32  // keys with a count
 	first   int64    // keys that come once in all earlier panes
 	gaps    map[int32]gap
