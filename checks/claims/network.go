@@ -153,7 +153,7 @@ func (n *network) next(before int64) (packet, bool) {
 	return heap.Pop(&n.flight).(packet), true
 }
 
-// remembered is the number of packets of an instance that an aggregator tells apart. With a
+// remembered is the number of packets of an instance that an aggregator distinguishes. With a
 // budget of lines, fewer are sent in the time that counts may come late.
 const remembered = 4096
 

@@ -126,8 +126,8 @@ func (t Threshold) reaches(s *series) bool {
 // Seconds returns the time from the first request to the last.
 func (c *Counter) Seconds() float64 { return time.Duration(c.last - c.first).Seconds() }
 
-// Needs returns a key's needs under one of the rule's thresholds and its count. The window is the
-// one that ends with the pane beginning at start.
+// Needs returns a key's needs under one of the rule's thresholds and its count. The window ends
+// with the pane that begins at start.
 func (c *Counter) Needs(threshold int, key string, start int64) (n Needs, count int64) {
 	t := c.rule.Hot[threshold].under(c.exceptionOf(key))
 	s := c.keys[key]
