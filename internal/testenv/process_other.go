@@ -7,8 +7,8 @@ import (
 	"os/exec"
 )
 
-// dieWithParent can do nothing here: a killed test process leaves its children.
+// dieWithParent does nothing here: a killed test process leaves its children running.
 func dieWithParent(*exec.Cmd) {}
 
-// awaitStopped trusts that the signal is delivered by now.
+// awaitStopped assumes that the signal has been delivered by now.
 func awaitStopped(context.Context, int) error { return nil }
