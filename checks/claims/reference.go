@@ -136,8 +136,8 @@ func (r *reference) truth(key int32, last int64) int64 {
 	return sum
 }
 
-// most returns the highest count of a key in the windows that end with the panes from and to, or
-// with one in between.
+// most returns the highest count of a key in the windows that end with a pane between from and
+// to, both included.
 func (r *reference) most(key int32, from, to int64) int64 {
 	to = min(to, r.newest)
 	if r.blurs {

@@ -17,8 +17,8 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// kafkaPatience bounds the time until a cluster is ready. Three Java programs start at once, on a
-// machine that may be busy with other tests.
+// kafkaPatience bounds the time until a cluster is ready. Three Java programs start together, on
+// a machine that may be busy with other tests.
 const kafkaPatience = 90 * time.Second
 
 // rightsPatience bounds the time until brokers know a user's rights.

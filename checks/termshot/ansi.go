@@ -48,7 +48,8 @@ func parse(text string) [][]span {
 	return lines
 }
 
-// sequence applies the escape sequence at the beginning of text, if any, and returns the rest.
+// sequence applies the escape sequence at the beginning of text, if any, and returns
+// the rest.
 func (s *style) sequence(text string) string {
 	if text == "" {
 		return ""

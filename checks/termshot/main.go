@@ -1,6 +1,7 @@
-// Command termshot converts a terminal's text and colours into an SVG picture. It reads ANSI SGR
-// sequences, as "tmux capture-pane -e -p" prints them, from standard input and writes to standard
-// output. The same text makes the same picture.
+// Command termshot converts a terminal's text and colours into an SVG picture. It
+// reads ANSI SGR sequences, as "tmux capture-pane -e -p" prints them, from standard
+// input and writes the picture to standard output. The same text makes the same
+// picture.
 package main
 
 import (

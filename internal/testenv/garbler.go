@@ -117,7 +117,7 @@ func (g *Garbler) damage(answer []byte) damage {
 		for i := range garbled[4:] {
 			garbled[4+i] = byte(g.rand.Uint32())
 		}
-	case 5: // bytes that may be in the head
+	case 5: // bytes at the beginning, which may be the length
 		for range 1 + g.rand.IntN(4) {
 			garbled[g.rand.IntN(12)] = byte(g.rand.Uint32())
 		}

@@ -56,8 +56,9 @@ func RedisSentinelWith(tb testing.TB, c RedisSetConfig) *RedisSentinelSet {
 		}, "\n") + "\n"}))
 	}
 	for _, sentinel := range s.sentinels {
-		// Redis 7 has an option to announce itself sooner than after two seconds, and to connect
-		// to a new primary before the second passes in which it would be considered down.
+		// Redis 7 has an option to announce itself sooner than after two seconds. Another makes
+		// it connect to a new primary before the second passes that makes the primary count as
+		// down.
 		_ = s.ask(sentinel, func(ctx context.Context, c *redis.Client) error {
 			return c.Do(ctx, "SENTINEL", "DEBUG", "publish-period", "100", "ping-period", "200").Err()
 		})

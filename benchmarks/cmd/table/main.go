@@ -1,7 +1,7 @@
 // Command table reads the output of several passes of go test -bench and writes the medians as
-// Markdown, a table for each benchmark. "× hotparam" is a part's time divided by that of the part
-// "hotparam" in the same pass, since the machine may change between passes but hardly within one.
-// A ratio below 1 is marked: hotparam is slower there.
+// Markdown, a table for each benchmark. The column "× hotparam" is a part's time divided by that
+// of the part "hotparam" in the same pass. The machine may change between passes but hardly
+// within one. A ratio below 1 is marked: hotparam is slower there.
 package main
 
 import (

@@ -10,8 +10,8 @@ type Hot struct {
 	Key, Process string
 	// Deadline is the longest time until the key is limited (again).
 	Deadline time.Duration
-	// Enough is the number of requests that must have passed unlimited, beyond those that the
-	// limit allows, for a violation.
+	// Enough is the number of requests for a violation. They must have passed unlimited, in
+	// excess of the limit.
 	Enough int
 
 	since  time.Duration // start of the deadline

@@ -139,8 +139,8 @@ const quietly = 10 * time.Second
 const known = 2 * time.Second
 
 // Check checks all windows that end with an admission some seconds old that was not checked
-// before. It returns the worst excess, or nil. After a violation it restarts with the requests
-// admitted after quietly.
+// before. It returns the worst excess, or nil. After a violation it drops all admissions and
+// ignores requests until quietly has passed.
 func (l *Limit) Check(now time.Duration) *Violation {
 	slices.SortFunc(l.admitted, func(a, b Span) int { return int(a.To - b.To) })
 	var worst *Violation
