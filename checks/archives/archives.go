@@ -1,10 +1,10 @@
-// Package archives makes what is downloaded of a release: for each platform a tar.gz with the
-// static binary and what belongs to it, a bill of its materials, and the sums of all. The same
-// commit makes the same bytes, wherever and whenever it is built.
+// Package archives makes the downloads of a release: for each platform a tar.gz with the static
+// binary and its files, a bill of its materials, and the sums of all. The same commit makes the
+// same bytes, wherever and whenever it is built.
 //
-// GoReleaser and cyclonedx-gomod were weighed: a bill of materials by cyclonedx-gomod has the time
-// of its run and the hashes of the tool itself, so that two builds of one commit differ, and
-// neither puts the licences of all modules that are linked into the archive.
+// GoReleaser and cyclonedx-gomod were rejected. A bill of materials by cyclonedx-gomod has the
+// time of its run and the hashes of the tool itself, so two builds of one commit differ. Neither
+// puts the licences of all linked modules into the archive.
 package archives
 
 import (
@@ -25,17 +25,18 @@ import (
 	"time"
 )
 
-// Config is what is built. Root, Version, Out, Package and Architectures are required.
+// Config configures a build. Root, Version, Out, Package and Architectures are required.
 type Config struct {
-	Root          string   // of the repository, without changes that are not committed
+	Root          string   // root of the repository, without uncommitted changes
 	Version       string   // "v1.2.3"
-	Out           string   // a directory for what is made; what is there of the same names is replaced
+	Out           string   // output directory; existing files of the same names are replaced
 	Package       string   // the command, "./cmd/hotparam"
-	Tags          string   // of its build, "lean,grpcnotrace"; may be empty
-	Architectures []string // of Linux: "amd64"
-	// Files are in each archive, by their names there, as paths below Root.
+	Tags          string   // build tags, "lean,grpcnotrace"; may be empty
+	Architectures []string // architectures of Linux: "amd64"
+	// Files are added to each archive: names in the archive, with paths below Root.
 	Files map[string]string
-	// Shells get a file completions/NAME.SHELL each, of what `NAME completion SHELL` writes.
+	// Shells lists the shells that get a file completions/NAME.SHELL, the output of `NAME
+	// completion SHELL`.
 	Shells []string
 }
 
@@ -84,15 +85,16 @@ func Build(ctx context.Context, c Config) (made []string, err error) {
 
 func (c *Config) name() string { return filepath.Base(c.Package) }
 
-// compile builds the command for an architecture. The version, the commit and its time are
-// stamped in; the paths of this machine are not.
+// compile builds the command for an architecture. It stamps in the version, the commit and its
+// time, but no paths of this machine.
 func (c *Config) compile(ctx context.Context, arch, to string) error {
 	_, err := c.run(ctx, []string{"CGO_ENABLED=0", "GOOS=linux", "GOARCH=" + arch, "GOWORK=off", "GOFLAGS=", "GOAMD64=v1", "GOARM64=v8.0"},
 		"go", "build", "-trimpath", "-buildvcs=true", "-tags="+c.Tags, "-ldflags=-s -w -buildid= -X main.version="+c.Version, "-o", to, c.Package)
 	return err
 }
 
-// completions has the command, built for this machine, write what each shell completes by.
+// completions builds the command for this machine and returns the completion scripts that it
+// writes for each shell.
 func (c *Config) completions(ctx context.Context, work string) (map[string][]byte, error) {
 	if len(c.Shells) == 0 {
 		return nil, nil
@@ -115,7 +117,7 @@ func (c *Config) completions(ctx context.Context, work string) (map[string][]byt
 	return files, nil
 }
 
-// buildFor writes the archive of an architecture, and its bill of materials.
+// buildFor writes the archive of an architecture and its bill of materials.
 func (c *Config) buildFor(ctx context.Context, arch, work string, committed time.Time, completions map[string][]byte) ([]string, error) {
 	binary := filepath.Join(work, arch)
 	if err := c.compile(ctx, arch, binary); err != nil {
@@ -176,7 +178,7 @@ func (c *Config) sums(names []string) ([]byte, error) {
 	return lines.Bytes(), nil
 }
 
-// commitTime returns when the commit was made, which is the time of all that is built from it.
+// commitTime returns the time of the commit, which is the time of all files built from it.
 func (c *Config) commitTime(ctx context.Context) (time.Time, error) {
 	text, err := c.run(ctx, nil, "git", "log", "-1", "--format=%ct")
 	if err != nil {
@@ -186,8 +188,8 @@ func (c *Config) commitTime(ctx context.Context) (time.Time, error) {
 	return time.Unix(seconds, 0).UTC(), err
 }
 
-// run runs a command in Root, with variables besides those of this process, and returns its
-// output.
+// run runs a command in Root and returns its output. environment adds variables to those of this
+// process.
 func (c *Config) run(ctx context.Context, environment []string, name string, args ...string) ([]byte, error) {
 	var stderr strings.Builder
 	command := exec.CommandContext(ctx, name, args...)

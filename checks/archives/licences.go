@@ -14,11 +14,11 @@ import (
 	"runtime/debug"
 )
 
-// licenceFile matches the files that must travel with what is made from a module.
+// licenceFile matches the files that must accompany everything made from a module.
 var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents)([.-].*)?$`)
 
-// addLicences adds the licences of all modules that the program was linked from, and Go's own,
-// below licences/. A module without one is an error: it may not be distributed.
+// addLicences adds the licences of all modules linked into the program, and Go's own, below
+// licences/. A module without a licence is an error, since it may not be distributed.
 func (c *Config) addLicences(ctx context.Context, t *tarball, info *debug.BuildInfo) error {
 	root, err := c.run(ctx, nil, "go", "env", "GOROOT")
 	if err != nil {
@@ -62,7 +62,7 @@ func addLicence(t *tarball, module, folder string) error {
 	return nil
 }
 
-// moduleFolders returns where the files of each module are, by its path.
+// moduleFolders returns the directory of each module, by its path.
 func (c *Config) moduleFolders(ctx context.Context) (map[string]string, error) {
 	list, err := c.run(ctx, []string{"GOWORK=off", "GOFLAGS="}, "go", "list", "-m", "-json", "all")
 	if err != nil {

@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// The parts of CycloneDX 1.5 that a bill of a Go binary's materials needs:
-// https://cyclonedx.org/docs/1.5/json/. What is in the binary, the binary itself says.
+// bill and the types below are the parts of CycloneDX 1.5 that a bill of a Go binary's materials
+// needs: https://cyclonedx.org/docs/1.5/json/. Their contents come from the binary's own build
+// information.
 type bill struct {
 	Schema       string       `json:"$schema"`
 	BOMFormat    string       `json:"bomFormat"`
@@ -54,8 +55,8 @@ type dependency struct {
 	DependsOn []string `json:"dependsOn"`
 }
 
-// newSBOM returns the bill of a program's materials: the modules that it was linked from, and
-// the standard library. at is the time of its commit.
+// newSBOM returns the bill of a program's materials: the modules linked into it and the standard
+// library. at is the time of its commit.
 func newSBOM(name, version string, info *debug.BuildInfo, program []byte, at time.Time) ([]byte, error) {
 	sum := sha256.Sum256(program)
 	own := component{
@@ -73,7 +74,7 @@ func newSBOM(name, version string, info *debug.BuildInfo, program []byte, at tim
 	for _, m := range linked(info) {
 		part := component{Type: "library", Name: m.Path, Version: m.Version, PURL: purl(m.Path, m.Version)}
 		if m.Sum != "" {
-			part.Properties = []property{{"go:sum", m.Sum}} // of all the module's files
+			part.Properties = []property{{"go:sum", m.Sum}} // sum of all files of the module
 		}
 		parts = append(parts, part)
 	}
@@ -91,8 +92,8 @@ func newSBOM(name, version string, info *debug.BuildInfo, program []byte, at tim
 	return append(text, '\n'), err
 }
 
-// linked are the modules that a program was linked from, as they were: what replaced a module
-// stands for it.
+// linked returns the modules that a program was linked from. A replaced module is listed as its
+// replacement.
 func linked(info *debug.BuildInfo) (modules []*debug.Module) {
 	for _, m := range info.Deps {
 		if m.Replace != nil {
@@ -106,8 +107,8 @@ func linked(info *debug.BuildInfo) (modules []*debug.Module) {
 
 func purl(module, version string) string { return "pkg:golang/" + module + "@" + version }
 
-// serialNumber is a UUID, of the kind that is made of a hash, of the program: the same bill has
-// the same.
+// serialNumber returns a UUID made from the hash of the program, so the same bill has the same
+// number.
 func serialNumber(sum [sha256.Size]byte) string {
 	id := sum[:16]
 	id[6], id[8] = id[6]&0x0f|0x80, id[8]&0x3f|0x80

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// tarball is an archive whose bytes depend on nothing but what is in it and on a time: its files
-// are sorted, have one time, and nobody's name.
+// tarball is an archive whose bytes depend only on its files and a time. The files are sorted,
+// share one time, and have no owner's name.
 type tarball struct {
-	folder string // that all files are in
+	folder string // folder of all files
 	at     time.Time
 	files  []archived
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/hotparam/hotparam/checks/chaos/oracle"
 )
 
-// answered records what became of a request that was answered just now.
+// answered records the answer to a request that has just been answered.
 func (j *judge) answered(a *api, life int64, route, key string, sent time.Duration, status int, err error) {
-	now := j.now() // before others are waited for
+	now := j.now() // read before waiting for the lock
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.requests++
@@ -36,7 +36,7 @@ func (j *judge) answered(a *api, life int64, route, key string, sent time.Durati
 	}
 }
 
-// checkAnswer looks whether a request failed, or was slow, without an excuse.
+// checkAnswer records a doubt if a request failed or was slow without an excuse.
 func (j *judge) checkAnswer(a *api, route, key string, sent, now time.Duration, status int, err error) {
 	for _, f := range j.failing[a.index] {
 		if f.From <= now && sent-3*j.stalls.Within(oracle.Span{From: sent, To: now}) <= f.To {
@@ -70,14 +70,14 @@ func (j *judge) checkAnswer(a *api, route, key string, sent, now time.Duration, 
 	j.doubts = append(j.doubts, d)
 }
 
-// doubt is an answer that may be a violation, unless the machine stood still, which is
-// known when that is over.
+// doubt is an answer that may be a violation. It is none if the machine stood still, which is
+// known only once the stall has ended.
 type doubt struct {
-	at, sent, bound time.Duration // how long it may take; zero means any time
+	at, sent, bound time.Duration // bound is the longest time allowed; zero means any time
 	subject, text   string
 }
 
-// settle reports those doubts that have become certain.
+// settle reports the doubts that have become certain.
 func (j *judge) settle(now time.Duration) {
 	later := j.doubts[:0]
 	for _, d := range j.doubts {

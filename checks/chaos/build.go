@@ -8,7 +8,7 @@ import (
 	"github.com/hotparam/hotparam/checks/overlay"
 )
 
-// Programs are the paths of what a run starts.
+// Programs are the paths of the programs that a run starts.
 type Programs struct {
 	Hotparam string // cmd/hotparam
 	Instance string // checks/chaos/cmd/instance
@@ -22,8 +22,8 @@ func Build(dir string) (p Programs, err error) {
 	return p, err
 }
 
-// Plant builds the program that the fault is planted in, into dir, in place of that of
-// the programs.
+// Plant builds into dir the program that the fault is planted in, and returns p with that program
+// replaced.
 func (p Programs) Plant(dir string, f Fault) (_ Programs, err error) {
 	switch f.In {
 	case "hotparam":
@@ -36,7 +36,7 @@ func (p Programs) Plant(dir string, f Fault) (_ Programs, err error) {
 	return p, err
 }
 
-// sources are where the programs are, by name.
+// sources maps a program's name to its package.
 var sources = map[string]string{"hotparam": "./cmd/hotparam", "instance": "./checks/chaos/cmd/instance"}
 
 func build(dir, name string, f Fault) (path string, err error) {

@@ -10,25 +10,25 @@ import (
 	"time"
 )
 
-// Config is one run. The same seed, scenario and deployment make the same events.
+// Config configures a run. The same seed, scenario and deployment make the same events.
 type Config struct {
 	Seed     uint64
-	Duration time.Duration // of the events; starting takes some seconds more
+	Duration time.Duration // duration of the events; starting takes some seconds more
 	Scenario string        // a name of Scenarios
 	Redis    string        // single, sentinel or cluster
 	Counts   string        // statsd or kafka
 	Programs Programs
-	Log      io.Writer // events and violations, as they come; nil discards them
-	// Until ends the run at the first violation of an invariant that begins with it, such
-	// as "I1"; empty lets it go on.
+	Log      io.Writer // events and violations as they come; nil discards them
+	// Until ends the run at the first violation of an invariant with this prefix, such as "I1".
+	// If it is empty, violations do not end the run.
 	Until string
-	// Only names the kinds of events, in this order, in place of the seeded ones.
+	// Only lists the kinds of events, in order, that replace the seeded ones.
 	Only []string
 
-	begun func(*run, context.Context, *sync.WaitGroup) // more work under the load
+	begun func(*run, context.Context, *sync.WaitGroup) // starts more work in addition to the load
 }
 
-// Deployments that can be named in a Config.
+// Deployments that a Config can name.
 var (
 	RedisDeployments = []string{"single", "sentinel", "cluster"}
 	CountTransports  = []string{"statsd", "kafka"}
@@ -65,7 +65,7 @@ func (c *Config) validate() error {
 	return nil
 }
 
-// Replay returns the command that makes the same events once more.
+// Replay returns the command that makes the same events again.
 func (c *Config) Replay() string {
 	command := fmt.Sprintf("go run ./checks/chaos/cmd/chaos -seed %d -duration %v -scenario %s -redis %s -counts %s", c.Seed, c.Duration, c.Scenario, c.Redis, c.Counts)
 	if len(c.Only) > 0 {

@@ -1,5 +1,5 @@
-// Package chaos lets faults loose on a fleet of real processes and judges, from outside,
-// whether limits, publishing and recovery hold:
+// Package chaos injects faults into a fleet of real processes and judges, from outside, whether
+// limits, publishing and recovery hold:
 //
 //	        ┌─────────── load ──────────► judge ─► oracle ─► Report
 //	plan ─► events                          ▲
@@ -7,35 +7,35 @@
 //
 // The files, in that order:
 //
-//	config.go              what a run is, and the command that replays it
+//	config.go              the configuration of a run, and the command that replays it
 //	plan.go                the seeded sequence of events
 //	events.go              kinds of events
-//	events_process.go      instances and aggregators that are killed, stopped, one too many
-//	events_redis.go        Redis that is away, full, read-only, flushed, or holds what is not ours
-//	events_nodes.go        one node of a cluster, or the primary that sentinels watch: dead, stopped, out of reach
-//	events_rules.go        rolling quotas, changed algorithms, reloads with a line of waiters
+//	events_process.go      instances and aggregators that are killed or stopped, a second aggregator
+//	events_redis.go        Redis that is unavailable, full, read-only, flushed, or holds foreign values
+//	events_nodes.go        one node of a cluster, or the primary behind sentinels: dead, stopped, unreachable
+//	events_rules.go        rolling quotas, changed algorithms, reloads with a queue of waiters
 //	events_publishing.go   floods
 //	events_links.go        slow, silent, cut and garbled links, lost counts, clocks
-//	events_kafka.go        the same of Kafka, pauses that it asks for, Kafka that is away
+//	events_kafka.go        the same links to Kafka, pauses that it asks for, unavailable Kafka
 //	build.go, fault.go     the programs, with faults planted on purpose
-//	scope.go, outside.go   the life of what is started, in a test and in a program
+//	scope.go, outside.go   the lifetime of started processes, in a test and in a program
 //	fleet.go, process.go   the processes
 //	redis.go, kafka.go     the servers
-//	relays.go              what lies between
-//	rules.go               the rules, as the file and as the oracle have them
+//	relays.go              the links between them
+//	rules.go               the rules, for the file and for the oracle
 //	load.go                the requests
-//	watch.go, writers.go   logs, descriptors, goroutines, health; who publishes
-//	judge.go               what is told to the oracle, and what a fault excuses
-//	answers.go             what clients were answered, and when
-//	troubles.go            and what processes name themselves
-//	run.go                 all of it
+//	watch.go, writers.go   logs, descriptors, goroutines, health; the writers of the published set
+//	judge.go               the input of the oracle, and what a fault excuses
+//	answers.go             the answers that clients got, with their times
+//	troubles.go            the troubles that processes report themselves
+//	run.go                 the whole run
 //	soak.go                the same without faults: does anything grow?
 //
-// A run belongs to a seed: the same events come in the same order. What the machine
-// does besides is measured by a control request that no guard stands before and by a
-// goroutine that looks at the clock; all deadlines are extended by it. Processes are
-// told to end when the run does, and the kernel ends them when its process dies.
+// A run belongs to a seed: the same events come in the same order. Stalls of the machine are
+// measured by a control request without a guard and by a goroutine that watches the clock. They
+// extend all deadlines. Processes are asked to end with the run, and the kernel ends them if the
+// harness dies.
 //
-// Only tests and the command cmd/chaos use this package; cmd/instance is an API process
-// of the fleet.
+// Only tests and the command cmd/chaos use this package. cmd/instance is an API process of the
+// fleet.
 package chaos

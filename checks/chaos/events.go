@@ -9,16 +9,16 @@ import (
 // kind is a kind of fault.
 type kind struct {
 	name        string
-	weight      int      // how often in a bag of all kinds
-	scenarios   []string // besides all
-	deployment  string   // the only one that has it; empty: each
-	exclusive   string   // two of one group are never at a time
+	weight      int      // occurrences in a bag of all kinds
+	scenarios   []string // scenarios in addition to all
+	deployment  string   // the only deployment that has it; empty means each
+	exclusive   string   // two kinds of one group never occur together
 	least, most time.Duration
-	// begin begins the fault; the function that it returns ends it.
+	// begin begins the fault and returns a function that ends it.
 	begin func(r *run, e *event) (end func())
 }
 
-// kinds are all that can happen.
+// kinds are all kinds of events.
 var kinds = slices.Concat(processKinds, redisKinds, nodeKinds, ruleKinds, publishingKinds, linkKinds, kafkaKinds)
 
 // Scenarios returns the names of the scenarios.
@@ -34,7 +34,7 @@ func Scenarios() []string {
 	return names
 }
 
-// Kinds returns the names of all kinds of events.
+// kindNames returns the names of all kinds of events.
 func kindNames() (names []string) {
 	for i := range kinds {
 		names = append(names, kinds[i].name)
@@ -50,8 +50,8 @@ func kindNamed(name string) (*kind, bool) {
 	return &kinds[i], true
 }
 
-// rng returns the choices of an event.
+// rng returns the source of an event's random choices.
 func (e *event) rng() *rand.Rand { return rand.New(rand.NewPCG(e.draw, 2)) }
 
-// nothing ends a fault that was over when it had begun.
+// nothing ends a fault that ended on its own.
 func nothing() {}

@@ -7,8 +7,8 @@ import (
 	"github.com/hotparam/hotparam/checks/chaos/oracle"
 )
 
-// kafkaKinds are faults of Kafka, and of what lies before it. None comes with a fault
-// of an aggregator: one that starts while Kafka is away does not run, as it should.
+// kafkaKinds are faults of Kafka and of the link to it. None is combined with a fault of an
+// aggregator, since an aggregator that starts while Kafka is unavailable rightly does not run.
 var kafkaKinds = []kind{
 	{name: "slow-kafka", weight: 3, scenarios: []string{"recovery", "kafka"}, deployment: "kafka", exclusive: "aggregator", least: 2 * time.Second, most: 6 * time.Second, begin: kafkaLink(slow)},
 	{name: "silent-kafka", weight: 4, scenarios: []string{"recovery", "kafka"}, deployment: "kafka", exclusive: "aggregator", least: time.Second, most: 6 * time.Second, begin: kafkaLink(silent)},
@@ -19,11 +19,11 @@ var kafkaKinds = []kind{
 	{name: "stop-kafka", weight: 3, scenarios: []string{"recovery", "kafka"}, deployment: "kafka", exclusive: "aggregator", least: time.Second, most: 6 * time.Second, begin: stopKafka},
 }
 
-// kafkaAway is what a fault of Kafka excuses: that counts do not arrive, and for some
-// time that clients are stuck. Requests and exact limits have nothing to do with it.
+// kafkaAway is the effect of a fault of Kafka: counts do not arrive, and clients may be stuck for
+// a while. Requests and exact limits are not affected.
 var kafkaAway = effect{publishing: true, kafka: true}
 
-// kafkaLink puts the link between all processes and Kafka in a mode.
+// kafkaLink sets the mode of the link between all processes and Kafka.
 func kafkaLink(m mode) func(r *run, _ *event) func() {
 	return func(r *run, _ *event) func() {
 		end := r.judge.begin(kafkaAway)
@@ -36,8 +36,8 @@ func kafkaLink(m mode) func(r *run, _ *event) func() {
 	}
 }
 
-// revive starts aggregators that have ended, as what supervises them would: one to which
-// the brokers say that it may not read ends, and a damaged answer may say so.
+// revive restarts aggregators that have ended, like a supervisor. An aggregator ends if the
+// brokers answer that it may not read, and a damaged answer may say so.
 func (r *run) revive() {
 	for _, g := range r.aggregators {
 		if !g.exited() {

@@ -7,7 +7,7 @@ import (
 	"github.com/hotparam/hotparam/checks/chaos/oracle"
 )
 
-// linkKinds are faults of what lies between two processes.
+// linkKinds are faults of the link between two processes.
 var linkKinds = []kind{
 	{name: "slow-link", weight: 2, scenarios: []string{"recovery", "links"}, deployment: "single", exclusive: "redis", least: 2 * time.Second, most: 5 * time.Second, begin: link(slow)},
 	{name: "silent-link", weight: 2, scenarios: []string{"recovery", "links"}, deployment: "single", exclusive: "redis", least: time.Second, most: 5 * time.Second, begin: link(silent)},
@@ -18,8 +18,8 @@ var linkKinds = []kind{
 	{name: "clock", weight: 2, scenarios: []string{"links"}, deployment: "statsd", exclusive: "counts", least: 4 * time.Second, most: 6 * time.Second, begin: clock},
 }
 
-// link puts all links to Redis, or one of an instance, or those of the aggregators, in a
-// mode.
+// link sets the mode of all links to Redis, of the links of one instance, or of the links of the
+// aggregators.
 func link(m mode) func(r *run, e *event) func() {
 	return func(r *run, e *event) func() {
 		var relays []*tcpRelay
@@ -39,7 +39,7 @@ func link(m mode) func(r *run, e *event) func() {
 		r.logf("         %s", []string{"all links", "that of the instance", "those of the aggregators"}[which])
 		e2 := effect{publishing: true, redis: which != 2}
 		if m == garbled {
-			e2.lost = true // a question goes through, but what it was the answer to?
+			e2.lost = true // a command goes through, but its answer may be that of another one
 		}
 		end := r.judge.begin(e2)
 		setAll(relays, m)
@@ -56,7 +56,7 @@ func setAll(relays []*tcpRelay, m mode) {
 	}
 }
 
-// slowRestart restarts Redis without its data, and its first answers come late.
+// slowRestart restarts Redis without its data and delays its first answers.
 func slowRestart(r *run, _ *event) func() {
 	end := r.judge.begin(awayAndLost)
 	relays := []*tcpRelay{}
@@ -74,7 +74,7 @@ func slowRestart(r *run, _ *event) func() {
 	}
 }
 
-// loseCounts loses all that an instance counts.
+// loseCounts drops all counts of an instance.
 func loseCounts(r *run, e *event) func() {
 	end := r.judge.begin(effect{publishing: true})
 	for _, relay := range r.apis[e.target].counts {
@@ -88,9 +88,9 @@ func loseCounts(r *run, e *event) func() {
 	}
 }
 
-// clock sets the clock of an instance, as the aggregators see it, off by up to a second or
-// by up to half a minute, and back again. Its counts are counted as if the clock were
-// right, and a metric has to tell that it is not.
+// clock sets an instance's clock, as the aggregators see it, off by up to a second or up to half
+// a minute, and then right again. The counts must be counted as if the clock were right, and a
+// metric must report the clock.
 func clock(r *run, e *event) func() {
 	rng := e.rng()
 	most := []int{1000, 30_000}[rng.IntN(2)]
@@ -114,7 +114,7 @@ func clock(r *run, e *event) func() {
 	}
 }
 
-// offFrom is from which offset on a clock is certain to be reported.
+// offFrom is the offset from which a clock is certain to be reported.
 const offFrom = time.Second
 
 // countsMetric returns the sum of a metric over all aggregators.

@@ -10,7 +10,7 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// nodeKinds are faults of one server of several, and of what lies before it.
+// nodeKinds are faults of one of several servers and of the link to it.
 var nodeKinds = []kind{
 	{name: "kill-node", weight: 3, scenarios: []string{"recovery", "nodes"}, deployment: "cluster", exclusive: "redis", least: time.Second, most: 2 * time.Second, begin: killNode},
 	{name: "stop-node", weight: 3, scenarios: []string{"recovery", "nodes"}, deployment: "cluster", exclusive: "redis", least: 500 * time.Millisecond, most: 5 * time.Second, begin: stopNode},
@@ -29,11 +29,11 @@ var nodeKinds = []kind{
 	{name: "garbled-primary", weight: 2, scenarios: []string{"recovery", "nodes"}, deployment: "sentinel", exclusive: "redis", least: time.Second, most: 3 * time.Second, begin: node(garbled)},
 }
 
-// master is a server that takes writes, and its keys.
+// master is a server that takes writes, with its keys.
 type master struct {
 	*testenv.RedisServer
-	published bool     // the published set
-	limits    []string // by their names in limitKeys
+	published bool     // has the published set
+	limits    []string // names of its limits in limitKeys
 	key       string   // one of its keys
 }
 
@@ -45,8 +45,8 @@ func (m *master) String() string {
 	return text
 }
 
-// mastersInUse returns the masters that have keys of the run: the first one has the
-// published set.
+// mastersInUse returns the masters that have keys of the run. The first one has the published
+// set.
 func (r *run) mastersInUse() (all []*master) {
 	names := r.limitNames()
 	if r.redis.cluster == nil {
@@ -71,8 +71,8 @@ func (r *run) mastersInUse() (all []*master) {
 	return all
 }
 
-// oneMaster draws the master that a fault is of: as often the one that has the published
-// set as another.
+// oneMaster draws the master that a fault hits. Half of the time it is the one with the published
+// set.
 func (r *run) oneMaster(e *event) *master {
 	all := r.mastersInUse()
 	if rng := e.rng(); len(all) > 1 && rng.IntN(2) == 0 {
@@ -81,8 +81,7 @@ func (r *run) oneMaster(e *event) *master {
 	return all[0]
 }
 
-// withoutMasters returns the effect of an outage of some masters: it concerns their keys
-// alone.
+// withoutMasters returns the effect of an outage of some masters, which concerns only their keys.
 func (r *run) withoutMasters(some ...*master) effect {
 	e := effect{redis: true, spared: r.limitNames()}
 	for _, m := range some {
@@ -93,7 +92,7 @@ func (r *run) withoutMasters(some ...*master) effect {
 	return e
 }
 
-// node puts what lies before one master, or all, in a mode. The others must not notice.
+// node sets the mode of the links to one master, or to all. The other masters must not notice.
 func node(m mode) func(r *run, e *event) func() {
 	return func(r *run, e *event) func() {
 		some := []*master{r.oneMaster(e)}
@@ -102,8 +101,8 @@ func node(m mode) func(r *run, e *event) func() {
 		}
 		excused := r.withoutMasters(some...)
 		if m == garbled {
-			// A question goes through, but what it was the answer to? And one of the answers
-			// says which node has what: that may be false of all.
+			// A command goes through, but its answer may be that of another one. Some answers say
+			// which node has which slots, so those of all nodes may be wrong.
 			excused = awayAndLost
 		}
 		var relays []*tcpRelay
@@ -119,7 +118,7 @@ func node(m mode) func(r *run, e *event) func() {
 	}
 }
 
-// fullNode has one master refuse writes.
+// fullNode makes one master refuse writes.
 func fullNode(r *run, e *event) func() {
 	m := r.oneMaster(e)
 	limit := func(memory string) {
@@ -138,9 +137,9 @@ func fullNode(r *run, e *event) func() {
 	}
 }
 
-// replaced returns the effect of an outage of a master until its replica, which may lack
-// the last writes, has taken its place. Where the cluster is to be whole no other master
-// serves meanwhile.
+// replaced returns the effect of an outage of a master until its replica has taken over. The
+// replica may lack the last writes. If the cluster requires all slots to be served, no other
+// master serves in between.
 func (r *run) replaced(m *master) effect {
 	e := r.withoutMasters(m)
 	e.lost = true
@@ -150,7 +149,7 @@ func (r *run) replaced(m *master) effect {
 	return e
 }
 
-// killNode kills a master; its replica takes its place.
+// killNode kills a master, which makes its replica take over.
 func killNode(r *run, e *event) func() {
 	m := r.oneMaster(e)
 	end := r.judge.begin(r.replaced(m))
@@ -162,9 +161,9 @@ func killNode(r *run, e *event) func() {
 	}
 }
 
-// stopNode stops a master: for less than the others wait, or until its replica has taken
-// its place and beyond. Then it is still silent when all has to be well again, and when it
-// goes on it does not know at once that it is no master.
+// stopNode stops a master, either for less than the node timeout or until after its replica has
+// taken over. In the second case it is still silent when everything must work again, and once it
+// resumes it does not know at first that it is no longer a master.
 func stopNode(r *run, e *event) func() {
 	m := r.oneMaster(e)
 	if e.lasts < testenv.ClusterNodeTimeout*3/4 {
@@ -186,7 +185,7 @@ func stopNode(r *run, e *event) func() {
 	}
 }
 
-// killReplica kills a replica. Nothing is excused.
+// killReplica kills a replica, which excuses nothing.
 func killReplica(r *run, e *event) func() {
 	masters := r.redis.masters(r.Context())
 	replicas := slices.DeleteFunc(r.redis.cluster.Nodes(), func(s *testenv.RedisServer) bool { return slices.Contains(masters, s.Addr()) })
@@ -201,8 +200,7 @@ func killReplica(r *run, e *event) func() {
 	}
 }
 
-// failover kills the primary: sentinels make the replica the primary, which may lack
-// the last writes.
+// failover kills the primary. Sentinels promote the replica, which may lack the last writes.
 func failover(r *run, _ *event) func() {
 	end := r.judge.begin(awayAndLost)
 	former := r.redis.sentinel.Primary()
@@ -214,10 +212,10 @@ func failover(r *run, _ *event) func() {
 	}
 }
 
-// stopPrimary stops the primary until the replica has taken its place, and for some
-// seconds more; half of the time it stops a sentinel, too, as if both were on one host.
-// When the primary resumes there are two for up to ten seconds, until the sentinels make it
-// a replica. No client may use it in that time.
+// stopPrimary stops the primary until the replica has taken over and some seconds more. Half of
+// the time it also stops a sentinel, as if both were on one host. When the primary resumes, there
+// are two primaries for up to ten seconds, until the sentinels demote it. No client may use it in
+// that time.
 func stopPrimary(r *run, e *event) func() {
 	end := r.judge.begin(awayAndLost)
 	former := r.redis.primary()

@@ -2,7 +2,7 @@ package chaos
 
 import "time"
 
-// processKinds are faults of our own processes, and none at all.
+// processKinds are faults of hotparam's own processes, and the event without a fault.
 var processKinds = []kind{
 	{name: "nothing", least: 8 * time.Second, most: 12 * time.Second, begin: func(*run, *event) func() { return nothing }},
 	{name: "kill-instance", weight: 2, scenarios: []string{"recovery"}, exclusive: "instance", least: 500 * time.Millisecond, most: 2 * time.Second, begin: killInstance},
@@ -33,7 +33,7 @@ func stopInstance(r *run, e *event) func() {
 	}
 }
 
-// victim is the aggregator that a fault is of.
+// victim returns the aggregator that a fault hits.
 func (r *run) victim(e *event) *aggregator { return r.aggregators[e.rng().IntN(len(r.aggregators))] }
 
 func killAggregator(r *run, e *event) func() {
@@ -56,8 +56,8 @@ func stopAggregator(r *run, e *event) func() {
 	}
 }
 
-// secondAggregator starts one more by mistake, which gets no counts and says that it
-// publishes for the same namespace, and kills it.
+// secondAggregator starts another aggregator by mistake and kills it later. It gets no counts and
+// claims to publish for the same namespace.
 func secondAggregator(r *run, _ *event) func() {
 	end := r.judge.begin(effect{publishing: true})
 	second := r.newAggregator("aggregator-by-mistake")

@@ -62,7 +62,7 @@ func (r *run) dialCounts() (conns []net.Conn) {
 
 func send(conns []net.Conn, packet []byte) {
 	for _, c := range conns {
-		_, _ = c.Write(packet) // UDP: it may be lost
+		_, _ = c.Write(packet) // the packet may be lost, as UDP allows
 	}
 }
 
@@ -72,7 +72,7 @@ func closeAll(conns []net.Conn) {
 	}
 }
 
-// hotKeys is how many others become hot each second of a flood.
+// hotKeys is the number of other keys that become hot each second of a flood.
 const hotKeys = 4000
 
 // floodHotKeys makes thousands of other keys hot, each hotter than the steady one.
@@ -101,8 +101,8 @@ func floodHotKeys(r *run, e *event) func() {
 	}
 }
 
-// appendCount appends a line that counts a key, as an instance has sent one of the
-// steady key; nothing until it has.
+// appendCount appends a line that counts a key. It derives the line from one that an instance
+// sent for the steady key, and appends nothing until there is one.
 func (r *run) appendCount(packet []byte, key string, n int) []byte {
 	sample := r.apis[0].counts[0].sampleLine()
 	i := bytes.LastIndexByte(sample, ':')
@@ -113,8 +113,8 @@ func (r *run) appendCount(packet []byte, key string, n int) []byte {
 	return fmt.Appendf(append(packet, name...), ":%d|c\n", n)
 }
 
-// waves makes another key hot every second and a half, so that the published set never
-// stands still. Nobody asks for these keys.
+// waves makes another key hot every second and a half, so that the published set keeps changing.
+// No request asks for these keys.
 func (r *run) waves(ctx context.Context) {
 	conns := r.dialCounts()
 	defer closeAll(conns)
@@ -123,7 +123,7 @@ func (r *run) waves(ctx context.Context) {
 	})
 }
 
-// floodNonsense sends what are no counts. What is hot stays so.
+// floodNonsense sends packets that are not counts. Hot keys must stay hot.
 func floodNonsense(r *run, e *event) func() {
 	conns, rng := r.dialCounts(), e.rng()
 	end := flood(func(ctx context.Context) {
@@ -146,21 +146,21 @@ func floodNonsense(r *run, e *event) func() {
 	}
 }
 
-// idlers is how many connections do nothing.
+// idlers is the number of idle connections.
 const idlers = 1500
 
-// floodIdle holds connections to the admin port open and says nothing. Health has to be
-// answered all the same, and in the end they are closed.
+// floodIdle holds silent connections to the admin port open. Health checks must still be
+// answered, and the aggregator must have closed the connections by the end.
 func floodIdle(r *run, e *event) func() {
 	g := r.victim(e)
-	over := r.judge.begin(effect{}) // only what they cost is excused
+	over := r.judge.begin(effect{}) // excuses only the cost of the connections
 	var conns []net.Conn
 	for range idlers {
 		conn, err := net.DialTimeout("tcp", g.addr, time.Second)
 		if err != nil {
-			break // it takes no more: that is in order
+			break // refusing more connections is allowed
 		}
-		if len(conns)%2 == 0 { // the others do not even ask once
+		if len(conns)%2 == 0 { // the other half sends nothing at all
 			_, _ = conn.Write([]byte("GET /-/healthy HTTP/1.1\r\nHost: localhost\r\n\r\n"))
 		}
 		conns = append(conns, conn)
@@ -184,7 +184,7 @@ func isTimeout(err error) bool {
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// floodPublished pushes changes to the watchers that nobody made.
+// floodPublished notifies the watchers of changes that did not happen.
 func floodPublished(r *run, e *event) func() {
 	addrs, rng := r.redis.masters(context.Background()), e.rng()
 	client := redis.NewClient(&redis.Options{Addr: addrs[0], MaxRetries: -1, PoolSize: 1})
@@ -193,7 +193,7 @@ func floodPublished(r *run, e *event) func() {
 	end := flood(func(ctx context.Context) {
 		every(ctx, 2*time.Millisecond, func(int) {
 			for range 4 {
-				_ = client.Publish(ctx, redisName("changed"), fmt.Sprintf(`{"version":"%08x:%d"}`, rng.Uint32(), 1+rng.Int64N(1<<40))).Err() // one more or less
+				_ = client.Publish(ctx, redisName("changed"), fmt.Sprintf(`{"version":"%08x:%d"}`, rng.Uint32(), 1+rng.Int64N(1<<40))).Err() // a lost message does not matter
 			}
 		})
 	})

@@ -8,7 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// redisKinds are faults of Redis, and of its values.
+// redisKinds are faults of Redis and of the values in it.
 var redisKinds = []kind{
 	{name: "kill-redis", weight: 2, scenarios: []string{"recovery"}, deployment: "single", exclusive: "redis", least: 200 * time.Millisecond, most: 4 * time.Second, begin: killRedis},
 	{name: "stop-redis", weight: 2, scenarios: []string{"recovery", "limits"}, deployment: "single", exclusive: "redis", least: 500 * time.Millisecond, most: 6 * time.Second, begin: stopRedis},
@@ -22,10 +22,10 @@ var redisKinds = []kind{
 	{name: "poison-published", weight: 3, scenarios: []string{"publishing"}, exclusive: "redis", begin: poisonPublished},
 }
 
-// away is what an outage of Redis excuses.
+// away is the effect of an outage of Redis.
 var away = effect{publishing: true, redis: true}
 
-// awayAndLost is an outage after which Redis knows nothing.
+// awayAndLost is the effect of an outage after which Redis has lost its data.
 var awayAndLost = effect{publishing: true, redis: true, lost: true}
 
 func killRedis(r *run, _ *event) func() {
@@ -55,7 +55,7 @@ func (r *run) must(args ...any) {
 	}
 }
 
-// outage has Redis refuse writes between two commands.
+// outage makes Redis refuse writes between two commands.
 func (r *run) outage(begin, end []any) func() {
 	over := r.judge.begin(away)
 	r.must(begin...)
@@ -70,7 +70,7 @@ func fullRedis(r *run, _ *event) func() {
 	return r.outage([]any{"CONFIG", "SET", "maxmemory", "1"}, []any{"CONFIG", "SET", "maxmemory", "0"})
 }
 
-// readonlyRedis makes the server a replica of a server that does not exist: it keeps its data.
+// readonlyRedis makes the server a replica of a server that does not exist, so it keeps its data.
 func readonlyRedis(r *run, _ *event) func() {
 	return r.outage([]any{"REPLICAOF", "127.0.0.1", "1"}, []any{"REPLICAOF", "NO", "ONE"})
 }
@@ -79,7 +79,7 @@ func noReplicas(r *run, _ *event) func() {
 	return r.outage([]any{"CONFIG", "SET", "min-replicas-to-write", "1"}, []any{"CONFIG", "SET", "min-replicas-to-write", "0"})
 }
 
-// fullDisk lets Redis write no file, so that it refuses writes as it cannot save them.
+// fullDisk prevents Redis from writing files. It then refuses writes, since it cannot save them.
 func fullDisk(r *run, _ *event) func() {
 	if err := r.limitFiles("1"); err != nil {
 		r.logf("         left out: %v", err)
@@ -97,7 +97,7 @@ func fullDisk(r *run, _ *event) func() {
 	}
 }
 
-// limitFiles sets the size to which Redis may write a file.
+// limitFiles limits the size of the files that Redis writes.
 func (r *run) limitFiles(size string) error {
 	var info map[string]map[string]string
 	err := withRedis(r.redis.single.Addr(), func(c *redis.Client) (err error) {
@@ -122,8 +122,8 @@ func flushScripts(r *run, _ *event) func() {
 	return nothing
 }
 
-// poisonLimit puts a value of a wrong type where one exact limit's key is. The others
-// must not notice.
+// poisonLimit puts a value of a wrong type in the key of one exact limit. The other limits must
+// not notice.
 func poisonLimit(r *run, e *event) func() {
 	names := r.limitNames()
 	name := names[e.rng().IntN(len(names))]
@@ -132,19 +132,19 @@ func poisonLimit(r *run, e *event) func() {
 	end := r.judge.begin(effect{redis: true, lost: true, spared: without(names, name)})
 	key := r.limitKeys[name]
 	r.logf("         the poisoned key is %s's", name)
-	_ = r.redis.onKey(ctx, "DEL", key) // what follows fails where this did
+	_ = r.redis.onKey(ctx, "DEL", key) // if this fails, so does the next command
 	if err := r.redis.onKey(ctx, "HSET", key, "not", "ours"); err != nil {
 		r.Fatal(err)
 	}
 	return func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		_ = r.redis.onKey(ctx, "DEL", key) // gone already, if it healed
+		_ = r.redis.onKey(ctx, "DEL", key) // absent if the limit healed
 		end()
 	}
 }
 
-// poisons are values that are not ours, in keys of the published set.
+// poisons are foreign values in keys of the published set.
 var poisons = []struct {
 	key   string
 	value []any // a command without the key

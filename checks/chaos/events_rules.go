@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// ruleKinds are changes of the rules, which are no faults: nothing is excused.
+// ruleKinds are changes of the rules. They are not faults, so they excuse nothing.
 var ruleKinds = []kind{
 	{name: "roll", weight: 3, scenarios: []string{"limits"}, exclusive: "rules", least: 2 * time.Second, most: 5 * time.Second, begin: roll},
 	{name: "split", weight: 3, scenarios: []string{"limits"}, exclusive: "rules", least: 4 * time.Second, most: 6 * time.Second, begin: split},
@@ -15,14 +15,14 @@ var ruleKinds = []kind{
 	{name: "line", weight: 2, scenarios: []string{"limits"}, exclusive: "rules", least: 3 * time.Second, most: 4 * time.Second, begin: line},
 }
 
-// reload puts the limits of a variant in force at an instance. One that is stopped or
-// dead meanwhile may have them in force later: both are held to be.
+// reload puts the limits of a variant in force at an instance. If the instance is stopped or dead
+// at that time, they may take effect later. The judge allows for both.
 func (r *run) reload(a *api, variant int) {
 	a.write(variant)
 	asked := r.now()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	client := &http.Client{Transport: r.load.client[a.index].Transport} // as patient as it takes: it may be stopped
+	client := &http.Client{Transport: r.load.client[a.index].Transport} // no time-out, since the instance may be stopped
 	status, err := ask(ctx, client, http.MethodPost, "http://"+a.addr+"/chaos/reload")
 	if err != nil || status != http.StatusOK {
 		r.Fatalf("chaos: reload %s: status %d, %v", a.name, status, err)
@@ -30,7 +30,7 @@ func (r *run) reload(a *api, variant int) {
 	r.judge.hold(a, variant, asked, r.now())
 }
 
-// roll puts other limits in force at one instance after the other, as a deploy does.
+// roll puts other limits in force at one instance after the other, like a rolling deploy.
 func roll(r *run, e *event) func() {
 	rng := e.rng()
 	variant := rng.IntN(variants)
@@ -41,7 +41,7 @@ func roll(r *run, e *event) func() {
 	return nothing
 }
 
-// split has each instance ask by other limits for a while.
+// split gives each instance different limits for a while.
 func split(r *run, e *event) func() {
 	rng := e.rng()
 	perm := rng.Perm(variants)
@@ -55,7 +55,7 @@ func split(r *run, e *event) func() {
 	}
 }
 
-// flip has one instance go back and forth between two files.
+// flip switches one instance back and forth between two files.
 func flip(r *run, e *event) func() {
 	rng := e.rng()
 	perm := rng.Perm(variants)
@@ -66,7 +66,7 @@ func flip(r *run, e *event) func() {
 	return nothing
 }
 
-// line fills the line of requests that wait for their turn, and reloads meanwhile.
+// line fills the queue of waiting requests and reloads while they wait.
 func line(r *run, e *event) func() {
 	a, rng := r.apis[e.target], e.rng()
 	var asking sync.WaitGroup

@@ -2,23 +2,23 @@ package chaos
 
 import "github.com/hotparam/hotparam/checks/overlay"
 
-// Fault is a mistake that is planted in the product to see that a run finds it.
+// Fault is a mistake that is planted in the product to verify that a run finds it.
 type Fault struct {
 	Name      string
-	In        string // the program: hotparam, which is the aggregators, or instance
+	In        string // the program: hotparam for the aggregators, or instance
 	Edits     []Edit
-	Redis     string   // the deployment that shows it; empty: single
-	Counts    string   // empty: statsd
-	Seed      uint64   // an even one has two aggregators with a lease
+	Redis     string   // the deployment that shows it; empty means single
+	Counts    string   // the transport; empty means statsd
+	Seed      uint64   // an even seed has two aggregators with a lease
 	Only      []string // the events that show it
-	Invariant string   // the one that is broken then, such as "I1"
+	Invariant string   // the invariant that breaks, such as "I1"
 }
 
-// Edit replaces a text that a file has exactly once.
+// Edit replaces a text that occurs exactly once in a file.
 type Edit overlay.Edit
 
-// Faults returns the faults that the tests plant. Where the source has changed so much
-// that a text is not found, building fails, and the fault has to be written anew.
+// Faults returns the faults that the tests plant. Building fails if a text is no longer in the
+// source. The fault must then be adapted.
 func Faults() []Fault {
 	return []Fault{
 		{

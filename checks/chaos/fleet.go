@@ -14,13 +14,13 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// instances is how many API processes a run has.
+// instances is the number of API processes of a run.
 const instances = 3
 
-// steadyKey is the key that is hot all the time, as it stands in a line of StatsD.
+// steadyKey is the key that is always hot, as encoded in a StatsD line.
 const steadyKey = "q=steady"
 
-// fleet is everything that a run starts.
+// fleet holds everything that a run starts.
 type fleet struct {
 	*scope
 	c     *Config
@@ -31,10 +31,10 @@ type fleet struct {
 	kafka       *kafkaServer
 	aggregators []*aggregator
 	apis        []*api
-	lease       bool // the aggregators get everything, and one of them publishes
+	lease       bool // all aggregators get all counts, and one of them publishes
 }
 
-// now is the time since the run began.
+// now returns the time since the run began.
 func (f *fleet) now() time.Duration { return time.Since(f.begun) }
 
 // newFleet prepares a fleet and starts the servers; see start.
@@ -71,8 +71,7 @@ func (f *fleet) freeAddr() string {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(testenv.FreePort(f.scope)))
 }
 
-// newRedisRelay returns the relay of one process to a single Redis; nil where there is
-// more than one server.
+// newRedisRelay returns a process's relay to a single Redis, or nil if there are several servers.
 func (f *fleet) newRedisRelay(number uint64) *tcpRelay {
 	if f.redis.single == nil {
 		return nil
@@ -80,7 +79,7 @@ func (f *fleet) newRedisRelay(number uint64) *tcpRelay {
 	return newTCPRelay(f.scope, f.redis.single.Addr(), f.c.Seed<<8|number, nil)
 }
 
-// writeConfig writes the file of one process.
+// writeConfig writes the configuration file of a process.
 func (f *fleet) writeConfig(path string, relay *tcpRelay, targets []string, admin, listen string, variant int) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "namespace: %s\naggregator: {redis: %q, http: %q, memory: 16MB", namespace, f.redis.url(relay), admin)
@@ -106,13 +105,13 @@ func (f *fleet) writeConfig(path string, relay *tcpRelay, targets []string, admi
 	}
 }
 
-// ask sends one request and returns the status.
+// ask sends a request and returns the status.
 func ask(ctx context.Context, client *http.Client, method, url string) (status int, err error) {
 	status, _, err = fetch(ctx, client, method, url)
 	return status, err
 }
 
-// fetch sends one request and returns the status and the body.
+// fetch sends a request and returns the status and the body.
 func fetch(ctx context.Context, client *http.Client, method, url string) (status int, text string, err error) {
 	req, err := http.NewRequestWithContext(ctx, method, url, http.NoBody)
 	if err != nil {

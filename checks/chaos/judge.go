@@ -9,57 +9,58 @@ import (
 	"github.com/hotparam/hotparam/checks/chaos/oracle"
 )
 
-// How soon everything must work again after a fault, and what is allowed meanwhile.
+// Deadlines for the recovery from a fault, and allowances until then.
 const (
 	recovery       = 3 * time.Second
 	requestTimeout = 8 * time.Second
-	// maxLatency is how long a request may take whose limit is decided here. One that asks
-	// Redis may take as much longer as Redis is waited for, however Redis fares.
+	// maxLatency is the longest time for a request whose limit is decided in the instance. A
+	// request that asks Redis may take longer by the time-out of Redis, whatever state Redis is
+	// in.
 	maxLatency = 200 * time.Millisecond
-	// settling is how long after a fault's end requests may fail that it hit.
+	// settling is the time after a fault's end in which requests that it hit may still fail.
 	settling = time.Second
-	// inFlight is how long a request that met the old rules may be on its way.
+	// inFlight is the longest time for which a request may still be served under the old rules.
 	inFlight = time.Second
 )
 
 // effect is what a fault excuses, from its beginning until a recovery after its end.
 type effect struct {
 	publishing bool     // hot keys may be unlimited everywhere
-	kafka      bool     // clients of Kafka may be stuck, also after it
+	kafka      bool     // clients of Kafka may be stuck, also after the fault
 	redis      bool     // instances may decide exact limits by their parts
-	lost       bool     // Redis may forget what was taken
-	spared     []string // limits, named as in run.limitKeys, that these two do not concern
-	anew       bool     // epochs may begin anew
-	aggregator bool     // it may not answer
-	one        bool     // the rest concerns the instance alone:
+	lost       bool     // Redis may forget the permits taken
+	spared     []string // limits, named as in run.limitKeys, that redis and lost do not apply to
+	anew       bool     // epochs may restart
+	aggregator bool     // an aggregator may not answer
+	one        bool     // the fields below apply to the instance alone:
 	instance   int
 	requests   bool // requests may fail
-	fresh      bool // it begins anew
+	fresh      bool // the instance restarts and does not know the others at first
 }
 
-// concerns reports whether redis and lost hold for a limit.
+// concerns reports whether redis and lost apply to a limit.
 func (e *effect) concerns(limit string) bool { return !slices.Contains(e.spared, limit) }
 
-// judge feeds the oracle with what clients see. It is safe for concurrent use.
+// judge passes the clients' observations to the oracle. It is safe for concurrent use.
 type judge struct {
 	now    func() time.Duration
 	report func(oracle.Violation)
 	stalls oracle.Stalls
 
 	mu       sync.Mutex
-	exact    map[string]*oracle.Limit // by "route key"
-	local    map[string]*oracle.Limit // by "route key", instance and life
+	exact    map[string]*oracle.Limit // limits by "route key"
+	local    map[string]*oracle.Limit // limits by "route key", instance and life
 	hot      [instances]oracle.Hot
 	office   [instances]oracle.Office
-	failing  [instances][]*oracle.Span // when requests may fail
-	silent   []*oracle.Span            // when an aggregator may not answer
-	troubles troubles                  // what processes name
+	failing  [instances][]*oracle.Span // times in which requests may fail
+	silent   []*oracle.Span            // times in which an aggregator may not answer
+	troubles troubles                  // troubles that processes report
 	levels   []*oracle.Level
 	effects  []*effect
 	doubts   []doubt
 	stalled  func(time.Duration) // ends the allowance for the present stall
 	stallEnd time.Duration
-	anewTo   time.Duration // epochs may begin anew until then
+	anewTo   time.Duration // time until which epochs may restart
 	slowest  time.Duration
 	requests int
 	limited  int
@@ -76,13 +77,13 @@ func newJudge(f *fleet, report func(oracle.Violation)) *judge {
 	for _, a := range f.apis {
 		j.limitOf("solo", soloKey(a.index), a, 1)
 		for _, k := range rollingKeys {
-			j.limitOf(k.route, k.key, a, 1) // faults extend what is there
+			j.limitOf(k.route, k.key, a, 1) // created now, since faults extend only existing limits
 		}
 	}
 	return j
 }
 
-// patience is how long after a fault a hot key may be unlimited.
+// patience returns the time after a fault in which a hot key may be unlimited.
 func (f *fleet) patience() time.Duration {
 	if f.kafka != nil {
 		return recovery + kafkaSession
@@ -90,12 +91,12 @@ func (f *fleet) patience() time.Duration {
 	return recovery
 }
 
-// soloKey returns the key that one instance alone asks for. By these names they are on
-// three nodes of a cluster.
+// soloKey returns the key that only one instance asks for. The names place the keys on three
+// nodes of a cluster.
 func soloKey(instance int) string { return fmt.Sprintf("mine-%d", instance+1) }
 
-// limitOf returns the limit that judges a key of a route at an instance; nil if none
-// does so by its admissions.
+// limitOf returns the limit that judges the admissions of a key of a route at an instance, or nil
+// if none does.
 func (j *judge) limitOf(route, key string, a *api, life int64) *oracle.Limit {
 	subject, all := "GET /"+route+"?k="+key, j.exact
 	switch {
@@ -115,8 +116,8 @@ func (j *judge) limitOf(route, key string, a *api, life int64) *oracle.Limit {
 	return l
 }
 
-// hold says that an instance has, since some time between the two, the limits of a
-// variant in force, for the key of each rolling route.
+// hold records that an instance switched to the limits of a variant between asked and confirmed,
+// for the key of each rolling route.
 func (j *judge) hold(a *api, variant int, asked, confirmed time.Duration) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -125,7 +126,7 @@ func (j *judge) hold(a *api, variant int, asked, confirmed time.Duration) {
 	}
 }
 
-// release says that the instance has ended.
+// release records that an instance has ended.
 func (j *judge) release(a *api) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -134,7 +135,7 @@ func (j *judge) release(a *api) {
 	}
 }
 
-// begin begins a fault. The returned function ends it.
+// begin begins a fault and returns a function that ends it.
 func (j *judge) begin(e effect) (end func()) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -176,7 +177,7 @@ func (j *judge) begin(e effect) (end func()) {
 	}
 }
 
-// excuse excuses up to now what the effect excuses.
+// excuse applies the effect's excuses up to now.
 func (j *judge) excuse(e *effect, now time.Duration) {
 	for i := range instances {
 		mine := e.one && e.instance == i
@@ -195,14 +196,14 @@ func (j *judge) excuse(e *effect, now time.Duration) {
 	}
 }
 
-// disturbed reports whether a fault of that kind is going on.
+// disturbed reports whether a fault that satisfies is is in progress.
 func (j *judge) disturbed(is func(*effect) bool) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return slices.ContainsFunc(j.effects, is)
 }
 
-// excusesSilence reports whether an aggregator may not have answered what was asked
+// excusesSilence reports whether a fault excuses that an aggregator did not answer a request
 // within the span.
 func (j *judge) excusesSilence(asked oracle.Span) bool {
 	j.mu.Lock()
@@ -210,15 +211,15 @@ func (j *judge) excusesSilence(asked oracle.Span) bool {
 	return slices.ContainsFunc(j.silent, func(s *oracle.Span) bool { return s.From <= asked.To && asked.From <= s.To })
 }
 
-// anew reports whether epochs may begin anew.
+// anew reports whether epochs may restart.
 func (j *judge) anew() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.now() < j.anewTo || slices.ContainsFunc(j.effects, func(e *effect) bool { return e.lost || e.anew })
 }
 
-// stall records that the machine stood still, whereupon a call to Redis may have been
-// given up, and instances may decide by their parts.
+// stall records that the machine stood still. A call to Redis may have timed out because of it,
+// so instances may decide by their parts.
 func (j *judge) stall(s oracle.Span) {
 	j.stalls.Add(s)
 	j.mu.Lock()
@@ -244,16 +245,16 @@ func (j *judge) stall(s oracle.Span) {
 	}
 }
 
-// finish asks the oracle for the last time.
+// finish lets the oracle judge for the last time.
 func (j *judge) finish() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	now := j.now() + time.Minute // all is known that will be
+	now := j.now() + time.Minute // by then everything is known
 	j.settle(now)
 	j.checkLimits(now)
 }
 
-// check asks the oracle, with quick alone what costs little.
+// check lets the oracle judge. If quick is true, it makes only the cheap checks.
 func (j *judge) check(quick bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -291,11 +292,11 @@ func (j *judge) checkLimits(now time.Duration) {
 	}
 }
 
-// maxIdle is how many connections that say nothing an aggregator may keep for longer
-// than its time-outs.
+// maxIdle is the number of silent connections that an aggregator may keep open beyond its
+// time-outs.
 const maxIdle = 600
 
-// idle judges how many silent connections to a process were still open in the end.
+// idle judges the number of silent connections to a process that are still open at the end.
 func (j *judge) idle(name string, open int) {
 	if open > maxIdle {
 		j.report(oracle.Violation{At: j.now(), Invariant: oracle.I4, Subject: name, Text: fmt.Sprintf(
@@ -303,11 +304,11 @@ func (j *judge) idle(name string, open int) {
 	}
 }
 
-// maxLoads is how often an instance may load the published set, or look, a second because of
-// what others publish.
+// maxLoads is the most times per second that an instance may load the published set, or check it,
+// because of changes published by others.
 const maxLoads = 20
 
-// loads judges how often instances loaded the published set.
+// loads judges the number of times that instances loaded the published set.
 func (j *judge) loads(n float64, within time.Duration) {
 	if most := maxLoads * instances * (within.Seconds() + 1); n > most {
 		j.report(oracle.Violation{At: j.now(), Invariant: oracle.I4, Subject: "loads of the published set", Text: fmt.Sprintf(

@@ -13,11 +13,11 @@ import (
 	"github.com/hotparam/hotparam/checks/chaos/oracle"
 )
 
-// flow is a key that is asked for at a pace, at each instance or at one alone.
+// flow is a key that is requested at a pace, at each instance or at one alone.
 type flow struct {
 	route, key string
-	perSecond  int // at each
-	only       int // one instance; -1: each
+	perSecond  int // requests per second at each instance
+	only       int // the only instance; -1 means each
 }
 
 // rollingKeys are the keys whose limits events change.
@@ -25,7 +25,7 @@ var rollingKeys = []struct{ route, key string }{
 	{"bucket", "a"}, {"bucket", "b"}, {"log", "a"}, {"local", "a"}, {"wait", "line"},
 }
 
-// flows are the steady load: some 170 requests a second.
+// flows returns the steady load, about 170 requests a second.
 func flows() []flow {
 	all := []flow{
 		{"search", "steady", steadyRate, -1}, {"bucket", "a", 5, -1}, {"bucket", "b", 2, -1}, {"log", "a", 4, -1}, {"local", "a", 4, -1},
@@ -36,7 +36,7 @@ func flows() []flow {
 	return all
 }
 
-// param is the name of the parameter that makes the key of a route.
+// param returns the name of the parameter that makes the key of a route.
 func param(route string) string {
 	if route == "search" {
 		return "q"
@@ -88,7 +88,7 @@ func (l *load) wait() {
 	}
 }
 
-// send asks for a flow's key, with few requests under way at a time.
+// send requests a flow's key at its pace, with few requests in flight.
 func (l *load) send(ctx context.Context, a *api, fl flow) {
 	tick := time.NewTicker(time.Second / time.Duration(fl.perSecond))
 	defer tick.Stop()
@@ -110,12 +110,12 @@ func (l *load) send(ctx context.Context, a *api, fl flow) {
 	}
 }
 
-// one sends one request and has it judged.
+// one sends a request and passes the answer to the judge.
 func (l *load) one(a *api, route, key string) {
 	life, sent := a.lives.Load(), l.f.now()
 	status, err := l.get(a, route, key)
 	if a.lives.Load() != life {
-		return // which life answered is not known
+		return // either life may have answered
 	}
 	l.j.answered(a, life, route, key, sent, status, err)
 }
@@ -124,8 +124,8 @@ func (l *load) get(a *api, route, key string) (status int, err error) {
 	return ask(context.Background(), l.client[a.index], http.MethodGet, "http://"+a.addr+"/"+route+"?"+param(route)+"="+key)
 }
 
-// control asks an instance for what no guard stands before. What takes long there is
-// the machine's doing, unless the instance was meant to stand still.
+// control sends requests that bypass the guard. A slow answer is a stall of the machine, unless
+// the instance was stopped on purpose.
 func (l *load) control(ctx context.Context, a *api) {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
@@ -144,7 +144,7 @@ func (l *load) control(ctx context.Context, a *api) {
 	}
 }
 
-// ping asks Redis for nothing: the machine may be too busy for it alone.
+// ping pings Redis to measure stalls that delay Redis alone.
 func (l *load) ping(ctx context.Context) {
 	client := redis.NewClient(&redis.Options{
 		Addr: l.f.redis.single.Addr(), MaxRetries: -1, DialerRetries: 1, PoolSize: 1,
@@ -161,10 +161,10 @@ func (l *load) ping(ctx context.Context) {
 	})
 }
 
-// stallLeast is what counts as a stall of the machine.
+// stallLeast is the shortest delay that counts as a stall of the machine.
 const stallLeast = 60 * time.Millisecond
 
-// clock notes when this process itself did not run.
+// clock records when this process itself did not run.
 func (l *load) clock(ctx context.Context) {
 	const pace = 10 * time.Millisecond
 	tick := time.NewTicker(pace)

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// event is one fault, or two at a time, of a run.
+// event is one fault of a run, or two at the same time.
 type event struct {
-	at     time.Duration // since the beginning of the events
+	at     time.Duration // time since the beginning of the events
 	lasts  time.Duration
-	calm   time.Duration // without faults, after it
+	calm   time.Duration // time without faults after it
 	parts  []*kind
-	target int    // which instance, for faults of one
-	draw   uint64 // all other choices come from here
+	target int    // index of the instance, for faults of one
+	draw   uint64 // seed of all other choices
 }
 
 func (e *event) String() string {
@@ -28,11 +28,11 @@ func (e *event) String() string {
 	return text + fmt.Sprintf(" (instance %d)", e.target+1)
 }
 
-// calmLeast is how long it takes to see that all is well again: three seconds until it
-// has to be, and four in which it is looked at.
+// calmLeast is the time needed to see that everything works again: three seconds for the
+// recovery, and four of observation.
 const calmLeast = 7500 * time.Millisecond
 
-// plan returns the events of a run: a pure function of its Config.
+// plan returns the events of a run. It is a pure function of c.
 func plan(c *Config) (events []event) {
 	rng := rand.New(rand.NewPCG(c.Seed, 0))
 	if len(c.Only) > 0 {
@@ -42,13 +42,13 @@ func plan(c *Config) (events []event) {
 	bag := shuffled(rng, kinds)
 	for at := time.Duration(0); at < c.Duration; {
 		if len(bag) == 0 {
-			bag = shuffled(rng, kinds) // each kind comes as often as its weight says
+			bag = shuffled(rng, kinds) // each kind occurs as often as its weight
 		}
 		e := newEvent(rng, at)
 		e.parts, bag = append(e.parts, bag[0]), bag[1:]
 		if len(bag) > 0 && rng.IntN(4) == 0 && bag[0].exclusive != e.parts[0].exclusive {
 			e.parts, bag = append(e.parts, bag[0]), bag[1:]
-			if e.parts[1].exclusive == "rules" { // first changed and last put back: who is stopped reloads nothing
+			if e.parts[1].exclusive == "rules" { // changed first and restored last, since a stopped instance cannot reload
 				slices.Reverse(e.parts)
 			}
 		}
@@ -59,8 +59,8 @@ func plan(c *Config) (events []event) {
 	return events
 }
 
-// planOnly returns the events that the Config names: they depend on the seed and their
-// names alone, not on what other kinds there are.
+// planOnly returns the events that the Config names. They depend only on the seed and their
+// names, not on the other kinds that exist.
 func planOnly(c *Config, rng *rand.Rand) (events []event) {
 	at := time.Duration(0)
 	for _, name := range c.Only {
@@ -78,7 +78,7 @@ func newEvent(rng *rand.Rand, at time.Duration) event {
 	return event{at: at, target: rng.IntN(instances), draw: rng.Uint64(), calm: calmLeast + time.Duration(rng.IntN(2000))*time.Millisecond}
 }
 
-// draws decides how long the event lasts.
+// draws chooses how long the event lasts.
 func (e *event) draws(rng *rand.Rand) {
 	for _, k := range e.parts {
 		e.lasts = max(e.lasts, k.least+time.Duration(rng.Int64N(int64(k.most-k.least)+1)))
@@ -90,7 +90,7 @@ func (k *kind) isOf(c *Config) bool {
 	return k.deployment == "" || k.deployment == c.Redis || k.deployment == c.Counts
 }
 
-// kinds are those of the scenario that the deployment has.
+// kinds returns the kinds of the scenario that the deployment has.
 func (c *Config) kinds() (some []*kind) {
 	for i := range kinds {
 		k := &kinds[i]

@@ -15,15 +15,15 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// child is a process of the run, over all its lives. Whoever kills or stops it does so
-// from the run's own goroutine; the rest is safe for concurrent use.
+// child is a process of the run, over all its lives. Only the run's own goroutine may kill or
+// stop it; the rest is safe for concurrent use.
 type child struct {
 	f       *fleet
 	name    string
-	addr    string // of its HTTP
-	config  string // path
+	addr    string // address of its HTTP server
+	config  string // path of its file
 	command func() *exec.Cmd
-	ready   string // what it logs when it is up
+	ready   string // the line that it logs once it is up
 	begin   func() // called before each life
 
 	mu      sync.Mutex
@@ -73,7 +73,7 @@ func (p *child) exited() bool {
 	}
 }
 
-// lines returns how many lines it has logged in this life.
+// lines returns the number of lines that it has logged in this life.
 func (p *child) lines() int {
 	process := p.current()
 	return strings.Count(process.Stderr(), "\n") + strings.Count(process.Stdout(), "\n")
@@ -84,12 +84,12 @@ type api struct {
 	child
 	index   int
 	redis   *tcpRelay
-	counts  []*udpRelay // to each aggregator
+	counts  []*udpRelay // a relay to each aggregator
 	variant atomic.Int64
 }
 
-// redisTimeout is how long an instance waits for Redis. It is longer than the default,
-// since on a busy machine an answer may well take 30 ms.
+// redisTimeout is the time-out of an instance's calls to Redis. It is longer than the default,
+// since an answer may take 30 ms on a busy machine.
 const redisTimeout = 250 * time.Millisecond
 
 func (f *fleet) newAPI(index int) *api {
@@ -110,7 +110,7 @@ func (f *fleet) newAPI(index int) *api {
 	return a
 }
 
-// write writes the instance's file, with the limits of a variant.
+// write writes the instance's file with the limits of a variant.
 func (a *api) write(variant int) {
 	var targets []string
 	for _, relay := range a.counts {
@@ -120,7 +120,7 @@ func (a *api) write(variant int) {
 	a.f.writeConfig(a.config, a.redis, targets, "127.0.0.1:0", "", variant)
 }
 
-// aggregator is one of those that find hot keys.
+// aggregator is an aggregator process.
 type aggregator struct {
 	child
 	listen string

@@ -12,21 +12,21 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// namespace is that of the rules.
+// namespace is the namespace of the rules.
 const namespace = "chaos"
 
 // redisName returns the name of one of the namespace's keys in Redis.
 func redisName(suffix string) string { return "hotparam:{" + namespace + "}:" + suffix }
 
-// redisServers are the Redis of a run. Each process has a relay of its own to a single
-// server. Of several servers each has one relay, which all processes share and whose
-// address it tells clients. The run itself talks to the servers directly.
+// redisServers are the Redis servers of a run. Each process has a relay of its own to a single
+// server. If there are several servers, each has one relay, which all processes share and whose
+// address it announces to clients. The run itself talks to the servers directly.
 type redisServers struct {
 	single   *testenv.RedisServer
 	sentinel *testenv.RedisSentinelSet
 	cluster  *testenv.RedisClusterSet
-	relays   map[string]*tcpRelay // of several servers, by the address that one listens on
-	// whole says that no node of the cluster serves while slots have no node.
+	relays   map[string]*tcpRelay // relays of several servers, by the address that each listens on
+	// whole says that no node of the cluster serves while some slots have no node.
 	whole bool
 }
 
@@ -47,7 +47,7 @@ func startRedis(s *scope, c *Config) *redisServers {
 	return r
 }
 
-// relay returns the relay before one of several servers.
+// relay returns the relay to one of several servers.
 func (r *redisServers) relay(s *scope, c *Config, addr string) *tcpRelay {
 	if relay := r.relays[addr]; relay != nil {
 		return relay
@@ -68,7 +68,7 @@ func (r *redisServers) url(relay *tcpRelay) string {
 	return "redis://" + relay.Addr() + "/0"
 }
 
-// primary is the server that has the published set now.
+// primary returns the server that has the published set now.
 func (r *redisServers) primary() *testenv.RedisServer {
 	switch {
 	case r.sentinel != nil:
@@ -79,7 +79,7 @@ func (r *redisServers) primary() *testenv.RedisServer {
 	return r.single
 }
 
-// masters are the host:port of all that take writes.
+// masters returns the host:port of each server that takes writes.
 func (r *redisServers) masters(ctx context.Context) (addrs []string) {
 	var all []string
 	switch {
@@ -91,7 +91,7 @@ func (r *redisServers) masters(ctx context.Context) (addrs []string) {
 		return []string{r.single.Addr()}
 	}
 	for _, addr := range all {
-		_ = withRedis(addr, func(c *redis.Client) error { // a dead node is no master
+		_ = withRedis(addr, func(c *redis.Client) error { // a dead node is not a master
 			role, err := c.Do(ctx, "ROLE").Slice()
 			if err == nil && len(role) > 0 && fmt.Sprint(role[0]) == "master" {
 				addrs = append(addrs, addr)
@@ -142,7 +142,7 @@ func (r *redisServers) limitKeys(ctx context.Context) (map[string]bool, error) {
 	return keys, nil
 }
 
-// withRedis runs the action with a client that never retries, and leaves nothing behind.
+// withRedis runs action with a client that never retries and leaves nothing behind.
 func withRedis(addr string, action func(*redis.Client) error) error {
 	client := redis.NewClient(&redis.Options{
 		Addr: addr, MaxRetries: -1, DialerRetries: 1, DialTimeout: 5 * time.Second, PoolSize: 1, ContextTimeoutEnabled: true,

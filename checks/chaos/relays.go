@@ -11,44 +11,44 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// mode is what a relay does with what goes through it.
+// mode is how a relay treats the traffic.
 type mode int
 
 const (
 	through   mode = iota
 	cut            // connections break, and new ones break at once
-	silent         // connections come about and stay, and nothing comes through
+	silent         // connections open and stay open, but nothing comes through
 	slow           // each answer comes late
 	garbled        // answers have bytes changed
 	throttled      // Kafka's answers ask for pauses of days
 )
 
-// slowness is how late an answer is on a slow link.
+// slowness is the delay of an answer on a slow link.
 const slowness = 350 * time.Millisecond
 
-// damagedPercent is how many of Kafka's answers are garbled, or ask for pauses.
+// damagedPercent is the percentage of Kafka's answers that are garbled or ask for pauses.
 const damagedPercent = 30
 
-// tcpRelay forwards connections to a server. Those of other servers, its replica and
-// sentinels, pass unchanged in every mode: a replica that took garbage for data would keep
-// it after the fault, and a sentinel could be sent to a stranger's port.
+// tcpRelay forwards connections to a server. Connections of other servers, its replica and
+// sentinels, pass unchanged in every mode. A replica that took garbage for data would keep it
+// after the fault, and a sentinel could be sent to the port of an unrelated process.
 type tcpRelay struct {
 	*testenv.Relay
-	garbler *testenv.Garbler // of Kafka's answers; with nil any bytes are changed
+	garbler *testenv.Garbler // garbler of Kafka's answers; if nil, any bytes are changed
 
 	mu  sync.Mutex
-	rng *rand.Rand // for garbage
+	rng *rand.Rand // source of garbage
 }
 
-// peers are in the first words of other servers: of a replica, and of a sentinel, which
-// gives its name.
+// peers are parts of the first commands of other servers: of a replica, and of a sentinel, which
+// sends its name.
 var peers = [][]byte{[]byte("\r\nPSYNC\r\n"), []byte("\r\nsentinel-")}
 
 func isPeer(question []byte) bool {
 	return slices.ContainsFunc(peers, func(p []byte) bool { return bytes.Contains(question, p) })
 }
 
-// newTCPRelay returns a relay to a server. One to Kafka has a garbler, which knows where
+// newTCPRelay returns a relay to a server. A relay to Kafka has a garbler, which knows where
 // answers begin and end.
 func newTCPRelay(t testing.TB, target string, seed uint64, garbler *testenv.Garbler) *tcpRelay {
 	config := testenv.RelayConfig{Garbler: garbler}
@@ -100,11 +100,11 @@ type udpRelay struct {
 	*testenv.UDPRelay
 
 	mu     sync.Mutex
-	offset time.Duration // of the sender's clock, as the aggregator sees it
-	line   []byte        // a count of the key that stands for others
+	offset time.Duration // offset of the sender's clock, as the aggregator sees it
+	line   []byte        // a count of the sample key
 }
 
-// newUDPRelay forwards to target. Of the packets with sample in a line, it keeps the line.
+// newUDPRelay returns a relay to target. It keeps the first line that contains sample.
 func newUDPRelay(t testing.TB, target, sample string) *udpRelay {
 	r := new(udpRelay)
 	r.UDPRelay = testenv.NewUDPRelay(t, func(packet []byte, send func([]byte)) {
@@ -128,7 +128,7 @@ func (r *udpRelay) setOffset(d time.Duration) {
 	r.offset = d
 }
 
-// sampleLine returns a line of the key that stands for others; nil until one has come.
+// sampleLine returns the line that contains the sample, or nil until one has come.
 func (r *udpRelay) sampleLine() []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -8,16 +8,16 @@ import (
 	"github.com/hotparam/hotparam/checks/chaos/oracle"
 )
 
-// Rules that no event changes. The oracle knows them by these figures.
+// Figures of the rules that no event changes, for the rules and the oracle.
 const (
 	hotThreshold = 30 // requests per second over all instances
-	hotRate      = 5  // then, on each instance
-	steadyRate   = 20 // of the key that is hot all the time, at each instance
-	soloRate     = 10 // over all instances, by Redis
+	hotRate      = 5  // limit of a hot key, on each instance
+	steadyRate   = 20 // requests for the steady key, at each instance
+	soloRate     = 10 // over all instances, decided by Redis
 	soloBurst    = 2
 )
 
-// limit is one limit as the file has it and as the oracle knows it.
+// limit is a limit in the form of the file and of the oracle.
 type limit struct {
 	text  string // the fields of limit:
 	quota oracle.Quota
@@ -27,7 +27,7 @@ func perMinute(family string, n, burst float64) oracle.Quota {
 	return oracle.Quota{Family: family, Rate: n / 60, Burst: burst}
 }
 
-// A bucket and gcra are one family: they share their state. All else stands beside it.
+// A bucket and gcra are one family, since they share their state. All other limits are separate.
 var (
 	bucketLimits = []limit{
 		{"rate: 10/1m", perMinute("bucket", 10, 10)},
@@ -63,17 +63,17 @@ var (
 	}
 )
 
-// variants is how many files there are that differ in these limits.
+// variants is the number of files that differ in these limits.
 const variants = 6
 
-// maxWait is how long a request waits for its turn.
+// maxWait is the longest time that a request waits for its turn.
 const maxWait = 2 * time.Second
 
-// rolling are the rules whose limits events change, by their route.
+// rolling are the rules whose limits events change, by route.
 var rolling = map[string]struct {
 	limits []limit
-	exact  bool   // over all instances, by Redis
-	more   string // fields of limit:
+	exact  bool   // over all instances, decided by Redis
+	more   string // more fields of limit:
 }{
 	"bucket": {bucketLimits, true, ""},
 	"log":    {logLimits, true, ""},
@@ -81,7 +81,7 @@ var rolling = map[string]struct {
 	"wait":   {waitLimits, false, ", on_limit: wait, wait: 2s"},
 }
 
-// rulesText is the rules of one variant.
+// rulesText returns the rules of one variant.
 func rulesText(variant int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `

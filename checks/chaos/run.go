@@ -21,10 +21,10 @@ type Report struct {
 	Config     Config
 	Events     []string
 	Violations []oracle.Violation
-	Requests   int           // answered
-	Limited    int           // of these refused
-	Slowest    time.Duration // of those that did not wait for their turn
-	Stalled    time.Duration // how long the machine itself stood still
+	Requests   int           // answered requests
+	Limited    int           // refused requests among them
+	Slowest    time.Duration // slowest request that did not wait for its turn
+	Stalled    time.Duration // time for which the machine itself stood still
 }
 
 // Broken reports whether an invariant was broken.
@@ -45,7 +45,7 @@ func (r *Report) String() string {
 	return text
 }
 
-// run is a run in progress. Its methods belong to the goroutine that called Run.
+// run is a run in progress. Its methods must be called from the goroutine that called Run.
 type run struct {
 	*fleet
 	judge     *judge
@@ -58,18 +58,18 @@ type run struct {
 	report Report
 }
 
-// maxViolations is how many are kept: the first are those that matter.
+// maxViolations is the number of violations kept: the first ones matter.
 const maxViolations = 100
 
-// Run starts a fleet, does to it what the seed says, and returns what the oracle found.
-// What cannot be started fails or skips the test. All that was started has ended when
+// Run starts a fleet, injects the events of the seed and returns the oracle's findings. If
+// something cannot be started, it fails or skips the test. All started processes have ended when
 // Run returns.
 func Run(tb testing.TB, c Config) *Report {
 	tb.Helper()
 	if err := c.validate(); err != nil {
 		tb.Fatal(err)
 	}
-	logging.Disable() // the Redis client's own lines, one a try
+	logging.Disable() // the Redis client logs a line for every try
 	s := &scope{TB: tb}
 	defer s.close()
 	r := &run{report: Report{Config: c}, broken: make(chan struct{})}
@@ -148,7 +148,7 @@ func (r *run) events() {
 	origin := r.now()
 	for _, e := range plan(r.c) {
 		if r.now()-origin > r.c.Duration && len(r.c.Only) == 0 {
-			break // starting and ending took longer than planned
+			break // starting and ending events took longer than planned
 		}
 		if r.isBroken() {
 			break
@@ -167,8 +167,7 @@ func (r *run) events() {
 	}
 }
 
-// settle lets some time pass without faults, and more if the clients of Kafka have to be
-// replaced first.
+// settle lets the calm pass without faults, and more if clients of Kafka must be replaced first.
 func (r *run) settle(calm time.Duration) {
 	r.sleep(calm)
 	for r.judge.isTroubled() && !r.isBroken() {
@@ -201,7 +200,7 @@ func (r *run) violated(v oracle.Violation) {
 
 func (r *run) logf(format string, args ...any) { fmt.Fprintf(r.c.Log, format+"\n", args...) }
 
-// isBroken reports whether the run ends early.
+// isBroken reports whether a violation ends the run early.
 func (r *run) isBroken() bool {
 	select {
 	case <-r.broken:
@@ -221,8 +220,8 @@ func (r *run) sleep(d time.Duration) {
 	}
 }
 
-// findLimitKeys asks once for each key of an exact limit, and sees which key in Redis
-// that makes: their names are hashes.
+// findLimitKeys finds the key in Redis of each exact limit. The names are hashes, so it requests
+// each limit once and sees which key appears.
 func (r *run) findLimitKeys() {
 	r.limitKeys = make(map[string]string)
 	known, err := r.redis.limitKeys(r.Context())
@@ -257,16 +256,15 @@ func (r *run) findLimitKeys() {
 	}
 }
 
-// limitNames returns the names of the limits in limitKeys, in their order.
+// limitNames returns the sorted names of the limits in limitKeys.
 func (r *run) limitNames() []string { return slices.Sorted(maps.Keys(r.limitKeys)) }
 
-// without returns all but some of the names.
+// without returns names except some.
 func without(names []string, some ...string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(some, name) })
 }
 
-// loads returns how often the instances have loaded the published set, or looked whether it
-// has changed.
+// loads returns how often the instances have loaded the published set or checked it for changes.
 func (r *run) loads() (sum float64) {
 	for _, a := range r.apis {
 		if s, err := a.state(r.Context(), r.load.client[a.index], false); err == nil {

@@ -6,25 +6,25 @@ import (
 	"testing"
 )
 
-// scope is the life of one run within a test or a command: what was started for it ends
-// with it, and the output of its processes is not shown, however the test ends.
+// scope is the lifetime of one run within a test or a command. Whatever is started in it ends
+// with it. The output of its processes is not shown, however the test ends.
 type scope struct {
 	testing.TB
 	mu    sync.Mutex
 	undos []func()
 }
 
-// Cleanup has f called when the run is over, the last one first.
+// Cleanup registers f to be called at the end of the run, in last-in, first-out order.
 func (s *scope) Cleanup(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.undos = append(s.undos, f)
 }
 
-// Failed returns false, so that testenv does not log what each process wrote.
+// Failed returns false, so that testenv does not log the output of each process.
 func (s *scope) Failed() bool { return false }
 
-// TempDir returns a directory that lives as long as the test, beyond the processes.
+// TempDir returns a directory that lives as long as the test and outlives the processes.
 func (s *scope) TempDir() string { return s.TB.TempDir() }
 
 func (s *scope) close() {

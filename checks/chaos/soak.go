@@ -19,12 +19,12 @@ import (
 type figure struct {
 	name  string
 	unit  string
-	slack float64 // how much more it may be in the end whatever it was
+	slack float64 // growth that is always allowed
 }
 
-// figures are flat if the median of the last third of the samples is at most a tenth,
-// or the slack, above that of the first third. The first quarter of a soak is left out:
-// tables and pools fill then.
+// figures are flat if the median of the last third of the samples exceeds that of the first third
+// by at most a tenth or the slack. The first quarter of a soak is left out, since tables and
+// pools fill then.
 var figures = []figure{
 	{"resident", "MB", 6},
 	{"heap", "MB", 3},
@@ -33,10 +33,10 @@ var figures = []figure{
 	{"connections", "", 8},
 }
 
-// maxGrowth is how much more the last third may be.
+// maxGrowth is the largest ratio of the last third to the first.
 const maxGrowth = 1.1
 
-// series are the samples of one figure of one process.
+// series holds the samples of one figure of one process.
 type series struct {
 	process string
 	figure  figure
@@ -72,7 +72,7 @@ type SoakReport struct {
 	series     []*series
 }
 
-// Broken reports whether something grew, or an invariant was broken.
+// Broken reports whether something grew or an invariant was broken.
 func (r *SoakReport) Broken() bool {
 	return len(r.Violations) > 0 || slices.ContainsFunc(r.series, (*series).grows)
 }
@@ -95,8 +95,8 @@ func (r *SoakReport) String() string {
 	return b.String()
 }
 
-// Soak runs a fleet under a steady load of mixed keys, without any fault, and samples
-// what its processes hold.
+// Soak runs a fleet under a steady load of mixed keys, without any fault, and samples the
+// resources of its processes.
 func Soak(tb testing.TB, c Config) *SoakReport {
 	tb.Helper()
 	c.Scenario = "calm"
@@ -114,7 +114,7 @@ func Soak(tb testing.TB, c Config) *SoakReport {
 
 type soak struct{ series []*series }
 
-// mix asks for ever new values, some of which become hot for a while.
+// mix requests ever new values, some of which become hot for a while.
 func (k *soak) mix(ctx context.Context, r *run) {
 	rng := rand.New(rand.NewPCG(r.c.Seed, 3))
 	var asking sync.WaitGroup
@@ -166,9 +166,9 @@ func (k *soak) add(p *child, heap, goroutines float64) {
 	}
 }
 
-// addRedis adds what Redis holds: that is ours, too.
+// addRedis adds the memory and connections of Redis, which hotparam also causes.
 func (k *soak) addRedis(ctx context.Context, addr string) {
-	_ = withRedis(addr, func(c *redis.Client) error { // it is asked again soon
+	_ = withRedis(addr, func(c *redis.Client) error { // sampled again soon
 		info, err := c.InfoMap(ctx, "memory", "clients").Result()
 		if err != nil {
 			return err

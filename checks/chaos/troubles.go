@@ -9,28 +9,28 @@ import (
 	"github.com/hotparam/hotparam/checks/chaos/oracle"
 )
 
-// troubles are what processes say of their clients of Kafka. Until these are replaced,
-// I2 asks no more than that.
+// troubles are the states that processes report of their Kafka clients. Until these are replaced,
+// I2 requires nothing but the report.
 type troubles struct {
-	sources oracle.Named // aggregators, at /-/ready
+	sources oracle.Named // aggregators, by /-/ready
 	sinks   oracle.Named // instances, by the metrics of their sinks
 }
 
 func newTroubles() troubles {
 	return troubles{
 		sources: oracle.Named{Enough: 1, Most: sourceReplaced},
-		// The counts of all others still make the key hot.
+		// The counts of all other instances still make the key hot.
 		sinks: oracle.Named{Enough: instances - (hotThreshold-1)/steadyRate, Most: sinkReplaced},
 	}
 }
 
-// fault says that up to now there was a fault of Kafka.
+// fault records that a fault of Kafka lasted up to now.
 func (t *troubles) fault(now time.Duration) {
 	t.sources.Fault(now)
 	t.sinks.Fault(now)
 }
 
-// excuseTroubles excuses what processes name.
+// excuseTroubles excuses the consequences of reported troubles.
 func (j *judge) excuseTroubles(now time.Duration) {
 	if j.troubles.sources.Excuses(now, &j.stalls) || j.troubles.sinks.Excuses(now, &j.stalls) {
 		for i := range j.hot {
@@ -41,13 +41,13 @@ func (j *judge) excuseTroubles(now time.Duration) {
 		return
 	}
 	for _, l := range j.levels {
-		if l.Invariant == oracle.I2 { // 503 is how an aggregator names it, or that another took over
+		if l.Invariant == oracle.I2 { // 503 is how an aggregator reports the trouble or a takeover
 			l.Excuse(now)
 		}
 	}
 }
 
-// isTroubled reports whether anything is excused by what processes name.
+// isTroubled reports whether a reported trouble excuses anything now.
 func (j *judge) isTroubled() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -55,14 +55,14 @@ func (j *judge) isTroubled() bool {
 	return j.troubles.sources.Excuses(now, &j.stalls) || j.troubles.sinks.Excuses(now, &j.stalls)
 }
 
-// sampleSource records what an aggregator says at /-/ready.
+// sampleSource records an aggregator's answer at /-/ready.
 func (j *judge) sampleSource(name string, ready string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.troubles.sources.Sample(name, strings.Contains(ready, "partitions stand still") || strings.Contains(ready, "consumer group"))
 }
 
-// forgetTroubles forgets what a process said that has ended.
+// forgetTroubles drops the reports of a process that has ended.
 func (j *judge) forgetTroubles(name string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -70,14 +70,14 @@ func (j *judge) forgetTroubles(name string) {
 	j.troubles.sinks.Sample(name, false)
 }
 
-// sinkWatch is what an instance said of its sink last.
+// sinkWatch is an instance's last report about its sink.
 type sinkWatch struct {
 	failed  int64
 	waiting bool
 }
 
-// checkSink asks an instance for its sink's metrics: whether it lacks the brokers, has
-// lost counts, or has had records all the time that it could not deliver.
+// checkSink reads an instance's sink metrics. It records whether the sink has no connection, lost
+// counts, or had undelivered records at this check and the last.
 func (f *fleet) checkSink(ctx context.Context, j *judge, client *http.Client, w *watched) {
 	s, err := w.state(ctx, client, false)
 	waits := s.Sink.Waiting > 0

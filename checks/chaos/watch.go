@@ -17,8 +17,8 @@ import (
 
 // Bounds of I4.
 const (
-	maxLines       = 100 // of a log, within ten seconds
-	maxDescriptors = 200 // of a process, after a fault
+	maxLines       = 100 // lines of a log within ten seconds
+	maxDescriptors = 200 // descriptors of a process after a fault
 	maxGoroutines  = 400
 	healthBound    = time.Second
 )
@@ -50,8 +50,8 @@ func (j *judge) watch(p *child, aggregator bool) *watched {
 	}
 }
 
-// watch samples a process until the context ends. An aggregator is also asked for its
-// health, each time over a new connection.
+// watch samples a process until the context ends. It also checks the health of an aggregator,
+// each time over a new connection.
 func (f *fleet) watch(ctx context.Context, j *judge, w *watched) {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 5 * time.Second}
 	tick := time.NewTicker(500 * time.Millisecond)
@@ -122,7 +122,8 @@ func (f *fleet) checkHealth(ctx context.Context, j *judge, client *http.Client, 
 	}
 }
 
-// countGoroutines asks an instance, or an aggregator's metrics.
+// countGoroutines returns the number of goroutines, from an instance's state or an aggregator's
+// metrics.
 func (w *watched) countGoroutines(ctx context.Context, client *http.Client) (float64, error) {
 	if w.aggregator {
 		return w.metric(ctx, client, "go_goroutines")
@@ -131,7 +132,7 @@ func (w *watched) countGoroutines(ctx context.Context, client *http.Client) (flo
 	return float64(s.Goroutines), err
 }
 
-// state is what an instance says of itself.
+// state is an instance's report about itself.
 type state struct {
 	Goroutines int
 	Heap       int64
@@ -141,7 +142,7 @@ type state struct {
 		Failures, Probes, Local uint64
 		Away                    time.Time
 	}
-	Sink struct { // with Kafka
+	Sink struct { // set with Kafka
 		Waiting   int64
 		Connected bool
 		Failed    struct{ BufferFull, Delivery, NotConnected int64 }
@@ -169,22 +170,22 @@ func (p *child) metric(ctx context.Context, client *http.Client, name string) (f
 	return testenv.Metric(text, name)
 }
 
-// How many commands Redis may refuse within five seconds. In an outage all clients are
-// refused, and who tries again without a pause makes thousands; a poisoned key may refuse
-// each request for it.
+// The most commands that Redis may refuse within five seconds. In an outage all clients are
+// refused, and a client that retries without a pause makes thousands of tries. A poisoned key may
+// refuse each request for it.
 const (
 	maxRefusedWrites   = 400
-	maxRefusedCommands = 1000 // for any other reason
+	maxRefusedCommands = 1000 // refused for any other reason
 )
 
-// watchRedis samples how many commands Redis refuses, until the context ends.
+// watchRedis samples the number of commands that Redis refuses, until the context ends.
 func (f *fleet) watchRedis(ctx context.Context, j *judge) {
 	writes := oracle.Cap{Subject: "writes that Redis refused", Most: maxRefusedWrites, Window: 5 * time.Second}
 	others := oracle.Cap{Subject: "commands that Redis refused", Most: maxRefusedCommands, Window: 5 * time.Second}
 	every(ctx, 500*time.Millisecond, func(int) {
 		ctx, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
-		_ = withRedis(f.redis.single.Addr(), func(c *redis.Client) error { // it is sampled again soon
+		_ = withRedis(f.redis.single.Addr(), func(c *redis.Client) error { // sampled again soon
 			info, err := c.InfoMap(ctx, "stats", "errorstats").Result()
 			if err != nil {
 				return err
@@ -196,7 +197,7 @@ func (f *fleet) watchRedis(ctx context.Context, j *judge) {
 			var outage float64
 			for _, code := range []string{"LOADING", "MISCONF", "NOREPLICAS", "OOM", "READONLY"} {
 				count, _ := strings.CutPrefix(info["Errorstats"]["errorstat_"+code], "count=")
-				n, _ := strconv.ParseFloat(count, 64) // not there until the first
+				n, _ := strconv.ParseFloat(count, 64) // absent until the first error
 				outage += n
 			}
 			f.tell(j, writes.Sample(f.now(), outage))

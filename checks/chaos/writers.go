@@ -11,26 +11,26 @@ import (
 	"github.com/hotparam/hotparam/checks/chaos/oracle"
 )
 
-// writers follows the stream of changes, as docs/design/redis.md describes it: once an owner's
-// successor has written, no process writes under an earlier epoch.
+// writers follows the stream of changes that docs/design/redis.md describes. Once an owner's
+// successor has written, no process may write under an earlier epoch.
 type writers struct {
-	last   string           // id of the last change that was read
-	epochs map[string]int64 // by owner
+	last   string           // id of the last change read
+	epochs map[string]int64 // epoch of each owner
 }
 
-// follow reads the stream until the context ends. It forgets the epochs while Redis may
-// lose its state, as they begin anew then.
+// follow reads the stream until the context ends. It forgets the epochs while Redis may lose its
+// state, since they restart then.
 func (w *writers) follow(ctx context.Context, r *run) {
 	w.last, w.epochs = "-", make(map[string]int64)
 	every(ctx, time.Second, func(int) {
 		if r.judge.anew() {
 			w.epochs = make(map[string]int64)
-			w.last = "(" + strconv.FormatInt(time.Now().UnixMilli(), 10) + "-0" // whatever is older was of before
+			w.last = "(" + strconv.FormatInt(time.Now().UnixMilli(), 10) + "-0" // older changes belong to the lost state
 			return
 		}
 		ctx, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
-		_ = withRedis(r.redis.single.Addr(), func(c *redis.Client) error { // it is read a second later
+		_ = withRedis(r.redis.single.Addr(), func(c *redis.Client) error { // read again a second later
 			changes, err := c.XRange(ctx, redisName("events"), w.last, "+").Result()
 			for _, change := range changes {
 				w.read(r, change)

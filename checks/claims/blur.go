@@ -1,18 +1,19 @@
 package claims
 
-// blur is how much earlier and later than they come counts may be placed, as their
-// instance's clock is not known any better; and how much earlier besides, if it may be
-// slow and they are known to be in doubt.
+// blur is the uncertainty of a count's place in time, since the clock of its instance is not
+// known exactly. The count may be placed up to early before and up to late after its arrival at
+// the collector. The doubt is added to early if the clock may be slow and the count is known to
+// be in doubt.
 type blur struct{ early, late, doubt int64 }
 
-// blurred is a count of a key in a pane, with its blur in panes.
+// blurred is a count of a key in a pane with its blur in panes.
 type blurred struct {
 	blur
 	n int64
 }
 
-// blur notes that n counts of a key in the newest pane, which begin at an instant, are
-// blurred.
+// blur records that n counts of a key in the newest pane are blurred. at is the time at which
+// they begin.
 func (r *reference) blur(key int32, n, at int64, by blur) {
 	b := blurred{blur{r.newest - r.index(at-by.early), r.index(at+by.late) - r.newest, 0}, n}
 	b.doubt = r.newest - r.index(at-by.early-by.doubt) - b.early
@@ -27,9 +28,9 @@ func (r *reference) blur(key int32, n, at int64, by blur) {
 	r.blurs = true
 }
 
-// bounds are the least and the most that a key can have in the window that ends with a
-// pane, as the clocks are known: its count there if all are right. placed is the least
-// without the doubtful counts.
+// bounds returns the least and the most that a key can have in the window that ends with a pane,
+// given what can be known about the clocks. Both equal the key's count there if all clocks are
+// right. placed is the least without the doubtful counts.
 func (r *reference) bounds(key int32, last int64) (least, most, placed int64) {
 	truth := r.truth(key, last)
 	least, most, placed = truth, truth, truth

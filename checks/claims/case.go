@@ -12,73 +12,72 @@ import (
 type Case struct {
 	Name   string
 	Stream func(seed uint64) (Stream, error)
-	// Rules are looked for all at once, each with counts of its own.
+	// Rules are all applied in the same run, each with counts of its own.
 	Rules []Rule
-	// Instances is over how many collectors the stream is spread.
+	// Instances is the number of collectors that the stream is spread over.
 	Instances int
-	// Clocks are those of the first instances, the others' are right; nil: no instance says
-	// when it sends, and all are right. With a clock that is set nothing is to be held back:
-	// Lines is 0.
+	// Clocks are the clocks of the first instances; the clocks of the others are right. If Clocks
+	// is nil, instances do not send times and all clocks are right. If a clock is set during the
+	// run, nothing may be held back, so Lines must be 0.
 	Clocks []Clock
-	// Keys is how many keys a collector holds. Zero means its default.
+	// Keys is the number of keys that a collector holds. Zero means its default.
 	Keys int
-	// Lines is the most that a collector sends in one flush; 0: as many as
-	// there are.
+	// Lines is the most lines that a collector sends in one flush. Zero means no limit.
 	Lines int
-	// Memory is what the windows of all parts may hold, in bytes; Parts is over
-	// how many detectors the keys are spread.
+	// Memory is the most that the windows of all parts may hold, in bytes. Parts is the number of
+	// detectors that the keys are spread over.
 	Memory  int64
 	Parts   int
 	Network Network
 	Seed    uint64
-	// Within is how soon after the stream's first event all keys that reach the
-	// threshold at all must be hot. Zero means any time.
+	// Within is the time from the stream's first event in which all keys that ever reach the
+	// threshold must be hot. Zero means any time.
 	Within time.Duration
-	// Measure measures memory and allocations, of the whole process: nothing else
-	// may run in it.
+	// Measure measures memory and allocations of the whole process, so nothing else may run in
+	// it.
 	Measure bool
 }
 
-// Rule is when a key is hot: N counts within D. It cools when it has been below
-// Exit for CoolDown, not before Hold has passed.
+// Rule defines when a key is hot: at N counts within D. It cools once it has been below Exit for
+// CoolDown and Hold has passed.
 type Rule struct {
 	N, Exit  int64
 	D, Hold  time.Duration
 	CoolDown time.Duration
-	// Changes is how often a key may change its state. Zero means any number.
+	// Changes is the most changes of a key's state. Zero means any number.
 	Changes int
 }
 
-// NewRule has the documented default for the exit: 80% of the threshold.
+// NewRule returns a rule with the documented default exit, 80% of the threshold.
 func NewRule(n int64, d, hold time.Duration) Rule {
 	return Rule{N: n, Exit: max(1, (n*4+4)/5), D: d, Hold: hold}
 }
 
-// width and panes are those of the rule's window: panes of D/60, but at least
-// 100 ms, and as many whole ones as fit.
+// width and panes return the length and the number of the window's panes. A pane is D/60 but at
+// least 100 ms, and the window has as many whole panes as fit in D.
 func (r Rule) width() int64 { return max(int64(100*time.Millisecond), int64(r.D)/60) }
 func (r Rule) panes() int64 { return int64(r.D) / r.width() }
 
-// Network is what becomes of packets on their way.
+// Network holds the delays, losses and duplication of packets in transit.
 type Network struct {
-	// Delay is between these two, for each packet anew, so packets overtake
-	// each other.
+	// Least and Most bound each packet's delay. Every packet has its own delay, so packets
+	// overtake each other.
 	Least, Most time.Duration
-	// Lost and Doubled are the parts of all packets that this happens to.
+	// Lost and Doubled are the shares of packets that are lost and delivered twice.
 	Lost, Doubled float64
 }
 
-// lag is how long the detectors wait for counts that are on their way.
+// lag is the time that the detectors wait for counts in transit.
 const lag = 250 * time.Millisecond
 
-// grace is how much later than a window counts are still placed.
+// grace is how long after the end of a window counts are still placed.
 const grace = 2 * time.Second
 
 var anyRoute, _ = rules.ParseRoute("*")
 
 func ruleID(i int) string { return fmt.Sprintf("r%d", i) }
 
-// rules are the case's in the product's words.
+// rules returns the case's rules in the form that the product takes.
 func (c *Case) rules() *rules.Rules {
 	ruleset := &rules.Rules{Namespace: "claims"}
 	for i, r := range c.Rules {
@@ -92,7 +91,7 @@ func (c *Case) rules() *rules.Rules {
 	return ruleset
 }
 
-// String describes the case's conditions in a few words.
+// String describes the network in a few words.
 func (n Network) String() string {
 	var words []string
 	if n.Most > 0 {

@@ -1,12 +1,12 @@
 package claims
 
-// Claim is one of those that docs/design/aggregator.md makes.
+// Claim is one of the claims in docs/design/aggregator.md.
 type Claim int
 
-// The claims, by the violation.
+// The claims, each described by its violation.
 const (
 	LowAbove   Claim = iota // low is above the truth
-	HighBelow               // high is below it
+	HighBelow               // high is below the truth
 	FalseHot                // hot with a low below the threshold, or without reason
 	Missed                  // truth ≥ threshold + floor, and not hot within a flush and the lag
 	Untold                  // truth ≥ threshold > floor, and not even suspect
@@ -14,12 +14,12 @@ const (
 	HoldBroken              // cooled within the hold
 	NotInTurn               // hot twice, or cool without hot
 	Flapping                // more changes than the rule allows
-	Stuck                   // still hot though all has been silent for long
+	Stuck                   // still hot long after all counts stopped
 	Inexact                 // no budget bound and nothing was lost, and the bounds are apart
-	Uncounted               // what was counted does not add up
-	Refused                 // a packet that came once and in time was not taken
-	TooSlow                 // hot later than it must be
-	OverBudget              // more memory, lines or allocations than there may be
+	Uncounted               // the sums of counts and packets do not agree
+	Refused                 // a packet that came once and in time was rejected
+	TooSlow                 // hot too late
+	OverBudget              // more memory, lines or allocations than allowed
 	claims
 )
 

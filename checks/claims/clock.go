@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// Clock is an instance's clock: how far it is ahead of the aggregator's, how much more so
-// with each second, and how much it is set forward, once, when so much of the stream has
-// passed.
+// Clock is an instance's clock. It is Ahead of the aggregator's clock and gains Drift seconds per
+// second. It is set forward once by Set, when At of the stream has passed.
 type Clock struct {
 	Ahead time.Duration
 	Drift float64
@@ -16,33 +15,33 @@ type Clock struct {
 	At    time.Duration
 }
 
-// clocks are those of a run's instances, and what an aggregator can know of them.
+// clocks holds the clocks of a run's instances and what an aggregator can know about them.
 type clocks struct {
-	of    []Clock // none: nobody says when packets are sent
+	of    []Clock // nil if packets carry no times
 	began int64
-	most  int64 // of the network's delays
+	most  int64 // longest delay of the network
 	heard []heard
 	late  int64 // counts that may be placed too late for any window
 }
 
-// heard is what an aggregator has got of an instance whose clock it does not know yet.
+// heard is what an aggregator received from an instance whose clock it does not know yet.
 type heard struct {
 	first, last int64
-	packets     int    // none of them overtaken
-	newest      uint64 // packet
-	ahead       int64  // the clock, then
+	packets     int    // packets that were not overtaken
+	newest      uint64 // number of the newest packet
+	ahead       int64  // offset of the clock at the newest packet
 }
 
 const (
-	// Told in docs/design/aggregator.md: clocks within slack are left alone, a clock's offset is the
-	// least delay of forgets, and is known after knownAfter of packets, of which there
-	// have to be some.
+	// From docs/design/aggregator.md: clocks within slack are left alone. A clock's offset is the
+	// least delay of forgets. It is known after knownAfter of packets, if at least knownFrom
+	// came.
 	slack      = 250 * int64(time.Millisecond)
 	forgets    = 30 * second
 	knownAfter = second + 4*tenth
 	knownFrom  = 10
-	// set is for how long around the instant at which a clock is set counts are placed
-	// anyhow.
+	// set is the time before and after a clock is set in which counts may be placed anywhere
+	// between the two times.
 	set = second
 )
 
@@ -55,7 +54,7 @@ func newClocks(c *Case, began int64) *clocks {
 	return k
 }
 
-// doubted reports whether some clock may be taken for a delay at first.
+// doubted reports whether some clock may at first be mistaken for a delay.
 func (c *Case) doubted() bool {
 	for _, of := range c.Clocks {
 		if int64(of.Ahead) < -slack || of.Drift != 0 || of.Set != 0 {
@@ -65,7 +64,8 @@ func (c *Case) doubted() bool {
 	return false
 }
 
-// slackClocks reports whether some clock is off, none by more than is left alone, and none changes.
+// slackClocks reports whether some clock is off, none changes, and none is off by more than
+// slack.
 func (c *Case) slackClocks() bool {
 	off := false
 	for _, of := range c.Clocks {
@@ -77,7 +77,7 @@ func (c *Case) slackClocks() bool {
 	return off
 }
 
-// ahead is how far an instance's clock is ahead at an instant.
+// ahead returns how far an instance's clock is ahead at an instant.
 func (k *clocks) ahead(instance int, at int64) int64 {
 	c := &k.of[instance]
 	d := int64(c.Ahead) + int64(c.Drift*float64(at-k.began))
@@ -87,7 +87,7 @@ func (k *clocks) ahead(instance int, at int64) int64 {
 	return d
 }
 
-// deliver notes that a packet of an instance has come.
+// deliver records the arrival of a packet.
 func (k *clocks) deliver(p *packet) {
 	h := &k.heard[p.instance]
 	if k.of == nil || p.number <= h.newest {
@@ -102,13 +102,13 @@ func (k *clocks) deliver(p *packet) {
 	h.last, h.newest, h.ahead = p.arrives, p.number, ahead
 }
 
-// known reports whether an aggregator must know an instance's clock at an instant.
+// known reports whether an aggregator must know an instance's clock by now.
 func (k *clocks) known(instance int) bool {
 	h := &k.heard[instance]
 	return h.packets >= knownFrom && h.last-h.first >= knownAfter
 }
 
-// blur is that of counts of an instance that begin at an instant.
+// blur returns the blur of an instance's counts that begin at an instant.
 func (k *clocks) blur(instance int, at int64) (by blur) {
 	if k.of == nil || k.of[instance] == (Clock{}) {
 		return by
@@ -120,7 +120,7 @@ func (k *clocks) blur(instance int, at int64) (by blur) {
 		drift := slack + int64(float64(forgets)*max(c.Drift, -c.Drift))
 		by.early, by.late = drift, by.late+drift
 	}
-	if -slack-k.most <= ahead && ahead <= slack+k.most { // it may be left alone
+	if -slack-k.most <= ahead && ahead <= slack+k.most { // the clock may be left alone
 		by.early, by.late = by.early+max(0, -ahead), by.late+max(0, ahead)
 	}
 	if ahead < -slack && !k.known(instance) {
@@ -132,8 +132,8 @@ func (k *clocks) blur(instance int, at int64) (by blur) {
 	return by
 }
 
-// write gives the packet's meta line the times that the instance's clock has when its
-// flush begins and when it is sent.
+// write returns the packet with the times of its meta line replaced by those of the instance's
+// clock: the start of its flush and the time of sending.
 func (k *clocks) write(p *packet) []byte {
 	if k.of == nil {
 		return p.bytes
@@ -148,7 +148,7 @@ func (k *clocks) write(p *packet) []byte {
 			start = was + k.ahead(p.instance, was)
 			sent := p.sent + k.ahead(p.instance, p.sent)
 			fields[i] = "t:" + strconv.FormatInt(start, 10) + ",w:" + strconv.FormatInt(sent, 10)
-		case "b": // it is behind the time: how much earlier than its flush it begins, and that than the one before
+		case "b": // stands after the time; holds how much earlier than its flush the account begins, and the interval from the previous flush
 			sums := strings.Split(value, ".")
 			age, _ := strconv.ParseInt(sums[5], 16, 64)
 			since, _ := strconv.ParseInt(sums[6], 16, 64)

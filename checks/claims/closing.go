@@ -4,13 +4,11 @@ import (
 	"slices"
 )
 
-// told is for how long a key can reach the threshold without being told as a
-// suspect: keys are looked at when they are counted, and once a second; what is
-// found is told within a flush.
+// told bounds the time from reaching the threshold to being published as a suspect. Detectors
+// check keys when they are counted and once a second, and publish the result within a flush.
 const told = second + tenth
 
-// close judges the windows that are over by the lag, after the detectors have
-// closed them.
+// close judges the windows that ended at least the lag ago, after the detectors have closed them.
 func (j *judge) close() {
 	for _, r := range j.rules {
 		over := r.ref.index(j.now-int64(lag)) - 1
@@ -34,7 +32,8 @@ func (j *judge) close() {
 	}
 }
 
-// floorOfLate is the highest floor of a rule since about the lag.
+// floorOfLate returns the highest of a rule's last eight floors, which reach back about as far as
+// the lag.
 func (j *judge) floorOfLate(r *ruling) int64 {
 	copy(r.floors[1:], r.floors[:])
 	r.floors[0] = j.floor(r.number)
@@ -43,8 +42,8 @@ func (j *judge) floorOfLate(r *ruling) int64 {
 	return most
 }
 
-// mustBeHot judges a key that has reached the threshold in a window that is over.
-// It is true if the key may be suspect only, and is not yet.
+// mustBeHot judges a key that reached the threshold in the last closed window. It reports whether
+// the key has still to be published as a suspect, and there is time left to do so.
 func (j *judge) mustBeHot(r *ruling, key int32, floor int64) (owed bool) {
 	r.must[key] = struct{}{}
 	if l := r.lives[key]; l != nil && l.hot {
@@ -64,7 +63,7 @@ func (j *judge) mustBeHot(r *ruling, key int32, floor int64) (owed bool) {
 	switch {
 	case suspect:
 		return false
-	case floor >= r.N: // of a key that can be hidden wholly nobody may have heard
+	case floor >= r.N: // nothing may have arrived of a key that can be hidden entirely
 		return false
 	case r.ref.reach(r.N-floor) > j.suspectsTold:
 		return false
@@ -76,7 +75,7 @@ func (j *judge) mustBeHot(r *ruling, key int32, floor int64) (owed bool) {
 	return true
 }
 
-// silence judges the state when nothing has come for long.
+// silence judges the state after a long time without counts: no key may still be hot.
 func (j *judge) silence() {
 	for _, r := range j.rules {
 		for key, l := range r.lives {

@@ -8,7 +8,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// count gives the collectors what comes in [from, to), which is of one pane.
+// count passes the events in [from, to) to the collectors. The interval must lie within one pane.
 func (r *run) count(from, to int64) {
 	for _, rule := range r.judge.rules {
 		rule.ref.turn(from)
@@ -45,7 +45,7 @@ func (r *run) count(from, to int64) {
 	}
 }
 
-// flush lets time pass until the cut, where collectors flush.
+// flush advances the run to the cut, at which the collectors flush.
 func (r *run) flush(from, at int64) {
 	if from%tenth == 0 {
 		r.steer()
@@ -66,7 +66,7 @@ func (r *run) flush(from, at int64) {
 	r.mostSteered = r.steered
 }
 
-// steer passes to the collectors what production passes to them.
+// steer passes to the collectors the state of the fleet, as in production.
 func (r *run) steer() {
 	if r.Lines == 0 || !r.judge.changed {
 		return
@@ -80,7 +80,8 @@ func (r *run) steer() {
 	r.mostSteered = max(r.mostSteered, r.steered)
 }
 
-// fleet is what the collectors know of the fleet.
+// fleet returns what the collectors know about the fleet: its size, the suspects and the hot
+// keys.
 func (j *judge) fleet(instances int) (f rules.Fleet, hot []rules.Key) {
 	f.Instances = instances
 	for _, list := range j.suspects {
@@ -98,11 +99,11 @@ func (j *judge) fleet(instances int) (f rules.Fleet, hot []rules.Key) {
 	return f, hot
 }
 
-// budget judges what a collector sent since the last time.
+// budget judges the lines that a collector sent since the last call.
 func (r *run) budget(i int, s collector.Stats) {
 	r.exact = r.exact && s.Held == 1 && s.Dropped.Sum() == 0
-	// A key that is hot or suspect is sent all the same; what was held back of it
-	// has a line of its own.
+	// A hot or suspect key is sent regardless of the budget, and its held back counts take a line
+	// of their own.
 	lines := s.Lines - r.lines[i]
 	r.lines[i] = s.Lines
 	if most := int64(max(r.Lines, 2*r.mostSteered)); r.Lines > 0 && lines > most {
@@ -110,9 +111,9 @@ func (r *run) budget(i int, s collector.Stats) {
 	}
 }
 
-// live has collectors flush by themselves, on a clock that is not the real one.
+// live lets collectors flush on their own, on a simulated clock.
 type live struct {
-	step  int64 // how far apart events are at most
+	step  int64 // longest interval between events
 	start func(ctx context.Context, at int64, all []*collector.Collector) (stop func())
 	until func(at int64)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/hotparam/hotparam/internal/decode"
 )
 
-// Count implements [decode.Handler]; it spreads counts as the daemon does.
+// Count implements [decode.Handler]. It spreads counts over the detectors as the daemon does.
 func (r *run) Count(c decode.Count) {
 	r.counted += c.N
 	key, ok := r.stream.ID(c.Text)
@@ -20,13 +20,13 @@ func (r *run) Count(c decode.Count) {
 	r.parts[r.part(key)].Count(c)
 }
 
-// anyRule is for hashes that are the same for all rules, as an aggregator's are.
+// anyRule is passed for hashes that are the same for all rules, like those of an aggregator.
 const anyRule = 255
 
 func (r *run) part(key int32) int { return int(r.hash(key, anyRule)>>56) % r.Parts }
 
-// hash takes the place of rules.Hash, which differs from process to process.
-// Only where collectors are told of keys that is what they have to be given.
+// hash replaces rules.Hash, which differs from process to process. Only collectors that are
+// steered need the hashes of rules.Hash.
 func (r *run) hash(key int32, rule int) uint64 {
 	return base.Mix64(r.Seed*0x9e3779b97f4a7c15+uint64(key)<<8+uint64(rule)) | 1
 }
@@ -46,7 +46,7 @@ func (r *run) Held(rule int, bound, untold int64) {
 }
 
 // HeldBack implements [decode.Handler].
-func (r *run) HeldBack(decode.HeldBack) {} // of rules with a share
+func (r *run) HeldBack(decode.HeldBack) {} // for rules with a share
 
 // Lost implements [decode.Handler].
 func (r *run) Lost(when time.Time) {
@@ -71,7 +71,7 @@ func (r *run) Missing(g decode.Gap) {
 
 // Spare implements [decode.Handler].
 func (r *run) Spare(gap uint64, rule int, hash uint64, known bool) {
-	if key, ok := r.keys[hash]; ok { // else nothing was counted of it
+	if key, ok := r.keys[hash]; ok { // otherwise nothing of it was counted
 		r.parts[r.part(key)].Spare(gap, rule, r.hash(key, anyRule), known)
 	}
 }

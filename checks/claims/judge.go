@@ -9,37 +9,37 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// judge holds what detectors publish against the references.
+// judge checks the output of the detectors against the references.
 type judge struct {
 	stream  Stream
-	inTime  bool // all packets come, within the lag
+	inTime  bool // all packets arrive, within the lag
 	rules   []*ruling
 	now     int64
 	exact   func() bool
 	floor   func(rule int) int64
-	unheard func(since int64) int64 // see network
-	crowded func() bool             // the hot keys are more than there is room for
-	changed bool                    // hot keys or suspects
+	unheard func(since int64) int64 // see network.unheard
+	crowded func() bool             // reports whether there are more hot keys than room for them
+	changed bool                    // hot keys or suspects changed since the last steer
 	began   int64
-	// slackClocks reports whether all clocks are known, off at most by what is left alone, and
-	// keep their time.
+	// slackClocks reports whether all clocks are known, keep their time and are off by at most
+	// the slack.
 	slackClocks bool
-	blind       int64 // counts hidden of any key, as reported in packets that are missing
+	blind       int64 // counts that may be hidden of any key, as reported in missing packets
 
 	suspects [][]rules.Hot
-	listed   map[listing]struct{} // of all suspects
-	// suspectsTold is how many suspects are certain to be published: of more, those with
-	// the highest low counts, as far as there is room for their texts.
+	listed   map[listing]struct{} // all current suspects
+	// suspectsTold is the number of suspects that are certain to be published. If there are more,
+	// those with the highest low counts are published while there is room for their texts.
 	suspectsTold int
 
 	broken   [claims]int64
 	examples []string
 
-	judged    int64 // pairs of bounds
-	windows   int64 // of a hot key that is watched
-	vague     int64 // of which the bounds are unknown, or apart by more than a tenth of the threshold
-	lastFirst int64 // when the last key was hot for the first time
-	lastCool  int64 // when the last key cooled
+	judged    int64 // pairs of bounds judged
+	windows   int64 // windows judged of watched keys that are hot
+	vague     int64 // windows whose bounds are unknown, or apart by more than a tenth of the threshold
+	lastFirst int64 // time at which the latest key became hot for the first time
+	lastCool  int64 // time at which the latest key cooled
 	floorMost int64
 }
 
@@ -51,17 +51,17 @@ type ruling struct {
 	ref    *reference
 	lives  map[int32]*life
 	must   map[int32]struct{} // keys that had to be hot at some time
-	owed   map[int32]int64    // keys that have to be published as suspects, since when
-	floors [8]int64           // of late, in turn
+	owed   map[int32]int64    // time since which each key has to be published as a suspect
+	floors [8]int64           // the last floors, newest first
 }
 
-// least is the least that a key can have in the window that ends with a pane.
+// least returns the least that a key can have in the window that ends with a pane.
 func (r *ruling) least(key int32, last int64) int64 {
 	least, _, _ := r.ref.bounds(key, last)
 	return least
 }
 
-// life is what became of a key that was hot.
+// life is the state of a key that has been hot.
 type life struct {
 	hot     bool
 	since   int64
@@ -89,7 +89,7 @@ func newJudge(c *Case, s Stream) *judge {
 	return j
 }
 
-// maxExamples bounds the examples of violations, for each claim.
+// maxExamples is the most examples kept of each claim's violations.
 const maxExamples = 2
 
 func (j *judge) wrong(c Claim, r *ruling, key int32, format string, args ...any) {
@@ -186,8 +186,7 @@ func (j *judge) cool(r *ruling, key int32, h rules.Hot) {
 	if truth-gap.secret >= r.Exit {
 		j.wrong(CoolEarly, r, key, "cool at %s with %d (%d of them never heard of), the exit is %d", at(until), truth, gap.secret, r.Exit)
 	}
-	// A count that came late, or a loss that was told late, does not undo what was
-	// decided before.
+	// A count or a report of a loss that came late does not undo an earlier decision.
 	for p := last - 1; j.inTime && r.ref.end(p) > until-int64(r.CoolDown); p-- {
 		if truth, gap := r.least(key, p), j.gap(r, key, p); truth-gap.secret >= r.Exit {
 			j.wrong(CoolEarly, r, key, "cool at %s; at %s it had %d, within the cool-down of %v", at(until), at(r.ref.end(p)), truth, r.CoolDown)
@@ -200,7 +199,7 @@ func (j *judge) cool(r *ruling, key int32, h rules.Hot) {
 	j.bounds(r, key, h, last, "cool")
 }
 
-// bounds holds the counts of a window that is over against the truth.
+// bounds checks the bounds of a closed window against the truth.
 func (j *judge) bounds(r *ruling, key int32, h rules.Hot, last int64, word string) {
 	least, most, _ := r.ref.bounds(key, last)
 	gap := j.gap(r, key, last)
@@ -215,7 +214,7 @@ func (j *judge) bounds(r *ruling, key int32, h rules.Hot, last int64, word strin
 	}
 }
 
-// gap is what the aggregator does not know of a key's count, in the window that
+// gap returns the part of a key's count that the aggregator does not know, in the window that
 // ends with a pane.
 func (j *judge) gap(r *ruling, key int32, last int64) gap {
 	g := r.ref.gap(key, last)
@@ -223,8 +222,7 @@ func (j *judge) gap(r *ruling, key int32, last int64) gap {
 	return g
 }
 
-// account judges what is known of a key in a window that is over, whether it is
-// hot or not.
+// account judges a key's bounds in a closed window, whether or not the key is hot.
 func (j *judge) account(text string, a aggregator.Account) {
 	r, key := j.find(rules.Hot{Key: rules.Key{Rule: a.Rule, Text: text}})
 	if r == nil {
@@ -258,8 +256,9 @@ func (j *judge) Refresh(_ int, hot []rules.Hot) {
 	}
 }
 
-// certain judges the low count of a refresh by the truth, not by what can be known of clocks: the
-// bounds include clocks that are off and left alone, once their senders are known.
+// certain judges the low count of a refresh against the truth, without regard to the uncertainty
+// of clocks. The bounds allow for clocks that are off and left alone, once their senders are
+// known.
 func (j *judge) certain(r *ruling, key int32, h rules.Hot) {
 	over, newest := r.ref.index(j.now-int64(lag))-1, r.ref.newest
 	if !j.slackClocks || r.ref.end(over-r.ref.panes)-j.began < knownAfter+second {
@@ -273,9 +272,9 @@ func (j *judge) certain(r *ruling, key int32, h rules.Hot) {
 	j.wrong(LowAbove, r, key, "refresh: low %d, truth %d of the window that ends at %s, and no more in those beside it", h.Low, r.ref.truth(key, over), at(r.ref.end(over)))
 }
 
-// holdBefore reports whether counts hold of a window that ended up to half a second before the
-// newest that is over by the lag. After a loss they may be of such a window, while nothing is
-// lost they may not.
+// holdBefore reports whether the bounds hold for a window that ended up to half a second before
+// the last closed one. They may belong to such a window after a loss, but not while nothing is
+// lost.
 func (j *judge) holdBefore(r *ruling, key int32, h rules.Hot) bool {
 	over := r.ref.index(j.now-int64(lag)) - 1
 	for last := over - 1; r.ref.end(last) >= r.ref.end(over)-second/2; last-- {
@@ -287,9 +286,8 @@ func (j *judge) holdBefore(r *ruling, key int32, h rules.Hot) bool {
 	return false
 }
 
-// present judges counts that may or may not be of the newest
-// window that is over by the lag, or of a later one, whose high count is no bound
-// yet.
+// present judges bounds that belong to the last closed window or to a later one. The high count
+// of a later window is not a bound yet.
 func (j *judge) present(r *ruling, key int32, h rules.Hot, word string) {
 	over, newest := r.ref.index(j.now-int64(lag))-1, r.ref.newest
 	for last := over + 1; last <= newest; last++ {

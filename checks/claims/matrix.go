@@ -11,18 +11,18 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Matrix is what Cases makes cases of.
+// Matrix selects the cases that Cases returns.
 type Matrix struct {
 	Seed uint64
-	// Quick leaves most out and makes the rest small.
+	// Quick leaves most cases out and makes the rest small.
 	Quick bool
 	// Only leaves out the cases without this in their name.
 	Only string
-	// Data is a folder with traces; those that are not there are left out.
+	// Data is a folder with traces; missing traces are skipped.
 	Data string
 }
 
-// networks are the ways in which packets travel.
+// networks lists the networks that cases run on.
 var networks = []Network{
 	{},
 	{Most: 200 * time.Millisecond}, // within the lag, out of order
@@ -32,7 +32,7 @@ var networks = []Network{
 
 const megabyte = 1 << 20
 
-// Cases are those of the long run; skipped says why others are left out.
+// Cases returns the cases of the long run. skipped says why others are left out.
 func (m *Matrix) Cases() (cases []Case, skipped []string, err error) {
 	memories, lines := []int64{megabyte, 4 * megabyte, 16 * megabyte, 64 * megabyte}, []int{0, 500}
 	if m.Quick {
@@ -84,7 +84,7 @@ func (m *Matrix) Cases() (cases []Case, skipped []string, err error) {
 	return append(cases, m.single()...), skipped, nil
 }
 
-// generated is a stream that is made, and the thresholds for it.
+// source is a generated stream and the thresholds for it.
 type source struct {
 	name string
 	Size
@@ -132,16 +132,16 @@ func (m *Matrix) generated() (all []source) {
 
 const traceInstances = 4
 
-// span is how long it takes to go through a trace: its events, or its time.
+// span says how long it takes to replay a trace, by its events or its duration.
 type span int
 
 const (
 	short  span = iota
 	middle      // not for tests
-	long        // nor for a quick look
+	long        // not for tests or a quick run
 )
 
-// traces are thresholds for real traces, which few to a few hundred keys reach.
+// traces lists real traces with thresholds that a few to a few hundred keys reach.
 var traces = []struct {
 	file, by string
 	rules    []Rule
@@ -159,14 +159,14 @@ var traces = []struct {
 	{"cache2k-orm-busy.keys.zst", "id", []Rule{NewRule(100, time.Second, time.Second), NewRule(700, 10*time.Second, time.Second)}, long},
 }
 
-// usual is a rule with all that is left to the defaults.
+// usual returns a rule with the default exit, hold and cool-down.
 func usual(n int64, d time.Duration) Rule {
 	r := NewRule(n, d, rules.DefaultHold)
 	r.CoolDown = rules.DefaultCoolDown
 	return r
 }
 
-// single are cases that stand alone.
+// single returns the cases that stand alone.
 func (m *Matrix) single() (cases []Case) {
 	add := func(c Case) {
 		if strings.Contains(c.Name, m.Only) {

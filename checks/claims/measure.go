@@ -2,14 +2,14 @@ package claims
 
 import "runtime"
 
-// measure is what a run that has the process to itself needs of it.
+// measure holds the measurements of a run that has the process to itself.
 type measure struct {
-	mallocs uint64 // of the collectors' Add
+	mallocs uint64 // allocations in the collectors' Add
 	before  uint64
-	memory  int64 // bytes that the detectors hold in the end: they give none back
+	memory  int64 // bytes that the detectors hold at the end; they never release any
 }
 
-// start and stop are around what may not allocate.
+// start and stop enclose code that must not allocate.
 func (m *measure) start() { m.before = memory().Mallocs }
 func (m *measure) stop()  { m.mallocs += memory().Mallocs - m.before }
 
@@ -18,7 +18,7 @@ func memory() (s runtime.MemStats) {
 	return s
 }
 
-// inUse is how many bytes are in use.
+// inUse returns the bytes of the heap that are in use.
 func inUse() int64 {
 	runtime.GC()
 	return int64(memory().HeapAlloc)

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// network carries packets from the instances to the aggregator, on the run's
-// clock. What does not come through in time is noted in the references.
+// network carries packets from the instances to the aggregator on the run's clock. It records in
+// the references the counts that do not arrive in time.
 type network struct {
 	Network
 	now     int64
@@ -18,28 +18,28 @@ type network struct {
 	from    []sender
 	absent  func(content []content, change gap)
 	read    func(packet []byte, sent int64) ([]content, int64)
-	blind   int64 // what instances hide of any key, that the aggregator cannot know of
-	lost    int64 // packets
+	blind   int64 // counts that instances hide of any key and that the aggregator cannot know about
+	lost    int64 // number of lost packets
 	mass    struct{ lost, refused int64 }
 	doubled int64
 }
 
-// sender is what has become of an instance's packets.
+// sender is the state of an instance's packets.
 type sender struct {
 	random  *rand.Rand
 	sent    uint64
-	heard   uint64 // the highest that was delivered; zero if none was
-	at      int64  // when the last one was
+	heard   uint64 // highest number delivered; zero if none
+	at      int64  // time of the last delivery
 	missing []missing
 }
 
-// missing is a packet that was lost, or is late.
+// missing is a packet that was lost or is late.
 type missing struct {
 	number  uint64
 	sent    int64
 	content []content
-	held    int64 // the most that is hidden of any key, as it reports
-	secret  bool  // nothing has told the aggregator that it is missing
+	held    int64 // most counts hidden of any key, as reported in the packet
+	secret  bool  // the aggregator cannot know yet that the packet is missing
 }
 
 func newNetwork(n Network, seed uint64, instances int) *network {
@@ -50,19 +50,19 @@ func newNetwork(n Network, seed uint64, instances int) *network {
 	return net
 }
 
-// tap is the end of the network at one instance.
+// tap is an instance's end of the network.
 type tap struct {
 	net      *network
 	instance int
 }
 
-// Send takes a packet.
+// Send sends a packet over the network. It never fails.
 func (t *tap) Send(packet []byte) (int, error) {
 	t.net.send(t.instance, packet)
 	return len(packet), nil
 }
 
-// Close belongs to Send.
+// Close does nothing.
 func (t *tap) Close() error { return nil }
 
 // passTo sets the time at which packets are sent.
@@ -72,7 +72,7 @@ func (n *network) passTo(at int64) {
 	n.sending.Unlock()
 }
 
-// send may be called by several goroutines, but not beside anything else.
+// send may be called by several goroutines, but not concurrently with any other method.
 func (n *network) send(instance int, bytes []byte) {
 	n.sending.Lock()
 	defer n.sending.Unlock()
@@ -116,7 +116,7 @@ func (n *network) fly(p packet, bytes []byte) {
 	heap.Push(&n.flight, p)
 }
 
-// miss notes that a packet's counts are absent, and how many they are.
+// miss records a packet's counts as absent and returns their sum.
 func (n *network) miss(instance int, number uint64, bytes []byte) (mass int64) {
 	m := missing{number: number, sent: n.now, secret: true}
 	m.content, m.held = n.read(bytes, n.now)
@@ -130,8 +130,8 @@ func (n *network) miss(instance int, number uint64, bytes []byte) (mass int64) {
 	return mass
 }
 
-// unheard is the most that can be hidden of any key, as reported in packets that were
-// sent since an instant and have not arrived.
+// unheard returns the most that can be hidden of any key, as reported in packets that were sent
+// since an instant and have not arrived.
 func (n *network) unheard(since int64) (sum int64) {
 	for i := range n.from {
 		most := int64(0)
@@ -145,7 +145,7 @@ func (n *network) unheard(since int64) (sum int64) {
 	return sum
 }
 
-// next is the packet that arrives next, before an instant.
+// next returns the next packet to arrive, if it arrives before an instant.
 func (n *network) next(before int64) (packet, bool) {
 	if len(n.flight) == 0 || n.flight[0].arrives >= before {
 		return packet{}, false
@@ -153,19 +153,18 @@ func (n *network) next(before int64) (packet, bool) {
 	return heap.Pop(&n.flight).(packet), true
 }
 
-// remembered is how many packets of an instance an aggregator distinguishes: with a
-// budget of lines, more than are sent in the time that counts may come late.
+// remembered is the number of packets of an instance that an aggregator distinguishes. With a
+// budget of lines, fewer are sent in the time that counts may come late.
 const remembered = 4096
 
-// behind is how many packets a packet was overtaken by.
+// behind returns the number of packets that overtook a packet.
 func (n *network) behind(p packet) int64 { return int64(n.from[p.instance].heard) - int64(p.number) }
 
-// forgotten is after how long of silence an aggregator may know no more of an
-// instance.
+// forgotten is the time of silence after which an aggregator may have forgotten an instance.
 const forgotten = 60 * second
 
-// delivered notes that a packet was given to the aggregator, and whether that
-// took it. again: it had arrived before.
+// delivered records that a packet was passed to the aggregator. again says that it had arrived
+// before, and taken that the aggregator accepted it.
 func (n *network) delivered(p packet, again, taken bool) {
 	s := &n.from[p.instance]
 	if !again {
@@ -190,7 +189,7 @@ func (n *network) delivered(p packet, again, taken bool) {
 		s.heard = p.number
 	}
 	s.at = p.arrives
-	for len(s.missing) > 1024 { // of panes long gone
+	for len(s.missing) > 1024 { // packets of panes long gone
 		if s.missing[0].secret {
 			n.blind -= s.missing[0].held
 		}
@@ -199,7 +198,7 @@ func (n *network) delivered(p packet, again, taken bool) {
 	n.free = append(n.free, p.bytes)
 }
 
-// arrived notes a packet that is missing no more; or that came, and was refused.
+// arrived records a packet that is no longer missing, or one that came and was refused.
 func (n *network) arrived(s *sender, p packet, taken bool) {
 	for i, m := range s.missing {
 		if m.number != p.number {
@@ -223,7 +222,7 @@ func (n *network) arrived(s *sender, p packet, taken bool) {
 	if taken {
 		return
 	}
-	content, _ := n.read(p.bytes, p.sent) // a gap was reported before
+	content, _ := n.read(p.bytes, p.sent) // the gap was reported before
 	for _, c := range content {
 		n.mass.refused += c.n
 	}

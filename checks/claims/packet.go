@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// packet is one on its way.
+// packet is a packet in transit.
 type packet struct {
 	sent     int64
 	arrives  int64
 	order    uint64
 	instance int
 	number   uint64
-	twin     *twins // nil: it comes once
+	twin     *twins // nil if the packet comes once
 	bytes    []byte
 }
 
-// twins are two packets that are the same.
+// twins is shared by two copies of the same packet.
 type twins struct{ arrived bool }
 
 // again reports whether the same packet has arrived before.
@@ -29,18 +29,18 @@ func (p *packet) again() bool {
 	return again
 }
 
-// content is one line of a packet.
+// content is the count in one line of a packet.
 type content struct {
 	rule int
 	key  int32
 	n    int64
-	// The count is of [from, to).
+	// The count belongs to [from, to).
 	from, to int64
 }
 
-// readPacket reads what is in a packet, in the plainest way, from what the
-// documentation says of it, and how much it says that its sender hides of a key: what
-// is dropped, and twice what is held back. It was sent at an instant.
+// readPacket reads the lines of a packet in the plainest way, from the format's documentation.
+// The packet was sent at the time sent. By its own report, its sender hides at most held counts
+// of a key: its drops, and twice the counts it holds back.
 func readPacket(bytes []byte, sent int64, id func([]byte) (int32, bool)) (all []content, held int64) {
 	var at int64
 	var text []byte
@@ -83,7 +83,7 @@ func readPacket(bytes []byte, sent int64, id func([]byte) (int32, bool)) (all []
 	return all, held
 }
 
-// flight are the packets on their way, the next to arrive first.
+// flight is a heap of the packets in transit; the next to arrive is first.
 type flight []packet
 
 func (f flight) Len() int { return len(f) }
@@ -92,10 +92,10 @@ func (f flight) Less(i, j int) bool {
 }
 func (f flight) Swap(i, j int) { f[i], f[j] = f[j], f[i] }
 
-// Push belongs to heap.
+// Push implements [heap.Interface].
 func (f *flight) Push(p any) { *f = append(*f, p.(packet)) }
 
-// Pop belongs to heap.
+// Pop implements [heap.Interface].
 func (f *flight) Pop() any {
 	last := len(*f) - 1
 	p := (*f)[last]

@@ -1,46 +1,47 @@
 package claims
 
-// reference is the truth about the keys of one rule: how often each came in
-// each pane. A window is the panes up to one of them, that one included.
+// reference holds the true counts of the keys of one rule in each pane. A window consists of the
+// panes up to one of them, including that one.
 type reference struct {
-	width, panes int64 // of a pane in nanoseconds; of a window
-	ring         int64 // panes kept
+	width, panes int64 // length of a pane in nanoseconds; panes of a window
+	ring         int64 // number of panes kept
 	dense        int32
 
 	newest int64
-	seen   int64 // keys that come once, so far
+	seen   int64 // keys so far that come once
 	slots  []pane
 
-	// missing is what of a pane's counts did not come through; see gap.
+	// gaps is the number of gaps in all panes; see gap.
 	gaps int
 
 	blurs bool // some counts are blurred
 
-	// Of the newest window that is over:
+	// State of the last closed window:
 	closed int64
-	sums   []int32 // by key
+	sums   []int32 // count of each key
 	above  []int32 // keys that reach the level, in no order
-	is     []bool  // by key: is in above
+	is     []bool  // whether each key is in above
 	level  int32
 }
 
 // pane is one pane's counts.
 type pane struct {
 	number  int64
-	counts  []uint32 // by key
+	counts  []uint32 // count of each key
 	touched []int32  // keys with a count
-	first   int64    // how many keys that come once had come before
+	first   int64    // keys that come once in all earlier panes
 	gaps    map[int32]gap
 	blurred map[int32][]blurred
 }
 
-// gap is what of a key's count is not known to the aggregator.
+// gap is the part of a key's count that the aggregator does not know.
 type gap struct {
-	absent int64 // was lost, or is on its way for longer than the lag
-	secret int64 // of that, what the aggregator cannot even know to be absent
+	absent int64 // lost, or in transit for longer than the lag
+	secret int64 // the part of absent that the aggregator cannot even know to be absent
 }
 
-// newReference keeps windows that begin up to reach before the newest one.
+// newReference returns a reference that keeps windows that begin up to reach before the newest
+// one.
 func newReference(r Rule, dense int32, reach int64) *reference {
 	ref := &reference{
 		width: r.width(), panes: r.panes(), dense: dense,
@@ -57,13 +58,13 @@ func newReference(r Rule, dense int32, reach int64) *reference {
 
 const never = -1 << 62
 
-// index is the number of the pane that holds an instant; all are after 1970.
+// index returns the number of the pane that holds an instant, which must be after 1970.
 func (r *reference) index(at int64) int64 { return at / r.width }
 
-// end is when a pane is over.
+// end returns the time at which a pane ends.
 func (r *reference) end(pane int64) int64 { return (pane + 1) * r.width }
 
-// turn goes on to the pane that holds an instant.
+// turn advances to the pane that holds an instant.
 func (r *reference) turn(at int64) {
 	pane := r.index(at)
 	if r.newest == never || pane-r.newest > r.ring {
@@ -96,7 +97,7 @@ func (r *reference) add(key int32, n uint32) {
 	p.counts[key] += n
 }
 
-// at is a pane that is kept, nil for others.
+// at returns a pane that is kept, or nil.
 func (r *reference) at(number int64) *pane {
 	if p := &r.slots[(number%r.ring+r.ring)%r.ring]; p.number == number {
 		return p
@@ -104,7 +105,7 @@ func (r *reference) at(number int64) *pane {
 	return nil
 }
 
-// count is a key's count in one pane.
+// count returns a key's count in one pane.
 func (r *reference) count(key int32, number int64) int64 {
 	p := r.at(number)
 	switch {
@@ -126,7 +127,7 @@ func (r *reference) count(key int32, number int64) int64 {
 	return 0
 }
 
-// truth is a key's count in the window that ends with a pane.
+// truth returns a key's count in the window that ends with a pane.
 func (r *reference) truth(key int32, last int64) int64 {
 	sum := int64(0)
 	for number := last - r.panes + 1; number <= last; number++ {
@@ -135,8 +136,8 @@ func (r *reference) truth(key int32, last int64) int64 {
 	return sum
 }
 
-// most is the highest count of a key in the windows that end with a pane from
-// one to another.
+// most returns the highest count of a key in the windows that end with a pane between from and
+// to, both included.
 func (r *reference) most(key int32, from, to int64) int64 {
 	to = min(to, r.newest)
 	if r.blurs {
@@ -156,7 +157,7 @@ func (r *reference) most(key int32, from, to int64) int64 {
 	return best
 }
 
-// gap is the uncertainty of a key's count in the window that ends with a pane.
+// gap returns the uncertainty of a key's count in the window that ends with a pane.
 func (r *reference) gap(key int32, last int64) (sum gap) {
 	if r.gaps == 0 {
 		return sum
@@ -171,8 +172,8 @@ func (r *reference) gap(key int32, last int64) (sum gap) {
 	return sum
 }
 
-// miss changes the uncertainty of a key's count in [from, to): each pane of it
-// may have held all of the count.
+// miss changes the uncertainty of a key's count in [from, to). Each pane of that time may have
+// held the whole count.
 func (r *reference) miss(key int32, from, to int64, change gap) {
 	for number := r.index(from); number <= r.index(to-1); number++ {
 		p := r.at(number)
@@ -190,8 +191,8 @@ func (r *reference) miss(key int32, from, to int64, change gap) {
 	}
 }
 
-// close goes on to the window that ends with the next pane, and returns which keys
-// reach the threshold in it.
+// close moves to the window that ends with the next pane and returns the keys that reach the
+// threshold in it.
 func (r *reference) close() (reached []int32) {
 	r.closed++
 	r.move(r.closed, 1)
@@ -206,7 +207,7 @@ func (r *reference) close() (reached []int32) {
 	return kept
 }
 
-// reach is how many keys have at least n in the newest window that is over.
+// reach returns the number of keys that have at least n in the last closed window.
 func (r *reference) reach(n int64) (keys int) {
 	if n <= 1 {
 		keys = int(r.seen)
@@ -219,7 +220,7 @@ func (r *reference) reach(n int64) (keys int) {
 	return keys
 }
 
-// move adds a pane's counts to those of the window, or takes them away.
+// move adds a pane's counts to those of the window, or subtracts them if sign is -1.
 func (r *reference) move(number int64, sign int32) {
 	p := r.at(number)
 	if p == nil {

@@ -8,26 +8,26 @@ import (
 	"github.com/hotparam/hotparam/aggregator"
 )
 
-// Result is what a run came to.
+// Result is the outcome of a run.
 type Result struct {
 	Events int64
 	Must   int   // keys that reached a threshold, by rule and key
 	Hot    int   // keys that were hot
-	Judged int64 // bounds that were held against the truth
-	// Windows are those of the watched keys while these are listed, Vague those of them
-	// whose bounds are unknown or apart by more than a tenth of the threshold.
+	Judged int64 // bounds that were checked against the truth
+	// Windows counts the windows of watched keys while they are listed. Vague counts the windows
+	// among them whose bounds are unknown or apart by more than a tenth of the threshold.
 	Windows, Vague int64
-	// LastCool is when the last key cooled, in ns since the Unix epoch.
+	// LastCool is the time at which the last key cooled, in ns since the Unix epoch.
 	LastCool  int64
 	Broken    [claims]int64
-	Examples  []string // of what was broken
+	Examples  []string // examples of violations
 	FloorMost int64
-	Memory    int64 // bytes that the detectors held in the end, if measured
-	Exact     bool  // no budget bound, nothing was lost
+	Memory    int64 // bytes that the detectors held at the end, if measured
+	Exact     bool  // no budget was reached and nothing was lost
 	Took      time.Duration
 }
 
-// Violations are how many times a claim was broken.
+// Violations returns the number of violations of all claims.
 func (r *Result) Violations() int64 {
 	sum := int64(0)
 	for _, n := range r.Broken {
@@ -36,7 +36,7 @@ func (r *Result) Violations() int64 {
 	return sum
 }
 
-// String describes what was violated.
+// String describes the violations.
 func (r *Result) String() string {
 	var b strings.Builder
 	for c, n := range r.Broken {
@@ -48,7 +48,7 @@ func (r *Result) String() string {
 	return b.String()
 }
 
-// look notes whether a budget binds now, or something is lost.
+// look records whether a budget is reached now or something is lost.
 func (r *run) look() {
 	if !r.exact {
 		return
@@ -60,8 +60,8 @@ func (r *run) look() {
 	}
 }
 
-// leastMemory is what an aggregator asks for; with less, hot keys may be too many
-// for their names.
+// leastMemory is the least that an aggregator asks for. With less, there may be no room for the
+// names of all hot keys.
 const leastMemory = aggregator.MinMemory
 
 func (r *run) crowded() bool {
@@ -76,7 +76,7 @@ func (r *run) crowded() bool {
 	return false
 }
 
-// floor is the most that can be hidden of any key of a rule.
+// floor returns the most that can be hidden of any key of a rule.
 func (r *run) floor(rule int) int64 {
 	floor := int64(0)
 	for _, d := range r.parts {
@@ -85,7 +85,7 @@ func (r *run) floor(rule int) int64 {
 	return floor
 }
 
-// end adds up what was counted where.
+// end checks that the sums of counts and packets agree.
 func (r *run) end() {
 	var sent, kept, late int64
 	for _, c := range r.collectors {
@@ -109,21 +109,21 @@ func (r *run) end() {
 	if s.Malformed+s.Foreign+s.NotCounter+s.Negative+s.BadKey+s.NoRule > 0 {
 		r.judge.wrong(Uncounted, nil, 0, "lines that are no counts: %+v", s)
 	}
-	flying := int64(len(r.net.flight)) // that some packets tell of accounts alone, they do to the end
+	flying := int64(len(r.net.flight)) // some packets carry only accounts, and do so to the end
 	if again := r.net.doubled + r.refused - s.Duplicates; again < 0 || again > flying || s.LostPackets-s.Recovered > r.net.lost+r.refused+flying {
 		r.judge.wrong(Uncounted, nil, 0, "%d packets doubled, %d lost, %d refused: told are %d, and %d less %d", r.net.doubled, r.net.lost, r.refused, s.Duplicates, s.LostPackets, s.Recovered)
 	}
-	// What was held back can be of before the window and the grace.
+	// Counts that were held back can be older than the window and the grace.
 	if late > r.clocks.late*int64(len(r.Rules)) && r.Network.Most < grace && r.Lines == 0 {
 		r.judge.wrong(Uncounted, nil, 0, "%d came late, though all came within the grace", late)
 	}
 }
 
-// memoryFactor is how much more than their budget the detectors may take: maps,
-// slices that grow, and what the hot keys need.
+// memoryFactor is the factor by which the detectors may exceed their budget: for maps, slices
+// that grow, and the hot keys' own memory.
 const memoryFactor = 1.25
 
-// measured judges what the detectors and the collectors took.
+// measured judges the memory and allocations of the detectors and the collectors.
 func (r *run) measured() {
 	if !r.Measure {
 		return
@@ -139,7 +139,7 @@ func (r *run) measured() {
 	}
 }
 
-// inTime judges when the last key became hot.
+// inTime judges the time at which the last key became hot.
 func (r *run) inTime() {
 	from, _ := r.stream.Span()
 	if took := time.Duration(r.judge.lastFirst - from); r.Within > 0 && took > r.Within {

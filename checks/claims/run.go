@@ -13,11 +13,11 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// run is one case as it runs.
+// run is the state of a running case.
 type run struct {
 	Case
 	stream     Stream
-	live       *live // nil: collectors are flushed at each cut
+	live       *live // nil if collectors are flushed at each cut
 	judge      *judge
 	net        *network
 	clocks     *clocks
@@ -25,25 +25,25 @@ type run struct {
 	decoder    *decode.Decoder
 	parts      []*aggregator.Detector
 
-	keys map[uint64]int32 // that were counted, by rules.Hash of their texts
+	keys map[uint64]int32 // counted keys, by rules.Hash of their texts
 
-	now     int64 // of the network and the detectors
-	exact   bool  // no budget has bound yet, nothing was lost
+	now     int64 // time of the network and the detectors
+	exact   bool  // no budget was reached so far, nothing was lost
 	looked  int64
-	counted int64 // mass that the decoder found
-	refused int64 // packets
+	counted int64 // sum of the counts that the decoder found
+	refused int64 // number of packets
 	events  []Event
 	measure measure
-	lines   []int64 // of each collector so far
-	// Keys that collectors know of: now, and at most since the last flush.
+	lines   []int64 // lines sent so far by each collector
+	// Keys that collectors were given: now, and at most since the last flush.
 	steered, mostSteered int
-	members              [][]byte // what a key's member begins with, by rule
+	members              [][]byte // first part of a key's member, for each rule
 	member               []byte
-	mass                 int64 // of all events, times the rules
-	sum                  int64 // of events
+	mass                 int64 // sum of all events times the number of rules
+	sum                  int64 // sum of all events
 }
 
-// tick is how often the detectors are advanced when nothing comes.
+// tick is the interval at which detectors advance when nothing arrives.
 const tick = int64(50 * time.Millisecond)
 
 // Run runs a case.
@@ -121,8 +121,8 @@ func (r *run) assemble() (err error) {
 	return nil
 }
 
-// watched is one of the first keys of a part: its counts are judged at the
-// end of each pane, also while it is not hot.
+// watched returns one of the first keys of a part. Its counts are judged at the end of each pane
+// even while it is not hot.
 func (r *run) watched(part int) string {
 	for key := int32(r.Seed % 30); key < r.stream.Dense(); key++ {
 		if r.part(key) == part {
@@ -132,7 +132,7 @@ func (r *run) watched(part int) string {
 	return ""
 }
 
-// play goes from flush to flush.
+// play advances from flush to flush until the stream and a time of quiet after it end.
 func (r *run) play(ctx context.Context) error {
 	from, to := r.stream.Span()
 	last := r.before(from)
@@ -160,7 +160,7 @@ func (r *run) play(ctx context.Context) error {
 	return nil
 }
 
-// begin sets out at an instant, before which there was nothing or silence.
+// begin sets the clock to an instant that nothing, or only silence, precedes.
 func (r *run) begin(at int64) {
 	for _, rule := range r.judge.rules {
 		rule.ref.turn(at)
@@ -169,7 +169,7 @@ func (r *run) begin(at int64) {
 	r.advance(at)
 }
 
-// quiet lets time pass until nothing of what came matters.
+// quiet advances until no earlier count matters, and returns the time that it reached.
 func (r *run) quiet(last int64) int64 {
 	for end := last + r.longest() + 4*int64(grace) + 2*int64(r.Network.Most); last < end; {
 		cut := r.cut(last)
@@ -184,7 +184,7 @@ func (r *run) quiet(last int64) int64 {
 	return last
 }
 
-// longest is after how long of silence all must be cool.
+// longest returns the time of silence after which all keys must be cool.
 func (r *run) longest() int64 {
 	longest := time.Duration(0)
 	for _, rule := range r.Rules {
@@ -193,8 +193,8 @@ func (r *run) longest() int64 {
 	return int64(longest)
 }
 
-// cut is when the flush after an instant must be: at the next multiple of 100 ms
-// or where a pane ends.
+// cut returns the time of the next flush after an instant: the next multiple of 100 ms or the end
+// of a pane, whichever comes first.
 func (r *run) cut(at int64) int64 {
 	cut := (at/tenth + 1) * tenth
 	for _, rule := range r.Rules {
@@ -208,10 +208,10 @@ func (r *run) cut(at int64) int64 {
 
 const tenth = second / 10
 
-// before is an instant before another where a flush is cut.
+// before returns an instant earlier than at where a flush is cut.
 func (r *run) before(at int64) int64 { return (at/second - 1) * second }
 
-// deliver gives the aggregator what arrives before an instant.
+// deliver passes to the aggregator the packets that arrive before an instant.
 func (r *run) deliver(before int64) {
 	for {
 		tickAt := (r.now/tick + 1) * tick

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// RunAll runs cases, some at a time, those that measure the process each alone,
-// and hands each outcome to done, in the order of the cases.
+// RunAll runs cases, up to atATime at once. A case that measures the process runs alone. It calls
+// done with each result, in the order of the cases.
 func RunAll(ctx context.Context, cases []Case, atATime int, done func(Case, Result)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -42,7 +42,7 @@ func RunAll(ctx context.Context, cases []Case, atATime int, done func(Case, Resu
 	for i, c := range cases {
 		o := <-outcomes[i]
 		if o.err != nil {
-			cancel(o.err) // the others end soon
+			cancel(o.err) // makes the others end soon
 			return o.err
 		}
 		done(c, o.result)

@@ -5,32 +5,33 @@ import (
 	"strconv"
 )
 
-// Event is a key that came N times at an instance.
+// Event is N occurrences of a key at an instance.
 type Event struct {
 	Key      int32
 	Instance uint16
 	N        uint16
 }
 
-// Stream is what comes, on its own clock: nanoseconds since 1970.
+// Stream is the input of a run, on its own clock: nanoseconds since 1970.
 //
-// Keys are numbers. Those below Dense may come any number of times; those from
-// there on come once each, with N = 1, in the order of their numbers.
+// Keys are numbers. Those below Dense may come any number of times. Those from Dense on come once
+// each, with N = 1, in the order of their numbers.
 type Stream interface {
-	// Span is when the first event can come and when the last has.
+	// Span returns the time at which the first event can come, and the time by which the last has
+	// come.
 	Span() (from, to int64)
 	Dense() int32
-	// Next appends what comes in [from, to) to dst. Calls follow on each other.
+	// Next appends the events in [from, to) to dst. Each call continues where the last one ended.
 	Next(from, to int64, dst []Event) []Event
-	// Quiet is until when surely nothing comes, as seen from an instant up to
-	// which everything was taken.
+	// Quiet returns a time before which no event comes, given that all events before at were
+	// taken.
 	Quiet(at int64) int64
-	// AppendText appends a key's canonical text, ID reads it back.
+	// AppendText appends a key's canonical text. ID parses it.
 	AppendText(dst []byte, key int32) []byte
 	ID(text []byte) (key int32, ok bool)
 }
 
-// numbered are the texts of generated keys.
+// numbered provides the texts of generated keys.
 type numbered struct{}
 
 const numberedPrefix = "GET /search?q="
@@ -56,21 +57,21 @@ func (numbered) ID(text []byte) (int32, bool) {
 // second is one second of a stream's clock.
 const second = int64(1e9)
 
-// epoch is when generated streams begin: somewhere within all kinds of panes.
+// epoch is the time at which generated streams begin. It lies inside a pane of every width.
 const epoch = 1_700_000_000*second + 300_000_000
 
-// part is some of what a generated stream consists of.
+// part is a component of a generated stream.
 type part struct {
 	rate  float64                                // events per second
-	wait  bool                                   // Poisson: random waits instead of even ones
-	key   func(r *rand.Rand, at, i int64) int32  // of event i, which is of at or soon after; or none; nil: each its own
-	from  func(r *rand.Rand, at int64) (at2 int) // the instance; nil: any, evenly
-	when  func(at int64) bool                    // nil: always
+	wait  bool                                   // Poisson: random intervals instead of even ones
+	key   func(r *rand.Rand, at, i int64) int32  // key of event i, which comes at or soon after at; or none. If nil, each event has its own key
+	from  func(r *rand.Rand, at int64) (at2 int) // the instance; if nil, any, evenly
+	when  func(at int64) bool                    // reports whether the part is active; if nil, always
 	count int64                                  // events so far
-	next  float64                                // instant of the next one, if random; seconds from the start
+	next  float64                                // time of the next event if random, in seconds from the start
 }
 
-// none says that there is no event after all.
+// none as a key means that no event comes.
 const none = -1
 
 // generated is a stream of parts.
@@ -121,8 +122,7 @@ func (g *generated) Next(from, to int64, dst []Event) []Event {
 	return dst
 }
 
-// due is how many events of a part come in [from, to), nanoseconds from the
-// start.
+// due returns the number of the part's events in [from, to), in nanoseconds from the start.
 func (p *part) due(r *rand.Rand, from, to int64) int64 {
 	if !p.wait {
 		return int64(p.rate*float64(to)/1e9) - int64(p.rate*float64(from)/1e9)

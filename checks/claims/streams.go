@@ -8,10 +8,10 @@ import (
 	"github.com/hotparam/hotparam/internal/base"
 )
 
-// Size is how much of a generated stream there is.
+// Size is the size of a generated stream.
 type Size struct {
 	Rate      float64 // events per second, about
-	Keys      int32   // distinct ones, of those that can come more than once
+	Keys      int32   // distinct keys that can come more than once
 	Instances int
 	Length    time.Duration
 }
@@ -26,7 +26,7 @@ func (s Size) stream(seed uint64, parts ...part) *generated {
 	}
 }
 
-// Zipf has the keys by the Zipf law of an exponent, above or below 1.
+// Zipf returns a stream whose keys follow the Zipf law of an exponent, above or below 1.
 func Zipf(s Size, exponent float64) func(seed uint64) (Stream, error) {
 	pick := zipf(int(s.Keys), exponent)
 	return func(seed uint64) (Stream, error) {
@@ -34,7 +34,8 @@ func Zipf(s Size, exponent float64) func(seed uint64) (Stream, error) {
 	}
 }
 
-// FlatAndHot has all keys evenly, and beside them the first few at a rate each.
+// FlatAndHot returns a stream with all keys evenly and, in addition, the first few at a rate
+// each.
 func FlatAndHot(s Size, hot int32, each float64) func(seed uint64) (Stream, error) {
 	return func(seed uint64) (Stream, error) {
 		return s.stream(seed,
@@ -44,13 +45,14 @@ func FlatAndHot(s Size, hot int32, each float64) func(seed uint64) (Stream, erro
 	}
 }
 
-// Distinct has each key once.
+// Distinct returns a stream in which each key comes once.
 func Distinct(s Size) func(seed uint64) (Stream, error) {
 	s.Keys = 1
 	return func(seed uint64) (Stream, error) { return s.stream(seed, part{rate: s.Rate}), nil }
 }
 
-// Moving has all keys evenly, and each second another one at a rate.
+// Moving returns a stream with all keys evenly and, in addition, another key at a rate each
+// second.
 func Moving(s Size, rate float64) func(seed uint64) (Stream, error) {
 	return func(seed uint64) (Stream, error) {
 		return s.stream(seed,
@@ -60,8 +62,8 @@ func Moving(s Size, rate float64) func(seed uint64) (Stream, error) {
 	}
 }
 
-// Bursts has the Zipf law, and beside it some keys that come in bursts: all of a
-// burst within a tenth of a second, then silence, for a second or so at random.
+// Bursts returns a stream that follows the Zipf law and has, in addition, some keys that come in
+// bursts. A burst takes a tenth of a second, and random silence of about a second follows.
 func Bursts(s Size, exponent float64, keys int32, size int64) func(seed uint64) (Stream, error) {
 	pick := zipf(int(s.Keys-keys), exponent)
 	return func(seed uint64) (Stream, error) {
@@ -78,9 +80,8 @@ func Bursts(s Size, exponent float64, keys int32, size int64) func(seed uint64) 
 	}
 }
 
-// Flood has distinct keys, each once, and beside them a few hot ones at a rate
-// each, all of them over the instances evenly, or by the Zipf law with exponent
-// 1.
+// Flood returns a stream of distinct keys, each once, and in addition a few hot keys at a rate
+// each. All are spread over the instances evenly or, if skewed, by the Zipf law with exponent 1.
 func Flood(s Size, hot int32, each float64, skewed bool) func(seed uint64) (Stream, error) {
 	s.Keys = hot
 	var from func(*rand.Rand, int64) int
@@ -96,8 +97,8 @@ func Flood(s Size, hot int32, each float64, skewed bool) func(seed uint64) (Stre
 	}
 }
 
-// Steady has one key at a rate, evenly or at random times, among others that
-// come now and then.
+// Steady returns a stream with one key at a rate, evenly or at random times, among others that
+// come occasionally.
 func Steady(s Size, rate float64, random bool) func(seed uint64) (Stream, error) {
 	return func(seed uint64) (Stream, error) {
 		return s.stream(seed,
@@ -107,7 +108,7 @@ func Steady(s Size, rate float64, random bool) func(seed uint64) (Stream, error)
 	}
 }
 
-// Square has one key at a rate for each first half of a period.
+// Square returns a stream with one key at a rate in each first half of a period, among others.
 func Square(s Size, rate float64, period time.Duration) func(seed uint64) (Stream, error) {
 	return func(seed uint64) (Stream, error) {
 		return s.stream(seed,

@@ -13,10 +13,9 @@ import (
 	"github.com/hotparam/hotparam/internal/base"
 )
 
-// Trace is an access log, or what [exact.Trace] makes of a trace of something
-// else. Which requests have which keys is told by package exact, too. A client's
-// requests all come to one instance; where no client is known they are spread
-// one by one.
+// Trace returns a stream of an access log, or of another trace that [exact.Trace] converts.
+// Package exact also determines the keys of each request. All requests of a client come to one
+// instance. Where no client is known, requests are spread one by one.
 func Trace(path, by string, instances int) (func(seed uint64) (Stream, error), error) {
 	t, err := readTrace(path, by)
 	if err != nil {
@@ -27,15 +26,15 @@ func Trace(path, by string, instances int) (func(seed uint64) (Stream, error), e
 	}, nil
 }
 
-// trace is a [recorded] one as it is played once.
+// trace is one playback of a [recorded] trace.
 type trace struct {
 	*recorded
 	seed      uint64
 	instances uint64
-	at        int // the next event
+	at        int // index of the next event
 }
 
-// recorded is what was read. It is not changed once read.
+// recorded is a trace in memory. It is not changed once read.
 type recorded struct {
 	texts  []string
 	ids    map[string]int32

@@ -1,17 +1,17 @@
 package exact
 
-// step is what one threshold says of a key: that it is hot, or not any more.
+// step is one threshold's decision on a key: it became hot, or cooled.
 type step struct {
 	key   string
 	hot   bool
-	at    int64  // of the count that reached it; the end of the pane that was looked at
-	count int64  // in the window
-	ended bool   // decided when a pane was over
+	at    int64  // time of the count that reached the threshold, or the end of the pane that decided
+	count int64  // the key's count in the window
+	ended bool   // decided at the end of a pane
 	hotAt string // the threshold's name
 }
 
-// alone goes through a key's life by a threshold that compares it with no other key: it
-// becomes hot by a count, and cools when a pane is over.
+// alone returns the steps of one key under a threshold that does not compare keys. The key
+// becomes hot by a count and cools at the end of a pane.
 func (c *Counter) alone(t Threshold, key string, s *series) (steps []step) {
 	pane, panes := t.pane(), t.panes()
 	needs := func(last int64) Needs {
@@ -20,9 +20,9 @@ func (c *Counter) alone(t Threshold, key string, s *series) (steps []step) {
 		}
 		return t.alone()
 	}
-	var m *mark                        // nil: not hot
-	next := int64(0)                   // the pane that is looked at next
-	coolUntil := func(current int64) { // panes before the current one are over
+	var m *mark                        // nil while the key is not hot
+	next := int64(0)                   // the next pane to check for cooling
+	coolUntil := func(current int64) { // checks the panes that ended before the current one
 		for ; m != nil && next < current; next++ {
 			end := (next + 1) * pane
 			n := s.between(end-panes*pane, end)
@@ -57,15 +57,15 @@ func (c *Counter) alone(t Threshold, key string, s *series) (steps []step) {
 
 const never = -1
 
-// mark is since when a key is hot, and for how long it has been below its exit.
+// mark holds when a key became hot and when its count first fell below its exit.
 type mark struct {
 	since int64
-	below int64 // end of the first window below the exit of those in a row; never
+	below int64 // end of the first window of the present run of windows below the exit; or never
 }
 
 func newMark(since int64) *mark { return &mark{since, never} }
 
-// cools notes the window that ends at an instant, and reports whether the key cools by it.
+// cools records the window that ends at end and reports whether the key cools with it.
 func (m *mark) cools(t Threshold, end int64, below bool) bool {
 	switch {
 	case !below:

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Compare holds the events of a replay of a log in order against what they must
-// be, and returns the errors, at most a few. A replay loses nothing and has memory
-// for all keys, so its bounds are the exact counts.
+// Compare checks the events of a replay of a log in order against the exact result and returns at
+// most ten errors. A replay loses nothing and has memory for all keys, so its bounds are the
+// exact counts.
 func (r Result) Compare(events []Event) (wrong []string) {
 	report := func(format string, args ...any) {
 		if len(wrong) < 10 {
@@ -46,8 +46,8 @@ func (r Result) Compare(events []Event) (wrong []string) {
 	return wrong
 }
 
-// CompareRules is as [Result.Compare], for events of several rules, of which the results
-// are given by their ids.
+// CompareRules compares like [Result.Compare], but for events of several rules. The keys of
+// results are rule ids.
 func CompareRules(results map[string]Result, events []Event) (wrong []string) {
 	byRule := make(map[string][]Event)
 	for _, e := range events {
@@ -64,7 +64,7 @@ func CompareRules(results map[string]Result, events []Event) (wrong []string) {
 	return wrong
 }
 
-// String is the event in one line.
+// String formats the event as one line.
 func (e Event) String() string {
 	word := "cool"
 	if e.Hot {

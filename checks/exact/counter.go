@@ -8,26 +8,25 @@ import (
 	"time"
 )
 
-// Counter keeps the time of every count of every key. Times are nanoseconds
-// since 1970 and come in order, except where the caller wants only the bound
-// of [Result.May].
+// Counter keeps the time of every count of every key. Times are nanoseconds since 1970 and come
+// in order, except where the caller wants only the bound of [Result.May].
 type Counter struct {
 	rule        Rule
 	keys        map[string]*series
-	under       map[string]*Exception // by key that was seen
+	under       map[string]*Exception // exceptions by the keys seen so far
 	first, last int64
-	laid        map[int64]*counts // by the width of a pane; empty once more after each Add
+	laid        map[int64]*counts // cells by pane width; emptied by each Add
 }
 
-// NewCounter is an empty counter.
+// NewCounter returns an empty counter.
 func NewCounter(r Rule) *Counter {
 	return &Counter{rule: r, keys: make(map[string]*series), under: make(map[string]*Exception), laid: make(map[int64]*counts), first: math.MaxInt64, last: math.MinInt64}
 }
 
-// Tick notes a request, whether or not it counts a key: the log's clock moves.
+// Tick records the time of a request, whether or not it counts a key: it moves the log's clock.
 func (c *Counter) Tick(at int64) { c.first, c.last = min(c.first, at), max(c.last, at) }
 
-// Add counts n for a key, unless an exception says that it is not counted.
+// Add counts n for a key, unless an exception excludes the key from counting.
 func (c *Counter) Add(at int64, key string, n int64) {
 	s := c.keys[key]
 	if s == nil {
@@ -45,25 +44,25 @@ func (c *Counter) Add(at int64, key string, n int64) {
 type Event struct {
 	Key string
 	Hot bool
-	At  int64 // of the request that reached the threshold; the end of the pane that decided
-	// Low and High are bounds of the count in the window; High -1: unknown. In
-	// what is expected they are equal.
+	At  int64 // time of the request that reached the threshold, or the end of the pane that decided
+	// Low and High bound the count in the window. A High of -1 means unknown. They are equal in
+	// expected events.
 	Low, High int64
-	Rule      string // its id; not compared
-	// Threshold is the name of the one that made the key hot, or held it to the end.
+	Rule      string // id of the rule; not compared
+	// Threshold is the name of the threshold that made the key hot, or was the last to hold it.
 	Threshold string
 }
 
-// Result is what a replay must come to.
+// Result is the exact result of a log under a rule.
 type Result struct {
 	Rule   Rule
 	Keys   int
-	Events map[string][]Event // by key, in order
+	Events map[string][]Event // each key's events, in order
 	Must   map[string]bool    // keys that reach a threshold in the panes of a window
-	May    map[string]bool    // of one rate: keys that reach it in some continuous half-open window; else Must
+	May    map[string]bool    // keys that reach a sole rate in any half-open window; otherwise the same as Must
 }
 
-// Result is what the counts come to.
+// Result returns the exact result of the counts so far.
 func (c *Counter) Result() Result {
 	r := Result{Rule: c.rule, Keys: len(c.keys), Events: make(map[string][]Event), Must: make(map[string]bool), May: make(map[string]bool)}
 	for _, s := range c.keys {
@@ -124,11 +123,11 @@ func (t Threshold) reaches(s *series) bool {
 	return false
 }
 
-// Seconds is the time from the first request to the last.
+// Seconds returns the time from the first request to the last.
 func (c *Counter) Seconds() float64 { return time.Duration(c.last - c.first).Seconds() }
 
-// Needs are those of a key by a threshold of the rule, in the window that ends with the
-// pane that begins at an instant, and what it counts in it.
+// Needs returns a key's needs under one of the rule's thresholds and its count. The window ends
+// with the pane that begins at start.
 func (c *Counter) Needs(threshold int, key string, start int64) (n Needs, count int64) {
 	t := c.rule.Hot[threshold].under(c.exceptionOf(key))
 	s := c.keys[key]
@@ -149,8 +148,8 @@ func (c *Counter) Needs(threshold int, key string, start int64) (n Needs, count 
 	panic(fmt.Sprintf("exact: no pane at %d", start))
 }
 
-// views are the numbers of the thresholds' windows: equal ones have one number, that of
-// the first that has it.
+// views returns a number for each threshold's window. Equal windows share the number of the first
+// threshold that has it.
 func (r Rule) views() (views []int) {
 	for i, t := range r.Hot {
 		same := slices.IndexFunc(r.Hot[:i], func(o Threshold) bool { return o.pane() == t.pane() && o.panes() == t.panes() })
@@ -169,9 +168,9 @@ type decision struct {
 	view, number int
 }
 
-// events is what a key's steps by all thresholds come to: it is hot while one says so. Of
-// one instant what is decided by a pane's end comes before counts, one window after the
-// other; a window's thresholds first say what is hot, then what is not.
+// events merges a key's steps under all thresholds: the key is hot while at least one threshold
+// holds it. At the same instant, decisions at a pane's end precede those by counts and are
+// ordered by window. Within a window the steps to hot come before the steps to cool.
 func events(all []decision) (events []Event) {
 	order := func(a, b decision) int {
 		return cmp.Or(cmp.Compare(a.at, b.at), -compareBool(a.ended, b.ended), cmp.Compare(a.view, b.view), -compareBool(a.hot, b.hot), cmp.Compare(a.number, b.number))
@@ -211,7 +210,7 @@ func compareBool(a, b bool) int {
 	return -1
 }
 
-// HotKeys are the keys of the events that say hot, sorted.
+// HotKeys returns the keys that became hot in events, sorted.
 func HotKeys(events []Event) []string {
 	var keys []string
 	for _, e := range events {
@@ -223,8 +222,7 @@ func HotKeys(events []Event) []string {
 	return slices.Compact(keys)
 }
 
-// Missing are the keys that must be hot and are not; False are those that are
-// and never reached the threshold.
+// Missing returns the keys that must be hot and are not in hot, which is sorted.
 func (r Result) Missing(hot []string) (missing []string) {
 	for key := range r.Must {
 		if _, found := slices.BinarySearchFunc(hot, key, cmp.Compare[string]); !found {
@@ -235,7 +233,7 @@ func (r Result) Missing(hot []string) (missing []string) {
 	return missing
 }
 
-// False are the keys that are called hot and never reached the threshold.
+// False returns the keys in hot that never reached the threshold.
 func (r Result) False(hot []string) (wrong []string) {
 	for _, key := range hot {
 		if !r.May[key] {

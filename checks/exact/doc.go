@@ -1,16 +1,16 @@
-// Package exact says what a replay of an access log must come to, by counting
-// every request of every key. It is what hotparam is checked against, so it
-// shares no code with it: logs, canonical keys and windows are done over again
-// here, in the plainest way, from what the documentation says.
+// Package exact computes the correct result of a replay of an access log by counting every
+// request of every key. Hotparam is checked against it, so it shares no code with hotparam. It
+// implements logs, canonical keys and windows a second time, in the plainest way, from the
+// documentation.
 //
-//	trace (a file) ─► requests ─► keys ─► Counter ─► Result ─► Compare with what a replay said
+//	trace (a file) ─► requests ─► keys ─► Counter ─► Result ─► Compare with the output of a replay
 //
-// Files in the order of the data: trace.go requests · keys.go their keys · rule.go when they
-// are hot · kinds.go rules of all kinds · series.go counter.go the counts · needs.go alone.go
-// keys that are compared with no other · together.go those that are · output.go compare.go
-// what a replay said. Shares and multiples are compared in whole numbers of any size.
+// Files in the order of the data: trace.go requests · keys.go their keys · rule.go thresholds ·
+// kinds.go rules of all kinds · series.go counter.go the counts · needs.go alone.go keys judged
+// by their own counts · together.go keys compared with each other · output.go compare.go the
+// output of a replay. Shares and multiples are compared in whole numbers of any size.
 //
-// Of rules by which a request makes several keys, [Overlap] (overlap.go) holds what is listed
+// For rules that make several keys of a request, [Overlap] (overlap.go) checks the listed keys
 // against the requests themselves.
 //
 // Only tests and the command cmd/verifyreplay use it.

@@ -10,12 +10,11 @@ import (
 	"strings"
 )
 
-// maxKeys is how many keys a rule makes of a request; one more is for the others.
+// maxKeys is the most keys that a rule counts for one request. A further key stands for the rest.
 const maxKeys = 8
 
-// Keys are the texts of the keys that a request counts by a rule for all
-// requests: by is "all", "each", or names of query parameters with commas
-// between.
+// Keys returns the texts of the keys that a request counts under a rule for all requests. by is
+// "all", "each", or names of query parameters separated by commas.
 func Keys(by, method, target string) []string {
 	path, query, _ := strings.Cut(target, "?")
 	route := method + " " + canonicalPath(path)
@@ -47,7 +46,7 @@ func Keys(by, method, target string) []string {
 	if by == "all" {
 		return []string{text(slices.DeleteFunc(pairs, func(p pair) bool { return isSecret(p.name) })...)}
 	}
-	values := make(map[string][]pair) // distinct, by name
+	values := make(map[string][]pair) // distinct values of each name
 	var order []string
 	for _, p := range slices.Compact(pairs) {
 		if values[p.name] == nil {
@@ -122,7 +121,7 @@ func unhex(s string) string {
 	return string(b)
 }
 
-// decode reads a name or value as forms are read; a stray % stays.
+// decode decodes a name or value as in a form; a stray % stays.
 func decode(s string) string {
 	return escaped.ReplaceAllStringFunc(strings.ReplaceAll(s, "+", " "), unhex)
 }
@@ -145,7 +144,7 @@ func canonicalPath(path string) string {
 	})
 }
 
-// What makes a name secret, of its words run together.
+// Patterns of secret names, matched against the joined words of a name.
 var (
 	inName    = regexp.MustCompile(`(passwords?|passwd|passphrase|passcode|secrets?|credentials?|apikeys?|privatekey|accesskey|creditcard)$`)
 	endOfName = regexp.MustCompile(`(token|tokenhint|session|sessionid|sessionkey|sessid|signature|authorization)[0-9]*$`)
@@ -186,15 +185,15 @@ func lowerASCII(s string) string {
 	return string(b)
 }
 
-// Bounds of a text, and of what it takes in a StatsD line.
+// Bounds of a key's text and of its encoded form in a StatsD line.
 const (
 	maxText    = 512
 	maxEncoded = 1024
 	suffix     = 1 + 32
 )
 
-// shorten does what becomes of a long text: first to the cap, then to what fits
-// a line.
+// shorten cuts a long text: first to maxText bytes, then to the length whose encoded form fits a
+// line.
 func shorten(text string) string {
 	if len(text) > maxText {
 		text = cut(text, maxText-suffix)
@@ -216,7 +215,8 @@ func shorten(text string) string {
 	return text
 }
 
-// cut keeps at most n bytes, no half %HH, and the hash of the whole.
+// cut returns at most n bytes of text, without a half %HH at the end, and the hash of the whole
+// text.
 func cut(text string, n int) string {
 	if at := strings.LastIndexByte(text[:n], '%'); at >= 0 && at > n-3 {
 		n = at

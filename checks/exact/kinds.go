@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Kinds are rules with thresholds of each kind that compares, and of a rate with exceptions, for one
-// least count, with exits that are no multiples of 1/min.
+// Kinds returns rules with thresholds of each comparing kind, and of a rate with exceptions, for
+// one least count. Their exits are not multiples of 1/min.
 func Kinds(by string, least int64, d time.Duration) (rules []Rule) {
 	exits := []string{"80%", "50%", "33.3%", "100%", "97.25%"}
 	base := NewThreshold(least, d)

@@ -2,7 +2,7 @@ package exact
 
 import "math/big"
 
-// ceil is the least whole number that is not below n times all ratios.
+// ceil returns n times all ratios, rounded up.
 func ceil(n int64, ratios ...Ratio) int64 {
 	num, den := new(big.Int).SetInt64(n), big.NewInt(1)
 	for _, r := range ratios {
@@ -16,31 +16,31 @@ func ceil(n int64, ratios ...Ratio) int64 {
 	return q.Int64()
 }
 
-// Needs are the counts that decide on a key in one window: it is hot from Enter on, and
-// cools below Exit. Known is false while the reference is not known.
+// Needs are the counts that decide on a key in one window: it becomes hot at Enter and cools
+// below Exit. Known is false while the reference is unknown.
 type Needs struct {
 	Enter, Exit int64
 	Known       bool
 }
 
-// alone are the needs where a key is compared with nothing.
+// alone returns the needs of a key that is compared with nothing.
 func (t Threshold) alone() Needs { return Needs{t.N, max(1, ceil(t.N, t.Exit)), true} }
 
-// raise makes of the needs at least the threshold's factor of a reference between low and
-// high, times a part.
+// raise raises n to the threshold's factor times part of a reference. Enter uses high, the
+// reference's upper bound, and Exit uses low.
 func (n *Needs) raise(t Threshold, low, high int64, part Ratio) {
 	n.Enter = max(n.Enter, ceil(high, t.Factor, part))
 	n.Exit = max(n.Exit, ceil(low, t.Factor, part, t.Exit))
 }
 
-// baselineWindows is how many windows before the present one a baseline is the mean of.
+// baselineWindows is the number of earlier windows that a baseline averages.
 const baselineWindows = 10
 
-// jump are the needs of a key in the window that ends with pane last. Its baseline is the
-// mean of the ten windows before that one, or of as much of them as was seen, at least
-// one; the pane in which the log began was not. It is counted in steps of a tenth of a
-// window, in whole panes: of a step that lies in it in part what a key enters by has all
-// counts, what it cools by none.
+// jump returns the needs of a key in the window that ends with pane last. Its baseline is the
+// mean of the ten windows before that one, or of the part of them that was seen, at least one
+// window. The pane in which the log began does not count as seen. The baseline is counted in
+// steps of a tenth of a window, in whole panes. A step that lies only partly in the baseline
+// counts whole for Enter and not at all for Exit.
 func (t Threshold) jump(s *series, began, last int64) Needs {
 	n := t.alone()
 	pane, panes := t.pane(), t.panes()

@@ -14,8 +14,8 @@ type Summary struct {
 	Seconds                                     float64
 }
 
-// ReadOutput reads what `hotparam replay --json` printed: events, one to a
-// line, then the summary.
+// ReadOutput reads the output of `hotparam replay --json`: events, one to a line, then the
+// summary.
 func ReadOutput(in io.Reader) (events []Event, summary Summary, err error) {
 	scanner := bufio.NewScanner(in)
 	scanner.Buffer(nil, 1<<20)
@@ -33,7 +33,7 @@ func ReadOutput(in io.Reader) (events []Event, summary Summary, err error) {
 		}
 		if line.Event == "summary" {
 			complete = true
-			// Of a summary "hot" is a number, of no other line is it there.
+			// "hot" is a number in a summary and absent from all other lines.
 			if err := json.Unmarshal(scanner.Bytes(), &summary); err != nil {
 				return nil, Summary{}, err
 			}
@@ -54,12 +54,12 @@ func ReadOutput(in io.Reader) (events []Event, summary Summary, err error) {
 	return events, summary, nil
 }
 
-// CompareSummary holds a summary of a replay against what it must be.
+// CompareSummary checks the summary of a replay against r, requests and seconds.
 func (r Result) CompareSummary(s Summary, requests int64, seconds float64) (wrong []string) {
 	return CompareSummary(map[string]Result{"": r}, s, requests, seconds)
 }
 
-// CompareSummary is as [Result.CompareSummary], for several rules.
+// CompareSummary compares like [Result.CompareSummary], but for several rules.
 func CompareSummary(results map[string]Result, s Summary, requests int64, seconds float64) (wrong []string) {
 	keys, hot := 0, 0
 	for _, r := range results {

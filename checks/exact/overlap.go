@@ -7,26 +7,26 @@ import (
 	"strings"
 )
 
-// Overlap holds what a detector lists of a route against the requests themselves,
-// where a request makes several keys: which of its keys are limited, usual or
-// spared. It keeps each request's parameters, and adds up what it is asked for.
+// Overlap checks a detector's list of a route's hot keys against the requests themselves, where a
+// request makes several keys. The list states which keys are limited, usual or spared. Overlap
+// keeps each request's parameters and computes sums on demand.
 type Overlap struct {
-	N     int64 // the threshold, within Panes
+	N     int64 // the threshold: the count within Panes
 	Panes int64
-	Each  bool // one key a parameter; else combinations
+	Each  bool // one key per parameter; otherwise combinations
 
-	panes map[int64]map[string]int64 // pane → sorted parameters, "&" between → requests
-	keys  map[int64]map[string]int64 // pane → key → requests; "" is all
-	sets  map[string]map[string]bool // parameters of a request
-	parts map[string][]string        // parameters of a key
+	panes map[int64]map[string]int64 // pane → sorted parameters joined by "&" → requests
+	keys  map[int64]map[string]int64 // pane → key → requests; the key "" counts all
+	sets  map[string]map[string]bool // the parameters of each request
+	parts map[string][]string        // the parameters of each key
 	was   map[string]Listing
-	since map[string]int64 // first pane at whose end a key was listed
+	since map[string]int64 // first pane at whose end the key was listed
 }
 
-// Listing is how a key is listed.
+// Listing is how a detector lists a key.
 type Listing struct{ Usual, Spared bool }
 
-// Add notes n requests with these parameters, which are sorted.
+// Add counts n requests with the given parameters, which are sorted.
 func (o *Overlap) Add(pane, n int64, params ...string) {
 	if o.panes == nil {
 		o.panes, o.keys = make(map[int64]map[string]int64), make(map[int64]map[string]int64)
@@ -50,7 +50,7 @@ func (o *Overlap) Add(pane, n int64, params ...string) {
 	}
 }
 
-// Keys are the keys of a request, in no order: at most 28, as many sizes as fit.
+// Keys returns the keys of a request in no order: at most 28, and of each size all or none.
 func (o *Overlap) Keys(params []string) (keys []string) {
 	if o.Each {
 		return slices.Clone(params)
@@ -91,7 +91,7 @@ func (o *Overlap) has(request, key string) bool {
 	return true
 }
 
-// total is how many requests of the panes from first to last have a key.
+// total returns the number of requests in the panes from first to last that have a key.
 func (o *Overlap) total(first, last int64, key string) (n int64) {
 	for pane := first; pane <= last; pane++ {
 		n += o.keys[pane][key]
@@ -99,8 +99,8 @@ func (o *Overlap) total(first, last int64, key string) (n int64) {
 	return n
 }
 
-// count is how many requests of the panes from first to last have a key and pass the
-// filter.
+// count returns the number of requests in the panes from first to last that have a key and pass
+// the filter.
 func (o *Overlap) count(first, last int64, key string, filter func(request string) bool) (n int64) {
 	for pane := first; pane <= last; pane++ {
 		for request, m := range o.panes[pane] {
@@ -112,8 +112,9 @@ func (o *Overlap) count(first, last int64, key string, filter func(request strin
 	return n
 }
 
-// Mean is a key's mean count in the last ten windows that lie between multiples of
-// their length, before the one that ends with a pane and not before pane first.
+// Mean returns a key's mean count in up to ten windows, and how many it averages. The windows lie
+// between multiples of their length, end before the window that ends with pane last, and do not
+// begin before pane first.
 func (o *Overlap) Mean(last, first int64, key string) (mean float64, seen int) {
 	end := last - o.Panes
 	for (end+1)%o.Panes != 0 {
@@ -127,8 +128,8 @@ func (o *Overlap) Mean(last, first int64, key string) (mean float64, seen int) {
 	return float64(sum) / max(1, float64(seen)), seen
 }
 
-// Check holds what is listed when a pane is over against the requests. first is the
-// first pane that was seen whole.
+// Check compares the keys listed at the end of pane last with the requests. first is the first
+// pane that was seen whole.
 func (o *Overlap) Check(last, first int64, listed map[string]Listing) (wrong []string) {
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	for key := range o.since {
@@ -158,7 +159,7 @@ func (o *Overlap) Check(last, first int64, listed map[string]Listing) (wrong []s
 	n := float64(o.N)
 
 	counts := make(map[string]int64)
-	sameSpared := func(key string, x int64) bool { // key, or one with the same requests, is spared
+	sameSpared := func(key string, x int64) bool { // reports whether key, or a part of it with the same requests, is spared
 		for other, l := range listed {
 			if l.Spared && counts[other] == x && isPart(other, key) {
 				return true
@@ -176,7 +177,7 @@ func (o *Overlap) Check(last, first int64, listed map[string]Listing) (wrong []s
 		if x < o.N {
 			continue
 		}
-		slack := 2*n + float64(x)/4 // of a chain of heirs, each short of a threshold
+		slack := 2*n + float64(x)/4 // for a chain of heirs, each short of a threshold
 		if free := o.count(start, last, key, func(r string) bool { return !isListed(r) }); float64(free) >= slack {
 			say("%s: %d of %d requests have no key that is listed", key, free, x)
 		}
@@ -206,7 +207,8 @@ func (o *Overlap) Check(last, first int64, listed map[string]Listing) (wrong []s
 		if l.Spared && !o.Each && o.count(last-12*o.Panes, last, key, anyOf(isKin)) == 0 {
 			say("%s is spared, and no key is listed that has requests with it", key)
 		}
-		// What the keys beside it explain is added up where requests have several.
+		// The counts of the other keys that explain this one add up if a request has several of
+		// them.
 		twice := int64(0)
 		for other, l := range listed {
 			switch {
@@ -238,7 +240,7 @@ func (o *Overlap) Check(last, first int64, listed map[string]Listing) (wrong []s
 			}
 			return true
 		})
-		usual := false // another is: then what came beside it is not
+		usual := false // another key is usual: then the counts without it are not
 		for other, l := range listed {
 			usual = usual || other != key && l.Usual
 		}
@@ -255,14 +257,14 @@ func (o *Overlap) Check(last, first int64, listed map[string]Listing) (wrong []s
 	return wrong
 }
 
-// name is the name of the one parameter of a key.
+// name returns the name of a key's only parameter.
 func (o *Overlap) name(key string) string {
 	name, _, _ := strings.Cut(key, "=")
 	return name
 }
 
-// isShared reports whether a key was on nine tenths of the requests in each window of
-// the last twelve.
+// isShared reports whether a key was on nine tenths of the requests in each of the last twelve
+// windows.
 func (o *Overlap) isShared(last int64, key string) bool {
 	for end := last; end > last-11*o.Panes; end-- {
 		if 10*o.total(end-o.Panes+1, end, key) < 9*o.total(end-o.Panes+1, end, "") {
@@ -272,7 +274,7 @@ func (o *Overlap) isShared(last int64, key string) bool {
 	return true
 }
 
-// isPart reports whether all parameters of a key are among those of another.
+// isPart reports whether all parameters of key are among those of another key.
 func isPart(key, of string) bool {
 	params := strings.Split(of, "&")
 	return !slices.ContainsFunc(strings.Split(key, "&"), func(p string) bool { return !slices.Contains(params, p) })

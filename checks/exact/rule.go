@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Ratio is an exact part or multiple.
+// Ratio is an exact share or multiple.
 type Ratio struct{ Num, Den int64 }
 
-// ParseRatio reads "50%" or "1.5x"; it panics at anything else.
+// ParseRatio parses "50%" or "1.5x" and panics on anything else.
 func ParseRatio(s string) Ratio {
 	r, ok := new(big.Rat).SetString(strings.TrimRight(s, "%x"))
 	if !ok {
@@ -24,39 +24,40 @@ func ParseRatio(s string) Ratio {
 
 func (r Ratio) rat() *big.Rat { return big.NewRat(r.Num, r.Den) }
 
-// text is the ratio times a scale, as a decimal number.
+// text formats the ratio times scale as a decimal number.
 func (r Ratio) text(scale int64) string {
 	product := new(big.Rat).Mul(r.rat(), big.NewRat(scale, 1))
 	return strings.TrimSuffix(strings.TrimRight(product.FloatString(9), "0"), ".")
 }
 
-// Threshold is when a key is hot: at N counts within D, and by its kind at Factor of all
-// keys' of its group, or of its own baseline, or among the Top highest. It cools below
-// Exit of that, but not before Hold has passed, nor before it was so for CoolDown.
+// Threshold defines when a key is hot: at N counts within D and, depending on its kind, at Factor
+// times its group's count, at Factor times its own baseline, or among the Top highest. It cools
+// below Exit times that count, once Hold has passed and it has been below for CoolDown.
 type Threshold struct {
 	Kind              string // "rate", "share", "jump" or "top"
 	N                 int64
 	D, Hold, CoolDown time.Duration
-	Factor            Ratio // of a share or a jump
+	Factor            Ratio // factor of a share or a jump
 	Top               int
 	Exit              Ratio
 }
 
-// NewThreshold is a rate with the documented defaults: exit at 80%, hold of 10 s,
-// cool-down of 5 s.
+// NewThreshold returns a rate with the documented defaults: exit at 80%, hold of 10 s, cool-down
+// of 5 s.
 func NewThreshold(n int64, d time.Duration) Threshold {
 	return Threshold{Kind: "rate", N: n, D: d, Exit: Ratio{4, 5}, Hold: 10 * time.Second, CoolDown: 5 * time.Second}
 }
 
-// pane and panes are those of the window: panes of D/60, but at least 100 ms, and as many
-// whole ones as fit.
+// pane and panes return the length and the number of the window's panes. A pane is D/60 but at
+// least 100 ms, and the window has as many whole panes as fit in D.
 func (t Threshold) pane() int64  { return max(int64(100*time.Millisecond), int64(t.D)/60) }
 func (t Threshold) panes() int64 { return int64(t.D) / t.pane() }
 
-// atPaneEnds reports whether keys are compared with each other, when a pane is over.
+// atPaneEnds reports whether the threshold compares keys with each other, which it does at the
+// end of each pane.
 func (t Threshold) atPaneEnds() bool { return t.Kind == "share" || t.Kind == "top" }
 
-// Name is the threshold as events tell it.
+// Name returns the threshold's name in events.
 func (t Threshold) Name() string {
 	per := t.D.String()
 	switch {
@@ -78,7 +79,7 @@ func (t Threshold) Name() string {
 	return fmt.Sprintf("%d/%s", t.N, per)
 }
 
-// yaml is the threshold as a rules file has it.
+// yaml formats the threshold for a rules file.
 func (t Threshold) yaml() string {
 	least := fmt.Sprintf("min: %d/%v", t.N, t.D)
 	var terms string
@@ -95,18 +96,18 @@ func (t Threshold) yaml() string {
 	return fmt.Sprintf("{%s, exit: %s%%, hold: %v, cool_down: %v}", terms, t.Exit.text(100), t.Hold, t.CoolDown)
 }
 
-// Exception sets other terms for the keys of which the parameter Name has a value like
-// Pattern, in which a star matches any text.
+// Exception sets other terms for the keys whose parameter Name has a value that matches Pattern.
+// A star in the pattern matches any text.
 type Exception struct {
 	Name, Pattern string
-	// Action is "allow" or "block": such keys are not counted; else "".
+	// Action is "allow" or "block" if such keys are not counted, otherwise "".
 	Action string
-	// N takes the place of the count of the rates over D. Zero keeps the rule's.
+	// N replaces the count of rates over D. Zero keeps the rule's count.
 	N int64
 	D time.Duration
 }
 
-// like reports whether a value is like the pattern.
+// like reports whether a value matches the pattern.
 func (x *Exception) like(value string) bool {
 	parts := strings.Split(x.Pattern, "*")
 	if len(parts) == 1 {
@@ -125,15 +126,15 @@ func (x *Exception) like(value string) bool {
 	return true
 }
 
-// Rule is what makes keys, and when they are hot.
+// Rule says which keys a request counts and when they are hot.
 type Rule struct {
-	By     string // as for Keys
-	Count  string // the unit; empty: requests
+	By     string // the parameter by of Keys
+	Count  string // the unit; empty means requests
 	Hot    []Threshold
-	Except []Exception // of which the first that matches counts
+	Except []Exception // the first match applies
 }
 
-// YAML is the rule as an item of a rules file's list, for all requests.
+// YAML formats the rule as an item of a rules file's list, matching all requests.
 func (r Rule) YAML(id string) string {
 	by := r.By
 	if by != "all" && by != "each" {
@@ -161,7 +162,7 @@ func (r Rule) YAML(id string) string {
 	return b.String()
 }
 
-// exception returns the first that matches a key's text, or nil if none does.
+// exception returns the first exception that matches a key's text, or nil.
 func (r Rule) exception(text string) *Exception {
 	_, query, _ := strings.Cut(text, "?")
 	for i := range r.Except {
@@ -175,7 +176,7 @@ func (r Rule) exception(text string) *Exception {
 	return nil
 }
 
-// under is a threshold as it is for a key that comes under an exception.
+// under returns the threshold as it applies to a key under the exception x, which may be nil.
 func (t Threshold) under(x *Exception) Threshold {
 	if x != nil && x.N > 0 && t.Kind == "rate" && x.D == t.D {
 		t.N = x.N

@@ -5,16 +5,16 @@ import (
 	"sort"
 )
 
-// series is the counts of one key, or of some together.
+// series holds the counts of one key, or of several together.
 type series struct {
-	at  []int64 // nanoseconds, in order once sorted
+	at  []int64 // times in nanoseconds, in order once sorted
 	n   []int64
-	sum []int64 // of all counts up to each, that one included
+	sum []int64 // running totals, each including its own count
 }
 
 func (s *series) add(at, n int64) { s.at, s.n = append(s.at, at), append(s.n, n) }
 
-// finish puts the counts in order and adds them up.
+// finish sorts the counts by time and adds them up.
 func (s *series) finish() {
 	if !slices.IsSorted(s.at) {
 		order := make([]int, len(s.at))
@@ -35,7 +35,7 @@ func (s *series) finish() {
 	}
 }
 
-// before is how much was counted before an instant.
+// before returns the sum of the counts before an instant.
 func (s *series) before(at int64) int64 {
 	if i := sort.Search(len(s.at), func(i int) bool { return s.at[i] >= at }); i > 0 {
 		return s.sum[i-1]
@@ -43,10 +43,10 @@ func (s *series) before(at int64) int64 {
 	return 0
 }
 
-// between is how much was counted in [from, to).
+// between returns the sum of the counts in [from, to).
 func (s *series) between(from, to int64) int64 { return s.before(to) - s.before(from) }
 
-// total is how much was counted in all.
+// total returns the sum of all counts.
 func (s *series) total() int64 {
 	if len(s.sum) == 0 {
 		return 0

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// together goes through the lives of all keys by a threshold that compares them with each
-// other, pane by pane: what is decided is decided when a pane is over.
+// together returns the steps of all keys under a threshold that compares keys with each other. It
+// goes pane by pane, and every decision falls at the end of a pane.
 func (c *Counter) together(t Threshold) (steps []step) {
 	w := newSliding(c, t)
 	hot := make(map[int]*mark)
@@ -36,28 +36,28 @@ func (c *Counter) together(t Threshold) (steps []step) {
 	return steps
 }
 
-// sliding is the counts of all keys in the window that ends with a pane.
+// sliding holds the counts of all keys in the window that ends with a pane.
 type sliding struct {
 	*counts
 	panes  int64
-	head   int // cells before are in the window, or were
-	tail   int // cells before have left it
+	head   int // index of the first cell after the window
+	tail   int // index of the first cell in the window
 	pane   int64
-	sums   []int64 // by key
+	sums   []int64 // window's sum for each key
 	active []int   // keys with a count, in no order
 	groups map[string]int64
-	cut    int64 // of keys without a group
+	cut    int64 // sum of the keys without a group
 	all    int64
 }
 
-// counts are those of all keys, pane by pane.
+// counts holds the counts of all keys, pane by pane.
 type counts struct {
 	keys  []string
-	group []string // by key; "" for one that is too long to have parameters
-	cells []cell   // by pane
+	group []string // group of each key; "" if its text was cut
+	cells []cell   // sorted by pane
 }
 
-// cell is what one key counts in one pane.
+// cell is the count of one key in one pane.
 type cell struct {
 	pane, n int64
 	key     int
@@ -91,7 +91,7 @@ func (c *Counter) lay(width int64) *counts {
 	return l
 }
 
-// first goes to the first pane that has a count.
+// first moves to the first pane that has a count.
 func (w *sliding) first() (pane int64, ok bool) {
 	if len(w.cells) == 0 {
 		return 0, false
@@ -100,8 +100,8 @@ func (w *sliding) first() (pane int64, ok bool) {
 	return w.next(false)
 }
 
-// next goes to the next pane, or where nothing can change without counts to the next that
-// has one.
+// next moves to the next pane. If nothing can change without counts, it skips to the next pane
+// that has one.
 func (w *sliding) next(busy bool) (pane int64, ok bool) {
 	switch w.pane++; {
 	case busy || len(w.active) > 0:
@@ -134,7 +134,8 @@ func (w *sliding) add(key int, n int64) {
 	}
 }
 
-// ranking is the counts of the keys that have the least count, the highest first.
+// ranking returns the counts of the keys with at least t.N, the highest first. It is nil unless t
+// is a top.
 func (w *sliding) ranking(t Threshold) (counts []int64) {
 	if t.Kind != "top" {
 		return nil
@@ -148,11 +149,11 @@ func (w *sliding) ranking(t Threshold) (counts []int64) {
 	return counts
 }
 
-// needs are those of a key in the window.
+// needs returns the needs of a key in the window.
 func (w *sliding) needs(t Threshold, key int, ranking []int64) Needs {
 	n := t.alone()
 	if t.Kind == "share" {
-		// A key that is too long has a hash for its end: it may be of any group.
+		// A text that was too long ends in a hash, so the key may belong to any group.
 		low, high := int64(0), w.all
 		if g := w.group[key]; g != "" {
 			low, high = w.groups[g], w.groups[g]+w.cut
@@ -160,10 +161,10 @@ func (w *sliding) needs(t Threshold, key int, ranking []int64) Needs {
 		n.raise(t, low, high, Ratio{1, 1})
 		return n
 	}
-	// Of the others' counts the one in the last place: of equal ones none has it.
+	// The rival is the other key in the last place. A key is not ahead of an equal count.
 	place := t.Top - 1
 	if at, found := slices.BinarySearchFunc(ranking, w.sums[key], func(a, b int64) int { return cmp.Compare(b, a) }); found && at <= place {
-		place++ // it is itself among those before
+		place++ // the key itself ranks before that place
 	}
 	if place < len(ranking) {
 		rival := ranking[place]
@@ -179,8 +180,8 @@ var (
 	ofRoute = regexp.MustCompile(`^(.*\?)?([^?]*)$`)
 )
 
-// group is what a key's share is of: the keys on the same route with parameters of the
-// same names; "" for a key that was too long.
+// group returns the group whose total a key's share is taken from: the keys of the same route
+// with the same parameter names. It returns "" for a key whose text was cut.
 func group(text string) string {
 	if cutText.MatchString(text) {
 		return ""

@@ -25,15 +25,15 @@ type Request struct {
 	Method, Target string
 }
 
-// Trace yields the requests of a trace in the order of time. Its name tells what
-// it is: an access log in combined format (….log.zst) or JSON lines
-// (….access.jsonl.zst), or a trace of something else that is made into requests:
+// Trace yields the requests of a trace in the order of time. The file's name determines its
+// format: an access log in combined format (….log.zst) or JSON lines (….access.jsonl.zst), or
+// another trace that is converted to requests:
 //
 //	….keys.zst      a key per line           GET /product?id=<key>, 10,000 a second
 //	mooncake-….zst  hash_ids of LLM requests GET /block?hash=<id>, one for each id
-//	ruetoj-….csv.zst a web server's log       as it says
+//	ruetoj-….csv.zst a web server's log       as logged
 //
-// Those for which [Made] is true are passed to hotparam by [WriteJSON].
+// Traces for which [Made] returns true are passed to hotparam by [WriteJSON].
 func Trace(path string) iter.Seq2[Request, error] {
 	return func(yield func(Request, error) bool) {
 		file, err := os.Open(path)
@@ -64,7 +64,7 @@ func Trace(path string) iter.Seq2[Request, error] {
 	}
 }
 
-// Made reports whether the trace is no access log, but made into one.
+// Made reports whether the trace is converted to requests, since it is not an access log.
 func Made(path string) bool {
 	name := filepath.Base(path)
 	return !strings.HasSuffix(name, ".log.zst") && !strings.HasSuffix(name, ".access.jsonl.zst")
@@ -98,7 +98,7 @@ func WriteJSON(w io.Writer, requests iter.Seq2[Request, error]) error {
 
 var errStopped = errors.New("stopped")
 
-// lines calls each with every line, and its number from 0.
+// lines calls each for every line with its index from 0.
 func lines(in io.Reader, each func(i int64, line string) error) error {
 	scanner := bufio.NewScanner(in)
 	scanner.Buffer(nil, 1<<20)
@@ -110,8 +110,8 @@ func lines(in io.Reader, each func(i int64, line string) error) error {
 	return scanner.Err()
 }
 
-// readLog reads an access log and sorts it. Lines that are no requests are
-// passed over.
+// readLog reads an access log and yields its requests sorted by time. It skips lines that are not
+// requests.
 func readLog(in io.Reader, yield func(Request) bool) error {
 	var all []Request
 	err := lines(in, func(_ int64, line string) error {
@@ -168,10 +168,10 @@ func parseJSON(line string) (Request, bool) {
 	return Request{r.Time.UnixNano(), r.Method, r.URI}, err == nil && r.URI != ""
 }
 
-// began is when traces without a date begin.
+// began is the time at which traces without a date begin.
 var began = time.Date(2013, 7, 1, 0, 0, 0, 0, time.UTC).UnixNano()
 
-// keysPerSecond is the pace of traces without times.
+// keysPerSecond is the rate of requests in traces without times.
 const keysPerSecond = 10_000
 
 func readKeys(in io.Reader, yield func(Request) bool) error {

@@ -1,12 +1,12 @@
-// Package mutants plants known faults in the product, one at a time, and shows which
-// check finds each: a check that finds none of the faults that it is there for is
-// worth nothing, however long it passes. `make mutants` prints the table.
+// Package mutants plants known faults in the product, one at a time, and shows which check finds
+// each. A check that finds none of its faults is worthless, however long it passes. `make
+// mutants` prints the table.
 //
-// A fault is a text of a source and what takes its place ([Faults]), so it fails when
-// the source has changed so much that the text is gone, instead of planting nothing.
-// It is found if a named test fails with it, passes without it, and it compiles. Where
-// one survives, the test is to be sharpened, not the fault to be taken out.
+// A fault is a text of a source and its replacement ([Faults]). If the source has changed and no
+// longer has the text, the fault fails instead of planting nothing. A fault is found if a named
+// test fails with it and passes without it, and the code compiles. If one survives, the test must
+// be sharpened, not the fault removed.
 //
 //	faults*.go   the faults, by package
-//	run.go       a fault, its check, and which test failed
+//	run.go       runs the check of a fault and finds the failed test
 package mutants

@@ -3,14 +3,14 @@ package mutants
 // Fault is a mistake that is planted in the product.
 type Fault struct {
 	Name string
-	File string // from the module's root
-	// Old is a text that the file has exactly once, New what takes its place. They are
-	// as short as distinguishes them from others, so that changes around them do no harm.
+	File string // slash-separated path from the module's root
+	// Old is a text that occurs exactly once in the file, and New is its replacement. They are as
+	// short as possible while unique, so that changes around them do no harm.
 	Old, New string
-	// Package is whose tests are to find it, from the module's root; empty: the
-	// file's own.
+	// Package is the path, from the module's root, of the package whose tests must find the
+	// fault. Empty means the file's own package.
 	Package string
-	// Test matches the names of the tests that are to find it, one of which is enough.
+	// Test matches the names of the tests that must find the fault. One of them is enough.
 	Test string
 }
 

@@ -1,6 +1,6 @@
 package mutants
 
-// adapterFaults are those between a framework and a guard.
+// adapterFaults are faults between a framework and a guard.
 var adapterFaults = []Fault{
 	{
 		Name: "the path that was sent counts, not the router's", File: "middleware/adapter/adapter.go",

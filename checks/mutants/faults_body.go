@@ -1,6 +1,6 @@
 package mutants
 
-// Bodies that rules read, and what handlers still get of them.
+// Faults in the bodies that rules read, and in the bodies that handlers still get.
 
 var bodyFaults = []Fault{
 	{

@@ -1,7 +1,7 @@
 package mutants
 
-// bucketFaults are of jumps under loss: of the sums by bucket, and of when an account is opened.
-// Those at the end are of the bounds that are published after a loss.
+// bucketFaults are faults in jumps under loss: in the sums by bucket and in the opening of
+// accounts. The last ones are in the bounds that are published after a loss.
 var bucketFaults = []Fault{
 	{
 		Name: "an account is opened late, by the next reminder", File: "collector/steer.go",

@@ -1,6 +1,6 @@
 package mutants
 
-// From a sender's times to ours.
+// Faults in the conversion of a sender's times to the aggregator's.
 
 var clockFaults = []Fault{
 	{

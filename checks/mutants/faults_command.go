@@ -1,6 +1,6 @@
 package mutants
 
-// What commands say of rules and of a fleet.
+// Faults in the commands' reports on rules and on a fleet.
 
 var commandFaults = []Fault{
 	{

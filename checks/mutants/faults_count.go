@@ -1,6 +1,6 @@
 package mutants
 
-// From requests to lines: counting, and the statistics of it.
+// Faults from requests to lines: in counting and its statistics.
 
 var keyFaults = []Fault{
 	{

@@ -1,6 +1,6 @@
 package mutants
 
-// Jumps over days.
+// Faults in jumps over days.
 
 var dayFaults = []Fault{
 	{

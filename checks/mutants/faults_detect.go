@@ -1,6 +1,6 @@
 package mutants
 
-// From lines to hot keys.
+// Faults from lines to hot keys.
 
 var windowFaults = []Fault{
 	{
@@ -203,7 +203,7 @@ var thresholdFaults = []Fault{
 	},
 }
 
-// accountFaults are of what makes up for lost packets.
+// accountFaults are faults in the accounts that make up for lost packets.
 var accountFaults = []Fault{
 	{
 		Name: "counts whose beginning is unknown are missing of all later gaps", File: "internal/decode/gaps.go",

@@ -1,6 +1,6 @@
 package mutants
 
-// What an instance holds of a limit that the fleet shares.
+// Faults in an instance's part of a limit that the fleet shares.
 
 var fleetFaults = []Fault{
 	{

@@ -1,6 +1,6 @@
 package mutants
 
-// Requests as they pass the guard, and its answers.
+// Faults in the guard's handling of requests and in its answers.
 
 var guardFaults = []Fault{
 	{

@@ -1,6 +1,6 @@
 package mutants
 
-// Algorithms, and the tables and scripts that keep their state.
+// Faults in algorithms, and in the tables and scripts that keep their state.
 
 var limitFaults = []Fault{
 	{

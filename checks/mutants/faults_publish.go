@@ -1,6 +1,6 @@
 package mutants
 
-// The published set of hot keys.
+// Faults in the published set of hot keys.
 
 var publishedFaults = []Fault{
 	{

@@ -1,6 +1,6 @@
 package mutants
 
-// reloadFaults are in what rules become that change while running.
+// reloadFaults are faults in rules that change while running.
 var reloadFaults = []Fault{
 	{
 		Name: "a setting that decides is not part of the version of the rules", File: "config/version.go",

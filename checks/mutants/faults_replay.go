@@ -1,6 +1,6 @@
 package mutants
 
-// A log through all of it.
+// Faults in the replay of a log.
 
 var replayFaults = []Fault{
 	{

@@ -1,6 +1,6 @@
 package mutants
 
-// restartFaults are in what becomes of hot keys and windows when an aggregator restarts.
+// restartFaults are faults in hot keys and windows when an aggregator restarts.
 var restartFaults = []Fault{
 	{
 		Name: "keys that are published already are not adopted", File: "hotkeys/writer.go",

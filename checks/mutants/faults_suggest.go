@@ -1,6 +1,6 @@
 package mutants
 
-// What replay proposes.
+// Faults in the rules that replay proposes.
 
 var suggestFaults = []Fault{
 	{

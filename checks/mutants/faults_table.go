@@ -1,6 +1,6 @@
 package mutants
 
-// tableFaults are of tables that are full.
+// tableFaults are faults in full tables.
 var tableFaults = []Fault{
 	{
 		Name: "a key is evicted without its debt", File: "limiter/debts.go",

@@ -1,7 +1,7 @@
 package mutants
 
-// takeoverFaults are in what becomes of hot keys and windows where Graphite and Kafka keep the
-// counts, and where a clock is set.
+// takeoverFaults are faults in hot keys and windows after a takeover where Graphite and Kafka
+// keep the counts, and after a clock is set.
 var takeoverFaults = []Fault{
 	{
 		Name: "the Graphite source adopts no keys that are published already", File: "internal/graphitesource/source.go",

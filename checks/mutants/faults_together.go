@@ -1,6 +1,6 @@
 package mutants
 
-// Limits that are asked together, and what is given back.
+// Faults in limits that are asked together, and in the permits that are returned.
 
 var togetherFaults = []Fault{
 	{

@@ -1,6 +1,6 @@
 package mutants
 
-// What is valid in a file or a program, and probably not meant.
+// Faults in the warnings about a file or a program that is valid but probably not intended.
 
 var trapFaults = []Fault{
 	{

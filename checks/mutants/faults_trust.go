@@ -1,6 +1,6 @@
 package mutants
 
-// Who is believed, and how far.
+// Faults in the trust in senders, and in its limits.
 
 var trustFaults = []Fault{
 	{

@@ -1,6 +1,6 @@
 package mutants
 
-// Requests that wait for a limit.
+// Faults in requests that wait for a limit.
 
 var waitFaults = []Fault{
 	{

@@ -20,14 +20,14 @@ import (
 	"github.com/hotparam/hotparam/checks/overlay"
 )
 
-// Outcome is what became of a fault.
+// Outcome is the result of a fault.
 type Outcome struct {
 	Fault
-	FoundBy []string // the tests that failed; none: the fault survives
+	FoundBy []string // the tests that failed; empty if the fault survives
 	Took    time.Duration
 }
 
-// timeout is for one run of the tests. What a fault keeps from ending is found by it.
+// timeout bounds one run of the tests. A fault that makes a test hang is found by it.
 const timeout = time.Minute
 
 // Runner runs checks. It is safe for concurrent use.
@@ -35,18 +35,17 @@ type Runner struct {
 	root string
 
 	mu     sync.Mutex
-	passed map[string]func() error // runs a check without a fault, once, by its name
+	passed map[string]func() error // by name of a check: runs it once without a fault
 }
 
-// NewRunner makes a runner for the module of the working directory.
+// NewRunner returns a runner for the module of the working directory.
 func NewRunner() (*Runner, error) {
 	root, err := overlay.Root()
 	return &Runner{root: root, passed: make(map[string]func() error)}, err
 }
 
-// Run plants a fault and runs its check. It is an error if the check does not pass
-// without the fault, if the fault's text is not there, or if it does not compile: the
-// fault was not put to the test then.
+// Run plants a fault and runs its check. It is an error if the check fails without the fault, if
+// the fault's text is missing, or if the code does not compile. The fault was not tested then.
 func (r *Runner) Run(ctx context.Context, f Fault) (Outcome, error) {
 	o := Outcome{Fault: f}
 	if err := r.passes(ctx, f); err != nil {
@@ -56,7 +55,7 @@ func (r *Runner) Run(ctx context.Context, f Fault) (Outcome, error) {
 	if err != nil {
 		return o, err
 	}
-	defer func() { _ = os.RemoveAll(dir) }() // a temporary directory: the system removes what is left
+	defer func() { _ = os.RemoveAll(dir) }() // a temporary directory, which the system removes in the end
 	changed, err := overlay.Write(dir, r.root, []overlay.Edit{f.edit()})
 	if err != nil {
 		return o, fmt.Errorf("%s: %w", f.Name, err)
@@ -70,8 +69,7 @@ func (r *Runner) Run(ctx context.Context, f Fault) (Outcome, error) {
 	return o, err
 }
 
-// passes runs a fault's check without the fault, once for all faults that have it in
-// common.
+// passes runs a fault's check without the fault, once for all faults that share the check.
 func (r *Runner) passes(ctx context.Context, f Fault) error {
 	name := f.pkg() + " " + f.Test
 	r.mu.Lock()
@@ -101,7 +99,7 @@ func (r *Runner) test(ctx context.Context, f Fault, flags ...string) (failed []s
 	if err != nil {
 		return nil, err
 	}
-	if random { // each time the same, nothing is written into the checkout, and no time goes into a smaller example
+	if random { // makes runs repeatable, writes nothing into the checkout, and spends no time on a smaller example
 		args = append(args, "-rapid.seed=1", "-rapid.nofailfile", "-rapid.shrinktime=1ns")
 	}
 	cmd := exec.CommandContext(ctx, "go", args...)
@@ -121,7 +119,7 @@ func (r *Runner) test(ctx context.Context, f Fault, flags ...string) (failed []s
 		return nil, fmt.Errorf("%w\n%s", err, &stderr)
 	case len(result.failed) > 0:
 		return result.failed, nil
-	case runErr != nil && len(result.unfinished) > 0: // it ended the process
+	case runErr != nil && len(result.unfinished) > 0: // the fault ended the process
 		return result.unfinished, nil
 	case runErr != nil:
 		return nil, fmt.Errorf("%w, and no test failed\n%s%s", runErr, &stderr, output)
@@ -131,7 +129,7 @@ func (r *Runner) test(ctx context.Context, f Fault, flags ...string) (failed []s
 	return nil, nil
 }
 
-// isRandom reports whether a package has tests with rapid, which take its flags.
+// isRandom reports whether a package has tests with rapid, which accept its flags.
 func (r *Runner) isRandom(pkg string) (bool, error) {
 	files, err := filepath.Glob(filepath.Join(r.root, filepath.FromSlash(pkg), "*_test.go"))
 	if err != nil {
@@ -149,14 +147,13 @@ func (r *Runner) isRandom(pkg string) (bool, error) {
 	return false, nil
 }
 
-// testResult is what became of a package's tests.
+// testResult is the outcome of a package's tests.
 type testResult struct {
-	failed, unfinished []string // without their subtests
-	ran                bool     // there was one
+	failed, unfinished []string // names without subtests
+	ran                bool     // a test ran
 }
 
-// readEvents reads what go test -json prints. It is an error if something did not
-// compile.
+// readEvents parses the output of go test -json. It is an error if something did not compile.
 func readEvents(output []byte) (r testResult, err error) {
 	lines := bufio.NewScanner(bytes.NewReader(output))
 	lines.Buffer(nil, 16<<20)
@@ -193,7 +190,7 @@ func readEvents(output []byte) (r testResult, err error) {
 	return r, cmp.Or(err, lines.Err())
 }
 
-// pkg is the package whose tests are run, from the module's root.
+// pkg returns the package whose tests are run, as a path from the module's root.
 func (f *Fault) pkg() string { return cmp.Or(f.Package, path.Dir(f.File)) }
 
 func (f *Fault) edit() overlay.Edit { return overlay.Edit{File: f.File, Old: f.Old, New: f.New} }

@@ -1,6 +1,6 @@
-// Package overlay changes texts of the module's sources for one run of the go
-// command, by its flag -overlay: nothing is copied, and the checkout stays as it is.
-// So mistakes are planted on purpose, to see that the tests find them.
+// Package overlay changes texts of the module's sources for one run of the go command, with its
+// flag -overlay: no file is copied, and the checkout stays unchanged. Checks use it to plant
+// mistakes and to verify that the tests find them.
 package overlay
 
 import (
@@ -14,22 +14,22 @@ import (
 	"strings"
 )
 
-// Edit replaces a text that a file has exactly once. File is a path from the module's
-// root, with slashes.
+// Edit replaces a text that occurs exactly once in a file. File is a slash-separated path from
+// the module's root.
 type Edit struct{ File, Old, New string }
 
 // Root returns the directory of the module that the working directory is in.
 func Root() (string, error) {
-	out, err := exec.CommandContext(context.Background(), "go", "env", "GOMOD").Output() // in a workspace, go list -m lists all modules
+	out, err := exec.CommandContext(context.Background(), "go", "env", "GOMOD").Output() // go list -m would list all modules of a workspace
 	if err != nil {
 		return "", fmt.Errorf("overlay: find the module: %w", err)
 	}
 	return filepath.Dir(strings.TrimSpace(string(out))), nil
 }
 
-// Write writes the changed sources into dir, and the file for -overlay, whose path it
-// returns. It is an error if a file does not have a text exactly once: then the
-// sources have changed, and the edit has to be written anew.
+// Write writes the changed sources and the file for -overlay into dir, and returns the path of
+// that file. It is an error if a text does not occur exactly once in its file. The sources have
+// changed then, and the edit must be adapted.
 func Write(dir, root string, edits []Edit) (string, error) {
 	changed := make(map[string][]byte)
 	for _, e := range edits {

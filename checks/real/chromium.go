@@ -23,15 +23,15 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// Chromium is a real browser without a window that belongs to one test. It is driven over pipes,
-// so that nothing listens. Its tabs fail the test when the browser does not do what is asked.
+// Chromium is a real headless browser that belongs to one test. It is driven over pipes, so that
+// nothing listens. Its tabs fail the test if the browser does not do as asked.
 type Chromium struct{ ctx context.Context }
 
-// chromiumPatience is how long one command may take on a busy machine.
+// chromiumPatience bounds one command on a busy machine.
 const chromiumPatience = 30 * time.Second
 
-// StartChromium starts a browser with an empty profile for the test. It is the chromium
-// of the PATH; without one the test is skipped (see the package).
+// StartChromium starts the chromium of the PATH with an empty profile for the test. Without one
+// the test is skipped (see the package).
 func StartChromium(tb testing.TB) *Chromium {
 	tb.Helper()
 	path := ""
@@ -47,12 +47,12 @@ func StartChromium(tb testing.TB) *Chromium {
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.DisableGPU,
 		chromedp.Flag("hide-scrollbars", true), chromedp.Flag("mute-audio", true), chromedp.Flag("disable-component-update", true))
 	if os.Getuid() == 0 {
-		options = append(options, chromedp.NoSandbox) // its sandbox refuses root, and the pages are ours
+		options = append(options, chromedp.NoSandbox) // its sandbox refuses root, and the pages are trusted
 	}
 	ctx, end := chromedp.NewExecAllocator(context.Background(), options...)
-	ctx, _ = chromedp.NewContext(ctx) // it ends with its parent
+	ctx, _ = chromedp.NewContext(ctx) // ends with its parent
 	tb.Cleanup(func() {
-		if err := chromedp.Cancel(ctx); err != nil { // it awaits the process, and removes the profile
+		if err := chromedp.Cancel(ctx); err != nil { // waits for the process and removes the profile
 			tb.Logf("real: chromium: %v", err)
 		}
 		end()
@@ -73,7 +73,7 @@ type Tab struct {
 }
 
 // Tab opens an empty tab of the given size, in CSS pixels, for a test or a part of it. Its
-// methods belong to that one's goroutine.
+// methods must be called from the goroutine of that test.
 func (b *Chromium) Tab(tb testing.TB, width, height int) *Tab {
 	tb.Helper()
 	ctx, end := chromedp.NewContext(b.ctx)
@@ -88,12 +88,12 @@ func (b *Chromium) Tab(tb testing.TB, width, height int) *Tab {
 	return t
 }
 
-// cdpCall is a command of the DevTools protocol as an action.
+// cdpCall returns a command of the DevTools protocol as an action.
 func cdpCall[P, R any](command cdp.Command[P, R], params P) chromedp.Action[R] {
 	return func(ctx context.Context, t *chromedp.Target) (R, error) { return cdp.Call(ctx, t, command, params) }
 }
 
-// do does what must not fail.
+// do runs an action that must not fail.
 func do[T any](t *Tab, what string, action chromedp.Action[T]) T {
 	t.tb.Helper()
 	value, err := try(t, action)
@@ -109,7 +109,7 @@ func try[T any](t *Tab, action chromedp.Action[T]) (T, error) {
 	return chromedp.Run(ctx, action)
 }
 
-// record keeps what a developer would be shown in red.
+// record keeps the errors and warnings that the console would show.
 func (t *Tab) record(event any) {
 	problem := ""
 	switch e := event.(type) {
@@ -121,7 +121,7 @@ func (t *Tab) record(event any) {
 			args, _ := json.Marshal(e.Args)
 			problem = "console: " + string(args)
 		}
-	case *log.EventEntryAdded: // of the browser itself, such as violations of a content security policy
+	case *log.EventEntryAdded: // from the browser itself, such as violations of a content security policy
 		if e.Entry.Level != "info" && e.Entry.Level != "verbose" {
 			problem = fmt.Sprintf("%s: %s %s", e.Entry.Source, e.Entry.Text, e.Entry.URL)
 		}
@@ -143,7 +143,7 @@ func (t *Tab) Problems() []string {
 	return problems
 }
 
-// CollectGarbage has the page's garbage collected.
+// CollectGarbage forces a garbage collection of the page.
 func (t *Tab) CollectGarbage() {
 	t.tb.Helper()
 	do(t, "garbage", cdpCall(heapprofiler.CollectGarbage, cdp.Empty{}))
@@ -155,20 +155,20 @@ func (t *Tab) Resize(width, height int) {
 	do(t, "the size", chromedp.EmulateViewport(int64(width), int64(height)))
 }
 
-// Prefer sets what the user prefers, such as prefers-color-scheme: dark.
+// Prefer sets a preference of the user, such as prefers-color-scheme: dark.
 func (t *Tab) Prefer(feature, value string) {
 	t.tb.Helper()
 	do(t, feature, cdpCall(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: feature, Value: value}}}))
 }
 
-// Open goes to a URL and returns when it is loaded.
+// Open navigates to a URL and returns when it is loaded.
 func (t *Tab) Open(url string) {
 	t.tb.Helper()
 	do(t, url, chromedp.Navigate(url))
 }
 
-// Eval evaluates an expression of JavaScript, awaits it if it is a promise, and decodes
-// its JSON into value, unless that is nil.
+// Eval evaluates an expression of JavaScript and awaits it if it is a promise. It decodes the
+// JSON of the result into value, unless value is nil.
 func (t *Tab) Eval(expression string, value any) {
 	t.tb.Helper()
 	result := do(t, expression, chromedp.Evaluate[[]byte](expression, chromedp.EvalAwaitPromise))
@@ -180,7 +180,7 @@ func (t *Tab) Eval(expression string, value any) {
 	}
 }
 
-// Wait returns when an expression is true, and fails the test if it is not in time.
+// Wait waits until an expression is true, and fails the test if that takes too long.
 func (t *Tab) Wait(expression string) {
 	t.tb.Helper()
 	for end := time.Now().Add(chromiumPatience); ; time.Sleep(25 * time.Millisecond) {
@@ -191,7 +191,7 @@ func (t *Tab) Wait(expression string) {
 		if yes {
 			return
 		}
-		if time.Now().After(end) { // it refuses while it goes to another page
+		if time.Now().After(end) { // evaluation fails during a navigation
 			var text string
 			t.Eval("document.body.innerText.slice(0, 2000)", &text)
 			t.tb.Fatalf("real: chromium: never true: %s: %v; the page says:\n%s\n%q", expression, err, text, t.Problems())
@@ -204,8 +204,8 @@ var keyNames = map[string]string{
 	"ArrowLeft": kb.ArrowLeft, "ArrowRight": kb.ArrowRight, "Home": kb.Home, "End": kb.End, "PageDown": kb.PageDown,
 }
 
-// Press presses a key by its name, "Enter", "ArrowDown", or by its character, "j". What the page
-// prevents when the key goes down is not typed, unlike with [chromedp.KeyEvent].
+// Press presses a key by its name, "Enter" or "ArrowDown", or by its character, "j". Unlike with
+// [chromedp.KeyEvent], a key whose keydown event the page prevents is not typed.
 func (t *Tab) Press(keys ...string) {
 	t.tb.Helper()
 	for _, key := range keys {
@@ -232,7 +232,7 @@ func (t *Tab) Type(text string) {
 	do(t, "text", cdpCall(input.InsertText, input.InsertTextParams{Text: text}))
 }
 
-// Screenshot writes what is seen as a PNG.
+// Screenshot writes the visible page as a PNG.
 func (t *Tab) Screenshot(path string) {
 	t.tb.Helper()
 	if err := os.WriteFile(path, do(t, path, chromedp.CaptureScreenshot()), 0o644); err != nil {

@@ -16,8 +16,8 @@ const dogStatsDVersion = "4.4.5"
 //go:embed dogstatsd_pom.xml
 var dogStatsDPOM []byte
 
-// DogStatsDClasspath is the class path of java-dogstatsd-client, which Maven gets
-// once. Where it cannot be had the test is skipped (see the package).
+// DogStatsDClasspath returns the class path of java-dogstatsd-client, which Maven fetches once.
+// If that fails, the test is skipped (see the package).
 func DogStatsDClasspath(tb testing.TB) string {
 	tb.Helper()
 	jars, err := mavenJars(tb.Context(), "java-dogstatsd-client-"+dogStatsDVersion, dogStatsDPOM)

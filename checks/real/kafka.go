@@ -17,52 +17,51 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// kafkaPatience is how long a cluster may take to get ready: three Java programs
-// start at once, on a machine that may be busy with other tests.
+// kafkaPatience bounds the time until a cluster is ready. Three Java programs start together, on
+// a machine that may be busy with other tests.
 const kafkaPatience = 90 * time.Second
 
-// rightsPatience is how long brokers may take to hear of a user's rights.
+// rightsPatience bounds the time until brokers know a user's rights.
 const rightsPatience = 30 * time.Second
 
-// KafkaConfig is what kind of cluster a test wants. The zero value: one broker that
-// talks in the clear to anybody.
+// KafkaConfig configures a cluster. The zero value is one broker that accepts any client without
+// encryption.
 type KafkaConfig struct {
-	// Brokers is 1 (or 0) or 3. With three, topics may have three replicas and a
-	// record with acks=all is in two of them.
+	// Brokers is 1 (or 0) or 3. With three, topics may have three replicas, and a record with
+	// acks=all is in two of them.
 	Brokers int
-	// Properties are added to each broker's server.properties, and win.
+	// Properties are added to each broker's server.properties and override the defaults.
 	Properties map[string]string
-	// TLS: clients must talk TLS. The certificates are [KafkaCluster.Certificates].
+	// TLS requires clients to use TLS. The certificates are [KafkaCluster.Certificates].
 	TLS bool
-	// ClientCerts: with TLS, clients must show theirs.
+	// ClientCerts requires clients to present a certificate. It needs TLS.
 	ClientCerts bool
-	// Users who may log in, with their passwords (letters, digits and dashes), by
-	// PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512. With nil no client needs to.
+	// Users maps the users who may log in to their passwords (letters, digits and dashes), by
+	// PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512. A nil Users requires no login.
 	Users map[string]string
-	// Authorize: users may do only what [KafkaCluster.Allow] allows.
+	// Authorize restricts users to the operations that [KafkaCluster.Allow] allows.
 	Authorize bool
-	// Advertise returns the host:port that a broker names to clients, in place of the
-	// one at which it can be reached: that of a relay to it. It is called before the
-	// broker starts. A nil Advertise changes nothing.
+	// Advertise returns the host:port that a broker announces to clients in place of its own,
+	// such as that of a relay to it. It is called before the broker starts. A nil Advertise
+	// changes nothing.
 	Advertise func(broker string) string
 }
 
-// KafkaCluster is a real Kafka, in KRaft mode, that belongs to one test. Brokers are
-// numbered from 0; each is a controller, too. Topics are not made by being used. Its
-// methods belong to the test's own goroutine.
+// KafkaCluster is a real Kafka, in KRaft mode, that belongs to one test. Brokers are numbered
+// from 0, and each is also a controller. Topics are not created by use. Its methods must be
+// called from the test's own goroutine.
 type KafkaCluster struct {
 	tb      testing.TB
 	config  KafkaConfig
 	id      string
-	certs   testenv.CertificateFiles // with TLS
+	certs   testenv.CertificateFiles // certificates if TLS is set
 	brokers []*kafkaBroker
 	addrs   []string
 }
 
-// Kafka starts a Kafka 4.3.1 for the test and returns when all brokers answer and
-// know each other. It is run by the java of the PATH from jars that Maven (mvn) gets
-// once into the user's cache directory. Without either the test is skipped (see the
-// package).
+// Kafka starts a Kafka 4.3.1 for the test and returns when all brokers answer and know each
+// other. It runs on the java of the PATH, from jars that Maven (mvn) fetches once into the user's
+// cache directory. Without either the test is skipped (see the package).
 func Kafka(tb testing.TB, config KafkaConfig) *KafkaCluster {
 	tb.Helper()
 	config.Brokers = cmp.Or(config.Brokers, 1)
@@ -81,7 +80,7 @@ func Kafka(tb testing.TB, config KafkaConfig) *KafkaCluster {
 	return startKafka(tb, config)
 }
 
-// kafkaRuns returns why it does not, or nil if it does.
+// kafkaRuns returns the reason why Kafka cannot run here, or nil.
 func kafkaRuns(ctx context.Context) error {
 	if _, err := exec.LookPath("java"); err != nil {
 		return err
@@ -101,7 +100,7 @@ func startKafka(tb testing.TB, config KafkaConfig) *KafkaCluster {
 		if err == nil {
 			return k
 		}
-		k.killAll() // all get other ports
+		k.killAll() // the next try uses other ports
 		if !errors.Is(err, testenv.ErrPortTaken) {
 			break
 		}
@@ -136,8 +135,8 @@ func (k *KafkaCluster) killAll() {
 	}
 }
 
-// newKafkaID is a random id in the form that Kafka wants, of 16 bytes. By it a
-// cluster is distinguished from another one that took its port.
+// newKafkaID returns a random id of 16 bytes in Kafka's form. It distinguishes a cluster from
+// another one that took its port.
 func newKafkaID() string {
 	var id [16]byte
 	rand.Read(id[:])
@@ -145,15 +144,16 @@ func newKafkaID() string {
 	return base64.RawURLEncoding.EncodeToString(id[:])
 }
 
-// Addrs are the brokers' host:port, by number, without what [KafkaConfig.Advertise] puts
-// before them. They never change.
+// Addrs returns the brokers' host:port, by number, without the addresses of
+// [KafkaConfig.Advertise]. They never change.
 func (k *KafkaCluster) Addrs() []string { return append([]string(nil), k.addrs...) }
 
-// Certificates are those of a cluster with TLS: all its brokers show the server's.
+// Certificates returns the certificates of a cluster with TLS. All its brokers present the
+// server's.
 func (k *KafkaCluster) Certificates() testenv.CertificateFiles { return k.certs }
 
-// Classpath is that of Kafka's jars, kafka-clients and a logger among them, for
-// "java -cp". The test is skipped where they cannot be had.
+// Classpath returns the class path of Kafka's jars, including kafka-clients and a logger, for
+// "java -cp". If they cannot be fetched, the test is skipped.
 func (k *KafkaCluster) Classpath() string {
 	k.tb.Helper()
 	dir, err := kafkaJars(k.tb.Context())
@@ -163,8 +163,8 @@ func (k *KafkaCluster) Classpath() string {
 	return dir + "/*"
 }
 
-// CreateTopic makes a topic and returns when each broker that runs knows the leader
-// of each partition.
+// CreateTopic creates a topic and returns when each running broker knows the leader of each
+// partition.
 func (k *KafkaCluster) CreateTopic(name string, partitions, replicas int, config map[string]string) {
 	k.tb.Helper()
 	values := make(map[string]*string, len(config))
@@ -188,7 +188,7 @@ func (k *KafkaCluster) CreateTopic(name string, partitions, replicas int, config
 	})
 }
 
-// Allow lets a user do what the rules say, and returns when all brokers know it, as
+// Allow grants a user the rights of the rules and returns when all brokers know them.
 //
 //	k.Allow("alice", kadm.NewACLs().Topics("counters").Operations(kadm.OpWrite, kadm.OpDescribe))
 func (k *KafkaCluster) Allow(user string, rules *kadm.ACLBuilder) {
@@ -215,7 +215,7 @@ func (k *KafkaCluster) Allow(user string, rules *kadm.ACLBuilder) {
 	})
 }
 
-// Client is a client that may do everything. Whoever asks for it closes it.
+// Client returns a client that may do everything. The caller must close it.
 func (k *KafkaCluster) Client(options ...kgo.Opt) *kgo.Client {
 	k.tb.Helper()
 	client, err := kgo.NewClient(append(k.adminOptions(k.addrs...), options...)...)
@@ -225,15 +225,15 @@ func (k *KafkaCluster) Client(options ...kgo.Opt) *kgo.Client {
 	return client
 }
 
-// Kill ends broker i at once (SIGKILL) and returns when it is gone.
+// Kill kills broker i (SIGKILL) and returns when it has ended.
 func (k *KafkaCluster) Kill(i int) {
 	k.tb.Helper()
 	k.do(fmt.Sprintf("kill broker %d", i), k.brokers[i].kill)
 }
 
-// Start starts broker i, which was killed, on the same address with the data that it
-// had, and returns when it answers and belongs to the cluster again. Its replicas
-// may still have to catch up.
+// Start restarts broker i after Kill, on the same address and with its former data. It returns
+// when the broker answers and belongs to the cluster again. Its replicas may still have to catch
+// up.
 func (k *KafkaCluster) Start(i int) {
 	k.tb.Helper()
 	k.do(fmt.Sprintf("start broker %d", i), func(ctx context.Context) error {
@@ -244,14 +244,13 @@ func (k *KafkaCluster) Start(i int) {
 	})
 }
 
-// Pause stops broker i in its tracks (SIGSTOP): connections stay open, nothing is
-// answered until Resume.
+// Pause stops broker i (SIGSTOP): connections stay open, but nothing is answered until Resume.
 func (k *KafkaCluster) Pause(i int) {
 	k.tb.Helper()
 	k.do(fmt.Sprintf("pause broker %d", i), k.brokers[i].pause)
 }
 
-// Resume lets a paused broker go on.
+// Resume continues a paused broker.
 func (k *KafkaCluster) Resume(i int) {
 	k.tb.Helper()
 	k.do(fmt.Sprintf("resume broker %d", i), k.brokers[i].resume)

@@ -64,8 +64,7 @@ func newBrokers(k *KafkaCluster) error {
 
 func (b *kafkaBroker) start(context.Context) error {
 	b.process = testenv.Start(b.k.tb, exec.Command("sh", "-c", b.script))
-	// Asked to end, a broker whose peers are gone waits for them; nothing of it is
-	// worth that.
+	// Kill it, since on a request to end a broker would wait for peers that have ended.
 	b.k.tb.Cleanup(func() { b.process.Kill() })
 	return nil
 }

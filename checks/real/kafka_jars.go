@@ -13,7 +13,7 @@ const kafkaVersion = "4.3.1"
 //go:embed kafka_pom.xml
 var kafkaPOM []byte
 
-// kafkaJars returns the directory of Kafka's jars, which Maven gets once.
+// kafkaJars returns the directory of Kafka's jars, which Maven fetches once.
 func kafkaJars(ctx context.Context) (string, error) {
 	jars, err := mavenJars(ctx, "kafka-"+kafkaVersion, kafkaPOM)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Clients have a listener of their own, so that what is asked of them (TLS, a
-// password) is not asked of the brokers.
+// Clients have a listener of their own, so that their requirements (TLS, a password) do not apply
+// to the brokers.
 const (
 	kafkaHeap = "-Xms64m -Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData"
 
@@ -24,24 +24,24 @@ rootLogger.appenderRef.console.ref = console
 `
 )
 
-// kafkaNode is where one broker finds and keeps what.
+// kafkaNode holds the addresses and paths of one broker.
 type kafkaNode struct {
 	id         int    // 1, 2, 3
 	bind       string // the address to listen on
 	addr       string // host:port at which clients reach it
-	advertised string // and the one that it names to them
-	client     int    // the port of addr, as the broker sees it
+	advertised string // host:port that it announces to them
+	client     int    // port of addr on which the broker listens
 	internal   string // host:port for other brokers
 	controller string // host:port for other controllers
 	voters     string // id@host:port of all controllers
-	data       string // the directory for all that it keeps
-	dir        string // the directory of properties, logging and certificates
+	data       string // directory for all its data
+	dir        string // directory of properties, logging and certificates
 	jars       string
 }
 
 func (n *kafkaNode) path(name string) string { return n.dir + "/" + name }
 
-// properties is the broker's server.properties.
+// properties returns the broker's server.properties.
 func (n *kafkaNode) properties(c *KafkaConfig, admin string) string {
 	replicas := strconv.Itoa(c.Brokers)
 	inSync := strconv.Itoa(min(c.Brokers, 2))
@@ -86,7 +86,7 @@ func (n *kafkaNode) properties(c *KafkaConfig, admin string) string {
 	}
 	if c.Authorize {
 		p["authorizer.class.name"] = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
-		p["super.users"] = "User:ANONYMOUS;User:" + kafkaAdmin // the brokers themselves, and we
+		p["super.users"] = "User:ANONYMOUS;User:" + kafkaAdmin // the brokers themselves, and the tests' administrator
 	}
 	maps.Copy(p, c.Properties)
 
@@ -119,11 +119,11 @@ func plainLogins(users map[string]string, admin string) string {
 	return text.String() + ";"
 }
 
-// script is what a shell runs: the first time it makes the broker's storage. The
-// shell becomes the broker, so signals reach that.
+// script returns the shell script that runs the broker and, the first time, creates its storage.
+// The shell becomes the broker, so signals reach the broker.
 func (n *kafkaNode) script(c *KafkaConfig, cluster string) string {
-	// It unpacks libraries of its codecs, which a broker that is killed leaves behind: here they
-	// go with the rest.
+	// The broker unpacks libraries of its codecs and leaves them behind if it is killed. In this
+	// directory they are removed with the rest.
 	java := fmt.Sprintf("java %s -Djava.io.tmpdir='%s' -Dlog4j2.configurationFile='%s' -cp '%s/*'", kafkaHeap, n.dir, n.path(kafkaLog), n.jars)
 	var scram strings.Builder
 	for _, user := range slices.Sorted(maps.Keys(c.Users)) {
@@ -135,7 +135,7 @@ func (n *kafkaNode) script(c *KafkaConfig, cluster string) string {
 		n.data, java, cluster, n.path(kafkaProperties), scram.String(), java, n.path(kafkaProperties))
 }
 
-// files are those that the broker reads, by their name in dir.
+// files returns the files that the broker reads, by their name in dir.
 func (k *KafkaCluster) files(n *kafkaNode) (map[string][]byte, error) {
 	files := map[string][]byte{
 		kafkaProperties: []byte(n.properties(&k.config, k.adminPassword())),

@@ -14,7 +14,7 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// kafkaAdmin is a user of ours who may do everything, by password.
+// kafkaAdmin is the tests' own user, who may do everything and logs in with a password.
 const kafkaAdmin = "testenv-admin"
 
 func (k *KafkaCluster) adminOptions(addrs ...string) []kgo.Opt {
@@ -30,8 +30,8 @@ func (k *KafkaCluster) adminOptions(addrs ...string) []kgo.Opt {
 
 func (k *KafkaCluster) adminPassword() string { return k.id }
 
-// awaitBroker waits until broker i answers and says that it belongs to the cluster,
-// and at least n brokers with it.
+// awaitBroker waits until broker i answers and reports itself and at least n brokers as members
+// of the cluster.
 func (k *KafkaCluster) awaitBroker(ctx context.Context, i, n int) error {
 	return await(ctx, k, i, kmsg.NewPtrMetadataRequest(), func(m *kmsg.MetadataResponse) error {
 		own := false
@@ -45,7 +45,7 @@ func (k *KafkaCluster) awaitBroker(ctx context.Context, i, n int) error {
 	})
 }
 
-// awaitTopic waits until broker i knows the topic with a leader of each partition.
+// awaitTopic waits until broker i knows the topic with a leader for each partition.
 func (k *KafkaCluster) awaitTopic(ctx context.Context, i int, topic string, partitions int) error {
 	request := kmsg.NewPtrMetadataRequest()
 	wanted := kmsg.NewMetadataRequestTopic()
@@ -67,8 +67,8 @@ func (k *KafkaCluster) awaitTopic(ctx context.Context, i int, topic string, part
 	})
 }
 
-// awaitRights waits until broker i knows the rights that were made. It answers from
-// what it decides by, which it hears of some time after they were made.
+// awaitRights waits until broker i knows the rights that were created. Its answer shows the
+// rights that it applies, which reach it with a delay.
 func (k *KafkaCluster) awaitRights(ctx context.Context, i int, made kadm.CreateACLsResults) error {
 	for _, r := range made {
 		request := kmsg.NewPtrDescribeACLsRequest()
@@ -91,8 +91,8 @@ func (k *KafkaCluster) awaitRights(ctx context.Context, i int, made kadm.CreateA
 	return nil
 }
 
-// Await asks broker i, and no other, until its answer is as wanted. A starting
-// server gives no event.
+// await sends a request to broker i, and no other, until wanted accepts the answer. It polls,
+// since a starting server signals no event.
 func await[R kmsg.Response](ctx context.Context, k *KafkaCluster, i int, request kmsg.Request, wanted func(R) error) error {
 	client, err := kgo.NewClient(append(k.adminOptions(k.addrs[i]), kgo.DialTimeout(time.Second))...)
 	if err != nil {

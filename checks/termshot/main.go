@@ -1,6 +1,6 @@
-// Command termshot turns a terminal's text with its colours (ANSI SGR
-// sequences, as "tmux capture-pane -e -p" prints them), from standard input,
-// into a picture in SVG on standard output. The same text makes the same
+// Command termshot converts a terminal's text and colours into an SVG picture. It
+// reads ANSI SGR sequences, as "tmux capture-pane -e -p" prints them, from standard
+// input and writes the picture to standard output. The same text makes the same
 // picture.
 package main
 
@@ -33,7 +33,7 @@ func run(in io.Reader, out io.Writer) error {
 // Sizes in pixels.
 const (
 	fontSize   = 14
-	cellWidth  = 8.4 // of most monospaced fonts at that size; runs are stretched to it
+	cellWidth  = 8.4 // width in most monospaced fonts at that size; runs are stretched to it
 	lineHeight = 20
 	margin     = 18
 )
@@ -66,8 +66,8 @@ func draw(w *bufio.Writer, lines [][]span) {
 	fmt.Fprintln(w, "</svg>")
 }
 
-// split separates a span into words, which are written, blanks, and characters
-// that are drawn, as no two fonts have them alike.
+// split separates a span into words, which are written as text, blanks, and characters that are
+// drawn, since they differ from font to font.
 func (s span) split() []span {
 	var parts []span
 	for _, r := range s.text {
@@ -87,7 +87,7 @@ func (s span) split() []span {
 const (
 	plain  = iota
 	blank  // nothing to draw
-	line   // equal ones make one line
+	line   // a run of equal characters is drawn as one line
 	single // drawn one by one
 )
 
@@ -103,7 +103,7 @@ func kind(r rune) int {
 	return plain
 }
 
-// drawPart draws equal cells, or a text, whose upper left corner is at x, y.
+// drawPart draws equal cells or a text. Its upper left corner is at x, y.
 func drawPart(w *bufio.Writer, s span, x, y float64) {
 	n := utf8.RuneCountInString(s.text)
 	width, middle := float64(n)*cellWidth, y+lineHeight/2

@@ -9,29 +9,28 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// Instance is a sender whose clock may be off, and its link to the aggregator. Times are
-// since [Noon].
+// Instance is a sender whose clock may be off, with its link to the aggregator. Times are
+// relative to [Noon].
 type Instance struct {
 	Name   string
-	Clock  func(at time.Duration) time.Duration // how far ahead its clock is, as time goes by
-	Delay  func(at time.Duration) time.Duration // how long a packet that is sent then is on its way
-	Silent func(at time.Duration) bool          // nil: never
+	Clock  func(at time.Duration) time.Duration // offset of its clock at a time; positive if ahead
+	Delay  func(at time.Duration) time.Duration // delay of a packet sent at a time
+	Silent func(at time.Duration) bool          // reports whether it sends nothing; nil means never
 	Plain  bool                                 // its version does not report when it sends
 }
 
-// Stamp returns an instant on the instance's clock.
+// Stamp returns the reading of the instance's clock at a time.
 func (i *Instance) Stamp(at time.Duration) int64 { return Noon.Add(at + i.Clock(at)).UnixNano() }
 
-// Arrival is a packet that arrives.
+// Arrival is a packet and the time of its arrival.
 type Arrival struct {
 	From  *Instance
-	Start time.Duration // of its counts
+	Start time.Duration // start of its counts
 	At    time.Duration
 	Meta  wire.Meta
 }
 
-// Arrivals returns the packets that instances send for some time, in the order in which
-// they arrive.
+// Arrivals returns the packets that the instances send until lasts, in the order of arrival.
 func Arrivals(lasts time.Duration, all ...*Instance) (packets []Arrival) {
 	for _, i := range all {
 		seq, before := uint64(0), i.Stamp(-base.FlushInterval)
@@ -53,13 +52,13 @@ func Arrivals(lasts time.Duration, all ...*Instance) (packets []Arrival) {
 	return packets
 }
 
-// Always returns d whatever the time.
+// Always returns a function that returns d for any time.
 func Always(d time.Duration) func(time.Duration) time.Duration {
 	return func(time.Duration) time.Duration { return d }
 }
 
-// MetaFields returns the fields of a meta line that an instance sends some time after
-// [Noon], in an incarnation, with a sequence number. Nothing is held back.
+// MetaFields returns the fields of a meta line that an instance sends at a time after [Noon].
+// Nothing is held back.
 func MetaFields(instance string, incarnation, seq int, sent time.Duration) string {
 	at := Noon.Add(sent).UnixNano()
 	return fmt.Sprintf("i:%s,e:%x,s:%d,t:%d,h:1,u:0,w:%d", instance, incarnation, seq, at, at)

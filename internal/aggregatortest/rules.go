@@ -1,6 +1,6 @@
-// Package aggregatortest has what the tests of several of the aggregator's rooms begin
-// with: rules, and instances whose clocks may be wrong. It knows no room, so that the tests
-// of each can use it.
+// Package aggregatortest provides rules, and instances whose clocks may be off, for the tests of
+// several of the aggregator's packages. It depends on none of them, so that the tests of each can
+// use it.
 package aggregatortest
 
 import (
@@ -9,10 +9,10 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Noon is when tests begin.
+// Noon is the time at which tests begin.
 var Noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// HotRule returns a rule that finds hot keys: threshold n in a window of per.
+// HotRule returns a rule that finds hot keys, with threshold n in a window of per.
 func HotRule(id string, n int64, per time.Duration) rules.Rule {
 	route, err := rules.ParseRoute("*")
 	if err != nil {
@@ -26,12 +26,12 @@ func HotRule(id string, n int64, per time.Duration) rules.Rule {
 	}
 }
 
-// Rules returns the rules of the namespace shop.
+// Rules returns a ruleset of the namespace shop.
 func Rules(ruleset ...rules.Rule) *rules.Rules {
 	return &rules.Rules{Namespace: "shop", Rules: ruleset}
 }
 
-// DecoderRules returns a rule, one that limits alone, and one with a prefix of its own.
+// DecoderRules returns a plain rule, a rule that only limits, and a rule with its own prefix.
 func DecoderRules() *rules.Rules {
 	custom := HotRule("custom", 1, time.Second)
 	custom.Prefix = "web.front"

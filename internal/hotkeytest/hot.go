@@ -8,7 +8,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Hot returns a hot key whose threshold is 100/s, with this rate and limit a second.
+// Hot returns a hot key with a threshold of 100/s and the given rate and limit per second.
 func Hot(text string, rate float64, limit int64) rules.Hot {
 	return rules.Hot{
 		Key:   rules.Key{Rule: "search-terms", Text: text},
@@ -23,10 +23,10 @@ func Hot(text string, rate float64, limit int64) rules.Hot {
 	}
 }
 
-// Hots returns a change by which keys become hot.
+// Hots returns a change in which the keys become hot.
 func Hots(h ...rules.Hot) rules.Change { return rules.Change{Hot: h} }
 
-// Cools returns a change by which keys cool.
+// Cools returns a change in which the keys cool.
 func Cools(h ...rules.Hot) rules.Change { return rules.Change{Cool: h} }
 
 // Text returns the text of key i.

@@ -1,6 +1,6 @@
-// Package kafkafake is a Kafka of one broker in this process, for programs that run
-// with nothing installed: franz-go's kfake, on a free port of the loopback interface.
-// It holds its records in memory, and of those the latest.
+// Package kafkafake runs a Kafka of one broker in this process, for programs that run without any
+// installation. It is franz-go's kfake, on a free port of the loopback interface. It holds only
+// the latest records, in memory.
 package kafkafake
 
 import (
@@ -11,8 +11,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 )
 
-// What is kept: records of the last 30 s, at most some megabytes of a partition.
-// Memory is released a segment at a time.
+// Bounds of the kept records: the last 30 s, and some megabytes per partition. Memory is released
+// one segment at a time.
 const (
 	retention      = 30 * time.Second
 	partitionBytes = 4 << 20
@@ -27,8 +27,8 @@ type Broker struct {
 	stopped sync.WaitGroup
 }
 
-// Start starts a broker that has the topics with so many partitions each. Whatever
-// is set, records have the time that their producer gives them.
+// Start starts a broker with the given topics, which have the given number of partitions each.
+// Records always keep their producer's timestamps.
 func Start(partitions int, topics ...string) (*Broker, error) {
 	cluster, err := kfake.NewCluster(
 		kfake.NumBrokers(1),
@@ -49,7 +49,7 @@ func Start(partitions int, topics ...string) (*Broker, error) {
 	return b, nil
 }
 
-// trim applies the retention, which kfake does by itself once an hour.
+// trim applies the retention, which kfake on its own applies only once an hour.
 func (b *Broker) trim(done <-chan struct{}) {
 	ticker := time.NewTicker(trimEvery)
 	defer ticker.Stop()
@@ -63,12 +63,12 @@ func (b *Broker) trim(done <-chan struct{}) {
 	}
 }
 
-// Addr is the host:port of the broker.
+// Addr returns the host:port of the broker.
 func (b *Broker) Addr() string { return b.cluster.ListenAddrs()[0] }
 
-// Close ends the broker: what it held is gone.
+// Close stops the broker and drops its records.
 func (b *Broker) Close() {
 	b.stop()
-	b.stopped.Wait() // a cluster that is closed would not answer it
+	b.stopped.Wait() // a closed cluster would not answer trim
 	b.cluster.Close()
 }

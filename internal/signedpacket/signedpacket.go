@@ -1,5 +1,5 @@
-// Package signedpacket signs packets for tests as docs/PRODUCERS.md says, as a producer in
-// another language would: it shares no code with the product.
+// Package signedpacket signs packets for tests according to docs/PRODUCERS.md, like a producer in
+// another language. It shares no code with the product.
 package signedpacket
 
 import (
@@ -9,8 +9,8 @@ import (
 	"fmt"
 )
 
-// Sign returns a packet with the fields of its meta line, "i:a,e:ff,s:2,…", and lines,
-// signed with key.
+// Sign returns a packet signed with key. fields are those of its meta line, "i:a,e:ff,s:2,…", and
+// lines are its other lines.
 func Sign(key []byte, fields, lines string) string {
 	meta := fmt.Sprintf("hotparam.meta:1|c|#v:1,%s,m:%04x.", fields, len(lines))
 	h := hmac.New(sha256.New, key)

@@ -1,7 +1,7 @@
 package testenv
 
-// advertised returns the address that a server names to others: addr, at which it
-// listens, or what advertise makes of that.
+// Advertised returns the address that a server announces to others: advertise(addr), where the
+// server listens on addr. With a nil advertise it is addr.
 func Advertised(advertise func(addr string) string, addr string) string {
 	if advertise == nil {
 		return addr

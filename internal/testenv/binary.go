@@ -53,8 +53,7 @@ func build(dir string) (string, error) {
 	return path, nil
 }
 
-// prepareBinary makes the directory for the binary; the returned function removes
-// it again.
+// prepareBinary creates the directory for the binary. The returned function removes it.
 func prepareBinary() (remove func(), err error) {
 	dir, err := os.MkdirTemp("", "hotparam-test-")
 	if err != nil {
@@ -63,5 +62,5 @@ func prepareBinary() (remove func(), err error) {
 	binary.Lock()
 	binary.dir = dir
 	binary.Unlock()
-	return func() { _ = os.RemoveAll(dir) }, nil // a temporary directory: the system removes what is left
+	return func() { _ = os.RemoveAll(dir) }, nil // a temporary directory, which the system removes in the end
 }

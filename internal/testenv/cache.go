@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// cached returns the directory of that name in the user's cache, where what tests
-// need from a registry is kept. If it is not there, build fills a work directory that
-// becomes it: in one process, while others that want it wait. It appears whole or not
-// at all, so what failed is tried again.
+// Cached returns the directory of that name in the user's cache, which holds files that tests
+// fetch from a registry. If it does not exist, build fills a work directory that becomes it. One
+// process builds while others that need the directory wait. The directory appears whole or not at
+// all, so a failed build is retried.
 func Cached(name string, build func(work string) error) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -44,8 +44,8 @@ func Cached(name string, build func(work string) error) (string, error) {
 	return dir, os.Rename(work, dir)
 }
 
-// lockDirectory makes the directory, if need be, and waits until no other process
-// holds it. The kernel lets go of it for a process that dies.
+// lockDirectory creates the directory if necessary and waits until no other process locks it. The
+// kernel releases the lock if the process dies.
 func lockDirectory(dir string) (unlock func(), err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func isThere(path string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// fetchPatience is for some 50 MB over a slow line.
+// FetchPatience allows for about 50 MB over a slow line.
 const FetchPatience = 4 * time.Minute
 
 func RunIn(ctx context.Context, dir, name string, args ...string) error {

@@ -16,10 +16,10 @@ import (
 	"time"
 )
 
-// CertificateFiles are PEM files of one test: an authority, and what it signed for
-// a server at localhost, 127.0.0.1 and other hosts if given, and for a client called
-// "client". Keys are in PKCS #8. They are good for a day, but for a client's that has
-// expired.
+// CertificateFiles are the PEM files of an authority that belongs to one test, and of the
+// certificates that it signed. The server's is for localhost, 127.0.0.1 and other hosts if given,
+// and the client's is for a client named "client". Keys are in PKCS #8. The certificates are
+// valid for a day, except for a client's that has expired.
 type CertificateFiles struct {
 	CA                      string
 	ServerCert, ServerKey   string
@@ -27,7 +27,7 @@ type CertificateFiles struct {
 	ExpiredCert, ExpiredKey string
 }
 
-// Certificates makes a new authority with a server's and a client's certificate.
+// Certificates creates a new authority with certificates for a server and a client.
 func Certificates(tb testing.TB, hosts ...string) CertificateFiles {
 	tb.Helper()
 	dir := tb.TempDir()
@@ -50,7 +50,7 @@ func Certificates(tb testing.TB, hosts ...string) CertificateFiles {
 	files.ServerCert, files.ServerKey = a.issue("server", &x509.Certificate{
 		DNSNames:    names,
 		IPAddresses: addresses,
-		// A server of a cluster is a client of the others.
+		// A server of a cluster is also a client of the other servers.
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	})
 	files.ClientCert, files.ClientKey = a.issue("client", &x509.Certificate{
@@ -63,8 +63,8 @@ func Certificates(tb testing.TB, hosts ...string) CertificateFiles {
 	return files
 }
 
-// Config is for a client that trusts the authority and shows the client's
-// certificate.
+// Config returns the configuration of a client that trusts the authority and presents the
+// client's certificate.
 func (f CertificateFiles) Config(tb testing.TB) *tls.Config {
 	tb.Helper()
 	ca, err := os.ReadFile(f.CA)
@@ -84,7 +84,8 @@ func (f CertificateFiles) Expired(tb testing.TB) *tls.Config {
 	return c
 }
 
-// Server is for a server that wants a client's certificate of the authority.
+// Server returns the configuration of a server that requires a client certificate of the
+// authority.
 func (f CertificateFiles) Server(tb testing.TB) *tls.Config {
 	tb.Helper()
 	return &tls.Config{
@@ -105,11 +106,11 @@ func loadPair(tb testing.TB, cert, key string) []tls.Certificate {
 type authority struct {
 	tb   testing.TB
 	dir  string
-	cert *x509.Certificate // nil: signs itself
+	cert *x509.Certificate // nil signs itself
 	key  *ecdsa.PrivateKey
 }
 
-// issue signs a certificate by that name and writes it, with its key.
+// issue signs a certificate and writes it and its key to files of that name.
 func (a *authority) issue(name string, template *x509.Certificate) (certFile, keyFile string) {
 	a.tb.Helper()
 	template.Subject = pkix.Name{CommonName: name}

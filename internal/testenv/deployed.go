@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// deployed is a configuration file of deploy/ with other values for some of its keys:
-// what a test runs is what users are given, but for ports and directories. Lines are
-// "key = value" or "key: value,". Each key must be there exactly once, so a file
-// cannot drift away from its tests.
+// deployed returns a configuration file of deploy/ with other values for some of its keys, so
+// tests run the same files that users get, except for ports and directories. Lines are "key =
+// value" or "key: value,". Each key must occur exactly once. Otherwise a file and its tests could
+// diverge.
 func deployed(name string, values map[string]string) ([]byte, error) {
 	root, err := ModuleRoot()
 	if err != nil {
@@ -34,7 +34,7 @@ func deployed(name string, values map[string]string) ([]byte, error) {
 	return text, nil
 }
 
-// writeDeployed writes such a file into the directory and returns its path.
+// WriteDeployed writes a file of deploy/ with other values into dir and returns its path.
 func WriteDeployed(dir, name string, values map[string]string) (string, error) {
 	text, err := deployed(name, values)
 	if err != nil {

@@ -1,16 +1,15 @@
-// Package testenv gives tests the real thing: a real Redis, the real binary, real child
-// processes and free ports. Package real in checks has the other servers. Only tests import
-// it.
+// Package testenv gives tests real components: a real Redis, the real binary, real child
+// processes and free ports. Package real in checks has the other servers. Only tests import this
+// package.
 //
-// Everything that it starts belongs to the test that asked for it: it is ready
-// when the call returns, it is stopped when that test ends, its output is logged
-// if the test failed, and on Linux the kernel stops it even when the test process
-// is killed. A server that is asked for twice is started twice: nothing is shared,
-// so tests may run in parallel.
+// Everything that it starts belongs to the calling test. It is ready when the call returns and is
+// stopped when the test ends. Its output is logged if the test failed. On Linux the kernel stops
+// it even if the test process is killed. Nothing is shared: each call starts another server, so
+// tests may run in parallel.
 //
-// A real component that cannot be had skips the test and says what to install.
-// With CI=true or HOTPARAM_REQUIRE_REAL=1 it fails the test instead, so that no
-// green run has left out what it was meant to show.
+// If a real component is unavailable, the test is skipped with a hint at the package to install.
+// With CI=true or HOTPARAM_REQUIRE_REAL=1 it fails instead, so that a green run has not skipped
+// anything.
 //
 // The package needs a Unix: it sends SIGTERM, SIGSTOP and SIGCONT.
 package testenv
@@ -21,8 +20,8 @@ import (
 	"testing"
 )
 
-// unavailable ends the test because a real component cannot be had: as a skip, or
-// as a failure where the run was told to leave nothing out.
+// Unavailable ends the test because a real component is unavailable. It skips the test, or fails
+// it if CI or HOTPARAM_REQUIRE_REAL is set.
 func Unavailable(tb testing.TB, why string) {
 	tb.Helper()
 	if isSet("CI") || isSet("HOTPARAM_REQUIRE_REAL") {

@@ -14,9 +14,9 @@ const modulePath = "github.com/hotparam/hotparam"
 // startDir is read before any test can change it.
 var startDir, errStartDir = os.Getwd()
 
-// SharedData returns the path of a large file that is not part of the repository:
-// name below shared/data beside the checkout. The test is skipped without it, also
-// in CI: it is a bigger sample of what the repository has, not a component.
+// SharedData returns the path of a large file that is not part of the repository: name below
+// shared/data in the checkout's parent directory. If the file is missing, the test is skipped,
+// also in CI, since the file is not a component but a bigger sample of data in the repository.
 func SharedData(tb testing.TB, name string) string {
 	tb.Helper()
 	root, err := ModuleRoot()
@@ -30,8 +30,7 @@ func SharedData(tb testing.TB, name string) string {
 	return path
 }
 
-// moduleRoot is the directory of the main module's go.mod, also for the tests of a
-// nested module.
+// ModuleRoot returns the directory of the main module's go.mod, also in tests of a nested module.
 func ModuleRoot() (string, error) {
 	if errStartDir != nil {
 		return "", errStartDir

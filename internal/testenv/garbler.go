@@ -7,11 +7,10 @@ import (
 	"sync"
 )
 
-// Garbler is a faulty network for servers of which each answer is one Write, and
-// begins with its length in four bytes, as Kafka's: while it is on it damages some of
-// the answers. What it did to a connection outlasts it: one that was cut off half-way
-// through an answer stays silent. The same seed damages the same answers in the same
-// way, if they come in the same order.
+// Garbler is a faulty network for servers that send each answer with one Write and begin it with
+// its length in four bytes, like Kafka. While it is on, it damages some of the answers. Damage to
+// a connection is permanent: one that was cut off within an answer stays silent. The same seed
+// damages the same answers in the same way, if they come in the same order.
 type Garbler struct {
 	mu       sync.Mutex
 	rand     *rand.Rand
@@ -31,7 +30,7 @@ func (g *Garbler) Start(percent int) { g.set(true, percent, false) }
 // time of Kafka's answers to a producer, to 24 days.
 func (g *Garbler) StartThrottling(percent int) { g.set(true, percent, true) }
 
-// Stop damages no more answers.
+// Stop stops damaging answers.
 func (g *Garbler) Stop() { g.set(false, 0, false) }
 
 func (g *Garbler) set(isOn bool, percent int, throttle bool) {
@@ -40,14 +39,14 @@ func (g *Garbler) set(isOn bool, percent int, throttle bool) {
 	g.isOn, g.percent, g.throttle = isOn, percent, throttle
 }
 
-// Damaged returns how many answers were damaged.
+// Damaged returns the number of damaged answers.
 func (g *Garbler) Damaged() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.damaged
 }
 
-// Listen is a net.Listen whose connections go through the Garbler.
+// Listen works like net.Listen, but the connections go through the Garbler.
 func (g *Garbler) Listen(network, address string) (net.Listener, error) {
 	l, err := net.Listen(network, address)
 	if err != nil {
@@ -82,7 +81,7 @@ type garbledConn struct {
 	isSilent bool
 }
 
-// damage is what becomes of an answer: other bytes, and what comes after them.
+// damage is a damaged answer and the state of the connection after it.
 type damage struct {
 	bytes         []byte
 	silent, close bool
@@ -104,9 +103,9 @@ func (g *Garbler) damage(answer []byte) damage {
 		return damage{bytes: garbled}
 	}
 	switch g.rand.IntN(8) {
-	case 0: // the throttle time, where it is last
+	case 0: // the throttle time at the end of an answer
 		byteorder.BigEndian.PutUint32(garbled[len(garbled)-4:], uint32(g.rand.Int32()))
-	case 1: // and where it is first
+	case 1: // the throttle time at the beginning
 		if len(garbled) >= 16 {
 			byteorder.BigEndian.PutUint32(garbled[8+g.rand.IntN(2):], uint32(g.rand.Int32()))
 		}
@@ -114,23 +113,23 @@ func (g *Garbler) damage(answer []byte) damage {
 		for range 1 + g.rand.IntN(8) {
 			garbled[8+g.rand.IntN(len(garbled)-8)] ^= 1 << g.rand.IntN(8)
 		}
-	case 4: // nothing but noise of the right length
+	case 4: // noise of the right length
 		for i := range garbled[4:] {
 			garbled[4+i] = byte(g.rand.Uint32())
 		}
-	case 5: // the head too
+	case 5: // bytes at the beginning, which may be the length
 		for range 1 + g.rand.IntN(4) {
 			garbled[g.rand.IntN(12)] = byte(g.rand.Uint32())
 		}
-	case 6: // the end is missing
+	case 6: // the end is missing and the connection closes
 		return damage{bytes: garbled[:g.rand.IntN(len(garbled))], close: true}
-	case 7: // and the connection stays open
+	case 7: // the end is missing and the connection stays open
 		return damage{bytes: garbled[:g.rand.IntN(len(garbled))], silent: true}
 	}
 	return damage{bytes: garbled}
 }
 
-// Write writes the answer, or what the Garbler makes of it.
+// Write writes the answer, which the Garbler may damage.
 func (c *garbledConn) Write(answer []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

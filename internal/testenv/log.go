@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Log is an [io.Writer] that is read while it is written, as a program's log is. The
-// zero value is empty. A Log is safe for concurrent use.
+// Log is an [io.Writer] that can be read while it is written, like a program's log. The zero
+// value is an empty log. A Log is safe for concurrent use.
 type Log struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -19,17 +19,17 @@ func (l *Log) Write(p []byte) (int, error) {
 	return l.buf.Write(p)
 }
 
-// String returns all that has been written so far, and was not taken.
+// String returns everything written so far and not taken.
 func (l *Log) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.buf.String()
 }
 
-// Lines returns the lines of String; without any, one that is empty.
+// Lines returns the lines of String, or one empty line if there are none.
 func (l *Log) Lines() []string { return strings.Split(strings.TrimSuffix(l.String(), "\n"), "\n") }
 
-// Take returns what String does, and empties the log.
+// Take returns the same as String and empties the log.
 func (l *Log) Take() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

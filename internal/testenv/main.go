@@ -8,9 +8,9 @@ import (
 	"go.uber.org/goleak"
 )
 
-// Main runs a package's tests, removes what [Binary] built, and fails the run if
-// the tests passed but left goroutines behind, other than those that the options
-// excuse. It returns the exit code:
+// Main runs a package's tests and removes the binary of [Binary]. It fails the run if the tests
+// passed but left goroutines behind, other than those that the options excuse. It returns the
+// exit code:
 //
 //	func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
 func Main(m *testing.M, leaks ...goleak.Option) int {
@@ -22,7 +22,7 @@ func Main(m *testing.M, leaks ...goleak.Option) int {
 	defer remove()
 	code := m.Run()
 	if code != 0 {
-		return code // a failed test may well leave goroutines behind: not worth telling
+		return code // a failed test may leave goroutines behind, so do not report them
 	}
 	if err := goleak.Find(append(leaks, redialing)...); err != nil {
 		fmt.Fprintf(os.Stderr, "testenv: the tests passed but left goroutines behind: %v\n", err)
@@ -31,6 +31,6 @@ func Main(m *testing.M, leaks ...goleak.Option) int {
 	return 0
 }
 
-// redialing excuses a goroutine of go-redis: a client that could not connect for a while tries
-// once a second, and learns that it is closed within a second of its Close.
+// redialing excuses a goroutine of go-redis. A client that could not connect for a while retries
+// once a second, so it notices its Close only within a second.
 var redialing = goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial")

@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// SecureDoor is a door that speaks TLS, and wants a client's certificate.
+// SecureDoor is a door that requires TLS and a client certificate.
 type SecureDoor struct {
 	Addr string
-	// Ask asks the door, with what a client has for TLS, and returns an error if it gets no
+	// Ask asks the door with a client's TLS configuration and returns an error if it gets no
 	// answer.
 	Ask func(tb testing.TB, client *tls.Config) error
-	// NoTLS returns how many connections ended before TLS was agreed on.
+	// NoTLS returns the number of connections that ended before a TLS handshake succeeded.
 	NoTLS func() int64
 }
 
-// MutualTLS checks that a door which open opens is asked by clients of its authority alone, and
-// counts the others.
+// MutualTLS checks that the door opened by open answers only clients of its authority and counts
+// the others.
 func MutualTLS(t *testing.T, open func(tb testing.TB, server *tls.Config) SecureDoor) {
 	files, others := Certificates(t), Certificates(t)
 	door := open(t, files.Server(t))
@@ -50,7 +50,7 @@ func MutualTLS(t *testing.T, open func(tb testing.TB, server *tls.Config) Secure
 		}
 	}
 	before := door.NoTLS()
-	for text, counted := range map[string]int64{"": 0, "GET / HTTP/1.1\r\nHost: a\r\n\r\n": 1} { // the first is a check of the port
+	for text, counted := range map[string]int64{"": 0, "GET / HTTP/1.1\r\nHost: a\r\n\r\n": 1} { // the first one is like a check of the port
 		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", door.Addr)
 		if err != nil {
 			t.Fatal(err)
@@ -64,7 +64,8 @@ func MutualTLS(t *testing.T, open func(tb testing.TB, server *tls.Config) Secure
 	}
 }
 
-// awaitCount waits until so many connections are counted: clients hear of their end first.
+// awaitCount waits until want connections are counted, since clients notice the end of a
+// connection first.
 func (d *SecureDoor) awaitCount(t *testing.T, of string, want int64) {
 	t.Helper()
 	got := d.NoTLS()

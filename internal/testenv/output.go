@@ -39,9 +39,9 @@ func (o *output) text(buf *bytes.Buffer) string {
 	return buf.String()
 }
 
-// find looks for the pattern in the complete lines of both streams. An unfinished
-// line is left for later: half an address would match as well. With no match it
-// returns a channel that is closed once there is more to look at.
+// find searches for the pattern in the complete lines of both streams. It ignores an unfinished
+// line, since half an address could match, too. Without a match it returns a channel that is
+// closed once there is more output.
 func (o *output) find(pattern *regexp.Regexp) (match []string, more <-chan struct{}) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -12,10 +12,10 @@ import (
 	"testing"
 )
 
-// Outside runs f as a test would, in a program that is not one. Directories of f are made
-// in dir. When f returns, its cleanup functions are called. The error says why f could not go
-// on, and what failed; it is [ErrSkipped] if f was skipped, as without a real server that it
-// needs.
+// Outside runs f in a program as a test would. Directories of f are created in dir. When f
+// returns, its cleanup functions are called. The error holds the failures and the reason why f
+// could not continue. It is [ErrSkipped] if f was skipped, for example without a real server that
+// it needs.
 func Outside(ctx context.Context, dir string, f func(testing.TB)) error {
 	o := &outside{ctx: ctx, dir: dir}
 	o.call(func() { f(o) })
@@ -40,7 +40,7 @@ var ErrSkipped = errors.New("skipped")
 
 // outside is the part of a testing.TB that this package uses.
 type outside struct {
-	testing.TB // nil: methods that are not defined here panic
+	testing.TB // nil, so methods that are not defined here panic
 	ctx        context.Context
 	dir        string
 
@@ -49,7 +49,7 @@ type outside struct {
 	cleanups      []func()
 }
 
-// call calls f, which FailNow can end, in a goroutine that is its own.
+// call calls f in a goroutine of its own, which FailNow can end.
 func (o *outside) call(f func()) {
 	done := make(chan struct{})
 	go func() {
@@ -69,7 +69,8 @@ func (o *outside) Helper()                  {}
 func (o *outside) Context() context.Context { return o.ctx }
 func (o *outside) Name() string             { return "outside" }
 
-// Failed returns false once ctx has ended: what the processes wrote does not say why.
+// Failed returns false once ctx has ended, since the output of the processes does not explain
+// that failure.
 func (o *outside) Failed() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Patient is a URL of Redis with which a client leaves it to its callers for how long
-// they wait, so that nothing fails where the machine is busy.
+// Patient returns redisURL with time-outs so long that the deadlines of the callers apply, so
+// that nothing fails on a busy machine.
 func Patient(tb testing.TB, redisURL string) string {
 	tb.Helper()
 	const long = 30 * time.Second

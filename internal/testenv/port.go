@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// Ports are taken below the range from which Linux (32768 and up) and macOS (49152
-// and up) serve outgoing connections. A port from that range, as ":0" gives, can be
-// lost while a server restarts: any client's outgoing connection may get it, even
-// the connection of a client that dials the dead server, which then talks to itself.
-// They also leave room for servers that use port + 10000 as well.
+// Ports are taken below the range from which Linux (32768 and up) and macOS (49152 and up) serve
+// outgoing connections. A port from that range, as ":0" gives, can be lost while a server
+// restarts, since any outgoing connection may get it. Even a client that dials the dead server
+// may get it and then talk to itself. The range also leaves room for servers that use port +
+// 10000 as well.
 const (
 	lowestPort  = 15_000
 	highestPort = 32_000
@@ -23,9 +23,9 @@ var handedOut struct {
 	ports map[int]bool
 }
 
-// FreePort returns a port that is free on 127.0.0.1 for both TCP and UDP, and that
-// this process has not been given before. Another process may still take it first:
-// whoever binds it must be ready to try another.
+// FreePort returns a port that is free on 127.0.0.1 for both TCP and UDP, and that this process
+// has not received before. Another process may still take it first, so the caller must be ready
+// to try another.
 func FreePort(tb testing.TB) int {
 	tb.Helper()
 	for range 1000 {

@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	Patience = 30 * time.Second // to get ready, or to end by itself
-	Grace    = 10 * time.Second // from SIGTERM to SIGKILL
+	Patience = 30 * time.Second // time to get ready, or to end on its own
+	Grace    = 10 * time.Second // time from SIGTERM to SIGKILL
 )
 
-// Process is a child process of a test. It is stopped when the test ends, and its
-// output is logged if the test failed. Its methods are safe for concurrent use, but
-// those that can fail the test (WaitFor, Wait, Signal) belong to the test's own
-// goroutine, as [testing.T.FailNow] does.
+// Process is a child process of a test. It is stopped when the test ends, and its output is
+// logged if the test failed. Its methods are safe for concurrent use. However, methods that can
+// fail the test (WaitFor, Wait, Signal) must be called from the test's own goroutine, like
+// [testing.T.FailNow].
 type Process struct {
 	tb     testing.TB
 	cmd    *exec.Cmd
@@ -28,23 +28,23 @@ type Process struct {
 	exited chan struct{}
 }
 
-// Start runs the command as a child of the test. The command must not be started
-// yet; its Stdout and Stderr are taken over.
+// Start runs the command as a child of the test. The command must not have been started. Start
+// sets its Stdout and Stderr.
 func Start(tb testing.TB, cmd *exec.Cmd) *Process {
 	tb.Helper()
 	p := &Process{tb: tb, cmd: cmd, output: newOutput(), exited: make(chan struct{})}
 	cmd.Stdout = stream{p.output, &p.output.stdout}
 	cmd.Stderr = stream{p.output, &p.output.stderr}
-	// A grandchild that keeps the pipes open must not keep Wait from returning.
+	// A grandchild that keeps the pipes open must not block Wait.
 	cmd.WaitDelay = time.Second
 	dieWithParent(cmd)
 
 	started := make(chan error)
 	go func() {
 		defer close(p.exited)
-		// The kernel's "parent has died" means the thread that started the child. So
-		// the thread is held until the child has ended: no other goroutine can run on
-		// it and, by ending while locked to it, take it down.
+		// The kernel considers the parent dead when the thread that started the child ends. So
+		// this goroutine holds the thread until the child has ended. Otherwise another goroutine
+		// could run on the thread, lock it, and end it by returning.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
@@ -65,9 +65,9 @@ func Start(tb testing.TB, cmd *exec.Cmd) *Process {
 	return p
 }
 
-// WaitFor waits until a whole line of the child's stdout or stderr matches the
-// pattern and returns the match with its groups. It fails the test when the child
-// exits, or 30 s pass, without such a line.
+// WaitFor waits until a whole line of the child's stdout or stderr matches the pattern and
+// returns the match with its groups. It fails the test if the child exits or 30 s pass without
+// such a line.
 func (p *Process) WaitFor(pattern string) []string {
 	p.tb.Helper()
 	match, err := p.Await(p.tb.Context(), regexp.MustCompile(pattern))
@@ -77,7 +77,8 @@ func (p *Process) WaitFor(pattern string) []string {
 	return match
 }
 
-// Await waits until a complete line of the output matches, and returns what it captures.
+// Await waits until a complete line of the output matches the pattern and returns the match with
+// its groups.
 func (p *Process) Await(ctx context.Context, pattern *regexp.Regexp) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
@@ -99,8 +100,8 @@ func (p *Process) Await(ctx context.Context, pattern *regexp.Regexp) ([]string, 
 	}
 }
 
-// Wait waits until the child has ended by itself and returns its exit code, -1 if a
-// signal ended it. It fails the test after 30 s.
+// Wait waits until the child has ended on its own and returns its exit code, or -1 if a signal
+// ended it. It fails the test after 30 s.
 func (p *Process) Wait() int {
 	p.tb.Helper()
 	select {
@@ -112,7 +113,8 @@ func (p *Process) Wait() int {
 	}
 }
 
-// Exited is closed when the child has ended and all its output is captured.
+// Exited returns a channel that is closed when the child has ended and all its output is
+// captured.
 func (p *Process) Exited() <-chan struct{} { return p.exited }
 
 // Signal sends a signal to the child. It fails the test if the child has ended.
@@ -123,10 +125,10 @@ func (p *Process) Signal(sig os.Signal) {
 	}
 }
 
-// Stop asks the child to end (SIGTERM), ends it after 10 s (SIGKILL), and returns
-// its exit code, -1 if a signal ended it. It may be called again.
+// Stop asks the child to end (SIGTERM), kills it after 10 s (SIGKILL), and returns its exit code,
+// or -1 if a signal ended it. It may be called again.
 func (p *Process) Stop() int {
-	_ = p.cmd.Process.Signal(syscall.SIGTERM) // fails only if it has ended already
+	_ = p.cmd.Process.Signal(syscall.SIGTERM) // fails only if it has already ended
 	_ = p.cmd.Process.Signal(syscall.SIGCONT) // a stopped process gets SIGTERM only now
 	select {
 	case <-p.exited:
@@ -137,24 +139,24 @@ func (p *Process) Stop() int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// Kill ends the child at once (SIGKILL), waits until it is gone, and returns its
-// exit code, -1 if a signal ended it. It may be called again.
+// Kill kills the child (SIGKILL), waits until it has ended, and returns its exit code, or -1 if a
+// signal ended it. It may be called again.
 func (p *Process) Kill() int {
-	_ = p.cmd.Process.Kill() // fails only if it has ended already
+	_ = p.cmd.Process.Kill() // fails only if it has already ended
 	<-p.exited
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// PID is the child's process id.
+// PID returns the child's process id.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Stdout is what the child has written to its standard output so far.
+// Stdout returns the child's standard output so far.
 func (p *Process) Stdout() string { return p.output.text(&p.output.stdout) }
 
-// Stderr is what the child has written to its standard error so far.
+// Stderr returns the child's standard error so far.
 func (p *Process) Stderr() string { return p.output.text(&p.output.stderr) }
 
-// Describe says what the child is, how it is, and what it has written.
+// Describe describes the child's command, its state and its output.
 func (p *Process) Describe() string {
 	state := "running"
 	if p.HasExited() {

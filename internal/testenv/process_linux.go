@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// dieWithParent has the kernel kill the child when the test process dies, however
-// it dies. The thread that starts the child must live as long as the child should.
+// dieWithParent makes the kernel kill the child when the test process dies, for whatever reason.
+// The thread that starts the child must live as long as the child should.
 func dieWithParent(cmd *exec.Cmd) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
@@ -19,8 +19,8 @@ func dieWithParent(cmd *exec.Cmd) {
 	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
 }
 
-// awaitStopped waits until a process to which SIGSTOP was sent has come to a stop:
-// kill(2) returns before that.
+// AwaitStopped waits until a process that was sent SIGSTOP has stopped, since kill(2) returns
+// before that.
 func AwaitStopped(ctx context.Context, pid int) error {
 	for {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -35,7 +35,7 @@ func AwaitStopped(ctx context.Context, pid int) error {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("process %d did not stop: %w", pid, ctx.Err())
-		case <-time.After(time.Millisecond): // the kernel gives no event that leaves the child to Wait
+		case <-time.After(time.Millisecond): // poll, since an event from the kernel would take the child from Wait
 		}
 	}
 }

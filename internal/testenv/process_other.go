@@ -7,8 +7,8 @@ import (
 	"os/exec"
 )
 
-// dieWithParent can do nothing here: a killed test process leaves its children.
+// dieWithParent does nothing here: a killed test process leaves its children running.
 func dieWithParent(*exec.Cmd) {}
 
-// AwaitStopped trusts that the signal is delivered by now.
+// AwaitStopped assumes that the signal has been delivered by now.
 func AwaitStopped(context.Context, int) error { return nil }

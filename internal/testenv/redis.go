@@ -10,12 +10,12 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// RedisServer is a real Redis that belongs to one test: one node, no persistence,
-// no password. Its methods belong to the test's own goroutine.
+// RedisServer is a real Redis that belongs to one test: one node, no persistence, no password.
+// Its methods must be called from the test's own goroutine.
 type RedisServer struct {
 	tb     testing.TB
 	addr   string
-	tls    *tls.Config // nil: without TLS
+	tls    *tls.Config // nil disables TLS
 	engine *redisProcess
 }
 
@@ -26,13 +26,13 @@ func Redis(tb testing.TB) *RedisServer {
 	return localRedis(tb, redisProgram(tb), redisSetup{})
 }
 
-// Addr is the server's host:port. It stays the same over Restart.
+// Addr returns the server's host:port. Restart does not change it.
 func (s *RedisServer) Addr() string { return s.addr }
 
 // PID returns the server's process id.
 func (s *RedisServer) PID() int { return s.engine.process.PID() }
 
-// URL is the server's address as redis.ParseURL takes it, database 0.
+// URL returns the server's URL in the form of redis.ParseURL, with database 0.
 func (s *RedisServer) URL() string {
 	if s.tls != nil {
 		return "rediss://" + s.addr + "/0"
@@ -40,35 +40,35 @@ func (s *RedisServer) URL() string {
 	return "redis://" + s.addr + "/0"
 }
 
-// Kill ends the server at once (SIGKILL) and returns when it is gone: connections
-// break and new ones are refused.
+// Kill kills the server (SIGKILL) and returns when it has ended: connections break, and new ones
+// are refused.
 func (s *RedisServer) Kill() {
 	s.tb.Helper()
 	s.do("kill", s.engine.kill)
 }
 
-// Restart kills the server, if it runs, and starts it again on the same address
-// with no data and a new run id. It returns when it answers.
+// Restart kills the server, if it runs, and restarts it on the same address with no data and a
+// new run id. It returns when the server answers.
 func (s *RedisServer) Restart() {
 	s.tb.Helper()
 	s.do("kill", s.engine.kill)
 	s.do("start", s.engine.start)
 }
 
-// Pause stops the server in its tracks (SIGSTOP): connections stay open, new ones
-// are accepted by the kernel, nothing is answered until Resume.
+// Pause stops the server (SIGSTOP). Connections stay open and the kernel accepts new ones, but
+// nothing is answered until Resume.
 func (s *RedisServer) Pause() {
 	s.tb.Helper()
 	s.do("pause", s.engine.pause)
 }
 
-// Resume lets a paused server go on, with all that was sent to it meanwhile.
+// Resume continues a paused server, which then reads everything that was sent to it.
 func (s *RedisServer) Resume() {
 	s.tb.Helper()
 	s.do("resume", s.engine.resume)
 }
 
-// Flush deletes everything and forgets the loaded scripts.
+// Flush deletes all data and the loaded scripts.
 func (s *RedisServer) Flush() {
 	s.tb.Helper()
 	s.do("flush", func(ctx context.Context) error {
@@ -90,15 +90,15 @@ func (s *RedisServer) do(what string, action func(context.Context) error) {
 	}
 }
 
-// withClient runs the action with a client that never retries and obeys deadlines,
-// and leaves nothing of it behind.
+// withClient runs action with a client that never retries and obeys deadlines. It leaves nothing
+// behind.
 func withClient(addr string, config *tls.Config, action func(*redis.Client) error) error {
 	client := redis.NewClient(&redis.Options{
 		Addr:          addr,
 		MaxRetries:    -1,
 		DialTimeout:   10 * time.Second,
 		DialerRetries: 1,
-		// Both would go on in goroutines of their own after Close.
+		// Both would keep goroutines running after Close.
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 		PoolSize:                 2,
 		ContextTimeoutEnabled:    true,

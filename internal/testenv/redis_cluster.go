@@ -14,9 +14,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// RedisClusterSet is a cluster of three masters, each with a replica that takes its
-// place two to three seconds after it died. Its methods belong to the test's own
-// goroutine.
+// RedisClusterSet is a cluster of three masters, each with a replica that takes over two to three
+// seconds after its master died. Its methods must be called from the test's own goroutine.
 type RedisClusterSet struct {
 	tb    testing.TB
 	c     RedisSetConfig
@@ -28,17 +27,17 @@ const (
 	clusterSlots   = 16384
 )
 
-// ClusterNodeTimeout is how long a node of a cluster may be silent before the others hold
-// it for dead.
+// ClusterNodeTimeout is the time of silence after which the nodes of a cluster consider a node
+// dead.
 const ClusterNodeTimeout = 2 * time.Second
 
-// RedisCluster starts a cluster and returns when all of it is up.
+// RedisCluster starts a cluster and returns when it is completely up.
 func RedisCluster(tb testing.TB) *RedisClusterSet {
 	tb.Helper()
 	return RedisClusterWith(tb, RedisSetConfig{})
 }
 
-// RedisClusterWith is RedisCluster with other settings.
+// RedisClusterWith is like RedisCluster, but with other settings.
 func RedisClusterWith(tb testing.TB, c RedisSetConfig) *RedisClusterSet {
 	tb.Helper()
 	path := redisProgram(tb)
@@ -75,7 +74,7 @@ func RedisClusterWith(tb testing.TB, c RedisSetConfig) *RedisClusterSet {
 	}
 	for i, node := range s.nodes[clusterMasters:] {
 		awaitRedis(tb, "a replica is sent what is written", func(ctx context.Context) bool {
-			return isSent(ctx, s.nodes[i]) || isSent(ctx, node) // they may have changed places
+			return isSent(ctx, s.nodes[i]) || isSent(ctx, node) // they may have swapped roles
 		})
 	}
 	s.awaitAll("all slots are served", func(info string) bool {
@@ -84,10 +83,10 @@ func RedisClusterWith(tb testing.TB, c RedisSetConfig) *RedisClusterSet {
 	return s
 }
 
-// Nodes are the servers, whatever their roles are now.
+// Nodes returns the servers, regardless of their present roles.
 func (s *RedisClusterSet) Nodes() []*RedisServer { return slices.Clone(s.nodes) }
 
-// Addrs are the host:port on which the nodes listen.
+// Addrs returns the host:port on which each node listens.
 func (s *RedisClusterSet) Addrs() []string {
 	var addrs []string
 	for _, node := range s.nodes {
@@ -96,8 +95,8 @@ func (s *RedisClusterSet) Addrs() []string {
 	return addrs
 }
 
-// URL is the cluster's address as redis.ParseClusterURL takes it, by the addresses that
-// the nodes advertise.
+// URL returns the cluster's URL in the form of redis.ParseClusterURL, with the addresses that the
+// nodes advertise.
 func (s *RedisClusterSet) URL() string {
 	addrs := s.Addrs()
 	for i, addr := range addrs {
@@ -106,13 +105,13 @@ func (s *RedisClusterSet) URL() string {
 	return "redis://" + addrs[0] + "?" + url.Values{"addr": addrs[1:]}.Encode()
 }
 
-// Master is the node that reads and writes the key now; nil while none does.
+// Master returns the node that now reads and writes the key, or nil while none does.
 func (s *RedisClusterSet) Master(key string) *RedisServer {
 	s.tb.Helper()
 	return s.masterBut(key, nil)
 }
 
-// masterBut is Master without asking one node, which may not answer.
+// masterBut is like Master, but does not ask the node former, which may not answer.
 func (s *RedisClusterSet) masterBut(key string, former *RedisServer) *RedisServer {
 	ctx, cancel := context.WithTimeout(s.tb.Context(), Patience)
 	defer cancel()
@@ -120,15 +119,15 @@ func (s *RedisClusterSet) masterBut(key string, former *RedisServer) *RedisServe
 		if node == former {
 			continue
 		}
-		if _, err := s.do(ctx, node, "EXISTS", key); err == nil { // others send the client on
+		if _, err := s.do(ctx, node, "EXISTS", key); err == nil { // other nodes redirect the client
 			return node
 		}
 	}
 	return nil
 }
 
-// AwaitFailover waits until another node than former, which does not answer, is the master
-// of the key, and returns it.
+// AwaitFailover waits until a node other than former, which does not answer, is the master of the
+// key, and returns that node.
 func (s *RedisClusterSet) AwaitFailover(key string, former *RedisServer) *RedisServer {
 	s.tb.Helper()
 	var master *RedisServer

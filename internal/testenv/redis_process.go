@@ -20,7 +20,7 @@ import (
 var (
 	redisReady = regexp.MustCompile(`Ready to accept connections|Sentinel ID is`)
 
-	// errPortTaken means that another process was faster.
+	// ErrPortTaken means that another process took the port first.
 	ErrPortTaken = errors.New("another process has the port")
 )
 
@@ -34,16 +34,16 @@ type redisProcess struct {
 	process *Process
 }
 
-// redisSetup is how a redis-server differs from a plain one.
+// redisSetup holds the differences of a redis-server from a plain one.
 type redisSetup struct {
-	arguments []string                   // added to the plain ones
-	announce  func(addr string) []string // returns more of them; may be nil
-	config    string                     // a sentinel's configuration; empty: no sentinel
-	bus       bool                       // the port + 10000 is needed, too
-	tls       *tls.Config                // how to talk to it; nil means without TLS
+	arguments []string                   // arguments added to the plain ones
+	announce  func(addr string) []string // returns more arguments; may be nil
+	config    string                     // a sentinel's configuration; empty if it is not a sentinel
+	bus       bool                       // needs port + 10000, too
+	tls       *tls.Config                // TLS configuration of its clients; nil means without TLS
 }
 
-// ports are the arguments for the port that clients use.
+// ports returns the arguments for the port that clients use.
 func (s redisSetup) ports(port int) []string {
 	if s.tls != nil {
 		return []string{"--port", "0", "--tls-port", strconv.Itoa(port)}
@@ -69,21 +69,21 @@ func localRedis(tb testing.TB, path string, setup redisSetup) *RedisServer {
 	return nil
 }
 
-// busOffset is how far above its port a node of a cluster talks to the others.
+// busOffset is the difference between a cluster node's bus port and its client port.
 const busOffset = 10_000
 
 func (s redisSetup) freePort(tb testing.TB) int {
 	tb.Helper()
 	for {
 		port := FreePort(tb)
-		// Beyond that an outgoing connection may have it by the time of the start.
+		// An outgoing connection may take a port above that before the start.
 		if bus := port + busOffset; !s.bus || bus < 32_768 && claim(bus) && IsFree(bus) {
 			return port
 		}
 	}
 }
 
-// command is how to start the server on its port.
+// command returns the command that starts the server on its port.
 func (e *redisProcess) command() (*exec.Cmd, error) {
 	plain := append(e.setup.ports(e.port), "--bind", "127.0.0.1", "--dir", e.dir)
 	if e.setup.config == "" {
@@ -93,7 +93,7 @@ func (e *redisProcess) command() (*exec.Cmd, error) {
 		}
 		return exec.Command(e.path, append(plain, e.setup.arguments...)...), nil
 	}
-	file := filepath.Join(e.dir, "sentinel.conf") // it writes there what it finds out
+	file := filepath.Join(e.dir, "sentinel.conf") // the sentinel writes its state there
 	if err := os.WriteFile(file, []byte(e.setup.config), 0o600); err != nil {
 		return nil, err
 	}
@@ -115,7 +115,7 @@ func (e *redisProcess) start(ctx context.Context) error {
 	return e.checkOwn(ctx)
 }
 
-// checkOwn makes sure that the server which answers on the port is the child.
+// checkOwn verifies that the server answering on the port is the child.
 func (e *redisProcess) checkOwn(ctx context.Context) error {
 	return withClient(Loopback(e.port), e.setup.tls, func(client *redis.Client) error {
 		info, err := client.Info(ctx, "server").Result()

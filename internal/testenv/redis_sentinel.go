@@ -12,31 +12,31 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// RedisSentinelSet is a primary with a replica, and three sentinels that make the
-// replica the primary about two seconds after that died. Its methods belong to the
-// test's own goroutine.
+// RedisSentinelSet is a primary with a replica, and three sentinels that promote the replica
+// about two seconds after the primary died. Its methods must be called from the test's own
+// goroutine.
 type RedisSentinelSet struct {
 	tb        testing.TB
 	c         RedisSetConfig
 	path      string
 	servers   []*RedisServer
 	sentinels []*RedisServer
-	dead      *RedisServer // the primary that was killed
+	dead      *RedisServer // the killed primary
 }
 
-// sentinelMaster is what the sentinels call the primary.
+// sentinelMaster is the sentinels' name for the primary.
 const sentinelMaster = "main"
 
-// prompt makes a primary send its data to a replica at once, not after five seconds.
+// prompt makes a primary send its data to a replica at once instead of after five seconds.
 var prompt = []string{"--repl-diskless-sync-delay", "0"}
 
-// RedisSentinel starts such a set and returns when a failover is possible.
+// RedisSentinel starts a set and returns when a failover is possible.
 func RedisSentinel(tb testing.TB) *RedisSentinelSet {
 	tb.Helper()
 	return RedisSentinelWith(tb, RedisSetConfig{})
 }
 
-// RedisSentinelWith is RedisSentinel with other settings.
+// RedisSentinelWith is like RedisSentinel, but with other settings.
 func RedisSentinelWith(tb testing.TB, c RedisSetConfig) *RedisSentinelSet {
 	tb.Helper()
 	s := &RedisSentinelSet{tb: tb, c: c, path: redisProgram(tb)}
@@ -44,7 +44,7 @@ func RedisSentinelWith(tb testing.TB, c RedisSetConfig) *RedisSentinelSet {
 	address := Advertised(c.Advertise, primary.Addr())
 	replica := localRedis(tb, s.path, redisSetup{announce: s.c.announceReplica, arguments: s.arguments(address)})
 	s.servers = []*RedisServer{primary, replica}
-	// A sentinel that meets a replica before that is in step never chooses it.
+	// A sentinel that discovers a replica before it is in sync never chooses it.
 	s.await("the replica is in step", func(ctx context.Context) bool { return inStep(ctx, replica) })
 	s.await("the replica is sent what is written", func(ctx context.Context) bool { return isSent(ctx, primary) })
 	host, port, _ := net.SplitHostPort(address)
@@ -56,8 +56,9 @@ func RedisSentinelWith(tb testing.TB, c RedisSetConfig) *RedisSentinelSet {
 		}, "\n") + "\n"}))
 	}
 	for _, sentinel := range s.sentinels {
-		// Redis 7 can be told to make itself known sooner than after two seconds, and
-		// to connect to a new primary sooner than after the second that makes it down.
+		// Redis 7 has an option to announce itself sooner than after two seconds. Another makes
+		// it connect to a new primary before the second passes that makes the primary count as
+		// down.
 		_ = s.ask(sentinel, func(ctx context.Context, c *redis.Client) error {
 			return c.Do(ctx, "SENTINEL", "DEBUG", "publish-period", "100", "ping-period", "200").Err()
 		})
@@ -77,8 +78,8 @@ func RedisSentinelWith(tb testing.TB, c RedisSetConfig) *RedisSentinelSet {
 	return s
 }
 
-// arguments are those of a replica of the primary that advertises the address; of one
-// that begins as a primary where it is empty.
+// arguments returns the arguments of a replica of the primary that advertises the address. If
+// primary is empty, they are those of a server that starts as a primary.
 func (s *RedisSentinelSet) arguments(primary string) []string {
 	all := append(slices.Clone(prompt), s.c.Arguments...)
 	if host, port, err := net.SplitHostPort(primary); err == nil {
@@ -87,13 +88,13 @@ func (s *RedisSentinelSet) arguments(primary string) []string {
 	return all
 }
 
-// Master is what the sentinels call the primary.
+// Master returns the sentinels' name for the primary.
 func (s *RedisSentinelSet) Master() string { return sentinelMaster }
 
-// Sentinels are the sentinels themselves.
+// Sentinels returns the sentinels themselves.
 func (s *RedisSentinelSet) Sentinels() []*RedisServer { return slices.Clone(s.sentinels) }
 
-// Addrs are the sentinels' host:port.
+// Addrs returns the sentinels' host:port.
 func (s *RedisSentinelSet) Addrs() []string {
 	var addrs []string
 	for _, sentinel := range s.sentinels {
@@ -102,15 +103,15 @@ func (s *RedisSentinelSet) Addrs() []string {
 	return addrs
 }
 
-// URL is the set's address as redis.ParseFailoverURL takes it, database 0.
+// URL returns the set's URL in the form of redis.ParseFailoverURL, with database 0.
 func (s *RedisSentinelSet) URL() string {
 	addrs := s.Addrs()
 	query := url.Values{"master_name": {s.Master()}, "addr": addrs[1:]}
 	return "redis://" + addrs[0] + "/0?" + query.Encode()
 }
 
-// Primary is the host:port of the primary, as most sentinels have it: the one that it
-// advertises.
+// Primary returns the host:port of the primary according to most sentinels, which is the address
+// that it advertises.
 func (s *RedisSentinelSet) Primary() string {
 	s.tb.Helper()
 	votes := make(map[string]int)
@@ -131,7 +132,7 @@ func (s *RedisSentinelSet) Primary() string {
 	return ""
 }
 
-// PrimaryServer is the primary itself.
+// PrimaryServer returns the primary itself.
 func (s *RedisSentinelSet) PrimaryServer() *RedisServer {
 	s.tb.Helper()
 	addr := s.Primary()
@@ -142,7 +143,7 @@ func (s *RedisSentinelSet) PrimaryServer() *RedisServer {
 	return s.servers[i]
 }
 
-// Replica is the server that is not the primary.
+// Replica returns the server that is not the primary.
 func (s *RedisSentinelSet) Replica() *RedisServer {
 	s.tb.Helper()
 	primary := s.PrimaryServer()
@@ -156,8 +157,8 @@ func (s *RedisSentinelSet) KillPrimary() {
 	s.dead.Kill()
 }
 
-// AwaitFailover waits until another server than former is the primary and takes
-// writes, and returns its host:port.
+// AwaitFailover waits until a server other than former is the primary and takes writes, and
+// returns its host:port.
 func (s *RedisSentinelSet) AwaitFailover(former string) string {
 	s.tb.Helper()
 	var addr string
@@ -172,8 +173,8 @@ func (s *RedisSentinelSet) AwaitFailover(former string) string {
 	return addr
 }
 
-// RestartOld starts the server that KillPrimary killed, with no data, as a replica
-// of the present primary, and returns when it is in step.
+// RestartOld restarts the server that KillPrimary killed, with no data, as a replica of the
+// present primary. It returns when the replica is in sync.
 func (s *RedisSentinelSet) RestartOld() {
 	s.tb.Helper()
 	engine := s.dead.engine
@@ -204,7 +205,7 @@ func (s *RedisSentinelSet) await(what string, done func(context.Context) bool) {
 	awaitRedis(s.tb, what, done)
 }
 
-// inStep reports whether a replica has everything that its primary has.
+// inStep reports whether a replica has all data of its primary.
 func inStep(ctx context.Context, replica *RedisServer) bool {
 	var info string
 	_ = withClient(replica.addr, replica.tls, func(c *redis.Client) (err error) {
@@ -214,13 +215,13 @@ func inStep(ctx context.Context, replica *RedisServer) bool {
 	return strings.Contains(info, "master_link_status:up")
 }
 
-// isSent reports whether an empty primary sends writes to its replica. It
-// begins with the first word from a replica that is in step, up to a second later: what
-// is written before is lost if it dies.
+// isSent reports whether an empty primary sends writes to its replica. The primary starts to send
+// with the first message of a synced replica, which comes up to a second later. Writes before
+// that are lost if the primary dies.
 func isSent(ctx context.Context, primary *RedisServer) bool {
 	n := 0
 	_ = withClient(primary.addr, primary.tls, func(c *redis.Client) (err error) {
-		conn := c.Conn() // WAIT is for what its own connection has written
+		conn := c.Conn() // WAIT covers only the writes of its own connection
 		defer func() { _ = conn.Close() }()
 		if err = conn.FlushAll(ctx).Err(); err != nil {
 			return err
@@ -231,7 +232,7 @@ func isSent(ctx context.Context, primary *RedisServer) bool {
 	return n > 0
 }
 
-// awaitRedis asks until it is so: servers give no event.
+// awaitRedis polls until done returns true, since servers signal no event.
 func awaitRedis(tb testing.TB, what string, done func(context.Context) bool) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), Patience)

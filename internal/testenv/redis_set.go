@@ -6,17 +6,18 @@ import (
 	"strconv"
 )
 
-// RedisSetConfig is how a set of several servers differs from the usual one.
+// RedisSetConfig holds the differences of a set of servers from the usual one.
 type RedisSetConfig struct {
-	// Advertise returns the address that others reach the server by which listens on addr,
-	// such as that of a relay. It has to return the same each time. nil: addr itself.
+	// Advertise returns the address under which others reach the server that listens on addr,
+	// such as that of a relay. It must return the same address each time. A nil Advertise returns
+	// addr.
 	Advertise func(addr string) string
-	// Arguments are added to those of each server with data.
+	// Arguments are added to the arguments of each server with data.
 	Arguments []string
 }
 
-// announceNode returns the arguments by which the node of a cluster names its address. Among
-// each other nodes talk directly.
+// announceNode returns the arguments with which a cluster node announces its address. Nodes talk
+// to each other directly.
 func (c *RedisSetConfig) announceNode(addr string) []string {
 	if c.Advertise == nil {
 		return nil
@@ -27,8 +28,8 @@ func (c *RedisSetConfig) announceNode(addr string) []string {
 	return []string{"--cluster-announce-ip", host, "--cluster-announce-port", port, "--cluster-announce-bus-port", strconv.Itoa(bus + busOffset)}
 }
 
-// announceReplica returns the arguments by which a replica names its address to its
-// primary, of which sentinels learn it.
+// announceReplica returns the arguments with which a replica announces its address to its
+// primary. Sentinels learn the address from the primary.
 func (c *RedisSetConfig) announceReplica(addr string) []string {
 	if c.Advertise == nil {
 		return nil
@@ -37,7 +38,7 @@ func (c *RedisSetConfig) announceReplica(addr string) []string {
 	return []string{"--replica-announce-ip", host, "--replica-announce-port", port}
 }
 
-// AwaitReplica waits until the server is a replica that has all that its primary has.
+// AwaitReplica waits until the server is a replica that has all data of its primary.
 func (s *RedisServer) AwaitReplica() {
 	s.tb.Helper()
 	awaitRedis(s.tb, "a replica is in step", func(ctx context.Context) bool { return inStep(ctx, s) })

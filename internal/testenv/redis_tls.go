@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// RedisTLS starts a Redis that talks nothing but TLS, and only to clients that
-// show a certificate of the same authority. It is a redis-server of the PATH.
+// RedisTLS starts a Redis that accepts only TLS, and only clients with a certificate of the same
+// authority. It uses the redis-server of the PATH.
 func RedisTLS(tb testing.TB, files CertificateFiles) *RedisServer {
 	tb.Helper()
 	return localRedis(tb, redisProgram(tb), redisSetup{
@@ -18,7 +18,7 @@ func RedisTLS(tb testing.TB, files CertificateFiles) *RedisServer {
 	})
 }
 
-// redisProgram is the redis-server of the PATH. Without one the test is skipped.
+// redisProgram returns the path of the redis-server in PATH. Without one the test is skipped.
 func redisProgram(tb testing.TB) string {
 	tb.Helper()
 	path, err := exec.LookPath("redis-server")

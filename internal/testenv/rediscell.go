@@ -18,9 +18,9 @@ const redisCellVersion = "0.2.2"
 //go:embed rediscell_cargo.toml
 var redisCellCargo []byte
 
-// RedisCell starts a Redis with the module redis-cell, which adds the command
-// CL.THROTTLE. The module is built from its crate once; without cargo, a C compiler
-// or the registry the test is skipped (see the package).
+// RedisCell starts a Redis with the module redis-cell, which adds the command CL.THROTTLE. The
+// module is built once from its crate. Without cargo, a C compiler or the registry the test is
+// skipped (see the package).
 func RedisCell(tb testing.TB) *RedisServer {
 	tb.Helper()
 	path := redisProgram(tb)
@@ -31,7 +31,7 @@ func RedisCell(tb testing.TB) *RedisServer {
 	return localRedis(tb, path, redisSetup{arguments: []string{"--loadmodule", module}})
 }
 
-// redisCellModule is the path of the module.
+// redisCellModule returns the path of the module.
 func redisCellModule(ctx context.Context) (string, error) {
 	const file = "libredis_cell.so"
 	dir, err := Cached("redis-cell-"+redisCellVersion, func(work string) error {
@@ -48,8 +48,8 @@ func redisCellModule(ctx context.Context) (string, error) {
 	return filepath.Join(dir, file), nil
 }
 
-// buildRedisCell builds the module in a new directory. The crate itself is what is
-// built, not something that depends on it: so Rust's standard library is linked in.
+// buildRedisCell builds the module in a new directory. It builds the crate itself and not
+// something that depends on it, so that Rust's standard library is linked in.
 func buildRedisCell(ctx context.Context, scratch string) (string, error) {
 	cargo, err := findCargo()
 	if err != nil {
@@ -77,7 +77,7 @@ func buildRedisCell(ctx context.Context, scratch string) (string, error) {
 	return filepath.Join(target, "release", "libredis_cell.so"), err
 }
 
-// findCargo looks for cargo in the PATH, and where its installer puts it.
+// findCargo looks for cargo in the PATH and in the directory of its installer.
 func findCargo() (string, error) {
 	path, err := exec.LookPath("cargo")
 	if err == nil {

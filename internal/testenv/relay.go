@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Relay forwards TCP connections to a server and does to them what a failing network does.
-// It is safe for concurrent use.
+// Relay forwards TCP connections to a server and simulates a failing network. It is safe for
+// concurrent use.
 type Relay struct {
 	config   RelayConfig
 	listener net.Listener
@@ -26,35 +26,35 @@ type Relay struct {
 	ends  map[net.Conn]*relayedConn // both ends of every connection
 }
 
-// RelayConfig is what a [Relay] knows of the protocol. All of it is optional.
+// RelayConfig adapts a [Relay] to a protocol. All fields are optional.
 type RelayConfig struct {
-	// Garbler damages answers. The relay then forwards whole answers, each of which begins
-	// with its length in four bytes, as Kafka's do.
+	// Garbler damages answers. The relay then forwards whole answers, which must begin with their
+	// length in four bytes, like Kafka's.
 	Garbler *Garbler
-	// Spare reports whether a connection with this data from the client passes unchanged in
-	// every state.
+	// Spare reports whether a connection with this data from the client passes unchanged in every
+	// state.
 	Spare func(question []byte) bool
 }
 
 type relayedConn struct {
-	isSilent atomic.Bool // for good
+	isSilent atomic.Bool // never reset
 	isSpared atomic.Bool
 }
 
-// LinkState is what a [Relay] does with connections.
+// LinkState is how a [Relay] treats connections.
 type LinkState int
 
 // The states of a link.
 const (
 	LinkUp     LinkState = iota
 	LinkCut              // connections break, and new ones break at once
-	LinkSilent           // connections come about and stay, and nothing comes through
+	LinkSilent           // connections open and stay open, but nothing comes through
 )
 
-// NewRelay returns a relay to a server. It is up, and ends with the test.
+// NewRelay returns a relay to a server. It is up until the test ends.
 func NewRelay(t testing.TB, target string) *Relay { return NewRelayWith(t, target, RelayConfig{}) }
 
-// NewRelayWith is as [NewRelay], with a config.
+// NewRelayWith is like [NewRelay], but with a config.
 func NewRelayWith(t testing.TB, target string, config RelayConfig) *Relay {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -70,7 +70,7 @@ func NewRelayWith(t testing.TB, target string, config RelayConfig) *Relay {
 		listener.Close()
 		r.Set(LinkCut)
 		r.mu.Lock()
-		for end := range r.ends { // spared ones, too
+		for end := range r.ends { // including spared ones
 			end.Close()
 		}
 		r.mu.Unlock()
@@ -79,11 +79,11 @@ func NewRelayWith(t testing.TB, target string, config RelayConfig) *Relay {
 	return r
 }
 
-// Addr returns where the relay listens.
+// Addr returns the address on which the relay listens.
 func (r *Relay) Addr() string { return r.listener.Addr().String() }
 
-// Set changes the state. A connection that has been silent is dead for good, as
-// when a firewall has forgotten it: only new ones come through.
+// Set changes the state. A connection that has been silent stays dead, as if a firewall had
+// forgotten it. Only new connections come through.
 func (r *Relay) Set(state LinkState) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -99,15 +99,14 @@ func (r *Relay) Set(state LinkState) {
 	}
 }
 
-// Delay holds back each read of the server's answers for d from now on.
+// Delay delays each read of the server's answers by d from now on.
 func (r *Relay) Delay(d time.Duration) { r.delay.Store(int64(d)) }
 
-// LoseAnswer breaks the connection on which the server's next answer comes, which is
-// lost.
+// LoseAnswer drops the server's next answer and breaks its connection.
 func (r *Relay) LoseAnswer() { r.lose.Store(true) }
 
-// ChangeAnswers replaces each read of the server's answers by what f makes of it, from now on. A
-// nil f changes nothing. Several connections may call f at a time.
+// ChangeAnswers replaces each read of the server's answers by the result of f from now on. A nil
+// f changes nothing. Several connections may call f concurrently.
 func (r *Relay) ChangeAnswers(f func(answer []byte) []byte) {
 	if f == nil {
 		r.change.Store(nil)

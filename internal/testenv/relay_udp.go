@@ -19,15 +19,15 @@ type UDPRelay struct {
 }
 
 // NewUDPRelay returns a relay to all targets, which ends with the test. Each packet goes through
-// pass, which may send it, once or several times, then or later. A nil pass sends it as it is.
-// The packet is valid until pass returns.
+// pass, which may send it, once or several times, immediately or later. A nil pass sends each
+// packet unchanged. The packet is valid until pass returns.
 func NewUDPRelay(t testing.TB, pass func(packet []byte, send func([]byte)), targets ...string) *UDPRelay {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A connected socket would drop a packet for each that found no one at the target.
+	// A connected socket would drop one packet for each that finds no listener at the target.
 	out, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -40,7 +40,7 @@ func NewUDPRelay(t testing.TB, pass func(packet []byte, send func([]byte)), targ
 	}
 	send := func(packet []byte) {
 		for _, addr := range addrs {
-			_, _ = out.WriteTo(packet, addr) // UDP: it may be lost
+			_, _ = out.WriteTo(packet, addr) // the packet may be lost, as UDP allows
 		}
 	}
 	if pass == nil {
@@ -68,18 +68,18 @@ func NewUDPRelay(t testing.TB, pass func(packet []byte, send func([]byte)), targ
 	return r
 }
 
-// Addr returns where the relay listens.
+// Addr returns the address on which the relay listens.
 func (r *UDPRelay) Addr() string { return r.conn.LocalAddr().String() }
 
 // SetCut makes the relay drop all packets, or forward them again.
 func (r *UDPRelay) SetCut(cut bool) { r.isCut.Store(cut) }
 
-// metaTimes are the sender's clock in the meta line of a packet: when its counts begin, and when
-// it was sent, in Unix nanoseconds.
+// metaTimes matches the times of the sender's clock in a packet's meta line, in Unix nanoseconds:
+// the beginning of its counts and the time of sending.
 var metaTimes = regexp.MustCompile(`,[tw]:(\d+)`)
 
-// ShiftClock returns the packet of counts as it would be if its sender's clock were ahead by
-// offset.
+// ShiftClock returns a packet of counts with its times shifted as if the sender's clock were
+// ahead by offset.
 func ShiftClock(packet []byte, offset time.Duration) []byte {
 	meta, lines, _ := bytes.Cut(packet, []byte("\n"))
 	if offset == 0 || !bytes.HasPrefix(meta, []byte("hotparam.meta:1|c|#")) {

@@ -6,11 +6,11 @@ import (
 	"testing"
 )
 
-// Running runs something until the test ends, or until stop is called, which waits
-// for it to return. An error that it returns fails the test.
+// Running runs a function until the test ends or stop is called, which waits for it to return. If
+// it returns an error, the test fails.
 func Running(tb testing.TB, run func(context.Context) error) (stop func()) {
 	tb.Helper()
-	// Not the test's own context: that ends before the first clean-up runs.
+	// Do not use the test's own context, which ends before the first cleanup runs.
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- run(ctx) }()

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Seed returns the seed of a test's random choices, and logs it: RAPID_SEED, as tests of properties
-// have it, or another each time.
+// Seed returns the seed of a test's random choices and logs it. It is RAPID_SEED, as in property
+// tests, or a random number.
 func Seed(tb testing.TB) uint64 {
 	seed, err := strconv.ParseUint(os.Getenv("RAPID_SEED"), 10, 64)
 	if err != nil || seed == 0 {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Memory returns how many bytes of memory the process has, and has had at most; 0 where the system
-// does not tell, or the process has ended.
+// Memory returns the resident memory of the process and its peak, in bytes. Both are 0 if the
+// system does not report them or the process has ended.
 func (p *Process) Memory() (resident, peak int64) {
 	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))
 	for line := range bytes.Lines(status) {
@@ -25,8 +25,8 @@ func (p *Process) Memory() (resident, peak int64) {
 	return resident, peak
 }
 
-// Descriptors returns how many descriptors the process has open, and how many of them are sockets;
-// 0 where the system does not tell, or the process has ended.
+// Descriptors returns the number of open descriptors of the process and how many of them are
+// sockets. Both are 0 if the system does not report them or the process has ended.
 func (p *Process) Descriptors() (open, sockets int) {
 	dir := fmt.Sprintf("/proc/%d/fd", p.PID())
 	entries, _ := os.ReadDir(dir)

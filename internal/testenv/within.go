@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Within polls until ok, which must be so within a time, and returns how long it took. It is for
-// what has no event that reaches the test, such as the state of a process. If it fails it logs the
-// rest, of which functions are called first.
+// Within polls ok until it returns true, which must happen within limit, and returns the time
+// that took. It is for conditions without an event that reaches the test, such as the state of a
+// process. If it fails, it logs rest, calling the functions in it first.
 func Within(tb testing.TB, limit time.Duration, what string, ok func() bool, rest ...any) time.Duration {
 	tb.Helper()
 	begun := time.Now()
@@ -28,13 +28,13 @@ func Within(tb testing.TB, limit time.Duration, what string, ok func() bool, res
 			}
 			tb.Fatalf("not within %v: %s%s", limit, what, &state)
 		}
-		// The longer it takes, the less often it is asked: asking takes processor time from
-		// those that are asked.
+		// Poll less often the longer it takes, since polling takes processor time from the polled
+		// processes.
 		time.Sleep(min(max(asked/50, time.Millisecond), 50*time.Millisecond))
 	}
 }
 
-// Eventually is Within for what has no time of its own.
+// Eventually is like Within for conditions without a limit of their own.
 func Eventually(tb testing.TB, what string, ok func() bool, rest ...any) {
 	tb.Helper()
 	Within(tb, Patience, what, ok, rest...)

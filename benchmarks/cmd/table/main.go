@@ -1,7 +1,7 @@
-// Command table reads the output of several passes of go test -bench and writes
-// the medians as Markdown, a table for each benchmark. "× hotparam" is a part's time
-// over that of the part "hotparam" in the same pass: the machine may change between
-// passes, hardly within one. Below 1 it is marked: there hotparam is slower.
+// Command table reads the output of several passes of go test -bench and writes the medians as
+// Markdown, a table for each benchmark. The column "× hotparam" is a part's time divided by that
+// of the part "hotparam" in the same pass. The machine may change between passes but hardly
+// within one. A ratio below 1 is marked: hotparam is slower there.
 package main
 
 import (
@@ -16,10 +16,10 @@ import (
 	"strings"
 )
 
-// ours is the part that others are compared with.
+// ours is the part that the others are compared with.
 const ours = "hotparam"
 
-// part is one way to do a benchmark's task: values by unit, in the order of passes.
+// part is one way to do a benchmark's task. Its values are by unit, in the order of passes.
 type part struct {
 	name   string
 	units  []string
@@ -50,7 +50,7 @@ func main() {
 	}
 }
 
-// read takes lines such as "BenchmarkLimitOne/hotparam-2  100  55.4 ns/op  0 allocs/op".
+// read parses lines such as "BenchmarkLimitOne/hotparam-2  100  55.4 ns/op  0 allocs/op".
 func read(r io.Reader) ([]*group, error) {
 	var groups []*group
 	lines := bufio.NewScanner(r)
@@ -124,7 +124,7 @@ func write(w io.Writer, groups []*group) error {
 	return nil
 }
 
-// short is a number to three digits, or whole.
+// short formats a number to three digits, or as a whole number.
 func short(v float64) string {
 	if v >= 100 {
 		return strconv.FormatFloat(v, 'f', 0, 64)

@@ -37,13 +37,14 @@ func processorTimes() (string, error) {
 	return line, nil
 }
 
-// busyShare returns that share between two first lines of /proc/stat: "cpu", then the time in user,
-// nice, system, idle, iowait, irq, softirq and steal.
+// busyShare returns the share of the processors' time in use between two first lines of
+// /proc/stat. Such a line is "cpu", then the time in user, nice, system, idle, iowait, irq,
+// softirq and steal.
 func busyShare(before, after string) float64 {
 	was, is := strings.Fields(before), strings.Fields(after)
 	var all, idle float64
 	for i := 1; i < min(len(was), len(is), 9); i++ {
-		a, _ := strconv.ParseFloat(was[i], 64) // the kernel writes numbers alone
+		a, _ := strconv.ParseFloat(was[i], 64) // the kernel writes only numbers
 		b, _ := strconv.ParseFloat(is[i], 64)
 		all += b - a
 		if i == 4 || i == 5 {

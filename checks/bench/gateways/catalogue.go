@@ -15,8 +15,8 @@ type variant struct {
 	name     string
 	kind     kind
 	addr     string
-	requests [][]byte // empty: GETs of the kind
-	status   int      // of each answer; 0 means the kind's
+	requests [][]byte // requests to send; empty means GETs of the kind
+	status   int      // expected status; 0 means the kind's
 	gateway  int      // id of its process; 0 means none
 	service  *service // nil means none
 	decides  int      // decisions of the service for each request; 0 means 1
@@ -25,7 +25,7 @@ type variant struct {
 // entry is a gateway of the catalogue.
 type entry struct {
 	name string
-	// start starts the gateway and returns its variants, of which the first is the gateway alone.
+	// start starts the gateway and returns its variants. The first one is the gateway alone.
 	// It sets g.Lacks if a variant is not available.
 	start func(tb testing.TB, s *site, g *Gateway) []variant
 	// version is the arguments that make the program print its version.

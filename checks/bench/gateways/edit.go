@@ -23,7 +23,8 @@ func between(text, from, to string) (string, error) {
 	return text[begin : begin+length], nil
 }
 
-// deployedBetween returns such a part of a file in deploy/gateways, for testenv to replace.
+// deployedBetween returns the part of a file in deploy/gateways between two texts, for testenv to
+// replace.
 func deployedBetween(tb testing.TB, file, from, to string) string {
 	tb.Helper()
 	part, err := between(testenv.ReadDeployed(tb, "gateways/"+file), from, to)

@@ -21,7 +21,7 @@ type Result struct {
 // Gateway is the result for one gateway in several variants.
 type Gateway struct {
 	Name, Version string
-	Skipped       string `json:",omitempty"` // why there are no rows
+	Skipped       string `json:",omitempty"` // reason why there are no rows
 	Lacks         string `json:",omitempty"` // a variant that is not available
 	LacksWhy      string `json:",omitempty"`
 	Rows          []Row  // the first one is the gateway alone
@@ -37,8 +37,8 @@ type Row struct {
 // Turn is the measurement of a row in one turn.
 type Turn struct {
 	Requests int
-	P50, P99 time.Duration // from the time a request was due to the end of its answer
-	LateP99  time.Duration // how late the load sent requests
+	P50, P99 time.Duration // latency from the due time of a request to the end of its answer
+	LateP99  time.Duration // delay with which the load sent requests
 	// Processor time per request of the gateway, of the service that it asks, and of the stores
 	// that the service needs.
 	Gateway, Service, Stores time.Duration

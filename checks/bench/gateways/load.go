@@ -23,7 +23,7 @@ const answerPatience = 5 * time.Second
 type load struct {
 	addr     string
 	rate     int      // requests per second
-	requests [][]byte // sent in turn
+	requests [][]byte // sent in rotation
 	next     int      // index of the next request
 
 	// A connection is either in idle or has a request, and then its reader puts it back.
@@ -32,15 +32,15 @@ type load struct {
 	readers sync.WaitGroup
 
 	done func()    // called when a request has been answered or has failed
-	end  time.Time // when the run stops waiting for answers
+	end  time.Time // time at which the run stops waiting for answers
 }
 
 // sample is the measurement of some requests.
 type sample struct {
-	took     []time.Duration // from when a request was due to its whole answer
-	late     []time.Duration // how late the load sent it
+	took     []time.Duration // times from the due time to the whole answer
+	late     []time.Duration // delays of sending
 	statuses map[int]int
-	failed   int // without an answer
+	failed   int // requests without an answer
 }
 
 // add adds the sample of one connection.
@@ -58,7 +58,7 @@ type connection struct {
 
 	mu      sync.Mutex
 	pending bool      // a request is in flight
-	due     time.Time // of the request
+	due     time.Time // time at which the request was due
 	err     error     // if set, the connection is no longer used
 	seen    sample
 }

@@ -20,9 +20,9 @@ import (
 type Config struct {
 	Program     string        // hotparam
 	Rate        int           // requests per second; default 500
-	Connections int           // from the load to a gateway; default 32
+	Connections int           // connections from the load to a gateway; default 32
 	Turns       int           // default 5
-	Slice       time.Duration // per row and turn; default 1 s
+	Slice       time.Duration // time per row and turn; default 1 s
 	Only        []string      // names of gateways; default all
 	// Say is called with a line about each step. A nil Say disables it.
 	Say func(format string, args ...any)
@@ -61,7 +61,7 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = os.RemoveAll(dir) }() // a temporary directory: the system removes what is left
+	defer func() { _ = os.RemoveAll(dir) }() // a temporary directory, which the system removes in the end
 	r := &Result{Machine: bench.ThisMachine(ctx), Rate: c.Rate, Connections: c.Connections, Slice: c.Slice, Turns: c.Turns}
 	if r.Busy, err = busy(ctx, time.Second); err != nil {
 		return nil, err
@@ -116,7 +116,7 @@ func (e *entry) measure(tb testing.TB, c *Config, s *site, g *Gateway) {
 	}
 	for turn := range c.Turns {
 		c.Say("%s: turn %d of %d", e.name, turn+1, c.Turns)
-		for i := range variants { // each variant is first in some turn, and follows each other one in another
+		for i := range variants { // each variant comes first in some turn, and follows each other one in another
 			i = (i + turn) % len(variants)
 			t, err := variants[i].measure(tb.Context(), c)
 			if err != nil {

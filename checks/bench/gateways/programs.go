@@ -10,8 +10,8 @@ import (
 // batch is the number of checks in a call of /v1/check/batch.
 const batch = 10
 
-// startPrograms measures calls of the check door as a program makes them, beside a plain GET of the
-// application, which is the least that an HTTP call costs.
+// startPrograms measures calls of the check door as a program makes them. It compares them with a
+// plain GET of the application, which is the least that an HTTP call costs.
 func startPrograms(_ testing.TB, s *site, _ *Gateway) []variant {
 	all := []variant{{name: "a GET of the application instead", kind: cold, addr: s.app}}
 	for _, k := range []kind{cold, hot, refused} {

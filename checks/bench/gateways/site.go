@@ -18,7 +18,7 @@ import (
 	"github.com/hotparam/hotparam/internal/testenv"
 )
 
-// site is what runs beside all gateways.
+// site holds the programs that run alongside all gateways.
 type site struct {
 	app   string            // address of the application: nginx with a fixed answer
 	doors map[string]string // addresses by their name in the guard's log
@@ -27,8 +27,8 @@ type site struct {
 
 // service is a service that decides on requests for a gateway: the guard or another.
 type service struct {
-	processes []int // its own
-	stores    []int // those of the aggregator and Redis, which it needs
+	processes []int // process ids of the service
+	stores    []int // process ids of the aggregator and Redis, which it needs
 	// decided returns the number of its decisions.
 	decided func(ctx context.Context) (int, error)
 }

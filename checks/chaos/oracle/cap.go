@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Cap judges a total that only grows, such as the lines of a log, by how much it may
-// grow within a window.
+// Cap judges a total that only grows, such as the number of lines in a log, by its growth within
+// a window.
 type Cap struct {
-	Subject string // what is counted, and of which process
+	Subject string // the counted things and their process
 	Most    float64
 	Window  time.Duration
 
@@ -21,8 +21,8 @@ type sample struct {
 	total float64
 }
 
-// Sample records the total, and returns a violation, at most once a window, if it grew
-// by more than it may within one.
+// Sample records the total. It returns a violation, at most once per window, if the total grew by
+// more than Most within the window.
 func (c *Cap) Sample(at time.Duration, total float64) *Violation {
 	c.samples = append(c.samples, sample{at, total})
 	for len(c.samples) > 1 && at-c.samples[0].at > c.Window {
@@ -37,22 +37,22 @@ func (c *Cap) Sample(at time.Duration, total float64) *Violation {
 		"%.0f within %.1fs, at most %.0f within %v", total-first.total, (at - first.at).Seconds(), c.Most, c.Window)}
 }
 
-// Level judges a figure, such as open descriptors, that may be high during a fault and
-// has to be low again after it.
+// Level judges a figure, such as open descriptors, that may be high during a fault and must be
+// low again after it.
 type Level struct {
 	Invariant, Subject string
 
 	Most     float64
-	Deadline time.Duration // after a fault
+	Deadline time.Duration // time after a fault
 
 	excused time.Duration
 	told    bool
 }
 
-// Excuse says that up to now the figure may be high.
+// Excuse allows the figure to be high up to the given time.
 func (l *Level) Excuse(until time.Duration) { l.excused, l.told = max(l.excused, until), false }
 
-// Sample returns a violation, once a fault, if the figure is too high after the deadline.
+// Sample returns a violation, once per fault, if the figure is too high after the deadline.
 func (l *Level) Sample(at time.Duration, v float64, stalls *Stalls) *Violation {
 	if v <= l.Most || l.told || at < stalls.Extended(l.excused, l.Deadline, at) {
 		return nil

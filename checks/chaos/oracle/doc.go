@@ -1,6 +1,6 @@
-// Package oracle judges a running fleet by what its clients saw: when a request was
-// sent and answered, for which key, by which process, with which status. It imports
-// the standard library alone and shares no code with what it judges.
+// Package oracle judges a running fleet by its clients' observations: when a request was sent and
+// answered, for which key, by which process, with which status. It imports only the standard
+// library and shares no code with the fleet.
 //
 //	requests, faults, samples ─► Limit, Hot, Office, Cap ─► Violation
 //
@@ -9,13 +9,13 @@
 //	violation.go  Span and Violation: when, which invariant, the numbers
 //	limit.go      I1: no window admits more than the largest quota in force allows
 //	hot.go        I2: a hot key is limited in time
-//	named.go      or what keeps it from that is named, for a bounded time
-//	office.go     I3: Redis decides again in time, and one key's error stays its own
+//	named.go      or the trouble that prevents it is reported, for a bounded time
+//	office.go     I3: Redis decides again in time, and one key's error affects no other key
 //	cap.go        I4: rates and sizes stay below their bounds
-//	stalls.go     the machine's own stalls, by which deadlines are extended
+//	stalls.go     the machine's own stalls, which extend deadlines
 //
-// Each judgement errs on one side only: what may have happened outside of a window
-// does not count against it, so a violation is certain. All times are durations since
-// the beginning of the run, on one monotonic clock. Values are not safe for concurrent
-// use unless their comment says so.
+// Each judgement errs on one side only: events that may have happened outside of a window do not
+// count against it, so a violation is certain. All times are durations since the beginning of the
+// run, on one monotonic clock. Values are not safe for concurrent use unless their comment says
+// so.
 package oracle

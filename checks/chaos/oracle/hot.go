@@ -8,23 +8,23 @@ import (
 // Hot judges whether one process limits a key that is far above its threshold.
 type Hot struct {
 	Key, Process string
-	// Deadline is how long it may take until the key is limited (again).
+	// Deadline is the longest time until the key is limited (again).
 	Deadline time.Duration
-	// Enough is how many requests must have passed unlimited, beyond what the limit
-	// allows, for a violation.
+	// Enough is the number of requests for a violation. They must have passed unlimited, in
+	// excess of the limit.
 	Enough int
 
-	since  time.Duration // the deadline runs from here
-	passed int           // let in since the last refusal
+	since  time.Duration // start of the deadline
+	passed int           // requests admitted since the last refusal
 	told   bool
-	doubt  time.Duration // a violation was seen first, and may yet be excused
+	doubt  time.Duration // time of the first sight of a violation, which may yet be excused
 }
 
-// certain is how much later than it was seen a violation is reported: a stall of the
-// machine is known when it is over.
+// certain is the delay before a violation is reported. A stall of the machine is known only after
+// its end.
 const certain = time.Second
 
-// Excuse says that up to now the key may be unlimited: it was not hot yet, or there
+// Excuse allows the key to be unlimited up to the given time, because it was not hot yet or there
 // was a fault.
 func (h *Hot) Excuse(until time.Duration) {
 	if until > h.since {
@@ -32,14 +32,14 @@ func (h *Hot) Excuse(until time.Duration) {
 	}
 }
 
-// Passed records a request that was let in.
+// Passed records an admitted request.
 func (h *Hot) Passed(sent time.Duration) {
 	if sent > h.since {
 		h.passed++
 	}
 }
 
-// Refused records a request that was refused because of the limit.
+// Refused records a request that the limit refused.
 func (h *Hot) Refused(sent time.Duration) { h.Excuse(sent) }
 
 // Check returns a violation, once, if the key has been unlimited for too long.

@@ -7,29 +7,29 @@ import (
 	"time"
 )
 
-// Quota is what one rule allows: Burst at once and Rate a second, so that a window of
-// length w admits at most Burst + Rate × w. Quotas of one Family share their state;
-// those of different families add up.
+// Quota is the allowance of one rule: Burst at once and Rate per second, so that a window of
+// length w admits at most Burst + Rate × w. Quotas of one Family share their state. The quotas of
+// different families add up.
 type Quota struct {
 	Family string
 	Rate   float64
 	Burst  float64
 }
 
-// Window returns the quota of n permits in each span. A window of length w touches at
-// most w ÷ span + 2 fixed windows that are n each: about a border of two, n + n pass at
-// once. A log or blocks of a sliding window stay below that.
+// Window returns the quota of n permits in each span. A window of length w touches at most w ÷
+// span + 2 fixed windows of n each, since n + n may pass around the border of two. A log or the
+// blocks of a sliding window stay below that.
 func Window(family string, n float64, span time.Duration) Quota {
 	return Quota{Family: family, Rate: n / span.Seconds(), Burst: 2 * n}
 }
 
-// Limit judges the admissions of one key, over all that share its limit.
+// Limit judges the admissions of one key, over all processes that share its limit.
 type Limit struct {
 	Key      string
 	terms    terms
 	extras   []*extra
-	admitted []Span // sent to served, in the order in which they came to be known
-	checked  int    // those before have been right ends of windows
+	admitted []Span // spans from sent to served, in the order of arrival
+	checked  int    // number of admissions whose windows were checked
 	quiet    time.Duration
 }
 
@@ -42,8 +42,8 @@ type term struct {
 
 type terms []term
 
-// largest returns the largest burst and rate of each family in force within the window,
-// and adds up the families.
+// largest returns the sum over all families of the largest burst and rate in force within the
+// window.
 func (ts terms) largest(w Span) (sum Quota) {
 	for i, t := range ts {
 		if slices.ContainsFunc(ts[:i], func(o term) bool { return o.quota.Family == t.quota.Family }) {
@@ -71,19 +71,19 @@ type extra struct {
 type extraKind int
 
 const (
-	lost  extraKind = iota // a burst more
-	parts                  // decided by parts: the quota once more, however often
-	fresh                  // by one that knew of no others: the quota once more, each time
+	lost  extraKind = iota // one more burst
+	parts                  // decided by parts: one more quota, however often
+	fresh                  // decided by a holder that knew of no others: one more quota, each time
 )
 
-// Hold says that from now on the holder asks with the quota. Until the change was
-// confirmed, it may have asked with the quota before.
+// Hold records that the holder asks with the quota from now on. Until the change was confirmed,
+// it may still have asked with its earlier quota.
 func (l *Limit) Hold(holder string, q Quota, asked, confirmed time.Duration) {
 	l.Release(holder, confirmed)
 	l.terms = append(l.terms, term{holder, q, Span{asked, Forever}})
 }
 
-// Release says that the holder asks no more.
+// Release records that the holder no longer asks.
 func (l *Limit) Release(holder string, at time.Duration) {
 	for i := range l.terms {
 		if t := &l.terms[i]; t.holder == holder && t.span.To == Forever {
@@ -92,21 +92,21 @@ func (l *Limit) Release(holder string, at time.Duration) {
 	}
 }
 
-// Lost says that the state may have been lost once, from now until the returned
-// function has been called with the end: a burst more.
+// Lost records that the state may have been lost once, which allows one more burst. It lasts from
+// the given time until the end that is passed to the returned function.
 func (l *Limit) Lost(from time.Duration) (end func(time.Duration)) {
 	return l.add(extra{kind: lost}, from)
 }
 
-// Away says that each of n holders may decide by its own part, until the end. All parts
-// together are the quota once more, and a part is at least one permit. What parts have
-// granted stays taken, so many outages allow no more than one.
+// Away records that each of n holders may decide by its own part, until the end. All parts
+// together are one more quota, and a part is at least one permit. Permits granted by parts stay
+// taken, so many outages allow no more than one.
 func (l *Limit) Away(from time.Duration, n int) (end func(time.Duration)) {
 	return l.add(extra{kind: parts, plus: float64(n)}, from)
 }
 
-// Fresh says that a holder begins, which knows of no others for a while and may decide
-// by the whole quota.
+// Fresh records that a holder starts. It does not know the others for a while and may decide by
+// the whole quota.
 func (l *Limit) Fresh(from time.Duration) (end func(time.Duration)) {
 	return l.add(extra{kind: fresh}, from)
 }
@@ -117,31 +117,30 @@ func (l *Limit) add(e extra, from time.Duration) func(time.Duration) {
 	return func(to time.Duration) { e.span.To = to }
 }
 
-// Admit records a request that was let in: at an instant between when it was sent and
-// when it was served.
+// Admit records a request that was admitted between sent and served.
 func (l *Limit) Admit(sent, served time.Duration) {
 	if sent >= l.quiet {
 		l.admitted = append(l.admitted, Span{sent, served})
 	}
 }
 
-// horizon is how far back windows are looked at. Longer windows are sums of shorter
-// ones, and what a drift adds up to in one is beyond any burst.
+// horizon is the age of the oldest windows that are checked. Longer windows are sums of shorter
+// ones, and over this time the excess from a drift is beyond any burst.
 const horizon = 2 * time.Minute
 
-// settled is how late a request may come to be known.
+// settled is the longest delay with which a request becomes known.
 const settled = 10 * time.Second
 
-// quietly is how long after a violation no other is reported of the same key.
+// quietly is the time after a violation in which no other is reported for the same key.
 const quietly = 10 * time.Second
 
-// known is how much later it is known whether the machine stood still, or whether the
-// limits were away.
+// known is the time until it is known whether the machine stood still or the limits were
+// unavailable.
 const known = 2 * time.Second
 
-// Check looks at all windows that end with an admission which was not looked at
-// before, some seconds ago, and returns the worst excess, or nil. After a violation it begins anew, with
-// what is admitted some time later.
+// Check checks all windows that end with an admission some seconds old that was not checked
+// before. It returns the worst excess, or nil. After a violation it drops all admissions and
+// ignores requests until quietly has passed.
 func (l *Limit) Check(now time.Duration) *Violation {
 	slices.SortFunc(l.admitted, func(a, b Span) int { return int(a.To - b.To) })
 	var worst *Violation
@@ -158,8 +157,8 @@ func (l *Limit) Check(now time.Duration) *Violation {
 	return worst
 }
 
-// endingAt looks at the windows that end with the given admission. The k-th of the
-// latest beginnings bounds the shortest window with k admissions for certain.
+// endingAt checks the windows that end with the given admission. The k-th latest start is the
+// beginning of the shortest window that is certain to have k admissions.
 func (l *Limit) endingAt(end int) (worst *Violation, most float64) {
 	to := l.admitted[end].To
 	var begun []time.Duration
@@ -173,7 +172,7 @@ func (l *Limit) endingAt(end int) (worst *Violation, most float64) {
 			break
 		}
 		if float64(i+1) <= least.Burst+least.Rate*(to-from).Seconds() {
-			continue // a longer window has no smaller bound
+			continue // the bound of a longer window is no smaller
 		}
 		w := Span{from, to}
 		bound := l.Bound(w)
@@ -186,7 +185,7 @@ func (l *Limit) endingAt(end int) (worst *Violation, most float64) {
 	return worst, most
 }
 
-// Bound returns how many may be admitted in a window.
+// Bound returns the number of admissions allowed in a window.
 func (l *Limit) Bound(w Span) float64 {
 	q := l.terms.largest(w)
 	bound := q.Burst + q.Rate*(w.To-w.From).Seconds()
@@ -207,13 +206,13 @@ func (l *Limit) Bound(w Span) float64 {
 			away = true
 		}
 	}
-	// A permit that is earned at an instant counts as earned: clocks tick in
-	// microseconds on one side and nanoseconds on the other.
+	// A permit earned at the very instant counts as earned, since clocks tick in microseconds on
+	// one side and nanoseconds on the other.
 	return math.Floor(bound + 0.01)
 }
 
-// forget drops what no window reaches any more. What was served lately is looked at
-// again: answers come to be known out of order.
+// forget drops everything that no later window reaches. Recent admissions are checked again,
+// since answers become known out of order.
 func (l *Limit) forget(now time.Duration) {
 	past := slices.IndexFunc(l.admitted, func(s Span) bool { return s.To > now-horizon-settled })
 	if past < 0 {

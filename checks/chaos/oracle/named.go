@@ -2,20 +2,20 @@ package oracle
 
 import "time"
 
-// Named is a trouble that processes name themselves, such as in a detail of /-/ready.
-// What it explains is excused for some time after a fault, but not for longer.
+// Named is a trouble that processes report themselves, such as in a detail of /-/ready. The
+// trouble excuses its consequences for at most Most after a fault.
 type Named struct {
-	Enough int           // processes that have to name it
-	Most   time.Duration // after a fault
+	Enough int           // number of processes that must report it
+	Most   time.Duration // longest time after a fault
 
-	fault time.Duration // its end, or now while it goes on
+	fault time.Duration // end of the last fault, or now during a fault
 	names map[string]bool
 }
 
-// Fault says that up to now there was a fault that brings the trouble about.
+// Fault records that a fault that causes the trouble lasted up to the given time.
 func (n *Named) Fault(until time.Duration) { n.fault = max(n.fault, until) }
 
-// Sample records whether a process names the trouble now.
+// Sample records whether a process reports the trouble now.
 func (n *Named) Sample(process string, named bool) {
 	if n.names == nil {
 		n.names = make(map[string]bool)
@@ -27,13 +27,12 @@ func (n *Named) Sample(process string, named bool) {
 	}
 }
 
-// Excuses reports whether the trouble is named by enough processes, not too long after
-// a fault.
+// Excuses reports whether enough processes report the trouble, not too long after a fault.
 func (n *Named) Excuses(now time.Duration, stalls *Stalls) bool {
 	return len(n.names) >= n.Enough && n.Within(now, stalls)
 }
 
-// Within reports whether a fault is not too long ago for the trouble to be there still.
+// Within reports whether the last fault is recent enough for the trouble to persist.
 func (n *Named) Within(now time.Duration, stalls *Stalls) bool {
 	return n.fault > 0 && now < stalls.Extended(n.fault, n.Most, now)
 }

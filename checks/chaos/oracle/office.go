@@ -5,31 +5,31 @@ import (
 	"time"
 )
 
-// Office judges whether Redis decides for one process. The process alone asks for a key
-// of its own, at well above the rate: Redis lets the whole rate in, a process that
-// decides by its part of n lets in an n-th.
+// Office judges whether Redis decides for one process. Only that process asks for a key of its
+// own, well above the rate. Redis admits the whole rate, while a process that decides by its part
+// of n admits an n-th.
 type Office struct {
 	Key, Process string
-	// Rate is what the shared limit lets in, per second.
+	// Rate is the rate that the shared limit admits, per second.
 	Rate float64
-	// Deadline is how long after a fault Redis may be out of office.
+	// Deadline is the time after a fault in which Redis may be out of office.
 	Deadline time.Duration
-	// Window is how long it is looked at.
+	// Window is the length of the observed window.
 	Window time.Duration
 
 	excused  time.Duration
 	sent     []time.Duration
 	admitted []time.Duration
-	silent   time.Duration // since when nothing was asked for a while
+	silent   time.Duration // end of the last pause in asking
 	told     time.Duration
 }
 
-// Excuse says that up to now Redis may be out of office.
+// Excuse allows Redis to be out of office up to the given time.
 func (o *Office) Excuse(until time.Duration) { o.excused = max(o.excused, until) }
 
-// Answered records a request that was answered, in the order of sending.
+// Answered records a request that was answered. Calls come in the order of sending.
 func (o *Office) Answered(sent time.Duration, admitted bool) {
-	// A pause refills nothing beyond the burst, so the window begins after it.
+	// A pause refills only up to the burst, so the window begins after it.
 	if n := len(o.sent); n > 0 && sent-o.sent[n-1] > 300*time.Millisecond {
 		o.silent = sent
 	}
@@ -39,10 +39,10 @@ func (o *Office) Answered(sent time.Duration, admitted bool) {
 	}
 }
 
-// Check returns a violation if over the last window fewer than two thirds of the rate
-// were let in though enough were asked for, all of it after the deadline.
+// Check returns a violation if fewer than two thirds of the rate were admitted over the last
+// window. Enough must have been asked for, and the whole window must lie after the deadline.
 func (o *Office) Check(now time.Duration, stalls *Stalls) *Violation {
-	from := now - o.Window - time.Second // what was sent in the last second may not be answered
+	from := now - o.Window - time.Second // requests of the last second may not be answered yet
 	o.sent, o.admitted = after(o.sent, from), after(o.admitted, from)
 	w := Span{from, now - time.Second}
 	if from < stalls.Extended(o.excused, o.Deadline, now) || from < o.silent || from < o.told || stalls.Within(Span{from, now}) > o.Window/10 {

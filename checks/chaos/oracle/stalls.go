@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Stalls are the times at which the machine itself stood still, or was too busy to run
-// a goroutine that does nothing but look at the clock. It is safe for concurrent use.
+// Stalls records the times at which the machine itself stood still, or was too busy to run a
+// goroutine that only watches the clock. It is safe for concurrent use.
 type Stalls struct {
 	mu    sync.Mutex
 	spans []Span
@@ -22,7 +22,7 @@ func (s *Stalls) Add(span Span) {
 	}
 }
 
-// Within returns for how long the machine stood still within the span.
+// Within returns how long the machine stood still within the span.
 func (s *Stalls) Within(span Span) (sum time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -33,8 +33,8 @@ func (s *Stalls) Within(span Span) (sum time.Duration) {
 	return sum
 }
 
-// Extended returns when a deadline of d from the given time is over: every stall since
-// then counts three times, as it holds up several processes one after the other.
+// Extended returns the end of a deadline of d from the given time. Every stall since then counts
+// three times, as it delays several processes one after the other.
 func (s *Stalls) Extended(from, d, now time.Duration) time.Duration {
 	return from + d + 3*s.Within(Span{from, now})
 }

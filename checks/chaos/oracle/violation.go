@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// Forever is the end of what has not ended.
+// Forever is the end of a span that has not ended.
 const Forever = time.Duration(1<<63 - 1)
 
 // Span is a closed interval of the run.
 type Span struct{ From, To time.Duration }
 
-// overlap returns how long the two spans overlap, and whether they share an instant.
+// overlap returns the length of the overlap of the two spans and whether they share an instant.
 func (s Span) overlap(t Span) (time.Duration, bool) {
 	d := min(s.To, t.To) - max(s.From, t.From)
 	return max(d, 0), d >= 0
@@ -27,7 +27,7 @@ const (
 
 // Violation is an invariant that was certainly broken.
 type Violation struct {
-	At        time.Duration // when it was certain
+	At        time.Duration // time at which it was certain
 	Invariant string        // I1 to I4
 	Subject   string        // the key or process
 	Text      string        // the numbers

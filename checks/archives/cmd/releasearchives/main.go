@@ -1,5 +1,5 @@
 // Command releasearchives makes the archives of a release, their bills of materials and their
-// sums, in a directory:
+// sums in a directory.
 //
 //	releasearchives VERSION DIRECTORY
 package main

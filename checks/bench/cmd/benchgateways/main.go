@@ -1,12 +1,12 @@
 // Command benchgateways measures what the guard's doors add to a request through real gateways,
-// and writes the results into a page, between its marks:
+// and writes the results into a page, between its marks.
 //
 //	benchgateways bin/hotparam docs/GATEWAYS.md
 //	benchgateways -only nginx,Caddy -turns 2 bin/hotparam -
 //
-// The first argument is the program whose guard is started. With - for the page the results go
-// to standard output. All gateways take about four minutes. It needs Linux, redis-server and nginx;
-// other gateways that are not there are left out, and the page says so.
+// The first argument is the program whose guard is started. With - for the page the results go to
+// standard output. All gateways take about four minutes. It needs Linux, redis-server and nginx.
+// Other gateways that are not installed are skipped, and the page says so.
 package main
 
 import (
@@ -27,7 +27,7 @@ import (
 )
 
 func main() {
-	logging.Disable() // go-redis prints each failed dial
+	logging.Disable() // go-redis logs each failed dial
 	var c gateways.Config
 	flag.IntVar(&c.Rate, "rate", 500, "requests per second")
 	flag.IntVar(&c.Turns, "turns", 5, "how often each row is measured")
@@ -56,7 +56,7 @@ func main() {
 	}
 }
 
-// run measures, and changes the page only if everything could be measured.
+// run runs the measurements. It changes the page only if all of them succeeded.
 func run(ctx context.Context, c gateways.Config, page string, asJSON bool) error {
 	if page != "-" && (len(c.Only) > 0 || asJSON) {
 		return errors.New("-only and -json are not for a page: give - in its place")

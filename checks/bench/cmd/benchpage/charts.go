@@ -8,7 +8,7 @@ import (
 	"github.com/hotparam/hotparam/internal/bench"
 )
 
-// charts are the page's pictures, by file name.
+// charts returns the page's pictures by file name.
 func charts(p plan, f figures) map[string]string {
 	r, in := f.Request, f.Ingest
 	costs := []row{{"floor", fmt.Sprintf("%.0f ns", r.FloorNS), r.FloorNS}}
@@ -38,7 +38,7 @@ func charts(p plan, f figures) map[string]string {
 	}
 }
 
-// byMemory is a line for each exponent.
+// byMemory draws a line for each exponent.
 func byMemory(p plan, all []detected, title, unit string, value func(detected) float64) string {
 	var found []series
 	most := 0.0
@@ -62,7 +62,7 @@ func byMemory(p plan, all []detected, title, unit string, value func(detected) f
 		axis{from: 0, to: y[len(y)-1], ticks: y, unit: unit}, found)
 }
 
-// cumulated is what part of the bursts had met their limit by a time.
+// cumulated draws the share of the bursts that had met their limit by a time.
 func cumulated(all []enforced) string {
 	most := goalSlow
 	for _, e := range all {

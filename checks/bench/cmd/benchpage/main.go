@@ -1,5 +1,5 @@
-// Command benchpage measures with `hotparam bench`'s own code and writes the page
-// of the results, docs/BENCH.md with its pictures in docs/images:
+// Command benchpage measures with the code of `hotparam bench` and writes the page of the
+// results, docs/BENCH.md with its pictures in docs/images.
 //
 //	benchpage bin/hotparam docs
 //
@@ -21,7 +21,7 @@ import (
 )
 
 func main() {
-	logging.Disable() // go-redis prints each failed dial
+	logging.Disable() // go-redis logs each failed dial
 	if len(os.Args) != 3 {
 		fmt.Fprintln(os.Stderr, "usage: benchpage PROGRAM DIRECTORY")
 		os.Exit(2)
@@ -35,7 +35,7 @@ func main() {
 	}
 }
 
-// run measures, and writes nothing unless all of it could be measured.
+// run runs the measurements and writes nothing unless all of them succeeded.
 func run(ctx context.Context, p plan, dir string) error {
 	start := time.Now()
 	f, err := p.measure(ctx, func(format string, args ...any) {

@@ -10,7 +10,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// figures are all that the page shows.
+// figures are all figures of the page.
 type figures struct {
 	Request  bench.RequestResult
 	Ingest   bench.IngestResult
@@ -19,13 +19,13 @@ type figures struct {
 	Pipeline []pipelined // statsd and kafka
 }
 
-// pipelined are the runs of the whole chain over one transport.
+// pipelined holds the runs of the whole chain over one transport.
 type pipelined struct {
 	Transport string
 	Runs      []bench.PipelineResult
 }
 
-// median is that of a figure over the runs.
+// median returns the median of a figure over the runs.
 func (p *pipelined) median(figure func(bench.PipelineResult) float64) float64 {
 	values := make([]float64, len(p.Runs))
 	for i, r := range p.Runs {
@@ -37,8 +37,8 @@ func (p *pipelined) median(figure func(bench.PipelineResult) float64) float64 {
 
 func cpuSeconds(r bench.PipelineResult) float64 { return r.CPUSeconds }
 
-// pipelineRatio is what the chain over Kafka takes of the processors, as a multiple
-// of what it does over UDP: the median of the ratios of runs next to each other.
+// pipelineRatio returns the processor time of the chain over Kafka as a multiple of that over
+// UDP. It is the median of the ratios of adjacent runs.
 func (f *figures) pipelineRatio() float64 {
 	var ratios []float64
 	for i, udp := range f.Pipeline[0].Runs {
@@ -48,14 +48,14 @@ func (f *figures) pipelineRatio() float64 {
 	return bench.Percentile(ratios, 50)
 }
 
-// detected is a stream at one size of memory.
+// detected is the result for a stream at one size of memory.
 type detected struct {
 	Zipf   float64
 	Memory int64 // MB
 	bench.DetectResult
 }
 
-// enforced is one pace of flushes with one spread over the instances.
+// enforced is the result for one pace of flushes with one spread over the instances.
 type enforced struct {
 	Urgent, Zipf bool
 	bench.EnforceResult
@@ -72,9 +72,9 @@ func (e *enforced) name() string {
 	return pace + ", " + spread
 }
 
-// plan is how much is measured.
+// plan is the extent of the measurements.
 type plan struct {
-	command            []string // of a part
+	command            []string // command that starts a part
 	request            bench.RequestConfig
 	ingest             bench.IngestConfig
 	exponents          []float64
@@ -84,22 +84,22 @@ type plan struct {
 	threshold          int64
 	instances, samples int
 	pipeline           bench.PipelineConfig
-	rounds             int // of the pipeline
+	rounds             int // runs of the pipeline
 }
 
-// full is what the repository's page is made of, in about five minutes.
+// full returns the plan for the repository's page, which takes about five minutes.
 func full(command []string) plan {
 	return plan{
 		command:   command,
 		exponents: []float64{0.8, 1, 1.1, 1.4},
-		memories:  []int64{2, 4, 8, 16, 32, 64}, // with less the floor comes to the threshold, and nothing is shown
+		memories:  []int64{2, 4, 8, 16, 32, 64}, // with less memory the floor reaches the threshold and no key is shown
 		windows:   3, events: 1_000_000, keys: 1_000_000, threshold: 500,
 		instances: 20, samples: 200,
 		rounds: 3,
 	}
 }
 
-// measure runs all measurements, one after the other.
+// measure runs all measurements one after the other.
 func (p *plan) measure(ctx context.Context, say func(format string, args ...any)) (f figures, err error) {
 	say("request")
 	if f.Request, err = bench.Request(ctx, p.request); err != nil {

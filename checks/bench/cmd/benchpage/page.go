@@ -7,20 +7,20 @@ import (
 	"github.com/hotparam/hotparam/internal/bench"
 )
 
-// Goals: what the design asks of each figure.
+// Goals of the design for the figures.
 const (
 	goalCold   = 1.6  // × the floor
-	goalHot    = 0.9  // × the floor, more than cold
+	goalHot    = 0.9  // × the floor, added to cold
 	goalAnswer = 8.0  // × the floor
-	goalAllocs = 3.0  // of an answer
+	goalAllocs = 3.0  // allocations of an answer
 	goalFlood  = 1.4  // × the minimal reader's lines per CPU second
-	goalBrisk  = 2.5  // so, at 50,000 packets a second
+	goalBrisk  = 2.5  // the same ratio, at 50,000 packets a second
 	goalUrgent = 25.0 // ms, p99
 	goalSlow   = 120.0
 	goalKafka  = 1.5 // × the processor time over UDP
 )
 
-// missed marks a figure that does not reach its goal.
+// missed returns a mark for a figure that does not reach its goal.
 func missed(ok bool) string {
 	if ok {
 		return ""
@@ -28,7 +28,7 @@ func missed(ok bool) string {
 	return " ◄"
 }
 
-// page is docs/BENCH.md.
+// page returns the text of docs/BENCH.md.
 func page(m bench.Machine, p plan, f figures) string {
 	var b strings.Builder
 	w := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
@@ -82,7 +82,7 @@ takes without hotparam. The rest is the guard's, which holds the body for the ha
 `, r.FlushNS, r.FlushNS/r.FloorNS)
 }
 
-// requestGoal is what the design asks of a case, or empty.
+// requestGoal returns the design's goal for a case, or "".
 func requestGoal(r bench.RequestResult, c bench.RequestCost) string {
 	switch c.Name {
 	case bench.CaseCold:

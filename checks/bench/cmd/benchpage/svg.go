@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// palette are colours that can be told apart on white and on black, also by the
-// colour-blind (Okabe and Ito, the two that vanish on one of them left out).
+// palette holds colours that are distinct on white and on black, also for colour-blind readers.
+// They are those of Okabe and Ito without the two that vanish on one of the backgrounds.
 var palette = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"}
 
 // style follows the reader's light or dark mode.
@@ -27,7 +27,7 @@ text { font: 13px system-ui, -apple-system, "Segoe UI", sans-serif; fill: #424a5
 
 const chartWidth = 760
 
-// svg is a picture that is being drawn.
+// svg is a picture in progress.
 type svg struct {
 	body   strings.Builder
 	height float64
@@ -41,7 +41,7 @@ func (s *svg) line(x1, y1, x2, y2 float64, class string) {
 	fmt.Fprintf(&s.body, `<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" class="%s"/>`+"\n", x1, y1, x2, y2, class)
 }
 
-// String is the whole picture.
+// String returns the whole picture.
 func (s *svg) String() string {
 	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %.0f" width="%d" height="%.0f" role="img">`+"\n%s%s</svg>\n",
 		chartWidth, s.height, chartWidth, s.height, style, s.body.String())
@@ -57,7 +57,7 @@ type row struct {
 	length      float64
 }
 
-// bars draws horizontal bars, and a goal as a dashed line if it is above 0.
+// bars draws horizontal bars, and a dashed line for a goal above 0.
 func bars(title string, rows []row, goal float64, goalName string) string {
 	const left, right, top, step, thick = 230.0, 150.0, 48.0, 34.0, 20.0
 	s := &svg{height: top + step*float64(len(rows)) + 24}
@@ -83,7 +83,8 @@ func bars(title string, rows []row, goal float64, goalName string) string {
 	return s.String()
 }
 
-// goalEdge keeps the value of a bar that ends near the goal's line off it.
+// goalEdge returns the x of the goal's line if it would cross the value of a bar that ends near
+// it, so that the value is drawn beyond the line. Otherwise it returns 0.
 func goalEdge(goal, length, left, scale float64) float64 {
 	if at := left + goal*scale; goal > 0 && length <= goal && at-(left+length*scale) < 110 {
 		return at
@@ -97,7 +98,7 @@ type series struct {
 	x, y []float64
 }
 
-// axis is how one coordinate is shown.
+// axis is the scale of one coordinate.
 type axis struct {
 	name  string
 	from  float64
@@ -155,7 +156,7 @@ func lines(title string, x, y axis, all []series, goals ...mark) string {
 	return s.String()
 }
 
-// ticks are up to five round values from 0 to at least most.
+// ticks returns up to five round steps from 0 to at least most.
 func ticks(most float64) []float64 {
 	for unit := math.Pow(10, math.Floor(math.Log10(most))-1); ; unit *= 10 {
 		for _, times := range []float64{1, 2, 2.5, 5} {

@@ -1,12 +1,12 @@
-// Chaos lets faults loose on a fleet of real processes and has an oracle outside judge
-// what clients see of it:
+// Chaos injects faults into a fleet of real processes. An oracle outside of the fleet judges what
+// clients see.
 //
 //	go run ./checks/chaos/cmd/chaos [-seed N] [-duration 30m] [-scenario all]
 //		[-redis single|sentinel|cluster] [-counts statsd|kafka] [-only KIND,...] [-soak]
 //
-// It prints each event and each violation as it comes, and exits with 1 if an invariant
-// was broken. The same seed makes the same events. With -soak there are no faults:
-// memory, goroutines, descriptors and connections of each process have to be flat.
+// It prints each event and each violation as it comes, and exits with 1 if an invariant was
+// broken. The same seed makes the same events. With -soak there are no faults, but the memory,
+// goroutines, descriptors and connections of each process must not grow.
 package main
 
 import (
@@ -47,7 +47,7 @@ func run(ctx context.Context, c chaos.Config, soak bool) (code int) {
 		fmt.Fprintln(os.Stderr, "chaos:", err)
 		return 2
 	}
-	defer func() { _ = os.RemoveAll(dir) }() // a temporary directory: the system removes what is left
+	defer func() { _ = os.RemoveAll(dir) }() // a temporary directory, which the system removes in the end
 	if c.Programs, err = chaos.Build(dir); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 2
@@ -59,7 +59,7 @@ func run(ctx context.Context, c chaos.Config, soak bool) (code int) {
 		result = outcomeOf(chaos.Outside(ctx, dir, func(tb chaos.TB) *chaos.Report { return chaos.Run(tb, c) }))
 	}
 	if result == nil {
-		return 2 // what could not be started was told
+		return 2 // the cause is on stderr
 	}
 	fmt.Print(result)
 	if result.Broken() {
@@ -68,13 +68,13 @@ func run(ctx context.Context, c chaos.Config, soak bool) (code int) {
 	return 0
 }
 
-// outcome is what a run or a soak reports.
+// outcome is the report of a run or a soak.
 type outcome interface {
 	fmt.Stringer
 	Broken() bool
 }
 
-// outcomeOf returns nil for a report that is none.
+// outcomeOf returns report as an outcome, or a nil interface if report is nil.
 func outcomeOf[T any, P interface {
 	*T
 	outcome

@@ -1,9 +1,9 @@
-// Instance is an API of the chaos run: a process of its own, guarded by hotparam as
-// examples/api is, that can be reloaded and looked at by HTTP. It ends when its standard
-// input does, so it never outlives the harness.
+// Instance is an API of the chaos run: a process of its own that hotparam guards as in
+// examples/api. Over HTTP it can be reloaded and inspected. It ends when its standard input does,
+// so it never outlives the harness.
 //
 //	GET  /chaos/control   answers at once, without the guard: how busy the machine is
-//	POST /chaos/reload    puts the rules of the file in force and returns when they are
+//	POST /chaos/reload    puts the rules of the file in force and returns once they are
 //	GET  /chaos/state     runtime figures, after a garbage collection with ?gc=1
 //	GET  /...             anything else is a guarded request
 package main
@@ -24,7 +24,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
-	_ "time/tzdata" // for limit.zone, where the system has none
+	_ "time/tzdata" // for limit.zone on systems without time zones
 
 	"github.com/redis/go-redis/v9/logging"
 	"golang.org/x/sync/errgroup"
@@ -46,7 +46,7 @@ func main() {
 	flag.StringVar(&o.name, "name", "instance", "`name` of this instance")
 	flag.DurationVar(&o.timeout, "redis-timeout", limiter.DefaultTimeout, "how long a limit waits for Redis")
 	flag.Parse()
-	logging.Disable() // the Redis client's own lines, one a try
+	logging.Disable() // the Redis client logs a line for every try
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
@@ -66,7 +66,7 @@ type settings struct {
 	timeout            time.Duration
 }
 
-// instance is what a request or a look at the process needs.
+// instance holds what requests and inspections of the process need.
 type instance struct {
 	file      string
 	guard     *middleware.Guard
@@ -94,7 +94,7 @@ func run(ctx context.Context, o settings) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = client.Close() }() // what matters was answered
+	defer func() { _ = client.Close() }() // everything that matters was answered
 	namespace, log := file.Rules.Namespace, slog.Default()
 	store, err := redislimiter.New(client, redislimiter.Config{Namespace: namespace, Timeout: o.timeout})
 	if err != nil {
@@ -188,7 +188,7 @@ func (in *instance) state(w http.ResponseWriter, r *http.Request) {
 	if in.sink != nil {
 		state["sink"] = in.sink.Stats()
 	}
-	_ = json.NewEncoder(w).Encode(state) // the harness may have gone
+	_ = json.NewEncoder(w).Encode(state) // the harness may be gone
 }
 
 func newSink(file *config.File) (collector.Sink, error) {

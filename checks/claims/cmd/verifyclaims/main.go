@@ -1,12 +1,12 @@
-// Verifyclaims holds the whole pipeline against what docs/design/aggregator.md claims of
-// its counts, on generated streams and real traces, over networks that lose,
-// delay and double packets:
+// Verifyclaims checks the whole pipeline against the claims of docs/design/aggregator.md about
+// its counts. It uses generated streams and real traces, over networks that lose, delay and
+// double packets.
 //
 //	go run ./checks/claims/cmd/verifyclaims [-quick] [-only PART] [-seed N] [DATA]
 //
-// DATA is a folder with the traces; those that are not there are left out. It
-// prints a line for each case, and below it what is wrong; it exits with 1 if
-// anything is. A case with the same seed is the same each time.
+// DATA is a folder with the traces; missing ones are skipped. Verifyclaims prints a line for each
+// case and any violations below it. It exits with 1 if there are violations. A case with the same
+// seed is the same each time.
 package main
 
 import (

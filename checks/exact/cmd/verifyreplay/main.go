@@ -1,12 +1,12 @@
-// Verifyreplay runs a hotparam binary over real traces and holds what it says
-// against an exact count:
+// Verifyreplay replays real traces with a hotparam binary and compares its output with exact
+// counts.
 //
 //	go build -o /tmp/hotparam ./cmd/hotparam
 //	go run ./checks/exact/cmd/verifyreplay /tmp/hotparam DATA
 //
-// DATA is a folder with the traces; those that are not there are left out. It
-// prints a line per trace and threshold, and what is wrong; it exits with 1 if
-// anything is, or if there was nothing to verify.
+// DATA is a folder with the traces; missing ones are skipped. Verifyreplay prints a line per
+// trace and threshold, then any errors. It exits with 1 if there are errors or if there was
+// nothing to verify.
 package main
 
 import (
@@ -31,8 +31,8 @@ import (
 	"github.com/hotparam/hotparam/checks/exact"
 )
 
-// kinds are for each trace the keys and the window by which all kinds of threshold are
-// verified, for each min from the one to the other.
+// kinds lists, for each trace, the keys and the window with which all kinds of threshold are
+// verified, for each min between least and most.
 var kinds = []struct {
 	trace, by   string
 	window      time.Duration
@@ -44,12 +44,12 @@ var kinds = []struct {
 	{"semicomplete-apache_logs.log.zst", "each", time.Minute, 1, 20},
 	{"scan-acunetix.log.zst", "each", 15 * time.Second, 1, 20},
 	{"ruetoj-2017-11_12.csv.zst", "name", 10 * time.Minute, 1, 20},
-	{"mooncake-conversation.jsonl.zst", "hash", 10 * time.Second, 3, 20}, // below, 100,000 keys are hot at a time
+	{"mooncake-conversation.jsonl.zst", "hash", 10 * time.Second, 3, 20}, // below a min of 3, 100,000 keys are hot at a time
 	{"cache2k-web07.keys.zst", "id", time.Second, 3, 20},
 	{"cache2k-orm-busy.keys.zst", "id", time.Second, 20, 20},
 }
 
-// cases are the thresholds for each trace.
+// cases lists the thresholds of each trace.
 var cases = []struct{ trace, by, thresholds string }{
 	{"edgar-2017-06-30.access.log.zst", "cik", "5/s 10/s 20/s 60/1m 40/10s 40/15s"},
 	{"edgar-2017-06-30.access.log.zst", "all", "2/s 3/10s"},
@@ -144,7 +144,7 @@ func verify(ctx context.Context, binary, data, only string, onlyLeast int64, lat
 	return nil
 }
 
-// verifier notes what was verified.
+// verifier collects the results of a run.
 type verifier struct {
 	binary   string
 	table    io.Writer
@@ -152,8 +152,8 @@ type verifier struct {
 	verified int
 }
 
-// run counts a trace exactly, replays it by the same rules, which have keys of one kind,
-// and notes what the two come to.
+// run counts a trace exactly, replays it with the same rules and records the comparison. All
+// rules have the same By.
 func (v *verifier) run(ctx context.Context, from trace, what string, rules []exact.Rule) error {
 	var file strings.Builder
 	file.WriteString("rules:\n")
@@ -207,14 +207,14 @@ func (v *verifier) run(ctx context.Context, from trace, what string, rules []exa
 	return nil
 }
 
-// trace is a file, and by how much its lines are to come late.
+// trace is a file and the most by which its lines are delayed.
 type trace struct {
 	path string
 	late time.Duration
 }
 
-// requests yields them in the order in which they are done: each takes a time up to
-// late, the same in each run.
+// requests yields the requests in the order in which they are done. Each takes a time up to late,
+// which is the same in each run.
 func (t trace) requests() iter.Seq2[exact.Request, error] {
 	if t.late == 0 {
 		return exact.Trace(t.path)
@@ -242,8 +242,8 @@ func (t trace) requests() iter.Seq2[exact.Request, error] {
 	}
 }
 
-// replay runs the binary by a rules file; what is no access log, or is to come late, is made into
-// one on its standard input.
+// replay runs the binary with a rules file. A trace that is not an access log, or is to be
+// delayed, is converted to one on standard input.
 func replay(ctx context.Context, binary string, from trace, rules string) (events []exact.Event, summary exact.Summary, err error) {
 	config, err := os.CreateTemp("", "verifyreplay-*.yaml")
 	if err != nil {
@@ -283,7 +283,7 @@ func replay(ctx context.Context, binary string, from trace, rules string) (event
 		written <- errors.Join(exact.WriteJSON(in, from.requests()), in.Close())
 	}()
 	events, summary, readErr := exact.ReadOutput(out)
-	_, _ = io.Copy(io.Discard, out) // whatever is left, so that the command can end
+	_, _ = io.Copy(io.Discard, out) // the rest, so that the command can end
 	writeErr, runErr := <-written, cmd.Wait()
 	if err := errors.Join(runErr, readErr, writeErr); err != nil {
 		return nil, exact.Summary{}, fmt.Errorf("%s: %w\n%s", cmd, err, complaints.String())
@@ -291,7 +291,7 @@ func replay(ctx context.Context, binary string, from trace, rules string) (event
 	return events, summary, nil
 }
 
-// parse reads "N/D": D is a duration, "s" is "1s".
+// parse parses "N/D"; D is a duration, and "s" means "1s".
 func parse(threshold string) (int64, time.Duration, error) {
 	count, per, _ := strings.Cut(threshold, "/")
 	if per == "s" {

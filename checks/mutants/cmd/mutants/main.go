@@ -1,8 +1,8 @@
-// Mutants plants known faults in the product and prints which check finds each:
+// Mutants plants known faults in the product and prints which check finds each.
 //
 //	go run ./checks/mutants/cmd/mutants [-only PART]
 //
-// It exits with 1 if one survives, or could not be put to the test.
+// It exits with 1 if a fault survives or could not be tested.
 package main
 
 import (
@@ -31,7 +31,7 @@ func main() {
 	}
 }
 
-// tested is what became of a fault, or why it was not put to the test.
+// tested is the outcome of a fault, or the reason why it was not tested.
 type tested struct {
 	mutants.Outcome
 	err error
@@ -81,8 +81,8 @@ func run(ctx context.Context, only string) error {
 	return nil
 }
 
-// test puts faults to the test, as many at a time as there are processors: most of the
-// time goes into linkers, which use one each.
+// test tests faults, as many at a time as there are processors, since linkers take most of the
+// time and use one each.
 func test(ctx context.Context, runner *mutants.Runner, faults []mutants.Fault) map[string]chan tested {
 	results, todo := make(map[string]chan tested), make(chan mutants.Fault, len(faults))
 	for _, f := range faults {
@@ -91,7 +91,7 @@ func test(ctx context.Context, runner *mutants.Runner, faults []mutants.Fault) m
 	}
 	close(todo)
 	for range runtime.NumCPU() {
-		go func() { // ends with the faults, or the context
+		go func() { // ends with the last fault or with the context
 			for f := range todo {
 				o, err := runner.Run(ctx, f)
 				results[f.Name] <- tested{o, err}

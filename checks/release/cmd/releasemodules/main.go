@@ -1,5 +1,5 @@
-// Command releasemodules writes the files of a release as a module proxy serves them, and
-// prints the tags to set:
+// Command releasemodules writes the files of a release in the layout of a module proxy and prints
+// the tags to set.
 //
 //	releasemodules VERSION DIRECTORY
 package main
