@@ -15,7 +15,7 @@ type Count struct {
 	// is also zero if When may be more than 250 ms too early: such counts are reported by
 	// Hidden.
 	Skew time.Duration
-	// Estimated reports whether N is an estimate from samples. Seen is the number of samples.
+	// Estimated reports whether N is an estimate from samples. Seen is the count in the samples.
 	Estimated bool
 	// InGroup reports whether a [HeldBack] has already added the count to the total of the
 	// key's group.
