@@ -72,7 +72,7 @@ func (d *Detector) adopt(r *ruleWatch, h *rules.Hot, now time.Time) bool {
 	}
 	if first {
 		w.since, w.listed, w.meter, w.skews = h.Since, true, newMeter(d.rateSpan, now), skews{}
-		w.usual, w.spared, w.hotSince = h.Usual, h.Usual && h.Spared, h.Since // and it was usual long before
+		w.usual, w.spared, w.hotSince = h.Usual, h.Usual && h.Spared, h.Since // the zero usualSince means long before
 		w.published = listing{true, w.usual, w.spared}
 		d.suspects.drop(w)
 		r.hot = append(r.hot, w)

@@ -25,7 +25,8 @@ import (
 // isHiddenBy reports whether g, a more general key, explains w if g is listed.
 func (w *watched) isHiddenBy(g *watched) bool { return !g.usual || w.usual }
 
-// explainer returns the listed key that explains w, which has just become hot, or nil.
+// explainer returns the listed key that explains w, which has just become hot, or nil. A more
+// general key explains w if it would still be hot without its heir, and without w.
 func (r *ruleWatch) explainer(w *watched) (by *watched) {
 	r.hotGenerals(w, func(g *watched) bool {
 		if !g.listed || !w.isHiddenBy(g) {
@@ -67,7 +68,8 @@ func (d *Detector) attribute(v *view, pane int64, change *rules.Change) {
 	}
 }
 
-// list decides which hot keys are listed.
+// list decides which hot keys are listed, and reports the changes. It adds keys that leave the
+// list to change.Cool.
 func (d *Detector) list(r *ruleWatch, end time.Time, change *rules.Change) {
 	r.findHeirs()
 	order := slices.Clone(r.hot)
@@ -108,10 +110,10 @@ func (d *Detector) list(r *ruleWatch, end time.Time, change *rules.Change) {
 	}
 }
 
-// choose decides which keys are to be listed, from the most general ones on. It first takes all
-// keys that would be hot without their heir and are not explained. Then it adds keys that
-// yield, but to a key that is not listed itself. Each of these replaces the keys that it
-// explains, so the loop ends.
+// choose sets keeps for the keys that are to be listed. order begins with the most general
+// ones. It first takes all keys that would be hot without their heir and are not explained.
+// Then it adds keys that yield, but to a key that is not listed itself. Each of these replaces
+// the keys that it explains, so the loop ends.
 func (r *ruleWatch) choose(order []*watched) {
 	for _, w := range order {
 		w.keeps = false

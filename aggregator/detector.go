@@ -66,7 +66,7 @@ type DetectorConfig struct {
 const defaultRateSpan = time.Second
 
 // Detector finds the hot keys. Thresholds on counts and jumps are evaluated on every count.
-// Those on shares and ranks are evaluated when a pane has ended before the lag, as counts of
+// Those on shares and ranks are evaluated when a pane ended more than the lag ago, as counts of
 // other keys may still arrive until then. A key cools when its highest possible count in a
 // whole window has been below the exit for the cool-down, and the key has been hot for the
 // hold. A Detector must not be used by several goroutines at a time.

@@ -7,7 +7,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// end returns the last heir of w: the key that has its traffic.
+// end follows the heirs of w while keys yield, and returns the last: the key that has w's
+// traffic. (See attribution.go.)
 func (w *watched) end() *watched {
 	for w.yields && w.heir != nil {
 		w = w.heir

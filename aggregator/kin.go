@@ -9,9 +9,15 @@ import (
 
 // Two hot keys of a rule and route are related if some requests have both. If keys combine, the
 // parameters of one are a subset of the other's, or the key of both is hot as well. If they do
-// not combine, or a request has too many parameters for the key of both, no key shows it. Then
-// keys of different names are related in rules that count each parameter. In other rules, a key
-// on nearly all requests is related to each key that has more requests than lack the former.
+// not combine, or a request has too many parameters for the key of both, no key shows it. Then,
+// in rules that count each parameter, keys of different names are related. In other rules, a
+// key on nearly all requests is related to keys of other names that have more requests than
+// there are without it, since some requests must have both.
+//
+// findParts bounds from below the part of a key's count that related hot keys have. A key that
+// would not be hot without the part of keys that are not usual is not usual itself.
+// findListedKin bounds from above the part that related listed keys have which are not usual. A
+// usual key is spared while that part explains the excess of its count.
 
 // addPart adds the count of w, a more specific key, to the parts of a more general one. others
 // are the names that the general one lacks.
@@ -37,8 +43,7 @@ func (k *kin) hotPart() (low int64) {
 	return low
 }
 
-// unusualPart returns a lower bound of the part of a key's count that related hot keys have
-// which are not usual.
+// unusualPart is like hotPart, for related hot keys that are not usual.
 func (k *kin) unusualPart() (low int64) {
 	for i := range k.parts {
 		low = max(low, k.parts[i].unusual.atLeast(k.parts[i].repeated))
@@ -52,8 +57,9 @@ func (w *watched) repeatedIn(v *view, pane int64) int64 {
 	return v.repeats.Most(v.Window, base.AppendGroup(nil, []byte(w.text), w.rule.rule.ParamsOnly), pane)
 }
 
-// findParts finds the parts of the counts of v's hot keys that other hot keys have. A key on
-// nearly all requests is not counted as a part of another, as it explains nothing.
+// findParts finds the parts of the counts of v's hot keys that related hot keys have, and the
+// specifics of each hot key. A key on nearly all requests is not counted as a part of another,
+// as it explains nothing.
 func (r *ruleWatch) findParts(v *view, pane int64) {
 	for _, w := range r.hot {
 		clear(w.specifics)
@@ -188,8 +194,8 @@ func (k *kin) explain(high int64) {
 	}
 }
 
-// completes reports whether a hot key for which wanted returns true has the parameters of w
-// that are not in set.
+// completes reports whether some hot key has the parameters of w that are not in set, and
+// wanted returns true for it.
 func (r *ruleWatch) completes(w *watched, set uint, wanted func(*watched) bool) bool {
 	all := r.generals(w)
 	for i := range all {
@@ -220,7 +226,7 @@ func (r *ruleWatch) coincide(u *watched, g *kinGroup, v *view, pane int64) bool 
 	return total != rules.Unknown && g.low > total-low
 }
 
-// eachUsualKin calls f with each usual key that is related to w.
+// eachUsualKin calls f with each usual key that is related to w, maybe repeatedly.
 func (r *ruleWatch) eachUsualKin(w *watched, f func(*watched)) {
 	if !r.combines {
 		for _, u := range r.hot {

@@ -9,15 +9,16 @@ import (
 
 // A parameter that is on nearly all requests, or whose count hardly changes, may always be
 // above its threshold. It does not show the unusual key of the moment, and a limit on it would
-// limit all users. Such a key is usual. A usual key hides only usual keys. It is not limited
-// while related listed hot keys explain the excess of its count over its mean.
+// limit all users. Such a key is usual. A usual key explains only usual keys. It is spared,
+// which means listed but not limited, while a listed key that is not usual is related to it
+// (see kin.go), and such keys explain the excess of its count over its mean.
 //
 // The mean covers the last ten whole windows before the current one. A whole window lies
 // between multiples of the window's length. Only hot keys have a mean, so counting costs
 // nothing. The windows before a key became hot are known if they are still kept, and count as 0
-// otherwise. So a key becomes usual only if its count certainly exceeds its mean by less than
-// half a threshold. It is no longer usual when a whole threshold of the excess is not
-// explained. The margin keeps it from alternating by chance.
+// otherwise. So a key becomes usual by its mean only if the excess is certainly below half a
+// threshold. It is no longer usual when a whole threshold of the excess is not explained. The
+// margin keeps it from alternating by chance.
 
 // usualShare of usualOf is the part of its route's requests that makes a key usual: 9 of 10.
 const usualShare, usualOf = 9, 10
@@ -60,8 +61,8 @@ func (v *view) wholeBefore(end int64) int64 {
 	return base.FloorDiv(end-panes+1, panes)*panes - 1
 }
 
-// isOnNearlyAll reports whether low counts are certainly nine tenths of the route's requests,
-// in the window that ends with a pane.
+// isOnNearlyAll reports whether low, the key's count, is certainly nine tenths of the route's
+// requests or more, in the window that ends with a pane.
 func (w *watched) isOnNearlyAll(v *view, end, low int64) bool {
 	_, high := v.totals.Of([]byte(w.text)).Bounds(v.Window, end)
 	return high != rules.Unknown && low > 0 && low <= high && low*usualOf >= high*usualShare
@@ -115,7 +116,7 @@ func (w *watched) mean(v *view, pane int64) (m mean) {
 }
 
 // judgeUsual decides which hot keys of a rule are usual, by the window of v that ends with a
-// pane.
+// pane. It judges the keys whose threshold has this view.
 func (d *Detector) judgeUsual(v *view, pane int64) {
 	r, end := v.watch, v.Start(pane+1)
 	for _, w := range r.hot {
@@ -174,9 +175,9 @@ func (r *ruleWatch) isBesideUsual(w *watched, byShare bool) (beside bool) {
 }
 
 // judgeUnusual decides which usual keys are no longer usual, by the keys that are listed so
-// far. Those are keys that would not be hot without related hot keys. Unless they are on nearly
-// all requests, they are also keys that exceed their mean by a threshold which related hot keys
-// do not explain.
+// far. A key that would not be hot without related unusual keys is no longer usual. Neither is
+// a key whose excess over its mean is a threshold more than related listed keys explain, unless
+// it is on nearly all requests.
 func (d *Detector) judgeUnusual(v *view, pane int64) {
 	r, end := v.watch, v.Start(pane+1)
 	r.findListedKin(v, pane)

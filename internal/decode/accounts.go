@@ -7,9 +7,11 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// accounts are the sums and accounts of one sender. The sums before each packet show how many
-// counts the missing packets held, and accounts show which keys these belong to. The senders'
-// lock guards them.
+// accounts are the sums and the accounts of one sender. A packet states the sums of the counts
+// in all packets before it, in lines with an account (booked) and without one (loose). The
+// increase between two packets shows how many counts the missing packets in between held. An
+// account, the running total of one key, then shows how many of those were the key's. The
+// senders' lock guards accounts.
 type accounts struct {
 	life  uint64    // incarnation of the sender
 	sums  wire.Sums // sums stated by the next packet if no packet is missing
@@ -28,7 +30,7 @@ type accounts struct {
 	opened      uint64 // accounts up to this number may be older than this state
 	newest      uint64 // newest account number
 	keys        map[accountKey]*keyAccount
-	owed        uint64  // upper bound of the missing counts on accounts
+	owed        uint64  // upper bound of the booked counts that are missing
 	pruned      openGap // newest gap whose counts are no longer owed
 	gaps        []openGap
 	heals       [2]heals // current and previous interval, for packets that arrive late

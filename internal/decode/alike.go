@@ -31,8 +31,9 @@ const (
 	maxDigits = 18
 )
 
-// cutAlike reads the first line of a packet into c, and returns the offset of the next one. It
-// returns 0 for a line that the general path has to read. Then the content of c is undefined.
+// cutAlike reads the first line of a packet into c, if the line has the cached beginning, and
+// returns the offset of the next line. It returns 0 for a line that the general path has to
+// read. Then the content of c is undefined.
 func (d *Decoder) cutAlike(packet []byte, c *Count, believe bool) (next int) {
 	a := &d.alike
 	at := len(a.raw)
@@ -79,8 +80,8 @@ func (d *Decoder) cutAlike(packet []byte, c *Count, believe bool) (next int) {
 	return at
 }
 
-// learn replaces the cached beginning by that of the current line after learnAfter lines
-// without a match. key is the key as encoded in that line.
+// learn counts a line that cutAlike could not read. After learnAfter of them it replaces the
+// cached beginning by that of the current line. key is the key as encoded in that line.
 func (d *Decoder) learn(key []byte, believe bool) {
 	a := &d.alike
 	if a.missed++; a.missed < learnAfter && len(a.raw) > 0 || d.encoding != wire.Plain {

@@ -9,12 +9,14 @@ import (
 )
 
 // heldTotals adds up the counts of any one key that the instances hide by holding small counts
-// back. An instance whose h stayed at or below H during a window hides at most 2(H-1) of a key
-// in that window: less than H that is not sent yet, and less than H of one send that began
+// back. Each packet states its instance's h ([wire.Meta].Held): the unsent count of each key is
+// below it. If h stayed at or below H during a window, the instance hides at most 2(H-1) of a
+// key in that window: less than H that is not sent yet, and less than H of one send that began
 // before the window, since all of a send is placed at its oldest part. (The sends of one key
-// cover times that do not overlap, so at most one straddles the start of the window.) Only
-// instances whose h was above 1 lately are followed, by their maxima in eighths of the time
-// that matters to a window.
+// cover times that do not overlap, so at most one straddles the start of the window.)
+//
+// Only instances whose h was above 1 lately are followed. For each, heldTotals keeps the
+// maximum of h in each eighth of the time that matters to a window.
 type heldTotals struct {
 	spans   []heldSpan
 	rules   []int // by rule, the span of its longest window; -1 if it has none
@@ -22,7 +24,8 @@ type heldTotals struct {
 	decayed time.Time
 }
 
-// heldSpan is the time for which an h matters to some windows.
+// heldSpan is a length of time for which an h matters: that of the windows of some rules, and
+// heldGrace.
 type heldSpan struct {
 	slot     time.Duration
 	bound    int64 // bound for all instances
@@ -30,14 +33,14 @@ type heldSpan struct {
 	reported [2]int64
 }
 
-// holding is the state of one instance that holds counts back, by span.
+// holding is the state of one instance that holds counts back. It has the maxima of each span.
 type holding struct {
 	sender *sender
 	untold bool // whether it does not report them by group
 	maxima []maxima
 }
 
-// maxima are the highest values of the last heldSlots slots of time.
+// maxima are the highest values of h in each of the last heldSlots slots of time.
 type maxima struct {
 	newest int64
 	values [heldSlots]int64
@@ -93,7 +96,7 @@ func (h *heldTotals) note(s *sender, value int64, untold bool, now time.Time) {
 	}
 }
 
-// decay drops values that are too old to matter.
+// decay drops values that are too old to matter, and instances without any other.
 func (h *heldTotals) decay(now time.Time) {
 	if len(h.holding) == 0 || now.Sub(h.decayed).Abs() < Tick { // the times of different readers are not in order
 		return
@@ -116,7 +119,7 @@ func (h *heldTotals) decay(now time.Time) {
 	h.holding = kept
 }
 
-// raise records a value and updates the bounds.
+// raise records a value in the newest slot of span i, and updates the bounds.
 func (o *holding) raise(i int, span *heldSpan, value int64, now time.Time) {
 	m := &o.maxima[i]
 	was := m.bound

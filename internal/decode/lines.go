@@ -7,7 +7,8 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// lines decodes the count lines of one packet. common holds their instance and default time; a
+// lines decodes the count lines of one packet and passes their counts to h, unless the packet
+// exceeds a cap of its sender. common holds the instance and the default time of the counts; a
 // line may name an earlier time. m is the packet's meta line and from its sender, both nil if
 // unknown. ours reports whether an instance made the keys, so that they are canonical.
 func (d *Decoder) lines(packet []byte, common Count, m *wire.Meta, from *sender, ours bool, h Handler) {
@@ -71,7 +72,7 @@ func (d *Decoder) lines(packet []byte, common Count, m *wire.Meta, from *sender,
 }
 
 // settle compares a packet with the sender's accounts. It reports counts that were missing
-// before as healed, and removes counts that had been healed already.
+// before as healed, and removes counts from the packet that had been healed already.
 func (d *Decoder) settle(m *wire.Meta, from *sender, when time.Time, sum int64, h Handler) {
 	of := d.packetSums(sum)
 	d.senders.mu.Lock()
@@ -99,7 +100,7 @@ func (d *Decoder) packetSums(sum int64) packetSums {
 	return packetSums{uint64(booked), uint64(sum - booked), uint64(d.heldInGroups), d.byRule, d.byBucket}
 }
 
-// hand passes the counts to h.
+// hand passes the counts to h: one by one, or all of one time together to a [PacketHandler].
 func (d *Decoder) hand(h Handler) {
 	p, ok := h.(PacketHandler)
 	if !ok {

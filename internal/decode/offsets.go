@@ -52,7 +52,7 @@ func (s *senders) start(from *sender, m *wire.Meta, now time.Time, stamped bool)
 	return start.Add(by)
 }
 
-// show stores an offset for Clocks.
+// show stores an offset for Clocks, or removes it if it is zero.
 func (s *senders) show(name string, is clockOffset) {
 	switch {
 	case is.by == 0:
@@ -75,7 +75,7 @@ func (s *senders) offNow() (o OffClocks) {
 	return o
 }
 
-// noteAge records the age of a sender's counts on arrival.
+// noteAge records the age of a sender's counts on arrival, and whether the sender is late.
 func (s *senders) noteAge(from *sender, age time.Duration, now time.Time) {
 	from.lateness.note(age, now)
 	if age = from.lateness.age(); age <= lateAfter {

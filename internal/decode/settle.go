@@ -15,16 +15,18 @@ func claimed(a *accounts, m *wire.Meta) uint64 {
 	return more(m.Sums.Booked, a.sums.Booked) + more(m.Sums.Loose, a.sums.Loose) + more(m.Sums.HeldBack, a.sums.HeldBack)
 }
 
-// begin forgets the accounts of a sender from this packet on, because it could not keep an
-// account for as long as it promises, or claims too much.
+// begin forgets the accounts of a sender from this packet on, because the sender could not keep
+// one for as long as it promises, or claims too much.
 func (a *accounts) begin(m *wire.Meta, left *int) {
 	*left += len(a.keys)
 	a.keys, a.opened, a.owed, a.gaps, a.began, a.first = nil, m.Sums.Opened, 0, nil, m.Seq, m.Seq
 }
 
-// settle books the lines of a packet that have an account. It reports the missing counts that
-// they reveal as healed. It removes from the packet's counts those counted before, and returns
-// the amounts healed and removed.
+// settle books the lines of a packet that have an account, the sender's running total of a key
+// ([wire.Account]). A line states the total that includes its own count. If the total before it
+// is above the counted part of the account, the difference was in lost packets. settle reports
+// these missing counts as healed. It removes from the packet's counts the ones that were
+// counted before, and returns the amounts healed and removed.
 func (a *accounts) settle(m *wire.Meta, entries []entry, counts []Count, left *int, h Handler) (healed, retold int64) {
 	owed := a.isOwed(m.Seq)
 	for i := range entries {
@@ -56,8 +58,9 @@ func (a *accounts) settle(m *wire.Meta, entries []entry, counts []Count, left *i
 	return healed, retold
 }
 
-// book updates the key's account. It reduces e.N to the part not yet counted, and returns the
-// number of missing earlier counts and the time range that they belong to.
+// book updates the account of a line's key. It reduces e.N to the part not yet counted, and
+// returns the number of missing earlier counts and the time range that they belong to. It also
+// reports to h the gaps that hide no more counts of the key.
 func (a *accounts) book(m *wire.Meta, e *entry, left *int, h Handler) (missing uint64, from, to time.Time) {
 	before := e.Total - uint64(e.N)
 	if before > e.Total {
@@ -142,7 +145,7 @@ func (a *accounts) room(now time.Time, left *int) bool {
 	return *left > 0
 }
 
-// keep remembers a heal.
+// keep remembers a heal, in case the healed line arrives later.
 func (a *accounts) keep(number uint64, x heal) {
 	if now := &a.heals[0]; now.of == nil || a.start.Sub(now.began) > healTime {
 		a.heals[1] = a.heals[0]
@@ -153,8 +156,8 @@ func (a *accounts) keep(number uint64, x heal) {
 	}
 }
 
-// move reports to h a line that had been healed before it arrived. It returns true if the line
-// had been healed, or if that is no longer known.
+// move reports to h a line that had been healed before it arrived, since its time is known now.
+// It returns true if the line had been healed, or if that is no longer known.
 func (a *accounts) move(m *wire.Meta, e *entry, h Handler) bool {
 	unknown, before := false, e.Total-uint64(e.N)
 	for i := range a.heals {

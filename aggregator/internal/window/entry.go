@@ -1,7 +1,9 @@
 package window
 
-// roll moves an entry on to a newer pane: it closes the entry's newest pane, whose count goes
-// to a block, and removes the panes that leave the window from the entry's sum.
+// roll makes pane the newest of an entry, whose own counter then counts it. The count of the
+// previous newest pane moves to a block (see unit). Panes that leave the window are subtracted
+// from the entry's sum. If the sum is far from a threshold, it is marked as loose instead,
+// which saves the read of the blocks.
 func (w *Window) roll(i uint32, e *unit, pane int64) {
 	newest, n := w.recent(e[entryLast]), e[entryCur]
 	e[entryLast], e[entryCur] = uint32(pane), 0
@@ -26,8 +28,8 @@ func (w *Window) roll(i uint32, e *unit, pane int64) {
 	}
 }
 
-// leave subtracts the panes after from, up to to, from an entry's sum, and frees the blocks
-// whose panes have all expired.
+// leave subtracts the counts of the panes after from, up to to, from an entry's sum. It frees
+// blocks whose panes have all expired.
 func (w *Window) leave(e *unit, from, to int64) {
 	sum := e.sum()
 	for at, more := w.oldest(e); more; {
@@ -50,9 +52,9 @@ func (w *Window) leave(e *unit, from, to int64) {
 	e.setSum(sum)
 }
 
-// keep adds n to a pane that is older than an entry's newest, or to the key's cell if there is
-// no room for a block. It returns the amount added to the entry. counted reports whether the
-// entry's sum already includes n, as when roll closes the newest pane.
+// keep adds n to a pane that is older than an entry's newest. If there is no room for a block,
+// it adds n to the key's cell. It returns the amount added to the entry. counted reports
+// whether the entry's sum already includes n, as when roll moves the count of the newest pane.
 func (w *Window) keep(i uint32, e *unit, pane, n int64, counted bool) int64 {
 	c := w.place(i, e, pane)
 	kept := int64(0)

@@ -22,7 +22,7 @@ type Missing struct {
 	used    int // number of used gaps in the ring
 	byID    map[uint64]int
 	keys    map[MissingKey]*missingOf
-	joint   map[*decode.Joint]*jointBound // by the bound that gaps point to
+	joint   map[*decode.Joint]*jointBound // joint bounds by the Joint that gaps report
 	swept   time.Time
 	from    int64           // gaps up to this instant may have been dropped
 	leftOut map[uint64]bool // gaps that are left out of sums, by ID

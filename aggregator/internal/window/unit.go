@@ -11,11 +11,11 @@ import "math"
 //	free:  – · next
 type unit [8]uint32
 
-// An entry counts one key. It has the key's hash, the count of its newest pane, and the sum of
-// the window that ends with that pane. The kept panes before the newest are in blocks of six. A
-// block begins with the pane that needed it first. Blocks form a ring by their next, from the
-// oldest to the newest, which hist names. A cold key takes the entry alone. Panes are stored as
-// the low half of their number.
+// An entry counts one key. It holds the key's hash, the count of its newest pane, and the sum
+// of the window that ends with that pane. The kept panes before the newest are in blocks of
+// six. A block begins with the pane that needed it first. Blocks form a ring by their next,
+// from the oldest to the newest, which hist names. A cold key takes the entry alone. Panes are
+// stored as the low half of their number.
 //
 // While the sum is far from a threshold, panes that leave the window are not subtracted from
 // it. That would read the oldest block, which is in no cache, at each change of pane. Such a
