@@ -5,8 +5,9 @@ import (
 )
 
 // bucketSums are the newest statements of one sender's bucket sums, with the counts that have
-// arrived between them. The excess of the next statement is missing. A packet names the
-// statements between which it was made, so the order of arrival does not matter.
+// arrived between them. The increase from one statement to the next, less the counts that
+// arrived in between, is missing. A packet names the statements between which it was made, so
+// the order of arrival does not matter.
 type bucketSums struct {
 	newest uint64                // number of the newest statement
 	of     [MaxBuckets]statement // the newest statements, by number

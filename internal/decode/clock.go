@@ -59,9 +59,9 @@ const (
 	noAge = time.Duration(math.MaxInt64)
 )
 
-// note updates the clock with an in-order packet and its arrival. Overtaken packets are
-// ignored, since the sender's clock may have been set in between. life reports whether the
-// packet is the first of an incarnation.
+// note updates the clock with the send time and the arrival of an in-order packet. Callers
+// leave out overtaken packets, since the sender's clock may have been set in between. life
+// reports whether the packet is the first of an incarnation.
 func (c *clock) note(sent int64, arrived time.Time, life bool) {
 	at := arrived.UnixNano()
 	age := arrived.Sub(time.Unix(0, sent))

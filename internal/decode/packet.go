@@ -155,7 +155,7 @@ func (d *Decoder) meta(m *wire.Meta, now time.Time, stamped bool, c *Count, h Ha
 		d.stats.Recovered.Add(max(0, -lost))
 		d.senders.held.note(s, m.Held, m.Groups != d.senders.groups || !m.Sums.Told, now)
 		d.senders.noteAge(s, now.Sub(c.When), now)
-		changed = lost != 0 || m.Seq <= s.first // m.Seq <= s.first: more is known now about the packets before the first one
+		changed = lost != 0 || m.Seq <= s.first // more may be known now about the packets before the first one
 		if m.Sums.Told {
 			d.senders.sums(s, m, c.When, h)
 			c.InGroup = d.senders.inGroup(s, m)
@@ -168,7 +168,7 @@ func (d *Decoder) meta(m *wire.Meta, now time.Time, stamped bool, c *Count, h Ha
 	}
 	d.senders.advance(now, h)
 	d.stats.Aged.Add(m.Aged)
-	// The bound keeps a false claim from overflowing to nothing.
+	// The bound keeps a false claim from an overflow.
 	if unsent := min(m.Unsent, wire.MaxCount); unsent > 0 {
 		h.Hidden(c.When, unsent)
 		if s != nil && s.doubt > 0 {

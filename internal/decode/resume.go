@@ -107,8 +107,8 @@ func (s *senders) boundBefore(from *sender) {
 	}
 }
 
-// takeYoungGap removes the gap before the first packet of a young life. The snapshot has
-// already counted part of it.
+// takeYoungGap removes the gap before the first packet of a young life, since the snapshot may
+// have counted part of it. resumeGap or gapBefore records another one.
 func (a *accounts) takeYoungGap(h Handler) {
 	if len(a.gaps) == 0 || a.gaps[0].from != 1 || a.gaps[0].to != a.opening.seq-1 {
 		return

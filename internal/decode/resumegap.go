@@ -9,7 +9,7 @@ import (
 )
 
 // resumeGap records the gap between the saved position of a sender and its first packet here.
-// It books the part of that gap that the sender's accounts show.
+// It heals the part of that gap that the sender's accounts show.
 func (s *senders) resumeGap(from *sender, p *snapshot.Sender, h Handler) {
 	a := &from.accounts
 	o, before := a.opening, resumedAccounts(p)

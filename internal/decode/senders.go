@@ -50,7 +50,7 @@ type sender struct {
 	name        string
 	incarnation uint64
 	first       uint64 // sequence of the first packet that arrived
-	missed      int64  // time when the packets before first were noticed to be missing, as in a gap
+	missed      int64  // argument for losses.found for the packets before first, or known
 	unheard     int64  // number of those packets that have not arrived
 	last        uint64 // highest sequence seen
 	turns       *turns // nil while all packets arrive in order
@@ -193,9 +193,8 @@ func (s *sender) packet(m *wire.Meta, now time.Time, l *losses) (lost int64, dup
 	return -1, false
 }
 
-// youngest is the highest sequence for which the sums of a life's first received packet still
-// bound the contents of the packets missed before it. It is a second or two. The sums of later
-// packets are too large to be a useful bound.
+// youngest is the highest sequence of a first packet here whose sums are a useful bound of the
+// packets missed before it: those of a second or two. The sums of a later packet are too large.
 const youngest = 16
 
 // isYoung reports whether the packets before this one, the first of its sender, are missing as

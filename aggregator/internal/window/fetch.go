@@ -3,7 +3,7 @@ package window
 // FetchMost is the most keys that one call of [Window.Fetch] reads ahead.
 const FetchMost = 128
 
-// ahead is the memory of Fetch.
+// ahead holds the working memory of Fetch.
 type ahead struct {
 	units [FetchMost]uint32
 	sum   uint32 // sum of the values read, so that the compiler keeps the reads

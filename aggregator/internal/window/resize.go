@@ -36,7 +36,7 @@ func (w *Window) Resize(budget int64, moved func(t *Tag, i int32)) *Window {
 	return fresh
 }
 
-// keepNames drops texts until they have at most most bytes, and records in into that it dropped
+// keepNames drops texts until they fit into most bytes, and records in into that it dropped
 // some.
 func (w *Window) keepNames(most int64, into *Window) {
 	if w.names.bytes <= most {
@@ -71,7 +71,7 @@ func (w *Window) keepNames(most int64, into *Window) {
 	}
 }
 
-// keepEntries evicts keys until their entries need at most most units.
+// keepEntries evicts keys until their entries fit into most units.
 func (w *Window) keepEntries(most int, into *Window) {
 	for w.arena.used > most {
 		v := w.anyVictim()
