@@ -12,30 +12,30 @@ import (
 type Account struct {
 	Rule      string
 	Threshold *rules.Threshold
-	// Start and End bound the pane. Counted is what was counted in it.
+	// Start and End bound the pane. Counted is the count in it.
 	Start, End time.Time
 	Counted    int64
-	// Low and High bound the count in the window that ends with the pane; High
-	// may be [rules.Unknown].
+	// Low and High bound the count in the window that ends with the pane. High may be
+	// [rules.Unknown].
 	Low, High int64
 	// Enter is the lowest count that makes the key hot, or [rules.Unknown]. The key cools
 	// when its count is below Exit.
 	Enter, Exit int64
-	// Hot reports whether the key is hot by this threshold, and Listed whether it is
+	// Hot reports whether the threshold holds the key hot, and Listed whether the key is
 	// published.
 	Hot, Listed bool
 }
 
-// accountant accounts for one key.
+// accountant reports the accounts of one key.
 type accountant struct {
-	key       rules.Key // of any rule, if none is named
+	key       rules.Key // key of any rule if it names none
 	onAccount func(Account)
 	hash      uint64
-	busy      map[*view]int64 // newest pane at whose end there is something to account for
-	hot       map[*view]bool  // the key was so at the end of the pane before
+	busy      map[*view]int64 // newest pane whose end has to be reported
+	hot       map[*view]bool  // whether the key was hot at the end of the previous pane
 }
 
-// see records that c was counted, if it is of the key.
+// see records that c was counted, if its key is the explained one.
 func (a *accountant) see(r *ruleWatch, c *decode.Count) {
 	if a.key.Rule != "" && a.key.Rule != r.rule.ID || string(c.Text) != a.key.Text {
 		return
@@ -55,7 +55,7 @@ func (a *accountant) see(r *ruleWatch, c *decode.Count) {
 	}
 }
 
-// follows reports whether the pane that is closed next is to be accounted for.
+// follows reports whether the next pane to close has to be reported.
 func (a *accountant) follows(v *view) bool {
 	if a == nil {
 		return false
@@ -64,7 +64,7 @@ func (a *accountant) follows(v *view) bool {
 	return ok && v.closed < last
 }
 
-// closePane accounts for the key when a pane was closed.
+// closePane reports the accounts of the key after a pane was closed.
 func (a *accountant) closePane(v *view, pane int64) {
 	if a == nil {
 		return

@@ -10,11 +10,11 @@ import (
 )
 
 // Adopt makes keys hot that another detector found. They stay hot until this detector's own
-// counts say otherwise, by the thresholds that held them there, or by all of their rule if
-// these are not known. What was counted before now is unknown unless it is still to arrive:
-// call [Detector.Lost] with how far back that is, or set [DetectorConfig.Start]. Adopt returns
-// the keys that it refuses: of a rule that does not exist or is of another part, or with a
-// value that is allowed.
+// counts end that, by the thresholds that held them there, or by all of their rule if these are
+// not known. Counts from before now are unknown unless they are still to arrive: call
+// [Detector.Lost] with the time up to which they are unknown, or set [DetectorConfig.Start].
+// Adopt returns the keys that it refuses: of a rule that does not exist or belongs to another
+// part, or with a value that is allowed.
 func (d *Detector) Adopt(hot []rules.Hot, now time.Time) (refused []rules.Hot) {
 	for _, h := range hot {
 		r := d.rule(h.Rule)
@@ -53,7 +53,7 @@ func (d *Detector) adopt(r *ruleWatch, h *rules.Hot, now time.Time) bool {
 			if !slices.Contains(holders, t) {
 				continue
 			}
-			if m := &w.marks[t.number]; m.hot { // it was found by what came since, or is resumed
+			if m := &w.marks[t.number]; m.hot { // it became hot by later counts, or is resumed
 				m.hold = earlier(m.hold, h.Since.Add(t.Hold))
 				continue
 			}
@@ -72,7 +72,7 @@ func (d *Detector) adopt(r *ruleWatch, h *rules.Hot, now time.Time) bool {
 	}
 	if first {
 		w.since, w.listed, w.meter, w.skews = h.Since, true, newMeter(d.rateSpan, now), skews{}
-		w.usual, w.spared, w.hotSince = h.Usual, h.Usual && h.Spared, h.Since // and usual since long ago
+		w.usual, w.spared, w.hotSince = h.Usual, h.Usual && h.Spared, h.Since // the zero usualSince means long before
 		w.published = listing{true, w.usual, w.spared}
 		d.suspects.drop(w)
 		r.hot = append(r.hot, w)
@@ -82,7 +82,7 @@ func (d *Detector) adopt(r *ruleWatch, h *rules.Hot, now time.Time) bool {
 	return true
 }
 
-// holders returns the thresholds of r that hold a published key hot: those of the kinds and
+// holders returns the thresholds of r that hold a published key hot: those with the kinds and
 // windows that it was published with. If there is none like these, it returns all.
 func (r *ruleWatch) holders(h *rules.Hot) (all []*threshold) {
 	if h.Cause.Unit == r.rule.Count {
@@ -99,7 +99,7 @@ func (r *ruleWatch) holders(h *rules.Hot) (all []*threshold) {
 	return all
 }
 
-// also returns [rules.Hot.Also] of a hot key.
+// also returns the value of [rules.Hot.Also] for a hot key.
 func (w *watched) also() string {
 	var names []string
 	for _, t := range w.rule.thresholds {
@@ -110,7 +110,7 @@ func (w *watched) also() string {
 	return strings.Join(names, ",")
 }
 
-// holderName returns a threshold's kind, past and window, which stay when its counts change.
+// holderName returns a threshold's kind, past and window, which remain when its counts change.
 func (t *threshold) holderName() string { return holderName(t.Kind, t.Over, t.Rate.Per) }
 
 func holderName(kind rules.Kind, past rules.Over, window time.Duration) string {
@@ -121,9 +121,10 @@ func holderName(kind rules.Kind, past rules.Over, window time.Duration) string {
 	return name
 }
 
-// belowSince returns the end of the first of the windows, up to the newest that is over, that
-// are known to be below the exit in a row: the zero time if the newest is not. It looks back as
-// far as the cool-down and as windows are kept whole, and not beyond over.
+// belowSince returns the end of the first window of the current run of windows known to be
+// below the exit. The run ends with the newest window that has ended. belowSince returns the
+// zero time if that one is not below the exit. It looks back as far as the cool-down and as
+// windows are kept whole, and not beyond over.
 func (w *watched) belowSince(t *threshold, over time.Time) (below time.Time) {
 	v := t.view
 	for pane := v.closed; pane != ring.Never && pane >= v.Now()-v.Kept()+int64(v.Panes); pane-- {
@@ -132,14 +133,14 @@ func (w *watched) belowSince(t *threshold, over time.Time) (below time.Time) {
 		if end.Before(over) || high == rules.Unknown || high >= w.needs(t, pane).exit {
 			break
 		}
-		if below = end; v.Start(v.closed+1).Sub(end) >= t.CoolDown || t.Kind == rules.Top { // one window is ranked
+		if below = end; v.Start(v.closed+1).Sub(end) >= t.CoolDown || t.Kind == rules.Top { // ranks are known for one window only
 			break
 		}
 	}
 	return below
 }
 
-// enrol gives a key an entry with its text in a view, if there is room.
+// enrol adds an entry with its text for a key in a view, if there is room.
 func (w *watched) enrol(v *view, pane int64) bool {
 	if w.at[v.number] >= 0 {
 		return true

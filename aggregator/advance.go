@@ -7,11 +7,11 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Advance moves the clock on to now: it closes the panes that are over by the lag, cools
-// the keys that are no longer hot, and reports suspects.
+// Advance moves the clock on to now. It closes the panes that ended more than the lag ago,
+// cools the keys that are no longer hot, and reports suspects.
 func (d *Detector) Advance(now time.Time) { d.AdvanceTo(now, now.Add(-d.lag)) }
 
-// AdvanceTo is like [Detector.Advance] for a caller that knows that all counts of before
+// AdvanceTo is like [Detector.Advance] for a caller that knows that all counts from before
 // complete have arrived.
 func (d *Detector) AdvanceTo(now, complete time.Time) {
 	if now.After(d.now) {
@@ -31,9 +31,8 @@ func (d *Detector) AdvanceTo(now, complete time.Time) {
 }
 
 // moveTo moves the windows of a rule to now and closes the panes that ended before complete.
-// Where a pane can change something they move pane by pane, even after a long silence: a
-// window drops counts that are older than the grace, and a pane that is still open may need
-// them.
+// Where a pane can change a key's state they move pane by pane, even after a long silence,
+// because a window drops counts older than the grace, which a pane that is still open may need.
 func (d *Detector) moveTo(r *ruleWatch, now, complete time.Time) {
 	r.complete = complete
 	ahead := now.Sub(complete)
@@ -64,8 +63,8 @@ func (d *Detector) moveTo(r *ruleWatch, now, complete time.Time) {
 	}
 }
 
-// closePanes closes the panes of a rule that ended before complete, in the order in which
-// they ended.
+// closePanes closes the panes of a rule that ended before complete, in the order in which they
+// ended.
 func (d *Detector) closePanes(r *ruleWatch, complete time.Time) {
 	for {
 		var next *view
@@ -87,10 +86,10 @@ func (d *Detector) closePanes(r *ruleWatch, complete time.Time) {
 	}
 }
 
-// passOver skips panes whose window is no longer kept whole, because much later counts
-// arrived before them. A window that cannot be evaluated cools nothing.
+// passOver skips panes whose window is no longer kept whole, because much later counts arrived
+// before them. A window that cannot be evaluated cools no key.
 func (v *view) passOver(over int64) {
-	kept := min(over, v.Now()-v.Kept()+int64(v.Panes)-1) // the newest pane of which that is so
+	kept := min(over, v.Now()-v.Kept()+int64(v.Panes)-1) // newest pane whose window is no longer kept whole
 	if v.Now() == ring.Never || v.closed >= kept {
 		return
 	}
@@ -105,9 +104,9 @@ func (v *view) passOver(over int64) {
 // isIdle reports whether closing the next pane can change nothing.
 func (v *view) isIdle() bool { return v.marked == 0 && (!v.judgesAtEnd() || v.closed >= v.busy) }
 
-// restart empties a view after the clock was set back by more than a window, or forward. Otherwise
-// all counts would be late until the clock is where it was. Hot keys stay hot, as after a restart of
-// the process: until windows that were heard whole by this clock say otherwise.
+// restart empties a view after the clock was set back by more than a window, or forward.
+// Otherwise all counts would be late until the clock is where it was. Hot keys stay hot, as
+// after a restart of the process, until windows that were seen whole by this clock cool them.
 func (d *Detector) restart(v *view, now time.Time) {
 	r := v.watch
 	d.now = now
@@ -134,7 +133,7 @@ func (d *Detector) restart(v *view, now time.Time) {
 	d.publish(rules.Change{Cool: append(cool, r.takeCooled(v.closed, now)...)})
 }
 
-// abandon ends that the thresholds of a view, in which w has no entry, hold w hot.
+// abandon clears the marks of w for the thresholds of a view in which w has no entry.
 func (w *watched) abandon(v *view) {
 	for _, t := range v.thresholds {
 		w.setMark(t, mark{})
@@ -149,8 +148,8 @@ func (w *watched) abandon(v *view) {
 	}
 }
 
-// rehold has the thresholds of an emptied view hold w as of now, if they did. It reports false if
-// there is no room for the key.
+// rehold renews the marks of the thresholds that hold w hot in an emptied view, as of now. It
+// reports false if there is no room for the key.
 func (w *watched) rehold(v *view, now time.Time) bool {
 	if !w.enrol(v, v.PaneOf(now)) {
 		return false
@@ -170,7 +169,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// Refresh publishes the present counts of the hot keys, and frees memory that is no longer
+// Refresh publishes the current counts of the hot keys, and frees memory that is no longer
 // needed.
 func (d *Detector) Refresh() {
 	var hot []rules.Hot

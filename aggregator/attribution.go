@@ -9,20 +9,24 @@ import (
 )
 
 // A hot key is more general than another of the same rule and route if its parameters are a
-// subset of the other's, also where a wider network stands in place of an address. The most
-// general key that explains the traffic is listed: a key that would still be hot without its
-// heir, the more specific key that has most of its traffic. It explains all more specific
-// keys. A key that would not be hot without its heir yields: its
-// traffic is the heir's, and the heir is considered in turn. Other keys beside the heir are
-// the same traffic again.
+// subset of the other's. It is also more general if it has a wider network where the other has
+// an address. The heir of a key is the more specific key that has most of its traffic. A key
+// that would still be hot without its heir is listed, and explains all more specific keys. So
+// the most general key that explains the traffic is listed.
 //
-// A usual key explains only usual keys, and a key that adds a usual key is no more specific:
-// on nearly all requests, "lang=en&q=phone" is q=phone. A key yields only to a listed one.
+// A key that would not be hot without its heir yields: its traffic is the heir's, and the heir
+// is judged next. Other more specific keys of a key that yields have the same traffic as the
+// heir, so listing them would repeat it.
+//
+// A usual key explains only usual keys, and a key that adds a usual key is no more specific: if
+// nearly all requests have lang=en, then "lang=en&q=phone" is the same as q=phone. A key yields
+// only to a listed one.
 
-// isHiddenBy reports whether a more general key explains w if it is listed.
+// isHiddenBy reports whether g, a more general key, explains w if g is listed.
 func (w *watched) isHiddenBy(g *watched) bool { return !g.usual || w.usual }
 
-// explainer returns the listed key that explains w, which has just become hot, or nil.
+// explainer returns the listed key that explains w, which has just become hot, or nil. A more
+// general key explains w if it would still be hot without its heir, and without w.
 func (r *ruleWatch) explainer(w *watched) (by *watched) {
 	r.hotGenerals(w, func(g *watched) bool {
 		if !g.listed || !w.isHiddenBy(g) {
@@ -44,8 +48,8 @@ func (r *ruleWatch) explainer(w *watched) (by *watched) {
 	return by
 }
 
-// attribute decides again which hot keys are usual, listed and spared, by the window of v
-// that ends with a pane, and adds the differences to change.
+// attribute decides again which hot keys are usual, listed and spared, by the window of v that
+// ends with a pane, and adds the differences to change.
 func (d *Detector) attribute(v *view, pane int64, change *rules.Change) {
 	r := v.watch
 	if len(r.hot) == 0 {
@@ -64,7 +68,8 @@ func (d *Detector) attribute(v *view, pane int64, change *rules.Change) {
 	}
 }
 
-// list decides which hot keys are listed.
+// list decides which hot keys are listed, and reports the changes. It adds keys that leave the
+// list to change.Cool.
 func (d *Detector) list(r *ruleWatch, end time.Time, change *rules.Change) {
 	r.findHeirs()
 	order := slices.Clone(r.hot)
@@ -105,10 +110,10 @@ func (d *Detector) list(r *ruleWatch, end time.Time, change *rules.Change) {
 	}
 }
 
-// choose decides which keys are to be listed, from the most general ones on: first all that
-// have traffic beside their heir's and are not explained, then those that would yield to a
-// key which is not listed itself. Each of the latter replaces the keys that it explains, so
-// the loop ends.
+// choose sets keeps for the keys that are to be listed. order begins with the most general
+// ones. It first takes all keys that would be hot without their heir and are not explained.
+// Then it adds keys that yield, but to a key that is not listed itself. Each of these replaces
+// the keys that it explains, so the loop ends.
 func (r *ruleWatch) choose(order []*watched) {
 	for _, w := range order {
 		w.keeps = false
@@ -131,7 +136,7 @@ func (r *ruleWatch) choose(order []*watched) {
 			}
 		}
 	}
-	// A key with the same traffic as a listed one is dropped last, unless another needs it.
+	// A key with the same traffic as a listed one is dropped last, unless another key needs it.
 	for _, w := range order {
 		if !w.keeps || r.beside(w) == nil {
 			continue
@@ -155,8 +160,8 @@ func (r *ruleWatch) isHidden(w *watched) (hidden bool) {
 	return hidden
 }
 
-// explainedBy returns the key to be listed that explains w: a more general one, or one with
-// the same traffic. It returns nil if there is none.
+// explainedBy returns the key to be listed that explains w: a more general one, or one with the
+// same traffic. It returns nil if there is none.
 func (r *ruleWatch) explainedBy(w *watched) (by *watched) {
 	r.hotGenerals(w, func(g *watched) bool {
 		if g.keeps && w.isHiddenBy(g) {
@@ -170,8 +175,8 @@ func (r *ruleWatch) explainedBy(w *watched) (by *watched) {
 	return by
 }
 
-// beside returns the key to be listed that has the same traffic as w because a more general
-// key than w yields to it, or nil.
+// beside returns the key to be listed that has the same traffic as w because a more general key
+// than w yields to it, or nil.
 func (r *ruleWatch) beside(w *watched) (by *watched) {
 	r.hotGenerals(w, func(g *watched) bool {
 		if g.yields && !g.keeps {
@@ -184,10 +189,10 @@ func (r *ruleWatch) beside(w *watched) (by *watched) {
 	return by
 }
 
-// makesWayFor returns the key to be listed in place of w, which has no traffic beside its
-// heir's, or nil. It is the last heir, or the key that explains the last heir, unless that
-// has so much other traffic that it would be limited although another key is the hot one:
-// "lang=en" rather than "q=phone".
+// makesWayFor returns the key to be listed in place of w, which would not be hot without its
+// heir, or nil. It is the last heir, or the key that explains the last heir. The latter does
+// not count if it has so much other traffic that it would be limited although another key is
+// the hot one: "lang=en" rather than "q=phone".
 func (r *ruleWatch) makesWayFor(w *watched) *watched {
 	if !w.yields {
 		return nil
@@ -202,16 +207,16 @@ func (r *ruleWatch) makesWayFor(w *watched) *watched {
 	return nil
 }
 
-// hasOthers reports whether w would be hot without another key, and without what hot keys
-// beside it have of its count.
+// hasOthers reports whether w would be hot without the traffic of another key, and without the
+// part of its count that related hot keys have.
 func (r *ruleWatch) hasOthers(w, without *watched) bool {
 	low, least := w.countAndNeed(without.listed)
 	v := w.by.view
 	return least == rules.Unknown || low-max(w.hotPart(), without.lowIn(v, v.closed)) >= least
 }
 
-// mayYield reports whether a key may leave the list. What was published before a window was
-// over is corrected at once. What such a window has confirmed stays for the hold.
+// mayYield reports whether a key may leave the list. A listing from before the end of a window
+// is corrected at once. A listing that an ended window has confirmed stays for the hold.
 func (w *watched) mayYield(end time.Time) bool {
 	return !w.confirmed || !end.Before(w.listedAt.Add(w.by.Hold))
 }

@@ -6,15 +6,15 @@ import (
 	"github.com/hotparam/hotparam/internal/decode"
 )
 
-// batch holds what one read of the source has for a shard. What the counts of a packet have
-// in common is stored once, and their texts share one buffer.
+// batch holds the counts for a shard from one read of the source. The fields that the counts of
+// a packet share are stored once, and their texts share one buffer.
 type batch struct {
-	reader   int       // the number of the reader
-	arrived  time.Time // the first of it
-	now      time.Time // the batches up to this one hold all that reached the reader before
+	reader   int       // number of the reader
+	arrived  time.Time // arrival of the first packet
+	now      time.Time // all packets that reached the reader before now are in the batches up to this one
 	packets  []packet
 	counts   []batchCount
-	samples  []sample // of the counts
+	samples  []sample // samples among the counts
 	text     []byte
 	origins  []decode.OriginCount
 	heldBack []decode.HeldBack
@@ -25,28 +25,28 @@ type batch struct {
 	spared   []spared
 	healed   []healed
 	moved    []moved
-	saves    func(*Detector) // the batch has nothing but this
+	saves    func(*Detector) // if not nil, the batch has no other content
 }
 
-// packet holds what the counts of a packet have in common.
+// packet holds the fields that the counts of a packet share.
 type packet struct {
 	when     time.Time
 	instance string
 	inGroup  decode.InGroup
 	skew     time.Duration
-	start    int // its first count
+	start    int // index of its first count
 }
 
 type batchCount struct {
 	hash uint64
 	n    int64
 	rule int32
-	end  int32 // of its text
+	end  int32 // end of its text
 }
 
-// sample marks a count that is an estimate, of which seen were counted.
+// sample marks a count as an estimate from samples.
 type sample struct {
-	at   int // which count
+	at   int // index of the count
 	seen int64
 }
 
@@ -55,19 +55,19 @@ type hiddenCount struct {
 	n    int64
 }
 
-// loss reports missing packets of when or before. With found they are older than was reported
-// before.
+// loss reports missing packets sent at when or before. If found is true, it replaces an earlier
+// report of newer ones.
 type loss struct {
 	when  time.Time
 	found bool
 	turn  int64
 }
 
-// heldBound bounds what collectors hold back of any key of a rule.
+// heldBound bounds the counts of any key of a rule that collectors hold back.
 type heldBound struct {
 	rule   int
 	n      int64
-	untold int64 // part of it
+	untold int64 // part of n
 	turn   int64
 }
 
@@ -78,13 +78,13 @@ type spared struct {
 	known     bool
 }
 
-// healed is a count of a packet that is missing; its text is its own.
+// healed is a count of a missing packet. It owns its text.
 type healed struct {
 	decode.Count
-	until time.Time // it can be of
+	until time.Time // latest possible time of the count
 }
 
-// moved is a count that was healed as of some time between from and to.
+// moved is a count that was healed with a time between from and to.
 type moved struct {
 	decode.Count
 	from, to time.Time
@@ -92,7 +92,7 @@ type moved struct {
 
 func (b *batch) reset() {
 	b.missing, b.spared = b.missing[:0], b.spared[:0]
-	clear(b.healed) // their texts
+	clear(b.healed) // release their texts
 	clear(b.moved)
 	b.healed, b.moved = b.healed[:0], b.moved[:0]
 	b.packets, b.counts, b.text = b.packets[:0], b.counts[:0], b.text[:0]
@@ -105,10 +105,10 @@ func (b *batch) empty() bool {
 		len(b.missing) == 0 && len(b.spared) == 0 && len(b.healed) == 0 && len(b.moved) == 0
 }
 
-// begin makes ready for the counts of a packet.
+// begin starts the counts of a packet.
 func (b *batch) begin(c *decode.Count) {
 	if n := len(b.packets); n > 0 && b.packets[n-1].start == len(b.counts) {
-		b.packets = b.packets[:n-1] // it had none here
+		b.packets = b.packets[:n-1] // the previous packet has no counts for this shard
 	}
 	b.packets = append(b.packets, packet{c.When, c.Instance, c.InGroup, c.Skew, len(b.counts)})
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // closePane judges the keys of a view by the window that ends with a pane, whose counts have
-// all arrived, and publishes what changes.
+// all arrived, and publishes the changes.
 func (d *Detector) closePane(v *view, pane int64) {
 	r, end := v.watch, v.Start(pane+1)
 	var change rules.Change
@@ -31,8 +31,8 @@ func (d *Detector) closePane(v *view, pane int64) {
 }
 
 // compareAll judges the keys of a view by the thresholds that compare keys with each other, or
-// with what they were, in the window that ends with a pane. It returns the keys that become
-// hot and are listed.
+// with their past, in the window that ends with a pane. It returns the keys that become hot and
+// are listed.
 func (d *Detector) compareAll(v *view, pane int64) (hot []rules.Hot) {
 	var passed []int32
 	for _, t := range v.thresholds {

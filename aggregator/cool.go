@@ -6,13 +6,13 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// coolDown ends that t holds w hot if the window that ends with a pane, and those before it
-// for the cool-down, are below the exit.
+// coolDown cools w for t if w has been below t's exit for the cool-down, up to the window that
+// ends with a pane.
 func (d *Detector) coolDown(t *threshold, w *watched, pane int64) {
 	m, v := &w.marks[t.number], t.view
 	end := v.Start(pane + 1)
-	// However short the hold, no window from before the one that made the key hot
-	// can cool it.
+	// However short the hold, a window from before the one that made the key hot cannot cool
+	// it.
 	if end.Before(m.over) {
 		return
 	}
@@ -43,8 +43,8 @@ func (d *Detector) coolDown(t *threshold, w *watched, pane int64) {
 	d.leave(t, w, Verdict{At: end, Against: exit}, pane)
 }
 
-// risesAgain reports whether a window of v that ends after pane last has reached the exit by the
-// counts that have arrived so far: more counts would not change that.
+// risesAgain reports whether a window of v that ends after pane last has already reached the
+// exit. Counts that are still to arrive would not change that.
 func (w *watched) risesAgain(v *view, last, exit int64) bool {
 	for pane := v.newest; pane > last; pane-- {
 		if low, _ := w.bounds(v, pane); low >= exit {
@@ -54,7 +54,8 @@ func (w *watched) risesAgain(v *view, last, exit int64) bool {
 	return false
 }
 
-// leave ends that t holds w hot, by the window that ends with a pane, and reports left.
+// leave ends the state in which t holds w hot, by the window that ends with a pane, and reports
+// left.
 func (d *Detector) leave(t *threshold, w *watched, left Verdict, pane int64) {
 	left.Kind = Left
 	d.report(w, t, left, pane)
@@ -69,9 +70,9 @@ func (d *Detector) leave(t *threshold, w *watched, left Verdict, pane int64) {
 	}
 }
 
-// takeCooled removes from the hot keys those that no threshold holds hot any longer. It
-// returns those of them that were listed, as of the window that ends with a pane; they cool
-// at end.
+// takeCooled removes the keys that no threshold holds hot any longer from the hot keys. It
+// returns those that were listed, with their counts in the window that ends with a pane. They
+// cool at end.
 func (r *ruleWatch) takeCooled(pane int64, end time.Time) (cooled []rules.Hot) {
 	kept := r.hot[:0]
 	for _, w := range r.hot {

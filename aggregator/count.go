@@ -38,7 +38,7 @@ func (d *Detector) count(c *decode.Count) {
 	}
 }
 
-// takeOff subtracts requests that several counts of a group have in common from what the
+// takeOff subtracts requests that several counts of a group share from the totals that the
 // group's keys are compared with.
 func (v *view) takeOff(c *decode.Count, pane int64) {
 	if v.groups != nil {
@@ -49,8 +49,8 @@ func (v *view) takeOff(c *decode.Count, pane int64) {
 	}
 }
 
-// countKey adds c to a pane of v, and judges the key if its count is near a threshold, or if
-// the key is hot or suspect.
+// countKey adds c to a pane of v. It judges the key if its count is near a threshold, or if the
+// key is hot or suspect.
 func (d *Detector) countKey(v *view, c *decode.Count, pane int64) {
 	v.newest = max(v.newest, pane)
 	i, low, end := v.Add(c.Hash, c.Text, pane, c.N)
@@ -71,7 +71,7 @@ func (d *Detector) countKey(v *view, c *decode.Count, pane int64) {
 	}
 }
 
-// compare adds c to what keys are compared with.
+// compare adds c to the counts that keys are compared with.
 func (v *view) compare(c *decode.Count, pane int64) {
 	if v.history != nil {
 		v.history.Count(c)

@@ -11,26 +11,26 @@ import (
 )
 
 const (
-	// dayPane is the width of the panes in which an hour is counted. It divides an hour, and
-	// is short enough for a key's bytes to fit in 32 bits.
+	// dayPane is the width of the panes in which an hour is counted. It divides an hour, and is
+	// short enough for a key's bytes to fit in 32 bits.
 	dayPane = 5 * time.Minute
-	// recordEvery is how often an hour is recorded while it lasts.
+	// recordEvery is the interval in which the current hour is recorded.
 	recordEvery = 5 * time.Minute
-	// maxReferences bounds the references that are kept of a rule's keys.
+	// maxReferences bounds the references that are kept for a rule's keys.
 	maxReferences = 1 << 14
 )
 
 var dayWindow = rules.Window{Pane: dayPane, Panes: int(time.Hour / dayPane)}
 
-// hours counts the keys of a rule by the hour, and knows what they counted at the same hour of
-// the days before. Only rules with a jump over days have it.
+// hours counts the keys of a rule by the hour, and holds their counts at the same hour of
+// earlier days. Only rules with a jump over days have it.
 type hours struct {
 	*window.Window
 	days   *baseline.Days
 	rule   uint64
 	hasher *baseline.Hasher
-	least  int64 // a key that counts less in an hour is no jump's baseline
-	began  int64 // counts of before this second may not be there
+	least  int64 // count in an hour below which a key is no jump's baseline
+	began  int64 // second before which counts may be missing
 
 	// references are those of one hour and version, by the hashes of this process.
 	references map[uint64]knownReference
@@ -43,8 +43,8 @@ type knownReference struct {
 	known bool
 }
 
-// hoursOf returns the hours of a rule, of which least is [leastHourly]. They continue those of
-// before, which may be nil.
+// hoursOf returns the hours of a rule. least is the result of [leastHourly]. They continue the
+// hours of before, which may be nil.
 func hoursOf(rule *rules.Rule, days *baseline.Days, least, budget int64, late time.Duration, before *ruleWatch) *hours {
 	days.Want()
 	var h *hours
@@ -59,13 +59,14 @@ func hoursOf(rule *rules.Rule, days *baseline.Days, least, budget int64, late ti
 		h.Window = h.Window.Resize(budget, nil)
 	}
 	h.least = least
-	// An hour of which a part was counted lists keys of that part of the count.
+	// An hour that is counted in part lists keys from that part of least on.
 	h.NameFrom(max(1, least*baseline.MinSeconds/3600))
 	return h
 }
 
-// leastHourly returns the count in an hour up to which a key's baseline is below the least
-// count of each jump over days, so that the key need not be listed, or 0 if the rule has none.
+// leastHourly returns the highest count in an hour with which a key's baseline is below the
+// least count of each jump over days, so that the key need not be listed. It returns 0 if the
+// rule has no such jump.
 func leastHourly(rule *rules.Rule) (least int64) {
 	for i := range rule.Hot {
 		t := &rule.Hot[i]
@@ -89,8 +90,8 @@ func (h *hours) count(c *decode.Count) {
 	}
 }
 
-// reference returns what a key counted at the same hour of the days before as the instant
-// when, and false if no such hour is known.
+// reference returns the count of a key at the hour of when on earlier days, and false if no
+// such hour is known.
 func (h *hours) reference(hash uint64, text []byte, when time.Time) (baseline.Reference, bool) {
 	if h == nil {
 		return baseline.Reference{}, false
@@ -108,8 +109,8 @@ func (h *hours) reference(hash uint64, text []byte, when time.Time) (baseline.Re
 	return r.Reference, r.known
 }
 
-// record returns what the keys counted in an hour up to an instant, and false if that is too
-// little of the hour or not known of all keys.
+// record returns the counts of the keys in an hour up to an instant. It returns false if too
+// little of the hour was counted, or not all keys are known.
 func (h *hours) record(hour int64, until time.Time, room int) (baseline.RuleHour, bool) {
 	start := baseline.StartOf(hour).Unix()
 	seconds := min(until.Unix(), start+3600) - max(start, h.began)
@@ -128,8 +129,8 @@ func (h *hours) record(hour int64, until time.Time, room int) (baseline.RuleHour
 	return baseline.NewRuleHour(h.rule, seconds, floor+h.FloorAt(last), keys, room), true
 }
 
-// advanceHours records the hours that ended before complete, and now and then the one that
-// lasts, and moves the hours' clocks on.
+// advanceHours records the hours that ended before complete, and at intervals the current one,
+// and moves the hours' clocks on.
 func (d *Detector) advanceHours(complete time.Time) {
 	if d.counted == 0 {
 		return
@@ -148,7 +149,7 @@ func (d *Detector) advanceHours(complete time.Time) {
 	d.recorded = complete
 }
 
-// beginHours forgets what was counted, of which the time is not known.
+// beginHours forgets counts whose time is not known.
 func (d *Detector) beginHours(complete time.Time) {
 	d.hour = baseline.HourOf(complete)
 	for _, r := range d.watches {
@@ -158,7 +159,7 @@ func (d *Detector) beginHours(complete time.Time) {
 	}
 }
 
-// recordHour records what was counted in an hour up to an instant.
+// recordHour records the counts of an hour up to an instant.
 func (d *Detector) recordHour(hour int64, until time.Time) {
 	all := &baseline.Hour{Number: hour}
 	for _, r := range d.watches {
@@ -179,9 +180,9 @@ func (d *Detector) recordHour(hour int64, until time.Time) {
 	}
 }
 
-// baseline bounds the count of entry i in the windows that t, a jump, compares the one that
-// ends with pane last with: those of the same hour of the days before, or where they are not
-// known those before this one.
+// baseline bounds the count of entry i in the baseline that t, a jump, compares the window
+// ending with pane last with. That is the same hour of earlier days or, if it is not known, the
+// windows before this one.
 func (t *threshold) baseline(i int32, text []byte, last int64) (low, high int64, windows rules.Fraction) {
 	v := t.view
 	if t.Over == rules.OverDay && last != ring.Never {

@@ -9,16 +9,16 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Publisher receives what the detector finds. Its methods are called from several goroutines.
-// They must neither block nor keep the slices.
+// Publisher receives the results of the detector. Its methods are called from several
+// goroutines. They must neither block nor keep the slices.
 type Publisher interface {
 	// Publish publishes a change of the hot set.
 	Publish(rules.Change)
-	// Refresh receives the present counts of all hot keys of one part. A key that the
-	// publisher had no room for gets another chance.
+	// Refresh receives the current counts of all hot keys of one part. A key that the publisher
+	// had no room for gets another chance.
 	Refresh(part int, hot []rules.Hot)
-	// Suspects receives all keys of one part that may be hot. They replace those that the
-	// part reported before.
+	// Suspects receives all keys of one part that may be hot. They replace those that the part
+	// reported before.
 	Suspects(part int, suspects []rules.Hot)
 	// Instances receives the live instances, each with the arrival of its last packet.
 	Instances([]rules.Instance)
@@ -28,34 +28,34 @@ type Publisher interface {
 type DetectorConfig struct {
 	Rules     *rules.Rules
 	Publisher Publisher
-	// Memory is the size in bytes of the windows of all parts, shared evenly by the rules.
-	// Zero means [DefaultMemory].
+	// Memory is the size in bytes of the windows of all parts, shared evenly by the rules. Zero
+	// means [DefaultMemory].
 	Memory int64
 	// Grace is how much older than a window a count may be and still be counted. Zero means
 	// [decode.DefaultGrace].
 	Grace time.Duration
-	// Lag is how long counts take to arrive. Keys cool by the counts of the time before the
-	// lag. Zero is for callers that bring counts in order.
+	// Lag is how long counts take to arrive. Keys cool by the counts from before the lag. Zero
+	// is for callers that pass counts in order.
 	Lag time.Duration
 	// RateSpan is the time over which the published rate of a hot key is taken. Zero means
 	// one second. A source whose counts arrive in longer steps sets it to its step.
 	RateSpan time.Duration
 	// Part is the number of this detector's part of the keys, out of Parts. Zero Parts means
-	// one. Homes has, by rule number, the part that owns a rule which needs all its keys in
-	// one place ([rules.Rule.Whole]), and -1 for other rules. A nil Homes assigns the
-	// parts in turn.
+	// one. Homes has, by rule number, the part that owns a rule which needs all its keys in one
+	// place ([rules.Rule.Whole]), and -1 for other rules. A nil Homes distributes these rules
+	// over the parts.
 	Part, Parts int
 	Homes       []int
-	// Start is when the detector begins to hear counts. What was counted before is unknown, so
-	// a window has no high count until it was heard whole, and thresholds that compare wait for
-	// what they compare with. A zero Start means that nothing was counted before.
+	// Start is when the detector begins to receive counts. Earlier counts are unknown, so a
+	// window has no high count until it was seen whole. Thresholds that compare wait until
+	// their references were. A zero Start means that there were no earlier counts.
 	Start time.Time
-	// Days has what keys counted on the days before, for jumps over days, and receives what
-	// they count now. With nil Days such jumps are over the recent past.
+	// Days has the counts of keys on earlier days, for jumps over days, and receives their
+	// counts of today. With nil Days such jumps are over the recent past.
 	Days *baseline.Days
 	// OnVerdict is called with each decision, before it is published. Nil disables it.
 	OnVerdict func(Verdict)
-	// Explain is a key that OnAccount is called for at the end of each pane. A nil OnAccount
+	// Explain is a key for which OnAccount is called at the end of each pane. A nil OnAccount
 	// disables it.
 	Explain   rules.Key
 	OnAccount func(Account)
@@ -65,33 +65,33 @@ type DetectorConfig struct {
 // fall to zero soon after the last request.
 const defaultRateSpan = time.Second
 
-// Detector finds which keys are hot. Thresholds on counts and jumps are evaluated on every
-// count. Those on shares and ranks are evaluated when a pane has ended before the lag, as
-// counts of other keys may still arrive until then. A key cools when the most that it can
-// have counted in a whole window has been below the exit for the cool-down, and the key has
-// been hot for the hold. A Detector must not be used by several goroutines at a time.
+// Detector finds the hot keys. Thresholds on counts and jumps are evaluated on every count.
+// Those on shares and ranks are evaluated when a pane ended more than the lag ago, as counts of
+// other keys may still arrive until then. A key cools when its highest possible count in a
+// whole window has been below the exit for the cool-down, and the key has been hot for the
+// hold. A Detector must not be used by several goroutines at a time.
 type Detector struct {
 	cfg       DetectorConfig
 	numbered  *decode.Numbered
 	publisher Publisher
-	now       time.Time    // the latest that it was advanced to
-	rules     []*ruleWatch // by rule number; nil: without a threshold, or in another part
-	watches   []*ruleWatch // those of rules that are not nil
+	now       time.Time    // latest instant that it was advanced to
+	rules     []*ruleWatch // by rule number; nil without a threshold, or in another part
+	watches   []*ruleWatch // elements of rules that are not nil
 	lag       time.Duration
 	rateSpan  time.Duration
 	suspects  suspects
 	missing   *window.Missing
-	keep      time.Duration // how long missing packets matter
+	keep      time.Duration // time for which missing packets matter
 	onVerdict func(Verdict)
 	account   *accountant // nil if no key is explained
-	former    []former    // rules of before the newest reloads
+	former    []former    // rules from before the newest reloads
 	unnamed   int64
-	refreshed bool // the last refresh published keys
+	refreshed bool // whether the last refresh published keys
 	ahead     ahead
 
-	counted  int       // rules that are counted by the hour
-	hour     int64     // the newest that was recorded
-	recorded time.Time // up to when
+	counted  int       // number of rules that are counted by the hour
+	hour     int64     // newest recorded hour
+	recorded time.Time // instant up to which it was recorded
 }
 
 // NewDetector returns a detector without any counts.
@@ -121,7 +121,7 @@ func NewDetector(c DetectorConfig) *Detector {
 	return d
 }
 
-// begin records that nothing is known of the time before start.
+// begin records that the counts from before start are unknown.
 func (d *Detector) begin(start time.Time) {
 	for _, r := range d.watches {
 		for _, v := range r.views {
@@ -135,10 +135,10 @@ func (d *Detector) begin(start time.Time) {
 type place struct {
 	number int
 	rule   *rules.Rule
-	budget int64 // in bytes
+	budget int64 // memory in bytes
 }
 
-// setRules makes the watch of each rule that is of this part, by what watch returns.
+// setRules sets the watch of each rule that belongs to this part, to the result of watch.
 func (d *Detector) setRules(n *decode.Numbered, all []int, watch func(place) *ruleWatch) {
 	rules := n.ByNumber().OfKeys()
 	if all == nil {
@@ -181,7 +181,7 @@ func (d *Detector) setRules(n *decode.Numbered, all []int, watch func(place) *ru
 	d.suspects.share = maxSuspects / max(1, len(d.watches))
 }
 
-// late returns how much older than a window a count may be.
+// late returns by how much a count may be older than a window.
 func (d *Detector) late() time.Duration { return max(d.cfg.Grace, d.lag) }
 
 func (d *Detector) publish(change rules.Change) {

@@ -1,7 +1,7 @@
 package aggregator
 
-// enter makes the key hot by t, which needed need of it. It reports whether no other
-// threshold had made it so.
+// enter marks the key hot by t, whose required count is need. It reports whether the key was
+// not hot before.
 func (d *Detector) enter(t *threshold, k *candidate, need int64) (first bool) {
 	if !k.watch(t.view) {
 		d.unnamed++
@@ -34,7 +34,7 @@ func (d *Detector) enter(t *threshold, k *candidate, need int64) (first bool) {
 	return true
 }
 
-// suspect puts the key on the list of suspects, as it may have reached t.
+// suspect adds the key to the suspects, as it may have reached t.
 func (d *Detector) suspect(t *threshold, k *candidate) {
 	if d.suspects.full(t.view.watch) || k.w != nil && (k.w.hots > 0 || k.w.suspect != nil) {
 		return

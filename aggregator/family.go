@@ -8,8 +8,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// generalized is the most parameters of a key whose more general keys are looked up: there
-// are 2 to the power of it.
+// generalized is the most parameters of a key whose more general keys are looked up. Their
+// number is 2 to the power of it.
 const generalized = rules.MaxCombined
 
 // parse reports whether the parameters of a key are known.

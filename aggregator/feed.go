@@ -9,15 +9,15 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Feed is the [decode.Handler] of one reader: between Begin and End it collects the counts
-// for each shard. A Feed must not be used by several goroutines at a time.
+// Feed is the [decode.Handler] of one reader: between Begin and End it collects the counts for
+// each shard. A Feed must not be used by several goroutines at a time.
 type Feed struct {
 	reader  int
-	turns   *atomic.Int64 // the order in which all readers report what is missing
+	turns   *atomic.Int64 // order in which all readers report missing packets
 	shards  []*shard
-	homes   []int // by rule: the shard that has all its keys, or -1
+	homes   []int // by rule, the shard that has all its keys, or -1
 	batches []*batch
-	ticked  time.Time // when all shards last got the time
+	ticked  time.Time // when all shards last received the time
 }
 
 // newFeeds returns a feed for each reader of the shards.
@@ -42,8 +42,8 @@ func (f *Feed) Begin() {
 
 // End passes on the counts of one read. Its first packet arrived at arrived, and all packets
 // that reached the reader before now have been read. The caller counts them itself, unless it
-// is behind or the shard is busy. End must be called at least once each [decode.Tick],
-// without counts if nothing arrived, so that all shards know the time.
+// is behind or the shard is busy. End must be called at least once each [decode.Tick], without
+// counts if none arrived, so that all shards know the time.
 func (f *Feed) End(arrived, now time.Time, behind bool) {
 	since := now.Sub(f.ticked)
 	all := since >= decode.Tick || since < 0
@@ -51,7 +51,7 @@ func (f *Feed) End(arrived, now time.Time, behind bool) {
 		f.ticked = now
 	}
 	for k := range f.shards {
-		i := (k + f.reader) % len(f.shards) // readers begin at different ones
+		i := (k + f.reader) % len(f.shards) // readers begin at different shards
 		shard, b := f.shards[i], f.batches[i]
 		if !all && b.empty() {
 			continue
@@ -62,7 +62,7 @@ func (f *Feed) End(arrived, now time.Time, behind bool) {
 			continue
 		}
 		shard.pending.Add(1)
-		shard.queue <- b // has room: there are no more batches than that
+		shard.queue <- b // has room for all batches that exist
 		f.batches[i] = nil
 	}
 }
@@ -70,7 +70,7 @@ func (f *Feed) End(arrived, now time.Time, behind bool) {
 // Count implements [decode.Handler].
 func (f *Feed) Count(c decode.Count) { f.Counts([]decode.Count{c}) }
 
-// Counts takes the counts of a packet.
+// Counts records the counts of a packet.
 func (f *Feed) Counts(counts []decode.Count) {
 	if len(counts) == 0 {
 		return
@@ -89,7 +89,7 @@ func (f *Feed) place(rule int, hash uint64) int {
 	if at := f.homes[rule]; at >= 0 {
 		return at
 	}
-	return int(hash>>56) * len(f.shards) >> 8 // the windows' indexes and cells take lower bits
+	return int(hash>>56) * len(f.shards) >> 8 // the windows' indexes and cells use lower bits
 }
 
 // Hidden implements [decode.Handler].
@@ -100,7 +100,7 @@ func (f *Feed) Hidden(when time.Time, n int64) {
 }
 
 // Held implements [decode.Handler]. Held, Lost and Found are called with the senders' lock
-// held, so turns are the order in which decoders learned of it.
+// held, so turns are the order of the decoders' reports.
 func (f *Feed) Held(rule int, n, untold int64) {
 	turn := f.turns.Add(1)
 	for _, b := range f.batches {
@@ -131,7 +131,8 @@ func (f *Feed) Found(newest time.Time) {
 	}
 }
 
-// Missing implements [decode.Handler]. A gap only becomes smaller, so the order does not matter.
+// Missing implements [decode.Handler]. A gap only becomes smaller, so the order does not
+// matter.
 func (f *Feed) Missing(g decode.Gap) {
 	for _, b := range f.batches {
 		b.missing = append(b.missing, g)

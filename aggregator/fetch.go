@@ -6,12 +6,12 @@ import (
 )
 
 const (
-	// fetchAhead is how many counts are looked up in memory before they are counted. With a
-	// million keys that is twice as fast.
+	// fetchAhead is the number of counts that are looked up in memory before they are counted.
+	// With a million keys that is twice as fast.
 	fetchAhead = 120
-	// fetchFrom is how many units a window must have for that to pay in any case. Fewer stay
-	// in the processor's caches if nothing but counting goes on. In a shard, whose packets
-	// come from the kernel, it always pays.
+	// fetchFrom is the number of units from which on a window always gains from reading ahead.
+	// Smaller windows stay in the processor's caches if the process does nothing but counting.
+	// In a shard, whose packets come from the kernel, reading ahead always pays.
 	fetchFrom = 1 << 18
 )
 
@@ -36,8 +36,8 @@ func (d *Detector) plan(rule int, hash uint64, from int) {
 	a.n++
 }
 
-// fetch reads the memory that the planned counts are about to use, of windows that have at
-// least so many units.
+// fetch reads the memory that the planned counts are about to use, in windows with at least
+// from units.
 func (d *Detector) fetch(from int) {
 	a := &d.ahead
 	if a.n == 0 {
@@ -59,7 +59,7 @@ func (d *Detector) fetchBatch(counts []batchCount) {
 	d.fetch(0)
 }
 
-// Counts takes the counts of a packet.
+// Counts counts the counts of a packet.
 func (d *Detector) Counts(counts []decode.Count) {
 	for len(counts) > 0 {
 		n := min(len(counts), fetchAhead)

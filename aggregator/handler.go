@@ -34,7 +34,7 @@ func (d *Detector) Held(rule int, bound, untold int64) {
 		grown := max(0, bound-v.Held())
 		v.SetHeld(bound, untold)
 		if v.history != nil {
-			v.history.SetHeld(bound, 0) // it is of the baseline's windows, too
+			v.history.SetHeld(bound, 0) // it also holds for the windows of the baseline
 		}
 		d.suspects.hide(v, v.bound+grown)
 	}
@@ -103,7 +103,7 @@ func (d *Detector) Healed(c decode.Count, until time.Time) {
 	}
 	key := window.MissingKey{Hash: c.Hash, Rule: c.Rule}
 	switch {
-	case !kept: // until then it may be of a pane that is kept
+	case !kept: // until then it may belong to a kept pane
 		d.missing.Lack(key, c.When, until, c.N)
 	case d.missing.Heal(key, c.When, until, c.N):
 		d.count(&c)
@@ -117,13 +117,14 @@ func (d *Detector) Moved(c decode.Count, from, to time.Time) {
 		return
 	}
 	key := window.MissingKey{Hash: c.Hash, Rule: c.Rule}
-	// Several packets of a gap may have had counts of the key, and not all of these could
-	// be placed: which packet's they were is not known, so those that were not come first.
+	// Several packets of a gap may have had counts of the key, and not all of these could be
+	// placed. Which packet had which is not known, so the counts that were not placed come
+	// first.
 	lacking, placed := min(c.N, d.missing.Healed(key, from, to, false)), c
 	placed.N = min(c.N-lacking, d.missing.Healed(key, from, to, true))
 	for _, v := range r.views {
 		if !v.releases(&placed, from) {
-			placed.N = 0 // they are in a cell by now, and stay there
+			placed.N = 0 // the counts are in a cell by now, and stay there
 		}
 	}
 	if placed.N > 0 {

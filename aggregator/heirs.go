@@ -7,7 +7,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// end returns the last heir of w: the key that has its traffic.
+// end follows the heirs of w while keys yield, and returns the last: the key that has w's
+// traffic. (See attribution.go.)
 func (w *watched) end() *watched {
 	for w.yields && w.heir != nil {
 		w = w.heir
@@ -15,9 +16,9 @@ func (w *watched) end() *watched {
 	return w
 }
 
-// findHeirs finds the heir of each hot key: the more specific key that has most of its
-// traffic. Of equal keys it keeps the previous heir, or takes the most general one, so that
-// heirs do not alternate.
+// findHeirs finds the heir of each hot key: the more specific key that has most of its traffic.
+// Among equal keys it takes the most general one. It keeps the previous heir while that has
+// almost as much traffic, so that heirs do not alternate.
 func (r *ruleWatch) findHeirs() {
 	before := make(map[*watched]*watched)
 	for _, w := range r.hot {
@@ -31,7 +32,7 @@ func (r *ruleWatch) findHeirs() {
 		for i := range all {
 			g := r.hotKey(all[i].text)
 			if g == nil || !g.usual && r.completes(w, all[i].set, isUsual) {
-				continue // with a usual key added it is the same key
+				continue // a key that only adds a usual key is not more specific
 			}
 			v := g.by.view
 			high := w.highIn(v, v.closed)
@@ -68,7 +69,8 @@ func (r *ruleWatch) isMoreGeneral(a, b *watched) bool {
 	return slices.ContainsFunc(r.generals(b), func(g general) bool { return g.text == a.text })
 }
 
-// addsUsual reports whether w is a more general key g and a usual key besides.
+// addsUsual reports whether the parameters of w are those of g, a more general key, and of a
+// usual key.
 func (r *ruleWatch) addsUsual(w, g *watched) bool {
 	all := r.generals(w)
 	at := slices.IndexFunc(all, func(x general) bool { return x.text == g.text })
@@ -77,8 +79,8 @@ func (r *ruleWatch) addsUsual(w, g *watched) bool {
 
 func isUsual(w *watched) bool { return w.usual }
 
-// yieldsToHeir reports whether all traffic of w is its heir's. While that is unknown the
-// answer stays what it was.
+// yieldsToHeir reports whether w would not be hot without its heir. While that is unknown, the
+// previous decision stands.
 func (r *ruleWatch) yieldsToHeir(w *watched) bool {
 	if w.heir == nil {
 		return false

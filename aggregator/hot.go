@@ -7,8 +7,9 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// describe returns a hot key with its counts in the window, of the threshold that made it
-// hot, that ends with a pane, as they are placed: a change has those that decided.
+// describe returns a hot key with its counts in the window that ends with a pane, for the
+// threshold that made it hot. It does not adjust the counts for clock errors, since a change
+// has the counts that decided.
 func (w *watched) describe(pane int64) rules.Hot {
 	t := w.by
 	low, high := w.bounds(t.view, pane)
@@ -23,11 +24,12 @@ func (w *watched) describe(pane int64) rules.Hot {
 	return h
 }
 
-// present returns a hot key with its present counts, whose bounds include what clocks may have
-// moved over the window's ends, and its highest ratio by all thresholds
-// that hold it hot. The window that is over lacks the counts of the lag, and the present one
-// those that have not arrived, so present uses the one with the higher low count. After a loss
-// it prefers the window that is over if only that has clear bounds, and as much as is needed.
+// present returns a hot key with its current counts, and its highest ratio by all thresholds
+// that hold it hot. The bounds include the counts that clock errors may have moved over the
+// window's ends. The newest window that has ended lacks the counts of the lag, and the current
+// one those that have not arrived, so present uses the one with the higher low count. After a
+// loss it prefers the ended window, if only that one has clear bounds and the count that is
+// needed.
 func (w *watched) present() rules.Hot {
 	v := w.by.view
 	w.top = w.attribution()
@@ -37,7 +39,7 @@ func (w *watched) present() rules.Hot {
 		h, pane = present, v.Now()
 	}
 	w.addSkew(&h, pane)
-	if w.by.Rate.Per > w.meter.length() { // a shorter window is of now itself
+	if w.by.Rate.Per > w.meter.length() { // the rate of a shorter window is current itself
 		if rate, ok := w.meter.perSecond(w.rule.complete); ok {
 			h.Rate = rate
 		}
@@ -46,13 +48,13 @@ func (w *watched) present() rules.Hot {
 	return h
 }
 
-// clearFor is how long before the newest window that is over one may have ended that present
-// uses. Counts that were lost are known to be of a short time: windows that begin or end within
-// it have bounds that are further apart than those a few panes before.
+// clearFor bounds how much earlier than the newest ended window the window that present uses
+// may have ended. Lost counts belong to a short, known time. Windows that begin or end within
+// it have wider bounds than windows a few panes before.
 const clearFor = 500 * time.Millisecond
 
-// clearestPane returns the last pane of the newest window that is over and has clear bounds,
-// within clearFor, and that of the newest window if none has.
+// clearestPane returns the last pane of the newest ended window that has clear bounds, within
+// clearFor. If none has, it returns that of the newest ended window.
 func (w *watched) clearestPane() int64 {
 	v := w.by.view
 	if !v.HasLosses() {
@@ -70,13 +72,14 @@ func (w *watched) clearestPane() int64 {
 	return v.closed
 }
 
-// isClear reports whether bounds of a hot key are at most a tenth of what it needed apart.
+// isClear reports whether the bounds of a hot key differ by at most a tenth of the count that
+// it needed.
 func (w *watched) isClear(low, high int64) bool {
 	return high != rules.Unknown && high-low <= w.need()/10
 }
 
-// need returns the count that a hot key needed, as it was known last, or the threshold's count
-// if it never was.
+// need returns the count that a hot key needed, as last known, or the threshold's count if it
+// was never known.
 func (w *watched) need() int64 {
 	if need := w.marks[w.by.number].need; need > 0 {
 		return need
@@ -96,8 +99,8 @@ func (w *watched) newHot() rules.Hot {
 	return h
 }
 
-// attribution returns where the traffic of a hot key comes from: the previous value if
-// nothing changed, and nil if nothing is known.
+// attribution returns the origins of a hot key's traffic. It returns the previous value if
+// nothing changed, and nil if no origins are known.
 func (w *watched) attribution() *rules.Attribution {
 	v := w.by.view
 	from, to := v.Start(v.Now()-int64(v.Panes)+1), v.Start(v.Now()+1)

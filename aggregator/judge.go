@@ -7,8 +7,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// judgeCount judges the key of c by the thresholds of v, and publishes it if it becomes hot.
-// at is how the key stands in the window where it counts most.
+// judgeCount judges the key of c by the thresholds of v, and publishes it if it becomes hot. at
+// is the key's standing in the window where it counts most.
 func (d *Detector) judgeCount(v *view, c *decode.Count, at standing) {
 	w := v.watched(at.entry)
 	if w == nil {
@@ -38,9 +38,9 @@ func (d *Detector) judgeCount(v *view, c *decode.Count, at standing) {
 	}
 }
 
-// sinceWhen returns since when a key is hot that c makes hot, in the window that ends with a
-// pane: c's time or, if c came late and the key counts most in a later window, the beginning
-// of that window's last pane.
+// sinceWhen returns the time at which c makes its key hot, in the window that ends with a pane.
+// That is c's time or, if c was late and the key counts most in a later window, the start of
+// that window's last pane.
 func (v *view) sinceWhen(c *decode.Count, pane int64) time.Time {
 	if v.PaneOf(c.When) > pane-int64(v.Panes) {
 		return c.When
@@ -48,8 +48,8 @@ func (v *view) sinceWhen(c *decode.Count, pane int64) time.Time {
 	return v.Start(pane)
 }
 
-// judge decides whether t, which does not hold the key hot, makes it hot or suspect. It
-// reports whether the key is hot only now.
+// judge decides whether t, which does not hold the key hot, makes it hot or suspect. It reports
+// whether the key has just become hot.
 func (d *Detector) judge(t *threshold, k *candidate) (entered bool) {
 	v := t.view
 	n := t.needs(v.watch.exceptionOf(k.w, k.text), k.entry, k.text, k.pane)
@@ -62,8 +62,8 @@ func (d *Detector) judge(t *threshold, k *candidate) (entered bool) {
 	return false
 }
 
-// judgeUncounted judges the key of c, which has no entry: what its cell hides may reach a
-// threshold.
+// judgeUncounted judges the key of c, which has no entry. The hidden counts of its cell may
+// reach a threshold.
 func (d *Detector) judgeUncounted(v *view, c *decode.Count) {
 	if d.suspects.full(v.watch) {
 		return

@@ -7,7 +7,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// keepHot moves the hot keys of a rule to r, which takes its place.
+// keepHot moves the hot keys of a rule to r, which replaces it.
 func (x *reload) keepHot(before, r *ruleWatch) {
 	for _, w := range before.hot {
 		if x.d.keepOne(w, before, r, x.now) {
@@ -24,12 +24,12 @@ func (x *reload) keepHot(before, r *ruleWatch) {
 		w.release()
 	}
 	for _, v := range r.views {
-		v.was = nil // no view holds on to those before it
+		v.was = nil // release the view before it
 	}
 }
 
-// leave ends the watch of a rule's keys: they are left to whoever counts the rule from now on,
-// or cool if there is no such rule, or its keys are made of other parameters.
+// leave ends the watch of a rule's keys. They are left to the detector that counts the rule
+// from now on. They cool if there is no such rule, or its keys have other parameters.
 func (x *reload) leave(r *ruleWatch) {
 	for _, w := range r.hot {
 		if !w.listed {
@@ -45,7 +45,7 @@ func (x *reload) leave(r *ruleWatch) {
 	}
 }
 
-// hasKeysOf reports whether there is a rule with the same keys as rule, in whatever unit.
+// hasKeysOf reports whether there is a rule with the same keys as rule, in any unit.
 func (x *reload) hasKeysOf(rule *rules.Rule) bool {
 	rules := x.n.InOrder().Rules
 	for i := range rules {
@@ -56,7 +56,7 @@ func (x *reload) hasKeysOf(rule *rules.Rule) bool {
 	return false
 }
 
-// keepOne makes a hot key one of r. It returns false if it is not hot any more.
+// keepOne moves a hot key to r. It returns false if the key is no longer hot.
 func (d *Detector) keepOne(w *watched, before, r *ruleWatch, now time.Time) bool {
 	at, marks, by := w.at, w.marks, w.by
 	w.rule, w.at, w.marks, w.hots, w.by = r, make([]int32, len(r.views)), make([]mark, len(r.thresholds)), 0, nil
@@ -101,7 +101,7 @@ func (d *Detector) keepOne(w *watched, before, r *ruleWatch, now time.Time) bool
 	return true
 }
 
-// holdByAll has all thresholds of its rule hold a key hot, until they know whether it is.
+// holdByAll marks a key hot by all thresholds of its rule, until they know whether it is.
 func (w *watched) holdByAll(now time.Time) {
 	for _, v := range w.rule.views {
 		pane := v.PaneOf(now)
@@ -117,8 +117,8 @@ func (w *watched) holdByAll(now time.Time) {
 	}
 }
 
-// likes returns, by number, the threshold of before that each threshold of r takes the place of:
-// one of the same kind and window, or nil. Of two jumps it is the one over the same past.
+// likes returns, by number, the threshold of before that each threshold of r replaces: one of
+// the same kind and window, or nil. It prefers a jump over the same past.
 func (r *ruleWatch) likes(before *ruleWatch) []*threshold {
 	all, taken := make([]*threshold, len(r.thresholds)), make([]bool, len(before.thresholds))
 	for _, anyPast := range [...]bool{false, true} {

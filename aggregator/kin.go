@@ -7,14 +7,20 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Two hot keys of a rule and route are related if requests have both. Where keys combine, one
-// is a part of the other, or the key of both is hot as well. Where they do not combine, or a
-// request has too many parameters for the key of both, no key shows it. Then keys of
-// different names are related in rules that count each parameter, and in others a key on
-// nearly all requests is related to each key that has more requests than the rest.
+// Two hot keys of a rule and route are related if some requests have both. If keys combine, the
+// parameters of one are a subset of the other's, or the key of both is hot as well. If they do
+// not combine, or a request has too many parameters for the key of both, no key shows it. Then,
+// in rules that count each parameter, keys of different names are related. In other rules, a
+// key on nearly all requests is related to keys of other names that have more requests than
+// there are without it, since some requests must have both.
+//
+// findParts bounds from below the part of a key's count that related hot keys have. A key that
+// would not be hot without the part of keys that are not usual is not usual itself.
+// findListedKin bounds from above the part that related listed keys have which are not usual. A
+// usual key is spared while that part explains the excess of its count.
 
-// addPart adds the count of w, a more specific key, to the parts of a more general one.
-// others are the names that the general one lacks.
+// addPart adds the count of w, a more specific key, to the parts of a more general one. others
+// are the names that the general one lacks.
 func (k *kin) addPart(w *watched, others string, v *view, pane int64) {
 	at := slices.IndexFunc(k.parts, func(p part) bool { return p.names == others })
 	if at < 0 {
@@ -29,7 +35,7 @@ func (k *kin) addPart(w *watched, others string, v *view, pane int64) {
 	}
 }
 
-// hotPart returns the least part of a key's count that hot keys beside it have.
+// hotPart returns a lower bound of the part of a key's count that related hot keys have.
 func (k *kin) hotPart() (low int64) {
 	for i := range k.parts {
 		low = max(low, k.parts[i].all.atLeast(k.parts[i].repeated))
@@ -37,8 +43,7 @@ func (k *kin) hotPart() (low int64) {
 	return low
 }
 
-// unusualPart returns the least part of a key's count that hot keys beside it have which are
-// not usual.
+// unusualPart is like hotPart, for related hot keys that are not usual.
 func (k *kin) unusualPart() (low int64) {
 	for i := range k.parts {
 		low = max(low, k.parts[i].unusual.atLeast(k.parts[i].repeated))
@@ -46,14 +51,15 @@ func (k *kin) unusualPart() (low int64) {
 	return low
 }
 
-// repeatedIn returns how many counts of a key's group, at most, are of requests that count
-// for several keys of the group, in the window of v that ends with a pane.
+// repeatedIn returns the most counts of a key's group whose requests count for several keys of
+// the group, in the window of v that ends with a pane.
 func (w *watched) repeatedIn(v *view, pane int64) int64 {
 	return v.repeats.Most(v.Window, base.AppendGroup(nil, []byte(w.text), w.rule.rule.ParamsOnly), pane)
 }
 
-// findParts finds which parts of the counts of the hot keys of v are those of other hot keys.
-// A key on nearly all requests is not counted as a part of another, as it explains nothing.
+// findParts finds the parts of the counts of v's hot keys that related hot keys have, and the
+// specifics of each hot key. A key on nearly all requests is not counted as a part of another,
+// as it explains nothing.
 func (r *ruleWatch) findParts(v *view, pane int64) {
 	for _, w := range r.hot {
 		clear(w.specifics)
@@ -100,15 +106,15 @@ func (r *ruleWatch) sharedBy(v *view) (keys []*watched) {
 	return keys
 }
 
-// kinGroup is the hot keys of a route that have the same parameter names.
+// kinGroup holds the hot keys of a route that have the same parameter names.
 type kinGroup struct {
-	key       *watched // one of them
+	key       *watched // one of the keys
 	lows      groupTally
-	low, high int64 // bounds of the requests of all; high may be rules.Unknown
+	low, high int64 // bounds of the requests of all keys; high may be rules.Unknown
 }
 
-// groupsOf returns the groups of the hot keys that are wanted, with their counts in
-// the window of a view that ends with a pane.
+// groupsOf returns the groups of the hot keys for which wanted returns true, with their counts
+// in the window of a view that ends with a pane.
 func (r *ruleWatch) groupsOf(v *view, pane int64, wanted func(*watched) bool) (groups []kinGroup) {
 	at := make(map[string]int)
 	for _, w := range r.hot {
@@ -188,8 +194,8 @@ func (k *kin) explain(high int64) {
 	}
 }
 
-// completes reports whether a hot key that is wanted has the parameters of w that are not in
-// set.
+// completes reports whether some hot key has the parameters of w that are not in set, and
+// wanted returns true for it.
 func (r *ruleWatch) completes(w *watched, set uint, wanted func(*watched) bool) bool {
 	all := r.generals(w)
 	for i := range all {
@@ -202,7 +208,7 @@ func (r *ruleWatch) completes(w *watched, set uint, wanted func(*watched) bool) 
 	return false
 }
 
-// coincide reports whether requests of g have the key u, where no key of both is hot.
+// coincide reports whether some requests of g have the key u, if no key of both is hot.
 func (r *ruleWatch) coincide(u *watched, g *kinGroup, v *view, pane int64) bool {
 	if !r.combines {
 		return true
@@ -211,7 +217,7 @@ func (r *ruleWatch) coincide(u *watched, g *kinGroup, v *view, pane int64) bool 
 		all := r.generals(w)
 		for i := range all {
 			if all[i].others == u.names && w.hots > 0 && nameSet(w.params, all[i].set) == g.key.names {
-				return false // what the two have in common is counted already
+				return false // the common part of the two is counted already
 			}
 		}
 	}
@@ -220,7 +226,7 @@ func (r *ruleWatch) coincide(u *watched, g *kinGroup, v *view, pane int64) bool 
 	return total != rules.Unknown && g.low > total-low
 }
 
-// eachUsualKin calls f with each usual key that is related to w.
+// eachUsualKin calls f with each usual key that is related to w, maybe repeatedly.
 func (r *ruleWatch) eachUsualKin(w *watched, f func(*watched)) {
 	if !r.combines {
 		for _, u := range r.hot {
@@ -260,7 +266,7 @@ func (r *ruleWatch) eachUsualKin(w *watched, f func(*watched)) {
 	}
 }
 
-// isApart reports whether two keys are of the same route and have no parameter name in
+// isApart reports whether two keys belong to the same route and have no parameter name in
 // common.
 func (w *watched) isApart(other *watched) bool {
 	if w.route != other.route {

@@ -10,9 +10,9 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// A key of a network is more general than one of an address in it: all requests of the
-// address are the network's. No key has both, so what is more general than a key of the
-// address are also the keys in which a wider level takes its place.
+// A key of a network is more general than a key of an address in it: all requests of the
+// address are the network's. No key has both. So the keys with a wider level in place of the
+// address are also more general.
 
 // level is a level of the address that a rule names.
 type level struct {
@@ -20,7 +20,7 @@ type level struct {
 	name string
 }
 
-// levelsOf returns the levels that the rule's keys can have in place of each other.
+// levelsOf returns the levels that can replace each other in the rule's keys.
 func levelsOf(rule *rules.Rule) (levels []level) {
 	for _, p := range rule.By.Names {
 		if l, ok := base.ParseAddrLevel(p.Name); ok && p.Source == rules.Addr {
@@ -34,7 +34,7 @@ func levelsOf(rule *rules.Rule) (levels []level) {
 }
 
 // addWider adds to the more general keys of w those in which a wider level of the address
-// takes the place of the one that w has. Their set has the other parameters.
+// replaces the level that w has. Their set has the other parameters.
 func (r *ruleWatch) addWider(w *watched) {
 	at := slices.IndexFunc(w.params, func(p string) bool { return strings.HasPrefix(p, "addr:") })
 	if len(r.levels) == 0 || at < 0 {
@@ -77,8 +77,8 @@ func readParam(text string) (p rules.Param, ok bool) {
 	return p, bad == nil && worse == nil
 }
 
-// compareWidth orders two keys of as many parameters: that of a network comes before those of
-// what lies in it, since it has fewer more general keys.
+// compareWidth orders two keys with the same number of parameters: a network comes before the
+// networks and addresses in it, since it has fewer more general keys.
 func (r *ruleWatch) compareWidth(a, b *watched) int {
 	if len(r.levels) == 0 {
 		return 0

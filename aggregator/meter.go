@@ -9,14 +9,14 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// meter counts a hot key by the tenth of a second, for its present rate. A window does not
-// give that: a window of a minute has the same count five seconds after the last request, and
-// one of an hour has panes of a minute.
+// meter counts a hot key in slots of a tenth of a second, for its current rate. A window cannot
+// provide that: a window of a minute has the same count five seconds after the last request,
+// and one of an hour has panes of a minute.
 type meter struct {
-	span   int64 // slots that the rate is taken over
-	began  int64 // first slot that is whole
+	span   int64 // number of slots of the rate
+	began  int64 // first slot that was counted from its start on
 	newest int64
-	counts []int64 // by slot, the newest ones
+	counts []int64 // counts of the newest slots
 }
 
 const meterSlot = base.FlushInterval
@@ -24,8 +24,8 @@ const meterSlot = base.FlushInterval
 // meterSlots divides time into slots.
 var meterSlots = rules.Window{Pane: meterSlot}
 
-// meterSlack is how many slots are kept besides the span, as counts arrive late and the rate
-// is of the time before the lag.
+// meterSlack is the number of slots that are kept in addition to the span, as counts arrive
+// late and the rate is that of the time before the lag.
 const meterSlack = int64(decode.DefaultGrace / meterSlot)
 
 func newMeter(span time.Duration, now time.Time) *meter {
@@ -58,11 +58,11 @@ func (m *meter) add(when time.Time, n int64) {
 	}
 }
 
-// perSecond returns the rate over the span that is over before an instant of which all
-// counts have come. It is false while the meter has not run for so long.
+// perSecond returns the rate over the span before complete, the instant up to which all counts
+// have arrived. It returns false while the meter has not run for that long.
 func (m *meter) perSecond(complete time.Time) (float64, bool) {
-	end := meterSlots.Index(complete)     // the slot after the last
-	end = max(end, m.newest+1-meterSlack) // time that stands still
+	end := meterSlots.Index(complete)     // the slot after the last one
+	end = max(end, m.newest+1-meterSlack) // in case complete does not advance
 	if end-m.span < m.began {
 		return 0, false
 	}

@@ -9,16 +9,16 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// origins are the instances that a hot key's counts come from, by the Space-Saving summary of
-// Metwally, Agrawal and El Abbadi (2005): a new name replaces the one with the lowest count
-// and takes over that count, which is then the error of its own. There is a summary for each
-// half of a window, and the last three cover a window. Routes and callers, which instances
-// report every second, have the same summaries.
+// origins are the instances that a hot key's counts come from, in the Space-Saving summary of
+// Metwally, Agrawal and El Abbadi (2005): a new name replaces the one with the lowest count and
+// takes over that count, which is then the error of its own. There is a summary for each half
+// of a window, and the last three cover a window. Routes and callers, which instances report
+// every second, have the same summaries.
 type origins struct {
 	every     time.Duration
-	stretches [stretches]stretch // the newest first
-	unseen    int64              // what of the key's count in the window came before all this
-	seen      time.Time          // the end of the last pane of that
+	stretches [stretches]stretch // newest first
+	unseen    int64              // part of the key's count in the window that precedes the stretches
+	seen      time.Time          // end of the last pane of that part
 }
 
 type stretch struct {
@@ -66,19 +66,18 @@ func (s summary) count(name string) (count, over int64) {
 			least = s[i].Count
 		}
 	}
-	return least, least // it may have been there, and have lost its place
+	return least, least // the name may have been replaced
 }
 
-// newOrigins returns origins for windows of a span, the newest stretch of which begins at an
-// instant.
+// newOrigins returns origins for windows of a span. Their newest stretch begins at an instant.
 func newOrigins(span time.Duration, at time.Time) *origins {
 	o := &origins{every: span / 2}
 	o.begin(at)
 	return o
 }
 
-// begin empties all stretches. The newest begins at an instant; those before it take counts
-// that arrive late.
+// begin empties all stretches. The newest begins at an instant; earlier ones hold counts that
+// arrive late.
 func (o *origins) begin(at time.Time) {
 	for i := range o.stretches {
 		o.stretches[i] = stretch{at.Add(-time.Duration(i) * o.every), o.stretches[i].summary[:0]}
@@ -89,7 +88,7 @@ func (o *origins) begin(at time.Time) {
 func (o *origins) add(name string, when time.Time, n int64) {
 	newest := &o.stretches[0]
 	past := when.Sub(newest.began)
-	if past >= stretches*o.every { // all are over
+	if past >= stretches*o.every { // all have ended
 		o.begin(when)
 		past = 0
 	}
@@ -100,7 +99,7 @@ func (o *origins) add(name string, when time.Time, n int64) {
 	}
 	at := 0
 	for at < stretches-1 && when.Before(o.stretches[at].began) {
-		at++ // it comes late
+		at++ // the count is late
 	}
 	o.stretches[at].add(name, n)
 }

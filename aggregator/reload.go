@@ -9,23 +9,24 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// settle is how long after a rule counts otherwise than before, in another unit or by other
-// parameters, its counts are taken: instances that have not read the rules yet send the
-// former ones under the same name.
+// settle is the time after a rule starts to count differently, in another unit or by other
+// parameters, before its counts are used. Instances that have not read the rules yet send the
+// former counts under the same name.
 const settle = 2 * time.Second
 
 // Reload puts other rules in force, numbered as [decode.Numbered.Next] numbers them after the
-// present ones. Homes is as in [DetectorConfig].
+// current ones. Homes is as in [DetectorConfig].
 //
-// A rule that counts the same in the same part keeps its windows: those of a length that it
-// still has keep all their counts. Of others, nothing is known of the time before now, so
-// they have no high count until they hold none of that time. A hot key stays hot until the
-// new thresholds say otherwise. If none of them is like one that held it, all of them hold
-// it until they know. Keys of rules that are gone cool now, and so do keys with a value that
-// is allowed now. What is listed with another limit or threshold is published at once.
+// A rule that counts the same in the same part keeps its windows of each length that it still
+// has, with all their counts. The counts of other windows before now are unknown, so they have
+// no high count until they hold none of that time. A hot key stays hot until the new thresholds
+// decide otherwise. If none of them is like one that held it, all of them hold it until they
+// know. Keys of removed rules cool now, and so do keys with a value that is allowed now. Listed
+// keys whose limit or threshold changed are published at once.
 //
-// Reload returns the listed keys of rules that still exist, and that this detector counts
-// anew or not at all. [Detector.TakeOver] keeps them hot in the detector that counts them.
+// Reload returns the listed keys of rules that still exist, and that this detector no longer
+// counts, or counts from zero. [Detector.TakeOver] keeps them hot in the detector that counts
+// them.
 func (d *Detector) Reload(n *decode.Numbered, homes []int, now time.Time) (left []rules.Hot) {
 	x := reload{d: d, n: n, was: d.numbered, before: d.rules, homes: d.cfg.Homes, now: d.latest(now)}
 	x.dropSuspects()
@@ -52,8 +53,8 @@ func (d *Detector) TakeOver(left []rules.Hot, now time.Time) {
 	d.takeOver(left, now, (*watched).presentAfter)
 }
 
-// Inherit is like [Detector.TakeOver] for keys that another process has published. What it
-// counted since then is unknown, so the bounds are those of this detector's own counts.
+// Inherit is like [Detector.TakeOver] for keys that another process has published. Its counts
+// since then are unknown, so the bounds are those of this detector's own counts.
 func (d *Detector) Inherit(published []rules.Hot, now time.Time) {
 	d.takeOver(published, now, (*watched).presentSince)
 	for _, r := range d.watches {
@@ -79,8 +80,8 @@ func (d *Detector) takeOver(left []rules.Hot, now time.Time, present func(*watch
 	d.publish(change)
 }
 
-// presentAfter returns the key with its present counts, or those that it had elsewhere before
-// if they are higher, and of the same window and unit.
+// presentAfter returns the key with its current counts. If its counts elsewhere before were
+// higher, and of the same window and unit, it returns those.
 func (w *watched) presentAfter(before *rules.Hot) rules.Hot {
 	h := w.present()
 	if before.Low > h.Low && before.Cause.Rate.Per == h.Cause.Rate.Per && before.Cause.Unit == h.Cause.Unit {
@@ -89,8 +90,8 @@ func (w *watched) presentAfter(before *rules.Hot) rules.Hot {
 	return h
 }
 
-// presentSince returns the key with its present counts, and the rate and the origins that it
-// was published with if they are not known here yet.
+// presentSince returns the key with its current counts. If its rate and its origins are not
+// known here yet, it returns the published ones.
 func (w *watched) presentSince(published *rules.Hot) rules.Hot {
 	h := w.present()
 	h.Rate = max(h.Rate, published.Rate)
@@ -100,7 +101,7 @@ func (w *watched) presentSince(published *rules.Hot) rules.Hot {
 	return h
 }
 
-// Listed returns the keys that are hot and listed, with their present counts.
+// Listed returns the keys that are hot and listed, with their current counts.
 func (d *Detector) Listed() (hot []rules.Hot) {
 	for _, r := range d.watches {
 		for _, w := range r.hot {
@@ -127,19 +128,19 @@ func (d *Detector) latest(now time.Time) time.Time {
 	return now
 }
 
-// reload is the work of [Detector.Reload].
+// reload is the state of one [Detector.Reload].
 type reload struct {
 	d      *Detector
 	n, was *decode.Numbered
-	before []*ruleWatch // by number
-	homes  []int        // of before
+	before []*ruleWatch // watches before, by number
+	homes  []int        // homes before
 	now    time.Time
-	as     map[*watched]rules.Hot // listed keys, as they were
+	as     map[*watched]rules.Hot // listed keys with their previous state
 	left   []rules.Hot
 	cool   []rules.Hot
 }
 
-// dropSuspects empties the list of suspects, which is made anew at the next scan.
+// dropSuspects empties the list of suspects, which the next scan fills again.
 func (x *reload) dropSuspects() {
 	for _, w := range x.d.suspects.clear() {
 		w.suspected = time.Time{}
@@ -147,7 +148,7 @@ func (x *reload) dropSuspects() {
 	}
 }
 
-// describe records how the listed keys stand.
+// describe records the state of the listed keys.
 func (x *reload) describe() {
 	x.as = make(map[*watched]rules.Hot)
 	for _, r := range x.before {
@@ -162,8 +163,8 @@ func (x *reload) describe() {
 	}
 }
 
-// continues reports whether the rule with a number was counted by this detector, and is
-// counted in the same way.
+// continues reports whether the rule with a number was counted by this detector, and is counted
+// in the same way.
 func (x *reload) continues(number int) bool {
 	return number < len(x.before) && x.before[number] != nil && x.n.Has(number) && x.homes[number] == x.d.cfg.Homes[number]
 }
@@ -204,14 +205,14 @@ func (x *reload) watch(p place) *ruleWatch {
 	return r
 }
 
-// former is a rule that was there, whose counts may still come.
+// former is a removed or changed rule, whose counts may still arrive.
 type former struct {
 	rule  rules.Rule
-	name  string // of its counts
+	name  string // name of its counts
 	until time.Time
 }
 
-// addFormer records which rules are gone, or count otherwise.
+// addFormer records the rules that were removed, or that now count differently.
 func (x *reload) addFormer() {
 	d := x.d
 	d.former = slices.DeleteFunc(d.former, func(f former) bool { return !f.until.After(x.now) })
@@ -223,8 +224,8 @@ func (x *reload) addFormer() {
 	}
 }
 
-// settled returns from when on what comes under the name of a rule's counts are its own: the
-// zero time if nothing else does.
+// settled returns the time from which on all counts under a rule's name are its own. It returns
+// the zero time if no former rule has that name.
 func (d *Detector) settled(rule *rules.Rule, namespace string, now time.Time) (from time.Time) {
 	for i := range d.former {
 		f := &d.former[i]
@@ -242,8 +243,8 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// begin records that nothing is known up to an instant of what v has and from, which it goes
-// on with, had not. A nil from had nothing. over is when all counts of before have come.
+// begin records that the counts of v up to now are unknown, except in the parts that v
+// continues from from. A nil from has no parts. All counts from before over have arrived.
 func (v *view) begin(from *view, now, over time.Time) {
 	pane := v.Index(now)
 	if from == nil {
@@ -270,7 +271,7 @@ func (v *view) begin(from *view, now, over time.Time) {
 // latest returns the newest pane that is or may be counted.
 func (v *view) latest() int64 { return max(v.Now(), v.newest) }
 
-// inherit goes on with the windows of a view that has the same panes.
+// inherit continues the windows of a view that has the same panes.
 func (v *view) inherit(from *view) {
 	v.Window = from.Window
 	if v.has(rules.Jump) {
@@ -284,12 +285,12 @@ func (v *view) inherit(from *view) {
 	v.was = from
 }
 
-// resize gives the window of a view another budget.
+// resize changes the budget of a view's window.
 func (v *view) resize(budget int64) {
 	number := v.was.number
 	for _, w := range v.was.watch.hot {
 		w.at[number] = -1
 	}
 	v.Window = v.Window.Resize(budget, func(t *window.Tag, i int32) { t.Owner.(*watched).at[number] = i })
-	v.was.Window = nil // not to hold both of each
+	v.was.Window = nil // so that both windows are not in memory together
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// saveReference copies what the keys of v are compared with. saved has the entries that the
-// snapshot has.
+// saveReference copies the values that the keys of v are compared with. saved has the entries
+// that are in the snapshot.
 func (v *view) saveReference(saved map[int32]bool) snapshot.Reference {
 	r := snapshot.Reference{Rule: v.watch.number, Pane: v.Pane, Panes: v.Panes, Newest: v.Now()}
 	if v.groups != nil {
@@ -30,7 +30,7 @@ func (v *view) saveReference(saved map[int32]bool) snapshot.Reference {
 	return r
 }
 
-// addReference adds what another shard has of the same window.
+// addReference adds the reference of another shard for the same window.
 func addReference(s *snapshot.Snapshot, r *snapshot.Reference) {
 	at := slices.IndexFunc(s.References, func(of snapshot.Reference) bool {
 		return of.Rule == r.Rule && of.Pane == r.Pane && of.Panes == r.Panes
@@ -45,7 +45,7 @@ func addReference(s *snapshot.Snapshot, r *snapshot.Reference) {
 	of.Others, of.Groups = snapshot.Bounds{Known: of.Newest + 1}, nil
 }
 
-// resumeReference continues what keys of another process were compared with.
+// resumeReference continues the values that keys of another process were compared with.
 func (d *Detector) resumeReference(r *snapshot.Reference) {
 	v := d.viewOf(r.Rule, r.Pane, r.Panes)
 	if v == nil {
@@ -57,13 +57,13 @@ func (d *Detector) resumeReference(r *snapshot.Reference) {
 	}
 }
 
-// savedMark is what another process knew of a key that t held hot, up to its cut.
+// savedMark is the state of a key that t held hot in another process, up to its cut.
 type savedMark struct {
-	below, until time.Time // windows that ended in between were below the exit
+	below, until time.Time // windows that ended between these times were below the exit
 	view         *snapshot.View
 }
 
-// takeSaved returns what another process knew of a key by t, or nil.
+// takeSaved returns the saved state of a key by t from another process, or nil.
 func (t *threshold) takeSaved(text string) *savedMark {
 	view := t.view.saved[text]
 	if view == nil {
@@ -78,18 +78,19 @@ func (t *threshold) takeSaved(text string) *savedMark {
 	return nil
 }
 
-// holds reports whether all windows that ended after those that s knows, and before the one that
-// ends with a pane, were below the exit. exit is that of the latter.
+// holds reports whether all windows that ended after those of s, and before the one that ends
+// with a pane, were below the exit. exit is that of the latter.
 func (s *savedMark) holds(w *watched, t *threshold, pane, exit int64) bool {
 	v := t.view
 	for last := pane - 1; last >= v.Index(s.until); last-- {
-		if last <= v.Now()-v.Kept() { // nothing is kept of it, and of those before it
+		if last <= v.Now()-v.Kept() { // no pane of it, or of earlier windows, is kept
 			if t.Kind != rules.Absolute {
-				exit = t.ExitCount(t.Rate.N) // whatever the key was compared with
+				exit = t.ExitCount(t.Rate.N) // the exit for the lowest reference
 			}
 			return s.high(w, v, v.Index(s.until)-int64(v.Panes)+1, pane) < uint64(exit)
 		}
-		// Of a window that is not kept whole, what is kept is the least that the key is compared with.
+		// If a window is kept in part only, the kept part is a lower bound of the counts that
+		// the key is compared with.
 		if s.high(w, v, last-int64(v.Panes)+1, last) >= uint64(w.exitEarlier(t, last)) {
 			return false
 		}
@@ -97,8 +98,8 @@ func (s *savedMark) holds(w *watched, t *threshold, pane, exit int64) bool {
 	return true
 }
 
-// high returns the most that w can have from a pane to another, [math.MaxUint64] if that is not
-// known. Panes that are no longer kept have what the snapshot had of them.
+// high returns the most that w can count from pane first to pane last, or [math.MaxUint64] if
+// it is unknown. Panes that are no longer kept have their counts from the snapshot.
 func (s *savedMark) high(w *watched, v *view, first, last int64) uint64 {
 	kept := max(first, v.Now()-v.Kept()+1)
 	_, high := v.Span(w.hash, []byte(w.text), last, last-kept+1)

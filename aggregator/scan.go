@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// watchSuspects looks for suspects among all keys, and publishes the suspects, when it is
-// time for either.
+// watchSuspects looks for suspects among all keys, and publishes the suspects, if either is
+// due.
 func (d *Detector) watchSuspects(now time.Time) {
 	s := &d.suspects
 	since := now.Sub(s.scanned)
@@ -28,13 +28,13 @@ func (d *Detector) watchSuspects(now time.Time) {
 // suspicion is a key that a scan found.
 type suspicion struct {
 	*threshold
-	entry    int32    // in the threshold's view; -1: none
-	w        *watched // nil: not known yet
+	entry    int32    // entry in the threshold's view, or -1
+	w        *watched // nil if the key is not watched yet
 	low      int64
 	nearness float64
 }
 
-// scanSuspects replaces the suspects by those of all keys that have a text, and learns how
+// scanSuspects replaces the suspects by those among all keys that have a text, and computes how
 // much can be hidden of the other keys.
 func (d *Detector) scanSuspects(now time.Time) {
 	s := &d.suspects
@@ -91,8 +91,8 @@ func (v *view) scan(found []suspicion, share int) []suspicion {
 	return found
 }
 
-// nearest returns the suspicions that are kept, those nearest to their threshold first: of
-// each rule its share before any beyond that.
+// nearest returns the suspicions to keep, those nearest to their threshold first. Each rule
+// gets its share before any gets more.
 func nearest(found []suspicion, share int) []suspicion {
 	slices.SortStableFunc(found, func(a, b suspicion) int { return cmp.Compare(b.nearness, a.nearness) })
 	if len(found) <= maxSuspects {
@@ -111,7 +111,7 @@ func nearest(found []suspicion, share int) []suspicion {
 	return append(due, others[:maxSuspects-len(due)]...)
 }
 
-// replaceSuspects makes the keys found the suspects, in place of those before.
+// replaceSuspects replaces the suspects by the keys found.
 func (d *Detector) replaceSuspects(found []suspicion, now time.Time) {
 	before := d.suspects.clear()
 	for _, f := range found {
@@ -136,8 +136,8 @@ func (d *Detector) replaceSuspects(found []suspicion, now time.Time) {
 	}
 }
 
-// overlookOthers makes rules that have as many suspects as they may look only at keys that
-// count at least as much as the lowest of these.
+// overlookOthers restricts rules without room for further suspects to keys that count at least
+// as much as the lowest suspect.
 func (d *Detector) overlookOthers(found []suspicion) {
 	lowest := make([]int64, len(d.rules))
 	for _, f := range found {

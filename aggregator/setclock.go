@@ -2,14 +2,16 @@ package aggregator
 
 import "time"
 
-// wallClock notices that the system's clock was set forward, by the monotonic one.
+// wallClock detects that the system's clock was set forward, by comparison with the monotonic
+// one.
 type wallClock struct{ last time.Time }
 
-// leastSet is by how much a clock is set to be noticed. Less is how clocks are kept right.
+// leastSet is the smallest step that is detected. Smaller steps occur when a clock is kept
+// right.
 const leastSet = time.Second
 
-// setForward returns by how much the clock was set forward since the last call, or 0. now is of
-// [time.Now].
+// setForward returns by how much the clock was set forward since the last call, or 0. now is a
+// result of [time.Now].
 func (c *wallClock) setForward(now time.Time) (by time.Duration) {
 	if !c.last.IsZero() {
 		by = now.Round(0).Sub(c.last.Round(0)) - now.Sub(c.last)
@@ -21,9 +23,9 @@ func (c *wallClock) setForward(now time.Time) (by time.Duration) {
 	return by
 }
 
-// setForward restarts the views for whose windows the clock was set forward by much: their counts
-// are of long ago at once, and all hot keys would cool. A smaller step leaves a window to end with
-// the counts that it has.
+// setForward restarts the views whose windows are at most four times as long as the step. Their
+// counts would be old at once, and all hot keys would cool. After a smaller step a window ends
+// with the counts that it has.
 func (d *Detector) setForward(now time.Time, by time.Duration) {
 	for _, r := range d.watches {
 		for _, v := range r.views {

@@ -10,34 +10,34 @@ import (
 )
 
 // shard is one detector, which owns a part of the keys. A reader that keeps up counts for the
-// shards itself: the packets are in its caches, and no goroutine has to be woken. When
-// another reader uses the shard, or packets wait in the socket and processors are idle, batches
-// go through a bounded queue to the shard's own goroutine, and come back empty.
+// shards itself: the packets are in its caches, and no goroutine has to be woken. If another
+// reader uses the shard, or packets wait in the socket and processors are idle, batches pass
+// through a bounded queue to the shard's own goroutine, and return empty.
 type shard struct {
 	queue   chan *batch
 	free    chan *batch
-	pending atomic.Int32 // batches that are queued or worked off
+	pending atomic.Int32 // number of batches in the queue or being counted
 	stats   atomic.Pointer[DetectorStats]
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	detector  *Detector
-	read      []time.Time // by reader: all packets that reached it before have been read
-	bounds    []int64     // by rule: the turn of the newest bound
-	losses    int64       // the turn of the newest loss
+	read      []time.Time // by reader, the time before which all packets that reached it have been read
+	bounds    []int64     // by rule, the turn of the newest bound
+	losses    int64       // turn of the newest loss
 	clock     wallClock
 	refreshed time.Time
 }
 
-// queued is how many batches a shard can be behind. When all are in use the readers wait and
-// the sockets' buffers fill. Packets that the system then drops are counted and appear as
-// gaps in the senders' sequences; streams push back on their senders.
+// queued is the number of batches that a shard can be behind. When all are in use, the readers
+// wait and the sockets' buffers fill. Packets that the system then drops are counted and appear
+// as gaps in the senders' sequences. Streams push back on their senders.
 const queued = 16
 
 // newShard returns a shard for a number of readers, each of which holds a batch.
 func newShard(d *Detector, readers int) *shard {
 	s := &shard{
 		detector: d, read: make([]time.Time, readers), bounds: make([]int64, len(d.rules)),
-		queue: make(chan *batch, queued+readers+1), // and a snapshot
+		queue: make(chan *batch, queued+readers+1), // and one for a snapshot
 		free:  make(chan *batch, queued+readers),
 	}
 	for range queued + readers {
@@ -47,8 +47,8 @@ func newShard(d *Detector, readers int) *shard {
 	return s
 }
 
-// run counts queued batches until the queue is closed and empty. The time is that of the
-// batches: a clock of its own would close panes whose counts still wait in a socket while its
+// run counts queued batches until the queue is closed and empty. It uses the time of the
+// batches. A clock of its own would close panes whose counts still wait in a socket while its
 // reader is held up.
 func (s *shard) run() {
 	for b := range s.queue {
@@ -63,15 +63,15 @@ func (s *shard) run() {
 		s.mu.Unlock()
 		b.reset()
 		s.pending.Add(-1)
-		s.free <- b // has room: there are no more batches than that
+		s.free <- b // has room for all batches that exist
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.report()
 }
 
-// tryWork counts a batch, and reports false if other batches have to be counted first: those
-// of a reader stay in order.
+// tryWork counts a batch. It reports false if other batches have to be counted first, since the
+// batches of a reader stay in order.
 func (s *shard) tryWork(b *batch) bool {
 	if !s.mu.TryLock() {
 		return false
@@ -84,8 +84,8 @@ func (s *shard) tryWork(b *batch) bool {
 	return true
 }
 
-// lockIdle locks the shard when all batches that were queued are counted. No more may be
-// queued meanwhile.
+// lockIdle locks the shard when all queued batches are counted. No more may be queued during
+// the call.
 func (s *shard) lockIdle() {
 	const look = 100 * time.Microsecond
 	for {
@@ -98,13 +98,13 @@ func (s *shard) lockIdle() {
 	}
 }
 
-// afterQueued has the shard's goroutine call f when it has counted all batches that were queued.
+// afterQueued makes the shard's goroutine call f when it has counted all queued batches.
 func (s *shard) afterQueued(f func(*Detector)) {
 	s.pending.Add(1)
 	s.queue <- &batch{saves: f} // has room: one at a time
 }
 
-// reload puts other rules in force. The caller has the lock.
+// reload puts other rules in force. The caller holds the lock.
 func (s *shard) reload(n *decode.Numbered, homes []int, now time.Time) (left []rules.Hot) {
 	left = s.detector.Reload(n, homes, now)
 	for len(s.bounds) < len(s.detector.rules) {
@@ -162,14 +162,14 @@ func (s *shard) take(b *batch) {
 	}
 }
 
-// advance records that a reader has read all packets that reached it before now, and moves
-// the detector on to the time before which all readers have.
+// advance records that a reader has read all packets that reached it before now. It moves the
+// detector on to the time before which all readers have.
 func (s *shard) advance(reader int, now time.Time) {
 	s.read[reader] = now
 	complete := now
 	for _, read := range s.read {
 		if read.IsZero() {
-			return // it has not begun
+			return // the reader has not begun
 		}
 		if read.Before(complete) {
 			complete = read
@@ -180,8 +180,8 @@ func (s *shard) advance(reader int, now time.Time) {
 	s.detector.AdvanceTo(now, complete.Add(-s.detector.lag))
 }
 
-// hear records what decoders know of missing packets. Each report replaces those before it,
-// so a report that a later one of another reader has overtaken is ignored.
+// hear passes the decoders' reports of missing packets to the detector. Each report replaces
+// those before it, so a report that a later one of another reader has overtaken is ignored.
 func (s *shard) hear(b *batch) {
 	for i := range b.missing {
 		s.detector.Missing(b.missing[i])

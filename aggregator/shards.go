@@ -32,8 +32,8 @@ func NewShards(c DetectorConfig, n, readers int) *Shards {
 func (s *Shards) Feed(reader int) *Feed { return s.feeds[reader] }
 
 // Reload puts other rules in force, numbered as [decode.Numbered.Next] numbers them after the
-// present ones: in all shards at the same place in the order of the counts. No feed may be
-// used meanwhile. It waits until what the feeds have passed on is counted.
+// current ones: in all shards at the same place in the order of the counts. No feed may be used
+// during the call. It waits until all counts that the feeds have passed on are counted.
 func (s *Shards) Reload(n *decode.Numbered, now time.Time) {
 	all := homes(n.ByNumber(), len(s.shards))
 	for _, shard := range s.shards {
@@ -56,7 +56,7 @@ func (s *Shards) Reload(n *decode.Numbered, now time.Time) {
 }
 
 // Inherit makes keys hot that another process published, each in the shard that counts it
-// ([Detector.Inherit]). It returns those whose rule finds no hot keys any more. It must not be
+// ([Detector.Inherit]). It returns the keys whose rule no longer finds hot keys. It must not be
 // called during a reload.
 func (s *Shards) Inherit(n *decode.Numbered, published []rules.Hot, now time.Time) (gone []rules.Hot) {
 	to, gone := s.placeHot(n, published)
@@ -68,7 +68,8 @@ func (s *Shards) Inherit(n *decode.Numbered, published []rules.Hot, now time.Tim
 	return gone
 }
 
-// placeHot sorts hot keys by the shard that counts them. No shard counts those that are gone.
+// placeHot sorts hot keys by the shard that counts them. gone are the keys that no shard
+// counts.
 func (s *Shards) placeHot(n *decode.Numbered, hot []rules.Hot) (to [][]rules.Hot, gone []rules.Hot) {
 	to = make([][]rules.Hot, len(s.shards))
 	for _, h := range hot {
@@ -83,7 +84,7 @@ func (s *Shards) placeHot(n *decode.Numbered, hot []rules.Hot) (to [][]rules.Hot
 	return to, gone
 }
 
-// moveHot gives hot keys to the shards that count them from now on.
+// moveHot passes hot keys to the shards that count them from now on.
 func (s *Shards) moveHot(n *decode.Numbered, left []rules.Hot, now time.Time) {
 	to, _ := s.placeHot(n, left)
 	for i, hot := range to {
@@ -93,8 +94,8 @@ func (s *Shards) moveHot(n *decode.Numbered, left []rules.Hot, now time.Time) {
 	}
 }
 
-// Run counts what readers do not count themselves. It returns after [Shards.Close], when all
-// is counted.
+// Run counts the batches that readers do not count themselves. It returns after [Shards.Close],
+// when all are counted.
 func (s *Shards) Run() {
 	var running sync.WaitGroup
 	for _, shard := range s.shards {

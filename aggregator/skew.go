@@ -16,14 +16,14 @@ func (s *skewRange) add(skew time.Duration) {
 	s.later, s.earlier = max(s.later, skew), max(s.earlier, -skew)
 }
 
-// ruleSkew is the range of the counts of a rule lately: of a span and of the one before it.
+// ruleSkew is the recent range of a rule's counts: of the current span and of the previous one.
 type ruleSkew struct {
 	span           time.Duration
 	from           time.Time
 	present, spent skewRange
 }
 
-// minSkewSpan is the least span of a [ruleSkew], so that a sender in each is heard.
+// minSkewSpan is the least span of a [ruleSkew], so that each sender is heard in it.
 const minSkewSpan = 30 * time.Second
 
 // add records the skew of a count, which is not zero.
@@ -46,18 +46,18 @@ func (s *ruleSkew) at(now time.Time) skewRange {
 	return skewRange{max(s.present.later, s.spent.later), max(s.present.earlier, s.spent.earlier)}
 }
 
-// skews are the counts of a hot key that may be of other panes than those they are placed in,
-// because the clocks of their senders are not known better. Its bounds leave the counts of other
-// senders alone, so they stay narrow if one clock of many is off.
+// skews are the counts of a hot key that may belong to other panes than the ones they are
+// placed in, because the clocks of their senders are not known better. The bounds do not widen
+// for the counts of other senders, so they stay narrow if one clock of many is off.
 type skews struct {
 	view   *view
-	from   int64      // counts of panes before it were not all seen here
-	newest int64      // pane
-	panes  []skewPane // by pane: a ring; nil without such counts
+	from   int64      // first pane whose counts were all recorded here
+	newest int64      // newest pane
+	panes  []skewPane // ring of panes; nil if no count has a skew
 }
 
-// skewPane is what is placed in a pane and may be of later panes, or of earlier ones, up to so
-// many.
+// skewPane holds the counts placed in a pane that may belong to later panes, or to earlier
+// ones, and how many panes away.
 type skewPane struct{ later, earlier, reachLater, reachEarlier int64 }
 
 // record adds a count of the key to v.
@@ -82,7 +82,7 @@ func (s *skews) record(v *view, c *decode.Count) {
 		s.panes[ring.Slot(s.newest, size)] = skewPane{}
 	}
 	if s.newest-pane >= size {
-		return // no window has it
+		return // no window holds it
 	}
 	p, reach := &s.panes[ring.Slot(pane, size)], v.Index(c.When.Add(c.Skew))-pane
 	if reach > 0 {
@@ -92,8 +92,8 @@ func (s *skews) record(v *view, c *decode.Count) {
 	}
 }
 
-// around returns how many of the counts that are placed in the panes from first to last may be
-// of others, and how many of those placed in others may be of these.
+// around returns how many of the counts that are placed in the panes from first to last may
+// belong to others, and how many counts placed in others may belong to these.
 func (s *skews) around(first, last int64) (out, in int64) {
 	size := int64(len(s.panes))
 	for pane := s.newest; size > 0 && pane > s.newest-size && pane >= s.from; pane-- {
@@ -119,8 +119,8 @@ func (s *skews) around(first, last int64) (out, in int64) {
 }
 
 // addSkew widens the bounds of a hot key in the window that ends with a pane by the counts that
-// may be on the other side of the window's ends. Of panes whose senders were not recorded, since
-// the key was not hot, they may be all.
+// may belong to the other side of the window's ends. While the key was not hot, the senders
+// were not recorded, and all counts of those panes may be such.
 func (w *watched) addSkew(h *rules.Hot, last int64) {
 	v := w.by.view
 	most := w.rule.skew.at(v.Start(last))

@@ -13,11 +13,13 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Save has each shard copy at most so many of its keys, with their counts and what they are
-// compared with, when it has counted all that the feeds have passed on by now. No feed may be
-// used during the call. Bounds leave out the gaps that are carried, by their IDs. wait waits for
-// the copies and adds them to a snapshot, the keys nearest to a threshold first. It returns how
-// many keys more there are.
+// Save makes each shard copy its keys, with their counts and the references that they are
+// compared with. most bounds the keys of all shards together. A shard copies when it has
+// counted all that the feeds have passed on by now. No feed may be used during the call. Bounds
+// leave out the carried gaps, given by their IDs.
+//
+// wait waits for the copies and adds them to a snapshot, the keys nearest to a threshold first.
+// It returns the number of further keys.
 func (s *Shards) Save(most int, carried map[uint64]bool) (wait func(to *snapshot.Snapshot) (dropped int)) {
 	parts := make(chan saved, len(s.shards))
 	for _, shard := range s.shards {
@@ -43,7 +45,7 @@ func (s *Shards) Save(most int, carried map[uint64]bool) (wait func(to *snapshot
 	}
 }
 
-// saved is what a snapshot has of a shard.
+// saved is the part of a snapshot from one shard.
 type saved struct {
 	keys       []snapshot.Key
 	references []snapshot.Reference
@@ -51,9 +53,9 @@ type saved struct {
 }
 
 // Resume adds to each shard the counts of its keys that another process saved, numbered by the
-// rules in force, with what they are compared with, and then what f reports of the packets in
-// between. No feed may be used during the call. It waits until what the feeds have passed on is
-// counted.
+// rules in force, and the references that they are compared with. Then it adds f's reports of
+// the packets in between. No feed may be used during the call. It waits until all counts that
+// the feeds have passed on are counted.
 func (s *Shards) Resume(of *snapshot.Snapshot, f func(decode.Handler)) {
 	feed := &Feed{turns: s.feeds[0].turns, shards: s.shards, homes: s.feeds[0].homes}
 	for _, shard := range s.shards {
@@ -77,8 +79,8 @@ func (s *Shards) Resume(of *snapshot.Snapshot, f func(decode.Handler)) {
 	}
 }
 
-// save copies the hot keys, and those of half a threshold or more: of more than most the hot
-// ones first, and then those nearest to their threshold.
+// save copies the hot keys, and the keys with half a threshold or more. If there are more than
+// most, it prefers the hot ones, and then those nearest to their threshold.
 func (d *Detector) save(most int) (s saved) {
 	type named struct {
 		rule     *ruleWatch
@@ -143,8 +145,8 @@ func (d *Detector) save(most int) (s saved) {
 	return s
 }
 
-// savedBelow returns since when the windows of v have been below the exits of the thresholds
-// that hold w hot. A nil w has none.
+// savedBelow returns the times since which the windows of v have been below the exits of the
+// thresholds that hold w hot. A nil w has none.
 func (w *watched) savedBelow(v *view) (below []snapshot.Below) {
 	if w == nil {
 		return nil
@@ -157,7 +159,7 @@ func (w *watched) savedBelow(v *view) (below []snapshot.Below) {
 	return below
 }
 
-// exitTerms returns what the exit of t depends on beside counts.
+// exitTerms returns the settings that the exit of t depends on.
 func (t *threshold) exitTerms() string {
 	return fmt.Sprint(t.Kind, t.Rate.N, t.Factor, t.Over, t.Top, t.Exit)
 }
@@ -192,8 +194,8 @@ func (d *Detector) resume(k *snapshot.Key, hash uint64) {
 	}
 }
 
-// viewOf returns the view of a rule by the shape of its window, if it has all that this process
-// has heard, and nil otherwise.
+// viewOf returns the view of a rule by the shape of its window, if it has all counts that this
+// process has received, and nil otherwise.
 func (d *Detector) viewOf(rule int, pane time.Duration, panes int) *view {
 	if d.rules[rule] == nil {
 		return nil

@@ -8,11 +8,11 @@ func (w *watched) highIn(v *view, pane int64) int64 {
 		_, high := v.Bounds(i, pane)
 		return high
 	}
-	return v.least - 1 + v.bound // else it had an entry
+	return v.least - 1 + v.bound // with a higher count it would have an entry
 }
 
-// countAndNeed returns the low count of a hot key in the newest window that is over, and the
-// count that it needs there: to stay hot if listed is true, and to become hot otherwise.
+// countAndNeed returns the low count of a hot key in the newest ended window, and the count
+// that it needs there: to stay hot if listed is true, and to become hot otherwise.
 func (w *watched) countAndNeed(listed bool) (low, least int64) {
 	v := w.by.view
 	low, _ = w.bounds(v, v.closed)
@@ -23,7 +23,7 @@ func (w *watched) countAndNeed(listed bool) (low, least int64) {
 	return low, n.enter
 }
 
-// isOver reports whether the window that made the key hot is over.
+// isOver reports whether the window that made the key hot has ended.
 func (w *watched) isOver() bool {
 	v := w.by.view
 	return v.closed != ring.Never && !v.Start(v.closed+1).Before(w.marks[w.by.number].over)
@@ -38,15 +38,15 @@ func (w *watched) lowIn(v *view, pane int64) int64 {
 	return 0
 }
 
-// needs returns the counts that decide whether t makes or holds w hot, in the window that
-// ends with a pane.
+// needs returns the counts that decide whether t makes or holds w hot, in the window that ends
+// with a pane.
 func (w *watched) needs(t *threshold, pane int64) needs {
 	i := w.at[t.view.number]
 	return t.needs(w.exception, i, t.view.Name(i), pane)
 }
 
-// bounds returns the low and high count of w in the window of v that ends with a pane. The
-// key has an entry there.
+// bounds returns the low and high count of w in the window of v that ends with a pane. The key
+// has an entry there.
 func (w *watched) bounds(v *view, pane int64) (low, high int64) {
 	return v.Bounds(w.at[v.number], pane)
 }

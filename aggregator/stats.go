@@ -2,27 +2,27 @@ package aggregator
 
 import "time"
 
-// DetectorStats are a detector's figures.
+// DetectorStats are the counters and gauges of a detector.
 type DetectorStats struct {
 	Keys      int64   // keys with a count of their own
 	Hot       int64   // keys that are hot and listed
-	Explained int64   // keys that are hot for no other reason than one that is listed
+	Explained int64   // keys that are hot but not listed, as a listed key explains them
 	Usual     int64   // keys that are listed as usual
-	Spared    int64   // of these, keys that are not limited, as another key explains the rise
+	Spared    int64   // usual keys that are not limited, as another key explains the rise
 	Suspects  int64   // keys that may be hot
-	Memory    int64   // bytes that the keys hold
-	Evicted   int64   // keys that made room for others
+	Memory    int64   // memory of the keys in bytes
+	Evicted   int64   // keys that were evicted
 	Unnamed   int64   // counts of hot keys whose name had no room
 	Late      int64   // counts that arrived too late for any pane
-	Floor     int64   // the most that can be hidden of any key, of all rules
-	Floors    []int64 // the same by the rules' numbers
-	// Reached is the readers' time up to which all shards have worked; zero if none has
-	// reported yet, and of a detector without shards. While a source runs it is at most some
-	// seconds old, whether anything arrives or not.
+	Floor     int64   // most that can be hidden of any key, of all rules
+	Floors    []int64 // floors by rule number
+	// Reached is the readers' time up to which all shards have worked. It is zero if none has
+	// reported yet, and for a detector without shards. While a source runs it is at most some
+	// seconds old, whether packets arrive or not.
 	Reached time.Time
 }
 
-// Stats returns the figures.
+// Stats returns the counters and gauges.
 func (d *Detector) Stats() DetectorStats {
 	s := DetectorStats{Suspects: int64(len(d.suspects.list)), Unnamed: d.unnamed, Floors: make([]int64, len(d.rules))}
 	for _, r := range d.watches {
@@ -57,7 +57,7 @@ func (d *Detector) Stats() DetectorStats {
 	return s
 }
 
-// Merge adds the figures of another part.
+// Merge adds the counters and gauges of another part.
 func (s *DetectorStats) Merge(part *DetectorStats) {
 	s.Keys += part.Keys
 	s.Hot += part.Hot
@@ -81,8 +81,8 @@ func (s *DetectorStats) Merge(part *DetectorStats) {
 	}
 }
 
-// Floor returns the most that can be hidden of any key in one of the windows of a rule,
-// which is given by its number.
+// Floor returns the most that can be hidden of any key in one of the windows of a rule, given
+// by its number.
 func (d *Detector) Floor(rule int) int64 {
 	r := d.rules[rule]
 	if r == nil {

@@ -8,15 +8,15 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// suspects are the keys that may be hot: their reported counts are below a threshold, but not
-// with what could be hidden besides. Lost packets are not taken into account, or all keys
+// suspects are the keys that may be hot: their reported counts are below a threshold, but their
+// reported and hidden counts together are not. Lost packets are not considered, or all keys
 // would be suspect. Suspects are found on every count, and once a second among all keys.
 type suspects struct {
 	part      int
-	share     int // of maxSuspects, that each rule is guaranteed
+	share     int // part of maxSuspects that each rule is guaranteed
 	list      []*watched
-	added     bool // since they were published
-	hadSome   bool // when they were published
+	added     bool // whether keys were added since the last publication
+	hadSome   bool // whether the last publication had keys
 	published time.Time
 	scanned   time.Time
 }
@@ -26,8 +26,8 @@ const (
 	// guaranteed an equal part of it, and the rest is for the keys nearest to their
 	// threshold. Counts alone would not compare, as bytes are many and requests few.
 	maxSuspects = 1000
-	// scanEvery is how often all keys are scanned, and tellEvery the least time between
-	// publications when suspects are added.
+	// scanEvery is the interval in which all keys are scanned. tellEvery is the least time
+	// between publications when suspects are added.
 	scanEvery = time.Second
 	tellEvery = 100 * time.Millisecond
 )
@@ -50,7 +50,7 @@ func (s *suspects) add(w *watched, t *threshold, since time.Time) {
 	s.added = true
 }
 
-// hide sets how much can be hidden of the keys of a view.
+// hide sets the bound of the hidden counts of a view's keys.
 func (s *suspects) hide(v *view, bound int64) {
 	if s.full(v.watch) {
 		v.bound = bound

@@ -30,13 +30,13 @@ func (t *threshold) replacedBy(x *rules.Exception) bool {
 // threshold when all counts of a pane have arrived.
 func (t *threshold) comparesKeys() bool { return t.Kind == rules.Share || t.Kind == rules.Top }
 
-// isJudgedAtEnd reports whether keys are judged by t when a pane is over: also by a jump
-// while counts are held back, as its baseline is known by then.
+// isJudgedAtEnd reports whether keys are judged by t when a pane has ended. That includes a
+// jump while counts are held back, as its baseline is known by then.
 func (t *threshold) isJudgedAtEnd() bool {
 	return t.comparesKeys() || t.Kind == rules.Jump && t.view.Held() > 0
 }
 
-// cause returns the threshold as it is published of a key that comes under exception x.
+// cause returns the threshold as it is published for a key with exception x.
 func (t *threshold) cause(x *rules.Exception) rules.Cause {
 	c := t.Cause(t.rule.Count)
 	if x != nil && t.replacedBy(x) {
@@ -46,7 +46,7 @@ func (t *threshold) cause(x *rules.Exception) rules.Cause {
 }
 
 // needs returns the counts that decide on a key in the window that ends with pane last. i is
-// its entry in the threshold's view, and x the exception that it comes under.
+// its entry in the threshold's view, and x the exception that applies to it, or nil.
 func (t *threshold) needs(x *rules.Exception, i int32, text []byte, last int64) needs {
 	if x != nil && x.Action == rules.Allow {
 		return unreachable
@@ -75,7 +75,7 @@ func (t *threshold) reached(count int64) needs {
 }
 
 // raise raises n to the threshold's factor of a reference. low and high bound the reference's
-// count within so many windows; high may be [rules.Unknown].
+// count in a number of windows; high may be [rules.Unknown].
 func (n *needs) raise(t *threshold, low, high int64, windows rules.Fraction) {
 	mean := windows.Inverse()
 	if high == rules.Unknown {
@@ -89,7 +89,7 @@ func (n *needs) raise(t *threshold, low, high int64, windows rules.Fraction) {
 	}
 }
 
-// exceptionOf returns the exception that a key comes under, or nil.
+// exceptionOf returns the exception that applies to a key, or nil.
 func (r *ruleWatch) exceptionOf(w *watched, text []byte) *rules.Exception {
 	switch {
 	case len(r.rule.Except) == 0:

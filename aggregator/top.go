@@ -10,7 +10,7 @@ import (
 // rank ranks the keys by the window that ends with a pane.
 func (t *threshold) rank(pane int64) {
 	v, k := t.view, &t.ranking
-	lacks, before := v.LacksAny(pane), v.Unlisted(pane) // keys that have no count here may have some of before
+	lacks, before := v.LacksAny(pane), v.Unlisted(pane) // keys without a count here may have earlier ones
 	k.lows, k.highs, k.pane, k.floor = k.lows[:0], k.highs[:0], pane, v.FloorAt(pane)+max(0, lacks)+max(0, before)
 	k.unknown = v.NamesRanOut(pane) || lacks == rules.Unknown || before == rules.Unknown
 	v.Each(0, func(i int32) {
@@ -18,7 +18,7 @@ func (t *threshold) rank(pane int64) {
 		if low >= t.Rate.N {
 			k.lows = append(k.lows, low)
 		}
-		switch { // a key whose low is less may have as many all the same
+		switch { // a key with a lower low count may still have as many
 		case high == rules.Unknown:
 			k.unknown = true
 		case high >= t.Rate.N:
@@ -48,15 +48,15 @@ func (t *threshold) rankEarlier(pane int64) ranking {
 
 func descending(a, b int64) int { return cmp.Compare(b, a) }
 
-// ranked raises n to the counts that tell entry i from the others: a key is among the top if
-// fewer keys than those can have as many.
+// ranked raises n to the counts that separate entry i from the others: a key is among the top k
+// if fewer than k others can have as many.
 func (t *threshold) ranked(n *needs, i int32) {
 	k := &t.ranking
-	low, high := t.view.Bounds(i, k.pane) // in the ranking itself, if they reach the least count
+	low, high := t.view.Bounds(i, k.pane) // part of the ranking, if they reach the least count
 	if k.unknown {
 		n.enter = rules.Unknown
 	} else {
-		if k.floor > 0 { // a key that is not ranked
+		if k.floor > 0 { // a key that is not in the ranking may have that much
 			n.enter = max(n.enter, t.Rate.N+k.floor)
 		}
 		if rival, ok := kth(k.highs, t.Threshold.Top, high, high >= t.Rate.N); ok {

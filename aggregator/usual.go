@@ -7,23 +7,24 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// A parameter that is on nearly all requests, or whose count hardly changes, may be above its
-// threshold for ever. It does not show what is unusual now, and a limit on it would limit all
-// users. Such a key is usual. A usual key hides only usual keys, and it is not limited while
-// listed hot keys beside it explain by how much its count exceeds its mean.
+// A parameter that is on nearly all requests, or whose count hardly changes, may always be
+// above its threshold. It does not show the unusual key of the moment, and a limit on it would
+// limit all users. Such a key is usual. A usual key explains only usual keys. It is spared,
+// which means listed but not limited, while a listed key that is not usual is related to it
+// (see kin.go), and such keys explain the excess of its count over its mean.
 //
-// The mean is that of the last ten windows that lie whole between multiples of the window's
-// length and before the present one. Only hot keys have a mean, so counting costs nothing.
-// The windows before a key became hot are known if they are still kept, and are taken for 0
-// otherwise. So a key is usual only if that is certain, by half a threshold at most, and is
-// usual no longer when a whole threshold is not explained; the margin keeps it from
-// alternating by chance.
+// The mean covers the last ten whole windows before the current one. A whole window lies
+// between multiples of the window's length. Only hot keys have a mean, so counting costs
+// nothing. The windows before a key became hot are known if they are still kept, and count as 0
+// otherwise. So a key becomes usual by its mean only if the excess is certainly below half a
+// threshold. It is no longer usual when a whole threshold of the excess is not explained. The
+// margin keeps it from alternating by chance.
 
 // usualShare of usualOf is the part of its route's requests that makes a key usual: 9 of 10.
 const usualShare, usualOf = 9, 10
 
-// recall records the windows of a key that are still kept when it becomes hot in a pane: the
-// newest of them has ended by then, and may lie in part in the window that ends with the pane.
+// recall records the whole windows of a key that are still kept when it becomes hot in a pane.
+// The newest of them has ended by then, and may overlap the window that ends with the pane.
 func (w *watched) recall(v *view, pane int64) {
 	panes := int64(v.Panes)
 	for end := v.wholeBefore(pane + panes); end-panes+1 > v.Now()-v.Kept() && end-panes+1 >= v.began && v.began != ring.Never; end -= panes {
@@ -47,37 +48,37 @@ func (h *habit) window(v *view, end int64) *habitWindow {
 	return &h.windows[ring.Slot(number, int64(len(h.windows)))]
 }
 
-// isWhole reports whether the window that ends with a pane lies between multiples
-// of its length.
+// isWhole reports whether the window that ends with a pane lies between multiples of its
+// length.
 func (v *view) isWhole(end int64) bool {
 	return base.FloorDiv(end+1, int64(v.Panes))*int64(v.Panes) == end+1
 }
 
-// wholeBefore returns the last pane of the newest whole window before the one that ends with
-// a pane.
+// wholeBefore returns the last pane of the newest whole window before the one that ends with a
+// pane.
 func (v *view) wholeBefore(end int64) int64 {
 	panes := int64(v.Panes)
 	return base.FloorDiv(end-panes+1, panes)*panes - 1
 }
 
-// isOnNearlyAll reports whether low counts are nine tenths of the route's requests
-// for certain, in the window that ends with a pane.
+// isOnNearlyAll reports whether low, the key's count, is certainly nine tenths of the route's
+// requests or more, in the window that ends with a pane.
 func (w *watched) isOnNearlyAll(v *view, end, low int64) bool {
 	_, high := v.totals.Of([]byte(w.text)).Bounds(v.Window, end)
 	return high != rules.Unknown && low > 0 && low <= high && low*usualOf >= high*usualShare
 }
 
-// mean is what is known of a key's ten windows before the one that ends with a
-// pane, or of as many as were seen.
+// mean is the mean of a key's ten whole windows before the one that ends with a pane, or of as
+// many as were seen.
 type mean struct {
-	known     bool // at least one was seen
+	known     bool // whether at least one window was seen
 	low, high float64
 	highKnown bool
-	byShare   bool // nine tenths of the route's requests in each that had some
+	byShare   bool // whether the key was on nine tenths of the route's requests, in each window that had some
 }
 
-// mean is the mean of the ten windows before the one that ends with a pane, or of as many as
-// were seen.
+// mean returns the mean of the ten whole windows before the one that ends with a pane, or of as
+// many as were seen.
 func (w *watched) mean(v *view, pane int64) (m mean) {
 	panes, began := int64(v.Panes), int64(ring.Never)
 	if t := v.totals.Of([]byte(w.text)); t != nil {
@@ -115,7 +116,7 @@ func (w *watched) mean(v *view, pane int64) (m mean) {
 }
 
 // judgeUsual decides which hot keys of a rule are usual, by the window of v that ends with a
-// pane.
+// pane. It judges the keys whose threshold has this view.
 func (d *Detector) judgeUsual(v *view, pane int64) {
 	r, end := v.watch, v.Start(pane+1)
 	for _, w := range r.hot {
@@ -133,7 +134,7 @@ func (d *Detector) judgeUsual(v *view, pane int64) {
 	}
 	r.findParts(v, pane)
 	d.judgeUnusual(v, pane)
-	for _, byShare := range []bool{true, false} { // one that is so by its share goes before
+	for _, byShare := range []bool{true, false} { // a key that is usual by its share takes precedence
 		for _, w := range r.hot {
 			if w.by.view == v && !w.usual && w.isOver() && r.parse(w) && r.becomesUsual(w, pane, byShare) && !r.isBesideUsual(w, byShare) {
 				w.usual, w.usualSince = true, end
@@ -143,9 +144,8 @@ func (d *Detector) judgeUsual(v *view, pane int64) {
 	}
 }
 
-// becomesUsual reports whether a hot key is usual now, by its share or by its mean. A key
-// that would not be hot without the hot keys beside it is not usual, as no other user would
-// be limited.
+// becomesUsual reports whether a hot key is usual now, by its share or by its mean. A key that
+// would not be hot without related hot keys is not usual, as no other user would be limited.
 func (r *ruleWatch) becomesUsual(w *watched, pane int64, byShare bool) bool {
 	v := w.by.view
 	low, high := w.bounds(v, pane)
@@ -156,15 +156,15 @@ func (r *ruleWatch) becomesUsual(w *watched, pane int64, byShare bool) bool {
 		return false
 	case byShare && m.known:
 		return w.byShare && m.byShare
-	case byShare: // nothing was seen before the present window
+	case byShare: // no window before the current one was seen
 		return w.byShare && v.began != ring.Never && pane-int64(v.Panes)+1 >= v.began
 	}
 	return m.known && high != rules.Unknown && 2*(float64(high)-m.low) < float64(n.enter)
 }
 
-// isBesideUsual reports whether a key became hot beside one that was already usual: then the
-// key is what is unusual, until it cools, however long it lasts. Of two steady keys the one
-// on nearly all requests is the usual one.
+// isBesideUsual reports whether a key became hot when a related key was already usual. Then the
+// key is the unusual one, until it cools, however long it lasts. If both keys are steady, the
+// one on nearly all requests is the usual one.
 func (r *ruleWatch) isBesideUsual(w *watched, byShare bool) (beside bool) {
 	r.eachUsualKin(w, func(u *watched) {
 		if u.byShare && !byShare || u.usualSince.Before(w.hotSince) {
@@ -174,10 +174,10 @@ func (r *ruleWatch) isBesideUsual(w *watched, byShare bool) (beside bool) {
 	return beside
 }
 
-// judgeUnusual decides which usual keys no longer are, by the keys that are listed so far:
-// those that exceed their mean by a threshold which hot keys beside them do not explain,
-// unless they are on nearly all requests; and those that would not be hot without hot keys
-// beside them.
+// judgeUnusual decides which usual keys are no longer usual, by the keys that are listed so
+// far. A key that would not be hot without related unusual keys is no longer usual. Neither is
+// a key whose excess over its mean is a threshold more than related listed keys explain, unless
+// it is on nearly all requests.
 func (d *Detector) judgeUnusual(v *view, pane int64) {
 	r, end := v.watch, v.Start(pane+1)
 	r.findListedKin(v, pane)
@@ -201,8 +201,8 @@ func (d *Detector) judgeUnusual(v *view, pane int64) {
 	}
 }
 
-// judgeSpared decides which usual keys are spared, once it is decided which keys are listed.
-// What is unknown changes nothing.
+// judgeSpared decides which usual keys are spared, after the decision on the listed keys. A key
+// whose counts are unknown keeps its state.
 func (d *Detector) judgeSpared(v *view, pane int64) {
 	r, end := v.watch, v.Start(pane+1)
 	r.findListedKin(v, pane)
@@ -236,8 +236,8 @@ func (r *ruleWatch) isSpared(w *watched, pane int64) bool {
 	return w.related && !w.exceeds
 }
 
-// excess returns by how much a key's count exceeds its mean at least, without the part that
-// listed hot keys beside it can explain.
+// excess returns a lower bound of the amount by which a key's count exceeds its mean, without
+// the part that related listed hot keys can explain.
 func (w *watched) excess(v *view, pane int64) (excess float64, known bool) {
 	m := w.mean(v, pane)
 	if !m.highKnown || w.explained == rules.Unknown {

@@ -12,11 +12,11 @@ type VerdictKind uint8
 // Kinds of verdicts.
 const (
 	Entered          VerdictKind = iota // a threshold was passed
-	Left                                // a threshold no longer says that the key is hot
+	Left                                // a threshold no longer holds the key hot
 	verdictExplained                    // hot, but not listed: another key explains its traffic
 	verdictListed                       // listed after all
-	verdictUsual                        // published as usual: the count is no higher than always
-	verdictUnusual                      // usual no longer
+	verdictUsual                        // published as usual: the count is always that high
+	verdictUnusual                      // no longer usual
 	verdictSpared                       // usual and not limited, as another key explains the rise
 	verdictUnspared                     // limited again
 )
@@ -31,14 +31,14 @@ func (d VerdictKind) String() string {
 	return "invalid"
 }
 
-// Verdict is one decision about a key, with what it was made from.
+// Verdict is one decision about a key, with the values that it is based on.
 type Verdict struct {
 	rules.Key
 	Kind      VerdictKind
-	Threshold *rules.Threshold // of the rule
+	Threshold *rules.Threshold // threshold of the rule
 	At        time.Time
-	// Low and High bound the count in the threshold's window; High may be
-	// [rules.Unknown]. Of a count that was sampled they bound the estimate.
+	// Low and High bound the count in the threshold's window. High may be [rules.Unknown]. If
+	// the count was sampled, they bound the estimate.
 	Low, High int64
 	// Against is the count that the low count reached, or that the high count is below.
 	Against int64

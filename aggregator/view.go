@@ -38,10 +38,10 @@ func layOut(number int, rule *rules.Rule) *ruleWatch {
 	return r
 }
 
-// open opens the views. Of a rule that takes the place of another, which counts the same, they
-// continue those of the other that have the same window.
+// open opens the views. If the rule replaces before, which counts the same, its views continue
+// those of before with the same window.
 func (r *ruleWatch) open(days *baseline.Days, budget int64, late time.Duration, before *ruleWatch) {
-	parts := int64(len(r.views)) // and as much for each history
+	parts := int64(len(r.views)) // one part for each view and each history
 	for _, v := range r.views {
 		if v.has(rules.Jump) {
 			parts++
@@ -68,7 +68,7 @@ func (r *ruleWatch) open(days *baseline.Days, budget int64, late time.Duration, 
 	}
 }
 
-// viewLike returns the view that has the same window as v, or nil. A nil r has none.
+// viewLike returns the view that has the same window as v, or nil. A nil r has no views.
 func (r *ruleWatch) viewLike(v *view) *view {
 	if r == nil {
 		return nil
@@ -81,14 +81,15 @@ func (r *ruleWatch) viewLike(v *view) *view {
 	return nil
 }
 
-// judgesAtEnd reports whether keys that no threshold holds hot are judged when a pane is over.
+// judgesAtEnd reports whether keys that no threshold holds hot are judged when a pane has
+// ended.
 func (v *view) judgesAtEnd() bool { return v.ranks || v.history != nil && v.Held() > 0 }
 
 func (v *view) has(kind rules.Kind) bool {
 	return slices.ContainsFunc(v.thresholds, func(t *threshold) bool { return t.Kind == kind })
 }
 
-// open makes the windows of a view, or goes on with those of from, if that is not nil.
+// open creates the windows of a view, or continues those of from if it is not nil.
 func (v *view) open(budget int64, late time.Duration, from *view) {
 	if from != nil {
 		v.inherit(from)
@@ -96,8 +97,7 @@ func (v *view) open(budget int64, late time.Duration, from *view) {
 		v.began, v.newest, v.closed, v.busy = ring.Never, ring.Never, ring.Never, ring.Never
 	}
 	w := v.thresholds[0].Window()
-	// One pane more: the window that is looked at ends before the pane that was
-	// the present one a lag ago.
+	// One more pane, since the judged window ends before the pane that was current a lag ago.
 	grace := int64((late+w.Pane-1)/w.Pane) + 1
 	switch {
 	case v.has(rules.Jump) && v.history == nil:
@@ -160,16 +160,16 @@ func (v *view) isSetBack(now time.Time) bool {
 	return v.Now() != ring.Never && v.Index(now) <= v.Now()-v.Kept()
 }
 
-// hide sets how much can be hidden of a key, and so the count at which a key may be suspect
-// and is judged.
+// hide sets the bound of the hidden counts of a key, and so the count at which a key may be
+// suspect and is judged.
 func (v *view) hide(bound int64) {
 	v.bound = bound
 	v.level = max(1, v.least-bound)
 	v.NameFrom(v.level)
 }
 
-// overlook judges keys from the least count on only, and names those from lowest on, as there
-// are enough suspects.
+// overlook limits judging to keys from the least count on, and texts to keys from lowest on, as
+// there are enough suspects.
 func (v *view) overlook(lowest int64) {
 	v.level = v.least
 	v.NameFrom(max(1, min(v.least, lowest)))
@@ -203,8 +203,8 @@ func (v *view) tidyUp() {
 	}
 }
 
-// releases reports whether a count at an instant can be taken back: from a key's entry, or
-// from nowhere, as the pane is no longer kept.
+// releases reports whether a count at an instant can be taken back. It can if a key's entry
+// holds it, or if its pane is no longer kept.
 func (v *view) releases(c *decode.Count, from time.Time) bool {
 	can := func(w *window.Window) bool {
 		return !w.Keeps(from) || w.Holds(c.Hash, c.Text, w.Index(from), c.N)
@@ -212,7 +212,7 @@ func (v *view) releases(c *decode.Count, from time.Time) bool {
 	return can(v.Window) && (v.history == nil || can(v.history.Window))
 }
 
-// release takes back a count, of which releases has reported true.
+// release takes back a count for which releases has returned true.
 func (v *view) release(c *decode.Count, from time.Time) {
 	take := func(w *window.Window) {
 		if w.Keeps(from) {

@@ -7,8 +7,8 @@ import (
 	"github.com/hotparam/hotparam/internal/decode"
 )
 
-// watch makes the key one that is watched, pinned to its entry in v, if it has one. It
-// reports false, and changes nothing, if there is no room for the key's text.
+// watch adds the key to the watched keys, pinned to its entry in v, if it has one. It reports
+// false, and changes nothing, if there is no room for the key's text.
 func (k *candidate) watch(v *view) bool {
 	w := k.w
 	if w == nil {
@@ -23,7 +23,7 @@ func (k *candidate) watch(v *view) bool {
 	return true
 }
 
-// isHeldBy reports whether t holds w hot. A nil w is a key of which nothing is known.
+// isHeldBy reports whether t holds w hot. A nil w is a key that is not watched.
 func (w *watched) isHeldBy(t *threshold) bool { return w != nil && w.marks[t.number].hot }
 
 func (r *ruleWatch) newWatched(text []byte, hash uint64) *watched {
@@ -81,7 +81,7 @@ func (v *view) watched(i int32) *watched {
 	return nil
 }
 
-// setMark sets what t says of w.
+// setMark sets the state of w by t.
 func (w *watched) setMark(t *threshold, m mark) {
 	switch was := w.marks[t.number].hot; {
 	case m.hot && !was:

@@ -212,7 +212,7 @@ var accountFaults = []Fault{
 	},
 	{
 		Name: "counts that are found are those of any later gap", File: "internal/decode/gaps.go",
-		Old: "		if g.to > after && g.opened >= number { // they can be of this one\n			return\n		}\n", New: "",
+		Old: "		if g.to > after && g.opened >= number { // the counts can belong to this gap\n			return\n		}\n", New: "",
 		Test: "TestAccountsNeverClaimTooMuch",
 	},
 	{

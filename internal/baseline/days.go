@@ -9,18 +9,17 @@ import (
 )
 
 const (
-	// History is how many days before the present one a baseline is made of.
+	// History is the number of days before the current one that a baseline covers.
 	History  = 7
 	dayHours = 24
-	// Kept is how many hours are kept, the present one included.
+	// Kept is the number of hours that are kept, the current one included.
 	Kept = (History+1)*dayHours + 1
-	// maxHourKeys bounds the keys of all parts in an hour. Parts that come when there are as
-	// many are not kept.
+	// maxHourKeys bounds the keys of all parts in an hour. Parts that exceed it are not kept.
 	maxHourKeys = 8 * MaxKeys
 )
 
-// Days holds the hours of the last days, of all parts. All methods can be called from
-// several goroutines, and none waits for anything but memory.
+// Days holds the hours of the last days, of all parts. All methods can be called from several
+// goroutines, and none waits for anything but memory.
 type Days struct {
 	owner string
 
@@ -34,10 +33,10 @@ type Days struct {
 	unsaved map[place]struct{}
 }
 
-// hourTable has, by number, what each part counted in an hour.
+// hourTable holds the count of each part in an hour, by the number of the hour.
 type hourTable map[int64]map[string]*Hour
 
-// place is where an hour of a part is kept.
+// place identifies an hour of a part.
 type place struct {
 	hour int64
 	part string
@@ -51,14 +50,14 @@ func NewDays(owner string) *Days {
 	return d
 }
 
-// Want records that a rule compares keys with days before, so that they are worth reading.
+// Want records that a rule compares keys with earlier days, so that these are worth reading.
 func (d *Days) Want() { d.wanted.Store(true) }
 
-// Wanted reports whether a rule compares keys with days before.
+// Wanted reports whether a rule compares keys with earlier days.
 func (d *Days) Wanted() bool { return d.wanted.Load() }
 
-// Put records what a part of this process, one of so many, has counted in an hour so far. It
-// is to be saved.
+// Put records the counts so far of an hour, in part number part of this process's parts. They
+// have to be saved.
 func (d *Days) Put(part, parts int, h *Hour) {
 	at := place{h.Number, fmt.Sprintf("%s/%d-%d", d.owner, part, parts)}
 	d.mu.Lock()
@@ -68,19 +67,19 @@ func (d *Days) Put(part, parts int, h *Hour) {
 	}
 }
 
-// Merge records what a part of some process counted in an hour.
+// Merge records the counts of a part of some process in an hour.
 func (d *Days) Merge(part string, h *Hour) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	at := place{h.Number, part}
 	if d.keep(at, h) {
-		delete(d.unsaved, at) // what this process has of it is shorter
+		delete(d.unsaved, at) // this process has counted less of it
 	}
 }
 
-// keep records an hour of a part, unless one of which as much or more was counted is there:
-// after a restart that is what the process before has counted. It reports whether it did. An
-// hour grows, so one of this process takes the place of itself.
+// keep records an hour of a part, and reports whether it did. It keeps a recorded hour that
+// covers as much time or more, which after a restart is the count of the previous process. An
+// hour grows, so an hour of this process replaces its own earlier state.
 func (d *Days) keep(at place, h *Hour) bool {
 	if at.hour <= d.newest-Kept {
 		return false
@@ -121,7 +120,7 @@ func (d *Days) expire(t hourTable, hour int64) {
 	maps.DeleteFunc(d.unsaved, func(at place, _ struct{}) bool { return at.hour <= hour-Kept })
 }
 
-// unsavedHours returns the hours of this process that are to be saved, the oldest first.
+// unsavedHours returns the hours of this process that have to be saved, the oldest first.
 func (d *Days) unsavedHours() []place {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -135,7 +134,7 @@ func (d *Days) isUnsaved(at place) bool {
 	return ok
 }
 
-// saved records that h has been saved, unless it has grown meanwhile.
+// saved records that h has been saved, unless it has grown since.
 func (d *Days) saved(at place, h *Hour) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -147,10 +146,10 @@ func (d *Days) saved(at place, h *Hour) {
 // at returns an hour of a part, or nil.
 func (d *Days) at(at place) *Hour { return (*d.hours.Load())[at.hour][at.part] }
 
-// Size is how much [Days] holds.
+// Size is the amount of data in [Days].
 type Size struct{ Hours, Keys, Bytes, Unsaved, Refused int64 }
 
-// Size returns how much is held.
+// Size returns the amount of data held.
 func (d *Days) Size() (s Size) {
 	for _, parts := range *d.hours.Load() {
 		s.Hours++

@@ -6,8 +6,9 @@ import (
 )
 
 // The bytes of an hour, all numbers little-endian: the version 1; the number of the hour, 8
-// bytes; how many rules, 2. Then each rule: its hash, 8; the seconds counted, 2; the floor, 8;
-// how many keys, 4; their hashes ascending, 8 each; their counts in the same order, 2 each.
+// bytes; the number of rules, 2. Then each rule: its hash, 8; the seconds counted, 2; the
+// floor, 8; the number of keys, 4; their hashes ascending, 8 each; their counts in the same
+// order, 2 each.
 const (
 	version    = 1
 	headSize   = 1 + 8 + 2
@@ -40,7 +41,7 @@ func (h *Hour) Append(dst []byte) []byte {
 	return dst
 }
 
-// Parse reads what [Hour.Append] writes.
+// Parse reads the output of [Hour.Append].
 func Parse(b []byte) (*Hour, error) {
 	order := binary.LittleEndian
 	if len(b) < headSize || len(b) > maxEncoded || b[0] != version {

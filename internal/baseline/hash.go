@@ -8,8 +8,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// RuleHash returns a hash of what makes counts of a rule comparable from day to day: its id,
-// its unit, and how it makes keys. Its thresholds are no part of it.
+// RuleHash returns a hash of the properties that make counts of a rule comparable from day to
+// day: its id, its unit, and the way it forms keys. It does not depend on thresholds.
 func RuleHash(r *rules.Rule) uint64 {
 	text := fmt.Sprintf("%s %d %d %t", r.ID, r.Count, r.By.Kind, r.ParamsOnly)
 	for _, p := range r.By.Names {
@@ -19,9 +19,9 @@ func RuleHash(r *rules.Rule) uint64 {
 	return binary.LittleEndian.Uint64(sum[:])
 }
 
-// Hasher hashes the texts of a rule's keys. All processes hash alike, unlike [rules.Hash],
-// and a text cannot be chosen so that it has the hash of another key. A Hasher must not be
-// used by several goroutines at a time.
+// Hasher hashes the texts of a rule's keys. All processes compute the same hashes, unlike
+// [rules.Hash], and no one can choose a text that has the hash of another key. A Hasher must
+// not be used by several goroutines at a time.
 type Hasher struct{ bytes []byte }
 
 // NewHasher returns a hasher for the rule with a hash.

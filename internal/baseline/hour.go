@@ -10,13 +10,13 @@ import (
 
 const (
 	hourSeconds = 3600
-	// MinSeconds is how much of an hour must have been counted for it to be part of a
+	// MinSeconds is the part of an hour that must have been counted for it to be part of a
 	// baseline.
 	MinSeconds = hourSeconds / 4
 	// MaxKeys bounds the keys of an hour, of all rules and parts of one process together.
 	MaxKeys = 8192
-	// minKeys is how many keys of each rule an hour has room for, however many parts there
-	// are.
+	// minKeys is the number of keys of each rule for which an hour has room, however many parts
+	// there are.
 	minKeys = 256
 )
 
@@ -26,21 +26,21 @@ func HourOf(t time.Time) int64 { return base.FloorDiv(t.Unix(), hourSeconds) }
 // StartOf returns the first instant of an hour.
 func StartOf(hour int64) time.Time { return time.Unix(hour*hourSeconds, 0) }
 
-// Room returns how many keys of each rule an hour has room for, where a process has so many
-// parts and a part so many rules.
+// Room returns the number of keys of each rule for which an hour has room. parts is the number
+// of parts of the process, and rules the number of rules of a part.
 func Room(parts, rules int) int { return max(minKeys, MaxKeys/max(1, parts*rules)) }
 
-// Hour is what one part of the keys counted in one hour. It is not changed once it is in
+// Hour holds the counts of one part of the keys in one hour. It is not changed once it is in
 // [Days].
 type Hour struct {
 	Number int64
 	Rules  []RuleHour
 }
 
-// RuleHour is what the keys of one rule counted in an hour.
+// RuleHour holds the counts of the keys of one rule in an hour.
 type RuleHour struct {
 	Rule    uint64 // see [RuleHash]
-	Seconds int64  // of the hour that were counted
+	Seconds int64  // number of seconds of the hour that were counted
 	// Floor is above the count of each key that is not listed.
 	Floor  int64
 	hashes []uint64 // ascending
@@ -53,8 +53,8 @@ type KeyCount struct {
 	N    int64
 }
 
-// NewRuleHour returns what keys counted, each listed once. It lists those that count most if
-// there are more than room, and raises the floor for the others.
+// NewRuleHour returns the counts of keys, each listed once. If there are more than room, it
+// lists the keys with the highest counts, and raises the floor for the others.
 func NewRuleHour(rule uint64, seconds, floor int64, keys []KeyCount, room int) RuleHour {
 	r := RuleHour{Rule: rule, Seconds: seconds, Floor: max(1, floor)}
 	if len(keys) > room {
@@ -72,7 +72,7 @@ func NewRuleHour(rule uint64, seconds, floor int64, keys []KeyCount, room int) R
 	return r
 }
 
-// bounds returns what a key counted, scaled to the whole hour.
+// bounds returns the bounds of a key's count, scaled to the whole hour.
 func (r *RuleHour) bounds(hash uint64) (low, high int64, listed bool) {
 	at, listed := slices.BinarySearch(r.hashes, hash)
 	if !listed {
@@ -82,7 +82,7 @@ func (r *RuleHour) bounds(hash uint64) (low, high int64, listed bool) {
 	return n, n, true
 }
 
-// scale returns n of the seconds that were counted as of the whole hour, rounded up.
+// scale converts n, a count of the seconds that were counted, to the whole hour, rounded up.
 func (r *RuleHour) scale(n int64) int64 {
 	if r.Seconds >= hourSeconds {
 		return n
@@ -94,7 +94,7 @@ func (r *RuleHour) scale(n int64) int64 {
 	return whole*hourSeconds + (rest*hourSeconds+r.Seconds-1)/r.Seconds
 }
 
-// rule returns what the hour has of a rule, or nil.
+// rule returns the counts of a rule in the hour, or nil.
 func (h *Hour) rule(hash uint64) *RuleHour {
 	for i := range h.Rules {
 		if h.Rules[i].Rule == hash {
@@ -104,7 +104,7 @@ func (h *Hour) rule(hash uint64) *RuleHour {
 	return nil
 }
 
-// seconds returns how much of the hour was counted, of the rule that was counted longest.
+// seconds returns the counted seconds of the rule that was counted longest.
 func (h *Hour) seconds() (most int64) {
 	for i := range h.Rules {
 		most = max(most, h.Rules[i].Seconds)
@@ -112,7 +112,7 @@ func (h *Hour) seconds() (most int64) {
 	return most
 }
 
-// Keys returns how many keys the hour lists.
+// Keys returns the number of keys that the hour lists.
 func (h *Hour) Keys() (n int) {
 	for i := range h.Rules {
 		n += len(h.Rules[i].hashes)

@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// keepEvery is how often a keeper looks what is to be read or written.
+	// keepEvery is the interval in which a keeper checks for hours to read or write.
 	keepEvery = 10 * time.Second
-	// readAtOnce is how many hours one call reads.
+	// readAtOnce is the number of hours that one call reads.
 	readAtOnce = 24
 	// callTimeout bounds each call to the store.
 	callTimeout = 5 * time.Second
@@ -23,18 +23,18 @@ const (
 type KeeperConfig struct {
 	Days  *Days
 	Store Store
-	// InOffice reports whether this process publishes its share of the keys. One that
-	// stands by counts the same keys, and does not write.
+	// InOffice reports whether this process publishes its share of the keys. A standby counts
+	// the same keys, and does not write.
 	InOffice func() bool
 	// Log receives a line when the store fails, and one when it works again. A nil Log
 	// disables it.
 	Log *slog.Logger
 }
 
-// Keeper writes what this process counted to a store, and reads what all processes counted:
-// everything at the start and on taking office, and at each full hour the hours that are to be
-// compared with. While the store fails, detectors go on with what has been read and counted so
-// far, and the keeper tries again.
+// Keeper writes the counts of this process to a store, and reads those of all processes. It
+// reads everything at the start and on taking office, and at each full hour the hours of the
+// next comparison. While the store fails, detectors continue with the known counts, and the
+// keeper retries.
 type Keeper struct {
 	cfg      KeeperConfig
 	toRead   []int64
@@ -54,7 +54,7 @@ func NewKeeper(c KeeperConfig) *Keeper {
 	return &Keeper{cfg: c}
 }
 
-// Run keeps the days until ctx ends, and then writes what is left.
+// Run reads and writes until ctx ends, and then writes the remaining hours.
 func (k *Keeper) Run(ctx context.Context) {
 	ticker := time.NewTicker(keepEvery)
 	defer ticker.Stop()
@@ -71,7 +71,7 @@ func (k *Keeper) Run(ctx context.Context) {
 	}
 }
 
-// keep reads and writes what is due.
+// keep does the reads and writes that are due.
 func (k *Keeper) keep(ctx context.Context) {
 	if !k.cfg.Days.Wanted() {
 		return
@@ -93,8 +93,8 @@ func (k *Keeper) keep(ctx context.Context) {
 	}
 }
 
-// all returns the hours that are kept, in the order in which they are needed: those that the
-// hour is compared with first.
+// all returns the hours to keep, in the order in which they are needed: first the hours that
+// hour is compared with.
 func all(hour int64) []int64 {
 	hours := compared(hour)
 	for back := range int64(Kept) {
@@ -117,7 +117,7 @@ func (k *Keeper) read(ctx context.Context) error {
 	for len(k.toRead) > 0 {
 		n := min(readAtOnce, len(k.toRead))
 		if err := k.readHours(ctx, k.toRead[:n]); err != nil {
-			k.toRead = k.toRead[max(0, len(k.toRead)-2*Kept):] // however long the store fails
+			k.toRead = k.toRead[max(0, len(k.toRead)-2*Kept):] // a bound, however long the store fails
 			return err
 		}
 		k.toRead = k.toRead[n:]
@@ -147,8 +147,8 @@ func (k *Keeper) readHours(ctx context.Context, hours []int64) error {
 	return nil
 }
 
-// write writes the hours that are to be saved. It reads each first: the process that held this
-// share before may have counted more of it.
+// write writes the hours that have to be saved. It reads each first, since the process that
+// held this share before may have counted more of it.
 func (k *Keeper) write(ctx context.Context) error {
 	days := k.cfg.Days
 	read := int64(-1 << 62)
@@ -196,14 +196,14 @@ func (k *Keeper) report(err error) {
 	}
 }
 
-// Stats are a keeper's figures.
+// Stats are the counters and state of a keeper.
 type Stats struct {
 	Size
 	Failing                             bool
 	Reads, Writes, Failures, Unreadable int64
 }
 
-// Stats returns the figures. It is safe for concurrent use.
+// Stats returns the counters and state. It is safe for concurrent use.
 func (k *Keeper) Stats() Stats {
 	return Stats{
 		Size: k.cfg.Days.Size(), Failing: k.failing.Load(),

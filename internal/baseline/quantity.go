@@ -26,7 +26,7 @@ func quantize(n int64) quantity {
 	return quantity(int64(shift+1)<<mantissaBits + m - 1<<mantissaBits)
 }
 
-// value returns the count. That of a quantity that no count has is the highest.
+// value returns the count. Encodings beyond the highest count yield the highest count.
 func (q quantity) value() int64 {
 	e, m := q>>mantissaBits, int64(q&(1<<mantissaBits-1))
 	if e == 0 {

@@ -2,28 +2,28 @@ package baseline
 
 import "slices"
 
-// Reference is what a key counts in an hour such as the present one.
+// Reference bounds the count of a key in an hour such as the current one.
 type Reference struct {
 	// Low and High bound the count of a whole hour. They differ for a key that was not
 	// listed.
 	Low, High int64
-	// Days is how many days it is made of.
+	// Days is the number of days in the baseline.
 	Days int
 }
 
 // Version changes whenever a reference may have changed.
 type Version struct{ hours *hourTable }
 
-// Version returns the present version.
+// Version returns the current version.
 func (d *Days) Version() Version { return Version{d.hours.Load()} }
 
-// Reference returns what a key of a rule counted at the same hour of the days before, and
-// false if no such hour is known.
+// Reference returns the count of a key of a rule at the same hour of earlier days, and false if
+// no such hour is known.
 //
-// Each day counts by the highest of that hour and its two neighbours, so that a full hour is
-// no cliff, and a daily peak may come an hour earlier or later, as when clocks change. Of
-// several days the median counts, the lower one of an even number: an attack of one day, of two
-// or more, leaves the baseline as it was. The highest day would hide attacks for a week after
+// Each day counts by the highest of that hour and its two neighbours. So a full hour makes no
+// jump, and a daily peak may come an hour earlier or later, as when clocks change. The result
+// is the median of the days, the lower one of an even number: an attack on one day or on
+// several leaves the baseline unchanged. The highest day would hide attacks for a week after
 // one.
 func (d *Days) Reference(hour int64, rule, key uint64) (Reference, bool) {
 	t := *d.hours.Load()
@@ -49,15 +49,15 @@ func (d *Days) Reference(hour int64, rule, key uint64) (Reference, bool) {
 	return Reference{median(lows[:n]), median(highs[:n]), n}, true
 }
 
-// median returns the median of some numbers, which it sorts: the lower one of an even number.
+// median sorts the numbers and returns their median, the lower one of an even number.
 func median(of []int64) int64 {
 	slices.Sort(of)
 	return of[(len(of)-1)/2]
 }
 
-// bounds bounds what a key counted in an hour, and reports whether enough of the hour was
-// counted. A key is counted by one part at a time, so a key that no part lists counted at most
-// what one of them can hide.
+// bounds returns the bounds of a key's count in an hour, and reports whether enough of the hour
+// was counted. A key is counted by one part at a time, so a key that no part lists counted at
+// most the amount that one of them can hide.
 func (t hourTable) bounds(hour int64, rule, key uint64) (low, high int64, ok bool) {
 	unlisted := int64(0)
 	for _, h := range t[hour] {

@@ -2,11 +2,11 @@ package baseline
 
 import "context"
 
-// Store keeps hours for the processes that come later. Its values are those of [Hour.Append].
-// What it holds ends some time after [Kept] hours.
+// Store keeps hours for later processes. Its values are encoded by [Hour.Append]. They expire
+// some time after [Kept] hours.
 type Store interface {
-	// Read returns what is kept of some hours: by number, the value of each part.
+	// Read returns the values of some hours: by number of the hour, the value of each part.
 	Read(ctx context.Context, hours []int64) (map[int64]map[string][]byte, error)
-	// Write keeps what a part counted in an hour, in place of what it had before.
+	// Write stores the value of a part in an hour, and replaces the one before.
 	Write(ctx context.Context, hour int64, part string, value []byte) error
 }

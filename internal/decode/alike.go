@@ -10,29 +10,30 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// alike is how lines begin that differ only in the last value of their keys and in their
-// counts, as most neighbours do. A line that begins so and goes on with bytes that stand for
-// themselves, a colon, digits and "|c" is read in one pass: what the other passes would find
-// out is known from the line that it was learned from.
+// alike is the cached beginning of a line. Most neighbouring lines differ only in the last
+// value of their keys and in their counts. A line that has this beginning, followed by
+// unescaped bytes, a colon, digits and "|c", is read in one pass. The line that alike was
+// learned from has already answered everything else that the general path would check.
 type alike struct {
-	raw       []byte // up to the last value
-	text      []byte // what raw's part of the key stands for, if that is not what it says
+	raw       []byte // bytes of the line up to the last value
+	text      []byte // decoded key part of raw, if it differs from those bytes
 	rule      int
-	key       int  // where the key begins in raw
-	canonical bool // so is each key, not only those of instances
-	missed    int  // lines that it was of no use for since it was learned
+	key       int  // offset of the key in raw
+	canonical bool // whether every key with this beginning is canonical, whoever sends it
+	missed    int  // number of lines without a match since it was learned
 }
 
 const (
-	// learnAfter is how many lines it may be of no use for: lines of different rules and routes
-	// alternate.
+	// learnAfter is the number of lines without a match after which another beginning is
+	// learned. It is above 1, since lines of different rules and routes alternate.
 	learnAfter = 4
-	// maxDigits are surely less than overflow.
+	// maxDigits is a number of digits that cannot overflow an int64.
 	maxDigits = 18
 )
 
-// cutAlike reads the first line of a packet into c, and returns where the next one begins. It
-// returns 0, and what is in c does not count, for a line that has to be read in other ways.
+// cutAlike reads the first line of a packet into c, if the line has the cached beginning, and
+// returns the offset of the next line. It returns 0 for a line that the general path has to
+// read. Then the content of c is undefined.
 func (d *Decoder) cutAlike(packet []byte, c *Count, believe bool) (next int) {
 	a := &d.alike
 	at := len(a.raw)
@@ -79,8 +80,8 @@ func (d *Decoder) cutAlike(packet []byte, c *Count, believe bool) (next int) {
 	return at
 }
 
-// learn makes the beginning of a line that cutAlike could not read that of those which it can,
-// if the present one has been of no use for long. key is the line's, as it stands in it.
+// learn counts a line that cutAlike could not read. After learnAfter of them it replaces the
+// cached beginning by that of the current line. key is the key as encoded in that line.
 func (d *Decoder) learn(key []byte, believe bool) {
 	a := &d.alike
 	if a.missed++; a.missed < learnAfter && len(a.raw) > 0 || d.encoding != wire.Plain {

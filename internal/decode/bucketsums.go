@@ -5,33 +5,34 @@ import (
 )
 
 // bucketSums are the newest statements of one sender's bucket sums, with the counts that have
-// arrived between them. What the next statement has more is missing. A packet says between
-// which statements it was made, so the order of arrival does not matter.
+// arrived between them. The increase from one statement to the next, less the counts that
+// arrived in between, is missing. A packet names the statements between which it was made, so
+// the order of arrival does not matter.
 type bucketSums struct {
-	newest uint64                // statement
-	of     [MaxBuckets]statement // the newest, by number
-	before statement             // the newest known one that is older; not known if there is none
+	newest uint64                // number of the newest statement
+	of     [MaxBuckets]statement // the newest statements, by number
+	before statement             // the newest known statement that is older; not known if there is none
 }
 
 // statement is one statement of bucket sums. Sums are modulo [wire.BucketModulus].
 type statement struct {
 	number uint64
-	known  bool // it has arrived
+	known  bool // whether it has arrived
 	loose  uint64
 	sums   [wire.Buckets]uint32
-	got    [wire.Buckets]uint32 // in packets from it up to the next
+	got    [wire.Buckets]uint32 // counts that arrived in packets from it up to the next statement
 
-	missing *Joint // from it up to the next known one, as reported last
+	missing *Joint // loss from it up to the next known statement, as last reported
 	told    [wire.Buckets]uint32
-	until   uint64 // that one's number
+	until   uint64 // number of that next statement
 }
 
 // looseCount is a count on no account, by the bucket of its key.
 type looseCount struct{ bucket, n uint32 }
 
-// readBuckets records what a packet says of the bucket sums. mark is that of the receiver's
-// rules. It returns the statements that packets between the newest one and this one can be of,
-// and whether it learned of a statement, so that gaps can be divided.
+// readBuckets records a packet's part about the bucket sums. mark is that of the receiver's
+// rules. It returns the range of statements that packets between the newest one and this one
+// may belong to. stated reports whether a statement is new, so that gaps can be divided.
 func (a *accounts) readBuckets(m *wire.Meta, mark uint32) (first, last uint64, stated bool) {
 	if mark == 0 {
 		return 0, 0, false
@@ -55,10 +56,10 @@ func (a *accounts) readBuckets(m *wire.Meta, mark uint32) (first, last uint64, s
 		_, _, s.known = wire.ParseBuckets(&s.sums, m.Buckets, mark)
 		s.loose = m.Sums.Loose
 	}
-	return first, number - 1, stated // they were made before it
+	return first, number - 1, stated // packets before this one were made before its statement
 }
 
-// addBuckets adds the loose counts of a packet to those that have arrived.
+// addBuckets records the arrival of a packet's loose counts.
 func (a *accounts) addBuckets(m *wire.Meta, mark uint32, counts []looseCount, h Handler) {
 	if a.buckets == nil || len(counts) == 0 {
 		return
@@ -82,8 +83,7 @@ func (a *accounts) addBuckets(m *wire.Meta, mark uint32, counts []looseCount, h 
 	}
 }
 
-// divide reports to h how much of each bucket the gaps lack together, where that is less than
-// was known.
+// divide reports to h the loss by bucket that gaps share, where the bound became lower.
 func (a *accounts) divide(h Handler) {
 	if a.buckets == nil {
 		return
@@ -97,8 +97,8 @@ func (a *accounts) divide(h Handler) {
 	}
 }
 
-// at returns the statement that the counts of a packet with its number are added to, or nil
-// if it is too old.
+// at returns the statement that the counts of a packet with its number are added to, or nil if
+// it is too old.
 func (b *bucketSums) at(number uint64) *statement {
 	b.advance(number)
 	switch {
@@ -114,8 +114,9 @@ func (b *bucketSums) at(number uint64) *statement {
 	return s
 }
 
-// advance makes a statement the newest, if it is newer. An older statement that has not arrived
-// by then does not count: what was missing around it lies between the two beside it.
+// advance makes a statement the newest, if it is newer. A statement older than MaxBuckets that
+// has not arrived is dropped: its counts join the statement before it, and losses on both of
+// its sides lie between its neighbours.
 func (b *bucketSums) advance(newest uint64) {
 	if newest <= b.newest {
 		return
@@ -137,13 +138,13 @@ func (b *bucketSums) advance(newest uint64) {
 	b.newest = newest
 }
 
-// remembers reports whether the sums at a statement, or a known one before it, are remembered.
+// remembers reports whether the sums at a statement, or at a known one before it, are known.
 func (b *bucketSums) remembers(number uint64) bool {
 	return b.newest-number < MaxBuckets || b.before.known && b.before.number <= number
 }
 
-// between returns what is missing from each known statement to the next, where packets of the
-// statements from first to last can be. ok is false if that is unknown.
+// between returns the loss from each known statement to the next, over the range in which
+// packets of the statements from first to last can be. ok is false if that is unknown.
 func (b *bucketSums) between(first, last, incarnation uint64) (missing [MaxBuckets]*Joint, ok bool) {
 	var from *statement
 	if b.before.known && b.before.number <= first {
@@ -172,8 +173,8 @@ func (b *bucketSums) between(first, last, incarnation uint64) (missing [MaxBucke
 	return missing, false
 }
 
-// missing returns what is missing from one statement to the next known one, or nil if it can be
-// too much to tell. The pointer stays the same while that does.
+// missing returns the loss from one statement to the next known one, or nil if it may exceed
+// the modulus of the sums. It returns the same pointer while the loss is unchanged.
 func (b *bucketSums) missing(from, to *statement, incarnation uint64) *Joint {
 	if to.loose-from.loose >= wire.BucketModulus {
 		return nil
@@ -198,7 +199,7 @@ func (b *bucketSums) missing(from, to *statement, incarnation uint64) *Joint {
 	for i := range missing {
 		missing[i] %= wire.BucketModulus
 	}
-	if from.missing == nil || from.until != to.number || from.told != missing { // handlers keep the last one, so it is replaced
+	if from.missing == nil || from.until != to.number || from.told != missing { // handlers keep the pointer, so a changed value needs another
 		from.missing, from.until, from.told = newJoint(incarnation, missing[:]), to.number, missing
 	}
 	return from.missing

@@ -2,8 +2,8 @@ package decode
 
 import "github.com/hotparam/hotparam/rules"
 
-// makeCanonical replaces the text of a count that another program has written by the
-// canonical text that instances count it as.
+// makeCanonical replaces the text of a count that another program wrote by the canonical text
+// that instances use for the key.
 func (d *Decoder) makeCanonical(c *Count) {
 	start, changed := len(d.text), false
 	d.text, changed = d.head.canonical.Append(d.text, c.Text)
@@ -11,7 +11,7 @@ func (d *Decoder) makeCanonical(c *Count) {
 		return
 	}
 	if !changed {
-		d.text = append(d.text, c.Text...) // the packet itself is not cut
+		d.text = append(d.text, c.Text...) // the packet itself must not be modified
 	}
 	d.text = append(d.text[:start], d.encoding.Fit(d.text[start:])...)
 	c.Text = d.text[start:]

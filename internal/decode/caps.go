@@ -9,10 +9,9 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Caps bound what one sender can do: an instance, or an address whose packets name none.
-// They are far above what any sender of ours does. What is over them is dropped, packet by
-// packet, and counted; it is no loss, so no key's high count rises by it. A zero field
-// means no bound.
+// Caps bound the counts of one sender: an instance, or an address whose packets name none. They
+// are far above the needs of any sender of ours. A packet over a cap is dropped and counted. It
+// is not a loss, so it raises no key's high count. A zero field means no bound.
 type Caps struct {
 	// Counts is the most that one sender may count in a second, of all keys; in KiB for rules
 	// that count bytes. It may claim to have lost or dropped as much as in a minute.
@@ -43,13 +42,14 @@ func (c *Caps) validate() error {
 // claims returns the most that a sender may report as missing. Zero means no bound.
 func (c *Caps) claims() uint64 { return uint64(c.Counts) * 60 }
 
-// maxPlain bounds the addresses whose packets name no instance; others share a tally.
+// maxPlain bounds the addresses whose packets name no instance. Further addresses share a
+// tally.
 const maxPlain = 4096
 
 // plainTallies are the tallies of packets that name no instance, by address.
 type plainTallies struct {
 	of     map[netip.Addr]*tally
-	last   *tally // of the previous address, which mostly is the next one, too
+	last   *tally // tally of the previous address, which mostly sends the next packet too
 	from   netip.Addr
 	others tally
 	swept  int64
@@ -84,12 +84,12 @@ func (p *plainTallies) at(from netip.Addr, now time.Time) *tally {
 	return t
 }
 
-// nameCaps bound how many instances there are, and how many new ones an address brings.
-// Guarded by the senders' lock.
+// nameCaps bound the number of instances, and of new ones from one address. The senders' lock
+// guards them.
 type nameCaps struct {
 	total, fresh int
 	minute       int64
-	of           map[netip.Addr]int // new in this minute; no more than there are instances
+	of           map[netip.Addr]int // new instances in this minute; at most as many as there are instances
 }
 
 func newNameCaps(c *Caps) *nameCaps {
@@ -106,8 +106,9 @@ func newNameCaps(c *Caps) *nameCaps {
 	return n
 }
 
-// admit reports whether one more instance may be followed beside known others. Packets of
-// Unix sockets and records of Kafka have no address; access to these is controlled elsewhere.
+// admit reports whether another instance may be followed, in addition to known others. Packets
+// of Unix sockets and records of Kafka have no address; access to these is controlled
+// elsewhere.
 func (n *nameCaps) admit(from netip.Addr, known int, now time.Time) bool {
 	if known >= n.total {
 		return false
@@ -129,7 +130,7 @@ func (n *nameCaps) admit(from netip.Addr, known int, now time.Time) bool {
 	return true
 }
 
-// byteRules returns by rule number which rules count bytes, or nil if none does.
+// byteRules returns by rule number which rules count bytes, and whether any does.
 func byteRules(ruleset *rules.Rules) (all []bool, are bool) {
 	all = make([]bool, len(ruleset.Rules))
 	for i := range ruleset.Rules {

@@ -7,16 +7,16 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// A gap of just before the cut of a snapshot would bound all keys for good: what the accounts of
-// the next second would have shown of it, they show to the next process. So the windows are saved
-// without such gaps, and the gap of the restart is of them, too: it begins with the first of them.
+// A gap just before the cut of a snapshot would bound all keys for good. The accounts of the
+// next second would have shown the lost counts, but they reach the next process. So the windows
+// are saved without such gaps, and the gap of the restart starts with the first of them.
 
-// carriedFor is how long before the cut a gap can have ended that is carried: senders repeat their
-// accounts each second, and packets with them can be lost.
+// carriedFor is how long before the cut a gap may have ended to be carried. Senders repeat
+// their accounts each second, and packets with them can be lost.
 const carriedFor = 2500 * time.Millisecond
 
-// carried returns the part of the gap of the restart that is from before the cut, and adds the IDs
-// of its gaps to ids. The sums by rule become those before it.
+// carried returns the part of the restart's gap from before the cut, and adds the IDs of its
+// gaps to ids. It sets sums, by rule, to the values before those gaps.
 func (a *accounts) carried(cut time.Time, sums *snapshot.Sums, ids map[uint64]bool) (c snapshot.Carried) {
 	var l *lack
 	stated := sums.Seq
@@ -42,7 +42,7 @@ func (a *accounts) carried(cut time.Time, sums *snapshot.Sums, ids map[uint64]bo
 			for at, n := range l.missing[:min(len(l.missing), len(sums.Have))] {
 				sums.Have[at] -= n
 			}
-		case g.lack == nil && g.from < stated: // it was never divided
+		case g.lack == nil && g.from < stated: // it was never divided by rule
 			sums.Have = nil
 		}
 	}
@@ -53,8 +53,8 @@ func (a *accounts) carried(cut time.Time, sums *snapshot.Sums, ids map[uint64]bo
 	return c
 }
 
-// knownTo returns the packet after which the next line of k shows what is missing of it. That is the
-// one before the carried gaps if k had been opened there, and was followed from there.
+// knownTo returns the packet after which the next line of k shows a loss. That is the packet
+// before the carried gaps if k was opened and followed before them.
 func (k *keyAccount) knownTo(c *snapshot.Carried) uint64 {
 	if c.Seq > 0 && k.number <= c.Opened && k.since < c.Seq {
 		return min(k.seq, c.Seq-1)
@@ -62,8 +62,8 @@ func (k *keyAccount) knownTo(c *snapshot.Carried) uint64 {
 	return k.seq
 }
 
-// savedTime returns t, or the next instant if it is the epoch, which gaps of an unknown time begin
-// with: in a snapshot that is no time.
+// savedTime returns t, or the next instant if it is the epoch. Gaps of an unknown time begin at
+// the epoch, which means no time in a snapshot.
 func savedTime(t time.Time) time.Time {
 	if t.UnixNano() == 0 {
 		return time.Unix(0, 1)
@@ -71,8 +71,8 @@ func savedTime(t time.Time) time.Time {
 	return t
 }
 
-// withCarried returns the gap of the restart, up to before the packet next, of what was missing
-// before the cut, too: g, if there is one, or another one.
+// withCarried returns the gap of the restart up to the packet before next, including the loss
+// carried from before the cut. It extends g or, if g is nil, adds a gap.
 func (a *accounts) withCarried(g *openGap, next, opened, id uint64) *openGap {
 	c := &a.carriedOver
 	if c.Seq == 0 {

@@ -9,32 +9,32 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// clock is the state of a sender's clock. The age of a packet, its arrival less its send
-// time, is the offset of the clock from ours plus the time that the packet was on its way.
-// The latter is never negative, and falls to almost nothing once a backlog has drained, so
-// the least age of half a minute is the offset.
+// clock is the state of a sender's clock. The age of a packet, its arrival time less its send
+// time, is the clock's offset from ours plus the packet's delay. The delay is never negative,
+// and is almost nothing once a backlog has drained. So the least age of half a minute is the
+// offset.
 //
 // A lower age than any before proves that the offset is no higher, and is believed at once. A
-// higher one is believed if no backlog explains it: if the send times went back, as the clock
-// was set; if a sender that is new, or was silent, has been equally late for a second, which
-// a backlog that drains is not; or if the half minute has passed.
+// higher age is believed if no backlog explains it. That holds if the send times went back,
+// since then the clock was set, or if the half minute has passed. It also holds if a sender
+// that is new, or was silent, has been equally late for a second, unlike a draining backlog.
 //
-// Arrivals are on a clock of ours that is never set, see steadyTime.
+// Arrivals are times of a clock of ours that is never set; see steadyTime.
 type clock struct {
-	ages   [clockSlots]time.Duration // the least of each slot: a ring
-	slot   int64                     // the newest slot; 0: no age is known
-	least  time.Duration             // of all slots
-	full   bool                      // each slot has an age
-	sent   int64                     // the send time of the newest packet
-	offset time.Duration             // what is believed
+	ages   [clockSlots]time.Duration // ring of the least age in each slot
+	slot   int64                     // number of the newest slot; 0 if no age is known
+	least  time.Duration             // least age in all slots
+	full   bool                      // whether each slot has an age
+	sent   int64                     // send time of the newest packet
+	offset time.Duration             // the believed offset
 	shown  clockOffset               // see senders.off
 
-	first, last int64 // arrivals of ages since nothing was known of late
-	packets     int   // that had these
+	first, last int64 // arrivals of the first and last age since the state was reset
+	packets     int   // number of those ages
 
-	low, high time.Duration // of the ages that have been about the same
-	since     int64         // an arrival, in ns since the Unix epoch
-	steady    int           // how many they are
+	low, high time.Duration // range of the latest ages that differ little
+	since     int64         // arrival of the first of them, in ns since the Unix epoch
+	steady    int           // number of them
 }
 
 // clockOffset is how far a clock is behind ours. It is subtracted, or only reported.
@@ -44,24 +44,24 @@ type clockOffset struct {
 }
 
 const (
-	// clockSlots times clockSlot is for how long ages matter.
+	// clockSlots times clockSlot is the time for which ages matter.
 	clockSlots = 10
 	clockSlot  = 3 * time.Second
 	// clockSlack is how far a clock may differ from its estimate: counts may arrive that much
 	// late anyway, and clocks that are kept by NTP are within it.
 	clockSlack = DefaultLag
-	// steadyFor is how long the ages of a new sender must be within clockSlack of each
-	// other to be believed, and steadyPackets how many. A backlog that drains no faster
-	// than a quarter above real time passes for a slow clock until it has drained.
+	// steadyFor is how long the ages of a new sender must be within clockSlack of each other to
+	// be believed, and steadyPackets how many ages are needed. A backlog that drains at most a
+	// quarter faster than real time passes for a slow clock until it has drained.
 	steadyFor     = time.Second
 	steadyPackets = 8
 
 	noAge = time.Duration(math.MaxInt64)
 )
 
-// note records a packet that arrived at an instant and was not overtaken by a newer one, as
-// that one may be by a clock that was set meanwhile. life reports whether it is the first of
-// an incarnation.
+// note updates the clock with the send time and the arrival of an in-order packet. Callers
+// leave out overtaken packets, since the sender's clock may have been set in between. life
+// reports whether the packet is the first of an incarnation.
 func (c *clock) note(sent int64, arrived time.Time, life bool) {
 	at := arrived.UnixNano()
 	age := arrived.Sub(time.Unix(0, sent))
@@ -84,10 +84,10 @@ func (c *clock) note(sent int64, arrived time.Time, life bool) {
 	}
 }
 
-// add takes an age of a slot.
+// add adds an age to the slot at.
 func (c *clock) add(age time.Duration, at int64) {
 	switch {
-	case c.slot == 0, at >= c.slot+clockSlots, at < c.slot-1: // nothing is known of late, or arrivals went back
+	case c.slot == 0, at >= c.slot+clockSlots, at < c.slot-1: // no recent age is known, or arrivals went back
 		for i := range c.ages {
 			c.ages[i] = noAge
 		}
@@ -107,8 +107,8 @@ func (c *clock) add(age time.Duration, at int64) {
 	*newest, c.least = min(*newest, age), min(c.least, age)
 }
 
-// isSteady reports whether the packets that came up to an instant have been equally late
-// for some time.
+// isSteady reports whether the packets that arrived up to at have been equally late for
+// steadyFor.
 func (c *clock) isSteady(age time.Duration, at int64) bool {
 	c.low, c.high = min(c.low, age), max(c.high, age)
 	if c.steady == 0 || c.high-c.low > clockSlack {
@@ -118,8 +118,8 @@ func (c *clock) isSteady(age time.Duration, at int64) bool {
 	return c.steady >= steadyPackets && at-c.since >= int64(steadyFor)
 }
 
-// doubt returns how much later than they are placed counts can be of, as the clock is
-// either slow or what it stamps is on its way for long.
+// doubt returns by how much the placed times of counts may be too early, because the sender's
+// clock is slow or its packets are delayed.
 func (c *clock) doubt() time.Duration {
 	if over := c.least - c.offset; c.slot != 0 && over > clockSlack {
 		return over
@@ -127,10 +127,11 @@ func (c *clock) doubt() time.Duration {
 	return 0
 }
 
-// skew returns how much later than they are placed counts can be of or, if negative, how much
-// earlier at least they are, where the offset that is subtracted is by, and ours has been set by
-// so much. It is zero of a clock that is as good as the time of a flush can be known, and of a
-// sender that is new: what its first packets took to come is not yet told from a slow clock.
+// skew returns by how much the placed times of counts may be too early or, if negative, by how
+// much they are too late at least. by is the offset that is subtracted, and set is how far our
+// clock has been set. It returns zero if the clock is as good as the time of a flush can be
+// known. It also returns zero for a new sender: the delay of its first packets cannot be
+// distinguished from a slow clock yet.
 func (c *clock) skew(by, set time.Duration) time.Duration {
 	over := c.least + set - by
 	isNew := c.packets < steadyPackets || c.last-c.first < int64(steadyFor)
@@ -140,15 +141,15 @@ func (c *clock) skew(by, set time.Duration) time.Duration {
 	return over
 }
 
-// goodClock is how far a clock may be off, or what it stamps may be on its way at least, without
-// an effect on bounds: half a flush, so that most counts of a flush are of the pane where it
-// began.
+// goodClock is how far a clock may be off, or its packets be delayed at least, without an
+// effect on bounds. It is half a flush, so that most counts of a flush belong to the pane where
+// the flush began.
 const goodClock = base.FlushInterval / 2
 
 // steadyTime returns a clock that is never set. When the clock of this machine is set, the
-// offsets of all senders change at once, so they are kept against this one. It returns an
-// instant on the steady clock, and how far ahead of it the machine's has been set since. An
-// instant without a monotonic reading, such as a broker's, is returned as it is.
+// offsets of all senders change at once, so they are kept against this one. The clock returns
+// an instant on the steady clock, and how far ahead of it the machine's has been set since. An
+// instant without a monotonic reading, such as a broker's, is returned unchanged.
 func steadyTime() func(now time.Time) (steady time.Time, set time.Duration) {
 	base := time.Now()
 	return func(now time.Time) (steady time.Time, set time.Duration) {

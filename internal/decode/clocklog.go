@@ -9,17 +9,17 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// ClockLog names instances whose clocks are off: each once, and again if it changes
-// much or comes anew after the clock was right. It is used by one goroutine.
+// ClockLog logs instances whose clocks are off. It names each once, and again if the offset
+// changes much or returns after the clock was right. It is used by one goroutine.
 type ClockLog struct {
 	log   *slog.Logger
-	named map[string]time.Duration // by how much each was behind then
+	named map[string]time.Duration // offset of each instance when it was named
 	from  time.Time
-	lines int // since from
+	lines int // number of lines since from
 }
 
-// Bounds of what a [ClockLog] says and remembers: an instance that is not named for want
-// of a line is named when there is one.
+// Bounds of a [ClockLog]'s output and memory. An instance that is not named because no line was
+// left is named when there is one.
 const (
 	maxClockLines = 10
 	clockLines    = 10 * time.Second
@@ -35,8 +35,8 @@ func NewClockLog(log *slog.Logger) *ClockLog {
 	return &ClockLog{log: log, named: make(map[string]time.Duration)}
 }
 
-// Log logs what has changed, given the live instances and those of their clocks that are off.
-// It should be called about once a second.
+// Log logs the changes, given the live instances and the clocks among them that are off. It
+// should be called about once a second.
 func (l *ClockLog) Log(now time.Time, live []rules.Instance, off []SenderClock) {
 	isOff := make(map[string]bool, len(off))
 	var news []SenderClock

@@ -14,39 +14,39 @@ import (
 // Decoder turns packets of StatsD lines into counts. It counts and skips malformed lines. A
 // Decoder must not be used by several goroutines at a time, except for Stats.
 type Decoder struct {
-	// Canonical says that all keys are canonical, as those of instances are. It must be
+	// Canonical reports whether all keys are canonical, as those of instances are. It must be
 	// set before the first packet.
 	Canonical bool
 
 	encoding     wire.Encoding
-	rules        map[string]lineHead // by prefix
-	head         lineHead            // of the last line
+	rules        map[string]lineHead // line heads by prefix
+	head         lineHead            // head of the last line
 	alike        alike
-	maxAlike     int          // bytes of a key that surely need not be cut
+	maxAlike     int          // longest key in bytes that certainly need not be cut
 	senders      *senders     // shared by the decoders of a listener's readers
-	counts       []Count      // of the packet at hand
-	timed        bool         // some of them have a time of their own
-	groups       bool         // the packet reports what is held back of groups,
-	heldBack     []HeldBack   // which is this,
-	heldInGroups int64        // or so much of all of them
-	byRule       parts        // the counts of the packet at hand, by rule,
-	byBucket     []looseCount // and those of rules with a jump on no account
-	entries      []entry      // those with an account
-	text         []byte       // of those whose text does not stand in the packet
+	counts       []Count      // counts of the current packet
+	timed        bool         // whether some of them have a time of their own
+	groups       bool         // whether the packet's held-back counts of groups are used
+	heldBack     []HeldBack   // held-back counts of the packet, by group
+	heldInGroups int64        // sum of its held-back counts, of all groups
+	byRule       parts        // counts of the packet by rule
+	byBucket     []looseCount // its counts on no account, of rules with a jump
+	entries      []entry      // its counts with an account
+	text         []byte       // key texts that differ from the bytes in the packet
 	fractions    fractions
 	trust        *trust            // nil believes all senders
 	mac          *wire.MAC         // nil if packets need not be signed
 	peer         func() netip.Addr // returns the address of the packet's sender; nil if unknown
-	capped       bool              // what a sender counts is bounded
-	now          time.Time         // when the packet at hand came
+	capped       bool              // whether the counts of a sender are bounded
+	now          time.Time         // arrival time of the current packet
 	tallies      plainTallies
-	jumps        []bool // by rule: it has a jump
-	bytes        []bool // by rule: it counts bytes,
-	inBytes      bool   // as some do
+	jumps        []bool // by rule, whether it has a jump
+	bytes        []bool // by rule, whether it counts bytes
+	inBytes      bool   // whether any rule does
 	stats        decoderStats
 }
 
-// lineHead is how the lines of a rule begin.
+// lineHead is the beginning of a rule's lines.
 type lineHead struct {
 	bytes     string
 	rule      int
@@ -62,8 +62,8 @@ func NewDecoder(ruleset *rules.Rules, e wire.Encoding) *Decoder {
 	return d
 }
 
-// Believe sets whose packets the decoder believes. It is called before the first packet. A
-// nil t believes all.
+// Believe sets the senders whose packets the decoder believes. It is called before the first
+// packet. A nil t believes all.
 func (d *Decoder) Believe(t *Trust) {
 	if t == nil {
 		return
@@ -74,9 +74,9 @@ func (d *Decoder) Believe(t *Trust) {
 	d.believe()
 }
 
-// ShareSenders makes the decoder one of several that follow the same senders, with those of
-// other: an instance that dials anew comes to another socket, and that is no loss. It is
-// called before the first packet.
+// ShareSenders makes the decoder follow the senders of other, so that an instance that dials
+// again and reaches another socket does not count as a loss. It is called before the first
+// packet.
 func (d *Decoder) ShareSenders(other *Decoder) {
 	d.senders, d.trust = other.senders, other.trust
 	d.believe()
@@ -92,7 +92,7 @@ func (d *Decoder) believe() {
 	d.capped = d.trust.Caps.Counts > 0 || d.trust.Caps.Keys > 0
 }
 
-// LimitAccounts bounds how many bytes the accounts of keys may hold, of all senders together.
+// LimitAccounts bounds the memory in bytes for the accounts of keys, of all senders together.
 // It is called before the first packet.
 func (d *Decoder) LimitAccounts(bytes int64) { d.senders.accountsLeft = int(bytes / accountSize) }
 
@@ -109,7 +109,7 @@ func (d *Decoder) Stats() Stats {
 	return all
 }
 
-// Clocks returns the clocks that are off, of instances whose packets arrived lately, by
+// Clocks returns the clocks that are off, of instances whose packets arrived lately, sorted by
 // name. It is safe for concurrent use.
 func (d *Decoder) Clocks(now time.Time) []SenderClock {
 	s := d.senders

@@ -7,16 +7,15 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// gap compares the sums of a packet, the newest so far, with the sums before it. It returns
-// the gap between them, or nil if no counts are missing. The flush of the packet began at
-// start.
+// gap compares the sums of a packet, the newest so far, with the sums before it. It returns the
+// gap between them, or nil if no counts are missing. start is the start of the packet's flush.
 func (a *accounts) gap(m *wire.Meta, start time.Time, id uint64) *openGap {
 	if !a.sums.Told || m.Seq == a.seq+1 || m.Sums.Booked < a.sums.Booked || m.Sums.Loose < a.sums.Loose {
 		return nil
 	}
-	last := start.Add(time.Duration(-m.Sums.Since)) // the newest that is missing
+	last := start.Add(time.Duration(-m.Sums.Since)) // time of the newest missing counts
 	wasSet := last.Before(a.start) || last.After(start)
-	if wasSet { // the sender's clock, in between
+	if wasSet { // the sender's clock was set in between
 		last = start
 	}
 	g := openGap{
@@ -24,16 +23,16 @@ func (a *accounts) gap(m *wire.Meta, start time.Time, id uint64) *openGap {
 		from: a.seq + 1, to: m.Seq - 1, opened: m.Sums.Opened, openedBefore: a.sums.Opened,
 	}
 	if g.Loose+g.Booked+g.HeldBack == 0 {
-		return nil // they held repeated accounts, or were heartbeats
+		return nil // the packets held repeated accounts, or were heartbeats
 	}
 	if m.Sums.Parts != a.sums.Parts { // some were held back since an unknown time
 		g.From = time.Unix(0, 0)
 	} else if g.from == g.to && !wasSet {
 		g.From = last
-	} else if g.To.Before(g.From) { // or is taken for another
+	} else if g.To.Before(g.From) { // the clock was set back, or its offset is estimated differently now
 		g.From, g.To = g.To, g.From
 	}
-	if len(a.gaps) == maxOpenGaps { // the oldest stays as large as it is
+	if len(a.gaps) == maxOpenGaps { // the oldest gap can no longer become smaller
 		a.pruned = a.gaps[0]
 		a.gaps = slices.Delete(a.gaps, 0, 1)
 	}
@@ -46,8 +45,8 @@ func (a *accounts) gap(m *wire.Meta, start time.Time, id uint64) *openGap {
 	return &a.gaps[len(a.gaps)-1]
 }
 
-// found subtracts a packet of the gap that has arrived. Some of its counts on accounts may
-// have been healed before: those that have not arrived are a bound of their own.
+// found subtracts a packet of the gap that has arrived. Some of its counts on accounts may have
+// been healed before, so the counts in packets still missing are a second bound.
 func (g *openGap) found(of *packetSums) {
 	g.Loose = max(0, g.Loose-toCount(of.loose))
 	g.HeldBack = max(0, g.HeldBack-toCount(of.heldBack))
@@ -55,8 +54,8 @@ func (g *openGap) found(of *packetSums) {
 	g.Booked = min(g.Booked, g.unheard)
 }
 
-// spare reports to h which keys had no count in a gap except on their accounts, of which so many
-// had been opened before it.
+// spare reports to h the keys that had no count in a gap except on their accounts. opened is
+// the number of accounts opened before the gap.
 func (a *accounts) spare(g *Gap, opened uint64, h Handler) {
 	if g.Loose == 0 {
 		return
@@ -68,7 +67,8 @@ func (a *accounts) spare(g *Gap, opened uint64, h Handler) {
 	}
 }
 
-// missed is of when counts on accounts are missing between two sequences; zero: none are.
+// missed returns the time range of the missing counts on accounts between two sequences. It
+// returns zero times if there are none.
 func (a *accounts) missed(after, before uint64) (from, to time.Time) {
 	for i := range a.gaps {
 		g := &a.gaps[i]
@@ -90,22 +90,22 @@ func (a *accounts) isOwed(seq uint64) bool {
 	return slices.ContainsFunc(a.gaps, func(g openGap) bool { return g.from <= seq && seq <= g.to })
 }
 
-// pay reduces what is owed by counts of an account that were missing after a sequence. Counts
-// that stay unknown, as of an account that is older than the state of its sender, so count as
-// missing in their gap and those before it, but in none of those after it.
+// pay subtracts n counts of an account, which were missing after a sequence, from the owed
+// counts. Some counts stay unknown, such as those of an account older than the sender's state.
+// They count as missing in their gap and the gaps before it, but not in those after it.
 func (a *accounts) pay(n, number, after uint64) {
 	a.owed -= min(n, a.owed)
 	for i := range a.gaps {
 		g := &a.gaps[i]
 		g.owed -= min(n, g.owed)
-		if g.to > after && g.opened >= number { // they can be of this one
+		if g.to > after && g.opened >= number { // the counts can belong to this gap
 			return
 		}
 	}
 }
 
-// finish records what a packet held, and reports the gaps that are smaller now: none lacks
-// more counts on accounts than are owed in all, or since it.
+// finish records the contents of a packet, and reports the gaps that became smaller. No gap
+// lacks more counts on accounts than are owed in all, or since that gap.
 func (s *senders) finish(a *accounts, m *wire.Meta, start time.Time, of *packetSums, h Handler) {
 	a.addByRule(m.Seq, of.byRule, s.ruled.size, h)
 	a.addBuckets(m, s.jumps, of.byBucket, h)
@@ -113,7 +113,7 @@ func (s *senders) finish(a *accounts, m *wire.Meta, start time.Time, of *packetS
 		if m.Seq > a.seq {
 			a.seq, a.start, a.sums = m.Seq, start.Add(time.Duration(m.Sums.Age)), m.Sums
 		}
-		a.sums.Booked += of.booked // those of a stream may come in parts
+		a.sums.Booked += of.booked // packets of a stream may come in parts
 		a.sums.Loose += of.loose
 		a.sums.HeldBack += of.heldBack
 	} else {
@@ -136,10 +136,10 @@ func (s *senders) finish(a *accounts, m *wire.Meta, start time.Time, of *packetS
 	for i := range a.gaps {
 		g := &a.gaps[i]
 		most := owed
-		if i > 0 { // else there is none before it
+		if i > 0 { // no gap is before the first one
 			most = min(most, toCount(g.owed))
 		}
-		if g.Booked > 0 && g.Booked >= 2*most { // a little less is not worth telling
+		if g.Booked > 0 && g.Booked >= 2*most { // a smaller decrease is not worth a report
 			g.Booked, filled = most, filled || most == 0
 			h.Missing(g.Gap)
 		}
@@ -152,7 +152,7 @@ func (s *senders) finish(a *accounts, m *wire.Meta, start time.Time, of *packetS
 	})
 }
 
-// prune forgets gaps that are out of all windows: their counts are owed no more.
+// prune forgets gaps that are older than all windows. Their counts are no longer owed.
 func (a *accounts) prune(keep time.Duration) {
 	if len(a.gaps) == 0 || a.start.Sub(a.gaps[0].To) <= keep {
 		return
@@ -169,5 +169,5 @@ func (a *accounts) prune(keep time.Duration) {
 	a.owed = min(a.owed, owed)
 }
 
-// toCount is a sum as a count, so bounded that no claim wraps around to nothing.
+// toCount converts a sum to a count, and bounds it so that no false claim overflows.
 func toCount(n uint64) int64 { return int64(min(n, wire.MaxCount)) }

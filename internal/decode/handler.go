@@ -2,21 +2,22 @@ package decode
 
 import "time"
 
-// Count is a line: rule number Rule saw the key with this text N times, at When or soon
-// after.
+// Count is the content of a line: rule number Rule saw the key with this text N times, at When
+// or soon after.
 type Count struct {
 	Rule int
 	Hash uint64 // rules.Hash of the text
 	Text []byte
 	N    int64
 	When time.Time
-	// Skew is how much later than When the count may be of or, if it is negative, how much
-	// earlier, because the sender's clock is not known better. It is zero if that is less than
-	// half a flush, or more than 250 ms: what may be of that much later is Hidden.
+	// Skew is by how much When may be too early or, if Skew is negative, too late, because the
+	// sender's clock is not known better. It is zero if the error is less than half a flush. It
+	// is also zero if When may be more than 250 ms too early: such counts are reported by
+	// Hidden.
 	Skew time.Duration
-	// Estimated reports whether N is an estimate from samples, of which Seen were counted.
+	// Estimated reports whether N is an estimate from samples. Seen is the count in the samples.
 	Estimated bool
-	// InGroup says whether a [HeldBack] has already added the count to the total of the
+	// InGroup reports whether a [HeldBack] has already added the count to the total of the
 	// key's group.
 	InGroup InGroup
 	Seen    int64
@@ -24,7 +25,7 @@ type Count struct {
 	Instance string
 }
 
-// InGroup says whether a count was reported as held back of its group before.
+// InGroup is whether a count was already reported as held back, as part of its group.
 type InGroup uint8
 
 // Values of InGroup.
@@ -34,34 +35,33 @@ const (
 	SurelyInGroup
 )
 
-// Handler receives what a decoder finds in packets.
+// Handler receives the results of a decoder.
 type Handler interface {
 	// Count receives one count. Its text is valid only during the call.
 	Count(Count)
-	// Hidden reports that counts of n in sum, of any keys, at when or soon after, will
-	// never arrive.
+	// Hidden reports that n counts, of any keys, at when or soon after, will never arrive.
 	Hidden(when time.Time, n int64)
-	// Held reports the most that all collectors together hide of any one key of a rule, in
-	// its windows, by holding small counts back. untold is the part of collectors that do
-	// not report what they hold back by group. Each call replaces the one before.
+	// Held reports the most that all collectors together hide of any one key of a rule, in its
+	// windows, by holding small counts back. untold is the part of collectors that do not
+	// report their held-back counts by group. Each call replaces the one before.
 	Held(rule int, bound, untold int64)
-	// HeldBack reports what is held back of a group.
+	// HeldBack reports counts of a group that their sender holds back.
 	HeldBack(HeldBack)
-	// Lost reports that packets of when or before are missing.
+	// Lost reports that packets sent at when or before are missing.
 	Lost(when time.Time)
-	// Found reports that missing packets arrived after all: those that are still missing
-	// are of newest or before. The zero time means that none is.
+	// Found reports that missing packets arrived after all. The packets still missing were sent
+	// at newest or before. The zero time means that none is missing.
 	Found(newest time.Time)
-	// Missing reports a gap, how much is missing, where senders report their sums. A gap is
-	// reported again when less is missing.
+	// Missing reports a gap and the size of its loss. It is called for senders that report
+	// their sums, and again for the same gap when less is missing.
 	Missing(Gap)
-	// Spare reports that a key has no count in a gap except on its account, and with
-	// known=true none there either that is not counted yet.
+	// Spare reports that the gap hides no counts of the key except those on its account. If
+	// known is true, those on its account have all been counted too.
 	Spare(gap uint64, rule int, hash uint64, known bool)
-	// Healed receives counts that were missing: they are of some time from c.When to until.
+	// Healed receives counts that were missing. Their time lies between c.When and until.
 	Healed(c Count, until time.Time)
-	// Moved receives counts that were reported by Healed, as of some time between from and
-	// to, and whose packet arrived after all: they are of c.When.
+	// Moved receives counts that Healed had reported with a time between from and to, and whose
+	// packet arrived after all. Their time is c.When.
 	Moved(c Count, from, to time.Time)
 }
 
@@ -74,32 +74,32 @@ type PacketHandler interface {
 	Counts([]Count)
 }
 
-// Gap describes the counts of one sender that were lost on the way, as far as they are
-// known. A gap is reported again under the same ID when some of its counts are found.
+// Gap describes the counts of one sender that were lost in transit, as far as they are known. A
+// gap is reported again under the same ID when some of its counts are found.
 type Gap struct {
 	ID       uint64
-	From, To time.Time // of the missing counts
-	// Loose is how many missing counts, of any keys, were on no account, and Booked how many
-	// were on one. Keys that are spared lack none of the former.
+	From, To time.Time // the time range of the missing counts
+	// Loose is the number of missing counts that were on no account, of any keys. Booked is the
+	// number that were on one. A key that is spared lacks no loose counts.
 	Loose, Booked int64
-	// HeldBack is how much is missing of what was reported as held back of groups.
+	// HeldBack is the missing amount of counts reported as held back of groups.
 	HeldBack int64
-	// ByRule bounds how many of them are of each rule, by two values at twice its number: of
-	// loose counts, and of counts on accounts. Nil means that any may be of any rule.
+	// ByRule bounds the missing counts of each rule, by two values at twice the rule's number:
+	// for loose counts and for booked ones. Nil means that any of them may belong to any rule.
 	ByRule *Joint
-	// Buckets bound how many of the loose ones of rules with a jump are of keys of each
-	// bucket: the gap lacks no more than all of them together. If the first is nil, it is
-	// unknown.
+	// Buckets bound the missing loose counts of rules with a jump, by bucket of keys. For a
+	// bucket, the gap lacks at most the sum of them all. A nil first element means that no
+	// bound is known.
 	Buckets [MaxBuckets]*Joint
 }
 
 // MaxBuckets is the most bounds by bucket that a [Gap] has.
 const MaxBuckets = 4
 
-// Joint bounds what gaps of a sender lack between two statements of its sums, by bucket or by
-// rule. What is missing there is missing once, so all gaps that point to it together lack no more.
+// Joint bounds the missing counts between two statements of a sender's sums, by bucket or by
+// rule. All gaps that point to the same Joint share the bound: together they lack no more.
 type Joint struct {
-	Incarnation uint64 // of the sender, for [wire.BucketOf]
+	Incarnation uint64 // incarnation of the sender, for [wire.BucketOf]
 	Missing     []int64
 }
 
@@ -111,11 +111,11 @@ func newJoint[N uint32 | uint64](incarnation uint64, missing []N) *Joint {
 	return j
 }
 
-// HeldBack says that N counts of the keys of a group, of When or soon after, are held
-// back by their sender: when they come they are in the group's total already.
+// HeldBack reports that the sender holds back N counts of the keys of a group, of When or soon
+// after. When they arrive, the total of the group already includes them.
 type HeldBack struct {
 	Rule  int
-	Group []byte // as [base.AppendGroup], [base.AppendAgain] or [wire.Rest] have it
+	Group []byte // encoded by [base.AppendGroup], [base.AppendAgain] or [wire.Rest]
 	N     int64
 	When  time.Time
 }

@@ -8,36 +8,39 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// heldTotals adds up what the instances hide of any key by holding small counts back.
-// Of a window, and of one instance whose h was at most h while it lasted, that is
-// at most 2(h-1): less than h that is not sent by now, and less than h of one
-// send whose oldest part is from before the window, where all of it is placed.
-// (The sends of one key cover times that do not overlap, so no more than one
-// straddles the window's first instant.) Only instances with h above 1 lately
-// are followed: their maxima, in eighths of the time that matters to a window.
+// heldTotals adds up the counts of any one key that the instances hide by holding small counts
+// back. Each packet states its instance's h ([wire.Meta].Held): the unsent count of each key is
+// below it. If h stayed at or below H during a window, the instance hides at most 2(H-1) of a
+// key in that window: less than H that is not sent yet, and less than H of one send that began
+// before the window, since all of a send is placed at its oldest part. (The sends of one key
+// cover times that do not overlap, so at most one straddles the start of the window.)
+//
+// Only instances whose h was above 1 lately are followed. For each, heldTotals keeps the
+// maximum of h in each eighth of the time that matters to a window.
 type heldTotals struct {
 	spans   []heldSpan
-	rules   []int // of each rule the span of its longest window, -1: none
+	rules   []int // by rule, the span of its longest window; -1 if it has none
 	holding []*holding
 	decayed time.Time
 }
 
-// heldSpan is the time for which an h matters to some windows.
+// heldSpan is a length of time for which an h matters: that of the windows of some rules, and
+// heldGrace.
 type heldSpan struct {
 	slot     time.Duration
-	bound    int64 // of all instances
-	untold   int64 // the part of instances that do not report it by group
+	bound    int64 // bound for all instances
+	untold   int64 // part of bound for instances that do not report it by group
 	reported [2]int64
 }
 
-// holding is what one instance holds back, by span.
+// holding is the state of one instance that holds counts back. It has the maxima of each span.
 type holding struct {
 	sender *sender
-	untold bool // of groups
+	untold bool // whether it does not report them by group
 	maxima []maxima
 }
 
-// maxima are the highest values by slot of time, for the last heldSlots.
+// maxima are the highest values of h in each of the last heldSlots slots of time.
 type maxima struct {
 	newest int64
 	values [heldSlots]int64
@@ -46,8 +49,8 @@ type maxima struct {
 
 const heldSlots = 8
 
-// heldGrace is how much longer than its window an h matters to a rule: counts arrive late,
-// and windows are evaluated when they have ended before the lag.
+// heldGrace is how much longer than its window an h matters to a rule: counts arrive late, and
+// windows are evaluated when they ended more than the lag ago.
 const heldGrace = 2 * DefaultGrace
 
 func newHeld(rules *rules.Rules) heldTotals {
@@ -69,7 +72,8 @@ func newHeld(rules *rules.Rules) heldTotals {
 	return h
 }
 
-// note records the value of a sender's packet. untold says that it is not reported by group.
+// note records the h of a sender's packet. untold reports whether the sender does not report
+// its held-back counts by group.
 func (h *heldTotals) note(s *sender, value int64, untold bool, now time.Time) {
 	if s.holding == nil {
 		if value <= 1 {
@@ -82,7 +86,7 @@ func (h *heldTotals) note(s *sender, value int64, untold bool, now time.Time) {
 		h.holding = append(h.holding, s.holding)
 	}
 	if untold && !s.holding.untold {
-		s.holding.untold = true // of what it holds back in the time that matters, some at least
+		s.holding.untold = true // at least some of its bound is not reported by group
 		for i := range h.spans {
 			h.spans[i].untold += s.holding.maxima[i].bound
 		}
@@ -92,9 +96,9 @@ func (h *heldTotals) note(s *sender, value int64, untold bool, now time.Time) {
 	}
 }
 
-// decay drops values that are too old to matter.
+// decay drops values that are too old to matter, and instances without any other.
 func (h *heldTotals) decay(now time.Time) {
-	if len(h.holding) == 0 || now.Sub(h.decayed).Abs() < Tick { // readers are not all at the same time
+	if len(h.holding) == 0 || now.Sub(h.decayed).Abs() < Tick { // the times of different readers are not in order
 		return
 	}
 	h.decayed = now
@@ -115,7 +119,7 @@ func (h *heldTotals) decay(now time.Time) {
 	h.holding = kept
 }
 
-// raise records a value and updates the bounds.
+// raise records a value in the newest slot of span i, and updates the bounds.
 func (o *holding) raise(i int, span *heldSpan, value int64, now time.Time) {
 	m := &o.maxima[i]
 	was := m.bound
@@ -142,7 +146,7 @@ func (m *maxima) raise(at, value int64) (highest int64) {
 	return highest
 }
 
-// report calls f for each rule whose bound changed since the last time.
+// report calls f for each rule whose bound changed since the last report.
 func (h *heldTotals) report(f func(rule int, bound, untold int64)) {
 	for i := range h.spans {
 		span := &h.spans[i]

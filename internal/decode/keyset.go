@@ -5,35 +5,35 @@ import (
 	"sync"
 )
 
-// keySets record which keys some senders have counted in a second: those that send the most
-// lines. A sender that finds none free is treated as one that has used up its own.
+// keySets record the keys that some senders have counted in a second: the senders with the most
+// lines. A sender that finds no free set is treated as one that has used up its keys.
 type keySets struct {
 	mu   sync.Mutex
 	sets [maxKeySets]keySet
 }
 
-// maxKeySets bounds their memory, which is at most that times two or four bytes a key: 4 MB
-// by default.
+// maxKeySets bounds the memory of the sets. It is at most maxKeySets times two or four bytes a
+// key: 4 MB by default.
 const maxKeySets = 8
 
-// keySet is what one sender has counted. A sample of its keys, by hash, estimates how many
-// there are, until that is a quarter of the cap. From then on new keys are counted, up to
-// half of the cap. So keys that are already known are not affected when there are too many,
-// and a sender of many lines of few keys costs next to nothing.
+// keySet holds the keys of one sender. Until a quarter of the cap is reached, a sample of the
+// keys by hash estimates their number. From then on new keys are counted, up to half of the
+// cap. So too many keys do not affect the keys that are already known, and a sender of many
+// lines with few keys costs next to nothing.
 type keySet struct {
 	owner    *tally
 	second   int64
 	part     filter
 	of       filter
-	n        int // keys in part, and then in of
+	n        int // number of keys in part or, when counting, in of
 	counting bool
 }
 
-// inPart is of how many keys one is in the part.
+// inPart is the sampling interval of part: one in inPart keys is sampled.
 const inPart = 16
 
-// take adds the keys of a packet of a sender that may have so many; false if there are more
-// new ones.
+// take adds the keys of a packet. It returns false if the sender, which may count most keys,
+// has more new ones.
 func (s *keySets) take(t *tally, second int64, most int, counts []Count) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,7 +53,7 @@ func (s *keySets) take(t *tally, second int64, most int, counts []Count) bool {
 		}
 		return true
 	}
-	if most /= 2; set.n+len(counts) > most { // maybe too many: what is refused is not recorded
+	if most /= 2; set.n+len(counts) > most { // maybe too many; a refused packet is not recorded
 		fresh := 0
 		for i := range counts {
 			if !set.of.has(mix(&counts[i])) {
@@ -72,7 +72,7 @@ func (s *keySets) take(t *tally, second int64, most int, counts []Count) bool {
 	return true
 }
 
-// find returns the set of a sender in a second, or nil if others use all.
+// find returns the set of a sender in a second, or nil if others use all sets.
 func (s *keySets) find(t *tally, second int64, most int) *keySet {
 	var free *keySet
 	for i := range s.sets {
@@ -92,12 +92,12 @@ func (s *keySets) find(t *tally, second int64, most int) *keySet {
 	return free
 }
 
-// filter is a Bloom filter with sixteen bits for each key that it may hold, or more, and
-// three for each that it holds, which are in one word: so a key costs one look at memory,
-// and of new keys one in a hundred or so is taken for one that was there.
+// filter is a Bloom filter with at least sixteen bits for each key that it may hold. Each key
+// sets three bits, all in one word, so that it costs one memory access. About one in a hundred
+// new keys is taken for a known one.
 type filter []uint64
 
-// begin makes it one for so many keys that has none.
+// begin clears f and sizes it for keys keys.
 func (f *filter) begin(keys int) {
 	if size := 1 << bits.Len(uint(keys/4)); len(*f) != size {
 		*f = make([]uint64, size)
@@ -105,7 +105,7 @@ func (f *filter) begin(keys int) {
 	clear(*f)
 }
 
-// add adds a key; false if it was there.
+// add adds a key. It returns false if the filter held it already.
 func (f filter) add(hash uint64) bool {
 	word, bits := f.place(hash)
 	if *word&bits == bits {
@@ -120,7 +120,7 @@ func (f filter) has(hash uint64) bool {
 	return *word&bits == bits
 }
 
-// place returns where the bits of a key are.
+// place returns the word and the bits of a key.
 func (f filter) place(hash uint64) (word *uint64, bits uint64) {
 	return &f[int(hash>>16)&(len(f)-1)], 1<<(hash>>54&63) | 1<<(hash>>48&63) | 1<<(hash>>42&63)
 }
@@ -131,10 +131,10 @@ func mix(c *Count) uint64 {
 	return hash ^ hash>>32
 }
 
-// tally is what a sender has counted in a second.
+// tally holds the counts of a sender in a second.
 type tally struct {
 	mu     sync.Mutex
 	second int64 // Unix
 	counts int64
-	lines  int // while they are few their keys need no look
+	lines  int // number of lines; keys are not checked while there are few
 }

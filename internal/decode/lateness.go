@@ -2,13 +2,12 @@ package decode
 
 import "time"
 
-// lateness is how old a sender's counts are when they arrive, by its own clock: the least age
-// of some time, since single packets are held up, and counts that were held back are of an
-// earlier time. A sender that is always late has a slow clock, or a long way: short windows
-// lose its counts.
+// lateness tracks a sender's minimum delay, by its own clock, over the last one to two slots.
+// The minimum ignores single delayed packets and counts that were held back. A sender that is
+// always late has a slow clock or a slow connection, and short windows lose its counts.
 type lateness struct {
-	least, before time.Duration // in this slot, and in the one before
-	ends          time.Time     // of the slot
+	least, before time.Duration // least age in this slot and in the previous one
+	ends          time.Time     // end of the slot
 }
 
 const (
@@ -23,12 +22,12 @@ func (l *lateness) note(age time.Duration, now time.Time) {
 		l.least = min(l.least, age)
 		return
 	}
-	l.before = 0 // of a sender that is new, or was silent, nothing is said yet
+	l.before = 0 // the lateness of a new or silent sender is unknown yet
 	if !l.ends.IsZero() && now.Sub(l.ends) < latenessSlot {
 		l.before = l.least
 	}
 	l.least, l.ends = age, now.Add(latenessSlot)
 }
 
-// age returns how old counts are at least.
+// age returns the least age of the last one to two slots.
 func (l *lateness) age() time.Duration { return min(l.least, l.before) }

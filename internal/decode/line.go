@@ -9,8 +9,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// line decodes a line into c, whose text is valid until the next packet. It returns false for
-// a line that is no count. believe says that the key is canonical.
+// line decodes a line into c, whose text is valid until the next packet. It returns false for a
+// line that is no count. believe reports whether the key is known to be canonical.
 func (d *Decoder) line(line []byte, c *Count, believe bool, h Handler) bool {
 	var part float64
 	c.Estimated = false
@@ -34,7 +34,7 @@ func (d *Decoder) line(line []byte, c *Count, believe bool, h Handler) bool {
 			d.stats.BadKey.Add(1)
 			return false
 		}
-		c.Text = d.text[start:] // stays what it is when text has to move
+		c.Text = d.text[start:] // remains valid when d.text is reallocated
 	}
 	c.Hash = rules.Hash(c.Text)
 	if !believe {
@@ -51,8 +51,8 @@ func (d *Decoder) line(line []byte, c *Count, believe bool, h Handler) bool {
 	return true
 }
 
-// parse parses a line of any dialect, in a packet of the time when, and makes its head that
-// of the last line.
+// parse parses a line of any dialect, in a packet of the time when. It sets d.head to the
+// line's head.
 func (d *Decoder) parse(line []byte, when time.Time, h Handler) (l wire.Line, ok bool) {
 	var err error
 	if l, d.text, err = wire.ParseLineIn(d.text, line); err != nil {
@@ -94,7 +94,7 @@ func cutLine(packet []byte) (line, rest []byte) {
 	return line, rest
 }
 
-// untilMeta returns where the first meta line begins.
+// untilMeta returns the offset of the first meta line.
 func untilMeta(lines []byte) int {
 	for rest := lines; len(rest) > 0; {
 		at := len(lines) - len(rest)

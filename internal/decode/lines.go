@@ -7,9 +7,10 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// lines decodes lines of counts that have the instance in common, and the time unless a line
-// names an earlier one. m is the meta line of their packet and from its sender; both are nil
-// if unknown. ours reports whether an instance has made the keys.
+// lines decodes the count lines of one packet and passes their counts to h, unless the packet
+// exceeds a cap of its sender. common holds the instance and the default time of the counts; a
+// line may name an earlier time. m is the packet's meta line and from its sender, both nil if
+// unknown. ours reports whether an instance made the keys, so that they are canonical.
 func (d *Decoder) lines(packet []byte, common Count, m *wire.Meta, from *sender, ours bool, h Handler) {
 	d.counts, d.text, d.timed, d.entries = d.counts[:0], d.text[:0], false, d.entries[:0]
 	accounts := m != nil && from != nil && m.Sums.Told
@@ -24,7 +25,7 @@ func (d *Decoder) lines(packet []byte, common Count, m *wire.Meta, from *sender,
 		if n == cap(d.counts) {
 			d.counts = append(d.counts, common)[:n]
 		}
-		c := &d.counts[:n+1][n] // written where it is to stay
+		c := &d.counts[:n+1][n] // decoded in place, to save a copy
 		c.When, c.Instance, c.InGroup, c.Skew = common.When, common.Instance, common.InGroup, common.Skew
 		var account wire.Account
 		next := d.cutAlike(packet, c, believe)
@@ -32,7 +33,7 @@ func (d *Decoder) lines(packet []byte, common Count, m *wire.Meta, from *sender,
 			packet = packet[next:]
 		} else if line, packet = cutLine(packet); len(line) == 0 {
 			continue
-		} else if end := len(line) - len("|c"); end > 0 && line[end] != '|' { // mostly it ends so
+		} else if end := len(line) - len("|c"); end > 0 && line[end] != '|' { // most lines end with "|c" and have no account
 			line, account, _ = wire.CutAccount(line)
 		}
 		lines++
@@ -70,13 +71,13 @@ func (d *Decoder) lines(packet []byte, common Count, m *wire.Meta, from *sender,
 	d.hand(h)
 }
 
-// settle compares a packet with the sender's accounts: counts that were missing before are
-// added, and counts that were added before are removed.
+// settle compares a packet with the sender's accounts. It reports counts that were missing
+// before as healed, and removes counts from the packet that had been healed already.
 func (d *Decoder) settle(m *wire.Meta, from *sender, when time.Time, sum int64, h Handler) {
 	of := d.packetSums(sum)
 	d.senders.mu.Lock()
 	defer d.senders.mu.Unlock()
-	if from.incarnation != m.Incarnation { // another reader has heard of the next life
+	if from.incarnation != m.Incarnation { // another reader has seen the next incarnation
 		return
 	}
 	healed, retold := from.accounts.settle(m, d.entries, d.counts, &d.senders.accountsLeft, h)
@@ -99,7 +100,7 @@ func (d *Decoder) packetSums(sum int64) packetSums {
 	return packetSums{uint64(booked), uint64(sum - booked), uint64(d.heldInGroups), d.byRule, d.byBucket}
 }
 
-// hand passes the counts to h.
+// hand passes the counts to h: one by one, or all of one time together to a [PacketHandler].
 func (d *Decoder) hand(h Handler) {
 	p, ok := h.(PacketHandler)
 	if !ok {

@@ -2,15 +2,15 @@ package decode
 
 import "net/netip"
 
-// WantsPeer reports whether the decoder uses the addresses that packets come from, so that
-// a source calls [Decoder.SetPeer].
+// WantsPeer reports whether the decoder uses the addresses that packets come from. A source
+// then calls [Decoder.SetPeer].
 func (d *Decoder) WantsPeer() bool { return d.trust != nil }
 
-// SetPeer sets f, which returns the address that the packet at hand came from.
+// SetPeer sets f, which returns the address that the current packet came from.
 func (d *Decoder) SetPeer(f func() netip.Addr) { d.peer = f }
 
-// AdmitsPacket reports whether the datagram at hand comes from an address that is believed.
-// It is called before [Decoder.Packet], so that a packet of anyone else costs no more.
+// AdmitsPacket reports whether the current datagram comes from an address that is believed. It
+// is called before [Decoder.Packet], so that packets of other senders cost nothing more.
 func (d *Decoder) AdmitsPacket() bool {
 	if d.trust == nil || d.trust.Mode != TrustListed || d.peer == nil {
 		return true
@@ -20,7 +20,7 @@ func (d *Decoder) AdmitsPacket() bool {
 }
 
 // AdmitsConnection reports whether a connection from an address is believed. The zero address
-// is that of a Unix socket, which is protected by the permissions of its directory.
+// means a Unix socket, which is protected by the permissions of its directory.
 func (d *Decoder) AdmitsConnection(from netip.Addr) bool {
 	if d.trust == nil || d.trust.Mode != TrustListed || !from.IsValid() {
 		return true

@@ -6,20 +6,20 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// How late counts arrive, and how late they may be.
+// Times for which counts are awaited.
 const (
 	// DefaultLag is how long counts take to arrive.
 	DefaultLag = 250 * time.Millisecond
-	// DefaultGrace is how much later than its window a count may arrive and still be
-	// placed in it.
+	// DefaultGrace is how much later than its window a count may arrive and still be placed in
+	// it.
 	DefaultGrace = 2 * time.Second
 )
 
-// BaselineWindows is how many windows before the present one a baseline is the mean of.
+// BaselineWindows is the number of windows before the current one that a baseline averages.
 const BaselineWindows = 10
 
-// Lookback returns how far back counts matter: the longest window, with the ten before it
-// where a rule compares with them.
+// Lookback returns how far back counts matter: the longest window, plus the ten before it if a
+// rule compares with them.
 func Lookback(rules *rules.Rules) time.Duration {
 	d := time.Duration(0)
 	for i := range rules.Rules {

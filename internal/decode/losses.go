@@ -7,30 +7,30 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// losses are the missing packets, by when that was noticed. Packets that arrive late or out
-// of order make up for them.
+// losses are the missing packets, by the time when the loss was noticed. Packets that arrive
+// late or out of order are subtracted.
 type losses struct {
 	noticed  [lossSlots]lossSlot
-	settled  time.Time // newest of those that come no more
+	settled  time.Time // time of the newest loss that can no longer be recovered
 	reported time.Time
-	awaited  time.Time // senders that may lack packets of before it were not heard yet; zero: none
+	awaited  time.Time // senders not heard yet may lack packets from before it; zero if there are none
 }
 
-// lossSlot is a short time.
+// lossSlot records the losses noticed during one [Tick].
 type lossSlot struct {
-	at   int64 // its number
+	at   int64 // number of the tick
 	n    int64 // packets that are still missing
 	when time.Time
 }
 
-// lossSlots times [Tick] is how late a packet may arrive and still make up for a loss: longer
-// than its counts would be accepted.
+// lossSlots times [Tick] is the time after which a packet no longer makes up for a loss. It is
+// longer than the time for which its counts would be accepted.
 const lossSlots = 64
 
 // miss records n missing packets, and returns the argument for found.
 func (l *losses) miss(n int64, now time.Time) (at int64) {
 	if l.reported.Sub(now) > lossSlots*Tick {
-		*l = losses{} // the clock was set back: those are of a time to come
+		*l = losses{} // the clock was set back: the losses are in the future
 	}
 	at = tickOf(now)
 	s := &l.noticed[ring.Slot(at, lossSlots)]
@@ -50,14 +50,14 @@ func (l *losses) miss(n int64, now time.Time) (at int64) {
 // tickOf returns the number of the tick that holds an instant.
 func tickOf(t time.Time) int64 { return rules.Window{Pane: Tick}.Index(t) }
 
-// found records that n missing packets have arrived, or that what they held is bounded.
+// found records that n missing packets have arrived, or that a bound of their counts is known.
 func (l *losses) found(at, n int64) {
 	if s := &l.noticed[ring.Slot(at, lossSlots)]; s.at == at {
 		s.n = max(0, s.n-n)
 	}
 }
 
-// report reports to a handler when the newest loss was, if that has changed.
+// report reports to a handler the time of the newest loss, if that has changed.
 func (l *losses) report(h Handler) {
 	newest := later(l.settled, l.awaited)
 	for i := range l.noticed {

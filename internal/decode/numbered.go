@@ -7,16 +7,16 @@ import (
 )
 
 // Numbered are the rules in force. Each rule with a threshold has a number, by which counts,
-// accounts and gaps name it. A rule keeps its number when rules change while running, so
-// what names it stays right. The number of a rule that is gone is not used by the rules
-// that replace it at once.
+// accounts and gaps refer to it. A rule keeps its number when rules change while running, so
+// references to it remain valid. The number of a removed rule is not reused by the rules that
+// replace it directly, only by later ones.
 //
-// Whoever keeps something by number and is given the same rules in the same order has the
-// same numbers. A Numbered is not changed.
+// Two holders of a Numbered that are given the same rules in the same order get the same
+// numbers. A Numbered is not changed.
 type Numbered struct {
 	inOrder  *rules.Rules
-	byNumber *rules.Rules // a number that is not in use has a rule without thresholds
-	numbers  []int        // of the rules with thresholds, in their order
+	byNumber *rules.Rules // rules by number; an unused number has a rule without thresholds
+	numbers  []int        // numbers of the rules with thresholds, in their order
 }
 
 // NumberRules numbers rules by their order.
@@ -30,8 +30,8 @@ func NumberRules(rules *rules.Rules) *Numbered {
 	return n
 }
 
-// Next numbers the rules that replace those of n. A rule has the number that it had if it
-// counts the same.
+// Next numbers the rules that replace those of n. A rule that counts the same as before keeps
+// its number.
 func (n *Numbered) Next(ruleset *rules.Rules) *Numbered {
 	next := &Numbered{inOrder: ruleset}
 	taken := make([]bool, len(n.byNumber.Rules))
@@ -62,8 +62,8 @@ func (n *Numbered) Next(ruleset *rules.Rules) *Numbered {
 }
 
 // counts reports whether rule, one of rules, counts the same as the rule with a number: the
-// same keys, of the same requests, in the same unit, under the same name. Which requests
-// match may differ, as instances count by it.
+// same keys, of the same requests, in the same unit, under the same name. The two may differ in
+// the requests that they match, since instances apply that.
 func (n *Numbered) counts(number int, rule *rules.Rule, rules *rules.Rules) bool {
 	was := &n.byNumber.Rules[number]
 	return was.ID == rule.ID && was.CountPrefix(n.inOrder.Namespace) == rule.CountPrefix(rules.Namespace) &&
@@ -73,8 +73,7 @@ func (n *Numbered) counts(number int, rule *rules.Rule, rules *rules.Rules) bool
 // InOrder returns the rules in the order of the file.
 func (n *Numbered) InOrder() *rules.Rules { return n.inOrder }
 
-// ByNumber returns the rules by number. A number that is not in use has a rule without
-// thresholds.
+// ByNumber returns the rules by number. An unused number has a rule without thresholds.
 func (n *Numbered) ByNumber() *rules.Rules { return n.byNumber }
 
 // NumberOf returns the number of the rule with an id and a threshold, or -1.
@@ -86,7 +85,7 @@ func (n *Numbered) NumberOf(id string) int {
 	return n.numbers[at]
 }
 
-// Has reports whether a rule with a threshold has a number.
+// Has reports whether number belongs to a rule with a threshold.
 func (n *Numbered) Has(number int) bool {
 	return 0 <= number && number < len(n.byNumber.Rules) && len(n.byNumber.Rules[number].Hot) > 0
 }

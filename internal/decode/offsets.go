@@ -6,13 +6,13 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// start returns when the counts of a packet begin, by our clock. The offset of the sender's
-// clock is subtracted if it is more than clockSlack, and is only reported if the packet was
-// not stamped on arrival.
+// start returns the time, by our clock, at which the counts of a packet begin. It subtracts the
+// offset of the sender's clock if that exceeds clockSlack. If the packet was not stamped on
+// arrival, the offset is only reported.
 func (s *senders) start(from *sender, m *wire.Meta, now time.Time, stamped bool) time.Time {
 	start := time.Unix(0, m.Start)
 	c := &from.clock
-	if m.Sent == 0 { // versions that do not report it
+	if m.Sent == 0 { // sent by a version that does not report its send time
 		if stamped {
 			start = start.Add(c.shown.by)
 		}
@@ -40,8 +40,8 @@ func (s *senders) start(from *sender, m *wire.Meta, now time.Time, stamped bool)
 		return start
 	}
 	if c.offset != before {
-		// The clock may have been set within this flush, which then began by the old one: it
-		// began as late as it can have before it was sent.
+		// The clock may have been set during this flush, which then began by the old clock. The
+		// later of both starts is used, unless it is after the send time.
 		old, sent := start.Add(before+set), time.Unix(0, m.Sent).Add(by)
 		start = start.Add(by)
 		if !old.After(sent) && (old.After(start) || start.After(sent)) {
@@ -52,7 +52,7 @@ func (s *senders) start(from *sender, m *wire.Meta, now time.Time, stamped bool)
 	return start.Add(by)
 }
 
-// show stores an offset for Clocks.
+// show stores an offset for Clocks, or removes it if it is zero.
 func (s *senders) show(name string, is clockOffset) {
 	switch {
 	case is.by == 0:
@@ -65,7 +65,7 @@ func (s *senders) show(name string, is clockOffset) {
 	}
 }
 
-// offNow returns those that are off.
+// offNow returns the clocks that are off.
 func (s *senders) offNow() (o OffClocks) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,7 +75,7 @@ func (s *senders) offNow() (o OffClocks) {
 	return o
 }
 
-// noteAge records how old a sender's counts were when they came.
+// noteAge records the age of a sender's counts on arrival, and whether the sender is late.
 func (s *senders) noteAge(from *sender, age time.Duration, now time.Time) {
 	from.lateness.note(age, now)
 	if age = from.lateness.age(); age <= lateAfter {
@@ -88,7 +88,7 @@ func (s *senders) noteAge(from *sender, age time.Duration, now time.Time) {
 	s.late[from.name] = age
 }
 
-// lateNow returns those that are late.
+// lateNow returns the senders whose counts arrive late.
 func (s *senders) lateNow() (l LateSenders) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

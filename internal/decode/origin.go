@@ -7,8 +7,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// OriginCount says that about N of a key's counts, at When or soon after, had the same
-// route or caller. Senders report it of hot keys alone.
+// OriginCount reports that about N of a key's counts, at When or soon after, had the same route
+// or caller. Senders report it for hot keys alone.
 type OriginCount struct {
 	Rule int
 	Hash uint64 // rules.Hash of the text
@@ -19,14 +19,14 @@ type OriginCount struct {
 	When time.Time
 }
 
-// OriginHandler is a [Handler] that wants to know where counts come from.
+// OriginHandler is a [Handler] that receives the origins of counts.
 type OriginHandler interface {
-	// Origin takes where counts of a hot key come from. Its bytes are valid only during
-	// the call.
+	// Origin receives an origin of the counts of a hot key. Its bytes are valid only during the
+	// call.
 	Origin(OriginCount)
 }
 
-// origin reads an origin line. It is false if the line is none.
+// origin reads an origin line. It returns false for any other line.
 func (d *Decoder) origin(line []byte, when time.Time, h Handler) bool {
 	if !wire.IsOrigin(line) {
 		return false
@@ -36,7 +36,7 @@ func (d *Decoder) origin(line []byte, when time.Time, h Handler) bool {
 	if !ok {
 		return true
 	}
-	start := len(d.text) // before are texts of the packet's counts
+	start := len(d.text) // d.text already holds texts of the packet's counts
 	text, err := d.encoding.AppendDecoded(d.text, l.Key)
 	key := len(text)
 	if err == nil {
@@ -54,8 +54,8 @@ func (d *Decoder) origin(line []byte, when time.Time, h Handler) bool {
 	return true
 }
 
-// headOf returns the head of the rule that has a prefix, of a line that is no count and was
-// read with an error or none. If it is not ok, the line has been counted by the reason.
+// headOf returns the head of the rule with a prefix, for a line that is no count. err is the
+// error of reading that line. If ok is false, the line has been counted by the reason.
 func (d *Decoder) headOf(prefix []byte, err error) (head lineHead, ok bool) {
 	if err != nil {
 		d.stats.Malformed.Add(1)

@@ -6,8 +6,8 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// excess returns which cap a packet is over: refused is false if none. What is over one is
-// not added.
+// excess returns the cap that a packet exceeds. refused is false if it exceeds none. The counts
+// of a refused packet are not added.
 func (d *Decoder) excess(t *tally, counts []Count, sum int64, now time.Time) (why Refusal, refused bool) {
 	caps := &d.trust.Caps
 	if d.inBytes {
@@ -16,13 +16,13 @@ func (d *Decoder) excess(t *tally, counts []Count, sum int64, now time.Time) (wh
 	sum += d.heldInGroups
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if at := now.Unix(); at > t.second || at < t.second-1 { // readers are not all at the same time
+	if at := now.Unix(); at > t.second || at < t.second-1 { // the times of different readers are not in order
 		t.second, t.counts, t.lines = at, 0, 0
 	}
 	if caps.Counts > 0 && sum > caps.Counts-t.counts {
 		return RefusedCounts, true
 	}
-	// A quarter of the lines may have any keys: a sender of no more needs no check.
+	// A quarter of the lines may have any keys, so a sender with fewer lines needs no check.
 	if caps.Keys > 0 && t.lines+len(counts) > caps.Keys/4 {
 		if !d.trust.sets.take(t, t.second, caps.Keys, counts) {
 			return RefusedKeys, true
@@ -33,8 +33,8 @@ func (d *Decoder) excess(t *tally, counts []Count, sum int64, now time.Time) (wh
 	return 0, false
 }
 
-// isOver reports whether a packet is over a cap of its sender: then none of its counts are
-// taken. They have come, so the next packet does not say that they are missing.
+// isOver reports whether a packet exceeds a cap of its sender. If it does, none of its counts
+// are used. They did arrive, so the next packet does not report them as missing.
 func (d *Decoder) isOver(m *wire.Meta, from *sender, when time.Time, sum int64, h Handler) bool {
 	var t *tally
 	if from != nil {

@@ -9,11 +9,11 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Instances returns the instances whose packets arrived in the last ten seconds, by name. It
-// is safe for concurrent use.
+// Instances returns the instances whose packets arrived in the last ten seconds, sorted by
+// name. It is safe for concurrent use.
 func (d *Decoder) Instances(now time.Time) []rules.Instance { return d.senders.instances(now) }
 
-// instances returns the live instances, by name.
+// instances returns the live instances, sorted by name.
 func (s *senders) instances(now time.Time) []rules.Instance {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -27,8 +27,8 @@ func (s *senders) instances(now time.Time) []rules.Instance {
 	return live
 }
 
-// Advance moves the clock on while no packets arrive, so that counts which instances have
-// held back expire.
+// Advance moves the clock on while no packets arrive, so that bounds on held-back counts
+// expire.
 func (d *Decoder) Advance(now time.Time, h Handler) {
 	d.senders.mu.Lock()
 	defer d.senders.mu.Unlock()
@@ -36,7 +36,7 @@ func (d *Decoder) Advance(now time.Time, h Handler) {
 }
 
 // Dropped records that the system has dropped packets of unknown senders before now. It does
-// nothing where all senders report their sums, which will show what is missing.
+// nothing if all senders report their sums, since the sums will show the loss.
 func (d *Decoder) Dropped(now time.Time, h Handler) {
 	if last := d.senders.plain.Load(); last == 0 || now.Sub(time.Unix(0, last)) > senderLife {
 		return
@@ -50,9 +50,9 @@ func (d *Decoder) Dropped(now time.Time, h Handler) {
 	l.report(h)
 }
 
-// Packet decodes one packet that arrived now. Its counts get the time that its meta line
-// names, corrected by the sender's clock offset and never later than now. Without a meta
-// line they get now. A meta line alone is a heartbeat.
+// Packet decodes one packet that arrived now. Its counts get the time of its meta line,
+// corrected by the sender's clock offset and never later than now. Without a meta line they get
+// now. A meta line alone is a heartbeat.
 func (d *Decoder) Packet(packet []byte, now time.Time, h Handler) {
 	d.stats.Packets.Add(1)
 	if !d.authentic(packet) {
@@ -81,10 +81,10 @@ func (d *Decoder) Packet(packet []byte, now time.Time, h Handler) {
 	}
 }
 
-// Record decodes lines whose meta line stands beside them, as in the headers of a Kafka
-// record; a nil m means that they have none. now is when a broker took them. stamped
-// reports whether the broker set that time: without it clock offsets are reported but not
-// corrected, as the record may have waited. Otherwise Record is like Packet. It returns the
+// Record decodes lines whose meta line is stored apart from them, as in the headers of a Kafka
+// record. A nil m means that they have none. now is the time when a broker took the record, and
+// stamped reports whether the broker set it. If it did not, the record may have waited, so
+// clock offsets are reported but not corrected. Otherwise Record is like Packet. It returns the
 // time of the counts, and ok=false for a record that was decoded before.
 func (d *Decoder) Record(m *wire.Meta, lines []byte, now time.Time, stamped bool, h Handler) (when time.Time, ok bool) {
 	d.stats.Packets.Add(1)
@@ -101,8 +101,9 @@ func (d *Decoder) Record(m *wire.Meta, lines []byte, now time.Time, stamped bool
 }
 
 // meta records the meta line of a packet, and sets the sender and the time of c. It returns
-// ok=false for a packet that was seen before, and a nil sender if there are too many. stamped
-// says that now is the arrival of the packet, by one clock for all senders.
+// ok=false for a packet that was seen before or is refused, and a nil sender if there are too
+// many. stamped reports whether now is the arrival time of the packet by one clock for all
+// senders.
 func (d *Decoder) meta(m *wire.Meta, now time.Time, stamped bool, c *Count, h Handler) (_ *sender, ok bool) {
 	if most := d.senders.mostClaimed; most > 0 && uint64(max(m.Unsent, m.Held)) > most {
 		d.refuse(RefusedCounts, d.source(), "")
@@ -110,7 +111,7 @@ func (d *Decoder) meta(m *wire.Meta, now time.Time, stamped bool, c *Count, h Ha
 	}
 	crowded := false
 	defer func() {
-		if crowded { // and the lock is given back
+		if crowded { // after the lock was released
 			d.refuse(RefusedNames, d.source(), "")
 		}
 	}()
@@ -129,16 +130,16 @@ func (d *Decoder) meta(m *wire.Meta, now time.Time, stamped bool, c *Count, h Ha
 	if start.Before(now) {
 		c.When = start
 	}
-	if s == nil { // one too many to follow
+	if s == nil { // there are too many senders to follow
 		if m.Held > 1 {
 			d.senders.losses.settled = now
 		}
 	} else {
-		s.doubt = min(s.doubt, now.Sub(c.When)) // nothing is of a time to come
+		s.doubt = min(s.doubt, now.Sub(c.When)) // no count is later than now
 		c.Instance, c.Skew = s.name, min(s.skew, now.Sub(c.When))
 		noticed := now
 		if !stamped && s.incarnation != m.Incarnation {
-			noticed = c.When // a record may be read long after, and what is missing came before it
+			noticed = c.When // a record may be read long after, and its missing predecessors are no newer than it
 		}
 		lost, duplicate := s.packet(m, noticed, &d.senders.losses)
 		if duplicate {
@@ -146,15 +147,15 @@ func (d *Decoder) meta(m *wire.Meta, now time.Time, stamped bool, c *Count, h Ha
 			return nil, false
 		}
 		if s.accounts.resumed {
-			lost = 0 // on no way, but by a restart
+			lost = 0 // lost by a restart, not in transit
 		}
-		// A loss is of now: the time of those that came is not that of those
+		// The loss is dated now: the time of the packets that arrived says nothing about those
 		// that did not.
 		d.stats.LostPackets.Add(max(0, lost))
 		d.stats.Recovered.Add(max(0, -lost))
 		d.senders.held.note(s, m.Held, m.Groups != d.senders.groups || !m.Sums.Told, now)
 		d.senders.noteAge(s, now.Sub(c.When), now)
-		changed = lost != 0 || m.Seq <= s.first // of what came before that, too, something may be known now
+		changed = lost != 0 || m.Seq <= s.first // more may be known now about the packets before the first one
 		if m.Sums.Told {
 			d.senders.sums(s, m, c.When, h)
 			c.InGroup = d.senders.inGroup(s, m)
@@ -167,7 +168,7 @@ func (d *Decoder) meta(m *wire.Meta, now time.Time, stamped bool, c *Count, h Ha
 	}
 	d.senders.advance(now, h)
 	d.stats.Aged.Add(m.Aged)
-	// Bounded, so that no claim wraps around to nothing.
+	// The bound keeps a false claim from an overflow.
 	if unsent := min(m.Unsent, wire.MaxCount); unsent > 0 {
 		h.Hidden(c.When, unsent)
 		if s != nil && s.doubt > 0 {

@@ -6,16 +6,16 @@ import (
 	"github.com/hotparam/hotparam/internal/loglimit"
 )
 
-// Refusal is why a packet was not believed.
+// Refusal is the reason why a packet was not believed.
 type Refusal uint8
 
-// Reasons. What is over a cap comes from a sender that is believed otherwise.
+// Reasons. A packet over a cap comes from a sender that is otherwise believed.
 const (
 	RefusedUnlisted Refusal = iota // the address is not listed
-	RefusedUnsigned                // it is not signed
-	RefusedMAC                     // by none of the keys, or it was changed
-	RefusedTime                    // it was sent too long before or after it came, by its sender's clock
-	RefusedReplay                  // it came before
+	RefusedUnsigned                // the packet is not signed
+	RefusedMAC                     // signed with none of the keys, or changed
+	RefusedTime                    // sent too long before or after its arrival, by its sender's clock
+	RefusedReplay                  // it arrived before
 	RefusedCounts                  // over [Caps].Counts
 	RefusedKeys                    // over [Caps].Keys
 	RefusedNames                   // over [Caps].Names or NewNames
@@ -28,7 +28,7 @@ var refusalWords = [Refusals]string{"unlisted", "unsigned", "bad_mac", "time", "
 // String returns the reason's name in metrics.
 func (r Refusal) String() string { return refusalWords[r] }
 
-// refusalHints say what to do if the sender is one of ours.
+// refusalHints suggest what to do if the sender is one of ours.
 var refusalHints = [Refusals]string{
 	RefusedUnlisted: "is it missing in aggregator.senders?",
 	RefusedUnsigned: "does the sender have the key, and send straight to this port?",

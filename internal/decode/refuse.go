@@ -10,7 +10,7 @@ import (
 // certain, and an address.
 func (d *Decoder) refuse(why Refusal, from netip.Addr, instance string, more ...any) {
 	d.stats.Refused[why].Add(1)
-	if why != RefusedReplay { // which the network does by itself
+	if why != RefusedReplay { // a network that doubles packets causes it too
 		d.stats.whyRefused.Store(int64(why))
 		d.stats.lastRefused.Store(time.Now().UnixNano())
 	}

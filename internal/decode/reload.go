@@ -8,19 +8,19 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Reload puts other rules in force, whose numbers are those of [Numbered.Next] of the present
-// ones. Lines of a new rule are counted from now on, and those of a rule that is gone are
-// counted as of no rule. It must not be called while the decoder, or one that shares its
-// senders, decodes; each of those is reloaded before the next packet.
+// Reload puts other rules in force, whose numbers are those of [Numbered.Next] of the current
+// ones. Lines of a new rule are counted from now on. Lines of a removed rule count as lines
+// without a rule. Reload must not be called while the decoder, or one that shares its senders,
+// decodes. Each of those must be reloaded before its next packet.
 //
-// Senders may have the former rules or the new ones: a rule's lines are known by its prefix,
-// and what a sender states by rule or by group is used while its rules are ours.
+// Senders may have the former rules or the new ones. The lines of a rule are recognized by its
+// prefix. Sums by rule or by group are used only from senders with the same rules.
 func (d *Decoder) Reload(n *Numbered) {
 	d.compile(n)
 	d.senders.reload(n)
 }
 
-// compile makes what the decoder knows of rules.
+// compile derives the decoder's data about the rules.
 func (d *Decoder) compile(n *Numbered) {
 	ruleset := n.byNumber
 	d.head, d.alike, d.rules = lineHead{}, alike{}, make(map[string]lineHead)
@@ -35,11 +35,11 @@ func (d *Decoder) compile(n *Numbered) {
 	}
 }
 
-// reload makes the state of all senders fit other rules.
+// reload adapts the state of all senders to other rules.
 func (s *senders) reload(n *Numbered) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.rules == n { // of another decoder
+	if s.rules == n { // a decoder that shares s has reloaded it
 		return
 	}
 	before := s.rules
@@ -62,8 +62,8 @@ func (s *senders) reload(n *Numbered) {
 		if !jumpsStay {
 			a.buckets, a.statement = nil, 0
 		}
-		// Packets until now were read without the new rules, so an account that had been
-		// opened by then has no beginning.
+		// Packets until now were read without the new rules, so the beginning of an account
+		// that was opened by then is unknown.
 		a.opened = max(a.opened, a.sums.Opened)
 		for key, k := range a.keys {
 			if !before.Has(int(key.rule)) || !n.Has(int(key.rule)) {
@@ -75,8 +75,8 @@ func (s *senders) reload(n *Numbered) {
 	}
 }
 
-// reload makes the bounds of other rules. Those of a time that stays are kept. Of a new one
-// the present values are known, which are no lower than the highest of the other times.
+// reload computes the bounds for other rules. The maxima of a span that stays are kept. A new
+// span starts with the highest values of the other spans, which are no lower than its own.
 func (h *heldTotals) reload(ruleset *rules.Rules) {
 	was := h.spans
 	fresh := newHeld(ruleset)
@@ -98,11 +98,11 @@ func (h *heldTotals) reload(ruleset *rules.Rules) {
 		}
 	}
 	for i := range h.spans {
-		h.spans[i].reported = [2]int64{-1, -1} // to rules that have not heard of it
+		h.spans[i].reported = [2]int64{-1, -1} // not reported to the new rules yet
 	}
 }
 
-// newMaxima returns maxima of one value.
+// newMaxima returns maxima with a single value.
 func newMaxima(at, value int64) maxima {
 	m := maxima{newest: at, bound: 2 * (value - 1)}
 	for i := range m.values {
@@ -112,7 +112,7 @@ func newMaxima(at, value int64) maxima {
 	return m
 }
 
-// highest returns the highest value of all times.
+// highest returns the highest value of all maxima, and 1 at least.
 func highest(all []maxima) (value int64) {
 	value = 1
 	for i := range all {

@@ -7,10 +7,10 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// replays are the signed packets that have arrived, so that none is believed twice. A packet
-// is accepted only within the window around its send time, so it is enough to keep the recent
-// ones. Each incarnation of an instance is kept by itself: to the senders a packet of an
-// earlier one would begin a new one.
+// replays are the signed packets that have arrived, so that none is believed twice. A packet is
+// accepted only within the window around its send time, so it is enough to keep the recent
+// ones. Each incarnation of an instance has its own record. To the senders, a packet of an
+// earlier incarnation would begin a new one.
 type replays struct {
 	mu    sync.Mutex
 	lives map[life]*sequence
@@ -46,8 +46,8 @@ func (r *replays) isNew(m *wire.Meta, now time.Time, window time.Duration) bool 
 	return s.isNew(m.Seq)
 }
 
-// sweep forgets lives of which no packet can be within the window any more: the last one
-// came at most a window before it was sent.
+// sweep forgets the lives whose packets are all outside the window by now. The last packet of a
+// life arrived at most one window before its send time.
 func (r *replays) sweep(now time.Time, window time.Duration) {
 	if now.Sub(r.swept).Abs() < window {
 		return
@@ -60,7 +60,8 @@ func (r *replays) sweep(now time.Time, window time.Duration) {
 	}
 }
 
-// sequence is which numbers have come: from first to last all, while there is no seen.
+// sequence records the numbers that have arrived. While seen is nil, all from first to last
+// have.
 type sequence struct {
 	first, last uint64
 	seen        *seen
@@ -68,10 +69,10 @@ type sequence struct {
 }
 
 // isNew records a number. It reports false if the number was recorded before, or is too far
-// behind the newest to know.
+// behind the newest to be known.
 func (s *sequence) isNew(seq uint64) bool {
 	if s.seen == nil {
-		if seq == s.last+1 { // as nearly always
+		if seq == s.last+1 { // the usual case
 			s.last++
 			return true
 		}

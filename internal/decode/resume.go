@@ -8,29 +8,30 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// opening is the first packet of a sender's life that was heard here, with what came later of
-// packets before it.
+// opening records the first packet of a sender's life that arrived here, and the packets before
+// it that arrived later.
 type opening struct {
 	seq    uint64
 	sums   wire.Sums
-	start  time.Time // of its flush
+	start  time.Time // start of its flush
 	heard  time.Time
-	lowest uint64                // the oldest packet that came
-	came   packetSums            // of packets before the first
-	apart  map[accountKey]uint64 // counts of these that do not adjoin what else came of the account
+	lowest uint64                // sequence of the oldest packet that arrived
+	came   packetSums            // counts of packets before the first
+	apart  map[accountKey]uint64 // counts of those packets not adjoining others of their account
 	saved  []savedAccount
-	lack   *lack // by rule, up to the first statement; nil if none came
+	lack   *lack // loss by rule up to the first statement; nil if no statement arrived
 }
 
-// resumption is what a decoder that has resumed does not know yet.
+// resumption is the part of a resumed decoder's state that waits for senders of the previous
+// process.
 type resumption struct {
-	since   time.Time // packets of before may be missing of senders that were not heard
-	settled time.Time // by then each live sender was heard
-	until   time.Time // then nothing of before matters any more
+	since   time.Time // senders not heard yet may lack packets from before this time
+	settled time.Time // time by which each live sender must have been heard
+	until   time.Time // time from which earlier packets no longer matter
 	waits   map[string]*sender
 }
 
-// savedAccount is an account of the process before, of a sender that was heard before the
+// savedAccount is an account from the previous process, of a sender that was heard before the
 // snapshot was read.
 type savedAccount struct {
 	accountKey
@@ -41,7 +42,8 @@ type savedAccount struct {
 const (
 	// beatEvery is the longest time in which a live sender sends nothing: collector.BeatEvery.
 	beatEvery = time.Second
-	// silentAfter is after which silence a sender had ended at the cut: it is not waited for.
+	// silentAfter is the silence at the cut after which a sender counts as ended, and is not
+	// waited for.
 	silentAfter = 3 * beatEvery
 )
 
@@ -49,7 +51,7 @@ func (s *senders) resume(of *snapshot.Snapshot, started, now time.Time, h Handle
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	since := started
-	if of.Cut.After(since) { // the other one heard them
+	if of.Cut.After(since) { // the previous process heard senders up to the cut
 		since = now
 	}
 	s.resumed = resumption{since: since, settled: started.Add(beatEvery + DefaultLag), until: now.Add(s.keep), waits: make(map[string]*sender)}
@@ -96,8 +98,8 @@ func (s *senders) resume(of *snapshot.Snapshot, started, now time.Time, h Handle
 	s.losses.report(h)
 }
 
-// boundBefore takes back that what a sender sent before its first packet here is unknown: a gap
-// bounds it.
+// boundBefore records that a gap now bounds what a sender sent before its first packet here,
+// which had counted as an unknown loss.
 func (s *senders) boundBefore(from *sender) {
 	if from.missed != known {
 		s.losses.found(from.missed, from.unheard)
@@ -105,8 +107,8 @@ func (s *senders) boundBefore(from *sender) {
 	}
 }
 
-// takeYoungGap takes back the gap before the first packet of a young life: what a snapshot has of
-// it was counted.
+// takeYoungGap removes the gap before the first packet of a young life, since the snapshot may
+// have counted part of it. resumeGap or gapBefore records another one.
 func (a *accounts) takeYoungGap(h Handler) {
 	if len(a.gaps) == 0 || a.gaps[0].from != 1 || a.gaps[0].to != a.opening.seq-1 {
 		return
@@ -118,7 +120,7 @@ func (a *accounts) takeYoungGap(h Handler) {
 	a.gaps = a.gaps[1:]
 }
 
-// doubtResumed records that something of before is missing, and that it is not known how much.
+// doubtResumed records that an unknown amount from before the restart is missing.
 func (s *senders) doubtResumed() { s.losses.settled = later(s.losses.settled, s.resumed.since) }
 
 func later(a, b time.Time) time.Time {
@@ -128,15 +130,15 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// resumeSender continues a sender from a position. It returns nil if that is of an earlier
-// life, or there are too many.
+// resumeSender continues a sender from a position. It returns nil if the position belongs to an
+// earlier life, or if there are too many senders.
 func (s *senders) resumeSender(p *snapshot.Sender, cut time.Time) *sender {
 	waits := cut.Sub(p.Heard) <= silentAfter
 	from := s.byName[p.Name]
 	switch {
 	case from != nil && from.incarnation == p.Incarnation:
 		return from
-	case from != nil || len(s.byName) >= maxSenders: // what the earlier life sent last is not known
+	case from != nil || len(s.byName) >= maxSenders: // the last packets of the earlier life are unknown
 		if waits {
 			s.doubtResumed()
 		}
@@ -145,7 +147,7 @@ func (s *senders) resumeSender(p *snapshot.Sender, cut time.Time) *sender {
 	if s.byName == nil {
 		s.byName = make(map[string]*sender)
 	}
-	heard := p.Heard.Add(later(cut, s.resumed.since).Sub(cut)) // it was not silent while no process listened
+	heard := p.Heard.Add(later(cut, s.resumed.since).Sub(cut)) // the time without a listening process is not its silence
 	from = &sender{name: p.Name, incarnation: p.Incarnation, first: 1, last: p.Seq, heard: heard, accounts: resumedAccounts(p)}
 	s.resumeRuleSums(&from.accounts, p, nil, nil)
 	from.accounts.resumed = true
@@ -157,8 +159,8 @@ func (s *senders) resumeSender(p *snapshot.Sender, cut time.Time) *sender {
 	return from
 }
 
-// resumedAccounts returns the accounts of a sender without those of keys. More of the packet of
-// the position may have been sent, so it counts as one that has not come.
+// resumedAccounts returns the accounts of a sender without the accounts of keys. The packet at
+// the saved position may have been counted only in part, so it counts as not arrived.
 func resumedAccounts(p *snapshot.Sender) accounts {
 	return accounts{
 		life: p.Incarnation, sums: p.Sums, seq: p.Seq - 1, start: p.Start, first: max(1, min(p.First, p.Seq-1)),
@@ -167,7 +169,7 @@ func resumedAccounts(p *snapshot.Sender) accounts {
 	}
 }
 
-// resumeAccount continues the account of a key that was not heard of here.
+// resumeAccount continues the account of a key that was not heard here.
 func (s *senders) resumeAccount(a *accounts, key accountKey, x *snapshot.Account) {
 	if s.accountsLeft <= 0 || a.keys[key] != nil {
 		return
@@ -180,8 +182,8 @@ func (s *senders) resumeAccount(a *accounts, key accountKey, x *snapshot.Account
 	a.keys[key] = &keyAccount{number: x.Number, low: x.Low, high: x.High, seq: seq, since: seq, heard: x.Heard}
 }
 
-// gapBefore records that all that a sender has sent before its first packet here is missing,
-// or was counted before.
+// gapBefore records everything that a sender sent before its first packet here as a gap. The
+// counts are missing, or were counted before.
 func (s *senders) gapBefore(from *sender, o *opening, h Handler) {
 	if o.seq == 1 {
 		return
@@ -198,7 +200,7 @@ func (s *senders) gapBefore(from *sender, o *opening, h Handler) {
 	h.Missing(g)
 }
 
-// note records what came of a packet before the first one.
+// note records the sums of a packet that precedes the first one.
 func (o *opening) note(m *wire.Meta, of *packetSums) {
 	if o == nil || m.Seq >= o.seq {
 		return
@@ -207,7 +209,7 @@ func (o *opening) note(m *wire.Meta, of *packetSums) {
 	o.came.booked, o.came.loose, o.came.heldBack = o.came.booked+of.booked, o.came.loose+of.loose, o.came.heldBack+of.heldBack
 }
 
-// noteApart records n counts of an account that do not adjoin what is known of it.
+// noteApart records n counts of an account that do not adjoin its known range.
 func (o *opening) noteApart(key accountKey, n uint64) {
 	if o == nil || n == 0 {
 		return
@@ -218,8 +220,8 @@ func (o *opening) noteApart(key accountKey, n uint64) {
 	o.apart[key] += n
 }
 
-// open records the first packet of a life. The lives before it of a sender that is waited for
-// may have sent more than is known.
+// open records the first packet of a life. If the sender is waited for, its earlier lives may
+// have sent more than is known.
 func (s *senders) open(from *sender, m *wire.Meta, start time.Time, h Handler) {
 	o := &opening{seq: m.Seq, lowest: m.Seq, sums: m.Sums, start: start.Add(time.Duration(m.Sums.Age)), heard: from.heard}
 	if s.resumed.until.IsZero() {
@@ -244,8 +246,8 @@ func (s *senders) reach(from *sender, m *wire.Meta) {
 	}
 }
 
-// settle ends what is not known of before when each sender was heard, or when it matters no
-// more.
+// settle ends the doubt about packets from before the restart, once each sender was heard or
+// the packets no longer matter.
 func (s *senders) settle(now time.Time, h Handler) {
 	r := &s.resumed
 	if r.until.IsZero() {

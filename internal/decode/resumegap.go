@@ -8,8 +8,8 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// resumeGap records what is missing between the position of a sender and the first packet of it
-// that was heard here, and what its accounts show of that.
+// resumeGap records the gap between the saved position of a sender and its first packet here.
+// It heals the part of that gap that the sender's accounts show.
 func (s *senders) resumeGap(from *sender, p *snapshot.Sender, h Handler) {
 	a := &from.accounts
 	o, before := a.opening, resumedAccounts(p)
@@ -37,7 +37,7 @@ func (s *senders) resumeGap(from *sender, p *snapshot.Sender, h Handler) {
 		}
 	}
 	a.owed += before.owed
-	if o.sums.Shed != p.Sums.Shed { // accounts began anew
+	if o.sums.Shed != p.Sums.Shed { // the sender restarted its accounts
 		return
 	}
 	if a.opened == o.sums.Opened {
@@ -56,7 +56,7 @@ func (s *senders) resumeGap(from *sender, p *snapshot.Sender, h Handler) {
 	a.spare(&g.Gap, opened, h)
 }
 
-// settleResumed compares an account with what was counted of it before.
+// settleResumed compares an account with its counted range in the previous process.
 func (s *senders) settleResumed(from *sender, x *savedAccount, g *openGap, h Handler) {
 	a := &from.accounts
 	k := a.keys[x.accountKey]
@@ -80,7 +80,7 @@ func (s *senders) settleResumed(from *sender, x *savedAccount, g *openGap, h Han
 	if missing == 0 {
 		return
 	}
-	start, end := a.missed(0, k.seq+1) // some may be of a gap behind the first packet
+	start, end := a.missed(0, k.seq+1) // some may belong to a gap after the first packet
 	if start.IsZero() {
 		start, end = g.From, g.To
 	}
@@ -89,8 +89,8 @@ func (s *senders) settleResumed(from *sender, x *savedAccount, g *openGap, h Han
 	h.Healed(Count{Rule: int(x.rule), Hash: x.hash, Text: x.text, N: toCount(missing), When: start, Instance: from.name}, end)
 }
 
-// continueAt has the packets after seq that have not come count as missing, and those up to it
-// as seen.
+// continueAt marks the packets up to seq as seen. The packets after seq that have not arrived
+// count as missing.
 func (s *sender) continueAt(seq uint64) {
 	if s.turns == nil {
 		s.turns = new(turns)
@@ -104,8 +104,8 @@ func (s *sender) continueAt(seq uint64) {
 	s.first = 1
 }
 
-// widen makes g one of a restart: counts that are owed from before may be made up for with
-// it, and the sender's clock may not be known yet.
+// widen extends g to the gap of a restart: counts owed from before may be healed with it, and
+// the sender's clock may not be known yet.
 func (g *openGap) widen(owedSince, heard time.Time) {
 	if !owedSince.IsZero() && owedSince.Before(g.From) {
 		g.From = owedSince

@@ -6,18 +6,18 @@ import (
 	"github.com/hotparam/hotparam/internal/snapshot"
 )
 
-// save returns what the next process needs of s: the first statement that it hears shows what is
-// missing.
+// save returns the part of s that the next process needs: the first statement that it receives
+// shows the loss.
 func (s *ruleSums) save() snapshot.Sums {
 	return snapshot.Sums{Seq: s.seq, Have: slices.Clone(s.have)}
 }
 
-// resumeRuleSums continues a sender's sums by rule from those of the process before. What arrived
-// there was no more missing here than what arrives late. g is the gap between the two, which is
-// not one of a.gaps yet; nil if there is none.
+// resumeRuleSums continues a sender's sums by rule from those of the previous process. Counts
+// that arrived there are not missing here; they are treated like late arrivals. g is the gap
+// between the two processes, which is not in a.gaps yet, or nil if there is none.
 func (s *senders) resumeRuleSums(a *accounts, p *snapshot.Sender, g *openGap, h Handler) {
 	if len(p.ByRule.Have) == 0 || s.ruled.size == 0 {
-		return // what arrived there counts as missing
+		return // counts that arrived there count as missing
 	}
 	var arrived parts
 	for at, n := range p.ByRule.Have[:min(s.ruled.size, len(p.ByRule.Have))] {
@@ -40,7 +40,7 @@ func (s *senders) resumeRuleSums(a *accounts, p *snapshot.Sender, g *openGap, h 
 	}
 }
 
-// forgetRules forgets what was missing up to the first statement: rules are others now.
+// forgetRules forgets the loss up to the first statement, because the rules changed.
 func (o *opening) forgetRules() {
 	if o != nil {
 		o.lack = nil

@@ -9,10 +9,10 @@ import (
 // ruled are the rules whose sums senders state, in order.
 type ruled struct {
 	mark    uint32
-	numbers []int    // of the rules
-	stated  []uint64 // the sums as they are stated, in order
-	sums    []uint64 // and by number: two values each, as [Gap] has them
-	size    int      // of these; 0 if senders state none
+	numbers []int    // numbers of the rules
+	stated  []uint64 // the sums in the order stated
+	sums    []uint64 // the sums by number: two values each, as in [Gap]
+	size    int      // length of sums; 0 if senders state none
 }
 
 func newRuled(n *Numbered) ruled {
@@ -24,7 +24,8 @@ func newRuled(n *Numbered) ruled {
 	return r
 }
 
-// parse reads the rule sums of a packet into r.sums. It returns false if they are of other rules.
+// parse reads the rule sums of a packet into r.sums. It returns false if they belong to other
+// rules.
 func (r *ruled) parse(text []byte) bool {
 	if r.mark == 0 || !wire.ParseRuleSums(r.stated, text, r.mark) {
 		return false
@@ -35,24 +36,24 @@ func (r *ruled) parse(text []byte) bool {
 	return true
 }
 
-// ruleSums compare what a sender states of its sums by rule with the counts that have arrived.
-// What a statement has more than the one before it, and has not arrived, is missing between the
-// two. A gap lies between two statements: one that was overtaken is passed over, as its packet
-// does not show which of the counts that have arrived were sent before it. (Sums by bucket need
-// no order, at the price of a number in each packet.)
+// ruleSums compare the sums by rule that a sender states with the counts that have arrived. The
+// increase between two statements, less the counts that arrived, is missing between them. A gap
+// lies between two statements. A statement that was overtaken is ignored, since its packet does
+// not show which of the arrived counts were sent before it. (Sums by bucket need no order, at
+// the price of a number in each packet.)
 //
-// The zero value is the beginning of a sender's life. Counts of then that were never heard of
-// count as missing, so a bound may be too high, and never too low.
+// The zero value is the beginning of a sender's life. Counts from then that never arrived count
+// as missing, so a bound may be too high, but never too low.
 type ruleSums struct {
-	seq  uint64   // of the newest statement
-	have []uint64 // the sums if nothing is missing since then; nil means zeros
+	seq  uint64   // sequence of the newest statement
+	have []uint64 // sums of the next statement if no packet is missing; nil means zeros
 }
 
-// lack is what is missing between two statements, in all gaps there together.
+// lack is the loss between two statements, in all gaps there together.
 type lack struct {
 	from, to    uint64 // sequences
 	incarnation uint64
-	missing     []uint64 // modulo 2^64, if the sender contradicts itself
+	missing     []uint64 // loss by place, modulo 2^64 if the sender contradicts itself
 }
 
 // parts are the counts of a packet by place in the sums. A place may occur repeatedly.
@@ -72,7 +73,7 @@ func (p *parts) add(at int, n uint64) {
 	*p = append(*p, part{at, n})
 }
 
-// add adds counts of packets behind the newest statement. size is the number of sums.
+// add adds counts of packets after the newest statement. size is the number of sums.
 func (s *ruleSums) add(of parts, size int) {
 	if s.have == nil {
 		s.have = make([]uint64, size)
@@ -85,7 +86,7 @@ func (s *ruleSums) add(of parts, size int) {
 // subtract removes counts that are not missing.
 func (l *lack) subtract(of parts) {
 	for _, p := range of {
-		if p.at < len(l.missing) { // else the rule is newer
+		if p.at < len(l.missing) { // otherwise the rule is newer
 			l.missing[p.at] -= p.n
 		}
 	}
@@ -99,8 +100,8 @@ func (l *lack) joint() *Joint {
 	return newJoint(l.incarnation, l.missing)
 }
 
-// divideByRule divides the gaps before the newest packet of a sender by the sums that it states.
-// It returns the place of the first gap that is divided.
+// divideByRule divides the gaps before the newest packet of a sender by the sums that it
+// states. It returns the index of the first gap that is divided.
 func (s *senders) divideByRule(a *accounts, m *wire.Meta) (first int) {
 	first = len(a.gaps)
 	if len(m.Rules) == 0 || m.Seq <= a.rules.seq || !s.ruled.parse(m.Rules) {
@@ -127,8 +128,8 @@ func (s *senders) divideByRule(a *accounts, m *wire.Meta) (first int) {
 	return first
 }
 
-// addByRule adds the counts of a packet to those that have arrived. What it had counted as missing
-// between two statements, gaps there lack no more.
+// addByRule records the arrival of a packet's counts. If the packet had been counted as missing
+// between two statements, the gaps there become smaller.
 func (a *accounts) addByRule(seq uint64, of parts, size int, h Handler) {
 	if len(of) == 0 {
 		return
@@ -141,7 +142,7 @@ func (a *accounts) addByRule(seq uint64, of parts, size int, h Handler) {
 	}
 }
 
-// lackAround returns what is missing around a packet, or nil if that is not known.
+// lackAround returns the loss between the statements around a packet, or nil if it is unknown.
 func (a *accounts) lackAround(seq uint64) *lack {
 	for i := range a.gaps {
 		if l := a.gaps[i].lack; l != nil && l.from <= seq && seq < l.to {
@@ -154,7 +155,7 @@ func (a *accounts) lackAround(seq uint64) *lack {
 	return nil
 }
 
-// reportLack reports to h the gaps that lack l together, of which less is missing now.
+// reportLack reports to h the gaps that share l, after l became smaller.
 func (a *accounts) reportLack(l *lack, h Handler) {
 	joint := l.joint()
 	for i := range a.gaps {

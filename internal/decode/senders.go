@@ -10,33 +10,33 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// senders follows the sequence of each instance's packets, so that loss is
-// known, and what each holds back. Several decoders can share it: an instance that
-// dials anew comes to another socket, and that is no loss.
+// senders tracks the sequence numbers of each instance's packets, to detect loss, and the
+// counts that each instance holds back. Several decoders can share it, so that an instance that
+// dials again and reaches another socket does not count as a loss.
 type senders struct {
-	known atomic.Int64 // how many there are, for Stats
-	plain atomic.Int64 // when the last packet without sums arrived, in ns since the Unix epoch
+	known atomic.Int64 // number of senders, for Stats
+	plain atomic.Int64 // arrival of the newest packet without sums, in ns since the Unix epoch
 
-	mu     sync.Mutex // guards what follows; held while handlers are called
+	mu     sync.Mutex // guards the fields below; held while handlers are called
 	byName map[string]*sender
-	silent map[string]*sender       // those that were not heard for long: how far they were
-	late   map[string]time.Duration // of these, how old the counts of those are that come late
-	off    map[string]clockOffset   // and those whose clocks are off
+	silent map[string]*sender       // senders that have been silent for long, with their positions
+	late   map[string]time.Duration // age of the counts of late senders, by name
+	off    map[string]clockOffset   // offsets of clocks that are off, by name
 	swept  time.Time
 	held   heldTotals
 	losses losses
-	names  *nameCaps         // nil: as many as are followed
+	names  *nameCaps         // nil if only maxSenders bounds them
 	peer   func() netip.Addr // returns the address of the packet's sender; nil if unknown
 
 	rules        *Numbered
 	gaps         uint64 // the newest ID of a gap
-	accountsLeft int    // how many more are remembered
-	groups       uint32 // the mark of the rules with a share
+	accountsLeft int    // number of accounts that may still be remembered
+	groups       uint32 // mark of the rules with a share
 	ruled        ruled
-	jumps        uint32        // the mark of the rules with a jump
-	keep         time.Duration // for so long gaps matter
+	jumps        uint32        // mark of the rules with a jump
+	keep         time.Duration // time for which gaps matter
 	resumed      resumption
-	mostClaimed  uint64 // a packet may say that so much is missing; 0: no bound
+	mostClaimed  uint64 // most that a packet may claim to be missing; 0 means no bound
 
 	steady func(now time.Time) (steady time.Time, set time.Duration) // see steadyTime
 }
@@ -49,17 +49,17 @@ func newSenders(n *Numbered) *senders {
 type sender struct {
 	name        string
 	incarnation uint64
-	first       uint64 // sequence of the first packet that came
-	missed      int64  // when packets before first were noticed to be missing, as in a gap
-	unheard     int64  // how many of these have not come
+	first       uint64 // sequence of the first packet that arrived
+	missed      int64  // argument for losses.found for the packets before first, or known
+	unheard     int64  // number of those packets that have not arrived
 	last        uint64 // highest sequence seen
-	turns       *turns // nil while each packet came in its turn
+	turns       *turns // nil while all packets arrive in order
 	heard       time.Time
 	clock       clock
-	doubt       time.Duration // see clock; 0 if it is not corrected
+	doubt       time.Duration // see clock; 0 if the clock's offset is not corrected
 	skew        time.Duration // see [Count.Skew]
 	lateness    lateness
-	holding     *holding // nil while nothing is held back
+	holding     *holding // nil if no counts are held back
 	accounts    accounts
 	tally       tally
 	agreement   agreement
@@ -72,32 +72,32 @@ type turns struct {
 	next int // the oldest gap
 }
 
-// seen are sequences that came, the newest ones.
+// seen records which of the newest sequences have arrived.
 type seen [reorder / 64]uint64
 
-// gap is a run of sequences that was missing when a later one came.
+// gap is a run of sequences that was missing when a later one arrived.
 type gap struct {
 	from, to uint64
-	noticed  int64 // see losses, or known
+	noticed  int64 // argument for losses.found, or known
 }
 
 const (
-	// senderLife is after which silence an instance is not known any more. Of maxSilent such
-	// the state is kept: a gap is reported when they send again, and what the others sent
-	// meanwhile is unknown.
+	// senderLife is the silence after which an instance is no longer known. The state of up to
+	// maxSilent of them is kept, so that a gap is reported when they send again. What the
+	// others sent in the meantime is unknown.
 	senderLife = time.Minute
 	maxSilent  = 4096
-	// liveFor is how long after its last packet an instance counts as live.
+	// liveFor is the time after its last packet for which an instance counts as live.
 	liveFor = 10 * time.Second
-	// maxSenders bounds the table; packets of further instances are counted,
-	// but their losses are not known.
+	// maxSenders bounds the table. Packets of further instances are counted, but their losses
+	// are unknown.
 	maxSenders = 100_000
-	// reorder is how far behind the newest a packet may arrive and still be distinguished
-	// from a duplicate: more than an instance sends in the time that counts may be late.
+	// reorder is how far behind the newest a packet may arrive and still be distinguished from
+	// a duplicate. It is more than an instance sends in the time that counts may be late.
 	reorder = 4096
-	// maxGaps is how many gaps of a sender may be filled later.
+	// maxGaps is the number of a sender's gaps that can still be filled.
 	maxGaps = 256
-	// known stands for the time of a gap whose size is reported.
+	// known replaces the time of a gap whose size is reported.
 	known = math.MinInt64
 )
 
@@ -131,12 +131,12 @@ func (s *senders) from() netip.Addr {
 	return s.peer()
 }
 
-// packet records a packet. lost is how many packets before it are now known to be missing,
-// and -1 when one that had been counted as missing arrives.
+// packet records a packet. lost is the number of packets before it that are newly known to be
+// missing, or -1 if the packet had been counted as missing itself.
 func (s *sender) packet(m *wire.Meta, now time.Time, l *losses) (lost int64, duplicate bool) {
 	if s.incarnation != m.Incarnation || s.last == 0 {
 		// A new life. Sequences begin at 1, but this aggregator may have started later than the
-		// instance, or was out of its reach: what came before is unknown, and not lost on its way.
+		// instance, or was unreachable. Earlier packets are unknown then, not lost in transit.
 		s.incarnation, s.first, s.last = m.Incarnation, m.Seq, m.Seq
 		s.turns, s.missed = nil, known
 		switch {
@@ -153,7 +153,7 @@ func (s *sender) packet(m *wire.Meta, now time.Time, l *losses) (lost int64, dup
 		return 0, false
 	}
 	if s.turns == nil {
-		if m.Seq == s.last+1 { // as nearly always
+		if m.Seq == s.last+1 { // the usual case
 			s.last++
 			return 0, false
 		}
@@ -183,7 +183,7 @@ func (s *sender) packet(m *wire.Meta, now time.Time, l *losses) (lost int64, dup
 			l.found(s.missed, 1)
 			s.unheard--
 		}
-		return 0, false // overtaken by the first one heard
+		return 0, false // overtaken by the first one that arrived
 	}
 	for _, g := range s.turns.gaps {
 		if g.from <= m.Seq && m.Seq <= g.to && g.noticed != known {
@@ -193,12 +193,12 @@ func (s *sender) packet(m *wire.Meta, now time.Time, l *losses) (lost int64, dup
 	return -1, false
 }
 
-// youngest is how many packets of a life can have been missed, and the sums of the next one still
-// bound what they held: a second or two. Later the sums are of so much that they say nothing.
+// youngest is the highest sequence of a first packet here whose sums are a useful bound of the
+// packets missed before it: those of a second or two. The sums of a later packet are too large.
 const youngest = 16
 
-// isYoung reports whether the packets before this one of its sender are missing as those in a gap
-// are: its sums are all that they can have held.
+// isYoung reports whether the packets before this one, the first of its sender, are missing as
+// in a gap: the sums of this one bound their contents.
 func isYoung(m *wire.Meta) bool { return 1 < m.Seq && m.Seq <= youngest && m.Sums.Told }
 
 // beginsWith reports whether nothing was counted in the packets before this one of its sender.
@@ -206,15 +206,15 @@ func beginsWith(m *wire.Meta) bool {
 	return m.Seq <= 1 || m.Sums.Told && m.Sums.Booked == 0 && m.Sums.Loose == 0 && m.Sums.HeldBack == 0
 }
 
-// noSums records a packet of a sender that does not report its sums: packets that the system
-// drops may be such, and show in no sequence.
+// noSums records a packet of a sender that does not report its sums. Packets dropped by the
+// system may be such packets, and no sequence shows their loss.
 func (s *senders) noSums(now time.Time) {
 	if ns := now.UnixNano(); ns-s.plain.Load() > int64(Tick) {
 		s.plain.Store(ns)
 	}
 }
 
-// sums records the sums of a packet, and reports what is missing before it.
+// sums records the sums of a packet, and reports the loss before it.
 func (s *senders) sums(from *sender, m *wire.Meta, start time.Time, h Handler) {
 	a := &from.accounts
 	switch {
@@ -224,7 +224,7 @@ func (s *senders) sums(from *sender, m *wire.Meta, start time.Time, h Handler) {
 		*a = accounts{opening: a.opening, life: m.Incarnation, opened: m.Sums.Opened, first: m.Seq, since: m.Start + m.Sums.Age}
 		a.readBuckets(m, s.jumps)
 		if m.Seq == 1 {
-			a.since = math.MinInt64 // nothing came before
+			a.since = math.MinInt64 // no packet came before
 		}
 		if !isYoung(m) || !s.resumed.until.IsZero() {
 			s.divideByRule(a, m)
@@ -243,7 +243,7 @@ func (s *senders) sums(from *sender, m *wire.Meta, start time.Time, h Handler) {
 	if resumed {
 		s.reach(from, m)
 	}
-	if s.mostClaimed > 0 && claimed(a, m) > s.mostClaimed { // no sender of ours could have sent so much
+	if s.mostClaimed > 0 && claimed(a, m) > s.mostClaimed { // none of our senders could have sent so much
 		a.begin(m, &s.accountsLeft)
 		return
 	}
@@ -289,7 +289,7 @@ func (s *seen) mark(seq uint64) bool {
 	return was&bit == 0
 }
 
-// skip goes on to a sequence; those before it, from one on, were not seen.
+// skip records sequence to as seen, and the sequences from up to to-1 as not seen.
 func (s *seen) skip(from, to uint64) {
 	if to-from >= reorder {
 		*s = seen{}
@@ -312,7 +312,7 @@ func (s *senders) advance(now time.Time, h Handler) {
 	s.settle(now, h)
 }
 
-// keepSilent keeps the state of a silent instance, in place of any other if there is no room.
+// keepSilent keeps the state of a silent instance. If there is no room, it replaces any other.
 func (s *senders) keepSilent(of *sender) {
 	if s.silent == nil {
 		s.silent = make(map[string]*sender)
@@ -334,14 +334,14 @@ func (s *senders) keepSilent(of *sender) {
 }
 
 func (s *senders) sweep(now time.Time) {
-	if now.Sub(s.swept).Abs() < senderLife { // readers are not all at the same time
+	if now.Sub(s.swept).Abs() < senderLife { // the times of different readers are not in order
 		return
 	}
 	s.swept = now
 	for name, known := range s.byName {
 		known.accounts.expire(idleAccount, &s.accountsLeft)
 		if o := known.accounts.opening; o != nil && now.Sub(o.heard) > s.keep {
-			known.accounts.opening = nil // no snapshot is of use any more
+			known.accounts.opening = nil // a snapshot would come too late to matter
 		}
 		if now.Sub(known.heard) > senderLife && known.holding == nil {
 			s.accountsLeft += len(known.accounts.keys)

@@ -6,7 +6,7 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// claimed returns how much a packet says is missing before it.
+// claimed returns the amount that a packet claims to be missing before it.
 func claimed(a *accounts, m *wire.Meta) uint64 {
 	if !a.sums.Told || m.Seq == a.seq+1 {
 		return 0
@@ -15,16 +15,18 @@ func claimed(a *accounts, m *wire.Meta) uint64 {
 	return more(m.Sums.Booked, a.sums.Booked) + more(m.Sums.Loose, a.sums.Loose) + more(m.Sums.HeldBack, a.sums.HeldBack)
 }
 
-// begin forgets the accounts of a sender that could not keep one as long as it promises,
-// from this packet on.
+// begin forgets the accounts of a sender from this packet on, because the sender could not keep
+// one for as long as it promises, or claims too much.
 func (a *accounts) begin(m *wire.Meta, left *int) {
 	*left += len(a.keys)
 	a.keys, a.opened, a.owed, a.gaps, a.began, a.first = nil, m.Sums.Opened, 0, nil, m.Seq, m.Seq
 }
 
-// settle books the lines of a packet that have an account. It reports the missing counts
-// that they reveal as healed, and removes from the packet's counts what was counted
-// before.
+// settle books the lines of a packet that have an account, the sender's running total of a key
+// ([wire.Account]). A line states the total that includes its own count. If the total before it
+// is above the counted part of the account, the difference was in lost packets. settle reports
+// these missing counts as healed. It removes from the packet's counts the ones that were
+// counted before, and returns the amounts healed and removed.
 func (a *accounts) settle(m *wire.Meta, entries []entry, counts []Count, left *int, h Handler) (healed, retold int64) {
 	owed := a.isOwed(m.Seq)
 	for i := range entries {
@@ -42,13 +44,13 @@ func (a *accounts) settle(m *wire.Meta, entries []entry, counts []Count, left *i
 		}
 		retold += own - e.N
 		if owed && e.N == own {
-			a.pay(uint64(own), 0, m.Seq-1) // it was missing until now
+			a.pay(uint64(own), 0, m.Seq-1) // no longer missing
 		}
 		if missing > 0 {
 			healed += int64(missing)
 			c := e.Count
-			// Counts that were held back are of an unknown time and are not placed, so a
-			// count that is placed here was not held back.
+			// Counts that were held back have no known time and are not placed, so a count that
+			// is placed here was not held back.
 			c.N, c.When, c.InGroup = int64(missing), from, NotInGroup
 			h.Healed(c, to)
 		}
@@ -56,19 +58,19 @@ func (a *accounts) settle(m *wire.Meta, entries []entry, counts []Count, left *i
 	return healed, retold
 }
 
-// book brings a key's account up to date. It leaves in the entry what of its count had
-// not been counted before, and returns how many counts before it are missing, and of
-// when they can be.
+// book updates the account of a line's key. It reduces e.N to the part not yet counted, and
+// returns the number of missing earlier counts and the time range that they belong to. It also
+// reports to h the gaps that hide no more counts of the key.
 func (a *accounts) book(m *wire.Meta, e *entry, left *int, h Handler) (missing uint64, from, to time.Time) {
 	before := e.Total - uint64(e.N)
 	if before > e.Total {
-		return 0, from, to // no account is less than its last count
+		return 0, from, to // a total is never less than its last count
 	}
 	key := accountKey{e.Hash, int32(e.Rule)}
 	k := a.keys[key]
 	switch {
 	case k == nil && !a.room(e.When, left):
-		a.opened = max(a.opened, e.Number) // what comes of it later has no beginning
+		a.opened = max(a.opened, e.Number) // later lines of it lack their beginning
 		return 0, from, to
 	case k == nil || k.number < e.Number:
 		if k == nil {
@@ -82,11 +84,11 @@ func (a *accounts) book(m *wire.Meta, e *entry, left *int, h Handler) (missing u
 		*k = keyAccount{number: e.Number}
 		a.newest = max(a.newest, e.Number)
 	case k.number > e.Number:
-		if a.move(m, e, h) { // it was overtaken by a line of another account
+		if a.move(m, e, h) { // a line of a newer account overtook it
 			e.N = 0
 		}
 		return 0, from, to
-	case e.Total <= k.low && (e.N > 0 || e.Total < k.high): // else it repeats an account without counts
+	case e.Total <= k.low && (e.N > 0 || e.Total < k.high): // e.Total == k.high without counts repeats the account
 		if e.Total == k.low {
 			k.low = before
 		} else {
@@ -95,11 +97,11 @@ func (a *accounts) book(m *wire.Meta, e *entry, left *int, h Handler) (missing u
 		return 0, from, to
 	case e.Total <= k.high:
 		a.move(m, e, h)
-		e.N = 0 // made up for already, or a line that repeats the account
+		e.N = 0 // counted or healed before, or a line that repeats the account
 	}
 	agrees := e.Total >= k.high
 	if k.seq < a.first && e.Number <= a.opened && before > k.high {
-		// It is older than the state of the sender, so some of it may have been counted
+		// The account is older than our state of the sender. Some of it may have been counted
 		// before, or be in packets that are not known to be missing.
 		a.opening.noteApart(key, k.high-k.low)
 		k.low, k.high, k.seq, k.since = before, before, 0, m.Seq
@@ -108,19 +110,19 @@ func (a *accounts) book(m *wire.Meta, e *entry, left *int, h Handler) (missing u
 		missing = before - k.high
 		from, to = a.missed(k.seq, m.Seq)
 		if agrees = before == k.high || before > k.high && missing <= a.owed && !from.IsZero(); !agrees {
-			missing, k.since = 0, m.Seq // with what the sender says of itself
+			missing, k.since = 0, m.Seq // the line contradicts the sender's own sums
 		}
 		if missing > 0 {
 			if k.seq >= a.pruned.to || e.Number > a.pruned.opened {
 				a.pay(missing, e.Number, k.seq)
-			} else if a.pruned.From.Before(from) { // it may be of then, and owed no more
+			} else if a.pruned.From.Before(from) { // it may be that old, and is no longer owed
 				from = a.pruned.From
 			}
 			a.keep(e.Number, heal{k.high, before, from, to})
 		}
 		k.high = e.Total
 	}
-	if agrees && k.seq > 0 { // the key had its account before a gap and has it after
+	if agrees && k.seq > 0 { // the key had its account both before and after a gap
 		for i := range a.gaps {
 			if g := &a.gaps[i]; g.from > k.seq && g.to < m.Seq {
 				h.Spare(g.ID, e.Rule, e.Hash, true)
@@ -133,8 +135,8 @@ func (a *accounts) book(m *wire.Meta, e *entry, left *int, h Handler) (missing u
 	return missing, from, to
 }
 
-// room reports whether another account can be remembered. When there is no room it first
-// forgets idle ones.
+// room reports whether another account can be remembered. If there is no room, it first forgets
+// idle ones.
 func (a *accounts) room(now time.Time, left *int) bool {
 	if *left <= 0 && now.Sub(a.swept).Abs() >= wire.AccountLife/2 {
 		a.swept = now
@@ -143,7 +145,7 @@ func (a *accounts) room(now time.Time, left *int) bool {
 	return *left > 0
 }
 
-// keep remembers a heal.
+// keep remembers a heal, in case the healed line arrives later.
 func (a *accounts) keep(number uint64, x heal) {
 	if now := &a.heals[0]; now.of == nil || a.start.Sub(now.began) > healTime {
 		a.heals[1] = a.heals[0]
@@ -154,8 +156,8 @@ func (a *accounts) keep(number uint64, x heal) {
 	}
 }
 
-// move reports to h a line that had been healed before it arrived. It returns true if the
-// line had been, or that is no longer known.
+// move reports to h a line that had been healed before it arrived, since its time is known now.
+// It returns true if the line had been healed, or if that is no longer known.
 func (a *accounts) move(m *wire.Meta, e *entry, h Handler) bool {
 	unknown, before := false, e.Total-uint64(e.N)
 	for i := range a.heals {
@@ -172,7 +174,7 @@ func (a *accounts) move(m *wire.Meta, e *entry, h Handler) bool {
 	return unknown || a.start.Sub(e.When)-time.Duration(m.Sums.Age) > healTime
 }
 
-// expire forgets accounts of which nothing was heard for so long.
+// expire forgets accounts without a line for longer than idle.
 func (a *accounts) expire(idle time.Duration, left *int) {
 	for key, k := range a.keys {
 		if a.start.UnixNano()-k.heard > int64(idle) {

@@ -8,19 +8,21 @@ import (
 	"github.com/hotparam/hotparam/internal/snapshot"
 )
 
-// A restart is a loss of packets. [Decoder.Save] records how far the packets of each sender were
-// counted, and [Decoder.Resume] continues from there in the next process: the difference to the
-// sums of the first packet that this one heard is a gap, and lines with accounts heal it.
+// A restart is a loss of packets. [Decoder.Save] records how far the packets of each sender
+// were counted, and [Decoder.Resume] continues from there in the next process. The difference
+// to the sums of the first packet that this process receives is a gap, which lines with
+// accounts heal.
 
-// maxAccounts bounds how many accounts are saved: the decoders wait meanwhile.
+// maxAccounts bounds the number of saved accounts, since the decoders wait during a save.
 const maxAccounts = 1 << 16
 
 // ErrOverlap is the error of [Decoder.Resume] if this process has counted packets that the
 // other one counted, too.
 var ErrOverlap = errors.New("this process has counted packets that the snapshot counts, too")
 
-// CountsOf returns what the counts of each rule depend on, by number: two processes whose
-// texts for a rule are equal count the same. It is empty for a number that is not in use.
+// CountsOf returns, by number, a text of everything that the counts of a rule depend on. Two
+// processes with equal texts for a rule count it in the same way. The text of an unused number
+// is empty.
 func (n *Numbered) CountsOf() []string {
 	all := make([]string, len(n.byNumber.Rules))
 	for _, number := range n.numbers {
@@ -53,9 +55,9 @@ func (d *Decoder) Save(s *snapshot.Snapshot) {
 			PrunedTo: a.pruned.to, PrunedOpened: a.pruned.opened, PrunedFrom: a.pruned.From,
 			ByRule: a.rules.save(),
 		}
-		if a.resumed { // as it was
+		if a.resumed { // save the resumed state unchanged
 			of.Seq, of.Since, of.Carried = a.seq+1, a.owedSince, a.carriedOver
-		} else if s.Cut.Sub(from.heard) <= silentAfter { // else the next process does not wait for it
+		} else if s.Cut.Sub(from.heard) <= silentAfter { // otherwise the next process does not wait for it
 			of.Carried = a.carried(s.Cut, &of.ByRule, s.Carried)
 		}
 		for i := range a.gaps {
@@ -76,10 +78,10 @@ func (d *Decoder) Save(s *snapshot.Snapshot) {
 	}
 }
 
-// Resume returns a function that continues from a snapshot whose keys have the rules' present
-// numbers, and reports to h what is missing in between. started is when this process began to
-// hear packets. No decoder that shares the senders may be used until resume has returned. The
-// error says that the snapshot must not be used.
+// Resume returns a function that continues from a snapshot whose keys have the current numbers
+// of the rules. That function reports to h the loss between the two processes. started is the
+// time when this process began to receive packets. No decoder that shares the senders may be
+// used until resume has returned. An error means that the snapshot must not be used.
 func (d *Decoder) Resume(s *snapshot.Snapshot, started, now time.Time) (resume func(h Handler), err error) {
 	all := d.senders
 	all.mu.Lock()

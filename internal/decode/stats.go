@@ -7,7 +7,7 @@ import (
 	"github.com/hotparam/hotparam/internal/base"
 )
 
-// Counters are what a decoder has counted since it was made. N is int64 in [Stats], and
+// Counters are the counters of a decoder since it was made. N is int64 in [Stats], and
 // [atomic.Int64] while they count.
 type Counters[N any] struct {
 	Packets, Lines, Counts N
@@ -20,16 +20,15 @@ type Counters[N any] struct {
 	// LostPackets are gaps in the senders' sequences. Recovered are packets that were missing
 	// and arrived after all, and Duplicates are packets that arrived twice.
 	LostPackets, Recovered, Duplicates N
-	// Origins are lines that report where counts of a hot key come from, and HeldBack those
-	// that report what is held back of a group.
+	// Origins are lines that report origins of a hot key's counts. HeldBack are lines that
+	// report held-back counts of a group.
 	Origins, HeldBack N
 	// Aged are counts that instances held back until they were older than any window.
 	Aged N
-	// Healed are counts of lost packets that later lines of the same keys made up for,
-	// Retold those of them whose packets came after all.
+	// Healed are counts of lost packets that later lines of the same keys made up for. Retold
+	// are healed counts whose packets arrived after all.
 	Healed, Retold N
-	// Uncanonical are counts of other programs whose keys were not canonical and were made
-	// so.
+	// Uncanonical are counts of other programs whose keys had to be made canonical.
 	Uncanonical N
 	// Samples are counts that are estimates.
 	Samples N
@@ -40,7 +39,7 @@ type Counters[N any] struct {
 // Stats are a decoder's counters, and the state of its senders.
 type Stats struct {
 	Counters[int64]
-	// Senders are the instances that were heard of lately.
+	// Senders are the instances that sent packets lately.
 	Senders int64
 	// Late are the senders whose counts arrive late.
 	Late LateSenders
@@ -50,8 +49,8 @@ type Stats struct {
 	LastRefused LastRefused
 }
 
-// LastRefused is when, by the clock, something was not believed last, and why. The zero
-// value means never.
+// LastRefused is the reason and the clock time of the newest refusal. The zero value means
+// never.
 type LastRefused struct {
 	When time.Time
 	Why  Refusal
@@ -90,7 +89,7 @@ type OffClocks struct {
 	Worst SenderClock // the clock that is furthest off
 }
 
-// merge adds those of another decoder, which may be the same ones.
+// merge adds the clocks of another decoder, which may include the same ones.
 func (o *OffClocks) merge(other OffClocks) {
 	o.N = max(o.N, other.N)
 	if other.Worst.Behind.Abs() > o.Worst.Behind.Abs() {
@@ -98,15 +97,15 @@ func (o *OffClocks) merge(other OffClocks) {
 	}
 }
 
-// LateSenders are the instances all of whose counts are older than [DefaultGrace] when they
-// arrive: their clocks are slow, or their packets take that long.
+// LateSenders are the instances whose counts are all older than [DefaultGrace] on arrival,
+// because their clocks are slow or their packets take that long.
 type LateSenders struct {
 	N      int64         // number of instances
-	Latest string        // the one whose counts are oldest
-	Age    time.Duration // of its counts
+	Latest string        // name of the instance with the oldest counts
+	Age    time.Duration // age of its counts
 }
 
-// merge adds those of another decoder, which may be the same ones.
+// merge adds the senders of another decoder, which may include the same ones.
 func (l *LateSenders) merge(o LateSenders) {
 	l.N = max(l.N, o.N)
 	if o.Age > l.Age {

@@ -13,24 +13,24 @@ type Stream struct {
 	decoder *Decoder
 	peer    func() netip.Addr
 	header  header
-	lines   int64 // of the connection that were understood
+	lines   int64 // number of well-formed, believed lines of the connection
 }
 
-// Understood returns how many lines of the connection were well formed and believed, whatever
-// was counted for them.
+// Understood returns the number of the connection's lines that were well formed and believed,
+// whether or not they were counted.
 func (s *Stream) Understood() int64 { return s.lines }
 
 // understood returns how many lines the decoder has understood.
 func (d *Decoder) understood() int64 { return d.stats.Lines.Load() - d.stats.Malformed.Load() }
 
-// NewStream returns a stream for a connection from an address. The zero address is that of a
-// Unix socket.
+// NewStream returns a stream for a connection from an address. The zero address means a Unix
+// socket.
 func (d *Decoder) NewStream(from netip.Addr) *Stream {
 	return &Stream{decoder: d, peer: func() netip.Addr { return from }}
 }
 
-// Packet decodes one packet, of a connection that sends the length of each, as
-// [Decoder.Packet] does.
+// Packet decodes one packet of a connection with length-prefixed packets, as [Decoder.Packet]
+// does.
 func (s *Stream) Packet(packet []byte, now time.Time, h Handler) {
 	before := s.decoder.understood()
 	s.decoder.peer = s.peer
@@ -38,9 +38,9 @@ func (s *Stream) Packet(packet []byte, now time.Time, h Handler) {
 	s.lines += max(0, s.decoder.understood()-before)
 }
 
-// Lines decodes whole lines that arrived now. It returns the number of bytes at their end
-// that begin a signed packet whose rest has not arrived: the caller passes them again, before
-// the bytes that follow. last says that nothing follows.
+// Lines decodes whole lines that arrived now. It returns the number of bytes at their end that
+// begin a signed packet whose rest has not arrived. The caller passes these again, before the
+// bytes that follow. last reports whether the connection ends with these lines.
 func (s *Stream) Lines(lines []byte, last bool, now time.Time, h Handler) (unread int) {
 	before := s.decoder.understood()
 	defer func() { s.lines += max(0, s.decoder.understood()-before) }()
@@ -52,19 +52,19 @@ func (s *Stream) Lines(lines []byte, last bool, now time.Time, h Handler) (unrea
 	return 0
 }
 
-// header is the last meta line of a connection, which describes the lines after it: packets
-// that are sent as lines keep what they have in common.
+// header is the last meta line of a connection. It describes the lines after it, since packets
+// that are sent as lines keep their meta line.
 type header struct {
 	common    Count
-	meta      *wire.Meta // nil: it could not be read
+	meta      *wire.Meta // nil if it could not be read
 	from      *sender
-	came      time.Time // when the meta line came; zero: there is none
-	ours      bool      // it could be read
-	duplicate bool      // the packet had come before
+	came      time.Time // arrival of the meta line; zero if there is none
+	ours      bool      // whether it could be read
+	duplicate bool      // whether the packet had arrived before
 }
 
-// packetLife is how long after its meta line the lines of a packet may arrive. A packet is
-// sent at once, so later lines are those of another sender behind a relay.
+// packetLife is how long after its meta line the lines of a packet may arrive. A packet is sent
+// at once, so later lines belong to another sender behind a relay.
 const packetLife = 5 * time.Second
 
 // streamLines decodes whole lines of a connection, whose newest header is s. A meta line

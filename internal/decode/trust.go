@@ -11,19 +11,19 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// Trust says whose packets are believed. Its zero value believes all, without bounds. It is
-// not copied and not changed once it is used.
+// Trust determines whose packets are believed. Its zero value believes all, without bounds. It
+// is not copied and not changed once it is used.
 type Trust struct {
 	Mode TrustMode
 	// Senders are the addresses that are believed in mode [TrustListed].
 	Senders []netip.Prefix
-	// Keys are the keys of which one must have signed a packet in mode [TrustSigned]. Each
-	// has at least [wire.MinKey] bytes.
+	// Keys are the keys for mode [TrustSigned]: one of them must have signed a packet. Each has
+	// at least [wire.MinKey] bytes.
 	Keys [][]byte
 	// Window is how far the send time of a signed packet, by its sender's clock, may be from
 	// its arrival. Zero means [DefaultReplayWindow].
 	Window time.Duration
-	// Caps bound what one sender can do, whatever the mode.
+	// Caps bound the counts of one sender, whatever the mode.
 	Caps Caps
 	// Log logs refused packets, at most once in ten seconds for each reason. A nil Log
 	// disables it.
@@ -32,16 +32,16 @@ type Trust struct {
 	refusals [Refusals]loglimit.Limit // lines about them
 }
 
-// TrustMode says by what a sender is believed.
+// TrustMode is the criterion for believing a sender.
 type TrustMode uint8
 
 const (
-	// TrustAll believes whoever can reach the aggregator.
+	// TrustAll believes everyone who can reach the aggregator.
 	TrustAll TrustMode = iota
-	// TrustListed believes packets from listed addresses. It does not apply to Unix
-	// sockets, which the rights of their directory protect, and not to Kafka.
+	// TrustListed believes packets from listed addresses. It does not apply to Unix sockets,
+	// which the permissions of their directory protect, and not to Kafka.
 	TrustListed
-	// TrustSigned believes packets and records that are signed, from wherever they come.
+	// TrustSigned believes packets and records that are signed, wherever they come from.
 	TrustSigned
 )
 

@@ -8,8 +8,8 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// authentic reports whether a packet is signed, if it has to be. Nothing of it is looked
-// at before, so that what others send costs no more than this.
+// authentic reports whether a packet is signed, if it has to be. The rest of the packet is read
+// only afterwards, so that other senders cost no more than this check.
 func (d *Decoder) authentic(packet []byte) bool {
 	return d.mac == nil || d.isSigned(d.mac.Verify(packet))
 }
@@ -26,7 +26,7 @@ func (d *Decoder) isSigned(err error) bool {
 	return false
 }
 
-// fresh reports whether a signed packet is of now, and had not come before.
+// fresh reports whether a signed packet was sent within the window and had not arrived before.
 func (d *Decoder) fresh(m *wire.Meta, arrived time.Time) bool {
 	if d.mac == nil {
 		return true
@@ -43,8 +43,8 @@ func (d *Decoder) fresh(m *wire.Meta, arrived time.Time) bool {
 	return true
 }
 
-// AdmitsRecord reports whether a Kafka record is believed, as [Decoder.Believe] has it. m is
-// what its headers say, nil if they are not ours; arrived is when a broker took it.
+// AdmitsRecord reports whether a Kafka record is believed, according to [Decoder.Believe]. m is
+// read from its headers, nil if they are not ours. arrived is the time when a broker took it.
 func (d *Decoder) AdmitsRecord(m *wire.Meta, headers []wire.Header, partition int32, value []byte, arrived time.Time) bool {
 	if d.mac == nil {
 		return true
@@ -56,20 +56,20 @@ func (d *Decoder) AdmitsRecord(m *wire.Meta, headers []wire.Header, partition in
 }
 
 // signedLines decodes the packets among whole lines of a connection, each with the lines that
-// it was signed with, and returns the rest: the beginning of a packet whose end has not
-// arrived. last says that nothing follows.
+// it was signed with. It returns the beginning of a packet whose end has not arrived. last
+// reports whether the connection ends with these lines.
 func (d *Decoder) signedLines(lines []byte, last bool, now time.Time, h Handler) (rest []byte) {
 	for len(lines) > 0 {
 		meta, behind, _ := bytes.Cut(lines, []byte{'\n'})
 		size, ok := wire.SignedLength(meta)
 		whole := len(meta) + 1 + size
 		switch {
-		case !ok: // it is another sender's, up to where a packet begins
+		case !ok: // lines of another sender, up to the next packet
 			whole = len(lines) - len(behind)
 			whole += untilMeta(behind)
 		case size == 0:
 			whole = len(meta)
-		case len(behind) <= size && !last: // a newline is to come, too
+		case len(behind) <= size && !last: // a newline must follow, too
 			return lines
 		}
 		whole = min(whole, len(lines))

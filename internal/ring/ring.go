@@ -6,8 +6,8 @@ package ring
 // Never is the number of a pane before all others.
 const Never = -1 << 62
 
-// Counts are counts by pane, of the newest panes alone. They are of many keys together:
-// 32 bits, as single keys have, would be full of bytes at 71 MB/s in the panes of an hour.
+// Counts are counts by pane, of the newest panes alone. Each is a sum over many keys, so it has
+// 64 bits: the 32 bits of a single key would overflow at 71 MB/s in the panes of an hour.
 type Counts struct {
 	Last  int64 // the newest pane with a count, or Never
 	panes []int64
@@ -16,7 +16,7 @@ type Counts struct {
 // New returns empty counts that keep a number of panes.
 func New(panes int64) Counts { return Counts{Last: Never, panes: make([]int64, panes)} }
 
-// Add adds n to a pane; one that is too old is not kept.
+// Add adds n to a pane. It drops a count whose pane is too old.
 func (r *Counts) Add(pane, n int64) {
 	size := int64(len(r.panes))
 	if n == 0 || pane <= r.Last-size {

@@ -16,7 +16,7 @@ var (
 	ErrMalformed = errors.New("it is malformed")
 )
 
-// Parse reads what Append wrote. The memory that it takes is bounded by the length of data.
+// Parse reads the output of Append. The memory that it takes is bounded by the length of data.
 func Parse(data []byte) (*Snapshot, error) {
 	if len(data) < len(magic) || len(data) > MaxSize || string(data[:len(magic)]) != magic {
 		return nil, ErrVersion
@@ -48,7 +48,7 @@ func Parse(data []byte) (*Snapshot, error) {
 	return s, nil
 }
 
-// decoder reads values until one is not valid. Then all are zero.
+// decoder reads values until one is invalid. Then all further values are zero.
 type decoder struct {
 	rest []byte
 	ok   bool
@@ -92,7 +92,7 @@ func (d *decoder) within(n, low, high int64) int64 {
 	return n
 }
 
-// index reads a place in a list.
+// index reads an index of a list.
 func (d *decoder) index() int {
 	n := d.uint()
 	d.require(n < math.MaxInt32)
@@ -185,7 +185,7 @@ func (d *decoder) window(cut time.Time) (pane time.Duration, panes int, newest i
 	pane = time.Duration(d.within(d.int(), 1, int64(rules.MaxWindow)))
 	panes = int(min(d.uint(), math.MaxInt32))
 	newest = d.within(d.int(), -maxTime, maxTime)
-	d.require(panes > 0 && (rules.Window{Pane: max(1, pane)}).Index(cut) >= newest-1) // no window may be moved on
+	d.require(panes > 0 && (rules.Window{Pane: max(1, pane)}).Index(cut) >= newest-1) // newest must not move a window on beyond the cut
 	return pane, panes, newest
 }
 
@@ -209,7 +209,7 @@ func (d *decoder) reference(cut time.Time) (r Reference) {
 	return r
 }
 
-// group reads a group. Counts that were moved to another pane can leave one below 0.
+// group reads a group. Counts that were moved to another pane can leave a negative one.
 func (d *decoder) group(newest int64) (g Group) {
 	g.Name = d.bytes(math.MaxInt32)
 	g.Counts = d.panes(newest, -MaxTotal, MaxTotal)

@@ -9,15 +9,16 @@ import (
 // MaxSize bounds an encoded snapshot.
 const MaxSize = 1 << 20
 
-// maxSums is up to which size the sums of senders by rule are encoded: the rest is for keys.
+// maxSums is the size up to which the sums of senders by rule are encoded. The rest is for
+// keys.
 const maxSums = MaxSize / 4
 
 // magic begins each snapshot. Its last byte is the version of the encoding.
 const magic = "hpsnap\x00\x02"
 
-// Append appends s to dst, without the keys that do not fit into MaxSize. It returns how many
-// keys these are. What keys are compared with takes at most half of it: a group whose room is
-// gone is unknown to the next process.
+// Append appends s to dst, without the keys that do not fit into MaxSize, and returns the
+// number of those keys. The references of keys take at most half of MaxSize. A group without
+// room is unknown to the next process.
 func (s *Snapshot) Append(dst []byte) (_ []byte, dropped int) {
 	begin := len(dst)
 	e := encoder{append(dst, magic...)}
@@ -55,7 +56,7 @@ func (s *Snapshot) Append(dst []byte) (_ []byte, dropped int) {
 	return append(e.to, 0), dropped
 }
 
-// fitReferences returns copies of the references, of those groups that fit, and the room that
+// fitReferences returns copies of the references, with the groups that fit, and the room that
 // they take.
 func (s *Snapshot) fitReferences() (fit []Reference, room int) {
 	const ends = 2 // a byte after the last key, and after the last reference
@@ -75,7 +76,7 @@ func (s *Snapshot) fitReferences() (fit []Reference, room int) {
 	return fit, min(room, MaxSize/2)
 }
 
-// leaveOut makes a key one of those that are not in the snapshot.
+// leaveOut includes a key, which is not in the snapshot, in the bounds of r.Others.
 func (r *Reference) leaveOut(k *Key) {
 	if k.Rule != r.Rule || r.Others.Known > r.Newest {
 		return

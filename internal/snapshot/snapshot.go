@@ -1,10 +1,10 @@
-// Package snapshot encodes what an aggregator knows, so that the next one knows it after a
-// restart: how far the packets of each sender were counted, and the counts up to there of the
-// keys near a threshold, and of what they are compared with.
+// Package snapshot encodes the state of an aggregator, so that the next one has it after a
+// restart. It holds how far the packets of each sender were counted. It also holds the counts
+// up to there of the keys near a threshold, and of the references that keys are compared with.
 //
 // All are of one instant, the cut. Each packet was counted in the windows and in its sender's
-// position, or in neither. So the packets that the next aggregator does not hear are missing
-// as packets lost on the way are, and heal as those do.
+// position, or in neither. So packets that the next aggregator does not receive are missing
+// like packets lost in transit, and heal like those.
 package snapshot
 
 import (
@@ -18,86 +18,87 @@ import (
 // Snapshot is the state at a cut.
 type Snapshot struct {
 	Cut time.Time
-	// Plain says that counts came lately of senders that do not report their sums: how much
-	// of theirs is missing cannot be known.
+	// Plain reports whether counts arrived lately from senders that do not report their sums.
+	// How many of their counts are missing cannot be known.
 	Plain   bool
-	Rules   []string        // what the counts of each rule depend on
-	Carried map[uint64]bool // the IDs of gaps that are carried; not encoded
+	Rules   []string        // texts of everything that the counts of each rule depend on
+	Carried map[uint64]bool // IDs of gaps that are carried; not encoded
 	Senders []Sender
-	Keys    []Key // those to keep first come first
-	// References are what keys are compared with, at most one for each window of a rule.
+	Keys    []Key // keys in the order in which they should be kept
+	// References hold the totals and bounds that keys are compared with, at most one for each
+	// window of a rule.
 	References []Reference
 }
 
-// Sender is how far a sender's packets were counted.
+// Sender records how far a sender's packets were counted.
 type Sender struct {
 	Name         string
 	Incarnation  uint64
-	Seq          uint64    // the newest packet, of which more can come
-	Sums         wire.Sums // as they have to be before the next one
-	Start        time.Time // of that packet's flush
+	Seq          uint64    // newest packet; more of its lines may follow
+	Sums         wire.Sums // sums of the next packet if no packet is missing
+	Start        time.Time // start of packet Seq's flush
 	Heard        time.Time
-	First        uint64 // from this packet on each has come or is in a gap
-	Opened       uint64 // accounts up to this one can have counts of before the cut
-	Owed         uint64 // counts on accounts that are missing before the cut
+	First        uint64 // each packet from this one on has arrived or is in a gap
+	Opened       uint64 // accounts up to this number may have counts from before the cut
+	Owed         uint64 // missing counts on accounts from before the cut
 	Since        time.Time
-	PrunedTo     uint64 // the newest packet whose counts are owed no more
+	PrunedTo     uint64 // newest packet whose counts are no longer owed
 	PrunedOpened uint64
 	PrunedFrom   time.Time
 	ByRule       Sums
 	Carried      Carried
-	Accounts     []Account // of all keys; they are encoded with their keys
+	Accounts     []Account // accounts of all keys; they are encoded with their keys
 }
 
-// Sums are how far a sender's sums by rule were counted: the next statement of them shows what is
-// missing since the packet Seq.
+// Sums record how far a sender's sums by rule were counted. The next statement of them shows
+// the loss since the packet Seq.
 type Sums struct {
 	Seq uint64
-	// Have are the sums if nothing is missing since Seq: for each rule of loose counts, and of
-	// counts on accounts. Nil means that nothing is known.
+	// Have are the sums if no packet since Seq is missing: for each rule the loose counts, then
+	// the counts on accounts. Nil means that they are unknown.
 	Have []uint64
 }
 
-// Carried is what was missing in gaps that ended shortly before the cut. Keys are saved as if there
-// were none: the gap of the restart has them.
+// Carried is the loss in gaps that ended shortly before the cut. Keys are saved without these
+// gaps; the gap of the restart includes them.
 type Carried struct {
-	Seq                     uint64 // the first packet; 0 if there are none
-	Opened                  uint64 // accounts before that
+	Seq                     uint64 // first packet; 0 if there are none
+	Opened                  uint64 // number of accounts opened before that packet
 	Loose, Booked, HeldBack uint64
 	From, To                time.Time
 }
 
-// Account is what was counted of a key's account.
+// Account is the counted range of a key's account.
 type Account struct {
-	Sender            int    // its place among the senders
-	Hash              uint64 // of the key, in this process
-	Rule              int    // its number, in this process
+	Sender            int    // index of the sender
+	Hash              uint64 // hash of the key, in this process
+	Rule              int    // number of the rule, in this process
 	Number, Low, High uint64
 	Seq               uint64
-	Heard             int64 // in ns since the Unix epoch
+	Heard             int64 // time in ns since the Unix epoch
 }
 
 // Key is a key of a rule.
 type Key struct {
-	Rule     int // its place among the rules
+	Rule     int // index of the rule
 	Text     []byte
 	Views    []View
 	Accounts []Account
-	Nearness float64 // to its threshold; not encoded
+	Nearness float64 // nearness to its threshold; not encoded
 }
 
 // View is a key's counts in a window of its rule.
 type View struct {
 	Pane   time.Duration
 	Panes  int
-	Newest int64 // the pane at the cut
+	Newest int64 // pane at the cut
 	Counts []Pane
 	Bounds
 	Below   []Below
 	History *History // nil without a jump
 }
 
-// History is what a key counted in the windows before, in panes of the history's width.
+// History holds the counts of a key in earlier windows, in panes of the history's width.
 type History struct {
 	Pane   time.Duration
 	Panes  int
@@ -109,52 +110,53 @@ type History struct {
 // Pane is a count in a pane.
 type Pane struct{ Pane, N int64 }
 
-// Reference is what the keys of a rule are compared with in one of its windows.
+// Reference holds the values that the keys of a rule are compared with in one of its windows.
 type Reference struct {
-	Rule   int // its place among the rules
+	Rule   int // index of the rule
 	Pane   time.Duration
 	Panes  int
-	Newest int64 // the pane at the cut
+	Newest int64 // pane at the cut
 	// Others bound the counts of each key that is not in the snapshot.
 	Others Bounds
 	Groups *Groups // nil without a share
 }
 
-// Groups are the totals of groups of keys, by pane. The bounds are of the counts of all keys
+// Groups are the totals of groups of keys, by pane. The bounds apply to the counts of all keys
 // together.
 type Groups struct {
 	Bounds
-	Named []Group // the largest; what the others have is among the strays
-	// Strays are counts of which the group is not known, and AllAgain those of all groups that
+	Named []Group // largest groups; the counts of the others are among the strays
+	// Strays are counts whose group is not known. AllAgain are the counts of all groups that
 	// count a request again.
 	Strays   Group
 	AllAgain []Pane
 }
 
-// Group is the counts of a group, and those of them that count a request again.
+// Group holds the counts of a group. Again are the counts that count a request again.
 type Group struct {
 	Name          []byte
 	Counts, Again []Pane
 }
 
-// Bounds are what the counts of a key may lack.
+// Bounds bound the counts that a key may lack.
 type Bounds struct {
-	Known int64  // nothing is known of panes before this one
-	Lacks []Lack // in ascending order; the last at or before a window's first pane is what it may lack
-	Later int64  // so many of the counts of windows that were over at the cut may be of later
+	Known int64  // windows that begin before this pane have unknown bounds
+	Lacks []Lack // ascending by From; the last one at or before a window's first pane bounds its lack
+	Later int64  // bound of the counts, in windows that had ended at the cut, that may be later
 }
 
-// Lack is how many counts windows may lack that begin at or after a pane.
+// Lack is the number of counts that windows beginning at or after a pane may lack.
 type Lack struct{ From, N int64 }
 
-// Below says that the windows of a threshold that ended between two instants were below its
+// Below reports that the windows of a threshold that ended between two instants were below its
 // exit.
 type Below struct {
-	Of           string // what the exit depends on
+	Of           string // text of everything that the exit depends on
 	Since, Until time.Time
 }
 
-// At returns how many counts a window may lack that begins at a pane, or [rules.Unknown].
+// At returns the number of counts that a window may lack that begins at a pane. It may be
+// [rules.Unknown].
 func (b *Bounds) At(first int64) (lacks int64) {
 	if first < b.Known {
 		return rules.Unknown
@@ -182,7 +184,7 @@ func (b *Bounds) Most() (most int64) {
 	return most
 }
 
-// Attach makes keys those of the snapshot, with the accounts that senders have of them.
+// Attach sets the keys of the snapshot, and adds their accounts from the senders.
 func (s *Snapshot) Attach(keys []Key) {
 	type id struct {
 		hash uint64
@@ -205,8 +207,8 @@ func (s *Snapshot) Attach(keys []Key) {
 	}
 }
 
-// Number gives the keys the numbers of the rules that count as those of the snapshot did, and
-// drops the keys of others. It reports whether there is such a rule.
+// Number sets the rule numbers of the keys to those of the rules that count the same as in the
+// snapshot, and drops the keys of other rules. It reports whether there is such a rule.
 func (s *Snapshot) Number(rules []string) (some bool) {
 	numbers := make([]int, len(s.Rules))
 	for i, r := range s.Rules {
@@ -229,7 +231,7 @@ func (s *Snapshot) Number(rules []string) (some bool) {
 	return some
 }
 
-// number gives the rules of s other numbers, which are less than n, or -1.
+// number moves the sums to other rule numbers, which are less than n, or -1 to drop them.
 func (s *Sums) number(numbers []int, n int) {
 	if s.Have == nil {
 		return

@@ -1,8 +1,8 @@
 package window
 
-// Add counts n for a key in a pane and returns its entry, the highest count of a window with
-// this pane, and the pane where that window ends. It returns -1 if the pane is no longer kept
-// or the key gets no entry. Below the count at which keys have texts, the count may be too
+// Add counts n for a key in a pane. It returns the key's entry, the highest count of a window
+// with this pane, and the pane where that window ends. It returns -1 if the pane is no longer
+// kept or the key gets no entry. Below the count at which keys have texts, the count may be too
 // low.
 func (w *Window) Add(hash uint64, text []byte, pane, n int64) (i int32, low, end int64) {
 	if pane > w.now {
@@ -24,7 +24,7 @@ func (w *Window) Add(hash uint64, text []byte, pane, n int64) (i int32, low, end
 		low, end = w.addAside(at, e, pane, n)
 	} else {
 		if room := int64(^e[entryCur]); n > room {
-			w.lose(pane) // low stays true, high is not known
+			w.lose(pane) // low stays valid, high becomes unknown
 			n = room
 		}
 		e[entryCur] += uint32(n)
@@ -59,10 +59,10 @@ func (w *Window) addAside(at uint32, e *unit, pane, n int64) (low, end int64) {
 	return w.highest(e, pane)
 }
 
-// near takes care of a key whose count is near a threshold: it has a text, and
-// what collectors held back is not taken for counts of a window that was over
-// before it was sent. (It is placed where its oldest part is, so a window that
-// ends now holds all of it, and one that ended before now may hold too much.)
+// near handles a key whose count is near a threshold. It gives the key a text, and lowers the
+// count of a window that ended before now by the counts that may be misplaced in it.
+// (A held-back count is placed at its oldest part. So a window that ends now holds all of it,
+// and one that ended before now may hold too much.)
 func (w *Window) near(at uint32, e *unit, text []byte, low, end int64) (int64, int64) {
 	if uint32(end) == e[entryLast] {
 		w.settle(e)

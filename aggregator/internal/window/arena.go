@@ -5,14 +5,13 @@ import "math/bits"
 // unitSize is the memory of a unit, with its bit and its part of the index.
 const unitSize = 32 + indexShare + 1
 
-// arena hands out units by number, up to a bound, and takes them back. Number 0
-// is none.
+// arena hands out units by number, up to a bound, and takes them back. Number 0 is no unit.
 type arena struct {
 	chunks  [][]unit
 	entries []uint64 // bit i: unit i is an entry
-	made    int      // units that were ever handed out
+	made    int      // number of units that were ever handed out
 	most    int
-	free    uint32 // the first of those that came back
+	free    uint32 // first unit of the list of returned ones
 	used    int
 }
 

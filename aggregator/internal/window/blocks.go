@@ -15,7 +15,7 @@ func (w *Window) dropOldest(e *unit, at uint32) {
 		w.arena.unit(e.hist())[blockNext] = w.arena.unit(at)[blockNext]
 	}
 	w.arena.give(at)
-	e[entryHist] |= loose // the sum may still hold what was dropped
+	e[entryHist] |= loose // the sum may still include the dropped counts
 }
 
 // dropBlocks leaves an entry with its newest pane alone.
@@ -26,7 +26,7 @@ func (w *Window) dropBlocks(e *unit) {
 	e[entryHist] &= marks
 }
 
-// dropOver frees an entry's blocks of which nothing is kept any more.
+// dropOver frees the blocks of an entry whose panes have all expired.
 func (w *Window) dropOver(e *unit) (dropped bool) {
 	for at, ok := w.oldest(e); ok && w.isOver(at); at, ok = w.oldest(e) {
 		w.dropOldest(e, at)
@@ -35,7 +35,7 @@ func (w *Window) dropOver(e *unit) (dropped bool) {
 	return dropped
 }
 
-// isOver reports whether no pane of a block is kept any more.
+// isOver reports whether all panes of a block have expired.
 func (w *Window) isOver(at uint32) bool {
 	return w.recent(w.arena.unit(at)[blockStart])+blockPanes <= w.now-w.ring+1
 }

@@ -2,12 +2,12 @@ package window
 
 import "github.com/hotparam/hotparam/rules"
 
-// Sum returns what an entry has in the window that ends with a pane.
+// Sum returns the count of an entry in the window that ends with a pane.
 func (w *Window) Sum(i int32, end int64) int64 {
 	return w.total(w.arena.unit(uint32(i)), end, int64(w.Panes))
 }
 
-// Part returns what an entry has in the panes from first to last.
+// Part returns the count of an entry in the panes from first to last.
 func (w *Window) Part(i int32, first, last int64) int64 {
 	if last < first {
 		return 0
@@ -15,8 +15,8 @@ func (w *Window) Part(i int32, first, last int64) int64 {
 	return w.total(w.arena.unit(uint32(i)), last, last-first+1)
 }
 
-// Bounds returns the low and high count of an entry in the window that ends with a
-// pane; high is rules.Unknown if something of the window was lost.
+// Bounds returns the low and high count of an entry in the window that ends with a pane. high
+// is rules.Unknown if a part of the window was lost.
 func (w *Window) Bounds(i int32, end int64) (low, high int64) {
 	e := w.arena.unit(uint32(i))
 	return w.bound(e.hash(), nil, w.total(e, end, int64(w.Panes)), end, int64(w.Panes))
@@ -37,7 +37,7 @@ func (w *Window) bound(hash uint64, text []byte, sum, end, panes int64) (low, hi
 	return max(0, low-misplaced), plus(high, before)
 }
 
-// plus adds bounds, each of which may be [rules.Unknown].
+// plus adds bounds. Either may be [rules.Unknown].
 func plus(a, b int64) int64 {
 	if a == rules.Unknown || b == rules.Unknown {
 		return rules.Unknown
@@ -45,7 +45,7 @@ func plus(a, b int64) int64 {
 	return a + b
 }
 
-// heardBound bounds a key's count without what another process has counted.
+// heardBound bounds a key's count without the counts of another process.
 func (w *Window) heardBound(hash uint64, text []byte, sum, end, panes int64) (low, high int64) {
 	low, high = sum, rules.Unknown
 	lacks, later := w.lacks(hash, text, end, panes)
@@ -58,8 +58,9 @@ func (w *Window) heardBound(hash uint64, text []byte, sum, end, panes int64) (lo
 	return max(0, low-later), high
 }
 
-// lacks returns how many counts of a key some panes that end with a pane may lack because
-// packets are missing, or rules.Unknown, and how many of their counts may be of later.
+// lacks returns two bounds for a key in some panes that end with a pane: how many of its counts
+// may be missing there because packets are missing, or rules.Unknown, and how many may be later
+// than the panes.
 func (w *Window) lacks(hash uint64, text []byte, end, panes int64) (lacks, later int64) {
 	if w.missing.isNothing() {
 		return 0, 0
@@ -78,8 +79,8 @@ func (w *Window) lacksOfAny(end int64) shortfall {
 	return w.missing.any(w.rule, w.Start(end-int64(w.Panes)+1).UnixNano(), w.Start(end+1).UnixNano())
 }
 
-// Floor returns the most that the summary and the collectors can hide of any key in
-// the window that ends now. It looks at every cell.
+// Floor returns the most that the summary and the collectors can hide of any key in the window
+// that ends now. It visits every cell.
 func (w *Window) Floor() int64 { return w.FloorAt(w.now) }
 
 // FloorAt returns the floor of the window that ends with a pane.
@@ -87,7 +88,8 @@ func (w *Window) FloorAt(end int64) int64 {
 	return w.cells.worst(end) + w.hidden.Sum(end, int64(w.Panes)) + w.held
 }
 
-// lose makes the bounds of a pane unknown for good, and Lost until Found names an older one.
+// lose makes the bounds of a pane, and of the panes before it, unknown for good. Lost does so
+// until Found names an older pane.
 func (w *Window) lose(pane int64) {
 	w.overflow = max(w.overflow, pane)
 	w.Lost(pane)
@@ -105,8 +107,8 @@ func (w *Window) Conceal(pane, n int64) { w.hidden.Add(pane, n) }
 // Hash returns the hash of an entry's key.
 func (w *Window) Hash(i int32) uint64 { return w.arena.unit(uint32(i)).hash() }
 
-// AtMost returns the most that a key can count in the window that ends with a pane, leaving
-// aside packets that were lost.
+// AtMost returns the most that a key can count in the window that ends with a pane, apart from
+// lost packets.
 func (w *Window) AtMost(hash uint64, text []byte, end int64) int64 {
 	most := w.held + w.hidden.Sum(end, int64(w.Panes)) + w.cells.bound(hash, end, int64(w.Panes))
 	if at := w.lookup(hash, text); at != 0 {

@@ -6,27 +6,27 @@ import (
 	"github.com/hotparam/hotparam/internal/base"
 )
 
-// cells count the keys that have no entry: all keys of one cell share a bound. They are those
-// of Filtered Space-Saving (Homem & Carvalho 2010) over time: there a cell takes the maximum
-// of what it hides, which is no bound when keys come and go; here it takes the sum. A cell's
-// time is coarser than the window's panes, seven spans for all that is kept. A bound that
-// expires up to a span late costs less than having fewer cells, since what a cell hides falls
-// with their number.
+// cells count the keys that have no entry. All keys of one cell share a bound. They are the
+// cells of Filtered Space-Saving (Homem & Carvalho 2010), extended over time. There a cell
+// keeps the maximum of its hidden counts, which is no bound when keys come and go. Here it
+// keeps their sum. A cell's time is coarser than the window's panes: seven spans cover all kept
+// panes. A bound that expires up to a span late costs less than fewer cells would, since the
+// hidden counts of a cell fall with the number of cells.
 type cells struct {
 	all   []cell
-	most  int   // cells, once there are any
-	panes int64 // of the window
-	span  int64 // panes
-	base  int64 // spans are counted from here: a cell that was never used is old
+	most  int   // number of cells, once there are any
+	panes int64 // number of the window's panes
+	span  int64 // number of panes in a span
+	base  int64 // spans are counted from here, so that an unused cell is old
 	sum   cell64
-	bar   float64 // what a cell has to pass to stand out
-	stale int     // additions until it is computed anew
+	bar   float64 // bound above which a cell stands out
+	stale int     // number of additions until bar is computed again
 }
 
-// cell has the newest span, by the low half of its number, and counts by span.
+// cell holds the low half of its newest span's number, and counts by span.
 type cell [1 + cellSpans]uint32
 
-// cell64 has the sums of all cells.
+// cell64 holds the sums of all cells.
 type cell64 struct {
 	newest int64
 	counts [cellSpans]int64
@@ -35,7 +35,7 @@ type cell64 struct {
 const (
 	cellSpans = 7
 	cellSize  = 4 * (1 + cellSpans)
-	// refreshBar is after how many additions the bar is computed again.
+	// refreshBar is the number of additions after which the bar is computed again.
 	refreshBar = 64
 )
 
@@ -59,7 +59,7 @@ func (c *cells) of(hash uint64) *cell {
 // reset forgets everything.
 func (c *cells) reset() { c.all = nil }
 
-// add adds n to the cell of a hash; false if the cell cannot hold so much.
+// add adds n to the cell of a hash. It returns false if the cell cannot hold so much.
 func (c *cells) add(hash uint64, pane, n int64) bool {
 	span := base.FloorDiv(pane, c.span) - c.base
 	if c.all == nil {
@@ -95,8 +95,8 @@ func (l *cell64) add(span, n int64) {
 	l.counts[span%cellSpans] += n
 }
 
-// bound returns the most that a key of the hash can count, besides its entry, in some panes
-// that end with a pane.
+// bound returns the most that a key with the hash can count in some panes that end with a pane,
+// in addition to its entry.
 func (c *cells) bound(hash uint64, end, panes int64) int64 {
 	if c.all == nil {
 		return 0
@@ -123,9 +123,9 @@ func (c *cells) worst(end int64) (worst int64) {
 	return worst
 }
 
-// stands reports whether a key that adds n now stands out by more than a count from what
-// cells hide anyway: its cell has more than the mean of the cells and twice the deviation
-// that many small keys make by chance.
+// stands reports whether a key that adds n now stands out by more than count. A cell stands out
+// by the amount above the mean of the cells plus twice the deviation that many small keys cause
+// by chance.
 func (c *cells) stands(hash uint64, end, n, count int64) bool {
 	return c.all != nil && float64(c.bound(hash, end, c.panes)+n)-c.bar > float64(count)
 }

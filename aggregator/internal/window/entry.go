@@ -1,6 +1,9 @@
 package window
 
-// roll moves an entry on to a newer pane.
+// roll makes pane the newest of an entry, whose own counter then counts it. The count of the
+// previous newest pane moves to a block (see unit). Panes that leave the window are subtracted
+// from the entry's sum. If the sum is far from a threshold, it is marked as loose instead,
+// which saves the read of the blocks.
 func (w *Window) roll(i uint32, e *unit, pane int64) {
 	newest, n := w.recent(e[entryLast]), e[entryCur]
 	e[entryLast], e[entryCur] = uint32(pane), 0
@@ -25,7 +28,8 @@ func (w *Window) roll(i uint32, e *unit, pane int64) {
 	}
 }
 
-// leave takes the panes after from, up to to, off an entry's sum.
+// leave subtracts the counts of the panes after from, up to to, from an entry's sum. It frees
+// blocks whose panes have all expired.
 func (w *Window) leave(e *unit, from, to int64) {
 	sum := e.sum()
 	for at, more := w.oldest(e); more; {
@@ -48,16 +52,16 @@ func (w *Window) leave(e *unit, from, to int64) {
 	e.setSum(sum)
 }
 
-// keep adds n to a pane that is not an entry's newest, or to the cell if there is no room,
-// and returns how much was kept. counted says that the sum already holds n, as for the newest
-// pane's count when the entry moves on.
+// keep adds n to a pane that is older than an entry's newest. If there is no room for a block,
+// it adds n to the key's cell. It returns the amount added to the entry. counted reports
+// whether the entry's sum already includes n, as when roll moves the count of the newest pane.
 func (w *Window) keep(i uint32, e *unit, pane, n int64, counted bool) int64 {
 	c := w.place(i, e, pane)
 	kept := int64(0)
 	if c != nil {
 		before := *c
 		if !addTo(c, n) {
-			w.lose(pane) // low stays true, high is not known
+			w.lose(pane) // low stays valid, high becomes unknown
 		}
 		kept = int64(*c - before)
 	} else {
@@ -69,19 +73,19 @@ func (w *Window) keep(i uint32, e *unit, pane, n int64, counted bool) int64 {
 	return kept
 }
 
-// place returns where an entry counts a pane that is not its newest, or nil if that needs a
-// block and there is none for so low a count.
+// place returns the counter of an entry for a pane that is older than its newest. It returns
+// nil if that needs a block, and no unit is free or can be evicted for so low a count.
 func (w *Window) place(i uint32, e *unit, pane int64) *uint32 {
 	newest := e.hist()
-	after, first := newest, pane+1 // the block that a new one would come behind
+	after, first := newest, pane+1 // after is the block after which a new one is inserted
 	if newest != 0 {
 		b := w.arena.unit(newest)
-		if first = w.recent(b[blockStart]); first > pane { // late: from the oldest on
+		if first = w.recent(b[blockStart]); first > pane { // the pane is before the newest block, so search from the oldest
 			for at := b[blockNext]; ; {
 				older := w.arena.unit(at)
 				f := w.recent(older[blockStart])
 				if f > pane {
-					break // the newest at last
+					break // at the latest, this is the newest block
 				}
 				after, first, b, at = at, f, older, older[blockNext]
 			}
@@ -91,7 +95,7 @@ func (w *Window) place(i uint32, e *unit, pane int64) *uint32 {
 		}
 	}
 	if w.dropOver(e) {
-		return w.place(i, e, pane) // after may be gone
+		return w.place(i, e, pane) // after may have been freed
 	}
 	at := w.room(i, e)
 	if at == 0 {

@@ -2,18 +2,18 @@ package window
 
 import "github.com/hotparam/hotparam/rules"
 
-// A sampled line, @0.1, stands for more counts than were seen. A key is judged by the
-// estimate, as it could not be found otherwise, and published with what was seen. So the
-// window counts such a key twice: all of it, and the part that was guessed under a hash of
-// its own, in an ordinary entry. Guesses share the window's memory and are evicted as keys
-// are: a cell then bounds the guess. A key without samples has no second entry, and none is
-// searched for.
+// A sampled line, @0.1, represents more counts than were seen. A key is judged by the estimate,
+// as it could not be found otherwise, and published with the seen counts. So the window counts
+// such a key twice: its estimate in its own entry, and the guessed part of it under another
+// hash, in another ordinary entry. Guesses share the window's memory and are evicted like keys.
+// A cell then bounds the guess. A key without samples has no second entry, and none is looked
+// up.
 
-// guessHash makes a key's hash that of its guesses.
+// guessHash turns a key's hash into the hash of its guesses.
 const guessHash = 0x9e3779b97f4a7c15
 
-// AddGuess records that n of what was added to an entry in a pane was not seen. The entry may
-// have to make room for that.
+// AddGuess records that n of the counts added to an entry in a pane were guessed, not seen. It
+// may have to evict an entry to make room.
 func (w *Window) AddGuess(i int32, pane, n int64) {
 	e := w.arena.unit(uint32(i))
 	e[entryHist] |= sampled
@@ -21,7 +21,7 @@ func (w *Window) AddGuess(i int32, pane, n int64) {
 	at := w.lookup(hash, nil)
 	if at == 0 {
 		if at = w.insert(hash, pane, n); at == 0 {
-			w.hide(hash, pane, max(1, n)) // so that it is known to be a guess
+			w.hide(hash, pane, max(1, n)) // at least 1, so that it is known to be a guess
 			return
 		}
 		w.arena.unit(at)[entryHist] |= guessed
@@ -37,8 +37,8 @@ func (w *Window) AddGuess(i int32, pane, n int64) {
 	g.setSum(g.sum() + int64(g[entryCur]-before))
 }
 
-// seen returns a lower bound of what was seen of an entry's count in the window that ends
-// with a pane, and whether the rest is an estimate.
+// seen returns a lower bound of the seen counts of an entry in the window that ends with a
+// pane, and whether the rest is an estimate.
 func (w *Window) seen(i int32, end int64) (low int64, isEstimate bool) {
 	e := w.arena.unit(uint32(i))
 	low, _ = w.Bounds(i, end)
@@ -59,8 +59,8 @@ func (w *Window) seen(i int32, end int64) (low int64, isEstimate bool) {
 	return max(0, low-most), true
 }
 
-// SetSeen lowers the counts of h, of entry i of the window that ends with a pane to what
-// was really seen. What was not seen of an estimate has no upper bound.
+// SetSeen lowers the counts of h, which are those of entry i in the window that ends with a
+// pane, to the seen counts. An estimate has no upper bound.
 func (w *Window) SetSeen(h *rules.Hot, i int32, end int64) {
 	if low, isEstimate := w.seen(i, end); isEstimate {
 		h.Low, h.High, h.Estimated = low, rules.Unknown, true

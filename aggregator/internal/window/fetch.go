@@ -1,19 +1,19 @@
 package window
 
-// FetchMost is for how many keys [Window.Fetch] reads ahead at most.
+// FetchMost is the most keys that one call of [Window.Fetch] reads ahead.
 const FetchMost = 128
 
-// ahead is what Fetch knows of the keys that it reads ahead for.
+// ahead holds the working memory of Fetch.
 type ahead struct {
 	units [FetchMost]uint32
-	sum   uint32 // of what was read, so that the compiler keeps the reads
+	sum   uint32 // sum of the values read, so that the compiler keeps the reads
 }
 
-// Fetch reads the memory that Add is about to touch for up to [FetchMost] hashes, if the
-// window has at least from units. It reads the index for all of them, then their entries, then
-// the blocks of these: no pass branches on what it reads, and no read depends on another of
-// its pass, so the processor waits for many cache misses at a time. With a branch on each
-// entry it went ahead with a guess, and read what it had guessed wrong again.
+// Fetch reads the memory that Add is about to touch for up to [FetchMost] hashes, if the window
+// has at least from units. It reads the index for all hashes, then their entries, then the
+// blocks of these. No pass branches on the values that it reads, and no read depends on another
+// of its pass, so the processor waits for many cache misses at a time. With a branch on each
+// entry, the processor speculated, and repeated the reads after each wrong guess.
 func (w *Window) Fetch(hashes []uint64, from int) {
 	if w.arena.used < max(from, 1) {
 		return
@@ -29,7 +29,7 @@ func (w *Window) Fetch(hashes []uint64, from int) {
 		}
 	}
 	now := uint32(w.now)
-	for i, at := range units { // unit 0 is none, and can be read
+	for i, at := range units { // unit 0 is no entry, and can be read
 		e := w.arena.unit(at)
 		hist := e.hist()
 		if e[entryLast] == now { // compiled to a move, not to a branch

@@ -11,38 +11,37 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Groups are the totals of shares: of all keys on one route that have the same parameter
-// names. There are as many as their part of the memory holds. A group without room counts
-// only in the sum of all, and is compared with that.
+// Groups are the totals for shares: the sum of all keys on one route with the same parameter
+// names. There are as many as fit into their part of the memory. A group without room counts
+// only in the sum of all groups, and its keys are compared with that.
 type Groups struct {
 	panes      int64
-	budget     int64 // of byName
+	budget     int64 // memory of byName in bytes
 	paramsOnly bool
 	byName     map[string]*group
-	again      int64 // groups that hold such panes, too
-	all        group // every count
-	strays     group // those whose group is not known, or had no room
-	before     int64 // nothing is known of this pane and of those before it
+	again      int64 // number of groups with again panes
+	all        group // all counts
+	strays     group // counts whose group is unknown, or had no room
+	before     int64 // counts of this pane and earlier ones are unknown
 	name       []byte
-	resumed    *resumedGroups // what another process counted before
+	resumed    *resumedGroups // bounds of the counts from another process
 }
 
-// group is the counts of one group's keys, and how many of them are of requests that
-// have another key of the group: a request counts once.
+// group holds the counts of one group's keys. again are those of requests that have another key
+// of the group, since a request counts once.
 type group struct {
 	ring.Counts
-	again ring.Counts // without panes until there are some
+	again ring.Counts // has no panes until there are some counts
 }
 
 func (g *group) Sum(last, panes int64) int64 {
 	return max(0, g.Counts.Sum(last, panes)-g.again.Sum(last, panes))
 }
 
-// groupSize is about what a group takes besides its panes.
+// groupSize is the approximate memory of a group without its panes.
 const groupSize = 192
 
-// NewGroups returns totals of groups that keep a number of panes and hold at most budget
-// bytes.
+// NewGroups returns totals of groups that keep a number of panes and hold at most budget bytes.
 func NewGroups(panes, budget int64, paramsOnly bool) *Groups {
 	return &Groups{
 		before: never, panes: panes, budget: budget, paramsOnly: paramsOnly,
@@ -53,13 +52,13 @@ func NewGroups(panes, budget int64, paramsOnly bool) *Groups {
 // Restart returns empty groups of the same size.
 func (g *Groups) Restart() *Groups { return NewGroups(g.panes, g.budget, g.paramsOnly) }
 
-// Used returns how many bytes the groups hold.
+// Used returns the memory of the groups in bytes.
 func (g *Groups) Used() int64 {
 	return int64(len(g.byName))*(groupSize+8*g.panes) + g.again*8*g.panes
 }
 
-// Add counts n of a key. A count that surely is in its group already is not added, and one
-// that may be is added as if its group were unknown.
+// Add counts n of a key. A count that its group surely has already is not added. A count that
+// its group may have is added as if the group were unknown.
 func (g *Groups) Add(text []byte, pane, n int64, in decode.InGroup) {
 	switch in {
 	case decode.SurelyInGroup:
@@ -89,7 +88,7 @@ func (g *Groups) addTo(of *group, pane, n int64) {
 	of.Add(pane, n)
 }
 
-// of returns the group of a key, or nil. With create it makes one if there is room.
+// of returns the group of a key, or nil. If create is true, it adds the group if there is room.
 func (g *Groups) of(text []byte, create bool) *group {
 	if base.IsCutKey(text) {
 		return nil
@@ -98,7 +97,7 @@ func (g *Groups) of(text []byte, create bool) *group {
 	return g.named(create)
 }
 
-// named returns the group of g.name. There is always room for one.
+// named returns the group of g.name, or nil. There is always room for one group.
 func (g *Groups) named(create bool) *group {
 	of := g.byName[string(g.name)]
 	if of == nil && create && (len(g.byName) == 0 || g.Used()+groupSize+8*g.panes <= g.budget) {
@@ -108,7 +107,7 @@ func (g *Groups) named(create bool) *group {
 	return of
 }
 
-// TakeOffCount is like TakeOff for a count, which a [decode.HeldBack] may have subtracted
+// TakeOffCount is like TakeOff for a count that a [decode.HeldBack] may have subtracted
 // already.
 func (g *Groups) TakeOffCount(name []byte, pane, n int64, in decode.InGroup) {
 	switch in {
@@ -120,16 +119,16 @@ func (g *Groups) TakeOffCount(name []byte, pane, n int64, in decode.InGroup) {
 	}
 }
 
-// TakeOff takes n off the total of a group, whose keys had so many counts too much by a
-// name of [base.AppendAgain], which comes with the same flush. A group that has no
-// room for that keeps too high a total.
+// TakeOff subtracts n from the total of the group in name, a name of [base.AppendAgain]. The
+// keys of the group counted that many too often, in the same flush. A group that has no room
+// for the subtraction keeps too high a total.
 func (g *Groups) TakeOff(name []byte, pane, n int64) {
 	var ok bool
 	if g.name, ok = base.CutAgain(g.name[:0], name); !ok {
 		return
 	}
 	g.takeOffAll(pane, n)
-	if string(g.name) == wire.Rest { // of an unknown group
+	if string(g.name) == wire.Rest { // the group is unknown
 		g.strays.again.Add(pane, n)
 		return
 	}
@@ -145,7 +144,8 @@ func (g *Groups) takeOffAll(pane, n int64) {
 	g.all.again.Add(pane, n)
 }
 
-// hasAgain makes the panes of what is taken off a group, and reports whether there is room.
+// hasAgain allocates the panes of the counts to subtract from a group, and reports whether
+// there is room for them.
 func (g *Groups) hasAgain(of *group) bool {
 	if of.again.IsZero() {
 		if g.Used()+8*g.panes > g.budget {
@@ -169,11 +169,10 @@ func (g *Groups) Sweep(now int64) {
 	}
 }
 
-// Bounds returns the low and high total of a key's group, in the window that ends with
-// pane last; high is [rules.Unknown] if it is not known, as where collectors hold
-// counts back and do not tell of which group. The key for what requests have
-// beyond their keys has the total of all groups on its route, and so has that for requests
-// whose body could not be read.
+// Bounds returns the low and high total of a key's group, in the window that ends with pane
+// last. high is [rules.Unknown] if it is not known, for instance if collectors hold counts back
+// without reporting the groups. The key of [base.AppendMore] has the total of all groups on its
+// route, as has the key for requests whose body could not be read.
 func (g *Groups) Bounds(w *Window, text []byte, last int64) (low, high int64) {
 	panes := int64(w.Panes)
 	of, most := g.of(text, false), g.all.Sum(last, panes)
@@ -193,7 +192,7 @@ func (g *Groups) Bounds(w *Window, text []byte, last int64) (low, high int64) {
 		hidden += g.strays.Counts.Sum(last, panes)
 	}
 	lacks, later := g.fromBefore(w, last)
-	if g.again > 0 || g.resumed.hasAgain() { // what takes off a total may be among these
+	if g.again > 0 || g.resumed.hasAgain() { // the missing counts may reduce a total
 		s.later, s.before = s.later+max(0, s.lacks)+s.heldBack+s.before, s.before+s.later
 		later, lacks = later+max(0, lacks), plus(lacks, later)
 		if lacks == rules.Unknown && g.resumed != nil {
@@ -208,7 +207,8 @@ func (g *Groups) Bounds(w *Window, text []byte, last int64) (low, high int64) {
 }
 
 // onRoute returns the total of the groups on the route of a key of [base.AppendMore] or
-// [base.AppendUnread]. Requests of the former have keys of other groups, too.
+// [base.AppendUnread]. It leaves out the group of the former, whose requests also have keys of
+// other groups.
 func (g *Groups) onRoute(text []byte, last, panes int64) (sum int64) {
 	route := text[:bytes.LastIndexByte(text, '?')+1]
 	for name, of := range g.byName {

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Heal records n counts of a key that were missing, are counted at since and may be of up
-// to until. It returns false if there is no room: then they must not be counted, and are
-// missing of any key.
+// Heal records n counts of a key that were missing. They are counted at since and may belong to
+// any time up to until. Heal returns false if there is no room. Then they must not be counted,
+// and count as missing of any key.
 func (m *Missing) Heal(key MissingKey, since, until time.Time, n int64) bool {
 	m.changes++
 	if m.of(key, until.UnixNano()) == nil {
@@ -34,7 +34,7 @@ func (m *Missing) note(key MissingKey, x healedCount) {
 	k.healed = append(k.healed, x)
 }
 
-// join makes one of the two oldest counts that are both placed, or not.
+// join merges the oldest count with the next one that is placed like it, or unplaced like it.
 func (k *missingOf) join() {
 	for i := range k.healed[:2] {
 		a := k.healed[i]
@@ -57,8 +57,8 @@ func (m *Missing) Lack(key MissingKey, since, until time.Time, n int64) {
 	m.note(key, healedCount{since.UnixNano(), until.UnixNano(), n, false})
 }
 
-// Healed returns how many counts of a key are known between two times; placed says
-// whether they were counted.
+// Healed returns the number of a key's counts that were recorded for the time between from and to.
+// placed selects the counts recorded by Heal; otherwise those recorded by Lack are returned.
 func (m *Missing) Healed(key MissingKey, from, to time.Time, placed bool) int64 {
 	if h := m.healed(key, from, to, placed); h != nil {
 		return h.n
@@ -66,7 +66,7 @@ func (m *Missing) Healed(key MissingKey, from, to time.Time, placed bool) int64 
 	return 0
 }
 
-// Unheal records that n of the counts that Healed returns have come after all.
+// Unheal records that n of the counts that Healed returns have arrived after all.
 func (m *Missing) Unheal(key MissingKey, from, to time.Time, n int64, placed bool) {
 	h := m.healed(key, from, to, placed)
 	if h == nil || n == 0 {

@@ -9,21 +9,21 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// History counts keys in the windows before the present one, in panes that are wider than the
+// History counts keys in the windows before the current one, in panes that are wider than the
 // window's: about ten to a window.
 type History struct {
 	*Window
-	of    int64 // panes of the window
-	per   int64 // so many of them are one of these
-	began int64 // first pane of the window that was seen from its start on; none: MaxInt64
-	whole bool  // all counts since [History.Start] came here
-	// Longest says that the rule has no longer window, so that collectors hold nothing back
-	// for longer than this one.
+	of    int64 // number of the window's panes
+	per   int64 // number of the window's panes in one pane of the history
+	began int64 // first pane of the window that was seen from its start on, or MaxInt64
+	whole bool  // whether all counts since [History.Start] came here
+	// Longest reports whether the rule has no longer window, so that collectors hold nothing
+	// back for longer than this one.
 	Longest bool
 }
 
-// NewHistory returns the history of a window: grace is how many of its panes a count may
-// come late, and budget how many bytes the history may hold.
+// NewHistory returns the history of a window. grace is the number of its panes by which a count
+// may be late, and budget the memory of the history in bytes.
 func NewHistory(w rules.Window, grace, budget int64) *History {
 	h := &History{of: int64(w.Panes), per: int64(w.Panes+decode.BaselineWindows-1) / decode.BaselineWindows, began: math.MaxInt64}
 	wide := rules.Window{
@@ -54,16 +54,17 @@ func (h *History) AdvanceTo(now time.Time, pane int64) {
 	}
 }
 
-// straddle returns how many panes before its time a held-back count can be placed: a window,
-// and an eighth of that since collectors round.
+// straddle returns the number of panes before its time at which a held-back count can be
+// placed: a window, and an eighth of it since collectors round.
 func (h *History) straddle() int64 { return h.of + h.of/8 + 1 }
 
-// Baseline bounds the count of entry i of the window in the ten windows before the one
-// that ends with pane last, or as much of them as was seen with no loss since, but at
-// least one: windows is how many that is. high is [rules.Unknown] if it is not known.
+// Baseline bounds the count of entry i of the window in the ten windows before the one that
+// ends with pane last. If not all ten were seen without a later loss, it uses the part that
+// was, of one window at least. windows is the length of that part. high is [rules.Unknown] if
+// it is not known.
 //
-// When the window is over, all of the baseline that was held back has come, or is part of
-// no claim. Then what a flood can hide of a key is what it counted just before.
+// If the window has ended, as over reports, all held-back counts of the baseline have arrived,
+// or are not claimed. Then a flood can hide of a key only the counts just before it.
 func (h *History) Baseline(w *Window, i int32, text []byte, last int64, over bool) (low, high int64, windows rules.Fraction) {
 	to := last - h.of
 	hash := w.Hash(i)
@@ -82,7 +83,7 @@ func (h *History) Baseline(w *Window, i int32, text []byte, last int64, over boo
 	if from > w.unheard {
 		k = nil
 	}
-	// For low, only what lies between the two ends for certain.
+	// For low, only the panes that are certainly between the two ends count.
 	if inner, outer := -base.FloorDiv(-from, h.per), base.FloorDiv(to+1, h.per)-1; outer >= inner {
 		low, _ = h.span(hash, text, outer, inner, k)
 	}
@@ -96,7 +97,7 @@ func (h *History) Baseline(w *Window, i int32, text []byte, last int64, over boo
 	if most == rules.Unknown {
 		return low, rules.Unknown, windows
 	}
-	// The newest pane reaches into the present window, which is no baseline.
+	// The newest pane overlaps the current window, which is not part of the baseline.
 	if over := (end+1)*h.per - 1; over > to {
 		present, _ := w.Span(hash, text, over, over-to)
 		most = max(0, most-present)
@@ -104,8 +105,8 @@ func (h *History) Baseline(w *Window, i int32, text []byte, last int64, over boo
 	return low, most, windows
 }
 
-// span is like Span, for panes from first to end. k is what another process counted of the key
-// in some of them, or nil.
+// span is like Span, for panes from first to end. k bounds the counts of the key from another
+// process in some of them, or is nil.
 func (h *History) span(hash uint64, text []byte, end, first int64, k *resumedKey) (low, high int64) {
 	if at := h.lookup(hash, text); at != 0 {
 		low = h.total(h.arena.unit(at), end, end-first+1)

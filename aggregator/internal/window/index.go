@@ -1,17 +1,16 @@
 package window
 
-// index finds entries by hash: open addressing with linear probing, at most two
-// thirds full. A place holds the low half of the hash, which is also where the
-// entry's place is looked for, and the entry's number; 0 is free. So probing,
-// growing and taking out touch no entry.
+// index finds entries by hash: open addressing with linear probing, at most two thirds full. A
+// place holds the low half of the hash and the number of the entry; 0 means it is free. The low
+// half also determines where the search starts, so probing, growing and removing touch no
+// entry.
 type index struct {
 	places []uint64
 	n      int
-	most   int // entries
+	most   int // maximum number of entries
 }
 
-// indexShare is what each entry adds to the index when that is as large as it
-// can be.
+// indexShare is the memory that each entry adds to an index of maximum size.
 const indexShare = 12
 
 const firstPlaces = 64
@@ -54,8 +53,8 @@ func (x *index) grow() {
 	}
 }
 
-// remove takes an entry out and moves those behind it up (Knuth, TAOCP 6.4,
-// algorithm R), so that no grave marks are needed.
+// remove removes an entry and moves the entries after it up (Knuth, TAOCP 6.4, algorithm R), so
+// that no tombstones are needed.
 func (x *index) remove(hash uint64, i uint32) {
 	size := len(x.places)
 	p := uint64(uint32(hash))<<32 | uint64(i)
@@ -82,7 +81,7 @@ func (x *index) remove(hash uint64, i uint32) {
 	x.n--
 }
 
-// behind returns how many places it is from one to another, around the end.
+// behind returns the distance from one place to another, around the end.
 func behind(from, to, size int) int {
 	if to < from {
 		to += size

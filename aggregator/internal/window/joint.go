@@ -5,18 +5,18 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// jointBound is what gaps lack together between two statements of a sender's sums. No gap's part
-// of it is known: a sum over gaps is at most all that they point to.
+// jointBound bounds the loss that gaps share between two statements of a sender's sums. The
+// part of each gap is unknown, so a sum over gaps is at most the bounds that they point to.
 type jointBound struct {
 	*decode.Joint
-	gaps  int    // that point to it
-	asked uint64 // when left was set, by [Missing.asked]
+	gaps  int    // number of gaps that point to it
+	asked uint64 // value of [Missing.asked] when left was set
 	left  [jointParts]int64
 }
 
-// Parts of what a joint bound has left for gaps that the present sum has not reached. Loose counts
-// of gaps with a bound by bucket are a sum of their own, as the lower of two sums over the same
-// gaps counts.
+// Parts of the remainder of a joint bound, for gaps that the current sum has not reached yet.
+// Loose counts of gaps with a bound by bucket have their own remainder, as the lower of two
+// sums over the same gaps counts.
 const (
 	jointBooked = iota
 	jointLoose
@@ -24,7 +24,7 @@ const (
 	jointParts
 )
 
-// share sets what a gap lacks together with others. What is nil says nothing new.
+// share sets the bounds that a gap shares with others. A nil bound leaves the known one.
 func (m *Missing) share(x *missingGap, g *decode.Gap) {
 	if g.ByRule != nil {
 		m.point(&x.byRule, g.ByRule)
@@ -36,7 +36,7 @@ func (m *Missing) share(x *missingGap, g *decode.Gap) {
 	}
 }
 
-// point makes a gap's joint bound that of b. A nil b is none.
+// point sets a gap's joint bound to b. A nil b removes it.
 func (m *Missing) point(to **jointBound, b *decode.Joint) {
 	if old := *to; old != nil {
 		if old.gaps--; old.gaps == 0 {
@@ -55,8 +55,8 @@ func (m *Missing) point(to **jointBound, b *decode.Joint) {
 	*to = j
 }
 
-// take returns how many of n counts of a rule that a gap lacks can be missing, beside those that
-// the same sum has taken. A nil j bounds nothing.
+// take returns how many of n counts of a rule, missing in a gap, the bound still allows after
+// the counts that the same sum has taken. A nil j bounds nothing.
 func (j *jointBound) take(n int64, part, rule int, asked uint64) int64 {
 	if j == nil || 2*rule+1 >= len(j.Missing) { // the rule is newer
 		return n

@@ -7,13 +7,14 @@ import (
 	"github.com/hotparam/hotparam/internal/decode"
 )
 
-// With more gaps than there is room for, as of many instances over a long window, the older half
-// is merged in pairs. A merged gap lacks what both lacked, at any time from the first to the last
-// of them: so a window lacks more than it would, the older its counts the more, but no less.
-// Unknown, as the oldest gaps were before, was too much: a baseline is of the oldest counts.
+// If there are more gaps than there is room for, as with many instances over a long window, the
+// older half is merged in pairs. A merged gap lacks the counts of both, at any time from the
+// first to the last of them. So the bounds of windows get wider, the more so the older their
+// counts, but remain valid. Dropping the oldest gaps made their time unknown, which was too
+// much, since a baseline consists of the oldest counts.
 
-// maxMerged bounds the gaps whose reports are known to be of a merged one. One more that is
-// reported again counts once more.
+// maxMerged bounds the IDs of gaps that are known to be part of a merged one. A further gap
+// that is reported again counts once more.
 const maxMerged = 32
 
 // makeRoom merges gaps. It reports whether there is room for another one.
@@ -27,7 +28,7 @@ func (m *Missing) makeRoom() bool {
 	if m.mergePairs(oldest) {
 		return true
 	}
-	for _, i := range oldest { // each sender has but one: what is known of its buckets separates them
+	for _, i := range oldest { // no two share a sender; without the bounds by bucket, gaps of different senders fit
 		for k := range m.gaps[i].buckets {
 			m.point(&m.gaps[i].buckets[k], nil)
 		}
@@ -35,8 +36,8 @@ func (m *Missing) makeRoom() bool {
 	return m.mergePairs(oldest)
 }
 
-// mergePairs merges neighbours in time of the gaps at some places, those of one sender if they
-// are known by bucket. It reports whether there were any.
+// mergePairs merges gaps, given by their places, that are neighbours in time. If gaps have
+// bounds by bucket, it merges those of one sender. It reports whether it merged any.
 func (m *Missing) mergePairs(places []int) bool {
 	slices.SortFunc(places, func(a, b int) int {
 		x, y := &m.gaps[a], &m.gaps[b]
@@ -59,14 +60,14 @@ func (m *Missing) mergePairs(places []int) bool {
 	return len(merged) > 0
 }
 
-// intersect clears a bit unless another one is set, too.
+// intersect clears a bit unless the other one is set too.
 func intersect(bits *[maxMissing / 64]uint64, bit, other int) {
 	if bits[other/64]&(1<<(other%64)) == 0 {
 		bits[bit/64] &^= 1 << (bit % 64)
 	}
 }
 
-// sender returns the incarnation of the sender of a gap that is known by bucket, or 0.
+// sender returns the incarnation of the sender of a gap with bounds by bucket, or 0.
 func (x *missingGap) sender() uint64 {
 	if x.buckets[0] == nil {
 		return 0
@@ -74,7 +75,8 @@ func (x *missingGap) sender() uint64 {
 	return x.buckets[0].Incarnation
 }
 
-// fits reports whether one gap can stand for two. Those of an unknown time would make the others so.
+// fits reports whether one gap can replace both. A gap of an unknown time would make the time
+// of the other unknown.
 func (x *missingGap) fits(y *missingGap) bool {
 	return (x.from <= 1) == (y.from <= 1) && x.sender() == y.sender() && canJoin(x.joints(), y.joints()) &&
 		(x.byRule == y.byRule || x.byRule != nil && y.byRule != nil && x.byRule.gaps == 1 && y.byRule.gaps == 1)
@@ -89,14 +91,14 @@ func (x *missingGap) joints() []*jointBound {
 	return x.buckets[:n]
 }
 
-// canJoin reports whether two gaps lack the same together, or each something that no other gap
-// lacks, so that the sum is all that both lack.
+// canJoin reports whether two gaps have the same bounds, or each has bounds that no other gap
+// shares. Then the sum of the bounds is what both lack.
 func canJoin(a, b []*jointBound) bool {
 	shared := func(j *jointBound) bool { return j.gaps > 1 }
 	return slices.Equal(a, b) || len(a) > 0 && len(b) > 0 && !slices.ContainsFunc(a, shared) && !slices.ContainsFunc(b, shared)
 }
 
-// merge makes x, at a place, stand for y as well.
+// merge makes x, at a place, include y.
 func (m *Missing) merge(x, y *missingGap, place int) {
 	if x.byRule != y.byRule {
 		n := min(len(x.byRule.Missing), len(y.byRule.Missing)) &^ 1

@@ -8,38 +8,39 @@ import (
 	"github.com/hotparam/hotparam/internal/decode"
 )
 
-// Missing records counts that were lost on the way: how many of any key a window may lack,
-// and which keys lack none. It covers all rules of a detector, as senders report their sums.
+// Missing records counts that were lost in transit: how many of any key a window may lack, and
+// which keys lack none. It covers all rules of a detector, since senders report their sums for
+// all rules.
 //
 // The counts of a key in a lost packet become known from the key's account. They are then
-// counted at the earliest time that they can be of: a window that ends now has them for
-// certain if it holds that time. A window that begins in between may have them, and does not
-// count them. A window that ended in between counts them, and may not have them.
+// counted at the earliest possible time. A window that ends now and holds that time has them
+// for certain. A window that begins in between may have them, and does not count them. A window
+// that ended in between counts them, and may not have them.
 type Missing struct {
-	gaps    [maxMissing]missingGap // a ring; unused ones are of no time
+	gaps    [maxMissing]missingGap // ring of gaps; the id of an unused one is 0
 	next    int
-	used    int // of the ring
+	used    int // number of used gaps in the ring
 	byID    map[uint64]int
 	keys    map[MissingKey]*missingOf
-	joint   map[*decode.Joint]*jointBound // by what gaps point to
+	joint   map[*decode.Joint]*jointBound // joint bounds by the Joint that gaps report
 	swept   time.Time
-	from    int64           // gaps of before may have been dropped
+	from    int64           // gaps up to this instant may have been dropped
 	leftOut map[uint64]bool // gaps that are left out of sums, by ID
 
-	asked   uint64 // how often counts in gaps were summed up
-	unnamed uint64 // IDs of its own, downwards from the highest
-	changes int64  // how often any of it was changed
-	last    sums   // as any computed them last
+	asked   uint64 // number of sums over gaps so far
+	unnamed uint64 // last ID of its own, counted down from the highest
+	changes int64  // number of changes so far
+	last    sums   // last result of any
 }
 
 type missingGap struct {
 	id            uint64
-	merged        []uint64 // IDs of the gaps that it stands for; nil if it is one
-	from, to      int64    // the first and last instant of the gap, in ns since the Unix epoch
+	merged        []uint64 // IDs of the gaps that it replaced; nil if it is not merged
+	from, to      int64    // first and last instant of the gap, in ns since the Unix epoch
 	loose, booked int64
-	heldBack      int64                          // of groups
-	byRule        *jointBound                    // nil if nothing is known by rule
-	buckets       [decode.MaxBuckets]*jointBound // the first is nil if nothing is known by bucket
+	heldBack      int64                          // missing held-back counts of groups
+	byRule        *jointBound                    // nil if no bound by rule is known
+	buckets       [decode.MaxBuckets]*jointBound // the first is nil if no bound by bucket is known
 }
 
 // MissingKey is a key of a rule, by its number.
@@ -50,39 +51,39 @@ type MissingKey struct {
 
 // missingOf is the state of one key.
 type missingOf struct {
-	spared [maxMissing / 64]uint64 // gaps in which it has no loose count, by place
-	known  [maxMissing / 64]uint64 // and none on its account that is not counted
+	spared [maxMissing / 64]uint64 // gaps without loose counts of the key, by place
+	known  [maxMissing / 64]uint64 // gaps without uncounted counts on its account, by place
 	healed []healedCount
-	newest int64 // instant for which it matters
+	newest int64 // newest instant for which the state matters
 }
 
-// healedCount is a count that is of from up to to; if it is placed, it is counted at from.
+// healedCount is a count with a time between from and to. If it is placed, it is counted at from.
 type healedCount struct {
 	from, to, n int64
 	placed      bool
 }
 
 const (
-	// maxMissing bounds the gaps that are kept apart; it is a multiple of 64. With more, the
-	// older ones are merged.
+	// maxMissing bounds the gaps that are kept apart; it is a multiple of 64. If there are
+	// more, the older ones are merged.
 	maxMissing = 2048
-	// maxMissingKeys bounds the keys of which more is known, at some 600 bytes each.
+	// maxMissingKeys bounds the keys with a state of their own, at some 600 bytes each.
 	maxMissingKeys = 8192
 	// maxHealed bounds the healed counts of a key that are kept apart.
 	maxHealed = 64
 )
 
-// NewMissing returns a Missing of which nothing is missing.
+// NewMissing returns an empty Missing.
 func NewMissing() *Missing {
 	return &Missing{last: sums{rule: -1}, byID: make(map[uint64]int), keys: make(map[MissingKey]*missingOf), joint: make(map[*decode.Joint]*jointBound), from: math.MinInt64}
 }
 
-// Add records a gap. A gap that is known is made smaller.
+// Add records a gap. If the gap is known, Add makes it smaller.
 func (m *Missing) Add(g decode.Gap) {
 	m.changes++
 	if at, ok := m.byID[g.ID]; ok {
 		x := &m.gaps[at]
-		if x.id != g.ID { // it is part of a merged one
+		if x.id != g.ID { // it is part of a merged gap
 			return
 		}
 		m.share(x, &g)
@@ -127,8 +128,8 @@ func (m *Missing) drop(x *missingGap) {
 	*x = missingGap{}
 }
 
-// Spare records that a key lacks nothing of a gap but what its account will reveal. known
-// says that it has revealed it.
+// Spare records that a gap lacks no counts of a key except those on its account. known reports
+// whether those have been counted too.
 func (m *Missing) Spare(gap uint64, key MissingKey, known bool) {
 	at, ok := m.byID[gap]
 	if !ok || m.gaps[at].id != gap {
@@ -143,7 +144,7 @@ func (m *Missing) Spare(gap uint64, key MissingKey, known bool) {
 	}
 }
 
-// of returns the state of a key, and makes one if there is room.
+// of returns the state of a key, and adds it if there is room.
 func (m *Missing) of(key MissingKey, when int64) *missingOf {
 	k := m.keys[key]
 	if k == nil {
@@ -157,8 +158,9 @@ func (m *Missing) of(key MissingKey, when int64) *missingOf {
 	return k
 }
 
-// evict makes room for a key, in the place of one of a few of which nothing was healed: the
-// one that matters for the least time. Then that may lack what it was spared.
+// evict makes room for a key by forgetting another one without healed counts. It tries a few,
+// and evicts the key that matters for the shortest time. The gaps that spared this key then
+// count for it again.
 func (m *Missing) evict() bool {
 	const looks = 16
 	var victim MissingKey
@@ -181,13 +183,13 @@ func (m *Missing) lose(from, to time.Time, n int64) {
 	m.Add(decode.Gap{ID: m.unnamed, From: from, To: to, Loose: n})
 }
 
-// LeaveOut leaves gaps out of what windows lack, by their IDs.
+// LeaveOut leaves the gaps with some IDs out of the loss of windows.
 func (m *Missing) LeaveOut(gaps map[uint64]bool) {
 	m.leftOut = gaps
 	m.changes++
 }
 
-// Sweep forgets what is older than keep. It does so once a second, however often it is
+// Sweep forgets gaps and counts older than keep. It does so once a second, however often it is
 // called.
 func (m *Missing) Sweep(now time.Time, keep time.Duration) {
 	if since := now.Sub(m.swept); 0 <= since && since < time.Second || m.isNothing() {
@@ -212,7 +214,7 @@ func (m *Missing) Sweep(now time.Time, keep time.Duration) {
 	}
 }
 
-// isNothing reports whether nothing is missing, nor was.
+// isNothing reports whether no loss is known, present or past.
 func (m *Missing) isNothing() bool {
 	return m == nil || m.used == 0 && len(m.keys) == 0 && m.from == math.MinInt64
 }
@@ -224,9 +226,9 @@ type sums struct {
 	shortfall
 }
 
-// shortfall is what a window of a rule may lack, of all keys together.
+// shortfall bounds the counts that a window of a rule may lack, of all keys together.
 type shortfall struct {
-	lacks         int64 // of any key, or [rules.Unknown]
-	heldBack      int64 // of what was reported as held back of groups
-	before, later int64 // healed counts of before, that may be of it, or of it, and may be of later
+	lacks         int64 // missing counts of any key, or [rules.Unknown]
+	heldBack      int64 // missing counts that were reported as held back of groups
+	before, later int64 // healed counts: before are placed earlier and may belong to the window, later may be later than it
 }

@@ -2,34 +2,34 @@ package window
 
 import "bytes"
 
-// names hold the texts of keys whose count came near a threshold, in a part of the memory of
-// their own. An entry gets its text from a line, and loses it when its count is far below or
-// another needs the room. A key that has a text is found by its bytes, and others by their
-// keyed hash.
+// names hold the texts of keys whose count came near a threshold, in their own part of the
+// memory. An entry gets its text from a line. It loses the text when its count is far below, or
+// when another entry needs the room. A key that has a text is found by its bytes, and others by
+// their keyed hash.
 type names struct {
-	from    int64 // the count from which on a key has its text
-	above   int64 // up to the pane lowered it was this one, if that is higher
+	from    int64 // count from which on a key has its text
+	above   int64 // value of from up to the pane lowered, if that was higher
 	lowered int64
 	all     []named
 	free    []uint32
-	hand    int // where the search for one to drop goes on
+	hand    int // where the search for a text to drop continues
 	bytes   int64
 	most    int64
-	short   int64 // the newest pane in which some key had no room for its text; none: ring.Never
+	short   int64 // newest pane in which some key had no room for its text, or ring.Never
 }
 
 // named is one text.
 type named struct {
 	text  []byte
 	tag   *Tag
-	entry uint32 // 0: not in use
+	entry uint32 // 0 if not in use
 }
 
-// nameSize is the memory of a text beside its bytes: its named, its number among the free
-// ones, and the spare capacity of slices.
+// nameSize is the memory of a text in addition to its bytes: its named, its number in the free
+// list, and the spare capacity of slices.
 const nameSize = 56
 
-// NameFrom sets from which count on keys have their text.
+// NameFrom sets the count from which on keys have their text.
 func (w *Window) NameFrom(n int64) {
 	n = max(1, n)
 	if k := &w.names; n < k.from {
@@ -38,8 +38,8 @@ func (w *Window) NameFrom(n int64) {
 	w.names.from = n
 }
 
-// unnamedFrom returns the count that no key without a text has, as far as there was room, in a
-// window that ends after a pane.
+// unnamedFrom returns the count below which all keys without a text are, as far as there was
+// room, in a window that ends after a pane.
 func (n *names) unnamedFrom(pane int64) int64 {
 	if n.lowered > pane {
 		return max(n.from, n.above)
@@ -47,7 +47,7 @@ func (n *names) unnamedFrom(pane int64) int64 {
 	return n.from
 }
 
-// Name returns an entry's text, nil if it has none. It must not be changed, and is valid
+// Name returns an entry's text, or nil if it has none. It must not be changed, and is valid
 // until the next Add or Tidy.
 func (w *Window) Name(i int32) []byte {
 	if k := w.arena.unit(uint32(i))[entryName]; k != 0 {
@@ -56,11 +56,11 @@ func (w *Window) Name(i int32) []byte {
 	return nil
 }
 
-// Tag is what a caller ties to an entry. While it is Pinned the entry is not evicted, and
-// keeps its text and its number.
+// Tag is a caller's data for an entry. While it is Pinned the entry is not evicted, and keeps
+// its text and its number.
 type Tag struct {
 	Pinned bool
-	Owner  any // whatever the caller wants to find by the entry
+	Owner  any // data that the caller finds by the entry
 }
 
 // Tag returns the tag of an entry, or nil.
@@ -85,13 +85,13 @@ func (n *named) size() int64 { return nameSize + int64(cap(n.text)) }
 
 func (n *named) pinned() bool { return n.tag != nil && n.tag.Pinned }
 
-// pinned reports whether an entry must stay.
+// pinned reports whether an entry must not be evicted.
 func (w *Window) pinned(e *unit) bool {
 	return e[entryName] != 0 && w.names.all[e[entryName]-1].pinned()
 }
 
-// Each calls f for the entries that have a text and count at least from in the
-// window that ends now. f may call Tie, but not Add.
+// Each calls f for the entries that have a text and count at least from in the window that ends
+// now. f may call Tie, but not Add.
 func (w *Window) Each(from int64, f func(i int32)) {
 	for k := range w.names.all {
 		if n := &w.names.all[k]; n.entry != 0 {
@@ -102,8 +102,8 @@ func (w *Window) Each(from int64, f func(i int32)) {
 	}
 }
 
-// call gives an entry its text, if there is room or some with smaller counts
-// can be dropped for it.
+// call gives an entry its text, if there is room or texts with smaller counts can be dropped
+// for it.
 func (w *Window) call(i uint32, e *unit, text []byte, sum int64) {
 	n := &w.names
 	size := int64(len(text)*9/8 + nameSize + 16) // clones are rounded up
@@ -112,7 +112,7 @@ func (w *Window) call(i uint32, e *unit, text []byte, sum int64) {
 		return
 	}
 	for n.bytes+size > n.most {
-		n.short = w.now // for this one, or another
+		n.short = w.now // this text or the dropped one has no room
 		k := w.leastNamed(sum)
 		if k < 0 {
 			return
@@ -130,7 +130,7 @@ func (w *Window) call(i uint32, e *unit, text []byte, sum int64) {
 	e[entryName] = k
 }
 
-// leastNamed returns the text of the smallest count below sum among the next few, or -1.
+// leastNamed returns the text with the smallest count below sum among the next few, or -1.
 func (w *Window) leastNamed(sum int64) int {
 	n := &w.names
 	best := -1
@@ -149,7 +149,7 @@ func (w *Window) leastNamed(sum int64) int {
 	return best
 }
 
-// unname takes an entry's text, if it has one.
+// unname removes an entry's text, if it has one.
 func (w *Window) unname(e *unit) {
 	k := e[entryName]
 	if k == 0 {
@@ -162,12 +162,12 @@ func (w *Window) unname(e *unit) {
 	e[entryName] = 0
 }
 
-// NamesRanOut reports whether there may be keys of high counts, in the window that ends with a
-// pane, that had no room for their text.
+// NamesRanOut reports whether keys of high counts, in the window that ends with a pane, may
+// have had no room for their text.
 func (w *Window) NamesRanOut(end int64) bool { return w.names.short > end-int64(w.Panes) }
 
-// GiveName gives an entry a text, if it has none and there is room beside those of keys that
-// count at least sum.
+// GiveName gives an entry a text, if it has none. It may drop texts of keys that count less
+// than sum.
 func (w *Window) GiveName(i int32, text []byte, sum int64) {
 	if w.Name(i) == nil {
 		w.call(uint32(i), w.arena.unit(uint32(i)), text, sum)

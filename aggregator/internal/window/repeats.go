@@ -6,19 +6,19 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Repeats are, by group, the requests that keys of overlapping rules count once too
-// often when their counts are added up. Keys of one group have the same names, so a
-// request counts for one of them, unless it repeats a parameter: "q=1&q=2" is a request
-// of two. Instances count those beyond the first ([base.AppendAgain]).
+// Repeats are, by group, the requests that are counted repeatedly when the counts of keys of
+// overlapping rules are added up. Keys of one group have the same names, so a request counts
+// for one of them, unless it repeats a parameter: "q=1&q=2" is a request of two. Instances
+// count those beyond the first ([base.AppendAgain]).
 type Repeats struct {
 	panes   int64
 	max     int
 	byGroup map[string]*ring.Counts
-	untold  int64 // the newest pane with a count of a group that has no room
-	before  int64 // nothing is known of this pane and of those before it
+	untold  int64 // newest pane with a count of a group that has no room
+	before  int64 // counts of this pane and earlier ones are unknown
 }
 
-// repeatSize is about what a group takes besides its panes.
+// repeatSize is the approximate memory of a group without its panes.
 const repeatSize = 192
 
 // NewRepeats returns repeats that keep a number of panes and hold at most budget bytes.
@@ -31,7 +31,7 @@ func (r *Repeats) Restart() *Repeats {
 	return &Repeats{before: never, panes: r.panes, max: r.max, byGroup: make(map[string]*ring.Counts), untold: ring.Never}
 }
 
-// Used returns how many bytes the repeats hold.
+// Used returns the memory of the repeats in bytes.
 func (r *Repeats) Used() int64 { return int64(len(r.byGroup)) * (repeatSize + 8*r.panes) }
 
 // Add counts n under a name of [base.AppendAgain].
@@ -62,9 +62,9 @@ func (r *Repeats) Sweep(now int64) {
 	}
 }
 
-// Most returns how many counts of a group's keys are of requests that count for another
-// key of the group as well, at most, in the window that ends with pane last. It returns
-// [rules.Unknown] if some of them may not have come.
+// Most returns the most counts of a group's keys whose requests also count for another key of
+// the group, in the window that ends with pane last. It returns [rules.Unknown] if some of them
+// may not have arrived.
 func (r *Repeats) Most(w *Window, group []byte, last int64) int64 {
 	panes := int64(w.Panes)
 	of := r.byGroup[string(group)]

@@ -9,15 +9,15 @@ import (
 	"github.com/hotparam/hotparam/internal/ring"
 )
 
-// Begin records that nothing is known of a pane and of those before it. A window that holds
-// one of them has no high count, but for keys that [Window.Resume] has.
+// Begin records that the counts of a pane and of all panes before it are unknown. A window that
+// holds one of them has no high count, except for the keys of [Window.Resume].
 func (w *Window) Begin(pane int64) { w.unheard = max(w.unheard, pane) }
 
-// Resize returns a window of another budget that holds the same counts. Where the texts need
-// more than their part, those of the smallest counts are dropped, and where the counts do, keys
-// are evicted as by new keys. Tied entries come last, and lose their tag with their text.
-// Entries have other numbers, and moved is called with each that still has a tag. w must not be
-// used any more.
+// Resize returns a window with another budget that holds the same counts. If the texts exceed
+// their part of it, those of the smallest counts are dropped. If the entries do, keys are
+// evicted as by new keys. Tied entries come last, and lose their tag with their text. Entries
+// get other numbers, and moved is called with each that still has a tag. w must not be used
+// afterwards.
 func (w *Window) Resize(budget int64, moved func(t *Tag, i int32)) *Window {
 	fresh := w.like(budget)
 	fresh.now, fresh.hidden, fresh.lost, fresh.overflow = w.now, w.hidden, w.lost, w.overflow
@@ -36,8 +36,8 @@ func (w *Window) Resize(budget int64, moved func(t *Tag, i int32)) *Window {
 	return fresh
 }
 
-// keepNames drops texts until they have at most so many bytes, and records in into that it
-// did.
+// keepNames drops texts until they fit into most bytes, and records in into that it dropped
+// some.
 func (w *Window) keepNames(most int64, into *Window) {
 	if w.names.bytes <= most {
 		return
@@ -71,7 +71,7 @@ func (w *Window) keepNames(most int64, into *Window) {
 	}
 }
 
-// keepEntries evicts keys until their entries need at most so many units.
+// keepEntries evicts keys until their entries fit into most units.
 func (w *Window) keepEntries(most int, into *Window) {
 	for w.arena.used > most {
 		v := w.anyVictim()
@@ -123,7 +123,7 @@ func (w *Window) copyEntry(of *Window, i uint32, moved func(t *Tag, i int32)) {
 	}
 }
 
-// appendBlock appends a copy of a block to those of an entry.
+// appendBlock appends a copy of a block to the blocks of an entry.
 func (w *Window) appendBlock(e, block *unit) {
 	at := w.arena.take()
 	b := w.arena.unit(at)
@@ -137,8 +137,9 @@ func (w *Window) appendBlock(e, block *unit) {
 	e.setHist(at)
 }
 
-// take fills empty cells of the same panes with what others hide: each with that of all whose
-// keys it may have. It returns false if a cell cannot hold so much.
+// take fills c, which is empty and has the same panes, with the hidden counts of other cells.
+// Each cell gets the counts of all cells that its keys may have had. take returns false if a
+// cell cannot hold so much.
 func (c *cells) take(of *cells) bool {
 	if of.all == nil {
 		return true
@@ -146,7 +147,7 @@ func (c *cells) take(of *cells) bool {
 	c.all, c.base, c.sum, c.stale = make([]cell, c.most), of.base, cell64{}, 0
 	n, fits := uint64(len(c.all)), true
 	for i := range c.all {
-		// What of returns of a hash is its fraction of 2³² times the number of cells.
+		// The method of chooses the cell at a hash's fraction of 2³² times the number of cells.
 		low := (uint64(i)<<32 + n - 1) / n
 		high := (uint64(i+1)<<32+n-1)/n - 1
 		first, last := low*uint64(len(of.all))>>32, high*uint64(len(of.all))>>32
@@ -166,29 +167,29 @@ func (c *cells) take(of *cells) bool {
 	return fits
 }
 
-// Resize returns a history of another budget that holds the same counts.
+// Resize returns a history with another budget that holds the same counts.
 func (h *History) Resize(budget int64) *History {
 	of := *h
 	of.Window = h.Window.Resize(budget, nil)
 	return &of
 }
 
-// Start records that the process hears counts from after a pane of the window on.
+// Start records that the process receives counts of the panes after pane of the window.
 func (h *History) Start(pane int64) {
 	h.BeginAt(pane + 1)
 	h.Begin(base.FloorDiv(pane, h.per))
 	h.whole = true
 }
 
-// BeginAt records that the window's panes before one are no part of a baseline.
+// BeginAt excludes the window's panes before a pane from baselines.
 func (h *History) BeginAt(pane int64) {
 	if h.began == math.MaxInt64 || h.began < pane {
 		h.began = pane
 	}
 }
 
-// Resize sets how many bytes the groups may hold, at a pane. If they hold more, they begin
-// anew after that.
+// Resize sets the memory of the groups in bytes, at pane now. If they hold more, they restart
+// empty after that pane.
 func (g *Groups) Resize(budget, now int64) {
 	if g.budget = budget; g.Used() > budget {
 		*g = *g.Restart()
@@ -196,7 +197,7 @@ func (g *Groups) Resize(budget, now int64) {
 	}
 }
 
-// Begin records that nothing is known of a pane and of those before it.
+// Begin records that the counts of a pane and of all panes before it are unknown.
 func (g *Groups) Begin(pane int64) { g.before = max(g.before, pane) }
 
 // Resize is [Groups.Resize] for totals.
@@ -224,7 +225,7 @@ func (r *Repeats) Begin(pane int64) { r.before = max(r.before, pane) }
 // never is the pane before all others.
 const never = ring.Never
 
-// Forget forgets what is known of the keys of rules that are gone.
+// Forget forgets the state of keys whose rules were removed.
 func (m *Missing) Forget(isGone func(rule int) bool) {
 	m.changes++
 	for key := range m.keys {

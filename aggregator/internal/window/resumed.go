@@ -8,24 +8,25 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// resumed is what another process counted before this one began, up to a cut: of these keys it
-// is known what windows hold from before, and of the others at most a bound. What was sent
-// between the cut and the beginning is missing, as [Missing] has it.
+// resumed bounds the counts of another process before this one began, up to a cut. For the
+// saved keys it bounds what windows hold from before, and for the others it has one common
+// bound. The counts sent between the cut and the beginning are missing, and recorded in
+// [Missing].
 type resumed struct {
-	keys   map[uint64]*resumedKey // by hash
-	others snapshot.Bounds        // of keys that are not among these
-	// A key that has lost its entry may lack as much as any: most is the most of all keys, of
-	// windows that begin at known or later.
+	keys   map[uint64]*resumedKey // saved keys by hash
+	others snapshot.Bounds        // bounds of all other keys
+	// A saved key that has lost its entry may lack as much as any other. most is the highest
+	// bound of all saved keys, for windows that begin at known or later.
 	most, known int64
 }
 
 type resumedKey struct {
 	snapshot.Bounds
-	newest int64 // the pane at the cut
+	newest int64 // pane at the cut
 }
 
 // Save returns the counts of entry i and their bounds, for a window that continues in another
-// process. ok is false for estimates from samples: what was not seen of them is not saved.
+// process. ok is false for estimates from samples, since their guessed part is not saved.
 func (w *Window) Save(i int32) (v snapshot.View, ok bool) {
 	e := w.arena.unit(uint32(i))
 	if e.isSampled() || w.now == never {
@@ -37,7 +38,8 @@ func (w *Window) Save(i int32) (v snapshot.View, ok bool) {
 }
 
 // save returns the counts of an entry from a pane on, and the bounds of windows that begin
-// there or later and end now. Unless they are exact they are as close as a few steps make them.
+// there or later and end now. If exact is false, the bounds are as close as a few steps make
+// them.
 func (w *Window) save(e *unit, text []byte, first int64, exact bool) (counts []snapshot.Pane, b snapshot.Bounds) {
 	hash := e.hash()
 	w.panes(e, func(pane, n int64) {
@@ -58,12 +60,12 @@ func (w *Window) save(e *unit, text []byte, first int64, exact bool) (counts []s
 		return high
 	}
 	b.Known = first
-	if lacks(first) == rules.Unknown { // what is known of a window is known of those that begin later
+	if lacks(first) == rules.Unknown { // if the bound of a window is known, so are those of later ones
 		b.Known += int64(sort.Search(int(w.now-first)+1, func(k int) bool { return lacks(first+int64(k)) != rules.Unknown }))
 	}
-	// Windows that begin later lack less, so a few steps are close and never too low. But counts
-	// that were healed are in the windows that hold the earliest time that they can be of, and
-	// missing in those that begin after that.
+	// Windows that begin later lack less, so a few steps are close and never too low. Healed
+	// counts are an exception: they are placed at the earliest possible time, and missing in
+	// windows that begin after that.
 	step, more := max(1, (w.now-b.Known+1)/8), int64(0)
 	k, healed := w.resumedKey(hash), w.missing.healedOf(MissingKey{hash, w.rule})
 	if exact && (healed > 0 || w.resumed != nil) {
@@ -81,15 +83,15 @@ func (w *Window) save(e *unit, text []byte, first int64, exact bool) (counts []s
 		}
 	}
 	b.Later = w.held/2 + healed
-	if k != nil { // what was of later then is of later still
+	if k != nil { // counts that may have been later then may still be
 		b.Later += k.Later
 	}
 	return counts, b
 }
 
-// Resume adds the counts of a key that another process saved, and the bounds of what it may
-// lack beside them. It returns the key's entry, or -1 if there is no room for it: then nothing
-// is known of the key.
+// Resume adds the saved counts of a key from another process, and the bounds of its further
+// counts. It returns the key's entry, or -1 if there is no room for it. Then the key has no
+// high count.
 func (w *Window) Resume(hash uint64, text []byte, v *snapshot.View) (i int32) {
 	return w.resume(hash, text, v.Counts, &resumedKey{v.Bounds, v.Newest})
 }
@@ -124,8 +126,8 @@ func (w *Window) resuming() *resumed {
 	return w.resumed
 }
 
-// SaveOthers bounds the counts of any key that is not saved, in the window that ends now. Those
-// that have a text have at most n there, beside what is hidden of them.
+// SaveOthers bounds the counts of any key that is not saved, in the window that ends now. Such
+// a key with a text has at most n there, not counting its hidden counts.
 func (w *Window) SaveOthers(n int64) (b snapshot.Bounds) {
 	first := w.now - int64(w.Panes) + 1
 	lacks, before := w.lacksOfAny(w.now), w.Unlisted(w.now)
@@ -140,8 +142,8 @@ func (w *Window) SaveOthers(n int64) (b snapshot.Bounds) {
 // ResumeOthers sets the bounds of the keys that are not in a snapshot.
 func (w *Window) ResumeOthers(b *snapshot.Bounds) { w.resuming().others = *b }
 
-// Unlisted returns how many counts from before the window began any key may have, in the
-// window that ends with a pane, beside those that it has an entry for, or [rules.Unknown].
+// Unlisted returns the most counts from before the window began that any key may have, in
+// addition to its entry, in the window that ends with a pane. It may be [rules.Unknown].
 func (w *Window) Unlisted(end int64) int64 {
 	first := end - int64(w.Panes) + 1
 	switch r := w.resumed; {
@@ -154,8 +156,9 @@ func (w *Window) Unlisted(end int64) int64 {
 	}
 }
 
-// fromBefore returns how many counts from before the window began some panes that end with a
-// pane may lack of a key, or [rules.Unknown], and how many of its counts may be of later.
+// fromBefore returns two bounds for a key in some panes that end with a pane: how many counts
+// from before the window began may be missing there, or [rules.Unknown], and how many of its
+// counts may be later.
 func (w *Window) fromBefore(hash uint64, end, panes int64) (lacks, later int64) {
 	first := end - panes + 1
 	switch k, r := w.resumedKey(hash), w.resumed; {
@@ -169,7 +172,7 @@ func (w *Window) fromBefore(hash uint64, end, panes int64) (lacks, later int64) 
 	return rules.Unknown, 0
 }
 
-// resumedKey returns what another process counted of a key, or nil.
+// resumedKey returns the bounds of a key saved by another process, or nil.
 func (w *Window) resumedKey(hash uint64) *resumedKey {
 	if w.resumed == nil {
 		return nil
@@ -177,8 +180,8 @@ func (w *Window) resumedKey(hash uint64) *resumedKey {
 	return w.resumed.keys[hash]
 }
 
-// lacks returns how many counts a window from a pane to another may lack, and how many of its
-// counts may be of later.
+// lacks returns how many counts a window from pane first to pane end may lack, and how many of
+// its counts may be later.
 func (k *resumedKey) lacks(end, first int64) (lacks, later int64) {
 	if end < k.newest {
 		later = k.Later
@@ -186,7 +189,7 @@ func (k *resumedKey) lacks(end, first int64) (lacks, later int64) {
 	return k.At(first), later
 }
 
-// forgetResumed forgets what was counted before the beginning when no window holds it.
+// forgetResumed forgets the counts from before the beginning once no window holds them.
 func (w *Window) forgetResumed() {
 	if w.resumed != nil && w.unheard <= w.now-w.ring {
 		w.resumed = nil

@@ -11,16 +11,17 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// resumedGroups bounds what totals lack that another process counted: of all keys together.
+// resumedGroups bounds the missing counts of totals saved by another process, of all keys
+// together.
 type resumedGroups struct {
 	resumedKey
-	again bool // some of the counts took off a total
+	again bool // whether some of the counts were subtracted from a total
 }
 
-// hasAgain reports whether counts that another process took off a total may be missing.
+// hasAgain reports whether counts that another process subtracted from a total may be missing.
 func (r *resumedGroups) hasAgain() bool { return r != nil && r.again }
 
-// savedGroups bounds the groups that are saved of a window.
+// savedGroups is the most groups of a window that are saved.
 const savedGroups = 256
 
 // Newest returns the newest pane that has a count, at least that of the window.
@@ -28,9 +29,9 @@ func (g *Groups) Newest(w *Window) int64 {
 	return max(w.now, g.all.Last, g.all.again.Last, g.strays.again.Last)
 }
 
-// Save returns the totals of the window w up to a pane, the newest, for groups that continue in
-// another process, or nil if they are too high for a snapshot. The smallest of many groups
-// count as strays.
+// Save returns the totals of the window w up to the newest pane, for groups that continue in
+// another process. It returns nil if they are too high for a snapshot. If there are many
+// groups, the smallest are saved as strays.
 func (g *Groups) Save(w *Window, newest int64) *snapshot.Groups {
 	s := &snapshot.Groups{Strays: savedGroup("", &g.strays), AllAgain: savedPanes(&g.all.again)}
 	for name, of := range g.byName {
@@ -52,7 +53,8 @@ func (g *Groups) Save(w *Window, newest int64) *snapshot.Groups {
 	return s
 }
 
-// bounds returns what windows lack that begin at a pane or later and end with the newest.
+// bounds returns the counts that windows may lack if they begin at a pane or later and end with
+// the newest.
 func (g *Groups) bounds(w *Window, newest int64) (b snapshot.Bounds) {
 	b.Known = max(newest-g.panes+1, w.lost+1, g.before+1)
 	if m := w.missing; m != nil && m.from != math.MinInt64 {
@@ -85,8 +87,8 @@ func (g *Groups) bounds(w *Window, newest int64) (b snapshot.Bounds) {
 	return b
 }
 
-// Resume adds what another process saved of the window w. It does nothing if groups have counts
-// of a part of the process's time only.
+// Resume adds the totals of the window w that another process saved. It does nothing if groups
+// have counts of a part of the process's time only.
 func (g *Groups) Resume(w *Window, s *snapshot.Groups, newest int64) {
 	if s == nil || g.before != never {
 		return
@@ -107,7 +109,7 @@ func (g *Groups) Resume(w *Window, s *snapshot.Groups, newest int64) {
 	g.resumed = &resumedGroups{resumedKey{s.Bounds, newest}, len(s.AllAgain)+len(s.Strays.Again) > 0}
 }
 
-// resumeGroup adds the counts of a group. A nil to is no group's.
+// resumeGroup adds the counts of a group. If to is nil, they become strays.
 func (g *Groups) resumeGroup(to *group, of *snapshot.Group) {
 	for _, c := range of.Counts {
 		g.addTo(to, c.Pane, c.N)
@@ -120,8 +122,8 @@ func (g *Groups) resumeGroup(to *group, of *snapshot.Group) {
 	}
 }
 
-// fromBefore returns how many counts from before the window began totals may lack, or
-// [rules.Unknown], in the window that ends with a pane, and how many may be of later.
+// fromBefore returns how many counts from before the window began totals may lack in the window
+// that ends with a pane, or [rules.Unknown], and how many may be later.
 func (g *Groups) fromBefore(w *Window, last int64) (lacks, later int64) {
 	switch first := last - int64(w.Panes) + 1; {
 	case w.unheard < first:
@@ -149,7 +151,7 @@ func sumOf(all []snapshot.Pane) (sum int64) {
 	return sum
 }
 
-// addPanes returns the counts of both by pane.
+// addPanes returns the sums of a and b by pane.
 func addPanes(a, b []snapshot.Pane) []snapshot.Pane {
 	for _, c := range b {
 		at, ok := slices.BinarySearchFunc(a, c.Pane, func(of snapshot.Pane, pane int64) int { return cmp.Compare(of.Pane, pane) })

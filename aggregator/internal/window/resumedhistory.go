@@ -7,8 +7,8 @@ import (
 	"github.com/hotparam/hotparam/internal/snapshot"
 )
 
-// Save returns what the key of entry i of the window counted before, for a history that continues
-// in another process, or nil if nothing is known.
+// Save returns the history of the key of entry i of the window, for a history that continues in
+// another process. It returns nil if none is known.
 func (h *History) Save(w *Window, i int32) *snapshot.History {
 	hash, text := w.Hash(i), w.Name(i)
 	at := h.lookup(hash, text)
@@ -27,12 +27,11 @@ func (h *History) Save(w *Window, i int32) *snapshot.History {
 	return saved
 }
 
-// after returns the first pane of the history that holds nothing of a pane of the window and of
-// those before it.
+// after returns the first pane of the history that lies wholly after a pane of the window.
 func (h *History) after(pane int64) int64 { return -base.FloorDiv(-pane-1, h.per) }
 
-// Resume adds what another process saved of a key. It does nothing if that was of another width,
-// or the history was made when the process had heard counts already.
+// Resume adds the saved history of a key from another process. It does nothing if the panes had
+// another width, or if this process had already received counts when h was made.
 func (h *History) Resume(hash uint64, text []byte, s *snapshot.History) {
 	if s != nil && h.whole && s.Pane == h.Pane && s.Panes == h.Panes {
 		h.resume(hash, text, s.Counts, &resumedKey{s.Bounds, s.Newest})

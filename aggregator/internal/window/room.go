@@ -1,7 +1,7 @@
 package window
 
-// insert makes an entry for a key, evicting another if need be. It returns 0 if none makes
-// room for so low a count.
+// insert adds an entry for a key, and evicts another one if needed. It returns 0 if no entry
+// can be evicted for so low a count.
 func (w *Window) insert(hash uint64, pane, n int64) uint32 {
 	at := w.arena.take()
 	if at == 0 {
@@ -24,7 +24,7 @@ func (w *Window) insert(hash uint64, pane, n int64) uint32 {
 	return at
 }
 
-// victim returns an entry of a small count, other than except and none that must stay: the
+// victim returns an entry with a small count, other than except, that may be evicted: the
 // better of the last candidate and the next few. It returns 0 if there is none.
 func (w *Window) victim(except uint32) uint32 {
 	best, least := uint32(0), int64(0)
@@ -50,10 +50,10 @@ func (w *Window) victim(except uint32) uint32 {
 	return best
 }
 
-// looks is how many entries are tried as a victim.
+// looks is the number of entries that are tried as a victim.
 const looks = 4
 
-// evict puts what an entry counted into its cell and frees it.
+// evict moves the counts of an entry to its cell and frees the entry.
 func (w *Window) evict(at uint32) {
 	e := w.arena.unit(at)
 	hash, had := e.hash(), false
@@ -69,7 +69,7 @@ func (w *Window) evict(at uint32) {
 			w.evicted++
 		}
 	case !had && w.recent(e[entryLast]) > w.now-w.ring:
-		w.hide(hash, w.recent(e[entryLast]), 1) // as guess does
+		w.hide(hash, w.recent(e[entryLast]), 1) // as AddGuess does
 	}
 	w.drop(at, e)
 }
@@ -87,9 +87,9 @@ func (w *Window) drop(at uint32, e *unit) {
 	w.live--
 }
 
-// Tidy frees entries of which nothing is kept, a part of them each time, and takes the texts
-// of keys whose count is far from a threshold in all windows that are kept: a window of the
-// grace may still have to be judged.
+// Tidy frees expired entries, checking a part of them each time. It also drops the texts of
+// keys whose count is far from a threshold in all kept windows, as a window of the grace may
+// still have to be judged.
 func (w *Window) Tidy() {
 	w.forgetResumed()
 	for range w.arena.made/sweeps + 1 {
@@ -109,15 +109,15 @@ func (w *Window) Tidy() {
 	}
 }
 
-// hide counts n for a key that has no entry, or no room for it.
+// hide counts n for a key that has no entry, or no room for a block.
 func (w *Window) hide(hash uint64, pane, n int64) {
 	if !w.cells.add(hash, pane, n) {
 		w.lose(pane)
 	}
 }
 
-// room returns a unit for a block of an entry, evicting an entry of a lower count if need be,
-// or 0.
+// room returns a unit for a block of an entry, or 0. It evicts an entry of a lower count if
+// needed.
 func (w *Window) room(i uint32, e *unit) uint32 {
 	if at := w.arena.take(); at != 0 {
 		return at

@@ -5,14 +5,14 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// lacks returns how many counts of a key a window from start to before end may lack, or
-// [rules.Unknown], and how many of its counts may be of later. text is the key's, or nil
-// if its bucket does not matter.
+// lacks returns two bounds for a key in a window from start to before end: how many counts the
+// window may lack, or [rules.Unknown], and how many of its counts may be later. text is the
+// key's, or nil if its bucket does not matter.
 func (m *Missing) lacks(key MissingKey, text []byte, start, end int64) (lacks, later int64) {
 	return m.lacksOf(m.keys[key], key.Rule, text, start, end), m.later(key, end)
 }
 
-// lacksOf returns how many counts of a rule's key a window may lack. A nil k is any key.
+// lacksOf returns how many counts of a rule's key a window may lack. A nil k means any key.
 func (m *Missing) lacksOf(k *missingOf, rule int, text []byte, start, end int64) (lacks int64) {
 	if start <= m.from {
 		return rules.Unknown
@@ -28,9 +28,9 @@ func (m *Missing) lacksOf(k *missingOf, rule int, text []byte, start, end int64)
 	return lacks
 }
 
-// inGaps returns how many counts gaps lack between start and end: of a rule's key, or of any
-// key if k is nil. heldBack is how many of the counts that were reported as held back of
-// groups they lack. A nil text is that of any key.
+// inGaps returns how many counts are missing in gaps between start and end: of a rule's key, or
+// of any key if k is nil. heldBack is the missing amount of counts that were reported as held
+// back of groups. A nil text means any key.
 func (m *Missing) inGaps(k *missingOf, rule int, text []byte, start, end int64) (lacks, heldBack int64) {
 	if m.used == 0 {
 		return 0, 0
@@ -40,7 +40,7 @@ func (m *Missing) inGaps(k *missingOf, rule int, text []byte, start, end int64) 
 		hash = wire.BucketHash(text)
 	}
 	m.asked++
-	var loose, byBucket int64 // of gaps that are known by bucket
+	var loose, byBucket int64 // sums over gaps with bounds by bucket
 	for i := range m.gaps {
 		x := &m.gaps[i]
 		if x.id == 0 || x.to < start || x.from >= end || m.leftOut != nil && m.leftOut[x.id] {
@@ -68,7 +68,7 @@ func (m *Missing) inGaps(k *missingOf, rule int, text []byte, start, end int64) 
 	return lacks, heldBack
 }
 
-// later returns how many healed counts of a key that are placed before end may be of later.
+// later returns how many healed counts of a key that are placed before end may be later.
 func (m *Missing) later(key MissingKey, end int64) (n int64) {
 	if k := m.keys[key]; k != nil {
 		for _, h := range k.healed {
@@ -80,7 +80,7 @@ func (m *Missing) later(key MissingKey, end int64) (n int64) {
 	return n
 }
 
-// healedOf returns how many placed counts of a key were healed: so many can be of later.
+// healedOf returns the number of placed healed counts of a key, which may all be later.
 func (m *Missing) healedOf(key MissingKey) (n int64) {
 	if m == nil || m.keys[key] == nil {
 		return 0
@@ -93,7 +93,7 @@ func (m *Missing) healedOf(key MissingKey) (n int64) {
 	return n
 }
 
-// any returns what a window of a rule, from start to before end, may lack.
+// any bounds the counts that a window of a rule, from start to before end, may lack.
 func (m *Missing) any(rule int, start, end int64) (s shortfall) {
 	if last := &m.last; last.rule == rule && last.start == start && last.end == end && last.changes == m.changes {
 		return last.shortfall
@@ -118,8 +118,8 @@ func (m *Missing) any(rule int, start, end int64) (s shortfall) {
 	return s
 }
 
-// after is like any for all windows that begin at an instant or later and end before another:
-// none lacks more.
+// after is like any for all windows that begin at start or later and end before end. It bounds
+// each of them.
 func (m *Missing) after(rule int, start, end int64) (s shortfall) {
 	if m.isNothing() {
 		return s

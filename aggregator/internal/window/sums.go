@@ -1,7 +1,7 @@
 package window
 
-// present returns the count of an entry in the window that ends now, or more: what left since
-// the entry's newest pane is still in it.
+// present returns an upper bound of an entry's count in the window that ends now. It still
+// includes panes that left the window after the entry's newest pane.
 func (w *Window) present(e *unit) int64 {
 	if w.recent(e[entryLast]) <= w.now-int64(w.Panes) {
 		return 0
@@ -61,7 +61,7 @@ func (w *Window) total(e *unit, end, panes int64) (sum int64) {
 // window ends.
 func (w *Window) highest(e *unit, pane int64) (best, end int64) {
 	newest := w.recent(e[entryLast])
-	kept := w.kept // by pane, from the oldest that is kept on
+	kept := w.kept // counts by pane, from the oldest kept pane on
 	clear(kept)
 	base := newest - w.ring + 1
 	w.panes(e, func(p, n int64) {

@@ -1,6 +1,6 @@
 package window
 
-// holding returns where an entry counts at least n in a pane, or nil.
+// holding returns the counter of an entry for a pane if it is at least n, or nil.
 func (w *Window) holding(e *unit, pane, n int64) *uint32 {
 	if pane == w.recent(e[entryLast]) && int64(e[entryCur]) >= n {
 		return &e[entryCur]
@@ -21,8 +21,7 @@ func (w *Window) Holds(hash uint64, text []byte, pane, n int64) bool {
 	return at != 0 && pane > w.now-w.ring && w.holding(w.arena.unit(at), pane, n) != nil
 }
 
-// Take subtracts n from a key's count in a pane. Holds must have reported that it counts as
-// much.
+// Take subtracts n from a key's count in a pane. Holds must have returned true for it.
 func (w *Window) Take(hash uint64, text []byte, pane, n int64) {
 	e := w.arena.unit(w.lookup(hash, text))
 	c := w.holding(e, pane, n)

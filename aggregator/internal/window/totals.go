@@ -8,25 +8,25 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Totals are the requests of each route, of rules of which a request makes several keys.
-// Instances count them ([base.TotalParams]), so they cost one line a route and flush. A route
-// that has no room, or of which instances of earlier versions count no total, has none; then
-// the share of its keys is unknown.
+// Totals are the requests of each route, for rules whose requests have several keys. Instances
+// count them ([base.TotalParams]), so they cost one line per route and flush. A route has no
+// total if there is no room, or if instances of earlier versions do not count it. Then the
+// share of its keys is unknown.
 type Totals struct {
 	panes   int64
 	max     int
 	byRoute map[string]*Total
-	before  int64 // nothing is known of this pane and of those before it
+	before  int64 // counts of this pane and earlier ones are unknown
 }
 
-// Total is the counts of one route.
+// Total holds the counts of one route.
 type Total struct {
 	ring.Counts
-	began  int64 // the first pane with a count
-	before int64 // as of Totals, when it was made
+	began  int64 // first pane with a count
+	before int64 // value of Totals.before when it was added
 }
 
-// totalSize is about what a total takes besides its panes.
+// totalSize is the approximate memory of a total without its panes.
 const totalSize = 192
 
 // NewTotals returns totals that keep a number of panes and hold at most budget bytes.
@@ -39,7 +39,7 @@ func (t *Totals) Restart() *Totals {
 	return &Totals{before: never, panes: t.panes, max: t.max, byRoute: make(map[string]*Total)}
 }
 
-// Used returns how many bytes the totals hold.
+// Used returns the memory of the totals in bytes.
 func (t *Totals) Used() int64 { return int64(len(t.byRoute)) * (totalSize + 8*t.panes) }
 
 // Add counts n of the total with this text.
@@ -57,8 +57,8 @@ func (t *Totals) Add(text []byte, pane, n int64) {
 	of.Counts.Add(pane, n)
 }
 
-// Of returns the total of a key's route, nil if it has none. A nil Total has
-// bounds: nothing is known of it.
+// Of returns the total of a key's route, or nil. The bounds of a nil Total are 0 and
+// [rules.Unknown].
 func (t *Totals) Of(text []byte) *Total {
 	return t.byRoute[string(text[:bytes.LastIndexByte(text, '?')+1])]
 }
@@ -75,8 +75,8 @@ func (t *Totals) Sweep(now int64) {
 // Began returns the first pane with a count.
 func (t *Total) Began() int64 { return t.began }
 
-// Bounds returns the low and high total in the window that ends with pane last; high
-// is [rules.Unknown] if there is no total or something was lost.
+// Bounds returns the low and high total in the window that ends with pane last. high is
+// [rules.Unknown] if there is no total or some counts may be lost.
 func (t *Total) Bounds(w *Window, last int64) (low, high int64) {
 	if t == nil {
 		return 0, rules.Unknown

@@ -7,18 +7,17 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Window counts the keys of one rule in one shard over the rule's window. Every
-// key is counted exactly until the memory budget is full. From then on a key
-// without an entry is counted in a cell that it shares with others, and gets an
-// entry when its cell stands out; the count of the evicted entry is added to its own
-// cell. So for each key, at any time
+// Window counts the keys of one rule in one shard over the rule's window. Every key is counted
+// exactly until the memory budget is full. From then on a key without an entry is counted in a
+// cell that it shares with others. It gets an entry when its cell stands out, and the count of
+// the evicted entry is added to that entry's cell. So for each key, at any time
 //
 //	counted ≤ truth ≤ counted + bound of its cell
 //
-// of which counted is the low count, exact for keys that were never evicted.
+// where counted is the low count, exact for keys that were never evicted.
 type Window struct {
 	rules.Window
-	ring int64 // panes kept: the window, and the grace that late counts get
+	ring int64 // number of kept panes: the window, and the grace for late counts
 
 	arena arena
 	index index
@@ -26,23 +25,24 @@ type Window struct {
 	cells cells
 
 	now    int64       // newest pane, by the clock or by a count
-	hidden ring.Counts // what collectors dropped of any key
-	held   int64       // what collectors hold back of any key in a window, for now
-	untold int64       // part of it that they do not report by group
-	lost   int64       // newest pane of which something is not known
-	// unheard is the newest pane of which nothing was heard, but for the keys that resumed has.
+	hidden ring.Counts // counts that collectors dropped, of any key
+	held   int64       // counts of any key that collectors now hold back in a window
+	untold int64       // part of held that they do not report by group
+	lost   int64       // newest pane whose bounds are unknown
+	// unheard is the newest pane without counts in this process. Only the keys in resumed have
+	// bounds for it.
 	unheard int64
 	resumed *resumed // nil without a snapshot
 
-	missing *Missing // packets that were lost on the way; nil if none can be
-	rule    int      // in it
-	// bucketed says that the rule has a jump, so that bucket sums cover its loose counts.
+	missing *Missing // lost packets; nil if none can be lost
+	rule    int      // number of the window's rule in missing
+	// bucketed reports whether the rule has a jump, so that bucket sums cover its loose counts.
 	bucketed bool
 
-	overflow int64 // newest pane of which something was too much to hold
+	overflow int64 // newest pane with a count that was too large to hold
 
-	victimAt uint32 // the candidate to make room
-	hand     uint32 // where the search for one goes on
+	victimAt uint32 // candidate for the next eviction
+	hand     uint32 // where the search for a victim continues
 	sweep    uint32 // where the search for expired entries continues
 	kept     []int64
 	ahead    ahead
@@ -50,35 +50,34 @@ type Window struct {
 	cache paneCache
 
 	budget                 int64
-	live                   int // entries
-	guesses                int // of these, those of guesses
+	live                   int // number of entries
+	guesses                int // number of entries that hold guesses
 	counted, evicted, late int64
 }
 
 const (
-	// victims is how many texts are tried to make room for one.
+	// victims is the number of texts that are tried to make room for one.
 	victims = 16
-	// sweeps is in how many seconds all entries are checked for being expired.
+	// sweeps is the number of seconds in which all entries are checked for expiry.
 	sweeps = 16
 )
 
-// paneCache remembers the pane of an instant: packets have many counts of one.
+// paneCache remembers the pane of an instant, since packets have many counts of one instant.
 type paneCache struct {
 	when time.Time
 	pane int64
 }
 
-// New returns a window that holds at most budget bytes. grace is how many panes a count may
-// be older than the window.
+// New returns a window that holds at most budget bytes. grace is the number of panes by which a
+// count may be older than the window.
 func New(shape rules.Window, grace int64, budget int64) *Window {
 	w := &Window{Window: shape, ring: int64(shape.Panes) + grace, budget: budget, now: ring.Never, lost: ring.Never, unheard: ring.Never, overflow: ring.Never}
 	w.hidden = ring.New(w.ring)
 	w.kept = make([]int64, w.ring)
 	w.cache = paneCache{pane: w.Index(time.Time{})}
-	// A quarter of the budget is set aside for the cells, which are needed when
-	// the entries have filled the rest, and an eighth for texts: if they shared
-	// one bound, a time of short texts would make entries that a time of long
-	// ones could not give back.
+	// A quarter of the budget is reserved for the cells, which are needed when the entries have
+	// filled the rest, and an eighth for texts. With one common bound, a time of short texts
+	// would add entries that a time of long texts could not free.
 	w.cells = newCells(int64(shape.Panes), w.ring, budget/4)
 	w.names = names{from: 1, most: budget / 8, short: ring.Never, lowered: ring.Never}
 	units := int(min(maxUnits, max(2, (budget-budget/4-budget/8)/unitSize)))
@@ -90,7 +89,7 @@ func New(shape rules.Window, grace int64, budget int64) *Window {
 // Restart returns an empty window of the same size.
 func (w *Window) Restart() *Window { return w.like(w.budget) }
 
-// like returns an empty window like w, of a budget.
+// like returns an empty window like w with another budget.
 func (w *Window) like(budget int64) *Window {
 	fresh := New(w.Window, w.ring-int64(w.Panes), budget)
 	fresh.names.from, fresh.held, fresh.untold = w.names.from, w.held, w.untold
@@ -98,7 +97,7 @@ func (w *Window) like(budget int64) *Window {
 	return fresh
 }
 
-// Used returns how many bytes the keys hold.
+// Used returns the memory of the keys in bytes.
 func (w *Window) Used() int64 {
 	return int64(w.arena.used)*unitSize + w.names.bytes + int64(len(w.cells.all))*cellSize
 }
@@ -111,7 +110,7 @@ func (w *Window) PaneOf(when time.Time) int64 {
 	return w.cache.pane
 }
 
-// Advance moves the clock on to a pane; it never goes back.
+// Advance moves the clock on to a pane. It never goes back.
 func (w *Window) Advance(pane int64) {
 	if pane <= w.now {
 		return
@@ -137,7 +136,7 @@ func (w *Window) forget(pane int64) {
 // Keeps reports whether an instant's pane is kept.
 func (w *Window) Keeps(when time.Time) bool { return w.Index(when) > w.now-w.ring }
 
-// Find returns the entry of a key, -1 if there is none.
+// Find returns the entry of a key, or -1 if there is none.
 func (w *Window) Find(hash uint64, text []byte) int32 {
 	if at := w.lookup(hash, text); at != 0 {
 		return int32(at)
@@ -167,33 +166,32 @@ func (w *Window) lookup(hash uint64, text []byte) uint32 {
 // Now returns the newest pane, by the clock or by a count.
 func (w *Window) Now() int64 { return w.now }
 
-// SetHeld sets what collectors hold back of any key in a window by now, and which part of
-// it they do not report by group.
+// SetHeld sets the counts of any key that collectors now hold back in a window. untold is the
+// part that they do not report by group.
 func (w *Window) SetHeld(bound, untold int64) { w.held, w.untold = bound, untold }
 
-// Held returns what collectors hold back of any key in a window by now.
+// Held returns the counts of any key that collectors now hold back in a window.
 func (w *Window) Held() int64 { return w.held }
 
-// SetMissing sets m, which knows what was lost on the way, and the number of the window's
-// rule in it.
+// SetMissing sets m, the record of lost packets, and the number of the window's rule in it.
 func (w *Window) SetMissing(m *Missing, rule int) { w.missing, w.rule = m, rule }
 
-// Keys returns how many keys have a count of their own.
+// Keys returns the number of keys with a count of their own.
 func (w *Window) Keys() int { return w.live - w.guesses }
 
-// Late returns how many counts came too late for any pane.
+// Late returns the sum of the counts that were too late for any pane.
 func (w *Window) Late() int64 { return w.late }
 
-// Counted returns the sum of all counts that came in time.
+// Counted returns the sum of all counts that arrived in time.
 func (w *Window) Counted() int64 { return w.counted }
 
-// Evicted returns how many keys made room for others.
+// Evicted returns the number of keys that were evicted.
 func (w *Window) Evicted() int64 { return w.evicted }
 
-// Budget returns how many bytes the window may hold.
+// Budget returns the memory that the window may use, in bytes.
 func (w *Window) Budget() int64 { return w.budget }
 
-// Kept returns how many panes are kept.
+// Kept returns the number of kept panes.
 func (w *Window) Kept() int64 { return w.ring }
 
 // recent returns the number of a pane, at most the newest, by its low half.
