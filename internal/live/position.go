@@ -12,11 +12,11 @@ import (
 )
 
 // position is the place of an event in the order of a namespace's events, and its identity. It
-// is the ID of the entry in Redis's stream. No one writes an entry for the end of a control: its
-// position is made of the time of the end and a hash of the key.
+// is the ID of the entry in Redis's stream, with the event's kind and index. The end of a
+// control has no entry there: its position is the time of the end and a hash of the key.
 //
-// index is the index of the key among the hot or the cooled keys of its change. The change in
-// the stream never changes, so each reader finds the same index.
+// The index is that of the key among the hot or the cooled keys of its change. The change in the
+// stream never changes, so each reader finds the same index.
 type position struct {
 	millis uint64 // of the stream's entry, or of the end
 	seq    uint64 // of the stream's entry, or a hash of the key

@@ -161,8 +161,8 @@ func (t *tail) takeChanges(changes []redis.XMessage, b *batch) {
 	}
 }
 
-// next returns the position of the first possible entry after that of p. Of the zero position,
-// which is before all entries, it returns the zero position.
+// next returns the position of the first possible entry after that of p. The zero position,
+// which is before all entries, is returned unchanged.
 func (p position) next() position {
 	if p.isZero() {
 		return p
