@@ -8,7 +8,7 @@ import (
 )
 
 // gate stands between a detector and its publisher. It stays closed until the partition's part
-// of the hot set has been taken over and the partition is covered: the previous owner has judged
+// of the hot set has been taken over and the partition is covered. The previous owner has judged
 // the earlier records, and keys that were hot then may have cooled since. When the gate opens,
 // it publishes the keys that are hot and the newest suspects. It is not safe for concurrent use.
 type gate struct {
@@ -76,9 +76,9 @@ func (g *gate) Suspects(part int, suspects []rules.Hot) {
 // Instances implements [aggregator.Publisher]. A detector knows none.
 func (g *gate) Instances([]rules.Instance) {}
 
-// open lets all changes through from now on. refresh makes the detector publish its hot keys. Of
-// an adopted key the higher of both counts is published, since its windows may have begun before
-// the first record that was read again.
+// open lets all changes through from now on. refresh makes the detector publish its hot keys. An
+// adopted key is published with the higher of both counts, since its windows may have begun
+// before the first record that was read again.
 func (g *gate) open(adopted []rules.Hot, refresh func()) {
 	known := make(map[rules.Key]*rules.Hot, len(adopted))
 	for i := range adopted {

@@ -38,8 +38,8 @@ func (v *View) subscribe(buffer int) *Subscription {
 }
 
 // Resume is like [View.Subscribe], for a reader that has seen the event with this ID and all
-// before it. missed are the events that it has not seen. complete is false if the view no longer
-// has all of them, or if id is malformed.
+// before it. missed holds the events that it has not seen. complete is false if the view no
+// longer has all of them, or if id is malformed.
 func (v *View) Resume(buffer int, id string) (s *Subscription, missed []Event, complete bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
