@@ -15,7 +15,7 @@ type Control struct {
 	Until  time.Time `json:"until"`
 	Why    string    `json:"why"`
 	By     string    `json:"by"`      // the user of Redis
-	Claim  string    `json:"claimed"` // by the operator's program, and not proven
+	Claim  string    `json:"claimed"` // name given by the operator's program; not proven
 }
 
 // OfControls returns controls in their form for output. The result is never nil.
