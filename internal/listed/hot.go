@@ -14,7 +14,8 @@ type Hot struct {
 	Rate float64 `json:"rate"` // per second
 	Low  int64   `json:"low"`
 	High *int64  `json:"high"` // null if unknown
-	// Estimated reports whether Low is the count of samples, and Rate an estimate from them.
+	// Estimated reports whether part of the count was sampled. Low is then the count that was
+	// seen, and Rate an estimate.
 	Estimated bool `json:"estimated,omitempty"`
 	Cause
 	Limit  string     `json:"limit,omitempty"`
