@@ -9,7 +9,7 @@ import (
 
 // request is one good line. Its slices point into the line or into text.
 type request struct {
-	nanos  int64 // since the Unix epoch, ≥ 0
+	nanos  int64 // time since the Unix epoch, ≥ 0
 	method []byte
 	target []byte
 	addr   []byte

@@ -12,7 +12,7 @@ const maxColumns = 256
 // column is one wanted column.
 type column struct {
 	name   string // name in the heading; empty if it is known by its number
-	number int    // from 0; -1 until its name was found
+	number int    // number from 0; -1 until its name was found
 	role   role
 	rank   uint8
 	value  int // number of a header or cookie

@@ -73,7 +73,7 @@ func ParseFormat(s string) (Format, error) {
 // description describes the lines of a format.
 type description struct {
 	format   Format
-	expected string // for errors
+	expected string // expected lines, for error messages
 
 	// fields are the fields of JSON lines. names, header and cookie are patterns (see spell) for
 	// the names of fields, headers and cookies. Without names, the names are those in fields.

@@ -21,7 +21,7 @@ const (
 // order of time; equal times keep their order. A request that comes more than span behind the
 // newest is returned at once, perhaps after later ones.
 type reorder struct {
-	span int64 // in nanoseconds of the log's own time
+	span int64 // span of the log's own time, in nanoseconds
 	most int64 // bytes that the requests held back may take
 
 	heap   waitingHeap // the earliest first
@@ -77,9 +77,9 @@ func (b *reorder) add(e Entry) (late time.Duration) {
 	return late
 }
 
-// pass advances the time of a log that is being written, up to the wall clock's, while no line
-// comes, so that held-back requests do not wait for the next line. A log counts as being written
-// if its newest request was within span of the wall clock when the wait for a line began.
+// pass advances the time of a log that is being written up to the wall clock's while no line
+// comes. So held-back requests do not wait for the next line. A log counts as being written if
+// its newest request was within span of the wall clock when the wait for a line began.
 func (b *reorder) pass(began, now time.Time) {
 	if behind := began.UnixNano() - b.newest; max(behind, -behind) <= b.span {
 		b.due = max(b.due, now.UnixNano()-b.span)

@@ -30,7 +30,7 @@ type record struct {
 	bytes  int64
 	at     uint64 // number of the block and offset in it, 32 bits each; increases with each add
 	target uint32 // bytes of the target in the text, which is the method, the address, then the target
-	status uint16 // with hasMore if the duration and the values follow the target
+	status uint16 // status, with hasMore if the duration and the values follow the target
 	method uint8
 	addr   uint8
 }

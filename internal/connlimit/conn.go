@@ -15,14 +15,14 @@ type Conn struct {
 	Reserved bool      // accepted beyond Config.Max
 	raw      net.Conn  // below TLS
 	limiter  *Limiter  // counts the connection
-	peer     base.Peer // at the other end
-	number   uint64    // in the order of acceptance
+	peer     base.Peer // peer at the other end
+	number   uint64    // number in the order of acceptance
 
 	failed atomic.Bool // the TLS handshake failed, and is counted
 
 	// limiter.mu guards the rest.
 	used  bool
-	since time.Time // when the connection was accepted, or was last used
+	since time.Time // time at which the connection was accepted or last used
 }
 
 func newConn(l *Limiter, raw net.Conn) *Conn {

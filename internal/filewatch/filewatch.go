@@ -1,6 +1,6 @@
-// Package filewatch reports changes of the contents of a file, however they are made: the file
-// is written in place, replaced by a rename as editors do, removed and created again, or is
-// behind a symbolic link that is switched, as Kubernetes does when a ConfigMap changes.
+// Package filewatch reports changes of the contents of a file, however they are made. The file
+// may be written in place, replaced by a rename as editors do, or removed and created again. It
+// may be behind a symbolic link that is switched, as Kubernetes does when a ConfigMap changes.
 //
 // It polls. github.com/fsnotify/fsnotify was considered. Its notifications do not exist on
 // network file systems and FUSE, an atomic ConfigMap shows as the deletion of the file, and
@@ -23,8 +23,8 @@ type Config struct {
 	Path string
 	// Known is the contents of the file as the caller last read it.
 	Known []byte
-	// MaxSize bounds how much of the file is read, in bytes. Data for OnChange that is
-	// longer by one byte is the beginning of a file that is too large. Zero means 1 MiB.
+	// MaxSize bounds how much of the file is read, in bytes. If the file is larger, OnChange
+	// receives its beginning, one byte longer than MaxSize. Zero means 1 MiB.
 	MaxSize int64
 	// Every is the interval at which the file is read. The default is 250 ms.
 	Every time.Duration

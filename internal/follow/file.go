@@ -22,7 +22,7 @@ type file struct {
 	long    bool        // the rest of a line that is too long is to be skipped
 	decoder *accesslog.LineDecoder
 	options accesslog.Options // options of the decoder
-	grew    time.Time         // when it last grew
+	grew    time.Time         // time of its last growth
 }
 
 // openFile opens the file at path, at its beginning.

@@ -25,7 +25,7 @@ type Service struct {
 	Log      *slog.Logger
 
 	systemd  *sdnotify.Notifier
-	listener net.Listener // for health and metrics; nil if they are not served
+	listener net.Listener // listener of health and metrics; nil if they are not served
 	ending   atomic.Bool
 }
 

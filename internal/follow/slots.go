@@ -16,7 +16,7 @@ type slots struct {
 	all  []accesslog.Entry
 	send func(e *accesslog.Entry)                        // counts one request
 	end  func(ctx context.Context, start, now time.Time) // sends the counts
-	life atomic.Int64                                    // in nanoseconds; an older count is in no window
+	life atomic.Int64                                    // age in nanoseconds; an older count is in no window
 	old  func(n int64)
 	new  func(n int64)
 }

@@ -30,7 +30,7 @@ type Counters[N any] struct {
 type Stats struct {
 	Counters[int64]
 	Logs    int              // logs followed
-	Looked  time.Time        // when the logs were last checked; zero if Run has not begun
+	Looked  time.Time        // time of the last check of the logs; zero if Run has not begun
 	Dropped map[string]int64 // sums of the counts that could not be sent, by reason
 }
 

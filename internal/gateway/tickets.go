@@ -44,7 +44,7 @@ type Tickets struct {
 	live      int
 	ended     map[ticketID]struct{} // ids of requests that ended since the last rotation
 	lastEnded map[ticketID]struct{} // ids of requests that ended in the period before
-	rotateAt  time.Time             // when ended becomes lastEnded
+	rotateAt  time.Time             // time at which ended becomes lastEnded
 	stats     TicketStats
 	nowFunc   func() time.Time
 }

@@ -38,8 +38,8 @@ func newClient(c *Config, render *url.URL) *client {
 // reply is a complete answer.
 type reply struct {
 	series []series
-	served time.Time // by the server's clock, in whole seconds; zero if unknown
-	at     time.Time // by our clock
+	served time.Time // time by the server's clock, in whole seconds; zero if unknown
+	at     time.Time // time by our clock
 	took   time.Duration
 }
 

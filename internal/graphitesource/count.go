@@ -68,7 +68,7 @@ func (j *job) still(now time.Time, format string, args ...any) error {
 // extent returns the extent of an answer, and false if the answer has no point of the heartbeat.
 func (j *job) extent(a *answer) (extent, bool) {
 	var x extent
-	var beats []float64 // from first to newest; nil if each point is known
+	var beats []float64 // heartbeats from first to newest; nil if each point is known
 	if j.cfg.Heartbeat == NoHeartbeat {
 		if x.first = a.from; x.first == 0 {
 			x.first = a.served.Unix()/j.step - a.points + 2
@@ -112,7 +112,7 @@ func (j *job) beats(r *reply) *series {
 	return &r.series[at]
 }
 
-// miss records that the points from from to before to are unknown.
+// miss records that the points in [from, to) are unknown.
 func (x *extent) miss(from, to int64) {
 	if to > from {
 		x.gaps += to - from

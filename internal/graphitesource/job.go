@@ -36,7 +36,7 @@ type job struct {
 	adopted []rules.Hot // keys that stay hot until the first points are counted
 
 	tooMuch    bool      // the previous request was probably too large
-	failures   int       // in a row
+	failures   int       // number of failures in a row
 	next       time.Time // earliest time of the next request
 	outage     *loglimit.Outage
 	clockLines loglimit.Limit
@@ -130,8 +130,7 @@ func (j *job) note(now time.Time, err error) {
 	j.next = now.Add(base.Backoff(j.failures-1, firstPause, longestPause))
 }
 
-// request asks for a number of points, beginning with number from, or for the newest if from is
-// 0.
+// request asks for a number of points that begin at from, or that end now if from is 0.
 type request struct{ from, points int64 }
 
 // read asks for all points after the newest known one, and for those that may still change.

@@ -80,7 +80,8 @@ func (l *ledger) find(series string, t *tally) *entry {
 	return e
 }
 
-// take records the points of a series numbered from to to, and adds the new counts to the tally.
+// take records the points of a series from number from to number to, and adds the new counts to
+// the tally.
 func (l *ledger) take(e *entry, s *series, from, to int64, t *tally) {
 	if e.last == 0 {
 		e.top = min(from, s.first) - 1

@@ -11,7 +11,7 @@ import (
 type names struct {
 	before, after string // parts of a series' name around the counter's name
 	encoding      wire.Encoding
-	watches       map[string]int // by the counter's name without the key
+	watches       map[string]int // watches by the counter's name without the key
 	canonical     []*rules.Canonicalizer
 	believe       bool // keys are canonical already
 }

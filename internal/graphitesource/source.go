@@ -19,7 +19,7 @@ import (
 type Source struct {
 	cfg      Config
 	schedule cron.Schedule
-	patience time.Duration // how long time may stand still
+	patience time.Duration // longest time for which the counts' time may stand still
 	client   *client
 
 	busy            sync.Mutex // guards the next two fields

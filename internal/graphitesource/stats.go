@@ -46,8 +46,8 @@ type standing struct {
 	stats    Stats
 	failures [len(reasons)]int64
 	complete time.Time     // all earlier counts have arrived; zero if not known yet
-	ahead    time.Duration // how far Graphite's clock is ahead of ours
-	moved    time.Time     // when complete last advanced
+	ahead    time.Duration // lead of Graphite's clock over ours
+	moved    time.Time     // time at which complete last advanced
 	why      string        // failure of the last poll, if it failed
 }
 

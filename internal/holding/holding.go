@@ -95,8 +95,8 @@ type Handover struct {
 // Leave returns the permits that this instance leaves at now, for at most most keys. If more
 // keys have less left than unknown keys, all others get as little as the next of them. As
 // returned by [limiter.Keys.Spent], spent is the permits that known keys lack, and all reports
-// whether other keys lack none. If it is false, nothing is left for unknown keys. The instance
-// must not grant these permits afterwards; see Empty.
+// whether other keys lack none. If it is false, unknown keys get no permits. The instance must
+// not grant these permits afterwards; see Empty.
 func (h *Holding) Leave(now time.Duration, spent map[uint64]float64, all bool, most int) Handover {
 	missing, beyond := h.state(now)
 	held := float64(h.part.Burst) + beyond

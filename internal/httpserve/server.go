@@ -37,8 +37,8 @@ const (
 // Config configures a [Server]. Handler is required.
 type Config struct {
 	Handler http.Handler
-	// MaxConnections is the maximum number of connections. Zero means 128. It is lowered to a
-	// quarter of the files that the process may open.
+	// MaxConnections is the maximum number of connections. Zero means 128. If the process may
+	// open few files, the maximum is a quarter of these.
 	MaxConnections int
 	// MaxHeaderBytes bounds the size of a request's first line and headers. Zero means 16 KiB.
 	// The server reads 4 KiB more before it refuses a request.
@@ -78,7 +78,7 @@ type Server struct {
 	cfg   Config
 	conns *connlimit.Limiter
 
-	slow, tooLarge, unreadable atomic.Int64 // as in Stats
+	slow, tooLarge, unreadable atomic.Int64 // counters, as in Stats
 
 	headerWithin, readWithin, idleWithin time.Duration
 }

@@ -17,7 +17,7 @@ const adoptTimeout = 2 * time.Second
 // first record to be judged may be that much older than the end of the counts judged before.
 const heartbeat = time.Second
 
-// adoptRetry is the wait before the first retry of the take-over. It doubles up to
+// adoptRetry is the shortest wait before the take-over is retried. The wait doubles up to
 // adoptRetryMost, since each partition makes a call of its own.
 const (
 	adoptRetry     = 100 * time.Millisecond

@@ -56,7 +56,7 @@ type Config struct {
 	Days *baseline.Days
 	// Memory is the size in bytes of the windows of all partitions of the topic. Zero means
 	// [aggregator.DefaultMemory]. Each partition gets an equal part of it, so the total stays
-	// below Memory however many partitions this source has.
+	// within Memory however many partitions this source has.
 	Memory int64
 	// Grace is how much older than a window a count may be and still be counted. It is also how
 	// long a slow sender can delay a partition's time. Zero means [DefaultGrace].

@@ -9,7 +9,7 @@
 //
 // One goroutine, a worker, owns one partition: its decoder, its detector, its part of the hot
 // set. Whatever was committed, it starts a window, a grace and the length of an outage before
-// the present, found by time: the owner of the partition has to count the whole window. Offsets
+// the present, found by time. The owner of the partition has to count the whole window. Offsets
 // are committed only so that other tools see the group's progress.
 //
 // A partition of another source is taken over: its published keys stay hot until counts say

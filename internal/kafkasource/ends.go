@@ -92,7 +92,8 @@ func (s *Source) askEnds(ctx context.Context, client *kgo.Client, workers []*wor
 	return failed
 }
 
-// askLeader asks one broker.
+// askLeader asks one broker for the ends, and where needed the starts, of partitions that it
+// leads.
 func (s *Source) askLeader(ctx context.Context, client *kgo.Client, leader int32, workers []*worker) error {
 	broker := client.Broker(int(leader))
 	endsOf, startsOf := make(map[int32]int64), make(map[int32]int64)
@@ -104,7 +105,7 @@ func (s *Source) askLeader(ctx context.Context, client *kgo.Client, leader int32
 	}
 	asked := time.Now()
 	found, endErr := s.listOffsets(ctx, broker, endsOf)
-	// The start is asked for last: if no record is new enough then, none before the end is.
+	// The start is requested last: if no record is new enough by then, none before the end is.
 	starts, err := s.listOffsets(ctx, broker, startsOf)
 	for _, w := range workers {
 		end, ok := found[w.partition]

@@ -16,7 +16,7 @@ const instancesEvery = time.Second
 
 // tellInstances publishes the instances that are live in any of our partitions. One publisher
 // does that, as they are the same in all. It also passes them to the workers, since an instance
-// that is silent in one partition may be unable to write to it, and logs the instances whose
+// that is silent in one partition may be unable to write to it. It logs the instances whose
 // clocks are off.
 func (s *Source) tellInstances(ctx context.Context) {
 	clocks := decode.NewClockLog(s.cfg.Log)

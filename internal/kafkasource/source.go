@@ -76,7 +76,7 @@ func New(c Config) (*Source, error) {
 // inForce are the rules in force.
 type inForce struct {
 	*rules.Rules
-	lookback time.Duration // how far before now partitions are read from
+	lookback time.Duration // time before now from which partitions are read
 }
 
 func newInForce(c *Config, rules *rules.Rules) *inForce {

@@ -97,7 +97,7 @@ type report struct {
 	start, end       int64
 	newest           time.Time // time of the newest counts
 	complete         time.Time
-	moved            time.Time // when complete last advanced
+	moved            time.Time // time at which complete last advanced
 	read             time.Time // all that was in the partition then has been read
 	covered, adopted bool
 	decoder          decode.Stats

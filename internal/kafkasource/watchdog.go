@@ -19,7 +19,7 @@ import (
 const (
 	// watchEvery is the interval at which a client is checked.
 	watchEvery = time.Second
-	// firstRestart and lastRestart are the shortest and the longest wait before another client.
+	// firstRestart and lastRestart are the first and the longest wait before another client.
 	// The wait starts from firstRestart again after a client has lasted for steadyFor.
 	firstRestart = 100 * time.Millisecond
 	lastRestart  = 10 * time.Second
@@ -47,7 +47,7 @@ type watchdog struct {
 
 	// Used only by run.
 	positions map[*worker]standing
-	outSince  time.Time // when partitions were lost that have not been assigned since; zero if there are none
+	outSince  time.Time // time at which partitions were lost that have not been assigned since; zero if there are none
 }
 
 // standing is a worker's position and the time since which it has not moved.

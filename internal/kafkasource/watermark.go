@@ -28,8 +28,8 @@ type watermark struct {
 	grace, lag time.Duration
 	senders    map[string]*progress
 	unknown    bool          // instances that are not in senders may have written before the last break
-	appended   time.Time     // when a broker received the newest record
-	heard      time.Time     // when the newest record arrived
+	appended   time.Time     // time at which a broker received the newest record
+	heard      time.Time     // time at which the newest record arrived
 	sure       time.Time     // all that was in the partition then has arrived
 	resumed    time.Time     // end of the last break
 	active     time.Duration // sum of the pauses between records, each counted as maxPause at most
@@ -115,7 +115,7 @@ func (w *watermark) advance(elsewhere map[string]time.Time) time.Time {
 		w.unknown = false
 	}
 	var slowest time.Time
-	newest := w.resumed // when an instance was last heard, or could not be
+	newest := w.resumed // time at which an instance was last heard, or could not be
 	for name, p := range w.senders {
 		if w.active-p.active > liveFor && w.heard.Sub(elsewhere[name]) > liveFor {
 			delete(w.senders, name)

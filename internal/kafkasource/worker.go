@@ -38,7 +38,7 @@ type worker struct {
 	headers  []wire.Header // buffer for the headers of a record
 	adopted  inheritance   // keys that were published when we got the partition, until it is covered
 	leaving  []rules.Key   // keys that another partition counts now
-	left     time.Time     // when the leaving keys are released
+	left     time.Time     // time at which the leaving keys are released
 
 	parts     int       // partitions of the topic
 	now       time.Time // the detector's clock
@@ -53,9 +53,9 @@ type worker struct {
 	refreshed time.Time
 	report    report
 	shown     atomic.Pointer[report]
-	toldAt    atomic.Int64                         // when the leader last reported the end, in nanoseconds since the Unix epoch
+	toldAt    atomic.Int64                         // time of the leader's last report of the end, in nanoseconds since the Unix epoch
 	publisher atomic.Pointer[PartitionPublisher]   // set once the partition's part is taken over
-	elsewhere atomic.Pointer[map[string]time.Time] // when each instance was last heard in any partition of ours
+	elsewhere atomic.Pointer[map[string]time.Time] // times at which each instance was last heard in any partition of ours
 	instances atomic.Pointer[[]rules.Instance]
 	clocks    atomic.Pointer[[]decode.SenderClock] // clocks of the instances that are off
 	live      atomic.Pointer[liveInstances]

@@ -18,7 +18,7 @@ type Control struct {
 	Claim  string    `json:"claimed"` // name given by the operator's program; not proven
 }
 
-// OfControls returns controls in their form for output. The result is never nil.
+// OfControls returns controls in their output form. The result is never nil.
 func OfControls(controls []rules.Control) []Control {
 	out := make([]Control, 0, len(controls))
 	for i := range controls {

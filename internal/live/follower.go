@@ -34,7 +34,7 @@ type Update struct {
 }
 
 // NewFollower returns a follower that begins after the event with this ID, or with the next
-// event if it is empty. It starts nothing and makes no call; the caller closes the client,
+// event if after is empty. It starts nothing and makes no call. The caller closes the client
 // once Run has returned.
 func NewFollower(client redis.UniversalClient, cfg Config, after string) (*Follower, error) {
 	if err := cfg.validate(client); err != nil {

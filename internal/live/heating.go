@@ -21,7 +21,7 @@ type heatings struct {
 	told map[rules.Key]struct{}
 	// before are the keys reported before Redis lost its state and not yet reported again.
 	before map[rules.Key]struct{}
-	lost   time.Time // when publishers wrote the state again, on Redis's clock
+	lost   time.Time // time at which publishers wrote the state again, on Redis's clock
 }
 
 // maxHeatings bounds the number of keys. Each of several owners publishes 1,000.

@@ -24,7 +24,7 @@ type Point struct {
 // point is a Point in 16 bytes. The seven digits of a float32 are more than a line on a screen
 // can show. The snapshot has the current counts in full.
 type point struct {
-	seconds uint32 // since 1970
+	seconds uint32 // time since 1970
 	rate    float32
 	low     float32
 	high    float32 // NaN if not known

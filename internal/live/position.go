@@ -18,8 +18,8 @@ import (
 // The index is that of the key among the hot or the cooled keys of its change. The change in the
 // stream never changes, so each reader finds the same index.
 type position struct {
-	millis uint64 // of the stream's entry, or of the end
-	seq    uint64 // of the stream's entry, or a hash of the key
+	millis uint64 // time of the stream's entry, or of the end
+	seq    uint64 // sequence number of the stream's entry, or a hash of the key
 	kind   byte   // one of the constants below
 	index  int
 }

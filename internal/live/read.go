@@ -26,7 +26,7 @@ const (
 	infosAtOnce = 250
 	// maxUnknown bounds the keys whose details are read because they have just become hot.
 	maxUnknown = 2000
-	// maxInstances is how many instances are listed.
+	// maxInstances bounds the instances that are listed.
 	maxInstances = 1000
 	// instanceLife is how long an instance is listed after it last sent counts.
 	instanceLife = 10 * time.Second
@@ -41,7 +41,7 @@ type reader struct {
 	client redis.UniversalClient
 	layout hotkeys.Layout
 	tail   *tail
-	keys   map[string]*key // by member
+	keys   map[string]*key // keys by member
 	outage loglimit.Outage
 }
 
@@ -49,7 +49,7 @@ type reader struct {
 type key struct {
 	hot     rules.Hot
 	read    time.Time // time of the last read of its details
-	gone    time.Time // when it was found to have cooled; zero while it is hot
+	gone    time.Time // time at which it was found to have cooled; zero while it is hot
 	history History
 }
 

@@ -9,7 +9,7 @@ const Backlog = 1000
 type Subscription struct {
 	view *View
 	c    chan Delivery
-	lost uint64 // since the last delivery; guarded by view.mu
+	lost uint64 // events lost since the last delivery; guarded by view.mu
 }
 
 // Delivery is an event for one reader.

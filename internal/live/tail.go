@@ -17,13 +17,13 @@ import (
 
 // batch is the result of one read of the streams.
 type batch struct {
-	events []Event // in order
+	events []Event // events in order
 	// missed is a lower bound of the number of changes that were removed before they could be
 	// read.
 	missed uint64
 	// lost reports whether Redis lost its state, so that changes may be missing.
 	lost bool
-	now  time.Time // on Redis's clock
+	now  time.Time // time of the read, on Redis's clock
 }
 
 const (

@@ -104,11 +104,11 @@ type View struct {
 	snapshot atomic.Pointer[Snapshot]
 	asked    chan struct{} // requests a read at once
 
-	reader // used by Run's goroutine only
+	reader // used only by Run's goroutine
 
 	mu      sync.Mutex // guards the fields below
 	changed chan struct{}
-	backlog []Event // the newest, in order
+	backlog []Event // the newest events, in order
 	whole   bool    // no event was removed from the backlog
 	over    bool    // Run has returned
 	readers map[*Subscription]struct{}

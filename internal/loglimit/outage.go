@@ -13,9 +13,9 @@ type Outage struct {
 	began time.Time // beginning of the current outage; zero if there is none or it was not logged
 }
 
-// Begin records a failure at now. It reports whether to log the beginning of an outage, which is
-// at most once in every. An outage that begins too soon after another is logged by a later
-// failure, if it lasts.
+// Begin records a failure at now. It reports whether to log the beginning of an outage, which
+// happens at most once in each interval every. An outage that begins too soon after another is
+// logged by a later failure, if it lasts.
 func (o *Outage) Begin(every time.Duration, now time.Time) (log bool) {
 	if !o.began.IsZero() {
 		return false

@@ -26,7 +26,7 @@ type attempts struct {
 	lines loglimit.Limit
 
 	mu   sync.Mutex
-	free map[netip.Prefix]time.Time // when an address has its whole burst again
+	free map[netip.Prefix]time.Time // time at which an address has its whole burst again
 }
 
 func newAttempts(log *slog.Logger) *attempts {

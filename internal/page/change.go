@@ -33,11 +33,11 @@ type facts struct {
 	Version      string `json:"version"`
 	RulesVersion string `json:"rules_version"`
 	HasToken     bool   `json:"token"`
-	MemoryUsed   int64  `json:"memory_used"` // of the aggregator with the smallest free share
+	MemoryUsed   int64  `json:"memory_used"` // memory of the aggregator with the smallest free share
 	MemoryMax    int64  `json:"memory_max"`
 	Floor        int64  `json:"floor"` // highest floor of all aggregators
 	Redis        struct {
-		URL       string `json:"url,omitempty"` // for commands; without a password
+		URL       string `json:"url,omitempty"` // URL for commands, without a password
 		Known     bool   `json:"known"`         // Redis has been queried
 		Connected bool   `json:"connected"`
 		Problem   string `json:"problem,omitempty"`
@@ -85,7 +85,8 @@ func now(s *live.Snapshot) time.Time {
 // The API has all members.
 const maxMembers = 500
 
-// members returns all known members, those with a problem first, then aggregators, then by name.
+// members returns all known members: those with a problem, then aggregators, then the others,
+// each by name.
 func members(s *live.Snapshot, version string) []listed.Member {
 	all := listed.OfMembers(s.Members, s.Instances)
 	slices.SortStableFunc(all, func(a, b listed.Member) int {

@@ -54,7 +54,7 @@ type hub struct {
 	ids     map[uint32]rules.Key
 	parts   map[string]json.RawMessage // JSON of the parts of a change, by name
 	total   int                        // number of members
-	wrote   time.Time                  // when the members were last sent
+	wrote   time.Time                  // time at which the members were last sent
 	version string
 }
 

@@ -125,7 +125,7 @@ func (r *receiver) receive(fd int) {
 }
 
 // adapt sets the number of messages of the next read. It is lower if the messages of the last
-// read took more than a batch, since a read of 64 messages of 64 KiB would delay all that waits
+// read took more than a batch: a read of 64 messages of 64 KiB would delay everything that waits
 // for its end.
 func (r *receiver) adapt() {
 	size := 0

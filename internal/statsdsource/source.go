@@ -82,9 +82,9 @@ func (c *Config) validate() error {
 // Source listens for StatsD lines and publishes the hot keys.
 type Source struct {
 	listener *listener
-	decoders []*decode.Decoder // by reader
+	decoders []*decode.Decoder // decoders by reader
 	shards   *aggregator.Shards
-	feeds    []feed // by reader
+	feeds    []feed // feeds by reader
 
 	publisher aggregator.Publisher
 	clocks    *decode.ClockLog

@@ -38,7 +38,7 @@ type conn struct {
 	from   netip.Addr // zero for a Unix socket
 	peer   base.Peer
 	opened time.Time
-	heard  atomic.Int64 // when the last line that was understood came, in nanoseconds since the Unix epoch; 0 if none has
+	heard  atomic.Int64 // time of the last line that was understood, in nanoseconds since the Unix epoch; 0 if none was
 }
 
 func newStreamReader(stats *listenerStats) *streamReader {

@@ -11,9 +11,9 @@ import (
 type RulesFile struct {
 	Version           string
 	Rules             int
-	Loaded            time.Time // when these rules were put in force
+	Loaded            time.Time // time at which these rules were put in force
 	Reloads, Rejected int64
-	Problem           string // why the present file cannot be used; "" if its rules are in force
+	Problem           string // reason why the present file cannot be used; "" if its rules are in force
 }
 
 // Words returns what /-/ready reports about the file, or "" if its rules are in force.

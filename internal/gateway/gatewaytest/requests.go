@@ -18,7 +18,7 @@ type Request struct {
 	// Other applications may be less strict.
 	Understood string
 	// NoMux is set if a ServeMux does not pass the request on, or if its route has another
-	// method than the request: a ServeMux serves HEAD by the pattern of GET, and the key then
+	// method than the request. A ServeMux serves HEAD by the pattern of GET, and the key then
 	// has that method.
 	NoMux bool
 }

@@ -24,7 +24,7 @@ type doorCertificates struct {
 	log  *slog.Logger
 
 	mu      sync.Mutex // guards the rest
-	looked  time.Time  // when the files were last compared
+	looked  time.Time  // time of the last comparison of the files
 	files   []os.FileInfo
 	inForce *tls.Config
 	failing loglimit.Outage
