@@ -22,8 +22,7 @@ import (
 // the part again restores them.
 //
 // Two simpler designs were rejected. If parts that grow were full, each crash would grant a
-// share. If parts that shrink lost the surplus, each step of a rolling deploy would lose a
-// share.
+// share. If parts that shrink lost the surplus, each step of a rolling deploy would lose one.
 //
 // A Holding must not be used by several goroutines at a time.
 type Holding struct {
@@ -47,9 +46,8 @@ func New(q *rules.Quota, n int) *Holding {
 func (h *Holding) Part() *rules.Quota { return &h.part }
 
 // Resize sets the part to that of one of n instances that share q. It returns how many more
-// permits each key owes, so that no key gets permits that this instance does not hold; a
-// negative result is forgiven. If q differs from the previous quota, the missing permits stay
-// missing.
+// permits each key owes, so that no key gets permits that are not held here; a negative result
+// is forgiven. If q differs from the previous quota, the missing permits stay missing.
 func (h *Holding) Resize(q *rules.Quota, n int, now time.Duration) (owed float64) {
 	missing, beyond := h.state(now)
 	held, whole := float64(h.part.Burst)-missing+beyond, q.WithDefaults()
