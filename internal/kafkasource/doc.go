@@ -32,10 +32,11 @@
 // The files, in the order of the data:
 //
 //   - config.go source.go run.go · replace.go watchdog.go a client, and another if it is stuck ·
-//     client.go dial.go its connections · check.go what is wrong with the cluster
-//   - assign.go resize.go which partitions · poll.go batches to workers · commit.go positions
+//     client.go dial.go its connections · check.go checks of the cluster
+//   - assign.go resize.go the partitions that we have · poll.go batches to workers · commit.go
+//     positions
 //   - work.go worker.go one partition · adopt.go its take-over · record.go one record ·
-//     intake.go what is unknown · gate.go the way to the publisher
+//     intake.go unknown counts · gate.go the way to the publisher
 //   - watermark.go ends.go its time · instances.go the live instances
 //   - reload.go other rules while running · show.go stats.go
 package kafkasource

@@ -14,8 +14,8 @@ import (
 )
 
 // outageSpan is how much further back a partition is read than its windows need, in addition to
-// a session. Counts that were lost with a broker lie between two records of their sender, so
-// that the next owner of the partition also reports the gap.
+// a session. Counts that were lost with a broker lie between two records of their sender. The
+// next owner of the partition reads both, and reports the gap as well.
 const outageSpan = 10 * time.Second
 
 // Source is a member of the consumer group. Create it with [New]. Its methods are safe for

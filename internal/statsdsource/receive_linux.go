@@ -23,7 +23,7 @@ const (
 // x/net's ReadBatch allocates memory for each.
 //
 // A message is one packet, or several packets of one sender and one length that came together
-// (UDP_GRO). The system passes them up as one, and copies them at once.
+// (UDP_GRO). The system passes them up as one message, in one copy.
 type receiver struct {
 	socket   *packetSocket
 	recv     func(fd int) // made once, so that a read allocates nothing

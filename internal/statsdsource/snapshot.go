@@ -50,8 +50,8 @@ type SnapshotStats = SnapshotCounters[int64]
 
 type snapshotStats = SnapshotCounters[atomic.Int64]
 
-// saveSnapshots saves a snapshot each second, and a last one when ctx ends after the readers
-// have ended.
+// saveSnapshots saves a snapshot each second until ctx ends, which is after the readers have
+// ended, and then a last one.
 func (s *Source) saveSnapshots(ctx context.Context) {
 	ticker := time.NewTicker(snapshotEvery)
 	defer ticker.Stop()
