@@ -97,7 +97,7 @@ func (l *Log) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 // errStopped means that the caller of Entries has stopped the iteration.
 var errStopped = errors.New("stopped")
 
-// Stats counts the lines read so far.
+// Stats returns the counts of the lines read so far.
 func (l *Log) Stats() Stats { return l.tally.stats() }
 
 func (l *Log) stream(ctx context.Context, yield func(Entry, error) bool) error {

@@ -73,8 +73,8 @@ func parseRFC3339(b []byte) (int64, error) {
 }
 
 // parseNumber parses a time since the Unix epoch as a decimal number, in the coarsest unit that
-// keeps it in range. So no time in range that is given in seconds is misread. Of times in a
-// finer unit, only those of the first months after 1970 are.
+// keeps it in range. So no time in range that is given in seconds is misread. A time in a finer
+// unit is misread only if it is in the first months after 1970.
 func parseNumber(b []byte) (int64, error) {
 	if bytes.IndexByte(b, '-') == 0 {
 		b = b[1:]

@@ -19,8 +19,8 @@ const (
 	//
 	// The number after the status is the size of the response in bytes, "-" if it has none. If
 	// it is missing, the size is unknown. The rest of the line is ignored, so custom endings do
-	// no harm, and so are double quotes around the whole line. In the request \", \\ and \xHH
-	// are decoded, as both servers write them.
+	// no harm. Double quotes around the whole line are ignored as well. In the request \", \\
+	// and \xHH are decoded, as both servers write them.
 	Combined Format = "combined"
 
 	// JSON is one object per line:

@@ -33,8 +33,8 @@ func isMethod(b []byte) bool {
 	return true
 }
 
-// parseTarget returns path[?query] or "*". Of an absolute URL, which clients send to proxies, it
-// returns the path and the query (RFC 9112, 3.2).
+// parseTarget returns path[?query] or "*". If b is an absolute URL, as clients send to proxies,
+// it returns the path and the query of the URL (RFC 9112, 3.2).
 func parseTarget(b []byte) ([]byte, error) {
 	if len(b) == 0 {
 		return nil, errNoTarget

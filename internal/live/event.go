@@ -13,7 +13,7 @@ type Type string
 // Types of events.
 const (
 	Hot     Type = "hot"     // a key became hot
-	Cool    Type = "cool"    // the key cooled
+	Cool    Type = "cool"    // a key cooled
 	Pin     Type = "pin"     // an operator holds a key to its limit
 	Block   Type = "block"   // an operator refuses a key's requests
 	Allow   Type = "allow"   // an operator lifts a key's limit
