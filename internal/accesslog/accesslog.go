@@ -13,17 +13,17 @@ import (
 type Entry struct {
 	Time   time.Time     // UTC, from 1970 until 2262
 	Method string        // upper-case letters, "-" and "_"
-	Target string        // path[?query] as it travelled, still escaped; or "*". No spaces, no control characters
-	Addr   string        // the client as the log names it; empty when unknown
-	Status int           // 0 when unknown
-	Bytes  int64         // of the response's body; -1 when unknown
-	Took   time.Duration // until the response was sent; 0 when unknown
+	Target string        // path[?query] as sent, still escaped; or "*". No spaces, no control characters
+	Addr   string        // the client as named in the log; empty if unknown
+	Status int           // 0 if unknown
+	Bytes  int64         // size of the response's body; -1 if unknown
+	Took   time.Duration // time until the response was sent; 0 if unknown
 
 	values string // see Value
 }
 
-// Log is one or more access logs, read together, once. Stats may be called at
-// any time from any goroutine.
+// Log is one or more access logs that are read together, once. Stats may be called at any time
+// from any goroutine.
 type Log struct {
 	sources  []source
 	format   Format
@@ -31,14 +31,14 @@ type Log struct {
 	values   []string
 	reorder  time.Duration
 	progress func(done, total int64)
-	total    int64 // bytes of all sources, -1: unknown
+	total    int64 // bytes of all sources; -1 if unknown
 	done     int64 // bytes read
 	tally    tally
 	started  atomic.Bool
 }
 
-// Open names the logs to read: files, or "-" alone for standard input, which is
-// streamed and so cannot be sorted together with files. It checks that the
+// Open returns the log made of the named files, or of standard input if the only name is "-".
+// Standard input is streamed and so cannot be sorted together with files. Open checks that the
 // files can be opened, but reads nothing.
 func Open(names []string, o Options) (*Log, error) {
 	if err := o.validate(); err != nil {
@@ -66,19 +66,17 @@ func Open(names []string, o Options) (*Log, error) {
 	return l, nil
 }
 
-// IsStream reports whether the log is standard input, of which the end is not known
-// before it comes.
+// IsStream reports whether the log is standard input, whose end is not known in advance.
 func (l *Log) IsStream() bool { return l.sources[0].stdin != nil }
 
-// Entries yields the requests, once: of files in the order of time (equal times
-// in the order of the files, then of their lines), of standard input in the same
-// order but for those that come later than [Options.Reorder] allows, which
-// [Stats] counts. An error ends it.
+// Entries yields the requests, once. Those of files come in the order of time; equal times keep
+// the order of the files, then of their lines. Those of standard input come in the same order,
+// except requests that are later than [Options.Reorder] allows, which [Stats] counts. An error
+// ends the sequence.
 //
-// A source that has no good line is an error, and if it is a file, it comes
-// before any entry. A source that breaks later (damaged gzip or zstd, a read
-// error) first yields its good lines, with those of the other files. When ctx ends,
-// lines that are held back are not passed on.
+// A source without a good line is an error, which for a file comes before any entry. A source
+// that breaks later (damaged gzip or zstd, a read error) first yields its good lines, with those
+// of the other files. When ctx ends, lines that are held back are not passed on.
 func (l *Log) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		var err error
@@ -96,10 +94,10 @@ func (l *Log) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 	}
 }
 
-// errStopped says that the caller of Entries wants no more.
+// errStopped means that the caller of Entries has stopped the iteration.
 var errStopped = errors.New("stopped")
 
-// Stats counts the lines read so far.
+// Stats returns the counts of the lines read so far.
 func (l *Log) Stats() Stats { return l.tally.stats() }
 
 func (l *Log) stream(ctx context.Context, yield func(Entry, error) bool) error {
@@ -116,7 +114,7 @@ func (l *Log) stream(ctx context.Context, yield func(Entry, error) bool) error {
 		}
 		return nil
 	}
-	// While a line is waited for, what has become due meanwhile is given.
+	// While the source waits for a line, requests that become due are yielded.
 	source := l.sources[0]
 	source.idle = func(began time.Time) error {
 		order.pass(began, time.Now())
@@ -154,7 +152,7 @@ func (l *Log) sort(ctx context.Context, yield func(Entry, error) bool) error {
 	return broken
 }
 
-// load reads all sources. broken is the errors of those that broke after good lines.
+// load reads all sources. broken joins the errors of sources that broke after good lines.
 func (l *Log) load(ctx context.Context) (all *sorted, broken, err error) {
 	all = &sorted{}
 	for _, s := range l.sources {
@@ -173,8 +171,8 @@ func (l *Log) load(ctx context.Context) (all *sorted, broken, err error) {
 	return all, broken, nil
 }
 
-// read calls each with every valid line of the source, and returns how many there
-// were. The request is valid until each returns.
+// read calls each with every valid line of the source, and returns their number. The request is
+// valid until each returns.
 func (l *Log) read(ctx context.Context, s source, each func(*request) error) (good int64, err error) {
 	in, err := s.open(ctx, l.advance)
 	if err != nil {
@@ -185,7 +183,7 @@ func (l *Log) read(ctx context.Context, s source, each func(*request) error) (go
 	var (
 		text  = newLines(in)
 		codec = decoder{format: l.format, fields: l.fields, wanted: l.values}
-		first BadLine // why nothing is good, if nothing is
+		first BadLine // reason if no line is good
 		bad   int64
 		r     request
 	)

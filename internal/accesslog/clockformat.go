@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// clockFormat reads a time, in nanoseconds since the Unix epoch.
+// clockFormat parses a time, in nanoseconds since the Unix epoch.
 type clockFormat func([]byte) (int64, error)
 
-// clockNames are the formats that have a name.
+// clockNames are the named formats.
 var clockNames = []struct {
 	name string
 	read clockFormat
@@ -28,7 +28,7 @@ var clockNames = []struct {
 	}},
 }
 
-// parseClockFormat reads the name of a format, or a layout of Go's package time.
+// parseClockFormat parses the name of a format, or a layout of Go's package time.
 func parseClockFormat(s string) (clockFormat, error) {
 	if s == "" {
 		return nil, nil
@@ -42,7 +42,7 @@ func parseClockFormat(s string) (clockFormat, error) {
 		return nil, fmt.Errorf(`time format %q is unknown; give rfc3339, s, ms, us, ns (since 1970), clf, or a layout such as "2006-01-02 15:04:05.000"`, s)
 	}
 	return func(b []byte) (int64, error) {
-		t, err := time.Parse(s, string(b)) // without a zone it is UTC
+		t, err := time.Parse(s, string(b)) // UTC if the layout has no zone
 		if err != nil {
 			return 0, errLayout
 		}
@@ -50,7 +50,7 @@ func parseClockFormat(s string) (clockFormat, error) {
 	}, nil
 }
 
-// inUnit reads numbers of a unit, with a fraction or without.
+// inUnit returns the format of numbers of a unit, with or without a fraction.
 func inUnit(unit time.Duration) clockFormat {
 	return func(b []byte) (int64, error) {
 		if n, ok := decimal(b, int64(unit)); ok {
@@ -60,7 +60,7 @@ func inUnit(unit time.Duration) clockFormat {
 	}
 }
 
-// parseClock reads a time in the format that is set, or in any that is known.
+// parseClock parses a time in the shape's format, or in any known format if it has none.
 func (s *shape) parseClock(b []byte) (int64, error) {
 	switch {
 	case s.clock != nil:
@@ -73,7 +73,7 @@ func (s *shape) parseClock(b []byte) (int64, error) {
 	return parseTime(b)
 }
 
-// parseTime reads RFC 3339, or a number.
+// parseTime parses RFC 3339, or a number.
 func parseTime(text []byte) (int64, error) {
 	if len(text) >= len("2006-01-02T15:04:05Z") && text[4] == '-' {
 		return parseRFC3339(text)
@@ -81,8 +81,8 @@ func parseTime(text []byte) (int64, error) {
 	return parseNumber(text)
 }
 
-// parseWall reads Caddy's wall, wall_milli and wall_nano: 2006/01/02 15:04:05.000, which has
-// no zone, and is taken for UTC.
+// parseWall parses Caddy's wall, wall_milli and wall_nano, 2006/01/02 15:04:05.000. They have no
+// zone and are taken for UTC.
 func parseWall(b []byte) (int64, error) {
 	const most = len("2006/01/02 15:04:05.000000000")
 	if len(b) > most {

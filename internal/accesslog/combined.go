@@ -15,12 +15,12 @@ var (
 	errRequest = errors.New("the request is not METHOD target")
 )
 
-// parseCombined reads
+// parseCombined parses
 //
 //	host ident user [time] "METHOD target protocol" status bytes …
 //
-// The user may hold anything, spaces and brackets too: the first bracket with a
-// time in it is taken.
+// The user may contain anything, including spaces and brackets. So the time is the first valid
+// one in brackets.
 func parseCombined(line []byte, r *request) error {
 	if line[0] == '"' { // the whole line is quoted
 		line = bytes.TrimSuffix(line[1:], []byte{'"'})
@@ -52,7 +52,7 @@ func parseCombined(line []byte, r *request) error {
 	return nil
 }
 
-// cutTime finds "[time]" and gives what follows it.
+// cutTime finds "[time]" and returns it and the rest after it.
 func cutTime(b []byte) (nanos int64, rest []byte, err error) {
 	err = errClock
 	for {
@@ -68,13 +68,13 @@ func cutTime(b []byte) (nanos int64, rest []byte, err error) {
 		switch {
 		case err == nil:
 			return nanos, b[clockLen+1:], nil
-		case errors.Is(err, errRange): // it is the time, though not a sane one
+		case errors.Is(err, errRange): // it is the time, but out of range
 			return 0, nil, err
 		}
 	}
 }
 
-// cutQuoted takes the text in double quotes that b begins with, still escaped.
+// cutQuoted returns the text in double quotes at the beginning of b, still escaped.
 func cutQuoted(b []byte) (text, rest []byte, found bool) {
 	b = bytes.TrimLeft(b, " ")
 	if len(b) == 0 || b[0] != '"' {
@@ -84,7 +84,7 @@ func cutQuoted(b []byte) (text, rest []byte, found bool) {
 	for i := 0; i < len(b); i++ {
 		switch b[i] {
 		case '\\':
-			i++ // whatever follows does not end the text
+			i++ // the next character does not end the text
 		case '"':
 			return b[:i], b[i+1:], true
 		}
@@ -92,8 +92,7 @@ func cutQuoted(b []byte) (text, rest []byte, found bool) {
 	return nil, nil, false
 }
 
-// parseRequest reads "METHOD target protocol". Very old and broken clients send
-// no protocol.
+// parseRequest parses "METHOD target protocol". Very old and broken clients send no protocol.
 func (r *request) parseRequest(b []byte) error {
 	if string(b) == "-" {
 		return errNone
@@ -116,8 +115,8 @@ func (r *request) parseRequest(b []byte) error {
 	return nil
 }
 
-// unescape undoes how Apache and nginx escape a request: \", \\, \xHH and, of
-// Apache alone, \n, \t and the like.
+// unescape decodes the escapes of requests in logs of Apache and nginx: \", \\, \xHH and, only
+// in Apache's, \n, \t and the like.
 func unescape(b []byte) []byte {
 	const letters, controls = "abfnrtv", "\a\b\f\n\r\t\v"
 	i := bytes.IndexByte(b, '\\')
@@ -147,7 +146,7 @@ func unescape(b []byte) []byte {
 	return out
 }
 
-// hexByte returns the byte that the first two digits of b stand for, and whether they are digits.
+// hexByte decodes the first two hexadecimal digits of b, and reports whether they are digits.
 func hexByte(b []byte) (c byte, ok bool) {
 	if len(b) < 2 {
 		return 0, false

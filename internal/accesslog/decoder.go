@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// request is one good line. Its slices point into the line, or into text.
+// request is one good line. Its slices point into the line or into text.
 type request struct {
-	nanos  int64 // since the Unix epoch, ≥ 0
+	nanos  int64 // time since the Unix epoch, ≥ 0
 	method []byte
 	target []byte
 	addr   []byte
 	status int
-	bytes  int64         // -1: unknown
-	took   time.Duration // 0: unknown
-	values []byte        // by appendValue; empty: none were wanted
+	bytes  int64         // -1 if unknown
+	took   time.Duration // 0 if unknown
+	values []byte        // written by appendValue; empty if none were wanted
 
-	text []byte // room for what is not in the line as it is; used again for the next one
+	text []byte // buffer for values that differ from the line; reused for the next line
 }
 
-// reset makes room for the next line.
+// reset clears the request for the next line.
 func (r *request) reset() { *r = request{bytes: -1, text: r.text[:0], values: r.values[:0]} }
 
-// entry copies the request, in one allocation.
+// entry returns a copy of the request, made with one allocation.
 func (r *request) entry() Entry {
 	var b strings.Builder
 	b.Grow(len(r.method) + len(r.addr) + len(r.target) + len(r.values))
@@ -48,8 +48,8 @@ func (r *request) entry() Entry {
 	}
 }
 
-// appendValue appends a header or cookie: its length and one, 0 for one that is not there,
-// then its text.
+// appendValue appends a header or cookie: its length plus one and its text, or 0 if it is
+// missing.
 func appendValue(to, value []byte) []byte {
 	if value == nil {
 		return append(to, 0)
@@ -57,7 +57,7 @@ func appendValue(to, value []byte) []byte {
 	return append(binary.AppendUvarint(to, uint64(len(value))+1), value...)
 }
 
-// Value returns a header or cookie of [Options.Values] by its number there, and whether the
+// Value returns the value of the number-th header or cookie of [Options.Values], and whether the
 // log has it.
 func (e *Entry) Value(number int) (value string, ok bool) {
 	rest := e.values
@@ -77,8 +77,8 @@ func (e *Entry) Value(number int) (value string, ok bool) {
 	return "", false
 }
 
-// decoder reads the lines of one file. Its format is settled by the first good
-// line, so that one odd line further on cannot be read as something else.
+// decoder decodes the lines of one file. The first good line settles its format, so that an odd
+// line further on cannot be read as another format.
 type decoder struct {
 	format Format
 	fields *Fields
@@ -89,8 +89,8 @@ type decoder struct {
 	texts   texts
 }
 
-// decode reads a line, which has no line end and no spaces around it. The error
-// is the reason why the line is bad.
+// decode decodes a line, which has no line end and no spaces around it. The error is the reason
+// why the line is bad.
 func (d *decoder) decode(line []byte, r *request) error {
 	r.reset()
 	if d.format != Auto {
@@ -129,7 +129,7 @@ func (d *decoder) decode(line []byte, r *request) error {
 	return errFields
 }
 
-// decodeAs reads a line of a format.
+// decodeAs decodes a line of a format.
 func (d *decoder) decodeAs(f Format, line []byte, r *request) error {
 	if f == Combined {
 		return parseCombined(line, r)
@@ -148,7 +148,7 @@ func (d *decoder) shape(f Format) *shape {
 		return s
 	}
 	if d.fields != nil {
-		s, _ = d.fields.shape(false, d.wanted) // Open has tried it
+		s, _ = d.fields.shape(false, d.wanted) // Open has checked them
 	} else {
 		s = f.description().jsonShape(d.wanted)
 	}
@@ -159,12 +159,12 @@ func (d *decoder) shape(f Format) *shape {
 	return s
 }
 
-// delimited returns the reader of lines of columns.
+// delimited returns the decoder of lines of columns.
 func (d *decoder) delimited(k *description) *delimited {
 	if d.columns == nil {
 		s := k.textShape(d.wanted)
 		if k.isDelimited() {
-			s, _ = d.fields.shape(true, d.wanted) // Open has tried it
+			s, _ = d.fields.shape(true, d.wanted) // Open has checked them
 		}
 		d.columns = newDelimited(k, s)
 	}

@@ -6,30 +6,30 @@ import (
 	"strings"
 )
 
-// maxColumns bounds how many columns of a line are looked at.
+// maxColumns bounds the columns of a line that are read.
 const maxColumns = 256
 
-// column is one that is wanted.
+// column is one wanted column.
 type column struct {
-	name   string // in the line above; empty: it is known by its number
-	number int    // from 0; -1 until its name was seen
+	name   string // name in the heading; empty if it is known by its number
+	number int    // number from 0; -1 until its name was found
 	role   role
 	rank   uint8
-	value  int // of a header or cookie
+	value  int // number of a header or cookie
 }
 
 var (
 	errColumns = errors.New("it has too few columns")
 	errQuotes  = errors.New("a quoted column has no end")
-	// errNotRequest is no reason: the line is a heading or a comment.
+	// errNotRequest marks a heading or a comment, which is not bad.
 	errNotRequest = errors.New("the line names the columns")
 )
 
-// splitter cuts a line into its columns. It calls f with each, and with whether it is
-// escaped in the way of the format; it stops when f returns false.
+// splitter splits a line into its columns. It calls f with each, and with whether the column is
+// escaped in the way of the format. It stops when f returns false.
 type splitter func(line []byte, f func(text []byte, escaped bool) bool) error
 
-// splitCSV follows RFC 4180: a column in double quotes may have commas, and quotes twice.
+// splitCSV follows RFC 4180: a column in double quotes may contain commas, and doubled quotes.
 func splitCSV(line []byte, f func([]byte, bool) bool) error {
 	for {
 		if len(line) == 0 || line[0] != '"' {
@@ -77,8 +77,8 @@ func splitTSV(line []byte, f func([]byte, bool) bool) error {
 	}
 }
 
-// splitSpace has columns between spaces; those in double quotes, with backslashes as Apache
-// and nginx write them, or in brackets may have spaces.
+// splitSpace splits at spaces. Columns in brackets, or in double quotes with backslashes as
+// Apache and nginx write them, may contain spaces.
 func splitSpace(line []byte, f func([]byte, bool) bool) error {
 	for {
 		line = bytes.TrimLeft(line, " ")
@@ -114,7 +114,7 @@ func splitSpace(line []byte, f func([]byte, bool) bool) error {
 	}
 }
 
-// plain undoes the escapes of a column.
+// plain decodes the escapes of a column.
 func (r *request) plain(f Format, text []byte) []byte {
 	if f != CSV {
 		return unescape(text)
@@ -123,20 +123,20 @@ func (r *request) plain(f Format, text []byte) []byte {
 	for i := 0; i < len(text); i++ {
 		r.text = append(r.text, text[i])
 		if text[i] == '"' {
-			i++ // the second one
+			i++ // skip the second quote
 		}
 	}
 	return r.text[from:]
 }
 
-// delimited reads lines of columns.
+// delimited decodes lines of columns.
 type delimited struct {
 	format  Format
 	split   splitter
 	shape   *shape
-	columns []column // of the shape, with their numbers
-	named   bool     // some are not found yet
-	most    int      // the greatest number
+	columns []column // columns of the shape, with their numbers
+	named   bool     // some columns have not been found yet
+	most    int      // greatest column number
 }
 
 func newDelimited(k *description, s *shape) *delimited {
@@ -145,7 +145,7 @@ func newDelimited(k *description, s *shape) *delimited {
 	return d
 }
 
-// settle finds out what is known of the columns.
+// settle updates named and most from the columns.
 func (d *delimited) settle() {
 	d.named, d.most = false, 0
 	for _, c := range d.columns {
@@ -154,8 +154,8 @@ func (d *delimited) settle() {
 	}
 }
 
-// decode reads a line. If columns are wanted by name, the first line names them, or one that
-// begins with "#Fields:", as W3C's extended log format has it.
+// decode decodes a line. If columns are wanted by name, the first line names them, or one that
+// begins with "#Fields:", as in W3C's extended log format.
 func (d *delimited) decode(line []byte, t *texts, r *request) error {
 	if heading, found := bytes.CutPrefix(line, []byte("#Fields:")); found {
 		return d.heading(bytes.TrimSpace(heading), r)
@@ -231,7 +231,7 @@ func (d *delimited) heading(line []byte, r *request) error {
 	return errNotRequest
 }
 
-// noColumn says that no column has a name.
+// noColumn is the error of a name that no column has.
 type noColumn struct {
 	name  string
 	names []string

@@ -11,9 +11,9 @@ import (
 	"github.com/hotparam/hotparam/internal/base"
 )
 
-// Fields says where the lines of a log have what. Of JSON a place is a path (request.uri; a
-// dot within a name is written \.), of delimited lines a column's number, from 1, or its name
-// in the line above.
+// Fields are the places of the fields in the lines of a log. In JSON a place is a path
+// (request.uri; a dot within a name is written \.). In delimited lines it is the number of a
+// column, from 1, or its name in the heading.
 type Fields struct {
 	places []place
 	clock  clockFormat
@@ -22,16 +22,16 @@ type Fields struct {
 
 type place struct {
 	role  role
-	value string // "header:x-tenant", "cookie:id"; else empty
+	value string // "header:x-tenant", "cookie:id", or empty
 	where string
 }
 
-// FieldsHelp describes what [ParseFields] reads.
+// FieldsHelp describes the fields that [ParseFields] accepts.
 const FieldsHelp = "time, date, method, uri, path, query, request, caller, status, bytes, duration (or duration_ms, _us, _ns), header:NAME, cookie:NAME"
 
-// ParseFields reads places such as "time=ts,method=request.method,uri=request.uri", and the
-// format of their time: empty for any that is known. A comma in a place is written \, and a
-// later place of the same field is used where the line does not have the one before it.
+// ParseFields parses places such as "time=ts,method=request.method,uri=request.uri", and the
+// format of their time. An empty clock means any known format. A comma in a place is written \,
+// and a later place of the same field is used if the line does not have an earlier one.
 func ParseFields(list, clock string) (*Fields, error) {
 	f := &Fields{unit: time.Second}
 	var err error
@@ -91,8 +91,8 @@ func splitEscaped(s string) []string {
 	return append(items, item.String())
 }
 
-// shape is what the fields come to in one kind of log. Columns that have a name are found in
-// the line above.
+// shape returns the shape of the fields in JSON or in delimited lines. Columns that have a name
+// are found in the heading.
 func (f *Fields) shape(delimited bool, values []string) (*shape, error) {
 	s := &shape{root: newNode(), clock: f.clock, unit: f.unit, values: len(values), forwarded: true}
 	var ranks [roles + 1]uint8

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Format is how the lines of a log are written. The zero value is [Auto].
+// Format is the format of the lines of a log. The zero value means [Auto].
 type Format string
 
 const (
@@ -17,51 +17,52 @@ const (
 	//
 	//	192.0.2.1 - - [30/Jun/2017:00:00:00 +0000] "GET /search?q=phone HTTP/1.1" 200 512 "-" "curl/8"
 	//
-	// The number behind the status is the response's bytes, "-" none; if there is
-	// none they are unknown. What follows is ignored, so custom endings do no harm;
-	// so is a pair of double quotes around the whole line. In the request \", \\ and
-	// \xHH are decoded, as both servers write them.
+	// The number after the status is the size of the response in bytes, "-" if it has none. If
+	// it is missing, the size is unknown. The rest of the line is ignored, so custom endings do
+	// no harm. Double quotes around the whole line are ignored as well. In the request \", \\
+	// and \xHH are decoded, as both servers write them.
 	Combined Format = "combined"
 
 	// JSON is one object per line:
 	//
 	//	{"time":"2017-06-30T00:00:00.25Z","method":"GET","uri":"/search?q=phone","status":200,"bytes":512,"remote_addr":"192.0.2.1"}
 	//
-	// The first three are required, other fields are ignored, and of a field
-	// that is given twice the last counts. The time is RFC 3339, or a number
-	// (quoted or not) since the Unix epoch, read in the coarsest of seconds,
-	// milliseconds, microseconds and nanoseconds that puts it before the year
-	// 2262. The status may be a number or a string; so may the bytes, which nginx
-	// calls body_bytes_sent. Whatever else they are, they are unknown. The duration
+	// The first three are required, and other fields are ignored. If a field is repeated, the
+	// last one counts. The time is RFC 3339, or a number (quoted or not) since the Unix epoch. A
+	// number is read in the coarsest of seconds, milliseconds, microseconds and nanoseconds that
+	// puts it before the year 2262. The status may be a number or a string, and so may the
+	// bytes, which nginx calls body_bytes_sent. Other values of these mean unknown. The duration
 	// is in seconds.
 	JSON Format = "json"
 
-	// Caddy is that server's own log: JSON with the names that it gives.
+	// Caddy is Caddy's own log: JSON with Caddy's names.
 	Caddy Format = "caddy"
-	// Traefik is that server's own log: JSON with the names that it gives.
+	// Traefik is Traefik's own log: JSON with Traefik's names.
 	Traefik Format = "traefik"
-	// Envoy is that proxy's log: its default text, or JSON with the names that are usual.
+	// Envoy is Envoy's log: its default text, or JSON with the usual names.
 	Envoy Format = "envoy"
-	// Nginx is that server's log: JSON with the names that are usual.
+	// Nginx is nginx's log: JSON with the usual names.
 	Nginx Format = "nginx"
 
-	// CSV is lines of columns between commas, as in RFC 4180; [Options.Fields] must name them.
+	// CSV is lines of columns separated by commas, as in RFC 4180. [Options.Fields] must name
+	// them.
 	CSV Format = "csv"
-	// TSV is lines of columns between tabs; [Options.Fields] must name them.
+	// TSV is lines of columns separated by tabs. [Options.Fields] must name them.
 	TSV Format = "tsv"
-	// Space is lines of columns between spaces; one in double quotes or brackets may have
-	// spaces. [Options.Fields] must name them.
+	// Space is lines of columns separated by spaces. A column in double quotes or brackets may
+	// contain spaces. [Options.Fields] must name the columns.
 	Space Format = "space"
 )
 
-// NamedFormats are the formats whose lines name their fields, or have known ones, by commas.
+// NamedFormats are the formats whose lines name their fields or have known ones, separated by
+// commas.
 const NamedFormats = "auto, combined, json, caddy, traefik, envoy, nginx"
 
-// Formats are all formats, by commas. Those that are not among [NamedFormats] need
+// Formats are all formats, separated by commas. Formats not in [NamedFormats] need
 // [Options.Fields].
 const Formats = NamedFormats + ", csv, tsv, space"
 
-// ParseFormat reads one of [Formats].
+// ParseFormat parses one of [Formats].
 func ParseFormat(s string) (Format, error) {
 	if Format(s).description() == nil {
 		return "", fmt.Errorf("format %q is unknown; give one of %s", s, Formats)
@@ -69,33 +70,33 @@ func ParseFormat(s string) (Format, error) {
 	return Format(s), nil
 }
 
-// description says how the lines of a format are read.
+// description describes the lines of a format.
 type description struct {
 	format   Format
-	expected string // for errors
+	expected string // expected lines, for error messages
 
-	// JSON lines have these fields. The others are the patterns (see spell) of their names, and of
-	// those of headers and cookies. By default the names are written as they stand in fields.
+	// fields are the fields of JSON lines. names, header and cookie are patterns (see spell) for
+	// the names of fields, headers and cookies. Without names, the names are those in fields.
 	fields                []knownField
 	names, header, cookie string
-	unit                  time.Duration // of a duration without one
-	forwarded             bool          // a caller may have a port, or callers before it
+	unit                  time.Duration // unit of a duration that has none
+	forwarded             bool          // a caller may have a port, or be preceded by other callers
 
-	// Delimited lines are split into columns, whose roles are those of text in its order, "-"
-	// for none. Without it, Options.Fields names them.
+	// split splits delimited lines into columns. text lists the roles of the columns in order,
+	// "-" for none. If it is empty, Options.Fields names the columns.
 	split splitter
 	text  string
 }
 
-// knownField is a field by its names, the best first. Signs are peculiar to the server.
+// knownField is a field and its names, the best first. A sign is peculiar to the server's logs.
 type knownField struct {
 	role  role
 	sign  bool
 	names string
 }
 
-// Patterns of names that whoever runs a server chooses: most often those of its variables or of
-// headers, in one case or the other.
+// Patterns for names chosen by the operator of a server: most often those of its variables or of
+// headers, in either case.
 const (
 	anyCase   = "{name} {NAME} {Name} {dashed} {DASHED} {Dashed}"
 	anyHeader = anyCase + " {snake}"
@@ -109,8 +110,9 @@ const (
 	expectedColumns  = " lines with the fields that were given" + expectedElse
 )
 
-// formats are all formats. JSON lines are detected by trying them in this order. The servers' logs
-// are as they come, or as their documentation and what is built on them have them.
+// formats are all formats. JSON lines are detected by trying them in this order. The servers'
+// fields are those of their default logs, or of their documentation and of software built on
+// them.
 var formats = []description{
 	{format: Auto, expected: expectedCombined + " or " + expectedJSON + ", or the JSON of Caddy, Traefik, Envoy or nginx; " +
 		"the format was detected, and can be set to combined or json; " + expectedFields},
@@ -199,7 +201,7 @@ var formats = []description{
 	{format: Space, expected: "space" + expectedColumns, split: splitSpace},
 }
 
-// description returns what is known of a format, or nil.
+// description returns the description of a format, or nil if it is unknown.
 func (f Format) description() *description {
 	for i := range formats {
 		if formats[i].format == f {

@@ -7,14 +7,14 @@ import (
 	"iter"
 )
 
-// Kept is a log in memory, sorted by time, which can be read any number of times.
+// Kept is a log in memory, sorted by time. It can be read any number of times.
 type Kept struct {
 	entries iter.Seq[Entry]
 	stats   Stats
 	broken  error
 }
 
-// Keep reads the whole log, standard input too, once.
+// Keep reads the whole log into memory, including standard input. It can be called once.
 func (l *Log) Keep(ctx context.Context) (*Kept, error) {
 	if l.started.Swap(true) {
 		return nil, errors.New("access log: its entries can be read once only")
@@ -26,7 +26,7 @@ func (l *Log) Keep(ctx context.Context) (*Kept, error) {
 	return &Kept{entries: all.entries(), stats: l.Stats(), broken: broken}, nil
 }
 
-// Entries yields the requests in the order of time. See Broken.
+// Entries yields the requests in the order of time. See [Kept.Broken].
 func (k *Kept) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		for e := range k.entries {
@@ -41,11 +41,11 @@ func (k *Kept) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 	}
 }
 
-// Broken is the error of sources that broke after good lines.
+// Broken returns the errors of sources that broke after good lines.
 func (k *Kept) Broken() error { return k.broken }
 
-// IsStream reports that the end is known.
+// IsStream returns false, since the end is known.
 func (*Kept) IsStream() bool { return false }
 
-// Stats counts the lines that were read.
+// Stats returns the counts of the lines that were read.
 func (k *Kept) Stats() Stats { return k.stats }

@@ -6,18 +6,18 @@ import (
 	"fmt"
 )
 
-// LineDecoder reads the lines of one log one by one, for who follows a log as it grows. The
-// first good line decides the format, as in [Log]. It is not safe for concurrent use.
+// LineDecoder decodes the lines of one log one by one, to follow a log as it grows. As in [Log],
+// the first good line decides the format. It is not safe for concurrent use.
 type LineDecoder struct {
 	codec   decoder
 	request request
 	begun   bool
 }
 
-// MaxLine is the longest line that is read, in bytes.
+// MaxLine is the length of the longest line that is read, in bytes.
 const MaxLine = maxLine
 
-// NewLineDecoder returns a decoder by the format, the fields and the values of o.
+// NewLineDecoder returns a decoder with the format, the fields and the values of o.
 func NewLineDecoder(o Options) (*LineDecoder, error) {
 	if err := o.validate(); err != nil {
 		return nil, fmt.Errorf("access log: %w", err)
@@ -25,9 +25,8 @@ func NewLineDecoder(o Options) (*LineDecoder, error) {
 	return &LineDecoder{codec: decoder{format: o.Format, fields: o.Fields, wanted: o.Values}}, nil
 }
 
-// Decode reads a line, with or without its end. ok is false for a line that is no request and
-// not meant to be one: a blank line, a comment, the names of columns. The error says why a
-// line is bad.
+// Decode decodes a line, with or without its end. ok is false for a line that is not meant to be
+// a request: a blank line, a comment, a heading. The error is the reason why a line is bad.
 func (d *LineDecoder) Decode(line []byte) (e Entry, ok bool, err error) {
 	if !d.begun {
 		line, d.begun = bytes.TrimPrefix(line, bom), true
@@ -47,8 +46,8 @@ func (d *LineDecoder) Decode(line []byte) (e Entry, ok bool, err error) {
 	return d.request.entry(), true, nil
 }
 
-// NeedsHeading reports whether columns are wanted by names that no line has given yet: who
-// begins in the middle of a file has to read its beginning first.
+// NeedsHeading reports whether columns are wanted by name and no line has named them yet. A
+// reader that begins in the middle of a file then has to read its beginning first.
 func (d *LineDecoder) NeedsHeading() bool {
 	k := d.codec.format.description()
 	return k.isDelimited() && d.codec.delimited(k).named

@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// maxLine is the longest line that is read, its end not counted.
+// maxLine is the length of the longest line that is read, without its end.
 const maxLine = 1 << 20
 
 var (
@@ -15,14 +15,14 @@ var (
 	bom     = []byte("\uFEFF")
 )
 
-// lines cuts a stream into lines that end in "\n" or "\r\n", or with the stream.
-// A line too long is given with a reason, cut, and the one after it is found all
-// the same. Blank lines are left out, but counted in number.
+// lines splits a stream into lines, which end in "\n" or "\r\n" or with the stream. A line that
+// is too long is returned cut and with a reason, and reading continues at the next line. Blank
+// lines are skipped, but counted in number.
 type lines struct {
-	line   []byte // without its end and the spaces around it; valid until next
-	number int64  // of line; the first is 1
-	reason error  // why line is bad, if it is
-	err    error  // why there are no more, nil at the end of the stream
+	line   []byte // line without its end and the spaces around it; valid until next
+	number int64  // number of line, from 1
+	reason error  // why line is bad, or nil
+	err    error  // why the stream ended early, or nil
 	in     *bufio.Reader
 	ended  bool
 }
@@ -36,7 +36,7 @@ func (l *lines) next() bool {
 		raw, err := l.in.ReadSlice('\n')
 		l.reason = nil
 		if errors.Is(err, bufio.ErrBufferFull) {
-			// Copied, because the buffer is about to be overwritten.
+			// Cloned because the buffer is about to be overwritten.
 			raw, err = bytes.Clone(raw[:maxExcerpt*4]), l.skip()
 			l.reason = errLong
 		}

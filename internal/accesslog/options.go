@@ -9,30 +9,29 @@ import (
 
 // Options are the settings of a [Log].
 type Options struct {
-	// Format of all files. Default: [Auto].
+	// Format is the format of all files. Default: [Auto].
 	Format Format
 
-	// Fields names the fields of JSON or delimited lines. With Auto they are JSON.
+	// Fields names the fields of JSON or delimited lines. With Auto the lines are JSON.
 	Fields *Fields
 
-	// Values are the headers and cookies that are wanted of the lines that have them, as
+	// Values are the headers and cookies to read from lines that have them, as
 	// "header:x-tenant", in lower case, and "cookie:id". See [Entry.Value].
 	Values []string
 
-	// Stdin is what the name "-" stands for. Default: os.Stdin. When the
-	// context ends while a Read of it blocks, that Read is left to end by
-	// itself, and what it yields is lost.
+	// Stdin is the reader that the name "-" stands for. Default: os.Stdin. If the context ends
+	// while a Read of it blocks, that Read is left behind, and its result is lost.
 	Stdin io.Reader
 
-	// Reorder is how much of the log's time is held back to sort standard input:
-	// a request that is written up to so much after a later one is given before
-	// it. Default: 10 s; negative: nothing, requests are given as they come. What
-	// is held takes 256 MiB at most.
+	// Reorder is how much of the log's time is held back to sort standard input. A request that
+	// is written up to that long after a later one is passed on before it. Default: 10 s. If
+	// Reorder is negative, requests are passed on as they come. Requests that are held back take
+	// at most 256 MiB.
 	Reorder time.Duration
 
-	// Progress, if set, is called while bytes are read, in the goroutine that
-	// iterates: with the bytes read so far (compressed, where they are) and
-	// their total, -1 when unknown.
+	// Progress, if not nil, is called while bytes are read, in the goroutine that iterates. done
+	// is the number of bytes read so far (compressed bytes, if compressed). total is their
+	// number in all, or -1 if unknown.
 	Progress func(done, total int64)
 }
 

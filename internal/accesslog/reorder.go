@@ -6,39 +6,38 @@ import (
 )
 
 const (
-	// defaultReorder is longer than most requests take: servers write a line when
-	// a request is done, and many of them stamp it with when it began.
+	// defaultReorder is longer than most requests take. Servers write a line when a request is
+	// done, and many stamp it with the time of its beginning.
 	defaultReorder = 10 * time.Second
 
-	// maxReordered bounds the memory of the requests that wait, in bytes.
+	// maxReordered bounds the memory of the requests that are held back, in bytes.
 	maxReordered = 256 << 20
 
-	// waitingSize is what a waiting request takes besides its text.
+	// waitingSize is the memory of a request that is held back, besides its text.
 	waitingSize = 128
 )
 
-// reorder holds requests back until none of an earlier time is to be expected,
-// and gives them in the order of time; equal times in the order in which they
-// came. A request that comes more than span behind the newest may find that later
-// ones are gone already; it is given as soon as it comes.
+// reorder holds requests back until no earlier one is to be expected, and returns them in the
+// order of time; equal times keep their order. A request that comes more than span behind the
+// newest is returned at once, perhaps after later ones.
 type reorder struct {
-	span int64 // nanoseconds of the log's own time
-	most int64 // bytes that the requests which wait may take
+	span int64 // span of the log's own time, in nanoseconds
+	most int64 // bytes that the requests held back may take
 
 	heap   waitingHeap // the earliest first
 	bytes  int64
-	number uint64 // of the newest request added
+	number uint64 // number of the newest request added
 
-	newest int64 // time of a request
-	due    int64 // requests of this time or before are passed on
-	given  int64 // latest time that was given
-	full   bool  // most was reached, and a request given before its time
+	newest int64 // time of the newest request
+	due    int64 // requests of this time or before are returned
+	given  int64 // latest time that was returned
+	full   bool  // most was exceeded, and a request returned early
 }
 
-// waiting is a request that waits for its turn.
+// waiting is a request that is held back.
 type waiting struct {
 	nanos  int64
-	number uint64 // orders equal times
+	number uint64 // orders requests of equal times
 	entry  Entry
 }
 
@@ -63,8 +62,8 @@ func newReorder(span time.Duration) *reorder {
 	return &reorder{span: int64(max(0, span)), most: maxReordered, newest: -1, due: -1, given: -1}
 }
 
-// add takes a request. late is how far it is behind the newest if one of a later
-// time was given before it, else 0.
+// add adds a request. If a later request has been returned, late is how far e is behind the
+// newest; otherwise it is 0.
 func (b *reorder) add(e Entry) (late time.Duration) {
 	nanos := e.Time.UnixNano()
 	if nanos < b.given {
@@ -78,20 +77,19 @@ func (b *reorder) add(e Entry) (late time.Duration) {
 	return late
 }
 
-// pass moves the time of a log that is being written while no line comes, so that
-// what it holds does not wait for the next request: that log's time is the wall
-// clock's. A log is taken for one that is being written if its newest request was
-// within span of the wall clock when the wait for a line began.
+// pass advances the time of a log that is being written up to the wall clock's while no line
+// comes. So held-back requests do not wait for the next line. A log counts as being written if
+// its newest request was within span of the wall clock when the wait for a line began.
 func (b *reorder) pass(began, now time.Time) {
 	if behind := began.UnixNano() - b.newest; max(behind, -behind) <= b.span {
 		b.due = max(b.due, now.UnixNano()-b.span)
 	}
 }
 
-// finish makes all that waits due.
+// finish makes all held-back requests due.
 func (b *reorder) finish() { b.due = b.newest }
 
-// next gives the earliest request that is due, or that there is no room for.
+// next returns the earliest request that is due, or for which there is no room.
 func (b *reorder) next() (e *Entry, ok bool) {
 	if len(b.heap) == 0 {
 		return nil, false
@@ -108,7 +106,7 @@ func (b *reorder) next() (e *Entry, ok bool) {
 	return &w.entry, true
 }
 
-// size is what the entry takes while it waits.
+// size returns the memory that the entry takes while it is held back.
 func (e *Entry) size() int64 {
 	return waitingSize + int64(len(e.Method)+len(e.Target)+len(e.Addr)+len(e.values))
 }

@@ -5,10 +5,10 @@ import (
 	"errors"
 )
 
-// What the parts of a request may be, in both formats.
+// Bounds of the parts of a request, in all formats.
 
 const (
-	maxMethod = 32  // the longest registered one has 17 letters
+	maxMethod = 32  // the longest registered method has 17 letters
 	maxAddr   = 255 // a host name has at most 253 characters
 )
 
@@ -33,8 +33,8 @@ func isMethod(b []byte) bool {
 	return true
 }
 
-// parseTarget gives path[?query] or "*". Of the absolute form, which clients
-// send to proxies, the path and the query are taken (RFC 9112, 3.2).
+// parseTarget returns path[?query] or "*". If b is an absolute URL, as clients send to proxies,
+// it returns the path and the query of the URL (RFC 9112, 3.2).
 func parseTarget(b []byte) ([]byte, error) {
 	if len(b) == 0 {
 		return nil, errNoTarget
@@ -72,7 +72,7 @@ func isScheme(b []byte) bool {
 	return len(b) > 0
 }
 
-// parseAddr gives no address for "-", which stands for an unknown one.
+// parseAddr returns nil for "-", which means unknown.
 func parseAddr(b []byte) ([]byte, error) {
 	switch {
 	case len(b) > maxAddr:
@@ -83,10 +83,10 @@ func parseAddr(b []byte) ([]byte, error) {
 	return b, nil
 }
 
-// parseBytes gives 0 for "-", as Apache writes a response without a body, and -1
-// for what is no number: a custom format has something else in its place.
+// parseBytes returns 0 for "-", which Apache writes for a response without a body. It returns -1
+// if b is no number, since custom formats have something else in that place.
 func parseBytes(b []byte) int64 {
-	const most = 18 // digits; more are no size
+	const most = 18 // digits; a longer number is no size
 	switch {
 	case string(b) == "-":
 		return 0
@@ -96,7 +96,7 @@ func parseBytes(b []byte) int64 {
 	return int64(digits(b))
 }
 
-// parseStatus gives 0 for "-", which stands for an unknown one.
+// parseStatus returns 0 for "-", which means unknown.
 func parseStatus(b []byte) (int, error) {
 	if string(b) == "-" {
 		return 0, nil

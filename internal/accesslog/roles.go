@@ -5,35 +5,35 @@ import (
 	"time"
 )
 
-// role is what a field of a log says of its request.
+// role is the meaning of a field of a log for its request.
 type role uint8
 
 const (
 	roleTime     role = iota
-	roleDate          // stands before the time, in a field of its own
+	roleDate          // date in a field of its own, which precedes the time
 	roleMethod        // GET
 	roleURI           // path[?query], or a URL
-	rolePath          // without the query
-	roleQuery         // without the question mark
+	rolePath          // path without the query
+	roleQuery         // query without the question mark
 	roleRequest       // GET /search?q=phone HTTP/1.1
 	roleCaller        // the client's address
-	roleStatus        // of the response
-	roleBytes         // of the response's body
-	roleDuration      // until the response was sent
+	roleStatus        // status of the response
+	roleBytes         // size of the response's body
+	roleDuration      // time until the response was sent
 	roles
 	noRole = roles
 )
 
 var roleNames = [roles]string{"time", "date", "method", "uri", "path", "query", "request", "caller", "status", "bytes", "duration"}
 
-// maxValues bounds the headers and cookies that are taken from a line.
+// maxValues bounds the headers and cookies that are read from a line.
 const maxValues = 64
 
-// texts are the fields of one line by their roles; nil where it has none. extra are the
-// headers and cookies that are wanted.
+// texts are the fields of one line by role, nil if missing. extra are the wanted headers and
+// cookies.
 type texts struct {
 	of    [roles][]byte
-	rank  [roles]uint8 // of the name under which it was found; lower is better
+	rank  [roles]uint8 // rank of the name of each field; lower is better
 	extra [][]byte
 }
 
@@ -46,11 +46,11 @@ func (t *texts) reset(values int) {
 	clear(t.extra)
 }
 
-// blank is added to the rank of a value that says nothing: another name may have one that
-// does.
+// blank is added to the rank of an empty value, since another name may have a better one.
 const blank = 0x80
 
-// set gives a role a value. A better name of it takes precedence, then the last value.
+// set sets the value of a role. A better name takes precedence; among equals, the last value
+// does.
 func (t *texts) set(r role, rank uint8, value []byte) {
 	switch string(value) {
 	case "", "-", `""`, `"-"`, "null":
@@ -61,12 +61,12 @@ func (t *texts) set(r role, rank uint8, value []byte) {
 	}
 }
 
-// complete reports whether a time and a request are there.
+// complete reports whether there are a time and a request.
 func (t *texts) complete() bool {
 	return t.of[roleTime] != nil && (t.of[roleRequest] != nil || t.of[roleMethod] != nil && (t.of[roleURI] != nil || t.of[rolePath] != nil))
 }
 
-// request makes a request of the fields' plain texts.
+// request sets r from the plain texts of the fields.
 func (t *texts) request(s *shape, r *request) error {
 	var err error
 	clock := t.of[roleTime]
@@ -108,7 +108,7 @@ func (t *texts) request(s *shape, r *request) error {
 	return nil
 }
 
-// target finds the method and the target: as they came, if the log has them so.
+// target sets the method and the target, if possible as the client sent them.
 func (t *texts) target(r *request) (err error) {
 	method, uri, path := t.of[roleMethod], t.of[roleURI], t.of[rolePath]
 	whole := t.of[roleRequest]
@@ -125,8 +125,8 @@ func (t *texts) target(r *request) (err error) {
 	return err
 }
 
-// withQuery joins a path and a query. Servers log the path unescaped, so what no target may
-// hold is escaped again.
+// withQuery joins a path and a query. Servers log the path unescaped, so characters that no
+// target may contain are escaped again.
 func (r *request) withQuery(path, query []byte) []byte {
 	from := len(r.text)
 	for _, c := range path {
@@ -142,14 +142,14 @@ func (r *request) withQuery(path, query []byte) []byte {
 	return r.text[from:]
 }
 
-// join puts two texts together.
+// join concatenates two texts with between in the middle.
 func (r *request) join(a []byte, between string, b []byte) []byte {
 	from := len(r.text)
 	r.text = append(append(append(r.text, a...), between...), b...)
 	return r.text[from:]
 }
 
-// firstHost is the first of some addresses with commas between them, without its port.
+// firstHost returns the first of the addresses in a comma-separated list, without its port.
 func firstHost(b []byte) []byte {
 	b, _, _ = bytes.Cut(b, []byte{','})
 	b = bytes.TrimSpace(b)
@@ -164,8 +164,8 @@ func firstHost(b []byte) []byte {
 	return b
 }
 
-// parseDuration reads a number of units, or a text such as "45.397µs". It gives 0, which is
-// unknown, for anything else.
+// parseDuration parses a number of units, or a text such as "45.397µs". It returns 0, which
+// means unknown, for anything else.
 func parseDuration(b []byte, unit time.Duration) time.Duration {
 	if n, ok := decimal(b, int64(unit)); ok {
 		return time.Duration(n)
@@ -176,7 +176,7 @@ func parseDuration(b []byte, unit time.Duration) time.Duration {
 	return 0
 }
 
-// decimal reads a number without sign or exponent, in so many parts of one.
+// decimal parses a number without sign or exponent, and returns it multiplied by unit.
 func decimal(b []byte, unit int64) (n int64, ok bool) {
 	const most = 1 << 62
 	whole, fraction, dotted := bytes.Cut(b, []byte{'.'})

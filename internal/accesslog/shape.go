@@ -7,27 +7,27 @@ import (
 	"time"
 )
 
-// shape is where the lines of one kind of log have what. It is immutable.
+// shape is the places of the fields in the lines of one kind of log. It is immutable.
 type shape struct {
-	root      *node         // of JSON objects
-	columns   []column      // of delimited lines
-	clock     clockFormat   // nil: any that is known
-	unit      time.Duration // of a duration without a unit
-	forwarded bool          // a caller may have a port, or callers before it
-	values    int           // headers and cookies that are wanted
+	root      *node         // root of the JSON object
+	columns   []column      // columns of delimited lines
+	clock     clockFormat   // format of the time; nil means any known format
+	unit      time.Duration // unit of a duration that has none
+	forwarded bool          // a caller may have a port, or be preceded by other callers
+	values    int           // number of wanted headers and cookies
 }
 
-// node is what is wanted of the members of an object.
+// node describes a member of an object that is read.
 type node struct {
 	members map[string]*node
-	role    role // noRole: it says nothing of the request
+	role    role // noRole if it has no meaning for the request
 	rank    uint8
-	value   int      // number of a header or cookie that is wanted, else -1
-	cookies []cookie // of a Cookie header
+	value   int      // number of a wanted header or cookie, or -1
+	cookies []cookie // wanted cookies of a Cookie header
 	sign    bool     // only logs of this shape have it
 }
 
-// cookie is one that is wanted, and its number.
+// cookie is a wanted cookie and its number.
 type cookie struct {
 	name  string
 	value int
@@ -35,7 +35,7 @@ type cookie struct {
 
 func newNode() *node { return &node{role: noRole, value: -1} }
 
-// child returns the node at a path, and makes it if there is none.
+// child returns the node at a path, creating it if there is none.
 func (n *node) child(path ...string) *node {
 	for _, name := range path {
 		if n.members == nil {
@@ -58,7 +58,7 @@ var (
 	errString = errors.New("method, uri or the caller's address is not a string")
 )
 
-// decodeJSON reads an object. signed reports whether it has a member that is peculiar to this
+// decodeJSON decodes an object. signed reports whether it has a member that is peculiar to this
 // shape.
 func (s *shape) decodeJSON(line []byte, t *texts, r *request) (signed bool, err error) {
 	t.reset(s.values)
@@ -93,10 +93,10 @@ func (s *shape) decodeJSON(line []byte, t *texts, r *request) (signed bool, err 
 	return signed, t.request(s, r)
 }
 
-// isText are the roles of which a value is a string.
+// isText are the roles whose values must be strings.
 var isText = [roles]bool{roleMethod: true, roleURI: true, rolePath: true, roleQuery: true, roleRequest: true, roleCaller: true}
 
-// object reads what is wanted of the object that scan is at.
+// object reads the wanted members of the object at scan.
 func (s *shape) object(scan *scanner, n *node, depth int, t *texts, r *request) (signed bool) {
 	scan.object(depth, func(name []byte) {
 		member := n.members[string(r.unquote(name))]
@@ -114,7 +114,7 @@ func (s *shape) object(scan *scanner, n *node, depth int, t *texts, r *request) 
 		if value == nil {
 			return
 		}
-		if value[0] == '[' && member.role == noRole { // headers are arrays in some
+		if value[0] == '[' && member.role == noRole { // some servers log headers as arrays
 			if value = firstElement(value); value == nil {
 				return
 			}
@@ -136,15 +136,14 @@ func (s *shape) object(scan *scanner, n *node, depth int, t *texts, r *request) 
 	return signed
 }
 
-// setExtra takes a header or a cookie. Servers write "-" or nothing for one that is not
-// there.
+// setExtra sets a header or a cookie. Servers write "-" or nothing for a missing one.
 func (t *texts) setExtra(number int, text []byte) {
 	if len(text) > 0 && string(text) != "-" {
 		t.extra[number] = text
 	}
 }
 
-// setCookies takes the cookies that are wanted from a Cookie header.
+// setCookies sets the wanted cookies of a Cookie header.
 func (t *texts) setCookies(wanted []cookie, header []byte) {
 	for len(header) > 0 {
 		var pair []byte
@@ -158,7 +157,7 @@ func (t *texts) setCookies(wanted []cookie, header []byte) {
 	}
 }
 
-// firstElement returns the first element of a valid array, nil if it is empty.
+// firstElement returns the first element of a valid array, or nil if it is empty.
 func firstElement(array []byte) []byte {
 	scan := scanner{text: array, at: 1}
 	if scan.space(); scan.peek() == ']' {
@@ -167,7 +166,7 @@ func firstElement(array []byte) []byte {
 	return scan.value(0)
 }
 
-// unquote gives the text of a JSON string; another value stays as it is.
+// unquote returns the text of a JSON string. Other values are returned unchanged.
 func (r *request) unquote(value []byte) []byte {
 	if value[0] != '"' {
 		return value

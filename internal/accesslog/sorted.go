@@ -9,34 +9,33 @@ import (
 	"time"
 )
 
-// blockSize is how much text shares one allocation. A block also holds the
-// longest line there is.
+// blockSize is the size of the allocations that texts share. A block has room for the longest
+// line.
 const blockSize = 4 * maxLine
 
-// pageSize is how many records are added in one piece. They are put together
-// once, to be sorted: a slice that grows would leave several times its size to
-// the garbage collector.
+// pageSize is the number of records in one allocation. Records are joined once, to be sorted: a
+// slice that grows would leave several times its size to the garbage collector.
 const pageSize = 1 << 14
 
-// sorted keeps requests in memory, 32 bytes and their text each, and gives them
-// in the order of time.
+// sorted keeps requests in memory, 32 bytes and their text each, and yields them in the order of
+// time.
 type sorted struct {
-	pages  [][]record // all but the last are full
-	blocks []string   // full ones
+	pages  [][]record // all but the last page are full
+	blocks []string   // full blocks
 	block  strings.Builder
 }
 
 type record struct {
 	nanos  int64
 	bytes  int64
-	at     uint64 // number of the block and offset in it, 32 bits each: rises with each add
-	target uint32 // bytes of text: the method, the address, then the target
-	status uint16 // and hasMore, if the duration and the values follow the target
+	at     uint64 // number of the block and offset in it, 32 bits each; increases with each add
+	target uint32 // bytes of the target in the text, which is the method, the address, then the target
+	status uint16 // status, with hasMore if the duration and the values follow the target
 	method uint8
 	addr   uint8
 }
 
-// hasMore is above all statuses.
+// hasMore is a bit above all statuses.
 const hasMore = 1 << 15
 
 func (s *sorted) add(r *request) {
@@ -50,7 +49,7 @@ func (s *sorted) add(r *request) {
 	size := len(r.method) + len(r.addr) + len(r.target) + len(extra) + len(r.values)
 	if s.block.Cap() == 0 || s.block.Len()+size > blockSize {
 		s.seal()
-		s.block.Grow(blockSize) // so that it is never moved
+		s.block.Grow(blockSize) // so that it never moves
 	}
 	if n := len(s.pages); n == 0 || len(s.pages[n-1]) == pageSize {
 		s.pages = append(s.pages, make([]record, 0, pageSize))
@@ -79,8 +78,8 @@ func (s *sorted) seal() {
 	}
 }
 
-// entries sorts, then yields. Equal times keep the order in which they were
-// added, because the place of the text tells it; so the fast sort will do.
+// entries sorts the requests and yields them. Equal times keep the order in which they were
+// added, since at breaks ties. So the sort need not be stable, and the faster one is used.
 func (s *sorted) entries() iter.Seq[Entry] {
 	s.seal()
 	records := slices.Concat(s.pages...)
@@ -113,7 +112,7 @@ func (s *sorted) entries() iter.Seq[Entry] {
 	}
 }
 
-// cutUvarint reads the number that s begins with.
+// cutUvarint decodes the number at the beginning of s.
 func cutUvarint(s string) (n uint64, rest string) {
 	for i, shift := 0, 0; ; i, shift = i+1, shift+7 {
 		n |= uint64(s[i]&0x7f) << shift

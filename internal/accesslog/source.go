@@ -15,12 +15,12 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// source is one log to read.
+// source is one log to be read.
 type source struct {
-	name  string                      // for people
-	stdin io.Reader                   // nil: the file called name
-	idle  func(began time.Time) error // if not nil, called from time to time while a Read waits
-	size  int64                       // bytes as they are stored, -1: unknown
+	name  string                      // name for messages
+	stdin io.Reader                   // nil for the file called name
+	idle  func(began time.Time) error // called from time to time while a Read waits, if not nil
+	size  int64                       // stored size in bytes; -1 if unknown
 }
 
 func newSource(name string, stdin io.Reader) (source, error) {
@@ -49,7 +49,7 @@ func newSource(name string, stdin io.Reader) (source, error) {
 	return source{name: name, size: info.Size()}, f.Close()
 }
 
-// input is the plain text of an open source.
+// input is the decompressed text of an open source.
 type input struct {
 	io.Reader
 	packed string // gzip, zstd, or empty
@@ -62,7 +62,7 @@ func (in *input) Close() {
 	}
 }
 
-// explain says what a read error may mean.
+// explain adds the likely cause of a read error.
 func (in *input) explain(err error) error {
 	switch {
 	case in.packed == "":
@@ -73,8 +73,8 @@ func (in *input) explain(err error) error {
 	return fmt.Errorf("the %s data cannot be unpacked: %w", in.packed, err)
 }
 
-// open reads the first bytes and decides by them whether the source is compressed.
-// Several gzip members or zstd frames in a row are read as one.
+// open opens the source and detects by its first bytes whether it is compressed. Several gzip
+// members or zstd frames in a row are read as one.
 func (s source) open(ctx context.Context, advance func(int)) (*input, error) {
 	in := &input{}
 	reader := s.stdin
@@ -83,7 +83,7 @@ func (s source) open(ctx context.Context, advance func(int)) (*input, error) {
 		if err != nil {
 			return nil, err
 		}
-		in.close = append(in.close, func() { f.Close() }) // only read: nothing can be lost
+		in.close = append(in.close, func() { f.Close() }) // only read, so nothing can be lost
 		reader = f
 	}
 	stored := bufio.NewReader(NewReads(ctx, reader, advance, s.idle))
@@ -116,8 +116,8 @@ func (s source) open(ctx context.Context, advance func(int)) (*input, error) {
 	return in, nil
 }
 
-// isZstd knows a frame, and the skippable frame that pzstd begins with
-// (RFC 8878, 3.1).
+// isZstd reports whether magic begins a zstd frame, or the skippable frame that pzstd writes
+// first (RFC 8878, 3.1).
 func isZstd(magic []byte) bool {
 	if len(magic) < 4 {
 		return false
@@ -132,8 +132,8 @@ type reads struct {
 	advance func(int)
 	idle    func(began time.Time) error
 	buf     []byte
-	rest    []byte // of buf, not yet given
-	err     error  // after rest
+	rest    []byte // part of buf that was not returned yet
+	err     error  // error after rest
 	done    chan readResult
 }
 
@@ -142,11 +142,12 @@ type readResult struct {
 	err error
 }
 
-// NewReads returns a reader whose Read ends with ctx, though a Read of a pipe or a terminal cannot
-// be interrupted: that of in continues in a goroutine of its own, and is left behind if ctx ends
-// first. While ctx lasts, no goroutine outlives the Read that started it. advance is called with the
-// number of bytes that a Read of in returned, and idle each 100 ms while it waits, with the time at
-// which the wait began; an error of idle ends the Read. Either may be nil.
+// NewReads returns a reader of in whose Read ends with ctx. A Read of a pipe or a terminal
+// cannot be interrupted, so each Read of in runs in a goroutine of its own, which is left behind
+// if ctx ends first. While ctx lasts, no goroutine outlives the Read that started it. advance is
+// called with the number of bytes of each Read of in. idle is called every 100 ms while a Read
+// waits, with the time at which the wait began; an error of idle ends the Read. Either may be
+// nil.
 func NewReads(ctx context.Context, in io.Reader, advance func(n int), idle func(began time.Time) error) io.Reader {
 	if advance == nil {
 		advance = func(int) {}
@@ -154,14 +155,14 @@ func NewReads(ctx context.Context, in io.Reader, advance func(n int), idle func(
 	return &reads{
 		ctx: ctx, in: in, advance: advance, idle: idle,
 		buf:  make([]byte, 256<<10),
-		done: make(chan readResult, 1), // a Read left behind can still end
+		done: make(chan readResult, 1), // lets a Read that was left behind end
 	}
 }
 
-// idleEvery is the pace at which idle is called.
+// idleEvery is the interval at which idle is called.
 const idleEvery = 100 * time.Millisecond
 
-// wait waits for the Read, and returns the error that comes after rest.
+// wait waits for the Read of in, and returns the error that comes after rest.
 func (r *reads) wait() error {
 	var tick <-chan time.Time
 	began := time.Now()

@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// jsonShape returns the shape of a server's JSON lines, with the headers and cookies that are
-// wanted.
+// jsonShape returns the shape of a server's JSON lines, with the wanted headers and cookies.
 func (d *description) jsonShape(values []string) *shape {
 	s := &shape{root: newNode(), unit: d.unit, values: len(values), forwarded: d.forwarded}
 	ranks := [roles + 1]uint8{}
@@ -21,7 +20,7 @@ func (d *description) jsonShape(values []string) *shape {
 					n.role, n.rank = field.role, ranks[field.role]
 				}
 			}
-			if d.format != JSON || field.role != roleBytes { // of the two names the last counts
+			if d.format != JSON || field.role != roleBytes { // for JSON, both names of bytes have the same rank, so the last counts
 				ranks[field.role]++
 			}
 		}
@@ -56,8 +55,8 @@ func (d *description) textShape(values []string) *shape {
 	return s
 }
 
-// spell returns the paths of a name by patterns with spaces between. The steps of a path have dots
-// between.
+// spell returns the paths of a name by patterns, which are separated by spaces. The steps of a
+// path are separated by dots.
 func spell(patterns, name string) (paths [][]string) {
 	dashed := strings.ReplaceAll(name, "_", "-")
 	words := strings.NewReplacer(

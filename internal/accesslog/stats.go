@@ -9,45 +9,45 @@ import (
 	"unicode/utf8"
 )
 
-// Stats counts lines. Blank ones are neither good nor bad.
+// Stats counts lines. Blank lines are neither good nor bad.
 type Stats struct {
 	Good, Bad int64
-	BadLines  []BadLine // the first keptBad, over all files
+	BadLines  []BadLine // the first keptBad over all files
 	Disorder  Disorder
 }
 
-// Disorder describes requests that were not passed on in the order of time, because
-// they came later than [Options.Reorder] allows. Files have none: they are sorted.
+// Disorder describes requests that were not passed on in the order of time because they came
+// later than [Options.Reorder] allows. Files have none, since they are sorted.
 type Disorder struct {
-	Late int64         // requests
-	By   time.Duration // how far the latest of them was behind the newest request
+	Late int64         // number of late requests
+	By   time.Duration // greatest delay of one of them behind the newest request
 	Full bool          // the held-back requests had reached their bound of memory
 }
 
 // BadLine is a line that is not a request.
 type BadLine struct {
-	File    string // as it was named, or "standard input"
-	Line    int64  // the first is 1
+	File    string // name of the file, or "standard input"
+	Line    int64  // number of the line, from 1
 	Reason  string
-	Excerpt string // its beginning, at most 120 characters, what cannot be printed escaped
+	Excerpt string // beginning of the line, at most 120 characters, with unprintable ones escaped
 }
 
 func newBadLine(file string, line int64, reason error, text []byte) BadLine {
 	return BadLine{File: file, Line: line, Reason: reason.Error(), Excerpt: excerpt(text)}
 }
 
-// tally counts for Stats. It is safe for concurrent use.
+// tally collects the counts for Stats. It is safe for concurrent use.
 type tally struct {
 	good, bad atomic.Int64
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	lines    []BadLine
 	disorder Disorder
 }
 
 func (t *tally) addGood() { t.good.Add(1) }
 
-// addBad counts a bad line and, while there is room, keeps it.
+// addBad counts a bad line, and keeps it while there is room.
 func (t *tally) addBad(file string, line int64, reason error, text []byte) {
 	t.bad.Add(1)
 	t.mu.Lock()
@@ -72,12 +72,13 @@ func (t *tally) stats() Stats {
 	return Stats{Good: t.good.Load(), Bad: t.bad.Load(), BadLines: slices.Clone(t.lines), Disorder: t.disorder}
 }
 
-// keptBad is how many bad lines are shown.
+// keptBad is the number of bad lines that are shown.
 const keptBad = 5
 
 const maxExcerpt = 120
 
-// excerpt is safe to print on a terminal: a log holds whatever clients sent.
+// excerpt returns the beginning of a line, safe to print on a terminal: a log contains whatever
+// clients sent.
 func excerpt(text []byte) string {
 	var out []byte
 	for chars := 0; len(text) > 0; {

@@ -15,14 +15,14 @@ type Conn struct {
 	Reserved bool      // accepted beyond Config.Max
 	raw      net.Conn  // below TLS
 	limiter  *Limiter  // counts the connection
-	peer     base.Peer // at the other end
-	number   uint64    // in the order of acceptance
+	peer     base.Peer // peer at the other end
+	number   uint64    // number in the order of acceptance
 
 	failed atomic.Bool // the TLS handshake failed, and is counted
 
 	// limiter.mu guards the rest.
 	used  bool
-	since time.Time // when the connection was accepted, or was last used
+	since time.Time // time at which the connection was accepted or last used
 }
 
 func newConn(l *Limiter, raw net.Conn) *Conn {
@@ -33,8 +33,8 @@ func newConn(l *Limiter, raw net.Conn) *Conn {
 	return c
 }
 
-// SetUsed records that the connection is in use, as while a request is served, or is idle. A
-// connection is idle until the first call.
+// SetUsed records whether the connection is in use, for example while a request is served, or
+// idle. A connection is idle until the first call.
 func (c *Conn) SetUsed(used bool) {
 	c.limiter.mu.Lock()
 	defer c.limiter.mu.Unlock()
@@ -64,8 +64,8 @@ func (c *Conn) Close() error {
 	return err
 }
 
-// Abort closes the connection without a word to the peer, even if a write is blocked. Its reader
-// returns, and closes it. A nil Conn is ignored.
+// Abort closes the connection without notice to the peer, even if a write is blocked. Its reader
+// then returns and calls Close. A nil Conn is ignored.
 func (c *Conn) Abort() {
 	if c != nil {
 		_ = c.raw.Close()

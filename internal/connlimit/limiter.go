@@ -2,12 +2,12 @@
 // others, however many connections it opens and whatever it sends on them.
 //
 //	limiter.go   which connections are accepted, and which are closed for a new one
-//	listener.go  accepting, also when the process has no file descriptor left
+//	listener.go  accepting connections, even if the process has no file descriptor left
 //	conn.go      one connection: idle or in use, plain or TLS
 //
-// golang.org/x/net/netutil.LimitListener was weighed: it delays Accept at the maximum, so one peer
-// that opens connections and sends nothing locks out all others. github.com/soheilhy/cmux and
-// others choose by protocol, and bound nothing.
+// golang.org/x/net/netutil.LimitListener was considered. It delays Accept at the maximum, so one
+// peer that opens connections and sends nothing locks out all others. github.com/soheilhy/cmux
+// and others choose by protocol, and bound nothing.
 package connlimit
 
 import (
@@ -28,9 +28,9 @@ import (
 
 // Config configures a [Limiter]. The zero value accepts all connections.
 type Config struct {
-	// Max is the maximum number of open connections. Zero means no limit. At the maximum, the
-	// connection that has been idle longest is closed for a new one. It is one of the peer that
-	// has most connections.
+	// Max is the maximum number of open connections. Zero means no limit. At the maximum, a new
+	// connection displaces the one that has been idle longest, of the peer with the most
+	// connections.
 	Max int
 	// Reserve is the number of connections that are accepted beyond Max while no connection can
 	// be closed, and, one at a time, while the process has no file descriptor. Their
@@ -50,7 +50,7 @@ type Config struct {
 // Stats are the counters of a [Limiter] since it was created.
 type Stats struct {
 	Connections int64 // open now
-	Used        int64 // of Connections: in use
+	Used        int64 // connections in use
 	Spares      int64 // file descriptors kept for a time when there are none
 	Displaced   int64 // closed to make room for a new one
 	Full        int64 // closed on accept: at the maximum, with no connection to displace
@@ -97,12 +97,12 @@ func (l *Limiter) Stats() Stats {
 	return s
 }
 
-// HandshakeFailed counts and logs the failure of a TLS handshake. It ignores errors by which the
+// HandshakeFailed counts and logs a failed TLS handshake. It ignores errors that mean that the
 // peer or the server closed the connection.
 func (l *Limiter) HandshakeFailed(from net.Addr, err error) {
 	for _, end := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, net.ErrClosed} {
 		if errors.Is(err, end) {
-			return // as after a port check
+			return // for example after a port check
 		}
 	}
 	l.mu.Lock()
@@ -126,8 +126,8 @@ func (l *Limiter) allows(from net.Addr) bool {
 	return false
 }
 
-// admit counts a connection and returns it wrapped, or returns nil if it is not admitted. onSpare
-// reports that it has the descriptor of a spare.
+// admit counts a connection and returns it wrapped, or nil if it is not admitted. onSpare
+// reports whether it has the descriptor of a spare.
 func (l *Limiter) admit(raw net.Conn, onSpare bool) *Conn {
 	if from := raw.RemoteAddr(); !l.allows(from) {
 		l.mu.Lock()
@@ -158,8 +158,8 @@ func (l *Limiter) admit(raw net.Conn, onSpare bool) *Conn {
 	return c
 }
 
-// displace removes a connection for one of newcomer and returns it, or nil if there is none. The
-// caller holds mu, and closes the connection.
+// displace removes a connection to make room for newcomer and returns it, or nil if there is
+// none. The caller holds mu, and closes the connection.
 func (l *Limiter) displace(newcomer base.Peer) *Conn {
 	places := make(base.PeerPlaces)
 	for c := range l.open {
@@ -185,8 +185,8 @@ func (l *Limiter) displace(newcomer base.Peer) *Conn {
 	return chosen
 }
 
-// idlest returns the connection that has been idle longest of those that may be closed, or nil.
-// The caller holds mu.
+// idlest returns the connection that has been idle longest among those for which may returns
+// true, or nil. The caller holds mu.
 func (l *Limiter) idlest(may func(*Conn) bool) (idlest *Conn) {
 	for c := range l.open {
 		if c.used || idlest != nil && (c.since.After(idlest.since) || c.since.Equal(idlest.since) && c.number > idlest.number) {

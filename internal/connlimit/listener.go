@@ -9,9 +9,9 @@ import (
 	"github.com/hotparam/hotparam/internal/base"
 )
 
-// Listener returns a listener of l's connections, which are of type *[Conn]. It closes connections
-// that are not admitted. It does not delay Accept instead: connections would stay in the kernel's
-// queue, where a peer takes them for open and waits for answers.
+// Listener returns a listener of l's connections, which are of type *[Conn]. It closes
+// connections that are not admitted. Delaying Accept was rejected: the connections would stay in
+// the kernel's queue, where a peer takes them for open and waits for answers.
 func (l *Limiter) Listener(inner net.Listener) net.Listener {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -67,10 +67,11 @@ func (l *listener) Close() error {
 	return l.Listener.Close()
 }
 
-// maxSpares is the number of descriptors kept for Config.Reserve: as many health checks at once.
+// maxSpares is the number of descriptors kept for Config.Reserve. It allows as many health
+// checks at once.
 const maxSpares = 4
 
-// keepSpares opens the spare descriptors that are missing. Fewer are enough. The caller holds mu.
+// keepSpares opens missing spare descriptors, as far as possible. The caller holds mu.
 func (l *Limiter) keepSpares() {
 	for l.listeners > 0 && len(l.spares) < min(maxSpares, l.config.Reserve) {
 		f, err := os.Open(os.DevNull)
@@ -88,11 +89,12 @@ func (l *Limiter) freeSpare() {
 	l.spares = l.spares[:last]
 }
 
-// justCame is the age up to which an idle connection is kept when descriptors are short: Accept
-// then fails before anyone has connected, and the last one that did would have to go at once.
+// justCame is the age up to which an idle connection is kept when descriptors are short. Accept
+// then fails before anyone has connected, and the newest connection would be closed at once.
 const justCame = time.Second
 
-// freeDescriptor closes an idle connection, or else a spare, and reports whether there was one.
+// freeDescriptor closes an idle connection, or else a spare. It reports whether it closed one,
+// and whether that was a spare.
 func (l *Limiter) freeDescriptor() (freed, spare bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,13 +1,12 @@
-// Package filewatch reports when the contents of a file have changed, however that came
-// about: the file was written in place, replaced by a rename as editors do, removed and
-// created again, or is behind a symbolic link that was switched, as Kubernetes does when a
-// ConfigMap changes.
+// Package filewatch reports changes of the contents of a file, however they are made. The file
+// may be written in place, replaced by a rename as editors do, or removed and created again. It
+// may be behind a symbolic link that is switched, as Kubernetes does when a ConfigMap changes.
 //
-// It polls. github.com/fsnotify/fsnotify was weighed: its notifications do not exist on network
-// file systems and FUSE, an atomic ConfigMap shows as the deletion of the file, and a watch would be
-// needed for every directory that a symbolic link leads through. It would come on top of reading and
-// comparing, and save one read of a small file each 250 ms (see BenchmarkRead). Polling is not in
-// fsnotify yet.
+// It polls. github.com/fsnotify/fsnotify was considered. Its notifications do not exist on
+// network file systems and FUSE, an atomic ConfigMap shows as the deletion of the file, and
+// every directory that a symbolic link leads through would need a watch. It would add to reading
+// and comparing, and save one read of a small file each 250 ms (see BenchmarkRead). fsnotify
+// does not support polling yet.
 package filewatch
 
 import (
@@ -24,25 +23,25 @@ type Config struct {
 	Path string
 	// Known is the contents of the file as the caller last read it.
 	Known []byte
-	// MaxSize bounds how much of the file is read, in bytes. Data for OnChange that is
-	// longer by one byte is the beginning of a file that is too large. Zero means 1 MiB.
+	// MaxSize bounds how much of the file is read, in bytes. If the file is larger, OnChange
+	// receives its beginning, one byte longer than MaxSize. Zero means 1 MiB.
 	MaxSize int64
 	// Every is the interval at which the file is read. The default is 250 ms.
 	Every time.Duration
-	// OnChange receives contents that differ from those that were last known, once they
-	// have been the same for two reads. So it does not receive a file of which the second
-	// half follows within Every. It may keep data.
+	// OnChange receives contents that differ from the last known contents, once two reads in a
+	// row have returned them. So it does not receive half a file whose second half follows
+	// within Every. It may keep data.
 	OnChange func(data []byte)
-	// OnAccess is called with an error when the file cannot be read for two reads, and
-	// with nil when it can be read again. A nil OnAccess disables it.
+	// OnAccess is called with an error when two reads in a row have failed, and with nil when
+	// the file can be read again. A nil OnAccess disables it.
 	OnAccess func(err error)
 }
 
 // defaultEvery is the default of Config.Every. A change is reported within twice that.
 const defaultEvery = 250 * time.Millisecond
 
-// Run watches the file until ctx ends. It starts no goroutine, and calls the functions of c
-// from its own. The file and its directory need not exist.
+// Run watches the file until ctx ends. It starts no goroutine, and calls the functions of c from
+// the caller's. The file and its directory need not exist.
 func Run(ctx context.Context, c Config) {
 	if c.Every == 0 {
 		c.Every = defaultEvery
@@ -70,10 +69,10 @@ func Run(ctx context.Context, c Config) {
 type watch struct {
 	Config
 	known    []byte
-	latest   bytes.Buffer // what was read last
-	previous []byte       // what was read before that, if it differed from known
+	latest   bytes.Buffer // contents of the last read
+	previous []byte       // contents of the read before, if they differed from known
 	differs  bool         // previous is set
-	failures int          // reads that failed in a row
+	failures int          // failed reads in a row
 }
 
 // look reads the file once.

@@ -16,18 +16,18 @@ import (
 type file struct {
 	os      *os.File
 	info    fs.FileInfo // identifies the file
-	offset  int64       // up to which it was read
-	size    int64       // when it was last read
-	partial []byte      // the beginning of an incomplete line
-	long    bool        // the rest of a line that is too long is being skipped
+	offset  int64       // end of the bytes that were read
+	size    int64       // size at the last read
+	partial []byte      // beginning of an incomplete line
+	long    bool        // the rest of a line that is too long is to be skipped
 	decoder *accesslog.LineDecoder
-	options accesslog.Options // of the decoder
-	grew    time.Time         // when it last grew
+	options accesslog.Options // options of the decoder
+	grew    time.Time         // time of its last growth
 }
 
 // openFile opens the file at path, at its beginning.
 func openFile(path string, now time.Time, options accesslog.Options) (*file, error) {
-	// A pipe would block until somebody writes to it.
+	// Opening a pipe would block until a process writes to it.
 	if info, err := os.Stat(path); err != nil {
 		return nil, err
 	} else if !info.Mode().IsRegular() {
@@ -48,8 +48,8 @@ func openFile(path string, now time.Time, options accesslog.Options) (*file, err
 	return &file{os: o, info: info, decoder: decoder, options: options, grew: now}, nil
 }
 
-// skipToEnd seeks to the end of the file. It reads the names of the columns first, and if the last
-// line is incomplete it skips the rest of that line.
+// skipToEnd seeks to the end of the file. If the decoder needs a heading, it reads that first.
+// If the last line is incomplete, its rest will be skipped.
 func (f *file) skipToEnd() error {
 	if f.decoder.NeedsHeading() {
 		if err := f.readHeading(); err != nil {
@@ -87,9 +87,9 @@ func (f *file) readHeading() error {
 	return nil
 }
 
-// read reads up to len(room) more bytes of the file and calls line with each complete line. It
-// reports whether there may be more, and whether the file was truncated, in which case it is read
-// from its beginning.
+// read reads up to len(room) more bytes of the file and calls line with each complete line. more
+// reports whether there may be more bytes. truncated reports whether the file was truncated;
+// then it is read from its beginning.
 func (f *file) read(room []byte, now time.Time, line func([]byte)) (more, truncated bool, err error) {
 	info, err := f.os.Stat()
 	if err != nil {
@@ -135,15 +135,15 @@ func (f *file) cut(data []byte, line func([]byte)) {
 		return
 	}
 	if f.partial = append(f.partial, data...); len(f.partial) > accesslog.MaxLine {
-		line(f.partial) // too long, and so reported as bad
+		line(f.partial) // too long, so each reports it as bad
 		f.partial, f.long = nil, true
 	}
 }
 
-// close closes the file. A last line without a line end counts as a line.
+// close closes the file. An incomplete last line counts as a line.
 func (f *file) close(line func([]byte)) {
 	if len(f.partial) > 0 {
 		line(f.partial)
 	}
-	_ = f.os.Close() // it was only read: nothing can be lost
+	_ = f.os.Close() // only read, so nothing can be lost
 }

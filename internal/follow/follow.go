@@ -30,7 +30,7 @@ type Config struct {
 	// Logs are the paths of the logs. A single "-" means Stdin.
 	Logs  []string
 	Stdin io.Reader
-	// Format and Fields say how lines are written; see [accesslog.Options].
+	// Format and Fields describe the lines; see [accesslog.Options].
 	Format accesslog.Format
 	Fields *accesslog.Fields
 	// FromStart also counts what the logs already hold, as far back as a window reaches.
@@ -44,8 +44,8 @@ type Config struct {
 type Follower struct {
 	config    Config
 	log       *slog.Logger
-	rules     *rules.Rules // as they were at the start
-	data      []byte       // of the file then
+	rules     *rules.Rules // rules at the start
+	data      []byte       // contents of the file at the start
 	inForce   rulesState
 	values    []string
 	transport hotparam.Transport
@@ -104,7 +104,7 @@ func (f *Follower) build(file *config.File) (err error) {
 	if err != nil {
 		return err
 	}
-	// Without a budget nothing is held back, so that counts can be of any time.
+	// A collector without a budget holds nothing back, so that counts can have any time.
 	if f.counts, err = collector.New(collector.Config{Sink: f.transport.Sink, Rules: f.rules, Budget: -1, Log: f.log}); err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func (f *Follower) count(e *accesslog.Entry) {
 	f.requests.count(e)
 }
 
-// lifeOf returns the age up to which a count is of use.
+// lifeOf returns the age up to which a count can matter.
 func lifeOf(rules *rules.Rules) time.Duration {
 	return decode.Lookback(rules) + decode.DefaultLag + decode.DefaultGrace
 }
@@ -168,15 +168,15 @@ func (f *Follower) openLogs() error {
 func (f *Follower) Close() error {
 	for _, t := range f.tails {
 		for _, file := range t.files {
-			_ = file.os.Close() // only read: nothing can be lost
+			_ = file.os.Close() // only read, so nothing can be lost
 		}
 		t.files = nil
 	}
 	return f.counts.Close()
 }
 
-// Run follows the logs until ctx ends, or standard input does. It then sends the remaining counts
-// and returns the error of that, if any.
+// Run follows the logs until ctx ends, or standard input does. It then sends the remaining
+// counts and returns the error of sending them, if any.
 func (f *Follower) Run(ctx context.Context) error {
 	watching, stop := context.WithCancel(ctx)
 	watched := make(chan struct{})
@@ -198,7 +198,7 @@ func (f *Follower) Run(ctx context.Context) error {
 	for _, t := range f.tails {
 		t.close(f.slots.add)
 	}
-	f.slots.flush(last, time.Now()) // the rest
+	f.slots.flush(last, time.Now()) // send the rest
 	return f.counts.Close()
 }
 
@@ -208,7 +208,7 @@ func (f *Follower) followFiles(ctx context.Context) {
 	ticker := time.NewTicker(base.FlushInterval)
 	defer ticker.Stop()
 	for {
-		ended := ctx.Err() != nil // what was written before the end is still read
+		ended := ctx.Err() != nil // lines written before the end are still read
 		now, more := time.Now(), false
 		for _, t := range f.tails {
 			if t.poll(room, now, f.slots.add) {
@@ -233,7 +233,7 @@ func (f *Follower) followFiles(ctx context.Context) {
 	}
 }
 
-// Check returns an error, with what to do about it, if counts do not arrive.
+// Check returns an error that says what to do if counts do not arrive.
 func (f *Follower) Check(ctx context.Context) error {
 	if f.transport.Check == nil {
 		return nil

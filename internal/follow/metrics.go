@@ -5,13 +5,13 @@ import (
 	"github.com/hotparam/hotparam/internal/status"
 )
 
-// Collect gives the follower's metrics.
+// Collect adds the follower's metrics to s.
 func (f *Follower) Collect(s figure.Samples) {
 	figure.Collect(s, Figures, f.Stats())
 	figure.Collect(s, status.RulesFigures, f.Rules())
 }
 
-// Figures are of the logs that are followed.
+// Figures are the metrics of the followed logs.
 var Figures = []figure.Figure[Stats]{
 	figure.Counter("follow_lines_total", "Lines that were read.",
 		func(s *Stats) int64 { return s.Lines }),

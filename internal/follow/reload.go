@@ -10,7 +10,7 @@ import (
 	"github.com/hotparam/hotparam/internal/status"
 )
 
-// rulesState has the rules' stats. It is locked while rules are replaced.
+// rulesState holds the statistics of the rules. It is locked while rules are replaced.
 type rulesState struct {
 	sync.Mutex
 	stats status.RulesFile
@@ -23,9 +23,9 @@ func (f *Follower) Rules() status.RulesFile {
 	return f.inForce.stats
 }
 
-// Reload reads the file again and puts its rules in force. If it cannot use them, it logs why and
-// keeps the present ones. A change of the file is noticed without a call of Reload. It is safe for
-// concurrent use.
+// Reload reads the file again and puts its rules in force. If it cannot use them, it logs why
+// and keeps the present rules. Changes of the file are also noticed without a call of Reload. It
+// is safe for concurrent use.
 func (f *Follower) Reload() {
 	data, err := config.Read(f.config.Path)
 	if err != nil {
@@ -37,7 +37,7 @@ func (f *Follower) Reload() {
 	f.putInForce(data)
 }
 
-// putInForce puts the rules of a file in force, while requests are counted.
+// putInForce puts the rules of a file in force while requests are counted.
 func (f *Follower) putInForce(data []byte) {
 	f.inForce.Lock()
 	defer f.inForce.Unlock()

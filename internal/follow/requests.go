@@ -10,11 +10,11 @@ import (
 	"github.com/hotparam/hotparam/middleware"
 )
 
-// requests makes requests of entries and counts them.
+// requests turns entries into requests and counts them.
 type requests struct {
 	guard  *middleware.Guard
 	values *replay.LogValues
-	clean  bool // paths are cleaned, as the guard in front of the application sees them
+	clean  bool // clean paths like the guard in front of the application does
 }
 
 func (r *requests) count(e *accesslog.Entry) {

@@ -17,7 +17,7 @@ import (
 	"github.com/hotparam/hotparam/internal/status"
 )
 
-// Service is a follower as a process, with its health, its metrics and its reports to systemd.
+// Service runs a follower as a process, with its health, its metrics and its reports to systemd.
 type Service struct {
 	Follower *Follower
 	Hangups  *status.Hangups
@@ -25,11 +25,11 @@ type Service struct {
 	Log      *slog.Logger
 
 	systemd  *sdnotify.Notifier
-	listener net.Listener // of health and metrics; nil if they are not served
+	listener net.Listener // listener of health and metrics; nil if they are not served
 	ending   atomic.Bool
 }
 
-// Addr returns the address of health and metrics; nil if they are not served.
+// Addr returns the address of health and metrics, or nil if they are not served.
 func (f *Service) Addr() net.Addr {
 	if f.listener == nil {
 		return nil
@@ -37,7 +37,7 @@ func (f *Service) Addr() net.Addr {
 	return f.listener.Addr()
 }
 
-// Open opens the listener at an address, if it is not empty.
+// Open opens the listener at an address, unless it is empty.
 func (f *Service) Open(ctx context.Context, address string) (err error) {
 	if address != "" {
 		var lc net.ListenConfig
@@ -51,8 +51,8 @@ func (f *Service) Open(ctx context.Context, address string) (err error) {
 	return err
 }
 
-// Run follows the logs until ctx ends, standard input does, or health can no longer be served.
-// What it needs meanwhile ends after it.
+// Run follows the logs until ctx or standard input ends, or health can no longer be served. The
+// helper goroutines end after the follower.
 func (f *Service) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -85,7 +85,7 @@ func (f *Service) Run(ctx context.Context) error {
 	return errors.Join(err, helpers.Wait())
 }
 
-// leave says that the process ends in order. It may be called more than once.
+// leave reports that the process is ending in order. It may be called more than once.
 func (f *Service) leave() {
 	if !f.ending.Swap(true) {
 		f.systemd.Stopping()
@@ -100,7 +100,7 @@ func (f *Service) reload() {
 	f.systemd.Ready(words)
 }
 
-// reportService tells systemd how the follower is, as reportService does for the aggregator.
+// reportService reports the follower's state to systemd, like the aggregator's reportService.
 func (f *Service) reportService(ctx context.Context) error {
 	words, _ := f.status(time.Now())
 	f.systemd.Ready(words)
@@ -115,7 +115,7 @@ func (f *Service) reportService(ctx context.Context) error {
 	return nil
 }
 
-// status says in a line how the follower is, and whether requests are counted.
+// status returns the follower's state in one line, and whether requests are counted.
 func (f *Service) status(now time.Time) (words string, ready bool) {
 	s := f.Follower.Stats()
 	switch {
@@ -136,7 +136,8 @@ func (f *Service) status(now time.Time) (words string, ready bool) {
 	return words, true
 }
 
-// newStatusServer serves health, readiness and metrics to everybody.
+// newStatusServer returns the server of health, readiness and metrics, which has no access
+// control.
 func (f *Service) newStatusServer() *httpserve.Server {
 	server, _ := status.NewServer(status.Config{
 		Log: f.Log, Build: f.Build,

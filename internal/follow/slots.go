@@ -10,13 +10,13 @@ import (
 	"github.com/hotparam/hotparam/internal/base"
 )
 
-// slots sorts requests by their own times and sends those of each 100 ms together, as often as an
-// instance sends.
+// slots sorts requests by their own times and sends those of each 100 ms together, as often as
+// an instance sends.
 type slots struct {
 	all  []accesslog.Entry
-	send func(e *accesslog.Entry)                        // counts one
-	end  func(ctx context.Context, start, now time.Time) // sends what was counted
-	life atomic.Int64                                    // in nanoseconds; an older count is in no window
+	send func(e *accesslog.Entry)                        // counts one request
+	end  func(ctx context.Context, start, now time.Time) // sends the counts
+	life atomic.Int64                                    // age in nanoseconds; an older count is in no window
 	old  func(n int64)
 	new  func(n int64)
 }
@@ -26,10 +26,11 @@ const maxHeld = 50_000
 
 func (s *slots) add(e *accesslog.Entry) { s.all = append(s.all, *e) }
 
-// flush counts and sends all requests that were added. One with a future time counts as of now.
+// flush counts and sends all requests that were added. A request with a future time counts as of
+// now.
 func (s *slots) flush(ctx context.Context, now time.Time) {
 	slices.SortStableFunc(s.all, func(a, b accesslog.Entry) int { return a.Time.Compare(b.Time) })
-	var start time.Time // of the present slot; zero if there is none
+	var start time.Time // start of the present slot; zero if there is none
 	for i := range s.all {
 		e := &s.all[i]
 		at := e.Time
@@ -51,7 +52,7 @@ func (s *slots) flush(ctx context.Context, now time.Time) {
 		s.send(e)
 	}
 	if start.IsZero() {
-		start = now // nothing is left, but a heartbeat may be due
+		start = now // all requests were sent, but a heartbeat may be due
 	}
 	s.end(ctx, start, now)
 	clear(s.all)

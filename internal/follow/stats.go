@@ -7,29 +7,30 @@ import (
 	"github.com/hotparam/hotparam/internal/base"
 )
 
-// Counters count what a follower has read. N is int64 in [Stats] and [atomic.Int64] in a follower.
+// Counters are the counters of a follower. N is int64 in [Stats] and [atomic.Int64] in a
+// follower.
 type Counters[N any] struct {
 	Lines     N // lines read
 	Requests  N // requests counted
 	Bad       N // lines that are not requests
-	TooLong   N // of Bad: lines longer than 1 MiB
+	TooLong   N // lines in Bad that are longer than 1 MiB
 	Old       N // requests older than every window, not counted
 	Future    N // requests with a future time, counted as of now
 	Rotated   N // rotations of logs
 	Truncated N // truncations of logs
 	Failed    N // failed reads
 
-	// As of the last look at the logs:
-	Missing N // of Stats.Logs: missing or unreadable
-	Files   N // open files: more than Logs during a rotation
+	// As of the last check of the logs:
+	Missing N // missing or unreadable logs among Stats.Logs
+	Files   N // open files; more than Logs during a rotation
 	Behind  N // bytes written and not read yet
 }
 
-// Stats are a follower's counters since it was made, and its current state.
+// Stats are the counters of a follower since it was created, and its current state.
 type Stats struct {
 	Counters[int64]
 	Logs    int              // logs followed
-	Looked  time.Time        // when they were last looked at; zero if Run has not begun
+	Looked  time.Time        // time of the last check of the logs; zero if Run has not begun
 	Dropped map[string]int64 // sums of the counts that could not be sent, by reason
 }
 
@@ -47,7 +48,8 @@ func (f *Follower) Stats() Stats {
 	return s
 }
 
-// dropped returns the counts that could not be sent, by the transport's own reasons if it has some.
+// dropped returns the counts that could not be sent, by the transport's own reasons if it has
+// any.
 func (f *Follower) dropped() map[string]int64 {
 	d := f.counts.Stats().Dropped
 	if f.transport.Dropped == nil {

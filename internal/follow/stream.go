@@ -29,7 +29,7 @@ func (f *Follower) followStream(ctx context.Context) {
 		n, err := stream.Read(room)
 		in.cut(room[:n], lines)
 		if len(f.slots.all) > maxHeld || time.Since(flushed) >= base.FlushInterval {
-			_ = flush(time.Time{}) // always nil
+			_ = flush(time.Time{}) // always returns nil
 		}
 		switch {
 		case ctx.Err() != nil:

@@ -12,18 +12,18 @@ import (
 )
 
 const (
-	// readAtOnce is the number of bytes that are read of one log, and held, before the next log's
-	// turn.
+	// readAtOnce is the number of bytes that are read from one log, and held, before the next
+	// log is read.
 	readAtOnce = 1 << 20
-	// retireAfter is how long a rotated file may go without growing before it is closed: a
-	// server keeps writing to it until it is told to open the new one.
+	// retireAfter is how long a rotated file may go without growing before it is closed. A
+	// server keeps writing to it until it reopens its log.
 	retireAfter = 5 * time.Second
 	// maxFiles bounds the open files of one log: the current one and rotated ones.
 	maxFiles = 4
 )
 
-// tail follows one log by its path. It polls: notifications of the file system do not exist on
-// network file systems, and a flush each 100 ms needs no more.
+// tail follows one log by its path. It polls: file system notifications do not exist on network
+// file systems, and a flush each 100 ms needs no more.
 type tail struct {
 	path    string
 	options accesslog.Options
@@ -32,11 +32,11 @@ type tail struct {
 
 	files   []*file // oldest first; the last one has, or had, the path
 	failing loglimit.Outage
-	odd     loglimit.Limit // bad lines
+	odd     loglimit.Limit // log lines about bad lines
 }
 
-// begin opens the file, and skips its contents unless all of them are to be counted. A missing file
-// is awaited.
+// begin opens the file, and skips its contents unless all is set. If the file is missing, it is
+// awaited.
 func (t *tail) begin(now time.Time, all bool) error {
 	f, err := openFile(t.path, now, t.options)
 	switch {
@@ -71,7 +71,7 @@ func (t *tail) poll(room []byte, now time.Time, each func(*accesslog.Entry)) (mo
 	return more
 }
 
-// turn opens the file that is at the path now, if it is not the one that is being read.
+// turn opens the file that is at the path now, unless it is already being read.
 func (t *tail) turn(now time.Time) {
 	info, err := os.Stat(t.path)
 	switch {

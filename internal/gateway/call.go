@@ -15,9 +15,9 @@ type Call struct {
 	// Caller identifies the sender, such as a tenant. It is ignored unless
 	// Config.TrustCaller or FromProgram is set. If it is empty, the address is the caller.
 	Caller string
-	// FromProgram reports that the peer is the application itself, whose Caller is trusted.
+	// FromProgram reports whether the peer is the application itself, whose Caller is trusted.
 	FromProgram bool
-	// NoWait returns the decision at once where a rule makes requests wait. The application
+	// NoWait makes the decision return at once if a rule makes requests wait. The application
 	// then waits for the decision's Delay.
 	NoWait bool
 	// Context holds the values of the request's ctx:name parameters, by name. It may be nil.

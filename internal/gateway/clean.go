@@ -3,15 +3,16 @@ package gateway
 import "strings"
 
 // CleanPath returns an escaped path as most applications see it, so that a client cannot evade a
-// rule by another spelling of the same path. It removes path parameters (";v=1"), empty segments,
-// "." and "..", with escaped dots too. The result begins with "/". It ends with "/" if the path
-// ends with "/", "." or "..", as in RFC 3986, section 5.2.4. An escaped "/" stays escaped.
+// rule with another spelling of the same path. It removes path parameters (";v=1"), empty
+// segments, "." and "..", even if their dots are escaped. The result begins with "/". It ends
+// with "/" if the path ends with "/", "." or "..", as in RFC 3986, section 5.2.4. An escaped "/"
+// stays escaped.
 func CleanPath(path string) string {
 	if isClean(path) {
 		return path
 	}
 	b := make([]byte, 0, len(path)+1)
-	ends := make([]int, 0, 16) // offsets in b where its segments end
+	ends := make([]int, 0, 16) // offsets in b at which its segments end
 	directory := false
 	for segment := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
 		segment, _, _ = strings.Cut(segment, ";")

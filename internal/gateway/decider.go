@@ -20,7 +20,7 @@ type Config struct {
 	// RawPaths matches rules against the path as the gateway sends it. By default the path is
 	// cleaned first; see [CleanPath].
 	RawPaths bool
-	// TrustCaller uses [Call].Caller from every door.
+	// TrustCaller uses [Call].Caller of the calls of every door.
 	TrustCaller bool
 	Log         *slog.Logger // nil disables logging
 }
@@ -42,11 +42,12 @@ func New(c Config) (*Decider, error) {
 }
 
 // Begin counts and decides a call, as [middleware.Guard.Begin] does for a request. It never
-// waits beyond the deadline of ctx: where a rule makes requests wait, a request whose delay
-// exceeds the deadline is refused. If the decision panics, the call passes.
+// waits beyond the deadline of ctx: if a rule makes requests wait, a request whose delay exceeds
+// the deadline is refused. If the decision panics, the call passes.
 //
-// The caller ends the ticket, which may be nil, when the request is done. A door whose gateway
-// does not report the end of requests ends it at once; other doors keep it in a [Tickets].
+// The caller must end the ticket, which may be nil, when the request is done. A door whose
+// gateway does not report the end of requests ends it at once. Other doors keep it in a
+// [Tickets].
 func (d *Decider) Begin(ctx context.Context, c *Call) (decision rules.Decision, ticket *middleware.Ticket) {
 	defer func() {
 		if recover() != nil {

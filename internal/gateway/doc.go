@@ -11,8 +11,8 @@
 //	decider.go    the decision, by the rules of one file
 //	together.go   the decision on parts that pass together or not at all
 //	tickets.go    in-flight requests whose end a later call reports
-//	door.go       what all doors have: their configuration; httpdoor.go and token.go those over HTTP
-//	tally.go      what a door decided, ignored and closed, and why
+//	door.go       the configuration of all doors; httpdoor.go and token.go those over HTTP
+//	tally.go      counters of decisions, faults and closed connections, by reason
 //	problem.go    the body of an error
 //
 // Each door is a package of its own below this one. It imports this package and the library

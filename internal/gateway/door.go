@@ -25,7 +25,7 @@ type Door interface {
 // DoorConfig configures a door of any kind. Decider is required.
 type DoorConfig struct {
 	Decider *Decider
-	// Tickets holds requests until their end is reported. A door that is not told of ends needs
+	// Tickets holds requests until their end is reported. A door without such reports needs
 	// none.
 	Tickets *Tickets
 	// TLS makes the door accept only TLS. Its ClientAuth sets whether peers need a certificate.
@@ -37,8 +37,8 @@ type DoorConfig struct {
 	// sockets always may.
 	Allow []netip.Prefix
 	// Timeout is the deadline of a decision, which may query Redis or wait. A request with a
-	// longer delay is refused. Zero means the door's default, shorter than the time-out of
-	// gateways.
+	// longer delay is refused. Zero means the door's default, which is shorter than the timeout
+	// of gateways.
 	Timeout time.Duration
 	// MaxConnections is the maximum number of open connections; see [connlimit.Config]. Zero
 	// means the door's default.

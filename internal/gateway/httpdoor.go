@@ -9,8 +9,8 @@ import (
 	"github.com/hotparam/hotparam/internal/httpserve"
 )
 
-// HTTPDoor is what the doors that speak HTTP have in common: its server, its token and its
-// counters. They differ in the handler.
+// HTTPDoor is the common part of the doors that speak HTTP: its server, its token and its
+// counters. The doors differ in the handler.
 type HTTPDoor struct {
 	DoorConfig
 	*Tally
@@ -18,8 +18,9 @@ type HTTPDoor struct {
 	server *httpserve.Server
 }
 
-// NewHTTPDoor returns a door. maxHeaderBytes is the maximum size of a request's line and headers;
-// a larger request gets 431. Zero means the default of [httpserve.Config]. It starts nothing.
+// NewHTTPDoor returns a door. It starts nothing. maxHeaderBytes is the maximum size of a
+// request's first line and headers; a larger request gets 431. Zero means the default of
+// [httpserve.Config].
 func NewHTTPDoor(c DoorConfig, maxHeaderBytes int, handler http.Handler, faults ...Reason) HTTPDoor {
 	return HTTPDoor{
 		DoorConfig: c, Tally: NewTally(c.Log, append(faults, Unauthorized, TooLarge, Unreadable), []Reason{Slow}), token: newToken(c.Token),
@@ -29,7 +30,7 @@ func NewHTTPDoor(c DoorConfig, maxHeaderBytes int, handler http.Handler, faults 
 	}
 }
 
-// Accepts reports whether a peer that sent this token may ask.
+// Accepts reports whether a peer that sent this token may make calls.
 func (d *HTTPDoor) Accepts(sent string) bool { return d.token.accepts(sent) }
 
 // Serve implements [Door]. In-flight requests have a second to end.

@@ -5,7 +5,8 @@ import (
 	"net/http"
 )
 
-// Problem is the body that tells why a call is refused undecided, in the format of RFC 9457.
+// Problem is the body of the response to a call that is refused undecided, in the format of RFC
+// 9457.
 type Problem struct {
 	Type   string `json:"type"`
 	Title  string `json:"title"`

@@ -9,16 +9,16 @@ import (
 	"github.com/hotparam/hotparam/internal/loglimit"
 )
 
-// Reason is why a call was not used as it came, or why a connection was closed, as metrics name
-// it.
+// Reason is the reason why a call was not used as sent, or why a connection was closed, as named
+// in metrics.
 type Reason string
 
 // Reasons. Each door declares those that it counts.
 const (
-	Incomplete     Reason = "incomplete"      // a call lacks what describes the request, or the id of its end
+	Incomplete     Reason = "incomplete"      // a call without the description of a request, or the id of its end
 	Ambiguous      Reason = "ambiguous"       // a header of the scheme is repeated
 	Unauthorized   Reason = "unauthorized"    // a call without the token
-	Unreadable     Reason = "unreadable"      // a call that is none of the protocol
+	Unreadable     Reason = "unreadable"      // a call that is not of the protocol
 	TooLarge       Reason = "too_large"       // a call, a frame or headers above their maximum
 	Busy           Reason = "busy"            // a call refused because too many were in flight
 	Slow           Reason = "slow"            // a call or a connection that exceeded its time limit
@@ -50,7 +50,7 @@ type Figures struct {
 type Tally struct {
 	log             *slog.Logger
 	passed, refused atomic.Int64
-	faults, closed  map[Reason]*event // not changed once made
+	faults, closed  map[Reason]*event // not changed once created
 }
 
 type event struct {
@@ -79,16 +79,17 @@ func (t *Tally) Decided(passes bool) {
 	}
 }
 
-// Fault counts a call, or a part of one, that is not used as it came, and logs a warning. An empty
-// text logs none.
+// Fault counts a call, or a part of one, that is not used as sent, and logs a warning. If text
+// is empty, it logs nothing.
 func (t *Tally) Fault(r Reason, text string, args ...any) { t.faults[r].add(t.log, text, args) }
 
-// Closed counts a connection that the door closes, and logs a warning. An empty text logs none.
+// Closed counts a connection that the door closes, and logs a warning. If text is empty, it logs
+// nothing.
 func (t *Tally) Closed(r Reason, text string, args ...any) { t.closed[r].add(t.log, text, args) }
 
 func (e *event) add(log *slog.Logger, text string, args []any) {
 	if e == nil {
-		return // not declared: a call is not to fail for that
+		return // not declared; the call must not fail because of that
 	}
 	e.count.Add(1)
 	if text != "" {

@@ -12,7 +12,7 @@ import (
 type target struct {
 	path  string // escaped
 	query string // raw, without "?"
-	host  string // of an absolute URI or of CONNECT; otherwise empty
+	host  string // host of an absolute URI or of CONNECT; otherwise empty
 }
 
 // parseTarget parses a request target as a net/http server does. It accepts targets that net/http

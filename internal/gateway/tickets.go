@@ -27,11 +27,12 @@ type TicketsConfig struct {
 	Log *slog.Logger  // nil disables logging
 }
 
-// Tickets holds the tickets of in-flight requests until a later call reports their end. A request
-// whose end is not reported within the age is ended without cost, which returns its permits. So
-// is one that exceeds the maximum: a door must refuse it ([NoPlace]), or whoever fills the table
-// would have no limit of cost or concurrency. Tickets is safe for concurrent use. A request takes about 200 bytes
-// until its age has passed, even if it ends earlier.
+// Tickets holds the tickets of in-flight requests until a later call reports their end. A
+// request whose end is not reported within the age is ended without cost, which returns its
+// permits. A request beyond the maximum is ended as well. A door must refuse it ([NoPlace]):
+// otherwise, a client that fills the table would have no limit of cost or concurrency. Tickets
+// is safe for concurrent use. A request takes about 200 bytes until its age has passed, even if
+// it ends earlier.
 type Tickets struct {
 	config TicketsConfig
 	lines  struct{ full, expired loglimit.Limit } // separate, so that neither silences the other
@@ -43,7 +44,7 @@ type Tickets struct {
 	live      int
 	ended     map[ticketID]struct{} // ids of requests that ended since the last rotation
 	lastEnded map[ticketID]struct{} // ids of requests that ended in the period before
-	rotateAt  time.Time             // when ended becomes lastEnded
+	rotateAt  time.Time             // time at which ended becomes lastEnded
 	stats     TicketStats
 	nowFunc   func() time.Time
 }

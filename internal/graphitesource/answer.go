@@ -16,18 +16,18 @@ const (
 	maxName   = 4096 // bytes
 )
 
-// shape is what an answer must look like.
+// shape bounds an acceptable answer.
 type shape struct {
 	step   int64 // seconds between the points
-	points int64 // of one series, at most
-	bytes  int64 // at most
+	points int64 // largest number of points of one series
+	bytes  int64 // largest size of the answer
 }
 
-// series is one of an answer: a point for each step.
+// series is one series of an answer, with a point for each step.
 type series struct {
 	name  string
-	first int64     // number of the first point: its time in steps since the epoch
-	value []float64 // NaN: none
+	first int64     // number of the first point, that is, its time in steps since the epoch
+	value []float64 // NaN for a point without a value
 }
 
 // end returns the number of the point after the last.
@@ -43,11 +43,11 @@ func (s *series) newest() (int64, bool) {
 	return 0, false
 }
 
-// decodeAnswer reads what the render API answers as JSON, whole or not at all:
+// decodeAnswer decodes a JSON answer of the render API. It returns the whole answer or an error:
 //
 //	[{"target": "name", "datapoints": [[value or null, unix seconds], …], …}, …]
 //
-// Fields that it does not know are passed over.
+// Unknown fields are ignored.
 func decodeAnswer(r io.Reader, want shape) ([]series, error) {
 	limited := &io.LimitedReader{R: r, N: want.bytes + 1}
 	all, err := decodeSeries(json.NewDecoder(limited), want)
@@ -109,7 +109,7 @@ func notJSON(err error) error {
 	return failed(malformed, fmt.Errorf("the answer is no JSON as graphite-web writes it: %w", err))
 }
 
-// points reads a list of points, which is JSON for certain.
+// points decodes a list of points, which is known to be valid JSON.
 func (s *series) points(raw []byte, want shape) error {
 	p := points{rest: raw}
 	if !p.take('[') {
@@ -137,10 +137,10 @@ func (s *series) points(raw []byte, want shape) error {
 	return nil
 }
 
-// points reads along a list of points.
+// points is a scanner of a list of points.
 type points struct{ rest []byte }
 
-// take passes over white space, and over a byte if it is there.
+// take skips white space, and the byte c if it comes next. It reports whether c did.
 func (p *points) take(c byte) bool {
 	for len(p.rest) > 0 && (p.rest[0] == ' ' || p.rest[0] == '\n' || p.rest[0] == '\r' || p.rest[0] == '\t') {
 		p.rest = p.rest[1:]
@@ -152,7 +152,7 @@ func (p *points) take(c byte) bool {
 	return true
 }
 
-// point reads [value, time].
+// point reads one [value, time] pair.
 func (p *points) point() (value float64, at int64, ok bool) {
 	if !p.take('[') {
 		return 0, 0, false
@@ -176,13 +176,13 @@ func (p *points) point() (value float64, at int64, ok bool) {
 	return value, at, true
 }
 
-// maxTime is a time in seconds that is far beyond all that Graphite has, and far
-// from overflowing in nanoseconds.
+// maxTime is a time in seconds far beyond any point of Graphite, and far from an overflow in
+// nanoseconds.
 const maxTime = 1 << 33
 
-// word is all up to the next byte that ends a number.
+// word returns the bytes up to the next one that ends a number.
 func (p *points) word() []byte {
-	p.take(0) // white space; JSON has no NUL
+	p.take(0) // skip white space; JSON has no NUL
 	end := 0
 	for end < len(p.rest) && p.rest[end] != ',' && p.rest[end] != ']' && p.rest[end] != ' ' && p.rest[end] != '\n' {
 		end++
@@ -192,7 +192,7 @@ func (p *points) word() []byte {
 	return word
 }
 
-// shortened is a text for an error.
+// shortened returns s cut to a length that suits an error.
 func shortened(s string) string {
 	const most = 80
 	if len(s) > most {

@@ -13,21 +13,21 @@ import (
 )
 
 const (
-	// maxFiltered is the longest window of a rule whose keys Graphite filters: when a key
-	// first appears, its whole window has to be read.
+	// maxFiltered is the longest window of a rule whose keys Graphite filters, since the whole
+	// window of a key is read when the key first appears.
 	maxFiltered = time.Minute
-	// maxNamed bounds the keys that are asked for by name.
+	// maxNamed bounds the keys that are requested by name.
 	maxNamed = 64
 )
 
 // watch is a request for the counts of one rule.
 type watch struct {
-	number int    // of the rule
-	prefix string // all of its counters' names but the key
-	// above is what a point must exceed for its series to be sent. A series that is not sent
-	// has no hot key: see [filter].
+	number int    // number of the rule
+	prefix string // name of each of its counters without the key
+	// above is the value that a point must exceed for Graphite to send its series. Series that
+	// are not sent have no hot key: see [filter].
 	above int64
-	// span is how many points the thresholds of the rule cover.
+	// span is the number of points that the rule's thresholds cover.
 	span int64
 }
 
@@ -48,14 +48,14 @@ func (c *Config) watches() []watch {
 	return all
 }
 
-// filter returns the highest value that each point of a key can have while the key stays
-// below every exit of its rule. A window of W holds W/step points. If none of them is above
-// (exit-1)/(W/step), they add up to at most exit-1. The exit is at most the threshold, so a
-// key that Graphite leaves out is not hot, and one that was cools.
+// filter returns the highest value that each point of a key can have while the key stays below
+// every exit of its rule. A window of W holds W/step points. If none of them is above
+// (exit-1)/(W/step), they add up to at most exit-1. The exit is at most the threshold. So a key
+// that Graphite leaves out is not hot, and cools if it was.
 //
-// filter returns 0, so that all counts are sent, where keys are compared with the counts of
-// others or with their own earlier ones, and for windows that are too long to be read again
-// each time.
+// filter returns 0, so that all counts are sent, for rules that compare keys with the counts of
+// others or with their own earlier ones. It also returns 0 for windows that are too long to be
+// read again each time.
 func (c *Config) filter(rule *rules.Rule) int64 {
 	above := int64(math.MaxInt64)
 	for i := range rule.Hot {
@@ -74,8 +74,8 @@ func (c *Config) filter(rule *rules.Rule) int64 {
 	return above
 }
 
-// form is a request for all that is watched. from is a time as Graphite reads it.
-// named are encoded keys, by watch, that are to be sent whatever they count.
+// form returns a request for all watches. from is a time in Graphite's syntax. named holds
+// encoded keys, by watch, whose series are sent whatever their values.
 func (c *Config) form(watches []watch, from string, named [][]string) url.Values {
 	form := url.Values{"format": {"json"}, "noCache": {"1"}, "from": {from}}
 	if c.Heartbeat != NoHeartbeat {
@@ -102,7 +102,7 @@ func (c *Config) series(counter string) string {
 
 const placeholder = "{name}"
 
-// isLiteral reports whether Graphite takes an encoded key literally.
+// isLiteral reports whether Graphite takes the encoded key literally.
 func isLiteral(key []byte) bool {
 	return len(key) > 0 && !slices.ContainsFunc(key, func(c byte) bool {
 		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '_' && c != '='

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// client asks the render API.
+// client sends requests to the render API.
 type client struct {
 	http   *http.Client
 	render string
@@ -29,22 +29,21 @@ func newClient(c *Config, render *url.URL) *client {
 		render: render.String(),
 		http: &http.Client{
 			Transport: transport,
-			// Another server must not see the password.
+			// Another server must not receive the password.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}
 }
 
-// reply is a whole answer.
+// reply is a complete answer.
 type reply struct {
 	series []series
-	served time.Time // by the server's clock, in whole seconds; zero if unknown
-	at     time.Time // by ours
+	served time.Time // time by the server's clock, in whole seconds; zero if unknown
+	at     time.Time // time by our clock
 	took   time.Duration
 }
 
-// ask sends a request and reads the answer, all within the timeout. Its error is a
-// [failure].
+// ask sends a request and reads the answer within the timeout. Its error is a [failure].
 func (c *client) ask(ctx context.Context, form url.Values, maxPoints int64) (*reply, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
@@ -76,7 +75,7 @@ func (c *client) ask(ctx context.Context, form url.Values, maxPoints int64) (*re
 	body := &watchedBody{Reader: resp.Body}
 	r := &reply{at: time.Now()}
 	r.series, err = decodeAnswer(body, shape{int64(c.cfg.Step / time.Second), maxPoints, maxBytes})
-	if body.err != nil { // it is not the server's fault that the rest is no JSON
+	if body.err != nil { // the rest is no JSON because the connection broke
 		return nil, c.explain(body.err)
 	}
 	if err != nil {
@@ -89,11 +88,10 @@ func (c *client) ask(ctx context.Context, form url.Values, maxPoints int64) (*re
 	return r, nil
 }
 
-// drainMost is how much of an unwanted answer is read, so that the connection can be used
-// again.
+// drainMost is how much of an unwanted answer is read so that the connection can be reused.
 const drainMost = 64 << 10
 
-// watchedBody keeps what made it end before its time.
+// watchedBody records the error that cut the body short.
 type watchedBody struct {
 	io.Reader
 	err error
@@ -107,7 +105,7 @@ func (b *watchedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// refused returns an error if the status shows that the answer is not one.
+// refused returns an error if the status shows that the body is no answer.
 func (c *client) refused(resp *http.Response) error {
 	switch resp.StatusCode {
 	case http.StatusOK:
@@ -130,7 +128,7 @@ func (c *client) refused(resp *http.Response) error {
 	return &failure{badStatus, resp.StatusCode >= http.StatusInternalServerError, fmt.Errorf("%s answers %s", c.render, resp.Status)}
 }
 
-// explain says what an error of the network means.
+// explain adds the meaning of a network error, and what to do.
 func (c *client) explain(err error) error {
 	var outer *url.Error
 	if errors.As(err, &outer) {

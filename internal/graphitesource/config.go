@@ -24,39 +24,39 @@ type Config struct {
 	// URL is the base URL of graphite-web, for example http://127.0.0.1:8080 or
 	// https://graphite.example/base. Requests go to {URL}/render.
 	URL string
-	// Every is the schedule, as robfig/cron writes it: "@every 5s", or five fields with an
+	// Every is the schedule in the syntax of robfig/cron: "@every 5s", or five fields with an
 	// optional field for seconds before them. Empty means [DefaultEvery].
 	Every string
-	// Offset delays each request: StatsD flushes at whole seconds, and its points appear a
+	// Offset delays each request, since StatsD flushes at whole seconds and its points appear a
 	// little later. Zero means [DefaultOffset].
 	Offset time.Duration
-	// Series is how StatsD names the series of a counter, with {name} for the counter's name.
-	// Empty means [DefaultSeries], which is StatsD's legacyNamespace. Without that it is
-	// "stats.counters.{name}.count".
+	// Series is the name that StatsD gives to the series of a counter, with {name} for the
+	// counter's name. Empty means [DefaultSeries], which is StatsD's legacyNamespace. Without
+	// legacyNamespace it is "stats.counters.{name}.count".
 	Series string
-	// Rate says that the series are counts per second, as StatsD writes to "stats.{name}", or
-	// without legacyNamespace to "stats.counters.{name}.rate".
+	// Rate reports whether the series are counts per second. StatsD writes these to
+	// "stats.{name}", or without legacyNamespace to "stats.counters.{name}.rate".
 	Rate bool
-	// Heartbeat is a series that StatsD writes at each flush, whatever was counted, so that
-	// its newest point shows which counts are complete. Empty means the one that goes with
-	// Series, "statsd.numStats" or "stats.statsd.numStats". With [NoHeartbeat] the clock of
-	// Graphite's machine is used instead.
+	// Heartbeat is a series that StatsD writes at each flush, whatever it counted, so that its
+	// newest point shows which counts are complete. Empty means StatsD's own series in the same
+	// namespace as Series, "statsd.numStats" or "stats.statsd.numStats". With [NoHeartbeat] the
+	// clock of Graphite's machine is used instead.
 	Heartbeat string
-	// Step is StatsD's flushInterval, by which Graphite must keep the points, in whole
-	// seconds. Zero means one second.
+	// Step is StatsD's flushInterval, in whole seconds. Graphite must keep points at this
+	// interval. Zero means one second.
 	Step time.Duration
-	// Encoding is how the senders write keys. Use [wire.Strict], unless nothing between them
-	// and Graphite changes names.
+	// Encoding is the encoding of the senders' keys. Use [wire.Strict], unless nothing between
+	// them and Graphite changes names.
 	Encoding wire.Encoding
-	// Canonical says that the keys of all series are canonical, as those of instances are.
+	// Canonical reports whether the keys of all series are canonical, as those of instances are.
 	Canonical bool
-	// Days is what jumps over days compare with. With nil Days they are over the recent past.
+	// Days is the baseline for jumps over days. A nil Days compares with the recent past.
 	Days *baseline.Days
 	// Memory is the size of the windows in bytes. Zero means [aggregator.DefaultMemory].
 	Memory int64
 	// Timeout bounds one request. Zero means [DefaultTimeout].
 	Timeout time.Duration
-	// User and Password are sent by basic authentication, and Token as a bearer token.
+	// User and Password are sent by basic authentication, Token as a bearer token.
 	User, Password, Token string
 	// TLS is used for an https URL. A nil TLS trusts the system's authorities.
 	TLS *tls.Config
@@ -107,7 +107,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// maxStep is the longest step. With a longer one no window has ten points.
+// maxStep is the longest step. With a longer one no window would have ten points.
 const maxStep = time.Minute
 
 func (c *Config) validate() error {
@@ -143,7 +143,7 @@ func (c *Config) validate() error {
 	return c.validateWindows()
 }
 
-// validateWindows checks that windows are whole points.
+// validateWindows checks that windows are whole multiples of the step.
 func (c *Config) validateWindows() error {
 	for i := range c.Rules.Rules {
 		rule := &c.Rules.Rules[i]
@@ -156,7 +156,7 @@ func (c *Config) validateWindows() error {
 	return nil
 }
 
-// validateSeries checks that Graphite reads the name of a series as nothing else.
+// validateSeries checks that Graphite takes the name of a series literally.
 func validateSeries(what, name string) error {
 	for word := range strings.SplitSeq(name, ".") {
 		if word == "" || strings.Trim(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-") != "" {
@@ -166,7 +166,7 @@ func validateSeries(what, name string) error {
 	return nil
 }
 
-// parseURL reads the address of graphite-web and makes that of its render API.
+// parseURL parses the base URL of graphite-web and returns that of its render API.
 func (c *Config) parseURL() (*url.URL, error) {
 	u, err := url.Parse(c.URL)
 	switch {
@@ -180,7 +180,7 @@ func (c *Config) parseURL() (*url.URL, error) {
 	return u.JoinPath("render"), nil
 }
 
-// parseEvery reads the job's schedule.
+// parseEvery parses the job's schedule.
 func (c *Config) parseEvery() (cron.Schedule, error) {
 	parser := cron.NewParser(cron.SecondOptional | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor)
 	s, err := parser.Parse(c.Every)
@@ -190,7 +190,7 @@ func (c *Config) parseEvery() (cron.Schedule, error) {
 	return delayed{s, c.Offset}, nil
 }
 
-// delayed is a schedule that comes later.
+// delayed is a schedule that is later by a fixed time.
 type delayed struct {
 	cron.Schedule
 	by time.Duration

@@ -11,20 +11,20 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// extent is what an answer knows.
+// extent is the range of points that an answer covers.
 type extent struct {
-	first  int64 // oldest point that it has
-	newest int64 // newest point of which all counts have come
-	gaps   int64 // points since what was known before of which nothing is known
-	lost   int64 // the newest of those; 0: there are none
+	first  int64 // oldest point of the answer
+	newest int64 // newest point whose counts are complete
+	gaps   int64 // number of unknown points after the newest known before
+	lost   int64 // newest unknown point; 0 if there are none
 }
 
-// skew is how many seconds a point may be ahead of the clock of the server that sent it, as
-// several servers may answer. If points that were read before are further ahead, the clock
-// was set back.
+// skew is how many seconds a point may be ahead of the clock of the server that sent it, since
+// several servers may answer. If points read earlier are further ahead, the clock was set back.
 const skew = 60
 
-// count takes an answer in: whole, or not at all if that is an error.
+// count processes an answer as a whole, or rejects it as malformed. If time has stood still for
+// too long, it returns an error even for an answer that it has processed.
 func (j *job) count(a *answer) error {
 	now := a.at
 	if j.begun && a.served.Unix()+skew < j.known*j.step {
@@ -57,7 +57,7 @@ func (j *job) count(a *answer) error {
 	return nil
 }
 
-// still is a failure if time has stood still for too long.
+// still returns a failure if time has stood still for too long.
 func (j *job) still(now time.Time, format string, args ...any) error {
 	if now.Sub(j.shown.moved) <= j.patience {
 		return nil
@@ -65,15 +65,15 @@ func (j *job) still(now time.Time, format string, args ...any) error {
 	return failed(silent, fmt.Errorf(format, args...))
 }
 
-// extent returns the span of an answer, and false if it has nothing new.
+// extent returns the extent of an answer, and false if the answer has no point of the heartbeat.
 func (j *job) extent(a *answer) (extent, bool) {
 	var x extent
-	var beats []float64 // from first to newest; nil if each point is known
+	var beats []float64 // heartbeats from first to newest; nil if each point is known
 	if j.cfg.Heartbeat == NoHeartbeat {
 		if x.first = a.from; x.first == 0 {
 			x.first = a.served.Unix()/j.step - a.points + 2
 		}
-		x.newest = (a.served.Unix()-1)/j.step - 1 // a second, for what is on its way
+		x.newest = (a.served.Unix()-1)/j.step - 1 // a second for counts that are on their way
 	} else {
 		s := j.beats(a.reply)
 		if s == nil {
@@ -86,7 +86,7 @@ func (j *job) extent(a *answer) (extent, bool) {
 		}
 		beats = s.value[:x.newest-x.first+1]
 	}
-	if !j.begun { // with the first that is known
+	if !j.begun { // begin with the first known point
 		silent := slices.IndexFunc(beats, func(v float64) bool { return !math.IsNaN(v) })
 		silent = max(0, silent)
 		beats = beats[min(silent, len(beats)):]
@@ -103,7 +103,7 @@ func (j *job) extent(a *answer) (extent, bool) {
 	return x, true
 }
 
-// beats returns the heartbeat of an answer, or nil.
+// beats returns the heartbeat series of an answer, or nil.
 func (j *job) beats(r *reply) *series {
 	at := slices.IndexFunc(r.series, func(s series) bool { return s.name == j.cfg.Heartbeat })
 	if at < 0 {
@@ -112,7 +112,7 @@ func (j *job) beats(r *reply) *series {
 	return &r.series[at]
 }
 
-// miss records that the points from one number to before another are unknown.
+// miss records that the points in [from, to) are unknown.
 func (x *extent) miss(from, to int64) {
 	if to > from {
 		x.gaps += to - from
@@ -134,7 +134,7 @@ func (j *job) tally(a *answer, newest int64) *tally {
 			continue
 		}
 		w, from := &j.watches[e.watch], int64(0)
-		if j.begun { // older ones are in no window any more
+		if j.begun { // older points are in no window any more
 			from = max(j.known-j.ledger.keep, j.known-j.reread-w.span) + 1
 		}
 		j.ledger.take(e, s, from, newest, t)
@@ -146,17 +146,18 @@ func (j *job) tally(a *answer, newest int64) *tally {
 	return t
 }
 
-// exceeds reports whether a point from number from on is above value, so that the next request,
-// which begins there, is answered with the series.
+// exceeds reports whether a point numbered from or later is above value. The next request begins
+// at from, so then its answer has the series.
 func (s *series) exceeds(value float64, from int64) bool {
 	i := min(max(0, from-s.first), int64(len(s.value)))
 	return slices.ContainsFunc(s.value[i:], func(v float64) bool { return v > value })
 }
 
-// apply counts point by point, the oldest first, and moves the time on to the newest. The
-// time is the start of the newest step, where its counts are placed: a window that ends there
-// holds as many points as it is long. All earlier counts are complete by then. A newer point
-// may have been written while Graphite read, and new series appear a little later.
+// apply counts point by point, the oldest first, and advances the time to the newest. The time
+// is the start of the newest step, where its counts are placed: a window that ends there holds
+// as many points as it is long. All earlier counts are complete by then. Newer points are left
+// for the next answer, since one may have been written while Graphite read, and new series
+// appear a little later.
 func (j *job) apply(x extent, counts []one) {
 	if x.lost > 0 {
 		j.detector.Lost(j.when(x.lost))
@@ -167,7 +168,7 @@ func (j *job) apply(x extent, counts []one) {
 	}
 	j.advance(at)
 	if !j.begun || len(j.adopted) > 0 {
-		j.hot.hold() // as far back as that is, keys were hot that have cooled since
+		j.hot.hold() // keys may have been hot at that time that have cooled since
 		defer j.hot.release()
 	}
 	j.adopt(at, x.newest)
@@ -182,13 +183,13 @@ func (j *job) apply(x extent, counts []one) {
 		})
 	}
 	j.advance(max(at, x.newest))
-	clear(counts) // they hold entries
+	clear(counts) // release the entries
 	j.counts = counts[:0]
 }
 
-// adopt passes the keys that stay hot to the detector, which stands at a point, before it counts
-// those up to newest. A key that was found hot later than that was found by a clock that was
-// ahead, and could not cool until then.
+// adopt passes the keys that stay hot to the detector, which is at point at, before the points
+// up to newest are counted. A key dated later than newest was found by a clock that was ahead.
+// Its date is moved to newest, since it could not cool before it.
 func (j *job) adopt(at, newest int64) {
 	if len(j.adopted) == 0 {
 		return
@@ -204,7 +205,7 @@ func (j *job) adopt(at, newest int64) {
 
 func (j *job) advance(point int64) { j.detector.AdvanceTo(j.when(point), j.when(point)) }
 
-// add adds to the counters.
+// add updates the counters.
 func (j *job) add(x extent, t *tally) {
 	s := &j.shown.stats
 	for _, a := range []struct {
@@ -218,8 +219,8 @@ func (j *job) add(x extent, t *tally) {
 	}
 }
 
-// nameHot lists the hot keys that did not pass the filter. They are requested by name, so
-// that their counts are right until they cool.
+// nameHot lists the hot keys whose series did not pass the filter. They are requested by name,
+// so that their counts are right until they cool.
 func (j *job) nameHot() {
 	j.named = make([][]string, len(j.watches))
 	n, others := 0, j.otherNames()

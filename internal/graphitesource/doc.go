@@ -1,34 +1,34 @@
-// Package graphitesource finds hot keys in the counts that a StatsD has written to
-// Graphite: a job asks Graphite's render API about each second.
+// Package graphitesource finds hot keys in the counts that StatsD has written to Graphite. A job
+// queries Graphite's render API about once a second.
 //
 // The data flows one way:
 //
 //	StatsD ─► carbon ─► graphite-web ─► client ─► answer ─► ledger ─► detector ─► Publisher
-//	                     render, 1/s              checked    what is new
+//	                     render, 1/s              checked    new counts
 //
-// One request asks for all: the heartbeat, a series that StatsD writes at each
-// flush, and of each rule the series that have a point above what keeps a key below
-// its exit (ask.go). Keys that are hot and have no such point any more are asked
-// for by name, so that their counts are right until they cool.
+// One request asks for the heartbeat, a series that StatsD writes at each flush, and for the
+// counts of all rules. A rule's series are sent if they have a point too high for a key below
+// its exit (ask.go). Keys that are hot and no longer have such a point are requested by name, so
+// that their counts are right until they cool.
 //
-// A point holds what StatsD counted in the step that ends at the point's time. The
-// newest point of the heartbeat tells up to when all counts have come; newer points
-// are left for the next time. Older ones are read again for ten seconds and, since
-// a key may show late, for the length of the windows: the ledger knows what was
-// counted of each point, so that it counts once, and what it grows by counts, too.
+// A point holds the counts of the step that ends at the point's time. Counts are complete up to
+// the newest point of the heartbeat; newer points are left for the next poll. Older ones are
+// read again for ten seconds and, since a key may appear late, for the length of the windows.
+// The ledger records the count of each point, so that it counts once, and its growth is counted
+// as well.
 //
-// An answer is taken whole or not at all. While Graphite does not answer, or has
-// nothing newer, time stands still: nothing becomes hot and nothing cools. Then all
-// is read that was missed. What cannot be had, as there is too much of it or
-// Graphite has not kept it, is counted as missed, and high counts are unknown.
+// An answer is processed whole or not at all. While Graphite does not answer, or has no newer
+// points, time stands still: no key becomes hot or cools. Then all missed points are read.
+// Points that cannot be read, because there are too many or Graphite has not kept them, are
+// counted as missed, and high counts are unknown.
 //
-// The time is that of the points, and where there is no heartbeat that of Graphite's
-// machine; the clock of ours does not matter.
+// The time is that of the points or, without a heartbeat, that of Graphite's machine. The clock
+// of our machine does not matter.
 //
-// Several StatsDs must not write the same series: Graphite keeps the last point of
-// a time, not their sum.
+// Several StatsDs must not write the same series: Graphite keeps the last point of a time, not
+// their sum.
 //
-// The files: source.go Run, the schedule · job.go one poll · ask.go the request ·
-// client.go answer.go failure.go the answer · count.go what it brings · ledger.go
-// names.go series and points · hot.go what is hot · reload.go other rules · config.go stats.go
+// The files: source.go Run, the schedule · job.go one poll · ask.go the request · client.go
+// answer.go failure.go the answer · count.go counting an answer · ledger.go names.go series and
+// points · hot.go the hot keys · reload.go other rules · config.go stats.go
 package graphitesource

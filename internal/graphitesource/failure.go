@@ -5,36 +5,36 @@ import (
 	"slices"
 )
 
-// reason is why a poll failed.
+// reason is the reason why a poll failed.
 type reason uint8
 
 const (
 	timedOut  reason = iota // Graphite did not answer in time
 	noConnect               // no connection, or it broke
 	badStatus               // an HTTP status other than 200, 401 and 403
-	noAuth                  // Graphite does not let us
-	malformed               // the answer is not one of Graphite's render API
-	tooLarge                // more than is taken
+	noAuth                  // Graphite refused our credentials
+	malformed               // not an answer of Graphite's render API
+	tooLarge                // more than the bounds of an answer
 	wrongStep               // points that are not a step apart
-	silent                  // no new point for a while: StatsD or carbon is away
+	silent                  // no new point for a while: StatsD or carbon is down
 )
 
 var reasons = [...]string{"timeout", "connect", "status", "auth", "malformed", "too_large", "step", "silent"}
 
-// Reasons returns the reasons for which a poll fails, as [Stats.Failures] counts them.
+// Reasons returns the reasons for which a poll can fail, the keys of [Stats.Failures].
 func Reasons() []string { return slices.Clone(reasons[:]) }
 
-// String is one of [Reasons].
+// String returns the name of r in [Reasons].
 func (r reason) String() string { return reasons[r] }
 
-// ErrUnreachable says of an error that Graphite may only be away for now: nothing in
-// the settings need be wrong.
+// ErrUnreachable marks errors that need not be a mistake in the settings: Graphite may only be
+// unavailable for now.
 var ErrUnreachable = errors.New("graphite source: no answer")
 
-// failure is why a poll failed, in words.
+// failure is the error of a failed poll.
 type failure struct {
 	reason reason
-	away   bool // waiting may help
+	away   bool // a later attempt may succeed
 	err    error
 }
 
@@ -43,8 +43,8 @@ func failed(r reason, err error) error { return &failure{reason: r, err: err} }
 // Error implements error.
 func (f *failure) Error() string { return f.err.Error() }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (f *failure) Unwrap() error { return f.err }
 
-// Is reports whether target is [ErrUnreachable] and f is such a failure.
+// Is reports whether target is [ErrUnreachable] and a later attempt may succeed.
 func (f *failure) Is(target error) bool { return f.away && target == ErrUnreachable }

@@ -9,18 +9,17 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// hotSet is a publisher that records which keys are hot. It must not be used by several
-// goroutines at a time.
+// hotSet is a publisher that records which keys are hot. It is not safe for concurrent use.
 type hotSet struct {
 	aggregator.Publisher
 	keys map[rules.Key]struct{}
 
 	isHeld    bool
-	published map[rules.Key]struct{}  // as keys were when that began
-	changed   map[rules.Key]rules.Hot // since
+	published map[rules.Key]struct{}  // keys that were hot when it was held
+	changed   map[rules.Key]rules.Hot // last change of each key since
 }
 
-// hold keeps changes back until release, which publishes what is left of them.
+// hold keeps changes back until release, which publishes the net change of each key.
 func (h *hotSet) hold() {
 	h.isHeld, h.published, h.changed = true, maps.Clone(h.keys), make(map[rules.Key]rules.Hot)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// job is the work of each poll. It must not be used by several goroutines at a time.
+// job is the state of the polls. It is not safe for concurrent use.
 type job struct {
 	cfg      *Config
 	client   *client
@@ -24,36 +24,37 @@ type job struct {
 	ledger   *ledger
 
 	step     int64 // seconds
-	reread   int64 // so many points are read again, as they may come late
-	lookback int64 // so many points matter
+	reread   int64 // number of points that are read again, as they may come late
+	lookback int64 // number of points that matter
 	patience time.Duration
 
-	begun  bool       // what follows is known
-	known  int64      // newest point of which all counts have come
-	named  [][]string // keys to ask for by name, by watch
+	begun  bool       // known is valid
+	known  int64      // newest point whose counts are complete
+	named  [][]string // keys to request by name, by watch
 	counts []one
 
 	adopted []rules.Hot // keys that stay hot until the first points are counted
 
-	tooMuch    bool      // was asked for, it seems
-	failures   int       // in a row
-	next       time.Time // not before
+	tooMuch    bool      // the previous request was probably too large
+	failures   int       // number of failures in a row
+	next       time.Time // earliest time of the next request
 	outage     *loglimit.Outage
 	clockLines loglimit.Limit
-	differs    bool // the clocks do, and that was logged
+	differs    bool // the clocks differ, and that was logged
 	shown      standing
 }
 
 const (
-	// reread is how far back points are read again: a new series appears only when carbon has
-	// made its file, a second later or more.
+	// reread is how far back points are read again. A new series appears only when carbon has
+	// created its file, a second later or more.
 	reread = 10 * time.Second
-	// longestLookback bounds how far back is read.
+	// longestLookback bounds how far back points are read.
 	longestLookback = time.Hour
 	// outageEvery is the least time between two logged outages, each with its end, however often
 	// Graphite fails and recovers.
 	outageEvery = 10 * time.Second
-	// firstPause and longestPause bound the time between two tries while Graphite does not answer.
+	// firstPause and longestPause bound the time between two attempts while Graphite does not
+	// answer.
 	firstPause   = time.Second
 	longestPause = 15 * time.Second
 )
@@ -92,8 +93,7 @@ func (j *job) newDetector() *aggregator.Detector {
 	})
 }
 
-// poll asks Graphite and counts what it answers, unless it failed a short while
-// ago.
+// poll queries Graphite and counts the answer, unless a query failed a short while ago.
 func (j *job) poll(ctx context.Context) {
 	now := time.Now()
 	if now.Before(j.next) {
@@ -122,7 +122,7 @@ func (j *job) note(now time.Time, err error) {
 	j.shown.failures[why.reason]++
 	j.shown.why = why.Error()
 	j.outage.Failed(j.cfg.Log, outageEvery, now, "Graphite gives no counts: nothing becomes hot and nothing cools until it does", "reason", why.reason, "err", why.err)
-	if why.reason == silent { // but it answers
+	if why.reason == silent { // Graphite answers
 		j.failures = 0
 		return
 	}
@@ -130,13 +130,13 @@ func (j *job) note(now time.Time, err error) {
 	j.next = now.Add(base.Backoff(j.failures-1, firstPause, longestPause))
 }
 
-// request asks for the points from a number on, or for so many before now if that is 0.
+// request asks for a number of points that begin at from, or that end now if from is 0.
 type request struct{ from, points int64 }
 
-// read asks for all points since the newest one that is known, and for those that
-// may still change. After an outage that is much: if it cannot be had, though the
-// latest points alone can, those have to do. They are asked for by Graphite's own clock: if that
-// was set forward, all points since the newest one are more than is read of an answer.
+// read asks for all points after the newest known one, and for those that may still change.
+// After an outage these can be too many. Then read falls back to the latest points, if these can
+// be had. They are requested by Graphite's own clock: if that was set forward, the points after
+// the newest known one exceed the bound of an answer.
 func (j *job) read(ctx context.Context) (*answer, error) {
 	q, latest := request{points: j.lookback}, request{points: j.ledger.keep}
 	if j.begun {
@@ -162,28 +162,28 @@ func (j *job) read(ctx context.Context) (*answer, error) {
 	return some, nil
 }
 
-// isTooMuch reports whether a request for less might succeed.
+// isTooMuch reports whether a request for fewer points might succeed.
 func isTooMuch(err error) bool {
 	var why *failure
 	return errors.As(err, &why) && (why.reason == timedOut || why.reason == tooLarge || why.reason == wrongStep)
 }
 
-// answer is the answer to a request.
+// answer is a reply with its request.
 type answer struct {
 	*reply
 	request
 }
 
-// retries is how often an internal error of Graphite is worth another try at once,
-// and retryAfter how soon: it is the answer, too, when carbon is just making one of
-// the files, whose header is not there yet.
+// retries is how often a request is retried at once after an internal error of Graphite, and
+// retryAfter the wait before each. Graphite also answers with an internal error while carbon
+// creates a file whose header is not there yet.
 const (
 	retries    = 2
 	retryAfter = 75 * time.Millisecond
 )
 
-// ask sends a request, and again after an internal error, unless that is nothing
-// new.
+// ask sends a request, and retries it after an internal error, unless the poll before failed as
+// well.
 func (j *job) ask(ctx context.Context, q request) (*answer, error) {
 	for tries := 0; ; tries++ {
 		a, err := j.try(ctx, q)
@@ -203,7 +203,7 @@ func (j *job) ask(ctx context.Context, q request) (*answer, error) {
 func (j *job) try(ctx context.Context, q request) (*answer, error) {
 	from := ago(q.points * j.step)
 	if q.from > 0 {
-		from = strconv.FormatInt((q.from-1)*j.step, 10) // Graphite leaves out this one itself
+		from = strconv.FormatInt((q.from-1)*j.step, 10) // Graphite leaves out the point at from itself
 	}
 	j.shown.stats.Polls++
 	r, err := j.client.ask(ctx, j.cfg.form(j.watches, from, j.named), mostPoints(q.points))
@@ -215,17 +215,17 @@ func (j *job) try(ctx context.Context, q request) (*answer, error) {
 	return &answer{r, q}, nil
 }
 
-// ago is a time before Graphite's present.
+// ago returns a time before the present in Graphite's syntax.
 func ago(seconds int64) string { return "-" + strconv.FormatInt(seconds, 10) + "s" }
 
-// mostPoints returns how many points a series has at most if so many were requested by our
+// mostPoints returns an upper bound of the points in a series if that many were requested by our
 // clock, which may differ from Graphite's.
 func mostPoints(points int64) int64 { return 2*points + 60 }
 
 // tolerated is how far the clocks may differ before that is logged.
 const tolerated = 2 * time.Second
 
-// compareClocks records how far Graphite's clock is ahead of ours. It is known in whole
+// compareClocks records how far Graphite's clock is ahead of ours. Its time is known in whole
 // seconds, and was read while the answer was made.
 func (j *job) compareClocks(r *reply) {
 	j.shown.ahead = 0
@@ -246,8 +246,8 @@ func (j *job) compareClocks(r *reply) {
 	}
 }
 
-// clockLog is how often lines are logged about Graphite's clock, as several servers
-// behind one address have a clock each.
+// clockLog limits the log lines about Graphite's clock, since several servers behind one address
+// have a clock each.
 var clockLog = loglimit.Rate{Burst: 1, Every: 10 * time.Second}
 
 func (j *job) mayLogClock(now time.Time) bool {
@@ -255,10 +255,10 @@ func (j *job) mayLogClock(now time.Time) bool {
 	return ok
 }
 
-// when returns the start of the step whose counts a point holds.
+// when returns the start of the step whose counts the point holds.
 func (j *job) when(point int64) time.Time { return time.Unix((point-1)*j.step, 0) }
 
-// restart begins anew, with what is hot: all points that matter are read again.
+// restart starts over with the hot keys: all points that matter are read again.
 func (j *job) restart() {
 	j.adopted = append(j.detector.Listed(), j.adopted...)
 	j.begun, j.known, j.detector = false, 0, j.newDetector()

@@ -7,40 +7,40 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// ledger records what was counted of each series and point, so that a point is counted once,
-// however often it is read, and its growth is added. Points are numbered by their time in
-// steps. The ledger keeps the newest points of each series: keep of them, up to the newest
-// one that all had when they were last pruned.
+// ledger records the counted value of each series and point, so that a point is counted once,
+// however often it is read, and its growth is added. Points are numbered by their time in steps.
+// The ledger keeps the newest keep points of each series, which end at the newest point that had
+// come of all series when they were last pruned.
 type ledger struct {
 	names   names
 	keep    int64
-	scale   float64 // of a value, to be a count
-	polls   int64   // answers that were read
+	scale   float64 // factor that turns a value into a count
+	polls   int64   // answers read so far
 	entries map[string]*entry
 }
 
-// entry is one series.
+// entry is the state of one series.
 type entry struct {
 	seriesName
 	hash uint64
 	why  whyNot
 
-	taken []float64 // by number modulo keep; negative if it became less, which is logged
-	top   int64     // newest number that taken has room for
-	last  int64     // newest number that has a count
-	read  int64     // poll that read it last
-	sent  int64     // poll in which it last passed the filter
-	rest  float64   // of fractions: what arrived less what was counted, -½ to ½
+	taken []float64 // counted values by point number modulo keep; negative after a decrease, which is counted once
+	top   int64     // newest point that taken has room for
+	last  int64     // newest point that has a count
+	read  int64     // last poll that read it
+	sent  int64     // last poll in which it passed the filter
+	rest  float64   // fraction carried over: the sum of the values less the sum of the counts, -½ to ½
 }
 
-// one is a count of a point.
+// one is the new count of a point.
 type one struct {
 	point int64
 	entry *entry
 	n     int64
 }
 
-// tally is what the points of an answer add.
+// tally holds the new counts of an answer.
 type tally struct {
 	counts                                             []one
 	points, counted, revised, shrunk, badValue, badKey int64
@@ -51,8 +51,8 @@ func newLedger(n names, keep int64, scale float64) *ledger {
 	return &ledger{names: n, keep: keep, scale: scale, entries: make(map[string]*entry)}
 }
 
-// find returns the entry of a series, and makes one if there is none. It returns nil if the
-// name has no key.
+// find returns the entry of a series, and creates it if there is none. It returns nil if the
+// series has no key.
 func (l *ledger) find(series string, t *tally) *entry {
 	e := l.entries[series]
 	if e == nil {
@@ -64,7 +64,7 @@ func (l *ledger) find(series string, t *tally) *entry {
 		switch e.why {
 		case foreign:
 			t.foreign++
-			return nil // not kept: any number may come
+			return nil // not kept, since their number is unbounded
 		case badKey:
 			t.badKey++
 		}
@@ -80,8 +80,8 @@ func (l *ledger) find(series string, t *tally) *entry {
 	return e
 }
 
-// take records the points of a series from number from to number to, and adds the new counts
-// to the tally.
+// take records the points of a series from number from to number to, and adds the new counts to
+// the tally.
 func (l *ledger) take(e *entry, s *series, from, to int64, t *tally) {
 	if e.last == 0 {
 		e.top = min(from, s.first) - 1
@@ -96,7 +96,7 @@ func (l *ledger) take(e *entry, s *series, from, to int64, t *tally) {
 			continue
 		}
 		t.points++
-		if i <= e.top-l.keep { // passed
+		if i <= e.top-l.keep { // too old
 			continue
 		}
 		e.roll(i, l.keep)
@@ -125,7 +125,7 @@ func (l *ledger) take(e *entry, s *series, from, to int64, t *tally) {
 	}
 }
 
-// roll makes room up to a number.
+// roll makes room for points up to top.
 func (e *entry) roll(top, keep int64) {
 	if top-e.top >= keep {
 		clear(e.taken)
@@ -137,8 +137,8 @@ func (e *entry) roll(top, keep int64) {
 	}
 }
 
-// prune forgets the series that were not read and have no count among the points
-// that are kept, of which the newest is given.
+// prune forgets the series that were not read and have no count among the points that are kept.
+// newest is the newest of these points.
 func (l *ledger) prune(newest int64) {
 	for name, e := range l.entries {
 		if e.read < l.polls && e.last <= newest-l.keep {

@@ -7,13 +7,13 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// names reads the names of series.
+// names parses the names of series.
 type names struct {
-	before, after string // the counter's name
+	before, after string // parts of a series' name around the counter's name
 	encoding      wire.Encoding
-	watches       map[string]int // by all of the counter's name but the key
+	watches       map[string]int // watches by the counter's name without the key
 	canonical     []*rules.Canonicalizer
-	believe       bool // keys are canonical
+	believe       bool // keys are canonical already
 }
 
 func newNames(c *Config, watches []watch) names {
@@ -26,24 +26,24 @@ func newNames(c *Config, watches []watch) names {
 	return n
 }
 
-// why a series has no key.
+// whyNot is the reason why a series has no key.
 type whyNot uint8
 
 const (
 	isKey   whyNot = iota
-	foreign        // of no rule
-	badKey         // of a rule, but nothing that the encoding writes
+	foreign        // the series is of no rule
+	badKey         // the series is of a rule, but its key is not in the encoding
 )
 
-// seriesName is a parsed name of a series.
+// seriesName is the parsed name of a series.
 type seriesName struct {
 	watch int
 	text  []byte // the key
-	other string // the key as it stands in the name, if that is not the text's encoding
+	other string // the key as written in the name, if that differs from the encoded text
 }
 
-// read parses the name of a series. Its writer is unknown, so the key is always made
-// canonical.
+// read parses the name of a series. The key is made canonical unless all keys are canonical,
+// since the writer is unknown.
 func (n *names) read(series string) (seriesName, whyNot) {
 	counter, ok := strings.CutPrefix(series, n.before)
 	if ok {

@@ -9,12 +9,12 @@ import (
 )
 
 // Reload puts other rules in force while the source runs. The next poll reads all points again
-// that are in some window, so the windows of these rules are known from then on, new ones as
-// well. Hot keys stay hot until those points say otherwise. Keys of rules that are gone cool
+// that are in some window. From then on the windows of these rules are known, including new
+// ones. Hot keys stay hot until those points say otherwise. Keys of rules that were removed cool
 // at once, and changed limits are published at once. If Reload returns an error, the present
 // rules stay in force.
 //
-// It waits until a poll that is under way has ended. It is safe for concurrent use.
+// It waits for the end of a poll that is in progress. It is safe for concurrent use.
 func (s *Source) Reload(rules *rules.Rules) error {
 	c := s.cfg
 	if c.Rules = rules; rules == nil {
@@ -33,7 +33,7 @@ func (s *Source) Reload(rules *rules.Rules) error {
 	return nil
 }
 
-// withRules returns the job that goes on with other rules, and publishes what changes at once.
+// withRules returns the job that continues with other rules, and publishes immediate changes.
 func (j *job) withRules(c *Config) *job {
 	next := newJob(c, j.client, j.patience)
 	next.tooMuch, next.failures, next.next, next.outage = j.tooMuch, j.failures, j.next, j.outage
@@ -50,8 +50,8 @@ func (j *job) withRules(c *Config) *job {
 	return next
 }
 
-// inherit keeps keys hot that another process published. Those that are hot here stay as they
-// are published from here.
+// inherit keeps keys hot that another process published. Keys that are hot here as well stay as
+// this process published them.
 func (j *job) inherit(published []rules.Hot) {
 	if len(published) == 0 {
 		return
@@ -59,9 +59,9 @@ func (j *job) inherit(published []rules.Hot) {
 	j.keepHot(published, nil, time.Now())
 }
 
-// keepHot keeps keys hot until the next points are counted, which decide. It publishes those
-// that are not hot here yet with the limits of the present rules. Keys of rules that are gone
-// and those with a value that is allowed cool as of now, as cool do.
+// keepHot keeps keys hot until the next points, which decide, are counted. Keys that are not hot
+// here yet are published with the limits of the present rules. The keys in cool, and those whose
+// rule was removed or whose value is allowed, cool as of now.
 func (j *job) keepHot(hot, cool []rules.Hot, now time.Time) {
 	change := rules.Change{Cool: cool}
 	for _, h := range hot {
@@ -85,7 +85,7 @@ func (j *job) keepHot(hot, cool []rules.Hot, now time.Time) {
 	j.nameHot()
 }
 
-// ruleOf returns the rule with an id and a threshold, or nil.
+// ruleOf returns the rule with this id if it has thresholds, or nil.
 func (j *job) ruleOf(id string) *rules.Rule {
 	if at, ok := j.byRule[id]; ok {
 		return &j.cfg.Rules.Rules[j.watches[at].number]

@@ -19,12 +19,12 @@ import (
 type Source struct {
 	cfg      Config
 	schedule cron.Schedule
-	patience time.Duration // for which time may stand still
+	patience time.Duration // longest time for which the counts' time may stand still
 	client   *client
 
-	busy            sync.Mutex // guards the next two
+	busy            sync.Mutex // guards the next two fields
 	job             *job
-	panicked        bool // the last time
+	panicked        bool // the last run panicked
 	panicLogged     time.Time
 	inheriting      sync.Mutex  // guards inherited
 	inherited       []rules.Hot // keys for the next poll
@@ -35,7 +35,7 @@ type Source struct {
 // patience is how long the time of the counts may stand still before that is reported.
 const patience = 5 * time.Second
 
-// New returns a source for a valid configuration. It starts nothing.
+// New returns a source, or an error if the configuration is invalid. It starts nothing.
 func New(c Config) (*Source, error) {
 	c = c.withDefaults()
 	if err := c.validate(); err != nil {
@@ -74,7 +74,7 @@ func (s *Source) Check(ctx context.Context) error {
 	return nil
 }
 
-// Run polls by the schedule until ctx ends, and returns when the request under way has ended.
+// Run polls by the schedule until ctx ends, and returns when the request in progress has ended.
 // It continues whatever Graphite answers.
 func (s *Source) Run(ctx context.Context) error {
 	s.busy.Lock()
@@ -90,7 +90,7 @@ func (s *Source) Run(ctx context.Context) error {
 	return nil
 }
 
-// once does the job, unless it is still at it.
+// once runs the job, unless the previous run has not ended.
 func (s *Source) once(ctx context.Context) {
 	if !s.busy.TryLock() {
 		s.skipped.Add(1)
@@ -115,14 +115,14 @@ func (s *Source) once(ctx context.Context) {
 	}
 }
 
-// Inherit makes keys hot that another process published before this one, as those of before a
-// restart. They stay hot until Graphite's points say otherwise. Those whose rule is gone or
-// whose value is allowed cool. The next poll does that: Inherit waits for none, as the caller
-// has a lease to keep. It is safe for concurrent use.
+// Inherit keeps keys hot that another process published before this one, for example before a
+// restart. They stay hot until Graphite's points say otherwise. Keys whose rule was removed or
+// whose value is allowed cool. The next poll does that. Inherit does not wait for it, since the
+// caller has a lease to renew. It is safe for concurrent use.
 func (s *Source) Inherit(published []rules.Hot) {
 	s.inheriting.Lock()
 	defer s.inheriting.Unlock()
-	s.inherited = slices.Clone(published) // all that is published now
+	s.inherited = slices.Clone(published) // the complete published state
 }
 
 func (s *Source) takeInherited() []rules.Hot {
@@ -133,7 +133,7 @@ func (s *Source) takeInherited() []rules.Hot {
 	return published
 }
 
-// show shows the job's state to Stats.
+// show publishes the job's state for Stats.
 func (s *Source) show() {
 	shown := s.job.shown
 	s.shown.Store(&shown)

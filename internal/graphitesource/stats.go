@@ -7,36 +7,36 @@ import (
 	"github.com/hotparam/hotparam/aggregator"
 )
 
-// Stats are a source's counters since it was made, and how it stands.
+// Stats are the counters since the source was created, and its state.
 type Stats struct {
 	// Detector is at most a poll old.
 	Detector aggregator.DetectorStats
 
-	Polls    int64            // requests, those that failed, too
-	Failures map[string]int64 // of those and of what they brought, by reason: each of [Reasons]
+	Polls    int64            // requests, including failed ones
+	Failures map[string]int64 // failed requests and rejected answers, by reason: each of [Reasons]
 	Skipped  int64            // times that the job was due while it still ran
-	Panics   int64            // of the job, recovered
-	Series   int64            // of the newest answer
-	Points   int64            // points with a value that were read, each as often as it came
+	Panics   int64            // recovered panics of the job
+	Series   int64            // series in the newest answer
+	Points   int64            // points with a value; one that is read again counts again
 	Counted  int64            // sum of the counts
-	Revised  int64            // points that became more after they had been counted: the rest was counted, too
-	Shrunk   int64            // points that became less: nothing is taken back
-	BadValue int64            // points not counted: below 0, or above [wire.MaxCount]; each as often as it came
-	BadKey   int64            // series not counted: the key is none that the encoding writes
-	Foreign  int64            // series not counted: of no rule; each as often as it came
-	// Uncanonical are series whose keys were not canonical, and are counted as what
-	// they are in canonical form.
+	Revised  int64            // points that increased after they had been counted; the increase was counted too
+	Shrunk   int64            // points that decreased; nothing is subtracted
+	BadValue int64            // points not counted, below 0 or above [wire.MaxCount]; one that is read again counts again
+	BadKey   int64            // series not counted whose key is not in the encoding
+	Foreign  int64            // series of no rule, not counted; one that is read again counts again
+	// Uncanonical is the number of series whose keys were not canonical, and are counted under
+	// their canonical form.
 	Uncanonical int64
-	// MissedSeconds is how many seconds are unknown: Graphite did not keep them, or StatsD
+	// MissedSeconds is the number of unknown seconds: Graphite did not keep them, or StatsD
 	// wrote nothing.
 	MissedSeconds int64
 	// LastDuration is how long the newest answer took.
 	LastDuration time.Duration
-	// Behind is how old the newest time is whose counts are complete. Zero means that none
-	// is.
+	// Behind is the age of the newest time whose counts are complete. Zero means that there is
+	// none.
 	Behind time.Duration
-	// Frozen: that time has stood still for a while, for the reason Why. Nothing
-	// becomes hot and nothing cools.
+	// Frozen reports whether that time has stood still for a while, for the reason in Why. No
+	// key becomes hot or cools.
 	Frozen bool
 	Why    string
 }
@@ -45,10 +45,10 @@ type Stats struct {
 type standing struct {
 	stats    Stats
 	failures [len(reasons)]int64
-	complete time.Time     // all counts of before have come; zero: none has
-	ahead    time.Duration // of Graphite's clock before ours
-	moved    time.Time     // when complete last went on
-	why      string        // of the last poll, if it failed
+	complete time.Time     // all earlier counts have arrived; zero if not known yet
+	ahead    time.Duration // lead of Graphite's clock over ours
+	moved    time.Time     // time at which complete last advanced
+	why      string        // failure of the last poll, if it failed
 }
 
 // Stats returns the counters and the state.
@@ -77,7 +77,7 @@ func (s *Source) Stats() Stats {
 	return all
 }
 
-// increased is a sum that ends at the highest number.
+// increased returns sum+n, or the highest int64 if that overflows.
 func increased(sum, n int64) int64 {
 	if n > math.MaxInt64-sum {
 		return math.MaxInt64

@@ -1,4 +1,4 @@
-// Package holding keeps account of what one instance holds of a quota that a fleet shares.
+// Package holding tracks the permits that one instance holds of a quota that a fleet shares.
 package holding
 
 import (
@@ -10,30 +10,32 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Holding is what one instance of a fleet holds of the burst of a quota that the fleet shares.
-// Parts change with the number of instances. Permits do not come with a part: they pass from
-// one instance to another, or are earned at the fleet's rate. So all holdings together are at
-// most the burst, whoever joins, leaves or crashes, and however late the others learn of it.
+// Holding is the permits that one instance of a fleet holds of the burst of a shared quota. Each
+// instance has a part of the quota, which changes with the number of instances. Permits do not
+// come with a part: they pass from one instance to another, or are earned at the fleet's rate.
+// So all holdings together are at most the burst, whichever instances join, leave or crash, and
+// however late the others learn of it.
 //
-// A part that grows takes over what a lost instance may have spent, so the new permits of it
-// are missing at first. A part that shrinks keeps what it held beyond for as long as the
-// joiner takes to earn as much: if the part grows again meanwhile, that comes back.
+// A part that grows takes over permits that a lost instance may have spent, so its additional
+// permits are missing at first. A part that shrinks leaves the instance with permits beyond it.
+// They expire in the time that the joining instance takes to earn as many; until then, growing
+// the part again restores them.
 //
-// The alternatives were rejected: if parts that grow are full, each crash grants a share; if
-// parts that shrink forget the rest, each step of a rolling deploy loses a share.
+// Two simpler designs were rejected. If parts that grow were full, each crash would grant a
+// share. If parts that shrink lost the surplus, each step of a rolling deploy would lose one.
 //
-// A Holding is for one goroutine at a time.
+// A Holding must not be used by several goroutines at a time.
 type Holding struct {
 	whole rules.Quota
 	part  rules.Quota
-	at    time.Duration // of the following, of which at most one is not 0
-	// missing is how many permits of the part are not held.
+	at    time.Duration // time of missing and beyond; at most one of these is not 0
+	// missing is the number of permits of the part that are not held.
 	missing float64
-	// beyond is how many permits are held beyond the part.
+	// beyond is the number of permits that are held beyond the part.
 	beyond float64
 }
 
-// New returns the holding of one of n instances that has its whole part.
+// New returns the holding of one of n instances, which holds its whole part.
 func New(q *rules.Quota, n int) *Holding {
 	h := &Holding{whole: q.WithDefaults()}
 	h.part, _ = limiter.Share(q, n)
@@ -43,9 +45,9 @@ func New(q *rules.Quota, n int) *Holding {
 // Part returns this instance's part of the quota.
 func (h *Holding) Part() *rules.Quota { return &h.part }
 
-// Resize divides q by n from now on. It returns how many permits more each key owes, so that
-// none gets what this instance does not hold; below zero they are forgiven. Another quota
-// keeps what is missing.
+// Resize sets the part to that of one of n instances that share q. It returns how many more
+// permits each key owes, so that no key gets permits that are not held here; a negative result
+// is forgiven. If q differs from the previous quota, the missing permits stay missing.
 func (h *Holding) Resize(q *rules.Quota, n int, now time.Duration) (owed float64) {
 	missing, beyond := h.state(now)
 	held, whole := float64(h.part.Burst)-missing+beyond, q.WithDefaults()
@@ -61,18 +63,18 @@ func (h *Holding) Resize(q *rules.Quota, n int, now time.Duration) (owed float64
 	return h.missing - missing
 }
 
-// Trim gives up what is held beyond the part, which is for an instance that had a larger part
-// only because it did not know the others.
+// Trim drops the permits beyond the part. It is for an instance whose part was larger only
+// because it did not know the other instances.
 func (h *Holding) Trim() { h.beyond = 0 }
 
-// Empty gives up all that is held, and returns how many permits more each key owes.
+// Empty drops all permits, and returns how many more permits each key owes.
 func (h *Holding) Empty(now time.Duration) (owed float64) {
 	missing, _ := h.state(now)
 	h.set(now, float64(max(0, h.part.Burst)), 0)
 	return h.missing - missing
 }
 
-// Accept adds permits as far as they are missing, and returns how many it added.
+// Accept adds permits, up to the number that is missing, and returns how many it added.
 func (h *Holding) Accept(permits float64, now time.Duration) float64 {
 	missing, beyond := h.state(now)
 	accepted := max(0, min(permits, missing))
@@ -80,19 +82,19 @@ func (h *Holding) Accept(permits float64, now time.Duration) float64 {
 	return accepted
 }
 
-// Handover is what an instance leaves of a limit to the one that takes its place.
+// Handover is the permits of a limit that an instance leaves to its replacement.
 type Handover struct {
-	// Left is how many permits are left for a key that is not in Of.
+	// Left is the number of permits left for each key that is not in Of.
 	Left float64 `json:"left"`
-	// Of holds what is left for the keys of which most was taken, by [KeyID].
+	// Of holds the permits left for the keys that spent most, by [limiter.KeyID].
 	Of map[uint64]float64 `json:"of,omitempty"`
 }
 
-// Leave returns what this instance leaves at now, with at most so many keys: if more have
-// less left than unknown keys, all others get as little as the next one. Spent is what known
-// keys lack, and all reports whether no other lacks anything, as [Keys] return both; if not,
-// nothing is left for unknown keys. The instance must not grant permits of it afterwards: see
-// Empty.
+// Leave returns the permits that this instance leaves at now, for at most most keys. If more
+// keys have less left than unknown keys, all others get as little as the next of them. As
+// returned by [limiter.Keys.Spent], spent is the permits that known keys lack, and all reports
+// whether other keys lack none. If it is false, unknown keys get no permits. The instance must
+// not grant these permits afterwards; see Empty.
 func (h *Holding) Leave(now time.Duration, spent map[uint64]float64, all bool, most int) Handover {
 	missing, beyond := h.state(now)
 	held := float64(h.part.Burst) + beyond
@@ -116,8 +118,9 @@ func (h *Holding) Leave(now time.Duration, spent map[uint64]float64, all bool, m
 	return out
 }
 
-// Inherit takes over what another instance left some time ago, without what the others may
-// have earned of it since then. It returns what all keys owe, which is below zero.
+// Inherit takes over the permits that another instance left age ago, less the permits that the
+// fleet has earned since then, which others may hold. It returns the permits that all keys owe;
+// they are negative, that is, forgiven.
 func (h *Holding) Inherit(left Handover, age, now time.Duration) limiter.Owing {
 	missing, _ := h.state(now)
 	lost := h.Earned(age, false)
@@ -131,20 +134,20 @@ func (h *Holding) Inherit(left Handover, age, now time.Duration) limiter.Owing {
 	return by
 }
 
-// Missing returns how many permits a key lacks of which nothing was taken.
+// Missing returns how many permits a key lacks that has spent none.
 func (h *Holding) Missing(now time.Duration) float64 {
 	missing, _ := h.state(now)
 	return missing
 }
 
-// Held returns how many permits are held for a key of which nothing was taken.
+// Held returns how many permits are held for a key that has spent none.
 func (h *Holding) Held(now time.Duration) float64 {
 	missing, beyond := h.state(now)
 	return float64(h.part.Burst) - missing + beyond
 }
 
-// Earned returns how many permits the fleet earns in d, or with alone this instance. What
-// was taken of a window is back when the window has passed.
+// Earned returns how many permits are earned in d by the fleet, or by this instance if alone is
+// set. For algorithms with windows, all permits return when the window has passed.
 func (h *Holding) Earned(d time.Duration, alone bool) float64 {
 	q := &h.whole
 	if alone {
@@ -159,7 +162,7 @@ func (h *Holding) Earned(d time.Duration, alone bool) float64 {
 	return float64(q.Burst)
 }
 
-// state returns what is missing and what is held beyond the part at now.
+// state returns the permits missing from the part, and the permits held beyond it, at now.
 func (h *Holding) state(now time.Duration) (missing, beyond float64) {
 	if h.missing == 0 && h.beyond == 0 {
 		return 0, 0
@@ -175,8 +178,8 @@ func (h *Holding) state(now time.Duration) (missing, beyond float64) {
 	return max(0, h.missing-h.Earned(passed, true)), h.beyond * max(0, 1-float64(passed)/fill)
 }
 
-// set sets the state. Permits of a window that are missing stay missing for a window's length
-// after the last of them was lost.
+// set sets the state. If the quota has windows, missing permits stay missing for the length of a
+// window after the last of them was lost.
 func (h *Holding) set(now time.Duration, missing, beyond float64) {
 	if !h.whole.Algorithm.Windowed() || missing > h.missing || beyond > 0 {
 		h.at = now

@@ -17,8 +17,8 @@ type listener struct {
 	server *Server
 }
 
-// Accept returns the next connection. After its error http.Server waits, 5 ms at first and a
-// second at most, and tries again.
+// Accept returns the next connection. After an error http.Server waits, from 5 ms up to a
+// second, and tries again.
 func (l *listener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if err != nil {
@@ -27,11 +27,11 @@ func (l *listener) Accept() (net.Conn, error) {
 	return &conn{Conn: c.(*connlimit.Conn), server: l.server}, nil
 }
 
-// conn is a connection that counts what http.Server does not report.
+// conn is a connection that counts events that http.Server does not report.
 type conn struct {
 	*connlimit.Conn
 	server *Server
-	serves atomic.Bool  // a request is served
+	serves atomic.Bool  // a request is being served
 	rests  atomic.Bool  // a request has ended, and nothing has arrived since
 	within atomic.Int64 // deadline of reads in Unix seconds; 0 without one
 	isSlow atomic.Bool  // counted as slow
@@ -54,23 +54,23 @@ func (c *conn) SetReadDeadline(t time.Time) error {
 	return c.Conn.SetReadDeadline(t)
 }
 
-// Read implements [net.Conn]. It counts a peer that has not sent its first request, or all of one
-// that it began, in time. http.Server also sets deadlines, in the distant past, to end a read that
-// is no longer needed.
+// Read implements [net.Conn]. It counts a peer that does not send its first request, or the rest
+// of a request that it began, in time. http.Server also sets deadlines in the distant past, to
+// end a read that is no longer needed.
 func (c *conn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if n > 0 && c.rests.Load() {
 		c.rests.Store(false)
 	}
-	const longPast = 1 // as http.Server has it
+	const longPast = 1 // as in http.Server
 	if errors.Is(err, os.ErrDeadlineExceeded) && !c.rests.Load() && c.within.Load() > longPast && c.isSlow.CompareAndSwap(false, true) {
 		c.server.slow.Add(1)
 	}
 	return n, err
 }
 
-// Write implements [net.Conn]. It counts responses that belong to no request: http.Server sends
-// them for what it cannot read, and does not report it.
+// Write implements [net.Conn]. It counts responses outside of requests: http.Server sends them
+// for requests that it cannot read, and does not report them.
 func (c *conn) Write(b []byte) (int, error) {
 	if !c.serves.Load() {
 		switch {

@@ -8,8 +8,8 @@ import (
 	"github.com/hotparam/hotparam/internal/loglimit"
 )
 
-// errorLog takes the lines of http.Server, which has one for each accept that fails,
-// and passes them on at errorRate.
+// errorLog receives the log lines of http.Server, which has one for each accept that fails, and
+// passes them on at errorRate.
 type errorLog struct {
 	log   *slog.Logger
 	lines loglimit.Limit

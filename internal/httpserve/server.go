@@ -1,10 +1,10 @@
-// Package httpserve serves HTTP with a bound on everything that a client can hold:
-// time, header bytes, and by package connlimit connections and file descriptors. At the
-// bound, connections without a request make room, the one that has been idle longest
-// first, and a path for health checks is still answered.
+// Package httpserve serves HTTP with a bound on everything that a client can hold: time, header
+// bytes, and with package connlimit connections and file descriptors. At the bound, connections
+// without a request make room, the one that has been idle longest first. A path for health
+// checks is still served.
 //
 //	server.go    the server and its time-outs
-//	conn.go      what is counted of a connection that net/http does not report
+//	conn.go      counters of a connection that net/http does not report
 //	errorlog.go  the log of net/http, at a bounded rate
 package httpserve
 
@@ -25,7 +25,7 @@ import (
 	"github.com/hotparam/hotparam/internal/connlimit"
 )
 
-// What a client may take.
+// Bounds for one client.
 const (
 	headerTimeout  = 5 * time.Second
 	readTimeout    = 10 * time.Second
@@ -34,42 +34,42 @@ const (
 	maxHeaderBytes = 16 << 10
 )
 
-// Config is what a [Server] needs; Handler is required.
+// Config configures a [Server]. Handler is required.
 type Config struct {
 	Handler http.Handler
-	// MaxConnections is how many connections there are; 0 is 128.
-	// A process that may open few files has fewer: a quarter of those.
+	// MaxConnections is the maximum number of connections. Zero means 128. If the process may
+	// open few files, the maximum is a quarter of these.
 	MaxConnections int
-	// MaxHeaderBytes bounds a request's line and headers; 0 is 16 KiB. The server reads 4 KiB
-	// more before it refuses a request.
+	// MaxHeaderBytes bounds the size of a request's first line and headers. Zero means 16 KiB.
+	// The server reads 4 KiB more before it refuses a request.
 	MaxHeaderBytes int
-	// Health is a path that is answered beyond MaxConnections, too; empty: none is.
+	// Health is a path that is served even beyond MaxConnections. Empty means none.
 	Health string
 	// Allow are the networks from which peers may connect; see [connlimit.Config].
 	Allow []netip.Prefix
 	TLS   *tls.Config // nil means plain HTTP
-	// Grace is how long requests may go on when the server ends; 0 is a second.
+	// Grace is how long requests may continue when the server ends. Zero means one second.
 	Grace time.Duration
-	// Log gets errors, at most a line in ten seconds. A nil Log disables it.
+	// Log receives errors, at most one line in ten seconds. A nil Log disables it.
 	Log *slog.Logger
 }
 
-// defaultConnections is Config.MaxConnections by default.
+// defaultConnections is the default of Config.MaxConnections.
 const defaultConnections = 128
 
-// reserved is how many connections more than that there are for health.
+// reserved is the number of connections beyond MaxConnections, for health checks.
 const reserved = 16
 
 // Stats are a server's counters.
 type Stats struct {
-	Connections int   // that are open
+	Connections int   // open now
 	Evicted     int64 // closed without a request to make room, when there were too many
-	Refused     int64 // closed at once, as all had requests
-	Starved     int64 // accepts that found no file descriptor
-	Slow        int64 // closed since a request, or its first byte, did not come in time
-	TooLarge    int64 // requests that were refused for the size of their headers (431)
-	Unreadable  int64 // requests that are none of HTTP (400, 501, 505)
-	Strangers   int64 // closed at once, as the address is not allowed
+	Refused     int64 // closed at once because all others had requests
+	Starved     int64 // accepts that failed because there was no file descriptor
+	Slow        int64 // closed because a request, or its first byte, did not come in time
+	TooLarge    int64 // requests refused for the size of their headers (431)
+	Unreadable  int64 // requests that are not HTTP (400, 501, 505)
+	Strangers   int64 // closed at once because the address is not allowed
 	NoTLS       int64 // closed because the TLS handshake failed
 }
 
@@ -78,7 +78,7 @@ type Server struct {
 	cfg   Config
 	conns *connlimit.Limiter
 
-	slow, tooLarge, unreadable atomic.Int64 // as in Stats
+	slow, tooLarge, unreadable atomic.Int64 // counters, as in Stats
 
 	headerWithin, readWithin, idleWithin time.Duration
 }
@@ -106,7 +106,7 @@ func (s *Server) Stats() Stats {
 	}
 }
 
-// Serve serves until ctx ends and closes the listener.
+// Serve serves until ctx ends, and closes the listener.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	server := &http.Server{
 		Handler:           http.HandlerFunc(s.handle),
@@ -129,7 +129,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.Grace)
 		defer cancel()
 		if server.Shutdown(limit) != nil {
-			_ = server.Close() // a request that hangs does not hold us up
+			_ = server.Close() // do not wait for a request that hangs
 		}
 	})
 	err := server.Serve(&listener{s.conns.Listener(l), s})
@@ -144,7 +144,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 
 type connKey struct{}
 
-// handle serves a request. On the reserve only health is asked, once a connection.
+// handle serves a request. A reserved connection is served one health check.
 func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
 	c, ok := r.Context().Value(connKey{}).(*conn)
 	if ok {

@@ -10,28 +10,28 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// adoptTimeout bounds one try to take the hot set over.
+// adoptTimeout bounds one attempt to take over the hot set.
 const adoptTimeout = 2 * time.Second
 
-// heartbeat is how often an instance sends to each partition at least, and so how much older than
-// what was judged its first record may be.
+// heartbeat is the longest time between two records of an instance to each partition. So the
+// first record to be judged may be that much older than the end of the counts judged before.
 const heartbeat = time.Second
 
-// adoptRetry is how soon the take-over is tried again, doubled up to adoptRetryMost: each
-// partition makes a call of its own.
+// adoptRetry is the shortest wait before the take-over is retried. The wait doubles up to
+// adoptRetryMost, since each partition makes a call of its own.
 const (
 	adoptRetry     = 100 * time.Millisecond
 	adoptRetryMost = time.Second
 )
 
-// inheritance is what the previous owner of a partition has left.
+// inheritance is the state that the previous owner of a partition left.
 type inheritance struct {
 	hot    []rules.Hot
-	judged time.Time // up to when it had judged the counts; zero if that is not known
+	judged time.Time // end of the counts that it had judged; zero if unknown
 }
 
-// publish takes the partition's part of the hot set over, however long that
-// takes, and then publishes until the second context ends.
+// publish takes over the partition's part of the hot set, however long that takes, and then
+// publishes until publishing ends. Before the take-over it returns when ctx ends.
 func (w *worker) publish(ctx, publishing context.Context, publisher PartitionPublisher, adopted chan<- inheritance) {
 	log, failures, isLogged := w.source.cfg.Log, 0, false
 	for {
@@ -64,9 +64,9 @@ func (w *worker) publish(ctx, publishing context.Context, publisher PartitionPub
 	}
 }
 
-// inherit takes the keys that are published for the partition, which is fenced off now. The
-// detector adopts them once the partition is covered: until then it judges windows from before
-// the keys were published, and would cool them.
+// inherit stores the keys that are published for the partition, whose previous owner is fenced
+// off now. The detector adopts them once the partition is covered. Until then it judges windows
+// from before the keys were published, and would cool them.
 func (w *worker) inherit(left inheritance) {
 	w.report.adopted = true
 	w.publisher.Store(&w.gate.to)
@@ -81,11 +81,10 @@ func (w *worker) adoptWhenCovered() {
 	}
 }
 
-// adopt goes on with the keys that are published for the partition. Those that it
-// does not take are of a rule that is gone, or of a value that is allowed now:
-// they cool. Or the topic has more partitions than it had, and they are counted
-// in another: they stay until that one has had the time to find them, and then
-// are let go of, which takes away only what it has not published.
+// adopt adopts the keys that are published for the partition. A key that the detector does not
+// take cools if its rule was removed or its value is allowed now. If the topic has grown and the
+// key is counted in another partition, it stays until that partition has had the time to find
+// it. Then it is released, which removes only keys that the other partition has not published.
 func (w *worker) adopt(left inheritance, now time.Time) {
 	var cool []rules.Hot
 	for _, h := range w.detector.Adopt(left.hot, w.now) {
@@ -102,10 +101,11 @@ func (w *worker) adopt(left inheritance, now time.Time) {
 	}
 }
 
-// adoptMissed makes keys hot, as of now, that became hot and cooled while nobody owned the
-// partition: nobody has published them. The detector then cools them when their hold is over and
-// their windows are below the exit, as if they had been found now. What the previous owner had
-// judged is left as that one published it, and so is what is older than a hand-over takes.
+// adoptMissed makes keys hot, as of now, that became hot and cooled while the partition had no
+// owner and so were never published. The detector then cools them when their hold has ended and
+// their windows are below the exit, as if it had found them now. Keys from counts that the
+// previous owner judged stay as that owner published them. Keys older than a hand-over takes are
+// ignored.
 func (w *worker) adoptMissed(left inheritance) (missed []rules.Hot) {
 	if left.judged.IsZero() {
 		return nil
@@ -127,7 +127,7 @@ func (w *worker) adoptMissed(left inheritance) (missed []rules.Hot) {
 	return missed
 }
 
-// moved reports whether a rule exists and has its home in another partition.
+// moved reports whether a rule exists and its home is another partition.
 func (w *worker) moved(id string) bool {
 	rules := w.rules.ByNumber()
 	for i, home := range homes(rules, w.parts) {
@@ -138,7 +138,7 @@ func (w *worker) moved(id string) bool {
 	return false
 }
 
-// letGo lets go of what another partition has, when it is time.
+// letGo releases the keys that are counted in another partition, once their time has come.
 func (w *worker) letGo(now time.Time) {
 	if len(w.leaving) == 0 || now.Before(w.left) {
 		return

@@ -9,7 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// assigned starts a worker for each partition that we got.
+// assigned starts a worker for each assigned partition.
 func (s *Source) assigned(ctx context.Context, client *kgo.Client, got map[string][]int32) {
 	s.stats.Rebalances.Add(1)
 	partitions := got[s.cfg.Topic]
@@ -17,7 +17,7 @@ func (s *Source) assigned(ctx context.Context, client *kgo.Client, got map[strin
 	if len(partitions) == 0 {
 		return
 	}
-	// A pause outlasts an assignment.
+	// Partitions stay paused across assignments.
 	client.ResumeFetchPartitions(map[string][]int32{s.cfg.Topic: partitions})
 	s.stats.Assigned.Add(int64(len(partitions)))
 	if mayLog(&s.lines.assigned) {
@@ -35,13 +35,12 @@ func (s *Source) assigned(ctx context.Context, client *kgo.Client, got map[strin
 		}
 	}
 	select {
-	case s.ask <- struct{}{}: // until their ends are known nothing of them is published
+	case s.ask <- struct{}{}: // until the ends are known, nothing of these partitions is published
 	default:
 	}
 }
 
-// add puts a worker in the place of the one that had its partition. The caller
-// has the lock.
+// add replaces the worker of w's partition by w. The caller holds the lock.
 func (s *Source) add(ctx context.Context, w *worker) {
 	if old := s.workers[w.partition]; old != nil {
 		old.end(false)
@@ -51,11 +50,11 @@ func (s *Source) add(ctx context.Context, w *worker) {
 	delete(s.ended, w.partition)
 	s.workers[w.partition] = w
 	s.running[w] = struct{}{}
-	w.start(context.WithoutCancel(ctx)) // it ends by end
+	w.start(context.WithoutCancel(ctx)) // ended by its end method
 }
 
-// seek makes the group's client read from as far back on as counts can matter,
-// whatever was committed.
+// seek makes the group's client read from the earliest time whose counts can matter, whatever
+// was committed.
 func (s *Source) seek(_ context.Context, offsets map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,9 +70,9 @@ func (s *Source) seek(_ context.Context, offsets map[string]map[int32]kgo.Offset
 	return offsets, nil
 }
 
-// revoked ends the workers of partitions that go to another member: with a last
-// change, for which the group waits a little. Without it the next one's claim
-// fences it off.
+// revoked ends the workers of partitions that go to another member, each with a last change, for
+// which the group waits a little. Without that change, the next owner's claim fences the worker
+// off.
 func (s *Source) revoked(_ context.Context, _ *kgo.Client, gone map[string][]int32) {
 	if ended := s.remove(gone[s.cfg.Topic], true); len(ended) > 0 {
 		s.stats.Revoked.Add(int64(len(ended)))
@@ -84,10 +83,10 @@ func (s *Source) revoked(_ context.Context, _ *kgo.Client, gone map[string][]int
 	}
 }
 
-// lost is called when the group and this member did not hear of each other. Other members may
-// then have the partitions and have fenced us off, or all brokers are away and no member has
-// them. So our workers stand still, and hot keys stay published by whoever may publish them,
-// until the group assigns partitions again.
+// lost handles the loss of the membership: the group and this member have not reached each
+// other. Other members may then have the partitions and have fenced us off. Or all brokers are
+// unavailable, and no member has them. So our workers stop, and hot keys stay published by
+// whichever member may publish them, until the group assigns partitions again.
 func (s *Source) lost(_ context.Context, _ *kgo.Client, gone map[string][]int32) {
 	s.mu.Lock()
 	n := int64(0)
@@ -105,8 +104,8 @@ func (s *Source) lost(_ context.Context, _ *kgo.Client, gone map[string][]int32)
 	}
 }
 
-// dropLost ends the workers of partitions that were lost, but those that we got
-// again: they are taken over like any other's.
+// dropLost ends the workers of lost partitions, except those in got. Partitions that were
+// assigned again are taken over like those of any other member.
 func (s *Source) dropLost(got []int32) {
 	var gone []int32
 	s.mu.Lock()
@@ -133,7 +132,7 @@ func (s *Source) remove(partitions []int32, drain bool) (ended []*worker) {
 	return ended
 }
 
-// removeAll takes all workers out.
+// removeAll removes all workers.
 func (s *Source) removeAll() []*worker {
 	s.mu.Lock()
 	partitions := slices.Collect(maps.Keys(s.workers))
@@ -141,8 +140,7 @@ func (s *Source) removeAll() []*worker {
 	return s.remove(partitions, true)
 }
 
-// isOut reports whether partitions were lost, and the group has not said since whose they
-// are.
+// isOut reports whether partitions were lost and the group has not assigned partitions since.
 func (s *Source) isOut() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,7 +152,7 @@ func (s *Source) isOut() bool {
 	return false
 }
 
-// wait waits for workers to end, up to a time.
+// wait waits until the workers have ended, for at most most.
 func wait(workers []*worker, most time.Duration) {
 	timer := time.NewTimer(most)
 	defer timer.Stop()

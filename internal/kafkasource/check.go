@@ -22,14 +22,14 @@ import (
 	"github.com/hotparam/hotparam/kafka"
 )
 
-// Check returns an error that says what keeps the source from working, and what to do:
-// brokers that cannot be reached or refuse us, a missing topic, missing rights. It logs a
-// warning for settings that work but may lose counts. It does not join the group.
+// Check returns an error that says why the source cannot work and how to fix it: brokers that
+// cannot be reached or refuse us, a missing topic, missing rights. It logs a warning for
+// settings that work but may lose counts. It does not join the group.
 func (s *Source) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*s.cfg.Connection.Timeout)
 	defer cancel()
 	var failed lastFailure
-	// A request for metadata has no deadline but the end of its client's context.
+	// A metadata request has no deadline other than the client's context.
 	client, err := s.connect(kgo.RequestRetries(checkTries), kgo.WithContext(ctx), kgo.WithHooks(&failed))
 	if err != nil {
 		return err
@@ -58,8 +58,8 @@ func (s *Source) check(ctx context.Context, client *kgo.Client) error {
 	return nil
 }
 
-// lastFailure records why a client last failed to connect to a broker or to get an
-// answer from one. It is a hook of the client.
+// lastFailure records the last failure of a client to connect to a broker or to get an answer
+// from one. It is a hook of the client.
 type lastFailure struct {
 	mu  sync.Mutex
 	err error
@@ -75,8 +75,8 @@ func (f *lastFailure) OnBrokerE2E(_ kgo.BrokerMetadata, _ int16, e2e kgo.BrokerE
 	f.record(e2e.Err())
 }
 
-// record keeps err, unless it only says that the client was ended, or that nothing arrived in
-// time: the end of the context says that anyway.
+// record keeps err, unless err only says that the client was closed. A timeout does not replace
+// an earlier failure, since the end of the context reports it anyway.
 func (f *lastFailure) record(err error) {
 	if err == nil || isEnd(err) {
 		return
@@ -88,9 +88,9 @@ func (f *lastFailure) record(err error) {
 	}
 }
 
-// reason returns why a check failed with err. When ctx ended in the middle of
-// another try, the client returns the end of that try alone, most often as "context
-// canceled": the end of ctx and the failure before it say more.
+// reason returns why a check failed with err. If ctx ended during a further attempt, the client
+// returns only how that attempt ended, most often "context canceled". Then the error of ctx and
+// the last failure before it say more.
 func (f *lastFailure) reason(ctx context.Context, err error) error {
 	if ctx.Err() == nil || !isEnd(err) && !errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -103,23 +103,23 @@ func (f *lastFailure) reason(ctx context.Context, err error) error {
 	return fmt.Errorf("%w; before that: %w", ctx.Err(), f.err)
 }
 
-// isEnd reports whether err says that its client was ended.
+// isEnd reports whether err says that its client was closed.
 func isEnd(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, kgo.ErrClientClosed) ||
 		errors.Is(err, net.ErrClosed) || strings.Contains(err.Error(), "operation was canceled")
 }
 
-// checkTries is how often a broker that does not answer is asked again, so that one that has
-// just died does not keep us from starting.
+// checkTries is the number of retries to a broker that does not answer, so that a broker that
+// has just died does not prevent the start.
 const checkTries = 3
 
-// allows reports whether the rights that a broker reported have one. A broker that reports
-// none is not questioned further.
+// allows reports whether the rights that a broker reported include op. A broker that reports no
+// rights passes the check.
 func allows(rights int32, op kmsg.ACLOperation) bool {
 	return rights == noRights || rights&(1<<op) != 0
 }
 
-// noRights stands for rights that were not reported.
+// noRights is the value of rights that were not reported.
 const noRights = -1 << 31
 
 func (s *Source) checkGroup(ctx context.Context, client *kgo.Client) error {
@@ -146,13 +146,13 @@ func (s *Source) checkGroup(ctx context.Context, client *kgo.Client) error {
 	return nil
 }
 
-// isElecting reports whether there is no coordinator of the group yet: a new cluster creates
-// its place for groups with the first request.
+// isElecting reports whether the group has no coordinator yet. A new cluster creates its topic
+// for groups with the first request.
 func isElecting(err error) bool {
 	return errors.Is(err, kerr.CoordinatorNotAvailable) || errors.Is(err, kerr.CoordinatorLoadInProgress) || errors.Is(err, kerr.NotCoordinator)
 }
 
-// checkTopic warns of settings by which counts are lost.
+// checkTopic warns of settings that lose counts.
 func (s *Source) checkTopic(ctx context.Context, client *kgo.Client) error {
 	req := kmsg.NewPtrDescribeConfigsRequest()
 	resource := kmsg.NewDescribeConfigsRequestResource()
@@ -194,7 +194,7 @@ func (s *Source) checkSetting(name, value string) {
 	}
 }
 
-// explain says what an error of the brokers means.
+// explain adds the meaning of an error of the brokers, and what to do.
 func (s *Source) explain(err error) error {
 	if why, ok := refused(err, &s.cfg); ok {
 		return fmt.Errorf("kafka source: %s: %w", why, err)
@@ -216,7 +216,7 @@ func (s *Source) explain(err error) error {
 		why = "the brokers' certificate is of an authority that is not known: give it as tls ca"
 	case errors.As(err, &host):
 		why = "the brokers' certificate is for another name: give it as tls server_name"
-	case errors.As(err, &dial) && dial.Op == "remote error": // what crypto/tls calls an alert
+	case errors.As(err, &dial) && dial.Op == "remote error": // crypto/tls's name for an alert
 		why = "the brokers refuse our certificate, or that there is none: give it as tls cert and key"
 	case errors.As(err, &first), errors.Is(err, io.EOF):
 		why = "brokers " + brokers + " closed the connection at once: " + closedBy(&s.cfg.Connection)
@@ -228,7 +228,7 @@ func (s *Source) explain(err error) error {
 	return fmt.Errorf("kafka source: %s: %w", why, err)
 }
 
-// closedBy returns what may make a broker close a connection without an answer.
+// closedBy returns the possible reasons why a broker closed a connection without an answer.
 func closedBy(c *kafka.Connection) string {
 	why := "they may want tls"
 	if c.TLS != nil {
@@ -247,8 +247,8 @@ func speech(private bool) string {
 	return "plaintext, not TLS"
 }
 
-// refused returns why the brokers refuse us, and false if err does not mean that. Waiting
-// does not help then.
+// refused returns why the brokers refuse us, and false if err is not a refusal. After a refusal
+// there is no use in waiting.
 func refused(err error, c *Config) (why string, ok bool) {
 	user := "this program"
 	if c.Connection.SASL != nil {
@@ -277,12 +277,12 @@ func refused(err error, c *Config) (why string, ok bool) {
 	return "", false
 }
 
-// outageEvery is the least time between two logged outages of one kind, each with its end,
-// however often they come and go.
+// outageEvery is the least time between two log lines about outages of one kind, each with its
+// end, however often they occur.
 const outageEvery = 10 * time.Second
 
-// mayLog reports whether one more line of a kind may be logged, of all partitions: ten at
-// once, then one a second.
+// mayLog reports whether one more line of a kind may be logged. All partitions together may log
+// ten lines at once, then one a second.
 func mayLog(lines *loglimit.Limit) bool {
 	_, ok := lines.Allow(loglimit.Rate{Burst: 10, Every: time.Second}, time.Now())
 	return ok

@@ -20,25 +20,25 @@ import (
 )
 
 const (
-	// fetchWait is how long a broker waits for fetchLeast before it answers a fetch. Answers
-	// at the first record would be one fetch for each record that an instance sends: half of
-	// the cost of the aggregator with six instances. So it collects the records of some
+	// fetchWait is how long a broker waits for fetchLeast bytes before it answers a fetch. If
+	// brokers answered at the first record, each record of an instance would cost a fetch: half
+	// of the aggregator's cost with six instances. So a fetch collects the records of some
 	// milliseconds.
 	fetchWait  = 10 * time.Millisecond
 	fetchLeast = 1 << 20
-	// fetchBytes and partitionBytes bound what one fetch brings, compressed.
+	// fetchBytes and partitionBytes bound the compressed size of one fetch.
 	fetchBytes     = 16 << 20
 	partitionBytes = 1 << 20
-	// recordBatch bounds what a batch may be decompressed to: more than what any
-	// broker takes by default.
+	// recordBatch bounds the decompressed size of a batch. It is more than any broker accepts by
+	// default.
 	recordBatch = 64 << 20
-	// knowledgeAge is after which time new partitions are seen, and staleAge the least time
-	// between two questions to the brokers which of them leads a partition.
+	// knowledgeAge is how soon new partitions are noticed. staleAge is the least time between
+	// two requests to the brokers for the leaders of partitions.
 	knowledgeAge = 30 * time.Second
 	staleAge     = 250 * time.Millisecond
 )
 
-// connect makes a client. It dials when it is used.
+// connect returns a new client, which dials on first use.
 func (s *Source) connect(more ...kgo.Opt) (*kgo.Client, error) {
 	c := &s.cfg.Connection
 	opts := []kgo.Opt{
@@ -78,15 +78,15 @@ func (s *Source) connect(more ...kgo.Opt) (*kgo.Client, error) {
 	return client, nil
 }
 
-// retryBackoff is short, as a partition's new leader is there in a second.
+// retryBackoff returns a short wait, since a partition has a new leader within a second.
 func retryBackoff(failures int) time.Duration {
 	return base.Backoff(failures, 50*time.Millisecond, staleAge)
 }
 
-// retryFor returns how long a request of the group's client is tried. A heartbeat is tried
-// for longer than the session: if the coordinator has died, the next one takes the members
-// over unchanged, and a member that had given up would have to join again and read everything
-// again. If others have the partitions by then they have fenced us off.
+// retryFor returns how long the group's client retries a request. A heartbeat is retried for
+// longer than the session. If the coordinator has died, its successor takes over the members
+// unchanged, while a member that had given up would have to join again and read everything
+// again. If others have the partitions by then, they have fenced us off.
 func (s *Source) retryFor(key int16) time.Duration {
 	switch kmsg.Key(key) {
 	case kmsg.JoinGroup, kmsg.SyncGroup:
@@ -96,8 +96,8 @@ func (s *Source) retryFor(key int16) time.Duration {
 	}
 }
 
-// mechanism reads the password anew for each connection, so that it can be
-// changed while we run. The configuration has been validated.
+// mechanism returns the SASL mechanism of c. It reads the password again for each connection, so
+// that it can be changed while the source runs. The configuration has been validated.
 func mechanism(c *kafka.SASL) sasl.Mechanism {
 	if strings.EqualFold(c.Mechanism, "PLAIN") {
 		return plain.Plain(func(context.Context) (plain.Auth, error) {
@@ -115,8 +115,8 @@ func mechanism(c *kafka.SASL) sasl.Mechanism {
 	return scram.Sha512(auth)
 }
 
-// groupOptions returns the options of a client that joins the group. Once its watchdog has
-// replaced it, it no longer decides which partitions we have.
+// groupOptions returns the options of a client that joins the group. Once the watchdog has
+// replaced the client, its callbacks no longer change which partitions we have.
 func (s *Source) groupOptions(dog *watchdog) []kgo.Opt {
 	unlessReplaced := func(f func(context.Context, *kgo.Client, map[string][]int32)) func(context.Context, *kgo.Client, map[string][]int32) {
 		return func(ctx context.Context, client *kgo.Client, partitions map[string][]int32) {
@@ -131,12 +131,11 @@ func (s *Source) groupOptions(dog *watchdog) []kgo.Opt {
 		kgo.Balancers(kgo.CooperativeStickyBalancer()),
 		kgo.SessionTimeout(s.cfg.Session),
 		kgo.HeartbeatInterval(s.cfg.Session / 5),
-		// A member that does not come to a rebalance is out of it as soon as one
-		// that is not heard of.
+		// A member that misses a rebalance is removed as soon as a member that is silent.
 		kgo.RebalanceTimeout(s.cfg.Session),
 		kgo.RetryTimeoutFn(s.retryFor),
-		// A batch belongs to the assignment under which it was fetched: none may
-		// come in between before it is with its worker.
+		// A batch belongs to the assignment under which it was fetched. No assignment may happen
+		// before the batch is with its worker.
 		kgo.BlockRebalanceOnPoll(),
 		kgo.AdjustFetchOffsetsFn(s.seek),
 		kgo.DisableAutoCommit(), // commit.go does that
@@ -151,7 +150,8 @@ func (s *Source) groupOptions(dog *watchdog) []kgo.Opt {
 		kgo.FetchMaxBytes(fetchBytes),
 		kgo.FetchMaxPartitionBytes(partitionBytes),
 		kgo.MaxDecompressBatchBytes(recordBatch),
-		// They count as read, or the end of a partition would not be reached.
+		// Control records count as read. Without them the end of a partition would not be
+		// reached.
 		kgo.KeepControlRecords(),
 	}
 	if s.cfg.Member != "" {

@@ -9,15 +9,15 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// defaultCommit is how often positions are committed. A coordinator answers no member of the
-// group, not even heartbeats, until a commit is on the replicas. If a broker has just died
-// that takes until its death is noticed, and with a short session every member would be
-// thought dead. So commits are rare.
+// defaultCommit is the interval at which positions are committed. Until a commit is on the
+// replicas, a coordinator answers no member of the group, not even heartbeats. If a broker has
+// just died, that takes until its death is noticed, and with a short session every member would
+// be thought dead. So commits are rare.
 const defaultCommit = time.Minute
 
-// commitPositions commits positions, so that other tools see how far the group is, except
-// while a leader is away. It sends requests of its own, as the client's commits would delay
-// its rebalances while a broker is away.
+// commitPositions commits positions, so that other tools see the group's progress, except while
+// a leader is unavailable. It sends its own requests, since the client's commits would delay the
+// client's rebalances while a broker is unavailable.
 func (s *Source) commitPositions(ctx context.Context, client *kgo.Client) {
 	ticker := time.NewTicker(s.commitEvery)
 	defer ticker.Stop()
@@ -45,7 +45,7 @@ func (s *Source) commit(ctx context.Context, client *kgo.Client) error {
 	}
 	topic := kmsg.NewOffsetCommitRequestTopic()
 	topic.Topic = s.cfg.Topic
-	topic.TopicID = s.topicID() // newer brokers want that
+	topic.TopicID = s.topicID() // newer brokers require the ID
 	for _, w := range s.present() {
 		if at := w.shown.Load().position; at >= 0 {
 			p := kmsg.NewOffsetCommitRequestTopicPartition()

@@ -15,17 +15,17 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// PartitionPublisher publishes the hot keys of one partition. A source makes one each time
-// that it gets the partition, and runs it while it has the partition.
+// PartitionPublisher publishes the hot keys of one partition. A source creates one each time it
+// is assigned the partition, and runs it while it has the partition.
 type PartitionPublisher interface {
 	aggregator.Publisher
-	// Adopt takes over the partition's part of the hot set, so that no previous owner can
-	// write it, and returns the keys in it, and up to when the previous owner had judged the
-	// partition's counts, zero if that is not known. It changes none of them. It is called until
-	// it succeeds, before all other methods.
+	// Adopt takes over the partition's part of the hot set, so that no previous owner can write
+	// it. It returns the keys in it, and the time up to which the previous owner had judged the
+	// partition's counts, or zero if that is not known. It changes none of the keys. It is
+	// called until it succeeds, before all other methods.
 	Adopt(ctx context.Context) (hot []rules.Hot, judged time.Time, err error)
-	// Judged records that all counts of before until have been judged, for whoever adopts the
-	// partition's part next. It must not block.
+	// Judged records that all counts from before until have been judged, for the next owner of
+	// the partition's part. It must not block.
 	Judged(until time.Time)
 	// Run publishes until ctx ends, makes a last change and returns.
 	Run(ctx context.Context) error
@@ -39,35 +39,35 @@ type Config struct {
 	// Group is the consumer group whose members share the partitions. Empty means "hotparam-"
 	// and the rules' namespace.
 	Group string
-	// Member names this source in its group across restarts (static membership): a member
-	// that returns within Session gets the same partitions, and no other gets them in
-	// between. It must be unique in the group. If it is empty, the partitions pass on when
-	// the source ends.
+	// Member names this source in its group across restarts (static membership): a member that
+	// returns within Session gets the same partitions, and no other gets them in between. It
+	// must be unique in the group. If it is empty, other members get the partitions when the
+	// source ends.
 	Member string
-	// Session is how long the group waits for a silent member before others get its
-	// partitions. Zero means [DefaultSession].
+	// Session is how long the group waits for a silent member before others get its partitions.
+	// Zero means [DefaultSession].
 	Session time.Duration
 	Rules   *rules.Rules
-	// Encoding is how the senders write keys.
+	// Encoding is the encoding of the senders' keys.
 	Encoding wire.Encoding
-	// Canonical is the decoders' [decode.Decoder.Canonical].
+	// Canonical is passed to the decoders as [decode.Decoder.Canonical].
 	Canonical bool
-	// Days is what jumps over days compare with. With nil Days they are over the recent past.
+	// Days is the baseline for jumps over days. A nil Days compares with the recent past.
 	Days *baseline.Days
 	// Memory is the size in bytes of the windows of all partitions of the topic. Zero means
-	// [aggregator.DefaultMemory]. Each partition gets the same part of it, so it is not
-	// exceeded however many are here.
+	// [aggregator.DefaultMemory]. Each partition gets an equal part of it, so the total stays
+	// within Memory however many partitions this source has.
 	Memory int64
-	// Grace is how much older than a window a count may be and still be counted, and how long
-	// a slow sender can delay a partition's time. Zero means [DefaultGrace].
+	// Grace is how much older than a window a count may be and still be counted. It is also how
+	// long a slow sender can delay a partition's time. Zero means [DefaultGrace].
 	Grace time.Duration
 	// Lag is how long counts of programs that send only lines may take to arrive. Zero means
 	// [decode.DefaultLag].
 	Lag time.Duration
-	// Trust decides whose records are believed. A nil Trust believes all. Its caps hold for
-	// each partition. [decode.TrustListed] needs addresses, which records do not have.
+	// Trust decides which records are accepted. A nil Trust accepts all. Its caps apply to each
+	// partition. [decode.TrustListed] needs addresses, which records do not have.
 	Trust *decode.Trust
-	// Publisher makes the publisher of a partition.
+	// Publisher returns the publisher of a partition.
 	Publisher func(partition int32) (PartitionPublisher, error)
 	// Log logs one line per event and outage. A nil Log disables it.
 	Log *slog.Logger

@@ -8,12 +8,11 @@ import (
 	"time"
 )
 
-// dialer returns a function that connects to brokers, by TLS if there is a configuration for
-// it.
+// dialer returns a function that connects to brokers, by TLS if private is not nil.
 //
-// It reports an address that refuses as one that does not answer in time. The client then
-// asks another broker. After a refusal it would sometimes give up the request, and with it
-// the membership of the group, though only one broker is away.
+// It reports a refused connection as a timeout, so that the client asks another broker. On a
+// refusal the client sometimes gives up the request, and with it the membership of the group,
+// though only one broker is unavailable.
 func dialer(timeout time.Duration, private *tls.Config) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	plain := &net.Dialer{Timeout: timeout}
 	dial := plain.DialContext
@@ -32,10 +31,10 @@ func dialer(timeout time.Duration, private *tls.Config) func(ctx context.Context
 	}
 }
 
-// refusal is why no connection came about.
+// refusal is the error of a connection that could not be made.
 type refusal struct{ error }
 
-// Timeout says that it is worth another try.
+// Timeout reports true, so that the client tries again.
 func (refusal) Timeout() bool { return true }
 
 func (r refusal) Unwrap() error { return r.error }

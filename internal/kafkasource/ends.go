@@ -14,17 +14,18 @@ import (
 	"github.com/hotparam/hotparam/internal/loglimit"
 )
 
-// ends is an answer of a partition's leader: all records that were in it at asked have
-// offsets below end.
+// ends is an answer of a partition's leader: all records that were in the partition at asked
+// have offsets below end.
 type ends struct {
 	asked time.Time
 	end   int64
-	start int64 // the first record that is not older than what is read; -1: not asked
+	start int64 // offset of the first record not older than the worker's seek time; -1 if not asked
 }
 
 const (
-	// endsEvery is how often the leaders are asked, endsAgain how soon again if one did not
-	// answer, doubled up to endsAgainMost, and endsTimeout how long an answer may take.
+	// endsEvery is the interval at which the leaders are asked. If one did not answer, all are
+	// asked again after endsAgain, which doubles up to endsAgainMost. endsTimeout bounds the
+	// wait for an answer.
 	endsEvery     = 500 * time.Millisecond
 	endsAgain     = 200 * time.Millisecond
 	endsAgainMost = time.Second
@@ -33,8 +34,8 @@ const (
 	toEnd = -1
 )
 
-// watchEnds asks how far the partitions go: one request to each broker that leads
-// some of ours. A leader that does not answer holds up its own partitions.
+// watchEnds asks for the ends of our partitions, with one request to each broker that leads some
+// of them. A leader that does not answer delays only its own partitions.
 func (s *Source) watchEnds(ctx context.Context, client *kgo.Client) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -64,8 +65,8 @@ func (s *Source) watchEnds(ctx context.Context, client *kgo.Client) {
 	}
 }
 
-// askEnds asks once, and passes the answers to the workers. It also passes the start to
-// workers that do not know it yet.
+// askEnds asks once, and passes the answers to the workers. Workers that do not know their start
+// yet get it as well.
 func (s *Source) askEnds(ctx context.Context, client *kgo.Client, workers []*worker) error {
 	byLeader := make(map[int32][]*worker)
 	var failed error
@@ -85,13 +86,14 @@ func (s *Source) askEnds(ctx context.Context, client *kgo.Client, workers []*wor
 	for range byLeader {
 		if err := <-errs; err != nil {
 			failed = err
-			client.ForceMetadataRefresh() // it may lead no longer
+			client.ForceMetadataRefresh() // it may no longer lead them
 		}
 	}
 	return failed
 }
 
-// askLeader asks one broker.
+// askLeader asks one broker for the ends, and where needed the starts, of partitions that it
+// leads.
 func (s *Source) askLeader(ctx context.Context, client *kgo.Client, leader int32, workers []*worker) error {
 	broker := client.Broker(int(leader))
 	endsOf, startsOf := make(map[int32]int64), make(map[int32]int64)
@@ -103,7 +105,7 @@ func (s *Source) askLeader(ctx context.Context, client *kgo.Client, leader int32
 	}
 	asked := time.Now()
 	found, endErr := s.listOffsets(ctx, broker, endsOf)
-	// The start is asked for last: if no record is new enough then, none before the end is.
+	// The start is requested last: if no record is new enough by then, none before the end is.
 	starts, err := s.listOffsets(ctx, broker, startsOf)
 	for _, w := range workers {
 		end, ok := found[w.partition]
@@ -121,11 +123,11 @@ func (s *Source) askLeader(ctx context.Context, client *kgo.Client, leader int32
 	return cmp.Or(endErr, err)
 }
 
-// tell leaves the newest answer for the worker.
+// tell stores the newest answer for the worker.
 func (w *worker) tell(e ends) {
 	w.toldAt.Store(time.Now().UnixNano())
 	select {
-	case <-w.ends: // it has not looked at the last one
+	case <-w.ends: // replace the previous answer, which was not read
 	default:
 	}
 	select {
@@ -134,10 +136,9 @@ func (w *worker) tell(e ends) {
 	}
 }
 
-// listOffsets returns, by partition, the offsets of the first records that are not older than
-// the times, in milliseconds, as the leader knows them, and -1 where there are none. It
-// leaves out partitions that the leader cannot answer for, and returns the error of one of
-// them.
+// listOffsets returns, by partition, the offset of the first record that is not older than the
+// time in milliseconds, as the leader knows it, or -1 if there is none. It leaves out partitions
+// that the leader cannot answer for, and returns the error of one of them.
 func (s *Source) listOffsets(ctx context.Context, leader kmsg.Requestor, times map[int32]int64) (map[int32]int64, error) {
 	if len(times) == 0 {
 		return nil, nil

@@ -7,23 +7,22 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// gate stands between a detector and its publisher until the partition's part of the hot set
-// has been taken over and the partition is covered: what is read before that has been judged by
-// the previous owner, and keys that were hot then may have cooled since. When the gate opens it
-// publishes the keys that are hot and the newest suspects. It must not be used by several
-// goroutines at a time.
+// gate stands between a detector and its publisher. It stays closed until the partition's part
+// of the hot set has been taken over and the partition is covered. The previous owner has judged
+// the earlier records, and keys that were hot then may have cooled since. When the gate opens,
+// it publishes the keys that are hot and the newest suspects. It is not safe for concurrent use.
 type gate struct {
 	to       PartitionPublisher
 	isOpen   bool
-	asked    bool // what the detector refreshes is for take
+	asked    bool // the detector's next refresh goes to taken
 	taken    []rules.Hot
 	suspects []rules.Hot
 	part     int
-	found    map[rules.Key]rules.Hot // keys that became hot, as they were then
+	found    map[rules.Key]rules.Hot // keys that became hot, as they were at that time
 }
 
-// maxFound bounds the keys that became hot before the gate opens, of which the newest are kept:
-// as many as an owner has places. Others are published if they are still hot then.
+// maxFound bounds the keys in found: as many as an owner can publish. The newest are kept.
+// Others are published if they are still hot when the gate opens.
 const maxFound = 1000
 
 // Publish implements [aggregator.Publisher].
@@ -43,7 +42,7 @@ func (g *gate) Publish(c rules.Change) {
 	}
 }
 
-// dropOldest forgets the key that became hot first: that one was most likely judged already.
+// dropOldest forgets the key that became hot first, which was most likely judged already.
 func (g *gate) dropOldest() {
 	var oldest rules.Key
 	var since time.Time
@@ -74,12 +73,12 @@ func (g *gate) Suspects(part int, suspects []rules.Hot) {
 	g.part, g.suspects = part, slices.Clone(suspects)
 }
 
-// Instances implements [aggregator.Publisher]; a detector knows none.
+// Instances implements [aggregator.Publisher]. A detector knows none.
 func (g *gate) Instances([]rules.Instance) {}
 
-// open lets all changes through from now on. refresh makes the detector publish its hot keys.
-// For an adopted key the higher of both counts is published, as its windows may have begun
-// before what was read again.
+// open lets all changes through from now on. refresh makes the detector publish its hot keys. An
+// adopted key is published with the higher of both counts, since its windows may have begun
+// before the first record that was read again.
 func (g *gate) open(adopted []rules.Hot, refresh func()) {
 	known := make(map[rules.Key]*rules.Hot, len(adopted))
 	for i := range adopted {
@@ -94,7 +93,7 @@ func (g *gate) open(adopted []rules.Hot, refresh func()) {
 		if before == nil {
 			continue
 		}
-		h.Ratio = max(h.Ratio, before.Ratio) // or whatever is found meanwhile takes its place
+		h.Ratio = max(h.Ratio, before.Ratio) // otherwise keys found in the meantime would take its place
 		if before.Low > h.Low {
 			h.Low, h.High, h.Rate, h.Top = before.Low, before.High, before.Rate, before.Top
 		}

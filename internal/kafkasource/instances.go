@@ -11,13 +11,13 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// instancesEvery is how often the instances are published.
+// instancesEvery is the interval at which the instances are published.
 const instancesEvery = time.Second
 
-// tellInstances publishes the instances that are live in any of our partitions, by one
-// publisher, as they are the same in all. It also passes them to the workers, as an instance
-// that is silent in one partition may be unable to write to it, and logs those whose clocks
-// are off.
+// tellInstances publishes the instances that are live in any of our partitions. One publisher
+// does that, as they are the same in all. It also passes them to the workers, since an instance
+// that is silent in one partition may be unable to write to it. It logs the instances whose
+// clocks are off.
 func (s *Source) tellInstances(ctx context.Context) {
 	clocks := decode.NewClockLog(s.cfg.Log)
 	ticker := time.NewTicker(instancesEvery)
@@ -56,7 +56,7 @@ func (s *Source) tellInstances(ctx context.Context) {
 	}
 }
 
-// liveInstances are the instances that are live in one partition, by its own time.
+// liveInstances are the instances that are live in one partition, by the partition's own time.
 type liveInstances struct {
 	names    []string
 	covered  bool
@@ -64,7 +64,8 @@ type liveInstances struct {
 }
 
 // recordLive records the live instances for workers that start later. The record stays while the
-// source has no partition: a worker that starts after an outage cannot have heard of them.
+// source has no partition, since a worker that starts after an outage cannot have read their
+// records.
 func (s *Source) recordLive(workers []*worker) {
 	names, complete := make(map[string]bool), false
 	for _, w := range workers {
@@ -88,8 +89,8 @@ func (s *Source) recordLive(workers []*worker) {
 	s.live.Store(&all)
 }
 
-// offClocks returns the clocks that are off in any partition, by name, each as in the
-// partition where it is off most.
+// offClocks returns the clocks that are off in any partition, by name, each as in the partition
+// where it is furthest off.
 func offClocks(workers []*worker) []decode.SenderClock {
 	worst := make(map[string]decode.SenderClock)
 	for _, w := range workers {

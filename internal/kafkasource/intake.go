@@ -6,13 +6,13 @@ import (
 	"github.com/hotparam/hotparam/aggregator"
 )
 
-// intake is a partition's detector as its decoder and its worker see it. Both may
-// know of losses: the detector hears of the newest.
+// intake is a partition's detector, as used by its decoder and its worker. Both may report
+// losses; the detector gets the newest.
 type intake struct {
 	*aggregator.Detector
 	decoder time.Time // newest loss that the decoder reported
-	worker  time.Time // and the worker
-	unread  time.Time // counts of then or before are still to be read; zero if none are
+	worker  time.Time // newest loss that the worker reported
+	unread  time.Time // newest time of counts that are still to be read; zero if none are
 }
 
 // Lost implements [decode.Handler].
@@ -27,19 +27,19 @@ func (i *intake) Found(newest time.Time) {
 	i.Detector.Found(i.newest())
 }
 
-// lose records that something of when or before never arrives.
+// lose records that some count from when or before will never arrive.
 func (i *intake) lose(when time.Time) {
 	i.worker = later(i.worker, when)
 	i.Detector.Lost(i.newest())
 }
 
-// await records that counts of when or before are still to be read.
+// await records that counts from when or before are still to be read.
 func (i *intake) await(when time.Time) {
 	i.unread = later(i.unread, when)
 	i.Detector.Lost(i.newest())
 }
 
-// caughtUp records that all has been read.
+// caughtUp records that all counts have been read.
 func (i *intake) caughtUp() {
 	i.unread = time.Time{}
 	i.Detector.Found(i.newest())

@@ -13,19 +13,18 @@ import (
 )
 
 const (
-	// pollRecords bounds what one poll brings.
+	// pollRecords bounds the records of one poll.
 	pollRecords = 10_000
 	// pollFor bounds one poll, so that partitions can be reassigned.
 	pollFor = 250 * time.Millisecond
 
-	// firstPause and lastPause bound the wait after polls that end early and bring no
-	// records. Errors of a partition that the client does not retry by itself end each poll
-	// at once.
+	// firstPause and lastPause bound the wait after polls that end early without records. An
+	// error of a partition that the client does not retry ends each poll at once.
 	firstPause = time.Millisecond
 	lastPause  = 100 * time.Millisecond
 )
 
-// poll hands what the brokers bring to the workers until ctx ends.
+// poll passes the records of the brokers to the workers until ctx ends.
 func (s *Source) poll(ctx context.Context, client *kgo.Client) error {
 	var outage loglimit.Outage
 	futile := 0 // polls in a row that ended early and brought nothing
@@ -69,8 +68,8 @@ func (s *Source) trouble(fetches kgo.Fetches) (err error) {
 	return err
 }
 
-// dispatch gives a worker its batch. A partition of which too many wait is not
-// fetched until they are worked off; the others go on.
+// dispatch passes a batch to its worker. If too many batches of a partition wait, it is not
+// fetched until they are worked off. The other partitions continue.
 func (s *Source) dispatch(ctx context.Context, client *kgo.Client, p *kgo.FetchTopicPartition) {
 	b := batch{records: p.Records, logStart: p.LogStartOffset}
 	if !errors.As(p.Err, &b.lost) && len(b.records) == 0 {
@@ -83,7 +82,7 @@ func (s *Source) dispatch(ctx context.Context, client *kgo.Client, p *kgo.FetchT
 		return // it is another member's by now
 	}
 	select {
-	case w.queue <- b: // it has room, but where a partition is fetched from two brokers
+	case w.queue <- b: // blocks only if a partition is fetched from two brokers
 	case <-w.done:
 		return
 	case <-ctx.Done():
@@ -98,14 +97,14 @@ func (s *Source) dispatch(ctx context.Context, client *kgo.Client, p *kgo.FetchT
 	w.resume() // it may have worked them off in between
 }
 
-// resume lets a partition be fetched again when few batches wait.
+// resume lets the partition be fetched again when few batches wait.
 func (w *worker) resume() {
 	if client := w.paused.Load(); client != nil && len(w.queue) <= 1 && w.paused.CompareAndSwap(client, nil) {
 		client.ResumeFetchPartitions(w.source.only(w.partition))
 	}
 }
 
-// only is one partition, as the client wants it.
+// only returns one partition in the client's form.
 func (s *Source) only(partition int32) map[string][]int32 {
 	return map[string][]int32{s.cfg.Topic: {partition}}
 }

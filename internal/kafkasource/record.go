@@ -10,25 +10,25 @@ import (
 
 // record counts one record of the partition, which arrived at clock.
 //
-// Counts are of the time that its headers name, less the offset of the sender's clock from
-// the brokers', but never later than the broker received them. Where senders stamp records,
-// counts are never later than they arrived, and clocks that are off are only reported. Counts
-// without headers are of when the broker received them.
+// The time of its counts is the one that its headers name, less the offset of the sender's clock
+// from the brokers', but no later than the broker received it. If senders stamp records, counts
+// are no later than they arrived, and clocks that are off are only reported. Counts without
+// headers have the time at which the broker received them.
 func (w *worker) record(r *kgo.Record, logStart int64, clock time.Time) {
 	s := &w.source.stats
 	appended := r.Timestamp
 	if appended.UnixMilli() <= 0 || appended.After(clock) {
-		appended = clock // it has no stamp, or one by a clock that is fast
+		appended = clock // no stamp, or one by a clock that is fast
 	}
 	if w.begun < 0 {
 		w.begun = r.Offset
 		if logStart > 0 && r.Offset <= logStart {
-			w.in.lose(appended) // older records are deleted already
+			w.in.lose(appended) // older records have been deleted
 		}
 		w.loseSkipped(appended)
 	}
 	if r.Offset == 0 {
-		w.mark.setKnown(nil) // it is the first record of all
+		w.mark.setKnown(nil) // the first record of the partition
 	}
 	w.position = r.Offset + 1
 	s.Records.Add(1)
@@ -39,8 +39,8 @@ func (w *worker) record(r *kgo.Record, logStart int64, clock time.Time) {
 	all := w.headers
 	head, ours, err := wire.ParseRecordHead(all)
 	ofInstance := ours && err == nil && string(head.Namespace) == w.source.cfg.Rules.Namespace
-	// An unsigned record is another writer's: it moves the partition's time on by the
-	// broker's stamp, and nothing else of it is believed.
+	// An unsigned record is another writer's. It advances the partition's time by the broker's
+	// stamp, and nothing else in it is believed.
 	believed := err != nil || ours && !ofInstance || w.admits(&head, ofInstance, all, r, appended, clock)
 	ofInstance = ofInstance && believed
 	heard := clock
@@ -50,8 +50,7 @@ func (w *worker) record(r *kgo.Record, logStart int64, clock time.Time) {
 	w.silence(appended, ofInstance)
 	w.mark.record(appended, heard)
 	if w.mark.appended.Sub(w.advanced) >= tick {
-		// Panes are closed in the order of time, before what comes later moves
-		// the windows on.
+		// Panes are closed in the order of time, before later counts move the windows.
 		w.advance(appended)
 	}
 	switch {
@@ -68,8 +67,8 @@ func (w *worker) record(r *kgo.Record, logStart int64, clock time.Time) {
 	}
 }
 
-// admits reports whether a record is believed. Where senders stamp records themselves it
-// arrived by our clock, once all older records have been read.
+// admits reports whether a record is believed. If senders stamp records themselves, its time of
+// arrival is that of our clock, once all older records have been read.
 func (w *worker) admits(head *wire.RecordHead, ours bool, all []wire.Header, r *kgo.Record, appended, clock time.Time) bool {
 	arrived := appended
 	if r.Attrs.TimestampType() != appendTime && w.report.covered {
@@ -85,7 +84,7 @@ func (w *worker) admits(head *wire.RecordHead, ours bool, all []wire.Header, r *
 // headed counts a record with headers.
 func (w *worker) headed(head *wire.RecordHead, r *kgo.Record, appended, clock, heard time.Time) {
 	if head.Partitions != w.parts {
-		// Some of a key's counts go elsewhere until all senders know.
+		// Until all senders know the number, some of a key's counts go to other partitions.
 		w.source.stats.Mismatched.Add(1)
 		w.in.lose(w.now)
 		if head.Partitions > w.parts {
@@ -99,12 +98,12 @@ func (w *worker) headed(head *wire.RecordHead, r *kgo.Record, appended, clock, h
 	w.mark.sent(&head.Meta, w.count(&head.Meta, r.Value, latest, stamped), heard)
 }
 
-// appendTime is the type of a timestamp that the broker set.
+// appendTime is the type of timestamps set by the broker.
 const appendTime = 1
 
-// silence looks for a time in which no instance was heard of: what they could not
-// send then comes later than windows wait for, or never. It must be known before
-// the record moves the time on, whoever sent it.
+// silence detects a time in which no instance was heard. Counts that the instances could not
+// send then arrive later than windows wait for, or never. The loss must be recorded before the
+// record advances the time, whoever sent it.
 func (w *worker) silence(appended time.Time, ofInstance bool) {
 	if appended.Sub(w.spoken) > w.source.cfg.Grace && (ofInstance || len(w.mark.senders) > 0) {
 		w.in.lose(appended)
@@ -114,8 +113,8 @@ func (w *worker) silence(appended time.Time, ofInstance bool) {
 	}
 }
 
-// count decodes lines that were taken at now at the latest, or just then if a broker
-// has stamped them, and returns of when they are.
+// count decodes lines and returns the time of their counts, which is at most now, or just before
+// now if a broker has stamped them.
 func (w *worker) count(m *wire.Meta, lines []byte, now time.Time, stamped bool) time.Time {
 	when, ok := w.decoder.Record(m, lines, now, stamped, w.in)
 	if ok {

@@ -8,13 +8,13 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Reload puts other rules in force while the source runs: in each partition between two
-// batches of records, whose counts are therefore counted by the rules before or by these, as a
-// whole. What happens to counts and hot keys says [aggregator.Detector.Reload]. If it returns
-// an error, the present rules stay in force.
+// Reload puts other rules in force while the source runs. Each partition changes between two
+// batches of records, so the counts of a batch are all counted by either the old or the new
+// rules. [aggregator.Detector.Reload] says what happens to counts and hot keys. If Reload
+// returns an error, the present rules stay in force.
 //
-// Where a partition's worker is busy the rules are in force a little after Reload returned.
-// It is safe for concurrent use.
+// A busy worker puts the rules in force a little after Reload has returned. Reload is safe for
+// concurrent use.
 func (s *Source) Reload(rules *rules.Rules) error {
 	if rules == nil {
 		return errors.New("kafka source: no rules")
@@ -31,7 +31,7 @@ func (s *Source) Reload(rules *rules.Rules) error {
 	for w := range s.running {
 		select {
 		case w.reloads <- struct{}{}:
-		default: // it has not looked since the rules changed before
+		default: // it has not yet seen the previous reload
 		}
 	}
 	return nil
@@ -55,7 +55,7 @@ func (w *worker) reload() {
 			w.detector.TakeOver([]rules.Hot{h}, now)
 		}
 	}
-	// What another partition was to have may be of a rule that is gone.
+	// A key that another partition is to take may belong to a rule that was removed.
 	w.leaving = slices.DeleteFunc(w.leaving, func(k rules.Key) bool {
 		if next.NumberOf(k.Rule) >= 0 {
 			return false

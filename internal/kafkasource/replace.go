@@ -12,8 +12,8 @@ import (
 	"github.com/hotparam/hotparam/internal/loglimit"
 )
 
-// runClients runs one client after the other until ctx ends or the brokers refuse. It
-// returns the last one, which is to be left.
+// runClients runs one client after the other until ctx ends or the brokers refuse. It returns
+// the last client, which the caller must close with leave.
 func (s *Source) runClients(ctx context.Context) (*groupClient, error) {
 	var lines loglimit.Limit
 	for failures := 0; ctx.Err() == nil; failures++ {
@@ -39,8 +39,8 @@ func (s *Source) runClients(ctx context.Context) (*groupClient, error) {
 	return nil, nil
 }
 
-// runClient joins the group by a new client, and works until ctx ends, the brokers
-// refuse it or it is stuck.
+// runClient joins the group with a new client, and works until ctx ends, the brokers refuse it
+// or it is stuck.
 func (s *Source) runClient(ctx context.Context) (*groupClient, error) {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -67,7 +67,7 @@ func (s *Source) runClient(ctx context.Context) (*groupClient, error) {
 		err, wait = stuck, endsTimeout
 	}
 	end(err)
-	// A request for metadata has no deadline but the client's life.
+	// A metadata request has no deadline other than the client's context.
 	late := time.AfterFunc(wait, cancel)
 	loops.Wait()
 	late.Stop()
@@ -85,9 +85,8 @@ func (s *Source) standStill() {
 	}
 }
 
-// abandon ends a client that is stuck. It waits for that for as long as it takes to
-// leave the group, at most; with too many that have not ended, until one has. It
-// reports whether ctx goes on.
+// abandon ends a stuck client. It waits at most as long as leaving the group takes. If too many
+// clients have not ended, it first waits until one has. It reports whether ctx has not ended.
 func (s *Source) abandon(ctx context.Context, client *groupClient) bool {
 	select {
 	case s.abandoned <- struct{}{}:
@@ -112,8 +111,7 @@ func (s *Source) abandon(ctx context.Context, client *groupClient) bool {
 	return true
 }
 
-// awaitAbandoned waits for clients that were replaced, for as long as leaving takes at
-// most.
+// awaitAbandoned waits for replaced clients, at most as long as leaving the group takes.
 func (s *Source) awaitAbandoned() {
 	limit := time.NewTimer(s.cfg.Connection.Timeout + time.Second)
 	defer limit.Stop()

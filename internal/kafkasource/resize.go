@@ -13,23 +13,23 @@ import (
 	"github.com/hotparam/hotparam/internal/loglimit"
 )
 
-// resize is a change of the topic's number of partitions, with where ours are to be read
-// from.
+// resize is a change of the topic's number of partitions, with the offsets from which ours are
+// read again.
 type resize struct {
 	size    int
 	from    time.Time
 	offsets map[int32]int64
 }
 
-// sizeEvery is how often the topic's size is checked, and sizeRetry how soon again while it
-// is unknown, doubled up to sizeRetryMost.
+// sizeEvery is the interval at which the topic's size is checked. While it is unknown, the check
+// is repeated after sizeRetry, which doubles up to sizeRetryMost.
 const (
 	sizeEvery     = 10 * time.Second
 	sizeRetry     = 500 * time.Millisecond
 	sizeRetryMost = 2 * time.Second
 )
 
-// watchSize looks how many partitions the topic has.
+// watchSize watches the number of partitions of the topic.
 func (s *Source) watchSize(ctx context.Context, client *kgo.Client) {
 	var outage loglimit.Outage
 	failures := 0
@@ -66,7 +66,7 @@ func (s *Source) watchSize(ctx context.Context, client *kgo.Client) {
 	}
 }
 
-// describe asks a broker about the topic.
+// describe asks a broker for the topic's metadata.
 func (s *Source) describe(ctx context.Context, client *kgo.Client) (*kmsg.MetadataResponseTopic, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Connection.Timeout)
 	defer cancel()
@@ -92,9 +92,9 @@ func describeTopic(ctx context.Context, client *kgo.Client, name string, rights 
 	return &resp.Topics[0], nil
 }
 
-// noteSize takes how many partitions there are. The first time workers wait for
-// it. When it has changed all keys may be in other partitions, and the rules that
-// are counted in one place are: each of our partitions is read anew.
+// noteSize records the number of partitions. Workers wait for the first one. If the number has
+// changed, keys and the homes of rules that are counted in one place may be in other partitions.
+// Then each of our partitions is read again.
 func (s *Source) noteSize(ctx context.Context, client *kgo.Client, size int) error {
 	s.mu.Lock()
 	before := s.size
@@ -106,7 +106,7 @@ func (s *Source) noteSize(ctx context.Context, client *kgo.Client, size int) err
 	if before == 0 || size == before {
 		return nil
 	}
-	client.ForceMetadataRefresh() // for the group to share the new ones
+	client.ForceMetadataRefresh() // so that the group shares the new partitions
 	change := resize{size: size, from: time.Now().Add(-s.lookback())}
 	times := make(map[int32]int64)
 	for _, w := range s.present() {
@@ -123,8 +123,8 @@ func (s *Source) noteSize(ctx context.Context, client *kgo.Client, size int) err
 	return nil
 }
 
-// changeSize makes all partitions be read anew if the topic has grown. The poll
-// loop calls it before the group may move partitions.
+// changeSize makes all partitions be read again if the topic has grown. The poll loop calls it
+// before the group may move partitions.
 func (s *Source) changeSize(ctx context.Context, client *kgo.Client) {
 	var change resize
 	select {
@@ -136,13 +136,13 @@ func (s *Source) changeSize(ctx context.Context, client *kgo.Client) {
 	if len(replaced) == 0 {
 		return
 	}
-	// Without the lock: the group's callbacks take it.
+	// The lock must not be held: the group's callbacks take it.
 	client.SetOffsets(map[string]map[int32]kgo.EpochOffset{s.cfg.Topic: offsets})
 	client.ResumeFetchPartitions(map[string][]int32{s.cfg.Topic: replaced})
 }
 
-// replaceAll replaces all workers, for another number of partitions, and returns where the
-// new ones begin to read.
+// replaceAll replaces all workers for the new number of partitions, and returns the offsets at
+// which the new ones begin to read.
 func (s *Source) replaceAll(ctx context.Context, change *resize) (offsets map[int32]kgo.EpochOffset, replaced []int32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,7 +151,7 @@ func (s *Source) replaceAll(ctx context.Context, change *resize) (offsets map[in
 	}
 	for p, w := range s.workers {
 		if _, ok := change.offsets[p]; !ok && !w.isLost.Load() {
-			s.askSize() // it came in the meantime: once more, with it
+			s.askSize() // p was assigned since: try again with it
 			return nil, nil
 		}
 	}
@@ -167,7 +167,7 @@ func (s *Source) replaceAll(ctx context.Context, change *resize) (offsets map[in
 		}
 		w := s.newWorker(p, time.Now())
 		w.seek = change.from
-		if at := change.offsets[p]; at >= 0 { // else there is nothing as new
+		if at := change.offsets[p]; at >= 0 { // otherwise no record is as new
 			offsets[p] = kgo.EpochOffset{Epoch: -1, Offset: at}
 		}
 		s.add(ctx, w)
@@ -176,7 +176,7 @@ func (s *Source) replaceAll(ctx context.Context, change *resize) (offsets map[in
 	return offsets, replaced
 }
 
-// askSize makes the topic be looked at soon.
+// askSize requests a check of the topic's size.
 func (s *Source) askSize() {
 	select {
 	case s.look <- struct{}{}:
@@ -196,8 +196,8 @@ func (s *Source) topicID() [16]byte {
 	return s.id
 }
 
-// waitSize waits until it is known how many partitions there are; 0 when ctx
-// ends before.
+// waitSize waits until the number of partitions is known, and returns it, or 0 if ctx ends
+// first.
 func (s *Source) waitSize(ctx context.Context) int {
 	select {
 	case <-s.sized:

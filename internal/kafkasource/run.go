@@ -5,10 +5,9 @@ import (
 	"sync"
 )
 
-// Run takes its share of the partitions and works until ctx ends: then it works
-// off what it has fetched and leaves the group, unless it is a static member.
-// Brokers that are away are waited for, and a client that is stuck is replaced. It
-// ends early with an error if the brokers refuse it.
+// Run takes its share of the partitions and works until ctx ends. Then it works off the fetched
+// records and leaves the group, unless it is a static member. It waits for unavailable brokers,
+// and replaces a stuck client. It returns early with an error if the brokers refuse it.
 func (s *Source) Run(ctx context.Context) error {
 	outer := ctx
 	ctx, s.fail = context.WithCancelCause(ctx)
@@ -35,19 +34,19 @@ func (s *Source) Run(ctx context.Context) error {
 	return err
 }
 
-// leave ends the membership: the others get the partitions at once. It takes as long
-// as a request may, at most.
+// leave ends the membership, so that the others get the partitions at once. It takes at most as
+// long as a request may.
 func (s *Source) leave(ctx context.Context, client *groupClient) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.Connection.Timeout)
 	defer cancel()
-	// The client waits for requests of its own, however long a broker has it wait.
+	// The client waits for requests of its own, however long a broker delays them.
 	defer context.AfterFunc(ctx, client.cancel)()
 	client.AllowRebalance()
-	_ = client.LeaveGroupContext(ctx) // else the session's end does it
+	_ = client.LeaveGroupContext(ctx) // otherwise the session times out
 	client.CloseAllowingRebalance()
-	// Close ends with a poll of what is buffered, which blocks rebalances as any poll.
-	// The goroutine of its own LeaveGroup may start only after that poll, and would
-	// wait forever: it and the client would leak.
+	// Close ends with a poll of the buffered records, which blocks rebalances as any poll does.
+	// The goroutine of Close's own LeaveGroup may start only after that poll. It would then wait
+	// forever, and leak together with the client.
 	client.AllowRebalance()
 	client.cancel()
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/hotparam/hotparam/internal/decode"
 )
 
-// show shows the worker's state to Stats.
+// show publishes the worker's state for Stats.
 func (w *worker) show() {
 	r := w.report
 	r.position, r.start, r.complete, r.read = w.position, w.oldest, w.mark.complete, w.mark.sure
@@ -18,8 +18,8 @@ func (w *worker) show() {
 	w.shown.Store(&r)
 }
 
-// retire keeps the counters of a worker that has ended; what it had at the end is
-// there no longer.
+// retire adds the counters of a worker that has ended to those of the past. Its gauges are
+// dropped.
 func (s *Source) retire(w *worker) {
 	r := w.shown.Load()
 	s.mu.Lock()

@@ -13,44 +13,44 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// outageSpan is how much further back a partition is read than its windows need, beside a
-// session: counts that were lost with a broker lie between two records of their sender, and
-// whoever has the partition afterwards reports the gap.
+// outageSpan is how much further back a partition is read than its windows need, in addition to
+// a session. Counts that were lost with a broker lie between two records of their sender. The
+// next owner of the partition reads both, and reports the gap as well.
 const outageSpan = 10 * time.Second
 
-// Source is a member of the consumer group. Make one with [New]. Its methods are
-// safe for concurrent use; Run is called once.
+// Source is a member of the consumer group. Create it with [New]. Its methods are safe for
+// concurrent use; Run must be called only once.
 type Source struct {
 	cfg     Config
 	inForce atomic.Pointer[inForce]
 	stats   counters
 	live    atomic.Pointer[[]string] // names of the instances that were live when a partition was last read; nil if unknown
 
-	mu      sync.Mutex           // guards the next seven
-	workers map[int32]*worker    // of the partitions that we have
-	ended   map[int32]*worker    // the last one of a partition that we had
-	running map[*worker]struct{} // those of both that have not ended yet
-	size    int                  // partitions of the topic; 0: not known yet
-	id      [16]byte             // of the topic
+	mu      sync.Mutex           // guards the next seven fields
+	workers map[int32]*worker    // workers of the partitions that we have
+	ended   map[int32]*worker    // last worker of each partition that we had
+	running map[*worker]struct{} // workers in both maps that have not ended
+	size    int                  // partitions of the topic; 0 if not known yet
+	id      [16]byte             // ID of the topic
 	past    pastStats
 	isOver  bool          // no more workers are started
 	sized   chan struct{} // closed when size is known
 
 	resizes chan resize
-	look    chan struct{} // asks for the topic's size
-	ask     chan struct{} // asks for the ends of partitions
+	look    chan struct{} // requests the topic's size
+	ask     chan struct{} // requests the ends of partitions
 	working sync.WaitGroup
 	fail    context.CancelCauseFunc
 
 	lines struct{ assigned, revoked, lost, resized, truncated, adoption loglimit.Limit }
 
 	leaderless  atomic.Bool   // some leader did not answer when they were last asked
-	abandoned   chan struct{} // has one for each client that was replaced and has not ended
+	abandoned   chan struct{} // holds a value for each replaced client that has not ended
 	commitEvery time.Duration
-	extra       []kgo.Opt // of tests
+	extra       []kgo.Opt // options of tests
 }
 
-// New checks the configuration. It starts nothing.
+// New returns a source, or an error if the configuration is invalid. It starts nothing.
 func New(c Config) (*Source, error) {
 	c = c.withDefaults()
 	if err := c.validate(); err != nil {
@@ -76,24 +76,24 @@ func New(c Config) (*Source, error) {
 // inForce are the rules in force.
 type inForce struct {
 	*rules.Rules
-	lookback time.Duration // how far before now a partition is read from
+	lookback time.Duration // time before now from which partitions are read
 }
 
 func newInForce(c *Config, rules *rules.Rules) *inForce {
 	return &inForce{rules, decode.Lookback(rules) + c.handOver()}
 }
 
-// handOver returns how long a partition may have no owner, with what may still arrive of the
-// time before.
+// handOver returns how long a partition may have no owner, including the time in which older
+// counts may still arrive.
 func (c *Config) handOver() time.Duration { return c.Grace + c.Session + outageSpan }
 
-// lookback returns how far before now a partition is read from.
+// lookback returns how far before now partitions are read from.
 func (s *Source) lookback() time.Duration { return s.inForce.Load().lookback }
 
 // groupClient is a member of the group.
 type groupClient struct {
 	*kgo.Client
-	cancel context.CancelFunc // ends all that it does
+	cancel context.CancelFunc // ends all its requests and goroutines
 }
 
 // present returns the workers of the partitions that we have.

@@ -8,26 +8,26 @@ import (
 	"github.com/hotparam/hotparam/internal/decode"
 )
 
-// Counters are what a source has counted since it was made. N is int64 in [Stats], and
-// [atomic.Int64] while they count.
+// Counters are the counts since the source was created. N is int64 in [Stats], and
+// [atomic.Int64] while they are updated.
 type Counters[N any] struct {
-	Records    N // read, in all
-	NoHeaders  N // of programs that send lines alone
-	BadHeaders N // not counted: headers that cannot be read
-	Foreign    N // not counted: of another namespace
-	Mismatched N // of senders that know of another number of partitions
+	Records    N // all records read
+	NoHeaders  N // records of programs that send only lines
+	BadHeaders N // records with unreadable headers, not counted
+	Foreign    N // records of another namespace, not counted
+	Mismatched N // records of senders that know another number of partitions
 
 	Rebalances    N // assignments by the group, including unchanged ones
 	Assigned      N // partitions that were assigned
 	Revoked       N // partitions that were handed over to another member
 	Lost          N // partitions that were lost with the membership
-	Resizes       N // times that the topic had another number of partitions
-	Truncated     N // times that brokers lost records which they had accepted
-	Pauses        N // times that a partition was not fetched as its worker was behind
+	Resizes       N // changes of the topic's number of partitions
+	Truncated     N // losses of records that brokers had accepted
+	Pauses        N // pauses in fetching a partition whose worker was behind
 	FetchErrors   N
 	CommitErrors  N // failed commits of positions
 	AdoptFailures N // failed take-overs of a partition's hot keys
-	Abandoned     N // of the clients in Replaced, those that did not end in time
+	Abandoned     N // clients in Replaced that did not end in time
 }
 
 // counters are the counters of a source.
@@ -36,8 +36,8 @@ type counters struct {
 	replaced [stuckReasons]atomic.Int64
 }
 
-// Stats are a source's counters and the state of its partitions, which is at most a
-// second old.
+// Stats are the counters of a source and the state of its partitions, which is at most a second
+// old.
 type Stats struct {
 	Counters[int64]
 
@@ -49,12 +49,12 @@ type Stats struct {
 	// Replaced are the stuck clients that were replaced, by reason.
 	Replaced Replaced
 
-	Partitions []PartitionStats // those that it has, by number
+	Partitions []PartitionStats // partitions that the source has, by number
 }
 
-// Replaced are clients that were replaced, by reason.
+// Replaced counts the replaced clients, by reason.
 type Replaced struct {
-	Throttled int64 // a broker asked for a pause that is longer than the session
+	Throttled int64 // a broker asked for a pause longer than the session
 	Fetch     int64 // a partition was not read, though it held more records
 	Ends      int64 // a leader did not report the ends of its partitions
 	Group     int64 // the group's coordinator did not answer this client
@@ -66,11 +66,11 @@ func (r Replaced) Sum() int64 { return r.Throttled + r.Fetch + r.Ends + r.Group 
 // PartitionStats is the state of one partition.
 type PartitionStats struct {
 	Partition int32
-	// Position is the offset that is read next, and End the one after the last, or -1 if
-	// unknown. Records is how many are between them.
+	// Position is the offset to be read next. End is the offset after the last record, or -1 if
+	// unknown. Records is the number of records between them, or -1 if unknown.
 	Position, End, Records int64
-	// Delay is how old the newest counts are that have been read. Behind is how old the
-	// newest time is whose counts are complete.
+	// Delay is the age of the newest counts that have been read. Behind is the age of the newest
+	// time whose counts are complete.
 	Delay, Behind time.Duration
 	// Covered reports whether all records that were in the partition when it was assigned
 	// have been read.
@@ -79,38 +79,38 @@ type PartitionStats struct {
 	// not adopted or not covered publishes nothing: its keys stay as they were.
 	Adopted bool
 	// Frozen reports whether the partition's time has stood still for a while, so that no key
-	// cools: the partition is not read, or an instance is slow, cannot write to it, or has
-	// just died.
+	// cools. Either the partition is not read, or an instance is slow, cannot write to it, or
+	// has just died.
 	Frozen bool
 	// Unread reports whether for a while the leader has not answered, or records have not
 	// arrived.
 	Unread bool
 }
 
-// frozenAfter is how long a partition's time may stand still, or the partition go unread,
-// before Stats reports it. The time advances with each heartbeat of the slowest instance.
+// frozenAfter is how long a partition's time may stand still, or the partition go unread, before
+// Stats reports it. The time advances with each heartbeat of the slowest instance.
 const frozenAfter = 3 * time.Second
 
 // report is the state of a worker, for Stats.
 type report struct {
 	position         int64
 	start, end       int64
-	newest           time.Time // of the counts
+	newest           time.Time // time of the newest counts
 	complete         time.Time
-	moved            time.Time // when that last went on
-	read             time.Time // all that was in the partition then has come
+	moved            time.Time // time at which complete last advanced
+	read             time.Time // all that was in the partition then has been read
 	covered, adopted bool
 	decoder          decode.Stats
 	detector         aggregator.DetectorStats
 }
 
-// pastStats are the figures of partitions that we no longer have.
+// pastStats are the counters of partitions that we no longer have.
 type pastStats struct {
 	decoder  decode.Stats
 	detector aggregator.DetectorStats
 }
 
-// stuckReason is why a client is replaced.
+// stuckReason is the reason why a client is replaced.
 type stuckReason int
 
 const (

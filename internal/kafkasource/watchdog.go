@@ -11,26 +11,26 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// A client can be stuck although the brokers are well: a corrupted answer may have named a
-// throttle time of days, which the client obeys, or left it in an unforeseen state. Then it
-// is replaced. Meanwhile partitions stand still, as when the group is lost, and are read
-// again afterwards: the log is the state.
+// A client can be stuck although the brokers are well. A corrupted answer may have named a
+// throttle time of days, which the client obeys, or left it in an unforeseen state. Then it is
+// replaced. Until its replacement has joined, partitions stand still, as after the loss of the
+// membership. Then they are read again: the log is the state.
 
 const (
-	// watchEvery is how often a client is checked.
+	// watchEvery is the interval at which a client is checked.
 	watchEvery = time.Second
 	// firstRestart and lastRestart are the first and the longest wait before another client.
-	// The wait starts again from the first after a client has lasted for steadyFor.
+	// The wait starts from firstRestart again after a client has lasted for steadyFor.
 	firstRestart = 100 * time.Millisecond
 	lastRestart  = 10 * time.Second
 	steadyFor    = time.Minute
-	// maxAbandoned bounds the clients that were replaced and have not ended.
+	// maxAbandoned bounds the replaced clients that have not ended.
 	maxAbandoned = 4
 	// restartLog is the least time between two log lines about replacements.
 	restartLog = time.Minute
 )
 
-// stuckError says that a client has to be replaced.
+// stuckError is the reason to replace a client.
 type stuckError struct {
 	reason stuckReason
 	what   string
@@ -38,26 +38,26 @@ type stuckError struct {
 
 func (e *stuckError) Error() string { return "kafka source: the client is stuck: " + e.what }
 
-// watchdog looks after one client. It hears of each answer as a hook.
+// watchdog watches one client. As a hook of the client it receives each answer.
 type watchdog struct {
 	source   *Source
-	end      context.CancelCauseFunc // of the client's loops
-	groupAt  atomic.Int64            // when the group last answered, in nanoseconds since the Unix epoch
+	end      context.CancelCauseFunc // ends the client's loops
+	groupAt  atomic.Int64            // time of the group's last answer, in nanoseconds since the Unix epoch
 	replaced atomic.Bool             // another client has replaced it
 
-	// Used by run alone.
+	// Used only by run.
 	positions map[*worker]standing
-	outSince  time.Time // since when partitions are lost and not assigned to anybody anew; zero: none are
+	outSince  time.Time // time at which partitions were lost that have not been assigned since; zero if there are none
 }
 
-// standing is a worker's position and since when it is there.
+// standing is a worker's position and the time since which it has not moved.
 type standing struct {
 	position int64
 	since    time.Time
 }
 
-// OnBrokerThrottle implements [kgo.HookBrokerThrottle]. The client waits for as long as
-// the broker says. What is longer than a session would cost the membership anyway.
+// OnBrokerThrottle implements [kgo.HookBrokerThrottle]. The client waits for as long as the
+// broker says. A wait longer than a session would cost the membership anyway.
 func (d *watchdog) OnBrokerThrottle(meta kgo.BrokerMetadata, pause time.Duration, isAhead bool) {
 	if isAhead && pause > d.source.cfg.Session {
 		d.end(&stuckError{stuckThrottled, fmt.Sprintf("broker %s asks for a pause of %v", meta.Host, pause)})
@@ -74,8 +74,8 @@ func (d *watchdog) OnBrokerE2E(_ kgo.BrokerMetadata, key int16, e2e kgo.BrokerE2
 	}
 }
 
-// run replaces the client when it is stuck: when it gets no answers for as long as a
-// request may take after another client got them.
+// run replaces the client when it is stuck: when another client gets answers, and this one gets
+// none in the time that a request may take.
 func (d *watchdog) run(ctx context.Context) {
 	ticker := time.NewTicker(watchEvery)
 	defer ticker.Stop()
@@ -97,7 +97,7 @@ func (d *watchdog) run(ctx context.Context) {
 				return
 			}
 		case now.After(probeAt):
-			// Brokers that are away are asked seldom.
+			// Ask unavailable brokers rarely.
 			probeAt = now.Add(d.source.cfg.Session/2 + rand.N(d.source.cfg.Session/2))
 			if d.source.probe(ctx, partitions) == nil {
 				answered = time.Now()
@@ -106,7 +106,8 @@ func (d *watchdog) run(ctx context.Context) {
 	}
 }
 
-// look returns what seems to be stuck, and partitions to ask another client for.
+// look returns why the client seems to be stuck, or nil, and the partitions to ask for with
+// another client.
 func (d *watchdog) look(now time.Time) (*stuckError, []int32) {
 	c := &d.source.cfg
 	workers := d.source.present()
@@ -141,18 +142,18 @@ func (d *watchdog) look(now time.Time) (*stuckError, []int32) {
 	case now.Sub(time.Unix(0, d.groupAt.Load())) > patience:
 		return &stuckError{stuckGroup, fmt.Sprintf("group %s does not answer it for %v", c.Group, patience)}, nil
 	case !d.outSince.IsZero() && now.Sub(d.outSince) > patience:
-		// Answers alone are no membership: a client that fails to join gets them, too.
+		// Answers do not prove membership: a client that fails to join gets them too.
 		return &stuckError{stuckGroup, fmt.Sprintf("it is out of group %s for %v", c.Group, patience)}, nil
 	}
 	return nil, nil
 }
 
-// probe asks, by a client of its own, for the group's coordinator and the ends of the
-// partitions. It returns nil if all answered.
+// probe asks for the group's coordinator and the ends of the partitions, with a client of its
+// own. It returns nil if all answered.
 func (s *Source) probe(ctx context.Context, partitions []int32) error {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Connection.Timeout)
 	defer cancel()
-	client, err := s.connect(kgo.WithContext(ctx)) // else a request for metadata knows no end
+	client, err := s.connect(kgo.WithContext(ctx)) // a metadata request has no other deadline
 	if err != nil {
 		return err
 	}

@@ -10,28 +10,28 @@ import (
 
 // watermark computes the time before which all counts of a partition have arrived.
 //
-// Each live instance sends to each partition at least once a second, in the order of time:
-// what it counted before the start of its newest record has arrived. So that an instance
-// whose clock is slow, or that died, delays no other, all counts older than the newest record
+// Each live instance sends to each partition at least once a second, in the order of time. So
+// all its counts from before the start of its newest record have arrived. An instance whose
+// clock is slow, or that died, must not delay the others. So counts older than the newest record
 // less the grace are taken as complete. If the partition is read and no instance has been heard
-// of for liveFor, the time up to which it has been read counts, less the lag of programs that
-// send only lines.
+// for liveFor, the time up to which it has been read counts, less the lag of programs that send
+// only lines.
 //
-// An instance is gone only if the log went on without it. A pause in which no record arrived
-// proves nothing: the brokers may have been away, or this reader. After such a break the
-// instances return one by one, so all that wrote before it are awaited (see isAwaiting), even
-// by a worker that starts after the break.
+// An instance has ended only if the log continued without it. A pause in which no record arrived
+// proves nothing: the brokers may have been unavailable, or this reader. After such a break the
+// instances return one by one. So all that wrote before it are awaited (see isAwaiting), even by
+// a worker that starts after the break.
 //
-// The watermark uses no clock: where no record arrives, and no leader confirms that there is
-// none, time stands still.
+// The watermark uses no clock. If no record arrives, and no leader confirms that there is none,
+// time stands still.
 type watermark struct {
 	grace, lag time.Duration
 	senders    map[string]*progress
-	unknown    bool          // instances may have written before the last break that are not in senders
-	appended   time.Time     // when the newest record was taken by its broker
-	heard      time.Time     // when the newest record arrived
-	sure       time.Time     // all that was in the partition then has come
-	resumed    time.Time     // when the last break ended
+	unknown    bool          // instances that are not in senders may have written before the last break
+	appended   time.Time     // time at which a broker received the newest record
+	heard      time.Time     // time at which the newest record arrived
+	sure       time.Time     // all that was in the partition then has arrived
+	resumed    time.Time     // end of the last break
 	active     time.Duration // sum of the pauses between records, each counted as maxPause at most
 	complete   time.Time
 }
@@ -39,9 +39,9 @@ type watermark struct {
 // progress is the state of one instance.
 type progress struct {
 	incarnation uint64
-	start       time.Time // of its newest record
+	start       time.Time // start of its newest record
 	heard       time.Time
-	active      time.Duration // the watermark's, when it was heard
+	active      time.Duration // the watermark's active when it was heard
 }
 
 const (
@@ -50,11 +50,11 @@ const (
 	// maxPause is the longest pause between records in a partition that instances can write
 	// to: two of their heartbeats. A longer one is a break.
 	maxPause = 2 * time.Second
-	// maxSenders bounds the instances. More than that delay no other.
+	// maxSenders bounds the instances. Further ones delay no others.
 	maxSenders = 100_000
 )
 
-// newWatermark returns the watermark of a reader of what arrived since from.
+// newWatermark returns the watermark of a partition that is read from the time from.
 func newWatermark(from time.Time, grace, lag time.Duration) *watermark {
 	return &watermark{
 		grace: grace, lag: lag, senders: make(map[string]*progress), unknown: true,
@@ -62,7 +62,8 @@ func newWatermark(from time.Time, grace, lag time.Duration) *watermark {
 	}
 }
 
-// setKnown records that the named instances are all that were live before what is read.
+// setKnown records that no instances other than the named ones were live before the first record
+// that is read.
 func (w *watermark) setKnown(names []string) {
 	w.unknown = false
 	for _, name := range names {
@@ -81,7 +82,7 @@ func (w *watermark) record(appended, heard time.Time) {
 	w.appended, w.heard = later(w.appended, appended), later(w.heard, heard)
 }
 
-// sent records that an instance was heard of at a time, by a record of counts since start.
+// sent records that an instance was heard, by a record of counts since start.
 func (w *watermark) sent(m *wire.Meta, start, heard time.Time) {
 	p := w.senders[string(m.Instance)]
 	if p == nil {
@@ -98,7 +99,7 @@ func (w *watermark) sent(m *wire.Meta, start, heard time.Time) {
 	p.start, p.heard, p.active = later(p.start, start), later(p.heard, heard), w.active
 }
 
-// reached records that all records that were in the partition at a time have been read.
+// reached records that all records that were in the partition at asked have been read.
 func (w *watermark) reached(asked time.Time) {
 	if asked.Sub(later(w.sure, w.heard)) > maxPause {
 		w.resumed = later(w.resumed, asked)
@@ -106,15 +107,15 @@ func (w *watermark) reached(asked time.Time) {
 	w.sure = later(w.sure, asked)
 }
 
-// advance computes complete. elsewhere is when instances were heard of in other partitions:
-// one that is heard there lives, and if it is not heard here it cannot write to this
-// partition.
+// advance computes complete. elsewhere holds the time at which each instance was last heard in
+// any partition. An instance that is heard there, but not here, is alive and cannot write to
+// this partition.
 func (w *watermark) advance(elsewhere map[string]time.Time) time.Time {
 	if w.sinceBreak() > liveFor || w.active > liveFor {
 		w.unknown = false
 	}
 	var slowest time.Time
-	newest := w.resumed // when an instance was last heard of, or could not be
+	newest := w.resumed // time at which an instance was last heard, or could not be
 	for name, p := range w.senders {
 		if w.active-p.active > liveFor && w.heard.Sub(elsewhere[name]) > liveFor {
 			delete(w.senders, name)
@@ -135,8 +136,8 @@ func (w *watermark) advance(elsewhere map[string]time.Time) time.Time {
 	return w.complete
 }
 
-// isAwaiting reports whether an instance that wrote before the last break may still return. That
-// ends liveFor after the break: an instance that has not returned by then has died.
+// isAwaiting reports whether an instance that wrote before the last break may still return. An
+// instance that has not returned liveFor after the break has died.
 func (w *watermark) isAwaiting() bool {
 	if w.sinceBreak() > liveFor {
 		return false
@@ -149,7 +150,7 @@ func (w *watermark) isAwaiting() bool {
 	return w.unknown
 }
 
-// sinceBreak returns how long ago the last break ended.
+// sinceBreak returns the time since the last break ended.
 func (w *watermark) sinceBreak() time.Duration { return later(w.sure, w.heard).Sub(w.resumed) }
 
 // liveNames returns the names of the live instances.

@@ -9,14 +9,14 @@ import (
 	"github.com/hotparam/hotparam/internal/decode"
 )
 
-// start runs the worker until end.
+// start runs the worker until its end method is called.
 func (w *worker) start(ctx context.Context) {
 	ctx, w.stop = context.WithCancel(ctx)
 	w.source.working.Go(func() {
 		defer close(w.done)
 		defer w.source.retire(w)
 		if w.after != nil {
-			<-w.after.done // at most one writes; it ends soon
+			<-w.after.done // at most one worker of a partition may write; the previous one ends soon
 			w.after = nil
 		}
 		n := w.source.waitSize(ctx)
@@ -33,13 +33,13 @@ func (w *worker) start(ctx context.Context) {
 	})
 }
 
-// end asks the worker to end. With drain it empties its queue first.
+// end asks the worker to end. If drain is set, it empties its queue first.
 func (w *worker) end(drain bool) {
 	w.drain.Store(drain)
 	w.stop()
 }
 
-// open makes what the worker needs in a topic of n partitions.
+// open creates the worker's state for a topic of n partitions.
 func (w *worker) open(n int, publisher PartitionPublisher) {
 	c := &w.source.cfg
 	w.parts = n
@@ -62,7 +62,7 @@ func (w *worker) open(n int, publisher PartitionPublisher) {
 	}
 	w.spoken = w.seek
 	w.now = w.seek
-	w.in.lose(w.seek) // nothing is known of before
+	w.in.lose(w.seek) // nothing is known of the time before
 	w.advance(w.seek)
 }
 
@@ -117,7 +117,7 @@ func (w *worker) work(b batch, now time.Time) {
 	w.reach()
 }
 
-// heard takes what the partition's leader said of its end.
+// heard processes the leader's answer about the end of the partition.
 func (w *worker) heard(e ends) {
 	if w.oldest < 0 && e.start >= 0 {
 		w.oldest = e.start
@@ -127,9 +127,9 @@ func (w *worker) heard(e ends) {
 		}
 	}
 	if e.end == 0 || e.start == 0 {
-		w.mark.setKnown(nil) // nothing is older than what is read
+		w.mark.setKnown(nil) // no record is older than those that are read
 	}
-	// An end that went back was cut off: it is never reached.
+	// An end that moved back was truncated and would never be reached.
 	if w.pending.asked.IsZero() || e.end < w.pending.end {
 		w.pending = e
 	}
@@ -137,28 +137,29 @@ func (w *worker) heard(e ends) {
 	w.reach()
 }
 
-// loseSkipped looks whether the client has left records out: it asks for the first record since
-// seek and for the end at once, and begins at the end if there was none. What was written
-// between the two answers is not read.
+// loseSkipped records a loss if the client has left records out. The client asks for the first
+// record since seek and for the end at once, and begins at the end if there was no record.
+// Records written between the two answers are not read.
 func (w *worker) loseSkipped(appended time.Time) {
 	if w.oldest >= 0 && w.begun > w.oldest {
 		w.in.lose(appended)
 	}
 }
 
-// reach looks whether all is read that was in the partition when it was asked.
+// reach checks whether all records have been read that were in the partition when its end was
+// asked for.
 func (w *worker) reach() {
 	if w.pending.asked.IsZero() || w.position < 0 || w.position < w.pending.end {
 		return
 	}
-	// A partition that could not be reached for long, or is empty, may have been one that no
-	// sender could write to: that does not prove silence.
+	// A partition that is empty, or could not be reached for long, may have been one that no
+	// sender could write to. So it does not prove silence.
 	if before := w.mark.sure; before.IsZero() && w.begun < 0 || !before.IsZero() && w.pending.asked.Sub(before) > w.source.cfg.Grace {
 		w.in.lose(w.pending.asked)
 	}
 	w.mark.reached(w.pending.asked)
 	if len(w.mark.senders) == 0 {
-		w.report.moved = w.wall // its time may wait to hear of instances, but it is read
+		w.report.moved = w.wall // its time may wait for instances, but it is read
 	}
 	w.pending = ends{}
 	if !w.report.covered {
@@ -167,7 +168,7 @@ func (w *worker) reach() {
 	}
 }
 
-// turn does what is due at least each tick.
+// turn does the work that is due at least each tick.
 func (w *worker) turn(now time.Time) {
 	w.wall = now
 	w.advance(now)
@@ -184,10 +185,10 @@ func (w *worker) turn(now time.Time) {
 	}
 }
 
-// advance brings the detector to the time up to which all counts have come, and
-// its clock to the present, but no further from that time than counts are kept:
-// while the partition is frozen its windows are, too. It never goes back, or the
-// detector would take it for a clock that was set.
+// advance moves the detector to the time up to which all counts have arrived, and its clock to
+// the present. The clock runs ahead of that time by no more than the grace, for which counts are
+// kept. So while the partition is frozen, its windows are, too. The clock never goes back, since
+// the detector would take that for a clock that was set.
 func (w *worker) advance(clock time.Time) {
 	var elsewhere map[string]time.Time
 	if seen := w.elsewhere.Load(); seen != nil {
@@ -208,15 +209,15 @@ func (w *worker) advance(clock time.Time) {
 	}
 }
 
-// updateAwaiting makes high counts unknown, so that no key cools, while an instance may still
-// return after a break.
+// updateAwaiting makes high counts unknown while an instance may still return after a break, so
+// that no key cools.
 func (w *worker) updateAwaiting(complete time.Time) {
 	before := w.awaiting
 	switch w.awaiting = w.mark.isAwaiting(); {
 	case w.awaiting:
 		w.in.await(w.now)
 	case before:
-		w.in.lose(complete) // the last to return may have been too late for closed panes
+		w.in.lose(complete) // the last instance to return may have been too late for closed panes
 		w.in.caughtUp()
 	}
 }

@@ -13,21 +13,21 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// worker owns a partition for as long as it is assigned: one goroutine, which
-// counts, and another that takes the hot set over and then publishes.
+// worker owns a partition for as long as it is assigned. One goroutine counts; another takes
+// over the hot set and then publishes.
 type worker struct {
 	source    *Source
 	partition int32
 	seek      time.Time // records are read from then on
 
 	queue    chan batch
-	paused   atomic.Pointer[kgo.Client] // the client that fetches no more until the queue is nearly empty, or nil
-	ends     chan ends                  // the newest answer
-	after    *worker                    // the worker that had the partition in this process before
+	paused   atomic.Pointer[kgo.Client] // the client that does not fetch until the queue is nearly empty, or nil
+	ends     chan ends                  // newest answer of the leader
+	after    *worker                    // previous worker of the partition in this process
 	stop     context.CancelFunc
 	isLost   atomic.Bool   // out of the group: the partition is not read
-	drain    atomic.Bool   // the queue is emptied at the end
-	done     chan struct{} // closed when all is over
+	drain    atomic.Bool   // empty the queue at the end
+	done     chan struct{} // closed when the worker has ended
 	decoder  *decode.Decoder
 	detector *aggregator.Detector
 	rules    *decode.Numbered
@@ -35,29 +35,29 @@ type worker struct {
 	in       *intake
 	gate     *gate
 	mark     *watermark
-	headers  []wire.Header // buffer for those of a record
-	adopted  inheritance   // what was published when we got the partition, until all of it is read
-	leaving  []rules.Key   // keys that another partition has now
-	left     time.Time     // when they are let go of
+	headers  []wire.Header // buffer for the headers of a record
+	adopted  inheritance   // keys that were published when we got the partition, until it is covered
+	leaving  []rules.Key   // keys that another partition counts now
+	left     time.Time     // time at which the leaving keys are released
 
 	parts     int       // partitions of the topic
-	now       time.Time // the detector's
-	wall      time.Time // the clock, as of the batch or tick at hand
-	advanced  time.Time // the newest record when the detector last got the time
-	spoken    time.Time // the newest record that was sent by an instance
+	now       time.Time // the detector's clock
+	wall      time.Time // wall clock at the start of the current batch or tick
+	advanced  time.Time // time of the newest record when the detector was last advanced
+	spoken    time.Time // time of the newest record of an instance
 	awaiting  bool      // an instance may still return after a break
-	position  int64     // offset that is read next; -1: not known
-	begun     int64     // offset that was read first; -1: none yet
-	oldest    int64     // offset of the first record since seek; -1: not known
+	position  int64     // offset to be read next; -1 if not known
+	begun     int64     // offset that was read first; -1 if none yet
+	oldest    int64     // offset of the first record since seek; -1 if not known
 	pending   ends      // end that is to be reached
 	refreshed time.Time
 	report    report
 	shown     atomic.Pointer[report]
-	toldAt    atomic.Int64                         // when the leader last reported the end, in nanoseconds since the Unix epoch
-	publisher atomic.Pointer[PartitionPublisher]   // once it has the partition's part
-	elsewhere atomic.Pointer[map[string]time.Time] // instances, by when any partition of ours heard of them
+	toldAt    atomic.Int64                         // time of the leader's last report of the end, in nanoseconds since the Unix epoch
+	publisher atomic.Pointer[PartitionPublisher]   // set once the partition's part is taken over
+	elsewhere atomic.Pointer[map[string]time.Time] // times at which each instance was last heard in any partition of ours
 	instances atomic.Pointer[[]rules.Instance]
-	clocks    atomic.Pointer[[]decode.SenderClock] // of these that are off
+	clocks    atomic.Pointer[[]decode.SenderClock] // clocks of the instances that are off
 	live      atomic.Pointer[liveInstances]
 }
 
@@ -69,10 +69,10 @@ type batch struct {
 }
 
 const (
-	// queued is the most batches that wait for a worker. When half as many wait, its
-	// partition is no longer fetched.
+	// queued bounds the batches that wait for a worker. When half as many wait, the partition is
+	// no longer fetched.
 	queued = 8
-	// tick is how often a worker checks the time.
+	// tick is the interval at which a worker checks the time.
 	tick = 50 * time.Millisecond
 )
 
@@ -94,8 +94,8 @@ func (s *Source) newWorker(partition int32, now time.Time) *worker {
 	return w
 }
 
-// homes returns, by rule number, the partition of a rule whose keys are counted in one place,
-// and -1 for other rules.
+// homes returns, by rule number, the partition that is the home of a rule whose keys are counted
+// in one place, and -1 for other rules.
 func homes(rules *rules.Rules, n int) []int {
 	all := make([]int, len(rules.Rules))
 	for i := range all {

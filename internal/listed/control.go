@@ -15,10 +15,10 @@ type Control struct {
 	Until  time.Time `json:"until"`
 	Why    string    `json:"why"`
 	By     string    `json:"by"`      // the user of Redis
-	Claim  string    `json:"claimed"` // by the operator's program, and not proven
+	Claim  string    `json:"claimed"` // name given by the operator's program; not proven
 }
 
-// OfControls returns controls in their form for output. The result is never nil.
+// OfControls returns controls in their output form. The result is never nil.
 func OfControls(controls []rules.Control) []Control {
 	out := make([]Control, 0, len(controls))
 	for i := range controls {

@@ -6,40 +6,41 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Hot is a hot key. Rate, Low, High, Min, Limit and Burst are numbers of Unit, Low and
-// High within Window.
+// Hot is a hot key. Rate, Low, High, Min, Limit and Burst are in Unit. Low and High are counts
+// within Window.
 type Hot struct {
 	Key  string  `json:"key"`
 	Rule string  `json:"rule"`
 	Rate float64 `json:"rate"` // per second
 	Low  int64   `json:"low"`
-	High *int64  `json:"high"` // null when unknown
-	// Estimated: low is what was seen, and rate what samples stand for.
+	High *int64  `json:"high"` // null if unknown
+	// Estimated reports whether part of the count was sampled. Low is then the count that was
+	// seen, and Rate an estimate.
 	Estimated bool `json:"estimated,omitempty"`
 	Cause
 	Limit  string     `json:"limit,omitempty"`
 	Burst  int64      `json:"burst,omitempty"`
 	Mode   rules.Mode `json:"mode"`
 	Usual  bool       `json:"usual,omitempty"`
-	Spared bool       `json:"spared,omitempty"` // usual and not limited
+	Spared bool       `json:"spared,omitempty"` // usual, and so not limited
 	Since  time.Time  `json:"since"`
 	Until  time.Time  `json:"until"`
 	Owner  string     `json:"owner"`
 	Top    *Top       `json:"top,omitempty"`
 }
 
-// Cause is the threshold that made the key hot. It is empty where that is not known, as
-// of entries of an earlier version.
+// Cause is the threshold that made the key hot. It is empty if unknown, for example in entries
+// of an earlier version.
 type Cause struct {
 	Kind      string  `json:"kind,omitempty"` // "rate", "share", "jump", "top"
 	Threshold string  `json:"threshold,omitempty"`
-	Over      string  `json:"over,omitempty"` // "day": what a jump compares with, unless that is the recent past
+	Over      string  `json:"over,omitempty"` // "day" for jumps over days; empty for the recent past
 	Min       int64   `json:"min,omitempty"`
 	Window    float64 `json:"window_seconds,omitempty"`
 	Unit      string  `json:"unit,omitempty"`
 }
 
-// Top is where the traffic of a hot key comes from.
+// Top holds the main sources of a hot key's traffic.
 type Top struct {
 	Routes    []Origin `json:"routes,omitempty"`
 	Instances []Origin `json:"instances,omitempty"`
@@ -47,14 +48,14 @@ type Top struct {
 	Explains  int      `json:"explains,omitempty"`
 }
 
-// Origin is one place that requests came from, Low to High times in the rule's window.
+// Origin is a source of requests, with Low to High of them in the rule's window.
 type Origin struct {
 	Name string `json:"name"`
 	Low  int64  `json:"low"`
 	High int64  `json:"high"`
 }
 
-// OfHot returns the hot keys in their form for output. The result is never nil.
+// OfHot returns the hot keys in their output form. The result is never nil.
 func OfHot(hot []rules.Hot) []Hot {
 	keys := make([]Hot, 0, len(hot))
 	for i := range hot {
@@ -63,7 +64,7 @@ func OfHot(hot []rules.Hot) []Hot {
 	return keys
 }
 
-// OfOne returns one hot key in its form for output.
+// OfOne returns one hot key in its output form.
 func OfOne(h *rules.Hot) Hot {
 	out := Hot{
 		Key: h.Text, Rule: h.Rule, Rate: h.Rate, Low: h.Low, Estimated: h.Estimated, Limit: h.Limit.String(), Burst: h.Burst,
@@ -82,7 +83,7 @@ func OfOne(h *rules.Hot) Hot {
 	return out
 }
 
-// CauseOf returns a threshold in its form for output.
+// CauseOf returns a threshold in its output form.
 func CauseOf(c rules.Cause) Cause {
 	if c.IsZero() {
 		return Cause{}

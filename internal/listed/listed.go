@@ -1,6 +1,6 @@
-// Package listed is the JSON form of what a namespace holds: hot keys, suspects, controls
-// and members. `hotparam list --json` prints it and the aggregator's page serves it, so that
-// a field has one name wherever it is read.
+// Package listed is the JSON form of the state of a namespace: hot keys, suspects, controls and
+// members. `hotparam list --json` prints it and the aggregator's page serves it, so that a field
+// has the same name everywhere.
 package listed
 
 import "github.com/hotparam/hotparam/rules"
@@ -12,7 +12,7 @@ type Suspect struct {
 	Rate float64 `json:"rate"`
 }
 
-// OfSuspects returns suspects in their form for output. The result is never nil.
+// OfSuspects returns suspects in their output form. The result is never nil.
 func OfSuspects(suspects []rules.Hot) []Suspect {
 	keys := make([]Suspect, 0, len(suspects))
 	for i := range suspects {

@@ -8,8 +8,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Member is an instance or an aggregator. Of one that sends counts and no heartbeat only
-// Name and Heard are known, and the other fields are left out.
+// Member is an instance or an aggregator. If it sends counts but no heartbeat, only Name and
+// Heard are known, and the other fields are omitted.
 type Member struct {
 	Name         string    `json:"name"`
 	Heard        time.Time `json:"heard"`
@@ -17,23 +17,23 @@ type Member struct {
 	RulesVersion string    `json:"rules_version,omitempty"`
 	Program      string    `json:"program,omitempty"`
 	Started      time.Time `json:"started,omitzero"`
-	// OffsetMillis is how far its clock is ahead of Redis's.
+	// OffsetMillis is how far the member's clock is ahead of Redis's.
 	OffsetMillis *float64 `json:"offset_ms,omitempty"`
-	// Dropped and Lost are counts of the last minute.
+	// Dropped and Lost are the counts of the last minute.
 	Dropped    *int64 `json:"dropped,omitempty"`
 	Lost       *int64 `json:"lost,omitempty"`
 	MemoryUsed int64  `json:"memory_used,omitempty"` // bytes
 	MemoryMax  int64  `json:"memory_max,omitempty"`
-	// Floor is the most that can be hidden of any key in an aggregator's window.
+	// Floor is the largest count of any key that can be hidden in an aggregator's window.
 	Floor   *int64 `json:"floor,omitempty"`
 	Problem string `json:"problem,omitempty"`
-	// Held is how many hot keys an instance holds without an aggregator's word.
+	// Held is the number of hot keys that an instance holds without an aggregator.
 	Held      int64     `json:"held,omitempty"`
 	HeldSince time.Time `json:"held_since,omitzero"`
 }
 
-// OfMembers returns members in their form for output, and behind them the instances that
-// send counts and are not among them. The result is never nil; it is ordered by name.
+// OfMembers returns members in their output form, together with the instances that send counts
+// and are not among them. The result is never nil, and ordered by name.
 func OfMembers(members []rules.Member, senders []rules.Instance) []Member {
 	out := make([]Member, 0, len(members)+len(senders))
 	known := make(map[string]bool, len(members))

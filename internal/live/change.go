@@ -92,7 +92,7 @@ func counts(h *rules.Hot) *Counts {
 	return c
 }
 
-// changeSize bounds what is read of a foreign entry.
+// changeSize bounds the values that are read from a stream's entry, which may be foreign.
 const changeSize = 4 << 20
 
 func text(v any) string {

@@ -51,8 +51,8 @@ func (t *tail) controlEvent(p position, change *published.ControlChange) Event {
 	return e
 }
 
-// expired returns the event of a control that reached its end. Nobody writes that down: each
-// reader finds it, with the same ID.
+// expired returns the event of a control that reached its end. No one writes such an event to a
+// stream: each reader derives it, with the same ID.
 func (t *tail) expired(c *rules.Control) Event {
 	p := expiry(c)
 	return Event{

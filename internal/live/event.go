@@ -7,13 +7,13 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Type is what an [Event] says.
+// Type is the kind of an [Event].
 type Type string
 
 // Types of events.
 const (
 	Hot     Type = "hot"     // a key became hot
-	Cool    Type = "cool"    // a key is hot no longer
+	Cool    Type = "cool"    // a key cooled
 	Pin     Type = "pin"     // an operator holds a key to its limit
 	Block   Type = "block"   // an operator refuses a key's requests
 	Allow   Type = "allow"   // an operator lifts a key's limit
@@ -21,50 +21,50 @@ const (
 	Expired Type = "expired" // a control reached its end
 )
 
-// Event is one thing that happened to a key of a namespace. It has one form wherever it is
-// told: `hotparam watch --json`, the server-sent events of the aggregator, and its webhook.
-// Events are immutable.
+// Event is one event of a key of a namespace. It has the same form in `hotparam watch --json`,
+// in the server-sent events of the aggregator and in its webhook. Events are immutable.
 type Event struct {
-	// ID is the same whoever reads the event, and wherever. IDs of a namespace are ordered
-	// by [Event.Compare].
+	// ID identifies the event for every reader. IDs of a namespace are ordered by
+	// [Event.Compare].
 	ID string
 	// At is when it happened, on Redis's clock.
 	At        time.Time
 	Type      Type
 	Namespace string
 	Rule, Key string
-	// Counts are the counts of the key, of a Cool its last ones. It is nil in events of
-	// controls, and in those of keys whose entry could not be read.
+	// Counts are the counts of the key; those of a Cool event are the last before it cooled.
+	// They are nil for controls, and for keys whose entry could not be read.
 	Counts *Counts
-	// Limit is the limit that the key has, or of a Cool had, with its unit: "50/s", "2MB/s".
-	// It is empty if it has none, and in events of controls.
+	// Limit is the key's limit with its unit, "50/s" or "2MB/s"; that of a Cool event is the
+	// limit until then. It is empty for keys without a limit and for controls.
 	Limit string
-	// Why is the reason in words: what the count reached, or what the operator gave.
+	// Why is the reason in words: the count that was reached, or the reason that the operator
+	// gave.
 	Why string
-	// Until is when a control ends by itself. It is zero in events of hot keys, whose end is
-	// put off for as long as they are hot.
+	// Until is when a control expires. It is zero in events of hot keys, which stay published
+	// for as long as they are hot.
 	Until time.Time
 	// By is the owner that published the key, or the author of a control.
 	By string
 
 	position position
-	since    time.Time // of a Hot, since when the key is hot, on its publisher's clock
+	since    time.Time // start of the heating of a Hot event, on its publisher's clock
 }
 
-// Counts are how much came of a key, and the threshold that it reached.
+// Counts are the rate of a key, the bounds of its count, and the threshold that it reached.
 type Counts struct {
 	Rate float64 // units per second
 	Low  int64
 	High int64 // or rules.Unknown
-	// Threshold is as the rules file has it, "200/s" or "20%/1m", and Window the time in
-	// which Low and High count. They are empty and zero if they are not known.
+	// Threshold is written as in the rules file, "200/s" or "20%/1m". Window is the time in
+	// which Low and High count. Threshold is empty and Window zero if they are not known.
 	Threshold string
 	Window    time.Duration
 	Unit      rules.Unit
 }
 
-// event is the JSON form of an Event. A field that does not apply is null, so that a reader
-// need not ask which fields there are.
+// event is the JSON form of an Event. A field that does not apply is null, so that a reader need
+// not check which fields are present.
 type event struct {
 	ID        string   `json:"id"`
 	At        string   `json:"at"`
@@ -84,7 +84,7 @@ type event struct {
 	By        string   `json:"by"`
 }
 
-// timeForm writes milliseconds, which is what Redis's times have here.
+// timeForm has milliseconds, the resolution of the events' times.
 const timeForm = "2006-01-02T15:04:05.000Z07:00"
 
 // MarshalJSON implements [json.Marshaler]:

@@ -12,8 +12,8 @@ import (
 	"github.com/hotparam/hotparam/internal/loglimit"
 )
 
-// Follower reads the events of a namespace for one reader, each once and in order. Other
-// than with a [View] no event is lost to a slow reader: what waits, waits in Redis.
+// Follower passes the events of a namespace to one reader, each once and in order. Unlike with a
+// [View], a slow reader loses no events: they wait in Redis until it reads on.
 type Follower struct {
 	cfg    Config
 	client redis.UniversalClient
@@ -21,20 +21,20 @@ type Follower struct {
 	outage loglimit.Outage
 }
 
-// Update is what a [Follower] found.
+// Update is the result of one read of a [Follower].
 type Update struct {
 	Events []Event
-	// Missed is how many changes at least Redis removed before they were read.
+	// Missed is a lower bound of the number of changes that Redis removed before they were read.
 	Missed uint64
-	// Lost reports whether Redis lost its state, or what came after the event that was seen
-	// last. Any number of events may be missing before Events.
+	// Lost reports whether Redis lost its state, or the entries after the last event that was
+	// seen. Any number of events may be missing before Events.
 	Lost bool
 	// Err is why Redis cannot be read. The Follower tries again.
 	Err error
 }
 
 // NewFollower returns a follower that begins after the event with this ID, or with the next
-// event if it is empty. It starts nothing and makes no call; the caller closes the client,
+// event if after is empty. It starts nothing and makes no call. The caller closes the client
 // once Run has returned.
 func NewFollower(client redis.UniversalClient, cfg Config, after string) (*Follower, error) {
 	if err := cfg.validate(client); err != nil {
@@ -50,9 +50,9 @@ func NewFollower(client redis.UniversalClient, cfg Config, after string) (*Follo
 	return &Follower{cfg: cfg.withDefaults(), client: client, tail: newTail(cfg.Namespace, seen, 0)}, nil
 }
 
-// Run calls handle with what happens until ctx ends or handle returns an error, which it
-// returns. Updates without events come when Redis can be read for the first time, when it
-// cannot be read any more, and when it can again.
+// Run calls handle for each update until ctx ends or handle returns an error, which Run then
+// returns. Updates without events are passed when Redis can be read for the first time, when it
+// becomes unavailable, and when it can be read again.
 func (f *Follower) Run(ctx context.Context, handle func(Update) error) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -89,10 +89,10 @@ func (f *Follower) Run(ctx context.Context, handle func(Update) error) error {
 	}
 }
 
-// outageLines is how often an outage of Redis is logged.
+// outageLines is the least time between log lines about outages of Redis.
 const outageLines = 15 * time.Second
 
-// read makes one look at the streams.
+// read reads the streams once.
 func (f *Follower) read(ctx context.Context) (batch, error) {
 	ctx, cancel := context.WithTimeout(ctx, f.cfg.Timeout)
 	defer cancel()
@@ -102,9 +102,9 @@ func (f *Follower) read(ctx context.Context) (batch, error) {
 	return f.tail.take(ctx, f.client)
 }
 
-// transact runs the commands that queue queues as one transaction. A missing value, or one of
-// a foreign type, is an empty answer: the publisher repairs it. If Redis refuses a command,
-// the error is that command's.
+// transact runs the commands that queue adds as one transaction. A missing value, or one of a
+// foreign type, counts as an empty answer, since the publisher repairs it. If Redis refuses a
+// command, transact returns the error of that command.
 func transact(ctx context.Context, client redis.UniversalClient, queue func(redis.Pipeliner)) error {
 	commands, err := client.TxPipelined(ctx, func(tx redis.Pipeliner) error {
 		queue(tx)

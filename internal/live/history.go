@@ -7,13 +7,13 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// MaxPoints is how many points of a key are kept: five minutes, one a second.
+// MaxPoints is the number of points that are kept of a key: five minutes, one a second.
 const MaxPoints = 300
 
-// MaxHistories is how many keys have a history.
+// MaxHistories is the number of keys that have a history.
 const MaxHistories = 1000
 
-// Point is what was known of a key at one instant.
+// Point is the rate of a key, and the bounds of its count, at one instant.
 type Point struct {
 	At   time.Time
 	Rate float64 // units per second
@@ -21,13 +21,13 @@ type Point struct {
 	High int64 // or rules.Unknown
 }
 
-// point is a Point in 16 bytes. A float32 has seven digits, more than a line on a screen can
-// show; the counts of now are in the snapshot in full.
+// point is a Point in 16 bytes. The seven digits of a float32 are more than a line on a screen
+// can show. The snapshot has the current counts in full.
 type point struct {
-	seconds uint32 // since 1970
+	seconds uint32 // time since 1970
 	rate    float32
 	low     float32
-	high    float32 // NaN: not known
+	high    float32 // NaN if not known
 }
 
 func newPoint(at time.Time, h *rules.Hot) point {
@@ -38,14 +38,14 @@ func newPoint(at time.Time, h *rules.Hot) point {
 	return p
 }
 
-// History is a key's points, the oldest first. It is immutable: points that are added later
-// are not seen through it. The zero value has none.
+// History holds the points of a key, the oldest first. It is immutable: points that are added
+// later do not show in it. The zero History is empty.
 type History struct{ points []point }
 
 // Len returns the number of points, at most [MaxPoints].
 func (h History) Len() int { return len(h.points) }
 
-// At returns a point, 0 being the oldest.
+// At returns the i-th point; the oldest is 0.
 func (h History) At(i int) Point {
 	p := h.points[i]
 	high := rules.Unknown
@@ -64,11 +64,11 @@ func (h History) Points() []Point {
 	return all
 }
 
-// slack is how many points are appended before the old ones are dropped, by a copy.
+// slack is the number of points that are appended before the old ones are dropped by a copy.
 const slack = 75
 
-// add returns the history with one more point. The receiver stays as it is, and so do the
-// points that it shares with the result: only the newest history may be added to.
+// add returns the history with one more point. The receiver does not change, but shares its
+// points with the result, so only the newest history may be added to.
 func (h History) add(p point) History {
 	points := h.points
 	if n := len(points); n > 0 && points[n-1].seconds >= p.seconds {

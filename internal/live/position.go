@@ -11,14 +11,15 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// position is an event's place in the order of a namespace's events, and its identity: where
-// it stands in Redis's streams, or for an end that nobody writes down, when and of what.
+// position is the place of an event in the order of a namespace's events, and its identity. It
+// is the ID of the entry in Redis's stream, with the event's kind and index. The end of a
+// control has no entry there: its position is the time of the end and a hash of the key.
 //
-// An event's number is its index among the hot or the cooled keys of its change. The change
-// in the stream never changes, so each reader finds the same.
+// The index is that of the key among the hot or the cooled keys of its change. The change in the
+// stream never changes, so each reader finds the same index.
 type position struct {
-	millis uint64 // of the stream's entry, or of the end
-	seq    uint64 // of the stream's entry, or a hash of the key
+	millis uint64 // time of the stream's entry, or of the end
+	seq    uint64 // sequence number of the stream's entry, or a hash of the key
 	kind   byte   // one of the constants below
 	index  int
 }
@@ -31,7 +32,7 @@ const (
 	expiredKind = 'x'
 )
 
-// compare orders by time first, then by what makes an order that is the same everywhere.
+// compare orders positions by time first, then by fields that give every reader the same order.
 func (p position) compare(q position) int {
 	return cmp.Or(cmp.Compare(p.millis, q.millis), cmp.Compare(p.seq, q.seq), cmp.Compare(p.kind, q.kind), cmp.Compare(p.index, q.index))
 }
@@ -87,7 +88,7 @@ func parseEntryID(id string) (position, error) {
 	return p, nil
 }
 
-// expiry is the position of the end of a control.
+// expiry returns the position of the end of a control.
 func expiry(c *rules.Control) position {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(c.Key.String()))

@@ -21,17 +21,17 @@ import (
 const (
 	// maxKeys bounds the hot keys of a snapshot, by rate. Each owner publishes 1,000.
 	maxKeys = 10_000
-	// infosAtOnce is how many keys' details are read in one exchange. Of more hot keys the
-	// details are read in turn; their rates are always those of now.
+	// infosAtOnce is the number of keys whose details are read in one exchange. If more are hot,
+	// the details are read by rotation; the rates are always current.
 	infosAtOnce = 250
-	// maxUnknown is how many keys' details are read when they have just become hot.
+	// maxUnknown bounds the keys whose details are read because they have just become hot.
 	maxUnknown = 2000
-	// maxInstances is how many instances are listed.
+	// maxInstances bounds the instances that are listed.
 	maxInstances = 1000
-	// instanceLife is how long after it last sent counts an instance is listed.
+	// instanceLife is how long an instance is listed after it last sent counts.
 	instanceLife = 10 * time.Second
-	// keepCooled is how long the points of a key are kept after it has cooled, so that one
-	// that comes back has its line.
+	// keepCooled is how long the points of a key are kept after it has cooled, so that a key
+	// that becomes hot again has its history.
 	keepCooled = 5 * time.Minute
 )
 
@@ -41,15 +41,15 @@ type reader struct {
 	client redis.UniversalClient
 	layout hotkeys.Layout
 	tail   *tail
-	keys   map[string]*key // by member
+	keys   map[string]*key // keys by member
 	outage loglimit.Outage
 }
 
-// key is what is known of a key that is hot, or was lately.
+// key holds the details of a key that is or recently was hot.
 type key struct {
 	hot     rules.Hot
-	read    time.Time // when its details were
-	gone    time.Time // since when it is not hot; zero while it is
+	read    time.Time // time of the last read of its details
+	gone    time.Time // time at which it was found to have cooled; zero while it is hot
 	history History
 }
 
@@ -60,8 +60,8 @@ func newReader(client redis.UniversalClient, cfg Config) reader {
 	}
 }
 
-// read reads the state and what is new in the streams: one exchange, and beside it those for
-// controls and members, which a user may have no right to read.
+// read reads the state and the additions to the streams in one exchange. Controls and members
+// are read by separate calls at the same time, since a user may have no right to read them.
 func (r *reader) read(ctx context.Context) (*Snapshot, batch, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.Timeout)
 	defer cancel()
@@ -113,7 +113,7 @@ func (r *reader) read(ctx context.Context) (*Snapshot, batch, error) {
 	return s, b, nil
 }
 
-// due returns the hot keys whose details are to be read again, the longest unread first.
+// due returns the hot keys whose details are to be read again, the least recently read first.
 func (r *reader) due() []string {
 	members := make([]string, 0, len(r.keys))
 	for member, k := range r.keys {
@@ -161,12 +161,12 @@ func (r *reader) learn(members []string, infos []any, now time.Time) {
 	}
 }
 
-// list adds the hot keys to the snapshot, each with one more point, and forgets those that
+// list adds the hot keys to the snapshot, each with one more point, and forgets the keys that
 // cooled long ago.
 func (r *reader) list(s *Snapshot, scores []redis.Z) {
 	hot := make(map[string]bool, len(scores))
 	histories := 0
-	var cooled []string // with a history, the last that cooled first
+	var cooled []string // keys with a history, the last that cooled first
 	for member, k := range r.keys {
 		if k.history.Len() > 0 {
 			histories++
@@ -188,7 +188,7 @@ func (r *reader) list(s *Snapshot, scores []redis.Z) {
 			k.hot.Rate = 0 // no publisher wrote it
 		}
 		if k.history.Len() == 0 && histories >= MaxHistories && len(cooled) > 0 {
-			delete(r.keys, cooled[len(cooled)-1]) // the key that cooled first gives its place
+			delete(r.keys, cooled[len(cooled)-1]) // evict the key that cooled first
 			cooled = cooled[:len(cooled)-1]
 			histories--
 		}
@@ -228,7 +228,7 @@ func suspectsOf(members []redis.Z) []rules.Hot {
 	return suspects
 }
 
-// instancesOf returns the live ones of the instances. Heard is on the local clock.
+// instancesOf returns the instances that are live. Heard is on the local clock.
 func instancesOf(members []redis.Z, s *Snapshot) []rules.Instance {
 	instances := make([]rules.Instance, 0, len(members))
 	for _, z := range members {

@@ -2,25 +2,26 @@ package live
 
 import "slices"
 
-// Backlog is how many events a view keeps, for readers that come back.
+// Backlog is the number of events that a view keeps for readers that reconnect.
 const Backlog = 1000
 
-// Subscription gives one reader the events of a view, in order.
+// Subscription delivers the events of a view to one reader, in order.
 type Subscription struct {
 	view *View
 	c    chan Delivery
-	lost uint64 // since the last delivery; guarded by view.mu
+	lost uint64 // events lost since the last delivery; guarded by view.mu
 }
 
 // Delivery is an event for one reader.
 type Delivery struct {
 	Event
-	// Lost is how many events before this one the reader did not get, as it was too slow.
+	// Lost is the number of events before this one that the reader missed because it was too
+	// slow.
 	Lost uint64
 }
 
-// Subscribe returns the events from now on. At most buffer of them wait for the reader;
-// further ones are lost, and counted in the next [Delivery]. The caller calls
+// Subscribe returns a subscription to the events from now on. At most buffer of them wait for
+// the reader. Further ones are lost, and counted in the next [Delivery]. The caller must call
 // [Subscription.Close].
 func (v *View) Subscribe(buffer int) *Subscription {
 	v.mu.Lock()
@@ -36,9 +37,9 @@ func (v *View) subscribe(buffer int) *Subscription {
 	return s
 }
 
-// Resume is [View.Subscribe] for a reader that has seen the event with this ID, and all
-// before it. missed are the events that it has not seen. complete is false if there were
-// others that the view does not know any more, or if the ID is none.
+// Resume is like [View.Subscribe], for a reader that has seen the event with this ID and all
+// before it. missed holds the events that it has not seen. complete is false if the view no
+// longer has all of them, or if id is malformed.
 func (v *View) Resume(buffer int, id string) (s *Subscription, missed []Event, complete bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -54,7 +55,7 @@ func (v *View) Resume(buffer int, id string) (s *Subscription, missed []Event, c
 	return s, slices.Clone(v.backlog[first:]), known || v.whole && first > 0
 }
 
-// Recent returns the newest n events that the view knows, the oldest first.
+// Recent returns the newest n events of the backlog, the oldest first.
 func (v *View) Recent(n int) []Event {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -65,7 +66,7 @@ func (v *View) Recent(n int) []Event {
 // the view ends.
 func (s *Subscription) Events() <-chan Delivery { return s.c }
 
-// Close ends the subscription. It may be called again.
+// Close ends the subscription. Further calls do nothing.
 func (s *Subscription) Close() {
 	s.view.mu.Lock()
 	defer s.view.mu.Unlock()
@@ -91,7 +92,7 @@ func (s *Subscription) deliver(e Event) {
 }
 
 // tell adds events to the backlog and passes them to all readers. gap reports whether events
-// before these are missing.
+// before them are missing.
 func (v *View) tell(events []Event, gap bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

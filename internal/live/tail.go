@@ -15,66 +15,68 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// batch is what a look at the streams found.
+// batch is the result of one read of the streams.
 type batch struct {
-	events []Event // in order
-	// missed is how many changes at least were removed before they could be read.
+	events []Event // events in order
+	// missed is a lower bound of the number of changes that were removed before they could be
+	// read.
 	missed uint64
 	// lost reports whether Redis lost its state, so that changes may be missing.
 	lost bool
-	now  time.Time // on Redis's clock
+	now  time.Time // time of the read, on Redis's clock
 }
 
 const (
-	// pageSize is how many changes of hot keys are read in one exchange. They are of a key or
-	// two usually; the largest are of 1,000.
+	// pageSize is the number of changes of hot keys that are read in one exchange. Most changes
+	// have one or two keys; the largest have 1,000.
 	pageSize = 100
-	// maxBehind is how many changes a reader may be behind. It misses those before.
+	// maxBehind is how many changes a reader may be behind. It misses earlier ones.
 	maxBehind = 2000
-	// knownControls is how many changes of controls are read at most.
+	// knownControls bounds the changes of controls that are read, and the controls that are
+	// known.
 	knownControls = 2 * rules.MaxControls
 )
 
-// tail reads what was added to the two streams of a namespace. Its first commands are part of
-// an exchange that its owner makes. It is not safe for concurrent use.
+// tail reads the additions to the two streams of a namespace. Its first commands are part of an
+// exchange that its owner makes. It is not safe for concurrent use.
 //
-// It reads backwards, by XREVRANGE, since that is the command that readers have a right to.
+// It reads backwards, by XREVRANGE, since readers have a right to that command only.
 type tail struct {
 	namespace string
 	layout    hotkeys.Layout
-	backlog   int64 // changes of the past that a tail without a position reads
+	backlog   int64 // number of past changes that a tail without a position reads
 
-	after     position // events up to this one are not wanted
-	hot       position // the last entry that was read of the stream of hot keys
-	control   position // and of the one of controls
+	after     position // events up to this one are dropped
+	hot       position // last entry that was read of the stream of hot keys
+	control   position // last entry that was read of the stream of controls
 	begun     bool
 	version   published.Version
 	malformed uint64 // entries that could not be read
 
-	known map[rules.Key]rules.Control // in force, as the stream says
+	known map[rules.Key]rules.Control // controls in force, according to the stream
 	heat  heatings
 
 	answers struct {
 		hot, control *redis.XMessageSliceCmd
 		at           *redis.TimeCmd
-		most         int64 // changes that hot asked for
+		most         int64 // number of changes that hot asked for
 	}
 }
 
-// newTail returns a tail that begins after the event with this position. With the zero
-// position it begins with the newest backlog changes.
+// newTail returns a tail that begins after the event at after. If after is zero, the tail begins
+// with the newest backlog changes.
 func newTail(namespace string, after position, backlog int64) *tail {
 	t := &tail{
 		namespace: namespace, layout: hotkeys.NewLayout(namespace), backlog: backlog,
 		after: after, known: make(map[rules.Key]rules.Control), heat: newHeatings(),
 	}
-	if !after.isZero() { // its change is read again, which may have more events
+	if !after.isZero() { // read its change again, which may have more events
 		t.hot = position{millis: after.millis}.previous()
 	}
 	return t
 }
 
-// queue adds the commands of a look to an exchange, which take reads the answers of.
+// queue adds the commands of one read to an exchange. take reads their answers.
 func (t *tail) queue(ctx context.Context, tx redis.Pipeliner) {
 	a := &t.answers
 	a.most = pageSize
@@ -86,12 +88,12 @@ func (t *tail) queue(ctx context.Context, tx redis.Pipeliner) {
 	a.at = tx.Time(ctx)
 }
 
-// take returns what is new. It makes further calls if more changes wait than queue asked for.
+// take returns the new events. It makes further calls if more changes wait than queue asked for.
 func (t *tail) take(ctx context.Context, client redis.UniversalClient) (batch, error) {
 	a := &t.answers
 	b := batch{now: a.at.Val()}
 	changes := a.hot.Val()
-	follows := t.begun || !t.after.isZero() // not only the newest are wanted
+	follows := t.begun || !t.after.isZero() // older changes than the newest page are wanted too
 	for page := changes; follows && int64(len(page)) == a.most && len(changes) < maxBehind; a.most = pageSize {
 		oldest, err := parseEntryID(page[len(page)-1].ID)
 		if err != nil || oldest.isZero() {
@@ -124,7 +126,7 @@ func (t *tail) take(ctx context.Context, client redis.UniversalClient) (batch, e
 
 // takeChanges adds the events of changes of hot keys, which are the newest first.
 func (t *tail) takeChanges(changes []redis.XMessage, b *batch) {
-	if t.hot.millis > uint64(b.now.Add(time.Hour).UnixMilli()) { // no publisher wrote that
+	if t.hot.millis > uint64(b.now.Add(time.Hour).UnixMilli()) { // no publisher wrote an entry that far in the future
 		t.hot = position{millis: uint64(b.now.UnixMilli())}.previous()
 	}
 	for i := range slices.Backward(changes) {
@@ -155,12 +157,12 @@ func (t *tail) takeChanges(changes []redis.XMessage, b *batch) {
 		}
 	}
 	if !t.begun && (t.after.kind == hotKind || t.after.kind == coolKind) && !slices.ContainsFunc(changes, func(m redis.XMessage) bool { return m.ID == t.after.entryID() }) {
-		b.lost = true // the stream has not kept the change that was seen last
+		b.lost = true // the stream no longer has the last change that was seen
 	}
 }
 
-// next returns the first position of an entry after that of p, and the zero position after
-// none.
+// next returns the position of the first possible entry after that of p. The zero position,
+// which is before all entries, is returned unchanged.
 func (p position) next() position {
 	if p.isZero() {
 		return p
@@ -176,7 +178,7 @@ func (p position) entryID() string {
 	return strconv.FormatUint(p.millis, 10) + "-" + strconv.FormatUint(p.seq, 10)
 }
 
-// previous returns the last position of an entry before that of p.
+// previous returns the position of the last possible entry before that of p.
 func (p position) previous() position {
 	if p.seq > 0 {
 		return position{millis: p.millis, seq: p.seq - 1}

@@ -18,12 +18,12 @@ import (
 // otherwise means its default.
 type Config struct {
 	Namespace string
-	// Every is how often Redis is read. Default 1 s.
+	// Every is the interval at which Redis is read. Default 1 s.
 	Every time.Duration
 	// Timeout bounds each call to Redis. Default 1 s.
 	Timeout time.Duration
-	// Logger receives a line when Redis cannot be read, and when it can again. If nil,
-	// nothing is logged.
+	// Logger receives a line when Redis cannot be read, and when it can be read again. A nil
+	// Logger disables it.
 	Logger *slog.Logger
 }
 
@@ -44,36 +44,36 @@ func (c Config) validate(client redis.UniversalClient) error {
 	return redisconfig.Check("Config", c.Namespace, client, redisconfig.Span{Name: "Every", Length: c.Every}, redisconfig.Span{Name: "Timeout", Length: c.Timeout})
 }
 
-// Snapshot is the state of a namespace at one instant. It is immutable, and shared by all
-// who ask for it.
+// Snapshot is the state of a namespace at one instant. It is immutable and shared by all
+// callers.
 type Snapshot struct {
 	Namespace string
-	// Seq rises with each snapshot. It is 0 before the first.
+	// Seq increases with each snapshot. It is 0 before the first.
 	Seq uint64
 	// Read is when Redis last answered, on the local clock. It is zero before the first
 	// answer.
 	Read time.Time
-	// Clock is Redis's clock at Read: Since and Until below are on it.
+	// Clock is Redis's clock at Read. Since and Until below are on it.
 	Clock time.Time
-	// Err is why Redis could not be read since then, or nil. All else is as of Read.
+	// Err is why Redis could not be read since Read, or nil. All other fields are as of Read.
 	Err error
-	// Published reports whether an aggregator publishes: its heartbeat is there. Without one
-	// no key is limited, and Hot is empty.
+	// Published reports whether an aggregator publishes, that is, whether its heartbeat is
+	// there. Without one no key is limited, and Hot is empty.
 	Published bool
 	// Hot are the hot keys, the highest rate first.
 	Hot []HotKey
 	// Suspects are the keys that may be hot, with Key and Rate only, the highest rate first.
 	Suspects []rules.Hot
-	// Instances are the instances that send counts, by name: the last heard 1,000 of
-	// InstancesTotal.
+	// Instances are the instances that send counts, by name: the 1,000 that were heard last, out
+	// of InstancesTotal.
 	Instances      []rules.Instance
 	InstancesTotal int
-	// Controls are the controls in force, by key. ControlsErr is why they are not known, as
-	// without the right to read them, or nil.
+	// Controls are the controls in force, by key. ControlsErr is why they are not known, such as
+	// a missing right to read them, or nil.
 	Controls    []rules.Control
 	ControlsErr error
-	// Members are the heartbeats of instances and aggregators, and MembersErr why they are
-	// not known, or nil.
+	// Members are the heartbeats of instances and aggregators. MembersErr is why they are not
+	// known, or nil.
 	Members    []rules.Member
 	MembersErr error
 }
@@ -94,29 +94,28 @@ func (s *Snapshot) Control(key rules.Key) *rules.Control {
 	return nil
 }
 
-// View reads the state of a namespace and its events once a second, for any number of
-// readers. The load on Redis is the same however many these are. Memory is bounded: 1,000
-// keys with 300 points of 16 bytes each, and [Backlog] events. A View is safe for concurrent
-// use.
+// View reads the state of a namespace and its events once a second, for any number of readers.
+// The load on Redis does not depend on their number. Memory is bounded: 1,000 keys with 300
+// points of 16 bytes each, and [Backlog] events. A View is safe for concurrent use.
 type View struct {
 	cfg    Config
 	client redis.UniversalClient
 
 	snapshot atomic.Pointer[Snapshot]
-	asked    chan struct{} // read at once
+	asked    chan struct{} // requests a read at once
 
-	reader // used by Run's goroutine only
+	reader // used only by Run's goroutine
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	changed chan struct{}
-	backlog []Event // the newest, in order
+	backlog []Event // the newest events, in order
 	whole   bool    // no event was removed from the backlog
 	over    bool    // Run has returned
 	readers map[*Subscription]struct{}
 }
 
-// NewView returns a view. It starts nothing and makes no call; the caller closes the client,
-// once Run has returned.
+// NewView returns a view. It starts nothing and makes no call. The caller closes the client once
+// Run has returned.
 func NewView(client redis.UniversalClient, cfg Config) (*View, error) {
 	if err := cfg.validate(client); err != nil {
 		return nil, fmt.Errorf("live view: %w", err)
@@ -130,8 +129,9 @@ func NewView(client redis.UniversalClient, cfg Config) (*View, error) {
 	return v, nil
 }
 
-// Run reads until ctx ends, and returns nil. It is called once. While Redis is away the last
-// snapshot stays, with the error. At the end all subscriptions are closed.
+// Run reads until ctx ends, and returns nil. It must be called only once. While Redis is
+// unavailable the last snapshot stays, with the error. When Run returns, all subscriptions are
+// closed.
 func (v *View) Run(ctx context.Context) error {
 	defer v.finish()
 	ticker := time.NewTicker(v.cfg.Every)
@@ -155,7 +155,7 @@ func (v *View) Run(ctx context.Context) error {
 	}
 }
 
-// look reads Redis once, and shows what it found.
+// look reads Redis once and stores the result as a new snapshot.
 func (v *View) look(ctx context.Context) {
 	before := v.snapshot.Load()
 	next, b, err := v.read(ctx)
@@ -179,22 +179,22 @@ func (v *View) look(ctx context.Context) {
 	v.mu.Unlock()
 }
 
-// Snapshot returns the latest state. It is never nil, and costs nothing.
+// Snapshot returns the latest state. It is never nil, and returned without a call to Redis.
 func (v *View) Snapshot() *Snapshot { return v.snapshot.Load() }
 
-// Changed returns a channel that is closed when there is a newer snapshot than now.
+// Changed returns a channel that is closed when a newer snapshot is stored.
 func (v *View) Changed() <-chan struct{} {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.changed
 }
 
-// Now makes the view read Redis soon, as after a change that the caller made. It does not
-// block. It costs at most ten reads in each interval.
+// Now makes the view read Redis soon, such as after a change that the caller made. It does not
+// block. It causes at most ten reads in each interval.
 func (v *View) Now() {
 	select {
 	case v.asked <- struct{}{}:
-	default: // it is about to
+	default: // a read is already requested
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 
 func span(d time.Duration) string { return hotwords.Span(d) }
 
-// author returns who set a control: the user of Redis, which is proven, and the claimed one,
+// author returns who set a control: the user of Redis, which is proven, and the claimed author,
 // which is marked as a claim.
 func author(c *rules.Control) string {
 	switch {
@@ -21,7 +21,7 @@ func author(c *rules.Control) string {
 	return c.By + " (claims to be " + c.Claimed + ")"
 }
 
-// lasted returns a time in words, whole seconds from ten seconds on.
+// lasted returns a duration as text, in whole seconds from ten seconds on.
 func lasted(d time.Duration) string {
 	d = max(0, d)
 	if d < 10*time.Second {

@@ -1,9 +1,8 @@
-// Package loglimit bounds how many lines an event writes to a log, however often it
-// happens.
+// Package loglimit bounds the log lines of an event, however often it happens.
 //
 //	limit.go   lines of one kind of event
 //	warn.go    the warning of such an event
-//	outage.go  the two lines of an outage: that it begins, and that it is over
+//	outage.go  the two lines of an outage, for its beginning and its end
 package loglimit
 
 import (
@@ -11,24 +10,23 @@ import (
 	"time"
 )
 
-// Rate is how many lines of one kind may be logged: Burst at once, and then one each
-// Every.
+// Rate bounds the log lines of one kind: Burst at once, and then one each Every.
 type Rate struct {
 	Burst int // at least 1
 	Every time.Duration
 }
 
-// Limit bounds the lines of one kind of event. The zero value is ready to use. A Limit is
-// safe for concurrent use, and must not be copied after its first use.
+// Limit bounds the lines of one kind of event. The zero value is ready to use. A Limit is safe
+// for concurrent use, and must not be copied after its first use.
 type Limit struct {
 	mu       sync.Mutex
-	debt     time.Duration // what the lines of late cost, Every each
-	at       time.Time     // of debt
+	debt     time.Duration // cost of the recent lines, Every each
+	at       time.Time     // time of debt
 	unlogged int           // events since the last line
 }
 
-// Allow reports whether an event that happens now may be logged, and how many since the
-// last line were not.
+// Allow reports whether an event that happens at now may be logged, and how many events since
+// the last line were not.
 func (l *Limit) Allow(r Rate, now time.Time) (unlogged int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Warn logs a warning about an event of now, unless there were too many of late. "unlogged"
-// says how many since the last line were not logged.
+// Warn logs a warning about an event, unless there were too many recently. The attribute
+// "unlogged" is the number of events since the last line that were not logged.
 func (l *Limit) Warn(r Rate, log *slog.Logger, text string, args ...any) {
 	unlogged, ok := l.Allow(r, time.Now())
 	if !ok {

@@ -11,7 +11,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// api serves /api/v1. Its arrays are those of `hotparam list --json`.
+// api returns the handler of /api/v1. Its arrays are those of `hotparam list --json`.
 func (p *Page) api() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /api/v1/hot", p.known(func(s *live.Snapshot) any {
@@ -27,7 +27,7 @@ func (p *Page) api() http.Handler {
 	mux.HandleFunc("GET /api/v1/rules", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, p.cfg.Rules()) })
 	mux.HandleFunc("GET /api/v1/events", p.events)
 
-	// What the page alone needs, which may change with it.
+	// For the page only; these may change with it.
 	mux.HandleFunc("GET /api/v1/session", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, map[string]bool{"token": p.cfg.Guard.HasToken(), "streams_full": p.hub.full()})
 	})
@@ -40,7 +40,8 @@ func (p *Page) api() http.Handler {
 	return mux
 }
 
-// known answers from what was read last, if that was now.
+// known returns a handler that serves value of the newest snapshot, or an error if Redis could
+// not be read since.
 func (p *Page) known(value func(*live.Snapshot) any) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		s := p.cfg.View.Snapshot()
@@ -55,10 +56,10 @@ func (p *Page) known(value func(*live.Snapshot) any) http.HandlerFunc {
 	}
 }
 
-// maxLines is how many keys' lines one request may ask for: more than are in sight.
+// maxLines is the number of keys whose lines one request may ask for: more than are in sight.
 const maxLines = 100
 
-// viewLines serves the lines of keys, by the ids that a stream gave.
+// viewLines serves the lines of keys, by the ids in a stream.
 func (p *Page) viewLines(w http.ResponseWriter, r *http.Request) {
 	ids := strings.Split(r.URL.Query().Get("ids"), ",")
 	if len(ids) > maxLines {
@@ -81,7 +82,7 @@ func (p *Page) viewLines(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, map[string]any{"lines": lines})
 }
 
-// appendLine writes [[unix seconds, rate, low, high], …], the oldest first.
+// appendLine appends [[unix seconds, rate, low, high], …], the oldest first.
 func appendLine(dst []byte, h live.History) []byte {
 	dst = append(dst, '[')
 	for i := range h.Len() {
@@ -95,7 +96,7 @@ func appendLine(dst []byte, h live.History) []byte {
 	return append(dst, ']')
 }
 
-// viewKey serves all that is known of one key.
+// viewKey serves all details of one key.
 func (p *Page) viewKey(w http.ResponseWriter, r *http.Request) {
 	key, ok := p.keyOf(r.URL.Query().Get("id"))
 	s := p.cfg.View.Snapshot()

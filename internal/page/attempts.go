@@ -10,12 +10,12 @@ import (
 	"github.com/hotparam/hotparam/internal/loglimit"
 )
 
-// What one address may try. A token has 128 bits at least, so this is not what keeps it
-// secret: it keeps logs and processor calm, and short tokens from being found.
+// Limits on wrong tokens by address. A token has at least 128 bits, so these limits do not keep
+// it secret. They keep logs and processor calm, and protect short tokens.
 const (
 	attemptBurst = 10              // wrong tokens at once
-	attemptEvery = 6 * time.Second // after which one more is allowed
-	maxAddresses = 1024            // that are remembered; more share one account
+	attemptEvery = 6 * time.Second // interval after which one more is allowed
+	maxAddresses = 1024            // addresses remembered; further ones share one account
 )
 
 // attempts counts wrong tokens by address. It is safe for concurrent use.
@@ -26,14 +26,14 @@ type attempts struct {
 	lines loglimit.Limit
 
 	mu   sync.Mutex
-	free map[netip.Prefix]time.Time // when an address has its whole burst again
+	free map[netip.Prefix]time.Time // time at which an address has its whole burst again
 }
 
 func newAttempts(log *slog.Logger) *attempts {
 	return &attempts{log: log, free: make(map[netip.Prefix]time.Time)}
 }
 
-// wait returns how long an address must wait; 0 if it may try.
+// wait returns how long an address must wait before the next attempt, or 0.
 func (a *attempts) wait(remote string, now time.Time) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -67,8 +67,9 @@ func (a *attempts) failed(remote string, now time.Time) {
 	}
 }
 
-// account is an address, of IPv6 its /64, which one client has as a whole. Where too many
-// are remembered, new ones share the zero account. a.mu is held.
+// account returns the account of an address: the IPv4 address, or the IPv6 /64, since one client
+// has all of it. If too many accounts are remembered, new addresses share the zero account. a.mu
+// is held.
 func (a *attempts) account(remote string) netip.Prefix {
 	address, err := netip.ParseAddrPort(remote)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// change is what became different, as the stream carries it. A field that is absent is as
-// it was. A snapshot is a change from nothing.
+// change is a change of the state, as sent in a stream. An absent field has not changed. A
+// snapshot is a change from nothing.
 type change struct {
 	Now      int64           `json:"now"` // Redis's clock, unix ms
 	Put      []row           `json:"put,omitempty"`
@@ -27,18 +27,18 @@ type change struct {
 	Events   []live.Event    `json:"events,omitempty"`
 }
 
-// facts are what the page says of the whole.
+// facts are the page's facts about the namespace as a whole.
 type facts struct {
 	Namespace    string `json:"namespace"`
 	Version      string `json:"version"`
 	RulesVersion string `json:"rules_version"`
 	HasToken     bool   `json:"token"`
-	MemoryUsed   int64  `json:"memory_used"` // of the aggregator that has least left
+	MemoryUsed   int64  `json:"memory_used"` // memory of the aggregator with the smallest free share
 	MemoryMax    int64  `json:"memory_max"`
-	Floor        int64  `json:"floor"` // the highest
+	Floor        int64  `json:"floor"` // highest floor of all aggregators
 	Redis        struct {
-		URL       string `json:"url,omitempty"` // for commands: without a password
-		Known     bool   `json:"known"`         // it has been asked
+		URL       string `json:"url,omitempty"` // URL for commands, without a password
+		Known     bool   `json:"known"`         // Redis has been queried
 		Connected bool   `json:"connected"`
 		Problem   string `json:"problem,omitempty"`
 	} `json:"redis"`
@@ -73,7 +73,7 @@ func words(err error) string {
 	return err.Error()
 }
 
-// now is Redis's clock at this moment, as far as is known.
+// now returns Redis's clock at this moment, as far as it is known.
 func now(s *live.Snapshot) time.Time {
 	if s.Clock.IsZero() {
 		return time.Now()
@@ -81,11 +81,12 @@ func now(s *live.Snapshot) time.Time {
 	return s.Clock.Add(time.Since(s.Read))
 }
 
-// maxMembers is how many members the page shows: a table of more is read by nobody. The
-// API has all.
+// maxMembers is the number of members that the page shows, since no one reads a longer table.
+// The API has all members.
 const maxMembers = 500
 
-// members are all that are known, those who differ first, then by name.
+// members returns all known members: those with a problem, then aggregators, then the others,
+// each by name.
 func members(s *live.Snapshot, version string) []listed.Member {
 	all := listed.OfMembers(s.Members, s.Instances)
 	slices.SortStableFunc(all, func(a, b listed.Member) int {
@@ -94,7 +95,7 @@ func members(s *live.Snapshot, version string) []listed.Member {
 	return all
 }
 
-// rank is 0 for a member that should be looked at.
+// rank returns 0 for a member with a problem, 1 for an aggregator and 2 for others.
 func rank(m *listed.Member, version string) int {
 	if m.Problem != "" || m.RulesVersion != "" && m.RulesVersion != version || loses(m) || isOff(m) {
 		return 0
@@ -107,5 +108,5 @@ func rank(m *listed.Member, version string) int {
 
 func loses(m *listed.Member) bool { return m.Lost != nil && *m.Lost+*m.Dropped > 0 }
 
-// isOff reports whether a clock is off by so much that the page marks it, too.
+// isOff reports whether a clock is off by so much that the page marks it as well.
 func isOff(m *listed.Member) bool { return m.OffsetMillis != nil && math.Abs(*m.OffsetMillis) > 1000 }

@@ -13,25 +13,25 @@ import (
 	"time"
 )
 
-// GuardConfig is who may read what a [Guard] protects.
+// GuardConfig configures a [Guard].
 type GuardConfig struct {
-	// Token opens it. Without one it is open to whoever reaches a loopback address,
-	// and closed on any other.
+	// Token is the secret that readers must know. If it is empty, the guard is open to everyone
+	// who reaches a loopback address, and closed on any other address.
 	Token string
 	// Listener is the address that the server listens on.
 	Listener net.Addr
-	// Hosts are names by which clients may ask for the server, besides localhost and
-	// IP addresses. They have no ports.
+	// Hosts are names, without ports, under which clients may address the server, besides
+	// localhost and IP addresses.
 	Hosts []string
-	// Log gets a line when attempts are refused, at most one in a minute. A nil Log
-	// disables it.
+	// Log receives a line when attempts are refused, at most one a minute. A nil Log disables
+	// it.
 	Log *slog.Logger
 }
 
-// Guard decides who may read the page, the API and whatever else shares their server
-// and is no business of everybody. It is safe for concurrent use.
+// Guard decides who may read the page, the API and the other private handlers of their server.
+// It is safe for concurrent use.
 type Guard struct {
-	token    [sha256.Size]byte // hashed, so that comparing takes the same time for every length
+	token    [sha256.Size]byte // hashed, so that the comparison takes the same time for every length
 	sessions *sessions         // nil without a token
 	isClosed bool
 	hosts    map[string]bool
@@ -54,21 +54,21 @@ func NewGuard(c GuardConfig) *Guard {
 	return g
 }
 
-// Closed is what everybody reads who asks a guard that has no token and whose server is
-// not on a loopback address.
+// Closed is the answer of a guard that has no token and whose server is not on a loopback
+// address.
 const Closed = "closed: aggregator.http is not a loopback address, and there is no token. " +
 	"Name a file that holds one in aggregator.page_token_file, or a variable in aggregator.page_token_env; " +
 	"make one by openssl rand -hex 32. Or set aggregator.http to 127.0.0.1:9125"
 
-// IsClosed reports whether nobody may read, as a token is missing.
+// IsClosed reports whether no one may read because a token is missing.
 func (g *Guard) IsClosed() bool { return g.isClosed }
 
 // HasToken reports whether readers must know a token.
 func (g *Guard) HasToken() bool { return g.sessions != nil }
 
-// Protect returns a handler that lets requests through to next if they ask for a name of
-// this server and come from someone who may read. Browsers that lack the token are sent
-// to /login, other clients get 401. Forms and scripts of other sites get 403.
+// Protect returns a handler that passes requests to next if they name this server as the host
+// and come from a client that may read. Browsers without the token are redirected to /login;
+// other clients get 401. Forms and scripts of other sites get 403.
 func (g *Guard) Protect(next http.Handler) http.Handler {
 	return g.checkHost(g.sameSite.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch bearer, found := bearerOf(r); {
@@ -87,7 +87,7 @@ func (g *Guard) Protect(next http.Handler) http.Handler {
 	})))
 }
 
-// checkHost is what precedes everything, the login included.
+// checkHost returns a handler with the checks that precede all others, including the login.
 func (g *Guard) checkHost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		secureHeaders(w.Header())
@@ -103,7 +103,7 @@ func (g *Guard) checkHost(next http.Handler) http.Handler {
 	})
 }
 
-// try compares a token, and answers the request if it is wrong or there were too many.
+// try compares a token, and answers the request if it is wrong or too many wrong ones were sent.
 func (g *Guard) try(w http.ResponseWriter, r *http.Request, token string) bool {
 	switch wait, right := g.attempt(r, token); {
 	case wait > 0:
@@ -117,8 +117,8 @@ func (g *Guard) try(w http.ResponseWriter, r *http.Request, token string) bool {
 	return false
 }
 
-// attempt reports whether a token is right, or how long its sender has to wait before it
-// is even looked at.
+// attempt reports whether a token is right. If the sender has sent too many wrong ones, it
+// returns how long the sender has to wait instead.
 func (g *Guard) attempt(r *http.Request, token string) (wait time.Duration, right bool) {
 	now := time.Now()
 	if wait := g.attempts.wait(r.RemoteAddr, now); wait > 0 {
@@ -145,7 +145,7 @@ func unauthorized(w http.ResponseWriter, r *http.Request, words string) {
 	fail(w, r, http.StatusUnauthorized, words)
 }
 
-// bearerOf returns the token of header Authorization.
+// bearerOf returns the token of the Authorization header.
 func bearerOf(r *http.Request) (token string, found bool) {
 	scheme, token, found := strings.Cut(r.Header.Get("Authorization"), " ")
 	return strings.TrimSpace(token), found && strings.EqualFold(scheme, "Bearer")
@@ -168,8 +168,8 @@ func fail(w http.ResponseWriter, r *http.Request, status int, words string) {
 	_ = json.NewEncoder(w).Encode(map[string]string{"error": words}) // the client has gone
 }
 
-// secureHeaders are those of every answer. Trusted types make a browser refuse to turn
-// any text into HTML, whatever mistake a script has.
+// secureHeaders sets the headers of every answer. With trusted types a browser refuses to turn
+// any text into HTML, whatever mistakes a script has.
 func secureHeaders(h http.Header) {
 	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "+
 		"form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'")
@@ -181,15 +181,15 @@ func secureHeaders(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// allowsHost reports whether a client may ask for the server by this name. A web site
-// can let its own name point here, and a browser would then let its scripts read
-// answers (DNS rebinding): so names must be known. An IP address is nobody's name.
+// allowsHost reports whether a client may address the server by this name. A web site can point
+// its own name here, and a browser would then let its scripts read answers (DNS rebinding). So
+// names must be known. An IP address cannot be such a name.
 func (g *Guard) allowsHost(hostport string) bool {
 	host := strings.ToLower(strings.TrimSuffix(hostOf(hostport), "."))
 	return host == "localhost" || strings.HasSuffix(host, ".localhost") || net.ParseIP(host) != nil || g.hosts[host]
 }
 
-// hostOf is a Host header without its port and brackets.
+// hostOf returns a Host header without its port and brackets.
 func hostOf(hostport string) string {
 	host, _, err := net.SplitHostPort(hostport)
 	if err != nil {
@@ -203,17 +203,17 @@ func hostSet(names []string) map[string]bool {
 	for _, name := range names {
 		hosts[strings.ToLower(strings.TrimSuffix(name, "."))] = true
 	}
-	delete(hosts, "") // of an address without a host
+	delete(hosts, "") // from an address without a host
 	return hosts
 }
 
-// isLoopback reports whether only this machine reaches an address.
+// isLoopback reports whether an address can only be reached from this machine.
 func isLoopback(a net.Addr) bool {
 	if a == nil {
 		return false
 	}
 	if strings.HasPrefix(a.Network(), "unix") {
-		return true // the rights of its directory say who enters
+		return true // the permissions of its directory decide who may connect
 	}
 	ip := net.ParseIP(cmp.Or(hostOf(a.String()), "0.0.0.0"))
 	return ip != nil && ip.IsLoopback()

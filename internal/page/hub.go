@@ -17,24 +17,26 @@ import (
 )
 
 const (
-	// maxStreams bounds the readers. Each has a connection of a server that has 128, and
-	// whose metrics must be answered beside them.
+	// maxStreams bounds the readers. Each holds a connection of a server that has 128, and that
+	// must answer requests for metrics as well.
 	maxStreams = 32
-	// maxWaiting is how many changes wait for a reader. One that lets more come is cut off.
+	// maxWaiting is the number of changes that may wait for a reader. A slower reader is cut
+	// off.
 	maxWaiting = 16
-	// pause is the least time between changes. Nobody sees more than ten a second.
+	// pause is the least time between changes. No one can see more than ten a second.
 	pause = 100 * time.Millisecond
-	// membersEvery is how often members are sent: their heartbeats change each second.
+	// membersEvery is the interval at which members are sent. Their heartbeats change each
+	// second.
 	membersEvery = 2 * time.Second
-	// recentEvents are those that a page has at its start.
+	// recentEvents is the number of past events in a page's first snapshot.
 	recentEvents = 100
 )
 
-// oneAMinute is how often each kind of line is logged.
+// oneAMinute is the rate of log lines of each kind.
 var oneAMinute = loglimit.Rate{Burst: 1, Every: time.Minute}
 
-// hub tells all readers what changed. A change is found and written once, however many
-// readers there are, and without readers not at all.
+// hub sends changes to all readers. A change is computed and encoded once for all readers, and
+// not at all if there are none.
 type hub struct {
 	cfg *Config
 	log *slog.Logger
@@ -50,16 +52,16 @@ type hub struct {
 	rows    map[rules.Key]row
 	nextID  uint32
 	ids     map[uint32]rules.Key
-	parts   map[string]json.RawMessage // of a change, by name
-	total   int                        // members
-	wrote   time.Time                  // members
+	parts   map[string]json.RawMessage // JSON of the parts of a change, by name
+	total   int                        // number of members
+	wrote   time.Time                  // time at which the members were last sent
 	version string
 }
 
 // reader is one stream.
 type reader struct {
-	frames chan []byte   // changes, as they are written; nil for a reader of events alone
-	cut    chan struct{} // closed when the reader is to end
+	frames chan []byte   // encoded changes; nil for a reader of events only
+	cut    chan struct{} // closed to end the reader
 	why    string        // set before cut is closed
 	peer   base.Peer
 	since  time.Time
@@ -80,7 +82,7 @@ func (h *hub) stats() Stats {
 	return s
 }
 
-// run passes on what changes until ctx ends, then ends all streams.
+// run passes on changes until ctx ends, then ends all streams.
 func (h *hub) run(ctx context.Context) error {
 	defer func() {
 		h.mu.Lock()
@@ -91,7 +93,7 @@ func (h *hub) run(ctx context.Context) error {
 		}
 	}()
 	for {
-		changed := h.cfg.View.Changed() // before the look: nothing falls between
+		changed := h.cfg.View.Changed() // before reading the state, so that no change is missed
 		h.tell()
 		select {
 		case <-ctx.Done():
@@ -106,7 +108,7 @@ func (h *hub) run(ctx context.Context) error {
 	}
 }
 
-// tell passes what changed to all readers of changes.
+// tell passes the latest changes to all readers of changes.
 func (h *hub) tell() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -115,8 +117,7 @@ func (h *hub) tell() {
 	}
 }
 
-// update brings the state up to date, and passes the difference to the readers. h.mu is
-// held.
+// update brings the state up to date, and passes the difference to the readers. h.mu is held.
 func (h *hub) update(at time.Time) {
 	s := h.cfg.View.Snapshot()
 	if s.Seq == h.seq && s.Seq != 0 {
@@ -145,7 +146,7 @@ func (h *hub) update(at time.Time) {
 	}
 }
 
-// difference changes the state to that of a snapshot and returns what became different.
+// difference updates the state to a snapshot and returns the change.
 func (h *hub) difference(s *live.Snapshot, at time.Time) change {
 	c := change{Now: now(s).UnixMilli()}
 	rates := []byte{'['}
@@ -197,7 +198,7 @@ func (h *hub) difference(s *live.Snapshot, at time.Time) change {
 	return c
 }
 
-// part returns the JSON of one part of the state, or nil if it is as it was.
+// part returns the JSON of one part of the state, or nil if it has not changed.
 func (h *hub) part(name string, value any) json.RawMessage {
 	text, err := json.Marshal(value)
 	if err != nil || bytes.Equal(text, h.parts[name]) {
@@ -207,8 +208,9 @@ func (h *hub) part(name string, value any) json.RawMessage {
 	return text
 }
 
-// join adds a reader. Its first frame is the whole state, if it reads changes. If there are too
-// many, the oldest of the peer that has most makes room for a peer that has fewer.
+// join adds a reader. The first frame of a reader of changes is the whole state. If there are
+// too many readers, the oldest one of the peer that has most makes room for a peer that has
+// fewer.
 func (h *hub) join(from base.Peer, readsChanges bool) (r *reader, ok bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -230,8 +232,8 @@ func (h *hub) join(from base.Peer, readsChanges bool) (r *reader, ok bool, err e
 	return r, true, nil
 }
 
-// displace ends a stream for one of newcomer, and reports whether there was one to end. h.mu is
-// held.
+// displace ends a stream to make room for newcomer, and reports whether there was one to end.
+// h.mu is held.
 func (h *hub) displace(newcomer base.Peer) bool {
 	places := make(base.PeerPlaces)
 	for r := range h.readers {
@@ -280,7 +282,7 @@ func (h *hub) cutSlow(r *reader) {
 	h.end(r, "too slow: events came faster than they were read")
 }
 
-// end tells a reader to end. h.mu is held.
+// end ends a reader for the reason why. h.mu is held.
 func (h *hub) end(r *reader, why string) {
 	if _, reads := h.readers[r]; reads {
 		delete(h.readers, r)
@@ -289,14 +291,14 @@ func (h *hub) end(r *reader, why string) {
 	}
 }
 
-// full reports whether there is no room for one more reader.
+// full reports whether there is no room for another reader.
 func (h *hub) full() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.readers) >= maxStreams
 }
 
-// keyOf returns the hot key that a stream knows by an id.
+// keyOf returns the hot key with this id in the streams.
 func (h *hub) keyOf(id uint32) (rules.Key, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// maxForm is how long the form of a login may be.
+// maxForm is the largest size of the login form.
 const maxForm = 8 << 10
 
-// Login answers /login: a form that takes the token, and its POST. Without a token there
-// is nothing to log in to, and it leads to the page.
+// Login returns the handler of /login and /logout: a form for the token, and its POST. Without a
+// token there is no login, and the handler redirects to the page.
 func (g *Guard) Login() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /login", func(w http.ResponseWriter, r *http.Request) {
@@ -40,7 +40,7 @@ func (g *Guard) login(w http.ResponseWriter, r *http.Request) {
 		fail(w, r, http.StatusBadRequest, "the form cannot be read: send token=… as application/x-www-form-urlencoded")
 		return
 	}
-	switch wait, right := g.attempt(r, r.PostForm.Get("token")); { // of the body alone, never of the URL
+	switch wait, right := g.attempt(r, r.PostForm.Get("token")); { // from the body, never from the URL
 	case wait > 0:
 		tooMany(w, wait)
 		loginForm(w, http.StatusTooManyRequests, tooManyWords(wait))
@@ -52,7 +52,7 @@ func (g *Guard) login(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// loginForm sends the form, below words of ours.
+// loginForm sends the form, below a message.
 func loginForm(w http.ResponseWriter, status int, words string) {
 	page, err := fs.ReadFile(static, "login.html")
 	if err != nil {

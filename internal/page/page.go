@@ -1,15 +1,15 @@
-// Package page is the aggregator's page and its API: what [live.View] sees of a namespace,
-// for browsers and programs. It only reads.
+// Package page is the aggregator's page and its API: the state of a namespace, from a
+// [live.View], for browsers and programs. It only reads.
 //
-//	page.go      what is served where
-//	guard.go     who may read: the token, the names of the server, headers
-//	login.go     the form that takes the token, session.go the cookie that it gives,
+//	page.go      routes
+//	guard.go     access: the token, the names of the server, headers
+//	login.go     the form that takes the token, session.go the cookie that it sets,
 //	             attempts.go how many wrong tokens an address may send
-//	api.go       JSON of what is known now
-//	stream.go    server-sent events: one reader, and what becomes of a slow one
-//	hub.go       all readers: what changed since the last time, once for all
+//	api.go       JSON of the present state
+//	stream.go    server-sent events: one reader, and the end of a slow one
+//	hub.go       all readers: the changes since the last time, once for all
 //	change.go    the form of such a change, row.go of a key in it
-//	static/      the page itself: no build step, no script of others
+//	static/      the page itself: no build step, no third-party scripts
 package page
 
 import (
@@ -27,7 +27,7 @@ import (
 	"github.com/hotparam/hotparam/internal/live"
 )
 
-// View is what the page shows; a [live.View] is one.
+// View is the state that the page shows. A [live.View] implements it.
 type View interface {
 	Snapshot() *live.Snapshot
 	Changed() <-chan struct{}
@@ -36,7 +36,7 @@ type View interface {
 	Recent(n int) []live.Event
 }
 
-// Config is what a [Page] needs. Guard, View and Rules are required.
+// Config configures a [Page]. Guard, View and Rules are required.
 type Config struct {
 	Guard *Guard
 	View  View
@@ -44,19 +44,18 @@ type Config struct {
 	Rules func() Rules
 	// Redis is the URL of the server, without passwords, for the commands that the page shows.
 	Redis string
-	// Version is the program's.
+	// Version is the version of the program.
 	Version string
-	// Log gets a line when readers are cut off, at most one in a minute. A nil Log
-	// disables it.
+	// Log receives a line when readers are cut off, at most one a minute. A nil Log disables it.
 	Log *slog.Logger
 }
 
-// Rules are rules in words, as /api/v1/rules gives them.
+// Rules are the rules in words, in the form of /api/v1/rules.
 type Rules struct {
 	Namespace string `json:"namespace"`
 	Version   string `json:"version"`
 	Rules     []Rule `json:"rules"`
-	// Also are settings in words that concern all rules.
+	// Also are settings in words that apply to all rules.
 	Also []string `json:"also,omitempty"`
 }
 
@@ -80,7 +79,7 @@ func New(c Config) *Page {
 	return &Page{cfg: c, hub: newHub(&c)}
 }
 
-// Run keeps the streams up to date until ctx ends, then ends them. It is called once.
+// Run keeps the streams up to date until ctx ends, then ends them. It must be called only once.
 func (p *Page) Run(ctx context.Context) error { return p.hub.run(ctx) }
 
 // Stats returns the counters.
@@ -92,9 +91,9 @@ func (p *Page) Stats() Stats {
 
 // Stats are a page's counters.
 type Stats struct {
-	Streams     int    // that are open
-	Cut         uint64 // streams that were ended as their reader was too slow
-	Refused     uint64 // streams that were refused as too many were open
+	Streams     int    // open streams
+	Cut         uint64 // streams that were ended because their reader was too slow or its address had too many
+	Refused     uint64 // streams that were refused because too many were open
 	WrongTokens uint64
 }
 
@@ -130,8 +129,8 @@ func serveIndex(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write(page) // the client has gone
 }
 
-// serveAsset serves a style or a script. These are no secrets, and the login needs them.
-// Browsers ask again each time, and get 304: so a new version is a new page at once.
+// serveAsset serves a style or a script. These are not secret, and the login needs them.
+// Browsers revalidate them each time and get 304, so a new version takes effect at once.
 func serveAsset(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
 	text, err := fs.ReadFile(static, name)
@@ -151,7 +150,7 @@ func serveAsset(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(text) // the client has gone
 }
 
-// contentType does not ask the machine, whose tables may say anything of .js.
+// contentType does not use the machine's tables, which may contain anything for .js.
 func contentType(name string) string {
 	switch ext := path.Ext(name); ext {
 	case ".js":
@@ -165,7 +164,7 @@ func contentType(name string) string {
 	}
 }
 
-// fillMessage puts a fixed text into the form of the login.
+// fillMessage inserts a fixed text into the login form.
 func fillMessage(page []byte, words string) []byte {
 	text := ""
 	if words != "" {

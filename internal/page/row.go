@@ -8,8 +8,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// row is a hot key as the stream carries it: the fields of /api/v1/hot without those that
-// change each second and are shown only of the key that is looked at. Rows are comparable.
+// row is a hot key as sent in a stream: the fields of /api/v1/hot, without those that change
+// each second and are shown only for a selected key. Rows are comparable.
 type row struct {
 	ID        uint32  `json:"id"`
 	Key       string  `json:"key"`
@@ -28,7 +28,7 @@ type row struct {
 	Owner  string     `json:"owner"`
 }
 
-// bound is a count that is null in JSON where it is not known.
+// bound is a count that is null in JSON if it is unknown.
 type bound int64
 
 // MarshalJSON implements json.Marshaler.
@@ -50,7 +50,7 @@ func newRow(id uint32, h *rules.Hot) row {
 	return r
 }
 
-// same reports whether two rows differ in their counts at most.
+// same reports whether two rows differ at most in their counts.
 func (r row) same(other row) bool {
 	other.Rate, other.Low, other.High = r.Rate, r.Low, r.High
 	return r == other
@@ -64,8 +64,7 @@ func (r *row) appendCounts(dst []byte) []byte {
 	return appendPoint(dst, r.Rate, r.Low, r.High)
 }
 
-// appendPoint appends a rate, which is not more exact than can be seen, and its bounds,
-// and ends the array.
+// appendPoint appends a rate, to six digits, and its bounds, and ends the array.
 func appendPoint(dst []byte, rate float64, low int64, high bound) []byte {
 	dst = strconv.AppendFloat(dst, rate, 'g', 6, 64)
 	dst = append(dst, ',')

@@ -15,10 +15,10 @@ const (
 	sessionLife   = 12 * time.Hour
 )
 
-// sessions are those of browsers that have shown the token. A session is its end and a
-// MAC over it by a key that the token gives. So no aggregator has to remember any, any
-// replica with the same token knows them, and another token ends all of them. The cookie
-// does not hold the token.
+// sessions are the sessions of browsers that have shown the token. A session is its end and a
+// MAC over it, with a key derived from the token. So no aggregator has to store sessions, every
+// replica with the same token accepts them, and a new token ends all of them. The cookie does
+// not contain the token.
 type sessions struct{ key []byte }
 
 func newSessions(token string) *sessions {
@@ -33,8 +33,8 @@ func (s *sessions) sign(end string) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// begin sets the cookie of a new session. Secure follows the scheme that a proxy tells:
-// a client that lies about it only loses its own cookie.
+// begin sets the cookie of a new session. Secure follows the scheme that a proxy reports: a
+// client that lies about it only loses its own cookie.
 func (s *sessions) begin(w http.ResponseWriter, r *http.Request, now time.Time) {
 	end := strconv.FormatInt(now.Add(sessionLife).Unix(), 10)
 	s.set(w, r, end+"."+s.sign(end), int(sessionLife/time.Second))

@@ -13,29 +13,29 @@ import (
 )
 
 const (
-	// beat is how often a stream says something, so that both sides know it is there.
+	// beat is the interval at which a stream sends something, so that both sides know it is
+	// alive.
 	beat = 10 * time.Second
-	// writeLimit is how long one write may take. A reader that takes longer is gone.
+	// writeLimit bounds one write. A reader that takes longer is disconnected.
 	writeLimit = 5 * time.Second
-	// eventsWaiting is how many events wait for one reader.
+	// eventsWaiting is the number of events that may wait for one reader.
 	eventsWaiting = 256
 )
 
-// encode writes an event of a stream. JSON has no line breaks.
+// encode encodes an event of a stream. JSON has no line breaks.
 func encode(name string, value any) ([]byte, error) {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "event: %s\ndata: ", name)
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(value); err != nil { // ends the line
+	if err := enc.Encode(value); err != nil { // Encode ends the line
 		return nil, err
 	}
 	b.WriteByte('\n')
 	return b.Bytes(), nil
 }
 
-// events serves /api/v1/events: what happens, each event once, from the one behind the
-// Last-Event-ID on.
+// events serves /api/v1/events: each event once, beginning after the Last-Event-ID.
 func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 	last := cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after"))
 	if last != "" && !live.ValidID(last) {
@@ -45,7 +45,7 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 	p.stream(w, r, false, last)
 }
 
-// view serves /api/v1/view: the whole state, then what changes of it, and events.
+// view serves /api/v1/view: the whole state, then its changes, and events.
 func (p *Page) view(w http.ResponseWriter, r *http.Request) { p.stream(w, r, true, "") }
 
 func (p *Page) stream(w http.ResponseWriter, r *http.Request, readsChanges bool, last string) {
@@ -64,8 +64,8 @@ func (p *Page) stream(w http.ResponseWriter, r *http.Request, readsChanges bool,
 	subscription, missed, complete := p.subscribe(last)
 	defer subscription.Close()
 	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no")    // nginx would hold events back
-	_ = out.control.SetReadDeadline(time.Time{}) // the server's is for requests that end
+	w.Header().Set("X-Accel-Buffering", "no")    // otherwise nginx delays events
+	_ = out.control.SetReadDeadline(time.Time{}) // the server's deadline is for requests that end
 	out.write([]byte("retry: 2000\n: connected\n\n"))
 	if last != "" && !complete {
 		out.write([]byte("event: gap\ndata: {\"why\":\"some events since Last-Event-ID are not kept any more\"}\n\n"))
@@ -87,13 +87,13 @@ func (p *Page) stream(w http.ResponseWriter, r *http.Request, readsChanges bool,
 				out.cut("the aggregator ends")
 				return
 			case d.Lost > 0:
-				p.hub.cutSlow(self) // it resumes behind its last event
+				p.hub.cutSlow(self) // it resumes after its last event
 			default:
 				out.event(&d.Event)
 			}
 		case <-beats.C:
 			if readsChanges {
-				out.write([]byte("event: beat\ndata: {}\n\n")) // which a script hears, unlike a comment
+				out.write([]byte("event: beat\ndata: {}\n\n")) // visible to a script, unlike a comment
 			} else {
 				out.write([]byte(": beat\n\n"))
 			}
@@ -122,7 +122,7 @@ func (s *streamWriter) write(frame []byte) {
 	if s.err != nil {
 		return
 	}
-	_ = s.control.SetWriteDeadline(time.Now().Add(writeLimit)) // without one the server's own holds
+	_ = s.control.SetWriteDeadline(time.Now().Add(writeLimit)) // each write has its own deadline in place of the server's
 	if _, s.err = s.w.Write(frame); s.err == nil {
 		s.err = s.control.Flush()
 	}
@@ -131,12 +131,12 @@ func (s *streamWriter) write(frame []byte) {
 func (s *streamWriter) event(e *live.Event) {
 	frame, err := encode(string(e.Type), e)
 	if err != nil {
-		return // of text and numbers there is none
+		return // cannot happen for text and numbers
 	}
 	s.write(append([]byte("id: "+e.ID+"\n"), frame...))
 }
 
-// cut tells the reader why the stream ends.
+// cut sends the reader the reason why the stream ends.
 func (s *streamWriter) cut(why string) {
 	frame, err := encode("cut", map[string]string{"why": why})
 	if err == nil {

@@ -1,5 +1,5 @@
-// Package protofield reads fields of protobuf messages by their names, for rules with
-// parameters of RPCs. Adapters of RPC frameworks share it.
+// Package protofield reads fields of protobuf messages by their names, for rules with RPC
+// parameters. The adapters of RPC frameworks share it.
 package protofield
 
 import (
@@ -13,17 +13,17 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// MaxValues is how many values are read of one field. A guard makes fewer keys of them, and one
-// for all others.
+// MaxValues bounds the values that are read from one field. A guard makes fewer keys of them,
+// and one for all others.
 const MaxValues = 100
 
-// Append appends the values of a message's field to values. name is as in the .proto file,
-// with a dot before each field of a message within: "user.id". Each element of a repeated
-// field, and each value of a map, is a value; those of a map come in the order of its keys.
+// Append appends the values of a message's field to values. name is the name in the .proto file,
+// with a dot before each field of a nested message: "user.id". Each element of a repeated field
+// is a value, and so is each value of a map, in the order of the map's keys.
 //
-// A value is written as the JSON mapping of protobuf writes it, without quotes: an enum by its
-// name, bytes in base64, a number in decimal, a wrapper as what it wraps. A field that is not
-// set has no value, and neither has one that does not exist, or a whole message. In proto3 a
+// A value is written as in the JSON mapping of protobuf, without quotes: an enum by its name,
+// bytes in base64, a number in decimal, a wrapper as the value that it wraps. A field that is
+// not set has no value. Neither has a field that does not exist, or a whole message. In proto3 a
 // field without "optional" that is 0 or empty is not set.
 func Append(values []string, m proto.Message, name string) []string {
 	if m == nil {
@@ -34,13 +34,13 @@ func Append(values []string, m proto.Message, name string) []string {
 	return w.values
 }
 
-// walk is one way through a message.
+// walk is the state of a walk through a message.
 type walk struct {
 	values []string
-	room   int // for more values
+	room   int // number of values that may still be added
 }
 
-// message reads the field of this name of a message.
+// message reads the field of m with this name.
 func (w *walk) message(m protoreflect.Message, name string) {
 	name, rest, _ := strings.Cut(name, ".")
 	field := m.Descriptor().Fields().ByName(protoreflect.Name(name))
@@ -75,13 +75,13 @@ func (w *walk) dict(field protoreflect.FieldDescriptor, m protoreflect.Map, rest
 	}
 }
 
-// value reads one value of a field, or what rest names within it.
+// value reads one value of a field, or the field that rest names within it.
 func (w *walk) value(field protoreflect.FieldDescriptor, value protoreflect.Value, rest string) {
 	inner := field.Message()
 	switch {
 	case inner == nil && rest == "":
 		w.add(text(field, value))
-	case inner == nil: // nothing is within
+	case inner == nil: // a scalar has no fields
 	case rest != "":
 		w.message(value.Message(), rest)
 	case isWrapper(inner):
@@ -113,7 +113,7 @@ func text(field protoreflect.FieldDescriptor, value protoreflect.Value) string {
 	return value.String()
 }
 
-// isWrapper reports whether the message wraps one value, to tell whether it is set.
+// isWrapper reports whether the message type is a well-known wrapper of one value.
 func isWrapper(m protoreflect.MessageDescriptor) bool {
 	if m.FullName().Parent() != "google.protobuf" {
 		return false

@@ -1,5 +1,5 @@
-// Package sdnotify tells systemd how a service is: ready, reading its files again, stopping,
-// alive. The protocol of sd_notify(3) is that of go-systemd; the loop of the watchdog is here.
+// Package sdnotify reports the state of a service to systemd: ready, reloading, stopping, alive.
+// The protocol of sd_notify(3) is that of go-systemd; the loop of the watchdog is here.
 package sdnotify
 
 import (
@@ -17,11 +17,11 @@ import (
 // Notifier sends messages to systemd. A nil Notifier sends nothing. Its methods are safe for
 // concurrent use.
 type Notifier struct {
-	watchdog time.Duration // 0 means that systemd wants no signs of life
+	watchdog time.Duration // 0 if systemd has no watchdog for the service
 }
 
-// New returns the Notifier that the process's environment asks for, or nil if it was not
-// started by systemd with Type=notify. It returns an error if nobody listens at the socket.
+// New returns the Notifier that the process's environment asks for, or nil if systemd did not
+// start it with Type=notify. It returns an error if no one listens at the socket.
 func New() (*Notifier, error) {
 	path := os.Getenv("NOTIFY_SOCKET")
 	if path == "" {
@@ -32,26 +32,26 @@ func New() (*Notifier, error) {
 		return nil, fmt.Errorf("NOTIFY_SOCKET: %w", err)
 	}
 	_ = conn.Close()                               // nothing was written
-	watchdog, _ := daemon.SdWatchdogEnabled(false) // 0 for settings of no use
+	watchdog, _ := daemon.SdWatchdogEnabled(false) // 0 for invalid settings
 	return &Notifier{watchdog}, nil
 }
 
-// Ready says that the service has started, or has read its files again.
+// Ready reports that the service has started, or has reloaded its files.
 func (n *Notifier) Ready(status string) { n.send(daemon.SdNotifyReady, "STATUS="+status) }
 
-// Reloading says that the service reads its files again. Ready must follow.
+// Reloading reports that the service reloads its files. Ready must follow.
 func (n *Notifier) Reloading() {
 	n.send(daemon.SdNotifyReloading, strings.TrimSuffix(daemon.SdNotifyMonotonicUsec(), "\n"))
 }
 
-// Stopping says that the service ends in order.
+// Stopping reports that the service is ending in order.
 func (n *Notifier) Stopping() { n.send(daemon.SdNotifyStopping, "STATUS=stopping") }
 
-// Watch gives systemd a sign of life while alive returns nil, with the status that it
-// returns, until ctx ends. A check that takes longer than half of systemd's patience counts as
-// failed, as does one that never returns. It calls failed with the error of each check that
-// failed; after that systemd ends the process, and starts it again, unless a later check
-// succeeds in time. It returns at once if systemd wants no signs of life.
+// Watch calls alive regularly until ctx ends, and sends systemd a sign of life with the returned
+// status while it returns nil. A call that takes longer than half of the watchdog's time counts
+// as failed, as does one that never returns. Watch calls failed with the error of each call that
+// failed. Then systemd restarts the process unless a later call succeeds in time. Watch returns
+// at once if systemd has no watchdog for the service.
 func (n *Notifier) Watch(ctx context.Context, alive func(context.Context) (status string, err error), failed func(error)) {
 	if n == nil || n.watchdog == 0 {
 		return
@@ -76,8 +76,8 @@ func (n *Notifier) Watch(ctx context.Context, alive func(context.Context) (statu
 
 var errHangs = errors.New("the check does not return")
 
-// check calls alive and returns what it returns, or errHangs if that takes too long. Its
-// goroutine is left behind then: the process hangs, and is about to be ended for it.
+// check calls alive and returns its results, or errHangs if it takes too long. Its goroutine is
+// then left behind: the process hangs, and is about to be ended for it.
 func check(ctx context.Context, patience time.Duration, alive func(context.Context) (string, error)) (status string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -103,8 +103,8 @@ func check(ctx context.Context, patience time.Duration, alive func(context.Conte
 	}
 }
 
-// send sends a message. An error is of no use to anybody: whoever reads the socket is systemd. As
-// sd_notify(3) it waits while systemd takes nothing from its queue.
+// send sends a message. Errors are ignored, since the only reader of the socket is systemd. Like
+// sd_notify(3), it waits while systemd reads nothing from its queue.
 func (n *Notifier) send(lines ...string) {
 	if n == nil {
 		return

@@ -14,25 +14,26 @@ import (
 )
 
 const (
-	// MaxConnections is how many connections are read at a time, of all addresses. Each uses
-	// at most 64 KiB. The limit is lower where the process may open few files: half of those.
+	// MaxConnections is the number of connections that are read at a time, over all addresses.
+	// Each uses at most 64 KiB. If the process may open few files, the limit is half of these.
 	MaxConnections = 1024
-	// silentFor is how long a sender must have sent no line to be closed for a new connection
-	// when there are so many: clients of StatsD send at least every ten seconds. A connection
-	// without a line that was understood is closed first, so no live sender is closed for one
-	// that does not send. None is closed while there is room, as a client of StatsD notices
-	// only when it has lost what it sent next. (Keep-alive finds dead ones.)
+	// silentFor is how long a sender must have sent no line before its connection may be closed
+	// for a new one, once MaxConnections are open. Clients of StatsD send at least every ten
+	// seconds. A connection without a line that was understood is closed first, so no live
+	// sender is closed for one that does not send. While there is room none is closed, since a
+	// client of StatsD notices only after it has lost what it sent next. (Keep-alive finds dead
+	// connections.)
 	silentFor = 15 * time.Second
-	// justCame is how long a new connection is spared when descriptors are short: accepting
-	// then fails before anything arrives, and the newest would be closed at once.
+	// justCame is how long a new connection is spared when file descriptors are short. accept
+	// then fails before anything arrives, and the newest connection would be closed at once.
 	justCame = time.Second
-	// acceptPause and maxAcceptPause are waited after connections could not be
-	// accepted, the first time and at most.
+	// acceptPause is the wait after a failure to accept a connection. It doubles up to
+	// maxAcceptPause.
 	acceptPause    = 5 * time.Millisecond
 	maxAcceptPause = time.Second
 )
 
-// accept accepts connections until ctx ends and the waiting ones are accepted.
+// accept accepts connections until ctx ends and the waiting ones have been accepted.
 func (r *streamReader) accept(ctx context.Context, l streamListener, reading *sync.WaitGroup, d *decode.Decoder, out feed) error {
 	pause, draining := acceptPause, false
 	for {
@@ -53,7 +54,7 @@ func (r *streamReader) accept(ctx context.Context, l streamListener, reading *sy
 			if draining {
 				return nil
 			}
-			draining = true // connections that are waiting are still accepted
+			draining = true // still accept connections that are waiting
 			_ = l.SetDeadline(time.Now().Add(drainFor))
 			continue
 		case errors.Is(err, net.ErrClosed):
@@ -61,7 +62,7 @@ func (r *streamReader) accept(ctx context.Context, l streamListener, reading *sy
 		}
 		r.stats.AcceptFailed.Add(1)
 		if base.IsOutOfFiles(err) && r.makeRoom(time.Now()) {
-			pause = acceptPause // until it is closed
+			pause = acceptPause // until the descriptor is free
 		}
 		select {
 		case <-ctx.Done():
@@ -92,18 +93,20 @@ func (r *streamReader) admit(accepted net.Conn) *conn {
 	return c
 }
 
-// makeRoom closes a connection to have its descriptor, and reports whether there was
-// one to close.
+// makeRoom closes a connection to free its descriptor, and reports whether there was one to
+// close.
 func (r *streamReader) makeRoom(now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.displace(nil, now, now.Add(-justCame))
 }
 
-// displace closes a connection for one of newcomer, of a peer that gives it: the oldest of those
-// that have sent no line and came before the instant, else the one that has been silent longest, if
-// that is long, or if its peer has two more. A nil newcomer is nobody: a descriptor is needed. It
-// reports whether there was one to close. r.mu is held.
+// displace closes a connection for one of newcomer, and reports whether there was one to close.
+// It only considers peers that must give a place to newcomer. The first choice is the oldest
+// connection that has sent no line and was opened at or before came. The second is the
+// connection that has been silent longest, if that is at least silentFor or if its peer yields
+// to newcomer. A nil newcomer means that only a descriptor is needed: then all connections are
+// considered. r.mu is held.
 func (r *streamReader) displace(newcomer *base.Peer, now, came time.Time) bool {
 	places := make(base.PeerPlaces)
 	for c := range r.conns {
@@ -143,7 +146,7 @@ func (r *streamReader) displace(newcomer *base.Peer, now, came time.Time) bool {
 	return true
 }
 
-// end has the goroutine of a connection close it. r.mu is held.
+// end makes the goroutine of a connection close it. r.mu is held.
 func (r *streamReader) end(c *conn) {
 	_ = c.SetReadDeadline(time.Now())
 	delete(r.conns, c)
@@ -151,14 +154,14 @@ func (r *streamReader) end(c *conn) {
 
 // leave closes a connection.
 func (r *streamReader) leave(c *conn) {
-	_ = c.Close() // all is read
+	_ = c.Close() // all has been read
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.conns, c)
 	r.stats.Connections.Store(int64(len(r.conns)))
 }
 
-// remote returns the address of the other end, or the zero address for a Unix socket.
+// remote returns the address of the peer, or the zero address for a Unix socket.
 func remote(c net.Conn) netip.Addr {
 	a, _ := c.RemoteAddr().(*net.TCPAddr)
 	return a.AddrPort().Addr().Unmap()

@@ -2,8 +2,8 @@
 
 package statsdsource
 
-// drops would report the packets that the system dropped at a socket, which this system does
-// not.
+// drops would report the packets that the system dropped at a socket. This system does not
+// report them.
 type drops struct{}
 
 func (*drops) since(*packetSocket) int64 { return 0 }

@@ -6,7 +6,7 @@ import (
 	"github.com/hotparam/hotparam/internal/decode"
 )
 
-// feed receives the counts of a reader: an [aggregator.Feed].
+// feed receives the counts of a reader. It is an [aggregator.Feed].
 type feed interface {
 	decode.PacketHandler
 	Begin()

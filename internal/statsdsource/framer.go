@@ -5,19 +5,19 @@ import (
 	"encoding/binary"
 )
 
-// framer cuts a stream into packets. Lines end with a newline. Clients of DogStatsD may
-// instead send the length of a packet before it, in 4 bytes, the lowest first. The first
-// bytes decide for the whole connection: a length that is accepted has 0 as its highest byte,
-// and lines have none.
+// framer splits a stream into packets. Lines end with a newline. Clients of DogStatsD may
+// instead send the length of a packet before it, as 4 bytes in little-endian order. The first
+// bytes decide for the whole connection: the highest byte of an acceptable length is 0, and
+// lines have no such byte.
 type framer struct {
 	buf        []byte // bytes that were read
-	start, end int    // of it that is not cut yet
-	seen       int    // up to where it was searched for a newline
+	start, end int    // range of buf that has not been returned
+	seen       int    // end of the bytes that were searched for a newline
 	framing    framing
-	skip       int64 // bytes of a frame that is too long, still to come
-	skipLine   bool  // the same of a line
+	skip       int64 // bytes still to come of a frame that is too long
+	skipLine   bool  // the current line is too long; skip the rest of it
 	full       bool  // the last read left no room
-	tooLong    int64 // lines and frames that were
+	tooLong    int64 // number of lines and frames that were too long
 }
 
 type framing byte
@@ -31,20 +31,20 @@ const (
 const (
 	// lengthSize is the size of a length in bytes.
 	lengthSize = 4
-	// minBuffer is how much is read at a time from a connection that sends little.
+	// minBuffer is the first size of a connection's buffer.
 	minBuffer = 4 << 10
-	// maxBuffer holds the longest packet.
+	// maxBuffer has room for the longest packet.
 	maxBuffer = lengthSize + maxDatagram
 )
 
-// room returns where the next bytes are read to. It is never empty.
+// room returns the buffer for the next read. It is never empty.
 func (f *framer) room() []byte {
 	if f.start > 0 {
 		f.end = copy(f.buf, f.buf[f.start:f.end])
 		f.start, f.seen = 0, max(0, f.seen-f.start)
 	}
 	if f.end == len(f.buf) || f.full && len(f.buf) < maxBuffer {
-		if len(f.buf) == maxBuffer { // a line that does not end
+		if len(f.buf) == maxBuffer { // a line without an end
 			f.end, f.seen, f.skipLine = 0, 0, true
 			f.tooLong++
 		} else {
@@ -68,8 +68,8 @@ func (f *framer) filled(n int) {
 	}
 }
 
-// next cuts off a packet, which is valid until room is called; false: there is none
-// that is whole.
+// next returns the next packet, which is valid until room is called, and false if no whole
+// packet is left.
 func (f *framer) next() (packet []byte, ok bool) {
 	switch f.framing {
 	case framingLines:
@@ -80,7 +80,7 @@ func (f *framer) next() (packet []byte, ok bool) {
 	return nil, false
 }
 
-// lines are all that are whole.
+// lines returns all whole lines.
 func (f *framer) lines() ([]byte, bool) {
 	if f.skipLine {
 		end := bytes.IndexByte(f.buf[f.start:f.end], '\n')
@@ -101,7 +101,7 @@ func (f *framer) lines() ([]byte, bool) {
 	return f.buf[start:f.start], true
 }
 
-// keep has the last bytes of the lines that were cut off come again, with what follows.
+// keep makes the last n bytes of the lines be returned again, with the bytes that follow.
 func (f *framer) keep(n int) { f.start -= n }
 
 // frame returns the next frame.
@@ -134,8 +134,8 @@ func (f *framer) frame() ([]byte, bool) {
 	}
 }
 
-// last returns what is left when the connection has ended. A line needs no newline then; the
-// rest of a frame is truncated.
+// last returns the rest when the connection has ended. A line then needs no newline. The rest of
+// a frame is truncated.
 func (f *framer) last() (packet []byte, truncated bool) {
 	rest := f.buf[f.start:f.end]
 	f.start = f.end
@@ -148,7 +148,7 @@ func (f *framer) last() (packet []byte, truncated bool) {
 	return rest, false
 }
 
-// takeTooLong returns how many lines and frames were too long since the last call.
+// takeTooLong returns the number of lines and frames since the last call that were too long.
 func (f *framer) takeTooLong() int64 {
 	n := f.tooLong
 	f.tooLong = 0

@@ -8,8 +8,7 @@ import (
 	"github.com/hotparam/hotparam/internal/wire"
 )
 
-// listenPackets opens the sockets of an address: of UDP as many as there are to be
-// readers, of a Unix path one.
+// listenPackets opens the sockets of an address: one per reader for UDP, one for a Unix path.
 func listenPackets(ctx context.Context, addr wire.Address, readers int) ([]*packetSocket, error) {
 	if addr.Network == "unixgram" {
 		socket, err := listenUnixPackets(ctx, addr.Addr)
@@ -34,10 +33,10 @@ func listenPackets(ctx context.Context, addr wire.Address, readers int) ([]*pack
 	return sockets, nil
 }
 
-// listenUDP opens as many sockets at an address as there are to be readers.
+// listenUDP opens one socket per reader at an address.
 func listenUDP(ctx context.Context, addr wire.Address, readers int) ([]packetConn, error) {
-	// The first has the address for itself, so that another daemon's is not
-	// shared by mistake; then it shares with the others.
+	// The first socket binds the address exclusively, so that the address is not shared with
+	// another daemon by mistake. Then it is made to share with the others.
 	var lc net.ListenConfig
 	first, err := lc.ListenPacket(ctx, addr.Network, addr.Addr)
 	if err != nil {
@@ -61,14 +60,14 @@ func listenUDP(ctx context.Context, addr wire.Address, readers int) ([]packetCon
 	return conns, nil
 }
 
-// closeAll closes sockets to which nothing came.
+// closeAll closes sockets that have received nothing.
 func closeAll(conns []packetConn) {
 	for _, conn := range conns {
 		_ = conn.Close()
 	}
 }
 
-// packetConn is a socket of packets as the net package opens it, UDP or Unix.
+// packetConn is a packet socket as opened by the net package, UDP or Unix.
 type packetConn interface {
 	net.Conn
 	syscall.Conn

@@ -7,12 +7,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// canSharePort reports whether several sockets can share a port, among which the system
-// spreads the senders.
+// canSharePort reports whether several sockets can share a port, so that the system spreads the
+// senders over them.
 const canSharePort = true
 
-// sharePort lets other sockets of this user have the port, too. The system gives all
-// packets of a sender's socket to the same one of them.
+// sharePort lets other sockets of this user bind the port as well. The system passes all packets
+// of a sender's socket to the same one of them.
 func sharePort(conn syscall.Conn) error {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -21,7 +21,7 @@ func sharePort(conn syscall.Conn) error {
 	return controlSharePort("", "", raw)
 }
 
-// controlSharePort makes a socket share its port before it is bound.
+// controlSharePort makes a socket share its port. It must be called before the socket is bound.
 func controlSharePort(_, _ string, raw syscall.RawConn) error {
 	var err error
 	if controlErr := raw.Control(func(fd uintptr) {

@@ -10,17 +10,17 @@ import (
 	"github.com/hotparam/hotparam/internal/base"
 )
 
-// socketMode lets every user of the machine write to a Unix socket, as the Datadog agent's
-// does. Its directory decides who may.
+// socketMode lets every user of the machine write to a Unix socket, as the Datadog agent does.
+// The permissions of its directory decide who may.
 const socketMode = 0o722
 
-// unixSocket is the file of a Unix socket that this process has made.
+// unixSocket is the file of a Unix socket that this process created.
 type unixSocket struct {
 	path string
 	file fs.FileInfo
 }
 
-// listenUnix opens a socket at a path by listen, and replaces a socket that no process
+// listenUnix opens a socket at a path by calling listen. It replaces a socket that no process
 // listens at any more.
 func listenUnix(ctx context.Context, network, path string, listen func() error) (unixSocket, error) {
 	opened := false
@@ -36,7 +36,7 @@ func listenUnix(ctx context.Context, network, path string, listen func() error) 
 	return unixSocket{path, file}, errors.Join(err, statErr)
 }
 
-// remove removes the file, unless it is another's by now.
+// remove removes the file, unless another process has replaced it.
 func (s unixSocket) remove() error {
 	if s.file == nil {
 		return nil
@@ -70,7 +70,7 @@ func listenUnixPackets(ctx context.Context, path string) (*packetSocket, error) 
 	return newPacketSocket(conn, file)
 }
 
-// unixStream is a Unix socket of connections, whose file goes with it.
+// unixStream is a Unix stream socket, whose file is removed with it.
 type unixStream struct {
 	*net.UnixListener
 	socket unixSocket
@@ -84,7 +84,7 @@ func listenUnixStream(ctx context.Context, path string) (*unixStream, error) {
 		l, err := lc.Listen(ctx, "unix", path)
 		if err == nil {
 			s.UnixListener = l.(*net.UnixListener)
-			s.SetUnlinkOnClose(false) // the path may be another's by then
+			s.SetUnlinkOnClose(false) // the path may belong to another process by then
 		}
 		return err
 	})

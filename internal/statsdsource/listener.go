@@ -15,26 +15,25 @@ import (
 // DefaultListen is the default address: the port that all StatsD clients send to.
 const DefaultListen = "127.0.0.1:8125"
 
-// reader reads packets until ctx ends and the sockets are empty, and passes them to the
-// shards through a decoder and a feed of its own.
+// reader reads packets until ctx ends and the sockets are empty, and passes them to the shards
+// through its own decoder and feed.
 type reader interface {
 	run(ctx context.Context, d *decode.Decoder, out feed) error
 }
 
-// listener takes StatsD lines from all addresses: a reader for each socket of packets,
-// and one for all connections.
+// listener receives StatsD lines at all addresses, with a reader for each packet socket and one
+// for all connections.
 type listener struct {
 	addrs   []net.Addr
 	packets []*packetReader
-	streams *streamReader // nil: no address has connections
+	streams *streamReader // nil if no address has connections
 	stats   *listenerStats
-	// decoding is held for reading while a reader decodes and counts what it has read, so
-	// whoever has the lock stands between two reads of each.
+	// decoding is held for reading while a reader decodes and counts the packets it has read. So
+	// a caller that holds the lock runs between two reads of every reader.
 	decoding sync.RWMutex
 }
 
-// listenStatsD opens the addresses; each of UDP with as many sockets as there are to
-// be readers.
+// listenStatsD opens the addresses, those of UDP with one socket per reader.
 func listenStatsD(ctx context.Context, addresses []string, readers int) (*listener, error) {
 	l := &listener{stats: new(listenerStats)}
 	for _, a := range addresses {
@@ -76,7 +75,7 @@ func (l *listener) open(ctx context.Context, addr wire.Address, readers int) err
 	return nil
 }
 
-// readers are all of them.
+// readers returns all readers.
 func (l *listener) readers() []reader {
 	var all []reader
 	for _, r := range l.packets {
@@ -88,13 +87,13 @@ func (l *listener) readers() []reader {
 	return all
 }
 
-// run reads until ctx ends or a reader fails, and returns when all have ended.
+// run reads until ctx ends or a reader fails, and returns when all readers have ended.
 func (l *listener) run(ctx context.Context, decoders []*decode.Decoder, feeds []feed) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	readers := l.readers()
-	// A hand-over takes a quarter of a reader's time. It pays where another processor would be idle
-	// otherwise; one is left to the rest of the machine.
+	// A hand-over takes a quarter of a reader's time. It pays only if another processor would
+	// otherwise be idle; one is left to the rest of the machine.
 	spare := runtime.GOMAXPROCS(0) > len(readers)+1
 	for _, r := range l.packets {
 		r.handsOver = spare

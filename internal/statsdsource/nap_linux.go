@@ -7,15 +7,15 @@ import (
 )
 
 const (
-	// maxNap is the longest nap, and by how much a nap delays a packet at most.
+	// maxNap is the longest nap, and so the longest delay of a packet by a nap.
 	maxNap = time.Millisecond
-	// napFor is how many packets a nap is meant to gather. A socket's buffer of the size that
-	// systems grant by default holds four times as many large ones.
+	// napFor is the number of packets that a nap is meant to gather. A socket's buffer of the
+	// usual default size holds four times as many large ones.
 	napFor = 48
 )
 
-// nap sleeps for [napAfter]. The runtime's own sleep would be no shorter than a millisecond
-// while nothing else runs.
+// nap sleeps for the time returned by napAfter. The runtime's own sleep is at least a
+// millisecond while nothing else runs.
 func nap(n int, full bool, took, spent time.Duration) {
 	if d := napAfter(n, full, took, spent); d > 0 {
 		t := unix.NsecToTimespec(int64(d))
@@ -23,12 +23,12 @@ func nap(n int, full bool, took, spent time.Duration) {
 	}
 }
 
-// napAfter returns how long to sleep before the next read. The last one brought n packets, was full
-// or not, took as long from the one before, and it was so long ago. It left the socket empty, so the next
-// read would wait for a packet, and to be woken for each packet costs several times what
-// its lines do. A nap lasts until a batch of packets has probably arrived. There is none unless
-// packets arrive at least each millisecond, and none after a full read, which may have left
-// packets in the socket.
+// napAfter returns how long to sleep before the next read. The last read returned n packets and
+// was full or not, it came took after the read before it, and spent has passed since. It left
+// the socket empty, so the next read would wait for a packet, and waking up for each packet
+// costs several times what its lines do. A nap lasts until a batch of packets has probably
+// arrived. There is no nap unless packets arrive at least each millisecond, and none after a
+// full read, which may have left packets in the socket.
 func napAfter(n int, full bool, took, spent time.Duration) time.Duration {
 	if n == 0 || full || took <= 0 || took > time.Duration(n)*maxNap {
 		return 0

@@ -4,5 +4,5 @@ package statsdsource
 
 import "time"
 
-// nap does nothing: here a read takes one packet.
+// nap does nothing: on this system a read takes one packet.
 func nap(int, bool, time.Duration, time.Duration) {}

@@ -16,8 +16,8 @@ import (
 	"github.com/hotparam/hotparam/internal/decode"
 )
 
-// maxBatch is after how many bytes counts are passed to the shards, so that packets of 64 KiB
-// need little more memory than others.
+// maxBatch is the number of bytes after which counts are passed to the shards, so that packets
+// of 64 KiB need little more memory than others.
 const maxBatch = 256 << 10
 
 // packetReader reads packets from a socket.
@@ -27,7 +27,7 @@ type packetReader struct {
 	drops    drops
 	stats    *listenerStats
 	decoding *sync.RWMutex // see listener
-	at       int           // of the message at hand, among those that were read
+	at       int           // index of the current message in the last read
 	opened   time.Time
 	// handsOver lets the shards' goroutines count while the reader is behind.
 	handsOver bool
@@ -35,12 +35,12 @@ type packetReader struct {
 
 func newPacketReader(socket *packetSocket, stats *listenerStats) *packetReader {
 	r := &packetReader{decoding: new(sync.RWMutex), socket: socket, stats: stats, opened: time.Now()}
-	_ = socket.setReadBuffer(socketBuffer) // what it grants is good enough
+	_ = socket.setReadBuffer(socketBuffer) // any granted size will do
 	r.receiver = newReceiver(socket)
 	return r
 }
 
-// run implements reader. Each read's packets are decoded and spread over the shards.
+// run implements reader. It decodes the packets of each read and spreads them over the shards.
 func (r *packetReader) run(ctx context.Context, d *decode.Decoder, out feed) error {
 	stop := context.AfterFunc(ctx, r.socket.interrupt)
 	defer stop()
@@ -50,14 +50,14 @@ func (r *packetReader) run(ctx context.Context, d *decode.Decoder, out feed) err
 	}
 	r.wait(ctx)
 	failures, checked := 0, time.Time{}
-	before, emptied := r.opened, r.opened // the last read, and when no packet waited
-	var end time.Time                     // of the draining
+	before, emptied := r.opened, r.opened // the last read, and the last time at which no packet waited
+	var end time.Time                     // end of draining
 	for {
 		out.Begin()
 		n, err := r.receiver.read()
 		r.decoding.RLock()
 		now := time.Now()
-		first, last := now, now // the socket was empty
+		first, last := now, now // valid if the socket was empty
 		packets, size := 0, 0
 		for i := range n {
 			message, length, when := r.receiver.message(i, now, emptied)
@@ -109,12 +109,12 @@ func (r *packetReader) run(ctx context.Context, d *decode.Decoder, out feed) err
 			if err != nil {
 				r.wait(ctx)
 			}
-			runtime.Gosched() // what was published is sent before this thread blocks
+			runtime.Gosched() // send what was published before this thread blocks
 			nap(packets, r.receiver.full, took, time.Since(now))
 		case end.IsZero():
 			end = now.Add(drainFor)
 			r.socket.waitUntil(end)
-		case now.Before(end): // ctx's own deadline came after that of draining
+		case now.Before(end): // interrupt replaced the deadline of draining
 			r.socket.waitUntil(end)
 		default:
 			r.decoding.RLock()
@@ -125,7 +125,7 @@ func (r *packetReader) run(ctx context.Context, d *decode.Decoder, out feed) err
 	}
 }
 
-// packetsOf calls yield for each packet of a message: all are of that length, but for the last one,
+// packetsOf calls yield for each packet of a message. All have this length, except the last one,
 // which may be shorter.
 func packetsOf(message []byte, length int) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
@@ -139,7 +139,7 @@ func packetsOf(message []byte, length int) iter.Seq[[]byte] {
 	}
 }
 
-// wait lets reads wait for a tick, unless ctx has ended. The shards learn the time also when no
+// wait lets reads wait for a tick, unless ctx has ended. So the shards get the time even if no
 // packets arrive.
 func (r *packetReader) wait(ctx context.Context) {
 	r.socket.waitUntil(time.Now().Add(decode.Tick))
@@ -148,7 +148,7 @@ func (r *packetReader) wait(ctx context.Context) {
 	}
 }
 
-// whole returns a packet without its last line if that was truncated for lack of room.
+// whole returns the packet, without its last line if that was truncated.
 func (r *packetReader) whole(packet []byte) []byte {
 	if len(packet) <= maxDatagram {
 		return packet
@@ -158,7 +158,7 @@ func (r *packetReader) whole(packet []byte) []byte {
 }
 
 // check counts the packets that the system has dropped. Packets of other clients have no
-// numbers, so nothing else shows that counts are missing.
+// sequence numbers, so nothing else shows that counts are missing.
 func (r *packetReader) check(d *decode.Decoder, now time.Time, out feed) {
 	if n := r.drops.since(r.socket); n > 0 {
 		r.stats.Dropped.Add(n)

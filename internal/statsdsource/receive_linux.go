@@ -10,20 +10,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// readBatch is how many messages are read at a time, and leastBatch how many of those that hold
-// many packets.
+// readBatch is the number of messages of one read, and leastBatch that of messages with many
+// packets.
 const (
 	readBatch  = 64
 	leastBatch = 4
 )
 
-// receiver reads many messages at a time (recvmmsg), each with the instant at which the system
-// received it: packets wait in the socket while the reader is held up, and are not of the
-// time at which they are read. Senders' addresses are decoded only when they are needed, as
-// x/net's ReadBatch allocates for each.
+// receiver reads many messages at a time (recvmmsg), each with the time at which the system
+// received it. Packets wait in the socket while the reader is busy, so the time of the read is
+// not the time of their counts. Senders' addresses are decoded only when they are needed:
+// x/net's ReadBatch allocates memory for each.
 //
-// A message is one packet, or several of one sender and one length that came at a time (UDP_GRO):
-// the system passes them up as one, and hands them out in one copy.
+// A message is one packet, or several packets of one sender and one length that came together
+// (UDP_GRO). The system passes them up as one message, in one copy.
 type receiver struct {
 	socket   *packetSocket
 	recv     func(fd int) // made once, so that a read allocates nothing
@@ -32,7 +32,7 @@ type receiver struct {
 	control  [readBatch]control
 	buffers  [readBatch][]byte
 	sources  *[readBatch]syscall.RawSockaddrInet6 // nil if they are not requested
-	most     int                                  // messages of the next read
+	most     int                                  // number of messages of the next read
 	n        int
 	full     bool // the last read may have left messages in the socket
 	errno    syscall.Errno
@@ -44,12 +44,12 @@ type message struct {
 	n      uint32
 }
 
-// control has room for the control messages of a packet: an instant, and the length of the packets
-// that were merged. Each is a struct cmsghdr and a value, and begins at a multiple of 8 bytes.
+// control is a buffer for the control messages of a packet: a timestamp, and the length of the
+// packets that were merged. Each is a struct cmsghdr and a value, at a multiple of 8 bytes.
 type control [64]byte
 
 func newReceiver(socket *packetSocket) *receiver {
-	// Without stamps packets are of the instant at which they are read.
+	// Without timestamps, the time of packets is that of their read.
 	_ = socket.use(func(fd int) {
 		_ = syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_TIMESTAMPNS, 1)
 		if socket.isUDP() {
@@ -58,7 +58,7 @@ func newReceiver(socket *packetSocket) *receiver {
 	})
 	r := &receiver{socket: socket, most: readBatch}
 	for i := range r.messages {
-		r.buffers[i] = make([]byte, maxDatagram+1) // a longer one fills it
+		r.buffers[i] = make([]byte, maxDatagram+1) // a longer packet fills it
 		r.iovecs[i].Base = &r.buffers[i][0]
 		r.iovecs[i].SetLen(maxDatagram + 1)
 		h := &r.messages[i].header
@@ -71,13 +71,13 @@ func newReceiver(socket *packetSocket) *receiver {
 
 // askSources requests the senders' addresses from now on.
 func (r *receiver) askSources() {
-	r.sources = new([readBatch]syscall.RawSockaddrInet6) // room for one of IPv4, too
+	r.sources = new([readBatch]syscall.RawSockaddrInet6) // also has room for an IPv4 address
 	for i := range r.messages {
 		r.messages[i].header.Name = (*byte)(unsafe.Pointer(&r.sources[i]))
 	}
 }
 
-// source returns the address that message i came from, or the zero address if addresses are
+// source returns the address of the sender of message i, or the zero address if addresses are
 // not requested.
 func (r *receiver) source(i int) netip.Addr {
 	if r.sources == nil || r.messages[i].header.Namelen == 0 {
@@ -92,8 +92,8 @@ func (r *receiver) source(i int) netip.Addr {
 	return netip.Addr{}
 }
 
-// read waits for messages, at most a tick, and returns how many there are. They are valid until
-// the next read. Without any it returns [os.ErrDeadlineExceeded].
+// read waits for messages, at most a tick, and returns their number. They are valid until the
+// next read. If there are none it returns [os.ErrDeadlineExceeded].
 func (r *receiver) read() (n int, err error) {
 	if err := r.socket.use(r.recv); err != nil {
 		return 0, err
@@ -115,17 +115,18 @@ func (r *receiver) receive(fd int) {
 			r.messages[i].header.Namelen = syscall.SizeofSockaddrInet6
 		}
 	}
-	// It waits for the first packet only.
+	// MSG_WAITFORONE waits for the first packet only.
 	n, _, errno := syscall.Syscall6(syscall.SYS_RECVMMSG, uintptr(fd), uintptr(unsafe.Pointer(&r.messages)), uintptr(r.most), unix.MSG_WAITFORONE, 0, 0)
 	if r.n, r.errno = int(n), errno; errno == 0 && r.socket.closed.Load() {
-		r.n, r.errno = 0, syscall.EAGAIN // what is read of a socket that is shut down is no packet
+		r.n, r.errno = 0, syscall.EAGAIN // reads of a socket that is shut down return no packets
 	}
 	r.full = errno == 0 && r.n == r.most
 	r.adapt()
 }
 
-// adapt sets how many messages the next read takes: fewer, if those of the last one took more than
-// a batch. Reads of 64 messages of 64 KiB would hold up all that waits for the end of a read.
+// adapt sets the number of messages of the next read. It is lower if the messages of the last
+// read took more than a batch: a read of 64 messages of 64 KiB would delay everything that waits
+// for its end.
 func (r *receiver) adapt() {
 	size := 0
 	for i := range r.n {
@@ -139,9 +140,9 @@ func (r *receiver) adapt() {
 	}
 }
 
-// message returns message i, the length of its packets, of which the last one may be shorter, and
-// their arrival: not before the instant since when it can have waited, as the clock may have been
-// set meanwhile.
+// message returns message i, the length of its packets, of which the last may be shorter, and
+// the time of their arrival. That is not before since, the earliest time at which it can have
+// waited, since the clock may have been set in between.
 func (r *receiver) message(i int, now, since time.Time) (packets []byte, length int, when time.Time) {
 	m := &r.messages[i]
 	packets, length = r.buffers[i][:m.n], int(m.n)

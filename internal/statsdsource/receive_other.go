@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// readBatch is how many messages are read at a time. Here a message is a packet.
+// readBatch is the number of messages of one read. On this system a message is a packet.
 const readBatch = 1
 
 // receiver reads packets.
@@ -17,7 +17,7 @@ type receiver struct {
 	buffer []byte
 	n      int
 	full   bool         // the last read may have left packets in the socket
-	udp    *net.UDPConn // nil: senders' addresses are not asked for
+	udp    *net.UDPConn // nil if senders' addresses are not requested
 	from   netip.Addr
 }
 
@@ -25,7 +25,7 @@ func newReceiver(socket *packetSocket) *receiver {
 	return &receiver{socket: socket, buffer: make([]byte, maxDatagram+1)}
 }
 
-// read waits for packets and returns how many there are. They are valid until the next read.
+// read waits for packets and returns their number. They are valid until the next read.
 func (r *receiver) read() (n int, err error) {
 	if r.udp != nil {
 		var from netip.AddrPort
@@ -40,11 +40,11 @@ func (r *receiver) read() (n int, err error) {
 	return 1, nil
 }
 
-// askSources asks for the senders' addresses from now on.
+// askSources requests the senders' addresses from now on.
 func (r *receiver) askSources() { r.udp, _ = r.socket.conn.(*net.UDPConn) }
 
-// source returns the address that the packet came from, or the zero address if addresses are
-// not requested.
+// source returns the address of the packet's sender, or the zero address if addresses are not
+// requested.
 func (r *receiver) source(int) netip.Addr { return r.from }
 
 // message returns the packet that was read, its length, and its arrival.

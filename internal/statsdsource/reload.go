@@ -8,9 +8,9 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Inherit makes keys hot that another process published before this one, as those of before a
-// restart. They stay hot until the source's own counts say otherwise. Those whose rule is gone
-// or whose value is allowed cool. It is safe for concurrent use.
+// Inherit makes keys hot that another process published before this one, for example before a
+// restart. They stay hot until the source's own counts say otherwise. Keys whose rule was
+// removed or whose value is allowed cool. It is safe for concurrent use.
 func (s *Source) Inherit(published []rules.Hot) {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
@@ -20,12 +20,12 @@ func (s *Source) Inherit(published []rules.Hot) {
 	}
 }
 
-// Reload puts other rules in force while the source runs. Each packet is counted by the rules
-// before or by these, as a whole. What happens to counts and hot keys says
-// [aggregator.Detector.Reload]. If it returns an error, the present rules stay in force.
+// Reload puts other rules in force while the source runs. Each packet is counted as a whole by
+// either the old or the new rules. [aggregator.Detector.Reload] says what happens to counts and
+// hot keys. If Reload returns an error, the present rules stay in force.
 //
-// It waits until readers have counted what they have read. Packets that arrive meanwhile wait
-// in the sockets. It is safe for concurrent use.
+// It waits until readers have counted the packets they have read. Packets that arrive in the
+// meantime wait in the sockets. It is safe for concurrent use.
 func (s *Source) Reload(rules *rules.Rules) error {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()

@@ -11,46 +11,47 @@ import (
 	"github.com/hotparam/hotparam/internal/snapshot"
 )
 
-// Snapshots keeps the newest snapshot of what a source knows, for the process that publishes
-// after this one.
+// Snapshots stores the newest snapshot of a source's state for the next process that publishes.
 type Snapshots interface {
-	// Publishes reports whether this process publishes. Only then it saves.
+	// Publishes reports whether this process publishes. Only then are snapshots saved.
 	Publishes() bool
-	// Save keeps data for so long, in place of what was saved before.
+	// Save stores data for the time keep, replacing the data of the last Save.
 	Save(ctx context.Context, data []byte, keep time.Duration) error
-	// Load returns what was saved last, or nil if nothing was.
+	// Load returns the data of the last Save, or nil if there is none.
 	Load(ctx context.Context) ([]byte, error)
 }
 
 const (
-	// snapshotEvery is how often a snapshot is saved: what is sent after it heals as packets
-	// that are lost do.
+	// snapshotEvery is the interval at which a snapshot is saved. Packets sent after the
+	// snapshot count as lost, and are made up for like lost packets.
 	snapshotEvery = time.Second
 	// snapshotTimeout bounds each call to [Snapshots]. It is shorter than snapshotEvery, so a
-	// slow store misses seconds and delays nothing else.
+	// slow store skips seconds and delays nothing else.
 	snapshotTimeout = 500 * time.Millisecond
-	// snapshotKeys bounds the keys of a snapshot, of all shards.
+	// snapshotKeys bounds the keys of a snapshot, over all shards.
 	snapshotKeys = 8192
 )
 
-// SnapshotCounters count snapshots. N is int64 in [SnapshotStats], and [atomic.Int64] while
-// they count.
+// SnapshotCounters are the counters of snapshots. N is int64 in [SnapshotStats], and
+// [atomic.Int64] while they are updated.
 type SnapshotCounters[N any] struct {
-	// Saved were saved, and Failed were not. Size is the size in bytes of the newest.
+	// Saved and Failed count the snapshots that were and were not saved. Size is the size in
+	// bytes of the newest.
 	Saved, Failed, Size N
-	// Dropped are keys near a threshold for which snapshots had no room.
+	// Dropped counts keys near a threshold for which snapshots had no room.
 	Dropped N
-	// Resumed were continued from when this process began to publish, and Refused could not
-	// be.
+	// Resumed counts the snapshots that this process continued from when it began to publish,
+	// and Refused those that it could not use.
 	Resumed, Refused N
 }
 
-// SnapshotStats are the counters of snapshots since a source was made.
+// SnapshotStats are the counters of snapshots since the source was created.
 type SnapshotStats = SnapshotCounters[int64]
 
 type snapshotStats = SnapshotCounters[atomic.Int64]
 
-// saveSnapshots saves a snapshot each second, and a last one when ctx ends and the readers have.
+// saveSnapshots saves a snapshot each second until ctx ends, which is after the readers have
+// ended, and then a last one.
 func (s *Source) saveSnapshots(ctx context.Context) {
 	ticker := time.NewTicker(snapshotEvery)
 	defer ticker.Stop()
@@ -68,11 +69,11 @@ func (s *Source) saveSnapshots(ctx context.Context) {
 func (s *Source) saveSnapshot(ctx context.Context) {
 	s.reloading.Lock()
 	if !s.snapshots.Publishes() {
-		s.resumed = false // another process publishes: this one will continue from its snapshot
+		s.resumed = false // another process publishes: continue from its snapshot later
 		s.reloading.Unlock()
 		return
 	}
-	s.resume()      // or the snapshot of the process before would be lost
+	s.resume()      // otherwise the snapshot of the previous process would be lost
 	if !s.resumed { // the store does not answer
 		s.reloading.Unlock()
 		s.snapshotStats.Failed.Add(1)
@@ -94,9 +95,8 @@ func (s *Source) saveSnapshot(ctx context.Context) {
 	s.snapshotStats.Saved.Add(1)
 }
 
-// cut records how far packets are counted at an instant at which no reader decodes. wait
-// adds the windows of the keys when the shards have counted all packets up to there, and
-// none after.
+// cut records which packets are counted, at a time at which no reader decodes. wait returns once
+// the shards have counted exactly these packets, and adds the windows of the keys.
 func (s *Source) cut(now time.Time) (of *snapshot.Snapshot, wait func(to *snapshot.Snapshot) (dropped int)) {
 	s.listener.decoding.Lock()
 	defer s.listener.decoding.Unlock()
@@ -105,8 +105,8 @@ func (s *Source) cut(now time.Time) (of *snapshot.Snapshot, wait func(to *snapsh
 	return of, s.shards.Save(snapshotKeys, of.Carried)
 }
 
-// resume continues from the snapshot of the process that published before, unless that was
-// tried since this one has begun to publish. The caller has the lock of reloads.
+// resume continues from the snapshot of the previous publishing process, unless that has been
+// tried since this process began to publish. The caller holds s.reloading.
 func (s *Source) resume() {
 	if s.snapshots == nil || s.resumed {
 		return
@@ -115,13 +115,13 @@ func (s *Source) resume() {
 	defer cancel()
 	data, err := s.snapshots.Load(ctx)
 	if err != nil {
-		return // it is tried again before a snapshot is saved
+		return // tried again before a snapshot is saved
 	}
 	if s.resumed = true; data == nil {
 		return
 	}
 	age, err := s.resumeFrom(data)
-	if errors.Is(err, errHeardAll) || errors.Is(err, decode.ErrOverlap) { // it has counted beside the other one
+	if errors.Is(err, errHeardAll) || errors.Is(err, decode.ErrOverlap) { // this process has counted at the same time as the other
 		return
 	}
 	if err != nil {
@@ -137,7 +137,7 @@ func (s *Source) resume() {
 	}
 }
 
-// Reasons for which a snapshot is refused.
+// Reasons why a snapshot is refused.
 var (
 	errTooOld    = errors.New("it is older than the longest window")
 	errFuture    = errors.New("it is from the future: is the clock of one of the machines off?")

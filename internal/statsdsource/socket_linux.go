@@ -14,21 +14,21 @@ import (
 	"github.com/hotparam/hotparam/internal/decode"
 )
 
-// packetSocket is a socket of packets that is not in the runtime's poller: a read blocks its
-// thread. The poller is edge-triggered and a thread of the runtime always waits in it, so each
-// packet would wake that thread, also while the reader is busy or naps. Without those wake-ups, and
-// with naps, 50,000 packets a second take about half the processor time.
+// packetSocket is a packet socket outside the runtime's poller: a read blocks its thread. The
+// poller is edge-triggered, and a thread of the runtime always waits in it. So each packet would
+// wake that thread, even while the reader is busy or naps. Without those wake-ups, and with
+// naps, 50,000 packets a second take about half the processor time.
 type packetSocket struct {
 	addr net.Addr
-	file unixSocket // goes with the socket
+	file unixSocket // removed with the socket
 
-	using  sync.Mutex // held while the descriptor is used, so that nothing uses one that another file has got
+	using  sync.Mutex // held while fd is used, so that no caller uses a descriptor that was reused for another file
 	fd     int
 	closed atomic.Bool
 }
 
-// newPacketSocket takes the socket of conn, which it closes: that takes the socket out of the
-// poller. The net package has opened it, as it knows how addresses are bound.
+// newPacketSocket takes the socket of conn and closes conn, which removes the socket from the
+// poller. The net package opens the socket, since it knows how addresses are bound.
 func newPacketSocket(conn packetConn, file unixSocket) (*packetSocket, error) {
 	s := &packetSocket{addr: conn.LocalAddr(), file: file, fd: -1}
 	raw, err := conn.SyscallConn()
@@ -41,7 +41,7 @@ func newPacketSocket(conn packetConn, file unixSocket) (*packetSocket, error) {
 		err = os.NewSyscallError("fcntl F_SETFL", unix.SetNonblock(s.fd, false))
 	}
 	if err == nil {
-		// Readers learn the end, and shards the time, also when no packets arrive.
+		// Readers notice the end, and shards get the time, even if no packets arrive.
 		tick := unix.NsecToTimeval(int64(decode.Tick))
 		err = os.NewSyscallError("setsockopt SO_RCVTIMEO", unix.SetsockoptTimeval(s.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tick))
 	}
@@ -67,7 +67,7 @@ func (s *packetSocket) isUDP() bool {
 	return ok
 }
 
-// setReadBuffer asks for a buffer of so many bytes.
+// setReadBuffer requests a buffer of this many bytes.
 func (s *packetSocket) setReadBuffer(bytes int) error {
 	var err error
 	return errors.Join(s.use(func(fd int) { err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, bytes) }), err)
@@ -79,8 +79,7 @@ func (s *packetSocket) interrupt() {}
 // waitUntil does nothing, as interrupt does.
 func (s *packetSocket) waitUntil(time.Time) {}
 
-// close closes the socket when the read that is under way has returned, which it does at
-// once.
+// close closes the socket after the read in progress, which it makes return at once.
 func (s *packetSocket) close() error {
 	if s.closed.Swap(true) {
 		return nil
@@ -89,7 +88,7 @@ func (s *packetSocket) close() error {
 	if s.fd < 0 {
 		return err
 	}
-	_ = unix.Shutdown(s.fd, unix.SHUT_RD) // ENOTCONN, but it wakes the reader
+	_ = unix.Shutdown(s.fd, unix.SHUT_RD) // returns ENOTCONN, but wakes the reader
 	s.using.Lock()
 	defer s.using.Unlock()
 	return errors.Join(err, os.NewSyscallError("close", syscall.Close(s.fd)))

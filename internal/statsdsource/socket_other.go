@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// packetSocket is a socket of packets.
+// packetSocket is a packet socket.
 type packetSocket struct {
 	addr net.Addr
-	file unixSocket // goes with the socket
+	file unixSocket // removed with the socket
 	conn packetConn
 }
 
-// newPacketSocket takes over conn.
+// newPacketSocket returns a socket that owns conn.
 func newPacketSocket(conn packetConn, file unixSocket) (*packetSocket, error) {
 	return &packetSocket{conn.LocalAddr(), file, conn}, nil
 }
@@ -25,13 +25,13 @@ func (s *packetSocket) isUDP() bool {
 	return ok
 }
 
-// setReadBuffer asks for a buffer of so many bytes.
+// setReadBuffer requests a buffer of this many bytes.
 func (s *packetSocket) setReadBuffer(bytes int) error { return s.conn.SetReadBuffer(bytes) }
 
 // interrupt ends a read that waits.
 func (s *packetSocket) interrupt() { _ = s.conn.SetReadDeadline(time.Now()) }
 
-// waitUntil sets how long reads wait.
+// waitUntil sets the deadline of reads.
 func (s *packetSocket) waitUntil(end time.Time) { _ = s.conn.SetReadDeadline(end) }
 
 func (s *packetSocket) close() error { return errors.Join(s.file.remove(), s.conn.Close()) }

@@ -23,31 +23,31 @@ import (
 type Config struct {
 	Rules     *rules.Rules
 	Publisher aggregator.Publisher
-	// Listen are the addresses to listen at, as [wire.ParseAddress] reads them. None means
-	// [DefaultListen].
+	// Listen are the addresses to listen at, in the syntax of [wire.ParseAddress]. If there are
+	// none, the source listens at [DefaultListen].
 	Listen []string
-	// Readers is how many sockets and goroutines read each UDP address, at most [MaxReaders].
-	// Zero means 1. With more than one the kernel spreads the senders over them by
-	// SO_REUSEPORT, which needs Linux.
+	// Readers is the number of sockets and goroutines that read each UDP address, at most
+	// [MaxReaders]. Zero means 1. With more than one, the kernel spreads the senders over them
+	// by SO_REUSEPORT, which needs Linux.
 	Readers int
-	// Encoding is how the senders write keys.
+	// Encoding is the encoding of the senders' keys.
 	Encoding wire.Encoding
-	// Canonical is the decoders' [decode.Decoder.Canonical].
+	// Canonical is passed to the decoders as [decode.Decoder.Canonical].
 	Canonical bool
 	// Memory is the size in bytes of the windows of all shards and the accounts of keys. Zero
 	// means [aggregator.DefaultMemory].
 	Memory int64
-	// Shards is how many goroutines share the keys. Zero means one for each processor, at
-	// most 8.
+	// Shards is the number of goroutines that share the keys. Zero means one for each processor,
+	// at most 8.
 	Shards int
-	// Lag is how long counts take to arrive. Zero means [decode.DefaultLag].
+	// Lag is how long counts may take to arrive. Zero means [decode.DefaultLag].
 	Lag time.Duration
-	// Days is what jumps over days compare with. With nil Days they are over the recent past.
+	// Days is the baseline for jumps over days. A nil Days compares with the recent past.
 	Days *baseline.Days
-	// Trust decides whose packets are believed. A nil Trust believes all.
+	// Trust decides which packets are accepted. A nil Trust accepts all.
 	Trust *decode.Trust
-	// Snapshots keeps what the source knows over a restart. With nil Snapshots what was counted
-	// before the source began is unknown.
+	// Snapshots keeps the source's state over a restart. With nil Snapshots the counts from
+	// before the start are unknown.
 	Snapshots Snapshots
 	// Log logs instances whose clocks are off, and whether a snapshot was used. A nil Log
 	// disables it.
@@ -79,12 +79,12 @@ func (c *Config) validate() error {
 	return c.Rules.Validate()
 }
 
-// Source listens for StatsD lines and publishes which keys are hot.
+// Source listens for StatsD lines and publishes the hot keys.
 type Source struct {
 	listener *listener
-	decoders []*decode.Decoder // by reader
+	decoders []*decode.Decoder // decoders by reader
 	shards   *aggregator.Shards
-	feeds    []feed // by reader
+	feeds    []feed // feeds by reader
 
 	publisher aggregator.Publisher
 	clocks    *decode.ClockLog
@@ -94,13 +94,13 @@ type Source struct {
 	snapshots     Snapshots
 	snapshotStats snapshotStats
 
-	reloading sync.Mutex // guards what follows
+	reloading sync.Mutex // guards the fields below
 	rules     *decode.Numbered
-	resumed   bool // the snapshot of the process before was used, or cannot be
+	resumed   bool // the snapshot of the previous process was used, or cannot be
 }
 
-// New returns a source whose sockets are open, so that packets queue from now on.
-// [Source.Run] reads them and closes the sockets.
+// New returns a source with open sockets, so that packets queue from now on. [Source.Run] reads
+// them and closes the sockets.
 func New(ctx context.Context, c Config) (*Source, error) {
 	if len(c.Listen) == 0 {
 		c.Listen = []string{DefaultListen}
@@ -150,7 +150,8 @@ func (s *Source) Addr() net.Addr { return s.listener.addrs[0] }
 // Addrs returns all addresses, in the order of Config.Listen.
 func (s *Source) Addrs() []net.Addr { return slices.Clone(s.listener.addrs) }
 
-// Run reads until ctx ends. Then it counts what has arrived, closes the sockets and returns.
+// Run reads until ctx ends. Then it counts the packets that have arrived, closes the sockets and
+// returns.
 func (s *Source) Run(ctx context.Context) error {
 	var shards, telling sync.WaitGroup
 	shards.Go(s.shards.Run)
@@ -167,8 +168,8 @@ func (s *Source) Run(ctx context.Context) error {
 	return errors.Join(err, s.listener.close())
 }
 
-// tellInstances publishes which instances are live and logs those whose clocks are off,
-// each second until ctx ends.
+// tellInstances publishes the live instances, and logs those whose clocks are off, each second
+// until ctx ends.
 func (s *Source) tellInstances(ctx context.Context) {
 	ticker := time.NewTicker(instancesEvery)
 	defer ticker.Stop()
@@ -185,8 +186,7 @@ func (s *Source) tellInstances(ctx context.Context) {
 	}
 }
 
-// Stats are a source's counters and figures; those of the shards are at most a second
-// old.
+// Stats are the counters and state of a source. Those of the shards are at most a second old.
 type Stats struct {
 	Listener ListenerStats
 	Decoder  decode.Stats
@@ -194,7 +194,7 @@ type Stats struct {
 	Snapshot SnapshotStats
 }
 
-// Stats returns the counters and figures. It is safe for concurrent use.
+// Stats returns the counters and the state. It is safe for concurrent use.
 func (s *Source) Stats() Stats {
 	all := Stats{Listener: base.LoadCounters[ListenerStats](s.listener.stats), Detector: s.shards.Stats(), Snapshot: base.LoadCounters[SnapshotStats](&s.snapshotStats)}
 	for _, d := range s.decoders {

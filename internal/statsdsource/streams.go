@@ -15,30 +15,30 @@ import (
 	"github.com/hotparam/hotparam/internal/decode"
 )
 
-// streamReader reads lines from connections. To the shards it is one reader: the
-// goroutines of the connections take turns. One that is at work for the shards, or
-// waits for them, holds up the others; their buffers fill, and the senders wait.
+// streamReader reads lines from connections. To the shards it is one reader: the goroutines of
+// the connections take turns. A goroutine that works for the shards or waits for them delays the
+// others. Then their buffers fill, and the senders wait.
 type streamReader struct {
 	listeners []streamListener
 	stats     *listenerStats
-	most      int // connections
+	most      int // maximum number of connections
 
 	decoding *sync.RWMutex // see listener
 	turn     sync.Mutex    // guards the decoder and the feed
-	waiting  atomic.Int32  // for their turn
+	waiting  atomic.Int32  // goroutines that wait for their turn
 
 	mu       sync.Mutex
 	conns    map[*conn]struct{}
-	draining bool // the end was asked for
+	draining bool // the end was requested
 }
 
 // conn is a connection.
 type conn struct {
 	net.Conn
-	from   netip.Addr // zero: a Unix socket
+	from   netip.Addr // zero for a Unix socket
 	peer   base.Peer
 	opened time.Time
-	heard  atomic.Int64 // when a line came last that was understood, in nanoseconds since the Unix epoch; 0: never
+	heard  atomic.Int64 // time of the last line that was understood, in nanoseconds since the Unix epoch; 0 if none was
 }
 
 func newStreamReader(stats *listenerStats) *streamReader {
@@ -68,7 +68,7 @@ func (r *streamReader) run(ctx context.Context, d *decode.Decoder, out feed) err
 	return errors.Join(errs...)
 }
 
-// tell moves the shards' clock on while nothing arrives.
+// tell advances the shards' clock while nothing arrives.
 func (r *streamReader) tell(ctx context.Context, d *decode.Decoder, out feed) {
 	ticker := time.NewTicker(decode.Tick)
 	defer ticker.Stop()
@@ -82,8 +82,8 @@ func (r *streamReader) tell(ctx context.Context, d *decode.Decoder, out feed) {
 	}
 }
 
-// take calls f when it is its turn to use the decoder and the feed. Packets arrive when their
-// turn comes, as they may have waited for shards that were behind.
+// take calls f when it is its turn to use the decoder and the feed. Packets count as arrived
+// when their turn comes, since they may have waited for shards that were behind.
 func (r *streamReader) take(d *decode.Decoder, out feed, f func(now time.Time)) {
 	r.waiting.Add(1)
 	r.turn.Lock()
@@ -135,7 +135,7 @@ func (r *streamReader) read(c *conn, d *decode.Decoder, out feed) {
 			continue
 		}
 		rest, truncated := f.last()
-		if !errors.Is(err, io.EOF) { // a line that was not sent whole
+		if !errors.Is(err, io.EOF) { // the last line was not sent whole
 			rest, truncated = nil, truncated || len(rest) > 0
 		}
 		if truncated {
@@ -150,7 +150,7 @@ func (r *streamReader) read(c *conn, d *decode.Decoder, out feed) {
 	}
 }
 
-// goesOn extends the deadline of a connection, unless the connection was closed for another.
+// goesOn extends the deadline of a connection, unless it was closed for another one.
 func (r *streamReader) goesOn(c *conn) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -158,7 +158,7 @@ func (r *streamReader) goesOn(c *conn) bool {
 	return is && c.SetReadDeadline(time.Now().Add(drainFor)) == nil
 }
 
-// decode decodes the packets that are complete.
+// decode decodes the complete packets.
 func (r *streamReader) decode(f *framer, s *decode.Stream, d *decode.Decoder, out feed) {
 	packet, ok := f.next()
 	if !ok {

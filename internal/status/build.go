@@ -7,7 +7,7 @@ import (
 	"github.com/hotparam/hotparam/internal/figure"
 )
 
-// Build says which program runs.
+// Build identifies the program.
 type Build struct {
 	Version  string `json:"version"`
 	Revision string `json:"revision,omitempty"`
@@ -15,7 +15,7 @@ type Build struct {
 	Platform string `json:"platform"`
 }
 
-// ReadBuild returns the build of this program. version is what the linker set, or "".
+// ReadBuild returns the build of this program. version is the value set by the linker, or "".
 func ReadBuild(version string) Build {
 	b := Build{Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()
@@ -33,7 +33,7 @@ func ReadBuild(version string) Build {
 	return b
 }
 
-// BuildFigures are of the program.
+// BuildFigures are the metrics of the build.
 var BuildFigures = []figure.Figure[Build]{
 	figure.GaugesBy("build_info", "1; the version is the label.", "version",
 		func(b *Build, emit func(string, float64)) { emit(b.Version, 1) }),

@@ -1,6 +1,6 @@
-// Package status is what a process that goes on shows of itself: health, readiness and metrics
-// over HTTP, profiles, and its signals. The aggregator, the guard and the follower of logs use it.
+// Package status reports the state of a long-running process: health, readiness and metrics over
+// HTTP, profiles, and SIGHUP. The aggregator, the guard and the follower of logs use it.
 //
 //	server.go   health, readiness, metrics · pprof.go profiles · build.go the version
-//	rules.go    the rules file, as all of them follow one · hangups.go SIGHUP
+//	rules.go    the rules file that each of them follows · hangups.go SIGHUP
 package status

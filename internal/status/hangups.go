@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// Hangups are the SIGHUPs that arrive, which by default would end the process. One that
-// arrives while another is acted on is kept; more are the same.
+// Hangups are the SIGHUPs that arrive, which by default would end the process. A SIGHUP that
+// arrives while another is handled is kept; further ones are merged with it.
 type Hangups struct{ arrived chan os.Signal }
 
 // CatchHangups catches SIGHUP from now on, until stop is called.

@@ -10,8 +10,9 @@ import (
 
 const PprofPath = "/debug/pprof/"
 
-// Pprof serves what `go tool pprof` reads. The caller checks who may read it: a profile
-// has no values of parameters, but it shows addresses of the heap and the command line.
+// Pprof returns a handler of the profiles that `go tool pprof` reads. The caller checks who may
+// read them: a profile has no values of parameters, but shows addresses of the heap and the
+// command line.
 func Pprof() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+PprofPath, pprof.Index)
@@ -22,11 +23,11 @@ func Pprof() http.Handler {
 	return mux
 }
 
-// longestProfile bounds how long a client may be served.
+// longestProfile bounds the length of a profile.
 const longestProfile = 5 * time.Minute
 
-// patient lets a handler write for as long as its request asks for, by the parameter seconds:
-// the server's own time-out is that of a scrape.
+// patient lets a handler write for as long as its request asks for with the parameter seconds.
+// The server's own timeout suits scrapes.
 func patient(otherwise time.Duration, handler http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked := otherwise
@@ -41,7 +42,8 @@ func patient(otherwise time.Duration, handler http.HandlerFunc) http.Handler {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
-		// Or pprof would refuse what is longer than the server's time-out.
+		// Without a server in the context, pprof does not refuse profiles longer than its
+		// timeout.
 		handler(w, r.WithContext(context.WithValue(r.Context(), http.ServerContextKey, nil)))
 	})
 }

@@ -11,12 +11,12 @@ import (
 type RulesFile struct {
 	Version           string
 	Rules             int
-	Loaded            time.Time // when these rules were put in force
+	Loaded            time.Time // time at which these rules were put in force
 	Reloads, Rejected int64
-	Problem           string // of the file as it is now; "" if its rules are in force
+	Problem           string // reason why the present file cannot be used; "" if its rules are in force
 }
 
-// Words returns what /-/ready says of the file, or "" if its rules are in force.
+// Words returns what /-/ready reports about the file, or "" if its rules are in force.
 func (f *RulesFile) Words() string {
 	if f.Problem == "" {
 		return ""
@@ -24,7 +24,7 @@ func (f *RulesFile) Words() string {
 	return fmt.Sprintf("; the file cannot be used, rules of version %s stay in force: %s", f.Version, f.Problem)
 }
 
-// RulesFigures are of the rules file.
+// RulesFigures are the metrics of the rules file.
 var RulesFigures = []figure.Figure[RulesFile]{
 	figure.GaugesBy("rules_info", "1; the label is the version of the rules in force.", "version",
 		func(f *RulesFile, emit func(string, float64)) { emit(f.Version, 1) }).

@@ -18,22 +18,23 @@ import (
 	"github.com/hotparam/hotparam/internal/httpserve"
 )
 
-// Config is what a process says of itself.
+// Config configures the server of a process.
 type Config struct {
 	Log   *slog.Logger
 	Build Build
-	// Ready says in a few words how the process is, and whether it does its work.
+	// Ready returns the state of the process in a few words, and whether it does its work.
 	Ready func() (words string, ready bool)
-	// Collect gives the process's metrics, besides those of its server, its build and Go.
+	// Collect adds the metrics of the process, other than those of its server, its build and Go.
 	Collect func(figure.Samples)
 	// Others are further metrics.
 	Others []prometheus.Collector
 }
 
-// healthPath answers as long as the process serves at all.
+// healthPath is served as long as the process serves at all.
 const healthPath = "/-/healthy"
 
-// NewServer returns the server of health, readiness and metrics, to everybody, and its mux.
+// NewServer returns the server of health, readiness and metrics, without access control, and its
+// mux.
 func NewServer(c Config) (*httpserve.Server, *http.ServeMux) {
 	mux := http.NewServeMux()
 	server := httpserve.New(httpserve.Config{Handler: mux, Health: healthPath, Log: c.Log})
@@ -59,7 +60,7 @@ func Registry(c Config, server *httpserve.Server) *prometheus.Registry {
 	return registry
 }
 
-// process is read when it is scraped.
+// process collects the metrics at each scrape.
 type process struct {
 	Config
 	server *httpserve.Server
@@ -75,7 +76,7 @@ func (p *process) Collect(ch chan<- prometheus.Metric) {
 	figure.Collect(ch, BuildFigures, p.Build)
 }
 
-// HTTPFigures are of the server that serves them.
+// HTTPFigures are the metrics of the server that serves them.
 var HTTPFigures = []figure.Figure[httpserve.Stats]{
 	figure.Gauge("http_connections", "Connections to this address that are open.",
 		func(h *httpserve.Stats) float64 { return float64(h.Connections) }),
@@ -92,8 +93,8 @@ var HTTPFigures = []figure.Figure[httpserve.Stats]{
 		Explain("times that there was no file descriptor for a connection; four are reserved for `/-/healthy`"),
 }
 
-// WithAnotherAddress adds to the error of a listener whose address is in use where another one
-// can be named.
+// WithAnotherAddress adds to the error of a listener whose address is in use where to choose
+// another one.
 func WithAnotherAddress(err error, where string) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("%w by another program: choose another address by %s", err, where)
@@ -101,13 +102,13 @@ func WithAnotherAddress(err error, where string) error {
 	return err
 }
 
-// AskHealth asks a process's own server, as any other client does.
+// AskHealth queries the process's own server, like any other client.
 func AskHealth(ctx context.Context, server net.Addr) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+reachable(server)+healthPath, http.NoBody)
 	if err != nil {
 		return err
 	}
-	request.Close = true // a connection that is kept takes a place
+	request.Close = true // a connection kept open would take a place
 	response, err := http.DefaultTransport.RoundTrip(request)
 	if err != nil {
 		return fmt.Errorf("its own health: %w", err)
@@ -119,7 +120,7 @@ func AskHealth(ctx context.Context, server net.Addr) error {
 	return nil
 }
 
-// reachable is the address by which a process reaches its own listener, which may be one on
+// reachable returns the address by which a process reaches its own listener, which may listen on
 // all interfaces.
 func reachable(addr net.Addr) string {
 	tcp, ok := addr.(*net.TCPAddr)
@@ -132,6 +133,6 @@ func reachable(addr net.Addr) string {
 	return fmt.Sprintf("[::1]:%d", tcp.Port)
 }
 
-// StuckAfter is how long what counts may go without having worked anything off, until it is stuck. It reports each
-// second, whether counts arrive or not.
+// StuckAfter is how long the counting goroutines may go without progress before they count as
+// stuck. They report progress each second, whether counts arrive or not.
 const StuckAfter = 10 * time.Second

@@ -18,13 +18,13 @@ import (
 // SignatureHeader is the header with the signature of a request.
 const SignatureHeader = "X-Hotparam-Signature"
 
-// IDHeader is the header with the id of the event, of several that of the last. A request
-// that is made again has the same.
+// IDHeader is the header with the ID of the event, or of the last of several events. A retried
+// request has the same ID.
 const IDHeader = "X-Hotparam-Event"
 
 // Sign returns the value of [SignatureHeader]: "t=1732172445,v1=5257a869…". v1 is the
-// HMAC-SHA256 of t, a point and the body, in hex. The time is in it so that a receiver can
-// refuse a request that somebody recorded.
+// HMAC-SHA256 of t, a dot and the body, in hexadecimal. The signature includes the time so that
+// a receiver can refuse requests that were recorded and replayed.
 func Sign(secret string, at time.Time, body []byte) string {
 	t := strconv.FormatInt(at.Unix(), 10)
 	mac := hmac.New(sha256.New, []byte(secret))
@@ -33,10 +33,10 @@ func Sign(secret string, at time.Time, body []byte) string {
 	return "t=" + t + ",v1=" + hex.EncodeToString(mac.Sum(nil))
 }
 
-// perMessage is how many events a message for people has.
+// perMessage is the largest number of events in a message for people.
 const perMessage = 20
 
-// jsonBody is the event as `hotparam watch --json` prints it.
+// jsonBody returns the event as `hotparam watch --json` prints it.
 func jsonBody(e *live.Event) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -47,7 +47,7 @@ func jsonBody(e *live.Event) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// slackBody is a message with one line for each event.
+// slackBody returns a message with one line for each event.
 func slackBody(events []live.Event) ([]byte, error) {
 	var b strings.Builder
 	for i := range events {
@@ -69,8 +69,8 @@ func slackBody(events []live.Event) ([]byte, error) {
 	return json.Marshal(map[string]string{"text": b.String()})
 }
 
-// plain returns others' text without what Slack takes for markup: a value must not make a
-// link or call people.
+// plain returns foreign text without characters that are markup in Slack, so that a value cannot
+// make a link or notify people.
 func plain(text string) string {
 	text = strings.Map(func(r rune) rune {
 		switch {

@@ -16,22 +16,22 @@ import (
 // Config configures a [Sender]. Namespace, URL, Secret and Publishes are required.
 type Config struct {
 	Namespace string
-	// URL returns where to post. It is called for each request, so that it can change. Its
-	// error must not show it.
+	// URL returns the URL to post to. It is called for each request, so that the URL can change.
+	// Its error must not reveal the URL.
 	URL func() (string, error)
 	// Secret returns the key of the signature, or empty for none. It is called for each
 	// request.
 	Secret func() (string, error)
-	// Slack makes messages for people, of up to 20 events.
+	// Slack selects messages for people, of up to 20 events each.
 	Slack bool
-	// Publishes reports whether this process publishes hot keys now: a standby does not send.
+	// Publishes reports whether this process publishes hot keys now. A standby sends nothing.
 	Publishes func() bool
 	// UserAgent is sent with each request. Default "hotparam".
 	UserAgent string
 	// Logger receives a line when requests fail and when they succeed again.
 	Logger *slog.Logger
 
-	// What tests shorten. Zero means the default of each.
+	// For tests. Zero means the default of each.
 	lease, timeout, patience, maxAge, least, longest, every time.Duration
 	queue                                                   int
 	transport                                               *http.Transport
@@ -58,7 +58,7 @@ func (c Config) withDefaults() Config {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	if c.transport == nil { // connections of our own, which end with the sender
+	if c.transport == nil { // its own connections, which close with the sender
 		c.transport = http.DefaultTransport.(*http.Transport).Clone()
 	}
 	return c
@@ -74,18 +74,18 @@ func (c Config) validate(client redis.UniversalClient) error {
 	return nil
 }
 
-// Stats are a sender's state, and its counters since it was made.
+// Stats are the state of a sender, and its counters since it was created.
 type Stats struct {
-	// Sending reports whether this process sends. Of all aggregators of a namespace one does.
+	// Sending reports whether this process sends. One aggregator of each namespace does.
 	Sending bool
 	Queued  int    // events that wait
-	Posted  uint64 // events that were taken by the receiver
-	Retries uint64 // requests that failed and were made again
-	// Events that were not posted, by reason.
-	QueueFull uint64 // the receiver took them too slowly
-	Refused   uint64 // the receiver refused them for good: an answer of 3xx or 4xx
-	GaveUp    uint64 // the receiver did not take them for a quarter of an hour
-	TooOld    uint64 // they happened more than an hour ago, as when nobody could send
+	Posted  uint64 // events accepted by the receiver
+	Retries uint64 // failed requests that were retried
+	// Events that were not posted, by reason:
+	QueueFull uint64 // the receiver accepted them too slowly
+	Refused   uint64 // the receiver refused them permanently, with a status of 3xx or 4xx
+	GaveUp    uint64 // the receiver did not accept them for a quarter of an hour
+	TooOld    uint64 // they happened more than an hour ago, for example while no aggregator could send
 	// Missed counts changes that Redis removed before they were read.
 	Missed uint64
 }
@@ -97,7 +97,7 @@ type counters struct {
 	old, missed                          atomic.Uint64
 }
 
-// Stats returns the state and the counters. It may be called at any time.
+// Stats returns the state and the counters. It is safe for concurrent use.
 func (s *Sender) Stats() Stats {
 	c := &s.count
 	return Stats{

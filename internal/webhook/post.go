@@ -17,13 +17,13 @@ import (
 	"github.com/hotparam/hotparam/internal/loglimit"
 )
 
-// dropLines is how often drops are logged.
+// dropLines limits the log lines about dropped events.
 var dropLines = loglimit.Rate{Burst: 4, Every: 15 * time.Second}
 
-// maxRetryAfter bounds how long the receiver can put us off.
+// maxRetryAfter bounds the delay that the receiver can ask for.
 const maxRetryAfter = 5 * time.Minute
 
-// post posts what is in the queue until ctx ends.
+// post posts the events in the queue until ctx ends.
 func (t *tenure) post(ctx context.Context) {
 	for {
 		events := t.first()
@@ -51,8 +51,8 @@ func (t *tenure) post(ctx context.Context) {
 	}
 }
 
-// deliver posts events as one request until the receiver takes them or they are given up. It
-// returns false if ctx ended before.
+// deliver posts events as one request until the receiver accepts them or they are given up. It
+// returns false if ctx ends first.
 func (t *tenure) deliver(ctx context.Context, events []live.Event) bool {
 	began := time.Now()
 	for failures := 0; ; failures++ {
@@ -87,11 +87,11 @@ func (t *tenure) deliver(ctx context.Context, events []live.Event) bool {
 	}
 }
 
-// errRefused means that the receiver will never take a request.
+// errRefused means that the receiver will never accept a request.
 var errRefused = errors.New("refused")
 
-// request makes one request. wait is how long the receiver asks to wait, after a failure. No
-// error shows the URL, which may be a secret.
+// request makes one request. If it fails, wait is how long the receiver asks to wait. Errors do
+// not reveal the URL, which may be secret.
 func (t *tenure) request(ctx context.Context, events []live.Event) (wait time.Duration, err error) {
 	var body []byte
 	if t.cfg.Slack {
@@ -128,18 +128,18 @@ func (t *tenure) request(ctx context.Context, events []live.Event) (wait time.Du
 		return 0, err
 	}
 	defer answer.Body.Close()
-	_, _ = io.CopyN(io.Discard, answer.Body, 64<<10) // so that the connection can be used again
+	_, _ = io.CopyN(io.Discard, answer.Body, 64<<10) // so that the connection can be reused
 	return judge(answer)
 }
 
-// temporary are answers after which a request is made again: somebody may be about to mend
+// temporary are the statuses after which a request is retried, since someone may be about to fix
 // the receiver, its address or its key.
 var temporary = []int{
 	http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusRequestTimeout,
 	http.StatusConflict, http.StatusLocked, http.StatusTooEarly, http.StatusTooManyRequests,
 }
 
-// judge returns nil if the receiver took the events, and otherwise the error and how long it
+// judge returns nil if the receiver accepted the events, and otherwise the error and how long it
 // asks to wait.
 func judge(answer *http.Response) (wait time.Duration, err error) {
 	switch code := answer.StatusCode; {
@@ -154,7 +154,7 @@ func judge(answer *http.Response) (wait time.Duration, err error) {
 	}
 }
 
-// retryAfter reads the header of that name: seconds, or a date.
+// retryAfter parses a Retry-After header, which is a number of seconds or a date.
 func retryAfter(header string, now time.Time) time.Duration {
 	var wait time.Duration
 	if seconds, err := strconv.ParseUint(header, 10, 31); err == nil {

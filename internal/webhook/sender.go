@@ -16,23 +16,23 @@ import (
 )
 
 // Sender posts the events of a namespace. Each aggregator has one, and exactly one of them
-// sends: of those that publish hot keys, the one that holds the right to send in Redis. So it
-// is the same whether there is one owner, with a standby or without, or one for each
-// partition of Kafka; that the holder of a certain owner sends would leave nobody to send
-// while that partition moves.
+// sends: among those that publish hot keys, the one that holds the right to send in Redis. So it
+// does not matter whether there is one owner, with or without a standby, or one for each
+// partition of Kafka. Tying the right to the holder of a certain partition was rejected: no one
+// would send while that partition moves.
 //
-// The right has an end on Redis's clock, and with it stands the position up to which events
-// were sent. So another sender goes on where the last one stopped. What was posted in the
-// instant in which a sender dies may be posted again, with the same id.
+// The right expires on Redis's clock, and is stored with the position up to which events were
+// sent. So the next sender continues where the last one stopped. Events posted at the moment
+// when a sender dies may be posted again, with the same ID.
 type Sender struct {
 	cfg    Config
 	client redis.UniversalClient
 	http   *http.Client
-	name   string // of this sender, among all
-	key    string // in Redis
+	name   string // unique name of this sender
+	key    string // the right to send in Redis
 
-	lines loglimit.Outage // of Redis
-	posts loglimit.Outage // of the receiver
+	lines loglimit.Outage // outages of Redis
+	posts loglimit.Outage // outages of the receiver
 	drops loglimit.Limit
 	count counters
 }
@@ -42,8 +42,8 @@ var holdLua string
 
 var holdScript = redis.NewScript(holdLua)
 
-// New returns a sender. It starts nothing and makes no call; the caller closes the client,
-// once Run has returned.
+// New returns a sender. It starts nothing and makes no call. The caller closes the client once
+// Run has returned.
 func New(client redis.UniversalClient, cfg Config) (*Sender, error) {
 	if err := cfg.validate(client); err != nil {
 		return nil, err
@@ -54,14 +54,14 @@ func New(client redis.UniversalClient, cfg Config) (*Sender, error) {
 		http: &http.Client{
 			Transport: cfg.transport,
 			Timeout:   cfg.timeout,
-			// An event is for the URL that was configured, and its signature too.
+			// An event and its signature are only for the configured URL.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}, nil
 }
 
-// Run sends until ctx ends, and returns nil. Failures are retried, counted, and logged once
-// an outage.
+// Run sends until ctx ends, and returns nil. Failures are retried and counted, and logged once
+// per outage.
 func (s *Sender) Run(ctx context.Context) error {
 	defer s.http.CloseIdleConnections()
 	timer := time.NewTimer(0)
@@ -83,9 +83,9 @@ func (s *Sender) Run(ctx context.Context) error {
 	}
 }
 
-// hold takes or keeps the right to send and raises the position, unless it is empty. done
-// gives the right back. It returns the position in force, or an empty one if another sender
-// has the right.
+// hold acquires or extends the right to send and raises the position, unless position is empty.
+// If done is set, it releases the right instead. It returns the position in force, or "" if
+// another sender holds the right.
 func (s *Sender) hold(ctx context.Context, position string, done bool) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.lease/4)
 	defer cancel()
@@ -103,7 +103,7 @@ func (s *Sender) hold(ctx context.Context, position string, done bool) (string, 
 	return answer[1], nil
 }
 
-// outageLines is how often an outage is logged.
+// outageLines is the least time between log lines about outages of one kind.
 const outageLines = 15 * time.Second
 
 func (s *Sender) logRedis(ctx context.Context, err error) {

@@ -8,21 +8,21 @@ import (
 	"github.com/hotparam/hotparam/internal/live"
 )
 
-// tenure is the time in which this process has the right to send.
+// tenure is a period in which this process has the right to send.
 type tenure struct {
 	*Sender
 	end context.CancelFunc
 
 	mu       sync.Mutex
-	queue    []live.Event // that wait
-	position string       // the last event that was posted or dropped
+	queue    []live.Event // events that wait
+	position string       // last event that was posted or dropped
 	wake     chan struct{}
 }
 
-// send posts what happened after the position for as long as this process has the right to.
+// send posts the events after the position while this process has the right to.
 func (s *Sender) send(ctx context.Context, position string) {
 	follower, err := live.NewFollower(s.client, live.Config{Namespace: s.cfg.Namespace, Every: s.cfg.every, Logger: s.cfg.Logger}, position)
-	if err != nil { // the script returns positions only
+	if err != nil { // the script returns valid positions only
 		s.cfg.Logger.Error("the webhook cannot send", "err", err)
 		return
 	}
@@ -38,15 +38,16 @@ func (s *Sender) send(ctx context.Context, position string) {
 	work.Wait()
 	s.count.sending.Store(false)
 	s.count.queued.Store(0)
-	// Another may begin at once. An end of ctx must not keep us from saying so.
+	// Release the right, so that another sender can begin at once, even if ctx has ended.
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.lease/4)
 	defer cancel()
 	_, err = s.hold(last, t.at(), true)
 	s.logRedis(ctx, err)
 }
 
-// keep extends the right until ctx ends. It ends the tenure if another has the right, if Redis
-// did not answer for so long that another may have, or if this process publishes no more.
+// keep extends the right until ctx ends. It ends the tenure if another sender has the right, if
+// Redis has not answered for so long that another may have it, or if this process no longer
+// publishes.
 func (t *tenure) keep(ctx context.Context) {
 	defer t.end()
 	ticker := time.NewTicker(t.cfg.lease / 4)
@@ -72,7 +73,7 @@ func (t *tenure) keep(ctx context.Context) {
 	}
 }
 
-// add puts events into the queue, and drops the oldest of more than it holds.
+// add adds events to the queue. If the queue is full, it drops the oldest.
 func (t *tenure) add(u live.Update) error {
 	t.count.missed.Add(u.Missed)
 	t.mu.Lock()
@@ -92,7 +93,7 @@ func (t *tenure) add(u live.Update) error {
 	return nil
 }
 
-// first returns the next events for one request, which stay in the queue.
+// first returns the next events for one request. They stay in the queue.
 func (t *tenure) first() []live.Event {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -103,7 +104,7 @@ func (t *tenure) first() []live.Event {
 	return append([]live.Event(nil), t.queue[:min(n, len(t.queue))]...)
 }
 
-// done removes events up to this one from the queue.
+// done removes the events up to last from the queue.
 func (t *tenure) done(last *live.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -115,7 +116,7 @@ func (t *tenure) done(last *live.Event) {
 	if len(t.queue) == 0 {
 		t.queue = nil
 	}
-	if n > 0 { // otherwise they were dropped, and the position is beyond
+	if n > 0 { // otherwise they were dropped, and the position is beyond last
 		t.position = last.ID
 	}
 	t.count.queued.Store(int64(len(t.queue)))

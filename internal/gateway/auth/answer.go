@@ -59,8 +59,8 @@ func refuse(w http.ResponseWriter, s Scheme, a *rules.Answer) {
 	_, _ = w.Write(a.Body) // the gateway may have closed the connection
 }
 
-// repeated returns the response to a request with a header of the scheme that is given more than
-// once: one of them may be the client's, and no order says which.
+// repeated returns the response to a request that repeats a header of the scheme. One of the
+// values may be the client's, and their order does not show which.
 func repeated(header string) *rules.Answer {
 	return &rules.Answer{
 		Status: http.StatusBadRequest,

@@ -7,7 +7,7 @@
 //	   ▲                                                      │
 //	   └───────────────── answer.go response ◄────────────────┘
 //
-// An endpoint (door.go) is a path with one scheme of headers. It never detects the scheme by the headers
-// that are present: gateways forward the headers of clients, so a client could choose the request
-// that is decided.
+// An endpoint (door.go) is a path with one scheme of headers. The scheme is never detected from
+// the headers that are present: gateways forward the headers of clients, so a client could
+// choose the request that is decided.
 package auth

@@ -36,8 +36,8 @@ func DefaultEndpoints() (all []Endpoint) {
 // Door answers the subrequests of gateways.
 type Door struct {
 	gateway.HTTPDoor
-	exact    map[string]Scheme // by path
-	prefixes []Endpoint        // with scheme Envoy; Path has no trailing "/"
+	exact    map[string]Scheme // schemes by path
+	prefixes []Endpoint        // endpoints with scheme Envoy; Path has no trailing "/"
 }
 
 // New returns a door with these endpoints, or with the [DefaultEndpoints] if there are none. Their

@@ -62,7 +62,7 @@ func (s Scheme) success() int {
 // client's own credentials.
 const tokenHeader = "X-Hotparam-Token"
 
-// The headers of schemes, as net/http writes their names.
+// Headers of the schemes, in net/http's spelling.
 const (
 	forwardedMethod = "X-Forwarded-Method"
 	forwardedURI    = "X-Forwarded-Uri"
@@ -132,7 +132,7 @@ func (h *headers) take(name string, needed bool) string {
 }
 
 // takeLastHop removes and returns the last address of X-Forwarded-For, which the gateway added.
-// The rest of the header is what the gateway received.
+// The rest of the header is the one that the gateway received.
 func (h *headers) takeLastHop() string {
 	lines := h.Header[forwardedFor]
 	if len(lines) == 0 {

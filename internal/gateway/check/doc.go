@@ -1,4 +1,4 @@
-// Package check implements the door for programs in any language. They check over HTTP, in JSON,
+// Package check implements the door for programs in any language. They ask over HTTP, in JSON,
 // whether a request may pass.
 //
 // Files, in the order in which a request passes them:

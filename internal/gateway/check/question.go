@@ -166,7 +166,7 @@ func (d *done) cost() middleware.Cost {
 // fields are the names of all fields of bodies.
 var fields = []string{"method", "uri", "headers", "addr", "resource", "params", "source", "name", "value", "context", "caller", "hold", "checks", "ticket", "bytes", "ms", "units"}
 
-// withNearest adds to the error of an unknown field the name that was probably meant.
+// withNearest adds the most similar field name to the error of an unknown field.
 func withNearest(err error) error {
 	if _, name, ok := strings.Cut(err.Error(), "json: unknown field "); ok {
 		if nearest := base.NearestWord(strings.ToLower(strings.Trim(name, `"`)), fields); nearest != "" {

@@ -21,7 +21,7 @@ const Patience = 20 * time.Second
 
 // Fixture has the dependencies of a door in a test. Only the test's goroutine may use it.
 type Fixture struct {
-	Guard   *Guard // nil if the fixture is that of a given decider
+	Guard   *Guard // nil for the fixture of a given decider
 	Decider *gateway.Decider
 	Tickets *gateway.Tickets
 	Logger  *slog.Logger // writes to Log
@@ -30,7 +30,7 @@ type Fixture struct {
 	Stop    func() // ends the door's Serve, as the end of the test does
 
 	tb   testing.TB
-	door gateway.Door // that was served last
+	door gateway.Door // door that was served last
 }
 
 // New returns the fixture of a decider that has these rules (see [Open]), and c.
@@ -95,14 +95,14 @@ func (f *Fixture) Figures() (none gateway.Figures) {
 	return f.door.Figures()
 }
 
-// Faults returns how many calls the door did not use as they came, for the reason.
+// Faults returns how many calls the door did not use as sent, for this reason.
 func (f *Fixture) Faults(r gateway.Reason) int64 { return f.Figures().Faults[r] }
 
-// Closed returns how many connections the door closed for the reason.
+// Closed returns how many connections the door closed for this reason.
 func (f *Fixture) Closed(r gateway.Reason) int64 { return f.Figures().Closed[r] }
 
-// Listen listens on a TCP address. One that was free a moment ago may be the own end of somebody's
-// connection for a while.
+// Listen listens on a TCP address. It retries while the address is in use: a free port may be
+// the local end of another process's connection for a while.
 func Listen(tb testing.TB, addr string) net.Listener {
 	tb.Helper()
 	for end := time.Now().Add(Patience); ; time.Sleep(10 * time.Millisecond) {
@@ -116,5 +116,5 @@ func Listen(tb testing.TB, addr string) net.Listener {
 	}
 }
 
-// Rules returns rules, which are written as {…}, as the lines of a file.
+// Rules returns rules, each written as {…}, as lines of a file.
 func Rules(rules ...string) string { return "  - " + strings.Join(rules, "\n  - ") + "\n" }

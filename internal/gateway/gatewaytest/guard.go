@@ -16,7 +16,7 @@ import (
 	"github.com/hotparam/hotparam/internal/gateway"
 )
 
-// Guard is a Hotparam of a file, with the counts that it has sent.
+// Guard is a Hotparam with the counts that it has sent.
 type Guard struct {
 	*hotparam.Hotparam
 	conn  net.PacketConn
@@ -25,8 +25,8 @@ type Guard struct {
 	keys  map[string]int64
 }
 
-// Open opens a Hotparam with these rules, as a file has them below "rules:" (see [Rules]), until
-// the test ends. It has no Redis, so no key becomes hot over all instances.
+// Open opens a Hotparam with these rules, written as in a file below "rules:" (see [Rules]),
+// until the test ends. It has no Redis, so no key becomes hot over all instances.
 func Open(tb testing.TB, rules string, opts ...hotparam.Option) *Guard {
 	tb.Helper()
 	conn, err := new(net.ListenConfig).ListenPacket(tb.Context(), "udp", "127.0.0.1:0")
@@ -48,7 +48,7 @@ func Open(tb testing.TB, rules string, opts ...hotparam.Option) *Guard {
 	return g
 }
 
-// Decider returns a decider of the Hotparam, with what c says beside it.
+// Decider returns a decider of the Hotparam, with the other fields of c.
 func (g *Guard) Decider(tb testing.TB, c gateway.Config) *gateway.Decider {
 	tb.Helper()
 	c.Hotparam = g.Hotparam

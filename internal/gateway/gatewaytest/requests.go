@@ -9,24 +9,24 @@ import (
 type Request struct {
 	Name   string
 	Method string
-	Target string      // as it stands in the request's first line
-	Header http.Header // the client's own; may be nil
-	Addr   string      // the client's, without a port
-	// Cleaned is the target as an application sees it that cleans paths; empty: Target.
+	Target string      // as in the request's first line
+	Header http.Header // headers of the client; may be nil
+	Addr   string      // address of the client, without a port
+	// Cleaned is the target as seen by an application that cleans paths. Empty means Target.
 	Cleaned string
-	// Understood is the target in a form that net/http understands, where it answers 400 to
-	// Cleaned; other applications may be less strict.
+	// Understood is the target in a form that net/http accepts, if it answers 400 to Cleaned.
+	// Other applications may be less strict.
 	Understood string
-	// NoMux is set where a ServeMux does not pass the request on, or where its route has
-	// another method than the request: a ServeMux serves HEAD by the pattern of GET, which
-	// is then the method in the key.
+	// NoMux is set if a ServeMux does not pass the request on, or if its route has another
+	// method than the request. A ServeMux serves HEAD by the pattern of GET, and the key then
+	// has that method.
 	NoMux bool
 }
 
 const longText = 8 << 10
 
-// Requests returns the requests of the suite. Each is sent twice: the second one meets the
-// limits that the first one has used up.
+// Requests returns the requests of the suite. Each is sent twice, so that the second one meets
+// the limits that the first has used up.
 func Requests() []Request {
 	all := []Request{
 		{Name: "plain", Target: "/search?q=phone"},
@@ -116,10 +116,10 @@ func Requests() []Request {
 	return all
 }
 
-// routes are those of a program that has a ServeMux.
+// routes are the routes of a program with a ServeMux.
 var routes = []string{"GET /search", "GET /list", "GET /u/{id}", "GET /files/{rest...}", "GET /tenant", "GET /address", "POST /orders", "/{any...}"}
 
-// rules are those of the suite. Those with hot count keys, the others decide.
+// rules are the rules of the suite. Rules with hot count keys; the others decide.
 const rules = `
   - {id: count-q, match: {route: "GET /search"}, by: [q], hot: 1000000/s}
   - {id: count-all, match: {route: "GET /list"}, by: all, hot: 1000000/s}

@@ -27,19 +27,19 @@ import (
 
 // Answer is the response that a client receives through the door's gateway.
 type Answer struct {
-	Status int // 0: the request passes
+	Status int // 0 if the request passes
 	Header http.Header
 	Body   string
 }
 
 // Door is a door under test.
 type Door struct {
-	// Ask asks the door about a request as its gateway does, or has its gateway ask.
+	// Ask returns the door's answer to a request, asked as its gateway does, or by its gateway.
 	Ask func(tb testing.TB, r *Request) Answer
-	// Without names requests that the gateway does not pass on as they are.
+	// Without names requests that the gateway does not pass on unchanged.
 	Without []string
-	// Refused is the status of every refusal, if the gateway has only one; 0: that of the
-	// decision.
+	// Refused is the status of every refusal, if the gateway has only one. Zero means the status
+	// of the decision.
 	Refused int
 	// NoHeaders is set if a request that passes has no headers of the limit.
 	NoHeaders bool
@@ -47,15 +47,15 @@ type Door struct {
 	Cleans bool
 }
 
-// reference is what the door is compared with.
+// reference is an application with the Go middleware that the door is compared with.
 type reference struct {
 	name   string
-	raw    bool // paths are seen as they come
+	raw    bool // paths are not cleaned
 	hasMux bool // the application has a ServeMux, whose patterns are the routes
 }
 
-// Run runs the suite on the doors that open returns: with raw and with cleaned paths, and
-// beside an application whose router says which route a request has.
+// Run runs the suite on the doors that open returns: with raw paths, with cleaned paths, and
+// compared with an application whose router decides the route of a request.
 func Run(t *testing.T, open func(tb testing.TB, d *gateway.Decider) Door) {
 	for _, ref := range []reference{{name: "raw", raw: true}, {name: "clean"}, {name: "mux", hasMux: true}} {
 		t.Run(ref.name, func(t *testing.T) { ref.run(t, open) })
@@ -114,7 +114,7 @@ func (ref *reference) application() http.Handler {
 	return mux
 }
 
-// serve has net/http parse a request and the Go middleware decide on it.
+// serve makes net/http parse a request and the Go middleware decide on it.
 func serve(t *testing.T, handler http.Handler, r *Request, target string) (a Answer) {
 	t.Helper()
 	text := fmt.Sprintf("%s %s HTTP/1.1\r\nHost: shop.example\r\n", r.Method, target)
@@ -140,7 +140,7 @@ func serve(t *testing.T, handler http.Handler, r *Request, target string) (a Ans
 	return a
 }
 
-// seconds are times in answers, which may differ by one.
+// seconds matches the times in answers, which may differ by one second.
 var seconds = regexp.MustCompile(`retry in \d+ s|;t=\d+`)
 
 // describe returns the parts of an answer that are compared, as text.

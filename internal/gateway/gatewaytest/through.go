@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// AskThrough sends a request, as it stands, to the gateway at addr, and returns what the client
-// gets. An application behind the gateway sets the header X-App: its answers have the status 0.
+// AskThrough sends a request unchanged to the gateway at addr, and returns the client's
+// response. An application behind the gateway sets the header X-App; its responses get the
+// status 0.
 func AskThrough(t testing.TB, addr string, r *Request) Answer {
 	t.Helper()
 	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", addr)

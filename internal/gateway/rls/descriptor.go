@@ -15,8 +15,8 @@ import (
 // clients.
 const (
 	maxDescriptors = 32
-	maxEntries     = 64   // of one descriptor
-	maxHits        = 1000 // of one descriptor
+	maxEntries     = 64   // entries of one descriptor
+	maxHits        = 1000 // hits of one descriptor
 )
 
 // Domain is the domain whose descriptors describe requests.

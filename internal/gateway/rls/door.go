@@ -39,7 +39,7 @@ type Door struct {
 	gateway.DoorConfig
 	*gateway.Tally
 	conns  *connlimit.Limiter
-	calls  atomic.Int64               // in flight
+	calls  atomic.Int64               // calls in flight
 	others [otherMethods]atomic.Int64 // health and reflection calls in flight
 
 	maxCalls    int64         // in-flight calls

@@ -14,23 +14,23 @@ import (
 )
 
 // doorCertificates holds the files of a door's TLS: its certificate and key, and the certificate
-// authorities of its clients. It reads them again when one has changed, so that they can be renewed
-// without a restart; connections that are open keep the old ones. While the files cannot be used,
-// for example because a new certificate's key is not written yet, the last good ones stay in force.
-// It is safe for concurrent use.
+// authorities of its clients. It reads them again when one has changed, so that they can be
+// renewed without a restart. Open connections keep the old ones. While the files cannot be used,
+// for example because a new certificate's key is not written yet, the last good ones stay in
+// force. It is safe for concurrent use.
 type doorCertificates struct {
-	name string // of the door
+	name string // name of the door
 	door config.Door
 	log  *slog.Logger
 
 	mu      sync.Mutex // guards the rest
-	looked  time.Time  // when the files were last compared
+	looked  time.Time  // time of the last comparison of the files
 	files   []os.FileInfo
 	inForce *tls.Config
 	failing loglimit.Outage
 }
 
-// lookAgain is the time for which a changed file may go unnoticed.
+// lookAgain is how long a changed file may go unnoticed.
 const lookAgain = time.Second
 
 // newDoorTLS returns the TLS of a door, or nil if it has no certificate.

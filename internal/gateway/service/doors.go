@@ -25,7 +25,7 @@ type door struct {
 	tickets  *gateway.Tickets
 }
 
-// makeDoors makes the doors that have an address, without opening them.
+// makeDoors creates the doors that have an address, without opening them.
 func makeDoors(c *Config, decider *gateway.Decider) (doors []*door, err error) {
 	var errs []error
 	for name, d := range c.Guard.Doors() {
@@ -93,11 +93,11 @@ func (d *door) open(ctx context.Context) (err error) {
 	})
 }
 
-// socketMode lets every user of the machine connect, since gateways run under users of their own.
-// The rights of the socket's directory restrict who can.
+// socketMode lets every user of the machine connect, since gateways run as users of their own.
+// The permissions of the socket's directory restrict who can.
 const socketMode = 0o666
 
-// close closes a listener that was opened, and may have been served.
+// close closes the listener, if it was opened. The door may have been served.
 func (d *door) close() {
 	if d.listener != nil {
 		_ = d.listener.Close()

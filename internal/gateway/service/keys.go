@@ -18,7 +18,7 @@ type key struct {
 	token string
 }
 
-// ReadKeys reads the files that section guard names.
+// ReadKeys reads the files named in section guard.
 func ReadKeys(g *config.Guard, log *slog.Logger) (Keys, error) {
 	keys := make(Keys)
 	var errs []error

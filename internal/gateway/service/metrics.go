@@ -6,7 +6,7 @@ import (
 	"github.com/hotparam/hotparam/internal/figure"
 )
 
-// Collect gives the metrics of the doors.
+// Collect adds the metrics of the doors to to.
 func (s *Service) Collect(to figure.Samples) {
 	figure.Collect(to, DoorFigures, s.Figures())
 	figure.Collect(to, FileFigures, s.config.Changed())

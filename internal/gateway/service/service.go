@@ -18,10 +18,11 @@ import (
 
 // Config configures a [Service]. All fields are required.
 type Config struct {
-	Hotparam *hotparam.Hotparam // which the caller closes after the service
+	Hotparam *hotparam.Hotparam // the caller closes it after the service
 	Guard    config.Guard
 	Keys     Keys
-	// LimitsAlone reports that no key becomes hot, since the file has no source of counts.
+	// LimitsAlone reports whether no key can become hot because the file has no source of
+	// counts.
 	LimitsAlone bool
 	// Changed returns the fields of section guard whose values in the file differ from Guard.
 	Changed func() []string
@@ -47,7 +48,7 @@ func (e *ListenError) Error() string { return fmt.Sprintf("door %s: %v", e.Door,
 // Unwrap returns the error of the listener.
 func (e *ListenError) Unwrap() error { return e.Err }
 
-// Open makes the doors and opens their listeners.
+// Open creates the doors and opens their listeners.
 func Open(ctx context.Context, c Config) (*Service, error) {
 	s := &Service{config: c}
 	decider, err := gateway.New(gateway.Config{
@@ -71,7 +72,7 @@ func Open(ctx context.Context, c Config) (*Service, error) {
 	return s, nil
 }
 
-// Close closes what Open opened and Run has not closed.
+// Close closes everything that Open opened and Run has not closed.
 func (s *Service) Close() {
 	for _, d := range s.doors {
 		d.close()
@@ -85,15 +86,15 @@ func (s *Service) Listening(f func(name string, address net.Addr)) {
 	}
 }
 
-// RunConfig is what a [Service] needs while it runs. All fields are required.
+// RunConfig configures [Service.Run]. All fields are required.
 type RunConfig struct {
 	Status  func(ctx context.Context) error                // serves health, readiness and metrics until ctx ends
 	Alive   func(ctx context.Context) error                // returns an error if they are not served
 	Hangups func(ctx context.Context, reload func()) error // calls reload for each SIGHUP until ctx ends
 }
 
-// Run serves until ctx ends or a door fails. Then the doors drain, each within a bounded time, and
-// everything they need ends after them.
+// Run serves until ctx ends or a door fails. Then the doors drain, each within a bounded time,
+// and their helpers end after them.
 func (s *Service) Run(ctx context.Context, with RunConfig) error {
 	rest, endRest := context.WithCancel(context.WithoutCancel(ctx))
 	defer endRest()
@@ -126,7 +127,7 @@ func (s *Service) Run(ctx context.Context, with RunConfig) error {
 	err := doors.Wait()
 	s.config.Log.Info("guard has drained")
 	endRest()
-	_ = helpers.Wait() // they return nil
+	_ = helpers.Wait() // they always return nil
 	return err
 }
 
@@ -149,7 +150,7 @@ func (s *Service) report(ctx context.Context, alive func(context.Context) error)
 	s.systemd.Stopping()
 }
 
-// Ready returns the guard's state in one line, and whether it takes calls.
+// Ready returns the guard's state in one line, and whether it accepts calls.
 func (s *Service) Ready() (words string, ready bool) {
 	if s.draining.Load() {
 		return "not ready: draining", false

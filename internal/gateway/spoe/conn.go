@@ -167,9 +167,9 @@ func appendEmptyAck(b []byte, f *frame) []byte {
 	return b
 }
 
-// write queues a copy of b. If no other goroutine is writing, it writes the queue, including what
-// other goroutines add meanwhile; otherwise it returns. It blocks while the queue is full because
-// the peer does not read.
+// write queues a copy of b. If no other goroutine is writing, it writes the queue, including the
+// frames that other goroutines add in the meantime; otherwise it returns. It blocks while the
+// queue is full because the peer does not read.
 func (c *conn) write(b []byte) error {
 	const most = 256 << 10 // bytes pending
 	c.mu.Lock()
@@ -235,7 +235,7 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// reasonOf returns the reason for the end of a connection, as metrics name it.
+// reasonOf returns the name of a status in metrics.
 func reasonOf(s status) gateway.Reason {
 	switch s {
 	case statusTooBig:

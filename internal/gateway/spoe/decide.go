@@ -46,7 +46,7 @@ func (d *Door) answer(ctx context.Context, b []byte, f *frame, frameSize int) ([
 	return a.buf, nil
 }
 
-// check decides on a request. A request that is not described passes without variables.
+// check decides on a request. A request without a method or a URI passes without variables.
 func (d *Door) check(ctx context.Context, a *actions, args []arg) {
 	var c check
 	if !c.parse(args) {
@@ -71,8 +71,9 @@ func (d *Door) check(ctx context.Context, a *actions, args []arg) {
 	}
 }
 
-// hold keeps the ticket until a done message reports the end of the request. If none will come,
-// it ends the ticket at once, without cost. It returns false if there is no place for the ticket.
+// hold keeps the ticket until a done message reports the end of the request. If there will be
+// none, it ends the ticket at once, without cost. It returns false if there is no place for the
+// ticket.
 func (d *Door) hold(a *actions, c *check, ticket *middleware.Ticket, began time.Time) bool {
 	if ticket == nil {
 		return true

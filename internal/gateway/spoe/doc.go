@@ -16,11 +16,12 @@
 //	door.go     the listener and its limits
 //
 // The door needs little of the protocol: a handshake and one kind of frame each way. It does not
-// announce support for fragments, and refuses them. Libraries were weighed, and none is used.
-// github.com/criteo/haproxy-spoe-go is archived and names github.com/negasus/haproxy-spoe-go as its
-// successor, which is no longer maintained either: its fork needs a replace directive, which a module
-// that others require cannot have. github.com/DropMorePackets/haproxy-go reads a connection without
-// a deadline, starts workers for each that do not end with it, drops the in-flight requests at the
-// end, and panics at a second handshake. So the bounds, which are most of this package, would have to
-// be written around it all the same.
+// announce support for fragments, and refuses them. Libraries were considered, and none is used.
+// github.com/criteo/haproxy-spoe-go is archived and names github.com/negasus/haproxy-spoe-go as
+// its successor, which is no longer maintained either. The fork of that needs a replace
+// directive, which a module that others require cannot have.
+// github.com/DropMorePackets/haproxy-go reads a connection without a deadline, starts workers
+// for each that do not end with it, drops the in-flight requests at the end, and panics at a
+// second handshake. So the bounds, which are most of this package, would have to be written
+// around it anyway.
 package spoe

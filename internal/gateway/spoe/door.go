@@ -24,7 +24,7 @@ const (
 	// tune.bufsize. HAProxy can choose a smaller one in the handshake.
 	defaultMaxFrame = 64 << 10
 
-	maxTimeout       = 10 * time.Second // of a timeout in a message
+	maxTimeout       = 10 * time.Second // longest timeout in a message
 	maxInFlight      = 64               // NOTIFY frames of one connection
 	maxAllInFlight   = 1024             // NOTIFY frames of all connections
 	drainWithin      = 2 * time.Second
