@@ -31,8 +31,8 @@ func (p *Publisher) Adopt(ctx context.Context) (hot []rules.Hot, judged time.Tim
 }
 
 // Judged records that all counts before until have been judged, and that the resulting changes
-// have been passed to Publish. The next write to Redis includes it, for the process that adopts
-// this owner's part after this one. It does not block.
+// have been passed to Publish. The next write to Redis includes that time, for the process that
+// adopts this owner's part after this one. It does not block.
 func (p *Publisher) Judged(until time.Time) { p.judged.Store(until.UnixMilli()) }
 
 // judgedArg returns the time that Judged recorded, as an argument of the scripts.

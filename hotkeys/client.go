@@ -37,8 +37,8 @@ type ClientConfig struct {
 	// empty, the system's are used. Cert and Key are the files of a client certificate,
 	// read for each connection. If empty, there is none. All are PEM.
 	CA, Cert, Key string
-	// ServerName is the name that the server's certificate must have. If it is empty, it is the
-	// host of the connection.
+	// ServerName is the name that the server's certificate must have. Empty means the host of the
+	// connection.
 	ServerName string
 	// Insecure accepts any certificate, so that anyone between client and server can read and
 	// change the traffic.

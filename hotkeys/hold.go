@@ -87,11 +87,12 @@ func (s *state) setSpan(span time.Duration) {
 	s.span, s.end = span, time.Time{}
 }
 
-// SetHold sets how long keys that are hot when the publishers' heartbeat, or Redis, is lost stay
-// limited. Zero, the default, means until the heartbeat expires, some seconds; more than an hour
-// means an hour. A publisher that returns decides at once on the keys that it publishes; the
-// holds of the others end some seconds later. While keys are held, SetHold changes their end. An
-// operator ends the hold of a key with [ReleaseControl], if Redis can be reached.
+// SetHold sets how long hot keys stay limited after the publishers' heartbeat, or Redis, is lost.
+// It applies to the keys that are hot at that moment. Zero, the default, means until the heartbeat
+// expires, some seconds; more than an hour means an hour. A publisher that returns decides at once
+// on the keys that it publishes; the holds of the others end some seconds later. While keys are
+// held, SetHold changes their end. An operator ends the hold of a key with [ReleaseControl], if
+// Redis can be reached.
 func (w *Watcher) SetHold(span time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -16,11 +16,11 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Publisher writes one owner's part of the set of hot keys to Redis.
-// [Publisher.Publish], [Publisher.Refresh], [Publisher.Suspects] and
-// [Publisher.Instances] record what to publish and do not block. [Publisher.Run] makes
-// all calls to Redis. While Redis is unavailable changes accumulate; they are published
-// as one change when it is back. A Publisher is safe for concurrent use.
+// Publisher writes one owner's part of the set of hot keys to Redis. [Publisher.Publish],
+// [Publisher.Refresh], [Publisher.Suspects] and [Publisher.Instances] record what to publish and
+// do not block. [Publisher.Run] makes all calls to Redis. While Redis is unavailable changes
+// accumulate; they are published as one change when it is available again. A Publisher is safe for
+// concurrent use.
 //
 // Only one process holds an owner at a time. Each new holder raises the owner's epoch, the
 // fencing token: a script with an earlier epoch changes nothing, however late it runs.

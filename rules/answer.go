@@ -23,8 +23,8 @@ type Answerer interface {
 	Answer(d Decision) Answer
 }
 
-// Answer returns the response to send for the decision, which From makes if it is set. The
-// default for a refused request is a problem body (RFC 9457) of the type that
+// Answer returns the response to send for the decision. If From is set, it makes the response. By
+// default a refused request gets a problem body (RFC 9457) of the type that
 // draft-ietf-httpapi-ratelimit-headers registers:
 //
 //   - 429 (RFC 6585): the client exceeded its limit;

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// FieldError is one error of rules, a limit or a quota: the field, the reason, and a hint how to
-// mend it.
+// FieldError is one error of rules, a limit or a quota: the field, the reason, and a hint for the
+// fix.
 type FieldError struct {
 	// Field is the path of the field, in the names of the rules file:
 	// "rules[2].limit.burst". Lists count from 0; the error of a [Limit] or a [Quota]
@@ -16,7 +16,7 @@ type FieldError struct {
 	Value string
 	// Reason describes the error.
 	Reason string
-	// Hint suggests how to mend it.
+	// Hint suggests a fix.
 	Hint string
 	// Needs are the paths of other fields that the error depends on, with all fields below them.
 	// While one of those has an error of its own, this error is meaningless.

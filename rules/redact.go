@@ -209,8 +209,8 @@ func (q *param) plain() string {
 	return unsafe.String((*byte)(unsafe.Add(behind, 4)), int(n))
 }
 
-// AppendPath appends the text that replaces a path whose template is not known in keys, since a
-// part of it may be a redacted value.
+// AppendPath appends the text that, in keys, replaces a path whose template is not known. A part
+// of such a path may be a redacted value.
 func (r *Redactor) AppendPath(dst []byte, path string) []byte {
 	return r.Append(append(dst, '/'), Param{Source: Path, Value: path})
 }

@@ -62,8 +62,7 @@ type Rule struct {
 	Limit *Limit
 	// Except sets other terms for some values. The first exception that matches applies.
 	Except []Exception
-	// Prefix is the StatsD prefix of the rule's counts. If it is empty, it is "{namespace}.{rule
-	// id}".
+	// Prefix is the StatsD prefix of the rule's counts. Empty means "{namespace}.{rule id}".
 	Prefix string
 	// ParamsOnly leaves the route out of the key: "b=2&q=1".
 	ParamsOnly bool

@@ -42,7 +42,7 @@ var (
 //     passwd, passphrase, passcode, secret, credential, apikey, privatekey, accesskey,
 //     creditcard, or with passwords, secrets, credentials, apikeys ("userpassword",
 //     "password_confirmation", "X-Api-Key"), or
-//   - the part itself, but for a number behind it, ends with one of token, tokenhint,
+//   - the part itself, without a number after it, ends with one of token, tokenhint,
 //     session, sessionid, sessionkey, sessid, signature, authorization ("id_token",
 //     "PHPSESSID", but not "token_type"), or
 //   - it is one of code, auth, sig, pwd, otp, jwt, or one of the extra names, which are compared

@@ -49,7 +49,7 @@ type MembersConfig struct {
 	// a program that only counts.
 	Shares Shares
 	// Assumed returns the number of instances to assume until the count is known. The number is
-	// only logged. Nil means one.
+	// only reported, in the log and in MembersStats. Nil means one.
 	Assumed func() int
 	// Logger gets one line when an outage begins and one when it ends, and one when the
 	// number of instances is assumed. Default: discard.
