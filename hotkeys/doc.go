@@ -4,11 +4,10 @@
 //
 //	aggregator ─► Publisher ══► Redis ══► Watcher ─► hotset.Set ◄─ request path
 //
-// A change of the set is one script. It checks the epoch, to fence off a writer that
-// no longer owns its part of the set, writes, raises the version, appends the change to
-// a stream and publishes it. The push is a hint. The version, which the watcher polls
-// each second, is authoritative: a watcher that missed changes reads them from the
-// stream, or reads the whole set.
+// A change of the set is one script. It checks the epoch, to fence off a writer that no longer
+// owns its part of the set. Then it writes, raises the version, appends the change to a stream and
+// publishes it. The push is a hint. The version, which the watcher polls each second, is
+// authoritative: a watcher that missed changes reads them from the stream, or reads the whole set.
 //
 // An entry expires at its own end or at the heartbeat's, whichever is earlier. Both are on
 // Redis's clock; each process turns them into deadlines on its own monotonic clock. So if the

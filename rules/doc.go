@@ -1,7 +1,7 @@
-// Package rules defines the types that all of hotparam shares: the parameters and keys of a
-// request, the rules, limits and quotas of the rules file, and the hot keys, decisions and
-// answers that result. It depends on the standard library alone, starts no goroutines and sends
-// nothing.
+// Package rules defines the types that all of hotparam shares. They describe the parameters and
+// keys of a request, the rules, limits and quotas of the rules file, and the resulting hot keys,
+// decisions and answers. The package depends on the standard library alone, starts no goroutines
+// and sends nothing.
 //
 // A request becomes a [Key]: a rule's id and a canonical text such as "GET /search?b=2&q=1".
 // Instances count keys and send the counts. A key whose count within a rule's [Window] reaches

@@ -37,9 +37,9 @@ type Hot struct {
 	Limit Rate
 	Burst int64
 	Mode  Mode
-	// Usual reports whether the count is normal for the key: the key is on nine tenths of its
-	// route's requests, or its count is not far above its mean of ten windows. A usual key never
-	// hides an unusual one.
+	// Usual reports whether the count is normal for the key. It is if the key is on nine tenths of
+	// its route's requests, or if its count is not far above its mean of ten windows. A usual key
+	// never hides an unusual one.
 	Usual bool
 	// Spared reports whether the key is usual and not limited, because other hot keys that are
 	// listed explain its unusual count.

@@ -113,9 +113,9 @@ func nameBefore(s string, end int) int {
 func endsValue(c byte) bool { return strings.IndexByte("&;,#|\"'<>(){} \t\r\n\\", c) >= 0 }
 
 // MaskPath replaces the parts of path that look secret: the value of "/name=value" and
-// ";name=value", and the segment after one that is a secret's name, "/reset-token/…". path was
-// written by [AppendPath] at the end of a key; it is changed in place and returned. A rule can
-// name a route to keep its path unchanged.
+// ";name=value", and the segment after one that is a secret's name, "/reset-token/…". It changes
+// path in place and returns it; [AppendPath] has written path at the end of a key. A rule can name
+// a route to keep its path unchanged.
 func (s *Secrets) MaskPath(path []byte) []byte {
 	out, after := 0, false // after: the segment before is a secret's name
 	for from := 0; from <= len(path); {

@@ -6,10 +6,11 @@ import (
 	"strings"
 )
 
-// Route is a pattern for requests. It is "*" for all requests, a path as in http.ServeMux with or
-// without a method before it ("GET /u/{id}", "/static/", "/files/{path...}", "/{$}"), or the name
-// of a resource, which is any other text. Paths are matched in their escaped form, as
-// [AppendPath] writes it; a pattern may be escaped or not. A Route is immutable.
+// Route is a pattern for requests. "*" matches all requests. A path is a pattern as in
+// http.ServeMux, with or without a method before it ("GET /u/{id}", "/static/",
+// "/files/{path...}", "/{$}"). Any other text is the name of a resource. Paths are matched in
+// their escaped form, as [AppendPath] writes it; a pattern may be escaped or not. A Route is
+// immutable.
 type Route struct {
 	text     string
 	method   string // empty for any method

@@ -131,10 +131,10 @@ func (b *batch) take(ctx context.Context, p *part, sent time.Time, again []int) 
 	return again, nil
 }
 
-// parts returns the scripts to run: a single server gets one for all keys, a cluster one per tag,
-// since only keys of the same tag are known to be in the same slot. Ops are Together within their
-// script. The scripts of a cluster run in parallel: one after the other, they would cost each
-// request that passes as many round trips.
+// parts returns the scripts to run. A single server gets one for all keys. A cluster gets one per
+// tag, since only keys of the same tag are known to be in the same slot. Ops are Together within
+// their script. The scripts of a cluster run in parallel: one after the other, they would cost
+// each request that passes as many round trips.
 func (b *batch) parts(ctx context.Context, todo []int) (parts []*part) {
 	_, single := b.store.client.(*redis.Client)
 	byTag := make(map[string]*part)

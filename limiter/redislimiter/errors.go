@@ -59,8 +59,8 @@ func (e scriptError) Error() string { return string(e) }
 // RedisError implements [redis.Error].
 func (scriptError) RedisError() {}
 
-// wrong returns err in the form in which a backend reports it: as an error of one op if it is a
-// server's reply, else as the context's error if the context has ended.
+// wrong returns err in the form in which a backend reports it. If it is a server's reply it
+// becomes an error of one op. Otherwise, if the context has ended, it becomes the context's error.
 func wrong(ctx context.Context, err error) error {
 	if err == nil {
 		return nil

@@ -160,12 +160,12 @@ func (s *Store) plan(op *limiter.Op) (*plan, error) {
 	return p, nil
 }
 
-// minSpare is how many ms a state is kept after it has become that of a new key, so that it is
-// still there if the clock is set back, as after a failover.
+// minSpare is how many ms a state is kept after it has become that of a new key. It is then still
+// there if the clock is set back, as after a failover.
 const minSpare = 60_000
 
-// head returns the first argument of each script: the time, or -1 for Redis's; the time in ms
-// that a state is kept after it has become that of a new key; and the deadline of ctx, or 0.
+// head returns the first argument of each script. It packs the time, or -1 for Redis's; the time
+// in ms that a state is kept after it has become that of a new key; and the deadline of ctx, or 0.
 func (s *Store) head(ctx context.Context, c *clock) any {
 	now, spare, till := -1.0, float64(minSpare), 0.0
 	if s.cfg.Clock != nil {
