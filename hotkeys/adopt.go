@@ -10,17 +10,17 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Adopt takes the owner over from whichever process holds it, and takes the entries that
-// are published under it for those to publish. In Redis it changes only the owner's
-// holder and epoch, which fences off the process that held it. It returns the entries
-// that have not expired, with Until on Redis's clock, and up to when that process had judged
-// what is counted ([Publisher.Judged]), zero if it has not said. Unreadable entries are counted
-// in [PublisherStats].
+// Adopt takes the owner over from the process that holds it, and makes the entries that are
+// published under it the set to publish. In Redis it changes only the owner's holder and epoch,
+// which fences off the former holder.
 //
-// Call Adopt once, before [Publisher.Run], which then does not claim the owner again, and
-// before anything is published. An error means that nothing was adopted; Adopt can then be
-// called again. There is nothing to adopt for a publisher with a lease, which takes over
-// by itself: for that Adopt fails.
+// Adopt returns the entries that have not expired, with Until on Redis's clock. It also returns
+// the time up to which the former holder had judged the counts ([Publisher.Judged]), or zero if
+// that is not recorded. Unreadable entries are counted in [PublisherStats].
+//
+// Call Adopt once, before [Publisher.Run], which then does not claim the owner again, and before
+// anything is published. An error means that nothing was adopted; Adopt can then be called again.
+// Adopt fails for a publisher with a lease, since such a publisher takes over in Run.
 func (p *Publisher) Adopt(ctx context.Context) (hot []rules.Hot, judged time.Time, err error) {
 	hot, judged, err = p.adopt(ctx)
 	if err != nil {
@@ -30,12 +30,12 @@ func (p *Publisher) Adopt(ctx context.Context) (hot []rules.Hot, judged time.Tim
 	return hot, judged, nil
 }
 
-// Judged records that all counts of before until have been judged. What that changed has been
-// passed to Publish. It is written with whatever is written next, for the process that adopts
-// this owner's part after this one. It does not block.
+// Judged records that all counts before until have been judged, and that the resulting changes
+// have been passed to Publish. The next write to Redis includes that time, for the process that
+// adopts this owner's part after this one. It does not block.
 func (p *Publisher) Judged(until time.Time) { p.judged.Store(until.UnixMilli()) }
 
-// judgedArg returns what Judged recorded, as the scripts take it.
+// judgedArg returns the time that Judged recorded, as an argument of the scripts.
 func (p *Publisher) judgedArg() string {
 	if ms := p.judged.Load(); ms > 0 {
 		return strconv.FormatInt(ms, 10)
@@ -78,7 +78,7 @@ func (p *Publisher) adopt(ctx context.Context) (hot []rules.Hot, judged time.Tim
 	return hot, judged, nil
 }
 
-// inherit records a claim whose answer lists the owner's entries, and returns these.
+// inherit records a claim whose answer lists the owner's entries, and returns those entries.
 func (p *Publisher) inherit(name string, answer []string) ([]rules.Hot, error) {
 	if len(answer) < adoptHead || (len(answer)-adoptHead)%3 != 0 {
 		return nil, fmt.Errorf("unexpected answer of %d strings", len(answer))
@@ -95,7 +95,7 @@ func (p *Publisher) inherit(name string, answer []string) ([]rules.Hot, error) {
 		rate, err := strconv.ParseFloat(e[1], 64)
 		h, ok := readEntry(e[0], e[2], rate)
 		if err != nil || !ok || publishable(h) != nil {
-			unreadable++ // it goes with the next rewrite, or expires
+			unreadable++ // the next rewrite removes it, or it expires
 			continue
 		}
 		hot = append(hot, h)

@@ -10,12 +10,13 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// keepBaselines is how long an hour is kept: as long as a week later it is compared with.
+// keepBaselines is how long an hour is kept: it is still compared with the same hour a week
+// later.
 const keepBaselines = (8*24 + 3) * time.Hour
 
-// Baselines keeps in Redis what keys counted by the hour: a hash for each hour, with a field
-// for each part of the keys. The names of its keys do not begin as those of a [Layout], which
-// instances may read.
+// Baselines keeps hourly counts of keys in Redis: a hash for each hour, with a field for each
+// part of the keys. Its Redis keys do not have the prefix of a [Layout], which instances may
+// read.
 type Baselines struct {
 	client redis.UniversalClient
 	prefix string
@@ -31,7 +32,7 @@ func NewBaselines(client redis.UniversalClient, namespace string) (*Baselines, e
 
 func (b *Baselines) key(hour int64) string { return fmt.Sprint(b.prefix, hour) }
 
-// Read returns what is kept of some hours, counted from the Unix epoch: the values by part.
+// Read returns the stored values of some hours, by part. Hours are counted from the Unix epoch.
 func (b *Baselines) Read(ctx context.Context, hours []int64) (map[int64]map[string][]byte, error) {
 	answers := make([]*redis.MapStringStringCmd, len(hours))
 	_, err := b.client.Pipelined(ctx, func(p redis.Pipeliner) error {
@@ -54,7 +55,7 @@ func (b *Baselines) Read(ctx context.Context, hours []int64) (map[int64]map[stri
 	return found, nil
 }
 
-// Write keeps the value of a part in an hour, in place of the one before.
+// Write stores the value of a part in an hour, and replaces the one before.
 func (b *Baselines) Write(ctx context.Context, hour int64, part string, value []byte) error {
 	_, err := b.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
 		p.HSet(ctx, b.key(hour), part, value)

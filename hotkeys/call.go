@@ -9,7 +9,7 @@ import (
 	"github.com/hotparam/hotparam/internal/published"
 )
 
-// call runs a script. If the script refuses, call records why and returns a nil answer
+// call runs a script. If the script refuses, call records the reason and returns a nil answer
 // without an error.
 func (p *Publisher) call(ctx context.Context, name string, script *redis.Script, args ...any) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.outage.timeout(p.cfg.Timeout))
@@ -21,7 +21,7 @@ func (p *Publisher) call(ctx context.Context, name string, script *redis.Script,
 		p.cfg.Lease.Milliseconds(), p.own, p.silence.Milliseconds(), p.judgedArg(),
 	}
 	run := script.Run
-	if !p.known[script] { // its digest alone would probably cost a round trip more
+	if !p.known[script] { // running it by its digest would probably cost one more round trip
 		run = script.Eval
 	}
 	all, err := run(ctx, p.client, p.layout.keys(p.cfg.Owner), append(head, args...)...).StringSlice()

@@ -37,18 +37,18 @@ type ClientConfig struct {
 	// empty, the system's are used. Cert and Key are the files of a client certificate,
 	// read for each connection. If empty, there is none. All are PEM.
 	CA, Cert, Key string
-	// ServerName is the name that the server's certificate must have. If empty, it is
-	// that of the host that is connected to.
+	// ServerName is the name that the server's certificate must have. Empty means the host of the
+	// connection.
 	ServerName string
-	// Insecure accepts any certificate, so that anyone between client and server can
-	// read and change what they exchange.
+	// Insecure accepts any certificate, so that anyone between client and server can read and
+	// change the traffic.
 	Insecure bool
 }
 
 // dialTimeout bounds the time to make a connection.
 const dialTimeout = 500 * time.Millisecond
 
-// NewClient is [NewClientFrom] with only a URL.
+// NewClient is like [NewClientFrom] with only a URL.
 func NewClient(rawURL string) (redis.UniversalClient, error) {
 	return NewClientFrom(ClientConfig{URL: rawURL})
 }
@@ -96,8 +96,8 @@ func (c ClientConfig) client() (redis.UniversalClient, error) {
 
 const wantURL = "want redis://host:6379/0, rediss://user:password@host:6379/0, unix:///path/to/redis.sock, redis://sentinel:26379/0?master_name=main or redis://host:6379?cluster=true"
 
-// parseURL parses the URL. Its errors quote no part of it: it holds a password, which can
-// be anywhere in it if special characters of the password are not escaped.
+// parseURL parses the URL. Its errors quote no part of it, because it contains a password. If
+// special characters are not escaped, the password can be anywhere in it.
 func (c ClientConfig) parseURL() (*url.URL, error) {
 	u, err := url.Parse(c.URL)
 	switch {
@@ -186,7 +186,7 @@ func (c ClientConfig) cluster(u *url.URL) (redis.UniversalClient, error) {
 	o.MaxRetries, o.DialerRetries, o.ContextTimeoutEnabled = -1, 1, true
 	o.DisableIdentity = true // one exchange less for each connection
 	o.DialTimeout = orDialTimeout(o.DialTimeout)
-	o.DisableRoutingPolicies = true // all commands have a key; policies need the permission for COMMAND, and its answer
+	o.DisableRoutingPolicies = true // all commands have a key; policies need the right to run COMMAND, and its answer
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	return newCluster(o), nil
 }

@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	// reloadCluster is how often the client reads the map of a cluster. A slot that
-	// moved shows in the answers of other nodes; a node that died does not.
+	// reloadCluster is the interval at which the client reads the map of a cluster. The answers
+	// of other nodes show that a slot has moved, but not that a node has died.
 	reloadCluster = time.Second
-	// mapTimeout bounds the time of one node to answer with the map. go-redis picks any
-	// node, even one that hangs, waits up to 3 s, and uses the old map meanwhile.
+	// mapTimeout bounds the time in which one node answers with the map. go-redis picks any node,
+	// even one that hangs, waits up to 3 s, and uses the old map until then.
 	mapTimeout = 500 * time.Millisecond
 )
 
@@ -26,9 +26,9 @@ func newCluster(o *redis.ClusterOptions) *redis.ClusterClient {
 	return client
 }
 
-// mapHook bounds the time of a node to answer with the map of the cluster. As for calls in
-// an outage, the bound is longer after failures in a row, to allow for the round trips of
-// a new connection.
+// mapHook bounds the time in which a node answers with the map of the cluster. As for calls in an
+// outage, the bound is longer after failures in a row, to allow for the round trips of a new
+// connection.
 type mapHook struct{ failed atomic.Int32 }
 
 func (h *mapHook) DialHook(next redis.DialHook) redis.DialHook { return next }

@@ -8,7 +8,7 @@ import (
 	"os"
 )
 
-// tls adds the settings to those of the URL, which are nil without TLS.
+// tls adds the settings of c to those of the URL, which are nil without TLS.
 func (c ClientConfig) tls(config *tls.Config) (*tls.Config, error) {
 	if config == nil {
 		if c.CA != "" || c.Cert != "" || c.Key != "" || c.ServerName != "" || c.Insecure {
@@ -53,8 +53,8 @@ func (c ClientConfig) certificate(*tls.CertificateRequestInfo) (*tls.Certificate
 	return &pair, nil
 }
 
-// anyHost has each server's certificate checked against its own host: go-redis would
-// check all against the first host of the URL.
+// anyHost clears the expected server name, so that each server's certificate is checked against
+// its own host. go-redis would check all against the first host of the URL.
 func anyHost(config *tls.Config) {
 	if config != nil {
 		config.ServerName = ""

@@ -43,14 +43,14 @@ func wrapUnlessNil(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// maxControlFields bounds the fields of a hash that is read as controls: reading many more
-// would hold up Redis, and nobody of ours writes them.
+// maxControlFields bounds the fields of a hash that is read as controls. Reading many more would
+// hold up Redis, and this program never writes more.
 const maxControlFields = 2 * rules.MaxControls
 
 // controlMark identifies a state of the controls in Redis.
 type controlMark struct {
 	version string // empty if there are none
-	fields  int64  // of the hash, the version included
+	fields  int64  // number of fields of the hash, including the version
 }
 
 // readControlMark reads the mark, in one small transaction.
@@ -71,7 +71,7 @@ func readControlMark(ctx context.Context, client redis.UniversalClient, layout L
 	return m, nil
 }
 
-// controlSet is the controls in Redis at one instant.
+// controlSet holds the controls in Redis at one instant.
 type controlSet struct {
 	controlMark
 	at         time.Time // on Redis's clock
@@ -115,23 +115,23 @@ const releaseEvent = "release"
 
 // controlEvent is a change of the controls.
 type controlEvent struct {
-	// ID is unique in the namespace, and rises.
+	// ID is unique in the namespace, and later events have higher ones.
 	ID string
 	At time.Time // on Redis's clock
-	// Type is "pin", "block", "allow" or "release". That a control has ended by itself is no
-	// event: its Until has passed.
+	// Type is "pin", "block", "allow" or "release". The expiry of a control is no event: its
+	// Until has passed.
 	Type string
-	// Control is what was set or released. Of a release, By, Why and Claimed are of the
-	// operator who released it, and Until is when it would have ended.
+	// Control is the control that was set or released. For a release, By, Why and Claimed are
+	// those of the operator who released it, and Until is when the control would have ended.
 	Control rules.Control
 }
 
-// maxControlEvents is how many changes of the controls are kept, about.
+// maxControlEvents is the approximate number of control changes that are kept.
 const maxControlEvents = 10_000
 
 // readControlEvents returns the changes of the controls after the one with this ID, the oldest
-// first; if there are more than n, the newest n. With an empty ID it returns the newest n. What
-// cannot be read is left out. The deadline is that of ctx.
+// first. If there are more than n, it returns the newest n, and likewise if the ID is empty. It
+// omits unreadable changes. The deadline is that of ctx.
 func readControlEvents(ctx context.Context, client redis.UniversalClient, namespace, after string, n int) ([]controlEvent, error) {
 	if err := redisconfig.Namespace(namespace); err != nil {
 		return nil, fmt.Errorf("read changes of controls: %w", err)

@@ -1,14 +1,14 @@
 package hotkeys
 
-// newSubscription returns the subscription to the controls' channel: what is pushed says only
-// that something has changed. A user of Redis who may not subscribe still has the polls.
+// newSubscription returns the subscription to the controls' channel. A push reports only that
+// something has changed. A Redis user who may not subscribe still has the polls.
 func (w *ControlWatcher) newSubscription() *subscription {
 	return &subscription{
 		client: w.client, channel: w.layout.Control, timeout: w.cfg.Timeout, poll: w.cfg.Poll, deaf: make(chan struct{}, 1), whenDenied: deniedEvery,
 		onState: func(subscribed bool) {
 			w.stats.Change(func(s *controlStats) { s.subscribed = subscribed })
 			if subscribed {
-				notify(w.kick) // changes from before it are not pushed over it
+				notify(w.kick) // changes made before the subscription are not pushed on it
 			}
 		},
 		onPush: func(string) {
@@ -19,8 +19,8 @@ func (w *ControlWatcher) newSubscription() *subscription {
 	}
 }
 
-// check subscribes again after a poll has found a change that was not pushed by the next poll:
-// the subscription is at a server to which nobody publishes any more.
+// check subscribes again if a change that a poll found has not been pushed by the next poll. The
+// subscription is then at a server on which no one publishes any more.
 func (w *ControlWatcher) check(found bool) {
 	now := w.stats.Load()
 	if now.Pushes != w.lastHeard || !now.subscribed {

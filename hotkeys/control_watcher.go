@@ -17,7 +17,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// ControlTarget obeys controls.
+// ControlTarget applies controls.
 type ControlTarget interface {
 	// SetControls replaces the controls that are in force. The target may keep the slice, and
 	// must not change it. Until is on the local clock. Calls do not overlap.
@@ -26,7 +26,7 @@ type ControlTarget interface {
 
 // ControlWatcherConfig configures a [ControlWatcher]. Namespace is required.
 type ControlWatcherConfig struct {
-	// Namespace is that of the fleet.
+	// Namespace is the namespace of the fleet.
 	Namespace string
 	// Poll is the interval at which the version is read. Default 800 ms, so that controls are
 	// in force within a second even if they are not pushed.
@@ -53,8 +53,8 @@ func (c ControlWatcherConfig) withDefaults() ControlWatcherConfig {
 
 // ControlWatcher follows the controls of a namespace and keeps a [ControlTarget] up to date. A
 // push only makes it read them from Redis, so no client that may publish can forge one. While
-// Redis cannot be reached each control lasts to its end; a Redis that has none, even because it
-// lost them, means that none is in force. It is safe for concurrent use.
+// Redis cannot be reached each control lasts to its end. If Redis has no controls, even because
+// it lost them, none is in force. It is safe for concurrent use.
 type ControlWatcher struct {
 	cfg    ControlWatcherConfig
 	client redis.UniversalClient
@@ -72,8 +72,8 @@ type ControlWatcher struct {
 	seen      controlMark
 	held      []heldControl
 	hints     hintBucket
-	unheard   int    // polls in a row that found a change that was not pushed
-	lastHeard uint64 // pushes received before the last poll
+	unheard   int    // number of polls in a row that found a change that was not pushed
+	lastHeard uint64 // number of pushes received before the last poll
 
 	stats base.Guarded[controlStats]
 }
@@ -136,7 +136,7 @@ func (w *ControlWatcher) Stats() ControlWatcherStats {
 }
 
 // follow polls at intervals and after pushes, and removes controls at their end. A push that
-// comes when the bucket is empty is followed as soon as there is a token.
+// arrives when the bucket is empty causes a poll as soon as there is a token.
 func (w *ControlWatcher) follow(ctx context.Context) {
 	ticker := time.NewTicker(w.cfg.Poll)
 	defer ticker.Stop()

@@ -9,9 +9,9 @@ import (
 	"github.com/hotparam/hotparam/internal/base"
 )
 
-// credentials returns a function that returns user and password for each new connection:
-// those of the configuration, or else those of the URL. The function is nil if the
-// configuration has none. It is an error if the password cannot be read now.
+// credentials returns a function that returns user and password for each new connection: those of
+// the configuration, or else those of the URL. The function is nil if the configuration has
+// neither. It is an error if the password cannot be read now.
 func (c ClientConfig) credentials(urlUser, urlPassword string) (func(context.Context) (string, string, error), error) {
 	s := login{user: c.Username, file: c.PasswordFile, env: c.PasswordEnv}
 	if s == (login{}) {
@@ -23,8 +23,7 @@ func (c ClientConfig) credentials(urlUser, urlPassword string) (func(context.Con
 	return func(context.Context) (string, string, error) { return s.read(urlUser, urlPassword) }, nil
 }
 
-// sentinelCredentials sets user and password of the sentinels, which go-redis reads only
-// once.
+// sentinelCredentials sets user and password for the sentinels, which go-redis reads only once.
 func (c ClientConfig) sentinelCredentials(o *redis.FailoverOptions) error {
 	s := login{user: c.SentinelUsername, file: c.SentinelPasswordFile, env: c.SentinelPasswordEnv}
 	var err error
@@ -37,7 +36,7 @@ func (c ClientConfig) sentinelCredentials(o *redis.FailoverOptions) error {
 // login is a user and the file or the environment variable of the password.
 type login struct{ user, file, env string }
 
-// read returns user and password. Those that it lacks are as given.
+// read returns user and password. If s lacks one, read returns the given one.
 func (s login) read(user, password string) (string, string, error) {
 	if s.user != "" {
 		user = s.user

@@ -8,17 +8,17 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// desired is the set that ought to be in Redis: at most cap keys, which have the places
-// by the order of [rank]. As many keys again are known and wait, so that one of them
-// takes a place at once when another key cools. Further hot keys are forgotten; the
-// detector reports them again with each refresh. It is not safe for concurrent use.
+// desired is the set that should be in Redis: at most cap keys, which get the places in the order
+// of [rank]. As many keys again are known and wait, so that one of them takes a place at once
+// when another key cools. Further hot keys are forgotten; the detector reports them again with
+// each refresh. It is not safe for concurrent use.
 type desired struct {
 	cap      int
-	shares   map[string]*guarantee // by rule
-	known    map[string]*wanted    // by member
+	shares   map[string]*guarantee // guaranteed places by rule
+	known    map[string]*wanted    // known keys by member
 	cooled   map[string]struct{}   // members that were known and have cooled, for a takeover
-	reported map[int]reportedPart  // by part of the aggregator, as of its last refresh
-	overflow map[string]uint64     // by rule: times that a key found no place, or lost its place
+	reported map[int]reportedPart  // counts by part of the aggregator, as of its last refresh
+	overflow map[string]uint64     // times that a key found no place, or lost its place, by rule
 
 	stale     bool    // places have to be assigned again
 	unseen    bool    // a key has got a place, or lost it, since the last top
@@ -28,11 +28,11 @@ type desired struct {
 
 // reportedPart counts the hot keys of one part of the aggregator.
 type reportedPart struct {
-	hot           map[string]int // by rule, those that can be published
-	unpublishable int            // those that watchers could not read
+	hot           map[string]int // keys that can be published, by rule
+	unpublishable int            // keys that watchers could not read
 }
 
-// newDesired returns an empty set of so many places, divided equally between the rules.
+// newDesired returns an empty set of this many places, divided equally between the rules.
 func newDesired(places int, rules []string) desired {
 	return desired{
 		cap: places, shares: newGuarantees(places, rules), known: make(map[string]*wanted),
@@ -99,7 +99,7 @@ func (d *desired) mayPlace(w *wanted) bool {
 	return d.lastPlace == nil || w.isAhead(d.lastPlace, d.shares)
 }
 
-// keptByTrim returns how many keys trim keeps. It is cap/2 below the maximum, so that a
+// keptByTrim returns the number of keys that trim keeps. It is cap/2 below the maximum, so that a
 // flood of hot keys is sorted only once in cap/2 keys.
 func (d *desired) keptByTrim() int { return d.cap + d.cap/2 }
 
@@ -133,7 +133,7 @@ func (d *desired) adopt(h rules.Hot) {
 	d.stale = true
 }
 
-// vacate takes all places back. After a takeover only the keys found in Redis have one.
+// vacate clears all places. After a takeover only the keys found in Redis have one.
 func (d *desired) vacate() {
 	for _, w := range d.known {
 		w.placed = false
@@ -141,7 +141,7 @@ func (d *desired) vacate() {
 	d.stale = true
 }
 
-// confirm reports whether a published key is known here too, and if so gives it a place
+// confirm reports whether a published key is known here too. If it is, confirm gives it a place
 // and the time since which it is published as hot.
 func (d *desired) confirm(member string, since time.Time) bool {
 	w := d.known[member]
@@ -151,8 +151,8 @@ func (d *desired) confirm(member string, since time.Time) bool {
 	return w != nil
 }
 
-// refresh updates the counts of all hot keys of a part, and adds unknown keys, as entry
-// returns them, that come before others. It reports whether the set to publish may have
+// refresh updates the counts of all hot keys of a part. It also adds unknown keys that come
+// before others, in the form that entry returns. It reports whether the set to publish may have
 // changed.
 func (d *desired) refresh(part int, hot []rules.Hot, entry func(rules.Hot) rules.Hot) (changed bool) {
 	report := reportedPart{hot: make(map[string]int)}
@@ -168,7 +168,7 @@ func (d *desired) refresh(part int, hot []rules.Hot, entry func(rules.Hot) rules
 			strangers = append(strangers, i)
 		}
 	}
-	d.assign() // with the current counts, before strangers compete
+	d.assign() // with the current counts, before unknown keys compete
 	for _, i := range strangers {
 		w := wanted{Hot: entry(hot[i]), member: hot[i].Key.String(), waits: true}
 		switch {
@@ -177,7 +177,7 @@ func (d *desired) refresh(part int, hot []rules.Hot, entry func(rules.Hot) rules
 			report.hot[w.Rule]--
 			report.unpublishable++
 		default:
-			kept := w // only what is kept moves to the heap, since there may be a flood
+			kept := w // only a kept key moves to the heap, since there may be a flood
 			d.add(&kept)
 		}
 	}
@@ -249,8 +249,8 @@ type RulePlaces struct {
 	Overflow uint64 // times that a hot key found no place, or lost its place
 }
 
-// places returns the places by rule. Waiting keys that are not known are counted as of
-// the last refresh.
+// places returns the places by rule. Waiting keys that are not known are counted as of the last
+// refresh.
 func (d *desired) places() map[string]RulePlaces {
 	if d.stale {
 		d.assign()

@@ -8,11 +8,12 @@ import (
 // differing logs when members of a fleet have had different rules for a while, and when they
 // agree again. It is not safe for concurrent use.
 type differing struct {
-	since  time.Time // since when they differ; zero if they do not
+	since  time.Time // start of the difference; zero if there is none
 	logged bool
 }
 
-// differingPatience is for how long versions may differ: while a file is rolled out they do.
+// differingPatience is how long versions may differ before that is logged: they do while a file
+// is rolled out.
 const differingPatience = 5 * time.Second
 
 // compare records the versions of the rules that members have now.

@@ -22,18 +22,19 @@ import (
 // fleetState is the fleet as last published. It is not safe for concurrent use.
 type fleetState struct {
 	instances int
-	digest    string // of the suspects, or unsure
+	digest    string // digest of the suspects, or unsure
 	suspects  map[string]rules.Key
-	revision  uint64 // rises with every change of the suspects
+	revision  uint64 // number that grows with every change of the suspects
 }
 
-// unsure is the digest of no set. With it the next poll reads the suspects.
+// unsure is the digest of no set. While it is set, the next poll reads the suspects.
 const unsure = "?"
 
 func (f *fleetState) unknown() bool { return f.instances == 0 && len(f.suspects) == 0 }
 
-// replace replaces the fleet by what was read. Members that have another digest than the
-// heartbeat says are not what publishers wrote, and the next poll reads them again.
+// replace replaces the fleet by the beat and members read from Redis. If the members' digest
+// differs from that of the heartbeat, publishers did not write them, and the next poll reads them
+// again.
 func (f *fleetState) replace(beat published.Beat, members []string) {
 	f.instances, f.digest = beat.Instances, beat.Suspects
 	if digest(slices.Values(members)) != beat.Suspects {
@@ -48,8 +49,8 @@ func (f *fleetState) replace(beat published.Beat, members []string) {
 	}
 }
 
-// apply applies a pushed change. A change that does not follow the present state may be
-// older than that; the next poll then corrects the state.
+// apply applies a pushed change. A change that does not follow the present state may be older
+// than it; the next poll then corrects the state.
 func (f *fleetState) apply(c *published.FleetChange) {
 	if c.Whole && c.Suspects == f.digest {
 		return // it is known already
@@ -77,7 +78,7 @@ func (f *fleetState) apply(c *published.FleetChange) {
 	}
 }
 
-// digest returns the digest that the publisher's script computes of a set of members.
+// digest returns the digest of a set of members, as the publisher's script computes it.
 func digest(members iter.Seq[string]) string {
 	var hashes []string
 	for member := range members {
@@ -95,7 +96,7 @@ func sha1Hex(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// fleetMark identifies a state of the fleet, to see whether the target has it.
+// fleetMark identifies a state of the fleet, to find out whether the target has it.
 type fleetMark struct {
 	instances int
 	revision  uint64 // 0 if there are no suspects
@@ -134,7 +135,7 @@ func (w *Watcher) showFleet(now time.Time) {
 	}
 }
 
-// pollFleet updates the fleet by the heartbeat's value, and reads the suspects if they have
+// pollFleet updates the fleet from the heartbeat's value, and reads the suspects if they have
 // changed.
 func (w *Watcher) pollFleet(ctx context.Context, value string) error {
 	beat, err := published.ParseBeat([]byte(value))
@@ -161,8 +162,8 @@ func (w *Watcher) pollFleet(ctx context.Context, value string) error {
 	return nil
 }
 
-// readSuspects reads the suspects with the heartbeat that has their digest. If they hold a
-// foreign value, it returns no suspects and the given number of instances.
+// readSuspects reads the suspects together with the heartbeat that has their digest. If they hold
+// a foreign value, it returns no suspects and the given number of instances.
 func (w *Watcher) readSuspects(ctx context.Context, instances int) (published.Beat, []string, error) {
 	call, cancel := w.call(ctx)
 	defer cancel()

@@ -12,8 +12,8 @@ import (
 	"github.com/hotparam/hotparam/internal/published"
 )
 
-// follow keeps the state up to date. It does one thing at a time, so the answer to a call
-// is never compared with a change that came in meanwhile.
+// follow keeps the state up to date. It does one thing at a time, so the answer to a call is
+// never compared with a change that arrived during the call.
 func (w *Watcher) follow(ctx context.Context) {
 	ticker := time.NewTicker(w.cfg.Poll)
 	defer ticker.Stop()
@@ -31,7 +31,7 @@ func (w *Watcher) follow(ctx context.Context) {
 	}
 }
 
-// poll compares the version in Redis with the watcher's and reads what was missed. It
+// poll compares the version in Redis with the watcher's and reads the changes between them. It
 // counts failures, and logs the beginning and the end of an outage.
 func (w *Watcher) poll(ctx context.Context) error {
 	err := w.compare(ctx)
@@ -100,11 +100,11 @@ func (w *Watcher) compare(ctx context.Context) error {
 	}
 	ours, missed := w.state.version, w.state.missed
 	held := len(w.state.entries) - missed
-	w.show() // the heartbeat may have come back, or expire earlier
+	w.show() // the heartbeat may have returned, or may expire earlier
 	holds := w.state.held > 0 && !w.state.alive
 	w.mu.Unlock()
 	if holds {
-		return w.pollReleases(ctx) // without a publisher Redis has no more to say
+		return w.pollReleases(ctx) // without a publisher nothing else in Redis can change
 	}
 	if err != nil {
 		w.reportForeign(err)
@@ -146,9 +146,9 @@ func (w *Watcher) compare(ctx context.Context) error {
 	}
 	switch {
 	case lost && issued.Sub(w.lostSince) < rewriteTime:
-		// Redis has lost changes, for example by a failover to a replica that
-		// lagged behind. Their publishers write them again, under a new run id.
-		// Our entries stay in force until their end, so nothing cools meanwhile.
+		// Redis has lost changes, for example by a failover to a replica that lagged behind.
+		// Their publishers write them again, under a new run id. Until then our entries stay in
+		// force until their end, so nothing cools.
 	case lost:
 		if err = w.load(ctx); err == nil {
 			w.lostSince = time.Time{}
@@ -192,8 +192,8 @@ func (w *Watcher) version() published.Version {
 	return w.state.version
 }
 
-// catchUpSlack is how many more changes are read than were missed, since further ones
-// may be made meanwhile.
+// catchUpSlack is the number of changes that are read in addition to the missed ones, since more
+// may be made before the read.
 const catchUpSlack = 8
 
 // catchUp reads the changes up to a version from the stream, or the whole set if the
@@ -225,11 +225,11 @@ func (w *Watcher) catchUp(ctx context.Context, to published.Version) error {
 	return nil
 }
 
-// maxCatchUp bounds how many changes are read. Beyond that the whole set is smaller.
+// maxCatchUp bounds the number of changes that are read. Beyond that the whole set is smaller.
 const maxCatchUp = 1000
 
-// changesAfter returns the changes that follow the version from without a gap. messages
-// are the newest first.
+// changesAfter returns the changes that follow the version from without a gap. messages are
+// sorted, the newest first.
 func (w *Watcher) changesAfter(messages []redis.XMessage, from published.Version) []published.Change {
 	var changes []published.Change
 	want := from.N + 1

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// healable are the keys in Redis that a publisher repairs if they hold foreign values,
-// without the prefix of the namespace. The heartbeat is not among them, since each
-// renewal overwrites it.
+// healable are the keys in Redis, without the prefix of the namespace, that a publisher repairs
+// if they hold foreign values. The heartbeat is not one of them, since each renewal overwrites
+// it.
 var healable = [...]string{"hot", "info", "version", "owners", "events", "schema", "suspects", "instances"}
 
 // Healed counts the repairs of each key in Redis that held a foreign value: one of

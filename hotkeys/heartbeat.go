@@ -29,12 +29,12 @@ var heartbeatScript = redis.NewScript(heartbeatLua)
 
 // HeartbeatConfig configures a [Heartbeat]. Namespace and Member are required.
 type HeartbeatConfig struct {
-	// Namespace is that of the fleet.
+	// Namespace is the namespace of the fleet.
 	Namespace string
-	// Member returns what this process says about itself. Dropped, Displaced, Lost and Arrived are totals
-	// since its start, of which heartbeats have the last minute's. Heard is ignored; if OffsetKnown is not
-	// set, the offset that heartbeats measure is used. It is called before each heartbeat, by
-	// one goroutine, and must be quick.
+	// Member returns this process's report about itself. It is called before each heartbeat, by
+	// one goroutine, and must be quick. Dropped, Displaced, Lost and Arrived are totals since the
+	// start of the process; heartbeats have the part of the last minute. Heard is ignored. If
+	// OffsetKnown is not set, the offset that heartbeats measure is used.
 	Member func() rules.Member
 	// Every is the interval of heartbeats. Default 1 s.
 	Every time.Duration
@@ -45,21 +45,21 @@ type HeartbeatConfig struct {
 	Logger *slog.Logger
 }
 
-// Heartbeat writes what a process says about itself to Redis, about once a second. A failure
-// has no consequence but that others do not see it: without the right to write, nothing else
-// changes. It is safe for concurrent use.
+// Heartbeat writes a process's report about itself to Redis, about once a second. If that fails,
+// for instance without the right to write, other processes do not see the report, and nothing
+// else changes. It is safe for concurrent use.
 type Heartbeat struct {
 	cfg    HeartbeatConfig
 	client redis.UniversalClient
 	layout Layout
-	id     string // the incarnation
+	id     string // identifies this start of the process
 	kick   chan struct{}
 	lines  loglimit.Limit
 
 	// Used by Run's goroutine only:
 	dropped, displaced, lost, arrived lastMinute
 
-	former string // the version of the rules in the last heartbeat that was written
+	former string // version of the rules in the last heartbeat that was written
 	differ differing
 
 	mu     sync.Mutex
@@ -72,20 +72,20 @@ type HeartbeatStats struct {
 	Connected bool          // the last heartbeat was written
 	Denied    bool          // the last one was not permitted
 	Sent      uint64        // heartbeats that were written
-	Failures  uint64        // heartbeats that were not
-	Offset    time.Duration // how far the local clock is ahead of Redis's, if OffsetKnown
+	Failures  uint64        // heartbeats that were not written
+	Offset    time.Duration // time that the local clock is ahead of Redis's, if OffsetKnown
 
 	OffsetKnown bool
 	// Versions are the versions of the rules that members have now, this one included, sorted.
-	// They are nil while Redis is away, or heartbeats are not permitted.
+	// They are nil while Redis is unavailable, or heartbeats are not permitted.
 	Versions []string
 }
 
-// versionLife is for how long a version of the rules counts as somebody's after their last
-// heartbeat with it. A heartbeat may be missed.
+// versionLife is how long a version of the rules counts as in use after the last heartbeat with
+// it. A heartbeat may be missed.
 const versionLife = 2500 * time.Millisecond
 
-// deniedEvery is how often a heartbeat is tried that is not permitted.
+// deniedEvery is the interval of tries while heartbeats are not permitted.
 const deniedEvery = 30 * time.Second
 
 // NewHeartbeat returns a Heartbeat. It makes no call; the caller closes the client, once Run
@@ -133,7 +133,7 @@ func (h *Heartbeat) Run(ctx context.Context) error {
 	}
 }
 
-// Now makes the next heartbeat come at once, such as after the rules have changed.
+// Now makes the next heartbeat come at once, for example after the rules have changed.
 func (h *Heartbeat) Now() {
 	select {
 	case h.kick <- struct{}{}:
@@ -198,13 +198,13 @@ func (h *Heartbeat) send(ctx context.Context, m *rules.Member) (clock time.Time,
 
 var deniedRate = loglimit.Rate{Burst: 1, Every: time.Hour}
 
-// field returns the member's field, with a name that fits.
+// field returns the member's field, with its name cut to the maximum length.
 func (h *Heartbeat) field(name string) string {
 	return published.MemberField(name[:min(len(name), published.MaxMemberName)], h.id)
 }
 
-// leave removes this process from the members, so that it is not listed until it counts as
-// silent.
+// leave removes this process from the members, so that it is not listed for the rest of
+// memberLife.
 func (h *Heartbeat) leave(ctx context.Context) {
 	if h.Stats().Sent == 0 {
 		return
@@ -226,10 +226,10 @@ func (h *Heartbeat) Stats() HeartbeatStats {
 	return h.stats
 }
 
-// IsDenied reports whether err means that a user of Redis lacks a right.
+// IsDenied reports whether err means that the Redis user lacks a right.
 func IsDenied(err error) bool { return isDenied(err) }
 
-// isDenied is IsDenied: within a script Redis 7 says it in words of its own.
+// isDenied implements IsDenied. Within a script Redis 7 reports a missing right in other words.
 func isDenied(err error) bool {
 	if err == nil {
 		return false

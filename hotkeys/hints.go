@@ -11,31 +11,31 @@ import (
 	"github.com/hotparam/hotparam/internal/published"
 )
 
-// hints is what is known about pushes. Any client that may publish on the channel can
-// send anything, so Redis has the last word: the next poll compares each pushed change
-// that was applied with the stream. A push of any other version causes a poll, at most
-// one each hintRate. It is used by the polling goroutine only.
+// hints is the state that decides how pushes are treated. Any client that may publish on the
+// channel can send anything, so Redis has the last word. The next poll compares each pushed
+// change that was applied with the stream. A push of any other version causes a poll, at most one
+// each hintRate. hints is used by the polling goroutine only.
 type hints struct {
 	seed      maphash.Seed
-	confirmed uint64    // the last change of this run that was read from Redis
-	applied   []pushed  // pushed changes since, in order
-	distrust  time.Time // until then no push is applied
+	confirmed uint64    // last change of this run that was read from Redis
+	applied   []pushed  // pushed changes applied since then, in order
+	distrust  time.Time // end of the time in which no push is applied
 	polls     hintBucket
 	lines     loglimit.Limit
 }
 
 // pushed is a pushed change that was applied.
 type pushed struct {
-	n            uint64 // of its version
-	sum          uint64 // of its bytes
-	subscription uint64 // by which it came
+	n            uint64 // number of its version
+	sum          uint64 // hash of its bytes
+	subscription uint64 // number of the subscription that received it
 }
 
 const (
-	// maxApplied is how many pushed changes are applied between two polls.
+	// maxApplied is the most pushed changes that are applied between two polls.
 	maxApplied = 256
-	// distrustTime is how long after a push of a change that Redis does not have
-	// pushes are not applied, and only cause polls.
+	// distrustTime is how long pushes only cause polls, and are not applied, after a push of a
+	// change that Redis does not have.
 	distrustTime = 30 * time.Second
 	// hintBurst and hintRate limit the polls that pushes cause.
 	hintBurst = 4
@@ -56,7 +56,7 @@ func (b *hintBucket) take(now time.Time) bool {
 	return true
 }
 
-// push applies a pushed change if it is the next one, and polls otherwise.
+// push applies a pushed change if it is the next one, and otherwise polls.
 func (w *Watcher) push(ctx context.Context, payload string) error {
 	if !w.absorb(payload) {
 		return nil
@@ -71,8 +71,8 @@ func (w *Watcher) push(ctx context.Context, payload string) error {
 	return w.poll(ctx)
 }
 
-// absorb applies a pushed change if it is the next one. It reports whether a poll is
-// needed to read what the push announces.
+// absorb applies a pushed change if it is the next one. It reports whether a poll must read the
+// change that the push announces.
 func (w *Watcher) absorb(payload string) (look bool) {
 	arrival := time.Now()
 	change, err := published.ParseChange([]byte(payload))
@@ -104,7 +104,7 @@ func (w *Watcher) absorb(payload string) (look bool) {
 
 func (h *hints) sum(payload string) uint64 { return maphash.String(h.seed, payload) }
 
-// confirm records that the state is as read from Redis.
+// confirm records that the state is v, as read from Redis.
 func (h *hints) confirm(v published.Version) { h.confirmed, h.applied = v.N, h.applied[:0] }
 
 // verdict is the result of the comparison of pushed changes with Redis.
@@ -113,8 +113,8 @@ type verdict int
 const (
 	asPushed verdict = iota
 	notKnown         // the stream no longer has all of them
-	notSo            // Redis has another change in the place of one, or none
-	lostSo           // as notSo, but after a new subscription: Redis may have failed over
+	notSo            // Redis has another change instead of one of them, or none
+	lostSo           // like notSo, but after a new subscription: Redis may have failed over
 )
 
 // judge compares each pushed change that was applied since the last poll with the change
@@ -150,9 +150,8 @@ func (w *Watcher) judge(ctx context.Context, theirs published.Version) (verdict,
 	return asPushed, nil
 }
 
-// reportBogus records that a change was pushed and applied that Redis does not have:
-// another client publishes on the channel, or Redis has lost the change. No push is
-// applied for distrustTime.
+// reportBogus records that a pushed change was applied that Redis does not have: another client
+// publishes on the channel, or Redis has lost the change. No push is applied for distrustTime.
 func (w *Watcher) reportBogus() {
 	w.stats.Change(func(s *watcherStats) { s.Bogus++ })
 	now := time.Now()

@@ -10,20 +10,20 @@ import (
 // maxHold is the longest time for which hot keys are held; see [Watcher.SetHold].
 const maxHold = time.Hour
 
-// holdGrace is how long held entries stay in force after the heartbeat is back. Publishers
-// that were cut off renew their entries within two seconds, and one that was restarted
-// finds its keys hot again when their windows are full.
+// holdGrace is how long held entries stay in force after the heartbeat returns. Publishers that
+// were cut off renew their entries within two seconds. One that was restarted finds its keys hot
+// again when its windows are full.
 const holdGrace = 5 * time.Second
 
-// holding is the part of a state that outlives the publishers' heartbeat. An entry that is
-// in force when the heartbeat expires is held: it stays in force for the span, whatever its
-// own end. What publishers write about the entry ends that at once, and their return after
-// the grace.
+// holding is the part of a state that outlives the publishers' heartbeat. An entry that is in
+// force when the heartbeat expires is held: it stays in force for the span, whatever its own end.
+// A publisher's write of the entry ends the hold at once. The publishers' return ends all holds
+// after the grace.
 type holding struct {
-	span  time.Duration // zero: entries expire with the heartbeat
+	span  time.Duration // length of a hold; zero means that entries expire with the heartbeat
 	held  int           // number of held entries
-	since time.Time     // when the first of them was; zero if there are none
-	grace time.Time     // when held entries end since the heartbeat is back; zero without one
+	since time.Time     // start of the first hold; zero if there are none
+	grace time.Time     // end of all holds after the heartbeat's return; zero without a heartbeat
 }
 
 // updateHold records whether there is a heartbeat. It is called whenever that changes.
@@ -55,8 +55,8 @@ func (s *state) letGo(e *heldEntry) {
 	}
 }
 
-// ends returns when the entry ends by what was published, and by its hold. A hold that has
-// ended is forgotten.
+// ends returns the end of the entry as published and the end of its hold. It ends a hold whose
+// time has passed.
 func (s *state) ends(e *heldEntry, now time.Time) (own, hold time.Time) {
 	if s.alive {
 		own = e.hot.Until
@@ -74,7 +74,7 @@ func (s *state) ends(e *heldEntry, now time.Time) (own, hold time.Time) {
 	return own, hold
 }
 
-// nextEnd returns the end that no entry outlives.
+// nextEnd returns an upper bound of the ends of all entries.
 func (s *state) nextEnd() time.Time {
 	if !s.alive && s.held > 0 {
 		return s.since.Add(maxHold)
@@ -82,16 +82,17 @@ func (s *state) nextEnd() time.Time {
 	return s.beat
 }
 
-// setSpan changes for how long entries are held, those that are held now included.
+// setSpan changes how long entries are held, also for those that are held now.
 func (s *state) setSpan(span time.Duration) {
 	s.span, s.end = span, time.Time{}
 }
 
-// SetHold sets how long hot keys stay limited after the publishers' heartbeat, or Redis, is
-// lost: those that were hot then. Zero, the default, means until the heartbeat expires, some
-// seconds; more than an hour means one. A publisher that is back decides at once on the keys
-// that it publishes; the others end some seconds later. While keys are held, SetHold changes
-// their end. An operator ends the hold of a key by [ReleaseControl], if Redis can be reached.
+// SetHold sets how long hot keys stay limited after the publishers' heartbeat, or Redis, is lost.
+// It applies to the keys that are hot at that moment. Zero, the default, means until the heartbeat
+// expires, some seconds; more than an hour means an hour. A publisher that returns decides at once
+// on the keys that it publishes; the holds of the others end some seconds later. While keys are
+// held, SetHold changes their end. An operator ends the hold of a key with [ReleaseControl], if
+// Redis can be reached.
 func (w *Watcher) SetHold(span time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -99,8 +100,8 @@ func (w *Watcher) SetHold(span time.Duration) {
 	w.show()
 }
 
-// showHold publishes how many keys are held, and logs when that begins and ends. The caller
-// holds mu.
+// showHold publishes the number of held keys, and logs when holds begin and end. The caller holds
+// mu.
 func (w *Watcher) showHold(now time.Time) {
 	was, s := 0, &w.state
 	w.stats.Change(func(shown *watcherStats) {
@@ -123,7 +124,7 @@ func (w *Watcher) showHold(now time.Time) {
 	}
 }
 
-// maxReleases bounds how many changes of the controls a poll reads.
+// maxReleases bounds the number of control changes that a poll reads.
 const maxReleases = 1000
 
 // pollReleases ends the hold of the keys that operators have released since it began.

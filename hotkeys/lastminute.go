@@ -2,15 +2,15 @@ package hotkeys
 
 import "time"
 
-// lastMinute turns a total into what was added in the last minute. It is not safe for
+// lastMinute turns a running total into the amount added in the last minute. It is not safe for
 // concurrent use.
 type lastMinute struct {
-	totals [60]int64 // a ring, one a second; at first all zero, since the start is recent
-	at     time.Time // of the latest; zero if there is none
-	next   int       // the oldest
+	totals [60]int64 // ring of one total for each second; at first all zero, since the start is recent
+	at     time.Time // time of the latest total; zero if there is none
+	next   int       // index of the oldest total
 }
 
-// add records the total as of now, and returns what was added in the last minute.
+// add records the total as of now, and returns the amount added in the last minute.
 func (l *lastMinute) add(now time.Time, total int64) int64 {
 	if l.at.IsZero() {
 		l.at = now

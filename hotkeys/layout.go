@@ -7,13 +7,13 @@ type Layout struct {
 	Hot       string // ZSET: member "rule key", score requests per second now
 	Info      string // HASH: the same member → JSON
 	Version   string // STRING: "run id:n"
-	Owners    string // HASH: owner → epoch, owner:holder → the process that holds it, owner:until → the end of its lease, owner:judged → up to when it has judged the counts
+	Owners    string // HASH: owner → epoch, owner:holder → the process that holds it, owner:until → the end of its lease, owner:judged → the time up to which it has judged the counts
 	Beat      string // STRING with a TTL: the heartbeat of the publishers, with a summary of the fleet
 	Events    string // STREAM: every change in full
 	Schema    string // STRING: the version of this layout
-	Suspects  string // ZSET with a TTL: as Hot; the union of each owner's suspects, "…:suspects:{owner}"
+	Suspects  string // ZSET with a TTL: like Hot; the union of each owner's suspects, "…:suspects:{owner}"
 	Instances string // ZSET with a TTL: instance → when it last sent counts, unix milliseconds
-	Snapshots string // the prefix of STRINGs with a TTL, "…:snapshot:{owner}": what the owner's holder needs after a restart
+	Snapshots string // prefix of STRINGs with a TTL, "…:snapshot:{owner}": the state that the owner's holder needs after a restart
 	Changed   string // channel: every change, or only its version; and changes of the suspects
 
 	Members         string // ZSET with a TTL: member → when its last heartbeat came, unix milliseconds
@@ -55,7 +55,7 @@ func NewLayout(namespace string) Layout {
 	}
 }
 
-// keys returns the KEYS of an owner's scripts, in the order that common.lua unpacks.
+// keys returns the KEYS of an owner's scripts, in the order in which common.lua unpacks them.
 func (l Layout) keys(owner string) []string {
 	return []string{l.Hot, l.Info, l.Version, l.Owners, l.Beat, l.Events, l.Schema, l.Suspects, l.Suspects + ":" + owner, l.Instances}
 }

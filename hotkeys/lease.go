@@ -19,8 +19,8 @@ import (
 const DefaultLease = 1500 * time.Millisecond
 
 const (
-	// maxLease bounds a lease. If one has longer to run, the claim script takes it for
-	// one from before Redis's clock was set back.
+	// maxLease bounds a lease. If one has longer to run, the claim script treats it as one from
+	// before Redis's clock was set back.
 	maxLease = time.Minute
 	// minStandby is the shortest time between two claims of a standby.
 	minStandby = 5 * time.Millisecond
@@ -29,14 +29,13 @@ const (
 // leasing is the state of the publisher's claim.
 type leasing struct {
 	standby bool          // another process holds the owner, as far as is known
-	rest    time.Duration // what was left of its lease at the last claim
-	leaving bool          // the owner is being released, so that another may hold it already
-	silence time.Duration // how long a claim lasts without a renewal: the lease, if there is one
+	rest    time.Duration // time that was left of its lease at the last claim
+	leaving bool          // whether the owner is being released, so that another process may hold it already
+	silence time.Duration // time that a claim lasts without a renewal: the lease, if there is one
 }
 
-// silenceAfter returns how long a claim without a lease lasts without a renewal: two
-// renewals may fail. Only a fenced publisher, which claims the owner back then, waits for
-// that.
+// silenceAfter returns how long a claim without a lease lasts without a renewal. Two renewals may
+// fail. Only a fenced publisher waits that long, to claim the owner back.
 func silenceAfter(renew cron.Schedule, beat time.Duration) time.Duration {
 	if s, ok := renew.(cron.ConstantDelaySchedule); ok {
 		return min(s.Delay*5/2, beat)
@@ -71,7 +70,7 @@ func (p *Publisher) resume(ctx context.Context) error {
 	return p.renew(ctx)
 }
 
-// keepClaim keeps the lease, or tries to get it.
+// keepClaim extends the lease, or tries to get it.
 func (p *Publisher) keepClaim(ctx context.Context) error {
 	if p.standby {
 		return p.resume(ctx)
@@ -99,9 +98,8 @@ func (p *Publisher) release(ctx context.Context) error {
 	return err
 }
 
-// untilClaim returns how long until keepClaim is due. A holder extends its lease each third of
-// it. A standby claims each quarter of the lease, and when the lease that it saw has
-// expired.
+// untilClaim returns the time until keepClaim is due. A holder extends its lease each third of
+// it. A standby claims each quarter of the lease, and when the lease that it saw has expired.
 func (p *Publisher) untilClaim() time.Duration {
 	if !p.standby {
 		return p.silence / 3
@@ -109,8 +107,8 @@ func (p *Publisher) untilClaim() time.Duration {
 	return min(max(p.rest+time.Millisecond, minStandby), p.silence/4)
 }
 
-// standBy records that another process holds the owner. It keeps the desired set, and
-// forgets what it knows about Redis, since the holder changes it.
+// standBy records that another process holds the owner. It keeps the desired set, and forgets the
+// recorded state of Redis, since the holder changes it.
 func (p *Publisher) standBy(answer []string) error {
 	if len(answer) != 4 {
 		return fmt.Errorf("standby: unexpected answer %q", answer)
@@ -147,10 +145,10 @@ func (p *Publisher) standBy(answer []string) error {
 	return nil
 }
 
-// takeOver continues where the last holder stopped. An entry that is hot here too stays
-// as it is published. Others go to Inherit, which decides. Without Inherit, one that was hot
-// here and has cooled is removed by the next change, and one that was never hot here is left
-// to expire: this process may not have counted long enough to know.
+// takeOver continues where the last holder stopped. An entry that is hot here too is not changed.
+// Others go to Inherit, which decides. Without Inherit, the next change removes an entry that was
+// hot here and has cooled. One that was never hot here is left to expire: this process may not
+// have counted long enough to know.
 func (p *Publisher) takeOver(answer []string) error {
 	first := p.epoch == 0 && !p.standby // claimed, not taken over
 	p.version, p.own = published.Version{}, ""

@@ -33,9 +33,8 @@ func List(ctx context.Context, client redis.UniversalClient, namespace string) (
 	return hot, nil
 }
 
-// ListSuspects returns the suspects of a namespace, the highest rate first: keys that may
-// be hot, which is not known for certain yet. Only Key and Rate are set. The deadline is
-// that of ctx.
+// ListSuspects returns the suspects of a namespace, the highest rate first: keys that may be hot,
+// but are not certain to be. Only Key and Rate are set. The deadline is that of ctx.
 func ListSuspects(ctx context.Context, client redis.UniversalClient, namespace string) ([]rules.Hot, error) {
 	if err := redisconfig.Namespace(namespace); err != nil {
 		return nil, fmt.Errorf("list suspects: %w", err)

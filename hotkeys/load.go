@@ -16,8 +16,8 @@ import (
 // wholeSet is the published set at one instant.
 type wholeSet struct {
 	version string        // empty if nothing was published, or Redis lost its state
-	beat    time.Duration // until the heartbeat expires; 0 if there is none
-	at      time.Time     // on Redis's clock
+	beat    time.Duration // time until the heartbeat expires; 0 if there is none
+	at      time.Time     // time of the read, on Redis's clock
 	hot     []rules.Hot
 	// unreadable holds the members whose info cannot be read.
 	unreadable []string
@@ -75,7 +75,7 @@ func readEntry(member, info string, score float64) (_ rules.Hot, ok bool) {
 		return rules.Hot{}, false
 	}
 	if !(score >= 0) || math.IsInf(score, 0) {
-		score = 0 // no publisher wrote it, but the key is hot all the same
+		score = 0 // no publisher wrote this, but the key is still hot
 	}
 	h.Key, h.Rate = key, score
 	return h, true
@@ -96,7 +96,7 @@ func (w *Watcher) load(ctx context.Context) error {
 		return fmt.Errorf("read the whole set: %w", err)
 	}
 	if set.version == "" {
-		w.stats.Change(func(s *watcherStats) { s.Lost++ }) // between two calls; see compare
+		w.stats.Change(func(s *watcherStats) { s.Lost++ }) // it was lost between two calls; see compare
 		return nil
 	}
 	version, err := published.ParseVersion(set.version)
@@ -119,8 +119,8 @@ func (w *Watcher) load(ctx context.Context) error {
 	return nil
 }
 
-// renew reads the new ends of entries that have less than half of their time left, and
-// reads entries again that could not be read.
+// renew reads the new ends of entries that have less than half of their time left. It also reads
+// entries again that could not be read.
 func (w *Watcher) renew(ctx context.Context) error {
 	w.mu.Lock()
 	members := w.state.dueForRenewal(time.Now())
@@ -158,7 +158,7 @@ func (w *Watcher) renew(ctx context.Context) error {
 			w.state.grant(h, h.Until.Sub(at.Val()), issued)
 		} else if scores[i].Err() != nil {
 			w.state.forget(member)
-		} // otherwise the next poll removes it; until then its end stays as it is
+		} // otherwise the next poll removes it; until then its end does not change
 	}
 	w.show()
 	return nil

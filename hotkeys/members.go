@@ -18,13 +18,13 @@ import (
 // memberLife is how long a member is listed after its last heartbeat.
 const memberLife = 10 * time.Second
 
-// membersPerRead bounds how many members one call reads: 0.5 MB.
+// membersPerRead bounds the number of members that one call reads: 0.5 MB.
 const membersPerRead = 500
 
-// ListMembers returns what the instances and aggregators of a namespace say about themselves,
-// aggregators first, by name. Heard is on the local clock, whatever its offset from Redis's.
-// Members that are not allowed to write heartbeats, or of a version before them, are not
-// listed. At most [published.MaxMembers] are read. The deadline is that of ctx.
+// ListMembers returns the heartbeats of the instances and aggregators of a namespace, aggregators
+// first, by name. Heard is on the local clock, whatever its offset from Redis's. It does not list
+// members that may not write heartbeats, or whose version has none. At most
+// [published.MaxMembers] are read. The deadline is that of ctx.
 func ListMembers(ctx context.Context, client redis.UniversalClient, namespace string) ([]rules.Member, error) {
 	if err := redisconfig.Namespace(namespace); err != nil {
 		return nil, fmt.Errorf("list members: %w", err)

@@ -11,13 +11,13 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// maxNamespaces is how many namespaces [ListNamespaces] returns at most.
+// maxNamespaces is the most namespaces that [ListNamespaces] returns.
 const maxNamespaces = 10
 
-// ListNamespaces returns namespaces for which somebody publishes, sorted, by a bounded search
-// of all keys of Redis, which needs the right to SCAN. It is for hints, when a namespace has
-// been misspelled: of a Redis with very many keys it may find none. What was found before an
-// error is returned with it. The deadline is that of ctx.
+// ListNamespaces returns namespaces with a live publisher, sorted. It is for hints, when a
+// namespace has been misspelled. It makes a bounded search of all keys of Redis, which needs the
+// right to SCAN. If Redis has very many keys it may find none. If it fails, it also returns the
+// namespaces found before. The deadline is that of ctx.
 func ListNamespaces(ctx context.Context, client redis.UniversalClient) (found []string, err error) {
 	cluster, ok := client.(*redis.ClusterClient)
 	if !ok {

@@ -2,15 +2,15 @@ package hotkeys
 
 import "time"
 
-// offsetEstimate is how far the local clock is ahead of Redis's, by the quickest of the last
-// answers: the slower an answer, the less is known about when Redis read its clock. It is not
-// safe for concurrent use.
+// offsetEstimate estimates how far the local clock is ahead of Redis's. It uses the quickest of
+// the last answers: the slower an answer, the less is known about when Redis read its clock. It
+// is not safe for concurrent use.
 type offsetEstimate struct {
 	samples [8]struct{ took, offset time.Duration }
 	n       int
 }
 
-// add adds an answer that has Redis's time.
+// add adds an answer that contains Redis's time.
 func (o *offsetEstimate) add(began, ended, redis time.Time) {
 	took := ended.Sub(began)
 	s := &o.samples[o.n%len(o.samples)]

@@ -25,15 +25,15 @@ var controlLua string
 
 var controlScript = redis.NewScript(controlLua)
 
-// ControlOrder is what an operator wants for a key.
+// ControlOrder is an operator's order for a key.
 type ControlOrder struct {
 	Key    rules.Key
 	Action rules.ControlAction
-	// For is how long it lasts: from 1 ms to [rules.MaxControlTime].
+	// For is how long the control lasts: from 1 ms to [rules.MaxControlTime].
 	For time.Duration
 	// Why is the reason, at most [rules.MaxControlWhy] bytes.
 	Why string
-	// Claimed is who the operator says they are, at most [rules.MaxControlBy] bytes.
+	// Claimed is the identity that the operator claims, at most [rules.MaxControlBy] bytes.
 	Claimed string
 }
 
@@ -69,9 +69,8 @@ func validateOperator(key rules.Key, why, claimed string) error {
 	return nil
 }
 
-// SetControl sets a key's control in place of the one that it has, and returns it. By is the
-// user that Redis knows the client as. Instances obey within a second. The deadline is that of
-// ctx.
+// SetControl sets a key's control, which replaces the present one, and returns it. By is the
+// Redis user of the client. Instances apply it within a second. The deadline is that of ctx.
 func SetControl(ctx context.Context, client redis.UniversalClient, namespace string, order ControlOrder) (rules.Control, error) {
 	if err := order.validate(); err != nil {
 		return rules.Control{}, fmt.Errorf("%s: %w", order.Action, err)
@@ -84,10 +83,10 @@ func SetControl(ctx context.Context, client redis.UniversalClient, namespace str
 	return got, nil
 }
 
-// ReleaseControl ends a key's control and returns it, as it was set but for By, Why and
-// Claimed, which are of the caller. Instances that hold hot keys ([Watcher.SetHold]) let the key
-// go. Where it has no control and an instance holds keys, the action is [rules.ControlHold].
-// Otherwise ReleaseControl returns [ErrNoControl]. The deadline is that of ctx.
+// ReleaseControl ends a key's control and returns it, with By, Why and Claimed replaced by those
+// of the caller. Instances that hold hot keys ([Watcher.SetHold]) end the hold of the key. If the
+// key has no control and an instance holds keys, the action is [rules.ControlHold]. Otherwise
+// ReleaseControl returns [ErrNoControl]. The deadline is that of ctx.
 func ReleaseControl(ctx context.Context, client redis.UniversalClient, namespace string, key rules.Key, why, claimed string) (rules.Control, error) {
 	if err := validateOperator(key, why, claimed); err != nil {
 		return rules.Control{}, fmt.Errorf("release: %w", err)
@@ -103,14 +102,14 @@ func ReleaseControl(ctx context.Context, client redis.UniversalClient, namespace
 	return got, nil
 }
 
-// AreKeysHeld reports whether an instance says that it holds hot keys. The deadline is that of
-// ctx.
+// AreKeysHeld reports whether the heartbeat of an instance reports held hot keys. The deadline is
+// that of ctx.
 func AreKeysHeld(ctx context.Context, client redis.UniversalClient, namespace string) bool {
 	members, err := ListMembers(ctx, client, namespace)
 	return err == nil && slices.ContainsFunc(members, func(m rules.Member) bool { return m.Held > 0 })
 }
 
-// operate runs the operator's script. c lacks its times and By, and of a release its action. A
+// operate runs the operator's script. c lacks its times and By, and for a release its action. A
 // release with a span is recorded even if the key has no control.
 func operate(ctx context.Context, client redis.UniversalClient, namespace, kind string, c *rules.Control, span time.Duration) (rules.Control, error) {
 	if err := redisconfig.Namespace(namespace); err != nil {
@@ -149,8 +148,8 @@ func operate(ctx context.Context, client redis.UniversalClient, namespace, kind 
 	return *c, nil
 }
 
-// whoAmI returns the user that Redis knows the client as: empty where Redis has no users, or
-// does not say.
+// whoAmI returns the Redis user of the client. It is empty if Redis has no users, or does not
+// report them.
 func whoAmI(ctx context.Context, client redis.UniversalClient) (string, error) {
 	user, err := client.Do(ctx, "ACL", "WHOAMI").Text()
 	var answer redis.Error

@@ -15,8 +15,8 @@ import (
 // succeeds. It is not safe for concurrent use.
 type outage struct {
 	tries  int   // failed tries; 0 if there is no outage
-	logged bool  // its beginning was
-	err    error // of the last try
+	logged bool  // whether its beginning was logged
+	err    error // error of the last try
 }
 
 // The wait after a failure doubles from minBackoff to maxBackoff.
@@ -36,25 +36,25 @@ func (o *outage) failed(err error) (wait time.Duration, begins bool) {
 	return wait, begins
 }
 
-// timeout returns how long the next call may take. In an outage that is longer than
-// usual, to allow for the round trips of a new connection: with the usual timeout none
-// would ever be completed if Redis is slow.
+// timeout returns how long the next call may take. In an outage that is longer than usual, to
+// allow for the round trips of a new connection: if Redis is slow, no connection would ever be
+// made within the usual timeout.
 func (o *outage) timeout(usual time.Duration) time.Duration {
 	return usual * time.Duration(1+min(o.tries, maxPatience-1))
 }
 
-// maxPatience is by how much the timeout of a call grows at most in an outage.
+// maxPatience is the largest factor by which the timeout of a call grows in an outage.
 const maxPatience = 3
 
-// succeeded ends the outage, if there is one, and reports whether its end should be
-// logged: whether its beginning was.
+// succeeded ends the outage, if there is one, and reports whether its end should be logged. It
+// should if its beginning was.
 func (o *outage) succeeded() (log bool) {
 	log = o.logged
 	*o = outage{}
 	return log
 }
 
-// lineRate is how many lines of one kind are logged.
+// lineRate limits the lines of one kind that are logged.
 var lineRate = loglimit.Rate{Burst: 4, Every: 15 * time.Second}
 
 // aboutCommand reports whether err concerns only the command, such as a missing

@@ -12,8 +12,8 @@ import (
 type wanted struct {
 	rules.Hot
 	member string
-	placed bool // has a place
-	waits  bool // is counted in Overflow
+	placed bool // whether it has a place
+	waits  bool // whether it has been counted in Overflow
 }
 
 // limited reports whether the key's requests are limited, and not just watched.
@@ -21,9 +21,9 @@ func (w *wanted) limited() bool {
 	return w.Mode != rules.ModeShadow && w.Mode != rules.ModeWatch
 }
 
-// strength is the ratio of a key's count to its threshold, by which keys compete. It is
-// doubled for a key with a place: otherwise two keys of about the same ratio would take
-// turns with each refresh.
+// strength returns the ratio of the key's count to its threshold, by which keys compete. It is
+// doubled for a key with a place: otherwise two keys of about the same ratio would take turns
+// with each refresh.
 func (w *wanted) strength() float64 {
 	if w.placed {
 		return 2 * w.Ratio
@@ -59,8 +59,8 @@ const (
 // guarantee is a rule's share of the places, with the result of the last rank.
 type guarantee struct {
 	share   int     // guaranteed places
-	due     int     // keys of the rule that are within the share
-	weakest *wanted // the last of these
+	due     int     // keys of the rule that are within its share
+	weakest *wanted // the last of those keys
 }
 
 // newGuarantees returns the guarantees of rules that share places equally.
@@ -72,8 +72,8 @@ func newGuarantees(places int, rules []string) map[string]*guarantee {
 	return shares
 }
 
-// rank orders keys by their claim to a place, the best first, and records in shares
-// which keys of each rule are within its share. A rule without an entry there has none.
+// rank orders keys by their claim to a place, the best first. It records in shares which keys of
+// each rule are within its share. A rule without an entry there has none.
 func rank(keys []*wanted, shares map[string]*guarantee) []ranked {
 	for _, g := range shares {
 		g.due, g.weakest = 0, nil
@@ -100,8 +100,8 @@ type ranked struct {
 	group group
 }
 
-// isAhead reports whether w, which was not ranked, would come before other, which was.
-// shares are as rank left them.
+// isAhead reports whether w would come before other. other was ranked and w was not. shares are
+// in the state in which rank left them.
 func (w *wanted) isAhead(other *ranked, shares map[string]*guarantee) bool {
 	in := lentLimited
 	if g := shares[w.Rule]; g != nil && (g.due < g.share || g.weakest != nil && compareWanted(w, g.weakest) <= 0) {

@@ -16,24 +16,25 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Publisher writes one owner's part of the set of hot keys to Redis.
-// [Publisher.Publish], [Publisher.Refresh], [Publisher.Suspects] and
-// [Publisher.Instances] record what to publish and do not block. [Publisher.Run] makes
-// all calls to Redis. While Redis is unavailable changes accumulate; they are published
-// as one change when it is back. A Publisher is safe for concurrent use.
+// Publisher writes one owner's part of the set of hot keys to Redis. [Publisher.Publish],
+// [Publisher.Refresh], [Publisher.Suspects] and [Publisher.Instances] record what to publish and
+// do not block. [Publisher.Run] makes all calls to Redis. While Redis is unavailable changes
+// accumulate; they are published as one change when it is available again. A Publisher is safe for
+// concurrent use.
 //
-// Only one process holds an owner at a time. Each new holder raises the owner's epoch,
-// the fencing token: a script with an earlier epoch changes nothing, however late it
-// runs. Without a lease the process that claims last holds the owner. The process that
-// it replaced is fenced ([PublisherStats.FencedBy]) and stands by until the holder stops
-// or sends nothing for some time, by Redis's clock. With a lease the process that claims
-// first holds the owner, and the others stand by ([PublisherStats.Standby]).
+// Only one process holds an owner at a time. Each new holder raises the owner's epoch, the
+// fencing token: a script with an earlier epoch changes nothing, however late it runs.
 //
-// A standby records changes and writes nothing until it takes over. It then keeps the
-// entries in Redis and passes them to [PublisherConfig.Inherit]. Without Inherit it keeps those
-// that are hot here too, and removes those that were hot here and have cooled. Entries that
-// were never hot here are left to expire: a process that has just started may not have counted
-// long enough to know.
+// Without a lease, the process that claims last holds the owner. The process that it replaced is
+// fenced ([PublisherStats.FencedBy]). It stands by until the holder stops, or sends nothing for
+// some time by Redis's clock. With a lease, the process that claims first holds the owner, and
+// the others stand by ([PublisherStats.Standby]).
+//
+// A standby records changes and writes nothing until it takes over. It then keeps the entries in
+// Redis and passes them to [PublisherConfig.Inherit]. Without Inherit it keeps the entries that
+// are hot here too, and removes those that were hot here and have cooled. Entries that were never
+// hot here are left to expire: a process that has just started may not have counted long enough
+// to know.
 type Publisher struct {
 	cfg    PublisherConfig
 	client redis.UniversalClient
@@ -57,7 +58,7 @@ type Publisher struct {
 
 // PublisherStats are a publisher's state, and its counters since it was made.
 type PublisherStats struct {
-	Version  string // of the set, as last seen
+	Version  string // version of the set, as last seen
 	Keys     int    // keys that this publisher has published
 	Waiting  int    // hot keys that are not published because the set is full
 	Overflow uint64 // times that a hot key found no place, or lost its place
@@ -82,8 +83,8 @@ type PublisherStats struct {
 	// FencedBy is the holder and the epoch of the process that took this owner, if there
 	// is no lease, or empty.
 	FencedBy string
-	// Trouble is the error of what fails now, or empty. If Connected is true, hot keys
-	// are published all the same.
+	// Trouble is the error of the current failure, or empty. If Connected is true, hot keys are
+	// published nevertheless.
 	Trouble string
 	Healed  Healed
 	// Standby reports whether another process holds the owner. Takeovers counts how
@@ -161,7 +162,7 @@ func (p *Publisher) Publish(change rules.Change) {
 	}
 }
 
-// entry returns h as this publisher publishes it.
+// entry returns h in the form in which this publisher publishes it.
 func (p *Publisher) entry(h rules.Hot) rules.Hot {
 	h.Owner = p.cfg.Owner
 	if h.Mode == "" && h.Limit.IsZero() {
@@ -185,11 +186,10 @@ func (p *Publisher) refuse(h rules.Hot, err error) {
 	}
 }
 
-// Refresh records all keys of one part of the aggregator that are hot, with their
-// current counts, which are published with the next renewal. It does not block. Of keys
-// that wait for a place only the best are kept; Refresh reports the others again, so
-// that each hot key is published, or counted as waiting, by the next refresh at the
-// latest.
+// Refresh records all hot keys of one part of the aggregator with their current counts, which are
+// published with the next renewal. It does not block. Only the best of the keys that wait for a
+// place are kept, and the next Refresh reports the others again. So each hot key is published, or
+// counted as waiting, by the next refresh at the latest.
 func (p *Publisher) Refresh(part int, hot []rules.Hot) {
 	p.mu.Lock()
 	changed := p.desired.refresh(part, hot, p.entry)
@@ -203,8 +203,8 @@ var errNotUTF8 = errors.New("the key's text is not UTF-8, which JSON cannot hold
 
 var errCounts = errors.New("the counts: want 0 <= Low <= High, and a rate and a ratio that are numbers of at least 0")
 
-// countsMakeSense reports whether the counts can be published. Redis refuses a score
-// that is not a number, and with it the whole change.
+// countsMakeSense reports whether the counts can be published. Redis refuses a score that is not
+// a number, and with it the whole change.
 func countsMakeSense(h rules.Hot) bool {
 	return h.Low >= 0 && (h.High == rules.Unknown || h.High >= h.Low) &&
 		h.Rate >= 0 && !math.IsInf(h.Rate, 0) && h.Ratio >= 0 && !math.IsInf(h.Ratio, 0)
@@ -224,8 +224,8 @@ func namable(h rules.Hot) error {
 	return nil
 }
 
-// publishable returns an error if watchers could not read the entry. They would drop
-// the whole change.
+// publishable returns an error if watchers could not read the entry. They would drop the whole
+// change.
 func publishable(h rules.Hot) error {
 	if err := namable(h); err != nil {
 		return err

@@ -49,10 +49,10 @@ type PublisherConfig struct {
 	// entries, and Trim that of old changes. Each is five cron fields or an interval.
 	// Defaults "@every 1s", "@every 5s" and "@every 1m".
 	Renew, Prune, Trim string
-	// Inherit is called from [Publisher.Run] when this process takes the owner, also by its
-	// first claim, with the entries in Redis. They stay published until they are cooled with
-	// [Publisher.Publish]. Without Inherit, those that have cooled here are removed, and those
-	// that were never hot here are left to expire.
+	// Inherit is called from [Publisher.Run] with the entries in Redis when this process takes
+	// the owner, also by its first claim. They stay published until they are cooled with
+	// [Publisher.Publish]. Without Inherit, entries that have cooled here are removed, and
+	// entries that were never hot here are left to expire.
 	Inherit func([]rules.Hot)
 	// Logger receives one line per event, never one per key. If nil, nothing is logged.
 	Logger *slog.Logger

@@ -6,9 +6,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Reload sets the rules that share the places, by id, as [PublisherConfig.Rules] has them.
-// Keys of other rules cool at once, and their places go to keys that wait. It does not
-// block.
+// Reload sets the ids of the rules that share the places, as in [PublisherConfig.Rules]. Keys of
+// other rules cool at once, and their places go to keys that wait. It does not block.
 func (p *Publisher) Reload(rules []string) {
 	p.mu.Lock()
 	changed := p.desired.reload(rules)
@@ -19,8 +18,8 @@ func (p *Publisher) Reload(rules []string) {
 	}
 }
 
-// reload divides the places between other rules, and removes the keys of rules that are gone.
-// It reports whether the set to publish may have changed.
+// reload divides the places between the given rules, and removes the keys of rules that are no
+// longer among them. It reports whether the set to publish may have changed.
 func (d *desired) reload(all []string) (changed bool) {
 	was := d.shares
 	d.shares = newGuarantees(d.cap, all)

@@ -11,15 +11,15 @@ import (
 	"github.com/hotparam/hotparam/internal/published"
 )
 
-// The most that one call of a renewal writes. Such a call takes Redis some 2 ms, in
-// which it serves nobody else.
+// Bounds of one call of a renewal. Such a call takes Redis some 2 ms, in which it serves no one
+// else.
 const (
 	maxRenewed    = 250 // entries
 	maxHeartbeats = 500 // instances
 )
 
-// renew extends our entries, with their current counts, and writes the suspects, the
-// instances and the heartbeat. Changes that come in between are written first.
+// renew extends our entries, with their current counts, and writes the suspects, the instances
+// and the heartbeat. Changes that arrive in between are written first.
 func (p *Publisher) renew(ctx context.Context) error {
 	if err := p.settle(ctx); err != nil || p.idle() {
 		return err

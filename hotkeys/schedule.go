@@ -14,9 +14,9 @@ const (
 	trimJob
 )
 
-// job is periodic work. The scheduler only signals that it is due, and the publisher's
-// goroutine does it: so jobs do not overlap with each other or with a change, and a job
-// that is still due is not queued twice.
+// job is periodic work. The scheduler only signals that it is due; the publisher's goroutine does
+// it. So jobs overlap neither with each other nor with a change, and a job that is still due is
+// not queued twice.
 type job struct {
 	name, spec string
 	schedule   cron.Schedule

@@ -28,9 +28,8 @@ var (
 	trimLua string
 )
 
-// Each script returns a list of strings: a status (see the constants), after statusOK the
-// version now in force and the script's own results, and at the end the fields of a
-// [report].
+// Each script returns a list of strings: a status (see the constants), after statusOK the version
+// now in force and the script's own results, and at the end the fields of a [report].
 var (
 	claimScript   = newScript(claimLua)
 	adoptScript   = newScript(adoptLua)
@@ -45,7 +44,7 @@ var (
 const (
 	statusOK      = "ok"
 	statusFenced  = "fenced"  // another process took the owner, without a lease; results as for statusStandby
-	statusStandby = "standby" // another process holds the owner: for at least so many milliseconds, its epoch, its name
+	statusStandby = "standby" // another process holds the owner; results: the least time in milliseconds that it will, its epoch, its name
 	statusLost    = "lost"    // Redis lost state: our claim is missing
 	statusBack    = "back"    // Redis lost state: the version is missing, lower, or of another run
 	statusGone    = "gone"    // one of our entries is missing

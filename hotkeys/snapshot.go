@@ -20,16 +20,17 @@ var (
 	loadScript = redis.NewScript(loadLua)
 )
 
-// maxSnapshot bounds what LoadSnapshot returns, in bytes.
+// maxSnapshot bounds the result of LoadSnapshot, in bytes.
 const maxSnapshot = 1 << 20
 
 // errNotHolder is the error of [Publisher.SaveSnapshot] if another process holds the owner.
 var errNotHolder = errors.New("snapshot: another process holds the owner")
 
-// SaveSnapshot saves what the process that publishes needs after a restart, for so long, in
-// place of what was saved before. Redis refuses it unless this process holds the owner: the
-// holder's name alone is compared, as no other process has it. The deadline is that of ctx. It
-// does not use the goroutine of [Publisher.Run], which a slow call would delay.
+// SaveSnapshot saves the state that the publishing process needs after a restart. It replaces the
+// last snapshot, and Redis keeps it for the duration keep. Redis refuses it unless this process
+// holds the owner; it compares only the holder's name, since no other process has it. The
+// deadline is that of ctx. SaveSnapshot does not use the goroutine of [Publisher.Run], which a
+// slow call would delay.
 func (p *Publisher) SaveSnapshot(ctx context.Context, data []byte, keep time.Duration) error {
 	saved, err := saveScript.Run(ctx, p.client, []string{p.layout.Owners, p.layout.snapshot(p.cfg.Owner)}, p.cfg.Owner, p.holder, data, keep.Milliseconds()).Int()
 	if err != nil {
@@ -41,8 +42,8 @@ func (p *Publisher) SaveSnapshot(ctx context.Context, data []byte, keep time.Dur
 	return nil
 }
 
-// LoadSnapshot returns what the process saved that held the owner last, or nil if there is
-// nothing. The deadline is that of ctx.
+// LoadSnapshot returns the snapshot of the process that held the owner last, or nil if there is
+// none. The deadline is that of ctx.
 func (p *Publisher) LoadSnapshot(ctx context.Context) ([]byte, error) {
 	data, err := loadScript.Run(ctx, p.client, []string{p.layout.snapshot(p.cfg.Owner)}, maxSnapshot).Text()
 	if errors.Is(err, redis.Nil) {

@@ -7,5 +7,5 @@ func (p *Publisher) Standby() bool {
 	return s.Standby || s.FencedBy != ""
 }
 
-// Publishes reports whether what this publisher records reaches Redis, as far as is known.
+// Publishes reports whether changes recorded by this publisher reach Redis, as far as is known.
 func (p *Publisher) Publishes() bool { return p.stats.Load().Connected && !p.Standby() }

@@ -11,15 +11,15 @@ import (
 // monotonic clock. It is not safe for concurrent use.
 type state struct {
 	version published.Version
-	entries map[string]*heldEntry // by member
+	entries map[string]*heldEntry // entries by member
 	fleet   fleetState
-	beat    time.Time  // when the heartbeat expires
-	clock   redisClock // as of the last poll
+	beat    time.Time  // time at which the heartbeat expires
+	clock   redisClock // reading of the last poll
 
-	// What the target has, as of the last nextChange, and what has changed since:
+	// The target's state as of the last nextChange, and the changes since:
 	inForce int       // number of entries that the target has
 	alive   bool      // the heartbeat had not expired
-	end     time.Time // no entry expires before
+	end     time.Time // time before which no entry expires
 	fresh   []string  // members granted since
 	gone    []string  // members that the target has and entries do not
 	missed  int       // number of entries that are missed
@@ -27,32 +27,31 @@ type state struct {
 	holding
 }
 
-// heldEntry is one entry, with Until on the local clock. If its info could never be read,
-// Until is zero and the entry is never in force; it only keeps the number of entries equal
-// to that in Redis.
+// heldEntry is one entry, with Until on the local clock. If its info could never be read, Until
+// is zero and the entry is never in force. It only keeps the number of entries equal to that in
+// Redis.
 type heldEntry struct {
 	hot   rules.Hot
-	ttl   time.Duration // the time left when it was granted
+	ttl   time.Duration // time left when it was granted
 	fresh bool          // granted since the last nextChange
-	shown bool          // in force in the target
+	shown bool          // whether the target has it in force
 	// unread is set if the info in Redis could not be read the last time. The entry
 	// stays in force until its end.
 	unread bool
-	// missed is set if Redis has lost the entry, and its owner has not written since.
-	// It stays in force until the owner has, for at most rewriteTime.
+	// missed is set if Redis has lost the entry, and its owner has not written since. The entry
+	// stays in force until the owner writes, for at most rewriteTime.
 	missed bool
-	// heldSince is when the heartbeat expired that the entry outlives, or zero.
+	// heldSince is when the heartbeat expired that the entry has outlived, or zero.
 	heldSince time.Time
 }
 
-// redisClock is one reading of Redis's clock. The local time is that before the call, so
-// ends that are derived from it are early rather than late: a limit must not outlive its
-// end.
+// redisClock is one reading of Redis's clock. The local time was taken before the call, so ends
+// that are derived from it are early rather than late: a limit must not outlive its end.
 type redisClock struct{ local, redis time.Time }
 
-// when returns the local time of an event that Redis dated at, and that was known here at
-// arrival. It is the earlier of arrival and the converted time: a push may be delayed, and
-// a clock may be set.
+// when returns the local time of an event that has the Redis time at and arrived at arrival. It
+// is the earlier of arrival and the converted time, since a push may be delayed and a clock may
+// be set.
 func (c redisClock) when(at, arrival time.Time) time.Time {
 	if t := c.local.Add(at.Sub(c.redis)); t.Before(arrival) {
 		return t
@@ -60,12 +59,11 @@ func (c redisClock) when(at, arrival time.Time) time.Time {
 	return arrival
 }
 
-// rewriteTime is how long the watcher waits for owners to rewrite what Redis has lost.
+// rewriteTime is how long the watcher waits for owners to rewrite entries that Redis has lost.
 const rewriteTime = 2 * time.Second
 
-// replace replaces the state by the whole set. After a loss each owner rewrites its own
-// part of the set, at its own time: entries of owners that have not done so stay in force
-// for now.
+// replace replaces the state by the whole set. After a loss each owner rewrites its own part of
+// the set, at its own time. Entries of owners that have not done so yet stay in force.
 func (s *state) replace(version published.Version, set wholeSet, issued time.Time) {
 	began := version.Run != s.version.Run
 	unread := make(map[string]bool, len(set.unreadable))
@@ -96,7 +94,7 @@ func (s *state) replace(version published.Version, set wholeSet, issued time.Tim
 	}
 }
 
-// markMissing marks an entry as missed, to expire at until at the latest.
+// markMissing marks an entry as missed, and makes it expire at until at the latest.
 func (s *state) markMissing(e *heldEntry, until time.Time) {
 	s.missed++
 	e.missed, e.unread, e.ttl = true, false, 0 // there is nothing to read again
@@ -114,7 +112,7 @@ func (s *state) grant(h rules.Hot, ttl time.Duration, issued time.Time) {
 	member := h.Key.String()
 	old := s.entries[member]
 	if old != nil && !old.heldSince.IsZero() && ttl <= 0 {
-		return // it was written before the outage, and says no more than the entry
+		return // it was written before the outage, and has nothing newer than the entry
 	}
 	if old != nil && old.missed {
 		s.missed--
@@ -158,8 +156,8 @@ func (s *state) apply(c *published.Change, arrival time.Time) {
 	}
 }
 
-// dropRewritten drops the missed entries of an owner that makes a change: the first change
-// after a loss has all of the owner's entries.
+// dropRewritten drops the missed entries of an owner that makes a change. The first change after
+// a loss contains all of the owner's entries.
 func (s *state) dropRewritten(c *published.Change) {
 	if s.missed == 0 {
 		return
@@ -175,8 +173,8 @@ func (s *state) dropRewritten(c *published.Change) {
 	}
 }
 
-// nextChange returns the change of the set since the last call, and when the next entry
-// expires, or zero if none does. It looks at all entries only if one has expired.
+// nextChange returns the change of the set since the last call, and the time at which the next
+// entry expires, or zero if none does. It examines all entries only if one has expired.
 func (s *state) nextChange(now time.Time) (change rules.Change, next time.Time) {
 	alive := now.Before(s.beat)
 	if alive != s.alive || !now.Before(s.end) {
@@ -193,7 +191,7 @@ func (s *state) nextChange(now time.Time) (change rules.Change, next time.Time) 
 	}
 	for _, member := range s.gone {
 		if e := s.entries[member]; e != nil && e.shown {
-			continue // it has come back
+			continue // it was granted again
 		}
 		if key, ok := rules.ParseKey(member); ok {
 			change.Cool = append(change.Cool, rules.Hot{Key: key})
@@ -237,15 +235,15 @@ func (s *state) updateShown(e *heldEntry, now time.Time, change *rules.Change) {
 	e.fresh = false
 }
 
-// forget drops a member that Redis does not have if its info was never read.
+// forget drops a member that Redis no longer has, if its info was never read.
 func (s *state) forget(member string) {
 	if e := s.entries[member]; e != nil && e.unread && e.hot.Until.IsZero() {
 		s.remove(member)
 	}
 }
 
-// dueForRenewal returns the members that have less than half of their time left, and those
-// that could not be read. Without a heartbeat it returns none, since none are renewed.
+// dueForRenewal returns the members that are unreadable or have less than half of their time
+// left. Without a heartbeat it returns none, since no entries are renewed.
 func (s *state) dueForRenewal(now time.Time) []string {
 	if !now.Before(s.beat) {
 		return nil

@@ -17,7 +17,7 @@ func (w *Watcher) newSubscription() *subscription {
 				}
 			})
 			if subscribed {
-				notify(w.kick) // changes from before it are not pushed over it
+				notify(w.kick) // changes made before the subscription are not pushed on it
 			}
 		},
 		onPush: func(payload string) {
@@ -36,19 +36,19 @@ func (w *Watcher) newSubscription() *subscription {
 	}
 }
 
-// hearing is what polls find out about the subscription. It is used by the polling
-// goroutine only.
+// hearing is the polls' knowledge about the subscription. It is used by the polling goroutine
+// only.
 type hearing struct {
-	subscription uint64 // the number of the subscription at the last poll
-	settled      bool   // a poll has read the changes from before the subscription
+	subscription uint64 // number of the subscription at the last poll
+	settled      bool   // a poll has read the changes made before the subscription
 	missed       bool   // the last poll found a change that was not pushed
 	hinted       bool   // a push caused the present poll
-	pushes       uint64 // received before the last poll
+	pushes       uint64 // number received before the last poll
 }
 
-// check subscribes again if a change that a poll found has not been pushed by the next
-// poll. The subscription is then at a server to which nobody publishes any more, such as
-// a primary that was cut off from its successor.
+// check subscribes again if a change that a poll found has not been pushed by the next poll. The
+// subscription is then at a server on which no one publishes any more, such as a primary that was
+// cut off from its successor.
 func (w *Watcher) check() {
 	h, now := &w.hearing, w.stats.Load()
 	same := h.subscription == now.subscriptions && now.subscribed

@@ -9,17 +9,17 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// subscription listens to a channel and subscribes again when that fails. Its functions are
+// subscription listens to a channel and subscribes again after a failure. Its functions are
 // called by the goroutine of run.
 type subscription struct {
 	client  redis.UniversalClient
 	channel string
-	timeout time.Duration // of a call
-	poll    time.Duration // between two pings, and quietFor of them without a word end it
-	// deaf receives a value when pushes do not arrive: the subscription is then made anew.
+	timeout time.Duration // bound of a call
+	poll    time.Duration // interval between pings; after quietFor of them without an answer the subscription ends
+	// deaf receives a value when pushes do not arrive: run then subscribes again.
 	deaf chan struct{}
-	// whenDenied is the wait after Redis has refused it to this user. Zero means the same as
-	// after other failures.
+	// whenDenied is the wait before the next try if Redis does not permit this user to subscribe.
+	// Zero means the same wait as after other failures.
 	whenDenied time.Duration
 
 	onState  func(subscribed bool)
@@ -27,8 +27,8 @@ type subscription struct {
 	onFailed func()
 }
 
-// quietFor is for how many polls a subscription may receive nothing, not even the answer
-// to a ping, before its connection is taken for dead.
+// quietFor is the number of polls after which a connection is considered dead if it has received
+// nothing, not even the answer to a ping.
 const quietFor = 4
 
 // run listens until ctx ends.
@@ -58,15 +58,15 @@ func (s *subscription) run(ctx context.Context) {
 	}
 }
 
-// renew has the subscription made anew.
+// renew ends the current subscription, so that run subscribes again.
 func (s *subscription) renew() { notify(s.deaf) }
 
-// listen follows one subscription until that fails. It reports whether it was made.
+// listen follows one subscription until it fails. It reports whether Redis confirmed it.
 func (s *subscription) listen(ctx context.Context) (subscribed bool, err error) {
 	dial, cancel := context.WithTimeout(ctx, maxPatience*s.timeout)
-	sub := s.client.Subscribe(dial, s.channel) // an error comes back from Receive
+	sub := s.client.Subscribe(dial, s.channel) // Receive returns any error
 	cancel()
-	select { // it was about the last subscription
+	select { // a pending value was about the last subscription
 	case <-s.deaf:
 	default:
 	}
@@ -94,7 +94,7 @@ func (s *subscription) listen(ctx context.Context) (subscribed bool, err error) 
 	}
 }
 
-// keep pings the subscription. It closes the subscription when that is over or dead,
+// keep pings the subscription. It closes it when listen has ended or the connection is dead,
 // which makes Receive return.
 func (s *subscription) keep(ctx context.Context, sub *redis.PubSub, heard *atomic.Int64, over <-chan struct{}) {
 	defer sub.Close()

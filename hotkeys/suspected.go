@@ -10,13 +10,13 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// suspected holds what a publisher publishes besides hot keys: the suspects, by part of
-// the aggregator, and the instances. It is not safe for concurrent use.
+// suspected holds the rest of a publisher's report, in addition to hot keys: the suspects, by
+// part of the aggregator, and the instances. It is not safe for concurrent use.
 type suspected struct {
-	shares    map[string]*guarantee      // by rule, of published.MaxSuspects
-	parts     map[int]map[string]*wanted // by part and member
-	held      int                        // suspects in all parts
-	overflow  uint64                     // suspects that found the set full
+	shares    map[string]*guarantee      // shares of published.MaxSuspects by rule
+	parts     map[int]map[string]*wanted // suspects by part and member
+	held      int                        // number of suspects in all parts
+	overflow  uint64                     // number of times that a suspect found the set full
 	instances []rules.Instance
 }
 
@@ -25,8 +25,8 @@ func newSuspected(rules []string) suspected {
 	return suspected{shares: newGuarantees(published.MaxSuspects, rules), parts: make(map[int]map[string]*wanted)}
 }
 
-// replace replaces the suspects of a part and reports whether there are new ones. Of more
-// than can be published it keeps the first by rank.
+// replace replaces the suspects of a part and reports whether there are new ones. If there are
+// more than can be published, it keeps the first by rank.
 func (s *suspected) replace(part int, suspects []rules.Hot) (fresh bool) {
 	next := make([]*wanted, len(suspects))
 	for i, h := range suspects {
@@ -81,7 +81,7 @@ func (s *suspected) appendTop(args []any) []any {
 	return args
 }
 
-// instanceLife is how long after it last sent counts an instance is counted.
+// instanceLife is how long an instance is counted after it last sent counts.
 const instanceLife = 10 * time.Second
 
 // appendInstances appends name and age, in milliseconds, of each live instance.
@@ -94,9 +94,9 @@ func (s *suspected) appendInstances(args []any, now time.Time) []any {
 	return args
 }
 
-// Suspects replaces the suspects of one part of the aggregator: keys that may be hot. It
-// does not block. New suspects are published at once; changed rates and removed suspects
-// are with the next renewal.
+// Suspects replaces the suspects of one part of the aggregator: keys that may be hot. It does not
+// block. New suspects are published at once; changed rates and removals are published with the
+// next renewal.
 func (p *Publisher) Suspects(part int, suspects []rules.Hot) {
 	readable := make([]rules.Hot, 0, len(suspects))
 	for _, h := range suspects {
@@ -118,8 +118,8 @@ func (p *Publisher) Suspects(part int, suspects []rules.Hot) {
 	}
 }
 
-// Instances replaces the instances that send counts, which are published with the next
-// renewal. It does not block. Of more than [published.MaxInstances], the last heard are
+// Instances replaces the instances that send counts, which are published with the next renewal.
+// It does not block. If there are more than [published.MaxInstances], the ones last heard are
 // published. Invalid names are ignored.
 func (p *Publisher) Instances(instances []rules.Instance) {
 	instances = slices.DeleteFunc(slices.Clone(instances), func(i rules.Instance) bool { return !wire.ValidInstance(i.Name) })

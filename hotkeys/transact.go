@@ -10,9 +10,9 @@ import (
 // errForeign means that one of our keys holds a value of another type.
 var errForeign = errors.New("a key holds a value of a foreign type")
 
-// transact runs the commands that queue queues as one transaction. A missing value is no
-// error. If Redis refuses a command, the error is that command's, not the EXECABORT that
-// follows from it. If the error is errForeign, all other commands have succeeded.
+// transact runs the commands that queue queues as one transaction. A missing value is no error.
+// If Redis refuses a command, the error is that command's, not the EXECABORT that follows from
+// it. If the error is errForeign, all other commands have succeeded.
 func transact(ctx context.Context, client redis.UniversalClient, queue func(redis.Pipeliner)) error {
 	commands, err := client.TxPipelined(ctx, func(tx redis.Pipeliner) error {
 		queue(tx)

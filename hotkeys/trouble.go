@@ -11,11 +11,11 @@ import (
 // troubles are the outages of a publisher, and the limits of its log lines. They are
 // used by its goroutine only.
 type troubles struct {
-	outage   outage // of claims, changes and renewals
-	partial  outage // of the stream or the channel only: watchers poll the version
-	pruning  outage // of that job only, such as a missing permission
+	outage   outage // outage of claims, changes and renewals
+	partial  outage // outage of the stream or the channel only: watchers poll the version
+	pruning  outage // outage of that job only, such as a missing permission
 	trimming outage
-	lines    loglimit.Limit // of outages and standbys
+	lines    loglimit.Limit // limits the lines about outages and standbys
 	healing  loglimit.Limit
 	claims   loglimit.Limit
 	writes   loglimit.Limit
@@ -35,8 +35,8 @@ func (p *Publisher) recordRecovery() {
 	p.endOutage(&p.outage, "publishing hot keys again")
 }
 
-// recordPart records the result of work that hot keys can be published without; o is its
-// outage. It returns err unless only this work is affected.
+// recordPart records the result of work that is not needed to publish hot keys; o is its outage.
+// It returns err unless only this work is affected.
 func (p *Publisher) recordPart(o *outage, err error) error {
 	switch {
 	case err == nil:
@@ -73,7 +73,7 @@ func (p *Publisher) endOutage(o *outage, message string) {
 	p.showTrouble()
 }
 
-// showTrouble sets the Trouble of Stats.
+// showTrouble sets Trouble in the stats.
 func (p *Publisher) showTrouble() {
 	var words []string
 	for _, o := range []*outage{&p.outage, &p.partial, &p.pruning, &p.trimming} {

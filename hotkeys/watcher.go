@@ -28,9 +28,9 @@ type WatcherConfig struct {
 	// Timeout bounds each call to Redis. After failures it is up to three times as
 	// long, since new connections take longer. Default 500 ms.
 	Timeout time.Duration
-	// Jitter is the longest random delay before a read of the whole set if the stream
-	// no longer has the missed changes: a whole fleet misses them at the same time.
-	// Default 200 ms.
+	// Jitter is the longest random delay before a read of the whole set, if the stream no longer
+	// has the missed changes. It spreads the load, since a whole fleet misses them at the same
+	// time. Default 200 ms.
 	Jitter time.Duration
 	// Logger receives one line per event, never one per key. If nil, nothing is logged.
 	Logger *slog.Logger
@@ -76,32 +76,32 @@ type Watcher struct {
 	// Used by the polling goroutine only:
 	hearing    hearing
 	hints      hints
-	outage     outage         // of the polls
-	lines      loglimit.Limit // of outages
-	foreigners loglimit.Limit // of foreign values
-	holds      loglimit.Limit // of holds that begin; guarded by mu
-	lostSince  time.Time      // since when polls find changes missing in Redis
+	outage     outage         // outage of the polls
+	lines      loglimit.Limit // limits the log lines about outages
+	foreigners loglimit.Limit // limits the log lines about foreign values
+	holds      loglimit.Limit // limits the log lines about new holds; guarded by mu
+	lostSince  time.Time      // start of the time in which polls find changes missing in Redis
 
 	mu         sync.Mutex // guards the rest; held while the target is updated, never during a call
 	state      state
-	shown      published.Version // the target's version
-	shownFleet fleetMark         // the target's fleet
-	next       time.Time         // when an entry expires next
-	released   string            // the last event of the controls that ended holds, or empty
+	shown      published.Version // version that the target has
+	shownFleet fleetMark         // fleet that the target has
+	next       time.Time         // time at which the next entry expires
+	released   string            // last event of the controls that ended holds, or empty
 
 	stats base.Guarded[watcherStats]
 }
 
 // WatcherStats are a watcher's state, and its counters since it was made.
 type WatcherStats struct {
-	Version   string    // of the set, as last read
+	Version   string    // version of the set, as last read
 	Keys      int       // hot keys in force
 	Instances int       // instances that send counts, or 0 if not known
 	Suspects  int       // keys that may be hot
-	Held      int       // of Keys: those that outlive the heartbeat; see SetHold
-	HeldSince time.Time // when the heartbeat expired that they outlive, or zero
+	Held      int       // hot keys that outlive the heartbeat, included in Keys; see SetHold
+	HeldSince time.Time // time at which that heartbeat expired, or zero
 	Connected bool      // there is a subscription, and the last poll succeeded
-	Answered  time.Time // when a poll last succeeded, or when the watcher was made if none has
+	Answered  time.Time // time of the last poll that succeeded, or at first when the watcher was made
 	Pushes    uint64    // pushes received
 	Dropped   uint64    // pushes dropped because too many were waiting
 	Malformed uint64    // pushes and changes that could not be read
@@ -121,7 +121,7 @@ type watcherStats struct {
 	subscriptions        uint64
 }
 
-// maxPushes is how many pushes can wait.
+// maxPushes is the number of pushes that can wait.
 const maxPushes = 256
 
 // NewWatcher returns a watcher that updates target. It starts nothing and makes no call;
@@ -170,8 +170,8 @@ func (w *Watcher) Run(ctx context.Context) error {
 	return nil
 }
 
-// fade removes entries from the target at their end. It has a goroutine of its own, so
-// that it is on time whatever the others wait for.
+// fade removes entries from the target at their end. It has its own goroutine, so that it is on
+// time even while the others wait.
 func (w *Watcher) fade(ctx context.Context) {
 	const never = time.Hour
 	timer := time.NewTimer(never)

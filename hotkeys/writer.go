@@ -15,18 +15,18 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// writer is the state of the publisher's goroutine: what it knows about Redis.
+// writer is the state of the publisher's goroutine, and its knowledge about Redis.
 type writer struct {
-	epoch   int64             // of our claim; 0 before the first
+	epoch   int64             // epoch of our claim; 0 before the first
 	reclaim bool              // the owner must be claimed, or claimed again
 	rewrite bool              // Redis lost state: the whole set must be written
-	version published.Version // as last seen
+	version published.Version // version as last seen
 	own     string            // version of our last change; empty if there is none since the claim
 	// sent holds the entries in Redis by member. An entry whose write failed may be
 	// there too: it has zero terms, so that it is written again.
 	sent    map[string]entryTerms
 	untidy  bool                   // some entries can only be removed by prune
-	strange map[string]time.Time   // entries that the last prune could not read, and since when
+	strange map[string]time.Time   // entries that the last prune could not read → when that was first found
 	known   map[*redis.Script]bool // scripts in Redis's script cache, unless it has restarted
 	troubles
 	leasing
@@ -123,8 +123,8 @@ const maxSteps = 6
 
 var errUnsettled = errors.New("hot keys: Redis keeps losing its state, or another publisher keeps changing the run id")
 
-// settle makes this owner's part in Redis equal to the desired set, with as many calls
-// as that takes. It does nothing on a standby.
+// settle makes this owner's part in Redis equal to the desired set, with as many calls as needed.
+// It does nothing on a standby.
 func (p *Publisher) settle(ctx context.Context) error {
 	for range maxSteps {
 		var err error
@@ -186,8 +186,8 @@ func (p *Publisher) recordClaim(name string, answer []string) error {
 	return nil
 }
 
-// change writes the difference between the desired set and what is in Redis. done is
-// false if something else must be done first.
+// change writes the difference between the desired set and the entries in Redis. done is false if
+// something else must be done first.
 func (p *Publisher) change(ctx context.Context) (done bool, err error) {
 	top := p.top()
 	change := published.Change{Beat: p.cfg.BeatTTL}
@@ -263,7 +263,7 @@ func (p *Publisher) recordVersion(v published.Version) {
 	p.stats.Change(func(s *PublisherStats) { s.Version = v.String() })
 }
 
-// appendEntry appends an entry's arguments of a script: member, score, info.
+// appendEntry appends an entry as arguments of a script: member, score, info.
 func appendEntry(args []any, h rules.Hot) []any {
 	h.Until = time.Time{} // the script fills it in
 	return append(args, h.Key.String(), h.Rate, published.EncodeInfo(h))

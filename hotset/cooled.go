@@ -20,8 +20,7 @@ func (s *Set[P]) keepCooled(e *Entry[P], now time.Time) {
 	}
 }
 
-// takeCooled returns the payload that is kept for a key that is hot again, and no longer
-// keeps it.
+// takeCooled returns the payload that is kept for a key that is hot again, and stops keeping it.
 func (s *Set[P]) takeCooled(member string, now time.Time) (payload P, kept bool) {
 	c, ok := s.cooled[member]
 	delete(s.cooled, member)

@@ -6,9 +6,9 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// SetPins replaces the keys that are pinned: those that are hot in this process whether they
-// are published, marked or neither. An entry that is published or marked is in force instead of
-// the pin, with Pinned set.
+// SetPins replaces the pinned keys. A pinned key is hot in this process even if it is neither
+// published nor marked. If it is published or marked, that entry is in force instead of the pin,
+// with Pinned set.
 func (s *Set[P]) SetPins(pins []rules.Hot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

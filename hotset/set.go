@@ -13,9 +13,9 @@ import (
 // Writer is the side of a [Set] that follows the published set of hot keys. At first
 // no key is hot.
 type Writer interface {
-	// Update applies a change to the published keys. Until is on the local clock. Of
-	// keys that cool only Key need be set. version identifies the set after the change.
-	// Calls must not overlap with each other or with those of UpdateFleet.
+	// Update applies a change to the published keys. Until is on the local clock. For keys that
+	// cool, only Key need be set. version identifies the set after the change. Calls must not
+	// overlap with each other or with those of UpdateFleet.
 	Update(version string, change rules.Change)
 	// UpdateFleet sets the number of instances and the suspects, whenever either has
 	// changed. The Writer may keep the slice.
@@ -27,21 +27,21 @@ type Entry[P any] struct {
 	Hot     rules.Hot
 	Payload P
 	member  string
-	hash    uint64 // of the member
+	hash    uint64 // hash of the member
 }
 
 // Config configures a [Set]. Its zero value is usable.
 type Config[P any] struct {
-	// KeepFor returns how long the payload of a key that cooled is kept. For a limiter
-	// it is the time until its burst is full, so that a key that comes back earlier
-	// does not get a fresh burst. If nil, payloads are not kept.
+	// KeepFor returns how long the payload of a key that cooled is kept. For a limiter it is the
+	// time until its burst is full, so that a key that becomes hot again earlier does not get a
+	// fresh burst. If nil, payloads are not kept.
 	KeepFor func(P) time.Duration
-	// MaxCooled bounds how many payloads of cooled keys are kept. Those that expire
-	// first are evicted. Default 4,096.
+	// MaxCooled bounds the number of payloads that are kept of cooled keys. The payloads that
+	// expire first are evicted. Default 4,096.
 	MaxCooled int
-	// MaxMarks bounds how many keys are marked at a time. Default 4,096, which is how
-	// many keys a collector counts exactly: there is room for each key that it reports.
-	// It reports a key only once, so a refused mark would never be made.
+	// MaxMarks bounds the number of keys that are marked at a time. The default, 4,096, is the
+	// number of keys that a collector counts exactly, so there is room for each key that it
+	// reports. It reports a key only once, so a refused mark would never be made.
 	MaxMarks int
 	// OnSwap is called after each new snapshot, with all keys that are hot, published
 	// or marked. Calls do not overlap. OnSwap must be quick, must not change the Set,
@@ -54,13 +54,13 @@ type Config[P any] struct {
 
 // Defaults of a [Config].
 const (
-	defaultMaxCooled = 4096 // four times what one publisher publishes
+	defaultMaxCooled = 4096 // four times as many as one publisher publishes
 	defaultMaxMarks  = 4096 // collector.maxLocalKeys
 )
 
-// Set is the set of hot keys of one process: the published keys, and those that this
-// process has marked. Each hot key has a payload, such as its limiter, which it keeps from
-// snapshot to snapshot. A Set implements [Writer]. It is safe for concurrent use.
+// Set is the set of hot keys of one process: the published keys, and the keys that this process
+// has marked. Each hot key has a payload, such as its limiter, which it keeps from snapshot to
+// snapshot. A Set implements [Writer]. It is safe for concurrent use.
 type Set[P any] struct {
 	fill func(h rules.Hot, old P, had bool) P
 	cfg  Config[P]
@@ -68,18 +68,18 @@ type Set[P any] struct {
 	table atomic.Pointer[table[P]] // the snapshot
 
 	mu      sync.Mutex // guards the rest, which only writers use
-	version string     // of the published set
+	version string     // version of the published set
 	entries map[string]*Entry[P]
-	marks   map[string]rules.Hot // by member, also while they are published
-	pins    map[string]rules.Hot // likewise
-	refused uint64               // marks for which there was no room
+	marks   map[string]rules.Hot // marks by member, also while they are published
+	pins    map[string]rules.Hot // pins by member, also while they are published
+	refused uint64               // number of marks for which there was no room
 	cooled  map[string]cooled[P]
-	changed []*Entry[P] // put or dropped since the last snapshot
+	changed []*Entry[P] // entries put or dropped since the last snapshot
 }
 
-// New returns an empty set. fill returns the payload of a key that became hot or has
-// changed. If the key was hot already, or comes back within its KeepFor, had is true and
-// old is its last payload. fill must not use the Set.
+// New returns an empty set. fill returns the payload of a key that became hot or has changed. If
+// the key was hot already, or becomes hot again within its KeepFor, had is true and old is its
+// last payload. fill must not use the Set.
 func New[P any](fill func(h rules.Hot, old P, had bool) P, cfg Config[P]) *Set[P] {
 	if cfg.MaxCooled <= 0 {
 		cfg.MaxCooled = defaultMaxCooled
@@ -124,7 +124,7 @@ func SortByRate(hot []rules.Hot) {
 	})
 }
 
-// Replace replaces the published keys. version is passed on to OnSwap.
+// Replace replaces the published keys. version is passed to OnSwap.
 func (s *Set[P]) Replace(version string, hot []rules.Hot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,7 +143,7 @@ func (s *Set[P]) Replace(version string, hot []rules.Hot) {
 	s.swap(now)
 }
 
-// Update implements [Writer]. Its cost is that of the change and of a copy of the table.
+// Update implements [Writer]. Its cost is that of the change and a copy of the table.
 func (s *Set[P]) Update(version string, change rules.Change) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -204,8 +204,8 @@ func (s *Set[P]) Unmark(key rules.Key) {
 	}
 }
 
-// Payloads calls f for each payload, with its key's member: those of the hot keys, and those
-// that are kept of keys that cooled. f must not use the Set.
+// Payloads calls f for each payload and its key's member: the payloads of hot keys, and the kept
+// ones of keys that cooled. f must not use the Set.
 func (s *Set[P]) Payloads(f func(member string, payload P)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -220,16 +220,16 @@ func (s *Set[P]) Payloads(f func(member string, payload P)) {
 	}
 }
 
-// MarkStats returns the number of marked keys, published or not, and how many marks were
-// refused for want of room.
+// MarkStats returns the number of marked keys, published or not, and the number of marks that
+// were refused because there was no room.
 func (s *Set[P]) MarkStats() (marked int, refused uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.marks), s.refused
 }
 
-// put adds or replaces the entry of a key, with its present payload or the one that is
-// kept since it cooled. It returns the key's member.
+// put adds or replaces the entry of a key, with its present payload or the one kept since it
+// cooled. It returns the key's member.
 func (s *Set[P]) put(h rules.Hot, now time.Time) string {
 	member := h.Key.String()
 	_, h.Pinned = s.pins[member]
@@ -251,8 +251,8 @@ func (s *Set[P]) put(h rules.Hot, now time.Time) string {
 	return member
 }
 
-// drop removes an entry. If the key is marked, or else pinned, that replaces it; otherwise the
-// key cools.
+// drop removes an entry. If the key is marked, its mark replaces the entry; else if it is pinned,
+// its pin does. Otherwise the key cools.
 func (s *Set[P]) drop(member string, now time.Time) {
 	if mark, ok := s.marks[member]; ok {
 		s.put(mark, now)

@@ -13,15 +13,15 @@ type table[P any] struct {
 	slots []slot[P] // their number is a power of two
 }
 
-// slot holds an entry beside its hash, so that a search reads an entry only if the
-// hashes are equal. Hash 0, which no member has, is that of an empty slot.
+// slot holds an entry and its hash, so that a search reads an entry only if the hashes are equal.
+// An empty slot has hash 0, which no member has.
 type slot[P any] struct {
 	hash  uint64
 	entry *Entry[P]
 }
 
-// tableSize returns the least number of slots for n entries. A table is copied, and not
-// rebuilt, as long as it has at most four times as many.
+// tableSize returns the least number of slots for n entries. As long as a table has at most four
+// times as many, it is copied instead of rebuilt.
 func tableSize(n int) int { return 1 << bits.Len(uint(max(4, 2*n)-1)) }
 
 func newTable[P any](entries map[string]*Entry[P]) *table[P] {
@@ -33,7 +33,7 @@ func newTable[P any](entries map[string]*Entry[P]) *table[P] {
 	return t
 }
 
-// with returns a table of entries, which differ from those of t only by changed. Copying
+// with returns a table of entries, which differ from the entries of t only by changed. Copying
 // the slots costs less than inserting every entry again.
 func (t *table[P]) with(entries map[string]*Entry[P], changed []*Entry[P]) *table[P] {
 	least := tableSize(len(entries))
@@ -50,7 +50,7 @@ func (t *table[P]) with(entries map[string]*Entry[P], changed []*Entry[P]) *tabl
 	return next
 }
 
-// put adds an entry whose member the table does not have.
+// put adds an entry whose member is not in the table.
 func (t *table[P]) put(e *Entry[P]) {
 	i := e.hash & t.mask
 	for t.slots[i].hash != 0 {
@@ -59,8 +59,8 @@ func (t *table[P]) put(e *Entry[P]) {
 	t.slots[i] = slot[P]{hash: e.hash, entry: e}
 }
 
-// remove removes the entry of e's member, if there is one, and moves up the entries that
-// it displaced (Knuth, TAOCP 3, algorithm 6.4R).
+// remove removes the entry of e's member, if there is one, and moves up the entries that it
+// displaced (Knuth, TAOCP 3, algorithm 6.4R).
 func (t *table[P]) remove(e *Entry[P]) {
 	i := e.hash & t.mask
 	for t.slots[i].hash != e.hash || t.slots[i].entry.member != e.member {

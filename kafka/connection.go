@@ -1,5 +1,5 @@
-// Package kafka holds the settings to reach a Kafka cluster: what the sink that writes
-// counts and the source that reads them have in common. It imports no client.
+// Package kafka holds the settings to reach a Kafka cluster, which the sink that writes counts
+// and the source that reads them have in common. It imports no client.
 package kafka
 
 import (
@@ -13,23 +13,21 @@ const (
 	defaultTimeout  = 5 * time.Second
 )
 
-// Connection is the way to a cluster. Only Brokers is required.
+// Connection describes how to reach a cluster. Only Brokers is required.
 type Connection struct {
-	// Brokers are some of the cluster's host:port, from which the others become
-	// known.
+	// Brokers are host:port addresses of some brokers, which report the others.
 	Brokers []string
 	// ClientID names this program in the brokers' logs and quotas. Empty means
 	// "hotparam".
 	ClientID string
-	// Version is the oldest release that all brokers have, as "3.6": no newer
-	// protocol is used. Empty means as new as the brokers support, or the client's
-	// default.
+	// Version is the oldest release of any broker, such as "3.6": no newer protocol is used.
+	// Empty means as new as the brokers support, or the client's default.
 	Version string
 	// TLS is nil for connections in the clear.
 	TLS *TLS
 	// SASL is nil for connections without a login.
 	SASL *SASL
-	// Timeout bounds connecting, and each request. Zero means five seconds.
+	// Timeout bounds the time to connect, and each request. Zero means five seconds.
 	Timeout time.Duration
 }
 
@@ -45,29 +43,28 @@ type TLS struct {
 	// CA is a PEM file of the authorities that sign the brokers' certificates.
 	// Empty means the system's.
 	CA string
-	// Cert and Key are PEM files of our own certificate, where the brokers ask
-	// for one (mTLS): both or none.
+	// Cert and Key are PEM files of our own certificate, for brokers that ask for one (mTLS). Set
+	// both or none.
 	Cert, Key string
-	// ServerName is the name in the brokers' certificates, if it is not their
-	// host.
+	// ServerName is the name in the brokers' certificates, if it differs from their host.
 	ServerName string
-	// Insecure accepts any certificate. For trials.
+	// Insecure accepts any certificate. It is for trials.
 	Insecure bool
 }
 
 // Mechanisms of SASL, by their registered names.
 const (
-	Plain       = "PLAIN" // sends the password as it is: for use with TLS
+	Plain       = "PLAIN" // sends the password unprotected, so use it with TLS
 	SCRAMSHA256 = "SCRAM-SHA-256"
 	SCRAMSHA512 = "SCRAM-SHA-512"
 )
 
-// SASL is the login.
+// SASL is the login at the brokers.
 type SASL struct {
 	// Mechanism is [Plain], [SCRAMSHA256] or [SCRAMSHA512].
 	Mechanism string
 	User      string
-	// Password is in one of three: a file, whose last newline does not belong to
-	// it, an environment variable, or here.
+	// Exactly one of these is set: a file with the password, whose last newline is ignored, an
+	// environment variable with it, or the password itself.
 	PasswordFile, PasswordEnv, Password string
 }

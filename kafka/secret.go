@@ -7,11 +7,11 @@ import (
 	"github.com/hotparam/hotparam/internal/base"
 )
 
-// Secret returns the password from its file, its variable or the field. A missing or
-// empty one is an error, which never holds the password itself.
+// Secret returns the password from its file, its variable or the field. A missing or empty
+// password is an error, which never contains the password itself.
 func (s *SASL) Secret() (string, error) {
 	switch {
-	case s.PasswordFile != "": // it goes before the variable
+	case s.PasswordFile != "": // the file takes precedence over the variable
 		password, err := base.ReadSecret(s.PasswordFile, "")
 		if err != nil {
 			return "", fmt.Errorf("sasl: password_file: %w; write the password of user %q to it", err, s.User)

@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// Config reads the files and returns the configuration that a client dials with. The server's name is
-// left to the client where ServerName is empty: it is each broker's host.
+// Config reads the files and returns the configuration with which a client dials. If ServerName
+// is empty, the client sets it to each broker's host.
 func (t *TLS) Config() (*tls.Config, error) {
 	if err := t.validate(); err != nil {
 		return nil, fmt.Errorf("tls: %w", err)
@@ -38,8 +38,8 @@ func (t *TLS) Config() (*tls.Config, error) {
 	return c, nil
 }
 
-// readPair reads the files one by one: the error of reading both at once does not
-// tell which it is of.
+// readPair reads the files one by one: the error of reading both at once does not name the file
+// that it concerns.
 func readPair(cert, key string) (tls.Certificate, error) {
 	certPEM, err := os.ReadFile(cert)
 	if err != nil {

@@ -6,26 +6,26 @@ import (
 	"github.com/hotparam/hotparam/internal/answer"
 )
 
-// Answer is what a program sends for a decision, whatever its framework.
+// Answer is the response that a program sends for a decision, whatever its framework.
 type Answer struct {
-	// Status is that of the response. Zero means that the request is allowed: its handler
+	// Status is the status of the response. Zero means that the request is allowed: its handler
 	// answers, and Header is added to its response.
 	Status int
 	// Header holds the response's headers, by their names as net/http writes them. It can be
 	// assigned to an http.Header, and may be nil.
 	Header map[string][]string
-	// Body is that of the response. A response to HEAD has none.
+	// Body is the body of the response. A response to HEAD has none.
 	Body []byte
 }
 
-// Answerer makes the answer of decisions. It is safe for concurrent use.
+// Answerer returns the answers of decisions. It is safe for concurrent use.
 type Answerer interface {
 	Answer(d Decision) Answer
 }
 
-// Answer returns what to send for the decision. A refused request gets a problem body (RFC
-// 9457) of the type that draft-ietf-httpapi-ratelimit-headers registers, unless From has
-// another answer:
+// Answer returns the response to send for the decision. If From is set, it makes the response. By
+// default a refused request gets a problem body (RFC 9457) of the type that
+// draft-ietf-httpapi-ratelimit-headers registers:
 //
 //   - 429 (RFC 6585): the client exceeded its limit;
 //   - 503 (RFC 9110, 15.6.4): the limit of concurrent requests is reached, or the backend
@@ -33,7 +33,7 @@ type Answerer interface {
 //   - 403: no rule matches, or a rule blocks a value;
 //   - 400: the body cannot be read, and a rule refuses such requests.
 //
-// Retry-After is Backoff, in whole seconds (RFC 9110, 10.2.3), and RetryAfter at least. It is
+// Retry-After is Backoff, in whole seconds (RFC 9110, 10.2.3), but at least RetryAfter. It is
 // absent if a retry cannot pass. The body contains the rule's id but no parameters.
 func (d Decision) Answer() Answer {
 	switch {

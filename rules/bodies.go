@@ -8,8 +8,8 @@ type Bodies struct {
 	// Max is the size of the largest body that is read, in bytes. Zero means
 	// [DefaultMaxBody].
 	Max int64
-	// Total is how many bytes of bodies a guard holds at a time, over all requests. Zero
-	// means 64 MiB, or Max if that is more.
+	// Total is the number of bytes of bodies that a guard holds at a time, over all requests.
+	// Zero means 64 MiB, or Max if that is more.
 	Total int64
 }
 
@@ -20,7 +20,7 @@ const (
 	maxBody            = 64 << 20
 )
 
-// WithDefaults returns b with the defaults in place of zeros.
+// WithDefaults returns b with its zeros replaced by the defaults.
 func (b Bodies) WithDefaults() Bodies {
 	if b.Max == 0 {
 		b.Max = DefaultMaxBody
@@ -42,14 +42,14 @@ func (b Bodies) validate() (bad FieldErrors) {
 	return bad
 }
 
-// Unread is what a rule does with a request that declares a body with parameters that the
-// rule keys or matches on, if that body cannot be read: it is too large, compressed or
-// broken, reading it failed, or there is no room for it.
+// Unread is the treatment of a request whose body cannot be read, by a rule that keys or matches
+// on parameters of the body. A body cannot be read if it is too large, compressed or broken, if
+// reading it failed, or if there is no room for it.
 type Unread uint8
 
 // Ways to treat such a request.
 const (
-	// UnreadLimit holds it to one key for all such requests, under the rule's limit.
+	// UnreadLimit counts all such requests on one key, under the rule's limit.
 	UnreadLimit  Unread = iota
 	UnreadPass          // the rule does not apply
 	UnreadReject        // it is refused
@@ -65,7 +65,7 @@ func (u Unread) String() string {
 	return "invalid"
 }
 
-// ParseUnread reads what [Unread.String] writes.
+// ParseUnread reads the text that [Unread.String] writes.
 func ParseUnread(s string) (Unread, bool) {
 	for u, name := range unreadNames {
 		if s == name {

@@ -9,39 +9,39 @@ import (
 	"github.com/hotparam/hotparam/internal/base"
 )
 
-// A Canonicalizer finds the text under which instances count a key of one rule that
-// another program wrote. It is not safe for concurrent use.
+// A Canonicalizer rewrites keys of one rule that another program wrote to the text under which
+// instances count them. It is not safe for concurrent use.
 type Canonicalizer struct {
 	rule   *Rule
-	params Params // room
-	// head is the text of the last canonical key up to its last value: a key that
-	// begins with it, and goes on without a reserved byte, is canonical as well. Keys
-	// of one shape follow each other in nearly all traffic, so that comparing is
-	// cheaper than a table of known keys, which misses the processor's cache, and is
-	// as good for keys that were never seen.
+	params Params // scratch space
+	// head is the text of the last canonical key up to its last value. A key is canonical as well
+	// if it begins with head and has no reserved byte after it. In nearly all traffic, keys of
+	// one shape follow each other. Comparing with head is cheaper than a table of known keys, which
+	// misses the processor's cache. It also works for keys that were never seen.
 	head []byte
 }
 
 // NewCanonicalizer returns a Canonicalizer for the keys of r.
 func NewCanonicalizer(r *Rule) *Canonicalizer { return &Canonicalizer{rule: r} }
 
-// Append appends the text under which instances count a key that another program wrote
-// as text: its parameters sorted and its escapes as [Params] writes them, cut to
-// [MaxText] bytes. If text is that already it appends nothing, and changed is false.
+// Append appends the canonical form of a key that another program wrote as text: the form under
+// which instances count it. Its parameters are sorted, its escapes are as [Params] writes them,
+// and it is cut to [MaxText] bytes. If text is canonical already, Append appends nothing and
+// changed is false.
 //
-// A text is canonical in nearly every case, and one pass over it shows that.
-// These are left as they are:
+// Nearly every text is canonical, and one pass over it shows that. Append does not change:
 //
-//   - a text that was cut, since its hash is of what was cut off, too;
-//   - a text whose parameters cannot be recognised: a route alone, a
-//     name that a program made up;
-//   - the names of counts that are no parameters', [base.TotalParams] among them: of these only the
-//     route is looked at.
+//   - a text that was cut, since its hash covers the part that was cut off;
+//   - a text whose parameters cannot be recognised: a route alone, or a name that a program made
+//     up;
+//   - the names of counts that belong to no parameters, such as [base.TotalParams]: only their
+//     route is rewritten.
 //
-// It never changes a text that a guard counts, as then no guard would limit the key:
-// unless that is the name of a resource, "why?b=1&a=2", under a rule for any route.
+// It never changes a text that a guard counts, since then no guard would limit the key. The
+// exception is a resource whose own name looks like parameters, "why?b=1&a=2", under a rule for
+// any route.
 func (c *Canonicalizer) Append(dst, text []byte) (_ []byte, changed bool) {
-	s := unsafe.String(unsafe.SliceData(text), len(text)) // kept until the parameters are reset
+	s := unsafe.String(unsafe.SliceData(text), len(text)) // valid until the parameters are reset
 	if len(s) <= MaxText && (c.isAlike(s) || c.isCanonical(s) || base.IsCutKey(text)) {
 		return dst, false
 	}
@@ -56,18 +56,18 @@ func (c *Canonicalizer) Append(dst, text []byte) (_ []byte, changed bool) {
 	return dst, true
 }
 
-// Head returns the beginning of the last text that was canonical, up to its last value: a text
-// of at most [MaxText] bytes that begins with it, and goes on without a reserved byte, is
-// canonical as well. It is empty while none is known, and valid until the next Append.
+// Head returns the beginning of the last text that was canonical, up to its last value. Another
+// text of at most [MaxText] bytes is canonical as well if it begins with Head and has no reserved
+// byte after it. Head is empty while none is known, and valid until the next Append.
 func (c *Canonicalizer) Head() []byte { return c.head }
 
-// isAlike reports whether s is the last canonical key but for its last value.
+// isAlike reports whether s differs from the last canonical key in its last value at most.
 func (c *Canonicalizer) isAlike(s string) bool {
 	n := len(c.head)
 	return n > 0 && len(s) >= n && s[:n] == string(c.head) && isUnreserved(s, n)
 }
 
-// isCanonical reports whether s is surely canonical, and keeps its head.
+// isCanonical reports whether s is certainly canonical, and keeps its head.
 func (c *Canonicalizer) isCanonical(s string) bool {
 	head, ok := isSurelyCanonical(s, c.rule.ParamsOnly)
 	if head > 0 {
@@ -76,7 +76,7 @@ func (c *Canonicalizer) isCanonical(s string) bool {
 	return ok
 }
 
-// appendCanonical appends s in canonical form, redacted unless x is nil.
+// appendCanonical appends s in canonical form. A nil x leaves values unredacted.
 func (r *Rule) appendCanonical(dst []byte, s string, p *Params, x *Redactor) []byte {
 	route, params, hasParams := r.split(s)
 	if r.ParamsOnly {
@@ -103,10 +103,10 @@ func (r *Rule) appendCanonical(dst []byte, s string, p *Params, x *Redactor) []b
 	return dst
 }
 
-// split parts the route of a key's text from its parameters. Where hasParams is
-// false the text is all route. A route may hold a "?" of its own: in braces, behind an
-// optional ":name", or in the name of a resource. Such a name is distinguished from parameters
-// by the rule, or as not all of it is "name=value".
+// split separates the route of a key's text from its parameters. If hasParams is false, the whole
+// text is the route. A route may contain a "?" itself: in braces, after an optional ":name", or
+// in the name of a resource. Such a name is recognised by the rule, or because not all of it is
+// "name=value".
 func (r *Rule) split(s string) (route, params string, hasParams bool) {
 	at := -1
 	switch match := &r.Match.Route; {
@@ -132,8 +132,8 @@ func (r *Rule) split(s string) (route, params string, hasParams bool) {
 	return s[:at], s[at+1:], true
 }
 
-// isReservedText reports whether what stands in place of parameters is a name that
-// senders of counts have for what no request can spell: a parameter has a "=".
+// isReservedText reports whether the text in the place of parameters is a reserved name of a
+// count. No request can spell one, since a parameter has a "=".
 func (r *Rule) isReservedText(params string) bool {
 	return params == base.TotalParams && r.Overlaps() || base.IsReservedParams(params)
 }
@@ -148,7 +148,7 @@ func areAssignments(s string) bool {
 	return true
 }
 
-// isResource reports whether the route stands for the resource of its name.
+// isResource reports whether the route is the name of a resource.
 func (r *Route) isResource() bool { return r.path == "" && !r.IsAny() }
 
 // isRequestLine reports whether a text begins as "METHOD /path" or "METHOD host/path".
@@ -158,10 +158,9 @@ func isRequestLine(s string) bool {
 	return ok && isMethod(method) && slash >= 0 && (query < 0 || slash < query)
 }
 
-// pathEnd is where the "?" is that ends the path of a request line; -1: there is
-// none.
+// pathEnd returns the index of the "?" that ends the path of a request line, or -1.
 func pathEnd(s string) int {
-	depth, segment := 0, 0 // of braces; where the path's segment begins
+	depth, segment := 0, 0 // depth of braces; start of the path's segment
 	for i := range len(s) {
 		switch s[i] {
 		case '{':
@@ -181,10 +180,9 @@ func pathEnd(s string) int {
 	return -1
 }
 
-// AppendRoute appends a route as keys write it. The escapes of a path, "/path" or
-// "METHOD /path", are as [AppendPath] writes them, while bytes that AppendPath would
-// escape stay: a pattern may have them. A pattern with braces, and the name of a
-// resource, stay as they are.
+// AppendRoute appends a route as keys write it. The escapes of a path, "/path" or "METHOD /path",
+// become those that [AppendPath] writes. Bytes that AppendPath would escape are kept, since a
+// pattern may have them. A pattern with braces and the name of a resource are kept unchanged.
 func AppendRoute(dst []byte, route string) []byte {
 	if strings.IndexByte(route, '%') < 0 || strings.IndexByte(route, '{') >= 0 || !strings.HasPrefix(route, "/") && !isRequestLine(route) {
 		return append(dst, route...)
@@ -208,8 +206,8 @@ func AppendRoute(dst []byte, route string) []byte {
 	return dst
 }
 
-// addWritten adds the parameters of a key's text, "[source:]name=value&…", decoded
-// as those of a query, or of a path where their source is another.
+// addWritten adds the parameters of a key's text, "[source:]name=value&…". It decodes them as a
+// query's, or as a path's if their source is another.
 func (p *Params) addWritten(s string) {
 	for param := range strings.SplitSeq(s, "&") {
 		if param == "" {
@@ -232,13 +230,14 @@ func (p *Params) addWritten(s string) {
 	}
 }
 
-// isSurelyCanonical is true of nearly all texts that [Canonicalizer.Append] leaves as they
-// are: a route without escapes, which may be missing, and behind the first "?"
-// parameters as [Params] writes them. It takes one pass, 64 bytes at a time, of which it
-// looks only at those that do not stand for themselves.
+// isSurelyCanonical reports whether s is certainly canonical: a route without escapes, which may
+// be missing, and after the first "?" parameters as [Params] writes them. It accepts nearly all
+// texts that [Canonicalizer.Append] does not change. It takes one pass, 64 bytes at a time,
+// and looks only at reserved bytes.
 //
-// head is where the last value begins, if any other of unreserved bytes would do: not of
-// two parameters with one name, which are in the order of their values; 0: none would.
+// head is the index of the last value, if any value of unreserved bytes there would make a
+// canonical text. If none would, head is 0: two parameters with one name are in the order of
+// their values.
 func isSurelyCanonical(s string, paramsOnly bool) (head int, ok bool) {
 	inParams := paramsOnly
 	var before, q written
@@ -292,12 +291,12 @@ func isSurelyCanonical(s string, paramsOnly bool) (head int, ok bool) {
 	return head, true
 }
 
-// written is where in a canonical text a parameter is: where it starts, where its
-// name does, where the name ends, and where the value ends.
+// written locates a parameter in a canonical text: its start, the start of its name, and the ends
+// of its name and its value.
 type written struct{ start, name, eq, end int }
 
-// isBefore reports whether q comes before p in the order of [Params.Sort]. The first
-// byte of a name nearly always tells.
+// isBefore reports whether q comes before p in the order of [Params.Sort]. The first byte of the
+// name nearly always decides.
 func (q *written) isBefore(p *written, s string) bool {
 	if x, y := s[q.name], s[p.name]; x != y && unreserved[x] && unreserved[y] {
 		return x < y
@@ -322,7 +321,7 @@ func isCanonicalEscape(s string) bool {
 	return ok && !unreserved[b] && s[1] < 'a' && s[2] < 'a'
 }
 
-// hasUpper reports whether s has a capital of ASCII that is no digit of an escape.
+// hasUpper reports whether s has an ASCII capital that is not a digit of an escape.
 func hasUpper(s string) bool {
 	for i := 0; i < len(s); i++ {
 		switch c := s[i]; {
@@ -335,14 +334,14 @@ func hasUpper(s string) bool {
 	return false
 }
 
-// isWrittenSource reports whether word is a source that stands before a name.
+// isWrittenSource reports whether word is a source that is written before a name.
 func isWrittenSource(word string) bool {
 	source, ok := ParseSource(word)
 	return ok && source != Query
 }
 
-// compareEscaped compares the bytes that two canonical texts stand for. Where they
-// differ within an escape, its digits are in the order of what they stand for.
+// compareEscaped compares the decoded bytes of two canonical texts. Two escapes that differ have
+// their digits in the order of the bytes they encode.
 func compareEscaped(a, b string) int {
 	for i := range min(len(a), len(b)) {
 		x, y := a[i], b[i]

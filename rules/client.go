@@ -5,15 +5,15 @@ import (
 	"net/netip"
 )
 
-// Client says which address is that of the client that sent a request. The zero value
-// takes the address of the connection's peer.
+// Client decides which address is that of the client that sent a request. The zero value takes
+// the address of the connection's peer.
 type Client struct {
 	// Trusted are the networks of the proxies whose header is believed.
 	Trusted []netip.Prefix
-	// TrustUnix believes peers that connect by a Unix socket, too.
+	// TrustUnix also trusts peers that connect by a Unix socket.
 	TrustUnix bool
-	// Header is the one header in which these proxies write who connected to them. It is
-	// read from right to left, as long as what wrote an entry is trusted.
+	// Header is the one header in which these proxies record who connected to them. It is read
+	// from right to left, as long as the writer of an entry is trusted.
 	Header ClientHeader
 }
 
@@ -26,8 +26,7 @@ const (
 	Forwarded     ClientHeader = "forwarded" // RFC 7239
 )
 
-// maxTrusted is how many networks of proxies there may be: each address is compared with
-// all of them.
+// maxTrusted is the most networks of proxies, since each address is compared with all of them.
 const maxTrusted = 256
 
 func (c *Client) validate() (bad FieldErrors) {

@@ -2,36 +2,34 @@ package rules
 
 import "math/bits"
 
-// Combinations are the parameters of a request that are combined to keys by a
-// rule with [ByCombinations], each once however often it is repeated, and how
-// many of them one key has at most. All keys of one parameter come first, then
-// all of two, then all of three, of which the last are made only if all of them
-// fit in [maxCombinationKeys]: with up to five parameters every combination of
-// three, with up to seven every pair, and beyond that each parameter alone. Of
-// more than maxCombinationKeys names the first in canonical order are taken, and
-// second values of names as far as there are no more than [MaxKeys] parameters.
-// So what a key counts depends on nothing but the request, and no
-// parameter is left out for its name.
+// Combinations are the parameters of a request that a rule with [ByCombinations] combines to
+// keys, and the most parameters that one key has. A repeated parameter is combined once. All keys
+// of one parameter come first, then all of two, then all of three.
+//
+// A size is left out if its keys would not all fit in [maxCombinationKeys]. Up to five parameters
+// make every combination of three, up to seven every pair, and more only keys of one parameter
+// each. Of more than maxCombinationKeys names, the first in canonical order are taken. Second
+// values of names are taken only up to [MaxKeys] parameters. So the keys depend on nothing but
+// the request, and no parameter is left out for its name.
 type Combinations struct {
-	Hidden int  // as of [Singles]
-	More   bool // some parameters were left out
+	Hidden int  // see [Singles]
+	More   bool // whether some parameters were left out
 
-	at   [maxCombinationKeys]int32 // in the Params
+	at   [maxCombinationKeys]int32 // indices in the Params
 	n    int
-	most int  // parameters of one key
-	addr uint // which of them are levels of the address
+	most int  // maximum of parameters in one key
+	addr uint // bits of the parameters that are levels of the address
 }
 
-// Len returns how many parameters are combined.
+// Len returns the number of parameters that are combined.
 func (c *Combinations) Len() int { return c.n }
 
-// Combine picks the parameters to combine: of those whose source and name are
-// among names, or, where names is empty, of all but those that secrets hide. The
-// parameters must be sorted.
+// Combine picks the parameters to combine: those whose source and name are among names. With
+// empty names it picks all that are not hidden. The parameters must be sorted.
 func (p *Params) Combine(names []Param, secrets *Secrets) (c Combinations) {
 	c.n, c.Hidden, c.More = p.pick(c.at[:], names, secrets)
 	c.most = combined(c.n)
-	if len(names) == 0 { // only a rule that names levels has keys of them
+	if len(names) == 0 { // only a rule that names levels has keys with them
 		return c
 	}
 	for i := range c.n {
@@ -42,7 +40,7 @@ func (p *Params) Combine(names []Param, secrets *Secrets) (c Combinations) {
 	return c
 }
 
-// combined returns how many of n parameters one key has at most.
+// combined returns the most parameters that one key of n parameters has.
 func combined(n int) (most int) {
 	for sets, keys := 1, 0; most < min(n, maxCombination); most++ {
 		sets = sets * (n - most) / (most + 1) // of most+1 out of n
@@ -53,10 +51,10 @@ func combined(n int) (most int) {
 	return most
 }
 
-// Next returns the combination after set, as a set of the parameters' numbers.
-// Those of one parameter come first, then those of two, then those of three;
-// none comes twice, and none has two levels of the address. It begins with Next(0); after
-// the last comes 0.
+// Next returns the combination after set, as a set of the parameters' numbers. Combinations of
+// one parameter come first, then those of two, then those of three. None comes twice, and none
+// has two levels of the address. The first call is Next(0); after the last combination Next
+// returns 0.
 func (c *Combinations) Next(set uint) uint {
 	set = c.next(set)
 	for levels := set & c.addr; levels&(levels-1) != 0; levels = set & c.addr {
@@ -65,7 +63,7 @@ func (c *Combinations) Next(set uint) uint {
 	return set
 }
 
-// next is Next with any levels.
+// next is like Next, but does not skip combinations with two levels of the address.
 func (c *Combinations) next(set uint) uint {
 	size := bits.OnesCount(set)
 	if set != 0 {

@@ -2,7 +2,7 @@ package rules
 
 import "time"
 
-// Reason is why a decision came out as it did.
+// Reason is the reason for a decision.
 type Reason uint8
 
 // Reasons of a decision.
@@ -12,13 +12,13 @@ const (
 	ReasonLimited               // over the limit
 	ReasonNoMatch               // no rule matched, and the rules deny that
 	ReasonIgnored               // a rule exempts the request from all others
-	ReasonShadow                // over the limit, and let pass all the same
+	ReasonShadow                // over the limit, but allowed
 	ReasonOpen                  // hotparam could not decide and failed open
 	ReasonBlocked               // an exception of a rule, or an operator, blocks the value
 	ReasonLocked                // the key is locked after an earlier denial
-	ReasonBusy                  // as many as may be are being served, and the line is full or too slow
-	ReasonServed                // over the limit, and answered in place of the handler
-	ReasonAway                  // the shared limiter is away, and the limit fails closed
+	ReasonBusy                  // the concurrency limit is reached, and the queue is full or too slow
+	ReasonServed                // over the limit, and answered instead of by the handler
+	ReasonAway                  // the shared limiter is unavailable, and the limit fails closed
 	ReasonUnread                // the body cannot be read, and a rule refuses such requests
 )
 
@@ -50,16 +50,16 @@ func (r Reason) Status() int {
 type Decision struct {
 	Allowed    bool
 	Reason     Reason
-	Limit      int64         // the bucket's size in tokens; 0 where no limit applied
+	Limit      int64         // size of the bucket in tokens; 0 if no limit applied
 	Remaining  int64         // tokens left, never below 0
-	RetryAfter time.Duration // how long until a retry can pass; 0 when allowed, or when none ever can
-	ResetAfter time.Duration // how long until all tokens are back, if no more are taken
-	Delay      time.Duration // how long an allowed request must wait; zero means not at all
-	Rule       string        // id of the rule that decided; empty where none did
+	RetryAfter time.Duration // time until a retry can pass; 0 when allowed, or when none ever can
+	ResetAfter time.Duration // time until all tokens are back, if no more are taken
+	Delay      time.Duration // time that an allowed request must wait; zero means none
+	Rule       string        // id of the rule that decided; empty if none did
 
-	// Backoff is how long a refused client should wait before it retries, in whole seconds. It
-	// is never below RetryAfter. A guard tells each refused client its own, so that retries
-	// come no faster than the limit allows. Zero means RetryAfter.
+	// Backoff is how long a refused client should wait before it retries, in whole seconds. It is
+	// never below RetryAfter. A guard chooses one for each refused client, so that retries come
+	// no faster than the limit allows. Zero means RetryAfter.
 	Backoff time.Duration
 	// From makes the decision's Answer. Nil means the default answer.
 	From Answerer `json:"-"`

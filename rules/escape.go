@@ -2,12 +2,12 @@ package rules
 
 import "github.com/hotparam/hotparam/internal/base"
 
-// Canonical text holds the unreserved bytes of RFC 3986 as they are and every
-// other byte as %HH in upper case.
+// Canonical text has the unreserved bytes of RFC 3986 unchanged and every other byte as %HH in
+// upper case.
 
 const upperHex = "0123456789ABCDEF"
 
-// unreserved are the bytes that stand for themselves.
+// unreserved are the bytes that are written unchanged.
 var unreserved = func() (t [256]bool) {
 	for _, c := range []byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~") {
 		t[c] = true
@@ -27,8 +27,8 @@ func appendEscaped(dst []byte, s string) []byte {
 	return dst
 }
 
-// appendDecoded appends s with %HH decoded; an invalid % stays as it is. In a
-// form a + is a space, in a path it is a +.
+// appendDecoded appends s with %HH decoded; an invalid % is kept. A + is a space in a form, and a
+// + in a path.
 func appendDecoded(dst []byte, s string, form bool) []byte {
 	for i := 0; i < len(s); i++ {
 		c := s[i]
@@ -56,8 +56,7 @@ func unhex(s string) (byte, bool) {
 	return hi<<4 | lo, ok1 && ok2
 }
 
-// pathSafe are the bytes of a path that stay as they are: RFC 3986 pchar and
-// the slash.
+// pathSafe are the bytes of a path that are not escaped: RFC 3986 pchar and the slash.
 var pathSafe = func() (t [256]bool) {
 	t = unreserved
 	for _, c := range []byte("!$&'()*+,;=:@/") {
@@ -66,9 +65,9 @@ var pathSafe = func() (t [256]bool) {
 	return t
 }()
 
-// AppendPath appends an escaped path in canonical form: escapes of unreserved
-// bytes are decoded (%7e is ~), the others are in upper case, and bytes that
-// have no business in a path are escaped.
+// AppendPath appends an escaped path in canonical form. Escapes of unreserved bytes are decoded
+// (%7e is ~), other escapes are in upper case, and bytes that are not valid in a path are
+// escaped.
 func AppendPath(dst []byte, path string) []byte {
 	for i := 0; i < len(path); i++ {
 		c := path[i]

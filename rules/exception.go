@@ -2,13 +2,13 @@ package rules
 
 import "strings"
 
-// MatchesText reports whether a key with this canonical text, of any rule, has all
-// of the exception's values. A name is written as by: names it, "q", "query:q"
-// or "path:id"; names and values are compared as decoded, and a "*" in a value
-// stands for any run of bytes. What was cut off a long text matches nothing. It
-// does not allocate and is safe for concurrent use.
+// MatchesText reports whether a key with this canonical text, of any rule, has all of the
+// exception's values. A name is written as in the by: field: "q", "query:q" or "path:id". Names
+// and values are compared in their decoded form, and a "*" in a value matches any run of bytes.
+// The part that was cut off a long text matches nothing. MatchesText does not allocate and is
+// safe for concurrent use.
 func (x *Exception) MatchesText(text string) bool {
-	// A parameter's "?" is escaped, a resource's need not be.
+	// A "?" in a parameter is escaped; one in a resource's name need not be.
 	params := text[strings.LastIndexByte(text, '?')+1:]
 	for i := range x.Values {
 		if !hasValue(params, &x.Values[i]) {
@@ -18,8 +18,8 @@ func (x *Exception) MatchesText(text string) bool {
 	return len(x.Values) > 0
 }
 
-// Exception returns the first exception of the rule that has the values of a key with
-// this text, or nil if none has.
+// Exception returns the first exception of the rule that matches a key with this text, or nil if
+// none does.
 func (r *Rule) Exception(text string) *Exception {
 	for i := range r.Except {
 		if r.Except[i].MatchesText(text) {
@@ -29,7 +29,7 @@ func (r *Rule) Exception(text string) *Exception {
 	return nil
 }
 
-// hasValue reports whether one of the parameters, in canonical form, is want.
+// hasValue reports whether one of the parameters, in canonical form, matches want.
 func hasValue(params string, want *QueryMatch) bool {
 	named := want.Param()
 	for params != "" {
@@ -40,7 +40,7 @@ func hasValue(params string, want *QueryMatch) bool {
 			continue
 		}
 		from := Query
-		if word, rest, ok := strings.Cut(written, ":"); ok { // one in a name is escaped
+		if word, rest, ok := strings.Cut(written, ":"); ok { // a colon within a name is escaped
 			from, _ = ParseSource(word)
 			written = rest
 		}
@@ -51,7 +51,7 @@ func hasValue(params string, want *QueryMatch) bool {
 	return false
 }
 
-// Param returns the source and the name of the parameter that is named.
+// Param returns the source and the name of the parameter, without a value.
 func (q *QueryMatch) Param() Param {
 	if word, name, ok := strings.Cut(q.Name, ":"); ok && word != "" {
 		if source, known := ParseSource(word); known {
@@ -61,11 +61,11 @@ func (q *QueryMatch) Param() Param {
 	return Param{Name: q.Name}
 }
 
-// matchEscaped reports whether an escaped text is what pattern says. If stars is
-// set, a "*" in the pattern stands for any run of bytes.
+// matchEscaped reports whether an escaped text matches pattern. If stars is set, a "*" in the
+// pattern matches any run of bytes.
 func matchEscaped(pattern, s string, stars bool) bool {
 	p, i := 0, 0
-	star, from := -1, 0 // the last star, and where what it stands for ends
+	star, from := -1, 0 // the last star, and the end of the text that it matches
 	for i < len(s) {
 		c, n := unescape(s[i:])
 		switch {
@@ -75,7 +75,7 @@ func matchEscaped(pattern, s string, stars bool) bool {
 		case p < len(pattern) && pattern[p] == c:
 			p++
 			i += n
-		case star >= 0: // the star takes one byte more
+		case star >= 0: // the star matches one byte more
 			_, n = unescape(s[from:])
 			from += n
 			p, i = star+1, from
@@ -89,8 +89,8 @@ func matchEscaped(pattern, s string, stars bool) bool {
 	return p == len(pattern)
 }
 
-// unescape is the first byte that an escaped text stands for, and how many bytes
-// write it.
+// unescape returns the first byte of an escaped text in decoded form, and the number of bytes
+// that encode it.
 func unescape(s string) (c byte, n int) {
 	if s[0] == '%' {
 		if b, ok := unhex(s); ok {

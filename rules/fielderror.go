@@ -5,37 +5,34 @@ import (
 	"strings"
 )
 
-// FieldError is one thing that is wrong with rules, a limit or a quota, what field it is
-// about, and what to do.
+// FieldError is one error of rules, a limit or a quota: the field, the reason, and a hint for the
+// fix.
 type FieldError struct {
 	// Field is the path of the field, in the names of the rules file:
 	// "rules[2].limit.burst". Lists count from 0; the error of a [Limit] or a [Quota]
 	// begins with "limit".
 	Field string
-	// Value is what the field holds, quoted if it is text; empty if the message shows
-	// none.
+	// Value is the field's value, quoted if it is text. It is empty if the message shows none.
 	Value string
-	// Reason says what is wrong.
+	// Reason describes the error.
 	Reason string
-	// Hint says what to do about it.
+	// Hint suggests a fix.
 	Hint string
-	// Needs are the paths of other fields that the error depends on, with all below
-	// them. It has no meaning while one of them is wrong by itself.
+	// Needs are the paths of other fields that the error depends on, with all fields below them.
+	// While one of those has an error of its own, this error is meaningless.
 	Needs []string
-	// Earlier is the path of an earlier field that the field collides with; empty if
-	// there is none.
+	// Earlier is the path of an earlier field that the field collides with, or empty.
 	Earlier string
 
-	sentence bool   // Reason does not need the field's name in front of it
+	sentence bool   // Reason is a sentence, and the field's name is not put before it
 	rule     string // `rule 2 ("id"): `, for Error
 }
 
-// earlier stands in a Reason for the place of the earlier field.
+// earlier marks the place of the earlier field in a Reason.
 const earlier = "\x00"
 
-// Text returns the message with other words for the field's name, its value and the
-// place of the earlier field: those of the file in which it stands. An empty value is
-// shown as e.Value.
+// Text returns the message with the given field name, value and place of the earlier field, as
+// the file in which the error stands has them. For an empty value it shows e.Value.
 func (e *FieldError) Text(name, value, place string) string {
 	reason := strings.ReplaceAll(e.Reason, earlier, place)
 	switch {
@@ -62,16 +59,16 @@ func (e *FieldError) Error() string {
 	return e.rule + message
 }
 
-// finding is a FieldError that is still written, and so not yet an error.
+// finding is a FieldError that is still being written, and so is not an error yet.
 type finding FieldError
 
-// needs returns e with the paths of fields that it depends on.
+// needs adds the paths of fields that e depends on, and returns e.
 func (e *finding) needs(fields ...string) *finding {
 	e.Needs = append(e.Needs, fields...)
 	return e
 }
 
-// FieldErrors are all things that are wrong, in the order of the fields.
+// FieldErrors are all errors that were found, in the order of the fields.
 type FieldErrors []*FieldError
 
 // Error returns the messages, each on a line of its own.
@@ -92,7 +89,7 @@ func (all FieldErrors) Unwrap() []error {
 	return each
 }
 
-// err returns all as an error; nil if there are none.
+// err returns all as an error, or nil if there are none.
 func (all FieldErrors) err() error {
 	if len(all) == 0 {
 		return nil
@@ -100,21 +97,21 @@ func (all FieldErrors) err() error {
 	return all
 }
 
-// add appends "FIELD VALUE: reason", or "FIELD: reason" where value is empty.
+// add appends "FIELD VALUE: reason", or "FIELD: reason" for an empty value.
 func (all *FieldErrors) add(field, value, hint, format string, args ...any) *finding {
 	e := &FieldError{Field: field, Value: value, Hint: hint, Reason: fmt.Sprintf(format, args...)}
 	*all = append(*all, e)
 	return (*finding)(e)
 }
 
-// addSentence appends a message that stands without the field's name.
+// addSentence appends a message that does not begin with the field's name.
 func (all *FieldErrors) addSentence(field, hint, format string, args ...any) *finding {
 	e := all.add(field, "", hint, format, args...)
 	e.sentence = true
 	return e
 }
 
-// below returns all with the paths put below parent.
+// below puts parent before the paths of all, and returns all.
 func (all FieldErrors) below(parent string) FieldErrors {
 	for _, e := range all {
 		e.Field = join(parent, e.Field)
@@ -125,7 +122,8 @@ func (all FieldErrors) below(parent string) FieldErrors {
 	return all
 }
 
-// join puts field below parent: one that begins with "../" beside it.
+// join returns the path of field below parent. A field that begins with "../" is a sibling of
+// parent.
 func join(parent, field string) string {
 	if field == "" {
 		return parent

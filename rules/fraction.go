@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// Fraction is an exact part or multiple, Num/Den, in lowest terms: what a rules file
-// writes as "20%" is 1/5, "1.5x" is 3/2. A float64 would hold neither 20% nor a third,
-// and a key at its very threshold is decided by one count. Fractions made by
-// [NewFraction] and [ParseFraction] can be compared with ==. The zero value is none.
+// Fraction is an exact part or multiple, Num/Den, in lowest terms: "20%" in a rules file is 1/5,
+// and "1.5x" is 3/2. A float64 holds neither 20% nor a third exactly, and a single count can
+// decide whether a key reaches its threshold. Fractions made by [NewFraction] and [ParseFraction]
+// can be compared with ==. The zero value means none.
 type Fraction struct{ Num, Den int64 }
 
-// NewFraction returns num/den in lowest terms; den must be above 0 and num not below.
+// NewFraction returns num/den in lowest terms. den must be positive and num must not be negative.
 func NewFraction(num, den int64) Fraction {
 	a, b := num, den
 	for b != 0 {
@@ -30,15 +30,14 @@ func NewFraction(num, den int64) Fraction {
 // Percent returns n/100.
 func Percent(n int64) Fraction { return NewFraction(n, 100) }
 
-// Bounds of what [ParseFraction] reads: more digits than these no file needs, and
-// counts times all of them still fit in 128 bits.
+// Bounds of the numbers that [ParseFraction] reads. No file needs more digits, and a count times
+// all of them still fits in 128 bits.
 const (
 	maxWholeDigits   = 9
 	maxDecimalDigits = 7
 )
 
-// ErrDigits is the error of [ParseFraction] for more digits after the point than it
-// keeps.
+// ErrDigits is the error of [ParseFraction] for too many digits after the point.
 var ErrDigits = errors.New("want at most " + strconv.Itoa(maxDecimalDigits) + " digits after the point")
 
 var errFraction = errors.New("want a number such as 20 or 12.5")
@@ -84,14 +83,14 @@ func (f Fraction) Cmp(n int64) int {
 	return 0
 }
 
-// Inverse returns 1/f; f must not be zero.
+// Inverse returns 1/f. f must not be zero.
 func (f Fraction) Inverse() Fraction { return Fraction{f.Den, f.Num} }
 
 // Float returns f to the precision of a float64.
 func (f Fraction) Float() float64 { return float64(f.Num) / float64(f.Den) }
 
-// Decimal returns f × scale as a decimal number: scale is 100 for a percentage. It is
-// exact, in as few digits as that takes; what no decimal number can be, such as a third,
+// Decimal returns f × scale as a decimal number; scale is 100 for a percentage. The result is
+// exact, in as few digits as that takes. A number without an exact decimal form, such as a third,
 // is rounded to six significant digits.
 func (f Fraction) Decimal(scale int64) string {
 	if f.IsZero() {
@@ -106,9 +105,9 @@ func (f Fraction) Decimal(scale int64) string {
 	return strconv.FormatFloat(v, 'g', 6, 64)
 }
 
-// Portion returns the least whole number that is at least n times all factors, exactly;
-// at most half of what an int64 holds, which no count reaches. n and the factors must
-// not be negative.
+// Portion returns the exact product of n and all factors, rounded up to a whole number. The
+// result is at most math.MaxInt64/2, which no count reaches. n and the factors must not be
+// negative.
 func Portion(n int64, factors ...Fraction) int64 {
 	num, den := uint64(1), uint64(1)
 	for _, f := range factors {
@@ -130,7 +129,7 @@ func Portion(n int64, factors ...Fraction) int64 {
 	return int64(min(q, math.MaxInt64/2))
 }
 
-// bigPortion is [Portion] where 64 bits do not hold the product of the factors.
+// bigPortion is [Portion] for factors whose product does not fit in 64 bits.
 func bigPortion(n int64, factors []Fraction) int64 {
 	product := big.NewRat(n, 1)
 	for _, f := range factors {

@@ -8,30 +8,31 @@ import "strings"
 //
 //	route?[source:]name=value&…
 //
-// with the parameters sorted by name, then value, then source; no parameters,
-// no "?". Names and values are decoded as forms are, then every byte except
-// A-Z a-z 0-9 - . _ ~ is written as %HH: two requests have the same text
-// exactly when they have the same route and the same multiset of parameters. A text
-// that ends in "~more" in place of parameters counts requests with more than [MaxKeys]
-// keys of a rule: each of them once, for all keys that it has beyond. One that ends in
-// "form:~unread" or "json:~unread" counts requests whose body could not be read.
+// with the parameters sorted by name, then value, then source. Without parameters there is no
+// "?". Names and values are decoded as forms are, then every byte except A-Z a-z 0-9 - . _ ~ is
+// written as %HH. So two requests have the same text exactly when they have the same route and
+// the same multiset of parameters.
+//
+// A text that ends in "~more" instead of parameters counts requests with more than [MaxKeys] keys
+// of a rule, each of them once for all keys beyond. A text that ends in "form:~unread" or
+// "json:~unread" counts requests whose body could not be read.
 type Key struct {
 	Rule string
 	Text string
 }
 
-// String returns the key as a member of the published set: rule id, space, text.
-// A rule id holds no space, so [ParseKey] reads it back.
+// String returns the key as a member of the published set: rule id, space, text. A rule id
+// contains no space, so [ParseKey] can read it.
 func (k Key) String() string { return k.Rule + " " + k.Text }
 
-// ParseKey reads what [Key.String] wrote.
+// ParseKey reads the text that [Key.String] returns.
 func ParseKey(member string) (Key, bool) {
 	rule, text, ok := strings.Cut(member, " ")
 	return Key{Rule: rule, Text: text}, ok && rule != ""
 }
 
-// Text returns the canonical text of a route and its parameters: what a rule with
-// "by: all" makes of them, but with nothing left out and nothing cut.
+// Text returns the canonical text of a route and its parameters, as a rule with "by: all" makes
+// it, except that nothing is left out or cut.
 func Text(route string, params ...Param) string {
 	var p Params
 	for _, q := range params {

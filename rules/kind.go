@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// Kind is what a threshold compares a key's count with.
+// Kind selects the count that a threshold compares a key's count with.
 type Kind uint8
 
-// Kinds of threshold. The low count of the key is compared with the high count
-// of the reference, so a key that is called hot is certain to be hot.
+// Kinds of threshold. The low bound of the key's count is compared with the high bound of the
+// reference, so a key that is called hot is certain to be hot.
 const (
 	Absolute Kind = iota // with Rate.N alone
-	// Share: with Factor × the counts of all keys of the rule on the same route
-	// that have the same parameters' names.
+	// Share compares with Factor × the counts of all keys of the rule on the same route that have
+	// the same parameter names.
 	Share
-	// Jump: with Factor × the key's own baseline: its mean count per window, see [Over].
+	// Jump compares with Factor × the key's own baseline: its mean count per window, see [Over].
 	Jump
-	// Top: with the counts of the other keys of the rule: the Top highest are hot.
+	// Top compares with the counts of the other keys of the rule: the Top highest are hot.
 	Top
 )
 
@@ -33,14 +33,14 @@ func (k Kind) String() string {
 	return "invalid"
 }
 
-// Over is the past that makes a key's baseline.
+// Over selects the past that makes a key's baseline.
 type Over uint8
 
-// Pasts.
+// Pasts that make a baseline.
 const (
 	OverRecent Over = iota // the ten windows before the present one
-	// OverDay: the same hour, UTC, and its neighbours, of up to seven days before. The ten
-	// windows before are the baseline until an hour of a day before is known.
+	// OverDay is the same hour, UTC, and its neighbours, of up to seven days before. Until an
+	// hour of an earlier day is known, the ten windows before are the baseline.
 	OverDay
 )
 
@@ -66,7 +66,8 @@ const (
 	overHint  = "over: day compares a key with its own same hour of the days before"
 )
 
-// validateKind reports errors of the number that the kind has besides its rate.
+// validateKind reports errors of the fields that only some kinds have: factor, past and number of
+// keys.
 func (t *Threshold) validateKind(bad *FieldErrors) {
 	factor := fmt.Sprintf("%d/%d", t.Factor.Num, t.Factor.Den)
 	switch {
@@ -91,7 +92,7 @@ func (t *Threshold) validateKind(bad *FieldErrors) {
 	}
 }
 
-// Compared says in words what a key's count is compared with: "20% of the route", "8x the
+// Compared describes the count that a key is compared with: "20% of the route", "8x the
 // baseline", "a place among the top 3". It is "" for a rate.
 func (t *Threshold) Compared() string {
 	switch t.Kind {
@@ -109,7 +110,7 @@ func (t *Threshold) Compared() string {
 	return ""
 }
 
-// terms is the cause as [Cause.String] writes it.
+// terms returns the cause as [Cause.String] writes it, for a cause that is not zero.
 func (c Cause) terms() string {
 	rate := c.Rate.String()
 	_, per, _ := strings.Cut(rate, "/")
@@ -127,9 +128,9 @@ func (c Cause) terms() string {
 	return rate
 }
 
-// ParseCause reads the names of a cause's kind and unit, and the rest of it from what
-// [Cause.String] writes; of a kind that compares, rate is the least count. It is false for
-// what it does not know, such as a kind of a later version.
+// ParseCause reads a cause from the names of its kind and unit and the text that [Cause.String]
+// writes. For a kind that compares, rate is the least count. ok is false for anything unknown,
+// such as a kind of a later version.
 func ParseCause(kind, unit, text string, rate Rate) (c Cause, ok bool) {
 	k := slices.Index(kindNames[:], kind)
 	u, ok := ParseUnit(unit)

@@ -5,21 +5,22 @@ import (
 	"time"
 )
 
-// Limit is what a key, or all of a rule's requests, are held to.
+// Limit is the limit of a key, or of all requests of a rule.
 type Limit struct {
-	Quota      // zero: no more than Concurrency holds
-	Mode  Mode // what becomes of a request over the limit: ModeLimit, ModeWait, ModeServe or ModeShadow
+	Quota      // the zero Quota leaves Concurrency as the only bound
+	Mode  Mode // treatment of requests over the limit: ModeLimit, ModeWait, ModeServe or ModeShadow
 
-	// Scope is whose requests share the limit. Empty means ScopeInstance.
+	// Scope selects the requests that share the limit. Empty means ScopeInstance.
 	Scope Scope
-	// Away is what happens while the Redis that ScopeExact needs is away. Empty means
+	// Away is the policy while the Redis that ScopeExact needs is unavailable. Empty means
 	// AwayLocal.
 	Away Away
-	// Wait is the longest that a request waits, with ModeWait.
+	// Wait is the longest time that a request waits, with ModeWait.
 	Wait time.Duration
-	// Concurrency is how many requests are served at a time. Zero means any number.
+	// Concurrency is the number of requests that are served at a time. Zero means any number.
 	Concurrency int
-	// Queue is how many more may wait for that, with ModeWait. Zero means DefaultQueue.
+	// Queue is the number of requests that may wait for a place, with ModeWait. Zero means
+	// DefaultQueue.
 	Queue int
 	// Priority orders the requests that wait. A nil Priority treats all alike.
 	Priority *Priority
@@ -27,9 +28,8 @@ type Limit struct {
 	Serve *Response
 }
 
-// Published returns the terms of the limit that are published with a hot key. A nil limit,
-// and one without bounds, only watches. Rate and burst are zero where the limit is of
-// concurrency alone.
+// Published returns the terms of the limit that are published with a hot key. A nil limit and one
+// without bounds have ModeWatch. Rate and burst are zero for a limit of concurrency alone.
 func (l *Limit) Published() (Rate, int64, Mode) {
 	switch {
 	case l == nil, l.Burst == Unlimited && l.Concurrency == 0:
@@ -40,37 +40,36 @@ func (l *Limit) Published() (Rate, int64, Mode) {
 	return l.Rate, l.Burst, l.Mode
 }
 
-// Scope is whose requests share a limit.
+// Scope selects the requests that share a limit.
 type Scope string
 
 // Scopes.
 const (
-	ScopeInstance Scope = "instance" // those of one instance
-	ScopeShare    Scope = "share"    // all: each instance has its part of the rate, by how many are alive
-	ScopeExact    Scope = "exact"    // all: each request asks Redis
+	ScopeInstance Scope = "instance" // the requests of one instance
+	ScopeShare    Scope = "share"    // all requests; each live instance has an equal part of the rate
+	ScopeExact    Scope = "exact"    // all requests; each of them asks Redis
 )
 
-// Away is the policy for requests under ScopeExact while Redis is away.
+// Away is the policy for requests under ScopeExact while Redis is unavailable.
 type Away string
 
-// Policies while Redis is away.
+// Policies while Redis is unavailable.
 const (
 	AwayLocal  Away = "local"  // each instance decides, with its part of the rate
 	AwayOpen   Away = "open"   // all pass
 	AwayClosed Away = "closed" // none pass
 )
 
-// Priority orders requests where there is not enough for all: first those whose
-// parameter has the first of the values, then the second, then all others.
-// In a queue they overtake; of a bucket of B permits requests of class i (from
-// 0) of n leave B × i / n untouched.
+// Priority orders requests when there is not enough for all. First come those whose parameter has
+// the first of the values, then the second, then all others. In a queue they overtake others. In
+// a bucket of B permits, requests of class i (from 0) of n leave B × i / n untouched.
 type Priority struct {
-	Source Source // of the parameter
+	Source Source // source of the parameter
 	Name   string
-	First  []string // its values, the first first; 1 to MaxClasses-1
+	First  []string // values of the parameter, the most important first; 1 to MaxClasses-1
 }
 
-// Response is the response of a limit with ModeServe, in place of a handler's.
+// Response is sent by a limit with ModeServe, instead of the handler's response.
 type Response struct {
 	Status int // 200 to 599
 	Type   string
@@ -87,8 +86,8 @@ const (
 	maxAnswer      = 64 << 10 // bytes of a Response's body
 )
 
-// Validate reports the errors of a limit of a rule that counts in this unit: the
-// error is [FieldErrors]. A nil limit is good.
+// Validate reports the errors of a limit of a rule that counts in this unit, as [FieldErrors]. A
+// nil limit is valid.
 func (l *Limit) Validate(unit Unit) error { return l.validate(unit).err() }
 
 func (l *Limit) validate(unit Unit) (bad FieldErrors) {
@@ -109,7 +108,7 @@ func (l *Limit) validate(unit Unit) (bad FieldErrors) {
 	}
 	l.validateWords(&bad)
 	if len(bad) > 0 {
-		return bad // what the fields are together depends on all of them
+		return bad // combinations are checked once each field is valid
 	}
 	l.validateTogether(&bad)
 	if len(bad) == 0 && (l.Quota != (Quota{}) || l.Concurrency == 0) {
@@ -145,7 +144,7 @@ const (
 	waitHint  = "for example {rate: 50/s, wait: 2s}"
 )
 
-// validateTogether reports fields that do not go with the others.
+// validateTogether reports fields that contradict each other.
 func (l *Limit) validateTogether(bad *FieldErrors) {
 	switch {
 	case l.Away != "" && l.Scope != ScopeExact:
@@ -161,13 +160,13 @@ func (l *Limit) validateTogether(bad *FieldErrors) {
 	}
 }
 
-// validateCost reports what cannot be done where a request's cost is known only when
-// it has been served.
+// validateCost reports settings that need a request's cost in advance, if the cost is known only
+// after the request was served.
 func (l *Limit) validateCost(bad *FieldErrors, unit Unit) {
 	const requests = "goes with count: requests; what a request costs is known when it is done"
 	var e *finding
 	switch {
-	case unit == Requests, unit > Units: // the latter is reported of the rule
+	case unit == Requests, unit > Units: // an unknown unit is reported for the rule
 		return
 	case l.Mode == ModeWait:
 		e = bad.add("limit.wait", "", waitHint, requests)
@@ -185,7 +184,7 @@ func (l *Limit) validateCost(bad *FieldErrors, unit Unit) {
 
 const serveHint = "for example {rate: 50/s, on_limit: serve, serve: {status: 200, body: \"[]\"}}"
 
-// validateAnswers reports errors of the priority and of the answer in place of a handler's.
+// validateAnswers reports errors of the priority and of the response that replaces the handler's.
 func (l *Limit) validateAnswers(bad *FieldErrors) {
 	if p := l.Priority; p != nil && (p.Name == "" || len(p.First) < 1 || len(p.First) > MaxClasses-1) {
 		bad.add("limit.priority", "", "for example priority: {by: tier, first: [gold, silver]}", "wants a parameter and 1 to %d of its values", MaxClasses-1).needs("limit")

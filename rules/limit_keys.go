@@ -8,7 +8,8 @@ const (
 	MaxLimitKeys     = 1 << 24
 )
 
-// validateLimitKeys reports a number of keys that is out of bounds. Zero is the default.
+// validateLimitKeys reports a number of keys that is out of bounds. Zero is valid and means the
+// default.
 func (r *Rules) validateLimitKeys() (bad FieldErrors) {
 	if r.LimitKeys < 0 || r.LimitKeys > MaxLimitKeys {
 		bad.add("max_keys", quoted(fmt.Sprint(r.LimitKeys)), "for example 65536, which is the default: each key that is in use takes about 100 bytes of memory, in each limit",

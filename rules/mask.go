@@ -5,20 +5,20 @@ import (
 	"unsafe"
 )
 
-// A value can hold secrets that no name of a parameter tells: a URL with a user's password,
-// parameters within a value ("next=/cb?token=…", "a;password=…"), however often they are escaped.
-// Keys have "~" in place of each, so that the value still makes a key, and evades no limit.
+// A value can hold secrets that the parameter's name does not reveal: a URL with a user's
+// password, or parameters within a value ("next=/cb?token=…", "a;password=…"), at any depth of
+// escaping. Keys have "~" in place of each, so that the value still makes a key and evades no
+// limit.
 
-// mask stands in keys for a secret within a value or a path.
+// mask replaces a secret within a value or a path in keys.
 const mask = "~"
 
-// maxEscapes is how many times a value is decoded to look for secrets.
+// maxEscapes is how many times a value is decoded in the search for secrets.
 const maxEscapes = 3
 
-// Mask replaces the secrets within the values that were added since the last call. It comes
-// before Sort, and after [Params.Redact]. [Params.At] returns the values as they were. Parameters
-// whose names secrets hide make no key, and stay as they are. It does not allocate unless there is
-// a secret.
+// Mask replaces the secrets within the values that were added since the last call. It comes after
+// [Params.Redact] and before Sort. [Params.At] still returns the original values. Parameters with
+// secret names make no key and are not changed. Mask allocates only if there is a secret.
 func (p *Params) Mask(secrets *Secrets) {
 	for i := range p.list {
 		q := &p.list[i]
@@ -45,8 +45,8 @@ func mayHoldSecret(value string) bool {
 	return strings.IndexByte(value, '=') >= 0 || strings.IndexByte(value, '@') >= 0 || strings.IndexByte(value, '%') >= 0
 }
 
-// mask returns a decoded value with its secrets replaced, and decoded as often as it took to
-// find them. found reports whether there was one.
+// mask returns a decoded value with its secrets replaced, and decoded as often as it took to find
+// them. found reports whether there was one.
 func (s *Secrets) mask(value string) (masked string, found bool) {
 	for range maxEscapes {
 		shown, ok := s.maskOnce(value)
@@ -63,7 +63,7 @@ func (s *Secrets) mask(value string) (masked string, found bool) {
 	return value, found
 }
 
-// maskOnce replaces the secrets of a value that stand in it without further escapes.
+// maskOnce replaces the secrets that value holds without further escapes.
 func (s *Secrets) maskOnce(value string) (masked string, found bool) {
 	var b []byte
 	kept := 0 // of value, in b
@@ -100,7 +100,7 @@ func (s *Secrets) maskOnce(value string) (masked string, found bool) {
 	return string(append(b, value[kept:]...)), true
 }
 
-// nameBefore returns where the name begins that ends before end.
+// nameBefore returns the start of the name that ends before end.
 func nameBefore(s string, end int) int {
 	start := end
 	for start > 0 && (unreserved[s[start-1]] && s[start-1] != '~' || s[start-1] == '[' || s[start-1] == ']') {
@@ -112,10 +112,10 @@ func nameBefore(s string, end int) int {
 // endsValue reports whether a byte ends a value within a value.
 func endsValue(c byte) bool { return strings.IndexByte("&;,#|\"'<>(){} \t\r\n\\", c) >= 0 }
 
-// MaskPath replaces in path, which [AppendPath] has written at the end of a key, what looks secret:
-// the value of "/name=value" and ";name=value", and the segment behind one that is a secret's name,
-// "/reset-token/…". It returns path, which it changes in place. Rules name routes that are to
-// stand as they are.
+// MaskPath replaces the parts of path that look secret: the value of "/name=value" and
+// ";name=value", and the segment after one that is a secret's name, "/reset-token/…". It changes
+// path in place and returns it; [AppendPath] has written path at the end of a key. A rule can name
+// a route to keep its path unchanged.
 func (s *Secrets) MaskPath(path []byte) []byte {
 	out, after := 0, false // after: the segment before is a secret's name
 	for from := 0; from <= len(path); {
@@ -140,15 +140,15 @@ func (s *Secrets) MaskPath(path []byte) []byte {
 	return path[:out]
 }
 
-// namesSecret reports whether a segment is the name of a secret that the next one is likely to be.
-// "/auth/login" and "/code/…" are ordinary paths.
+// namesSecret reports whether a segment is the name of a secret that the next segment is likely
+// to hold. "/auth/login" and "/code/…" are ordinary paths.
 func (s *Secrets) namesSecret(segment []byte) bool {
 	name := unsafe.String(unsafe.SliceData(segment), len(segment))
 	return s.Hides(name) && strings.IndexByte(name, '=') < 0 && !strings.EqualFold(name, "auth") && !strings.EqualFold(name, "code")
 }
 
-// maskMatrix appends a segment to dst, which is before it in the same path, without the values of
-// parameters that look secret, and returns its length.
+// maskMatrix appends a segment to dst without the values of parameters that look secret, and
+// returns the number of bytes appended. dst is an earlier part of the same path.
 func (s *Secrets) maskMatrix(dst, segment []byte) int {
 	n := len(dst)
 	for len(segment) > 0 {

@@ -6,30 +6,29 @@ import (
 	"github.com/hotparam/hotparam/internal/base"
 )
 
-// Source is where a parameter was found. It is part of the parameter's
-// identity: in a key's text every source but the query is written before the
-// name, as in "path:id=7".
+// Source is the place where a parameter was found. It is part of the parameter's identity: in a
+// key's text every source but the query is written before the name, as in "path:id=7".
 type Source uint8
 
 // The sources of a parameter. Guards read all of them.
 const (
 	Query Source = iota
 	Path
-	Header // by its name in lower case
+	Header // named in lower case
 	Cookie
-	Addr // of the client, on a level: "ip", "v4/24", "v6/48"
-	Form // of the query and of the body, if that is a form
-	JSON // of the body, by its path: "user.id", "items.*.id"
+	Addr // the client's address, on a level: "ip", "v4/24", "v6/48"
+	Form // the query, and the body if that is a form
+	JSON // the body, by its path: "user.id", "items.*.id"
 	RPC  // a message's field, with a dot before each field of a message within
-	Ctx  // what the application knows of the request
+	Ctx  // values that the application supplies for the request
 	sources
 )
 
-// sourceRow is what is known of a source.
+// sourceRow describes one source.
 type sourceRow struct {
-	word string // before the colon
-	// check returns what is wrong with a name that is not empty, and what to write
-	// instead. An empty message means that nothing is wrong.
+	word string // the prefix before the colon
+	// check returns an error message and a hint for a name that is not empty. The message is
+	// empty if the name is valid.
 	check func(name string) (message, hint string)
 }
 
@@ -53,7 +52,7 @@ func (s Source) String() string {
 	return "invalid"
 }
 
-// ParseSource reads what [Source.String] writes, and "query".
+// ParseSource reads the text that [Source.String] writes, and "query".
 func ParseSource(name string) (Source, bool) {
 	if name == "query" {
 		return Query, true
@@ -102,8 +101,8 @@ func ParseName(s string) (p Param, message, hint string) {
 	return p, "", ""
 }
 
-// CheckName returns what is wrong with the parameter's name in a rule, and what to write
-// instead. The message is empty if nothing is wrong.
+// CheckName returns an error message and a hint for the parameter's name as a rule has it. The
+// message is empty if the name is valid.
 func (p Param) CheckName() (message, hint string) {
 	switch {
 	case p.Source >= sources:

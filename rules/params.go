@@ -7,20 +7,19 @@ import (
 	"unsafe"
 )
 
-// Params are the parameters of one request, to be written as the text of keys.
-// Fill it with AddQuery, AddPath and Add, then Sort it, then append. It is
-// meant to be reused (Reset): once its slices have grown it does not allocate.
-// Of a query it keeps no copy but the string itself until Reset. It is not safe
-// for concurrent use.
+// Params holds the parameters of one request, to be written as the text of keys. Fill it with
+// AddQuery, AddPath and Add, then Sort it, then append. It is meant to be reused after Reset:
+// once its slices have grown it does not allocate. It does not copy a query, but keeps the string
+// itself until Reset. It is not safe for concurrent use.
 type Params struct {
 	list    []param
-	decoded []byte   // backs the texts that are no part of a query as it came
-	hidden  int      // values that Redact has replaced
-	pairing *pairing // of the last Pair; nil before the first
+	decoded []byte   // backs the texts that are not slices of a query
+	hidden  int      // number of values that Redact has replaced
+	pairing *pairing // the result of the last Pair; nil before the first
 }
 
-// param is a parameter as one string, so that one that needs no escaping is
-// appended to a key as a whole.
+// param is a parameter as one string, so that one that needs no escaping is appended to a key as
+// a whole.
 type param struct {
 	text   string // name=value, decoded
 	eq     int32  // where in text the name ends
@@ -28,21 +27,21 @@ type param struct {
 	marks  marks // one byte, as two would cost a store more
 }
 
-// marks is a set of what is known of a parameter.
+// marks is a set of properties of a parameter.
 type marks uint8
 
 const (
 	clean    marks = 1 << iota // the text needs no escaping
-	named                      // only for rules that name it
-	seen                       // by Redact
-	redacted                   // the value as it was stands behind the text; see plain
-	masked                     // looked at by Mask
+	named                      // part of a key only if the rule names it
+	seen                       // examined by Redact
+	redacted                   // the original value follows the text in memory; see plain
+	masked                     // examined by Mask
 )
 
 func (q *param) name() string  { return q.text[:q.eq] }
 func (q *param) value() string { return q.text[q.eq+1:] }
 
-// keepDecoded is how large a buffer Reset keeps.
+// keepDecoded is the largest buffer that Reset keeps, in bytes.
 const keepDecoded = 64 << 10
 
 // Reset forgets all parameters.
@@ -58,7 +57,7 @@ func (p *Params) Reset() {
 // Len returns the number of parameters.
 func (p *Params) Len() int { return len(p.list) }
 
-// At returns parameter i, its name and value decoded and not redacted. Its strings are valid
+// At returns parameter i with its name and value decoded and not redacted. Its strings are valid
 // until Reset.
 func (p *Params) At(i int) Param {
 	q := &p.list[i]
@@ -68,10 +67,10 @@ func (p *Params) At(i int) Param {
 	return Param{q.source, q.name(), q.value()}
 }
 
-// AddQuery adds the parameters of a raw query, decoded as forms are: "&"
-// separates (";" does not), "+" is a space, an invalid "%" stays as it is. A
-// parameter without "=" has an empty value; repeated and empty ones are kept,
-// nothing between two "&" is not a parameter.
+// AddQuery adds the parameters of a raw query. They are decoded as a form's: "&" separates
+// parameters (";" does not), "+" is a space, and an invalid "%" is kept. A parameter without "="
+// has an empty value. Repeated and empty parameters are kept, but nothing between two "&" is not
+// a parameter.
 func (p *Params) AddQuery(raw string) {
 	for i := 0; i < len(raw); i++ {
 		start := i
@@ -94,7 +93,8 @@ func (p *Params) AddQuery(raw string) {
 	}
 }
 
-// skipPlain is where in s, from i on, the bytes end that stand for themselves.
+// skipPlain returns the index in s, from i on, of the first byte that is not unreserved, or
+// len(s).
 func skipPlain(s string, i int) int {
 	for i < len(s) && unreserved[s[i]] {
 		i++
@@ -102,7 +102,7 @@ func skipPlain(s string, i int) int {
 	return i
 }
 
-// AddPath adds a path value, decoded from its escaped form.
+// AddPath adds a path value, which it decodes from its escaped form.
 func (p *Params) AddPath(name, escaped string) { p.add(Path, name, escaped, asIs, decodePath) }
 
 // Add adds one decoded parameter. The name of a header is added in lower case.
@@ -114,8 +114,8 @@ func (p *Params) Add(q Param) {
 	p.add(q.Source, q.Name, q.Value, decodeName, asIs)
 }
 
-// AddNamed adds one decoded parameter that is a part of keys only if they name it: those of
-// all parameters have no headers, for instance.
+// AddNamed adds one decoded parameter that is part of a key only if the rule names it. For
+// instance, headers are never part of the keys of all parameters.
 func (p *Params) AddNamed(q Param) {
 	p.Add(q)
 	p.list[len(p.list)-1].marks |= named
@@ -143,7 +143,7 @@ func (p *Params) Drop(source Source) {
 	p.list = kept
 }
 
-// add adds a parameter whose text has to be written.
+// add adds a parameter whose text must be written to p.decoded.
 func (p *Params) add(source Source, name, value string, decodeName, decodeValue func(dst []byte, s string) []byte) {
 	start := len(p.decoded)
 	p.decoded = decodeName(p.decoded, name)
@@ -163,11 +163,11 @@ func asIs(dst []byte, s string) []byte       { return append(dst, s...) }
 func decodeForm(dst []byte, s string) []byte { return appendDecoded(dst, s, true) }
 func decodePath(dst []byte, s string) []byte { return appendDecoded(dst, s, false) }
 
-// Headers are the same in any case, so keys have their names in lower case.
+// Header names are case-insensitive, so keys have them in lower case.
 func lowerHeader(dst []byte, s string) []byte  { return lowerFrom(asIs(dst, s), len(dst)) }
 func decodeHeader(dst []byte, s string) []byte { return lowerFrom(decodePath(dst, s), len(dst)) }
 
-// lowerFrom writes the capitals of ASCII in b, from start on, in lower case.
+// lowerFrom changes the ASCII capitals in b, from start on, to lower case.
 func lowerFrom(b []byte, start int) []byte {
 	for i := start; i < len(b); i++ {
 		if c := b[i]; 'A' <= c && c <= 'Z' {
@@ -193,8 +193,8 @@ func (p *Params) Sort() {
 	}
 }
 
-// less decides by the first byte where it can: one of a name, or the "=" of an
-// empty one, which comes first.
+// less compares the first bytes of the names if they decide. An "=" is the end of an empty name,
+// which comes first.
 func less(a, b *param) bool {
 	if x, y := a.text[0], b.text[0]; x != y && x != '=' && y != '=' {
 		return x < y
@@ -212,8 +212,8 @@ func compareParams(a, b *param) int {
 	return cmp.Compare(a.source, b.source)
 }
 
-// AppendAll appends "name=value&…" of all parameters but those that secrets hide or that
-// were added by AddNamed, and returns how many it appended.
+// AppendAll appends "name=value&…" of all parameters except hidden ones and those that AddNamed
+// added. It returns how many it appended.
 func (p *Params) AppendAll(dst []byte, secrets *Secrets) ([]byte, int) {
 	n := 0
 	for i := range p.list {
@@ -235,9 +235,9 @@ func (q *param) isHidden(secrets *Secrets) bool {
 	return q.marks&redacted == 0 && secrets.Hides(q.name())
 }
 
-// AppendNamed appends "name=value&…" of the parameters whose source and name are among
-// names, and returns how many there are. If one of them comes twice ok is false, and
-// what was appended is no key: see [Params.Pair].
+// AppendNamed appends "name=value&…" of the parameters whose source and name are among names, and
+// returns their number. If one of them is repeated, ok is false and the appended text is no key:
+// see [Params.Pair].
 func (p *Params) AppendNamed(dst []byte, names []Param) (text []byte, n int, ok bool) {
 	var seen uint64
 	for i := range p.list {
@@ -260,7 +260,7 @@ func (p *Params) AppendNamed(dst []byte, names []Param) (text []byte, n int, ok 
 // among reports whether the parameter's source and name are among names.
 func (q *param) among(names []Param) bool { return q.indexIn(names) >= 0 }
 
-// indexIn returns which of names has the parameter's source and name; -1 if none has.
+// indexIn returns the index in names of the parameter's source and name, or -1.
 func (q *param) indexIn(names []Param) int {
 	for i := range names {
 		if q.source == names[i].Source && q.name() == names[i].Name {
@@ -273,7 +273,7 @@ func (q *param) indexIn(names []Param) int {
 // AppendOne appends "[source:]name=value" of parameter i.
 func (p *Params) AppendOne(dst []byte, i int) []byte { return appendNext(dst, &p.list[i], 0) }
 
-// appendNext appends a parameter after n others.
+// appendNext appends q as the parameter after n others.
 func appendNext(dst []byte, q *param, n int) []byte {
 	if n > 0 {
 		dst = append(dst, '&')
@@ -287,7 +287,8 @@ func appendNext(dst []byte, q *param, n int) []byte {
 	return appendEscaped(dst, q.value())
 }
 
-// appendSource appends what stands before the name of a parameter of the source.
+// appendSource appends the prefix of a parameter's name: the source and a colon, nothing for the
+// query.
 func appendSource(dst []byte, source Source) []byte {
 	if source == Query {
 		return dst

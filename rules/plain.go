@@ -6,27 +6,28 @@ import (
 	"github.com/hotparam/hotparam/internal/base"
 )
 
-// maxPlain is how many parameters a query can have that AppendPlain writes, and
-// maxPlainQuery how many bytes.
+// Bounds of the queries that AppendPlain writes, in parameters and in bytes.
 const (
 	maxPlain      = 8
 	maxPlainQuery = 64
 )
 
-// span is a parameter as it stands in a query: raw[start:end], its name up to eq.
+// span locates a parameter in a query: it is raw[start:end], and its name ends at eq.
 type span struct {
 	start, eq, end int8
-	plain          bool // its value stands for itself
+	plain          bool // whether the value has unreserved bytes alone
 }
 
-// AppendPlain appends "name=value&…" of a raw query's parameters in canonical
-// order, and returns how many it appended: of those that names name, or, where names
-// is empty, of all but the hidden ones that secrets hide. It is what [Params] makes of
-// the query, in one pass and without a Params, where no name has to be decoded, none of
-// names comes twice, no value that has to be is of a name that comes twice, and the query
-// has at most eight parameters and 64 bytes; else ok is false, and nothing is appended. It
-// does not grow dst for values that get longer by being escaped, but is not ok. Where dst
-// has room for the query it does not allocate. It is safe for concurrent use.
+// AppendPlain appends "name=value&…" of a raw query's parameters in canonical order, and returns
+// how many it appended. It takes those whose name is among names; with empty names it takes all
+// that secrets do not hide, and counts the hidden ones. The text is the same as that of [Params],
+// but it takes one pass and needs no Params.
+//
+// If ok is false, nothing is appended. That is so if the query has more than eight parameters or
+// 64 bytes, if a name needs decoding or has no "=", or if a value may hold a secret. It is also so if one of
+// names comes twice, or if a name comes twice and one of its values needs decoding. AppendPlain
+// does not grow dst for values that escaping makes longer, but returns false. If dst has room for
+// the query it does not allocate. It is safe for concurrent use.
 func AppendPlain(dst []byte, raw string, names []Param, secrets *Secrets) (text []byte, n, hidden int, ok bool) {
 	if len(raw) > maxPlainQuery {
 		return dst, 0, 0, false
@@ -92,9 +93,9 @@ func AppendPlain(dst []byte, raw string, names []Param, secrets *Secrets) (text 
 	return dst, n, hidden, true
 }
 
-// appendRewritten appends a form's value in canonical form: appendEscaped of what
-// appendDecoded makes of it. dst has room for two bytes more for each byte of the value that
-// does not stand for itself.
+// appendRewritten appends a form's value in canonical form, as appendDecoded and then
+// appendEscaped would. dst has room for two more bytes for each byte of the value that is not
+// unreserved.
 func appendRewritten(dst []byte, value string) []byte {
 	to, n := dst[:cap(dst)], len(dst)
 	for i := 0; i < len(value); i++ {
@@ -119,7 +120,7 @@ func appendRewritten(dst []byte, value string) []byte {
 	return dst[:n]
 }
 
-// isNamed reports whether the query's parameter of this name is among names.
+// isNamed reports whether the query's parameter with this name is among names.
 func isNamed(name string, names []Param) bool {
 	for i := range names {
 		if names[i].Name == name && names[i].Source == Query {
@@ -133,7 +134,7 @@ func (q span) sameName(p span, raw string) bool {
 	return raw[q.start:q.eq] == raw[p.start:p.eq]
 }
 
-// before decides by the first byte where it can: see less.
+// before compares the first bytes of the names if they decide: see less.
 func (q span) before(p span, raw string) bool {
 	if x, y := raw[q.start], raw[p.start]; x != y && x != '=' && y != '=' {
 		return x < y
@@ -145,9 +146,9 @@ func (q span) before(p span, raw string) bool {
 	return a < b
 }
 
-// separators returns, as bits, which bytes of s do not stand for themselves. s has
-// at most 64 bytes; eight are looked at at a time, since a loop over single bytes
-// costs a wrong guess of the processor's wherever a value ends.
+// separators returns, as bits, the bytes of s that are not unreserved. s has at most 64 bytes.
+// Eight are examined at a time, since a loop over single bytes costs a branch misprediction at
+// the end of each value.
 func separators(s string) (marks uint64) {
 	i := 0
 	for ; len(s)-i >= 8; i += 8 {
@@ -181,17 +182,17 @@ func isUnreserved(s string, start int) bool {
 	return separators(s[start:]) == 0
 }
 
-// word is the first eight bytes of s, the first one lowest.
+// word returns the first eight bytes of s as a number, the first byte lowest.
 func word(s string) uint64 {
 	_ = s[7]
 	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
 		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
 }
 
-// reserved returns, as eight bits, which of eight bytes are not unreserved.
+// reserved returns, as eight bits, the bytes of w that are not unreserved.
 func reserved(w uint64) uint64 { return base.ReservedBytes(w) >> 7 * 0x0102040810204080 >> 56 }
 
-// hidesByte reports whether the digits of an escape stand for "=", "@" or "%".
+// hidesByte reports whether the digits of an escape encode "=", "@" or "%".
 func hidesByte(digits string) bool {
 	if len(digits) < 2 {
 		return false

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Algorithm names how a limiter counts. A name of your own begins with "x_" and is
-// given to the limiter in code.
+// Algorithm names the way a limiter counts. The name of a custom algorithm begins with "x_"; the
+// program passes its implementation to the limiter.
 type Algorithm string
 
 // Algorithms. Package limiter documents what each promises.
@@ -20,20 +20,20 @@ const (
 	SlidingBlocks Algorithm = "sliding_blocks"
 )
 
-// Algorithms are the built-in ones.
+// Algorithms lists the built-in algorithms.
 var Algorithms = []Algorithm{TokenBucket, GCRA, LeakyBucket, FixedWindow, SlidingLog, SlidingBlocks}
 
-// Custom reports whether a is one of the user's own.
+// Custom reports whether a is the name of a custom algorithm.
 func (a Algorithm) Custom() bool { return strings.HasPrefix(string(a), "x_") && ValidRuleID(string(a)) }
 
-// Windowed reports whether a counts what passed within a window: its burst is the
-// rate's count.
+// Windowed reports whether a counts the permits taken within a window. Its burst is the rate's
+// count.
 func (a Algorithm) Windowed() bool { return a == FixedWindow || a == SlidingLog || a == SlidingBlocks }
 
-// Unlimited as a burst lets everything pass.
+// Unlimited as a burst means that everything passes.
 const Unlimited int64 = -1
 
-// Calendar is a natural period that fixed windows begin with.
+// Calendar is a natural period with which fixed windows begin.
 type Calendar string
 
 // Calendars. A week begins on Monday.
@@ -47,42 +47,42 @@ const (
 	CalendarYear   Calendar = "year"
 )
 
-// CalendarPeriods are the nominal lengths of the calendars: what Rate.Per must be where
-// one is set.
+// CalendarPeriods are the nominal lengths of the calendars. With a calendar, Rate.Per must be its
+// length.
 var CalendarPeriods = map[Calendar]time.Duration{
 	CalendarSecond: time.Second, CalendarMinute: time.Minute, CalendarHour: time.Hour, CalendarDay: 24 * time.Hour,
 	CalendarWeek: 7 * 24 * time.Hour, CalendarMonth: 30 * 24 * time.Hour, CalendarYear: 365 * 24 * time.Hour,
 }
 
-// Quota is how much may pass, and by which algorithm.
+// Quota is how much may pass, and by which algorithm that is counted.
 type Quota struct {
 	Algorithm Algorithm // empty means TokenBucket
 	Rate      Rate
-	// Burst is how many permits may be taken at once: tokens of a bucket, places
-	// in a queue. Algorithms with windows have Rate.N of them. Unlimited means no limit.
+	// Burst is the number of permits that can be taken at once: tokens of a bucket, places in a
+	// queue. Algorithms with windows have Rate.N of them. Unlimited means no limit.
 	Burst int64
-	// Missing is by how many tokens a new token bucket falls short of its
-	// burst. Zero means that it starts full.
+	// Missing is the number of tokens that a new token bucket lacks to its burst. Zero means that
+	// it starts full.
 	Missing int64
-	// Shape makes a leaky bucket a queue: admitted permits leave one by one, at the
-	// rate, and wait for their turn. Otherwise the bucket only measures.
+	// Shape makes a leaky bucket a queue: admitted permits wait for their turn and leave one by
+	// one, at the rate. Without Shape the bucket only measures.
 	Shape bool
-	// WarmUp is how long a token bucket that was idle takes to come to its full
-	// rate, from a ColdFactor-th of it. Zero means at once.
+	// WarmUp is the time that an idle token bucket takes to reach its full rate, from a
+	// ColdFactor-th of it. Zero means at once.
 	WarmUp     time.Duration
 	ColdFactor float64 // above 1; zero means 3
-	// Calendar makes fixed windows begin with natural periods of a time zone.
-	// Empty means that a window begins with the first permit that is taken in it.
+	// Calendar makes fixed windows begin with natural periods of a time zone. If it is empty, a
+	// window begins with the first permit that is taken in it.
 	Calendar Calendar
 	Zone     string // an IANA name; empty means UTC
-	// Blocks is the precision of sliding blocks: how many make a window. Zero
-	// means DefaultBlocks.
+	// Blocks is the number of blocks in a window of sliding blocks, which sets their precision.
+	// Zero means DefaultBlocks.
 	Blocks int
-	// CountDenied also counts requests that an algorithm with windows denies, so that a client
-	// that keeps asking stays out.
+	// CountDenied also counts requests that an algorithm with windows denies. A client that keeps
+	// asking is then kept out.
 	CountDenied bool
-	// Penalty is how long a key is locked after a denial. Requests meanwhile do not
-	// prolong it. Zero means that it is not locked.
+	// Penalty is how long a key is locked after a denial. Requests during that time do not
+	// prolong it. Zero means that the key is not locked.
 	Penalty time.Duration
 }
 
@@ -91,14 +91,14 @@ const (
 	defaultColdFactor = 3
 	DefaultBlocks     = 10
 	MaxBlocks         = 1000
-	MaxLog            = 100_000 // permits of a sliding log, which remembers each
+	MaxLog            = 100_000 // permits of a sliding log, which records each of them
 	MaxPenalty        = 366 * 24 * time.Hour
 	maxWarmUp         = 24 * time.Hour
 	maxColdFactor     = 1000
 )
 
-// WithDefaults returns the quota with its defaults filled in. An invalid rate makes no
-// burst: one of -1 does not become Unlimited.
+// WithDefaults returns the quota with its defaults filled in. An invalid rate does not set the
+// burst: a count of -1 does not become Unlimited.
 func (q Quota) WithDefaults() Quota {
 	if q.Algorithm == "" {
 		q.Algorithm = TokenBucket
@@ -115,11 +115,11 @@ func (q Quota) WithDefaults() Quota {
 	return q
 }
 
-// Validate reports the errors of a quota, by the names of the rules file: the error
-// is [FieldErrors]. It allocates nothing for a good one.
+// Validate reports the errors of a quota as [FieldErrors], with the field names of the rules
+// file. It does not allocate for a valid quota.
 func (q *Quota) Validate() error { return q.validate().err() }
 
-// wantSpan is what a time is to be within.
+// wantSpan is the message for a duration that is out of its bounds.
 const wantSpan = "want %v to %v"
 
 const (
@@ -148,7 +148,7 @@ func (q *Quota) validate() (bad FieldErrors) {
 	return bad
 }
 
-// validateNumbers reports numbers that are out of their bounds by themselves.
+// validateNumbers reports numbers that are out of bounds, whatever the other fields are.
 func (q *Quota) validateNumbers(bad *FieldErrors) {
 	if q.WarmUp == 0 && q.ColdFactor == 0 && q.Blocks == 0 && q.Penalty == 0 {
 		return
@@ -196,7 +196,7 @@ func (q *Quota) isToken() bool {
 // validateBucket reports the errors of the fields that only buckets have.
 func (q *Quota) validateBucket(bad *FieldErrors) {
 	if q.Missing == 0 && q.WarmUp == 0 && q.ColdFactor == 0 && !q.Shape {
-		return // most quotas: limiters validate them while requests wait
+		return // the common case: limiters validate quotas while requests wait
 	}
 	custom := q.Algorithm.Custom()
 	token := q.isToken() || custom
@@ -252,5 +252,5 @@ func (q *Quota) validateWindow(bad *FieldErrors) {
 	}
 }
 
-// tokenInterval is the time that earns one token, in nanoseconds.
+// tokenInterval returns the time that earns one token, in nanoseconds.
 func tokenInterval(r Rate) int64 { return (int64(r.Per) + r.N - 1) / r.N }

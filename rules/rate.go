@@ -11,16 +11,16 @@ import (
 	"github.com/hotparam/hotparam/internal/base"
 )
 
-// Rate is N counts within a window of Per, written "200/s", "10/500ms",
-// "60/1m" or "10/1w". As a threshold, Per is the window that is counted; as a limit, it is
-// the time in which a bucket earns N tokens. The zero value is no rate at all.
+// Rate is N counts within a window of Per, written "200/s", "10/500ms", "60/1m" or "10/1w". For a
+// threshold, Per is the window over which counts are summed; for a limit, it is the time in which
+// a bucket earns N tokens. The zero value means no rate.
 type Rate struct {
 	N   int64
 	Per time.Duration
 }
 
-// MaxRate is the highest rate per second that a limit or a threshold may ask
-// for: beyond it a token's interval in whole nanoseconds is off by over 1%.
+// MaxRate is the highest rate per second of a limit or a threshold. Above it, a token's interval
+// in whole nanoseconds is off by over 1%.
 const MaxRate = 10_000_000
 
 var (
@@ -30,13 +30,13 @@ var (
 	errRateHigh  = fmt.Errorf("more than %d per second", MaxRate)
 )
 
-// ParseRate reads "N/D": N a whole number ≥ 1, D a Go duration with or without
-// its number ("s" is "1s"), whose units may also be d and w, for days and weeks.
+// ParseRate reads "N/D": N is a whole number ≥ 1, and D is a Go duration with or without its
+// number ("s" is "1s"). The units of D may also be d and w, for days and weeks.
 //
-// N may also be a fraction: "0.5/s" is 1/2s, and "2.5/s" is 5/2s, since a window
-// or a burst has a whole count. Its lowest form must be of tenths or more, or have
-// 1 above the line. Others are an error that names the exact rate: "0.333/s" would
-// be 333/16m40s, with a burst of 333, which is hardly meant.
+// N may also be a fraction: "0.5/s" is 1/2s, and "2.5/s" is 5/2s, since a window or a burst has a
+// whole count. In lowest terms its denominator must be at most 10, or its numerator 1. Other
+// fractions are an error that names the exact rate: "0.333/s" would be 333/16m40s, with a burst
+// of 333, which is hardly intended.
 func ParseRate(s string) (Rate, error) {
 	count, per, ok := strings.Cut(strings.TrimSpace(s), "/")
 	if !ok {
@@ -60,10 +60,10 @@ func ParseRate(s string) (Rate, error) {
 	return r, nil
 }
 
-// maxRateParts is the most parts of a time that a rate with a fraction is spread over.
+// maxRateParts is the largest denominator of a fractional count, unless its numerator is 1.
 const maxRateParts = 10
 
-// parseRateCount reads the count of a rate as a whole number within so many times the time.
+// parseRateCount reads the count of a rate as n within times the period.
 func parseRateCount(s string) (n, times int64, err error) {
 	if !strings.Contains(s, ".") {
 		n, err = strconv.ParseInt(s, 10, 64)
@@ -82,13 +82,13 @@ func parseRateCount(s string) (n, times int64, err error) {
 	return f.Num, f.Den, nil
 }
 
-// fractionError refuses a rate whose count is a fraction within per, and names the exact rate
-// and, for less than one, the nearest one that is read.
+// fractionError returns the error for a rate whose count is a fraction within per. It names the
+// exact rate and, for less than one per period, the nearest rate that ParseRate accepts.
 func fractionError(exact Rate, per time.Duration) error {
 	if exact.Per/per <= time.Duration(exact.N) {
 		return fmt.Errorf("the count is no whole number of tenths; exactly it is %s", exact)
 	}
-	near := (int64(exact.Per/per) + exact.N/2) / exact.N // fits, since exact.Per does
+	near := (int64(exact.Per/per) + exact.N/2) / exact.N // cannot overflow, since exact.Per does not
 	return fmt.Errorf("the count is no whole number of tenths; exactly it is %s, and nearly %s", exact, Rate{1, per * time.Duration(near)})
 }
 
@@ -104,7 +104,7 @@ func parsePer(s string) (time.Duration, error) {
 	return d, nil
 }
 
-// PerSecond returns the rate as counts per second, 0 for the zero value.
+// PerSecond returns the rate as counts per second, or 0 for the zero value.
 func (r Rate) PerSecond() float64 {
 	if r.Per <= 0 {
 		return 0
@@ -112,13 +112,13 @@ func (r Rate) PerSecond() float64 {
 	return float64(r.N) / r.Per.Seconds()
 }
 
-// Interval returns the ns in which the rate earns one permit, rounded up.
+// Interval returns the time in nanoseconds in which the rate earns one permit, rounded up.
 func (r Rate) Interval() int64 { return (int64(r.Per)-1)/r.N + 1 }
 
 // IsZero reports whether no rate was given.
 func (r Rate) IsZero() bool { return r == Rate{} }
 
-// String writes the rate so that [ParseRate] reads it back: "200/s", "60/1m".
+// String returns the rate in a form that [ParseRate] reads: "200/s", "60/1m".
 func (r Rate) String() string {
 	if r.IsZero() {
 		return ""
@@ -130,9 +130,9 @@ func (r Rate) String() string {
 	return strconv.FormatInt(r.N, 10) + "/" + per
 }
 
-// shortDuration drops the zero parts that time.Duration writes, and counts whole days: 1m0s is
-// 1m, a week 7d. Weeks and parts of a day beside days are left out: earlier versions do not read
-// them, and rates are published.
+// shortDuration omits the zero parts that time.Duration writes, and writes whole days: 1m0s is
+// 1m, a week 7d. It does not write weeks, or days with a remainder: rates are published, and
+// earlier versions cannot read these forms.
 func shortDuration(d time.Duration) string {
 	if day := 24 * time.Hour; d >= day && d%day == 0 {
 		return strconv.FormatInt(int64(d/day), 10) + "d"

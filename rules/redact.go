@@ -13,28 +13,29 @@ import (
 	"unsafe"
 )
 
-// Redact names parameters that make keys without their values: in place of the value a key
-// has "hmac-" and 32 hexadecimal digits, the first half of an HMAC-SHA256 (RFC 2104) under
-// the fleet's secret key. So equal values of a parameter have equal keys on every instance,
-// and who reads a key learns nothing of the value. What is hashed is the parameter as keys
-// write it otherwise, "header:x-api-key=abc", so the same value of another parameter has
-// another text.
+// Redact names parameters that make keys without their values. A key has "hmac-" and 32
+// hexadecimal digits instead of the value: the first half of an HMAC-SHA256 (RFC 2104) under the
+// fleet's secret key. So equal values of a parameter have equal keys on every instance, and a
+// reader of a key learns nothing about the value. The input of the hash is the parameter as keys
+// would write it, "header:x-api-key=abc", so the same value of another parameter has another
+// text.
 //
-// A parameter is redacted if its source is that of a name and if it, or a part of it as
-// [Secrets] have parts, has that name, without regard to ASCII case and to bytes that are
-// neither letter nor digit. What looks secret makes keys if it is redacted.
+// A parameter is redacted if one of the names has its source, and the name of the parameter or of
+// one of its parts as [Secrets] defines them. Names are compared without regard to ASCII case and
+// to bytes that are neither letter nor digit. A parameter that looks secret makes keys if it is
+// redacted.
 type Redact struct {
 	Names []Param // sources and names, without values
-	// Key is the secret, at least MinRedactKey bytes and the same on every instance. Where
-	// no keys are made, as in an aggregator, it may be nil.
+	// Key is the secret, at least MinRedactKey bytes and the same on every instance. It may be
+	// nil if no keys are made, as in an aggregator.
 	Key []byte
 }
 
 // MinRedactKey is the least length of the key of a [Redact], in bytes.
 const MinRedactKey = 16
 
-// maxRedacted is how many values of one request are hashed, so that the time that it costs
-// is bounded. Beyond, they all have the text tooMany.
+// maxRedacted is the most values of one request that are hashed, which bounds the time for it.
+// All values beyond have the text tooMany.
 const (
 	maxRedacted = 1024
 	tooMany     = "hmac-more"
@@ -42,15 +43,15 @@ const (
 
 var errNoRedactKey = errors.New("secrets.redact needs a key: a file or a variable that redact_key_file or redact_key_env names; with package config call File.ReadRedactKey")
 
-// Redaction is a [Redact] made ready. It is immutable. A nil Redaction redacts nothing.
+// Redaction is a [Redact] prepared for use. It is immutable. A nil Redaction redacts nothing.
 type Redaction struct {
-	names   []Param // as they were given
-	folded  []Param // their names folded
-	sources uint    // of the names
+	names   []Param // names as given
+	folded  []Param // the same with folded names
+	sources uint    // bits of the names' sources
 	key     []byte
 }
 
-// NewRedaction returns nil if r has no names, and an error if it has no key, or a short one.
+// NewRedaction returns nil if r has no names, and an error if its key is missing or too short.
 func NewRedaction(r Redact) (*Redaction, error) {
 	switch {
 	case len(r.Names) == 0:
@@ -63,7 +64,7 @@ func NewRedaction(r Redact) (*Redaction, error) {
 	return newRedaction(r), nil
 }
 
-// newRedaction is NewRedaction with or without a key.
+// newRedaction is like NewRedaction, but does not need a key.
 func newRedaction(r Redact) *Redaction {
 	x := &Redaction{names: slices.Clone(r.Names), key: slices.Clone(r.Key)}
 	for _, p := range r.Names {
@@ -75,21 +76,21 @@ func newRedaction(r Redact) *Redaction {
 	return x
 }
 
-// KeyID identifies the key without revealing it: instances with different keys count the
-// same values under different keys.
+// KeyID identifies the key without revealing it. Instances with different keys count the same
+// values under different keys.
 func (x *Redaction) KeyID() string {
 	if x == nil {
 		return ""
 	}
 	mac := hmac.New(sha256.New, x.key)
-	mac.Write([]byte("key id")) // no parameter, since it has no "="
+	mac.Write([]byte("key id")) // not the text of a parameter, since it has no "="
 	return hex.EncodeToString(mac.Sum(nil)[:4])
 }
 
 // Concerns reports whether some parameter of the source is redacted.
 func (x *Redaction) Concerns(source Source) bool { return x != nil && x.sources&(1<<source) != 0 }
 
-// Redacts reports whether the parameter of this source and decoded name is redacted. It does
+// Redacts reports whether the parameter with this source and decoded name is redacted. It does
 // not allocate.
 func (x *Redaction) Redacts(source Source, name string) bool {
 	if !x.Concerns(source) {
@@ -140,11 +141,11 @@ func (x *Redaction) NewRedactor() *Redactor {
 	return &Redactor{of: x, mac: hmac.New(sha256.New, x.key)}
 }
 
-// Of returns what the Redactor redacts.
+// Of returns the Redaction that the Redactor applies.
 func (r *Redactor) Of() *Redaction { return r.of }
 
-// Append appends what stands in keys in place of the parameter's value. The parameter may be
-// one that is not redacted.
+// Append appends the text that replaces the parameter's value in keys. The parameter need not be
+// one that is redacted.
 func (r *Redactor) Append(dst []byte, p Param) []byte {
 	q := param{text: p.Value, source: p.Source}
 	return r.append(dst, &q, p.Name, p.Value)
@@ -157,12 +158,12 @@ func (r *Redactor) append(dst []byte, q *param, name, value string) []byte {
 	r.mac.Reset()
 	r.mac.Write(r.buf)
 	r.sum = r.mac.Sum(r.sum[:0])
-	clear(r.buf) // the value is kept nowhere
+	clear(r.buf) // the value must not remain in memory
 	return hex.AppendEncode(append(dst, "hmac-"...), r.sum[:16])
 }
 
-// Redact redacts the values of those parameters that were added since the last call. It
-// changes their order, so it comes before Sort. [Params.At] returns the values as they were.
+// Redact redacts the values of the parameters that were added since the last call. It changes
+// their order, so it comes before Sort. [Params.At] still returns the original values.
 func (p *Params) Redact(r *Redactor) {
 	for i := range p.list {
 		q := &p.list[i]
@@ -187,8 +188,8 @@ func (p *Params) Redact(r *Redactor) {
 	}
 }
 
-// standFor gives q, whose value is replaced, the text that was written to p.decoded from start on,
-// and keeps the value as it was behind it; see plain.
+// standFor gives q the text that was written to p.decoded from start on, and stores the original
+// value after it; see plain.
 func (p *Params) standFor(q *param, start int, value string) {
 	end := len(p.decoded)
 	p.decoded = append(binary.LittleEndian.AppendUint32(p.decoded, uint32(len(value))), value...)
@@ -200,24 +201,24 @@ func (p *Params) standFor(q *param, start int, value string) {
 	}
 }
 
-// plain returns a redacted value as it was. In Params.decoded its length in four bytes and
-// the value follow the text, so that parameters that are not redacted take no room for it.
+// plain returns the original of a value that was replaced. In Params.decoded its length in four
+// bytes and the value follow the text, so that other parameters need no field for it.
 func (q *param) plain() string {
 	behind := unsafe.Add(unsafe.Pointer(unsafe.StringData(q.text)), len(q.text))
 	n := binary.LittleEndian.Uint32(unsafe.Slice((*byte)(behind), 4))
 	return unsafe.String((*byte)(unsafe.Add(behind, 4)), int(n))
 }
 
-// AppendPath appends what stands in keys in place of a path whose template is not known, so
-// that a part of it may be a redacted value.
+// AppendPath appends the text that, in keys, replaces a path whose template is not known. A part
+// of such a path may be a redacted value.
 func (r *Redactor) AppendPath(dst []byte, path string) []byte {
 	return r.Append(append(dst, '/'), Param{Source: Path, Value: path})
 }
 
-// AppendPlainText appends the text of a key that was made of the parameters, with the
-// values as they were before [Params.Redact].
+// AppendPlainText appends the text of a key that was made of the parameters, with the values that
+// they had before [Params.Redact].
 func (p *Params) AppendPlainText(dst []byte, text string) []byte {
-	// A key has parameters in the order of the list; see MatchesText for its "?".
+	// A key has parameters in the order of the list. See MatchesText for the "?".
 	at := strings.LastIndexByte(text, '?') + 1
 	dst = append(dst, text[:at]...)
 	rest, next := text[at:], 0
@@ -236,8 +237,8 @@ func (p *Params) AppendPlainText(dst []byte, text string) []byte {
 	return dst
 }
 
-// find returns the index of the first redacted parameter from next on that keys write like
-// this, or -1.
+// find returns the index of the first redacted parameter, from next on, that keys write as
+// written, or -1.
 func (p *Params) find(next int, written string) int {
 	if p.hidden == 0 || !strings.Contains(written, "=hmac-") {
 		return -1
@@ -250,7 +251,7 @@ func (p *Params) find(next int, written string) int {
 	return -1
 }
 
-// isWritten reports whether keys write the parameter, which is redacted, like this.
+// isWritten reports whether s is the text of q in keys. q is redacted.
 func (q *param) isWritten(s string) bool {
 	value := q.value()
 	if !strings.HasSuffix(s, value) {
@@ -272,8 +273,8 @@ func (p *Params) appendPlain(dst []byte, q *param) []byte {
 	return appendEscaped(dst, q.plain())
 }
 
-// AppendRedacted appends the text of a key of the rule, which has plain values, as guards
-// count it. p is room, and is empty before and afterwards.
+// AppendRedacted appends the text of a key of the rule, which has plain values, as guards count
+// it. p is scratch space, which is empty before and afterwards.
 func (r *Rule) AppendRedacted(dst []byte, text string, p *Params, redactor *Redactor) []byte {
 	return r.appendCanonical(dst, text, p, redactor)
 }
@@ -305,9 +306,9 @@ func (r *Redact) validate(secrets *Secrets) (bad FieldErrors) {
 	return bad
 }
 
-// validateRedacted reports what the rule cannot do with redacted values: the aggregator does
-// not know them, so it cannot compare them with those of the file, nor addresses with their
-// networks.
+// validateRedacted reports settings of the rule that cannot work with redacted values. The
+// aggregator does not know the values, so it cannot compare them with values of the file, nor
+// addresses with their networks.
 func (r *Rule) validateRedacted(bad *FieldErrors, x *Redaction) {
 	named := slices.ContainsFunc(r.Except, x.redactsOf)
 	for i := range r.Except {
@@ -331,9 +332,9 @@ func (r *Rule) validateRedacted(bad *FieldErrors, x *Redaction) {
 	}
 }
 
-// OfKeys returns the rules as those apply them who have keys and no requests: without the
-// exceptions that name redacted parameters, since a pattern for their values could match
-// what stands in their place.
+// OfKeys returns the rules for programs that see keys but no requests. It omits the exceptions
+// that name redacted parameters, since a pattern for their values could match the text that
+// replaces them.
 func (r *Rules) OfKeys() *Rules {
 	if r == nil || len(r.Redact.Names) == 0 {
 		return r

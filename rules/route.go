@@ -6,24 +6,23 @@ import (
 	"strings"
 )
 
-// Route is a pattern for requests: "*" for all; in the manner of
-// http.ServeMux, a path with or without a method before it ("GET /u/{id}",
-// "/static/", "/files/{path...}", "/{$}"); or any other text, which stands for
-// the resource of that very name. Paths are matched as they travel, escaped, in
-// the form of [AppendPath]; a pattern may be written escaped or not. A Route is
+// Route is a pattern for requests. "*" matches all requests. A path is a pattern as in
+// http.ServeMux, with or without a method before it ("GET /u/{id}", "/static/",
+// "/files/{path...}", "/{$}"). Any other text is the name of a resource. Paths are matched in
+// their escaped form, as [AppendPath] writes it; a pattern may be escaped or not. A Route is
 // immutable.
 type Route struct {
 	text     string
-	method   string // empty: any
-	path     string // empty: all requests, or a resource
+	method   string // empty for any method
+	path     string // empty for "*" and for a resource
 	segments []segment
-	subtree  bool   // the path ends in "/" or {name...}: everything below matches
+	subtree  bool   // the path ends in "/" or {name...}, so that everything below matches
 	exact    string // canonical path of a route without wildcards, compared as a whole; else empty
 }
 
 type segment struct {
 	literal string // "" for a wildcard
-	name    string // of a wildcard; "" for a subtree's unnamed rest
+	name    string // name of a wildcard; "" for a subtree's unnamed rest
 }
 
 var (
@@ -117,7 +116,7 @@ func (r Route) IsZero() bool { return r.text == "" }
 // IsAny reports whether the route is "*".
 func (r Route) IsAny() bool { return r.text == "*" }
 
-// String returns the route as it was written.
+// String returns the route in the form in which it was parsed.
 func (r Route) String() string { return r.text }
 
 // Names returns the names of the path's wildcards, in their order.
@@ -131,8 +130,8 @@ func (r Route) Names() []string {
 	return names
 }
 
-// Matches reports whether a request of this method and escaped path belongs to
-// the route. A route for GET is one for HEAD too, as in http.ServeMux.
+// Matches reports whether a request with this method and escaped path belongs to the route. A
+// route for GET also matches HEAD, as in http.ServeMux.
 func (r Route) Matches(method, path string) bool {
 	if r.path == "" {
 		return r.IsAny()
@@ -150,20 +149,19 @@ func (r *Route) pathMatches(path string) bool {
 	return r.walk(path, nil)
 }
 
-// Resource reports whether the route stands for the resource of this name.
+// Resource reports whether the route is "*" or the resource with this name.
 func (r Route) Resource(name string) bool { return r.IsAny() || r.text == name }
 
-// Path returns the route's path pattern, without the method; "" for "*" and for
-// resources.
+// Path returns the route's path pattern without the method, or "" for "*" and for resources.
 func (r Route) Path() string { return r.path }
 
-// SamePattern reports whether the route is this very pattern of a router.
+// SamePattern reports whether the route is exactly this pattern of a router.
 func (r Route) SamePattern(method, path string) bool {
 	return r.path == path && (r.method == "" || r.method == method)
 }
 
-// MayMatch is false only if no request of this method whose path matches the
-// pattern can belong to the route.
+// MayMatch reports whether a request with this method, whose path matches the pattern, can belong
+// to the route, which must not be "*". It may return true if none can.
 func (r Route) MayMatch(method string, pattern Route) bool {
 	if r.path == "" || r.method != "" && r.method != method && !(r.method == "GET" && method == "HEAD") {
 		return false
@@ -174,9 +172,8 @@ func (r Route) MayMatch(method string, pattern Route) bool {
 	return true
 }
 
-// Values calls f with each wildcard's name and its value in the path, still
-// escaped, in their order. It reports whether the path matches; f may have been
-// called when it does not.
+// Values calls f with each wildcard's name and its value in the path, still escaped, in their
+// order. It reports whether the path matches. f may have been called even if it does not.
 func (r Route) Values(path string, f func(name, value string)) bool {
 	if r.path == "" {
 		return r.IsAny()

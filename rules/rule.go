@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Rules is one version of everything that decides: which requests count, when
-// a key is hot, what then happens. It is read, never changed, once in use.
+// Rules is one version of the rules: which requests count, when a key is hot, and how it is then
+// limited. Once in use it is read but never changed.
 type Rules struct {
 	// Namespace keeps the fleets of one Redis or one topic apart:
 	// [A-Za-z0-9_-]+.
@@ -15,20 +15,20 @@ type Rules struct {
 	Evaluate Evaluate
 	// DenyNoMatch refuses requests that no rule matches.
 	DenyNoMatch bool
-	// Secrets are the parameters that never leave the process.
+	// Secrets decides which parameters never leave the process.
 	Secrets Secrets
-	// Redact are the parameters whose values never leave the process.
+	// Redact lists the parameters whose values never leave the process.
 	Redact Redact
-	// Client says which address is the client's.
+	// Client decides which address is the client's.
 	Client Client
 	// Bodies bounds the bodies that are read for rules.
 	Bodies Bodies
-	// LimitKeys is how many keys each limit has places for in a process: max_keys of the file.
-	// Zero means [DefaultLimitKeys].
+	// LimitKeys is the number of keys each limit has places for in a process: max_keys in the
+	// rules file. Zero means [DefaultLimitKeys].
 	LimitKeys int
-	// Rules in their order.
+	// Rules are the rules, in the order of the file.
 	Rules []Rule
-	// Version identifies the rules: a hash of all that decides in the file that they are of.
+	// Version identifies the rules: a hash of every setting in their file that affects decisions.
 	Version string
 }
 
@@ -37,34 +37,32 @@ type Evaluate uint8
 
 // Ways to evaluate.
 const (
-	EvaluateAll   Evaluate = iota // all of them; any denial denies
+	EvaluateAll   Evaluate = iota // every one; any denial denies
 	EvaluateFirst                 // only the first
 )
 
-// Rule selects requests, makes keys of them, and says when a key is hot and which limit
-// it then has.
+// Rule selects requests, makes keys of them, and defines when a key is hot and which limit it
+// then has.
 type Rule struct {
 	ID    string // [a-z0-9_-]+, unique
 	Match Match
 	// Ignore exempts the requests that match from all rules.
 	Ignore bool
 	By     By
-	// Unread is what becomes of requests whose body cannot be read, if the rule's keys or
-	// its match depend on it.
+	// Unread is how the rule treats requests whose body cannot be read, if its keys or its match
+	// depend on the body.
 	Unread Unread
-	// Count is what a request adds to its keys' counts.
+	// Count is the quantity that a request adds to its keys' counts.
 	Count Unit
-	// Hot are the thresholds of hot keys, each with a window of its own: a key is hot
-	// when it reaches any of them. With an empty Hot, Limit applies to every request
-	// that matches.
+	// Hot holds the thresholds of hot keys, each with its own window. A key is hot when it
+	// reaches any of them. With an empty Hot, Limit applies to every request that matches.
 	Hot []Threshold
-	// Limit is that of each key, in units of Count. With a nil Limit hot keys are only
-	// found and listed.
+	// Limit is the limit of each key, in units of Count. With a nil Limit hot keys are only found
+	// and listed.
 	Limit *Limit
-	// Except sets other terms for some values. The first that matches applies.
+	// Except sets other terms for some values. The first exception that matches applies.
 	Except []Exception
-	// Prefix is the StatsD prefix of the rule's counts; empty:
-	// "{namespace}.{rule id}".
+	// Prefix is the StatsD prefix of the rule's counts. Empty means "{namespace}.{rule id}".
 	Prefix string
 	// ParamsOnly leaves the route out of the key: "b=2&q=1".
 	ParamsOnly bool
@@ -72,64 +70,63 @@ type Rule struct {
 
 // Match selects the requests of a rule.
 type Match struct {
-	// Route is "*" for all, a pattern in the manner of http.ServeMux
-	// ("GET /u/{id}", "/static/"), or the name of a resource.
+	// Route is "*" for all requests, a pattern as in http.ServeMux ("GET /u/{id}", "/static/"),
+	// or the name of a resource.
 	Route Route
 	// Query holds the parameters that the request must have.
 	Query []QueryMatch
 }
 
-// QueryMatch is one parameter that a request or a key must have. The name is written as
-// rules write it, "q", "query:q" or "path:id"; see [QueryMatch.Param]. In the value "*"
-// stands for any run of bytes.
+// QueryMatch is one parameter that a request or a key must have. The name is written as in the
+// rules file: "q", "query:q" or "path:id"; see [QueryMatch.Param]. A "*" in the value matches any
+// run of bytes.
 type QueryMatch struct{ Name, Value string }
 
 // By selects the parameters that make a rule's keys.
 type By struct {
 	Kind  ByKind
-	Names []Param // for ByNames and ByCombinations: sources and names, values empty
+	Names []Param // sources and names without values, for ByNames and ByCombinations
 }
 
-// ByKind is the manner in which parameters make a key.
+// ByKind is the way in which parameters make a key.
 type ByKind uint8
 
 // Kinds of By.
 const (
-	// ByNone: no key; the rule has one bucket. The default without Hot.
+	// ByNone makes no key; the rule has one bucket. The default without Hot.
 	ByNone ByKind = iota
-	// ByAll: one key of all parameters. The default with Hot.
+	// ByAll makes one key of all parameters. The default with Hot.
 	ByAll
-	// ByEach: one key for each parameter, and for each of its values if it is
-	// repeated. See [MaxKeys].
+	// ByEach makes one key for each parameter, and for each of its values if it is repeated. See
+	// [MaxKeys].
 	ByEach
-	// ByNames: one key of the named parameters, or one for each pairing of their
-	// values if some are repeated; a missing one is left out, a request with none of
-	// them makes no key. See [MaxKeys].
+	// ByNames makes one key of the named parameters, or one for each pairing of their values if
+	// some are repeated. A missing parameter is left out; a request with none of them makes no
+	// key. See [MaxKeys].
 	ByNames
-	// ByCombinations: a key for each set of up to three of the named
-	// parameters, or of all, so that the most general key that explains the
-	// traffic can be found.
+	// ByCombinations makes a key for each set of up to three parameters, of the named ones or of
+	// all. So the most general key that explains the traffic can be found.
 	ByCombinations
 )
 
-// Bounds of what [ByCombinations] makes of a request.
+// Bounds of the keys that [ByCombinations] makes of a request.
 const (
 	maxCombination = 3 // parameters of one key
 	MaxCombined    = 4 // parameters that a rule can name
-	// maxCombinationKeys is how many keys a request makes. Seven parameters have as
-	// many combinations of one and two.
+	// maxCombinationKeys is the most keys that a request makes. Seven parameters have as many
+	// combinations of one and two.
 	maxCombinationKeys = 28
 )
 
-// Unit is the quantity that a rule counts of a request.
+// Unit is the quantity of a request that a rule counts.
 type Unit uint8
 
 // Units.
 const (
-	Requests Unit = iota // 1
-	Bytes                // of the response's body
+	Requests Unit = iota // 1 each
+	Bytes                // the size of the response's body
 	Millis               // the handler's time, in whole milliseconds, rounded up
-	Units                // what the handler says that the request cost
+	Units                // the cost that the handler reports for the request
 )
 
 var unitNames = [...]string{"requests", "bytes", "ms", "units"}
@@ -142,28 +139,28 @@ func (u Unit) String() string {
 	return "invalid"
 }
 
-// ParseUnit reads what [Unit.String] writes.
+// ParseUnit reads the text that [Unit.String] writes.
 func ParseUnit(s string) (Unit, bool) {
 	at := slices.Index(unitNames[:], s)
 	return Unit(max(0, at)), at >= 0
 }
 
-// Threshold is when a key is hot and when it stops being so.
+// Threshold defines when a key becomes hot and when it cools.
 type Threshold struct {
 	Kind Kind
-	// Rate: hot when the count within a window of Rate.Per reaches Rate.N. For
-	// the kinds that compare it is the least count, below which nothing is hot.
+	// Rate is the count that makes a key hot: Rate.N within a window of Rate.Per. For the kinds
+	// that compare, Rate.N is the least count; no key with a lower count is hot.
 	Rate Rate
-	// Factor is the part of the whole for [Share], above 0 and at most 1; the
-	// multiple of the baseline for [Jump], above 1.
+	// Factor is the part of the whole for [Share], above 0 and at most 1, and the multiple of the
+	// baseline for [Jump], above 1.
 	Factor Fraction
-	// Over says what makes the baseline of a [Jump].
+	// Over selects the past that makes the baseline of a [Jump].
 	Over Over
-	// Top is how many keys are hot at a time for [Top].
+	// Top is the number of keys that are hot at a time, for [Top].
 	Top int
-	// Exit is the part of what a key needs to become hot below which a hot key cools,
-	// above 0 and at most 1: of Rate.N, of the rate of an exception, of what a key is
-	// compared with. It is no count, since a small Rate.N would round it for all of them.
+	// Exit is the part of the count needed to become hot below which a hot key cools, above 0 and
+	// at most 1. It applies to Rate.N, to an exception's rate, and to the count a key is compared
+	// with. It is not a count itself, since a small Rate.N would round it for all of them.
 	Exit Fraction
 	// Hold is the least time for which a key stays hot.
 	Hold time.Duration
@@ -171,22 +168,22 @@ type Threshold struct {
 	CoolDown time.Duration
 }
 
-// ExitCount returns the count below which a hot key cools that needed n: at least 1, so
-// that a silent key always cools.
+// ExitCount returns the count below which a hot key cools if it needed n to become hot. It is at
+// least 1, so that a silent key always cools.
 func (t *Threshold) ExitCount(n int64) int64 { return max(1, Portion(n, t.Exit)) }
 
 // Exception sets other terms for the keys of a rule that have certain values.
 type Exception struct {
-	// Values are names and values that the key's parameters must all have. A name
-	// is "q", "query:q" or "path:id", one that the rule's keys can have; in a value
-	// "*" stands for any run of bytes.
+	// Values are names and values that the key's parameters must all have. A name is "q",
+	// "query:q" or "path:id", and one that the rule's keys can have. A "*" in a value matches any
+	// run of bytes.
 	Values []QueryMatch
 	// Action is what the rule does with the request.
 	Action Action
-	// Rate takes the place of the rule's absolute threshold over a window of the
-	// same length, with its exit in proportion. Zero keeps the rule's.
+	// Rate replaces the rule's absolute threshold over a window of the same length, with its exit
+	// in proportion. Zero keeps the rule's.
 	Rate Rate
-	// Limit takes the place of the rule's limit. Nil keeps the rule's.
+	// Limit replaces the rule's limit. Nil keeps the rule's.
 	Limit *Limit
 }
 
@@ -204,8 +201,8 @@ const (
 const (
 	defaultExitPercent = 80 // of the threshold
 	DefaultHold        = 10 * time.Second
-	// DefaultCoolDown outlasts the pauses of a crowd that comes in waves, and the
-	// chance by which a count that stays about the threshold falls below the exit.
+	// DefaultCoolDown is longer than the pauses of traffic that comes in waves. It also covers
+	// the chance that a count close to the threshold falls below the exit.
 	DefaultCoolDown = 5 * time.Second
 )
 
@@ -231,7 +228,7 @@ func (r *Rules) Windows() []Window {
 	return windows
 }
 
-// ShareLimits reports whether a limit holds all instances together, which needs Redis.
+// ShareLimits reports whether some limit is shared by all instances, which needs Redis.
 func (r *Rules) ShareLimits() bool {
 	shared := func(l *Limit) bool { return l != nil && (l.Scope == ScopeShare || l.Scope == ScopeExact) }
 	return slices.ContainsFunc(r.Rules, func(r Rule) bool {
@@ -248,8 +245,8 @@ func (t Threshold) WithDefaults() Threshold {
 	return t
 }
 
-// Whole reports whether all of the rule's keys must be counted in one place: those
-// that are compared with each other, and those of which one explains another.
+// Whole reports whether all of the rule's keys must be counted in one place. They must if keys
+// are compared with each other, or if one key can explain another.
 func (r *Rule) Whole() bool {
 	if r.By.Kind == ByCombinations {
 		return true
@@ -262,8 +259,8 @@ func (r *Rule) Whole() bool {
 	return false
 }
 
-// Named returns the parameters that the rule names, without values: of its keys, of its match
-// and of the priorities of its limits.
+// Named returns the parameters that the rule names, without values: those of its keys, its match
+// and the priorities of its limits.
 func (r *Rule) Named() []Param {
 	all := slices.Clone(r.By.Names)
 	for i := range r.Match.Query {
@@ -281,13 +278,13 @@ func (r *Rule) Named() []Param {
 	return all
 }
 
-// Overlaps reports whether the rule finds hot keys of which a request makes
-// several, so that one request counts for all of them.
+// Overlaps reports whether the rule finds hot keys and one request can make several of them, so
+// that it counts for each.
 func (r *Rule) Overlaps() bool {
 	return len(r.Hot) > 0 && (r.By.Kind == ByEach || r.By.Kind == ByCombinations)
 }
 
-// SameKeys reports whether r makes the same keys of a request as other.
+// SameKeys reports whether r makes the same keys of a request as other does.
 func (r *Rule) SameKeys(other *Rule) bool {
 	return r.ParamsOnly == other.ParamsOnly && r.By.Kind == other.By.Kind && slices.Equal(r.By.Names, other.By.Names)
 }
@@ -297,7 +294,7 @@ func (r *Rule) HasShare() bool {
 	return slices.ContainsFunc(r.Hot, func(t Threshold) bool { return t.Kind == Share })
 }
 
-// HasJump reports whether some threshold compares keys with what they were before.
+// HasJump reports whether some threshold compares keys with their own past.
 func (r *Rule) HasJump() bool {
 	return slices.ContainsFunc(r.Hot, func(t Threshold) bool { return t.Kind == Jump })
 }

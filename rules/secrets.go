@@ -6,26 +6,26 @@ import (
 	"strings"
 )
 
-// The words that make a name secret. Each is folded: lower case, nothing between its
+// The words that make a name secret. Each is folded: in lower case, with nothing between its
 // letters.
 var (
-	// secretWords hide a name in which one of them ends a word: what follows
-	// "password" in "password_confirmation" or "passwordHash" is no less secret.
+	// secretWords hide a name if one of them ends a word of it. "password_confirmation" and
+	// "passwordHash" are no less secret for the word after "password".
 	secretWords = []string{
 		"password", "passwords", "passwd", "passphrase", "passcode",
 		"secret", "secrets", "credential", "credentials",
 		"apikey", "apikeys", "privatekey", "accesskey", "creditcard",
 	}
-	// secretEndings hide a name that ends with one of them, and a number at most.
-	// With another word behind them they mostly say something about the secret and
-	// not the secret: "token_type", "session_length", "signature_version".
+	// secretEndings hide a name that ends with one of them, or with one and a number. A name with
+	// another word after them mostly describes the secret and does not hold it: "token_type",
+	// "session_length", "signature_version".
 	secretEndings = []string{
 		"token", "tokenhint", "session", "sessionid", "sessionkey", "sessid", "signature", "authorization",
 	}
-	// secretNames hide a name that is one of them as a whole: as a word they stand in
-	// too many others, "discount_code", "author", "sig_digits".
+	// secretNames hide a name only if one of them is the whole name. As words they are part of
+	// too many others: "discount_code", "author", "sig_digits".
 	secretNames = []string{"code", "auth", "sig", "pwd", "otp", "jwt"}
-	// notSecret are ordinary words that end as a secret does.
+	// notSecret are ordinary words that have the ending of a secret.
 	notSecret = []string{"possession", "obsession"}
 )
 
@@ -33,37 +33,38 @@ var (
 // is left out of every key that is counted, so neither its name nor its value is sent,
 // published or logged.
 //
-// Names are compared without regard to ASCII case and to ASCII bytes that are neither
-// letter nor digit, which separate words, as do a capital behind a small letter and a
-// number. Of a structured name ("user[password]", "user.password") each part counts. A
-// part is hidden if
+// Names are compared without regard to ASCII case and to ASCII bytes that are neither letter nor
+// digit. Those bytes separate words, as does a capital after a small letter or after a number.
+// Each part of a structured name ("user[password]", "user.password") is judged. A part is hidden
+// if
 //
 //   - one of its words, together with those before it, ends with one of password,
 //     passwd, passphrase, passcode, secret, credential, apikey, privatekey, accesskey,
 //     creditcard, or with passwords, secrets, credentials, apikeys ("userpassword",
 //     "password_confirmation", "X-Api-Key"), or
-//   - the part itself, but for a number behind it, ends with one of token, tokenhint,
+//   - the part itself, without a number after it, ends with one of token, tokenhint,
 //     session, sessionid, sessionkey, sessid, signature, authorization ("id_token",
 //     "PHPSESSID", but not "token_type"), or
-//   - it is one of code, auth, sig, pwd, otp, jwt, or of the extra names, which are
-//     compared by their first 64 bytes.
+//   - it is one of code, auth, sig, pwd, otp, jwt, or one of the extra names, which are compared
+//     by their first 64 bytes.
 //
-// The zero value holds these. A Secrets is safe for concurrent use.
+// The zero value has the default names. A Secrets is safe for concurrent use.
 type Secrets struct {
-	own *ownSecrets // nil if there are none
+	own *ownSecrets // nil if no names were added or exempted
 }
 
-// ownSecrets are the names that a user has added or taken out.
+// ownSecrets are the names that a user has added or exempted.
 type ownSecrets struct {
 	extra, except map[string]bool // folded
-	// raw are those of extra of which folding leaves nothing, as they were given.
+	// raw holds the extra names that have no letter or digit, unchanged, since folding leaves
+	// nothing.
 	raw map[string]bool
-	// lasts are the bytes that a name ends with if extra or raw holds it.
+	// lasts holds the bytes that a name in extra or raw ends with.
 	lasts [256]bool
 }
 
-// NewSecrets holds the default names and those of extra, but none of except, which
-// exempts a part of exactly that name.
+// NewSecrets returns the default names with those of extra added. Each name in except exempts a
+// part of exactly that name.
 func NewSecrets(extra, except []string) Secrets {
 	own := &ownSecrets{extra: make(map[string]bool), except: make(map[string]bool), raw: make(map[string]bool)}
 	for _, name := range except {
@@ -80,7 +81,7 @@ func NewSecrets(extra, except []string) Secrets {
 		default:
 			own.extra[folded] = true
 			own.mayEndWith(folded[len(folded)-1])
-			if len(folded) == maxSecret { // more may follow
+			if len(folded) == maxSecret { // a name of the request may be longer
 				for c := range own.lasts {
 					own.lasts[c] = true
 				}
@@ -90,8 +91,8 @@ func NewSecrets(extra, except []string) Secrets {
 	return Secrets{own: own}
 }
 
-// Names returns the names that were added to the default ones and those that were exempted, as
-// they are compared, in order.
+// Names returns the names that were added to the default ones and those that were exempted,
+// sorted and in the form in which they are compared.
 func (s *Secrets) Names() (extra, except []string) {
 	if s.own == nil {
 		return nil, nil
@@ -116,8 +117,7 @@ func (own *ownSecrets) mayEndWith(c byte) {
 	}
 }
 
-// Hides reports whether the parameter of this decoded name looks secret. It does not
-// allocate.
+// Hides reports whether the parameter with this decoded name looks secret. It does not allocate.
 func (s *Secrets) Hides(name string) bool {
 	for i := 1; i < len(name); i++ {
 		if kinds[name[i]] != lower && s.mayEnd(name, i) {
@@ -127,8 +127,8 @@ func (s *Secrets) Hides(name string) bool {
 	return len(name) > 0 && s.mayEnd(name, len(name)) && s.hidesAny(name)
 }
 
-// mayEnd reports whether a secret may end before end, by its last two letters: enough
-// to pass most names without comparing them with any.
+// mayEnd reports whether a secret may end before end, by its last two letters. Most names are
+// cleared by that, without a comparison with any word.
 func (s *Secrets) mayEnd(name string, end int) bool {
 	last := name[end-1]
 	return end > 1 && secretEnds[last]&letterBits[name[end-2]] != 0 || s.own != nil && s.own.lasts[last]
@@ -162,7 +162,7 @@ func (s *Secrets) hidesPart(part string) bool {
 
 // looksSecret reports whether a part of a name is hidden by default.
 func looksSecret(part string) bool {
-	letters := 0 // where the last letter ends
+	letters := 0 // end of the last letter
 	for i := range len(part) {
 		if kinds[part[i]] < lower {
 			continue
@@ -192,8 +192,8 @@ func isBlank(s string) bool {
 	return true
 }
 
-// endsWord reports whether a word of a part ends before end: with the part, or where
-// no letter follows, or a capital that begins another word.
+// endsWord reports whether a word of a part ends before end: at the part's end, before a byte
+// that is no letter, or before a capital that begins another word.
 func endsWord(part string, end int) bool {
 	if end == len(part) || kinds[part[end]] < lower {
 		return true
@@ -222,8 +222,8 @@ func newByLast(words []string) (b byLast) {
 	return b
 }
 
-// endsWithAny returns where in s one of the words begins that s, which ends with a
-// letter, ends with; -1 if it ends with none.
+// endsWithAny returns the start in s of the word that s ends with, or -1 if it ends with none. s
+// ends with a letter.
 func endsWithAny(s string, words *byLast) int {
 	last := s[len(s)-1] | 0x20
 	if last < 'a' || last > 'z' {
@@ -237,8 +237,8 @@ func endsWithAny(s string, words *byLast) int {
 	return -1
 }
 
-// endsWith returns where in s the word begins that s ends with, separators aside; -1
-// if it does not.
+// endsWith returns the start in s of the word that s ends with, ignoring separators, or -1 if it
+// does not end with it.
 func endsWith(s, word string) int {
 	i := len(s)
 	for j := len(word) - 1; j >= 0; j-- {
@@ -251,7 +251,7 @@ func endsWith(s, word string) int {
 	return i
 }
 
-// kind is what a byte is in a name.
+// kind is the class of a byte in a name.
 type kind uint8
 
 const (
@@ -278,7 +278,7 @@ var kinds = func() (k [256]kind) {
 	return k
 }()
 
-// secretEnds holds, for the last letter of a default name, the bits of those before it.
+// secretEnds holds, for the last letter of a default name, the bits of the letters before it.
 var secretEnds = func() (ends [256]uint32) {
 	for _, words := range [][]string{secretWords, secretEndings, secretNames} {
 		for _, word := range words {
@@ -290,7 +290,8 @@ var secretEnds = func() (ends [256]uint32) {
 	return ends
 }()
 
-// letterBits holds a bit for each letter; behind a separator any letter may stand.
+// letterBits holds a bit for each letter. A separator has all bits, since any letter may stand
+// before it.
 var letterBits = func() (bits [256]uint32) {
 	for c := range bits {
 		switch letter := byte(c) | 0x20; {
@@ -303,7 +304,7 @@ var letterBits = func() (bits [256]uint32) {
 	return bits
 }()
 
-// maxSecret is how many bytes of a folded part are compared with names of the user's.
+// maxSecret is the number of bytes of a folded part that are compared with the user's names.
 const maxSecret = 64
 
 func fold(name string) string {
@@ -311,8 +312,8 @@ func fold(name string) string {
 	return string(appendFolded(buf[:0], name))
 }
 
-// appendFolded appends a name's letters and digits, the ASCII letters in lower case:
-// to fold others would cost an allocation a name.
+// appendFolded appends a name's letters and digits, the ASCII letters in lower case. To fold
+// other letters would cost an allocation for each name.
 func appendFolded(dst []byte, name string) []byte {
 	for i := 0; i < len(name) && len(dst) < maxSecret; i++ {
 		c := name[i]

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Validate reports all that is wrong with the rules: the error is [FieldErrors], each
-// with the path of its field and a hint. Whatever builds rules, a file or code, is
-// judged here alone; package config adds what only a file can get wrong, and the lines.
+// Validate reports all errors of the rules as [FieldErrors], each with the path of its field and
+// a hint. It is the only check of rules, whether a file or code builds them. Package config adds
+// the errors that only a file can have, and the line numbers.
 func (r *Rules) Validate() error {
 	var bad FieldErrors
 	if !validName(r.Namespace, true) {
@@ -30,11 +30,10 @@ func (r *Rules) Validate() error {
 	return bad.err()
 }
 
-// uses are the ids and the prefixes of counts that rules have, each with the index of
-// its rule.
+// uses holds the ids and the count prefixes of the rules, each with the index of its rule.
 type uses struct{ ids, prefixes map[string]int }
 
-// add records the i-th rule's, and returns their errors.
+// add records the id and the prefix of the i-th rule, and returns their errors.
 func (u *uses) add(namespace string, i int, rule *Rule) (bad FieldErrors) {
 	first, twice := u.ids[rule.ID]
 	switch {
@@ -105,7 +104,7 @@ func (r *Rule) validate(rules *Rules) (bad FieldErrors) {
 	return append(bad, r.Limit.validate(r.Count)...)
 }
 
-// validateEffect reports a rule that does nothing, or counts for nothing.
+// validateEffect reports a rule that does nothing, or whose counts have no use.
 func (r *Rule) validateEffect(bad *FieldErrors) {
 	limits := r.Limit != nil || slices.ContainsFunc(r.Except, func(x Exception) bool { return x.Limit != nil })
 	blocks := slices.ContainsFunc(r.Except, func(x Exception) bool { return x.Action == Block })
@@ -191,12 +190,11 @@ const (
 	maxName = 64
 	// maxPrefix is the length of the longest default prefix, in bytes.
 	maxPrefix = maxName + 1 + maxName
-	// marker stands between a prefix and its key in a StatsD line.
+	// marker separates a prefix from its key in a StatsD line.
 	marker = "hot_param"
 )
 
-// isPrefix reports whether s is made of words such as may stand before ".hot_param." in
-// a line.
+// isPrefix reports whether s consists of words that are valid before ".hot_param." in a line.
 func isPrefix(s string) bool {
 	for word := range strings.SplitSeq(s, ".") {
 		if !validName(word, true) {

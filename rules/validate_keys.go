@@ -51,8 +51,8 @@ func (p Param) nameMessage() string {
 	return message
 }
 
-// validateLevel reports a level of the address beside which an earlier one says the same,
-// or all that it says. Combinations never have two levels.
+// validateLevel reports a level of the address that is the same as an earlier one, or, in a key
+// of all names, overlaps it. Combinations never have two levels.
 func (b *By) validateLevel(bad *FieldErrors, i int) {
 	level, _ := base.ParseAddrLevel(b.Names[i].Name)
 	for _, p := range b.Names[:i] {
@@ -74,14 +74,14 @@ func (b *By) validateLevel(bad *FieldErrors, i int) {
 	}
 }
 
-// addSecret reports a parameter that never leaves the process, and so makes no key that
-// is counted.
+// addSecret reports a parameter that never leaves the process, and so makes no key that is
+// counted.
 func addSecret(bad *FieldErrors, field string, p Param) *finding {
 	return bad.add(field, quoted(p.written()), "if it holds no secret, add its name to secrets.except in the rules file; if it does, add it to secrets.redact: then its keys have a hash of the value",
 		"the parameter looks secret and never leaves the process, so it can make no key")
 }
 
-// written returns the parameter's name as by: has it: "q", "query:a:b" or "path:id".
+// written returns the parameter's name as the by: field has it: "q", "query:a:b" or "path:id".
 func (p Param) written() string {
 	switch {
 	case p.Source != Query:
@@ -116,7 +116,7 @@ func (x *Exception) validate(r *Rule, rules *Rules) (bad FieldErrors) {
 	return append(bad, x.Limit.validate(r.Count)...)
 }
 
-// validateRate reports a rate that takes the place of none.
+// validateRate reports a rate that replaces no rate of the rule.
 func (x *Exception) validateRate(bad *FieldErrors, r *Rule) {
 	if x.Rate.IsZero() {
 		return
@@ -138,7 +138,7 @@ func (x *Exception) validateRate(bad *FieldErrors, r *Rule) {
 	bad.add("hot", quoted(x.Rate.String()), hint, "the rule has no rate over that window").needs("../hot")
 }
 
-// validateValues reports values that no key of the rule can have all.
+// validateValues reports values that no key of the rule can have together.
 func (x *Exception) validateValues(bad *FieldErrors, r *Rule, rules *Rules) {
 	if len(x.Values) == 0 {
 		bad.add("values", "", `for example values: {q: "phone*"}`, "there are no values")
@@ -183,7 +183,7 @@ func isNamedOnly(s Source) bool {
 	return s == Header || s == Cookie || s == Addr || s == Ctx || s.ReadsBody()
 }
 
-// meant returns a hint for a name of an exception that is none of by's.
+// meant returns a hint for a name in an exception that is not one of the by: names.
 func (b *By) meant(name string, p Param) string {
 	var words []string
 	for _, known := range b.Names {

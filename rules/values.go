@@ -1,41 +1,40 @@
 package rules
 
-// A parameter that a request repeats makes a key of each of its values, so that a
-// second one hides nothing. How many keys that can be is bounded: what is beyond is
-// counted once, on the key of [base.AppendMore].
+// A parameter that a request repeats makes a key of each of its values, so that a second value
+// hides nothing. The number of keys is bounded: the request is counted once for all keys beyond
+// the bound, on the key of [base.AppendMore].
 
-// MaxKeys is how many keys a rule by each parameter or by names makes of one request at
-// most. A rule by combinations makes [maxCombinationKeys], but of second values of names
-// no more than this.
+// MaxKeys is the most keys that a rule by each parameter or by names makes of one request. A rule
+// by combinations makes [maxCombinationKeys], but takes second values of names only up to MaxKeys
+// parameters.
 const MaxKeys = 8
 
 // Singles are the parameters of a request that make a key each.
 type Singles struct {
-	// Hidden is how many parameters were left out since they look secret.
+	// Hidden is the number of parameters left out because they look secret.
 	Hidden int
 	// More reports whether there were more than [MaxKeys].
 	More bool
 
-	at [MaxKeys]int32 // in the Params
+	at [MaxKeys]int32 // indices in the Params
 	n  int
 }
 
-// Len returns how many there are.
+// Len returns the number of parameters.
 func (s *Singles) Len() int { return s.n }
 
-// Singles picks the parameters that make a key each: of those whose source and name are
-// among names, or, where names is empty, of all but those that secrets hide. One that
-// is repeated as it is comes once. Of more than [MaxKeys] these are the first value of
-// each name, then the second of each, and so on, each time in canonical order, so that
-// no parameter is left out for the values of another. They are in canonical order. The
-// parameters must be sorted.
+// Singles picks the parameters that make a key each: those whose source and name are among names.
+// With empty names it picks all that are not hidden. A parameter that is repeated with the same
+// value is picked once. If there are more than [MaxKeys], Singles picks the first value of each
+// name, then the second of each, and so on, each time in canonical order. So no parameter is left
+// out for another's values. The result is in canonical order. The parameters must be sorted.
 func (p *Params) Singles(names []Param, secrets *Secrets) (s Singles) {
 	s.n, s.Hidden, s.More = p.pick(s.at[:], names, secrets)
 	return s
 }
 
-// pick is [Params.Singles] for the n parameters that it puts into at, where the first
-// values of names may be as many as at has room for.
+// pick is like [Params.Singles] for the n parameters that it puts into at, except that the first
+// values of names may fill all of at.
 func (p *Params) pick(at []int32, names []Param, secrets *Secrets) (n, hidden int, more bool) {
 	for i := range p.list {
 		switch {
@@ -57,7 +56,7 @@ func (p *Params) pick(at []int32, names []Param, secrets *Secrets) (n, hidden in
 	return n, hidden, more
 }
 
-// makesKey reports whether parameter i is one that a rule asks for.
+// makesKey reports whether parameter i is one that the rule makes keys of.
 func (p *Params) makesKey(i int, names []Param, secrets *Secrets) bool {
 	q := &p.list[i]
 	if len(names) > 0 {
@@ -66,14 +65,13 @@ func (p *Params) makesKey(i int, names []Param, secrets *Secrets) bool {
 	return q.marks&named == 0 && !q.isHidden(secrets)
 }
 
-// isRepeated reports whether parameter i is the one before it once more.
+// isRepeated reports whether parameter i equals the one before it.
 func (p *Params) isRepeated(i int) bool { return i > 0 && p.list[i].equal(&p.list[i-1]) }
 
 func (q *param) equal(r *param) bool { return q.text == r.text && q.eq == r.eq && q.source == r.source }
 
-// RepeatsNames reports whether some name comes more than once, whatever the sources and
-// values: only then can a request have several keys of the same names. The parameters
-// must be sorted.
+// RepeatsNames reports whether some name comes more than once, whatever the sources and values.
+// Only then can a request have several keys of the same names. The parameters must be sorted.
 func (p *Params) RepeatsNames() bool {
 	for i := 1; i < len(p.list); i++ {
 		q, r := &p.list[i-1], &p.list[i]
@@ -84,10 +82,10 @@ func (p *Params) RepeatsNames() bool {
 	return false
 }
 
-// pickFirstValues is pick where there are more than [MaxKeys]: it orders them by the number
-// that each value has among those of its name.
+// pickFirstValues is pick for more than [MaxKeys] parameters. It orders them by the number that
+// each value has among the values of its name.
 func (p *Params) pickFirstValues(at []int32, names []Param, secrets *Secrets) (n int, more bool) {
-	// each calls f with each parameter and that number, from 0.
+	// each calls f with each parameter and its number, from 0.
 	each := func(f func(i, number int)) {
 		name, number := "", -1
 		for i := range p.list {
@@ -111,7 +109,7 @@ func (p *Params) pickFirstValues(at []int32, names []Param, secrets *Secrets) (n
 		}
 	})
 	room := max(MaxKeys, min(counts[0], len(at)))
-	last := 0 // all of a lower number than last are picked, and with it as many as there is room for
+	last := 0 // all values with a lower number are picked, and as many with this number as fit
 	for ; counts[last] < room; last++ {
 		room -= counts[last]
 	}
@@ -128,13 +126,13 @@ func (p *Params) pickFirstValues(at []int32, names []Param, secrets *Secrets) (n
 	return n, n < all
 }
 
-// AppendSingle appends "[source:]name=value" of one of the parameters, by its number
+// AppendSingle appends "[source:]name=value" of the parameter with this number, which must be
 // below [Singles.Len].
 func (p *Params) AppendSingle(dst []byte, s *Singles, number int) []byte {
 	return appendNext(dst, &p.list[s.at[number]], 0)
 }
 
-// Pairings are the ways to take one value of each of the names that a request has.
+// Pairings are the ways to take one value of each name that a request has.
 type Pairings struct {
 	// More reports whether there were more than [MaxKeys].
 	More bool
@@ -142,20 +140,20 @@ type Pairings struct {
 	n int
 }
 
-// pairing is what [Params.AppendPairing] needs to know.
+// pairing holds the values from which [Params.AppendPairing] makes its text.
 type pairing struct {
-	values []int32 // the parameters that are values of a name, name by name
-	ends   []int32 // where those of each name end
-	picked []int32 // kept for its room
+	values []int32 // indices of the parameters, name by name
+	ends   []int32 // end in values of each name
+	picked []int32 // scratch space of AppendPairing
 }
 
-// Len returns how many there are.
+// Len returns the number of pairings.
 func (s *Pairings) Len() int { return s.n }
 
-// Pair finds the pairings of the values that the parameters have whose source and name
-// are among names, at most [MaxKeys]: the first by the order of names and that of their
-// values, the last name's changing first. They are valid until the next call of Pair or
-// Reset. The parameters must be sorted.
+// Pair finds the pairings of the parameters whose source and name are among names, at most
+// [MaxKeys]. They are the first in the order of names and of their values, with the last name's
+// value changing fastest. They are valid until the next call of Pair or Reset. The parameters
+// must be sorted.
 func (p *Params) Pair(names []Param) (s Pairings) {
 	if p.pairing == nil { // few requests need one
 		p.pairing = new(pairing)
@@ -171,7 +169,7 @@ func (p *Params) Pair(names []Param) (s Pairings) {
 				continue
 			}
 			pairing.values = append(pairing.values, int32(j))
-			if len(pairing.values)-start > MaxKeys { // no pairing has one of more
+			if len(pairing.values)-start > MaxKeys { // no pairing has a value with a higher number
 				break
 			}
 		}
@@ -188,7 +186,7 @@ func (p *Params) Pair(names []Param) (s Pairings) {
 	return Pairings{n: min(total, MaxKeys), More: total > MaxKeys}
 }
 
-// AppendPairing appends "name=value&…" of one of the pairings, by its number below
+// AppendPairing appends "name=value&…" of the pairing with this number, which must be below
 // [Pairings.Len], in canonical order.
 func (p *Params) AppendPairing(dst []byte, number int) []byte {
 	pairing := p.pairing

@@ -12,13 +12,12 @@ const (
 	MaxWindow = time.Hour
 )
 
-// Window is the half-open time that a rule counts over: the last D, in panes
-// aligned to the Unix epoch, the current, partly filled one included. So it
-// never spans more than D, and what it holds is never more than what some
-// continuous half-open window of D holds.
+// Window is the half-open time that a rule counts over: the last D, in panes aligned to the Unix
+// epoch, including the current pane, which is partly filled. So it never spans more than D, and
+// its count is never more than that of some continuous half-open window of D.
 type Window struct {
 	Pane  time.Duration // width of a pane: max(100 ms, D/60)
-	Panes int           // how many make the window: ⌊D/Pane⌋, 10 to 60
+	Panes int           // number of panes in the window: ⌊D/Pane⌋, 10 to 60
 }
 
 // NewWindow returns the panes of a window of d, which is 1 s to 1 h.

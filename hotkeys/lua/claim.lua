@@ -1,11 +1,12 @@
--- Takes the owner under a new epoch. Without a lease a first claim (epoch 0) always
--- succeeds, and a later one if the holder has been silent or Redis has lost its claim. With
--- a lease a claim succeeds if no other process holds the owner: the lease has expired or
--- was released. A lease that is longer than any is from before the clock was set back. A
--- holder that claims again does not extend its lease: one that no answer reaches must lose
--- it.
--- Argument: 1 from a standby. The answer then has the entries that it takes over, as it has
--- for a process that lost its lease meanwhile.
+-- Takes the owner under a new epoch. Without a lease, a first claim (epoch 0) always succeeds. A
+-- later one succeeds if the holder has been silent or Redis has lost its claim. With a lease, a
+-- claim succeeds if no other process holds the owner, because the lease has expired or was
+-- released. A lease that is longer than the longest possible one dates from before the clock was
+-- set back. A holder that claims again does not extend its lease: a holder that no answer reaches
+-- must lose it.
+--
+-- Argument: 1 from a standby. The answer then has the entries that it takes over. It also has
+-- them for a process that had lost its lease.
 local refused = foreign_schema()
 if refused then return refused end
 local theirs, by, until_ = ownership()

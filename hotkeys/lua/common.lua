@@ -7,11 +7,11 @@ local owner, holder, epoch = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local seen_run, seen_n = ARGV[4], tonumber(ARGV[5])
 local channel, max_push = ARGV[6], tonumber(ARGV[7])
 local ttl, beat_ttl, events_cap = tonumber(ARGV[8]), ARGV[9], ARGV[10]
-local lease = tonumber(ARGV[11]) -- in milliseconds; 0: a first claim takes the owner at once
+local lease = tonumber(ARGV[11]) -- in milliseconds; with 0 a first claim takes the owner at once
 local own = ARGV[12] -- the version of the owner's last change, or empty if the caller does not know it
-local silence = tonumber(ARGV[13]) -- in milliseconds, after which a silent holder counts as dead: the lease, if there is one
-local judged = ARGV[14] -- up to when the holder has judged what is counted, Unix milliseconds on the clock of the counts, or empty
-local FIRST = 15 -- of each script's own arguments
+local silence = tonumber(ARGV[13]) -- time in milliseconds after which a silent holder counts as dead: the lease, if there is one
+local judged = ARGV[14] -- time up to which the holder has judged the counts, Unix milliseconds on the clock of the counts, or empty
+local FIRST = 15 -- index of each script's own arguments
 
 -- Returns the error of a command's answer, or nil.
 local function failure(answer) return type(answer) == 'table' and answer.err or nil end
@@ -23,8 +23,8 @@ local function mentions(err, ...)
   return false
 end
 
--- Returns the error itself or, if the command is not permitted, one that names the command,
--- as Redis 7.0 does not. Other errors stay as they are, since clients use their first word.
+-- Returns the error itself or, if the command is not permitted, an error that names the command,
+-- since Redis 7.0 does not. Other errors are not changed, since clients use their first word.
 local function why(command, err)
   if mentions(err, "can't run this command", 'permission') then return "no permission to run '" .. string.lower(command) .. "': " .. err end
   return err
@@ -43,8 +43,8 @@ end
 local clock = call('TIME')
 local now = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
 
--- Our counts never come near MAX, and the ends of our entries are never further ahead than
--- FAR. Values beyond these are foreign.
+-- Our counts never come near MAX, and the ends of our entries are never later than FAR from now.
+-- Values beyond these are foreign.
 local MAX, FAR = 2 ^ 52, math.max(600000, 2 * ttl)
 
 local function whole(n) return string.format('%.0f', n) end
@@ -71,8 +71,8 @@ local refused_commands = {}
 
 local function discard(key)
   call('DEL', key)
-  -- The set is lost. Each owner rewrites its part, under another run id. Until then
-  -- watchers keep the entries that they have.
+  -- The set is lost. Each owner rewrites its part, under another run id. Until then watchers keep
+  -- the entries that they have.
   if key == HOT or key == INFO then call('DEL', VERSION) end
   local name = 'suspects' -- of another owner
   for i, ours in ipairs(KEYS) do
@@ -92,8 +92,8 @@ local function on(command, key, ...)
   return call(command, key, ...)
 end
 
--- Returns the version in force, as run id and n, or nil if there is none, or none that can
--- be read and incremented.
+-- Returns the version in force, as run id and n. Returns nil if there is none, or it cannot be
+-- read or incremented.
 local foreign_version = false
 local function version()
   local value = on('GET', VERSION)
@@ -108,9 +108,9 @@ local function named(by)
   if by and #by <= 256 and string.find(by, '^[!-~]*$') and string.find('/' .. by, '/' .. string.rep('%x', 16) .. '$') then return by end
 end
 
--- Returns who owns our part of the set: the epoch (0 if nobody does), the holder, and until
--- when the holder counts as alive (0 if it has not said). It repairs the keys of the set
--- before anything is read from them.
+-- Returns the owner of our part of the set: the epoch (0 if no process owns it), the holder, and
+-- the time until which the holder counts as alive (0 if it is not recorded). Repairs the keys of
+-- the set before anything is read from them.
 local foreign_epoch = false
 local function ownership()
   local held = on('HMGET', OWNERS, owner, owner .. ':holder', owner .. ':until')
@@ -122,8 +122,8 @@ local function ownership()
   return theirs or 0, by, natural(held[3]) or 0
 end
 
--- Returns the answer to a caller whose part another process holds: for at least how many
--- milliseconds, the epoch, the holder.
+-- Returns the answer to a caller whose part another process holds: the least time in milliseconds
+-- that it will, the epoch, and the holder.
 local function taken(theirs, until_, by)
   return {lease > 0 and 'standby' or 'fenced', whole(math.max(0, until_ - now)), whole(theirs), by or ''}
 end
@@ -134,8 +134,8 @@ local function extend()
   if judged ~= '' then on('HSET', OWNERS, owner .. ':judged', judged) end
 end
 
--- Returns the answer to a caller if the layout is of another version, which is a number. Any
--- other value is foreign and is repaired.
+-- Returns the answer to a caller if the layout has another version, which is a number. Any other
+-- value is foreign and is repaired.
 local function foreign_schema()
   local schema = on('GET', SCHEMA)
   if not schema or schema == '1' then return nil end
@@ -144,7 +144,8 @@ local function foreign_schema()
   heal('schema')
 end
 
--- Returns the answer to a caller that may not write, or nil. "lost": Redis lost our claim.
+-- Returns the answer to a caller that may not write, or nil. "lost" means that Redis lost our
+-- claim.
 local function fence()
   local theirs, by, until_ = ownership()
   if theirs < epoch or not by then return {'lost'} end
@@ -155,9 +156,9 @@ local function fence()
   return refused
 end
 
--- Takes the owner for the caller and returns the next epoch. A lease begins unless the
--- caller held the owner already. After the last epoch comes the first, which is safe since
--- the fence checks the holder too.
+-- Takes the owner for the caller and returns the next epoch. A lease begins unless the caller
+-- held the owner already. The first epoch follows the last one, which is safe since the fence
+-- checks the holder too.
 local function take(theirs, ours)
   on('HSET', OWNERS, owner .. ':holder', holder)
   if foreign_epoch then
@@ -209,23 +210,23 @@ local function read(info)
   return is.owner
 end
 
--- Reports whether an owner exists: whether it was ever claimed.
+-- Reports whether an owner exists, that is, was ever claimed.
 local owners = {}
 local function exists(by)
   if owners[by] == nil then owners[by] = natural(on('HGET', OWNERS, by)) ~= nil end
   return owners[by]
 end
 
--- Reports whether the key of an entry has moved to another owner, which renews it: then it
--- has more than half of its time left, and is not ours to write.
+-- Reports whether the key of an entry has moved to another owner, which renews it. It then has
+-- more than half of its time left, and is not ours to write.
 local function moved(member)
   local by, until_ = read(on('HGET', INFO, member))
   return by and by ~= owner and until_ and until_ > now + ttl / 2 and exists(by)
 end
 
--- Returns the answer to a caller that has taken the owner under this epoch and takes over
--- its entries: how many entries are unreadable, then member, score and info of each of the
--- owner's.
+-- Returns the answer to a caller that has taken the owner under this epoch and takes over its
+-- entries: the number of unreadable entries, then member, score and info of each of the owner's
+-- entries.
 local function inventory(taken_epoch)
   local run, n = version()
   local until_judged = natural(on('HGET', OWNERS, owner .. ':judged'))
@@ -253,15 +254,15 @@ local function write_on(first, last)
   end
 end
 
--- What the keys of a change were before it, for readers of the stream: JSON members of the
--- field "was", see package internal/published.
+-- The state of a change's keys before it, for readers of the stream: JSON members of the field
+-- "was", see package internal/published.
 local was_cool, was_again = {}, {}
 
--- Records that a key which is about to be written was hot before.
+-- Records that a key that is about to be written was hot before.
 local function again(member) was_again[#was_again + 1] = cjson.encode(member) end
 
--- Records that a key is hot already, if it is. info is its entry so far. An entry that has
--- expired is not: watchers have let go of the key.
+-- Records that a key is hot already, if it is. info is its entry so far. If the entry has expired
+-- the key is not hot: watchers have dropped it.
 local function remember(member, info)
   local by, until_ = read(info)
   if by and until_ and until_ > now then again(member) end
@@ -275,8 +276,8 @@ local function bury(member, info)
   was_cool[#was_cool + 1] = cjson.encode(member) .. ':{"rate":' .. string.format('%.6g', rate) .. ',"info":' .. info .. '}'
 end
 
--- Appends a change to the stream. A stream whose last ID is the last possible one is
--- deleted: its changes are lost, as if the cap had removed them.
+-- Appends a change to the stream. If its last ID is the last possible one, the stream is deleted:
+-- its changes are lost, as if the cap had removed them.
 local function append(v, change)
   local args = {EVENTS, 'MAXLEN', '~', events_cap, '*', 'version', v, 'change', change, 'owner', owner, 'epoch', whole(epoch)}
   if #was_cool + #was_again > 0 then
@@ -296,9 +297,9 @@ local function publish(message)
   if failure(heard) then refused_commands[#refused_commands + 1] = why('publish', failure(heard)) end
 end
 
--- Commits a change of the set whose entries are written. cool is a list of members. The
--- stream and the channel only make watchers faster: if Redis refuses these, the change is
--- made all the same, and the answer has the errors.
+-- Commits a change of the set whose entries are written. cool is a list of members. The stream
+-- and the channel only make watchers faster: if Redis refuses them, the change is made
+-- nevertheless, and the answer has the errors.
 local function commit(run, n, cool, template)
   local quoted = {}
   for i, member in ipairs(cool) do
@@ -325,8 +326,8 @@ local function commit(run, n, cool, template)
   return {'ok', v}
 end
 
--- Adds the report to a script's answer: the repaired keys, the errors, and whether members
--- and infos of the set differ in number.
+-- Adds the report to a script's answer: the repaired keys, the errors, and whether the set has
+-- different numbers of members and infos.
 local untidy = false
 local function sealed(answer)
   answer[#answer + 1] = table.concat(healed, ',')

@@ -1,7 +1,7 @@
 -- Sets or releases one control. KEYS: the controls, the stream of their changes. ARGV: the
--- channel, "set" or "release", the member, its value and the change with holes, for how many
--- milliseconds (of a release: for how many instances may hold a key without a control, or 0 if
--- none does), a new run id, the most controls, the most changes.
+-- channel, "set" or "release", the member, its value and the change with holes, the span in
+-- milliseconds, a new run id, the most controls, the most changes. The span of a release is how
+-- long instances may hold a key without a control, or 0 if none does.
 --
 -- Returns a status ("ok", "none", "full"), Redis's time, the end of the control, its action
 -- and "1" if a key held a foreign value and was deleted. Times are Unix milliseconds on
@@ -34,7 +34,7 @@ local function fill(text, action, until_)
   return (string.gsub(text, '[\1-\3]', {['\1'] = action, ['\2'] = whole(now), ['\3'] = whole(until_)}))
 end
 
--- Nobody of ours writes so many, and reading them would hold up Redis.
+-- Our programs never write as many, and reading them would hold up Redis.
 if on('HLEN', CONTROL) > 10 * most then
   redis.call('DEL', CONTROL)
   healed = '1'
@@ -79,7 +79,7 @@ end
 if not run then run = fresh end
 local version = run .. ':' .. whole(n + 1)
 redis.call('HSET', CONTROL, 'version', version)
--- A minute more, so that an emptied set is not taken for a lost one.
+-- One more minute, so that an emptied set is not mistaken for a lost one.
 redis.call('PEXPIRE', CONTROL, math.max(latest - now, 0) + 60000)
 local added = on('XADD', EVENTS, 'MAXLEN', '~', most_events, '*', 'version', version, 'change', fill(change, action, until_))
 redis.call('PEXPIRE', EVENTS, 172800000)

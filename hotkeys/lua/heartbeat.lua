@@ -1,8 +1,8 @@
--- One member's heartbeat. KEYS: members scored by when they were last heard, their infos, the
--- versions of their rules scored likewise. ARGV: the member, its info, for how many
--- milliseconds a silent member is kept, the most members, its version, for how long a version
--- is kept, the version that the member had before. Returns Redis's time in seconds and
--- microseconds, then the versions. A key of a foreign type is deleted.
+-- One member's heartbeat. KEYS: members scored by the time when they were last heard, their
+-- infos, the versions of their rules with the same scores. ARGV: the member, its info, the time
+-- in milliseconds that a silent member is kept, the most members, its version, the time that a
+-- version is kept, the member's former version. Returns Redis's time in seconds and microseconds,
+-- then the versions. A key of a foreign type is deleted.
 if redis.replicate_commands then redis.replicate_commands() end
 local heard, infos, versions = KEYS[1], KEYS[2], KEYS[3]
 local member, info, life, most = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
@@ -24,8 +24,8 @@ end
 on('ZADD', heard, string.format('%.0f', now), member)
 on('HSET', infos, member, info)
 
--- A few at a time: each member's heartbeat does as much. The last ones may be from before the
--- clock was set back.
+-- Removes a few at a time, since each member's heartbeat does the same. The last ones may date
+-- from before the clock was set back.
 local function forget(members, judge)
   for i = 1, #members, 2 do
     local at = tonumber(members[i + 1])
@@ -41,7 +41,7 @@ forget(redis.call('ZRANGE', heard, -3, -1, 'WITHSCORES'), function(at) return at
 redis.call('PEXPIRE', heard, life)
 redis.call('PEXPIRE', infos, life)
 
--- Whoever still has the former version adds it again within a second.
+-- A member that still has the former version adds it again within a second.
 if former ~= version then on('ZREM', versions, former) end
 on('ZADD', versions, string.format('%.0f', now), version)
 redis.call('PEXPIRE', versions, life)

@@ -1,7 +1,7 @@
--- Removes expired entries of all owners. Arguments: template, members that were unreadable
--- some time ago too. The owner of an unreadable entry is unknown; if it is alive it rewrites
--- its part within a second. So an entry is removed if it is still unreadable then. Until
--- then the answer names it, after the number of entries that were removed.
+-- Removes expired entries of all owners. Arguments: template, members that were unreadable some
+-- time ago too. The owner of an unreadable entry is unknown; if it is alive it rewrites its part
+-- within a second. So an entry is removed only if it is still unreadable after that. Until then
+-- the answer names it, after the number of removed entries.
 local refused = fence()
 if refused then return refused end
 local run, n = version()

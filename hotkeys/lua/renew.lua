@@ -1,12 +1,12 @@
--- Writes what does not change the version: current rates and new ends of our entries, our
--- suspects, the instances, and the heartbeat. Arguments: number of the entries' arguments,
--- number of the suspects' (-1 if they are unchanged), entries, suspects, the instances with
--- their ages in milliseconds.
+-- Writes everything that does not change the version: current rates and new ends of our entries,
+-- our suspects, the instances, and the heartbeat. Arguments: number of the entries' arguments,
+-- number of the suspects' (-1 if they are unchanged), entries, suspects, the instances with their
+-- ages in milliseconds.
 local refused = fence()
 if refused then return refused end
 local run, n = version()
 if went_back(run, n) then return {'back'} end
--- If members and infos differ in number, some are foreign or were lost. The other keys are
+-- If the numbers of members and infos differ, some are foreign or were lost. The other keys are
 -- checked once in a renewal, even if there is nothing to write.
 local entries, told = tonumber(ARGV[FIRST]), tonumber(ARGV[FIRST + 1])
 if told >= 0 then
@@ -22,7 +22,7 @@ for i = first, suspects - 1, 3 do
 end
 write_on(first, suspects - 1)
 
--- The instances, by when any owner last heard of them. GT came with Redis 6.2.
+-- The instances, scored by the time when any owner last heard them. Redis has GT since 6.2.
 local life, max_instances, max_suspects, max_owners = 10000, 100000, 1000, 4000
 on('ZREMRANGEBYSCORE', INSTANCES, '(' .. whole(now), '+inf') -- the clock was set back
 for i = instances, #ARGV, 2 do
@@ -34,8 +34,8 @@ call('ZREMRANGEBYSCORE', INSTANCES, '-inf', whole(now - life))
 call('ZREMRANGEBYRANK', INSTANCES, 0, -1 - max_instances)
 call('PEXPIRE', INSTANCES, life)
 
--- Our suspects expire with the heartbeat. The set of all suspects is the union of those of
--- all owners, so that a dead owner's disappear.
+-- Our suspects expire with the heartbeat. The set of all suspects is the union of the owners'
+-- suspects, so that those of a dead owner disappear.
 if told >= 0 then
   call('DEL', OURS)
   for i = suspects, instances - 1, 2 do call('ZADD', OURS, ARGV[i + 1], ARGV[i]) end
@@ -49,15 +49,15 @@ local before = on('ZRANGE', SUSPECTS, 0, -1)
 local n_parts = #parts
 parts[n_parts + 1], parts[n_parts + 2] = 'AGGREGATE', 'MAX'
 if failure(redis.pcall('ZUNIONSTORE', SUSPECTS, n_parts, unpack(parts))) then
-  for i = 1, n_parts do on('ZCARD', parts[i]) end -- one of them is no sorted set
+  for i = 1, n_parts do on('ZCARD', parts[i]) end -- one of them is not a sorted set
   call('ZUNIONSTORE', SUSPECTS, n_parts, unpack(parts))
 end
 call('ZREMRANGEBYRANK', SUSPECTS, 0, -1 - max_suspects)
 call('PEXPIRE', SUSPECTS, beat_ttl)
 local after = call('ZRANGE', SUSPECTS, 0, -1)
 
--- Returns the digest of a set of members. Their hashes are sorted, not the members: table.sort
--- compares by Redis's locale, which orders hexadecimal digits as all others do.
+-- Returns the digest of a set of members. It sorts their hashes, not the members: table.sort
+-- compares by Redis's locale, and every locale has the same order of hexadecimal digits.
 local function digest(members)
   if #members == 0 then return '' end
   local hashes = {}
@@ -69,7 +69,7 @@ local was, is = digest(before), digest(after)
 local live = whole(call('ZCARD', INSTANCES))
 call('SET', BEAT, '{"instances":' .. live .. ',"suspects":"' .. is .. '"}', 'PX', beat_ttl)
 
--- Returns JSON strings of the members that others lacks.
+-- Returns JSON strings of the members that are not in others.
 local function less(members, others)
   local there, quoted = {}, {}
   for _, member in ipairs(others) do there[member] = true end
@@ -86,7 +86,7 @@ if was ~= is then
     .. '],"over":[' .. table.concat(over, ',') .. ']}}'
   if #change <= max_push then
     publish(change)
-  else -- in parts, without digests; the poll finds which suspects are over
+  else -- in parts, without digests; the poll finds the removed suspects
     local from, size = 1, 0
     for i = 1, #new + 1 do
       size = size + #(new[i] or '') + 1

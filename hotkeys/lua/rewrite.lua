@@ -1,6 +1,6 @@
--- Replaces our part of the set, except for keys that have moved to another owner.
--- Arguments: new run id, template, entries. If Redis has lost changes, the version continues
--- under the new run id, unless another publisher has begun one already.
+-- Replaces our part of the set, except for keys that have moved to another owner. Arguments: new
+-- run id, template, entries. If Redis has lost changes, the version continues under the new run
+-- id, unless another publisher has begun one already.
 local refused = fence()
 if refused then return refused end
 local run, n = version()

@@ -1,4 +1,4 @@
--- Returns a snapshot, or nil if there is none, or a foreign value. KEYS: the snapshot. ARGV:
+-- Returns a snapshot, or nil if there is none or it is a foreign value. KEYS: the snapshot. ARGV:
 -- the most bytes.
 local value = redis.pcall('GET', KEYS[1])
 if type(value) ~= 'table' then

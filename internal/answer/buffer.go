@@ -8,7 +8,7 @@ const maxHeaders = 8
 
 // Buffer holds a response while it is made.
 type Buffer struct {
-	Text   []byte // the values of headers, one after the other; see End
+	Text   []byte // values of headers, one after the other; see End
 	Body   []byte
 	fields [maxHeaders]field
 	n      int
@@ -40,13 +40,13 @@ func (b *Buffer) Add(name, value string) {
 	b.End(name)
 }
 
-// End adds a header, whose value is what was appended to Text after the header before.
+// End adds a header whose value is the text appended to Text since the header before.
 func (b *Buffer) End(name string) {
 	b.fields[b.n] = field{name, len(b.Text)}
 	b.n++
 }
 
-// SetHeaders sets the headers in h. Servers hold h after the request, so the values share no
+// SetHeaders sets the headers in h. Servers keep h after the request, so the values share no
 // memory with the buffer.
 func (b *Buffer) SetHeaders(h map[string][]string) {
 	text, values := string(b.Text), make([]string, b.n)

@@ -2,6 +2,6 @@
 // 9457). A flood consists of refusals, so a response is made in a pooled buffer, and all of its
 // headers together take two allocations.
 //
-//	buffer.go    the headers and the body of a response
-//	problem.go   what a refusal's are
+//	buffer.go    headers and body of a response
+//	problem.go   contents of a refusal
 package answer

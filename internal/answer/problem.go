@@ -10,11 +10,11 @@ import (
 type Problem struct {
 	Status int
 	rule   string
-	retry  int64 // in seconds; zero if no retry can pass
+	retry  int64 // time until a retry can pass, in seconds; zero if none can
 }
 
-// NewProblem returns the answer with a status, which is 429, 503, 403 or 400. The rule has
-// refused the request, and wait is how long its client should wait before it retries.
+// NewProblem returns the answer with a status, which is 429, 503, 403 or 400. rule is the rule
+// that refused the request, and wait is how long its client should wait before it retries.
 func NewProblem(status int, rule string, wait time.Duration) Problem {
 	p := Problem{Status: status, rule: rule, retry: Seconds(wait)}
 	switch status {

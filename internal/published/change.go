@@ -11,10 +11,9 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Version names one state of the published hot set, written "run id:n". N
-// rises by one with every change of the set, not of a rate. A run id stands for
-// one unbroken history: when Redis loses state, the history starts again under
-// another run id.
+// Version names one state of the published hot set, written "run id:n". N rises by one with every
+// change of the set, but not of a rate. A run id identifies one unbroken history: when Redis
+// loses state, a new history starts under another run id.
 type Version struct {
 	Run string
 	N   uint64
@@ -22,10 +21,10 @@ type Version struct {
 
 var errVersion = errors.New(`version of the hot set: want "run id:n"`)
 
-// maxRun bounds a run id; the publisher's are 16 hex digits.
+// maxRun bounds a run id. A publisher's has 16 hex digits.
 const maxRun = 64
 
-// ParseVersion reads what [Version.String] wrote.
+// ParseVersion reads a version that [Version.String] wrote.
 func ParseVersion(s string) (Version, error) {
 	run, digits, ok := strings.Cut(s, ":")
 	if !ok || run == "" || len(run) > maxRun || strings.ContainsFunc(run, notRun) {
@@ -45,7 +44,7 @@ func notRun(r rune) bool {
 // IsZero reports whether there is no version: nothing was published yet.
 func (v Version) IsZero() bool { return v == Version{} }
 
-// String returns the version as Redis has it; empty for the zero value.
+// String returns the version in the form that Redis has, or "" for the zero value.
 func (v Version) String() string {
 	if v.IsZero() {
 		return ""
@@ -53,24 +52,24 @@ func (v Version) String() string {
 	return v.Run + ":" + strconv.FormatUint(v.N, 10)
 }
 
-// MaxPush is the most bytes that a change has on the channel. A longer one is
-// pushed as its version alone, and read from the stream.
+// MaxPush is the greatest size of a change on the channel, in bytes. For a longer one only its
+// version is pushed, and the change is read from the stream.
 const MaxPush = 64 << 10
 
-// Change is one change of the published hot set, as it is pushed on the
-// channel and kept in the stream.
+// Change is one change of the published hot set, in the form that is pushed on the channel and
+// kept in the stream.
 type Change struct {
 	Version Version
 	// At is when Redis made the change, on Redis's clock.
 	At time.Time
-	// Beat is how long the publisher's heartbeat was good for at that instant.
+	// Beat is the time that the publisher's heartbeat had left at that instant.
 	Beat time.Duration
-	// Hot became hot, or changed their limit.
+	// Hot holds the keys that became hot, or whose limit changed.
 	Hot []Entry
-	// Cool are hot no longer.
+	// Cool holds the keys that are no longer hot.
 	Cool []rules.Key
-	// Fleet is a change of the suspects; it comes with a version alone, and
-	// never with a change of the hot set.
+	// Fleet is a change of the suspects. It is sent with a version alone, and never with a change
+	// of the hot set.
 	Fleet *FleetChange
 }
 
@@ -81,8 +80,8 @@ type Entry struct {
 	TTL time.Duration
 }
 
-// VersionAlone reports whether there is no change of the hot set in the message: it
-// was too long to be pushed, or there was none.
+// VersionAlone reports whether the message has no change of the hot set, because the change was
+// too long to be pushed or there was none.
 func (c *Change) VersionAlone() bool { return c.At.IsZero() }
 
 type change struct {
@@ -108,15 +107,16 @@ type entry struct {
 //	 "hot":[{"rule":"search-terms","key":"GET /search?q=phone","rate":212,"ttl_ms":15000,"info":{…}}],
 //	 "cool":["search-terms GET /search?q=tablet"]}
 //
-// on one line, the info as [EncodeInfo] has it. If the version is zero there are holes for it, for
-// at, and for the cooled members, and if Until is zero for that: the publisher's script fills them.
+// on one line, with the info as [EncodeInfo] writes it. If the version is zero, there are holes
+// for it, for at, and for the cooled members; if Until is zero, there is one for it. The
+// publisher's script fills them.
 func EncodeChange(c *Change) []byte {
 	raw := change{Version: c.Version.String(), At: millis(c.At, atHole), Beat: c.Beat.Milliseconds(), Hot: []entry{}}
 	for i := range c.Hot {
 		e := &c.Hot[i]
 		raw.Hot = append(raw.Hot, entry{e.Rule, e.Text, finite(e.Rate), e.TTL.Milliseconds(), infoOf(&e.Hot)})
 	}
-	if !c.Version.IsZero() { // otherwise nil, which stands for a hole
+	if !c.Version.IsZero() { // otherwise it is nil, which is encoded as a hole
 		raw.Cool = []string{}
 	}
 	for _, key := range c.Cool {
@@ -131,12 +131,11 @@ var (
 	errChangeRate = errors.New("a rate is negative")
 )
 
-// maxTTLMillis bounds a time to live at a day; real ones are seconds.
+// maxTTLMillis bounds a time to live to a day; real ones are seconds.
 const maxTTLMillis = 24 * 60 * 60 * 1000
 
-// ParseChange reads what [EncodeChange] wrote, or a version alone:
-// {"version":"…"}, with a [FleetChange] or without. A change is taken as a whole
-// or not at all.
+// ParseChange reads a value that [EncodeChange] wrote, or a version alone: {"version":"…"}, with
+// or without a [FleetChange]. It returns the whole change or an error.
 func ParseChange(value []byte) (Change, error) {
 	var raw change
 	if err := json.Unmarshal(value, &raw); err != nil {
@@ -196,12 +195,12 @@ func parseMembers(members []string) ([]rules.Key, error) {
 	return keys, nil
 }
 
-// Before is what the keys of a change were before it, for readers of the stream that have not
-// seen them become hot. It is by member ([rules.Key.String]).
+// Before holds the state of a change's keys before it, by member ([rules.Key.String]). It is for
+// readers of the stream that have not seen the keys become hot.
 type Before struct {
-	// Cool are the keys that cooled, with their last counts. Key is not set.
+	// Cool holds the keys that cooled, with their last counts. Key is not set.
 	Cool map[string]rules.Hot
-	// Again are the keys among the hot ones that were hot before: the change wrote them with
+	// Again holds the hot keys of the change that were hot before: the change wrote them with
 	// another limit, or under another owner or publisher.
 	Again map[string]bool
 }
@@ -212,7 +211,7 @@ type Before struct {
 //	{"cool":{"search-terms GET /search?q=tablet":{"rate":3,"info":{…}}},
 //	 "again":["search-terms GET /search?q=phone"]}
 //
-// It is empty in entries of earlier versions. What cannot be read is left out.
+// The result is empty for entries of earlier versions. Unreadable parts are left out.
 func ParseBefore(value string) Before {
 	var raw struct {
 		Cool map[string]struct {
@@ -237,23 +236,22 @@ func ParseBefore(value string) Before {
 	return was
 }
 
-// Bounds of what is published about a fleet.
+// Bounds of the published data about a fleet.
 const (
 	MaxSuspects  = 1000    // of one namespace
 	MaxInstances = 100_000 // of one namespace
-	// maxDigest bounds the digest of the suspects; the script's are 40 hex digits.
+	// maxDigest bounds the digest of the suspects. The script's has 40 hex digits.
 	maxDigest = 64
 )
 
-// Beat is the value of the publishers' heartbeat: the fleet in short. The
-// publisher's script writes it:
+// Beat is the value of the publishers' heartbeat, a summary of the fleet. The publisher's script
+// writes it:
 //
 //	{"instances":20,"suspects":"da39a3ee5e6b4b0d3255bfef95601890afd80709"}
 type Beat struct {
-	// Instances is how many send counts.
+	// Instances is the number of instances that send counts.
 	Instances int `json:"instances"`
-	// Suspects is a digest of the suspects, whatever their rates. Empty means that there are
-	// none.
+	// Suspects is a digest of the suspects, whatever their rates. It is empty if there are none.
 	Suspects string `json:"suspects"`
 }
 
@@ -271,24 +269,24 @@ func ParseBeat(value []byte) (Beat, error) {
 	return b, nil
 }
 
-// FleetChange is a change of the suspects as it is pushed, on the channel of the
-// hot set's changes. The publisher's script writes it, on one line:
+// FleetChange is a change of the suspects, in the form that is pushed on the channel of the hot
+// set's changes. The publisher's script writes it, on one line:
 //
 //	{"version":"6f1c0a2b9d3e4f58:42","fleet":{"instances":20,
 //	 "was":"da39…","suspects":"3f78…","new":["search-terms GET /search?q=phone"],"over":["search-terms GET /search?q=tablet"]}}
 //
-// Version is that of the hot set, which a change of the suspects leaves as it
-// is: a reader that does not know the field fleet takes the message for the
-// version alone. A change that is too long for one message comes as several
-// that have no digests and nothing but new: then the poll reads the rest.
+// Version is that of the hot set, which a change of the suspects does not change. A reader that
+// does not know the field fleet treats the message as a version alone. A change that is too long
+// for one message is sent as several that have no digests and nothing but new. The next poll then
+// reads the rest.
 type FleetChange struct {
-	// Instances is how many send counts.
+	// Instances is the number of instances that send counts.
 	Instances int
-	// Was and Suspects are the digests before and after; as in [Beat].
+	// Was and Suspects are the digests before and after, as in [Beat].
 	Was, Suspects string
-	// Whole reports whether this is all that lies between the digests.
+	// Whole reports whether the message has all changes between the digests.
 	Whole bool
-	// New are suspects, Over are so no longer.
+	// New are keys that became suspects. Over are keys that no longer are.
 	New, Over []rules.Key
 }
 

@@ -9,11 +9,11 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// ControlVersionField is the field of the controls' hash that holds their version. No key is
-// named so, since a key has a space.
+// ControlVersionField is the field of the controls' hash that holds their version. It is never
+// the name of a key, since a key has a space.
 const ControlVersionField = "version"
 
-// MaxControl is the most bytes that a control has in Redis.
+// MaxControl is the greatest size of a control in Redis, in bytes.
 const MaxControl = 4096
 
 // control is a control in JSON. Times are unix milliseconds on Redis's clock.
@@ -34,8 +34,8 @@ func controlOf(c *rules.Control) control {
 //
 //	{"action":"block","since":1732172445123,"until":1732173045123,"why":"scraper","by":"ops","claimed":"ann@laptop"}
 //
-// The key itself is the field that the value is stored under. If the action is empty, or Since or
-// Until zero, there is a hole, which the operator's script fills.
+// The key itself is the field under which the value is stored. If the action is empty, or Since
+// or Until zero, there is a hole, which the operator's script fills.
 func EncodeControl(c *rules.Control) []byte { return encode(controlOf(c)) }
 
 var (
@@ -44,7 +44,7 @@ var (
 	errControlSize = errors.New("control: too long")
 )
 
-// ParseControl reads what [EncodeControl] wrote under this member ([rules.Key.String]).
+// ParseControl reads a value that [EncodeControl] wrote under this member ([rules.Key.String]).
 func ParseControl(member string, value []byte) (rules.Control, error) {
 	if len(value) > MaxControl {
 		return rules.Control{}, errControlSize
@@ -75,9 +75,9 @@ func (raw *control) parse(key rules.Key) (rules.Control, error) {
 	}, nil
 }
 
-// ControlChange is a change of the controls, as the stream has it: a control that was set or,
-// if Release, one that an operator ended. Then Since is when it ended, Until when it would
-// have, and Why, By and Claimed are of the operator who ended it.
+// ControlChange is a change of the controls in the form that the stream has: a control that was
+// set or, if Release is true, one that an operator ended. In that case Since is when it ended,
+// and Until when it would have ended. Why, By and Claimed are those of the operator who ended it.
 type ControlChange struct {
 	Release bool
 	rules.Control
@@ -94,8 +94,8 @@ type controlChange struct {
 //
 //	{"type":"block","rule":"search-terms","key":"GET /search?q=phone","action":"block","since":1732172445123,…}
 //
-// The type is the action, or release. Of a key that had no control and that instances may hold,
-// the action of a release is hold. The rest is as [EncodeControl] has it, holes included.
+// The type is the action, or release. If the key of a release had no control but instances may
+// hold it, the action is hold. The rest is as in [EncodeControl], holes included.
 func EncodeControlChange(c *ControlChange) []byte {
 	raw := controlChange{string(c.Action), c.Rule, c.Text, controlOf(&c.Control)}
 	if c.Release {
@@ -104,7 +104,7 @@ func EncodeControlChange(c *ControlChange) []byte {
 	return encode(raw)
 }
 
-// ParseControlChange reads what [EncodeControlChange] wrote.
+// ParseControlChange reads a value that [EncodeControlChange] wrote.
 func ParseControlChange(value []byte) (ControlChange, error) {
 	if len(value) > 2*MaxControl {
 		return ControlChange{}, errControlSize
@@ -123,5 +123,5 @@ func ParseControlChange(value []byte) (ControlChange, error) {
 	return ControlChange{Release: raw.Type == "release", Control: c}, err
 }
 
-// A push on the controls' channel is {"version":"run id:n"}. It is a hint that nobody parses:
-// whoever hears it reads the controls from Redis.
+// A push on the controls' channel is {"version":"run id:n"}. It is a hint that no receiver
+// parses: each one reads the controls from Redis.

@@ -1,9 +1,9 @@
-// Package published holds the values that Redis has of the published set, of the controls and
-// of the members. Parsers check each bound, guess nothing, and never panic.
+// Package published holds the encoding of the values in Redis: of the published set, the controls
+// and the members. Parsers check each bound, guess nothing, and never panic.
 //
-//	info.go     why a key is hot, and where its requests come from
+//	info.go     the cause of a hot key, and where its requests come from
 //	change.go   a change of the set or of the suspects, the version and the heartbeat after it
-//	control.go  what operators say of keys
-//	member.go   what instances and aggregators say of themselves
-//	rights.go   the commands that its users need
+//	control.go  operators' controls of keys
+//	member.go   heartbeats of instances and aggregators
+//	rights.go   the commands that Redis users need
 package published

@@ -12,8 +12,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Holes stand in an encoded value for what only Redis knows: a script fills them by Redis's own
-// clock. They are raw control bytes, which JSON text never holds.
+// Holes mark the places in an encoded value for data that only Redis knows. A script fills them,
+// with times of Redis's own clock. They are raw control bytes, which JSON text never contains.
 const (
 	holeVersion = "\x01" // the version after the change, or the action of a released control
 	holeAt      = "\x02" // Redis's time, unix milliseconds
@@ -27,21 +27,21 @@ const (
 	untilHole = -3
 )
 
-// holes replaces what stands for a hole. Within a JSON string each quote has a backslash, so no
-// text of a user matches.
+// holes replaces the markers by holes. Within a JSON string each quote has a backslash, so no
+// user's text matches.
 var holes = strings.NewReplacer(
 	`"version":""`, `"version":"`+holeVersion+`"`, `"action":""`, `"action":"`+holeVersion+`"`,
 	`"at":-2`, `"at":`+holeAt, `"since":-2`, `"since":`+holeAt, `"until":-3`, `"until":`+holeUntil,
 	`"cool":null`, `"cool":[`+holeCool+`]`,
 )
 
-// encode returns a value as JSON on one line. Unlike [json.Marshal] it leaves &, < and > as they
-// are, because people read these values in redis-cli.
+// encode returns a value as JSON on one line. Unlike [json.Marshal] it does not escape &, < and
+// >, because people read these values in redis-cli.
 func encode(value any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(value); err != nil { // no value is one that JSON cannot have
+	if err := e.Encode(value); err != nil { // no value has a field that JSON cannot encode
 		panic(err)
 	}
 	return []byte(holes.Replace(strings.TrimSuffix(b.String(), "\n")))
@@ -63,8 +63,8 @@ func finite(f float64) float64 {
 	return f
 }
 
-// info is a hot key in JSON. Times are unix milliseconds; High is nil if it is not known, Limit
-// if there is none. Readers of the version before ignore cause, and the fields after it.
+// info is a hot key in JSON. Times are unix milliseconds. A nil High means not known, and a nil
+// Limit no limit. Earlier versions ignore cause and the fields after it.
 type info struct {
 	Low   *int64     `json:"low"`
 	High  *int64     `json:"high"`
@@ -87,8 +87,8 @@ type info struct {
 //
 //	{"low":212,"high":230,"since":1732172445123,"until":1732172460123,"limit":"50/s","burst":100,"mode":"limit","owner":"statsd","ratio":1.06,"kind":"rate","threshold":"200/s","min":200,"window_ms":1000,"unit":"requests"}
 //
-// The key itself is the member that the value is stored under. If Until is zero, there is a hole
-// in its place.
+// The key itself is the member under which the value is stored. If Until is zero, the value has a
+// hole for it.
 func EncodeInfo(h rules.Hot) []byte { return encode(infoOf(&h)) }
 
 func infoOf(h *rules.Hot) info {
@@ -119,9 +119,9 @@ var (
 	errInfoLimit   = errors.New("mode and limit do not agree")
 )
 
-// ParseInfo reads what [EncodeInfo] wrote, in any order of the fields and with fields that are
-// not known here. Without a ratio, as earlier versions wrote it, the ratio is 1: the key reached
-// its threshold. Key and rate are left empty: they are the member and its score.
+// ParseInfo reads a value that [EncodeInfo] wrote, with its fields in any order and with unknown
+// fields. Earlier versions wrote no ratio; it is then 1, since the key reached its threshold. Key
+// and Rate are left empty, since they are the member and its score.
 func ParseInfo(value []byte) (rules.Hot, error) {
 	var i info
 	err := json.Unmarshal(value, &i)
@@ -134,8 +134,8 @@ func ParseInfo(value []byte) (rules.Hot, error) {
 	return rules.Hot{}, fmt.Errorf("info of a hot key: %w", err)
 }
 
-// maxMillis is the last millisecond of the year 9999: JSON readers that hold
-// numbers as float64 keep everything below it exact.
+// maxMillis is the last millisecond of the year 9999. JSON readers that hold numbers as float64
+// represent all lower ones exactly.
 const maxMillis = 253402300799999
 
 func (i *info) hot() (rules.Hot, error) {
@@ -170,7 +170,7 @@ func (i *info) hot() (rules.Hot, error) {
 	}
 	switch h.Mode {
 	case rules.ModeLimit, rules.ModeWait, rules.ModeServe, rules.ModeShadow:
-		if h.Limit.IsZero() != (h.Burst == 0) { // without either, by concurrency alone
+		if h.Limit.IsZero() != (h.Burst == 0) { // the limit has both, or neither if it is of concurrency alone
 			return rules.Hot{}, errInfoLimit
 		}
 	case rules.ModeWatch:
@@ -187,10 +187,10 @@ func (i *info) hot() (rules.Hot, error) {
 	return h, nil
 }
 
-// cause is the threshold that made a key hot. A jump over days has its past behind the window,
-// "8x/10s over day", which readers of the version before ignore. Min is the count that was
-// reached, or for the kinds that compare the least count. It and the entry's low and high are
-// numbers of the unit, within the window.
+// cause is the threshold that made a key hot. A jump over days has its past after the window,
+// "8x/10s over day", which earlier versions ignore. Min is the count that was reached, or for the
+// kinds that compare the least count. Min and the entry's low and high are numbers of the unit,
+// within the window.
 type cause struct {
 	Kind      string `json:"kind,omitempty"`
 	Threshold string `json:"threshold,omitempty"`
@@ -199,11 +199,11 @@ type cause struct {
 	Unit      string `json:"unit,omitempty"`
 }
 
-// maxWindowMS is that of the longest window.
+// maxWindowMS is the length of the longest window, in milliseconds.
 const maxWindowMS = int64(rules.MaxWindow / time.Millisecond)
 
-// parse returns the cause. One that is missing, or that a later version has written in another
-// way, is not known: it is for people alone, and costs no entry.
+// parse returns the cause. If it is missing, or was written by a later version in another form,
+// the result is zero: the cause is for people alone, and must not cost the entry.
 func (i *cause) parse() rules.Cause {
 	if i.Min < 1 || i.WindowMS < 1 || i.WindowMS > maxWindowMS {
 		return rules.Cause{}
@@ -216,10 +216,10 @@ func (i *cause) parse() rules.Cause {
 	return c
 }
 
-// maxOrigin is how many bytes the name of an origin has at most.
+// maxOrigin is the greatest length of an origin's name, in bytes.
 const maxOrigin = 512
 
-// top is where a hot key's requests come from and go to.
+// top lists where a hot key's requests come from and go to.
 type top struct {
 	Routes    []origin `json:"routes,omitempty"`
 	Instances []origin `json:"instances,omitempty"`
@@ -233,8 +233,8 @@ type origin struct {
 	Over  int64  `json:"over,omitempty"`
 }
 
-// topOf makes fit what a reader would refuse: of an entry that limits, this part is for people
-// alone.
+// topOf returns the attribution with its values cut to the bounds that a reader checks. This part
+// of an entry is for people alone, and must not cost the limit.
 func topOf(a *rules.Attribution) *top {
 	if a == nil {
 		return nil
@@ -243,7 +243,7 @@ func topOf(a *rules.Attribution) *top {
 		for _, o := range from[:min(len(from), rules.MaxOrigins)] {
 			name := strings.ToValidUTF8(o.Name, "\uFFFD")
 			if len(name) > maxOrigin {
-				name = strings.ToValidUTF8(name[:maxOrigin], "") // no half of a character
+				name = strings.ToValidUTF8(name[:maxOrigin], "") // cuts half a character at the end
 			}
 			count := max(0, o.Count)
 			to = append(to, origin{name, count, max(0, min(o.Over, count))})
@@ -255,8 +255,8 @@ func topOf(a *rules.Attribution) *top {
 
 var errTop = errors.New("top: a count is negative or over more than the count, or a name is too long")
 
-// attribution checks what was read. If a writer lists more origins than are known here, it
-// returns the first ones.
+// attribution returns the parsed attribution, or an error if it is out of bounds. If there are
+// more origins than this version knows, it returns the first ones.
 func (t *top) attribution() (*rules.Attribution, error) {
 	if t == nil {
 		return nil, nil

@@ -21,8 +21,8 @@ const (
 	maxOffset = 10 * 365 * 24 * 60 * 60 * 1000
 )
 
-// MemberField returns the field of a member's value: its name, a space, its incarnation. So
-// two processes of one name are two members.
+// MemberField returns the field of a member's value: its name, a space, its incarnation. So two
+// processes with one name are two members.
 func MemberField(name, incarnation string) string { return name + " " + incarnation }
 
 func memberName(field string) (string, bool) {
@@ -30,7 +30,7 @@ func memberName(field string) (string, bool) {
 	return field[:max(i, 0)], i > 0 && i <= MaxMemberName && len(field)-i <= 64
 }
 
-// member is a heartbeat in JSON. Times are unix milliseconds, of the member's own clock.
+// member is a heartbeat in JSON. Times are unix milliseconds on the member's own clock.
 type member struct {
 	Role      rules.Role `json:"role"`
 	Rules     string     `json:"rules,omitempty"`
@@ -50,12 +50,12 @@ type member struct {
 	Problem   string     `json:"problem,omitempty"`
 }
 
-// EncodeMember returns what a member says about itself:
+// EncodeMember returns the value of a member's heartbeat:
 //
 //	{"role":"instance","rules":"a1b2c3d4","program":"v1.2.0","started":1732172445123,"offset_ms":-3,"dropped":0,…}
 //
-// Fields that are zero are left out, and texts that are too long are cut. The name is part of
-// the field that the value is stored under ([MemberField]), and Heard is not written.
+// Fields that are zero are left out, and texts that are too long are cut. The name is part of the
+// field under which the value is stored ([MemberField]). Heard is not written.
 func EncodeMember(m *rules.Member) []byte {
 	raw := member{
 		Role: m.Role, Rules: CutVersion(m.RulesVersion), Program: cutText(m.Program, maxVersion),
@@ -75,7 +75,7 @@ func EncodeMember(m *rules.Member) []byte {
 	return encode(raw)
 }
 
-// CutVersion returns a version of rules as a heartbeat has it.
+// CutVersion returns a version of the rules in the form that a heartbeat has.
 func CutVersion(version string) string { return cutText(version, maxVersion) }
 
 // cutText returns the first n bytes of valid text.
@@ -88,7 +88,7 @@ func cutText(s string, n int) string {
 
 var errMember = errors.New("heartbeat of a member: a field is out of range, or too long")
 
-// ParseMember reads what [EncodeMember] wrote under this field.
+// ParseMember reads a value that [EncodeMember] wrote under this field.
 func ParseMember(field string, value []byte) (rules.Member, error) {
 	name, ok := memberName(field)
 	if !ok || len(value) > 4*MaxMember {

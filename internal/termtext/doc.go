@@ -1,6 +1,6 @@
-// Package termtext makes text fit to stand on a terminal.
+// Package termtext prepares text for a terminal.
 //
-//	printable.go  others' text without what moves the cursor
-//	style.go      the colours
+//	printable.go  others' text without characters that move the cursor
+//	style.go      colours
 //	width.go      text of a given width
 package termtext

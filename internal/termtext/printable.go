@@ -8,11 +8,11 @@ import (
 	"unicode/utf8"
 )
 
-// Keys, instances, routes, callers and what Redis answers are others' text: on a
-// terminal it must not move the cursor, change colours or turn the line around.
+// Keys, instances, routes, callers and the answers of Redis are text that others wrote. On a
+// terminal it must not move the cursor, change colours or reverse the line.
 
-// Printable returns text without what a terminal does not show as a character:
-// control characters, C1's too, directions, line and paragraph separators.
+// Printable returns text with each rune that a terminal does not show as a character replaced by
+// U+FFFD: control characters, including C1, directions, and line and paragraph separators.
 func Printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -22,9 +22,9 @@ func Printable(text string) string {
 	}, text)
 }
 
-// NewEscapingWriter returns a writer to w that writes \u escapes for what a terminal does not
-// show as a character, except for line feeds and tabs. JSON keeps its meaning, as such characters
-// stand in its strings alone. Each Write must be of whole characters.
+// NewEscapingWriter returns a writer to w that writes \u escapes for the characters that a
+// terminal does not show, except for line feeds and tabs. JSON keeps its meaning, as it has such
+// characters only within strings. Each Write must consist of whole characters.
 func NewEscapingWriter(w io.Writer) io.Writer { return escapingWriter{w} }
 
 type escapingWriter struct{ w io.Writer }

@@ -9,7 +9,7 @@ import (
 // Fit cuts a line, which may have styles, to width columns.
 func Fit(line string, width int) string { return lipgloss.NewStyle().MaxWidth(width).Render(line) }
 
-// Pad fills text up to width characters: before it if right is set, otherwise behind it.
+// Pad fills text up to width characters: before it if right is set, otherwise after it.
 func Pad(text string, width int, right bool) string {
 	fill := strings.Repeat(" ", max(0, width-len([]rune(text))))
 	if right {
@@ -18,8 +18,8 @@ func Pad(text string, width int, right bool) string {
 	return text + fill
 }
 
-// Shorten cuts a key's text to width characters by leaving out the beginning of its path, whole
-// segments where that is possible: its end says most.
+// Shorten cuts a key's text to width characters. It leaves out the beginning of the path, by
+// whole segments if possible, since the end is the most specific.
 func Shorten(text string, width int) string {
 	r := []rune(text)
 	switch {

@@ -11,8 +11,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// TestAlgorithm checks, on random schedules for each of the quotas, what must hold for any
-// algorithm, whatever it counts. For the built-in ones [TestBackend] compares exact results.
+// TestAlgorithm checks properties of any algorithm, whatever it counts, on random schedules for
+// each of the quotas. For the built-in algorithms [TestBackend] compares exact results.
 func TestAlgorithm(t *testing.T, a limiter.Algorithm, quotas ...rules.Quota) {
 	for _, q := range quotas {
 		q = q.WithDefaults()
@@ -90,7 +90,7 @@ func (r *stateRun) fresh() {
 	}
 }
 
-// back sets the clock back by up to a minute, which must not grant what was denied.
+// back sets the clock back by up to a minute, which must not grant permits that were denied.
 func (r *stateRun) back() {
 	for range r.asks() {
 		r.now += r.pause()

@@ -11,23 +11,23 @@ import (
 // Config describes a backend to the suite.
 type Config struct {
 	// New returns a backend without keys whose clock is now: the time since the Unix epoch, in
-	// whole ticks. It is called for each case and each of the many random schedules, so share
-	// what is expensive and only use fresh names for keys. It fails the test if it cannot make
-	// one.
+	// whole ticks. It is called for each case and each of the many random schedules. So share
+	// everything that is expensive, and use fresh names for keys instead. It fails the test if it
+	// cannot make a backend.
 	New func(t *testing.T, now func() time.Duration) limiter.Backend
 	// Tick is the resolution of the backend's time. Zero means a nanosecond.
 	Tick time.Duration
-	// Supports reports whether the backend supports an ask. A nil Supports means all. The
-	// suite asks for nothing else, and skips named cases that need it.
+	// Supports reports whether the backend supports an ask. A nil Supports means all. The suite
+	// makes no other asks, and skips named cases that need them.
 	Supports func(q *rules.Quota, kind limiter.Kind) bool
-	// Together says that the backend is a [limiter.Batcher] that executes asks that are
-	// Together as one. Without it the suite does not ask so.
+	// Together reports whether the backend is a [limiter.Batcher] that executes asks that are
+	// Together as one. If it is false, the suite makes no such asks.
 	Together bool
 	// Schedules is the number of random schedules of each property, for backends with slow
 	// calls. Zero means rapid's default, 100.
 	Schedules int
 
-	full bool // has room for few keys: a retry on time may be denied
+	full bool // whether the backend has room for few keys, so that a retry on time may be denied
 }
 
 func (c *Config) supports(q *rules.Quota, kind limiter.Kind) bool {

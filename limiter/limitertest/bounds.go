@@ -12,15 +12,15 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// used is n permits that may be used at an instant.
+// used is a number of permits that may be used at an instant.
 type used struct {
 	at      time.Duration
 	n       int64
-	delayed bool // until the next whole tick
+	delayed bool // whether at was rounded up to the next whole tick
 }
 
-// testBounds checks what each algorithm promises of any window and of a retry, for all quotas,
-// including those whose permits come back between two ticks.
+// testBounds checks the promises of each algorithm about any window and about a retry. It does so
+// for all quotas, including quotas whose permits return between two ticks.
 func testBounds(t *testing.T, c *Config) {
 	quotas := []variant{
 		{"token_bucket", drawBucket(rules.TokenBucket, oddRates)},
@@ -65,8 +65,8 @@ func testBounds(t *testing.T, c *Config) {
 	}
 }
 
-// retried asks and, if denied, often asks again as soon as that can pass. It returns what was
-// taken.
+// retried asks and, if denied, often asks again as soon as that can pass. It returns the permits
+// that were taken.
 func (k *key) retried(s schedule, ask limiter.Ask) []used {
 	r := k.ask(ask)
 	if r.RetryAfter > 0 && rapid.Bool().Draw(s.T, "retry") {
@@ -106,7 +106,7 @@ func withinBounds(t failer, q *rules.Quota, tick time.Duration, log []used) {
 	}
 }
 
-// inAnyWindow checks burst + rate × w.
+// inAnyWindow checks that any window w admits at most burst + rate × w.
 func inAnyWindow(t failer, q *rules.Quota, tick time.Duration, log []used) {
 	for i := range log {
 		var sum int64
@@ -125,14 +125,14 @@ func inAnyWindow(t failer, q *rules.Quota, tick time.Duration, log []used) {
 	}
 }
 
-// earns reports whether n permits in a window of w keep to burst + rate × w.
+// earns reports whether n permits in a window of w are at most burst + rate × w.
 func earns(q *rules.Quota, n int64, w time.Duration) bool {
 	most := big.NewRat(q.Rate.N, int64(q.Rate.Per))
 	most.Mul(most, big.NewRat(int64(w), 1)).Add(most, big.NewRat(q.Burst, 1))
 	return big.NewRat(n, 1).Cmp(most) <= 0
 }
 
-// inLine checks that each permit leaves when those before it have.
+// inLine checks that each permit leaves only after those before it.
 func inLine(t failer, q *rules.Quota, tick time.Duration, log []used) {
 	for i := 1; i < len(log); i++ {
 		taken := big.NewRat(int64(q.Rate.Per), q.Rate.N)
@@ -143,8 +143,8 @@ func inLine(t failer, q *rules.Quota, tick time.Duration, log []used) {
 	}
 }
 
-// inFixedWindows checks that no window, which begins with its first permit or with its period,
-// holds more than the limit.
+// inFixedWindows checks that no window holds more than the limit. A window begins with its first
+// permit or with its period.
 func inFixedWindows(t failer, q *rules.Quota, log []used) {
 	windows := newIdealWindows(q)
 	var open fixedWindow
@@ -173,9 +173,9 @@ func inSpans(t failer, q *rules.Quota, log []used, span time.Duration) {
 	}
 }
 
-// testCharges checks requests that pass while there is a permit and are charged afterwards,
-// each less than may be owed: in any window they cost at most burst + rate × w, not counting
-// the last one.
+// testCharges checks requests that pass while there is a permit and are charged afterwards, each
+// less than may be owed. In any window they cost at most burst + rate × w, not counting the last
+// one.
 func testCharges(t *testing.T, c *Config) {
 	check(t, c, func(rt *rapid.T) {
 		algorithm := rapid.SampledFrom([]rules.Algorithm{rules.TokenBucket, rules.GCRA, rules.LeakyBucket}).Draw(rt, "algorithm")
@@ -250,7 +250,8 @@ func testClockBounds(t *testing.T, c *Config) {
 	})
 }
 
-// mostIn returns how much may be admitted from the epoch up to and including an instant.
+// mostIn returns the most permits that may be admitted from the epoch up to and including an
+// instant.
 func mostIn(q *rules.Quota, tick, to time.Duration) int64 {
 	span := to - epoch
 	switch {

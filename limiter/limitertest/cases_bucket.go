@@ -30,7 +30,7 @@ var bucketCases = []namedCase{
 		w.at(100*ms - w.config.tick())
 		k.no(k.take(1), 0, w.config.tick())
 		w.at(150 * ms)
-		k.yes(k.take(1), 0) // full at 100 ms: what is beyond is lost
+		k.yes(k.take(1), 0) // full at 100 ms; later permits are lost
 		w.at(200 * ms)
 		k.no(k.take(1), 0, 50*ms)
 		w.at(250 * ms)
@@ -233,7 +233,7 @@ var bucketCases = []namedCase{
 }
 
 // polls asks for one permit at a steady pace for a long time, which reveals clocks in whole
-// seconds, lost remainders and intervals that round to nothing.
+// seconds, lost remainders and intervals that are rounded to zero.
 func (w *world) polls(q rules.Quota, pace, span time.Duration, want int64) {
 	w.Helper()
 	k := w.key(q)

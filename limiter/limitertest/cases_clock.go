@@ -83,8 +83,8 @@ func (k *key) denied(a answer) {
 	}
 }
 
-// usable fails unless an ask that was denied on a clock that was set back passes within the
-// time that permits take to come back, and a minute.
+// usable fails unless an ask, denied on a clock that was set back, passes within a minute plus
+// the time of the rate and the penalty.
 func (k *key) usable(a answer) {
 	k.Helper()
 	k.denied(a)

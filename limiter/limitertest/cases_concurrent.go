@@ -12,7 +12,7 @@ import (
 
 const goroutines = 8
 
-// rounds returns how often each goroutine asks: less often where calls are slow.
+// rounds returns how often each goroutine asks, which is less often if calls are slow.
 func (c *Config) rounds() int {
 	if c.Schedules > 0 {
 		return 50
@@ -45,7 +45,7 @@ func (k *key) try(ask limiter.Ask) limiter.Result {
 	return r
 }
 
-// ready skips the case unless the backend supports what the goroutines ask.
+// ready skips the case unless the backend supports the asks of the goroutines.
 func (k *key) ready(asked ...limiter.Kind) {
 	for _, kind := range asked {
 		if !k.config.supports(k.quota, kind) {
@@ -169,7 +169,7 @@ var concurrentCases = []namedCase{
 		if !earns(k.quota, got, took) {
 			w.Fatalf("admitted %d in %v", got, took)
 		}
-		if want := int64(took/ms) / 2; got < want { // late clocks may cost some, never many
+		if want := int64(took/ms) / 2; got < want { // late clocks may cost some permits, never many
 			w.Fatalf("admitted %d in %v, want at least %d", got, took, want)
 		}
 	}},

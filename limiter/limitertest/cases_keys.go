@@ -23,7 +23,7 @@ var keyCases = []namedCase{
 			keys = append(keys, w.named("limit", text, q))
 		}
 		for _, k := range keys {
-			k.yes(k.take(3), 2) // of its own
+			k.yes(k.take(3), 2) // each key has its own
 		}
 		for _, k := range keys {
 			k.yes(k.take(2), 0)
@@ -146,7 +146,7 @@ var batchCases = []namedCase{
 	}},
 }
 
-// batch is a list of asks and, beside each, what the model is asked.
+// batch is a list of asks, each with the ask of the model.
 type batch struct {
 	keys   []*key
 	ops    []limiter.Op
@@ -161,19 +161,19 @@ func (b *batch) addBoth(k *key, ask, ideal limiter.Ask) {
 	b.keys, b.ops, b.ideals = append(b.keys, k), append(b.ops, op), append(b.ideals, ideal)
 }
 
-// giveBack adds the return of the latest take, where the model knows its result.
+// giveBack adds the return of the latest take, if the model knows its result.
 func (b *batch) giveBack(k *key, held map[*key][]answer) {
 	log, isLog := k.model.ideal.(*idealLog)
 	list := held[k]
 	if len(list) == 0 || isLog && (log.clipped || k.quota.CountDenied) || len(b.ops) > 0 {
-		return // only as the first: what comes before it may clip
+		return // only as the first op: an earlier one may clip
 	}
 	a := list[len(list)-1]
 	held[k] = list[:len(list)-1]
 	b.addBoth(k, a.Return(), returned(a.Taken, a.ideal))
 }
 
-// send executes the batch and fails unless all results are the model's.
+// send executes the batch and fails unless all results equal the model's.
 func (b *batch) send(w *world) []answer {
 	w.Helper()
 	batcher, ok := w.backend.(limiter.Batcher)

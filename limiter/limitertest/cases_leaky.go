@@ -37,7 +37,7 @@ var leakyCases = []namedCase{
 		k.later(k.take(3), 0)
 		k.later(k.take(1), 300*ms)
 		w.at(150 * ms)
-		k.later(k.take(1), 250*ms) // not until 500 ms, when that one has left as well
+		k.later(k.take(1), 250*ms) // not 500 ms, when that one has left as well
 		w.at(10 * sec)
 		k.later(k.take(1), 0)
 	}},

@@ -112,7 +112,7 @@ var logCases = []namedCase{
 		b := k.take(3)
 		k.yes(k.giveBack(2, a), 2)
 		w.at(sec)
-		k.yes(k.peek(0), 2) // those of a are not back a second time
+		k.yes(k.peek(0), 2) // the permits of a do not return a second time
 		w.at(1100 * ms)
 		k.yes(k.giveBack(3, b), 5)
 	}},
@@ -153,7 +153,7 @@ var blockCases = []namedCase{
 	}},
 	{"F5 bug: blocks that come round again keep no stale counts", func(w *world) {
 		k := w.key(slidingBlocks(10, sec, 4))
-		for i := range time.Duration(100) { // the model tells what each must be
+		for i := range time.Duration(100) { // each result is compared with the model's
 			w.at(i * 130 * ms)
 			k.take(1 + int64(i)%3)
 			if i%17 == 0 {

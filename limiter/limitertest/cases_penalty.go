@@ -40,7 +40,7 @@ var penaltyCases = []namedCase{
 		k := w.key(locked(bucket(perSecond(10), 5), time.Minute))
 		k.take(5)
 		k.take(1)
-		w.at(30 * sec) // it has long been full
+		w.at(30 * sec) // it has been full for a long time
 		for _, n := range []int64{0, 1, 5, 6, math.MaxInt64} {
 			left := 30 * sec
 			k.isLocked(k.atMost(n), left)

@@ -226,7 +226,7 @@ var permitCases = []permitCase{
 			p.takes(x, 1, true)
 		}
 		time.Sleep(p.per)
-		p.left(x, 5) // is no use
+		p.left(x, 5) // a query is not a use
 		time.Sleep(p.per)
 		_, err := x.Config(p.Context())
 		p.fails(err, permits.ErrRateNotSet)

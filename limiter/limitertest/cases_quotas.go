@@ -8,8 +8,8 @@ import (
 )
 
 // The cases of this file put a key under several quotas: those of instances of different
-// versions, of a reload, of another number of instances. In any window the key is admitted at
-// most what the largest quota in force in it allows, or the sum over families (see familyOf).
+// versions, of a reload, or of another number of instances. In any window the key is admitted at
+// most as much as the largest quota in force allows, or the sum over families (see familyOf).
 
 // under asks under q.
 func (k *key) under(q rules.Quota, ask limiter.Ask) limiter.Result {
@@ -20,7 +20,7 @@ func (k *key) under(q rules.Quota, ask limiter.Ask) limiter.Result {
 	return k.world.do(op)
 }
 
-// back returns what r took under q, as a Reservation's Cancel does.
+// back returns the permits that r took under q, as a Reservation's Cancel does.
 func (k *key) back(q rules.Quota, r limiter.Result) {
 	k.Helper()
 	ask := r.Return()
@@ -37,7 +37,7 @@ func (k *key) has(q rules.Quota, left int64) {
 	}
 }
 
-// fills reserves single permits under q until one is denied, and returns what was taken.
+// fills reserves single permits under q until one is denied, and returns the permits taken.
 func (k *key) fills(q rules.Quota, within time.Duration) (log []used) {
 	k.Helper()
 	for range 10_000 {
@@ -165,7 +165,7 @@ var quotaCases = []namedCase{
 			k := w.named("limit", told(&p.long)+told(&p.short), p.long)
 			k.under(p.long, take(1))
 			k.under(p.short, take(5))
-			w.sleep(11 * time.Minute) // until no slot of before it came can hold a take of its window
+			w.sleep(11 * time.Minute) // until no slot from before its first ask can hold a take of its window
 			for range 5 {
 				k.under(p.short, take(1))
 				w.sleep(1500 * ms)
@@ -272,7 +272,7 @@ var quotaCases = []namedCase{
 	}},
 }
 
-// inTurns asks for a permit under a and b in turn, 500 times each at one instant.
+// inTurns asks for a permit under a and b alternately, 500 times each at one instant.
 func (k *key) inTurns(a, b rules.Quota, least, most int64) {
 	k.Helper()
 	var sum int64

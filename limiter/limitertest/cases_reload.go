@@ -9,7 +9,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// change gives the key another quota. The model has only one, and is not asked again.
+// change gives the key another quota. The model supports only one, and is not asked again.
 func (k *key) change(q rules.Quota) {
 	q = q.WithDefaults()
 	k.quota, k.op.Quota, k.loose = &q, &q, true
@@ -45,10 +45,10 @@ var changeCases = []namedCase{
 			q.Rate, q.Burst = perSecond(1), 5
 			k.change(q)
 			k.wants(k.ask(peek(0)), 1)
-			q.Burst = 3 // fewer than are missing
+			q.Burst = 3 // fewer than the bucket lacks
 			k.change(q)
 			k.wants(k.ask(peek(0)), 0)
-			q.Burst = 5 // as many are missing as before
+			q.Burst = 5 // the bucket lacks as many as before
 			k.change(q)
 			k.wants(k.ask(peek(0)), 1)
 			w.sleep(time.Minute)
@@ -78,7 +78,7 @@ var changeCases = []namedCase{
 		k.wants(k.ask(take(1)), 4)
 		w.at(10 * sec)
 		k.wants(k.ask(peek(0)), 7)
-		k.change(slidingLog(8, 4*sec)) // the hit at 5 s is out of it
+		k.change(slidingLog(8, 4*sec)) // the hit at 5 s is outside it
 		k.wants(k.ask(peek(0)), 8)
 	}},
 	{"A7: what is counted in blocks survives a changed limit", func(w *world) {

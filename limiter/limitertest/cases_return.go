@@ -52,7 +52,7 @@ var returnCases = []namedCase{
 			first := k.under(q, take(2))
 			w.sleep(time.Hour)
 			k.under(q, take(3))
-			k.back(q, first) // it left, or was earned, long ago
+			k.back(q, first) // it expired, or was earned, long ago
 			k.has(q, 2)
 		}
 	}},

@@ -121,7 +121,7 @@ var semaphoreCases = []semaphoreCase{
 			s.Fatalf("%+v", d)
 		}
 		held.Release()
-		s.holds(semaphore.Ask{Permits: 1, N: 1}).Release() // nothing is left of it
+		s.holds(semaphore.Ask{Permits: 1, N: 1}).Release() // the denied waiter left nothing behind
 	}},
 	{name: "F7: who waits in line is served when a permit comes back", run: func(s *semaphoreWorld) {
 		held := s.holds(semaphore.Ask{Permits: 1, N: 1})
@@ -146,7 +146,7 @@ var semaphoreCases = []semaphoreCase{
 		b := s.holds(two)
 		s.denied(two)
 		a.Release()
-		a.Release() // of the number before: not a second time
+		a.Release() // a second release must not free a permit of the other number
 		s.denied(one)
 		b.Release()
 		c := s.holds(one)

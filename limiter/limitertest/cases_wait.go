@@ -11,10 +11,11 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// A crowd waits for "key" again and again for a span, each caller with a patience of its own: a
-// fifth of the patience given to all of it. Together they need longer than any of them waits.
-// Beside it one caller of endless patience waits for "alone": what it is served is what the machine
-// allows, so that a busy one, which wakes everybody late, fails nobody.
+// A crowd is a group of callers that wait for "key" again and again for a span. Their patience
+// differs: from a fifth of the given patience to all of it. Together they need longer than any of
+// them waits. At the same time one caller of endless patience waits for "alone". The number that
+// it is served is the number that the machine allows, so a busy machine, which wakes all callers
+// late, does not fail the test.
 type crowd struct {
 	callers  int
 	patience time.Duration
@@ -22,7 +23,7 @@ type crowd struct {
 	wait     func(ctx context.Context, key string) error
 }
 
-// served returns how many the crowd was served, and how many the caller alone.
+// served returns how often the crowd was served, and how often the single caller was.
 func (c crowd) served() (together, alone int64) {
 	var (
 		served atomic.Int64

@@ -13,8 +13,8 @@ func warming(rate rules.Rate, burst int64, warmUp time.Duration) rules.Quota {
 
 var warmUpCases = []namedCase{
 	{"F3: what is cold begins at a part of its rate, and comes to the whole", func(w *world) {
-		// Guava's own case: 1/s, a warm-up of 10 s and a factor of 3: 5 permits at the
-		// threshold, 10 stored by a cold one; the 5 that are above take 10 s.
+		// Guava's own case is 1/s, a warm-up of 10 s and a factor of 3. That makes 5 permits at
+		// the threshold and 10 stored by a cold bucket; the 5 above the threshold take 10 s.
 		k := w.key(rules.Quota{Algorithm: rules.TokenBucket, Rate: perSecond(1), Burst: 1, WarmUp: 10 * sec})
 		var gaps []time.Duration
 		for range 12 {

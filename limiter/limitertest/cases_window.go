@@ -25,7 +25,7 @@ var windowCases = []namedCase{
 	{"A5: a window begins with its first request", func(w *world) {
 		w.at(700 * ms)
 		k := w.key(window(3, sec))
-		k.yes(k.peek(1), 3) // begins none
+		k.yes(k.peek(1), 3) // a peek begins no window
 		w.at(900 * ms)
 		k.yes(k.take(2), 1)
 		k.no(k.take(2), 1, sec)
@@ -47,7 +47,7 @@ var windowCases = []namedCase{
 		k.no(k.take(1), 0, 60*sec)
 	}},
 	{"G: calendar windows know the time zone and its summer time", func(w *world) {
-		// The clocks of Berlin go on at 01:00 UTC on 29 March 2026, and back on 25 October.
+		// The clocks of Berlin go forward at 01:00 UTC on 29 March 2026, and back on 25 October.
 		k := w.key(calendar(2, rules.CalendarDay, "Europe/Berlin"))
 		w.at(date(2026, 3, 28, 23, 0)) // midnight there
 		k.yes(k.take(2), 0)
@@ -107,7 +107,7 @@ var windowCases = []namedCase{
 		k := w.key(q)
 		k.yes(k.take(2), 1)
 		k.no(k.take(2), 0, sec)
-		k.no(k.take(1), 0, sec) // there would have been one
+		k.no(k.take(1), 0, sec) // one permit would have been left
 		w.at(sec)
 		k.yes(k.take(3), 0)
 	}},
@@ -116,7 +116,7 @@ var windowCases = []namedCase{
 		k.yes(k.take(2), 1)
 		k.no(k.reserve(2, 500*ms), 1, 500*ms)
 		k.later(k.reserve(2, sec), sec)
-		k.no(k.take(1), 0, sec) // what is reserved comes first
+		k.no(k.take(1), 0, sec) // reservations come first
 		k.later(k.reserve(1, sec), sec)
 		k.later(k.reserve(1, 2*sec), 2*sec)
 		w.at(sec)

@@ -108,7 +108,7 @@ var wrapperCases = []wrapperCase{
 						passed++
 					case results[0].Taken > 0 && !lost:
 						w.Fatalf("%s: %+v was taken though %+v, %+v", name, results[0], results[1], results[2])
-					case lost: // which of them is asked first is not known: the caller gives back
+					case lost: // it is not known which is asked first: the caller returns the permits
 						for k, op := range []limiter.Op{shared, other, user} {
 							if results[k].Taken > 0 {
 								w.giveBack(op, results[k], results[k].Taken)
@@ -129,8 +129,8 @@ var wrapperCases = []wrapperCase{
 	}},
 	{"what was taken elsewhere is not given back to the backend", func(w *wrapper) {
 		for _, q := range wrapperQuotas {
-			// A backend that could not be reached may be charged with it afterwards, and one that
-			// cannot decide on the key cannot.
+			// A backend that could not be reached may be charged with the take afterwards. A
+			// backend that cannot decide on the key may not.
 			for how, fail := range map[string]func(key string, on bool){
 				"lost": func(_ string, on bool) { w.nodes.lose("b", on) }, "poisoned": w.nodes.poison,
 			} {
@@ -155,7 +155,7 @@ var wrapperCases = []wrapperCase{
 	}},
 }
 
-// took fails unless the inner backend lacks that many permits of op's key.
+// took fails unless the inner backend lacks exactly that many permits of op's key.
 func (w *wrapper) took(op limiter.Op, want int64) {
 	w.Helper()
 	if got := w.nodes.taken(op); got != want {
@@ -163,7 +163,7 @@ func (w *wrapper) took(op limiter.Op, want int64) {
 	}
 }
 
-// giveBack returns n of what was taken.
+// giveBack returns n of the permits that r took.
 func (w *wrapper) giveBack(op limiter.Op, r limiter.Result, n int64) {
 	w.Helper()
 	op.Ask = returned(n, r)

@@ -9,9 +9,9 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// TestFull runs the random schedules of the suite that bound the admissions, on a backend that has
-// room for few keys while other keys ask. It may refuse more than the quota says, and never admit
-// more. New's backend should have room for two keys.
+// TestFull runs the random schedules of the suite that bound the admissions, while other keys
+// ask, on a backend that has room for few keys. Such a backend may refuse more than the quota
+// says, but must never admit more. New's backend should have room for two keys.
 func TestFull(t *testing.T, c Config) {
 	c.full = true
 	t.Run("one quota", func(t *testing.T) { testFull(t, &c) })
@@ -66,7 +66,7 @@ func testFull(t *testing.T, c *Config) {
 				}
 				m.bounded(familyOf(k.quota), m.quotas)
 				if q.Algorithm == rules.FixedWindow && q.Calendar == "" {
-					return // a key that returns may begin with the window of another
+					return // a key that was evicted may begin with the window of another
 				}
 				var log []used
 				for _, a := range m.log {

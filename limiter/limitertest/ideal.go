@@ -7,13 +7,13 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// idealBucket is the textbook token bucket in exact fractions: tokens are counted, and
-// refilled before each use. Below 0 it is in debt for charges or reservations. A leaky bucket
-// is the same with places for tokens; one that shapes delays what it admits until it is empty,
-// which is this one full.
+// idealBucket is the textbook token bucket in exact fractions: tokens are counted, and refilled
+// before each use. Below 0 it is in debt for charges or reservations. A leaky bucket is the same
+// with places instead of tokens. If it shapes, it delays an admission until it is empty, which
+// corresponds to a full token bucket.
 //
-// Takes stand in a line and are earned in its order. Only what is not earned yet of a take can
-// be returned, and those behind it move up.
+// Takes form a line and are earned in its order. Only the part of a take that is not earned yet
+// can be returned; the takes after it then move up.
 type idealBucket struct {
 	rate   *big.Rat // tokens per nanosecond
 	burst  int64
@@ -23,13 +23,12 @@ type idealBucket struct {
 	last   time.Duration
 	line   []taken // the oldest first
 	marks  int64
-	// clipped says that a part of a charge was forgiven, so that a fraction of a token is
-	// owed. A backend that counts whole tokens in its line may then give back less of earlier
-	// takes.
+	// clipped reports whether a part of a charge was forgiven, so that a fraction of a token is
+	// owed. A backend that counts whole tokens in its line may then return less of earlier takes.
 	clipped bool
 }
 
-// taken is what is not earned yet of a take.
+// taken is the part of a take that is not earned yet.
 type taken struct {
 	mark   int64
 	tokens *big.Rat
@@ -93,7 +92,7 @@ func (b *idealBucket) take(now, _ time.Duration, n int64) int64 {
 	return b.join(big.NewRat(n, 1))
 }
 
-// charge owes at most what a minute earns, or a burst.
+// charge leaves at most a burst, or as much as a minute earns, owed.
 func (b *idealBucket) charge(now time.Duration, n int64) (int64, int64) {
 	b.refill(now)
 	minute := new(big.Rat).Mul(b.rate, big.NewRat(int64(time.Minute), 1))

@@ -6,12 +6,12 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// idealWindows are the fixed windows from the current one to the last with a reservation,
+// idealWindows holds the fixed windows from the current one to the last with a reservation,
 // without gaps.
 type idealWindows struct {
 	q     *rules.Quota
 	zone  *time.Location
-	marks map[int64]time.Duration // the begin of the window of each mark
+	marks map[int64]time.Duration // begin of the window of each mark
 	list  []fixedWindow
 }
 
@@ -23,7 +23,7 @@ type fixedWindow struct {
 func newIdealWindows(q *rules.Quota) *idealWindows {
 	zone, err := time.LoadLocation(q.Zone)
 	if err != nil {
-		panic(err) // the quota is one of the suite's own
+		panic(err) // the suite made the quota
 	}
 	return &idealWindows{q: q, zone: zone, marks: map[int64]time.Duration{}}
 }
@@ -38,7 +38,7 @@ func (w *idealWindows) roll(now time.Duration) {
 	}
 }
 
-// window returns the window that t is in if none is open.
+// window returns the window that contains t if none is open.
 func (w *idealWindows) window(t time.Duration) fixedWindow {
 	if w.q.Calendar == "" {
 		return fixedWindow{begin: t, end: t + w.q.Rate.Per}
@@ -62,7 +62,7 @@ func (w *idealWindows) place(now time.Duration, n int64) fixedWindow {
 	if last.n+n <= w.q.Rate.N {
 		return last
 	}
-	return w.window(last.end) // empty: it is beyond the last
+	return w.window(last.end) // it is empty, since it comes after the last
 }
 
 func (w *idealWindows) left(now time.Duration) int64 {
@@ -129,7 +129,7 @@ func (w *idealWindows) reset(now time.Duration) time.Duration {
 	return last
 }
 
-// period returns the natural period that t is in, in the time zone of t.
+// period returns the natural period that contains t, in the time zone of t.
 func period(c rules.Calendar, t time.Time) (begin, end time.Time) {
 	y, m, d := t.Date()
 	day := func(m time.Month, d int) time.Time { return time.Date(y, m, d, 0, 0, 0, 0, t.Location()) }

@@ -2,14 +2,13 @@ package limitertest
 
 import "time"
 
-// idealLog is a list of all takes, each permit with the instant of its use: at most limit of
-// them are in any span of per. Sliding blocks are a log whose instants are the begins of
-// blocks.
+// idealLog is a list of all takes, each permit with the instant of its use. Any span of per holds
+// at most limit of them. Sliding blocks are a log whose instants are the begins of blocks.
 type idealLog struct {
 	limit   int64
 	per     time.Duration
-	block   time.Duration // instants are multiples of it
-	clipped bool          // more was charged than a backend must remember, so nothing is returned any more
+	block   time.Duration // length whose multiples all instants are
+	clipped bool          // whether more was charged than a backend must remember, so that returns have no effect
 	marks   int64
 	entries []logged // oldest first
 }
@@ -24,7 +23,7 @@ func newIdealLog(limit int64, per, block time.Duration) *idealLog {
 	return &idealLog{limit: limit, per: per, block: block}
 }
 
-// count returns how many permits are in the span of per that ends at t, and after it.
+// count returns the number of permits in the span of per that ends at t, and after it.
 func (l *idealLog) count(t time.Duration) int64 {
 	var sum int64
 	for _, e := range l.entries {
@@ -39,7 +38,7 @@ func (l *idealLog) begin(t time.Duration) time.Duration { return t - t%l.block }
 
 func (l *idealLog) left(now time.Duration) int64 { return max(0, l.limit-l.count(now)) }
 
-// wait tries the instants at which permits come back.
+// wait tries the instants at which permits leave the span.
 func (l *idealLog) wait(now time.Duration, n int64) time.Duration {
 	if l.count(now)+n <= l.limit {
 		return 0
@@ -54,11 +53,11 @@ func (l *idealLog) wait(now time.Duration, n int64) time.Duration {
 
 func (l *idealLog) delay(time.Duration) time.Duration { return 0 }
 
-// take keeps the order: nothing is taken before what is reserved.
+// take adds permits in order: no permit is taken before a reserved one.
 func (l *idealLog) take(_, at time.Duration, n int64) int64 { return l.add(at, n) }
 
-// charge may exceed the limit. Permits older than the newest limit of them decide nothing, and
-// a backend may drop them.
+// charge may exceed the limit. Only the newest permits, up to limit, affect decisions, and a
+// backend may drop the others.
 func (l *idealLog) charge(now time.Duration, n int64) (int64, int64) {
 	mark := l.add(now, n)
 	l.clipped = l.clipped || l.count(now) > l.limit

@@ -7,9 +7,9 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// idealWarmUp is SmoothWarmingUp of Guava's RateLimiter in exact fractions: the more permits
-// are stored, the colder it is and the longer each takes. A take is paid for before the next
-// one: free is when that is done.
+// idealWarmUp is SmoothWarmingUp of Guava's RateLimiter in exact fractions: the more permits are
+// stored, the colder it is and the longer each takes. A take is paid for before the next one;
+// free is the time when it has been.
 //
 // https://github.com/google/guava/blob/master/guava/src/com/google/common/util/concurrent/SmoothRateLimiter.java
 type idealWarmUp struct {
@@ -18,10 +18,10 @@ type idealWarmUp struct {
 	stable    *big.Rat // ns of a permit at the full rate
 	slope     *big.Rat // ns by which a permit takes longer than the one stored before it
 	threshold *big.Rat // permits that may be stored with the rate still full
-	most      *big.Rat // permits stored by one that is cold
-	cool      *big.Rat // ns in which an idle one stores a permit
+	most      *big.Rat // permits stored by a cold bucket
+	cool      *big.Rat // ns in which an idle bucket stores a permit
 	stored    *big.Rat
-	free      *big.Rat // ns; nil: it is new
+	free      *big.Rat // ns; nil for a new bucket
 }
 
 func newIdealWarmUp(q *rules.Quota, tick time.Duration) *idealWarmUp {
@@ -30,7 +30,7 @@ func newIdealWarmUp(q *rules.Quota, tick time.Duration) *idealWarmUp {
 	cold.SetFloat64(q.ColdFactor)
 	warmUp := big.NewRat(int64(q.WarmUp), 1)
 	w := &idealWarmUp{burst: q.Burst, tick: tick, stable: big.NewRat(int64(q.Rate.Per), q.Rate.N)}
-	permits := new(big.Rat).Quo(warmUp, w.stable) // that are earned meanwhile at the full rate
+	permits := new(big.Rat).Quo(warmUp, w.stable) // permits earned during the warm-up at the full rate
 	w.threshold = new(big.Rat).Quo(permits, new(big.Rat).Sub(cold, one))
 	above := new(big.Rat).Mul(two, permits)
 	above.Quo(above, new(big.Rat).Add(one, cold))
@@ -54,12 +54,12 @@ func (w *idealWarmUp) idle(now time.Duration) {
 	}
 }
 
-// cost returns how long n permits take: an integral over the stored ones, the coldest first,
-// and the full rate for the rest.
+// cost returns how long n permits take: an integral over the stored ones, the coldest first, and
+// the full rate for the rest.
 func (w *idealWarmUp) cost(n int64) *big.Rat {
 	stored := least(w.stored, big.NewRat(n, 1))
 	cost := new(big.Rat).Mul(big.NewRat(n, 1), w.stable)
-	// The part of them above the threshold is a trapezium on top of that.
+	// The part of the stored permits above the threshold adds a trapezium to that.
 	zero := new(big.Rat)
 	high := most(zero, new(big.Rat).Sub(w.stored, w.threshold))
 	low := most(zero, new(big.Rat).Sub(high, stored))
@@ -76,7 +76,7 @@ func (w *idealWarmUp) left(now time.Duration) int64 {
 	return n
 }
 
-// wait returns how long until all takes are paid for except what a burst may owe.
+// wait returns the time until all takes are paid for, except for the debt of a burst.
 func (w *idealWarmUp) wait(now time.Duration, n int64) time.Duration {
 	w.idle(now)
 	burst := new(big.Rat).Mul(big.NewRat(w.burst, 1), w.stable)
@@ -96,9 +96,9 @@ func (w *idealWarmUp) take(now, _ time.Duration, n int64) int64 {
 	return 0
 }
 
-// charge owes, beyond a burst, at most what a burst or a minute earns at the full rate. Of the
-// permit that exceeds it only the owed part counts. It also warms the bucket: otherwise one
-// whose cold permits take longer would stay cold forever.
+// charge leaves at most a burst, or as much as a minute earns at the full rate, owed beyond a
+// burst. If a permit exceeds that, only its owed part counts. A charge also warms the bucket:
+// otherwise a bucket whose cold permits take longer would stay cold forever.
 func (w *idealWarmUp) charge(now time.Duration, n int64) (int64, int64) {
 	w.idle(now)
 	burst := new(big.Rat).Mul(big.NewRat(w.burst, 1), w.stable)
@@ -123,7 +123,7 @@ func (w *idealWarmUp) charge(now time.Duration, n int64) (int64, int64) {
 	return taken, 0
 }
 
-// giveBack is not used for a bucket that warms up.
+// giveBack does nothing: a bucket that warms up takes no returns.
 func (w *idealWarmUp) giveBack(time.Duration, int64, int64) {}
 
 func (w *idealWarmUp) reset(now time.Duration) time.Duration {

@@ -12,7 +12,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// family names the quotas that share a state. Quotas of different families have separate
+// family names a group of quotas that share a state. Quotas of different families have separate
 // states of a key.
 type family string
 
@@ -28,33 +28,35 @@ func familyOf(q *rules.Quota) family {
 	return family(q.Algorithm)
 }
 
-// admission is what was taken of a key under one quota.
+// admission is a take of a key under one quota.
 type admission struct {
 	used
 	asked    time.Duration
 	family   family
-	op       limiter.Op // a Return of it
+	op       limiter.Op // returns the permits of the admission
 	returned bool
 }
 
-// mix is a key under several quotas, and what it was admitted.
+// mix is a key under several quotas, with its admissions.
 type mix struct {
 	*rapid.T
 	*key
 	quotas   []*rules.Quota
-	everyone bool // asks for a permit after each step, so that no quota is out of use
+	everyone bool // whether every quota asks for a permit after each step, so that none is out of use
 	log      []*admission
 }
 
 func (m *mix) Fatalf(format string, args ...any) { m.T.Fatalf(format, args...) }
 func (m *mix) Helper()                           { m.T.Helper() }
 
-// testMixes checks that, whatever quotas ask for one key in turn and whatever is returned, the
-// key is admitted in any window at most what the largest quota of each family allows, and each
-// quota of a window admits by itself at most its own limit. A reservation counts when it may be
-// used; what was returned does not count. See before for what is not returned here. A denial of a
-// window, locked or not, is over after its RetryAfter, also if other quotas peek meanwhile, and
-// not a tick before. A bucket has no such promise: it earns at the rate of who asked last.
+// testMixes checks one key under several quotas that ask alternately, with returns. In any window
+// the key is admitted at most as much as the largest quota of each family allows. Each quota of a
+// window alone admits at most its own limit. A reservation counts from the time when it may be
+// used, and returned permits do not count. See before for takes that are not returned here.
+//
+// A denial of a window, locked or not, ends after its RetryAfter and not a tick before, also if
+// other quotas peek in between. A bucket has no such promise, since it earns at the rate of the
+// quota that asked last.
 func testMixes(t *testing.T, c *Config) {
 	for _, v := range []variant{
 		{"token bucket and gcra", func(t *rapid.T) rules.Quota {
@@ -176,7 +178,7 @@ func (m *mix) step() {
 	}
 }
 
-// ask asks under q, and logs what was taken.
+// ask asks under q, and logs the permits that were taken.
 func (m *mix) ask(q *rules.Quota, ask limiter.Ask) limiter.Result {
 	op := m.op
 	op.Quota, op.Ask = q, ask
@@ -191,7 +193,7 @@ func (m *mix) ask(q *rules.Quota, ask limiter.Ask) limiter.Result {
 	return r
 }
 
-// retry asks again when the RetryAfter of a denial is over. Before that, either other quotas
+// retry asks again when the RetryAfter of a denial has passed. Before that, either other quotas
 // peek, or q does a tick earlier.
 func (m *mix) retry(q *rules.Quota, ask limiter.Ask, denied limiter.Result) {
 	due := m.now() + denied.RetryAfter
@@ -212,7 +214,7 @@ func (m *mix) retry(q *rules.Quota, ask limiter.Ask, denied limiter.Result) {
 	}
 }
 
-// crowd asks for other keys, which do not concern a key unless a table is full.
+// crowd asks for other keys, which affect a key only if a table is full.
 func (k *key) crowd(q *rules.Quota) {
 	k.Helper()
 	t := k.failer.(*rapid.T)
@@ -225,8 +227,8 @@ func (k *key) crowd(q *rules.Quota) {
 	}
 }
 
-// before reports whether a reservation behind a is still unused: when it moves up with a's
-// return, it is still used when it was promised, and what comes next may coincide with it.
+// before reports whether a reservation after a is still unused. A return of a moves it up, but it
+// is still used at its promised time, and later takes may then coincide with it.
 func (m *mix) before(a *admission) bool {
 	behind := false
 	for _, b := range m.log {
@@ -269,10 +271,10 @@ func (m *mix) bounded(f family, quotas []*rules.Quota) {
 	}
 }
 
-// within fails if q, whose limit is of windows, admitted by itself more than that.
+// within fails if q counts in windows and admitted more than its own limit.
 func (m *mix) within(q *rules.Quota) {
 	if !q.Algorithm.Windowed() || q.Algorithm == rules.FixedWindow && q.Calendar == "" {
-		return // its windows begin with what others took
+		return // the takes of other quotas begin its windows
 	}
 	var log []used
 	for _, a := range m.log {
@@ -283,9 +285,9 @@ func (m *mix) within(q *rules.Quota) {
 	withinBounds(m, q, m.config.tick(), log)
 }
 
-// largest returns how much at once, and per nanosecond, the largest of some quotas of a family
-// allows. Fixed windows allow their limit twice around a border. Those with borders of their own
-// may be asked in turns just behind them, so they allow their sum.
+// largest returns the burst and the rate per nanosecond that the largest of some quotas of a
+// family allows. Fixed windows allow their limit twice around a border. If they have different
+// borders, asks may alternate just after each of them, so they allow their sum.
 func largest(quotas []*rules.Quota) (burst int64, rate *big.Rat) {
 	rate = new(big.Rat)
 	fixed := map[[2]any]int64{}

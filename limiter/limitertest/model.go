@@ -7,37 +7,37 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// model is the expected behaviour of a key, written for the reader: slow, for one goroutine
-// and a clock that never goes back, and without any code of a backend. It has what all
-// algorithms share; an ideal is an algorithm's own part.
+// model is the expected behaviour of a key, written to be read: slow, for one goroutine and a
+// clock that is never set back, and without any code of a backend. It has the part that all
+// algorithms share; an ideal is the part of one algorithm.
 type model struct {
 	q     *rules.Quota
 	tick  time.Duration
 	ideal ideal
-	until time.Duration // the key is locked before it
+	until time.Duration // end of the key's lock
 }
 
 // ideal is one algorithm in exact arithmetic. Its n is from 1 to the limit.
 type ideal interface {
 	// left returns how many permits could be taken at now.
 	left(now time.Duration) int64
-	// wait returns how long until n permits may be taken, after all reservations.
+	// wait returns the time until n permits may be taken, after all reservations.
 	wait(now time.Duration, n int64) time.Duration
-	// delay returns how long what is admitted now has to wait in line.
+	// delay returns the time that permits admitted now have to wait in line.
 	delay(now time.Duration) time.Duration
 	// take takes n permits that are used at the instant at, and returns a mark that identifies
 	// them.
 	take(now, at time.Duration, n int64) (mark int64)
-	// charge takes n permits whether they are available or not, and returns how many were not
-	// forgiven.
+	// charge takes n permits whether they are available or not, and returns the number that was
+	// not forgiven.
 	charge(now time.Duration, n int64) (taken, mark int64)
 	// giveBack returns n of the permits of a mark, as far as they are still missing.
 	giveBack(now time.Duration, mark, n int64)
-	// reset returns how long until all permits are back.
+	// reset returns the time until all permits are back.
 	reset(now time.Duration) time.Duration
 }
 
-// maxCharge bounds what the model counts; no compared schedule comes near.
+// maxCharge bounds the numbers that the model counts; no compared schedule comes near.
 const maxCharge = 1 << 20
 
 func newModel(q *rules.Quota, tick time.Duration) *model {
@@ -64,7 +64,7 @@ func newIdeal(q *rules.Quota, tick time.Duration) ideal {
 	return newIdealBucket(q, tick)
 }
 
-// do is the whole contract of a [limiter.Backend], for one key.
+// do implements the whole contract of a [limiter.Backend], for one key.
 func (m *model) do(now time.Duration, ask limiter.Ask) limiter.Result {
 	switch {
 	case ask.Kind == limiter.Forget:
@@ -126,9 +126,9 @@ func (m *model) ask(now time.Duration, ask limiter.Ask) limiter.Result {
 	return m.penalize(now, wait)
 }
 
-// due returns how many permits an ask wants, how long until they are there and, for a Reserve,
-// the turn of what is admitted is within what it accepts, and how long that turn takes now.
-// It reports false if there never are as many.
+// due returns the number of permits that an ask wants, the time until they are there, and the
+// delay until their turn in line. For a Reserve, wait also lasts until the delay is within its
+// Within. ever is false if there can never be as many permits.
 func (m *model) due(now time.Duration, ask limiter.Ask) (n int64, wait, delay time.Duration, ever bool) {
 	n = ask.N
 	keep := max(0, ask.Keep)
@@ -145,7 +145,7 @@ func (m *model) due(now time.Duration, ask limiter.Ask) (n int64, wait, delay ti
 	return n, wait, delay, true
 }
 
-// penalize denies what could pass later, and locks the key.
+// penalize denies an ask that could pass later, and locks the key.
 func (m *model) penalize(now, retry time.Duration) limiter.Result {
 	if m.q.Penalty > 0 {
 		m.until = now + m.q.Penalty
@@ -162,7 +162,7 @@ func (m *model) denied(now, retry time.Duration) limiter.Result {
 	return m.tell(now, limiter.Result{Decision: rules.Decision{Reason: rules.ReasonLimited, RetryAfter: retry}})
 }
 
-// locked denies until the lock has ended and the ask can pass, or for ever.
+// locked denies an ask until the lock has ended and the ask can pass, or for ever.
 func (m *model) locked(now time.Duration, ask limiter.Ask) limiter.Result {
 	retry := m.until - now
 	if ask.N > 0 {

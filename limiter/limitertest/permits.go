@@ -15,7 +15,7 @@ type PermitsConfig struct {
 	// New returns a new object as seen by each of the clients.
 	New func(t *testing.T, clients int) []permits.RateLimiter
 	// Synctest runs each case in a bubble of testing/synctest, in which waits are exact. It is
-	// for implementations that wait for nothing outside of it.
+	// for implementations that wait for nothing outside the bubble.
 	Synctest bool
 }
 
@@ -35,7 +35,7 @@ func TestPermits(t *testing.T, c PermitsConfig) {
 	}
 }
 
-// patience is how long something that should take no time may take on a busy machine.
+// patience is how long an operation that should take no time may take on a busy machine.
 const patience = 30 * time.Second
 
 // skew is how far two clocks of one machine may drift apart during a case.
@@ -44,7 +44,7 @@ const skew = 20 * ms
 type permitCase struct {
 	name  string
 	run   func(*permitsWorld)
-	exact bool // only where time is exact
+	exact bool // whether the case needs exact time
 }
 
 // permitsWorld is the world of one case.
@@ -80,7 +80,7 @@ func rateOf(n int64, per time.Duration) permits.Rate {
 	return permits.Rate{Rate: rules.Rate{N: n, Per: per}}
 }
 
-// takes fails unless n permits are acquired, or are not.
+// takes fails unless the attempt to acquire n permits has the wanted result.
 func (p *permitsWorld) takes(x permits.RateLimiter, n int64, want bool) {
 	p.Helper()
 	got, err := x.TryAcquire(p.Context(), n)
@@ -99,7 +99,7 @@ func (p *permitsWorld) left(x permits.RateLimiter, want int64) {
 	}
 }
 
-// soon fails unless is returns true before long.
+// soon fails unless is returns true within patience.
 func (p *permitsWorld) soon(what string, is func() bool) {
 	p.Helper()
 	for end := time.Now().Add(patience); !is(); time.Sleep(20 * ms) {
@@ -109,7 +109,7 @@ func (p *permitsWorld) soon(what string, is func() bool) {
 	}
 }
 
-// answers fails unless the answer is as wanted.
+// answers returns a function that fails unless its arguments are want and no error.
 func (p *permitsWorld) answers(want bool) func(bool, error) {
 	return func(got bool, err error) {
 		p.Helper()
@@ -120,7 +120,7 @@ func (p *permitsWorld) answers(want bool) func(bool, error) {
 	}
 }
 
-// gone fails unless the rate expires before long.
+// gone fails unless the rate expires within patience.
 func (p *permitsWorld) gone(x permits.RateLimiter) {
 	p.Helper()
 	p.soon("the rate is gone", func() bool {

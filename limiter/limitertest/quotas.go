@@ -10,8 +10,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// evenRates are rates whose permit costs a whole number of microseconds, or of nanoseconds for
-// a backend with that resolution; oddRates are others.
+// evenRates are rates whose permit costs a whole number of microseconds, or of nanoseconds for a
+// backend with that resolution; oddRates are others.
 var (
 	evenRates = []rules.Rate{
 		perSecond(1), perSecond(10), perSecond(200), perSecond(4000), perSecond(rules.MaxRate),
@@ -68,7 +68,7 @@ var plain = []variant{
 	{"sliding_blocks, count_denied", drawBlocks(true)},
 }
 
-// variants are all that the model knows, except warm-up.
+// variants are all variants that the model supports, except warm-up.
 var variants = append(slices.Clone(plain), []variant{
 	{"unlimited", func(t *rapid.T) rules.Quota {
 		return rules.Quota{Algorithm: rapid.SampledFrom(rules.Algorithms).Draw(t, "algorithm"), Burst: rules.Unlimited}
@@ -85,7 +85,7 @@ func drawAny(t *rapid.T) rules.Quota {
 	return rapid.SampledFrom(anyVariant).Draw(t, "variant").draw(t)
 }
 
-// anyVariant leaves out buckets that start short, since it shows when one is dropped.
+// anyVariant leaves out buckets that start short, since their state shows when a key is dropped.
 var anyVariant = slices.DeleteFunc(slices.Clone(plain), func(v variant) bool { return v.name == startsShort })
 
 func drawBucket(a rules.Algorithm, rates []rules.Rate) func(*rapid.T) rules.Quota {
@@ -117,8 +117,8 @@ func drawBlocks(countDenied bool) func(*rapid.T) rules.Quota {
 	}
 }
 
-// drawn returns a quota of the variant that the backend supports and the model is exact for,
-// and the kinds of asks that it supports; false if there is none.
+// drawn returns a quota of the variant that the backend supports and for which the model is
+// exact, and the kinds of asks that the backend supports. ok is false if there is none.
 func (v variant) drawn(t *rapid.T, c *Config) (rules.Quota, []limiter.Kind, bool) {
 	q := v.draw(t).WithDefaults()
 	if !exact(&q, c.tick()) {

@@ -15,13 +15,13 @@ import (
 
 const returnsInAnyOrder = "what is returned, in whatever order, comes back unless it was earned"
 
-// ledger is the reference of returnRun: a list of all takes, with what is not earned yet of
-// each, in exact fractions. It has no marks and no sums that could go wrong.
+// ledger is the reference of returnRun: a list of all takes with their unearned parts, in exact
+// fractions. It has no marks and no sums that could go wrong.
 type ledger struct {
 	quota *rules.Quota
-	rate  *big.Rat // permits per nanosecond of the fastest quota: a backend need not know since when another one is in force
+	rate  *big.Rat // permits per nanosecond of the fastest quota: a backend need not know when another quota came into force
 	now   time.Duration
-	takes []*ledgerTake // in the order in which they were made, and are earned
+	takes []*ledgerTake // takes in the order in which they were made, and are earned
 }
 
 // ledgerTake is one take.
@@ -30,15 +30,15 @@ type ledgerTake struct {
 	quota    *rules.Quota
 	result   limiter.Result
 	left     int64    // permits that have not been returned
-	unearned *big.Rat // of them
-	// blurred says that a backend may count more of the take as earned than is, but no more
-	// than was earned of all takes since: a take behind it was returned before it.
+	unearned *big.Rat // part of left that is not earned
+	// blurred reports whether a backend may count more of the take as earned than is, because a
+	// later take was returned before it. It may count no more than was earned of all takes since.
 	blurred bool
-	// changed says that the quota has changed since. A backend may then return nothing.
+	// changed reports whether the quota has changed since. A backend may then return nothing.
 	changed bool
 }
 
-// pass earns what is due up to now.
+// pass earns the permits that are due up to now.
 func (l *ledger) pass(now time.Duration) {
 	earned := new(big.Rat).Mul(l.rate, big.NewRat(int64(now-l.now), 1))
 	l.now = now
@@ -73,8 +73,8 @@ func (l *ledger) take(r limiter.Result) {
 	})
 }
 
-// giveBack returns n permits of e, and how many a backend has to give back at least: all of
-// them that are not earned, less what was earned since if e is blurred.
+// giveBack returns n permits of e, and the least number that a backend must return: all of them
+// that are not earned. If e is blurred, it may subtract the permits earned since.
 func (l *ledger) giveBack(e *ledgerTake, n int64, final bool) (due *big.Rat) {
 	due = least(e.unearned, big.NewRat(n, 1))
 	switch {
@@ -111,21 +111,21 @@ type returnRun struct {
 	*key
 	ledger ledger
 	quotas []*rules.Quota
-	slack  *big.Rat // permits by which rounding may change what is missing
-	order  string   // of the returns
+	slack  *big.Rat // permits by which rounding may change the missing ones
+	order  string   // order of the returns
 	last   string
 }
 
 func (r *returnRun) Fatalf(format string, args ...any) { r.T.Fatalf(format, args...) }
 func (r *returnRun) Helper()                           { r.T.Helper() }
 
-// reloadRates differ by so little that what is rounded when one follows another is far below
-// a permit.
+// reloadRates differ by so little that rounding on a change from one to another is far below a
+// permit.
 var reloadRates = []rules.Rate{perSecond(1), perSecond(2), perSecond(5), perSecond(10), perMinute(60), perMinute(120)}
 
-// testReturns: whatever a bucket is asked, and in whatever order and parts it is given back
-// what it granted, it never gets back a permit that was earned; and it gets back all that
-// was not where the takes are returned in reverse, in their order, or at their instant.
+// testReturns checks returns of a bucket in any order and in parts, whatever it is asked. It must
+// never get back a permit that was earned. It must get back all permits that were not earned, if
+// takes are returned in reverse, in their order, or at their instant.
 func testReturns(t *testing.T, c *Config) {
 	for _, algorithm := range []rules.Algorithm{rules.TokenBucket, rules.GCRA, rules.LeakyBucket} {
 		for _, quotas := range []int{1, 3} {
@@ -180,7 +180,7 @@ func (r *returnRun) missing(q *rules.Quota) *big.Rat {
 	return big.NewRat(int64(r.asks(q, peek(0)).ResetAfter)*q.Rate.N, int64(q.Rate.Per))
 }
 
-// asks asks under q. Each answer, and each change of the quota, may be rounded by what is
+// asks asks under q. Each answer, and each change of the quota, may be rounded by as much as is
 // earned in a tick.
 func (r *returnRun) asks(q *rules.Quota, ask limiter.Ask) limiter.Result {
 	for _, q := range r.quotas {
@@ -199,8 +199,8 @@ func (r *returnRun) grab() {
 		Kind: rapid.SampledFrom([]limiter.Kind{limiter.Take, limiter.Take, limiter.AtMost, limiter.Charge}).Draw(r.T, "kind"),
 		N:    rapid.Int64Range(1, 4).Draw(r.T, "n"),
 	}
-	// What is reserved is used when it was promised, whatever the quota is by then: that
-	// is more than a ledger knows.
+	// A reservation is used at its promised time, whatever the quota is by then. A ledger cannot
+	// represent that.
 	if len(r.quotas) == 1 && rapid.IntRange(0, 3).Draw(r.T, "reserve") == 0 {
 		ask.Kind, ask.Within = limiter.Reserve, 10*sec
 	}

@@ -17,7 +17,7 @@ type schedule struct {
 	q     *rules.Quota
 	kinds []limiter.Kind
 	tick  time.Duration
-	unit  time.Duration // in which a permit comes back
+	unit  time.Duration // time in which the quota earns a permit
 }
 
 func newSchedule(t *rapid.T, c *Config, q *rules.Quota, known []limiter.Kind) schedule {
@@ -37,8 +37,8 @@ func newSchedule(t *rapid.T, c *Config, q *rules.Quota, known []limiter.Kind) sc
 
 func (s schedule) asks() int { return rapid.IntRange(1, 40).Draw(s.T, "asks") }
 
-// pause returns the time to the next ask, in whole ticks: often none, often close to an
-// instant at which a permit comes back.
+// pause returns the time to the next ask, in whole ticks. It is often none, and often close to an
+// instant at which a permit is earned.
 func (s schedule) pause() time.Duration {
 	units := time.Duration(rapid.Int64Range(0, 3).Draw(s.T, "units"))
 	off := time.Duration(rapid.Int64Range(-1, 1).Draw(s.T, "off"))
@@ -93,14 +93,14 @@ func check(t *testing.T, c *Config, property func(rt *rapid.T)) {
 			return
 		}
 		passed := failed
-		failed = true // until it has passed; then rapid runs it again to make it smaller
+		failed = true // until it has passed; rapid runs a failed one again to make it smaller
 		property(rt)
 		failed = passed
 	})
 }
 
-// testModel checks that every field of every Result is the model's, whatever is asked and
-// when. After a denial the same is often asked again when its RetryAfter is over, and a tick
+// testModel checks that every field of every Result equals the model's, whatever is asked and
+// when. After a denial it often asks the same again when its RetryAfter has passed, and a tick
 // before.
 func testModel(t *testing.T, c *Config) {
 	for _, v := range variants {
@@ -128,8 +128,8 @@ func testModel(t *testing.T, c *Config) {
 	}
 }
 
-// vague reports whether the key may have been dropped and would then differ: it is a full
-// bucket that starts short.
+// vague reports whether the key may have been dropped and would then differ. It may if it is a
+// full bucket that starts short.
 func (m *model) vague(now time.Duration) bool {
 	return m.q.Missing > 0 && m.ideal.reset(now) == 0
 }
@@ -138,11 +138,11 @@ func (m *model) vague(now time.Duration) bool {
 type run struct {
 	schedule
 	*key
-	held  []held // what was taken, and may be given back
-	backs int    // how often something was given back
+	held  []held // takes that may be returned
+	backs int    // number of returns
 }
 
-// held is what was taken at an instant, after that many returns.
+// held is a take at an instant, after backs returns.
 type held struct {
 	answer
 	at    time.Duration
@@ -169,7 +169,7 @@ func (r *run) step() {
 	}
 	r.sleep(a.RetryAfter - r.tick)
 	if r.config.supports(r.q, limiter.Peek) {
-		r.do(limiter.Ask{Kind: limiter.Peek, N: ask.N, Keep: ask.Keep}) // counts no denial, and starts no penalty
+		r.do(limiter.Ask{Kind: limiter.Peek, N: ask.N, Keep: ask.Keep}) // a peek counts no denial, and starts no penalty
 	}
 	r.sleep(r.tick)
 	if r.model.vague(r.now()) {
@@ -184,11 +184,11 @@ func (r *run) step() {
 
 func (r *run) hold(a answer) { r.held = append(r.held, held{a, r.now(), r.backs}) }
 
-// back gives back a part of a take, once. A bucket may give back less of it if something else
-// was returned since, at another instant: see testReturns for what must come back then.
+// back returns a part of a take, once. A bucket may return less of it if something else was
+// returned since, at another instant: see testReturns for the amount that it must return then.
 func (r *run) back(n int64) {
 	if log, ok := r.model.ideal.(*idealLog); ok && log.clipped {
-		return // what is left of each take is unknown
+		return // the remainder of each take is unknown
 	}
 	if bucket, ok := r.model.ideal.(*idealBucket); ok && bucket.clipped {
 		return
@@ -207,8 +207,8 @@ func (r *run) back(n int64) {
 	r.giveBack(min(n, a.Taken), a.answer)
 }
 
-// testExtremes checks that nothing overflows, whatever the arguments: results stay within
-// their bounds, and the key is usable afterwards.
+// testExtremes checks that nothing overflows, whatever the arguments: results stay within their
+// bounds, and the key is usable afterwards.
 func testExtremes(t *testing.T, c *Config) {
 	extremes := []int64{math.MinInt64, math.MinInt64 + 1, -1, 0, 1, 1 << 40, 1 << 53, 1<<53 + 1, 1 << 61, 1 << 62, math.MaxInt64 - 1, math.MaxInt64}
 	check(t, c, func(rt *rapid.T) {
@@ -252,7 +252,7 @@ func inBounds(k *key, ask limiter.Ask, r limiter.Result) {
 	}
 }
 
-// impossible returns what is impossible in a Result, whatever happened before, or "".
+// impossible names the impossible part of a Result, whatever happened before, or returns "".
 func impossible(limit int64, ask limiter.Ask, r limiter.Result) string {
 	never := ask.N > limit-max(0, min(ask.Keep, limit))
 	takes := ask.Kind == limiter.Take || ask.Kind == limiter.AtMost || ask.Kind == limiter.Reserve

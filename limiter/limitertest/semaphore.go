@@ -11,10 +11,10 @@ import (
 
 // SemaphoreConfig describes a [semaphore.Acquirer] to the suite.
 type SemaphoreConfig struct {
-	// New returns a running fair semaphore of which nothing is held.
+	// New returns a running fair semaphore without leases.
 	New func(t *testing.T) semaphore.Acquirer
-	// Synctest runs each case in a bubble of testing/synctest, in which it is known who waits.
-	// It is for semaphores that wait for nothing outside of it.
+	// Synctest runs each case in a bubble of testing/synctest, in which it is known who waits. It
+	// is for semaphores that wait for nothing outside the bubble.
 	Synctest bool
 }
 
@@ -38,7 +38,7 @@ func TestSemaphore(t *testing.T, c SemaphoreConfig) {
 type semaphoreCase struct {
 	name  string
 	run   func(*semaphoreWorld)
-	exact bool // only where it is known who waits
+	exact bool // whether the case must know who waits
 }
 
 // semaphoreWorld is the world of one case.
@@ -83,8 +83,7 @@ func (s *semaphoreWorld) denied(ask semaphore.Ask) rules.Decision {
 	return d
 }
 
-// line starts a waiter that sends its name to order when it is served, and returns once it
-// waits.
+// line starts a waiter that sends its name to order when it is served, and returns once it waits.
 func (s *semaphoreWorld) line(all *sync.WaitGroup, order chan<- string, name string, ask semaphore.Ask) {
 	all.Go(func() {
 		lease, d, err := s.Acquire(s.Context(), "key", ask)

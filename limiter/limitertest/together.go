@@ -13,8 +13,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// testTogether checks that asks with Together take all or nothing, beside others of the same call. The reference is a model of each key that executes nothing of a denied request
-// but the denials.
+// testTogether checks that asks with Together take all or nothing, in calls that may have other
+// asks. The reference is a model of each key that executes only the denials of a denied request.
 func testTogether(t *testing.T, c *Config) {
 	if !c.Together {
 		t.Skip("the backend does not know Together")
@@ -38,7 +38,7 @@ func testTogether(t *testing.T, c *Config) {
 	})
 }
 
-// history is a key and all that was executed of it, so that a model can be made again.
+// history is a key and everything executed on it, so that its model can be rebuilt.
 type history struct {
 	*key
 	done []executed
@@ -49,7 +49,7 @@ type executed struct {
 	ask limiter.Ask
 }
 
-// replay returns a model to which everything has been done.
+// replay returns a model on which everything has been executed.
 func (h *history) replay() *model {
 	m := newModel(h.quota, h.config.tick())
 	for _, e := range h.done {
@@ -58,19 +58,19 @@ func (h *history) replay() *model {
 	return m
 }
 
-// add executes ask and returns what the model says.
+// add executes ask and returns the model's result.
 func (h *history) add(ask limiter.Ask) limiter.Result {
 	r := h.replay().do(h.now(), ask)
 	h.done = append(h.done, executed{h.now(), ask})
 	return r
 }
 
-// togetherRun is a schedule of requests that are held to several limits each.
+// togetherRun is a schedule of requests, each to several limits.
 type togetherRun struct {
 	*rapid.T
 	*world
 	limits []*history
-	begins bool           // a take begins a window, and its return does not end it
+	begins bool           // whether a take begins a window, which its return does not end
 	held   []togetherTake // the takes of the latest request that passed, in order
 }
 
@@ -94,7 +94,7 @@ func (r *togetherRun) request() {
 	for range rapid.IntRange(1, 5).Draw(r.T, "ops") {
 		h := rapid.SampledFrom(r.limits).Draw(r.T, "limit")
 		if slices.Contains(limits, h) && (r.begins || h.quota.CountDenied || h.quota.Penalty > 0) {
-			continue // the effects of a denial by the request itself would stay
+			continue // the effects of a denial by the request itself would remain
 		}
 		op := h.op
 		op.Ask = newSchedule(r.T, r.config, h.quota, []limiter.Kind{limiter.Take, limiter.Take, limiter.Take, limiter.Peek, limiter.AtMost, limiter.Reserve, limiter.Charge}).ask()
@@ -116,7 +116,7 @@ func (r *togetherRun) giveBack() {
 	var ops []limiter.Op
 	for _, h := range slices.Backward(r.held) {
 		if log, ok := h.limit.replay().ideal.(*idealLog); ok && log.clipped || h.limit.quota.CountDenied {
-			continue // the rest of each take is unknown
+			continue // the remainder of each take is unknown
 		}
 		op := h.limit.op
 		op.Ask = h.got.Return()
@@ -137,7 +137,7 @@ func (r *togetherRun) judge(limits []*history, ops []limiter.Op, results []limit
 			want[i] = h.add(ops[i].Ask)
 		}
 	}
-	// All that is Together is tried on models of its own, one after the other.
+	// All asks that are Together are tried on separate models, one after the other.
 	trials, denied := map[*history]*model{}, false
 	for i, h := range limits {
 		if together(i) {
@@ -178,7 +178,7 @@ func (r *togetherRun) judge(limits []*history, ops []limiter.Op, results []limit
 	r.compare("a request")
 }
 
-// compare fails unless each key is as its model.
+// compare fails unless each key equals its model.
 func (r *togetherRun) compare(after string) {
 	for _, h := range r.limits {
 		got, want := h.ask(peek(0)), h.replay().do(r.now(), peek(0))

@@ -12,8 +12,9 @@ import (
 )
 
 // testTwins runs requests to several limits, returns of them in any order and changes of their
-// quotas. Each limit has a twin under another name that is asked one by one, and of a denied
-// request only for the denials. Both must be alike at any time, whatever the algorithm.
+// quotas. Each limit has a twin under another name that is asked one by one. Of a denied request,
+// the twins are asked only for the denials. Both must be equal at any time, whatever the
+// algorithm.
 func testTwins(t *testing.T, c *Config) {
 	if !c.Together {
 		t.Skip("the backend does not know Together")
@@ -31,7 +32,7 @@ func testTwins(t *testing.T, c *Config) {
 					return
 				}
 				if quotas = append(quotas, &q); q.Algorithm.Windowed() {
-					break // which quotas have asked for a window shows for a while
+					break // a window shows for a while which quotas have asked
 				}
 			}
 			r.limits = append(r.limits, &twins{name: fmt.Sprint("limit ", i), quotas: quotas})
@@ -52,7 +53,7 @@ func (l *twins) op(twin string, q *rules.Quota, ask limiter.Ask) limiter.Op {
 	return limiter.Op{Quota: q, Name: l.name + twin, Key: "key", Ask: ask}
 }
 
-// twinTake is what both have granted.
+// twinTake is a take that both have granted.
 type twinTake struct {
 	limit       *twins
 	quota       *rules.Quota
@@ -91,8 +92,8 @@ func (r *twinRun) step() {
 	}
 }
 
-// alike compares results, and the times of a bucket that warms up as exactly as floating point
-// allows.
+// alike reports whether the results are equal, except for the times of a bucket that warms up,
+// which are computed in floating point.
 func (r *twinRun) alike(q *rules.Quota, first, twin limiter.Result) bool {
 	if q.WarmUp > 0 {
 		for _, times := range [][2]*time.Duration{{&first.ResetAfter, &twin.ResetAfter}, {&first.RetryAfter, &twin.RetryAfter}, {&first.Delay, &twin.Delay}} {
@@ -104,7 +105,7 @@ func (r *twinRun) alike(q *rules.Quota, first, twin limiter.Result) bool {
 	return first == twin
 }
 
-// request sends one request to some of the limits, and what should come of it to the twins.
+// request sends one request to some of the limits, and its expected effects to the twins.
 func (r *twinRun) request() {
 	var asked []*twins
 	var ops []limiter.Op
@@ -126,7 +127,7 @@ func (r *twinRun) request() {
 	for i, l := range asked {
 		ask := ops[i].Ask
 		if denied && results[i].Allowed {
-			ask = peek(ask.N) // an ask adopts its quota, whatever comes of it
+			ask = peek(ask.N) // an ask adopts its quota, whatever its result
 		}
 		twin := r.world.do(l.op(" twin", ops[i].Quota, ask))
 		one := results[i]

@@ -10,8 +10,8 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// warmUpTolerance returns how far an instant of a bucket that warms up may be off: it is
-// computed in floating point.
+// warmUpTolerance returns the error that is allowed for an instant of a bucket that warms up,
+// since it is computed in floating point.
 func warmUpTolerance(tick time.Duration) time.Duration { return max(us, 3*tick) }
 
 func drawWarmUp(t *rapid.T) rules.Quota {
@@ -59,7 +59,7 @@ func testWarmUp(t *testing.T, c *Config) {
 	})
 }
 
-// borderline reports whether the model decides otherwise a little earlier or later.
+// borderline reports whether the model decides differently a little earlier or later.
 func (k *key) borderline(before idealWarmUp, ask limiter.Ask, near time.Duration) bool {
 	at := func(now time.Duration) (bool, int64) {
 		ideal := before

@@ -18,12 +18,12 @@ const (
 	day = 24 * time.Hour
 )
 
-// epoch is when a world begins: Monday, 2 March 2026, 00:00 UTC.
+// epoch is the time at which a world begins: Monday, 2 March 2026, 00:00 UTC.
 const epoch = 1_772_409_600 * sec
 
 func perSecond(n int64) rules.Rate { return rules.Rate{N: n, Per: time.Second} }
 
-// failer is what testing.T and rapid.T share.
+// failer has the common methods of testing.T and rapid.T.
 type failer interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -40,7 +40,7 @@ type world struct {
 
 func newWorld(t *testing.T, c *Config) *world { return newWorldIn(t, t, c) }
 
-// newWorldIn returns a world that fails by f.
+// newWorldIn returns a world whose failures are reported by f.
 func newWorldIn(t *testing.T, f failer, c *Config) *world {
 	w := &world{failer: f, t: t, config: c}
 	w.at(0)
@@ -56,7 +56,7 @@ func (w *world) at(d time.Duration) { w.clock.Store(int64(epoch + d)) }
 // sleep advances the clock.
 func (w *world) sleep(d time.Duration) { w.clock.Add(int64(d)) }
 
-// answer is a backend's Result beside the model's.
+// answer is a backend's Result, together with the model's.
 type answer struct {
 	limiter.Result
 	ideal limiter.Result
@@ -68,7 +68,7 @@ type key struct {
 	quota *rules.Quota
 	op    limiter.Op
 	model *model
-	loose bool // Results are not compared with the model's
+	loose bool // whether Results are not compared with the model's
 }
 
 // key returns a fresh key. The defaults of its quota are filled in.
@@ -86,8 +86,8 @@ func (w *world) named(name, text string, q rules.Quota) *key {
 	}
 }
 
-// exact reports whether all instants of a quota are whole ticks, so that only the model's
-// answers are right.
+// exact reports whether all instants of a quota are whole ticks, so that only the model's answers
+// are right.
 func exact(q *rules.Quota, tick time.Duration) bool {
 	whole := func(d time.Duration, n int64) bool { return d%(time.Duration(n)*tick) == 0 }
 	switch {
@@ -103,7 +103,7 @@ func exact(q *rules.Quota, tick time.Duration) bool {
 	return whole(q.Rate.Per, q.Rate.N)
 }
 
-// do asks, and fails unless every field of the answer is the model's.
+// do asks, and fails unless every field of the answer equals the model's.
 func (k *key) do(ask limiter.Ask) answer { return k.both(ask, ask) }
 
 // both asks the backend and the model, whose marks differ.
@@ -116,7 +116,7 @@ func (k *key) both(ask, ideal limiter.Ask) answer {
 	now := k.now()
 	got.ideal = k.model.do(now, ideal)
 	want := got.ideal
-	want.Mark, want.Receipt = got.Mark, got.Receipt // each names it as it likes
+	want.Mark, want.Receipt = got.Mark, got.Receipt // each uses its own
 	if got.Result != want {
 		k.Fatalf("%s at %v: %s\n got %s\nwant %s", told(k.quota), now-epoch, toldAsk(ask), toldResult(got.Result), toldResult(want))
 	}
@@ -143,7 +143,7 @@ func (w *world) do(op limiter.Op) limiter.Result {
 	return r
 }
 
-// returned returns the Ask that gives back n of what a Result took.
+// returned returns the Ask that returns n of the permits that a Result took.
 func returned(n int64, r limiter.Result) limiter.Ask {
 	ask := r.Return()
 	ask.N = n
@@ -179,7 +179,7 @@ func (k *key) giveBack(n int64, a answer) answer {
 	return k.both(returned(n, a.Result), returned(n, a.ideal))
 }
 
-// yes fails unless it was allowed at once with left permits remaining.
+// yes fails unless a was allowed at once with left permits remaining.
 func (k *key) yes(a answer, left int64) {
 	k.Helper()
 	if !a.Allowed || a.Reason != rules.ReasonWithin || a.Remaining != left || a.RetryAfter != 0 || a.Delay != 0 {
@@ -187,7 +187,7 @@ func (k *key) yes(a answer, left int64) {
 	}
 }
 
-// no fails unless it was denied with the given retry.
+// no fails unless a was denied with the given retry.
 func (k *key) no(a answer, left int64, retry time.Duration) {
 	k.Helper()
 	if a.Allowed || a.Reason != rules.ReasonLimited || a.Remaining != left || a.RetryAfter != retry || a.Taken != 0 {
@@ -195,7 +195,7 @@ func (k *key) no(a answer, left int64, retry time.Duration) {
 	}
 }
 
-// later fails unless it was allowed after a delay.
+// later fails unless a was allowed after a delay.
 func (k *key) later(a answer, delay time.Duration) {
 	k.Helper()
 	if !a.Allowed || a.Delay != delay || a.RetryAfter != 0 {

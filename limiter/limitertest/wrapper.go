@@ -14,17 +14,17 @@ import (
 
 // WrapperConfig describes a backend around another one to the suite.
 type WrapperConfig struct {
-	// New returns a running backend around inner; what it starts ends with t.Context. It is
-	// called in a bubble of testing/synctest.
+	// New returns a running backend around inner. Everything that it starts must end with
+	// t.Context. It is called in a bubble of testing/synctest.
 	New func(t *testing.T, inner limiter.Backend) limiter.Backend
-	// Decides says that it decides by itself when inner cannot; otherwise it returns the
-	// error.
+	// Decides reports whether the backend decides on its own if inner cannot. Otherwise it
+	// returns the error.
 	Decides bool
 }
 
-// TestWrapper checks what every backend around another one must keep: an error concerns its op
-// alone, a lost node takes no other node's keys, and what is returned goes back to the backend
-// it was taken from.
+// TestWrapper checks the promises of every backend around another one. An error concerns its op
+// alone, a lost node does not affect another node's keys, and returned permits go to the backend
+// from which they were taken.
 func TestWrapper(t *testing.T, c WrapperConfig) { testWrapper(t, c, func(string) bool { return true }) }
 
 func testWrapper(t *testing.T, c WrapperConfig, chosen func(name string) bool) {
@@ -54,17 +54,17 @@ type wrapper struct {
 	nodes  *nodes
 }
 
-// settled is the time after which a wrapper has passed everything on to its inner backend, and
-// has found out that a node is back.
+// settled is the time after which a wrapper has passed everything to its inner backend, and has
+// noticed that a node is back.
 const settled = 10 * time.Second
 
-// settle waits until everything is passed on.
+// settle waits until everything is passed to the inner backend.
 func (w *wrapper) settle() {
 	time.Sleep(settled)
 	synctest.Wait()
 }
 
-// ask executes one op, and fails on an error unless one is due.
+// ask executes one op, and fails on an error unless one is expected.
 func (w *wrapper) ask(op limiter.Op) (limiter.Result, bool) {
 	w.Helper()
 	r, err := w.Do(context.Background(), op)
@@ -90,7 +90,7 @@ func (w *wrapper) askAll(ops []limiter.Op) []limiter.Result {
 	return results
 }
 
-// check fails unless err is the one that is due.
+// check fails unless err is the expected error.
 func (w *wrapper) check(op limiter.Op, err error) {
 	w.Helper()
 	due := w.nodes.wrong(op)
@@ -104,7 +104,7 @@ func (w *wrapper) check(op limiter.Op, err error) {
 }
 
 // nodes is a backend in memory whose keys are on nodes, by their first letter. A node may be
-// lost, and a key may be poisoned: each of its ops fails for it alone.
+// lost. A key may be poisoned: each of its ops then fails without an effect on others.
 type nodes struct {
 	t        *testing.T
 	memory   *limiter.Memory
@@ -188,7 +188,7 @@ func (n *nodes) Probe(_ context.Context, op limiter.Op) error {
 	return n.wrong(op)
 }
 
-// taken returns how many permits of a key the inner backend lacks.
+// taken returns the number of permits of a key that the inner backend lacks.
 func (n *nodes) taken(op limiter.Op) int64 {
 	n.t.Helper()
 	op.Ask = limiter.Ask{Kind: limiter.Peek}
@@ -199,7 +199,7 @@ func (n *nodes) taken(op limiter.Op) int64 {
 	return r.Limit - r.Remaining
 }
 
-// wrapperQuotas are of all kinds, and earn almost nothing while a case runs.
+// wrapperQuotas are quotas of all algorithms that earn almost nothing while a case runs.
 var wrapperQuotas = []rules.Quota{
 	{Algorithm: rules.TokenBucket}, {Algorithm: rules.GCRA}, {Algorithm: rules.LeakyBucket},
 	{Algorithm: rules.FixedWindow}, {Algorithm: rules.SlidingLog}, {Algorithm: rules.SlidingBlocks},

@@ -11,17 +11,17 @@ import (
 	"github.com/hotparam/hotparam/limiter"
 )
 
-// batch is the ops of one DoAll.
+// batch holds the ops of one DoAll.
 type batch struct {
 	store   *Store
 	ops     []limiter.Op
 	results []limiter.Result
 	plans   []*plan
-	about   map[int]int64    // the time, in µs, of ops that were sent the wrong periods
+	about   map[int]int64    // time, in µs, for ops that were sent with the wrong periods
 	errs    limiter.OpErrors // nil if there are none
 }
 
-// part is a script to run, and the indices of its ops. Those that are Together are the last.
+// part is a script to run, and the indices of its ops. The ops that are Together come last.
 type part struct {
 	call     call
 	ops      []int
@@ -29,14 +29,14 @@ type part struct {
 	clock    *clock
 }
 
-// maxTries is how often an op is sent. It is sent again only if the clocks differed by more than
-// was known: it has a calendar and the script was outside the periods that were sent, or the
-// script took the deadline for past.
+// maxTries bounds how often an op is sent. It is sent again only if the clocks differed by more
+// than was known. Either its calendar's periods that were sent do not contain the script's time,
+// or the script took the deadline to be past.
 const maxTries = 3
 
 var errClock = errors.New("the clock of Redis jumps: in each try it was outside the periods of the calendar that were sent")
 
-// do executes all ops, and returns the errors of those that could not be decided.
+// do executes all ops, and returns the errors of the undecided ones.
 func (b *batch) do(ctx context.Context) error {
 	todo := make([]int, 0, len(b.ops))
 	for i := range b.ops {
@@ -91,8 +91,8 @@ func (b *batch) fail(i int, err error) {
 	b.errs[i] = fmt.Errorf("redislimiter: %w", err)
 }
 
-// take stores the results of a script, and appends the ops to send again. An error concerns
-// all of its ops.
+// take stores the results of a script, and appends the ops to send again. An error concerns all
+// ops of the script.
 func (b *batch) take(ctx context.Context, p *part, sent time.Time, again []int) ([]int, error) {
 	if err := p.call.cmd.Err(); err != nil {
 		return again, err
@@ -131,10 +131,10 @@ func (b *batch) take(ctx context.Context, p *part, sent time.Time, again []int) 
 	return again, nil
 }
 
-// parts returns the scripts to run: a single server gets one for all keys, a cluster one per
-// tag, since only keys of the same tag are known to be in the same slot. Ops are
-// Together within their script. The scripts of a cluster run in parallel: to ask one after the other
-// would cost each request that passes as many round trips.
+// parts returns the scripts to run. A single server gets one for all keys. A cluster gets one per
+// tag, since only keys of the same tag are known to be in the same slot. Ops are Together within
+// their script. The scripts of a cluster run in parallel: one after the other, they would cost
+// each request that passes as many round trips.
 func (b *batch) parts(ctx context.Context, todo []int) (parts []*part) {
 	_, single := b.store.client.(*redis.Client)
 	byTag := make(map[string]*part)
@@ -183,12 +183,12 @@ const together = 8
 // isTogether reports whether the ask takes only if the others that are Together are allowed.
 func isTogether(ask *limiter.Ask) bool { return ask.Together && ask.Kind <= limiter.Reserve }
 
-// maxAsked is the most permits that a single ask can count for, whatever the limit.
+// maxAsked bounds the permits that a single ask can count for, whatever the limit.
 const maxAsked = 1 << 40
 
-// asked encodes an op for lua/run.lua. Numbers beyond what can matter are cut, so that no sum
-// of them exceeds what the script can count. now is about the time that the script will see.
-// Without others an ask is not Together.
+// asked encodes an op for lua/run.lua. Numbers that are too large to matter are reduced, so that
+// no sum of them exceeds what the script can count. now is the approximate time that the script
+// will see. Without others an ask is not Together.
 func (p *plan) asked(ask *limiter.Ask, now int64, others bool) string {
 	beyond := p.limit + 1
 	n := max(ask.N, -1)

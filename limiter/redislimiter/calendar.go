@@ -6,12 +6,13 @@ import (
 	"github.com/hotparam/hotparam/limiter/internal/calendar"
 )
 
-// maxPeriods bounds how many periods of a calendar are sent to a script.
+// maxPeriods bounds the number of calendar periods that are sent to a script.
 const maxPeriods = 64
 
-// appendPeriods appends the number of the edges of a calendar's periods, and the edges: those
-// of the current period, the one before, and the one after or as many as a Reserve may reach.
-// The script picks the period by Redis's clock. Without a calendar the number is 0.
+// appendPeriods appends the number of the edges of a calendar's periods, and the edges. The
+// periods are the one before the current one, the current one, and the one after, or as many as a
+// Reserve may reach. The script picks the period by Redis's clock. Without a calendar the number
+// is 0.
 func (p *plan) appendPeriods(b []byte, now, within int64) []byte {
 	if p.quota.Calendar == "" {
 		return appendNumbers(b, 0)
@@ -21,7 +22,7 @@ func (p *plan) appendPeriods(b []byte, now, within int64) []byte {
 	instant := time.Duration(now) * time.Microsecond
 	start, end := calendar.Window(p.quota, instant)
 	before, _ := calendar.Window(p.quota, start-1)
-	if before < start { // else it is the first period there is
+	if before < start { // else start is that of the first period
 		b = appendNumbers(b, float64(before.Microseconds()))
 	}
 	b = appendNumbers(b, float64(start.Microseconds()), float64(end.Microseconds()))

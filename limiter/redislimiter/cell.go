@@ -21,15 +21,14 @@ type CellConfig struct {
 	Timeout time.Duration
 }
 
-// Cell is a [limiter.Backend] on the redis-cell module
-// (https://github.com/brandur/redis-cell), by its command CL.THROTTLE. It is for servers that
-// already have the module loaded; [Store] needs none. It is safe for concurrent use.
+// Cell is a [limiter.Backend] on the redis-cell module (https://github.com/brandur/redis-cell),
+// by its command CL.THROTTLE. It is for servers that already have the module loaded; [Store]
+// needs no module. It is safe for concurrent use.
 //
 // It supports Take and Peek of token_bucket and gcra, and returns [limiter.ErrUnsupported] for
-// everything else. Its times are whole seconds: RetryAfter is what the module reports, at
-// least 1 s (up to version 0.2.2 the module drops fractions of a second), and ResetAfter is
-// what it reports plus 1 s. The module drops a bucket's state up to a millisecond before the
-// bucket is full.
+// everything else. Its times are whole seconds. RetryAfter is the module's value, at least 1 s:
+// up to version 0.2.2 the module drops fractions of a second. ResetAfter is the module's value
+// plus 1 s. The module drops a bucket's state up to a millisecond before the bucket is full.
 type Cell struct {
 	client redis.UniversalClient
 	cfg    CellConfig
@@ -138,9 +137,9 @@ func (c *Cell) key(op *limiter.Op) string {
 func (c *Cell) run(ctx context.Context, key string, numbers ...any) (any, error) {
 	cmd := once{redis.NewCmd(ctx, append([]any{"CL.THROTTLE", key}, numbers...)...)}
 	cmd.SetFirstKeyPos(1)
-	_ = c.client.Process(ctx, cmd) // the command has it
+	_ = c.client.Process(ctx, cmd) // the command has the error
 	err := cmd.Err()
-	if redis.HasErrorPrefix(err, "unknown command") { // whatever is asked
+	if redis.HasErrorPrefix(err, "unknown command") { // returned for every key
 		return nil, fmt.Errorf("%w: %w", ErrNoCell, err)
 	}
 	return cmd.Val(), wrong(ctx, err)
@@ -151,8 +150,8 @@ func (c *Cell) Node(ctx context.Context, op limiter.Op) string {
 	return server(ctx, c.client, c.key(&op))
 }
 
-// Probe implements [limiter.Clustered]. It takes one permit, at 1,000 a second, of a key of
-// its own in the slot of op's key.
+// Probe implements [limiter.Clustered]. It takes one permit, at 1,000 a second, of its own key in
+// the slot of op's key.
 func (c *Cell) Probe(ctx context.Context, op limiter.Op) error {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
@@ -162,9 +161,9 @@ func (c *Cell) Probe(ctx context.Context, op limiter.Op) error {
 	return nil
 }
 
-// readCell parses the reply of CL.THROTTLE: whether it is limited, the limit, the remaining
-// permits, the seconds until a retry (-1 if it is allowed or can never pass), and the seconds
-// until the bucket is full.
+// readCell parses the reply of CL.THROTTLE: whether the request is limited, the limit, the
+// remaining permits, the seconds until a retry, and the seconds until the bucket is full. The
+// retry is -1 if the request is allowed or can never pass.
 func readCell(reply any, limit int64) (n [5]int64, err error) {
 	list, ok := reply.([]any)
 	if !ok || len(list) != len(n) {
@@ -203,7 +202,7 @@ func cellResult(op *limiter.Op, n [5]int64) limiter.Result {
 		}
 	case keep <= n[2] && op.N <= n[2]-keep:
 		r.Allowed = true
-	case keep <= n[1] && op.N <= n[1]-keep: // by what is missing
+	case keep <= n[1] && op.N <= n[1]-keep: // retry once the missing permits are earned
 		interval := (op.Quota.Rate.Per-1)/time.Duration(op.Quota.Rate.N) + 1
 		r.RetryAfter = interval * time.Duration(op.N+keep-n[2])
 	}

@@ -9,24 +9,24 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// clocks are what a store knows of the clocks of its servers.
+// clocks are a store's estimates of its servers' clocks.
 type clocks struct {
-	only   clock    // of a single server
-	others sync.Map // of the masters of a cluster, *clock by address
+	only   clock    // clock of a single server
+	others sync.Map // clocks of the masters of a cluster, *clock by address
 }
 
-// clock is how far the clock of a server is ahead of ours. The estimate is never too high while
-// both run at one speed, so that a deadline that is told in the server's time is never after
-// ours. The server's time at which a script began lies between the instants, by our clock, at
-// which it was sent and at which its reply came: the tightest of these bounds counts, and a
-// later reply that contradicts it corrects it, as after a clock was set.
+// clock estimates how far a server's clock is ahead of ours. While both run at the same speed,
+// the estimate is never too high, so a deadline in the server's time is never after ours. The
+// server's time at which a script began lies between two instants of our clock: when it was sent
+// and when its reply came. The tightest of these bounds counts. A later reply that contradicts it
+// corrects it, as after a clock was set.
 type clock struct {
 	ahead atomic.Int64 // µs
 	known atomic.Bool
 }
 
-// clockOf returns the clock of the server of a key, or nil if several servers that cannot be
-// told apart may have it.
+// clockOf returns the clock of the server of a key. It returns nil if several servers may have
+// the key and cannot be distinguished.
 func (s *Store) clockOf(ctx context.Context, key string) *clock {
 	switch client := s.client.(type) {
 	case *redis.Client:
@@ -42,7 +42,7 @@ func (s *Store) clockOf(ctx context.Context, key string) *clock {
 	return nil
 }
 
-// saw records that a script that was sent at that instant began at now, in µs.
+// saw records that a script sent at sent began at the server's time now, in µs.
 func (c *clock) saw(sent time.Time, now int64) {
 	if c == nil {
 		return
@@ -56,7 +56,7 @@ func (c *clock) saw(sent time.Time, now int64) {
 	c.known.Store(true)
 }
 
-// now returns about the time of the server, in µs.
+// now returns the approximate time of the server, in µs.
 func (c *clock) now() int64 {
 	now := time.Now().UnixMicro()
 	if c != nil {

@@ -23,10 +23,9 @@ type Config struct {
 	// and are asked for by one script. By default each key has its own tag, which spreads them
 	// best. Tag must not change while keys exist.
 	Tag func(name, key string) string
-	// Clock replaces Redis's clock. It returns the time since the Unix epoch, to the
-	// microsecond. It is for tests and replays: instances with clocks of their own would have
-	// to agree. States still expire by Redis's clock, a minute after they are those of new
-	// keys.
+	// Clock replaces Redis's clock. It returns the time since the Unix epoch, to the microsecond.
+	// It is for tests and replays: instances with their own clocks would have to agree. States
+	// still expire by Redis's clock, a minute after they have become those of new keys.
 	Clock func() time.Duration
 }
 
@@ -58,7 +57,7 @@ func (c Config) validate() error {
 var errDeadlines = errors.New("the client ignores the deadlines of contexts: set ContextTimeoutEnabled in its options")
 
 // checkClient returns an error if an option of the client is wrong, as far as options are
-// visible. Without ContextTimeoutEnabled a Redis that is away costs seconds. A client that
+// visible. Without ContextTimeoutEnabled an unavailable Redis costs seconds. A client that
 // repeats calls that timed out does no harm: see once.
 func checkClient(client redis.UniversalClient) error {
 	enabled := true

@@ -13,7 +13,7 @@ import (
 	"github.com/hotparam/hotparam/limiter"
 )
 
-// awayCodes are the error codes by which a server says that it serves nobody at the moment, or
+// awayCodes are the error codes by which a server reports that it currently serves no one, or
 // executes no writes. All other errors concern the command.
 var awayCodes = map[string]bool{
 	"LOADING": true, "READONLY": true, "OOM": true, "MISCONF": true, "NOREPLICAS": true,
@@ -30,7 +30,7 @@ func isAnswer(err error) bool {
 	}
 	text := said.Error()
 	switch {
-	case strings.HasPrefix(text, "CLUSTERDOWN Hash slot not served"): // others are
+	case strings.HasPrefix(text, "CLUSTERDOWN Hash slot not served"): // other slots are served
 		return true
 	case strings.HasPrefix(text, "ERR max number of clients"):
 		return false
@@ -38,8 +38,8 @@ func isAnswer(err error) bool {
 	return !awayCodes[codeOf(text)]
 }
 
-// inScript matches the code of an error that a script met, in the text that Redis before 7
-// makes of it.
+// inScript matches the code of an error that occurred in a script, in the text in which Redis
+// before 7 reports it.
 var inScript = regexp.MustCompile(`user_script: ?\d+: -?([A-Z]{2,})\b`)
 
 // codeOf returns the code of an error of Redis.
@@ -51,7 +51,7 @@ func codeOf(text string) string {
 	return code
 }
 
-// scriptError is an error that a script met at one of its keys.
+// scriptError is an error that occurred at one of a script's keys.
 type scriptError string
 
 func (e scriptError) Error() string { return string(e) }
@@ -59,8 +59,8 @@ func (e scriptError) Error() string { return string(e) }
 // RedisError implements [redis.Error].
 func (scriptError) RedisError() {}
 
-// wrong returns err as a backend reports it: as an error of one op if the server replied with
-// it, else as the context's error if that has ended.
+// wrong returns err in the form in which a backend reports it. If it is a server's reply it
+// becomes an error of one op. Otherwise, if the context has ended, it becomes the context's error.
 func wrong(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -77,8 +77,8 @@ func wrong(ctx context.Context, err error) error {
 	return err
 }
 
-// ended returns the context's error, also when its deadline has passed and only the connection
-// has noticed yet.
+// ended returns the context's error. It does so also when the deadline has passed but only the
+// connection has noticed it yet.
 func ended(ctx context.Context) error {
 	if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
 		return context.DeadlineExceeded

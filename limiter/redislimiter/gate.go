@@ -16,7 +16,7 @@ var probeSetLua string
 
 var probeSet = newScript(probeSetLua)
 
-// gate keeps the calls of a [Semaphore] or a [Permits] from servers that are away. Their keys
+// gate stops calls of a [Semaphore] or a [Permits] to servers that are unavailable. Their keys
 // are sorted sets, and a probe writes to the key whose call failed.
 type gate struct {
 	client   redis.UniversalClient
@@ -24,13 +24,13 @@ type gate struct {
 	breakers *breaker.Set[string] // a sample is a key on the node
 }
 
-// defaultRetry is how long a server that failed is left alone at first.
+// defaultRetry is the time before the first probe of a server that failed.
 const defaultRetry = 250 * time.Millisecond
 
-// maxRetries is the factor by which that time grows at most.
+// maxRetries is the largest factor by which that time grows.
 const maxRetries = 4
 
-// newGate returns a gate that logs begun and over.
+// newGate returns a gate that logs begun when an outage begins and over when it ends.
 func newGate(client redis.UniversalClient, timeout, retry time.Duration, logger *slog.Logger, begun, over string) *gate {
 	g := &gate{client: client, timeout: timeout}
 	g.breakers = breaker.New(breaker.Config[string]{
@@ -39,8 +39,8 @@ func newGate(client redis.UniversalClient, timeout, retry time.Duration, logger 
 	return g
 }
 
-// probe writes to the server that has the sorted set key. A key of a foreign type is no fault
-// of the server, which would have refused the write before it looked at the key.
+// probe writes to the server that has the sorted set key. A key of a foreign type is not the
+// server's fault: a server that refuses writes does so before it examines the key.
 func (g *gate) probe(ctx context.Context, key string) error {
 	ctx, cancel := context.WithTimeout(ctx, g.timeout)
 	defer cancel()
@@ -60,9 +60,9 @@ func (g *gate) lets(ctx context.Context, key string) bool {
 	return !g.breakers.Away(ctx, "") && !g.breakers.Away(ctx, server(ctx, g.client, key))
 }
 
-// note records the outcome of a call for the key that began at began. A hasty caller gave up
-// before half of the time-out was over: that counts only if it waited for a tenth of it at
-// least, and if all callers do so.
+// note records the outcome of a call for the key that began at began. A hasty caller gave up in
+// less than half of the timeout. Its failure counts only if it waited for at least a tenth of the
+// timeout, and if all callers give up like that.
 func (g *gate) note(ctx context.Context, key string, began time.Time, err error, hasty bool) {
 	if err == nil || isAnswer(err) {
 		if g.breakers.Doubted() {

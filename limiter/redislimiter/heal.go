@@ -13,9 +13,9 @@ var healLua string
 
 var healScript = newScript(healLua)
 
-// of returns the script with the commands, one per key and each with an argument or without,
-// that read its keys. A key of another type is deleted when the script meets it. The limiters'
-// script has none: it heals each key by itself.
+// of sets the commands that read the script's keys, one for each key with at most one argument,
+// and returns the script. When the script meets a key of another type, heal uses them to find and
+// delete it. The limiters' script has no commands, since it deletes such keys itself.
 func (s *script) of(commands ...string) *script {
 	for _, c := range commands {
 		s.reads = append(s.reads, c)
@@ -29,7 +29,7 @@ func heal(ctx context.Context, client redis.UniversalClient, calls []*call) {
 	for _, c := range calls {
 		if err := c.cmd.Err(); c.script.reads != nil && err != nil && strings.Contains(err.Error(), "WRONGTYPE") && ended(ctx) == nil {
 			cure := &call{script: healScript, keys: c.keys, args: c.script.reads[:len(c.keys)]}
-			cure.prepare(ctx, "eval", healScript.source) // it is rare
+			cure.prepare(ctx, "eval", healScript.source) // too rare to use EVALSHA
 			hurt, cures = append(hurt, c), append(cures, cure)
 		}
 	}

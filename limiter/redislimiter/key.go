@@ -11,10 +11,10 @@ import (
 // letters are the letters of all algorithms.
 const letters = "blWfsk"
 
-// appendKeys appends the Redis keys that lua/run.lua needs for an ask of the key named base.
-// Each algorithm has its own state: under base for the first one, else under base and its
-// letter. All of them share the lock of a penalty. What store has charged under a mark is kept
-// under its name.
+// appendKeys appends the Redis keys that lua/run.lua needs for an ask of the key named base. Each
+// algorithm has its own state: under base for the first one, else under base and its letter. All
+// of them share the lock of a penalty. The charges that store made under a mark are kept under
+// the store's name.
 func (p *plan) appendKeys(keys []string, base, store string, ask *limiter.Ask) []string {
 	kind := ask.Kind
 	own := base + ":" + string(p.letter)
@@ -35,8 +35,8 @@ func (p *plan) appendKeys(keys []string, base, store string, ask *limiter.Ask) [
 	return keys
 }
 
-// keyName returns the Redis key of one key of a limit, and its hash tag. Names and keys are
-// any bytes, including braces, so only a collision-resistant hash of them appears in it.
+// keyName returns the Redis key of one key of a limit, and its hash tag. Names and keys are any
+// bytes, including braces, so the Redis key contains only a collision-resistant hash of them.
 func (s *Store) keyName(name, key string) (full, tag string) {
 	if s.cfg.Tag == nil {
 		tag = hashOf(name, key)

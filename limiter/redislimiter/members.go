@@ -31,11 +31,11 @@ var (
 type MembersConfig struct {
 	// Namespace keeps fleets apart: [A-Za-z0-9_-]+. Required.
 	Namespace string
-	// Name is the name of this instance, at most 256 bytes. Required. Two processes of one
-	// name still count as two members.
+	// Name is the name of this instance, at most 256 bytes. Required. Two processes with one name
+	// still count as two members.
 	Name string
-	// Every is the interval of heartbeats, each of which also returns the current count.
-	// Default 500 ms; at least 10 ms, at most 10 s.
+	// Every is the interval of heartbeats. Each heartbeat also returns the current count. Default
+	// 500 ms; at least 10 ms, at most 10 s.
 	Every time.Duration
 	// Dead is how long an instance may be silent before the others stop counting it. Default
 	// four times Every; at least twice Every, at most 1 min.
@@ -45,18 +45,18 @@ type MembersConfig struct {
 	// OnChange is called with each new count, by the goroutine of Run; it must not block. A
 	// nil OnChange disables it.
 	OnChange func(n int)
-	// Shares is what this instance holds of shared limits. Nil means that it holds nothing,
-	// as a program does that only counts.
+	// Shares holds this instance's part of shared limits. Nil means that it holds nothing, as in
+	// a program that only counts.
 	Shares Shares
-	// Assumed returns the number of instances to assume until the count is known, which is
-	// only logged. Nil means one.
+	// Assumed returns the number of instances to assume until the count is known. The number is
+	// only reported, in the log and in MembersStats. Nil means one.
 	Assumed func() int
 	// Logger gets one line when an outage begins and one when it ends, and one when the
 	// number of instances is assumed. Default: discard.
 	Logger *slog.Logger
 }
 
-// longestDead bounds MembersConfig.Dead. A member that claims to live longer dates from before
+// longestDead bounds MembersConfig.Dead. A member that claims a longer life dates from before
 // Redis's clock was set back.
 const longestDead = time.Minute
 
@@ -98,14 +98,14 @@ func (c MembersConfig) validate() error {
 	return nil
 }
 
-// Members counts the live instances of a fleet, so that each can take its share of a limit.
-// All of them send heartbeats to one sorted set, timed by Redis's clock. With the defaults all
-// instances learn of a join or an orderly leave within 0.5 s, and of a crash within 2.5 s. It
-// is safe for concurrent use. members_share.go has how shares are passed on.
+// Members counts the live instances of a fleet, so that each can take its share of a limit. All
+// of them send heartbeats to one sorted set, timed by Redis's clock. With the defaults all
+// instances notice a join or an orderly leave within 0.5 s, and a crash within 2.5 s. It is safe
+// for concurrent use. See members_share.go for how shares are handed over.
 //
-// Each heartbeat costs Redis one small script, whatever the traffic. The client needs the
-// rights evalsha, eval, time, zadd, zrem, zcard, zremrangebyscore, pexpire, hmget, hset, hlen,
-// hgetall and hdel, for the key hotparam:{namespace}:members and those that begin with it.
+// Each heartbeat costs Redis one small script, whatever the traffic. The client needs the rights
+// evalsha, eval, time, zadd, zrem, zcard, zremrangebyscore, pexpire, hmget, hset, hlen, hgetall
+// and hdel, for the key hotparam:{namespace}:members and all keys with that prefix.
 type Members struct {
 	cfg    MembersConfig
 	client redis.UniversalClient
@@ -117,21 +117,21 @@ type Members struct {
 
 	// The following fields belong to Run's goroutine.
 	logged  bool           // whether the current outage was logged
-	lines   loglimit.Limit // about outages
-	joined  bool           // a heartbeat has been answered
-	settles time.Time      // until then others may still be rejoining, and the count must not fall
+	lines   loglimit.Limit // limits the log lines about outages
+	joined  bool           // whether a heartbeat has been answered
+	settles time.Time      // end of the time in which others may still be rejoining, and the count must not fall
 	share   sharing
 }
 
 // MembersStats is a snapshot of a [Members].
 type MembersStats struct {
-	Count     int    // as of the last reply; 0 before the first one
-	Assumed   int    // the number of instances that is assumed; 0 while the count is known, or is asked for
-	Settled   bool   // whether it is known what this instance began with: until then its shares only earn
+	Count     int    // number as of the last reply; 0 before the first one
+	Assumed   int    // number of instances that is assumed; 0 while the count is known, or is asked for
+	Settled   bool   // whether it is known with how much this instance began: until then its shares only earn
 	Connected bool   // whether the last heartbeat was answered
 	Failures  uint64 // heartbeats that were not answered
-	Rejoins   uint64 // times this instance was gone from Redis: it was silent for too long, or Redis lost its state
-	Healed    uint64 // times a key of the fleet was of a foreign type and was deleted
+	Rejoins   uint64 // times that this instance was missing in Redis: it was silent for too long, or Redis lost its state
+	Healed    uint64 // times that a key of the fleet was of a foreign type and was deleted
 	Inherited uint64 // handovers of other instances that this one has claimed
 }
 
@@ -155,8 +155,8 @@ func incarnation() string {
 	return hex.EncodeToString(b[:])
 }
 
-// Count returns the number of live instances, this one included, or 0 while it is unknown.
-// While Redis is away it returns the last known number.
+// Count returns the number of live instances, this one included, or 0 while it is unknown. While
+// Redis is unavailable it returns the last known number.
 func (m *Members) Count() int { return m.Stats().Count }
 
 // Stats returns a snapshot.
@@ -211,9 +211,9 @@ func (m *Members) cured(c *call) {
 	m.stats.Healed += uint64(c.healed)
 }
 
-// heard records a count. If Redis lost this instance, it probably lost the others too, and
-// they rejoin within a heartbeat; until then a lower count would give each of them too large a
-// share. It reports whether Redis had lost this instance.
+// heard records a count. If Redis lost this instance, it probably lost the others too, and they
+// rejoin within a heartbeat. Until then a lower count would give each of them too large a share.
+// heard reports whether Redis had lost this instance.
 func (m *Members) heard(n int, isNew bool, now time.Time) (rejoined bool) {
 	rejoined = isNew && m.joined
 	if rejoined {
@@ -261,15 +261,15 @@ func (m *Members) failed(err error) {
 	m.logged = true
 }
 
-// outageRate is how many outages are logged. If Redis flaps, each heartbeat may begin one.
+// outageRate limits the outages that are logged. If Redis flaps, each heartbeat may begin one.
 var outageRate = loglimit.Rate{Burst: 1, Every: 15 * time.Second}
 
 // leave removes this instance, so that the others need not wait until it counts as dead, and
-// leaves what it holds to another.
+// leaves its share to another instance.
 func (m *Members) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.cfg.Timeout)
 	defer cancel()
-	m.joined = false // by itself, so a later Run does not take Redis for having lost it
+	m.joined = false // it leaves itself, so a later Run must not conclude that Redis lost it
 	script := call{script: membersLeave, keys: m.keys(), args: []any{m.member, m.handOver(), handoverLasts.Milliseconds(), maxHandovers}}
 	if err := run(ctx, m.client, &script); err != nil {
 		m.cfg.Logger.Warn("live instances: could not leave: the others count this one until it seems dead", "error", err, "after", m.cfg.Dead)

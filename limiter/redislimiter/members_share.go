@@ -5,47 +5,49 @@ import (
 	"time"
 )
 
-// Shares is what an instance holds of limits that a fleet shares, such as a guard's. Its methods
+// Shares is an instance's part of the limits that a fleet shares, such as a guard's. Its methods
 // are called by the goroutine of [Members.Run], and must not block.
 //
-// An instance that joins a fleet holds nothing at first, so that no share is there twice. It
-// gets what another one has left, earns the rest, or begins together with the others.
+// An instance that joins a fleet holds nothing at first, so that no share exists twice. It
+// inherits the share that another instance left, earns the rest, or begins together with the
+// others.
 type Shares interface {
-	// HandOver gives up what is held, and returns it for Inherit of another instance. Nil
-	// means that there is nothing.
+	// HandOver gives up the held share, and returns it for Inherit of another instance. Nil means
+	// that there is none.
 	HandOver() []byte
-	// Inherit adds what another instance has left some time ago.
+	// Inherit adds the share that another instance left an age ago.
 	Inherit(handover []byte, age time.Duration) error
-	// Endow adds what is earned in a time without any instance or, below zero, all.
+	// Endow adds the permits earned in idle, a time without any instance. Below zero it adds all.
 	Endow(idle time.Duration)
 }
 
-// Bounds of handovers. One is claimed by the first heartbeat of an instance that wants one.
+// Bounds of handovers. A handover is claimed by the first heartbeat of an instance that wants
+// one.
 const (
 	handoverLasts = 10 * time.Minute
 	maxHandovers  = 64
 	maxHandover   = 1 << 18 // bytes
-	// fleetKept is how long it is known that there was a fleet. After that an instance
-	// counts as the first one.
+	// fleetKept is how long Redis remembers that there was a fleet. After that an instance counts
+	// as the first one.
 	fleetKept = 32 * 24 * time.Hour
 )
 
-// beginsAfter returns how long a fleet takes to begin: within it those that start together find
-// each other, and those that Redis has lost come back.
+// beginsAfter returns the time that a fleet takes to begin. Within it, instances that start
+// together find each other, and instances that Redis has lost rejoin.
 func beginsAfter(every time.Duration) time.Duration { return 2 * every }
 
-// sharing is what is known of this instance's share. It belongs to Run's goroutine.
+// sharing is the state of this instance's share. It belongs to Run's goroutine.
 type sharing struct {
 	started  time.Time
-	answered time.Time // the last heartbeat
-	heard    bool      // a heartbeat has been answered
-	holds    bool      // it is settled what this instance began with
-	claimed  bool      // it wants no handover any more
-	began    int64     // the fleet that it began with; 0 if it joined one
+	answered time.Time // time of the last heartbeat that was answered
+	heard    bool      // whether a heartbeat has been answered
+	holds    bool      // whether it is settled with how much this instance began
+	claimed  bool      // whether it wants no handover any more
+	began    int64     // start of the fleet with which it began, which identifies that fleet; 0 if it joined one
 	deaths   int64
 }
 
-// args returns what a heartbeat says of the share.
+// args returns the arguments of a heartbeat that describe the share.
 func (s *sharing) args(every time.Duration) []any {
 	flag := func(set bool) string {
 		if set {
@@ -57,7 +59,7 @@ func (s *sharing) args(every time.Duration) []any {
 	return []any{flag(s.holds), flag(wants), beginsAfter(every).Milliseconds(), fleetKept.Milliseconds(), handoverLasts.Milliseconds()}
 }
 
-// beatAnswer is what lua/members_beat.lua returns.
+// beatAnswer is the answer of lua/members_beat.lua.
 type beatAnswer struct {
 	count         int
 	isNew, begun  bool
@@ -90,15 +92,16 @@ func readBeat(cmd once) (a beatAnswer, err error) {
 	return a, nil
 }
 
-// pass has the share follow an answer.
+// pass updates the share according to an answer.
 func (m *Members) pass(a beatAnswer, rejoined bool, now time.Time) {
 	s := &m.share
 	if m.cfg.Shares == nil {
 		return
 	}
 	if rejoined && a.deaths != s.deaths && s.heard {
-		// The others have counted without this instance, and may have earned its share since.
-		_ = m.cfg.Shares.Inherit(m.cfg.Shares.HandOver(), now.Sub(s.answered)) // it is its own
+		// The others have counted without this instance, and may have earned its share since
+		// then.
+		_ = m.cfg.Shares.Inherit(m.cfg.Shares.HandOver(), now.Sub(s.answered)) // it inherits its own handover
 	}
 	if !s.heard && !a.begun {
 		s.began = a.began
@@ -136,8 +139,8 @@ func (m *Members) inherit(a beatAnswer) {
 	m.mu.Unlock()
 }
 
-// assume has this instance count with the assumed number of instances if it has no answer for
-// as long as a fleet takes to begin.
+// assume makes this instance count with the assumed number of instances, if no heartbeat has been
+// answered within the time that a fleet takes to begin.
 func (m *Members) assume(now time.Time) {
 	s := &m.share
 	if s.heard || s.holds || now.Sub(s.started) < beginsAfter(m.cfg.Every) {
@@ -160,7 +163,7 @@ func (m *Members) assume(now time.Time) {
 	}
 }
 
-// handOver returns what this instance leaves, or "".
+// handOver returns the share that this instance leaves, or "".
 func (m *Members) handOver() string {
 	if m.cfg.Shares == nil {
 		return ""

@@ -33,7 +33,7 @@ func (s *Store) Node(ctx context.Context, op limiter.Op) string {
 	return server(ctx, s.client, key)
 }
 
-// Probe implements [limiter.Clustered]. It writes a key of its own in the slot of op's key.
+// Probe implements [limiter.Clustered]. It writes its own key in the slot of op's key.
 func (s *Store) Probe(ctx context.Context, op limiter.Op) error {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()

@@ -24,13 +24,13 @@ type PermitsConfig struct {
 	Namespace string
 	// Name is the name of the object, any bytes. Required.
 	Name string
-	// Client identifies the client whose permits are counted if the rate is PerClient, any
-	// bytes. By default each NewPermits is a client of its own.
+	// Client identifies the client whose permits are counted if the rate is PerClient, any bytes.
+	// By default each NewPermits is a separate client.
 	Client string
 	// Timeout bounds each call to Redis. Default 50 ms.
 	Timeout time.Duration
-	// Retry is how long a server that failed is left alone before a call probes it, up to four
-	// times as long if it is still away. Until then calls fail at once. Default 250 ms.
+	// Retry is the time before a server that failed is probed by a call. It grows to four times
+	// that while the server stays unavailable. Until then calls fail at once. Default 250 ms.
 	Retry time.Duration
 }
 
@@ -63,31 +63,31 @@ func (c PermitsConfig) validate() error {
 // queue in their process, and only the first one asks Redis, when its permits are due; there
 // is no order between processes. It starts no goroutine and is safe for concurrent use.
 //
-// Rates and intervals are exact to a microsecond. Each acquisition takes some 100 bytes in
-// Redis for one interval, up to 2,000 entries: beyond 1,000, acquisitions within a thousandth
-// of the interval share an entry, which expires with the last of them. So no call takes Redis
-// longer for 100,000 permits than for 1,000. The rate's hash does not expire unless it was
-// told to. A state that was evicted or otherwise lost is that of a new object, and without the
-// hash no rate is set.
+// Rates and intervals are exact to a microsecond. Each acquisition takes some 100 bytes in Redis
+// for one interval, up to 2,000 entries. Beyond 1,000, acquisitions within a thousandth of the
+// interval share an entry, which expires with the last of them. So no call takes Redis longer for
+// 100,000 permits than for 1,000. The rate's hash expires only if Expire or KeepAlive has set
+// that. A state that was evicted or otherwise lost is that of a new object; without the hash no
+// rate is set.
 //
-// After an error the outcome is unknown. Permits that Redis granted all the same are given
-// back if it answers again, unless their entry was merged with others; all of them are back
-// after an interval.
+// After an error the outcome is unknown. If Redis granted permits nevertheless, they are released
+// once it answers again, unless their entry was merged with others. All of them are available
+// again after an interval.
 //
 // The client needs the rights evalsha, eval, time, hmget, hset, del, exists, zadd, zrange,
 // zrangebyscore, zrevrangebyscore, zincrby, zrem, zscore, pexpire, pttl and persist, for the key
-// hotparam:{namespace/…}:permits and the keys that begin with
+// hotparam:{namespace/…}:permits and all keys with the prefix
 // hotparam:{namespace/…}:permits:taken.
 type Permits struct {
 	cfg    PermitsConfig
 	client redis.UniversalClient
-	keys   []string // the rate; the takes of all clients; those of this one
+	keys   []string // keys of the rate, of the takes of all clients, and of the takes of this one
 	id     string   // identifies the takes of this object
 	taken  atomic.Uint64
 	gate   *gate
 
 	mu   sync.Mutex
-	line list.List // of *permitsWaiter
+	line list.List // queue of *permitsWaiter
 }
 
 var _ permits.RateLimiter = (*Permits)(nil)
@@ -126,8 +126,8 @@ func (p *Permits) SetRate(ctx context.Context, r permits.Rate) error {
 	return err
 }
 
-// UpdateRate implements [permits.RateLimiter]. If the rate is PerClient and the interval
-// grows, takes of other clients are still remembered only for the interval in force when they
+// UpdateRate implements [permits.RateLimiter]. If the rate is PerClient and the interval grows,
+// takes of other clients are still remembered only for the interval that was in force when they
 // were made.
 func (p *Permits) UpdateRate(ctx context.Context, r permits.Rate) error {
 	done, err := p.set(ctx, "update", r)
@@ -237,8 +237,7 @@ func (p *Permits) ClearExpire(ctx context.Context) (bool, error) {
 	return done == 1, p.wrong("clear the expiry", err)
 }
 
-// Delete implements [permits.RateLimiter]. Takes of other clients are void from then on and
-// expire by themselves.
+// Delete implements [permits.RateLimiter]. It makes takes of other clients void, and they expire.
 func (p *Permits) Delete(ctx context.Context) (bool, error) {
 	done, err := p.call(ctx, permitsDelete).Int64()
 	if err == nil {

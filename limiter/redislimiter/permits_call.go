@@ -29,11 +29,11 @@ var (
 	permitsTake    = permitsScript(permitsTakeLua)
 	permitsRelease = permitsScript(permitsReleaseLua)
 	permitsExpire  = permitsScript(permitsExpireLua)
-	// The rate, if one is set.
+	// permitsConfig returns the rate, if one is set.
 	permitsConfig = permitsScript("if not config() then return {} end\nreturn redis.call('HMGET', CONFIG, 'rate', 'per', 'client', 'keep')\n")
-	// How many permits there are; -1: no rate is set.
+	// permitsAvailable returns the number of available permits, or -1 if no rate is set.
 	permitsAvailable = permitsScript("local c = config()\nif not c then return -1 end\nreturn math.max(0, c.rate - open(c).used)\n")
-	// 1 if a rate was set.
+	// permitsDelete returns 1 if a rate was set.
 	permitsDelete = permitsScript("local was = config()\nredis.call('DEL', CONFIG, SHARED, OWN)\nreturn was and 1 or 0\n")
 )
 
@@ -41,7 +41,7 @@ func permitsScript(body string) *script {
 	return newScript(permitsHeadLua, body).of("HMGET rate", "ZSCORE 0", "ZSCORE 0")
 }
 
-// call runs a script, or fails at once while Redis is away.
+// call runs a script, or fails at once while Redis is unavailable.
 func (p *Permits) call(ctx context.Context, script *script, args ...any) *redis.Cmd {
 	start := time.Now()
 	refused := redis.NewCmd(ctx)
@@ -74,8 +74,8 @@ const (
 	permitsTooMany = -2
 )
 
-// take takes n permits if they are available and nobody is before the caller; otherwise it
-// returns how long that will take. After an error nothing is taken, as far as Redis can be
+// take takes n permits if they are available and no one is before the caller. Otherwise it
+// returns the time until they will be. After an error nothing is taken, as far as Redis can be
 // reached.
 func (p *Permits) take(ctx context.Context, n int64, waits bool, before []int64) (took bool, wait time.Duration, err error) {
 	id := p.id + strconv.FormatUint(p.taken.Add(1), 36)
@@ -107,7 +107,7 @@ func (p *Permits) take(ctx context.Context, n int64, waits bool, before []int64)
 	return reply[0] == permitsTaken, time.Duration(reply[1]) * time.Microsecond, nil
 }
 
-// undo gives back what a call without a known outcome may have taken.
+// undo releases permits that a call without a known outcome may have taken.
 func (p *Permits) undo(ctx context.Context, n int64, id string, err error) {
 	if isAnswer(err) {
 		return

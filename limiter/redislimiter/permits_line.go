@@ -12,15 +12,15 @@ import (
 // permitsWaiter is a waiter. Only the first one asks Redis.
 type permitsWaiter struct {
 	n     int64
-	wake  chan struct{} // of capacity 1: look again
+	wake  chan struct{} // signals that the waiter should check its turn; of capacity 1
 	place *list.Element
 }
 
 const (
-	// permitsRecheck is the longest time between two asks of the first waiter: others may
+	// permitsRecheck is the longest time between two asks of the first waiter, since others may
 	// release permits or change the rate.
 	permitsRecheck = time.Second
-	// maxPermitsAhead bounds how many earlier waiters a script is told of.
+	// maxPermitsAhead bounds the number of earlier waiters that are passed to a script.
 	maxPermitsAhead = 1000
 )
 
@@ -56,7 +56,7 @@ func (p *Permits) TryAcquireWithin(ctx context.Context, n int64, timeout time.Du
 		case <-w.wake:
 		case <-again.C:
 		}
-		// Permits that were promised are taken even if they are a little late.
+		// Permits that were promised are taken even if they come a little late.
 		left := timeout - time.Since(start)
 		if p.first(w) {
 			took, wait, err = p.take(ctx, n, true, nil)
@@ -67,12 +67,12 @@ func (p *Permits) TryAcquireWithin(ctx context.Context, n int64, timeout time.Du
 		} else if left <= 0 {
 			return false, nil
 		} else {
-			again.Reset(left) // who comes to be the first is told
+			again.Reset(left) // a waiter that becomes the first is woken
 		}
 	}
 }
 
-// wanted returns how many permits each waiter wants, in their order.
+// wanted returns the number of permits that each waiter wants, in their order.
 func (p *Permits) wanted() []int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -114,7 +114,7 @@ func (p *Permits) look() {
 	if first := p.line.Front(); first != nil {
 		select {
 		case first.Value.(*permitsWaiter).wake <- struct{}{}:
-		default: // it will
+		default: // a wake is pending
 		}
 	}
 }

@@ -35,7 +35,7 @@ var (
 	runLua string
 )
 
-// Each algorithm has its own script, so that a call runs no more than it needs. mixedScript
+// Each algorithm has its own script, so that a call runs no more code than it needs. mixedScript
 // has all of them, for batches.
 var (
 	bucketScript = newScript(timeLua, plainLua, headLua, bucketLua, runLua)
@@ -44,13 +44,14 @@ var (
 	mixedScript  = newScript(timeLua, plainLua, headLua, bucketLua, warmupLua, framesLua, windowLua, runLua)
 )
 
-// plan is a quota as the scripts read it.
+// plan is a quota in the form that the scripts read.
 type plan struct {
 	quota  *rules.Quota
 	script *script // nil without a limit
-	letter byte    // of the algorithm, whose states are separate; see key.go
+	letter byte    // letter of the algorithm, whose states are separate; see key.go
 	limit  int64
-	// numbers are the packed penalty, limit, whether denials count, and the algorithm's own.
+	// numbers are the packed penalty and limit, whether denials count, and the algorithm's own
+	// numbers.
 	numbers []byte
 	// longest is the longest delay of a Reserve, in µs, that the numbers can represent.
 	longest int64
@@ -63,7 +64,7 @@ func (p *plan) setOwn(script *script, letter byte, own ...float64) {
 	p.numbers = appendNumbers(p.numbers, own...)
 }
 
-// appendNumbers packs numbers as the scripts unpack them.
+// appendNumbers packs numbers in the form that the scripts unpack.
 func appendNumbers(b []byte, numbers ...float64) []byte {
 	for _, n := range numbers {
 		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(n))
@@ -74,14 +75,13 @@ func appendNumbers(b []byte, numbers ...float64) []byte {
 const (
 	// maxWhole is the bound up to which Lua's floats hold every whole number.
 	maxWhole = 1 << 53
-	// maxFill bounds what an empty bucket lacks, in units, so that as much may be owed
-	// besides.
+	// maxFill bounds the units that an empty bucket lacks, so that as many more may be owed.
 	maxFill = 1 << 52
 	// fineEnough is the least number of units per permit if the rate cannot be expressed
 	// exactly.
 	fineEnough = 1 << 19
-	// minDebt is how many µs' worth of permits a charge may leave owed, or a burst if that is
-	// more.
+	// minDebt is the time in µs whose permits a charge may leave owed. It may leave a burst owed
+	// if that is more.
 	minDebt = 60_000_000
 )
 
@@ -148,8 +148,8 @@ func (p *plan) bucket(letter byte) error {
 }
 
 // units returns the rate in whole numbers: the units earned per microsecond and the units per
-// permit. It is the exact reduced fraction, unless the burst would exceed what the scripts can
-// count; then a permit costs less than two in a million too much, never too little.
+// permit. It is the exact reduced fraction, unless the burst would exceed the range of the
+// scripts. A permit then costs less than two in a million too much, never too little.
 func units(r rules.Rate, burst int64) (earn, cost int64, err error) {
 	n := new(big.Int).Mul(big.NewInt(r.N), big.NewInt(1000)) // permits in Per ns = n / 1000 in Per µs
 	per := big.NewInt(int64(r.Per))
@@ -176,7 +176,7 @@ func (p *plan) warmUp() {
 	p.setOwn(warmupScript, 'W', float64(q.Rate.Per)/1000, float64(q.Rate.N), float64(q.WarmUp)/1000, q.ColdFactor)
 }
 
-// slots returns what lua/frames.lua calls the slots of a fixed window: 0, or a negative number
+// slots returns the value of slots in lua/frames.lua for a fixed window: 0, or a negative number
 // that identifies its calendar and zone.
 func (p *plan) slots() int64 {
 	if p.quota.Calendar == "" {
@@ -199,7 +199,7 @@ func flag(on bool) float64 {
 	return 0
 }
 
-// plans caches the plans of the quotas in use, by pointer. They are few; if callers make a
+// plans caches the plans of the quotas in use, by pointer. They are few. If callers make a new
 // quota for each call, making its plan again costs little.
 type plans struct {
 	mu sync.RWMutex

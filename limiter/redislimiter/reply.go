@@ -17,19 +17,19 @@ const (
 	codeDenied  = 0
 	codeAllowed = 1
 	codeLocked  = 2
-	codeAgain   = 3 // the time, which takes the place of the mark, is outside the periods of the calendar that were sent
-	codeFailed  = 4 // an error, whose text stands beside the numbers
+	codeAgain   = 3 // the time, which replaces the mark, is outside the periods of the calendar that were sent
+	codeFailed  = 4 // an error, whose text follows the numbers
 )
 
-// answer is the reply of a script: the packed numbers, the errors of the keys with codeFailed,
-// in order, and how many keys of a foreign type were deleted.
+// answer is the reply of a script: the packed numbers, the errors of the keys with codeFailed, in
+// order, and the number of keys of a foreign type that were deleted.
 type answer struct {
 	packed any
 	errors []any
 	healed int64
 }
 
-// readAnswer parses what lua/run.lua returns. A list is the rare form.
+// readAnswer parses the reply of lua/run.lua. A list is the rare form.
 func readAnswer(value any) answer {
 	list, ok := value.([]any)
 	if !ok || len(list) != 2 {
@@ -43,7 +43,7 @@ func readAnswer(value any) answer {
 	return answer{packed: texts[0], errors: texts[1:], healed: max(healed, 0)}
 }
 
-// failure returns the next error.
+// failure removes and returns the next error.
 func (a *answer) failure() error {
 	if len(a.errors) == 0 {
 		return errors.New("unexpected answer: an error without its text")
@@ -53,20 +53,20 @@ func (a *answer) failure() error {
 	return scriptError(text)
 }
 
-// reply is the packed numbers of a reply: the script's time in µs, then the numbers of each
+// reply holds the packed numbers of a reply: the script's time in µs, then the numbers of each
 // op, all as floats of eight bytes.
 type reply string
 
 const (
 	numberSize = 8
-	perOp      = 7 // numbers
+	perOp      = 7 // numbers of each op
 )
 
 // errLate is the error of a script that began after the caller's deadline, and did nothing.
 var errLate = fmt.Errorf("the script began after the deadline: %w", context.DeadlineExceeded)
 
-// readReply parses the numbers for the given number of ops, and their time. That is also known
-// of a script that was late.
+// readReply parses the numbers for the given number of ops, and their time. It returns the time
+// of a script that was late, too.
 func readReply(packed any, ops int) (r reply, now int64, err error) {
 	text, ok := packed.(string)
 	if ok && len(text) == numberSize {
@@ -84,7 +84,7 @@ func readReply(packed any, ops int) (r reply, now int64, err error) {
 	return r, now, nil
 }
 
-// number returns the i-th number, if it is whole and Lua's floats hold it exactly. As µs it
+// number returns the i-th number, if it is whole and Lua's floats represent it exactly. As µs it
 // also fits a time.Duration.
 func (r reply) number(i int) (int64, bool) {
 	var raw [numberSize]byte
@@ -96,13 +96,13 @@ func (r reply) number(i int) (int64, bool) {
 	return int64(f), true
 }
 
-// errFailed stands for the error of a key, whose text stands beside the numbers.
+// errFailed means that a key had an error; answer.failure returns it.
 var errFailed = errors.New("the script failed")
 
 var reasons = [...]rules.Reason{codeDenied: rules.ReasonLimited, codeAllowed: rules.ReasonWithin, codeLocked: rules.ReasonLocked}
 
-// result returns the result of the i-th op at now, in µs. If again is set, the op has to be
-// sent again with the periods of its calendar at about.
+// result returns the result of the i-th op at now, in µs. If again is true, the op has to be sent
+// again with the periods of its calendar at about.
 func (r reply) result(i int, now, limit int64) (result limiter.Result, about int64, again bool, err error) {
 	var n [perOp]int64
 	for k := range n {

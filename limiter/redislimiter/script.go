@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// script is the source of a script and the hash by which Redis knows it; both are strings.
+// script is the source of a script and its hash in Redis; both are strings.
 type script struct {
 	source, hash any
 	reads        []any // see of
@@ -24,9 +24,9 @@ func newScript(parts ...string) *script {
 // constant matches a line of a script that names a number.
 var constant = regexp.MustCompile(`(?m)^ *local ([A-Z_]+) = ([\d.]+)( --.*)?\n`)
 
-// inlined replaces the names of numbers by the numbers. To Lua a named number is a variable,
-// which each function that uses it captures when it is created, which is at each call. A name
-// stands for one number in all parts of a script, and for nothing else.
+// inlined replaces the names of numbers by the numbers. In Lua a named number is a variable. Each
+// function that uses it captures it when the function is created, which happens in each call. A
+// name has one number in all parts of a script, and no other use.
 func inlined(source string) string {
 	values := make(map[string]string)
 	for _, m := range constant.FindAllStringSubmatch(source, -1) {
@@ -44,8 +44,8 @@ type call struct {
 	script *script
 	keys   []string
 	args   []any
-	cmd    once  // the outcome
-	healed int64 // keys of a foreign type that were deleted
+	cmd    once  // outcome
+	healed int64 // number of deleted keys of a foreign type
 }
 
 // once is a command that no client repeats. A command whose reply was lost may have been
@@ -59,8 +59,8 @@ func (once) NoRetry() bool { return true }
 func (c once) Clone() redis.Cmder { return once{c.Cmd.Clone().(*redis.Cmd)} }
 
 // run runs all calls in one round trip to each server and returns the first error; each call's
-// error is in its cmd. A server that does not know a script, because it is new, was flushed or
-// has been failed over to, is sent it in a second round trip, if there is time.
+// error is in its cmd. If a server does not know a script, because it is new, was flushed or has
+// been failed over to, the script is sent in a second round trip, if there is time.
 func run(ctx context.Context, client redis.UniversalClient, calls ...*call) error {
 	for _, c := range calls {
 		c.prepare(ctx, "evalsha", c.script.hash)
@@ -92,9 +92,9 @@ func (c *call) prepare(ctx context.Context, command string, name any) {
 	c.cmd = once{redis.NewCmd(ctx, append(args, c.args...)...)}
 }
 
-// send sends the prepared commands; each has its own error. A cluster gets a pipeline per
-// master: in a common one go-redis retries what a dead master did not take, and when the
-// deadline ends that, the replies of the others are lost as well.
+// send sends the prepared commands; each has its own error. A cluster gets a pipeline per master.
+// In a common pipeline go-redis retries the commands that a dead master did not take. When the
+// deadline ends that, the replies of the other masters are lost as well.
 func send(ctx context.Context, client redis.UniversalClient, calls []*call) {
 	if _, ok := client.(*redis.ClusterClient); !ok || len(calls) < 2 {
 		sendTogether(ctx, client, calls)
@@ -124,12 +124,12 @@ func sendTogether(ctx context.Context, client redis.UniversalClient, calls []*ca
 	switch len(calls) {
 	case 0:
 	case 1:
-		_ = client.Process(ctx, calls[0].cmd) // the command has it
+		_ = client.Process(ctx, calls[0].cmd) // the command has the error
 	default:
 		pipe := client.Pipeline()
 		for _, c := range calls {
 			_ = pipe.Process(ctx, c.cmd)
 		}
-		_, _ = pipe.Exec(ctx) // each command has its own
+		_, _ = pipe.Exec(ctx) // each command has its own error
 	}
 }

@@ -21,16 +21,16 @@ import (
 type SemaphoreConfig struct {
 	// Namespace keeps fleets apart: [A-Za-z0-9_-]+. Required.
 	Namespace string
-	// Name is stored in Redis with the permits of this process, for whoever looks. At most 128
-	// bytes without spaces. Default "-".
+	// Name is stored in Redis with the permits of this process, to identify it to people. At most
+	// 128 bytes without spaces. Default "-".
 	Name string
-	// Lease is how long permits stay taken without being renewed: the permits of a crashed
+	// Lease is how long permits stay taken without being renewed. The permits of a crashed
 	// process are free after it. Default 10 s; 300 ms to 10 min.
 	Lease time.Duration
 	// Timeout bounds each call to Redis on the request path. Default 50 ms.
 	Timeout time.Duration
-	// Retry is how long a server that failed is left alone before it is probed, up to four
-	// times as long if it is still away. Until then calls to it fail at once. Default 250 ms.
+	// Retry is the time before a server that failed is probed. It grows to four times that while
+	// the server stays unavailable. Until then calls to it fail at once. Default 250 ms.
 	Retry time.Duration
 	// Logger gets one line when an outage of a server begins and one when it ends, at most one
 	// such pair a minute, and one line for lost leases. Default: discard.
@@ -83,15 +83,13 @@ func hasSpace(s string) bool {
 }
 
 // Semaphore bounds how many requests of a key are in flight over all instances. It is a
-// [semaphore.Acquirer] whose permits are leases in Redis, renewed by Run: if a process crashes
-// or is cut off, its permits are free after SemaphoreConfig.Lease. It is safe for concurrent
-// use.
+// [semaphore.Acquirer] whose permits are leases in Redis, renewed by Run. If a process crashes or
+// is cut off, its permits are free after SemaphoreConfig.Lease. It is safe for concurrent use.
 //
-// Acquire and Release cost one round trip each. Waiters queue in their process, by class and
-// then by arrival, up to the ask's Queue; only the first one asks Redis. When a permit is
-// released, a message over a channel wakes the process that has waited longest, so processes
-// are served in turn. If the message is lost, the first waiter asks by itself within half a
-// second.
+// Acquire and Release cost one round trip each. Waiters queue in their process, by class and then
+// by arrival, up to the ask's Queue; only the first one asks Redis. When a permit is released, a
+// message on a channel wakes the process that has waited longest, so processes are served in
+// order. If the message is lost, the first waiter asks within half a second anyway.
 //
 // The Lost channel of a lease reports that its permits may have been granted to another caller.
 //
@@ -107,33 +105,33 @@ type Semaphore struct {
 	gate    *gate
 
 	hearing atomic.Bool  // whether hints are received
-	hold    atomic.Int64 // moving average of how long leases are held, in nanoseconds
+	hold    atomic.Int64 // moving average of the time that leases are held, in nanoseconds
 	seq     atomic.Uint64
 
 	mu    sync.Mutex
-	lines map[string]*line // by the key in Redis; only those with waiters
+	lines map[string]*line // queues by the key in Redis; only keys with waiters have one
 	held  map[*heldLease]struct{}
-	// owed are leases that Redis may still have although nobody holds them, because a Release
-	// or an Acquire was not answered. Run gives them back. Bounded by maxOwed, since leases
-	// end by themselves.
+	// owed holds leases that Redis may still have although no one holds them, because a Release
+	// or an Acquire was not answered. Run releases them. maxOwed bounds them, which is safe since
+	// leases expire.
 	owed  map[*heldLease]struct{}
 	stats SemaphoreStats
 }
 
 const maxOwed = 100_000
 
-// SemaphoreStats is a snapshot of what this process holds, and of its counters.
+// SemaphoreStats is a snapshot of this process's leases and counters.
 type SemaphoreStats struct {
 	Held    int // leases
 	Waiting int // waiters of this process
-	Owed    int // leases to give back as soon as Redis answers
+	Owed    int // leases to release as soon as Redis answers
 
 	Granted  uint64
 	Denied   uint64
 	Lost     uint64 // leases that could not be renewed in time, or that Redis had lost
 	Expired  uint64 // expired leases of crashed holders, of any process, that were dropped
 	Failures uint64 // calls to Redis that failed
-	Refused  uint64 // calls that were not made because Redis was away
+	Refused  uint64 // calls that were not made because Redis was unavailable
 	Healed   uint64 // keys of a foreign type that were deleted
 }
 
@@ -176,8 +174,8 @@ func (s *Semaphore) Stats() SemaphoreStats {
 }
 
 // Acquire implements [semaphore.Acquirer]. It returns an error if Redis does not answer; the
-// outcome is then unknown. It returns [ErrAway] if Redis was not asked. RetryAfter is
-// estimated from how long this process's leases are held.
+// outcome is then unknown. It returns [ErrAway] if Redis was not asked. RetryAfter is estimated
+// from the time that this process's leases are held.
 func (s *Semaphore) Acquire(ctx context.Context, key string, ask semaphore.Ask) (semaphore.Lease, rules.Decision, error) {
 	switch {
 	case key == "":
@@ -214,7 +212,7 @@ func (s *Semaphore) Acquire(ctx context.Context, key string, ask semaphore.Ask) 
 const maxPermits = 1 << 40
 
 func (s *Semaphore) acquire(ctx context.Context, w *waiter, permits int64) (*heldLease, rules.Decision, error) {
-	pause := s.cfg.Lease // who is not the first does not ask
+	pause := s.cfg.Lease // a waiter that is not the first does not ask
 	switch s.enter(w, permits) {
 	case entryDenied:
 		return nil, s.busy(w, permits, 0), nil
@@ -234,8 +232,8 @@ func (s *Semaphore) acquire(ctx context.Context, w *waiter, permits int64) (*hel
 	return s.wait(ctx, w, pause)
 }
 
-// busy returns a denial. Its RetryAfter assumes that as many waiters are at work at a time as
-// there are permits.
+// busy returns a denial. Its RetryAfter assumes that as many waiters work at a time as there are
+// permits.
 func (s *Semaphore) busy(w *waiter, permits, free int64) rules.Decision {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -36,8 +36,8 @@ func (a semaphoreAnswer) within() rules.Decision {
 	return rules.Decision{Allowed: true, Reason: rules.ReasonWithin, Limit: a.permits, Remaining: a.free()}
 }
 
-// ask asks Redis once. After an error nothing is held: what Redis may have granted all the
-// same is given back.
+// ask asks Redis once. After an error nothing is held: if Redis may have granted permits, they
+// are released later.
 func (s *Semaphore) ask(ctx context.Context, w *waiter, permits int64) (semaphoreAnswer, error) {
 	now := time.Now()
 	if !s.gate.lets(ctx, w.key) {
@@ -77,7 +77,7 @@ func (s *Semaphore) ask(ctx context.Context, w *waiter, permits int64) (semaphor
 	if reply[0] != 1 {
 		return got, nil
 	}
-	if ctx.Err() != nil { // nobody waits for it any more
+	if ctx.Err() != nil { // the caller no longer waits for it
 		s.release(lease)
 		return semaphoreAnswer{}, ctx.Err()
 	}
@@ -86,8 +86,8 @@ func (s *Semaphore) ask(ctx context.Context, w *waiter, permits int64) (semaphor
 	return got, nil
 }
 
-// release gives a lease back and wakes the next waiter. It does not fail: what Redis does not
-// take now is owed.
+// release releases a lease and wakes the next waiter. It does not fail: a lease that Redis cannot
+// release now is owed.
 func (s *Semaphore) release(l *heldLease) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.Timeout)
 	defer cancel()
@@ -106,19 +106,19 @@ func (s *Semaphore) release(l *heldLease) {
 	s.turns(ctx, l.key, turn)
 }
 
-// Whose turn it is after a release, as lua/semaphore_release.lua returns it.
+// Turns after a release, as lua/semaphore_release.lua returns them.
 const (
 	turnOurs   = 1
-	turnNobody = 2 // nobody's, as far as Redis knows
+	turnNobody = 2 // no one waits, as far as Redis knows
 )
 
-// turns acts on whose turn it is. If it is this process's and nobody waits here any more, the
-// turn is passed on.
+// turns acts on a turn. If it is this process's turn and no one waits here any more, it passes
+// the turn on.
 func (s *Semaphore) turns(ctx context.Context, key string, turn int64) {
 	for turn != 0 && !s.look(key) && turn == turnOurs {
 		var err error
 		if turn, err = s.callRelease(ctx, key); err != nil {
-			return // those who wait ask by themselves
+			return // the first waiters ask again after their pause
 		}
 	}
 }
@@ -158,8 +158,8 @@ func (s *Semaphore) cured(c *call) {
 	}
 }
 
-// note records the outcome of a call that began at began. A hasty call's caller gave up too
-// soon to say anything about the server.
+// note records the outcome of a call that began at began. The caller of a hasty call gave up too
+// soon to prove anything about the server.
 func (s *Semaphore) note(ctx context.Context, key string, began time.Time, err error, hasty bool) {
 	if err != nil && !hasty {
 		s.count(func(stats *SemaphoreStats) { stats.Failures++ })

@@ -17,9 +17,9 @@ const (
 	hintRetry = 200 * time.Millisecond
 )
 
-// listen receives hints, that permits came free elsewhere, until ctx ends. It replaces a
-// failed subscription; the first waiter finds by itself what is missed. The channel uses
-// PUBLISH because Redis has no SPUBLISH before 7; a message is sent only if somebody waits.
+// listen receives hints that permits were released elsewhere, until ctx ends. It replaces a
+// failed subscription; the first waiter's own asks make up for missed hints. The channel uses
+// PUBLISH because Redis has no SPUBLISH before 7. A message is sent only if some process waits.
 func (s *Semaphore) listen(ctx context.Context) {
 	retry := time.NewTimer(0)
 	defer retry.Stop()
@@ -37,7 +37,7 @@ func (s *Semaphore) listen(ctx context.Context) {
 // hear handles the hints of one subscription until it fails.
 func (s *Semaphore) hear(ctx context.Context) {
 	ctx, over := context.WithCancel(ctx)
-	sub := s.client.Subscribe(ctx, s.channel) // an error comes back from Receive
+	sub := s.client.Subscribe(ctx, s.channel) // Receive returns any error
 	heard := make(chan struct{}, 1)
 	var keeper sync.WaitGroup
 	keeper.Go(func() { keepSubscription(ctx, sub, heard) })
@@ -64,7 +64,7 @@ func (s *Semaphore) hear(ctx context.Context) {
 	}
 }
 
-// hint handles a hint that it is the turn of a line of this process.
+// hint handles a hint that the waiters of this process are next.
 func (s *Semaphore) hint(ctx context.Context, key string) {
 	call, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
@@ -72,7 +72,7 @@ func (s *Semaphore) hint(ctx context.Context, key string) {
 }
 
 // keepSubscription closes a subscription when ctx ends, so that Receive returns, or when the
-// subscription is silently dead.
+// subscription is dead without an error.
 func keepSubscription(ctx context.Context, sub *redis.PubSub, heard <-chan struct{}) {
 	defer sub.Close()
 	ticker := time.NewTicker(hintPing)

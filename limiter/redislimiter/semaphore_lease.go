@@ -8,19 +8,19 @@ import (
 
 var _ semaphore.Holder = (*heldLease)(nil)
 
-// heldLease is permits of a [Semaphore] that are held. It is the [semaphore.Holder] of one lease,
-// so it needs no id.
+// heldLease is a held number of permits of a [Semaphore]. It is the [semaphore.Holder] of one
+// lease, so it needs no id.
 type heldLease struct {
 	semaphore *Semaphore
-	key       string // in Redis
-	member    string // in Redis: "permits process/number"
+	key       string // name of the key in Redis
+	member    string // member in Redis: "permits process/number"
 	since     time.Time
 	lost      chan struct{}
 
-	until time.Time // Redis keeps it until then at least; guarded by the semaphore's lock
+	until time.Time // time until which Redis keeps it at least; guarded by the semaphore's lock
 }
 
-// Release implements [semaphore.Holder]. It gives the permits back in one round trip, or later if
+// Release implements [semaphore.Holder]. It releases the permits in one round trip, or later if
 // Redis does not answer.
 func (l *heldLease) Release(uint64) {
 	if l.semaphore.drop(l) {
@@ -50,12 +50,12 @@ func (s *Semaphore) drop(l *heldLease) bool {
 		return false
 	}
 	delete(s.held, l)
-	// A moving average; a concurrent write that is lost does not matter.
+	// A moving average; the loss of a concurrent write does not matter.
 	s.hold.Store(s.hold.Load() - s.hold.Load()/8 + int64(min(time.Since(l.since), time.Hour))/8)
 	return true
 }
 
-// owe records that Redis may have a lease that nobody holds.
+// owe records that Redis may have a lease that no one holds.
 func (s *Semaphore) owe(l *heldLease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

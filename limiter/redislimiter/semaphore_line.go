@@ -10,24 +10,24 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// line is the waiters of this process for permits of one key, as a heap with the next one
+// line is the queue of this process's waiters for permits of one key, as a heap with the next one
 // first. The semaphore's lock guards it.
 type line struct {
 	waiters []*waiter
-	permits int64 // of the key, as of the last ask
+	permits int64 // number of permits of the key, as of the last ask
 }
 
-// waiter is a caller of Acquire. One that does not wait has no wake.
+// waiter is a caller of Acquire. A caller that does not wait has no wake.
 type waiter struct {
-	key   string // in Redis
+	key   string // name of the key in Redis
 	n     int64
 	class int
 	queue int
 	seq   uint64 // order of arrival
 	until time.Time
-	wake  chan struct{} // of capacity 1: look again
-	place int           // in the heap
-	asked int           // how often it was denied
+	wake  chan struct{} // signals that the waiter should check its turn; of capacity 1
+	place int           // index in the heap
+	asked int           // number of its denials
 }
 
 func (w *waiter) before(o *waiter) bool {
@@ -41,14 +41,14 @@ func (l *line) Swap(i, j int) {
 	l.waiters[i].place, l.waiters[j].place = i, j
 }
 
-// Push is for package heap.
+// Push implements [heap.Interface].
 func (l *line) Push(x any) {
 	w := x.(*waiter)
 	w.place = len(l.waiters)
 	l.waiters = append(l.waiters, w)
 }
 
-// Pop is for package heap.
+// Pop implements [heap.Interface].
 func (l *line) Pop() any {
 	last := len(l.waiters) - 1
 	w := l.waiters[last]
@@ -60,19 +60,19 @@ func (l *line) Pop() any {
 func (l *line) look() {
 	select {
 	case l.waiters[0].wake <- struct{}{}:
-	default: // it is awake
+	default: // a wake is pending
 	}
 }
 
 type entry int
 
 const (
-	entryFirst  entry = iota // nobody is before it: it asks at once, and is not in the line yet
+	entryFirst  entry = iota // no one is before it: it asks at once, and is not in the line yet
 	entryWaits               // it is in the line
 	entryDenied              // it would have to wait, and will not or cannot
 )
 
-// enter records the number of permits, and returns what a new waiter does.
+// enter records the number of permits, and returns how a new waiter begins.
 func (s *Semaphore) enter(w *waiter, permits int64) entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,8 +94,8 @@ func (s *Semaphore) enter(w *waiter, permits int64) entry {
 	return entryWaits
 }
 
-// join puts a waiter that was denied in the line, and reports whether it did: not if it does
-// not wait or the line is full.
+// join puts a waiter that was denied in the line, and reports whether it did. It does not if w
+// does not wait or the line is full.
 func (s *Semaphore) join(w *waiter, permits int64) bool {
 	if w.wake == nil {
 		return false
@@ -114,7 +114,7 @@ func (s *Semaphore) join(w *waiter, permits int64) bool {
 	return true
 }
 
-// leave removes a waiter and wakes the one after it: the waiter may have left with a permit
+// leave removes a waiter and wakes the one after it, since the waiter may have left with a permit
 // while another one is free.
 func (s *Semaphore) leave(w *waiter) {
 	s.mu.Lock()
@@ -148,8 +148,8 @@ func (s *Semaphore) look(key string) bool {
 	return true
 }
 
-// wait waits in the line until w is served, w.until, or the end of the context. Only the first
-// waiter asks: when it becomes the first, when a hint arrives, and after a pause.
+// wait waits in the line until w is served, until w.until, or until the context ends. Only the
+// first waiter asks: when it becomes the first, when a hint arrives, and after a pause.
 func (s *Semaphore) wait(ctx context.Context, w *waiter, pause time.Duration) (*heldLease, rules.Decision, error) {
 	defer s.leave(w)
 	late := time.NewTimer(time.Until(w.until))
@@ -185,21 +185,21 @@ func (s *Semaphore) wait(ctx context.Context, w *waiter, pause time.Duration) (*
 }
 
 const (
-	// pauseHearing is the longest pause of the first waiter while hints arrive: it asks
-	// without one only because a hint can be lost.
+	// pauseHearing is the longest pause of the first waiter while hints arrive. It asks without a
+	// hint only because a hint can be lost.
 	pauseHearing = 400 * time.Millisecond
-	// minPause and maxPause bound its pauses otherwise, which double from one to the other.
+	// minPause and maxPause bound its pauses without hints, which double from one to the other.
 	minPause = 5 * time.Millisecond
 	maxPause = 100 * time.Millisecond
 	// believed is how long Redis counts a process as waiting after it asked.
 	believed = 2 * time.Second
 )
 
-// pause returns how long the first waiter waits for a hint before it asks again, at most
-// until the next lease ends: no hint announces that.
+// pause returns how long the first waiter waits for a hint before it asks again. That is at most
+// until the next lease ends, since no hint announces that.
 func (s *Semaphore) pause(w *waiter, got semaphoreAnswer) time.Duration {
 	least, longest := minPause, maxPause
-	if s.hearing.Load() && w.asked > 0 { // the first time a permit may have come back before w was in the line
+	if s.hearing.Load() && w.asked > 0 { // at first, a permit may have been released before w was in the line
 		least, longest = pauseHearing, pauseHearing
 	}
 	if got.ends >= 0 {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Run takes leaseSteps steps in a lease's length. It renews a lease every renewSteps steps, or
-// in each step after a failure, until the lease counts as lost, lostSteps before its end.
+// Run takes leaseSteps steps in a lease's length. It renews a lease every renewSteps steps, or in
+// each step after a failure. A lease that is not renewed counts as lost lostSteps before its end.
 const (
 	leaseSteps = 12
 	renewSteps = 4
@@ -22,10 +22,9 @@ const (
 )
 
 // Run renews the leases that this process holds, every third of a lease's length and in one
-// pipeline per server, and receives hints of permits that came free, until ctx ends. Then it
-// gives back all leases, including those still held, so it must end after the work. It returns
-// nil. Only one Run may be in progress at a time. Without Run leases end by themselves, and
-// Lost is not closed.
+// pipeline per server. It also receives hints of permits that became free. When ctx ends, it
+// releases all leases, including those still held, so it must end after the work. It returns nil.
+// Only one Run may be in progress at a time. Without Run, leases expire and Lost is not closed.
 func (s *Semaphore) Run(ctx context.Context) error {
 	var hints sync.WaitGroup
 	hints.Go(func() { s.listen(ctx) })
@@ -58,11 +57,11 @@ func (s *Semaphore) Run(ctx context.Context) error {
 	}
 }
 
-// step is also the time limit of a call of Run: longer than a request would wait, since a
-// lease is at stake.
+// step returns the length of a step. It is also the time limit of a call of Run: longer than a
+// request would wait, since a lease is at stake.
 func (s *Semaphore) step() time.Duration { return s.cfg.Lease / leaseSteps }
 
-// lose closes Lost of the leases that end by then.
+// lose closes Lost of the leases that end before by.
 func (s *Semaphore) lose(by time.Time) {
 	var lost []*heldLease
 	s.mu.Lock()
@@ -81,7 +80,7 @@ func (s *Semaphore) tellLost(lost []*heldLease) {
 	for _, l := range lost {
 		if _, held := s.held[l]; held {
 			delete(s.held, l)
-			s.oweLocked(l) // Redis may have it for a moment still
+			s.oweLocked(l) // Redis may still have it for a moment
 			s.stats.Lost++
 			close(l.lost)
 			n++
@@ -93,7 +92,7 @@ func (s *Semaphore) tellLost(lost []*heldLease) {
 	}
 }
 
-// leaseBatch is some leases of one key.
+// leaseBatch is a group of leases of one key.
 type leaseBatch struct {
 	key    string
 	leases []*heldLease
@@ -167,8 +166,7 @@ func (s *Semaphore) renewed(b leaseBatch, there []int64, until time.Time) (lost 
 	return lost
 }
 
-// takeOwed removes and returns the leases to give back, except those that have ended by
-// themselves.
+// takeOwed removes and returns the owed leases.
 func (s *Semaphore) takeOwed() map[*heldLease]struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -180,7 +178,8 @@ func (s *Semaphore) takeOwed() map[*heldLease]struct{} {
 	return owed
 }
 
-// giveBack gives back leases that nobody holds; those that Redis does not take are owed again.
+// giveBack releases leases that no one holds. Leases that Redis cannot release now are owed
+// again, unless they have ended.
 func (s *Semaphore) giveBack(ctx context.Context, timeout time.Duration, leases map[*heldLease]struct{}) {
 	if len(leases) == 0 {
 		return
@@ -204,7 +203,7 @@ func (s *Semaphore) giveBack(ctx context.Context, timeout time.Duration, leases 
 	}
 }
 
-// end gives all leases back, for good.
+// end releases all leases when Run ends.
 func (s *Semaphore) end(ctx context.Context) {
 	s.mu.Lock()
 	all := s.held
@@ -219,8 +218,8 @@ func (s *Semaphore) end(ctx context.Context) {
 	s.giveBack(ctx, max(s.cfg.Timeout, s.step()), all)
 }
 
-// callAll runs a script for each batch, in one pipeline per server. The reply of a call that
-// failed is nil, and err is one of the failures.
+// callAll runs a script for each batch, in one pipeline per server. The reply of a failed call is
+// nil, and err is one of the failures.
 func (s *Semaphore) callAll(ctx context.Context, timeout time.Duration, all []leaseBatch, of func(leaseBatch) *call) (replies [][]int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

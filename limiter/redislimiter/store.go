@@ -15,7 +15,7 @@ import (
 	"github.com/hotparam/hotparam/rules"
 )
 
-// Store keeps the state of limiters in Redis, shared by all that use the same Redis and
+// Store keeps the state of limiters in Redis, shared by all users of the same Redis and
 // namespace. It is a [limiter.Batcher] for all algorithms but custom ones. It is safe for
 // concurrent use, and starts no goroutine.
 type Store struct {
@@ -23,7 +23,7 @@ type Store struct {
 	cfg    Config
 	plans  plans
 	clocks clocks
-	name   string // of the store among those that charge the same keys
+	name   string // name of the store, unique among stores that charge the same keys
 	healed atomic.Uint64
 }
 
@@ -42,7 +42,7 @@ func New(client redis.UniversalClient, cfg Config) (*Store, error) {
 
 // StoreStats is a snapshot of the counters of a [Store].
 type StoreStats struct {
-	// Healed is how many keys of limits were of a foreign type and were deleted.
+	// Healed is the number of keys of limits that were of a foreign type and were deleted.
 	Healed uint64
 }
 
@@ -50,8 +50,8 @@ type StoreStats struct {
 func (s *Store) Stats() StoreStats { return StoreStats{Healed: s.healed.Load()} }
 
 // Do executes op in one round trip. An error reply is a [limiter.OpError], unless the server
-// refuses all writes at the moment. After the deadline the error is context.DeadlineExceeded,
-// for errors.Is.
+// currently refuses all writes. After the deadline, errors.Is matches the error to
+// context.DeadlineExceeded.
 func (s *Store) Do(ctx context.Context, op limiter.Op) (limiter.Result, error) {
 	ctx, cancel := s.deadline(ctx)
 	defer cancel()
@@ -62,7 +62,7 @@ func (s *Store) Do(ctx context.Context, op limiter.Op) (limiter.Result, error) {
 	return r, nil
 }
 
-// one executes a single op, without what a batch of several needs.
+// one executes a single op, without the overhead of a batch.
 func (s *Store) one(ctx context.Context, op *limiter.Op) (limiter.Result, error) {
 	p, err := s.plan(op)
 	if err != nil {
@@ -124,9 +124,9 @@ func (s *Store) read(value any) answer {
 }
 
 // DoAll executes all of ops in one round trip to each server, with one script for the ops that
-// share a tag. In a cluster the masters are asked in parallel; if one is away, its ops have
-// errors in a [limiter.OpErrors], as have ops with an error reply, and the others' results are
-// unaffected.
+// share a tag. In a cluster the masters are asked in parallel. If one is unavailable, its ops
+// have errors in a [limiter.OpErrors], as do ops with an error reply; the results of the other
+// ops are unaffected.
 func (s *Store) DoAll(ctx context.Context, ops []limiter.Op, results []limiter.Result) error {
 	if len(results) < len(ops) {
 		return fmt.Errorf("redislimiter: %d results for %d ops", len(results), len(ops))
@@ -160,12 +160,12 @@ func (s *Store) plan(op *limiter.Op) (*plan, error) {
 	return p, nil
 }
 
-// minSpare is how many ms a state is kept after it is that of a new key, so that a clock that
-// goes back, as after a failover, still finds it.
+// minSpare is how many ms a state is kept after it has become that of a new key. It is then still
+// there if the clock is set back, as after a failover.
 const minSpare = 60_000
 
-// head returns the first argument of each script: the time, or -1 for Redis's, how long a state
-// is kept after it is that of a new key, and the deadline of ctx, or 0.
+// head returns the first argument of each script. It packs the time, or -1 for Redis's; the time
+// in ms that a state is kept after it has become that of a new key; and the deadline of ctx, or 0.
 func (s *Store) head(ctx context.Context, c *clock) any {
 	now, spare, till := -1.0, float64(minSpare), 0.0
 	if s.cfg.Clock != nil {
@@ -180,7 +180,7 @@ func (s *Store) head(ctx context.Context, c *clock) any {
 	return string(appendNumbers(room[:0], now, spare, till))
 }
 
-// now returns about the time that a script will see, in µs.
+// now returns the approximate time that a script will see, in µs.
 func (s *Store) now(c *clock) int64 {
 	if s.cfg.Clock != nil {
 		return min(max(s.cfg.Clock().Microseconds(), 0), maxFill)

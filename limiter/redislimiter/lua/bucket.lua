@@ -1,33 +1,36 @@
--- Token and leaky buckets. What a bucket lacks is `owed`, in units: a microsecond earns `earn`
--- of them and a permit costs `cost`, which is the rate as a reduced fraction, without
--- rounding. A leaky bucket is a token bucket upside down: what one lacks has not yet leaked
--- out of the other. With `shape` it is a queue: what is admitted leaves after all before it.
+-- Token and leaky buckets. `owed` is the number of units that a bucket lacks: a microsecond earns
+-- `earn` of them and a permit costs `cost`. That is the rate as a reduced fraction, without
+-- rounding. A leaky bucket is a token bucket upside down: the permits that one lacks have not yet
+-- leaked out of the other. With `shape` it is a queue: each admission leaves after all before it.
 --
--- The state belongs to no quota. The number of missing permits stays, also beyond the burst,
--- for charges and reservations; burst and rate are those of the quota that asks. Converted to
+-- The state belongs to no quota. The number of missing permits stays, even beyond the burst, for
+-- charges and reservations; burst and rate are those of the quota that asks. On conversion to
 -- another quota's units, owed is rounded up by less than one unit, which is less than a
--- microsecond earns. Reservations are used when they were promised: up to `due`, when the last
--- of them is, the rate is the one under which they were made, `slow` units in a microsecond at
--- `dear` units a permit; a slow of 0 means the asker's own. A faster rate would let what comes
--- next be used before them.
+-- microsecond earns.
 --
--- Permits stand in a line in the order they were taken, and are earned in that order. `line`
--- is the place of the last one, and a mark is the place of the last permit of a take. The
--- permits that are missing are always the end of the line. So a return counts as one from the
--- head of the line, whatever its place was: later takes move up, and earlier ones may get back
--- too little, never too much. But since a take no more was earned of it than of all, so at least
--- the rest comes back, unless the rate has changed since then, at `turn`. Only the final return of
--- the last take shortens the line instead: takes that are returned in reverse order all come
--- back in full. `keep` above 0 says that more of the same take may be returned; its mark must
--- then not become that of the next take. A mark of 0 is the last.
+-- Reservations keep their promised times. Up to `due`, the time of the last of them, the rate is
+-- the one under which they were made: `slow` units in a microsecond at `dear` units a permit. A
+-- slow of 0 means the asker's own rate. A faster rate would let later takes be used before them.
 --
--- The turn has no place of its own, so that the version before can read the state. It stands,
--- with a half added, in place of the limit, which no longer matters. While there is a `due` in
--- this place, only the half of a turn is kept: it is then as if the rate had changed now.
+-- Permits form a line in the order in which they were taken, and are earned in that order. `line`
+-- is the place of the last one, and a mark is the place of the last permit of a take. The missing
+-- permits are always the end of the line. So a return counts as one from the head of the line,
+-- whatever its place was: later takes move up. Earlier ones may get back too little, but never
+-- too much.
+--
+-- Since a take, no more was earned of it than of all. So at least the rest is returned, unless
+-- the rate has changed since then, at `turn`. Only the final return of the last take shortens the
+-- line instead: takes that are returned in reverse order are returned in full. A `keep` above 0
+-- means that more of the same take may be returned; its mark must then not become that of the
+-- next take. A mark of 0 is the last.
+--
+-- The turn has no field of its own, so that the version before can read the state. It is stored,
+-- with a half added, in the field of the limit, which no longer matters. While that field holds a
+-- `due`, only the half of a turn is kept: it is then as if the rate had changed now.
 do
   local b = {earn = 0, cost = 0, full = 0, most = 0, owed = 0, due = 0, slow = 0, dear = 0, line = 0, turn = 0, shape = false}
 
-  -- Converts units, of which a permit costs `costed`, to those of which it costs `cost`.
+  -- Converts units at `costed` a permit to units at `cost` a permit.
   local function converted(owed, costed, cost)
     local rest = owed % costed
     local product = rest * cost
@@ -36,7 +39,7 @@ do
     return owed < WHOLE and owed or owed * (1 + 2 ^ -52)
   end
 
-  -- Returns the time in which that many units are earned.
+  -- Returns the time in which this many units are earned.
   local function after(units)
     if b.slow == 0 then return math.ceil(units / b.earn) end
     local rate = b.slow / b.dear * b.cost
@@ -56,7 +59,7 @@ do
         on.dirty = first > 0
         return true
       end
-      -- `due` is stored negated, and the limit in its place if nothing is reserved.
+      -- `due` is stored negated. If nothing is reserved, the limit is stored in its place.
       local _, line, last, earned, costed, due, owed = struct.unpack('<c1dddddd', state)
       local back = begin(0, last)
       b.turn = 0
@@ -92,8 +95,8 @@ do
     charge = function(n)
       local taken = math.min(n, math.floor(math.max(0, b.most - b.owed) / b.cost))
       local owed = math.min(b.owed + n * b.cost, math.max(b.most, b.owed))
-      -- A permit that is owed in part stands in the line as a whole one: what is before it
-      -- must not get that part back.
+      -- A permit that is partly owed has a whole place in the line: permits before it must not
+      -- get that part back.
       b.owed, b.line = owed, b.line + math.ceil((owed - b.owed) / b.cost)
       return taken, b.line
     end,

@@ -1,17 +1,19 @@
--- A frame describes the windows of the quotas of one span that ask for the key. Slots belong
--- to no quota: each quota counts those in its own window, and they are kept as long as the
--- longest needs them.
+-- A frame describes the windows of the quotas with one span that ask for the key. Slots belong to
+-- no quota: each quota counts the slots in its own window, and they are kept as long as the
+-- longest window needs them.
 --
--- A frame is: the span; the length of its slots (a block's, 1 for a log, 0 for fixed windows,
--- or a negative number that identifies a calendar, whose periods only callers know); the
--- limit; when it last asked, or when what it was granted is used; and, for fixed windows, the
--- begin and end of the current one. For blocks and logs the last two say by how much, and until
--- when, slots may hold takes later than their begin: slots that were made before the frame.
+-- The numbers of a frame are the span; the length of its slots; the limit; the time when it last
+-- asked, or when the permits it was granted are used; and two more. The length is a block's, 1
+-- for a log, 0 for fixed windows, or a negative number that identifies a calendar, whose periods
+-- only callers know. For fixed windows the two last numbers are the begin and end of the current
+-- one. For blocks and logs they concern slots that were made before the frame: how much later
+-- than their begin their takes may be, and until when there are such slots.
 --
--- A frame is dropped when nobody has asked for the longest span, nor has a reservation been due
--- within it; an ask is recorded once in a quarter of the frame's own span. If it were dropped after its own span, its window would be set anew each time its
--- quota asks, and each time take all of a longer frame's slot for taken just now. There are at
--- most MOST; beyond that, two become one that is as long as either, with slots of an instant.
+-- A frame is dropped if it has not asked for the longest span, and no reservation has been due
+-- within it. An ask is recorded once in a quarter of the frame's own span. If it were dropped
+-- after its own span, its window would be set again each time its quota asks. Each time, all of a
+-- longer frame's slot would count as taken just now. There are at most MOST frames. Beyond that,
+-- two become one that is as long as either, with slots of an instant.
 local SPAN = 1
 local LENGTH = 2
 local LIMIT = 3
@@ -23,8 +25,8 @@ do
   local MOST = 4
   local NUMBERS = 6
 
-  -- Reads the frames behind the head of a state, and sets aside those that have ended. `by` is
-  -- how far the clock was set back.
+  -- Reads the frames after the head of a state, and separates those that have ended. `by` is how
+  -- far the clock was set back.
   function frames.read(text, at, by)
     local all, list, over, longest = {}, {}, {}, 0
     local count = #text >= at + 8 and -struct.unpack('<d', text, at + 1) or 0
@@ -50,8 +52,8 @@ do
     return packed
   end
 
-  -- Reports whether the window of a frame is open, or a later one is because it holds a
-  -- reservation: these windows follow each other without a gap.
+  -- Reports whether the window of a frame is open. If a later one holds a reservation, one is
+  -- open: these windows follow each other without a gap.
   local function open(f, newest)
     if on.t < f[TILL] then return true end
     if f[LENGTH] < 0 or newest < f[TILL] then return false end
@@ -68,19 +70,19 @@ do
     return f[LENGTH] < 0 and f[TILL] - 1 or on.t
   end
 
-  -- Returns by how much takes may be later than the begin of a slot that is kept for a frame,
-  -- beyond a boundary of slots of some length.
+  -- Returns how much later takes may be than the begin of a slot that is kept for a frame, beyond
+  -- a boundary of slots of some length.
   local function late(f, length)
     if f[LENGTH] < 1 then return math.max(f[SPAN], f[TILL] - f[FROM]) end
     local by = length % f[LENGTH] == 0 and 0 or f[LENGTH]
     return on.t < f[TILL] and math.max(by, f[FROM]) or by
   end
 
-  -- Sets the caller's frame: the one of its span, or a new one, which takes over the window of
-  -- a frame with the same span and length: also one that has ended, since all slots that are
-  -- there were made while it was kept. If there is none, returns by how much takes may be later
-  -- than the begin of their slot, whichever frame it is kept for, and when the last of the
-  -- windows ends.
+  -- Sets the caller's frame: the one with its span, or a new one. A new one takes over the window
+  -- of a frame with the same span and length. That frame may have ended, since all slots that
+  -- still exist were made while it was kept. If there is no such frame, returns how much later
+  -- takes may be than the begin of their slot, whichever frame it is kept for, and the end of the
+  -- last of the windows.
   function frames.enter(span, length)
     local own, like, most, till = nil, nil, 0, 0
     local list = #frames.list > 0 and frames.list or frames.over
@@ -101,8 +103,8 @@ do
     if not like then return most, till end
   end
 
-  -- Keeps the caller's frame, as one that asks at that time. What it reserves for a later time
-  -- counts in all frames, which are needed as long.
+  -- Keeps the caller's frame, as one that asks at that time. Its reservations for a later time
+  -- count in all frames, which are needed as long.
   function frames.keep(at)
     local list, own, kept = frames.list, frames.own, false
     own[ASKED] = math.max(own[ASKED], at)
@@ -121,7 +123,7 @@ do
     list[#list + 1] = own
   end
 
-  -- Returns the slot in which a take counts now: the newest of those that the frames have for
+  -- Returns the slot in which a take counts now: the newest of the slots that the frames have for
   -- it, so that each finds it in its window. Opens a window that was closed.
   function frames.slot(newest)
     local at = 0
@@ -139,7 +141,7 @@ do
     return at
   end
 
-  -- Returns when no frame needs the newest slot any more.
+  -- Returns the time from which no frame needs the newest slot.
   function frames.ends(newest)
     local ends = 0
     for i = 1, #frames.list do

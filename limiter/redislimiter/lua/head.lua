@@ -2,12 +2,12 @@
 -- hold them exactly below 2^53; `owed` exceeds that only if quotas of very different rates
 -- share a key, and is then rounded up by a part in 2^52.
 --
--- A script is executed as a whole at each call, and creating its functions is much of the
--- work. A function costs more for each outer local that it uses, so there are few, and what is
--- known of the current key stands in tables.
+-- A script is executed as a whole at each call, and creating its functions is much of the work. A
+-- function costs more for each outer local that it uses, so there are few, and the data of the
+-- current key is in tables.
 
--- A state is a string: the letter of its algorithm, the end of the key's penalty or 0, the
--- last instant of its time, then what the algorithm keeps.
+-- A state is a string: the letter of its algorithm, the end of the key's penalty or 0, the last
+-- instant of its time, then the algorithm's own numbers.
 local HEAD = 17
 local OWN = 74 -- offset of the algorithm's own numbers in an argument, see run.lua
 local MINUTE = 60000000
@@ -23,9 +23,9 @@ local on = {
   t = 0, lock = 0, known = false, dirty = false, back = false,
 }
 
--- Returns the beginning of the state of the quota's algorithm, or '' without one, and sets
--- on.key to where it is or would be. Each algorithm has its own state: the first one under the
--- key itself, others under the key and their letter.
+-- Returns the beginning of the state of the quota's algorithm, or '' without one, and sets on.key
+-- to its key, existing or not. Each algorithm has its own state: the first one under the key
+-- itself, others under the key and their letter.
 local function read()
   local state = redis.call('GETRANGE', on.base, 0, 319)
   on.key, on.known = on.base, true
@@ -36,9 +36,10 @@ local function read()
   return own
 end
 
--- Sets the time of a state, which continues from its last instant. Up to a minute behind that,
--- time stands still. Further behind, it is another clock: returns by how much the state's
--- instants are too late, else 0. What the caller dates back begins at the state's last instant.
+-- Sets the time of a state, which continues from its last instant. If the clock is behind that by
+-- up to a minute, time stands still. Further behind, it is another clock: returns by how much the
+-- state's instants are too late, else 0. Time that the caller dates back begins at the state's
+-- last instant.
 local function begin(lock, last)
   local now = on.now
   on.t, on.lock, on.dirty = now, lock, false
@@ -52,7 +53,7 @@ local function begin(lock, last)
   return last - now
 end
 
--- Returns how many milliseconds to keep a state that is a new key's after so many
+-- Returns the number of milliseconds to keep a state that becomes a new key's after this many
 -- microseconds.
 local function ttl(after)
   return math.ceil(math.min(math.max(after, on.lock - on.t), WHOLE) / 1000) + on.spare

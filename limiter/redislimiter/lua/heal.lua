@@ -1,6 +1,6 @@
 -- Deletes the KEYS that are of a foreign type, as the reading command in ARGV for each of them
--- reports. No other program's keys have such names. It needs no right that its callers lack:
--- expiring a key in the past deletes it. Returns how many there were.
+-- reports. No other program's keys have such names. It needs no right that its callers lack,
+-- because it deletes a key by setting its expiry in the past. Returns how many there were.
 local healed = 0
 for i, key in ipairs(KEYS) do
   local command, argument = string.match(ARGV[i], '^(%S+) ?(.*)$')

@@ -1,12 +1,13 @@
--- One member's heartbeat. KEYS: the members, each scored by when it counts as dead; what is known
--- of the fleet; handovers by member, each with its time before the text. ARGV: the member, how
--- long it lives, the longest that any member may live, whether it holds a share of its own
--- ('1'), whether it wants a handover ('1'), how long a fleet takes to begin after its last
--- member came, how long that it was there is known, how long a handover lasts. Times are milliseconds of Redis's clock.
+-- One member's heartbeat. KEYS: the members, each scored by the time when it counts as dead; the
+-- fleet's data; handovers by member, each with its time before the text. ARGV: the member; how
+-- long it lives; the longest that any member may live; whether it holds a share ('1'); whether it
+-- wants a handover ('1'); the time that a fleet takes to begin after its last member came; how
+-- long the fleet is remembered; how long a handover lasts. Times are milliseconds of Redis's
+-- clock.
 --
--- Returns the number of live members, 1 if this one was not among them, how often members that
--- were there saw others die, when the fleet began or 0, 1 if it has begun, for how long there
--- had been no member (-1 if that is not known), and, if there is a handover, its age and text.
+-- Returns the number of live members; 1 if this one was not among them; how often existing
+-- members saw others die; when the fleet began or 0; 1 if it has begun; and how long there had
+-- been no member (-1 if that is not known). If there is a handover, its age and text follow.
 local clock = redis.call('TIME')
 local now = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
 local longest = tonumber(ARGV[3])

@@ -1,5 +1,5 @@
--- A member leaves. KEYS as in members_beat.lua. ARGV: the member, its handover or '', how long that
--- lasts in milliseconds, how many there may be.
+-- Removes a member that leaves. KEYS as in members_beat.lua. ARGV: the member, its handover or
+-- '', how long that lasts in milliseconds, the most handovers.
 local clock = redis.call('TIME')
 local now = string.format('%.0f', tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000))
 redis.call('ZREM', KEYS[1], ARGV[1])

@@ -1,4 +1,4 @@
--- Sets or removes the object's expiry. ARGV: in how many milliseconds, or '' to remove it.
+-- Sets or removes the object's expiry. ARGV: the time in milliseconds, or '' to remove it.
 --
 -- Returns 1 if that was done, 0 if there is no object or it had no expiry.
 local c = config()

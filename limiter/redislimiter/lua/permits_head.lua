@@ -1,12 +1,12 @@
 -- Head of the scripts for permits like those of Redisson's RRateLimiter. KEYS: the rate, the
 -- takes of all clients, the takes of the caller's client.
 --
--- The rate is a hash: permits (rate) per microseconds (interval), whether each client has its
--- own (client: 1), after how many unused milliseconds it expires (keep, 0 for never), the
--- number of the rate since it was last set anew (epoch), and the interval as it was given, for
--- readers (per). Takes are a sorted set: "permits id" scored by the instant, and "+epoch"
--- scored by minus the sum of permits, so that a decision need not read all of them, and a
--- state of another epoch is known to be void. Times are microseconds of Redis's clock.
+-- The rate is a hash: permits (rate) per microseconds (interval), whether each client has its own
+-- (client: 1), the unused milliseconds after which it expires (keep, 0 for never), an identifier
+-- of the time when takes were last voided (epoch), and the interval as it was given, for readers
+-- (per). Takes are a sorted set: "permits id" scored by the instant, and "+epoch" scored by minus
+-- the sum of permits. So a decision need not read all of them, and a state of another epoch is
+-- known to be void. Times are microseconds of Redis's clock.
 --
 -- No call reads or removes many more than FINE entries. Beyond that, takes within a FINE-th of
 -- the interval share an entry, which ends with the last of them, so there are at most twice
@@ -64,9 +64,9 @@ local function open(c)
   return s
 end
 
--- Sets the expiry of the state: a minute after it is a new object's, for clocks that go back.
--- A state shared by all clients lives at most as long as its rate, whose life only a script
--- that knows its key can extend.
+-- Sets the expiry of the state to a minute after it becomes a new object's, in case the clock is
+-- set back. A state shared by all clients lives at most as long as its rate, whose life only a
+-- script that knows its key can extend.
 local function stay(c, s)
   local life = math.ceil(c.interval / 1000) + 60000
   local left = redis.call('PTTL', CONFIG)

@@ -1,7 +1,7 @@
--- Gives permits back. ARGV: how many of the latest, or 0 for those that the call with an id
--- took; the id.
+-- Releases permits. ARGV: the number of the latest permits, or 0 for the permits that the call
+-- with an id took; the id.
 --
--- Returns how many were given back, or -1 if no rate is set.
+-- Returns the number of released permits, or -1 if no rate is set.
 local c = config()
 if not c then return -1 end
 local s = open(c)

@@ -1,10 +1,10 @@
--- Takes permits, if they are available. ARGV: how many, an id of this call, 1 if the caller
--- waits after a denial, then how many permits each waiter before it wants: with any of them,
+-- Takes permits, if they are available. ARGV: the number, an id of this call, 1 if the caller
+-- waits after a denial, then the number that each waiter before it wants. If there are any,
 -- nothing is taken.
 --
--- Returns 1 if taken, or 0 if denied, and then in how long it is the caller's turn if nobody
--- else comes, or sooner if more entries are before it than are read; -1 if no rate is set, -2
--- if it wants more than the rate.
+-- Returns 1 if taken, 0 if denied, -1 if no rate is set, and -2 if it wants more than the rate.
+-- After a denial the second number is the time until the caller's turn, if no one else comes. It
+-- is less if there are more entries before it than are read.
 local c = config()
 if not c then return {-1, 0} end
 local n = tonumber(ARGV[1])
@@ -22,8 +22,8 @@ if #ARGV == 3 and s.used + n <= c.rate then
   return {1, 0}
 end
 
--- Each waiter takes, in turn, the permits that come back first, and its own come back an
--- interval later.
+-- Each waiter takes the permits that come back first, one waiter after the other. Its own permits
+-- come back an interval later.
 local free, at, back, first, from = c.rate - s.used, real, {}, 1, 1
 local function next_back()
   if first > #back and from then
@@ -32,7 +32,7 @@ local function next_back()
     from = #taken == 200 and from < 2 * FINE and from + 100 or nil
   end
 end
-local later = {} -- what those before the caller will take, after all that is taken now
+local later = {} -- permits that the waiters before the caller will take, after all that are taken now
 local next_later = 1
 local function serve(wanted)
   while free < wanted do

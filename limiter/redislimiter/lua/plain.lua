@@ -1,11 +1,11 @@
--- The common case without the functions that follow, since creating them is most of the work
--- of a call: a take from a bucket that was last asked under the same rate, without a penalty,
--- shaping or reservations. Keys are handled in order up to the first one that is anything
--- else. The functions of bucket.lua give the same results, in a quarter to a third more time (one
--- key, ten keys).
+-- Handles the common case without the functions that follow, since creating them is most of the
+-- work of a call. That is a take from a bucket that was last asked under the same rate, without a
+-- penalty, shaping or reservations. Keys are handled in order up to the first one that is
+-- anything else. The functions of bucket.lua give the same results, in a quarter to a third more
+-- time (one key, ten keys).
 --
--- What is taken together is written once all of it is known to be allowed. `held` has what is
--- to be written, and where the first of these asks stands.
+-- Asks that take all or nothing are written once all of them are known to be allowed. `held` has
+-- the states to write, and the place of the first of these asks.
 local held, denied = nil, false
 for k = 1, #ARGV - 1 do
   local asked = ARGV[k + 1]
@@ -23,7 +23,7 @@ for k = 1, #ARGV - 1 do
   local code, retry, taken, mark = 0, 0, 0, 0
   if together then
     held = held or {done = done, at = at}
-    if held[KEYS[at]] then break end -- twice
+    if held[KEYS[at]] then break end -- a key that is asked for twice
     held[KEYS[at]] = true
     denied = denied or n + keep > limit or owed + (n + keep) * cost > limit * cost
   end

@@ -1,19 +1,20 @@
--- Executes the asks of the remaining keys, one by one. Those that take all or nothing are tried
--- first: a denial has its effects, and if there is none all of them take. Each argument packs, as floats after
--- the letter of the algorithm: kind, n, keep, within, mark, when the marked permits were
--- taken, penalty, limit, whether denials count, then the algorithm's own numbers. The reply
--- packs the time, then for each key the outcome, remaining permits, times until a retry and
--- until a new key's state, delay, permits taken, and their mark. An error concerns one key,
--- and the others are executed all the same: the reply is then a list of how many keys of a
--- foreign type were deleted, and of a list of the packed numbers and each key's error in
--- order.
+-- Executes the asks of the remaining keys, one by one. Asks that take all or nothing are tried
+-- first: a denial has its effects, and if there is none all of them take. Each argument packs, as
+-- floats after the letter of the algorithm: kind, n, keep, within, mark, the time when the marked
+-- permits were taken, penalty, limit, whether denials count, then the algorithm's own numbers.
 --
--- KEYS holds for each ask: the key; the key with the algorithm's letter; for FORGET, those of
--- the other algorithms; with a penalty, or for FORGET, the lock that all algorithms share: when
--- it ends, and when that was written; and for a CHARGE with a mark, what the caller has charged.
+-- The reply packs the time, then for each key the outcome, remaining permits, times until a retry
+-- and until a new key's state, delay, permits taken, and their mark. An error concerns one key,
+-- and the others are executed nevertheless. The reply is then a list: the number of deleted keys
+-- of a foreign type, and a list of the packed numbers and each key's error in order.
+--
+-- KEYS holds for each ask: the key; the key with the algorithm's letter; for FORGET, the keys of
+-- the other algorithms; with a penalty, or for FORGET, the lock that all algorithms share, with
+-- its end and the time when that was written; and for a CHARGE with a mark, the caller's earlier
+-- charges.
 --
 -- A CHARGE with a mark is for permits that were taken `within` ago. It may be sent again, under
--- the same mark and for as many permits or more, and charges those beyond the earlier ones. The
+-- the same mark and for as many permits or more, and then charges only the additional ones. The
 -- last mark and number of permits of a caller are kept for a minute.
 local TAKE = 0
 local PEEK = 1
@@ -30,8 +31,8 @@ local AGAIN = 3
 local FAILED = 4
 
 -- Takes n > 0 permits if possible, or none if only the outcome is wanted. A trial takes none
--- either, and is denied with all that a denial does. Returns the outcome, retry (0 for never),
--- delay, taken, mark.
+-- either, but a denial of it has all effects of a denial. Returns the outcome, retry (0 for
+-- never), delay, taken, mark.
 local function take(a, kind, n, keep, within, counts, none)
   local asked = n
   if kind == ATMOST then n = math.max(1, math.min(n, a.free() - keep)) end
@@ -55,13 +56,13 @@ local function take(a, kind, n, keep, within, counts, none)
   return ALLOWED, 0, delay, n, a.take(n, line or wait)
 end
 
--- Writes a key's lock that ends at an instant, which is so far ahead.
+-- Writes a key's lock that ends at an instant, this far ahead.
 local function lock_until(lock, ends, ahead)
   redis.call('SET', lock, struct.pack('<dd', ends, on.now), 'PX', math.ceil(ahead / 1000) + on.spare)
 end
 
--- Returns how many of n permits that were taken elsewhere are not charged yet, and what to keep
--- once they are.
+-- Returns how many of n permits that were taken elsewhere are not charged yet, and the record to
+-- keep once they are.
 local function uncharged(key, mark, n)
   local last, before = redis.call('GET', key), 0
   if last and #last == 16 then
@@ -73,7 +74,7 @@ local function uncharged(key, mark, n)
 end
 
 -- Executes an ask, and returns its outcome. An ask that takes all or nothing is only tried,
--- unless it is `real`. With a mark, n permits are returned that it took just now.
+-- unless it is `real`. With a place, it returns the `back` permits that it took just now.
 local function ask(k, real, back, place)
   local asked = ARGV[k + 1]
   local letter, kind, n, keep, within, mark, since, penalty, limit, counts = struct.unpack('<c1ddddddddd', asked)
@@ -107,7 +108,7 @@ local function ask(k, real, back, place)
       end
       on.lock = math.max(on.lock, ends)
     end
-    if on.lock - on.t > penalty then -- of a longer penalty: it ends as one that starts now
+    if on.lock - on.t > penalty then -- it dates from a longer penalty, and ends like one that starts now
       on.lock, on.dirty = on.t + penalty, on.dirty or on.known
       lock_until(lock, on.lock, penalty)
     end
@@ -181,14 +182,14 @@ end
 for i = 1, #together do
   local k, first, tried = unpack(together[i], 1, 3)
   if denied and tried == AGAIN then
-    answer[k] = struct.pack('<ddddddd', ALLOWED, 0, 0, 0, 0, 0, 0) -- unknown, and of no matter
+    answer[k] = struct.pack('<ddddddd', ALLOWED, 0, 0, 0, 0, 0, 0) -- unknown, but without effect
   elseif again and not denied then
     answer[k] = struct.pack('<ddddddd', AGAIN, 0, 0, 0, 0, 0, on.now)
   elseif not denied then
     at = first
     local code = try(k, true)
-    if code == DENIED or code == LOCKED then -- by what another ask of the key has taken
-      -- A fixed window that began so stays begun.
+    if code == DENIED or code == LOCKED then -- denied because of another ask of the key
+      -- A fixed window that has begun in this way is not undone.
       for j = i - 1, 1, -1 do
         local k, first, _, answered = unpack(together[j])
         local got, _, _, _, _, n, mark = struct.unpack('<ddddddd', answer[k])

@@ -1,13 +1,14 @@
--- Takes permits of a semaphore, if they are available. KEYS: the leases, each scored by its
--- end; the waiting processes, each scored by until when it counts as waiting. ARGV: the lease,
--- its permits, the number of permits in all, how long a lease lasts, the process if it waits
--- after a denial (else ''), how long it then counts as waiting. A lease is named "permits id".
--- The member "+" is scored by minus what the leases of more than one permit have beyond one,
--- so that ZCARD gives the rest and no lease has to be read. Times are microseconds of Redis's
--- clock.
+-- Takes permits of a semaphore, if they are available. KEYS: the leases, each scored by its end;
+-- the waiting processes, each scored by the time until which it counts as waiting. ARGV: the
+-- lease, its permits, the number of permits of the semaphore, the length of a lease, the process
+-- if it waits after a denial (else ''), how long it then counts as waiting.
 --
--- Returns 1 if taken, the permits held now, how many leases had expired, and in how long the
--- next one does (-1 if there is none).
+-- A lease is named "permits id". A lease of more than one permit has some that ZCARD does not
+-- count; the member "+" is scored by minus their sum, so that no lease has to be read. Times are
+-- microseconds of Redis's clock.
+--
+-- Returns 1 if taken, the permits held now, the number of leases that had expired, and the time
+-- until the next one does (-1 if there is none).
 local clock = redis.call('TIME')
 local now = tonumber(clock[1]) * 1000000 + tonumber(clock[2])
 local leases, waiting, lease = KEYS[1], KEYS[2], ARGV[1]

@@ -1,9 +1,9 @@
--- Gives permits of a semaphore back, and sends a hint to the process that has waited longest.
--- KEYS: the leases; the waiting processes. ARGV: the channel, the calling process, then its
--- leases; without leases it passes on a hint meant for it.
+-- Releases permits of a semaphore, and sends a hint to the process that has waited longest. KEYS:
+-- the leases; the waiting processes. ARGV: the channel, the calling process, then its leases.
+-- Without leases it passes on a hint that was sent to it.
 --
--- Returns how many leases there were, and whose turn it is: 1 the caller's, 2 nobody's as far
--- as Redis knows, 0 another process's.
+-- Returns the number of leases that existed, and whose turn it is: 1 the caller's, 2 no one's as
+-- far as Redis knows, 0 another process's.
 local leases, waiting, channel, process = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
 local there, freed = 0, 0
 for i = 3, #ARGV do

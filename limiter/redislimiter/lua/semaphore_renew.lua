@@ -1,6 +1,6 @@
--- Renews leases of a semaphore. KEYS: the leases. ARGV: how long a lease lasts, then the
--- leases. An expired lease that nobody has dropped yet is renewed as well: its permits are
--- still its own. Times are microseconds of Redis's clock.
+-- Renews leases of a semaphore. KEYS: the leases. ARGV: the length of a lease, then the leases.
+-- An expired lease that has not been dropped yet is renewed as well: its permits are still its
+-- own. Times are microseconds of Redis's clock.
 --
 -- Returns for each lease 1 if it was there, else 0.
 local clock = redis.call('TIME')

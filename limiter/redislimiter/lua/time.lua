@@ -1,8 +1,8 @@
 -- Beginning of the limiters' scripts. Times are microseconds since the Unix epoch, by Redis's
--- clock unless the caller gives another. `answer` holds the outcome of each key, of which
--- `done` are complete; `at` is where the names of the next key's states begin in KEYS.
+-- clock unless the caller sends another time. `answer` holds the outcome of each key; the first
+-- `done` are complete. `at` is the index in KEYS of the names of the next key's states.
 --
--- The caller gives up at `till`, if that is not 0. A script that begins later was held up, and
+-- The caller gives up at `till`, if that is not 0. A script that begins later was delayed, and
 -- has no effect: the reply is then the time alone.
 if redis.replicate_commands then redis.replicate_commands() end -- before Redis 7, for TIME
 local now, spare, till = struct.unpack('<ddd', ARGV[1])

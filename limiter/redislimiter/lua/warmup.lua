@@ -1,20 +1,20 @@
 -- The token bucket that warms up: Guava's SmoothWarmingUp, with bursts. An idle bucket stores
--- permits, and the more it stores the more the next one costs, in microseconds: from the cold
--- price with all stored down to the stable price at the threshold and below. Takes are paid
--- for afterwards: `lead` is the price that is still ahead. It may be as much as a burst costs
--- at the stable price, or more for a single take when nothing is ahead. These numbers are
--- fractions; EASE allows for their rounding.
+-- permits. The more it stores, the more the next one costs, in microseconds: from the cold price
+-- with all stored down to the stable price at the threshold and below. Takes are paid for
+-- afterwards: `lead` is the price that is not paid yet. It may be as much as a burst costs at the
+-- stable price, or more for a single take if the lead was 0. These numbers are fractions; EASE
+-- allows for their rounding.
 --
--- Under another quota the lead stays as many permits at that quota's stable price, and the
--- stored permits the same fraction of all that can be stored. Up to `due`, when the last
--- reservation is used, the lead is paid for at the price under which it was made, `slow`; 0
--- means the asker's own. `line` never goes back except on a final return; it is the instant,
--- which a mark names, at which the latest take would be paid for if nothing had been returned.
+-- Under another quota the lead is worth as many permits at that quota's stable price, and the
+-- stored permits are the same fraction of the maximum. Up to `due`, when the last reservation is
+-- used, the lead is paid for at the price under which it was made, `slow`; 0 means the asker's
+-- own. `line` decreases only on a final return. It is the instant, which a mark names, at which
+-- the latest take would be paid for if nothing had been returned.
 do
   local EASE = 0.001
   local w = {stable = 0, threshold = 0, most = 0, slope = 0, cool = 0, budget = 0, stored = 0, lead = 0, due = 0, slow = 0, line = 0}
 
-  -- Returns the price of n permits: the area under the price of what is stored, and the stable
+  -- Returns the price of n permits: the area under the price of the stored ones, and the stable
   -- price for the rest.
   local function cost(n)
     local above = math.max(0, w.stored - w.threshold)
@@ -22,7 +22,7 @@ do
     return n * w.stable + dear * w.slope * (above - dear / 2)
   end
 
-  -- Returns how many permits, at most so many, cost no more than there is room for.
+  -- Returns the most permits, up to `most`, that cost no more than `room`.
   local function affordable(most, room)
     local low, high = 0, most
     while low < high do
@@ -32,7 +32,7 @@ do
     return low
   end
 
-  -- Returns the time in which so much of the lead is paid for.
+  -- Returns the time in which this much of the lead is paid for.
   local function after(lead)
     if w.slow == 0 then return math.ceil(lead) end
     local first = (w.due - on.t) * w.stable / w.slow
@@ -99,8 +99,8 @@ do
 
     take = take,
 
-    -- Of the permit that exceeds what may be owed, only the part that is paid for warms the
-    -- bucket.
+    -- If a permit exceeds the debt that is allowed, only the part of it that is paid for warms
+    -- the bucket.
     charge = function(n)
       local room = math.max(0, w.budget + math.max(w.budget, MINUTE) - w.lead)
       if cost(n) <= room + EASE then return n, take(n, 0) end
@@ -110,7 +110,7 @@ do
       return n, math.floor(w.line)
     end,
 
-    -- As in bucket.lua.
+    -- See bucket.lua.
     giveback = function(n, mark, since, keep)
       local last = mark == math.floor(w.line) or mark == 0
       local left = (last or since > 0 and since == on.now) and w.lead or w.lead - (w.line - mark)

@@ -2,10 +2,10 @@
 -- a block of sliding blocks, a fixed window. A slot with a reservation lies in the future, and
 -- counts at once.
 --
--- The head of the state is followed by these numbers, the frames, and a record for each slot
--- in order of time: its begin, and the count of permits up to its end. So the content of a
--- window is found by bisection, and a call reads or writes only a few records, however many
--- there are. Only a return, or a take ahead of reservations, rewrites the records behind it.
+-- The head of the state is followed by these numbers, the frames, and a record for each slot in
+-- order of time: its begin, and the count of permits up to its end. So the content of a window is
+-- found by bisection, and a call reads or writes only a few records, however many there are. Only
+-- a return, or a take ahead of reservations, rewrites the later records.
 do
   local w = {
     first = 0, last = 0, -- offsets of the oldest record, and of the end of the newest
@@ -35,8 +35,8 @@ do
     return count
   end
 
-  -- Returns the offset of the first record that begins after some time and counts at least so
-  -- many; nil matches any.
+  -- Returns the offset of the first record that begins after `after` and counts at least `least`;
+  -- nil matches any.
   local function find(after, least)
     local low, high = w.first, w.last
     local middle = low
@@ -48,8 +48,8 @@ do
     return low
   end
 
-  -- Rewrites the records from an offset on: n permits up, moved by an offset, with begins
-  -- mapped by back.
+  -- Rewrites the records from an offset on: adds n permits, moves them by an offset, and maps
+  -- their begins by back.
   local function rewrite(from, n, by, back)
     if from < w.last then
       local old, new = redis.call('GETRANGE', on.key, from, w.last - 1), {}
@@ -107,8 +107,8 @@ do
     w.gone = before(w.mine)
   end
 
-  -- Merges past slots that are closer to each other than a 64th of their age into the later
-  -- one, so that there are at most MANY, whatever the frames.
+  -- Merges past slots that are closer to each other than a 64th of their age into the later one,
+  -- so that there are at most MANY, whatever the frames.
   local function thin()
     local past = find(on.t)
     if past - w.first <= MANY * RECORD then return end
@@ -125,7 +125,7 @@ do
     w.text = ''
   end
 
-  -- Moves the slots of another clock, which is ahead by so much.
+  -- Moves the slots of another clock, which is ahead by `by`.
   local function set_back(by)
     w.kept = 0
     if w.edges then
@@ -146,8 +146,8 @@ do
     w.newest = back(w.newest)
   end
 
-  -- Sets the window of a new frame as far as the counts of others show it, too long rather
-  -- than too short. late and till are as frames.enter returns them.
+  -- Sets the window of a new frame as far as the counts of others show it, too long rather than
+  -- too short. late and till are the results of frames.enter.
   local function enter(own, late, till)
     if w.length >= 1 then
       if late > 0 then own[FROM], own[TILL] = late, on.t + w.span + late end
@@ -184,8 +184,8 @@ do
     local begins = wait > 0 and on.t + wait or frames.slot(w.newest)
     put(begins, n)
     if w.last - w.first > FEW * RECORD then
-      -- Forgets past slots that cannot matter: the permits of those after them reach any
-      -- limit, so there is no room until these have left anyway.
+      -- Forgets past slots that cannot matter: the permits after them reach any limit, so there
+      -- is no room until those have left anyway.
       local most = 0
       for i = 1, #frames.list do most = math.max(most, frames.list[i][LIMIT]) end
       if w.total - w.base > most then
@@ -232,8 +232,8 @@ do
         forget(find(oldest))
         if oldest < past then mine() else w.mine, w.gone = w.first, w.base end
       end
-      -- A new frame is recorded, so that its window is set once; later it is now and then, so
-      -- that the others keep what it counts.
+      -- A new frame is recorded, so that its window is set once. Later it is recorded now and
+      -- then, so that the others keep the slots that it counts.
       local list = frames.list
       if w.first < w.last and on.kind <= 3 and (#list > 1 or #list == 1 and list[1] ~= own) and
         (late or on.t - own[ASKED] > w.span / 4) then
@@ -263,7 +263,7 @@ do
       return leaves((record(find(nil, over)))) - on.t
     end,
 
-    -- Returns the time until the first future slot has begun, if there are as many as may be.
+    -- Returns the time until the first future slot has begun, if there are as many as allowed.
     full = function()
       if w.last - w.first < MOST_AHEAD * RECORD then return nil end
       local at = find(on.t)
@@ -290,7 +290,7 @@ do
         rewrite(at + RECORD, -n, -RECORD)
         w.newest = w.first < w.last and record(w.last - RECORD) or 0
       else
-        rewrite(at, -n, 0) -- a window that is open stays so
+        rewrite(at, -n, 0) -- an open window stays open
       end
       mine()
     end,
