@@ -88,10 +88,10 @@ type storable interface {
 // clock is a state's clock: the latest instant it has seen.
 type clock struct{ last int64 }
 
-// tell returns the instant to use at now. A clock that went back by up to maxBack stands still.
-// Then lag is how far it is behind, and waits are extended by that. A clock that went back
-// further is another clock, and leap is the distance by which all instants of the state have to
-// be moved.
+// tell returns the instant to use at now. A clock that went back by up to maxBack does not
+// advance until it has caught up. Then lag is how far it is behind, and waits are extended by
+// that. A clock that went back further is another clock, and leap is the distance by which all
+// instants of the state have to be moved.
 func (c *clock) tell(now time.Duration) (t, lag, leap int64) {
 	t = instant(now)
 	switch behind := c.last - t; {

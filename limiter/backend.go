@@ -155,9 +155,9 @@ type Algorithm interface {
 }
 
 // State is the state of one key. It is used by one goroutine at a time. The argument now is the
-// time since the Unix epoch. If the clock goes back by up to a minute, time stands still until
-// it has caught up, so nothing is earned twice. If it goes back further, it is another clock,
-// and nothing is granted for the jump.
+// time since the Unix epoch. If the clock goes back by up to a minute, time does not advance
+// until it has caught up, so no permit is earned twice. If it goes back further, it is another
+// clock, and no permit is granted for the jump.
 //
 // A State may have a method
 //

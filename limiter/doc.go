@@ -17,8 +17,8 @@
 // starts a goroutine or waits.
 //
 //	Limiter: Allow, Wait, Reserve, … ─► Op ─► Backend ─► Result
-//	                                         │ Cached, Failover: around another
-//	                                         └ Memory ─► State, one for each key
+//	                                          │ Cached, Failover: around another
+//	                                          └ Memory ─► State, one for each key
 //	Bucket, Keys ──────────────────────────────────────► State, its word mostly without a lock
 //
 // The files, in that order. For callers: limiter.go limiter_memory.go per.go wait.go with
@@ -40,9 +40,9 @@
 // C is a quota's permits: its burst or, for a window, its rate's count. The algorithms differ
 // in how much they admit in any window of length w.
 //
-//   - token_bucket, gcra: at most C + rate × w. A bucket of C tokens starts full, or short
-//     of Missing tokens. It earns rate.N in each rate.Per, continuously: nothing is rounded to
-//     seconds and no remainder is lost. A key takes one word. gcra is the same, for replies
+//   - token_bucket, gcra: at most C + rate × w. A bucket of C tokens starts full, or short of
+//     Missing tokens. It earns rate.N in each rate.Per, continuously: there is no rounding to
+//     seconds, and no remainder is lost. A key takes one word. gcra is the same, for replies
 //     like those of redis-cell (redislimiter.CellReply).
 //   - leaky_bucket: the same bound, as a queue of C places that leaks at the rate. With Shape, an
 //     admitted request waits for its turn, [rules.Decision].Delay, so requests never proceed
@@ -50,9 +50,9 @@
 //   - fixed_window: exactly C in each window, so up to 2 × C around the end of one. A window
 //     begins with its first take, or with a natural period of a time zone. A key takes a few
 //     words.
-//   - sliding_log: at most C in any window of rate.Per, exactly. Each permit comes back
-//     rate.Per after it was taken. A key takes up to C entries.
-//   - sliding_blocks: at most C in any window of rate.Per less one block. A permit comes back
+//   - sliding_log: at most C in any window of rate.Per, exactly. Each permit returns rate.Per
+//     after it was taken. A key takes up to C entries.
+//   - sliding_blocks: at most C in any window of rate.Per less one block. A permit returns
 //     when its block leaves, up to one block early. A key takes a number for each block.
 //   - token_bucket with a warm-up: Guava's SmoothWarmingUp. After idling it begins at
 //     1/ColdFactor of its rate, and reaches the full rate within WarmUp of use. At most
@@ -111,10 +111,10 @@
 //
 // # Clocks
 //
-// If a clock goes back by up to a minute, time stands still until it has caught up, and nothing
-// is granted twice. If it goes back further, it is another clock. Nothing is granted for the
-// jump, and permits come back in the time that they would have taken. States of one word take
-// up to a second longer.
+// If a clock goes back by up to a minute, time does not advance until it has caught up, so no
+// permit is granted twice. If it goes back further, it is another clock. No permit is granted
+// for the jump, and permits return in the time that they would have taken. States of one word
+// take up to a second longer.
 //
 // # Memory
 //
