@@ -12,7 +12,7 @@ type builtin func(q *rules.Quota, now time.Duration) State
 
 func (f builtin) New(q *rules.Quota, now time.Duration) State { return f(q, now) }
 
-// windowed are the algorithms that count in windows.
+// windowed holds the algorithms that count in windows.
 var windowed = map[rules.Algorithm]builtin{
 	rules.FixedWindow:   newFixedWindow,
 	rules.SlidingLog:    newSlidingLog,

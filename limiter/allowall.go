@@ -173,7 +173,8 @@ func (r *allRound) giveBack(ctx context.Context) error {
 	return nil
 }
 
-// verdict returns the decision that counts most.
+// verdict returns the decision that outweighs the others. If all allow, it has the longest
+// Delay of all.
 func (r *allRound) verdict() rules.Decision {
 	told, delay := rules.Decision{Allowed: true}, time.Duration(0)
 	for i := range r.items {
@@ -196,7 +197,7 @@ func outweighs(a, b *rules.Decision) bool {
 		return b.Allowed
 	case !a.Allowed:
 		return b.RetryAfter != 0 && (a.RetryAfter == 0 || a.RetryAfter > b.RetryAfter)
-	case a.Limit <= 0 || b.Limit <= 0: // nothing limits it
+	case a.Limit <= 0 || b.Limit <= 0: // unlimited
 		return a.Limit > 0
 	}
 	return a.Remaining < b.Remaining

@@ -75,7 +75,7 @@ func (b *Bucket) Do(now time.Duration, ask Ask) (r Result) {
 		found, err := held.guarded.do(now, held.quota, maker{algorithms: &held.heldQuota}, &ask, &r)
 		switch {
 		case found == keyDropped:
-		case err != nil: // an algorithm of the user's own that makes no state
+		case err != nil: // a custom algorithm that makes no state
 			return open(&ask)
 		default:
 			r.keepState(held.family)

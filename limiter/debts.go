@@ -23,8 +23,8 @@ const (
 // the interval, the greater the number.
 func speedOf(interval int64) int64 { return math.MaxInt64 - interval }
 
-// missing returns how many ns of a bucket's tokens are missing at t by a debt, where one token
-// takes interval to earn.
+// missing returns the ns worth of tokens that a bucket with the debt lacks at t, where one
+// token takes interval to earn.
 func missing(owed []int64, t, interval int64) int64 {
 	if owed[debtAt] <= t {
 		return 0

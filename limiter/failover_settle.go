@@ -32,7 +32,7 @@ func (f *Failover) decideOwing(ctx context.Context, op Op, step path) (Result, e
 		f.owed.add(s, &op, res.Taken)
 	}
 	s.mu.Unlock()
-	if op.Ask = back; back.N > 0 && !f.down(ctx, op) { // else it stays taken
+	if op.Ask = back; back.N > 0 && !f.down(ctx, op) { // otherwise the permits stay taken
 		within, cancel := context.WithTimeout(ctx, f.timeout)
 		defer cancel()
 		_, _ = f.primary.Do(within, op)
@@ -72,7 +72,7 @@ func (f *Failover) overdrawn(ctx context.Context, began time.Time, op Op, res Re
 		op.Ask = res.Return()
 	}
 	if op.N -= paid; op.N > 0 {
-		_, _ = f.primary.Do(ctx, op) // else it stays taken
+		_, _ = f.primary.Do(ctx, op) // otherwise the permits stay taken
 	}
 	return denial, true
 }

@@ -32,7 +32,7 @@ func (r *keysRule) begin(a Algorithm, q *rules.Quota, key []byte) State {
 	return r.opening.state(a, q, key)
 }
 
-// Stats counts what happened to many keys.
+// Stats are the counters of a [Keys] or a [Memory].
 type Stats struct {
 	Keys    int64  // keys held now
 	Evicted uint64 // keys dropped in their initial state

@@ -41,7 +41,7 @@ func (l *line) mark() int64 { return l.word + min(l.back, math.MaxInt64-l.word) 
 // lift sets l.word to the word in force at t, which includes reservations due later. Passing
 // the result to lower undoes that, and keeps takes from in between.
 func (l *line) lift(t int64) (lower lifted) {
-	if l.late == 0 { // mostly
+	if l.late == 0 { // the common case
 		return lifted{}
 	}
 	if l.due <= t {

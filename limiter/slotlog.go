@@ -30,7 +30,7 @@ func (l *slotLog) newest() *slot { return l.at(l.n - 1) }
 // after returns the number of slots that begin by t, the index of the first that begins after
 // it.
 func (l *slotLog) after(t int64) int {
-	if l.n > 0 && l.newest().at <= t { // mostly
+	if l.n > 0 && l.newest().at <= t { // the common case
 		return l.n
 	}
 	low, high := 0, l.n

@@ -33,7 +33,7 @@ func (g *guarded) do(now time.Duration, q *rules.Quota, from maker, ask *Ask, r 
 		g.mu.Unlock()
 		return keyDropped, nil
 	case !g.isStraight(q, ask.Kind) || g.family >= customFamily:
-		defer g.mu.Unlock() // a user's own algorithm may panic
+		defer g.mu.Unlock() // a custom algorithm may panic
 		g.settle()
 		g.calm = 0
 		res, err := g.sides.do(now, q, from, ask)
@@ -156,8 +156,8 @@ func (k *table) enter(now time.Duration, hash uint64, key []byte, q *rules.Quota
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := maker{from, k, s, key}
-	if n := k.find(hash, key); n != nil { // another was faster
-		_, err = n.kept.do(now, q, m, ask, &r) // not dropped: that needs our lock
+	if n := k.find(hash, key); n != nil { // another goroutine was faster
+		_, err = n.kept.do(now, q, m, ask, &r) // never dropped, which needs the lock held here
 		return r, err
 	}
 	a, err := from.of(q)
@@ -167,7 +167,7 @@ func (k *table) enter(now time.Duration, hash uint64, key []byte, q *rules.Quota
 	t := instant(now)
 	born := now
 	if late := s.floor - t; late > maxBack {
-		s.floor = 0 // it is from before a reset of the clock
+		s.floor = 0 // floor is from before a reset of the clock
 	} else if late > 0 {
 		born = time.Duration(s.floor)
 	}

@@ -112,7 +112,7 @@ func (m *maker) create(a Algorithm, q *rules.Quota, now time.Duration) (state St
 	return state, inherits, nil
 }
 
-// barred is the state of a custom algorithm whose key was evicted: it denies until the key's
+// barred is the state of a custom algorithm whose key was evicted. It denies until the key's
 // state would have equalled a new one.
 type barred struct {
 	State

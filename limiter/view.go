@@ -4,7 +4,7 @@ import "github.com/hotparam/hotparam/rules"
 
 // view holds the permits taken, as counted by windows of one kind.
 type view[F frame[F]] struct {
-	quota *rules.Quota // the last one
+	quota *rules.Quota // the last quota in force
 	frame F
 	total int64   // permits in all slots
 	slots slotLog // ordered by time

@@ -64,7 +64,7 @@ func (l *waitLine) add(c *WaitClaim, res *Result, n int64, now time.Time) (behin
 
 func (l *waitLine) hold(h heldPermits) (behind int64) {
 	i := len(l.held)
-	for i > 0 && l.held[i-1].due.After(h.due) { // mostly it is the last
+	for i > 0 && l.held[i-1].due.After(h.due) { // h usually comes last
 		i--
 		behind += l.held[i].n
 	}
