@@ -150,7 +150,8 @@ func (r *allRound) took() bool {
 	return slices.ContainsFunc(r.items, func(it allItem) bool { return it.res.Taken > 0 })
 }
 
-// giveBack returns all permits taken, in as few calls as do. The items keep their decisions.
+// giveBack returns all permits taken, in one call for each batcher. The items keep their
+// decisions.
 func (r *allRound) giveBack(ctx context.Context) error {
 	back := allRound{items: make([]allItem, 0, len(r.items))}
 	for i := range r.items {

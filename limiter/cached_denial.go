@@ -11,7 +11,7 @@ import (
 )
 
 // cachedSlot holds one denial. Its changes show whether a Return or Forget came while the ask
-// of a denial was in flight, so that the denial is older.
+// of a denial was in flight, which makes the denial obsolete.
 type cachedSlot struct {
 	denial  atomic.Pointer[denial]
 	changes atomic.Uint64

@@ -67,8 +67,8 @@ func (f *Failover) DoAllBy(ctx context.Context, views []*Failover, ops []Op, res
 }
 
 // askEach decides each of ops where possible: from memory, locally, or by the primary, which
-// gets its ops in one call. Once an ask with Together is denied, those not asked yet are not
-// asked.
+// gets its ops in one call. Once an ask with Together is denied, later ones with Together are
+// not asked.
 func (f *Failover) askEach(ctx context.Context, views []*Failover, ops []Op, results []Result) error {
 	var (
 		errs       OpErrors

@@ -100,10 +100,10 @@ func (f *Failover) refused(ctx context.Context, op Op, reason rules.Reason) Resu
 }
 
 // note keeps the local backend warm, so that an outage finds neither a fresh burst nor a debt.
-// It takes the permits that the primary granted from the local backend too, as far as there are
-// any. It leaves no more than this instance's part of the primary's remaining permits. note
-// returns how many permits of a grant were taken, or all if that does not matter. Errors are
-// ignored: Local is asked again when it counts.
+// It also takes the permits that the primary granted from the local backend, as far as it has
+// them. It leaves there no more than this instance's part of the primary's remaining permits.
+// note returns how many permits of a grant were taken there, or all if that does not matter.
+// Errors are ignored: Local is asked again when it counts.
 func (f *Failover) note(ctx context.Context, op Op, res Result) int64 {
 	instances := int64(max(f.instances(), 1))
 	switch {
@@ -136,7 +136,7 @@ func (f *Failover) note(ctx context.Context, op Op, res Result) int64 {
 	return got.Taken
 }
 
-// returnLocally returns permits that the primary had granted to the local backend. Buckets take
+// returnLocally returns to the local backend permits that the primary granted. Buckets take
 // them without the Mark of note's take, which is not kept. In a window the permits stay taken.
 func (f *Failover) returnLocally(ctx context.Context, op Op) (Result, error) {
 	if op.Quota != nil && op.Quota.Algorithm.Windowed() {

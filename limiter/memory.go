@@ -33,10 +33,9 @@ type Memory struct {
 
 // MemoryConfig configures a [Memory]. The zero value is valid.
 type MemoryConfig struct {
-	// MaxKeys is the number of keys it holds at a time, up to 16,777,216. Zero means
-	// DefaultMaxKeys. At most 16 bytes for each are reserved. Each key that is held takes about
-	// 210 bytes, its own bytes if the key and the name are over 26 together, and more for a
-	// window.
+	// MaxKeys is the maximum number of keys held at a time, up to 16,777,216. Zero means
+	// DefaultMaxKeys. At most 16 bytes for each are reserved. Each held key takes about 210
+	// bytes, the bytes of key and name if they are over 26 together, and more for a window.
 	MaxKeys int
 	// Clock returns the time since the Unix epoch. Nil means the wall clock at the time when
 	// the Memory is made, advanced by the monotonic clock, which cannot be set.

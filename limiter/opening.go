@@ -17,8 +17,9 @@ type opening struct {
 	last float64            // part of the debt that was charged to a window at the instant at
 }
 
-// ask returns the ask that makes a known key owe permits more, or fewer if permits is negative.
-// For a window it returns only permits of the last charge: the rest is in other slots.
+// ask returns the ask that increases a known key's debt by permits, or reduces it if permits is
+// negative. For a window it returns only permits of the last charge: the rest is in other
+// slots.
 func (o *opening) ask(q *rules.Quota, permits float64, now time.Duration) Ask {
 	switch n := int64(-permits); {
 	case permits > 0:

@@ -40,8 +40,8 @@ func (f blockFrame) latest(at, t int64) int64 { return max(at, min(at+f.length-1
 
 func (f blockFrame) apart() bool { return false }
 
-// back moves a slot by whole blocks, to at − by or later. A slot that was not ahead on the old
-// clock is not ahead on the new one.
+// back moves a slot by whole blocks, to the instant at−by or later. A slot that was not ahead
+// on the old clock is not ahead on the new one.
 func (f blockFrame) back(at, _, by, t int64) int64 {
 	to := max(0, at-by+by%f.length)
 	if at <= t+by {

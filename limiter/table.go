@@ -21,8 +21,8 @@ import (
 // There is no sweep in the background. New keys sweep a part of the table as they enter. If
 // none arrive, the calls for known keys do, one call in each pace.
 //
-// For each new key a full table evicts one of the keys that it sweeps: the first to have paid
-// its debt. The stripe's debts keep the debt. So an evicted key begins with the debt that it
+// For each new key a full table evicts one of the keys that it sweeps: the one whose debt is
+// paid first. The stripe's debts keep the debt. So an evicted key begins with the debt that it
 // had, and other keys are worse off only by the chance that sketch states.
 type table struct {
 	heads   []atomic.Pointer[node] // fixed; a power of two, at least max
@@ -107,8 +107,9 @@ func (t *table) stats() Stats {
 }
 
 // find returns the node of a key, or nil. It needs no lock. It sees every key that was added
-// before and not dropped since, unless its chain is just parted. A caller that finds none looks
-// again under the lock. Under the lock of the hash's stripe, the result is not gone either.
+// before and not dropped since, unless its chain is being parted. A caller that finds none
+// looks again under the lock. Under the lock of the hash's stripe, the result is not gone
+// either.
 func (t *table) find(hash uint64, key []byte) *node {
 	for n := t.head(hash).Load(); n != nil; n = n.next.Load() {
 		if n.is(hash, key) {

@@ -25,8 +25,8 @@ type frame[F any] interface {
 	leaves(at int64) int64
 	// holds reports whether a take at t counts in the slot at `at`.
 	holds(at, t int64) bool
-	// latest returns an instant by which the slot at `at` is found again: the latest at which
-	// its permits may have been taken, as of t.
+	// latest returns an instant that identifies the slot at `at`: the latest at which its
+	// permits may have been taken, as of t.
 	latest(at, t int64) int64
 	// apart reports whether each slot is a window of its own.
 	apart() bool

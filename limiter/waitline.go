@@ -40,7 +40,7 @@ type waitLine struct {
 }
 
 // heldPermits are n permits of one result. All of them may be used when they are due, and each
-// a step before the next one.
+// permit a step before the next one.
 type heldPermits struct {
 	from Asker
 	res  Result
@@ -78,8 +78,8 @@ func (l *waitLine) deny(d *rules.Decision, now time.Time) {
 	l.denial, l.retry = *d, now.Add(max(d.RetryAfter, minNap))
 }
 
-// enter puts a caller whose turn comes at that time into the line, before waiters for so many
-// permits. It denies the caller if the turn comes too late.
+// enter puts a caller whose turn comes at the given time into the line, before the last waiters
+// for behind permits. It denies the caller if the turn comes too late.
 func (l *waitLine) enter(c *WaitClaim, now, at time.Time, behind int64) (*Waiter, rules.Decision) {
 	d := rules.Decision{Reason: rules.ReasonLimited, Limit: c.Quota.Burst}
 	d.ResetAfter = max(0, l.read.Add(l.newest.ResetAfter).Sub(now), at.Sub(now))

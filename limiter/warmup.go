@@ -263,7 +263,7 @@ func (s *warmState) Adapt(q *rules.Quota, now time.Duration) bool {
 	t, _ := s.at(now)
 	s.idle(t)
 	w.changed(s.gcra, &s.line, t)
-	s.stored *= w.most / s.most // so that it stays as warm
+	s.stored *= w.most / s.most // so that it stays as warm as before
 	s.warm = w
 	return true
 }

@@ -108,10 +108,11 @@ func (w *window[F]) prune(t int64) {
 	}
 }
 
-// needed returns a function that reports whether another view is needed. It is for the longest
-// window after its quota last asked and after the last reservation was due. A view dropped
-// after its own window would be rebuilt from a longer one each time its quota asks. The permits
-// in one slot of the longer one would then count as taken just now, each time.
+// needed returns a function that reports whether another view is needed. A view is needed for
+// the length of the longest window after its quota last asked and after the last reservation
+// was due. A view dropped after its own window would be rebuilt from a longer one each time its
+// quota asks. The permits in one slot of the longer one would then count as taken just now,
+// each time.
 func (w *window[F]) needed(t int64) func(o *view[F]) bool {
 	longest := w.span(t)
 	for i := range w.others {
