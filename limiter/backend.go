@@ -58,10 +58,10 @@ type Ask struct {
 	// Taken.
 	Together bool
 	N        int64
-	// Keep is the number of permits that must be left afterwards; otherwise nothing is taken.
-	// It applies to Take, Peek, AtMost and Reserve of at least 1. In a Return it is the number
-	// of the Result's permits that later Returns may still return. Zero makes this Return the
-	// last one.
+	// Keep is the number of permits that must be left afterwards; otherwise no permits are
+	// taken. It applies to Take, Peek, AtMost and Reserve of at least 1. In a Return it is the
+	// number of the Result's permits that later Returns may still return. Zero makes this
+	// Return the last one.
 	Keep int64
 	// Within is the longest delay that a Reserve accepts.
 	Within time.Duration
@@ -98,9 +98,9 @@ const (
 	// Return creates no state and changes no quota.
 	//
 	// Takes that are returned in reverse order, or at the instant they were made, are restored
-	// in full. In another order a bucket may restore less, by at most what it has earned since
-	// the take. After a change to another rate, or with a warm-up, it may restore less by any
-	// amount.
+	// in full. In another order a bucket may restore less, by at most the permits that it has
+	// earned since the take. After a change to another rate, or with a warm-up, it may restore
+	// less by any amount.
 	Return
 	// Forget puts the key back into its initial state.
 	Forget
@@ -169,8 +169,8 @@ type Algorithm interface {
 type State interface {
 	// Do executes ask at now. It is never called with Forget.
 	Do(now time.Duration, ask Ask) Result
-	// FreshAfter returns the time until the state equals a new one, and may be dropped, if
-	// nothing is taken. Zero means that it already does.
+	// FreshAfter returns the time until the state equals a new one, and may be dropped, if no
+	// permits are taken. Zero means that it already does.
 	FreshAfter(now time.Duration) time.Duration
 }
 

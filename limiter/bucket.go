@@ -109,7 +109,7 @@ func (b *Bucket) takeWord(now time.Duration, n int64) (verdict, *words) {
 	return verdict{}, nil
 }
 
-// FreshAfter returns the time until the bucket is in its initial state again, if nothing is
+// FreshAfter returns the time until the bucket is in its initial state again, if no permits are
 // taken.
 func (b *Bucket) FreshAfter(now time.Duration) (d time.Duration) {
 	b.locked(func(held *heldBucket) { d = held.sides.freshAfter(now) })

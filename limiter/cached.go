@@ -49,11 +49,11 @@ const (
 // a key. Its RetryAfter is never too long. It is too short for an ask for more permits than
 // were denied before, or if others have taken permits since.
 //
-// It does not remember denials that have to reach the backend: those that count themselves
-// (Quota.CountDenied) or lock the key (Quota.Penalty). Denials under a lock are remembered for
-// no longer than Penalty, so the first denial after the lock starts another one no later than
-// that. A Cached goes inside a [Failover], which consults its memory even while the backend
-// does not answer.
+// It does not remember denials that have to reach the backend: denials that count themselves
+// (Quota.CountDenied) and denials that lock the key (Quota.Penalty). Denials under a lock are
+// remembered for no longer than Penalty, so the first denial after the lock starts another one
+// no later than that. A Cached goes inside a [Failover], which consults its memory even while
+// the backend does not answer.
 //
 // It is safe for concurrent use and lock-free. It is a [Batcher] that makes at most one call of
 // its backend, if the backend is a Batcher too.

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// debt holds upper bounds of what a key owes when a full table evicts it, so for two debts the
+// debt holds upper bounds of a key's debt when a full table evicts it. So for two debts the
 // greater numbers hold for both. The first number is the instant by which all is paid.
 type debt [debtSize]int64
 

@@ -98,9 +98,10 @@
 // request that one limiter denies takes nothing of the others, not even for an instant. The
 // asks of a DoAll have the same promise with [Ask].Together. On other backends, when one
 // limiter denies the request, Return what another one granted, at once and only once. Returns
-// in any order refill a bucket, less at most what it earned between the take and its return.
-// Permits that are returned later than that count as extra: net of returns, a window admits at
-// most the bound above plus the permits taken before the window and returned within it.
+// in any order refill a bucket, less at most the tokens that it earned between the take and its
+// return. Permits that are returned later than that count as extra: net of returns, a window
+// admits at most the bound above plus the permits taken before the window and returned within
+// it.
 //
 // # Other quotas
 //

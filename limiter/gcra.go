@@ -9,11 +9,11 @@ import (
 
 // gcra is the generic cell rate algorithm as virtual scheduling (ITU-T I.371, annex A). The
 // state of a bucket is one word, the theoretical arrival time: the time when the bucket is full
-// again if nothing is taken. A bucket whose word has passed is full, however long ago that was.
-// So neither time nor a Return can fill it beyond its burst, and the zero word is a full
+// again if no tokens are taken. A bucket whose word has passed is full, however long ago that
+// was. So neither time nor a Return can fill it beyond its burst, and the zero word is a full
 // bucket. A word later than an empty bucket's means that the bucket owes tokens, for charges or
-// for reservations, which are thus served in order. line.go keeps the rest that Returns and
-// changes of the quota need.
+// for reservations, which are thus served in order. The rest that Returns and changes of the
+// quota need is in line.go.
 //
 // A leaky bucket is the same upside down: it holds the tokens that were taken from the token
 // bucket, and has leaked out when the token bucket is full.

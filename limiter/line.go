@@ -12,9 +12,10 @@ import (
 type line struct {
 	word int64 // see gcra
 	// due is the latest instant promised to a reservation, and late the word as it will be
-	// then. If late is 0, nothing is reserved. Reservations are used when they were promised.
-	// Under a quota with a higher rate the word alone would let later takes be used at the same
-	// time. So both words are in force, and each is converted separately from quota to quota.
+	// then. If late is 0, there is no reservation. Reservations are used when they were
+	// promised. Under a quota with a higher rate the word alone would let later takes be used
+	// at the same time. So both words are in force, and each is converted separately from quota
+	// to quota.
 	due, late int64
 	// back is the total of ns that were returned from within the line. A take's mark is the
 	// word after it plus back at that time. Its place is its mark minus the present back. A
@@ -100,7 +101,7 @@ func (l *line) leap(by, t int64) {
 	l.back, l.born, l.turn = 0, t, turn{}
 }
 
-// returned executes ask, a Return, on l at t. A Mark of 0 stands for the latest take.
+// returned executes ask, a Return, on l at t. A Mark of 0 means the latest take.
 func (g *gcra) returned(l *line, t int64, ask *Ask) {
 	n, mark, at := ask.N, ask.Mark, int64(ask.Receipt.At)
 	missing := l.word - t

@@ -46,7 +46,7 @@ func (g *gcra) owe(l *line, t int64, permits float64) {
 	l.word = max(start, min(start+int64(math.Ceil(min(ns, maxFill))), t+maxFill))
 }
 
-// owe makes the state of q owe permits. If q's algorithm makes no state, nothing is owed.
+// owe makes the state of q owe permits. If q's algorithm makes no state, owe does nothing.
 func (s *sides) owe(now time.Duration, q *rules.Quota, from maker, ask *Ask, permits float64) {
 	if s.hold(now, q, from) == nil {
 		owe(s.state, now, ask, permits)

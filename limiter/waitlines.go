@@ -59,8 +59,9 @@ type WaitClaim struct {
 }
 
 // joins reports whether the caller joins a line before it asks. Otherwise it asks first, and
-// brings its reservation along: in memory, since asking costs nothing; for a queue that shapes,
-// whose places only reservations use up; and under a penalty, which must begin with a denial.
+// brings its reservation along. It asks first in memory, since asking costs nothing. It also
+// does for a queue that shapes, whose places only reservations use up, and under a penalty,
+// which must begin with a denial.
 func (c *WaitClaim) joins() bool {
 	return c.Remote && !c.Quota.Shape && c.Quota.Penalty == 0
 }

@@ -132,10 +132,10 @@ func (s *warmState) take(n int64) {
 	s.stored = max(0, s.stored-float64(n))
 }
 
-// charge takes n permits, or as many as may be owed, and returns their number. The permit at
-// which that limit is reached counts in part, as far as it is owed, and warms the bucket, too.
-// Otherwise a bucket whose cold permits cost more than the limit would stay cold for ever, and
-// charge nothing.
+// charge takes n permits, or as many as may be owed, and returns their number. The owed part of
+// the permit at which that limit is reached counts, and warms the bucket, too. Otherwise a
+// bucket whose cold permits cost more than the limit would stay cold for ever, and charge
+// nothing.
 func (s *warmState) charge(t, n int64) int64 {
 	end := max(t+s.fill+s.debt, s.word)
 	room := end - s.word

@@ -14,11 +14,11 @@ import (
 // A reservation is in a future slot and counts at once. So when a take is admitted, all permits
 // in the window or ahead of it are at most the limit, and later asks overtake nothing: one rule
 // for takes now and in advance. Windows that do not overlap are stricter: while a later one has
-// a reservation, nothing is taken from an earlier one.
+// a reservation, no permits are taken from an earlier one.
 //
 // Quotas with different windows have separate views, since they cut time differently. A take
 // counts in all views, and each quota decides by its own. So no quota forgets permits that
-// another's window is too short for, and nothing is converted back and forth.
+// another's window is too short for, and permits are not converted back and forth.
 type window[F frame[F]] struct {
 	clock
 	view[F]           // view of the quota in force
